@@ -1,0 +1,84 @@
+#include "core/attr.h"
+
+#include <array>
+
+namespace leat {
+namespace {
+
+template <class T>
+void print(std::ostream& out, const T& value) {
+  if constexpr (std::is_same_v<T, std::monostate>) {
+    out << "<none>";
+  } else if constexpr (std::is_same_v<T, std::string>) {
+    out << '"' << value << '"';
+  } else if constexpr (std::is_same_v<T, bool>) {
+    out << (value ? "true" : "false");
+  } else if constexpr (std::is_same_v<T, FunctionRef>) {
+    out << value.name << "()";
+  } else {
+    out << value;
+  }
+}
+
+template <class T>
+void print(std::ostream& out, const std::vector<T>& values) {
+  out << '{';
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (i > 0) out << ", ";
+    print<T>(out, values[i]);
+  }
+  out << '}';
+}
+
+bool is_equal(const Tensor& a, const Tensor& b) {
+  if (a.dtype() != b.dtype() || !(a.shape() == b.shape())) return false;
+  if (a.dtype() == DType::string) {
+    return std::equal(a.span<std::string>().begin(), a.span<std::string>().end(),
+                      b.span<std::string>().begin());
+  }
+  return a.raw() == b.raw() || a.bytes() == 0 || std::memcmp(a.raw(), b.raw(), a.bytes()) == 0;
+}
+
+template <class T>
+bool is_equal(const T& a, const T& b) {
+  if constexpr (std::is_same_v<T, std::vector<Tensor>>) {
+    return a.size() == b.size() &&
+           std::equal(a.begin(), a.end(), b.begin(),
+                      [](const Tensor& x, const Tensor& y) { return is_equal(x, y); });
+  } else {
+    return a == b;
+  }
+}
+
+}  // namespace
+
+std::string_view AttrValue::kind() const {
+  constexpr std::array<std::string_view, std::variant_size_v<Variant>> names = {
+      "nothing",    "string",     "int",         "float",        "bool",      "type",
+      "shape",      "tensor",     "func",        "list(string)", "list(int)", "list(float)",
+      "list(bool)", "list(type)", "list(shape)", "list(tensor)", "list(func)"};
+  return names[value_.index()];
+}
+
+std::string AttrValue::to_string() const {
+  std::ostringstream out;
+  std::visit([&](const auto& value) { print(out, value); }, value_);
+  return out.str();
+}
+
+bool AttrValue::operator==(const AttrValue& other) const {
+  if (value_.index() != other.value_.index()) return false;
+  return std::visit(
+      [&](const auto& mine) {
+        return is_equal(mine, std::get<std::remove_cvref_t<decltype(mine)>>(other.value_));
+      },
+      value_);
+}
+
+const AttrValue& NodeView::at(std::string_view attr) const {
+  const auto found = attrs.find(attr);
+  check(found != attrs.end(), op, " node '", name, "' has no attribute '", attr, "'");
+  return found->second;
+}
+
+}  // namespace leat

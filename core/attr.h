@@ -1,0 +1,86 @@
+// Attribute values of nodes: plain C++ instead of the wire's AttrValue.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <variant>
+#include <vector>
+
+#include "core/dtype.h"
+#include "core/error.h"
+#include "core/shape.h"
+#include "core/tensor.h"
+
+namespace leat {
+
+class AttrValue;
+using AttrMap = std::map<std::string, AttrValue, std::less<>>;
+
+// A function that an attribute names (kept through every pass; Leat calls none).
+struct FunctionRef {
+  std::string name;
+  std::shared_ptr<const AttrMap> attrs;
+  bool operator==(const FunctionRef& other) const { return name == other.name; }
+};
+
+// One value. In schemas (OpDef::attrs) the kinds are written "string", "int", "float", "bool",
+// "type", "shape", "tensor", "func" and "list(…)".
+class AttrValue {
+ public:
+  using Variant = std::variant<std::monostate, std::string, int64_t, float, bool, DType, Shape,
+                               Tensor, FunctionRef, std::vector<std::string>, std::vector<int64_t>,
+                               std::vector<float>, std::vector<bool>, std::vector<DType>,
+                               std::vector<Shape>, std::vector<Tensor>, std::vector<FunctionRef>>;
+
+  AttrValue() = default;
+  // NOLINT: values convert
+  AttrValue(const char* value) : value_(std::string(value)) {}
+  AttrValue(std::string_view value) : value_(std::string(value)) {}  // NOLINT
+  AttrValue(int value) : value_(static_cast<int64_t>(value)) {}      // NOLINT
+  AttrValue(double value) : value_(static_cast<float>(value)) {}     // NOLINT
+  template <class T>
+  requires(std::is_constructible_v<Variant, T> &&
+           !std::is_same_v<std::remove_cvref_t<T>, AttrValue>) AttrValue(T&& value)
+      : value_(std::forward<T>(value)) {}  // NOLINT
+
+  template <class T>
+  bool is() const {
+    return std::holds_alternative<T>(value_);
+  }
+  // INVALID_ARGUMENT, naming both kinds, if it holds something else.
+  template <class T>
+  const T& get() const {
+    const T* value = std::get_if<T>(&value_);
+    check(value != nullptr, "an attribute holds ", kind(), " where another kind was expected");
+    return *value;
+  }
+  const Variant& variant() const { return value_; }
+
+  std::string_view kind() const;  // "int", "list(type)", …
+  std::string to_string() const;  // "true", "3", "\"text\"", "float", "[2,3]", "{1, 2}"
+  bool operator==(const AttrValue& other) const;
+
+ private:
+  Variant value_;
+};
+
+// What kernels, shape functions and passes see of a node's attributes: typed access with an error
+// that names the node.
+struct NodeView {
+  std::string_view name;
+  std::string_view op;
+  const AttrMap& attrs;
+
+  bool has(std::string_view attr) const { return attrs.find(attr) != attrs.end(); }
+  const AttrValue& at(std::string_view attr) const;  // INVALID_ARGUMENT if absent
+  template <class T>
+  const T& attr(std::string_view key) const {
+    return at(key).template get<T>();
+  }
+};
+
+}  // namespace leat

@@ -1,0 +1,62 @@
+// Host memory for big buffers, apart from malloc's heap. There, what is small and lives long would
+// settle between what is big and lives for a step, and the holes would never be whole again. A
+// block that is freed is kept for a while: a page that is touched for the first time costs up
+// to 1.5 µs.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <vector>
+
+namespace leat {
+
+// Thread-safe.
+class BlockMemory {
+ public:
+  // What is smaller is malloc's; what is larger is mapped afresh each time (by malloc), in huge
+  // pages.
+  static constexpr size_t least = size_t{64} << 10, most = size_t{32} << 20;
+  static constexpr size_t keep_at_most = size_t{128} << 20;
+
+  BlockMemory() = default;
+  ~BlockMemory();
+  BlockMemory(const BlockMemory&) = delete;
+
+  // That of this process; lives as long as it.
+  static BlockMemory& process();
+
+  // At least `bytes` (which is in [least, most]), uninitialised, on a page's border: from 4 MB on
+  // on a huge page's. Null if there is none.
+  void* take(size_t bytes);
+  // `bytes` as they were asked for.
+  void give(void* data, size_t bytes);
+  // Gives back to the system what has not been used since the last call but one. Called by take()
+  // every so often, and by those who run steps.
+  void trim();
+
+  // The same for the free pages of malloc's heap: gRPC's memory, for one, comes from there. Takes
+  // milliseconds.
+  static void trim_heap();
+
+  struct Counts {
+    size_t blocks = 0, kept_blocks = 0, kept_bytes = 0;  // mapped; of them, free
+  };
+  Counts counts() const;
+
+ private:
+  struct Free {
+    void* data;
+    uint64_t since;  // number of the trim() before it was freed
+  };
+  void trim_locked();
+  static size_t rounded(size_t bytes);
+
+  mutable std::mutex mutex_;
+  std::map<size_t, std::vector<Free>> free_;  // by size, the longest free first
+  uint64_t trims_ = 0, taken_ = 0;
+  size_t blocks_ = 0, kept_blocks_ = 0, kept_bytes_ = 0;
+};
+
+}  // namespace leat

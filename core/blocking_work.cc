@@ -1,0 +1,67 @@
+#include "core/blocking_work.h"
+
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace leat {
+namespace {
+
+constexpr size_t max_threads = 4;
+
+class BlockingThreads {
+ public:
+  ~BlockingThreads() {
+    {
+      const std::lock_guard lock(mutex_);
+      is_stopping_ = true;
+    }
+    changed_.notify_all();
+    for (std::thread& thread : threads_) thread.join();
+  }
+
+  void run(std::function<void()> work) {
+    const std::lock_guard lock(mutex_);
+    work_.push_back(std::move(work));
+    if (idle_ < work_.size() && threads_.size() < max_threads) {
+      threads_.emplace_back([this] { serve(); });
+    }
+    changed_.notify_one();
+  }
+
+ private:
+  // What is queued is finished first: a checkpoint that was begun at the end of the process is
+  // whole.
+  void serve() {
+    std::unique_lock lock(mutex_);
+    for (;;) {
+      ++idle_;
+      changed_.wait(lock, [&] { return is_stopping_ || !work_.empty(); });
+      --idle_;
+      if (work_.empty()) return;
+      const std::function<void()> work = std::move(work_.front());
+      work_.pop_front();
+      lock.unlock();
+      work();
+      lock.lock();
+    }
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<std::function<void()>> work_;
+  std::vector<std::thread> threads_;
+  size_t idle_ = 0;
+  bool is_stopping_ = false;
+};
+
+}  // namespace
+
+void run_blocking(std::function<void()> work) {
+  static BlockingThreads threads;
+  threads.run(std::move(work));
+}
+
+}  // namespace leat

@@ -1,0 +1,12 @@
+// Work that waits for the disk runs on threads of its own: compute threads never block.
+#pragma once
+
+#include <functional>
+
+namespace leat {
+
+// Runs `work` soon, on one of at most four threads, which end with the process. `work` must not
+// throw.
+void run_blocking(std::function<void()> work);
+
+}  // namespace leat

@@ -1,0 +1,19 @@
+// Where in the user's program a node was made: errors about a graph print it.
+#pragma once
+
+namespace leat {
+
+// Default arguments are evaluated at the call, so `Location at = here()` as the last parameter of a
+// builder function records the line of its caller. (std::source_location is unreadable to
+// clang-tidy 14.)
+struct Location {
+  const char* file = "";  // a string literal; empty when unknown (an imported graph)
+  int line = 0;
+  bool is_known() const { return line > 0; }
+};
+
+constexpr Location here(const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+  return {file, line};
+}
+
+}  // namespace leat

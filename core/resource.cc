@@ -1,0 +1,44 @@
+#include "core/resource.h"
+
+#include <utility>
+
+namespace leat {
+
+void Cancellation::begin(int64_t step) {
+  const std::lock_guard lock(mutex_);
+  step_ = step;
+  status_ = {};
+  callbacks_.clear();
+}
+
+Cancellation::Token Cancellation::add(Callback callback) {
+  Status status;
+  Token token = -1;
+  {
+    const std::lock_guard lock(mutex_);
+    status = status_;
+    token = next_++;
+    if (status.is_ok()) callbacks_.emplace(token, std::move(callback));
+  }
+  if (!status.is_ok()) callback(status);
+  return token;
+}
+
+void Cancellation::remove(Token token) {
+  std::map<Token, Callback>::node_type dying;  // outside the lock
+  const std::lock_guard lock(mutex_);
+  dying = callbacks_.extract(token);
+}
+
+void Cancellation::cancel(int64_t step, const Status& status) {
+  std::map<Token, Callback> callbacks;
+  {
+    const std::lock_guard lock(mutex_);
+    if (step != step_ || !status_.is_ok()) return;
+    status_ = status;
+    callbacks.swap(callbacks_);
+  }
+  for (const auto& [token, callback] : callbacks) callback(status);
+}
+
+}  // namespace leat

@@ -1,0 +1,61 @@
+// State of a task that is not a variable, such as queues and accumulators; and how kernels that
+// wait on it learn that their step has ended.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <mutex>
+#include <string>
+
+#include "core/attr.h"
+#include "core/error.h"
+
+namespace leat {
+
+// Found in Containers by (container, name), as variables are. Thread-safe; no function of it may
+// block: what cannot go on keeps a callback.
+class Resource {
+ public:
+  explicit Resource(std::string name) : name_(std::move(name)) {}
+  virtual ~Resource() = default;
+  Resource(const Resource&) = delete;
+
+  const std::string& name() const { return name_; }
+  // INVALID_ARGUMENT, with both sides, if another node of that name wants something else: other
+  // dtypes, another kind.
+  virtual void check_fits(const NodeView& node) const = 0;
+  // What it has and lacks at this moment, for the messages of those who wait at it:
+  // "ConditionalAccumulator 'w' has 1 of 3 gradients". From any thread.
+  virtual std::string state() const = 0;
+
+ private:
+  const std::string name_;
+};
+
+// One step's end, told to its waiting kernels. Thread-safe.
+//   const auto token = cancellation.add([…](const Status& why) { take the waiting operation out,
+//   done(why) }); … when the operation is served: cancellation.remove(token)
+// A callback may run at the same time as remove(), and after it: it must find out by itself that it
+// comes too late.
+class Cancellation {
+ public:
+  using Callback = std::function<void(const Status&)>;
+  using Token = int64_t;
+
+  // A new step: what is cancelled from now on is this one.
+  void begin(int64_t step);
+  // The status is passed to `callback`, at once if the step is cancelled already.
+  Token add(Callback callback);
+  void remove(Token token);
+  // Nothing happens if another step has begun meanwhile.
+  void cancel(int64_t step, const Status& status);
+
+ private:
+  std::mutex mutex_;
+  int64_t step_ = -1;
+  Status status_;
+  Token next_ = 0;
+  std::map<Token, Callback> callbacks_;
+};
+
+}  // namespace leat

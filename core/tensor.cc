@@ -1,0 +1,190 @@
+#include "core/tensor.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <ostream>
+
+#include "core/block_memory.h"
+#include "core/host_memory.h"
+
+namespace leat {
+namespace {
+
+constexpr size_t alignment = 64;
+constexpr size_t huge_page = size_t{2} << 20;
+
+// AddressSanitizer sees the use of a freed block only if it is really freed.
+#if defined(__SANITIZE_ADDRESS__)
+constexpr bool keeps_blocks = false;
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+constexpr bool keeps_blocks = false;
+#else
+constexpr bool keeps_blocks = true;
+#endif
+#else
+constexpr bool keeps_blocks = true;
+#endif
+
+[[noreturn]] void fail_out_of_memory(size_t bytes) {
+  fail(Code::resource_exhausted, "out of host memory: ", bytes,
+       " bytes for one buffer could not be allocated");
+}
+
+// The system says yes to more than it has, and its answer to the use of it is a signal 9. Asked
+// once for every 64 MB, whose page faults take a hundred times as long.
+void check_host_memory(size_t bytes) {
+  constexpr size_t worth_asking = size_t{64} << 20;
+  constexpr uint64_t for_others = worth_asking;  // what is not asked for may be as much
+  static std::atomic<size_t> since_asked{0};
+  if (bytes < worth_asking &&
+      since_asked.fetch_add(bytes, std::memory_order_relaxed) + bytes < worth_asking)
+    return;
+  since_asked.store(0, std::memory_order_relaxed);
+  const uint64_t available = available_host_memory();
+  if (available > for_others && bytes <= available - for_others) return;
+  fail(Code::resource_exhausted, "out of host memory: ", bytes,
+       " bytes were asked for one buffer, ", available, " bytes are there");
+}
+
+}  // namespace
+
+Buffer::Buffer(void* data, size_t bytes, std::function<void(void*)> release, Device* device)
+    : data_(data), bytes_(bytes), release_(std::move(release)), device_(device) {}
+
+Buffer::~Buffer() {
+  if (release_) release_(data_);
+}
+
+std::shared_ptr<Buffer> Buffer::allocate(size_t bytes) {
+  if (bytes == 0) return std::make_shared<Buffer>(nullptr, 0, nullptr);
+  check_host_memory(bytes);
+  if (keeps_blocks && bytes >= BlockMemory::least && bytes <= BlockMemory::most) {
+    void* data = BlockMemory::process().take(bytes);
+    if (data == nullptr) fail_out_of_memory(bytes);
+    return std::make_shared<Buffer>(data, bytes,
+                                    [bytes](void* p) { BlockMemory::process().give(p, bytes); });
+  }
+  // Big blocks start on a huge page and ask for them: a 4 KB page fault costs 1.5 µs, so 64 MB of
+  // them cost 25 ms.
+  const bool is_big = bytes >= 2 * huge_page;
+  const size_t unit = is_big ? huge_page : alignment;
+  check(bytes < SIZE_MAX - unit, "a buffer of ", bytes, " bytes was asked for");
+  const size_t rounded = (bytes + unit - 1) / unit * unit;
+  void* data = std::aligned_alloc(unit, rounded);
+  if (data == nullptr) fail_out_of_memory(bytes);
+  if (is_big) madvise(data, rounded, MADV_HUGEPAGE);
+  return std::make_shared<Buffer>(data, bytes, [](void* p) { std::free(p); });
+}
+
+bool is_sole_handle(const std::shared_ptr<Buffer>& buffer) {
+  if (buffer.use_count() != 1) return false;
+#ifdef __SANITIZE_THREAD__
+  // TSan does not understand fences: a counted copy is an acquire that it sees.
+  const std::shared_ptr<Buffer> copy = buffer;
+#else
+  std::atomic_thread_fence(std::memory_order_acquire);
+#endif
+  return true;
+}
+
+Tensor::Tensor(DType dtype, const Shape& shape) : dtype_(dtype), shape_(shape) {
+  check(shape.is_complete(), "a tensor needs a complete shape, not ", shape);
+  const size_t size = dtype_size(dtype);
+  check(size > 0, "tensors of dtype ", dtype, " cannot be made");
+  elements_ = shape.elements();
+  size_t bytes = 0;
+  check(!__builtin_mul_overflow(static_cast<size_t>(elements_), size, &bytes), "a tensor of shape ",
+        shape, " and dtype ", dtype, " is larger than the address space");
+  if (dtype != DType::string) {
+    buffer_ = Buffer::allocate(bytes);
+    return;
+  }
+  const auto count = static_cast<size_t>(elements_);
+  check_host_memory(bytes);
+  auto* strings = new std::string[count];
+  buffer_ = std::make_shared<Buffer>(strings, bytes,
+                                     [](void* p) { delete[] static_cast<std::string*>(p); });
+}
+
+Tensor::Tensor(DType dtype, const Shape& shape, std::shared_ptr<Buffer> buffer, size_t offset)
+    : dtype_(dtype),
+      shape_(shape),
+      elements_(shape.elements()),
+      buffer_(std::move(buffer)),
+      offset_(offset) {
+  check(shape.is_complete(), "a tensor needs a complete shape, not ", shape);
+  check(dtype != DType::string,
+        "a tensor of strings owns its elements; it cannot be laid over a buffer");
+  check(elements_ == 0 ||
+            (buffer_ && offset <= buffer_->bytes() && bytes() <= buffer_->bytes() - offset),
+        "a tensor of ", bytes(), " bytes at offset ", offset, " does not fit a buffer of ",
+        buffer_ ? buffer_->bytes() : 0, " bytes");
+}
+
+Tensor Tensor::reshaped(const Shape& shape) const {
+  check(shape.elements() == elements_, "a tensor of shape ", shape_, " (", elements_,
+        " elements) cannot take shape ", shape);
+  Tensor out = *this;
+  out.shape_ = shape;
+  return out;
+}
+
+Tensor Tensor::clone() const {
+  if (!is_valid()) return {};
+  Tensor out(dtype_, shape_);
+  if (dtype_ == DType::string) {
+    std::copy_n(data<std::string>(), elements_, out.data<std::string>());
+  } else if (elements_ > 0) {
+    std::memcpy(out.raw(), raw(), bytes());
+  }
+  return out;
+}
+
+std::string Tensor::to_string(int limit) const {
+  if (!is_valid()) return "<no tensor>";
+  std::ostringstream out;
+  out << dtype_ << shape_;
+  if (device() != nullptr) return out.str() + " (device memory)";
+  out << ' ';
+  if (shape_.rank() > 0) out << '[';
+  visit_dtype(dtype_, [&]<class T>(TypeTag<T>) {
+    const T* values = data<T>();
+    for (int64_t i = 0; i < std::min<int64_t>(elements_, limit); ++i) {
+      if (i > 0) out << ", ";
+      if constexpr (std::is_same_v<T, std::string>) {
+        out << '"' << values[i] << '"';
+      } else if constexpr (sizeof(T) == 1) {
+        out << static_cast<int>(values[i]);
+      } else if constexpr (std::is_same_v<T, half> || std::is_same_v<T, bfloat16>) {
+        out << static_cast<float>(values[i]);
+      } else {
+        out << values[i];
+      }
+    }
+  });
+  if (elements_ > limit) out << ", …";
+  if (shape_.rank() > 0) out << ']';
+  return out.str();
+}
+
+std::ostream& operator<<(std::ostream& out, const Tensor& tensor) {
+  return out << tensor.to_string();
+}
+
+std::vector<int64_t> to_int64s(const Tensor& tensor) {
+  std::vector<int64_t> out;
+  if (tensor.dtype() == DType::i32) {
+    for (int32_t value : tensor.span<int32_t>()) out.push_back(value);
+  } else {
+    check(tensor.dtype() == DType::i64, "expected a tensor of int32 or int64, got ",
+          tensor.dtype());
+    for (int64_t value : tensor.span<int64_t>()) out.push_back(value);
+  }
+  return out;
+}
+
+}  // namespace leat

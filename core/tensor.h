@@ -1,0 +1,135 @@
+// Tensor: dtype, shape and a shared handle on one buffer. Copying a Tensor copies the handle, never
+// the elements.
+#pragma once
+
+#include <cstring>
+#include <functional>
+#include <initializer_list>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/dtype.h"
+#include "core/error.h"
+#include "core/shape.h"
+
+namespace leat {
+
+class Device;
+
+// One block of memory of one device. Freed when the last handle goes. Alignment: 64 bytes on hosts,
+// 256 on GPUs.
+class Buffer {
+ public:
+  // `release` is called once with `data` when the buffer dies; it may be empty.
+  Buffer(void* data, size_t bytes, std::function<void(void*)> release, Device* device = nullptr);
+  ~Buffer();
+  Buffer(const Buffer&) = delete;
+  Buffer& operator=(const Buffer&) = delete;
+
+  // Uninitialised host memory, 64-byte aligned. RESOURCE_EXHAUSTED (with the size) when there is
+  // none.
+  static std::shared_ptr<Buffer> allocate(size_t bytes);
+
+  void* data() const { return data_; }
+  size_t bytes() const { return bytes_; }
+  Device* device() const { return device_; }  // null: host memory
+
+ private:
+  void* data_;
+  size_t bytes_;
+  std::function<void(void*)> release_;
+  Device* device_;
+};
+
+// True if this is the only handle, and what other handles did with the memory is visible: it may be
+// reused.
+bool is_sole_handle(const std::shared_ptr<Buffer>& buffer);
+
+class Tensor {
+ public:
+  Tensor() = default;  // dtype invalid: "no tensor"
+  // Uninitialised elements (strings are empty). The shape must be complete.
+  Tensor(DType dtype, const Shape& shape);
+  // Over memory that exists: `offset` bytes into `buffer`, which must hold all elements. Not for
+  // strings.
+  Tensor(DType dtype, const Shape& shape, std::shared_ptr<Buffer> buffer, size_t offset = 0);
+
+  template <class T>
+  static Tensor scalar(T value) {
+    return of<T>({}, {std::move(value)});
+  }
+  static Tensor scalar(const char* value) { return scalar<std::string>(value); }
+  // Tensor::of<float>({2, 2}, {1, 2, 3, 4}); the number of values must match the shape.
+  template <class T>
+  static Tensor of(const Shape& shape, std::initializer_list<T> values) {
+    return of<T>(shape, std::span<const T>(values.begin(), values.size()));
+  }
+  template <class T>
+  static Tensor of(const Shape& shape, std::span<const T> values) {
+    Tensor out(dtype_of<T>, shape);
+    check(out.elements() == static_cast<int64_t>(values.size()), values.size(),
+          " values were given for shape ", shape);
+    std::copy(values.begin(), values.end(), out.data<T>());
+    return out;
+  }
+
+  bool is_valid() const { return dtype_ != DType::invalid; }
+  DType dtype() const { return dtype_; }
+  const Shape& shape() const { return shape_; }
+  int64_t elements() const { return elements_; }
+  size_t bytes() const { return static_cast<size_t>(elements_) * dtype_size(dtype_); }
+
+  // Elements in row-major order. T must be the element type (INVALID_ARGUMENT). Null is possible
+  // for 0 elements.
+  template <class T>
+  T* data() {
+    check(dtype_of<T> == dtype_, "a tensor of dtype ", dtype_, " was read as ", dtype_of<T>);
+    return static_cast<T*>(raw());
+  }
+  template <class T>
+  const T* data() const {
+    return const_cast<Tensor*>(this)->data<T>();
+  }
+  template <class T>
+  std::span<T> span() {
+    return {data<T>(), static_cast<size_t>(elements_)};
+  }
+  template <class T>
+  std::span<const T> span() const {
+    return {data<T>(), static_cast<size_t>(elements_)};
+  }
+  // The only element; INVALID_ARGUMENT unless there is exactly one.
+  template <class T>
+  T value() const {
+    check(elements_ == 1, "a tensor of shape ", shape_, " was read as a scalar");
+    return *data<T>();
+  }
+  void* raw() const { return buffer_ ? static_cast<char*>(buffer_->data()) + offset_ : nullptr; }
+  const std::shared_ptr<Buffer>& buffer() const { return buffer_; }
+  Device* device() const { return buffer_ ? buffer_->device() : nullptr; }  // null: host memory
+
+  // The same elements under another shape with as many of them.
+  Tensor reshaped(const Shape& shape) const;
+  // A copy of the elements (host tensors only).
+  Tensor clone() const;
+
+  // "float[2,2] [1, 2, 3, 4]", at most `limit` elements.
+  std::string to_string(int limit = 8) const;
+
+ private:
+  DType dtype_ = DType::invalid;
+  Shape shape_;
+  int64_t elements_ = 0;
+  std::shared_ptr<Buffer> buffer_;
+  size_t offset_ = 0;
+};
+
+std::ostream& operator<<(std::ostream& out, const Tensor& tensor);
+
+// A host tensor of integers of any width as int64: for axes, shapes, sizes. INVALID_ARGUMENT if not
+// i32 or i64.
+std::vector<int64_t> to_int64s(const Tensor& tensor);
+
+}  // namespace leat

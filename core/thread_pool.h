@@ -1,0 +1,52 @@
+// The one thread pool: all parallel work of a process goes through it (libraries are called
+// single-threaded).
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <type_traits>
+
+namespace leat {
+
+// Threads that claim work. Compute work never blocks: what waits is a callback elsewhere.
+// Thread-safe. The destructor runs what was scheduled, then joins.
+class ThreadPool {
+ public:
+  // `threads` counts the caller of parallel_for: 1 means that no thread is started and everything
+  // runs inline.
+  explicit ThreadPool(int threads);
+  ~ThreadPool();
+  ThreadPool(const ThreadPool&) = delete;
+
+  int threads() const;
+
+  // Runs `work` on a thread of the pool, never on the caller (a pool of 1 starts one background
+  // thread on first use).
+  void schedule(std::function<void()> work);
+
+  // body(begin, end) over [0, n) cut into chunks of at least `grain`; the caller takes part and
+  // returns when all is done. Chunks are claimed from a shared counter, so a thread without a core
+  // costs at most the chunk it holds. With n <= grain, or one thread, body(0, n) is called
+  // directly. The first exception is rethrown on the caller. The body is only borrowed for the
+  // call: no allocation.
+  template <class Body>
+  void parallel_for(int64_t n, int64_t grain, Body&& body) {
+    if (n <= 0) return;
+    if (n <= grain || threads() == 1) return body(int64_t{0}, n);
+    using Plain = std::remove_reference_t<Body>;
+    run_loop(
+        n, grain,
+        [](void* self, int64_t begin, int64_t end) { (*static_cast<Plain*>(self))(begin, end); },
+        const_cast<void*>(static_cast<const void*>(&body)));
+  }
+
+ private:
+  using LoopBody = void (*)(void* self, int64_t begin, int64_t end);
+  void run_loop(int64_t n, int64_t grain, LoopBody body, void* self);
+
+  class State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace leat

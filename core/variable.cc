@@ -1,0 +1,119 @@
+#include "core/variable.h"
+
+#include <vector>
+
+#include "core/device.h"
+
+namespace leat {
+namespace {
+
+constexpr std::string_view default_container = "localhost";
+
+std::string_view container_or_default(std::string_view container) {
+  return container.empty() ? default_container : container;
+}
+
+}  // namespace
+
+const Tensor& Variable::value() const {
+  if (!is_initialized())
+    fail(Code::failed_precondition, "Attempting to use uninitialized value ", name_);
+  return value_;
+}
+
+Tensor& Variable::mutable_value() {
+  if (!is_initialized())
+    fail(Code::failed_precondition, "Attempting to use uninitialized value ", name_);
+  if (value_.buffer() && !is_sole_handle(value_.buffer())) {
+    if (Device* device = value_.device()) {
+      Tensor copy(dtype_, value_.shape(), device->allocate(value_.bytes()));
+      device->copy_within(value_.raw(), copy.raw(), value_.bytes());
+      value_ = std::move(copy);
+    } else {
+      value_ = value_.clone();
+    }
+  }
+  return value_;
+}
+
+void Variable::assign(Tensor value) {
+  check(value.dtype() == dtype_, "variable '", name_, "' of dtype ", dtype_,
+        " was assigned a tensor of dtype ", value.dtype());
+  value_ = std::move(value);
+  mark_written();
+}
+
+Tensor& Variable::memory(const Shape& shape, Device& device, Tensor* replaced) {
+  const bool fits = value_.is_valid() && value_.shape() == shape && is_sole_handle(value_.buffer());
+  if (!fits) {
+    if (replaced != nullptr) *replaced = std::move(value_);
+    if (dtype_ == DType::string) {
+      value_ = Tensor(dtype_, shape);
+    } else {
+      value_ = Tensor(dtype_, shape,
+                      device.allocate(static_cast<size_t>(shape.elements()) * dtype_size(dtype_)));
+    }
+  }
+  return value_;
+}
+
+void Variable::forget_value() {
+  initialized_.store(false, std::memory_order_release);
+  value_ = Tensor();
+}
+
+void Variable::mark_written() {
+  version_.fetch_add(1, std::memory_order_acq_rel);
+  initialized_.store(true, std::memory_order_release);
+}
+
+std::shared_ptr<Variable> Containers::variable(std::string_view container, std::string_view name,
+                                               DType dtype) {
+  std::lock_guard lock(mutex_);
+  auto& slot = variables_[{std::string(container_or_default(container)), std::string(name)}];
+  if (!slot) slot = std::make_shared<Variable>(std::string(name), dtype);
+  check(slot->dtype() == dtype, "variable '", name, "' exists with dtype ", slot->dtype(),
+        " and was asked for with dtype ", dtype, "; Session reset clears it");
+  return slot;
+}
+
+std::shared_ptr<Resource> Containers::resource(
+    std::string_view container, std::string_view name,
+    const std::function<std::shared_ptr<Resource>()>& make) {
+  std::lock_guard lock(mutex_);
+  auto& slot = resources_[{std::string(container_or_default(container)), std::string(name)}];
+  if (!slot) slot = make();
+  return slot;
+}
+
+void Containers::clear(std::string_view container) {
+  std::vector<std::shared_ptr<const void>> dying;  // outside the lock
+  std::lock_guard lock(mutex_);
+  const auto clear = [&](auto& entries) {
+    for (auto it = entries.begin(); it != entries.end();) {
+      if (it->first.first == container_or_default(container)) {
+        dying.push_back(std::move(it->second));
+        it = entries.erase(it);
+      } else {
+        ++it;
+      }
+    }
+  };
+  clear(variables_);
+  clear(resources_);
+}
+
+void Containers::clear_all() {
+  decltype(variables_) dying_variables;
+  decltype(resources_) dying_resources;
+  std::lock_guard lock(mutex_);
+  dying_variables.swap(variables_);
+  dying_resources.swap(resources_);
+}
+
+size_t Containers::size() const {
+  std::lock_guard lock(mutex_);
+  return variables_.size();
+}
+
+}  // namespace leat

@@ -1,0 +1,82 @@
+// Variables: state that outlives steps, in named containers of a task. Sessions that use the same
+// name on the same device share the variable: that is all that between-graph replication needs.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <shared_mutex>
+#include <string>
+#include <string_view>
+
+#include "core/resource.h"
+#include "core/tensor.h"
+
+namespace leat {
+
+// One variable. Readers hold the lock shared, writers alone, for the run of one tape at most: a
+// read is never torn. A value that must outlive the lock (a Send, a fetch) is a handle on the
+// buffer: a writer that finds handles out there first moves the variable to a buffer of its own
+// (copy on write), so what was read never changes.
+class Variable {
+ public:
+  Variable(std::string name, DType dtype) : name_(std::move(name)), dtype_(dtype) {}
+
+  const std::string& name() const { return name_; }
+  DType dtype() const { return dtype_; }
+  std::shared_mutex& mutex() { return mutex_; }
+  bool is_initialized() const { return initialized_.load(std::memory_order_acquire); }
+  uint64_t version() const { return version_.load(std::memory_order_acquire); }  // counts writes
+
+  // The value. Call with the lock held (shared is enough). Throws FAILED_PRECONDITION
+  // "Attempting to use uninitialized value NAME" if it has none.
+  const Tensor& value() const;
+  // The elements, to be changed in place. Call with the lock held alone. Copies them first if a
+  // handle is out.
+  Tensor& mutable_value();
+  // Replaces the value (initialises). Call with the lock held alone.
+  void assign(Tensor value);
+  // Memory of this shape, without marking the variable initialised: for a tape that assigns all of
+  // it. If the old memory could not be used, the old value moves to `replaced`, so that restore()
+  // can bring it back should the tape fail.
+  Tensor& memory(const Shape& shape, Device& device, Tensor* replaced = nullptr);
+  void restore(Tensor replaced) { value_ = std::move(replaced); }
+  // Back to the state before the first assignment. Call with the lock held alone.
+  void forget_value();
+  void mark_written();  // initialised, version + 1
+
+ private:
+  const std::string name_;
+  const DType dtype_;
+  std::shared_mutex mutex_;
+  Tensor value_;
+  std::atomic<bool> initialized_{false};
+  std::atomic<uint64_t> version_{0};
+};
+
+// All variables and other resources of one task: (container, name). The default container is
+// "localhost". Thread-safe.
+class Containers {
+ public:
+  // Finds or makes it. INVALID_ARGUMENT, with both dtypes, if it exists with another one.
+  std::shared_ptr<Variable> variable(std::string_view container, std::string_view name,
+                                     DType dtype);
+  // Finds it, or keeps what `make` returns. Variables have names of their own.
+  std::shared_ptr<Resource> resource(std::string_view container, std::string_view name,
+                                     const std::function<std::shared_ptr<Resource>()>& make);
+  // Forgets the variables and resources of a container ("" = the default one). Steps that run keep
+  // theirs until they end.
+  void clear(std::string_view container);
+  void clear_all();
+  size_t size() const;  // variables
+
+ private:
+  mutable std::mutex mutex_;
+  using Key = std::pair<std::string, std::string>;
+  std::map<Key, std::shared_ptr<Variable>> variables_;
+  std::map<Key, std::shared_ptr<Resource>> resources_;
+};
+
+}  // namespace leat

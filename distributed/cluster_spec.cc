@@ -1,0 +1,444 @@
+// The ClusterSpec's JSON: the only file of distributed/ that knows a JSON library.
+#include "distributed/cluster_spec.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <ostream>
+#include <set>
+#include <sstream>
+
+#include "core/error.h"
+
+namespace leat {
+namespace {
+
+using Json = nlohmann::json;
+
+// For messages: also of strings that are no UTF-8.
+std::string text_of(const Json& value) {
+  return value.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+const std::vector<std::string> top_keys = {"cluster",   "cluster_id",  "task",
+                                           "rpc_layer", "environment", "session_master"};
+
+size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), size_t{0});
+  for (size_t i = 1; i <= a.size(); ++i) {
+    size_t diagonal = row[0];
+    row[0] = i;
+    for (size_t j = 1; j <= b.size(); ++j) {
+      const size_t replaced = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+      diagonal = row[j];
+      row[j] = std::min({row[j] + 1, row[j - 1] + 1, replaced});
+    }
+  }
+  return row.back();
+}
+
+std::string nearest(std::string_view key, const std::vector<std::string>& known) {
+  return *std::min_element(known.begin(), known.end(),
+                           [&](const std::string& a, const std::string& b) {
+                             return edit_distance(key, a) < edit_distance(key, b);
+                           });
+}
+
+// Where in which text: every complaint starts with it.
+struct Place {
+  std::string_view origin;
+  std::string pointer;
+
+  Place at(std::string_view key) const {
+    std::string escaped;
+    for (const char c : key) escaped += c == '~' ? "~0" : c == '/' ? "~1" : std::string(1, c);
+    return {origin, pointer + "/" + escaped};
+  }
+  template <class... Parts>
+  void check(bool condition, const Parts&... parts) const {
+    leat::check(condition, origin, pointer.empty() ? "" : " at ", pointer, ": ", parts...);
+  }
+};
+
+// Runs an action whose error does not know the place in the file.
+template <class Action>
+void in_place(const Place& place, Action action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    place.check(false, error.message());
+  }
+}
+
+Json parse_json(std::string_view text, std::string_view origin) {
+  std::vector<std::set<std::string>>
+      keys;  // per open object; the library would take the last of two equal keys
+  const auto see = [&](int, Json::parse_event_t event, Json& parsed) {
+    if (event == Json::parse_event_t::object_start) keys.emplace_back();
+    if (event == Json::parse_event_t::object_end) keys.pop_back();
+    if (event == Json::parse_event_t::key) {
+      const auto& key = parsed.get_ref<const std::string&>();
+      check(keys.back().insert(key).second, origin, ": the key \"", key,
+            "\" appears twice in one object");
+    }
+    return true;
+  };
+  try {
+    return Json::parse(text, see);
+  } catch (const Json::parse_error& error) {
+    const size_t end = std::min(error.byte, text.size());
+    const auto line =
+        1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(end), '\n');
+    fail(Code::invalid_argument, origin, ": not valid JSON, line ", line, ": ", error.what());
+  } catch (const Json::out_of_range& error) {  // without a position
+    fail(Code::invalid_argument, origin, ": a number is too large: ", error.what());
+  }
+}
+
+int parse_index(const Place& place, std::string_view text) {
+  int index = -1;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), index);
+  place.check(error == std::errc() && end == text.data() + text.size() && index >= 0, "\"", text,
+              "\" is no task index: write a number from 0 up");
+  return index;
+}
+
+int index_of(const Place& place, const Json& value) {
+  if (value.is_number_unsigned()) {
+    place.check(value.get<uint64_t>() < 1'000'000, value.get<uint64_t>(), " is no task index");
+    return value.get<int>();
+  }
+  place.check(value.is_string(), "a task index is a number or a string, this is ", text_of(value));
+  return parse_index(place, value.get_ref<const std::string&>());
+}
+
+std::string address_of(const Place& place, const Json& value) {
+  place.check(value.is_string(), "an address is a string such as \"10.0.0.1:2222\", this is ",
+              text_of(value));
+  return value.get<std::string>();
+}
+
+// job → list of addresses, or job → {"index": address}.
+void read_tasks(const Place& place, const std::string& job, const Json& tasks, ClusterSpec& spec) {
+  place.check(tasks.is_array() || tasks.is_object(), "job \"", job,
+              "\" is a list of addresses or a map of index to address, this is ", text_of(tasks));
+  place.check(!tasks.empty(), "job \"", job, "\" has no tasks: leave it out or give it an address");
+  if (tasks.is_array()) {
+    for (size_t i = 0; i < tasks.size(); ++i) {
+      const Place here = place.at(std::to_string(i));
+      in_place(here, [&] { spec.add({job, static_cast<int>(i)}, address_of(here, tasks[i])); });
+    }
+    return;
+  }
+  for (const auto& [key, value] : tasks.items()) {
+    const Place here = place.at(key);
+    const int index = parse_index(here, key);
+    in_place(here, [&, &address = value] { spec.add({job, index}, address_of(here, address)); });
+  }
+}
+
+bool is_cluster_def(const Json& jobs) {
+  return jobs.size() == 1 && jobs.contains("job") && jobs["job"].is_array() &&
+         std::all_of(jobs["job"].begin(), jobs["job"].end(),
+                     [](const Json& job) { return job.is_object(); });
+}
+
+// job → addresses at the top, as TensorFlow's ClusterSpec is printed. {"clutser": {"ps": …}} is
+// none.
+bool is_jobs_only(const Json& document) {
+  return !document.empty() && std::all_of(document.begin(), document.end(), [](const Json& value) {
+    if (!value.is_object()) return value.is_array();
+    for (const auto& [key, address] : value.items()) {
+      if (key.find_first_not_of("0123456789") != std::string::npos) return false;
+    }
+    return !value.empty();
+  });
+}
+
+void read_jobs(const Place& place, const Json& jobs, ClusterSpec& spec) {
+  place.check(jobs.is_object(),
+              "the jobs are an object such as {\"ps\": [\"10.0.0.1:2222\"]}, this is ",
+              text_of(jobs));
+  if (!is_cluster_def(jobs)) {
+    for (const auto& [job, tasks] : jobs.items()) read_tasks(place.at(job), job, tasks, spec);
+    return;
+  }
+  for (size_t i = 0; i < jobs["job"].size(); ++i) {
+    const Json& job = jobs["job"][i];
+    const Place here = place.at("job").at(std::to_string(i));
+    for (const auto& [key, value] : job.items()) {
+      here.at(key).check(key == "name" || key == "tasks", "unknown key \"", key,
+                         "\": a job has \"name\" and \"tasks\"");
+    }
+    here.check(job.contains("name") && job["name"].is_string(), "a job has a \"name\"");
+    here.check(job.contains("tasks"), "job ", text_of(job["name"]), " has no \"tasks\"");
+    read_tasks(here.at("tasks"), job["name"].get<std::string>(), job["tasks"], spec);
+  }
+}
+
+ResolvedCluster read_document(const Json& document, std::string_view origin) {
+  const Place root{origin, ""};
+  root.check(document.is_object(), "a JSON object is expected");
+  ResolvedCluster out;
+  if (is_jobs_only(document)) {
+    read_jobs(root, document, out.spec);
+    return out;
+  }
+  for (const auto& [key, value] : document.items()) {
+    root.at(key).check(std::find(top_keys.begin(), top_keys.end(), key) != top_keys.end(),
+                       "unknown key \"", key, "\", did you mean \"", nearest(key, top_keys), "\"?");
+  }
+  if (document.contains("cluster")) {
+    const Json& cluster = document["cluster"];
+    if (!(cluster.is_object() && cluster.empty())) read_jobs(root.at("cluster"), cluster, out.spec);
+  }
+  if (document.contains("cluster_id")) {
+    root.at("cluster_id")
+        .check(document["cluster_id"].is_string() && !document["cluster_id"].empty(),
+               "a cluster id is a string");
+    out.spec.set_id(document["cluster_id"].get<std::string>());
+  }
+  if (document.contains("rpc_layer")) {
+    root.at("rpc_layer")
+        .check(document["rpc_layer"] == "grpc", "only \"grpc\" is spoken, this is ",
+               text_of(document["rpc_layer"]));
+  }
+  if (document.contains("task")) {
+    const Json& task = document["task"];
+    const Place here = root.at("task");
+    here.check(task.is_object(), "this is {\"type\": \"worker\", \"index\": 0}");
+    for (const auto& [key, value] : task.items()) {
+      here.at(key).check(key == "type" || key == "index" || key == "trial", "unknown key \"", key,
+                         "\": a task has \"type\" and \"index\"");
+    }
+    here.check(task.contains("type") && task["type"].is_string(), "the task has no \"type\"");
+    out.task = TaskName{task["type"].get<std::string>(),
+                        task.contains("index") ? index_of(here.at("index"), task["index"]) : 0};
+    here.check(out.task->job == "evaluator" || out.spec.size() == 0 || out.spec.contains(*out.task),
+               *out.task, " is not in the cluster, which has ", out.spec.to_json());
+  }
+  return out;
+}
+
+// ps|h:2222;h:2223,worker|h:2224
+ClusterSpec parse_flag(std::string_view text, std::string_view origin) {
+  ClusterSpec spec;
+  std::istringstream jobs{std::string(text)};
+  for (std::string job; std::getline(jobs, job, ',');) {
+    const size_t bar = job.find('|');
+    check(bar != std::string::npos, origin, ": \"", job,
+          "\" is neither JSON nor job|host:port;host:port — for example "
+          "ps|10.0.0.1:2222,worker|10.0.0.2:2222");
+    std::istringstream tasks{job.substr(bar + 1)};
+    int index = 0;
+    for (std::string address; std::getline(tasks, address, ';');)
+      spec.add({job.substr(0, bar), index++}, address);
+    check(index > 0, origin, ": job \"", job.substr(0, bar), "\" has no tasks");
+  }
+  return spec;
+}
+
+uint64_t fnv1a(std::string_view text) {
+  uint64_t hash = 0xcbf29ce484222325ULL;
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3ULL;
+  return hash;
+}
+
+bool is_job_name(std::string_view name) {
+  const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
+  return !name.empty() && letter(name[0]) && std::all_of(name.begin(), name.end(), [&](char c) {
+    return letter(c) || (c >= '0' && c <= '9') || c == '_';
+  });
+}
+
+}  // namespace
+
+TaskName TaskName::parse(std::string_view text) { return of(DeviceName::parse(text)); }
+
+TaskName TaskName::of(const DeviceName& device) {
+  check(device.job && device.task, "\"", device, "\" names no task: write /job:ps/task:0");
+  return {*device.job, *device.task};
+}
+
+std::string TaskName::to_string() const { return concat("/job:", job, "/task:", index); }
+
+DeviceName TaskName::device_name() const {
+  DeviceName name;
+  name.job = job;
+  name.replica = 0;
+  name.task = index;
+  return name;
+}
+
+std::ostream& operator<<(std::ostream& out, const TaskName& task) {
+  return out << task.to_string();
+}
+
+HostPort HostPort::parse(std::string_view address) {
+  const auto refuse = [&](auto... why) {
+    fail(Code::invalid_argument, "\"", address, "\" is no address: ", why...,
+         "; write host:port, for example 10.0.0.1:2222 or [::1]:2222");
+  };
+  if (address.find("://") != std::string_view::npos) refuse("it has a scheme");
+  const size_t colon = address.rfind(':');
+  if (colon == std::string_view::npos) refuse("it has no port");
+  std::string_view host = address.substr(0, colon);
+  const std::string_view digits = address.substr(colon + 1);
+  if (host.size() > 2 && host.front() == '[' && host.back() == ']') {
+    host = host.substr(1, host.size() - 2);
+    if (host.find(':') == std::string_view::npos) refuse("only an IPv6 address has brackets");
+  } else if (host.find(':') != std::string_view::npos) {
+    refuse("an IPv6 address needs brackets");
+  }
+  if (host.empty()) refuse("it has no host");
+  const auto is_wrong = [](char c) {
+    return c <= ' ' || c > '~' || c == '/' || c == '[' || c == ']';  // also all that is no ASCII
+  };
+  if (std::any_of(host.begin(), host.end(), is_wrong))
+    refuse("the host has a character that no host has");
+  int port = -1;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), port);
+  if (error != std::errc() || end != digits.data() + digits.size() || port < 0 || port > 65535) {
+    refuse("\"", digits, "\" is no port from 0 to 65535");
+  }
+  return {std::string(host), port};
+}
+
+HostPort HostPort::of_target(std::string_view target) {
+  constexpr std::string_view scheme = "grpc://";
+  check(target.starts_with(scheme), "\"", target,
+        "\" is no target: write \"\" for this process or grpc://host:port for a task of a cluster");
+  return parse(target.substr(scheme.size()));
+}
+
+std::string HostPort::to_string() const {
+  return host.find(':') == std::string::npos ? concat(host, ":", port)
+                                             : concat("[", host, "]:", port);
+}
+
+ClusterSpec ClusterSpec::parse(std::string_view text, std::string_view origin) {
+  const size_t start = text.find_first_not_of(" \t\r\n");
+  check(start != std::string_view::npos, origin, ": empty");
+  if (text[start] != '{' && text[start] != '[') return parse_flag(text, origin);
+  ClusterSpec spec = read_document(parse_json(text, origin), origin).spec;
+  check(spec.size() > 0, origin, ": the cluster has no tasks");
+  return spec;
+}
+
+ClusterSpec ClusterSpec::read(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file)
+    fail(Code::not_found, "cannot read the cluster description ", path,
+         ": no such file, or no permission");
+  std::ostringstream text;
+  text << file.rdbuf();
+  return parse(text.str(), path);
+}
+
+void ClusterSpec::add(const TaskName& task, const std::string& address) {
+  check(is_job_name(task.job), "\"", task.job,
+        "\" is no job name: a letter, then letters, digits and _");
+  check(task.job != "evaluator", "an evaluator runs outside the cluster: leave it out of the jobs");
+  check(task.job != "chief" || task.index == 0, "a cluster has at most one chief");
+  const HostPort parsed = HostPort::parse(address);
+  for (const auto& [job, tasks] : jobs_) {
+    for (const auto& [index, other] : tasks) {
+      check(parsed.port == 0 || HostPort::parse(other).to_string() != parsed.to_string(),
+            TaskName{job, index}, " and ", task, " have the same address ", address);
+    }
+  }
+  check(jobs_[task.job].emplace(task.index, parsed.to_string()).second, task, " is there twice");
+}
+
+void ClusterSpec::set_address(const TaskName& task, const std::string& address) {
+  this->address(task);
+  jobs_[task.job][task.index] = HostPort::parse(address).to_string();
+}
+
+std::vector<TaskName> ClusterSpec::tasks() const {
+  std::vector<TaskName> out;
+  for (const auto& [job, tasks] : jobs_) {
+    for (const auto& [index, address] : tasks) out.push_back({job, index});
+  }
+  return out;
+}
+
+size_t ClusterSpec::size() const {
+  size_t out = 0;
+  for (const auto& [job, tasks] : jobs_) out += tasks.size();
+  return out;
+}
+
+bool ClusterSpec::contains(const TaskName& task) const {
+  const auto job = jobs_.find(task.job);
+  return job != jobs_.end() && job->second.contains(task.index);
+}
+
+const std::string& ClusterSpec::address(const TaskName& task) const {
+  if (!contains(task)) fail(Code::not_found, task, " is not in the cluster, which has ", to_json());
+  return jobs_.at(task.job).at(task.index);
+}
+
+bool ClusterSpec::is_sparse() const {
+  return std::any_of(jobs_.begin(), jobs_.end(), [](const auto& job) {
+    return job.second.rbegin()->first != static_cast<int>(job.second.size()) - 1;
+  });
+}
+
+bool ClusterSpec::has_open_ports() const {
+  for (const auto& [job, tasks] : jobs_) {
+    for (const auto& [index, address] : tasks) {
+      if (HostPort::parse(address).port == 0) return true;
+    }
+  }
+  return false;
+}
+
+std::string ClusterSpec::id() const {
+  if (!id_.empty() || is_sparse() || has_open_ports()) return id_;
+  std::ostringstream hash;
+  ClusterSpec anonymous;
+  anonymous.jobs_ = jobs_;
+  hash << std::hex << fnv1a(anonymous.to_json());
+  return hash.str();
+}
+
+std::string ClusterSpec::to_json() const {
+  Json cluster = Json::object();
+  for (const auto& [job, tasks] : jobs_) {
+    const bool dense = tasks.rbegin()->first == static_cast<int>(tasks.size()) - 1;
+    Json& out = cluster[job] = dense ? Json::array() : Json::object();
+    for (const auto& [index, address] : tasks) {
+      if (dense) {
+        out.push_back(address);
+      } else {
+        out[std::to_string(index)] = address;
+      }
+    }
+  }
+  Json document = {{"cluster", std::move(cluster)}};
+  if (!id_.empty()) document["cluster_id"] = id_;
+  return text_of(document);
+}
+
+bool ResolvedCluster::is_chief() const {
+  if (!task) return is_local();
+  if (spec.jobs().contains("chief")) return task->job == "chief";
+  return task->job == "worker" && task->index == 0;
+}
+
+ResolvedCluster parse_tf_config(std::string_view text) {
+  return read_document(parse_json(text, "TF_CONFIG"), "TF_CONFIG");
+}
+
+std::optional<ResolvedCluster> cluster_from_environment() {
+  const char* text = std::getenv("TF_CONFIG");
+  if (text == nullptr || *text == '\0') return std::nullopt;
+  return parse_tf_config(text);
+}
+
+}  // namespace leat

@@ -1,0 +1,48 @@
+// Who in a cluster waits for what, from whom, and since when: what `leat top` shows. Asked of one
+// task, which asks all others.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "distributed/worker_client.h"
+
+namespace leat {
+
+struct Peers;
+class RpcServer;
+
+struct TaskView {
+  TaskName task;
+  std::string address;
+  std::string problem;  // why it does not answer; then the rest is empty
+  int64_t pid = 0;
+  std::string host;
+  int64_t sessions = 0, graphs = 0;
+  TaskActivity activity;
+};
+
+struct ClusterView {
+  TaskName asked;
+  std::vector<TaskView> tasks;  // by job, then index
+};
+
+// Asks every task of the cluster; one that has not answered by the deadline is told with the
+// reason. `done` is called once, on any thread.
+void collect_view(const std::shared_ptr<const Peers>& peers,
+                  std::chrono::steady_clock::time_point deadline,
+                  std::function<void(ClusterView)> done);
+
+// Adds the method to a server that has not been started. `peers` throws while they are not known.
+void serve_view(RpcServer& server, std::function<std::shared_ptr<const Peers>()> peers);
+
+// Asks the task at "grpc://host:port". UNAVAILABLE, with the reason, if it does not answer.
+ClusterView view_cluster(const std::string& target,
+                         std::chrono::milliseconds limit = std::chrono::seconds(5));
+
+// A table of the tasks, and one of what they do: steps first, those that run longest on top.
+std::string to_text(const ClusterView& view);
+
+}  // namespace leat

@@ -1,0 +1,54 @@
+// Asks tasks who they are: which devices they have, and their incarnation. What a session needs to
+// know before it can place a graph.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "distributed/cluster_spec.h"
+#include "distributed/timer.h"
+#include "distributed/wait_list.h"
+#include "distributed/worker_client.h"
+
+namespace leat {
+
+// How a master reaches the tasks of its cluster.
+struct Peers {
+  ClusterSpec spec;
+  std::string cluster_id;
+  TaskName self;
+  std::function<std::shared_ptr<WorkerClient>(const TaskName&)> worker;
+  // "last heard 4.2 s ago", or "" if nothing is known.
+  std::function<std::string(const TaskName&)> last_heard;
+  Timer* timer = nullptr;
+  WaitList* waits = nullptr;
+
+  // "/job:ps/task:1 (10.0.1.7:2222)"
+  std::string describe(const TaskName& task) const;
+};
+
+using TaskStatuses = std::map<TaskName, WorkerStatus>;
+
+// Asks all of `tasks`, those that do not answer again and again until the deadline. Then
+// UNAVAILABLE with a line for each that is missing, and why: "connection refused", or another
+// task's identity. With `partial` every task is asked once, and those that answered are returned.
+// `done` may be called on any thread, possibly before the return.
+void discover(std::shared_ptr<const Peers> peers, const std::set<TaskName>& tasks,
+              std::chrono::steady_clock::time_point deadline, bool partial,
+              std::function<void(const Status&, TaskStatuses)> done);
+
+// The tasks that a session waits for: the dialled one, the ps job, and those that `devices` (the
+// device strings of the graph) name; of them those that pass `filters` (the dialled one always
+// does). A device without a task index means the dialled task if it fits, else the first task of
+// that job.
+std::set<TaskName> tasks_needed(const Peers& peers, const std::set<std::string>& devices,
+                                const std::vector<std::string>& filters);
+
+// True if one of the filters fits, or there is none. INVALID_ARGUMENT if one is malformed.
+bool passes_filters(const TaskName& task, const std::vector<std::string>& filters);
+
+}  // namespace leat

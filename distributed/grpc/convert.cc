@@ -1,0 +1,146 @@
+#include "distributed/grpc/convert.h"
+
+#include <grpc/impl/codegen/grpc_types.h>
+#include <grpcpp/generic/generic_stub.h>
+
+#include <algorithm>
+#include <array>
+#include <climits>
+
+namespace leat::transport {
+namespace {
+
+constexpr size_t copied_below = 128;  // a small slice costs more to pin than to copy
+
+void release_owner(void* owner) {
+  taken_over(owner);
+  delete static_cast<std::shared_ptr<const void>*>(owner);
+}
+
+int to_int_ms(std::chrono::milliseconds time) {
+  return static_cast<int>(std::clamp<int64_t>(time.count(), 1, INT_MAX));
+}
+
+struct Pattern {
+  const char* text;
+  RpcCause cause;
+  const char* reason;  // null: what stands in the message from here on
+};
+
+// In the order in which they are looked for.
+constexpr std::array patterns = {
+    Pattern{"DNS resolution failed", RpcCause::unresolvable, "the host name cannot be resolved"},
+    Pattern{"Connection refused", RpcCause::refused, "Connection refused"},
+    Pattern{"No route to host", RpcCause::unreachable, "No route to host"},
+    Pattern{"Network is unreachable", RpcCause::unreachable, "Network is unreachable"},
+    Pattern{"No such file or directory", RpcCause::refused, "No such file or directory"},
+    Pattern{"FD shutdown", RpcCause::unreachable, "the connection attempt timed out"},
+    Pattern{"connect() timed out", RpcCause::unreachable, "the connection attempt timed out"},
+    Pattern{"Timed out connecting", RpcCause::unreachable, "the connection attempt timed out"},
+    Pattern{"keepalive watchdog", RpcCause::silent, "no answer to keepalive pings"},
+    Pattern{"ping timeout", RpcCause::silent, "no answer to keepalive pings"},
+    Pattern{"Connection timed out", RpcCause::silent, "the connection timed out"},
+    Pattern{"Connection reset by peer", RpcCause::lost, "Connection reset by peer"},
+    Pattern{"Broken pipe", RpcCause::lost, "Broken pipe"},
+    Pattern{"Socket closed", RpcCause::lost, "the peer closed the connection"},
+    Pattern{"socket is closed", RpcCause::lost, "the peer closed the connection"},
+    Pattern{"GOAWAY", RpcCause::lost, "the peer is shutting down"},
+    Pattern{"Transport closed", RpcCause::lost, "the peer closed the connection"},
+    Pattern{"Endpoint closing", RpcCause::lost, "the peer closed the connection"},
+    Pattern{"failed to connect", RpcCause::unreachable, nullptr},
+};
+
+}  // namespace
+
+void append(Slices slices, std::vector<grpc::Slice>& out) {
+  for (Slice& slice : slices) {
+    if (slice.size == 0) continue;
+    if (!slice.owner || slice.size < copied_below) {
+      out.emplace_back(slice.data, slice.size);
+      continue;
+    }
+    auto* owner = new std::shared_ptr<const void>(std::move(slice.owner));
+    handed_over(owner);
+    out.emplace_back(const_cast<void*>(slice.data), slice.size, release_owner, owner);
+  }
+}
+
+grpc::ByteBuffer to_byte_buffer(Slices slices) {
+  std::vector<grpc::Slice> parts;
+  parts.reserve(slices.size());
+  append(std::move(slices), parts);
+  return grpc::ByteBuffer(parts.data(), parts.size());
+}
+
+Bytes to_bytes(const grpc::ByteBuffer& buffer) {
+  if (!buffer.Valid()) return {};
+  auto kept = std::make_shared<std::vector<grpc::Slice>>();
+  if (!buffer.Dump(kept.get()).ok()) return {};
+  std::vector<std::string_view> parts;
+  parts.reserve(kept->size());
+  for (const grpc::Slice& slice : *kept) {
+    parts.emplace_back(reinterpret_cast<const char*>(slice.begin()), slice.size());
+  }
+  return {std::move(parts), std::move(kept)};
+}
+
+RpcStatus to_rpc_status(const grpc::Status& status, const std::string& address) {
+  if (status.ok()) return {};
+  RpcStatus out{static_cast<int>(status.error_code()), status.error_message(), RpcCause::none};
+  if (status.error_code() != grpc::StatusCode::UNAVAILABLE) return out;
+  for (const Pattern& pattern : patterns) {
+    if (out.message.find(pattern.text) == std::string::npos) continue;
+    out.cause = pattern.cause;
+    if (pattern.reason != nullptr) {
+      out.message = address.empty() ? pattern.reason : address + ": " + pattern.reason;
+    } else if (!address.empty()) {
+      out.message = address + ": " + out.message;
+    }
+    break;
+  }
+  return out;
+}
+
+grpc::Status to_grpc_status(const RpcStatus& status) {
+  if (status.is_ok()) return grpc::Status::OK;
+  const bool is_known =
+      status.code > 0 && status.code <= static_cast<int>(grpc::StatusCode::UNAUTHENTICATED);
+  return {is_known ? static_cast<grpc::StatusCode>(status.code) : grpc::StatusCode::UNKNOWN,
+          status.message};
+}
+
+void set_common_arguments(const ConnectionOptions& options, const ArgumentSetter& set) {
+  set(GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH, -1);
+  set(GRPC_ARG_MAX_SEND_MESSAGE_LENGTH, -1);
+  // The keepalive time-out also becomes TCP_USER_TIMEOUT of the socket (gRFC A18).
+  set(GRPC_ARG_KEEPALIVE_TIME_MS, to_int_ms(options.keepalive_time));
+  set(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, to_int_ms(options.keepalive_timeout));
+  set(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+  set(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
+  // Large frames and a window that is open from the start: no round trip before a big tensor flows.
+  set(GRPC_ARG_HTTP2_BDP_PROBE, 0);
+  set(GRPC_ARG_HTTP2_MAX_FRAME_SIZE, 4 << 20);
+  set(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, 64 << 20);
+  set(GRPC_ARG_HTTP2_WRITE_BUFFER_SIZE, 1 << 20);
+}
+
+void keep_callback_threads() {
+  struct Anchor {
+    std::shared_ptr<grpc::Channel> channel;
+    grpc::ClientContext context;
+    grpc::ByteBuffer request, response;
+  };
+  // A channel without credentials only ever fails its calls, but the first call binds the callback
+  // threads to it.
+  static Anchor* const anchor = [] {
+    auto* made =
+        new Anchor{grpc::CreateCustomChannel("none", nullptr, {}), {}, to_byte_buffer({}), {}};
+    grpc::GenericStub(made->channel)
+        .UnaryCall(&made->context, "/none", {}, &made->request, &made->response,
+                   [](const grpc::Status&) {});
+    return made;
+  }();
+  (void)anchor;
+}
+
+}  // namespace leat::transport

@@ -1,0 +1,52 @@
+// Between the transport's own types and gRPC's: internal to this folder.
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+#include <grpcpp/support/byte_buffer.h>
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "distributed/grpc/rpc.h"
+
+// This library is not instrumented, so under TSan what passes through it (a callback set on one
+// thread and called on another) needs its order told. The symbols exist only in a process that runs
+// under TSan.
+extern "C" {
+void __tsan_acquire(void* address) __attribute__((weak));
+void __tsan_release(void* address) __attribute__((weak));
+}
+
+namespace leat::transport {
+
+inline void handed_over(void* what) {
+  if (__tsan_release != nullptr) __tsan_release(what);
+}
+inline void taken_over(void* what) {
+  if (__tsan_acquire != nullptr) __tsan_acquire(what);
+}
+
+// Appends one gRPC slice per slice; small ones and those without an owner are copied.
+void append(Slices slices, std::vector<grpc::Slice>& out);
+grpc::ByteBuffer to_byte_buffer(Slices slices);
+Bytes to_bytes(const grpc::ByteBuffer& buffer);
+
+// The status as users should read it: gRPC's layers of text are cut down to "address: reason" and
+// the cause is told. `address` is what was dialled; empty on a server.
+RpcStatus to_rpc_status(const grpc::Status& status, const std::string& address);
+grpc::Status to_grpc_status(const RpcStatus& status);
+
+// What both ends have in common: sizes, keepalive, no proxy.
+struct ConnectionOptions {
+  std::chrono::milliseconds keepalive_time;
+  std::chrono::milliseconds keepalive_timeout;
+};
+using ArgumentSetter = std::function<void(const std::string& name, int value)>;
+void set_common_arguments(const ConnectionOptions& options, const ArgumentSetter& set);
+
+// gRPC joins its callback threads when the last channel or server of the process goes; if that
+// happens on such a thread it never returns. This keeps the threads for the life of the process.
+void keep_callback_threads();
+
+}  // namespace leat::transport

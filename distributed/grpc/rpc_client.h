@@ -1,0 +1,68 @@
+// The client side: unary calls and streams to one address.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "distributed/grpc/rpc.h"
+
+namespace leat {
+
+struct RpcClientOptions {
+  std::chrono::milliseconds keepalive_time{4'000};  // as in RpcServerOptions
+  std::chrono::milliseconds keepalive_timeout{3'000};
+  std::chrono::milliseconds connect_timeout{5'000};  // of one connection attempt
+  std::chrono::milliseconds first_backoff{100};      // between attempts, doubling
+  std::chrono::milliseconds longest_backoff{500};
+  enum class Compression : uint8_t { none, deflate, gzip } compression = Compression::none;
+};
+
+struct RpcCallOptions {
+  std::optional<std::chrono::steady_clock::time_point> deadline;
+  // false: an address that cannot be reached fails the call at once, with the reason. true: the
+  // call waits for it.
+  bool wait_for_ready = false;
+};
+
+// Thread-safe. Connects on first use, and again after a loss. Proxy variables are ignored. Each
+// client has a connection of its own.
+class RpcClient {
+ public:
+  explicit RpcClient(std::string address, RpcClientOptions options = {});
+  // Cancels what is under way without waiting for it: callbacks may come later and must keep what
+  // they use.
+  ~RpcClient();
+  RpcClient(const RpcClient&) = delete;
+
+  const std::string& address() const;
+
+  // `done` is called once, on a transport thread (after close(), on the caller). A message about
+  // the connection reads "10.0.0.7:2222: Connection refused". Returns a handle for cancel(); 0 is
+  // never one.
+  using CallId = uint64_t;
+  using Done = std::function<void(const RpcStatus& status, Bytes response)>;
+  CallId call(const std::string& method, Slices request, const RpcCallOptions& options, Done done);
+  // The call ends with CANCELLED unless it has ended.
+  void cancel(CallId call);
+
+  // Opens a stream. It may be written to at once; if the address cannot be reached, on_end says
+  // why.
+  std::shared_ptr<RpcStream> open(const std::string& method, const RpcCallOptions& options = {});
+
+  // The same as call(), but waits. The deadline is not optional here: without one it is 60 s.
+  std::pair<RpcStatus, std::string> call_and_wait(const std::string& method, std::string request,
+                                                  RpcCallOptions options = {});
+
+  // Cancels what is under way and waits until no callback runs; false if that took longer than
+  // `limit`. Not from a callback.
+  bool close(std::chrono::milliseconds limit = std::chrono::milliseconds{10'000});
+
+ private:
+  class State;
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace leat

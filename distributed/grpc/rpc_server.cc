@@ -1,0 +1,374 @@
+#include "distributed/grpc/rpc_server.h"
+
+#include <grpcpp/generic/async_generic_service.h>
+#include <grpcpp/grpcpp.h>
+
+#include <condition_variable>
+#include <map>
+#include <mutex>
+#include <stdexcept>
+#include <vector>
+
+#include "distributed/grpc/convert.h"
+#include "distributed/grpc/listener.h"
+#include "distributed/grpc/stream_core.h"
+
+namespace leat {
+namespace {
+
+using transport::handed_over;
+using transport::taken_over;
+
+std::optional<std::chrono::steady_clock::time_point> to_deadline(gpr_timespec deadline) {
+  const gpr_timespec now = gpr_now(GPR_CLOCK_MONOTONIC);
+  const gpr_timespec left =
+      gpr_time_sub(gpr_convert_clock_type(deadline, GPR_CLOCK_MONOTONIC), now);
+  // gRPC's infinity, and TensorFlow's "no deadline": centuries, of which gRPC's header carries
+  // 27,000 hours.
+  constexpr int64_t year = int64_t{365} * 24 * 3600;
+  if (left.tv_sec > year) return {};
+  return std::chrono::steady_clock::now() + std::chrono::seconds(left.tv_sec) +
+         std::chrono::nanoseconds(left.tv_nsec);
+}
+
+}  // namespace
+
+namespace {
+
+// What stop() ends.
+struct Open {
+  virtual ~Open() = default;
+  virtual void end() = 0;
+};
+
+}  // namespace
+
+// Answers through the reactor, which lives until it has been answered and gRPC is done with it.
+class RpcCall::State final : public Open {
+ public:
+  ~State() override { answer({grpc::StatusCode::INTERNAL, "the server gave no answer"}, nullptr); }
+  void end() override {
+    cancelled();
+    answer({grpc::StatusCode::UNAVAILABLE, "the server is shutting down"}, nullptr);
+  }
+
+  void answer(grpc::Status status, grpc::ByteBuffer* response);
+  bool is_answered() {
+    std::lock_guard lock(mutex);
+    return reactor == nullptr;
+  }
+  void set_on_cancel(std::function<void()> callback) {
+    {
+      std::lock_guard lock(mutex);
+      if (reactor == nullptr) return;  // answered
+      if (!is_cancelled) {
+        handed_over(this);
+        on_cancel = std::move(callback);
+        return;
+      }
+    }
+    callback();
+  }
+  void cancelled() {
+    std::function<void()> callback;
+    {
+      std::lock_guard lock(mutex);
+      is_cancelled = true;
+      callback.swap(on_cancel);
+    }
+    taken_over(this);
+    if (callback) callback();
+  }
+
+  std::string method, peer;
+  Bytes request;
+  std::optional<std::chrono::steady_clock::time_point> deadline;
+
+  std::mutex mutex;
+  grpc::ServerGenericBidiReactor* reactor = nullptr;  // null once answered
+  grpc::ByteBuffer* response = nullptr;               // the reactor's
+  bool is_cancelled = false;
+  std::function<void()> on_cancel;
+};
+
+void RpcCall::State::answer(grpc::Status status, grpc::ByteBuffer* bytes) {
+  grpc::ServerGenericBidiReactor* to;
+  std::function<void()> dropped;
+  {
+    std::lock_guard lock(mutex);
+    to = reactor;
+    reactor = nullptr;
+    dropped.swap(on_cancel);
+    if (to != nullptr && bytes != nullptr) response->Swap(bytes);
+  }
+  if (to == nullptr) return;
+  if (status.ok()) {
+    to->StartWriteAndFinish(response, {}, std::move(status));
+  } else {
+    to->Finish(std::move(status));
+  }
+}
+
+const std::string& RpcCall::method() const { return state_->method; }
+std::string RpcCall::peer() const { return state_->peer; }
+const Bytes& RpcCall::request() const { return state_->request; }
+std::optional<std::chrono::steady_clock::time_point> RpcCall::deadline() const {
+  return state_->deadline;
+}
+bool RpcCall::is_cancelled() const {
+  std::lock_guard lock(state_->mutex);
+  return state_->is_cancelled;
+}
+void RpcCall::on_cancel(std::function<void()> callback) {
+  state_->set_on_cancel(std::move(callback));
+}
+void RpcCall::reply(Slices response) {
+  grpc::ByteBuffer buffer = transport::to_byte_buffer(std::move(response));
+  state_->answer(grpc::Status::OK, &buffer);
+}
+void RpcCall::fail(RpcStatus status) {
+  if (status.is_ok())
+    status = {static_cast<int>(grpc::StatusCode::INTERNAL), "failed with an OK status", {}};
+  state_->answer(transport::to_grpc_status(status), nullptr);
+}
+
+class RpcServer::State final : public grpc::CallbackGenericService {
+ public:
+  explicit State(const RpcServerOptions& options) : options_(options) {}
+
+  class UnaryReactor;
+  class StreamReactor;
+  class Refusal;
+
+  grpc::ServerGenericBidiReactor* CreateReactor(
+      grpc::GenericCallbackServerContext* context) override;
+  int start(const std::string& address);
+  void stop(std::chrono::milliseconds grace);
+
+  bool opened(const void* reactor, std::weak_ptr<Open> open) {
+    std::lock_guard lock(mutex_);
+    if (is_stopping_) return false;
+    open_[reactor] = std::move(open);
+    return true;
+  }
+  void closed(const void* reactor) {
+    handed_over(this);  // to stop()
+    std::lock_guard lock(mutex_);
+    open_.erase(reactor);
+    changed_.notify_all();
+  }
+
+  std::map<std::string, UnaryHandler> unary;
+  std::map<std::string, StreamHandler> streams;
+
+ private:
+  RpcServerOptions options_;
+  std::unique_ptr<grpc::Server> server_;
+  std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor_;
+  std::unique_ptr<transport::Listener> listener_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::map<const void*, std::weak_ptr<Open>> open_;  // by reactor
+  bool is_stopping_ = false;
+};
+
+class RpcServer::State::UnaryReactor final : public grpc::ServerGenericBidiReactor {
+ public:
+  UnaryReactor(State& server, const UnaryHandler& handler,
+               grpc::GenericCallbackServerContext* context)
+      : server_(server),
+        handler_(handler),
+        call_(std::make_shared<RpcCall::State>()),
+        weak_(call_) {
+    call_->method = context->method();
+    call_->peer = context->peer();
+    call_->deadline = to_deadline(context->raw_deadline());
+    call_->reactor = this;
+    call_->response = &response_;
+    if (!server_.opened(this, weak_)) call_->end();
+    StartRead(&request_);
+  }
+
+ private:
+  void OnReadDone(bool ok) override {
+    const auto call = std::move(call_);
+    if (!ok) {
+      call->answer({grpc::StatusCode::INVALID_ARGUMENT, "the call had no request"}, nullptr);
+      return;
+    }
+    if (call->is_answered()) return;
+    call->request = transport::to_bytes(request_);
+    request_.Clear();
+    taken_over(&server_);
+    try {
+      handler_(RpcCall(call));
+    } catch (const std::exception& error) {
+      call->answer({grpc::StatusCode::INTERNAL, error.what()}, nullptr);
+    }
+  }
+  void OnCancel() override {
+    if (auto call = weak_.lock()) call->cancelled();
+  }
+  void OnDone() override {
+    server_.closed(this);
+    delete this;
+  }
+
+  State& server_;
+  const UnaryHandler& handler_;
+  std::shared_ptr<RpcCall::State> call_;  // until the handler has it
+  std::weak_ptr<RpcCall::State> weak_;
+  grpc::ByteBuffer request_, response_;
+};
+
+class RpcServer::State::StreamReactor final : public transport::StreamCore,
+                                              public grpc::ServerGenericBidiReactor,
+                                              public Open {
+ public:
+  explicit StreamReactor(State& server) : server_(server) {}
+
+  void open(const StreamHandler& handler, grpc::GenericCallbackServerContext* context,
+            std::shared_ptr<StreamReactor> self) {
+    self_ = self;
+    context_ = context;
+    // The client learns at once that the method exists.
+    StartSendInitialMetadata();
+    taken_over(&server_);
+    auto handle = std::make_shared<transport::StreamHandle>(std::move(self), context->peer());
+    try {
+      handler(handle);
+    } catch (const std::exception&) {
+      handle->cancel();
+    }
+  }
+  void end() override { cancel(); }
+
+ private:
+  void begin_read(grpc::ByteBuffer* into) override { StartRead(into); }
+  void begin_write(const grpc::ByteBuffer* from, bool /*more_follows*/) override {
+    StartWrite(from);
+  }
+  bool begin_half_close() override { return false; }
+  void finish() override { Finish(grpc::Status::OK); }
+  void try_cancel() override { context_->TryCancel(); }
+
+  void OnReadDone(bool ok) override { read_done(ok); }
+  void OnWriteDone(bool ok) override { write_done(ok); }
+  void OnCancel() override { is_cancelled_ = true; }
+  void OnDone() override {
+    // The context lives until this returns; done() makes cancel() leave it alone.
+    RpcStatus status;
+    if (is_cancelled_) {
+      status = {static_cast<int>(grpc::StatusCode::UNAVAILABLE),
+                "the connection was lost or the peer cancelled", RpcCause::lost};
+    }
+    done(status);
+    server_.closed(this);
+    const auto self = std::move(self_);  // may be the last reference
+  }
+
+  State& server_;
+  grpc::GenericCallbackServerContext* context_ = nullptr;
+  std::atomic<bool> is_cancelled_{false};
+  std::shared_ptr<StreamReactor> self_;
+};
+
+class RpcServer::State::Refusal final : public grpc::ServerGenericBidiReactor {
+ public:
+  explicit Refusal(grpc::Status status) { Finish(std::move(status)); }
+  void OnDone() override { delete this; }
+};
+
+grpc::ServerGenericBidiReactor* RpcServer::State::CreateReactor(
+    grpc::GenericCallbackServerContext* context) {
+  const std::string& method = context->method();
+  const auto longest_prefix = [&](const auto& handlers) {
+    auto best = handlers.end();
+    for (auto at = handlers.begin(); at != handlers.end(); ++at) {
+      if (method.starts_with(at->first) &&
+          (best == handlers.end() || at->first.size() > best->first.size()))
+        best = at;
+    }
+    return best;
+  };
+  const auto one = longest_prefix(unary);
+  const auto stream = longest_prefix(streams);
+  if (one == unary.end() && stream == streams.end()) {
+    return new Refusal({grpc::StatusCode::UNIMPLEMENTED, "this server has no method " + method});
+  }
+  if (stream == streams.end() || (one != unary.end() && one->first.size() > stream->first.size())) {
+    return new UnaryReactor(*this, one->second, context);
+  }
+  auto reactor = std::make_shared<StreamReactor>(*this);
+  if (!opened(reactor.get(), reactor)) {
+    return new Refusal({grpc::StatusCode::UNAVAILABLE, "the server is shutting down"});
+  }
+  auto* raw = reactor.get();
+  raw->open(stream->second, context, std::move(reactor));
+  return raw;
+}
+
+int RpcServer::State::start(const std::string& address) {
+  transport::keep_callback_threads();
+  std::unique_ptr<transport::Listener> listener;
+  try {
+    listener = std::make_unique<transport::Listener>(address);
+  } catch (const std::runtime_error& error) {
+    throw std::runtime_error("cannot listen on " + address + ": " + error.what());
+  }
+  grpc::ServerBuilder builder;
+  transport::set_common_arguments(
+      {options_.keepalive_time, options_.keepalive_timeout},
+      [&](const std::string& name, int value) { builder.AddChannelArgument(name, value); });
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 50);
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 0);
+  acceptor_ = builder.experimental().AddExternalConnectionAcceptor(
+      grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
+      grpc::InsecureServerCredentials());
+  builder.RegisterCallbackGenericService(this);
+  handed_over(this);
+  server_ = builder.BuildAndStart();
+  if (!server_) throw std::runtime_error("cannot serve on " + address + ": gRPC does not start");
+  listener_ = std::move(listener);
+  listener_->start([this](int socket, int connection) {
+    grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters parameters;
+    parameters.listener_fd = socket;
+    parameters.fd = connection;
+    acceptor_->HandleNewConnection(&parameters);
+  });
+  return listener_->port();
+}
+
+void RpcServer::State::stop(std::chrono::milliseconds grace) {
+  if (!server_) return;
+  {
+    std::unique_lock lock(mutex_);
+    is_stopping_ = true;
+    changed_.wait_for(lock, grace, [&] { return open_.empty(); });
+  }
+  std::vector<std::weak_ptr<Open>> rest;
+  {
+    std::lock_guard lock(mutex_);
+    for (auto& [reactor, open] : open_) rest.push_back(open);
+  }
+  for (auto& weak : rest) {
+    if (auto open = weak.lock()) open->end();
+  }
+  listener_.reset();
+  server_->Shutdown(std::chrono::system_clock::now());
+  server_.reset();
+  taken_over(this);
+}
+
+RpcServer::RpcServer(RpcServerOptions options) : state_(std::make_unique<State>(options)) {}
+RpcServer::~RpcServer() { stop(); }
+void RpcServer::handle(std::string prefix, UnaryHandler handler) {
+  state_->unary.insert_or_assign(std::move(prefix), std::move(handler));
+}
+void RpcServer::accept(std::string prefix, StreamHandler handler) {
+  state_->streams.insert_or_assign(std::move(prefix), std::move(handler));
+}
+int RpcServer::start(const std::string& address) { return state_->start(address); }
+void RpcServer::stop(std::chrono::milliseconds grace) { state_->stop(grace); }
+
+}  // namespace leat

@@ -1,0 +1,80 @@
+// The server side: unary methods and streams by full method name, on one port. A call that waits
+// holds no thread.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "distributed/grpc/rpc.h"
+
+namespace leat {
+
+struct RpcServerOptions {
+  // Of both ends: a ping after so long without a byte, and how long its answer may take. Together
+  // less than ten seconds: that is how soon a frozen peer is to be known.
+  std::chrono::milliseconds keepalive_time{4'000};
+  std::chrono::milliseconds keepalive_timeout{3'000};
+};
+
+// One unary call. A handle: copies are the same call. It must be answered, from any thread, also
+// after it was cancelled; the first answer counts. If the last handle goes without an answer, the
+// client gets INTERNAL.
+class RpcCall {
+ public:
+  const std::string& method() const;  // "/tensorflow.MasterService/RunStep"
+  std::string peer() const;           // "ipv4:127.0.0.1:43210"
+  const Bytes& request() const;
+  // When the client gives up. None if it set none, or one that is more than a year away.
+  std::optional<std::chrono::steady_clock::time_point> deadline() const;
+
+  // The client has gone, cancelled, or passed its deadline.
+  bool is_cancelled() const;
+  // Called once if that happens, on a transport thread; at once if it has happened. Not after the
+  // answer.
+  void on_cancel(std::function<void()> callback);
+
+  void reply(Slices response);
+  void reply(std::string response) { reply(to_slices(std::move(response))); }
+  void fail(RpcStatus status);
+
+  class State;
+  explicit RpcCall(std::shared_ptr<State> state) : state_(std::move(state)) {}
+
+ private:
+  std::shared_ptr<State> state_;
+};
+
+// Thread-safe but for the registration, which ends with start(). Errors are std::runtime_error.
+class RpcServer {
+ public:
+  using UnaryHandler = std::function<void(RpcCall)>;
+  using StreamHandler = std::function<void(std::shared_ptr<RpcStream>)>;
+
+  explicit RpcServer(RpcServerOptions options = {});
+  ~RpcServer();  // stop(), with no grace
+  RpcServer(const RpcServer&) = delete;
+
+  // For all methods whose name begins with `prefix`; the longest one that fits is called. Anything
+  // else is answered UNIMPLEMENTED. Handlers run on transport threads and must not block; one that
+  // throws fails the call with INTERNAL, or cancels the stream.
+  void handle(std::string prefix, UnaryHandler handler);
+  void accept(std::string prefix, StreamHandler handler);
+
+  // Listens on "host:port" (port 0: any free one) and returns the port. The port is never shared:
+  // one that is taken is an error with the reason.
+  int start(const std::string& address);
+
+  // Refuses new calls, gives those under way `grace`, then cancels them and answers for them
+  // (UNAVAILABLE). When it returns, no handler or callback of this server runs. Not from a handler.
+  // Safe to call twice.
+  void stop(std::chrono::milliseconds grace = std::chrono::milliseconds{0});
+
+ private:
+  class State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace leat

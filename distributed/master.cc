@@ -1,0 +1,224 @@
+#include "distributed/master.h"
+
+#include <atomic>
+#include <iomanip>
+
+#include "core/thread_pool.h"
+#include "distributed/random_id.h"
+
+namespace leat {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr auto list_limit = std::chrono::seconds(5);
+constexpr auto reset_limit = std::chrono::seconds(10);
+
+// 16 hex digits, as TensorFlow's.
+std::string new_handle() {
+  std::ostringstream out;
+  out << std::hex << std::setfill('0') << std::setw(16) << random_id();
+  return out.str();
+}
+
+// Calls `done` when `count` more calls have come, with the first error.
+class Countdown {
+ public:
+  Countdown(size_t count, std::function<void(const Status&)> done)
+      : left_(count), done_(std::move(done)) {}
+
+  void arrive(const Status& status) {
+    {
+      std::lock_guard lock(mutex_);
+      if (first_error_.is_ok()) first_error_ = status;
+      if (--left_ > 0) return;
+    }
+    done_(first_error_);
+  }
+
+ private:
+  std::mutex mutex_;
+  size_t left_;
+  Status first_error_;
+  const std::function<void(const Status&)> done_;
+};
+
+}  // namespace
+
+Master::Master(uint64_t incarnation, ThreadPool& pool) : incarnation_(incarnation), pool_(pool) {}
+
+void Master::start(std::shared_ptr<const Peers> peers) {
+  std::lock_guard lock(mutex_);
+  peers_ = std::move(peers);
+}
+
+std::shared_ptr<const Peers> Master::peers() const {
+  std::lock_guard lock(mutex_);
+  if (peers_ == nullptr) {
+    fail(Code::unavailable,
+         "this task is starting: it does not know the addresses of the other tasks yet");
+  }
+  return peers_;
+}
+
+std::shared_ptr<MasterSession> Master::session(const std::string& handle) const {
+  std::lock_guard lock(mutex_);
+  const auto found = sessions_.find(handle);
+  if (found == sessions_.end()) fail(Code::aborted, "Session ", handle, " is not found.");
+  return found->second;
+}
+
+void Master::create_session(std::string graph_def, SessionOptions options, Deadline deadline,
+                            Done<std::string> done) {
+  std::shared_ptr<MasterSession> session;
+  try {
+    for (const std::string& filter : options.device_filters) DeviceName::parse(filter);
+    session = std::make_shared<MasterSession>(peers(), incarnation_, pool_, new_handle(),
+                                              std::move(options));
+  } catch (...) {
+    return done(status_of_current_exception(), "");
+  }
+  session->extend(
+      std::move(graph_def), -1, deadline,
+      [self = shared_from_this(), session, done = std::move(done)](const Status& status, int64_t) {
+        if (status.is_ok()) {
+          std::lock_guard lock(self->mutex_);
+          self->sessions_[session->handle()] = session;
+        }
+        done(status, session->handle());
+      });
+}
+
+void Master::extend_session(const std::string& handle, std::string graph_def, int64_t version,
+                            Deadline deadline, Done<int64_t> done) {
+  std::shared_ptr<MasterSession> session;
+  try {
+    session = this->session(handle);
+  } catch (...) {
+    return done(status_of_current_exception(), 0);
+  }
+  session->extend(std::move(graph_def), version, deadline, std::move(done));
+}
+
+void Master::close_session(const std::string& handle, Done<> done) {
+  std::shared_ptr<MasterSession> session;
+  {
+    std::lock_guard lock(mutex_);
+    const auto found = sessions_.find(handle);
+    if (found != sessions_.end()) {
+      session = std::move(found->second);
+      sessions_.erase(found);
+    }
+  }
+  if (session == nullptr)
+    return done({Code::aborted, concat("Session ", handle, " is not found."), false});
+  session->close([done = std::move(done)] { done({}); });
+}
+
+void Master::list_devices(const std::string& handle, Done<std::vector<DeviceDescription>> done) {
+  std::shared_ptr<const Peers> peers;
+  std::set<TaskName> tasks;
+  try {
+    peers = this->peers();
+    std::vector<std::string> filters;
+    if (!handle.empty()) filters = session(handle)->options().device_filters;
+    tasks.insert(peers->self);
+    for (const TaskName& task : peers->spec.tasks()) {
+      if (passes_filters(task, filters)) tasks.insert(task);
+    }
+  } catch (const Error& error) {
+    const bool is_unknown =
+        error.code() == Code::aborted;  // as TensorFlow has it, for this method alone
+    return done({is_unknown ? Code::invalid_argument : error.code(), error.message(), false}, {});
+  }
+  discover(peers, tasks, Clock::now() + list_limit, /*partial=*/true,
+           [done = std::move(done), self = peers->self](const Status& status,
+                                                        const TaskStatuses& found) {
+             std::vector<DeviceDescription> devices;  // the own ones first
+             for (const auto& [task, answer] : found) {
+               devices.insert(task == self ? devices.begin() : devices.end(),
+                              answer.devices.begin(), answer.devices.end());
+             }
+             done(status, std::move(devices));
+           });
+}
+
+void Master::reset(std::vector<std::string> containers, const std::vector<std::string>& filters,
+                   Done<> done) {
+  std::shared_ptr<const Peers> peers;
+  std::vector<TaskName> tasks;
+  try {
+    peers = this->peers();
+    for (const TaskName& task : peers->spec.tasks()) {
+      if (passes_filters(task, filters) || task == peers->self) tasks.push_back(task);
+    }
+  } catch (...) {
+    return done(status_of_current_exception());
+  }
+  close([peers, tasks, containers = std::move(containers), done = std::move(done)] {
+    const auto countdown = std::make_shared<Countdown>(tasks.size(), done);
+    for (const TaskName& task : tasks) {
+      peers->worker(task)->reset(containers, Clock::now() + reset_limit,
+                                 [countdown](const Status& status) { countdown->arrive(status); });
+    }
+  });
+}
+
+void Master::task_lost(const TaskName& task, const std::string& why) {
+  std::vector<std::shared_ptr<MasterSession>> sessions;
+  {
+    std::lock_guard lock(mutex_);
+    for (const auto& [handle, session] : sessions_) sessions.push_back(session);
+  }
+  for (const auto& session : sessions) session->task_lost(task, why);
+}
+
+void Master::close(std::function<void()> done) {
+  std::map<std::string, std::shared_ptr<MasterSession>> sessions;
+  {
+    std::lock_guard lock(mutex_);
+    sessions.swap(sessions_);
+  }
+  if (sessions.empty()) return done();
+  const auto countdown = std::make_shared<Countdown>(
+      sessions.size(), [done = std::move(done)](const Status&) { done(); });
+  for (const auto& [handle, session] : sessions)
+    session->close([countdown] { countdown->arrive({}); });
+}
+
+std::vector<StepActivity> Master::idle_sessions(std::chrono::seconds limit) const {
+  std::vector<StepActivity> out;
+  std::lock_guard lock(mutex_);
+  for (const auto& [handle, session] : sessions_) {
+    const std::chrono::nanoseconds idle = session->idle();
+    if (idle >= limit)
+      out.push_back({concat("keeps session ", handle, " for a client that asks for nothing"), "",
+                     idle.count()});
+  }
+  return out;
+}
+
+void Master::forget_idle_programs(std::chrono::seconds limit) const {
+  std::vector<std::shared_ptr<MasterSession>> idle;
+  {
+    std::lock_guard lock(mutex_);
+    for (const auto& [handle, session] : sessions_) {
+      if (session->idle() >= limit) idle.push_back(session);
+    }
+  }
+  for (const auto& session : idle) session->forget_programs();
+}
+
+size_t Master::sessions() const {
+  std::lock_guard lock(mutex_);
+  return sessions_.size();
+}
+
+size_t Master::running_steps() const {
+  std::lock_guard lock(mutex_);
+  size_t out = 0;
+  for (const auto& [handle, session] : sessions_) out += session->running_steps();
+  return out;
+}
+
+}  // namespace leat

@@ -1,0 +1,110 @@
+// A client's session on a master: its graph as it grows, the devices it may use, and a bounded
+// cache of what was compiled and registered for each signature that it ran.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "distributed/discovery.h"
+#include "distributed/program_cache.h"
+#include "distributed/step.h"
+
+namespace leat {
+
+class ThreadPool;
+
+// What a step asks for, as the client wrote it: feeds and fetches "node:index", targets "node".
+struct StepRequestOfClient {
+  NamedTensors feeds;
+  std::vector<std::string> fetches, targets;
+  RunOptions options;
+  StepTimes times;
+};
+
+// Thread-safe. Callbacks run on any thread, possibly before the call returns.
+class MasterSession : public std::enable_shared_from_this<MasterSession> {
+ public:
+  using Deadline = WorkerClient::Deadline;
+
+  MasterSession(std::shared_ptr<const Peers> peers, uint64_t master_incarnation, ThreadPool& pool,
+                std::string handle, SessionOptions options);
+
+  const std::string& handle() const { return handle_; }
+  const SessionOptions& options() const { return options_; }
+
+  // Adds the nodes of a GraphDef to a session that is at `version` (ABORTED if it is not), waits
+  // for the tasks that they need, and places what is stateful. The session is unchanged if that
+  // fails. Passes on the new version. The first call, with the client's graph, is for version -1
+  // and makes it 0.
+  void extend(std::string graph_def, int64_t version, Deadline deadline,
+              std::function<void(const Status&, int64_t version)> done);
+
+  // Starts a step. What is returned cancels it, and may be called at any time.
+  using Cancel = std::function<void(const Status&)>;
+  Cancel run(StepRequestOfClient request, Step::Done done);
+
+  // Compiles the step. Passes on the callable's handle, or what is wrong with the signature.
+  void make_callable(StepSignature signature, const RunOptions& options,
+                     std::function<void(const Status&, int64_t handle)> done);
+  // What run() needs for one run of it; feeds in the order of the callable's signature.
+  StepRequestOfClient request_of_callable(int64_t handle, std::vector<Tensor> feeds) const;
+  void release_callable(int64_t handle);
+
+  std::vector<DeviceDescription> devices() const;
+  void task_lost(const TaskName& task, const std::string& why);
+  // Ends running steps with CANCELLED, waits for them (10 s at most), and drops the session on all
+  // workers.
+  void close(std::function<void()> done);
+
+  size_t running_steps() const;
+  // Since its client asked for something last; 0 while a step runs.
+  std::chrono::nanoseconds idle() const;
+  // Gives back what its programs hold on all tasks; the next step makes them again. Steps that run
+  // are not disturbed.
+  void forget_programs() { programs_.forget_all(); }
+
+ private:
+  static constexpr size_t cached_programs = 128;
+  class Run;
+  struct Callable {
+    StepSignature signature;
+    RunOptions options;
+  };
+
+  void throw_if_closed() const;
+  bool is_over() const;
+  void program(const StepSignature& signature, ProgramCache::Ready ready);
+  void build(const StepSignature& signature);
+  void compile(const StepSignature& signature, const TaskStatuses& restarted);
+  void forget_programs_on(const std::vector<TaskName>& tasks);
+  void cleanup(const RegisteredProgram& program) const;
+  PipelineOptions pipeline_options(const StepSignature& signature, const TaskStatuses& tasks) const;
+  std::vector<std::string> partition_graphs(const StepSignature& signature) const;
+  void run_ended(const std::shared_ptr<Run>& run);
+
+  const std::shared_ptr<const Peers> peers_;
+  const uint64_t master_incarnation_;
+  ThreadPool& pool_;
+  const std::string handle_;
+  const SessionOptions options_;
+
+  ProgramCache programs_{cached_programs};
+
+  mutable std::mutex mutex_;
+  std::shared_ptr<const Graph> graph_ = std::make_shared<Graph>();
+  int64_t version_ = -1;
+  bool is_extending_ = false;
+  TaskStatuses tasks_;
+  std::set<TaskName> stale_tasks_;  // restarted: asked again before the next build
+  std::map<int64_t, Callable> callables_;
+  int64_t last_callable_ = 0;
+  std::set<std::shared_ptr<Run>> runs_;
+  bool is_closed_ = false;
+  std::vector<std::function<void()>> when_idle_;
+  std::chrono::steady_clock::time_point last_used_ = std::chrono::steady_clock::now();
+};
+
+}  // namespace leat

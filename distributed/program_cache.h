@@ -1,0 +1,53 @@
+// What a session has compiled: a registered program per signature, built once however many steps
+// ask for it, the least recently used ones dropped.
+#pragma once
+
+#include <functional>
+#include <list>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "distributed/registered_program.h"
+
+namespace leat {
+
+// Thread-safe; calls nobody with its lock held.
+class ProgramCache {
+ public:
+  using Program = std::shared_ptr<const RegisteredProgram>;
+  using Ready = std::function<void(const Status&, const Program&)>;
+
+  explicit ProgramCache(size_t limit) : limit_(limit) {}
+
+  // Calls `ready` with the signature's program: at once if it is there, else when built() has been
+  // called for it. Returns true to the first one who asks: build it. (A normalised signature.)
+  bool get(const StepSignature& signature, Ready ready);
+  // Ends a build. A failed one is not remembered: the next get() tries again.
+  void built(const StepSignature& signature, const Status& status, const Program& program);
+  // Drops the programs that have a part on one of these tasks.
+  void forget(const std::vector<TaskName>& tasks);
+  // Drops all that are built. The next get() builds anew.
+  void forget_all();
+  // Drops all, and what is built later. Those who wait for a build, and all who ask from now on,
+  // are called with CANCELLED.
+  void close();
+
+ private:
+  struct Entry {
+    Program program;  // null while it is built
+    std::vector<Ready> waiting;
+    std::list<StepSignature>::iterator position;
+  };
+  using Entries = std::map<StepSignature, Entry>;
+  Program erase(Entries::iterator entry);
+
+  const size_t limit_;
+  std::mutex mutex_;
+  Entries entries_;
+  std::list<StepSignature> recently_used_;  // first: the last one used
+  bool is_closed_ = false;
+};
+
+}  // namespace leat

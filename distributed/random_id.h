@@ -1,0 +1,10 @@
+// Ids that nobody else has: of requests, sessions, steps, registered graphs.
+#pragma once
+
+#include <cstdint>
+
+namespace leat {
+
+uint64_t random_id();  // 64 random bits, never 0. Thread-safe.
+
+}  // namespace leat

@@ -1,0 +1,134 @@
+#include "distributed/registered_program.h"
+
+#include <algorithm>
+#include <mutex>
+#include <set>
+
+#include "distributed/random_id.h"
+
+namespace leat {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr auto register_limit = std::chrono::seconds(60);
+
+TaskName task_of(const std::string& device) { return TaskName::of(DeviceName::parse(device)); }
+
+// What the answers of the workers share.
+struct Registering {
+  std::mutex mutex;
+  std::shared_ptr<RegisteredProgram> program = std::make_shared<RegisteredProgram>();
+  size_t missing = 0;
+  Status status;
+  std::vector<TaskName> restarted;
+  std::set<TaskName> silent;  // not answered yet
+  const Clock::time_point since = Clock::now();
+  std::shared_ptr<const void> listed;
+
+  std::vector<StepActivity> activity() {
+    std::vector<StepActivity> out;
+    std::lock_guard lock(mutex);
+    for (const TaskName& task : silent) {
+      out.push_back({"waits for its part of a graph to be compiled", task.to_string(),
+                     std::chrono::nanoseconds(Clock::now() - since).count()});
+    }
+    return out;
+  }
+};
+
+// What each task is told.
+std::map<TaskName, RegisterGraph> requests_of(const Peers& peers, const ProgramOwner& owner,
+                                              PartitionedGraph& graph, const TaskStatuses& tasks) {
+  std::map<TaskName, RegisterGraph> out;
+  for (auto& [device, partition] : graph.partitions) {
+    out[task_of(device)].partitions.emplace(device, std::move(partition));
+  }
+  for (auto& [task, request] : out) {
+    const auto known = tasks.find(task);
+    check_internal(known != tasks.end(), "nodes were placed on ", task,
+                   ", which the session does not know");
+    request.request_id = random_id();
+    request.worker_incarnation = known->second.incarnation;
+    request.session = owner.session;
+    request.isolate_state = owner.isolate_state;
+    request.master = peers.self;
+    request.master_incarnation = owner.master_incarnation;
+    for (const CutEdge& edge : graph.edges) {
+      const bool is_here =
+          TaskName::of(edge.source) == task || TaskName::of(edge.destination) == task;
+      if (is_here) request.edges.push_back(edge);
+    }
+    for (const auto& [fetch, device] : graph.fetch_devices) {
+      if (task_of(device) == task) request.fetches.push_back(fetch);
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+RegisteredProgram::~RegisteredProgram() {
+  for (const Part& part : parts) part.worker->deregister_graph(session, part.graph);
+}
+
+void register_program(const Peers& peers, const ProgramOwner& owner, PartitionedGraph graph,
+                      const TaskStatuses& tasks, ProgramRegistered done) {
+  std::map<TaskName, RegisterGraph> requests = requests_of(peers, owner, graph, tasks);
+  const auto state = std::make_shared<Registering>();
+  RegisteredProgram& program = *state->program;
+  program.session = owner.session;
+  for (const auto& [fetch, device] : graph.fetch_devices) {
+    program.fetch_tasks[fetch] = task_of(device);
+  }
+  for (const auto& [task, request] : requests) {
+    RegisteredProgram::Part part;
+    part.task = task;
+    part.worker = peers.worker(task);
+    part.incarnation = request.worker_incarnation;
+    for (const auto& [feed, devices] : graph.feed_devices) {
+      const bool is_here = std::any_of(devices.begin(), devices.end(),
+                                       [&part](const auto& d) { return task_of(d) == part.task; });
+      if (is_here) part.feeds.push_back(feed);
+    }
+    program.parts.push_back(std::move(part));
+  }
+  program.edges = std::move(graph.edges);
+  state->missing = requests.size();
+  if (requests.empty()) return done({}, state->program, {});
+  for (const auto& [task, request] : requests) state->silent.insert(task);
+  if (peers.waits != nullptr) {
+    state->listed = peers.waits->add([weak = std::weak_ptr(state)] {
+      const auto state = weak.lock();
+      return state != nullptr ? state->activity() : std::vector<StepActivity>();
+    });
+  }
+
+  size_t index = 0;
+  for (auto& [task, request] : requests) {
+    const auto registered = [state, done, task = task, index, last_heard = peers.last_heard](
+                                const Status& status, uint64_t handle) {
+      std::shared_ptr<const void> listed;  // goes outside the lock
+      {
+        std::lock_guard lock(state->mutex);
+        state->silent.erase(task);
+        state->program->parts[index].graph = handle;
+        if (status.code == Code::aborted) state->restarted.push_back(task);
+        if (!status.is_ok() && state->status.is_ok()) {
+          state->status = status;
+          if (status.code == Code::unavailable) {
+            state->status.message += "; it owed its part of the step, which it was to compile";
+            if (last_heard) state->status.message += ", " + last_heard(task);
+          }
+        }
+        if (--state->missing > 0) return;
+        listed.swap(state->listed);
+      }
+      done(state->status, state->status.is_ok() ? state->program : nullptr, state->restarted);
+    };
+    program.parts[index++].worker->register_graph(std::move(request), Clock::now() + register_limit,
+                                                  registered);
+  }
+}
+
+}  // namespace leat

@@ -1,0 +1,328 @@
+#include "distributed/rendezvous_router.h"
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+#include <unordered_map>
+#include <utility>
+
+#include "distributed/recent_table.h"
+#include "distributed/step_rendezvous.h"
+
+namespace leat {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using Edges = std::shared_ptr<const std::vector<CutEdge>>;
+
+constexpr auto remembered_for = std::chrono::seconds(60);
+// Steps that are over, so that late messages are known for what they are.
+constexpr size_t remembered_steps = 1 << 14;
+
+}  // namespace
+
+class RendezvousRouter::State {
+ public:
+  State(TaskName self, RouterOptions options)
+      : self_(std::move(self)), options_(std::move(options)) {}
+
+  std::shared_ptr<Rendezvous> open(int64_t step, const Edges& edges);
+  void close(int64_t step);
+  size_t parked_bytes() const;
+  size_t open_steps() const {
+    std::lock_guard lock(mutex_);
+    return steps_.size();
+  }
+
+  void connected(const TaskName& task, std::shared_ptr<Channel> channel);
+  void lost(const TaskName& task, const Status& status);
+  void received(const TaskName& task, int64_t step, int64_t edge, Tensor value, bool is_dead);
+  void aborted(const TaskName& task, int64_t step, const Status& status);
+  StepPhase phase_of(int64_t step) const {
+    std::lock_guard lock(mutex_);
+    if (steps_.contains(step)) return StepPhase::running;
+    return is_over(step) ? StepPhase::over : StepPhase::early;
+  }
+  std::string describe(int64_t step, int64_t edge) const;
+  void tick();
+
+ private:
+  struct Peer {
+    std::shared_ptr<Channel> channel;
+    Status status;  // why there is none
+  };
+  // A step that is over. An error without routes: aborted from elsewhere before it began here.
+  struct Over {
+    Status status;
+    std::shared_ptr<const Routes> routes;
+    Clock::time_point since;
+  };
+  struct Value {
+    TaskName from;
+    int64_t edge = 0;
+    Tensor tensor;
+    bool is_dead = false;
+  };
+  struct Parked {
+    Clock::time_point since;
+    std::vector<Value> values;
+  };
+
+  std::shared_ptr<const Routes> routes_of(const Edges& edges);
+  bool is_over(int64_t step) const { return over_.contains(static_cast<uint64_t>(step)); }
+  // With the lock held.
+  void remember(int64_t step, Over over) {
+    over_.insert(static_cast<uint64_t>(step), std::move(over));
+  }
+  std::vector<std::shared_ptr<Channel>> channels() const {
+    std::vector<std::shared_ptr<Channel>> out;
+    for (const auto& [task, peer] : peers_) {
+      if (peer.channel) out.push_back(peer.channel);
+    }
+    return out;
+  }
+
+  const TaskName self_;
+  const RouterOptions options_;
+  mutable std::mutex mutex_;
+  std::map<TaskName, Peer> peers_;
+  std::unordered_map<int64_t, std::shared_ptr<StepRendezvous>> steps_;
+  std::unordered_map<int64_t, Parked> parked_;
+  RecentTable<Over> over_{remembered_steps};
+  std::map<const void*,
+           std::pair<std::weak_ptr<const std::vector<CutEdge>>, std::shared_ptr<const Routes>>>
+      routes_;
+};
+
+std::shared_ptr<const Routes> RendezvousRouter::State::routes_of(const Edges& edges) {
+  {
+    std::lock_guard lock(mutex_);
+    auto found = routes_.find(edges.get());
+    if (found != routes_.end() && found->second.first.lock() == edges) return found->second.second;
+  }
+  auto routes = std::make_shared<const Routes>(*edges, self_);
+  std::lock_guard lock(mutex_);
+  std::erase_if(routes_, [](const auto& entry) { return entry.second.first.expired(); });
+  routes_[edges.get()] = {edges, routes};
+  return routes;
+}
+
+std::shared_ptr<Rendezvous> RendezvousRouter::State::open(int64_t step, const Edges& edges) {
+  auto routes = routes_of(edges);
+  auto rendezvous = std::make_shared<StepRendezvous>(step, edges, routes, self_, options_.executor);
+  Parked parked;
+  Status status;
+  std::vector<std::shared_ptr<Channel>> to_settle;
+  {
+    std::lock_guard lock(mutex_);
+    if (steps_.contains(step))
+      fail(Code::already_exists, "step ", step, " runs on ", self_, " already");
+    if (const Over* over = over_.find(static_cast<uint64_t>(step)); over != nullptr) {
+      if (over->routes)
+        fail(Code::already_exists, "step ", step, " has run on ", self_, " already");
+      status = over->status;
+    }
+    for (size_t i = 0; i < routes->peers.size(); ++i) {
+      const auto found = peers_.find(routes->peers[i]);
+      if (found != peers_.end() && found->second.channel) {
+        rendezvous->set_channel(i, found->second.channel);
+        to_settle.push_back(found->second.channel);
+      } else if (status.is_ok()) {
+        status = found != peers_.end()
+                     ? found->second.status
+                     : Status{Code::unavailable,
+                              concat(routes->peers[i], " has not been connected to ", self_)};
+      }
+    }
+    if (auto found = parked_.find(step); found != parked_.end()) {
+      parked = std::move(found->second);
+      parked_.erase(found);
+    }
+    steps_.emplace(step, rendezvous);
+  }
+  for (auto& channel : to_settle) channel->settle(step);
+  for (Value& value : parked.values) {
+    rendezvous->receive(routes->peer_index(value.from), value.edge, std::move(value.tensor),
+                        value.is_dead);
+  }
+  if (!status.is_ok()) rendezvous->abort(status);
+  return rendezvous;
+}
+
+void RendezvousRouter::State::close(int64_t step) {
+  std::shared_ptr<StepRendezvous> kept;  // its values go outside the lock
+  std::lock_guard lock(mutex_);
+  auto found = steps_.find(step);
+  if (found == steps_.end()) return;
+  kept = std::move(found->second);
+  steps_.erase(found);
+  // If it was aborted from elsewhere before it began, the entry is there, and stays.
+  remember(step, {kept->status(), kept->routes(), Clock::now()});
+}
+
+// After a break, neither side knows what the other has seen of a step that spanned it: one may have
+// ended it, with its last values lost on the way, while the other has begun it since and waits. So
+// each says which of them are over. A step that is over there too ignores it.
+void RendezvousRouter::State::connected(const TaskName& task, std::shared_ptr<Channel> channel) {
+  std::vector<std::pair<int64_t, Status>> over;
+  {
+    std::lock_guard lock(mutex_);
+    const bool is_first = !peers_.contains(task);
+    peers_[task] = {channel, {}};
+    if (is_first) return;
+    const auto limit = Clock::now() - remembered_for;
+    over_.for_each([&](uint64_t step, const Over& what) {
+      if (what.since > limit && what.routes && what.routes->peer_index(task) >= 0)
+        over.emplace_back(static_cast<int64_t>(step), what.status);
+    });
+    for (const auto& [step, rendezvous] : steps_) {
+      if (rendezvous->routes()->peer_index(task) < 0) continue;
+      if (Status status = rendezvous->status(); !status.is_ok())
+        over.emplace_back(step, std::move(status));
+    }
+  }
+  for (auto& [step, status] : over) {
+    if (status.is_ok()) {
+      status = {Code::unavailable,
+                concat("the connection between ", self_, " and ", task, " broke during step ", step,
+                       ": what it sent may be lost")};
+    }
+    channel->abort(step, status);
+  }
+}
+
+size_t RendezvousRouter::State::parked_bytes() const {
+  std::lock_guard lock(mutex_);
+  size_t bytes = 0;
+  for (const auto& [step, parked] : parked_) {
+    for (const Value& value : parked.values) bytes += value.tensor.bytes();
+  }
+  return bytes;
+}
+
+void RendezvousRouter::State::lost(const TaskName& task, const Status& status) {
+  std::vector<std::pair<std::shared_ptr<StepRendezvous>, int>> concerned;
+  {
+    std::lock_guard lock(mutex_);
+    peers_[task] = {nullptr, status};
+    for (const auto& [id, step] : steps_) {
+      if (const int peer = step->routes()->peer_index(task); peer >= 0)
+        concerned.emplace_back(step, peer);
+    }
+  }
+  for (auto& [step, peer] : concerned) {
+    Status with_debt = status;
+    with_debt.message += step->owed_by(peer);
+    step->abort(with_debt, peer, /*is_remote=*/true);
+  }
+}
+
+std::string RendezvousRouter::State::describe(int64_t step, int64_t edge) const {
+  std::shared_ptr<StepRendezvous> rendezvous;
+  {
+    std::lock_guard lock(mutex_);
+    if (auto found = steps_.find(step); found != steps_.end()) rendezvous = found->second;
+  }
+  return rendezvous ? rendezvous->describe(edge) : concat("edge ", edge);
+}
+
+void RendezvousRouter::State::received(const TaskName& task, int64_t step, int64_t edge,
+                                       Tensor value, bool is_dead) {
+  std::shared_ptr<StepRendezvous> rendezvous;
+  {
+    std::lock_guard lock(mutex_);
+    auto found = steps_.find(step);
+    if (found != steps_.end()) {
+      rendezvous = found->second;
+    } else {
+      if (is_over(step)) return;
+      auto [parked, is_new] = parked_.try_emplace(step);
+      if (is_new) parked->second.since = Clock::now();
+      parked->second.values.push_back({task, edge, std::move(value), is_dead});
+      return;
+    }
+  }
+  rendezvous->receive(rendezvous->routes()->peer_index(task), edge, std::move(value), is_dead);
+}
+
+void RendezvousRouter::State::aborted(const TaskName& task, int64_t step, const Status& status) {
+  Status derived = status;
+  derived.derived = true;
+  std::shared_ptr<StepRendezvous> rendezvous;
+  std::vector<std::shared_ptr<Channel>> to_settle;
+  Parked dropped;
+  {
+    std::lock_guard lock(mutex_);
+    if (auto found = steps_.find(step); found != steps_.end()) {
+      rendezvous = found->second;
+    } else {
+      remember(step, {derived, nullptr, Clock::now()});
+      if (auto parked = parked_.find(step); parked != parked_.end()) {
+        dropped = std::move(parked->second);
+        parked_.erase(parked);
+      }
+      to_settle = channels();
+    }
+  }
+  for (auto& channel : to_settle) channel->settle(step);
+  if (rendezvous)
+    rendezvous->abort(derived, rendezvous->routes()->peer_index(task), /*is_remote=*/true);
+}
+
+// Drops what has waited too long for its step.
+void RendezvousRouter::State::tick() {
+  std::vector<std::pair<int64_t, Parked>> dropped;
+  std::vector<std::shared_ptr<Channel>> to_settle;
+  {
+    std::lock_guard lock(mutex_);
+    const auto limit = Clock::now() - options_.parking;
+    for (auto at = parked_.begin(); at != parked_.end();) {
+      if (at->second.since > limit) {
+        ++at;
+        continue;
+      }
+      remember(at->first,
+               {{Code::deadline_exceeded,
+                 concat("step ", at->first, " began on ", self_,
+                        " long after its first value came from ", at->second.values.front().from)},
+                nullptr,
+                Clock::now()});
+      dropped.emplace_back(at->first, std::move(at->second));
+      at = parked_.erase(at);
+    }
+    if (!dropped.empty()) to_settle = channels();
+  }
+  for (auto& [step, parked] : dropped) {
+    for (auto& channel : to_settle) channel->settle(step);
+  }
+}
+
+RendezvousRouter::RendezvousRouter(const TaskName& self, RouterOptions options)
+    : state_(std::make_unique<State>(self, std::move(options))) {}
+RendezvousRouter::~RendezvousRouter() = default;
+std::shared_ptr<Rendezvous> RendezvousRouter::open(int64_t step, const Edges& edges) {
+  return state_->open(step, edges);
+}
+void RendezvousRouter::close(int64_t step) { state_->close(step); }
+size_t RendezvousRouter::parked_bytes() const { return state_->parked_bytes(); }
+size_t RendezvousRouter::open_steps() const { return state_->open_steps(); }
+void RendezvousRouter::connected(const TaskName& peer, std::shared_ptr<Channel> channel) {
+  state_->connected(peer, std::move(channel));
+}
+void RendezvousRouter::lost(const TaskName& peer, const Status& status) {
+  state_->lost(peer, status);
+}
+void RendezvousRouter::received(const TaskName& peer, int64_t step, int64_t edge, Tensor value,
+                                bool is_dead) {
+  state_->received(peer, step, edge, std::move(value), is_dead);
+}
+void RendezvousRouter::aborted(const TaskName& peer, int64_t step, const Status& status) {
+  state_->aborted(peer, step, status);
+}
+std::string RendezvousRouter::describe(int64_t step, int64_t edge) {
+  return state_->describe(step, edge);
+}
+StepPhase RendezvousRouter::phase_of(int64_t step) { return state_->phase_of(step); }
+void RendezvousRouter::tick() { state_->tick(); }
+
+}  // namespace leat

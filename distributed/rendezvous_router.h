@@ -1,0 +1,58 @@
+// The data plane of a task: the rendezvous of each of its steps. Values for the task itself stay
+// here, others are pushed to the task that owns the edge's destination as soon as they exist.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/rendezvous.h"
+#include "distributed/membership.h"
+#include "graph/pipeline.h"
+
+namespace leat {
+
+struct RouterOptions {
+  // Runs what a value from another task sets off (the rest of a step): on a thread that may
+  // compute. Without it, the transport's thread does, and nothing else is received meanwhile.
+  std::function<void(std::function<void()>)> executor;
+  // How long values of a step that has not begun here are kept.
+  std::chrono::milliseconds parking{60'000};
+};
+
+// Thread-safe.
+class RendezvousRouter final : public MembershipListener {
+ public:
+  RendezvousRouter(const TaskName& self, RouterOptions options = {});
+  ~RendezvousRouter() override;
+
+  // The rendezvous of a step that begins here, for the edges that begin or end on this task. Values
+  // that came before are in it. If a task that it needs is not connected, it is aborted already
+  // (UNAVAILABLE names the task). Aborting it aborts the step on all tasks that share an edge with
+  // this one. ALREADY_EXISTS if the step runs here.
+  std::shared_ptr<Rendezvous> open(int64_t step,
+                                   const std::shared_ptr<const std::vector<CutEdge>>& edges);
+  // The step has ended here: what still comes for it is dropped. What it sent is still delivered.
+  void close(int64_t step);
+
+  // Bytes of values that wait for their step to begin.
+  size_t parked_bytes() const;
+  size_t open_steps() const;
+
+  void connected(const TaskName& peer, std::shared_ptr<Channel> channel) override;
+  void lost(const TaskName& peer, const Status& status) override;
+  void received(const TaskName& peer, int64_t step, int64_t edge, Tensor value,
+                bool is_dead) override;
+  void aborted(const TaskName& peer, int64_t step, const Status& status) override;
+  StepPhase phase_of(int64_t step) override;
+  std::string describe(int64_t step, int64_t edge) override;
+  void tick() override;
+
+ private:
+  class State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace leat

@@ -1,0 +1,227 @@
+#include "distributed/task.h"
+
+#include <algorithm>
+#include <future>
+#include <map>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "core/device.h"
+#include "core/thread_pool.h"
+#include "distributed/cluster_view.h"
+#include "distributed/grpc/rpc_client.h"
+#include "distributed/grpc/rpc_server.h"
+#include "distributed/identity.h"
+#include "distributed/local_master.h"
+#include "distributed/master.h"
+#include "distributed/master_service.h"
+#include "distributed/membership.h"
+#include "distributed/remote_worker.h"
+#include "distributed/rendezvous_router.h"
+#include "distributed/timer.h"
+#include "distributed/worker.h"
+#include "distributed/worker_service.h"
+
+namespace leat {
+namespace {
+
+constexpr auto close_limit = std::chrono::seconds(3);
+// The memory of steps that have not been run for so long, or twice as long, is given back.
+constexpr auto memory_of_steps = std::chrono::seconds(10);
+// A client that has asked for nothing for so long may have been killed: its programs make room.
+constexpr auto memory_of_programs = std::chrono::seconds(30);
+
+// The pool counts a caller, but all work of a task comes from its queue: one thread more makes
+// `threads` that compute.
+int pool_size(int threads) {
+  const int wanted =
+      threads > 0 ? threads : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  return wanted == 1 ? 1 : wanted + 1;
+}
+
+DeviceName cpu_of(const TaskName& task) {
+  DeviceName name = task.device_name();
+  name.type = "CPU";
+  name.id = 0;
+  return name;
+}
+
+}  // namespace
+
+// The members are destroyed from the last to the first: whatever calls goes before what is called.
+class Task::State {
+ public:
+  State(const ClusterSpec& spec, const TaskName& name, const TaskOptions& options)
+      : name_(name),
+        pool_(pool_size(options.threads)),
+        identity_(make_identity(spec.id(), name)),
+        router_(std::make_shared<RendezvousRouter>(
+            name, RouterOptions{.executor =
+                                    [this](std::function<void()> work) {
+                                      pool_.schedule(std::move(work));
+                                    }})),
+        membership_(std::make_shared<Membership>(
+            identity_,
+            MembershipOptions{.heartbeat = options.heartbeat, .silence = options.silence})) {
+    const HostPort asked = HostPort::parse(spec.address(name));
+    devices_.push_back(make_cpu_device(cpu_of(name), pool_));
+    if (options.gpus) {
+      for (auto& gpu : make_gpu_devices(name.device_name())) devices_.push_back(std::move(gpu));
+    }
+    WorkerOptions worker;
+    worker.task = name;
+    worker.cluster_id = identity_.cluster_id;
+    worker.incarnation = identity_.incarnation;
+    for (const auto& device : devices_) worker.devices.push_back(device.get());
+    worker.pool = &pool_;
+    worker.waits = &waits_;
+    // Not by way of `this`: a kernel that ends late may end its step after the task has gone.
+    worker.exchange.open = [router = router_](int64_t step, const auto& edges) {
+      return router->open(step, edges);
+    };
+    worker.exchange.close = [router = router_](int64_t step) { router->close(step); };
+    worker_ = std::make_shared<Worker>(std::move(worker));
+    master_ = std::make_shared<Master>(identity_.incarnation, pool_);
+    listed_ = waits_.add([master = std::weak_ptr<Master>(master_)] {
+      const auto alive = master.lock();
+      return alive != nullptr ? alive->idle_sessions() : std::vector<StepActivity>();
+    });
+    serve_worker(server_, worker_);
+    serve_master(server_, master_, pool_, timer_);
+    serve_view(server_, [master = std::weak_ptr<Master>(master_)] {
+      const auto alive = master.lock();
+      if (alive == nullptr) fail(Code::unavailable, "this task is shutting down");
+      return alive->peers();
+    });
+    membership_->attach(server_);
+    membership_->on_lost([this](const TaskName& peer, const Status& status) {
+      master_->task_lost(peer, status.message);
+    });
+    membership_->on_change([this, changed = options.on_peer_change](const PeerStatus& peer) {
+      if (peer.state == PeerState::connected)
+        worker_->drop_sessions_of_older(peer.task, peer.incarnation);
+      if (changed) changed();
+    });
+    try {
+      address_ = HostPort{asked.host, server_.start(asked.to_string())}.to_string();
+    } catch (const std::exception& error) {
+      fail(Code::unavailable, name, " cannot listen on ", asked.to_string(), ": ", error.what());
+    }
+  }
+
+  ~State() { shutdown(std::chrono::milliseconds(0)); }
+
+  void start(const ClusterSpec& spec) {
+    check(!spec.has_open_ports(), "the cluster has ports that are not known yet: ", spec.to_json());
+    check(spec.contains(name_) && spec.address(name_) == address_, name_, " listens on ", address_,
+          ", but the cluster says ", spec.to_json());
+    const auto peers = std::make_shared<Peers>();
+    peers->spec = spec;
+    peers->cluster_id = identity_.cluster_id;
+    peers->self = name_;
+    peers->worker = [this](const TaskName& task) { return worker_of(task); };
+    peers->last_heard = [this](const TaskName& task) {
+      const std::shared_ptr<Membership> membership = this->membership();
+      return task == name_ || membership == nullptr ? std::string() : membership->last_heard(task);
+    };
+    peers->timer = &timer_;
+    peers->waits = &waits_;
+    {
+      std::lock_guard lock(mutex_);
+      spec_ = spec;
+    }
+    membership_->start(spec, router_);
+    master_->start(peers);
+    local_ = register_local_master("grpc://" + address_, master_);
+    drop_unused_later();
+  }
+
+  void drop_unused_later() {
+    timer_.after(memory_of_steps, [this] {
+      std::lock_guard lock(dropping_);
+      if (is_shut_down_) return;
+      master_->forget_idle_programs(memory_of_programs);
+      worker_->drop_unused();
+      drop_unused_later();
+    });
+  }
+
+  void shutdown(std::chrono::milliseconds grace) {
+    if (is_shut_down_.exchange(true)) return;
+    local_ = nullptr;
+    { std::lock_guard no_more(dropping_); }
+    const Status status{Code::unavailable, concat(name_, " (", address_, ") is shutting down"),
+                        false};
+    worker_->drain(status, grace);
+    const auto closed = std::make_shared<std::promise<void>>();
+    master_->close([closed] { closed->set_value(); });
+    closed->get_future().wait_for(close_limit);
+    std::shared_ptr<Membership> membership;
+    {
+      std::lock_guard lock(mutex_);
+      membership.swap(membership_);
+    }
+    membership.reset();
+    server_.stop(std::min<std::chrono::milliseconds>(grace, std::chrono::seconds(1)));
+    std::map<TaskName, std::shared_ptr<RpcClient>> clients;
+    {
+      std::lock_guard lock(mutex_);
+      clients.swap(clients_);
+    }
+    for (const auto& [task, client] : clients) client->close();
+  }
+
+  // Null after the shutdown.
+  std::shared_ptr<Membership> membership() {
+    std::lock_guard lock(mutex_);
+    return membership_;
+  }
+
+  std::shared_ptr<WorkerClient> worker_of(const TaskName& task) {
+    if (task == name_) return worker_;
+    std::lock_guard lock(mutex_);
+    std::shared_ptr<RpcClient>& client = clients_[task];
+    if (client == nullptr) client = std::make_shared<RpcClient>(spec_.address(task));
+    return std::make_shared<RemoteWorker>(task, client);
+  }
+
+  const TaskName name_;
+  ThreadPool pool_;
+  Timer timer_;
+  WaitList waits_;
+  const TaskIdentity identity_;
+  std::vector<std::unique_ptr<Device>> devices_;
+  std::mutex mutex_;     // of spec_, clients_ and membership_
+  std::mutex dropping_;  // held while the memory of old steps is given back
+  ClusterSpec spec_;
+  std::map<TaskName, std::shared_ptr<RpcClient>> clients_;
+  std::shared_ptr<RendezvousRouter> router_;
+  std::shared_ptr<Worker> worker_;
+  std::shared_ptr<Master> master_;
+  std::shared_ptr<Membership> membership_;
+  RpcServer server_;
+  std::string address_;
+  std::atomic<bool> is_shut_down_{false};
+  std::shared_ptr<const void> listed_;  // in waits_
+  std::shared_ptr<const void> local_;   // among the masters of this process
+};
+
+Task::Task(const ClusterSpec& spec, const TaskName& name, TaskOptions options)
+    : state_(std::make_unique<State>(spec, name, options)) {}
+Task::~Task() = default;
+
+const TaskName& Task::name() const { return state_->name_; }
+std::string Task::address() const { return state_->address_; }
+std::string Task::target() const { return "grpc://" + state_->address_; }
+uint64_t Task::incarnation() const { return state_->identity_.incarnation; }
+void Task::start(const ClusterSpec& spec) { state_->start(spec); }
+void Task::wait_for_peers(std::chrono::milliseconds limit) {
+  state_->membership_->wait_until_connected(limit);
+}
+void Task::shutdown(std::chrono::milliseconds grace) { state_->shutdown(grace); }
+Master& Task::master() { return *state_->master_; }
+Worker& Task::worker() { return *state_->worker_; }
+Membership& Task::membership() { return *state_->membership_; }
+
+}  // namespace leat

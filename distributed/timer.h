@@ -1,0 +1,34 @@
+// Deadlines: one thread that calls functions at their time.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+namespace leat {
+
+// Thread-safe. Functions run one after the other on the timer's thread and must be quick. The
+// destructor drops what is left and waits for the one that runs.
+class Timer {
+ public:
+  using Clock = std::chrono::steady_clock;
+  using Id = uint64_t;  // never 0
+
+  Timer();
+  ~Timer();
+  Timer(const Timer&) = delete;
+
+  Id at(Clock::time_point when, std::function<void()> action);
+  Id after(Clock::duration delay, std::function<void()> action) {
+    return at(Clock::now() + delay, std::move(action));
+  }
+  // False if it has run, runs, or was cancelled. Does not wait. 0 is ignored.
+  bool cancel(Id id);
+
+ private:
+  class State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace leat

@@ -1,0 +1,102 @@
+// What the MNIST examples share: flags, data, the model, and the loop around a step.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "frontends/cpp/cluster_member.h"
+#include "frontends/cpp/data.h"
+#include "frontends/cpp/nn.h"
+#include "frontends/cpp/optimizers.h"
+#include "frontends/cpp/session.h"
+
+namespace leat::examples {
+
+struct Flags {
+  std::string data;  // directory of MNIST idx files; "" = drawn digits
+  int epochs = 10;
+  int batch = 50;  // examples per replica and step
+  int hidden = 128;
+  std::string optimizer = "adam";  // sgd, momentum, adam
+  double rate = 0;                 // 0 = the optimizer's usual one
+  std::string mode = "async";      // mnist only: async or sync
+  std::string model = "mlp";       // mnist only: mlp or cnn
+  std::string graph;               // write the partitioned graph of a training step here
+  std::string trace;               // write a Chrome trace of one training step here
+  std::string
+      directory;  // checkpoints and summaries; a training that was stopped goes on from there
+  int64_t checkpoint_steps = 0;  // a checkpoint every so many steps; 0 = every 10 minutes
+  std::string losses;            // write step and loss of every step here
+  uint64_t seed = 1;
+};
+// Exits with usage on --help or a mistake.
+Flags parse_flags(int argc, char** argv, const std::string& description, bool has_mode = false);
+
+data::Digits load(const Flags& flags);
+std::unique_ptr<Optimizer> make_optimizer(const Flags& flags);
+
+// True (and a line says so) if this program is not the chief's and the chief's drives all workers:
+// it has nothing to do.
+bool left_to_the_chief(const ClusterMember& member);
+
+inline constexpr int64_t pixels = 28 * 28;
+
+// 784-hidden-10 with relu. The layers are made once, under the scopes of the constructor; every
+// call makes a replica.
+class Mlp {
+ public:
+  Mlp(Graph& graph, const Flags& flags);
+  Output operator()(Output images) const { return logits_(hidden_(images)); }
+
+ private:
+  nn::Dense hidden_, logits_;
+};
+
+// Two convolutions of 5 * 5, each with relu and a pooling of 2 * 2, then a hidden layer.
+class Cnn {
+ public:
+  Cnn(Graph& graph, const Flags& flags);
+  Output operator()(Output images) const;
+
+ private:
+  nn::Conv2d first_, second_;
+  nn::Dense hidden_, logits_;
+};
+
+// The one that --model asks for.
+std::function<Output(Output)> make_model(Graph& graph, const Flags& flags);
+
+// The two layers of such a model, for programs that place them one by one.
+nn::Dense make_hidden_layer(Graph& graph, const Flags& flags);
+nn::Dense make_logits_layer(Graph& graph, const Flags& flags);
+
+// A place for a batch, and what the model makes of it.
+struct Replica {
+  Output images, labels, logits, loss;
+};
+// `model` maps images [?, 784] to logits [?, 10].
+Replica make_replica(Graph& graph, const std::function<Output(Output)>& model, int index = 0);
+
+// An int64 variable that counts updates.
+Output make_global_step(Graph& graph);
+
+// All that a program builds.
+struct Training {
+  Graph graph;
+  std::vector<Replica> replicas;  // those that this program feeds
+  Output global_step;
+  Node* train = nullptr;
+  // between-graph: this program's share of the examples, and how many programs train
+  int shard = 0, shards = 1;
+};
+
+// Initialises or restores (the chief) or waits, trains all epochs with a progress line, then the
+// chief prints the accuracy on the test examples and writes what --graph and --trace ask for.
+void train(const Flags& flags, const ClusterMember& member, Training& training);
+
+// Runs main's body; a leat::Error is printed with its code, and the exit status is 1.
+int guarded(const std::function<void()>& body);
+
+}  // namespace leat::examples

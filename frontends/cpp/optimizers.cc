@@ -1,0 +1,123 @@
+#include "frontends/cpp/optimizers.h"
+
+namespace leat {
+namespace {
+
+Output number(Graph& graph, DType dtype, double value, std::string_view name) {
+  Tensor scalar(dtype, {});
+  visit_dtype(dtype, [&]<class T>(TypeTag<T>) {
+    if constexpr (!std::is_same_v<T, std::string>) *scalar.data<T>() = static_cast<T>(value);
+  });
+  return constant(graph, std::move(scalar), name);
+}
+
+// A zero variable of the same shape beside `of`, named as TensorFlow's optimizers do:
+// "<of>/<name>".
+Output slot(Output of, std::string_view name) {
+  Graph& graph = of.graph();
+  const ColocationScope with(graph, {of});
+  const NameScope absolute(graph, "");
+  return variable(graph, concat(of.node->name, "/", name), of.shape(), initializers::zeros(),
+                  of.dtype(), {.trainable = false});
+}
+
+}  // namespace
+
+std::vector<GradientAndVariable> Optimizer::gradients(Output loss,
+                                                      std::vector<Output> variables) const {
+  check(static_cast<bool>(loss), "the loss is an empty Output");
+  if (variables.empty()) variables = loss.graph().collection("trainable_variables");
+  check(
+      !variables.empty(),
+      "there is nothing to train: the graph has no trainable variables; make them with variable()");
+  const std::vector<Output> gradients = leat::gradients({loss}, variables);
+  std::vector<GradientAndVariable> out;
+  for (size_t i = 0; i < variables.size(); ++i) out.push_back({gradients[i], variables[i]});
+  return out;
+}
+
+Node& Optimizer::apply(const std::vector<GradientAndVariable>& gradients, Output global_step,
+                       Location at) const {
+  std::vector<GradientAndVariable> used;
+  for (const GradientAndVariable& pair : gradients) {
+    if (pair.gradient) used.push_back(pair);
+  }
+  check(!used.empty(), "no variable has a gradient: the loss does not depend on any of the ",
+        gradients.size(), " given");
+  Graph& graph = used.front().variable.graph();
+  const NameScope scope(graph, "train");
+  const Shared shared = make_shared_state(graph, used);
+  std::vector<Output> updates;
+  for (const auto& [gradient, variable] : used) {
+    const ColocationScope with(graph, {variable});
+    updates.push_back(update(variable, gradient, shared));
+  }
+  {
+    const ControlScope after(graph, updates);
+    for (const Output& done : finish(shared)) updates.push_back(done);
+    if (global_step) {
+      const ColocationScope with(graph, {global_step});
+      updates.push_back(
+          op("AssignAdd", {global_step, number(graph, global_step.dtype(), 1, "one")}, {}, at));
+    }
+  }
+  return group(graph, updates, "update", at);
+}
+
+Node& Optimizer::minimize(Output loss, Output global_step, Location at) const {
+  return apply(gradients(loss), global_step, at);
+}
+
+Output GradientDescent::update(Output variable, Output gradient, const Shared&) const {
+  Graph& graph = variable.graph();
+  return op("ApplyGradientDescent",
+            {variable, number(graph, variable.dtype(), rate_, "learning_rate"), gradient});
+}
+
+Output Momentum::update(Output variable, Output gradient, const Shared&) const {
+  Graph& graph = variable.graph();
+  const DType dtype = variable.dtype();
+  return op("ApplyMomentum",
+            {variable, slot(variable, "Momentum"), number(graph, dtype, rate_, "learning_rate"),
+             gradient, number(graph, dtype, momentum_, "momentum")},
+            {{"use_nesterov", use_nesterov_}});
+}
+
+Adam::Shared Adam::make_shared_state(Graph& graph,
+                                     const std::vector<GradientAndVariable>& gradients) const {
+  const Output first = gradients.front().variable;
+  const ColocationScope with(graph, {first});
+  const NameScope absolute(graph, "");  // TensorFlow's names have no prefix
+  Shared powers;
+  for (const auto& [name, beta] :
+       {std::pair{"beta1_power", options_.beta1}, {"beta2_power", options_.beta2}}) {
+    powers.push_back(variable(graph, name, {}, initializers::constant(beta), first.dtype(),
+                              {.trainable = false}));
+  }
+  return powers;
+}
+
+Output Adam::update(Output variable, Output gradient, const Shared& powers) const {
+  Graph& graph = variable.graph();
+  const DType dtype = variable.dtype();
+  return op("ApplyAdam", {variable, slot(variable, "Adam"), slot(variable, "Adam_1"), powers[0],
+                          powers[1], number(graph, dtype, rate_, "learning_rate"),
+                          number(graph, dtype, options_.beta1, "beta1"),
+                          number(graph, dtype, options_.beta2, "beta2"),
+                          number(graph, dtype, options_.epsilon, "epsilon"), gradient});
+}
+
+std::vector<Output> Adam::finish(const Shared& powers) const {
+  Graph& graph = powers[0].graph();
+  const DType dtype = powers[0].dtype();
+  const ColocationScope with(graph, {powers[0]});
+  std::vector<Output> out;
+  for (const auto& [power, beta] :
+       {std::pair{powers[0], options_.beta1}, {powers[1], options_.beta2}}) {
+    const Output next = op("Mul", {power, number(graph, dtype, beta, "beta")});
+    out.push_back(op("Assign", {power, next}, {{"use_locking", false}}));
+  }
+  return out;
+}
+
+}  // namespace leat

@@ -1,0 +1,78 @@
+#include "frontends/cpp/parameter_server.h"
+
+#include <algorithm>
+
+namespace leat {
+
+struct ParameterServer::Load {
+  std::map<int, int64_t> bytes;
+};
+
+ParameterServer::ParameterServer(const ClusterSpec& cluster, Options options)
+    : options_(std::move(options)), load_(std::make_shared<Load>()) {
+  for (const std::string& job : {options_.ps_job, options_.worker_job}) {
+    check(cluster.jobs().contains(job) && !cluster.jobs().at(job).empty(),
+          "a parameter server needs the jobs '", options_.ps_job, "' and '", options_.worker_job,
+          "'; the cluster has no '", job, "': ", cluster.to_json());
+  }
+  for (const auto& [index, address] : cluster.jobs().at(options_.ps_job)) load_->bytes[index] = 0;
+  for (const auto& [index, address] : cluster.jobs().at(options_.worker_job))
+    worker_tasks_.push_back(index);
+}
+
+DeviceName ParameterServer::place_variable(const Shape& shape, DType dtype) const {
+  const auto lightest =
+      std::min_element(load_->bytes.begin(), load_->bytes.end(),
+                       [](const auto& a, const auto& b) { return a.second < b.second; });
+  lightest->second +=
+      std::max<int64_t>(shape.elements(), 1) * static_cast<int64_t>(dtype_size(dtype));
+  DeviceName out;
+  out.job = options_.ps_job;
+  out.task = lightest->first;
+  return out;
+}
+
+ParameterServer::Replica::Replica(Graph& graph, const ParameterServer& strategy, int index)
+    : graph_(graph), outer_(graph.scopes()) {
+  check(index >= 0 && index < strategy.workers(), "replica ", index, " was asked for, but job '",
+        strategy.options_.worker_job, "' has ", strategy.workers(), " tasks");
+  DeviceName worker;
+  worker.job = strategy.options_.worker_job;
+  worker.task = strategy.worker_tasks_[static_cast<size_t>(index)];
+  graph.scopes().device = worker.with_defaults(outer_.device);
+  graph.scopes().device_function = [strategy](const OpDef& op, const AttrMap& attrs) -> DeviceName {
+    if (op.name != "VariableV2") return {};
+    return strategy.place_variable(attrs.find("shape")->second.get<Shape>(),
+                                   attrs.find("dtype")->second.get<DType>());
+  };
+}
+
+ParameterServer::Replica::~Replica() { graph_.scopes() = std::move(outer_); }
+
+Node& ParameterServer::minimize(const Optimizer& optimizer, Output loss, Output global_step) const {
+  return optimizer.minimize(loss, global_step);
+}
+
+Node& ParameterServer::minimize(const Optimizer& optimizer, const std::vector<Output>& losses,
+                                Output global_step) const {
+  check(!losses.empty(), "synchronous training needs the loss of every replica; none was given");
+  std::vector<std::vector<GradientAndVariable>> of_replica;
+  for (const Output& loss : losses) of_replica.push_back(optimizer.gradients(loss));
+  Graph& graph = losses.front().graph();
+  const NameScope scope(graph, "mean_gradients");
+  std::vector<GradientAndVariable> means;
+  for (size_t v = 0; v < of_replica.front().size(); ++v) {
+    const Output variable = of_replica.front()[v].variable;
+    const ColocationScope with(graph, {variable});  // the mean is taken where the update is
+    std::vector<Output> gradients;
+    for (const auto& replica : of_replica) {
+      if (replica[v].gradient) gradients.push_back(replica[v].gradient);
+    }
+    if (gradients.empty()) continue;
+    const Output sum = gradients.size() == 1 ? gradients.front() : add_n(gradients);
+    means.push_back({sum * (1.0 / static_cast<double>(losses.size())), variable});
+  }
+  return optimizer.apply(means, global_step);
+}
+
+}  // namespace leat

@@ -1,0 +1,68 @@
+// Parameter server: variables, their slots and updates live on ps tasks, forward and backward
+// passes on workers. A graph transformation (device requests and a mean); the runtime knows nothing
+// of it. Li et al., OSDI 2014; Abadi et al., OSDI 2016 §4.4.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "distributed/cluster_spec.h"
+#include "frontends/cpp/optimizers.h"
+
+namespace leat {
+
+// Two ways to train, chosen by what is handed to minimize():
+//   Asynchronous, between-graph: every worker runs this program with its own index. Each builds one
+//   replica; variables have the same names, so they are shared. An update is applied as soon as its
+//   gradient arrives; nobody waits. k workers make k updates of the full rate in the time of one
+//   synchronous step.
+//       auto replica = strategy.replica(graph, task.index);
+//       … model … ;  strategy.minimize(Adam{1e-3}, loss, global_step);
+//   Synchronous, in-graph: one program (the chief's) builds a replica per worker over shared
+//   variables; one update per step with the mean of all replicas' gradients.
+//       for (int k = 0; k < strategy.workers(); ++k) { auto replica = strategy.replica(graph, k);
+//       losses.push_back(…); } strategy.minimize(Adam{1e-3}, losses, global_step);
+class ParameterServer {
+ public:
+  struct Options {
+    std::string ps_job = "ps";
+    std::string worker_job = "worker";
+  };
+  // INVALID_ARGUMENT if the cluster lacks one of the jobs.
+  explicit ParameterServer(const ClusterSpec& cluster) : ParameterServer(cluster, Options{}) {}
+  ParameterServer(const ClusterSpec& cluster, Options options);
+
+  int workers() const { return static_cast<int>(worker_tasks_.size()); }
+
+  // While it lives, variables made in the graph go to the ps task that holds the fewest bytes so
+  // far (programs that make the same variables in the same order agree on it), everything else to
+  // worker `index`.
+  class Replica {
+   public:
+    ~Replica();
+    Replica(const Replica&) = delete;
+
+   private:
+    friend class ParameterServer;
+    Replica(Graph& graph, const ParameterServer& strategy, int index);
+    Graph& graph_;
+    Graph::Scopes outer_;
+  };
+  Replica replica(Graph& graph, int index) const { return {graph, *this, index}; }
+
+  Node& minimize(const Optimizer& optimizer, Output loss, Output global_step = {}) const;
+  Node& minimize(const Optimizer& optimizer, const std::vector<Output>& losses,
+                 Output global_step = {}) const;
+
+ private:
+  struct Load;  // bytes placed so far, by ps task
+  DeviceName place_variable(const Shape& shape, DType dtype) const;
+
+  Options options_;
+  std::vector<int> worker_tasks_;
+  std::shared_ptr<Load> load_;
+};
+
+}  // namespace leat

@@ -1,0 +1,35 @@
+// A progress line for training loops.
+//   [worker:0] step  1200/10000 [====>               ] 12%  loss 0.231  18.4k samples/s
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+
+namespace leat {
+
+// On a terminal one line is redrawn at most 10 times a second; elsewhere a plain line is printed
+// about 20 times in all, or every 2 seconds if that is more often. Writes to standard output. Not
+// thread-safe.
+class Progress {
+ public:
+  Progress(int64_t steps, int64_t samples_per_step);
+  ~Progress();
+  Progress(const Progress&) = delete;
+
+  // After a step: its number from 1 on, and the loss.
+  void update(int64_t step, double loss);
+  // Ends the line.
+  void finish();
+
+ private:
+  void draw(int64_t step, double loss, bool is_last);
+
+  const int64_t steps_, samples_per_step_;
+  const bool is_terminal_;
+  const std::chrono::steady_clock::time_point start_;
+  std::chrono::steady_clock::time_point drawn_;
+  int64_t drawn_step_ = 0;
+  bool is_open_ = false;
+};
+
+}  // namespace leat

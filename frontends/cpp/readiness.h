@@ -1,0 +1,30 @@
+// Who initialises the variables of a cluster, and how everybody else waits for it.
+#pragma once
+
+#include <chrono>
+#include <vector>
+
+#include "frontends/cpp/session.h"
+#include "frontends/cpp/variables.h"
+
+namespace leat {
+
+// Make it when all variables have been made. The chief calls initialize(), the others wait().
+class Readiness {
+ public:
+  explicit Readiness(Graph& graph);
+
+  void initialize(Session& session) const;
+  // Names of variables that have no value yet.
+  std::vector<std::string> uninitialized(Session& session) const;
+  // Returns when all are initialised. DEADLINE_EXCEEDED names the first ones that are not and who
+  // should have done it.
+  void wait(Session& session, std::chrono::milliseconds deadline = std::chrono::minutes(1)) const;
+
+ private:
+  Node* initializer_;
+  std::vector<Output> variables_;
+  std::vector<Output> checks_;  // IsVariableInitialized of each
+};
+
+}  // namespace leat

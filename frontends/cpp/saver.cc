@@ -1,0 +1,138 @@
+#include "frontends/cpp/saver.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <iostream>
+#include <map>
+
+#include "graph/formats/checkpoint.h"
+#include "graph/formats/checkpoint_state.h"
+
+namespace leat {
+namespace {
+
+Output texts(Graph& graph, const std::vector<std::string>& values, std::string_view name) {
+  return constant(graph,
+                  Tensor::of<std::string>({static_cast<int64_t>(values.size())},
+                                          std::span<const std::string>(values)),
+                  name);
+}
+
+// The variables that one task writes.
+struct Shard {
+  std::vector<Output> variables;
+
+  Output names(Graph& graph) const {
+    std::vector<std::string> out;
+    for (const Output& variable : variables) out.push_back(variable.node->name);
+    return texts(graph, out, "tensor_names");
+  }
+  Output slices(Graph& graph) const {
+    return texts(graph, std::vector<std::string>(variables.size()), "shape_and_slices");
+  }
+  std::vector<DType> dtypes() const {
+    std::vector<DType> out;
+    for (const Output& variable : variables) out.push_back(variable.dtype());
+    return out;
+  }
+};
+
+}  // namespace
+
+Saver::Saver(Graph& graph, Options options) : options_(options) {
+  const std::vector<Output>& variables = graph.collection("variables");
+  check(!variables.empty(), "there is nothing to save: the graph has no variables yet");
+  std::map<std::string, Shard> shards;  // by the device that was asked for
+  for (const Output& variable : variables)
+    shards[variable.node->requested_device.task_name().to_string()].variables.push_back(variable);
+
+  const NameScope scope(graph, "save");
+  prefix_ = placeholder(graph, "prefix", DType::string, {});
+  std::vector<Output> parts, restored;
+  std::vector<Node*> saved;
+  int index = 0;
+  for (const auto& [device, shard] : shards) {
+    // Where its variables are: with the first of them.
+    const ColocationScope with(graph, {shard.variables.front()});
+    Output part = prefix_;
+    if (shards.size() > 1) {
+      const auto number = [&](size_t n) {
+        return constant(graph, Tensor::scalar(static_cast<int32_t>(n)));
+      };
+      part = op("ShardedFilename",
+                {op("StringJoin", {prefix_, constant(graph, Tensor::scalar("_temp/part"))}),
+                 number(index++), number(shards.size())});
+      parts.push_back(part);
+    }
+    const Output names = shard.names(graph), slices = shard.slices(graph);
+    std::vector<Output> inputs = {part, names, slices};
+    inputs.insert(inputs.end(), shard.variables.begin(), shard.variables.end());
+    saved.push_back(&op_node(graph, "SaveV2", inputs, {{"dtypes", shard.dtypes()}}));
+    const std::vector<Output> values =
+        op_outputs("RestoreV2", {prefix_, names, slices}, {{"dtypes", shard.dtypes()}});
+    for (size_t i = 0; i < values.size(); ++i) {
+      const ColocationScope beside(graph, {shard.variables[i]});
+      restored.push_back(assign(shard.variables[i], values[i]));
+    }
+  }
+  if (shards.size() > 1) {
+    const ControlScope after(graph, saved);
+    save_ = &op_node(graph, "MergeV2Checkpoints", {pack(parts), prefix_});
+  } else {
+    save_ = saved.front();
+  }
+  restore_ = &group(graph, restored, "restore_all");
+}
+
+std::string Saver::save(Session& session, const std::string& where, int64_t step) {
+  // Tasks may have started in other directories.
+  const std::string directory = std::filesystem::absolute(where).lexically_normal().string();
+  const std::string prefix = concat(directory, "/model.ckpt-", step);
+  session.run({{prefix_, Tensor::scalar(prefix)}}, {*save_});
+  CheckpointState state = CheckpointState::read(directory);
+  std::erase(state.all_model_checkpoint_paths, prefix);
+  state.all_model_checkpoint_paths.push_back(prefix);
+  state.model_checkpoint_path = prefix;
+  std::vector<std::string> old;
+  while (options_.max_to_keep > 0 &&
+         std::ssize(state.all_model_checkpoint_paths) > options_.max_to_keep) {
+    old.push_back(state.all_model_checkpoint_paths.front());
+    state.all_model_checkpoint_paths.erase(state.all_model_checkpoint_paths.begin());
+  }
+  state.write(directory);
+  for (const std::string& gone : old) remove_checkpoint(gone);
+  return prefix;
+}
+
+void Saver::restore(Session& session, const std::string& prefix) const {
+  session.run({{prefix_, Tensor::scalar(prefix)}}, {*restore_});
+}
+
+std::string Saver::restore_latest(Session& session, const std::string& where) const {
+  const std::string directory = std::filesystem::absolute(where).lexically_normal().string();
+  std::vector<std::string> prefixes = CheckpointState::read(directory).all_model_checkpoint_paths;
+  std::reverse(prefixes.begin(), prefixes.end());
+  Status torn;
+  for (const std::string& prefix : prefixes) {
+    try {
+      CheckpointReader(prefix).verify();  // here, before a variable has changed
+      restore(session, prefix);
+      return prefix;
+    } catch (const Error& error) {
+      if (error.code() != Code::data_loss && error.code() != Code::not_found) throw;
+      // Missing variables are no damage: another program's checkpoint.
+      if (error.code() == Code::not_found &&
+          error.message().find("Failed to find") == std::string::npos)
+        throw;
+      std::cerr << "leat: skipping the checkpoint " << prefix << ": " << error.message()
+                << std::endl;
+      torn = error.status();
+    }
+  }
+  if (!torn.is_ok())
+    fail(Code::data_loss, "none of the ", prefixes.size(), " checkpoints of ", directory,
+         " can be read; the oldest: ", torn.message);
+  return "";
+}
+
+}  // namespace leat

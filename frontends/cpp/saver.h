@@ -1,0 +1,41 @@
+// Saver: checkpoints of a graph's variables, in TensorFlow's format. Each task writes the variables
+// that it holds; the parts are joined afterwards.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "frontends/cpp/session.h"
+#include "frontends/cpp/variables.h"
+
+namespace leat {
+
+// Make it when all variables have been made; it adds its nodes to the graph. On a cluster all tasks
+// that hold variables, and the one that the session dials, must see the same directory.
+class Saver {
+ public:
+  struct Options {
+    int max_to_keep = 5;  // older ones are removed; 0 = none is
+  };
+  explicit Saver(Graph& graph) : Saver(graph, Options{}) {}
+  Saver(Graph& graph, Options options);
+
+  // Writes <directory>/model.ckpt-<step> and notes it in <directory>/checkpoint. Returns the
+  // prefix. The checkpoint appears whole or not at all.
+  std::string save(Session& session, const std::string& directory, int64_t step);
+  // NOT_FOUND or INVALID_ARGUMENT lists all variables that are missing or differ; DATA_LOSS names a
+  // torn file.
+  void restore(Session& session, const std::string& prefix) const;
+  // The last checkpoint of the directory that can be read, or, if it is torn, the one before (a
+  // line on standard error says so). "" if there is none. DATA_LOSS if there are some and all are
+  // torn.
+  std::string restore_latest(Session& session, const std::string& directory) const;
+
+ private:
+  Options options_;
+  Output prefix_;  // placeholder
+  Node* save_ = nullptr;
+  Node* restore_ = nullptr;
+};
+
+}  // namespace leat

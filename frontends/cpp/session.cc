@@ -1,0 +1,109 @@
+#include "frontends/cpp/session.h"
+
+#include "distributed/session_factory.h"
+
+namespace leat {
+namespace {
+
+std::vector<std::string> names_of(const std::vector<Output>& outputs, std::string_view role) {
+  std::vector<std::string> out;
+  out.reserve(outputs.size());
+  for (const Output& output : outputs) {
+    check(static_cast<bool>(output), "a ", role,
+          " is an empty Output: it was never set to a result of the graph");
+    out.push_back(output.name());
+  }
+  return out;
+}
+
+std::vector<std::string> names_of(const Targets& targets) {
+  std::vector<std::string> out;
+  out.reserve(targets.size());
+  for (const Target& target : targets) out.push_back(target.name);
+  return out;
+}
+
+}  // namespace
+
+// Released once, when the last copy of the Callable goes.
+struct Callable::Registration {
+  const std::shared_ptr<SessionInterface> session;
+  const SessionInterface::CallableHandle handle;
+
+  Registration(std::shared_ptr<SessionInterface> s, SessionInterface::CallableHandle h)
+      : session(std::move(s)), handle(h) {}
+  Registration(const Registration&) = delete;
+  ~Registration() {
+    try {
+      session->release_callable(handle);
+    } catch (const Error&) {
+      // The session or its cluster is gone, and the handle with it.
+    }
+  }
+};
+
+Callable::Callable(std::shared_ptr<SessionInterface> session,
+                   SessionInterface::CallableHandle handle)
+    : registration_(std::make_shared<Registration>(std::move(session), handle)) {}
+
+std::vector<Tensor> Callable::operator()(std::span<const Tensor> feeds) const {
+  std::vector<Tensor> out;
+  run(feeds, out);
+  return out;
+}
+
+void Callable::run(std::span<const Tensor> feeds, std::vector<Tensor>& fetches) const {
+  registration_->session->run_callable(registration_->handle, feeds, fetches);
+}
+
+Session::Session(const Graph& graph, SessionOptions options)
+    : graph_(graph), session_(new_session(options)) {}
+
+Session::Session(Session&&) noexcept = default;
+
+Session::~Session() {
+  if (!session_) return;
+  try {
+    session_->close();
+  } catch (const Error&) {
+    // Nobody is left to tell; the cluster frees the session when it notices.
+  }
+}
+
+SessionInterface& Session::up_to_date() {
+  if (graph_.size() != nodes_taken_) {
+    session_->extend(graph_);
+    nodes_taken_ = graph_.size();
+  }
+  return *session_;
+}
+
+std::vector<Tensor> Session::run(const Feeds& feeds, const std::vector<Output>& fetches,
+                                 const Targets& targets, const RunOptions& options,
+                                 RunMetadata* metadata) {
+  NamedTensors named;
+  named.reserve(feeds.size());
+  for (const Feed& feed : feeds) {
+    check(static_cast<bool>(feed.endpoint),
+          "a feed is an empty Output: it was never set to a result of the graph");
+    named.emplace_back(feed.endpoint.name(), feed.value);
+  }
+  return up_to_date().run(named, names_of(fetches, "fetch"), names_of(targets), options, metadata);
+}
+
+void Session::run(const Feeds& feeds, const Targets& targets) {
+  run(feeds, std::vector<Output>{}, targets);
+}
+
+Callable Session::prepare(const std::vector<Output>& feeds, const std::vector<Output>& fetches,
+                          const Targets& targets) {
+  StepSignature signature{names_of(feeds, "feed"), names_of(fetches, "fetch"), names_of(targets)};
+  const auto handle = up_to_date().make_callable(signature);
+  return {session_, handle};
+}
+
+std::vector<DeviceDescription> Session::list_devices() { return session_->list_devices(); }
+
+void Session::close() { session_->close(); }
+
+}  // namespace leat

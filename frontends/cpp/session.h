@@ -1,0 +1,113 @@
+// Session: what a C++ program holds to run its graph, in this process or on a cluster.
+//   Session session{graph, {.target = "grpc://10.0.1.1:2222"}};
+//   session.run({{images, batch.images}, {labels, batch.labels}}, {train});
+//   auto [l] = session.run({{images, batch.images}, {labels, batch.labels}}, fetch(loss), {train});
+#pragma once
+
+#include <array>
+#include <functional>
+#include <initializer_list>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "graph/graph.h"
+#include "runtime/session.h"
+
+namespace leat {
+
+// A value for an endpoint of the graph, usually a placeholder. Must agree with its dtype and shape.
+struct Feed {
+  Output endpoint;
+  Tensor value;
+};
+using Feeds = std::vector<Feed>;
+
+// Something to run for its effect: a node, or any output of it.
+struct Target {
+  std::string name;
+  Target(Output output) : name(output.node->name) {}  // NOLINT: converts
+  Target(const Node& node) : name(node.name) {}       // NOLINT
+};
+using Targets = std::vector<Target>;
+
+// A fixed number of fetches, so that the result can be unpacked:
+//   auto [a, b] = session.run(feeds, fetch(x, y));
+template <size_t count>
+struct Fetch {
+  std::array<Output, count> outputs;
+};
+template <class... Outputs>
+Fetch<sizeof...(Outputs)> fetch(Outputs... outputs) {
+  return {{Output(outputs)...}};
+}
+
+// A prepared step: what a training loop calls. Feeds and results are in the order given to
+// prepare(). Thread-safe; must not outlive its session.
+class Callable {
+ public:
+  std::vector<Tensor> operator()(std::initializer_list<Tensor> feeds) const {
+    return (*this)(std::span<const Tensor>(feeds.begin(), feeds.size()));
+  }
+  std::vector<Tensor> operator()(std::span<const Tensor> feeds = {}) const;
+  // The same into `fetches`, whose memory is used again: nothing is allocated in steady state (in
+  // process).
+  void run(std::span<const Tensor> feeds, std::vector<Tensor>& fetches) const;
+
+ private:
+  friend class Session;
+  Callable(std::shared_ptr<SessionInterface> session, SessionInterface::CallableHandle handle);
+  struct Registration;
+  std::shared_ptr<Registration> registration_;
+};
+
+// Thread-safe as long as nobody adds to the graph at the same time. Nodes added since the last call
+// are taken over at the next one. The destructor closes it. Errors: leat::Error, with the node and
+// the user's line where there is one.
+class Session {
+ public:
+  explicit Session(const Graph& graph, SessionOptions options = {});
+  ~Session();
+  Session(Session&&) noexcept;
+  Session& operator=(Session&&) = delete;
+
+  std::vector<Tensor> run(const Feeds& feeds, const std::vector<Output>& fetches,
+                          const Targets& targets = {}, const RunOptions& options = {},
+                          RunMetadata* metadata = nullptr);
+  // Outputs in braces are fetches: auto value = session.run(feeds, {loss})[0];
+  std::vector<Tensor> run(const Feeds& feeds, std::initializer_list<Output> fetches,
+                          const Targets& targets = {}, const RunOptions& options = {},
+                          RunMetadata* metadata = nullptr) {
+    return run(feeds, std::vector<Output>(fetches), targets, options, metadata);
+  }
+  void run(const Feeds& feeds, const Targets& targets);
+  void run(const Targets& targets) { run({}, targets); }
+  template <size_t count>
+  std::array<Tensor, count> run(const Feeds& feeds, const Fetch<count>& fetches,
+                                const Targets& targets = {}, const RunOptions& options = {},
+                                RunMetadata* metadata = nullptr) {
+    std::vector<Tensor> values =
+        run(feeds, std::vector<Output>(fetches.outputs.begin(), fetches.outputs.end()), targets,
+            options, metadata);
+    std::array<Tensor, count> out;
+    std::move(values.begin(), values.end(), out.begin());
+    return out;
+  }
+
+  // Looks everything up once: for the steps of a loop.
+  Callable prepare(const std::vector<Output>& feeds, const std::vector<Output>& fetches,
+                   const Targets& targets = {});
+
+  std::vector<DeviceDescription> list_devices();
+  void close();
+
+ private:
+  SessionInterface& up_to_date();
+
+  const Graph& graph_;
+  std::shared_ptr<SessionInterface> session_;
+  size_t nodes_taken_ = 0;
+};
+
+}  // namespace leat

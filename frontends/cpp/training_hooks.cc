@@ -1,0 +1,77 @@
+#include "frontends/cpp/training_hooks.h"
+
+#include <cmath>
+#include <iostream>
+#include <utility>
+
+namespace leat {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double number(const Tensor& tensor) {
+  double out = 0;
+  const bool is_number = visit_dtype(tensor.dtype(), [&]<class T>(TypeTag<T>) {
+    if constexpr (!std::is_same_v<T, std::string>) out = static_cast<double>(tensor.value<T>());
+  });
+  check(is_number, "a loss must be a number, got ", tensor);
+  return out;
+}
+
+}  // namespace
+
+void NanGuard::after_step(TrainingSession& training, std::span<const Tensor> values) {
+  if (!std::isnan(number(values[0]))) return;
+  const std::string text = concat("'", loss_.name(), "' is NaN at step ", training.global_step());
+  if (fails_) {
+    fail(Code::failed_precondition, text, "; the last checkpoint is from before",
+         training.directory().empty() ? "" : ": see " + training.directory());
+  }
+  std::cerr << "leat: " << text << "; the training ends" << std::endl;
+  training.request_stop();
+}
+
+void ShowProgress::after_step(TrainingSession& training, std::span<const Tensor> values) {
+  progress_.update(training.global_step(), number(values[0]));
+}
+
+WriteSummaries::WriteSummaries(std::string directory, std::vector<Output> summaries,
+                               int64_t every_steps)
+    : directory_(std::move(directory)),
+      summaries_(std::move(summaries)),
+      every_steps_(every_steps) {
+  check(every_steps_ > 0, "summaries are written every 1 or more steps, not every ", every_steps_);
+  for (const Output& summary : summaries_) {
+    check(summary && summary.dtype() == DType::string, "'", summary.name(),
+          "' is no summary: make it with scalar_summary()");
+  }
+}
+
+void WriteSummaries::begin(TrainingSession& training) {
+  written_step_ = training.global_step();
+  written_at_ = Clock::now();
+  if (writer_) return writer_->add_start(training.global_step());
+  writer_ = std::make_unique<EventWriter>(directory_);
+  writer_->add_start(training.global_step());
+}
+
+void WriteSummaries::after_step(TrainingSession& training, std::span<const Tensor> values) {
+  if (!std::exchange(has_graph_, true)) writer_->add_graph(training.placed_graph());
+  const int64_t step = training.global_step();
+  if (step - written_step_ < every_steps_) return;
+  for (const Tensor& summary : values) writer_->add_summary(summary.value<std::string>(), step);
+  const double seconds = std::chrono::duration<double>(Clock::now() - written_at_).count();
+  writer_->add_scalar(
+      "global_step/sec",
+      static_cast<float>(static_cast<double>(step - written_step_) / std::max(seconds, 1e-9)),
+      step);
+  writer_->flush();
+  written_step_ = step;
+  written_at_ = Clock::now();
+}
+
+void WriteSummaries::end(TrainingSession&) {
+  if (writer_) writer_->flush();
+}
+
+}  // namespace leat

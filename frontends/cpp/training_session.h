@@ -1,0 +1,115 @@
+// TrainingSession: a training loop that starts, checkpoints, recovers and stops by itself.
+//   TrainingSession training{graph, {.train = &train, .global_step = step, .inputs = {x, y},
+//   .fetches = {loss},
+//                                    .directory = "runs/1"}};
+//   training.add(std::make_unique<StopAtStep>(10'000));
+//   while (!training.should_stop()) {
+//     const Batch batch = batches.at(training.global_step());
+//     if (auto fetched = training.step({batch.x, batch.y})) std::cout << (*fetched)[0] << "\n";
+//   }
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "frontends/cpp/readiness.h"
+#include "frontends/cpp/saver.h"
+#include "frontends/cpp/session.h"
+
+namespace leat {
+
+class TrainingSession;
+
+// Something that happens beside the steps. training_hooks.h has the usual ones.
+class TrainingHook {
+ public:
+  virtual ~TrainingHook() = default;
+  // Fetched in every step, for after_step(). Asked once.
+  virtual std::vector<Output> fetches() { return {}; }
+  // Will after_step() ask for placed_graph()? Asked once.
+  virtual bool wants_placed_graph() const { return false; }
+  // The variables have values: the first, or those of a checkpoint. Again after every recovery.
+  virtual void begin(TrainingSession&) {}
+  // After each step: `values` are those of fetches(), training.global_step() the number of steps
+  // done by now.
+  virtual void after_step(TrainingSession&, std::span<const Tensor> values) = 0;
+  virtual void end(TrainingSession&) {}
+};
+
+struct TrainingOptions {
+  Node* train = nullptr;
+  Output global_step;           // an int64 variable that `train` increases
+  std::vector<Output> inputs;   // fed in every step
+  std::vector<Output> fetches;  // what step() returns
+  SessionOptions session = {};
+  bool is_chief = true;        // initialises, restores and saves; the others wait for it
+  std::string directory = {};  // of checkpoints; "" = none are written
+  Saver::Options saver = {};
+  int64_t checkpoint_steps = 0;  // a checkpoint every so many steps; 0 = not by steps
+  std::chrono::milliseconds checkpoint_time{600'000};  // or after this time; 0 = not by time
+  // How often in a row a lost task may be recovered from: the session is made anew, the chief
+  // restores the last checkpoint. 0 = the error goes to the caller, as it does where there are no
+  // checkpoints.
+  int recoveries = 10;
+  std::chrono::milliseconds patience{60'000};  // for lost tasks to come back, and for the chief
+};
+
+class TrainingSession {
+ public:
+  // Make it when the graph is complete: it adds the nodes of its Saver. Starts: the chief restores
+  // the last checkpoint of the directory, or initialises; the others wait.
+  TrainingSession(Graph& graph, TrainingOptions options);
+  ~TrainingSession();  // close(), but silent
+  TrainingSession(const TrainingSession&) = delete;
+
+  // Before the first step. Hooks are called in the order in which they were added.
+  void add(std::unique_ptr<TrainingHook> hook);
+
+  bool should_stop() const { return should_stop_; }
+  void request_stop() { should_stop_ = true; }
+  int64_t global_step() const { return step_number_; }  // steps done
+
+  // One step: the values of options.fetches. None if a task was lost: the step has not counted, and
+  // global_step() has gone back to the checkpoint, so feed anew for it. Other errors are thrown.
+  std::optional<std::vector<Tensor>> step(std::span<const Tensor> feeds);
+  std::optional<std::vector<Tensor>> step(std::initializer_list<Tensor> feeds) {
+    return step(std::span<const Tensor>(feeds.begin(), feeds.size()));
+  }
+  // Writes a checkpoint now; returns its prefix.
+  std::string save();
+  // The graph as a GraphDef with complete devices: where its nodes ran in the first step, the
+  // others where they would. FAILED_PRECONDITION before the first step, or if no hook wants it.
+  std::string placed_graph() const;
+  // Ends the hooks, writes a last checkpoint (unless a step has failed), closes the session.
+  void close();
+
+  Session& session() { return *session_; }
+  const std::string& directory() const { return options_.directory; }
+
+ private:
+  void start();
+  void recover(const Error& error);
+  void save_if_due();
+  std::vector<Tensor> run_first(std::span<const Tensor> feeds);
+
+  Graph& graph_;
+  const TrainingOptions options_;
+  Readiness readiness_;
+  std::optional<Saver> saver_;  // of the chief with a directory
+  std::vector<std::unique_ptr<TrainingHook>> hooks_;
+  std::vector<Output> fetches_;       // of the caller, of the hooks, the global step
+  std::vector<size_t> hook_fetches_;  // where each hook's begin
+  std::unique_ptr<Session> session_;
+  std::optional<Callable> run_;
+  int64_t step_number_ = 0, saved_step_ = -1;
+  std::chrono::steady_clock::time_point saved_at_;
+  int recoveries_in_a_row_ = 0;
+  bool wants_placed_graph_ = false;
+  std::string placed_graph_;
+  bool should_stop_ = false, has_begun_ = false, has_failed_ = false, is_closed_ = false;
+};
+
+}  // namespace leat

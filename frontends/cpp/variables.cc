@@ -1,0 +1,139 @@
+#include "frontends/cpp/variables.h"
+
+#include <cmath>
+
+namespace leat {
+namespace {
+
+// A constant whose value repeats over the whole shape, without storing it: Fill of a scalar.
+Output filled(Graph& graph, DType dtype, const Shape& shape, double value, Location at) {
+  Tensor scalar(dtype, {});
+  const bool is_number = visit_dtype(dtype, [&]<class T>(TypeTag<T>) {
+    if constexpr (!std::is_same_v<T, std::string>) *scalar.data<T>() = static_cast<T>(value);
+  });
+  check(is_number && dtype != DType::string, "a variable of dtype ", dtype,
+        " cannot be filled with a number");
+  Tensor dims(i32, {shape.rank()});
+  for (int axis = 0; axis < shape.rank(); ++axis)
+    dims.data<int32_t>()[axis] = static_cast<int32_t>(shape[axis]);
+  return op("Fill", {constant(graph, dims, "shape", at), constant(graph, scalar, "value", at)}, {},
+            at);
+}
+
+Output random(Graph& graph, std::string_view op_name, DType dtype, const Shape& shape,
+              int64_t seed) {
+  Tensor dims(i32, {shape.rank()});
+  for (int axis = 0; axis < shape.rank(); ++axis)
+    dims.data<int32_t>()[axis] = static_cast<int32_t>(shape[axis]);
+  // (0, 0) asks for a seed that differs at each run; any other pair is reproducible.
+  AttrMap attrs{{"dtype", dtype}, {"seed", seed}, {"seed2", int64_t{0}}};
+  return op(op_name, {constant(graph, dims, "shape")}, std::move(attrs));
+}
+
+Output scaled(Output x, double factor) { return factor == 1.0 ? x : x * factor; }
+
+// fan_in and fan_out of a kernel: [in, out], or [spatial…, in, out].
+std::pair<double, double> fans(const Shape& shape) {
+  check(shape.rank() >= 2,
+        "an initialiser that looks at fan-in and fan-out needs rank 2 or more, got ", shape);
+  double receptive = 1;
+  for (int axis = 0; axis < shape.rank() - 2; ++axis) receptive *= static_cast<double>(shape[axis]);
+  return {receptive * static_cast<double>(shape[shape.rank() - 2]),
+          receptive * static_cast<double>(shape[shape.rank() - 1])};
+}
+
+}  // namespace
+
+namespace initializers {
+
+Initializer zeros() { return constant(0.0); }
+Initializer ones() { return constant(1.0); }
+
+Initializer constant(double value) {
+  return [value](Graph& graph, DType dtype, const Shape& shape) {
+    return filled(graph, dtype, shape, value, here());
+  };
+}
+
+Initializer constant(Tensor value) {
+  return [value](Graph& graph, DType dtype, const Shape& shape) {
+    check(value.dtype() == dtype && value.shape() == shape, "the initial value is ", value.dtype(),
+          value.shape(), " but the variable is ", dtype, shape);
+    return leat::constant(graph, value, "value");
+  };
+}
+
+Initializer truncated_normal(double stddev, int64_t seed) {
+  return [=](Graph& graph, DType dtype, const Shape& shape) {
+    return scaled(random(graph, "TruncatedNormal", dtype, shape, seed), stddev);
+  };
+}
+
+Initializer random_uniform(double low, double high, int64_t seed) {
+  return [=](Graph& graph, DType dtype, const Shape& shape) {
+    return scaled(random(graph, "RandomUniform", dtype, shape, seed), high - low) + low;
+  };
+}
+
+Initializer glorot_uniform(int64_t seed) {
+  return [=](Graph& graph, DType dtype, const Shape& shape) {
+    const auto [in, out] = fans(shape);
+    const double limit = std::sqrt(6.0 / (in + out));
+    return random_uniform(-limit, limit, seed)(graph, dtype, shape);
+  };
+}
+
+Initializer he_normal(int64_t seed) {
+  return [=](Graph& graph, DType dtype, const Shape& shape) {
+    return truncated_normal(std::sqrt(2.0 / fans(shape).first), seed)(graph, dtype, shape);
+  };
+}
+
+}  // namespace initializers
+
+Output variable(Graph& graph, std::string_view name, const Shape& shape, const Initializer& initial,
+                DType dtype, const VariableOptions& options, Location at) {
+  check(shape.is_complete(), "variable '", name, "' needs a complete shape, got ", shape);
+  Node& node = graph.add({.op = "VariableV2",
+                          .name = std::string(name),
+                          .inputs = {},
+                          .attrs = {{"shape", shape},
+                                    {"dtype", dtype},
+                                    {"container", options.container},
+                                    {"shared_name", options.shared_name}},
+                          .control_inputs = {},
+                          .location = at});
+  const Output ref = node.output();
+  // The initialiser runs where the variable lives, outside the user's control scope: it must not
+  // wait for their steps.
+  const NameScope scope(graph, node.name.substr(graph.scopes().name.size()) + "/initial");
+  const ColocationScope with(graph, {ref});
+  const Output value = initial(graph, dtype, shape);
+  Node& assign = graph.add({.op = "Assign",
+                            .name = "Assign",
+                            .inputs = {ref, value},
+                            .attrs = {},
+                            .control_inputs = {},
+                            .location = at});
+  graph.add_to_collection("variables", ref);
+  if (options.trainable) graph.add_to_collection("trainable_variables", ref);
+  graph.add_to_collection("initializers", assign.output());
+  return ref;
+}
+
+Node& initialize_variables(Graph& graph, Location at) {
+  return group(graph, graph.collection("initializers"), "initialize_variables", at);
+}
+
+Node& group(Graph& graph, const std::vector<Output>& after, std::string_view name, Location at) {
+  std::vector<Node*> nodes;
+  for (const Output& output : after) nodes.push_back(output.node);
+  return graph.add({.op = "NoOp",
+                    .name = std::string(name),
+                    .inputs = {},
+                    .attrs = {},
+                    .control_inputs = std::move(nodes),
+                    .location = at});
+}
+
+}  // namespace leat

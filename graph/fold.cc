@@ -1,0 +1,137 @@
+#include <algorithm>
+#include <optional>
+
+#include "graph/evaluate.h"
+#include "graph/rebuild.h"
+#include "graph/shape_inference.h"
+#include "graph/simplify.h"
+
+namespace leat {
+namespace {
+
+constexpr size_t largest_result = 10 << 20;  // bytes: TensorFlow's limit
+
+bool is_small(const Tensor& tensor) { return tensor.bytes() <= largest_result; }
+
+class Folding {
+ public:
+  Folding(const Graph& graph, const KeptNames& kept)
+      : graph_(graph), kept_(kept), rebuild_(graph), may_be_dead_(graph.size()) {}
+
+  Graph run() {
+    for (const auto& node : graph_.nodes()) {
+      may_be_dead_[node->id] = find_dead(*node);
+      if (const auto values = constants_of(*node)) {
+        replace(*node, *values);
+      } else {
+        rebuild_.copy(*node);
+      }
+    }
+    return std::move(rebuild_).finish();
+  }
+
+ private:
+  bool find_dead(const Node& node) const {
+    if (node.is("Switch") || node.is("RefSwitch")) return true;
+    for (const Output& input : node.inputs) {
+      if (may_be_dead_[input.node->id]) return true;
+    }
+    for (const Node* control : node.control_inputs) {
+      if (may_be_dead_[control->id]) return true;
+    }
+    return false;
+  }
+
+  // The values of all outputs, if they can be told now.
+  std::optional<std::vector<Tensor>> constants_of(const Node& node) const {
+    if (node.is("Const")) return std::nullopt;
+    if (kept_.contains(node) && node.num_outputs() != 1) return std::nullopt;  // it keeps its name
+    if (auto shapes = shape_values(node)) return shapes;
+    if (!is_pure(node) || node.inputs.empty()) return std::nullopt;
+    std::vector<Tensor> inputs;
+    for (const Output& input : node.inputs) {
+      const Node& source = *rebuild_.map(input).node;
+      if (!source.is("Const")) return std::nullopt;
+      inputs.push_back(source.attr<Tensor>("value"));
+    }
+    for (const OutputSpec& output : node.outputs) {
+      if (!output.shape.is_complete()) continue;
+      const auto bytes = static_cast<double>(output.shape.elements()) *
+                         static_cast<double>(dtype_size(output.dtype));
+      if (bytes > static_cast<double>(largest_result)) return std::nullopt;
+    }
+    try {
+      std::vector<Tensor> outputs = evaluate(node, inputs);
+      for (const Tensor& output : outputs) {
+        if (!output.is_valid() || !is_small(output)) return std::nullopt;
+      }
+      return outputs;
+    } catch (const Error&) {
+      return std::nullopt;  // the step that runs the node will report it
+    }
+  }
+
+  // Shape, Size and Rank of a tensor whose shape is known, without the tensor. Not where the tensor
+  // may be dead, because then its shape is, too.
+  std::optional<std::vector<Tensor>> shape_values(const Node& node) const {
+    const bool is_metadata =
+        node.is("Shape") || node.is("ShapeN") || node.is("Size") || node.is("Rank");
+    if (!is_metadata || may_be_dead_[node.id]) return std::nullopt;
+    std::vector<Tensor> out;
+    for (int i = 0; i < node.num_outputs(); ++i) {
+      Tensor value = constant_value({const_cast<Node*>(&node), i});
+      if (!value.is_valid()) return std::nullopt;
+      out.push_back(std::move(value));
+    }
+    return out;
+  }
+
+  void replace(const Node& node, const std::vector<Tensor>& values) {
+    // A constant of a branch lives and dies with the branch, which its control inputs say.
+    std::vector<Node*> after = rebuild_.control_inputs_of(node);
+    for (const Output& input : node.inputs) {
+      const Node& source = *rebuild_.map(input).node;
+      if (!source.is("Const")) continue;
+      for (Node* control : source.control_inputs) {
+        if (std::find(after.begin(), after.end(), control) == after.end()) after.push_back(control);
+      }
+    }
+    std::vector<Output> outputs;
+    for (size_t i = 0; i < values.size(); ++i) {
+      const std::string name =
+          values.size() == 1 ? node.name : graph_.unique_name(concat(node.name, "/_folded_", i));
+      outputs.push_back(insert_constant(node, name, values[i], after));
+    }
+    rebuild_.replace(node, outputs, {outputs.front().node});
+  }
+
+  Output insert_constant(const Node& like, const std::string& name, const Tensor& value,
+                         const std::vector<Node*>& after) {
+    AttrMap attrs = {{"value", value}, {"dtype", value.dtype()}};
+    for (const auto& [key, attr] : like.attrs) {
+      if (key.starts_with('_')) attrs.emplace(key, attr);
+    }
+    Node& node = rebuild_.graph().insert({.op = "Const",
+                                          .name = name,
+                                          .attrs = std::move(attrs),
+                                          .control_inputs = after,
+                                          .location = like.location},
+                                         like.assigned_device);
+    node.requested_device = like.requested_device;
+    node.placement_reason = like.placement_reason;
+    return node.output();
+  }
+
+  const Graph& graph_;
+  const KeptNames& kept_;
+  Rebuild rebuild_;
+  std::vector<bool> may_be_dead_;  // by old id
+};
+
+}  // namespace
+
+Graph fold_constants(const Graph& graph, const KeptNames& kept) {
+  return Folding(graph, kept).run();
+}
+
+}  // namespace leat

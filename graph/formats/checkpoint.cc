@@ -1,0 +1,379 @@
+#include "graph/formats/checkpoint.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <map>
+#include <set>
+
+#include "core/crc32c.h"
+#include "core/error.h"
+#include "graph/formats/checkpoint_strings.h"
+
+namespace leat {
+namespace {
+
+bool has_all_data(const std::string& prefix, const CheckpointIndex& index) {
+  std::vector<int64_t> sizes(index.shards);
+  for (const auto& [key, entry] : index.entries) {
+    if (entry.shard >= index.shards) return false;
+    sizes[entry.shard] = std::max(sizes[entry.shard], entry.offset + entry.size);
+  }
+  for (int shard = 0; shard < index.shards; ++shard) {
+    std::error_code error;
+    const auto size =
+        std::filesystem::file_size(checkpoint_data_path(prefix, shard, index.shards), error);
+    if (error || static_cast<int64_t>(size) < sizes[shard]) return false;
+  }
+  return true;
+}
+
+[[noreturn]] void fail_torn(const std::string& prefix, std::string_view what) {
+  const std::string other = complete_checkpoint_beside(prefix);
+  fail(Code::data_loss, what,
+       other.empty() ? "; there is no other complete checkpoint in its directory"
+                     : "; the newest complete checkpoint beside it is '" + other + "'");
+}
+
+}  // namespace
+
+std::string checkpoint_index_path(std::string_view prefix) {
+  return std::string(prefix) + ".index";
+}
+
+std::string checkpoint_data_path(std::string_view prefix, int shard, int shards) {
+  char suffix[32];
+  std::snprintf(suffix, sizeof suffix, ".data-%05d-of-%05d", shard, shards);
+  return std::string(prefix) + suffix;
+}
+
+// ---- Writing ----
+
+CheckpointWriter::CheckpointWriter(std::string prefix)
+    : prefix_(std::move(prefix)),
+      data_path_(checkpoint_data_path(prefix_, 0, 1)),
+      temporary_data_(temporary_name(data_path_)),
+      temporary_index_(temporary_name(checkpoint_index_path(prefix_))) {
+  make_directories(directory_of(prefix_));
+  data_ = std::make_unique<FileWriter>(temporary_data_);
+}
+
+CheckpointWriter::~CheckpointWriter() {
+  if (is_finished_) return;
+  data_.reset();
+  std::error_code ignored;  // an error is under way already
+  std::filesystem::remove(temporary_data_, ignored);
+  std::filesystem::remove(temporary_index_, ignored);
+}
+
+void CheckpointWriter::add(const std::string& name, const Tensor& tensor) {
+  check(!name.empty(), "a variable of a checkpoint needs a name");
+  add_entry(name, tensor);
+}
+
+void CheckpointWriter::add_entry(const std::string& key, const Tensor& tensor) {
+  check(!index_.entries.contains(key), "'", key, "' is saved twice");
+  CheckpointEntry entry{.dtype = tensor.dtype(),
+                        .shape = tensor.shape(),
+                        .shard = 0,
+                        .offset = static_cast<int64_t>(data_->bytes()),
+                        .slices = {}};
+  if (tensor.dtype() == DType::string) {
+    const StringLengths lengths = string_lengths(tensor.span<std::string>());
+    data_->append(lengths.bytes);
+    uint32_t crc = lengths.crc;
+    for (const std::string& text : tensor.span<std::string>()) {
+      data_->append(text);
+      crc = crc32c(text.data(), text.size(), crc);
+    }
+    entry.crc = masked_crc(crc);
+  } else {
+    data_->append(tensor.raw(), tensor.bytes());
+    entry.crc = masked_crc(crc32c(tensor.raw(), tensor.bytes()));
+  }
+  entry.size = static_cast<int64_t>(data_->bytes()) - entry.offset;
+  index_.entries.emplace(key, std::move(entry));
+}
+
+void CheckpointWriter::add_slice(const std::string& name, const Shape& full,
+                                 const TensorSlice& slice, const Tensor& tensor) {
+  check(slice.resolved(full).shape() == tensor.shape(), "the slice '", slice.to_string(), "' of '",
+        name, "', ", full, ", is saved with the shape ", tensor.shape());
+  if (slice.covers(full)) return add(name, tensor);
+  const auto [it, is_new] = index_.entries.try_emplace(
+      name, CheckpointEntry{.dtype = tensor.dtype(), .shape = full, .slices = {}});
+  CheckpointEntry& whole = it->second;
+  check(is_new || (!whole.slices.empty() && whole.shape == full && whole.dtype == tensor.dtype()),
+        "'", name, "' is saved with different shapes or dtypes");
+  whole.slices.push_back(slice);
+  add_entry(slice_key(name, slice), tensor);
+}
+
+void CheckpointWriter::finish() {
+  data_->sync();
+  data_->close();
+  index_.write(temporary_index_);
+  rename_file(temporary_data_, data_path_);
+  rename_file(temporary_index_, checkpoint_index_path(prefix_));
+  sync_directory_of(prefix_);
+  is_finished_ = true;
+}
+
+// ---- Reading ----
+
+CheckpointReader::CheckpointReader(std::string prefix) : prefix_(std::move(prefix)) {
+  const std::string path = checkpoint_index_path(prefix_);
+  try {
+    index_ = CheckpointIndex::read(path);
+  } catch (const Error& error) {
+    if (error.code() == Code::data_loss) fail_torn(prefix_, error.message());
+    if (error.code() != Code::not_found) throw;
+    fail(Code::not_found, "Failed to find any matching files for ", prefix_, ": there is no file ",
+         path,
+         std::filesystem::exists(prefix_)
+             ? "; a file of the old format V1 is there, which cannot be read: save it again as V2"
+             : "");
+  }
+  shards_.resize(index_.shards);
+}
+
+CheckpointReader::~CheckpointReader() = default;
+
+std::vector<CheckpointReader::Variable> CheckpointReader::variables() const {
+  std::vector<Variable> out;
+  for (const auto& [key, entry] : index_.entries) {
+    if (key[0] != '\0') out.push_back({key, entry.dtype, entry.shape});
+  }
+  return out;
+}
+
+const CheckpointEntry& CheckpointReader::entry(const std::string& name) const {
+  const auto found = index_.entries.find(name);
+  if (found == index_.entries.end())
+    fail(Code::not_found, "Key ", name, " not found in checkpoint ", prefix_);
+  return found->second;
+}
+
+const FileReader& CheckpointReader::shard(int number) const {
+  if (number >= index_.shards)
+    fail_torn(prefix_, concat(checkpoint_index_path(prefix_), " names shard ", number, " of ",
+                              index_.shards));
+  std::unique_ptr<FileReader>& file = shards_[number];
+  if (!file) {
+    const std::string path = checkpoint_data_path(prefix_, number, index_.shards);
+    try {
+      file = std::make_unique<FileReader>(path);
+    } catch (const Error& error) {
+      if (error.code() != Code::not_found) throw;
+      fail_torn(prefix_, concat("the checkpoint ", prefix_, " has lost its file ", path));
+    }
+  }
+  return *file;
+}
+
+void CheckpointReader::fail_entry(const std::string& key, const FileReader& file,
+                                  std::string_view what) const {
+  fail_torn(prefix_, concat("'", key[0] == '\0' ? "a part of a variable" : key, "' in ",
+                            file.path(), ": ", what));
+}
+
+const FileReader& CheckpointReader::file_of(const std::string& key,
+                                            const CheckpointEntry& entry) const {
+  const FileReader& file = shard(entry.shard);
+  const auto end = static_cast<uint64_t>(entry.offset + entry.size);
+  if (end > file.size())
+    fail_entry(key, file, concat("it ends at byte ", end, ", but the file at ", file.size()));
+  const int64_t elements = entry.shape.elements();
+  if (entry.dtype == DType::string) {
+    if (elements > entry.size) fail_entry(key, file, "it has fewer bytes than strings");
+  } else if (elements > entry.size ||
+             elements * static_cast<int64_t>(dtype_size(entry.dtype)) != entry.size) {
+    fail_entry(key, file, concat("it has ", entry.size, " bytes for ", entry.dtype, entry.shape));
+  }
+  return file;
+}
+
+Tensor CheckpointReader::read_entry(const std::string& key, const CheckpointEntry& entry) const {
+  const FileReader& file = file_of(key, entry);
+  try {
+    Tensor out(entry.dtype, entry.shape);
+    uint32_t crc = 0;
+    if (entry.dtype == DType::string) {
+      std::string bytes(static_cast<size_t>(entry.size), '\0');
+      file.read(entry.offset, bytes.data(), bytes.size());
+      crc = read_strings(bytes, out.span<std::string>());
+    } else {
+      file.read(entry.offset, out.raw(), out.bytes());
+      crc = crc32c(out.raw(), out.bytes());
+    }
+    if (masked_crc(crc) != entry.crc)
+      fail(Code::data_loss, "its bytes have changed: the checksum is wrong");
+    return out;
+  } catch (const Error& error) {
+    if (error.code() != Code::data_loss) throw;
+    fail_entry(key, file, error.message());
+  }
+}
+
+Tensor CheckpointReader::assemble(const std::string& name, const CheckpointEntry& entry,
+                                  const TensorSlice& wanted) const {
+  struct Part {
+    const CheckpointEntry& stored;
+    std::string key;
+    TensorSlice slice;
+  };
+  std::vector<Part> parts;
+  const auto add = [&](const CheckpointEntry& stored, std::string key, TensorSlice slice) {
+    if (common_elements(slice, wanted) > 0) parts.push_back({stored, std::move(key), slice});
+  };
+  if (entry.slices.empty())
+    add(entry, name, TensorSlice::whole(entry.shape.rank()).resolved(entry.shape));
+  for (const TensorSlice& stored : entry.slices) {
+    const TensorSlice slice = stored.resolved(entry.shape);
+    std::string key = slice_key(name, stored);
+    const auto found = index_.entries.find(key);
+    const auto lost = [&](std::string_view what) {
+      fail_torn(prefix_, concat("the slice '", stored.to_string(), "' of '", name, "' ", what,
+                                " the index of ", prefix_));
+    };
+    if (found == index_.entries.end()) lost("is not in");
+    const CheckpointEntry& part = found->second;
+    if (part.dtype != entry.dtype || part.shape != slice.shape() || !part.slices.empty())
+      lost("has another dtype or shape than it should have in");
+    for (const Part& other : parts)
+      if (common_elements(slice, other.slice) > 0) lost("overlaps another one in");
+    add(part, std::move(key), slice);
+  }
+  // Counted before there is memory for them.
+  const int64_t elements = wanted.shape().elements();
+  int64_t stored = 0;
+  for (const Part& part : parts) stored += common_elements(part.slice, wanted);
+  check(stored == elements, "the checkpoint ", prefix_, " holds only ", stored, " of the ",
+        elements, " elements of the slice '", wanted.to_string(), "' of '", name, "', ",
+        entry.shape);
+  for (const Part& part : parts) file_of(part.key, part.stored);
+  Tensor out(entry.dtype, wanted.shape());
+  for (const Part& part : parts)
+    copy_common(read_entry(part.key, part.stored), part.slice, out, wanted);
+  return out;
+}
+
+Tensor CheckpointReader::read(const std::string& name) const {
+  const CheckpointEntry& found = entry(name);
+  if (found.slices.empty()) return read_entry(name, found);
+  return assemble(name, found, TensorSlice::whole(found.shape.rank()).resolved(found.shape));
+}
+
+Tensor CheckpointReader::read_slice(const std::string& name, const Shape& full,
+                                    const TensorSlice& slice) const {
+  const CheckpointEntry& found = entry(name);
+  check(found.shape == full, "'", name, "' has shape ", found.shape, " in the checkpoint ", prefix_,
+        ", not ", full);
+  return assemble(name, found, slice.resolved(full));
+}
+
+void CheckpointReader::verify() const {
+  for (const auto& [key, entry] : index_.entries) {
+    if (entry.slices.empty()) read_entry(key, entry);
+  }
+}
+
+std::string complete_checkpoint_beside(const std::string& prefix) {
+  std::string newest;
+  std::filesystem::file_time_type newest_time;
+  std::error_code error;
+  for (const auto& file : std::filesystem::directory_iterator(directory_of(prefix), error)) {
+    const std::string path = file.path().string();
+    if (!path.ends_with(".index")) continue;
+    const std::string other = path.substr(0, path.size() - std::string_view(".index").size());
+    const auto time = file.last_write_time(error);
+    if (error ||
+        std::filesystem::path(other).filename() == std::filesystem::path(prefix).filename() ||
+        (!newest.empty() && time <= newest_time))
+      continue;
+    try {
+      if (!has_all_data(other, CheckpointIndex::read(path))) continue;
+    } catch (const Error&) {
+      continue;  // torn, too
+    }
+    newest = other;
+    newest_time = time;
+  }
+  return newest;
+}
+
+void remove_checkpoint(const std::string& prefix) {
+  // The index first: what is left is no checkpoint any more.
+  int shards = 1;
+  try {
+    shards = CheckpointIndex::read(checkpoint_index_path(prefix)).shards;
+  } catch (const Error&) {
+    // Torn or gone: what a checkpoint of one shard would have is removed.
+  }
+  remove_file(checkpoint_index_path(prefix));
+  for (int shard = 0; shard < shards; ++shard)
+    remove_file(checkpoint_data_path(prefix, shard, shards));
+}
+
+// ---- Merging ----
+
+void merge_checkpoints(const std::vector<std::string>& prefixes, const std::string& destination,
+                       bool delete_old_directories) {
+  check(!prefixes.empty(), "there are no checkpoints to merge into ", destination);
+  std::vector<CheckpointIndex> parts;
+  CheckpointIndex merged;
+  merged.shards = 0;
+  for (size_t p = 0; p < prefixes.size(); ++p) {
+    const auto fail_unseen = [&](const std::string& path) {
+      fail(Code::not_found, "part ", p + 1, " of ", prefixes.size(), " of the checkpoint ",
+           destination, " cannot be seen on this host: there is no file ", path,
+           "; all tasks must save into one shared directory");
+    };
+    const std::string index = checkpoint_index_path(prefixes[p]);
+    if (!std::filesystem::exists(index)) fail_unseen(index);
+    parts.push_back(CheckpointIndex::read(index));
+    for (int shard = 0; shard < parts[p].shards; ++shard) {
+      const std::string data = checkpoint_data_path(prefixes[p], shard, parts[p].shards);
+      if (!std::filesystem::exists(data)) fail_unseen(data);
+    }
+    merged.shards += parts[p].shards;
+  }
+  make_directories(directory_of(destination));
+  int next_shard = 0;
+  for (size_t p = 0; p < prefixes.size(); ++p) {
+    for (auto& [key, entry] : parts[p].entries) {
+      entry.shard += next_shard;
+      const auto [it, is_new] = merged.entries.emplace(key, entry);
+      if (is_new) continue;
+      CheckpointEntry& known = it->second;
+      check(!known.slices.empty() && !entry.slices.empty() && known.shape == entry.shape &&
+                known.dtype == entry.dtype,
+            "'", key, "' is saved by two tasks; prefix ", prefixes[p]);
+      known.slices.insert(known.slices.end(), entry.slices.begin(), entry.slices.end());
+    }
+    next_shard += parts[p].shards;
+  }
+  const std::string temporary = temporary_name(checkpoint_index_path(destination));
+  merged.write(temporary);
+  next_shard = 0;
+  for (size_t p = 0; p < prefixes.size(); ++p) {
+    for (int shard = 0; shard < parts[p].shards; ++shard) {
+      rename_file(checkpoint_data_path(prefixes[p], shard, parts[p].shards),
+                  checkpoint_data_path(destination, next_shard++, merged.shards));
+    }
+  }
+  rename_file(temporary, checkpoint_index_path(destination));
+  sync_directory_of(destination);
+  std::set<std::string> directories;
+  for (const std::string& prefix : prefixes) {
+    remove_file(checkpoint_index_path(prefix));
+    directories.insert(directory_of(prefix));
+  }
+  if (!delete_old_directories) return;
+  for (const std::string& directory : directories) {
+    std::error_code ignored;  // it is not empty
+    if (directory != directory_of(destination)) std::filesystem::remove(directory, ignored);
+  }
+}
+
+}  // namespace leat

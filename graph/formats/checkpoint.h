@@ -1,0 +1,96 @@
+// Checkpoints in TensorFlow's V2 format: `<prefix>.index` and `<prefix>.data-00000-of-00001`, one
+// data file per shard.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "graph/formats/checkpoint_index.h"
+#include "graph/formats/file.h"
+
+namespace leat {
+
+// Writes one shard. Nothing is visible under the checkpoint's name before finish(), which puts the
+// data there first and the index last; without finish() everything goes away. One writer per
+// prefix.
+class CheckpointWriter {
+ public:
+  explicit CheckpointWriter(std::string prefix);
+  ~CheckpointWriter();
+  CheckpointWriter(const CheckpointWriter&) = delete;
+
+  // INVALID_ARGUMENT if the name is there already, or a slice has not the shape that it says.
+  void add(const std::string& name, const Tensor& tensor);
+  void add_slice(const std::string& name, const Shape& full, const TensorSlice& slice,
+                 const Tensor& tensor);
+  void finish();
+
+ private:
+  void add_entry(const std::string& key, const Tensor& tensor);
+
+  const std::string prefix_, data_path_, temporary_data_, temporary_index_;
+  std::unique_ptr<FileWriter> data_;
+  CheckpointIndex index_;
+  bool is_finished_ = false;
+};
+
+// Reads checkpoints of any number of shards. Every tensor that is read is checked against its
+// checksum. A torn or changed file is DATA_LOSS: the message names it, and the newest complete
+// checkpoint of the same directory.
+class CheckpointReader {
+ public:
+  // NOT_FOUND if there is no such checkpoint.
+  explicit CheckpointReader(std::string prefix);
+  ~CheckpointReader();
+  CheckpointReader(const CheckpointReader&) = delete;
+
+  struct Variable {
+    std::string name;
+    DType dtype;
+    Shape shape;  // of a partitioned one: the full shape
+  };
+  std::vector<Variable> variables() const;  // by name
+  bool has(const std::string& name) const { return index_.entries.contains(name); }
+  // NOT_FOUND "Key NAME not found in checkpoint" for this and what follows.
+  const CheckpointEntry& entry(const std::string& name) const;
+
+  Tensor read(const std::string& name) const;
+  // Assembled from the parts that are stored. INVALID_ARGUMENT if they leave a gap, or if `full` is
+  // not its shape.
+  Tensor read_slice(const std::string& name, const Shape& full, const TensorSlice& slice) const;
+  // Reads everything: throws if anything is wrong with it.
+  void verify() const;
+
+ private:
+  Tensor read_entry(const std::string& key, const CheckpointEntry& entry) const;
+  Tensor assemble(const std::string& name, const CheckpointEntry& entry,
+                  const TensorSlice& wanted) const;
+  const FileReader& shard(int number) const;
+  // Where the entry's data lies. DATA_LOSS if it cannot be there.
+  const FileReader& file_of(const std::string& key, const CheckpointEntry& entry) const;
+  [[noreturn]] void fail_entry(const std::string& key, const FileReader& file,
+                               std::string_view what) const;
+
+  const std::string prefix_;
+  CheckpointIndex index_;
+  mutable std::vector<std::unique_ptr<FileReader>> shards_;
+};
+
+// Joins what several tasks have written (`prefixes`, one shard or more each) to one checkpoint:
+// data files are renamed, indexes merged, parts of one variable collected. It finds every shard
+// before it moves one: NOT_FOUND names the shard that this host cannot see.
+// `delete_old_directories`: those of the prefixes, if nothing is left in them.
+void merge_checkpoints(const std::vector<std::string>& prefixes, const std::string& destination,
+                       bool delete_old_directories);
+
+// "<prefix>.index", "<prefix>.data-00001-of-00002".
+std::string checkpoint_index_path(std::string_view prefix);
+std::string checkpoint_data_path(std::string_view prefix, int shard, int shards);
+// The newest checkpoint in the directory of `prefix`, other than itself, of which all files are
+// there and complete; "" if there is none.
+std::string complete_checkpoint_beside(const std::string& prefix);
+void remove_checkpoint(const std::string& prefix);
+
+}  // namespace leat

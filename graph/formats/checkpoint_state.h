@@ -1,0 +1,21 @@
+// The file `checkpoint` of a directory: which checkpoints there are, and which is the last. Text,
+// as TensorFlow's Saver writes it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace leat {
+
+struct CheckpointState {
+  std::string model_checkpoint_path;                    // the last one; "" if there is none
+  std::vector<std::string> all_model_checkpoint_paths;  // oldest first
+
+  // Of `directory`; empty if the file is not there. Relative paths come back with the directory in
+  // front.
+  static CheckpointState read(const std::string& directory);
+  // Paths below the directory are written relative to it, so that it can be moved.
+  void write(const std::string& directory) const;
+};
+
+}  // namespace leat

@@ -1,0 +1,170 @@
+#include "graph/formats/file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <random>
+
+#include "core/error.h"
+
+namespace leat {
+namespace {
+
+constexpr size_t buffer_bytes = 1 << 18;
+
+[[noreturn]] void fail_with_errno(const char* what, const std::string& path) {
+  const int error = errno;
+  Code code = Code::unknown;
+  if (error == ENOENT || error == ENOTDIR) code = Code::not_found;
+  if (error == EACCES || error == EPERM || error == EROFS) code = Code::permission_denied;
+  if (error == ENOSPC || error == EDQUOT || error == EMFILE || error == ENFILE)
+    code = Code::resource_exhausted;
+  fail(code, path, ": ", what, " failed: ", std::strerror(error));
+}
+
+}  // namespace
+
+FileWriter::FileWriter(std::string path, Mode mode) : path_(std::move(path)) {
+  const int flags = O_WRONLY | O_CREAT | O_CLOEXEC | (mode == Mode::append ? O_APPEND : O_TRUNC);
+  descriptor_ = ::open(path_.c_str(), flags, 0666);
+  if (descriptor_ < 0) fail_with_errno("opening it for writing", path_);
+  buffer_.reserve(buffer_bytes);
+}
+
+FileWriter::~FileWriter() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+void FileWriter::append(const void* data, size_t bytes) {
+  bytes_ += bytes;
+  const char* begin = static_cast<const char*>(data);
+  if (buffer_.size() + bytes > buffer_bytes) {
+    flush();
+    if (bytes > buffer_bytes) return write(begin, bytes);
+  }
+  buffer_.insert(buffer_.end(), begin, begin + bytes);
+}
+
+void FileWriter::write(const char* data, size_t bytes) {
+  while (bytes > 0) {
+    const ssize_t written = ::write(descriptor_, data, bytes);
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) fail_with_errno("writing", path_);
+    data += written;
+    bytes -= static_cast<size_t>(written);
+  }
+}
+
+void FileWriter::flush() {
+  write(buffer_.data(), buffer_.size());
+  buffer_.clear();
+}
+
+void FileWriter::sync() {
+  flush();
+  if (::fsync(descriptor_) != 0) fail_with_errno("syncing", path_);
+}
+
+void FileWriter::close() {
+  flush();
+  const int descriptor = descriptor_;
+  descriptor_ = -1;
+  if (::close(descriptor) != 0) fail_with_errno("closing", path_);
+}
+
+FileReader::FileReader(std::string path) : path_(std::move(path)) {
+  descriptor_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor_ < 0) fail_with_errno("opening", path_);
+  struct stat status {};
+  if (::fstat(descriptor_, &status) != 0) {
+    ::close(descriptor_);
+    fail_with_errno("reading its size", path_);
+  }
+  size_ = static_cast<uint64_t>(status.st_size);
+}
+
+FileReader::~FileReader() { ::close(descriptor_); }
+
+void FileReader::read(uint64_t offset, void* to, size_t bytes) const {
+  if (offset > size_ || bytes > size_ - offset) {
+    fail(Code::data_loss, path_, " is torn: it has ", size_, " bytes, but ", bytes, " bytes at ",
+         offset, " should be there");
+  }
+  char* out = static_cast<char*>(to);
+  while (bytes > 0) {
+    const ssize_t got = ::pread(descriptor_, out, bytes, static_cast<off_t>(offset));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) fail_with_errno("reading", path_);
+    if (got == 0) fail(Code::data_loss, path_, " became shorter while it was read");
+    out += got;
+    offset += static_cast<uint64_t>(got);
+    bytes -= static_cast<size_t>(got);
+  }
+}
+
+std::string read_file(const std::string& path) {
+  const FileReader reader(path);
+  std::string out(reader.size(), '\0');
+  reader.read(0, out.data(), out.size());
+  return out;
+}
+
+void replace_file(const std::string& path, std::string_view contents) {
+  const std::string temporary = temporary_name(path);
+  try {
+    FileWriter writer(temporary);
+    writer.append(contents);
+    writer.sync();
+    writer.close();
+    rename_file(temporary, path);
+  } catch (...) {
+    ::unlink(temporary.c_str());
+    throw;
+  }
+  sync_directory_of(path);
+}
+
+void rename_file(const std::string& from, const std::string& to) {
+  if (::rename(from.c_str(), to.c_str()) != 0) fail_with_errno(("renaming to " + to).c_str(), from);
+}
+
+void remove_file(const std::string& path) {
+  if (::unlink(path.c_str()) != 0 && errno != ENOENT) fail_with_errno("removing", path);
+}
+
+void make_directories(const std::string& path) {
+  std::error_code error;
+  std::filesystem::create_directories(path, error);
+  if (!error) return;
+  errno = error.value();
+  fail_with_errno("making the directory", path);
+}
+
+void sync_directory_of(const std::string& path) {
+  const std::string directory = directory_of(path);
+  const int descriptor = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor < 0) fail_with_errno("opening the directory", directory);
+  const int result = ::fsync(descriptor);
+  const int error = errno;
+  ::close(descriptor);
+  errno = error;
+  // Some file systems cannot sync a directory, and need not.
+  if (result != 0 && error != EINVAL) fail_with_errno("syncing the directory", directory);
+}
+
+std::string temporary_name(const std::string& path) {
+  std::random_device entropy;
+  return concat(path, ".tempstate", (uint64_t{entropy()} << 32) | entropy());
+}
+
+std::string directory_of(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  if (slash == std::string::npos) return ".";
+  return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+}  // namespace leat

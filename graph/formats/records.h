@@ -1,0 +1,26 @@
+// TFRecord files: records with checksums. Event files are made of them.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "graph/formats/file.h"
+
+namespace leat {
+
+// Length, checksum of the length, data, checksum of the data.
+std::string framed_record(std::string_view data);
+
+class RecordReader {
+ public:
+  explicit RecordReader(const std::string& path) : file_(path) {}
+  // The next record; none at the end. DATA_LOSS, with the position, if it is torn or changed.
+  std::optional<std::string> next();
+
+ private:
+  FileReader file_;
+  uint64_t position_ = 0;
+};
+
+}  // namespace leat

@@ -1,0 +1,88 @@
+#include "graph/formats/summary.h"
+
+#include <algorithm>
+#include <cfloat>
+#include <set>
+
+#include "core/error.h"
+#include "graph/formats/proto/event.pb.h"
+
+namespace leat {
+namespace {
+
+// Upper limits of the buckets.
+const std::vector<double>& limits() {
+  static const std::vector<double> all = [] {
+    std::vector<double> positive;
+    for (double limit = 1.0e-12; limit < 1.0e20; limit *= 1.1) positive.push_back(limit);
+    positive.push_back(DBL_MAX);
+    std::vector<double> out;
+    for (auto limit = positive.rbegin(); limit != positive.rend(); ++limit) out.push_back(-*limit);
+    out.push_back(0.0);
+    out.insert(out.end(), positive.begin(), positive.end());
+    return out;
+  }();
+  return all;
+}
+
+}  // namespace
+
+std::string scalar_summary(std::span<const std::pair<std::string, float>> values) {
+  tensorflow::Summary summary;
+  for (const auto& [tag, value] : values) {
+    auto* out = summary.add_value();
+    out->set_tag(tag);
+    out->set_simple_value(value);
+  }
+  return summary.SerializeAsString();
+}
+
+Histogram::Histogram() : min_(DBL_MAX), max_(-DBL_MAX), counts_(limits().size()) {}
+
+void Histogram::add(double value) {
+  const auto bucket = std::upper_bound(limits().begin(), limits().end(), value);
+  counts_[std::min<size_t>(bucket - limits().begin(), counts_.size() - 1)] += 1;
+  min_ = std::min(min_, value);
+  max_ = std::max(max_, value);
+  count_ += 1;
+  sum_ += value;
+  sum_squares_ += value * value;
+}
+
+std::string Histogram::summary(std::string_view tag) const {
+  tensorflow::Summary summary;
+  auto* value = summary.add_value();
+  value->set_tag(std::string(tag));
+  auto* histogram = value->mutable_histo();
+  histogram->set_min(min_);
+  histogram->set_max(max_);
+  histogram->set_num(count_);
+  histogram->set_sum(sum_);
+  histogram->set_sum_squares(sum_squares_);
+  for (size_t i = 0; i < counts_.size();) {
+    size_t last = i++;
+    // A run of empty buckets becomes one.
+    while (counts_[last] <= 0 && i < counts_.size() && counts_[i] <= 0) last = i++;
+    histogram->add_bucket_limit(limits()[last]);
+    histogram->add_bucket(counts_[last]);
+  }
+  return summary.SerializeAsString();
+}
+
+std::string merge_summaries(std::span<const std::string> summaries) {
+  tensorflow::Summary merged;
+  std::set<std::string> tags;
+  for (const std::string& bytes : summaries) {
+    tensorflow::Summary summary;
+    check(summary.ParseFromString(bytes),
+          "Could not parse one of the summary inputs: it is no serialized Summary");
+    for (auto& value : *summary.mutable_value()) {
+      check(tags.insert(value.tag()).second, "Duplicate tag ", value.tag(),
+            " found in summary inputs");
+    }
+    merged.MergeFrom(summary);
+  }
+  return merged.SerializeAsString();
+}
+
+}  // namespace leat

@@ -1,0 +1,437 @@
+// Making nodes. What a node needs to be valid is in signature.cc and shape_inference.cc.
+#include "graph/graph.h"
+
+#include <algorithm>
+#include <charconv>
+#include <queue>
+#include <utility>
+
+#include "graph/near_misses.h"
+#include "graph/op_schema.h"
+#include "graph/shape_inference.h"
+#include "graph/signature.h"
+
+namespace leat {
+namespace {
+
+std::string location_suffix(const Location& location, std::string_view open = " (",
+                            std::string_view close = ")") {
+  return location.is_known() ? concat(open, location.file, ":", location.line, close) : "";
+}
+
+bool is_letter_or_digit(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; }
+
+// TensorFlow's rule; `prefixed`: a scope stands before it, so that any of the letters may come
+// first. Names of the runtime's own nodes start with '_'.
+void check_name(std::string_view name, bool prefixed) {
+  const auto may_follow = [](char c) {
+    return is_letter_or_digit(c) || std::string_view("_.-/>\\").find(c) != std::string_view::npos;
+  };
+  const bool is_good =
+      !name.empty() && std::all_of(name.begin(), name.end(), may_follow) &&
+      (prefixed || is_letter_or_digit(name.front()) || name.front() == '.' || name.front() == '_');
+  check(is_good, "'", name,
+        "' is not a node name: names consist of letters, digits and _ . - / >, and start with a "
+        "letter or digit");
+}
+
+[[noreturn]] void fail_for(const Node& node, Code code, std::string_view what) {
+  std::string message = concat(describe(node), ": ", what);
+  if (!node.inputs.empty()) {
+    message += what.ends_with('?') ? " Inputs: " : "; inputs: ";
+    message += describe_inputs(node);
+  }
+  fail(code, message);
+}
+
+void append_unique(std::vector<Node*>& nodes, const std::vector<Node*>& more) {
+  for (Node* node : more) {
+    if (std::find(nodes.begin(), nodes.end(), node) == nodes.end()) nodes.push_back(node);
+  }
+}
+
+}  // namespace
+
+// ---- Output and Node
+
+DType Output::dtype() const {
+  check(node != nullptr, "an Output that is none has no dtype");
+  return node->outputs[index].dtype;
+}
+bool Output::is_ref() const { return node != nullptr && node->outputs[index].is_ref; }
+bool Output::is_handle() const { return node != nullptr && node->outputs[index].is_handle(); }
+const Shape& Output::shape() const {
+  check(node != nullptr, "an Output that is none has no shape");
+  return node->outputs[index].shape;
+}
+Graph& Output::graph() const {
+  check(node != nullptr, "an Output that is none belongs to no graph");
+  return *node->graph;
+}
+std::string Output::name() const {
+  return node == nullptr ? "<none>" : concat(node->name, ":", index);
+}
+
+std::string describe(const Node& node) {
+  return concat(node.op->name, " node '", node.name, "'", location_suffix(node.location));
+}
+
+std::string describe_inputs(const Node& node) {
+  std::string out;
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    if (i > 0) out += ", ";
+    out += input_name(*node.op, node.attrs, static_cast<int>(i)) + ": ";
+    const Output& input = node.inputs[i];
+    if (!input) {
+      out += "<none>";
+      continue;
+    }
+    const std::string_view dtype = dtype_name(input.dtype());
+    out +=
+        input.is_ref() ? concat("Ref(", dtype, ")", input.shape()) : concat(dtype, input.shape());
+  }
+  return out;
+}
+
+// ---- Graph
+
+Graph::Graph() = default;
+Graph::~Graph() = default;
+
+Graph::Graph(Graph&& other) noexcept { *this = std::move(other); }
+
+Graph& Graph::operator=(Graph&& other) noexcept {
+  if (this == &other) return *this;
+  nodes_ = std::move(other.nodes_);
+  by_name_ = std::move(other.by_name_);
+  name_counts_ = std::move(other.name_counts_);
+  collections_ = std::move(other.collections_);
+  scopes_ = std::move(other.scopes_);
+  other.nodes_.clear();
+  other.by_name_.clear();
+  other.name_counts_.clear();
+  other.collections_.clear();
+  other.scopes_ = {};
+  for (const auto& node : nodes_) node->graph = this;
+  return *this;
+}
+
+// A complete node, not yet part of the graph.
+std::unique_ptr<Node> Graph::make(NodeSpec spec, std::string name) {
+  auto node = std::make_unique<Node>();
+  node->graph = this;
+  node->location = spec.location;
+  node->op = find_op(spec.op);
+  if (node->op == nullptr) {
+    std::vector<std::string_view> ops;
+    for (const OpDef* op : all_ops()) ops.push_back(op->name);
+    fail(Code::not_found, "Op type not registered '", spec.op, "' (node '", name, "'",
+         location_suffix(spec.location, ", ", ""), ")", did_you_mean(spec.op, ops));
+  }
+  node->name = std::move(name);
+  node->inputs = std::move(spec.inputs);
+  node->control_inputs = std::move(spec.control_inputs);
+  node->attrs = std::move(spec.attrs);
+  try {
+    for (size_t i = 0; i < node->inputs.size(); ++i) {
+      const Output& input = node->inputs[i];
+      check(static_cast<bool>(input), "input ", i, " is none");
+      check(input.node->graph == this, "input ", i, ", '", input.name(),
+            "', belongs to another graph");
+      check(input.index >= 0 && input.index < input.node->num_outputs(), "input ", i, " is output ",
+            input.index, " of '", input.node->name, "', which has ", input.node->outputs.size());
+    }
+    for (const Node* control : node->control_inputs) {
+      check(control != nullptr, "a control input is none");
+      check(control->graph == this, "control input '", control->name, "' belongs to another graph");
+    }
+  } catch (const Error& error) {
+    fail(error.code(), describe(*node), ": ", error.message());
+  }
+  try {
+    resolve_signature(*node);
+  } catch (const Error& error) {
+    fail_for(*node, error.code(), error.message());
+  }
+  infer_shapes(*node);
+  return node;
+}
+
+Node& Graph::add(NodeSpec spec) {
+  const std::string_view base = spec.name.empty() ? spec.op : spec.name;
+  try {
+    check_name(base, !scopes_.name.empty());
+  } catch (const Error& error) {
+    fail(error.code(), spec.op, " node", location_suffix(spec.location), ": ", error.message());
+  }
+  std::string name = unique_name(scopes_.name + std::string(base));
+  append_unique(spec.control_inputs, scopes_.control_inputs);
+  if (!scopes_.colocate_with.empty()) {
+    std::vector<std::string> with;
+    if (const auto found = spec.attrs.find("_class"); found != spec.attrs.end()) {
+      with = found->second.get<std::vector<std::string>>();
+    }
+    for (const std::string& other : scopes_.colocate_with) with.push_back("loc:@" + other);
+    std::sort(with.begin(), with.end());
+    with.erase(std::unique(with.begin(), with.end()), with.end());
+    spec.attrs.insert_or_assign("_class", std::move(with));
+  }
+  std::unique_ptr<Node> node = make(std::move(spec), std::move(name));
+  node->requested_device = scopes_.device;
+  if (scopes_.device_function && scopes_.colocate_with.empty()) {
+    node->requested_device =
+        scopes_.device_function(*node->op, node->attrs).with_defaults(scopes_.device);
+  }
+  return adopt(std::move(node));
+}
+
+Node& Graph::insert(NodeSpec spec, const DeviceName& assigned_device) {
+  check_name(spec.name, false);
+  check(find(spec.name) == nullptr, spec.op, " node '", spec.name, "'",
+        location_suffix(spec.location), ": the graph has a node of that name already");
+  std::string name = spec.name;
+  std::unique_ptr<Node> node = make(std::move(spec), std::move(name));
+  node->assigned_device = assigned_device;
+  return adopt(std::move(node));
+}
+
+Node& Graph::copy(const Node& node, std::vector<Output> inputs, std::vector<Node*> control_inputs) {
+  if (find(node.name) != nullptr) {
+    fail(Code::internal, "copy of ", describe(node), ": the name is taken");
+  }
+  auto out = std::make_unique<Node>(node);
+  out->graph = this;
+  out->inputs = std::move(inputs);
+  out->control_inputs = std::move(control_inputs);
+  for (const Output& input : out->inputs) {
+    if (input && input.node->graph == this) continue;
+    fail(Code::internal, "copy of ", describe(node), ": input '", input.name(),
+         "' does not belong to the new graph");
+  }
+  for (const Node* control : out->control_inputs) {
+    if (control != nullptr && control->graph == this) continue;
+    fail(Code::internal, "copy of ", describe(node),
+         ": a control input does not belong to the new graph");
+  }
+  return adopt(std::move(out));
+}
+
+Node& Graph::adopt(std::unique_ptr<Node> node) {
+  node->id = static_cast<int>(nodes_.size());
+  nodes_.push_back(std::move(node));
+  Node& out = *nodes_.back();
+  by_name_.emplace(out.name, &out);
+  return out;
+}
+
+void Graph::truncate(size_t size) {
+  while (nodes_.size() > size) {
+    by_name_.erase(nodes_.back()->name);
+    nodes_.pop_back();
+  }
+}
+
+Graph Graph::clone() const {
+  Graph out;
+  out.nodes_.reserve(nodes_.size());
+  for (const auto& node : nodes_) {
+    std::vector<Output> inputs;
+    for (const Output& input : node->inputs)
+      inputs.push_back({out.nodes_[input.node->id].get(), input.index});
+    std::vector<Node*> control_inputs;
+    for (const Node* control : node->control_inputs)
+      control_inputs.push_back(out.nodes_[control->id].get());
+    out.copy(*node, std::move(inputs), std::move(control_inputs));
+  }
+  for (const auto& [name, outputs] : collections_) {
+    for (const Output& output : outputs) {
+      out.collections_[name].push_back({out.nodes_[output.node->id].get(), output.index});
+    }
+  }
+  out.name_counts_ = name_counts_;
+  return out;
+}
+
+Node* Graph::find(std::string_view name) const {
+  const auto found = by_name_.find(name);
+  return found == by_name_.end() ? nullptr : found->second;
+}
+
+Output Graph::output(std::string_view name) const {
+  const size_t colon = name.rfind(':');
+  const std::string_view node_name = name.substr(0, colon);
+  int index = 0;
+  if (colon != std::string_view::npos) {
+    const char* end = name.data() + name.size();
+    const auto [rest, error] = std::from_chars(name.data() + colon + 1, end, index);
+    check(error == std::errc() && rest == end && index >= 0, "'", name,
+          "' does not name an output: expected 'node' or 'node:1'");
+  }
+  Node* node = find(node_name);
+  if (node == nullptr) {
+    std::vector<std::string_view> names;
+    for (const auto& known : nodes_) names.push_back(known->name);
+    fail(Code::not_found, "the graph has no node '", node_name, "'",
+         did_you_mean(node_name, names));
+  }
+  check(index < node->num_outputs(), "'", name, "': ", describe(*node), " has ",
+        node->outputs.size(), node->outputs.size() == 1 ? " output" : " outputs");
+  return node->output(index);
+}
+
+bool Graph::is_used(std::string_view name) const {
+  return by_name_.contains(name) || name_counts_.contains(std::string(name));
+}
+
+std::string Graph::unique_name(std::string_view name) const {
+  std::string out(name);
+  if (!is_used(out)) return out;
+  int& count = name_counts_[std::string(name)];
+  do {
+    out = concat(name, "_", ++count);
+  } while (is_used(out));
+  --count;  // the name is free until somebody takes it
+  return out;
+}
+
+void Graph::reserve_name(std::string_view name) { name_counts_.emplace(name, 0); }
+
+void Graph::add_to_collection(std::string_view collection, Output output) {
+  check(output && output.node->graph == this, "collection '", collection, "': '", output.name(),
+        "' does not belong to this graph");
+  collections_[std::string(collection)].push_back(output);
+}
+
+const std::vector<Output>& Graph::collection(std::string_view collection) const {
+  static const std::vector<Output> nothing;
+  const auto found = collections_.find(std::string(collection));
+  return found == collections_.end() ? nothing : found->second;
+}
+
+// ---- Scopes
+
+NameScope::NameScope(Graph& graph, std::string_view name)
+    : graph_(graph), outer_(graph.scopes().name) {
+  std::string& current = graph.scopes().name;
+  if (name.empty() || name.back() == '/') {
+    if (!name.empty()) check_name(name, false);
+    current = name;
+    return;
+  }
+  check_name(name, !outer_.empty());
+  const std::string scope = graph.unique_name(outer_ + std::string(name));
+  graph.reserve_name(scope);
+  current = scope + "/";
+}
+NameScope::~NameScope() { graph_.scopes().name = outer_; }
+
+DeviceScope::DeviceScope(Graph& graph, std::string_view device)
+    : graph_(graph), outer_(graph.scopes().device) {
+  graph.scopes().device = DeviceName::parse(device).with_defaults(outer_);
+}
+DeviceScope::~DeviceScope() { graph_.scopes().device = outer_; }
+
+ControlScope::ControlScope(Graph& graph, const std::vector<Node*>& after)
+    : graph_(graph), outer_(graph.scopes().control_inputs) {
+  for (const Node* node : after) {
+    check(node != nullptr && node->graph == &graph,
+          "a control scope needs nodes of its own graph, got '",
+          node == nullptr ? "<none>" : node->name, "'");
+  }
+  append_unique(graph.scopes().control_inputs, after);
+}
+ControlScope::ControlScope(Graph& graph, const std::vector<Output>& after)
+    : ControlScope(graph, [&] {
+        std::vector<Node*> nodes;
+        for (const Output& output : after) nodes.push_back(output.node);
+        return nodes;
+      }()) {}
+ControlScope::~ControlScope() { graph_.scopes().control_inputs = outer_; }
+
+ColocationScope::ColocationScope(Graph& graph, const std::vector<Output>& with)
+    : graph_(graph), outer_(graph.scopes().colocate_with), outer_device_(graph.scopes().device) {
+  std::vector<std::string> names;
+  for (const Output& output : with) {
+    check(output && output.node->graph == &graph,
+          "a colocation scope needs nodes of its own graph, got '", output.name(), "'");
+    names.push_back(output.node->name);
+  }
+  graph.scopes().colocate_with = std::move(names);
+  if (!with.empty()) graph.scopes().device = with.front().node->requested_device;
+}
+ColocationScope::~ColocationScope() {
+  graph_.scopes().colocate_with = outer_;
+  graph_.scopes().device = outer_device_;
+}
+
+// ---- Order and consumers
+
+Consumers::Consumers(const Graph& graph) : uses_(graph.size()) {
+  for (const auto& node : graph.nodes()) {
+    for (size_t i = 0; i < node->inputs.size(); ++i) {
+      const Output& input = node->inputs[i];
+      uses_[input.node->id].push_back({node.get(), static_cast<int>(i), input.index});
+    }
+    for (const Node* control : node->control_inputs)
+      uses_[control->id].push_back({node.get(), -1, -1});
+  }
+}
+
+namespace {
+
+// Among nodes that wait for each other for ever, follow waited-for nodes until one comes again.
+[[noreturn]] void fail_with_cycle(const std::vector<std::unique_ptr<Node>>& nodes,
+                                  const std::vector<int>& waits) {
+  const Node* node = nullptr;
+  for (const auto& candidate : nodes) {
+    if (waits[candidate->id] > 0) {
+      node = candidate.get();
+      break;
+    }
+  }
+  std::vector<const Node*> path;
+  while (std::find(path.begin(), path.end(), node) == path.end()) {
+    path.push_back(node);
+    const Node* next = nullptr;
+    for (const Output& input : node->inputs) {
+      if (waits[input.node->id] > 0) next = input.node;
+    }
+    for (const Node* control : node->control_inputs) {
+      if (waits[control->id] > 0) next = control;
+    }
+    node = next;
+  }
+  std::string text = node->name;
+  for (auto at = path.rbegin(); at != path.rend(); ++at) {
+    text += " -> " + (*at)->name;
+    if (*at == node) break;
+  }
+  fail(Code::invalid_argument, "the graph has a cycle: ", text);
+}
+
+}  // namespace
+
+std::vector<Node*> topological_order(const Graph& graph) {
+  const Consumers consumers(graph);
+  std::vector<int> waits(graph.size());
+  const auto later = [](const Node* a, const Node* b) { return a->id > b->id; };
+  std::priority_queue<Node*, std::vector<Node*>, decltype(later)> ready(later);
+  for (const auto& node : graph.nodes()) {
+    waits[node->id] = static_cast<int>(node->inputs.size() + node->control_inputs.size());
+    if (waits[node->id] == 0) ready.push(node.get());
+  }
+  std::vector<Node*> out;
+  out.reserve(graph.size());
+  while (!ready.empty()) {
+    Node* node = ready.top();
+    ready.pop();
+    out.push_back(node);
+    for (const Consumers::Use& use : consumers.of(*node)) {
+      if (--waits[use.node->id] == 0) ready.push(use.node);
+    }
+  }
+  if (out.size() != graph.size()) fail_with_cycle(graph.nodes(), waits);
+  return out;
+}
+
+}  // namespace leat

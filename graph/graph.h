@@ -1,0 +1,225 @@
+// The graph: ops applied to outputs of other ops. Plain structs; the wire's GraphDef is
+// graph_def.h.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "core/attr.h"
+#include "core/device_name.h"
+#include "core/location.h"
+#include "graph/op_def.h"
+
+namespace leat {
+
+class Graph;
+struct Node;
+
+// One result of a node: the value that users hold. Cheap to copy; valid as long as its graph. A
+// default Output is "none".
+struct Output {
+  Node* node = nullptr;
+  int index = 0;
+
+  explicit operator bool() const { return node != nullptr; }
+  bool operator==(const Output&) const = default;
+  DType dtype() const;
+  bool is_ref() const;
+  // Stands for state (a variable, a queue) and is no value: a ref, or a resource. Its shape is that
+  // of the variable.
+  bool is_handle() const;
+  const Shape& shape() const;  // as inferred; may be partial
+  Graph& graph() const;
+  std::string name() const;  // "logits/MatMul:0"
+};
+
+struct OutputSpec {
+  DType dtype = DType::invalid;
+  bool is_ref = false;
+  Shape shape = Shape::unknown();
+  bool is_handle() const { return is_ref || dtype == DType::resource; }
+};
+
+// One application of an op. Owned by its graph, which alone changes inputs (consumers are derived,
+// not stored).
+struct Node {
+  Graph* graph = nullptr;
+  int id = 0;  // dense: position in graph.nodes()
+  std::string name;
+  const OpDef* op = nullptr;
+  std::vector<Output> inputs;  // list arguments flattened
+  std::vector<Node*> control_inputs;
+  AttrMap attrs;  // complete: defaults filled in
+  std::vector<OutputSpec> outputs;
+  DeviceName requested_device;
+  DeviceName assigned_device;  // set by place()
+  // why there: "explicit", "colocated with w", "default of the dialled task"
+  std::string placement_reason;
+  Location location;  // the user's line
+
+  int num_outputs() const { return static_cast<int>(outputs.size()); }
+  NodeView view() const { return {name, op->name, attrs}; }
+  template <class T>
+  const T& attr(std::string_view key) const {
+    return view().attr<T>(key);
+  }
+  Output output(int index = 0) { return {this, index}; }
+  bool is(std::string_view op_name) const { return op->name == op_name; }
+};
+
+// What a node is made from. Attributes that follow from the inputs (T, N) and defaults may be left
+// out.
+struct NodeSpec {
+  std::string op;
+  std::string name;  // "" = the op's name; made unique and prefixed by the name scope
+  std::vector<Output> inputs;
+  AttrMap attrs;
+  std::vector<Node*> control_inputs;
+  Location location;
+};
+
+// Owner of nodes, in an order in which every input comes before its users. Not thread-safe.
+// Movable; nodes keep their addresses.
+class Graph {
+ public:
+  Graph();
+  ~Graph();
+  Graph(Graph&&) noexcept;
+  Graph& operator=(Graph&&) noexcept;
+
+  // Adds a node under the current scopes. Checks it against the op's schema and infers types and
+  // shapes; INVALID_ARGUMENT says op, node name, the input shapes and the user's line. NOT_FOUND if
+  // the op is unknown.
+  Node& add(NodeSpec spec);
+
+  const std::vector<std::unique_ptr<Node>>& nodes() const { return nodes_; }
+  size_t size() const { return nodes_.size(); }
+  Node* find(std::string_view name) const;  // null if there is none
+  // "node" or "node:1"; NOT_FOUND names what was asked for and near misses
+  Output output(std::string_view name) const;
+
+  // For passes. A copy has the same names, devices and locations; inputs are mapped by name.
+  Graph clone() const;
+  // Copies one node of another graph, with inputs that belong to this one; keeps name, attrs,
+  // devices, location and output specs; runs no scopes.
+  Node& copy(const Node& node, std::vector<Output> inputs, std::vector<Node*> control_inputs);
+  // A node with exactly this name and device, no scopes: for passes that insert nodes.
+  Node& insert(NodeSpec spec, const DeviceName& assigned_device);
+  // Forgets all nodes but the first `size`: what an import that failed has added.
+  void truncate(size_t size);
+  // "name", "name_1", …: a name that is free.
+  std::string unique_name(std::string_view name) const;
+
+  // Takes a name so that no node or scope gets it; what NameScope does.
+  void reserve_name(std::string_view name);
+
+  // Current scopes; set by the RAII classes below.
+  struct Scopes {
+    std::string name;  // "layer1/" or ""
+    DeviceName device;
+    std::vector<Node*> control_inputs;
+    std::vector<std::string> colocate_with;  // "_class" entries without "loc:@"
+    // A device request by kind of node, stronger than `device` part by part; not asked for
+    // colocated nodes. Strategies put variables on parameter servers with it.
+    std::function<DeviceName(const OpDef& op, const AttrMap& attrs)> device_function;
+  };
+  Scopes& scopes() { return scopes_; }
+
+  // Variables made so far, and named groups of nodes, in order of creation: "variables",
+  // "trainable_variables".
+  void add_to_collection(std::string_view collection, Output output);
+  const std::vector<Output>& collection(std::string_view collection) const;
+
+ private:
+  Node& adopt(std::unique_ptr<Node> node);
+  std::unique_ptr<Node> make(NodeSpec spec, std::string name);
+  bool is_used(std::string_view name) const;
+
+  std::vector<std::unique_ptr<Node>> nodes_;
+  std::unordered_map<std::string_view, Node*> by_name_;
+  // reserved names; where to go on counting
+  mutable std::unordered_map<std::string, int> name_counts_;
+  std::unordered_map<std::string, std::vector<Output>> collections_;
+  Scopes scopes_;
+};
+
+// Everything made while one of these lives gets the prefix, the device, the control inputs, the
+// colocation.
+//   NameScope layer{graph, "layer1"};            nodes are called layer1/…; a second scope of that
+//   name is layer1_1 DeviceScope on{graph, "/job:ps/task:0"};     merged with outer device scopes,
+//   the inner one wins part by part ControlScope after{graph, {init}};           nodes wait for
+//   these nodes ColocationScope with{graph, {variable}};     nodes are placed where the variable
+//   is; outer device scopes do not count
+// A NameScope "" leads back to the root, "layer1/" into the scope that exists already.
+class NameScope {
+ public:
+  NameScope(Graph& graph, std::string_view name);
+  ~NameScope();
+  NameScope(const NameScope&) = delete;
+  const std::string& name() const { return graph_.scopes().name; }  // "layer1/"
+
+ private:
+  Graph& graph_;
+  std::string outer_;
+};
+class DeviceScope {
+ public:
+  DeviceScope(Graph& graph, std::string_view device);
+  ~DeviceScope();
+  DeviceScope(const DeviceScope&) = delete;
+
+ private:
+  Graph& graph_;
+  DeviceName outer_;
+};
+class ControlScope {
+ public:
+  ControlScope(Graph& graph, const std::vector<Output>& after);
+  ControlScope(Graph& graph, const std::vector<Node*>& after);
+  ~ControlScope();
+  ControlScope(const ControlScope&) = delete;
+
+ private:
+  Graph& graph_;
+  std::vector<Node*> outer_;
+};
+class ColocationScope {
+ public:
+  ColocationScope(Graph& graph, const std::vector<Output>& with);
+  ~ColocationScope();
+  ColocationScope(const ColocationScope&) = delete;
+
+ private:
+  Graph& graph_;
+  std::vector<std::string> outer_;
+  DeviceName outer_device_;
+};
+
+// "MatMul node 'logits/MatMul' (model.cc:41)": how every error about a graph names a node.
+std::string describe(const Node& node);
+// "a: float[32,784], b: Ref(float)[128,10]": the inputs by the names of the op's arguments.
+std::string describe_inputs(const Node& node);
+
+// Nodes ordered so that inputs (data and control) come before users. INVALID_ARGUMENT names a
+// cycle.
+std::vector<Node*> topological_order(const Graph& graph);
+
+// For every node (by id) the nodes that use it: data and control.
+struct Consumers {
+  struct Use {
+    Node* node;
+    int input;   // position, or -1 for a control edge
+    int output;  // which output is used; -1 for a control edge
+  };
+  explicit Consumers(const Graph& graph);
+  const std::vector<Use>& of(const Node& node) const { return uses_[node.id]; }
+
+ private:
+  std::vector<std::vector<Use>> uses_;
+};
+
+}  // namespace leat

@@ -1,0 +1,60 @@
+// TensorFlow's GraphDef, binary and text: the contract with every other tool.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "graph/graph.h"
+
+namespace leat {
+
+// `assigned_devices`: write the device after placement instead of the requested one. The same graph
+// gives the same bytes. RESOURCE_EXHAUSTED, naming the largest constant, for more than the 2 GiB of
+// a protobuf message.
+std::string to_graph_def(const Graph& graph, bool assigned_devices = false);  // binary
+// Only the nodes from that one on, in the order they were added: what a session sends of a graph
+// that has grown.
+std::string to_graph_def_from(const Graph& graph, size_t first_node);
+std::string to_graph_def_text(const Graph& graph, bool assigned_devices = false);  // .pbtxt
+
+struct ImportOptions {
+  bool allow_internal = true;  // names and ops that start with '_': a master's, never a client's
+};
+
+// Adds the nodes of a GraphDef to `graph` (empty, or the session's so far: ExtendSession). Nodes
+// may come in any order.
+//
+// Returns what was accepted with a remark, a line each, for the log: attributes that the op does
+// not know (dropped; those starting with _ are kept), and nodes without any kernel, which only a
+// step that needs them fails for.
+//
+// Throws with *all* problems in one message, and leaves the graph as it was: NOT_FOUND "Op type not
+// registered 'X' …" if ops are unknown (each with one node), else INVALID_ARGUMENT: bad names,
+// missing inputs, attributes that are missing or of the wrong kind, cycles, versions. A function
+// library is accepted as long as nothing calls into it.
+std::vector<std::string> from_graph_def(std::string_view bytes, Graph& graph,
+                                        const ImportOptions& options = {});
+std::vector<std::string> from_graph_def_text(std::string_view text, Graph& graph,
+                                             const ImportOptions& options = {});
+
+// A node as it is written, nothing looked up: for tools that show graphs, whose ops Leat need not
+// know.
+struct WrittenNode {
+  std::string name, op, device;
+  std::vector<std::string> inputs;  // "node", "node:1", "^node"
+  AttrMap attrs;                    // without tensors and functions
+  // dtype and shape of tensor attributes; their elements are not read
+  std::map<std::string, OutputSpec> tensors;
+};
+// Binary or text, whichever it is. Dtypes and shapes that Leat has no word for are `invalid` and
+// unknown. INVALID_ARGUMENT if it is neither: `origin` (a path) and, for text, the line.
+std::vector<WrittenNode> read_graph_def(std::string_view bytes, std::string_view origin);
+
+// TensorProto of a tensor, and back: for feeds and fetches. Parsing never allocates what is claimed
+// but not there.
+std::string to_tensor_proto(const Tensor& tensor);
+Tensor from_tensor_proto(std::string_view bytes);
+
+}  // namespace leat

@@ -1,0 +1,412 @@
+// Reading GraphDefs into a graph: everything is checked and every problem is told, and only a graph
+// without any changes the one it is added to.
+#include <google/protobuf/io/tokenizer.h>
+#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
+#include <google/protobuf/text_format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <limits>
+#include <map>
+#include <queue>
+#include <set>
+#include <unordered_map>
+
+#include "graph/graph_def.h"
+#include "graph/near_misses.h"
+#include "graph/proto/graph.pb.h"
+#include "graph/proto_codec.h"
+#include "graph/refused_ops.h"
+
+namespace leat {
+namespace {
+
+using tensorflow::GraphDef;
+using tensorflow::NodeDef;
+
+constexpr int consumer_version =
+    1'000'000;  // above every known producer: what is unknown is named by op and attribute
+constexpr int64_t most_outputs = 1 << 16;  // of one node
+constexpr size_t most_problems = 50;       // in one message
+
+struct InputName {
+  std::string_view node;
+  int index = 0;
+  bool is_control = false;
+};
+
+InputName parse_input(std::string_view text) {
+  if (text.starts_with('^')) return {text.substr(1), 0, true};
+  const size_t colon = text.rfind(':');
+  if (colon == std::string_view::npos) return {text, 0, false};
+  InputName out{text.substr(0, colon), 0, false};
+  const char* end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data() + colon + 1, end, out.index);
+  check(error == std::errc() && rest == end && out.index >= 0, "input '", text,
+        "' is none of 'node', 'node:1' and '^node'");
+  return out;
+}
+
+// Segments of [A-Za-z0-9.][A-Za-z0-9_.\-/]*, joined by '>'; a leading '_' is the runtime's own.
+bool is_node_name(std::string_view name, bool allow_internal) {
+  bool is_start = true;
+  if (allow_internal && name.starts_with('_')) name.remove_prefix(1);
+  for (const char c : name) {
+    const bool is_first = std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '.';
+    if (c == '>' && !is_start) {
+      is_start = true;
+    } else if (is_first || (!is_start && (c == '_' || c == '-' || c == '/'))) {
+      is_start = false;
+    } else {
+      return false;
+    }
+  }
+  return !is_start;
+}
+
+bool is_next_iteration(std::string_view op) {
+  return op == "NextIteration" || op == "RefNextIteration";
+}
+
+class Import {
+ public:
+  Import(const GraphDef& def, Graph& graph, const ImportOptions& options)
+      : def_(def), graph_(graph), options_(options), waits_(def.node_size()) {}
+
+  std::vector<std::string> run() {
+    check_versions();
+    for (const auto& function : def_.library().function()) {
+      functions_.insert(function.signature().name());
+    }
+    for (int i = 0; i < def_.node_size(); ++i) check_node(i);
+    const size_t size_before = graph_.size();
+    if (is_clean()) {
+      add_in_order();
+      if (!is_clean()) graph_.truncate(size_before);
+    }
+    report();
+    note_missing_kernels(size_before);
+    return std::move(notes_);
+  }
+
+ private:
+  bool is_clean() const { return problems_.empty() && unknown_ops_.empty(); }
+
+  template <class... Parts>
+  void problem(const Parts&... parts) {
+    problems_.push_back(concat(parts...));
+  }
+  static std::string title(const NodeDef& def) {
+    return concat("node '", def.name(), "' (", def.op(), ")");
+  }
+
+  void check_versions() {
+    const auto& versions = def_.versions();
+    const auto& bad = versions.bad_consumers();
+    check(versions.min_consumer() <= consumer_version &&
+              std::find(bad.begin(), bad.end(), consumer_version) == bad.end(),
+          "this GraphDef asks for consumers of version ", versions.min_consumer(),
+          " or later, or refuses ours, which is ", consumer_version);
+  }
+
+  // ---- Before anything is added ----
+
+  void check_node(int i) {
+    const NodeDef& def = def_.node(i);
+    if (!is_node_name(def.name(), options_.allow_internal)) {
+      problem("'", def.name(), "' (", def.op(),
+              ") is not a node name: names consist of letters, "
+              "digits and _ . - /, and start with a letter, a digit or a dot");
+    } else if (graph_.find(def.name()) != nullptr) {
+      problem(title(def), " is in the graph already");
+    } else if (!index_.emplace(def.name(), i).second) {
+      problem(title(def), " comes twice");
+    }
+    if (!options_.allow_internal && def.op().starts_with('_')) {
+      problem(title(def), ": ops that start with '_' are the runtime's own");
+    } else if (functions_.contains(def.op())) {
+      problem(title(def), " calls a function: ", refusal("PartitionedCall"));
+    } else if (find_op(def.op()) == nullptr) {
+      unknown_ops_.emplace(def.op(), def.name());
+    }
+    try {
+      DeviceName::parse(def.device());
+    } catch (const Error& error) {
+      problem(title(def), ": ", error.message());
+    }
+  }
+
+  // ---- Adding, inputs first and otherwise in the order of the file ----
+
+  static constexpr int in_graph = -1;  // already
+  static constexpr int nowhere = -2;
+
+  // Position in the file of the node that an input names, or one of the above.
+  int position(std::string_view name) const {
+    const auto found = index_.find(name);
+    if (found != index_.end()) return found->second;
+    return graph_.find(name) != nullptr ? in_graph : nowhere;
+  }
+
+  bool is_back_edge(const NodeDef& user, int source) const {
+    return source >= 0 && (user.op() == "Merge" || user.op() == "RefMerge") &&
+           is_next_iteration(def_.node(source).op());
+  }
+
+  void count_waits() {
+    users_.resize(def_.node_size());
+    for (int i = 0; i < def_.node_size(); ++i) {
+      const NodeDef& def = def_.node(i);
+      for (const std::string& text : def.input()) {
+        try {
+          const InputName input = parse_input(text);
+          const int source = position(input.node);
+          if (source == nowhere) {
+            problem(title(def), ": input '", text, "' is not in the graph",
+                    did_you_mean(input.node));
+            continue;
+          }
+          if (source < 0 || is_back_edge(def, source)) continue;
+          ++waits_[i];
+          users_[source].push_back(i);
+        } catch (const Error& error) {
+          problem(title(def), ": ", error.message());
+        }
+      }
+    }
+  }
+
+  std::string did_you_mean(std::string_view wanted) const {
+    if (problems_.size() >= most_problems) return {};  // nobody reads it
+    std::vector<std::string_view> names;
+    for (const auto& [name, i] : index_) names.push_back(name);
+    std::sort(names.begin(), names.end());
+    return leat::did_you_mean(wanted, names);
+  }
+
+  void add_in_order() {
+    count_waits();
+    if (!is_clean()) return;
+    std::priority_queue<int, std::vector<int>, std::greater<>> ready;
+    for (int i = 0; i < def_.node_size(); ++i) {
+      if (waits_[i] == 0) ready.push(i);
+    }
+    int done = 0;
+    while (!ready.empty()) {
+      const int i = ready.top();
+      ready.pop();
+      ++done;
+      add(def_.node(i));
+      for (const int user : users_[i]) {
+        if (--waits_[user] == 0) ready.push(user);
+      }
+    }
+    if (done < def_.node_size()) report_cycle();
+  }
+
+  void report_cycle() {
+    std::string names;
+    int count = 0;
+    for (int i = 0; i < def_.node_size(); ++i) {
+      if (waits_[i] > 0 && ++count <= 5) names += (names.empty() ? "" : ", ") + def_.node(i).name();
+    }
+    problem(
+        "the graph has a cycle that is no while loop (only a Merge may wait for a "
+        "NextIteration), among or before ",
+        count, count == 1 ? " node: " : " nodes: ", names, count > 5 ? ", …" : "");
+  }
+
+  void add(const NodeDef& def) {
+    const size_t problems = problems_.size();
+    NodeSpec spec{.op = def.op(), .name = def.name()};
+    if (!read_inputs(def, spec)) return;  // follows from another problem
+    read_attrs(def, spec);
+    if (problems_.size() > problems) return;
+    try {
+      Node& node = graph_.insert(std::move(spec), DeviceName());
+      node.requested_device = DeviceName::parse(def.device());
+    } catch (const Error& error) {
+      problem(error.message());
+    }
+  }
+
+  // False if an input could not be added.
+  bool read_inputs(const NodeDef& def, NodeSpec& spec) {
+    std::string back_edge;
+    for (const std::string& text : def.input()) {
+      const InputName input = parse_input(text);
+      Node* source = graph_.find(input.node);
+      if (!input.is_control && is_back_edge(def, position(input.node))) {
+        back_edge = text;
+        continue;
+      }
+      if (source == nullptr) return false;
+      if (input.is_control) {
+        if (std::find(spec.control_inputs.begin(), spec.control_inputs.end(), source) ==
+            spec.control_inputs.end()) {
+          spec.control_inputs.push_back(source);
+        }
+        continue;
+      }
+      if (!spec.control_inputs.empty()) {
+        problem(title(def), ": input '", text, "' comes after a control input");
+      } else if (input.index >= source->num_outputs()) {
+        problem(title(def), ": input '", text, "': ", describe(*source), " has ",
+                source->num_outputs(), source->num_outputs() == 1 ? " output" : " outputs");
+        return true;
+      }
+      spec.inputs.push_back(source->output(input.index));
+    }
+    if (!back_edge.empty()) {
+      if (spec.inputs.size() != 1) {
+        problem(title(def),
+                ": a Merge that waits for a NextIteration must have one other input, "
+                "the loop's Enter");
+        return true;
+      }
+      spec.inputs.push_back(spec.inputs.front());
+      spec.attrs.emplace(back_edge_attr, back_edge);
+    }
+    return true;
+  }
+
+  void read_attrs(const NodeDef& def, NodeSpec& spec) {
+    const OpSchema& schema = op_named(def.op()).schema;
+    const std::map<std::string, const tensorflow::AttrValue*> sorted = [&] {
+      std::map<std::string, const tensorflow::AttrValue*> out;
+      for (const auto& [name, value] : def.attr()) out.emplace(name, &value);
+      return out;
+    }();
+    for (const auto& [name, value] : sorted) {
+      const AttrDef* attr = schema.attr(name);
+      const bool is_free = name.starts_with('_');
+      if (attr == nullptr && !is_free) {
+        note_dropped(def, name, *value);
+        continue;
+      }
+      try {
+        spec.attrs.emplace(name, read_attr(*value, attr == nullptr ? "" : attr->kind));
+      } catch (const Error& error) {
+        if (is_free) {
+          note_dropped(def, name, *value);
+        } else {
+          problem(title(def), ": attribute '", name, "': ", error.message());
+        }
+      }
+    }
+    for (const ArgDef& arg : schema.outputs) check_length(def, arg, spec.attrs);
+    for (const AttrDef& attr : schema.attrs) {
+      if (!attr.default_value && !sorted.contains(attr.name)) {
+        problem(title(def), ": attribute '", attr.name, "' (", attr.kind,
+                ") is missing and has no default");
+      }
+    }
+  }
+
+  // Nothing else in the message bounds how many outputs a node claims to have.
+  void check_length(const NodeDef& def, const ArgDef& arg, const AttrMap& attrs) {
+    const auto found = attrs.find(arg.number_attr);
+    if (found == attrs.end() || !found->second.is<int64_t>()) return;
+    const auto length = found->second.get<int64_t>();
+    if (length > most_outputs) {
+      problem(title(def), ": attribute '", arg.number_attr, "' asks for ", length,
+              " outputs; at most ", most_outputs, " are possible");
+    }
+  }
+
+  // ---- Reports ----
+
+  void note_dropped(const NodeDef& def, const std::string& name,
+                    const tensorflow::AttrValue& value) {
+    if (!dropped_.emplace(def.op(), name).second) return;
+    std::string text = value.ShortDebugString();
+    if (text.size() > 100) text = text.substr(0, 100) + "…";
+    notes_.push_back(concat(def.op(), ": attribute '", name, "' is not known and was ignored; on '",
+                            def.name(), "' it is {", text, "}"));
+  }
+
+  void note_missing_kernels(size_t size_before) {
+    std::map<std::string, std::vector<const Node*>> lacking;  // by op
+    for (size_t i = size_before; i < graph_.size(); ++i) {
+      const Node& node = *graph_.nodes()[i];
+      const bool has_kernel = find_kernel(*node.op, node.attrs, DeviceType::cpu) != nullptr ||
+                              find_kernel(*node.op, node.attrs, DeviceType::gpu) != nullptr;
+      if (!has_kernel && !node.op->name.starts_with('_')) lacking[node.op->name].push_back(&node);
+    }
+    for (const auto& [op, nodes] : lacking) {
+      notes_.push_back(concat(
+          op, ": no kernel for ", nodes.size(), " of its nodes, such as '", nodes.front()->name,
+          "'; steps that need one will fail. Kernels: ", describe_kernels(*nodes.front()->op)));
+    }
+  }
+
+  void report() const {
+    if (is_clean()) return;
+    std::string message;
+    for (const auto& [op, node] : unknown_ops_) {
+      message +=
+          concat(message.empty() ? "Op type not registered '" : ", '", op, "' (node '", node, "')");
+    }
+    size_t shown = 0;
+    for (const std::string& text : problems_) {
+      if (++shown > most_problems) break;
+      message += (message.empty() ? "" : "\n") + text;
+    }
+    if (problems_.size() > most_problems) {
+      message += concat("\n… and ", problems_.size() - most_problems, " more problems");
+    }
+    fail(unknown_ops_.empty() ? Code::invalid_argument : Code::not_found, message);
+  }
+
+  const GraphDef& def_;
+  Graph& graph_;
+  const ImportOptions options_;
+  std::set<std::string, std::less<>> functions_;
+  std::unordered_map<std::string_view, int> index_;  // node name → position in the file
+  std::vector<int> waits_;                           // by position: inputs that are not added yet
+  std::vector<std::vector<int>> users_;              // by position
+  std::map<std::string, std::string> unknown_ops_;   // op → a node
+  std::vector<std::string> problems_;
+  std::vector<std::string> notes_;
+  std::set<std::pair<std::string, std::string>> dropped_;  // (op, attribute)
+};
+
+void check_size(size_t bytes) {
+  if (bytes <= static_cast<size_t>(std::numeric_limits<int>::max())) return;
+  fail(Code::resource_exhausted, "a GraphDef of ", bytes, " bytes; the limit is ",
+       std::numeric_limits<int>::max());
+}
+
+struct FirstError : google::protobuf::io::ErrorCollector {
+  void AddError(int line, int column, const std::string& message) override {
+    if (text.empty()) text = concat("line ", line + 1, ", column ", column + 1, ": ", message);
+  }
+  std::string text;
+};
+
+}  // namespace
+
+std::vector<std::string> from_graph_def(std::string_view bytes, Graph& graph,
+                                        const ImportOptions& options) {
+  check_size(bytes.size());
+  GraphDef def;
+  check(def.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())),
+        "this is no GraphDef: ", bytes.size(), " bytes that do not parse");
+  return Import(def, graph, options).run();
+}
+
+std::vector<std::string> from_graph_def_text(std::string_view text, Graph& graph,
+                                             const ImportOptions& options) {
+  check_size(text.size());
+  GraphDef def;
+  FirstError error;
+  google::protobuf::TextFormat::Parser parser;
+  parser.AllowUnknownField(true);
+  parser.SetRecursionLimit(100);
+  parser.RecordErrorsTo(&error);
+  google::protobuf::io::ArrayInputStream input(text.data(), static_cast<int>(text.size()));
+  check(parser.Parse(&input, &def), "this is no GraphDef: ", error.text);
+  return Import(def, graph, options).run();
+}
+
+}  // namespace leat

@@ -1,0 +1,144 @@
+// The registry. Ops are registered by static objects (and by the plug-in when it is loaded), read
+// from any thread.
+#include "graph/op_def.h"
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+#include <shared_mutex>
+
+#include "graph/near_misses.h"
+#include "graph/op_schema.h"
+
+namespace leat {
+namespace {
+
+struct Registry {
+  std::shared_mutex mutex;
+  std::map<std::string, std::unique_ptr<OpDef>, std::less<>> ops;
+  // Kernel lists that grew: a `const Kernel*` handed out before stays valid.
+  std::vector<std::vector<Kernel>> outgrown;
+
+  void add_kernels(OpDef& op, const std::vector<Kernel>& more) {
+    std::vector<Kernel> kernels = op.kernels;
+    kernels.insert(kernels.end(), more.begin(), more.end());
+    outgrown.push_back(std::move(op.kernels));
+    op.kernels = std::move(kernels);
+  }
+};
+
+Registry& registry() {
+  static Registry& only =
+      *new Registry;  // never destroyed: static objects of a plug-in may outlive ours
+  return only;
+}
+
+// Everything that two definitions of one op must agree on.
+std::string fingerprint(const OpDef& op) {
+  std::string out = op.schema.to_string(op.name);
+  for (const AttrDef& attr : op.schema.attrs) {
+    out += "; " + attr.name + ": " + attr.kind;
+    if (!attr.allowed_types.empty()) out += " in " + print_attr_value(attr.allowed_types);
+    if (!attr.allowed_strings.empty()) out += " in " + print_attr_value(attr.allowed_strings);
+    if (attr.minimum) out += concat(" >= ", *attr.minimum);
+    if (attr.default_value) out += " = " + print_attr_value(*attr.default_value);
+  }
+  return out;
+}
+
+bool fits(const Kernel& kernel, const AttrMap& attrs, DeviceType device) {
+  if (kernel.device != device) return false;
+  const auto allows = [](const TypeConstraint& constraint, DType dtype) {
+    return std::find(constraint.allowed.begin(), constraint.allowed.end(), dtype) !=
+           constraint.allowed.end();
+  };
+  return std::all_of(kernel.types.begin(), kernel.types.end(),
+                     [&](const TypeConstraint& constraint) {
+                       const auto found = attrs.find(constraint.attr);
+                       if (found == attrs.end()) return false;
+                       if (found->second.is<DType>())
+                         return allows(constraint, found->second.get<DType>());
+                       if (!found->second.is<std::vector<DType>>()) return false;
+                       const auto& dtypes = found->second.get<std::vector<DType>>();
+                       return std::all_of(dtypes.begin(), dtypes.end(),
+                                          [&](DType dtype) { return allows(constraint, dtype); });
+                     });
+}
+
+std::string_view type_name(DeviceType device) { return device == DeviceType::cpu ? "CPU" : "GPU"; }
+
+}  // namespace
+
+Op::Op(OpDef def) {
+  try {
+    def.schema = parse_schema(def.inputs, def.outputs, def.attrs);
+  } catch (const Error& error) {
+    fail(error.code(), "definition of op ", def.name, ": ", error.message());
+  }
+  Registry& all = registry();
+  const std::unique_lock lock(all.mutex);
+  std::unique_ptr<OpDef>& known = all.ops[def.name];
+  if (!known) {
+    known = std::make_unique<OpDef>(std::move(def));
+    return;
+  }
+  check(fingerprint(*known) == fingerprint(def), "op ", def.name,
+        " is defined twice with different signatures: '", fingerprint(*known), "' and '",
+        fingerprint(def), "'");
+  all.add_kernels(*known, def.kernels);
+}
+
+OpKernels::OpKernels(std::string_view op, std::vector<Kernel> kernels) {
+  Registry& all = registry();
+  const std::unique_lock lock(all.mutex);
+  const auto found = all.ops.find(op);
+  if (found == all.ops.end()) fail(Code::not_found, "Op type not registered '", op, "'");
+  all.add_kernels(*found->second, kernels);
+}
+
+const OpDef* find_op(std::string_view name) {
+  Registry& all = registry();
+  const std::shared_lock lock(all.mutex);
+  const auto found = all.ops.find(name);
+  return found == all.ops.end() ? nullptr : found->second.get();
+}
+
+const OpDef& op_named(std::string_view name) {
+  const OpDef* op = find_op(name);
+  if (op != nullptr) return *op;
+  std::vector<std::string_view> names;
+  for (const OpDef* known : all_ops()) names.push_back(known->name);
+  fail(Code::not_found, "Op type not registered '", name, "'", did_you_mean(name, names));
+}
+
+std::vector<const OpDef*> all_ops() {
+  Registry& all = registry();
+  const std::shared_lock lock(all.mutex);
+  std::vector<const OpDef*> out;
+  for (const auto& [name, op] : all.ops) out.push_back(op.get());
+  return out;
+}
+
+const Kernel* find_kernel(const OpDef& op, const AttrMap& attrs, DeviceType device) {
+  const std::shared_lock lock(registry().mutex);
+  for (const Kernel& kernel : op.kernels) {
+    if (fits(kernel, attrs, device)) return &kernel;
+  }
+  return nullptr;
+}
+
+std::string describe_kernels(const OpDef& op) {
+  const std::shared_lock lock(registry().mutex);
+  std::string out;
+  for (const Kernel& kernel : op.kernels) {
+    if (!out.empty()) out += "; ";
+    out += type_name(kernel.device);
+    for (size_t i = 0; i < kernel.types.size(); ++i) {
+      out += concat(i == 0 ? ": " : ", ", kernel.types[i].attr, " in ",
+                    print_attr_value(kernel.types[i].allowed));
+    }
+  }
+  return out.empty() ? "none" : out;
+}
+
+}  // namespace leat

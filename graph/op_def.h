@@ -1,0 +1,125 @@
+// OpDef: all that is known of an op, and the registry of all ops.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/attr.h"
+#include "core/kernel.h"
+
+namespace leat {
+
+class ShapeContext;
+class Gradient;
+class Resource;
+
+// "features: T" | "values: N * T" | "input: T" with "T: list(type)" | "ref: Ref(T)" |
+// "shape: int32"
+struct ArgDef {
+  std::string name;
+  DType dtype = DType::invalid;  // fixed type, or
+  std::string type_attr;         // the attr that holds it, or
+  std::string type_list_attr;    // the attr that holds the list of types
+  std::string number_attr;       // the attr that holds how many there are
+  bool is_ref = false;
+  bool is_list() const { return !number_attr.empty() || !type_list_attr.empty(); }
+};
+
+// "T: {float, double}" | "T: realnumbertype" | "N: int >= 1" | "transpose_a: bool = false" |
+// "Tidx: {int32, int64} = int32" | "padding: {'SAME', 'VALID'}" | "shape: shape = <unknown>" |
+// "keys: list(string) = []"
+struct AttrDef {
+  std::string name;
+  std::string kind;  // "type", "list(int)", … as AttrValue::kind()
+  std::optional<AttrValue> default_value;
+  std::vector<DType> allowed_types;          // empty: all
+  std::vector<std::string> allowed_strings;  // empty: all
+  std::optional<int64_t> minimum;            // of an int, or of a list's length
+};
+
+// The parsed signature.
+struct OpSchema {
+  std::vector<ArgDef> inputs, outputs;
+  std::vector<AttrDef> attrs;
+  const AttrDef* attr(std::string_view name) const;  // null if there is none
+  // TensorFlow's notation: "MatMul(a: T, b: T) -> (product: T)".
+  std::string to_string(std::string_view op) const;
+};
+
+// One call with its expected result: documentation, and a test on every device. Tensors in the
+// order of the inputs; for a resource, the variable's value. Of an op without outputs that updates
+// variables: what the first is then.
+struct Example {
+  std::vector<Tensor> inputs;
+  AttrMap attrs;
+  std::vector<Tensor> outputs;
+};
+
+using ShapeFunction = std::function<void(ShapeContext&)>;
+using GradientFunction = std::function<void(Gradient&)>;
+
+// TensorFlow's names, attrs and defaults, so that its graphs are ours.
+struct OpDef {
+  std::string name;
+  std::string doc;                  // the formula first
+  std::vector<std::string> inputs;  // grammar above
+  std::vector<std::string> outputs;
+  std::vector<std::string> attrs;
+  ShapeFunction shape;        // null: every output's shape is unknown
+  GradientFunction gradient;  // null: TensorFlow defines none, or see not_differentiable
+  std::vector<Kernel> kernels;
+  std::vector<Example> examples;
+  // Inputs (flattened) whose elements a kernel needs in `prepare`: shapes, axes. -1 is the last,
+  // behind a list (ConcatV2).
+  std::vector<int> value_inputs = {};
+  bool is_stateful = false;  // never folded, merged or run twice
+  bool is_commutative = false;
+  bool allows_uninitialized = false;  // a ref or resource input may be uninitialised
+  bool only_reads_resources =
+      false;  // never changes the variables that its resource inputs stand for
+  // Its output is a handle on what this makes, once per (container, shared_name or node name) of a
+  // task: a queue.
+  std::function<std::shared_ptr<Resource>(const NodeView&)> make_resource = {};
+  bool has_data_dependent_shape = false;  // output shapes depend on elements: runs between segments
+  // gradients stop here silently (Shape, ArgMax), as TensorFlow's NotDifferentiable
+  bool is_not_differentiable = false;
+
+  OpSchema schema = {};  // filled by registration
+
+  // Is input `i` of a node with `num_inputs` inputs one of value_inputs?
+  bool is_value_input(int i, int num_inputs) const {
+    for (int v : value_inputs)
+      if (i == (v < 0 ? v + num_inputs : v)) return true;
+    return false;
+  }
+};
+
+// Registers an op for the life of the process: `const Op relu_op{{.name = "Relu", …}};` at
+// namespace scope. Defining an op again with the same signature adds its kernels (the CUDA plug-in
+// does that); another signature throws.
+class Op {
+ public:
+  explicit Op(OpDef def);
+};
+
+// Adds kernels to an op that is registered: how the plug-in adds what is more than a second
+// compilation of an op's file. NOT_FOUND if there is no such op.
+class OpKernels {
+ public:
+  OpKernels(std::string_view op, std::vector<Kernel> kernels);
+};
+
+const OpDef* find_op(std::string_view name);   // null if unknown
+const OpDef& op_named(std::string_view name);  // NOT_FOUND "Op type not registered 'X'"
+std::vector<const OpDef*> all_ops();           // by name
+
+// The kernel for these attrs on this kind of device; null if there is none.
+const Kernel* find_kernel(const OpDef& op, const AttrMap& attrs, DeviceType device);
+// "CPU: T in {float, double}; GPU: T in {float}": what exists, for error messages.
+std::string describe_kernels(const OpDef& op);
+
+}  // namespace leat

@@ -1,0 +1,70 @@
+// The list of passes, in order.
+#include "graph/pipeline.h"
+
+#include <algorithm>
+
+namespace leat {
+namespace {
+
+void sort_unique(std::vector<std::string>& names) {
+  std::sort(names.begin(), names.end());
+  names.erase(std::unique(names.begin(), names.end()), names.end());
+}
+
+void complete_endpoints(std::vector<std::string>& names) {
+  for (std::string& name : names) {
+    if (name.find(':') == std::string::npos) name += ":0";
+  }
+  sort_unique(names);
+}
+
+void append_list(std::string& out, std::string_view title, const std::vector<std::string>& names) {
+  if (names.empty()) return;
+  if (!out.empty()) out += "; ";
+  out += concat(title, " ");
+  for (size_t i = 0; i < names.size(); ++i) out += concat(i == 0 ? "" : ", ", names[i]);
+}
+
+}  // namespace
+
+StepSignature StepSignature::normalised() const {
+  StepSignature out = *this;
+  complete_endpoints(out.feeds);
+  complete_endpoints(out.fetches);
+  sort_unique(out.targets);
+  return out;
+}
+
+std::string StepSignature::to_string() const {
+  std::string out;
+  append_list(out, "feeds", feeds);
+  append_list(out, "fetches", fetches);
+  append_list(out, "targets", targets);
+  return out;
+}
+
+PartitionedGraph run_pipeline(const Graph& graph, const PipelineOptions& options) {
+  const auto finish_pass = [&](std::string_view pass, const Graph& result) {
+    verify(result, pass);
+    if (options.after_pass) options.after_pass(pass, result);
+  };
+
+  Graph step = prune(graph, options.signature);
+  finish_pass("prune", step);
+  step = infer(step);
+  finish_pass("infer", step);
+  step = read_late(step);
+  finish_pass("read_late", step);
+  if (options.simplify) {
+    step = simplify(step, options.signature);
+    finish_pass("simplify", step);
+  }
+  place(step, options.placement);
+  finish_pass("place", step);
+  PartitionedGraph out =
+      partition(step, options.signature, {.bfloat16_edges = options.bfloat16_edges});
+  for (const auto& [device, part] : out.partitions) finish_pass("partition", part);
+  return out;
+}
+
+}  // namespace leat

@@ -1,0 +1,106 @@
+// The passes, by name and in order: prune → infer → read_late → simplify → place → partition. Each
+// is a free function from graph to graph; verify() runs after each one.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "graph/graph.h"
+
+namespace leat {
+
+// What one step computes. Order does not matter and is normalised. Feeds and fetches are
+// "node:index", targets "node".
+struct StepSignature {
+  std::vector<std::string> feeds;
+  std::vector<std::string> fetches;
+  std::vector<std::string> targets;
+
+  // Sorted, without duplicates, ":0" appended where missing.
+  StepSignature normalised() const;
+  bool operator==(const StepSignature&) const = default;
+  auto operator<=>(const StepSignature&) const = default;
+  std::string to_string() const;
+};
+
+// A device that the placer may use. Which kernels it has follows from its type.
+struct DeviceSpec {
+  DeviceName name;  // complete
+  DeviceType type = DeviceType::cpu;
+};
+
+struct PlacementOptions {
+  std::vector<DeviceSpec> devices;    // of every task that may be used
+  DeviceName default_device;          // where an op without any request goes: the dialled task
+  bool allow_soft_placement = false;  // relax type and id, never job, replica or task
+  bool log_placement = false;
+};
+
+// One value that crosses from one partition to another, once per step.
+struct CutEdge {
+  // index in PartitionedGraph::edges; the `edge` attribute of its _Send and _Recv
+  int64_t id = 0;
+  std::string tensor_name;  // "edge_7_dense/MatMul": as TensorFlow's dumps have it
+  DeviceName source, destination;
+  DType dtype = DType::invalid;  // invalid: a control edge, no payload
+  Shape shape = Shape::unknown();
+  std::string producer;  // node name, for messages
+  // most device borders on any path to this value: edges of one wave cannot wait for each other
+  int wave = 0;
+  // a Switch lies upstream; also an attribute of the edge's _Recv, for the runtime
+  bool may_be_dead = false;
+};
+
+struct PartitionedGraph {
+  std::map<std::string, Graph> partitions;  // by device name, complete string
+  std::vector<CutEdge> edges;               // by id
+  // Which partition holds a feed (where it is consumed: possibly several) and a fetch.
+  std::map<std::string, std::vector<std::string>> feed_devices;
+  std::map<std::string, std::string> fetch_devices;
+};
+
+struct PipelineOptions {
+  StepSignature signature;
+  PlacementOptions placement;
+  bool simplify = true;
+  bool bfloat16_edges = false;  // PartitionOptions
+  // Called after every pass with its name; for dumps and tests.
+  std::function<void(std::string_view pass, const Graph& graph)> after_pass;
+};
+
+// The whole list. `graph` must have been placed for its stateful nodes already (place_stateful), or
+// is placed afresh.
+PartitionedGraph run_pipeline(const Graph& graph, const PipelineOptions& options);
+
+// ---- The passes. Each throws leat::Error with op, node and line where the graph is at fault. ----
+
+// Only what fetches and targets need; what is fed becomes a node `_Feed` (a source with the fed
+// dtype and shape; its attribute `name` is the fed "node:index"). A step without fetch or target,
+// unknown or doubly named endpoints: TensorFlow's codes and texts (contract §3). INVALID_ARGUMENT,
+// with the reason, if it needs an op of refused_ops.h.
+Graph prune(const Graph& graph, const StepSignature& signature);
+// Shapes again, with what is now known about feeds.
+Graph infer(const Graph& graph);
+// Users of an Identity of a reference that only run after an update read the updated variable, as
+// they do in TensorFlow, unless the Identity is ordered before the update.
+Graph read_late(const Graph& graph);
+// Constant folding (results up to 10 MiB; never stateful, control-flow or fetched nodes' names),
+// common subexpressions, removal of identities and of no-ops. Endpoints named in the signature keep
+// their names.
+Graph simplify(const Graph& graph, const StepSignature& signature);
+// Sets assigned_device and placement_reason of every node (placer.h has the rules).
+void place(Graph& graph, const PlacementOptions& options);
+// Cuts at device borders.
+struct PartitionOptions {
+  // Float values travel to other tasks as bfloat16: half the bytes, 8 bits of precision.
+  bool bfloat16_edges = false;
+};
+PartitionedGraph partition(const Graph& graph, const StepSignature& signature,
+                           const PartitionOptions& options = {});
+// Structure holds: inputs exist and belong to the graph, dtypes agree, names are unique, no cycle.
+// INTERNAL with the pass's name otherwise.
+void verify(const Graph& graph, std::string_view pass);
+
+}  // namespace leat

@@ -1,0 +1,426 @@
+#include "graph/placer.h"
+
+#include <algorithm>
+#include <iostream>
+#include <map>
+#include <tuple>
+#include <unordered_map>
+
+#include "graph/colocation.h"
+
+namespace leat {
+namespace {
+
+unsigned bit(DeviceType type) { return 1u << static_cast<unsigned>(type); }
+
+// The kinds of device that have a kernel for the node.
+unsigned kernel_types(const Node& node) {
+  if (node.is("_Feed")) return bit(DeviceType::cpu) | bit(DeviceType::gpu);
+  unsigned types = 0;
+  for (const DeviceType type : {DeviceType::cpu, DeviceType::gpu}) {
+    if (find_kernel(*node.op, node.attrs, type) != nullptr) types |= bit(type);
+  }
+  return types;
+}
+
+bool is_generator(const Node& node) {
+  return node.inputs.empty() && node.num_outputs() == 1 && !node.outputs[0].is_ref &&
+         node.outputs[0].dtype != DType::resource;
+}
+
+bool is_metadata(const Node& node) {
+  return node.inputs.size() == 1 && (node.is("Shape") || node.is("Size") || node.is("Rank"));
+}
+
+DeviceName without_type(DeviceName name) {
+  name.type.reset();
+  name.id.reset();
+  return name;
+}
+
+std::vector<DeviceSpec> ranked(const PlacementOptions& options) {
+  std::vector<DeviceSpec> devices = options.devices;
+  const DeviceName dialled = options.default_device.task_name();
+  const auto rank = [&](const DeviceSpec& device) {
+    const DeviceName& name = device.name;
+    return std::make_tuple(!dialled.matches(name), device.type != DeviceType::gpu,
+                           name.job.value_or(""), name.task.value_or(0), name.id.value_or(0));
+  };
+  std::stable_sort(devices.begin(), devices.end(),
+                   [&](const DeviceSpec& a, const DeviceSpec& b) { return rank(a) < rank(b); });
+  return devices;
+}
+
+// What a colocation set is asked for and where it may go.
+struct Set {
+  std::vector<Node*> nodes;  // by id
+  DeviceName request;        // merged
+  Node* asker = nullptr;     // who made the strongest request
+  bool is_resource = false;  // the asker is a variable or resource of the set
+  unsigned types = ~0u;      // kinds of device with kernels for all
+  Node* pinned = nullptr;    // a node that has its device already
+  std::string relaxed;       // what soft placement dropped: the reason's tail
+  std::string failure;       // empty: no contradiction so far
+};
+
+class Placement {
+ public:
+  Placement(Graph& graph, const PlacementOptions& options)
+      : graph_(graph), options_(options), devices_(ranked(options)), ties_(graph) {
+    check(!devices_.empty(), "there is no device to place the graph on");
+    make_sets();
+  }
+
+  void place_all() {
+    std::vector<Node*> metadata;
+    for (const auto& node : graph_.nodes()) {
+      Set& set = set_of(*node);
+      const bool is_single = set.nodes.size() == 1 && set.pinned == nullptr;
+      if (is_single && is_metadata(*node)) {
+        metadata.push_back(node.get());
+      } else if (!(is_single && is_generator(*node)) && set.nodes.front() == node.get()) {
+        place_set(set);
+      }
+    }
+    // Two rounds: a generator may feed a metadata op, and the other way round only through placed
+    // nodes.
+    for (Node* node : metadata) follow_input(*node, true);
+    const Consumers consumers(graph_);
+    for (const auto& node : graph_.nodes()) {
+      if (is_unplaced(*node) && is_generator(*node)) join_consumers(*node, consumers);
+    }
+    for (Node* node : metadata) follow_input(*node, false);
+    report_failures();
+  }
+
+  void place_tied_and_stateful() {
+    for (Set& set : sets_) {
+      const bool matters = set.nodes.size() > 1 || set.nodes.front()->op->is_stateful;
+      if (!matters || set.nodes.front()->is("_Feed")) continue;
+      place_set(set);
+    }
+  }
+
+ private:
+  void make_sets() {
+    std::unordered_map<int, size_t> index;  // root → set
+    set_index_.resize(graph_.size());
+    for (const auto& node : graph_.nodes()) {
+      const auto [found, is_new] = index.emplace(ties_.root(node->id), sets_.size());
+      if (is_new) sets_.emplace_back();
+      set_index_[node->id] = found->second;
+      add_to(sets_[found->second], *node);
+    }
+  }
+
+  void add_to(Set& set, Node& node) {
+    set.nodes.push_back(&node);
+    set.types &= kernel_types(node);
+    if (!node.assigned_device.is_empty() && set.pinned == nullptr) set.pinned = &node;
+    if (node.requested_device.is_empty()) return;
+    const bool is_resource = ties_.is_resource(node);
+    if (set.asker == nullptr) {
+      set.request = node.requested_device;
+      set.asker = &node;
+      set.is_resource = is_resource;
+      return;
+    }
+    const bool is_stronger = is_resource && !set.is_resource;
+    DeviceName strong = is_stronger ? node.requested_device : set.request;
+    DeviceName weak = is_stronger ? set.request : node.requested_device;
+    if (!strong.is_compatible(weak) && !is_resource && ties_.uses_resource(node)) {
+      // As in TensorFlow, what uses a variable goes to it, whatever device scope it was made in.
+      set.relaxed = concat(" (", node.name, " requests ", weak, ", but uses state elsewhere)");
+      return;
+    }
+    if (!strong.is_compatible(weak) && options_.allow_soft_placement) {
+      set.relaxed = concat(" (soft placement: ", weak, " was requested, too)");
+      weak = without_type(weak);
+    }
+    if (strong.is_compatible(weak)) {
+      set.request = strong.with_defaults(weak);
+    } else if (set.failure.empty() && set.pinned == nullptr) {
+      set.failure = concat("Cannot assign a device for operation ", node.name, ": it requests ",
+                           node.requested_device, ", but it must be on one device with ",
+                           set.asker->name, ", which requests ", set.asker->requested_device,
+                           ".\n  tied by: ", ties_.chain(*set.asker, node));
+    }
+    if (is_stronger) {
+      set.asker = &node;
+      set.is_resource = true;
+    }
+  }
+
+  Set& set_of(const Node& node) { return sets_[set_index_[node.id]]; }
+  static bool is_unplaced(const Node& node) { return node.assigned_device.is_empty(); }
+
+  // Devices that match and have kernels of all the types, best first. Few combinations, many nodes.
+  const std::vector<const DeviceSpec*>& candidates(const DeviceName& request, unsigned types) {
+    auto [found, is_new] = candidates_.try_emplace({request.to_string(), types});
+    if (is_new) {
+      for (const DeviceSpec& device : devices_) {
+        if (request.matches(device.name) && (types & bit(device.type)) != 0) {
+          found->second.push_back(&device);
+        }
+      }
+    }
+    return found->second;
+  }
+
+  // Empty if the set cannot be placed; then set.failure says why.
+  std::vector<const DeviceSpec*> candidates_of(Set& set) {
+    if (!set.failure.empty()) return {};
+    if (const auto& exact = candidates(set.request, set.types); !exact.empty()) return exact;
+    if (options_.allow_soft_placement) {
+      const auto& soft = candidates(without_type(set.request), set.types);
+      if (!soft.empty()) {
+        set.relaxed = concat(" (soft placement: ", set.request, " was requested)");
+        return soft;
+      }
+    }
+    set.failure = explain(set);
+    return {};
+  }
+
+  std::string why_placed(const Set& set, const Node& node) const {
+    const Node* with = set.pinned != nullptr ? set.pinned : set.asker;
+    std::string out;
+    if (with == nullptr && set.nodes.size() > 1) with = set.nodes.front();
+    if (with != nullptr && with != &node) {
+      out = concat("colocated with ", with->name);
+    } else if (with != nullptr && !node.requested_device.is_empty()) {
+      out = "explicit";
+    } else {
+      const bool is_dialled = !options_.default_device.task_name().is_empty() &&
+                              options_.default_device.task_name().matches(node.assigned_device);
+      out = is_dialled ? "default of the dialled task" : "first device with a kernel";
+    }
+    return out + set.relaxed;
+  }
+
+  void assign(Node& node, const DeviceName& device, std::string reason) const {
+    node.assigned_device = device;
+    node.placement_reason = std::move(reason);
+  }
+
+  void place_set(Set& set) {
+    DeviceName device;
+    if (set.pinned != nullptr) {
+      device = set.pinned->assigned_device;
+      if (!check_pinned(set)) return;
+    } else {
+      const std::vector<const DeviceSpec*> devices = candidates_of(set);
+      if (devices.empty()) return;
+      device = devices.front()->name;
+    }
+    for (Node* node : set.nodes) {
+      if (!is_unplaced(*node)) continue;
+      node->assigned_device = device;
+      node->placement_reason = why_placed(set, *node);
+    }
+  }
+
+  // The nodes that have a device must agree, and the session must still have it.
+  bool check_pinned(Set& set) {
+    for (const Node* node : set.nodes) {
+      if (is_unplaced(*node) || node->assigned_device == set.pinned->assigned_device) continue;
+      set.failure = concat("Cannot assign a device for operation ", node->name, ": it is on ",
+                           node->assigned_device, " already, but it must be on one device with ",
+                           set.pinned->name, ", which is on ", set.pinned->assigned_device,
+                           ".\n  tied by: ", ties_.chain(*set.pinned, *node));
+      return false;
+    }
+    const auto device = std::find_if(
+        devices_.begin(), devices_.end(),
+        [&](const DeviceSpec& candidate) { return candidate.name == set.pinned->assigned_device; });
+    if (device == devices_.end()) {
+      set.failure = concat("Cannot assign a device for operation ", set.pinned->name, ": it is on ",
+                           set.pinned->assigned_device,
+                           ", which is no longer available; devices: ", device_list());
+      return false;
+    }
+    if ((set.types & bit(device->type)) == 0) {
+      const Node& lacking = node_without(set, device->type);
+      set.failure = concat("Cannot assign a device for operation ", lacking.name, ": ",
+                           lacking.op->name, " has no kernel for its types on ", device->name,
+                           &lacking == set.pinned
+                               ? ""
+                               : concat(", where ", set.pinned->name,
+                                        " is\n  tied by: ", ties_.chain(*set.pinned, lacking)),
+                           kernels_of(set), "\n  devices: ", device_list());
+      return false;
+    }
+    return true;
+  }
+
+  void follow_input(Node& node, bool only_placed) {
+    if (!is_unplaced(node)) return;
+    Set& set = set_of(node);
+    const Node& input = *node.inputs[0].node;
+    if (only_placed && is_unplaced(input)) return;
+    for (const DeviceSpec* device : candidates_of(set)) {
+      if (device->name != input.assigned_device) continue;
+      return assign(node, device->name, "follows its input " + input.name + set.relaxed);
+    }
+    place_set(set);
+  }
+
+  // The one device of all placed users (by data, or by control edges where there is no data), else
+  // none.
+  static const Node* only_consumer(const Node& node, const Consumers& consumers) {
+    const Node* first = nullptr;
+    for (const bool data : {true, false}) {
+      for (const Consumers::Use& use : consumers.of(node)) {
+        if ((use.input >= 0) != data || is_unplaced(*use.node)) continue;
+        if (first == nullptr) first = use.node;
+        const bool is_same = use.node->assigned_device == first->assigned_device;
+        // A feed is sent to each of its consumers, so that any of them will do.
+        if (!is_same && !node.is("_Feed")) return nullptr;
+      }
+      if (first != nullptr) return first;
+    }
+    return nullptr;
+  }
+
+  void join_consumers(Node& node, const Consumers& consumers) {
+    Set& set = set_of(node);
+    if (const Node* consumer = only_consumer(node, consumers)) {
+      for (const DeviceSpec* device : candidates_of(set)) {
+        if (device->name != consumer->assigned_device) continue;
+        return assign(node, device->name, "joins its consumer " + consumer->name + set.relaxed);
+      }
+    }
+    place_set(set);
+  }
+
+  // ---- Explanations ----
+
+  std::string device_list() const {
+    std::string out;
+    for (size_t i = 0; i < devices_.size() && i < 16; ++i) {
+      out += concat(i == 0 ? "" : ", ", devices_[i].name);
+    }
+    if (devices_.size() > 16) out += concat(", and ", devices_.size() - 16, " more");
+    return out;
+  }
+
+  static const Node& node_without(const Set& set, DeviceType type) {
+    for (const Node* node : set.nodes) {
+      if ((kernel_types(*node) & bit(type)) == 0) return *node;
+    }
+    return *set.nodes.front();
+  }
+
+  // One line per op of the set.
+  static std::string kernels_of(const Set& set) {
+    std::map<std::string, const Node*> ops;
+    for (const Node* node : set.nodes) ops.emplace(node->op->name, node);
+    std::string out;
+    for (const auto& [name, node] : ops) {
+      out += concat("\n  kernels of ", name, ": ", describe_kernels(*node->op));
+      for (const AttrDef& attr : node->op->schema.attrs) {
+        if (attr.kind == "type")
+          out += concat("; here ", attr.name, " = ", node->attr<DType>(attr.name));
+      }
+    }
+    return out;
+  }
+
+  // Why no device fits.
+  std::string explain(const Set& set) const {
+    const bool matches_any =
+        std::any_of(devices_.begin(), devices_.end(),
+                    [&](const DeviceSpec& device) { return set.request.matches(device.name); });
+    const Node* asker = set.asker != nullptr ? set.asker : set.nodes.front();
+    if (!matches_any) {
+      return concat("Cannot assign a device for operation ", asker->name, ": ",
+                    location_prefix(*asker), "requests ", set.request,
+                    ", and no device matches that", members(set), "\n  devices: ", device_list());
+    }
+    const Node* lacking = nullptr;  // without a kernel on any of the matching devices
+    for (const Node* node : set.nodes) {
+      const unsigned types = kernel_types(*node);
+      const bool fits =
+          std::any_of(devices_.begin(), devices_.end(), [&](const DeviceSpec& device) {
+            return set.request.matches(device.name) && (types & bit(device.type)) != 0;
+          });
+      if (!fits && lacking == nullptr) lacking = node;
+    }
+    std::string out;
+    if (lacking != nullptr) {
+      out = concat("Cannot assign a device for operation ", lacking->name, ": ", lacking->op->name,
+                   " has no kernel for its types on ",
+                   set.request.is_empty() ? "any device" : set.request.to_string());
+      if (lacking != asker && set.asker != nullptr) {
+        out += concat(", which ", asker->name,
+                      " requests\n  tied by: ", ties_.chain(*asker, *lacking));
+      }
+    } else {
+      out = concat("Cannot assign a device for operation ", set.nodes.front()->name,
+                   ": no kind of device has kernels for all nodes that must be with it",
+                   members(set));
+    }
+    return out + kernels_of(set) + "\n  devices: " + device_list();
+  }
+
+  static std::string location_prefix(const Node& node) {
+    if (!node.location.is_known()) return "it ";
+    return concat("it (", node.location.file, ":", node.location.line, ") ");
+  }
+
+  // "\n  with it: a (VariableV2, requests /gpu:0), …"
+  static std::string members(const Set& set) {
+    if (set.nodes.size() < 2) return "";
+    std::string out = "\n  nodes that must be together:";
+    for (size_t i = 0; i < set.nodes.size() && i < 10; ++i) {
+      const Node& node = *set.nodes[i];
+      out += concat(i == 0 ? " " : ", ", node.name, " (", node.op->name);
+      if (!node.requested_device.is_empty()) out += concat(", requests ", node.requested_device);
+      out += ")";
+    }
+    if (set.nodes.size() > 10) out += concat(", and ", set.nodes.size() - 10, " more");
+    return out;
+  }
+
+  void report_failures() const {
+    std::string message;
+    const Node* first = nullptr;
+    int count = 0;
+    for (const Set& set : sets_) {
+      if (set.failure.empty()) continue;
+      if (first == nullptr) first = set.nodes.front();
+      if (++count <= 10) message += (count == 1 ? "" : "\n") + set.failure;
+    }
+    if (count == 0) return;
+    if (count > 10) message += concat("\n… and ", count - 10, " more");
+    // The client adds the Python line of the node that is named.
+    constexpr std::string_view opening = "Cannot assign a device for operation ";
+    const std::string name = message.substr(opening.size(), message.find(':') - opening.size());
+    fail(Code::invalid_argument, with_node(std::move(message), name));
+  }
+
+  Graph& graph_;
+  const PlacementOptions& options_;
+  const std::vector<DeviceSpec> devices_;  // best first
+  const Colocation ties_;
+  std::vector<Set> sets_;
+  std::vector<size_t> set_index_;  // by node id
+  std::map<std::pair<std::string, unsigned>, std::vector<const DeviceSpec*>> candidates_;
+};
+
+}  // namespace
+
+void place(Graph& graph, const PlacementOptions& options) {
+  Placement(graph, options).place_all();
+  if (!options.log_placement) return;
+  for (const auto& node : graph.nodes()) {
+    std::clog << node->name << ": (" << node->op->name << "): " << node->assigned_device << " ("
+              << node->placement_reason << ")\n";
+  }
+}
+
+void place_stateful(Graph& graph, const PlacementOptions& options) {
+  Placement(graph, options).place_tied_and_stateful();
+}
+
+}  // namespace leat

@@ -1,0 +1,36 @@
+// Between the wire's messages and our values; what GraphDef, feeds, fetches and checkpoints share.
+// For .cc files that own a format.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "core/attr.h"
+
+namespace tensorflow {
+class AttrValue;
+class TensorProto;
+class TensorShapeProto;
+}  // namespace tensorflow
+
+namespace leat {
+
+// A rank above 8 or an extent below -1 is INVALID_ARGUMENT.
+Shape read_shape(const tensorflow::TensorShapeProto& proto);
+void write_shape(const Shape& shape, tensorflow::TensorShapeProto& proto);
+
+// Either form of elements: `tensor_content`, or a list whose last element repeats. INVALID_ARGUMENT
+// for a shape, dtype or length that is wrong; RESOURCE_EXHAUSTED where a short list stands for more
+// than 256 MiB.
+Tensor read_tensor(const tensorflow::TensorProto& proto);
+// Few elements, or many equal ones, become a list; others `tensor_content`.
+void write_tensor(const Tensor& tensor, tensorflow::TensorProto& proto);
+
+// `kind` as in schemas ("list(int)"), or "" if it is not known: it matters for empty lists only.
+AttrValue read_attr(const tensorflow::AttrValue& proto, std::string_view kind);
+void write_attr(const AttrValue& value, tensorflow::AttrValue& proto);
+
+// "float", "qint8": also of types that Leat has no word for.
+std::string wire_type_name(int data_type);
+
+}  // namespace leat

@@ -1,0 +1,39 @@
+// How a pass makes its new graph: node by node in the old order, each one copied, replaced or left
+// out.
+#pragma once
+
+#include <utility>
+#include <vector>
+
+#include "graph/graph.h"
+
+namespace leat {
+
+// Remembers what became of every node of the old graph. Every node must be copied or replaced
+// before its users come.
+class Rebuild {
+ public:
+  explicit Rebuild(const Graph& from) : outputs_(from.size()), signals_(from.size()) {}
+
+  Graph& graph() { return graph_; }
+  Graph finish() && { return std::move(graph_); }
+
+  // What `old` is in the new graph. INTERNAL if it was left out.
+  Output map(Output old) const;
+  std::vector<Output> inputs_of(const Node& old) const;
+  // Without repetitions.
+  std::vector<Node*> control_inputs_of(const Node& old) const;
+
+  // Copies the node with its mapped inputs.
+  Node& copy(const Node& old);
+  // Users of the old node's outputs get `outputs`; those that waited for it by a control edge wait
+  // for `signals`.
+  void replace(const Node& old, std::vector<Output> outputs, std::vector<Node*> signals);
+
+ private:
+  Graph graph_;
+  std::vector<std::vector<Output>> outputs_;  // by old id
+  std::vector<std::vector<Node*>> signals_;   // by old id
+};
+
+}  // namespace leat

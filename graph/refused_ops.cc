@@ -1,0 +1,215 @@
+// Schemas of ops without any kernel. A client's graph often contains some that no step touches
+// (readers, summaries of another program), so it must be readable; prune() refuses the steps that
+// need one, with the reason given here.
+#include "graph/refused_ops.h"
+
+#include <array>
+#include <vector>
+
+#include "graph/op_def.h"
+
+namespace leat {
+namespace {
+
+constexpr std::string_view functions =
+    "control flow v2 and functions are not supported: call tf.disable_v2_behavior() or "
+    "tf.disable_control_flow_v2() before the graph is built";
+constexpr std::string_view client_functions =
+    "the function lives in the client's process and can never run on another task: compute it "
+    "there and feed its result";
+constexpr std::string_view input_pipelines =
+    "tf.data and readers are not supported: feed batches, or use queues";
+constexpr std::string_view loops =
+    "while loops are not supported yet: unroll the loop when the graph is built";
+
+using Strings = std::vector<std::string>;
+
+struct Row {
+  std::string_view reason;
+  const char* name;
+  Strings inputs, outputs, attrs;
+};
+
+const std::vector<Row>& rows() {
+  static const Strings in_out = {"Tin: list(type) >= 0", "Tout: list(type) >= 0"};
+  static const Strings named = {"container: string = ''", "shared_name: string = ''"};
+  static const Strings types = {"output_types: list(type) >= 1", "output_shapes: list(shape) >= 1"};
+  static const Strings frame = {"T: type", "frame_name: string", "is_constant: bool = false",
+                                "parallel_iterations: int = 10"};
+  static const auto join = [](Strings a, const Strings& b) {
+    a.insert(a.end(), b.begin(), b.end());
+    return a;
+  };
+  static const Strings branches = join(
+      in_out,
+      {"Tcond: type", "then_branch: func", "else_branch: func", "output_shapes: list(shape) = []"});
+  static const Strings cases =
+      join(in_out, {"branches: list(func) >= 1", "output_shapes: list(shape) = []"});
+  static const Strings whiles = {"T: list(type) >= 0", "cond: func", "body: func",
+                                 "output_shapes: list(shape) = []",
+                                 "parallel_iterations: int = 10"};
+  static const Strings calls =
+      join(in_out, {"f: func", "config: string = ''", "config_proto: string = ''",
+                    "executor_type: string = ''"});
+  static const Strings mapped = join(types, {"f: func", "Targuments: list(type) >= 0"});
+
+  static const std::vector<Row> all = {
+      {functions, "If", {"cond: Tcond", "input: Tin"}, {"output: Tout"}, branches},
+      {functions, "StatelessIf", {"cond: Tcond", "input: Tin"}, {"output: Tout"}, branches},
+      {functions, "While", {"input: T"}, {"output: T"}, whiles},
+      {functions, "StatelessWhile", {"input: T"}, {"output: T"}, whiles},
+      {functions, "Case", {"branch_index: int32", "input: Tin"}, {"output: Tout"}, cases},
+      {functions, "StatelessCase", {"branch_index: int32", "input: Tin"}, {"output: Tout"}, cases},
+      {functions, "PartitionedCall", {"args: Tin"}, {"output: Tout"}, calls},
+      {functions, "StatefulPartitionedCall", {"args: Tin"}, {"output: Tout"}, calls},
+      {functions, "SymbolicGradient", {"input: Tin"}, {"output: Tout"}, join(in_out, {"f: func"})},
+
+      {client_functions,
+       "PyFunc",
+       {"input: Tin"},
+       {"output: Tout"},
+       join(in_out, {"token: string"})},
+      {client_functions,
+       "PyFuncStateless",
+       {"input: Tin"},
+       {"output: Tout"},
+       join(in_out, {"token: string"})},
+      {client_functions,
+       "EagerPyFunc",
+       {"input: Tin"},
+       {"output: Tout"},
+       join(in_out, {"token: string", "is_async: bool = false"})},
+
+      {input_pipelines, "Iterator", {}, {"handle: resource"}, join(types, named)},
+      {input_pipelines, "IteratorV2", {}, {"handle: resource"}, join(types, named)},
+      {input_pipelines,
+       "OneShotIterator",
+       {},
+       {"handle: resource"},
+       join(join(types, named), {"dataset_factory: func"})},
+      {input_pipelines, "MakeIterator", {"dataset: variant", "iterator: resource"}, {}, {}},
+      {input_pipelines,
+       "IteratorGetNext",
+       {"iterator: resource"},
+       {"components: output_types"},
+       types},
+      {input_pipelines,
+       "IteratorToStringHandle",
+       {"resource_handle: resource"},
+       {"string_handle: string"},
+       {}},
+      {input_pipelines,
+       "TensorDataset",
+       {"components: Toutput_types"},
+       {"handle: variant"},
+       {"Toutput_types: list(type) >= 1", "output_shapes: list(shape) >= 1"}},
+      {input_pipelines,
+       "TensorSliceDataset",
+       {"components: Toutput_types"},
+       {"handle: variant"},
+       {"Toutput_types: list(type) >= 1", "output_shapes: list(shape) >= 1"}},
+      {input_pipelines,
+       "RangeDataset",
+       {"start: int64", "stop: int64", "step: int64"},
+       {"handle: variant"},
+       types},
+      {input_pipelines,
+       "BatchDataset",
+       {"input_dataset: variant", "batch_size: int64"},
+       {"handle: variant"},
+       types},
+      {input_pipelines,
+       "BatchDatasetV2",
+       {"input_dataset: variant", "batch_size: int64", "drop_remainder: bool"},
+       {"handle: variant"},
+       types},
+      {input_pipelines,
+       "RepeatDataset",
+       {"input_dataset: variant", "count: int64"},
+       {"handle: variant"},
+       types},
+      {input_pipelines,
+       "ShuffleDataset",
+       {"input_dataset: variant", "buffer_size: int64", "seed: int64", "seed2: int64"},
+       {"handle: variant"},
+       types},
+      {input_pipelines,
+       "PrefetchDataset",
+       {"input_dataset: variant", "buffer_size: int64"},
+       {"handle: variant"},
+       types},
+      {input_pipelines,
+       "MapDataset",
+       {"input_dataset: variant", "other_arguments: Targuments"},
+       {"handle: variant"},
+       mapped},
+      {input_pipelines,
+       "FlatMapDataset",
+       {"input_dataset: variant", "other_arguments: Targuments"},
+       {"handle: variant"},
+       mapped},
+
+      {input_pipelines,
+       "TextLineReaderV2",
+       {},
+       {"reader_handle: resource"},
+       join(named, {"skip_header_lines: int = 0"})},
+      {input_pipelines,
+       "TFRecordReaderV2",
+       {},
+       {"reader_handle: resource"},
+       join(named, {"compression_type: string = ''"})},
+      {input_pipelines,
+       "FixedLengthRecordReaderV2",
+       {},
+       {"reader_handle: resource"},
+       join(named, {"header_bytes: int = 0", "record_bytes: int", "footer_bytes: int = 0",
+                    "hop_bytes: int = 0", "encoding: string = ''"})},
+      {input_pipelines, "WholeFileReaderV2", {}, {"reader_handle: resource"}, named},
+      {input_pipelines,
+       "ReaderReadV2",
+       {"reader_handle: resource", "queue_handle: resource"},
+       {"key: string", "value: string"},
+       {}},
+      {input_pipelines,
+       "ReaderReadUpToV2",
+       {"reader_handle: resource", "queue_handle: resource", "num_records: int64"},
+       {"keys: string", "values: string"},
+       {}},
+
+      {loops, "Enter", {"data: T"}, {"output: T"}, frame},
+      {loops, "RefEnter", {"data: Ref(T)"}, {"output: Ref(T)"}, frame},
+      {loops, "Exit", {"data: T"}, {"output: T"}, {"T: type"}},
+      {loops, "RefExit", {"data: Ref(T)"}, {"output: Ref(T)"}, {"T: type"}},
+      {loops, "NextIteration", {"data: T"}, {"output: T"}, {"T: type"}},
+      {loops, "RefNextIteration", {"data: Ref(T)"}, {"output: Ref(T)"}, {"T: type"}},
+      {loops, "LoopCond", {"input: bool"}, {"output: bool"}, {}},
+  };
+  return all;
+}
+
+// Registered before main() like all other ops.
+const std::vector<Op> ops = [] {
+  std::vector<Op> out;
+  for (const Row& row : rows()) {
+    out.emplace_back(OpDef{.name = row.name,
+                           .doc = "Not supported: " + std::string(row.reason) + ".",
+                           .inputs = row.inputs,
+                           .outputs = row.outputs,
+                           .attrs = row.attrs,
+                           .is_stateful = true,
+                           .is_not_differentiable = true});
+  }
+  return out;
+}();
+
+}  // namespace
+
+std::string_view refusal(std::string_view op) {
+  for (const Row& row : rows()) {
+    if (row.name == op) return row.reason;
+  }
+  return {};
+}
+
+}  // namespace leat

@@ -1,0 +1,52 @@
+// leat: cpu+cuda
+// Abs and Sign.
+#include "kernels/elementwise.h"
+
+namespace leat {
+namespace {
+
+struct Abs {
+  template <class T>
+  LEAT_DEVICE T operator()(T x) const {
+    if constexpr (std::is_integral_v<T>) {
+      return static_cast<T>(x < T(0) ? -x : x);
+    } else {
+      return std::abs(x);
+    }
+  }
+};
+
+struct Sign {
+  template <class T>
+  LEAT_DEVICE T operator()(T x) const {
+    return x > T(0) ? T(1) : x < T(0) ? T(-1) : x;  // NaN and zeros stay what they are
+  }
+};
+
+const Op abs_op{{
+    .name = "Abs",
+    .doc = "y = |x|, elementwise.",
+    .inputs = {"x: T"},
+    .outputs = {"y: T"},
+    .attrs = {"T: {bfloat16, half, float, double, int8, int16, int32, int64}"},
+    .shape = shapes::same_as(0),
+    .gradient = [](Gradient& g) { g.dx() = mul(g.dy(), sign(g.x())); },
+    .kernels = elementwise<Abs, SignedTypes>(),
+    .examples = {{.inputs = {floats({-1, 2})}, .outputs = {floats({1, 2})}}},
+}};
+
+const Op sign_op{{
+    .name = "Sign",
+    .doc = "y = -1, 0 or 1: the sign of x, elementwise.",
+    .inputs = {"x: T"},
+    .outputs = {"y: T"},
+    .attrs =
+        {"T: {bfloat16, half, float, double, int8, int16, int32, int64, complex64, complex128}"},
+    .shape = shapes::same_as(0),
+    .kernels = elementwise<Sign, SignedTypes>(),
+    .examples = {{.inputs = {floats({-3, 0, 2})}, .outputs = {floats({-1, 0, 1})}}},
+    .is_not_differentiable = true,
+}};
+
+}  // namespace
+}  // namespace leat

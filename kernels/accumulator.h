@@ -1,0 +1,74 @@
+// Conditional accumulators: sums of gradients that are given out, averaged, once enough have come.
+// What SyncReplicasOptimizer is built of.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "core/kernel.h"
+#include "core/resource.h"
+#include "core/tensor.h"
+
+namespace leat {
+
+// Counts, steps and waiting; what a gradient is, a derived class knows. Thread-safe.
+class Accumulator : public Resource, public std::enable_shared_from_this<Accumulator> {
+ public:
+  using Gradient = std::vector<Tensor>;
+  using Taken = std::function<void(const Status&, const Gradient&)>;
+
+  Accumulator(std::string name, const NodeView& node);
+
+  void check_fits(const NodeView& node) const override;
+  std::string state() const override;
+  DType dtype() const { return dtype_; }
+
+  // A gradient from before the accumulator's step is dropped, and counted.
+  void apply(int64_t local_step, const Gradient& gradient);
+  // Waits for `required` gradients, gives the mean (or sum) of all that have come, and goes one
+  // step further. The operation leaves the line when the step ends.
+  void take(int64_t required, Cancellation& cancellation, Taken taken);
+  void set_step(int64_t step);
+  int64_t count() const;
+
+ protected:
+  const Shape& shape() const { return shape_; }
+  bool is_mean() const { return is_mean_; }
+
+ private:
+  struct Taker {
+    int64_t id;
+    int64_t required;
+    Taken taken;
+    std::function<void()> forget;  // its cancellation
+  };
+  using Calls = std::vector<std::function<void()>>;
+
+  // INVALID_ARGUMENT if it does not fit. The rest is called with the lock held.
+  virtual void check_gradient(const Gradient& gradient) const = 0;
+  virtual void add(const Gradient& gradient, bool is_first) = 0;
+  virtual Gradient result(int64_t count) = 0;
+
+  void serve(Calls& calls);
+  void leave(int64_t id, const Status& why);
+
+  const std::string kind_;
+  const DType dtype_;
+  const Shape shape_;
+  const bool is_mean_;
+  mutable std::mutex mutex_;  // guards what follows
+  int64_t count_ = 0, step_ = 0, next_id_ = 0;
+  int64_t dropped_ = 0;  // gradients that came too late, since the beginning
+  std::deque<Taker> waiting_;
+};
+
+// The accumulator behind input 0.
+Accumulator& accumulator_of(const ExecuteContext& context);
+// execute_async of the Take ops: the outputs are the parts of the gradient.
+void take_gradient(ExecuteContext& context, std::function<void(Status)> done);
+
+}  // namespace leat

@@ -1,0 +1,50 @@
+// leat: cpu+cuda
+// AddN: where gradients of several paths meet.
+#include "kernels/elementwise.h"
+
+namespace leat {
+namespace {
+
+struct Add {
+  template <class T>
+  LEAT_DEVICE T operator()(T x, T y) const {
+    return static_cast<T>(x + y);
+  }
+};
+
+std::vector<Kernel> kernels() {
+  Kernel kernel;
+  kernel.device = kernel_device;
+  kernel.types = {{"T", NumberTypes::list()}};
+  kernel.prepare = [](const KernelRequest& request) {
+    const int count = static_cast<int>(request.inputs.size());
+    if (count == 1) return BoundKernel::view();
+    BoundKernel bound = visit_type(NumberTypes{}, request.inputs[0].dtype, [&](auto tag) {
+      return bind_fold<Add, typename decltype(tag)::type>(count,
+                                                          request.outputs[0].shape.elements());
+    });
+    bound.may_share = {{0, 0}};
+    return bound;
+  };
+  return {kernel};
+}
+
+const Op add_n_op{{
+    .name = "AddN",
+    .doc = "sum = the sum of the inputs, all of one shape.",
+    .inputs = {"inputs: N * T"},
+    .outputs = {"sum: T"},
+    .attrs = {"N: int >= 1", "T: numbertype"},
+    .shape = shapes::same_for_all(),
+    .gradient =
+        [](Gradient& g) {
+          for (int i = 0; i < g.num_inputs(); ++i) g.dx(i) = g.dy();
+        },
+    .kernels = kernels(),
+    .examples = {{.inputs = {floats({1, 2}), floats({3, 4}), floats({5, 6})},
+                  .outputs = {floats({9, 12})}}},
+    .is_commutative = true,
+}};
+
+}  // namespace
+}  // namespace leat

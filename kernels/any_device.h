@@ -1,0 +1,25 @@
+// Kernels that touch no element themselves: one serves the CPU and every GPU.
+#pragma once
+
+#include <utility>
+#include <vector>
+
+#include "core/kernel.h"
+
+namespace leat {
+
+// What `prepare` binds names memory, or asks request.device to copy. `value_inputs` of the op are
+// on the host anyway.
+inline std::vector<Kernel> kernels_for_any_device(Prepare prepare) {
+  return {{.device = DeviceType::cpu, .prepare = prepare},
+          {.device = DeviceType::gpu, .prepare = std::move(prepare)}};
+}
+
+// What `prepare` binds writes output 0 in host memory, whatever the device: facts about a tensor.
+inline std::vector<Kernel> host_kernels_for_any_device(Prepare prepare) {
+  std::vector<Kernel> out = kernels_for_any_device(std::move(prepare));
+  out[1].host_outputs = {0};
+  return out;
+}
+
+}  // namespace leat

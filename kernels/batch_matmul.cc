@@ -1,0 +1,113 @@
+// BatchMatMulV2: a product of matrices for every index of the leading axes.
+#include "graph/gradient.h"
+#include "graph/ops.h"
+#include "graph/shape_inference.h"
+#include "kernels/broadcast_gradient.h"
+#include "kernels/cpu.h"
+#include "kernels/examples.h"
+#include "kernels/matmul.h"
+
+namespace leat {
+namespace {
+
+Shape batch_of(const Shape& shape) { return Shape(shape.dims().first(shape.rank() - 2)); }
+
+// Which matrix of an operand belongs to each matrix of the product.
+std::vector<int64_t> matrices_of(const Shape& operand, const Shape& product) {
+  std::vector<int64_t> out(product.elements());
+  const int added = product.rank() - operand.rank();
+  for (int64_t b = 0; b < product.elements(); ++b) {
+    int64_t rest = b, stride = 1;
+    for (int axis = product.rank() - 1; axis >= added; --axis) {
+      const int64_t index = rest % product[axis];
+      rest /= product[axis];
+      if (operand[axis - added] != 1) out[b] += index * stride;
+      stride *= operand[axis - added];
+    }
+  }
+  return out;
+}
+
+// Matrices that are too small for several threads share a chunk, each computed by one thread.
+class OneThread : public Stream {};
+
+BoundKernel prepare(const KernelRequest& request) {
+  const Shape &x = request.inputs[0].shape, &y = request.inputs[1].shape,
+              &out = request.outputs[0].shape;
+  const bool tx = request.attr<bool>("adj_x"), ty = request.attr<bool>("adj_y");
+  const int64_t m = out[out.rank() - 2], n = out[out.rank() - 1], k = x[x.rank() - (tx ? 2 : 1)];
+  BoundKernel one = bind_matmul(request.inputs[0].dtype, {m, n, k, tx, ty});
+  if (one.function == nullptr) return {};
+  const Shape batch = batch_of(out);
+  const std::vector<int64_t> of_x = matrices_of(batch_of(x), batch),
+                             of_y = matrices_of(batch_of(y), batch);
+  const int64_t size = static_cast<int64_t>(dtype_size(request.inputs[0].dtype));
+  const int64_t work = 2 * m * n * std::max<int64_t>(1, k);
+  const bool is_small = one.workspace_bytes == 0 && work < matmul_flops_per_chunk;
+  const size_t workspace = one.workspace_bytes;
+  BoundKernel kernel = BoundKernel::of([=, one = std::move(one)](const Arguments& a) {
+    const auto multiply = [&](int64_t b, Stream& stream) {
+      void* inputs[] = {a.ref<char>(0) + of_x[b] * m * k * size,
+                        a.ref<char>(1) + of_y[b] * k * n * size};
+      void* outputs[] = {a.output<char>() + b * m * n * size};
+      one.function(one.bound.get(), {inputs, outputs, a.workspace, &stream});
+    };
+    const int64_t count = static_cast<int64_t>(of_x.size());
+    if (!is_small) {
+      for (int64_t b = 0; b < count; ++b) multiply(b, *a.stream);
+      return;
+    }
+    a.stream->parallel_for(count, matmul_flops_per_chunk / work, [&](int64_t begin, int64_t end) {
+      OneThread stream;
+      for (int64_t b = begin; b < end; ++b) multiply(b, stream);
+    });
+  });
+  kernel.workspace_bytes = workspace;
+  return kernel;
+}
+
+void infer(ShapeContext& c) {
+  const Shape x = c.with_rank_at_least(0, 2), y = c.with_rank_at_least(1, 2);
+  if (!x.has_rank() || !y.has_rank()) return c.set_output(0, Shape::unknown());
+  const bool tx = c.attr<bool>("adj_x"), ty = c.attr<bool>("adj_y");
+  const int64_t k_of_x = x[x.rank() - (tx ? 2 : 1)], k_of_y = y[y.rank() - (ty ? 1 : 2)];
+  check(k_of_x == any || k_of_y == any || k_of_x == k_of_y, "Matrix size-incompatible: In[0]: ", x,
+        ", In[1]: ", y, tx ? ", adj_x" : "", ty ? ", adj_y" : "");
+  Shape out = broadcast(batch_of(x), batch_of(y));
+  out.push_back(x[x.rank() - (tx ? 1 : 2)]);
+  out.push_back(y[y.rank() - (ty ? 2 : 1)]);
+  c.set_output(0, out);
+}
+
+void gradient(Gradient& g) {
+  const bool tx = g.attr<bool>("adj_x"), ty = g.attr<bool>("adj_y");
+  const Output x = g.x(0), y = g.x(1), dy = g.dy();
+  const Output dx0 = tx ? batch_matmul(y, dy, ty, true) : batch_matmul(dy, y, false, !ty);
+  const Output dx1 = ty ? batch_matmul(dy, x, true, tx) : batch_matmul(x, dy, !tx, false);
+  g.dx(0) = sum_to_shape_of(x, dx0, dx0);
+  g.dx(1) = sum_to_shape_of(y, dx1, dx1);
+}
+
+const Op batch_matmul_op{{
+    .name = "BatchMatMulV2",
+    .doc = "output[…] = op(x[…]) op(y[…]), products of matrices; op transposes if asked to. "
+           "Leading axes are broadcast.",
+    .inputs = {"x: T", "y: T"},
+    .outputs = {"output: T"},
+    .attrs = {"T: {bfloat16, half, float, double, int16, int32, int64, uint8, uint16, uint32, "
+              "uint64, complex64, "
+              "complex128}",
+              "adj_x: bool = false", "adj_y: bool = false", "grad_x: bool = false",
+              "grad_y: bool = false"},
+    .shape = infer,
+    .gradient = gradient,
+    .kernels = {{.types = {{"T", MatMulTypes::list()}}, .prepare = prepare}},
+    .examples = {{.inputs = {floats({2, 1, 2}, {1, 2, 3, 4}), floats({2, 1}, {10, 1})},
+                  .outputs = {floats({2, 1, 1}, {12, 34})}},
+                 {.inputs = {floats({2, 1, 2}, {1, 2, 3, 4}), floats({1, 1, 2}, {10, 1})},
+                  .attrs = {{"adj_y", true}},
+                  .outputs = {floats({2, 1, 1}, {12, 34})}}},
+}};
+
+}  // namespace
+}  // namespace leat

@@ -1,0 +1,167 @@
+// leat: fast-math-loops
+// BiasAdd and its gradient: a vector over the channels, which are the last axis (NHWC) or axis 1
+// (NCHW).
+#include "graph/gradient.h"
+#include "graph/ops.h"
+#include "graph/shape_inference.h"
+#include "kernels/cpu.h"
+#include "kernels/examples.h"
+
+namespace leat {
+namespace {
+
+// The tensor as [outer, channels, inner]; NHWC has inner = 1.
+struct Extents {
+  int64_t outer = 1, channels = 1, inner = 1;
+};
+
+int channel_axis(const NodeView& node, const Shape& shape) {
+  return node.attr<std::string>("data_format") == "NCHW" ? 1 : shape.rank() - 1;
+}
+
+Extents extents_of(const KernelRequest& request) {
+  const Shape& shape = request.inputs[0].shape;
+  const int axis = channel_axis(request.node, shape);
+  Extents e;
+  for (int i = 0; i < axis; ++i) e.outer *= shape[i];
+  e.channels = shape[axis];
+  for (int i = axis + 1; i < shape.rank(); ++i) e.inner *= shape[i];
+  return e;
+}
+
+template <class T>
+BoundKernel prepare_add(TypeTag<T>, const KernelRequest& request) {
+  using C = ComputeType<T>;
+  const Extents e = extents_of(request);
+  const int64_t block = std::max<int64_t>(1, e.channels * e.inner);
+  return BoundKernel::of([e, block](const Arguments& a) {
+           const T *value = a.input<T>(0), *bias = a.input<T>(1);
+           T* out = a.output<T>();
+           a.stream->parallel_for(e.outer, 1 + 65536 / block, [&](int64_t begin, int64_t end) {
+             vectorized([=]() LEAT_INLINE {
+               for (int64_t o = begin; o < end; ++o) {
+                 const T* x = value + o * block;
+                 T* y = out + o * block;
+                 if (e.inner == 1) {
+                   LEAT_INDEPENDENT_ITERATIONS
+                   for (int64_t c = 0; c < e.channels; ++c) y[c] = T(C(x[c]) + C(bias[c]));
+                   continue;
+                 }
+                 for (int64_t c = 0; c < e.channels; ++c, x += e.inner, y += e.inner) {
+                   const C b = bias[c];
+                   LEAT_INDEPENDENT_ITERATIONS
+                   for (int64_t i = 0; i < e.inner; ++i) y[i] = T(C(x[i]) + b);
+                 }
+               }
+             });
+           });
+         })
+      .sharing(0, 0);
+}
+
+// Sums in the compute type: a running sum of 16-bit floats would stop growing. Chunks are ranges of
+// channels.
+template <class T>
+BoundKernel prepare_sum(TypeTag<T>, const KernelRequest& request) {
+  using C = ComputeType<T>;
+  const Extents e = extents_of(request);
+  constexpr bool in_place = std::is_same_v<T, C>;
+  const int64_t grain = std::max<int64_t>(16, 65536 / std::max<int64_t>(1, e.outer * e.inner));
+  return BoundKernel::of([e, grain](const Arguments& a) {
+           const T* x = a.input<T>(0);
+           T* out = a.output<T>();
+           C* sums = in_place ? reinterpret_cast<C*>(out) : static_cast<C*>(a.workspace);
+           a.stream->parallel_for(e.channels, grain, [&](int64_t begin, int64_t end) {
+             vectorized([=]() LEAT_INLINE {
+               std::fill(sums + begin, sums + end, C(0));
+               for (int64_t o = 0; o < e.outer; ++o) {
+                 const T* block = x + o * e.channels * e.inner;
+                 if (e.inner == 1) {
+                   for (int64_t c = begin; c < end; ++c) sums[c] += C(block[c]);
+                   continue;
+                 }
+                 for (int64_t c = begin; c < end; ++c) {
+                   C sum = C(0);
+                   for (int64_t i = 0; i < e.inner; ++i) sum += C(block[c * e.inner + i]);
+                   sums[c] += sum;
+                 }
+               }
+               if (in_place) return;
+               for (int64_t c = begin; c < end; ++c) out[c] = T(sums[c]);
+             });
+           });
+         })
+      .with_workspace(in_place ? 0 : e.channels * sizeof(C));
+}
+
+void infer_add(ShapeContext& c) {
+  const Shape bias = c.with_rank(1, 1);
+  const bool nchw = c.attr<std::string>("data_format") == "NCHW";
+  Shape value = c.with_rank_at_least(0, 2);
+  if (value.has_rank()) {
+    const int axis = channel_axis(c.node(), value);
+    check(value[axis] == any || bias[0] == any || value[axis] == bias[0], "value ", value, " has ",
+          value[axis], " channels (", nchw ? "NCHW" : "NHWC", "), bias has ", bias[0]);
+    if (value[axis] == any) value.set(axis, bias[0]);
+  }
+  c.set_output(0, value);
+}
+
+void infer_sum(ShapeContext& c) {
+  const Shape value = c.with_rank_at_least(0, 2);
+  c.set_output(0, Shape{value.has_rank() ? value[channel_axis(c.node(), value)] : any});
+}
+
+const char* const types = "T: numbertype";
+const char* const data_format = "data_format: {'NHWC', 'NCHW'} = 'NHWC'";
+
+const Op bias_add_op{{
+    .name = "BiasAdd",
+    .doc = "output[…, c] = value[…, c] + bias[c]; with NCHW the channel c is axis 1.",
+    .inputs = {"value: T", "bias: T"},
+    .outputs = {"output: T"},
+    .attrs = {types, data_format},
+    .shape = infer_add,
+    .gradient =
+        [](Gradient& g) {
+          g.dx(0) = g.dy();
+          g.dx(1) = bias_add_grad(g.dy(), g.attr<std::string>("data_format"));
+        },
+    .kernels = {cpu_kernel(
+        "T", NumberTypes{},
+        []<class T>(TypeTag<T> t, const KernelRequest& r) { return prepare_add(t, r); })},
+    .examples = {{.inputs = {floats({2, 2}, {1, 2, 3, 4}), floats({10, 20})},
+                  .outputs = {floats({2, 2}, {11, 22, 13, 24})}},
+                 {.inputs = {floats({1, 2, 2}, {1, 2, 3, 4}), floats({10, 20})},
+                  .attrs = {{"data_format", "NCHW"}},
+                  .outputs = {floats({1, 2, 2}, {11, 12, 23, 24})}}},
+}};
+
+const Op bias_add_grad_op{{
+    .name = "BiasAddGrad",
+    .doc = "output[c] = the sum of out_backprop over all axes but the channels'.",
+    .inputs = {"out_backprop: T"},
+    .outputs = {"output: T"},
+    .attrs = {types, data_format},
+    .shape = infer_sum,
+    .gradient =
+        [](Gradient& g) {
+          // Back over all axes; with NCHW, axes of extent 1 stand for those behind the channels.
+          Output dy = g.dy();
+          const int rank = g.x(0).shape().rank();
+          const bool nchw = g.attr<std::string>("data_format") == "NCHW";
+          check(!nchw || rank >= 0, "the gradient of BiasAddGrad with NCHW needs a known rank");
+          for (int axis = 2; nchw && axis < rank; ++axis) dy = expand_dims(dy, -1);
+          g.dx(0) = broadcast_to(dy, shape_of(g.x(0)));
+        },
+    .kernels = {cpu_kernel(
+        "T", NumberTypes{},
+        []<class T>(TypeTag<T> t, const KernelRequest& r) { return prepare_sum(t, r); })},
+    .examples = {{.inputs = {floats({2, 2}, {1, 2, 3, 4})}, .outputs = {floats({4, 6})}},
+                 {.inputs = {floats({1, 2, 2}, {1, 2, 3, 4})},
+                  .attrs = {{"data_format", "NCHW"}},
+                  .outputs = {floats({3, 7})}}},
+}};
+
+}  // namespace
+}  // namespace leat

@@ -1,0 +1,87 @@
+// leat: cpu+cuda
+// Ops on the bits of integers.
+#include "kernels/elementwise.h"
+
+namespace leat {
+namespace {
+
+// clang-format off
+struct Invert     { static constexpr bool has_versions = false; template <class T> LEAT_DEVICE T operator()(T x) const { return static_cast<T>(~x); } };
+struct BitwiseAnd { static constexpr bool has_versions = false; template <class T> LEAT_DEVICE T operator()(T x, T y) const { return static_cast<T>(x & y); } };
+struct BitwiseOr  { static constexpr bool has_versions = false; template <class T> LEAT_DEVICE T operator()(T x, T y) const { return static_cast<T>(x | y); } };
+struct BitwiseXor { static constexpr bool has_versions = false; template <class T> LEAT_DEVICE T operator()(T x, T y) const { return static_cast<T>(x ^ y); } };
+// clang-format on
+
+// Shifts by less than 0 or more than there are bits are taken as 0 and as all but one.
+template <class T>
+LEAT_DEVICE int shift_of(T y) {
+  constexpr int most = static_cast<int>(sizeof(T) * 8 - 1);
+  if constexpr (std::is_signed_v<T>) {
+    if (y < T(0)) return 0;
+  }
+  return y > T(most) ? most : static_cast<int>(y);
+}
+
+struct LeftShift {
+  static constexpr bool has_versions = false;
+  template <class T>
+  LEAT_DEVICE T operator()(T x, T y) const {
+    return static_cast<T>(static_cast<uint64_t>(x) << shift_of(y));
+  }
+};
+struct RightShift {
+  static constexpr bool has_versions = false;
+  template <class T>
+  LEAT_DEVICE T operator()(T x, T y) const {
+    return static_cast<T>(x >> shift_of(y));
+  }
+};
+
+const char* const integers = "T: {int8, int16, int32, int64, uint8, uint16, uint32, uint64}";
+
+OpDef binary(std::string name, std::string doc, std::vector<Kernel> kernels, Tensor expected) {
+  return {
+      .name = std::move(name),
+      .doc = std::move(doc),
+      .inputs = {"x: T", "y: T"},
+      .outputs = {"z: T"},
+      .attrs = {integers},
+      .shape = shapes::broadcast_binary(),
+      .kernels = std::move(kernels),
+      .examples = {{.inputs = {ints({6, -8}), ints({3, 1})}, .outputs = {std::move(expected)}}},
+      .is_not_differentiable = true,
+  };
+}
+
+OpDef commutative(OpDef op) {
+  op.is_commutative = true;
+  return op;
+}
+
+const Op invert_op{{
+    .name = "Invert",
+    .doc = "y = ~x: every bit of x inverted.",
+    .inputs = {"x: T"},
+    .outputs = {"y: T"},
+    .attrs = {integers},
+    .shape = shapes::same_as(0),
+    .kernels = elementwise<Invert, IntegerTypes>(),
+    .examples = {{.inputs = {ints({0, 5})}, .outputs = {ints({-1, -6})}}},
+    .is_not_differentiable = true,
+}};
+
+const Op and_op{commutative(binary("BitwiseAnd", "z = x & y with broadcasting.",
+                                   elementwise<BitwiseAnd, IntegerTypes>(), ints({2, 0})))};
+const Op or_op{commutative(binary("BitwiseOr", "z = x | y with broadcasting.",
+                                  elementwise<BitwiseOr, IntegerTypes>(), ints({7, -7})))};
+const Op xor_op{commutative(binary("BitwiseXor", "z = x ^ y with broadcasting.",
+                                   elementwise<BitwiseXor, IntegerTypes>(), ints({5, -7})))};
+const Op left_shift_op{binary("LeftShift",
+                              "z = x << y with broadcasting; y within the bits of its type.",
+                              elementwise<LeftShift, IntegerTypes>(), ints({48, -16}))};
+const Op right_shift_op{binary(
+    "RightShift", "z = x >> y with broadcasting: the sign is kept; y within the bits of its type.",
+    elementwise<RightShift, IntegerTypes>(), ints({0, -4}))};
+
+}  // namespace
+}  // namespace leat

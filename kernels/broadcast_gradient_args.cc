@@ -1,0 +1,79 @@
+// BroadcastGradientArgs: for gradients of ops that broadcast, where shapes are not known when the
+// graph is built.
+#include <algorithm>
+
+#include "graph/op_def.h"
+#include "graph/shape_inference.h"
+#include "kernels/examples.h"
+
+namespace leat {
+namespace {
+
+struct RepeatedAxes {
+  std::vector<int64_t> of[2];
+};
+
+// TensorFlow's rule: an axis is listed for an operand that lacks it or has extent 1 there; where
+// both have extent 1, for both. (To sum such an axis changes nothing.)
+RepeatedAxes repeated_axes(const std::vector<int64_t>& s0, const std::vector<int64_t>& s1) {
+  const int rank = static_cast<int>(std::max(s0.size(), s1.size()));
+  RepeatedAxes out;
+  if (s0 == s1) return out;
+  for (int axis = 0; axis < rank; ++axis) {
+    const int missing0 = rank - static_cast<int>(s0.size());
+    const int missing1 = rank - static_cast<int>(s1.size());
+    const int64_t extent0 = axis < missing0 ? 1 : s0[axis - missing0];
+    const int64_t extent1 = axis < missing1 ? 1 : s1[axis - missing1];
+    check(extent0 == extent1 || extent0 == 1 || extent1 == 1, "Incompatible shapes: ", Shape(s0),
+          " vs. ", Shape(s1));
+    if (extent0 == 1) out.of[0].push_back(axis);
+    if (extent1 == 1) out.of[1].push_back(axis);
+  }
+  return out;
+}
+
+void infer(ShapeContext& c) {
+  c.with_rank(0, 1);
+  c.with_rank(1, 1);
+  const Tensor* s0 = c.value(0);
+  const Tensor* s1 = c.value(1);
+  if (s0 == nullptr || s1 == nullptr) {
+    c.set_output(0, {any});
+    c.set_output(1, {any});
+    return;
+  }
+  const RepeatedAxes axes = repeated_axes(to_int64s(*s0), to_int64s(*s1));
+  for (int i = 0; i < 2; ++i) c.set_output(i, {static_cast<int64_t>(axes.of[i].size())});
+}
+
+BoundKernel prepare(const KernelRequest& request) {
+  RepeatedAxes axes =
+      repeated_axes(to_int64s(*request.inputs[0].value), to_int64s(*request.inputs[1].value));
+  const bool wide = request.inputs[0].dtype == i64;
+  return BoundKernel::of([axes = std::move(axes), wide](const Arguments& arguments) {
+    for (int i = 0; i < 2; ++i) {
+      if (wide) {
+        std::copy(axes.of[i].begin(), axes.of[i].end(), arguments.output<int64_t>(i));
+      } else {
+        std::copy(axes.of[i].begin(), axes.of[i].end(), arguments.output<int32_t>(i));
+      }
+    }
+  });
+}
+
+const Op broadcast_gradient_args_op{{
+    .name = "BroadcastGradientArgs",
+    .doc = "r0, r1 = the axes over which a gradient of shape broadcast(s0, s1) is summed to give "
+           "one of shape s0, s1.",
+    .inputs = {"s0: T", "s1: T"},
+    .outputs = {"r0: T", "r1: T"},
+    .attrs = {"T: {int32, int64} = int32"},
+    .shape = infer,
+    .kernels = {{.prepare = prepare}},
+    .examples = {{.inputs = {ints({2, 3, 1}), ints({3, 4})}, .outputs = {ints({2}), ints({0})}}},
+    .value_inputs = {0, 1},
+    .is_not_differentiable = true,
+}};
+
+}  // namespace
+}  // namespace leat

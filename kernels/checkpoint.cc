@@ -1,0 +1,150 @@
+// SaveV2, RestoreV2, MergeV2Checkpoints: checkpoints as ops, beside the variables of each task.
+// They wait for the disk, so they run on threads of their own.
+#include "graph/formats/checkpoint.h"
+
+#include "core/blocking_work.h"
+#include "graph/gradient.h"
+#include "graph/ops.h"
+#include "graph/shape_inference.h"
+#include "kernels/cpu.h"
+
+namespace leat {
+namespace {
+
+using Done = std::function<void(Status)>;
+
+// The kernel's inputs, and the context for its outputs, live until `done` is called.
+template <class Work>
+ExecuteAsync blocking(Work work) {
+  return [work](ExecuteContext& context, Done done) {
+    run_blocking([work, &context, done = std::move(done)] {
+      Status status;
+      try {
+        work(context);
+      } catch (...) {
+        status = status_of_current_exception();
+      }
+      done(std::move(status));
+    });
+  };
+}
+
+std::span<const std::string> strings(const ExecuteContext& c, int input) {
+  return c.input(input).span<std::string>();
+}
+
+void check_names(const ExecuteContext& c, int64_t tensors) {
+  check(c.input(1).elements() == tensors && c.input(2).elements() == tensors, "there are ", tensors,
+        " tensors, ", c.input(1).elements(), " tensor_names and ", c.input(2).elements(),
+        " shape_and_slices: the three must agree");
+}
+
+void save(ExecuteContext& c) {
+  const int tensors = c.num_inputs() - 3;
+  check_names(c, tensors);
+  CheckpointWriter writer(c.input(0).value<std::string>());
+  for (int i = 0; i < tensors; ++i) {
+    const std::string& name = strings(c, 1)[i];
+    const ShapeAndSlice part = ShapeAndSlice::parse(strings(c, 2)[i]);
+    if (part.is_whole) {
+      writer.add(name, c.input(3 + i));
+    } else {
+      writer.add_slice(name, part.full, part.slice, c.input(3 + i));
+    }
+  }
+  writer.finish();
+}
+
+void restore(ExecuteContext& c) {
+  const auto& dtypes = c.node().attr<std::vector<DType>>("dtypes");
+  check_names(c, static_cast<int64_t>(dtypes.size()));
+  const CheckpointReader reader(c.input(0).value<std::string>());
+  // All that does not fit is told at once: who restores another program's checkpoint sees it.
+  std::string missing, different;
+  for (size_t i = 0; i < dtypes.size(); ++i) {
+    const std::string& name = strings(c, 1)[i];
+    if (!reader.has(name)) {
+      missing += (missing.empty() ? "Key " : ", key ") + name;
+      continue;
+    }
+    const CheckpointEntry& entry = reader.entry(name);
+    if (entry.dtype != dtypes[i]) {
+      different += concat("\n  ", name, ": ", entry.dtype, " in the checkpoint, ", dtypes[i],
+                          " in the graph");
+    }
+    const ShapeAndSlice part = ShapeAndSlice::parse(strings(c, 2)[i]);
+    if (!part.is_whole && !(part.full == entry.shape)) {
+      different += concat("\n  ", name, ": ", entry.shape, " in the checkpoint, ", part.full,
+                          " in the graph");
+    }
+  }
+  const std::string& prefix = c.input(0).value<std::string>();
+  if (!missing.empty()) fail(Code::not_found, missing, " not found in checkpoint ", prefix);
+  check(different.empty(), "the checkpoint ", prefix, " does not fit the graph:", different);
+  for (size_t i = 0; i < dtypes.size(); ++i) {
+    const std::string& name = strings(c, 1)[i];
+    const ShapeAndSlice part = ShapeAndSlice::parse(strings(c, 2)[i]);
+    c.set_output(static_cast<int>(i), part.is_whole
+                                          ? reader.read(name)
+                                          : reader.read_slice(name, part.full, part.slice));
+  }
+}
+
+void merge(ExecuteContext& c) {
+  const std::span<const std::string> prefixes = strings(c, 0);
+  merge_checkpoints({prefixes.begin(), prefixes.end()}, c.input(1).value<std::string>(),
+                    c.node().attr<bool>("delete_old_dirs"));
+}
+
+// Inputs 0 to 2: a prefix, names, and a slice for each.
+void check_key_ranks(ShapeContext& c) {
+  c.with_rank(0, 0);
+  c.with_rank(1, 1);
+  c.with_rank(2, 1);
+}
+
+const Op save_op{{
+    .name = "SaveV2",
+    .doc = "Writes the tensors as the checkpoint `prefix`, under tensor_names. An element of "
+           "shape_and_slices is empty, or says which part of a partitioned variable a tensor is: "
+           "\"10 20 0,5:-\".",
+    .inputs = {"prefix: string", "tensor_names: string", "shape_and_slices: string",
+               "tensors: dtypes"},
+    .attrs = {"dtypes: list(type) >= 1"},
+    .shape = check_key_ranks,
+    .kernels = {{.execute_async = blocking(save)}},
+    .is_stateful = true,
+    .is_not_differentiable = true,
+}};
+
+const Op restore_op{{
+    .name = "RestoreV2",
+    .doc = "tensors = those of the checkpoint `prefix` called tensor_names, or the parts of them "
+           "that shape_and_slices asks for, wherever they were cut when they were saved.",
+    .inputs = {"prefix: string", "tensor_names: string", "shape_and_slices: string"},
+    .outputs = {"tensors: dtypes"},
+    .attrs = {"dtypes: list(type) >= 1"},
+    .shape = check_key_ranks,
+    .kernels = {{.execute_async = blocking(restore)}},
+    .is_stateful = true,
+    .is_not_differentiable = true,
+}};
+
+const Op merge_op{{
+    .name = "MergeV2Checkpoints",
+    .doc = "Joins the checkpoints that several tasks wrote to one, destination_prefix. Data files "
+           "are renamed, so all tasks must see one file system.",
+    .inputs = {"checkpoint_prefixes: string", "destination_prefix: string"},
+    .attrs = {"delete_old_dirs: bool = true", "allow_missing_files: bool = false"},
+    .shape =
+        [](ShapeContext& c) {
+          c.with_rank(0, 1);
+          c.with_rank(1, 0);
+        },
+    .kernels = {{.execute_async = blocking(merge)}},
+    .is_stateful = true,
+    .is_not_differentiable = true,
+}};
+
+}  // namespace
+}  // namespace leat

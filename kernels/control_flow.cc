@@ -1,0 +1,103 @@
+// Switch, RefSwitch and Merge: the runtime handles dead values, so these run between segments.
+#include "graph/gradient.h"
+#include "graph/ops.h"
+#include "graph/shape_inference.h"
+#include "kernels/cpu.h"
+#include "kernels/examples.h"
+
+namespace leat {
+namespace {
+
+void run_switch(ExecuteContext& c) {
+  const int taken = c.input(1).value<bool>() ? 1 : 0;
+  c.set_output(taken, c.input(0));
+  c.set_dead(1 - taken);
+}
+
+void run_merge(ExecuteContext& c) {
+  for (int i = 0; i < c.num_inputs(); ++i) {
+    if (c.is_dead(i)) continue;
+    c.set_output(0, c.input(i));
+    c.set_output(1, Tensor::scalar<int32_t>(i));
+    return;
+  }
+  c.set_dead(0);
+  c.set_dead(1);
+}
+
+void infer_merge(ShapeContext& c) {
+  Shape out = c.input(0);
+  for (int i = 1; i < c.num_inputs(); ++i) {
+    const Shape& other = c.input(i);
+    if (out.rank() != other.rank()) out = Shape::unknown();
+    for (int d = 0; d < out.rank(); ++d) {
+      if (out[d] != other[d]) out.set(d, any);
+    }
+  }
+  c.set_output(0, out);
+  c.set_output(1, Shape{});
+}
+
+// The gradient of the branch that was taken; a branch without one contributes zeros if it was.
+void switch_gradient(Gradient& g) {
+  std::vector<Output> branches;
+  for (int i = 0; i < 2; ++i) branches.push_back(g.dy(i) ? g.dy(i) : zeros_like(g.y(i)));
+  g.dx(0) = merge(branches)[0];
+}
+
+// Input i gets the gradient if it was the one that came, else a dead value.
+void merge_gradient(Gradient& g) {
+  if (!g.dy(0)) return;
+  for (int i = 0; i < g.num_inputs(); ++i) {
+    const Output chosen = equal(g.y(1), i);
+    g.dx(i) = switch_on(g.dy(0), chosen)[1];
+  }
+}
+
+void infer_switch(ShapeContext& c) {
+  c.with_rank(1, 0);
+  c.set_output(0, c.input(0));
+  c.set_output(1, c.input(0));
+}
+
+const Op switch_op{{
+    .name = "Switch",
+    .doc = "output_true = data if pred, else output_false = data; the other output is dead: what "
+           "depends on it does not run.",
+    .inputs = {"data: T", "pred: bool"},
+    .outputs = {"output_false: T", "output_true: T"},
+    .attrs = {"T: type"},
+    .shape = infer_switch,
+    .gradient = switch_gradient,
+    .kernels = {{.execute = run_switch}},
+}};
+
+// Which branch gets the variable; what it holds, if anything, does not matter.
+const Op ref_switch_op{{
+    .name = "RefSwitch",
+    .doc = "output_true = the variable data if pred, else output_false = data; the other output is "
+           "dead. The variable may be uninitialized.",
+    .inputs = {"data: Ref(T)", "pred: bool"},
+    .outputs = {"output_false: Ref(T)", "output_true: Ref(T)"},
+    .attrs = {"T: type"},
+    .shape = infer_switch,
+    .gradient = switch_gradient,
+    .kernels = {{.execute = run_switch}},
+    .allows_uninitialized = true,
+}};
+
+const Op merge_op{{
+    .name = "Merge",
+    .doc = "output = the one input that is not dead, value_index = its number.",
+    .inputs = {"inputs: N * T"},
+    .outputs = {"output: T", "value_index: int32"},
+    .attrs = {"T: type", "N: int >= 1"},
+    .shape = infer_merge,
+    .gradient = merge_gradient,
+    .kernels = {{.execute = run_merge}},
+    .examples = {{.inputs = {floats({1, 2})},
+                  .outputs = {floats({1, 2}), Tensor::scalar<int32_t>(0)}}},
+}};
+
+}  // namespace
+}  // namespace leat

@@ -1,0 +1,47 @@
+// Two-dimensional convolutions and their two gradients, below the ops: f32 through oneDNN, other
+// types in loops.
+#pragma once
+
+#include "core/kernel.h"
+#include "kernels/window.h"
+
+namespace leat {
+
+// y[n, oy, ox, o] = sum over (ky, kx, i) of x[n, iy, ix, g * depth() + i] * filter[ky, kx, i, o], g
+// = o's group. A depthwise filter [ky, kx, channel, multiplier] is that with as many groups as
+// input channels.
+struct Convolution {
+  int64_t batch = 0, in_channels = 0, out_channels = 0, groups = 1;
+  Window height, width;
+  bool channels_first = false;  // NCHW: f32 and 16-bit floats only
+
+  int64_t depth() const { return in_channels / groups; }
+  int64_t x_elements() const { return batch * height.in * width.in * in_channels; }
+  int64_t y_elements() const { return batch * height.out * width.out * out_channels; }
+  int64_t filter_elements() const { return height.size * width.size * depth() * out_channels; }
+  double flops() const { return 2.0 * y_elements() * height.size * width.size * depth(); }
+};
+
+enum class ConvolutionPass { forward, input_gradient, filter_gradient };
+
+// What a pass reads and writes: forward x, filter -> y; input_gradient dy, filter -> dx;
+// filter_gradient x, dy -> filter. `a` and `b` are the numbers of these two among the kernel's
+// inputs. T: float, double, half, bfloat16, int32.
+BoundKernel bind_convolution(ConvolutionPass pass, const Convolution& convolution, DType dtype,
+                             int a, int b);
+
+// For convolution.cc: f32, none of the extents 0. The function object of a kernel, and the
+// workspace it needs.
+class OneDnnConvolution {
+ public:
+  OneDnnConvolution(ConvolutionPass pass, const Convolution& convolution);
+  size_t workspace_bytes() const;
+  void operator()(Stream& stream, const float* a, const float* b, float* out,
+                  void* workspace) const;
+
+ private:
+  struct Parts;
+  std::shared_ptr<const Parts> parts_;
+};
+
+}  // namespace leat

@@ -1,0 +1,252 @@
+// The CPU's side of elementwise.h: runs a functor over tensors in loops that the compiler
+// vectorises.
+#pragma once
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "core/error.h"
+#include "core/kernel.h"
+#include "kernels/broadcast.h"
+#include "kernels/cpu_isa.h"
+#include "kernels/types.h"
+
+#define LEAT_DEVICE __attribute__((always_inline)) inline
+
+namespace leat {
+
+inline constexpr DeviceType kernel_device = DeviceType::cpu;
+inline constexpr bool has_string_kernels = true;
+
+// For functors whose operands make no sense (an integer division by zero): INVALID_ARGUMENT. A GPU
+// cannot report it and goes on, so the functor returns something after it.
+inline void report_invalid(const char* message) { fail(Code::invalid_argument, message); }
+
+namespace cpu {
+
+template <class T>
+LEAT_DEVICE const T& widened(const T& value) {
+  return value;
+}
+LEAT_DEVICE float widened(const half& value) { return value; }
+LEAT_DEVICE float widened(const bfloat16& value) { return value; }
+
+// An operand within one row: its elements go with the output's, or one is repeated.
+template <class T, bool repeats>
+struct Elements {
+  const T* from;
+  LEAT_DEVICE explicit Elements(const void* in) : from(static_cast<const T*>(in)) {}
+  LEAT_DEVICE decltype(auto) operator[](int64_t i) const { return widened(from[i]); }
+};
+template <class T>
+struct Elements<T, true> {
+  ComputeType<T> value;
+  LEAT_DEVICE explicit Elements(const void* in) : value(widened(*static_cast<const T*>(in))) {}
+  LEAT_DEVICE const ComputeType<T>& operator[](int64_t) const { return value; }
+};
+
+// One row of n elements. The types are erased, so that all that is around a row exists once
+// (cpu_loops.cc).
+using RowLoop = void (*)(const void* functor, int64_t n, void* out, const void* const* in);
+
+// Loops over other types are rare enough that one version of them must do.
+template <class T>
+inline constexpr bool is_common = std::is_floating_point_v<ComputeType<T>> ||
+                                  std::is_same_v<T, int32_t> || std::is_same_v<T, int64_t>;
+
+// A functor that says `static constexpr bool has_versions = false` has one version for all types.
+template <class F>
+constexpr bool has_versions() {
+  if constexpr (requires { F::has_versions; }) {
+    return F::has_versions;
+  } else {
+    return true;
+  }
+}
+
+template <class F, class Out, class... In>
+LEAT_DEVICE void run_row(const F& f, int64_t n, Out* out, In... in) {
+  LEAT_INDEPENDENT_ITERATIONS
+  for (int64_t i = 0; i < n; ++i) out[i] = static_cast<Out>(f(in[i]...));
+}
+
+// Bit i of `repeated`: operand i is one element.
+template <unsigned repeated, class F, class Out, class... In>
+struct Row {
+  template <size_t... I>
+  LEAT_DEVICE static void run(std::index_sequence<I...>, const void* f, int64_t n, void* out,
+                              const void* const* in) {
+    run_row(*static_cast<const F*>(f), n, static_cast<Out*>(out),
+            Elements<In, (repeated >> I & 1) != 0>(in[I])...);
+  }
+  static void base(const void* f, int64_t n, void* out, const void* const* in) {
+    run(std::index_sequence_for<In...>{}, f, n, out, in);
+  }
+  LEAT_TARGET_AVX2 static void avx2(const void* f, int64_t n, void* out, const void* const* in) {
+    run(std::index_sequence_for<In...>{}, f, n, out, in);
+  }
+  LEAT_TARGET_AVX512 static void avx512(const void* f, int64_t n, void* out,
+                                        const void* const* in) {
+    run(std::index_sequence_for<In...>{}, f, n, out, in);
+  }
+
+  static RowLoop choose() {
+    if constexpr ((is_common<In> || ...) && has_versions<F>()) {
+      return choose_isa<RowLoop>(base, avx2, avx512);
+    } else {
+      return base;
+    }
+  }
+};
+
+template <class F, class Out, class... In, size_t... repeated>
+RowLoop choose_row(unsigned pattern, std::index_sequence<repeated...>) {
+  RowLoop row = nullptr;
+  ((pattern == repeated ? void(row = Row<repeated, F, Out, In...>::choose()) : void()), ...);
+  return row;
+}
+
+// Rough time of one element, in tenths of a nanosecond: functors of more than one instruction say
+// `cost`.
+template <class F>
+constexpr int64_t cost_of() {
+  if constexpr (requires { F::cost; }) {
+    return F::cost;
+  } else {
+    return 2;
+  }
+}
+
+// A second thread must save tens of microseconds.
+inline constexpr int64_t grain_cost = 200'000;  // tenths of a nanosecond
+
+// Runs a RowLoop over all rows of a broadcast plan.
+struct ElementwiseLoop {
+  BroadcastPlan plan;
+  int num_inputs;
+  size_t out_size;  // bytes of an element
+  size_t in_sizes[BroadcastPlan::max_inputs];
+  int64_t grain;  // elements
+  RowLoop row;
+  std::shared_ptr<const void> functor;
+
+  void operator()(const Arguments& arguments) const;
+};
+
+// One row, by the thread that calls: what a small tensor costs is what is around its loop.
+struct SingleRow {
+  RowLoop row;
+  const void* functor;
+  int64_t elements;
+  std::shared_ptr<const void> owner;  // of the functor
+
+  void operator()(const Arguments& arguments) const {
+    row(functor, elements, arguments.outputs[0], arguments.inputs);
+  }
+};
+
+template <class F>
+std::shared_ptr<const void> shared_functor(F f) {
+  if constexpr (std::is_empty_v<F> && std::is_default_constructible_v<F>) {
+    static const F only{};
+    return {std::shared_ptr<const void>(), &only};
+  } else {
+    return std::make_shared<const F>(std::move(f));
+  }
+}
+
+}  // namespace cpu
+
+// out = f(in…), elementwise with broadcasting.
+template <class F, class Out, class... In>
+BoundKernel bind_elementwise(F f, const BroadcastPlan& plan) {
+  if (plan.elements == 0) return {};
+  unsigned pattern = 0;
+  for (unsigned i = 0; i < sizeof...(In); ++i) {
+    if (plan.inner() > 1 && plan.repeats_inner(static_cast<int>(i))) pattern |= 1u << i;
+  }
+  // One operand at least has the output's extent, but for BroadcastTo's.
+  constexpr size_t patterns =
+      (size_t{1} << sizeof...(In)) - (requires { F::repeats_its_only_operand; } ? 0 : 1);
+  constexpr int64_t cost = cpu::cost_of<F>();
+  constexpr int64_t grain = cpu::grain_cost / cost;
+  const cpu::RowLoop row =
+      cpu::choose_row<F, Out, In...>(pattern, std::make_index_sequence<patterns>{});
+  std::shared_ptr<const void> functor = cpu::shared_functor(std::move(f));
+  BoundKernel kernel;
+  if (plan.rank == 1 && plan.elements <= grain) {
+    const void* self = functor.get();
+    kernel = BoundKernel::of(cpu::SingleRow{row, self, plan.elements, std::move(functor)});
+  } else {
+    kernel = BoundKernel::of(cpu::ElementwiseLoop{.plan = plan,
+                                                  .num_inputs = sizeof...(In),
+                                                  .out_size = sizeof(Out),
+                                                  .in_sizes = {sizeof(In)...},
+                                                  .grain = grain,
+                                                  .row = row,
+                                                  .functor = std::move(functor)});
+  }
+  kernel.cost_ns = static_cast<double>(plan.elements * cost) / 10;
+  return kernel;
+}
+
+// out = f(… f(f(in0, in1), in2) …) for `count` inputs of one shape. The output may share the memory
+// of input 0.
+template <class F, class T>
+BoundKernel bind_fold(int count, int64_t elements) {
+  if (elements == 0) return {};
+  const cpu::RowLoop row = cpu::Row<0, F, T, T, T>::choose();
+  BoundKernel kernel = BoundKernel::of([count, elements, row](const Arguments& arguments) {
+    constexpr int64_t tile = 4096;  // the running result stays in the first-level cache
+    const F f;
+    T* out = arguments.output<T>();
+    arguments.stream->parallel_for(elements, cpu::grain_cost / cpu::cost_of<F>() / count,
+                                   [&](int64_t begin, int64_t end) {
+                                     for (int64_t at = begin; at < end; at += tile) {
+                                       const int64_t n = std::min(tile, end - at);
+                                       const void* total = arguments.input<T>(0) + at;
+                                       for (int i = 1; i < count; ++i) {
+                                         const void* terms[] = {total, arguments.input<T>(i) + at};
+                                         row(&f, n, out + at, terms);
+                                         total = out + at;
+                                       }
+                                     }
+                                   });
+  });
+  kernel.cost_ns = static_cast<double>(elements * count * cpu::cost_of<F>()) / 10;
+  return kernel;
+}
+
+// What an indexed loop reads and writes.
+struct Pointers {
+  void* const* inputs;
+  void* const* outputs;
+
+  template <class T>
+  LEAT_DEVICE const T* input(int i) const {
+    return static_cast<const T*>(inputs[i]);
+  }
+  template <class T>
+  LEAT_DEVICE T* output(int i = 0) const {
+    return static_cast<T*>(outputs[i]);
+  }
+};
+
+// f(i, pointers) for i in [0, n), in any order and on several threads. `cost`: of one call, in
+// tenths of a nanosecond.
+template <class F>
+BoundKernel bind_indexed(const KernelRequest& /*request*/, int64_t n, int64_t cost, F f) {
+  if (n == 0) return {};
+  BoundKernel kernel = BoundKernel::of([n, cost, f](const Arguments& arguments) {
+    const Pointers pointers{arguments.inputs, arguments.outputs};
+    arguments.stream->parallel_for(n, std::max<int64_t>(1, cpu::grain_cost / cost),
+                                   [&](int64_t begin, int64_t end) {
+                                     for (int64_t i = begin; i < end; ++i) f(i, pointers);
+                                   });
+  });
+  kernel.cost_ns = static_cast<double>(n * cost) / 10;
+  return kernel;
+}
+
+}  // namespace leat

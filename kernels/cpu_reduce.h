@@ -1,0 +1,227 @@
+// The CPU's side of reduction.h. Two loops: over elements side by side (rows are reduced), and over
+// rows that are combined element by element (columns are reduced).
+#pragma once
+
+#include <algorithm>
+#include <utility>
+
+#include "core/kernel.h"
+#include "kernels/cpu_loops.h"
+#include "kernels/reduction_plan.h"
+
+namespace leat {
+namespace cpu {
+
+// Partial results side by side, because the compiler may not reorder floating-point additions by
+// itself. Runs are cut into blocks: the error of a sum grows with the length of a block, not of the
+// tensor.
+inline constexpr int lanes = 64;
+inline constexpr int64_t run_block = 4096;
+
+template <class R, class T>
+LEAT_DEVICE Accumulator<R, T> reduce_block(const T* in, int64_t n) {
+  using C = Accumulator<R, T>;
+  C partial[lanes];
+  for (int lane = 0; lane < lanes; ++lane) partial[lane] = R::template identity<C>();
+  int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    for (int lane = 0; lane < lanes; ++lane) {
+      partial[lane] =
+          R::template combine<C>(partial[lane], R::template map<C>(widened(in[i + lane])));
+    }
+  }
+  for (int lane = 0; i < n; ++i, ++lane)
+    partial[lane] = R::template combine<C>(partial[lane], R::template map<C>(widened(in[i])));
+  for (int width = lanes / 2; width > 0; width /= 2) {
+    for (int lane = 0; lane < width; ++lane) {
+      partial[lane] = R::template combine<C>(partial[lane], partial[lane + width]);
+    }
+  }
+  return partial[0];
+}
+
+template <class R, class T>
+LEAT_DEVICE Accumulator<R, T> reduce_run(const T* in, int64_t n) {
+  using C = Accumulator<R, T>;
+  C total = R::template identity<C>();
+  if (n < lanes) {
+    for (int64_t i = 0; i < n; ++i)
+      total = R::template combine<C>(total, R::template map<C>(widened(in[i])));
+    return total;
+  }
+  for (int64_t i = 0; i < n; i += run_block) {
+    total = R::template combine<C>(total, reduce_block<R, T>(in + i, std::min(run_block, n - i)));
+  }
+  return total;
+}
+
+// total[j] = combine(total[j], in[row * stride + j]) for all rows; j < columns.
+inline constexpr int max_columns = 512;
+
+template <class R, class T>
+LEAT_DEVICE void reduce_rows(const T* in, int64_t rows, int64_t stride, int64_t columns,
+                             Accumulator<R, T>* total) {
+  using C = Accumulator<R, T>;
+  constexpr int64_t row_block = 256;
+  C partial[max_columns];
+  for (int64_t first = 0; first < rows; first += row_block) {
+    for (int64_t j = 0; j < columns; ++j) partial[j] = R::template identity<C>();
+    const int64_t last = std::min(rows, first + row_block);
+    for (int64_t row = first; row < last; ++row) {
+      const T* from = in + row * stride;
+      for (int64_t j = 0; j < columns; ++j)
+        partial[j] = R::template combine<C>(partial[j], R::template map<C>(widened(from[j])));
+    }
+    for (int64_t j = 0; j < columns; ++j) total[j] = R::template combine<C>(total[j], partial[j]);
+  }
+}
+
+// clang-format off
+template <class R, class T> Accumulator<R, T> run_base(const T* in, int64_t n) { return reduce_run<R, T>(in, n); }
+template <class R, class T> LEAT_TARGET_AVX2 Accumulator<R, T> run_avx2(const T* in, int64_t n) { return reduce_run<R, T>(in, n); }
+template <class R, class T> LEAT_TARGET_AVX512 Accumulator<R, T> run_avx512(const T* in, int64_t n) { return reduce_run<R, T>(in, n); }
+
+template <class R, class T> void rows_base(const T* in, int64_t rows, int64_t stride, int64_t columns, Accumulator<R, T>* total) {
+  reduce_rows<R, T>(in, rows, stride, columns, total);
+}
+template <class R, class T> LEAT_TARGET_AVX2 void rows_avx2(const T* in, int64_t rows, int64_t stride, int64_t columns, Accumulator<R, T>* total) {
+  reduce_rows<R, T>(in, rows, stride, columns, total);
+}
+template <class R, class T> LEAT_TARGET_AVX512 void rows_avx512(const T* in, int64_t rows, int64_t stride, int64_t columns, Accumulator<R, T>* total) {
+  reduce_rows<R, T>(in, rows, stride, columns, total);
+}
+// clang-format on
+
+// Offset of the index-th combination of `rank` axes.
+inline int64_t offset_of(int64_t index, int rank, const int64_t* extents, const int64_t* strides) {
+  int64_t offset = 0;
+  for (int axis = rank - 1; axis >= 0; --axis) {
+    offset += index % extents[axis] * strides[axis];
+    index /= extents[axis];
+  }
+  return offset;
+}
+
+template <class R, class T>
+struct ReductionLoop {
+  using C = Accumulator<R, T>;
+  using Run = C (*)(const T*, int64_t);
+  using Rows = void (*)(const T*, int64_t, int64_t, int64_t, C*);
+  ReductionPlan plan;
+  Run run = nullptr;    // elements that are combined lie side by side
+  Rows rows = nullptr;  // results lie side by side
+
+  // A full reduction of many elements is done in pieces of fixed size, so that its result does not
+  // depend on threads.
+  static constexpr int64_t piece = 65536;
+  int64_t pieces() const {
+    return plan.outputs == 1 && plan.reduced_rank == 1 ? (plan.reduced + piece - 1) / piece : 1;
+  }
+
+  void operator()(const Arguments& arguments) const {
+    const T* in = arguments.input<T>(0);
+    T* out = arguments.output<T>();
+    if (plan.reduced == 0) {
+      std::fill_n(out, plan.outputs,
+                  static_cast<T>(R::template finish<C>(R::template identity<C>(), 0)));
+    } else if (run != nullptr && pieces() > 1) {
+      reduce_all(arguments, in, out);
+    } else if (run != nullptr) {
+      arguments.stream->parallel_for(
+          plan.outputs, grain(plan.reduced),
+          [&](int64_t begin, int64_t end) { reduce_inner(in, out, begin, end); });
+    } else {
+      const int64_t columns = plan.kept_rank > 0 ? plan.kept_extents[plan.kept_rank - 1] : 1;
+      const int64_t tiles = (columns + max_columns - 1) / max_columns;
+      arguments.stream->parallel_for(plan.outputs / columns * tiles,
+                                     grain(plan.reduced * std::min<int64_t>(columns, max_columns)),
+                                     [&](int64_t begin, int64_t end) {
+                                       for (int64_t at = begin; at < end; ++at)
+                                         reduce_outer(in, out, columns, at / tiles,
+                                                      at % tiles * max_columns);
+                                     });
+    }
+  }
+
+ private:
+  static int64_t grain(int64_t elements) {
+    return std::max<int64_t>(1, grain_cost / (2 * elements));
+  }
+
+  void reduce_all(const Arguments& arguments, const T* in, T* out) const {
+    C* partial = static_cast<C*>(arguments.workspace);
+    arguments.stream->parallel_for(pieces(), 2, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        partial[i] = run(in + i * piece, std::min(piece, plan.reduced - i * piece));
+      }
+    });
+    C total = R::template identity<C>();
+    for (int64_t i = 0; i < pieces(); ++i) total = R::template combine<C>(total, partial[i]);
+    *out = static_cast<T>(R::template finish<C>(total, plan.reduced));
+  }
+
+  void reduce_inner(const T* in, T* out, int64_t begin, int64_t end) const {
+    const int outer_rank = plan.reduced_rank - 1;
+    const int64_t length = plan.reduced_extents[outer_rank];
+    const int64_t runs = plan.reduced / length;
+    for (int64_t at = begin; at < end; ++at) {
+      const T* from = in + offset_of(at, plan.kept_rank, plan.kept_extents, plan.kept_strides);
+      C total = R::template identity<C>();
+      for (int64_t i = 0; i < runs; ++i) {
+        const int64_t offset = offset_of(i, outer_rank, plan.reduced_extents, plan.reduced_strides);
+        total = R::template combine<C>(total, run(from + offset, length));
+      }
+      out[at] = static_cast<T>(R::template finish<C>(total, plan.reduced));
+    }
+  }
+
+  // Columns [first, first + max_columns) of one run of results.
+  void reduce_outer(const T* in, T* out, int64_t all_columns, int64_t outer, int64_t first) const {
+    const int64_t columns = std::min<int64_t>(max_columns, all_columns - first);
+    const int kept_outer = std::max(0, plan.kept_rank - 1);
+    const T* from = in + offset_of(outer, kept_outer, plan.kept_extents, plan.kept_strides) + first;
+    C total[max_columns];
+    std::fill_n(total, columns, R::template identity<C>());
+    const int outer_rank = std::max(0, plan.reduced_rank - 1);
+    const int64_t length = plan.reduced_rank > 0 ? plan.reduced_extents[outer_rank] : 1;
+    const int64_t stride = plan.reduced_rank > 0 ? plan.reduced_strides[outer_rank] : 0;
+    for (int64_t i = 0; i < plan.reduced / length; ++i) {
+      rows(from + offset_of(i, outer_rank, plan.reduced_extents, plan.reduced_strides), length,
+           stride, columns, total);
+    }
+    T* to = out + outer * all_columns + first;
+    for (int64_t j = 0; j < columns; ++j)
+      to[j] = static_cast<T>(R::template finish<C>(total[j], plan.reduced));
+  }
+};
+
+}  // namespace cpu
+
+template <class R, class T>
+BoundKernel bind_reduction(const ReductionPlan& plan) {
+  using Loop = cpu::ReductionLoop<R, T>;
+  if (plan.outputs == 0) return {};
+  Loop loop{plan};
+  if (plan.reduces_inner()) {
+    if constexpr (cpu::is_common<T>) {
+      loop.run = choose_isa<typename Loop::Run>(cpu::run_base<R, T>, cpu::run_avx2<R, T>,
+                                                cpu::run_avx512<R, T>);
+    } else {
+      loop.run = cpu::run_base<R, T>;
+    }
+  } else {
+    if constexpr (cpu::is_common<T>) {
+      loop.rows = choose_isa<typename Loop::Rows>(cpu::rows_base<R, T>, cpu::rows_avx2<R, T>,
+                                                  cpu::rows_avx512<R, T>);
+    } else {
+      loop.rows = cpu::rows_base<R, T>;
+    }
+  }
+  BoundKernel kernel = BoundKernel::of(loop);
+  kernel.workspace_bytes =
+      loop.run != nullptr && loop.pieces() > 1 ? loop.pieces() * sizeof(Accumulator<R, T>) : 0;
+  kernel.cost_ns = 0.2 * static_cast<double>(plan.outputs * plan.reduced);
+  return kernel;
+}
+
+}  // namespace leat

@@ -1,0 +1,196 @@
+// leat: fast-math-loops
+// Softmax cross-entropy: the loss of each row and its derivative by the logits, in one pass over
+// the row's memory.
+#include "graph/gradient.h"
+#include "graph/ops.h"
+#include "graph/shape_inference.h"
+#include "kernels/examples.h"
+#include "kernels/softmax_rows.h"
+
+namespace leat {
+namespace {
+
+// Walks over blocks of rows: finish(first row, rows, exp(x - max) of them, max, sum) gets each in
+// turn. The exponentials lie in backprop's memory, or for 16-bit floats in a workspace.
+template <class T, class Finish>
+void for_blocks(const Arguments& a, int64_t rows, int64_t columns, int64_t step_of_x,
+                const Finish& finish) {
+  using C = ComputeType<T>;
+  a.stream->parallel_for(rows, softmax_rows_per_chunk(columns), [&](int64_t begin, int64_t end) {
+    const int64_t step = step_of_x == 0 ? 1 : softmax_rows_per_block(columns);
+    for (int64_t first = begin; first < end; first += step) {
+      const int64_t count = std::min(step, end - first);
+      const T* x = a.input<T>(0) + first * step_of_x;
+      C* e = std::is_same_v<T, C> ? reinterpret_cast<C*>(a.output<T>(1))
+                                  : static_cast<C*>(a.workspace);
+      e += first * columns;
+      vectorized([=]() LEAT_INLINE {
+        C max[softmax_block_rows], sum[softmax_block_rows];
+        exponentiate_rows(x, count, columns, e, max, sum);
+        finish(first, count, e, max, sum);
+      });
+    }
+  });
+}
+
+template <class T>
+size_t workspace(const KernelRequest& request) {
+  using C = ComputeType<T>;
+  return std::is_same_v<T, C> ? 0 : request.outputs[1].shape.elements() * sizeof(C);
+}
+
+template <class T>
+BoundKernel prepare_dense(TypeTag<T>, const KernelRequest& request) {
+  using C = ComputeType<T>;
+  const int64_t rows = request.outputs[1].shape[0], columns = request.outputs[1].shape[1];
+  // A step of 0 repeats the one row that was given (TensorFlow broadcasts the two inputs).
+  const auto step_of = [&](int i) {
+    const Shape& shape = request.inputs[i].shape;
+    check(shape == request.outputs[1].shape || shape == Shape({1, columns}),
+          "features and labels of shapes ", request.inputs[0].shape, " and ",
+          request.inputs[1].shape, " differ in the number of classes");
+    return shape[0] == rows ? columns : 0;
+  };
+  return BoundKernel::of([rows, columns, x_step = step_of(0),
+                          label_step = step_of(1)](const Arguments& a) {
+           if (columns == 0) return std::fill_n(a.output<T>(0), rows, T(0)), void();
+           const T *features = a.input<T>(0), *labels = a.input<T>(1);
+           T *loss = a.output<T>(0), *backprop = a.output<T>(1);
+           for_blocks<T>(a, rows, columns, x_step,
+                         [=](int64_t first, int64_t count, const C* e, const C* max, const C* sum)
+                             LEAT_INLINE {
+                               for (int64_t r = 0; r < count; ++r) {
+                                 const T *x = features + (first + r) * x_step,
+                                         *label = labels + (first + r) * label_step;
+                                 T* out = backprop + (first + r) * columns;
+                                 const C shift = max[r] + std::log(sum[r]), scale = C(1) / sum[r];
+                                 C total = 0;
+                                 for (int64_t i = 0; i < columns; ++i) {
+                                   // A probability of 0 counts nothing, even where the logit is
+                                   // infinite.
+                                   total +=
+                                       C(label[i]) == C(0) ? C(0) : C(label[i]) * (shift - C(x[i]));
+                                   out[i] = T(e[r * columns + i] * scale - C(label[i]));
+                                 }
+                                 loss[first + r] = T(total);
+                               }
+                             });
+         })
+      .with_workspace(workspace<T>(request));
+}
+
+template <class T, class Label>
+BoundKernel prepare_sparse(const KernelRequest& request) {
+  using C = ComputeType<T>;
+  const int64_t rows = request.inputs[0].shape[0], columns = request.inputs[0].shape[1];
+  return BoundKernel::of([rows, columns](const Arguments& a) {
+           const T* features = a.input<T>(0);
+           const Label* labels = a.input<Label>(1);
+           T *loss = a.output<T>(0), *backprop = a.output<T>(1);
+           for (int64_t r = 0; r < rows; ++r) {
+             check(labels[r] >= 0 && labels[r] < columns, "Received a label value of ", labels[r],
+                   " which is outside the valid range of [0, ", columns, "); it is label ", r,
+                   " of ", rows);
+           }
+           for_blocks<T>(a, rows, columns, columns,
+                         [=](int64_t first, int64_t count, const C* e, const C* max, const C* sum)
+                             LEAT_INLINE {
+                               for (int64_t r = 0; r < count; ++r) {
+                                 const int64_t label = labels[first + r];
+                                 T* out = backprop + (first + r) * columns;
+                                 const C scale = C(1) / sum[r];
+                                 loss[first + r] =
+                                     T(std::log(sum[r]) +
+                                       (max[r] - C(features[(first + r) * columns + label])));
+                                 const C at_label = e[r * columns + label] * scale;
+                                 for (int64_t i = 0; i < columns; ++i)
+                                   out[i] = T(e[r * columns + i] * scale);
+                                 out[label] = T(at_label - C(1));
+                               }
+                             });
+         })
+      .with_workspace(workspace<T>(request));
+}
+
+template <class T>
+BoundKernel prepare_sparse(TypeTag<T>, const KernelRequest& request) {
+  return request.attr<DType>("Tlabels") == DType::i64 ? prepare_sparse<T, int64_t>(request)
+                                                      : prepare_sparse<T, int32_t>(request);
+}
+
+void infer_dense(ShapeContext& c) {
+  const Shape both = broadcast(c.with_rank(0, 2), c.with_rank(1, 2));
+  c.set_output(0, Shape{both[0]});
+  c.set_output(1, both);
+}
+
+void infer_sparse(ShapeContext& c) {
+  Shape features = c.with_rank(0, 2);
+  const Shape labels = c.with_rank(1, 1);
+  check(features[0] == any || labels[0] == any || features[0] == labels[0], "features ", features,
+        " has ", features[0], " rows, labels has ", labels[0]);
+  if (features[0] == any) features.set(0, labels[0]);
+  c.set_output(0, Shape{features[0]});
+  c.set_output(1, features);
+}
+
+Output times_rows(Output loss_gradient, Output matrix) {
+  return mul(expand_dims(loss_gradient, -1), matrix);
+}
+
+// By the logits: of the loss, and for second derivatives of `backprop`, which is softmax(logits) -
+// labels.
+Output logits_gradient(Gradient& g) {
+  Output out;
+  if (g.dy(0)) out = times_rows(g.dy(0), g.y(1));
+  if (g.dy(1)) {
+    const Output probabilities = softmax(g.x(0));
+    const Output mean = sum(mul(g.dy(1), probabilities), axes(g.dy(1), {-1}), true);
+    const Output second = mul(sub(g.dy(1), mean), probabilities);
+    out = out ? add(out, second) : second;
+  }
+  return out;
+}
+
+const Op dense_op{{
+    .name = "SoftmaxCrossEntropyWithLogits",
+    .doc = "loss[b] = -sum over c of labels[b, c] * log softmax(features[b])[c]; backprop = "
+           "softmax(features) - labels, "
+           "the derivative of loss by features. Each row of labels sums to 1.",
+    .inputs = {"features: T", "labels: T"},
+    .outputs = {"loss: T", "backprop: T"},
+    .attrs = {"T: {half, bfloat16, float, double}"},
+    .shape = infer_dense,
+    .gradient =
+        [](Gradient& g) {
+          g.dx(0) = logits_gradient(g);
+          if (g.dy(0)) g.dx(1) = times_rows(g.dy(0), neg(log_softmax(g.x(0))));
+        },
+    .kernels = {cpu_kernel(
+        "T", FloatTypes{},
+        []<class T>(TypeTag<T> t, const KernelRequest& r) { return prepare_dense(t, r); })},
+    .examples = {{.inputs = {floats({2, 2}, {0, 0, 1, 0}), floats({2, 2}, {1, 0, 0.5f, 0.5f})},
+                  .outputs = {floats({0.6931472f, 0.8132617f}),
+                              floats({2, 2}, {-0.5f, 0.5f, 0.23105858f, -0.23105858f})}}},
+}};
+
+const Op sparse_op{{
+    .name = "SparseSoftmaxCrossEntropyWithLogits",
+    .doc = "loss[b] = -log softmax(features[b])[labels[b]]; backprop = softmax(features) - "
+           "onehot(labels), the derivative "
+           "of loss by features. A label outside [0, classes) is an error.",
+    .inputs = {"features: T", "labels: Tlabels"},
+    .outputs = {"loss: T", "backprop: T"},
+    .attrs = {"T: {half, bfloat16, float, double}", "Tlabels: {int32, int64} = int64"},
+    .shape = infer_sparse,
+    .gradient = [](Gradient& g) { g.dx(0) = logits_gradient(g); },
+    .kernels = {cpu_kernel(
+        "T", FloatTypes{},
+        []<class T>(TypeTag<T> t, const KernelRequest& r) { return prepare_sparse(t, r); })},
+    .examples = {{.inputs = {floats({2, 2}, {0, 0, 1, 0}), longs({0, 1})},
+                  .outputs = {floats({0.6931472f, 1.3132617f}),
+                              floats({2, 2}, {-0.5f, 0.5f, 0.7310586f, -0.7310586f})}}},
+}};
+
+}  // namespace
+}  // namespace leat

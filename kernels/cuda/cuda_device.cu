@@ -1,0 +1,274 @@
+// GPUs as devices: one compute stream each, memory that is kept for reuse, and a thread that waits
+// for the stream where somebody asked to be told.
+#include "kernels/cuda/cuda_device.cuh"
+
+#include <algorithm>
+#include <condition_variable>
+#include <cstring>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace leat {
+
+cudaStream_t cuda_stream(const Arguments& arguments) {
+  const auto* stream = static_cast<const CudaStream*>(arguments.stream);
+  cuda::check_cuda(cudaSetDevice(stream->ordinal()), "cudaSetDevice");
+  return stream->handle();
+}
+
+void cuda::check_cuda(cudaError_t error, const char* what) {
+  if (error == cudaSuccess) return;
+  const Code code = error == cudaErrorMemoryAllocation ? Code::resource_exhausted : Code::internal;
+  fail(code, "CUDA: ", what, " failed: ", cudaGetErrorString(error), " (", cudaGetErrorName(error),
+       ")");
+}
+
+namespace {
+
+using cuda::check_cuda;
+
+// Blocks of memory that are kept for reuse: cudaMalloc and cudaMallocHost wait for the device.
+class BlockPool {
+ public:
+  using Allocate = cudaError_t (*)(void** block, size_t bytes);
+  using Free = cudaError_t (*)(void* block);
+  BlockPool(int ordinal, const char* kind, Allocate allocate, Free free)
+      : ordinal_(ordinal), kind_(kind), allocate_(allocate), free_(free) {}
+  ~BlockPool() { release_unused(); }
+
+  void* take(size_t bytes) {
+    constexpr size_t unit = 512;
+    const size_t rounded = (std::max<size_t>(bytes, 1) + unit - 1) / unit * unit;
+    const std::lock_guard lock(mutex_);
+    const auto fit = unused_.lower_bound(rounded);
+    if (fit != unused_.end() && fit->first <= rounded + rounded / 4) {
+      void* block = fit->second;
+      unused_.erase(fit);
+      return block;
+    }
+    check_cuda(cudaSetDevice(ordinal_), "cudaSetDevice");
+    void* block = nullptr;
+    cudaError_t error = allocate_(&block, rounded);
+    if (error != cudaSuccess) {  // perhaps what is kept has the wrong sizes
+      (void)cudaGetLastError();
+      release_unused();
+      error = allocate_(&block, rounded);
+    }
+    if (error != cudaSuccess) {
+      (void)cudaGetLastError();
+      fail(Code::resource_exhausted, "GPU:", ordinal_, " has no ", kind_, " memory for ", bytes,
+           " bytes (", cudaGetErrorString(error), ")");
+    }
+    sizes_[block] = rounded;
+    return block;
+  }
+
+  void give_back(void* block) {
+    const std::lock_guard lock(mutex_);
+    unused_.emplace(sizes_.at(block), block);
+  }
+
+ private:
+  void release_unused() {
+    for (const auto& [bytes, block] : unused_) {
+      sizes_.erase(block);
+      (void)free_(block);
+    }
+    unused_.clear();
+  }
+
+  const int ordinal_;
+  const char* const kind_;
+  const Allocate allocate_;
+  const Free free_;
+  std::mutex mutex_;
+  std::multimap<size_t, void*> unused_;
+  std::map<void*, size_t> sizes_;
+};
+
+// Calls back, in order, when events have happened. A thread of its own, because CUDA forbids calls
+// into CUDA from its own callbacks and compute threads must not wait.
+class CompletionThread {
+ public:
+  explicit CompletionThread(int ordinal) : ordinal_(ordinal), thread_([this] { run(); }) {}
+  ~CompletionThread() {
+    {
+      const std::lock_guard lock(mutex_);
+      stopping_ = true;
+    }
+    changed_.notify_all();
+    thread_.join();
+    for (cudaEvent_t event : unused_) (void)cudaEventDestroy(event);
+  }
+
+  // After all that is on `stream` now.
+  void call_after(cudaStream_t stream, Device::Done done) {
+    cudaEvent_t event = nullptr;
+    {
+      const std::lock_guard lock(mutex_);
+      if (!unused_.empty()) {
+        event = unused_.back();
+        unused_.pop_back();
+      }
+    }
+    if (event == nullptr) {
+      check_cuda(cudaEventCreateWithFlags(&event, cudaEventDisableTiming | cudaEventBlockingSync),
+                 "cudaEventCreate");
+    }
+    check_cuda(cudaEventRecord(event, stream), "cudaEventRecord");
+    {
+      const std::lock_guard lock(mutex_);
+      waiting_.push_back({event, std::move(done)});
+    }
+    changed_.notify_all();
+  }
+
+ private:
+  struct Waiting {
+    cudaEvent_t event;
+    Device::Done done;
+  };
+
+  void run() {
+    (void)cudaSetDevice(ordinal_);
+    std::unique_lock lock(mutex_);
+    while (true) {
+      changed_.wait(lock, [&] { return stopping_ || !waiting_.empty(); });
+      if (waiting_.empty()) return;
+      Waiting next = std::move(waiting_.front());
+      waiting_.pop_front();
+      lock.unlock();
+      const cudaError_t error = cudaEventSynchronize(next.event);
+      Status status;
+      if (error != cudaSuccess) {
+        status = {Code::internal,
+                  concat("GPU:", ordinal_, ": ", cudaGetErrorString(error), " (",
+                         cudaGetErrorName(error), "), in work that was enqueued before")};
+      }
+      next.done(status);
+      next.done = nullptr;
+      lock.lock();
+      unused_.push_back(next.event);
+    }
+  }
+
+  const int ordinal_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Waiting> waiting_;
+  std::vector<cudaEvent_t> unused_;
+  bool stopping_ = false;
+  std::thread thread_;  // last: it uses the others
+};
+
+cudaStream_t make_stream(int ordinal) {
+  check_cuda(cudaSetDevice(ordinal), "cudaSetDevice");
+  cudaStream_t stream = nullptr;
+  check_cuda(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreate");
+  return stream;
+}
+
+class CudaDevice : public Device {
+ public:
+  CudaDevice(const DeviceName& name, int ordinal)
+      : Device(name, DeviceType::gpu),
+        ordinal_(ordinal),
+        stream_(ordinal, make_stream(ordinal)),
+        memory_(std::make_shared<BlockPool>(
+            ordinal, "device", [](void** block, size_t bytes) { return cudaMalloc(block, bytes); },
+            cudaFree)),
+        pinned_(
+            ordinal, "pinned host",
+            [](void** block, size_t bytes) { return cudaMallocHost(block, bytes); }, cudaFreeHost),
+        completions_(ordinal) {
+    check_cuda(cudaGetDeviceProperties(&properties_, ordinal), "cudaGetDeviceProperties");
+  }
+  ~CudaDevice() override { (void)cudaStreamSynchronize(stream_.handle()); }
+
+  int ordinal() const { return ordinal_; }
+  int64_t memory_limit() const override { return static_cast<int64_t>(properties_.totalGlobalMem); }
+  std::string description() const override {
+    return concat(properties_.name, ", compute capability ", properties_.major, ".",
+                  properties_.minor);
+  }
+
+  // Everything runs in order on one stream, so a block that is given back may be handed out at
+  // once, even if work that uses it is still enqueued.
+  std::shared_ptr<Buffer> allocate(size_t bytes) override {
+    return std::make_shared<Buffer>(
+        memory_->take(bytes), bytes, [memory = memory_](void* block) { memory->give_back(block); },
+        this);
+  }
+  Stream& stream() override { return stream_; }
+
+  // Through pinned memory: a copy from or to pageable memory would make the calling thread wait.
+  void copy_from_host(const void* host, void* device, size_t bytes, Done done) override {
+    if (bytes == 0) return when_finished(std::move(done));
+    void* pinned = pinned_.take(bytes);
+    std::memcpy(pinned, host, bytes);
+    copy(pinned, device, bytes, cudaMemcpyHostToDevice);
+    when_finished([this, pinned, done = std::move(done)](const Status& status) {
+      pinned_.give_back(pinned);
+      done(status);
+    });
+  }
+  void copy_to_host(const void* device, void* host, size_t bytes, Done done) override {
+    if (bytes == 0) return when_finished(std::move(done));
+    void* pinned = pinned_.take(bytes);
+    copy(device, pinned, bytes, cudaMemcpyDeviceToHost);
+    when_finished([this, pinned, host, bytes, done = std::move(done)](const Status& status) {
+      if (status.is_ok()) std::memcpy(host, pinned, bytes);
+      pinned_.give_back(pinned);
+      done(status);
+    });
+  }
+  void copy_within(const void* from, void* to, size_t bytes) override {
+    if (bytes > 0) copy(from, to, bytes, cudaMemcpyDeviceToDevice);
+  }
+  void when_finished(Done done) override {
+    check_cuda(cudaSetDevice(ordinal_), "cudaSetDevice");
+    completions_.call_after(stream_.handle(), std::move(done));
+  }
+
+ private:
+  void copy(const void* from, void* to, size_t bytes, cudaMemcpyKind kind) {
+    check_cuda(cudaSetDevice(ordinal_), "cudaSetDevice");
+    check_cuda(cudaMemcpyAsync(to, from, bytes, kind, stream_.handle()), "cudaMemcpyAsync");
+  }
+
+  const int ordinal_;
+  cudaDeviceProp properties_{};
+  CudaStream stream_;
+  std::shared_ptr<BlockPool> memory_;  // shared with the buffers, which may be the last to go
+  BlockPool pinned_;
+  CompletionThread completions_;  // last: its callbacks use the others
+};
+
+}  // namespace
+
+int cuda_ordinal(Device& device) {
+  check_internal(device.type() == DeviceType::gpu, device.name(), " is not a GPU");
+  return static_cast<CudaDevice&>(device).ordinal();
+}
+
+}  // namespace leat
+
+// What libleat.so looks up (core/gpu_plugin.cc). Without a driver or a device: none, and no error.
+extern "C" __attribute__((visibility("default"))) void leat_cuda_make_devices(
+    const leat::DeviceName& task, std::vector<std::unique_ptr<leat::Device>>& out) {
+  int count = 0;
+  if (cudaGetDeviceCount(&count) != cudaSuccess) {
+    (void)cudaGetLastError();
+    return;
+  }
+  for (int ordinal = 0; ordinal < count; ++ordinal) {
+    leat::DeviceName name = task;
+    name.type = "GPU";
+    name.id = ordinal;
+    out.push_back(std::make_unique<leat::CudaDevice>(name, ordinal));
+  }
+}

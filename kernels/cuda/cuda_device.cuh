@@ -1,0 +1,39 @@
+// What CUDA kernels need of their device: the stream to enqueue on, and errors.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include "core/device.h"
+#include "core/error.h"
+#include "core/kernel.h"
+
+namespace leat {
+
+class CudaStream : public Stream {
+ public:
+  CudaStream(int ordinal, cudaStream_t handle) : ordinal_(ordinal), handle_(handle) {}
+  void* native() const override { return handle_; }
+  int ordinal() const { return ordinal_; }
+  cudaStream_t handle() const { return handle_; }
+
+ private:
+  int ordinal_;  // of the device, for cudaSetDevice
+  cudaStream_t handle_;
+};
+
+// The stream that a bound function enqueues on. Makes the stream's device the thread's current one,
+// as launches need.
+cudaStream_t cuda_stream(const Arguments& arguments);
+
+// The number of a device made by this plug-in.
+int cuda_ordinal(Device& device);
+
+namespace cuda {
+
+// INTERNAL (RESOURCE_EXHAUSTED for lack of memory) with CUDA's text and what was tried.
+void check_cuda(cudaError_t error, const char* what);
+// After <<<>>>: a launch that could not be enqueued.
+inline void check_launch() { check_cuda(cudaPeekAtLastError(), "kernel launch"); }
+
+}  // namespace cuda
+}  // namespace leat

@@ -1,0 +1,227 @@
+// leat: cpu+cuda
+// Division and its relatives. Integer division by zero is an error on the CPU.
+#include "kernels/elementwise.h"
+
+namespace leat {
+namespace {
+
+// x / y towards zero. The one quotient that overflows wraps, as its negation does.
+template <class T>
+LEAT_DEVICE T truncated_quotient(T x, T y) {
+  if (y == T(0)) {
+    report_invalid("Integer division by zero");
+    return T(0);
+  }
+  if constexpr (std::is_signed_v<T>) {
+    if (y == T(-1)) return static_cast<T>(-static_cast<std::make_unsigned_t<T>>(x));
+  }
+  return static_cast<T>(x / y);
+}
+
+struct Div {
+  static constexpr int cost = 5;
+  template <class T>
+  LEAT_DEVICE T operator()(T x, T y) const {
+    if constexpr (std::is_integral_v<T>) {
+      return truncated_quotient(x, y);
+    } else {
+      return x / y;
+    }
+  }
+};
+
+struct DivNoNan {
+  static constexpr int cost = 5;
+  template <class T>
+  LEAT_DEVICE T operator()(T x, T y) const {
+    return y == T(0) ? T(0) : x / y;
+  }
+};
+
+struct FloorDiv {
+  static constexpr int cost = 10;
+  template <class T>
+  LEAT_DEVICE T operator()(T x, T y) const {
+    if constexpr (std::is_integral_v<T>) {
+      const T quotient = truncated_quotient(x, y);
+      if constexpr (std::is_signed_v<T>) {
+        if ((x < T(0)) != (y < T(0)) && y != T(-1) && quotient * y != x)
+          return static_cast<T>(quotient - 1);
+      }
+      return quotient;
+    } else {
+      return std::floor(x / y);
+    }
+  }
+};
+
+// The remainder of FloorDiv: it has the sign of y.
+struct FloorMod {
+  static constexpr int cost = 20;
+  template <class T>
+  LEAT_DEVICE T operator()(T x, T y) const {
+    if constexpr (std::is_integral_v<T>) {
+      if (y == T(0)) {
+        report_invalid("Integer division by zero");
+        return T(0);
+      }
+      if constexpr (std::is_signed_v<T>) {
+        if (y == T(-1)) return T(0);
+        const T rest = static_cast<T>(x % y);
+        return rest != T(0) && (rest < T(0)) != (y < T(0)) ? static_cast<T>(rest + y) : rest;
+      } else {
+        return static_cast<T>(x % y);
+      }
+    } else {
+      const T rest = std::fmod(x, y);
+      return rest != T(0) && (rest < T(0)) != (y < T(0)) ? rest + y : rest;
+    }
+  }
+};
+
+struct TruncateDiv {
+  static constexpr bool has_versions = false;
+  static constexpr int cost = 5;
+  template <class T>
+  LEAT_DEVICE T operator()(T x, T y) const {
+    if constexpr (std::is_integral_v<T>) {
+      return truncated_quotient(x, y);
+    } else {
+      return std::trunc(x / y);
+    }
+  }
+};
+
+// The remainder of TruncateDiv: it has the sign of x.
+struct TruncateMod {
+  static constexpr bool has_versions = false;
+  static constexpr int cost = 20;
+  template <class T>
+  LEAT_DEVICE T operator()(T x, T y) const {
+    if constexpr (std::is_integral_v<T>) {
+      if (y == T(0)) {
+        report_invalid("Integer division by zero");
+        return T(0);
+      }
+      return y == T(-1) ? T(0) : static_cast<T>(x % y);
+    } else {
+      return std::fmod(x, y);
+    }
+  }
+};
+
+void quotient_gradient(Gradient& g) {
+  const Output dx = div(g.dy(), g.x(1));
+  set_broadcast_gradients(g, dx, neg(mul(dx, g.y())));
+}
+
+const Op real_div_op{{
+    .name = "RealDiv",
+    .doc = "z = x / y with broadcasting.",
+    .inputs = {"x: T", "y: T"},
+    .outputs = {"z: T"},
+    .attrs = {"T: {bfloat16, half, float, double, uint8, int8, uint16, int16, int32, uint32, "
+              "uint64, int64, complex64, "
+              "complex128}"},
+    .shape = shapes::broadcast_binary(),
+    .gradient = quotient_gradient,
+    .kernels = elementwise<Div, FloatTypes>(),
+    .examples = {{.inputs = {floats({1, 6}), floats({2, 3})}, .outputs = {floats({0.5, 2})}}},
+}};
+
+const Op div_op{{
+    .name = "Div",
+    .doc = "z = x / y with broadcasting; integers are divided towards zero.",
+    .inputs = {"x: T", "y: T"},
+    .outputs = {"z: T"},
+    .attrs = {"T: {bfloat16, half, float, double, uint8, int8, uint16, int16, int32, uint32, "
+              "uint64, int64, complex64, "
+              "complex128}"},
+    .shape = shapes::broadcast_binary(),
+    .gradient = quotient_gradient,
+    .kernels = elementwise<Div>(),
+    .examples = {{.inputs = {ints({-7, 7}), ints({2, -2})}, .outputs = {ints({-3, -3})}},
+                 {.inputs = {floats({1, 6}), floats({2, 3})}, .outputs = {floats({0.5, 2})}}},
+}};
+
+const Op div_no_nan_op{{
+    .name = "DivNoNan",
+    .doc = "z = x / y with broadcasting, and 0 where y is 0.",
+    .inputs = {"x: T", "y: T"},
+    .outputs = {"z: T"},
+    .attrs = {"T: {half, float, bfloat16, double, complex64, complex128}"},
+    .shape = shapes::broadcast_binary(),
+    .gradient =
+        [](Gradient& g) {
+          const Output dx = div_no_nan(g.dy(), g.x(1));
+          set_broadcast_gradients(g, dx, neg(mul(dx, g.y())));
+        },
+    .kernels = elementwise<DivNoNan, FloatTypes>(),
+    .examples = {{.inputs = {floats({1, 6}), floats({0, 3})}, .outputs = {floats({0, 2})}}},
+}};
+
+const Op floor_div_op{{
+    .name = "FloorDiv",
+    .doc = "z = floor(x / y) with broadcasting.",
+    .inputs = {"x: T", "y: T"},
+    .outputs = {"z: T"},
+    .attrs = {"T: {bfloat16, half, float, double, uint8, int8, uint16, int16, int32, uint32, "
+              "uint64, int64, complex64, "
+              "complex128}"},
+    .shape = shapes::broadcast_binary(),
+    .kernels = elementwise<FloorDiv>(),
+    .examples = {{.inputs = {ints({-7, 7, 6}), ints({2, 2, -4})}, .outputs = {ints({-4, 3, -2})}},
+                 {.inputs = {floats({-7}), floats({2})}, .outputs = {floats({-4})}}},
+    .is_not_differentiable = true,
+}};
+
+const Op floor_mod_op{{
+    .name = "FloorMod",
+    .doc = "z = x - floor(x / y) y with broadcasting: the sign of y.",
+    .inputs = {"x: T", "y: T"},
+    .outputs = {"z: T"},
+    .attrs = {"T: {int8, int16, int32, int64, uint8, uint16, uint32, uint64, bfloat16, half, "
+              "float, double}"},
+    .shape = shapes::broadcast_binary(),
+    .gradient =
+        [](Gradient& g) {
+          set_broadcast_gradients(g, g.dy(), neg(mul(g.dy(), floor_div(g.x(0), g.x(1)))));
+        },
+    .kernels = elementwise<FloorMod>(),
+    .examples = {{.inputs = {ints({-7, 7, 6}), ints({2, 2, -4})}, .outputs = {ints({1, 1, -2})}},
+                 {.inputs = {floats({-7}), floats({2})}, .outputs = {floats({1})}}},
+}};
+
+const Op truncate_div_op{{
+    .name = "TruncateDiv",
+    .doc = "z = x / y, rounded towards zero, with broadcasting.",
+    .inputs = {"x: T", "y: T"},
+    .outputs = {"z: T"},
+    .attrs = {"T: {bfloat16, half, float, double, uint8, int8, uint16, int16, int32, uint32, "
+              "uint64, int64, complex64, "
+              "complex128}"},
+    .shape = shapes::broadcast_binary(),
+    .kernels = elementwise<TruncateDiv>(),
+    .examples = {{.inputs = {ints({-7, 7, 6}), ints({2, 2, -4})}, .outputs = {ints({-3, 3, -1})}},
+                 {.inputs = {floats({-7}), floats({2})}, .outputs = {floats({-3})}}},
+    .is_not_differentiable = true,
+}};
+
+OpDef truncate_mod(std::string name, std::string types) {
+  return {
+      .name = std::move(name),
+      .doc = "z = x - trunc(x / y) y with broadcasting: the sign of x, as % in C.",
+      .inputs = {"x: T", "y: T"},
+      .outputs = {"z: T"},
+      .attrs = {"T: {" + types + ", float, double}"},
+      .shape = shapes::broadcast_binary(),
+      .kernels = elementwise<TruncateMod, Types<float, double, half, bfloat16, int32_t, int64_t>>(),
+      .examples = {{.inputs = {ints({-7, 7, 6}), ints({2, 2, -4})}, .outputs = {ints({-1, 1, 2})}},
+                   {.inputs = {floats({-7}), floats({2})}, .outputs = {floats({-1})}}},
+  };
+}
+const Op truncate_mod_op{truncate_mod("TruncateMod", "int32, int64, bfloat16, half")};
+const Op mod_op{truncate_mod("Mod", "int32, int64, half, half, bfloat16")};
+
+}  // namespace
+}  // namespace leat

@@ -1,0 +1,78 @@
+// Ops that pass a tensor on; they differ in what happens to the gradient.
+#include "graph/gradient.h"
+#include "graph/ops.h"
+#include "graph/shape_inference.h"
+#include "kernels/any_device.h"
+#include "kernels/cpu.h"
+#include "kernels/examples.h"
+
+namespace leat {
+namespace {
+
+BoundKernel same_memory(const KernelRequest& request) {
+  BoundKernel out;
+  for (int i = 0; i < static_cast<int>(request.inputs.size()); ++i) out.views.push_back({i, i});
+  return out;
+}
+
+const Op identity_op{{
+    .name = "Identity",
+    .doc = "output = input. Of a variable: its value when the node runs.",
+    .inputs = {"input: T"},
+    .outputs = {"output: T"},
+    .attrs = {"T: type"},
+    .shape = shapes::same_as(0),
+    .gradient = [](Gradient& g) { g.dx() = g.dy(); },
+    .kernels = kernels_for_any_device(same_memory),
+    .examples = {{.inputs = {floats({1, 2})}, .outputs = {floats({1, 2})}}},
+}};
+
+const Op identity_n_op{{
+    .name = "IdentityN",
+    .doc = "output[i] = input[i].",
+    .inputs = {"input: T"},
+    .outputs = {"output: T"},
+    .attrs = {"T: list(type) >= 1"},
+    .shape =
+        [](ShapeContext& c) {
+          for (int i = 0; i < c.num_inputs(); ++i) c.set_output(i, c.input(i));
+        },
+    .gradient =
+        [](Gradient& g) {
+          for (int i = 0; i < g.num_inputs(); ++i) g.dx(i) = g.dy(i);
+        },
+    .kernels = kernels_for_any_device(same_memory),
+    .examples = {{.inputs = {Tensor::scalar(1.5f), ints({1, 2})},
+                  .outputs = {Tensor::scalar(1.5f), ints({1, 2})}}},
+}};
+
+const Op stop_gradient_op{{
+    .name = "StopGradient",
+    .doc = "output = input; no gradient flows back.",
+    .inputs = {"input: T"},
+    .outputs = {"output: T"},
+    .attrs = {"T: type"},
+    .shape = shapes::same_as(0),
+    .kernels = kernels_for_any_device(same_memory),
+    .examples = {{.inputs = {floats({1, 2})}, .outputs = {floats({1, 2})}}},
+    .is_not_differentiable = true,
+}};
+
+const Op prevent_gradient_op{{
+    .name = "PreventGradient",
+    .doc = "output = input; asking for a gradient through it is an error that says `message`.",
+    .inputs = {"input: T"},
+    .outputs = {"output: T"},
+    .attrs = {"T: type", "message: string = ''"},
+    .shape = shapes::same_as(0),
+    .gradient =
+        [](Gradient& g) {
+          fail(Code::invalid_argument,
+               "Gradient explicitly disabled. Reason: ", g.attr<std::string>("message"));
+        },
+    .kernels = kernels_for_any_device(same_memory),
+    .examples = {{.inputs = {floats({1, 2})}, .outputs = {floats({1, 2})}}},
+}};
+
+}  // namespace
+}  // namespace leat

@@ -1,0 +1,57 @@
+// InTopKV2: is the true class among the k most probable ones?
+#include <cmath>
+
+#include "graph/gradient.h"
+#include "graph/ops.h"
+#include "graph/shape_inference.h"
+#include "kernels/cpu.h"
+#include "kernels/examples.h"
+
+namespace leat {
+namespace {
+
+// A class is in the top k if fewer than k classes are more probable. Rows whose prediction is not
+// finite, and targets that are no class, are not.
+template <class T>
+BoundKernel prepare(TypeTag<T>, const KernelRequest& request) {
+  const int64_t rows = request.inputs[0].shape[0], columns = request.inputs[0].shape[1];
+  return BoundKernel::of([rows, columns](const Arguments& a) {
+    const int64_t k = *a.input<T>(2);
+    for (int64_t r = 0; r < rows; ++r) {
+      const float* row = a.input<float>(0) + r * columns;
+      const int64_t target = a.input<T>(1)[r];
+      bool possible = target >= 0 && target < columns && std::isfinite(row[target]);
+      int64_t better = 0;
+      for (int64_t c = 0; possible && c < columns; ++c) {
+        possible = std::isfinite(row[c]);
+        better += row[c] > row[target];
+      }
+      a.output<bool>()[r] = possible && better < k;
+    }
+  });
+}
+
+const Op in_top_k_op{{
+    .name = "InTopKV2",
+    .doc = "precision[i] = whether fewer than k entries of predictions[i] are larger than "
+           "predictions[i, targets[i]].",
+    .inputs = {"predictions: float", "targets: T", "k: T"},
+    .outputs = {"precision: bool"},
+    .attrs = {"T: {int32, int64} = int32"},
+    .shape =
+        [](ShapeContext& c) {
+          const Shape predictions = c.with_rank(0, 2), targets = c.with_rank(1, 1);
+          c.with_rank(2, 0);
+          c.set_output(0, Shape{predictions[0]}.merged(targets));
+        },
+    .kernels = {cpu_kernel(
+        "T", Types<int32_t, int64_t>{},
+        []<class T>(TypeTag<T> t, const KernelRequest& r) { return prepare(t, r); })},
+    .examples = {{.inputs = {floats({2, 3}, {0.1f, 0.3f, 0.6f, 0.1f, 0.3f, 0.6f}), ints({1, 0}),
+                             Tensor::scalar<int32_t>(2)},
+                  .outputs = {bools({true, false})}}},
+    .is_not_differentiable = true,
+}};
+
+}  // namespace
+}  // namespace leat

@@ -1,0 +1,139 @@
+// leat: fast-math-loops
+// Local response normalisation over neighbouring channels, and its gradient.
+#include <cmath>
+#include <limits>
+
+#include "graph/gradient.h"
+#include "graph/ops.h"
+#include "graph/shape_inference.h"
+#include "kernels/cpu.h"
+#include "kernels/examples.h"
+
+namespace leat {
+namespace {
+
+struct Normalisation {
+  int64_t radius;
+  float bias, alpha, beta;
+
+  explicit Normalisation(const NodeView& node)
+      : radius(node.attr<int64_t>("depth_radius")),
+        bias(node.attr<float>("bias")),
+        alpha(node.attr<float>("alpha")),
+        beta(node.attr<float>("beta")) {
+    check(radius >= 0 && radius <= std::numeric_limits<int32_t>::max(), "depth_radius = ", radius,
+          " must not be negative, nor need 64 bits");
+  }
+
+  // Calls f(channel, first neighbour, last neighbour + 1, bias + alpha * the sum of the neighbours'
+  // squares).
+  template <class T, class F>
+  void for_each_channel(const T* x, int64_t channels, F f) const {
+    for (int64_t c = 0; c < channels; ++c) {
+      const int64_t begin = std::max<int64_t>(0, c - radius),
+                    end = std::min(channels, c + radius + 1);
+      float squares = 0;
+      for (int64_t k = begin; k < end; ++k) squares += float(x[k]) * float(x[k]);
+      f(c, begin, end, bias + alpha * squares);
+    }
+  }
+};
+
+// f(normalisation, arguments, first element, channels) for each pixel.
+template <class F>
+BoundKernel for_each_pixel(const KernelRequest& request, F f) {
+  const Shape& shape = request.inputs[0].shape;
+  if (shape.elements() == 0) return {};
+  const int64_t channels = shape[3], pixels = shape.elements() / channels;
+  const Normalisation n(request.node);
+  BoundKernel kernel = BoundKernel::of([=](const Arguments& a) {
+    a.stream->parallel_for(pixels, 1 + 2000 / channels, [&](int64_t begin, int64_t end) {
+      for (int64_t p = begin; p < end; ++p) f(n, a, p * channels, channels);
+    });
+  });
+  kernel.cost_ns = 20.0 * static_cast<double>(shape.elements());
+  return kernel;
+}
+
+template <class T>
+BoundKernel prepare(TypeTag<T>, const KernelRequest& request) {
+  return for_each_pixel(
+      request, [](const Normalisation& n, const Arguments& a, int64_t at, int64_t channels) {
+        const T* x = a.input<T>(0) + at;
+        T* y = a.output<T>() + at;
+        n.for_each_channel(x, channels, [&](int64_t c, int64_t, int64_t, float norm) {
+          y[c] = T(float(x[c]) * std::pow(norm, -n.beta));
+        });
+      });
+}
+
+template <class T>
+BoundKernel prepare_gradient(TypeTag<T>, const KernelRequest& request) {
+  return for_each_pixel(
+      request, [](const Normalisation& n, const Arguments& a, int64_t at, int64_t channels) {
+        const T *dy = a.input<T>(0) + at, *x = a.input<T>(1) + at, *y = a.input<T>(2) + at;
+        T* dx = a.output<T>() + at;
+        std::fill_n(dx, channels, T(0));
+        n.for_each_channel(x, channels, [&](int64_t c, int64_t begin, int64_t end, float norm) {
+          const float slope = -2 * n.alpha * n.beta * float(y[c]) / norm * float(dy[c]);
+          for (int64_t k = begin; k < end; ++k) dx[k] = T(float(dx[k]) + slope * float(x[k]));
+          dx[c] = T(float(dx[c]) + std::pow(norm, -n.beta) * float(dy[c]));
+        });
+      });
+}
+
+const std::vector<std::string> attrs = {"depth_radius: int = 5", "bias: float = 1",
+                                        "alpha: float = 1", "beta: float = 0.5",
+                                        "T: {half, bfloat16, float} = float"};
+using LrnTypes = Types<float, half, bfloat16>;
+
+const Op lrn_op{{
+    .name = "LRN",
+    .doc = "output[…, c] = input[…, c] / (bias + alpha * the sum of the squares of input[…, c - "
+           "depth_radius : c + "
+           "depth_radius + 1]) ^ beta.",
+    .inputs = {"input: T"},
+    .outputs = {"output: T"},
+    .attrs = attrs,
+    .shape = [](ShapeContext& c) { c.set_output(0, c.with_rank(0, 4)); },
+    .gradient =
+        [](Gradient& g) {
+          g.dx() = op("LRNGrad", {g.dy(), g.x(), g.y()},
+                      {{"depth_radius", g.attr<int64_t>("depth_radius")},
+                       {"bias", g.attr<float>("bias")},
+                       {"alpha", g.attr<float>("alpha")},
+                       {"beta", g.attr<float>("beta")}});
+        },
+    .kernels = {cpu_kernel(
+        "T", LrnTypes{},
+        []<class T>(TypeTag<T> t, const KernelRequest& r) { return prepare(t, r); })},
+    .examples = {{.inputs = {floats({1, 1, 1, 3}, {1, 2, 4})},
+                  .attrs = {{"depth_radius", 1}, {"bias", 4.0}, {"alpha", 1.0}, {"beta", 1.0}},
+                  .outputs = {floats({1, 1, 1, 3}, {1.0f / 9, 2.0f / 25, 4.0f / 24})}}},
+}};
+
+const Op lrn_grad_op{{
+    .name = "LRNGrad",
+    .doc = "output = d(sum(LRN(input_image) * input_grads)) / d(input_image); output_image is "
+           "LRN(input_image).",
+    .inputs = {"input_grads: T", "input_image: T", "output_image: T"},
+    .outputs = {"output: T"},
+    .attrs = attrs,
+    .shape =
+        [](ShapeContext& c) {
+          Shape shape = Shape::of_rank(4);
+          for (int i = 0; i < 3; ++i) shape = shape.merged(c.with_rank(i, 4));
+          c.set_output(0, shape);
+        },
+    .kernels = {cpu_kernel(
+        "T", LrnTypes{},
+        []<class T>(TypeTag<T> t, const KernelRequest& r) { return prepare_gradient(t, r); })},
+    // Of one channel: x / (1 + x²), whose derivative at 2 is (1 - 4) / 25.
+    .examples = {{.inputs = {floats({1, 1, 1, 1}, {50}), floats({1, 1, 1, 1}, {2}),
+                             floats({1, 1, 1, 1}, {0.4f})},
+                  .attrs = {{"beta", 1.0}},
+                  .outputs = {floats({1, 1, 1, 1}, {-6})}}},
+}};
+
+}  // namespace
+}  // namespace leat

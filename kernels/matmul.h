@@ -1,0 +1,23 @@
+// Products of two matrices, for MatMul and BatchMatMulV2.
+#pragma once
+
+#include "core/kernel.h"
+#include "kernels/types.h"
+
+namespace leat {
+
+// product[m, n] = op(a)[m, k] op(b)[k, n], all row-major; op transposes if asked to.
+struct MatMul {
+  int64_t m, n, k;
+  bool transpose_a, transpose_b;
+};
+
+using MatMulTypes = Types<float, double, half, bfloat16, int32_t, int64_t>;
+
+// A kernel of inputs a, b and one output.
+BoundKernel bind_matmul(DType dtype, const MatMul& extents);
+
+// Tens of microseconds of work: less is not worth a second thread.
+inline constexpr int64_t matmul_flops_per_chunk = 8'000'000;
+
+}  // namespace leat

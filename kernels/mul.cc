@@ -1,0 +1,107 @@
+// leat: cpu+cuda
+// Mul, Neg, Square and SquaredDifference.
+#include "kernels/elementwise.h"
+
+namespace leat {
+namespace {
+
+// Products of small unsigned integers would overflow the int that they are promoted to.
+template <class T>
+using Product =
+    std::conditional_t<std::is_integral_v<T>,
+                       std::make_unsigned_t<std::conditional_t<std::is_integral_v<T>,
+                                                               std::common_type_t<T, int>, int>>,
+                       T>;
+
+struct Mul {
+  template <class T>
+  LEAT_DEVICE T operator()(T x, T y) const {
+    return static_cast<T>(static_cast<Product<T>>(x) * static_cast<Product<T>>(y));
+  }
+};
+
+struct Neg {
+  template <class T>
+  LEAT_DEVICE T operator()(T x) const {
+    return static_cast<T>(-x);
+  }
+};
+
+struct Square {
+  template <class T>
+  LEAT_DEVICE T operator()(T x) const {
+    return Mul{}(x, x);
+  }
+};
+
+struct SquaredDifference {
+  template <class T>
+  LEAT_DEVICE T operator()(T x, T y) const {
+    return Mul{}(static_cast<T>(x - y), static_cast<T>(x - y));
+  }
+};
+
+const Op mul_op{{
+    .name = "Mul",
+    .doc = "z = x y with broadcasting.",
+    .inputs = {"x: T", "y: T"},
+    .outputs = {"z: T"},
+    .attrs = {"T: {bfloat16, half, float, double, uint8, int8, uint16, int16, int32, uint32, "
+              "uint64, int64, complex64, "
+              "complex128}"},
+    .shape = shapes::broadcast_binary(),
+    .gradient =
+        [](Gradient& g) { set_broadcast_gradients(g, mul(g.dy(), g.x(1)), mul(g.dy(), g.x(0))); },
+    .kernels = elementwise<Mul>(),
+    .examples = {{.inputs = {floats({2, 2}, {1, 2, 3, 4}), floats({2, 1}, {10, 100})},
+                  .outputs = {floats({2, 2}, {10, 20, 300, 400})}}},
+    .is_commutative = true,
+}};
+
+const Op neg_op{{
+    .name = "Neg",
+    .doc = "y = -x, elementwise.",
+    .inputs = {"x: T"},
+    .outputs = {"y: T"},
+    .attrs =
+        {"T: {bfloat16, half, float, double, int8, int16, int32, int64, complex64, complex128}"},
+    .shape = shapes::same_as(0),
+    .gradient = [](Gradient& g) { g.dx() = neg(g.dy()); },
+    .kernels = elementwise<Neg, SignedTypes>(),
+    .examples = {{.inputs = {floats({1, -2})}, .outputs = {floats({-1, 2})}}},
+}};
+
+const Op square_op{{
+    .name = "Square",
+    .doc = "y = x², elementwise.",
+    .inputs = {"x: T"},
+    .outputs = {"y: T"},
+    .attrs = {"T: {bfloat16, half, float, double, int8, int16, int32, int64, uint8, uint16, "
+              "uint32, uint64, complex64, "
+              "complex128}"},
+    .shape = shapes::same_as(0),
+    .gradient = [](Gradient& g) { g.dx() = mul(g.dy(), mul(2, g.x())); },
+    .kernels = elementwise<Square>(),
+    .examples = {{.inputs = {floats({1, -3})}, .outputs = {floats({1, 9})}}},
+}};
+
+const Op squared_difference_op{{
+    .name = "SquaredDifference",
+    .doc = "z = (x - y)² with broadcasting.",
+    .inputs = {"x: T", "y: T"},
+    .outputs = {"z: T"},
+    .attrs = {"T: {bfloat16, half, float, double, int32, int64, complex64, complex128}"},
+    .shape = shapes::broadcast_binary(),
+    .gradient =
+        [](Gradient& g) {
+          const Output dx = mul(mul(2, g.dy()), sub(g.x(0), g.x(1)));
+          set_broadcast_gradients(g, dx, neg(dx));
+        },
+    .kernels =
+        elementwise<SquaredDifference, Types<float, double, half, bfloat16, int32_t, int64_t>>(),
+    .examples = {{.inputs = {floats({1, 5}), floats({3, 4})}, .outputs = {floats({4, 1})}}},
+    .is_commutative = true,
+}};
+
+}  // namespace
+}  // namespace leat

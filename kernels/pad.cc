@@ -1,0 +1,102 @@
+// Pad and PadV2: a border around a tensor.
+#include "graph/gradient.h"
+#include "graph/ops.h"
+#include "graph/shape_inference.h"
+#include "kernels/cpu.h"
+#include "kernels/examples.h"
+#include "kernels/strided_copy.h"
+
+namespace leat {
+namespace {
+
+void infer(ShapeContext& c) {
+  const Shape in = c.input(0), paddings = c.with_rank(1, 2);
+  check(paddings[1] == any || paddings[1] == 2, "paddings must have two columns, got shape ",
+        paddings);
+  if (!in.has_rank()) {
+    return c.set_output(
+        0, paddings[0] == any ? Shape::unknown() : Shape::of_rank(static_cast<int>(paddings[0])));
+  }
+  check(paddings[0] == any || paddings[0] == in.rank(),
+        "paddings must have a row per axis of the input ", in, ", got shape ", paddings);
+  Shape out = Shape::of_rank(in.rank());
+  if (const Tensor* value = c.value(1)) {
+    const std::vector<int64_t> sizes = to_int64s(*value);
+    for (int i = 0; i < in.rank(); ++i) {
+      check(sizes[2 * i] >= 0 && sizes[2 * i + 1] >= 0,
+            "Paddings must be non-negative: ", sizes[2 * i], " ", sizes[2 * i + 1]);
+      if (in[i] != any) out.set(i, sizes[2 * i] + in[i] + sizes[2 * i + 1]);
+    }
+  }
+  c.set_output(0, out);
+}
+
+template <class T>
+BoundKernel prepare(TypeTag<T>, const KernelRequest& request) {
+  const Shape &in = request.inputs[0].shape, &out = request.outputs[0].shape;
+  if (in == out) return BoundKernel::view();
+  const std::vector<int64_t> sizes = to_int64s(*request.inputs[1].value), from = strides_of(in),
+                             to = strides_of(out);
+  std::vector<StridedCopy::Axis> axes;
+  int64_t offset = 0;
+  for (int i = 0; i < in.rank(); ++i) {
+    axes.push_back({in[i], from[i], to[i]});
+    offset += sizes[2 * i] * to[i];
+  }
+  const bool has_value = request.inputs.size() == 3;
+  return BoundKernel::of([copy = StridedCopy(std::move(axes)), offset, n = out.elements(),
+                          has_value](const Arguments& a) {
+    std::fill_n(a.output<T>(), n, has_value ? *a.input<T>(2) : T{});
+    copy.run(*a.stream, a.input<T>(0), a.output<T>() + offset);
+  });
+}
+
+// What lies inside the border; the elements of the border add up to the gradient of
+// constant_values.
+void gradient(Gradient& g) {
+  const Output paddings = g.x(1);
+  const auto at = [&](std::initializer_list<int32_t> index) {
+    return constant(g.graph(), ints(index));
+  };
+  const Output before =
+      strided_slice(paddings, at({0, 0}), at({0, 1}), at({1, 1}),
+                    {{"begin_mask", 1}, {"end_mask", 1}, {"shrink_axis_mask", 2}});
+  g.dx(0) = slice(g.dy(), before, shape_of(g.x(0), paddings.dtype()));
+  if (g.num_inputs() == 3) g.dx(2) = sub(sum(g.dy()), sum(g.dx(0)));
+}
+
+const Kernel kernel = cpu_moving_kernel(
+    "T", []<class T>(TypeTag<T> t, const KernelRequest& r) { return prepare(t, r); });
+
+const Op pad_op{{
+    .name = "Pad",
+    .doc = "output = input with paddings[i, 0] zeros before and paddings[i, 1] zeros behind it "
+           "along axis i.",
+    .inputs = {"input: T", "paddings: Tpaddings"},
+    .outputs = {"output: T"},
+    .attrs = {"T: type", "Tpaddings: {int32, int64} = int32"},
+    .shape = infer,
+    .gradient = gradient,
+    .kernels = {kernel},
+    .examples = {{.inputs = {floats({1, 2}, {1, 2}), ints({2, 2}, {0, 1, 1, 0})},
+                  .outputs = {floats({2, 3}, {0, 1, 2, 0, 0, 0})}}},
+    .value_inputs = {1},
+}};
+
+const Op pad_v2_op{{
+    .name = "PadV2",
+    .doc = "output = input with paddings[i, 0] constant_values before and paddings[i, 1] behind it "
+           "along axis i.",
+    .inputs = {"input: T", "paddings: Tpaddings", "constant_values: T"},
+    .outputs = {"output: T"},
+    .attrs = {"T: type", "Tpaddings: {int32, int64} = int32"},
+    .shape = infer,
+    .gradient = gradient,
+    .kernels = {kernel},
+    .examples = {{.inputs = {floats({2}, {1, 2}), ints({1, 2}, {1, 0}), Tensor::scalar(7.0f)},
+                  .outputs = {floats({7, 1, 2})}}},
+    .value_inputs = {1},
+}};
+
+}  // namespace
+}  // namespace leat

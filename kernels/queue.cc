@@ -1,0 +1,266 @@
+#include "kernels/queue.h"
+
+#include <algorithm>
+
+namespace leat {
+
+Queue::Options Queue::Options::of(const NodeView& node) {
+  Options out{.kind = std::string(node.op),
+              .dtypes = node.attr<std::vector<DType>>("component_types"),
+              .shapes = node.attr<std::vector<Shape>>("shapes"),
+              .capacity = node.attr<int64_t>("capacity")};
+  if (out.kind.ends_with("V2")) out.kind.resize(out.kind.size() - 2);
+  check(out.shapes.empty() || out.shapes.size() == out.dtypes.size(), "the queue '", node.name,
+        "' has ", out.dtypes.size(), " component_types and ", out.shapes.size(), " shapes");
+  if (!node.has("min_after_dequeue")) return out;
+  out.is_shuffled = true;
+  out.min_after_dequeue = node.attr<int64_t>("min_after_dequeue");
+  check(out.min_after_dequeue >= 0 && (out.capacity < 0 || out.min_after_dequeue < out.capacity),
+        "min_after_dequeue ", out.min_after_dequeue, " must be below the capacity ", out.capacity);
+  const auto seed = static_cast<uint64_t>(node.attr<int64_t>("seed"));
+  const auto seed2 = static_cast<uint64_t>(node.attr<int64_t>("seed2"));
+  out.seed = seed == 0 && seed2 == 0 ? std::random_device()() : seed * 0x9e3779b97f4a7c15u + seed2;
+  return out;
+}
+
+Queue::Queue(std::string name, Options options)
+    : Resource(std::move(name)), options_(std::move(options)), random_(options_.seed) {}
+
+void Queue::check_fits(const NodeView& node) const {
+  const Options wanted = Options::of(node);
+  check(wanted.kind == options_.kind && wanted.dtypes == options_.dtypes &&
+            wanted.shapes == options_.shapes && wanted.capacity == options_.capacity &&
+            wanted.min_after_dequeue == options_.min_after_dequeue,
+        "Shared queue '", name(), "' is a ", options_.kind, " of capacity ", options_.capacity,
+        "; node '", node.name, "' wants a ", wanted.kind, " of capacity ", wanted.capacity,
+        ", or other components");
+}
+
+std::string Queue::state() const {
+  const auto count = [](size_t n, const char* what) {
+    return n == 0 ? concat("no ", what, " waits")
+                  : concat(n, ' ', what, n == 1 ? " waits" : "s wait");
+  };
+  const std::lock_guard lock(mutex_);
+  std::string out = concat(options_.kind, " '", name(), "' has ", elements_.size());
+  if (options_.capacity >= 0) out += concat(" of at most ", options_.capacity);
+  out += " elements";
+  if (options_.min_after_dequeue > 0 && !is_closed_)
+    out += concat(", of which ", options_.min_after_dequeue, " must stay");
+  if (is_closed_) out += ", is closed";
+  out += concat("; ", count(enqueues_.size(), "enqueue"), ", ", count(dequeues_.size(), "dequeue"));
+  if (!dequeues_.empty() && dequeues_.front().wanted > 1) {
+    out += concat(", the first has got ", dequeues_.front().elements.size(), " of ",
+                  dequeues_.front().wanted);
+  }
+  return out;
+}
+
+void Queue::check_element(const std::vector<Tensor>& components, bool are_many) const {
+  check(components.size() == options_.dtypes.size(),
+        "Wrong number of components in tuple. Expected ", options_.dtypes.size(), ", got ",
+        components.size());
+  for (size_t i = 0; i < components.size(); ++i) {
+    check(components[i].dtype() == options_.dtypes[i], "Type mismatch in tuple component ", i,
+          ". Expected ", options_.dtypes[i], ", got ", components[i].dtype());
+    if (are_many) {
+      check(
+          components[i].shape().rank() > 0 && components[i].shape()[0] == components[0].shape()[0],
+          "All input tensors of an enqueue_many must have the same size in the 0th dimension; "
+          "component ",
+          i, " has shape ", components[i].shape());
+    }
+    if (options_.shapes.empty()) continue;
+    const std::span<const int64_t> dims = components[i].shape().dims();
+    const Shape one(are_many ? dims.subspan(1) : dims);
+    check(options_.shapes[i].is_compatible(one), "Shape mismatch in tuple component ", i,
+          ". Expected ", options_.shapes[i], ", got ", one);
+  }
+}
+
+// ---- Lines ----
+
+void Queue::join(Line& line, Operation operation, Cancellation& cancellation) {
+  int64_t id = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    id = operation.id = next_id_++;
+    line.push_back(std::move(operation));
+  }
+  serve();
+  // Only what is still waiting has to know of the step's end.
+  const Cancellation::Token token = cancellation.add(
+      [queue = shared_from_this(), id](const Status& why) { queue->leave(id, why); });
+  const std::lock_guard lock(mutex_);
+  for (Line* waiting : {&enqueues_, &dequeues_}) {
+    for (Operation& other : *waiting) {
+      if (other.id != id) continue;
+      other.forget = [&cancellation, token] { cancellation.remove(token); };
+      return;
+    }
+  }
+  cancellation.remove(token);  // it has been served
+}
+
+void Queue::enqueue(std::vector<Element> elements, Cancellation& cancellation, Done done) {
+  join(enqueues_,
+       {.elements = std::move(elements),
+        .done = [done = std::move(done)](const Status& status,
+                                         std::vector<Element>) { done(status); }},
+       cancellation);
+}
+
+void Queue::dequeue(int64_t count, bool up_to, Cancellation& cancellation, Taken taken) {
+  join(dequeues_, {.wanted = count, .up_to = up_to, .done = std::move(taken)}, cancellation);
+}
+
+void Queue::close(bool cancel_pending, Cancellation& cancellation, Done done) {
+  if (cancel_pending) {
+    Calls calls;
+    {
+      const std::lock_guard lock(mutex_);
+      is_closed_ = true;
+      while (!enqueues_.empty())
+        finish(enqueues_, {Code::cancelled, "Enqueue operation was cancelled"}, calls);
+    }
+    for (const auto& call : calls) call();
+    serve();  // dequeues may have to give up
+    return done({});
+  }
+  join(enqueues_,
+       {.closes = true,
+        .done = [done = std::move(done)](const Status& status,
+                                         std::vector<Element>) { done(status); }},
+       cancellation);
+}
+
+int64_t Queue::size() const {
+  const std::lock_guard lock(mutex_);
+  return static_cast<int64_t>(elements_.size());
+}
+
+bool Queue::is_closed() const {
+  const std::lock_guard lock(mutex_);
+  return is_closed_;
+}
+
+// Its step has ended.
+void Queue::leave(int64_t id, const Status& why) {
+  Calls calls;
+  {
+    const std::lock_guard lock(mutex_);
+    for (Line* line : {&enqueues_, &dequeues_}) {
+      for (auto operation = line->begin(); operation != line->end(); ++operation) {
+        if (operation->id != id) continue;
+        if (line == &dequeues_) give_back(*operation);
+        calls.push_back([done = std::move(operation->done), why] { done(why, {}); });
+        line->erase(operation);
+        break;
+      }
+    }
+  }
+  for (const auto& call : calls) call();
+  serve();  // who stood behind it
+}
+
+// ---- Serving; what follows up to serve() runs with the lock held ----
+
+void Queue::finish(Line& line, Status status, Calls& calls) {
+  Operation& first = line.front();
+  calls.push_back([done = std::move(first.done), forget = std::move(first.forget),
+                   elements = std::move(first.elements), status = std::move(status)]() mutable {
+    if (forget) forget();
+    done(status, std::move(elements));
+  });
+  line.pop_front();
+}
+
+void Queue::give_back(Operation& operation) {
+  for (auto element = operation.elements.rbegin(); element != operation.elements.rend(); ++element)
+    elements_.push_front(std::move(*element));
+  operation.elements.clear();
+}
+
+Queue::Element Queue::take_one() {
+  if (options_.is_shuffled) {
+    const size_t at = std::uniform_int_distribution<size_t>(0, elements_.size() - 1)(random_);
+    std::swap(elements_[at], elements_.front());
+  }
+  Element out = std::move(elements_.front());
+  elements_.pop_front();
+  return out;
+}
+
+bool Queue::serve_enqueues(Calls& calls) {
+  bool has_moved = false;
+  while (!enqueues_.empty()) {
+    Operation& first = enqueues_.front();
+    if (is_closed_) {
+      finish(enqueues_,
+             {Code::cancelled,
+              concat("Queue '", name(), first.closes ? "' is already closed." : "' is closed.")},
+             calls);
+    } else if (first.closes) {
+      is_closed_ = true;
+      finish(enqueues_, {}, calls);
+    } else {
+      size_t moved = 0;
+      while (moved < first.elements.size() && has_space())
+        elements_.push_back(std::move(first.elements[moved++]));
+      first.elements.erase(first.elements.begin(),
+                           first.elements.begin() + static_cast<std::ptrdiff_t>(moved));
+      has_moved = has_moved || moved > 0;
+      if (!first.elements.empty()) return has_moved;
+      finish(enqueues_, {}, calls);
+    }
+    has_moved = true;
+  }
+  return has_moved;
+}
+
+bool Queue::serve_dequeues(Calls& calls) {
+  bool has_moved = false;
+  while (!dequeues_.empty()) {
+    Operation& first = dequeues_.front();
+    const auto missing = [&] { return first.wanted - static_cast<int64_t>(first.elements.size()); };
+    const auto available = [&] {
+      const auto size = static_cast<int64_t>(elements_.size());
+      return is_closed_ ? size : std::max<int64_t>(0, size - options_.min_after_dequeue);
+    };
+    if (is_closed_ && static_cast<int64_t>(elements_.size()) < missing()) {
+      if (first.up_to && !(elements_.empty() && first.elements.empty())) {
+        while (!elements_.empty()) first.elements.push_back(take_one());
+        finish(dequeues_, {}, calls);
+      } else {
+        const int64_t wanted = first.wanted;
+        give_back(first);
+        finish(dequeues_,
+               {Code::out_of_range, concat(options_.kind, " '", name(),
+                                           "' is closed and has insufficient elements (requested ",
+                                           wanted, ", current size ", elements_.size(), ")")},
+               calls);
+      }
+      has_moved = true;
+      continue;
+    }
+    for (; missing() > 0 && available() > 0; has_moved = true) first.elements.push_back(take_one());
+    if (missing() > 0) return has_moved;
+    finish(dequeues_, {}, calls);
+    has_moved = true;
+  }
+  return has_moved;
+}
+
+void Queue::serve() {
+  Calls calls;
+  {
+    const std::lock_guard lock(mutex_);
+    for (bool has_moved = true; has_moved;) {
+      has_moved = serve_enqueues(calls);
+      has_moved = serve_dequeues(calls) || has_moved;
+    }
+  }
+  for (const auto& call : calls) call();
+}
+
+}  // namespace leat

@@ -1,0 +1,215 @@
+// Ops on queues (queue.h).
+#include "graph/gradient.h"
+#include "graph/ops.h"
+#include "graph/shape_inference.h"
+#include "kernels/cpu.h"
+#include "kernels/queue.h"
+
+namespace leat {
+namespace {
+
+using Done = std::function<void(Status)>;
+
+Queue& queue(const ExecuteContext& c) {
+  auto* out = dynamic_cast<Queue*>(c.resource(0).get());
+  check(out != nullptr, "'", c.resource(0)->name(), "' is no queue");
+  return *out;
+}
+
+std::vector<Tensor> components(const ExecuteContext& c) {
+  std::vector<Tensor> out;
+  for (int i = 1; i < c.num_inputs(); ++i) out.push_back(c.input(i));
+  return out;
+}
+
+// ---- Between a batch and its elements ----
+
+// Slice `at` of the first axis: a copy, since elements live longer than the batch.
+Tensor slice_of(const Tensor& batch, int64_t at) {
+  Tensor out(batch.dtype(), Shape(batch.shape().dims().subspan(1)));
+  const int64_t n = out.elements();
+  if (batch.dtype() == DType::string) {
+    std::copy_n(batch.data<std::string>() + at * n, n, out.data<std::string>());
+  } else if (out.bytes() > 0) {
+    std::memcpy(out.raw(), static_cast<const char*>(batch.raw()) + at * out.bytes(), out.bytes());
+  }
+  return out;
+}
+
+Tensor batch_of(std::vector<Queue::Element>& elements, size_t component, DType dtype,
+                const Shape& shape) {
+  Shape batch{static_cast<int64_t>(elements.size())};
+  for (const int64_t extent : shape.dims()) batch.push_back(extent);
+  Tensor out(dtype, batch);
+  const int64_t n = shape.elements();
+  for (size_t i = 0; i < elements.size(); ++i) {
+    const Tensor& from = elements[i][component];
+    if (dtype == DType::string) {
+      std::copy_n(from.data<std::string>(), n, out.data<std::string>() + i * n);
+    } else if (from.bytes() > 0) {
+      std::memcpy(static_cast<char*>(out.raw()) + i * from.bytes(), from.raw(), from.bytes());
+    }
+  }
+  return out;
+}
+
+// ---- Kernels ----
+
+void enqueue(ExecuteContext& c, Done done) {
+  Queue::Element element = components(c);
+  queue(c).check_element(element, false);
+  queue(c).enqueue({std::move(element)}, c.cancellation(), std::move(done));
+}
+
+void enqueue_many(ExecuteContext& c, Done done) {
+  const std::vector<Tensor> batch = components(c);
+  queue(c).check_element(batch, true);
+  std::vector<Queue::Element> elements(batch[0].shape()[0]);
+  for (size_t i = 0; i < elements.size(); ++i) {
+    for (const Tensor& component : batch)
+      elements[i].push_back(slice_of(component, static_cast<int64_t>(i)));
+  }
+  queue(c).enqueue(std::move(elements), c.cancellation(), std::move(done));
+}
+
+void check_types(const ExecuteContext& c) {
+  check(c.node().attr<std::vector<DType>>("component_types") == queue(c).options().dtypes,
+        "the queue '", queue(c).name(), "' holds other component_types than the dequeue wants");
+}
+
+void dequeue(ExecuteContext& c, Done done) {
+  check_types(c);
+  queue(c).dequeue(
+      1, false, c.cancellation(),
+      [&c, done = std::move(done)](const Status& status, std::vector<Queue::Element> elements) {
+        for (size_t i = 0; status.is_ok() && i < elements[0].size(); ++i)
+          c.set_output(static_cast<int>(i), std::move(elements[0][i]));
+        done(status);
+      });
+}
+
+template <bool up_to>
+void dequeue_many(ExecuteContext& c, Done done) {
+  check_types(c);
+  Queue& from = queue(c);
+  const int64_t count = c.input(1).value<int32_t>();
+  check(count >= 0, "DequeueManyOp requires a number of elements that is not negative, got ",
+        count);
+  const auto& shapes = from.options().shapes;
+  check(!shapes.empty() && std::all_of(shapes.begin(), shapes.end(),
+                                       [](const Shape& shape) { return shape.is_complete(); }),
+        from.options().kind,
+        "'s DequeueMany and DequeueUpTo require the components to have specified shapes.");
+  from.dequeue(count, up_to, c.cancellation(),
+               [&c, queue = c.resource(0), done = std::move(done)](
+                   const Status& status, std::vector<Queue::Element> elements) {
+                 const Queue::Options& options = static_cast<const Queue&>(*queue).options();
+                 for (size_t i = 0; status.is_ok() && i < options.dtypes.size(); ++i) {
+                   c.set_output(static_cast<int>(i),
+                                batch_of(elements, i, options.dtypes[i], options.shapes[i]));
+                 }
+                 done(status);
+               });
+}
+
+void close(ExecuteContext& c, Done done) {
+  queue(c).close(c.node().attr<bool>("cancel_pending_enqueues"), c.cancellation(), std::move(done));
+}
+
+// ---- Ops ----
+
+std::shared_ptr<Resource> make_queue(const NodeView& node) {
+  const auto& shared_name = node.attr<std::string>("shared_name");
+  return std::make_shared<Queue>(shared_name.empty() ? std::string(node.name) : shared_name,
+                                 Queue::Options::of(node));
+}
+
+const Kernel no_kernel = cpu_kernel([](const KernelRequest&) { return BoundKernel{}; });
+const char* const types = "component_types: list(type) >= 1";
+const char* const shapes_attr = "shapes: list(shape) >= 0 = []";
+const char* const timeout = "timeout_ms: int = -1";
+
+OpDef queue_op(OpDef op) {
+  op.outputs = {"handle: resource"};
+  op.kernels = {no_kernel};
+  op.is_stateful = true;
+  op.make_resource = make_queue;
+  return op;
+}
+
+OpDef operation(OpDef op, Kernel kernel) {
+  op.inputs.insert(op.inputs.begin(), "handle: resource");
+  op.kernels = {std::move(kernel)};
+  op.is_stateful = true;
+  op.is_not_differentiable = true;
+  return op;
+}
+
+const Op fifo_op(queue_op({
+    .name = "FIFOQueueV2",
+    .doc = "handle = the queue called shared_name (or as the node) in `container`: first in, first "
+           "out, at most `capacity` elements (-1: any number), each a tuple of tensors.",
+    .attrs = {types, shapes_attr, "capacity: int = -1", "container: string = ''",
+              "shared_name: string = ''"},
+}));
+const Op shuffle_op(queue_op({
+    .name = "RandomShuffleQueueV2",
+    .doc = "handle = a queue that gives its elements in random order; at least min_after_dequeue "
+           "stay in it until it is closed.",
+    .attrs = {types, shapes_attr, "capacity: int = -1", "min_after_dequeue: int = 0",
+              "seed: int = 0", "seed2: int = 0", "container: string = ''",
+              "shared_name: string = ''"},
+}));
+
+const Op enqueue_op(operation({.name = "QueueEnqueueV2",
+                               .doc = "Puts one element in; waits while the queue is full.",
+                               .inputs = {"components: Tcomponents"},
+                               .attrs = {"Tcomponents: list(type) >= 1", timeout}},
+                              {.execute_async = enqueue}));
+const Op enqueue_many_op(operation({.name = "QueueEnqueueManyV2",
+                                    .doc = "Puts an element in for each index of the first axis.",
+                                    .inputs = {"components: Tcomponents"},
+                                    .attrs = {"Tcomponents: list(type) >= 1", timeout}},
+                                   {.execute_async = enqueue_many}));
+const Op dequeue_op(operation({.name = "QueueDequeueV2",
+                               .doc = "Takes one element out; waits for one. OUT_OF_RANGE once the "
+                                      "queue is closed and empty.",
+                               .outputs = {"components: component_types"},
+                               .attrs = {types, timeout}},
+                              {.execute_async = dequeue}));
+const Op dequeue_many_op(operation({.name = "QueueDequeueManyV2",
+                                    .doc = "Takes n elements out, as one batch; waits for all.",
+                                    .inputs = {"n: int32"},
+                                    .outputs = {"components: component_types"},
+                                    .attrs = {types, timeout}},
+                                   {.execute_async = dequeue_many<false>}));
+const Op dequeue_up_to_op(
+    operation({.name = "QueueDequeueUpToV2",
+               .doc = "As QueueDequeueManyV2, but takes fewer if the queue is "
+                      "closed and has no more.",
+               .inputs = {"n: int32"},
+               .outputs = {"components: component_types"},
+               .attrs = {types, timeout}},
+              {.execute_async = dequeue_many<true>}));
+const Op close_op(operation({.name = "QueueCloseV2",
+                             .doc = "No more enqueues; those that wait finish first, or are "
+                                    "cancelled. Dequeues take what is left.",
+                             .attrs = {"cancel_pending_enqueues: bool = false"}},
+                            {.execute_async = close}));
+const Op size_op(operation({.name = "QueueSizeV2",
+                            .doc = "size = the number of elements.",
+                            .outputs = {"size: int32"},
+                            .shape = shapes::scalar()},
+                           {.execute = [](ExecuteContext& c) {
+                             c.set_output(0, Tensor::scalar(static_cast<int32_t>(queue(c).size())));
+                           }}));
+const Op is_closed_op(operation({.name = "QueueIsClosedV2",
+                                 .doc = "is_closed = whether the queue is closed.",
+                                 .outputs = {"is_closed: bool"},
+                                 .shape = shapes::scalar()},
+                                {.execute = [](ExecuteContext& c) {
+                                  c.set_output(0, Tensor::scalar(queue(c).is_closed()));
+                                }}));
+
+}  // namespace
+}  // namespace leat

@@ -1,0 +1,264 @@
+// Random tensors. The numbers are TensorFlow's for the same (seed, seed2): Philox4x32-10, the same
+// way from bits to numbers, the same grouping of outputs, and the same number of blocks passed over
+// after each run.
+#include <cmath>
+#include <numbers>
+
+#include "graph/gradient.h"
+#include "graph/ops.h"
+#include "graph/shape_inference.h"
+#include "kernels/cpu.h"
+#include "kernels/random_stream.h"
+
+namespace leat {
+namespace {
+
+// A distribution draws groups of outputs. After each run the stream moves on by 256 blocks per
+// output, whatever was used.
+constexpr int64_t blocks_per_output = 256;
+
+// ---- From bits to numbers
+
+// Box-Muller: two uniform numbers to two normal ones. (The product with pi is TensorFlow's, in
+// double.)
+void box_muller(uint32_t x0, uint32_t x1, float* out) {
+  const float u1 = std::max(uniform(x0), 1.0e-7f);
+  const float angle = static_cast<float>(2.0 * std::numbers::pi * uniform(x1));
+  const float radius = std::sqrt(-2.0f * std::log(u1));
+  out[0] = std::sin(angle) * radius;
+  out[1] = std::cos(angle) * radius;
+}
+void box_muller(uint32_t x0, uint32_t x1, uint32_t x2, uint32_t x3, double* out) {
+  const double u1 = std::max(uniform(x0, x1), 1.0e-7);
+  const double angle = 2 * std::numbers::pi * uniform(x2, x3);
+  const double radius = std::sqrt(-2.0 * std::log(u1));
+  out[0] = std::sin(angle) * radius;
+  out[1] = std::cos(angle) * radius;
+}
+
+// ---- Distributions: a group is what one call of `fill` writes
+
+template <class T>
+struct Uniform {
+  static constexpr int group = std::is_same_v<T, double> ? 2 : 4;
+  static constexpr uint64_t blocks_per_group = 1;
+  void fill(Philox& random, T* out) const {
+    const Philox::Block x = random.next();
+    if constexpr (std::is_same_v<T, double>) {
+      out[0] = uniform(x[0], x[1]);
+      out[1] = uniform(x[2], x[3]);
+    } else if constexpr (std::is_same_v<T, half>) {
+      for (int i = 0; i < 4; ++i)
+        out[i] = half(float(half::from_bits((x[i] & 0x3ffu) | 0x3c00u)) - 1.0f);
+    } else {
+      for (int i = 0; i < 4; ++i)
+        out[i] = bfloat16(float(bfloat16::from_bits((x[i] & 0x7fu) | 0x3f80u)) - 1.0f);
+    }
+  }
+};
+
+template <>
+struct Uniform<float> {
+  static constexpr int group = 4;
+  static constexpr uint64_t blocks_per_group = 1;
+  void fill(Philox& random, float* out) const {
+    const Philox::Block x = random.next();
+    for (int i = 0; i < 4; ++i) out[i] = uniform(x[i]);
+  }
+  // Philox::lanes groups.
+  [[gnu::always_inline]] void fill_many(Philox& random, float* out) const {
+    uint32_t x[4][Philox::lanes];
+    random.next(x);
+    for (int l = 0; l < Philox::lanes; ++l) {
+      for (int i = 0; i < 4; ++i) out[l * 4 + i] = uniform(x[i][l]);
+    }
+  }
+};
+
+// Whole numbers in [low, low + range). The bounds are inputs, so they are set at every run.
+template <class T>
+struct UniformInt {
+  using U = std::make_unsigned_t<T>;
+  static constexpr int group = sizeof(T) == 8 ? 2 : 4;
+  static constexpr uint64_t blocks_per_group = 1;
+  T low;
+  U range;
+  void fill(Philox& random, T* out) const {
+    const Philox::Block x = random.next();
+    for (int i = 0; i < group; ++i) {
+      const U bits = sizeof(T) == 8
+                         ? static_cast<U>(x[2 * i % 4] | (uint64_t{x[(2 * i + 1) % 4]} << 32))
+                         : x[i];
+      out[i] = static_cast<T>(static_cast<U>(low) + bits % range);
+    }
+  }
+};
+
+template <class T>
+struct Normal {
+  static constexpr int group = std::is_same_v<T, double> ? 2 : 4;
+  static constexpr uint64_t blocks_per_group = 1;
+  void fill(Philox& random, T* out) const {
+    const Philox::Block x = random.next();
+    if constexpr (std::is_same_v<T, double>) {
+      box_muller(x[0], x[1], x[2], x[3], out);
+    } else {
+      for (int i = 0; i < 4; i += 2) {
+        float pair[2];
+        box_muller(x[i], x[i + 1], pair);
+        out[i] = T(pair[0]);
+        out[i + 1] = T(pair[1]);
+      }
+    }
+  }
+};
+
+// Normal numbers within two standard deviations; others are drawn again. A group may use any number
+// of blocks, so each has its own stretch of the stream.
+template <class T>
+struct TruncatedNormal {
+  static constexpr int group = std::is_same_v<T, double> ? 2 : 4;
+  static constexpr uint64_t blocks_per_group = group * blocks_per_output / 4;
+  void fill(Philox& random, T* out) const {
+    Philox::Block x;
+    int used = 4;
+    const auto word = [&] {
+      if (used == 4) {
+        x = random.next();
+        used = 0;
+      }
+      return x[used++];
+    };
+    for (int filled = 0;;) {
+      using C = ComputeType<T>;
+      C pair[2];
+      const uint32_t x0 = word(), x1 = word();
+      if constexpr (std::is_same_v<T, double>) {
+        const uint32_t x2 = word(), x3 = word();
+        box_muller(x0, x1, x2, x3, pair);
+      } else {
+        box_muller(x0, x1, pair);
+      }
+      for (const C value : pair) {
+        if (std::abs(value) < C(2)) {
+          out[filled++] = T(value);
+          if (filled == group) return;
+        }
+      }
+    }
+  }
+};
+
+// ---- Kernels
+
+template <class T, class Distribution>
+void fill(const Arguments& a, const Philox& start, const Distribution& distribution, int64_t n,
+          int64_t grain) {
+  constexpr int group = Distribution::group;
+  T* out = a.output<T>();
+  a.stream->parallel_for((n + group - 1) / group, grain, [&](int64_t begin, int64_t end) {
+    Philox random = start;
+    random.skip(begin * Distribution::blocks_per_group);
+    int64_t g = begin;
+    if constexpr (requires { distribution.fill_many(random, out); }) {
+      const int64_t whole = std::min(end, n / group);
+      vectorized([&]() LEAT_INLINE {
+        for (; g + Philox::lanes <= whole; g += Philox::lanes)
+          distribution.fill_many(random, out + g * group);
+      });
+    }
+    for (; g < end; ++g) {
+      if constexpr (Distribution::blocks_per_group != 1) {
+        random = start;
+        random.skip(g * Distribution::blocks_per_group);
+      }
+      if ((g + 1) * group <= n) {
+        distribution.fill(random, out + g * group);
+      } else {  // the last group of a tensor may be cut short
+        T rest[group];
+        distribution.fill(random, rest);
+        copy_elements(rest, n - g * group, out + g * group);
+      }
+    }
+  });
+}
+
+template <template <class> class Distribution>
+Kernel random_kernel(int64_t grain) {
+  return cpu_kernel(
+      "dtype", FloatTypes{}, [grain]<class T>(TypeTag<T>, const KernelRequest& request) {
+        return BoundKernel::of([stream = RandomStream::of(request),
+                                n = request.outputs[0].shape.elements(),
+                                grain](const Arguments& a) {
+          fill<T>(a, stream->take(n * blocks_per_output), Distribution<T>{}, n, grain);
+        });
+      });
+}
+
+template <class T>
+BoundKernel prepare_uniform_int(TypeTag<T>, const KernelRequest& request) {
+  return BoundKernel::of([stream = RandomStream::of(request),
+                          n = request.outputs[0].shape.elements()](const Arguments& a) {
+    const T low = *a.input<T>(1), high = *a.input<T>(2);
+    check(low < high, "Need minval < maxval, got ", low, " >= ", high);
+    using U = std::make_unsigned_t<T>;
+    fill<T>(a, stream->take(n * blocks_per_output),
+            UniformInt<T>{low, static_cast<U>(static_cast<U>(high) - static_cast<U>(low))}, n,
+            4096);
+  });
+}
+
+void infer(ShapeContext& c) { c.set_output(0, c.shape_from_value(0)); }
+
+OpDef random_op(std::string name, std::string doc, Kernel kernel) {
+  return {
+      .name = std::move(name),
+      .doc = std::move(doc),
+      .inputs = {"shape: T"},
+      .outputs = {"output: dtype"},
+      .attrs = {"seed: int = 0", "seed2: int = 0", "dtype: {half, bfloat16, float, double}",
+                "T: {int32, int64}"},
+      .shape = infer,
+      .kernels = {std::move(kernel)},
+      .value_inputs = {0},
+      .is_stateful = true,
+      .is_not_differentiable = true,
+  };
+}
+
+const Op uniform_op(
+    random_op("RandomUniform",
+              "output = independent numbers, uniform in [0, 1). Seeds of 0 and 0 draw a seed.",
+              random_kernel<Uniform>(4096)));
+const Op normal_op(random_op("RandomStandardNormal",
+                             "output = independent normal numbers, mean 0, standard deviation 1.",
+                             random_kernel<Normal>(512)));
+const Op truncated_op(random_op(
+    "TruncatedNormal",
+    "output = independent normal numbers, mean 0, standard deviation 1, of those within [-2, 2].",
+    random_kernel<TruncatedNormal>(512)));
+
+const Op uniform_int_op{{
+    .name = "RandomUniformInt",
+    .doc = "output = independent whole numbers, uniform in [minval, maxval) but for a bias of at "
+           "most range / 2^32 (2^64 for "
+           "int64).",
+    .inputs = {"shape: T", "minval: Tout", "maxval: Tout"},
+    .outputs = {"output: Tout"},
+    .attrs = {"seed: int = 0", "seed2: int = 0", "Tout: {int32, int64}", "T: {int32, int64}"},
+    .shape =
+        [](ShapeContext& c) {
+          c.with_rank(1, 0);
+          c.with_rank(2, 0);
+          infer(c);
+        },
+    .kernels = {cpu_kernel(
+        "Tout", Types<int32_t, int64_t>{},
+        []<class T>(TypeTag<T> t, const KernelRequest& r) { return prepare_uniform_int(t, r); })},
+    .value_inputs = {0},
+    .is_stateful = true,
+    .is_not_differentiable = true,
+}};
+
+}  // namespace
+}  // namespace leat

@@ -1,0 +1,125 @@
+// Random choices: Multinomial and RandomShuffle. As in random.cc, results are TensorFlow's for the
+// same seeds.
+#include <cmath>
+#include <limits>
+
+#include "graph/gradient.h"
+#include "graph/ops.h"
+#include "graph/shape_inference.h"
+#include "kernels/cpu.h"
+#include "kernels/random_stream.h"
+
+namespace leat {
+namespace {
+
+// ---- Multinomial
+
+// sums[j] = the weight of the classes up to j, exp(logit) / exp(largest); what is not finite weighs
+// nothing.
+template <class T>
+double add_up(const T* logits, int64_t classes, double* sums) {
+  double largest = std::numeric_limits<float>::lowest();
+  for (int64_t j = 0; j < classes; ++j) {
+    const double logit = static_cast<double>(ComputeType<T>(logits[j]));
+    if (std::isfinite(logit)) largest = std::max(largest, logit);
+  }
+  double sum = 0;
+  for (int64_t j = 0; j < classes; ++j) {
+    const double logit = static_cast<double>(ComputeType<T>(logits[j]));
+    if (std::isfinite(logit)) sum += std::exp(logit - largest);
+    sums[j] = sum;
+  }
+  return sum;
+}
+
+template <class T, class Out>
+BoundKernel bind_multinomial(const KernelRequest& request) {
+  const int64_t rows = request.inputs[0].shape[0], classes = request.inputs[0].shape[1],
+                samples = request.outputs[0].shape[1];
+  check(classes > 0, "num_classes should be positive, got ", classes);
+  if (rows * samples == 0) return {};
+  BoundKernel kernel = BoundKernel::of([=, stream = RandomStream::of(request)](const Arguments& a) {
+    RandomWords words(stream->take(256 * rows * ((samples + 3) / 4 * 4)));
+    double* sums = static_cast<double*>(a.workspace);
+    for (int64_t r = 0; r < rows; ++r) {
+      const double total = add_up(a.input<T>(0) + r * classes, classes, sums);
+      for (int64_t s = 0; s < samples; ++s) {
+        const uint32_t high = words.next(), low = words.next();
+        const double* found = std::upper_bound(sums, sums + classes, uniform(high, low) * total);
+        a.output<Out>()[r * samples + s] = static_cast<Out>(found - sums);
+      }
+    }
+  });
+  kernel.workspace_bytes = classes * sizeof(double);
+  kernel.cost_ns =
+      5.0 * static_cast<double>(rows * classes) + 50.0 * static_cast<double>(rows * samples);
+  return kernel;
+}
+
+const Op multinomial_op{{
+    .name = "Multinomial",
+    .doc = "output[r, s] = a class drawn with the probabilities softmax(logits[r, :]), num_samples "
+           "of them per row.",
+    .inputs = {"logits: T", "num_samples: int32"},
+    .outputs = {"output: output_dtype"},
+    .attrs = {"seed: int = 0", "seed2: int = 0", "T: realnumbertype",
+              "output_dtype: {int32, int64} = int64"},
+    .shape =
+        [](ShapeContext& c) {
+          const Shape logits = c.with_rank(0, 2);
+          c.with_rank(1, 0);
+          int64_t samples = any;
+          if (const Tensor* value = c.value(1)) {
+            samples = to_int64s(*value)[0];
+            check(samples >= 0, "num_samples should be non-negative, got ", samples);
+          }
+          c.set_output(0, Shape{logits[0], samples});
+        },
+    .kernels = {cpu_kernel("T", FloatTypes{},
+                           []<class T>(TypeTag<T>, const KernelRequest& r) {
+                             return r.attr<DType>("output_dtype") == DType::i64
+                                        ? bind_multinomial<T, int64_t>(r)
+                                        : bind_multinomial<T, int32_t>(r);
+                           })},
+    .value_inputs = {1},
+    .is_stateful = true,
+    .is_not_differentiable = true,
+}};
+
+// ---- RandomShuffle
+
+template <class T>
+BoundKernel prepare_shuffle(TypeTag<T>, const KernelRequest& request) {
+  const Shape& shape = request.inputs[0].shape;
+  const int64_t rows = shape.rank() == 0 ? 1 : shape[0];
+  if (rows <= 1 || shape.elements() <= 1) return BoundKernel::view();
+  const int64_t row = shape.elements() / rows;
+  BoundKernel kernel = BoundKernel::of([=, stream = RandomStream::of(request)](const Arguments& a) {
+    RandomWords words(stream->take((rows - 1 + 3) / 4));
+    int64_t* order = static_cast<int64_t*>(a.workspace);
+    for (int64_t i = 0; i < rows; ++i) order[i] = i;
+    for (int64_t i = 0; i + 1 < rows; ++i) {
+      std::swap(order[i], order[i + words.next() % static_cast<uint32_t>(rows - i)]);
+    }
+    for (int64_t i = 0; i < rows; ++i)
+      copy_elements(a.input<T>(0) + order[i] * row, row, a.output<T>() + i * row);
+  });
+  kernel.workspace_bytes = rows * sizeof(int64_t);
+  return kernel;
+}
+
+const Op shuffle_op{{
+    .name = "RandomShuffle",
+    .doc = "output = value with its rows in random order, every order being equally probable.",
+    .inputs = {"value: T"},
+    .outputs = {"output: T"},
+    .attrs = {"seed: int = 0", "seed2: int = 0", "T: type"},
+    .shape = shapes::same_as(0),
+    .kernels = {cpu_moving_kernel(
+        "T", []<class T>(TypeTag<T> t, const KernelRequest& r) { return prepare_shuffle(t, r); })},
+    .is_stateful = true,
+    .is_not_differentiable = true,
+}};
+
+}  // namespace
+}  // namespace leat

@@ -1,0 +1,75 @@
+// The stream of random numbers that a node owns in a session: TensorFlow's for the same attributes
+// seed and seed2.
+#pragma once
+
+#include <atomic>
+#include <bit>
+#include <memory>
+#include <random>
+
+#include "core/kernel.h"
+#include "kernels/philox.h"
+
+namespace leat {
+
+// Concurrent steps take disjoint parts of it.
+class RandomStream {
+ public:
+  explicit RandomStream(const Philox& start) : start_(start) {}
+
+  // The next `blocks` results of the generator.
+  Philox take(int64_t blocks) {
+    Philox part = start_;
+    part.skip(taken_.fetch_add(static_cast<uint64_t>(blocks), std::memory_order_relaxed));
+    return part;
+  }
+
+  // The one of the request's node, made at the first call; seeds of 0 and 0 draw a seed.
+  static std::shared_ptr<RandomStream> of(const KernelRequest& request) {
+    if (!request.node_state) {
+      uint64_t seed = static_cast<uint64_t>(request.attr<int64_t>("seed"));
+      uint64_t seed2 = static_cast<uint64_t>(request.attr<int64_t>("seed2"));
+      if (seed == 0 && seed2 == 0) {
+        std::random_device entropy;
+        const auto word = [&] { return (uint64_t{entropy()} << 32) | entropy(); };
+        seed = word();
+        seed2 = word();
+      }
+      request.node_state = std::make_shared<RandomStream>(Philox(seed, seed2));
+    }
+    return std::static_pointer_cast<RandomStream>(request.node_state);
+  }
+
+ private:
+  Philox start_;
+  std::atomic<uint64_t> taken_{0};
+};
+
+// In [0, 1): random mantissa bits under the exponent of 1, minus 1.
+inline float uniform(uint32_t x) {
+  return std::bit_cast<float>((x & 0x7fffffu) | 0x3f800000u) - 1.0f;
+}
+inline double uniform(uint32_t high, uint32_t low) {
+  return std::bit_cast<double>((uint64_t{high & 0xfffffu} << 32) | low | (uint64_t{1023} << 52)) -
+         1.0;
+}
+
+// The words of a generator one by one.
+class RandomWords {
+ public:
+  explicit RandomWords(const Philox& random) : random_(random) {}
+  uint32_t next() {
+    if (used_ == block_.size()) {
+      block_ = random_.next();
+      used_ = 0;
+    }
+    return block_[used_++];
+  }
+
+ private:
+  Philox random_;
+  Philox::Block block_{};
+  size_t used_ = block_.size();
+};
+
+}  // namespace leat

@@ -1,0 +1,112 @@
+// leat: cpu+cuda
+// Select and SelectV2: one of two values, by a condition.
+#include "kernels/elementwise.h"
+
+namespace leat {
+namespace {
+
+struct Choose {
+  template <class T>
+  LEAT_DEVICE T operator()(bool condition, const T& t, const T& e) const {
+    return condition ? t : e;
+  }
+};
+
+// Select's condition, if it is a vector, goes with the first axis: as [n, 1, 1, …] it broadcasts.
+Shape condition_shape(const Shape& condition, const Shape& value) {
+  if (condition.rank() != 1 || value.rank() <= 1) return condition;
+  Shape out = condition;
+  while (out.rank() < value.rank()) out.push_back(1);
+  return out;
+}
+
+void infer_select(ShapeContext& c) {
+  const Shape value = c.input(1).merged(c.input(2));
+  const Shape& condition = c.input(0);
+  if (condition.has_rank() && value.has_rank() && condition.rank() > 0) {
+    const bool fits = condition.rank() == 1 && value.rank() > 1
+                          ? condition[0] == any || value[0] == any || condition[0] == value[0]
+                          : condition.is_compatible(value);
+    check(fits,
+          "condition must be a scalar, a vector for the first axis, or have the shape of t; "
+          "condition ",
+          condition, ", t and e ", value);
+  }
+  c.set_output(0, value);
+}
+
+void infer_select_v2(ShapeContext& c) {
+  c.set_output(0, broadcast(broadcast(c.input(0), c.input(1)), c.input(2)));
+}
+
+template <class Supported>
+Kernel select_kernel() {
+  Kernel kernel;
+  kernel.device = kernel_device;
+  kernel.types = {{"T", Supported::list()}};
+  kernel.prepare = [](const KernelRequest& request) {
+    Shape condition = request.inputs[0].shape;
+    if (request.node.op == "Select")
+      condition = condition_shape(condition, request.outputs[0].shape);
+    const Shape inputs[] = {condition, request.inputs[1].shape, request.inputs[2].shape};
+    const BroadcastPlan plan = plan_broadcast(request.outputs[0].shape, inputs);
+    BoundKernel kernel = visit_type(Supported{}, request.outputs[0].dtype, [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      return bind_elementwise<Choose, T, bool, T, T>({}, plan);
+    });
+    return share_where_equal(std::move(kernel), request);
+  };
+  return kernel;
+}
+
+std::vector<Kernel> kernels() {
+  std::vector<Kernel> out = {select_kernel<NumberAndBoolTypes>()};
+  if constexpr (has_string_kernels) out.push_back(select_kernel<Types<std::string>>());
+  return out;
+}
+
+Output select_v1(const Output& condition, const Output& t, const Output& e) {
+  return op("Select", {condition, t, e});
+}
+
+const Op select_op{{
+    .name = "Select",
+    .doc =
+        "output = t where the condition holds, else e; a vector of conditions chooses whole rows.",
+    .inputs = {"condition: bool", "t: T", "e: T"},
+    .outputs = {"output: T"},
+    .attrs = {"T: type"},
+    .shape = infer_select,
+    .gradient =
+        [](Gradient& g) {
+          const Output zeros = zeros_like(g.dy());
+          g.dx(1) = select_v1(g.x(0), g.dy(), zeros);
+          g.dx(2) = select_v1(g.x(0), zeros, g.dy());
+        },
+    .kernels = kernels(),
+    .examples = {{.inputs = {bools({true, false}), floats({1, 2}), floats({3, 4})},
+                  .outputs = {floats({1, 4})}},
+                 {.inputs = {bools({true, false}), floats({2, 2}, {1, 2, 3, 4}),
+                             floats({2, 2}, {5, 6, 7, 8})},
+                  .outputs = {floats({2, 2}, {1, 2, 7, 8})}}},
+}};
+
+const Op select_v2_op{{
+    .name = "SelectV2",
+    .doc = "output = t where the condition holds, else e, all three with broadcasting.",
+    .inputs = {"condition: bool", "t: T", "e: T"},
+    .outputs = {"output: T"},
+    .attrs = {"T: type"},
+    .shape = infer_select_v2,
+    .gradient =
+        [](Gradient& g) {
+          g.dx(1) = sum_to_shape_of(g.x(1), g.y(), select(g.x(0), g.dy(), 0));
+          g.dx(2) = sum_to_shape_of(g.x(2), g.y(), select(g.x(0), 0, g.dy()));
+        },
+    .kernels = kernels(),
+    .examples = {{.inputs = {bools({true, false}), floats({1, 2}), Tensor::scalar(9.0f)},
+                  .outputs = {floats({1, 9})}}},
+}};
+
+}  // namespace
+}  // namespace leat

@@ -1,0 +1,76 @@
+// The part that softmax and the cross-entropies share, over a block of rows small enough for the
+// first-level cache. Files that include it are marked fast-math-loops: exp is then one of glibc's
+// vector functions.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+
+#include "kernels/cpu.h"
+
+namespace leat {
+
+inline constexpr int64_t softmax_block_rows = 64;
+
+inline int64_t softmax_rows_per_block(int64_t columns) {
+  return std::clamp<int64_t>(4096 / std::max<int64_t>(1, columns), 1, softmax_block_rows);
+}
+
+// A chunk of rows worth a second thread: exp takes about 0.3 ns per element.
+inline int64_t softmax_rows_per_chunk(int64_t columns) {
+  return 1 + 65536 / std::max<int64_t>(1, columns);
+}
+
+// Reductions in lanes, which the compiler may not invent itself: it would change the order of
+// additions.
+inline constexpr int lanes = 16;
+
+template <class C, class T>
+LEAT_INLINE inline C lane_max(const T* x, int64_t n) {
+  C best = C(x[0]);
+  int64_t i = 0;
+  if (n >= lanes) {
+    C part[lanes];
+    for (int l = 0; l < lanes; ++l) part[l] = C(x[l]);
+    for (i = lanes; i + lanes <= n; i += lanes) {
+      for (int l = 0; l < lanes; ++l) part[l] = part[l] < C(x[i + l]) ? C(x[i + l]) : part[l];
+    }
+    best = part[0];
+    for (int l = 1; l < lanes; ++l) best = best < part[l] ? part[l] : best;
+  }
+  for (; i < n; ++i) best = best < C(x[i]) ? C(x[i]) : best;
+  return best;
+}
+
+template <class C>
+LEAT_INLINE inline C lane_sum(const C* x, int64_t n) {
+  C sum = 0;
+  int64_t i = 0;
+  if (n >= lanes) {
+    C part[lanes] = {};
+    for (; i + lanes <= n; i += lanes) {
+      for (int l = 0; l < lanes; ++l) part[l] += x[i + l];
+    }
+    for (int width = lanes / 2; width > 0; width /= 2) {
+      for (int l = 0; l < width; ++l) part[l] += part[l + width];
+    }
+    sum = part[0];
+  }
+  for (; i < n; ++i) sum += x[i];
+  return sum;
+}
+
+// y = exp(x - max), row by row; max and sum (of y) have one entry per row. y may be x.
+template <class T, class C>
+LEAT_INLINE inline void exponentiate_rows(const T* x, int64_t rows, int64_t columns, C* y, C* max,
+                                          C* sum) {
+  for (int64_t r = 0; r < rows; ++r) {
+    max[r] = lane_max<C>(x + r * columns, columns);
+    for (int64_t i = r * columns; i < (r + 1) * columns; ++i) y[i] = C(x[i]) - max[r];
+  }
+  for (int64_t i = 0; i < rows * columns; ++i) y[i] = std::exp(y[i]);
+  for (int64_t r = 0; r < rows; ++r) sum[r] = lane_sum(y + r * columns, columns);
+}
+
+}  // namespace leat

@@ -1,0 +1,157 @@
+// leat: cpu+cuda
+// leat: fast-math-loops
+// Roots and reciprocals, with the ops that TensorFlow has for their gradients.
+#include "kernels/elementwise.h"
+
+namespace leat {
+namespace {
+
+struct Sqrt {
+  static constexpr int cost = 4;
+  template <class T>
+  LEAT_DEVICE T operator()(T x) const {
+    return std::sqrt(x);
+  }
+};
+
+struct SqrtGrad {
+  static constexpr int cost = 4;
+  template <class T>
+  LEAT_DEVICE T operator()(T y, T dy) const {
+    return dy * T(0.5) / y;
+  }
+};
+
+struct Rsqrt {
+  static constexpr int cost = 5;
+  template <class T>
+  LEAT_DEVICE T operator()(T x) const {
+    return T(1) / std::sqrt(x);
+  }
+};
+
+struct RsqrtGrad {
+  template <class T>
+  LEAT_DEVICE T operator()(T y, T dy) const {
+    return dy * T(-0.5) * y * y * y;
+  }
+};
+
+struct Reciprocal {
+  static constexpr int cost = 4;
+  template <class T>
+  LEAT_DEVICE T operator()(T x) const {
+    if constexpr (std::is_integral_v<T>) {
+      if (x == T(0)) {
+        report_invalid("Integer division by zero");
+        return T(0);
+      }
+    }
+    return static_cast<T>(T(1) / x);
+  }
+};
+
+struct ReciprocalGrad {
+  template <class T>
+  LEAT_DEVICE T operator()(T y, T dy) const {
+    return -dy * y * y;
+  }
+};
+
+const Op sqrt_op{{
+    .name = "Sqrt",
+    .doc = "y = √x, elementwise.",
+    .inputs = {"x: T"},
+    .outputs = {"y: T"},
+    .attrs = {"T: {bfloat16, half, float, double, complex64, complex128}"},
+    .shape = shapes::same_as(0),
+    .gradient = [](Gradient& g) { g.dx() = sqrt_grad(g.y(), g.dy()); },
+    .kernels = elementwise<Sqrt, FloatTypes>(),
+    .examples = {{.inputs = {floats({4, 2})}, .outputs = {floats({2, 1.4142135})}}},
+}};
+
+const Op sqrt_grad_op{{
+    .name = "SqrtGrad",
+    .doc = "z = dy / 2y, the gradient of y = √x.",
+    .inputs = {"y: T", "dy: T"},
+    .outputs = {"z: T"},
+    .attrs = {"T: {bfloat16, half, float, double, complex64, complex128}"},
+    .shape = shapes::same_for_all(),
+    .gradient =
+        [](Gradient& g) {
+          const Output share = div(g.dy(), g.x(0));
+          g.dx(0) = neg(mul(share, g.y()));
+          g.dx(1) = mul(share, 0.5);
+        },
+    .kernels = elementwise<SqrtGrad, FloatTypes>(),
+    .examples = {{.inputs = {floats({2, 4}), floats({1, 2})}, .outputs = {floats({0.25, 0.25})}}},
+}};
+
+const Op rsqrt_op{{
+    .name = "Rsqrt",
+    .doc = "y = 1 / √x, elementwise.",
+    .inputs = {"x: T"},
+    .outputs = {"y: T"},
+    .attrs = {"T: {bfloat16, half, float, double, complex64, complex128}"},
+    .shape = shapes::same_as(0),
+    .gradient = [](Gradient& g) { g.dx() = rsqrt_grad(g.y(), g.dy()); },
+    .kernels = elementwise<Rsqrt, FloatTypes>(),
+    .examples = {{.inputs = {floats({4, 0.25})}, .outputs = {floats({0.5, 2})}}},
+}};
+
+const Op rsqrt_grad_op{{
+    .name = "RsqrtGrad",
+    .doc = "z = -dy y³ / 2, the gradient of y = 1 / √x.",
+    .inputs = {"y: T", "dy: T"},
+    .outputs = {"z: T"},
+    .attrs = {"T: {bfloat16, half, float, double, complex64, complex128}"},
+    .shape = shapes::same_for_all(),
+    .gradient =
+        [](Gradient& g) {
+          g.dx(0) = mul(mul(g.dy(), g.x(1)), mul(-1.5, square(g.x(0))));
+          g.dx(1) = rsqrt_grad(g.x(0), g.dy());
+        },
+    .kernels = elementwise<RsqrtGrad, FloatTypes>(),
+    .examples = {{.inputs = {floats({2, 1}), floats({1, 4})}, .outputs = {floats({-4, -2})}}},
+}};
+
+const OpDef reciprocal_def{
+    .name = "Reciprocal",
+    .doc = "y = 1 / x, elementwise.",
+    .inputs = {"x: T"},
+    .outputs = {"y: T"},
+    .attrs =
+        {"T: {bfloat16, half, float, double, int8, int16, int32, int64, complex64, complex128}"},
+    .shape = shapes::same_as(0),
+    .gradient = [](Gradient& g) { g.dx() = reciprocal_grad(g.y(), g.dy()); },
+    .kernels = elementwise<Reciprocal, SignedTypes>(),
+    .examples = {{.inputs = {floats({2, -4})}, .outputs = {floats({0.5, -0.25})}}},
+};
+
+const OpDef reciprocal_grad_def{
+    .name = "ReciprocalGrad",
+    .doc = "z = -dy y², the gradient of y = 1 / x.",
+    .inputs = {"y: T", "dy: T"},
+    .outputs = {"z: T"},
+    .attrs = {"T: {bfloat16, half, float, double, complex64, complex128}"},
+    .shape = shapes::same_for_all(),
+    .gradient =
+        [](Gradient& g) {
+          g.dx(0) = mul(mul(-2, g.dy()), mul(g.x(0), g.x(1)));
+          g.dx(1) = reciprocal_grad(g.x(0), g.dy());
+        },
+    .kernels = elementwise<ReciprocalGrad, FloatTypes>(),
+    .examples = {{.inputs = {floats({2, 1}), floats({1, 4})}, .outputs = {floats({-4, -4})}}},
+};
+
+// Each has a second, older name.
+OpDef renamed(OpDef op, std::string name) {
+  op.name = std::move(name);
+  return op;
+}
+const Op reciprocal_op(reciprocal_def), inv_op(renamed(reciprocal_def, "Inv"));
+const Op reciprocal_grad_op(reciprocal_grad_def),
+    inv_grad_op(renamed(reciprocal_grad_def, "InvGrad"));
+
+}  // namespace
+}  // namespace leat

@@ -1,0 +1,47 @@
+// Copies between two strided views of one set of elements: what Slice, Transpose, Tile, ConcatV2
+// and their kin come to.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/device.h"
+#include "core/shape.h"
+
+namespace leat {
+
+class StridedCopy {
+ public:
+  // One axis of the index space; strides in elements. A `from` stride of 0 repeats elements.
+  struct Axis {
+    int64_t extent, from, to;
+  };
+
+  StridedCopy() = default;
+  // to[Σ i·to] = from[Σ i·from] for all i; axes from the outermost to the innermost. Views may
+  // start anywhere: offsets are added to the pointers by the caller.
+  explicit StridedCopy(std::vector<Axis> axes);
+
+  int64_t elements() const { return elements_; }
+
+  // T: uint8_t, uint16_t, uint32_t, uint64_t (any element of that size) or std::string.
+  template <class T>
+  void run(Stream& stream, const T* from, T* to) const;
+
+ private:
+  template <class T>
+  void copy_rows(const T* from, T* to, int64_t begin, int64_t end) const;
+  template <class T>
+  void copy_tiles(const T* from, T* to, int64_t begin, int64_t end) const;
+
+  std::vector<Axis> outer_;  // all but `plane_` and `row_`
+  Axis plane_{1, 0, 0};      // an axis along which `from` is contiguous, where the rows are not
+  Axis row_{1, 0, 0};        // the innermost axis
+  int64_t outer_count_ = 1, elements_ = 1;
+};
+
+// Row-major strides of a shape, in elements.
+std::vector<int64_t> strides_of(const Shape& shape);
+
+}  // namespace leat

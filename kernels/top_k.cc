@@ -1,0 +1,109 @@
+// TopKV2: the largest entries of each row.
+#include <numeric>
+
+#include "graph/gradient.h"
+#include "graph/ops.h"
+#include "graph/shape_inference.h"
+#include "kernels/cpu.h"
+#include "kernels/examples.h"
+
+namespace leat {
+namespace {
+
+// Of equal entries the first wins. `sorted = false` promises no order, so there is one order only.
+template <class T, class Index>
+BoundKernel bind(int64_t rows, int64_t columns, int64_t k) {
+  using C = ComputeType<T>;
+  BoundKernel kernel = BoundKernel::of([=](const Arguments& a) {
+    a.stream->parallel_for(rows, 1 + 20'000 / columns, [&](int64_t begin, int64_t end) {
+      for (int64_t r = begin; r < end; ++r) {
+        const T* row = a.input<T>(0) + r * columns;
+        int64_t* order = static_cast<int64_t*>(a.workspace) + r * columns;
+        std::iota(order, order + columns, int64_t{0});
+        std::partial_sort(order, order + k, order + columns, [row](int64_t i, int64_t j) {
+          const C x = row[i], y = row[j];
+          const bool x_is_nan = x != x, y_is_nan = y != y;  // NaN is larger than any number
+          if (x_is_nan != y_is_nan) return x_is_nan;
+          return x_is_nan || x == y ? i < j : y < x;
+        });
+        for (int64_t i = 0; i < k; ++i) {
+          a.output<T>(0)[r * k + i] = row[order[i]];
+          a.output<Index>(1)[r * k + i] = static_cast<Index>(order[i]);
+        }
+      }
+    });
+  });
+  kernel.workspace_bytes = static_cast<size_t>(rows * columns) * sizeof(int64_t);
+  kernel.cost_ns = 5.0 * static_cast<double>(rows * columns);
+  return kernel;
+}
+
+template <class T>
+BoundKernel prepare(TypeTag<T>, const KernelRequest& request) {
+  const Shape& shape = request.inputs[0].shape;
+  const int64_t columns = shape[shape.rank() - 1], k = to_int64s(*request.inputs[1].value)[0];
+  if (request.outputs[0].shape.elements() == 0) return {};
+  const int64_t rows = shape.elements() / columns;
+  const DType index = request.outputs[1].dtype;
+  if (index == DType::i64) return bind<T, int64_t>(rows, columns, k);
+  if (index == DType::i16) return bind<T, int16_t>(rows, columns, k);
+  return bind<T, int32_t>(rows, columns, k);
+}
+
+void infer(ShapeContext& c) {
+  Shape out = c.with_rank_at_least(0, 1);
+  c.with_rank(1, 0);
+  if (!out.has_rank()) {
+    for (int i : {0, 1}) c.set_output(i, Shape::unknown());
+    return;
+  }
+  const int last = out.rank() - 1;
+  int64_t k = any;
+  if (const Tensor* value = c.value(1)) {
+    k = to_int64s(*value)[0];
+    check(k >= 0, "Need k >= 0, got ", k);
+    check(out[last] == any || out[last] >= k, "input must have at least k columns. Had ", out[last],
+          ", needed ", k);
+  }
+  out.set(last, k);
+  for (int i : {0, 1}) c.set_output(i, out);
+}
+
+// The gradient of a value goes to where it was taken from.
+void gradient(Gradient& g) {
+  const Output x = g.x(0), indices = cast(g.y(1), i32);
+  check(x.shape().has_rank(), "the gradient of TopKV2 needs a known rank");
+  const auto number = [&](int32_t value) { return constant(g.graph(), Tensor::scalar(value)); };
+  const auto vector = [&](int32_t value) { return constant(g.graph(), ints({value})); };
+  // As matrices of [rows, columns] and [rows, k]; row r begins at element r * columns.
+  const int last = x.shape().rank() - 1;
+  const Output columns = gather(shape_of(x), number(last)),
+               k = gather(shape_of(indices), number(last));
+  const Output flat = reshape(indices, pack({number(-1), k}));
+  const Output rows = gather(shape_of(flat), number(0));
+  const Output starts = expand_dims(range(number(0), mul(rows, columns), columns), -1);
+  const Output at = reshape(add(flat, starts), vector(-1));
+  const Output dx = unsorted_segment_sum(reshape(g.dy(0), vector(-1)), at, size_of(x));
+  g.dx(0) = reshape(dx, shape_of(x));
+}
+
+const Op top_k_op{{
+    .name = "TopKV2",
+    .doc = "values[…, i], indices[…, i] = the i-th largest of the entries input[…, :] and where it "
+           "is, for i < k; of equal entries the first. NaN counts as the largest.",
+    .inputs = {"input: T", "k: Tk"},
+    .outputs = {"values: T", "indices: index_type"},
+    .attrs = {"sorted: bool = true", "T: realnumbertype", "Tk: {int16, int32, int64} = int32",
+              "index_type: {int16, int32, int64} = int32"},
+    .shape = infer,
+    .gradient = gradient,
+    .kernels = {cpu_kernel(
+        "T", NumberTypes{},
+        []<class T>(TypeTag<T> t, const KernelRequest& r) { return prepare(t, r); })},
+    .examples = {{.inputs = {floats({2, 3}, {1, 3, 2, 5, 5, 4}), Tensor::scalar<int32_t>(2)},
+                  .outputs = {floats({2, 2}, {3, 2, 5, 5}), ints({2, 2}, {1, 2, 0, 1})}}},
+    .value_inputs = {1},
+}};
+
+}  // namespace
+}  // namespace leat

@@ -1,0 +1,106 @@
+// Transpose and the inverse of its permutation.
+#include "graph/gradient.h"
+#include "graph/ops.h"
+#include "graph/shape_inference.h"
+#include "kernels/cpu.h"
+#include "kernels/examples.h"
+#include "kernels/strided_copy.h"
+
+namespace leat {
+namespace {
+
+// The permutation, checked.
+std::vector<int> permutation_of(const Tensor& value, int rank) {
+  const std::vector<int64_t> numbers = to_int64s(value);
+  check(static_cast<int>(numbers.size()) == rank, "transpose expects a permutation of size ", rank,
+        ", but perm has ", numbers.size(), " entries");
+  std::vector<int> perm(rank);
+  std::array<bool, Shape::max_rank> seen{};
+  for (int i = 0; i < rank; ++i) {
+    perm[i] = normalized_axis(numbers[i], rank);
+    check(!seen[perm[i]], "perm names axis ", perm[i], " twice");
+    seen[perm[i]] = true;
+  }
+  return perm;
+}
+
+void infer(ShapeContext& c) {
+  Shape x = c.input(0);
+  const Shape perm_shape = c.with_rank(1, 1);
+  if (!x.has_rank() && perm_shape[0] == any) return c.set_output(0, Shape::unknown());
+  if (!x.has_rank()) x = Shape::of_rank(static_cast<int>(perm_shape[0]));
+  const Tensor* perm = c.value(1);
+  if (perm == nullptr) {
+    check(perm_shape[0] == any || perm_shape[0] == x.rank(),
+          "transpose expects a permutation of size ", x.rank(), ", but perm has shape ",
+          perm_shape);
+    return c.set_output(0, Shape::of_rank(x.rank()));
+  }
+  Shape out = x;
+  const std::vector<int> order = permutation_of(*perm, x.rank());
+  for (int i = 0; i < x.rank(); ++i) out.set(i, x[order[i]]);
+  c.set_output(0, out);
+}
+
+template <class T>
+BoundKernel prepare(TypeTag<T>, const KernelRequest& request) {
+  const Shape &x = request.inputs[0].shape, &y = request.outputs[0].shape;
+  const std::vector<int> perm = permutation_of(*request.inputs[1].value, x.rank());
+  const std::vector<int64_t> from = strides_of(x), to = strides_of(y);
+  std::vector<StridedCopy::Axis> axes;
+  bool keeps_order = true;  // only axes of extent 1 move
+  int last = -1;
+  for (int i = 0; i < y.rank(); ++i) {
+    axes.push_back({y[i], from[perm[i]], to[i]});
+    if (y[i] == 1) continue;
+    keeps_order = keeps_order && perm[i] > last;
+    last = perm[i];
+  }
+  if (keeps_order) return BoundKernel::view();
+  return BoundKernel::of([copy = StridedCopy(std::move(axes))](const Arguments& a) {
+    copy.run(*a.stream, a.input<T>(0), a.output<T>());
+  });
+}
+
+const Op transpose_op{{
+    .name = "Transpose",
+    .doc =
+        "y[i_0, …, i_n] = x[j_0, …, j_n] with j_perm[k] = i_k: axis k of y is axis perm[k] of x.",
+    .inputs = {"x: T", "perm: Tperm"},
+    .outputs = {"y: T"},
+    .attrs = {"T: type", "Tperm: {int32, int64} = int32"},
+    .shape = infer,
+    .gradient = [](Gradient& g) { g.dx(0) = transpose(g.dy(), invert_permutation(g.x(1))); },
+    .kernels = {cpu_moving_kernel(
+        "T", []<class T>(TypeTag<T> t, const KernelRequest& r) { return prepare(t, r); })},
+    .examples = {{.inputs = {floats({2, 3}, {1, 2, 3, 4, 5, 6}), ints({1, 0})},
+                  .outputs = {floats({3, 2}, {1, 4, 2, 5, 3, 6})}}},
+    .value_inputs = {1},
+}};
+
+const Op invert_permutation_op{{
+    .name = "InvertPermutation",
+    .doc = "y[x[i]] = i.",
+    .inputs = {"x: T"},
+    .outputs = {"y: T"},
+    .attrs = {"T: {int32, int64} = int32"},
+    .shape = [](ShapeContext& c) { c.set_output(0, c.with_rank(0, 1)); },
+    .kernels = {cpu_kernel("T", Types<int32_t, int64_t>{},
+                           []<class T>(TypeTag<T>, const KernelRequest& r) {
+                             return BoundKernel::of([n = r.inputs[0].shape[0]](const Arguments& a) {
+                               T* y = a.output<T>();
+                               std::fill_n(y, n, T(-1));
+                               for (int64_t i = 0; i < n; ++i) {
+                                 const int64_t x = a.input<T>(0)[i];
+                                 check(x >= 0 && x < n && y[x] == -1, "x[", i, "] = ", x,
+                                       " is out of range or comes twice in a permutation of ", n);
+                                 y[x] = static_cast<T>(i);
+                               }
+                             });
+                           })},
+    .examples = {{.inputs = {ints({2, 0, 1})}, .outputs = {ints({1, 2, 0})}}},
+    .is_not_differentiable = true,
+}};
+
+}  // namespace
+}  // namespace leat

@@ -1,0 +1,45 @@
+// Lists of element types that kernels are compiled for, and the step from a dtype known at run time
+// to a C++ type.
+#pragma once
+
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "core/dtype.h"
+#include "core/error.h"
+
+namespace leat {
+
+template <class... Ts>
+struct Types {
+  static std::vector<DType> list() { return {dtype_of<Ts>...}; }
+};
+using FloatTypes = Types<float, double, half, bfloat16>;
+using IntegerTypes =
+    Types<int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t>;
+using SignedTypes = Types<float, double, half, bfloat16, int8_t, int16_t, int32_t, int64_t>;
+using NumberTypes = Types<float, double, half, bfloat16, int8_t, int16_t, int32_t, int64_t, uint8_t,
+                          uint16_t, uint32_t, uint64_t>;
+using NumberAndBoolTypes = Types<float, double, half, bfloat16, int8_t, int16_t, int32_t, int64_t,
+                                 uint8_t, uint16_t, uint32_t, uint64_t, bool>;
+using AllTypes = Types<float, double, half, bfloat16, int8_t, int16_t, int32_t, int64_t, uint8_t,
+                       uint16_t, uint32_t, uint64_t, bool, std::string>;
+
+// What arithmetic on T happens in: float for the 16-bit floats.
+template <class T>
+using ComputeType =
+    std::conditional_t<std::is_same_v<T, half> || std::is_same_v<T, bfloat16>, float, T>;
+
+// f(TypeTag<T>{}) for the T of `types` whose dtype it is. find_kernel() has checked that there is
+// one.
+template <class... Ts, class F>
+auto visit_type(Types<Ts...>, DType dtype, F&& f) {
+  using Result = std::common_type_t<decltype(f(TypeTag<Ts>{}))...>;
+  Result result{};
+  const bool found = ((dtype == dtype_of<Ts> ? (result = f(TypeTag<Ts>{}), true) : false) || ...);
+  check_internal(found, "a kernel was asked for dtype ", dtype, ", which it does not have");
+  return result;
+}
+
+}  // namespace leat

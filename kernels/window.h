@@ -1,0 +1,53 @@
+// Windows that slide over images: what convolutions and poolings share. Extents that are not known
+// yet are `any`.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "core/attr.h"
+#include "core/shape.h"
+
+namespace leat {
+
+// Which axis of an image tensor is which: attribute data_format.
+struct ImageAxes {
+  int batch = 0, height = 1, width = 2, channels = 3;
+  bool channels_first() const { return channels == 1; }
+};
+ImageAxes image_axes(const NodeView& node);  // UNIMPLEMENTED unless NHWC or NCHW
+
+// One spatial axis. Output o sees the inputs o * stride - before + tap * dilation, for tap in [0,
+// size).
+struct Window {
+  int64_t in = any, out = any;
+  int64_t size = 1, stride = 1, dilation = 1;
+  int64_t before = 0, after = 0;  // padding; 0 while `in` is not known
+
+  struct Range {
+    int64_t begin, end;
+  };
+  int64_t input_of(int64_t output, int64_t tap) const {
+    return output * stride - before + tap * dilation;
+  }
+  // The taps of an output that lie within the input.
+  Range taps(int64_t output) const {
+    const int64_t first = output * stride - before;
+    const int64_t begin = first < 0 ? (-first + dilation - 1) / dilation : 0;
+    const int64_t end = first >= in ? 0 : (in - first + dilation - 1) / dilation;
+    return {begin < size ? begin : size, end < begin ? begin : end < size ? end : size};
+  }
+};
+
+// The window along `axis` of the image, by the attributes strides, padding and, if the op has them,
+// dilations and explicit_paddings. INVALID_ARGUMENT if it is larger than the padded image.
+Window window_along(const NodeView& node, int axis, int64_t in, int64_t size);
+
+// The four entries of strides, dilations or ksize; INVALID_ARGUMENT unless all are positive.
+const std::vector<int64_t>& image_steps(const NodeView& node, std::string_view attr);
+
+// For `prepare`: UNIMPLEMENTED unless the entries for batch and channels are 1. (TensorFlow takes
+// graphs with others, and refuses to run them.)
+void check_spatial_steps(const NodeView& node, std::string_view attr);
+
+}  // namespace leat

@@ -1,0 +1,126 @@
+// The session in this process: a graph of its own, a RegisteredGraph per step signature.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <list>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <shared_mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "core/device.h"
+#include "core/variable.h"
+#include "runtime/registered_graph.h"
+#include "runtime/session.h"
+
+namespace leat {
+
+// What the session computes on, as /job:localhost/replica:0/task:0.
+struct LocalDevices {
+  int cpus = 1;      // several CPU devices share the cores: edges between them are cut like those
+                     // between any devices
+  bool gpus = true;  // those of this machine, if it has a driver
+};
+
+// Variables belong to the session. Thread-safe, as SessionInterface says. A step that is one
+// segment runs on the caller's thread, without allocation in steady state; others begin there and
+// may go on elsewhere while the caller waits, until the deadline at most. The memory of steps that
+// are no longer run is given back after some others.
+class LocalSession : public SessionInterface {
+ public:
+  // What has not run for so many calls, or twice as many, is given back.
+  static constexpr int64_t calls_of_memory = 1'024;
+
+  explicit LocalSession(const SessionOptions& options = {}, const LocalDevices& devices = {});
+  ~LocalSession() override;
+  LocalSession(const LocalSession&) = delete;
+
+  void extend(const Graph& graph) override;
+  std::vector<Tensor> run(const NamedTensors& feeds, const std::vector<std::string>& fetches,
+                          const std::vector<std::string>& targets, const RunOptions& options = {},
+                          RunMetadata* metadata = nullptr) override;
+  CallableHandle make_callable(const StepSignature& signature) override;
+  void run_callable(CallableHandle handle, std::span<const Tensor> feeds,
+                    std::vector<Tensor>& fetches) override;
+  void release_callable(CallableHandle handle) override;
+  void run_steps(CallableHandle handle, int64_t steps, const StepFeeds& feed,
+                 const StepFetches& result, int in_flight = 2) override;
+  std::vector<DeviceDescription> list_devices() override;
+  void close() override;
+
+  // For tests and reports.
+  Containers& containers() { return *resources_.containers; }
+  size_t prepared_graphs() const;
+  std::shared_ptr<const RegisteredGraph> registered_graph(CallableHandle handle) const;
+
+ private:
+  // A signature as somebody spelled it: which RegisteredGraph, and where feeds and fetches go.
+  struct Prepared {
+    StepSignature spelling;
+    std::shared_ptr<RegisteredGraph> graph;
+    std::shared_ptr<const RegisteredGraph::Call> call;
+    size_t edges = 0;
+  };
+  // A normalised signature. Built by whoever asks first; others wait for that.
+  struct Entry {
+    StepSignature signature;
+    std::shared_ptr<RegisteredGraph> graph;  // null until built
+    size_t edges = 0;
+    Status failure;
+    bool is_built = false;
+  };
+  // Counts the calls that run, for close(). FAILED_PRECONDITION if the session is closed.
+  class Running {
+   public:
+    explicit Running(LocalSession& session);
+    ~Running() { leave(); }
+    Running(const Running&) = delete;
+
+   private:
+    void leave();
+    LocalSession& session_;
+  };
+
+  std::shared_ptr<const Prepared> prepared(const StepSignature& spelling);
+  std::shared_ptr<Entry> entry_of(const StepSignature& signature);
+  void build(Entry& entry);
+  std::shared_ptr<const Prepared> callable(CallableHandle handle) const;
+  void run(const std::shared_ptr<const Prepared>& prepared, std::span<const Tensor> feeds,
+           std::vector<Tensor>& fetches, std::chrono::milliseconds timeout);
+  void run_traced(const std::shared_ptr<const Prepared>& prepared, std::span<const Tensor> feeds,
+                  std::vector<Tensor>& fetches, std::chrono::milliseconds timeout,
+                  RunMetadata& metadata);
+  void drop_unused();
+  static void check_feeds(const Prepared& prepared, size_t count);
+  std::chrono::milliseconds timeout_of(std::chrono::milliseconds asked) const;
+
+  const SessionOptions options_;
+  ThreadPool pool_;
+  std::vector<std::unique_ptr<Device>> devices_;
+  TaskResources resources_;
+  PlacementOptions placement_;
+
+  std::shared_mutex graph_mutex_;  // guards the two below
+  Graph graph_;
+  std::vector<Node*> nodes_;  // of graph_, by the id that they have in the user's graph
+
+  mutable std::mutex cache_mutex_;  // guards what follows
+  std::condition_variable built_;
+  std::list<std::shared_ptr<Entry>> entries_;  // the most recently used first
+  std::unordered_multimap<size_t, std::shared_ptr<const Prepared>> spellings_;
+  mutable std::mutex callables_mutex_;
+  std::vector<std::shared_ptr<const Prepared>> callables_;
+
+  std::atomic<int64_t> next_step_{1};
+  std::atomic<int64_t> running_{0};  // calls
+  std::atomic<int64_t> calls_{0};    // about, since the last drop_unused()
+  std::atomic<bool> is_closed_{false};
+  std::mutex idle_mutex_;
+  std::condition_variable idle_;
+};
+
+}  // namespace leat

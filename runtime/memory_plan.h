@@ -1,0 +1,28 @@
+// Where each intermediate value of a tape lies in the tape's arena.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+namespace leat {
+
+// A value that needs memory while instructions `first` to `last` (inclusive) run.
+struct MemoryBlock {
+  size_t bytes = 0;
+  int first = 0;
+  int last = 0;
+};
+
+struct MemoryPlan {
+  std::vector<size_t> offsets;  // by block, multiples of the alignment
+  size_t bytes = 0;             // of the whole arena
+  size_t max_live = 0;          // most bytes that live at one time: no plan can be smaller
+};
+
+// Offsets such that blocks that live at the same time never overlap. Greedy by size (arXiv
+// 2001.03288): the largest block first, each into the smallest gap that fits. It meets the bound on
+// the graphs of networks; where it does not, other orders are tried and the best is kept.
+MemoryPlan plan_memory(std::span<const MemoryBlock> blocks, size_t alignment = 64);
+
+}  // namespace leat

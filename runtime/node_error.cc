@@ -1,0 +1,19 @@
+#include "runtime/node_error.h"
+
+namespace leat {
+
+Status status_at(const Node& node, const Device& device) {
+  return status_at(node, device, status_of_current_exception());
+}
+
+Status status_at(const Node& node, const Device& device, Status status) {
+  if (status.message.find("[[{{node ") != std::string::npos) return status;
+  std::string place = concat(" (", node.op->name, " on ", device.name());
+  if (node.location.is_known()) {
+    place += concat(", ", node.location.file, ":", node.location.line);
+  }
+  status.message = with_node(status.message + place + ")", node.name);
+  return status;
+}
+
+}  // namespace leat

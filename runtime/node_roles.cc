@@ -1,0 +1,158 @@
+#include "runtime/node_roles.h"
+
+#include <algorithm>
+#include <set>
+
+namespace leat {
+namespace {
+
+bool is_variable(const Node& node) {
+  return node.is("VariableV2") || node.is("Variable") || node.is("VarHandleOp");
+}
+
+Shape declared_shape(Output ref) {
+  while (ref.node != nullptr) {
+    if (is_variable(*ref.node)) return ref.shape();
+    ref = passed_handle(*ref.node);
+  }
+  return Shape::unknown();
+}
+
+// Assign to a variable without a fixed shape.
+bool may_change_shape(const Node& node) {
+  if (node.inputs.empty() || !is_handle_input(node, 0)) return false;
+  return (node.is("Assign") && !node.attr<bool>("validate_shape")) ||
+         !declared_shape(node.inputs[0]).is_complete();
+}
+
+// False if no kernel fits.
+bool find_role(const Node& node, const Device& device, NodeRole& out) {
+  const auto is_boundary = [&](ItemKind kind) {
+    out.role = Role::boundary;
+    out.kind = kind;
+    return true;
+  };
+  if (node.is("_Send")) return is_boundary(ItemKind::send);
+  if (node.is("_Recv")) return is_boundary(ItemKind::receive);
+  if (node.is("Switch") || node.is("RefSwitch")) return is_boundary(ItemKind::switch_);
+  if (node.is("Merge")) return is_boundary(ItemKind::merge);
+  if (node.is("_Feed")) return out.role = Role::feed, true;
+  if (node.is("Const")) return out.role = Role::constant, true;
+  if (is_variable(node) || node.op->make_resource) return out.role = Role::state, true;
+
+  const Kernel* kernel = find_kernel(*node.op, node.attrs, device.type());
+  if (kernel == nullptr) return false;
+  out.kernel = *kernel;
+  const bool needs_execute =
+      node.op->has_data_dependent_shape || (kernel->execute && may_change_shape(node));
+  if (kernel->prepare && !needs_execute) return true;
+  if (kernel->execute) return is_boundary(ItemKind::execute);
+  if (kernel->execute_async) return is_boundary(ItemKind::execute_async);
+  return static_cast<bool>(kernel->prepare);
+}
+
+Output read_of(Output ref, std::vector<Node*> after, Graph& partition, std::vector<NodeRole>& roles,
+               const Device& device) {
+  std::sort(after.begin(), after.end(), [](Node* a, Node* b) { return a->id < b->id; });
+  after.erase(std::unique(after.begin(), after.end()), after.end());
+  Node& identity = partition.insert({.op = "Identity",
+                                     .name = partition.unique_name(ref.node->name + "/_read"),
+                                     .inputs = {ref},
+                                     .attrs = {{"T", ref.dtype()}},
+                                     .control_inputs = std::move(after),
+                                     .location = ref.node->location},
+                                    device.name());
+  roles.resize(partition.size());
+  check_internal(find_role(identity, device, roles[identity.id]), "Identity has no kernel on ",
+                 device.name());
+  return identity.output();
+}
+
+}  // namespace
+
+std::vector<NodeRole> find_roles(const Graph& partition, const Device& device) {
+  std::vector<NodeRole> roles(partition.size());
+  std::string missing, first;
+  for (const auto& node : partition.nodes()) {
+    if (find_role(*node, device, roles[node->id])) continue;
+    if (missing.empty()) first = node->name;
+    missing += concat("\n  ", node->op->name, " node '", node->name, "'");
+    if (node->location.is_known()) {
+      missing += concat(" (made at ", node->location.file, ":", node->location.line, ")");
+    }
+    missing += "; kernels exist for " + describe_kernels(*node->op);
+  }
+  if (!missing.empty()) {
+    fail(Code::unimplemented,
+         with_node(concat("no kernel fits on ", device.name(), " for:", missing), first));
+  }
+  return roles;
+}
+
+std::vector<FetchedOutput> make_reads_explicit(Graph& partition, std::vector<NodeRole>& roles,
+                                               const std::vector<std::string>& fetches,
+                                               const Device& device) {
+  const size_t count = partition.size();
+  for (size_t n = 0; n < count; ++n) {
+    Node& node = *partition.nodes()[n];
+    if (roles[node.id].role != Role::boundary) continue;
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      if (!node.inputs[i].is_ref() || is_handle_input(node, static_cast<int>(i))) continue;
+      std::vector<Node*> after = node.control_inputs;
+      for (size_t j = 0; j < node.inputs.size(); ++j) {
+        if (j != i) after.push_back(node.inputs[j].node);
+      }
+      node.inputs[i] = read_of(node.inputs[i], std::move(after), partition, roles, device);
+    }
+  }
+  std::vector<FetchedOutput> out;
+  std::set<std::string> seen;
+  for (const std::string& name : fetches) {
+    if (!seen.insert(name).second) continue;
+    Output source = partition.output(name);
+    const Node* node = source.node;
+    check(source.dtype() != DType::resource, "'", name,
+          "' stands for a variable or other state and has no value to fetch: fetch what is read "
+          "from it");
+    if (source.is_ref()) source = read_of(source, {}, partition, roles, device);
+    out.push_back({name, source, node});
+  }
+  return out;
+}
+
+bool is_handle_input(const Node& node, int input) {
+  // List arguments are flattened; ref arguments never come after a list in TensorFlow's ops.
+  const auto& args = node.op->schema.inputs;
+  return (input < static_cast<int>(args.size()) && args[input].is_ref) ||
+         node.inputs[input].dtype() == DType::resource;
+}
+
+bool is_written(const Node& node, int input) {
+  const auto& args = node.op->schema.inputs;
+  if (input >= static_cast<int>(args.size())) return false;
+  // Not where any type fits: Identity and Switch pass a resource on.
+  return args[input].is_ref ||
+         (args[input].dtype == DType::resource && !node.op->only_reads_resources);
+}
+
+Output passed_handle(const Node& node) {
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    if (is_handle_input(node, static_cast<int>(i))) return node.inputs[i];
+  }
+  return {};
+}
+
+bool only_passes_handle(const Node& node) {
+  return node.is("Identity") && node.outputs[0].dtype == DType::resource;
+}
+
+bool is_value_input(const Node& node, int input) {
+  return node.op->is_value_input(input, static_cast<int>(node.inputs.size()));
+}
+
+bool tells_shape(const Node& node) {
+  return node.is("Shape") || node.is("ShapeN") || node.is("Size") || node.is("Rank") ||
+         node.is("VariableShape");
+}
+
+}  // namespace leat

@@ -1,0 +1,67 @@
+// What each node of a partition is to the runtime: a value or a piece of state that is there, a
+// part of a segment, or a boundary node.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/device.h"
+#include "core/kernel.h"
+#include "graph/graph.h"
+
+namespace leat {
+
+enum class Role : uint8_t { constant, state, feed, boundary, segment };
+
+// What the runtime does with an item of a program (program_plan.h). Copies are between host and
+// device.
+enum class ItemKind : uint8_t {
+  segment,
+  send,
+  receive,
+  switch_,
+  merge,
+  execute,
+  execute_async,
+  to_device,
+  to_host
+};
+
+struct NodeRole {
+  Role role = Role::segment;
+  ItemKind kind = ItemKind::segment;
+  Kernel kernel;  // for this device; a copy, since a plug-in may add kernels meanwhile
+};
+
+// By node id. UNIMPLEMENTED lists all nodes without a kernel in one message.
+std::vector<NodeRole> find_roles(const Graph& partition, const Device& device);
+
+// What a fetch reads. `name` is "node:index" as asked for.
+struct FetchedOutput {
+  std::string name;
+  Output source;
+  const Node* node;
+};
+
+// A boundary node, or a fetch, that takes the value behind a reference gets an Identity that does
+// the read, in a segment, after all else that the reader waits for. Adds nodes and their roles.
+// NOT_FOUND if a fetch does not exist.
+std::vector<FetchedOutput> make_reads_explicit(Graph& partition, std::vector<NodeRole>& roles,
+                                               const std::vector<std::string>& fetches,
+                                               const Device& device);
+
+// The input is a handle on state: declared as a reference, or a resource. (A reference that flows
+// into another input is read there.)
+bool is_handle_input(const Node& node, int input);
+// A handle input through which the node may change the variable.
+bool is_written(const Node& node, int input);
+// The handle that a node's handle outputs pass on; none if it has none.
+Output passed_handle(const Node& node);
+// Nothing but a name for a handle: Identity of a resource.
+bool only_passes_handle(const Node& node);
+// A kernel needs the elements of this input in `prepare`.
+bool is_value_input(const Node& node, int input);
+// Ops whose result depends on the shapes of their inputs only.
+bool tells_shape(const Node& node);
+
+}  // namespace leat

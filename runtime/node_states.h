@@ -1,0 +1,24 @@
+// State that kernels keep per (session, node), such as the counters of random generators.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <string_view>
+
+namespace leat {
+
+class NodeStates {
+ public:
+  NodeStates();
+  ~NodeStates();
+  // Held while kernels are prepared: only then are the states touched.
+  std::mutex& mutex();
+  // The node's state; empty until its kernel makes it. The address is stable.
+  std::shared_ptr<void>& of(std::string_view node);
+
+ private:
+  struct Table;
+  std::unique_ptr<Table> table_;
+};
+
+}  // namespace leat

@@ -1,0 +1,216 @@
+// Program: one partition of one step signature, ready to run on one device.
+//
+// Life of a step
+//   1. A session turns (feeds, fetches, targets) into a StepSignature and looks up its
+//   RegisteredGraph: one Program per
+//      device. The first time, graph/pipeline.h prunes, simplifies, places and partitions the graph
+//      for it.
+//   2. When a Program is made, program_plan.h cuts its partition into items: segments, and boundary
+//   nodes between them
+//      (_Send, _Recv, Switch, Merge, kernels that wait or whose output shapes depend on data).
+//   3. A step counts dependencies between items. It starts all _Recvs that depend on nothing, then
+//   runs what is ready on
+//      the thread that started it. Items run one at a time, in the order in which they become
+//      ready: boundary nodes first, since they feed others. What arrives from elsewhere (a _Recv, a
+//      finished copy) goes into the step's inbox; whoever puts it there while nobody runs the step,
+//      runs it.
+//   4. A segment looks for the tape for the shapes that arrived: two atomic exchanges if they are
+//   those of last time,
+//      else a short list, else compile_tape(). The tape locks the variables it touches, patches the
+//      pointers of inputs and results into its arena, and calls {function, bound arguments} from
+//      top to bottom.
+//   5. A dead value sets a flag. An item with a dead input does not run; Merge takes the first live
+//   one.
+//   6. The first error ends the step: what is ready is dropped, the rendezvous is aborted so that
+//   nobody waits for us,
+//      and the step ends when nothing is under way any more.
+// A Program that is one segment takes none of these detours: run_straight() calls the tape on the
+// caller's thread. Next: tape.h.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "core/rendezvous.h"
+#include "runtime/program_plan.h"
+#include "runtime/segment.h"
+#include "runtime/session.h"
+
+namespace leat {
+
+class ProgramStep;
+
+// Thread-safe; any number of steps at once.
+class Program {
+ public:
+  // `pool` (for work that is handed to another thread) and all other references outlive the
+  // program.
+  Program(Graph partition, const std::vector<std::string>& fetches, Device& device, Device& host,
+          Containers& containers, NodeStates& node_states, ThreadPool& pool);
+  ~Program();
+  Program(const Program&) = delete;
+
+  const ProgramPlan& plan() const { return plan_; }
+  Device& device() const { return *plan_.device; }
+
+  // INVALID_ARGUMENT, with both dtypes or both shapes and the user's line, if the tensor cannot be
+  // this feed.
+  void check_feed(int feed, const Tensor& tensor) const;
+
+  bool is_straight() const { return plan_.is_straight; }
+  // One step on the caller's thread; only if is_straight(). Feeds and fetches as in the plan; the
+  // feeds were checked.
+  void run_straight(std::span<const Tensor* const> feeds, std::span<Tensor* const> fetches,
+                    std::vector<TraceEvent>* events);
+
+  const Segment& segment(int i) const { return *segments_[i]; }
+  // Gives back the memory of what has not run since the last call.
+  void drop_unused() {
+    for (const auto& segment : segments_) segment->drop_unused();
+  }
+
+ private:
+  friend class ProgramStep;
+  std::shared_ptr<void>& node_state(std::string_view node) const;
+  void trace(const Tape& tape, const std::vector<InstructionTimes>& times,
+             std::vector<TraceEvent>& events) const;
+
+  ProgramPlan plan_;
+  NodeStates& node_states_;
+  ThreadPool& pool_;
+  std::vector<std::unique_ptr<Segment>> segments_;
+  std::vector<std::atomic<int64_t>> costs_ns_;  // running mean of each segment's time; 0 = unknown
+
+  // run_straight: where the segment's inputs and results come from and go to.
+  std::vector<int> straight_inputs_;                                      // feed
+  std::vector<int> straight_results_;                                     // fetch
+  std::vector<std::pair<int, int>> straight_constants_, straight_feeds_;  // fetch, where from
+};
+
+// One step of a Program. Reused: start() begins the next one.
+class ProgramStep {
+ public:
+  // Called once per start(), on any thread, when nothing of the step is under way any more.
+  class Owner {
+   public:
+    virtual ~Owner() = default;
+    virtual void step_done(ProgramStep& step) = 0;
+    // Set (after what cancel_status() returns) to end the steps at the next item.
+    std::atomic<bool> is_cancelled{false};
+    virtual Status cancel_status() const = 0;
+    // For kernels that wait. It is cancelled together with the step.
+    virtual Cancellation& cancellation() = 0;
+    // The step has failed, but waits for what is under way: kernels that wait must not.
+    virtual void step_failed(const Status& status) = 0;
+  };
+
+  ProgramStep(Program& program, Owner& owner);
+  ~ProgramStep();
+  ProgramStep(const ProgramStep&) = delete;
+
+  Program& program() const { return program_; }
+
+  // Feeds in the order of the plan; they were checked. Then drive() runs the steps that were
+  // started.
+  void start(std::vector<Tensor> feeds, Rendezvous* rendezvous, bool is_traced);
+  // Runs what is ready of these steps on the calling thread, and whatever they wake; long work of
+  // several steps is shared with the pool.
+  static void drive(std::span<ProgramStep* const> steps);
+
+  // After step_done(), until the next start().
+  const Status& status() const { return status_; }
+  // INVALID_ARGUMENT "The tensor returned for N was not valid." if it is dead.
+  Tensor fetch(int i) const;
+  std::vector<TraceEvent>& events() { return events_; }
+  // Drops all values.
+  void clear();
+
+  // What it waits for and what it runs, and for how long. Any thread, at any time between start()
+  // and step_done().
+  struct Busy {
+    const Item* item;
+    int64_t ns;
+  };
+  std::vector<Busy> busy() const;
+
+ private:
+  struct Arrival {
+    int item;  // -1: the device has drained
+    Status status;
+    Tensor value;
+    bool is_dead;
+  };
+  class Context;
+
+  template <class F>
+  static void in_turn(F&& first);
+  void work();
+  void run_item(int index);
+  bool is_dead(const std::vector<int>& flags) const;
+  const Tensor& value_of(const ItemSource& source) const;
+  Tensor take(const ItemSource& source);
+  void set(int slot, Tensor value);
+
+  void run_segment(int index, std::vector<TraceEvent>& events);
+  void run_handed_out(int index);
+  void run_switch(const Item& item, bool is_dead);
+  void run_merge(const Item& item);
+  void receive(int index, const Status& status, Tensor value, bool is_dead);
+  Status deliver_from_kernel(int index);
+  void trace_wait(const Item& item, int64_t since_ns, const Tensor& value);
+  void run_kernel_async(int index);
+  void copy_to_device(const Item& item);
+  void copy_to_host(int index);
+  void hand_out_slow_segments();
+  bool is_slow(int index) const;
+  bool has_slow_work() const;
+
+  void complete(int index);
+  void merge_input_arrived(int index, int input);
+  bool is_merge_decided(const Item& item) const;
+  void make_ready(int index);
+  void process(Arrival& arrival);
+  void arrive(int item, const Status& status, Tensor value, bool is_dead);
+  void wake();
+  void begin_wait(int index);
+  void fail_step(Status status);
+  Status status_of_item(int index) const;
+  Status status_of_arrival(Arrival arrival) const;
+  void drain();
+
+  Program& program_;
+  const ProgramPlan& plan_;
+  Owner& owner_;
+  Rendezvous* rendezvous_ = nullptr;
+  bool is_traced_ = false;
+
+  // Touched only by the thread that runs the step.
+  std::vector<int> pending_;   // dependencies left, by item
+  std::vector<int> counters_;  // of Merges: completions left by input, then arrived inputs, then
+                               // the chosen input + 1
+  std::vector<Tensor> slots_;
+  std::vector<int> uses_;    // readers left, by slot
+  std::vector<char> flags_;  // dead
+  std::vector<int> ready_boundary_, ready_segments_;
+  int unfinished_ = 0;  // items
+  int under_way_ = 0;   // items that will arrive
+  bool is_drained_ = false;
+  Status status_;
+  std::vector<TraceEvent> events_;
+  std::vector<Arrival> arrivals_;  // being processed
+
+  std::unique_ptr<std::atomic<int64_t>[]> waiting_since_;  // by item; 0 = it does not wait
+  std::atomic<int> running_item_{-1};                      // on the thread that runs the step
+  std::atomic<int64_t> running_since_{0};                  // when that thread came
+
+  std::mutex mutex_;  // guards what follows
+  std::vector<Arrival> inbox_;
+  std::vector<TraceEvent> handed_out_events_;
+  std::vector<std::shared_ptr<Context>> finished_kernels_;
+  bool is_running_ = false;
+};
+
+}  // namespace leat

@@ -1,0 +1,130 @@
+// How a partition is cut: segments, and the boundary nodes between them. Made once per
+// RegisteredGraph; constant then.
+//
+// Two nodes are in one segment if they wait for the same things (the boundary nodes upstream of
+// them: their wait set) and die of the same things (their dead set). So a segment runs as a whole
+// or not at all, and never waits inside.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/device.h"
+#include "core/kernel.h"
+#include "core/variable.h"
+#include "graph/graph.h"
+#include "runtime/node_roles.h"
+
+namespace leat {
+
+// What an instruction of a segment reads.
+struct SegmentSource {
+  enum class Kind : uint8_t { local, input, constant, variable };
+  Kind kind;
+  int index;   // local: node of the segment; input: of the segment; constant, variable: of the plan
+  int output;  // local: which output
+};
+
+struct SegmentNode {
+  const Node* node;
+  Kernel kernel;  // the one for this device (a copy: a plug-in may add others meanwhile)
+  std::vector<SegmentSource> inputs;
+  std::vector<int>
+      after;  // nodes of this segment that must have run: local inputs, control and ref edges
+  bool
+      is_wanted;  // asked for by name, or by a control edge: runs though nobody may use its outputs
+};
+
+struct SegmentPlan {
+  struct Input {
+    Output source;
+    bool is_by_value;  // its elements decide shapes or are needed in `prepare`: part of the tape's
+                       // key
+    bool on_host;
+  };
+  struct Result {
+    int node;
+    int output;
+  };
+  struct VariableUse {
+    int variable;  // of the plan
+    bool is_written;
+  };
+  std::vector<SegmentNode> nodes;  // inputs before users
+  std::vector<Input> inputs;
+  std::vector<Result> results;  // values that leave
+  std::vector<VariableUse> variables;
+};
+
+// What an item reads: a value of the step, a constant, or (handle inputs of `execute`) a variable
+// or another resource.
+struct ItemSource {
+  int slot = -1;
+  int constant = -1;
+  int variable = -1;
+  int resource = -1;
+  std::vector<int> dead_on;  // of Merge: the flags that make this input dead
+  int arrivals = 0;          // of Merge: completions that it takes until this input is there
+};
+
+struct Successor {
+  int item;
+  int merge_input;  // which input of a Merge has come nearer; -1 = an ordinary dependency
+};
+
+struct Item {
+  ItemKind kind;
+  const Node* node = nullptr;  // null: a segment or a copy
+  Kernel kernel;               // execute, execute_async
+  int segment = -1;
+  std::vector<ItemSource> inputs;
+  std::vector<int> outputs;  // slots, by output; -1 = nobody wants it
+  std::vector<int> dead_on;  // any of these flags set: the item does not run
+  int dead_flag = -1;        // the flag it sets; Switch: the one of output 0, output 1 has the next
+  int dependencies = 0;
+  std::vector<Successor> successors;
+  std::vector<int> releases;  // slots that it reads
+  int64_t edge = -1;          // send, receive
+  int first_counter = -1;     // merge: of the step's counters, one per input and two more
+  std::string label;          // receive: "edge_7_w", for "what does this step wait for"
+};
+
+struct ProgramPlan {
+  Graph graph;  // the partition, with the reads of variables made explicit; nodes point into it
+  Device* device = nullptr;
+  Device* host = nullptr;
+  std::vector<Item> items;
+  std::vector<SegmentPlan> segments;
+  std::vector<Tensor> constants;  // host
+  std::vector<std::shared_ptr<Variable>> variables;
+  std::vector<Shape> variable_shapes;  // as declared; may be partial
+  std::vector<std::shared_ptr<Resource>> resources;
+  int slots = 0, flags = 0, counters = 0;
+  std::vector<int> slot_uses;  // how many items and fetches read a slot
+
+  struct Feed {
+    std::string name;  // "node:index"
+    DType dtype;
+    Shape shape;
+    Location location;
+    int slot;  // -1: nothing reads it
+  };
+  struct Fetch {
+    std::string name;
+    ItemSource source;  // slot or constant
+    const Node* node;
+  };
+  std::vector<Feed> feeds;
+  std::vector<Fetch> fetches;
+
+  // One segment at most and nothing else, on the host: a step is one call on the caller's thread.
+  bool is_straight = false;
+};
+
+// Throws if an op has no kernel for the device (all such nodes in one message) or a fetch does not
+// exist. `host` is a CPU device: where what is known before a step is computed.
+ProgramPlan plan_program(Graph graph, const std::vector<std::string>& fetches, Device& device,
+                         Device& host, Containers& containers);
+
+}  // namespace leat

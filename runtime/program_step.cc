@@ -1,0 +1,595 @@
+// One step of a Program: dependency counts, dead flags, arrivals. "Life of a step" in program.h
+// tells the order.
+#include "runtime/node_error.h"
+#include "runtime/pointers.h"
+#include "runtime/program.h"
+#include "runtime/trace.h"
+
+namespace leat {
+namespace {
+
+constexpr int64_t slow_ns =
+    50'000;  // a segment that takes longer is worth a hand-off (5 to 50 µs) to another thread
+
+// The steps that the thread at hand has still to run. A step that is woken by one that runs here
+// waits its turn here: that is cheaper than waking another thread, unless the present one has long
+// work before it.
+thread_local std::vector<ProgramStep*>* woken_here = nullptr;
+
+}  // namespace
+
+// What a kernel between segments sees.
+class ProgramStep::Context : public ExecuteContext {
+ public:
+  Context(ProgramStep& step, int index)
+      : step_(step),
+        index_(index),
+        item_(step.plan_.items[index]),
+        view_(item_.node->view()),
+        outputs_(item_.outputs.size()),
+        dead_(item_.outputs.size()) {}
+
+  const NodeView& node() const override { return view_; }
+  int num_inputs() const override { return static_cast<int>(item_.inputs.size()); }
+  const Tensor& input(int i) const override { return step_.value_of(item_.inputs[i]); }
+  Variable& variable(int i) const override {
+    check(item_.inputs[i].variable >= 0, "input ", i, " is not a variable");
+    return *step_.plan_.variables[item_.inputs[i].variable];
+  }
+  const std::shared_ptr<Resource>& resource(int i) const override {
+    check(item_.inputs[i].resource >= 0, "input ", i, " is a variable, not a queue or the like");
+    return step_.plan_.resources[item_.inputs[i].resource];
+  }
+  Cancellation& cancellation() override { return step_.owner_.cancellation(); }
+  bool is_dead(int) const override { return false; }
+  void set_output(int i, Tensor value) override { outputs_[i] = std::move(value); }
+  void set_dead(int i) override { dead_[i] = true; }
+  Device& device() const override { return *step_.plan_.device; }
+  std::shared_ptr<void>& node_state() override {
+    return step_.program_.node_state(item_.node->name);
+  }
+
+  int index() const { return index_; }
+  // Hands the outputs to the step. Every output that somebody reads must have been set.
+  void deliver() {
+    for (size_t o = 0; o < outputs_.size(); ++o) {
+      if (item_.outputs[o] < 0) continue;
+      check_internal(!dead_[o], "output ", o,
+                     " was declared dead: only Switch and Merge may do that");
+      check_internal(outputs_[o].is_valid(), "the kernel set no output ", o);
+      step_.set(item_.outputs[o], std::move(outputs_[o]));
+    }
+  }
+
+ private:
+  ProgramStep& step_;
+  const int index_;
+  const Item& item_;
+  NodeView view_;
+  std::vector<Tensor> outputs_;
+  std::vector<bool> dead_;
+};
+
+ProgramStep::ProgramStep(Program& program, Owner& owner)
+    : program_(program),
+      plan_(program.plan()),
+      owner_(owner),
+      slots_(plan_.slots),
+      waiting_since_(std::make_unique<std::atomic<int64_t>[]>(plan_.items.size())) {}
+
+ProgramStep::~ProgramStep() = default;
+
+void ProgramStep::start(std::vector<Tensor> feeds, Rendezvous* rendezvous, bool is_traced) {
+  rendezvous_ = rendezvous;
+  is_traced_ = is_traced;
+  is_running_ = true;
+  is_drained_ = plan_.device->type() == DeviceType::cpu;
+  status_ = {};
+  events_.clear();
+  handed_out_events_.clear();
+  finished_kernels_.clear();
+  under_way_ = 0;
+  unfinished_ = static_cast<int>(plan_.items.size());
+  uses_ = plan_.slot_uses;
+  flags_.assign(plan_.flags, 0);
+  counters_.assign(plan_.counters, 0);
+  pending_.resize(plan_.items.size());
+  for (size_t i = 0; i < feeds.size(); ++i) {
+    if (plan_.feeds[i].slot >= 0) slots_[plan_.feeds[i].slot] = std::move(feeds[i]);
+  }
+  for (size_t i = 0; i < plan_.items.size(); ++i) pending_[i] = plan_.items[i].dependencies;
+  for (size_t i = 0; i < plan_.items.size(); ++i) {
+    const Item& item = plan_.items[i];
+    if (item.kind != ItemKind::merge) {
+      if (pending_[i] == 0) make_ready(static_cast<int>(i));
+      continue;
+    }
+    for (size_t input = 0; input < item.inputs.size(); ++input)
+      counters_[item.first_counter + input] = item.inputs[input].arrivals;
+    for (size_t input = 0; input < item.inputs.size(); ++input) {
+      if (item.inputs[input].arrivals == 0)
+        merge_input_arrived(static_cast<int>(i), static_cast<int>(input));
+    }
+  }
+}
+
+// Does `first`, then runs the steps that it woke, and those that they woke.
+template <class F>
+void ProgramStep::in_turn(F&& first) {
+  if (woken_here != nullptr) return first();
+  thread_local std::vector<ProgramStep*> queue;
+  woken_here = &queue;
+  first();
+  while (!queue.empty()) {
+    ProgramStep* step = queue.front();
+    queue.erase(queue.begin());
+    step->work();
+  }
+  woken_here = nullptr;
+}
+
+void ProgramStep::drive(std::span<ProgramStep* const> steps) {
+  in_turn([&] { woken_here->insert(woken_here->end(), steps.begin(), steps.end()); });
+}
+
+// Runs until nothing is ready. At its end the step may be gone: somebody else may run it, or it is
+// done.
+void ProgramStep::work() {
+  running_since_.store(trace_now_ns(), std::memory_order_relaxed);
+  for (;;) {
+    while (status_.is_ok() && !(ready_boundary_.empty() && ready_segments_.empty())) {
+      if (owner_.is_cancelled.load(std::memory_order_acquire)) {
+        fail_step(owner_.cancel_status());
+        break;
+      }
+      // Boundary nodes first: they are short, and others wait for them.
+      if (ready_boundary_.empty()) hand_out_slow_segments();
+      std::vector<int>& ready = ready_boundary_.empty() ? ready_segments_ : ready_boundary_;
+      const int next = ready.back();
+      ready.pop_back();
+      running_item_.store(next, std::memory_order_relaxed);
+      try {
+        run_item(next);
+      } catch (...) {
+        fail_step(status_of_item(next));
+      }
+    }
+    running_item_.store(-1, std::memory_order_relaxed);
+    {
+      std::unique_lock lock(mutex_);
+      arrivals_.swap(inbox_);
+      if (arrivals_.empty() && under_way_ > 0) {
+        is_running_ = false;
+        return;
+      }
+    }
+    if (arrivals_.empty() && is_drained_) break;
+    if (arrivals_.empty()) drain();
+    for (Arrival& arrival : arrivals_) process(arrival);
+    arrivals_.clear();
+  }
+  if (status_.is_ok() && unfinished_ > 0) {
+    status_ = {Code::internal, concat(unfinished_, " items of a step on ", plan_.device->name(),
+                                      " never became ready")};
+  }
+  events_.insert(events_.end(), handed_out_events_.begin(), handed_out_events_.end());
+  owner_.step_done(*this);
+}
+
+// The last wait of a step on a device that runs behind us.
+void ProgramStep::drain() {
+  is_drained_ = true;
+  ++under_way_;
+  plan_.device->when_finished([this](const Status& status) { arrive(-1, status, {}, false); });
+}
+
+// Of the exception being handled. What a segment throws names its node already.
+Status ProgramStep::status_of_item(int index) const {
+  const Item& item = plan_.items[index];
+  return item.node != nullptr ? status_at(*item.node, *plan_.device)
+                              : status_of_current_exception();
+}
+
+// What a kernel says that has waited gets its node's name, unless it only hands on why the step
+// ended.
+Status ProgramStep::status_of_arrival(Arrival arrival) const {
+  const bool is_kernel =
+      arrival.item >= 0 && plan_.items[arrival.item].kind == ItemKind::execute_async;
+  if (!is_kernel || arrival.status.derived || owner_.is_cancelled) return std::move(arrival.status);
+  return status_at(*plan_.items[arrival.item].node, *plan_.device, std::move(arrival.status));
+}
+
+void ProgramStep::fail_step(Status status) {
+  if (!status_.is_ok()) return;
+  status_ = status;
+  ready_boundary_.clear();
+  ready_segments_.clear();
+  status.derived = true;
+  if (rendezvous_ != nullptr) rendezvous_->abort(status);
+  owner_.step_failed(status);
+}
+
+// ---- Arrivals: the only part that other threads enter ----
+
+void ProgramStep::arrive(int item, const Status& status, Tensor value, bool is_dead) {
+  {
+    const std::lock_guard lock(mutex_);
+    inbox_.push_back({item, status, std::move(value), is_dead});
+    if (is_running_) return;
+    is_running_ = true;
+  }
+  wake();
+}
+
+// This thread may run the step now. It does so in its turn, unless it is a stranger (a network
+// thread) and the step has long work to do.
+void ProgramStep::wake() {
+  if (woken_here == nullptr && has_slow_work()) {
+    program_.pool_.schedule([this] {
+      ProgramStep* self = this;
+      drive({&self, 1});
+    });
+  } else {
+    ProgramStep* self = this;
+    drive({&self, 1});
+  }
+}
+
+void ProgramStep::process(Arrival& arrival) {
+  --under_way_;
+  if (arrival.item >= 0) {
+    const int64_t since = waiting_since_[arrival.item].exchange(0, std::memory_order_relaxed);
+    if (is_traced_ && since > 0) trace_wait(plan_.items[arrival.item], since, arrival.value);
+  }
+  if (!arrival.status.is_ok()) return fail_step(status_of_arrival(std::move(arrival)));
+  if (!status_.is_ok() || arrival.item < 0) return;
+  const Item& item = plan_.items[arrival.item];
+  if (item.kind == ItemKind::execute_async) {
+    if (const Status status = deliver_from_kernel(arrival.item); !status.is_ok())
+      return fail_step(status);
+  } else if (arrival.is_dead || is_dead(item.dead_on)) {
+    if (item.dead_flag >= 0) {
+      flags_[item.dead_flag] = true;
+    } else if (arrival.is_dead) {
+      return fail_step({Code::internal, concat("a dead value arrived as ", item.label,
+                                               ", which has no Switch upstream")});
+    }
+  } else if (arrival.value.is_valid() && !item.outputs.empty() && item.outputs[0] >= 0) {
+    set(item.outputs[0], std::move(arrival.value));
+  }
+  complete(arrival.item);
+}
+
+void ProgramStep::trace_wait(const Item& item, int64_t since_ns, const Tensor& value) {
+  if (item.kind != ItemKind::receive && item.kind != ItemKind::execute_async) return;
+  events_.push_back(trace_event(*item.node, plan_.device->name().to_string(), since_ns,
+                                trace_now_ns(), static_cast<int64_t>(value.bytes())));
+}
+
+Status ProgramStep::deliver_from_kernel(int index) {
+  std::shared_ptr<Context> context;
+  {
+    const std::lock_guard lock(mutex_);
+    for (auto it = finished_kernels_.begin(); it != finished_kernels_.end(); ++it) {
+      if ((*it)->index() != index) continue;
+      context = std::move(*it);
+      finished_kernels_.erase(it);
+      break;
+    }
+  }
+  try {
+    context->deliver();
+  } catch (...) {
+    return status_of_item(index);
+  }
+  return {};
+}
+
+std::vector<ProgramStep::Busy> ProgramStep::busy() const {
+  std::vector<Busy> out;
+  const int64_t now = trace_now_ns();
+  for (size_t i = 0; i < plan_.items.size(); ++i) {
+    if (const int64_t since = waiting_since_[i].load(std::memory_order_relaxed); since > 0)
+      out.push_back({&plan_.items[i], now - since});
+  }
+  if (const int running = running_item_.load(std::memory_order_relaxed); running >= 0)
+    out.push_back({&plan_.items[running], now - running_since_.load(std::memory_order_relaxed)});
+  return out;
+}
+
+void ProgramStep::begin_wait(int index) {
+  ++under_way_;
+  waiting_since_[index].store(trace_now_ns(), std::memory_order_relaxed);
+}
+
+// ---- Values ----
+
+const Tensor& ProgramStep::value_of(const ItemSource& source) const {
+  return source.constant >= 0 ? plan_.constants[source.constant] : slots_[source.slot];
+}
+
+// The value, for its last reader the very handle.
+Tensor ProgramStep::take(const ItemSource& source) {
+  if (source.constant < 0 && uses_[source.slot] == 1) return std::move(slots_[source.slot]);
+  return value_of(source);
+}
+
+void ProgramStep::set(int slot, Tensor value) { slots_[slot] = std::move(value); }
+
+bool ProgramStep::is_dead(const std::vector<int>& flags) const {
+  for (int flag : flags) {
+    if (flags_[flag]) return true;
+  }
+  return false;
+}
+
+Tensor ProgramStep::fetch(int i) const {
+  const ProgramPlan::Fetch& fetch = plan_.fetches[i];
+  if (is_dead(fetch.source.dead_on))
+    fail(Code::invalid_argument, "The tensor returned for ", fetch.name, " was not valid.");
+  return value_of(fetch.source);
+}
+
+void ProgramStep::clear() {
+  for (Tensor& slot : slots_) {
+    if (slot.is_valid()) slot = Tensor();
+  }
+  rendezvous_ = nullptr;
+}
+
+// ---- Dependencies ----
+
+void ProgramStep::make_ready(int index) {
+  (plan_.items[index].kind == ItemKind::segment ? ready_segments_ : ready_boundary_)
+      .push_back(index);
+}
+
+// The item has run, or was dead.
+void ProgramStep::complete(int index) {
+  const Item& item = plan_.items[index];
+  --unfinished_;
+  for (int slot : item.releases) {
+    if (--uses_[slot] == 0) slots_[slot] = Tensor();
+  }
+  for (const Successor& successor : item.successors) {
+    if (successor.merge_input >= 0) {
+      if (--counters_[plan_.items[successor.item].first_counter + successor.merge_input] == 0) {
+        merge_input_arrived(successor.item, successor.merge_input);
+      }
+    } else if (--pending_[successor.item] == 0) {
+      const Item& next = plan_.items[successor.item];
+      if (next.kind != ItemKind::merge || is_merge_decided(next)) make_ready(successor.item);
+    }
+  }
+}
+
+// After the inputs' counters a Merge has two more: how many inputs arrived, and which live one came
+// first, plus one.
+bool ProgramStep::is_merge_decided(const Item& item) const {
+  const int* counters = &counters_[item.first_counter];
+  const size_t inputs = item.inputs.size();
+  return counters[inputs + 1] > 0 || counters[inputs] == static_cast<int>(inputs);
+}
+
+void ProgramStep::merge_input_arrived(int index, int input) {
+  const Item& item = plan_.items[index];
+  int* counters = &counters_[item.first_counter];
+  const size_t inputs = item.inputs.size();
+  const bool was_decided = is_merge_decided(item);
+  ++counters[inputs];
+  if (!is_dead(item.inputs[input].dead_on)) {
+    if (counters[inputs + 1] > 0) {
+      return fail_step(
+          {Code::internal, with_node(concat("inputs ", counters[inputs + 1] - 1, " and ", input,
+                                            " of a Merge are both live"),
+                                     item.node->name)});
+    }
+    counters[inputs + 1] = input + 1;
+  }
+  if (!was_decided && pending_[index] == 0 && is_merge_decided(item)) make_ready(index);
+}
+
+// ---- Items ----
+
+void ProgramStep::run_item(int index) {
+  const Item& item = plan_.items[index];
+  const bool is_dead_item = is_dead(item.dead_on);
+  switch (item.kind) {
+    case ItemKind::receive:  // a dead control input makes what arrives irrelevant, but it must be
+                             // taken
+      begin_wait(index);
+      rendezvous_->recv(item.edge, [this, index](const Status& status, Tensor value, bool is_dead) {
+        receive(index, status, std::move(value), is_dead);
+      });
+      return;
+    case ItemKind::send: {
+      Tensor value = is_dead_item || item.inputs.empty() ? Tensor() : take(item.inputs[0]);
+      const auto bytes = static_cast<int64_t>(value.bytes());
+      const int64_t start = is_traced_ ? trace_now_ns() : 0;
+      rendezvous_->send(item.edge, std::move(value), is_dead_item);
+      if (is_traced_) {
+        events_.push_back(trace_event(*item.node, plan_.device->name().to_string(), start,
+                                      trace_now_ns(), bytes));
+      }
+      return complete(index);
+    }
+    case ItemKind::switch_:
+      run_switch(item, is_dead_item);
+      return complete(index);
+    case ItemKind::merge:
+      run_merge(item);
+      return complete(index);
+    default:
+      break;
+  }
+  if (is_dead_item) return complete(index);
+  switch (item.kind) {
+    case ItemKind::segment:
+      run_segment(index, events_);
+      return complete(index);
+    case ItemKind::execute: {
+      Context context(*this, index);
+      const int64_t start = is_traced_ ? trace_now_ns() : 0;
+      item.kernel.execute(context);
+      context.deliver();
+      if (is_traced_) {
+        events_.push_back(
+            trace_event(*item.node, plan_.device->name().to_string(), start, trace_now_ns(), 0));
+      }
+      return complete(index);
+    }
+    case ItemKind::execute_async:
+      return run_kernel_async(index);
+    case ItemKind::to_device:
+      copy_to_device(item);
+      return complete(index);
+    case ItemKind::to_host:
+      return copy_to_host(index);
+    default:
+      break;
+  }
+}
+
+void ProgramStep::run_segment(int index, std::vector<TraceEvent>& events) {
+  const Item& item = plan_.items[index];
+  Pointers<const Tensor*> inputs(item.inputs.size());
+  for (size_t i = 0; i < item.inputs.size(); ++i) inputs[i] = &value_of(item.inputs[i]);
+  Pointers<Tensor*> results(item.outputs.size());
+  for (size_t r = 0; r < item.outputs.size(); ++r) results[r] = &slots_[item.outputs[r]];
+  Segment& segment = *program_.segments_[item.segment];
+  const int64_t start = trace_now_ns();
+  if (is_traced_) {
+    std::vector<InstructionTimes> times;
+    const auto tape = segment.run_traced(inputs.span(), results.span(), times);
+    program_.trace(*tape, times, events);
+  } else {
+    segment.run(inputs.span(), results.span());
+  }
+  std::atomic<int64_t>& cost = program_.costs_ns_[item.segment];
+  const int64_t before = cost.load(std::memory_order_relaxed), now = trace_now_ns() - start;
+  cost.store(before == 0 ? now : (3 * before + now) / 4, std::memory_order_relaxed);
+}
+
+void ProgramStep::run_switch(const Item& item, bool is_dead_item) {
+  if (is_dead_item) {
+    flags_[item.dead_flag] = flags_[item.dead_flag + 1] = true;
+    return;
+  }
+  const int taken = value_of(item.inputs[1]).value<bool>() ? 1 : 0;
+  flags_[item.dead_flag + 1 - taken] = true;
+  if (item.outputs[taken] >= 0) set(item.outputs[taken], take(item.inputs[0]));
+}
+
+void ProgramStep::run_merge(const Item& item) {
+  const int chosen = counters_[item.first_counter + static_cast<int>(item.inputs.size()) + 1] - 1;
+  if (chosen < 0) {
+    flags_[item.dead_flag] = true;
+    return;
+  }
+  if (item.outputs[0] >= 0) set(item.outputs[0], take(item.inputs[chosen]));
+  if (item.outputs.size() > 1 && item.outputs[1] >= 0)
+    set(item.outputs[1], Tensor::scalar<int32_t>(chosen));
+}
+
+// On any thread. What lies in the memory of a device of this process comes to the host first.
+void ProgramStep::receive(int index, const Status& status, Tensor value, bool is_dead) {
+  Device* const from = value.device();
+  if (!status.is_ok() || is_dead || from == nullptr)
+    return arrive(index, status, std::move(value), is_dead);
+  Tensor copy(value.dtype(), value.shape());
+  from->copy_to_host(
+      value.raw(), copy.raw(), value.bytes(),
+      [this, index, value, copy](const Status& copied) { arrive(index, copied, copy, false); });
+}
+
+void ProgramStep::run_kernel_async(int index) {
+  const Item& item = plan_.items[index];
+  begin_wait(index);
+  auto context = std::make_shared<Context>(*this, index);
+  try {
+    item.kernel.execute_async(*context, [this, index, context](Status status) {
+      {
+        const std::lock_guard lock(mutex_);
+        finished_kernels_.push_back(context);
+      }
+      arrive(index, status, {}, false);
+    });
+  } catch (...) {
+    arrive(index, status_of_item(index), {}, false);
+  }
+}
+
+void ProgramStep::copy_to_device(const Item& item) {
+  const Tensor& host = value_of(item.inputs[0]);
+  Device& device = *plan_.device;
+  check(host.dtype() != DType::string, "strings cannot lie in the memory of ", device.name());
+  Tensor copy(host.dtype(), host.shape(), device.allocate(host.bytes()));
+  // Copies and kernels of a device run in order: what is enqueued from now on finds the value
+  // there.
+  if (host.bytes() > 0)
+    device.copy_from_host(host.raw(), copy.raw(), host.bytes(), [host, copy](const Status&) {});
+  set(item.outputs[0], std::move(copy));
+}
+
+void ProgramStep::copy_to_host(int index) {
+  const Item& item = plan_.items[index];
+  const Tensor value = value_of(item.inputs[0]);
+  begin_wait(index);
+  receive(index, {}, value, false);
+}
+
+// ---- Who runs it ----
+
+bool ProgramStep::is_slow(int index) const {
+  const Item& item = plan_.items[index];
+  return item.kind == ItemKind::segment &&
+         program_.costs_ns_[item.segment].load(std::memory_order_relaxed) > slow_ns;
+}
+
+// An arrival may make any segment ready: what the slowest one takes is what the thread that brings
+// it must expect.
+bool ProgramStep::has_slow_work() const {
+  for (const std::atomic<int64_t>& cost : program_.costs_ns_) {
+    const int64_t ns = cost.load(std::memory_order_relaxed);
+    if (ns == 0 || ns > slow_ns) return true;
+  }
+  return false;
+}
+
+// Before long work: steps that wait for this thread, and all but one of the slow segments, go to
+// the pool.
+void ProgramStep::hand_out_slow_segments() {
+  ThreadPool& pool = program_.pool_;
+  if (pool.threads() == 1 || !is_slow(ready_segments_.back())) return;
+  if (woken_here != nullptr) {
+    for (ProgramStep* step : *woken_here) pool.schedule([step] { drive({&step, 1}); });
+    woken_here->clear();
+  }
+  for (size_t i = 0; i + 1 < ready_segments_.size();) {
+    const int index = ready_segments_[i];
+    if (!is_slow(index) || is_dead(plan_.items[index].dead_on)) {
+      ++i;
+      continue;
+    }
+    ready_segments_.erase(ready_segments_.begin() + static_cast<std::ptrdiff_t>(i));
+    begin_wait(index);
+    pool.schedule([this, index] { in_turn([&] { run_handed_out(index); }); });
+  }
+}
+
+void ProgramStep::run_handed_out(int index) {
+  std::vector<TraceEvent> events;
+  Status status;
+  try {
+    run_segment(index, events);
+  } catch (...) {
+    status = status_of_item(index);
+  }
+  if (!events.empty()) {
+    const std::lock_guard lock(mutex_);
+    handed_out_events_.insert(handed_out_events_.end(), events.begin(), events.end());
+  }
+  arrive(index, status, {}, false);
+}
+
+}  // namespace leat

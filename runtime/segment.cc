@@ -1,0 +1,169 @@
+#include "runtime/segment.h"
+
+#include <algorithm>
+
+#include "core/block_memory.h"
+#include "runtime/node_error.h"
+
+namespace leat {
+namespace {
+
+// The exception being handled again; if it is about memory, with the node that wants most of it.
+[[noreturn]] void rethrow_with_node(const Tape& tape, const Device& device) {
+  try {
+    throw;
+  } catch (const Error& error) {
+    const auto largest = std::max_element(
+        tape.instructions.begin(), tape.instructions.end(),
+        [](const auto& a, const auto& b) { return a.output_bytes < b.output_bytes; });
+    if (error.code() != Code::resource_exhausted || largest == tape.instructions.end()) throw;
+    throw Error(status_at(*largest->node, device));
+  }
+}
+
+}  // namespace
+
+// The variables of a segment, readers together, writers alone.
+class Segment::VariableLocks {
+ public:
+  explicit VariableLocks(const std::vector<Lock>& locks) : locks_(locks) {
+    for (const Lock& lock : locks_)
+      lock.is_exclusive ? lock.variable->mutex().lock() : lock.variable->mutex().lock_shared();
+  }
+  ~VariableLocks() {
+    for (const Lock& lock : locks_)
+      lock.is_exclusive ? lock.variable->mutex().unlock() : lock.variable->mutex().unlock_shared();
+  }
+  VariableLocks(const VariableLocks&) = delete;
+
+ private:
+  const std::vector<Lock>& locks_;
+};
+
+Segment::Segment(const ProgramPlan& program, const SegmentPlan& plan, NodeStates& node_states,
+                 size_t max_tapes)
+    : program_(program), plan_(plan), node_states_(node_states), max_tapes_(max_tapes) {
+  for (const SegmentPlan::VariableUse& use : plan.variables) {
+    locks_.push_back({program.variables[use.variable].get(), use.is_written});
+  }
+  std::sort(locks_.begin(), locks_.end(),
+            [](const Lock& a, const Lock& b) { return std::less<>()(a.variable, b.variable); });
+}
+
+Segment::~Segment() { delete hot_.load(); }
+
+std::shared_ptr<const Tape> Segment::run(std::span<const Tensor* const> inputs,
+                                         std::span<Tensor* const> results,
+                                         std::vector<InstructionTimes>* times) {
+  const VariableLocks locks(locks_);
+  std::unique_ptr<TapeInstance> instance = acquire(inputs);
+  std::shared_ptr<const Tape> tape;
+  if (times != nullptr) tape = instance->shared_tape();
+  try {
+    instance->run(inputs, results, times);
+  } catch (...) {
+    const auto failed = instance->shared_tape();
+    release(std::move(instance));
+    rethrow_with_node(*failed, *program_.device);
+  }
+  release(std::move(instance));
+  return tape;
+}
+
+bool Segment::matches(const Tape& tape, std::span<const Tensor* const> inputs) const {
+  return tape.key.matches(inputs, program_, plan_);
+}
+
+std::unique_ptr<TapeInstance> Segment::acquire(std::span<const Tensor* const> inputs) {
+  std::unique_ptr<TapeInstance> hot(hot_.exchange(nullptr, std::memory_order_acq_rel));
+  if (hot && matches(hot->tape(), inputs)) return hot;
+
+  const auto find = [&] {
+    return std::find_if(tapes_.begin(), tapes_.end(),
+                        [&](const Entry& entry) { return matches(*entry.tape, inputs); });
+  };
+  std::shared_ptr<const Tape> tape;
+  {
+    std::lock_guard lock(mutex_);
+    if (hot) park(std::move(hot));
+    if (const auto found = find(); found != tapes_.end()) {
+      tapes_.splice(tapes_.begin(), tapes_, found);
+      if (!found->idle.empty()) {
+        auto instance = std::move(found->idle.back());
+        found->idle.pop_back();
+        return instance;
+      }
+      tape = found->tape;
+    }
+  }
+  if (!tape) {
+    tape = compile_tape(program_, plan_, inputs, node_states_);
+    std::list<Entry> dropped;  // dies outside the lock
+    std::lock_guard lock(mutex_);
+    ++counts_.compilations;
+    if (const auto found = find(); found != tapes_.end()) {
+      tape = found->tape;  // another step was faster
+    } else {
+      tapes_.push_front({tape, {}});
+      if (tapes_.size() > max_tapes_)
+        dropped.splice(dropped.begin(), tapes_, std::prev(tapes_.end()));
+    }
+  }
+  std::unique_ptr<TapeInstance> instance;
+  try {
+    instance = std::make_unique<TapeInstance>(tape, program_, plan_);
+  } catch (...) {
+    rethrow_with_node(*tape, *program_.device);
+  }
+  std::lock_guard lock(mutex_);
+  ++counts_.instances;
+  return instance;
+}
+
+void Segment::release(std::unique_ptr<TapeInstance> instance) {
+  std::unique_ptr<TapeInstance> displaced(
+      hot_.exchange(instance.release(), std::memory_order_acq_rel));
+  if (!displaced) return;
+  std::lock_guard lock(mutex_);
+  park(std::move(displaced));
+}
+
+// Back to its tape, if that is still kept. Call with the lock held.
+void Segment::park(std::unique_ptr<TapeInstance> instance) {
+  for (auto entry = tapes_.begin(); entry != tapes_.end(); ++entry) {
+    if (entry->tape != instance->shared_tape()) continue;
+    entry->idle.push_back(std::move(instance));
+    return tapes_.splice(tapes_.begin(), tapes_, entry);
+  }
+}
+
+void Segment::drop_unused() {
+  const auto is_unused = [](const std::unique_ptr<TapeInstance>& instance) {
+    return !instance->take_was_used() && instance->bytes() >= BlockMemory::least;
+  };
+  std::vector<std::unique_ptr<TapeInstance>> dropped;  // die outside the lock
+  std::unique_ptr<TapeInstance> hot(hot_.exchange(nullptr, std::memory_order_acq_rel));
+  if (hot && is_unused(hot)) dropped.push_back(std::move(hot));
+  if (hot) release(std::move(hot));
+  std::lock_guard lock(mutex_);
+  for (Entry& entry : tapes_) {
+    for (auto& instance : entry.idle) {
+      if (is_unused(instance)) dropped.push_back(std::move(instance));
+    }
+    std::erase(entry.idle, nullptr);
+  }
+}
+
+Segment::Counts Segment::counts() const {
+  std::lock_guard lock(mutex_);
+  Counts counts = counts_;
+  counts.tapes = tapes_.size();
+  if (!tapes_.empty()) {
+    counts.arena_bytes = tapes_.front().tape->arena_bytes;
+    counts.max_live_bytes = tapes_.front().tape->max_live_bytes;
+    counts.instructions = tapes_.front().tape->instructions.size();
+  }
+  return counts;
+}
+
+}  // namespace leat

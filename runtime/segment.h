@@ -1,0 +1,87 @@
+// Segment: a run of nodes that cannot wait, branch or produce a shape that depends on data. It
+// finds (or compiles) the tape for the shapes that arrived, and runs it.
+#pragma once
+
+#include <atomic>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "runtime/tape.h"
+
+namespace leat {
+
+class NodeStates;
+
+// Thread-safe: any number of runs at once, each on an instance of its own.
+class Segment {
+ public:
+  // At most `max_tapes` tapes are kept; the least recently used goes first. All arguments outlive
+  // the segment.
+  Segment(const ProgramPlan& program, const SegmentPlan& plan, NodeStates& node_states,
+          size_t max_tapes = 32);
+  ~Segment();
+  Segment(const Segment&) = delete;
+
+  const SegmentPlan& plan() const { return plan_; }
+
+  // Runs on the calling thread, which it never blocks but for the variables' locks (held for this
+  // run at most). `inputs` as SegmentPlan::inputs, `results` as SegmentPlan::results (null: not
+  // wanted). Throws with the node's name.
+  void run(std::span<const Tensor* const> inputs, std::span<Tensor* const> results) {
+    run(inputs, results, nullptr);
+  }
+  // The same, and tells when each instruction ran; returns the tape that the times belong to.
+  std::shared_ptr<const Tape> run_traced(std::span<const Tensor* const> inputs,
+                                         std::span<Tensor* const> results,
+                                         std::vector<InstructionTimes>& times) {
+    return run(inputs, results, &times);
+  }
+
+  // Drops the instances that have not run since the last call, and with them their arenas and
+  // result buffers. Small ones stay: making them anew would cost more than they hold.
+  void drop_unused();
+
+  // For tests and reports.
+  struct Counts {
+    size_t tapes = 0, compilations = 0, instances = 0;  // instances: made so far
+    size_t arena_bytes = 0, max_live_bytes = 0;         // of the tape used last
+    size_t instructions = 0;                            // likewise
+  };
+  Counts counts() const;
+
+ private:
+  struct Entry {
+    std::shared_ptr<const Tape> tape;
+    std::vector<std::unique_ptr<TapeInstance>> idle;
+  };
+  class VariableLocks;
+
+  std::shared_ptr<const Tape> run(std::span<const Tensor* const> inputs,
+                                  std::span<Tensor* const> results,
+                                  std::vector<InstructionTimes>* times);
+  std::unique_ptr<TapeInstance> acquire(std::span<const Tensor* const> inputs);
+  void release(std::unique_ptr<TapeInstance> instance);
+  void park(std::unique_ptr<TapeInstance> instance);
+  bool matches(const Tape& tape, std::span<const Tensor* const> inputs) const;
+
+  const ProgramPlan& program_;
+  const SegmentPlan& plan_;
+  NodeStates& node_states_;
+  const size_t max_tapes_;
+  struct Lock {
+    Variable* variable;
+    bool is_exclusive;
+  };
+  std::vector<Lock> locks_;  // by address, so that no two runs wait for each other
+
+  // The instance that ran last: in steady state two exchanges are all that finding a tape costs.
+  std::atomic<TapeInstance*> hot_{nullptr};
+  mutable std::mutex mutex_;
+  std::list<Entry> tapes_;  // the most recently used first
+  Counts counts_;
+};
+
+}  // namespace leat

@@ -1,0 +1,207 @@
+#include "runtime/segment_values.h"
+
+#include <algorithm>
+
+#include "graph/shape_inference.h"
+#include "runtime/node_error.h"
+
+namespace leat {
+namespace {
+
+// What folds to more than this stays a computation: it would lie in memory for the tape's life.
+constexpr size_t largest_constant = 64 << 10;
+
+// What a kernel between segments sees that runs while a tape is compiled.
+class FoldingContext : public ExecuteContext {
+ public:
+  FoldingContext(const Node& node, std::vector<Tensor> inputs, Device& host)
+      : view_(node.view()),
+        inputs_(std::move(inputs)),
+        outputs_(node.outputs.size()),
+        host_(host) {}
+
+  const NodeView& node() const override { return view_; }
+  int num_inputs() const override { return static_cast<int>(inputs_.size()); }
+  const Tensor& input(int i) const override { return inputs_[i]; }
+  Variable& variable(int) const override {
+    fail(Code::internal, "a constant was computed from a variable");
+  }
+  bool is_dead(int) const override { return false; }
+  void set_output(int i, Tensor value) override { outputs_[i] = std::move(value); }
+  void set_dead(int) override { fail(Code::internal, "a constant died"); }
+  Device& device() const override { return host_; }
+  std::shared_ptr<void>& node_state() override { return state_; }
+  std::vector<Tensor>& outputs() { return outputs_; }
+
+ private:
+  NodeView view_;
+  std::vector<Tensor> inputs_, outputs_;
+  Device& host_;
+  std::shared_ptr<void> state_;  // a node with state is never folded
+};
+
+class Inference {
+ public:
+  Inference(const ProgramPlan& program, const SegmentPlan& segment)
+      : program_(program), segment_(segment) {}
+
+  SegmentValues run(std::span<const Tensor* const> inputs) {
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      const Tensor& tensor = *inputs[i];
+      out_.inputs.push_back(
+          {tensor.dtype(), tensor.shape(), segment_.inputs[i].is_by_value ? tensor : Tensor()});
+    }
+    for (const SegmentPlan::VariableUse& use : segment_.variables) {
+      const Variable& variable = *program_.variables[use.variable];
+      Shape shape = program_.variable_shapes[use.variable];
+      if (!shape.is_complete()) shape = value_for(use, variable).shape();
+      out_.variable_index[use.variable] = static_cast<int>(out_.variables.size());
+      out_.variables.push_back({variable.dtype(), shape, {}});
+    }
+    for (const SegmentNode& node : segment_.nodes) {
+      for (const SegmentSource& source : node.inputs) {
+        if (source.kind != SegmentSource::Kind::constant) continue;
+        const Tensor& tensor = program_.constants[source.index];
+        out_.constants.try_emplace(source.index,
+                                   SegmentValue{tensor.dtype(), tensor.shape(), tensor});
+      }
+    }
+    out_.nodes.resize(segment_.nodes.size());
+    out_.is_folded.resize(segment_.nodes.size());
+    for (size_t n = 0; n < segment_.nodes.size(); ++n) {
+      try {
+        infer(static_cast<int>(n));
+      } catch (...) {
+        throw Error(status_at(*segment_.nodes[n].node, *program_.device));
+      }
+    }
+    return std::move(out_);
+  }
+
+ private:
+  // The value, or the error that names the first node that reads it.
+  const Tensor& value_for(const SegmentPlan::VariableUse& use, const Variable& variable) const {
+    if (variable.is_initialized()) return variable.value();
+    for (const SegmentNode& node : segment_.nodes) {
+      for (const SegmentSource& source : node.inputs) {
+        if (source.kind != SegmentSource::Kind::variable || source.index != use.variable) continue;
+        fail(
+            Code::failed_precondition,
+            with_node("Attempting to use uninitialized value " + variable.name(), node.node->name));
+      }
+    }
+    return variable.value();
+  }
+
+  void infer(int n) {
+    const Node& node = *segment_.nodes[n].node;
+    const std::vector<TensorSpec> inputs = out_.input_specs(segment_.nodes[n]);
+    const bool are_known =
+        !inputs.empty() && std::all_of(inputs.begin(), inputs.end(),
+                                       [](const TensorSpec& s) { return s.value != nullptr; });
+    const bool may_fold = !node.op->is_stateful && (are_known || tells_shape(node));
+    if (node.op->has_data_dependent_shape && !segment_.nodes[n].kernel.prepare) {
+      check_internal(may_fold, "the shape depends on data that is not known");
+      return fold_by_executing(n, inputs);
+    }
+    const std::vector<Shape> shapes =
+        infer_shapes(node.view(), *node.op, inputs, static_cast<int>(node.outputs.size()));
+    size_t bytes = 0;
+    for (size_t o = 0; o < shapes.size(); ++o) {
+      check(shapes[o].is_complete(), "the shape of output ", o, " is ", shapes[o],
+            " although the shapes of all inputs are known");
+      out_.nodes[n].push_back({node.outputs[o].dtype, shapes[o], {}});
+      bytes += out_.nodes[n].back().bytes();
+    }
+    if (may_fold && bytes <= largest_constant) fold(n, inputs);
+  }
+
+  void fold(int n, const std::vector<TensorSpec>& inputs) {
+    const Node& node = *segment_.nodes[n].node;
+    const Kernel* kernel = cpu_kernel_of(n);
+    if (kernel == nullptr || !kernel->prepare) return;
+    std::shared_ptr<void> no_state;
+    const BoundKernel bound =
+        kernel->prepare({node.view(), inputs, out_.output_specs(n), *program_.host, no_state});
+    std::vector<void*> from, to;
+    for (const TensorSpec& input : inputs)
+      from.push_back(input.value ? input.value->raw() : nullptr);
+    for (size_t o = 0; o < out_.nodes[n].size(); ++o) {
+      SegmentValue& value = out_.nodes[n][o];
+      const auto view = std::find_if(bound.views.begin(), bound.views.end(), [&](const Alias& a) {
+        return a.output == static_cast<int>(o);
+      });
+      value.known = view == bound.views.end() ? Tensor(value.dtype, value.shape)
+                                              : inputs[view->input].value->reshaped(value.shape);
+      to.push_back(value.known.raw());
+    }
+    const auto workspace = Buffer::allocate(bound.workspace_bytes);
+    if (bound.function != nullptr) {
+      bound.function(bound.bound.get(),
+                     {from.data(), to.data(), workspace->data(), &program_.host->stream()});
+    }
+    out_.is_folded[n] = true;
+  }
+
+  void fold_by_executing(int n, const std::vector<TensorSpec>& specs) {
+    const Node& node = *segment_.nodes[n].node;
+    std::vector<Tensor> inputs;
+    for (const TensorSpec& spec : specs) inputs.push_back(*spec.value);
+    FoldingContext context(node, std::move(inputs), *program_.host);
+    cpu_kernel_of(n)->execute(context);
+    for (const Tensor& output : context.outputs()) {
+      check_internal(output.is_valid(), "the kernel set no output");
+      out_.nodes[n].push_back({output.dtype(), output.shape(), output});
+    }
+    out_.is_folded[n] = true;
+  }
+
+  const Kernel* cpu_kernel_of(int n) const {
+    const SegmentNode& node = segment_.nodes[n];
+    if (program_.device->type() == DeviceType::cpu) return &node.kernel;
+    return find_kernel(*node.node->op, node.node->attrs, DeviceType::cpu);
+  }
+
+  const ProgramPlan& program_;
+  const SegmentPlan& segment_;
+  SegmentValues out_;
+};
+
+}  // namespace
+
+const SegmentValue& SegmentValues::of(const SegmentSource& source) const {
+  switch (source.kind) {
+    case SegmentSource::Kind::local:
+      return nodes[source.index][source.output];
+    case SegmentSource::Kind::input:
+      return inputs[source.index];
+    case SegmentSource::Kind::variable:
+      return variables[variable_index.at(source.index)];
+    case SegmentSource::Kind::constant:
+      break;
+  }
+  return constants.at(source.index);
+}
+
+std::vector<TensorSpec> SegmentValues::input_specs(const SegmentNode& node) const {
+  std::vector<TensorSpec> specs;
+  for (const SegmentSource& source : node.inputs) {
+    const SegmentValue& value = of(source);
+    specs.push_back({value.dtype, value.shape, value.known.is_valid() ? &value.known : nullptr});
+  }
+  return specs;
+}
+
+std::vector<TensorSpec> SegmentValues::output_specs(int node) const {
+  std::vector<TensorSpec> specs;
+  for (const SegmentValue& value : nodes[node])
+    specs.push_back({value.dtype, value.shape, nullptr});
+  return specs;
+}
+
+SegmentValues infer_values(const ProgramPlan& program, const SegmentPlan& segment,
+                           std::span<const Tensor* const> inputs) {
+  return Inference(program, segment).run(inputs);
+}
+
+}  // namespace leat

@@ -1,0 +1,44 @@
+// What is known of every value of a segment once its inputs have arrived: shapes, and the elements
+// of all that follows from shapes and constants.
+#pragma once
+
+#include <map>
+#include <span>
+#include <vector>
+
+#include "core/kernel.h"
+#include "runtime/program_plan.h"
+
+namespace leat {
+
+struct SegmentValue {
+  DType dtype = DType::invalid;
+  Shape shape;
+  Tensor known;  // its elements (on the host), if they are
+
+  // Filled in when memory is planned.
+  int root = -1;              // whose memory it lies in
+  int view_of_variable = -1;  // the node that first read a variable, if it is a view of one
+
+  size_t bytes() const { return static_cast<size_t>(shape.elements()) * dtype_size(dtype); }
+};
+
+struct SegmentValues {
+  std::vector<SegmentValue> inputs, variables;   // as in SegmentPlan
+  std::vector<std::vector<SegmentValue>> nodes;  // by node, output
+  std::vector<bool> is_folded;                   // all outputs of the node are known
+  std::map<int, int> variable_index;             // of the plan → of the segment
+  std::map<int, SegmentValue> constants;         // by number in the plan
+
+  const SegmentValue& of(const SegmentSource& source) const;
+  std::vector<TensorSpec> input_specs(const SegmentNode& node) const;
+  std::vector<TensorSpec> output_specs(int node) const;
+};
+
+// The inputs give shapes, and elements where SegmentPlan::Input::is_by_value. Variables must be
+// locked: their present shapes count where the declared ones are partial. Shapes come from the
+// functions that Graph::add runs; constants from the CPU kernels. Throws with the node's name.
+SegmentValues infer_values(const ProgramPlan& program, const SegmentPlan& segment,
+                           std::span<const Tensor* const> inputs);
+
+}  // namespace leat

@@ -1,0 +1,18 @@
+#include "runtime/step_activity.h"
+
+#include <algorithm>
+#include <cstdio>
+
+namespace leat {
+
+std::string seconds_text(int64_t ns) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.1f s", static_cast<double>(std::max<int64_t>(ns, 0)) / 1e9);
+  return text;
+}
+
+std::string StepActivity::to_string() const {
+  return what + (from.empty() ? "" : " from " + from) + ", for " + seconds_text(ns);
+}
+
+}  // namespace leat

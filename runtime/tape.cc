@@ -1,0 +1,216 @@
+#include "runtime/tape.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "runtime/node_error.h"
+#include "runtime/trace.h"
+
+namespace leat {
+namespace {
+
+bool is_same_value(const Tensor& a, const Tensor& b) {
+  if (a.raw() == b.raw()) return true;
+  if (a.dtype() == DType::string) {
+    return std::equal(a.span<std::string>().begin(), a.span<std::string>().end(),
+                      b.span<std::string>().begin());
+  }
+  return std::memcmp(a.raw(), b.raw(), a.bytes()) == 0;
+}
+
+Tensor allocate(const Tape::Memory& memory, Device& device) {
+  if (memory.on_host || memory.dtype == DType::string) return Tensor(memory.dtype, memory.shape);
+  const size_t bytes = static_cast<size_t>(memory.shape.elements()) * dtype_size(memory.dtype);
+  return Tensor(memory.dtype, memory.shape, device.allocate(bytes));
+}
+
+}  // namespace
+
+bool Tape::Key::matches(std::span<const Tensor* const> now, const ProgramPlan& program,
+                        const SegmentPlan& segment) const {
+  for (size_t i = 0; i < now.size(); ++i) {
+    if (!(now[i]->shape() == inputs[i])) return false;
+    if (values[i].is_valid() && !is_same_value(*now[i], values[i])) return false;
+  }
+  for (size_t v = 0; v < variables.size(); ++v) {
+    const int index = segment.variables[v].variable;
+    if (program.variable_shapes[index].is_complete()) continue;
+    const Variable& variable = *program.variables[index];
+    if (!variable.is_initialized() || !(variable.value().shape() == variables[v])) return false;
+  }
+  return true;
+}
+
+TapeInstance::TapeInstance(std::shared_ptr<const Tape> tape, const ProgramPlan& program,
+                           const SegmentPlan& segment)
+    : tape_(std::move(tape)), program_(program), segment_(segment), device_(*program.device) {
+  arena_ = device_.allocate(tape_->arena_bytes);
+  for (const Tape::Memory& memory : tape_->owned) owned_.push_back(allocate(memory, device_));
+  result_buffers_.resize(tape_->results_memory.size());
+  replaced_.resize(tape_->variables.size());
+  inputs_.resize(segment.inputs.size());
+  variables_.resize(tape_->variables.size());
+  results_.resize(tape_->results_memory.size());
+
+  size_t count = 0;
+  for (const Tape::Instruction& instruction : tape_->instructions)
+    count += instruction.inputs.size() + instruction.outputs.size();
+  pointers_.resize(count);
+  int position = 0;
+  const auto bind = [&](const Address& address) {
+    switch (address.kind) {
+      case Address::Kind::none:
+        break;
+      case Address::Kind::arena:
+        pointers_[position] = static_cast<char*>(arena_->data()) + address.offset;
+        break;
+      case Address::Kind::constant:
+        pointers_[position] = tape_->constants[address.index].raw();
+        break;
+      case Address::Kind::owned:
+        pointers_[position] = owned_[address.index].raw();
+        break;
+      case Address::Kind::input:
+        inputs_[address.index].positions.push_back(position);
+        break;
+      case Address::Kind::variable:
+        variables_[address.index].positions.push_back(position);
+        break;
+      case Address::Kind::result:
+        results_[address.index].positions.push_back(position);
+        break;
+    }
+    ++position;
+  };
+  for (size_t i = 0; i < tape_->instructions.size(); ++i) {
+    const Tape::Instruction& instruction = tape_->instructions[i];
+    Bound bound{instruction.function, tape_->arguments[i], {}};
+    bound.arguments.inputs = pointers_.data() + position;
+    for (const Address& address : instruction.inputs) bind(address);
+    bound.arguments.outputs = pointers_.data() + position;
+    for (const Address& address : instruction.outputs) bind(address);
+    if (instruction.workspace.kind == Address::Kind::arena) {
+      bound.arguments.workspace = static_cast<char*>(arena_->data()) + instruction.workspace.offset;
+    }
+    bound.arguments.stream = &device_.stream();
+    instructions_.push_back(bound);
+  }
+}
+
+size_t TapeInstance::bytes() const {
+  size_t out = tape_->arena_bytes;
+  for (const Tensor& buffer : result_buffers_) out += buffer.bytes();
+  return out;
+}
+
+void TapeInstance::run(std::span<const Tensor* const> inputs, std::span<Tensor* const> results,
+                       std::vector<InstructionTimes>* times) {
+  was_used_ = true;
+  bind_results();
+  for (size_t i = 0; i < inputs_.size(); ++i) bind(inputs_[i], inputs[i]->raw());
+  bind_variables();
+
+  if (times != nullptr) {
+    run_instructions<true>(times);
+  } else {
+    run_instructions<false>(nullptr);
+  }
+
+  for (size_t v = 0; v < tape_->variables.size(); ++v) {
+    if (tape_->variables[v].is_written)
+      program_.variables[segment_.variables[v].variable]->mark_written();
+  }
+  for (size_t r = 0; r < results.size(); ++r) {
+    if (results[r] == nullptr) continue;
+    const Tape::Result& result = tape_->results[r];
+    const Tensor* value = nullptr;
+    switch (result.address.kind) {
+      case Address::Kind::input:
+        value = inputs[result.address.index];
+        break;
+      case Address::Kind::constant:
+        value = &tape_->constants[result.address.index];
+        break;
+      case Address::Kind::variable:
+        value = &program_.variables[segment_.variables[result.address.index].variable]->value();
+        break;
+      default:
+        value = &result_buffers_[result.address.index];
+    }
+    if (value->shape() == result.shape) {
+      *results[r] = *value;
+    } else {
+      *results[r] = value->reshaped(result.shape);
+    }
+  }
+  if (has_replaced_) forget_replaced();
+}
+
+template <bool traced>
+void TapeInstance::run_instructions(std::vector<InstructionTimes>* times) {
+  const Bound* instruction = instructions_.data();
+  const Bound* const end = instruction + instructions_.size();
+  try {
+    for (; instruction != end; ++instruction) {
+      if constexpr (traced) times->push_back({trace_now_ns(), 0});
+      instruction->function(instruction->bound, instruction->arguments);
+      if constexpr (traced) times->back().end_ns = trace_now_ns();
+    }
+  } catch (...) {
+    undo_assignments();
+    throw Error(status_at(*tape_->instructions[instruction - instructions_.data()].node, device_));
+  }
+}
+
+void TapeInstance::bind_variables() {
+  if (tape_->variables.empty()) return;
+  for (size_t v = 0; v < tape_->variables.size(); ++v) {
+    const Tape::VariableUse& use = tape_->variables[v];
+    const Variable& variable = *program_.variables[segment_.variables[v].variable];
+    if (use.is_assigned) continue;
+    if (!variable.is_initialized()) {
+      fail(Code::failed_precondition,
+           with_node("Attempting to use uninitialized value " + variable.name(), use.reader->name));
+    }
+    check(variable.value().shape() == use.shape, "variable '", variable.name(), "' has shape ",
+          variable.value().shape(), " in its container, but the graph declares ", use.shape,
+          ": another program that shares it gave it this shape");
+  }
+  for (size_t v = 0; v < tape_->variables.size(); ++v) {
+    const Tape::VariableUse& use = tape_->variables[v];
+    Variable& variable = *program_.variables[segment_.variables[v].variable];
+    void* data = nullptr;
+    if (use.is_assigned) {
+      data = variable.memory(use.shape, device_, &replaced_[v]).raw();
+      has_replaced_ = has_replaced_ || replaced_[v].is_valid();
+    } else {
+      data = (use.is_written ? variable.mutable_value() : variable.value()).raw();
+    }
+    bind(variables_[v], data);
+  }
+}
+
+void TapeInstance::bind_results() {
+  for (size_t r = 0; r < result_buffers_.size(); ++r) {
+    Tensor& buffer = result_buffers_[r];
+    if (!buffer.is_valid() || !is_sole_handle(buffer.buffer()))
+      buffer = allocate(tape_->results_memory[r], device_);
+    bind(results_[r], buffer.raw());
+  }
+}
+
+// A tape that fails leaves variables that it was to assign, but could not yet, as they were.
+void TapeInstance::undo_assignments() {
+  for (size_t v = 0; v < replaced_.size(); ++v) {
+    if (replaced_[v].is_valid())
+      program_.variables[segment_.variables[v].variable]->restore(std::move(replaced_[v]));
+  }
+  has_replaced_ = false;
+}
+
+void TapeInstance::forget_replaced() {
+  for (Tensor& tensor : replaced_) tensor = Tensor();
+  has_replaced_ = false;
+}
+
+}  // namespace leat

@@ -1,0 +1,160 @@
+// Tape: a segment compiled for concrete input shapes, a flat list of {function, bound arguments}
+// over one arena. All that is hot in a step happens in TapeInstance::run; see program.h for where
+// it stands in a step.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/device.h"
+#include "core/kernel.h"
+#include "core/variable.h"
+#include "runtime/program_plan.h"
+
+namespace leat {
+
+class NodeStates;
+
+// Where an instruction finds or leaves a value.
+struct Address {
+  enum class Kind : uint8_t {
+    none,      // no elements
+    arena,     // `offset` bytes into the instance's arena
+    constant,  // `index` of the tape's constants
+    input,     // `index` of the segment's inputs
+    variable,  // `index` of the segment's variables
+    result,    // `index` of the instance's result buffers: a value that leaves the segment
+    owned,     // `index` of the instance's own tensors: strings, and host values beside a GPU
+  };
+  Kind kind = Kind::none;
+  int index = 0;
+  size_t offset = 0;
+};
+
+// What a segment was compiled to. Immutable; shared by its instances.
+struct Tape {
+  // The shapes (and elements, where they matter) that it was compiled for.
+  struct Key {
+    std::vector<Shape> inputs;
+    std::vector<Tensor> values;    // by input; invalid where the elements do not matter
+    std::vector<Shape> variables;  // by variable of the segment
+    bool matches(std::span<const Tensor* const> now, const ProgramPlan& program,
+                 const SegmentPlan& segment) const;
+  };
+
+  struct Instruction {
+    KernelFunction function;
+    const Node* node;
+    std::vector<Address> inputs, outputs;
+    Address workspace;
+    int64_t output_bytes = 0;  // for traces
+  };
+  // What a value that leaves the segment is.
+  struct Result {
+    Address address;
+    DType dtype;
+    Shape shape;
+  };
+  struct VariableUse {
+    bool is_written = false;
+    bool is_assigned = false;  // wholly written before anything reads it: need not be initialised
+    Shape shape;
+    const Node* reader = nullptr;  // the first that needs a value; null if none does
+  };
+
+  Key key;
+  std::vector<Instruction> instructions;
+  std::vector<std::shared_ptr<const void>> bound;  // what the functions get, kept alive
+  std::vector<const void*> arguments;              // by instruction
+  std::vector<Tensor> constants;  // in the device's memory, or the host's where a kernel wants that
+  struct Memory {
+    DType dtype;
+    Shape shape;
+    bool on_host;
+  };
+  std::vector<Memory> results_memory;  // result buffers
+  std::vector<Memory> owned;
+  std::vector<Result> results;         // in the order of SegmentPlan::results
+  std::vector<VariableUse> variables;  // in the order of SegmentPlan::variables
+  size_t arena_bytes = 0;
+  size_t max_live_bytes = 0;  // what no planner could beat
+};
+
+// Compiles a segment. The inputs give shapes, and elements where SegmentPlan::Input::is_by_value.
+// Variables must be locked: their present shapes count where the declared ones are partial. Throws
+// with the node's name.
+std::shared_ptr<const Tape> compile_tape(const ProgramPlan& program, const SegmentPlan& segment,
+                                         std::span<const Tensor* const> inputs,
+                                         NodeStates& node_states);
+
+// Start and end of an instruction of a traced run, in nanoseconds since the epoch.
+struct InstructionTimes {
+  int64_t start_ns = 0;
+  int64_t end_ns = 0;
+};
+
+// One arena with everything bound to it: runs one step at a time. Runs reuse the memory, so a run
+// allocates only when a result of an earlier run is still held by somebody.
+class TapeInstance {
+ public:
+  TapeInstance(std::shared_ptr<const Tape> tape, const ProgramPlan& program,
+               const SegmentPlan& segment);
+
+  const Tape& tape() const { return *tape_; }
+  const std::shared_ptr<const Tape>& shared_tape() const { return tape_; }
+  // Has it run since the last call?
+  bool take_was_used() { return std::exchange(was_used_, false); }
+  // Of its arena and result buffers.
+  size_t bytes() const;
+
+  // Runs it. The segment's variables are locked by the caller. Results are written to `results`
+  // (null entries are skipped). An exception of a kernel is rethrown with node, op and device;
+  // variables that were to be assigned keep their old value.
+  void run(std::span<const Tensor* const> inputs, std::span<Tensor* const> results,
+           std::vector<InstructionTimes>* times);
+
+ private:
+  struct Bound {
+    KernelFunction function;
+    const void* bound;
+    Arguments arguments;
+  };
+  // Memory that may be another one at the next run, and where it is used.
+  struct Outside {
+    void* bound = nullptr;
+    std::vector<int> positions;  // in pointers_
+  };
+
+  template <bool traced>
+  void run_instructions(std::vector<InstructionTimes>* times);
+  void bind_inputs(std::span<const Tensor* const> inputs);
+  void bind_variables();
+  void bind_results();
+  void bind(Outside& outside, void* memory) {
+    if (outside.bound == memory) return;
+    outside.bound = memory;
+    for (int position : outside.positions) pointers_[position] = memory;
+  }
+  void undo_assignments();
+  void forget_replaced();
+
+  std::shared_ptr<const Tape> tape_;
+  const ProgramPlan& program_;
+  const SegmentPlan& segment_;
+  Device& device_;
+  std::shared_ptr<Buffer> arena_;
+  std::vector<Tensor> owned_;
+  std::vector<Tensor> result_buffers_;
+  std::vector<Tensor> replaced_;  // values of variables whose memory this run replaced
+  bool has_replaced_ = false;
+  bool was_used_ = false;
+  std::vector<void*> pointers_;
+  std::vector<Bound> instructions_;
+  std::vector<Outside> inputs_, variables_, results_;
+};
+
+}  // namespace leat

@@ -1,0 +1,126 @@
+#include "core/tensor.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "core/host_memory.h"
+
+namespace leat {
+namespace {
+
+TEST(Tensor, HoldsElementsOfEveryType) {
+  for (int number = 0; number < 32; ++number) {
+    visit_dtype(static_cast<DType>(number), [&]<class T>(TypeTag<T>) {
+      const Tensor tensor(dtype_of<T>, {2, 3});
+      EXPECT_EQ(tensor.elements(), 6);
+      EXPECT_EQ(tensor.span<T>().size(), 6u);
+      EXPECT_EQ(reinterpret_cast<uintptr_t>(tensor.raw()) % (dtype_of<T> == DType::string ? 8 : 64),
+                0u);
+    });
+  }
+  EXPECT_THROW(Tensor(DType::resource, {}), Error);
+  EXPECT_THROW(Tensor(f32, {any}), Error);
+  EXPECT_THROW(Tensor(f32, {int64_t{1} << 62}), Error);
+}
+
+TEST(Tensor, MemoryThatIsNotThereIsAnError) {
+  try {
+    Tensor(f32, {int64_t{1} << 50});
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Code::resource_exhausted);
+    EXPECT_THAT(error.message(), testing::HasSubstr("4503599627370496"));
+  }
+}
+
+TEST(Tensor, MemoryThatOthersHaveIsNotThereEither) {
+  // Less than the machine has, so that the system would say yes.
+  const int64_t bytes = static_cast<int64_t>(available_host_memory()) + (int64_t{512} << 20);
+  for (const auto& [dtype, size] : {std::pair(DType::u8, 1), std::pair(DType::string, 32)}) {
+    try {
+      Tensor(dtype, {bytes / size});
+      ADD_FAILURE() << dtype;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), Code::resource_exhausted);
+      EXPECT_THAT(error.message(), testing::HasSubstr(std::to_string(bytes / size * size)));
+      EXPECT_THAT(error.message(), testing::HasSubstr("bytes are there"));
+    }
+  }
+}
+
+TEST(Tensor, ReadingItAsAnotherTypeIsAnError) {
+  const Tensor tensor = Tensor::of<float>({2}, {1, 2});
+  EXPECT_THROW(tensor.data<int32_t>(), Error);
+  EXPECT_THROW(tensor.value<float>(), Error);
+  EXPECT_THROW(Tensor::of<float>({3}, {1, 2}), Error);
+  EXPECT_EQ(Tensor::scalar(7).value<int32_t>(), 7);
+}
+
+TEST(Tensor, CopiesShareClonesDoNot) {
+  Tensor tensor = Tensor::of<float>({2}, {1, 2});
+  EXPECT_TRUE(is_sole_handle(tensor.buffer()));
+  const Tensor copy = tensor, clone = tensor.clone(), reshaped = tensor.reshaped({2, 1});
+  EXPECT_FALSE(is_sole_handle(tensor.buffer()));
+  tensor.data<float>()[0] = 5;
+  EXPECT_EQ(copy.data<float>()[0], 5);
+  EXPECT_EQ(reshaped.data<float>()[0], 5);
+  EXPECT_EQ(clone.data<float>()[0], 1);
+  EXPECT_THROW(tensor.reshaped({3}), Error);
+  EXPECT_FALSE(Tensor().clone().is_valid());
+}
+
+TEST(Tensor, Strings) {
+  Tensor tensor = Tensor::of<std::string>({2}, {"a", std::string(100, 'b')});
+  const Tensor clone = tensor.clone();
+  tensor.data<std::string>()[0] = "changed";
+  EXPECT_EQ(clone.to_string(), "string[2] [\"a\", \"" + std::string(100, 'b') + "\"]");
+  EXPECT_THROW(Tensor(DType::string, {1}, Buffer::allocate(64)), Error);
+}
+
+TEST(Tensor, OverMemoryThatExists) {
+  float values[4] = {1, 2, 3, 4};
+  int released = 0;
+  {
+    const auto buffer = std::make_shared<Buffer>(
+        values, sizeof values, [&](void* data) { released += data == values ? 1 : 100; });
+    const Tensor tensor(f32, {2}, buffer, 8);
+    EXPECT_EQ(tensor.data<float>()[1], 4);
+    EXPECT_THROW(Tensor(f32, {2}, buffer, 12), Error);
+    EXPECT_THROW(Tensor(f32, {5}, buffer), Error);
+  }
+  EXPECT_EQ(released, 1);
+}
+
+TEST(Tensor, Text) {
+  EXPECT_EQ(Tensor::of<float>({2, 2}, {1, 2, 3, 4}).to_string(), "float[2,2] [1, 2, 3, 4]");
+  EXPECT_EQ(Tensor::of<float>({3}, {1, 2, 3}).to_string(2), "float[3] [1, 2, …]");
+  EXPECT_EQ(Tensor::scalar<int8_t>(-3).to_string(), "int8[] -3");
+  EXPECT_EQ(Tensor::scalar(half(0.5f)).to_string(), "half[] 0.5");
+  EXPECT_EQ(Tensor().to_string(), "<no tensor>");
+}
+
+TEST(Tensor, IntegersOfTwoWidths) {
+  EXPECT_EQ(to_int64s(Tensor::of<int32_t>({2}, {-1, 2})), (std::vector<int64_t>{-1, 2}));
+  EXPECT_EQ(to_int64s(Tensor::scalar<int64_t>(5)), (std::vector<int64_t>{5}));
+  EXPECT_THROW(to_int64s(Tensor::scalar(1.0f)), Error);
+}
+
+// A value that was dropped elsewhere is visible to the one who then is alone with the buffer.
+TEST(Tensor, TheSoleHandleSeesWhatOthersDid) {
+  for (int round = 0; round < 100; ++round) {
+    Tensor mine = Tensor::of<float>({1}, {0});
+    std::thread other([copy = mine]() mutable {
+      copy.data<float>()[0] = 1;
+      copy = Tensor();
+    });
+    while (!is_sole_handle(mine.buffer())) std::this_thread::yield();
+    EXPECT_EQ(mine.data<float>()[0], 1);
+    mine.data<float>()[0] = 2;
+    other.join();
+  }
+}
+
+}  // namespace
+}  // namespace leat

@@ -1,0 +1,168 @@
+#include "core/thread_pool.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
+#include <numeric>
+#include <thread>
+#include <vector>
+
+#include "core/error.h"
+
+namespace leat {
+namespace {
+
+// Counts down to zero; waits with a deadline that names what is missing.
+class Countdown {
+ public:
+  explicit Countdown(int n) : left_(n) {}
+  void tick() {
+    std::lock_guard lock(mutex_);
+    if (--left_ == 0) zero_.notify_all();
+  }
+  [[nodiscard]] bool wait() {
+    std::unique_lock lock(mutex_);
+    return zero_.wait_for(lock, std::chrono::seconds(60), [&] { return left_ <= 0; });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable zero_;
+  int left_;
+};
+
+class ThreadPoolTest : public testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(Threads, ThreadPoolTest, testing::Values(1, 2, 3, 4, 8, 16, 32));
+
+TEST_P(ThreadPoolTest, EveryIndexIsVisitedOnce) {
+  ThreadPool pool(GetParam());
+  for (int64_t n : {0, 1, 2, 7, 63, 64, 65, 1000, 4097}) {
+    for (int64_t grain : {1, 3, 64, 5000}) {
+      std::vector<int> visits(n);
+      pool.parallel_for(n, grain, [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) ++visits[i];
+      });
+      EXPECT_EQ(std::count(visits.begin(), visits.end(), 1), n) << "n " << n << ", grain " << grain;
+    }
+  }
+}
+
+TEST_P(ThreadPoolTest, ChunksAreAtLeastTheGrain) {
+  ThreadPool pool(GetParam());
+  std::atomic<bool> is_too_small{false};
+  for (int64_t n : {10, 99, 1000}) {
+    pool.parallel_for(n, 7, [&](int64_t begin, int64_t end) {
+      if (end - begin < 7) is_too_small = true;
+    });
+  }
+  EXPECT_FALSE(is_too_small);
+}
+
+TEST_P(ThreadPoolTest, ManyLoopsInARowKeepTheirChunksApart) {
+  ThreadPool pool(GetParam());
+  // A thread that is late must not take a chunk of a later loop with the earlier loop's body.
+  for (int loop = 0; loop < 3000; ++loop) {
+    const int n = 2 + loop % 17;
+    std::vector<int> values(n, -1);
+    pool.parallel_for(n, 1, [&, loop](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) values[i] = loop;
+    });
+    ASSERT_EQ(std::count(values.begin(), values.end(), loop), n) << "loop " << loop;
+  }
+}
+
+TEST_P(ThreadPoolTest, LoopsOfSeveralCallersAndLoopsWithinLoops) {
+  ThreadPool pool(GetParam());
+  std::atomic<int64_t> sum{0};
+  std::vector<std::thread> callers;
+  for (int caller = 0; caller < 4; ++caller) {
+    callers.emplace_back([&] {
+      for (int loop = 0; loop < 100; ++loop) {
+        pool.parallel_for(8, 1, [&](int64_t begin, int64_t end) {
+          pool.parallel_for(end - begin, 1, [&](int64_t b, int64_t e) { sum += e - b; });
+        });
+      }
+    });
+  }
+  for (std::thread& caller : callers) caller.join();
+  EXPECT_EQ(sum, 4 * 100 * 8);
+}
+
+// Threads that have just started look for a loop while the first one is set up: it is not open
+// before it is whole.
+TEST_P(ThreadPoolTest, TheFirstLoopOfAPoolRunsEveryChunkOnce) {
+  constexpr int64_t n = 64;
+  for (int round = 0; round < 300; ++round) {
+    ThreadPool pool(GetParam());
+    std::array<std::atomic<int>, n> runs{};
+    pool.parallel_for(n, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) ++runs[static_cast<size_t>(i)];
+    });
+    for (const auto& count : runs) ASSERT_EQ(count, 1) << "in round " << round;
+  }
+}
+
+TEST_P(ThreadPoolTest, TheFirstExceptionReachesTheCallerAndThePoolGoesOn) {
+  ThreadPool pool(GetParam());
+  for (int round = 0; round < 20; ++round) {
+    EXPECT_THROW(pool.parallel_for(
+                     100, 1, [](int64_t, int64_t) { fail(Code::out_of_range, "label 7 of 5"); }),
+                 Error);
+    std::atomic<int64_t> sum{0};
+    pool.parallel_for(100, 1, [&](int64_t begin, int64_t end) { sum += end - begin; });
+    EXPECT_EQ(sum, 100);
+  }
+}
+
+TEST_P(ThreadPoolTest, ScheduledWorkRunsOnAnotherThread) {
+  ThreadPool pool(GetParam());
+  Countdown left(200);
+  std::atomic<bool> is_caller{false};
+  const auto caller = std::this_thread::get_id();
+  for (int i = 0; i < 200; ++i) {
+    pool.schedule([&] {
+      if (std::this_thread::get_id() == caller) is_caller = true;
+      int64_t sum = 0;
+      pool.parallel_for(4, 1,
+                        [&](int64_t begin, int64_t end) { std::atomic_ref(sum) += end - begin; });
+      left.tick();
+    });
+  }
+  ASSERT_TRUE(left.wait()) << "scheduled work did not run";
+  EXPECT_FALSE(is_caller);
+}
+
+TEST_P(ThreadPoolTest, TheDestructorRunsWhatWasScheduled) {
+  std::atomic<int> ran{0};
+  {
+    ThreadPool pool(GetParam());
+    for (int i = 0; i < 100; ++i) pool.schedule([&] { ++ran; });
+  }
+  EXPECT_EQ(ran, 100);
+}
+
+TEST_P(ThreadPoolTest, LoopsEndThoughAnotherThreadIsBusy) {
+  std::atomic<bool> is_over{false};
+  std::thread busy([&] {
+    while (!is_over.load(std::memory_order_relaxed)) {
+    }
+  });
+  {
+    ThreadPool pool(GetParam());
+    std::atomic<int64_t> sum{0};
+    for (int loop = 0; loop < 200; ++loop) {
+      pool.parallel_for(16, 1, [&](int64_t begin, int64_t end) { sum += end - begin; });
+    }
+    EXPECT_EQ(sum, 200 * 16);
+  }
+  is_over = true;
+  busy.join();
+}
+
+TEST(ThreadPool, RefusesAnImpossibleSize) { EXPECT_THROW(ThreadPool(0), Error); }
+
+}  // namespace
+}  // namespace leat

@@ -1,0 +1,112 @@
+#include "core/variable.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "core/device.h"
+
+namespace leat {
+namespace {
+
+TEST(Variable, IsUninitialisedUntilAssigned) {
+  Variable variable("dense/w", f32);
+  EXPECT_FALSE(variable.is_initialized());
+  try {
+    variable.value();
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Code::failed_precondition);
+    EXPECT_EQ(error.message(), "Attempting to use uninitialized value dense/w");
+  }
+  variable.assign(Tensor::scalar(2.0f));
+  EXPECT_EQ(variable.value().value<float>(), 2.0f);
+  EXPECT_EQ(variable.version(), 1u);
+}
+
+TEST(Variable, RefusesAnotherDtype) {
+  Variable variable("w", f32);
+  EXPECT_THROW(variable.assign(Tensor::scalar<int32_t>(1)), Error);
+}
+
+TEST(Variable, WhatWasReadNeverChanges) {
+  Variable variable("w", f32);
+  variable.assign(Tensor::of<float>({2}, {1, 2}));
+  const Tensor read = variable.value();
+  variable.mutable_value().data<float>()[0] = 7;  // a handle is out: copied first
+  EXPECT_EQ(read.data<float>()[0], 1);
+  EXPECT_EQ(variable.value().data<float>()[0], 7);
+}
+
+TEST(Variable, ChangesInPlaceIfNobodyHoldsTheValue) {
+  Variable variable("w", f32);
+  variable.assign(Tensor::of<float>({2}, {1, 2}));
+  const void* before = variable.value().raw();
+  variable.mutable_value().data<float>()[0] = 7;
+  EXPECT_EQ(variable.value().raw(), before);
+}
+
+TEST(Variable, MemoryIsReusedUnlessTheShapeChangesOrAHandleIsOut) {
+  ThreadPool pool(1);
+  const auto device =
+      make_cpu_device(DeviceName::parse("/job:localhost/replica:0/task:0/device:CPU:0"), pool);
+  Variable variable("w", f32);
+  const void* first = variable.memory({2}, *device).raw();
+  EXPECT_FALSE(variable.is_initialized());
+  variable.mark_written();
+  EXPECT_EQ(variable.memory({2}, *device).raw(), first);
+  const Tensor handle = variable.value();
+  EXPECT_NE(variable.memory({2}, *device).raw(), first);
+  EXPECT_EQ(variable.memory({3}, *device).shape(), Shape({3}));
+}
+
+TEST(Containers, FindOrMakeByContainerAndName) {
+  Containers containers;
+  const auto a = containers.variable("", "w", f32);
+  EXPECT_EQ(containers.variable("localhost", "w", f32), a);
+  EXPECT_NE(containers.variable("other", "w", f32), a);
+  EXPECT_EQ(containers.size(), 2u);
+  containers.clear("other");
+  EXPECT_EQ(containers.size(), 1u);
+  containers.clear("");
+  EXPECT_EQ(containers.size(), 0u);
+  EXPECT_NE(containers.variable("", "w", f32), a);
+  containers.clear_all();
+  EXPECT_EQ(containers.size(), 0u);
+}
+
+TEST(Containers, ADtypeThatDiffersNamesBoth) {
+  Containers containers;
+  containers.variable("", "w", f32);
+  try {
+    containers.variable("", "w", i32);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_THAT(error.message(),
+                testing::AllOf(testing::HasSubstr("float"), testing::HasSubstr("int32")));
+  }
+}
+
+TEST(Containers, AreSafeToUseFromManyThreads) {
+  Containers containers;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 8; ++t) {
+    threads.emplace_back([&] {
+      for (int i = 0; i < 100; ++i) {
+        const auto variable = containers.variable("", "w" + std::to_string(i), f32);
+        std::unique_lock lock(variable->mutex());
+        if (!variable->is_initialized()) variable->assign(Tensor::scalar(0.0f));
+        variable->mutable_value().data<float>()[0] += 1;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(containers.size(), 100u);
+  for (int i = 0; i < 100; ++i) {
+    EXPECT_EQ(containers.variable("", "w" + std::to_string(i), f32)->value().value<float>(), 8);
+  }
+}
+
+}  // namespace
+}  // namespace leat

@@ -1,0 +1,166 @@
+// ClusterSpec: every form that is read, and what is refused with which words.
+#include "distributed/cluster_spec.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "core/error.h"
+
+namespace leat {
+namespace {
+
+using testing::HasSubstr;
+
+std::string refusal(const std::string& text) {
+  try {
+    ClusterSpec::parse(text, "cluster.json");
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Code::invalid_argument);
+    return error.message();
+  }
+  ADD_FAILURE() << "accepted: " << text;
+  return {};
+}
+
+TEST(ClusterSpec, AllFormsMeanTheSame) {
+  const ClusterSpec expected =
+      ClusterSpec::parse(R"({"cluster": {"ps": ["h:1"], "worker": ["h:2", "h:3"]}})");
+  EXPECT_EQ(expected.address({"worker", 1}), "h:3");
+  EXPECT_EQ(expected.size(), 3u);
+  for (
+      const char* form : {
+          R"({"ps": ["h:1"], "worker": ["h:2", "h:3"]})",
+          R"({"ps": {"0": "h:1"}, "worker": {"1": "h:3", "0": "h:2"}})",
+          R"({"job": [{"name": "ps", "tasks": {"0": "h:1"}}, {"name": "worker", "tasks": {"0": "h:2", "1": "h:3"}}]})",
+          R"({"cluster": {"job": [{"name": "ps", "tasks": ["h:1"]}, {"name": "worker", "tasks": ["h:2", "h:3"]}]}})",
+          "ps|h:1,worker|h:2;h:3",
+      }) {
+    EXPECT_EQ(ClusterSpec::parse(form), expected) << form;
+    EXPECT_EQ(ClusterSpec::parse(form).id(), expected.id()) << form;
+  }
+  EXPECT_EQ(ClusterSpec::parse(expected.to_json()), expected);
+}
+
+TEST(ClusterSpec, SparseJobsKeepTheirIndices) {
+  const ClusterSpec spec = ClusterSpec::parse(R"({"ps": ["h:1"], "worker": {"7": "h:2"}})");
+  EXPECT_TRUE(spec.is_sparse());
+  EXPECT_TRUE(spec.contains({"worker", 7}));
+  EXPECT_EQ(spec.id(), "") << "it does not know all tasks";
+  EXPECT_EQ(ClusterSpec::parse(spec.to_json()), spec);
+  try {
+    spec.address({"worker", 0});
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Code::not_found);
+    EXPECT_THAT(error.message(), HasSubstr(R"("worker":{"7":"h:2"})"));
+  }
+}
+
+TEST(ClusterSpec, AnIdIsTheSameForAllTasksAndAnotherForAnotherCluster) {
+  const ClusterSpec one = ClusterSpec::parse("ps|h:1,worker|h:2");
+  const ClusterSpec other = ClusterSpec::parse("ps|h:1,worker|h:3");
+  EXPECT_FALSE(one.id().empty());
+  EXPECT_NE(one.id(), other.id());
+  const ClusterSpec named =
+      ClusterSpec::parse(R"({"cluster": {"ps": ["h:1"]}, "cluster_id": "blue"})");
+  EXPECT_EQ(named.id(), "blue");
+  EXPECT_EQ(ClusterSpec::parse(named.to_json()).id(), "blue");
+}
+
+TEST(ClusterSpec, Ipv6AddressesHaveBrackets) {
+  EXPECT_EQ(ClusterSpec::parse("ps|[::1]:2222").address({"ps", 0}), "[::1]:2222");
+  EXPECT_EQ(HostPort::parse("[fe80::1]:80").host, "fe80::1");
+  EXPECT_THAT(refusal(R"({"ps": ["::1:2222"]})"), HasSubstr("an IPv6 address needs brackets"));
+}
+
+TEST(ClusterSpec, PortZeroIsOpenUntilItIsSet) {
+  ClusterSpec spec = ClusterSpec::parse("ps|127.0.0.1:0,worker|127.0.0.1:0;127.0.0.1:0");
+  EXPECT_TRUE(spec.has_open_ports());
+  int port = 3000;
+  for (const TaskName& task : spec.tasks()) spec.set_address(task, concat("127.0.0.1:", ++port));
+  EXPECT_FALSE(spec.has_open_ports());
+  EXPECT_EQ(spec.address({"worker", 1}), "127.0.0.1:3003");
+}
+
+TEST(ClusterSpec, RefusalsNameThePlaceAndTheReason) {
+  const std::pair<const char*, const char*> cases[] = {
+      {R"({"clutser": {"ps": ["h:1"]}})",
+       R"(at /clutser: unknown key "clutser", did you mean "cluster"?)"},
+      {R"({"cluster": {"ps": ["h:1"]}, "taks": {}})",
+       R"(at /taks: unknown key "taks", did you mean "task"?)"},
+      {R"({"cluster": {"ps": ["h:1", "h"]}})",
+       "at /cluster/ps/1: \"h\" is no address: it has no port"},
+      {R"({"cluster": {"ps": ["h:99999"]}})", "\"99999\" is no port from 0 to 65535"},
+      {R"({"cluster": {"ps": ["h:22x"]}})", "\"22x\" is no port"},
+      {R"({"cluster": {"ps": ["grpc://h:1"]}})", "it has a scheme"},
+      {R"({"cluster": {"ps": [":1"]}})", "it has no host"},
+      {R"({"cluster": {"ps": [2222]}})", "at /cluster/ps/0: an address is a string"},
+      {R"({"cluster": {"ps": []}})", "at /cluster/ps: job \"ps\" has no tasks"},
+      {R"({"cluster": {"ps": "h:1"}})", "at /cluster/ps: job \"ps\" is a list of addresses"},
+      {R"({"cluster": {"p/s": ["h:1"]}})", "at /cluster/p~1s/0: \"p/s\" is no job name"},
+      {R"({"cluster": {"ps": {"x": "h:1"}}})", "at /cluster/ps/x: \"x\" is no task index"},
+      {R"({"cluster": {"ps": ["h:1"], "worker": ["h:1"]}})",
+       "/job:ps/task:0 and /job:worker/task:0 have the same address"},
+      {R"({"cluster": {"chief": ["h:1", "h:2"]}})", "at most one chief"},
+      {R"({"cluster": {"evaluator": ["h:1"]}})", "runs outside the cluster"},
+      {R"({"cluster": {}})", "the cluster has no tasks"},
+      {R"({"cluster": {"ps": ["h:1"], "ps": ["h:2"]}})", "the key \"ps\" appears twice"},
+      {R"({"job": [{"name": "ps", "task": {"0": "h:1"}}]})",
+       "at /job/0/task: unknown key \"task\""},
+      {"{\n\"ps\": [\"h:1\"],\n", "not valid JSON, line 3"},
+      {R"({"ps": [1e999]})", "a number is too large"},
+      {"ps=h:1", "neither JSON nor"},
+      {"", "empty"},
+  };
+  for (const auto& [text, expected] : cases) {
+    const std::string message = refusal(text);
+    EXPECT_THAT(message, HasSubstr(expected));
+    EXPECT_THAT(message, testing::StartsWith("cluster.json")) << text;
+  }
+}
+
+// It could not be written as JSON again.
+TEST(ClusterSpec, AHostThatIsNoTextIsRefused) {
+  for (const char* text : {"ps|\xff\xff\x7fh:2224", "ps|h\x01:1", "ps|h\xc3\xa4:1"})
+    EXPECT_THAT(refusal(text), HasSubstr("a character that no host has"));
+}
+
+TEST(TfConfig, GivesClusterAndTask) {
+  const ResolvedCluster cluster = parse_tf_config(
+      R"({"cluster": {"chief": ["a:1"], "worker": ["b:1"], "ps": {"1": "c:1"}}, "task": {"type": "worker", "index": "0"},
+          "rpc_layer": "grpc", "environment": "cloud"})");
+  EXPECT_EQ(cluster.task, (TaskName{"worker", 0}));
+  EXPECT_FALSE(cluster.is_chief());
+  EXPECT_FALSE(cluster.is_local());
+  EXPECT_TRUE(
+      parse_tf_config(
+          R"({"cluster": {"worker": ["a:1", "b:1"]}, "task": {"type": "worker", "index": 0}})")
+          .is_chief());
+}
+
+TEST(TfConfig, AnEvaluatorIsOutsideTheClusterAndNoClusterIsLocal) {
+  EXPECT_EQ(
+      parse_tf_config(R"({"cluster": {"ps": ["a:1"]}, "task": {"type": "evaluator", "index": 0}})")
+          .task->job,
+      "evaluator");
+  EXPECT_TRUE(parse_tf_config("{}").is_local());
+  EXPECT_TRUE(
+      parse_tf_config(R"({"cluster": {}, "task": {"type": "worker", "index": 0}})").is_local());
+  EXPECT_THROW(
+      parse_tf_config(R"({"cluster": {"ps": ["a:1"]}, "task": {"type": "worker", "index": 0}})"),
+      Error);
+  EXPECT_THROW(parse_tf_config(R"({"cluster": {"ps": ["a:1"]}, "rpc_layer": "mpi"})"), Error);
+}
+
+TEST(TfConfig, ComesFromTheEnvironment) {
+  unsetenv("TF_CONFIG");
+  EXPECT_FALSE(cluster_from_environment().has_value());
+  setenv("TF_CONFIG", R"({"cluster": {"ps": ["a:1"]}, "task": {"type": "ps", "index": 0}})", 1);
+  EXPECT_EQ(cluster_from_environment()->task, (TaskName{"ps", 0}));
+  unsetenv("TF_CONFIG");
+}
+
+}  // namespace
+}  // namespace leat

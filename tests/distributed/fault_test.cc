@@ -1,0 +1,385 @@
+// What a bad network, and what ends in the middle, do to steps: real tasks in this process, with a
+// relay between them that stalls, resets, corrupts, delays or loses. Every failure must come in
+// time, name the task and its address, and leave a cluster that works.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <future>
+#include <thread>
+
+#include "distributed/cluster_session.h"
+#include "distributed/master.h"
+#include "distributed/membership.h"
+#include "distributed/worker.h"
+#include "graph/ops.h"
+#include "tests/support/eventually.h"
+#include "tests/support/expect_error.h"
+#include "tests/support/gate.h"
+#include "tests/support/in_process_cluster.h"
+#include "tests/support/tcp_proxy.h"
+
+namespace leat {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using testing::AllOf;
+using testing::AnyOf;
+using testing::HasSubstr;
+
+constexpr const char* ps = "/job:ps/task:0";
+
+// A machine under test load is slower than one that serves; limits are for hangs, not for speed.
+constexpr auto soon = seconds(10);
+constexpr auto frozen_limit = seconds(30);
+
+// w on the ps; "init" sets it to 0, "add" adds 1, "y" is w + x on worker 0; x is fed.
+struct Model {
+  Graph graph;
+  Model() {
+    Output w;
+    {
+      const DeviceScope on(graph, ps);
+      w = graph
+              .add({.op = "VariableV2", .name = "w", .attrs = {{"shape", Shape{}}, {"dtype", f32}}})
+              .output();
+      graph.add(
+          {.op = "Assign", .name = "init", .inputs = {w, constant(graph, Tensor::scalar(0.0f))}});
+      graph.add(
+          {.op = "AssignAdd", .name = "add", .inputs = {w, constant(graph, Tensor::scalar(1.0f))}});
+    }
+    const DeviceScope on(graph, "/job:worker/task:0");
+    graph.add({.op = "AddV2", .name = "y", .inputs = {w, placeholder(graph, "x", f32, {any})}});
+  }
+};
+
+// One ps, two workers; worker 0 reaches the ps through a relay, worker 1 directly. With `hold` a
+// gate stands before what the ps sends in the graph "held".
+class Fault : public testing::Test {
+ protected:
+  Fault() {
+    cluster_ = std::make_unique<InProcessCluster>(
+        std::map<std::string, int>{{"ps", 1}, {"worker", 2}}, InProcessCluster::default_options(),
+        [this](const TaskName& viewer, const ClusterSpec& cluster) {
+          ClusterSpec view = cluster;
+          if (viewer != TaskName{"worker", 0}) return view;
+          if (proxy_ == nullptr) proxy_ = std::make_unique<TcpProxy>(cluster.address({"ps", 0}));
+          view.set_address({"ps", 0}, proxy_->address());
+          return view;
+        });
+    session_ = cluster_->session(model_.graph);
+    run("init");
+  }
+
+  void run(const std::string& target) { session_->run({}, {}, {target}); }
+  float step() {
+    return session_->run({{"x:0", Tensor::of<float>({1}, {0})}}, {"y:0"}, {})[0].data<float>()[0];
+  }
+  // A step that fails; and how long that took.
+  Status failing_step(Clock::duration* took = nullptr) {
+    const auto begin = Clock::now();
+    const Status status = error_of([&] { step(); });
+    if (took != nullptr) *took = Clock::now() - begin;
+    return status;
+  }
+  void expect_names_the_ps(const Status& status) const {
+    EXPECT_THAT(std::string(code_name(status.code)), AnyOf("UNAVAILABLE", "ABORTED"));
+    EXPECT_THAT(status.message, HasSubstr("/job:ps/task:0 (" + proxy_->address() + ")"));
+  }
+  void expect_works_again() {
+    Status status;
+    EXPECT_TRUE(eventually([&] {
+      status = failing_step();
+      return status.is_ok();
+    })) << status.message;
+  }
+
+  std::unique_ptr<TcpProxy> proxy_;
+  std::unique_ptr<InProcessCluster> cluster_;
+  Model model_;
+  std::unique_ptr<SessionInterface> session_;
+};
+
+TEST_F(Fault, ADelayChangesNothing) {
+  proxy_->delay(milliseconds(50));
+  run("add");
+  EXPECT_EQ(step(), 1);
+}
+
+TEST_F(Fault, AHalfOpenConnectionEndsTheStepAndNamesWhoIsSilentAndWhatItOwed) {
+  EXPECT_EQ(step(), 0);
+  proxy_->stall();
+  Clock::duration took{};
+  const Status status = failing_step(&took);
+  expect_names_the_ps(status);
+  EXPECT_THAT(status.message, AllOf(HasSubstr("last heard"), HasSubstr("owed")));
+  EXPECT_LT(took, frozen_limit);
+  // The other pair does not care.
+  const auto other = cluster_->session(model_.graph, "worker", 1);
+  other->run({}, {}, {"add"});
+  proxy_->stall(false);
+  expect_works_again();
+  EXPECT_EQ(step(), 1);
+}
+
+TEST_F(Fault, OneDirectionAloneIsEnough) {
+  EXPECT_EQ(step(), 0);
+  proxy_->stall_replies();
+  expect_names_the_ps(failing_step());
+  proxy_->stall_replies(false);
+  expect_works_again();
+}
+
+TEST_F(Fault, AResetEndsTheStepAtOnce) {
+  Graph& graph = model_.graph;
+  Output held;
+  {
+    const DeviceScope on(graph, ps);
+    held = gate(constant(graph, Tensor::of<float>({2}, {1, 2})), "reset");
+  }
+  {
+    const DeviceScope on(graph, "/job:worker/task:0");
+    graph.add({.op = "Identity", .name = "late", .inputs = {held + 1}});
+  }
+  session_->extend(graph);
+  auto outcome = std::async(std::launch::async,
+                            [&] { return error_of([&] { session_->run({}, {"late:0"}, {}); }); });
+  ASSERT_TRUE(wait_at_gate("reset"));
+  const auto begin = Clock::now();
+  proxy_->reset();
+  ASSERT_EQ(outcome.wait_for(soon), std::future_status::ready);
+  EXPECT_LT(Clock::now() - begin, soon);
+  const Status status = outcome.get();
+  expect_names_the_ps(status);
+  EXPECT_THAT(status.message, HasSubstr("TestGate"));
+  open_gate("reset");
+  expect_works_again();
+}
+
+TEST_F(Fault, ALinkCutBetweenOnePairOnlyHurtsThatPair) {
+  proxy_->refuse();
+  proxy_->reset();
+  const Status status = failing_step();
+  expect_names_the_ps(status);
+  const auto other = cluster_->session(model_.graph, "worker", 1);
+  for (int i = 0; i < 3; ++i) other->run({}, {}, {"add"});
+  EXPECT_EQ(other->run({}, {"w:0"}, {})[0].value<float>(), 3);
+  proxy_->refuse(false);
+  expect_works_again();
+  EXPECT_EQ(step(), 3);
+}
+
+TEST_F(Fault, FlappingLosesNoUpdateThatWasAcknowledged) {
+  int acknowledged = 0, failed = 0;
+  for (int i = 0; i < 60; ++i) {
+    if (i % 6 == 3) proxy_->reset();
+    const Status status = error_of([&] { run("add"); });
+    (status.is_ok() ? acknowledged : failed) += 1;
+    if (!status.is_ok()) expect_names_the_ps(status);
+  }
+  expect_works_again();
+  const float w = step();
+  EXPECT_GE(w, acknowledged);
+  EXPECT_LE(w, acknowledged + failed);  // one that failed may or may not have been done
+  EXPECT_GT(acknowledged, 0);
+}
+
+TEST_F(Fault, CorruptionIsNoticedAndHarmsNobodyElse) {
+  const auto other = cluster_->session(model_.graph, "worker", 1);
+  for (int i = 0; i < 20; ++i) {
+    proxy_->corrupt(1);
+    const Status status = failing_step();
+    if (!status.is_ok()) {
+      EXPECT_THAT(status.message, HasSubstr("/job:")) << code_name(status.code);
+    }
+    other->run({}, {}, {"add"});
+  }
+  proxy_->corrupt(0);
+  proxy_->reset();
+  expect_works_again();
+  EXPECT_EQ(other->run({}, {"w:0"}, {})[0].value<float>(), 20);
+}
+
+// 8 MB go from the ps to worker 0 in each step, and one bit of them is another one there: the value
+// that the client gets is right, or there is none.
+TEST_F(Fault, ADamagedPayloadIsNeverTakenForTheValue) {
+  constexpr int64_t count = 2 << 20;
+  Tensor ramp(f32, {count});
+  for (int64_t i = 0; i < count; ++i) ramp.data<float>()[i] = static_cast<float>(i);
+  Graph& graph = model_.graph;
+  Output big;
+  {
+    const DeviceScope on(graph, ps);
+    big = graph
+              .add({.op = "VariableV2",
+                    .name = "big",
+                    .attrs = {{"shape", Shape{count}}, {"dtype", f32}}})
+              .output();
+    graph.add(
+        {.op = "Assign", .name = "fill", .inputs = {big, placeholder(graph, "ramp", f32, {any})}});
+  }
+  {
+    const DeviceScope on(graph, "/job:worker/task:0");
+    graph.add({.op = "Neg", .name = "there", .inputs = {big}});
+  }
+  session_->extend(graph);
+  session_->run({{"ramp:0", ramp}}, {}, {"fill"});
+  Tensor value;
+  const auto fetch = [&] {
+    return error_of([&] { value = session_->run({}, {"there:0"}, {})[0]; });
+  };
+  ASSERT_TRUE(fetch().is_ok());
+  int noticed = 0;
+  for (int i = 0; i < 12; ++i) {
+    proxy_->corrupt_large_replies(1);
+    const Status status = fetch();
+    if (status.is_ok()) {
+      ASSERT_EQ(value.elements(), count);
+      for (int64_t at = 0; at < count; ++at)
+        ASSERT_EQ(value.data<float>()[at], -ramp.data<float>()[at]);
+    } else {
+      EXPECT_THAT(std::string(code_name(status.code)), AnyOf("UNAVAILABLE", "ABORTED"));
+      EXPECT_THAT(status.message, HasSubstr("/job:ps/task:0"));
+      const bool is_checksum = status.message.find("checksum of edge_") != std::string::npos;
+      if (is_checksum) {
+        EXPECT_EQ(code_name(status.code), code_name(Code::unavailable));
+        EXPECT_THAT(status.message, AllOf(HasSubstr("(of node big"),
+                                          HasSubstr("from /job:ps/task:0 to /job:worker/task:0")));
+      }
+      noticed += is_checksum ? 1 : 0;
+      EXPECT_TRUE(eventually([&] { return fetch().is_ok(); }));
+    }
+  }
+  EXPECT_GT(noticed, 6);
+  proxy_->corrupt_large_replies(0);
+}
+
+// A client that dials its master through a relay.
+class ClientFault : public testing::Test {
+ protected:
+  ClientFault() : proxy_(cluster_.task("worker").address()) {
+    SessionOptions options;
+    options.target = "grpc://" + proxy_.address();
+    options.timeout = seconds(60);
+    session_ = make_grpc_session(options);
+    session_->extend(model_.graph);
+    session_->run({}, {}, {"init"});
+  }
+  float counter() { return cluster_.session(model_.graph)->run({}, {"w:0"}, {})[0].value<float>(); }
+
+  InProcessCluster cluster_{{{"ps", 1}, {"worker", 1}}};
+  Model model_;
+  TcpProxy proxy_;
+  std::unique_ptr<SessionInterface> session_;
+};
+
+TEST_F(ClientFault, ALostReplyIsAnsweredAgainWithoutASecondUpdate) {
+  for (int i = 1; i <= 5; ++i) {
+    proxy_.stall_replies();
+    auto outcome = std::async(std::launch::async,
+                              [&] { return error_of([&] { session_->run({}, {}, {"add"}); }); });
+    ASSERT_TRUE(eventually([&] { return counter() == static_cast<float>(i); }));
+    proxy_.reset();  // the update is done, its answer is lost
+    proxy_.stall_replies(false);
+    ASSERT_EQ(outcome.wait_for(soon), std::future_status::ready);
+    EXPECT_TRUE(outcome.get().is_ok());
+    EXPECT_EQ(counter(), static_cast<float>(i));
+  }
+}
+
+TEST_F(ClientFault, AMasterThatIsNotHeardIsNamed) {
+  proxy_.stall();
+  const Status status = error_of([&] { session_->run({}, {}, {"add"}); });
+  EXPECT_EQ(code_name(status.code), code_name(Code::unavailable));
+  EXPECT_THAT(status.message, AllOf(HasSubstr("/job:worker/task:0"), HasSubstr(proxy_.address())));
+  proxy_.stall(false);
+}
+
+TEST_F(ClientFault, AClientThatVanishesTakesItsStepsWithIt) {
+  Graph& graph = model_.graph;
+  {
+    const DeviceScope on(graph, ps);
+    gate(constant(graph, Tensor::of<float>({2}, {1, 2})), "vanished");
+  }
+  session_->extend(graph);
+  auto outcome = std::async(
+      std::launch::async, [&] { return error_of([&] { session_->run({}, {"TestGate:0"}, {}); }); });
+  ASSERT_TRUE(wait_at_gate("vanished"));
+  proxy_.refuse();
+  proxy_.reset();
+  EXPECT_TRUE(eventually([&] { return cluster_.task("worker").master().running_steps() == 0; }));
+  EXPECT_FALSE(outcome.get().is_ok());
+  open_gate("vanished");
+  EXPECT_TRUE(
+      eventually([&] { return cluster_.task("ps").worker().current_status().running_steps == 0; }));
+}
+
+TEST(ManySteps, AHundredThatAreBlockedEndWithTheSession) {
+  InProcessCluster cluster({{"ps", 1}, {"worker", 1}});
+  Graph graph;
+  Output held;
+  {
+    const DeviceScope on(graph, ps);
+    held = gate(constant(graph, Tensor::of<float>({2}, {1, 2})), "hundred");
+  }
+  {
+    const DeviceScope on(graph, "/job:worker/task:0");
+    graph.add({.op = "Identity", .name = "y", .inputs = {held + 1}});
+  }
+  const auto session = cluster.session(graph);
+  constexpr int steps = 100;
+  std::vector<std::future<Status>> outcomes;
+  for (int i = 0; i < steps; ++i) {
+    outcomes.push_back(std::async(
+        std::launch::async, [&] { return error_of([&] { session->run({}, {"y:0"}, {}); }); }));
+  }
+  ASSERT_TRUE(eventually([&] {
+    return cluster.task("ps").worker().current_status().running_steps == steps &&
+           cluster.task("worker").worker().current_status().running_steps == steps;
+  }));
+  const auto begin = Clock::now();
+  session->close();
+  EXPECT_LT(Clock::now() - begin, seconds(30));
+  for (auto& outcome : outcomes) {
+    ASSERT_EQ(outcome.wait_for(soon), std::future_status::ready);
+    EXPECT_EQ(code_name(outcome.get().code), code_name(Code::cancelled));
+  }
+  EXPECT_EQ(cluster.task("worker").master().sessions(), 0u);
+  EXPECT_TRUE(eventually(
+      [&] { return cluster.task("worker").worker().current_status().running_steps == 0; }));
+  open_gate("hundred");
+  EXPECT_TRUE(eventually([&] {
+    const WorkerStatus status = cluster.task("ps").worker().current_status();
+    return status.running_steps == 0 && status.graphs == 0;
+  }));
+}
+
+TEST(Shutdown, GivesRunningStepsTheirGraceAndRefusesNewOnes) {
+  InProcessCluster cluster({{"ps", 1}, {"worker", 1}});
+  Graph graph;
+  Output held;
+  {
+    const DeviceScope on(graph, ps);
+    held = gate(constant(graph, Tensor::of<float>({2}, {1, 2})), "drained");
+  }
+  {
+    const DeviceScope on(graph, "/job:worker/task:0");
+    graph.add({.op = "Identity", .name = "y", .inputs = {held + 1}});
+  }
+  const auto session = cluster.session(graph);
+  auto step = std::async(std::launch::async, [&] { return session->run({}, {"y:0"}, {})[0]; });
+  ASSERT_TRUE(wait_at_gate("drained"));
+  auto shutdown = std::async(std::launch::async, [&] { cluster.task("ps").shutdown(seconds(60)); });
+  EXPECT_TRUE(eventually([&] {
+    const Status status =
+        error_of([&] { session->run({}, {"y:0"}, {}, {.timeout = milliseconds(300)}); });
+    return status.message.find("shutting down") != std::string::npos;
+  }));
+  open_gate("drained");
+  EXPECT_EQ(step.get().to_string(), "float[2] [2, 3]");
+  EXPECT_EQ(shutdown.wait_for(seconds(30)), std::future_status::ready);
+}
+
+}  // namespace
+}  // namespace leat

@@ -1,0 +1,102 @@
+// What tasks keep of a step that was run once: the memory of this process, in which they all are.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <fstream>
+
+#include "distributed/master.h"
+#include "distributed/worker.h"
+#include "graph/ops.h"
+#include "tests/support/eventually.h"
+#include "tests/support/in_process_cluster.h"
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define LEAT_UNDER_SANITIZER
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define LEAT_UNDER_SANITIZER
+#endif
+#endif
+
+namespace leat {
+namespace {
+
+constexpr int64_t megabyte = 1 << 20;
+
+int64_t resident_bytes() {
+  std::ifstream file("/proc/self/statm");
+  int64_t all = 0, resident = 0;
+  file >> all >> resident;
+  return resident * sysconf(_SC_PAGESIZE);
+}
+
+// A client that was killed never closes its session.
+TEST(KeptMemory, TheProgramsOfAnIdleSessionGoAndComeAgain) {
+  InProcessCluster cluster({{"ps", 1}, {"worker", 1}});
+  Graph graph;
+  {
+    const DeviceScope on(graph, "/job:ps/task:0");
+    const Output w =
+        graph.add({.op = "VariableV2", .name = "w", .attrs = {{"shape", Shape{}}, {"dtype", f32}}})
+            .output();
+    graph.add(
+        {.op = "Assign", .name = "init", .inputs = {w, constant(graph, Tensor::scalar(1.0f))}});
+    graph.add(
+        {.op = "AssignAdd", .name = "add", .inputs = {w, constant(graph, Tensor::scalar(1.0f))}});
+  }
+  const auto session = cluster.session(graph);
+  session->run({}, {}, {"init"});
+  session->run({}, {}, {"add"});
+  const auto graphs = [&] {
+    return cluster.task("ps").worker().current_status().graphs +
+           cluster.task("worker").worker().current_status().graphs;
+  };
+  EXPECT_GT(graphs(), 0);
+  cluster.task("worker").master().forget_idle_programs(std::chrono::hours(1));
+  EXPECT_GT(graphs(), 0);
+  cluster.task("worker").master().forget_idle_programs(std::chrono::seconds(0));
+  EXPECT_TRUE(eventually([&] { return graphs() == 0; }));
+  EXPECT_EQ(session->run({}, {"add"}, {})[0].value<float>(), 3.0f);
+}
+
+TEST(KeptMemory, TasksGiveBackWhatOneHugeFetchTook) {
+#ifdef LEAT_UNDER_SANITIZER
+  GTEST_SKIP() << "a sanitizer keeps what is freed";
+#endif
+  InProcessCluster cluster({{"ps", 1}, {"worker", 1}});
+  Graph graph;
+  Output huge, small;
+  {
+    const DeviceScope on(graph, "/job:ps/task:0");
+    const Output length = placeholder(graph, "length", i32, {1});
+    huge = fill(length, constant(graph, Tensor::scalar(1.0f)));
+  }
+  {
+    const DeviceScope on(graph, "/job:worker/task:0");
+    const Output x = placeholder(graph, "x", f32, {});
+    huge = huge + x;
+    small = x + x;
+  }
+  const auto session = cluster.session(graph);
+  const Tensor one = Tensor::scalar(1.0f);
+  const auto run_small = [&](int64_t times) {
+    for (int64_t i = 0; i < times; ++i) session->run({{"x", one}}, {small.name()}, {});
+  };
+  run_small(100);
+  const int64_t before = resident_bytes();
+  const NamedTensors feeds = {{"x", one},
+                              {"length", Tensor::of<int32_t>({1}, {100 * megabyte / 4})}};
+  EXPECT_EQ(session->run(feeds, {huge.name()}, {})[0].bytes(), 100u * megabyte);
+  EXPECT_GE(resident_bytes() - before, 100 * megabyte) << "the next step may be the same";
+  for (int i = 0; i < 2; ++i) {
+    run_small(100);
+    cluster.task("ps").worker().drop_unused();
+    cluster.task("worker").worker().drop_unused();
+  }
+  // A stream keeps its last message until the next one, which may be a heartbeat.
+  EXPECT_TRUE(eventually([&] { return resident_bytes() - before < 40 * megabyte; }))
+      << resident_bytes() - before << " bytes are kept";
+}
+
+}  // namespace
+}  // namespace leat

@@ -1,0 +1,466 @@
+// The transport: unary calls, streams, and how each of them ends when something goes wrong.
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <future>
+#include <mutex>
+#include <thread>
+
+#include "distributed/grpc/rpc_client.h"
+#include "distributed/grpc/rpc_server.h"
+#include "tests/support/eventually.h"
+
+namespace leat {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using Clock = std::chrono::steady_clock;
+
+constexpr int cancelled = 1, deadline_exceeded = 4, unimplemented = 12, internal = 13,
+              unavailable = 14;
+
+// A server on a free port of the loopback, and a client to it.
+struct Pair {
+  RpcServer server;
+  std::string address;
+  std::unique_ptr<RpcClient> client;
+
+  void start(RpcClientOptions options = {}) {
+    address = "127.0.0.1:" + std::to_string(server.start("127.0.0.1:0"));
+    client = std::make_unique<RpcClient>(address, options);
+  }
+  ~Pair() {
+    if (client) {
+      EXPECT_TRUE(client->close());
+    }
+    server.stop();
+  }
+};
+
+void echo(RpcCall call) { call.reply(call.request().to_string()); }
+
+TEST(RpcUnary, CarriesBytesBothWays) {
+  Pair pair;
+  pair.server.handle("/test/Echo", echo);
+  pair.start();
+  for (size_t size : {0u, 1u, 100u, 5'000'000u, 20'000'001u}) {
+    const std::string request(size, 'x');
+    auto [status, response] = pair.client->call_and_wait("/test/Echo", request);
+    ASSERT_TRUE(status.is_ok()) << status.message;
+    EXPECT_EQ(response.size(), size);
+    EXPECT_TRUE(response == request);
+  }
+}
+
+TEST(RpcUnary, CompressedRequestsAreRead) {
+  for (auto compression :
+       {RpcClientOptions::Compression::deflate, RpcClientOptions::Compression::gzip}) {
+    Pair pair;
+    pair.server.handle("/test/Echo", echo);
+    pair.start({.compression = compression});
+    const std::string request(300'000, 'z');
+    auto [status, response] = pair.client->call_and_wait("/test/Echo", request);
+    ASSERT_TRUE(status.is_ok()) << status.message;
+    EXPECT_TRUE(response == request);
+  }
+}
+
+TEST(RpcUnary, TheLongestPrefixWins) {
+  Pair pair;
+  pair.server.handle("/test/", [](RpcCall call) { call.reply("any " + call.method()); });
+  pair.server.handle("/test/Echo", echo);
+  pair.start();
+  EXPECT_EQ(pair.client->call_and_wait("/test/Echo", "hello").second, "hello");
+  EXPECT_EQ(pair.client->call_and_wait("/test/Other", "hello").second, "any /test/Other");
+  auto [status, response] = pair.client->call_and_wait("/nowhere/Echo", "hello");
+  EXPECT_EQ(status.code, unimplemented);
+  EXPECT_NE(status.message.find("/nowhere/Echo"), std::string::npos) << status.message;
+}
+
+TEST(RpcUnary, WaitingCallsHoldNoThread) {
+  constexpr int calls = 300;
+  std::mutex mutex;
+  std::vector<RpcCall> waiting;
+  Pair pair;
+  pair.server.handle("/test/Wait", [&](RpcCall call) {
+    std::lock_guard lock(mutex);
+    waiting.push_back(call);
+  });
+  pair.start();
+  std::atomic<int> answered{0};
+  for (int i = 0; i < calls; ++i) {
+    pair.client->call("/test/Wait", to_slices(std::to_string(i)), {},
+                      [&, i](const RpcStatus& status, Bytes response) {
+                        EXPECT_TRUE(status.is_ok()) << status.message;
+                        EXPECT_EQ(response.to_string(), std::to_string(i));
+                        ++answered;
+                      });
+  }
+  ASSERT_TRUE(eventually([&] {
+    std::lock_guard lock(mutex);
+    return waiting.size() == calls;
+  }));
+  EXPECT_EQ(answered, 0);
+  std::thread answers([&] {
+    for (RpcCall& call : waiting) call.reply(call.request().to_string());
+  });
+  answers.join();
+  EXPECT_TRUE(eventually([&] { return answered == calls; }));
+}
+
+TEST(RpcUnary, FailuresCarryCodeAndMessage) {
+  Pair pair;
+  pair.server.handle("/test/Fail", [](RpcCall call) {
+    call.fail({9, "no graph; [[{{node a}}]]", {}});
+    call.reply("too late");
+  });
+  pair.server.handle("/test/Throw", [](RpcCall) { throw std::runtime_error("a handler threw"); });
+  pair.server.handle("/test/Forget", [](RpcCall) {});
+  pair.start();
+  auto [failed, nothing] = pair.client->call_and_wait("/test/Fail", "");
+  EXPECT_EQ(failed.code, 9);
+  EXPECT_EQ(failed.message, "no graph; [[{{node a}}]]");
+  auto [thrown, nothing2] = pair.client->call_and_wait("/test/Throw", "");
+  EXPECT_EQ(thrown.code, internal);
+  EXPECT_EQ(thrown.message, "a handler threw");
+  EXPECT_EQ(pair.client->call_and_wait("/test/Forget", "").first.code, internal);
+}
+
+TEST(RpcUnary, TheServerSeesTheDeadline) {
+  Pair pair;
+  pair.server.handle("/test/Deadline", [](RpcCall call) {
+    if (!call.deadline()) return call.reply("none");
+    const auto left = std::chrono::duration_cast<milliseconds>(*call.deadline() - Clock::now());
+    call.reply(std::to_string(left.count()));
+  });
+  pair.start();
+  EXPECT_EQ(pair.client
+                ->call_and_wait("/test/Deadline", "",
+                                {.deadline = Clock::now() + std::chrono::hours(24 * 36600)})
+                .second,
+            "none");
+  const auto [status, left] =
+      pair.client->call_and_wait("/test/Deadline", "", {.deadline = Clock::now() + seconds(100)});
+  EXPECT_LE(std::stol(left), 102'000);  // gRPC rounds up
+  EXPECT_GT(std::stol(left), 50'000);
+  std::promise<std::string> answer;
+  pair.client->call("/test/Deadline", {}, {}, [&](const RpcStatus&, Bytes response) {
+    answer.set_value(response.to_string());
+  });
+  EXPECT_EQ(answer.get_future().get(), "none");
+}
+
+TEST(RpcUnary, ACancelledCallReachesTheServer) {
+  Pair pair;
+  std::promise<void> arrived;
+  std::promise<bool> seen;
+  pair.server.handle("/test/Wait", [&](RpcCall call) {
+    call.on_cancel([&seen, call]() mutable {
+      seen.set_value(call.is_cancelled());
+      call.fail({1, "cancelled", {}});
+    });
+    arrived.set_value();
+  });
+  pair.start();
+  std::promise<int> code;
+  const auto call = pair.client->call(
+      "/test/Wait", {}, {},
+      [&](const RpcStatus& status, const Bytes&) { code.set_value(status.code); });
+  arrived.get_future().get();
+  pair.client->cancel(call);
+  EXPECT_EQ(code.get_future().get(), cancelled);
+  EXPECT_TRUE(seen.get_future().get());
+}
+
+TEST(RpcUnary, ADeadlineEndsTheCallOnBothSides) {
+  Pair pair;
+  std::promise<void> seen;
+  pair.server.handle("/test/Wait", [&](RpcCall call) {
+    call.on_cancel([&seen, call]() mutable {
+      call.reply("too late");
+      seen.set_value();
+    });
+  });
+  pair.start();
+  auto [status, response] =
+      pair.client->call_and_wait("/test/Wait", "", {.deadline = Clock::now() + milliseconds(50)});
+  EXPECT_EQ(status.code, deadline_exceeded);
+  seen.get_future().get();
+}
+
+TEST(RpcUnary, NobodyListening) {
+  int port;
+  {
+    RpcServer server;
+    port = server.start("127.0.0.1:0");
+  }
+  RpcClient client("127.0.0.1:" + std::to_string(port));
+  auto [status, response] = client.call_and_wait("/test/Echo", "");
+  EXPECT_EQ(status.code, unavailable);
+  EXPECT_EQ(status.cause, RpcCause::refused);
+  EXPECT_EQ(status.message, "127.0.0.1:" + std::to_string(port) + ": Connection refused");
+}
+
+TEST(RpcUnary, NoSuchHost) {
+  RpcClient client("no-such-host.invalid:2222");
+  auto [status, response] = client.call_and_wait("/test/Echo", "");
+  EXPECT_EQ(status.code, unavailable);
+  EXPECT_EQ(status.cause, RpcCause::unresolvable) << status.message;
+  EXPECT_EQ(status.message, "no-such-host.invalid:2222: the host name cannot be resolved");
+}
+
+TEST(RpcUnary, WaitForReadySurvivesALateServer) {
+  int port;
+  {
+    RpcServer probe;
+    port = probe.start("127.0.0.1:0");
+  }
+  const std::string address = "127.0.0.1:" + std::to_string(port);
+  RpcClient client(address);
+  std::promise<std::string> answer;
+  client.call("/test/Echo", to_slices("early"),
+              {.deadline = Clock::now() + seconds(60), .wait_for_ready = true},
+              [&](const RpcStatus& status, const Bytes& response) {
+                answer.set_value(status.is_ok() ? response.to_string() : status.message);
+              });
+  RpcServer server;
+  server.handle("/test/Echo", echo);
+  server.start(address);
+  EXPECT_EQ(answer.get_future().get(), "early");
+}
+
+TEST(RpcUnary, ThePeerGoesDuringACall) {
+  Pair pair;
+  std::promise<void> arrived;
+  std::optional<RpcCall> kept;
+  pair.server.handle("/test/Wait", [&](RpcCall call) {
+    kept = call;
+    arrived.set_value();
+  });
+  pair.start();
+  std::promise<RpcStatus> ended;
+  pair.client->call("/test/Wait", {}, {},
+                    [&](const RpcStatus& status, const Bytes&) { ended.set_value(status); });
+  arrived.get_future().get();
+  pair.server.stop();
+  EXPECT_EQ(ended.get_future().get().code, unavailable);
+  EXPECT_TRUE(kept->is_cancelled());
+}
+
+TEST(RpcUnary, StopGivesGrace) {
+  Pair pair;
+  std::promise<RpcCall> arrived;
+  pair.server.handle("/test/Wait", [&](RpcCall call) { arrived.set_value(call); });
+  pair.start();
+  std::promise<RpcStatus> ended;
+  pair.client->call("/test/Wait", {}, {},
+                    [&](const RpcStatus& status, const Bytes&) { ended.set_value(status); });
+  RpcCall call = arrived.get_future().get();
+  auto stopped = std::async(std::launch::async, [&] { pair.server.stop(seconds(60)); });
+  call.reply("in time");
+  EXPECT_TRUE(ended.get_future().get().is_ok());
+  stopped.get();
+}
+
+TEST(RpcServer, ATakenPortIsAnErrorWithTheReason) {
+  RpcServer first, second;
+  const std::string address = "127.0.0.1:" + std::to_string(first.start("127.0.0.1:0"));
+  try {
+    second.start(address);
+    FAIL() << "two servers share " << address;
+  } catch (const std::runtime_error& error) {
+    EXPECT_EQ(std::string(error.what()),
+              "cannot listen on " + address + ": Address already in use");
+  }
+  EXPECT_THROW(second.start("no-such-host.invalid:0"), std::runtime_error);
+}
+
+TEST(RpcClient, CloseEndsWhatIsUnderWay) {
+  Pair pair;
+  std::promise<RpcCall> arrived;
+  pair.server.handle("/test/Wait", [&](RpcCall call) { arrived.set_value(call); });
+  pair.start();
+  std::atomic<int> code{-1};
+  pair.client->call("/test/Wait", {}, {},
+                    [&](const RpcStatus& status, const Bytes&) { code = status.code; });
+  RpcCall call = arrived.get_future().get();
+  EXPECT_TRUE(pair.client->close());
+  EXPECT_EQ(code, cancelled);
+  EXPECT_EQ(pair.client->call_and_wait("/test/Wait", "").first.code, cancelled);
+  call.reply("nobody listens");
+}
+
+// ---- Streams ----
+
+// Collects what a stream delivers.
+struct Inbox {
+  std::mutex mutex;
+  std::string bytes;
+  int messages = 0, ends = 0;
+  RpcStatus status;
+
+  RpcStream::Events events() {
+    return {.on_message =
+                [this](const Bytes& message) {
+                  std::lock_guard lock(mutex);
+                  EXPECT_EQ(ends, 0);
+                  bytes += message.to_string();
+                  ++messages;
+                },
+            .on_end =
+                [this](const RpcStatus& end) {
+                  std::lock_guard lock(mutex);
+                  status = end;
+                  ++ends;
+                }};
+  }
+  size_t size() {
+    std::lock_guard lock(mutex);
+    return bytes.size();
+  }
+  bool has_ended() {
+    std::lock_guard lock(mutex);
+    return ends > 0;
+  }
+};
+
+struct StreamPair : Pair {
+  Inbox at_server, at_client;
+  std::promise<std::shared_ptr<RpcStream>> accepted;
+  std::shared_ptr<RpcStream> from_server, from_client;
+
+  // `starts`: the server begins to read at once.
+  explicit StreamPair(bool starts = true) {
+    server.accept("/test/Stream", [this, starts](std::shared_ptr<RpcStream> stream) {
+      if (starts) stream->start(at_server.events());
+      accepted.set_value(std::move(stream));
+    });
+    start();
+    from_client = client->open("/test/Stream");
+    from_client->start(at_client.events());
+    from_server = accepted.get_future().get();
+  }
+  ~StreamPair() {
+    from_client.reset();
+    from_server.reset();
+    EXPECT_TRUE(client->close());
+    server.stop();
+  }
+};
+
+TEST(RpcStream, KeepsOrderBothWays) {
+  StreamPair pair;
+  std::string expected;
+  for (int i = 0; i < 20'000; ++i) {
+    const std::string text = std::to_string(i) + ",";
+    expected += text;
+    pair.from_client->write(to_slices(text));
+    pair.from_server->write(to_slices(text));
+  }
+  ASSERT_TRUE(eventually([&] { return pair.at_server.size() == expected.size(); }));
+  ASSERT_TRUE(eventually([&] { return pair.at_client.size() == expected.size(); }));
+  EXPECT_TRUE(pair.at_server.bytes == expected);
+  EXPECT_TRUE(pair.at_client.bytes == expected);
+  EXPECT_LT(pair.at_server.messages, 20'000) << "writes that pile up should travel together";
+  EXPECT_TRUE(eventually([&] { return pair.from_client->queued_bytes() == 0; }));
+}
+
+TEST(RpcStream, CloseDeliversWhatWasQueued) {
+  for (bool client_closes : {true, false}) {
+    StreamPair pair;
+    const std::string text(3'000'000, 'q');
+    RpcStream& writer = client_closes ? *pair.from_client : *pair.from_server;
+    Inbox& reader = client_closes ? pair.at_server : pair.at_client;
+    writer.write(to_slices(text));
+    writer.write(to_slices("end"));
+    writer.close();
+    writer.write(to_slices("ignored"));
+    ASSERT_TRUE(
+        eventually([&] { return pair.at_server.has_ended() && pair.at_client.has_ended(); }));
+    EXPECT_TRUE(reader.bytes == text + "end");
+    EXPECT_TRUE(pair.at_server.status.is_ok()) << pair.at_server.status.message;
+    EXPECT_TRUE(pair.at_client.status.is_ok()) << pair.at_client.status.message;
+  }
+}
+
+TEST(RpcStream, CancelEndsBothSides) {
+  for (bool client_cancels : {true, false}) {
+    StreamPair pair;
+    (client_cancels ? pair.from_client : pair.from_server)->cancel();
+    ASSERT_TRUE(
+        eventually([&] { return pair.at_server.has_ended() && pair.at_client.has_ended(); }));
+    EXPECT_FALSE(pair.at_server.status.is_ok());
+    EXPECT_FALSE(pair.at_client.status.is_ok());
+  }
+}
+
+TEST(RpcStream, LettingGoOfTheHandleEndsIt) {
+  StreamPair pair;
+  pair.from_client.reset();
+  ASSERT_TRUE(eventually([&] { return pair.at_server.has_ended() && pair.at_client.has_ended(); }));
+  StreamPair other(/*starts=*/false);
+  other.from_server.reset();
+  ASSERT_TRUE(eventually([&] { return other.at_client.has_ended(); }));
+}
+
+TEST(RpcStream, AnEndBeforeStartIsReported) {
+  StreamPair pair(/*starts=*/false);
+  pair.from_client->write(to_slices("kept until somebody reads"));
+  pair.from_client->close();
+  pair.from_server->start(pair.at_server.events());
+  ASSERT_TRUE(eventually([&] { return pair.at_server.has_ended(); }));
+  EXPECT_EQ(pair.at_server.bytes, "kept until somebody reads");
+}
+
+TEST(RpcStream, TheServerStops) {
+  StreamPair pair;
+  pair.server.stop();
+  EXPECT_EQ(pair.at_server.ends, 1);  // stop() returns after the last callback
+  ASSERT_TRUE(eventually([&] { return pair.at_client.has_ended(); }));
+  EXPECT_FALSE(pair.at_client.status.is_ok());
+}
+
+TEST(RpcStream, NobodyListens) {
+  int port;
+  {
+    RpcServer server;
+    port = server.start("127.0.0.1:0");
+  }
+  RpcClient client("127.0.0.1:" + std::to_string(port));
+  Inbox inbox;
+  auto stream = client.open("/test/Stream");
+  stream->write(to_slices("lost"));
+  stream->start(inbox.events());
+  ASSERT_TRUE(eventually([&] { return inbox.has_ended(); }));
+  EXPECT_EQ(inbox.status.cause, RpcCause::refused);
+  EXPECT_EQ(inbox.status.message, "127.0.0.1:" + std::to_string(port) + ": Connection refused");
+}
+
+TEST(RpcStream, PinnedBytesAreLetGoAfterTheWrite) {
+  StreamPair pair;
+  auto payload = std::make_shared<std::string>(10'000'000, 'p');
+  std::weak_ptr<std::string> weak = payload;
+  Slices slices;
+  slices.emplace_back(payload->data(), payload->size(), payload);
+  pair.from_client->write(std::move(slices));
+  payload.reset();
+  ASSERT_TRUE(eventually([&] { return pair.at_server.size() == 10'000'000; }));
+  EXPECT_TRUE(eventually([&] { return weak.expired(); }));
+}
+
+TEST(RpcStream, AReaderThatWaitsStopsTheWriter) {
+  StreamPair pair(/*starts=*/false);
+  const std::string chunk(1 << 20, 'c');
+  for (int i = 0; i < 256; ++i) pair.from_client->write(to_slices(chunk));
+  EXPECT_GT(pair.from_client->queued_bytes(), 0u);
+  pair.from_server->start(pair.at_server.events());
+  EXPECT_TRUE(eventually([&] { return pair.at_server.size() == 256u << 20; }));
+}
+
+}  // namespace
+}  // namespace leat

@@ -1,0 +1,129 @@
+// Steps that wait in a queue or an accumulator say what is missing there: in the error when their
+// deadline has passed, and in `leat top` before.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <future>
+
+#include "distributed/cluster_view.h"
+#include "graph/ops.h"
+#include "tests/support/eventually.h"
+#include "tests/support/in_process_cluster.h"
+
+namespace leat {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using testing::AllOf;
+using testing::ContainsRegex;
+using testing::HasSubstr;
+
+// A ps with a queue of two elements and an accumulator, both used from the worker's client.
+class WaitingOps : public testing::Test {
+ protected:
+  WaitingOps() {
+    const DeviceScope on(graph_, "/job:ps/task:0");
+    const auto add = [&](const char* op, const char* name, std::vector<Output> inputs,
+                         AttrMap attrs = {}) {
+      return &graph_.add(
+          {.op = op, .name = name, .inputs = std::move(inputs), .attrs = std::move(attrs)});
+    };
+    const AttrMap types = {{"component_types", std::vector<DType>{f32}}};
+    const Output q = add("FIFOQueueV2", "tokens", {},
+                         {{"component_types", std::vector<DType>{f32}},
+                          {"shapes", std::vector<Shape>{Shape{}}},
+                          {"capacity", int64_t{2}}})
+                         ->output();
+    add("QueueEnqueueV2", "put", {q, constant(graph_, Tensor::scalar(1.0f))});
+    add("QueueDequeueV2", "take", {q}, types);
+    add("QueueDequeueManyV2", "take_three", {q, constant(graph_, Tensor::scalar(3))}, types);
+
+    const Output a = add("ConditionalAccumulator", "grad", {},
+                         {{"dtype", f32}, {"shape", Shape{2}}, {"reduction_type", "MEAN"}})
+                         ->output();
+    const Output step = placeholder(graph_, "step", i64, {});
+    add("AccumulatorApplyGradient", "apply",
+        {a, step, constant(graph_, Tensor::of<float>({2}, {1, 2}))});
+    add("AccumulatorSetGlobalStep", "set_step", {a, step});
+    add("AccumulatorTakeGradient", "mean", {a, constant(graph_, Tensor::scalar(3))},
+        {{"dtype", f32}});
+    session_ = cluster_.session(graph_);
+  }
+
+  void run(const std::string& target) { session_->run({}, {}, {target}); }
+  void run_at(int64_t step, const std::string& target) {
+    session_->run({{"step:0", Tensor::scalar(step)}}, {}, {target});
+  }
+  // What a step says that waits beyond its deadline.
+  std::string missing(const std::string& target) {
+    try {
+      session_->run({}, {}, {target}, {.timeout = milliseconds(500)});
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), Code::deadline_exceeded);
+      return error.message();
+    }
+    ADD_FAILURE() << target << " did not wait";
+    return "";
+  }
+  std::string label() { return "/job:ps/task:0 (" + cluster_.spec().address({"ps", 0}) + ")"; }
+
+  InProcessCluster cluster_{{{"ps", 1}, {"worker", 1}}};
+  Graph graph_;
+  std::unique_ptr<SessionInterface> session_;
+};
+
+TEST_F(WaitingOps, AnAccumulatorSaysHowManyGradientsItHasAndHowManyWereStale) {
+  run_at(7, "set_step");
+  run_at(7, "apply");
+  run_at(6, "apply");
+  run_at(5, "apply");
+  EXPECT_THAT(missing("mean"),
+              AllOf(HasSubstr(label() +
+                              " waits in AccumulatorTakeGradient node mean: ConditionalAccumulator "
+                              "'grad' has 1 of 3 gradients at step 7, 2 were dropped as stale, "
+                              "for "),
+                    HasSubstr("within its deadline (0.5 s)")));
+}
+
+TEST_F(WaitingOps, AnEmptyQueueSaysThatNobodyPutsAnythingIntoIt) {
+  EXPECT_THAT(missing("take"),
+              HasSubstr(label() + " waits in QueueDequeueV2 node take: FIFOQueue 'tokens' has 0 of "
+                                  "at most 2 elements; no enqueue waits, 1 dequeue waits, for "));
+  run("put");
+  EXPECT_THAT(missing("take_three"),
+              HasSubstr("has 0 of at most 2 elements; no enqueue waits, 1 dequeue waits, the first "
+                        "has got 1 of 3, for "));
+}
+
+TEST_F(WaitingOps, AFullQueueSaysSo) {
+  run("put");
+  run("put");
+  EXPECT_THAT(missing("put"), HasSubstr(label() + " waits in QueueEnqueueV2 node put: FIFOQueue "
+                                                  "'tokens' has 2 of at most 2 elements; 1 enqueue "
+                                                  "waits, no dequeue waits, for "));
+}
+
+TEST_F(WaitingOps, TheViewOfTheClusterShowsTheCounts) {
+  run_at(0, "apply");
+  auto taking = std::async(std::launch::async, [&] { run("mean"); });
+  std::string text;
+  EXPECT_TRUE(eventually([&] {
+    text = to_text(view_cluster(cluster_.target("worker")));
+    return text.find("has 1 of 3 gradients") != std::string::npos;
+  })) << text;
+  EXPECT_THAT(text,
+              ContainsRegex("/job:ps/task:0 +[0-9.]+ s +waits in AccumulatorTakeGradient node "
+                            "mean: ConditionalAccumulator 'grad' has 1 of 3 gradients"));
+  run_at(0, "apply");
+  EXPECT_TRUE(eventually([&] {
+    text = to_text(view_cluster(cluster_.target("worker")));
+    return text.find("has 2 of 3 gradients") != std::string::npos;
+  })) << text;
+  run_at(0, "apply");
+  ASSERT_EQ(taking.wait_for(seconds(20)), std::future_status::ready);
+  taking.get();
+}
+
+}  // namespace
+}  // namespace leat

@@ -1,0 +1,135 @@
+// The example programs as users run them: real processes under `leat run`, on drawn digits.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <regex>
+#include <string>
+
+#include "graph/graph_def.h"
+
+namespace leat {
+namespace {
+
+struct Outcome {
+  int exit_status = 0;
+  std::string output;  // of both streams
+};
+
+Outcome run(const std::string& command) {
+  Outcome out;
+  FILE* pipe = popen((command + " 2>&1").c_str(), "r");
+  if (pipe == nullptr) return {-1, "popen failed"};
+  std::array<char, 4096> block{};
+  while (const size_t n = fread(block.data(), 1, block.size(), pipe))
+    out.output.append(block.data(), n);
+  const int status = pclose(pipe);
+  out.exit_status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  return out;
+}
+
+class Examples : public testing::Test {
+ protected:
+  void SetUp() override {
+    directory_ = std::filesystem::temp_directory_path() /
+                 ("leat_example_" + std::to_string(getpid()) + "_" +
+                  testing::UnitTest::GetInstance()->current_test_info()->name());
+    std::filesystem::create_directories(directory_);
+  }
+  void TearDown() override { std::filesystem::remove_all(directory_); }
+
+  // Runs an example on 1 ps and 2 workers and returns the test accuracy in percent that it printed.
+  double accuracy_of(const std::string& program, const std::string& flags,
+                     const std::string& run_flags = "") {
+    const std::string bin = LEAT_BIN_DIR;
+    outcome_ =
+        run("timeout 100 " + bin + "/leat run " + run_flags + " local:ps=1,worker=2 --log-dir " +
+            directory_.string() + " -- " + bin + "/examples/" + program + " --epochs 3 " + flags);
+    EXPECT_EQ(outcome_.exit_status, 0) << outcome_.output;
+    std::smatch found;
+    EXPECT_TRUE(std::regex_search(outcome_.output, found, std::regex("test accuracy ([0-9.]+) %")))
+        << outcome_.output;
+    return found.empty() ? 0 : std::stod(found[1]);
+  }
+
+  std::filesystem::path directory_;
+  Outcome outcome_;
+};
+
+TEST_F(Examples, AsynchronousParameterServerLearns) {
+  EXPECT_GT(accuracy_of("mnist", "--mode async"), 90.0) << outcome_.output;
+}
+
+TEST_F(Examples, SynchronousParameterServerLearns) {
+  EXPECT_GT(accuracy_of("mnist", "--mode sync"), 90.0) << outcome_.output;
+}
+
+// The workers' programs are their tasks; in the synchronous case one of them only computes for the
+// chief, and stays until it is done.
+TEST_F(Examples, ProgramsThatAreTheirTasksLearn) {
+  for (const char* mode : {"async", "sync"}) {
+    EXPECT_GT(accuracy_of("mnist", std::string("--mode ") + mode, "--embed"), 90.0)
+        << outcome_.output;
+    EXPECT_EQ(outcome_.output.find("worker:0 task]"), std::string::npos) << outcome_.output;
+  }
+}
+
+TEST_F(Examples, ModelParallelLearns) {
+  EXPECT_GT(accuracy_of("model_parallel", ""), 90.0) << outcome_.output;
+}
+
+TEST_F(Examples, DataAndModelParallelLearns) {
+  EXPECT_GT(accuracy_of("data_and_model_parallel", ""), 90.0) << outcome_.output;
+}
+
+TEST_F(Examples, AConvolutionalNetworkLearns) {
+  EXPECT_GT(accuracy_of("mnist", "--mode sync --model cnn"), 90.0) << outcome_.output;
+}
+
+TEST_F(Examples, EveryOptimizerLearns) {
+  for (const char* optimizer : {"sgd", "momentum"}) {
+    EXPECT_GT(accuracy_of("mnist", std::string("--mode sync --optimizer ") + optimizer), 85.0)
+        << optimizer << "\n"
+        << outcome_.output;
+  }
+}
+
+TEST_F(Examples, TheGraphOfAModelParallelStepLiesOnBothWorkers) {
+  const std::string graph_file = (directory_ / "graph.pb").string(),
+                    trace_file = (directory_ / "trace.json").string();
+  accuracy_of("model_parallel", "--graph " + graph_file + " --trace " + trace_file);
+  std::ifstream in(graph_file, std::ios::binary);
+  Graph graph;
+  from_graph_def(std::string(std::istreambuf_iterator<char>(in), {}), graph);
+  int sends = 0, hidden = 0, logits = 0;
+  for (const auto& node : graph.nodes()) {
+    if (node->is("_Send")) ++sends;
+    if (!node->is("MatMul")) continue;
+    const bool on_first = *node->requested_device.task == 0;
+    // Forward and backward products of the hidden layer are on worker 0, those of the output layer
+    // on worker 1.
+    (on_first ? hidden : logits) += 1;
+  }
+  EXPECT_GE(sends, 2);   // activations there, their gradients back
+  EXPECT_EQ(hidden, 2);  // the gradient of the images is not needed
+  EXPECT_EQ(logits, 3);
+  std::ifstream trace(trace_file);
+  const std::string events(std::istreambuf_iterator<char>(trace), {});
+  EXPECT_NE(events.find("traceEvents"), std::string::npos);
+  EXPECT_NE(events.find("/job:worker/replica:0/task:1"), std::string::npos)
+      << events.substr(0, 2000);
+}
+
+TEST_F(Examples, ADamagedDataFileIsNamed) {
+  std::ofstream(directory_ / "train-images-idx3-ubyte") << "not idx";
+  const std::string bin = LEAT_BIN_DIR;
+  const Outcome outcome =
+      run("timeout 60 " + bin + "/examples/mnist --data " + directory_.string());
+  EXPECT_EQ(outcome.exit_status, 1);
+  EXPECT_NE(outcome.output.find("no train-labels file in"), std::string::npos) << outcome.output;
+}
+
+}  // namespace
+}  // namespace leat

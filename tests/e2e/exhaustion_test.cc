@@ -1,0 +1,86 @@
+// A cluster whose processes may open only few files: what it cannot take is refused, what it has
+// goes on, and it recovers.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <regex>
+
+#include "core/error.h"
+#include "distributed/session_factory.h"
+#include "graph/ops.h"
+#include "tests/support/child_process.h"
+#include "tests/support/eventually.h"
+
+namespace leat {
+namespace {
+
+using testing::HasSubstr;
+
+Graph model() {
+  Graph graph;
+  Output w;
+  {
+    const DeviceScope on(graph, "/job:ps/task:0");
+    w = graph.add({.op = "VariableV2", .name = "w", .attrs = {{"shape", Shape{}}, {"dtype", f32}}})
+            .output();
+    graph.add(
+        {.op = "Assign", .name = "init", .inputs = {w, constant(graph, Tensor::scalar(0.0f))}});
+    graph.add(
+        {.op = "AssignAdd", .name = "add", .inputs = {w, constant(graph, Tensor::scalar(1.0f))}});
+  }
+  return graph;
+}
+
+TEST(FileDescriptors, RunOutAndComeBack) {
+#if defined(__has_feature)
+#if __has_feature(undefined_behavior_sanitizer)
+  GTEST_SKIP() << "UBSan looks at memory by way of a pipe, and calls it bad where there is none";
+#endif
+#endif
+  // Each task needs some thirty for itself.
+  ChildProcess up(
+      {"/bin/bash", "-c", "ulimit -n 64; exec " LEAT_BIN_DIR "/leat up local:ps=1,worker=1"});
+  const std::string output = up.wait_for("Ctrl-C ends it");
+  std::smatch found;
+  ASSERT_TRUE(std::regex_search(output, found, std::regex("connect to (grpc://[0-9.:]+)")));
+  SessionOptions options;
+  options.target = found[1];
+  options.timeout = std::chrono::seconds(2);
+  const Graph graph = model();
+  const auto first = new_session(options);
+  first->extend(graph);
+  first->run({}, {}, {"init"});
+
+  // Every session has a connection of its own.
+  std::vector<std::unique_ptr<SessionInterface>> sessions;
+  Status refused;
+  while (refused.is_ok() && sessions.size() < 100) {
+    auto session = new_session(options);
+    try {
+      session->extend(graph);
+    } catch (const Error& error) {
+      refused = error.status();
+    }
+    sessions.push_back(std::move(session));
+    first->run({}, {}, {"add"});  // those that are connected go on
+  }
+  EXPECT_FALSE(refused.is_ok());
+  EXPECT_THAT(refused.message, HasSubstr(options.target));
+  const auto added = static_cast<float>(sessions.size());
+  sessions.clear();
+  EXPECT_TRUE(eventually([&] {
+    try {
+      const auto later = new_session(options);
+      later->extend(graph);
+      return later->run({}, {"w:0"}, {})[0].value<float>() == added;
+    } catch (const Error&) {
+      return false;
+    }
+  }));
+  up.send_signal(SIGTERM);
+  EXPECT_EQ(up.wait(), 0) << up.output();
+}
+
+}  // namespace
+}  // namespace leat

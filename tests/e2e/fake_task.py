@@ -1,0 +1,54 @@
+#!/usr/bin/python3 -IS
+"""Stands in for `leat task` in tests of the launcher: says over its link what a task says, and ends as told.
+
+Called as `fake_task.py task CLUSTER --job J --task I --launcher-fd N`. What it does comes from FAKE_<job>_<index>:
+  ready              the default: binds a port, gets the cluster, is ready, ends on SIGTERM with 0
+  unable TEXT        reports the failure TEXT, writes it, ends with 3
+  deaf               binds and never gets ready
+  stubborn           is ready and ignores SIGTERM
+  exit N             is ready, then ends with N when the file FAKE_TRIGGER exists
+  child              is ready, and has a child of its own that ignores SIGTERM; its pid is printed
+"""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+
+arguments = dict(zip(sys.argv[3::2], sys.argv[4::2]))
+job, index = arguments["--job"], int(arguments["--task"])
+what, _, rest = os.environ.get(f"FAKE_{job}_{index}", "ready").partition(" ")
+link = socket.socket(fileno=int(arguments["--launcher-fd"]))
+signal.signal(signal.SIGTERM, signal.SIG_IGN if what == "stubborn" else lambda *_: os._exit(0))
+
+
+def report(**line):
+    link.sendall((json.dumps(line) + "\n").encode())
+
+
+if what == "unable":
+    report(state="failed", detail=rest)
+    print(rest, file=sys.stderr, flush=True)
+    sys.exit(3)
+listener = socket.create_server(("127.0.0.1", 0))
+report(state="bound", address=f"127.0.0.1:{listener.getsockname()[1]}")
+cluster = link.makefile().readline()
+if not cluster:
+    sys.exit("the launcher has gone")
+print(f"{job}:{index} pid {os.getpid()}", flush=True)
+if what == "deaf":
+    report(state="waiting", missing=[{"task": "/job:ps/task:0", "address": "", "reason": "connection refused"}])
+    threading.Event().wait()
+if what == "child":
+    child = subprocess.Popen(["sh", "-c", "trap '' TERM; while :; do sleep 600; done"])
+    print(f"child pid {child.pid}", flush=True)
+report(state="ready", detail="2 cores")
+if what == "exit":
+    while not os.path.exists(os.environ["FAKE_TRIGGER"]):
+        threading.Event().wait(0.01)
+    print("the end of the world", flush=True)
+    os._exit(int(rest))
+threading.Event().wait()

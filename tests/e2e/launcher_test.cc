@@ -1,0 +1,298 @@
+// `leat up` and `leat run` around tasks that misbehave on purpose: fake_task.py plays them.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <regex>
+#include <sstream>
+
+#include "tests/support/child_process.h"
+#include "tests/support/scratch_directory.h"
+
+namespace leat {
+namespace {
+
+using std::chrono::seconds;
+using testing::HasSubstr;
+using testing::Not;
+
+class Launcher : public testing::Test {
+ protected:
+  // leat COMMAND CLUSTER … with fake tasks and logs in the test's folder.
+  std::vector<std::string> leat(const std::string& command, std::vector<std::string> more = {},
+                                const std::string& cluster = "local:ps=1,worker=2") {
+    std::vector<std::string> arguments{LEAT_BIN_DIR "/leat",
+                                       command,
+                                       cluster,
+                                       "--task-program",
+                                       LEAT_TEST_DIR "/e2e/fake_task.py",
+                                       "--log-dir",
+                                       folder_ / "logs"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return arguments;
+  }
+
+  static std::vector<pid_t> pids_in(const std::string& output) {
+    std::vector<pid_t> out;
+    const std::regex pattern("pid ([0-9]+)");
+    for (std::sregex_iterator at(output.begin(), output.end(), pattern), end; at != end; ++at)
+      out.push_back(std::stoi((*at)[1]));
+    return out;
+  }
+
+  std::string read(const std::string& name) const {
+    std::ifstream file(folder_ / name);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+
+  const ScratchDirectory folder_;
+};
+
+TEST_F(Launcher, ShowsATableWhenAllAreReadyAndEndsAllOnSigterm) {
+  ChildProcess up(leat("up"));
+  const std::string output = up.wait_for("Ctrl-C ends it");
+  EXPECT_THAT(output, HasSubstr("task                address"));
+  EXPECT_TRUE(std::regex_search(
+      output,
+      std::regex(
+          "/job:worker/task:1  127\\.0\\.0\\.1:[1-9][0-9]* +[0-9]+ +ready +[0-9.]+s  2 cores")))
+      << output;
+  EXPECT_TRUE(std::regex_search(output, std::regex("\\[ps:0\\] ps:0 pid [0-9]+"))) << output;
+  const std::vector<pid_t> pids = pids_in(output);
+  ASSERT_EQ(pids.size(), 3u);
+  up.send_signal(SIGTERM);
+  EXPECT_EQ(up.wait(), 0);
+  expect_gone(pids);
+  EXPECT_THAT(read("logs/worker-1.log"), HasSubstr("worker:1 pid"));
+  EXPECT_THAT(read("logs/cluster.json"), Not(HasSubstr(":0\"")));  // the ports that were bound
+}
+
+TEST_F(Launcher, CtrlCEndsAll) {
+  ChildProcess up(leat("up"));
+  const std::vector<pid_t> pids = pids_in(up.wait_for("Ctrl-C ends it"));
+  up.send_signal(SIGINT);
+  EXPECT_EQ(up.wait(), 0);
+  expect_gone(pids);
+}
+
+TEST_F(Launcher, KilledLauncherLeavesNothingBehind) {
+  ChildProcess up(leat("up"));
+  const std::vector<pid_t> pids = pids_in(up.wait_for("Ctrl-C ends it"));
+  up.send_signal(SIGKILL);
+  EXPECT_EQ(up.wait(), 128 + SIGKILL);
+  expect_gone(pids);
+}
+
+TEST_F(Launcher, AStubbornTaskIsKilledAfterTheGrace) {
+  ChildProcess up(leat("up", {"--grace", "0.2"}), {{"FAKE_worker_0", "stubborn"}});
+  const std::vector<pid_t> pids = pids_in(up.wait_for("Ctrl-C ends it"));
+  up.send_signal(SIGTERM);
+  EXPECT_EQ(up.wait(), 0);
+  EXPECT_THAT(up.output(), HasSubstr("[worker:0] did not end within 0.2 s of SIGTERM"));
+  expect_gone(pids);
+}
+
+TEST_F(Launcher, ASecondSignalKillsAtOnce) {
+  ChildProcess up(leat("up", {"--grace", "3600"}), {{"FAKE_worker_0", "stubborn"}});
+  const std::vector<pid_t> pids = pids_in(up.wait_for("Ctrl-C ends it"));
+  up.send_signal(SIGINT);
+  up.wait_for("once more to kill at once");
+  up.send_signal(SIGINT);
+  EXPECT_EQ(up.wait(), 0);
+  expect_gone(pids);
+}
+
+TEST_F(Launcher, WhatATaskStartedEndsWithIt) {
+  ChildProcess up(leat("up", {"--grace", "0.2"}), {{"FAKE_ps_0", "child"}});
+  const std::vector<pid_t> pids = pids_in(up.wait_for("Ctrl-C ends it"));
+  ASSERT_EQ(pids.size(), 4u);
+  up.send_signal(SIGTERM);
+  EXPECT_EQ(up.wait(), 0);
+  expect_gone(pids);
+}
+
+TEST_F(Launcher, ATaskThatCannotStartIsNamedWithItsReason) {
+  ChildProcess up(leat("up"), {{"FAKE_worker_1",
+                                "unable cannot listen on 127.0.0.1:2222: Address already in use"}});
+  EXPECT_EQ(up.wait(), 3);  // its own status
+  EXPECT_THAT(up.output(), HasSubstr("/job:worker/task:1 ended while the cluster was starting"));
+  EXPECT_TRUE(std::regex_search(
+      up.output(), std::regex("/job:worker/task:1 .* failed .* Address already in use")))
+      << up.output();
+  EXPECT_THAT(up.output(), HasSubstr("Stopped because of it: [ps:0], [worker:0]"));
+}
+
+// A task that waits for the others' addresses hears no signal, only that its launcher hung up.
+TEST_F(Launcher, WaitingTasksEndWhenTheStartFails) {
+  ChildProcess up(leat("up", {"--grace", "3600"}),
+                  {{"FAKE_worker_1", "unable no luck"}, {"FAKE_ps_0", "stubborn"}});
+  EXPECT_EQ(up.wait(), 3);
+}
+
+TEST_F(Launcher, AClusterThatIsNotReadyInTimeIsToldByTask) {
+  ChildProcess up(leat("up", {"--start-timeout", "2"}), {{"FAKE_worker_1", "deaf"}});
+  EXPECT_EQ(up.wait(), 1);
+  EXPECT_THAT(up.output(), HasSubstr("not ready within 2 s"));
+  EXPECT_TRUE(std::regex_search(up.output(),
+                                std::regex("/job:worker/task:1 .* waiting .* for /job:ps/task:0")))
+      << up.output();
+  expect_gone(pids_in(up.output()));
+}
+
+TEST_F(Launcher, AMissingRemoteTaskIsInTheTable) {
+  std::ofstream(folder_ / "cluster.json")
+      << R"({"cluster": {"ps": ["192.0.2.1:2222"], "worker": ["127.0.0.1:47999"]}})";
+  ChildProcess up(leat("up", {"--start-timeout", "2"}, folder_ / "cluster.json"),
+                  {{"FAKE_worker_0", "deaf"}});
+  EXPECT_EQ(up.wait(), 1);
+  EXPECT_TRUE(std::regex_search(
+      up.output(), std::regex("/job:ps/task:0 +192\\.0\\.2\\.1:2222 +- +no "
+                              "answer .*connection refused: is `leat up` running on 192.0.2.1")))
+      << up.output();
+}
+
+TEST_F(Launcher, ATaskThatDiesIsNamedWithItsLastLines) {
+  const std::string trigger = folder_ / "trigger";
+  ChildProcess up(leat("up"), {{"FAKE_ps_0", "exit 9"}, {"FAKE_TRIGGER", trigger}});
+  const std::vector<pid_t> pids = pids_in(up.wait_for("Ctrl-C ends it"));
+  std::ofstream{trigger};
+  EXPECT_EQ(up.wait(), 9);
+  EXPECT_THAT(up.output(), HasSubstr("leat: [ps:0] task /job:ps/task:0 (127.0.0.1:"));
+  EXPECT_THAT(up.output(), HasSubstr("exit status 9"));
+  EXPECT_THAT(up.output(), HasSubstr("        the end of the world\n"));
+  expect_gone(pids);
+}
+
+TEST_F(Launcher, AKilledTaskIsNamedWithTheSignal) {
+  ChildProcess up(leat("up"));
+  const std::string output = up.wait_for("Ctrl-C ends it");
+  std::smatch found;
+  ASSERT_TRUE(std::regex_search(output, found, std::regex("worker:1 pid ([0-9]+)")));
+  kill(std::stoi(found[1]), SIGKILL);
+  EXPECT_EQ(up.wait(), 128 + SIGKILL);
+  EXPECT_THAT(up.output(), HasSubstr("leat: [worker:1] task /job:worker/task:1"));
+  EXPECT_THAT(up.output(), HasSubstr("killed by signal 9 (SIGKILL)"));
+  expect_gone(pids_in(output));
+}
+
+TEST_F(Launcher, RunGivesEveryWorkerACopyAndItsTfConfig) {
+  ChildProcess run(leat("run", {"--", "sh", "-c", "echo \"I am $TF_CONFIG\""}));
+  EXPECT_EQ(run.wait(), 0);
+  for (const char* index : {"0", "1"}) {
+    EXPECT_TRUE(std::regex_search(
+        run.output(),
+        std::regex(
+            std::string("\\[worker:") + index +
+            R"(\] I am \{"cluster":\{"ps":\["127.0.0.1:[1-9][0-9]*"\],"worker":\[.*"task":\{"index":)" +
+            index + ",\"type\":\"worker\"")))
+        << run.output();
+  }
+  EXPECT_THAT(run.output(), Not(HasSubstr("[ps:0] I am")));
+  EXPECT_THAT(read("logs/worker-1.program.log"), HasSubstr("I am {"));
+  expect_gone(pids_in(run.output()));
+}
+
+TEST_F(Launcher, AnEmbeddedProgramThatDoesNotJoinIsToldHow) {
+  ChildProcess ends(leat("run", {"--embed", "--", "true"}));
+  EXPECT_EQ(ends.wait(), 1);
+  EXPECT_THAT(ends.output(), HasSubstr("without having joined the cluster"));
+  EXPECT_THAT(ends.output(), HasSubstr("leat::join_cluster()"));
+  ChildProcess stays(leat("run", {"--embed", "--start-timeout", "1", "--", "sleep", "3600"}));
+  EXPECT_EQ(stays.wait(), 1);
+  EXPECT_TRUE(std::regex_search(
+      stays.output(), std::regex("/job:worker/task:1 .* starting .* has not called leat::join_")))
+      << stays.output();
+  expect_gone(pids_in(ends.output()));
+  expect_gone(pids_in(stays.output()));
+}
+
+TEST_F(Launcher, AnEmbeddedProgramThatFailsIsTheRootCause) {
+  ChildProcess run(leat("run", {"--embed", "--", "sh", "-c", "echo no luck; exit 7"}));
+  EXPECT_EQ(run.wait(), 7);
+  EXPECT_TRUE(std::regex_search(
+      run.output(), std::regex("program [^\n]*sh, which is task /job:worker/task:[01] ")))
+      << run.output();
+  EXPECT_THAT(run.output(), HasSubstr("        no luck\n"));
+}
+
+TEST_F(Launcher, RunEndsWithTheFirstFailuresStatus) {
+  ChildProcess run(leat(
+      "run",
+      {"--", "sh", "-c",
+       "case $TF_CONFIG in *'\"index\":1'*) echo no luck >&2; exit 7;; esac; exec sleep 600"}));
+  EXPECT_EQ(run.wait(), 7);
+  EXPECT_TRUE(std::regex_search(
+      run.output(),
+      std::regex("leat: \\[worker:1\\] program [^ ]*sh \\(pid [0-9]+\\): exit status 7")))
+      << run.output();
+  EXPECT_THAT(run.output(), HasSubstr("        no luck\n"));
+  expect_gone(pids_in(run.output()));
+}
+
+TEST_F(Launcher, RunEndsWith128PlusTheSignal) {
+  ChildProcess run(
+      leat("run", {"--", "sh", "-c",
+                   "case $TF_CONFIG in *'\"index\":0'*) kill -SEGV $$;; esac; exec sleep 600"}));
+  EXPECT_EQ(run.wait(), 128 + SIGSEGV);
+  EXPECT_THAT(run.output(), HasSubstr("killed by signal 11 (SIGSEGV)"));
+}
+
+TEST_F(Launcher, ADeadTaskIsTheCauseAndTheProgramsMayStillSpeak) {
+  const std::string trigger = folder_ / "trigger";
+  // The programs fail on their own, a moment after the task.
+  ChildProcess run(
+      leat("run", {"--", "sh", "-c",
+                   "echo started; while [ ! -e \"$FAKE_TRIGGER\" ]; do sleep 0.05; done; "
+                   "sleep 0.5; echo lost ps; exit 1"}),
+      {{"FAKE_ps_0", "exit 9"}, {"FAKE_TRIGGER", trigger}});
+  run.wait_for("[worker:1] started");
+  std::ofstream{trigger};
+  EXPECT_EQ(run.wait(), 9);
+  EXPECT_THAT(run.output(), HasSubstr("leat: [ps:0] task /job:ps/task:0"));
+  EXPECT_TRUE(std::regex_search(
+      run.output(), std::regex("later \\[worker:0\\] program .* exit status 1: lost ps")))
+      << run.output();
+}
+
+TEST_F(Launcher, RunStoppedBySignalSaysWhich) {
+  ChildProcess run(leat("run", {"--", "sleep", "600"}));
+  run.wait_for("/job:worker/task:1");
+  run.send_signal(SIGTERM);
+  EXPECT_EQ(run.wait(), 128 + SIGTERM);
+  expect_gone(pids_in(run.output()));
+}
+
+TEST_F(Launcher, AProgramThatIsNotThereStartsNothing) {
+  ChildProcess run(leat("run", {"--", "./no_such_program"}));
+  EXPECT_EQ(run.wait(), 127);
+  EXPECT_THAT(run.output(), HasSubstr("cannot run ./no_such_program: there is no such program"));
+  EXPECT_THAT(run.output(), Not(HasSubstr("starting")));
+  std::ofstream(folder_ / "plain_file") << "x";
+  ChildProcess plain(leat("run", {"--", folder_ / "plain_file"}));
+  EXPECT_EQ(plain.wait(), 126);
+  EXPECT_THAT(plain.output(), HasSubstr("not executable"));
+}
+
+TEST_F(Launcher, MistakesOfTheUserHaveStatus2) {
+  const auto status = [](std::vector<std::string> arguments, const std::string& says) {
+    arguments.insert(arguments.begin(), LEAT_BIN_DIR "/leat");
+    ChildProcess program(arguments);
+    const int out = program.wait();
+    EXPECT_THAT(program.output(), HasSubstr(says));
+    return out;
+  };
+  EXPECT_EQ(status({"up"}, "cluster"), 2);
+  EXPECT_EQ(status({"up", "no_such_cluster.json"}, "no_such_cluster.json"), 2);
+  EXPECT_EQ(status({"up", "local:ps=0"}, "local:ps=1,worker=2"), 2);
+  EXPECT_EQ(status({"up", "local:ps=1", "--grace", "long"}, "--grace"), 2);
+  EXPECT_EQ(status({"run", "local:ps=1"}, "program"), 2);
+  EXPECT_EQ(status({"dance"}, "dance"), 2);
+  EXPECT_EQ(status({"up", "--help"}, "Exit status"), 0);
+  std::ofstream(folder_ / "far.json") << R"({"cluster": {"ps": ["192.0.2.1:2222"]}})";
+  EXPECT_EQ(status({"up", folder_ / "far.json"}, "belongs on this host"), 2);
+}
+
+}  // namespace
+}  // namespace leat

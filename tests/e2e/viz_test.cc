@@ -1,0 +1,94 @@
+// `leat viz` as users call it: files in, pictures out, mistakes named.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "tests/support/child_process.h"
+#include "tests/support/scratch_directory.h"
+
+namespace leat {
+namespace {
+
+using testing::HasSubstr;
+using testing::StartsWith;
+
+class Viz : public testing::Test {
+ protected:
+  std::string path(const std::string& name) const { return folder_ / name; }
+  std::string read(const std::string& name) const {
+    std::ifstream file(path(name), std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+  // A chain of `count` nodes of an op that Leat does not know, on two tasks in turn.
+  void write_graph(const std::string& name, int count) {
+    std::ofstream file(path(name));
+    for (int i = 0; i < count; ++i) {
+      file << "node { name: \"layer_" << i / 10 << "/x" << i
+           << "\" op: \"FutureOp\" device: \"/job:worker/task:" << i % 2 << "/device:CPU:0\"";
+      if (i > 0) file << " input: \"layer_" << (i - 1) / 10 << "/x" << i - 1 << "\"";
+      file << " attr { key: \"T\" value { type: DT_FLOAT } } attr { key: \"later\" value { b: true "
+              "} } }\n";
+    }
+  }
+  int viz(std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), {LEAT_BIN_DIR "/leat", "viz"});
+    ChildProcess program(arguments);
+    const int status = program.wait();
+    output_ = program.output();
+    return status;
+  }
+
+  const ScratchDirectory folder_;
+  std::string output_;
+};
+
+TEST_F(Viz, DrawsUnknownOpsInEveryFormat) {
+  write_graph("graph.pbtxt", 8);
+  for (const auto& [format, start] : {std::pair{"svg", "<?xml"},
+                                      {"png", "\x89PNG"},
+                                      {"pdf", "%PDF"},
+                                      {"dot", "digraph"},
+                                      {"json", "{"}}) {
+    const std::string out = std::string("graph.") + format;
+    EXPECT_EQ(viz({path("graph.pbtxt"), "-o", path(out)}), 0) << output_;
+    EXPECT_THAT(read(out), StartsWith(start)) << format;
+  }
+  EXPECT_THAT(read("graph.svg"), HasSubstr("FutureOp"));
+  EXPECT_THAT(read("graph.svg"), HasSubstr("/job:worker/task:1 · CPU:0"));
+  EXPECT_THAT(read("graph.svg"), HasSubstr("stroke-dasharray"));  // cables
+}
+
+TEST_F(Viz, WritesDotToStandardOutput) {
+  write_graph("graph.pbtxt", 8);
+  EXPECT_EQ(viz({path("graph.pbtxt")}), 0);
+  EXPECT_THAT(output_, StartsWith("digraph"));
+}
+
+TEST_F(Viz, RefusesAPictureThatNobodyCanReadAndNamesTheFlags) {
+  write_graph("graph.pbtxt", 700);
+  EXPECT_EQ(viz({path("graph.pbtxt"), "--depth", "2", "-o", path("graph.svg")}), 2);
+  EXPECT_THAT(output_, HasSubstr("700 boxes"));
+  EXPECT_THAT(output_, HasSubstr("--max-nodes 600"));
+  EXPECT_THAT(output_, HasSubstr("--depth 1 shows 140"));
+  EXPECT_FALSE(std::filesystem::exists(path("graph.svg")));
+}
+
+TEST_F(Viz, NamesWhatIsWrongWithAFile) {
+  EXPECT_EQ(viz({path("missing.pb")}), 2);
+  EXPECT_THAT(output_, HasSubstr("missing.pb"));
+  std::ofstream(path("noise.pb"), std::ios::binary) << std::string("\x00\xff\x07 noise", 9);
+  EXPECT_EQ(viz({path("noise.pb")}), 2);
+  EXPECT_THAT(output_, HasSubstr("noise.pb is no GraphDef"));
+  std::ofstream(path("typo.pbtxt")) << "node { name: \"a\"\n  opp: 3 $ }";
+  EXPECT_EQ(viz({path("typo.pbtxt")}), 2);
+  EXPECT_THAT(output_, HasSubstr("line 2"));
+  write_graph("graph.pbtxt", 2);
+  EXPECT_EQ(viz({path("graph.pbtxt"), "-o", path("graph.gif")}), 2);
+  EXPECT_THAT(output_, HasSubstr("svg, png, pdf, dot or json"));
+}
+
+}  // namespace
+}  // namespace leat

@@ -1,0 +1,288 @@
+#include "graph/formats/checkpoint.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "graph/formats/checkpoint_state.h"
+#include "tests/support/expect_error.h"
+#include "tests/support/scratch_directory.h"
+
+namespace leat {
+namespace {
+
+using testing::HasSubstr;
+
+const Tensor w = Tensor::of<float>({2, 3}, {1, 2, 3, 4, 5, 6});
+const Tensor names = Tensor::of<std::string>({2}, {"ab", ""});
+
+void write_example(const std::string& prefix) {
+  CheckpointWriter writer(prefix);
+  writer.add("w", w);
+  writer.add("names", names);
+  writer.add("step", Tensor::scalar<int64_t>(7));
+  writer.add("empty", Tensor(f32, {0, 3}));
+  writer.finish();
+}
+
+std::vector<std::string> files(const std::string& directory) {
+  std::vector<std::string> out;
+  for (const auto& file : std::filesystem::directory_iterator(directory))
+    out.push_back(file.path().filename().string());
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
+void change_byte(const std::string& path, size_t at) {
+  std::string bytes = read_file(path);
+  bytes[at] ^= 1;
+  replace_file(path, bytes);
+}
+
+TEST(Checkpoint, ReadsWhatItWrote) {
+  const ScratchDirectory directory;
+  write_example(directory / "sub/m-1");
+  EXPECT_EQ(files(directory / "sub"),
+            (std::vector<std::string>{"m-1.data-00000-of-00001", "m-1.index"}));
+  const CheckpointReader reader(directory / "sub/m-1");
+  EXPECT_EQ(reader.read("w").to_string(), w.to_string());
+  EXPECT_EQ(reader.read("names").to_string(), names.to_string());
+  EXPECT_EQ(reader.read("step").value<int64_t>(), 7);
+  EXPECT_EQ(reader.read("empty").shape(), (Shape{0, 3}));
+  ASSERT_EQ(reader.variables().size(), 4u);
+  EXPECT_EQ(reader.variables()[3].name, "w");
+  expect_error_with(Code::not_found, "Key v not found in checkpoint", [&] { reader.read("v"); });
+  reader.verify();
+}
+
+// Bytes that TensorFlow writes for ["ab", ""], and the checksum in the index.
+TEST(Checkpoint, StringsAreTensorFlows) {
+  const ScratchDirectory directory;
+  CheckpointWriter writer(directory / "m");
+  writer.add("names", names);
+  writer.finish();
+  EXPECT_EQ(read_file(directory / "m.data-00000-of-00001"),
+            (std::string{"\x02\x00\x78\x27\x0b\x34\x61\x62", 8}));
+  EXPECT_EQ(CheckpointReader(directory / "m").entry("names").crc, 0x4db08891u);
+}
+
+TEST(Checkpoint, WithoutFinishNothingIsLeft) {
+  const ScratchDirectory directory;
+  {
+    CheckpointWriter writer(directory / "m");
+    writer.add("w", w);
+    expect_error_with(Code::invalid_argument, "saved twice", [&] { writer.add("w", w); });
+  }
+  EXPECT_TRUE(files(directory.path()).empty());
+}
+
+TEST(Checkpoint, PartsAreSavedAndCutAnew) {
+  const ScratchDirectory directory;
+  CheckpointWriter writer(directory / "m");
+  writer.add_slice("w", {2, 3}, TensorSlice::parse("0,1:-"), Tensor::of<float>({1, 3}, {1, 2, 3}));
+  writer.add_slice("w", {2, 3}, TensorSlice::parse("1,1:-"), Tensor::of<float>({1, 3}, {4, 5, 6}));
+  writer.add_slice("v", {2}, TensorSlice::parse("0,2"), Tensor::of<float>({2}, {1, 2}));
+  writer.add_slice("u", {2}, TensorSlice::parse("0,1"), Tensor::of<float>({1}, {1}));
+  writer.finish();
+  const CheckpointReader reader(directory / "m");
+  EXPECT_EQ(reader.read("w").to_string(), w.to_string());
+  EXPECT_EQ(reader.read_slice("w", {2, 3}, TensorSlice::parse("-:1,2")).to_string(),
+            Tensor::of<float>({2, 2}, {2, 3, 5, 6}).to_string());
+  EXPECT_TRUE(reader.entry("v").slices.empty()) << "a part that is all of it is no part";
+  EXPECT_EQ(reader.read_slice("v", {2}, TensorSlice::parse("1,1")).value<float>(), 2);
+  expect_error_with(Code::invalid_argument, "holds only 1 of the 2 elements",
+                    [&] { reader.read("u"); });
+  expect_error_with(Code::invalid_argument, "has shape [2,3]", [&] {
+    reader.read_slice("w", {3, 2}, TensorSlice::parse("-:-"));
+  });
+  EXPECT_EQ(reader.variables().size(), 3u);
+}
+
+TEST(Checkpoint, ATornFileIsNamedAndTheOneBeforeOffered) {
+  const ScratchDirectory directory;
+  write_example(directory / "m-1");
+  write_example(directory / "m-2");
+  const std::string data = directory / "m-2.data-00000-of-00001";
+  std::filesystem::resize_file(data, 10);
+  const CheckpointReader reader(directory / "m-2");
+  expect_error_with(Code::data_loss, data, [&] { reader.verify(); });
+  expect_error_with(Code::data_loss,
+                    "the newest complete checkpoint beside it is '" + directory.path() + "/m-1'",
+                    [&] { reader.verify(); });
+  std::filesystem::remove(data);
+  expect_error_with(Code::data_loss, data, [&] { CheckpointReader(directory / "m-2").read("w"); });
+  // The other way round there is none: m-2 has lost its data.
+  change_byte(directory / "m-1.index", 3);
+  expect_error_with(Code::data_loss, "there is no other complete checkpoint",
+                    [&] { CheckpointReader(directory / "m-1"); });
+}
+
+constexpr size_t footer_bytes = 48;  // of a LevelDB table
+
+// Where a table's metaindex block lies, which holds nothing: the first handle of the footer.
+std::pair<size_t, size_t> unread_block(const std::string& table) {
+  const char* at = table.data() + table.size() - footer_bytes;
+  const auto varint = [&] {
+    size_t value = 0;
+    for (int shift = 0;; shift += 7) {
+      const auto byte = static_cast<unsigned char>(*at++);
+      value |= size_t{byte & 127u} << shift;
+      if (byte < 128) return value;
+    }
+  };
+  const size_t begin = varint();
+  return {begin, begin + varint() + 5};  // behind a block: its compression and checksum
+}
+
+TEST(Checkpoint, EveryChangedByteIsNoticed) {
+  const ScratchDirectory directory;
+  write_example(directory / "m");
+  const std::string data = directory / "m.data-00000-of-00001";
+  for (size_t at = 0; at < read_file(data).size(); ++at) {
+    change_byte(data, at);
+    expect_error_with(Code::data_loss, data, [&] { CheckpointReader(directory / "m").verify(); });
+    change_byte(data, at);
+  }
+  const std::string index = directory / "m.index";
+  for (size_t at = 0; at < read_file(index).size(); ++at) {
+    const std::string whole = read_file(index);
+    change_byte(index, at);
+    try {
+      CheckpointReader(directory / "m").verify();
+      // What nobody reads may change: the footer's padding, and the table's empty index of indices.
+      const auto [begin, end] = unread_block(whole);
+      EXPECT_TRUE(at + footer_bytes >= whole.size() || (at >= begin && at < end)) << at;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), Code::data_loss) << at << ": " << error.message();
+    }
+    replace_file(index, whole);
+  }
+  for (size_t length = 0; length < read_file(index).size(); ++length) {
+    const std::string whole = read_file(index);
+    replace_file(index, whole.substr(0, length));
+    expect_error_with(Code::data_loss, index, [&] { CheckpointReader(directory / "m").verify(); });
+    replace_file(index, whole);
+  }
+}
+
+// A checkpoint with 16 bytes of data, and what an index may say about them.
+void expect_refused(const CheckpointIndex& index, const std::string& text) {
+  const ScratchDirectory directory;
+  const std::string prefix = directory / "m";
+  replace_file(checkpoint_data_path(prefix, 0, 1), std::string(16, 'x'));
+  index.write(checkpoint_index_path(prefix));
+  expect_error_with(Code::data_loss, text, [&] {
+    const CheckpointReader reader(prefix);
+    for (const CheckpointReader::Variable& variable : reader.variables())
+      reader.read(variable.name);
+  });
+  complete_checkpoint_beside(directory / "other");
+}
+
+TEST(Checkpoint, AnIndexIsNotBelievedMoreThanItsFiles) {
+  const auto one = [](const Shape& shape, int64_t offset, int64_t size, DType dtype = f32) {
+    CheckpointIndex out;
+    out.entries["w"] = {
+        .dtype = dtype, .shape = shape, .offset = offset, .size = size, .slices = {}};
+    return out;
+  };
+  constexpr int64_t most = INT64_MAX, tera = int64_t{1} << 40;
+  expect_refused(one({2}, most, 8), "m.index is torn or changed: the entry of 'w' is not valid");
+  expect_refused(one({tera, tera, tera}, 0, 8), "more than 2^63 elements");
+  expect_refused(one({tera}, 0, 4 * tera), "it ends at byte 4398046511104, but the file at 16");
+  expect_refused(one({2}, 0, tera, DType::string), "it ends at byte 1099511627776");
+  expect_refused(one({tera}, 0, 16, DType::string), "it has fewer bytes than strings");
+  expect_refused(one({int64_t{1} << 62}, 0, 0), "it has 0 bytes for float[4611686018427387904]");
+  CheckpointIndex index = one({2}, 0, 8);
+  index.shards = 1 << 30;
+  expect_refused(index, "m.index is torn or changed: its header does not parse");
+}
+
+TEST(Checkpoint, PartsThatAreNotWhatTheirVariableSaysAreRefused) {
+  const Shape full{4};
+  const auto part = [](const Shape& shape, DType dtype = f32) {
+    return CheckpointEntry{.dtype = dtype, .shape = shape, .size = 8, .slices = {}};
+  };
+  const auto index = [&](std::vector<std::pair<std::string, CheckpointEntry>> parts) {
+    CheckpointIndex out;
+    CheckpointEntry& whole = out.entries["w"] = {.dtype = f32, .shape = full, .slices = {}};
+    for (auto& [text, entry] : parts) {
+      whole.slices.push_back(TensorSlice::parse(text));
+      out.entries[slice_key("w", whole.slices.back())] = entry;
+    }
+    return out;
+  };
+  expect_refused(index({{"0,2", part({1})}, {"2,2", part({2})}}), "another dtype or shape");
+  expect_refused(index({{"0,2", part({2}, DType::i64)}, {"2,2", part({2})}}),
+                 "another dtype or shape");
+  expect_refused(index({{"0,2", part({2})}, {"1,2", part({2})}}),
+                 "the slice '1,2' of 'w' overlaps another one");
+  CheckpointIndex outside = index({{"0,2", part({2})}});
+  outside.entries["w"].slices[0].extents[0].start = -1;
+  expect_refused(outside, "slice '-1,2' does not lie within [4]");
+}
+
+TEST(Checkpoint, MergesWhatSeveralTasksWrote) {
+  const ScratchDirectory directory;
+  const std::string a = directory / "m_temp/part-00000-of-00002",
+                    b = directory / "m_temp/part-00001-of-00002";
+  for (const auto& [prefix, row, slice] : {std::tuple(a, 0, "0,1:-"), std::tuple(b, 1, "1,1:-")}) {
+    CheckpointWriter writer(prefix);
+    writer.add("only" + std::to_string(row), Tensor::scalar(row));
+    const float x = static_cast<float>(3 * row);
+    writer.add_slice("w", {2, 3}, TensorSlice::parse(slice),
+                     Tensor::of<float>({1, 3}, {x + 1, x + 2, x + 3}));
+    writer.finish();
+  }
+  merge_checkpoints({a, b}, directory / "m", true);
+  EXPECT_EQ(
+      files(directory.path()),
+      (std::vector<std::string>{"m.data-00000-of-00002", "m.data-00001-of-00002", "m.index"}));
+  const CheckpointReader reader(directory / "m");
+  EXPECT_EQ(reader.read("w").to_string(), w.to_string());
+  EXPECT_EQ(reader.read("only0").value<int>(), 0);
+  EXPECT_EQ(reader.read("only1").value<int>(), 1);
+  remove_checkpoint(directory / "m");
+  EXPECT_TRUE(files(directory.path()).empty());
+}
+
+TEST(Checkpoint, AMergeMovesNothingIfAShardIsOutOfSight) {
+  const ScratchDirectory directory;
+  const std::string a = directory / "t/part-00000-of-00002",
+                    b = directory / "t/part-00001-of-00002";
+  CheckpointWriter writer(a);
+  writer.add("w", w);
+  writer.finish();
+  expect_error_with(Code::not_found, "part 2 of 2", [&] {
+    merge_checkpoints({a, b}, directory / "m", true);
+  });
+  EXPECT_EQ(CheckpointReader(a).read("w").to_string(), w.to_string());
+}
+
+TEST(Checkpoint, AnOldOrMissingOneIsNotFound) {
+  const ScratchDirectory directory;
+  expect_error_with(Code::not_found, "Failed to find any matching files for",
+                    [&] { CheckpointReader(directory / "m"); });
+  replace_file(directory / "m", "V1");
+  expect_error_with(Code::not_found, "old format V1", [&] { CheckpointReader(directory / "m"); });
+}
+
+TEST(CheckpointState, IsTensorFlowsText) {
+  const ScratchDirectory directory;
+  EXPECT_EQ(CheckpointState::read(directory.path()).model_checkpoint_path, "");
+  CheckpointState state;
+  state.all_model_checkpoint_paths = {directory / "m-1", "/other/m \"2\""};
+  state.model_checkpoint_path = directory / "m-1";
+  state.write(directory.path());
+  EXPECT_EQ(read_file(directory / "checkpoint"),
+            "model_checkpoint_path: \"m-1\"\n"
+            "all_model_checkpoint_paths: \"m-1\"\n"
+            "all_model_checkpoint_paths: \"/other/m \\\"2\\\"\"\n");
+  const CheckpointState read = CheckpointState::read(directory.path());
+  EXPECT_EQ(read.model_checkpoint_path, directory / "m-1");
+  EXPECT_EQ(read.all_model_checkpoint_paths, state.all_model_checkpoint_paths);
+}
+
+}  // namespace
+}  // namespace leat

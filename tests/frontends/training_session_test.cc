@@ -1,0 +1,176 @@
+// Training sessions in this process: checkpoints, resuming, hooks.
+#include "frontends/cpp/training_session.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+
+#include "frontends/cpp/optimizers.h"
+#include "frontends/cpp/training_hooks.h"
+#include "graph/formats/checkpoint.h"
+#include "graph/formats/checkpoint_state.h"
+#include "tests/support/expect_error.h"
+#include "tests/support/scratch_directory.h"
+
+namespace leat {
+namespace {
+
+using testing::ElementsAre;
+using testing::Pair;
+
+// y = 2 x - 1, learnt with momentum from a batch that depends on the step.
+struct Program {
+  explicit Program(TrainingOptions options = {}) {
+    x = placeholder(graph, "x", f32, {any});
+    step = variable(graph, "global_step", {}, initializers::zeros(), i64, {.trainable = false});
+    w = variable(graph, "w", {}, initializers::zeros());
+    b = variable(graph, "b", {}, initializers::ones());
+    loss = mean(square(w * x + b - (x * 2.0 - 1.0)));
+    options.train = &Momentum{0.05, 0.9}.minimize(loss, step);
+    options.global_step = step;
+    options.inputs = {x};
+    options.fetches = {loss};
+    training.emplace(graph, std::move(options));
+  }
+  // The losses of steps until `last`.
+  std::vector<float> run(int64_t last) {
+    std::vector<float> out;
+    while (!training->should_stop() && training->global_step() < last) {
+      const auto n = static_cast<float>(training->global_step());
+      const auto fetched = training->step({Tensor::of<float>({2}, {std::sin(n), std::cos(n)})});
+      if (fetched) out.push_back((*fetched)[0].value<float>());
+    }
+    return out;
+  }
+
+  Graph graph;
+  Output x, step, w, b, loss;
+  std::optional<TrainingSession> training;
+};
+
+std::vector<std::string> checkpoints(const std::string& directory) {
+  std::vector<std::string> out;
+  for (const std::string& path : CheckpointState::read(directory).all_model_checkpoint_paths)
+    out.push_back(std::filesystem::path(path).filename().string());
+  return out;
+}
+
+TEST(TrainingSession, ResumesWhereItWas) {
+  const std::vector<float> undisturbed = Program().run(30);
+  ASSERT_LT(undisturbed.back(), undisturbed.front());
+  const ScratchDirectory directory;
+  std::vector<float> resumed;
+  for (const int64_t last : {10, 17, 30}) {
+    Program program({.directory = directory.path()});
+    EXPECT_EQ(program.training->global_step(), static_cast<int64_t>(resumed.size()));
+    const std::vector<float> part = program.run(last);
+    resumed.insert(resumed.end(), part.begin(), part.end());
+  }
+  EXPECT_EQ(resumed, undisturbed);
+  EXPECT_THAT(checkpoints(directory.path()),
+              ElementsAre("model.ckpt-0", "model.ckpt-10", "model.ckpt-17", "model.ckpt-30"));
+}
+
+TEST(TrainingSession, KeepsTheLastCheckpoints) {
+  const ScratchDirectory directory;
+  {
+    Program program(
+        {.directory = directory.path(), .saver = {.max_to_keep = 2}, .checkpoint_steps = 4});
+    program.run(10);
+  }
+  EXPECT_THAT(checkpoints(directory.path()), ElementsAre("model.ckpt-8", "model.ckpt-10"));
+  EXPECT_FALSE(std::filesystem::exists(directory / "model.ckpt-4.index"));
+  EXPECT_FALSE(std::filesystem::exists(directory / "model.ckpt-4.data-00000-of-00001"));
+  const CheckpointReader reader(directory / "model.ckpt-10");
+  EXPECT_EQ(reader.read("global_step").value<int64_t>(), 10);
+  EXPECT_TRUE(reader.has("w/Momentum"));
+}
+
+TEST(TrainingSession, ATornCheckpointIsSkipped) {
+  const ScratchDirectory directory;
+  {
+    Program program({.directory = directory.path(), .checkpoint_steps = 4});
+    program.run(8);
+  }
+  std::filesystem::resize_file(directory / "model.ckpt-8.data-00000-of-00001", 3);
+  EXPECT_EQ(Program({.directory = directory.path()}).training->global_step(), 4);
+  for (const char* name : {"model.ckpt-0", "model.ckpt-4"})
+    std::filesystem::resize_file(directory / name + ".data-00000-of-00001", 3);
+  expect_error_with(Code::data_loss, "none of the 3 checkpoints",
+                    [&] { Program({.directory = directory.path()}); });
+}
+
+TEST(TrainingSession, AnotherProgramsCheckpointIsRefused) {
+  const ScratchDirectory directory;
+  {
+    Program program({.directory = directory.path()});
+    program.run(1);
+  }
+  Graph graph;
+  const Output step =
+      variable(graph, "global_step", {}, initializers::zeros(), i64, {.trainable = false});
+  variable(graph, "w", {2});
+  variable(graph, "missing", {});
+  variable(graph, "lost", {});
+  Node& train = group(graph, {assign_add(step, constant(graph, Tensor::scalar<int64_t>(1)))});
+  expect_error_with(Code::not_found, "Key missing, key lost not found in checkpoint", [&] {
+    TrainingSession(graph, {.train = &train, .global_step = step, .directory = directory.path()});
+  });
+}
+
+TEST(TrainingHooks, StopAtAStep) {
+  Program program;
+  program.training->add(std::make_unique<StopAtStep>(7));
+  EXPECT_EQ(program.run(100).size(), 7u);
+  EXPECT_TRUE(program.training->should_stop());
+}
+
+TEST(TrainingHooks, NanEndsTheTrainingAndIsNotSaved) {
+  for (const bool fails : {true, false}) {
+    const ScratchDirectory directory;
+    {
+      Program program({.directory = directory.path(), .checkpoint_steps = 2});
+      program.training->add(std::make_unique<NanGuard>(program.loss, fails));
+      program.run(3);
+      const auto step = [&] { program.training->step({Tensor::of<float>({1}, {NAN})}); };
+      if (fails) {
+        expect_error_with(Code::failed_precondition, "is NaN at step 4", step);
+      } else {
+        step();
+        EXPECT_TRUE(program.training->should_stop());
+      }
+    }
+    const std::vector<std::string> saved = checkpoints(directory.path());
+    EXPECT_EQ(saved.size(), fails ? 2u : 3u) << saved.back();
+  }
+}
+
+TEST(TrainingHooks, SummariesAreWritten) {
+  const ScratchDirectory directory;
+  {
+    Program program;
+    // Made before the session took over the graph, as every node of a program.
+    const Output scalar = scalar_summary("loss", program.loss),
+                 histogram = histogram_summary("w", program.w);
+    program.training->add(std::make_unique<WriteSummaries>(
+        directory.path(), std::vector<Output>{merge_summaries({scalar, histogram})}, 5));
+    program.run(12);
+  }
+  std::string path;
+  for (const auto& file : std::filesystem::directory_iterator(directory.path()))
+    path = file.path().string();
+  const std::vector<LoggedEvent> events = read_events(path);
+  ASSERT_EQ(events.size(), 7u);  // version, start, graph, and two for each of 2 steps
+  EXPECT_TRUE(events[1].is_start);
+  EXPECT_FALSE(events[2].graph_def.empty());
+  EXPECT_EQ(events[3].step, 5);
+  EXPECT_THAT(events[3].scalars, ElementsAre(Pair("loss", testing::_)));
+  EXPECT_THAT(events[3].histograms, ElementsAre("w"));
+  EXPECT_EQ(events[4].scalars[0].first, "global_step/sec");
+  EXPECT_EQ(events[5].step, 10);
+}
+
+}  // namespace
+}  // namespace leat

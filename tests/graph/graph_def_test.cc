@@ -1,0 +1,399 @@
+// GraphDef: what is written is read again, and every way in which a foreign graph can be wrong is
+// told.
+#include "graph/graph_def.h"
+
+#include <gtest/gtest.h>
+
+#include "graph/pipeline.h"
+#include "graph/text.h"
+#include "tests/support/expect_error.h"
+
+namespace leat {
+namespace {
+
+// Nodes as .pbtxt, shortened: "name op input… | attrs".
+std::string node(std::string_view name, std::string_view op,
+                 const std::vector<std::string>& inputs = {}, std::string_view more = "") {
+  std::string out = concat("node { name: '", name, "' op: '", op, "'");
+  for (const std::string& input : inputs) out += concat(" input: '", input, "'");
+  return concat(out, " ", more, " }\n");
+}
+
+std::string attr(std::string_view name, std::string_view value) {
+  return concat("attr { key: '", name, "' value { ", value, " } } ");
+}
+
+const std::string float_type = attr("T", "type: DT_FLOAT");
+const std::string float_dtype = attr("dtype", "type: DT_FLOAT");
+
+std::vector<std::string> import(std::string_view text, Graph& graph) {
+  return from_graph_def_text(text, graph);
+}
+
+void expect_refused(std::string_view text, std::string_view message,
+                    Code code = Code::invalid_argument) {
+  Graph graph;
+  graph.add({.op = "Placeholder", .name = "mine", .attrs = {{"dtype", f32}}});
+  expect_error([&] { import(text, graph); }, code, message);
+  EXPECT_EQ(graph.size(), 1u) << "a refused GraphDef must not leave anything behind";
+  EXPECT_EQ(graph.find("a"), nullptr);
+}
+
+const char* const model = R"(
+  x = Placeholder(dtype=float, shape=[?,2]) @/job:worker/task:0
+  w = VariableV2(dtype=float, shape=[2,2]) @/job:ps
+  split_dim = Const(dtype=int32, value=int32[] [0])
+  init = Const(dtype=float, value=float[2,2] [1, 2, 3, 4])
+  assign = Assign(w, init)
+  y = MatMul(x, w, transpose_b=true), ^assign
+  parts = Split(split_dim, y, num_split=2)
+  z = Softmax(parts:1), ^assign, ^init
+)";
+
+TEST(GraphDef, RoundTripsInBothForms) {
+  const Graph graph = parse(model);
+  Graph binary, text;
+  EXPECT_TRUE(from_graph_def(to_graph_def(graph), binary).empty());
+  EXPECT_TRUE(from_graph_def_text(to_graph_def_text(graph), text).empty());
+  const DumpOptions all = {.shapes = true};
+  EXPECT_EQ(dump(binary, all), dump(graph, all));
+  EXPECT_EQ(dump(text, all), dump(graph, all));
+  EXPECT_EQ(to_graph_def(binary), to_graph_def(graph)) << "the same graph, the same bytes";
+  verify(binary, "import");
+}
+
+TEST(GraphDef, TheTextIsTensorFlows) {
+  const Graph graph =
+      parse("a = Placeholder(dtype=float, shape=[?,2]) @/job:ps/task:1; b = Softmax(a), ^a");
+  EXPECT_EQ(to_graph_def_text(graph), R"(node {
+  name: "a"
+  op: "Placeholder"
+  device: "/job:ps/task:1"
+  attr {
+    key: "dtype"
+    value {
+      type: DT_FLOAT
+    }
+  }
+  attr {
+    key: "shape"
+    value {
+      shape {
+        dim {
+          size: -1
+        }
+        dim {
+          size: 2
+        }
+      }
+    }
+  }
+}
+node {
+  name: "b"
+  op: "Softmax"
+  input: "a"
+  input: "^a"
+  attr {
+    key: "T"
+    value {
+      type: DT_FLOAT
+    }
+  }
+}
+versions {
+  producer: 987
+}
+)");
+}
+
+TEST(GraphDef, WritesTheAssignedDeviceOnRequest) {
+  const Graph graph = parse("a = NoOp() @A");
+  const std::string text = to_graph_def_text(graph, true);
+  EXPECT_NE(text.find("device: \"/job:A/task:0/device:CPU:0\""), std::string::npos) << text;
+}
+
+// On a NoOp, because attributes that start with _ may hold anything.
+TEST(GraphDef, EveryKindOfAttributeRoundTrips) {
+  const FunctionRef function{"f", std::make_shared<const AttrMap>(AttrMap{{"T", f32}})};
+  const AttrMap attrs = {
+      {"_s", std::string("a\0\xff", 3)},
+      {"_i", int64_t{-5}},
+      {"_f", 0.1f},
+      {"_b", true},
+      {"_type", bf16},
+      {"_shape", Shape{any, 3}},
+      {"_unknown_shape", Shape::unknown()},
+      {"_tensor", Tensor::of<int32_t>({2}, {1, 2})},
+      {"_func", function},
+      {"_ls", std::vector<std::string>{"x", ""}},
+      {"_li", std::vector<int64_t>{1, -1}},
+      {"_lf", std::vector<float>{0.5f, 2}},
+      {"_lb", std::vector<bool>{true, false, true}},
+      {"_lt", std::vector<DType>{f32, DType::string}},
+      {"_lshape", std::vector<Shape>{Shape{}, Shape{2}, Shape::unknown()}},
+      {"_ltensor", std::vector<Tensor>{Tensor::scalar("s"), Tensor::scalar(true)}},
+      {"_lfunc", std::vector<FunctionRef>{function}},
+  };
+  Graph graph;
+  graph.add({.op = "NoOp", .name = "n", .attrs = attrs});
+  for (const bool is_text : {false, true}) {
+    Graph back;
+    if (is_text) {
+      from_graph_def_text(to_graph_def_text(graph), back);
+    } else {
+      from_graph_def(to_graph_def(graph), back);
+    }
+    const Node& n = *back.find("n");
+    for (const auto& [name, value] : attrs) {
+      ASSERT_TRUE(n.view().has(name)) << name;
+      EXPECT_EQ(n.attrs.at(name), value) << name;
+    }
+    const auto& f = n.attr<FunctionRef>("_func");
+    ASSERT_TRUE(f.attrs);
+    EXPECT_EQ(f.attrs->at("T"), AttrValue(f32));
+  }
+}
+
+TEST(GraphDef, ManyEqualElementsAreWrittenOnce) {
+  Graph graph;
+  graph.add({.op = "Const",
+             .name = "zeros",
+             .attrs = {{"value",
+                        [] {
+                          Tensor t(f32, {1000, 100});
+                          std::fill_n(t.data<float>(), 100000, 2.5f);
+                          return t;
+                        }()},
+                       {"dtype", f32}}});
+  const std::string bytes = to_graph_def(graph);
+  EXPECT_LT(bytes.size(), 200u);
+  Graph back;
+  from_graph_def(bytes, back);
+  EXPECT_EQ(back.find("zeros")->attrs.at("value"), graph.find("zeros")->attrs.at("value"));
+}
+
+TEST(GraphDef, NodesComeInAnyOrder) {
+  Graph graph;
+  import(node("c", "Softmax", {"b", "^d"}, float_type) + node("b", "Softmax", {"a:0"}, float_type) +
+             node("d", "NoOp") + node("a", "Placeholder", {}, float_dtype),
+         graph);
+  EXPECT_EQ(dump(graph, {.attrs = false}),
+            "a = Placeholder()\nb = Softmax(a)\nd = NoOp()\nc = Softmax(b), ^d\n");
+  verify(graph, "import");
+}
+
+TEST(GraphDef, AnExtensionRefersToWhatIsThere) {
+  Graph graph;
+  import(node("a", "Placeholder", {}, float_dtype), graph);
+  const Node* before = graph.find("a");
+  import(node("b", "Softmax", {"a"}, float_type), graph);
+  EXPECT_EQ(graph.find("a"), before);
+  EXPECT_EQ(graph.find("b")->inputs[0].node, before);
+}
+
+TEST(GraphDef, DefaultsAreFilledIn) {
+  Graph graph;
+  import(node("a", "Placeholder", {}, float_dtype) + node("m", "MatMul", {"a", "a"}, float_type),
+         graph);
+  EXPECT_FALSE(graph.find("m")->attr<bool>("transpose_a"));
+}
+
+TEST(GraphDef, UnknownAttributesAreDroppedWithOneLineEach) {
+  Graph graph;
+  const std::string skew = float_type + attr("grad_z", "b: true") + attr("_free", "i: 3");
+  const std::vector<std::string> notes =
+      import(node("a", "Placeholder", {}, float_dtype) + node("m", "MatMul", {"a", "a"}, skew) +
+                 node("n", "MatMul", {"a", "a"}, skew),
+             graph);
+  EXPECT_EQ(
+      notes,
+      (std::vector<std::string>{
+          "MatMul: attribute 'grad_z' is not known and was ignored; on 'm' it is {b: true}"}));
+  EXPECT_FALSE(graph.find("m")->view().has("grad_z"));
+  EXPECT_EQ(graph.find("m")->attr<int64_t>("_free"), 3);
+}
+
+TEST(GraphDef, ANodeWithoutKernelIsAcceptedWithARemark) {
+  Graph graph;
+  const std::vector<std::string> notes =
+      import(node("f", "PyFunc", {},
+                  attr("token", "s: 't'") + attr("Tin", "list {}") +
+                      attr("Tout", "list { type: DT_FLOAT }")),
+             graph);
+  EXPECT_EQ(notes,
+            (std::vector<std::string>{"PyFunc: no kernel for 1 of its nodes, such as 'f'; steps "
+                                      "that need one will fail. Kernels: none"}));
+}
+
+TEST(GraphDef, AllUnknownOpsAreNamedInOneMessage) {
+  expect_refused(
+      node("a", "Frobnicate") + node("b", "Frobnicate") + node("c", "Blend", {"a"}) +
+          node("d?", "NoOp"),
+      "Op type not registered 'Blend' (node 'c'), 'Frobnicate' (node 'a')\n"
+      "'d?' (NoOp) is not a node name: names consist of letters, digits and _ . - /, and "
+      "start with a letter, a digit or a dot",
+      Code::not_found);
+}
+
+TEST(GraphDef, AllProblemsAreToldAtOnce) {
+  expect_refused(
+      node("a", "Placeholder", {}, float_dtype) + node("a", "NoOp") + node("mine", "NoOp") +
+          node("b", "NoOp", {}, "device: '/job:ps/cpu:x'") + node("c", "NoOp", {"^gone"}),
+      "node 'a' (NoOp) comes twice\n"
+      "node 'mine' (NoOp) is in the graph already\n"
+      "node 'b' (NoOp): " +
+          [] {
+            try {
+              DeviceName::parse("/job:ps/cpu:x");
+            } catch (const Error& error) {
+              return error.message();
+            }
+            return std::string();
+          }());
+  expect_refused(node("b", "Softmax", {"a:1"}, float_type) +
+                     node("a", "Placeholder", {}, float_dtype) + node("c", "Softmax", {"a"}) +
+                     node("d", "MatMul", {"a", "a"}, attr("T", "i: 1")) +
+                     node("e", "Softmax", {"c"}, float_type) +
+                     node("f", "NoOp", {}, attr("_x", "placeholder: 'T'")),
+                 "node 'b' (Softmax): input 'a:1': Placeholder node 'a' has 1 output\n"
+                 "node 'c' (Softmax): attribute 'T' (type) is missing and has no default\n"
+                 "MatMul node 'd': attribute 'T' must be of kind type, got the int 1; inputs: a: "
+                 "float<unknown>, b: float<unknown>");
+}
+
+TEST(GraphDef, InputsThatAreWrong) {
+  expect_refused(
+      node("b", "Softmax", {"imgaes"}, float_type) + node("images", "Placeholder", {}, float_dtype),
+      "node 'b' (Softmax): input 'imgaes' is not in the graph; did you mean 'images'?");
+  expect_refused(
+      node("a", "Placeholder", {}, float_dtype) + node("b", "Softmax", {"^a", "a"}, float_type),
+      "node 'b' (Softmax): input 'a' comes after a control input");
+  expect_refused(
+      node("b", "Softmax", {"a:x"}, float_type) + node("a", "Placeholder", {}, float_dtype),
+      "node 'b' (Softmax): input 'a:x' is none of 'node', 'node:1' and '^node'");
+  expect_refused(node("b", "NoOp", {"^c"}) + node("c", "NoOp", {"^b"}),
+                 "the graph has a cycle that is no while loop (only a Merge may wait for a "
+                 "NextIteration), among or before 2 nodes: b, c");
+}
+
+TEST(GraphDef, OutputsThatAreClaimedAreNotMade) {
+  expect_refused(
+      node("d", "Placeholder", {}, attr("dtype", "type: DT_INT32")) +
+          node("a", "Placeholder", {}, float_dtype) +
+          node("s", "Split", {"d", "a"}, float_type + attr("num_split", "i: 2000000000")),
+      "node 's' (Split): attribute 'num_split' asks for 2000000000 outputs; at most 65536 "
+      "are possible");
+}
+
+TEST(GraphDef, Names) {
+  for (const std::string name : {"a", "A.b-c_d/e", "0", ".x", "a/b>c/d", "_internal"}) {
+    Graph graph;
+    EXPECT_NO_THROW(import(node(name, "NoOp"), graph)) << name;
+  }
+  for (const std::string name : {"", "-a", "/a", "a b", "a:0", "^a", "a>", ">a", "a>>b", "é"}) {
+    Graph graph;
+    EXPECT_THROW(import(node(name, "NoOp"), graph), Error) << name;
+  }
+  Graph graph;
+  expect_error(
+      [&] {
+        from_graph_def_text(node("_x", "NoOp") + node("y", "_Recv"), graph,
+                            {.allow_internal = false});
+      },
+      Code::invalid_argument,
+      "'_x' (NoOp) is not a node name: names consist of letters, digits and _ . - /, and start "
+      "with "
+      "a letter, a digit or a dot\nnode 'y' (_Recv): ops that start with '_' are the runtime's "
+      "own");
+}
+
+TEST(GraphDef, Versions) {
+  Graph graph;
+  import(node("a", "NoOp") + "versions { producer: 2300 min_consumer: 12 }", graph);
+  expect_refused("versions { producer: 9000000 min_consumer: 2000000 }",
+                 "this GraphDef asks for consumers of version 2000000 or later, or refuses ours, "
+                 "which is 1000000");
+}
+
+TEST(GraphDef, AFunctionLibraryIsAcceptedUntilItIsCalled) {
+  const std::string library = "library { function { signature { name: 'my_function' } } }";
+  Graph graph;
+  import(node("a", "NoOp") + library, graph);
+  import(node("b", "NoOp") + library, graph);  // an extension repeats it
+  expect_refused(node("a", "my_function") + library,
+                 "node 'a' (my_function) calls a function: control flow v2 and functions are not "
+                 "supported: call tf.disable_v2_behavior() or tf.disable_control_flow_v2() before "
+                 "the graph is built");
+}
+
+// The loop is in the graph without its back edge, comes out with it, and only steps that need it
+// fail.
+TEST(GraphDef, AWhileLoopIsKeptButNotRun) {
+  const std::string frame = float_type + attr("frame_name", "s: 'loop'");
+  const std::string text =
+      node("x", "Placeholder", {}, float_dtype) +
+      node("p", "Placeholder", {}, attr("dtype", "type: DT_BOOL")) +
+      node("enter", "Enter", {"x"}, frame) +
+      node("merge", "Merge", {"enter", "next"}, float_type + attr("N", "i: 2")) +
+      node("cond", "LoopCond", {"p"}) + node("switch", "Switch", {"merge", "cond"}, float_type) +
+      node("next", "NextIteration", {"switch:1"}, float_type) +
+      node("exit", "Exit", {"switch"}, float_type) + node("y", "Softmax", {"x"}, float_type);
+  Graph graph;
+  import(text, graph);
+  EXPECT_NE(to_graph_def_text(graph).find("input: \"enter\"\n  input: \"next\""),
+            std::string::npos);
+  Graph again;
+  from_graph_def(to_graph_def(graph), again);
+  EXPECT_EQ(dump(again), dump(graph));
+  EXPECT_EQ(prune(graph, {.feeds = {"x:0"}, .fetches = {"y:0"}}).size(), 2u);
+  expect_error(
+      [&] {
+        prune(graph, {.feeds = {"enter:0", "cond:0"}, .fetches = {"merge:0"}});
+      },
+      Code::invalid_argument,
+      "the step needs Merge node 'merge': while loops are not supported yet: unroll the "
+      "loop when the graph is built\n\t [[{{node merge}}]]");
+}
+
+TEST(GraphDef, WhatIsNoGraphDef) {
+  Graph graph;
+  expect_error([&] { from_graph_def("\xff\xff", graph); }, Code::invalid_argument,
+               "this is no GraphDef: 2 bytes that do not parse");
+  expect_error([&] { from_graph_def_text("node {\n  name: a\n}", graph); }, Code::invalid_argument,
+               "this is no GraphDef: line 2, column 9: Expected string, got: a");
+  EXPECT_TRUE(from_graph_def("", graph).empty());
+  EXPECT_EQ(graph.size(), 0u);
+}
+
+// node { name: "a" op: "Const" attr { value: tensor float[2] {1, -2} } attr { dtype } device:
+// "/cpu:0" }, by hand.
+TEST(GraphDef, BytesWrittenByHand) {
+  // Lengths are computed here rather than counted.
+  const auto field = [](int number, std::string_view content) {
+    return concat(static_cast<char>(number << 3 | 2), static_cast<char>(content.size()), content);
+  };
+  const std::string content("\x00\x00\x80\x3f\x00\x00\x00\xc0", 8);
+  const std::string tensor = "\x08\x01" + field(2, field(2, "\x08\x02")) + field(4, content);
+  const std::string def = field(1, field(1, "a") + field(2, "Const") + field(4, "/cpu:0") +
+                                       field(5, field(1, "dtype") + field(2, "\x30\x01")) +
+                                       field(5, field(1, "value") + field(2, field(8, tensor))));
+  Graph graph;
+  from_graph_def(def, graph);
+  EXPECT_EQ(dump(graph), "a = Const(dtype=float, value=float[2] [1.0, -2.0]) @/device:CPU:0\n");
+}
+
+TEST(GraphDef, TenThousandNodesInTheWrongOrder) {
+  std::string text;
+  for (int i = 9999; i > 0; --i) {
+    text += node(concat("n", i), "NoOp", {concat("^n", i - 1)});
+  }
+  text += node("n0", "NoOp");
+  Graph graph;
+  import(text, graph);
+  EXPECT_EQ(graph.size(), 10000u);
+  EXPECT_EQ(graph.nodes().back()->name, "n9999");
+}
+
+}  // namespace
+}  // namespace leat

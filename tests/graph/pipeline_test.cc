@@ -1,0 +1,163 @@
+// The whole list of passes on one training step, and verify() on graphs that a broken pass would
+// leave.
+#include "graph/pipeline.h"
+
+#include <gtest/gtest.h>
+
+#include "graph/placer.h"
+#include "graph/text.h"
+#include "tests/support/expect_error.h"
+
+namespace leat {
+namespace {
+
+DeviceSpec cpu(std::string_view task) {
+  return {DeviceName::parse(concat(task, "/device:CPU:0")), DeviceType::cpu};
+}
+
+// One worker's view of between-graph replication: the variable on the parameter server, the work on
+// the worker.
+const char* const training = R"(
+  w = VariableV2(dtype=float, shape=[2,2]) @/job:ps
+  w/read = Identity(w, _class={"loc:@w"})
+  x = Placeholder(dtype=float, shape=[?,2])
+  one = Const(dtype=float, value=float[1,1] [1])
+  two = AddV2(one, one)
+  y = MatMul(x, w/read) @/job:worker
+  z = Identity(y) @/job:worker
+  loss = Softmax(z) @/job:worker
+  gradient = MatMul(x, loss, transpose_a=true) @/job:worker
+  scaled = Mul(gradient, two) @/job:worker
+  update = AssignSub(w, scaled, _class={"loc:@w"})
+  train = NoOp(), ^update
+  summary = Softmax(y)
+)";
+
+TEST(Pipeline, ATrainingStepIsTwoPartsAndThreeEdges) {
+  const Graph graph = parse(training);
+  PipelineOptions options;
+  options.signature = {.feeds = {"x:0"}, .fetches = {"loss:0"}, .targets = {"train"}};
+  options.placement.devices = {cpu("/job:ps/task:0"), cpu("/job:worker/task:0")};
+  options.placement.default_device = DeviceName::parse("/job:worker/task:0");
+  std::vector<std::string> passes;
+  options.after_pass = [&](std::string_view pass, const Graph&) { passes.emplace_back(pass); };
+
+  const PartitionedGraph out = run_pipeline(graph, options);
+
+  EXPECT_EQ(passes, (std::vector<std::string>{"prune", "infer", "read_late", "simplify", "place",
+                                              "partition", "partition"}));
+  const DumpOptions plain = {.devices = false, .attrs = false};
+  ASSERT_EQ(out.partitions.size(), 2u);
+  EXPECT_EQ(dump(out.partitions.at("/job:ps/task:0/device:CPU:0"), plain),
+            R"(scaled/_recv_2 = _Recv()
+w = VariableV2()
+update = AssignSub(w, scaled/_recv_2)
+update/_send_1 = _Send(), ^update
+w/read = Identity(w)
+w/read/_send_0 = _Send(w/read)
+)");
+  EXPECT_EQ(dump(out.partitions.at("/job:worker/task:0/device:CPU:0"), plain), R"(two = Const()
+update/_recv_1 = _Recv()
+train = NoOp(), ^update/_recv_1
+w/read/_recv_0 = _Recv()
+x = _Feed()
+y = MatMul(x, w/read/_recv_0)
+loss = Softmax(y)
+gradient = MatMul(x, loss)
+scaled = Mul(gradient, two)
+scaled/_send_2 = _Send(scaled)
+)");
+  EXPECT_EQ(out.feed_devices.at("x:0"),
+            std::vector<std::string>{"/job:worker/task:0/device:CPU:0"});
+  EXPECT_EQ(out.fetch_devices.at("loss:0"), "/job:worker/task:0/device:CPU:0");
+}
+
+TEST(Pipeline, WithoutSimplifyTheGraphIsAsWritten) {
+  PipelineOptions options;
+  options.signature = {.feeds = {"x:0"}, .fetches = {"scaled:0"}};
+  options.placement.devices = {cpu("/job:ps/task:0"), cpu("/job:worker/task:0")};
+  options.simplify = false;
+  const PartitionedGraph out = run_pipeline(parse(training), options);
+  EXPECT_NE(out.partitions.at("/job:worker/task:0/device:CPU:0").find("z"), nullptr);
+}
+
+TEST(Pipeline, AStepOnTheSessionsGraphKeepsItsVariablesWhereTheyAre) {
+  Graph graph = parse(
+      "w = VariableV2(dtype=float, shape=[2]); x = Placeholder(dtype=float, shape=[2]);"
+      "a = AssignAdd(w, x); b = Identity(w, _class={'loc:@far'}); far = NoOp() @/job:ps");
+  PipelineOptions options;
+  options.placement.devices = {cpu("/job:ps/task:0"), cpu("/job:worker/task:0")};
+  options.placement.default_device = DeviceName::parse("/job:worker/task:0");
+  place_stateful(graph, options.placement);
+  options.signature = {.fetches = {"b:0"}};
+  const PartitionedGraph out = run_pipeline(graph, options);
+  EXPECT_NE(out.partitions.at("/job:worker/task:0/device:CPU:0").find("w"), nullptr);
+  EXPECT_EQ(out.fetch_devices.at("b:0"), "/job:ps/task:0/device:CPU:0") << "far is not in the step";
+}
+
+class Verify : public testing::Test {
+ protected:
+  void expect(std::string_view message) {
+    expect_error([&] { verify(graph_, "fold"); }, Code::internal, message);
+  }
+  Node& node(std::string_view name) { return *graph_.find(name); }
+
+  Graph graph_ = parse(
+      "x = Placeholder(dtype=float); i = Placeholder(dtype=int32); y = Softmax(x), ^i;"
+      "w = VariableV2(dtype=float, shape=[2]); a = Assign(w, x)");
+};
+
+TEST_F(Verify, AGoodGraph) { EXPECT_NO_THROW(verify(graph_, "fold")); }
+
+TEST_F(Verify, AnInputThatIsNone) {
+  node("y").inputs[0] = {};
+  expect("after pass 'fold': Softmax node 'y' (text:1) has an input that is none");
+}
+
+TEST_F(Verify, AnInputOfAnotherGraph) {
+  Graph other = parse("x = Placeholder(dtype=float)");
+  node("y").inputs[0] = other.output("x");
+  expect("after pass 'fold': Softmax node 'y' (text:1) has an input that is not in the graph");
+}
+
+TEST_F(Verify, ANodeBeforeItsInput) {
+  node("i").control_inputs = {&node("y")};
+  expect(
+      "after pass 'fold': Placeholder node 'i' (text:1) comes before 'y', which is a control input "
+      "of it");
+}
+
+TEST_F(Verify, AnOutputThatDoesNotExist) {
+  node("y").inputs[0].index = 1;
+  expect("after pass 'fold': Softmax node 'y' (text:1) uses output 1 of 'x', which has 1");
+}
+
+TEST_F(Verify, ADtypeThatDiffers) {
+  node("y").inputs[0] = node("i").output();
+  expect(
+      "after pass 'fold': Softmax node 'y' (text:1) needs float as input logits but gets int32 "
+      "from 'i'");
+}
+
+TEST_F(Verify, AValueInPlaceOfAVariable) {
+  node("a").inputs[0] = node("x").output();
+  expect(
+      "after pass 'fold': Assign node 'a' (text:1) needs a variable as input ref but gets the "
+      "value 'x'");
+}
+
+TEST_F(Verify, InputsThatAreMissing) {
+  node("a").inputs.pop_back();
+  expect("after pass 'fold': Assign node 'a' (text:1) has only 1 inputs");
+}
+
+TEST_F(Verify, AnOutputThatDoesNotFollow) {
+  node("x").outputs[0].dtype = i32;
+  expect(
+      "after pass 'fold': Placeholder node 'x' (text:1) has an output 0 that does not follow from "
+      "its op "
+      "and attributes");
+}
+
+}  // namespace
+}  // namespace leat

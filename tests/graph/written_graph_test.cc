@@ -1,0 +1,73 @@
+// The reader for graphs whose ops Leat need not know.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "core/error.h"
+#include "graph/graph_def.h"
+
+namespace leat {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+constexpr const char* text = R"(
+node {
+  name: "a" op: "FutureOp" device: "/gpu:0" input: "b:1" input: "^c"
+  attr { key: "T" value { type: DT_FLOAT_REF } }
+  attr { key: "odd" value { type: 9999 } }
+  attr { key: "shape" value { shape { dim { size: -1 } dim { size: 3 } } } }
+  attr { key: "deep" value { shape { dim {} dim {} dim {} dim {} dim {} dim {} dim {} dim {} dim {} } } }
+  attr { key: "edge" value { i: 7 } }
+  attr { key: "types" value { list { type: DT_INT32 type: DT_HALF } } }
+  attr { key: "value" value { tensor { dtype: DT_FLOAT tensor_shape { dim { size: 1000000000 } dim { size: 1000000000 } } } } }
+  attr { key: "fn" value { func { name: "body" } } }
+}
+)";
+
+TEST(ReadGraphDef, KeepsWhatIsWritten) {
+  const auto nodes = read_graph_def(text, "graph.pbtxt");
+  ASSERT_EQ(nodes.size(), 1u);
+  const WrittenNode& node = nodes[0];
+  EXPECT_EQ(node.op, "FutureOp");
+  EXPECT_EQ(node.device, "/gpu:0");
+  EXPECT_THAT(node.inputs, ElementsAre("b:1", "^c"));
+  EXPECT_EQ(node.attrs.at("T").get<DType>(), f32);
+  EXPECT_EQ(node.attrs.at("odd").get<DType>(), DType::invalid);
+  EXPECT_EQ(node.attrs.at("shape").get<Shape>(), (Shape{any, 3}));
+  EXPECT_FALSE(node.attrs.at("deep").get<Shape>().has_rank());
+  EXPECT_EQ(node.attrs.at("edge").get<int64_t>(), 7);
+  EXPECT_EQ(node.attrs.at("types").get<std::vector<DType>>(), (std::vector<DType>{i32, f16}));
+  EXPECT_EQ(node.tensors.at("value").shape,
+            (Shape{1000000000, 1000000000}));  // nothing was allocated
+  EXPECT_FALSE(node.attrs.contains("fn"));
+}
+
+TEST(ReadGraphDef, ReadsTheBinaryForm) {
+  // GraphDef{node{name: "x", op: "NoOp"}}, by hand.
+  const std::string bytes = std::string("\x0a\x09\x0a\x01x\x12\x04NoOp", 11);
+  const auto nodes = read_graph_def(bytes, "graph.pb");
+  ASSERT_EQ(nodes.size(), 1u);
+  EXPECT_EQ(nodes[0].name, "x");
+  EXPECT_EQ(nodes[0].op, "NoOp");
+}
+
+TEST(ReadGraphDef, SaysWhereAFileIsWrong) {
+  const auto message = [](std::string_view bytes) -> std::string {
+    try {
+      read_graph_def(bytes, "some/file");
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), Code::invalid_argument);
+      return error.message();
+    }
+    return "no error";
+  };
+  EXPECT_THAT(message(""), HasSubstr("some/file is no GraphDef (0 bytes"));
+  EXPECT_THAT(message(std::string_view("\x01\x02\x00zzz", 6)),
+              HasSubstr("neither binary nor text"));
+  EXPECT_THAT(message("node {\n  name: \"a\"\n  name }"), HasSubstr("line 3"));
+  EXPECT_THAT(message("versions { producer: 1 }"), HasSubstr("some/file has no nodes"));
+}
+
+}  // namespace
+}  // namespace leat

@@ -1,0 +1,359 @@
+// What holds for every op in the registry, on every device. A new op is covered by registering it;
+// what it cannot do (no example, no gradient check) must be listed here with the reason.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "graph/gradient.h"
+#include "graph/ops.h"
+#include "graph/refused_ops.h"
+#include "graph/shape_inference.h"
+#include "tests/kernels/rows.h"
+#include "tests/support/run_op.h"
+
+namespace leat {
+namespace {
+
+const std::set<std::string, std::less<>> without_example = {
+    // The runtime or the caller gives them their meaning, they have no kernel to call.
+    "Placeholder", "VariableV2", "Variable", "VarHandleOp", "_Feed", "_Send", "_Recv", "Switch",
+    "RefSwitch",
+    // What they leave behind is no value, or they wait: tests of their own.
+    "DestroyResourceOp", "SaveV2", "RestoreV2", "MergeV2Checkpoints", "FIFOQueueV2",
+    "RandomShuffleQueueV2", "QueueEnqueueV2", "QueueEnqueueManyV2", "QueueDequeueV2",
+    "QueueDequeueManyV2", "QueueDequeueUpToV2", "QueueCloseV2", "QueueSizeV2", "QueueIsClosedV2",
+    "ConditionalAccumulator", "AccumulatorApplyGradient", "AccumulatorTakeGradient",
+    "AccumulatorSetGlobalStep", "AccumulatorNumAccumulated", "ResourceConditionalAccumulator",
+    "ResourceAccumulatorApplyGradient", "ResourceAccumulatorTakeGradient",
+    "ResourceAccumulatorSetGlobalStep", "ResourceAccumulatorNumAccumulated",
+    "SparseConditionalAccumulator", "SparseAccumulatorApplyGradient",
+    "SparseAccumulatorTakeGradient",
+    // Streams of random numbers: tests of their own.
+    "RandomUniform", "RandomUniformInt", "RandomStandardNormal", "TruncatedNormal", "RandomShuffle",
+    "Multinomial", "UniformCandidateSampler", "LogUniformCandidateSampler"};
+
+// Ops whose gradient is not that of their value, or that no kernel computes.
+const std::set<std::string, std::less<>> without_gradient_check = {
+    "PreventGradient",  // its gradient is an error
+    "Cholesky",         // supposes a symmetric matrix: linear_algebra_test.cc
+    "Switch", "RefSwitch", "Merge",
+    // Of a variable: tests of their own.
+    "ReadVariableOp", "ResourceGather",
+    // Of no type that is exact enough for differences: tests of their own.
+    "FusedBatchNormV3", "LRN"};
+
+template <class List, class T>
+bool contains(const List& list, const T& value) {
+  return std::find(list.begin(), list.end(), value) != list.end();
+}
+
+bool close(double a, double b, double tolerance) {
+  if (std::isnan(a) || std::isnan(b)) return std::isnan(a) && std::isnan(b);
+  if (std::isinf(a) || std::isinf(b)) return a == b;
+  return std::abs(a - b) <= tolerance * std::max({1.0, std::abs(a), std::abs(b)});
+}
+
+void expect_equal(const Tensor& actual, const Tensor& expected, double tolerance,
+                  const std::string& what) {
+  ASSERT_EQ(actual.dtype(), expected.dtype()) << what;
+  ASSERT_EQ(actual.shape(), expected.shape()) << what;
+  if (actual.dtype() == DType::string) {
+    const auto a = actual.span<std::string>(), b = expected.span<std::string>();
+    EXPECT_TRUE(std::equal(a.begin(), a.end(), b.begin()))
+        << what << ": " << actual << " is not " << expected;
+    return;
+  }
+  const std::vector<double> a = to_doubles(actual), b = to_doubles(expected);
+  for (size_t i = 0; i < a.size(); ++i) {
+    ASSERT_TRUE(close(a[i], b[i], tolerance))
+        << what << ", element " << i << ": " << a[i] << " is not " << b[i] << "\n  " << actual
+        << "\n  " << expected;
+  }
+}
+
+std::string describe(const OpDef& op, const Device& device) {
+  return op.name + " on " + device.name().to_string();
+}
+
+// All but those that Leat refuses to run, and the ops of tests.
+std::vector<const OpDef*> tested_ops() {
+  std::vector<const OpDef*> out;
+  for (const OpDef* op : all_ops()) {
+    if (refusal(op->name).empty() && !op->name.starts_with("Test")) out.push_back(op);
+  }
+  return out;
+}
+
+TEST(EveryOp, HasADocAndAnExample) {
+  for (const OpDef* op : tested_ops()) {
+    EXPECT_FALSE(op->doc.empty()) << op->name << " has no doc";
+    EXPECT_EQ(op->examples.empty(), without_example.contains(op->name))
+        << op->name << ": an op has an example unless `without_example` lists it";
+  }
+}
+
+TEST(EveryOp, ExamplesHoldOnEveryDevice) {
+  for (Device* device : test_devices()) {
+    for (const OpDef* op : tested_ops()) {
+      for (size_t e = 0; e < op->examples.size(); ++e) {
+        const Example& example = op->examples[e];
+        const std::string what = concat(describe(*op, *device), ", example ", e);
+        try {
+          Graph graph;
+          const Node& node = add_call(graph, op->name, example.inputs, example.attrs);
+          if (!has_kernel(node, device->type())) {
+            EXPECT_NE(device->type(), DeviceType::cpu) << what << ": no kernel";
+            continue;
+          }
+          for (bool in_place : {false, true}) {
+            const std::vector<Tensor> outputs =
+                run_node(node, example.inputs, *device, {.in_place = in_place});
+            ASSERT_EQ(outputs.size(), example.outputs.size()) << what;
+            for (size_t i = 0; i < outputs.size(); ++i) {
+              EXPECT_TRUE(node.outputs.empty() ||
+                          node.outputs[i].shape.is_compatible(example.outputs[i].shape()))
+                  << what << ": inferred " << node.outputs[i].shape;
+              expect_equal(outputs[i], example.outputs[i], 1e-5,
+                           concat(what, ", output ", i, in_place ? ", in place" : ""));
+            }
+          }
+        } catch (const Error& error) {
+          ADD_FAILURE() << what << ": " << error.message();
+        }
+      }
+    }
+  }
+}
+
+// ---- Dtypes: the kernel of every dtype against the same op in a wider one ----
+
+// The tolerance of a dtype's arithmetic, relative to the largest number involved.
+double tolerance_of(DType dtype) {
+  switch (dtype) {
+    case DType::f64:
+      return 1e-12;
+    case DType::f32:
+      return 1e-5;
+    case DType::f16:
+      return 4e-3;
+    case DType::bf16:
+      return 3e-2;
+    default:
+      return 0;
+  }
+}
+
+// The dtypes that the op's T may have and some kernel of this device takes; none if no attribute is
+// called T.
+std::vector<DType> dtypes_of(const OpDef& op, DeviceType device) {
+  std::vector<DType> out;
+  const AttrDef* attr = op.schema.attr("T");
+  if (attr == nullptr) return out;
+  for (const Kernel& kernel : op.kernels) {
+    if (kernel.device != device) continue;
+    for (const TypeConstraint& constraint : kernel.types) {
+      if (constraint.attr != "T") continue;
+      for (DType dtype : constraint.allowed) {
+        const bool allowed = attr->allowed_types.empty() || contains(attr->allowed_types, dtype);
+        if (allowed && dtype_size(dtype) > 0 && dtype != DType::string && !contains(out, dtype))
+          out.push_back(dtype);
+      }
+    }
+  }
+  return out;
+}
+
+// Elements as `dtype` would hold them; integers wrap, as integer arithmetic does.
+Tensor converted(const Tensor& tensor, DType dtype) {
+  if (tensor.dtype() != i64) return from_doubles(dtype, tensor.shape(), to_doubles(tensor));
+  return run_op("Cast", {tensor}, {{"DstT", dtype}})[0];
+}
+
+TEST(EveryOp, EveryDtypeAgreesWithAWiderOne) {
+  for (const OpDef* op : tested_ops()) {
+    const std::vector<DType> dtypes = dtypes_of(*op, DeviceType::cpu);
+    for (const Row& row : rows_for(*op)) {
+      for (DType dtype : dtypes) {
+        const DType wide = is_floating(dtype) ? f64 : i64;
+        if (dtype == wide || dtype == DType::boolean || !contains(dtypes, wide)) continue;
+        const std::string what = concat(op->name, " of ", dtype);
+        try {
+          const std::vector<Tensor> inputs = inputs_of(row, dtype);
+          std::vector<Tensor> wide_inputs;
+          for (int i = 0; i < static_cast<int>(inputs.size()); ++i) {
+            const auto fixed = row.fixed.find(i);
+            const bool keeps_dtype = fixed != row.fixed.end() && fixed->second.dtype() != f32;
+            wide_inputs.push_back(keeps_dtype ? inputs[i] : converted(inputs[i], wide));
+          }
+          const std::vector<Tensor> actual = run_op(op->name, inputs, row.attrs);
+          const std::vector<Tensor> expected = run_op(op->name, wide_inputs, row.attrs);
+          for (size_t i = 0; i < actual.size(); ++i) {
+            const bool is_data = expected[i].dtype() == wide && actual[i].dtype() == dtype;
+            expect_equal(actual[i], is_data ? converted(expected[i], dtype) : expected[i],
+                         tolerance_of(dtype), what);
+          }
+        } catch (const Error& error) {
+          ADD_FAILURE() << what << ": " << error.message();
+        }
+      }
+    }
+  }
+}
+
+// ---- Devices ----
+
+TEST(EveryOp, EveryDeviceAgreesWithTheCpu) {
+  const std::vector<Device*> devices = test_devices();
+  if (devices.size() == 1) GTEST_SKIP() << "NO GPU HERE: the kernels of the plug-in were NOT tried";
+  for (size_t d = 1; d < devices.size(); ++d) {
+    for (const OpDef* op : tested_ops()) {
+      for (const Row& row : rows_for(*op)) {
+        for (DType dtype : dtypes_of(*op, devices[d]->type())) {
+          const std::string what = concat(describe(*op, *devices[d]), " of ", dtype);
+          try {
+            const std::vector<Tensor> inputs = inputs_of(row, dtype);
+            const std::vector<Tensor> actual = run_op(op->name, inputs, row.attrs, *devices[d]);
+            const std::vector<Tensor> expected = run_op(op->name, inputs, row.attrs);
+            for (size_t i = 0; i < actual.size(); ++i) {
+              expect_equal(actual[i], expected[i], tolerance_of(dtype), what);
+            }
+          } catch (const Error& error) {
+            ADD_FAILURE() << what << ": " << error.message();
+          }
+        }
+      }
+    }
+  }
+}
+
+// ---- Shapes ----
+
+// What is inferred from less known inputs may be less, but not something else.
+TEST(EveryOp, InferredShapesFitWhatIsProduced) {
+  for (const OpDef* op : tested_ops()) {
+    for (const Row& row : rows_for(*op)) {
+      const DType dtype = dtypes_of(*op, DeviceType::cpu).empty()
+                              ? DType::boolean
+                              : dtypes_of(*op, DeviceType::cpu)[0];
+      const std::vector<Tensor> inputs = inputs_of(row, dtype);
+      try {
+        const std::vector<Tensor> outputs = run_op(op->name, inputs, row.attrs);
+        for (int known : {0, 1, 2}) {  // nothing, the rank, everything
+          Graph graph;
+          std::vector<Output> placeholders;
+          for (const Tensor& input : inputs) {
+            const Shape shape = known == 0   ? Shape::unknown()
+                                : known == 1 ? Shape::of_rank(input.shape().rank())
+                                             : input.shape();
+            placeholders.push_back(placeholder(graph, "x", input.dtype(), shape));
+          }
+          const Node& node =
+              graph.add({.op = op->name, .inputs = placeholders, .attrs = row.attrs});
+          for (size_t i = 0; i < outputs.size(); ++i) {
+            EXPECT_TRUE(node.outputs[i].shape.is_compatible(outputs[i].shape()))
+                << op->name << ", output " << i << ": inferred " << node.outputs[i].shape
+                << ", produced " << outputs[i].shape();
+          }
+        }
+      } catch (const Error& error) {
+        ADD_FAILURE() << op->name << ": " << error.message();
+      }
+    }
+  }
+}
+
+// ---- Gradients ----
+
+double norm(const Tensor& tensor) {
+  double sum = 0;
+  for (double value : to_doubles(tensor)) sum += value * value;
+  return std::sqrt(sum);
+}
+
+// The gradient of sqrt(sum(y²)): a plain sum would give symmetric gradients, which hide mistakes.
+// With static shapes or with none, which takes other paths through gradients of broadcasting.
+void check_gradient(const OpDef& op, const Row& row, bool static_shapes) {
+  const std::string what = concat(op.name, static_shapes ? ", static shapes" : ", unknown shapes");
+  const std::vector<Tensor> inputs = inputs_of(row, f64);
+  const auto shape_of_placeholder = [&](const Shape& shape) {
+    return static_shapes ? shape : row.needs_rank ? Shape::of_rank(shape.rank()) : Shape::unknown();
+  };
+  Graph graph;
+  std::vector<Output> placeholders, xs;
+  std::vector<int> x_inputs;
+  std::map<const Node*, Tensor> feeds;
+  for (int i = 0; i < static_cast<int>(inputs.size()); ++i) {
+    const bool is_fixed = row.fixed.contains(i);
+    const Output input =
+        is_fixed ? constant(graph, inputs[i])
+                 : placeholder(graph, concat("x", i), f64, shape_of_placeholder(inputs[i].shape()));
+    if (!is_fixed) feeds[input.node] = inputs[i];
+    placeholders.push_back(input);
+    if (is_fixed || contains(row.no_gradient, i)) continue;
+    xs.push_back(input);
+    x_inputs.push_back(i);
+  }
+  Node& node = graph.add({.op = op.name, .inputs = placeholders, .attrs = row.attrs});
+  const Output y = node.output(row.output);
+  ASSERT_EQ(y.dtype(), f64) << what;
+
+  const Tensor value = evaluate({y}, feeds)[0];
+  std::vector<double> seed = to_doubles(value);
+  const double loss = norm(value);
+  ASSERT_GT(loss, 1e-3) << what << ": choose inputs with a result that is not zero";
+  for (double& element : seed) element /= loss;
+  const Output dy = placeholder(graph, "dy", f64, shape_of_placeholder(value.shape()));
+  feeds[dy.node] = from_doubles(f64, value.shape(), seed);
+
+  const std::vector<Output> dxs = gradients({y}, xs, {dy});
+  for (size_t k = 0; k < xs.size(); ++k) {
+    ASSERT_TRUE(dxs[k]) << what << ": no gradient for input " << x_inputs[k];
+    const Tensor dx = evaluate({dxs[k]}, feeds)[0];
+    Tensor x = inputs[x_inputs[k]].clone();
+    ASSERT_EQ(dx.shape(), x.shape()) << what << ", input " << x_inputs[k];
+    EXPECT_TRUE(dxs[k].shape().is_compatible(x.shape())) << what << ": inferred " << dxs[k].shape();
+    for (int64_t i = 0; i < x.elements(); ++i) {
+      const double at = x.data<double>()[i], step = 1e-4;
+      const auto loss_at = [&](double moved) {
+        x.data<double>()[i] = moved;
+        std::map<const Node*, Tensor> moved_feeds = feeds;
+        moved_feeds[xs[k].node] = x;
+        return norm(evaluate({y}, moved_feeds)[0]);
+      };
+      const double difference = (loss_at(at + step) - loss_at(at - step)) / (2 * step);
+      x.data<double>()[i] = at;
+      ASSERT_TRUE(close(dx.data<double>()[i], difference, row.tolerance))
+          << what << ", input " << x_inputs[k] << ", element " << i << " = " << at << ": gradient "
+          << dx.data<double>()[i] << ", central difference " << difference;
+    }
+  }
+}
+
+TEST(EveryOp, GradientAgreesWithCentralDifferences) {
+  for (const OpDef* op : tested_ops()) {
+    if (!op->gradient || without_gradient_check.contains(op->name)) continue;
+    const std::vector<Row> rows = rows_for(*op);
+    EXPECT_FALSE(rows.empty()) << op->name << " has a gradient: give it a row in rows.cc";
+    for (const Row& row : rows) {
+      for (bool static_shapes : {true, false}) {
+        try {
+          check_gradient(*op, row, static_shapes);
+        } catch (const Error& error) {
+          ADD_FAILURE() << op->name << (static_shapes ? "" : ", unknown shapes") << ": "
+                        << error.message();
+        }
+      }
+    }
+  }
+}
+
+TEST(EveryOp, HasAGradientOrSaysThatItHasNone) {
+  for (const OpDef* op : tested_ops()) {
+    EXPECT_FALSE(op->gradient && op->is_not_differentiable) << op->name << " says both";
+  }
+}
+
+}  // namespace
+}  // namespace leat

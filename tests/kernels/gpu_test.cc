@@ -1,0 +1,208 @@
+// What can be said of the GPU plug-in on a machine without GPU: it loads, finds none, adds its
+// kernels, and these can be prepared without touching a device. Numbers are compared in
+// every_op_test where there is a GPU.
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "graph/op_def.h"
+#include "graph/op_schema.h"
+#include "graph/shape_inference.h"
+#include "tests/kernels/rows.h"
+#include "tests/support/fake_gpu.h"
+#include "tests/support/run_op.h"
+
+namespace leat {
+namespace {
+
+// Loads the plug-in though there may be no driver. Null if this build has none.
+void* load_plugin() {
+  const std::filesystem::path path =
+      std::filesystem::path(LEAT_BIN_DIR).parent_path() / "lib/libleat_cuda.so";
+  if (!std::filesystem::exists(path)) return nullptr;
+  void* plugin = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  EXPECT_NE(plugin, nullptr) << dlerror();
+  return plugin;
+}
+
+// Everything that a training step of an MLP or of a CNN's head runs on the device of its variables.
+const std::set<std::string> on_gpus = {"Abs",
+                                       "Add",
+                                       "AddN",
+                                       "AddV2",
+                                       "All",
+                                       "Any",
+                                       "ApplyAdam",
+                                       "ApplyGradientDescent",
+                                       "ApplyMomentum",
+                                       "ArgMax",
+                                       "BiasAdd",
+                                       "BiasAddGrad",
+                                       "BroadcastTo",
+                                       "Cast",
+                                       "Div",
+                                       "DivNoNan",
+                                       "Equal",
+                                       "Exp",
+                                       "Floor",
+                                       "FloorDiv",
+                                       "FloorMod",
+                                       "Greater",
+                                       "GreaterEqual",
+                                       "L2Loss",
+                                       "Less",
+                                       "LessEqual",
+                                       "Log",
+                                       "LogicalAnd",
+                                       "LogicalNot",
+                                       "LogicalOr",
+                                       "LogSoftmax",
+                                       "MatMul",
+                                       "Max",
+                                       "Maximum",
+                                       "Mean",
+                                       "Min",
+                                       "Minimum",
+                                       "Mul",
+                                       "Neg",
+                                       "NotEqual",
+                                       "OnesLike",
+                                       "Pow",
+                                       "Prod",
+                                       "RealDiv",
+                                       "Reciprocal",
+                                       "Relu",
+                                       "ReluGrad",
+                                       "Rsqrt",
+                                       "Select",
+                                       "SelectV2",
+                                       "Sigmoid",
+                                       "SigmoidGrad",
+                                       "Sign",
+                                       "Softmax",
+                                       "SoftmaxCrossEntropyWithLogits",
+                                       "SparseSoftmaxCrossEntropyWithLogits",
+                                       "Sqrt",
+                                       "Square",
+                                       "SquaredDifference",
+                                       "Sub",
+                                       "Sum",
+                                       "Tanh",
+                                       "TanhGrad",
+                                       "ZerosLike"};
+
+bool has_gpu_kernel(const OpDef& op) {
+  for (const Kernel& kernel : op.kernels) {
+    if (kernel.device == DeviceType::gpu) return true;
+  }
+  return false;
+}
+
+// float, where the op takes it.
+DType usual_dtype(const OpDef& op) {
+  const AttrDef* type = op.schema.attr("T");
+  if (type == nullptr) return DType::boolean;
+  return violation(*type, AttrValue(f32)).empty() ? f32 : i32;
+}
+
+TEST(GpuPlugin, LoadsWithoutADriverAndReportsNoGpu) {
+  void* plugin = load_plugin();
+  if (plugin == nullptr) GTEST_SKIP() << "this build has no GPU plug-in";
+  if (dlopen("libcuda.so.1", RTLD_LAZY) != nullptr) GTEST_SKIP() << "there is a driver here";
+  using MakeDevices = void (*)(const DeviceName&, std::vector<std::unique_ptr<Device>>&);
+  const auto make_devices = reinterpret_cast<MakeDevices>(dlsym(plugin, "leat_cuda_make_devices"));
+  ASSERT_NE(make_devices, nullptr);
+  std::vector<std::unique_ptr<Device>> devices;
+  make_devices(DeviceName::parse("/job:localhost/replica:0/task:0"), devices);
+  EXPECT_TRUE(devices.empty());
+}
+
+TEST(GpuPlugin, AddsItsKernels) {
+  if (load_plugin() == nullptr) GTEST_SKIP() << "this build has no GPU plug-in";
+  for (const std::string& name : on_gpus) EXPECT_TRUE(has_gpu_kernel(op_named(name))) << name;
+}
+
+TEST(GpuPlugin, KernelsArePreparedWithoutTheDevice) {
+  if (load_plugin() == nullptr) GTEST_SKIP() << "this build has no GPU plug-in";
+  FakeGpu gpu;
+  int prepared = 0;
+  for (const OpDef* op : all_ops()) {
+    if (!has_gpu_kernel(*op) || op->name == "MatMul") continue;  // cuBLASLt wants a device
+    for (const Row& row : rows_for(*op)) {
+      const std::vector<Tensor> inputs = inputs_of(row, usual_dtype(*op));
+      Graph graph;
+      const Node& node = add_call(graph, op->name, inputs, row.attrs);
+      const Kernel* kernel = find_kernel(*op, node.attrs, DeviceType::gpu);
+      if (kernel == nullptr) continue;
+      std::vector<TensorSpec> in, out;
+      for (size_t i = 0; i < inputs.size(); ++i) {
+        const bool shown = op->is_value_input(static_cast<int>(i), static_cast<int>(inputs.size()));
+        in.push_back({inputs[i].dtype(), inputs[i].shape(), shown ? &inputs[i] : nullptr});
+      }
+      const auto shapes = infer_shapes(node.view(), *op, in, static_cast<int>(node.outputs.size()));
+      for (size_t i = 0; i < shapes.size(); ++i)
+        out.push_back({node.outputs[i].dtype, shapes[i], nullptr});
+      std::shared_ptr<void> state;
+      const BoundKernel bound = kernel->prepare(
+          {.node = node.view(), .inputs = in, .outputs = out, .device = gpu, .node_state = state});
+      EXPECT_TRUE(bound.function != nullptr || !bound.views.empty()) << op->name;
+      ++prepared;
+    }
+  }
+  EXPECT_GT(prepared, 60);
+  EXPECT_TRUE(gpu.log().empty()) << "a kernel asked the device to " << gpu.log()[0]
+                                 << " while it was prepared";
+}
+
+TEST(MakeGpuDevices, IsEmptyWithoutADriver) {
+  if (dlopen("libcuda.so.1", RTLD_LAZY) != nullptr) GTEST_SKIP() << "there is a driver here";
+  EXPECT_TRUE(make_gpu_devices(DeviceName::parse("/job:localhost/replica:0/task:0")).empty());
+}
+
+// The evaluator of these tests, on a device whose memory is not the host's.
+const Op on_fake_gpu{{
+    .name = "TestDouble",
+    .doc = "y = 2 x, for tests of devices.",
+    .inputs = {"x: float"},
+    .outputs = {"y: float"},
+    .shape = shapes::same_as(0),
+    .kernels = {{.device = DeviceType::gpu,
+                 .prepare =
+                     [](const KernelRequest& request) {
+                       return BoundKernel::of(
+                           [n = request.inputs[0].shape.elements()](const Arguments& arguments) {
+                             for (int64_t i = 0; i < n; ++i) {
+                               arguments.output<float>()[i] = 2 * arguments.input<float>(0)[i];
+                             }
+                           });
+                     }},
+                {.prepare =
+                     [](const KernelRequest& request) {
+                       return BoundKernel::of(
+                           [n = request.inputs[0].shape.elements()](const Arguments& arguments) {
+                             for (int64_t i = 0; i < n; ++i) {
+                               arguments.output<float>()[i] = 2 * arguments.input<float>(0)[i];
+                             }
+                           });
+                     }}},
+    .examples = {{.inputs = {Tensor::of<float>({2}, {1, 2})},
+                  .outputs = {Tensor::of<float>({2}, {2, 4})}}},
+    .is_not_differentiable = true,
+}};
+
+TEST(FakeGpu, WritesDownWhatARunAsksFor) {
+  FakeGpu gpu;
+  const std::vector<Tensor> outputs =
+      run_op("TestDouble", {Tensor::of<float>({2}, {1, 2})}, {}, gpu);
+  EXPECT_EQ(outputs[0].data<float>()[1], 4);
+  EXPECT_EQ(gpu.log(), (std::vector<std::string>{"allocate 8", "copy_from_host 8", "allocate 8",
+                                                 "copy_to_host 8"}));
+}
+
+}  // namespace
+}  // namespace leat

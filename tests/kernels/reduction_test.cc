@@ -1,0 +1,117 @@
+// Corners of reductions: every split of axes, long and short, nothing at all, threads.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "kernels/examples.h"
+#include "tests/support/run_op.h"
+
+namespace leat {
+namespace {
+
+using testing::HasSubstr;
+
+Tensor axes_of(int set, int rank) {
+  std::vector<double> axes;
+  for (int axis = 0; axis < rank; ++axis) {
+    if (set >> axis & 1) axes.push_back(axis % 2 == 0 ? axis : axis - rank);  // negative ones too
+  }
+  return from_doubles(i32, {static_cast<int64_t>(axes.size())}, axes);
+}
+
+// Sums the slow way, in double.
+std::vector<double> reference_sum(const Tensor& x, int set, int64_t outputs) {
+  std::vector<double> out(outputs);
+  const Shape& shape = x.shape();
+  for (int64_t i = 0; i < x.elements(); ++i) {
+    int64_t rest = i, to = 0, step = 1;
+    for (int axis = shape.rank() - 1; axis >= 0; --axis) {
+      const int64_t position = rest % shape[axis];
+      rest /= shape[axis];
+      if (set >> axis & 1) continue;
+      to += position * step;
+      step *= shape[axis];
+    }
+    out[to] += x.data<double>()[i];
+  }
+  return out;
+}
+
+TEST(Reduction, SumsOverAnyAxes) {
+  for (const Shape& shape : {Shape{5}, Shape{3, 70}, Shape{70, 3}, Shape{2, 1, 5, 3},
+                             Shape{3, 2, 600, 2}, Shape{130, 700}}) {
+    std::vector<double> values(shape.elements());
+    for (size_t i = 0; i < values.size(); ++i) values[i] = std::sin(static_cast<double>(i));
+    const Tensor x = from_doubles(f64, shape, values);
+    for (int set = 0; set < 1 << shape.rank(); ++set) {
+      for (int threads : {1, 3}) {
+        const Tensor sum = run_op("Sum", {x, axes_of(set, shape.rank())}, {}, test_cpu(threads))[0];
+        const std::vector<double> expected = reference_sum(x, set, sum.elements());
+        for (int64_t i = 0; i < sum.elements(); ++i) {
+          ASSERT_NEAR(sum.data<double>()[i], expected[i], 1e-9)
+              << shape << ", axes " << axes_of(set, shape.rank());
+        }
+      }
+    }
+  }
+}
+
+TEST(Reduction, AManyElementSumIsAccurateAndTheSameOnAnyNumberOfThreads) {
+  Tensor x(f32, {3'000'001});
+  std::fill_n(x.data<float>(), x.elements(), 0.1f);
+  const float alone = run_op("Sum", {x, ints({0})})[0].value<float>();
+  EXPECT_NEAR(alone, 300000.1, 0.5);  // one running sum in float would be off by thousands
+  EXPECT_EQ(run_op("Sum", {x, ints({0})}, {}, test_cpu(3))[0].value<float>(), alone);
+}
+
+TEST(Reduction, OfNothing) {
+  const Tensor nothing = floats({0, 3}, {});
+  EXPECT_EQ(to_doubles(run_op("Sum", {nothing, ints({0})})[0]), (std::vector<double>{0, 0, 0}));
+  EXPECT_EQ(to_doubles(run_op("Prod", {nothing, ints({0})})[0]), (std::vector<double>{1, 1, 1}));
+  EXPECT_TRUE(std::isnan(run_op("Mean", {nothing, ints({0, 1})})[0].value<float>()));
+  EXPECT_EQ(run_op("Max", {nothing, ints({0, 1})})[0].value<float>(),
+            -std::numeric_limits<float>::infinity());
+  EXPECT_EQ(run_op("Min", {nothing, ints({0, 1})})[0].value<float>(),
+            std::numeric_limits<float>::infinity());
+  EXPECT_EQ(run_op("Sum", {nothing, ints({1})})[0].shape(), Shape{0});
+}
+
+TEST(Reduction, NaNWins) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  for (const char* op : {"Max", "Min"}) {
+    for (int64_t at : {0, 50, 99}) {
+      Tensor x(f32, {100});
+      std::fill_n(x.data<float>(), 100, 1.0f);
+      x.data<float>()[at] = nan;
+      EXPECT_TRUE(std::isnan(run_op(op, {x, ints({0})})[0].value<float>())) << op << " at " << at;
+    }
+  }
+}
+
+TEST(Reduction, RefusesAnAxisOutOfRange) {
+  for (int axis : {2, -3}) {
+    try {
+      run_op("Sum", {floats({1, 2}, {1, 2}), ints({axis})});
+      FAIL() << "no error";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), Code::invalid_argument);
+      EXPECT_THAT(error.message(), HasSubstr(concat("axis ", axis)));
+    }
+  }
+}
+
+TEST(Reduction, SixteenBitFloatsAreSummedAsFloat) {
+  const Tensor ones = from_doubles(bf16, {1000}, std::vector<double>(1000, 1.0));
+  EXPECT_EQ(static_cast<float>(run_op("Sum", {ones, ints({0})})[0].value<bfloat16>()), 1000);
+}
+
+TEST(ArgMax, TakesTheFirstOfEquals) {
+  const Tensor x = floats({2, 3}, {2, 2, 1, 0, 5, 5});
+  EXPECT_EQ(to_doubles(run_op("ArgMax", {x, Tensor::scalar(1)})[0]), (std::vector<double>{0, 1}));
+  EXPECT_EQ(run_op("ArgMax", {x, Tensor::scalar(1)}, {{"output_type", i32}})[0].dtype(), i32);
+}
+
+}  // namespace
+}  // namespace leat

@@ -1,0 +1,58 @@
+// Tasks of a cluster in one process, over loopback: each with a server, its membership and a
+// router.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/thread_pool.h"
+#include "distributed/grpc/rpc_server.h"
+#include "distributed/membership.h"
+#include "distributed/rendezvous_router.h"
+
+namespace leat {
+
+struct ConnectedTask {
+  ConnectedTask(TaskIdentity identity, MembershipOptions membership_options,
+                RouterOptions router_options);
+  ~ConnectedTask() { stop(); }
+  // Leaves the cluster: what the others see of a process that ends without a word, or (politely)
+  // says goodbye.
+  void stop(bool politely = true);
+
+  TaskIdentity identity;
+  std::string address;  // 127.0.0.1 and a free port
+  RpcServer server;
+  std::shared_ptr<RendezvousRouter> router;
+  std::unique_ptr<Membership> membership;
+};
+
+class ConnectedTasks {
+ public:
+  // "ps:0", "worker:1", …
+  explicit ConnectedTasks(const std::vector<std::string>& names, MembershipOptions options = {},
+                          RouterOptions router = {});
+
+  ConnectedTask& operator[](const std::string& name) { return *tasks_.at(name); }
+  // Adds one that is not started.
+  ConnectedTask& add(const std::string& name, const std::string& cluster_id = "test");
+  void start(const std::string& name) {
+    (*this)[name].membership->start(spec, (*this)[name].router);
+  }
+  void stop(const std::string& name, bool politely = true) { (*this)[name].stop(politely); }
+  // Each to all others.
+  void start_all();
+  void wait_until_connected();
+
+  static TaskName task(const std::string& name);
+  ClusterSpec spec;
+
+ private:
+  MembershipOptions options_;
+  RouterOptions router_options_;
+  std::map<std::string, std::unique_ptr<ConnectedTask>> tasks_;
+};
+
+}  // namespace leat

@@ -1,0 +1,52 @@
+// Mistakes and what they must be answered by.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <string_view>
+
+#include "core/error.h"
+
+namespace leat {
+
+// Exactly this code and this whole message.
+template <class F>
+void expect_error(F&& f, Code code, std::string_view message) {
+  try {
+    f();
+  } catch (const Error& error) {
+    EXPECT_EQ(code_name(error.code()), code_name(code));
+    EXPECT_EQ(error.message(), message);
+    return;
+  }
+  ADD_FAILURE() << "no error, but expected " << code_name(code) << ": " << message;
+}
+
+// The same where the message also holds what a test does not know (a line number): this part of it
+// must be there.
+template <class F>
+void expect_error_with(Code code, std::string_view part, F&& f) {
+  try {
+    f();
+  } catch (const Error& error) {
+    EXPECT_EQ(code_name(error.code()), code_name(code));
+    EXPECT_NE(error.message().find(part), std::string::npos)
+        << "'" << error.message() << "' does not contain '" << part << "'";
+    return;
+  }
+  ADD_FAILURE() << "no error, but expected " << code_name(code) << " with: " << part;
+}
+
+// What the action throws; OK if nothing.
+template <class Action>
+Status error_of(Action&& action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    return error.status();
+  }
+  return {};
+}
+
+}  // namespace leat

@@ -1,0 +1,303 @@
+#!/usr/bin/env python3
+"""Checkpoints and event files, both ways: what a Leat cluster writes TensorFlow reads, what TensorFlow writes the cluster
+restores; MonitoredTrainingSession with Saver and summaries gives the losses of Session('').
+
+  python3 tests/tensorflow/checkpoint_test.py --leat build/release/bin/leat [-v]
+
+Needs TensorFlow (pip install tensorflow-cpu); exits with 77 (skipped) without it.
+"""
+import glob
+import os
+import tempfile
+import unittest
+
+from leat_cluster import CONFIG, cluster, main, np, tf, tf1
+from tensorflow.core.framework import summary_pb2
+
+
+def variables(use_resource=True):
+    """Of all kinds: partitioned, string, scalar, empty, several dtypes."""
+    rng = np.random.default_rng(1)
+    value = rng.random((7, 3), dtype=np.float32)
+
+    def part(shape, dtype, partition_info):
+        row, column = partition_info.var_offset
+        return tf.constant(value[row:row + shape[0], column:column + shape[1]], dtype)
+    with tf1.variable_scope("", use_resource=use_resource):
+        return [
+            tf1.get_variable("table", [7, 3], initializer=part, partitioner=tf1.fixed_size_partitioner(3)),
+            tf1.get_variable("w", initializer=rng.random((4, 2))),
+            tf1.get_variable("step", initializer=np.int64(42)),
+            tf1.get_variable("names", initializer=tf.constant(["a", "", "b" * 300])),
+            tf1.get_variable("flags", initializer=tf.constant([True, False])),
+            tf1.get_variable("half", initializer=tf.constant([1.5, -2], tf.float16)),
+            tf1.get_variable("empty", initializer=np.zeros((0, 5), np.float32)),
+        ]
+
+
+VALUES = ["table", "w", "step", "names", "flags", "half", "empty"]
+
+
+def content(path):
+    with open(path, "rb") as file:
+        return file.read()
+
+
+class Checkpoints(unittest.TestCase):
+    def setUp(self):
+        self.directory = tempfile.TemporaryDirectory()
+        self.prefix = os.path.join(self.directory.name, "model.ckpt")
+
+    def tearDown(self):
+        self.directory.cleanup()
+
+    def session(self, target):
+        if target:
+            tf1.Session.reset(target)
+        return tf1.Session(target, config=CONFIG)
+
+    def save(self, target, sharded, use_resource):
+        with tf1.Graph().as_default():
+            with tf1.device(tf1.train.replica_device_setter(ps_tasks=2) if target else None):
+                made = variables(use_resource)
+            saver = tf1.train.Saver(sharded=sharded)
+            with self.session(target) as session:
+                session.run(tf1.global_variables_initializer())
+                path = saver.save(session, self.prefix, global_step=3)
+                return path, [session.run(tf1.convert_to_tensor(v)) for v in made]
+
+    def restore(self, target, path, sharded, use_resource):
+        with tf1.Graph().as_default():
+            with tf1.device(tf1.train.replica_device_setter(ps_tasks=2) if target else None):
+                made = variables(use_resource)
+            saver = tf1.train.Saver(sharded=sharded)
+            with self.session(target) as session:
+                saver.restore(session, path)
+                return [session.run(tf1.convert_to_tensor(v)) for v in made]
+
+    def assert_same(self, expected, got):
+        for name, e, g in zip(VALUES, expected, got):
+            self.assertEqual(np.asarray(e).dtype, np.asarray(g).dtype, name)
+            np.testing.assert_array_equal(g, e, name)
+
+    def test_written_here_read_by_tensorflow(self):
+        for sharded in (False, True):
+            for use_resource in (False, True):
+                with self.subTest(sharded=sharded, use_resource=use_resource):
+                    path, values = self.save(cluster().target, sharded, use_resource)
+                    reader = tf1.train.load_checkpoint(path)
+                    self.assertEqual(sorted(reader.get_variable_to_shape_map()), sorted(VALUES))
+                    self.assert_same(values, [reader.get_tensor(name) for name in VALUES])
+                    self.assert_same(values, self.restore("", path, not sharded, not use_resource))
+                    self.assertGreaterEqual(len(glob.glob(path + ".data-*")), 2 if sharded else 1)
+                    self.assertEqual(glob.glob(self.prefix + "*temp*"), [])
+                    self.assertEqual(tf1.train.latest_checkpoint(self.directory.name), path)
+
+    def test_written_by_tensorflow_restored_here(self):
+        for sharded in (False, True):
+            with self.subTest(sharded=sharded):
+                path, values = self.save("", sharded, use_resource=True)
+                self.assert_same(values, self.restore(cluster().target, path, sharded, use_resource=False))
+                self.assert_same(values, self.restore(cluster().target, path, not sharded, use_resource=True))
+
+    def test_the_files_are_tensorflows_to_the_byte(self):
+        path, _ = self.save("", False, True)
+        theirs = {name: content(name) for name in glob.glob(path + ".*")}
+        path, _ = self.save(cluster().target, False, True)
+        self.assertEqual(len(theirs), 3)  # with the graph
+        for name, expected in theirs.items():
+            if not name.endswith(".meta"):
+                self.assertEqual(content(name), expected, name)
+
+    def test_other_partitions(self):
+        with tf1.Graph().as_default():
+            with tf1.device(tf1.train.replica_device_setter(ps_tasks=2)):
+                v = tf1.get_variable("v", [10, 2], partitioner=tf1.fixed_size_partitioner(4),
+                                     initializer=tf1.random_uniform_initializer(seed=3))
+            with self.session(cluster().target) as session:
+                session.run(tf1.global_variables_initializer())
+                path = tf1.train.Saver(sharded=True).save(session, self.prefix)
+                value = session.run(tf1.convert_to_tensor(v))
+        with tf1.Graph().as_default():
+            with tf1.device(tf1.train.replica_device_setter(ps_tasks=2)):
+                v = tf1.get_variable("v", [10, 2], partitioner=tf1.fixed_size_partitioner(3))
+            with self.session(cluster().target) as session:
+                tf1.train.Saver().restore(session, path)
+                np.testing.assert_array_equal(session.run(tf1.convert_to_tensor(v)), value)
+
+    def test_what_does_not_fit(self):
+        path, _ = self.save(cluster().target, False, True)
+        with tf1.Graph().as_default():
+            tf1.get_variable("w", [4, 3], tf.float64)
+            tf1.get_variable("absent", [2])
+            tf1.get_variable("gone", [2])
+            saver = tf1.train.Saver([v for v in tf1.global_variables() if v.op.name == "w"])
+            both = tf1.train.Saver()
+            with self.session(cluster().target) as session:
+                with self.assertRaisesRegex(tf.errors.NotFoundError, "absent"):
+                    both.restore(session, path)
+                with self.assertRaises(tf.errors.InvalidArgumentError):
+                    saver.restore(session, path)
+                with self.assertRaisesRegex((ValueError, tf.errors.NotFoundError), "valid checkpoint|matching files"):
+                    saver.restore(session, path + "x")
+
+    def test_a_torn_file_is_named_and_another_offered(self):
+        path, _ = self.save(cluster().target, False, True)
+        with tf1.Graph().as_default():
+            with tf1.device(tf1.train.replica_device_setter(ps_tasks=2)):
+                variables()
+            saver = tf1.train.Saver()
+            with self.session(cluster().target) as session:
+                session.run(tf1.global_variables_initializer())
+                second = saver.save(session, self.prefix, global_step=4)
+                torn = second + ".data-00000-of-00001"
+                os.truncate(torn, 20)
+                with self.assertRaises(tf.errors.DataLossError) as caught:
+                    saver.restore(session, second)
+                self.assertIn(torn, str(caught.exception))
+                self.assertIn(path, str(caught.exception))
+
+
+class Summaries(unittest.TestCase):
+    def test_values_are_tensorflows(self):
+        rng = np.random.default_rng(0)
+        values = np.concatenate([rng.standard_normal(500), [0, 0, 1e-13, -1e-13, 1e20, -5e21, 1]]).astype(np.float32)
+
+        def run(target):
+            with tf1.Graph().as_default():
+                x = tf1.placeholder(tf.float32, [None])
+                tf1.summary.scalar("mean", tf.reduce_mean(x))
+                tf1.summary.scalar("count", tf.size(x))
+                tf1.summary.histogram("x", x)
+                tf1.summary.histogram("ints", tf.cast(tf.clip_by_value(x, -9, 9), tf.int64))
+                merged = tf1.summary.merge_all()
+                with tf1.Session(target, config=CONFIG) as session:
+                    return summary_pb2.Summary.FromString(session.run(merged, {x: values}))
+        expected, got = run(""), run(cluster().target)
+        self.assertEqual([v.tag for v in got.value], [v.tag for v in expected.value])
+        for e, g in zip(expected.value, got.value):
+            self.assertAlmostEqual(g.simple_value, e.simple_value, delta=1e-5 * abs(e.simple_value))
+            np.testing.assert_array_equal(g.histo.bucket, e.histo.bucket)
+            np.testing.assert_array_equal(g.histo.bucket_limit, e.histo.bucket_limit)
+            for field in ("min", "max", "num", "sum", "sum_squares"):
+                np.testing.assert_allclose(getattr(g.histo, field), getattr(e.histo, field), rtol=1e-12)
+
+    def test_what_has_no_histogram(self):
+        with tf1.Graph().as_default():
+            x = tf1.placeholder(tf.float32, [None])
+            histogram = tf1.summary.histogram("x", x)
+            with tf1.Session(cluster().target, config=CONFIG) as session:
+                with self.assertRaisesRegex(tf.errors.InvalidArgumentError, "Nan in summary histogram for: x"):
+                    session.run(histogram, {x: [np.nan]})
+                with self.assertRaisesRegex(tf.errors.InvalidArgumentError, "Infinity in Histogram for: x"):
+                    session.run(histogram, {x: [np.inf]})
+
+
+class Training(unittest.TestCase):
+    """MonitoredTrainingSession, as programs use it, twice: the second goes on from the checkpoint of the first."""
+
+    def train(self, target, directory, learn, use_resource, until):
+        losses = []
+        with tf1.Graph().as_default():
+            with tf1.device(tf1.train.replica_device_setter(ps_tasks=2) if target else None):
+                rng = np.random.default_rng(0)
+                step = tf1.train.get_or_create_global_step()
+                x, y = tf1.placeholder(tf.float32, [None, 16]), tf1.placeholder(tf.int32, [None])
+                with tf1.variable_scope("", use_resource=use_resource):
+                    w0 = tf1.get_variable("w0", initializer=rng.standard_normal((16, 8)).astype(np.float32))
+                    w1 = tf1.get_variable("w1", initializer=rng.standard_normal((8, 4)).astype(np.float32))
+                    b = tf1.get_variable("b", [4], initializer=tf1.zeros_initializer())
+                logits = tf.matmul(tf.nn.relu(tf.matmul(x, w0)), w1) + b
+                loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=y, logits=logits))
+                train = learn().minimize(loss, global_step=step)
+                tf1.summary.scalar("loss", loss)
+                tf1.summary.histogram("w0", w0)
+            if target:
+                tf1.Session.reset(target)
+            hooks = [tf1.train.StopAtStepHook(last_step=until), tf1.train.NanTensorHook(loss)]
+            with tf1.train.MonitoredTrainingSession(target, checkpoint_dir=directory, save_checkpoint_steps=5,
+                                                    save_summaries_steps=2, log_step_count_steps=5, hooks=hooks,
+                                                    config=CONFIG) as session:
+                while not session.should_stop():
+                    done = session.run_step_fn(lambda step_context: step_context.session.run(step))
+                    rng = np.random.default_rng(1000 + done)
+                    feed = {x: rng.random((8, 16), dtype=np.float32), y: rng.integers(0, 4, 8)}
+                    losses.append((done, session.run([loss, train], feed)[0]))
+        return losses
+
+    def test_losses_are_those_of_a_local_session(self):
+        optimizers = {"momentum": lambda: tf1.train.MomentumOptimizer(0.05, 0.9),
+                      "adam": lambda: tf1.train.AdamOptimizer(1e-2)}
+        for name, learn in optimizers.items():
+            for use_resource in (False, True):
+                with self.subTest(optimizer=name, use_resource=use_resource), \
+                        tempfile.TemporaryDirectory() as here, tempfile.TemporaryDirectory() as there:
+                    expected, got = [], []
+                    for until in (12, 20):
+                        expected += self.train("", here, learn, use_resource, until)
+                        got += self.train(cluster().target, there, learn, use_resource, until)
+                    self.assertEqual([s for s, _ in expected], list(range(20)))
+                    self.assertEqual([s for s, _ in got], list(range(20)))
+                    np.testing.assert_allclose([v for _, v in got], [v for _, v in expected], rtol=2e-4)
+                    self.assert_events(there, [v for _, v in got])
+
+    def assert_events(self, directory, losses):
+        logged, graphs = {}, 0
+        for path in sorted(glob.glob(os.path.join(directory, "events.*"))):
+            for event in tf1.train.summary_iterator(path):
+                graphs += event.HasField("graph_def")
+                for value in event.summary.value:
+                    if value.tag == "loss":
+                        logged[event.step] = value.simple_value
+        self.assertGreater(len(logged), 5)
+        self.assertGreater(graphs, 0)
+        for step, value in logged.items():
+            self.assertIn(np.float32(value), np.float32(losses), step)
+
+    def test_event_files_of_leat_open_in_tensorflow(self):
+        """Written by the C++ training session of the example."""
+        example = os.path.join(os.path.dirname(cluster().leat), "examples", "mnist")
+        if not os.path.exists(example):
+            self.skipTest("the example mnist is not built")
+        import subprocess
+        with tempfile.TemporaryDirectory() as directory:
+            subprocess.run([example, "--epochs", "2", "--batch", "80", "--directory", directory], check=True, timeout=120,
+                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            events = [e for path in glob.glob(os.path.join(directory, "events.*")) for e in tf1.train.summary_iterator(path)]
+            self.assertEqual(events[0].file_version, "brain.Event:2")
+            graph = [tf1.GraphDef.FromString(e.graph_def) for e in events if e.HasField("graph_def")]
+            self.assertGreater(len(graph[0].node), 50)
+            steps = [e.step for e in events for v in e.summary.value if v.tag == "loss"]
+            self.assertEqual(steps, [100, 200])
+            latest = tf1.train.latest_checkpoint(directory)
+            self.assertTrue(latest.endswith("model.ckpt-200"), latest)
+            self.assertEqual(tf1.train.load_checkpoint(latest).get_tensor("global_step"), 200)
+
+    def test_the_graph_of_an_event_file_has_the_devices_on_which_it_ran(self):
+        example = os.path.join(os.path.dirname(cluster().leat), "examples", "mnist")
+        if not os.path.exists(example):
+            self.skipTest("the example mnist is not built")
+        import subprocess
+        with tempfile.TemporaryDirectory() as directory:
+            ran = os.path.join(directory, "ran.pb")
+            subprocess.run([cluster().leat, "run", "local:ps=2,worker=2", "--", example, "--mode", "sync", "--epochs", "1",
+                            "--batch", "80", "--directory", directory, "--graph", ran], check=True, timeout=120,
+                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            events = [e for path in glob.glob(os.path.join(directory, "events.*")) for e in tf1.train.summary_iterator(path)]
+            graphs = [tf1.GraphDef.FromString(e.graph_def) for e in events if e.HasField("graph_def")]
+            self.assertEqual(len(graphs), 1)
+            devices = {node.name: node.device for node in graphs[0].node}
+            for name, device in devices.items():
+                self.assertRegex(device, r"^/job:(ps|worker)/replica:0/task:[01]/device:CPU:0$", name)
+            self.assertEqual({d.split("/replica")[0] + d.split("replica:0")[1] for d in devices.values()},
+                             {f"/job:{job}/task:{i}/device:CPU:0" for job in ("ps", "worker") for i in (0, 1)})
+            with open(ran, "rb") as f:
+                partitions = tf1.GraphDef.FromString(f.read())
+            common = [node for node in partitions.node if node.name in devices]
+            self.assertGreater(len(common), 50)
+            for node in common:
+                self.assertEqual(devices[node.name], node.device, node.name)
+
+
+if __name__ == "__main__":
+    main(__doc__, parameter_servers=2)

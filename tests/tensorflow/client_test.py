@@ -1,0 +1,150 @@
+#!/usr/bin/env python3
+"""TensorFlow's own client against a Leat cluster: every program runs on Session('') and on grpc://, and both must agree.
+
+  python3 tests/tensorflow/client_test.py --leat build/release/bin/leat [-v]
+
+Needs TensorFlow (pip install tensorflow-cpu); exits with 77 (skipped) without it. Starts and ends its own cluster of one
+ps and two workers on loopback.
+"""
+import unittest
+
+from leat_cluster import CONFIG, cluster, main, np, tf, tf1
+
+
+def on_both(build, steps=1, feeds=None):
+    """Runs build() → (init, fetches) on both runtimes; yields the values of each step as pairs."""
+    results = []
+    for target in ("", cluster().target):
+        with tf1.Graph().as_default():
+            init, fetches, placeholders = build()
+            if target:
+                tf1.Session.reset(target)  # no variables of other tests
+            with tf1.Session(target, config=CONFIG) as session:
+                if init is not None:
+                    session.run(init)
+                values = []
+                for step in range(steps):
+                    feed = dict(zip(placeholders, feeds(step))) if feeds else None
+                    values.append(session.run(fetches, feed))
+        results.append(values)
+    return zip(*results)
+
+
+class Values(unittest.TestCase):
+    def assert_same(self, pairs, tolerance=1e-5):
+        for step, (expected, got) in enumerate(pairs):
+            for e, g in zip(tf.nest.flatten(expected), tf.nest.flatten(got)):
+                np.testing.assert_allclose(np.asarray(g, dtype=np.asarray(e).dtype), e, rtol=tolerance, atol=tolerance,
+                                           err_msg=f"step {step}")
+
+    def test_constant(self):
+        self.assert_same(on_both(lambda: (None, tf.constant(1.0) + 2.0, [])))
+
+    def test_variables(self):
+        def build():
+            v = tf1.get_variable("v", [3], initializer=tf1.ones_initializer(), use_resource=False)
+            return v.initializer, [tf1.assign_add(v, [1.0, 2.0, 3.0])], []
+        self.assert_same(on_both(build, steps=3))
+
+    def test_cond(self):
+        def build():
+            p = tf1.placeholder(tf.bool, [])
+            tf1.disable_control_flow_v2()
+            return None, [tf1.cond(p, lambda: tf.constant(1.0) * 3.0, lambda: tf.constant(2.0) * 5.0)], [p]
+        self.assert_same(on_both(build, steps=2, feeds=lambda step: [step == 0]))
+
+    def test_broadcasting_and_shapes(self):
+        def build():
+            x = tf1.placeholder(tf.float32, [None, 3])
+            y = tf1.placeholder(tf.float32, [3])
+            z = tf.reduce_mean(x * y + 1.0, axis=1, keepdims=True)
+            g = tf1.gradients(z, [x, y])
+            return None, [z, tf.shape(x), tf.reshape(x, [-1]), tf.concat([x, x], 0), tf.stack([y, y]), x[1:, ::2]] + g, [x, y]
+        self.assert_same(on_both(build, steps=3, feeds=lambda step: [
+            np.random.default_rng(step).standard_normal((2 + step, 3), dtype=np.float32), np.ones(3, np.float32)]))
+
+    def train(self, hidden, optimizer, steps=30):
+        def build():
+            rng = np.random.default_rng(0)
+            x = tf1.placeholder(tf.float32, [None, 784])
+            y = tf1.placeholder(tf.int32, [None])
+            h, width = x, 784
+            weights = []
+            for i, n in enumerate([*hidden, 10]):
+                weights.append((
+                    tf1.get_variable(f"w{i}", initializer=rng.standard_normal((width, n)).astype(np.float32) * 0.05,
+                                     use_resource=False),
+                    tf1.get_variable(f"b{i}", initializer=np.zeros(n, np.float32), use_resource=False)))
+                width = n
+            for i, (w, b) in enumerate(weights):
+                h = tf.matmul(h, w) + b
+                if i < len(hidden):
+                    h = tf.nn.relu(h)
+            loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=y, logits=h))
+            train = optimizer().minimize(loss)
+            return tf1.global_variables_initializer(), [loss, train], [x, y]
+
+        def feeds(step):
+            rng = np.random.default_rng(100 + step)
+            return rng.random((32, 784), dtype=np.float32), rng.integers(0, 10, 32).astype(np.int32)
+        pairs = [([e[0]], [g[0]]) for e, g in on_both(build, steps, feeds)]
+        self.assert_same(pairs, tolerance=2e-4)
+        return pairs
+
+    def test_softmax_regression(self):
+        self.train([], lambda: tf1.train.GradientDescentOptimizer(0.1))
+
+    def test_mlp_with_momentum(self):
+        self.train([64], lambda: tf1.train.MomentumOptimizer(0.05, 0.9))
+
+    def test_mlp_with_adam(self):
+        self.train([64, 32], lambda: tf1.train.AdamOptimizer(1e-3))
+
+    def test_variables_on_the_parameter_server(self):
+        with tf1.Graph().as_default():
+            with tf1.device("/job:ps/task:0"):
+                v = tf1.get_variable("shared", initializer=1.0, use_resource=False)
+                add = v.assign_add(2.0)
+            with tf1.device("/job:worker/task:1"):
+                doubled = v * 2.0
+            with tf1.Session(cluster().target, config=CONFIG) as session:
+                session.run(v.initializer)
+                self.assertEqual(session.run(add), 3.0)
+            with tf1.Session(cluster().target, config=CONFIG) as session:  # state outlives sessions
+                self.assertEqual(session.run(doubled), 6.0)
+
+
+class Errors(unittest.TestCase):
+    def run_failing(self, build, error):
+        with tf1.Graph().as_default():
+            fetch = build()
+            with tf1.Session(cluster().target, config=CONFIG) as session:
+                with self.assertRaises(error) as caught:
+                    session.run(fetch)
+        return str(caught.exception)
+
+    def test_uninitialized_variable(self):
+        text = self.run_failing(lambda: tf1.get_variable("nobody", [2], use_resource=False) + 1.0,
+                                tf.errors.FailedPreconditionError)
+        self.assertIn("Attempting to use uninitialized value nobody", text)
+        self.assertIn("client_test.py", text)  # the client shows the user's own line
+
+    def test_unplaceable(self):
+        def build():
+            with tf1.device("/job:nowhere/task:0"):
+                return tf.constant(1.0) + 1.0
+        self.assertIn("Cannot assign a device for operation", self.run_failing(build, tf.errors.InvalidArgumentError))
+
+    def test_not_fed(self):
+        text = self.run_failing(lambda: tf1.placeholder(tf.float32, [2]) * 2.0, tf.errors.InvalidArgumentError)
+        self.assertIn("You must feed a value for placeholder tensor", text)
+
+    def test_list_devices(self):
+        with tf1.Session(cluster().target, config=CONFIG) as session:
+            names = {d.name for d in session.list_devices()}
+        self.assertIn("/job:ps/replica:0/task:0/device:CPU:0", names)
+        self.assertIn("/job:worker/replica:0/task:1/device:CPU:0", names)
+
+
+if __name__ == "__main__":
+    main(__doc__)

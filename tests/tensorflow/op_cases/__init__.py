@@ -1,0 +1,7 @@
+"""What ops_test.py calls every op with: op name -> the cases that a generator yields.
+
+A case is one call: inputs in the order of the op's arguments (numpy arrays; lists of them for list arguments; Ref(array)
+for a variable that holds it), and attributes. Invalid ones are marked, so that a table that tests nothing is noticed.
+"""
+from . import arranged, elementwise, neural, parts, sparse, state  # noqa: F401  fill CASES
+from .case import CASES, Ref, bf16  # noqa: F401

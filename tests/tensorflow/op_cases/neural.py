@@ -1,0 +1,262 @@
+"""Calls of products, convolutions, pooling, normalisations and losses."""
+import itertools
+
+import numpy as np
+
+from .case import *
+
+
+# ---- linear algebra, neural networks ----
+
+@cases("MatMul")
+def _(rng, op):
+    for dtype in FLOATS + [np.int32, np.int64]:
+        yield Case(random(rng, (3, 4), dtype), random(rng, (4, 2), dtype))
+    for ta, tb in itertools.product([False, True], repeat=2):
+        for m, k, n in [(3, 4, 5), (1, 7, 33), (33, 7, 1), (3, 1, 2), (40, 50, 60), (0, 3, 2), (2, 0, 3), (3, 2, 0)]:
+            yield Case(random(rng, (k, m) if ta else (m, k)), random(rng, (n, k) if tb else (k, n)), transpose_a=ta,
+                       transpose_b=tb)
+    yield Case(np.array([[np.inf, 1], [np.nan, 0]], np.float32), np.array([[0, 1], [1, 1]], np.float32), gradient=False)
+    yield Case(random(rng, (3, 4)), random(rng, (3, 4)), invalid=True)
+    yield Case(random(rng, (3,)), random(rng, (3, 4)), invalid=True)
+    yield Case(random(rng, (1, 3, 4)), random(rng, (4, 2)), invalid=True)
+
+
+@cases("BatchMatMulV2")
+def _(rng, op):
+    for dtype in FLOATS + [np.int32, np.int64]:
+        yield Case(random(rng, (2, 3, 4), dtype), random(rng, (2, 4, 2), dtype))
+    for x, y in itertools.product([False, True], repeat=2):
+        yield Case(random(rng, (2, 4, 3) if x else (2, 3, 4)), random(rng, (2, 5, 4) if y else (2, 4, 5)), adj_x=x, adj_y=y)
+    for a, b in [((3, 4), (4, 2)), ((5, 1, 3, 4), (2, 4, 2)), ((3, 4), (2, 4, 2)), ((0, 3, 4), (0, 4, 2)), ((2, 3, 0), (2, 0, 4))]:
+        yield Case(random(rng, a), random(rng, b))
+    yield Case(random(rng, (2, 3, 4)), random(rng, (3, 4, 2)), invalid=True)
+    yield Case(random(rng, (2, 3, 4)), random(rng, (2, 3, 4)), invalid=True)
+    yield Case(random(rng, (4,)), random(rng, (4, 2)), invalid=True)
+
+
+@cases("BiasAdd")
+def _(rng, op):
+    for dtype in FLOATS + [np.int32, np.int64]:
+        yield Case(random(rng, (3, 4), dtype), random(rng, (4,), dtype))
+    yield Case(random(rng, (2, 3, 2, 4)), random(rng, (4,)))
+    yield Case(random(rng, (2, 4, 3, 2)), random(rng, (4,)), data_format="NCHW")
+    yield Case(random(rng, (0, 4)), random(rng, (4,)))
+    yield Case(random(rng, (3, 4)), random(rng, (3,)), invalid=True)
+    yield Case(random(rng, (3, 4)), random(rng, (4, 1)), invalid=True)
+    yield Case(random(rng, (4,)), random(rng, (4,)), invalid=True)
+
+
+@cases("BiasAddGrad")
+def _(rng, op):
+    for dtype in FLOATS:
+        yield Case(random(rng, (3, 4), dtype))
+    yield Case(random(rng, (2, 3, 2, 4)))
+    yield Case(random(rng, (2, 4, 3, 2)), data_format="NCHW")
+    yield Case(random(rng, (0, 4)), gradient=False)
+
+
+@cases("Softmax", "LogSoftmax")
+def _(rng, op):
+    for dtype in FLOATS:
+        yield Case(random(rng, (3, 5), dtype))
+    for shape in [(4,), (2, 3, 5), (3, 1), (0, 4), (20, 100)]:
+        yield Case(random(rng, shape))
+    yield Case(np.array([[1000, 0, -1000], [np.nan, 1, 2], [-np.inf, 0, 1]], np.float32), gradient=False)
+    yield Case(random(rng, ()), invalid=True)
+
+
+@cases("SoftmaxCrossEntropyWithLogits")
+def _(rng, op):
+    for dtype in FLOATS:
+        yield Case(random(rng, (3, 5), dtype), random(rng, (3, 5), dtype, 0, 1), gradient=dtype in WIDE)
+    yield Case(random(rng, (1, 5)), random(rng, (3, 5), low=0, high=1))
+    yield Case(random(rng, (0, 5)), random(rng, (0, 5)))
+    yield Case(random(rng, (3, 5)), random(rng, (3, 4)), invalid=True)
+    yield Case(random(rng, (5,)), random(rng, (5,)), invalid=True)
+
+
+@cases("SparseSoftmaxCrossEntropyWithLogits")
+def _(rng, op):
+    for dtype in FLOATS:
+        for index in [np.int32, np.int64]:
+            yield Case(random(rng, (4, 5), dtype), rng.integers(0, 5, 4).astype(index), gradient=dtype in WIDE)
+    yield Case(random(rng, (0, 5)), np.zeros(0, np.int32))
+    yield Case(random(rng, (2, 5)), np.array([1, 5], np.int32), invalid=True)
+    yield Case(random(rng, (2, 5)), np.array([-1, 0], np.int32), invalid=True)
+    yield Case(random(rng, (2, 5)), np.array([1], np.int32), invalid=True)
+    yield Case(random(rng, (2, 5)), np.array([[1], [1]], np.int32), invalid=True)
+
+
+def strides(y, x):
+    return [1, y, x, 1]
+
+
+def rough(dtype):
+    """TensorFlow adds up products of bfloat16 in bfloat16."""
+    return 0.3 if dtype == bf16 else None
+
+
+@cases("Conv2D")
+def _(rng, op):
+    for dtype in FLOATS + [np.int32]:
+        yield Case(random(rng, (2, 5, 6, 3), dtype), random(rng, (3, 2, 3, 4), dtype), strides=strides(1, 1), padding="SAME", tolerance=rough(dtype))
+    for padding, (y, x), (kh, kw) in itertools.product(["SAME", "VALID"], [(1, 1), (2, 2), (3, 3)], [(1, 1), (2, 2), (3, 3), (5, 5)]):
+        yield Case(random(rng, (2, 9, 7, 3)), random(rng, (kh, kw, 3, 4)), strides=strides(y, x), padding=padding)
+    for channels, filters in [(1, 8), (16, 16), (3, 17), (32, 1)]:
+        yield Case(random(rng, (3, 8, 8, channels)), random(rng, (3, 3, channels, filters)), strides=strides(1, 1), padding="SAME")
+    for dilation in [(2, 2), (1, 3)]:
+        yield Case(random(rng, (2, 9, 8, 3)), random(rng, (3, 3, 3, 4)), strides=strides(1, 1), padding="SAME",
+                   dilations=strides(*dilation))
+    yield Case(random(rng, (2, 6, 7, 3)), random(rng, (3, 3, 3, 4)), strides=strides(2, 1), padding="EXPLICIT",
+               explicit_paddings=[0, 0, 1, 2, 0, 1, 0, 0])
+    yield Case(random(rng, (2, 6, 7, 4)), random(rng, (3, 3, 2, 6)), strides=strides(1, 1), padding="SAME", gradient=False)
+    yield Case(random(rng, (0, 6, 7, 4)), random(rng, (3, 3, 4, 6)), strides=strides(1, 1), padding="SAME")
+    yield Case(random(rng, (40, 12, 12, 16)), random(rng, (3, 3, 16, 32)), strides=strides(1, 1), padding="SAME", tolerance=1e-4)
+    yield Case(random(rng, (2, 5, 5, 3)), random(rng, (3, 3, 4, 4)), strides=strides(1, 1), padding="SAME", invalid=True)
+    yield Case(random(rng, (2, 5, 5)), random(rng, (3, 3, 3, 4)), strides=strides(1, 1), padding="SAME", invalid=True)
+    yield Case(random(rng, (1, 2, 2, 3)), random(rng, (4, 4, 3, 4)), strides=strides(1, 1), padding="VALID", invalid=True)
+
+
+@cases("DepthwiseConv2dNative")
+def _(rng, op):
+    for dtype in FLOATS:
+        yield Case(random(rng, (2, 5, 6, 3), dtype), random(rng, (3, 2, 3, 2), dtype), strides=strides(1, 1), padding="SAME", tolerance=rough(dtype))
+    for padding, y, k in itertools.product(["SAME", "VALID"], [1, 2], [1, 3]):
+        yield Case(random(rng, (2, 7, 7, 4)), random(rng, (k, k, 4, 1)), strides=strides(y, y), padding=padding)
+    yield Case(random(rng, (2, 5, 5, 3)), random(rng, (3, 3, 4, 4)), strides=strides(1, 1), padding="SAME", invalid=True)
+
+
+@cases("Conv2DBackpropInput", "DepthwiseConv2dNativeBackpropInput")
+def _(rng, op):
+    depthwise = op.startswith("Depthwise")
+    out = 6 if depthwise else 2
+    for dtype in FLOATS:
+        yield Case(np.array([2, 5, 6, 3], np.int32), random(rng, (3, 2, 3, 2), dtype), random(rng, (2, 3, 3, out), dtype),
+                   strides=strides(2, 2), padding="SAME", gradient=False, tolerance=rough(dtype))
+    yield Case(np.array([2, 5, 6, 3], np.int32), random(rng, (3, 2, 3, 2)), random(rng, (2, 3, 5, out)), strides=strides(1, 1),
+               padding="VALID")
+    if not depthwise:  # a wrong shape aborts TensorFlow's depthwise op
+        yield Case(np.array([2, 5], np.int32), random(rng, (3, 2, 3, 2)), random(rng, (2, 3, 3, out)), strides=strides(1, 1),
+                   padding="SAME", invalid=True)
+
+
+@cases("Conv2DBackpropFilter", "DepthwiseConv2dNativeBackpropFilter")
+def _(rng, op):
+    out = 6 if op.startswith("Depthwise") else 2
+    for dtype in FLOATS:
+        yield Case(random(rng, (2, 5, 6, 3), dtype), np.array([3, 2, 3, 2], np.int32), random(rng, (2, 3, 3, out), dtype),
+                   strides=strides(2, 2), padding="SAME", gradient=False, tolerance=rough(dtype))
+    yield Case(random(rng, (2, 5, 6, 3)), np.array([3, 2, 3, 2], np.int32), random(rng, (2, 3, 5, out)), strides=strides(1, 1),
+               padding="VALID")
+
+
+POOLS = [(padding, size, step) for padding in ["SAME", "VALID"] for size in [(1, 1), (2, 2), (3, 2)] for step in [(1, 1), (2, 2), (3, 1)]]
+
+
+@cases("MaxPool", "AvgPool")
+def _(rng, op):
+    for dtype in FLOATS + (SIGNED + [np.uint8, np.uint16] if op == "MaxPool" else []):
+        yield Case(random(rng, (2, 5, 6, 3), dtype, -20, 20), ksize=strides(2, 2), strides=strides(2, 2), padding="SAME")
+    for padding, size, step in POOLS:
+        yield Case(random(rng, (2, 7, 6, 3)), ksize=strides(*size), strides=strides(*step), padding=padding)
+    yield Case(random(rng, (0, 7, 6, 3)), ksize=strides(2, 2), strides=strides(2, 2), padding="SAME")
+    yield Case(random(rng, (2, 4, 4, 70)), ksize=strides(3, 3), strides=strides(2, 2), padding="SAME")
+    yield Case(np.zeros((1, 4, 4, 2), np.float32), ksize=strides(2, 2), strides=strides(2, 2), padding="SAME")  # all equal
+    if op == "MaxPool":
+        yield Case(random(rng, (1, 3, 3, 6)), ksize=[1, 1, 1, 2], strides=[1, 1, 1, 2], padding="VALID", gradient=False)
+        yield Case(random(rng, (1, 3, 3, 6)), ksize=[1, 1, 1, 2], strides=[1, 1, 1, 1], padding="VALID", invalid=True)
+    yield Case(random(rng, (2, 5, 6)), ksize=strides(2, 2), strides=strides(2, 2), padding="SAME", invalid=True)
+
+
+@cases("MaxPoolGrad")
+def _(rng, op):
+    for dtype in FLOATS + [np.int32]:
+        x = np.array([[1, 5, 5, 2], [3, 3, 0, 9], [1, 2, 3, 4], [8, 7, 7, 8]], dtype).reshape(1, 4, 4, 1)
+        y = np.array([[5, 9], [8, 8]], dtype).reshape(1, 2, 2, 1)
+        yield Case(x, y, random(rng, (1, 2, 2, 1), dtype), ksize=strides(2, 2), strides=strides(2, 2), padding="VALID")
+    yield Case(x, y[:, :1], y, ksize=strides(2, 2), strides=strides(2, 2), padding="VALID", invalid=True)
+
+
+@cases("MaxPoolGradGrad")
+def _(rng, op):
+    x = random(rng, (2, 4, 4, 3))
+    y = x.reshape(2, 2, 2, 2, 2, 3).max((2, 4))
+    yield Case(x, y, random(rng, (2, 4, 4, 3)), ksize=strides(2, 2), strides=strides(2, 2), padding="VALID")
+
+
+@cases("AvgPoolGrad")
+def _(rng, op):
+    for dtype in FLOATS:
+        yield Case(np.array([2, 5, 6, 3], np.int32), random(rng, (2, 3, 3, 3), dtype), ksize=strides(3, 2), strides=strides(2, 2),
+                   padding="SAME")
+
+
+@cases("FusedBatchNormV3")
+def _(rng, op):
+    for dtype in [np.float32, np.float16, bf16]:
+        yield Case(random(rng, (3, 4, 5, 2), dtype), random(rng, (2,)), random(rng, (2,)), np.zeros(0, np.float32), np.zeros(0, np.float32),
+                   gradient=dtype == np.float32)
+    for factor in [1.0, 0.25]:
+        yield Case(random(rng, (3, 4, 5, 2)), random(rng, (2,)), random(rng, (2,)), random(rng, (2,)), random(rng, (2,), low=0.5),
+                   exponential_avg_factor=factor, epsilon=0.01)
+    yield Case(random(rng, (3, 4, 5, 2)), random(rng, (2,)), random(rng, (2,)), random(rng, (2,)), random(rng, (2,), low=0.5),
+               is_training=False)
+    yield Case(random(rng, (3, 2, 4, 5)), random(rng, (2,)), random(rng, (2,)), np.zeros(0, np.float32), np.zeros(0, np.float32),
+               data_format="NCHW")
+    yield Case(random(rng, (1, 1, 1, 2)), random(rng, (2,)), random(rng, (2,)), np.zeros(0, np.float32), np.zeros(0, np.float32))
+    yield Case(random(rng, (0, 4, 5, 2)), random(rng, (2,)), random(rng, (2,)), np.zeros(0, np.float32), np.zeros(0, np.float32),
+               gradient=False)
+    yield Case(random(rng, (3, 4, 5, 2)), random(rng, (3,)), random(rng, (2,)), random(rng, (2,)), random(rng, (2,)), invalid=True)
+    yield Case(random(rng, (3, 4, 5, 2)), random(rng, (2,)), random(rng, (2,)), random(rng, (1,)), random(rng, (2,)),
+               is_training=False, invalid=True)
+    yield Case(random(rng, (4, 5, 2)), random(rng, (2,)), random(rng, (2,)), random(rng, (2,)), random(rng, (2,)), invalid=True)
+
+
+@cases("FusedBatchNormGradV3")
+def _(rng, op):
+    for dtype, training in itertools.product([np.float32, np.float16, bf16], [True, False]):
+        yield Case(random(rng, (3, 4, 5, 2), dtype), random(rng, (3, 4, 5, 2), dtype), random(rng, (2,)), random(rng, (2,)),
+                   random(rng, (2,), low=0.5), np.zeros(0, np.float32), is_training=training, gradient=False)
+
+
+@cases("LRN")
+def _(rng, op):
+    for dtype in [np.float32]:
+        for radius in [0, 1, 5]:
+            yield Case(random(rng, (2, 3, 3, 7), dtype), depth_radius=radius, bias=1.5, alpha=0.3, beta=0.6)
+    yield Case(random(rng, (2, 3, 3, 7)))
+    yield Case(random(rng, (3, 3, 7)), invalid=True)
+
+
+@cases("LRNGrad")
+def _(rng, op):
+    x = random(rng, (2, 3, 3, 7))
+    yield Case(random(rng, x.shape), x, random(rng, x.shape), depth_radius=2, alpha=0.5)
+
+
+@cases("Cross")
+def _(rng, op):
+    for dtype in FLOATS + [np.int32, np.int64]:
+        yield Case(random(rng, (2, 3), dtype), random(rng, (2, 3), dtype))
+    yield Case(random(rng, (3,)), random(rng, (3,)))
+    yield Case(random(rng, (4,)), random(rng, (4,)), invalid=True)
+    yield Case(random(rng, (2, 3)), random(rng, (3,)), invalid=True)
+
+
+@cases("Einsum")
+def _(rng, op):
+    def case(equation, *shapes, dtype=np.float32, **more):
+        return Case([random(rng, shape, dtype) for shape in shapes], equation=equation, **more)
+    for dtype in [np.float32, np.float64, bf16, np.int32, np.int64]:
+        yield case("bij,jk->bik", (2, 3, 4), (4, 5), dtype=dtype)
+        yield case("ij->ji", (2, 3), dtype=dtype)
+    for equation, shapes in [("ij,jk->ik", [(2, 3), (3, 4)]), ("ij,jk->ki", [(2, 3), (3, 4)]), ("i,i->", [(5,), (5,)]), ("i,j->ij", [(2,), (3,)]),
+                             ("ij->i", [(2, 3)]), ("ij->", [(2, 3)]), ("ii->i", [(3, 3)]), ("ii->", [(3, 3)]), ("i->ii", [(3,)]), ("aab->ba", [(2, 2, 3)]),
+                             ("bqhd,bkhd->bhqk", [(2, 3, 2, 4), (2, 5, 2, 4)]), ("bhqk,bkhd->bqhd", [(2, 2, 3, 5), (2, 5, 2, 4)]),
+                             ("abc,ba->ca", [(2, 3, 4), (3, 2)]), ("abc,be->ec", [(2, 3, 4), (3, 5)]), ("ij,ij->ij", [(2, 3), (2, 3)]),
+                             ("...ij,...jk->...ik", [(2, 3, 4), (2, 4, 5)]), ("...ij,...jk->...ik", [(2, 1, 3, 4), (5, 4, 2)]), ("...ij,jk->...ik", [(2, 3, 4), (4, 5)]),
+                             ("i...->...i", [(2, 3, 4)]), ("...->...", [(2, 3)]), ("ij,jk->ik", [(0, 3), (3, 4)]), ("ij,jk->ik", [(2, 0), (0, 4)]), (",ab->ba", [(), (2, 3)])]:
+        yield case(equation, *shapes)
+    for equation, shapes in [("ij,jk->ik", [(2, 3), (4, 4)]), ("ij,jk->ik", [(2, 3), (3,)]), ("ii->i", [(2, 3)])]:
+        yield case(equation, *shapes, invalid=True)

@@ -1,0 +1,168 @@
+"""Calls of ops on sparse tensors, of candidate samplers, of solvers, and of those that read strings."""
+import itertools
+
+import numpy as np
+import tensorflow as tf
+
+from .case import *
+
+
+# ---- sparse tensors ----
+
+@cases("SparseToDense")
+def _(rng, op):
+    indices = np.array([[0, 1], [1, 0], [1, 2]])
+    for dtype in NUMBERS + [np.bool_, object]:
+        yield Case(indices, np.array([2, 3]), random(rng, (3,), dtype), random(rng, (), dtype), gradient=False)
+    yield Case(np.array([1, 3], np.int32), np.array([5], np.int32), random(rng, (2,)), np.float32(0))
+    yield Case(np.array([1, 3], np.int32), np.array([5], np.int32), random(rng, ()), np.float32(-1), gradient=False)
+    yield Case(np.int32(2), np.array([5], np.int32), random(rng, ()), np.float32(0), gradient=False)
+    yield Case(np.array([3, 1, 3], np.int32), np.array([5], np.int32), random(rng, (3,)), np.float32(0), validate_indices=False, gradient=False)
+    yield Case(np.zeros((0, 2), np.int64), np.array([2, 3]), np.zeros(0, np.float32), np.float32(7))
+    for wrong in [[3, 1], [1, 1], [5, 6], [-1, 2]]:
+        yield Case(np.array(wrong), np.array([5]), random(rng, (2,)), np.float32(0), invalid=True)
+    yield Case(indices, np.array([5]), random(rng, (3,)), np.float32(0), invalid=True)
+    yield Case(indices, np.array([2, 3]), random(rng, (2,)), np.float32(0), invalid=True)
+
+
+@cases("SparseTensorDenseMatMul")
+def _(rng, op):
+    indices, shape = np.array([[0, 1], [1, 0], [1, 3], [1, 3]]), np.array([2, 4])
+    for dtype in [np.float32, np.float64, np.int32]:
+        yield Case(indices, random(rng, (4,), dtype), shape, random(rng, (4, 3), dtype))
+    for a, b in itertools.product([False, True], [False, True]):
+        rows = 2 if a else 4
+        yield Case(indices, random(rng, (4,)), shape, random(rng, (3, rows) if b else (rows, 3)), adjoint_a=a, adjoint_b=b)
+    yield Case(indices.astype(np.int32), random(rng, (4,)), shape, random(rng, (4, 1)))
+    yield Case(np.zeros((0, 2), np.int64), np.zeros(0, np.float32), shape, random(rng, (4, 3)))
+    yield Case(indices, random(rng, (4,)), shape, random(rng, (3, 3)), invalid=True)
+    yield Case(indices, random(rng, (3,)), shape, random(rng, (4, 3)), invalid=True)
+    for wrong in [[2, 0], [0, 4], [-1, 0]]:
+        yield Case(np.array([wrong]), random(rng, (1,)), shape, random(rng, (4, 3)), invalid=True)
+
+
+SEGMENTS = ["SparseSegmentSum", "SparseSegmentMean", "SparseSegmentSqrtN"]
+
+
+@cases(*SEGMENTS, *[name + "WithNumSegments" for name in SEGMENTS])
+def _(rng, op):
+    counted = op.endswith("Segments")
+    more = lambda n: [np.int32(n)] if counted else []
+    for dtype in FLOATS + ([np.int32, np.int64] if "Sum" in op else []):
+        yield Case(random(rng, (5, 3), dtype), np.array([4, 0, 4, 2], np.int32), np.array([0, 0, 2, 2], np.int32), *more(3))
+    yield Case(random(rng, (5, 3)), np.array([1, 3]), np.array([0, 1]), *more(4))
+    yield Case(random(rng, (5,)), np.array([1, 3, 3], np.int32), np.array([0, 0, 0], np.int32), *more(1))
+    yield Case(random(rng, (5, 3)), np.zeros(0, np.int32), np.zeros(0, np.int32), *more(2), gradient=False)
+    for indices, ids in [([5], [0]), ([-1], [0]), ([0, 1], [1, 0]), ([0], [-1]), ([0, 1], [0])] + ([([0], [3])] if counted else []):
+        yield Case(random(rng, (5, 3)), np.array(indices, np.int32), np.array(ids, np.int32), *more(3), invalid=True)
+
+
+@cases(*[name + "Grad" for name in SEGMENTS], *[name + "GradV2" for name in SEGMENTS])
+def _(rng, op):
+    for dtype in WIDE:
+        yield Case(random(rng, (3, 2), dtype), np.array([4, 0, 4, 2], np.int32), np.array([0, 0, 2, 2], np.int32), np.int32(6))
+    yield Case(random(rng, (2, 2)), np.array([1, 3]), np.array([0, 1]), np.int32(4))
+    for indices, ids in [([6], [0]), ([-1], [0]), ([0], [3]), ([0, 1], [0])]:
+        yield Case(random(rng, (3, 2)), np.array(indices, np.int32), np.array(ids, np.int32), np.int32(6), invalid=True)
+
+
+# ---- candidate samplers: the same for the same seeds ----
+
+@cases("LogUniformCandidateSampler", "UniformCandidateSampler")
+def _(rng, op):
+    for count, unique, n in [(5, True, 50), (8, False, 3), (16, True, 16), (7, True, 1000), (4, False, 1)]:
+        yield Case(np.array([[0, min(1, n - 1)], [n - 1, n // 2]]), num_true=2, num_sampled=count, unique=unique, range_max=n, seed=87654321, seed2=42)
+    yield Case(np.array([[1]]), num_true=2, num_sampled=2, unique=False, range_max=9, seed=3, seed2=4, invalid=True)
+    yield Case(np.array([[1]]), num_true=1, num_sampled=10, unique=True, range_max=9, seed=3, seed2=4, invalid=True)
+
+
+@cases("ComputeAccidentalHits")
+def _(rng, op):
+    yield Case(np.array([[7, 3], [5, 9], [3, 3]]), np.array([5, 3, 1]), num_true=2)
+    yield Case(np.array([[7]]), np.array([5, 3, 1]), num_true=1)
+    yield Case(np.array([[7]]), np.array([5]), num_true=2, invalid=True)
+    yield Case(np.array([[7]]), np.array([[5]]), num_true=1, invalid=True)
+
+
+# ---- solvers ----
+
+def well_conditioned(rng, shape, dtype):
+    return np.asarray(random(rng, shape, dtype, -1, 1) + 3 * np.eye(shape[-1]), dtype)
+
+
+def symmetric(rng, shape, dtype):
+    x = well_conditioned(rng, shape, dtype)
+    return np.asarray(x @ np.swapaxes(x, -1, -2), dtype)
+
+
+@cases("Cholesky")
+def _(rng, op):
+    for dtype in WIDE:
+        yield Case(symmetric(rng, (3, 3), dtype))
+        yield Case(symmetric(rng, (2, 2, 4, 4), dtype))
+    yield Case(np.zeros((0, 0), np.float32), gradient=False)
+    # Not of a matrix that is not positive definite: TensorFlow returns NaN and what lay in the memory.
+    yield Case(random(rng, (2, 3)), invalid=True)
+    yield Case(random(rng, (3,)), invalid=True)
+
+
+@cases("MatrixInverse", "MatrixDeterminant", "LogMatrixDeterminant")
+def _(rng, op):
+    adjoints = [{"adjoint": False}, {"adjoint": True}] if op == "MatrixInverse" else [{}]
+    for dtype, adjoint in itertools.product(WIDE, adjoints):
+        yield Case(well_conditioned(rng, (3, 3), dtype), **adjoint)
+        yield Case(np.asarray(-well_conditioned(rng, (2, 3, 3), dtype), dtype), **adjoint)
+    yield Case(np.array([[0, 1], [1, 0]], np.float32))
+    yield Case(random(rng, (2, 3)), invalid=True)
+    if op == "MatrixInverse":
+        yield Case(np.array([[1, 2], [2, 4]], np.float32), invalid=True)
+
+
+@cases("MatrixSolve")
+def _(rng, op):
+    for dtype, adjoint in itertools.product(WIDE, [False, True]):
+        yield Case(well_conditioned(rng, (3, 3), dtype), random(rng, (3, 2), dtype), adjoint=adjoint)
+        yield Case(well_conditioned(rng, (2, 3, 3), dtype), random(rng, (2, 3, 1), dtype), adjoint=adjoint)
+    yield Case(np.array([[1, 2], [2, 4]], np.float32), random(rng, (2, 1)), invalid=True)
+    yield Case(random(rng, (3, 3)), random(rng, (2, 1)), invalid=True)
+
+
+@cases("MatrixTriangularSolve")
+def _(rng, op):
+    for dtype, adjoint, lower in itertools.product(WIDE, [False, True], [False, True]):
+        yield Case(well_conditioned(rng, (3, 3), dtype), random(rng, (3, 2), dtype), adjoint=adjoint, lower=lower)
+        yield Case(well_conditioned(rng, (2, 3, 3), dtype), random(rng, (2, 3, 1), dtype), adjoint=adjoint, lower=lower)
+    yield Case(well_conditioned(rng, (3, 3), np.float32), random(rng, (2, 3, 4)))
+    yield Case(random(rng, (3, 3)), random(rng, (2, 1)), invalid=True)
+
+
+# ---- strings ----
+
+@cases("StringToHashBucketFast", "StringToHashBucket")
+def _(rng, op):
+    text = bytes(rng.integers(0, 256, 400, np.uint8))
+    strings = np.array([text[:n] for n in list(range(0, 70)) + [100, 127, 128, 129, 191, 192, 193, 256, 399]], object)
+    for buckets in [2**62, 1000, 1]:
+        yield Case(strings, num_buckets=buckets)
+    yield Case(np.array([[b"a", b"b"]], object), num_buckets=7)
+
+
+@cases("DecodeCSV")
+def _(rng, op):
+    def records(*lines):
+        return np.array(lines, object)
+    numbers = [np.zeros(1, np.float32), np.zeros(1, np.int32)]
+    yield Case(records(b"1.5,2", b" 3 ,-4", b",", b"1e3,"), numbers)
+    yield Case(np.array(b"1.5,2", object), numbers)
+    yield Case(records(b"1,2,3,x", b'4,5,6,"a ""b"", c"', b'7,8,9,""'),
+               [np.zeros(1), np.zeros(1, np.int64), np.zeros(1, np.float32), np.array([b"none"], object)])
+    yield Case(records(b"1;'2'"), [np.zeros(1, np.int32), np.array([b""], object)], field_delim=";", use_quote_delim=False)
+    yield Case(records(b"NA,1", b"2,NA"), [np.array([9], np.int32), np.array([8], np.int32)], na_value="NA")
+    yield Case(records(b"1,2,3", b"4,5,6"), [np.zeros(1, np.int32), np.zeros(1, np.int32)], select_cols=[0, 2])
+    required = [np.zeros(0, np.float32), np.zeros(0, np.int32)]
+    yield Case(records(b"1,2"), required)
+    for wrong in [b"1", b"1,2,3", b"x,1", b"1,1.5", b"1,99999999999", b'"1"x,2', b'1"1,2']:
+        yield Case(records(wrong), numbers, invalid=True)
+    yield Case(records(b",2"), required, invalid=True)
+    yield Case(records(b"1,2"), numbers, field_delim=",,", invalid=True)
+    yield Case(records(b"1,2"), numbers, select_cols=[1, 0], invalid=True)

@@ -1,0 +1,313 @@
+#!/usr/bin/env python3
+"""State as TensorFlow's own client uses it: resource and partitioned variables, several parameter servers, conditions on
+whether a variable is initialised, queues, synchronous training. Every program agrees with Session('').
+
+  python3 tests/tensorflow/state_test.py --leat build/release/bin/leat [-v]
+
+Needs TensorFlow (pip install tensorflow-cpu); exits with 77 (skipped) without it.
+"""
+import threading
+import unittest
+
+from leat_cluster import CONFIG, cluster, main, np, tf, tf1
+from tensorflow.python.training import training_util
+
+PS = ["/job:ps/task:0", "/job:ps/task:1"]
+
+
+def on_both(build, steps=1, feeds=None):
+    """Runs build() → (fetches, placeholders) on both runtimes; yields the values of each step as pairs."""
+    results = []
+    for target in ("", cluster().target):
+        with tf1.Graph().as_default():
+            device = tf1.train.replica_device_setter(ps_tasks=2) if target else None
+            with tf1.device(device):
+                fetches, placeholders = build()
+            init = tf1.global_variables_initializer()
+            if target:
+                tf1.Session.reset(target)
+            with tf1.Session(target, config=CONFIG) as session:
+                session.run(init)
+                results.append([session.run(fetches, dict(zip(placeholders, feeds(step))) if feeds else None)
+                                for step in range(steps)])
+    return list(zip(*results))
+
+
+class Agreement(unittest.TestCase):
+    def assert_same(self, pairs, tolerance=1e-5):
+        for step, (expected, got) in enumerate(pairs):
+            for e, g in zip(tf.nest.flatten(expected), tf.nest.flatten(got)):
+                if np.asarray(e).dtype.kind in "SO":
+                    np.testing.assert_array_equal(g, e, err_msg=f"step {step}")
+                else:
+                    np.testing.assert_allclose(np.asarray(g, dtype=np.asarray(e).dtype), e, rtol=tolerance,
+                                               atol=tolerance, err_msg=f"step {step}")
+
+
+def mlp(optimizer, use_resource, partitioner=None, hidden=(32,)):
+    rng = np.random.default_rng(0)
+    x = tf1.placeholder(tf.float32, [None, 64])
+    y = tf1.placeholder(tf.int32, [None])
+    h, width = x, 64
+    with tf1.variable_scope("mlp", use_resource=use_resource, partitioner=partitioner):
+        for i, n in enumerate([*hidden, 10]):
+            value = rng.standard_normal((width, n)).astype(np.float32) * 0.1
+            if partitioner:
+                def part(shape, dtype, partition_info, value=value):
+                    row, column = partition_info.var_offset
+                    return tf.constant(value[row:row + shape[0], column:column + shape[1]], dtype)
+                w = tf1.get_variable(f"w{i}", [width, n], initializer=part)
+            else:
+                w = tf1.get_variable(f"w{i}", initializer=value)
+            b = tf1.get_variable(f"b{i}", [n], initializer=tf1.zeros_initializer())
+            h = tf.matmul(h, w) + b
+            if i < len(hidden):
+                h = tf.nn.relu(h)
+            width = n
+    loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=y, logits=h))
+    train = optimizer().minimize(loss, global_step=tf1.train.get_or_create_global_step())
+    with tf1.control_dependencies([train]):
+        step = tf.identity(tf1.train.get_global_step().read_value())
+    return [loss, step], [x, y]
+
+
+def batch(step, n=16):
+    rng = np.random.default_rng(100 + step)
+    return rng.random((n, 64), dtype=np.float32), rng.integers(0, 10, n).astype(np.int32)
+
+
+OPTIMIZERS = {
+    "sgd": lambda: tf1.train.GradientDescentOptimizer(0.1),
+    "momentum": lambda: tf1.train.MomentumOptimizer(0.05, 0.9),
+    "nesterov": lambda: tf1.train.MomentumOptimizer(0.05, 0.9, use_nesterov=True),
+    "adam": lambda: tf1.train.AdamOptimizer(1e-3),
+    "adagrad": lambda: tf1.train.AdagradOptimizer(0.05),
+    "rmsprop": lambda: tf1.train.RMSPropOptimizer(1e-3, momentum=0.5),
+}
+
+
+class Variables(Agreement):
+    def test_every_optimizer_on_refs_and_resources(self):
+        for name, optimizer in OPTIMIZERS.items():
+            for use_resource in (False, True):
+                with self.subTest(optimizer=name, use_resource=use_resource):
+                    self.assert_same(on_both(lambda: mlp(optimizer, use_resource), 12, batch), 2e-4)
+
+    def test_partitioned_variables(self):
+        for use_resource in (False, True):
+            with self.subTest(use_resource=use_resource):
+                self.assert_same(on_both(lambda: mlp(OPTIMIZERS["momentum"], use_resource,
+                                                     tf1.fixed_size_partitioner(2)), 12, batch), 2e-4)
+
+    def test_embeddings(self):
+        def build(optimizer, use_resource):
+            table = tf1.get_variable("table", initializer=np.random.default_rng(0).random((20, 4), dtype=np.float32),
+                                     use_resource=use_resource)
+            ids = tf1.placeholder(tf.int32, [None])
+            rows = tf1.nn.embedding_lookup(table, ids)
+            loss = tf.reduce_sum(tf.square(rows - 0.5))
+            with tf1.control_dependencies([optimizer().minimize(loss)]):
+                return [loss, tf.identity(table.read_value())], [ids]
+
+        for name in ("sgd", "momentum", "adagrad", "adam"):
+            for use_resource in (False, True):
+                with self.subTest(optimizer=name, use_resource=use_resource):
+                    self.assert_same(on_both(lambda: build(OPTIMIZERS[name], use_resource), 5,
+                                             lambda step: [np.int32([step, 3, 3, 7])]))
+
+    def test_reads_and_writes_in_order(self):
+        def build(use_resource):
+            v = tf1.get_variable("v", initializer=np.float32([1, 2]), use_resource=use_resource)
+            before = v.read_value() + 0.0  # an Identity of a reference would follow the variable in TensorFlow
+            with tf1.control_dependencies([before]):
+                added = v.assign_add([10.0, 20.0])
+            with tf1.control_dependencies([added]):
+                middle = v.read_value() + 0.0
+            with tf1.control_dependencies([middle]):
+                assigned = v.assign_sub([1.0, 1.0])
+            with tf1.control_dependencies([assigned]):
+                return [before, middle, tf.identity(v.read_value()), tf.shape(v), tf1.is_variable_initialized(v)], []
+
+        for use_resource in (False, True):
+            self.assert_same(on_both(lambda: build(use_resource), 3))
+
+    def test_condition_on_initialisation(self):
+        """What create_global_step does: the value if there is one, else the initial value."""
+        for use_resource in (False, True):
+            with self.subTest(use_resource=use_resource), tf1.Graph().as_default():
+                with tf1.device(tf1.train.replica_device_setter(ps_tasks=2)):
+                    v = tf1.get_variable("v", initializer=5.0, use_resource=use_resource)
+                    value = tf1.cond(tf1.is_variable_initialized(v), lambda: v.read_value() * 2.0, lambda: v.initial_value)
+                    step = tf1.train.get_or_create_global_step()
+                    step_read = training_util._get_or_create_global_step_read()
+                tf1.Session.reset(cluster().target)
+                with tf1.Session(cluster().target, config=CONFIG) as session:
+                    self.assertEqual(session.run(value), 5.0)
+                    session.run([v.initializer, step.initializer])
+                    self.assertEqual(session.run([value, step_read]), [10.0, 0])
+
+    def test_uninitialised_names(self):
+        with tf1.Graph().as_default():
+            with tf1.device(tf1.train.replica_device_setter(ps_tasks=2)):
+                a = tf1.get_variable("a", initializer=1.0, use_resource=True)
+                tf1.get_variable("b", initializer=1.0, use_resource=False)
+                tf1.get_variable("c", initializer=1.0, use_resource=True)
+            report = tf1.report_uninitialized_variables()
+            tf1.Session.reset(cluster().target)
+            with tf1.Session(cluster().target, config=CONFIG) as session:
+                self.assertEqual(sorted(session.run(report)), [b"a", b"b", b"c"])
+                session.run(a.initializer)
+                self.assertEqual(sorted(session.run(report)), [b"b", b"c"])
+                with self.assertRaisesRegex(tf.errors.FailedPreconditionError, "uninitialized"):
+                    session.run(tf1.global_variables()[2].read_value())
+
+    def test_variables_are_spread(self):
+        with tf1.Graph().as_default():
+            with tf1.device(tf1.train.replica_device_setter(ps_tasks=2)):
+                for i in range(4):
+                    tf1.get_variable(f"v{i}", initializer=float(i), use_resource=i % 2 == 0)
+                total = tf.add_n([v.read_value() for v in tf1.global_variables()])
+            metadata = tf1.RunMetadata()
+            with tf1.Session(cluster().target, config=CONFIG) as session:
+                session.run(tf1.global_variables_initializer())
+                self.assertEqual(session.run(total, options=tf1.RunOptions(output_partition_graphs=True),
+                                             run_metadata=metadata), 6.0)
+        tasks = {node.device.split("/device")[0] for graph in metadata.partition_graphs for node in graph.node
+                 if node.op in ("VariableV2", "VarHandleOp")}
+        self.assertEqual(len(tasks), 2, tasks)
+
+
+class Queues(Agreement):
+    def session(self):
+        tf1.Session.reset(cluster().target)
+        return tf1.Session(cluster().target, config=CONFIG)
+
+    def test_an_input_pipeline_with_queue_runners(self):
+        with tf1.Graph().as_default():
+            with tf1.device(PS[1]):
+                queue = tf1.FIFOQueue(5, [tf.int32, tf.string], shapes=[[], [2]])
+            n = tf1.placeholder(tf.int32, [])
+            counter = tf1.get_variable("counter", initializer=0)
+            one = tf1.assign_add(counter, 1)
+            enqueue = queue.enqueue([one, tf.stack([tf.constant("a"), tf.constant("b")])])
+            tf1.train.add_queue_runner(tf1.train.QueueRunner(queue, [enqueue]))
+            numbers, texts = queue.dequeue_many(4)
+            size = queue.size()
+            with self.session() as session:
+                session.run(tf1.global_variables_initializer())
+                coordinator = tf1.train.Coordinator()
+                threads = tf1.train.start_queue_runners(session, coordinator)
+                seen = []
+                for _ in range(5):
+                    value, text = session.run([numbers, texts])
+                    seen.extend(value)
+                    self.assertEqual(text.tolist(), [[b"a", b"b"]] * 4)
+                self.assertTrue(0 <= session.run(size) <= 5)
+                coordinator.request_stop()
+                session.run(queue.close(cancel_pending_enqueues=True))
+                coordinator.join(threads, stop_grace_period_secs=20)
+                self.assertEqual(len(set(seen)), 20)
+                with self.assertRaisesRegex(tf.errors.OutOfRangeError, "is closed and has insufficient elements"):
+                    session.run(queue.dequeue_many(100))
+
+    def test_a_shuffled_queue(self):
+        with tf1.Graph().as_default():
+            queue = tf1.RandomShuffleQueue(100, 10, [tf.int64], shapes=[[]], seed=1)
+            put = queue.enqueue_many([tf.range(50, dtype=tf.int64)])
+            take, rest = queue.dequeue_many(40), queue.dequeue_up_to(40)
+            with self.session() as session:
+                session.run(put)
+                values = session.run(take).tolist()
+                self.assertNotEqual(values, sorted(values))
+                session.run(queue.close())
+                values += session.run(rest).tolist()
+                self.assertEqual(sorted(values), list(range(50)))
+
+    def test_a_wait_ends_with_its_deadline_and_with_its_session(self):
+        with tf1.Graph().as_default():
+            queue = tf1.FIFOQueue(5, [tf.float32])
+            take = queue.dequeue()
+            session = self.session()
+            with self.assertRaises(tf.errors.DeadlineExceededError):
+                session.run(take, options=tf1.RunOptions(timeout_in_ms=300))
+            errors = []
+
+            def wait():
+                try:
+                    session.run(take)
+                except tf.errors.CancelledError as error:
+                    errors.append(error)
+            threads = [threading.Thread(target=wait) for _ in range(8)]
+            for thread in threads:
+                thread.start()
+            with self.assertRaises(tf.errors.DeadlineExceededError):  # so all of them are waiting
+                session.run(take, options=tf1.RunOptions(timeout_in_ms=300))
+            session.close()
+            for thread in threads:
+                thread.join(20)
+            self.assertEqual(len(errors), 8)
+
+
+class Synchronous(Agreement):
+    def train(self, use_resource, workers=2, steps=8, learn=lambda: tf1.train.MomentumOptimizer(0.05, 0.9)):
+        """SyncReplicasOptimizer, a thread per worker, each with its own session; every update is the mean of both batches."""
+        tf1.Session.reset(cluster().target)
+        losses = [[] for _ in range(workers)]
+        problems = []
+        is_ready = threading.Event()  # else the second would look again after 30 s
+
+        def run(worker):
+            try:
+                if worker > 0:
+                    is_ready.wait(60)
+                with tf1.Graph().as_default():
+                    with tf1.device(tf1.train.replica_device_setter(ps_tasks=2, worker_device=f"/job:worker/task:{worker}")):
+                        rng = np.random.default_rng(0)
+                        x, y = tf1.placeholder(tf.float32, [None, 8]), tf1.placeholder(tf.float32, [None, 1])
+                        w = tf1.get_variable("w", initializer=rng.random((8, 1), dtype=np.float32), use_resource=use_resource)
+                        loss = tf.reduce_mean(tf.square(tf.matmul(x, w) - y))
+                        optimizer = tf1.train.SyncReplicasOptimizer(learn(), workers, workers)
+                        train = optimizer.minimize(loss, global_step=tf1.train.get_or_create_global_step())
+                        hook = optimizer.make_session_run_hook(worker == 0, num_tokens=0)
+                    with tf1.train.MonitoredTrainingSession(
+                            cluster().targets[worker], is_chief=worker == 0, config=CONFIG, hooks=[hook],
+                            max_wait_secs=60) as session:
+                        is_ready.set()
+                        for step in range(steps):
+                            rows = np.random.default_rng(1000 * worker + step).random((4, 9), dtype=np.float32)
+                            losses[worker].append(session.run([loss, train], {x: rows[:, :8], y: rows[:, 8:]})[0])
+            except Exception as problem:  # pylint: disable=broad-except
+                problems.append(problem)
+        threads = [threading.Thread(target=run, args=(k,)) for k in range(workers)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(90)
+        if problems:
+            raise problems[0]
+        return losses
+
+    def reference(self, workers=2, steps=8):
+        """The same by hand: both batches, one update with the mean gradient."""
+        w = np.random.default_rng(0).random((8, 1), dtype=np.float32)
+        velocity = np.zeros_like(w)
+        losses = [[] for _ in range(workers)]
+        for step in range(steps):
+            gradients = []
+            for worker in range(workers):
+                rows = np.random.default_rng(1000 * worker + step).random((4, 9), dtype=np.float32)
+                error = rows[:, :8] @ w - rows[:, 8:]
+                losses[worker].append(np.mean(error ** 2))
+                gradients.append(2 * rows[:, :8].T @ error / 4)
+            velocity = 0.9 * velocity + sum(gradients) / workers
+            w = w - 0.05 * velocity
+        return losses
+
+    def test_sync_replicas(self):
+        for use_resource in (False, True):
+            with self.subTest(use_resource=use_resource):
+                np.testing.assert_allclose(self.train(use_resource), self.reference(), rtol=1e-4)
+
+
+if __name__ == "__main__":
+    main(__doc__, parameter_servers=2)

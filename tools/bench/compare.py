@@ -1,0 +1,141 @@
+#!/usr/bin/env python3
+"""Sets Leat's figures beside those of TensorFlow, ONNX Runtime and torch, taken in turn in one run.
+
+  tools/bench/compare.py --build build/release --python PY [--rounds 3] null_ops run_one mlp_1 mlp_64 cluster_null …
+
+PY is a Python that has the peers (pip install tensorflow-cpu onnxruntime onnx numpy; torch may sit in another one:
+--torch-python). Each comparison runs A B B A …, so that a drift of the machine hits both; printed are medians and the
+ratio peer / Leat (above 1: Leat is faster). Where the two halves of one side differ by more than 10 % the row says so.
+"""
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+def run(command, env=None):
+    """Runs a command and returns the JSON objects it printed, one a line (task prefixes are ignored)."""
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, env={**os.environ, **(env or {})})
+    if done.returncode != 0:
+        sys.exit(f"{' '.join(command)}\nexited with {done.returncode}\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}")
+    rows = []
+    for line in done.stdout.splitlines():
+        at = line.find('{"')
+        if at >= 0:
+            rows.append(json.loads(line[at:]))
+    if not rows:
+        sys.exit(f"{' '.join(command)} printed no result:\n{done.stdout[-2000:]}")
+    return rows
+
+
+def leat_bench(name, per=1):
+    """Seconds per unit from a Google Benchmark of bench/steps: the minimum over its repetitions is reported too."""
+    def measure(a):
+        done = subprocess.run([f"{a.build}/bin/bench/steps", f"--benchmark_filter=^{name}$", "--benchmark_format=json",
+                               "--benchmark_repetitions=3", "--benchmark_min_time=0.3"],
+                              capture_output=True, text=True, timeout=600, check=True)
+        times = [row["real_time"] * 1e-9 / per for row in json.loads(done.stdout)["benchmarks"] if row["run_type"] == "iteration"]
+        return statistics.median(times)
+    return measure
+
+
+def peer(script, *args, python="python"):
+    def measure(a):
+        return run([getattr(a, python), f"{HERE}/peers/{script}", *args])[0]["median_s"]
+    return measure
+
+
+def cluster(work, mode, ps, workers, batch=100):
+    def measure(a):
+        rows = run([f"{a.build}/bin/leat", "run", "--embed", f"local:ps={ps},worker={workers}", "--", f"{a.build}/bin/bench/cluster_step",
+                    "--work", work, "--mode", mode, "--batch", str(batch)])
+        # Seconds per step of the whole cluster, all workers counted.
+        return 1 / sum(row["steps_per_s"] * (workers if mode == "sync" and work != "null" else 1) for row in rows)
+    return measure
+
+
+def tf_cluster(work, mode, ps, workers, batch=100):
+    def measure(a):
+        row = run([a.python, f"{HERE}/peers/tf_cluster.py", "--work", work, "--mode", mode, "--ps", str(ps), "--workers",
+                   str(workers), "--batch", str(batch), "--seconds", "5"])[0]
+        return 1 / row["steps_per_s"]
+    return measure
+
+
+def torch_cluster(work, workers, batch=100):
+    def measure(a):
+        row = run([a.torch_python, f"{HERE}/peers/torch_ddp.py", "--work", work, "--workers", str(workers), "--batch", str(batch)])[0]
+        return batch / row["samples_per_s"]
+    return measure
+
+
+# name → (unit, Leat, {peer: measure})
+WORK = {
+    "null_ops": ("node", leat_bench("chain_of_adds/10000", 10000), {
+        "TensorFlow": peer("null_ops.py", "--peer", "tf", "--nodes", "10000"),
+        "ONNX Runtime": peer("null_ops.py", "--peer", "ort", "--nodes", "10000"),
+        "torch eager": peer("null_ops.py", "--peer", "torch", "--nodes", "10000", python="torch_python")}),
+    "run_one": ("run", leat_bench("chain_of_adds/1"), {
+        "TensorFlow": peer("null_ops.py", "--peer", "tf", "--nodes", "1"),
+        "ONNX Runtime": peer("null_ops.py", "--peer", "ort", "--nodes", "1")}),
+    "mlp_1": ("step", leat_bench("mlp_train_step/1"), {
+        "torch eager": peer("torch_step.py", "--model", "mlp", "--batch", "1", python="torch_python")}),
+    "mlp_64": ("step", leat_bench("mlp_train_step/64"), {
+        "torch eager": peer("torch_step.py", "--model", "mlp", "--batch", "64", python="torch_python")}),
+}
+for _n in (1, 2, 4, 8):
+    WORK["cluster_null" if _n == 1 else f"cluster_null_{_n}"] = (
+        "step", cluster("null", "async", 1, _n), {"TensorFlow": tf_cluster("null", "async", 1, _n)})
+for _work in ("lr", "softmax", "snn", "mlp"):
+    for _n in (1, 3, 5):
+        for _mode in ("async", "sync"):
+            _peers = {"TensorFlow": tf_cluster(_work, _mode, 1, _n)}
+            if _mode == "sync":
+                _peers["torch DDP"] = torch_cluster(_work, _n)
+            WORK[f"cluster_{_work}_{_n}_{_mode}"] = ("step", cluster(_work, _mode, 1, _n), _peers)
+
+
+def duration(seconds):
+    for scale, unit in ((1, "s"), (1e-3, "ms"), (1e-6, "µs")):
+        if seconds >= scale:
+            return f"{seconds / scale:.3g} {unit}"
+    return f"{seconds / 1e-9:.3g} ns"
+
+
+def main():
+    ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    ap.add_argument("work", nargs="*", default=["null_ops", "run_one", "mlp_1", "mlp_64", "cluster_null"],
+                    help="one or more of: " + " ".join(WORK))
+    ap.add_argument("--build", default="build/release")
+    ap.add_argument("--python", default=sys.executable, help="a Python with tensorflow and onnxruntime")
+    ap.add_argument("--torch-python", help="a Python with torch (default: the same)")
+    ap.add_argument("--rounds", type=int, default=2, help="A B B A rounds")
+    ap.add_argument("--only", help="only peers whose name contains this")
+    a = ap.parse_args()
+    a.torch_python = a.torch_python or a.python
+    unknown = [name for name in a.work if name not in WORK]
+    if unknown:
+        ap.error(f"unknown work {', '.join(unknown)}; known: {' '.join(WORK)}")
+    print(f"load average {os.getloadavg()[0]:.2f}, {os.cpu_count()} cores, {a.rounds} rounds of A B B A\n")
+    print("| work | Leat | peer | peer's time | ratio of medians | ratio of minima |\n|---|---|---|---|---|---|")
+    for name in a.work:
+        unit, ours, peers = WORK[name]
+        for other, theirs in peers.items():
+            if a.only and a.only.lower() not in other.lower():
+                continue
+            mine, others = [], []
+            for _ in range(a.rounds):
+                for side, measure in ((mine, ours), (others, theirs), (others, theirs), (mine, ours)):
+                    side.append(measure(a))
+            halves = [statistics.median(s[:len(s) // 2]) / statistics.median(s[len(s) // 2:]) for s in (mine, others)]
+            drift = "" if all(0.9 < h < 1.1 for h in halves) else f" (halves differ: {halves[0]:.2f}, {halves[1]:.2f})"
+            print(f"| {name} | {duration(statistics.median(mine))} per {unit} | {other} | {duration(statistics.median(others))} "
+                  f"| {statistics.median(others) / statistics.median(mine):.2f}{drift} | {min(others) / min(mine):.2f} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

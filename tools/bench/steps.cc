@@ -1,0 +1,94 @@
+// What a step costs in this process, on one thread: the executor by itself (a chain of additions of
+// 8 floats), the call (one node), and whole training steps. tools/bench/compare.py sets the figures
+// beside those of peers.
+#include <benchmark/benchmark.h>
+
+#include <random>
+
+#include "frontends/cpp/nn.h"
+#include "frontends/cpp/optimizers.h"
+#include "frontends/cpp/session.h"
+
+namespace {
+
+using namespace leat;
+
+SessionOptions one_thread() {
+  SessionOptions out;
+  out.threads = 1;
+  return out;
+}
+
+Tensor filled(const Shape& shape, float value) {
+  Tensor out(f32, shape);
+  std::fill_n(out.data<float>(), out.elements(), value);
+  return out;
+}
+
+Tensor noise(const Shape& shape) {
+  Tensor out(f32, shape);
+  std::mt19937 random(1);
+  std::normal_distribution<float> normal;
+  for (float& x : out.span<float>()) x = normal(random);
+  return out;
+}
+
+void chain_of_adds(benchmark::State& state) {
+  Graph graph;
+  const Output x = placeholder(graph, "x", f32, {8});
+  Output h = x;
+  for (int64_t i = 0; i < state.range(0); ++i) h = h + x;
+  SessionOptions options = one_thread();
+  options.simplify = false;
+  Session session(graph, options);
+  const Callable run = session.prepare({x}, {h});
+  const Tensor feed = filled({8}, 1e-3F);
+  std::vector<Tensor> fetches;
+  for (auto _ : state) run.run({&feed, 1}, fetches);
+  state.counters["ns_per_node"] =
+      benchmark::Counter(static_cast<double>(state.iterations() * state.range(0)) * 1e-9,
+                         benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
+}
+BENCHMARK(chain_of_adds)->Arg(1)->Arg(1000)->Arg(10000);
+
+void run_of_one_node(benchmark::State& state) {
+  Graph graph;
+  const Output x = placeholder(graph, "x", f32, {8});
+  const Output y = x + x;
+  Session session(graph, one_thread());
+  const Tensor feed = filled({8}, 1.0F);
+  for (auto _ : state) benchmark::DoNotOptimize(session.run({{x, feed}}, std::vector<Output>{y}));
+}
+BENCHMARK(run_of_one_node);
+
+void mlp_train_step(benchmark::State& state) {
+  const int64_t batch = state.range(0);
+  Graph graph;
+  const Output images = placeholder(graph, "images", f32, {any, 784});
+  const Output labels = placeholder(graph, "labels", i32, {any});
+  const auto with_relu = [] {
+    nn::DenseOptions options;
+    options.activation = [](Output x) { return relu(x); };
+    return options;
+  };
+  const Output hidden = nn::dense(nn::dense(images, 256, "a", with_relu()), 128, "b", with_relu());
+  const Output logits = nn::dense(hidden, 10, "c");
+  const Output loss = mean(nn::softmax_cross_entropy(logits, labels));
+  Node& train = GradientDescent(0.01).minimize(loss);
+  Node& init = initialize_variables(graph);
+  Session session(graph, one_thread());
+  session.run({init});
+  const Callable step = session.prepare({images, labels}, {loss}, {train});
+  Tensor classes(i32, {batch});
+  for (int64_t i = 0; i < batch; ++i) classes.data<int32_t>()[i] = static_cast<int32_t>(i % 10);
+  const std::vector<Tensor> feeds = {noise({batch, 784}), classes};
+  std::vector<Tensor> fetches;
+  for (auto _ : state) step.run(feeds, fetches);
+  state.counters["samples_per_s"] = benchmark::Counter(
+      static_cast<double>(state.iterations() * batch), benchmark::Counter::kIsRate);
+}
+BENCHMARK(mlp_train_step)->Arg(1)->Arg(64);
+
+}  // namespace
+
+BENCHMARK_MAIN();

@@ -1,0 +1,251 @@
+#!/usr/bin/env python3
+"""Checks who may include whom.
+
+core <- graph <- kernels; core, graph <- runtime <- distributed <- frontends <- tools, tests. Kernels and runtime
+never include each other: they meet in core/kernel.h. gRPC, protobuf, CUDA and a few other libraries have owners.
+
+Prints `file:line: rule` and what to do. Exit status 1 if a rule is broken. Files over 800 lines are reported only.
+"""
+
+import argparse
+import re
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+MAY_INCLUDE = {
+    "core": {"core"},
+    "graph": {"core", "graph"},
+    "kernels": {"core", "graph", "kernels"},
+    "runtime": {"core", "graph", "runtime"},
+    "distributed": {"core", "graph", "runtime", "distributed"},
+    "frontends": {"core", "graph", "runtime", "distributed", "frontends"},
+    "tools": {"core", "graph", "kernels", "runtime", "distributed", "frontends", "tools"},
+    "tests": {"core", "graph", "kernels", "runtime", "distributed", "frontends", "tools", "tests"},
+}
+LIBRARY = {"core", "graph", "kernels", "runtime", "distributed", "frontends"}  # what libleat.so is made of
+SOURCES = {".h", ".cc", ".cu", ".cuh"}
+MAX_LINES = 800
+
+GRPC = re.compile(r"^(grpc|grpcpp|grpc\+\+)/|\.grpc\.pb\.h$")
+PROTOBUF = re.compile(r"^google/protobuf/|\.pb\.h$")
+GENERATED = re.compile(r"\.pb\.h$")
+CUDA = re.compile(
+    r"^(cuda|cublas|cudnn|cufft|curand|cusolver|cusparse|cupti|nvrtc|nvml|nvtx3?|nccl|device_launch_parameters"
+    r"|device_functions|cooperative_groups|mma\.h|sm_\d|vector_types|nv/|cub/|thrust/|cutlass/|cute/)|\.cuh$")
+DNNL = re.compile(r"^(oneapi/dnnl/|dnnl)")
+FOREIGN = re.compile(r"^(absl|fmt|nlohmann|CLI|boost|Eigen|re2|openssl)/|^(zlib|zconf)\.h$")
+OWNED = {  # one .cc file each
+    "httplib": re.compile(r"^httplib"),
+    "LevelDB": re.compile(r"^leveldb/"),
+    "Graphviz": re.compile(r"^graphviz/|^(gvc|cgraph|gvplugin)\.h$"),
+    "prometheus-cpp": re.compile(r"^prometheus/"),
+    "spdlog": re.compile(r"^spdlog/"),
+    "NCCL": re.compile(r"^nccl\.h$"),
+}
+
+INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
+CONDITION = re.compile(r"^\s*#\s*(if|ifdef|ifndef|elif|else|endif)\b(.*)")
+DUAL = re.compile(r"^// leat:.*cpu\+cuda")
+
+
+@dataclass
+class Include:
+    line: int
+    quoted: bool
+    path: str
+    cuda_only: bool  # inside #ifdef __CUDACC__
+
+
+def read_includes(lines):
+    """The #include lines, each with whether only nvcc sees it."""
+    stack = []  # per open #if: does this branch need __CUDACC__?
+    for number, line in enumerate(lines, 1):
+        if condition := CONDITION.match(line):
+            word, rest = condition.groups()
+            names_cuda = "__CUDACC__" in rest
+            negated = word == "ifndef" or re.search(r"!\s*(defined\b\s*)?\(?\s*__CUDACC__", rest) is not None
+            if word in ("if", "ifdef", "ifndef"):
+                stack.append([names_cuda and not negated, names_cuda and negated])
+            elif word == "elif" and stack:
+                stack[-1] = [names_cuda and not negated, False]
+            elif word == "else" and stack:
+                stack[-1] = [stack[-1][1], False]  # the other branch of #ifndef __CUDACC__
+            elif word == "endif" and stack:
+                stack.pop()
+        elif include := INCLUDE.match(line):
+            yield Include(number, include[1] == '"', include[2], any(branch[0] for branch in stack))
+
+
+class Checker:
+    def __init__(self, root):
+        self.root = root
+        self.errors = []  # (file, line, text)
+        self.notes = []
+        self.owners = {name: {} for name in OWNED}  # library -> {file: first line}
+
+    def error(self, file, line, rule, advice):
+        self.errors.append((str(file), line, f"{rule}\n    {advice}"))
+
+    def check_tree(self):
+        for folder in MAY_INCLUDE:
+            for path in sorted((self.root / folder).rglob("*")):
+                if path.suffix in SOURCES and path.is_file():
+                    self.check_file(path)
+        for name, files in self.owners.items():
+            first, *others = sorted(files.items()) or [None]
+            for file, line in others:
+                self.error(file, line, f"{name} is included by two files: {first[0]} and this one",
+                           f"call what {first[0]} offers, or move the use of {name} there")
+
+    def check_file(self, path):
+        file = path.relative_to(self.root)
+        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+        if len(lines) > MAX_LINES:
+            self.notes.append((str(file), len(lines), f"{len(lines)} lines; a file over {MAX_LINES} is two files"))
+        dual = bool(lines) and DUAL.match(lines[0]) is not None
+        for include in read_includes(lines):
+            self.check_include(file, dual, include)
+
+    def check_include(self, file, dual, include):
+        folder = file.parts[0]
+        header = file.suffix in (".h", ".cuh")
+        in_grpc = file.parts[:2] == ("distributed", "grpc")
+        nvcc_reads = file.suffix in (".cu", ".cuh") or dual
+        line, path = include.line, include.path
+
+        target = path.split("/")[0]
+        if include.quoted and target in MAY_INCLUDE and "/" in path:
+            if target not in MAY_INCLUDE[folder]:
+                allowed = ", ".join(name for name in MAY_INCLUDE if name in MAY_INCLUDE[folder])
+                advice = f"{folder}/ may include only {allowed}: move the declaration down, or pass it in as an argument"
+                if {folder, target} == {"kernels", "runtime"}:
+                    advice = "kernels and runtime meet in core/kernel.h: put the contract there"
+                self.error(file, line, f"{folder}/ includes {target}/ ({path})", advice)
+        elif include.quoted and (self.root / file.parent / path).exists():
+            self.error(file, line, f"include relative to the file: {path}",
+                       f"write the path from the root of the repository: \"{(file.parent / path).as_posix()}\"")
+
+        if GRPC.search(path) and not in_grpc:
+            self.error(file, line, f"gRPC outside distributed/grpc/ ({path})",
+                       "use the transport's own interface; only libleat_transport.so links gRPC")
+        elif PROTOBUF.search(path):
+            if header and not in_grpc:
+                self.error(file, line, f"protobuf in a header ({path})",
+                           "declare plain structs, and include the generated header in the .cc that owns the format")
+            elif GENERATED.search(path) and (folder not in LIBRARY or "examples" in file.parts):
+                self.error(file, line, f"generated protobuf code outside libleat.so ({path})",
+                           "its symbols are hidden in libleat.so and do not link: use the function that owns the format")
+            elif nvcc_reads:
+                self.error(file, line, f"protobuf in a file that nvcc compiles ({path})",
+                           "move this part into a .cc file without the cpu+cuda marker")
+
+        if CUDA.search(path) and not nvcc_reads and not include.cuda_only:
+            self.error(file, line, f"CUDA header outside the plug-in ({path})",
+                       "move the code into a .cu or .cuh file; in a header shared with g++, put the include under "
+                       "#ifdef __CUDACC__")
+        if DNNL.search(path):
+            if folder != "kernels":
+                self.error(file, line, f"oneDNN outside kernels/ ({path})", "wrap what is needed in a kernel")
+            elif nvcc_reads:
+                self.error(file, line, f"oneDNN in a file that nvcc compiles ({path})",
+                           "move the CPU kernel into a .cc file without the cpu+cuda marker")
+        if FOREIGN.search(path):
+            if header and folder in LIBRARY and not in_grpc and "examples" not in file.parts:
+                self.error(file, line, f"third-party library in a public header ({path})",
+                           "public headers show the standard library and our own types: move the include into the .cc")
+            elif nvcc_reads and path.startswith("absl/"):
+                self.error(file, line, f"Abseil in a file that nvcc compiles ({path})", "use the standard library here")
+        for name, pattern in OWNED.items():
+            if pattern.search(path):
+                if header:
+                    self.error(file, line, f"{name} in a header ({path})", "hide it behind an interface in one .cc file")
+                else:
+                    self.owners[name].setdefault(str(file), line)
+
+
+def check(root):
+    checker = Checker(root)
+    checker.check_tree()
+    return checker
+
+
+# file, text, the rule it breaks ("" for none)
+EXAMPLES = [
+    ("core/tensor.h", '#include <vector>\n#include "core/shape.h"\n', ""),
+    ("core/status.cc", '#include "graph/graph.h"\n', "core/ includes graph/"),
+    ("graph/pass.cc", '#include "core/tensor.h"\n#include "graph/proto/graph.pb.h"\n', ""),
+    ("graph/pass.h", '#include "graph/proto/graph.pb.h"\n', "protobuf in a header"),
+    ("kernels/relu.cc", '#include "runtime/tape.h"\n', "kernels/ includes runtime/"),
+    ("runtime/tape.cc", '#include "kernels/relu.h"\n', "runtime/ includes kernels/"),
+    ("runtime/near.cc", '#include "tape.h"\n', "include relative to the file"),
+    ("runtime/tape.h", "", ""),
+    ("runtime/master.cc", '#include "distributed/master.h"\n', "runtime/ includes distributed/"),
+    ("distributed/master.cc", "#include <grpcpp/grpcpp.h>\n", "gRPC outside distributed/grpc/"),
+    ("distributed/worker.cc", '#include "distributed/proto/worker.grpc.pb.h"\n', "gRPC outside distributed/grpc/"),
+    ("distributed/grpc/server.h", '#include <grpcpp/grpcpp.h>\n#include <google/protobuf/arena.h>\n', ""),
+    ("frontends/cpp/nn.h", "#include <fmt/core.h>\n", "third-party library in a public header"),
+    ("frontends/cpp/nn.cc", "#include <fmt/core.h>\n", ""),
+    ("frontends/cpp/examples/common/flags.h", "#include <CLI/CLI.hpp>\n", ""),
+    ("frontends/cpp/op.cc", '#include "kernels/relu.h"\n', "frontends/ includes kernels/"),
+    ("tests/graph/text_test.cc", '#include "graph/proto/graph.pb.h"\n', "generated protobuf code outside libleat.so"),
+    ("tests/graph/text2_test.cc", '#include "kernels/relu.h"\n#include "tests/support/cluster.h"\n', ""),
+    ("tools/leat/main.cc", '#include "tests/support/cluster.h"\n', "tools/ includes tests/"),
+    ("runtime/device.cc", "#include <cuda_runtime.h>\n", "CUDA header outside the plug-in"),
+    ("runtime/cuda/device.cu", "#include <cuda_runtime.h>\n#include <cub/cub.cuh>\n", ""),
+    ("kernels/exp.cc", "// leat: cpu+cuda\n#include <cuda_bf16.h>\n", ""),
+    ("kernels/both.h", '#ifdef __CUDACC__\n#include "kernels/launch.cuh"\n#else\n#include <vector>\n#endif\n', ""),
+    ("kernels/other.h", '#ifndef __CUDACC__\n#include <vector>\n#else\n#include <cuda_fp16.h>\n#endif\n', ""),
+    ("kernels/wrong.h", '#ifdef __CUDACC__\n#else\n#include <cuda_fp16.h>\n#endif\n', "CUDA header outside the plug-in"),
+    ("kernels/wrong2.h", '#if !defined(__CUDACC__)\n#include <cuda_fp16.h>\n#endif\n', "CUDA header outside the plug-in"),
+    ("kernels/matmul.cc", "#include <oneapi/dnnl/dnnl.hpp>\n", ""),
+    ("kernels/dual.cc", "// leat: cpu+cuda\n#include <oneapi/dnnl/dnnl.hpp>\n", "oneDNN in a file that nvcc compiles"),
+    ("runtime/matmul.cc", "#include <dnnl.hpp>\n", "oneDNN outside kernels/"),
+    ("kernels/a.cu", "#include <nccl.h>\n", ""),
+    ("kernels/b.cu", "#include <nccl.h>\n", "NCCL is included by two files"),
+    ("tools/viz/svg.cc", "#include <graphviz/gvc.h>\n", ""),
+    ("tools/viz/svg.h", "#include <gvc.h>\n", "Graphviz in a header"),
+]
+
+
+def self_test():
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder)
+        for file, text, _ in EXAMPLES:
+            (root / file).parent.mkdir(parents=True, exist_ok=True)
+            (root / file).write_text(text)
+        (root / "core/long.cc").write_text("\n" * (MAX_LINES + 1))
+        checker = check(root)
+        failures = 0
+        for file, _, rule in EXAMPLES:
+            found = [text for name, _, text in checker.errors if name == file]
+            if (rule and not (len(found) == 1 and found[0].startswith(rule))) or (not rule and found):
+                print(f"{file}: expected '{rule or 'no error'}', got {found}")
+                failures += 1
+        if [name for name, _, _ in checker.notes] != ["core/long.cc"]:
+            print(f"core/long.cc: expected a note on its length, got {checker.notes}")
+            failures += 1
+    print(f"{len(EXAMPLES) + 1} examples, {failures} failures")
+    return failures == 0
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--self-test", action="store_true", help="check the checker on examples of every rule")
+    parser.add_argument("root", nargs="?", type=Path, default=Path(__file__).resolve().parent.parent)
+    arguments = parser.parse_args()
+    if arguments.self_test:
+        return 0 if self_test() else 1
+    checker = check(arguments.root)
+    for file, line, text in checker.notes:
+        print(f"{file}:{line}: note: {text}")
+    for file, line, text in sorted(checker.errors):
+        print(f"{file}:{line}: {text}")
+    if checker.errors:
+        print(f"{len(checker.errors)} broken rules")
+    return 1 if checker.errors else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,47 @@
+# cmake --install: headers, libraries and commands, and what find_package(Leat) and pkg-config read.
+# Public headers show nothing foreign, so a user of the installed package needs no other package.
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+
+file(GLOB_RECURSE headers CONFIGURE_DEPENDS
+  ${PROJECT_SOURCE_DIR}/core/*.h ${PROJECT_SOURCE_DIR}/graph/*.h ${PROJECT_SOURCE_DIR}/runtime/*.h
+  ${PROJECT_SOURCE_DIR}/frontends/*.h)
+list(FILTER headers EXCLUDE REGEX "/frontends/cpp/examples/|/graph/proto_codec.h")
+# Of distributed/ only what a program of a cluster names; the rest talks of the wire.
+foreach(name cluster_spec session_factory task)
+  list(APPEND headers ${PROJECT_SOURCE_DIR}/distributed/${name}.h)
+endforeach()
+target_sources(leat PUBLIC FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR} FILES ${headers})
+# Target leat_verify_interface_header_sets compiles each header alone.
+set_target_properties(leat PROPERTIES VERIFY_INTERFACE_HEADER_SETS ON)
+
+file(RELATIVE_PATH prefix_from_pc /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
+string(REGEX REPLACE "/$" "" prefix_from_pc ${prefix_from_pc})
+file(RELATIVE_PATH lib_from_bin /${CMAKE_INSTALL_BINDIR} /${CMAKE_INSTALL_LIBDIR})
+set(libraries leat)
+if(TARGET leat_transport)
+  list(APPEND libraries leat_transport)
+endif()
+set_target_properties(${libraries} PROPERTIES INSTALL_RPATH "$ORIGIN")
+install(TARGETS ${libraries} EXPORT LeatTargets
+  LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
+  FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/leat
+  INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/leat)
+if(TARGET leat_cuda)
+  install(TARGETS leat_cuda LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+endif()
+foreach(program leat_command leat_viz)
+  if(TARGET ${program})
+    set_target_properties(${program} PROPERTIES INSTALL_RPATH "$ORIGIN/${lib_from_bin}")
+    install(TARGETS ${program} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+  endif()
+endforeach()
+
+set(package ${CMAKE_INSTALL_LIBDIR}/cmake/Leat)
+install(EXPORT LeatTargets NAMESPACE Leat:: DESTINATION ${package})
+file(WRITE ${PROJECT_BINARY_DIR}/LeatConfig.cmake "include(\${CMAKE_CURRENT_LIST_DIR}/LeatTargets.cmake)\n")
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/LeatConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+configure_file(${PROJECT_SOURCE_DIR}/tools/cmake/leat.pc.in ${PROJECT_BINARY_DIR}/leat.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/LeatConfig.cmake ${PROJECT_BINARY_DIR}/LeatConfigVersion.cmake
+        DESTINATION ${package})
+install(FILES ${PROJECT_BINARY_DIR}/leat.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

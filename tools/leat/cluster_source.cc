@@ -1,0 +1,48 @@
+#include "tools/leat/cluster_source.h"
+
+#include <charconv>
+#include <sstream>
+#include <vector>
+
+#include "core/error.h"
+#include "distributed/cluster_resolvers.h"
+
+namespace leat {
+namespace {
+
+constexpr std::string_view local_prefix = "local:", slurm_prefix = "slurm:", mpi_prefix = "mpi:";
+constexpr int most_local_tasks = 256;
+
+ClusterSpec parse_local(std::string_view jobs) {
+  ClusterSpec spec;
+  std::istringstream parts{std::string(jobs)};
+  for (std::string part; std::getline(parts, part, ',');) {
+    const size_t equals = part.find('=');
+    int count = 0;
+    const bool is_counted = equals != std::string::npos;
+    if (is_counted) std::from_chars(part.data() + equals + 1, part.data() + part.size(), count);
+    check(is_counted && count > 0 && count <= most_local_tasks &&
+              part.substr(equals + 1) == std::to_string(count),
+          "local:", jobs, ": \"", part, "\" is not JOB=COUNT with a count from 1 to ",
+          most_local_tasks, "; write for example local:ps=1,worker=2");
+    for (int index = 0; index < count; ++index)
+      spec.add({part.substr(0, equals), index}, "127.0.0.1:0");
+  }
+  check(spec.size() > 0, "local: needs jobs; write for example local:ps=1,worker=2");
+  return spec;
+}
+
+}  // namespace
+
+ResolvedCluster resolve_cluster(const std::string& source) {
+  const std::string_view text = source;
+  if (text.starts_with(local_prefix))
+    return {parse_local(text.substr(local_prefix.size())), std::nullopt};
+  if (text.starts_with(slurm_prefix))
+    return resolve_slurm(text.substr(slurm_prefix.size()), process_environment());
+  if (text.starts_with(mpi_prefix))
+    return resolve_open_mpi(text.substr(mpi_prefix.size()), process_environment());
+  return {ClusterSpec::read(source), std::nullopt};
+}
+
+}  // namespace leat

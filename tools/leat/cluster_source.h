@@ -1,0 +1,17 @@
+// What the user writes where a cluster is wanted.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "distributed/cluster_spec.h"
+
+namespace leat {
+
+// A file with a ClusterSpec; `local:ps=1,worker=2` (all on 127.0.0.1, ports chosen when they are
+// bound); `slurm:ps=1,worker=*` or `mpi:ps=1,worker=*` in a process that srun or mpirun has started
+// (cluster_resolvers.h), which also say which task this process is to be. INVALID_ARGUMENT and
+// NOT_FOUND say what is wrong where.
+ResolvedCluster resolve_cluster(const std::string& source);
+
+}  // namespace leat

@@ -1,0 +1,31 @@
+// The sub-commands of `leat`. Each adds itself to the command line; its callback leaves the
+// process's exit status in `exit_status`. leat::Error thrown from a callback is printed by main:
+// status 2 for the user's mistake, else 1.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace CLI {
+class App;
+}
+
+namespace leat {
+
+void add_task_command(CLI::App& app, int& exit_status);  // task_command.cc: one task of a cluster
+void add_up_command(CLI::App& app, int& exit_status);    // up_command.cc: every task of this host
+void add_run_command(CLI::App& app,
+                     int& exit_status);  // up_command.cc: the same, and a program per worker
+void add_top_command(CLI::App& app, int& exit_status);  // top_command.cc: who waits for what
+
+// `leat exec-child PARENT PROGRAM ARGS…`: becomes PROGRAM, which dies with the process PARENT.
+// Before anything else in main; never returns.
+[[noreturn]] void exec_child(const std::vector<std::string>& arguments);
+
+// `leat NAME …` for a program leat-NAME beside this one (leat-viz). Never returns.
+[[noreturn]] void exec_sibling(const std::string& name, const std::vector<std::string>& arguments);
+
+// The path of this executable.
+std::string own_path();
+
+}  // namespace leat

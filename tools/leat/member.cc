@@ -1,0 +1,87 @@
+#include "tools/leat/member.h"
+
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "core/error.h"
+
+namespace leat {
+namespace {
+
+constexpr size_t kept_lines = 20;
+// Of a redrawn line, where there is no terminal.
+constexpr std::chrono::seconds redraw_interval{5};
+
+}  // namespace
+
+void Member::read_output(Console& console) {
+  const auto keep = [&](const std::string& line) {
+    last_lines.push_back(line);
+    if (last_lines.size() > kept_lines) last_lines.pop_front();
+    console.line(prefix, line);
+  };
+  const auto redraw = [&](const std::string& text) {
+    if (is_chief && console.is_terminal()) {
+      console.redraw(prefix, text);
+    } else if (Clock::now() - redrawn >= redraw_interval) {
+      redrawn = Clock::now();
+      console.line(prefix, text);
+    }
+  };
+  char buffer[65536];
+  while (process.output) {
+    const ssize_t got = read(process.output.get(), buffer, sizeof buffer);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0 && errno == EAGAIN) return;
+    if (got <= 0) {  // end of file; of a pseudo-terminal it is EIO
+      lines.finish(keep);
+      process.output.close();
+      log.flush();
+      return;
+    }
+    const std::string_view bytes(buffer, static_cast<size_t>(got));
+    log << bytes << std::flush;
+    lines.feed(bytes, keep, redraw);
+    if (bytes.size() < sizeof buffer) return;  // others have their turn
+  }
+}
+
+void Member::read_last_output(Console& console) {
+  while (process.output) {
+    pollfd more{process.output.get(), POLLIN, 0};
+    if (poll(&more, 1, 0) <= 0) break;  // a descendant that left its group may keep it open
+    read_output(console);
+  }
+  process.output.close();
+}
+
+std::vector<TaskReport> Member::read_reports() {
+  char buffer[4096];
+  while (process.link) {
+    const ssize_t got = recv(process.link.get(), buffer, sizeof buffer, 0);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0 && errno == EAGAIN) break;
+    if (got <= 0) {
+      process.link.close();
+    } else {
+      link_text.append(buffer, static_cast<size_t>(got));
+    }
+  }
+  std::vector<TaskReport> out;
+  for (size_t end; (end = link_text.find('\n')) != std::string::npos;) {
+    const std::string line = link_text.substr(0, end);
+    link_text.erase(0, end + 1);
+    try {
+      out.push_back(TaskReport::parse(line));
+    } catch (const Error& error) {
+      fail(Code::internal, prefix, ", process ", process.pid,
+           ", does not speak as leat task does: ", error.message());
+    }
+  }
+  return out;
+}
+
+}  // namespace leat

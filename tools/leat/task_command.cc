@@ -1,0 +1,122 @@
+// `leat task CLUSTER --job ps --task 0`: one task of a cluster, until a signal ends it.
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "core/error.h"
+#include "distributed/cluster_spec.h"
+#include "distributed/hosted_task.h"
+#include "tools/leat/cluster_source.h"
+#include "tools/leat/commands.h"
+
+namespace leat {
+namespace {
+
+using std::chrono::milliseconds;
+
+struct Arguments {
+  std::string source;  // empty: TF_CONFIG
+  std::string job;
+  int index = -1;
+  int threads = 0;
+  bool gpus = false;
+  double start_timeout = 60;  // seconds; 0: none
+  double grace = 5;
+  int launcher_fd = -1;
+};
+
+milliseconds seconds(double value) { return milliseconds(static_cast<int64_t>(value * 1e3)); }
+
+ResolvedCluster resolve(const Arguments& arguments) {
+  ResolvedCluster out;
+  if (!arguments.source.empty()) {
+    out = resolve_cluster(arguments.source);
+  } else {
+    std::optional<ResolvedCluster> found = cluster_from_environment();
+    check(found.has_value(),
+          "no cluster: name a file (leat task cluster.json --job ps --task 0) or set TF_CONFIG");
+    out = std::move(*found);
+  }
+  if (!arguments.job.empty()) out.task = TaskName{arguments.job, std::max(arguments.index, 0)};
+  check(out.task.has_value(), "which task? Name it: --job ps --task 0; the cluster has ",
+        out.spec.to_json());
+  out.spec.address(*out.task);  // NOT_FOUND lists what there is
+  return out;
+}
+
+// Signals that end the task, as a descriptor. Made before any thread is started: they all inherit
+// that the signals are blocked.
+class StopSignals {
+ public:
+  StopSignals() {
+    sigset_t signals;
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGINT);
+    sigaddset(&signals, SIGTERM);
+    pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+    fd_ = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (fd_ < 0) fail(Code::resource_exhausted, "no file descriptors are left");
+  }
+  ~StopSignals() { close(fd_); }
+  StopSignals(const StopSignals&) = delete;
+  int fd() const { return fd_; }
+
+ private:
+  int fd_ = -1;
+};
+
+int run_task(const Arguments& arguments) {
+  const StopSignals signals;
+  const ResolvedCluster cluster = resolve(arguments);
+  HostedTaskOptions options;
+  options.task.threads = arguments.threads;
+  options.task.gpus = arguments.gpus;
+  options.launcher_fd = arguments.launcher_fd;
+  options.stop_fd = signals.fd();
+  options.start_timeout = seconds(arguments.start_timeout);
+  HostedTask hosted(cluster, options);
+  Task& task = hosted.task();
+  if (hosted.wait_for_peers()) {
+    std::cout << task.name() << " ready at " << task.address() << ", incarnation " << std::hex
+              << task.incarnation() << std::dec << ", pid " << getpid() << std::endl;
+    hosted.serve();
+  }
+  task.shutdown(seconds(arguments.grace));
+  return 0;
+}
+
+}  // namespace
+
+void add_task_command(CLI::App& app, int& exit_status) {
+  const auto arguments = std::make_shared<Arguments>();
+  CLI::App* task =
+      app.add_subcommand("task", "One task of a cluster: leat task cluster.json --job ps --task 0");
+  task->add_option(
+      "cluster", arguments->source,
+      "a ClusterSpec file; slurm: or mpi: (see leat run); without it TF_CONFIG says all");
+  task->add_option("--job", arguments->job, "the task's job");
+  task->add_option("--task", arguments->index, "its index there")->check(CLI::NonNegativeNumber);
+  task->add_option("--threads", arguments->threads, "threads that compute (default: one per core)");
+  task->add_flag("--gpus", arguments->gpus, "offer this machine's GPUs");
+  task->add_option("--start-timeout", arguments->start_timeout,
+                   "seconds that the other tasks may take to come up; 0: any time")
+      ->capture_default_str();
+  task->add_option("--grace", arguments->grace,
+                   "seconds that running steps get when a signal ends the task")
+      ->capture_default_str();
+  task->add_option("--launcher-fd", arguments->launcher_fd, "for `leat up`")->group("");
+  task->footer(R"(
+Exit status: 0 after Ctrl-C or SIGTERM, once running steps have had their grace, or when its launcher has gone; 1 if the
+address cannot be used, others are not there in time, or another process owns the task; 2 for a mistake in the command
+line or the cluster description.)");
+  task->callback([arguments, &exit_status] { exit_status = run_task(*arguments); });
+}
+
+}  // namespace leat

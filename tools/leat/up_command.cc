@@ -1,0 +1,108 @@
+// `leat up` and `leat run`: the command lines of launcher.h.
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <memory>
+
+#include "core/error.h"
+#include "tools/leat/cluster_source.h"
+#include "tools/leat/commands.h"
+#include "tools/leat/launcher.h"
+#include "tools/leat/process.h"
+
+namespace leat {
+namespace {
+
+struct Flags {
+  LaunchOptions options;
+  std::string log_directory;
+  double start_timeout = 60, grace = 5;
+};
+
+constexpr const char* source_help =
+    "A file with the cluster's addresses, {\"cluster\": {\"ps\": [\"host:port\"], \"worker\": "
+    "[…]}}, or "
+    "local:ps=1,worker=2. Port 0: one is chosen. Under srun or mpirun, with a process per task: "
+    "slurm:ps=1,worker=* or mpi:ps=1,worker=*";
+
+std::shared_ptr<Flags> add_flags(CLI::App& command) {
+  auto flags = std::make_shared<Flags>();
+  command.add_option("cluster", flags->options.source, source_help)->required();
+  command.add_option(
+      "--log-dir", flags->log_directory,
+      "Where each process's output goes, besides the console (default: a fresh temporary folder)");
+  command
+      .add_option("--start-timeout", flags->start_timeout, "Seconds until every task must be ready")
+      ->check(CLI::Range(0.1, 86400.0))
+      ->capture_default_str();
+  command.add_option("--grace", flags->grace, "Seconds between SIGTERM and SIGKILL")
+      ->check(CLI::Range(0.0, 86400.0))
+      ->capture_default_str();
+  command.add_option("--task-program", flags->options.task_program,
+                     "Run as PROGRAM task … instead of this leat: a debug build, a wrapper that "
+                     "starts a debugger");
+  return flags;
+}
+
+int launch(Flags& flags) {
+  const auto milliseconds = [](double seconds) {
+    return std::chrono::milliseconds(static_cast<int64_t>(seconds * 1000));
+  };
+  ResolvedCluster cluster = resolve_cluster(flags.options.source);
+  flags.options.cluster = std::move(cluster.spec);
+  flags.options.only = cluster.task;
+  flags.options.log_directory = flags.log_directory;
+  flags.options.start_timeout = milliseconds(flags.start_timeout);
+  flags.options.grace = milliseconds(flags.grace);
+  return launch(flags.options);
+}
+
+}  // namespace
+
+void add_up_command(CLI::App& app, int& exit_status) {
+  CLI::App* command =
+      app.add_subcommand("up", "Start every task of a cluster that belongs on this host");
+  const auto flags = add_flags(*command);
+  command->footer(R"(
+Tasks whose address is this host's run as child processes until Ctrl-C or SIGTERM (twice: at once). If one ends by itself,
+its last lines are shown and the others are stopped.
+
+Exit status: 0 after Ctrl-C or SIGTERM; the status of the task that ended, 128 + n if it was killed by signal n; 1 if
+the cluster could not start; 2 for a mistake in the command line or the cluster description.)");
+  command->callback([flags, &exit_status] { exit_status = launch(*flags); });
+}
+
+void add_run_command(CLI::App& app, int& exit_status) {
+  CLI::App* command = app.add_subcommand(
+      "run", "The same, and one copy of a program per worker; ends when they do");
+  const auto flags = add_flags(*command);
+  command->add_flag("--embed", flags->options.embed,
+                    "The program is its worker's task itself, as with tf.train.Server: it calls "
+                    "leat::join_cluster(), and its feeds and fetches need no wire");
+  command->add_option("program", flags->options.program, "The program and its arguments, after --")
+      ->required();
+  command->footer(R"(
+A copy of the program runs for every worker (and chief) of this host, with TF_CONFIG set to the cluster and its task. When
+all have ended, the tasks are stopped. If something fails, the first failure is shown first, with its last lines.
+
+Examples:
+  leat run local:ps=1,worker=2 -- ./mnist --epochs 10
+  leat run --embed local:ps=1,worker=2 -- ./mnist --epochs 10
+  srun --ntasks 4 leat run slurm:ps=1,worker=* -- ./mnist
+  mpirun -n 4 leat run mpi:ps=1,worker=*,port=9000 -- ./mnist
+
+Exit status: 0 if all programs ended with 0; else that of the first program or task that failed, 128 + n if it was killed
+by signal n; 128 + n after Ctrl-C or another signal n; 1 if the cluster could not start; 2 for a mistake in the command
+line or the cluster description; 126 or 127 if the program cannot be run or is not there.)");
+  command->callback([flags, &exit_status] {
+    try {
+      flags->options.program[0] = find_program(flags->options.program[0]);
+    } catch (const Error& error) {
+      std::cerr << "leat: " << error.message() << "\n";
+      exit_status = error.code() == Code::not_found ? 127 : 126;
+      return;
+    }
+    exit_status = launch(*flags);
+  });
+}
+
+}  // namespace leat

@@ -1,0 +1,124 @@
+// bin/leat-viz, run as `leat viz`: a GraphDef as a picture.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <sstream>
+
+#include "core/error.h"
+#include "tools/viz/render.h"
+#include "tools/viz/view_model.h"
+
+namespace {
+
+using leat::Code;
+using leat::fail;
+namespace viz = leat::viz;
+
+struct Flags {
+  std::string input, output, format, title;
+  viz::ViewOptions view;
+  bool hides_control = false;
+  size_t most_boxes = 600;
+};
+
+std::string read_file(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) fail(Code::not_found, "cannot read ", path);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+void check_size(const std::vector<leat::WrittenNode>& nodes, const viz::ViewModel& view,
+                const Flags& flags) {
+  const size_t boxes = viz::visible_boxes(view);
+  if (boxes <= flags.most_boxes) return;
+  std::string advice;
+  for (int depth = view.depth - 1; depth >= 1 && advice.empty(); --depth) {
+    viz::ViewOptions folded = flags.view;
+    folded.depth = depth;
+    const size_t fewer = viz::visible_boxes(viz::make_view(nodes, folded));
+    if (fewer <= flags.most_boxes) advice = fmt::format("--depth {} shows {}, ", depth, fewer);
+  }
+  fail(Code::invalid_argument, boxes,
+       " boxes are too many for a picture that can be read (--max-nodes ", flags.most_boxes,
+       "): ", advice, "--device /job:NAME/task:N shows one task alone, -o FILE.json has all of it");
+}
+
+int run(const Flags& flags) {
+  std::string format = flags.format;
+  if (format.empty()) {
+    const std::string extension = std::filesystem::path(flags.output).extension().string();
+    format = extension.empty() ? "dot" : extension.substr(1);
+  }
+  const bool is_drawn = format == "svg" || format == "png" || format == "pdf";
+  leat::check(is_drawn || format == "dot" || format == "json", "\"", format,
+              "\" is no format: svg, png, pdf, dot or json");
+
+  const auto nodes = leat::read_graph_def(read_file(flags.input), flags.input);
+  const viz::ViewModel view = viz::make_view(nodes, flags.view);
+  if (format != "json") check_size(nodes, view, flags);
+  const std::string title =
+      flags.title.empty() ? std::filesystem::path(flags.input).filename().string() : flags.title;
+  std::string text = format == "json" ? viz::to_json(view) : viz::to_dot(view, title);
+  if (is_drawn) text = viz::draw(text, format);
+
+  if (flags.output.empty() || flags.output == "-") {
+    std::cout << text << std::flush;
+    return 0;
+  }
+  std::ofstream file(flags.output, std::ios::binary);
+  file << text << std::flush;
+  if (!file) fail(Code::permission_denied, "cannot write ", flags.output);
+  std::cerr << fmt::format(
+      "leat viz: {} nodes on {} devices as {} boxes (--depth {} of {}) in {}\n", view.nodes,
+      view.devices.size(), viz::visible_boxes(view), view.depth, view.deepest, flags.output);
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Flags flags;
+  CLI::App app(
+      "Draws a graph: devices as boxes, what crosses between them as dashed cables with dtype, "
+      "shape and bytes.",
+      "leat viz");
+  app.add_option("graph", flags.input, "A GraphDef, binary (.pb) or text (.pbtxt)")->required();
+  app.add_option("-o,--output", flags.output,
+                 "FILE.svg, .png, .pdf, .dot or .json (default: dot on standard output)");
+  app.add_option("--format", flags.format,
+                 "If the file's name does not say it: svg, png, pdf, dot, json");
+  app.add_option("--depth", flags.view.depth,
+                 fmt::format("Parts of a name that stay apart: 1 folds dense/MatMul into dense "
+                             "(default: the most that leaves {} "
+                             "boxes)",
+                             viz::readable_boxes))
+      ->check(CLI::PositiveNumber);
+  app.add_option("--expand", flags.view.expand,
+                 "A scope to show one level deeper; may be repeated");
+  app.add_option("--device", flags.view.only_device,
+                 "Show only this device or task; the others are one box each");
+  app.add_flag("--no-control", flags.hides_control, "Leave out control edges");
+  app.add_option("--max-nodes", flags.most_boxes, "Refuse to draw more boxes than this")
+      ->capture_default_str();
+  app.add_option("--title", flags.title, "Default: the file's name");
+  app.footer(
+      "\nExit status: 0, 2 for a mistake in the command line or the file, 1 for anything else.");
+  try {
+    app.parse(argc, argv);
+    flags.view.shows_control_edges = !flags.hides_control;
+    return run(flags);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  } catch (const leat::Error& error) {
+    std::cerr << "leat viz: " << error.message() << "\n";
+    return error.code() == Code::invalid_argument || error.code() == Code::not_found ? 2 : 1;
+  } catch (const std::exception& error) {
+    std::cerr << "leat viz: " << error.what() << "\n";
+    return 1;
+  }
+}

@@ -1,0 +1,20 @@
+// A view as text: Graphviz DOT (which svg, png and pdf are made from) and JSON.
+#pragma once
+
+#include <string>
+
+#include "tools/viz/view_model.h"
+
+namespace leat::viz {
+
+// Devices as coloured boxes, cables dashed and labelled, control edges thin and dotted, a legend
+// below.
+std::string to_dot(const ViewModel& view, const std::string& title);
+
+std::string to_json(const ViewModel& view);
+
+// Lays out DOT and writes it: `format` is svg, png or pdf. UNIMPLEMENTED where Leat was built
+// without Graphviz, INTERNAL if Graphviz refuses.
+std::string draw(const std::string& dot, const std::string& format);
+
+}  // namespace leat::viz

@@ -1,0 +1,47 @@
+// The edges of a graph file as a picture needs them: each Send/Recv pair is taken out and becomes
+// one transfer.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "graph/graph_def.h"
+
+namespace leat::viz {
+
+// One value that crosses between devices once per step.
+struct Transfer {
+  std::string tensor;            // "dense/kernel/read:0"; "^dense/update" for a signal
+  int64_t edge = -1;             // the number of its Send and Recv; -1 if they have none
+  DType dtype = DType::invalid;  // invalid: a signal without payload
+  Shape shape = Shape::unknown();
+  int64_t bytes() const;  // -1: not known
+};
+
+struct Wire {
+  int from = 0, to = 0;  // nodes
+  bool is_control = false;
+  int transfer = -1;  // index in Wiring::transfers: this wire crosses devices
+};
+
+struct Wiring {
+  const std::vector<WrittenNode>& nodes;
+  std::vector<std::string> device_of;  // of every node: complete name, as DeviceName writes it
+  std::vector<bool> is_hidden;         // a Send or Recv whose partner is there
+  std::vector<Wire> wires;             // between nodes that are not hidden
+  std::vector<Transfer> transfers;     // several wires may share one
+};
+
+// In a graph that was placed but not partitioned, an edge between devices is a transfer as well:
+// the partitioner would cut there. Inputs that no node produces are skipped.
+Wiring read_wiring(const std::vector<WrittenNode>& nodes);
+
+// Of a node's output, as far as its attributes tell.
+DType output_dtype(const WrittenNode& node);
+Shape output_shape(const WrittenNode& node, int output);
+
+// -1: not known.
+int64_t bytes_of(DType dtype, const Shape& shape);
+
+}  // namespace leat::viz
