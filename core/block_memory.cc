@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
+#include <thread>
 
 namespace leat {
 namespace {
@@ -91,6 +92,12 @@ void BlockMemory::trim() {
 void BlockMemory::trim_heap() {
 #ifdef __GLIBC__
   malloc_trim(0);
+#endif
+}
+
+void BlockMemory::limit_heaps() {
+#ifdef __GLIBC__
+  mallopt(M_ARENA_MAX, std::max(2, static_cast<int>(std::thread::hardware_concurrency())));
 #endif
 }
 

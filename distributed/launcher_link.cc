@@ -2,6 +2,7 @@
 
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -59,6 +60,11 @@ TaskReport TaskReport::parse(std::string_view line) {
   }
 }
 
+LauncherLink::LauncherLink(int fd) : fd_(fd) {
+  const timeval limit{.tv_sec = 5, .tv_usec = 0};
+  if (fd_ >= 0) setsockopt(fd_, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
+}
+
 void LauncherLink::send(const TaskReport& report) {
   if (fd_ < 0) return;
   const std::string line = report.to_line();
@@ -66,7 +72,12 @@ void LauncherLink::send(const TaskReport& report) {
   while (!rest.empty()) {
     const ssize_t sent = ::send(fd_, rest.data(), rest.size(), MSG_NOSIGNAL);
     if (sent < 0 && errno == EINTR) continue;
-    if (sent < 0) return;  // gone: whoever polls fd() ends the task
+    if (sent < 0) {
+      // Gone: whoever polls fd() ends the task. Or frozen (EAGAIN): nobody looks at its table, and
+      // after half a line nothing that follows could be read.
+      if (errno == EAGAIN && rest.size() < line.size()) ::shutdown(fd_, SHUT_WR);
+      return;
+    }
     rest.remove_prefix(static_cast<size_t>(sent));
   }
 }

@@ -49,7 +49,7 @@ struct TaskReport {
 // gone() may be polled anywhere.
 class LauncherLink {
  public:
-  explicit LauncherLink(int fd) : fd_(fd) {}  // owned by the process: closed when it ends
+  explicit LauncherLink(int fd);  // owned by the process: closed when it ends
 
   // Tells where this task listens and returns the spec with every port filled in: the launcher's
   // answer, or without a launcher `spec` with this address. DEADLINE_EXCEEDED if the launcher does

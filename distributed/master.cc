@@ -198,7 +198,7 @@ std::vector<StepActivity> Master::idle_sessions(std::chrono::seconds limit) cons
   return out;
 }
 
-void Master::forget_idle_programs(std::chrono::seconds limit) const {
+void Master::put_idle_sessions_to_sleep(std::chrono::seconds limit) const {
   std::vector<std::shared_ptr<MasterSession>> idle;
   {
     std::lock_guard lock(mutex_);
@@ -206,7 +206,7 @@ void Master::forget_idle_programs(std::chrono::seconds limit) const {
       if (session->idle() >= limit) idle.push_back(session);
     }
   }
-  for (const auto& session : idle) session->forget_programs();
+  for (const auto& session : idle) session->sleep();
 }
 
 size_t Master::sessions() const {

@@ -141,7 +141,7 @@ void MasterSession::extend(std::string graph_def, int64_t version, Deadline dead
       if (is_extending_)
         fail(Code::aborted, "Current version is ", version_, ", and another call is extending it.");
       is_ours = is_extending_ = true;
-      before = graph_;
+      before = graph_.get();
       known = tasks_;
     }
     *graph = before->clone();
@@ -179,7 +179,7 @@ void MasterSession::extend(std::string graph_def, int64_t version, Deadline dead
                self->is_extending_ = false;
                self->last_used_ = Clock::now();
                if (status.is_ok()) {
-                 self->graph_ = graph;
+                 self->graph_.set(graph);
                  version = ++self->version_;
                }
              }
@@ -223,7 +223,7 @@ void MasterSession::compile(const StepSignature& signature, const TaskStatuses& 
       tasks_[task] = status;
       stale_tasks_.erase(task);
     }
-    graph = graph_;
+    graph = graph_.get();
     tasks = tasks_;
   }
   register_program(*peers_, {handle_, options_.isolate_state, master_incarnation_},
@@ -257,12 +257,12 @@ bool MasterSession::is_over() const {
 }
 
 // The cached program's graphs are the workers' now, so they are made again.
-std::vector<std::string> MasterSession::partition_graphs(const StepSignature& signature) const {
+std::vector<std::string> MasterSession::partition_graphs(const StepSignature& signature) {
   std::shared_ptr<const Graph> graph;
   TaskStatuses tasks;
   {
     std::lock_guard lock(mutex_);
-    graph = graph_;
+    graph = graph_.get();
     tasks = tasks_;
   }
   std::vector<std::string> out;

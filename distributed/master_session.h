@@ -10,6 +10,7 @@
 
 #include "distributed/discovery.h"
 #include "distributed/program_cache.h"
+#include "distributed/session_graph.h"
 #include "distributed/step.h"
 
 namespace leat {
@@ -62,9 +63,12 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   size_t running_steps() const;
   // Since its client asked for something last; 0 while a step runs.
   std::chrono::nanoseconds idle() const;
-  // Gives back what its programs hold on all tasks; the next step makes them again. Steps that run
-  // are not disturbed.
-  void forget_programs() { programs_.forget_all(); }
+  // Gives back what its programs hold on all tasks, and most of what the graph holds here; the next
+  // step makes them again. Steps that run are not disturbed.
+  void sleep() {
+    programs_.forget_all();
+    graph_.pack();
+  }
 
  private:
   static constexpr size_t cached_programs = 128;
@@ -82,7 +86,7 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   void forget_programs_on(const std::vector<TaskName>& tasks);
   void cleanup(const RegisteredProgram& program) const;
   PipelineOptions pipeline_options(const StepSignature& signature, const TaskStatuses& tasks) const;
-  std::vector<std::string> partition_graphs(const StepSignature& signature) const;
+  std::vector<std::string> partition_graphs(const StepSignature& signature);
   void run_ended(const std::shared_ptr<Run>& run);
 
   const std::shared_ptr<const Peers> peers_;
@@ -92,9 +96,9 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   const SessionOptions options_;
 
   ProgramCache programs_{cached_programs};
+  SessionGraph graph_;
 
   mutable std::mutex mutex_;
-  std::shared_ptr<const Graph> graph_ = std::make_shared<Graph>();
   int64_t version_ = -1;
   bool is_extending_ = false;
   TaskStatuses tasks_;

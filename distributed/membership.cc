@@ -1,7 +1,9 @@
 #include "distributed/membership.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <iomanip>
+#include <iostream>
 #include <sstream>
 
 #include "distributed/grpc/rpc_server.h"
@@ -10,6 +12,12 @@
 namespace leat {
 
 using std::chrono::milliseconds;
+
+namespace {
+
+constexpr milliseconds callback_limit{10'000};
+
+}  // namespace
 
 std::string seconds_text(std::chrono::steady_clock::duration time) {
   std::ostringstream out;
@@ -67,7 +75,13 @@ void Membership::State::stop() {
     if (is_stopping_) return;
     is_stopping_ = true;
     changed_.notify_all();
-    changed_.wait(lock, [&] { return calls_ == 0; });
+    if (!changed_.wait_for(lock, callback_limit, [&] { return calls_ == 0; })) {
+      // Its user cannot be destroyed while the callback runs, and cannot wait for it for ever.
+      std::cerr << "leat: " << self.task
+                << " cannot stop: a callback (on_lost or on_change) has not "
+                << "returned for " << seconds_text(callback_limit) << "; giving up" << std::endl;
+      std::abort();
+    }
     for (auto& [task, peer] : peers_) {
       if (peer->channel) channels.push_back(std::move(peer->channel));
     }

@@ -78,8 +78,8 @@ class MembershipListener {
 class Membership {
  public:
   explicit Membership(TaskIdentity self, MembershipOptions options = {});
-  // Says goodbye, closes all streams. None of on_lost and on_change comes later. Not from such a
-  // callback.
+  // Says goodbye, closes all streams. None of on_lost and on_change comes later: waits for one that
+  // runs, and ends the process if that does not return within 10 s. Not from such a callback.
   ~Membership();
   Membership(const Membership&) = delete;
 

@@ -141,7 +141,7 @@ class Task::State {
     timer_.after(memory_of_steps, [this] {
       std::lock_guard lock(dropping_);
       if (is_shut_down_) return;
-      master_->forget_idle_programs(memory_of_programs);
+      master_->put_idle_sessions_to_sleep(memory_of_programs);
       worker_->drop_unused();
       drop_unused_later();
     });

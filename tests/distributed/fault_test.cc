@@ -12,6 +12,7 @@
 #include "distributed/membership.h"
 #include "distributed/worker.h"
 #include "graph/ops.h"
+#include "tests/support/counter_graph.h"
 #include "tests/support/eventually.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/gate.h"
@@ -41,13 +42,7 @@ struct Model {
     Output w;
     {
       const DeviceScope on(graph, ps);
-      w = graph
-              .add({.op = "VariableV2", .name = "w", .attrs = {{"shape", Shape{}}, {"dtype", f32}}})
-              .output();
-      graph.add(
-          {.op = "Assign", .name = "init", .inputs = {w, constant(graph, Tensor::scalar(0.0f))}});
-      graph.add(
-          {.op = "AssignAdd", .name = "add", .inputs = {w, constant(graph, Tensor::scalar(1.0f))}});
+      w = add_counter(graph);
     }
     const DeviceScope on(graph, "/job:worker/task:0");
     graph.add({.op = "AddV2", .name = "y", .inputs = {w, placeholder(graph, "x", f32, {any})}});

@@ -5,8 +5,11 @@
 #include <fstream>
 
 #include "distributed/master.h"
+#include "distributed/session_graph.h"
 #include "distributed/worker.h"
+#include "graph/graph_def.h"
 #include "graph/ops.h"
+#include "tests/support/counter_graph.h"
 #include "tests/support/eventually.h"
 #include "tests/support/in_process_cluster.h"
 
@@ -36,13 +39,7 @@ TEST(KeptMemory, TheProgramsOfAnIdleSessionGoAndComeAgain) {
   Graph graph;
   {
     const DeviceScope on(graph, "/job:ps/task:0");
-    const Output w =
-        graph.add({.op = "VariableV2", .name = "w", .attrs = {{"shape", Shape{}}, {"dtype", f32}}})
-            .output();
-    graph.add(
-        {.op = "Assign", .name = "init", .inputs = {w, constant(graph, Tensor::scalar(1.0f))}});
-    graph.add(
-        {.op = "AssignAdd", .name = "add", .inputs = {w, constant(graph, Tensor::scalar(1.0f))}});
+    add_counter(graph, 1);
   }
   const auto session = cluster.session(graph);
   session->run({}, {}, {"init"});
@@ -52,11 +49,47 @@ TEST(KeptMemory, TheProgramsOfAnIdleSessionGoAndComeAgain) {
            cluster.task("worker").worker().current_status().graphs;
   };
   EXPECT_GT(graphs(), 0);
-  cluster.task("worker").master().forget_idle_programs(std::chrono::hours(1));
+  cluster.task("worker").master().put_idle_sessions_to_sleep(std::chrono::hours(1));
   EXPECT_GT(graphs(), 0);
-  cluster.task("worker").master().forget_idle_programs(std::chrono::seconds(0));
+  cluster.task("worker").master().put_idle_sessions_to_sleep(std::chrono::seconds(0));
   EXPECT_TRUE(eventually([&] { return graphs() == 0; }));
   EXPECT_EQ(session->run({}, {"add"}, {})[0].value<float>(), 3.0f);
+  cluster.task("worker").master().put_idle_sessions_to_sleep(std::chrono::seconds(0));
+  identity(graph.output("w"));
+  session->extend(graph);
+  EXPECT_EQ(session->run({}, {"Identity"}, {})[0].value<float>(), 3.0f);
+}
+
+TEST(KeptMemory, ASleepingGraphIsTheSameWhenItWakes) {
+  auto graph = std::make_shared<Graph>();
+  {
+    const DeviceScope on(*graph, "/job:ps/task:0");
+    add_counter(*graph);
+  }
+  graph->find("w")->assigned_device = DeviceName::parse("/job:ps/task:0/device:CPU:0");
+  graph->find("w")->placement_reason = "explicit";
+  const std::string before = to_graph_def(*graph);
+  SessionGraph session;
+  session.set(std::move(graph));
+  for (int i = 0; i < 2; ++i) {
+    session.pack();
+    EXPECT_TRUE(session.is_packed());
+    const std::shared_ptr<const Graph> woken = session.get();
+    EXPECT_FALSE(session.is_packed());
+    EXPECT_EQ(to_graph_def(*woken), before);
+    EXPECT_EQ(woken->find("w")->assigned_device.to_string(), "/job:ps/task:0/device:CPU:0");
+    EXPECT_EQ(woken->find("w")->placement_reason, "explicit");
+    EXPECT_TRUE(woken->find("add")->assigned_device.is_empty());
+  }
+}
+
+TEST(KeptMemory, AGraphOfLargeConstantsIsNotCopied) {
+  auto graph = std::make_shared<Graph>();
+  constant(*graph, Tensor(f32, {5 * megabyte}));
+  SessionGraph session;
+  session.set(std::move(graph));
+  session.pack();
+  EXPECT_FALSE(session.is_packed());
 }
 
 TEST(KeptMemory, TasksGiveBackWhatOneHugeFetchTook) {

@@ -9,6 +9,7 @@
 #include "distributed/master.h"
 #include "graph/graph_def.h"
 #include "graph/ops.h"
+#include "tests/support/counter_graph.h"
 #include "tests/support/eventually.h"
 #include "tests/support/gate.h"
 #include "tests/support/in_process_cluster.h"
@@ -48,12 +49,7 @@ class RawClient {
 Graph counter() {
   Graph graph;
   const DeviceScope on(graph, "/job:ps/task:0");
-  const Output w =
-      graph.add({.op = "VariableV2", .name = "w", .attrs = {{"shape", Shape{}}, {"dtype", f32}}})
-          .output();
-  graph.add({.op = "Assign", .name = "init", .inputs = {w, constant(graph, Tensor::scalar(0.0f))}});
-  graph.add(
-      {.op = "AssignAdd", .name = "add", .inputs = {w, constant(graph, Tensor::scalar(1.0f))}});
+  add_counter(graph);
   return graph;
 }
 

@@ -20,6 +20,7 @@
 #include "distributed/task.h"
 #include "graph/ops.h"
 #include "tests/support/child_process.h"
+#include "tests/support/counter_graph.h"
 #include "tests/support/eventually.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/gate.h"
@@ -59,12 +60,7 @@ Graph model() {
   Output w, late;
   {
     const DeviceScope on(graph, ps.to_string());
-    w = graph.add({.op = "VariableV2", .name = "w", .attrs = {{"shape", Shape{}}, {"dtype", f32}}})
-            .output();
-    graph.add(
-        {.op = "Assign", .name = "init", .inputs = {w, constant(graph, Tensor::scalar(0.0f))}});
-    graph.add(
-        {.op = "AssignAdd", .name = "add", .inputs = {w, constant(graph, Tensor::scalar(1.0f))}});
+    w = add_counter(graph);
     late = gate(w + 0.5f, "late");
   }
   Output middle, middle_late;

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "graph/ops.h"
+#include "tests/support/counter_graph.h"
 #include "tests/support/in_process_cluster.h"
 
 namespace leat {
@@ -17,12 +18,7 @@ constexpr int64_t side = 1 << 20;
 Graph counter() {
   Graph graph;
   const DeviceScope on(graph, "/job:ps/task:0");
-  const Output w =
-      graph.add({.op = "VariableV2", .name = "n", .attrs = {{"shape", Shape{}}, {"dtype", f32}}})
-          .output();
-  graph.add({.op = "Assign", .name = "init", .inputs = {w, constant(graph, Tensor::scalar(0.0f))}});
-  graph.add(
-      {.op = "AssignAdd", .name = "add", .inputs = {w, constant(graph, Tensor::scalar(1.0f))}});
+  add_counter(graph);
   return graph;
 }
 
@@ -110,7 +106,7 @@ TEST(TooLarge, NodesAreNamedAndOtherSessionsGoOn) {
   other->run({}, {}, {"init"});
   float count = 0;
   const auto expect_goes_on = [&] {
-    ASSERT_EQ(other->run({}, {"n:0"}, {})[0].value<float>(), count);
+    ASSERT_EQ(other->run({}, {"w:0"}, {})[0].value<float>(), count);
     other->run({}, {}, {"add"});
     ++count;
   };

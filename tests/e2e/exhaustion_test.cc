@@ -10,6 +10,7 @@
 #include "distributed/session_factory.h"
 #include "graph/ops.h"
 #include "tests/support/child_process.h"
+#include "tests/support/counter_graph.h"
 #include "tests/support/eventually.h"
 
 namespace leat {
@@ -19,16 +20,8 @@ using testing::HasSubstr;
 
 Graph model() {
   Graph graph;
-  Output w;
-  {
-    const DeviceScope on(graph, "/job:ps/task:0");
-    w = graph.add({.op = "VariableV2", .name = "w", .attrs = {{"shape", Shape{}}, {"dtype", f32}}})
-            .output();
-    graph.add(
-        {.op = "Assign", .name = "init", .inputs = {w, constant(graph, Tensor::scalar(0.0f))}});
-    graph.add(
-        {.op = "AssignAdd", .name = "add", .inputs = {w, constant(graph, Tensor::scalar(1.0f))}});
-  }
+  const DeviceScope on(graph, "/job:ps/task:0");
+  add_counter(graph);
   return graph;
 }
 

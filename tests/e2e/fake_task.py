@@ -1,11 +1,13 @@
 #!/usr/bin/python3 -IS
 """Stands in for `leat task` in tests of the launcher: says over its link what a task says, and ends as told.
 
-Called as `fake_task.py task CLUSTER --job J --task I --launcher-fd N`. What it does comes from FAKE_<job>_<index>:
+Called as `fake_task.py task CLUSTER --job J --task I --launcher-fd N`, or without arguments as a program that is its own
+task (LEAT_LAUNCHER_FD, TF_CONFIG). What it does comes from FAKE_<job>_<index>:
   ready              the default: binds a port, gets the cluster, is ready, ends on SIGTERM with 0
   unable TEXT        reports the failure TEXT, writes it, ends with 3
   deaf               binds and never gets ready
   stubborn           is ready and ignores SIGTERM
+  done N             is ready, says that it is done, ends with N when the launcher hangs up
   exit N             is ready, then ends with N when the file FAKE_TRIGGER exists
   child              is ready, and has a child of its own that ignores SIGTERM; its pid is printed
 """
@@ -18,10 +20,14 @@ import subprocess
 import sys
 import threading
 
-arguments = dict(zip(sys.argv[3::2], sys.argv[4::2]))
-job, index = arguments["--job"], int(arguments["--task"])
+if len(sys.argv) > 1:
+    arguments = dict(zip(sys.argv[3::2], sys.argv[4::2]))
+    job, index, link_fd = arguments["--job"], int(arguments["--task"]), int(arguments["--launcher-fd"])
+else:
+    task = json.loads(os.environ["TF_CONFIG"])["task"]
+    job, index, link_fd = task["type"], task["index"], int(os.environ["LEAT_LAUNCHER_FD"])
 what, _, rest = os.environ.get(f"FAKE_{job}_{index}", "ready").partition(" ")
-link = socket.socket(fileno=int(arguments["--launcher-fd"]))
+link = socket.socket(fileno=link_fd)
 signal.signal(signal.SIGTERM, signal.SIG_IGN if what == "stubborn" else lambda *_: os._exit(0))
 
 
@@ -35,7 +41,8 @@ if what == "unable":
     sys.exit(3)
 listener = socket.create_server(("127.0.0.1", 0))
 report(state="bound", address=f"127.0.0.1:{listener.getsockname()[1]}")
-cluster = link.makefile().readline()
+from_launcher = link.makefile()
+cluster = from_launcher.readline()
 if not cluster:
     sys.exit("the launcher has gone")
 print(f"{job}:{index} pid {os.getpid()}", flush=True)
@@ -46,6 +53,11 @@ if what == "child":
     child = subprocess.Popen(["sh", "-c", "trap '' TERM; while :; do sleep 600; done"])
     print(f"child pid {child.pid}", flush=True)
 report(state="ready", detail="2 cores")
+if what == "done":
+    report(state="done")
+    from_launcher.read()
+    print("what had gone wrong before", flush=True)
+    os._exit(int(rest))
 if what == "exit":
     while not os.path.exists(os.environ["FAKE_TRIGGER"]):
         threading.Event().wait(0.01)

@@ -535,10 +535,10 @@ void Launcher::stop(Phase phase) {
   phase_end_ = Clock::now() + options_.grace;
   for (const auto& member : members_) {
     if (!member->is_running()) continue;
-    member->was_stopped = true;
     member->process.link.close();  // wakes a task that still waits for our answer
-    // A program that is done ends by itself now.
+    // A program that is done ends by itself now, and its status is its own.
     if (member->is_done && phase != Phase::killing) continue;
+    member->was_stopped = true;
     signal_group(member->process.pid, phase == Phase::killing ? SIGKILL : SIGTERM);
   }
 }

@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 
+#include "core/block_memory.h"
 #include "core/error.h"
 #include "distributed/cluster_spec.h"
 #include "distributed/hosted_task.h"
@@ -73,6 +74,7 @@ class StopSignals {
 };
 
 int run_task(const Arguments& arguments) {
+  BlockMemory::limit_heaps();
   const StopSignals signals;
   const ResolvedCluster cluster = resolve(arguments);
   HostedTaskOptions options;

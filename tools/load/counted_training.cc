@@ -7,6 +7,7 @@
 #include <chrono>
 #include <fstream>
 #include <iostream>
+#include <thread>
 
 #include "frontends/cpp/data.h"
 #include "frontends/cpp/nn.h"
@@ -26,6 +27,7 @@ struct Flags {
   std::string mode = "async";
   std::string directory, log;
   int64_t steps = 20'000, checkpoint_steps = 500, batch = 50, hidden = 128;
+  double pause = 0;
 };
 
 // Seconds, the same clock in all processes of the machine.
@@ -191,6 +193,7 @@ void run(const Flags& flags) {
       data::Labelled batch = share.next();
       feeds.insert(feeds.end(), {std::move(batch.images), std::move(batch.labels)});
     }
+    std::this_thread::sleep_for(std::chrono::duration<double, std::milli>(flags.pause));
     begin = now();
     const auto fetched = loop.step(feeds);
     if (!fetched && !loop.should_stop()) {
@@ -225,6 +228,8 @@ int main(int argc, char** argv) {
   app.add_option("--checkpoint-steps", flags.checkpoint_steps)->capture_default_str();
   app.add_option("--batch", flags.batch, "examples per worker and step")->capture_default_str();
   app.add_option("--hidden", flags.hidden, "units of the hidden layer")->capture_default_str();
+  app.add_option("--pause", flags.pause, "milliseconds of rest before a step")
+      ->capture_default_str();
   CLI11_PARSE(app, argc, argv);
   try {
     run(flags);

@@ -42,7 +42,8 @@ class Phase:
         os.mkdir(self.directory)
         program = [os.path.join(flags.build, "bin", "load", "counted_training"), "--mode", self.mode,
                    "--directory", os.path.join(self.directory, "checkpoints"), "--steps", str(flags.steps),
-                   "--checkpoint-steps", str(flags.checkpoint_every), "--batch", str(flags.batch)]
+                   "--checkpoint-steps", str(flags.checkpoint_every), "--batch", str(flags.batch),
+                   "--pause", str(flags.pause)]
         self.cluster = Cluster(flags.build, self.directory, flags.ps, flags.workers, program,
                                flags.workers if self.mode == "async" else 1)
         self.memory = Memory(flags.warm_up)
@@ -102,12 +103,15 @@ class Phase:
             time.sleep(POLL)
 
     def next_victim(self):
-        """Each kind of process in turn, in random order; which one of them at random."""
-        if not self.kinds:
-            self.kinds = ["ps", "worker", "program"]
-            self.random.shuffle(self.kinds)
-        kind = self.kinds.pop()
-        return self.random.choice([n for n in self.cluster.tasks + self.cluster.programs if n.startswith(kind)])
+        """Each kind of process in turn, in random order; which one at random of those that run (a program may be at its end)."""
+        while True:
+            if not self.kinds:
+                self.kinds = ["ps", "worker", "program"]
+                self.random.shuffle(self.kinds)
+            kind = self.kinds.pop()
+            running = sorted(n for n in self.cluster.running if n.startswith(kind))
+            if running:
+                return self.random.choice(running)
 
     def kill_and_restart(self, victim, pause):
         answered = {p: self.moved_at.get(p, 0) for p in self.unfinished()}
@@ -180,6 +184,8 @@ def parse_flags():
     parser.add_argument("--ps", type=int, default=2, help="ps tasks (default: %(default)s)")
     parser.add_argument("--workers", type=int, default=3, help="(default: %(default)s)")
     parser.add_argument("--batch", type=int, default=50, help="examples per worker and step (default: %(default)s)")
+    parser.add_argument("--pause", type=float, default=0, help="milliseconds that a program rests before a step, so that a short "
+                        "training on a fast machine is not over before it is disturbed (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(10**6), help="of the kills")
     parser.add_argument("--warm-up", type=int, default=2_000,
                         help="answered steps of the cluster that do not count in a process's growth, at least: half of its "

@@ -1,0 +1,42 @@
+// The graph that a master keeps for a client: nodes while the client uses it, bytes (about a fifth)
+// once it has been idle. A client that was killed never closes its session, and nobody can tell it
+// from one that pauses.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "graph/graph.h"
+
+namespace leat {
+
+// Thread-safe.
+class SessionGraph {
+ public:
+  // Unpacked if it was packed. What it points to stays valid for its holder.
+  std::shared_ptr<const Graph> get();
+  void set(std::shared_ptr<const Graph> graph);
+  // Keeps it as bytes until the next get(). Not done for a graph whose constants have more than
+  // 16 MB: they would be copied for little gain.
+  void pack();
+  bool is_packed() const;
+
+ private:
+  struct Placed {
+    std::string node;
+    DeviceName device;
+    std::string reason;
+  };
+  struct Packed {
+    std::string graph_def;
+    std::vector<Placed> placed;  // what a GraphDef does not hold
+  };
+
+  mutable std::mutex mutex_;
+  std::shared_ptr<const Graph> graph_ = std::make_shared<Graph>();  // null while it is packed
+  Packed packed_;
+};
+
+}  // namespace leat
