@@ -87,7 +87,8 @@ Adam::Shared Adam::make_shared_state(Graph& graph,
                                      const std::vector<GradientAndVariable>& gradients) const {
   const Output first = gradients.front().variable;
   const ColocationScope with(graph, {first});
-  const NameScope absolute(graph, "");  // TensorFlow's names have no prefix
+  // TensorFlow's names have no prefix.
+  const NameScope absolute(graph, copy_root_of(graph, first.node->name));
   Shared powers;
   for (const auto& [name, beta] :
        {std::pair{"beta1_power", options_.beta1}, {"beta2_power", options_.beta2}}) {

@@ -37,6 +37,18 @@ struct Shard {
   }
 };
 
+// Adds the updates of the variables' copies, after those of the variables.
+void copy_restored(Graph& graph, std::vector<Output>& restored) {
+  std::map<const Node*, Output> of_variable;
+  for (const Output& update : restored) of_variable[update.node->inputs[0].node] = update;
+  for (const Output& initializer : graph.collection("copy_initializers")) {
+    const Output copy = initializer.node->inputs[0], variable = initializer.node->inputs[1];
+    const ColocationScope beside(graph, {copy});
+    const ControlScope after(graph, {of_variable.at(variable.node)});
+    restored.push_back(assign(copy, variable));
+  }
+}
+
 }  // namespace
 
 Saver::Saver(Graph& graph, Options options) : options_(options) {
@@ -75,6 +87,7 @@ Saver::Saver(Graph& graph, Options options) : options_(options) {
       restored.push_back(assign(shard.variables[i], values[i]));
     }
   }
+  copy_restored(graph, restored);
   if (shards.size() > 1) {
     const ControlScope after(graph, saved);
     save_ = &op_node(graph, "MergeV2Checkpoints", {pack(parts), prefix_});

@@ -23,8 +23,8 @@ class Saver {
   // Writes <directory>/model.ckpt-<step> and notes it in <directory>/checkpoint. Returns the
   // prefix. The checkpoint appears whole or not at all.
   std::string save(Session& session, const std::string& directory, int64_t step);
-  // NOT_FOUND or INVALID_ARGUMENT lists all variables that are missing or differ; DATA_LOSS names a
-  // torn file.
+  // Copies of variables (all_reduce.h) are made equal to them again. NOT_FOUND or INVALID_ARGUMENT
+  // lists all variables that are missing or differ; DATA_LOSS names a torn file.
   void restore(Session& session, const std::string& prefix) const;
   // The last checkpoint of the directory that can be read, or, if it is torn, the one before (a
   // line on standard error says so). "" if there is none. DATA_LOSS if there are some and all are

@@ -42,6 +42,31 @@ std::pair<double, double> fans(const Shape& shape) {
           receptive * static_cast<double>(shape[shape.rank() - 1])};
 }
 
+// What a variable that is about to be made is a copy of; none if its name has no copy root.
+Output original_of(Graph& graph, std::string_view name, const Shape& shape, DType dtype) {
+  const std::string full = graph.unique_name(concat(graph.scopes().name, name));
+  const std::string_view root = copy_root_of(graph, full);
+  if (root.empty()) return {};
+  const std::string_view original = std::string_view(full).substr(root.size());
+  Node* found = graph.find(original);
+  check(found != nullptr && found->is("VariableV2"), "the variable '", full,
+        "' is to be a copy of '", original, "', which does not exist: every replica must make the ",
+        "variables that replica 0 has, by the same names, and after it");
+  const OutputSpec& spec = found->outputs[0];
+  check(spec.dtype == dtype && spec.shape == shape, "the variable '", full, "' is ", dtype, shape,
+        ", but '", original, "', of which it is to be a copy, is ", spec.dtype, spec.shape);
+  return found->output();
+}
+
+// The Assign that gives a variable its first value.
+Node* initializer_of(const Graph& graph, const Output& variable) {
+  for (const Output& assign : graph.collection("initializers")) {
+    if (assign.node->inputs[0] == variable) return assign.node;
+  }
+  fail(Code::invalid_argument, "the variable '", variable.node->name,
+       "' has no initialiser: make it with variable()");
+}
+
 }  // namespace
 
 namespace initializers {
@@ -94,6 +119,7 @@ Initializer he_normal(int64_t seed) {
 Output variable(Graph& graph, std::string_view name, const Shape& shape, const Initializer& initial,
                 DType dtype, const VariableOptions& options, Location at) {
   check(shape.is_complete(), "variable '", name, "' needs a complete shape, got ", shape);
+  const Output original = original_of(graph, name, shape, dtype);
   Node& node = graph.add({.op = "VariableV2",
                           .name = std::string(name),
                           .inputs = {},
@@ -108,17 +134,35 @@ Output variable(Graph& graph, std::string_view name, const Shape& shape, const I
   // wait for their steps.
   const NameScope scope(graph, node.name.substr(graph.scopes().name.size()) + "/initial");
   const ColocationScope with(graph, {ref});
-  const Output value = initial(graph, dtype, shape);
-  Node& assign = graph.add({.op = "Assign",
-                            .name = "Assign",
-                            .inputs = {ref, value},
-                            .attrs = {},
-                            .control_inputs = {},
-                            .location = at});
+  NodeSpec assign{.op = "Assign", .name = "Assign", .inputs = {ref}, .location = at};
+  if (original) {
+    assign.inputs.push_back(original);
+    assign.control_inputs = {initializer_of(graph, original)};
+  } else {
+    assign.inputs.push_back(initial(graph, dtype, shape));
+  }
+  const Output initialized = graph.add(std::move(assign)).output();
+  graph.add_to_collection("initializers", initialized);
+  if (original) {
+    graph.add_to_collection("copy_initializers", initialized);
+    return ref;
+  }
   graph.add_to_collection("variables", ref);
   if (options.trainable) graph.add_to_collection("trainable_variables", ref);
-  graph.add_to_collection("initializers", assign.output());
   return ref;
+}
+
+void add_copy_root(Graph& graph, Node& root) {
+  graph.add_to_collection("copy_roots", root.output());
+}
+
+std::string_view copy_root_of(const Graph& graph, std::string_view name) {
+  for (const Output& root : graph.collection("copy_roots")) {
+    const std::string& marker = root.node->name;
+    if (name.starts_with(marker) && name.substr(marker.size()).starts_with('/'))
+      return name.substr(0, marker.size() + 1);
+  }
+  return {};
 }
 
 Node& initialize_variables(Graph& graph, Location at) {

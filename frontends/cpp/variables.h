@@ -34,10 +34,19 @@ struct VariableOptions {
 
 // A VariableV2 under the current scopes with an Assign that initialises it (collections
 // "variables", "trainable_variables", "initializers"). Returns the ref; ops that take values read
-// it.
+// it. If its name has a copy root, it is a copy of the variable of the rest of that name:
+// initialised from that one, and not in "variables", so that it is not saved; its Assign is in
+// "initializers" and in "copy_initializers". INVALID_ARGUMENT if there is no such variable, or it
+// has another dtype or shape.
 Output variable(Graph& graph, std::string_view name, const Shape& shape,
                 const Initializer& initial = initializers::zeros(), DType dtype = f32,
                 const VariableOptions& options = {}, Location at = here());
+
+// Variables called root/… are copies of those called …: of a replica that has its own (AllReduce).
+// `root` is the name of a node of the graph, which marks it.
+void add_copy_root(Graph& graph, Node& root);
+// "worker_1/" if that begins the name and is a copy root, else "".
+std::string_view copy_root_of(const Graph& graph, std::string_view name);
 
 // One node that waits for the initialisers of all variables made so far:
 // session.run({initialize_variables(graph)}).

@@ -64,9 +64,10 @@ class Cluster : public testing::Test {
     return arguments;
   }
   // A training program that goes on until something ends it.
-  std::vector<std::string> endless_training(const std::string& mode,
-                                            std::vector<std::string> flags = {}) const {
-    flags.insert(flags.begin(), {"run", "local:ps=1,worker=2", "--log-dir", logs()});
+  std::vector<std::string> endless_training(
+      const std::string& mode, std::vector<std::string> flags = {},
+      const std::string& cluster = "local:ps=1,worker=2") const {
+    flags.insert(flags.begin(), {"run", cluster, "--log-dir", logs()});
     for (const char* argument : {"--", LEAT_BIN_DIR "/examples/mnist", "--epochs", "1000000"})
       flags.emplace_back(argument);
     flags.insert(flags.end(), {"--mode", mode});
@@ -181,6 +182,19 @@ class Killed : public Cluster, public testing::WithParamInterface<const char*> {
 };
 INSTANTIATE_TEST_SUITE_P(Modes, Killed, testing::Values("async", "sync"),
                          [](const auto& info) { return info.param; });
+
+// Without a parameter server.
+class KilledInAllReduce : public Killed {};
+INSTANTIATE_TEST_SUITE_P(Modes, KilledInAllReduce, testing::Values("all-reduce"),
+                         [](const auto&) { return "all_reduce"; });
+
+TEST_P(KilledInAllReduce, WorkersTask) {
+  ChildProcess run(endless_training(GetParam(), {}, "local:worker=3"));
+  const std::string output = output_after_killing("/job:worker/task:1", run);
+  EXPECT_THAT(output,
+              HasSubstr("leat: [worker:1 task] task /job:worker/task:1 (" + killed_.address));
+  expect_told_by_a_program(output, "/job:worker/task:1");
+}
 
 TEST_P(Killed, ParameterServer) {
   ChildProcess run(endless_training(GetParam()));

@@ -40,12 +40,13 @@ class Examples : public testing::Test {
   }
   void TearDown() override { std::filesystem::remove_all(directory_); }
 
-  // Runs an example on 1 ps and 2 workers and returns the test accuracy in percent that it printed.
+  // Runs an example and returns the test accuracy in percent that it printed.
   double accuracy_of(const std::string& program, const std::string& flags,
-                     const std::string& run_flags = "") {
+                     const std::string& run_flags = "",
+                     const std::string& cluster = "local:ps=1,worker=2") {
     const std::string bin = LEAT_BIN_DIR;
     outcome_ =
-        run("timeout 100 " + bin + "/leat run " + run_flags + " local:ps=1,worker=2 --log-dir " +
+        run("timeout 100 " + bin + "/leat run " + run_flags + " " + cluster + " --log-dir " +
             directory_.string() + " -- " + bin + "/examples/" + program + " --epochs 3 " + flags);
     EXPECT_EQ(outcome_.exit_status, 0) << outcome_.output;
     std::smatch found;
@@ -64,6 +65,13 @@ TEST_F(Examples, AsynchronousParameterServerLearns) {
 
 TEST_F(Examples, SynchronousParameterServerLearns) {
   EXPECT_GT(accuracy_of("mnist", "--mode sync"), 90.0) << outcome_.output;
+}
+
+TEST_F(Examples, AllReduceLearnsWithoutAParameterServer) {
+  for (const char* run_flags : {"", "--embed"}) {
+    EXPECT_GT(accuracy_of("mnist", "--mode all-reduce", run_flags, "local:worker=3"), 90.0)
+        << outcome_.output;
+  }
 }
 
 // The workers' programs are their tasks; in the synchronous case one of them only computes for the

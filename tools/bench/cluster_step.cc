@@ -1,15 +1,20 @@
 // What a step costs on a cluster: one copy per worker under `leat run`, each prints one JSON line.
 //   leat run local:ps=1,worker=3 -- cluster_step --work mlp --batch 100 --seconds 8
+//   leat run local:worker=3 -- cluster_step --work mlp --mode all-reduce
 // Work: null = add 1 to a scalar on every ps task; lr = logistic regression, 10,000 features;
 // softmax 784-10; snn 784-500-10; mlp 784-500-500-10, on random data kept in memory, gradient
-// descent. Asynchronous: every copy updates on its own. Synchronous: the chief's copy drives all
-// workers, one update per step.
+// descent. Modes: async = a parameter server, every copy of the program updates on its own; sync =
+// a parameter server, the chief's copy drives all workers, one update per step; all-reduce = the
+// same with variables on the workers. Each worker has its own examples in its memory in all modes:
+// no batch goes over the wire (async under `leat run --embed`).
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
 #include <iostream>
+#include <optional>
 #include <random>
 
+#include "frontends/cpp/all_reduce.h"
 #include "frontends/cpp/cluster_member.h"
 #include "frontends/cpp/nn.h"
 #include "frontends/cpp/parameter_server.h"
@@ -27,11 +32,15 @@ struct Flags {
   int64_t batch = 100;
   double seconds = 5;
   int64_t max_steps = 0;
+  int64_t trip_bytes = AllReduce::Options{}.trip_bytes;
 };
 
-struct Model {
+// What a step runs and is fed.
+struct Work {
   std::vector<Output> inputs;
-  Output loss;
+  Targets targets;
+  std::vector<Output> fills;  // once, before the first step
+  int replicas = 0;           // that a step trains
 };
 
 nn::Dense layer(Graph& graph, int64_t inputs, int64_t units, int number, bool has_relu) {
@@ -53,16 +62,17 @@ std::vector<nn::Dense> make_layers(Graph& graph, const std::string& work) {
   return out;
 }
 
-Model apply(Graph& graph, const std::vector<nn::Dense>& layers, int replica) {
-  const NameScope scope(graph, concat("replica_", replica));
-  const int64_t features = layers.front().kernel().shape()[0];
-  const Output x = placeholder(graph, "x", f32, {any, features});
-  const Output y = placeholder(graph, "y", i32, {any});
+Output loss_of(const std::vector<nn::Dense>& layers, Output x, Output y) {
   Output h = x;
   for (const nn::Dense& dense : layers) h = dense(h);
-  const Output loss = mean(nn::softmax_cross_entropy(h, y));
-  return {{x, y}, loss};
+  return mean(nn::softmax_cross_entropy(h, y));
 }
+
+int64_t examples(const Flags& flags, int workers) {
+  return flags.work == "lr" ? 10000 / workers : 6000;
+}
+int64_t features(const Flags& flags) { return flags.work == "lr" ? 10000 : 784; }
+int classes(const Flags& flags) { return flags.work == "lr" ? 2 : 10; }
 
 // Random examples, and batches of consecutive ones without a copy.
 class Source {
@@ -90,14 +100,99 @@ class Source {
   int64_t position_ = 0;
 };
 
-Node& build_null(Graph& graph, const ClusterSpec& cluster) {
+// A worker's own random examples: batches in a queue on it, of which each step takes one and puts
+// it back. They are handed on, not copied, like a batch that is fed in process.
+struct OwnData {
+  Output x, y;
+  Node* fill;
+  Node* put_back;
+};
+
+OwnData make_data(Graph& graph, const Flags& flags, int workers, int replica) {
+  const NameScope scope(graph, concat("data_", replica));
+  const int64_t batches = std::max<int64_t>(examples(flags, workers) / flags.batch, 1);
+  const auto extents = [&](std::vector<int32_t> list) {
+    return constant(graph, Tensor::of<int32_t>({std::ssize(list)}, std::span<const int32_t>(list)));
+  };
+  const auto rows = static_cast<int32_t>(flags.batch),
+             columns = static_cast<int32_t>(features(flags));
+  const Output images = random_standard_normal(
+      extents({static_cast<int32_t>(batches), rows, columns}), f32, replica + 1);
+  const Output labels = random_uniform_int(
+      extents({static_cast<int32_t>(batches), rows}), constant(graph, Tensor::scalar<int32_t>(0)),
+      constant(graph, Tensor::scalar<int32_t>(classes(flags))), replica + 1);
+  const std::vector<DType> types = {f32, i32};
+  const Output queue = op_node(graph, "FIFOQueueV2", {}, {{"component_types", types}}).output();
+  const std::vector<Output> batch =
+      op_outputs("QueueDequeueV2", {queue}, {{"component_types", types}});
+  return {reshape(batch[0], extents({rows, columns})), reshape(batch[1], extents({rows})),
+          &op_node(graph, "QueueEnqueueManyV2", {queue, images, labels}),
+          &op_node(graph, "QueueEnqueueV2", {queue, batch[0], batch[1]})};
+}
+
+Work null_work(Graph& graph, const ClusterSpec& cluster, const ParameterServer& strategy,
+               int worker) {
+  const auto on_worker = strategy.replica(graph, worker);
   std::vector<Output> updates;
   for (const auto& [index, address] : cluster.jobs().at("ps")) {
     const DeviceScope on(graph, concat("/job:ps/task:", index));
     const Output scalar = variable(graph, concat("scalar_", index), {});
     updates.push_back(assign_add(scalar, constant(graph, Tensor::scalar(1.0F), "one")));
   }
-  return group(graph, updates, "null_step");
+  Work out;
+  out.targets.emplace_back(group(graph, updates, "null_step"));
+  return out;
+}
+
+const GradientDescent descent(0.01);
+
+Work async_work(Graph& graph, const Flags& flags, const ParameterServer& strategy, int worker) {
+  const auto on_worker = strategy.replica(graph, worker);
+  const Output x = placeholder(graph, "x", f32, {any, features(flags)});
+  const Output y = placeholder(graph, "y", i32, {any});
+  Work out{.inputs = {x, y}, .replicas = 1};
+  const Output loss = loss_of(make_layers(graph, flags.work), x, y);
+  out.targets.emplace_back(strategy.minimize(descent, loss));
+  return out;
+}
+
+Work sync_work(Graph& graph, const Flags& flags, const ParameterServer& strategy) {
+  const auto on_chief = strategy.replica(graph, 0);
+  const std::vector<nn::Dense> layers = make_layers(graph, flags.work);
+  Work out{.replicas = strategy.workers()};
+  std::vector<Output> losses;
+  for (int k = 0; k < strategy.workers(); ++k) {
+    const auto there = strategy.replica(graph, k);
+    const OwnData data = make_data(graph, flags, strategy.workers(), k);
+    losses.push_back(loss_of(layers, data.x, data.y));
+    out.fills.push_back(data.fill->output());
+    out.targets.emplace_back(*data.put_back);
+  }
+  out.targets.emplace_back(strategy.minimize(descent, losses));
+  return out;
+}
+
+Work all_reduce_work(Graph& graph, const Flags& flags, const AllReduce& strategy) {
+  Work out{.replicas = strategy.workers()};
+  std::vector<Output> losses;
+  for (int k = 0; k < strategy.workers(); ++k) {
+    const auto replica = strategy.replica(graph, k);
+    const OwnData data = make_data(graph, flags, strategy.workers(), k);
+    losses.push_back(loss_of(make_layers(graph, flags.work), data.x, data.y));
+    out.fills.push_back(data.fill->output());
+    out.targets.emplace_back(*data.put_back);
+  }
+  out.targets.emplace_back(strategy.minimize(descent, losses));
+  return out;
+}
+
+Work make_work(Graph& graph, const Flags& flags, const ClusterSpec& cluster, int worker) {
+  if (flags.mode == "all-reduce")
+    return all_reduce_work(graph, flags, AllReduce(cluster, {.trip_bytes = flags.trip_bytes}));
+  const ParameterServer strategy(cluster);
+  if (flags.work == "null") return null_work(graph, cluster, strategy, worker);
+  return flags.mode == "sync" ? sync_work(graph, flags, strategy)
+                              : async_work(graph, flags, strategy, worker);
 }
 
 void run(const Flags& flags) {
@@ -105,30 +200,14 @@ void run(const Flags& flags) {
   const ResolvedCluster& cluster = member.cluster();
   check(cluster.task.has_value(),
         "run this under `leat run local:ps=1,worker=1 -- …`: TF_CONFIG is not set");
-  const ParameterServer strategy(cluster.spec);
-  const bool is_sync = flags.mode == "sync" && flags.work != "null";
-  if (is_sync && !member.is_chief()) return;
+  if (flags.mode != "async" && !member.is_chief()) return;
   const int worker = cluster.task->index;
   Graph graph;
-  const auto on_worker = strategy.replica(graph, worker);
-  std::vector<Output> inputs, losses;
-  Node* train = nullptr;
-  std::vector<Source> sources;
-  if (flags.work == "null") {
-    train = &build_null(graph, cluster.spec);
-  } else {
-    const std::vector<nn::Dense> layers = make_layers(graph, flags.work);
-    const int replicas = is_sync ? strategy.workers() : 1;
-    for (int k = 0; k < replicas; ++k) {
-      const auto there = strategy.replica(graph, is_sync ? k : worker);
-      const Model model = apply(graph, layers, k);
-      inputs.insert(inputs.end(), model.inputs.begin(), model.inputs.end());
-      losses.push_back(model.loss);
-      const bool is_lr = flags.work == "lr";
-      sources.emplace_back(is_lr ? 10000 / strategy.workers() : 6000, is_lr ? 10000 : 784,
-                           is_lr ? 2 : 10, worker * 16 + k);
-    }
-    train = &strategy.minimize(GradientDescent(0.01), losses);
+  const Work work = make_work(graph, flags, cluster.spec, worker);
+  std::optional<Source> source;
+  if (!work.inputs.empty()) {
+    const auto workers = static_cast<int>(cluster.spec.jobs().at("worker").size());
+    source.emplace(examples(flags, workers), features(flags), classes(flags), worker * 16);
   }
   const Readiness readiness(graph);
   SessionOptions options;
@@ -139,12 +218,13 @@ void run(const Flags& flags) {
   } else {
     readiness.wait(session);
   }
-  const Callable step = session.prepare(inputs, {}, {*train});
+  if (!work.fills.empty()) session.run({group(graph, work.fills, "fill")});
+  const Callable step = session.prepare(work.inputs, {}, work.targets);
   std::vector<Tensor> feeds, fetches;
   std::vector<double> times;
   const auto one_step = [&] {
     feeds.clear();
-    for (Source& source : sources) source.next(flags.batch, feeds);
+    if (source) source->next(flags.batch, feeds);
     step.run(feeds, fetches);
   };
   for (int i = 0; i < 5; ++i) one_step();
@@ -165,29 +245,30 @@ void run(const Flags& flags) {
             << flags.mode << R"(", "worker": )" << worker << R"(, "median_s": )"
             << times[times.size() / 2] << R"(, "min_s": )" << times.front()
             << R"(, "steps_per_s": )" << steps / wall << R"(, "samples_per_s": )"
-            << (sources.empty()
-                    ? 0
-                    : steps *
-                          static_cast<double>(flags.batch * static_cast<int64_t>(sources.size())) /
-                          wall)
-            << "}" << std::endl;
+            << steps * static_cast<double>(flags.batch * work.replicas) / wall << "}" << std::endl;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   Flags flags;
-  CLI::App app{"Steps of a parameter-server cluster; run it under `leat run`."};
+  CLI::App app{"Steps of a cluster; run it under `leat run`."};
   app.add_option("--work", flags.work)
       ->check(CLI::IsMember({"null", "lr", "softmax", "snn", "mlp"}))
       ->capture_default_str();
   app.add_option("--mode", flags.mode)
-      ->check(CLI::IsMember({"async", "sync"}))
+      ->check(CLI::IsMember({"async", "sync", "all-reduce"}))
       ->capture_default_str();
   app.add_option("--batch", flags.batch, "examples per worker and step")->capture_default_str();
   app.add_option("--seconds", flags.seconds, "how long to measure")->capture_default_str();
+  app.add_option("--trip-bytes", flags.trip_bytes, "AllReduce::Options, to find the best")
+      ->capture_default_str();
   app.add_option("--steps", flags.max_steps, "measure so many steps instead");
   CLI11_PARSE(app, argc, argv);
+  if (flags.work == "null" && flags.mode != "async") {
+    std::cerr << "null steps are asynchronous: every program makes its own" << std::endl;
+    return 1;
+  }
   try {
     run(flags);
     return 0;

@@ -51,10 +51,11 @@ def peer(script, *args, python="python"):
 
 def cluster(work, mode, ps, workers, batch=100):
     def measure(a):
-        rows = run([f"{a.build}/bin/leat", "run", "--embed", f"local:ps={ps},worker={workers}", "--", f"{a.build}/bin/bench/cluster_step",
+        jobs = f"ps={ps},worker={workers}" if ps else f"worker={workers}"
+        rows = run([f"{a.build}/bin/leat", "run", "--embed", f"local:{jobs}", "--", f"{a.build}/bin/bench/cluster_step",
                     "--work", work, "--mode", mode, "--batch", str(batch)])
-        # Seconds per step of the whole cluster, all workers counted.
-        return 1 / sum(row["steps_per_s"] * (workers if mode == "sync" and work != "null" else 1) for row in rows)
+        # Seconds per step of the whole cluster, all workers counted; where the chief drives all, a step is one of each.
+        return 1 / sum(row["steps_per_s"] * (1 if mode == "async" else workers) for row in rows)
     return measure
 
 
@@ -73,30 +74,35 @@ def torch_cluster(work, workers, batch=100):
     return measure
 
 
-# name → (unit, Leat, {peer: measure})
+def against(ours, peers, note=""):
+    """[(peer, its measure, Leat's measure, how Leat does it)]"""
+    return [(name, theirs, ours, note) for name, theirs in peers.items()]
+
+
+# name → (unit, [(peer, its measure, Leat's measure, how Leat does it)])
 WORK = {
-    "null_ops": ("node", leat_bench("chain_of_adds/10000", 10000), {
+    "null_ops": ("node", against(leat_bench("chain_of_adds/10000", 10000), {
         "TensorFlow": peer("null_ops.py", "--peer", "tf", "--nodes", "10000"),
         "ONNX Runtime": peer("null_ops.py", "--peer", "ort", "--nodes", "10000"),
-        "torch eager": peer("null_ops.py", "--peer", "torch", "--nodes", "10000", python="torch_python")}),
-    "run_one": ("run", leat_bench("chain_of_adds/1"), {
+        "torch eager": peer("null_ops.py", "--peer", "torch", "--nodes", "10000", python="torch_python")})),
+    "run_one": ("run", against(leat_bench("chain_of_adds/1"), {
         "TensorFlow": peer("null_ops.py", "--peer", "tf", "--nodes", "1"),
-        "ONNX Runtime": peer("null_ops.py", "--peer", "ort", "--nodes", "1")}),
-    "mlp_1": ("step", leat_bench("mlp_train_step/1"), {
-        "torch eager": peer("torch_step.py", "--model", "mlp", "--batch", "1", python="torch_python")}),
-    "mlp_64": ("step", leat_bench("mlp_train_step/64"), {
-        "torch eager": peer("torch_step.py", "--model", "mlp", "--batch", "64", python="torch_python")}),
+        "ONNX Runtime": peer("null_ops.py", "--peer", "ort", "--nodes", "1")})),
+    "mlp_1": ("step", against(leat_bench("mlp_train_step/1"), {
+        "torch eager": peer("torch_step.py", "--model", "mlp", "--batch", "1", python="torch_python")})),
+    "mlp_64": ("step", against(leat_bench("mlp_train_step/64"), {
+        "torch eager": peer("torch_step.py", "--model", "mlp", "--batch", "64", python="torch_python")})),
 }
 for _n in (1, 2, 4, 8):
     WORK["cluster_null" if _n == 1 else f"cluster_null_{_n}"] = (
-        "step", cluster("null", "async", 1, _n), {"TensorFlow": tf_cluster("null", "async", 1, _n)})
+        "step", against(cluster("null", "async", 1, _n), {"TensorFlow": tf_cluster("null", "async", 1, _n)}))
 for _work in ("lr", "softmax", "snn", "mlp"):
     for _n in (1, 3, 5):
         for _mode in ("async", "sync"):
-            _peers = {"TensorFlow": tf_cluster(_work, _mode, 1, _n)}
-            if _mode == "sync":
-                _peers["torch DDP"] = torch_cluster(_work, _n)
-            WORK[f"cluster_{_work}_{_n}_{_mode}"] = ("step", cluster(_work, _mode, 1, _n), _peers)
+            _rows = against(cluster(_work, _mode, 1, _n), {"TensorFlow": tf_cluster(_work, _mode, 1, _n)}, "1 ps")
+            if _mode == "sync":  # like against like: torch's is an all-reduce
+                _rows += against(cluster(_work, "all-reduce", 0, _n), {"torch DDP": torch_cluster(_work, _n)}, "all-reduce")
+            WORK[f"cluster_{_work}_{_n}_{_mode}"] = ("step", _rows)
 
 
 def duration(seconds):
@@ -123,8 +129,8 @@ def main():
     print(f"load average {os.getloadavg()[0]:.2f}, {os.cpu_count()} cores, {a.rounds} rounds of A B B A\n")
     print("| work | Leat | peer | peer's time | ratio of medians | ratio of minima |\n|---|---|---|---|---|---|")
     for name in a.work:
-        unit, ours, peers = WORK[name]
-        for other, theirs in peers.items():
+        unit, rows = WORK[name]
+        for other, theirs, ours, note in rows:
             if a.only and a.only.lower() not in other.lower():
                 continue
             mine, others = [], []
@@ -133,7 +139,8 @@ def main():
                     side.append(measure(a))
             halves = [statistics.median(s[:len(s) // 2]) / statistics.median(s[len(s) // 2:]) for s in (mine, others)]
             drift = "" if all(0.9 < h < 1.1 for h in halves) else f" (halves differ: {halves[0]:.2f}, {halves[1]:.2f})"
-            print(f"| {name} | {duration(statistics.median(mine))} per {unit} | {other} | {duration(statistics.median(others))} "
+            how = f" ({note})" if note else ""
+            print(f"| {name}{how} | {duration(statistics.median(mine))} per {unit} | {other} | {duration(statistics.median(others))} "
                   f"| {statistics.median(others) / statistics.median(mine):.2f}{drift} | {min(others) / min(mine):.2f} |", flush=True)
 
 

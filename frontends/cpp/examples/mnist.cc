@@ -1,12 +1,16 @@
 // Trains a 784-128-10 perceptron, or with --model cnn a convolutional network, on handwritten
-// digits with a parameter server.
-//   --mode async: every worker's program builds one replica of the model and updates the shared
-//   variables on its own.
-//   --mode sync: the chief's program builds a replica on every worker; one update per step with
-//   their mean gradient. leat run cluster.json -- mnist --mode async --data DIR
+// digits.
+//   --mode async: a parameter server; every worker's program builds one replica of the model and
+//   updates the shared variables on its own.
+//   --mode sync: a parameter server; the chief's program builds a replica on every worker; one
+//   update per step with their mean gradient.
+//   --mode all-reduce: the same without a parameter server; every worker has its own copy of the
+//   variables.
+//   leat run cluster.json -- mnist --mode async --data DIR
 // Without a cluster it trains in this process.
 #include <iostream>
 
+#include "frontends/cpp/all_reduce.h"
 #include "frontends/cpp/examples/common/digits_program.h"
 #include "frontends/cpp/parameter_server.h"
 
@@ -46,6 +50,17 @@ void build_sync(const Flags& flags, const ParameterServer& strategy, Training& t
   training.train = &strategy.minimize(*make_optimizer(flags), losses, training.global_step);
 }
 
+void build_all_reduce(const Flags& flags, const AllReduce& strategy, Training& training) {
+  std::vector<Output> losses;
+  for (int k = 0; k < strategy.workers(); ++k) {
+    const auto replica = strategy.replica(training.graph, k);
+    if (k == 0) training.global_step = make_global_step(training.graph);
+    training.replicas.push_back(make_replica(training.graph, make_model(training.graph, flags), k));
+    losses.push_back(training.replicas.back().loss);
+  }
+  training.train = &strategy.minimize(*make_optimizer(flags), losses, training.global_step);
+}
+
 void run(const Flags& flags) {
   const ClusterMember member = join_cluster();
   const ResolvedCluster& cluster = member.cluster();
@@ -54,14 +69,15 @@ void run(const Flags& flags) {
     build_local(flags, training);
     return train(flags, member, training);
   }
-  const ParameterServer strategy(cluster.spec);
   if (flags.mode == "async") {
+    const ParameterServer strategy(cluster.spec);
     training.shard = cluster.task->index;
     training.shards = strategy.workers();
     build_async(flags, strategy, training.shard, training);
   } else {
     if (left_to_the_chief(member)) return;
-    build_sync(flags, strategy, training);
+    if (flags.mode == "sync") build_sync(flags, ParameterServer(cluster.spec), training);
+    if (flags.mode == "all-reduce") build_all_reduce(flags, AllReduce(cluster.spec), training);
   }
   train(flags, member, training);
 }

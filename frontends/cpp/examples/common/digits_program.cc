@@ -84,8 +84,9 @@ Flags parse_flags(int argc, char** argv, const std::string& description, bool ha
         ->capture_default_str();
     app.add_option(
            "--mode", flags.mode,
-           "async: every worker updates on its own; sync: one update with the mean gradient")
-        ->check(CLI::IsMember({"async", "sync"}))
+           "async: every worker updates on its own; sync: one update with the mean gradient; "
+           "all-reduce: the same without a parameter server")
+        ->check(CLI::IsMember({"async", "sync", "all-reduce"}))
         ->capture_default_str();
   }
   app.add_option("--graph", flags.graph,

@@ -21,7 +21,7 @@ struct Flags {
   int hidden = 128;
   std::string optimizer = "adam";  // sgd, momentum, adam
   double rate = 0;                 // 0 = the optimizer's usual one
-  std::string mode = "async";      // mnist only: async or sync
+  std::string mode = "async";      // mnist only: async, sync or all-reduce
   std::string model = "mlp";       // mnist only: mlp or cnn
   std::string graph;               // write the partitioned graph of a training step here
   std::string trace;               // write a Chrome trace of one training step here

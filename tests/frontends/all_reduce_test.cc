@@ -1,0 +1,385 @@
+// All-reduce: what crosses between the workers, and that it trains as one device would with the
+// mean gradient.
+#include "frontends/cpp/all_reduce.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <set>
+
+#include "frontends/cpp/nn.h"
+#include "frontends/cpp/training_session.h"
+#include "graph/formats/checkpoint.h"
+#include "graph/pipeline.h"
+#include "tests/support/expect_error.h"
+#include "tests/support/in_process_cluster.h"
+#include "tests/support/scratch_directory.h"
+
+namespace leat {
+namespace {
+
+using testing::ElementsAre;
+
+ClusterSpec workers(int count) {
+  std::string addresses;
+  for (int i = 0; i < count; ++i) addresses += concat(i > 0 ? ", " : "", "\"h:", 2000 + i, "\"");
+  return ClusterSpec::parse(concat(R"({"cluster": {"worker": [)", addresses, "]}}"));
+}
+
+nn::Dense make_layer(Graph& graph) {
+  nn::DenseOptions options;
+  options.kernel_initializer = initializers::random_uniform(-1, 1, 7);
+  return {graph, 4, 2, "layer", options};  // 10 numbers
+}
+
+// Replicas of a model; what a program builds.
+struct Program {
+  Program(const AllReduce& strategy, const Optimizer& optimizer) {
+    for (int k = 0; k < strategy.workers(); ++k) {
+      const auto replica = strategy.replica(graph, k);
+      if (k == 0)
+        step = variable(graph, "global_step", {}, initializers::zeros(), i64, {.trainable = false});
+      inputs.push_back(placeholder(graph, "x", f32, {3, 4}));
+      losses.push_back(mean(square(make_layer(graph)(inputs.back()) - 1.0)));
+    }
+    train = &strategy.minimize(optimizer, losses, step);
+  }
+  Graph graph;
+  Output step;
+  std::vector<Output> inputs, losses;
+  Node* train = nullptr;
+};
+
+// The same on one device: shared variables, and the mean of the gradients of all losses.
+struct Reference {
+  Reference(int replicas, const Optimizer& optimizer) {
+    const nn::Dense layer = make_layer(graph);
+    std::vector<std::vector<GradientAndVariable>> all;
+    for (int k = 0; k < replicas; ++k) {
+      inputs.push_back(placeholder(graph, "x", f32, {3, 4}));
+      losses.push_back(mean(square(layer(inputs.back()) - 1.0)));
+      all.push_back(optimizer.gradients(losses.back()));
+    }
+    std::vector<GradientAndVariable> means = all.front();
+    for (size_t v = 0; v < means.size(); ++v) {
+      std::vector<Output> gradients;
+      for (const auto& of_replica : all) gradients.push_back(of_replica[v].gradient);
+      if (replicas > 1) means[v].gradient = add_n(gradients) * (1.0 / replicas);
+    }
+    train = &optimizer.apply(means);
+  }
+  Graph graph;
+  std::vector<Output> inputs, losses;
+  Node* train = nullptr;
+};
+
+Feeds batches(const std::vector<Output>& inputs, int step) {
+  Feeds out;
+  for (size_t k = 0; k < inputs.size(); ++k) {
+    Tensor batch(f32, {3, 4});
+    for (int i = 0; i < 12; ++i)
+      batch.data<float>()[i] =
+          std::sin(static_cast<float>(step * 31 + static_cast<int>(k) * 12 + i));
+    out.push_back({inputs[k], batch});
+  }
+  return out;
+}
+
+PartitionedGraph partitions(const Graph& graph, const std::vector<Output>& inputs,
+                            const Node& train, int count) {
+  PipelineOptions options;
+  for (const Output& input : inputs) options.signature.feeds.push_back(input.name());
+  options.signature.targets = {train.name};
+  for (int k = 0; k < count; ++k) {
+    options.placement.devices.push_back(
+        {DeviceName::parse(concat("/job:worker/replica:0/task:", k, "/device:CPU:0")),
+         DeviceType::cpu});
+  }
+  options.placement.default_device = options.placement.devices.front().name;
+  return run_pipeline(graph, options);
+}
+
+// Of a step with `count` workers.
+PartitionedGraph partitions(int count, const AllReduce::Options& options = {}) {
+  const Program program(AllReduce(workers(count), options), GradientDescent{0.1});
+  return partitions(program.graph, program.inputs, *program.train, count);
+}
+
+// "0->1 float[3]" of every value that crosses, "0->1 signal" of what only waits.
+std::vector<std::string> crossings(const PartitionedGraph& graph) {
+  std::vector<std::string> out;
+  for (const CutEdge& edge : graph.edges) {
+    const std::string what =
+        edge.dtype == DType::invalid ? "signal" : concat(edge.dtype, edge.shape);
+    out.push_back(concat(*edge.source.task, "->", *edge.destination.task, " ", what));
+  }
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
+const GradientDescent descent{0.1};
+
+TEST(AllReduce, OneWorkerSendsNothing) {
+  const PartitionedGraph step = partitions(1);
+  EXPECT_EQ(step.partitions.size(), 1u);
+  EXPECT_THAT(crossings(step), ElementsAre());
+}
+
+// Each worker sends the 10 numbers of its gradient to both others.
+TEST(AllReduce, SmallGradientsGoToAllInOneTrip) {
+  const PartitionedGraph step = partitions(3);
+  EXPECT_THAT(crossings(step),
+              ElementsAre("0->1 float[10]", "0->2 float[10]", "1->0 float[10]", "1->0 signal",
+                          "1->2 float[10]", "2->0 float[10]", "2->0 signal", "2->1 float[10]"));
+}
+
+// Chunks of 3, 3 and 4 numbers; each goes to its owner twice and its mean to the two others: 40
+// numbers are sent, 2(N-1) times 10.
+TEST(AllReduce, LargeGradientsGoByChunks) {
+  const PartitionedGraph step = partitions(3, {.trip_bytes = 0});
+  EXPECT_THAT(crossings(step),
+              ElementsAre("0->1 float[3]", "0->1 float[3]", "0->2 float[3]", "0->2 float[4]",
+                          "1->0 float[3]", "1->0 float[3]", "1->0 signal", "1->2 float[3]",
+                          "1->2 float[4]", "2->0 float[3]", "2->0 float[4]", "2->0 signal",
+                          "2->1 float[3]", "2->1 float[4]"));
+  int waves = 0;
+  for (const CutEdge& edge : step.edges) waves = std::max(waves, edge.wave + 1);
+  EXPECT_EQ(waves, 3);  // chunks, means, signals
+}
+
+// Two workers would send as many bytes either way: one trip.
+TEST(AllReduce, TwoWorkersExchangeDirectly) {
+  const PartitionedGraph step = partitions(2, {.trip_bytes = 0});
+  EXPECT_THAT(crossings(step), ElementsAre("0->1 float[10]", "1->0 float[10]", "1->0 signal"));
+}
+
+// The bias and the kernel apart, the bias first: backward makes it first.
+TEST(AllReduce, BucketsAreBounded) {
+  const PartitionedGraph step = partitions(2, {.bucket_bytes = 32});
+  EXPECT_THAT(crossings(step), ElementsAre("0->1 float[2]", "0->1 float[8]", "1->0 float[2]",
+                                           "1->0 float[8]", "1->0 signal"));
+}
+
+TEST(AllReduce, GradientsOfTwoDtypesAreNotMixed) {
+  Graph graph;
+  const AllReduce strategy(workers(2));
+  std::vector<Output> losses;
+  for (int k = 0; k < 2; ++k) {
+    const auto replica = strategy.replica(graph, k);
+    const Output a = variable(graph, "a", {2}),
+                 b = variable(graph, "b", {3}, initializers::ones(), f64);
+    const Output c = variable(graph, "c", {4});
+    losses.push_back(sum(square(a)) + cast(sum(square(b)), f32) + sum(square(c)));
+  }
+  const Node& train = strategy.minimize(descent, losses);
+  EXPECT_THAT(crossings(partitions(graph, {}, train, 2)),
+              ElementsAre("0->1 double[3]", "0->1 float[6]", "1->0 double[3]", "1->0 float[6]",
+                          "1->0 signal"));
+}
+
+struct Case {
+  const char* name;
+  int workers;
+  int64_t trip_bytes;
+  std::shared_ptr<Optimizer> optimizer;
+};
+
+class AllReduceTraining : public testing::TestWithParam<Case> {};
+
+// Losses to the last bit, and all copies of variables and slots equal.
+TEST_P(AllReduceTraining, IsThatOfOneDeviceWithTheMeanGradient) {
+  const Case& of = GetParam();
+  InProcessCluster cluster({{"worker", of.workers}});
+  const AllReduce strategy(cluster.spec(), {.trip_bytes = of.trip_bytes});
+  Program program(strategy, *of.optimizer);
+  Reference reference(of.workers, *of.optimizer);
+  Node& start = initialize_variables(program.graph);
+  Node& reference_start = initialize_variables(reference.graph);
+  Session session(program.graph, {.target = cluster.target("worker", 0)});
+  Session expected(reference.graph);
+  session.run({start});
+  expected.run({reference_start});
+  for (int i = 0; i < 5; ++i) {
+    const std::vector<Tensor> losses =
+        session.run(batches(program.inputs, i), program.losses, {*program.train});
+    const std::vector<Tensor> same =
+        expected.run(batches(reference.inputs, i), reference.losses, {*reference.train});
+    for (size_t k = 0; k < losses.size(); ++k)
+      EXPECT_EQ(losses[k].value<float>(), same[k].value<float>()) << "step " << i << ", " << k;
+  }
+  EXPECT_EQ(session.run({}, {program.step})[0].value<int64_t>(), 5);
+  size_t copies = 0;
+  for (const Output& initializer : program.graph.collection("copy_initializers")) {
+    const std::vector<Tensor> pair =
+        session.run({}, {initializer.node->inputs[0], initializer.node->inputs[1]});
+    EXPECT_TRUE(std::ranges::equal(pair[0].span<float>(), pair[1].span<float>()))
+        << initializer.name() << ": " << pair[0] << " and " << pair[1];
+    ++copies;
+  }
+  // Every variable but the global step.
+  EXPECT_EQ(copies, (program.graph.collection("variables").size() - 1) *
+                        static_cast<size_t>(of.workers - 1));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, AllReduceTraining,
+    testing::Values(Case{"OneWorker", 1, 0, std::make_shared<Adam>(0.1)},
+                    Case{"TwoWorkers", 2, 0, std::make_shared<Momentum>(0.1, 0.9)},
+                    Case{"ThreeDirectly", 3, 1 << 20, std::make_shared<Adam>(0.1)},
+                    Case{"ThreeByChunks", 3, 0, std::make_shared<Adam>(0.1)},
+                    Case{"FourByChunks", 4, 0, std::make_shared<GradientDescent>(0.1)}),
+    [](const auto& info) { return info.param.name; });
+
+std::set<std::string> saved(const std::string& prefix) {
+  std::set<std::string> out;
+  for (const auto& variable : CheckpointReader(prefix).variables()) out.insert(variable.name);
+  return out;
+}
+
+std::vector<float> train(Program& program, const std::string& target, const std::string& directory,
+                         int64_t last) {
+  TrainingSession training(program.graph, {.train = program.train,
+                                           .global_step = program.step,
+                                           .inputs = program.inputs,
+                                           .fetches = program.losses,
+                                           .session = {.target = target},
+                                           .directory = directory});
+  std::vector<float> out;
+  while (training.global_step() < last) {
+    std::vector<Tensor> feeds;
+    for (const Feed& feed : batches(program.inputs, static_cast<int>(training.global_step())))
+      feeds.push_back(feed.value);
+    const auto losses = training.step(feeds);
+    for (const Tensor& loss : losses.value()) out.push_back(loss.value<float>());
+  }
+  return out;
+}
+
+// One copy is saved, by the names of a program with one process; a training that starts from it has
+// equal copies, and goes on as if nothing had happened.
+TEST(AllReduce, ResumesFromTheCheckpointOfOneCopy) {
+  InProcessCluster cluster({{"worker", 2}});
+  const AllReduce strategy(cluster.spec());
+  const ScratchDirectory directory;
+  const auto run = [&](const std::string& where, int64_t last) {
+    Program program(strategy, Adam{0.1});
+    const std::vector<float> losses = train(program, cluster.target("worker", 0), where, last);
+    for (int k = 0; k < 2; ++k) {  // a new process has no variables
+      cluster.kill("worker", k);
+      cluster.restart("worker", k);
+    }
+    return losses;
+  };
+  const std::vector<float> undisturbed = run("", 8);
+  std::vector<float> resumed;
+  for (const int64_t last : {3, 8}) {
+    const std::vector<float> part = run(directory.path(), last);
+    resumed.insert(resumed.end(), part.begin(), part.end());
+  }
+  EXPECT_EQ(resumed, undisturbed);
+  EXPECT_THAT(
+      saved(directory / "model.ckpt-8"),
+      ElementsAre("beta1_power", "beta2_power", "global_step", "layer/bias", "layer/bias/Adam",
+                  "layer/bias/Adam_1", "layer/kernel", "layer/kernel/Adam", "layer/kernel/Adam_1"));
+}
+
+// A variable that nothing trains is the replica's own after the start.
+TEST(AllReduce, WhatAReplicaChangesItselfStaysItsOwn) {
+  InProcessCluster cluster({{"worker", 2}});
+  const AllReduce strategy(cluster.spec());
+  Graph graph;
+  std::vector<Output> seen, updates;
+  for (int k = 0; k < 2; ++k) {
+    const auto replica = strategy.replica(graph, k);
+    seen.push_back(
+        variable(graph, "seen", {}, initializers::constant(4), f32, {.trainable = false}));
+    updates.push_back(assign_add(seen.back(), constant(graph, Tensor::scalar(k + 1.0f))));
+  }
+  Node& start = initialize_variables(graph);
+  Session session(graph, {.target = cluster.target("worker", 0)});
+  session.run({start});
+  session.run({updates[0], updates[1]});
+  const auto [first, second] = session.run({}, fetch(seen[0], seen[1]));
+  EXPECT_EQ(first.value<float>(), 5);
+  EXPECT_EQ(second.value<float>(), 6);
+}
+
+TEST(AllReduce, AReplicaMayBeAskedForAgainAndInsideOfAnother) {
+  const AllReduce strategy(workers(3));
+  Graph graph;
+  const NameScope outer(graph, "outer");
+  const auto name_in = [&](int index) {
+    const auto replica = strategy.replica(graph, index);
+    return no_op(graph, "here").name;
+  };
+  EXPECT_EQ(name_in(1), "worker_1/outer/here");
+  EXPECT_EQ(name_in(0), "outer/here");
+  const auto replica = strategy.replica(graph, 1);
+  EXPECT_EQ(name_in(2), "worker_2/outer/here");
+  EXPECT_EQ(name_in(0), "outer/here_1");
+  EXPECT_EQ(no_op(graph, "last").requested_device, DeviceName::parse("/job:worker/task:1"));
+}
+
+TEST(AllReduce, MistakesAreNamed) {
+  const AllReduce strategy(workers(2));
+  expect_error_with(Code::invalid_argument, "an all-reduce needs the job 'worker', which",
+                    [] { AllReduce(ClusterSpec::parse(R"({"cluster": {"ps": ["h:1"]}})")); });
+  {
+    Graph graph;
+    expect_error([&] { strategy.replica(graph, 2); }, Code::invalid_argument,
+                 "replica 2 was asked for, but job 'worker' has 2 tasks");
+    const auto second = strategy.replica(graph, 1);
+    expect_error([&] { variable(graph, "w", {2}); }, Code::invalid_argument,
+                 "the variable 'worker_1/w' is to be a copy of 'w', which does not exist: every "
+                 "replica must make the variables that replica 0 has, by the same names, and after "
+                 "it");
+  }
+  Graph graph;
+  Output w, copy, second_loss;
+  {
+    const auto first = strategy.replica(graph, 0);
+    w = variable(graph, "w", {2});
+  }
+  {
+    const auto second = strategy.replica(graph, 1);
+    expect_error([&] { variable(graph, "w", {3}); }, Code::invalid_argument,
+                 "the variable 'worker_1/w' is float[3], but 'w', of which it is to be a copy, is "
+                 "float[2]");
+    second_loss = sum(square(w));
+  }
+  const Output loss = sum(square(w));
+  const auto minimize = [&](const std::vector<Output>& losses) {
+    return [&strategy, losses] { strategy.minimize(descent, losses); };
+  };
+  expect_error(minimize({loss}), Code::invalid_argument,
+               "an all-reduce over 2 workers needs the loss of each replica, got 1");
+  expect_error(minimize({loss, Output()}), Code::invalid_argument,
+               "the loss of replica 1 is an empty Output");
+  expect_error(minimize({loss, second_loss}), Code::invalid_argument,
+               "replica 1 has no copy 'worker_1/w' of the variable 'w': every replica must make "
+               "the variables that replica 0 has, by the same names");
+  {
+    const auto second = strategy.replica(graph, 1);
+    copy = variable(graph, "w", {2});
+    second_loss = sum(square(copy));
+  }
+  expect_error(minimize({second_loss, loss}), Code::invalid_argument,
+               "no loss depends on a trainable variable of its own replica: losses are given in "
+               "the order of the replicas");
+  expect_error_with(Code::invalid_argument,
+                    "which is given for replica 1, does not depend on its variable 'worker_1/w'",
+                    minimize({loss, loss}));
+  EXPECT_NO_THROW(minimize({loss, second_loss})());
+}
+
+TEST(AllReduce, ATakenNameIsNamed) {
+  const AllReduce strategy(workers(2));
+  Graph graph;
+  no_op(graph, "worker_1");
+  expect_error_with(Code::invalid_argument, "the name 'worker_1', which replica 1 needs, is taken",
+                    [&] { strategy.replica(graph, 1); });
+}
+
+}  // namespace
+}  // namespace leat
