@@ -124,6 +124,8 @@ TEST(AllReduce, OneWorkerSendsNothing) {
   const PartitionedGraph step = partitions(1);
   EXPECT_EQ(step.partitions.size(), 1u);
   EXPECT_THAT(crossings(step), ElementsAre());
+  for (const auto& node : step.partitions.begin()->second.nodes())
+    EXPECT_FALSE(node->name.starts_with("mean_gradients/")) << node->name;
 }
 
 // Each worker sends the 10 numbers of its gradient to both others.
@@ -184,6 +186,8 @@ struct Case {
   int64_t trip_bytes;
   std::shared_ptr<Optimizer> optimizer;
 };
+
+std::ostream& operator<<(std::ostream& out, const Case& of) { return out << of.name; }
 
 class AllReduceTraining : public testing::TestWithParam<Case> {};
 
