@@ -17,17 +17,30 @@ struct LoopConvolution {
   // f(input pixel, output pixel, tap) for the images [begin, end).
   template <class F>
   LEAT_INLINE void for_each_tap(int64_t begin, int64_t end, F f) const {
-    const Window &h = c.height, &w = c.width;
+    const Window& d = c.planes;
     for (int64_t n = begin; n < end; ++n) {
-      for (int64_t oy = 0; oy < h.out; ++oy) {
-        const Window::Range rows = h.taps(oy);
-        for (int64_t ox = 0; ox < w.out; ++ox) {
-          const Window::Range columns = w.taps(ox);
-          for (int64_t ky = rows.begin; ky < rows.end; ++ky) {
-            const int64_t row = (n * h.in + h.input_of(oy, ky)) * w.in;
-            for (int64_t kx = columns.begin; kx < columns.end; ++kx) {
-              f(row + w.input_of(ox, kx), (n * h.out + oy) * w.out + ox, ky * w.size + kx);
-            }
+      for (int64_t oz = 0; oz < d.out; ++oz) {
+        const Window::Range planes = d.taps(oz);
+        for (int64_t kz = planes.begin; kz < planes.end; ++kz) {
+          for_each_tap_of_plane(n * d.in + d.input_of(oz, kz), n * d.out + oz, kz, f);
+        }
+      }
+    }
+  }
+
+  // The same for one plane of the input, one of the output, and one of the filter.
+  template <class F>
+  LEAT_INLINE void for_each_tap_of_plane(int64_t in, int64_t out, int64_t kz, F f) const {
+    const Window &h = c.height, &w = c.width;
+    for (int64_t oy = 0; oy < h.out; ++oy) {
+      const Window::Range rows = h.taps(oy);
+      for (int64_t ox = 0; ox < w.out; ++ox) {
+        const Window::Range columns = w.taps(ox);
+        for (int64_t ky = rows.begin; ky < rows.end; ++ky) {
+          const int64_t row = (in * h.in + h.input_of(oy, ky)) * w.in;
+          for (int64_t kx = columns.begin; kx < columns.end; ++kx) {
+            f(row + w.input_of(ox, kx), (out * h.out + oy) * w.out + ox,
+              (kz * h.size + ky) * w.size + kx);
           }
         }
       }
@@ -155,7 +168,7 @@ BoundKernel bind_convolution(ConvolutionPass pass, const Convolution& c, DType d
   }
   if (c.channels_first && (dtype == f64 || dtype == i32)) {
     fail(Code::unimplemented, "convolutions of ", dtype,
-         " need data_format NHWC on a CPU, got NCHW: transpose the images");
+         " need the channels last on a CPU: transpose the images");
   }
   BoundKernel kernel;
   switch (dtype) {

@@ -1,5 +1,5 @@
-// Two-dimensional convolutions and their two gradients, below the ops: f32 through oneDNN, other
-// types in loops.
+// Convolutions of images and of volumes, and their two gradients, below the ops: f32 through
+// oneDNN, other types in loops.
 #pragma once
 
 #include "core/kernel.h"
@@ -9,17 +9,20 @@ namespace leat {
 
 // y[n, oy, ox, o] = sum over (ky, kx, i) of x[n, iy, ix, g * depth() + i] * filter[ky, kx, i, o], g
 // = o's group. A depthwise filter [ky, kx, channel, multiplier] is that with as many groups as
-// input channels.
+// input channels. Volumes x[n, iz, iy, ix, channel] have a filter [kz, ky, kx, i, o]; images have
+// one plane.
 struct Convolution {
   int64_t batch = 0, in_channels = 0, out_channels = 0, groups = 1;
-  Window height, width;
-  bool channels_first = false;  // NCHW: f32 and 16-bit floats only
+  Window planes{.in = 1, .out = 1}, height, width;
+  bool channels_first = false;  // NCHW or NCDHW: f32 and 16-bit floats only
 
   int64_t depth() const { return in_channels / groups; }
-  int64_t x_elements() const { return batch * height.in * width.in * in_channels; }
-  int64_t y_elements() const { return batch * height.out * width.out * out_channels; }
-  int64_t filter_elements() const { return height.size * width.size * depth() * out_channels; }
-  double flops() const { return 2.0 * y_elements() * height.size * width.size * depth(); }
+  bool is_of_images() const { return planes.in == 1 && planes.out == 1 && planes.size == 1; }
+  int64_t x_elements() const { return batch * planes.in * height.in * width.in * in_channels; }
+  int64_t y_elements() const { return batch * planes.out * height.out * width.out * out_channels; }
+  int64_t taps() const { return planes.size * height.size * width.size; }
+  int64_t filter_elements() const { return taps() * depth() * out_channels; }
+  double flops() const { return 2.0 * y_elements() * taps() * depth(); }
 };
 
 enum class ConvolutionPass { forward, input_gradient, filter_gradient };

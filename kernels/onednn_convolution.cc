@@ -21,23 +21,35 @@ constexpr memory::data_type float_type = memory::data_type::f32;
 
 size_t aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
 
-memory::desc image(const Convolution& c, int64_t batch, int64_t height, int64_t width,
-                   int64_t channels) {
-  return memory::desc({batch, channels, height, width}, float_type,
-                      c.channels_first ? memory::format_tag::nchw : memory::format_tag::nhwc);
+// One number per axis that windows slide along, as oneDNN takes them.
+template <class T>
+Dims spatial(const Convolution& c, T Window::*number) {
+  if (c.is_of_images()) return {c.height.*number, c.width.*number};
+  return {c.planes.*number, c.height.*number, c.width.*number};
+}
+
+memory::desc image(const Convolution& c, int64_t batch, int64_t channels, const Dims& extents) {
+  using Tag = memory::format_tag;
+  Dims dims = {batch, channels};
+  dims.insert(dims.end(), extents.begin(), extents.end());
+  if (c.is_of_images()) return {dims, float_type, c.channels_first ? Tag::nchw : Tag::nhwc};
+  return {dims, float_type, c.channels_first ? Tag::ncdhw : Tag::ndhwc};
 }
 
 // oneDNN's dimensions of the filter.
 Dims filter_dims(const Convolution& c) {
-  const int64_t h = c.height.size, w = c.width.size;
-  if (c.groups == 1) return {c.out_channels, c.depth(), h, w};
-  return {c.groups, c.out_channels / c.groups, c.depth(), h, w};
+  Dims dims = {c.out_channels / c.groups, c.depth()};
+  if (c.groups > 1) dims.insert(dims.begin(), c.groups);
+  const Dims sizes = spatial(c, &Window::size);
+  dims.insert(dims.end(), sizes.begin(), sizes.end());
+  return dims;
 }
 
-// As TensorFlow lays them out: [height, width, depth, out_channels].
+// As TensorFlow lays them out: [planes, height, width, depth, out_channels].
 memory::desc plain_filter(const Convolution& c) {
   const int64_t row = c.depth() * c.out_channels;
   Dims strides = {1, c.out_channels, c.width.size * row, row};
+  if (!c.is_of_images()) strides.insert(strides.begin() + 2, c.height.size * c.width.size * row);
   if (c.groups > 1) strides.insert(strides.begin(), c.out_channels / c.groups);
   return memory::desc(filter_dims(c), float_type, strides);
 }
@@ -78,11 +90,12 @@ namespace {
 template <class Parts>
 typename Parts::Primitive make_primitive(ConvolutionPass pass, const Convolution& c, int64_t images,
                                          const memory::desc& filter) {
-  const memory::desc x = image(c, images, c.height.in, c.width.in, c.in_channels),
-                     y = image(c, images, c.height.out, c.width.out, c.out_channels);
-  const Dims strides = {c.height.stride, c.width.stride},
-             dilations = {c.height.dilation - 1, c.width.dilation - 1},
-             before = {c.height.before, c.width.before}, after = {c.height.after, c.width.after};
+  const memory::desc x = image(c, images, c.in_channels, spatial(c, &Window::in)),
+                     y = image(c, images, c.out_channels, spatial(c, &Window::out));
+  const Dims strides = spatial(c, &Window::stride), before = spatial(c, &Window::before),
+             after = spatial(c, &Window::after);
+  Dims dilations = spatial(c, &Window::dilation);
+  for (int64_t& dilation : dilations) --dilation;  // oneDNN counts what is left out
   dnnl::primitive_attr attributes;
   attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
   constexpr auto algorithm = dnnl::algorithm::convolution_direct;

@@ -17,6 +17,8 @@ ImageAxes image_axes(const NodeView& node) {
   if (!node.has("data_format")) return {};
   const std::string& format = node.attr<std::string>("data_format");
   if (format == "NCHW") return {.batch = 0, .height = 2, .width = 3, .channels = 1};
+  if (format == "NDHWC") return {.batch = 0, .planes = 1, .height = 2, .width = 3, .channels = 4};
+  if (format == "NCDHW") return {.batch = 0, .planes = 2, .height = 3, .width = 4, .channels = 1};
   if (format != "NHWC") {
     fail(Code::unimplemented, node.op, " has no CPU kernel for data_format ", format,
          ": use NHWC or NCHW");
@@ -26,8 +28,9 @@ ImageAxes image_axes(const NodeView& node) {
 
 const std::vector<int64_t>& image_steps(const NodeView& node, std::string_view attr) {
   const std::vector<int64_t>& steps = node.attr<std::vector<int64_t>>(attr);
-  check(steps.size() == 4, "Sliding window ", attr, " field must specify 4 dimensions, got ",
-        steps.size());
+  const int rank = image_axes(node).rank();
+  check(static_cast<int>(steps.size()) == rank, "Sliding window ", attr, " field must specify ",
+        rank, " dimensions, got ", steps.size());
   for (int64_t step : steps) {
     check(step > 0 && step <= largest_step, attr, " should be larger than 0 (and at most ",
           largest_step, "), got ", step);
@@ -46,7 +49,9 @@ void check_spatial_steps(const NodeView& node, std::string_view attr) {
 
 Window window_along(const NodeView& node, int axis, int64_t in, int64_t size) {
   Window w{.in = in, .size = size, .stride = image_steps(node, "strides")[axis]};
-  if (node.has("dilations")) w.dilation = image_steps(node, "dilations")[axis];
+  for (const char* name : {"dilations", "rates"}) {
+    if (node.has(name)) w.dilation = image_steps(node, name)[axis];
+  }
   const std::string& padding = node.attr<std::string>("padding");
   const bool has_explicit = node.has("explicit_paddings");
   const std::vector<int64_t> none;
@@ -83,10 +88,11 @@ Window window_along(const NodeView& node, int axis, int64_t in, int64_t size) {
     return w;
   }
   const int64_t padded = in + w.before + w.after;
-  check(padded >= reach, "Computed output size would be negative: a window of ", reach,
-        " does not fit into an input of ", padded, " [input_size: ", in,
+  // A window that is larger by less than a stride leaves an empty output, as in TensorFlow.
+  check(padded - reach > -2 * w.stride, "Computed output size would be negative: a window of ",
+        reach, " does not fit into an input of ", padded, " [input_size: ", in,
         ", effective_filter_size: ", reach, ", stride: ", w.stride, "]");
-  w.out = (padded - reach) / w.stride + 1;
+  w.out = std::max<int64_t>(0, (padded - reach + w.stride) / w.stride);
   return w;
 }
 

@@ -1,8 +1,9 @@
-// Windows that slide over images: what convolutions and poolings share. Extents that are not known
-// yet are `any`.
+// Windows that slide over images, or over volumes (images in several planes): what convolutions and
+// poolings share. Extents that are not known yet are `any`.
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "core/attr.h"
@@ -10,12 +11,18 @@
 
 namespace leat {
 
-// Which axis of an image tensor is which: attribute data_format.
+// Which axis of an image tensor is which: attribute data_format. Only volumes have planes.
 struct ImageAxes {
-  int batch = 0, height = 1, width = 2, channels = 3;
+  int batch = 0, planes = -1, height = 1, width = 2, channels = 3;
   bool channels_first() const { return channels == 1; }
+  bool has_planes() const { return planes >= 0; }
+  int rank() const { return has_planes() ? 5 : 4; }
+  std::vector<int> spatial() const {
+    return has_planes() ? std::vector<int>{planes, height, width} : std::vector<int>{height, width};
+  }
 };
-ImageAxes image_axes(const NodeView& node);  // UNIMPLEMENTED unless NHWC or NCHW
+// UNIMPLEMENTED unless NHWC or NCHW, for volumes NDHWC or NCDHW.
+ImageAxes image_axes(const NodeView& node);
 
 // One spatial axis. Output o sees the inputs o * stride - before + tap * dilation, for tap in [0,
 // size).
@@ -40,10 +47,12 @@ struct Window {
 };
 
 // The window along `axis` of the image, by the attributes strides, padding and, if the op has them,
-// dilations and explicit_paddings. INVALID_ARGUMENT if it is larger than the padded image.
+// dilations (or rates) and explicit_paddings. INVALID_ARGUMENT if it is larger than the padded
+// image.
 Window window_along(const NodeView& node, int axis, int64_t in, int64_t size);
 
-// The four entries of strides, dilations or ksize; INVALID_ARGUMENT unless all are positive.
+// The entries of strides, dilations or ksize, one per axis; INVALID_ARGUMENT unless all are
+// positive.
 const std::vector<int64_t>& image_steps(const NodeView& node, std::string_view attr);
 
 // For `prepare`: UNIMPLEMENTED unless the entries for batch and channels are 1. (TensorFlow takes

@@ -19,6 +19,12 @@ AttrMap windows(std::initializer_list<int64_t> strides, const char* padding, Att
   return more;
 }
 
+// The same over NDHWC volumes.
+AttrMap volumes(std::initializer_list<int64_t> strides, const char* padding) {
+  return {{"strides", longs_of({1, strides.begin()[0], strides.begin()[1], strides.begin()[2], 1})},
+          {"padding", padding}};
+}
+
 void add_pools(std::vector<Row>& rows) {
   const Shape image = {2, 5, 4, 3};
   const auto add = [&](std::string op, std::vector<Shape> shapes, AttrMap attrs, Row rest = {}) {
@@ -43,6 +49,21 @@ void add_pools(std::vector<Row>& rows) {
   }
   add("MaxPoolGrad", {image, same_pooled, same_pooled}, same, {.no_gradient = {0, 1}});
   add("MaxPoolGradGrad", {image, valid_pooled, image}, valid, {.no_gradient = {0, 1}});
+  AttrMap volume = volumes({2, 1, 1}, "SAME");
+  volume["ksize"] = longs_of({1, 3, 2, 2, 1});
+  const Shape volumes_in = {2, 3, 2, 4, 2}, volumes_out = {2, 2, 2, 4, 2};
+  rows.push_back({.op = "MaxPool3D", .shapes = {volumes_in}, .attrs = volume});
+  rows.push_back({.op = "AvgPool3D", .shapes = {volumes_in}, .attrs = volume});
+  rows.push_back({.op = "MaxPool3DGradGrad",
+                  .shapes = {volumes_in, volumes_out, volumes_in},
+                  .attrs = volume,
+                  .low = -20,
+                  .high = 20,
+                  .no_gradient = {0, 1}});
+  rows.push_back({.op = "AvgPool3DGrad",
+                  .shapes = {{5}, volumes_out},
+                  .attrs = volume,
+                  .fixed = {{0, ints({2, 3, 2, 4, 2})}}});
   add("AvgPoolGrad", {{4}, same_pooled}, same, {.fixed = {{0, ints({2, 5, 4, 3})}}});
 }
 
@@ -191,6 +212,56 @@ std::vector<Row> table() {
        .shapes = {{2, 4, 5, 3}, {4}, {2, 2, 3, 6}},
        .attrs = windows({2, 2}, "SAME"),
        .fixed = {{1, ints({3, 2, 3, 2})}}},
+      {.op = "Conv3D",
+       .shapes = {{2, 3, 4, 3, 2}, {2, 3, 2, 2, 3}},
+       .attrs = volumes({1, 2, 1}, "SAME")},
+      {.op = "Conv3D",
+       .shapes = {{1, 4, 3, 5, 2}, {3, 1, 2, 2, 2}},
+       .attrs = volumes({1, 1, 2}, "VALID")},
+      {.op = "Conv3DBackpropInputV2",
+       .shapes = {{5}, {2, 3, 2, 2, 3}, {2, 3, 2, 3, 3}},
+       .attrs = volumes({1, 2, 1}, "SAME"),
+       .fixed = {{0, ints({2, 3, 4, 3, 2})}}},
+      {.op = "Conv3DBackpropFilterV2",
+       .shapes = {{2, 3, 4, 3, 2}, {5}, {2, 3, 2, 3, 3}},
+       .attrs = volumes({1, 2, 1}, "SAME"),
+       .fixed = {{1, ints({2, 3, 2, 2, 3})}}},
+      {.op = "Dilation2D",
+       .shapes = {{2, 4, 5, 2}, {2, 3, 2}},
+       .attrs = windows({1, 2}, "SAME", {{"rates", longs_of({1, 1, 1, 1})}})},
+      {.op = "Dilation2D",
+       .shapes = {{1, 6, 5, 2}, {2, 2, 2}},
+       .attrs = windows({1, 1}, "VALID", {{"rates", longs_of({1, 3, 2, 1})}})},
+      // ---- images ----
+      {.op = "SpaceToDepth", .shapes = {{2, 4, 6, 3}}, .attrs = {{"block_size", 2}}},
+      {.op = "SpaceToDepth",
+       .shapes = {{2, 3, 4, 6}},
+       .attrs = {{"block_size", 2}, {"data_format", "NCHW"}}},
+      {.op = "DepthToSpace", .shapes = {{2, 2, 3, 8}}, .attrs = {{"block_size", 2}}},
+      {.op = "DepthToSpace",
+       .shapes = {{2, 8, 2, 3}},
+       .attrs = {{"block_size", 2}, {"data_format", "NCHW"}}},
+      {.op = "SpaceToBatchND",
+       .shapes = {{2, 4, 5, 2}, {2}, {2, 2}},
+       .fixed = {{1, ints({2, 3})}, {2, ints({2, 2}, {1, 1, 0, 1})}}},
+      {.op = "BatchToSpaceND",
+       .shapes = {{6, 3, 2, 2}, {2}, {2, 2}},
+       .fixed = {{1, ints({2, 3})}, {2, ints({2, 2}, {1, 1, 0, 4})}}},
+      {.op = "SpaceToBatch",
+       .shapes = {{2, 3, 4, 2}, {2, 2}},
+       .attrs = {{"block_size", 2}},
+       .fixed = {{1, ints({2, 2}, {1, 0, 1, 1})}}},
+      {.op = "BatchToSpace",
+       .shapes = {{4, 2, 2, 2}, {2, 2}},
+       .attrs = {{"block_size", 2}},
+       .fixed = {{1, ints({2, 2}, {1, 0, 1, 2})}}},
+      {.op = "ResizeNearestNeighbor", .shapes = {{2, 3, 4, 2}, {2}}, .fixed = {{1, ints({5, 3})}}},
+      {.op = "ResizeNearestNeighborGrad",
+       .shapes = {{2, 5, 3, 2}, {2}},
+       .attrs = {{"half_pixel_centers", true}},
+       .fixed = {{1, ints({3, 4})}}},
+      {.op = "RGBToHSV", .shapes = {{4, 3}}, .low = 0.2, .high = 1},
+      {.op = "HSVToRGB", .shapes = {{4, 3}}, .low = 0, .high = 1},
       // ---- shapes, parts of tensors ----
       {.op = "Reshape", .shapes = {matrix, {2}}, .fixed = {{1, ints({6, -1})}}},
       {.op = "ExpandDims", .shapes = {matrix, {}}, .fixed = {{1, Tensor::scalar(1)}}},
@@ -208,6 +279,18 @@ std::vector<Row> table() {
        .output = 1},
       {.op = "Pad", .shapes = {matrix, {2, 2}}, .fixed = {{1, ints({2, 2}, {1, 0, 2, 3})}}},
       {.op = "PadV2", .shapes = {matrix, {2, 2}, {}}, .fixed = {{1, ints({2, 2}, {0, 2, 1, 0})}}},
+      {.op = "MirrorPad",
+       .shapes = {matrix, {2, 2}},
+       .attrs = {{"mode", "REFLECT"}},
+       .fixed = {{1, ints({2, 2}, {2, 1, 0, 3})}}},
+      {.op = "MirrorPad",
+       .shapes = {{2, 3, 2}, {3, 2}},
+       .attrs = {{"mode", "SYMMETRIC"}},
+       .fixed = {{1, ints({3, 2}, {2, 1, 0, 3, 1, 1})}}},
+      {.op = "MirrorPadGrad",
+       .shapes = {{5, 7}, {2, 2}},
+       .attrs = {{"mode", "REFLECT"}},
+       .fixed = {{1, ints({2, 2}, {2, 0, 1, 2})}}},
       {.op = "SplitV",
        .shapes = {{3, 4}, {3}, {}},
        .attrs = {{"num_split", 3}},
@@ -308,6 +391,17 @@ std::vector<Row> table() {
       {.op = "SparseToDense",
        .shapes = {{3, 2}, {2}, {3}, {}},
        .fixed = {{0, ints({3, 2}, {0, 1, 1, 0, 1, 2})}, {1, ints({2, 3})}}},
+      {.op = "SparseReorder",
+       .shapes = {{3, 2}, {3}, {2}},
+       .fixed = {{0, longs({3, 2}, {1, 2, 0, 1, 1, 0})}, {2, longs({2, 3})}},
+       .output = 1},
+      {.op = "SparseFillEmptyRows",
+       .shapes = {{2, 2}, {2}, {2}, {}},
+       .fixed = {{0, longs({2, 2}, {2, 0, 0, 1})}, {2, longs({4, 2})}},
+       .output = 1},
+      {.op = "SparseTensorDenseAdd",
+       .shapes = {{3, 2}, {3}, {2}, {2, 3}},
+       .fixed = {{0, longs({3, 2}, {1, 2, 0, 1, 1, 2})}, {2, longs({2, 3})}}},
       {.op = "SparseTensorDenseMatMul",
        .shapes = {{3, 2}, {3}, {2}, {4, 2}},
        .fixed = {{0, longs({3, 2}, {0, 1, 1, 0, 1, 3})}, {2, longs({2, 4})}}},

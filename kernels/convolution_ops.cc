@@ -1,5 +1,5 @@
-// Conv2D and DepthwiseConv2dNative with their gradients: schemas, shapes, attributes. convolution.h
-// has the arithmetic.
+// Conv2D, Conv3D and DepthwiseConv2dNative with their gradients: schemas, shapes, attributes.
+// convolution.h has the arithmetic.
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"
@@ -10,17 +10,19 @@
 namespace leat {
 namespace {
 
-// All that shapes and attributes say. `x` and `filter` have rank 4.
+// All that shapes and attributes say. `x` and `filter` have rank 4, those of Conv3D 5.
 Convolution convolution_of(const NodeView& node, const Shape& x, const Shape& filter) {
   const ImageAxes axes = image_axes(node);
   const bool depthwise = node.op.starts_with("Depthwise");
+  const int kx = axes.rank() - 3;  // the filter ends with [kx, depth, filters]
+  const int64_t depth = filter[kx + 1], filters = filter[kx + 2];
   Convolution c{.batch = x[axes.batch],
                 .in_channels = x[axes.channels],
-                .out_channels = filter[3],
-                .height = window_along(node, axes.height, x[axes.height], filter[0]),
-                .width = window_along(node, axes.width, x[axes.width], filter[1]),
+                .out_channels = filters,
+                .height = window_along(node, axes.height, x[axes.height], filter[kx - 1]),
+                .width = window_along(node, axes.width, x[axes.width], filter[kx]),
                 .channels_first = axes.channels_first()};
-  const int64_t depth = filter[2];
+  if (axes.has_planes()) c.planes = window_along(node, axes.planes, x[axes.planes], filter[0]);
   for (int64_t extent : filter.dims()) {
     check(extent != 0, "filter must not have zero elements, got shape ", filter);
   }
@@ -30,39 +32,45 @@ Convolution convolution_of(const NodeView& node, const Shape& x, const Shape& fi
           x, ", filter ", filter, ")");
     c.in_channels = c.in_channels == any ? depth : c.in_channels;
     c.groups = c.in_channels;
-    c.out_channels = c.in_channels == any || filter[3] == any ? any : c.in_channels * filter[3];
+    c.out_channels = c.in_channels == any || filters == any ? any : c.in_channels * filters;
   } else if (c.in_channels != any && depth != any) {
     check(depth > 0 && c.in_channels % depth == 0, "Depth of input (", c.in_channels,
           ") is not a multiple of input depth of filter (", depth, "): input ", x, ", filter ",
           filter);
     c.groups = c.in_channels / depth;
-    check(c.groups > 0 && (filter[3] == any || filter[3] % c.groups == 0), "Depth of output (",
-          filter[3], ") is not a multiple of the number of groups (", c.groups, "): input ", x,
-          ", filter ", filter);
+    check(c.groups > 0 && (filters == any || filters % c.groups == 0), "Depth of output (", filters,
+          ") is not a multiple of the number of groups (", c.groups, "): input ", x, ", filter ",
+          filter);
   }
   return c;
 }
 
-Shape image_shape(const NodeView& node, int64_t batch, int64_t height, int64_t width,
-                  int64_t channels) {
-  return image_axes(node).channels_first() ? Shape{batch, channels, height, width}
-                                           : Shape{batch, height, width, channels};
+Shape image_shape(const NodeView& node, int64_t batch, int64_t planes, int64_t height,
+                  int64_t width, int64_t channels) {
+  const ImageAxes axes = image_axes(node);
+  Shape out = Shape::of_rank(axes.rank());
+  out.set(axes.batch, batch);
+  if (axes.has_planes()) out.set(axes.planes, planes);
+  out.set(axes.height, height);
+  out.set(axes.width, width);
+  out.set(axes.channels, channels);
+  return out;
 }
 
 Shape output_shape(const NodeView& node, const Convolution& c) {
-  return image_shape(node, c.batch, c.height.out, c.width.out, c.out_channels);
+  return image_shape(node, c.batch, c.planes.out, c.height.out, c.width.out, c.out_channels);
 }
 
 // input_sizes: of the whole image, or of its height and width; then the rest follows from the other
 // inputs.
 Shape whole_input_shape(const NodeView& node, const Shape& sizes, const Shape& filter,
                         const Shape& dy) {
-  if (sizes.rank() != 2) {
-    check(sizes.rank() == 4, "input_sizes must have 4 (or 2) elements, got ", sizes.rank());
-    return sizes;
-  }
   const ImageAxes axes = image_axes(node);
-  return image_shape(node, dy[axes.batch], sizes[0], sizes[1], filter[2]);
+  if (sizes.rank() == 2 && !axes.has_planes())
+    return image_shape(node, dy[axes.batch], 1, sizes[0], sizes[1], filter[2]);
+  check(sizes.rank() == axes.rank(), "input_sizes must have ", axes.rank(),
+        " elements (2 will do for images), got ", sizes.rank());
+  return sizes;
 }
 
 void check_gradient_shape(const NodeView& node, const Convolution& c, const Shape& dy) {
@@ -72,24 +80,27 @@ void check_gradient_shape(const NodeView& node, const Convolution& c, const Shap
 }
 
 void infer(ShapeContext& c) {
-  const Shape x = c.with_rank(0, 4), filter = c.with_rank(1, 4);
+  const int rank = image_axes(c.node()).rank();
+  const Shape x = c.with_rank(0, rank), filter = c.with_rank(1, rank);
   c.set_output(0, output_shape(c.node(), convolution_of(c.node(), x, filter)));
 }
 
 void infer_input_gradient(ShapeContext& c) {
-  const Shape filter = c.with_rank(1, 4), dy = c.with_rank(2, 4);
+  const int rank = image_axes(c.node()).rank();
+  const Shape filter = c.with_rank(1, rank), dy = c.with_rank(2, rank);
   const Shape sizes = c.shape_from_value(0);
-  if (!sizes.has_rank()) return c.set_output(0, Shape::of_rank(4));
+  if (!sizes.has_rank()) return c.set_output(0, Shape::of_rank(rank));
   const Shape x = whole_input_shape(c.node(), sizes, filter, dy);
   check_gradient_shape(c.node(), convolution_of(c.node(), x, filter), dy);
   c.set_output(0, x);
 }
 
 void infer_filter_gradient(ShapeContext& c) {
-  const Shape x = c.with_rank(0, 4), dy = c.with_rank(2, 4);
+  const int rank = image_axes(c.node()).rank();
+  const Shape x = c.with_rank(0, rank), dy = c.with_rank(2, rank);
   const Shape filter = c.shape_from_value(1);
-  if (!filter.has_rank()) return c.set_output(0, Shape::of_rank(4));
-  check(filter.rank() == 4, "filter_sizes must have 4 elements, got ", filter.rank());
+  if (!filter.has_rank()) return c.set_output(0, Shape::of_rank(rank));
+  check(filter.rank() == rank, "filter_sizes must have ", rank, " elements, got ", filter.rank());
   check_gradient_shape(c.node(), convolution_of(c.node(), x, filter), dy);
   c.set_output(0, filter);
 }
@@ -120,22 +131,26 @@ using ConvolutionAndIntTypes = Types<float, double, half, bfloat16, int32_t>;
 AttrMap attrs_of(Gradient& g) {
   AttrMap attrs;
   for (const char* name : {"strides", "padding", "explicit_paddings", "data_format", "dilations"}) {
-    attrs[name] = g.node().attrs.at(name);
+    const auto attr = g.node().attrs.find(name);
+    if (attr != g.node().attrs.end()) attrs[name] = attr->second;
   }
   return attrs;
 }
 
-std::string family(Gradient& g) {
-  return g.node().op->name.starts_with("Depthwise") ? "DepthwiseConv2dNative" : "Conv2D";
+// The op itself has no suffix, its gradients are BackpropInput and BackpropFilter.
+std::string relative(Gradient& g, const std::string& suffix) {
+  const std::string& name = g.node().op->name;
+  if (name.starts_with("Conv3D")) return "Conv3D" + suffix + (suffix.empty() ? "" : "V2");
+  return (name.starts_with("Depthwise") ? "DepthwiseConv2dNative" : "Conv2D") + suffix;
 }
 Output convolution(Gradient& g, Output x, Output filter) {
-  return op(family(g), {x, filter}, attrs_of(g));
+  return op(relative(g, ""), {x, filter}, attrs_of(g));
 }
 Output input_gradient(Gradient& g, Output sizes, Output filter, Output dy) {
-  return op(family(g) + "BackpropInput", {sizes, filter, dy}, attrs_of(g));
+  return op(relative(g, "BackpropInput"), {sizes, filter, dy}, attrs_of(g));
 }
 Output filter_gradient(Gradient& g, Output x, Output sizes, Output dy) {
-  return op(family(g) + "BackpropFilter", {x, sizes, dy}, attrs_of(g));
+  return op(relative(g, "BackpropFilter"), {x, sizes, dy}, attrs_of(g));
 }
 
 void gradient(Gradient& g) {
@@ -276,6 +291,68 @@ const Op depthwise_filter_gradient_op{{
                              floats({1, 1, 1, 2}, {1, 10})},
                   .attrs = steps(1, "VALID"),
                   .outputs = {floats({1, 2, 2, 1}, {1, 20, 3, 40})}}},
+    .value_inputs = {1},
+}};
+
+std::vector<std::string> volume_attrs(const char* more = nullptr) {
+  std::vector<std::string> out = {types, "strides: list(int) >= 5", "padding: {'SAME', 'VALID'}",
+                                  "data_format: {'NDHWC', 'NCDHW'} = 'NDHWC'",
+                                  "dilations: list(int) = [1, 1, 1, 1, 1]"};
+  if (more != nullptr) out.push_back(more);
+  return out;
+}
+
+AttrMap volume_steps(int64_t stride, const char* padding) {
+  return {{"strides", std::vector<int64_t>{1, stride, 1, stride, 1}}, {"padding", padding}};
+}
+
+const Op conv3d_op{{
+    .name = "Conv3D",
+    .doc = "Conv2D of volumes [batch, planes, height, width, channels] with a filter [planes, "
+           "height, width, channels, filters].",
+    .inputs = {"input: T", "filter: T"},
+    .outputs = {"output: T"},
+    .attrs = volume_attrs(),
+    .shape = infer,
+    .gradient = gradient,
+    .kernels = {kernel<ConvolutionPass::forward>(ConvolutionTypes{})},
+    .examples = {{.inputs = {floats({1, 2, 1, 3, 1}, {1, 2, 3, 4, 5, 6}),
+                             floats({2, 1, 2, 1, 1}, {1, 10, 100, 1000})},
+                  .attrs = volume_steps(1, "VALID"),
+                  .outputs = {floats({1, 1, 1, 2, 1}, {5421, 6532})}}},
+}};
+
+const Op volume_input_gradient_op{{
+    .name = "Conv3DBackpropInputV2",
+    .doc = "output = d(sum(Conv3D(input, filter) * out_backprop)) / d(input), of the shape "
+           "input_sizes.",
+    .inputs = {"input_sizes: Tshape", "filter: T", "out_backprop: T"},
+    .outputs = {"output: T"},
+    .attrs = volume_attrs("Tshape: {int32, int64} = int32"),
+    .shape = infer_input_gradient,
+    .gradient = gradient_of_input_gradient,
+    .kernels = {kernel<ConvolutionPass::input_gradient>(ConvolutionTypes{})},
+    .examples = {{.inputs = {ints({1, 2, 1, 3, 1}), floats({2, 1, 2, 1, 1}, {1, 10, 100, 1000}),
+                             floats({1, 1, 1, 2, 1}, {1, 2})},
+                  .attrs = volume_steps(1, "VALID"),
+                  .outputs = {floats({1, 2, 1, 3, 1}, {1, 12, 20, 100, 1200, 2000})}}},
+    .value_inputs = {0},
+}};
+
+const Op volume_filter_gradient_op{{
+    .name = "Conv3DBackpropFilterV2",
+    .doc = "output = d(sum(Conv3D(input, filter) * out_backprop)) / d(filter), of the shape "
+           "filter_sizes.",
+    .inputs = {"input: T", "filter_sizes: int32", "out_backprop: T"},
+    .outputs = {"output: T"},
+    .attrs = volume_attrs(),
+    .shape = infer_filter_gradient,
+    .gradient = gradient_of_filter_gradient,
+    .kernels = {kernel<ConvolutionPass::filter_gradient>(ConvolutionTypes{})},
+    .examples = {{.inputs = {floats({1, 2, 1, 3, 1}, {1, 2, 3, 4, 5, 6}), ints({2, 1, 2, 1, 1}),
+                             floats({1, 1, 1, 2, 1}, {1, 10})},
+                  .attrs = volume_steps(1, "VALID"),
+                  .outputs = {floats({2, 1, 2, 1, 1}, {21, 32, 54, 65})}}},
     .value_inputs = {1},
 }};
 

@@ -1,0 +1,199 @@
+// Colours of images, the last axis being red, green, blue: RGBToHSV, HSVToRGB; AdjustContrastv2.
+#include <cmath>
+
+#include "graph/gradient.h"
+#include "graph/ops.h"
+#include "graph/shape_inference.h"
+#include "kernels/cpu.h"
+#include "kernels/examples.h"
+
+namespace leat {
+namespace {
+
+// ---- Colour spaces
+
+struct ToHsv {
+  template <class C>
+  static void convert(const C* rgb, C* hsv) {
+    const C red = rgb[0], green = rgb[1], blue = rgb[2];
+    const C value = std::max({red, green, blue}), range = value - std::min({red, green, blue});
+    C hue = 0;
+    if (range > 0) {
+      const C sector = 1 / (6 * range);
+      hue = red == value     ? sector * (green - blue)
+            : green == value ? sector * (blue - red) + C(2) / 6
+                             : sector * (red - green) + C(4) / 6;
+      if (hue < 0) hue += 1;
+    }
+    hsv[0] = hue;
+    hsv[1] = value > 0 ? range / value : 0;
+    hsv[2] = value;
+  }
+};
+
+struct ToRgb {
+  template <class C>
+  static void convert(const C* hsv, C* rgb) {
+    const C hue = hsv[0] * 6, saturation = hsv[1], value = hsv[2];
+    const C full[3] = {std::abs(hue - 3) - 1, 2 - std::abs(hue - 2), 2 - std::abs(hue - 4)};
+    for (int i = 0; i < 3; ++i)
+      rgb[i] = (1 - saturation + saturation * std::clamp(full[i], C(0), C(1))) * value;
+  }
+};
+
+void infer_colours(ShapeContext& c) {
+  const Shape image = c.with_rank_at_least(0, 1);
+  if (!image.has_rank()) return c.set_output(0, image);
+  check(image.rank() >= 1, "input must be at least 1D: ", image);
+  const int64_t channels = image[image.rank() - 1];
+  if (channels != any && channels != 3) {
+    fail(Code::failed_precondition, "input must have 3 channels but input only has ", channels,
+         " channels.");
+  }
+  c.set_output(0, image);
+}
+
+template <class Conversion, class T>
+BoundKernel prepare_colours(TypeTag<T>, const KernelRequest& r) {
+  using C = ComputeType<T>;
+  BoundKernel kernel = BoundKernel::of([n = r.inputs[0].shape.elements()](const Arguments& a) {
+    for (int64_t i = 0; i < n; i += 3) {
+      C in[3], out[3];
+      std::copy_n(a.input<T>(0) + i, 3, in);
+      Conversion::convert(in, out);
+      for (int c = 0; c < 3; ++c) a.output<T>()[i + c] = T(out[c]);
+    }
+  });
+  kernel.cost_ns = 5.0 * static_cast<double>(r.inputs[0].shape.elements());
+  return kernel;
+}
+
+template <class Conversion>
+Kernel colour_kernel() {
+  return cpu_kernel("T", FloatTypes{}, []<class T>(TypeTag<T> t, const KernelRequest& r) {
+    return prepare_colours<Conversion>(t, r);
+  });
+}
+
+const char* const floating = "T: {half, bfloat16, float, double} = float";
+
+// d(hsv)/d(rgb), by which channel is the largest and which the smallest.
+void hsv_gradient(Gradient& g) {
+  const auto channel = [](Output x, int i) {
+    const auto at = [&](int32_t first) { return constant(x.graph(), ints({first, i})); };
+    return op("StridedSlice",
+              {x, at(0), constant(x.graph(), ints({0, i + 1})), constant(x.graph(), ints({1, 1}))},
+              {{"ellipsis_mask", int64_t{1}}, {"shrink_axis_mask", int64_t{2}}});
+  };
+  const Output red = channel(g.x(), 0), green = channel(g.x(), 1), blue = channel(g.x(), 2);
+  const Output value = channel(g.y(), 2), saturation = channel(g.y(), 1);
+  const Output range = mul(saturation, value);
+  const auto is_largest = [&](Output x) { return op("Equal", {x, value}); };
+  const auto both = [](Output a, Output b) { return op("LogicalAnd", {a, b}); };
+  const auto negated = [](Output a) { return op("LogicalNot", {a}); };
+  const Output red_leads = is_largest(red),
+               green_leads = both(is_largest(green), negated(red_leads)),
+               blue_leads = negated(op("LogicalOr", {red_leads, green_leads}));
+  const Output least = op("Minimum", {op("Minimum", {red, green}), blue});
+  const auto is_least = [&](Output x) { return op("Equal", {x, least}); };
+  const Output red_trails = is_least(red),
+               green_trails = both(is_least(green), negated(red_trails)),
+               blue_trails = negated(op("LogicalOr", {red_trails, green_trails}));
+  const auto number = [&](Output flag) { return op("Cast", {flag}, {{"DstT", g.x().dtype()}}); };
+  const Output dhue = channel(g.dy(), 0), dsaturation = channel(g.dy(), 1),
+               dvalue = channel(g.dy(), 2);
+  const auto divided = [](Output a, Output b) { return op("DivNoNan", {a, b}); };
+  // saturation = 1 - least / value; hue = (second - third) / (6 range) + constant, where the second
+  // and third follow the leading channel around the circle.
+  const Output by_largest = add(dvalue, mul(dsaturation, divided(least, mul(value, value))));
+  const Output by_least = neg(divided(dsaturation, value));
+  const Output difference = op(
+      "Select",
+      {red_leads, sub(green, blue), op("Select", {green_leads, sub(blue, red), sub(red, green)})});
+  const Output by_difference = divided(dhue, 6 * range);
+  const Output by_range = neg(divided(mul(dhue, difference), 6 * mul(range, range)));
+  const auto by_channel = [&](Output leads, Output trails, Output leads_before,
+                              Output leads_after) {
+    return add(add(mul(number(leads), add(by_largest, by_range)),
+                   mul(number(trails), sub(by_least, by_range))),
+               mul(sub(number(leads_before), number(leads_after)), by_difference));
+  };
+  g.dx() = pack({by_channel(red_leads, red_trails, blue_leads, green_leads),
+                 by_channel(green_leads, green_trails, red_leads, blue_leads),
+                 by_channel(blue_leads, blue_trails, green_leads, red_leads)},
+                -1);
+}
+
+const Op to_hsv_op{{
+    .name = "RGBToHSV",
+    .doc = "Pixels [red, green, blue] of the last axis, in [0, 1], as [hue, saturation, value]; 0 "
+           "is red, 1/3 green, 2/3 blue.",
+    .inputs = {"images: T"},
+    .outputs = {"output: T"},
+    .attrs = {floating},
+    .shape = infer_colours,
+    .gradient = hsv_gradient,
+    .kernels = {colour_kernel<ToHsv>()},
+    .examples = {{.inputs = {floats({2, 3}, {0, 0.5, 0, 0.5, 0.25, 0.5})},
+                  .outputs = {floats({2, 3}, {1.0F / 3, 1, 0.5, 5.0F / 6, 0.5, 0.5})}}},
+}};
+
+const Op to_rgb_op{{
+    .name = "HSVToRGB",
+    .doc = "The inverse of RGBToHSV.",
+    .inputs = {"images: T"},
+    .outputs = {"output: T"},
+    .attrs = {floating},
+    .shape = infer_colours,
+    .kernels = {colour_kernel<ToRgb>()},
+    .examples = {{.inputs = {floats({2, 3}, {1.0F / 3, 1, 0.5, 5.0F / 6, 0.5, 0.5})},
+                  .outputs = {floats({2, 3}, {0, 0.5, 0, 0.5, 0.25, 0.5})}}},
+}};
+
+// ---- Contrast
+
+template <class T>
+BoundKernel prepare_contrast(TypeTag<T>, const KernelRequest& r) {
+  const Shape& image = r.inputs[0].shape;
+  const int64_t channels = image[image.rank() - 1],
+                pixels = image[image.rank() - 2] * image[image.rank() - 3], n = image.elements();
+  if (n == 0) return {};
+  BoundKernel kernel = BoundKernel::of([=](const Arguments& a) {
+    const float factor = *a.input<float>(1);
+    const T* x = a.input<T>(0);
+    T* y = a.output<T>();
+    for (int64_t first = 0; first < n; first += pixels * channels) {
+      for (int64_t c = first; c < first + channels; ++c) {
+        double sum = 0;
+        for (int64_t i = 0; i < pixels; ++i) sum += static_cast<float>(x[c + i * channels]);
+        const auto mean = static_cast<float>(sum / static_cast<double>(pixels));
+        for (int64_t i = c; i < c + pixels * channels; i += channels)
+          y[i] = T((static_cast<float>(x[i]) - mean) * factor + mean);
+      }
+    }
+  });
+  kernel.cost_ns = 2.0 * static_cast<double>(n);
+  return std::move(kernel).sharing(0, 0);
+}
+
+const Op contrast_op{{
+    .name = "AdjustContrastv2",
+    .doc = "output = (x - mean) * contrast_factor + mean; the mean is that of the channel in the "
+           "image [height, width, channels].",
+    .inputs = {"images: T", "contrast_factor: float"},
+    .outputs = {"output: T"},
+    .attrs = {"T: {half, float} = float"},
+    .shape =
+        [](ShapeContext& c) {
+          c.with_rank(1, 0);
+          c.set_output(0, c.with_rank_at_least(0, 3));
+        },
+    .kernels = {cpu_kernel(
+        "T", Types<float, half>{},
+        []<class T>(TypeTag<T> t, const KernelRequest& r) { return prepare_contrast(t, r); })},
+    .examples = {{.inputs = {floats({1, 2, 2}, {1, 10, 3, 30}), Tensor::scalar(2.0F)},
+                  .outputs = {floats({1, 2, 2}, {0, 0, 4, 40})}}},
+}};
+
+}  // namespace
+}  // namespace leat

@@ -1,0 +1,364 @@
+// ResizeBilinear, ResizeBicubic and ResizeNearestNeighbor with their gradients: every output pixel
+// is a weighted sum of input pixels, its taps, along either axis.
+#include <cmath>
+
+#include "graph/gradient.h"
+#include "graph/ops.h"
+#include "graph/shape_inference.h"
+#include "kernels/cpu.h"
+#include "kernels/examples.h"
+
+namespace leat {
+namespace {
+
+enum class Method { nearest, bilinear, bicubic };
+
+// The taps of every output along one axis: `count` each.
+struct Taps {
+  int64_t count = 1, out = 0;
+  std::vector<int64_t> index = {};
+  std::vector<float> weight = {};
+};
+
+struct Scale {
+  float factor;
+  bool align_corners, half_pixel_centers;
+
+  Scale(const NodeView& node, int64_t in, int64_t out)
+      : align_corners(node.attr<bool>("align_corners")),
+        half_pixel_centers(node.attr<bool>("half_pixel_centers")) {
+    check(!align_corners || !half_pixel_centers,
+          "If half_pixel_centers is True, align_corners must be False.");
+    factor = align_corners && out > 1 ? static_cast<float>(in - 1) / static_cast<float>(out - 1)
+                                      : static_cast<float>(in) / static_cast<float>(out);
+  }
+  // Where output `i` lies among the inputs.
+  float at(int64_t i) const {
+    const float x = static_cast<float>(i);
+    return half_pixel_centers ? (x + 0.5F) * factor - 0.5F : x * factor;
+  }
+};
+
+int64_t bounded(int64_t i, int64_t n) { return std::clamp<int64_t>(i, 0, n - 1); }
+
+void add_nearest(const Scale& scale, int64_t in, int64_t i, Taps& taps) {
+  // With half_pixel_centers, the pixel that the centre lies in.
+  const float at = scale.at(i) + (scale.half_pixel_centers ? 0.5F : 0.0F);
+  const float nearest = scale.align_corners ? std::round(at) : std::floor(at);
+  taps.index.push_back(bounded(static_cast<int64_t>(nearest), in));
+  taps.weight.push_back(1);
+}
+
+void add_bilinear(const Scale& scale, int64_t in, int64_t i, Taps& taps) {
+  const float at = scale.at(i), floor = std::floor(at);
+  taps.index.push_back(bounded(static_cast<int64_t>(floor), in));
+  taps.index.push_back(bounded(static_cast<int64_t>(std::ceil(at)), in));
+  taps.weight.insert(taps.weight.end(), {1 - (at - floor), at - floor});
+}
+
+// R. Keys, "Cubic convolution interpolation for digital image processing", 1981: the kernel at
+// distance x, with the free parameter a.
+float cubic(float x, float a) {
+  x = std::abs(x);
+  if (x <= 1) return ((a + 2) * x - (a + 3)) * x * x + 1;
+  return x < 2 ? ((a * x - 5 * a) * x + 8 * a) * x - 4 * a : 0;
+}
+
+// TensorFlow's values: a = -0.5 with half_pixel_centers, when pixels outside have no weight; else a
+// = -0.75, and the border repeats. Distances are rounded to 1/1024.
+void add_bicubic(const Scale& scale, int64_t in, int64_t i, Taps& taps) {
+  const float at = scale.at(i), a = scale.half_pixel_centers ? -0.5F : -0.75F;
+  const auto first = static_cast<int64_t>(std::floor(at));
+  const float distance = std::nearbyint((at - std::floor(at)) * 1024) / 1024;
+  float sum = 0;
+  for (int64_t tap = -1; tap <= 2; ++tap) {
+    const int64_t index = bounded(first + tap, in);
+    const bool is_inside = index == first + tap || !scale.half_pixel_centers;
+    taps.index.push_back(index);
+    taps.weight.push_back(is_inside ? cubic(static_cast<float>(tap) - distance, a) : 0);
+    sum += taps.weight.back();
+  }
+  if (!scale.half_pixel_centers || sum == 0) return;
+  for (auto weight = taps.weight.end() - 4; weight != taps.weight.end(); ++weight) *weight /= sum;
+}
+
+Taps taps_along(const NodeView& node, Method method, int64_t in, int64_t out) {
+  const Scale scale(node, in, out);
+  Taps taps{.count = method == Method::nearest    ? 1
+                     : method == Method::bilinear ? 2
+                                                  : 4,
+            .out = out};
+  for (int64_t i = 0; i < out; ++i) {
+    if (method == Method::nearest) add_nearest(scale, in, i, taps);
+    if (method == Method::bilinear) add_bilinear(scale, in, i, taps);
+    if (method == Method::bicubic) add_bicubic(scale, in, i, taps);
+  }
+  return taps;
+}
+
+struct Resize {
+  int64_t images, height, width, channels;  // of the image that is not resized
+  Taps rows, columns;
+
+  Resize(const NodeView& node, Method method, const Shape& x, const Shape& y)
+      : images(x[0]), height(x[1]), width(x[2]), channels(x[3]) {
+    check(height > 0 && width > 0, "input image must be of non-zero size, got shape ", x);
+    rows = taps_along(node, method, height, y[1]);
+    columns = taps_along(node, method, width, y[2]);
+  }
+  int64_t x_elements() const { return images * height * width * channels; }
+  int64_t y_elements() const { return images * rows.out * columns.out * channels; }
+
+  // f(first channel of a pixel of y, of a pixel of x, weight) for the rows [begin, end) of all
+  // images of y.
+  template <class F>
+  LEAT_INLINE void for_each_tap(int64_t begin, int64_t end, F f) const {
+    for (int64_t row = begin; row < end; ++row) {
+      const int64_t image = row / rows.out, oy = row % rows.out;
+      for (int64_t ox = 0; ox < columns.out; ++ox) {
+        for (int64_t i = oy * rows.count; i < (oy + 1) * rows.count; ++i) {
+          const int64_t from = (image * height + rows.index[i]) * width;
+          for (int64_t j = ox * columns.count; j < (ox + 1) * columns.count; ++j) {
+            f((row * columns.out + ox) * channels, (from + columns.index[j]) * channels,
+              rows.weight[i] * columns.weight[j]);
+          }
+        }
+      }
+    }
+  }
+  double cost_ns() const {
+    return 0.3 * static_cast<double>(y_elements() * rows.count * columns.count);
+  }
+};
+
+// ---- Shapes
+
+void check_image(const Shape& image) {
+  check(image[1] != 0 && image[2] != 0, "input image must be of non-zero size, got shape ", image);
+}
+
+// input 0 resized to the height and width in input 1.
+void infer(ShapeContext& c) {
+  Shape out = c.with_rank(0, 4);
+  c.with_rank(1, 1);
+  const Shape size = c.partial_value(1);
+  if (size.has_rank()) check(size.rank() == 2, "size must have two elements: ", size);
+  if (const Tensor* value = c.value(1)) {
+    for (int64_t extent : to_int64s(*value))
+      check(extent > 0, "output dimensions must be positive, got ", extent);
+  }
+  for (int i : {0, 1}) out.set(i + 1, size.has_rank() ? size[i] : any);
+  c.set_output(0, out);
+}
+
+void infer_gradient(ShapeContext& c) {
+  const Shape dy = c.with_rank(0, 4), x = c.with_rank(1, 4);
+  check(dy[3] == any || x[3] == any || dy[3] == x[3],
+        "grads and original_image must have the same "
+        "number of channels: ",
+        dy, " and ", x);
+  c.set_output(0, x);
+}
+
+// ---- Kernels
+
+template <Method method, class T>
+BoundKernel prepare(TypeTag<T>, const KernelRequest& r) {
+  check_image(r.inputs[0].shape);
+  const Resize resize(r.node, method, r.inputs[0].shape, r.outputs[0].shape);
+  BoundKernel kernel = BoundKernel::of([resize](const Arguments& a) {
+    const T* x = a.input<T>(0);
+    float* y = a.output<float>();
+    const int64_t row = resize.columns.out * resize.channels;
+    a.stream->parallel_for(
+        resize.images * resize.rows.out, 1 + 20'000 / std::max<int64_t>(1, row),
+        [&](int64_t begin, int64_t end) {
+          std::fill(y + begin * row, y + end * row, 0.0F);
+          resize.for_each_tap(begin, end, [&](int64_t to, int64_t from, float weight) LEAT_INLINE {
+            for (int64_t c = 0; c < resize.channels; ++c)
+              y[to + c] += weight * static_cast<float>(x[from + c]);
+          });
+        });
+  });
+  kernel.cost_ns = resize.cost_ns();
+  return kernel;
+}
+
+template <class T>
+BoundKernel prepare_nearest(TypeTag<T>, const KernelRequest& r) {
+  check_image(r.inputs[0].shape);
+  const Resize resize(r.node, Method::nearest, r.inputs[0].shape, r.outputs[0].shape);
+  BoundKernel kernel = BoundKernel::of([resize](const Arguments& a) {
+    const T* x = a.input<T>(0);
+    T* y = a.output<T>();
+    resize.for_each_tap(0, resize.images * resize.rows.out,
+                        [&](int64_t to, int64_t from, float)
+                            LEAT_INLINE { copy_elements(x + from, resize.channels, y + to); });
+  });
+  kernel.cost_ns = resize.cost_ns();
+  return kernel;
+}
+
+// dx of a gradient dy, whose elements are D.
+template <Method method, class D, class T>
+BoundKernel prepare_gradient(TypeTag<T>, const KernelRequest& r) {
+  using C = ComputeType<T>;
+  check_image(r.inputs[0].shape);
+  const Resize resize(r.node, method, r.outputs[0].shape, r.inputs[0].shape);
+  BoundKernel kernel = BoundKernel::of([resize](const Arguments& a) {
+    const D* dy = a.input<D>(0);
+    T* dx = a.output<T>();
+    std::fill_n(dx, resize.x_elements(), T(0));
+    resize.for_each_tap(
+        0, resize.images * resize.rows.out,
+        [&](int64_t from, int64_t to, float weight) LEAT_INLINE {
+          for (int64_t c = 0; c < resize.channels; ++c) {
+            dx[to + c] = T(C(dx[to + c]) + static_cast<C>(weight) * static_cast<C>(dy[from + c]));
+          }
+        });
+  });
+  kernel.cost_ns = resize.cost_ns();
+  return kernel;
+}
+
+// ---- The ops
+
+using ImageTypes =
+    Types<float, double, half, bfloat16, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t>;
+
+const std::string image_types =
+    "T: {int8, uint8, int16, uint16, int32, int64, half, float, double, bfloat16}";
+
+std::vector<std::string> attrs(std::string types) {
+  return {std::move(types), "align_corners: bool = false", "half_pixel_centers: bool = false"};
+}
+
+AttrMap attrs_of(Gradient& g) {
+  return {{"align_corners", g.attr<bool>("align_corners")},
+          {"half_pixel_centers", g.attr<bool>("half_pixel_centers")}};
+}
+
+const Op bilinear_op{{
+    .name = "ResizeBilinear",
+    .doc = "Images [batch, height, width, channels] resized to size = [height, width]: each pixel "
+           "interpolated between the four around its place in the input.",
+    .inputs = {"images: T", "size: int32"},
+    .outputs = {"resized_images: float"},
+    .attrs = attrs(image_types),
+    .shape = infer,
+    .gradient =
+        [](Gradient& g) {
+          g.dx(0) = op("ResizeBilinearGrad", {g.dy(), g.x(0)}, attrs_of(g));
+        },
+    .kernels = {cpu_kernel("T", ImageTypes{},
+                           []<class T>(TypeTag<T> t, const KernelRequest& r) {
+                             return prepare<Method::bilinear>(t, r);
+                           })},
+    .examples = {{.inputs = {floats({1, 1, 2, 1}, {1, 3}), ints({1, 4})},
+                  .outputs = {floats({1, 1, 4, 1}, {1, 2, 3, 3})}},
+                 {.inputs = {floats({1, 1, 2, 1}, {1, 4}), ints({1, 4})},
+                  .attrs = {{"align_corners", true}},
+                  .outputs = {floats({1, 1, 4, 1}, {1, 2, 3, 4})}},
+                 {.inputs = {floats({1, 1, 2, 1}, {1, 5}), ints({1, 4})},
+                  .attrs = {{"half_pixel_centers", true}},
+                  .outputs = {floats({1, 1, 4, 1}, {1, 2, 4, 5})}}},
+    .value_inputs = {1},
+}};
+
+const Op bilinear_grad_op{{
+    .name = "ResizeBilinearGrad",
+    .doc = "output = d(sum(ResizeBilinear(original_image) * grads)) / d(original_image).",
+    .inputs = {"grads: float", "original_image: T"},
+    .outputs = {"output: T"},
+    .attrs = attrs("T: {float, bfloat16, half, double}"),
+    .shape = infer_gradient,
+    .kernels = {cpu_kernel("T", FloatTypes{},
+                           []<class T>(TypeTag<T> t, const KernelRequest& r) {
+                             return prepare_gradient<Method::bilinear, float>(t, r);
+                           })},
+    .examples = {{.inputs = {floats({1, 1, 4, 1}, {1, 2, 3, 4}), floats({1, 1, 2, 1}, {0, 0})},
+                  .outputs = {floats({1, 1, 2, 1}, {2, 8})}}},
+}};
+
+const Op bicubic_op{{
+    .name = "ResizeBicubic",
+    .doc = "Images [batch, height, width, channels] resized to size = [height, width]: each pixel "
+           "a cubic convolution of the sixteen around its place in the input.",
+    .inputs = {"images: T", "size: int32"},
+    .outputs = {"resized_images: float"},
+    .attrs = attrs(image_types),
+    .shape = infer,
+    .gradient =
+        [](Gradient& g) {
+          g.dx(0) = op("ResizeBicubicGrad", {g.dy(), g.x(0)}, attrs_of(g));
+        },
+    .kernels = {cpu_kernel("T", ImageTypes{},
+                           []<class T>(TypeTag<T> t, const KernelRequest& r) {
+                             return prepare<Method::bicubic>(t, r);
+                           })},
+    .examples = {{.inputs = {floats({1, 1, 2, 1}, {1, 3}), ints({1, 4})},
+                  .outputs = {floats({1, 1, 4, 1}, {1, 2, 3, 3.1875})}}},
+    .value_inputs = {1},
+}};
+
+const Op bicubic_grad_op{{
+    .name = "ResizeBicubicGrad",
+    .doc = "output = d(sum(ResizeBicubic(original_image) * grads)) / d(original_image).",
+    .inputs = {"grads: float", "original_image: T"},
+    .outputs = {"output: T"},
+    .attrs = attrs("T: {float, double}"),
+    .shape = infer_gradient,
+    .kernels = {cpu_kernel("T", Types<float, double>{},
+                           []<class T>(TypeTag<T> t, const KernelRequest& r) {
+                             return prepare_gradient<Method::bicubic, float>(t, r);
+                           })},
+    .examples = {{.inputs = {floats({1, 1, 4, 1}, {1, 2, 3, 0}), floats({1, 1, 2, 1}, {0, 0})},
+                  .outputs = {floats({1, 1, 2, 1}, {2, 4})}}},
+}};
+
+const Op nearest_op{{
+    .name = "ResizeNearestNeighbor",
+    .doc = "Images [batch, height, width, channels] resized to size = [height, width]: each pixel "
+           "that of the input nearest to its place.",
+    .inputs = {"images: T", "size: int32"},
+    .outputs = {"resized_images: T"},
+    .attrs = attrs(image_types),
+    .shape = infer,
+    .gradient =
+        [](Gradient& g) {
+          const auto one = [&](int32_t i) { return constant(g.graph(), ints({i})); };
+          const Output size = slice(shape_of(g.x(0)), one(1), one(2));
+          g.dx(0) = op("ResizeNearestNeighborGrad", {g.dy(), size}, attrs_of(g));
+        },
+    .kernels = {cpu_moving_kernel(
+        "T", []<class T>(TypeTag<T> t, const KernelRequest& r) { return prepare_nearest(t, r); })},
+    .examples = {{.inputs = {floats({1, 1, 2, 1}, {1, 3}), ints({1, 3})},
+                  .outputs = {floats({1, 1, 3, 1}, {1, 1, 3})}}},
+    .value_inputs = {1},
+}};
+
+const Op nearest_grad_op{{
+    .name = "ResizeNearestNeighborGrad",
+    .doc = "output = d(sum(ResizeNearestNeighbor(images) * grads)) / d(images), for images of size "
+           "= [height, width].",
+    .inputs = {"grads: T", "size: int32"},
+    .outputs = {"output: T"},
+    .attrs = attrs("T: {uint8, int8, int32, half, float, double, bfloat16}"),
+    .shape = infer,
+    .gradient =
+        [](Gradient& g) {
+          const auto one = [&](int32_t i) { return constant(g.graph(), ints({i})); };
+          const Output size = slice(shape_of(g.x(0)), one(1), one(2));
+          g.dx(0) = op("ResizeNearestNeighbor", {g.dy(), size}, attrs_of(g));
+        },
+    .kernels = {cpu_kernel("T", Types<float, double, half, bfloat16, uint8_t, int8_t, int32_t>{},
+                           []<class T>(TypeTag<T> t, const KernelRequest& r) {
+                             return prepare_gradient<Method::nearest, T>(t, r);
+                           })},
+    .examples = {{.inputs = {floats({1, 1, 3, 1}, {1, 2, 4}), ints({1, 2})},
+                  .outputs = {floats({1, 1, 2, 1}, {3, 4})}}},
+    .value_inputs = {1},
+}};
+
+}  // namespace
+}  // namespace leat

@@ -1,0 +1,253 @@
+"""Calls of ops on images and volumes: blocks of pixels, mirrored borders, volumes, morphology, sizes, colours."""
+import itertools
+
+import numpy as np
+import tensorflow as tf
+
+from .case import *
+from .neural import strides
+
+
+# ---- blocks of pixels ----
+
+@cases("SpaceToDepth", "DepthToSpace")
+def _(rng, op):
+    shape = (2, 4, 6, 3) if op == "SpaceToDepth" else (2, 2, 3, 12)
+    for dtype in FLOATS + [np.int32, np.uint8, np.int64]:
+        yield Case(random(rng, shape, dtype), block_size=2)
+    yield Case(random(rng, (1, 6, 3, 1) if op == "SpaceToDepth" else (1, 2, 1, 18)), block_size=3)
+    yield Case(random(rng, (0,) + shape[1:]), block_size=2)
+    yield Case(random(rng, (2, 3, 5, 3)), block_size=2, invalid=True)
+    yield Case(random(rng, (2, 4, 4)), block_size=2, invalid=True)
+
+
+@cases("SpaceToBatchND", "BatchToSpaceND")
+def _(rng, op):
+    to_batch = op == "SpaceToBatchND"
+    def case(shape, block, borders, dtype=np.float32, index=np.int32, **more):
+        return Case(random(rng, shape, dtype), np.array(block, index), np.array(borders, index).reshape(len(block), 2), **more)
+    for dtype in FLOATS + [np.int32, np.uint8]:
+        yield case((1, 4, 6, 2) if to_batch else (4, 2, 3, 2), [2, 2], [[0, 0], [0, 0]], dtype)
+    if to_batch:
+        yield case((2, 5, 3), [3], [[1, 0]], index=np.int64)
+        yield case((2, 3, 5, 2, 2), [2, 1, 2], [[1, 2], [0, 0], [1, 1]])
+        yield case((2, 2, 2, 1), [2, 3], [[2, 2], [0, 1]])
+    else:
+        yield case((6, 2, 3), [3], [[1, 0]], index=np.int64)
+        yield case((8, 3, 5, 2, 2), [2, 1, 2], [[1, 2], [0, 0], [1, 1]])
+        yield case((6, 3, 2, 1), [2, 3], [[2, 2], [0, 5]])
+    yield case((2, 3), [1], [[0, 0]])
+    yield case((3, 5, 2), [2], [[0, 0]], invalid=True)
+    yield case((4, 4, 2), [2], [[-1, 1]], invalid=True)
+    yield case((4, 4, 2), [0], [[0, 0]], invalid=True)
+    if not to_batch:
+        yield case((4, 1, 2), [2], [[2, 1]], invalid=True)
+
+
+@cases("SpaceToBatch", "BatchToSpace")
+def _(rng, op):
+    to_batch = op == "SpaceToBatch"
+    for dtype in FLOATS + [np.int32]:
+        yield Case(random(rng, (1, 4, 6, 2) if to_batch else (4, 2, 3, 2), dtype), np.zeros((2, 2), np.int32), block_size=2)
+    yield Case(random(rng, (2, 3, 4, 2) if to_batch else (8, 2, 2, 2)), np.array([[1, 0], [1, 1]]), block_size=2)
+    yield Case(random(rng, (3, 3, 3, 1)), np.zeros((2, 2), np.int32), block_size=2, invalid=True)
+    yield Case(random(rng, (4, 4, 4)), np.zeros((2, 2), np.int32), block_size=2, invalid=True)
+
+
+# ---- mirrored borders ----
+
+@cases("MirrorPad", "MirrorPadGrad")
+def _(rng, op):
+    def case(shape, paddings, mode, dtype=np.float32, index=np.int32, **more):
+        return Case(random(rng, shape, dtype), np.array(paddings, index), mode=mode, **more)
+    inner = op == "MirrorPad"
+    for dtype in FLOATS + [np.int32, np.int64, np.uint8]:
+        yield case((2, 3) if inner else (4, 7), [[1, 1], [2, 2]], "REFLECT", dtype, gradient=dtype in WIDE)
+    for mode in ["REFLECT", "SYMMETRIC"]:
+        more = 1 if mode == "SYMMETRIC" else 0
+        yield case((3, 2, 4) if inner else (5 + 2 * more, 3 + more, 8), [[1 + more, 1 + more], [0, 1 + more], [1, 3]], mode, index=np.int64)
+        yield case((3,) if inner else (3,), [[0, 0]], mode)
+        yield case((2, 3) if inner else (6, 3), [[3, 1], [0, 0]], mode, invalid=True)
+    yield case((2, 3), [[1, 1]], "REFLECT", invalid=True)
+    yield case((2, 3), [[-1, 1], [0, 0]], "REFLECT", invalid=True)
+
+
+# ---- volumes ----
+
+def steps(z, y, x):
+    return [1, z, y, x, 1]
+
+
+def coarse(dtype):
+    """TensorFlow adds up products of 16-bit floats as such."""
+    return {np.float16: 0.05, bf16: 0.3}.get(dtype)
+
+
+@cases("Conv3D")
+def _(rng, op):
+    for dtype in FLOATS:
+        yield Case(random(rng, (2, 4, 5, 3, 2), dtype), random(rng, (2, 3, 2, 2, 4), dtype), strides=steps(1, 1, 1), padding="SAME",
+                   tolerance=coarse(dtype))
+    for padding, step, size in itertools.product(["SAME", "VALID"], [(1, 1, 1), (2, 1, 3), (2, 2, 2)], [(1, 1, 1), (3, 2, 3)]):
+        yield Case(random(rng, (2, 6, 5, 4, 3)), random(rng, size + (3, 4)), strides=steps(*step), padding=padding)
+    yield Case(random(rng, (1, 1, 5, 5, 2)), random(rng, (1, 3, 3, 2, 3)), strides=steps(1, 1, 1), padding="SAME")
+    yield Case(random(rng, (9, 6, 8, 8, 8)), random(rng, (3, 3, 3, 8, 16)), strides=steps(1, 1, 1), padding="SAME", tolerance=1e-4)
+    yield Case(random(rng, (2, 4, 5, 3, 2)), random(rng, (2, 3, 2, 3, 4)), strides=steps(1, 1, 1), padding="SAME", invalid=True)
+    yield Case(random(rng, (2, 4, 5, 3)), random(rng, (2, 3, 2, 3, 4)), strides=steps(1, 1, 1), padding="SAME", invalid=True)
+    yield Case(random(rng, (2, 1, 5, 3, 2)), random(rng, (3, 3, 2, 2, 4)), strides=steps(1, 1, 1), padding="VALID", invalid=True)
+
+
+@cases("Conv3DBackpropInputV2")
+def _(rng, op):
+    for dtype in FLOATS:
+        yield Case(np.array([2, 3, 4, 3, 2], np.int32), random(rng, (2, 3, 2, 2, 3), dtype), random(rng, (2, 2, 2, 3, 3), dtype),
+                   strides=steps(2, 2, 1), padding="SAME", gradient=dtype == np.float32, tolerance=coarse(dtype))
+    yield Case(np.array([2, 3, 4, 3, 2]), random(rng, (2, 3, 2, 2, 3)), random(rng, (2, 2, 2, 2, 3)), strides=steps(1, 1, 1),
+               padding="VALID")
+    yield Case(np.array([2, 3, 4, 3], np.int32), random(rng, (2, 3, 2, 2, 3)), random(rng, (2, 2, 2, 2, 3)), strides=steps(1, 1, 1),
+               padding="VALID", invalid=True)
+
+
+@cases("Conv3DBackpropFilterV2")
+def _(rng, op):
+    for dtype in FLOATS:
+        yield Case(random(rng, (2, 3, 4, 3, 2), dtype), np.array([2, 3, 2, 2, 3], np.int32), random(rng, (2, 2, 2, 3, 3), dtype),
+                   strides=steps(2, 2, 1), padding="SAME", gradient=dtype == np.float32, tolerance=coarse(dtype))
+    yield Case(random(rng, (2, 3, 4, 3, 2)), np.array([2, 3, 2, 2, 3], np.int32), random(rng, (2, 2, 2, 2, 3)), strides=steps(1, 1, 1),
+               padding="VALID")
+
+
+@cases("MaxPool3D", "AvgPool3D")
+def _(rng, op):
+    for dtype in [np.float32, bf16]:
+        yield Case(random(rng, (2, 5, 6, 4, 3), dtype, -20, 20), ksize=steps(2, 2, 2), strides=steps(2, 2, 2), padding="SAME",
+                   gradient=dtype == np.float32)
+    for padding, size, step in itertools.product(["SAME", "VALID"], [(1, 2, 2), (3, 2, 3)], [(1, 1, 1), (2, 1, 2)]):
+        yield Case(random(rng, (2, 5, 6, 4, 3)), ksize=steps(*size), strides=steps(*step), padding=padding)
+    yield Case(random(rng, (2, 5, 6, 3)), ksize=steps(2, 2, 2), strides=steps(2, 2, 2), padding="SAME", invalid=True)
+
+
+@cases("MaxPool3DGrad", "MaxPool3DGradGrad")
+def _(rng, op):
+    x = random(rng, (2, 4, 4, 2, 3))
+    y = x.reshape(2, 2, 2, 2, 2, 1, 2, 3).max((2, 4, 6))
+    grad = random(rng, y.shape if op == "MaxPool3DGrad" else x.shape)
+    yield Case(x, y, grad, ksize=steps(2, 2, 2), strides=steps(2, 2, 2), padding="VALID")
+    yield Case(x, y, grad[:, :1], ksize=steps(2, 2, 2), strides=steps(2, 2, 2), padding="VALID", invalid=True)
+
+
+@cases("AvgPool3DGrad")
+def _(rng, op):
+    for dtype in [np.float32, bf16]:
+        yield Case(np.array([2, 5, 6, 4, 3], np.int32), random(rng, (2, 3, 3, 4, 3), dtype), ksize=steps(3, 2, 2), strides=steps(2, 2, 1),
+                   padding="SAME", gradient=dtype == np.float32)
+
+
+# ---- morphology ----
+
+@cases("Dilation2D")
+def _(rng, op):
+    for dtype in FLOATS + [np.int32, np.uint8]:
+        yield Case(random(rng, (2, 5, 6, 3), dtype), random(rng, (3, 2, 3), dtype), strides=strides(1, 1), rates=strides(1, 1), padding="SAME",
+                   gradient=dtype in WIDE)
+    for padding, step, rate in itertools.product(["SAME", "VALID"], [(1, 1), (2, 3)], [(1, 1), (2, 1)]):
+        yield Case(random(rng, (2, 7, 6, 3)), random(rng, (2, 3, 3)), strides=strides(*step), rates=strides(*rate), padding=padding)
+    yield Case(random(rng, (2, 5, 6, 3)), random(rng, (2, 3, 2)), strides=strides(1, 1), rates=strides(1, 1), padding="SAME", invalid=True)
+    yield Case(random(rng, (2, 5, 6)), random(rng, (2, 3, 2)), strides=strides(1, 1), rates=strides(1, 1), padding="SAME", invalid=True)
+
+
+@cases("Dilation2DBackpropInput", "Dilation2DBackpropFilter")
+def _(rng, op):
+    for dtype in FLOATS:
+        yield Case(random(rng, (2, 5, 6, 3), dtype), random(rng, (3, 2, 3), dtype), random(rng, (2, 5, 3, 3), dtype), strides=strides(1, 2),
+                   rates=strides(1, 2), padding="SAME", gradient=False)
+    yield Case(random(rng, (2, 5, 6, 3)), random(rng, (3, 2, 3)), random(rng, (2, 5, 2, 3)), strides=strides(1, 2), rates=strides(1, 1),
+               padding="SAME", invalid=True)
+
+
+# ---- sizes ----
+
+WAYS = [{}, {"align_corners": True}, {"half_pixel_centers": True}]
+
+
+@cases("ResizeBilinear", "ResizeBicubic", "ResizeNearestNeighbor")
+def _(rng, op):
+    for dtype in FLOATS + [np.int8, np.uint8, np.int16, np.uint16, np.int32, np.int64]:
+        yield Case(random(rng, (2, 3, 4, 2), dtype), np.array([5, 7], np.int32), gradient=dtype == np.float32)
+    for way, size in itertools.product(WAYS, [(5, 7), (2, 3), (1, 1), (8, 2), (3, 4), (4, 12)]):
+        yield Case(random(rng, (2, 3, 4, 2)), np.array(size, np.int32), tolerance=2e-4 if op == "ResizeBicubic" else None, **way)
+    yield Case(random(rng, (1, 1, 1, 3)), np.array([2, 3], np.int32))
+    yield Case(random(rng, (2, 30, 40, 3)), np.array([17, 61], np.int32), half_pixel_centers=True, tolerance=2e-4)
+    yield Case(random(rng, (2, 3, 4)), np.array([5, 7], np.int32), invalid=True)
+    yield Case(random(rng, (2, 3, 4, 2)), np.array([5], np.int32), invalid=True)
+    yield Case(random(rng, (2, 3, 4, 2)), np.array([0, 7], np.int32), invalid=True)
+    yield Case(random(rng, (2, 0, 4, 2)), np.array([5, 7], np.int32), invalid=True)
+    yield Case(random(rng, (2, 3, 4, 2)), np.array([5, 7], np.int32), align_corners=True, half_pixel_centers=True, invalid=True)
+
+
+@cases("ResizeBilinearGrad", "ResizeBicubicGrad")
+def _(rng, op):
+    for dtype, way in itertools.product(FLOATS if op == "ResizeBilinearGrad" else WIDE, WAYS):
+        yield Case(random(rng, (2, 5, 7, 2)), random(rng, (2, 3, 4, 2), dtype), gradient=False, tolerance=2e-2 if dtype != np.float32 else 2e-4,
+                   **way)
+    yield Case(random(rng, (2, 5, 7)), random(rng, (2, 3, 4, 2)), invalid=True)
+
+
+@cases("ResizeNearestNeighborGrad")
+def _(rng, op):
+    for dtype in FLOATS + [np.int32, np.uint8]:
+        yield Case(random(rng, (2, 5, 7, 2), dtype), np.array([3, 4], np.int32), gradient=False)
+    for way in WAYS:
+        yield Case(random(rng, (2, 2, 3, 2)), np.array([3, 4], np.int32), gradient=False, **way)
+
+
+BOXES = np.array([[0, 0, 1, 1], [0.1, 0.2, 0.7, 0.6], [0.5, 0.5, 0.2, 0.1], [-0.3, 0, 1.4, 0.5], [0.5, 0.5, 0.5, 0.5]], np.float32)
+BOX_IMAGES = np.array([0, 1, 1, 0, 1], np.int32)
+
+
+@cases("CropAndResize")
+def _(rng, op):
+    for dtype in [np.float32, np.float64, np.float16, np.uint8, np.int8, np.int16, np.uint16, np.int32, np.int64]:
+        yield Case(random(rng, (2, 5, 6, 3), dtype), BOXES, BOX_IMAGES, np.array([3, 4], np.int32), gradient=dtype == np.float32)
+    for method, size in itertools.product(["bilinear", "nearest"], [(3, 4), (1, 1), (2, 1)]):
+        yield Case(random(rng, (2, 5, 6, 3)), BOXES, BOX_IMAGES, np.array(size, np.int32), method=method, extrapolation_value=7.5)
+    image = random(rng, (2, 5, 6, 3))
+    yield Case(image, BOXES, BOX_IMAGES[:4], np.array([3, 4], np.int32), invalid=True)
+    yield Case(image, BOXES, BOX_IMAGES + 1, np.array([3, 4], np.int32), invalid=True)
+    yield Case(image, BOXES[:, :3], BOX_IMAGES, np.array([3, 4], np.int32), invalid=True)
+    yield Case(image, BOXES, BOX_IMAGES, np.array([0, 4], np.int32), invalid=True)
+
+
+@cases("CropAndResizeGradImage")
+def _(rng, op):
+    for dtype, method in itertools.product([tf.float32, tf.float64, tf.float16], ["bilinear", "nearest"]):
+        yield Case(random(rng, (5, 3, 4, 2)), BOXES, BOX_IMAGES, np.array([2, 5, 6, 2], np.int32), T=dtype, method=method, gradient=False,
+                   tolerance=1e-5 if dtype == tf.float64 else None)
+
+
+@cases("CropAndResizeGradBoxes")
+def _(rng, op):
+    for dtype in [np.float32, np.float64, np.float16, np.uint8]:
+        yield Case(random(rng, (5, 3, 4, 2)), random(rng, (2, 5, 6, 2), dtype), BOXES, BOX_IMAGES, gradient=False, tolerance=1e-4)
+
+
+# ---- colours ----
+
+@cases("RGBToHSV", "HSVToRGB")
+def _(rng, op):
+    for dtype in FLOATS:
+        yield Case(random(rng, (2, 4, 3), dtype, 0, 1), gradient=dtype in WIDE, tolerance=3e-2 if dtype == bf16 else None)
+    corners = np.array(list(itertools.product([0.0, 0.5, 1.0], repeat=3)), np.float32)
+    yield Case(corners, gradient=False)
+    yield Case(random(rng, (3,), low=0, high=1))
+    yield Case(random(rng, (2, 4), low=0, high=1), invalid=True)
+    yield Case(random(rng, (), low=0, high=1), invalid=True)
+
+
+@cases("AdjustContrastv2")
+def _(rng, op):
+    yield Case(random(rng, (2, 4, 5, 3)), np.float32(1.7), gradient=False)
+    yield Case(random(rng, (4, 5, 3)), np.float32(0), gradient=False)
+    yield Case(random(rng, (2, 2, 4, 5, 1)), np.float32(-2), gradient=False)
+    yield Case(random(rng, (4, 5)), np.float32(1), invalid=True)
+    yield Case(random(rng, (4, 5, 3)), np.ones(1, np.float32), invalid=True)
