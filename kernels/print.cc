@@ -1,8 +1,10 @@
 // Print: passes a tensor on and shows others on the standard error of the task that runs it.
+// PrintV2 shows a text.
 #include "kernels/summarize.h"
 
 #include <atomic>
 #include <cstdio>
+#include <fstream>
 #include <sstream>
 
 #include "graph/gradient.h"
@@ -104,6 +106,45 @@ const Op print_op{{
                   .attrs = {{"message", "shown"}, {"first_n", 0}},
                   .outputs = {floats({1, 2})}}},
     .is_stateful = true,
+}};
+
+// Where PrintV2 writes: a stream, or the end of a file.
+void write_text(const std::string& target, const std::string& text) {
+  const std::string_view file = "file://";
+  if (target.starts_with(file)) {
+    std::ofstream out(target.substr(file.size()), std::ios::app);
+    if (!(out << text).flush()) {
+      fail(Code::failed_precondition, "PrintV2 cannot write to ", target.substr(file.size()));
+    }
+    return;
+  }
+  std::FILE* const stream = target == "stdout" ? stdout : stderr;
+  std::fwrite(text.data(), 1, text.size(), stream);
+  std::fflush(stream);
+}
+
+BoundKernel prepare_text(const KernelRequest& request) {
+  const std::string& target = request.attr<std::string>("output_stream");
+  const bool is_log = target == "log(info)" || target == "log(warning)" || target == "log(error)";
+  check(target == "stdout" || target == "stderr" || is_log || target.starts_with("file://"),
+        "Unknown output stream: ", target,
+        ": use stdout, stderr, log(info), log(warning), log(error) or file://PATH");
+  return BoundKernel::of([target, end = request.attr<std::string>("end")](const Arguments& a) {
+    write_text(target, *a.input<std::string>(0) + end);
+  });
+}
+
+const Op print_v2_op{{
+    .name = "PrintV2",
+    .doc = "Writes input and `end` to output_stream of the task that runs it: stdout, stderr (the "
+           "logs go there, too) or file://PATH.",
+    .inputs = {"input: string"},
+    .attrs = {"output_stream: string = 'stderr'", "end: string = '\\n'"},
+    .shape = [](ShapeContext& c) { c.with_rank(0, 0); },
+    .kernels = {cpu_kernel(prepare_text)},
+    .examples = {{.inputs = {Tensor::scalar("")}, .attrs = {{"end", ""}}}},
+    .is_stateful = true,
+    .is_not_differentiable = true,
 }};
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Strings: what Saver and its kin make names of files with.
+// Strings: what Saver and its kin make names of files with, and regular expressions.
 #include <re2/re2.h>
 
 #include <cstdio>
@@ -142,6 +142,67 @@ const Op static_regex_full_match_op{{
     .examples = {{.inputs = {texts({"ab", "b"})},
                   .attrs = {{"pattern", "a.*"}},
                   .outputs = {bools({true, false})}}},
+    .is_not_differentiable = true,
+}};
+
+// Replaces the first match, or all, by `rewrite`, in which \1 is the first group. A rewrite that
+// names groups that the pattern lacks changes nothing.
+void replace_all(const RE2& pattern, const std::string& rewrite, bool is_global, const Arguments& a,
+                 int64_t n) {
+  for (int64_t i = 0; i < n; ++i) {
+    std::string text = a.input<std::string>(0)[i];
+    if (is_global) {
+      RE2::GlobalReplace(&text, pattern, rewrite);
+    } else {
+      RE2::Replace(&text, pattern, rewrite);
+    }
+    a.output<std::string>()[i] = std::move(text);
+  }
+}
+
+const Op regex_replace_op{{
+    .name = "RegexReplace",
+    .doc = "output = each input with its matches of pattern, in RE2's syntax, replaced by rewrite "
+           "(\\1 is the first group); only the first one unless replace_global.",
+    .inputs = {"input: string", "pattern: string", "rewrite: string"},
+    .outputs = {"output: string"},
+    .attrs = {"replace_global: bool = true"},
+    .shape =
+        [](ShapeContext& c) {
+          c.with_rank(1, 0);
+          c.with_rank(2, 0);
+          c.set_output(0, c.input(0));
+        },
+    .kernels = {cpu_kernel([](const KernelRequest& request) {
+      return BoundKernel::of([is_global = request.attr<bool>("replace_global"),
+                              n = request.outputs[0].shape.elements()](const Arguments& a) {
+        replace_all(*compiled(*a.input<std::string>(1)), *a.input<std::string>(2), is_global, a, n);
+      });
+    })},
+    .examples = {{.inputs = {texts({"a1b2", "c"}), Tensor::scalar("([0-9])"),
+                             Tensor::scalar("<\\1>")},
+                  .outputs = {texts({"a<1>b<2>", "c"})}}},
+    .is_not_differentiable = true,
+}};
+
+const Op static_regex_replace_op{{
+    .name = "StaticRegexReplace",
+    .doc = "RegexReplace with pattern and rewrite as attributes.",
+    .inputs = {"input: string"},
+    .outputs = {"output: string"},
+    .attrs = {"pattern: string", "rewrite: string", "replace_global: bool = true"},
+    .shape = shapes::same_as(0),
+    .kernels = {cpu_kernel([](const KernelRequest& request) {
+      return BoundKernel::of([pattern = compiled(request.attr<std::string>("pattern")),
+                              rewrite = request.attr<std::string>("rewrite"),
+                              is_global = request.attr<bool>("replace_global"),
+                              n = request.outputs[0].shape.elements()](const Arguments& a) {
+        replace_all(*pattern, rewrite, is_global, a, n);
+      });
+    })},
+    .examples = {{.inputs = {texts({"a1b2", "c"})},
+                  .attrs = {{"pattern", "[0-9]"}, {"rewrite", "_"}, {"replace_global", false}},
+                  .outputs = {texts({"a_b2", "c"})}}},
     .is_not_differentiable = true,
 }};
 

@@ -41,6 +41,61 @@ def _(rng, op):
         yield Case(np.array([wrong]), random(rng, (1,)), shape, random(rng, (4, 3)), invalid=True)
 
 
+INDICES, DENSE_SHAPE = np.array([[2, 1], [0, 3], [2, 0], [3, 2]]), np.array([5, 4])
+
+
+@cases("SparseReorder")
+def _(rng, op):
+    for dtype in NUMBERS + [np.bool_, object]:
+        yield Case(INDICES, random(rng, (4,), dtype), DENSE_SHAPE, gradient=dtype in WIDE)
+    yield Case(np.zeros((0, 2), np.int64), np.zeros(0, np.float32), DENSE_SHAPE)
+    yield Case(np.array([[3], [1], [2]]), random(rng, (3,)), np.array([4]))
+    yield Case(INDICES, random(rng, (3,)), DENSE_SHAPE, invalid=True)
+    yield Case(INDICES, random(rng, (4,)), np.array([5]), invalid=True)
+    yield Case(INDICES[0], random(rng, (4,)), DENSE_SHAPE, invalid=True)
+
+
+@cases("SparseReshape")
+def _(rng, op):
+    for shape in [[4, 5], [20], [2, 5, 2], [-1, 2], [5, -1], [5, 4]]:
+        yield Case(INDICES, DENSE_SHAPE, np.array(shape))
+    yield Case(np.zeros((0, 2), np.int64), np.array([0, 4]), np.array([2, 0]))
+    for shape in [[3, 5], [-1, -1], [-2, 10], [-1, 3]]:
+        yield Case(INDICES, DENSE_SHAPE, np.array(shape), invalid=True)
+
+
+@cases("SparseFillEmptyRows")
+def _(rng, op):
+    for dtype in NUMBERS + [np.bool_, object]:
+        yield Case(INDICES, random(rng, (4,), dtype), DENSE_SHAPE, random(rng, (), dtype), gradient=dtype in WIDE)
+    yield Case(np.zeros((0, 2), np.int64), np.zeros(0, np.float32), np.array([3, 4]), np.float32(7))
+    yield Case(np.array([[0, 0], [1, 1]]), random(rng, (2,)), np.array([2, 2]), np.float32(7))
+    yield Case(np.array([[1, 0, 2]]), random(rng, (1,)), np.array([3, 2, 4]), np.float32(7))
+    yield Case(np.array([[5, 0]]), random(rng, (1,)), DENSE_SHAPE, np.float32(7), invalid=True)
+    yield Case(np.array([[-1, 0]]), random(rng, (1,)), DENSE_SHAPE, np.float32(7), invalid=True)
+    yield Case(INDICES, random(rng, (3,)), DENSE_SHAPE, np.float32(7), invalid=True)
+
+
+@cases("SparseFillEmptyRowsGrad")
+def _(rng, op):
+    for dtype in FLOATS + [np.int32, np.uint8]:
+        yield Case(np.array([3, 0, 1]), random(rng, (5,), dtype), gradient=False)
+    yield Case(np.zeros(0, np.int64), random(rng, (3,)), gradient=False)
+    yield Case(np.array([3]), random(rng, (3,)), invalid=True)
+    yield Case(np.array([-1]), random(rng, (3,)), invalid=True)
+
+
+@cases("SparseTensorDenseAdd")
+def _(rng, op):
+    for dtype in NUMBERS:
+        yield Case(INDICES, random(rng, (4,), dtype), DENSE_SHAPE, random(rng, (5, 4), dtype), gradient=dtype in WIDE)
+    yield Case(np.array([[1], [1]], np.int32), random(rng, (2,)), np.array([3], np.int32), random(rng, (3,)))
+    yield Case(np.zeros((0, 2), np.int64), np.zeros(0, np.float32), DENSE_SHAPE, random(rng, (5, 4)))
+    yield Case(INDICES, random(rng, (4,)), DENSE_SHAPE, random(rng, (4, 4)), invalid=True)
+    yield Case(INDICES, random(rng, (3,)), DENSE_SHAPE, random(rng, (5, 4)), invalid=True)
+    yield Case(INDICES + 2, random(rng, (4,)), DENSE_SHAPE, random(rng, (5, 4)), invalid=True)
+
+
 SEGMENTS = ["SparseSegmentSum", "SparseSegmentMean", "SparseSegmentSqrtN"]
 
 

@@ -1,0 +1,358 @@
+// Sparse tensors as indices [n, rank], values [n] and a dense shape [rank]: SparseReorder,
+// SparseReshape, SparseFillEmptyRows with its gradient, SparseTensorDenseAdd.
+#include <numeric>
+
+#include "graph/gradient.h"
+#include "graph/ops.h"
+#include "graph/shape_inference.h"
+#include "kernels/cpu.h"
+#include "kernels/examples.h"
+#include "kernels/execute.h"
+#include "kernels/strided_copy.h"
+
+namespace leat {
+namespace {
+
+void check_sparse(const Tensor& indices, const Tensor& values, const Tensor& shape) {
+  check(indices.shape().rank() == 2, "Input indices should be a matrix but received shape ",
+        indices.shape());
+  check(values.shape().rank() == 1, "Input values should be a vector but received shape ",
+        values.shape());
+  check(shape.shape().rank() == 1, "Input shape should be a vector but received shape ",
+        shape.shape());
+  check(values.shape()[0] == indices.shape()[0],
+        "Number of values must match first dimension of "
+        "indices. Got ",
+        values.shape()[0], " values, indices shape: ", indices.shape());
+  check(shape.shape()[0] == indices.shape()[1],
+        "Number of dimensions must match second dimension "
+        "of indices. Got ",
+        shape.shape()[0], " dimensions, indices shape: ", indices.shape());
+}
+
+// Inputs 0, 1, 2 are indices, values and shape; what is known of the number of entries, and the
+// rank.
+Shape infer_sparse(ShapeContext& c) {
+  const Shape indices = c.with_rank(0, 2), values = c.with_rank(1, 1), shape = c.with_rank(2, 1);
+  check(Shape({indices[0]}).is_compatible(values), "indices ", indices, " and values ", values,
+        " must have as many entries");
+  check(Shape({indices[1]}).is_compatible(shape), "indices ", indices,
+        " must have a column per element of the shape ", shape);
+  return {indices[0] == any ? values[0] : indices[0], indices[1] == any ? shape[0] : indices[1]};
+}
+
+// ---- SparseReorder
+
+// The entries in row-major order of their indices.
+std::vector<int64_t> sorted_entries(const Tensor& indices) {
+  const int64_t rank = indices.shape()[1];
+  const auto* index = indices.data<int64_t>();
+  std::vector<int64_t> order(indices.shape()[0]);
+  std::iota(order.begin(), order.end(), int64_t{0});
+  std::stable_sort(order.begin(), order.end(), [=](int64_t a, int64_t b) {
+    return std::lexicographical_compare(index + a * rank, index + (a + 1) * rank, index + b * rank,
+                                        index + (b + 1) * rank);
+  });
+  return order;
+}
+
+template <class T>
+void reorder(ExecuteContext& c) {
+  const Tensor &indices = c.input(0), &values = c.input(1);
+  check_sparse(indices, values, c.input(2));
+  const std::vector<int64_t> order = sorted_entries(indices);
+  const int64_t rank = indices.shape()[1];
+  Tensor out_indices(DType::i64, indices.shape()), out_values(values.dtype(), values.shape());
+  for (size_t i = 0; i < order.size(); ++i) {
+    copy_elements(indices.data<int64_t>() + order[i] * rank, rank,
+                  out_indices.data<int64_t>() + static_cast<int64_t>(i) * rank);
+    out_values.data<T>()[i] = values.data<T>()[order[i]];
+  }
+  c.set_output(0, std::move(out_indices));
+  c.set_output(1, std::move(out_values));
+}
+
+// The gradient of entry i is that of its place in the output: the places are reordered with the
+// indices, and inverted.
+void reorder_gradient(Gradient& g) {
+  const auto scalar = [&](int64_t value) { return constant(g.graph(), Tensor::scalar(value)); };
+  const Output count = cast(size_of(g.x(1)), i64);
+  const Output numbers = range(scalar(0), count, scalar(1));
+  const Output order = op_outputs("SparseReorder", {g.x(0), numbers, g.x(2)})[1];
+  g.dx(1) = gather(g.dy(1), invert_permutation(order));
+}
+
+const Op reorder_op{{
+    .name = "SparseReorder",
+    .doc = "The same sparse tensor with its entries in row-major order of their indices.",
+    .inputs = {"input_indices: int64", "input_values: T", "input_shape: int64"},
+    .outputs = {"output_indices: int64", "output_values: T"},
+    .attrs = {"T: type"},
+    .shape =
+        [](ShapeContext& c) {
+          const Shape indices = infer_sparse(c);
+          c.set_output(0, indices);
+          c.set_output(1, {indices[0]});
+        },
+    .gradient = reorder_gradient,
+    .kernels = {execute_kernel("T", AllTypes{},
+                               []<class T>(TypeTag<T>, ExecuteContext& c) { reorder<T>(c); })},
+    .examples = {{.inputs = {longs({2, 2}, {1, 0, 0, 2}), floats({5, 6}), longs({2, 3})},
+                  .outputs = {longs({2, 2}, {0, 2, 1, 0}), floats({6, 5})}}},
+}};
+
+// ---- SparseReshape
+
+// The new shape, a -1 in it worked out.
+std::vector<int64_t> complete_shape(const std::vector<int64_t>& old_shape,
+                                    std::vector<int64_t> new_shape) {
+  int64_t elements = 1, known = 1;
+  for (int64_t extent : old_shape) elements *= extent;
+  int64_t* missing = nullptr;
+  for (int64_t& extent : new_shape) {
+    if (extent == -1) {
+      check(missing == nullptr, "only one output dimension may be -1");
+      missing = &extent;
+    } else {
+      check(extent >= 0, "size ", extent, " must be non-negative");
+      known *= extent;
+    }
+  }
+  if (missing != nullptr) {
+    check(known > 0 || elements == 0,
+          "reshape cannot infer the missing input size for an empty tensor unless all specified "
+          "input sizes are non-zero");
+    *missing = known == 0 ? 0 : elements / known;
+    known *= *missing;
+  }
+  check(known == elements, "Input to reshape is a tensor with ", elements,
+        " dense values, but the requested shape has ", known);
+  return new_shape;
+}
+
+void reshape_entries(ExecuteContext& c) {
+  const Tensor& indices = c.input(0);
+  check(indices.shape().rank() == 2, "Input indices should be a matrix but received shape ",
+        indices.shape());
+  for (int i : {1, 2}) {
+    check(c.input(i).shape().rank() == 1, "shapes should be vectors but received shape ",
+          c.input(i).shape());
+  }
+  const std::vector<int64_t> from = to_int64s(c.input(1)),
+                             to = complete_shape(from, to_int64s(c.input(2)));
+  const auto from_rank = static_cast<int64_t>(from.size()),
+             to_rank = static_cast<int64_t>(to.size());
+  check(indices.shape()[1] == from_rank,
+        "Input tensor rank must match input shape length: ", indices.shape(), " and ", from_rank);
+  Tensor out(DType::i64, {indices.shape()[0], to_rank});
+  for (int64_t i = 0; i < indices.shape()[0]; ++i) {
+    int64_t at = 0;
+    for (int64_t axis = 0; axis < from_rank; ++axis)
+      at = at * from[axis] + indices.data<int64_t>()[i * from_rank + axis];
+    for (int64_t axis = to_rank; axis-- > 0;) {
+      const int64_t extent = std::max<int64_t>(1, to[axis]);
+      out.data<int64_t>()[i * to_rank + axis] = at % extent;
+      at /= extent;
+    }
+  }
+  c.set_output(0, std::move(out));
+  c.set_output(1, Tensor::of<int64_t>({to_rank}, std::span<const int64_t>(to)));
+}
+
+const Op reshape_op{{
+    .name = "SparseReshape",
+    .doc = "The indices that the entries have when the dense tensor is reshaped to new_shape, in "
+           "which one extent may be -1: the rest.",
+    .inputs = {"input_indices: int64", "input_shape: int64", "new_shape: int64"},
+    .outputs = {"output_indices: int64", "output_shape: int64"},
+    .shape =
+        [](ShapeContext& c) {
+          const Shape indices = c.with_rank(0, 2), shape = c.with_rank(2, 1);
+          c.with_rank(1, 1);
+          c.set_output(0, {indices[0], shape[0]});
+          c.set_output(1, shape);
+        },
+    .kernels = {{.execute = reshape_entries}},
+    .examples = {{.inputs = {longs({2, 2}, {0, 1, 1, 2}), longs({2, 3}), longs({3, -1})},
+                  .outputs = {longs({2, 2}, {0, 1, 2, 1}), longs({3, 2})}}},
+    .has_data_dependent_shape = true,
+    .is_not_differentiable = true,
+}};
+
+// ---- SparseFillEmptyRows
+
+template <class T>
+void fill_empty_rows(ExecuteContext& c) {
+  const Tensor &indices = c.input(0), &values = c.input(1);
+  check_sparse(indices, values, c.input(2));
+  check(c.input(3).shape().rank() == 0,
+        "default_value must be a scalar, saw: ", c.input(3).shape());
+  const int64_t n = indices.shape()[0], rank = indices.shape()[1];
+  check(rank > 0, "Dense shape cannot be empty.");
+  const int64_t rows = c.input(2).data<int64_t>()[0];
+  const auto* index = indices.data<int64_t>();
+  std::vector<int64_t> entries(rows, 0);
+  for (int64_t i = 0; i < n; ++i) {
+    const int64_t row = index[i * rank];
+    check(row >= 0 && row < rows, "indices(", i, ", 0) is invalid: ", row, " >= ", rows);
+    ++entries[row];
+  }
+  std::vector<int64_t> next(rows);  // place in the output of each row's next entry
+  const int64_t n_empty = std::count(entries.begin(), entries.end(), int64_t{0});
+  Tensor is_empty(DType::boolean, {rows}), map(DType::i64, {n});
+  Tensor out_indices(DType::i64, {n + n_empty, rank}), out_values(values.dtype(), {n + n_empty});
+  int64_t at = 0;
+  for (int64_t row = 0; row < rows; ++row) {
+    next[row] = at;
+    is_empty.data<bool>()[row] = entries[row] == 0;
+    if (entries[row] == 0) {
+      int64_t* to = out_indices.data<int64_t>() + at * rank;
+      std::fill_n(to, rank, int64_t{0});
+      to[0] = row;
+      out_values.data<T>()[at] = *c.input(3).data<T>();
+    }
+    at += std::max<int64_t>(1, entries[row]);
+  }
+  for (int64_t i = 0; i < n; ++i) {
+    const int64_t to = next[index[i * rank]]++;
+    copy_elements(index + i * rank, rank, out_indices.data<int64_t>() + to * rank);
+    out_values.data<T>()[to] = values.data<T>()[i];
+    map.data<int64_t>()[i] = to;
+  }
+  c.set_output(0, std::move(out_indices));
+  c.set_output(1, std::move(out_values));
+  c.set_output(2, std::move(is_empty));
+  c.set_output(3, std::move(map));
+}
+
+const Op fill_op{{
+    .name = "SparseFillEmptyRows",
+    .doc = "The sparse tensor with an entry default_value at [row, 0, …] for every row without "
+           "entries; which rows these were; the new place of every entry.",
+    .inputs = {"indices: int64", "values: T", "dense_shape: int64", "default_value: T"},
+    .outputs = {"output_indices: int64", "output_values: T", "empty_row_indicator: bool",
+                "reverse_index_map: int64"},
+    .attrs = {"T: type"},
+    .shape =
+        [](ShapeContext& c) {
+          const Shape indices = infer_sparse(c);
+          c.with_rank(3, 0);
+          const Shape shape = c.partial_value(2);
+          c.set_output(0, {any, indices[1]});
+          c.set_output(1, {any});
+          c.set_output(2, {shape.has_rank() && shape.rank() > 0 ? shape[0] : any});
+          c.set_output(3, {indices[0]});
+        },
+    .gradient =
+        [](Gradient& g) {
+          const std::vector<Output> dx = op_outputs("SparseFillEmptyRowsGrad", {g.y(3), g.dy(1)});
+          g.dx(1) = dx[0];
+          g.dx(3) = dx[1];
+        },
+    .kernels = {execute_kernel(
+        "T", AllTypes{}, []<class T>(TypeTag<T>, ExecuteContext& c) { fill_empty_rows<T>(c); })},
+    .examples = {{.inputs = {longs({2, 2}, {2, 0, 0, 1}), floats({1, 2}), longs({3, 2}),
+                             Tensor::scalar(9.0F)},
+                  .outputs = {longs({3, 2}, {0, 1, 1, 0, 2, 0}), floats({2, 9, 1}),
+                              bools({false, true, false}), longs({2, 0})}}},
+    .has_data_dependent_shape = true,
+}};
+
+template <class T>
+BoundKernel prepare_fill_gradient(TypeTag<T>, const KernelRequest& r) {
+  using C = ComputeType<T>;
+  return BoundKernel::of(
+      [n = r.inputs[0].shape.elements(), count = r.inputs[1].shape.elements()](const Arguments& a) {
+        const auto* map = a.input<int64_t>(0);
+        const T* dy = a.input<T>(1);
+        std::vector<bool> is_entry(count, false);
+        for (int64_t i = 0; i < n; ++i) {
+          check(map[i] >= 0 && map[i] < count, "Elements in reverse index must be in [0, ", count,
+                ") but got ", map[i]);
+          a.output<T>(0)[i] = dy[map[i]];
+          is_entry[map[i]] = true;
+        }
+        C sum = 0;
+        for (int64_t i = 0; i < count; ++i) sum = is_entry[i] ? sum : C(sum + C(dy[i]));
+        *a.output<T>(1) = T(sum);
+      });
+}
+
+const Op fill_gradient_op{{
+    .name = "SparseFillEmptyRowsGrad",
+    .doc = "d_values = grad_values of the entries that were there, d_default_value = the sum of "
+           "the others.",
+    .inputs = {"reverse_index_map: int64", "grad_values: T"},
+    .outputs = {"d_values: T", "d_default_value: T"},
+    .attrs = {"T: type"},
+    .shape =
+        [](ShapeContext& c) {
+          c.with_rank(1, 1);
+          c.set_output(0, c.with_rank(0, 1));
+          c.set_output(1, {});
+        },
+    .kernels = {cpu_kernel(
+        "T", NumberTypes{},
+        []<class T>(TypeTag<T> t, const KernelRequest& r) { return prepare_fill_gradient(t, r); })},
+    .examples = {{.inputs = {longs({2, 0}), floats({1, 2, 3, 4})},
+                  .outputs = {floats({3, 1}), Tensor::scalar(6.0F)}}},
+}};
+
+// ---- SparseTensorDenseAdd
+
+template <class T, class Index>
+BoundKernel bind_dense_add(const KernelRequest& r) {
+  using C = ComputeType<T>;
+  const Shape &indices = r.inputs[0].shape, &dense = r.inputs[3].shape;
+  check(indices[1] == dense.rank(), "Two operands have different ranks: received: ", indices[1],
+        " and ", dense.rank());
+  return BoundKernel::of([count = indices[0], rank = dense.rank(), dense,
+                          strides = strides_of(dense)](const Arguments& a) {
+    const Index *index = a.input<Index>(0), *shape = a.input<Index>(2);
+    for (int axis = 0; axis < rank; ++axis) {
+      check(shape[axis] == dense[axis], "Dimension ", axis, " does not equal: ", shape[axis],
+            " in a_shape vs ", dense[axis], " in b");
+    }
+    T* y = a.output<T>();
+    if (y != a.input<T>(3)) copy_elements(a.input<T>(3), dense.elements(), y);
+    for (int64_t i = 0; i < count; ++i, index += rank) {
+      int64_t at = 0;
+      for (int axis = 0; axis < rank; ++axis) {
+        check(index[axis] >= 0 && index[axis] < dense[axis],
+              "Sparse tensor has some invalid index on dimension ", axis, ": ", index[axis],
+              " is not in [0, ", dense[axis], ")");
+        at += index[axis] * strides[axis];
+      }
+      y[at] = T(C(y[at]) + C(a.input<T>(1)[i]));
+    }
+  });
+}
+
+const Op dense_add_op{{
+    .name = "SparseTensorDenseAdd",
+    .doc = "output = b, with a_values[i] added at a_indices[i, :].",
+    .inputs = {"a_indices: Tindices", "a_values: T", "a_shape: Tindices", "b: T"},
+    .outputs = {"output: T"},
+    .attrs = {"T: numbertype", "Tindices: {int32, int64}"},
+    .shape =
+        [](ShapeContext& c) {
+          infer_sparse(c);
+          c.set_output(0, c.input(3));
+        },
+    .gradient =
+        [](Gradient& g) {
+          g.dx(1) = op("GatherNd", {g.dy(), g.x(0)});
+          g.dx(3) = g.dy();
+        },
+    .kernels = {cpu_kernel("T", NumberTypes{},
+                           []<class T>(TypeTag<T>, const KernelRequest& r) {
+                             return r.inputs[0].dtype == DType::i64 ? bind_dense_add<T, int64_t>(r)
+                                                                    : bind_dense_add<T, int32_t>(r);
+                           })},
+    .examples = {{.inputs = {longs({2, 2}, {0, 1, 0, 1}), floats({5, 6}), longs({1, 2}),
+                             floats({1, 2}, {1, 2})},
+                  .outputs = {floats({1, 2}, {1, 13})}}},
+}};
+
+}  // namespace
+}  // namespace leat

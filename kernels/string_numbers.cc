@@ -1,0 +1,214 @@
+// Between strings and numbers: AsString and StringToNumber by their text, DecodeRaw by their bytes.
+#include <bit>
+#include <cerrno>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "graph/gradient.h"
+#include "graph/ops.h"
+#include "graph/shape_inference.h"
+#include "kernels/cpu.h"
+#include "kernels/examples.h"
+#include "kernels/execute.h"
+
+namespace leat {
+namespace {
+
+Tensor texts(std::initializer_list<std::string> values) {
+  return Tensor::of<std::string>(vector_of(values.size()), values);
+}
+
+// ---- AsString
+
+// A printf format without the conversion: "%-8.3"; the conversion of a float.
+struct Format {
+  std::string prefix;
+  char conversion;
+};
+
+Format format_of(const KernelRequest& r) {
+  const int64_t precision = r.attr<int64_t>("precision"), width = r.attr<int64_t>("width");
+  const bool scientific = r.attr<bool>("scientific"), shortest = r.attr<bool>("shortest");
+  const std::string& fill = r.attr<std::string>("fill");
+  const DType dtype = r.inputs[0].dtype;
+  check(is_floating(dtype) || (!scientific && !shortest && precision < 0),
+        "scientific, shortest and precision not supported for datatype ", dtype);
+  check(!scientific || !shortest, "Cannot select both scientific and shortest notation");
+  check(fill.size() <= 1, "Fill string must be one or fewer characters");
+  check(fill.empty() || std::strchr("+- 0#", fill[0]) != nullptr, "Fill argument not supported: \"",
+        fill, "\"");
+  check(fill != "#" || is_floating(dtype), "Fill argument not supported: \"", fill, "\"");
+  check(width <= 1000 && precision <= 1000, "width and precision must be at most 1000, got ", width,
+        " and ", precision);
+  Format format{.prefix = "%" + fill, .conversion = scientific ? 'e' : shortest ? 'g' : 'f'};
+  if (width >= 0) format.prefix += std::to_string(width);
+  if (precision >= 0) format.prefix += "." + std::to_string(precision);
+  return format;
+}
+
+template <class... Value>
+std::string printed(const std::string& format, Value... value) {
+  char text[2048];
+  const int n = std::snprintf(text, sizeof text, format.c_str(), value...);
+  return {text, static_cast<size_t>(std::clamp<int>(n, 0, sizeof text - 1))};
+}
+
+template <class T>
+std::string as_string(const Format& format, const T& value) {
+  if constexpr (std::is_same_v<T, std::string>) {
+    return printed(format.prefix + "s", value.c_str());
+  } else if constexpr (std::is_same_v<T, bool>) {
+    return printed(format.prefix + "s", value ? "true" : "false");
+  } else if constexpr (!std::is_integral_v<T>) {
+    return printed(format.prefix + format.conversion, static_cast<double>(value));
+  } else if constexpr (std::is_signed_v<T>) {
+    return printed(format.prefix + "lld", static_cast<long long>(value));
+  } else {
+    return printed(format.prefix + "llu", static_cast<unsigned long long>(value));
+  }
+}
+
+template <class T>
+BoundKernel prepare_as_string(TypeTag<T>, const KernelRequest& r) {
+  return BoundKernel::of(
+      [format = format_of(r), n = r.outputs[0].shape.elements()](const Arguments& a) {
+        for (int64_t i = 0; i < n; ++i)
+          a.output<std::string>()[i] = as_string(format, a.input<T>(0)[i]);
+      });
+}
+
+const Op as_string_op{{
+    .name = "AsString",
+    .doc = "output = the text of each input, as printf writes it: %f (%e if scientific, %g if "
+           "shortest) with `precision` digits, filled to `width` in the way of the flag `fill`.",
+    .inputs = {"input: T"},
+    .outputs = {"output: string"},
+    .attrs = {"T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, "
+              "uint32, uint64, complex64, complex128, bool, variant, string}",
+              "precision: int = -1", "scientific: bool = false", "shortest: bool = false",
+              "width: int = -1", "fill: string = ''"},
+    .shape = shapes::same_as(0),
+    .kernels = {cpu_kernel(
+        "T", AllTypes{},
+        []<class T>(TypeTag<T> t, const KernelRequest& r) { return prepare_as_string(t, r); })},
+    .examples = {{.inputs = {floats({1.5, -2})},
+                  .attrs = {{"precision", 2}, {"width", 6}, {"fill", "0"}},
+                  .outputs = {texts({"001.50", "-02.00"})}},
+                 {.inputs = {ints({3, -7})}, .outputs = {texts({"3", "-7"})}}},
+    .is_not_differentiable = true,
+}};
+
+// ---- StringToNumber
+
+// The number that is the whole text but for white space around it.
+template <class T>
+bool parse(const std::string& text, T& value) {
+  const size_t begin = text.find_first_not_of(" \t\n\r\f\v");
+  if (begin == std::string::npos) return false;
+  const std::string number = text.substr(begin, text.find_last_not_of(" \t\n\r\f\v") + 1 - begin);
+  char* end = nullptr;
+  errno = 0;
+  if constexpr (std::is_floating_point_v<T>) {
+    value = std::is_same_v<T, float> ? T(std::strtof(number.c_str(), &end))
+                                     : T(std::strtod(number.c_str(), &end));
+  } else {
+    if (number[0] == '+' || (std::is_unsigned_v<T> && number[0] == '-')) return false;
+    if (std::is_signed_v<T> || sizeof(T) < 8) {
+      const int64_t wide = std::strtoll(number.c_str(), &end, 10);
+      value = static_cast<T>(wide);
+      if (wide != static_cast<int64_t>(value)) return false;
+    } else {
+      value = static_cast<T>(std::strtoull(number.c_str(), &end, 10));
+    }
+    if (errno != 0) return false;
+  }
+  return end == number.c_str() + number.size();
+}
+
+template <class T>
+BoundKernel prepare_to_number(TypeTag<T>, const KernelRequest& r) {
+  return BoundKernel::of([n = r.outputs[0].shape.elements()](const Arguments& a) {
+    for (int64_t i = 0; i < n; ++i) {
+      const std::string& text = a.input<std::string>(0)[i];
+      check(parse(text, a.output<T>()[i]),
+            "StringToNumberOp could not correctly convert string: ", text);
+    }
+  });
+}
+
+const Op to_number_op{{
+    .name = "StringToNumber",
+    .doc = "output = the number that each string is the text of.",
+    .inputs = {"string_tensor: string"},
+    .outputs = {"output: out_type"},
+    .attrs = {"out_type: {float, double, int32, int64, uint32, uint64} = float"},
+    .shape = shapes::same_as(0),
+    .kernels = {cpu_kernel(
+        "out_type", Types<float, double, int32_t, int64_t, uint32_t, uint64_t>{},
+        []<class T>(TypeTag<T> t, const KernelRequest& r) { return prepare_to_number(t, r); })},
+    .examples = {{.inputs = {texts({"1.5", " -2e3 "})}, .outputs = {floats({1.5, -2000})}}},
+    .is_not_differentiable = true,
+}};
+
+// ---- DecodeRaw
+
+template <class T>
+void decode_raw(ExecuteContext& c) {
+  const Tensor& bytes = c.input(0);
+  const bool is_little = c.node().attr<bool>("little_endian");
+  const auto strings = bytes.span<std::string>();
+  const size_t size = strings.empty() ? 0 : strings[0].size();
+  for (const std::string& text : strings) {
+    check(text.size() == size,
+          "DecodeRaw requires input strings to all be the same size, but "
+          "they are ",
+          size, " and ", text.size(), " bytes long");
+  }
+  check(size % sizeof(T) == 0, "Input to DecodeRaw has length ", size,
+        " that is not a multiple of ", sizeof(T), ", the size of ", dtype_of<T>);
+  Shape shape = bytes.shape();
+  shape.push_back(static_cast<int64_t>(size / sizeof(T)));
+  Tensor out(dtype_of<T>, shape);
+  auto* to = static_cast<char*>(out.raw());
+  for (const std::string& text : strings) {
+    if (size > 0) std::memcpy(to, text.data(), size);
+    for (size_t i = 0; i < size && !is_little; i += sizeof(T))
+      std::reverse(to + i, to + i + sizeof(T));
+    to += size;
+  }
+  c.set_output(0, std::move(out));
+}
+
+using RawTypes = Types<half, float, double, int32_t, uint16_t, uint8_t, int16_t, int8_t, int64_t,
+                       bool, bfloat16>;
+
+const Op decode_raw_op{{
+    .name = "DecodeRaw",
+    .doc = "output[i…, j] = element j of the bytes of string i…, taken as numbers in memory.",
+    .inputs = {"bytes: string"},
+    .outputs = {"output: out_type"},
+    .attrs = {"out_type: {half, float, double, int32, uint16, uint8, int16, int8, int64, "
+              "complex64, complex128, bool, bfloat16}",
+              "little_endian: bool = true"},
+    .shape =
+        [](ShapeContext& c) {
+          Shape out = c.input(0);
+          if (out.has_rank()) out.push_back(any);
+          c.set_output(0, out);
+        },
+    .kernels = {execute_kernel("out_type", RawTypes{},
+                               []<class T>(TypeTag<T>, ExecuteContext& c) { decode_raw<T>(c); })},
+    .examples = {{.inputs = {texts({"abcd"})},
+                  .attrs = {{"out_type", DType::u8}},
+                  .outputs = {Tensor::of<uint8_t>({1, 4}, {97, 98, 99, 100})}},
+                 {.inputs = {texts({std::string("\x01\x02", 2)})},
+                  .attrs = {{"out_type", DType::i16}, {"little_endian", false}},
+                  .outputs = {Tensor::of<int16_t>({1, 1}, {0x0102})}}},
+    .has_data_dependent_shape = true,
+    .is_not_differentiable = true,
+}};
+
+}  // namespace
+}  // namespace leat

@@ -1,0 +1,125 @@
+"""Calls of ops that take strings apart, change them, and turn them into numbers and back."""
+import itertools
+
+import numpy as np
+import tensorflow as tf
+
+from .case import *
+
+
+def texts(*values):
+    return np.array(values, object)
+
+
+WORDS = texts(b"", b" a b ", b"\tHello, World\n", b"abc", "\u00e4\u00f6\u20ac x".encode(), b"a,,b,", b",", b"  ")
+
+
+@cases("StringStrip", "StringLower", "StringUpper")
+def _(rng, op):
+    yield Case(WORDS)
+    yield Case(np.array(b" X y ", object))
+    yield Case(texts(b"ab", b"c D").reshape(1, 2))
+    if op != "StringStrip":
+        yield Case(texts(b"aB-c"), encoding="utf-8")
+        yield Case(texts(b"aB-c"), encoding="utf-16", invalid=True)
+
+
+@cases("StringLength")
+def _(rng, op):
+    for unit in ["BYTE", "UTF8_CHAR"]:
+        yield Case(WORDS, unit=unit)
+        yield Case(np.array(b"abc", object), unit=unit)
+
+
+@cases("Substr")
+def _(rng, op):
+    words = texts(b"Hello", "\u00e4\u00f6\u20acxyz".encode(), b"abc")
+    for unit, index, (position, length) in itertools.product(["BYTE", "UTF8_CHAR"], [np.int32, np.int64], [(0, 2), (1, 9), (-2, 1), (3, 0), (-3, 3), (1, -1)]):
+        yield Case(words, index(position), index(length), unit=unit)
+        yield Case(words, np.full(3, position, index), np.full(3, length, index), unit=unit)
+    yield Case(words.reshape(3, 1), np.array([0, 1], np.int32), np.array([1, 2], np.int32))
+    yield Case(np.array(b"Hello", object), np.array([0, 1], np.int32), np.array([1, 2], np.int32))
+    yield Case(words, np.int32(4), np.int32(1), invalid=True)
+    yield Case(words, np.int32(-4), np.int32(1), invalid=True)
+    yield Case(words, np.array([0, 1], np.int32), np.array([1, 1], np.int32), invalid=True)
+
+
+@cases("RegexReplace")
+def _(rng, op):
+    for pattern, rewrite in [(b"[a-c]", b"_"), (b"(\\w)(\\w)", b"\\2\\1"), (b"$", b"!"), (b"x*", b"-")]:
+        for every in [True, False]:
+            yield Case(WORDS, np.array(pattern, object), np.array(rewrite, object), replace_global=every)
+    yield Case(WORDS, np.array(b"(", object), np.array(b"", object), invalid=True)
+    yield Case(WORDS, np.array(b"a", object), np.array(b"\\1", object))
+
+
+@cases("StaticRegexReplace")
+def _(rng, op):
+    yield Case(WORDS, pattern="[a-c]+", rewrite="<\\0>")
+    yield Case(WORDS, pattern="[a-c]", rewrite="", replace_global=False)
+
+
+@cases("AsString")
+def _(rng, op):
+    for dtype in FLOATS:
+        yield Case(np.array([0, -1.5, 3.25, 1e10 if dtype in WIDE else 100, np.inf, -np.inf], dtype))
+        yield Case(random(rng, (2, 3), dtype), precision=3, width=9, fill="0")
+    for dtype in INTS:
+        yield Case(random(rng, (4,), dtype))
+    yield Case(np.array([np.iinfo(np.int64).min, np.iinfo(np.int64).max]), width=5)
+    yield Case(np.array([True, False]))
+    for more in [{"scientific": True}, {"shortest": True}, {"precision": 2, "scientific": True}, {"width": 12, "fill": " "}, {"width": 8, "fill": "-"},
+                 {"fill": "+"}, {"width": 6, "fill": ""}]:
+        yield Case(np.array([1234.5678, -0.001], np.float32), **more)
+    yield Case(np.int32(7))
+    for more in [{"precision": 2}, {"scientific": True}, {"fill": "ab"}, {"fill": "x"}]:
+        yield Case(np.array([1], np.int32), **more, invalid=True)
+    yield Case(np.array([1.0], np.float32), scientific=True, shortest=True, invalid=True)
+
+
+@cases("StringToNumber")
+def _(rng, op):
+    for kind in [tf.float32, tf.float64]:
+        yield Case(texts(b"1.5", b" -2e3", b"7 ", b"inf", b"1e-40", b".5", b"-0"), out_type=kind)
+    for kind in [tf.int32, tf.int64]:
+        yield Case(texts(b"15", b" -2", b"7 ", b"-0", b"2147483647"), out_type=kind)
+    yield Case(np.array(b"3", object))
+    for kind, wrong in itertools.product([tf.float32, tf.int32, tf.int64], [b"", b"x", b"1x", b"1 2", b" "]):
+        yield Case(texts(wrong), out_type=kind, invalid=True)
+    yield Case(texts(b"2147483648"), out_type=tf.int32, invalid=True)
+    yield Case(texts(b"1.5"), out_type=tf.int32, invalid=True)
+
+
+@cases("StringSplit")
+def _(rng, op):
+    for delimiter, skip in itertools.product([b" ", b",", b", ", b""], [True, False]):
+        yield Case(WORDS, np.array(delimiter, object), skip_empty=skip)
+    yield Case(texts(), np.array(b" ", object))
+    yield Case(WORDS.reshape(2, 4), np.array(b" ", object), invalid=True)
+
+
+@cases("StringSplitV2")
+def _(rng, op):
+    for separator, most in itertools.product([b" ", b",", b",,", b""], [-1, 0, 1, 2]):
+        yield Case(WORDS, np.array(separator, object), maxsplit=most)
+    yield Case(texts(), np.array(b" ", object))
+    yield Case(WORDS.reshape(2, 4), np.array(b" ", object), invalid=True)
+
+
+@cases("DecodeRaw")
+def _(rng, op):
+    data = bytes(range(1, 17))
+    for kind in [tf.float32, tf.float64, tf.int32, tf.uint16, tf.uint8, tf.int16, tf.int8, tf.int64]:
+        for little in [True, False]:
+            yield Case(texts(data, data[::-1]), out_type=kind, little_endian=little, gradient=False)
+    yield Case(texts(b"", b""), out_type=tf.int32)
+    yield Case(np.array(b"ab", object), out_type=tf.uint8)
+    yield Case(texts(b"abc"), out_type=tf.int16, invalid=True)
+    yield Case(texts(b"abcd", b"ab"), out_type=tf.uint8, invalid=True)
+
+
+@cases("PrintV2")
+def _(rng, op):
+    yield Case(np.array(b"", object), end="")
+    yield Case(np.array(b"", object), end="", output_stream="stdout")
+    yield Case(texts(b""), end="", invalid=True)
