@@ -39,7 +39,7 @@ BoundKernel bind_multinomial(const KernelRequest& request) {
   check(classes > 0, "num_classes should be positive, got ", classes);
   if (rows * samples == 0) return {};
   BoundKernel kernel = BoundKernel::of([=, stream = RandomStream::of(request)](const Arguments& a) {
-    RandomWords words(stream->take(256 * rows * ((samples + 3) / 4 * 4)));
+    RandomWords words(stream->take(2 * 256 * rows * ((samples + 3) / 4 * 4)));
     double* sums = static_cast<double*>(a.workspace);
     for (int64_t r = 0; r < rows; ++r) {
       const double total = add_up(a.input<T>(0) + r * classes, classes, sums);

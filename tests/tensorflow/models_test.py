@@ -76,6 +76,13 @@ class Models(unittest.TestCase):
             return tf.matmul(h, variable("w1", [64, 10], 1))
         self.train(logits_of, lambda: tf1.train.GradientDescentOptimizer(0.05))
 
+    def test_choices_draw_the_same_numbers(self):
+        def build():
+            x, y = tf1.placeholder(tf.float32, [None, 784]), tf1.placeholder(tf.int32, [None])
+            return tf1.global_variables_initializer(), [tf1.multinomial(x[:, :10], 3, seed=3)], [x, y]
+        for expected, got in on_both(build, 3, images):  # the second step goes on where the first one ended
+            np.testing.assert_array_equal(expected[0], got[0])
+
     def test_embeddings(self):
         """Sparse gradients: gathers, segment sums, sparse updates."""
         def build():

@@ -123,3 +123,13 @@ def _(rng, op):
     yield Case(np.array(b"", object), end="")
     yield Case(np.array(b"", object), end="", output_stream="stdout")
     yield Case(texts(b""), end="", invalid=True)
+
+
+@cases("StringFormat")
+def _(rng, op):
+    for dtype in NUMBERS + [np.bool_, object]:
+        yield Case([random(rng, (2, 3), dtype)], gradient=False)
+    for shape, count in [((), 3), ((0,), 3), ((9,), 2), ((9,), -1), ((7, 2), 3), ((2, 3, 2), 3), ((7, 1, 9), 1)]:
+        yield Case([random(rng, shape)], summarize=count, gradient=False)
+    yield Case([random(rng, (), np.int32), texts(b"a", b"b")], template="n = {}; names = {}", placeholder="{}")
+    yield Case([np.array([0.1, 1e10, 1e-5, 123456789, np.inf, np.nan], np.float64)], gradient=False, summarize=-1)
