@@ -165,6 +165,23 @@ inline Output avg_pool(Output x, AttrMap attrs, Location at = here()) { return o
 inline std::vector<Output> fused_batch_norm(Output x, Output scale, Output offset, Output mean, Output variance, AttrMap attrs = {}, Location at = here()) { return op_outputs("FusedBatchNormV3", {x, scale, offset, mean, variance}, std::move(attrs), at); }
 inline Output local_response_normalization(Output x, AttrMap attrs = {}, Location at = here()) { return op("LRN", {x}, std::move(attrs), at); }
 
+inline Output conv3d(Output x, Output filter, AttrMap attrs, Location at = here()) { return op("Conv3D", {x, filter}, std::move(attrs), at); }
+inline Output max_pool3d(Output x, AttrMap attrs, Location at = here()) { return op("MaxPool3D", {x}, std::move(attrs), at); }
+inline Output avg_pool3d(Output x, AttrMap attrs, Location at = here()) { return op("AvgPool3D", {x}, std::move(attrs), at); }
+inline Output dilation2d(Output x, Output filter, AttrMap attrs, Location at = here()) { return op("Dilation2D", {x, filter}, std::move(attrs), at); }
+inline Output space_to_depth(Output x, int64_t block_size, Location at = here()) { return op("SpaceToDepth", {x}, {{"block_size", block_size}}, at); }
+inline Output depth_to_space(Output x, int64_t block_size, Location at = here()) { return op("DepthToSpace", {x}, {{"block_size", block_size}}, at); }
+inline Output space_to_batch(Output x, Output block_shape, Output paddings, Location at = here()) { return op("SpaceToBatchND", {x, block_shape, paddings}, {}, at); }
+inline Output batch_to_space(Output x, Output block_shape, Output crops, Location at = here()) { return op("BatchToSpaceND", {x, block_shape, crops}, {}, at); }
+// `size` is [height, width]; `attrs`: align_corners, half_pixel_centers.
+inline Output resize_bilinear(Output images, Output size, AttrMap attrs = {}, Location at = here()) { return op("ResizeBilinear", {images, size}, std::move(attrs), at); }
+inline Output resize_bicubic(Output images, Output size, AttrMap attrs = {}, Location at = here()) { return op("ResizeBicubic", {images, size}, std::move(attrs), at); }
+inline Output resize_nearest_neighbor(Output images, Output size, AttrMap attrs = {}, Location at = here()) { return op("ResizeNearestNeighbor", {images, size}, std::move(attrs), at); }
+inline Output crop_and_resize(Output images, Output boxes, Output box_images, Output crop_size, AttrMap attrs = {}, Location at = here()) { return op("CropAndResize", {images, boxes, box_images, crop_size}, std::move(attrs), at); }
+inline Output rgb_to_hsv(Output images, Location at = here()) { return op("RGBToHSV", {images}, {}, at); }
+inline Output hsv_to_rgb(Output images, Location at = here()) { return op("HSVToRGB", {images}, {}, at); }
+inline Output adjust_contrast(Output images, Output factor, Location at = here()) { return op("AdjustContrastv2", {images, factor}, {}, at); }
+
 // ---- shapes ----
 inline Output shape_of(Output x, DType out_type = i32, Location at = here()) { return op("Shape", {x}, {{"out_type", out_type}}, at); }
 inline std::vector<Output> shape_n(const std::vector<Output>& x, DType out_type = i32, Location at = here()) { return op_outputs("ShapeN", x, {{"out_type", out_type}}, at); }
@@ -178,6 +195,8 @@ inline Output transpose(Output x, Output perm, Location at = here()) { return op
 inline Output invert_permutation(Output x, Location at = here()) { return op("InvertPermutation", {x}, {}, at); }
 inline Output pad(Output x, Output paddings, Location at = here()) { return op("Pad", {x, paddings}, {}, at); }
 inline Output pad(Output x, Output paddings, Output constant_value, Location at = here()) { return op("PadV2", {x, paddings, constant_value}, {}, at); }
+// `mode`: "REFLECT" or "SYMMETRIC".
+inline Output mirror_pad(Output x, Output paddings, std::string_view mode, Location at = here()) { return op("MirrorPad", {x, paddings}, {{"mode", mode}}, at); }
 inline Output tile(Output x, Output multiples, Location at = here()) { return op("Tile", {x, multiples}, {}, at); }
 inline Output concatenate(const std::vector<Output>& values, Output axis, Location at = here()) { std::vector<Output> all = values; all.push_back(axis); return op("ConcatV2", all, {}, at); }
 inline Output concatenate(const std::vector<Output>& values, int axis, Location at = here()) { return concatenate(values, constant(values.at(0).graph(), Tensor::scalar<int32_t>(axis), "axis", at), at); }
@@ -210,6 +229,28 @@ inline Output random_standard_normal(Output shape, DType dtype, int64_t seed = 0
 inline Output truncated_normal(Output shape, DType dtype, int64_t seed = 0, int64_t seed2 = 0, Location at = here()) { return op("TruncatedNormal", {shape}, {{"dtype", dtype}, {"seed", seed}, {"seed2", seed2}}, at); }
 inline Output random_shuffle(Output x, int64_t seed = 0, int64_t seed2 = 0, Location at = here()) { return op("RandomShuffle", {x}, {{"seed", seed}, {"seed2", seed2}}, at); }
 inline Output multinomial(Output logits, Output num_samples, int64_t seed = 0, int64_t seed2 = 0, Location at = here()) { return op("Multinomial", {logits, num_samples}, {{"seed", seed}, {"seed2", seed2}}, at); }
+
+// ---- strings ----
+inline Output as_string(Output x, AttrMap attrs = {}, Location at = here()) { return op("AsString", {x}, std::move(attrs), at); }
+inline Output string_to_number(Output x, DType out_type = f32, Location at = here()) { return op("StringToNumber", {x}, {{"out_type", out_type}}, at); }
+// {indices, values, shape} of a sparse matrix: a row per string.
+inline std::vector<Output> string_split(Output x, Output separator, int64_t maxsplit = -1, Location at = here()) { return op_outputs("StringSplitV2", {x, separator}, {{"maxsplit", maxsplit}}, at); }
+inline Output string_strip(Output x, Location at = here()) { return op("StringStrip", {x}, {}, at); }
+inline Output string_lower(Output x, Location at = here()) { return op("StringLower", {x}, {}, at); }
+inline Output string_upper(Output x, Location at = here()) { return op("StringUpper", {x}, {}, at); }
+inline Output string_length(Output x, Location at = here()) { return op("StringLength", {x}, {}, at); }
+inline Output substr(Output x, Output position, Output length, Location at = here()) { return op("Substr", {x, position, length}, {}, at); }
+inline Output regex_replace(Output x, Output pattern, Output rewrite, Location at = here()) { return op("RegexReplace", {x, pattern, rewrite}, {}, at); }
+inline Output decode_raw(Output x, DType out_type, Location at = here()) { return op("DecodeRaw", {x}, {{"out_type", out_type}}, at); }
+
+// ---- sparse tensors: indices [n, rank], values [n], dense shape [rank] ----
+// {indices, values}, in row-major order.
+inline std::vector<Output> sparse_reorder(Output indices, Output values, Output shape, Location at = here()) { return op_outputs("SparseReorder", {indices, values, shape}, {}, at); }
+// {indices, shape}
+inline std::vector<Output> sparse_reshape(Output indices, Output shape, Output new_shape, Location at = here()) { return op_outputs("SparseReshape", {indices, shape, new_shape}, {}, at); }
+// {indices, values, which rows were empty, the new place of each entry}
+inline std::vector<Output> sparse_fill_empty_rows(Output indices, Output values, Output shape, Output default_value, Location at = here()) { return op_outputs("SparseFillEmptyRows", {indices, values, shape, default_value}, {}, at); }
+inline Output sparse_tensor_dense_add(Output indices, Output values, Output shape, Output dense, Location at = here()) { return op("SparseTensorDenseAdd", {indices, values, shape, dense}, {}, at); }
 
 // ---- control flow ----
 // {if false, if true}: the other one is dead.

@@ -56,7 +56,7 @@ std::string printed(const std::string& format, Value... value) {
 }
 
 template <class T>
-std::string as_string(const Format& format, const T& value) {
+std::string as_text(const Format& format, const T& value) {
   if constexpr (std::is_same_v<T, std::string>) {
     return printed(format.prefix + "s", value.c_str());
   } else if constexpr (std::is_same_v<T, bool>) {
@@ -75,7 +75,7 @@ BoundKernel prepare_as_string(TypeTag<T>, const KernelRequest& r) {
   return BoundKernel::of(
       [format = format_of(r), n = r.outputs[0].shape.elements()](const Arguments& a) {
         for (int64_t i = 0; i < n; ++i)
-          a.output<std::string>()[i] = as_string(format, a.input<T>(0)[i]);
+          a.output<std::string>()[i] = as_text(format, a.input<T>(0)[i]);
       });
 }
 
@@ -155,7 +155,7 @@ const Op to_number_op{{
 // ---- DecodeRaw
 
 template <class T>
-void decode_raw(ExecuteContext& c) {
+void decode(ExecuteContext& c) {
   const Tensor& bytes = c.input(0);
   const bool is_little = c.node().attr<bool>("little_endian");
   const auto strings = bytes.span<std::string>();
@@ -199,7 +199,7 @@ const Op decode_raw_op{{
           c.set_output(0, out);
         },
     .kernels = {execute_kernel("out_type", RawTypes{},
-                               []<class T>(TypeTag<T>, ExecuteContext& c) { decode_raw<T>(c); })},
+                               []<class T>(TypeTag<T>, ExecuteContext& c) { decode<T>(c); })},
     .examples = {{.inputs = {texts({"abcd"})},
                   .attrs = {{"out_type", DType::u8}},
                   .outputs = {Tensor::of<uint8_t>({1, 4}, {97, 98, 99, 100})}},
