@@ -39,9 +39,9 @@ class BlockMemory {
   // The same for the free pages of malloc's heap: gRPC's memory, for one, comes from there. Takes
   // milliseconds.
   static void trim_heap();
-  // glibc has up to 8 heaps per core, and what one thread frees those of other heaps cannot use. For
-  // a process with many threads that are seldom busy: a heap per core, two at least. Before threads
-  // are started.
+  // glibc has up to 8 heaps per core, and what one thread frees those of other heaps cannot use.
+  // For a process with many threads that are seldom busy: a heap per core, two at least. Before
+  // threads are started.
   static void limit_heaps();
 
   struct Counts {

@@ -1,8 +1,8 @@
 // read_late: what TensorFlow 1 programs expect of `w/read`, the Identity of a reference that every
 // variable has. There its value is the variable's own memory: who uses it after an update sees the
-// updated value, unless the Identity is ordered before the update. SyncReplicasOptimizer makes its
-// tokens that way. So users that follow a write, by an Identity that neither follows nor precedes
-// one, read the variable themselves.
+// updated value, also if the Identity ran before the update (as it does when the loss needs it,
+// too). Moving averages after a train op, target networks, and SyncReplicasOptimizer's tokens rely
+// on it. So users that follow a write, by an Identity that does not, read the variable themselves.
 #include <unordered_map>
 
 #include "graph/pipeline.h"
@@ -22,13 +22,13 @@ class Reads {
 
   // The variable to be read instead of input `i` of the node; none if it is to stay.
   Output late_source(const Node& user, const Output& input) {
-    const Node& read = *input.node;
-    if (!read.is("Identity") || !read.inputs[0].is_ref() || !read.control_inputs.empty()) return {};
-    const int variable = variables_[read.inputs[0].node->id];
-    if (variable < 0) return {};
-    const std::vector<bool>& after = after_writes(variable);
-    if (!after[user.id] || after[read.id]) return {};
-    return precedes_write(read, variable) ? Output{} : read.inputs[0];
+    const Output variable = aliased(input);
+    if (!variable) return {};
+    for (const Node* write : writes_to(variables_[variable.node->id])) {
+      const std::vector<bool>& after = after_[write->id];
+      if (write != &user && after[user.id] && !after[input.node->id]) return variable;
+    }
+    return {};
   }
 
  private:
@@ -49,30 +49,31 @@ class Reads {
     return false;
   }
 
-  // By node id: can it only run after some write to the variable? (Writers themselves count.)
-  const std::vector<bool>& after_writes(int variable) {
-    auto [found, is_new] = after_.try_emplace(variable);
-    if (is_new) {
-      found->second = reached([&](const Node& node) { return writes(node, variable); });
+  // The reference whose memory a value is, by way of Identities that nothing orders.
+  Output aliased(Output value) const {
+    while (value.node->is("Identity") && value.node->control_inputs.empty()) {
+      value = value.node->inputs[0];
+      if (value.is_ref()) return variables_[value.node->id] < 0 ? Output{} : value;
+    }
+    return {};
+  }
+
+  const std::vector<const Node*>& writes_to(int variable) {
+    auto [found, is_new] = writes_.try_emplace(variable);
+    if (!is_new) return found->second;
+    for (const auto& node : graph_.nodes()) {
+      if (!writes(*node, variable)) continue;
+      found->second.push_back(node.get());
+      after_.try_emplace(node->id, reached(*node));
     }
     return found->second;
   }
 
-  bool precedes_write(const Node& read, int variable) {
-    auto [found, is_new] = precedes_.try_emplace(read.id);
-    if (is_new) {
-      const std::vector<bool> later = reached([&](const Node& node) { return &node == &read; });
-      for (const auto& node : graph_.nodes())
-        found->second = found->second || (later[node->id] && writes(*node, variable));
-    }
-    return found->second;
-  }
-
-  template <class Start>
-  std::vector<bool> reached(Start starts) const {
+  // By node id: can it only run after `start`? (Which counts itself.)
+  std::vector<bool> reached(const Node& start) const {
     std::vector<bool> out(graph_.size());
     for (const auto& node : graph_.nodes()) {
-      bool follows = starts(*node);
+      bool follows = node.get() == &start;
       for (const Output& input : node->inputs) follows = follows || out[input.node->id];
       for (const Node* source : node->control_inputs) follows = follows || out[source->id];
       out[node->id] = follows;
@@ -82,8 +83,8 @@ class Reads {
 
   const Graph& graph_;
   std::vector<int> variables_;  // by node id: the variable that a ref output stands for
-  std::unordered_map<int, std::vector<bool>> after_;
-  std::unordered_map<int, bool> precedes_;
+  std::unordered_map<int, std::vector<const Node*>> writes_;  // by variable
+  std::unordered_map<int, std::vector<bool>> after_;          // by a write's node id
 };
 
 }  // namespace

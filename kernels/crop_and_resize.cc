@@ -74,6 +74,7 @@ struct Crops {
   // f(box, y, x, the crop's pixel) for all; y and x are none where the pixel lies outside.
   template <class F>
   void for_each(const float* boxes_at, F f) const {
+    if (channels == 0) return;
     int64_t to = 0;
     for (int64_t b = 0; b < boxes; ++b, boxes_at += 4) {
       for (int64_t i = 0; i < crop_height; ++i) {

@@ -103,6 +103,7 @@ struct Resize {
   Resize(const NodeView& node, Method method, const Shape& x, const Shape& y)
       : images(x[0]), height(x[1]), width(x[2]), channels(x[3]) {
     check(height > 0 && width > 0, "input image must be of non-zero size, got shape ", x);
+    if (x.elements() == 0 || y.elements() == 0) return;  // its extents may still be vast
     rows = taps_along(node, method, height, y[1]);
     columns = taps_along(node, method, width, y[2]);
   }

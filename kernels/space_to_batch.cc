@@ -5,13 +5,16 @@
 #include "graph/shape_inference.h"
 #include "kernels/cpu.h"
 #include "kernels/examples.h"
+#include "kernels/extents.h"
 #include "kernels/strided_copy.h"
 #include "kernels/window.h"
 
 namespace leat {
 namespace {
 
-int64_t product(int64_t a, int64_t b) { return a == any || b == any ? any : a * b; }
+int64_t product(int64_t a, int64_t b) {
+  return a == any || b == any ? any : product_of_extents(a, b);
+}
 
 int64_t quotient(int64_t a, int64_t b, const char* what) {
   if (a == any || b == any) return any;
@@ -27,7 +30,7 @@ void infer_space_to_depth(ShapeContext& c) {
   Shape out = c.with_rank(0, 4);
   for (int axis : {axes.height, axes.width})
     out.set(axis, quotient(out[axis], block, "image extent"));
-  out.set(axes.channels, product(out[axes.channels], block * block));
+  out.set(axes.channels, product(out[axes.channels], product(block, block)));
   c.set_output(0, out);
 }
 
@@ -36,7 +39,8 @@ void infer_depth_to_space(ShapeContext& c) {
   const int64_t block = c.attr<int64_t>("block_size");
   Shape out = c.with_rank(0, 4);
   for (int axis : {axes.height, axes.width}) out.set(axis, product(out[axis], block));
-  out.set(axes.channels, quotient(out[axes.channels], block * block, "the number of channels"));
+  out.set(axes.channels,
+          quotient(out[axes.channels], product(block, block), "the number of channels"));
   c.set_output(0, out);
 }
 
@@ -108,14 +112,17 @@ const Op depth_to_space_op{{
 
 // ---- Between space and batch
 
+constexpr int64_t most_border = int64_t{1}
+                                << 60;  // sums of two of them and an extent do not overflow
+
 // Along each of the axes 1, 2, …: the block, and what is padded (or cropped) before and behind.
 struct Blocks {
   std::vector<int64_t> size, before, after;
 
   int count() const { return static_cast<int>(size.size()); }
-  int64_t product() const {
+  int64_t places() const {
     int64_t out = 1;
-    for (int64_t block : size) out *= block;
+    for (int64_t block : size) out = product_of_extents(out, block);
     return out;
   }
 };
@@ -136,6 +143,8 @@ Blocks blocks_of(const NodeView& node, const Tensor* block_shape, const Tensor& 
     check(blocks.size[i] >= 1, "block_shape must be positive, got ", blocks.size[i]);
     check(sizes[2 * i] >= 0 && sizes[2 * i + 1] >= 0,
           "paddings or crops must be non-negative, got ", sizes[2 * i], " and ", sizes[2 * i + 1]);
+    check(sizes[2 * i] <= most_border && sizes[2 * i + 1] <= most_border, "paddings or crops of ",
+          sizes[2 * i], " and ", sizes[2 * i + 1], " are too large");
     blocks.before.push_back(sizes[2 * i]);
     blocks.after.push_back(sizes[2 * i + 1]);
   }
@@ -150,7 +159,7 @@ void check_rank(const Shape& shape, int axes_of_blocks) {
 Shape batch_shape(const Shape& space, const Blocks& blocks) {
   check_rank(space, blocks.count());
   Shape out = space;
-  out.set(0, product(space[0], blocks.product()));
+  out.set(0, product(space[0], blocks.places()));
   for (int i = 0; i < blocks.count(); ++i) {
     if (space[i + 1] == any) continue;
     out.set(i + 1, quotient(space[i + 1] + blocks.before[i] + blocks.after[i], blocks.size[i],
@@ -162,10 +171,11 @@ Shape batch_shape(const Shape& space, const Blocks& blocks) {
 Shape space_shape(const Shape& batch, const Blocks& blocks) {
   check_rank(batch, blocks.count());
   Shape out = batch;
-  out.set(0, quotient(batch[0], blocks.product(), "batch size"));
+  out.set(0, quotient(batch[0], blocks.places(), "batch size"));
   for (int i = 0; i < blocks.count(); ++i) {
     if (batch[i + 1] == any) continue;
-    const int64_t extent = batch[i + 1] * blocks.size[i] - blocks.before[i] - blocks.after[i];
+    const int64_t extent =
+        product(batch[i + 1], blocks.size[i]) - blocks.before[i] - blocks.after[i];
     check(extent >= 0, "cropped extent of axis ", i + 1, " is ", extent,
           ": crops must be smaller than input * block");
     out.set(i + 1, extent);
@@ -227,7 +237,9 @@ BoundKernel prepare_batch(TypeTag<T>, const KernelRequest& r) {
       blocks_of(r.node, images ? nullptr : r.inputs[1].value, *r.inputs[images ? 1 : 2].value);
   const Shape &in = r.inputs[0].shape, &out = r.outputs[0].shape;
   std::vector<PlacedCopy> copies;
-  for (int64_t place = 0; place < blocks.product(); ++place) {
+  // As many places as the batch of `out` or `in` has entries, if these have any element.
+  const int64_t places = in.elements() == 0 || out.elements() == 0 ? 0 : blocks.places();
+  for (int64_t place = 0; place < places; ++place) {
     copies.push_back(
         copy_of_place<to_batch>(place, blocks, to_batch ? in : out, to_batch ? out : in));
     if (copies.back().copy.elements() == 0) copies.pop_back();

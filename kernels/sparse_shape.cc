@@ -8,6 +8,7 @@
 #include "kernels/cpu.h"
 #include "kernels/examples.h"
 #include "kernels/execute.h"
+#include "kernels/extents.h"
 #include "kernels/strided_copy.h"
 
 namespace leat {
@@ -107,7 +108,7 @@ const Op reorder_op{{
 std::vector<int64_t> complete_shape(const std::vector<int64_t>& old_shape,
                                     std::vector<int64_t> new_shape) {
   int64_t elements = 1, known = 1;
-  for (int64_t extent : old_shape) elements *= extent;
+  for (int64_t extent : old_shape) elements = product_of_extents(elements, extent);
   int64_t* missing = nullptr;
   for (int64_t& extent : new_shape) {
     if (extent == -1) {
@@ -115,7 +116,7 @@ std::vector<int64_t> complete_shape(const std::vector<int64_t>& old_shape,
       missing = &extent;
     } else {
       check(extent >= 0, "size ", extent, " must be non-negative");
-      known *= extent;
+      known = product_of_extents(known, extent);
     }
   }
   if (missing != nullptr) {
@@ -146,9 +147,12 @@ void reshape_entries(ExecuteContext& c) {
         "Input tensor rank must match input shape length: ", indices.shape(), " and ", from_rank);
   Tensor out(DType::i64, {indices.shape()[0], to_rank});
   for (int64_t i = 0; i < indices.shape()[0]; ++i) {
-    int64_t at = 0;
-    for (int64_t axis = 0; axis < from_rank; ++axis)
-      at = at * from[axis] + indices.data<int64_t>()[i * from_rank + axis];
+    uint64_t place = 0;  // wraps where an index lies outside of the shape
+    for (int64_t axis = 0; axis < from_rank; ++axis) {
+      place = place * static_cast<uint64_t>(from[axis]) +
+              static_cast<uint64_t>(indices.data<int64_t>()[i * from_rank + axis]);
+    }
+    auto at = static_cast<int64_t>(place);
     for (int64_t axis = to_rank; axis-- > 0;) {
       const int64_t extent = std::max<int64_t>(1, to[axis]);
       out.data<int64_t>()[i * to_rank + axis] = at % extent;
@@ -191,13 +195,17 @@ void fill_empty_rows(ExecuteContext& c) {
   check(rank > 0, "Dense shape cannot be empty.");
   const int64_t rows = c.input(2).data<int64_t>()[0];
   const auto* index = indices.data<int64_t>();
-  std::vector<int64_t> entries(rows, 0);
+  check(rows >= 0, "Dense shape must be non-negative, got ", rows, " rows");
+  // Tensors: they say what is missing where memory is short.
+  Tensor entries_of_rows(DType::i64, {rows}), next_of_rows(DType::i64, {rows});
+  const std::span<int64_t> entries = entries_of_rows.span<int64_t>();
+  std::fill(entries.begin(), entries.end(), int64_t{0});
   for (int64_t i = 0; i < n; ++i) {
     const int64_t row = index[i * rank];
     check(row >= 0 && row < rows, "indices(", i, ", 0) is invalid: ", row, " >= ", rows);
     ++entries[row];
   }
-  std::vector<int64_t> next(rows);  // place in the output of each row's next entry
+  auto* next = next_of_rows.data<int64_t>();  // place in the output of each row's next entry
   const int64_t n_empty = std::count(entries.begin(), entries.end(), int64_t{0});
   Tensor is_empty(DType::boolean, {rows}), map(DType::i64, {n});
   Tensor out_indices(DType::i64, {n + n_empty, rank}), out_values(values.dtype(), {n + n_empty});

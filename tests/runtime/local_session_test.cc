@@ -376,29 +376,37 @@ TEST(LocalSession, TracesAndListsDevices) {
 }
 
 // w/read of TensorFlow 1: its value is the variable's memory, so that who uses it after an update
-// sees the update. Not if the read is ordered before it.
-TEST(LocalSession, AReadOfAReferenceThatNothingOrdersIsLate) {
-  for (const bool is_ordered : {false, true}) {
-    Graph graph;
-    const Output w = variable(graph, "w", {2});
-    const Output init = assign(w, constant(graph, vector_of({1, 2})));
-    const Output read = op("Identity", {w});
-    Output updated, user;
-    {
-      const ControlScope before(graph,
-                                is_ordered ? std::vector<Output>{read} : std::vector<Output>{});
-      updated = assign_add(w, constant(graph, vector_of({10, 10})));
+// sees the update; also where the update itself needs what was read, and by Identities of it.
+TEST(LocalSession, AReadOfAReferenceIsLateForWhoFollowsAWrite) {
+  for (const bool feeds_write : {false, true}) {
+    for (const bool is_chain : {false, true}) {
+      Graph graph;
+      const Output w = variable(graph, "w", {2});
+      const Output init = assign(w, constant(graph, vector_of({1, 2})));
+      Output read = op("Identity", {w});
+      if (is_chain) read = op("Identity", {read});
+      const Output step =
+          feeds_write ? op("TestAdd", {read, read}) : constant(graph, vector_of({2, 4}));
+      const Output updated = assign_add(w, step);
+      Output user, again;
+      {
+        const ControlScope after(graph, std::vector<Output>{updated});
+        user = op("TestAdd", {read, read});
+      }
+      {
+        const ControlScope after(graph, std::vector<Output>{user});
+        const Output twice = assign_add(w, constant(graph, vector_of({10, 10})));
+        const ControlScope after_both(graph, std::vector<Output>{twice});
+        again = op("TestAdd", {read, read});
+      }
+      LocalSession session({}, one_cpu);
+      session.extend(graph);
+      session.run({}, {}, {init.node->name});
+      const auto fetched = session.run({}, {user.name(), again.name(), step.name()}, {});
+      EXPECT_EQ(floats(fetched[0]), (std::vector<float>{6, 12}));
+      EXPECT_EQ(floats(fetched[1]), (std::vector<float>{26, 32}));
+      EXPECT_EQ(floats(fetched[2]), (std::vector<float>{2, 4})) << "what was computed before stays";
     }
-    {
-      const ControlScope after(graph, std::vector<Output>{updated});
-      user = op("TestAdd", {read, read});
-    }
-    LocalSession session({}, one_cpu);
-    session.extend(graph);
-    session.run({}, {}, {init.node->name});
-    const auto fetched = session.run({}, {user.name()}, {});
-    EXPECT_EQ(floats(fetched[0]),
-              is_ordered ? (std::vector<float>{2, 4}) : (std::vector<float>{22, 24}));
   }
 }
 

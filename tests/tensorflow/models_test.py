@@ -103,6 +103,25 @@ class Models(unittest.TestCase):
         for step, (e, g) in enumerate(on_both(build, 10, feeds)):
             np.testing.assert_allclose(g[0], e[0], rtol=1e-3, atol=1e-3, err_msg=f"step {step}")
 
+    def test_what_follows_the_update_sees_it(self):
+        """Moving averages and a target network after the train op, of variables that the loss has read before it."""
+        def build():
+            x, y = tf1.placeholder(tf.float32, [None, 784]), tf1.placeholder(tf.int32, [None])
+            w, b = variable("w", [784, 10], 0), variable("b", [10], 1)
+            loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=y, logits=tf.matmul(x, w) + b))
+            train = tf1.train.AdamOptimizer(1e-2).minimize(loss)
+            target = tf1.get_variable("target", [10], initializer=tf1.zeros_initializer(), trainable=False, use_resource=False)
+            average = tf1.train.ExponentialMovingAverage(0.9)
+            with tf1.control_dependencies([train]):
+                followed = average.apply([w, b])
+                copied = target.assign(b)
+            with tf1.control_dependencies([followed, copied]):
+                seen = [tf.reduce_sum(tf.square(v.read_value())) for v in (average.average(w), average.average(b), target)]
+            return tf1.global_variables_initializer(), [loss, *seen], [x, y]
+
+        for step, (e, g) in enumerate(on_both(build, 8, images)):
+            np.testing.assert_allclose(g, e, rtol=1e-4, err_msg=f"step {step}")
+
 
 if __name__ == "__main__":
     main(__doc__)
