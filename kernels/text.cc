@@ -137,7 +137,9 @@ std::string part(const std::string& text, int64_t position, int64_t length, bool
   check(position >= -n && position <= n, "pos ", position, " out of range for string of length ",
         n);
   const int64_t begin = position < 0 ? position + n : position;
-  const int64_t end = length < 0 ? begin : begin + std::min(length, n - begin);
+  // Of bytes a negative length takes all, of characters none.
+  const int64_t most = length >= 0 ? length : is_utf8 ? 0 : n;
+  const int64_t end = begin + std::min(most, n - begin);
   if (!is_utf8) return text.substr(begin, end - begin);
   const int64_t first = byte_of_character(text, begin);
   return text.substr(first, byte_of_character(text, end) - first);
