@@ -5,6 +5,7 @@ Called as `fake_task.py task CLUSTER --job J --task I --launcher-fd N`, or witho
 task (LEAT_LAUNCHER_FD, TF_CONFIG). What it does comes from FAKE_<job>_<index>:
   ready              the default: binds a port, gets the cluster, is ready, ends on SIGTERM with 0
   unable TEXT        reports the failure TEXT, writes it, ends with 3
+  late               ready half a second after the others
   deaf               binds and never gets ready
   stubborn           is ready and ignores SIGTERM
   done N             is ready, says that it is done, ends with N when the launcher hangs up
@@ -52,6 +53,8 @@ if what == "deaf":
 if what == "child":
     child = subprocess.Popen(["sh", "-c", "trap '' TERM; while :; do sleep 600; done"])
     print(f"child pid {child.pid}", flush=True)
+if what == "late":
+    threading.Event().wait(0.5)
 report(state="ready", detail="2 cores")
 if what == "done":
     report(state="done")

@@ -218,17 +218,19 @@ TEST_F(Launcher, AnEmbeddedProgramThatFailsIsTheRootCause) {
 }
 
 // A program may have caught its error, left its session (so it only serves the others: "done"), and
-// return a status of its own when all are done.
+// return a status of its own when all are done; it may be done before the others are ready.
 TEST_F(Launcher, AnEmbeddedProgramThatIsDoneKeepsItsStatus) {
-  ChildProcess run(leat("run", {"--embed", "--", LEAT_TEST_DIR "/e2e/fake_task.py"}),
-                   {{"FAKE_worker_0", "done 0"}, {"FAKE_worker_1", "done 7"}});
-  EXPECT_EQ(run.wait(), 7);
-  EXPECT_TRUE(std::regex_search(
-      run.output(), std::regex("\\[worker:1\\] program [^\n]*, which is task /job:worker/task:1 "
-                               "[^\n]*exit status 7")))
-      << run.output();
-  EXPECT_THAT(run.output(), HasSubstr("        what had gone wrong before\n"));
-  expect_gone(pids_in(run.output()));
+  for (const char* ps : {"ready", "late"}) {
+    ChildProcess run(leat("run", {"--embed", "--", LEAT_TEST_DIR "/e2e/fake_task.py"}),
+                     {{"FAKE_ps_0", ps}, {"FAKE_worker_0", "done 0"}, {"FAKE_worker_1", "done 7"}});
+    EXPECT_EQ(run.wait(), 7);
+    EXPECT_TRUE(std::regex_search(
+        run.output(), std::regex("\\[worker:1\\] program [^\n]*, which is task /job:worker/task:1 "
+                                 "[^\n]*exit status 7")))
+        << run.output();
+    EXPECT_THAT(run.output(), HasSubstr("        what had gone wrong before\n"));
+    expect_gone(pids_in(run.output()));
+  }
 }
 
 TEST_F(Launcher, RunEndsWithTheFirstFailuresStatus) {

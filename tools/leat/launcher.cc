@@ -427,6 +427,7 @@ void Launcher::run_when_ready() {
   if (!options_.only || *options_.only == chief()) print_table(std::cout);
   if (!options_.program.empty()) {
     if (!options_.embed) start_programs();
+    stop_when_done();  // an embedded program may have been done before the last task was ready
     return;
   }
   const auto asked = std::find_if(rows_.begin(), rows_.end(), [](const StartupRow& row) {
