@@ -21,7 +21,7 @@ except ImportError as missing:
 tf1 = tf.compat.v1
 tf1.disable_v2_behavior()
 
-CONFIG = tf1.ConfigProto(operation_timeout_in_ms=300_000)
+CONFIG = tf1.ConfigProto(operation_timeout_in_ms=30_000)
 
 
 class Cluster:

@@ -177,8 +177,8 @@ class Ops(unittest.TestCase):
             for i, case in enumerate(generated):
                 for static in [False] if case.invalid else [False, True]:
                     calls.append(Call(op, case, f"{op}_{i}{'s' if static else ''}", static))
-        config = tf1.ConfigProto(operation_timeout_in_ms=300_000)
-        plain = tf1.ConfigProto(operation_timeout_in_ms=300_000)  # kernels themselves, not what the optimizer makes of constants
+        config = tf1.ConfigProto(operation_timeout_in_ms=30_000)
+        plain = tf1.ConfigProto(operation_timeout_in_ms=30_000)  # kernels themselves, not what the optimizer makes of constants
         plain.graph_options.rewrite_options.disable_meta_optimizer = True
         plain.graph_options.optimizer_options.opt_level = tf1.OptimizerOptions.L0
         problems, compared = [], 0

@@ -282,7 +282,8 @@ class Limits(Case):
         with tf1.device("/job:ps/task:0"):
             n = tf1.placeholder(tf.int32, [1])
             large = tf.fill(n, tf.constant(1.0))
-        with session() as s:
+        # 2.4 GB cross two borders: 15 s on an idle machine of two cores.
+        with tf1.Session(cluster().target, config=tf1.ConfigProto(operation_timeout_in_ms=300_000)) as s:
             with self.assertRaisesRegex(tf.errors.ResourceExhaustedError, "at most 2147483647"):
                 s.run(large, {n: [600_000_000]})
             self.assertEqual(s.run(large, {n: [3]}).sum(), 3.0)
