@@ -32,5 +32,8 @@ inline Tensor bools(std::initializer_list<bool> values) {
 inline Tensor bools(const Shape& shape, std::initializer_list<bool> values) {
   return Tensor::of<bool>(shape, values);
 }
+inline Tensor texts(std::initializer_list<std::string> values) {
+  return Tensor::of<std::string>(vector_of(values.size()), values);
+}
 
 }  // namespace leat

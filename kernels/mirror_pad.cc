@@ -49,6 +49,10 @@ struct Mirror {
   Mirror(const Shape& inner, const Shape& padded, const std::vector<int64_t>& paddings,
          bool repeats_edge)
       : elements(padded.elements()) {
+    if (elements == 0) {  // its extents may still be vast
+      offset.push_back({});
+      return;
+    }
     const std::vector<int64_t> strides = strides_of(inner);
     for (int axis = 0; axis < inner.rank(); ++axis) {
       const int64_t n = inner[axis], edge = repeats_edge ? 1 : 0;

@@ -16,10 +16,6 @@
 namespace leat {
 namespace {
 
-Tensor texts(std::initializer_list<std::string> values) {
-  return Tensor::of<std::string>(vector_of(values.size()), values);
-}
-
 // ---- AsString
 
 // A printf format without the conversion: "%-8.3"; the conversion of a float.
@@ -40,7 +36,7 @@ Format format_of(const KernelRequest& r) {
   check(fill.empty() || std::strchr("+- 0#", fill[0]) != nullptr, "Fill argument not supported: \"",
         fill, "\"");
   check(fill != "#" || is_floating(dtype), "Fill argument not supported: \"", fill, "\"");
-  check(width <= 1000 && precision <= 1000, "width and precision must be at most 1000, got ", width,
+  check(width <= 10000 && precision <= 10000, "width and precision must be at most 10000, got ", width,
         " and ", precision);
   Format format{.prefix = "%" + fill, .conversion = scientific ? 'e' : shortest ? 'g' : 'f'};
   if (width >= 0) format.prefix += std::to_string(width);
@@ -50,9 +46,11 @@ Format format_of(const KernelRequest& r) {
 
 template <class... Value>
 std::string printed(const std::string& format, Value... value) {
-  char text[2048];
-  const int n = std::snprintf(text, sizeof text, format.c_str(), value...);
-  return {text, static_cast<size_t>(std::clamp<int>(n, 0, sizeof text - 1))};
+  const int size = std::snprintf(nullptr, 0, format.c_str(), value...);
+  check(size >= 0, "a text of AsString would have more than 2^31 bytes");
+  std::string text(static_cast<size_t>(size), ' ');
+  std::snprintf(text.data(), text.size() + 1, format.c_str(), value...);
+  return text;
 }
 
 template <class T>

@@ -12,10 +12,6 @@
 namespace leat {
 namespace {
 
-Tensor texts(std::initializer_list<std::string> values) {
-  return Tensor::of<std::string>(vector_of(values.size()), values);
-}
-
 // Scalars among the inputs go with every element of the others.
 Shape joined_shape(std::span<const Shape> shapes) {
   Shape out;
@@ -147,8 +143,8 @@ const Op static_regex_full_match_op{{
 
 // Replaces the first match, or all, by `rewrite`, in which \1 is the first group. A rewrite that
 // names groups that the pattern lacks changes nothing.
-void replace_all(const RE2& pattern, const std::string& rewrite, bool is_global, const Arguments& a,
-                 int64_t n) {
+void replace_matches(const RE2& pattern, const std::string& rewrite, bool is_global,
+                     const Arguments& a, int64_t n) {
   for (int64_t i = 0; i < n; ++i) {
     std::string text = a.input<std::string>(0)[i];
     if (is_global) {
@@ -176,7 +172,8 @@ const Op regex_replace_op{{
     .kernels = {cpu_kernel([](const KernelRequest& request) {
       return BoundKernel::of([is_global = request.attr<bool>("replace_global"),
                               n = request.outputs[0].shape.elements()](const Arguments& a) {
-        replace_all(*compiled(*a.input<std::string>(1)), *a.input<std::string>(2), is_global, a, n);
+        replace_matches(*compiled(*a.input<std::string>(1)), *a.input<std::string>(2), is_global, a,
+                        n);
       });
     })},
     .examples = {{.inputs = {texts({"a1b2", "c"}), Tensor::scalar("([0-9])"),
@@ -197,7 +194,7 @@ const Op static_regex_replace_op{{
                               rewrite = request.attr<std::string>("rewrite"),
                               is_global = request.attr<bool>("replace_global"),
                               n = request.outputs[0].shape.elements()](const Arguments& a) {
-        replace_all(*pattern, rewrite, is_global, a, n);
+        replace_matches(*pattern, rewrite, is_global, a, n);
       });
     })},
     .examples = {{.inputs = {texts({"a1b2", "c"})},

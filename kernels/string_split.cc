@@ -12,10 +12,6 @@ namespace {
 
 using Parts = std::vector<std::string>;
 
-Tensor texts(std::initializer_list<std::string> values) {
-  return Tensor::of<std::string>(vector_of(values.size()), values);
-}
-
 // At every byte that is one of `separators`; between all bytes if there are none.
 Parts split_at_any(const std::string& text, const std::string& separators, bool skip_empty) {
   Parts parts;

@@ -11,10 +11,6 @@
 namespace leat {
 namespace {
 
-Tensor texts(std::initializer_list<std::string> values) {
-  return Tensor::of<std::string>(vector_of(values.size()), values);
-}
-
 // output[i] = f(input[i]), f returning a string.
 template <class F>
 BoundKernel bind_each(const KernelRequest& r, F f) {

@@ -88,7 +88,7 @@ Window window_along(const NodeView& node, int axis, int64_t in, int64_t size) {
     return w;
   }
   const int64_t padded = in + w.before + w.after;
-  // A window that is larger by less than a stride leaves an empty output, as in TensorFlow.
+  // A window that is too large by less than two strides leaves an empty output, as in TensorFlow.
   check(padded - reach > -2 * w.stride, "Computed output size would be negative: a window of ",
         reach, " does not fit into an input of ", padded, " [input_size: ", in,
         ", effective_filter_size: ", reach, ", stride: ", w.stride, "]");

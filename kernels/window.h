@@ -48,7 +48,7 @@ struct Window {
 
 // The window along `axis` of the image, by the attributes strides, padding and, if the op has them,
 // dilations (or rates) and explicit_paddings. INVALID_ARGUMENT if it is larger than the padded
-// image.
+// image by two strides or more; by less, `out` is 0.
 Window window_along(const NodeView& node, int axis, int64_t in, int64_t size);
 
 // The entries of strides, dilations or ksize, one per axis; INVALID_ARGUMENT unless all are

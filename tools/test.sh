@@ -5,13 +5,11 @@
 #   tools/test.sh --preset tsan -R Rendezvous
 #   tools/test.sh --tensorflow           also TensorFlow's client and ops against a Leat cluster (pip installs it);
 #                 --try-tensorflow       the same, skipped where PyPI cannot be reached
-#                 --retry                a test that fails runs once more, alone: what passes then is named as unstable
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 preset=release
 tensorflow=no
-retry=no
 tensorflow_version=2.21.0
 arguments=()
 while [[ $# -gt 0 ]]; do
@@ -20,8 +18,7 @@ while [[ $# -gt 0 ]]; do
     --preset=*) preset=${1#*=}; shift ;;
     --tensorflow) tensorflow=yes; shift ;;
     --try-tensorflow) tensorflow=try; shift ;;
-    --retry) retry=yes; shift ;;
-    -h | --help) sed -n '2,8s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 0 ;;
+    -h | --help) sed -n '2,7s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 0 ;;
     *) arguments+=("$1"); shift ;;
   esac
 done
@@ -46,13 +43,6 @@ built=$SECONDS
 stage "test"
 result=0
 ctest --preset "$preset" --output-on-failure -j2 "${arguments[@]}" || result=$?
-unstable=
-if [[ $result -ne 0 && $retry == yes ]]; then
-  stage "test once more what failed"
-  unstable=$(cut -d: -f2 "$build/Testing/Temporary/LastTestsFailed.log" | paste -sd' ')
-  result=0
-  ctest --preset "$preset" --output-on-failure -j1 --rerun-failed || result=$?
-fi
 
 # A virtual environment of its own, made once.
 install_tensorflow() {
@@ -86,6 +76,5 @@ for file in "$build"/lib/*.so "$build"/bin/leat*; do
   [[ -f $file ]] && printf '%10.1f MB  %s\n' "$(stat -Lc %s "$file" | awk '{print $1 / 1e6}')" "$file"
 done
 printf '%10.1f MB  %s\n' "$(du -sm "$build" | cut -f1)" "$build"
-[[ -z $unstable || $result -ne 0 ]] || echo "UNSTABLE, passed at the second attempt: $unstable"
 echo "== $([[ $result -eq 0 ]] && echo passed || echo FAILED): build ${built}s, tests $((SECONDS - built))s"
 exit "$result"

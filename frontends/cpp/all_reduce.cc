@@ -131,29 +131,20 @@ std::string AllReduce::root(int index) const {
   return concat(options_.worker_job, "_", worker_tasks_[static_cast<size_t>(index)], "/");
 }
 
-AllReduce::Replica::Replica(Graph& graph, const AllReduce& strategy, int index)
-    : graph_(graph), outer_(graph.scopes()) {
-  check(index >= 0 && index < strategy.workers(), "replica ", index, " was asked for, but job '",
-        strategy.options_.worker_job, "' has ", strategy.workers(), " tasks");
-  DeviceName worker;
-  worker.job = strategy.options_.worker_job;
-  worker.task = strategy.worker_tasks_[static_cast<size_t>(index)];
-  Graph::Scopes scopes = outer_;
-  scopes.device = worker.with_defaults(outer_.device);
+ReplicaScope AllReduce::replica(Graph& graph, int index) const {
+  Graph::Scopes scopes = scopes_on_worker(graph, options_.worker_job, worker_tasks_, index);
   scopes.device_function = nullptr;
-  const std::string root = strategy.root(index);
+  const std::string root = this->root(index);
   if (!root.empty() && copy_root_of(graph, root).empty()) {
     const std::string marker = root.substr(0, root.size() - 1);
     check(graph.unique_name(marker) == marker, "the name '", marker, "', which replica ", index,
           " needs, is taken");
-    graph.scopes() = {.device = scopes.device};
+    const ReplicaScope outside(graph, {.device = scopes.device});
     add_copy_root(graph, no_op(graph, marker));
   }
   scopes.name = root + scopes.name.substr(copy_root_of(graph, scopes.name).size());
-  graph.scopes() = std::move(scopes);
+  return {graph, std::move(scopes)};
 }
-
-AllReduce::Replica::~Replica() { graph_.scopes() = std::move(outer_); }
 
 // By replica, and there by variable; without variables on which no loss depends.
 std::vector<AllReduce::Gradients> AllReduce::gradients(const Optimizer& optimizer,
@@ -162,7 +153,7 @@ std::vector<AllReduce::Gradients> AllReduce::gradients(const Optimizer& optimize
   const std::vector<Output> variables = graph.collection("trainable_variables");
   std::vector<Gradients> all;
   for (int k = 0; k < workers(); ++k) {
-    const Replica there = replica(graph, k);
+    const ReplicaScope there = replica(graph, k);
     std::vector<Output> copies;
     for (const Output& variable : variables) {
       Node* copy = graph.find(root(k) + variable.node->name);
@@ -220,11 +211,11 @@ Node& AllReduce::minimize(const Optimizer& optimizer, const std::vector<Output>&
   if (workers() > 1) exchange(graph, all);
   std::vector<Output> updates;
   for (int k = 0; k < workers(); ++k) {
-    const Replica there = replica(graph, k);
+    const ReplicaScope there = replica(graph, k);
     updates.push_back(
         optimizer.apply(all[static_cast<size_t>(k)], k == 0 ? global_step : Output{}).output());
   }
-  const Replica chief = replica(graph, 0);
+  const ReplicaScope chief = replica(graph, 0);
   return updates.size() == 1 ? *updates.front().node : group(graph, updates, "update");
 }
 

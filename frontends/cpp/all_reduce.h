@@ -22,6 +22,7 @@
 
 #include "distributed/cluster_spec.h"
 #include "frontends/cpp/optimizers.h"
+#include "frontends/cpp/replica.h"
 
 namespace leat {
 
@@ -60,18 +61,7 @@ class AllReduce {
   // While it lives, what is made in the graph goes to worker `index`, and variables are copies of
   // replica 0's unless `index` is 0. Replica 0 must be built first. It may be asked for again, and
   // inside of another one.
-  class Replica {
-   public:
-    ~Replica();
-    Replica(const Replica&) = delete;
-
-   private:
-    friend class AllReduce;
-    Replica(Graph& graph, const AllReduce& strategy, int index);
-    Graph& graph_;
-    Graph::Scopes outer_;
-  };
-  Replica replica(Graph& graph, int index) const { return {graph, *this, index}; }
+  ReplicaScope replica(Graph& graph, int index) const;
 
   // One update of all copies with the mean gradient; `losses` by replica. INVALID_ARGUMENT if they
   // are not one per worker, or if a variable that one of them depends on has no counterpart on

@@ -32,22 +32,15 @@ DeviceName ParameterServer::place_variable(const Shape& shape, DType dtype) cons
   return out;
 }
 
-ParameterServer::Replica::Replica(Graph& graph, const ParameterServer& strategy, int index)
-    : graph_(graph), outer_(graph.scopes()) {
-  check(index >= 0 && index < strategy.workers(), "replica ", index, " was asked for, but job '",
-        strategy.options_.worker_job, "' has ", strategy.workers(), " tasks");
-  DeviceName worker;
-  worker.job = strategy.options_.worker_job;
-  worker.task = strategy.worker_tasks_[static_cast<size_t>(index)];
-  graph.scopes().device = worker.with_defaults(outer_.device);
-  graph.scopes().device_function = [strategy](const OpDef& op, const AttrMap& attrs) -> DeviceName {
+ReplicaScope ParameterServer::replica(Graph& graph, int index) const {
+  Graph::Scopes scopes = scopes_on_worker(graph, options_.worker_job, worker_tasks_, index);
+  scopes.device_function = [strategy = *this](const OpDef& op, const AttrMap& attrs) -> DeviceName {
     if (op.name != "VariableV2") return {};
     return strategy.place_variable(attrs.find("shape")->second.get<Shape>(),
                                    attrs.find("dtype")->second.get<DType>());
   };
+  return {graph, std::move(scopes)};
 }
-
-ParameterServer::Replica::~Replica() { graph_.scopes() = std::move(outer_); }
 
 Node& ParameterServer::minimize(const Optimizer& optimizer, Output loss, Output global_step) const {
   return optimizer.minimize(loss, global_step);

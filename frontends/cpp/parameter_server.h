@@ -10,6 +10,7 @@
 
 #include "distributed/cluster_spec.h"
 #include "frontends/cpp/optimizers.h"
+#include "frontends/cpp/replica.h"
 
 namespace leat {
 
@@ -39,18 +40,7 @@ class ParameterServer {
   // While it lives, variables made in the graph go to the ps task that holds the fewest bytes so
   // far (programs that make the same variables in the same order agree on it), everything else to
   // worker `index`.
-  class Replica {
-   public:
-    ~Replica();
-    Replica(const Replica&) = delete;
-
-   private:
-    friend class ParameterServer;
-    Replica(Graph& graph, const ParameterServer& strategy, int index);
-    Graph& graph_;
-    Graph::Scopes outer_;
-  };
-  Replica replica(Graph& graph, int index) const { return {graph, *this, index}; }
+  ReplicaScope replica(Graph& graph, int index) const;
 
   Node& minimize(const Optimizer& optimizer, Output loss, Output global_step = {}) const;
   Node& minimize(const Optimizer& optimizer, const std::vector<Output>& losses,

@@ -15,8 +15,7 @@ using Feature = std::variant<std::monostate, std::vector<std::string>, std::vect
                              std::vector<int64_t>>;
 using Features = std::map<std::string, Feature, std::less<>>;
 
-// Reads a serialized Example (tensorflow/core/example/example.proto, in protobuf's wire format). Of
-// a feature that is there twice, the last counts. INVALID_ARGUMENT if the bytes are no Example.
+// Reads a serialized Example (proto/example.proto). INVALID_ARGUMENT if the bytes are none.
 Features parse_example(std::string_view serialized);
 
 }  // namespace leat

@@ -5,7 +5,7 @@ Called as `fake_task.py task CLUSTER --job J --task I --launcher-fd N`, or witho
 task (LEAT_LAUNCHER_FD, TF_CONFIG). What it does comes from FAKE_<job>_<index>:
   ready              the default: binds a port, gets the cluster, is ready, ends on SIGTERM with 0
   unable TEXT        reports the failure TEXT, writes it, ends with 3
-  late               ready half a second after the others
+  late               ready when the file FAKE_TRIGGER exists
   deaf               binds and never gets ready
   stubborn           is ready and ignores SIGTERM
   done N             is ready, says that it is done, ends with N when the launcher hangs up
@@ -36,6 +36,11 @@ def report(**line):
     link.sendall((json.dumps(line) + "\n").encode())
 
 
+def wait_for_trigger():
+    while not os.path.exists(os.environ["FAKE_TRIGGER"]):
+        threading.Event().wait(0.01)
+
+
 if what == "unable":
     report(state="failed", detail=rest)
     print(rest, file=sys.stderr, flush=True)
@@ -54,16 +59,16 @@ if what == "child":
     child = subprocess.Popen(["sh", "-c", "trap '' TERM; while :; do sleep 600; done"])
     print(f"child pid {child.pid}", flush=True)
 if what == "late":
-    threading.Event().wait(0.5)
+    wait_for_trigger()
 report(state="ready", detail="2 cores")
 if what == "done":
     report(state="done")
+    print("done", flush=True)
     from_launcher.read()
     print("what had gone wrong before", flush=True)
     os._exit(int(rest))
 if what == "exit":
-    while not os.path.exists(os.environ["FAKE_TRIGGER"]):
-        threading.Event().wait(0.01)
+    wait_for_trigger()
     print("the end of the world", flush=True)
     os._exit(int(rest))
 threading.Event().wait()

@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <fstream>
 #include <regex>
 #include <sstream>
@@ -222,7 +223,13 @@ TEST_F(Launcher, AnEmbeddedProgramThatFailsIsTheRootCause) {
 TEST_F(Launcher, AnEmbeddedProgramThatIsDoneKeepsItsStatus) {
   for (const char* ps : {"ready", "late"}) {
     ChildProcess run(leat("run", {"--embed", "--", LEAT_TEST_DIR "/e2e/fake_task.py"}),
-                     {{"FAKE_ps_0", ps}, {"FAKE_worker_0", "done 0"}, {"FAKE_worker_1", "done 7"}});
+                     {{"FAKE_ps_0", ps},
+                      {"FAKE_worker_0", "done 0"},
+                      {"FAKE_worker_1", "done 7"},
+                      {"FAKE_TRIGGER", folder_ / "trigger"}});
+    run.wait_for("[worker:0] done");
+    run.wait_for("[worker:1] done");
+    std::ofstream{folder_ / "trigger"};
     EXPECT_EQ(run.wait(), 7);
     EXPECT_TRUE(std::regex_search(
         run.output(), std::regex("\\[worker:1\\] program [^\n]*, which is task /job:worker/task:1 "
@@ -230,6 +237,7 @@ TEST_F(Launcher, AnEmbeddedProgramThatIsDoneKeepsItsStatus) {
         << run.output();
     EXPECT_THAT(run.output(), HasSubstr("        what had gone wrong before\n"));
     expect_gone(pids_in(run.output()));
+    std::filesystem::remove(folder_ / "trigger");
   }
 }
 

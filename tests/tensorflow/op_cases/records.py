@@ -44,6 +44,7 @@ def _(rng, op):
     yield case(texts(*RECORDS), defaults=[DEFAULTS[0], np.array([5]), DEFAULTS[2]], invalid=True)
     yield case(texts(*RECORDS), defaults=[DEFAULTS[0], DEFAULTS[1], np.array([1, 2])], invalid=True)
     yield case(texts(b"\x00"), invalid=True)
+    yield case(texts(RECORDS[0][:-1]), invalid=True)
     yield case(texts(*RECORDS), dense=(b"u", b"n", b"v"), invalid=True)
     yield case(texts(*RECORDS), sparse=(b"u", b"s"), invalid=True)
     yield case(texts(*RECORDS), dense_shapes=[[3], [], [None]], invalid=True)

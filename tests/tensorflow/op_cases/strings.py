@@ -72,6 +72,7 @@ def _(rng, op):
                  {"fill": "+"}, {"width": 6, "fill": ""}]:
         yield Case(np.array([1234.5678, -0.001], np.float32), **more)
     yield Case(np.int32(7))
+    yield Case(np.array([1.5, 1e300]), width=3000, precision=2500)
     for more in [{"precision": 2}, {"scientific": True}, {"fill": "ab"}, {"fill": "x"}]:
         yield Case(np.array([1], np.int32), **more, invalid=True)
     yield Case(np.array([1.0], np.float32), scientific=True, shortest=True, invalid=True)
