@@ -1,8 +1,8 @@
 // leat: fast-math-loops
 // Matrix products. f32 is oneDNN's sgemm, single-threaded: our pool splits the rows or columns. It
 // beat oneDNN's own matmul primitive on plain (unpacked) operands in time and in calls to malloc;
-// weights change at every step, so packing them does not pay. Vector cases and other types have
-// loops here.
+// weights change at every step, so packing them does not pay. Vectors and other types have loops
+// here, products with few columns in narrow_matmul.cc.
 #include <omp.h>
 #include <oneapi/dnnl/dnnl.h>
 
@@ -13,6 +13,7 @@
 #include "kernels/cpu.h"
 #include "kernels/examples.h"
 #include "kernels/matmul.h"
+#include "kernels/narrow_matmul.h"
 #include "kernels/strided_copy.h"
 
 namespace leat {
@@ -124,6 +125,7 @@ BoundKernel bind(TypeTag<float>, const MatMul& mm) {
                       a.output<float>());
     });
   }
+  if (auto narrow = bind_narrow_matmul(mm)) return std::move(*narrow);
   return BoundKernel::of([mm](const Arguments& a) {
     multiply(mm, *a.stream, a.input<float>(0), a.input<float>(1), a.output<float>());
   });

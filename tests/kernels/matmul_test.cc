@@ -59,6 +59,10 @@ TEST(MatMul, IsTheSumOfProductsForEveryTypeAndShape) {
                                                                      {150, 1, 9},
                                                                      {37, 35, 1},
                                                                      {37, 35, 2},
+                                                                     {11, 1, 35},
+                                                                     {530, 2, 19},
+                                                                     {11, 3, 35},
+                                                                     {530, 4, 21},
                                                                      {20, 70, 33}}) {
       expect_product(dtype, m, n, k, 1);
     }
@@ -73,6 +77,8 @@ TEST(MatMul, ChunksOfSeveralThreadsCoverTheProduct) {
   }
   expect_product(f32, 1, 600, 1500, 3);
   expect_product(f32, 900, 700, 1, 3);
+  expect_product(f32, 1100, 1, 900, 3);
+  expect_product(f32, 1100, 3, 900, 3);
 }
 
 TEST(MatMul, OfNothingIsZero) {
