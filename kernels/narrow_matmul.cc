@@ -49,6 +49,16 @@ LEAT_INLINE inline void dot_products(const float* a, const float* columns, int64
 }
 
 template <int n>
+LEAT_INLINE inline void multiply_rows(const MatMul& mm, const float* a, const float* columns,
+                                      int64_t begin, int64_t end, float* product) {
+  constexpr int rows = n <= 2 ? 4 : 2;  // as many sums as there are registers
+  int64_t i = begin;
+  for (; i + rows <= end; i += rows)
+    dot_products<rows, n>(a + i * mm.k, columns, mm.k, product + i * n);
+  for (; i < end; ++i) dot_products<1, n>(a + i * mm.k, columns, mm.k, product + i * n);
+}
+
+template <int n>
 BoundKernel bind_rows(const MatMul& mm) {
   const bool is_packed = mm.transpose_b || n == 1;
   return BoundKernel::of([mm, is_packed](const Arguments& args) {
@@ -62,17 +72,11 @@ BoundKernel bind_rows(const MatMul& mm) {
              }
              columns = packed;
            }
-           args.stream->parallel_for(
-               mm.m, 4 + bytes_per_chunk / (4 * mm.k), [&](int64_t begin, int64_t end) {
-                 vectorized([=]() LEAT_INLINE {
-                   constexpr int rows = n <= 2 ? 4 : 2;  // as many sums as there are registers
-                   int64_t i = begin;
-                   for (; i + rows <= end; i += rows)
-                     dot_products<rows, n>(a + i * mm.k, columns, mm.k, product + i * n);
-                   for (; i < end; ++i)
-                     dot_products<1, n>(a + i * mm.k, columns, mm.k, product + i * n);
-                 });
-               });
+           const int64_t grain = 4 + bytes_per_chunk / (4 * mm.k);
+           args.stream->parallel_for(mm.m, grain, [&](int64_t begin, int64_t end) {
+             vectorized([=]()
+                            LEAT_INLINE { multiply_rows<n>(mm, a, columns, begin, end, product); });
+           });
          })
       .with_workspace(is_packed ? 0 : n * mm.k * sizeof(float));
 }
@@ -101,27 +105,31 @@ LEAT_INLINE inline void add_rows(const float* a, int64_t stride, const Coefficie
 }
 
 template <int n>
+LEAT_INLINE inline void sum_columns(const MatMul& mm, const float* a, const Coefficients& b,
+                                    int64_t begin, int64_t end, float* product) {
+  float sums[n][block];
+  for (int64_t at = begin; at < end; at += block) {
+    const int64_t width = std::min(block, end - at);
+    for (auto& sum : sums) std::fill_n(sum, width, 0.0f);
+    int64_t row = 0;
+    for (; row + 8 <= mm.k; row += 8) add_rows<8, n>(a + at, mm.m, b, row, width, sums);
+    for (; row < mm.k; ++row) add_rows<1, n>(a + at, mm.m, b, row, width, sums);
+    for (int64_t j = 0; j < width; ++j) {
+      for (int c = 0; c < n; ++c) product[(at + j) * n + c] = sums[c][j];
+    }
+  }
+}
+
+template <int n>
 BoundKernel bind_columns(const MatMul& mm) {
   return BoundKernel::of([mm](const Arguments& args) {
     const float* a = args.input<float>(0);
     const Coefficients b{args.input<float>(1), mm.transpose_b ? 1 : n, mm.transpose_b ? mm.k : 1};
     float* product = args.output<float>();
-    args.stream->parallel_for(
-        mm.m, block + bytes_per_chunk / (4 * mm.k), [&](int64_t begin, int64_t end) {
-          vectorized([=]() LEAT_INLINE {
-            float sums[n][block];
-            for (int64_t at = begin; at < end; at += block) {
-              const int64_t width = std::min(block, end - at);
-              for (auto& sum : sums) std::fill_n(sum, width, 0.0f);
-              int64_t row = 0;
-              for (; row + 8 <= mm.k; row += 8) add_rows<8, n>(a + at, mm.m, b, row, width, sums);
-              for (; row < mm.k; ++row) add_rows<1, n>(a + at, mm.m, b, row, width, sums);
-              for (int64_t j = 0; j < width; ++j) {
-                for (int c = 0; c < n; ++c) product[(at + j) * n + c] = sums[c][j];
-              }
-            }
-          });
-        });
+    const int64_t grain = block + bytes_per_chunk / (4 * mm.k);
+    args.stream->parallel_for(mm.m, grain, [&](int64_t begin, int64_t end) {
+      vectorized([=]() LEAT_INLINE { sum_columns<n>(mm, a, b, begin, end, product); });
+    });
   });
 }
 

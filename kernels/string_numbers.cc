@@ -36,8 +36,8 @@ Format format_of(const KernelRequest& r) {
   check(fill.empty() || std::strchr("+- 0#", fill[0]) != nullptr, "Fill argument not supported: \"",
         fill, "\"");
   check(fill != "#" || is_floating(dtype), "Fill argument not supported: \"", fill, "\"");
-  check(width <= 10000 && precision <= 10000, "width and precision must be at most 10000, got ", width,
-        " and ", precision);
+  check(width <= 10000 && precision <= 10000, "width and precision must be at most 10000, got ",
+        width, " and ", precision);
   Format format{.prefix = "%" + fill, .conversion = scientific ? 'e' : shortest ? 'g' : 'f'};
   if (width >= 0) format.prefix += std::to_string(width);
   if (precision >= 0) format.prefix += "." + std::to_string(precision);
