@@ -2,6 +2,7 @@
 #include "kernels/narrow_matmul.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "kernels/cpu.h"
 
@@ -20,12 +21,8 @@ struct Coefficients {
 // ---- a as it is: rows of a times columns of b, which lie one after another
 
 // Partial sums of one element. Of this type rather than an array, they stay in registers.
-using Lanes [[gnu::vector_size(64), gnu::aligned(alignof(float)), gnu::may_alias]] = float;
+using Lanes [[gnu::vector_size(64)]] = float;
 constexpr int64_t lanes = sizeof(Lanes) / sizeof(float);
-
-LEAT_INLINE inline const Lanes& lanes_at(const float* x) {
-  return *reinterpret_cast<const Lanes*>(x);
-}
 
 template <int rows, int n>
 LEAT_INLINE inline void dot_products(const float* a, const float* columns, int64_t k,
@@ -34,8 +31,12 @@ LEAT_INLINE inline void dot_products(const float* a, const float* columns, int64
   int64_t i = 0;
   for (; i + lanes <= k; i += lanes) {
     for (int r = 0; r < rows; ++r) {
-      for (int c = 0; c < n; ++c)
-        sum[r][c] += lanes_at(a + r * k + i) * lanes_at(columns + c * k + i);
+      Lanes x, y;
+      std::memcpy(&x, a + r * k + i, sizeof x);
+      for (int c = 0; c < n; ++c) {
+        std::memcpy(&y, columns + c * k + i, sizeof y);
+        sum[r][c] += x * y;
+      }
     }
   }
   for (int r = 0; r < rows; ++r) {

@@ -17,6 +17,11 @@ bool is_loss_of_a_task(const Error& error) {
   return error.code() == Code::aborted || error.code() == Code::unavailable;
 }
 
+// Pauses between attempts: 0, 100 ms, 200 ms, … 2 s.
+std::chrono::milliseconds longer(std::chrono::milliseconds pause) {
+  return std::clamp(2 * pause, std::chrono::milliseconds(100), std::chrono::milliseconds(2'000));
+}
+
 const TrainingOptions& checked(const TrainingOptions& options) {
   check(options.train != nullptr, "a training session needs a node to train with");
   check(options.global_step && options.global_step.dtype() == i64,
@@ -107,8 +112,13 @@ void TrainingSession::recover(const Error& error) {
   if (!has_checkpoints || ++recoveries_in_a_row_ > options_.recoveries) throw error;
   std::cerr << "leat: " << error.status().to_string() << "; starting again" << std::endl;
   const auto end = Clock::now() + options_.patience;
-  for (std::chrono::milliseconds pause(100);;
-       pause = std::min(2 * pause, std::chrono::milliseconds(2000))) {
+  // A step may fail again at once, while a task that has come back is not yet connected to all
+  // others: the pauses grow with the recoveries in a row as well.
+  std::chrono::milliseconds pause(0);
+  for (int i = 1; i < recoveries_in_a_row_; ++i) pause = longer(pause);
+  for (;;) {
+    std::this_thread::sleep_for(pause);
+    pause = longer(pause);
     try {
       start();
       break;
@@ -116,7 +126,6 @@ void TrainingSession::recover(const Error& error) {
       const bool may_pass = is_loss_of_a_task(again) || again.code() == Code::deadline_exceeded;
       if (!may_pass || Clock::now() + pause > end) throw;
     }
-    std::this_thread::sleep_for(pause);
   }
   for (const auto& hook : hooks_) hook->begin(*this);
 }

@@ -51,8 +51,8 @@ struct TrainingOptions {
   int64_t checkpoint_steps = 0;  // a checkpoint every so many steps; 0 = not by steps
   std::chrono::milliseconds checkpoint_time{600'000};  // or after this time; 0 = not by time
   // How often in a row a lost task may be recovered from: the session is made anew, the chief
-  // restores the last checkpoint. 0 = the error goes to the caller, as it does where there are no
-  // checkpoints.
+  // restores the last checkpoint, at once the first time and after growing pauses (10 take at least
+  // 11 s). 0 = the error goes to the caller, as it does where there are no checkpoints.
   int recoveries = 10;
   std::chrono::milliseconds patience{60'000};  // for lost tasks to come back, and for the chief
 };

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cmath>
 #include <filesystem>
 
@@ -118,6 +119,28 @@ TEST(TrainingSession, AnotherProgramsCheckpointIsRefused) {
   expect_error_with(Code::not_found, "Key missing, key lost not found in checkpoint", [&] {
     TrainingSession(graph, {.train = &train, .global_step = step, .directory = directory.path()});
   });
+}
+
+// A task that has come back may not be connected to all others yet: steps fail at once, though a
+// session can be made.
+class FailUntil : public TrainingHook {
+ public:
+  explicit FailUntil(std::chrono::steady_clock::time_point end) : end_(end) {}
+  void after_step(TrainingSession&, std::span<const Tensor>) override {
+    if (std::chrono::steady_clock::now() < end_)
+      fail(Code::unavailable, "/job:ps/task:1 has not been connected to /job:ps/task:0");
+  }
+
+ private:
+  const std::chrono::steady_clock::time_point end_;
+};
+
+TEST(TrainingSession, StepsMayFailUntilAllTasksAreConnected) {
+  const ScratchDirectory directory;
+  Program program({.directory = directory.path()});
+  program.training->add(
+      std::make_unique<FailUntil>(std::chrono::steady_clock::now() + std::chrono::seconds(2)));
+  EXPECT_EQ(program.run(3).size(), 3u);
 }
 
 TEST(TrainingHooks, StopAtAStep) {
