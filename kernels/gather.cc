@@ -1,4 +1,4 @@
-// Gather: rows of a table by number; UnsortedSegmentSum adds rows up again, which is its gradient.
+// Gather: rows of a table by number. Its gradient adds rows up again: segment.cc.
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"
@@ -227,78 +227,6 @@ const Op resource_gather_op{{
                   .outputs = {floats({3, 2}, {3, 4, 1, 2, 3, 4})}}},
     .is_stateful = true,
     .only_reads_resources = true,
-}};
-
-// ---- UnsortedSegmentSum
-
-template <class T, class Index>
-BoundKernel bind_sum(const KernelRequest& request) {
-  using C = ComputeType<T>;
-  const int64_t rows = request.outputs[0].shape[0], count = request.inputs[1].shape.elements();
-  const int64_t inner = rows == 0 ? 0 : request.outputs[0].shape.elements() / rows;
-  return BoundKernel::of([rows, count, inner](const Arguments& a) {
-    T* out = a.output<T>();
-    std::fill_n(out, rows * inner, T(0));
-    for (int64_t i = 0; i < count; ++i) {
-      const int64_t row = a.input<Index>(1)[i];
-      if (row < 0) continue;
-      check(row < rows, "segment_ids[", i, "] = ", row, " is out of range [0, ", rows, ")");
-      const T* from = a.input<T>(0) + i * inner;
-      for (int64_t j = 0; j < inner; ++j)
-        out[row * inner + j] = T(C(out[row * inner + j]) + C(from[j]));
-    }
-  });
-}
-
-void infer_sum(ShapeContext& c) {
-  const Shape data = c.input(0), ids = c.input(1);
-  c.with_rank(2, 0);
-  if (!data.has_rank() || !ids.has_rank()) return c.set_output(0, Shape::unknown());
-  const Tensor* rows = c.value(2);
-  check(data.rank() >= ids.rank(), "data ", data, " must begin with the shape of segment_ids ",
-        ids);
-  Shape out{rows == nullptr ? any : to_int64s(*rows)[0]};
-  for (int i = 0; i < data.rank(); ++i) {
-    if (i >= ids.rank()) {
-      out.push_back(data[i]);
-    } else {
-      check(data[i] == any || ids[i] == any || data[i] == ids[i], "data ", data,
-            " must begin with the shape of segment_ids ", ids);
-    }
-  }
-  c.set_output(0, out);
-}
-
-const Op unsorted_segment_sum_op{{
-    .name = "UnsortedSegmentSum",
-    .doc = "output[s, j…] = the sum of data[i…, j…] over all i with segment_ids[i…] = s. Rows of "
-           "negative id are dropped.",
-    .inputs = {"data: T", "segment_ids: Tindices", "num_segments: Tnumsegments"},
-    .outputs = {"output: T"},
-    .attrs = {"T: numbertype", "Tindices: {int32, int64}", "Tnumsegments: {int32, int64} = int32"},
-    .shape = infer_sum,
-    .gradient =
-        [](Gradient& g) {
-          // Rows that were dropped get none of the gradient: they gather row 0 and are multiplied
-          // by 0.
-          const Output ids = g.x(1);
-          check(g.x(0).shape().has_rank() && ids.shape().has_rank(),
-                "the gradient of UnsortedSegmentSum needs known ranks");
-          Output kept = cast(greater_equal(ids, 0), g.dy().dtype());
-          for (int i = ids.shape().rank(); i < g.x(0).shape().rank(); ++i)
-            kept = expand_dims(kept, -1);
-          g.dx(0) = mul(gather(g.dy(), maximum(ids, 0)), kept);
-        },
-    .kernels = {cpu_kernel("T", NumberTypes{},
-                           []<class T>(TypeTag<T>, const KernelRequest& r) {
-                             return r.attr<DType>("Tindices") == DType::i64
-                                        ? bind_sum<T, int64_t>(r)
-                                        : bind_sum<T, int32_t>(r);
-                           })},
-    .examples = {{.inputs = {floats({3, 2}, {1, 2, 3, 4, 5, 6}), ints({1, 0, 1}),
-                             Tensor::scalar<int32_t>(3)},
-                  .outputs = {floats({3, 2}, {3, 4, 6, 8, 0, 0})}}},
-    .value_inputs = {2},
 }};
 
 }  // namespace

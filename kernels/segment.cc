@@ -1,7 +1,6 @@
-// Ops that sort rows into groups, as many as the data says: SegmentSum, DynamicPartition,
-// ListDiff. They run between segments.
-#include <cstring>
-#include <unordered_set>
+// Rows of equal id are combined: SegmentSum, Mean, Prod, Min and Max, whose ids are sorted and say
+// how many rows come out, and UnsortedSegmentSum, Prod, Min and Max, which are told.
+#include <limits>
 
 #include "graph/gradient.h"
 #include "graph/ops.h"
@@ -13,17 +12,109 @@
 namespace leat {
 namespace {
 
-Shape rows_of(int64_t count, const Shape& data, int rank_of_row_index) {
-  Shape out{count};
-  for (int i = rank_of_row_index; i < data.rank(); ++i) out.push_back(data[i]);
+// ---- Combiners. `gap` is the value of an id between others that no row has, `empty<T>()` that of
+// an unsorted one.
+
+// Integers wrap around: they are combined as unsigned ones, no smaller than int.
+template <class T>
+struct Wrapping {
+  using Type = T;
+};
+template <class T>
+requires std::is_integral_v<T>
+struct Wrapping<T> {
+  using Type = std::make_unsigned_t<std::common_type_t<T, int>>;
+};
+template <class T>
+using WrappingType = typename Wrapping<T>::Type;
+
+template <class T>
+constexpr double largest() {
+  if constexpr (std::is_same_v<T, half>) return 65504;
+  if constexpr (std::is_same_v<T, bfloat16>) return 3.38953138925153547590e38;
+  return static_cast<double>(std::numeric_limits<ComputeType<T>>::max());
+}
+
+struct Sum {
+  static constexpr int gap = 0;
+  template <class T>
+  static T empty() {
+    return T(0);
+  }
+  template <class C>
+  LEAT_INLINE static C combine(C a, C b) {
+    return static_cast<C>(static_cast<WrappingType<C>>(a) + static_cast<WrappingType<C>>(b));
+  }
+};
+
+struct Mean : Sum {};
+
+struct Prod {
+  static constexpr int gap = 1;
+  template <class T>
+  static T empty() {
+    return T(1);
+  }
+  template <class C>
+  LEAT_INLINE static C combine(C a, C b) {
+    return static_cast<C>(static_cast<WrappingType<C>>(a) * static_cast<WrappingType<C>>(b));
+  }
+};
+
+struct Min {
+  static constexpr int gap = 0;
+  template <class T>
+  static T empty() {
+    if constexpr (std::is_integral_v<T>) return std::numeric_limits<T>::max();
+    return T(largest<T>());
+  }
+  template <class C>
+  LEAT_INLINE static C combine(C a, C b) {
+    return b < a ? b : a;
+  }
+};
+
+struct Max {
+  static constexpr int gap = 0;
+  template <class T>
+  static T empty() {
+    if constexpr (std::is_integral_v<T>) return std::numeric_limits<T>::lowest();
+    return T(-largest<T>());
+  }
+  template <class C>
+  LEAT_INLINE static C combine(C a, C b) {
+    return a < b ? b : a;
+  }
+};
+
+template <class Combiner, class T>
+void combine_row(const T* from, int64_t n, T* to) {
+  using C = ComputeType<T>;
+  for (int64_t j = 0; j < n; ++j) to[j] = T(Combiner::combine(C(to[j]), C(from[j])));
+}
+
+// ---- Sorted ids
+
+Shape with_rows(int64_t rows, const Shape& data) {
+  Shape out{rows};
+  for (int i = 1; i < data.rank(); ++i) out.push_back(data[i]);
   return out;
 }
 
-// ---- SegmentSum
+void divide_row(auto* row, int64_t n, int64_t count) {
+  using T = std::remove_pointer_t<decltype(row)>;
+  if constexpr (std::is_integral_v<T>) {
+    using Wide = std::conditional_t<std::is_signed_v<T>, int64_t, uint64_t>;
+    for (int64_t j = 0; j < n; ++j)
+      row[j] = static_cast<T>(static_cast<Wide>(row[j]) / static_cast<Wide>(count));
+  } else {
+    using C = ComputeType<T>;
+    for (int64_t j = 0; j < n; ++j) row[j] = T(C(row[j]) / static_cast<C>(count));
+  }
+}
 
-template <class T, class Index>
-void segment_sum(ExecuteContext& c) {
-  using C = ComputeType<T>;
+template <class Combiner, class T, class Index>
+void combine_sorted(ExecuteContext& c) {
   const Tensor &data = c.input(0), &ids = c.input(1);
   const int64_t n = ids.elements();
   check(data.shape().rank() >= 1, "input must be at least rank 1");
@@ -36,179 +127,204 @@ void segment_sum(ExecuteContext& c) {
     check(i == 0 || id[i - 1] <= id[i], "segment ids are not increasing: segment_ids[", i - 1,
           "] = ", id[i - 1], ", segment_ids[", i, "] = ", id[i]);
   }
-  Tensor out(data.dtype(), rows_of(n == 0 ? 0 : int64_t{id[n - 1]} + 1, data.shape(), 1));
+  Tensor out(data.dtype(), with_rows(n == 0 ? 0 : int64_t{id[n - 1]} + 1, data.shape()));
   const int64_t row = n == 0 ? 0 : data.elements() / n;
-  T* sum = out.data<T>();
-  std::fill_n(sum, out.elements(), T(0));
-  for (int64_t i = 0; i < n; ++i) {
-    const T* from = data.data<T>() + i * row;
-    T* to = sum + id[i] * row;
-    for (int64_t j = 0; j < row; ++j) to[j] = T(C(to[j]) + C(from[j]));
+  std::fill_n(out.data<T>(), out.elements(), T(Combiner::gap));
+  for (int64_t begin = 0, end = 0; begin < n; begin = end) {
+    const T* from = data.data<T>() + begin * row;
+    T* to = out.data<T>() + id[begin] * row;
+    std::copy_n(from, row, to);
+    for (end = begin + 1; end < n && id[end] == id[begin]; ++end)
+      combine_row<Combiner>(from += row, row, to);
+    if constexpr (std::is_same_v<Combiner, Mean>) divide_row(to, row, end - begin);
   }
   c.set_output(0, std::move(out));
 }
 
-const Op segment_sum_op{{
-    .name = "SegmentSum",
-    .doc = "output[s, j…] = the sum of data[i, j…] over all i with segment_ids[i] = s. The ids are "
-           "sorted.",
-    .inputs = {"data: T", "segment_ids: Tindices"},
-    .outputs = {"output: T"},
-    .attrs = {"T: numbertype", "Tindices: {int32, int64}"},
-    .shape =
-        [](ShapeContext& c) {
-          const Shape data = c.with_rank_at_least(0, 1), ids = c.with_rank(1, 1);
-          if (!data.has_rank()) return c.set_output(0, Shape::unknown());
-          check(data[0] == any || ids[0] == any || data[0] == ids[0],
-                "segment_ids should be the same size as dimension 0 of input: ", ids, " and ",
-                data);
-          c.set_output(0, rows_of(any, data, 1));
-        },
-    .gradient = [](Gradient& g) { g.dx(0) = gather(g.dy(), g.x(1)); },
-    .kernels = {execute_kernel("T", NumberTypes{},
-                               []<class T>(TypeTag<T>, ExecuteContext& c) {
-                                 c.input(1).dtype() == DType::i64 ? segment_sum<T, int64_t>(c)
-                                                                  : segment_sum<T, int32_t>(c);
-                               })},
-    .examples = {{.inputs = {floats({3, 2}, {1, 2, 3, 4, 5, 6}), ints({0, 0, 2})},
-                  .outputs = {floats({3, 2}, {4, 6, 0, 0, 5, 6})}}},
-    .has_data_dependent_shape = true,
-}};
-
-// ---- DynamicPartition
-
-template <class T>
-void dynamic_partition(ExecuteContext& c) {
-  const Tensor &data = c.input(0), &partitions = c.input(1);
-  const int64_t count = c.node().attr<int64_t>("num_partitions"), n = partitions.elements();
-  const int rank = partitions.shape().rank();
-  for (int i = 0; i < rank; ++i) {
-    check(i < data.shape().rank() && data.shape()[i] == partitions.shape()[i],
-          "data.shape must start with partitions.shape, got data.shape = ", data.shape(),
-          ", partitions.shape = ", partitions.shape());
-  }
-  const int32_t* partition = partitions.data<int32_t>();
-  std::vector<int64_t> rows(count, 0);
-  for (int64_t i = 0; i < n; ++i) {
-    check(partition[i] >= 0 && partition[i] < count, "partitions[", i, "] = ", partition[i],
-          " is not in [0, ", count, ")");
-    ++rows[partition[i]];
-  }
-  std::vector<Tensor> outputs;
-  std::vector<T*> ends;
-  for (int64_t p = 0; p < count; ++p) {
-    outputs.emplace_back(data.dtype(), rows_of(rows[p], data.shape(), rank));
-    ends.push_back(static_cast<T*>(outputs.back().raw()));
-  }
-  const int64_t row = n == 0 ? 0 : data.elements() / n;
-  const T* from = static_cast<const T*>(data.raw());
-  for (int64_t i = 0; i < n && row > 0; ++i) {
-    T*& end = ends[partition[i]];
-    copy_elements(from + i * row, row, end);
-    end += row;
-  }
-  for (int64_t p = 0; p < count; ++p) c.set_output(static_cast<int>(p), std::move(outputs[p]));
+void infer_sorted(ShapeContext& c) {
+  const Shape data = c.with_rank_at_least(0, 1), ids = c.with_rank(1, 1);
+  if (!data.has_rank()) return c.set_output(0, Shape::unknown());
+  check(data[0] == any || ids[0] == any || data[0] == ids[0],
+        "segment_ids should be the same size as dimension 0 of input: ", ids, " and ", data);
+  c.set_output(0, with_rows(any, data));
 }
 
-void execute_partition(ExecuteContext& c) {
-  if (c.input(0).dtype() == DType::string) return dynamic_partition<std::string>(c);
-  switch (dtype_size(c.input(0).dtype())) {
-    case 1:
-      return dynamic_partition<uint8_t>(c);
-    case 2:
-      return dynamic_partition<uint16_t>(c);
-    case 4:
-      return dynamic_partition<uint32_t>(c);
-    default:
-      return dynamic_partition<uint64_t>(c);
+// ---- Unsorted ids
+
+template <class Combiner, class T, class Index>
+BoundKernel bind_unsorted(const KernelRequest& request) {
+  const int64_t rows = request.outputs[0].shape[0], count = request.inputs[1].shape.elements();
+  const int64_t inner = rows == 0 ? 0 : request.outputs[0].shape.elements() / rows;
+  return BoundKernel::of([rows, count, inner](const Arguments& a) {
+    T* out = a.output<T>();
+    std::fill_n(out, rows * inner, Combiner::template empty<T>());
+    for (int64_t i = 0; i < count; ++i) {
+      const int64_t row = a.input<Index>(1)[i];
+      if (row < 0) continue;
+      check(row < rows, "segment_ids[", i, "] = ", row, " is out of range [0, ", rows, ")");
+      combine_row<Combiner>(a.input<T>(0) + i * inner, inner, out + row * inner);
+    }
+  });
+}
+
+void infer_unsorted(ShapeContext& c) {
+  const Shape data = c.input(0), ids = c.input(1);
+  c.with_rank(2, 0);
+  if (!data.has_rank() || !ids.has_rank()) return c.set_output(0, Shape::unknown());
+  const Tensor* rows = c.value(2);
+  check(data.rank() >= ids.rank(), "data ", data, " must begin with the shape of segment_ids ",
+        ids);
+  Shape out{rows == nullptr ? any : to_int64s(*rows)[0]};
+  for (int i = 0; i < data.rank(); ++i) {
+    if (i >= ids.rank()) {
+      out.push_back(data[i]);
+    } else {
+      check(data[i] == any || ids[i] == any || data[i] == ids[i], "data ", data,
+            " must begin with the shape of segment_ids ", ids);
+    }
   }
+  c.set_output(0, out);
 }
 
-// Which rows went where is found by partitioning their numbers; stitching puts the gradients back.
-void partition_gradient(Gradient& g) {
-  const Output data = g.x(0), partitions = g.x(1);
-  const int64_t n = g.attr<int64_t>("num_partitions");
-  const auto number = [&](int32_t value) { return constant(g.graph(), Tensor::scalar(value)); };
-  const Output numbers =
-      reshape(range(number(0), size_of(partitions), number(1)), shape_of(partitions));
-  const std::vector<Output> indices =
-      op_outputs("DynamicPartition", {numbers, partitions}, {{"num_partitions", n}});
-  std::vector<Output> parts;
-  for (int i = 0; i < static_cast<int>(n); ++i) parts.push_back(g.dy_or_zeros(i));
-  g.dx(0) = reshape(dynamic_stitch(indices, parts), shape_of(data));
-}
+// ---- Gradients, of both kinds
 
-const Op dynamic_partition_op{{
-    .name = "DynamicPartition",
-    .doc = "outputs[p] = the rows data[i…] with partitions[i…] = p, in their order.",
-    .inputs = {"data: T", "partitions: int32"},
-    .outputs = {"outputs: num_partitions * T"},
-    .attrs = {"num_partitions: int >= 1", "T: type"},
-    .shape =
-        [](ShapeContext& c) {
-          const Shape data = c.input(0), partitions = c.input(1);
-          Shape out = Shape::unknown();
-          if (data.has_rank() && partitions.has_rank()) {
-            for (int i = 0; i < partitions.rank(); ++i) {
-              check(i < data.rank() &&
-                        (data[i] == any || partitions[i] == any || data[i] == partitions[i]),
-                    "data.shape must start with partitions.shape, got data.shape = ", data,
-                    ", partitions.shape = ", partitions);
-            }
-            out = rows_of(any, data, partitions.rank());
-          }
-          for (int i = 0; i < c.num_outputs(); ++i) c.set_output(i, out);
-        },
-    .gradient = partition_gradient,
-    .kernels = {{.types = {{"T", AllTypes::list()}}, .execute = execute_partition}},
-    .examples = {{.inputs = {floats({3, 2}, {1, 2, 3, 4, 5, 6}), ints({1, 0, 1})},
-                  .attrs = {{"num_partitions", 2}},
-                  .outputs = {floats({1, 2}, {3, 4}), floats({2, 2}, {1, 2, 5, 6})}}},
-    .has_data_dependent_shape = true,
-}};
+// The segments of an op, for the ops of its gradient.
+struct Segments {
+  Output data, ids, count;  // count only if the ids are unsorted
 
-// ---- ListDiff
-
-template <class T, class Index>
-void list_difference(ExecuteContext& c) {
-  const Tensor &x = c.input(0), &y = c.input(1);
-  check(x.shape().rank() == 1, "x should be a 1D vector, got shape ", x.shape());
-  check(y.shape().rank() == 1, "y should be a 1D vector, got shape ", y.shape());
-  using Key = ComputeType<T>;
-  const std::unordered_set<Key> excluded(y.data<T>(), y.data<T>() + y.elements());
-  std::vector<Index> kept;
-  for (int64_t i = 0; i < x.elements(); ++i) {
-    if (!excluded.contains(Key(x.data<T>()[i]))) kept.push_back(static_cast<Index>(i));
+  explicit Segments(Gradient& g) : data(g.x(0)), ids(g.x(1)) {
+    if (!is_unsorted(g)) return;
+    count = g.x(2);
+    check(data.shape().has_rank() && ids.shape().has_rank(), "the gradient of ", g.node().op->name,
+          " needs known ranks");
   }
-  Tensor out(x.dtype(), {static_cast<int64_t>(kept.size())});
-  for (size_t i = 0; i < kept.size(); ++i) out.data<T>()[i] = x.data<T>()[kept[i]];
-  c.set_output(0, std::move(out));
-  c.set_output(
-      1, Tensor::of<Index>({static_cast<int64_t>(kept.size())}, std::span<const Index>(kept)));
+  static bool is_unsorted(Gradient& g) { return g.node().op->name.starts_with("Unsorted"); }
+
+  Output combine(const std::string& how, Output rows) const {
+    return count ? op("UnsortedSegment" + how, {rows, ids, count})
+                 : op("Segment" + how, {rows, ids});
+  }
+  // For every row of data, that of its segment; any row where the id is negative.
+  Output spread(Output of_segments) const {
+    return gather(of_segments, count ? maximum(ids, 0) : ids);
+  }
+  // `value`, and 0 in rows that were dropped because their id is negative.
+  Output or_zero(Output value) const {
+    if (!count) return value;
+    Output is_kept = greater_equal(ids, 0);
+    for (int i = ids.shape().rank(); i < data.shape().rank(); ++i)
+      is_kept = expand_dims(is_kept, -1);
+    return select(is_kept, value, zeros_like(value));
+  }
+};
+
+void sum_gradient(Gradient& g) {
+  const Segments segments(g);
+  g.dx(0) = segments.or_zero(segments.spread(g.dy()));
 }
 
-const Op list_diff_op{{
-    .name = "ListDiff",
-    .doc = "out = the elements of x that are not in y, in their order; out[i] = x[idx[i]].",
-    .inputs = {"x: T", "y: T"},
-    .outputs = {"out: T", "idx: out_idx"},
-    .attrs = {"T: type", "out_idx: {int32, int64} = int32"},
-    .shape =
-        [](ShapeContext& c) {
-          for (int i : {0, 1}) c.with_rank(i, 1);
-          for (int i : {0, 1}) c.set_output(i, Shape{any});
-        },
-    .kernels = {execute_kernel("T", AllTypes{},
-                               []<class T>(TypeTag<T>, ExecuteContext& c) {
-                                 c.node().attr<DType>("out_idx") == DType::i64
-                                     ? list_difference<T, int64_t>(c)
-                                     : list_difference<T, int32_t>(c);
-                               })},
-    .examples = {{.inputs = {ints({5, 1, 3, 5}), ints({1, 7})},
-                  .outputs = {ints({5, 3, 5}), ints({0, 2, 3})}}},
-    .has_data_dependent_shape = true,
-    .is_not_differentiable = true,
-}};
+void mean_gradient(Gradient& g) {
+  const Segments segments(g);
+  const Output counts = segments.combine("Sum", ones_like(segments.data));
+  g.dx(0) = segments.spread(div_no_nan(g.dy(), counts));
+}
+
+// Several rows that are equally small, or large, share it.
+void extremum_gradient(Gradient& g) {
+  const Segments segments(g);
+  const Output is_extremum = cast(equal(segments.data, segments.spread(g.y())), g.dy().dtype());
+  const Output share = div_no_nan(g.dy(), segments.combine("Sum", is_extremum));
+  g.dx(0) = segments.or_zero(mul(segments.spread(share), is_extremum));
+}
+
+// The product of the others: without a zero in the segment the quotient; the zero itself gets the
+// product of the rest, unless there are two.
+void prod_gradient(Gradient& g) {
+  const Segments segments(g);
+  const Output data = segments.data, is_zero = equal(data, zeros_like(data));
+  const Output zeros = segments.combine("Sum", cast(is_zero, i32));
+  const Output dy = select(greater(zeros, 1), zeros_like(g.dy()), g.dy());
+  const Output nonzero = select(is_zero, ones_like(data), data);
+  const Output rest = segments.spread(segments.combine("Prod", nonzero));
+  const Output others = select(is_zero, rest, div(segments.spread(g.y()), nonzero));
+  g.dx(0) = segments.or_zero(mul(segments.spread(dy), others));
+}
+
+// ---- The ops
+
+struct Kind {
+  std::string name, formula, types;
+  GradientFunction gradient;
+};
+
+const Kind sum_kind{"Sum", "the sum", "numbertype", sum_gradient},
+    mean_kind{"Mean", "the mean", "numbertype", mean_gradient},
+    prod_kind{"Prod", "the product", "numbertype", prod_gradient},
+    min_kind{"Min", "the least", "realnumbertype", extremum_gradient},
+    max_kind{"Max", "the largest", "realnumbertype", extremum_gradient};
+
+template <class Combiner>
+OpDef sorted(const Kind& kind, Tensor expected) {
+  return {
+      .name = "Segment" + kind.name,
+      .doc = "output[s, j…] = " + kind.formula +
+             " of data[i, j…] over all i with segment_ids[i] = s; " +
+             std::to_string(Combiner::gap) + " where there is none. The ids are sorted.",
+      .inputs = {"data: T", "segment_ids: Tindices"},
+      .outputs = {"output: T"},
+      .attrs = {"T: " + kind.types, "Tindices: {int32, int64}"},
+      .shape = infer_sorted,
+      .gradient = kind.gradient,
+      .kernels = {execute_kernel("T", NumberTypes{},
+                                 []<class T>(TypeTag<T>, ExecuteContext& c) {
+                                   c.input(1).dtype() == DType::i64
+                                       ? combine_sorted<Combiner, T, int64_t>(c)
+                                       : combine_sorted<Combiner, T, int32_t>(c);
+                                 })},
+      .examples = {{.inputs = {floats({3, 2}, {1, 4, 3, 2, 5, 6}), ints({0, 0, 2})},
+                    .outputs = {std::move(expected)}}},
+      .has_data_dependent_shape = true,
+  };
+}
+
+template <class Combiner>
+OpDef unsorted(const Kind& kind, const std::string& of_none, Tensor expected) {
+  return {
+      .name = "UnsortedSegment" + kind.name,
+      .doc = "output[s, j…] = " + kind.formula +
+             " of data[i…, j…] over all i with segment_ids[i…] = s, of num_segments; " + of_none +
+             " where there is none. Rows of negative id are dropped.",
+      .inputs = {"data: T", "segment_ids: Tindices", "num_segments: Tnumsegments"},
+      .outputs = {"output: T"},
+      .attrs = {"T: " + kind.types, "Tindices: {int32, int64}",
+                "Tnumsegments: {int32, int64} = int32"},
+      .shape = infer_unsorted,
+      .gradient = kind.gradient,
+      .kernels = {cpu_kernel("T", NumberTypes{},
+                             []<class T>(TypeTag<T>, const KernelRequest& r) {
+                               return r.attr<DType>("Tindices") == DType::i64
+                                          ? bind_unsorted<Combiner, T, int64_t>(r)
+                                          : bind_unsorted<Combiner, T, int32_t>(r);
+                             })},
+      .examples = {{.inputs = {floats({3, 2}, {1, 4, 5, 6, 3, 2}), ints({0, 1, 0}),
+                               Tensor::scalar<int32_t>(2)},
+                    .outputs = {std::move(expected)}}},
+      .value_inputs = {2},
+  };
+}
+
+const Op segment_sum_op{sorted<Sum>(sum_kind, floats({3, 2}, {4, 6, 0, 0, 5, 6}))};
+const Op segment_mean_op{sorted<Mean>(mean_kind, floats({3, 2}, {2, 3, 0, 0, 5, 6}))};
+const Op segment_prod_op{sorted<Prod>(prod_kind, floats({3, 2}, {3, 8, 1, 1, 5, 6}))};
+const Op segment_min_op{sorted<Min>(min_kind, floats({3, 2}, {1, 2, 0, 0, 5, 6}))};
+const Op segment_max_op{sorted<Max>(max_kind, floats({3, 2}, {3, 4, 0, 0, 5, 6}))};
+
+const Op unsorted_sum_op{unsorted<Sum>(sum_kind, "0", floats({2, 2}, {4, 6, 5, 6}))};
+const Op unsorted_prod_op{unsorted<Prod>(prod_kind, "1", floats({2, 2}, {3, 8, 5, 6}))};
+const Op unsorted_min_op{
+    unsorted<Min>(min_kind, "the type's largest value", floats({2, 2}, {1, 2, 5, 6}))};
+const Op unsorted_max_op{
+    unsorted<Max>(max_kind, "the type's least value", floats({2, 2}, {3, 4, 5, 6}))};
 
 }  // namespace
 }  // namespace leat

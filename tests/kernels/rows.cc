@@ -297,7 +297,6 @@ std::vector<Row> table() {
        .fixed = {{1, ints({1, -1, 2})}, {2, Tensor::scalar(-1)}},
        .output = 2},
       {.op = "ReverseV2", .shapes = {{2, 3, 2}, {2}}, .fixed = {{1, ints({-1, 0})}}},
-      {.op = "SegmentSum", .shapes = {{4, 2}, {4}}, .fixed = {{1, ints({0, 0, 2, 2})}}},
       {.op = "DynamicPartition",
        .shapes = {{4, 2}, {4}},
        .attrs = {{"num_partitions", 2}},
@@ -465,10 +464,6 @@ std::vector<Row> table() {
       {.op = "GatherV2",
        .shapes = {matrix, {3}, {}},
        .fixed = {{1, ints({2, 0, 2})}, {2, Tensor::scalar(0)}}},
-      {.op = "UnsortedSegmentSum",
-       .shapes = {matrix, {3}, {}},
-       .fixed = {{1, ints({1, 0, 1})}, {2, Tensor::scalar(2)}},
-       .needs_rank = true},
       {.op = "OneHot",
        .shapes = {{3}, {}, {}, {}},
        .fixed = {{0, ints({0, 2, 1})},
@@ -490,6 +485,20 @@ std::vector<Row> table() {
     rows.push_back({.op = op, .shapes = {{2, 3, 1}, {1, 4}}});
     rows.push_back({.op = op, .shapes = {{}, {2, 2}}});
     rows.push_back({.op = op, .shapes = {{5}, {1}}});
+  }
+  for (std::string kind : {"Sum", "Mean", "Prod", "Min", "Max"}) {
+    rows.push_back({.op = "Segment" + kind,
+                    .shapes = {{4, 2}, {4}},
+                    .fixed = {{1, ints({0, 0, 2, 2})}},
+                    .low = -20,  // so that no two are equal
+                    .high = 20});
+    if (kind == "Mean") continue;
+    rows.push_back({.op = "UnsortedSegment" + kind,
+                    .shapes = {matrix, {3}, {}},
+                    .fixed = {{1, ints({1, 0, 1})}, {2, Tensor::scalar(2)}},
+                    .low = -20,
+                    .high = 20,
+                    .needs_rank = true});
   }
   for (std::string op : {"Sum", "Mean", "Max", "Min", "Prod"}) {
     rows.push_back({.op = op, .shapes = {{2, 3, 4}, {1}}, .fixed = {{1, ints({1})}}});

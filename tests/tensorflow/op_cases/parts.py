@@ -304,22 +304,30 @@ def _(rng, op):
         yield Case(random(rng, (2, 2)), np.array(partition, np.int32), num_partitions=2, invalid=True)
 
 
-@cases("SegmentSum")
+@cases("SegmentSum", "SegmentMean", "SegmentProd", "SegmentMin", "SegmentMax")
 def _(rng, op):
     for dtype in NUMBERS:
         yield Case(random(rng, (4, 3), dtype), np.array([0, 0, 1, 3]), gradient=dtype in WIDE)
+    for dtype in INTS:  # sums and products of them wrap around
+        yield Case(np.array([np.iinfo(dtype).max, 3, 5], dtype), np.array([0, 0, 0]))
     yield Case(random(rng, (0, 3)), np.zeros(0, np.int32), gradient=False)
     yield Case(random(rng, (2,)), np.array([2, 2], np.int32))
+    yield Case(random(rng, (7, 2, 3)), np.array([0, 0, 0, 1, 1, 1, 1], np.int32))
+    yield Case(np.array([0, 2, 3, 0, 0, 5, 4, 4, 1], np.float32), np.array([0, 0, 0, 1, 1, 1, 2, 2, 2]))
     for ids in [[1, 0], [-1, 0], [0], [[0], [1]]]:
         yield Case(random(rng, (2, 3)), np.array(ids, np.int32), invalid=True)
 
 
-@cases("UnsortedSegmentSum")
+@cases("UnsortedSegmentSum", "UnsortedSegmentProd", "UnsortedSegmentMin", "UnsortedSegmentMax")
 def _(rng, op):
     for dtype in NUMBERS:
         yield Case(random(rng, (4, 3), dtype), np.array([2, 0, 2, -1]), np.int32(4), gradient=dtype in WIDE)
+    for dtype in INTS:
+        yield Case(np.array([np.iinfo(dtype).max, 3, 5], dtype), np.array([0, 0, 0]), np.int32(1))
     yield Case(random(rng, (2, 2, 3)), np.array([[0, 1], [1, 1]], np.int32), np.int64(2))
     yield Case(random(rng, (0, 3)), np.zeros(0, np.int32), np.int32(2))
+    yield Case(np.array([0, 2, 3, 0, 0, 5, 4, 4, 1], np.float32), np.array([0, 3, 0, 1, 1, -1, 2, 2, 2]), np.int32(4),
+               gradient=op != "UnsortedSegmentProd")
     yield Case(random(rng, (2, 3)), np.array([0, 2], np.int32), np.int32(2), invalid=True)
     yield Case(random(rng, (2, 3)), np.array([0], np.int32), np.int32(2), invalid=True)
     yield Case(random(rng, (2, 3)), np.array([0, 1], np.int32), np.int32(-1), invalid=True)
