@@ -1,6 +1,6 @@
-// The graph that a master keeps for a client: nodes while the client uses it, bytes (about a fifth)
-// once it has been idle. A client that was killed never closes its session, and nobody can tell it
-// from one that pauses.
+// The graph that a master keeps for a client: nodes while the client uses it, bytes once it has been
+// idle. A client that was killed never closes its session, and nobody can tell it from one that
+// pauses.
 #pragma once
 
 #include <memory>
