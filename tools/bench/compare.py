@@ -53,7 +53,7 @@ def cluster(work, mode, ps, workers, batch=100):
     def measure(a):
         jobs = f"ps={ps},worker={workers}" if ps else f"worker={workers}"
         rows = run([f"{a.build}/bin/leat", "run", "--embed", f"local:{jobs}", "--", f"{a.build}/bin/bench/cluster_step",
-                    "--work", work, "--mode", mode, "--batch", str(batch)])
+                    "--work", work, "--mode", mode, "--batch", str(batch), "--seconds", str(a.seconds)])
         # Seconds per step of the whole cluster, all workers counted; where the chief drives all, a step is one of each.
         return 1 / sum(row["steps_per_s"] * (1 if mode == "async" else workers) for row in rows)
     return measure
@@ -62,7 +62,7 @@ def cluster(work, mode, ps, workers, batch=100):
 def tf_cluster(work, mode, ps, workers, batch=100):
     def measure(a):
         row = run([a.python, f"{HERE}/peers/tf_cluster.py", "--work", work, "--mode", mode, "--ps", str(ps), "--workers",
-                   str(workers), "--batch", str(batch), "--seconds", "5"])[0]
+                   str(workers), "--batch", str(batch), "--seconds", str(a.seconds)])[0]
         return 1 / row["steps_per_s"]
     return measure
 
@@ -120,6 +120,7 @@ def main():
     ap.add_argument("--python", default=sys.executable, help="a Python with tensorflow and onnxruntime")
     ap.add_argument("--torch-python", help="a Python with torch (default: the same)")
     ap.add_argument("--rounds", type=int, default=2, help="A B B A rounds")
+    ap.add_argument("--seconds", type=float, default=5, help="of each measurement on a cluster (torch's take 500 steps)")
     ap.add_argument("--only", help="only peers whose name contains this")
     a = ap.parse_args()
     a.torch_python = a.torch_python or a.python
