@@ -42,6 +42,19 @@ struct Shown {
   const T* data;
   int64_t edge;  // elements at either end of an axis; negative: all
 
+  bool has_gap(int64_t extent) const { return edge >= 0 && extent > edge && extent - edge > edge; }
+
+  // A tensor without elements may have any number of rows: "[][][]…".
+  void check_rows() const {
+    if (shape.elements() > 0) return;
+    double rows = 1;
+    for (int axis = 0; axis < shape.rank() && shape[axis] > 0; ++axis)
+      rows *= static_cast<double>(has_gap(shape[axis]) ? 2 * edge + 1 : shape[axis]);
+    if (rows > 1'000'000)
+      fail(Code::resource_exhausted, "a text of ", rows, " empty rows, for a tensor of shape ",
+           shape);
+  }
+
   // The part along `axis` and those behind it that begins at element `at` and has n elements.
   std::string part(int axis, int64_t at, int64_t n) const {
     if (axis == shape.rank()) return text_of(data[at]);
@@ -51,7 +64,7 @@ struct Shown {
         is_row ? " "
                : std::string(static_cast<size_t>(shape.rank() - axis - 1), '\n') +
                      std::string(static_cast<size_t>(axis) + 1, ' ');
-    const bool is_long = edge >= 0 && extent > 2 * edge;
+    const bool is_long = has_gap(extent);
     std::string text = "[";
     for (int64_t i = 0; i < extent; ++i) {
       if (i > 0) text += separator;
@@ -69,8 +82,9 @@ struct Shown {
 std::string shown(const TensorSpec& spec, const void* data, int64_t edge) {
   std::string text;
   visit_dtype(spec.dtype, [&]<class T>(TypeTag<T>) {
-    text =
-        Shown<T>{spec.shape, static_cast<const T*>(data), edge}.part(0, 0, spec.shape.elements());
+    const Shown<T> tensor{spec.shape, static_cast<const T*>(data), edge};
+    tensor.check_rows();
+    text = tensor.part(0, 0, spec.shape.elements());
   });
   return text;
 }
