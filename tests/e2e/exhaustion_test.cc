@@ -1,5 +1,5 @@
-// A cluster whose processes may open only few files: what it cannot take is refused, what it has
-// goes on, and it recovers.
+// What a task has little of: file descriptors, room in its log. What it cannot take is refused,
+// what it has goes on, and it recovers.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -7,11 +7,13 @@
 #include <regex>
 
 #include "core/error.h"
+#include "distributed/grpc/rpc_client.h"
 #include "distributed/session_factory.h"
 #include "graph/ops.h"
 #include "tests/support/child_process.h"
 #include "tests/support/counter_graph.h"
 #include "tests/support/eventually.h"
+#include "tests/support/wire.h"
 
 namespace leat {
 namespace {
@@ -73,6 +75,29 @@ TEST(FileDescriptors, RunOutAndComeBack) {
   }));
   up.send_signal(SIGTERM);
   EXPECT_EQ(up.wait(), 0) << up.output();
+}
+
+// protobuf logs each of them.
+TEST(Log, RequestsThatAreNoUtf8DoNotFillIt) {
+  ChildProcess up({LEAT_BIN_DIR "/leat", "up", "local:worker=1"});
+  const std::string output = up.wait_for("Ctrl-C ends it");
+  std::smatch found;
+  ASSERT_TRUE(std::regex_search(output, found, std::regex("connect to grpc://([0-9.:]+)")));
+  {
+    RpcClient client(found[1]);
+    for (int i = 0; i < 300; ++i) {
+      const auto [status, reply] =
+          client.call_and_wait("/tensorflow.MasterService/RunStep", wire_format::text(1, "\xff"));
+      EXPECT_FALSE(status.is_ok());
+    }
+  }
+  up.send_signal(SIGTERM);
+  EXPECT_EQ(up.wait(), 0) << up.output();
+  int lines = 0;
+  for (size_t at = 0; (at = up.output().find("invalid UTF-8", at)) != std::string::npos; ++at)
+    ++lines;
+  EXPECT_EQ(lines, 100);
+  EXPECT_THAT(up.output(), HasSubstr("no more lines of this kind are written"));
 }
 
 }  // namespace

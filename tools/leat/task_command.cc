@@ -14,6 +14,7 @@
 #include "core/error.h"
 #include "distributed/cluster_spec.h"
 #include "distributed/hosted_task.h"
+#include "distributed/protobuf_log.h"
 #include "tools/leat/cluster_source.h"
 #include "tools/leat/commands.h"
 
@@ -75,6 +76,7 @@ class StopSignals {
 
 int run_task(const Arguments& arguments) {
   BlockMemory::limit_heaps();
+  limit_protobuf_log();
   const StopSignals signals;
   const ResolvedCluster cluster = resolve(arguments);
   HostedTaskOptions options;
