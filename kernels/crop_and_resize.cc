@@ -94,6 +94,15 @@ void check_boxes(ShapeContext& c, int boxes, int box_image) {
         "box_index has incompatible shape: ", images, " for boxes ", b);
 }
 
+// grads, input 0, are of one crop for each box, with the channels of the image.
+void check_crops(ShapeContext& c, const Shape& boxes, const Shape& image) {
+  const Shape grads = c.with_rank(0, 4);
+  check(grads[0] == any || boxes[0] == any || grads[0] == boxes[0],
+        "boxes and grads have incompatible shape: ", boxes, " and ", grads);
+  check(!image.has_rank() || grads[3] == any || image[3] == any || grads[3] == image[3],
+        "image and grads are incompatible in their channels: ", image, " and ", grads);
+}
+
 void infer(ShapeContext& c) {
   const Shape image = c.with_rank(0, 4);
   check_boxes(c, 1, 2);
@@ -244,11 +253,11 @@ const Op image_gradient_op{{
     .attrs = {"T: {float, half, double}", "method: {'bilinear', 'nearest'} = 'bilinear'"},
     .shape =
         [](ShapeContext& c) {
-          c.with_rank(0, 4);
           check_boxes(c, 1, 2);
           const Shape image = c.shape_from_value(3);
           check(!image.has_rank() || image.rank() == 4, "image_size must have 4 elements, got ",
                 image);
+          check_crops(c, c.with_rank(1, 2), image);
           c.set_output(0, image.has_rank() ? image : Shape::of_rank(4));
         },
     .kernels = {cpu_kernel("T", Types<float, half, double>{},
@@ -270,9 +279,8 @@ const Op box_gradient_op{{
     .attrs = {image_types, "method: {'bilinear'} = 'bilinear'"},
     .shape =
         [](ShapeContext& c) {
-          c.with_rank(0, 4);
-          c.with_rank(1, 4);
           check_boxes(c, 2, 3);
+          check_crops(c, c.with_rank(2, 2), c.with_rank(1, 4));
           c.set_output(0, c.with_rank(2, 2));
         },
     .kernels = {cpu_kernel(

@@ -154,10 +154,11 @@ void infer(ShapeContext& c) {
 
 void infer_gradient(ShapeContext& c) {
   const Shape dy = c.with_rank(0, 4), x = c.with_rank(1, 4);
-  check(dy[3] == any || x[3] == any || dy[3] == x[3],
-        "grads and original_image must have the same "
-        "number of channels: ",
-        dy, " and ", x);
+  for (int axis : {0, 3}) {
+    check(dy[axis] == any || x[axis] == any || dy[axis] == x[axis],
+          "grads and original_image must have the same number of ",
+          axis == 0 ? "images: " : "channels: ", dy, " and ", x);
+  }
   c.set_output(0, x);
 }
 

@@ -15,8 +15,11 @@ void infer(ShapeContext& c) {
   const Tensor *begin = c.value(1), *size = c.value(2);
   const int rank = in.has_rank() ? in.rank() : static_cast<int>(indices);
   if (rank < 0) return c.set_output(0, Shape::unknown());
-  check(indices == any || indices == rank,
-        "begin and size must have one entry per axis of the input ", in, ", got ", indices);
+  for (int i : {1, 2}) {
+    const int64_t entries = c.with_rank(i, 1)[0];
+    check(entries == any || entries == rank,
+          "begin and size must have one entry per axis of the input ", in, ", got ", entries);
+  }
   Shape out = Shape::of_rank(rank);
   for (int i = 0; size != nullptr && i < rank; ++i) {
     const int64_t extent = in.has_rank() ? in[i] : any;
@@ -26,7 +29,7 @@ void infer(ShapeContext& c) {
     check(begin == nullptr || first >= 0, "begin[", i, "] = ", first, " is negative");
     if (extent != any && begin != nullptr) {
       const int64_t wanted = count == -1 ? extent - first : count;
-      check(first <= extent && wanted >= 0 && first + wanted <= extent, "Expected size[", i,
+      check(first <= extent && wanted >= 0 && wanted <= extent - first, "Expected size[", i,
             "] in [0, ", extent - first, "], but got ", count, " (begin ", first, ", extent ",
             extent, ")");
       out.set(i, wanted);

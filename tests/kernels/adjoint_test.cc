@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "kernels/examples.h"
+#include "tests/support/expect_error.h"
 #include "tests/support/run_op.h"
 
 namespace leat {
@@ -40,6 +41,14 @@ TEST(Adjoint, ResizedImages) {
   }
 }
 
+TEST(Adjoint, AGradientForAnotherNumberOfImagesIsRefused) {
+  for (const char* op : {"ResizeBilinearGrad", "ResizeBicubicGrad"}) {
+    expect_error_with(Code::invalid_argument, "must have the same number of images", [&] {
+      run_op(op, {numbers({1, 5, 7, 2}, 1), numbers({2, 3, 4, 2}, 2)});
+    });
+  }
+}
+
 TEST(Adjoint, Crops) {
   const Tensor x = numbers({2, 5, 6, 3}, 1), dy = numbers({2, 3, 4, 3}, 2);
   const Tensor boxes = floats({2, 4}, {0.1F, 0.2F, 0.7F, 0.6F, -0.2F, 0, 1, 0.5F});
@@ -50,6 +59,21 @@ TEST(Adjoint, Crops) {
         run_op("CropAndResizeGradImage", {dy, boxes, ints({1, 0}), ints({2, 5, 6, 3})},
                {{"T", f32}, {"method", method}})[0];
     EXPECT_NEAR(product(y, dy), product(x, dx), 1e-4) << method;
+  }
+}
+
+TEST(Adjoint, GradientsOfOtherCropsAreRefused) {
+  const Tensor image = numbers({2, 5, 6, 3}, 1), boxes = numbers({2, 4}, 2), which = ints({1, 0});
+  for (const auto& [crops, problem] :
+       {std::pair{Shape{3, 2, 2, 3}, "boxes and grads have incompatible shape"},
+        std::pair{Shape{2, 2, 2, 4}, "image and grads are incompatible"}}) {
+    expect_error_with(Code::invalid_argument, problem, [&, crops = crops] {
+      run_op("CropAndResizeGradImage", {numbers(crops, 3), boxes, which, ints({2, 5, 6, 3})},
+             {{"T", f32}});
+    });
+    expect_error_with(Code::invalid_argument, problem, [&, crops = crops] {
+      run_op("CropAndResizeGradBoxes", {numbers(crops, 3), image, boxes, which});
+    });
   }
 }
 

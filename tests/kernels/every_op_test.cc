@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <set>
 
 #include "graph/gradient.h"
@@ -122,6 +123,62 @@ TEST(EveryOp, ExamplesHoldOnEveryDevice) {
           }
         } catch (const Error& error) {
           ADD_FAILURE() << what << ": " << error.message();
+        }
+      }
+    }
+  }
+}
+
+// ---- Shapes that do not fit each other: an error, or a result, but no read beyond a tensor, which
+// AddressSanitizer would see. One extent after the other of an example's inputs is made one
+// smaller, and so much larger that the other inputs end long before it.
+
+// Of this shape, the elements of `tensor` over and over.
+Tensor repeated(const Tensor& tensor, const Shape& shape) {
+  Tensor out(tensor.dtype(), shape);
+  const int64_t n = tensor.elements();
+  for (int64_t i = 0; i < out.elements() && n > 0; ++i) {
+    if (tensor.dtype() == DType::string) {
+      out.data<std::string>()[i] = tensor.data<std::string>()[i % n];
+    } else {
+      const size_t size = dtype_size(tensor.dtype());
+      std::memcpy(static_cast<char*>(out.raw()) + i * size,
+                  static_cast<const char*>(tensor.raw()) + i % n * size, size);
+    }
+  }
+  return out;
+}
+
+std::vector<Shape> other_shapes(const Shape& shape) {
+  std::vector<Shape> out;
+  for (int axis = 0; axis < shape.rank(); ++axis) {
+    for (const int64_t extent : {shape[axis] - 1, 40 * shape[axis] + 1}) {
+      if (extent < 0) continue;
+      out.push_back(shape);
+      out.back().set(axis, extent);
+    }
+  }
+  Shape of_higher_rank{40};
+  for (int axis = 0; axis < shape.rank(); ++axis) of_higher_rank.push_back(shape[axis]);
+  out.push_back(of_higher_rank);
+  return out;
+}
+
+TEST(EveryOp, ShapesThatDoNotFitAreNoReasonToReadBeyondATensor) {
+  for (const OpDef* op : tested_ops()) {
+    for (const Example& example : op->examples) {
+      for (size_t i = 0; i < example.inputs.size(); ++i) {
+        for (const Shape& shape : other_shapes(example.inputs[i].shape())) {
+          std::vector<Tensor> inputs = example.inputs;
+          inputs[i] = repeated(inputs[i], shape);
+          try {
+            Graph graph;
+            run_node(add_call_of_unknown_shapes(graph, op->name, inputs, example.attrs), inputs,
+                     test_cpu());
+          } catch (const Error& error) {
+            EXPECT_NE(code_name(error.code()), code_name(Code::internal))
+                << op->name << ", input " << i << " of shape " << shape << ": " << error.message();
+          }
         }
       }
     }

@@ -97,32 +97,46 @@ std::vector<Device*> test_devices() {
   return out;
 }
 
+namespace {
+
+template <class AddInput>
 Node& add_call(Graph& graph, std::string_view op, const std::vector<Tensor>& inputs,
-               const AttrMap& attrs) {
+               const AttrMap& attrs, AddInput add_input) {
   const OpDef& def = op_named(op);
   // Which inputs are variables: refs and resources are never in lists, and come first.
   std::vector<Output> outputs;
   for (size_t i = 0; i < inputs.size(); ++i) {
     const bool is_ref = i < def.schema.inputs.size() && def.schema.inputs[i].is_ref;
-    if (is_ref) {
+    const bool is_resource =
+        i < def.schema.inputs.size() && def.schema.inputs[i].dtype == DType::resource;
+    if (is_ref || is_resource) {
       outputs.push_back(
           graph
-              .add({.op = "VariableV2",
-                    .attrs = {{"shape", inputs[i].shape()}, {"dtype", inputs[i].dtype()}}})
-              .output());
-    } else if (i < def.schema.inputs.size() && def.schema.inputs[i].dtype == DType::resource) {
-      outputs.push_back(
-          graph
-              .add({.op = "VarHandleOp",
+              .add({.op = is_ref ? "VariableV2" : "VarHandleOp",
                     .attrs = {{"shape", inputs[i].shape()}, {"dtype", inputs[i].dtype()}}})
               .output());
     } else {
-      outputs.push_back(
-          graph.add({.op = "Const", .attrs = {{"value", inputs[i]}, {"dtype", inputs[i].dtype()}}})
-              .output());
+      outputs.push_back(add_input(inputs[i]).output());
     }
   }
   return graph.add({.op = std::string(op), .inputs = std::move(outputs), .attrs = attrs});
+}
+
+}  // namespace
+
+Node& add_call(Graph& graph, std::string_view op, const std::vector<Tensor>& inputs,
+               const AttrMap& attrs) {
+  return add_call(graph, op, inputs, attrs, [&](const Tensor& value) -> Node& {
+    return graph.add({.op = "Const", .attrs = {{"value", value}, {"dtype", value.dtype()}}});
+  });
+}
+
+Node& add_call_of_unknown_shapes(Graph& graph, std::string_view op,
+                                 const std::vector<Tensor>& inputs, const AttrMap& attrs) {
+  return add_call(graph, op, inputs, attrs, [&](const Tensor& value) -> Node& {
+    return graph.add(
+        {.op = "Placeholder", .attrs = {{"dtype", value.dtype()}, {"shape", Shape::unknown()}}});
+  });
 }
 
 bool has_kernel(const Node& node, DeviceType device) {

@@ -23,6 +23,9 @@ std::vector<Device*> test_devices();
 // values.
 Node& add_call(Graph& graph, std::string_view op, const std::vector<Tensor>& inputs,
                const AttrMap& attrs = {});
+// The same, but nothing is known of the inputs before the run: no value, no shape.
+Node& add_call_of_unknown_shapes(Graph& graph, std::string_view op,
+                                 const std::vector<Tensor>& inputs, const AttrMap& attrs = {});
 
 struct RunChoices {
   bool in_place = false;  // every `may_share` of the kernel is taken
