@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstring>
 #include <set>
+#include <utility>
 
 #include "graph/gradient.h"
 #include "graph/ops.h"
@@ -129,7 +130,7 @@ TEST(EveryOp, ExamplesHoldOnEveryDevice) {
   }
 }
 
-// ---- Shapes that do not fit each other: an error, or a result, but no read beyond a tensor, which
+// ---- Inputs that do not fit each other: an error, or a result, but no read beyond a tensor, which
 // AddressSanitizer would see. One extent after the other of an example's inputs is made one
 // smaller, and so much larger that the other inputs end long before it.
 
@@ -161,23 +162,48 @@ std::vector<Shape> other_shapes(const Shape& shape) {
   Shape of_higher_rank{40};
   for (int axis = 0; axis < shape.rank(); ++axis) of_higher_rank.push_back(shape[axis]);
   out.push_back(of_higher_rank);
+  if (shape.rank() > 0) out.emplace_back();
   return out;
+}
+
+// An error that is the caller's fault, or a result.
+void run_with_input(const OpDef& op, const Example& example, size_t i, Tensor input) {
+  std::vector<Tensor> inputs = example.inputs;
+  inputs[i] = std::move(input);
+  try {
+    Graph graph;
+    run_node(add_call_of_unknown_shapes(graph, op.name, inputs, example.attrs), inputs, test_cpu());
+  } catch (const Error& error) {
+    EXPECT_NE(code_name(error.code()), code_name(Code::internal))
+        << op.name << ", input " << i << " = " << inputs[i] << ": " << error.message();
+  } catch (const std::exception& error) {
+    ADD_FAILURE() << op.name << ", input " << i << " = " << inputs[i] << ": " << error.what();
+  }
 }
 
 TEST(EveryOp, ShapesThatDoNotFitAreNoReasonToReadBeyondATensor) {
   for (const OpDef* op : tested_ops()) {
     for (const Example& example : op->examples) {
       for (size_t i = 0; i < example.inputs.size(); ++i) {
-        for (const Shape& shape : other_shapes(example.inputs[i].shape())) {
-          std::vector<Tensor> inputs = example.inputs;
-          inputs[i] = repeated(inputs[i], shape);
-          try {
-            Graph graph;
-            run_node(add_call_of_unknown_shapes(graph, op->name, inputs, example.attrs), inputs,
-                     test_cpu());
-          } catch (const Error& error) {
-            EXPECT_NE(code_name(error.code()), code_name(Code::internal))
-                << op->name << ", input " << i << " of shape " << shape << ": " << error.message();
+        for (const Shape& shape : other_shapes(example.inputs[i].shape()))
+          run_with_input(*op, example, i, repeated(example.inputs[i], shape));
+      }
+    }
+  }
+}
+
+TEST(EveryOp, NoNumberIsAReasonToReadBeyondATensor) {
+  for (const OpDef* op : tested_ops()) {
+    for (const Example& example : op->examples) {
+      for (size_t i = 0; i < example.inputs.size(); ++i) {
+        const Tensor& input = example.inputs[i];
+        if (input.dtype() != i32 && input.dtype() != i64) continue;
+        std::vector<double> values = to_doubles(input);
+        for (double& value : values) {
+          for (const double other : {-1, -1000, 1000}) {
+            const double kept = std::exchange(value, other);
+            run_with_input(*op, example, i, from_doubles(input.dtype(), input.shape(), values));
+            value = kept;
           }
         }
       }

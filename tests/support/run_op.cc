@@ -161,8 +161,10 @@ std::vector<Tensor> run_node(const Node& node, const std::vector<Tensor>& inputs
     input_specs.push_back({inputs[i].dtype(), inputs[i].shape(), shown ? &inputs[i] : nullptr});
   }
   const std::vector<Shape> shapes = infer_shapes(node.view(), op, input_specs, num_outputs);
-  for (int i = 0; i < num_outputs; ++i)
+  for (int i = 0; i < num_outputs; ++i) {
+    check(shapes[i].is_complete(), "the shape of output ", i, " is ", shapes[i]);  // as the runtime
     output_specs.push_back({node.outputs[i].dtype, shapes[i], nullptr});
+  }
 
   std::shared_ptr<void> state;
   const BoundKernel bound = kernel->prepare({.node = node.view(),
