@@ -8,15 +8,10 @@
 #include "kernels/cpu.h"
 #include "kernels/examples.h"
 #include "kernels/execute.h"
+#include "kernels/extents.h"
 
 namespace leat {
 namespace {
-
-Shape rows_of(int64_t count, const Shape& data, int rank_of_row_index) {
-  Shape out{count};
-  for (int i = rank_of_row_index; i < data.rank(); ++i) out.push_back(data[i]);
-  return out;
-}
 
 // ---- DynamicPartition
 

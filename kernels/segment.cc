@@ -8,6 +8,7 @@
 #include "kernels/cpu.h"
 #include "kernels/examples.h"
 #include "kernels/execute.h"
+#include "kernels/extents.h"
 
 namespace leat {
 namespace {
@@ -95,12 +96,6 @@ void combine_row(const T* from, int64_t n, T* to) {
 
 // ---- Sorted ids
 
-Shape with_rows(int64_t rows, const Shape& data) {
-  Shape out{rows};
-  for (int i = 1; i < data.rank(); ++i) out.push_back(data[i]);
-  return out;
-}
-
 void divide_row(auto* row, int64_t n, int64_t count) {
   using T = std::remove_pointer_t<decltype(row)>;
   if constexpr (std::is_integral_v<T>) {
@@ -127,7 +122,7 @@ void combine_sorted(ExecuteContext& c) {
     check(i == 0 || id[i - 1] <= id[i], "segment ids are not increasing: segment_ids[", i - 1,
           "] = ", id[i - 1], ", segment_ids[", i, "] = ", id[i]);
   }
-  Tensor out(data.dtype(), with_rows(n == 0 ? 0 : int64_t{id[n - 1]} + 1, data.shape()));
+  Tensor out(data.dtype(), rows_of(n == 0 ? 0 : int64_t{id[n - 1]} + 1, data.shape()));
   const int64_t row = n == 0 ? 0 : data.elements() / n;
   std::fill_n(out.data<T>(), out.elements(), T(Combiner::gap));
   for (int64_t begin = 0, end = 0; begin < n; begin = end) {
@@ -146,7 +141,7 @@ void infer_sorted(ShapeContext& c) {
   if (!data.has_rank()) return c.set_output(0, Shape::unknown());
   check(data[0] == any || ids[0] == any || data[0] == ids[0],
         "segment_ids should be the same size as dimension 0 of input: ", ids, " and ", data);
-  c.set_output(0, with_rows(any, data));
+  c.set_output(0, rows_of(any, data));
 }
 
 // ---- Unsorted ids
@@ -193,12 +188,11 @@ struct Segments {
   Output data, ids, count;  // count only if the ids are unsorted
 
   explicit Segments(Gradient& g) : data(g.x(0)), ids(g.x(1)) {
-    if (!is_unsorted(g)) return;
+    if (!g.node().op->name.starts_with("Unsorted")) return;
     count = g.x(2);
     check(data.shape().has_rank() && ids.shape().has_rank(), "the gradient of ", g.node().op->name,
           " needs known ranks");
   }
-  static bool is_unsorted(Gradient& g) { return g.node().op->name.starts_with("Unsorted"); }
 
   Output combine(const std::string& how, Output rows) const {
     return count ? op("UnsortedSegment" + how, {rows, ids, count})
@@ -232,9 +226,10 @@ void mean_gradient(Gradient& g) {
 // Several rows that are equally small, or large, share it.
 void extremum_gradient(Gradient& g) {
   const Segments segments(g);
-  const Output is_extremum = cast(equal(segments.data, segments.spread(g.y())), g.dy().dtype());
-  const Output share = div_no_nan(g.dy(), segments.combine("Sum", is_extremum));
-  g.dx(0) = segments.or_zero(mul(segments.spread(share), is_extremum));
+  const Output is_extremum = equal(segments.data, segments.spread(g.y()));
+  const Output count = segments.combine("Sum", cast(is_extremum, g.dy().dtype()));
+  const Output share = segments.spread(div_no_nan(g.dy(), count));
+  g.dx(0) = segments.or_zero(select(is_extremum, share, zeros_like(share)));
 }
 
 // The product of the others: without a zero in the segment the quotient; the zero itself gets the

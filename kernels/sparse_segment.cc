@@ -9,6 +9,7 @@
 #include "kernels/cpu.h"
 #include "kernels/examples.h"
 #include "kernels/execute.h"
+#include "kernels/extents.h"
 
 namespace leat {
 namespace {
@@ -25,12 +26,6 @@ Combiner combiner_of(std::string_view op) {
 double weight_of(Combiner combiner, int64_t count) {
   const double n = static_cast<double>(count);
   return combiner == Combiner::mean ? 1 / n : combiner == Combiner::sqrt_n ? 1 / std::sqrt(n) : 1;
-}
-
-Shape with_rows(const Shape& data, int64_t rows) {
-  Shape out{rows};
-  for (int i = 1; i < data.rank(); ++i) out.push_back(data[i]);
-  return out;
 }
 
 // indices and segment_ids, checked against each other.
@@ -67,7 +62,7 @@ void combine(ExecuteContext& c) {
           " out of range [0, ", rows, ")");
   }
   const Combiner combiner = combiner_of(c.node().op);
-  Tensor out(data.dtype(), with_rows(data.shape(), segments));
+  Tensor out(data.dtype(), rows_of(segments, data.shape()));
   std::fill_n(out.data<T>(), out.elements(), T(0));
   std::vector<C> sum(row);
   for (size_t begin = 0, end = 0; begin < ids.size(); begin = end) {
@@ -94,7 +89,7 @@ void infer(ShapeContext& c) {
     if (c.value(3) != nullptr) segments = to_int64s(*c.value(3)).at(0);
     check(segments >= any, "Cannot specify a negative value for num_segments");
   }
-  c.set_output(0, data.has_rank() ? with_rows(data, segments) : Shape::unknown());
+  c.set_output(0, data.has_rank() ? rows_of(segments, data) : Shape::unknown());
 }
 
 void gradient(Gradient& g) {
@@ -182,7 +177,7 @@ void spread(ExecuteContext& c) {
   int64_t next = 0;
   for (auto& [index, at] : place) at = next++;
   const Combiner combiner = combiner_of(c.node().op);
-  Tensor out(grad.dtype(), with_rows(grad.shape(), is_compact ? next : rows));
+  Tensor out(grad.dtype(), rows_of(is_compact ? next : rows, grad.shape()));
   std::vector<C> sum(out.elements(), C(0));
   for (size_t i = 0; i < ids.size(); ++i) {
     const C weight = static_cast<C>(weight_of(combiner, count[ids[i]]));
@@ -215,7 +210,7 @@ void infer_spread(ShapeContext& c) {
     rows = to_int64s(*c.value(3)).at(0);
     check(rows >= 0, "Cannot specify a negative value for output_dim0");
   }
-  c.set_output(0, grad.has_rank() ? with_rows(grad, rows) : Shape::unknown());
+  c.set_output(0, grad.has_rank() ? rows_of(rows, grad) : Shape::unknown());
 }
 
 OpDef backward(const std::string& kind, bool is_compact, Tensor expected) {

@@ -39,12 +39,6 @@ class Case:
         return f"({', '.join(map(show, self.inputs))}{attrs})"
 
 
-def sum_of(terms):
-    """A tolerance for sums of so many float32 products: each addition may round. TensorFlow's own Conv3D is off by 3e-4 from the
-    same in float64 where 3,456 are added up."""
-    return 2.0**-22 * terms
-
-
 CASES = {}
 
 

@@ -91,8 +91,8 @@ def _(rng, op):
     for padding, step, size in itertools.product(["SAME", "VALID"], [(1, 1, 1), (2, 1, 3), (2, 2, 2)], [(1, 1, 1), (3, 2, 3)]):
         yield Case(random(rng, (2, 6, 5, 4, 3)), random(rng, size + (3, 4)), strides=steps(*step), padding=padding)
     yield Case(random(rng, (1, 1, 5, 5, 2)), random(rng, (1, 3, 3, 2, 3)), strides=steps(1, 1, 1), padding="SAME")
-    yield Case(random(rng, (9, 6, 8, 8, 8)), random(rng, (3, 3, 3, 8, 16)), strides=steps(1, 1, 1), padding="SAME",
-               tolerance=sum_of(9 * 6 * 8 * 8))
+    # Sums of 3,456 products: TensorFlow's own gradient is off by 3.2e-4 from the same in float64.
+    yield Case(random(rng, (9, 6, 8, 8, 8)), random(rng, (3, 3, 3, 8, 16)), strides=steps(1, 1, 1), padding="SAME", tolerance=4e-4)
     yield Case(random(rng, (2, 4, 5, 3, 2)), random(rng, (2, 3, 2, 3, 4)), strides=steps(1, 1, 1), padding="SAME", invalid=True)
     yield Case(random(rng, (2, 4, 5, 3)), random(rng, (2, 3, 2, 3, 4)), strides=steps(1, 1, 1), padding="SAME", invalid=True)
     yield Case(random(rng, (2, 1, 5, 3, 2)), random(rng, (3, 3, 2, 2, 4)), strides=steps(1, 1, 1), padding="VALID", invalid=True)
