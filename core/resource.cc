@@ -4,6 +4,19 @@
 
 namespace leat {
 
+Tensor resource_handle(std::shared_ptr<Resource> resource) {
+  using Pointer = std::shared_ptr<Resource>;
+  const auto release = [](void* data) { delete static_cast<Pointer*>(data); };
+  return Tensor(DType::resource, {},
+                std::make_shared<Buffer>(new Pointer(std::move(resource)), 0, release));
+}
+
+const std::shared_ptr<Resource>& resource_of(const Tensor& handle) {
+  check(handle.dtype() == DType::resource && handle.raw() != nullptr, "a tensor of dtype ",
+        handle.dtype(), " and shape ", handle.shape(), " is no handle on state");
+  return *static_cast<const std::shared_ptr<Resource>*>(handle.raw());
+}
+
 void Cancellation::begin(int64_t step) {
   const std::lock_guard lock(mutex_);
   step_ = step;

@@ -9,6 +9,7 @@
 
 #include "core/attr.h"
 #include "core/error.h"
+#include "core/tensor.h"
 
 namespace leat {
 
@@ -31,6 +32,12 @@ class Resource {
  private:
   const std::string name_;
 };
+
+// A handle on state that belongs to a step (a TensorArray, a Stack): a scalar of dtype resource,
+// which lives as long as somebody has the handle.
+Tensor resource_handle(std::shared_ptr<Resource> resource);
+// INVALID_ARGUMENT if the tensor is no such handle.
+const std::shared_ptr<Resource>& resource_of(const Tensor& handle);
 
 // One step's end, told to its waiting kernels. Thread-safe.
 //   const auto token = cancellation.add([…](const Status& why) { take the waiting operation out,

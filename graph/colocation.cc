@@ -5,6 +5,7 @@
 #include <numeric>
 #include <unordered_map>
 
+#include "graph/loops.h"
 #include "graph/signature.h"
 
 namespace leat {
@@ -35,6 +36,7 @@ Colocation::Colocation(const Graph& graph) : graph_(graph), parents_(graph.size(
   std::unordered_map<std::string_view, int> absent;  // name → first node that names it
   for (const auto& node : graph.nodes()) {
     for (const std::string_view other : colocated_with(*node)) {
+      if (makes_step_state(*node)) break;  // it goes where its users are
       if (const Node* anchor = graph.find(other)) {
         tie(anchor->id, node->id, by_class);
       } else {

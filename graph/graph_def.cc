@@ -9,7 +9,7 @@
 
 #include "graph/proto/graph.pb.h"
 #include "graph/proto_codec.h"
-#include "graph/refused_ops.h"
+#include "graph/loops.h"
 
 namespace leat {
 namespace {

@@ -13,6 +13,7 @@
 #include <unordered_map>
 
 #include "graph/graph_def.h"
+#include "graph/loops.h"
 #include "graph/near_misses.h"
 #include "graph/proto/graph.pb.h"
 #include "graph/proto_codec.h"
@@ -331,7 +332,8 @@ class Import {
       const Node& node = *graph_.nodes()[i];
       const bool has_kernel = find_kernel(*node.op, node.attrs, DeviceType::cpu) != nullptr ||
                               find_kernel(*node.op, node.attrs, DeviceType::gpu) != nullptr;
-      if (!has_kernel && !node.op->name.starts_with('_')) lacking[node.op->name].push_back(&node);
+      const bool is_for_passes = node.op->name.starts_with('_') || is_loop_node(node);
+      if (!has_kernel && !is_for_passes) lacking[node.op->name].push_back(&node);
     }
     for (const auto& [op, nodes] : lacking) {
       notes_.push_back(concat(

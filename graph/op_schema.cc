@@ -74,7 +74,7 @@ ArgDef parse_arg(std::string_view whole, const std::vector<AttrDef>& attrs) {
   } else {
     check(attr->kind == "list(type)", "'", whole, "': attribute '", text, "' is a ", attr->kind,
           ", not a type");
-    check(arg.number_attr.empty() && !arg.is_ref, "'", whole, "': a list of types stands alone");
+    check(arg.number_attr.empty(), "'", whole, "': a list of types stands alone");
     arg.type_list_attr = text;
   }
   return arg;

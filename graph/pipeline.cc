@@ -51,6 +51,8 @@ PartitionedGraph run_pipeline(const Graph& graph, const PipelineOptions& options
 
   Graph step = prune(graph, options.signature);
   finish_pass("prune", step);
+  step = structure_loops(std::move(step), options.signature);
+  finish_pass("structure_loops", step);
   step = infer(step);
   finish_pass("infer", step);
   step = read_late(step);

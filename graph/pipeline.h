@@ -1,5 +1,5 @@
-// The passes, by name and in order: prune → infer → read_late → simplify → place → partition. Each
-// is a free function from graph to graph; verify() runs after each one.
+// The passes, by name and in order: prune → structure_loops → infer → read_late → simplify → place
+// → partition. Each is a free function from graph to graph; verify() runs after each one.
 #pragma once
 
 #include <functional>
@@ -81,6 +81,9 @@ PartitionedGraph run_pipeline(const Graph& graph, const PipelineOptions& options
 // unknown or doubly named endpoints: TensorFlow's codes and texts (contract §3). INVALID_ARGUMENT,
 // with the reason, if it needs an op of refused_ops.h.
 Graph prune(const Graph& graph, const StepSignature& signature);
+// One `_Loop` node for each while loop (loops.h). INVALID_ARGUMENT, with frame and node, for a
+// frame that is no loop.
+Graph structure_loops(Graph graph, const StepSignature& signature);
 // Shapes again, with what is now known about feeds.
 Graph infer(const Graph& graph);
 // Users of an Identity of a reference that only run after an update read the updated variable, as

@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "graph/colocation.h"
+#include "graph/loops.h"
 
 namespace leat {
 namespace {
@@ -15,7 +16,8 @@ unsigned bit(DeviceType type) { return 1u << static_cast<unsigned>(type); }
 
 // The kinds of device that have a kernel for the node.
 unsigned kernel_types(const Node& node) {
-  if (node.is("_Feed")) return bit(DeviceType::cpu) | bit(DeviceType::gpu);
+  if (node.is("_Feed") || is_loop_node(node)) return bit(DeviceType::cpu) | bit(DeviceType::gpu);
+  if (node.is("_Loop")) return bit(DeviceType::cpu);
   unsigned types = 0;
   for (const DeviceType type : {DeviceType::cpu, DeviceType::gpu}) {
     if (find_kernel(*node.op, node.attrs, type) != nullptr) types |= bit(type);

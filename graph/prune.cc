@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "graph/loops.h"
 #include "graph/near_misses.h"
 #include "graph/pipeline.h"
 #include "graph/rebuild.h"
@@ -141,6 +142,7 @@ Needed find_needed(const Graph& graph, const Step& step) {
       }
     }
     for (const Node* control : node.control_inputs) need(*control);
+    if (const Node* next = next_iteration(node)) need(*next);
   }
   return needed;
 }
@@ -162,10 +164,8 @@ void check_runnable(const std::vector<const Node*>& refused) {
   if (refused.empty()) return;
   std::string message;
   for (const Node* node : refused) {
-    const std::string_view reason =
-        node->attrs.contains(back_edge_attr) ? refusal("Enter") : refusal(node->op->name);
-    message +=
-        concat(message.empty() ? "" : "\n", "the step needs ", describe(*node), ": ", reason);
+    message += concat(message.empty() ? "" : "\n", "the step needs ", describe(*node), ": ",
+                      refusal(node->op->name));
   }
   fail(Code::invalid_argument, with_node(std::move(message), refused.front()->name));
 }
@@ -200,9 +200,7 @@ Graph prune(const Graph& graph, const StepSignature& signature) {
     const auto fed = fed_outputs.find(node.id);
     if (needed.nodes[node.id]) {
       check_fed_handles(node, step);
-      if (!refusal(node.op->name).empty() || node.attrs.contains(back_edge_attr)) {
-        refused.push_back(&node);
-      }
+      if (!refusal(node.op->name).empty()) refused.push_back(&node);
       Node& copy = rebuild.copy(node);
       if (fed == fed_outputs.end()) continue;
       for (int i = 0; i < copy.num_outputs(); ++i) {

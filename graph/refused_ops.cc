@@ -19,8 +19,6 @@ constexpr std::string_view client_functions =
     "there and feed its result";
 constexpr std::string_view input_pipelines =
     "tf.data and readers are not supported: feed batches, or use queues";
-constexpr std::string_view loops =
-    "while loops are not supported yet: unroll the loop when the graph is built";
 
 using Strings = std::vector<std::string>;
 
@@ -34,8 +32,6 @@ const std::vector<Row>& rows() {
   static const Strings in_out = {"Tin: list(type) >= 0", "Tout: list(type) >= 0"};
   static const Strings named = {"container: string = ''", "shared_name: string = ''"};
   static const Strings types = {"output_types: list(type) >= 1", "output_shapes: list(shape) >= 1"};
-  static const Strings frame = {"T: type", "frame_name: string", "is_constant: bool = false",
-                                "parallel_iterations: int = 10"};
   static const auto join = [](Strings a, const Strings& b) {
     a.insert(a.end(), b.begin(), b.end());
     return a;
@@ -176,14 +172,6 @@ const std::vector<Row>& rows() {
        {"reader_handle: resource", "queue_handle: resource", "num_records: int64"},
        {"keys: string", "values: string"},
        {}},
-
-      {loops, "Enter", {"data: T"}, {"output: T"}, frame},
-      {loops, "RefEnter", {"data: Ref(T)"}, {"output: Ref(T)"}, frame},
-      {loops, "Exit", {"data: T"}, {"output: T"}, {"T: type"}},
-      {loops, "RefExit", {"data: Ref(T)"}, {"output: Ref(T)"}, {"T: type"}},
-      {loops, "NextIteration", {"data: T"}, {"output: T"}, {"T: type"}},
-      {loops, "RefNextIteration", {"data: Ref(T)"}, {"output: Ref(T)"}, {"T: type"}},
-      {loops, "LoopCond", {"input: bool"}, {"output: bool"}, {}},
   };
   return all;
 }

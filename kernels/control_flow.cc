@@ -1,5 +1,6 @@
 // Switch, RefSwitch and Merge: the runtime handles dead values, so these run between segments.
 #include "graph/gradient.h"
+#include "graph/loops.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"
 #include "kernels/cpu.h"
@@ -26,7 +27,8 @@ void run_merge(ExecuteContext& c) {
 }
 
 void infer_merge(ShapeContext& c) {
-  Shape out = c.input(0);
+  // What comes back from a loop's body may have another shape.
+  Shape out = c.node().has(back_edge_attr) ? Shape::unknown() : c.input(0);
   for (int i = 1; i < c.num_inputs(); ++i) {
     const Shape& other = c.input(i);
     if (out.rank() != other.rank()) out = Shape::unknown();

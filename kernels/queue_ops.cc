@@ -2,6 +2,7 @@
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"
+#include "kernels/copy_elements.h"
 #include "kernels/cpu.h"
 #include "kernels/queue.h"
 
@@ -24,18 +25,6 @@ std::vector<Tensor> components(const ExecuteContext& c) {
 
 // ---- Between a batch and its elements ----
 
-// Slice `at` of the first axis: a copy, since elements live longer than the batch.
-Tensor slice_of(const Tensor& batch, int64_t at) {
-  Tensor out(batch.dtype(), Shape(batch.shape().dims().subspan(1)));
-  const int64_t n = out.elements();
-  if (batch.dtype() == DType::string) {
-    std::copy_n(batch.data<std::string>() + at * n, n, out.data<std::string>());
-  } else if (out.bytes() > 0) {
-    std::memcpy(out.raw(), static_cast<const char*>(batch.raw()) + at * out.bytes(), out.bytes());
-  }
-  return out;
-}
-
 Tensor batch_of(std::vector<Queue::Element>& elements, size_t component, DType dtype,
                 const Shape& shape) {
   Shape batch{static_cast<int64_t>(elements.size())};
@@ -43,12 +32,7 @@ Tensor batch_of(std::vector<Queue::Element>& elements, size_t component, DType d
   Tensor out(dtype, batch);
   const int64_t n = shape.elements();
   for (size_t i = 0; i < elements.size(); ++i) {
-    const Tensor& from = elements[i][component];
-    if (dtype == DType::string) {
-      std::copy_n(from.data<std::string>(), n, out.data<std::string>() + i * n);
-    } else if (from.bytes() > 0) {
-      std::memcpy(static_cast<char*>(out.raw()) + i * from.bytes(), from.raw(), from.bytes());
-    }
+    copy_elements(elements[i][component], 0, out, static_cast<int64_t>(i) * n, n);
   }
   return out;
 }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <set>
 
+#include "graph/signature.h"
+
 namespace leat {
 namespace {
 
@@ -36,6 +38,7 @@ bool find_role(const Node& node, const Device& device, NodeRole& out) {
   if (node.is("_Recv")) return is_boundary(ItemKind::receive);
   if (node.is("Switch") || node.is("RefSwitch")) return is_boundary(ItemKind::switch_);
   if (node.is("Merge")) return is_boundary(ItemKind::merge);
+  if (node.is("_Loop")) return is_boundary(ItemKind::loop);
   if (node.is("_Feed")) return out.role = Role::feed, true;
   if (node.is("Const")) return out.role = Role::constant, true;
   if (is_variable(node) || node.op->make_resource) return out.role = Role::state, true;
@@ -121,10 +124,12 @@ std::vector<FetchedOutput> make_reads_explicit(Graph& partition, std::vector<Nod
 }
 
 bool is_handle_input(const Node& node, int input) {
-  // List arguments are flattened; ref arguments never come after a list in TensorFlow's ops.
-  const auto& args = node.op->schema.inputs;
-  return (input < static_cast<int>(args.size()) && args[input].is_ref) ||
-         node.inputs[input].dtype() == DType::resource;
+  if (node.inputs[input].dtype() == DType::resource) return true;
+  if (!node.inputs[input].is_ref()) return false;
+  for (const ArgRange& range : arg_ranges(node.op->schema.inputs, node.attrs)) {
+    if (input >= range.begin && input < range.end) return range.arg->is_ref;
+  }
+  return false;
 }
 
 bool is_written(const Node& node, int input) {

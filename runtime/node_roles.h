@@ -21,6 +21,7 @@ enum class ItemKind : uint8_t {
   receive,
   switch_,
   merge,
+  loop,
   execute,
   execute_async,
   to_device,

@@ -1,5 +1,6 @@
 #include "runtime/program.h"
 
+#include "runtime/loop.h"
 #include "runtime/node_states.h"
 #include "runtime/pointers.h"
 #include "runtime/trace.h"
@@ -22,6 +23,11 @@ Program::Program(Graph partition, const std::vector<std::string>& fetches, Devic
       costs_ns_(plan_.segments.size()) {
   for (const SegmentPlan& segment : plan_.segments)
     segments_.push_back(std::make_unique<Segment>(plan_, segment, node_states));
+  for (const Item& item : plan_.items) {
+    if (item.kind != ItemKind::loop) continue;
+    loops_.push_back(
+        std::make_unique<LoopProgram>(*item.node, device, host, containers, node_states, pool));
+  }
   if (!plan_.is_straight) return;
   const auto feed_of = [&](int slot) {
     for (size_t feed = 0; feed < plan_.feeds.size(); ++feed) {
@@ -49,6 +55,11 @@ Program::Program(Graph partition, const std::vector<std::string>& fetches, Devic
 }
 
 Program::~Program() = default;
+
+void Program::drop_unused() {
+  for (const auto& segment : segments_) segment->drop_unused();
+  for (const auto& loop : loops_) loop->drop_unused();
+}
 
 std::shared_ptr<void>& Program::node_state(std::string_view node) const {
   const std::lock_guard lock(node_states_.mutex());

@@ -29,6 +29,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -41,6 +42,8 @@
 
 namespace leat {
 
+class LoopProgram;
+class LoopRun;
 class ProgramStep;
 
 // Thread-safe; any number of steps at once.
@@ -68,9 +71,7 @@ class Program {
 
   const Segment& segment(int i) const { return *segments_[i]; }
   // Gives back the memory of what has not run since the last call.
-  void drop_unused() {
-    for (const auto& segment : segments_) segment->drop_unused();
-  }
+  void drop_unused();
 
  private:
   friend class ProgramStep;
@@ -82,6 +83,7 @@ class Program {
   NodeStates& node_states_;
   ThreadPool& pool_;
   std::vector<std::unique_ptr<Segment>> segments_;
+  std::vector<std::unique_ptr<LoopProgram>> loops_;
   std::vector<std::atomic<int64_t>> costs_ns_;  // running mean of each segment's time; 0 = unknown
 
   // run_straight: where the segment's inputs and results come from and go to.
@@ -101,6 +103,7 @@ class ProgramStep {
     // Set (after what cancel_status() returns) to end the steps at the next item.
     std::atomic<bool> is_cancelled{false};
     virtual Status cancel_status() const = 0;
+    virtual bool is_ending() const { return is_cancelled; }
     // For kernels that wait. It is cancelled together with the step.
     virtual Cancellation& cancellation() = 0;
     // The step has failed, but waits for what is under way: kernels that wait must not.
@@ -112,6 +115,7 @@ class ProgramStep {
   ProgramStep(const ProgramStep&) = delete;
 
   Program& program() const { return program_; }
+  Owner& owner() const { return owner_; }
 
   // Feeds in the order of the plan; they were checked. Then drive() runs the steps that were
   // started.
@@ -119,6 +123,10 @@ class ProgramStep {
   // Runs what is ready of these steps on the calling thread, and whatever they wake; long work of
   // several steps is shared with the pool.
   static void drive(std::span<ProgramStep* const> steps);
+  // Calls `first`, then runs the steps that it woke, and those that they woke.
+  static void run_in_turn(const std::function<void()>& first);
+  // It has failed, or is to end. Any thread.
+  bool is_ending() const { return has_failed_ || owner_.is_ending(); }
 
   // After step_done(), until the next start().
   const Status& status() const { return status_; }
@@ -158,6 +166,8 @@ class ProgramStep {
   void run_handed_out(int index);
   void run_switch(const Item& item, bool is_dead);
   void run_merge(const Item& item);
+  void run_loop(int index);
+  void deliver_from_loop(const Item& item);
   void receive(int index, const Status& status, Tensor value, bool is_dead);
   Status deliver_from_kernel(int index);
   void trace_wait(const Item& item, int64_t since_ns, const Tensor& value);
@@ -199,8 +209,10 @@ class ProgramStep {
   int under_way_ = 0;   // items that will arrive
   bool is_drained_ = false;
   Status status_;
+  std::atomic<bool> has_failed_{false};  // status_, for other threads
   std::vector<TraceEvent> events_;
-  std::vector<Arrival> arrivals_;  // being processed
+  std::vector<Arrival> arrivals_;                // being processed
+  std::vector<std::unique_ptr<LoopRun>> loops_;  // made when first needed
 
   std::unique_ptr<std::atomic<int64_t>[]> waiting_since_;  // by item; 0 = it does not wait
   std::atomic<int> running_item_{-1};                      // on the thread that runs the step

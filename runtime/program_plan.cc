@@ -77,6 +77,9 @@ class Planner {
     int segment_node = -1;
     int variable = -1, resource = -1;  // handle outputs resolve to one of them
     int constant = -1;                 // its number; of a feed: the feed's
+    // A handle on state of the step, such as a TensorArray: known when it runs, as other values
+    // are.
+    bool is_value_handle = false;
     bool is_wanted = false;
     // Known when a tape is compiled, from shapes and constants of its own segment.
     bool is_foldable = false;
@@ -107,7 +110,7 @@ class Planner {
     }
     if (node.is("ControlTrigger")) s.dead = sets_.empty();
     const bool has_handle = !node.outputs.empty() && node.outputs[0].is_handle();
-    if (has_handle && s.role != Role::state) resolve_handle(node, s);
+    if (has_handle && s.role != Role::state && !find_value_handle(node, s)) resolve_handle(node, s);
 
     switch (s.role) {
       case Role::constant: {
@@ -160,6 +163,28 @@ class Planner {
     }
     check(s.variable >= 0 || s.resource >= 0, node.op->name, " node '", node.name,
           "' passes on a reference that does not lead to a variable");
+  }
+
+  // Made by a kernel, fed, or passed on.
+  bool find_value_handle(const Node& node, State& s) {
+    if (node.outputs[0].is_ref) return false;
+    const auto is_passed = [&] {
+      return std::any_of(node.inputs.begin(), node.inputs.end(),
+                         [&](const Output& input) { return state(*input.node).is_value_handle; });
+    };
+    s.is_value_handle = s.role == Role::feed ||
+                        (s.role == Role::boundary && s.kind == ItemKind::execute) || is_passed();
+    if (s.is_value_handle && s.role == Role::segment) {  // Identity
+      s.role = Role::boundary;
+      s.kind = ItemKind::execute;
+      s.kernel.execute = [](ExecuteContext& c) { c.set_output(0, c.input(0)); };
+    }
+    return s.is_value_handle;
+  }
+
+  // A handle that leads to one piece of state, whatever the step.
+  bool is_fixed_handle(const Output& output) {
+    return output.is_handle() && !state(*output.node).is_value_handle;
   }
 
   bool has_foldable_inputs(const Node& node, const State& s) {
@@ -239,6 +264,17 @@ class Planner {
         item.first_counter = plan_.counters;
         plan_.counters += static_cast<int>(node.inputs.size()) + 2;  // see is_merge_decided()
         break;
+      case ItemKind::loop:
+        item.loop = plan_.loops++;
+        s.group = new_group();
+        break;
+      case ItemKind::execute: {
+        // They wait for nothing, so what is ready together is used together.
+        int& group = execute_groups_[{s.waits, s.dead}];
+        if (group == 0) group = new_group();
+        s.group = group;
+        break;
+      }
       default:
         s.group = new_group();
     }
@@ -249,9 +285,10 @@ class Planner {
 
     for (int i = 0; i < static_cast<int>(node.inputs.size()); ++i) {
       const Output& input = node.inputs[i];
-      const Place place = input.is_handle() ? place_of(input) : wanted_place(node, s, i, input);
+      const bool is_fixed = is_fixed_handle(input);
+      const Place place = is_fixed ? place_of(input) : wanted_place(node, s, i, input);
       ItemSource source;
-      if (input.is_handle()) {
+      if (is_fixed) {
         source.variable = state(*input.node).variable;
         source.resource = state(*input.node).resource;
       } else {
@@ -558,6 +595,7 @@ class Planner {
   int groups_ = 0;
   std::map<std::tuple<std::string, int64_t, int>, int> receive_groups_;
   std::map<std::tuple<int, int, int, int>, std::pair<int, int>> switch_groups_;
+  std::map<std::pair<int, int>, int> execute_groups_;  // (waits, dead)
   std::map<std::pair<int, int>, int> value_groups_;
   std::map<std::pair<int, int>, int> slots_, copies_;  // by (node, output)
   std::map<int, int> copy_groups_;

@@ -78,6 +78,7 @@ struct Item {
   const Node* node = nullptr;  // null: a segment or a copy
   Kernel kernel;               // execute, execute_async
   int segment = -1;
+  int loop = -1;  // its number among the program's loops
   std::vector<ItemSource> inputs;
   std::vector<int> outputs;  // slots, by output; -1 = nobody wants it
   std::vector<int> dead_on;  // any of these flags set: the item does not run
@@ -100,7 +101,7 @@ struct ProgramPlan {
   std::vector<std::shared_ptr<Variable>> variables;
   std::vector<Shape> variable_shapes;  // as declared; may be partial
   std::vector<std::shared_ptr<Resource>> resources;
-  int slots = 0, flags = 0, counters = 0;
+  int slots = 0, flags = 0, counters = 0, loops = 0;
   std::vector<int> slot_uses;  // how many items and fetches read a slot
 
   struct Feed {

@@ -1,5 +1,9 @@
 // One step of a Program: dependency counts, dead flags, arrivals. "Life of a step" in program.h
 // tells the order.
+#include <algorithm>
+
+#include "core/thread_pool.h"
+#include "runtime/loop.h"
 #include "runtime/node_error.h"
 #include "runtime/pointers.h"
 #include "runtime/program.h"
@@ -37,6 +41,7 @@ class ProgramStep::Context : public ExecuteContext {
     return *step_.plan_.variables[item_.inputs[i].variable];
   }
   const std::shared_ptr<Resource>& resource(int i) const override {
+    if (item_.inputs[i].slot >= 0) return resource_of(input(i));
     check(item_.inputs[i].resource >= 0, "input ", i, " is a variable, not a queue or the like");
     return step_.plan_.resources[item_.inputs[i].resource];
   }
@@ -75,6 +80,7 @@ ProgramStep::ProgramStep(Program& program, Owner& owner)
       plan_(program.plan()),
       owner_(owner),
       slots_(plan_.slots),
+      loops_(plan_.loops),
       waiting_since_(std::make_unique<std::atomic<int64_t>[]>(plan_.items.size())) {}
 
 ProgramStep::~ProgramStep() = default;
@@ -85,6 +91,7 @@ void ProgramStep::start(std::vector<Tensor> feeds, Rendezvous* rendezvous, bool 
   is_running_ = true;
   is_drained_ = plan_.device->type() == DeviceType::cpu;
   status_ = {};
+  has_failed_ = false;
   events_.clear();
   handed_out_events_.clear();
   finished_kernels_.clear();
@@ -126,6 +133,10 @@ void ProgramStep::in_turn(F&& first) {
     step->work();
   }
   woken_here = nullptr;
+}
+
+void ProgramStep::run_in_turn(const std::function<void()>& first) {
+  in_turn([&] { first(); });
 }
 
 void ProgramStep::drive(std::span<ProgramStep* const> steps) {
@@ -202,6 +213,7 @@ Status ProgramStep::status_of_arrival(Arrival arrival) const {
 void ProgramStep::fail_step(Status status) {
   if (!status_.is_ok()) return;
   status_ = status;
+  has_failed_ = true;
   ready_boundary_.clear();
   ready_segments_.clear();
   status.derived = true;
@@ -247,6 +259,8 @@ void ProgramStep::process(Arrival& arrival) {
   if (item.kind == ItemKind::execute_async) {
     if (const Status status = deliver_from_kernel(arrival.item); !status.is_ok())
       return fail_step(status);
+  } else if (item.kind == ItemKind::loop) {
+    deliver_from_loop(item);
   } else if (arrival.is_dead || is_dead(item.dead_on)) {
     if (item.dead_flag >= 0) {
       flags_[item.dead_flag] = true;
@@ -440,6 +454,8 @@ void ProgramStep::run_item(int index) {
     }
     case ItemKind::execute_async:
       return run_kernel_async(index);
+    case ItemKind::loop:
+      return run_loop(index);
     case ItemKind::to_device:
       copy_to_device(item);
       return complete(index);
@@ -489,6 +505,34 @@ void ProgramStep::run_merge(const Item& item) {
   if (item.outputs[0] >= 0) set(item.outputs[0], take(item.inputs[chosen]));
   if (item.outputs.size() > 1 && item.outputs[1] >= 0)
     set(item.outputs[1], Tensor::scalar<int32_t>(chosen));
+}
+
+void ProgramStep::run_loop(int index) {
+  const Item& item = plan_.items[index];
+  std::unique_ptr<LoopRun>& loop = loops_[item.loop];
+  if (!loop) loop = std::make_unique<LoopRun>(*program_.loops_[item.loop], *this, program_.pool_);
+  std::vector<Tensor> inputs(item.inputs.size());
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const ItemSource& source = item.inputs[i];
+    if (source.slot < 0 && source.constant < 0)
+      continue;  // a variable: the body has its own handle
+    const bool is_used_again =
+        std::any_of(item.inputs.begin() + static_cast<std::ptrdiff_t>(i) + 1, item.inputs.end(),
+                    [&](const ItemSource& other) { return other.slot == source.slot; });
+    inputs[i] = is_used_again ? value_of(source) : take(source);
+  }
+  begin_wait(index);
+  loop->start(std::move(inputs), is_traced_,
+              [this, index](const Status& status) { arrive(index, status, {}, false); });
+}
+
+void ProgramStep::deliver_from_loop(const Item& item) {
+  LoopRun& loop = *loops_[item.loop];
+  for (size_t o = 0; o < item.outputs.size(); ++o) {
+    if (item.outputs[o] >= 0) set(item.outputs[o], std::move(loop.values()[o]));
+  }
+  loop.values().clear();
+  events_.insert(events_.end(), loop.events().begin(), loop.events().end());
 }
 
 // On any thread. What lies in the memory of a device of this process comes to the host first.
@@ -549,6 +593,7 @@ bool ProgramStep::is_slow(int index) const {
 // An arrival may make any segment ready: what the slowest one takes is what the thread that brings
 // it must expect.
 bool ProgramStep::has_slow_work() const {
+  if (!program_.loops_.empty()) return true;
   for (const std::atomic<int64_t>& cost : program_.costs_ns_) {
     const int64_t ns = cost.load(std::memory_order_relaxed);
     if (ns == 0 || ns > slow_ns) return true;

@@ -327,9 +327,8 @@ TEST(GraphDef, AFunctionLibraryIsAcceptedUntilItIsCalled) {
                  "the graph is built");
 }
 
-// The loop is in the graph without its back edge, comes out with it, and only steps that need it
-// fail.
-TEST(GraphDef, AWhileLoopIsKeptButNotRun) {
+// The loop is in the graph without its back edge, and comes out with it.
+TEST(GraphDef, AWhileLoopIsKept) {
   const std::string frame = float_type + attr("frame_name", "s: 'loop'");
   const std::string text =
       node("x", "Placeholder", {}, float_dtype) +
@@ -347,13 +346,7 @@ TEST(GraphDef, AWhileLoopIsKeptButNotRun) {
   from_graph_def(to_graph_def(graph), again);
   EXPECT_EQ(dump(again), dump(graph));
   EXPECT_EQ(prune(graph, {.feeds = {"x:0"}, .fetches = {"y:0"}}).size(), 2u);
-  expect_error(
-      [&] {
-        prune(graph, {.feeds = {"enter:0", "cond:0"}, .fetches = {"merge:0"}});
-      },
-      Code::invalid_argument,
-      "the step needs Merge node 'merge': while loops are not supported yet: unroll the "
-      "loop when the graph is built\n\t [[{{node merge}}]]");
+  EXPECT_EQ(prune(graph, {.feeds = {"x:0", "p:0"}, .fetches = {"exit:0"}}).size(), 8u);
 }
 
 TEST(GraphDef, WhatIsNoGraphDef) {

@@ -1,0 +1,84 @@
+#include "frontends/cpp/while_loop.h"
+
+#include "graph/loops.h"
+
+namespace leat {
+
+std::vector<Output> while_loop(
+    const std::vector<Output>& variables,
+    const std::function<Output(const std::vector<Output>&)>& condition,
+    const std::function<std::vector<Output>(const std::vector<Output>&)>& body,
+    std::string_view name, Location at) {
+  check(!variables.empty(), "while_loop: it needs a variable");
+  Graph& graph = variables[0].graph();
+  const NameScope scope(graph, name);
+  const std::string frame = scope.name() + "frame";
+  const size_t count = variables.size();
+
+  std::vector<Output> merged;
+  for (const Output& variable : variables) {
+    const Output enter = graph
+                             .add({.op = "Enter",
+                                   .name = "Enter",
+                                   .inputs = {variable},
+                                   .attrs = {{"frame_name", frame}},
+                                   .location = at})
+                             .output();
+    // Its second input is the body's result, which is not there yet.
+    const std::string next = concat(scope.name(), "NextIteration_", merged.size());
+    merged.push_back(graph
+                         .add({.op = "Merge",
+                               .name = "Merge",
+                               .inputs = {enter, enter},
+                               .attrs = {{std::string(back_edge_attr), next}},
+                               .location = at})
+                         .output());
+  }
+
+  Output predicate;
+  {
+    const ControlScope inside(graph, std::vector<Output>{merged[0]});
+    predicate = condition(merged);
+  }
+  check(
+      predicate && predicate.dtype() == DType::boolean && Shape{}.is_compatible(predicate.shape()),
+      "while_loop '", name, "': the condition must be a scalar bool");
+  const Output go_on =
+      graph.add({.op = "LoopCond", .name = "LoopCond", .inputs = {predicate}, .location = at})
+          .output();
+
+  std::vector<Output> results, entering;
+  for (const Output& value : merged) {
+    Node& branch =
+        graph.add({.op = "Switch", .name = "Switch", .inputs = {value, go_on}, .location = at});
+    results.push_back(
+        graph.add({.op = "Exit", .name = "Exit", .inputs = {branch.output(0)}, .location = at})
+            .output());
+    entering.push_back(graph
+                           .add({.op = "Identity",
+                                 .name = "Identity",
+                                 .inputs = {branch.output(1)},
+                                 .location = at})
+                           .output());
+  }
+
+  std::vector<Output> next;
+  {
+    const ControlScope inside(graph, std::vector<Output>{entering[0]});
+    next = body(entering);
+  }
+  check(next.size() == count, "while_loop '", name, "': the body gives ", next.size(),
+        " values for ", count, " variables");
+  for (size_t i = 0; i < count; ++i) {
+    check(next[i] && next[i].dtype() == variables[i].dtype(), "while_loop '", name,
+          "': the body gives variable ", i, " the dtype ", next[i].dtype(), " instead of ",
+          variables[i].dtype());
+    graph.add({.op = "NextIteration",
+               .name = concat("NextIteration_", i),
+               .inputs = {next[i]},
+               .location = at});
+  }
+  return results;
+}
+
+}  // namespace leat

@@ -1,0 +1,565 @@
+#include "graph/loops.h"
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <queue>
+#include <set>
+
+#include "graph/graph_def.h"
+#include "graph/pipeline.h"
+#include "graph/rebuild.h"
+#include "graph/shape_inference.h"
+
+namespace leat {
+namespace {
+
+// A larger constant from outside is captured, not copied into a loop's parts.
+constexpr size_t copied_constant_bytes = 1 << 20;
+
+bool is_enter(const Node& node) { return node.is("Enter") || node.is("RefEnter"); }
+bool is_exit(const Node& node) { return node.is("Exit") || node.is("RefExit"); }
+bool is_switch(const Node& node) { return node.is("Switch") || node.is("RefSwitch"); }
+bool is_merge(const Node& node) { return next_iteration(node) != nullptr; }
+
+// The state that a handle stands for: a variable, a queue. Null if the handle is a value that the
+// step makes, such as a TensorArray's.
+const Node* state_behind(Output handle) {
+  while (is_enter(*handle.node) || handle.node->is("Identity") || is_switch(*handle.node))
+    handle = handle.node->inputs[0];
+  const bool is_state =
+      handle.is_handle() && handle.node->inputs.empty() && !handle.node->is("_Feed");
+  return is_state ? handle.node : nullptr;
+}
+
+// Which frame each node is in, innermost. A frame is a loop, which may lie in another.
+class Frames {
+ public:
+  static constexpr int none = -1;
+
+  explicit Frames(const Graph& graph) : frame_of_(graph.size(), none) {
+    for (const auto& node : graph.nodes()) frame_of_[node->id] = find(*node);
+  }
+
+  int count() const { return static_cast<int>(frames_.size()); }
+  int of(const Node& node) const { return frame_of_[node.id]; }
+  const std::string& name(int frame) const { return frames_[frame].name; }
+  bool is_within(int frame, int outer) const {
+    while (frame != outer && frame != none) frame = frames_[frame].parent;
+    return frame == outer;
+  }
+  // The loop that is in no other, of those around the frame.
+  int outermost(int frame) const {
+    while (frame != none && frames_[frame].parent != none) frame = frames_[frame].parent;
+    return frame;
+  }
+
+ private:
+  struct Frame {
+    std::string name;
+    int parent;
+  };
+
+  int find(const Node& node) {
+    int inside = none;
+    const auto consider = [&](const Node& source) {
+      const int frame = of(source);
+      if (is_within(inside, frame)) return;
+      if (!is_within(frame, inside)) {
+        fail(Code::invalid_argument,
+             with_node(concat(describe(node), " has inputs from two while loops, '", name(inside),
+                              "' and '", name(frame), "': what leaves a loop goes through an Exit"),
+                       node.name));
+      }
+      inside = frame;
+    };
+    for (const Output& input : node.inputs) consider(*input.node);
+    for (const Node* control : node.control_inputs) consider(*control);
+    if (is_enter(node)) return entered(inside, node.attr<std::string>("frame_name"));
+    if (!is_exit(node)) return inside;
+    if (inside == none) {
+      fail(Code::invalid_argument,
+           with_node(concat(describe(node), " leaves a while loop, but its input is in none"),
+                     node.name));
+    }
+    return frames_[inside].parent;
+  }
+
+  int entered(int parent, const std::string& name) {
+    const auto [found, is_new] = numbers_.try_emplace({parent, name}, count());
+    if (is_new) frames_.push_back({name, parent});
+    return found->second;
+  }
+
+  std::vector<Frame> frames_;
+  std::map<std::pair<int, std::string>, int> numbers_;
+  std::vector<int> frame_of_;  // by node id
+};
+
+// One loop, and how its two parts are cut out.
+class Loop {
+ public:
+  Loop(const Graph& graph, const Frames& frames, int frame)
+      : graph_(graph), frames_(frames), frame_(frame), role_(graph.size()) {
+    for (const auto& node : graph.nodes()) {
+      if (is_within(*node)) find_role(*node);
+    }
+    if (condition_ == nullptr) refuse("it has no LoopCond", *first_);
+    for (const auto& node : graph.nodes()) {
+      if (is_exit(*node) && frames_.of(*node->inputs[0].node) == frame_) check_exit(*node);
+      if (is_within(*node)) note_writes(*node);
+    }
+    condition_part_ = cut({condition_->inputs[0]}, condition_->control_inputs);
+    std::vector<Output> next;
+    std::vector<Node*> after;
+    for (const Variable& variable : variables_) {
+      next.push_back(variable.next->inputs[0]);
+      after.insert(after.end(), variable.next->control_inputs.begin(),
+                   variable.next->control_inputs.end());
+    }
+    body_ = cut(next, after);
+  }
+
+  // The loop's node in the new graph.
+  void add_to(Rebuild& rebuild) const {
+    std::vector<Node*> after = controls_in(rebuild);
+    std::vector<Output> inputs;
+    std::vector<DType> types, captured_types, reference_types;
+    for (const Variable& variable : variables_) {
+      inputs.push_back(rebuild.map(variable.enter->inputs[0]));
+      types.push_back(variable.merge->outputs[0].dtype);
+    }
+    for (const Captured& captured : captured_) {
+      inputs.push_back(captured.read != nullptr ? read_before(captured, after, rebuild)
+                                                : rebuild.map(captured.value));
+      captured_types.push_back(inputs.back().dtype());
+    }
+    for (const int variable : references_) {
+      inputs.push_back(rebuild.map(graph_.nodes()[variable]->output()));
+      reference_types.push_back(inputs.back().dtype());
+    }
+    NodeSpec spec{.op = "_Loop",
+                  .name = condition_->name,
+                  .inputs = std::move(inputs),
+                  .attrs = {{"T", std::move(types)},
+                            {"Tcaptured", std::move(captured_types)},
+                            {"Treferences", std::move(reference_types)},
+                            {"frame_name", frames_.name(frame_)},
+                            {"condition", to_graph_def(condition_part_.graph)},
+                            {"predicate", condition_part_.endpoints[0]},
+                            {"body", to_graph_def(body_.graph)},
+                            {"next", body_.endpoints}},
+                  .control_inputs = std::move(after),
+                  .location = condition_->location};
+    Node& loop = rebuild.graph().insert(std::move(spec), DeviceName());
+    // On the condition's task. A loop's parts run on a CPU, whatever the device of a node in them.
+    loop.requested_device = condition_->requested_device.task_name();
+    for (const auto& node : graph_.nodes()) {
+      if (!is_within(*node)) continue;
+      const BoundaryRole& role = role_[node->id];
+      std::vector<Output> outputs;  // what an Exit reads: the variable at the end
+      if (role.kind == Kind::switch_) outputs = {loop.output(role.variable), {}};
+      rebuild.replace(*node, std::move(outputs), {&loop});
+    }
+  }
+
+ private:
+  struct Variable {
+    const Node* enter;
+    const Node* merge;
+    const Node* next;
+  };
+  // A value of the graph around the loop. `read`: a ReadVariableOp within, which may as well run
+  // once before the loop, since no iteration writes its variable.
+  struct Captured {
+    Output value;
+    const Node* read = nullptr;
+  };
+  // What a boundary node of the loop stands for.
+  struct BoundaryRole {
+    enum class Kind : uint8_t { inner, merge, switch_, enter, condition } kind = Kind::inner;
+    int variable = -1;
+  };
+  using Kind = BoundaryRole::Kind;
+  struct Part {
+    Graph graph;
+    std::vector<std::string> endpoints;
+  };
+
+  [[noreturn]] void refuse(const std::string& what, const Node& node) const {
+    fail(Code::invalid_argument,
+         with_node(concat("while loop '", frames_.name(frame_), "': ", what), node.name));
+  }
+
+  bool is_within(const Node& node) const { return frames_.is_within(frames_.of(node), frame_); }
+
+  // Called in the graph's order: a Merge before the Switch of its variable.
+  void find_role(const Node& node) {
+    if (first_ == nullptr) first_ = &node;
+    if (frames_.of(node) != frame_) return;
+    if (node.is("RefNextIteration") || node.is("RefMerge"))
+      refuse("a reference cannot be a loop variable: pass the variable's value", node);
+    BoundaryRole& role = role_[node.id];
+    if (is_enter(node)) {
+      role.kind = Kind::enter;
+    } else if (is_merge(node)) {
+      role = {Kind::merge, static_cast<int>(variables_.size())};
+      const Node& enter = *node.inputs[0].node;
+      if (!is_enter(enter)) refuse("its Merge does not follow an Enter", node);
+      variables_.push_back({&enter, &node, next_iteration(node)});
+    } else if (node.is("LoopCond")) {
+      if (condition_ != nullptr) refuse("it has two LoopConds", node);
+      role.kind = Kind::condition;
+      condition_ = &node;
+    } else if (is_switch(node) && node.inputs[1].node->is("LoopCond")) {
+      const BoundaryRole& data = role_[node.inputs[0].node->id];
+      if (data.kind != Kind::merge)
+        refuse(concat("Switch node '", node.name, "' is not that of a loop variable"), node);
+      role = {Kind::switch_, data.variable};
+    }
+  }
+
+  void check_exit(const Node& node) const {
+    const Output& input = node.inputs[0];
+    if (role_[input.node->id].kind == Kind::switch_ && input.index == 0) return;
+    refuse(concat("Exit node '", node.name, "' does not follow the Switch of a loop variable"),
+           node);
+  }
+
+  void note_writes(const Node& node) {
+    if (is_enter(node) || node.is("Identity") || is_switch(node)) return;
+    if (node.op->only_reads_resources) return;
+    for (const Output& input : node.inputs) {
+      const Node* state = input.is_handle() ? state_behind(input) : nullptr;
+      if (state != nullptr) written_.insert(state->id);
+    }
+  }
+
+  // ---- The parts ----
+
+  bool is_cut(const Node& node) const {
+    return !is_within(node) || role_[node.id].kind != Kind::inner;
+  }
+
+  // What the roots need of the loop. Values from outside become feeds; constants, variables and
+  // queues come along.
+  Part cut(const std::vector<Output>& roots, const std::vector<Node*>& targets) {
+    std::vector<bool> is_needed(graph_.size());
+    std::vector<const Node*> stack;
+    std::vector<Output> entering;
+    const auto need = [&](const Node& node) {
+      if (is_cut(node) || is_needed[node.id]) return;
+      is_needed[node.id] = true;
+      stack.push_back(&node);
+    };
+    const auto need_value = [&](const Output& value) {
+      if (is_cut(*value.node) || is_early_read(*value.node)) {
+        entering.push_back(value);
+      } else {
+        need(*value.node);
+      }
+    };
+    for (const Output& root : roots) need_value(root);
+    for (const Node* target : targets) need(*target);
+    while (!stack.empty()) {
+      const Node& node = *stack.back();
+      stack.pop_back();
+      for (const Output& input : node.inputs) need_value(input);
+      for (const Node* control : node.control_inputs) {
+        if (!is_early_read(*control)) need(*control);
+      }
+      if (const Node* next = next_iteration(node)) need(*next);
+    }
+
+    Rebuild rebuild(graph_);
+    std::map<std::string, Output> feeds;
+    std::map<int, std::vector<Output>> outputs;  // of nodes that are cut, by id
+    for (const Output& value : entering) {
+      std::vector<Output>& all = outputs[value.node->id];
+      all.resize(value.node->outputs.size());
+      if (!all[value.index]) all[value.index] = enter(value, rebuild, feeds);
+    }
+    for (auto& [id, all] : outputs) rebuild.replace(*graph_.nodes()[id], all, {});
+    for (const auto& node : graph_.nodes()) {
+      if (is_needed[node->id]) infer_shapes(rebuild.copy(*node));
+    }
+    Part part;
+    StepSignature signature;
+    for (const Output& root : roots) part.endpoints.push_back(rebuild.map(root).name());
+    signature.fetches = part.endpoints;
+    for (const Node* target : targets) {
+      if (is_needed[target->id]) signature.targets.push_back(target->name);
+    }
+    part.graph = simplify(structure_loops(std::move(rebuild).finish(), signature), signature);
+    return part;
+  }
+
+  bool is_early_read(const Node& node) const {
+    if (!node.is("ReadVariableOp")) return false;
+    const Node* variable = state_behind(node.inputs[0]);
+    return variable != nullptr && !written_.contains(variable->id);
+  }
+
+  // What stands for a value of the graph around the loop, or for a loop variable.
+  Output enter(const Output& value, Rebuild& rebuild, std::map<std::string, Output>& feeds) {
+    const BoundaryRole& role = role_[value.node->id];
+    const auto feed = [&](const LoopFeed& name, DType dtype) {
+      Output& made = feeds[name.name()];
+      if (!made) {
+        made = rebuild.graph()
+                   .insert({.op = "_Feed",
+                            .name = graph_.unique_name(concat(
+                                condition_->name, name.is_variable ? "/variable_" : "/captured_",
+                                name.number)),
+                            .attrs = {{"dtype", dtype}, {"name", name.name()}},
+                            .location = value.node->location},
+                           DeviceName())
+                   .output();
+      }
+      return made;
+    };
+    const bool is_inside = is_within(*value.node);
+    if (is_inside && role.kind == Kind::merge && value.index == 0)
+      return feed({true, role.variable}, value.dtype());
+    if (is_inside && role.kind == Kind::switch_ && value.index == 1)
+      return feed({true, role.variable}, value.dtype());
+    if (is_inside &&
+        (role.kind == Kind::merge || role.kind == Kind::switch_ || role.kind == Kind::condition))
+      refuse(concat("'", value.name(), "' is used within the loop"), *value.node);
+
+    if (is_early_read(*value.node))
+      return feed({false, capture({value, value.node})}, value.dtype());
+    const Output source = is_inside ? value.node->inputs[0] : value;
+    if (source.is_handle() && (value.is_ref() || value.dtype() == DType::resource)) {
+      if (const Node* state = state_behind(source)) {
+        if (value.is_ref()) {
+          references_.insert(state->id);
+        } else {
+          capture({state_output(*state)});
+        }
+        Node* known = rebuild.graph().find(state->name);
+        return (known != nullptr ? *known : rebuild.copy(*state)).output();
+      }
+    }
+    if (source.node->is("Const") &&
+        source.node->attr<Tensor>("value").bytes() <= copied_constant_bytes) {
+      Node* known = rebuild.graph().find(source.node->name);
+      return (known != nullptr ? *known : rebuild.copy(*source.node)).output();
+    }
+    return feed({false, capture({source})}, value.dtype());
+  }
+
+  static Output state_output(const Node& state) { return {const_cast<Node*>(&state), 0}; }
+
+  int capture(const Captured& captured) {
+    for (size_t c = 0; c < captured_.size(); ++c) {
+      if (captured_[c].value == captured.value && captured_[c].read == captured.read)
+        return static_cast<int>(c);
+    }
+    captured_.push_back(captured);
+    return static_cast<int>(captured_.size()) - 1;
+  }
+
+  // ---- The node ----
+
+  // All that something in the loop waits for outside.
+  std::vector<Node*> controls_in(const Rebuild& rebuild) const {
+    std::vector<Node*> out;
+    for (const auto& node : graph_.nodes()) {
+      if (!is_within(*node)) continue;
+      for (Node* control : rebuild.control_inputs_of(*node)) {
+        if (std::find(out.begin(), out.end(), control) == out.end()) out.push_back(control);
+      }
+    }
+    return out;
+  }
+
+  static Output read_before(const Captured& captured, const std::vector<Node*>& after,
+                            Rebuild& rebuild) {
+    const Node& read = *captured.read;
+    Node& copy = rebuild.graph().insert(
+        {.op = read.op->name,
+         .name = read.name,
+         .inputs = {rebuild.map(state_output(*state_behind(read.inputs[0])))},
+         .attrs = read.attrs,
+         .control_inputs = after,
+         .location = read.location},
+        DeviceName());
+    copy.requested_device = read.requested_device;
+    return copy.output();
+  }
+
+  const Graph& graph_;
+  const Frames& frames_;
+  const int frame_;
+  const Node* first_ = nullptr;
+  const Node* condition_ = nullptr;
+  std::vector<BoundaryRole> role_;  // by node id
+  std::vector<Variable> variables_;
+  std::vector<Captured> captured_;
+  std::set<int> written_;     // variables and other state that an iteration may change, by node id
+  std::set<int> references_;  // variables that the parts have by reference
+  Part condition_part_, body_;
+};
+
+// Nodes outside of loops, and loops as wholes, in an order in which each comes after what it needs.
+class Order {
+ public:
+  Order(const Graph& graph, const Frames& frames)
+      : frames_(frames), size_(static_cast<int>(graph.size())) {
+    const int count = size_ + frames.count();
+    users_.resize(count);
+    waits_.resize(count);
+    std::vector<int> first(count, -1);  // node that stands for the unit in the heap
+    for (const auto& node : graph.nodes()) {
+      const int unit = unit_of(*node);
+      if (first[unit] < 0) first[unit] = node->id;
+      const auto depend = [&](const Node& source) {
+        if (unit_of(source) == unit) return;
+        users_[unit_of(source)].push_back(unit);
+        ++waits_[unit];
+      };
+      for (const Output& input : node->inputs) depend(*input.node);
+      for (const Node* control : node->control_inputs) depend(*control);
+    }
+    using Entry = std::pair<int, int>;
+    std::priority_queue<Entry, std::vector<Entry>, std::greater<>> ready;
+    size_t units = 0;
+    for (int unit = 0; unit < count; ++unit) {
+      if (first[unit] < 0) continue;
+      ++units;
+      if (waits_[unit] == 0) ready.push({first[unit], unit});
+    }
+    while (!ready.empty()) {
+      const int unit = ready.top().second;
+      ready.pop();
+      units_.push_back(unit);
+      for (const int user : users_[unit]) {
+        if (--waits_[user] == 0) ready.push({first[user], user});
+      }
+    }
+    if (units_.size() == units) return;
+    for (int unit = 0; unit < count; ++unit) {
+      if (waits_[unit] == 0 || first[unit] < 0 || unit < size_) continue;
+      const Node& node = *graph.nodes()[first[unit]];
+      fail(Code::invalid_argument, with_node(concat("while loop '", frames.name(unit - size_),
+                                                    "' waits for something that comes out of it"),
+                                             node.name));
+    }
+  }
+
+  const std::vector<int>& units() const { return units_; }
+  // The loop that a unit is; Frames::none if it is a node.
+  int loop(int unit) const { return unit < size_ ? Frames::none : unit - size_; }
+
+ private:
+  int unit_of(const Node& node) const {
+    const int loop = frames_.outermost(frames_.of(node));
+    return loop == Frames::none ? node.id : size_ + loop;
+  }
+
+  const Frames& frames_;
+  const int size_;
+  std::vector<std::vector<int>> users_;
+  std::vector<int> waits_, units_;
+};
+
+void check_endpoints(const Graph& graph, const Frames& frames, const StepSignature& signature) {
+  const auto look = [&](const std::string& name, std::string_view what) {
+    const Node* node = graph.find(name);
+    if (node == nullptr || frames.of(*node) == Frames::none) return;
+    fail(Code::invalid_argument,
+         with_node(concat("'", name, "' is within the while loop '", frames.name(frames.of(*node)),
+                          "' and cannot be ", what,
+                          ": it has a value in each iteration; take the loop's result"),
+                   name));
+  };
+  for (const std::string& fetch : signature.normalised().fetches)
+    look(fetch.substr(0, fetch.rfind(':')), "fetched");
+  for (const std::string& target : signature.targets) look(target, "a target");
+}
+
+// A client asks for each stack to be where the value comes from that is pushed on it in a loop. But
+// a loop is in one place, and its stacks are there.
+void copy(const Node& node, Rebuild& rebuild) {
+  Node& copy = rebuild.copy(node);
+  if (!makes_step_state(node)) return;
+  copy.attrs.erase("_class");
+  copy.requested_device = copy.assigned_device = DeviceName();
+}
+
+// What an Exit is afterwards: a name for a result of its loop.
+void add_result(const Node& exit, Rebuild& rebuild) {
+  const Output result = rebuild.map(exit.inputs[0]);
+  Node& name = rebuild.graph().insert({.op = "Identity",
+                                       .name = exit.name,
+                                       .inputs = {result},
+                                       .attrs = {{"T", exit.outputs[0].dtype}},
+                                       .control_inputs = rebuild.control_inputs_of(exit),
+                                       .location = exit.location},
+                                      DeviceName());
+  name.requested_device = result.node->requested_device;
+  rebuild.replace(exit, {name.output()}, {&name});
+}
+
+}  // namespace
+
+Node* next_iteration(const Node& merge) {
+  const auto found = merge.attrs.find(back_edge_attr);
+  if (found == merge.attrs.end()) return nullptr;
+  const std::string& source = found->second.get<std::string>();
+  Node* next = merge.graph->find(source.substr(0, source.rfind(':')));
+  check(next != nullptr, describe(merge), ": its input '", source, "' is not in the graph");
+  return next;
+}
+
+bool is_loop_node(const Node& node) {
+  return is_enter(node) || is_exit(node) || node.is("NextIteration") ||
+         node.is("RefNextIteration") || node.is("LoopCond");
+}
+
+bool makes_step_state(const Node& node) {
+  return !node.inputs.empty() && !node.outputs.empty() &&
+         node.outputs[0].dtype == DType::resource && !node.outputs[0].is_ref &&
+         node.op->is_stateful && !node.is("_Loop");
+}
+
+LoopParts::LoopParts(const Node& loop)
+    : predicate(loop.attr<std::string>("predicate")),
+      next(loop.attr<std::vector<std::string>>("next")) {
+  from_graph_def(loop.attr<std::string>("condition"), condition);
+  from_graph_def(loop.attr<std::string>("body"), body);
+}
+
+LoopFeed LoopFeed::parse(std::string_view name) {
+  LoopFeed out{name.starts_with("variable:"), -1};
+  const std::string_view digits = name.substr(name.find(':') + 1);
+  std::from_chars(digits.data(), digits.data() + digits.size(), out.number);
+  check((out.is_variable || name.starts_with("captured:")) && out.number >= 0, "'", name,
+        "' is no input of a while loop");
+  return out;
+}
+
+std::string LoopFeed::name() const {
+  return concat(is_variable ? "variable:" : "captured:", number);
+}
+
+Graph structure_loops(Graph graph, const StepSignature& signature) {
+  const Frames frames(graph);
+  if (frames.count() == 0) return graph;
+  check_endpoints(graph, frames, signature);
+  const Order order(graph, frames);
+  Rebuild rebuild(graph);
+  for (const int unit : order.units()) {
+    if (const int frame = order.loop(unit); frame != Frames::none) {
+      Loop(graph, frames, frame).add_to(rebuild);
+    } else if (const Node& node = *graph.nodes()[unit]; is_exit(node)) {
+      add_result(node, rebuild);
+    } else {
+      copy(node, rebuild);
+    }
+  }
+  return std::move(rebuild).finish();
+}
+
+}  // namespace leat

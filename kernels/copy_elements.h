@@ -1,0 +1,31 @@
+// Elements of any dtype from one host tensor to another.
+#pragma once
+
+#include <algorithm>
+#include <cstring>
+
+#include "core/tensor.h"
+
+namespace leat {
+
+// `count` elements, from number `from_at` on, to number `to_at` on. The dtypes are the same.
+inline void copy_elements(const Tensor& from, int64_t from_at, Tensor& to, int64_t to_at,
+                          int64_t count) {
+  if (count == 0) return;
+  if (from.dtype() == DType::string) {
+    std::copy_n(from.data<std::string>() + from_at, count, to.data<std::string>() + to_at);
+    return;
+  }
+  const size_t size = dtype_size(from.dtype());
+  std::memcpy(static_cast<char*>(to.raw()) + to_at * size,
+              static_cast<const char*>(from.raw()) + from_at * size, count * size);
+}
+
+// Element `at` along the first axis, as a tensor of its own.
+inline Tensor slice_of(const Tensor& batch, int64_t at) {
+  Tensor out(batch.dtype(), Shape(batch.shape().dims().subspan(1)));
+  copy_elements(batch, at * out.elements(), out, 0, out.elements());
+  return out;
+}
+
+}  // namespace leat

@@ -1,0 +1,161 @@
+#include "runtime/loop.h"
+
+#include <algorithm>
+
+#include "core/thread_pool.h"
+#include "runtime/node_error.h"
+#include "runtime/pointers.h"
+#include "runtime/trace.h"
+
+namespace leat {
+namespace {
+
+// A loop that takes longer goes on on another thread, so that the step's can do the rest.
+constexpr int64_t long_ns = 50'000;
+
+LoopProgram::Part make_part(Graph graph, const std::vector<std::string>& wanted, int variables,
+                            Device& device, Device& host, Containers& containers,
+                            NodeStates& node_states, ThreadPool& pool) {
+  LoopProgram::Part part;
+  part.program = std::make_unique<Program>(std::move(graph), wanted, device, host, containers,
+                                           node_states, pool);
+  const ProgramPlan& plan = part.program->plan();
+  for (const ProgramPlan::Feed& feed : plan.feeds) {
+    const LoopFeed from = LoopFeed::parse(feed.name);
+    part.feeds.push_back(from.number + (from.is_variable ? 0 : variables));
+  }
+  for (const std::string& name : wanted) {
+    const auto found = std::find_if(plan.fetches.begin(), plan.fetches.end(),
+                                    [&](const ProgramPlan::Fetch& f) { return f.name == name; });
+    part.fetches.push_back(static_cast<int>(found - plan.fetches.begin()));
+  }
+  return part;
+}
+
+}  // namespace
+
+LoopProgram::LoopProgram(const Node& loop, Device& device, Device& host, Containers& containers,
+                         NodeStates& node_states, ThreadPool& pool) {
+  LoopParts parts(loop);
+  const int variables = static_cast<int>(loop.outputs.size());
+  check(static_cast<int>(parts.next.size()) == variables, describe(loop), " has ", variables,
+        " variables, but its body gives ", parts.next.size());
+  condition_ = make_part(std::move(parts.condition), {parts.predicate}, variables, device, host,
+                         containers, node_states, pool);
+  body_ = make_part(std::move(parts.body), parts.next, variables, device, host, containers,
+                    node_states, pool);
+  for (const Part* part : {&condition_, &body_}) {
+    for (const int input : part->feeds)
+      check(input < static_cast<int>(loop.inputs.size()), describe(loop), " has no input ", input);
+  }
+}
+
+void LoopProgram::drop_unused() {
+  condition_.program->drop_unused();
+  body_.program->drop_unused();
+}
+
+LoopRun::LoopRun(const LoopProgram& loop, ProgramStep& outer, ThreadPool& pool)
+    : loop_(loop), outer_(outer), pool_(pool) {}
+
+void LoopRun::start(std::vector<Tensor> inputs, bool is_traced,
+                    std::function<void(const Status&)> done) {
+  values_ = std::move(inputs);
+  is_traced_ = is_traced;
+  in_body_ = false;
+  done_ = std::move(done);
+  events_.clear();
+  advance();
+}
+
+// Until the loop has ended or waits for a part that is under way: step_done() goes on then.
+void LoopRun::advance() {
+  const int64_t begun = trace_now_ns();
+  try {
+    for (;;) {
+      if (is_ending()) return finish(cancel_status());
+      if (!in_body_ && pool_.threads() > 1 && trace_now_ns() - begun > long_ns) {
+        pool_.schedule([this] { ProgramStep::run_in_turn([this] { advance(); }); });
+        return;
+      }
+      const bool has_run = in_body_ ? run(loop_.body(), body_) : run(loop_.condition(), condition_);
+      if (!has_run) return;
+      if (!take_results()) return finish({});
+    }
+  } catch (...) {
+    finish(status_of_current_exception());
+  }
+}
+
+// False if the part is under way.
+bool LoopRun::run(const LoopProgram::Part& part, std::optional<ProgramStep>& step) {
+  if (part.program->is_straight()) {
+    run_straight(part);
+    return true;
+  }
+  if (!step) step.emplace(*part.program, *this);
+  std::vector<Tensor> feeds;
+  feeds.reserve(part.feeds.size());
+  for (const int input : part.feeds) feeds.push_back(values_[input]);
+  step->start(std::move(feeds), nullptr, is_traced_);
+  ProgramStep* const started = &*step;
+  ProgramStep::drive({&started, 1});
+  return false;
+}
+
+void LoopRun::run_straight(const LoopProgram::Part& part) {
+  Pointers<const Tensor*> feeds(part.feeds.size());
+  for (size_t i = 0; i < part.feeds.size(); ++i) feeds[i] = &values_[part.feeds[i]];
+  const size_t count = part.program->plan().fetches.size();
+  results_.resize(count);
+  Pointers<Tensor*> fetches(count);
+  for (size_t i = 0; i < count; ++i) fetches[i] = &results_[i];
+  part.program->run_straight(feeds.span(), fetches.span(), is_traced_ ? &events_ : nullptr);
+}
+
+// False if there is no further iteration.
+bool LoopRun::take_results() {
+  if (!in_body_) {
+    in_body_ = true;
+    return results_[loop_.condition().fetches[0]].value<bool>();
+  }
+  in_body_ = false;
+  const std::vector<int>& next = loop_.body().fetches;
+  for (size_t v = 0; v < next.size(); ++v) values_[v] = results_[next[v]];
+  results_.clear();
+  return true;
+}
+
+void LoopRun::step_done(ProgramStep& step) {
+  events_.insert(events_.end(), step.events().begin(), step.events().end());
+  if (!step.status().is_ok()) return finish(step.status());
+  try {
+    results_.resize(step.program().plan().fetches.size());
+    for (size_t i = 0; i < results_.size(); ++i) results_[i] = step.fetch(static_cast<int>(i));
+    step.clear();
+    if (!take_results()) return finish({});
+  } catch (...) {
+    return finish(status_of_current_exception());
+  }
+  advance();
+}
+
+void LoopRun::finish(const Status& status) {
+  results_.clear();
+  values_.resize(loop_.variables());  // what was captured is not needed any more
+  const auto done = std::move(done_);
+  done(status);
+}
+
+bool LoopRun::is_ending() const { return outer_.is_ending(); }
+
+Status LoopRun::cancel_status() const {
+  if (outer_.owner().is_ending()) return outer_.owner().cancel_status();
+  return {Code::cancelled, "the step has ended", true};
+}
+
+Cancellation& LoopRun::cancellation() { return outer_.owner().cancellation(); }
+
+void LoopRun::step_failed(const Status& status) { outer_.owner().step_failed(status); }
+
+}  // namespace leat

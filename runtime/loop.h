@@ -1,0 +1,73 @@
+// While loops: a boundary node of a program that owns two programs, its condition and its body.
+// Between iterations nothing is kept but the loop variables; a part that is one segment is a call
+// (Program::run_straight), any other part a ProgramStep that is started again for each iteration.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "graph/loops.h"
+#include "runtime/program.h"
+
+namespace leat {
+
+// Made once per program; constant then.
+class LoopProgram {
+ public:
+  LoopProgram(const Node& loop, Device& device, Device& host, Containers& containers,
+              NodeStates& node_states, ThreadPool& pool);
+
+  struct Part {
+    std::unique_ptr<Program> program;
+    std::vector<int> feeds;    // by feed: which of the `_Loop` node's inputs
+    std::vector<int> fetches;  // by value that is asked for: which fetch it is
+  };
+  const Part& condition() const { return condition_; }  // one value: is there another iteration?
+  const Part& body() const { return body_; }            // by variable: its next value
+  int variables() const { return static_cast<int>(body_.fetches.size()); }
+  void drop_unused();
+
+ private:
+  Part condition_, body_;
+};
+
+// One loop of one step. Reused: start() begins the next one.
+class LoopRun final : public ProgramStep::Owner {
+ public:
+  // `outer` is the step that the loop is part of.
+  LoopRun(const LoopProgram& loop, ProgramStep& outer, ThreadPool& pool);
+
+  // `inputs` as the `_Loop` node has them. `done` is called once, on any thread, perhaps before
+  // start() returns; after it values() begin with the variables' last values.
+  void start(std::vector<Tensor> inputs, bool is_traced, std::function<void(const Status&)> done);
+  std::vector<Tensor>& values() { return values_; }
+  std::vector<TraceEvent>& events() { return events_; }
+
+  void step_done(ProgramStep& step) override;
+  Status cancel_status() const override;
+  bool is_ending() const override;
+  Cancellation& cancellation() override;
+  void step_failed(const Status& status) override;
+
+ private:
+  void advance();
+  bool run(const LoopProgram::Part& part, std::optional<ProgramStep>& step);
+  void run_straight(const LoopProgram::Part& part);
+  bool take_results();
+  void finish(const Status& status);
+
+  const LoopProgram& loop_;
+  ProgramStep& outer_;
+  ThreadPool& pool_;
+  std::optional<ProgramStep> condition_, body_;  // made when first needed
+  bool is_traced_ = false;
+  bool in_body_ = false;
+  std::function<void(const Status&)> done_;
+  std::vector<Tensor> values_;   // of the inputs; variables change
+  std::vector<Tensor> results_;  // of the part that ran, by fetch
+  std::vector<TraceEvent> events_;
+};
+
+}  // namespace leat

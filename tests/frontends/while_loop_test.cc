@@ -1,0 +1,180 @@
+// While loops of the C++ API, run in this process.
+#include "frontends/cpp/while_loop.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "frontends/cpp/session.h"
+#include "frontends/cpp/variables.h"
+#include "graph/ops.h"
+#include "tests/support/expect_error.h"
+
+namespace leat {
+namespace {
+
+using testing::HasSubstr;
+using namespace std::chrono_literals;
+using Outputs = std::vector<Output>;
+
+Output number(Graph& graph, float value) { return constant(graph, Tensor::scalar(value)); }
+Output count(Graph& graph, int32_t value) { return constant(graph, Tensor::scalar(value)); }
+
+// i from 0 to n, and y = f(y, i).
+Outputs counted(Output n, Output y, const std::function<Output(Output, Output)>& f) {
+  Graph& graph = n.graph();
+  return while_loop(
+      {count(graph, 0), y}, [&](const Outputs& v) { return less(v[0], n); },
+      [&](const Outputs& v) {
+        return Outputs{v[0] + count(graph, 1), f(v[1], v[0])};
+      });
+}
+
+TEST(WhileLoop, RunsAsOftenAsItsConditionHolds) {
+  Graph graph;
+  const Output n = placeholder(graph, "n", i32, {});
+  const Output x = placeholder(graph, "x", f32, {any});
+  const Outputs results = counted(n, x, [&](Output y, Output) { return y * x; });
+  Session session(graph);
+  const Tensor xs = Tensor::of<float>({2}, {2, -1});
+  for (const auto& [times, first, second] :
+       {std::tuple{0, 2.0f, -1.0f}, {1, 4.0f, 1.0f}, {5, 64.0f, 1.0f}, {2, 8.0f, -1.0f}}) {
+    const auto values = session.run({{n, Tensor::scalar(times)}, {x, xs}}, results);
+    EXPECT_EQ(values[0].value<int32_t>(), times);
+    EXPECT_EQ(values[1].data<float>()[0], first);
+    EXPECT_EQ(values[1].data<float>()[1], second);
+  }
+}
+
+TEST(WhileLoop, ShapesMayGrow) {
+  Graph graph;
+  const Output n = count(graph, 4);
+  const Output one = constant(graph, Tensor::of<float>({1}, {1}));
+  const Outputs results = counted(n, one, [&](Output y, Output) {
+    return concatenate({y, y + one}, 0);
+  });
+  const Tensor value = Session(graph).run({}, {results[1]})[0];
+  EXPECT_EQ(value.shape(), (Shape{16}));
+  EXPECT_EQ(value.data<float>()[15], 5);
+}
+
+TEST(WhileLoop, LoopsInLoops) {
+  Graph graph;
+  const Output x = placeholder(graph, "x", f32, {});
+  const Output n = count(graph, 5);
+  const Outputs results = counted(n, x, [&](Output y, Output i) {
+    return counted(i, y, [&](Output z, Output) { return z + x; })[1];
+  });
+  // 0 + 1 + 2 + 3 + 4 times x are added
+  EXPECT_EQ(Session(graph).run({{x, Tensor::scalar(2.0f)}}, {results[1]})[0].value<float>(), 22);
+}
+
+TEST(WhileLoop, AVariableChangesInEachIteration) {
+  Graph graph;
+  const Output v = variable(graph, "v", {}, initializers::ones());
+  const Output n = count(graph, 10);
+  const Outputs results = counted(n, number(graph, 0), [&](Output y, Output) {
+    return y + assign(v, identity(v) * number(graph, 2));
+  });
+  Session session(graph);
+  session.run({initialize_variables(graph)});
+  EXPECT_EQ(session.run({}, {results[1]})[0].value<float>(), 2 * 1023);
+  EXPECT_EQ(session.run({}, std::vector{v})[0].value<float>(), 1024);
+}
+
+TEST(WhileLoop, AnErrorInItNamesTheNode) {
+  Graph graph;
+  const Output table = placeholder(graph, "table", f32, {any});
+  const Outputs results = counted(count(graph, 10), number(graph, 0), [&](Output y, Output i) {
+    NameScope scope(graph, "look");
+    return y + gather(table, i);
+  });
+  Session session(graph);
+  const Status status = error_of([&] {
+    session.run({{table, Tensor::of<float>({3}, {1, 2, 3})}}, {results[1]});
+  });
+  EXPECT_EQ(status.code, Code::invalid_argument);
+  EXPECT_THAT(status.message, HasSubstr("indices[0] = 3 is not in [0, 3)"));
+  EXPECT_THAT(status.message, HasSubstr("[[{{node while/look/"));
+  // and the session goes on
+  const Tensor large(f32, {10});
+  EXPECT_EQ(session.run({{table, large}}, {results[0]})[0].value<int32_t>(), 10);
+}
+
+TEST(WhileLoop, AnEndlessOneEndsAtItsDeadline) {
+  Graph graph;
+  const Output x = placeholder(graph, "x", f32, {});
+  const Outputs results = while_loop(
+      {number(graph, 0)}, [&](const Outputs& v) { return less(v[0], x); },
+      [&](const Outputs& v) { return Outputs{v[0] * number(graph, 0.5f)}; });
+  Session session(graph);
+  const Status status = error_of([&] {
+    session.run({{x, Tensor::scalar(1.0f)}}, results, {}, {.timeout = 200ms});
+  });
+  EXPECT_EQ(status.code, Code::deadline_exceeded) << status.message;
+  EXPECT_THAT(status.message, HasSubstr("while/LoopCond"));
+  EXPECT_EQ(session.run({{x, Tensor::scalar(-1.0f)}}, results)[0].value<float>(), 0);
+}
+
+TEST(WhileLoop, ManyStepsAtOnce) {
+  Graph graph;
+  const Output n = placeholder(graph, "n", i32, {});
+  const Outputs results =
+      counted(n, number(graph, 0), [&](Output y, Output) { return y + number(graph, 1); });
+  Session session(graph);
+  std::vector<std::thread> threads;
+  std::atomic<int> right{0};
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < 50; ++i) {
+        const int times = 37 * t + i;
+        const auto values = session.run({{n, Tensor::scalar(times)}}, results);
+        right += values[1].value<float>() == static_cast<float>(times);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(right, 200);
+}
+
+TEST(WhileLoop, ATraceHasTheNodesOfEveryIteration) {
+  Graph graph;
+  const Outputs results = counted(count(graph, 3), number(graph, 1), [&](Output y, Output) {
+    NameScope scope(graph, "inside");
+    return exp(y);
+  });
+  RunMetadata metadata;
+  Session(graph).run({}, {results[1]}, {}, {.trace = true}, &metadata);
+  const auto is_exp = [](const TraceEvent& event) { return event.op == "Exp"; };
+  EXPECT_EQ(std::count_if(metadata.events.begin(), metadata.events.end(), is_exp), 3);
+}
+
+TEST(WhileLoop, MistakesAreTold) {
+  Graph graph;
+  const Output zero = number(graph, 0);
+  const auto is_small = [&](const Outputs& v) { return less(v[0], zero); };
+  expect_error(
+      [&] {
+        while_loop(
+            {zero}, [&](const Outputs& v) { return v[0]; }, [](const Outputs& v) { return v; },
+            "a");
+      },
+      Code::invalid_argument, "while_loop 'a': the condition must be a scalar bool");
+  expect_error(
+      [&] {
+        while_loop(
+            {zero}, is_small, [](const Outputs&) { return Outputs{}; }, "b");
+      },
+      Code::invalid_argument, "while_loop 'b': the body gives 0 values for 1 variables");
+  expect_error(
+      [&] {
+        while_loop(
+            {zero}, is_small, [](const Outputs& v) { return Outputs{cast(v[0], i32)}; }, "c");
+      },
+      Code::invalid_argument,
+      "while_loop 'c': the body gives variable 0 the dtype int32 instead of float");
+}
+
+}  // namespace
+}  // namespace leat

@@ -1,0 +1,135 @@
+// structure_loops: each while loop becomes one node, and what is no while loop is refused.
+#include "graph/loops.h"
+
+#include <gtest/gtest.h>
+
+#include "graph/graph_def.h"
+#include "graph/pipeline.h"
+#include "graph/text.h"
+#include "tests/support/expect_error.h"
+
+namespace leat {
+namespace {
+
+// i = 0; while (pred) i = i * x, as a client writes it.
+const char* const loop = R"(
+  node { name: 'x' op: 'Placeholder' attr { key: 'dtype' value { type: DT_FLOAT } } }
+  node { name: 'zero' op: 'Const'
+         attr { key: 'dtype' value { type: DT_FLOAT } }
+         attr { key: 'value' value { tensor { dtype: DT_FLOAT tensor_shape {} float_val: 0 } } } }
+  node { name: 'loop/Enter' op: 'Enter' input: 'zero' device: '/job:worker/task:1/device:GPU:0'
+         attr { key: 'T' value { type: DT_FLOAT } }
+         attr { key: 'frame_name' value { s: 'loop/frame' } } }
+  node { name: 'loop/x' op: 'Enter' input: 'x' attr { key: 'T' value { type: DT_FLOAT } }
+         attr { key: 'frame_name' value { s: 'loop/frame' } }
+         attr { key: 'is_constant' value { b: true } } }
+  node { name: 'loop/Merge' op: 'Merge' input: 'loop/Enter' input: 'loop/Next'
+         attr { key: 'T' value { type: DT_FLOAT } } attr { key: 'N' value { i: 2 } } }
+  node { name: 'loop/Less' op: 'Less' input: 'loop/Merge' input: 'loop/x'
+         attr { key: 'T' value { type: DT_FLOAT } } }
+  node { name: 'loop/Cond' op: 'LoopCond' input: 'loop/Less'
+         device: '/job:worker/task:1/device:GPU:0' }
+  node { name: 'loop/Switch' op: 'Switch' input: 'loop/Merge' input: 'loop/Cond'
+         attr { key: 'T' value { type: DT_FLOAT } } }
+  node { name: 'loop/Mul' op: 'Mul' input: 'loop/Switch:1' input: 'loop/x'
+         attr { key: 'T' value { type: DT_FLOAT } } }
+  node { name: 'loop/Next' op: 'NextIteration' input: 'loop/Mul'
+         attr { key: 'T' value { type: DT_FLOAT } } }
+  node { name: 'loop/Exit' op: 'Exit' input: 'loop/Switch'
+         attr { key: 'T' value { type: DT_FLOAT } } }
+)";
+
+Graph graph_of(std::string text, std::string_view old = "", std::string_view fresh = "") {
+  if (!old.empty()) {
+    const size_t at = text.find(old);
+    check(at != std::string::npos, "the test replaces '", old, "', which is not there");
+    text.replace(at, old.size(), fresh);
+  }
+  Graph graph;
+  from_graph_def_text(text, graph);
+  return graph;
+}
+
+Graph structured(const Graph& graph, std::vector<std::string> fetches = {"loop/Exit:0"}) {
+  const StepSignature signature{.fetches = std::move(fetches)};
+  return structure_loops(prune(graph, signature), signature);
+}
+
+std::string node(std::string_view name, std::string_view op, std::string_view input) {
+  return concat("node { name: '", name, "' op: '", op, "' input: '", input,
+                "' attr { key: 'T' value { type: DT_FLOAT } } }\n");
+}
+
+TEST(Loops, ALoopIsOneNode) {
+  const Graph graph = structured(graph_of(loop));
+  std::string names;
+  for (const auto& node : graph.nodes()) names += concat(node->op->name, " ", node->name, ", ");
+  EXPECT_EQ(names, "Placeholder x, Const zero, _Loop loop/Cond, Identity loop/Exit, ");
+  verify(graph, "structure_loops");
+  const Node& node = *graph.find("loop/Cond");
+  // Its task is that of the condition; loops run on a CPU.
+  EXPECT_EQ(node.requested_device.to_string(), "/job:worker/task:1");
+  EXPECT_EQ(node.inputs[0].name(), "zero:0");
+  EXPECT_EQ(node.inputs[1].name(), "x:0");
+
+  const LoopParts parts(node);
+  EXPECT_EQ(dump(parts.condition),
+            "loop/Cond/captured_0 = _Feed(dtype=float, name=\"captured:0\")\n"
+            "loop/Cond/variable_0 = _Feed(dtype=float, name=\"variable:0\")\n"
+            "loop/Less = Less(loop/Cond/variable_0, loop/Cond/captured_0)\n");
+  EXPECT_EQ(parts.predicate, "loop/Less:0");
+  EXPECT_EQ(dump(parts.body),
+            "loop/Cond/captured_0 = _Feed(dtype=float, name=\"captured:0\")\n"
+            "loop/Cond/variable_0 = _Feed(dtype=float, name=\"variable:0\")\n"
+            "loop/Mul = Mul(loop/Cond/variable_0, loop/Cond/captured_0)\n");
+  EXPECT_EQ(parts.next, std::vector<std::string>{"loop/Mul:0"});
+}
+
+TEST(Loops, AGraphWithoutOneStaysAsItIs) {
+  const Graph graph = graph_of(loop);
+  EXPECT_EQ(dump(structured(graph, {"x:0"})), dump(prune(graph, {.fetches = {"x:0"}})));
+}
+
+void expect_refused(const Graph& graph, std::string_view message,
+                    std::vector<std::string> fetches = {"loop/Exit:0"}) {
+  expect_error([&] { structured(graph, std::move(fetches)); }, Code::invalid_argument, message);
+}
+
+TEST(Loops, WhatIsNoLoopIsRefusedWithItsFrameAndNode) {
+  expect_refused(graph_of(loop),
+                 "'loop/Mul' is within the while loop 'loop/frame' and cannot be "
+                 "fetched: it has a value in each iteration; take the loop's "
+                 "result\n\t [[{{node loop/Mul}}]]",
+                 {"loop/Mul:0", "loop/Exit:0"});
+  expect_refused(
+      graph_of(loop, "'LoopCond' input: 'loop/Less'",
+               "'Identity' input: 'loop/Less' attr { key: 'T' value { type: DT_BOOL } }"),
+      "while loop 'loop/frame': it has no LoopCond\n\t [[{{node loop/Enter}}]]");
+  expect_refused(graph_of(loop, "'Exit' input: 'loop/Switch'", "'Exit' input: 'loop/Mul'"),
+                 "while loop 'loop/frame': Exit node 'loop/Exit' does not follow the Switch of a "
+                 "loop variable\n\t [[{{node loop/Exit}}]]");
+  expect_refused(graph_of(loop, "'Exit' input: 'loop/Switch'", "'Exit' input: 'zero'"),
+                 "Exit node 'loop/Exit' leaves a while loop, but its input is in none\n\t "
+                 "[[{{node loop/Exit}}]]");
+  expect_refused(graph_of(loop + node("after", "Neg", "loop/Mul")),
+                 "'after' is within the while loop 'loop/frame' and cannot be fetched: it has a "
+                 "value in each iteration; take the loop's result\n\t [[{{node after}}]]",
+                 {"after:0"});
+  // Another variable that starts from what the loop gives.
+  const std::string other = R"(
+    node { name: 'u' op: 'Enter' input: 'loop/Exit' attr { key: 'T' value { type: DT_FLOAT } }
+           attr { key: 'frame_name' value { s: 'loop/frame' } } }
+    node { name: 'u/Merge' op: 'Merge' input: 'u' input: 'u/Next'
+           attr { key: 'T' value { type: DT_FLOAT } } attr { key: 'N' value { i: 2 } } }
+    node { name: 'u/Switch' op: 'Switch' input: 'u/Merge' input: 'loop/Cond'
+           attr { key: 'T' value { type: DT_FLOAT } } }
+  )" + node("u/Next", "NextIteration", "u/Switch:1") +
+                            node("u/Exit", "Exit", "u/Switch");
+  expect_refused(graph_of(loop + other),
+                 "while loop 'loop/frame' waits for something that comes out of it\n\t "
+                 "[[{{node loop/Enter}}]]",
+                 {"u/Exit:0"});
+}
+
+}  // namespace
+}  // namespace leat

@@ -1,0 +1,316 @@
+#!/usr/bin/env python3
+"""While loops, TensorArrays and stacks as TensorFlow's own client writes them, with the gradients that it makes of them:
+every program agrees with Session('').
+
+  python3 tests/tensorflow/loops_test.py --leat build/release/bin/leat [-v]
+
+Needs TensorFlow (pip install tensorflow-cpu); exits with 77 (skipped) without it.
+"""
+import unittest
+
+from leat_cluster import CONFIG, cluster, main, np, tf, tf1
+from tensorflow.python.ops import gen_data_flow_ops as data_flow
+from tensorflow.python.ops import rnn
+
+
+class Cell:
+    """An RNN, GRU or LSTM cell, as rnn_cell_impl had them before Keras took them."""
+
+    def __init__(self, kind, units):
+        self.kind, self.units = kind, units
+
+    @property
+    def state_size(self):
+        return (self.units, self.units) if self.kind == "lstm" else self.units
+
+    @property
+    def output_size(self):
+        return self.units
+
+    def zero_state(self, batch, dtype):
+        zeros = tf.zeros([batch, self.units], dtype)
+        return (zeros, zeros) if self.kind == "lstm" else zeros
+
+    def get_initial_state(self, inputs=None, batch_size=None, dtype=None):
+        return self.zero_state(batch_size, dtype)
+
+    def linear(self, name, x, units):
+        w = tf1.get_variable(name + "/w", [x.shape[1], units], initializer=tf1.random_uniform_initializer(-0.5, 0.5, seed=len(name)))
+        return tf.nn.bias_add(tf.matmul(x, w), tf1.get_variable(name + "/b", [units], initializer=tf1.constant_initializer(0.1)))
+
+    def __call__(self, x, state, scope=None):
+        with tf1.variable_scope(scope or self.kind, reuse=tf1.AUTO_REUSE):
+            h = state[1] if self.kind == "lstm" else state
+            both = tf.concat([x, h], 1)
+            if self.kind == "rnn":
+                h = tf.tanh(self.linear("a", both, self.units))
+                return h, h
+            if self.kind == "gru":
+                reset, update = tf.split(tf.sigmoid(self.linear("gates", both, 2 * self.units)), 2, 1)
+                candidate = tf.tanh(self.linear("c", tf.concat([x, reset * h], 1), self.units))
+                h = update * h + (1 - update) * candidate
+                return h, h
+            i, j, f, o = tf.split(self.linear("gates", both, 4 * self.units), 4, 1)
+            c = state[0] * tf.sigmoid(f + 1.0) + tf.sigmoid(i) * tf.tanh(j)
+            h = tf.tanh(c) * tf.sigmoid(o)
+            return h, (c, h)
+
+
+def sequence(batch=2, time=5, width=3):
+    return tf.constant(np.sin(np.arange(batch * time * width)).astype(np.float32).reshape(batch, time, width))
+
+
+class Loops(unittest.TestCase):
+    def outcome(self, target, build, steps, **scope):
+        with tf1.Graph().as_default():
+            tf1.set_random_seed(1)
+            if target:
+                tf1.Session.reset(target)
+            with tf1.device(tf1.train.replica_device_setter(ps_tasks=1) if target else None):
+                fetches = build(**scope)
+                init = tf1.global_variables_initializer()
+            try:
+                with tf1.Session(target, config=CONFIG) as session:
+                    session.run(init)
+                    return [session.run(fetches) for _ in range(steps)]
+            except tf.errors.OpError as error:
+                return error
+
+    def check(self, build, steps=1, tolerance=1e-5, **scope):
+        expected = self.outcome("", build, steps, **scope)
+        got = self.outcome(cluster().target, build, steps, **scope)
+        if isinstance(expected, Exception) or isinstance(got, Exception):
+            self.assertEqual(type(got), type(expected), f"{got}\nTensorFlow: {expected}")
+            return got
+        for step, (e_step, g_step) in enumerate(zip(expected, got)):
+            for i, (e, g) in enumerate(zip(tf.nest.flatten(e_step), tf.nest.flatten(g_step))):
+                e, g = np.asarray(e), np.asarray(g)
+                self.assertEqual((g.dtype, g.shape), (e.dtype, e.shape), f"fetch {i}")
+                if e.dtype.kind in "SOUb":
+                    np.testing.assert_array_equal(g, e, err_msg=f"step {step}, fetch {i}")
+                else:
+                    np.testing.assert_allclose(g, e, rtol=tolerance, atol=tolerance, err_msg=f"step {step}, fetch {i}")
+        return got
+
+    # ---- Loops ----
+
+    def test_variables_of_several_types(self):
+        def build():
+            return tf1.while_loop(lambda i, x, s, b: i < 7, lambda i, x, s, b: (i + 1, x * 1.5 + 1, s + "a", tf.logical_not(b)),
+                                  [tf.constant(0), tf.constant([1.0, 2.0]), tf.constant(""), tf.constant(True)])
+        self.check(build)
+
+    def test_no_iteration(self):
+        def build():
+            x = tf.constant([1.0, 2.0])
+            y = tf1.while_loop(lambda i, a: i < 0, lambda i, a: (i + 1, a * x), [tf.constant(0), x])[1]
+            return [y] + tf1.gradients(y, [x])
+        self.check(build)
+
+    def test_shapes_that_grow(self):
+        def build():
+            return tf1.while_loop(lambda i, y: i < 5, lambda i, y: (i + 1, tf.concat([y, [i]], 0)), [tf.constant(0), tf.constant([7])],
+                                  shape_invariants=[tf.TensorShape([]), tf.TensorShape([None])])
+        self.check(build)
+
+    def test_gradients(self):
+        def build(use_resource):
+            w = tf1.get_variable("w", initializer=np.eye(3, dtype=np.float32) * 0.5, use_resource=use_resource)
+            x = tf.constant(np.linspace(0.1, 1, 6, dtype=np.float32).reshape(2, 3))
+            y = tf1.while_loop(lambda i, y: i < 5, lambda i, y: (i + 1, tf.tanh(tf.matmul(y, w)) + x), [tf.constant(0), x])[1]
+            return [y] + tf1.gradients(tf.reduce_sum(y * y), [w, x])
+        for use_resource in (False, True):
+            self.check(build, use_resource=use_resource)
+
+    def test_loops_in_loops(self):
+        def build():
+            x = tf.constant(0.3)
+
+            def body(i, a):
+                return i + 1, tf1.while_loop(lambda j, b: j < i, lambda j, b: (j + 1, b + tf.cast(j, tf.float32) * a), [tf.constant(0), a])[1]
+            y = tf1.while_loop(lambda i, a: i < 5, body, [tf.constant(0), x])[1]
+            return [y] + tf1.gradients(y, [x])
+        self.check(build)
+
+    def test_conditions_in_loops_and_loops_in_conditions(self):
+        def build():
+            x = tf.constant(2.0)
+            y = tf1.while_loop(lambda i, a: i < 6, lambda i, a: (i + 1, tf1.cond(tf.equal(i % 2, 0), lambda: a * x, lambda: a + x)),
+                               [tf.constant(0), tf.constant(1.0)])[1]
+            loop = lambda: tf1.while_loop(lambda a: a < 100.0, lambda a: a * x, [x])
+            taken = tf1.cond(y > 0, loop, lambda: x - 1)
+            left = tf1.cond(y < 0, loop, lambda: x - 1)
+            return [y, taken, left] + [tf1.gradients(z, [x])[0] for z in (y, taken, left)]
+        self.check(build)
+
+    def test_updates_of_variables(self):
+        def build(use_resource):
+            v = tf1.get_variable("v", initializer=0.5, use_resource=use_resource)
+
+            def body(i):
+                with tf1.control_dependencies([tf1.assign_add(v, tf.cast(i, tf.float32))]):
+                    return i + 1
+            n = tf1.while_loop(lambda i: i < 5, body, [tf.constant(0)])
+            with tf1.control_dependencies([n]):
+                return [n, v.read_value()]
+        for use_resource in (False, True):
+            self.check(build, steps=3, use_resource=use_resource)
+
+    def test_random_numbers(self):
+        def build():
+            return tf1.while_loop(lambda i, a: i < 4, lambda i, a: (i + 1, a + tf1.random_uniform([3], seed=5)),
+                                  [tf.constant(0), tf.zeros([3])], parallel_iterations=1)
+        self.check(build, steps=3)
+
+    def test_a_queue(self):
+        def build():
+            q = tf1.FIFOQueue(10, [tf.float32], [[]])
+            with tf1.control_dependencies([q.enqueue_many([[1.0, 2.0, 3.0]])]):
+                n = tf.identity(3)
+            return tf1.while_loop(lambda i, a: i < n, lambda i, a: (i + 1, a + q.dequeue()), [tf.constant(0), tf.constant(0.0)])
+        self.check(build)
+
+    def test_an_error_in_an_iteration(self):
+        def build():
+            table = tf.constant([1.0, 2.0, 3.0])
+            return tf1.while_loop(lambda i, a: i < 5, lambda i, a: (i + 1, a + tf.gather(table, i, name="look_up")),
+                                  [tf.constant(0), tf.constant(0.0)])
+        error = self.check(build)
+        self.assertIn("indices[0] = 3 is not in [0, 3)" if "indices[0]" in str(error) else "indices = 3 is not in [0, 3)", str(error))
+        self.assertIn("look_up", str(error))
+
+    def test_an_endless_loop_ends_with_the_step(self):
+        with tf1.Graph().as_default():
+            y = tf1.while_loop(lambda a: a < 1.0, lambda a: a * 0.5, [tf.constant(0.5)])
+            with tf1.Session(cluster().target, config=CONFIG) as session:
+                with self.assertRaises(tf.errors.DeadlineExceededError):
+                    session.run(y, options=tf1.RunOptions(timeout_in_ms=300))
+                self.assertEqual(session.run(tf.constant(1.0)), 1.0)
+
+    # ---- TensorArrays, and what is made of them ----
+
+    def test_map_scan_and_folds(self):
+        def build():
+            x = tf.constant(np.arange(12, dtype=np.float32).reshape(4, 3) / 5)
+            mapped = tf1.map_fn(lambda row: tf.reduce_sum(row * row), x)
+            scanned = tf1.scan(lambda a, b: a * b + 1, x)
+            left, right = tf1.foldl(lambda a, b: a * 0.5 + b, x), tf1.foldr(lambda a, b: a * 0.5 + b, x)
+            return [mapped, scanned, left, right] + [tf1.gradients(y, [x])[0] for y in (mapped, scanned, left, right)]
+        self.check(build)
+
+    def test_recurrent_networks(self):
+        def build(kind, use_resource, lengths):
+            with tf1.variable_scope("r", use_resource=use_resource):
+                out, state = rnn.dynamic_rnn(Cell(kind, 4), sequence(), sequence_length=lengths, dtype=tf.float32)
+            loss = tf.reduce_sum(out * out)
+            train = tf1.train.AdamOptimizer(0.05).minimize(loss)
+            with tf1.control_dependencies(tf.nest.flatten(state) + [out]):
+                return [loss, out, state, train] + tf1.gradients(loss, tf1.trainable_variables())
+        for kind in ("rnn", "gru", "lstm"):
+            for use_resource, lengths in ((False, [3, 5]), (True, None)):
+                with self.subTest(kind=kind, use_resource=use_resource):
+                    self.check(lambda: build(kind, use_resource, lengths)[:3], tolerance=1e-4)
+                    self.check(lambda: build(kind, use_resource, lengths)[4:], tolerance=1e-4)
+
+    def test_training_a_recurrent_network(self):
+        def build():
+            (forth, back), _ = rnn.bidirectional_dynamic_rnn(Cell("gru", 4), Cell("lstm", 4), sequence(), dtype=tf.float32)
+            loss = tf.reduce_mean(tf.square(forth[:, -1] + back[:, 0] - 0.3))
+            with tf1.control_dependencies([tf1.train.AdamOptimizer(0.05).minimize(loss)]):
+                return [tf.identity(loss)] if False else [loss]
+        losses = self.check(build, steps=8, tolerance=1e-4)
+        self.assertEqual(len(losses), 8)
+
+    def test_arrays(self):
+        def build():
+            a = tf1.TensorArray(tf.float32, size=0, dynamic_size=True, infer_shape=False)
+            a = a.write(0, [1.0, 2.0]).write(2, [3.0]).write(1, [5.0])
+            b = tf1.TensorArray(tf.string, size=3, clear_after_read=False).unstack(["a", "b", "c"])
+            c = tf1.TensorArray(tf.int32, size=2, infer_shape=False).split([[1], [2], [3]], [1, 2])
+            return [a.size(), a.concat(), b.read(1), b.read(1), b.gather([2, 0]), b.stack(), c.read(1), c.size()]
+        self.check(build)
+
+    def test_gradients_of_arrays(self):
+        def build():
+            x = tf.constant([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+            a = tf1.TensorArray(tf.float32, size=3, clear_after_read=False).unstack(x)
+            y = a.read(0) * a.read(2) + tf.reduce_sum(a.gather([1, 2]), 0) + tf.reduce_sum(a.stack() ** 2, 0)
+            b = tf1.TensorArray(tf.float32, size=2, infer_shape=False).split(x, [1, 2])
+            z = tf.reduce_sum(b.concat() ** 3)
+            return tf1.gradients(y, [x]) + tf1.gradients(z, [x])
+        self.check(build)
+
+    def test_mistakes_with_arrays(self):
+        def array(**options):
+            return tf1.TensorArray(tf.float32, **{"size": 3, **options})
+
+        def twice(a):
+            with tf1.control_dependencies([a.read(0)]):
+                return a.read(0)
+
+        def raw(a, op, *rest, **attrs):
+            return op(a.handle, *rest, flow_in=a.flow, **attrs)
+        read, gather, scatter = data_flow.tensor_array_read_v3, data_flow.tensor_array_gather_v3, data_flow.tensor_array_scatter_v3
+        split, concat, write = data_flow.tensor_array_split_v3, data_flow.tensor_array_concat_v3, data_flow.tensor_array_write_v3
+        hidden = lambda value: tf1.placeholder_with_default(value, None)  # the client does not see the shape
+        x = lambda *shape: hidden(np.ones(shape, np.float32))
+        mistakes = {
+            "write behind the end": lambda: array().write(3, 1.0).flow,
+            "write before the start": lambda: array(dynamic_size=True).write(-1, 1.0).flow,
+            "write twice": lambda: array().write(1, 1.0).write(1, 2.0).flow,
+            "write what was read": lambda: (lambda a: tf1.TensorArray(
+                tf.float32, handle=a.handle, flow=a.flow + a.read(0)).write(0, 2.0).flow)(array(clear_after_read=False).write(0, 1.0)),
+            "another shape": lambda: raw(array(element_shape=[2]), write, 0, x(3)),
+            "another type": lambda: raw(array(), write, 0, tf.constant(1)),
+            "read behind the end": lambda: array().read(3),
+            "read of nothing": lambda: array(infer_shape=False).read(0),
+            "read of zeros": lambda: array(element_shape=[2]).read(0),
+            "read twice": lambda: twice(array().write(0, 1.0)),
+            "read as another type": lambda: raw(array(), read, 0, dtype=tf.int32),
+            "negative size": lambda: array(size=-1).size(),
+            "gather of nothing": lambda: raw(array(), gather, tf.constant([], tf.int32), dtype=tf.float32),
+            "gather of nothing of a shape": lambda: raw(array(), gather, tf.constant([], tf.int32), dtype=tf.float32, element_shape=[2]),
+            "gather of a matrix": lambda: raw(array(), gather, hidden([[0]]), dtype=tf.float32),
+            "gather of other shapes": lambda: raw(array(infer_shape=False).write(0, x(2)).write(1, x(3)), gather, [0, 1], dtype=tf.float32),
+            "scatter of too few": lambda: raw(array(), scatter, hidden([0, 1]), x(3)),
+            "scatter behind the end": lambda: raw(array(), scatter, [0, 5], x(2)),
+            "scatter of a scalar": lambda: raw(array(), scatter, [0], x()),
+            "split into other sums": lambda: raw(array(), split, x(4), tf.constant([1, 1, 1], tf.int64)),
+            "split into other numbers": lambda: raw(array(), split, x(4), tf.constant([2, 2], tf.int64)),
+            "concat of scalars": lambda: raw(array().unstack([1.0, 2.0, 3.0]), concat, dtype=tf.float32),
+            "concat of other shapes": lambda: raw(array(size=2, infer_shape=False).write(0, x(1, 2)).write(1, x(1, 3)), concat, dtype=tf.float32),
+            "concat of nothing": lambda: raw(array(size=0), concat, dtype=tf.float32),
+        }
+        for name, build in mistakes.items():
+            with self.subTest(name):
+                self.check(build)
+
+    def test_a_split_that_ends_tensorflows_own_process(self):
+        def build():
+            a = tf1.TensorArray(tf.float32, size=2)
+            return data_flow.tensor_array_split_v3(a.handle, tf.ones([4]), tf.constant([5, -1], tf.int64), flow_in=a.flow)
+        error = self.outcome(cluster().target, build, 1)
+        self.assertIsInstance(error, tf.errors.InvalidArgumentError)
+        self.assertIn("lengths between 0 and 4", str(error))
+
+    def test_stacks(self):
+        def build(values, pops, most=-1):
+            stack = data_flow.stack_v2(most, tf.float32)
+            done = []
+            for value in values:
+                with tf1.control_dependencies(done):
+                    done = [data_flow.stack_push_v2(stack, value)]
+            out = []
+            for _ in range(pops):
+                with tf1.control_dependencies(done):
+                    out.append(data_flow.stack_pop_v2(stack, tf.float32))
+                done = out[-1:]
+            return out or done
+        self.check(lambda: build([1.0, [2.0, 3.0]], 2), steps=2)
+        self.check(lambda: build([1.0], 2))
+        self.check(lambda: build([1.0, 2.0], 1, most=1))
+        self.check(lambda: build([1.0, 2.0], 1, most=2))
+
+
+if __name__ == "__main__":
+    main(__doc__)
