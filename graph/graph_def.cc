@@ -7,9 +7,9 @@
 
 #include <limits>
 
+#include "graph/loops.h"
 #include "graph/proto/graph.pb.h"
 #include "graph/proto_codec.h"
-#include "graph/loops.h"
 
 namespace leat {
 namespace {

@@ -100,9 +100,15 @@ class Frames {
 class Loop {
  public:
   Loop(const Graph& graph, const Frames& frames, int frame)
-      : graph_(graph), frames_(frames), frame_(frame), role_(graph.size()) {
+      : graph_(graph),
+        frames_(frames),
+        frame_(frame),
+        role_(graph.size()),
+        is_after_(graph.size()) {
     for (const auto& node : graph.nodes()) {
-      if (is_within(*node)) find_role(*node);
+      if (!is_within(*node)) continue;
+      find_role(*node);
+      is_after_[node->id] = follows_the_end(*node);
     }
     if (condition_ == nullptr) refuse("it has no LoopCond", *first_);
     for (const auto& node : graph.nodes()) {
@@ -157,8 +163,13 @@ class Loop {
     for (const auto& node : graph_.nodes()) {
       if (!is_within(*node)) continue;
       const BoundaryRole& role = role_[node->id];
-      std::vector<Output> outputs;  // what an Exit reads: the variable at the end
+      if (is_after_[node->id]) {
+        rebuild.copy(*node);
+        continue;
+      }
+      std::vector<Output> outputs;  // what an Exit reads, or something before it
       if (role.kind == Kind::switch_) outputs = {loop.output(role.variable), {}};
+      if (role.kind == Kind::enter && !is_variable(*node)) outputs = {rebuild.map(node->inputs[0])};
       rebuild.replace(*node, std::move(outputs), {&loop});
     }
   }
@@ -219,9 +230,25 @@ class Loop {
     }
   }
 
+  // The values that the variables have when the loop ends, and what is computed of them, which may
+  // as well be done behind it.
+  bool is_from_the_end(const Output& value) const {
+    return is_after_[value.node->id] ||
+           (role_[value.node->id].kind == Kind::switch_ && value.index == 0);
+  }
+  bool follows_the_end(const Node& node) const {
+    return role_[node.id].kind == Kind::inner &&
+           std::any_of(node.inputs.begin(), node.inputs.end(),
+                       [&](const Output& input) { return is_from_the_end(input); });
+  }
+
+  bool is_variable(const Node& enter) const {
+    return std::any_of(variables_.begin(), variables_.end(),
+                       [&](const Variable& variable) { return variable.enter == &enter; });
+  }
+
   void check_exit(const Node& node) const {
-    const Output& input = node.inputs[0];
-    if (role_[input.node->id].kind == Kind::switch_ && input.index == 0) return;
+    if (is_from_the_end(node.inputs[0])) return;
     refuse(concat("Exit node '", node.name, "' does not follow the Switch of a loop variable"),
            node);
   }
@@ -238,7 +265,7 @@ class Loop {
   // ---- The parts ----
 
   bool is_cut(const Node& node) const {
-    return !is_within(node) || role_[node.id].kind != Kind::inner;
+    return !is_within(node) || role_[node.id].kind != Kind::inner || is_after_[node.id];
   }
 
   // What the roots need of the loop. Values from outside become feeds; constants, variables and
@@ -323,8 +350,8 @@ class Loop {
       return feed({true, role.variable}, value.dtype());
     if (is_inside && role.kind == Kind::switch_ && value.index == 1)
       return feed({true, role.variable}, value.dtype());
-    if (is_inside &&
-        (role.kind == Kind::merge || role.kind == Kind::switch_ || role.kind == Kind::condition))
+    if (is_inside && (role.kind == Kind::merge || role.kind == Kind::switch_ ||
+                      role.kind == Kind::condition || is_after_[value.node->id]))
       refuse(concat("'", value.name(), "' is used within the loop"), *value.node);
 
     if (is_early_read(*value.node))
@@ -395,6 +422,7 @@ class Loop {
   const Node* first_ = nullptr;
   const Node* condition_ = nullptr;
   std::vector<BoundaryRole> role_;  // by node id
+  std::vector<bool> is_after_;      // by node id: it is computed once, of what the loop gives
   std::vector<Variable> variables_;
   std::vector<Captured> captured_;
   std::set<int> written_;     // variables and other state that an iteration may change, by node id
@@ -559,7 +587,8 @@ Graph structure_loops(Graph graph, const StepSignature& signature) {
       copy(node, rebuild);
     }
   }
-  return std::move(rebuild).finish();
+  // Again, if what came behind a loop has loops in it.
+  return structure_loops(std::move(rebuild).finish(), signature);
 }
 
 }  // namespace leat

@@ -85,6 +85,20 @@ TEST(Loops, ALoopIsOneNode) {
   EXPECT_EQ(parts.next, std::vector<std::string>{"loop/Mul:0"});
 }
 
+// As the gradient of a loop in a loop has it.
+TEST(Loops, WhatIsComputedBeforeAnExitIsDoneBehindTheLoop) {
+  const Graph graph = structured(
+      graph_of(loop + node("loop/Neg", "Neg", "loop/Switch") +
+                   "node { name: 'loop/Max' op: 'Maximum' input: 'loop/Neg' input: 'loop/x' "
+                   "attr { key: 'T' value { type: DT_FLOAT } } }\n",
+               "'Exit' input: 'loop/Switch'", "'Exit' input: 'loop/Max'"));
+  EXPECT_EQ(graph.find("loop/Neg")->inputs[0].name(), "loop/Cond:0");
+  EXPECT_EQ(graph.find("loop/Max")->inputs[1].name(), "x:0");
+  EXPECT_EQ(graph.find("loop/Exit")->inputs[0].name(), "loop/Max:0");
+  EXPECT_EQ(LoopParts(*graph.find("loop/Cond")).body.find("loop/Neg"), nullptr);
+  verify(graph, "structure_loops");
+}
+
 TEST(Loops, AGraphWithoutOneStaysAsItIs) {
   const Graph graph = graph_of(loop);
   EXPECT_EQ(dump(structured(graph, {"x:0"})), dump(prune(graph, {.fetches = {"x:0"}})));

@@ -217,9 +217,28 @@ class Loops(unittest.TestCase):
             (forth, back), _ = rnn.bidirectional_dynamic_rnn(Cell("gru", 4), Cell("lstm", 4), sequence(), dtype=tf.float32)
             loss = tf.reduce_mean(tf.square(forth[:, -1] + back[:, 0] - 0.3))
             with tf1.control_dependencies([tf1.train.AdamOptimizer(0.05).minimize(loss)]):
-                return [tf.identity(loss)] if False else [loss]
+                return [loss]
         losses = self.check(build, steps=8, tolerance=1e-4)
         self.assertEqual(len(losses), 8)
+
+    def test_a_decoder_with_attention(self):
+        def build():
+            rng = np.random.default_rng(3)
+            words, target = tf.constant(rng.integers(1, 12, (4, 7)).astype(np.int32)), tf.constant(rng.integers(1, 12, (4, 6)).astype(np.int32))
+            embedding = tf1.get_variable("embedding", initializer=rng.standard_normal((12, 8)).astype(np.float32))
+            memory, state = rnn.dynamic_rnn(Cell("gru", 8), tf.nn.embedding_lookup(embedding, words), sequence_length=[7, 5, 3, 6],
+                                            dtype=tf.float32, scope="encoder")
+
+            def context(h):
+                mask = tf.sequence_mask([7, 5, 3, 6], 7, tf.float32)
+                weights = tf.nn.softmax(tf.einsum("bth,bh->bt", memory, h) + (mask - 1) * 1e9)
+                return tf.einsum("bt,bth->bh", weights, memory)
+            out, _ = rnn.dynamic_rnn(Cell("gru", 8), tf.nn.embedding_lookup(embedding, target), initial_state=state, scope="decoder")
+            seen = tf.transpose(tf1.map_fn(context, tf.transpose(out, [1, 0, 2])), [1, 0, 2])
+            logits = tf.matmul(tf.reshape(tf.concat([out, seen], 2), [-1, 16]), tf1.get_variable("out", [16, 12], initializer=tf1.constant_initializer(0.1)))
+            loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=tf.reshape(target, [-1]), logits=logits))
+            return [loss] + [tf.convert_to_tensor(g) for g in tf1.gradients(loss, tf1.trainable_variables())]
+        self.check(build, tolerance=1e-4)
 
     def test_arrays(self):
         def build():
