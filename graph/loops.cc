@@ -217,7 +217,10 @@ class Loop {
       role = {Kind::merge, static_cast<int>(variables_.size())};
       const Node& enter = *node.inputs[0].node;
       if (!is_enter(enter)) refuse("its Merge does not follow an Enter", node);
-      variables_.push_back({&enter, &node, next_iteration(node)});
+      const Node& next = *next_iteration(node);
+      if (frames_.of(next) != frame_)
+        refuse(concat("NextIteration node '", next.name, "' has a value from outside of it"), next);
+      variables_.push_back({&enter, &node, &next});
     } else if (node.is("LoopCond")) {
       if (condition_ != nullptr) refuse("it has two LoopConds", node);
       role.kind = Kind::condition;

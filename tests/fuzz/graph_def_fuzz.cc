@@ -1,6 +1,7 @@
 // GraphDefs, binary and text: the import, then all passes on what was accepted, for every node as
 // the target; what is exported must be accepted again.
 #include "distributed/cluster_spec.h"
+#include "frontends/cpp/while_loop.h"
 #include "graph/graph_def.h"
 #include "graph/ops.h"
 #include "graph/pipeline.h"
@@ -71,11 +72,35 @@ Graph shapes() {
   return graph;
 }
 
+// A loop, with another one in it and a variable that it changes.
+Graph loops() {
+  Graph graph;
+  const Output x = placeholder(graph, "x", f32, {});
+  const Output v =
+      graph.add({.op = "VariableV2", .name = "v", .attrs = {{"shape", Shape{}}, {"dtype", f32}}})
+          .output();
+  using Outputs = std::vector<Output>;
+  while_loop(
+      {x, constant(graph, Tensor::scalar(0))},
+      [&](const Outputs& outer) { return less(outer[0], x); },
+      [&](const Outputs& outer) {
+        const Outputs inner = while_loop(
+            {outer[0]}, [&](const Outputs& i) { return less(i[0], outer[0]); },
+            [&](const Outputs& i) { return Outputs{i[0] + assign_add(v, x)}; }, "inner");
+        return Outputs{inner[0], outer[1] + 1};
+      });
+  return graph;
+}
+
 }  // namespace
 
 std::vector<std::string> seeds() {
-  std::vector<std::string> out = {to_graph_def(training()), to_graph_def(shapes()),
-                                  to_graph_def_text(training()), to_graph_def_text(shapes())};
+  std::vector<std::string> out;
+  for (Graph (*make)() : {training, shapes, loops}) {
+    const Graph graph = make();
+    out.push_back(to_graph_def(graph));
+    out.push_back(to_graph_def_text(graph));
+  }
   // Every op: its shape function, and its kernel where the inputs are constants.
   for (const OpDef* op : all_ops()) {
     for (const Example& example : op->examples) {

@@ -129,6 +129,9 @@ TEST(Loops, WhatIsNoLoopIsRefusedWithItsFrameAndNode) {
                  "'after' is within the while loop 'loop/frame' and cannot be fetched: it has a "
                  "value in each iteration; take the loop's result\n\t [[{{node after}}]]",
                  {"after:0"});
+  expect_refused(graph_of(loop, "'NextIteration' input: 'loop/Mul'", "'NextIteration' input: 'x'"),
+                 "while loop 'loop/frame': NextIteration node 'loop/Next' has a value from outside "
+                 "of it\n\t [[{{node loop/Next}}]]");
   // Another variable that starts from what the loop gives.
   const std::string other = R"(
     node { name: 'u' op: 'Enter' input: 'loop/Exit' attr { key: 'T' value { type: DT_FLOAT } }
