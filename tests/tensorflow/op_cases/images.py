@@ -252,3 +252,16 @@ def _(rng, op):
     yield Case(random(rng, (2, 2, 4, 5, 1)), np.float32(-2), gradient=False)
     yield Case(random(rng, (4, 5)), np.float32(1), invalid=True)
     yield Case(random(rng, (4, 5, 3)), np.ones(1, np.float32), invalid=True)
+
+
+@cases("AdjustHue", "AdjustSaturation")
+def _(rng, op):
+    for by in [0.0, 0.3, -0.7, 1.5, 2.0]:  # of half TensorFlow has none on a CPU
+        yield Case(random(rng, (2, 4, 5, 3), low=0, high=1), np.float32(by), gradient=False)
+    corners = np.array(list(itertools.product([0.0, 0.5, 1.0], repeat=3)), np.float32).reshape(3, 9, 3)
+    yield Case(corners, np.float32(0.25), gradient=False)
+    yield Case(random(rng, (4, 5, 3), low=0, high=255), np.float32(0.6), gradient=False, tolerance=1e-4)
+    yield Case(random(rng, (0, 5, 3)), np.float32(0.6), gradient=False)
+    for shape in [(4, 5, 4), (5, 3)]:
+        yield Case(random(rng, shape, low=0, high=1), np.float32(1), invalid=True)
+    yield Case(random(rng, (4, 5, 3), low=0, high=1), np.ones(1, np.float32), invalid=True)
