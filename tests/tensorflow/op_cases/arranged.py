@@ -222,3 +222,12 @@ def _(rng, op):
 @cases("ControlTrigger")
 def _(rng, op):
     yield Case()
+
+
+@cases("BroadcastArgs")
+def _(rng, op):
+    for dtype in [np.int32, np.int64]:
+        for a, b in [([2, 1], [3, 1, 5]), ([], [0, 1]), ([4], [4]), ([1, 0], [1])]:
+            yield Case(np.array(a, dtype), np.array(b, dtype))
+    for a, b in [([2, 2], [3, 1, 5]), ([-1], [3]), ([[1]], [3])]:
+        yield Case(np.array(a), np.array(b), invalid=True)
