@@ -75,3 +75,16 @@ def _(rng, op):
     yield Case(*sparse(rng, (5, 3), density=0))
     for wrong in wrong_sparse(rng, (3, 2)):
         yield Case(*wrong, invalid=True)
+
+
+@cases("EditDistance")
+def _(rng, op):
+    for dtype, normalize in itertools.product([np.int64, np.int32, np.uint8, np.float32, object], [False, True]):
+        yield Case(*sparse(rng, (4, 6), dtype, 0.6), *sparse(rng, (4, 5), dtype, 0.6), normalize=normalize)
+    for a, b in itertools.product([0, 0.3], [0, 0.3]):
+        yield Case(*sparse(rng, (2, 3, 4), density=a), *sparse(rng, (2, 3, 6), density=b))
+    yield Case(*sparse(rng, (2, 4)), *sparse(rng, (3, 5)))
+    yield Case(*sparse(rng, (2, 4)), *sparse(rng, (2, 2, 5)), invalid=True)
+    yield Case(*sparse(rng, (4,)), *sparse(rng, (4,)), invalid=True)
+    indices, values, shape = sparse(rng, (2, 4), density=1)
+    yield Case(indices[1:], values, shape, *sparse(rng, (2, 4)), invalid=True)
