@@ -186,6 +186,10 @@ std::vector<Row> table() {
       {.op = "MatrixSolveLs",
        .shapes = {{2, 4, 3}, {2, 4, 2}, {}},
        .fixed = {{2, Tensor::scalar(0.5)}}},
+      {.op = "Bitcast",
+       .shapes = {{3}},
+       .attrs = {{"type", DType::i8}},
+       .fixed = {{0, ints({1, 2, 3})}}},
       {.op = "NthElement",
        .shapes = {{2, 5}, {}},
        .fixed = {{1, Tensor::scalar(2)}},
@@ -522,7 +526,7 @@ std::vector<Row> table() {
                     .high = 20,
                     .needs_rank = true});
   }
-  for (std::string op : {"Sum", "Mean", "Max", "Min", "Prod"}) {
+  for (std::string op : {"Sum", "Mean", "Max", "Min", "Prod", "EuclideanNorm"}) {
     rows.push_back({.op = op, .shapes = {{2, 3, 4}, {1}}, .fixed = {{1, ints({1})}}});
     rows.push_back({.op = op, .shapes = {{2, 3, 4}, {2}}, .fixed = {{1, ints({-1, 0})}}});
     rows.push_back({.op = op, .shapes = {matrix, {1}}, .fixed = {{1, ints({0})}}});

@@ -315,3 +315,20 @@ def _(rng, op):
         invalid = suppression(rng, op, 5, 3, invalid=True)
         invalid.inputs = tuple(random(rng, wrong) if i == at else x for i, x in enumerate(invalid.inputs))
         yield invalid
+
+
+@cases("DrawBoundingBoxes", "DrawBoundingBoxesV2")
+def _(rng, op):
+    def case(shape, n, colours=None, **more):
+        corners = np.stack([boxes(rng, n) for _ in range(shape[0])])
+        corners += rng.uniform(-0.3, 0.3, corners.shape).astype(np.float32)
+        colours = [] if op == "DrawBoundingBoxes" else [random(rng, colours or (3, 4), low=0, high=1)]
+        return Case(random(rng, shape), corners, *colours, gradient=False, **more)
+    for shape, n in itertools.product([(2, 9, 7, 3), (1, 12, 5, 4), (2, 8, 8, 1)], [0, 1, 13]):
+        yield case(shape, n)
+    if op.endswith("V2"):
+        yield case((1, 9, 7, 3), 4, (2, 3))
+        yield case((1, 9, 7, 3), 4, (0, 4))
+    yield case((1, 9, 7, 2), 3, invalid=True)
+    yield Case(*[x[:1] if i == 1 else x for i, x in enumerate(case((2, 9, 7, 3), 3).inputs)], invalid=True)
+    yield Case(*[x[0] if i == 1 else x for i, x in enumerate(case((2, 9, 7, 3), 3).inputs)], invalid=True)
