@@ -1,9 +1,10 @@
-// BroadcastGradientArgs: for gradients of ops that broadcast, where shapes are not known when the
-// graph is built.
+// Shapes that are not known when the graph is built: BroadcastArgs, the one that two broadcast to,
+// and BroadcastGradientArgs, for the gradients of ops that broadcast.
 #include <algorithm>
 
 #include "graph/op_def.h"
 #include "graph/shape_inference.h"
+#include "kernels/cpu.h"
 #include "kernels/examples.h"
 
 namespace leat {
@@ -72,6 +73,41 @@ const Op broadcast_gradient_args_op{{
     .kernels = {{.prepare = prepare}},
     .examples = {{.inputs = {ints({2, 3, 1}), ints({3, 4})}, .outputs = {ints({2}), ints({0})}}},
     .value_inputs = {0, 1},
+    .is_not_differentiable = true,
+}};
+
+// ---- BroadcastArgs
+
+template <class T>
+BoundKernel prepare_args(TypeTag<T>, const KernelRequest& r) {
+  const int64_t n0 = r.inputs[0].shape[0], n1 = r.inputs[1].shape[0];
+  return BoundKernel::of([n0, n1, rank = std::max(n0, n1)](const Arguments& a) {
+    const T *s0 = a.input<T>(0), *s1 = a.input<T>(1);
+    for (int64_t axis = 0; axis < rank; ++axis) {
+      const T extent0 = axis < rank - n0 ? T(1) : s0[axis - (rank - n0)],
+              extent1 = axis < rank - n1 ? T(1) : s1[axis - (rank - n1)];
+      check(extent0 >= 0 && extent1 >= 0 && (extent0 == extent1 || extent0 == 1 || extent1 == 1),
+            "Incompatible shapes: axis ", axis, " has extents ", extent0, " and ", extent1);
+      a.output<T>()[axis] = extent0 == 1 ? extent1 : extent0;
+    }
+  });
+}
+
+const Op broadcast_args_op{{
+    .name = "BroadcastArgs",
+    .doc = "r0 = the shape that tensors of shapes s0 and s1 are broadcast to.",
+    .inputs = {"s0: T", "s1: T"},
+    .outputs = {"r0: T"},
+    .attrs = {"T: {int32, int64} = int32"},
+    .shape =
+        [](ShapeContext& c) {
+          const Shape s0 = c.with_rank(0, 1), s1 = c.with_rank(1, 1);
+          c.set_output(0, {s0[0] == any || s1[0] == any ? any : std::max(s0[0], s1[0])});
+        },
+    .kernels = {cpu_kernel(
+        "T", Types<int32_t, int64_t>{},
+        []<class T>(TypeTag<T> t, const KernelRequest& r) { return prepare_args(t, r); })},
+    .examples = {{.inputs = {ints({2, 1, 4}), ints({3, 1})}, .outputs = {ints({2, 3, 4})}}},
     .is_not_differentiable = true,
 }};
 

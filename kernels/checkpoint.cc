@@ -2,32 +2,14 @@
 // They wait for the disk, so they run on threads of their own.
 #include "graph/formats/checkpoint.h"
 
-#include "core/blocking_work.h"
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"
+#include "kernels/blocking.h"
 #include "kernels/cpu.h"
 
 namespace leat {
 namespace {
-
-using Done = std::function<void(Status)>;
-
-// The kernel's inputs, and the context for its outputs, live until `done` is called.
-template <class Work>
-ExecuteAsync blocking(Work work) {
-  return [work](ExecuteContext& context, Done done) {
-    run_blocking([work, &context, done = std::move(done)] {
-      Status status;
-      try {
-        work(context);
-      } catch (...) {
-        status = status_of_current_exception();
-      }
-      done(std::move(status));
-    });
-  };
-}
 
 std::span<const std::string> strings(const ExecuteContext& c, int input) {
   return c.input(input).span<std::string>();

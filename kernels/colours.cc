@@ -1,4 +1,4 @@
-// Colours of images, the last axis being red, green, blue: RGBToHSV, HSVToRGB; AdjustContrastv2.
+// Colours of images, the last axis being red, green, blue: RGBToHSV, HSVToRGB.
 #include <cmath>
 
 #include "graph/gradient.h"
@@ -148,51 +148,6 @@ const Op to_rgb_op{{
     .kernels = {colour_kernel<ToRgb>()},
     .examples = {{.inputs = {floats({2, 3}, {1.0F / 3, 1, 0.5, 5.0F / 6, 0.5, 0.5})},
                   .outputs = {floats({2, 3}, {0, 0.5, 0, 0.5, 0.25, 0.5})}}},
-}};
-
-// ---- Contrast
-
-template <class T>
-BoundKernel prepare_contrast(TypeTag<T>, const KernelRequest& r) {
-  const Shape& image = r.inputs[0].shape;
-  const int64_t channels = image[image.rank() - 1],
-                pixels = image[image.rank() - 2] * image[image.rank() - 3], n = image.elements();
-  if (n == 0) return {};
-  BoundKernel kernel = BoundKernel::of([=](const Arguments& a) {
-    const float factor = *a.input<float>(1);
-    const T* x = a.input<T>(0);
-    T* y = a.output<T>();
-    for (int64_t first = 0; first < n; first += pixels * channels) {
-      for (int64_t c = first; c < first + channels; ++c) {
-        double sum = 0;
-        for (int64_t i = 0; i < pixels; ++i) sum += static_cast<float>(x[c + i * channels]);
-        const auto mean = static_cast<float>(sum / static_cast<double>(pixels));
-        for (int64_t i = c; i < c + pixels * channels; i += channels)
-          y[i] = T((static_cast<float>(x[i]) - mean) * factor + mean);
-      }
-    }
-  });
-  kernel.cost_ns = 2.0 * static_cast<double>(n);
-  return std::move(kernel).sharing(0, 0);
-}
-
-const Op contrast_op{{
-    .name = "AdjustContrastv2",
-    .doc = "output = (x - mean) * contrast_factor + mean; the mean is that of the channel in the "
-           "image [height, width, channels].",
-    .inputs = {"images: T", "contrast_factor: float"},
-    .outputs = {"output: T"},
-    .attrs = {"T: {half, float} = float"},
-    .shape =
-        [](ShapeContext& c) {
-          c.with_rank(1, 0);
-          c.set_output(0, c.with_rank_at_least(0, 3));
-        },
-    .kernels = {cpu_kernel(
-        "T", Types<float, half>{},
-        []<class T>(TypeTag<T> t, const KernelRequest& r) { return prepare_contrast(t, r); })},
-    .examples = {{.inputs = {floats({1, 2, 2}, {1, 10, 3, 30}), Tensor::scalar(2.0F)},
-                  .outputs = {floats({1, 2, 2}, {0, 0, 4, 40})}}},
 }};
 
 }  // namespace

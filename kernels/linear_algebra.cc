@@ -7,6 +7,7 @@
 #include "graph/shape_inference.h"
 #include "kernels/broadcast_gradient.h"
 #include "kernels/cpu.h"
+#include "kernels/decomposition.h"
 #include "kernels/examples.h"
 
 namespace leat {
@@ -30,11 +31,6 @@ Shape square(ShapeContext& c, int i) {
   return shape;
 }
 
-template <class T>
-std::vector<double> widened(const T* from, int64_t n) {
-  return std::vector<double>(from, from + n);
-}
-
 // Which matrix of an operand belongs to each of the output: the batch's axes are broadcast.
 std::vector<int64_t> matrices_of(const Shape& operand, const Shape& out) {
   std::vector<int64_t> found(out.elements());
@@ -49,60 +45,6 @@ std::vector<int64_t> matrices_of(const Shape& operand, const Shape& out) {
   }
   return found;
 }
-
-// ---- LU
-
-// PA = LU in place, with partial pivoting.
-struct Lu {
-  std::vector<double> a;
-  std::vector<int64_t> rows;  // row i of PA is row rows[i] of A
-  int64_t n;
-  bool is_odd = false;  // the permutation
-
-  Lu(std::vector<double> matrix, int64_t extent) : a(std::move(matrix)), rows(extent), n(extent) {
-    for (int64_t i = 0; i < n; ++i) rows[i] = i;
-    for (int64_t j = 0; j < n; ++j) {
-      int64_t pivot = j;
-      for (int64_t i = j + 1; i < n; ++i) {
-        if (std::abs(a[i * n + j]) > std::abs(a[pivot * n + j])) pivot = i;
-      }
-      if (pivot != j) {
-        std::swap_ranges(a.begin() + j * n, a.begin() + (j + 1) * n, a.begin() + pivot * n);
-        std::swap(rows[j], rows[pivot]);
-        is_odd = !is_odd;
-      }
-      if (a[j * n + j] == 0) continue;
-      for (int64_t i = j + 1; i < n; ++i) {
-        const double factor = a[i * n + j] /= a[j * n + j];
-        for (int64_t k = j + 1; k < n; ++k) a[i * n + k] -= factor * a[j * n + k];
-      }
-    }
-  }
-
-  void check_invertible() const {
-    for (int64_t i = 0; i < n; ++i) check(std::abs(a[i * n + i]) > 0, "Input is not invertible.");
-  }
-
-  // A x = b
-  std::vector<double> solve(const std::vector<double>& b, int64_t columns) const {
-    std::vector<double> x(b.size());
-    for (int64_t i = 0; i < n; ++i) {
-      for (int64_t c = 0; c < columns; ++c) {
-        double sum = b[rows[i] * columns + c];
-        for (int64_t k = 0; k < i; ++k) sum -= a[i * n + k] * x[k * columns + c];
-        x[i * columns + c] = sum;
-      }
-    }
-    for (int64_t i = n - 1; i >= 0; --i) {
-      for (int64_t c = 0; c < columns; ++c) {
-        double sum = x[i * columns + c];
-        for (int64_t k = i + 1; k < n; ++k) sum -= a[i * n + k] * x[k * columns + c];
-        x[i * columns + c] = sum / a[i * n + i];
-      }
-    }
-    return x;
-  }
-};
 
 std::vector<double> transposed(const std::vector<double>& a, int64_t n) {
   std::vector<double> out(a.size());

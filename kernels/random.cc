@@ -2,7 +2,6 @@
 // way from bits to numbers, the same grouping of outputs, and the same number of blocks passed over
 // after each run.
 #include <cmath>
-#include <numbers>
 
 #include "graph/gradient.h"
 #include "graph/ops.h"
@@ -16,25 +15,6 @@ namespace {
 // A distribution draws groups of outputs. After each run the stream moves on by 256 blocks per
 // output, whatever was used.
 constexpr int64_t blocks_per_output = 256;
-
-// ---- From bits to numbers
-
-// Box-Muller: two uniform numbers to two normal ones. (The product with pi is TensorFlow's, in
-// double.)
-void box_muller(uint32_t x0, uint32_t x1, float* out) {
-  const float u1 = std::max(uniform(x0), 1.0e-7f);
-  const float angle = static_cast<float>(2.0 * std::numbers::pi * uniform(x1));
-  const float radius = std::sqrt(-2.0f * std::log(u1));
-  out[0] = std::sin(angle) * radius;
-  out[1] = std::cos(angle) * radius;
-}
-void box_muller(uint32_t x0, uint32_t x1, uint32_t x2, uint32_t x3, double* out) {
-  const double u1 = std::max(uniform(x0, x1), 1.0e-7);
-  const double angle = 2 * std::numbers::pi * uniform(x2, x3);
-  const double radius = std::sqrt(-2.0 * std::log(u1));
-  out[0] = std::sin(angle) * radius;
-  out[1] = std::cos(angle) * radius;
-}
 
 // ---- Distributions: a group is what one call of `fill` writes
 

@@ -2,9 +2,12 @@
 // seed and seed2.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <bit>
+#include <cmath>
 #include <memory>
+#include <numbers>
 #include <random>
 
 #include "core/kernel.h"
@@ -52,6 +55,23 @@ inline float uniform(uint32_t x) {
 inline double uniform(uint32_t high, uint32_t low) {
   return std::bit_cast<double>((uint64_t{high & 0xfffffu} << 32) | low | (uint64_t{1023} << 52)) -
          1.0;
+}
+
+// Box-Muller: two uniform numbers to two normal ones. (The product with pi is TensorFlow's, in
+// double.)
+inline void box_muller(uint32_t x0, uint32_t x1, float* out) {
+  const float u1 = std::max(uniform(x0), 1.0e-7f);
+  const float angle = static_cast<float>(2.0 * std::numbers::pi * uniform(x1));
+  const float radius = std::sqrt(-2.0f * std::log(u1));
+  out[0] = std::sin(angle) * radius;
+  out[1] = std::cos(angle) * radius;
+}
+inline void box_muller(uint32_t x0, uint32_t x1, uint32_t x2, uint32_t x3, double* out) {
+  const double u1 = std::max(uniform(x0, x1), 1.0e-7);
+  const double angle = 2 * std::numbers::pi * uniform(x2, x3);
+  const double radius = std::sqrt(-2.0 * std::log(u1));
+  out[0] = std::sin(angle) * radius;
+  out[1] = std::cos(angle) * radius;
 }
 
 // The words of a generator one by one.

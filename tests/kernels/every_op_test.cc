@@ -32,7 +32,13 @@ const std::set<std::string, std::less<>> without_example = {
     "ResourceAccumulatorApplyGradient", "ResourceAccumulatorTakeGradient",
     "ResourceAccumulatorSetGlobalStep", "ResourceAccumulatorNumAccumulated",
     "SparseConditionalAccumulator", "SparseAccumulatorApplyGradient",
-    "SparseAccumulatorTakeGradient",
+    "SparseAccumulatorTakeGradient", "HashTable", "HashTableV2", "MutableHashTable",
+    "MutableHashTableV2", "MutableHashTableOfTensors", "MutableHashTableOfTensorsV2",
+    "MutableDenseHashTable", "MutableDenseHashTableV2", "InitializeTable", "InitializeTableV2",
+    "InitializeTableFromTextFile", "InitializeTableFromTextFileV2", "LookupTableFind",
+    "LookupTableFindV2", "LookupTableInsert", "LookupTableInsertV2", "LookupTableRemoveV2",
+    "LookupTableExport", "LookupTableExportV2", "LookupTableImport", "LookupTableImportV2",
+    "LookupTableSize", "LookupTableSizeV2", "ReadFile", "WriteFile", "MatchingFiles",
     // They work on state that a step makes: tests/tensorflow/loops_test.py.
     "StackV2", "StackPushV2", "StackPopV2", "StackCloseV2", "TensorArrayV3", "TensorArrayGradV3",
     "TensorArrayGradWithShape", "TensorArrayWriteV3", "TensorArrayReadV3", "TensorArrayGatherV3",
@@ -40,18 +46,21 @@ const std::set<std::string, std::less<>> without_example = {
     "TensorArrayCloseV3",
     // Streams of random numbers: tests of their own.
     "RandomUniform", "RandomUniformInt", "RandomStandardNormal", "TruncatedNormal", "RandomShuffle",
-    "Multinomial", "UniformCandidateSampler", "LogUniformCandidateSampler"};
+    "Multinomial", "RandomGamma", "RandomPoissonV2", "UniformCandidateSampler",
+    "LogUniformCandidateSampler"};
 
 // Ops whose gradient is not that of their value, or that no kernel computes.
 const std::set<std::string, std::less<>> without_gradient_check = {
     "PreventGradient",  // its gradient is an error
-    "Cholesky",         // supposes a symmetric matrix: linear_algebra_test.cc
+    // As if nothing were rounded.
+    "FakeQuantWithMinMaxArgs", "FakeQuantWithMinMaxVars", "FakeQuantWithMinMaxVarsPerChannel",
+    "Cholesky",  // supposes a symmetric matrix: linear_algebra_test.cc
     "Switch", "RefSwitch", "Merge",
     // Of a variable: tests of their own.
     "ReadVariableOp", "ResourceGather",
     // Of no type that is exact enough for differences: tests of their own.
     "FusedBatchNormV3", "LRN", "MaxPool3D", "MaxPool3DGrad", "MaxPool3DGradGrad", "ResizeBilinear",
-    "ResizeBicubic", "CropAndResize"};
+    "ResizeBicubic", "CropAndResize", "BlockLSTM", "BlockLSTMV2", "RandomGamma"};
 
 template <class List, class T>
 bool contains(const List& list, const T& value) {

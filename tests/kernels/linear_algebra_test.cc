@@ -1,6 +1,7 @@
-// What every_op_test cannot ask of the ops of linear_algebra.cc.
+// What every_op_test cannot ask of the ops of linear_algebra.cc and decomposition_ops.cc.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "graph/gradient.h"
@@ -27,6 +28,119 @@ TEST(Cholesky, GradientAgreesWithCentralDifferences) {
       Tensor moved = value.clone();
       moved.data<double>()[i] += step;
       return evaluate({weighted}, {{x.node, moved}})[0].value<double>();
+    };
+    EXPECT_NEAR(gradient.data<double>()[i], (at(1e-5) - at(-1e-5)) / 2e-5, 1e-6) << "element " << i;
+  }
+}
+
+// ---- Decompositions: what they are made of gives the matrix again
+
+using Matrix = std::vector<double>;
+
+Matrix pseudo_random(int64_t m, int64_t n) {
+  Matrix out(m * n);
+  for (size_t i = 0; i < out.size(); ++i)
+    out[i] = std::sin(static_cast<double>(7 * i * i + 3 * i + 1));
+  return out;
+}
+
+Tensor tensor_of(const Matrix& matrix, int64_t m, int64_t n) {
+  return Tensor::of<double>({m, n}, std::span<const double>(matrix));
+}
+
+// a b', or a' b.
+Matrix product(const Matrix& a, const Matrix& b, int64_t columns_a, int64_t columns_b,
+               bool first_transposed) {
+  const auto rows_a = static_cast<int64_t>(a.size()) / columns_a,
+             rows_b = static_cast<int64_t>(b.size()) / columns_b;
+  const int64_t m = first_transposed ? columns_a : rows_a,
+                n = first_transposed ? columns_b : rows_b;
+  Matrix out(m * n, 0.0);
+  for (int64_t i = 0; i < m; ++i) {
+    for (int64_t j = 0; j < n; ++j) {
+      for (int64_t k = 0; k < (first_transposed ? rows_a : columns_a); ++k) {
+        out[i * n + j] += first_transposed ? a[k * columns_a + i] * b[k * columns_b + j]
+                                           : a[i * columns_a + k] * b[j * columns_b + k];
+      }
+    }
+  }
+  return out;
+}
+
+void expect_near(const Matrix& actual, const Matrix& expected) {
+  ASSERT_EQ(actual.size(), expected.size());
+  for (size_t i = 0; i < actual.size(); ++i) EXPECT_NEAR(actual[i], expected[i], 1e-12) << i;
+}
+
+void expect_orthonormal_columns(const Matrix& matrix, int64_t columns) {
+  Matrix unit(columns * columns, 0.0);
+  for (int64_t i = 0; i < columns; ++i) unit[i * (columns + 1)] = 1;
+  expect_near(product(matrix, matrix, columns, columns, true), unit);
+}
+
+TEST(Svd, GivesTheMatrixAgain) {
+  for (const auto& [m, n] : {std::pair<int64_t, int64_t>{5, 3}, {3, 5}, {4, 4}, {1, 3}, {30, 20}}) {
+    for (const bool has_full_rank : {true, false}) {
+      const Matrix a = has_full_rank ? pseudo_random(m, n) : Matrix(m * n, 2.0);
+      for (const bool full : {false, true}) {
+        const std::vector<Tensor> svd =
+            run_op("Svd", {tensor_of(a, m, n)}, {{"full_matrices", full}});
+        const Matrix s = to_doubles(svd[0]), u = to_doubles(svd[1]), v = to_doubles(svd[2]);
+        const int64_t k = std::min(m, n), columns_u = svd[1].shape()[1],
+                      columns_v = svd[2].shape()[1];
+        EXPECT_EQ(columns_u, full ? m : k);
+        EXPECT_EQ(columns_v, full ? n : k);
+        expect_orthonormal_columns(u, columns_u);
+        expect_orthonormal_columns(v, columns_v);
+        EXPECT_TRUE(std::is_sorted(s.rbegin(), s.rend()));
+        Matrix scaled(m * k), first(n * k);
+        for (int64_t i = 0; i < m; ++i) {
+          for (int64_t j = 0; j < k; ++j) scaled[i * k + j] = u[i * columns_u + j] * s[j];
+        }
+        for (int64_t i = 0; i < n; ++i) {
+          for (int64_t j = 0; j < k; ++j) first[i * k + j] = v[i * columns_v + j];
+        }
+        expect_near(product(scaled, first, k, k, false), a);
+      }
+    }
+  }
+}
+
+TEST(SelfAdjointEig, GivesTheMatrixAgain) {
+  for (const int64_t n : {1, 2, 5, 25}) {
+    for (const bool is_diagonal : {false, true}) {
+      Matrix a = pseudo_random(n, n);
+      for (int64_t i = 0; i < n; ++i) {
+        for (int64_t j = 0; j < i; ++j)
+          a[i * n + j] = a[j * n + i] = is_diagonal ? 0 : a[i * n + j];
+      }
+      const std::vector<Tensor> eigen = run_op("SelfAdjointEigV2", {tensor_of(a, n, n)});
+      const Matrix e = to_doubles(eigen[0]), v = to_doubles(eigen[1]);
+      EXPECT_TRUE(std::is_sorted(e.begin(), e.end()));
+      expect_orthonormal_columns(v, n);
+      Matrix scaled = v;
+      for (int64_t i = 0; i < n * n; ++i) scaled[i] *= e[i % n];
+      expect_near(product(scaled, v, n, n, false), a);
+    }
+  }
+}
+
+// Through x + x', weighted by both outputs; eigenvectors are squared, as their signs are free.
+TEST(SelfAdjointEig, GradientAgreesWithCentralDifferences) {
+  Graph graph;
+  const Output x = placeholder(graph, "x", f64, {3, 3});
+  const std::vector<Output> eigen = op_outputs("SelfAdjointEigV2", {x});
+  const Output weights =
+      constant(graph, Tensor::of<double>({3, 3}, {1, 2, -1, 0.5, 3, 1, -2, 1, 4}), "weights");
+  const Output y = add(sum(square(eigen[0])), sum(mul(weights, square(eigen[1]))));
+  const Output dx = gradients({y}, {x})[0];
+  Tensor value = tensor_of(pseudo_random(3, 3), 3, 3);
+  const Tensor gradient = evaluate({dx}, {{x.node, value}})[0];
+  for (int64_t i = 0; i < 9; ++i) {
+    const auto at = [&](double step) {
+      Tensor moved = value.clone();
+      moved.data<double>()[i] += step;
+      return evaluate({y}, {{x.node, moved}})[0].value<double>();
     };
     EXPECT_NEAR(gradient.data<double>()[i], (at(1e-5) - at(-1e-5)) / 2e-5, 1e-6) << "element " << i;
   }

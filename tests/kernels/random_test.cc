@@ -137,6 +137,46 @@ TEST(Random, ChoicesOccurAsOftenAsTheirProbabilitiesSay) {
   EXPECT_NEAR(ones / n, 0.75, 0.02);
 }
 
+TEST(Random, GammaAndPoissonNumbersHaveTheirMoments) {
+  const auto expect_moments = [](const char* op, double parameter, double mean, double variance) {
+    AttrMap attrs = seeds;
+    if (std::string_view(op) == "RandomPoissonV2") attrs["dtype"] = f64;
+    const std::vector<double> x =
+        to_doubles(run_op(op, {ints({100000}), Tensor::scalar(parameter)}, attrs).at(0));
+    double sum = 0, squares = 0;
+    for (const double value : x) {
+      ASSERT_GE(value, 0) << op;
+      sum += value;
+      squares += value * value;
+    }
+    const double m = sum / static_cast<double>(x.size());
+    EXPECT_NEAR(m, mean, 0.02 * mean) << op << " " << parameter;
+    EXPECT_NEAR(squares / static_cast<double>(x.size()) - m * m, variance, 0.05 * variance)
+        << op << " " << parameter;
+  };
+  for (const double alpha : {0.3, 1.0, 2.5, 40.0})
+    expect_moments("RandomGamma", alpha, alpha, alpha);
+  for (const double rate : {0.5, 9.0, 10.0, 100.0})
+    expect_moments("RandomPoissonV2", rate, rate, rate);
+}
+
+// By central differences of the distribution function, at quantiles: F(alpha, x) stays the same.
+TEST(Random, TheDerivativeOfAGammaNumberKeepsItsQuantile) {
+  for (const double alpha : {0.4, 1.0, 3.0, 20.0}) {
+    for (const double x : {0.1 * alpha, 0.8 * alpha, 2 * alpha + 1}) {
+      const double step = 1e-5;
+      const auto p = [](double a, double at) {
+        return to_doubles(run_op("Igamma", {Tensor::scalar(a), Tensor::scalar(at)})[0])[0];
+      };
+      const double by_alpha = (p(alpha + step, x) - p(alpha - step, x)) / (2 * step);
+      const double by_x = (p(alpha, x + step) - p(alpha, x - step)) / (2 * step);
+      const double slope =
+          to_doubles(run_op("RandomGammaGrad", {Tensor::scalar(alpha), Tensor::scalar(x)})[0])[0];
+      EXPECT_NEAR(slope, -by_alpha / by_x, 1e-4 * std::abs(slope)) << alpha << " " << x;
+    }
+  }
+}
+
 TEST(Random, AChoiceAmongNothingIsRefused) {
   expect_error_with(Code::invalid_argument, "num_classes should be positive", [] {
     run_op("Multinomial", {floats({1, 0}, {}), Tensor::scalar(1)}, seeds);

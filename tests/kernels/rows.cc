@@ -96,6 +96,8 @@ std::vector<Row> table() {
       {.op = "Digamma", .shapes = {matrix}, .low = 0.5, .high = 5},
       {.op = "Polygamma", .shapes = {{}, matrix}, .fixed = {{0, Tensor::scalar(2.0f)}}, .low = 0.5},
       {.op = "Zeta", .shapes = {matrix, {4}}, .low = 1.5, .high = 4, .no_gradient = {0}},
+      {.op = "Igamma", .shapes = {{3, 1}, {4}}, .low = 0.5, .high = 5},
+      {.op = "Igammac", .shapes = {matrix, {4}}, .low = 0.5, .high = 5},
       {.op = "MulNoNan", .shapes = {{3, 1}, {4}}, .avoid = {0}},
       {.op = "Xdivy", .shapes = {{3, 1}, {4}}, .low = 0.5},
       {.op = "Xlogy", .shapes = {{3, 1}, {4}}, .low = 0.5},
@@ -114,6 +116,9 @@ std::vector<Row> table() {
        .fixed = {{0, bools({true, false, true, false})}}},
       {.op = "AddN", .shapes = {matrix, matrix, matrix}},
       {.op = "BroadcastTo", .shapes = {{3, 1}, {3}}, .fixed = {{1, ints({2, 3, 4})}}},
+      {.op = "BroadcastArgs",
+       .shapes = {{2}, {1}},
+       .fixed = {{0, floats({3, 1})}, {1, floats({4})}}},
       {.op = "Cumsum", .shapes = {matrix, {}}, .fixed = {{1, Tensor::scalar(1)}}},
       {.op = "Cumsum",
        .shapes = {matrix, {}},
@@ -176,7 +181,28 @@ std::vector<Row> table() {
        .low = -20,
        .high = 20,
        .needs_rank = true},
+      {.op = "SelfAdjointEigV2", .shapes = {{2, 3, 3}}},
+      {.op = "Lu", .shapes = {{2, 3, 3}}},
+      {.op = "MatrixSolveLs",
+       .shapes = {{2, 4, 3}, {2, 4, 2}, {}},
+       .fixed = {{2, Tensor::scalar(0.5)}}},
+      {.op = "Bitcast",
+       .shapes = {{3}},
+       .attrs = {{"type", DType::i8}},
+       .fixed = {{0, ints({1, 2, 3})}}},
+      {.op = "NthElement",
+       .shapes = {{2, 5}, {}},
+       .fixed = {{1, Tensor::scalar(2)}},
+       .low = -20,
+       .high = 20},
+      {.op = "Bucketize",
+       .shapes = {matrix},
+       .attrs = {{"boundaries", std::vector<float>{-1, 0, 0.5}}}},
       // ---- convolutions, pooling ----
+      {.op = "ExtractImagePatches",
+       .shapes = {{2, 5, 4, 3}},
+       .attrs = windows({2, 1}, "SAME",
+                        {{"ksizes", longs_of({1, 3, 2, 1})}, {"rates", longs_of({1, 1, 2, 1})}})},
       {.op = "Conv2D", .shapes = {{2, 5, 4, 3}, {3, 2, 3, 4}}, .attrs = windows({1, 2}, "SAME")},
       {.op = "Conv2D", .shapes = {{1, 6, 5, 2}, {2, 2, 2, 3}}, .attrs = windows({2, 1}, "VALID")},
       {.op = "Conv2D",  // dilated
@@ -500,7 +526,7 @@ std::vector<Row> table() {
                     .high = 20,
                     .needs_rank = true});
   }
-  for (std::string op : {"Sum", "Mean", "Max", "Min", "Prod"}) {
+  for (std::string op : {"Sum", "Mean", "Max", "Min", "Prod", "EuclideanNorm"}) {
     rows.push_back({.op = op, .shapes = {{2, 3, 4}, {1}}, .fixed = {{1, ints({1})}}});
     rows.push_back({.op = op, .shapes = {{2, 3, 4}, {2}}, .fixed = {{1, ints({-1, 0})}}});
     rows.push_back({.op = op, .shapes = {matrix, {1}}, .fixed = {{1, ints({0})}}});

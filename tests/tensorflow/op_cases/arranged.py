@@ -222,3 +222,24 @@ def _(rng, op):
 @cases("ControlTrigger")
 def _(rng, op):
     yield Case()
+
+
+@cases("BroadcastArgs")
+def _(rng, op):
+    for dtype in [np.int32, np.int64]:
+        for a, b in [([2, 1], [3, 1, 5]), ([], [0, 1]), ([4], [4]), ([1, 0], [1])]:
+            yield Case(np.array(a, dtype), np.array(b, dtype))
+    for a, b in [([2, 2], [3, 1, 5]), ([-1], [3]), ([[1]], [3])]:
+        yield Case(np.array(a), np.array(b), invalid=True)
+
+
+@cases("Bitcast")
+def _(rng, op):
+    types = {np.int8: tf.int8, np.uint8: tf.uint8, np.int16: tf.int16, np.float16: tf.float16, np.int32: tf.int32, np.float32: tf.float32,
+             np.int64: tf.int64, np.float64: tf.float64}
+    for dtype, to in itertools.product(types, types.values()):
+        widths = to.size // np.dtype(dtype).itemsize
+        yield Case(random(rng, (2, 3, widths) if widths > 1 else (2, 3), dtype), type=to, gradient=False)
+    yield Case(random(rng, ()), type=tf.int8)
+    yield Case(random(rng, (3,), np.int8), type=tf.int32, invalid=True)
+    yield Case(random(rng, (), np.int8), type=tf.int32, invalid=True)

@@ -271,3 +271,29 @@ def _(rng, op):
     yield Case(random(rng, (4,)), np.int32(-1), invalid=True)
     yield Case(random(rng, ()), np.int32(0), invalid=True)
     yield Case(random(rng, (4,)), np.array([1], np.int32), invalid=True)
+
+
+@cases("Igamma", "Igammac")
+def _(rng, op):
+    for dtype in WIDE:
+        yield Case(random(rng, (40,), dtype, 0.1, 8), random(rng, (40,), dtype, 0.05, 12))
+        yield Case(*crossed(special(dtype), special(dtype)), gradient=False)
+    for a, x in [((3, 1), (4,)), ((), (5,)), ((0, 3), (3,))]:
+        yield Case(random(rng, a, low=0.5, high=5), random(rng, x, low=0.1, high=9))
+    yield Case(random(rng, (2,), low=1), random(rng, (3,), low=1), invalid=True)
+
+
+@cases("IgammaGradA", "RandomGammaGrad")
+def _(rng, op):
+    for dtype in WIDE:
+        yield Case(random(rng, (60,), dtype, 0.1, 8), random(rng, (60,), dtype, 0.05, 12), gradient=False, tolerance=1e-4 if dtype == np.float32 else 1e-8)
+    yield Case(random(rng, (3, 1), low=0.5, high=5), random(rng, (4,), low=0.1, high=9), gradient=False, tolerance=1e-4)
+    yield Case(random(rng, (2,), low=1), random(rng, (3,), low=1), invalid=True)
+
+
+@cases("EuclideanNorm")
+def _(rng, op):
+    for dtype, axes, keep in itertools.product(FLOATS, [[0], [1, 2], [-1, 0], []], [False, True]):
+        yield Case(random(rng, (3, 4, 5), dtype), np.array(axes, np.int32), keep_dims=keep, gradient=dtype in WIDE)
+    yield Case(random(rng, (0, 4)), np.array([0]), gradient=False)
+    yield Case(random(rng, (3, 4)), np.array([2], np.int32), invalid=True)

@@ -252,3 +252,83 @@ def _(rng, op):
     yield Case(random(rng, (2, 2, 4, 5, 1)), np.float32(-2), gradient=False)
     yield Case(random(rng, (4, 5)), np.float32(1), invalid=True)
     yield Case(random(rng, (4, 5, 3)), np.ones(1, np.float32), invalid=True)
+
+
+@cases("AdjustHue", "AdjustSaturation")
+def _(rng, op):
+    for by in [0.0, 0.3, -0.7, 1.5, 2.0]:  # of half TensorFlow has none on a CPU
+        yield Case(random(rng, (2, 4, 5, 3), low=0, high=1), np.float32(by), gradient=False)
+    corners = np.array(list(itertools.product([0.0, 0.5, 1.0], repeat=3)), np.float32).reshape(3, 9, 3)
+    yield Case(corners, np.float32(0.25), gradient=False)
+    yield Case(random(rng, (4, 5, 3), low=0, high=255), np.float32(0.6), gradient=False, tolerance=1e-4)
+    yield Case(random(rng, (0, 5, 3)), np.float32(0.6), gradient=False)
+    for shape in [(4, 5, 4), (5, 3)]:
+        yield Case(random(rng, shape, low=0, high=1), np.float32(1), invalid=True)
+    yield Case(random(rng, (4, 5, 3), low=0, high=1), np.ones(1, np.float32), invalid=True)
+
+
+# ---- windows and boxes ----
+
+@cases("ExtractImagePatches")
+def _(rng, op):
+    for dtype in [np.float32, np.float64, np.float16, np.int32, np.int64, np.uint8, np.int8, np.int16, np.uint16]:
+        yield Case(random(rng, (2, 5, 6, 3), dtype), ksizes=strides(3, 2), strides=strides(2, 1), rates=strides(1, 1), padding="SAME",
+                   gradient=False)
+    for padding, size, step, rate in itertools.product(["SAME", "VALID"], [(1, 1), (3, 2)], [(1, 1), (2, 3)], [(1, 1), (2, 1)]):
+        yield Case(random(rng, (2, 7, 6, 2)), ksizes=strides(*size), strides=strides(*step), rates=strides(*rate), padding=padding)
+    yield Case(random(rng, (7, 6, 2)), ksizes=strides(2, 2), strides=strides(1, 1), rates=strides(1, 1), padding="SAME", invalid=True)
+
+
+def boxes(rng, n, dtype=np.float32):
+    corners = rng.uniform(0, 1, (n, 4))
+    corners[:, 2:] = corners[:, :2] + rng.uniform(-0.1, 0.5, (n, 2))
+    return corners.astype(dtype)
+
+
+def suppression(rng, op, n, at_most, threshold=0.5, score=0.2, sigma=0.0, **more):
+    inputs = [boxes(rng, n), rng.permutation(n).astype(np.float32) / 16, np.int32(at_most)]
+    if op == "NonMaxSuppression":
+        return Case(*inputs, iou_threshold=threshold, **more)
+    numbers = [threshold, score, sigma][:{"2": 1, "3": 2, "4": 2, "5": 3}[op[-1]]]
+    return Case(*inputs, *[np.float32(x) for x in numbers], **more)
+
+
+@cases("NonMaxSuppression", "NonMaxSuppressionV2", "NonMaxSuppressionV3", "NonMaxSuppressionV4", "NonMaxSuppressionV5")
+def _(rng, op):
+    for n, at_most, threshold in itertools.product([1, 12, 30], [0, 3, 40], [0.0, 0.3, 0.5, 1.0]):
+        yield suppression(rng, op, n, at_most, threshold)
+    yield suppression(rng, op, 0, 3)
+    ties = suppression(rng, op, 9, 9)
+    ties.inputs = (ties.inputs[0], np.full(9, 0.5, np.float32), *ties.inputs[2:])
+    yield ties
+    if op[-1] in "45":
+        for n in [0, 12]:
+            yield suppression(rng, op, n, 20, pad_to_max_output_size=True)
+    if op[-1] == "5":
+        for sigma in [0.1, 0.5, 3.0]:
+            yield suppression(rng, op, 25, 25, 0.5, 0.1, sigma)
+        yield suppression(rng, op, 5, 3, sigma=-1.0, invalid=True)
+    yield suppression(rng, op, 5, -1, invalid=True)
+    for threshold in [-0.1, 1.1]:
+        yield suppression(rng, op, 5, 3, threshold, invalid=True)
+    for at, wrong in [(0, (5, 3)), (0, (20,)), (1, (4,)), (1, (5, 1))]:
+        invalid = suppression(rng, op, 5, 3, invalid=True)
+        invalid.inputs = tuple(random(rng, wrong) if i == at else x for i, x in enumerate(invalid.inputs))
+        yield invalid
+
+
+@cases("DrawBoundingBoxes", "DrawBoundingBoxesV2")
+def _(rng, op):
+    def case(shape, n, colours=None, **more):
+        corners = np.stack([boxes(rng, n) for _ in range(shape[0])])
+        corners += rng.uniform(-0.3, 0.3, corners.shape).astype(np.float32)
+        colours = [] if op == "DrawBoundingBoxes" else [random(rng, colours or (3, 4), low=0, high=1)]
+        return Case(random(rng, shape), corners, *colours, gradient=False, **more)
+    for shape, n in itertools.product([(2, 9, 7, 3), (1, 12, 5, 4), (2, 8, 8, 1)], [0, 1, 13]):
+        yield case(shape, n)
+    if op.endswith("V2"):
+        yield case((1, 9, 7, 3), 4, (2, 3))
+        yield case((1, 9, 7, 3), 4, (0, 4))
+    yield case((1, 9, 7, 2), 3, invalid=True)
+    yield Case(*[x[:1] if i == 1 else x for i, x in enumerate(case((2, 9, 7, 3), 3).inputs)], invalid=True)
+    yield Case(*[x[0] if i == 1 else x for i, x in enumerate(case((2, 9, 7, 3), 3).inputs)], invalid=True)

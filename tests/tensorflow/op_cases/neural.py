@@ -260,3 +260,41 @@ def _(rng, op):
         yield case(equation, *shapes)
     for equation, shapes in [("ij,jk->ik", [(2, 3), (4, 4)]), ("ij,jk->ik", [(2, 3), (3,)]), ("ii->i", [(2, 3)])]:
         yield case(equation, *shapes, invalid=True)
+
+
+# ---- numbers as few bits hold them ----
+
+RANGES = [(-6.0, 6.0), (-1.0, 2.0), (0.0, 5.0), (0.5, 3.0), (-3.0, -1.0)]
+
+
+@cases("FakeQuantWithMinMaxArgs", "FakeQuantWithMinMaxArgsGradient")
+def _(rng, op):
+    def case(low, high, bits, narrow, **more):
+        inputs = [random(rng, (3, 9), low=-8, high=8) for _ in range(1 if op.endswith("Args") else 2)]
+        return Case(*inputs, min=low, max=high, num_bits=bits, narrow_range=narrow, **more)
+    for (low, high), bits, narrow in itertools.product(RANGES, [2, 8, 16], [False, True]):
+        yield case(low, high, bits, narrow, tolerance=1e-4)
+    for low, high, bits in [(1.0, 1.0, 8), (2.0, 1.0, 8), (-1.0, 1.0, 1), (-1.0, 1.0, 17)]:
+        yield case(low, high, bits, False, invalid=True)
+    if op.endswith("Gradient"):
+        yield Case(random(rng, (3, 9)), random(rng, (3, 8)), invalid=True)
+
+
+@cases("FakeQuantWithMinMaxVars", "FakeQuantWithMinMaxVarsGradient", "FakeQuantWithMinMaxVarsPerChannel", "FakeQuantWithMinMaxVarsPerChannelGradient")
+def _(rng, op):
+    per_channel, is_gradient = "PerChannel" in op, op.endswith("Gradient")
+    def case(shape, low, high, bits=8, narrow=False, **more):
+        inputs = [random(rng, shape, low=-8, high=8) for _ in range(2 if is_gradient else 1)]
+        limits = [np.array(x if per_channel else x[0], np.float32) for x in (low, high)]
+        return Case(*inputs, *limits, num_bits=bits, narrow_range=narrow, **more)
+    lows, highs = [x for x, _ in RANGES], [x for _, x in RANGES]
+    for shape, bits, narrow in itertools.product([(5,), (3, 5), (2, 1, 3, 5)], [2, 8, 16], [False, True]):
+        yield case(shape, lows, highs, bits, narrow, tolerance=1e-4)
+        yield case(shape, [0.0] * 5, [0.0] * 5, bits, narrow)
+    for low, high in RANGES:
+        yield case((4, 5), [low] * 5, [high] * 5, tolerance=1e-4)
+    yield case((3, 5), lows, highs, bits=1, invalid=True)
+    if per_channel:
+        yield case((3, 5), lows[:4], highs[:4], invalid=True)
+    else:
+        yield Case(*case((3, 5), lows, highs).inputs[:-1], np.ones(1, np.float32), invalid=True)

@@ -408,3 +408,58 @@ def _(rng, op):
 def _(rng, op):
     yield Case(np.array(True), [random(rng, (2,)), random(rng, (), object)])
     yield Case(np.array(False), [random(rng, (2,))], invalid=True)
+
+
+# ---- ranges and places ----
+
+@cases("Bucketize")
+def _(rng, op):
+    for dtype in [np.int32, np.int64, np.float32, np.float64]:
+        yield Case(random(rng, (3, 7), dtype, -4, 9), boundaries=[-2.0, 0.5, 1.0, 1.0, 6.0])
+    yield Case(special(np.float32), boundaries=[0.0, 1.0])
+    yield Case(random(rng, (3,)), boundaries=[])
+    yield Case(random(rng, (3,)), boundaries=[1.0, 0.0], invalid=True)
+
+
+@cases("HistogramFixedWidth")
+def _(rng, op):
+    for dtype, out in itertools.product([np.int32, np.int64, np.float32, np.float64], [tf.int32, tf.int64]):
+        yield Case(random(rng, (3, 27), dtype, -4, 12), np.array([-1, 9], dtype), np.int32(7), dtype=out)
+    yield Case(np.array([np.inf, -np.inf, 0, 5, 4.999], np.float32), np.array([0, 5], np.float32), np.int32(5))
+    yield Case(random(rng, (0,)), np.array([0, 5], np.float32), np.int32(3))
+    yield Case(np.array([1, np.nan], np.float32), np.array([0, 5], np.float32), np.int32(5), invalid=True)
+    for limits, bins in [([5, 5], 3), ([5, 0], 3), ([0, 5], 0), ([0, 5], -2), ([0, 1, 5], 3)]:
+        yield Case(random(rng, (4,)), np.array(limits, np.float32), np.int32(bins), invalid=True)
+    yield Case(random(rng, (4,)), np.array([0, 5], np.float32), np.array([3], np.int32), invalid=True)
+
+
+@cases("LowerBound", "UpperBound")
+def _(rng, op):
+    for dtype, out in itertools.product([np.int32, np.int64, np.float32, np.float64, np.int8, np.int16, np.uint8], [tf.int32, tf.int64]):
+        yield Case(np.sort(random(rng, (3, 9), dtype), axis=1), random(rng, (3, 5), dtype), out_type=out)
+    yield Case(random(rng, (3, 0)), random(rng, (3, 2)))
+    yield Case(random(rng, (3, 4)), random(rng, (2, 2)), invalid=True)
+    yield Case(random(rng, (4,)), random(rng, (4,)), invalid=True)
+
+
+@cases("NthElement")
+def _(rng, op):
+    for dtype, reverse in itertools.product([np.float32, np.float64, np.int32, np.int64, np.uint8, np.int8, np.int16, np.uint16, np.float16],
+                                            [False, True]):
+        yield Case(random(rng, (2, 3, 7), dtype, -20, 20), np.int32(2), reverse=reverse, gradient=dtype in WIDE)
+    yield Case(np.array([2, 2, 1, 2], np.float32), np.int32(1))
+    yield Case(random(rng, (0, 3)), np.int32(1))
+    for n in [3, -1]:
+        yield Case(random(rng, (2, 3)), np.int32(n), invalid=True)
+    yield Case(random(rng, ()), np.int32(0), invalid=True)
+    yield Case(random(rng, (2, 3)), np.array([1], np.int32), invalid=True)
+
+
+@cases("UnravelIndex")
+def _(rng, op):
+    for dtype in [np.int32, np.int64]:
+        yield Case(np.array([22, 41, 37, 0], dtype), np.array([7, 6], dtype))
+        yield Case(np.array(22, dtype), np.array([2, 3, 7], dtype))
+    yield Case(np.zeros(0, np.int32), np.array([7, 6], np.int32), invalid=True)
+    for indices, dims in [([42], [7, 6]), ([0], [7, 0]), ([[0]], [7, 2]), ([0], 5)]:
+        yield Case(np.array(indices, np.int32), np.array(dims, np.int32), invalid=True)

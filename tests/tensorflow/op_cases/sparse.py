@@ -221,3 +221,62 @@ def _(rng, op):
     yield Case(records(b",2"), required, invalid=True)
     yield Case(records(b"1,2"), numbers, field_delim=",,", invalid=True)
     yield Case(records(b"1,2"), numbers, select_cols=[1, 0], invalid=True)
+
+
+# ---- decompositions ----
+
+@cases("Qr")
+def _(rng, op):
+    for dtype, full, shape in itertools.product(WIDE, [False, True], [(4, 3), (3, 4), (2, 3, 3, 3), (5, 1), (1, 5), (20, 12)]):
+        yield Case(random(rng, shape, dtype), full_matrices=full, gradient=False, tolerance=2e-4 if dtype == np.float32 else None)
+    for full, shape in itertools.product([False, True], [(0, 3), (3, 0), (0, 3, 2)]):
+        yield Case(random(rng, shape), full_matrices=full, gradient=False)
+    for matrix in [np.eye(3), -np.eye(3), np.zeros((3, 2)), np.triu(np.ones((3, 3)))]:
+        yield Case(matrix, gradient=False)
+    yield Case(random(rng, (3,)), invalid=True)
+
+
+@cases("Svd")
+def _(rng, op):
+    for dtype, full, uv, shape in itertools.product(WIDE, [False, True], [False, True], [(4, 3), (3, 4), (2, 3, 3, 3), (5, 1), (1, 5), (12, 20)]):
+        yield Case(random(rng, shape, dtype), full_matrices=full, compute_uv=uv, gradient=False)
+    for shape in [(0, 3), (3, 0), (0, 3, 2)]:
+        yield Case(random(rng, shape), gradient=False)
+    for matrix in [np.eye(3), np.zeros((3, 2)), np.ones((4, 4)), np.array([[np.nan, 1], [2, 3]])]:
+        yield Case(matrix, gradient=False)
+    yield Case(random(rng, (3,)), invalid=True)
+
+
+@cases("SelfAdjointEigV2")
+def _(rng, op):
+    for dtype, v, shape in itertools.product(WIDE, [False, True], [(3, 3), (2, 4, 4), (1, 1), (12, 12)]):
+        yield Case(random(rng, shape, dtype), compute_v=v, gradient=not v and dtype == np.float64, tolerance=1e-4 if dtype == np.float32 else 1e-8)
+    for matrix in [np.eye(3), np.zeros((2, 2)), np.zeros((0, 0)), np.diag([3.0, -1, 2])]:
+        yield Case(matrix, gradient=False)
+    yield Case(np.array([[np.nan, 1], [2, 3]]), invalid=True)
+    yield Case(random(rng, (3, 4)), invalid=True)
+    yield Case(random(rng, (3,)), invalid=True)
+
+
+@cases("Lu")
+def _(rng, op):
+    for dtype, index, shape in itertools.product(WIDE, [tf.int32, tf.int64], [(3, 3), (2, 4, 4), (1, 1), (12, 12)]):
+        yield Case(random(rng, shape, dtype), output_idx_type=index, gradient=False, tolerance=2e-4 if dtype == np.float32 else None)
+    yield Case(np.zeros((0, 0)), gradient=False)
+    yield Case(np.ones((2, 2)), invalid=True)
+    yield Case(random(rng, (3, 4)), invalid=True)
+
+
+@cases("MatrixSolveLs")
+def _(rng, op):
+    for dtype, fast, shape, l2 in itertools.product(WIDE, [False, True], [(4, 3), (3, 4), (2, 5, 2), (3, 3)], [0.0, 0.5]):
+        rhs = shape[:-1] + (2,)
+        yield Case(random(rng, shape, dtype), random(rng, rhs, dtype), np.float64(l2), fast=fast, gradient=False,
+                   tolerance=5e-3 if dtype == np.float32 else 1e-8)
+    yield Case(random(rng, (4, 0)), random(rng, (4, 2)), np.float64(0), gradient=False)  # without rows TensorFlow leaves x unset
+    a = random(rng, (4, 3), np.float64)
+    yield Case(np.ones((3, 2)), random(rng, (3, 1), np.float64), np.float64(0), fast=False, gradient=False)
+    yield Case(np.ones((3, 2)), random(rng, (3, 1), np.float64), np.float64(0), fast=True, invalid=True)
+    yield Case(a, a[:3], np.float64(0), invalid=True)
+    yield Case(a, a, np.float64(-1), invalid=True)
+    yield Case(a, a, np.zeros(1), invalid=True)

@@ -46,6 +46,28 @@ def _(rng, op):
     yield Case(random(rng, (2, 0)), np.int32(2), invalid=True, **SEEDS)
 
 
+@cases("RandomGamma")
+def _(rng, op):
+    for dtype in [np.float32, np.float64, np.float16]:
+        for alphas in [0.3, 1.0, 1.7, 30.0, [0.5, 1, 4], [[0.1, 2], [1, 1000]], []]:
+            yield Case(np.array([4], np.int32), np.array(alphas, dtype), **SEEDS)
+    yield Case(np.array([50, 7]), np.float32(0.9), **SEEDS)
+    yield Case(np.array([0, 7]), np.float32(0.9), **SEEDS)
+    yield Case(np.zeros(0, np.int32), np.array([0.9, 1, 2]), **SEEDS)
+    yield Case(np.array([-1]), np.float32(0.9), invalid=True, **SEEDS)
+    yield Case(np.array([[1]]), np.float32(0.9), invalid=True, **SEEDS)
+
+
+@cases("RandomPoissonV2")
+def _(rng, op):
+    floats, types = [np.float32, np.float64, np.float16, np.int32, np.int64], [tf.float16, tf.float32, tf.float64, tf.int32, tf.int64]
+    for dtype, out, rate in itertools.product(floats, types, [0.0, 0.3, 9.9, 10.0, 25.0, [0.5, 12, 4], [[0.1, 20], [1, 1000]], []]):
+        yield Case(np.array([4], np.int32), np.array(rate).astype(dtype), dtype=out, **SEEDS)
+    yield Case(np.array([50, 7]), np.float32(3), **SEEDS)
+    yield Case(np.array([50, 7]), np.float32(30), **SEEDS)
+    yield Case(np.array([-1]), np.float32(0.9), invalid=True, **SEEDS)
+
+
 # ---- variables ----
 
 @cases("Assign", "AssignAdd", "AssignSub")

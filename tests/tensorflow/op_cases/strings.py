@@ -1,5 +1,9 @@
 """Calls of ops that take strings apart, change them, and turn them into numbers and back."""
+import atexit
 import itertools
+import os
+import shutil
+import tempfile
 
 import numpy as np
 import tensorflow as tf
@@ -134,3 +138,44 @@ def _(rng, op):
         yield Case([random(rng, shape)], summarize=count, gradient=False)
     yield Case([random(rng, (), np.int32), texts(b"a", b"b")], template="n = {}; names = {}", placeholder="{}")
     yield Case([np.array([0.1, 1e10, 1e-5, 123456789, np.inf, np.nan], np.float64)], gradient=False, summarize=-1)
+
+
+# ---- files ----
+
+def written_files():
+    """A directory with some, which lives as long as the test."""
+    directory = tempfile.mkdtemp()
+    atexit.register(shutil.rmtree, directory)
+    for name in ["b1.txt", "b2.txt", ".h.txt", "c[1].txt", "x/y/a.txt", "x/z/a.txt"]:
+        path = os.path.join(directory, name)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "wb") as f:
+            f.write(b"\0" + name.encode())
+    return directory
+
+
+@cases("ReadFile")
+def _(rng, op):
+    directory = written_files()
+    yield Case(np.array(directory + "/x/y/a.txt", object))
+    for path in ["/x", "/missing"]:
+        yield Case(np.array(directory + path, object), invalid=True)
+    yield Case(np.array([directory + "/b1.txt"], object), invalid=True)
+
+
+@cases("WriteFile")
+def _(rng, op):
+    directory = written_files()
+    yield Case(np.array(directory + "/new/one.txt", object), np.array(b"a\0b", object))
+    yield Case(np.array(directory + "/b1.txt", object), np.array(b"", object))
+    yield Case(np.array(directory + "/b1.txt", object), np.array([b""], object), invalid=True)
+
+
+@cases("MatchingFiles")
+def _(rng, op):
+    directory = written_files()
+    for pattern in ["/*", "/b?.txt", "/b[12].txt", "/none*", "/x/*/a.txt", "/x/*", "/b{1,2}.txt", "/*/*", "/b[!1].txt", "/[.]h*",
+                    "/x/y/../y/a.txt", "/x/y/a.txt", "/c[[]*", "/x/y/missing"]:
+        yield Case(np.array(directory + pattern, object))
+    yield Case(np.array([directory + p for p in ("/b2*", "/b1*", "/b*")], object))
+    yield Case(np.array([], object))

@@ -1,0 +1,157 @@
+// Numbers by the range they are in: Bucketize, HistogramFixedWidth, LowerBound and UpperBound.
+#include <algorithm>
+#include <cmath>
+
+#include "graph/gradient.h"
+#include "graph/ops.h"
+#include "graph/shape_inference.h"
+#include "kernels/cpu.h"
+#include "kernels/examples.h"
+
+namespace leat {
+namespace {
+
+using ValueTypes = Types<int32_t, int64_t, float, double>;
+const char* const value_types = "T: {int32, int64, float, double}";
+
+// ---- Bucketize
+
+template <class T>
+BoundKernel prepare_bucketize(TypeTag<T>, const KernelRequest& r) {
+  const auto& boundaries = r.attr<std::vector<float>>("boundaries");
+  check(std::is_sorted(boundaries.begin(), boundaries.end()), "Expected sorted boundaries");
+  BoundKernel kernel =
+      BoundKernel::of([boundaries, n = r.inputs[0].shape.elements()](const Arguments& a) {
+        for (int64_t i = 0; i < n; ++i) {
+          const auto found =
+              std::upper_bound(boundaries.begin(), boundaries.end(), a.input<T>(0)[i]);
+          a.output<int32_t>()[i] = static_cast<int32_t>(found - boundaries.begin());
+        }
+      });
+  kernel.cost_ns = 10.0 * static_cast<double>(r.inputs[0].shape.elements());
+  return kernel;
+}
+
+const Op bucketize_op{{
+    .name = "Bucketize",
+    .doc = "output = the number of boundaries that are at most the input, elementwise.",
+    .inputs = {"input: T"},
+    .outputs = {"output: int32"},
+    .attrs = {value_types, "boundaries: list(float)"},
+    .shape = shapes::same_as(0),
+    .kernels = {cpu_kernel(
+        "T", ValueTypes{},
+        []<class T>(TypeTag<T> t, const KernelRequest& r) { return prepare_bucketize(t, r); })},
+    .examples = {{.inputs = {floats({-5, 10000, 150, 10})},
+                  .attrs = {{"boundaries", std::vector<float>{0, 10, 100}}},
+                  .outputs = {ints({0, 3, 3, 2})}}},
+    .is_not_differentiable = true,
+}};
+
+// ---- HistogramFixedWidth
+
+template <class T, class Count>
+BoundKernel bind_histogram(const KernelRequest& r) {
+  return BoundKernel::of(
+      [n = r.inputs[0].shape.elements(), bins = r.outputs[0].shape[0]](const Arguments& a) {
+        const T *values = a.input<T>(0), *range = a.input<T>(1);
+        check(range[0] < range[1],
+              "value_range should satisfy value_range[0] < value_range[1], but got '[", range[0],
+              ", ", range[1], "]'");
+        const double width =
+            static_cast<double>(static_cast<T>(range[1] - range[0])) / static_cast<double>(bins);
+        std::fill_n(a.output<Count>(), bins, Count(0));
+        for (int64_t i = 0; i < n; ++i) {
+          check(values[i] == values[i], "Histogram values must not contain NaN");
+          const auto above =
+              static_cast<double>(std::max(values[i], range[0])) - static_cast<double>(range[0]);
+          ++a.output<Count>()[static_cast<int64_t>(
+              std::min(above / width, static_cast<double>(bins - 1)))];
+        }
+      });
+}
+
+const Op histogram_op{{
+    .name = "HistogramFixedWidth",
+    .doc = "out[k] = the number of values in the k-th of nbins equal parts of value_range; those "
+           "below it count in the first, those above in the last.",
+    .inputs = {"values: T", "value_range: T", "nbins: int32"},
+    .outputs = {"out: dtype"},
+    .attrs = {value_types, "dtype: {int32, int64} = int32"},
+    .shape =
+        [](ShapeContext& c) {
+          check(c.input(1).is_compatible({2}), "value_range should be a vector of 2 elements, got ",
+                c.input(1));
+          c.with_rank(2, 0);
+          int64_t bins = any;
+          if (const Tensor* value = c.value(2)) {
+            bins = to_int64s(*value)[0];
+            check(bins > 0, "Requires nbins > 0: ", bins);
+          }
+          c.set_output(0, {bins});
+        },
+    .kernels = {cpu_kernel("T", ValueTypes{},
+                           []<class T>(TypeTag<T>, const KernelRequest& r) {
+                             return r.attr<DType>("dtype") == DType::i64
+                                        ? bind_histogram<T, int64_t>(r)
+                                        : bind_histogram<T, int32_t>(r);
+                           })},
+    .examples = {{.inputs = {floats({-1, 0, 1.5, 2, 5, 15}), floats({0, 5}), Tensor::scalar(5)},
+                  .outputs = {ints({2, 1, 1, 0, 2})}}},
+    .value_inputs = {2},
+    .is_not_differentiable = true,
+}};
+
+// ---- LowerBound, UpperBound
+
+template <class T, class Out>
+BoundKernel bind_bound(const KernelRequest& r, bool upper) {
+  const Shape &sorted = r.inputs[0].shape, &values = r.inputs[1].shape;
+  return BoundKernel::of(
+      [upper, rows = values[0], n = sorted[1], count = values[1]](const Arguments& a) {
+        for (int64_t i = 0; i < rows * count; ++i) {
+          const T *begin = a.input<T>(0) + i / count * n, *end = begin + n;
+          const T& value = a.input<T>(1)[i];
+          const T* found =
+              upper ? std::upper_bound(begin, end, value) : std::lower_bound(begin, end, value);
+          a.output<Out>()[i] = static_cast<Out>(found - begin);
+        }
+      });
+}
+
+using SortedTypes = Types<int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t,
+                          float, double, std::string>;
+
+OpDef bound_op(std::string name, std::string doc, bool upper, Tensor expected) {
+  return {
+      .name = std::move(name),
+      .doc =
+          "output[r, i] = the number of entries of the sorted row sorted_inputs[r, :] that are " +
+          std::move(doc) + " values[r, i].",
+      .inputs = {"sorted_inputs: T", "values: T"},
+      .outputs = {"output: out_type"},
+      .attrs = {"T: type", "out_type: {int32, int64} = int32"},
+      .shape =
+          [](ShapeContext& c) {
+            const Shape sorted = c.with_rank(0, 2), values = c.with_rank(1, 2);
+            check(sorted[0] == any || values[0] == any || sorted[0] == values[0],
+                  "Leading dim_size of both tensors must match: ", sorted, " and ", values);
+            c.set_output(0, values);
+          },
+      .kernels = {cpu_kernel("T", SortedTypes{},
+                             [upper]<class T>(TypeTag<T>, const KernelRequest& r) {
+                               return r.attr<DType>("out_type") == DType::i64
+                                          ? bind_bound<T, int64_t>(r, upper)
+                                          : bind_bound<T, int32_t>(r, upper);
+                             })},
+      .examples = {{.inputs = {floats({1, 4}, {1, 3, 3, 5}), floats({1, 3}, {0, 3, 9})},
+                    .outputs = {std::move(expected)}}},
+      .is_not_differentiable = true,
+  };
+}
+
+const Op lower_bound_op{bound_op("LowerBound", "less than", false, ints({1, 3}, {0, 1, 4}))};
+const Op upper_bound_op{bound_op("UpperBound", "at most", true, ints({1, 3}, {0, 3, 4}))};
+
+}  // namespace
+}  // namespace leat

@@ -1,0 +1,256 @@
+#!/usr/bin/env python3
+"""Lookup tables as TensorFlow's own client uses them: every step gives what it gives in Session(''), or the same error.
+
+  python3 tests/tensorflow/tables_test.py --leat build/release/bin/leat [-v]
+
+Needs TensorFlow (pip install tensorflow-cpu); exits with 77 (skipped) without it.
+"""
+import os
+import tempfile
+import unittest
+
+from leat_cluster import CONFIG, cluster, main, np, tf, tf1
+
+R = tf.raw_ops
+KEYS = {tf.string: [b"a", b"bb", b"", b"ccc"], tf.int64: [5, -7, 0, 2**40], tf.int32: [5, -7, 0, 9]}
+VALUES = {tf.int64: [1, 2, 3, -4], tf.int32: [1, 2, 3, -4], tf.float32: [0.5, 1, 2, 3], tf.float64: [0.5, 1, 2, 3],
+          tf.string: [b"x", b"y", b"", b"zz"], tf.bool: [True, False, True, True]}
+
+
+def array(values, dtype):
+    return np.array(values, object if dtype == tf.string else dtype.as_numpy_dtype)
+
+
+class Steps:
+    """A program of single steps: each is built and run, on both runtimes."""
+
+    def __init__(self, test):
+        self.test = test
+        self.graph = tf1.Graph()
+        tf1.Session.reset(cluster().target)
+        self.sessions = [tf1.Session(target, graph=self.graph, config=CONFIG) for target in ("", cluster().target)]
+
+    def __enter__(self):
+        self.scope = self.graph.as_default()
+        self.scope.__enter__()
+        return self
+
+    def __exit__(self, *error):
+        self.scope.__exit__(*error)
+        for session in self.sessions:
+            session.close()
+
+    def run(self, fetches, what="", in_any_order=False):
+        results = []
+        for session in self.sessions:
+            try:
+                results.append(session.run(fetches))
+            except tf.errors.OpError as error:
+                results.append(error)
+        expected, got = results
+        if isinstance(expected, tf.errors.OpError):
+            self.test.assertEqual(type(got).__name__, type(expected).__name__, f"{what}: {got}; TensorFlow: {expected.message[-300:]}")
+            return None
+        if isinstance(got, tf.errors.OpError):
+            self.test.fail(f"{what}: Leat: {got.message[-500:]}; TensorFlow: {expected}")
+        if expected is None:
+            return None
+        expected, got = tf.nest.flatten(expected), tf.nest.flatten(got)
+        if in_any_order:
+            expected, got = [sorted(zip(*(np.asarray(x).tolist() for x in result))) for result in (expected, got)]
+            self.test.assertEqual(got, expected, what)
+            return got
+        for e, g in zip(expected, got):
+            e, g = np.asarray(e), np.asarray(g)
+            self.test.assertEqual((g.dtype, g.shape), (e.dtype, e.shape), what)
+            np.testing.assert_array_equal(g, e, what)
+        return got
+
+
+class Tables(unittest.TestCase):
+    def contents(self, steps, table, keys, values, what):
+        steps.run(R.LookupTableExportV2(table_handle=table, Tkeys=keys, Tvalues=values), what + " export", in_any_order=True)
+        steps.run(R.LookupTableSizeV2(table_handle=table), what + " size")
+
+    def test_every_type_in_a_static_table(self):
+        pairs = [(k, v) for k in KEYS for v in VALUES if not (k == tf.int32 and v in (tf.int64, tf.bool)) and not (k == tf.int64 and v == tf.bool)]
+        for keys, values in pairs:
+            with self.subTest(keys=keys.name, values=values.name), Steps(self) as steps:
+                table = R.HashTableV2(key_dtype=keys, value_dtype=values, shared_name="t")
+                k, v = array(KEYS[keys], keys), array(VALUES[values], values)
+                find = R.LookupTableFindV2(table_handle=table, keys=k[[1, 3, 0, 2]].reshape(2, 2), default_value=v[0])
+                steps.run(find, "before")
+                steps.run(R.InitializeTableV2(table_handle=table, keys=k[:3], values=v[:3]), "initialize")
+                steps.run(find, "after")
+                self.contents(steps, table, keys, values, "after")
+
+    def test_what_a_static_table_refuses(self):
+        with Steps(self) as steps:
+            def table(name):
+                return R.HashTableV2(key_dtype=tf.string, value_dtype=tf.int64, shared_name=name)
+            def longs(*values):
+                return np.array(values, np.int64)
+            a = table("a")
+            fill = lambda keys, values: R.InitializeTableV2(table_handle=a, keys=np.array(keys, object), values=values)
+            find = lambda keys, default: R.LookupTableFindV2(table_handle=a, keys=keys, default_value=default)
+            steps.run(R.LookupTableSizeV2(table_handle=a), "size")
+            steps.run(R.LookupTableExportV2(table_handle=a, Tkeys=tf.string, Tvalues=tf.int64), "export")
+            steps.run(find(["x"], np.int64(-1)), "find before")
+            steps.run(fill([], longs()), "fill with nothing")
+            steps.run(fill(["a", "a"], longs(1, 2)), "two values")
+            steps.run(fill(["a"], np.int32([1])), "wrong type")
+            steps.run(fill(["a", "a", "b"], longs(1, 1, 2)), "fill")
+            steps.run(find("b", np.int64(-1)), "a scalar")
+            for keys, default in [(longs(1), np.int64(0)), (["a"], np.int32(0)), (["a", "z"], longs(5, 6)), (["a", "z"], longs(5)),
+                                  (["a"], np.array([[1]])), ([["z"], ["a"]], np.array([[8], [9]]))]:
+                steps.run(find(keys, default), f"find {keys} {default}")
+            steps.run(fill(["a", "c"], longs(1, 3)), "as many again")
+            steps.run(fill(["a", "b", "c"], longs(1, 2, 3)), "more")
+            steps.run(find(["b", "c"], np.int64(-1)), "unchanged")
+            steps.run(R.LookupTableInsertV2(table_handle=a, keys=["q"], values=longs(1)), "insert")
+            steps.run(R.LookupTableRemoveV2(table_handle=a, keys=["a"]), "remove")
+            steps.run(R.LookupTableImportV2(table_handle=a, keys=["a"], values=longs(1)), "import")
+            b = table("b")
+            steps.run(R.LookupTableImportV2(table_handle=b, keys=["a"], values=longs(4)), "import into a new one")
+            steps.run(R.LookupTableFindV2(table_handle=b, keys=["a"], default_value=longs(0)[0]), "imported")
+            steps.run(R.LookupTableSizeV2(table_handle=R.HashTableV2(key_dtype=tf.int64, value_dtype=tf.int64, shared_name="b")), "other type")
+
+    def random_changes(self, steps, table, keys, values, shape, count=25):
+        rng = np.random.default_rng(3)
+        def some(dtype, n, of):
+            if dtype == tf.string:
+                return np.array([b"k%d" % i for i in rng.integers(0, 12, n)], object).reshape(of)
+            if dtype == tf.bool:
+                return (rng.random(n) < 0.5).reshape(of)
+            return rng.integers(-6, 6, n).astype(dtype.as_numpy_dtype).reshape(of)
+        size = int(np.prod(shape))
+        for step in range(count):
+            n = int(rng.integers(0, 7))
+            k = some(keys, n, (n,))
+            what = f"step {step}"
+            operation = rng.choice(["insert", "insert", "remove", "import"], p=[0.4, 0.3, 0.2, 0.1])
+            if operation == "remove":
+                steps.run(R.LookupTableRemoveV2(table_handle=table, keys=k), what)
+            else:
+                op = R.LookupTableInsertV2 if operation == "insert" else R.LookupTableImportV2
+                steps.run(op(table_handle=table, keys=k, values=some(values, n * size, (n,) + shape)), what)
+            k = some(keys, 6, (2, 3))
+            steps.run(R.LookupTableFindV2(table_handle=table, keys=k, default_value=some(values, size, shape)), what)
+            steps.run(R.LookupTableFindV2(table_handle=table, keys=k, default_value=some(values, 6 * size, (2, 3) + shape)), what)
+            if not shape:
+                self.contents(steps, table, keys, values, what)
+
+    def test_mutable_tables(self):
+        for keys, values in [(tf.string, tf.int64), (tf.int64, tf.float32), (tf.int64, tf.string), (tf.string, tf.bool), (tf.int32, tf.int32)]:
+            with self.subTest(keys=keys.name, values=values.name), Steps(self) as steps:
+                self.random_changes(steps, R.MutableHashTableV2(key_dtype=keys, value_dtype=values, shared_name="t"), keys, values, ())
+
+    def test_tables_of_vectors(self):
+        for keys, values in [(tf.string, tf.int64), (tf.int64, tf.float32), (tf.int64, tf.string)]:
+            with self.subTest(keys=keys.name, values=values.name), Steps(self) as steps:
+                table = R.MutableHashTableOfTensorsV2(key_dtype=keys, value_dtype=values, value_shape=[3], shared_name="t")
+                self.random_changes(steps, table, keys, values, (3,))
+
+    def test_dense_tables(self):
+        for values, shape in [(tf.int64, []), (tf.float32, [2])]:
+            with self.subTest(values=values.name), Steps(self) as steps:
+                table = R.MutableDenseHashTableV2(empty_key=np.int64(-100), deleted_key=np.int64(-200), value_dtype=values, value_shape=shape,
+                                                  initial_num_buckets=8, shared_name="t")
+                rng = np.random.default_rng(1)
+                for _ in range(4):
+                    v = rng.integers(0, 9, [5] + shape).astype(values.as_numpy_dtype)
+                    steps.run(R.LookupTableInsertV2(table_handle=table, keys=rng.integers(0, 9, 5), values=v), "insert")
+                    steps.run(R.LookupTableRemoveV2(table_handle=table, keys=rng.integers(0, 9, 2)), "remove")
+                    steps.run(R.LookupTableFindV2(table_handle=table, keys=np.arange(9), default_value=np.zeros(shape, values.as_numpy_dtype)), "find")
+                steps.run(R.LookupTableSizeV2(table_handle=table), "size")
+
+    def test_what_a_mutable_table_refuses(self):
+        with Steps(self) as steps:
+            table = R.MutableHashTableV2(key_dtype=tf.string, value_dtype=tf.int64, shared_name="m")
+            vectors = R.MutableHashTableOfTensorsV2(key_dtype=tf.string, value_dtype=tf.int64, value_shape=[2], shared_name="v")
+            longs = lambda *values: np.array(values, np.int64)
+            steps.run(R.InitializeTableV2(table_handle=table, keys=["a"], values=longs(1)), "initialize")
+            for t, keys, values in [(table, ["a", "b"], longs(1)), (table, ["a"], np.float32([1])), (table, longs(1), longs(1)),
+                                    (vectors, ["a"], longs(1)), (vectors, ["a"], np.array([[1, 2, 3]])), (table, "c", np.int64(3))]:
+                steps.run(R.LookupTableInsertV2(table_handle=t, keys=keys, values=values), f"insert {keys} {values}")
+            steps.run(R.LookupTableRemoveV2(table_handle=table, keys=longs(1)), "remove")
+            for t, keys, default in [(table, ["a", "c"], longs(1)), (table, ["a", "b", "c"], longs(1, 2)), (table, [["a", "b"]], longs(1, 2)),
+                                     (vectors, ["a"], np.int64(1)), (vectors, ["a"], longs(1, 2, 3))]:
+                steps.run(R.LookupTableFindV2(table_handle=t, keys=keys, default_value=default), f"find {keys} {default}")
+
+    def test_text_files(self):
+        cases = [
+            (b"a\nb\nc\n", tf.string, tf.int64, -2, -1, {}), (b"a\r\nb\r\nc", tf.string, tf.int64, -2, -1, {}),
+            (b"a\nb\n\nc", tf.string, tf.int64, -2, -1, {}), (b"a\nb\nc", tf.int64, tf.string, -1, -2, {}),
+            (b"a\t1\nb\t2\nc\t3", tf.string, tf.int64, 0, 1, {}), (b"a 1.5\nb 2\n", tf.string, tf.float32, 0, 1, {"delimiter": " "}),
+            (b"a  1.5\nb 2\n", tf.string, tf.float32, 0, 1, {"delimiter": " "}), (b"a\t1\nb\tx\n", tf.string, tf.int64, 0, 1, {}),
+            (b"a\t1\nb\nc\t3", tf.string, tf.int64, 0, 1, {}), (b"a\nb\nc", tf.string, tf.int64, -2, -1, {"vocab_size": 2}),
+            (b"a\nb\nc", tf.string, tf.int64, -2, -1, {"vocab_size": 5}), (b"a\nb\nc", tf.string, tf.int64, -2, -1, {"offset": 10}),
+            (b"a\nb\na", tf.string, tf.int64, -2, -1, {}), (b"", tf.string, tf.int64, -2, -1, {}), (b"a\nb", tf.int64, tf.int64, -2, -1, {}),
+            (b"a\nb", tf.string, tf.float32, -2, -1, {}), (b"a\nb", tf.string, tf.int32, -2, -1, {}),
+            (b"1\t5\n2\t6", tf.int64, tf.int64, 0, 1, {}), (b"1\t5\n2\t6", tf.int32, tf.int32, 0, 1, {}),
+            (b"1\t5.5\n2\t-6e3", tf.int32, tf.float64, 0, 1, {}), (b"1\ttrue", tf.string, tf.bool, 0, 1, {}),
+            (b"1\t5\n2\t6", tf.string, tf.string, 1, 0, {}), (b"1\t5", tf.string, tf.string, 1, 0, {"delimiter": "ab"}),
+            (b"1\t99999999999", tf.string, tf.int32, 0, 1, {}), (b"1\t 7 ", tf.string, tf.int64, 0, 1, {}), (b"1\t+7", tf.string, tf.int64, 0, 1, {}),
+        ]
+        with tempfile.TemporaryDirectory() as directory:
+            for i, (text, keys, values, key_index, value_index, attrs) in enumerate(cases):
+                with self.subTest(text=text, keys=keys.name, values=values.name), Steps(self) as steps:
+                    path = os.path.join(directory, f"{i}.txt")
+                    with open(path, "wb") as f:
+                        f.write(text)
+                    table = R.HashTableV2(key_dtype=keys, value_dtype=values, shared_name="t")
+                    steps.run(R.InitializeTableFromTextFileV2(table_handle=table, filename=path, key_index=key_index, value_index=value_index,
+                                                              **attrs), "fill")
+                    self.contents(steps, table, keys, values, "file")
+            with Steps(self) as steps:
+                table = R.HashTableV2(key_dtype=tf.string, value_dtype=tf.int64, shared_name="t")
+                for path in ["", os.path.join(directory, "missing")]:
+                    steps.run(R.InitializeTableFromTextFileV2(table_handle=table, filename=path, key_index=-2, value_index=-1), path)
+
+    def test_the_client_s_classes(self):
+        with tempfile.TemporaryDirectory() as directory, Steps(self) as steps:
+            path = os.path.join(directory, "words.txt")
+            with open(path, "w") as f:
+                f.write("emerson\nlake\npalmer\n")
+            ids = tf1.lookup.StaticHashTable(tf1.lookup.KeyValueTensorInitializer(["lake", "palmer"], tf.constant([7, 8], tf.int64)), -1)
+            words = tf1.lookup.StaticVocabularyTable(tf1.lookup.TextFileInitializer(path, tf.string, -2, tf.int64, -1), 2)
+            names = tf1.lookup.StaticHashTable(tf1.lookup.TextFileInitializer(path, tf.int64, -1, tf.string, -2), "UNK")
+            changing = tf.lookup.experimental.MutableHashTable(tf.string, tf.float32, 0.0)
+            dense = tf.lookup.experimental.DenseHashTable(tf.int64, tf.int64, -1, -1, -2)
+            sentence = tf.constant(["lake", "and", "palmer", "emerson"])
+            steps.run(ids.lookup(sentence), "before")
+            steps.run(tf1.tables_initializer(), "initializer")
+            steps.run(tf1.tables_initializer(), "initializer again")
+            steps.run([ids.lookup(sentence), words.lookup(sentence), words.size(), names.lookup(tf.constant([2, 0, 5], tf.int64))], "lookup")
+            steps.run(ids.lookup(tf.SparseTensor([[0, 0], [1, 2]], ["palmer", "x"], [2, 3])).values, "sparse")
+            steps.run(changing.insert(["a", "b"], [1.5, 2.5]), "insert")
+            steps.run(changing.lookup(["b", "c"]), "changed")
+            steps.run(dense.insert(tf.constant([4, 5], tf.int64), tf.constant([40, 50], tf.int64)), "dense insert")
+            steps.run(dense.lookup(tf.constant([5, 6], tf.int64)), "dense")
+
+    def test_references(self):
+        """The ops of TensorFlow 1.0, whose handles are references."""
+        for kind in ("HashTable", "MutableHashTable"):
+            results = []
+            for target in ("", cluster().target):
+                with tf1.Graph().as_default() as graph:
+                    def op(name, inputs, types, attrs):
+                        return graph.create_op(name, inputs, types, attrs={k: tf1.AttrValue(type=v.as_datatype_enum) for k, v in attrs.items()})
+                    table = op(kind, [], [tf.string._as_ref], {"key_dtype": tf.string, "value_dtype": tf.int64}).outputs[0]
+                    keys, values = tf.constant(["a", "b"]), tf.constant([3, 4], tf.int64)
+                    types = {"Tkey": tf.string, "Tval": tf.int64} if kind == "HashTable" else {"Tin": tf.string, "Tout": tf.int64}
+                    fill = op("InitializeTable" if kind == "HashTable" else "LookupTableInsert", [table, keys, values], [], types)
+                    found = op("LookupTableFind", [table, tf.constant(["b", "?"]), tf.constant(-1, tf.int64)], [tf.int64],
+                               {"Tin": tf.string, "Tout": tf.int64}).outputs[0]
+                    size = op("LookupTableSize", [table], [tf.int64], {}).outputs[0]
+                    if target:
+                        tf1.Session.reset(target)
+                    with tf1.Session(target, config=CONFIG) as session:
+                        session.run(fill)
+                        results.append([x.tolist() for x in session.run([found, size])])
+            self.assertEqual(results[1], results[0])
+
+
+if __name__ == "__main__":
+    main(__doc__)
