@@ -8,6 +8,8 @@
 #include <cstdint>
 #include <thread>
 
+#include "core/slot_memory.h"
+
 namespace leat {
 namespace {
 
@@ -90,6 +92,7 @@ void BlockMemory::trim() {
 }
 
 void BlockMemory::trim_heap() {
+  SlotMemory::process().trim();
 #ifdef __GLIBC__
   malloc_trim(0);
 #endif

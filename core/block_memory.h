@@ -36,8 +36,8 @@ class BlockMemory {
   // every so often, and by those who run steps.
   void trim();
 
-  // The same for the free pages of malloc's heap: gRPC's memory, for one, comes from there. Takes
-  // milliseconds.
+  // The same for the free pages of malloc's heap, where gRPC's memory comes from, and for the slots
+  // beside it (slot_memory.h). Takes milliseconds.
   static void trim_heap();
   // glibc has up to 8 heaps per core, and what one thread frees those of other heaps cannot use.
   // For a process with many threads that are seldom busy: a heap per core, two at least. Before

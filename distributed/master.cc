@@ -203,7 +203,7 @@ void Master::put_idle_sessions_to_sleep(std::chrono::seconds limit) const {
   {
     std::lock_guard lock(mutex_);
     for (const auto& [handle, session] : sessions_) {
-      if (session->idle() >= limit) idle.push_back(session);
+      if (session->may_sleep(limit)) idle.push_back(session);
     }
   }
   for (const auto& session : idle) session->sleep();

@@ -217,6 +217,14 @@ Answer step_answer(const tensorflow::RunStepRequest& request, const StepOutcome&
   return answer;
 }
 
+MasterSession::Cancel cancel_for_lost_client(std::shared_ptr<MasterSession> session,
+                                             MasterSession::Cancel cancel) {
+  return [session = std::move(session), cancel = std::move(cancel)](const Status& status) {
+    cancel(status);
+    session->client_left();
+  };
+}
+
 class MasterService : public std::enable_shared_from_this<MasterService> {
  public:
   MasterService(std::shared_ptr<Master> master, ThreadPool& pool, Timer& timer)
@@ -378,7 +386,7 @@ void MasterService::run_step(RpcCall call) {
     step.options = run_options(request->options());
     if (step.options.timeout.count() == 0) step.options.timeout = session->options().timeout;
     step.times = step_times(call, step.options.timeout);
-    running->set_cancel(session->run(std::move(step), done));
+    running->set_cancel(cancel_for_lost_client(session, session->run(std::move(step), done)));
   } catch (...) {
     StepOutcome outcome;
     outcome.status = status_of_current_exception();
@@ -488,7 +496,7 @@ void MasterService::run_callable(RpcCall call) {
     StepRequestOfClient step = session->request_of_callable(request.handle(), std::move(feeds));
     if (step.options.timeout.count() == 0) step.options.timeout = session->options().timeout;
     step.times = step_times(call, step.options.timeout);
-    running->set_cancel(session->run(std::move(step), done));
+    running->set_cancel(cancel_for_lost_client(session, session->run(std::move(step), done)));
   } catch (...) {
     StepOutcome outcome;
     outcome.status = status_of_current_exception();

@@ -15,6 +15,13 @@ using Clock = std::chrono::steady_clock;
 
 constexpr auto start_limit = std::chrono::seconds(60);  // for the tasks that a session needs
 constexpr auto close_limit = std::chrono::seconds(10);
+// A client that is not back so long after its step was cancelled was killed, or has no haste.
+constexpr auto return_limit = std::chrono::seconds(3);
+constexpr auto idle_at_return_limit = std::chrono::seconds(1);  // the step took some time to end
+// An idle session sleeps after so many times what its longest build took: a client that only pauses
+// loses 4 % of its time at most.
+constexpr auto least_idle = std::chrono::seconds(2);
+constexpr int builds_idle = 25;
 
 std::string endpoint(std::string name) {
   if (name.find(':') == std::string::npos) name += ":0";
@@ -226,15 +233,22 @@ void MasterSession::compile(const StepSignature& signature, const TaskStatuses& 
     graph = graph_.get();
     tasks = tasks_;
   }
+  const Clock::time_point begin = Clock::now();
   register_program(*peers_, {handle_, options_.isolate_state, master_incarnation_},
                    run_pipeline(*graph, pipeline_options(signature, tasks)), tasks,
-                   [self = shared_from_this(), signature](const Status& status,
-                                                          const ProgramCache::Program& program,
-                                                          const std::vector<TaskName>& restarted) {
+                   [self = shared_from_this(), signature, begin](
+                       const Status& status, const ProgramCache::Program& program,
+                       const std::vector<TaskName>& restarted) {
+                     self->note_build(Clock::now() - begin);
                      self->forget_programs_on(restarted);
                      self->programs_.built(signature, status, program);
                      if (program != nullptr && self->is_over()) self->cleanup(*program);
                    });
+}
+
+void MasterSession::note_build(std::chrono::nanoseconds took) {
+  std::lock_guard lock(mutex_);
+  longest_build_ = std::max(longest_build_, took);
 }
 
 void MasterSession::forget_programs_on(const std::vector<TaskName>& tasks) {
@@ -432,6 +446,21 @@ size_t MasterSession::running_steps() const {
 std::chrono::nanoseconds MasterSession::idle() const {
   std::lock_guard lock(mutex_);
   return runs_.empty() ? Clock::now() - last_used_ : std::chrono::nanoseconds(0);
+}
+
+bool MasterSession::may_sleep(std::chrono::nanoseconds limit) const {
+  const std::chrono::nanoseconds idle = this->idle();
+  std::lock_guard lock(mutex_);
+  return idle >= std::min(limit, std::max<std::chrono::nanoseconds>(least_idle,
+                                                                    builds_idle * longest_build_));
+}
+
+void MasterSession::client_left() {
+  peers_->timer->after(return_limit, [weak = weak_from_this()] {
+    const auto self = weak.lock();
+    if (self == nullptr || self->idle() < idle_at_return_limit) return;
+    self->pool_.schedule([self] { self->sleep(); });
+  });
 }
 
 void MasterSession::task_lost(const TaskName& task, const std::string& why) {

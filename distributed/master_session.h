@@ -63,6 +63,11 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   size_t running_steps() const;
   // Since its client asked for something last; 0 while a step runs.
   std::chrono::nanoseconds idle() const;
+  // Idle for `limit`, or for so long that making its programs again would cost little beside it.
+  bool may_sleep(std::chrono::nanoseconds limit) const;
+  // A step was cancelled because its client went away. Unless the client is soon back, it was
+  // killed and never closes the session, which then sleeps.
+  void client_left();
   // Gives back what its programs hold on all tasks, and most of what the graph holds here; the next
   // step makes them again. Steps that run are not disturbed.
   void sleep() {
@@ -83,6 +88,7 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   void program(const StepSignature& signature, ProgramCache::Ready ready);
   void build(const StepSignature& signature);
   void compile(const StepSignature& signature, const TaskStatuses& restarted);
+  void note_build(std::chrono::nanoseconds took);
   void forget_programs_on(const std::vector<TaskName>& tasks);
   void cleanup(const RegisteredProgram& program) const;
   PipelineOptions pipeline_options(const StepSignature& signature, const TaskStatuses& tasks) const;
@@ -109,6 +115,7 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   bool is_closed_ = false;
   std::vector<std::function<void()>> when_idle_;
   std::chrono::steady_clock::time_point last_used_ = std::chrono::steady_clock::now();
+  std::chrono::nanoseconds longest_build_{0};
 };
 
 }  // namespace leat

@@ -1,8 +1,10 @@
 #include "distributed/rendezvous_router.h"
 
 #include <algorithm>
+#include <deque>
 #include <map>
 #include <mutex>
+#include <set>
 #include <unordered_map>
 #include <utility>
 
@@ -51,11 +53,13 @@ class RendezvousRouter::State {
     std::shared_ptr<Channel> channel;
     Status status;  // why there is none
   };
-  // A step that is over. An error without routes: aborted from elsewhere before it began here.
+  // A step that is over. An error without peers: aborted from elsewhere before it began here.
+  // Remembered far longer than its graph lives: it holds nothing of it.
   struct Over {
-    Status status;
-    std::shared_ptr<const Routes> routes;
+    std::shared_ptr<const Status> error;           // null: none
+    const std::vector<TaskName>* peers = nullptr;  // of peer_groups_
     Clock::time_point since;
+    Status status() const { return error != nullptr ? *error : Status(); }
   };
   struct Value {
     TaskName from;
@@ -71,9 +75,8 @@ class RendezvousRouter::State {
   std::shared_ptr<const Routes> routes_of(const Edges& edges);
   bool is_over(int64_t step) const { return over_.contains(static_cast<uint64_t>(step)); }
   // With the lock held.
-  void remember(int64_t step, Over over) {
-    over_.insert(static_cast<uint64_t>(step), std::move(over));
-  }
+  void remember(int64_t step, const Status& status, const std::vector<TaskName>* peers);
+  void forget_old_errors();
   std::vector<std::shared_ptr<Channel>> channels() const {
     std::vector<std::shared_ptr<Channel>> out;
     for (const auto& [task, peer] : peers_) {
@@ -89,6 +92,8 @@ class RendezvousRouter::State {
   std::unordered_map<int64_t, std::shared_ptr<StepRendezvous>> steps_;
   std::unordered_map<int64_t, Parked> parked_;
   RecentTable<Over> over_{remembered_steps};
+  std::deque<std::pair<Clock::time_point, uint64_t>> failed_;  // of over_: their errors have texts
+  std::set<std::vector<TaskName>> peer_groups_;  // that steps have spanned: few, kept for good
   std::map<const void*,
            std::pair<std::weak_ptr<const std::vector<CutEdge>>, std::shared_ptr<const Routes>>>
       routes_;
@@ -100,8 +105,9 @@ std::shared_ptr<const Routes> RendezvousRouter::State::routes_of(const Edges& ed
     auto found = routes_.find(edges.get());
     if (found != routes_.end() && found->second.first.lock() == edges) return found->second.second;
   }
-  auto routes = std::make_shared<const Routes>(*edges, self_);
+  auto routes = std::make_shared<Routes>(*edges, self_);
   std::lock_guard lock(mutex_);
+  routes->lasting_peers = &*peer_groups_.insert(routes->peers).first;
   std::erase_if(routes_, [](const auto& entry) { return entry.second.first.expired(); });
   routes_[edges.get()] = {edges, routes};
   return routes;
@@ -118,9 +124,9 @@ std::shared_ptr<Rendezvous> RendezvousRouter::State::open(int64_t step, const Ed
     if (steps_.contains(step))
       fail(Code::already_exists, "step ", step, " runs on ", self_, " already");
     if (const Over* over = over_.find(static_cast<uint64_t>(step)); over != nullptr) {
-      if (over->routes)
+      if (over->peers != nullptr)
         fail(Code::already_exists, "step ", step, " has run on ", self_, " already");
-      status = over->status;
+      status = over->status();
     }
     for (size_t i = 0; i < routes->peers.size(); ++i) {
       const auto found = peers_.find(routes->peers[i]);
@@ -157,7 +163,26 @@ void RendezvousRouter::State::close(int64_t step) {
   kept = std::move(found->second);
   steps_.erase(found);
   // If it was aborted from elsewhere before it began, the entry is there, and stays.
-  remember(step, {kept->status(), kept->routes(), Clock::now()});
+  remember(step, kept->status(), kept->routes()->lasting_peers);
+}
+
+void RendezvousRouter::State::remember(int64_t step, const Status& status,
+                                       const std::vector<TaskName>* peers) {
+  const auto id = static_cast<uint64_t>(step);
+  Over over{nullptr, peers, Clock::now()};
+  const Clock::time_point since = over.since;
+  if (!status.is_ok()) over.error = std::make_shared<const Status>(status);
+  if (over_.insert(id, std::move(over)) && !status.is_ok()) failed_.emplace_back(since, id);
+}
+
+// Errors come in a recovery, among what it makes and drops: kept for long, each would keep a page.
+void RendezvousRouter::State::forget_old_errors() {
+  static const auto old = std::make_shared<const Status>(
+      Status{Code::aborted, "the step was aborted, more than a minute ago"});
+  const auto limit = Clock::now() - remembered_for;
+  for (; !failed_.empty() && failed_.front().first < limit; failed_.pop_front()) {
+    if (Over* over = over_.find(failed_.front().second); over != nullptr) over->error = old;
+  }
 }
 
 // After a break, neither side knows what the other has seen of a step that spanned it: one may have
@@ -172,8 +197,9 @@ void RendezvousRouter::State::connected(const TaskName& task, std::shared_ptr<Ch
     if (is_first) return;
     const auto limit = Clock::now() - remembered_for;
     over_.for_each([&](uint64_t step, const Over& what) {
-      if (what.since > limit && what.routes && what.routes->peer_index(task) >= 0)
-        over.emplace_back(static_cast<int64_t>(step), what.status);
+      if (what.since <= limit || what.peers == nullptr) return;
+      if (std::find(what.peers->begin(), what.peers->end(), task) == what.peers->end()) return;
+      over.emplace_back(static_cast<int64_t>(step), what.status());
     });
     for (const auto& [step, rendezvous] : steps_) {
       if (rendezvous->routes()->peer_index(task) < 0) continue;
@@ -256,7 +282,7 @@ void RendezvousRouter::State::aborted(const TaskName& task, int64_t step, const 
     if (auto found = steps_.find(step); found != steps_.end()) {
       rendezvous = found->second;
     } else {
-      remember(step, {derived, nullptr, Clock::now()});
+      remember(step, derived, nullptr);
       if (auto parked = parked_.find(step); parked != parked_.end()) {
         dropped = std::move(parked->second);
         parked_.erase(parked);
@@ -275,6 +301,7 @@ void RendezvousRouter::State::tick() {
   std::vector<std::shared_ptr<Channel>> to_settle;
   {
     std::lock_guard lock(mutex_);
+    forget_old_errors();
     const auto limit = Clock::now() - options_.parking;
     for (auto at = parked_.begin(); at != parked_.end();) {
       if (at->second.since > limit) {
@@ -282,11 +309,10 @@ void RendezvousRouter::State::tick() {
         continue;
       }
       remember(at->first,
-               {{Code::deadline_exceeded,
-                 concat("step ", at->first, " began on ", self_,
-                        " long after its first value came from ", at->second.values.front().from)},
-                nullptr,
-                Clock::now()});
+               {Code::deadline_exceeded,
+                concat("step ", at->first, " began on ", self_,
+                       " long after its first value came from ", at->second.values.front().from)},
+               nullptr);
       dropped.emplace_back(at->first, std::move(at->second));
       at = parked_.erase(at);
     }

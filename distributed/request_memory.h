@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -18,8 +19,13 @@ namespace leat {
 
 struct RequestMemoryLimits {
   size_t requests = 10'000;  // whose ids are remembered: as many as TensorFlow does
-  size_t answers = 1'000;    // of these, whose answers are there still
-  size_t bytes = 16 << 20;   // of these answers, together
+  // Of these, whose answers are there still. Few: a client repeats what it has under way, no more;
+  // and they are small and short-lived, but each keeps a page that a recovery has left free.
+  size_t answers = 64;
+  size_t bytes = 16 << 20;  // of these answers, together
+  // Older answers go when another comes: requests of a kind that is seldom would keep theirs, each
+  // somewhere between what is big and short-lived.
+  std::chrono::steady_clock::duration age = std::chrono::minutes(1);
 };
 
 // Thread-safe.
@@ -63,20 +69,26 @@ class RequestMemory {
   }
 
  private:
+  using Clock = std::chrono::steady_clock;
   struct Kept {
     std::shared_ptr<const Answer> answer;
     size_t bytes = 0;
+    Clock::time_point since;
   };
   struct Nothing {};
 
   void keep(uint64_t id, const std::shared_ptr<const Answer>& answer, size_t bytes) {
     const size_t most = std::min(limits_.answers, limits_.requests);
-    while (!order_.empty() && (bytes_ + bytes > limits_.bytes || order_.size() >= most)) {
-      bytes_ -= kept_[order_.front()].bytes;
-      kept_.erase(order_.front());
+    const Clock::time_point now = Clock::now();
+    while (!order_.empty()) {
+      const auto oldest = kept_.find(order_.front());
+      const bool has_room = bytes_ + bytes <= limits_.bytes && order_.size() < most;
+      if (has_room && now - oldest->second.since <= limits_.age) break;
+      bytes_ -= oldest->second.bytes;
+      kept_.erase(oldest);
       order_.pop_front();
     }
-    kept_[id] = {answer, bytes};
+    kept_[id] = {answer, bytes, now};
     order_.push_back(id);
     bytes_ += bytes;
   }

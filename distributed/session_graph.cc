@@ -1,5 +1,7 @@
 #include "distributed/session_graph.h"
 
+#include <sstream>
+
 #include "core/tensor.h"
 #include "graph/graph_def.h"
 
@@ -23,10 +25,13 @@ std::shared_ptr<const Graph> SessionGraph::get() {
   if (graph_ != nullptr) return graph_;
   auto graph = std::make_shared<Graph>();
   from_graph_def(packed_.graph_def, *graph, {.allow_internal = false});  // remarks: said before
-  for (Placed& placed : packed_.placed) {
-    Node& node = *graph->find(placed.node);
-    node.assigned_device = placed.device;
-    node.placement_reason = std::move(placed.reason);
+  std::istringstream placed(packed_.placed);
+  std::string name, device, reason;
+  while (std::getline(placed, name, '\0') && std::getline(placed, device, '\0') &&
+         std::getline(placed, reason, '\0')) {
+    Node& node = *graph->find(name);
+    node.assigned_device = DeviceName::parse(device);
+    node.placement_reason = reason;
   }
   graph_ = std::move(graph);
   packed_ = {};
@@ -46,9 +51,13 @@ void SessionGraph::pack() {
   packed_.graph_def = to_graph_def(*graph_);
   packed_.graph_def.shrink_to_fit();
   for (const auto& node : graph_->nodes()) {
-    if (!node->assigned_device.is_empty())
-      packed_.placed.push_back({node->name, node->assigned_device, node->placement_reason});
+    if (node->assigned_device.is_empty()) continue;
+    for (const std::string& text :
+         {node->name, node->assigned_device.to_string(), node->placement_reason}) {
+      packed_.placed.append(text.c_str(), text.size() + 1);
+    }
   }
+  packed_.placed.shrink_to_fit();
   graph_.reset();
 }
 

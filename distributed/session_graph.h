@@ -1,12 +1,11 @@
-// The graph that a master keeps for a client: nodes while the client uses it, bytes once it has been
-// idle. A client that was killed never closes its session, and nobody can tell it from one that
-// pauses.
+// The graph that a master keeps for a client: nodes while the client uses it, bytes once it has
+// been idle. A client that was killed never closes its session, and nobody can tell it from one
+// that pauses.
 #pragma once
 
 #include <memory>
 #include <mutex>
 #include <string>
-#include <vector>
 
 #include "graph/graph.h"
 
@@ -24,14 +23,10 @@ class SessionGraph {
   bool is_packed() const;
 
  private:
-  struct Placed {
-    std::string node;
-    DeviceName device;
-    std::string reason;
-  };
+  // Two pieces: many small ones, made between the nodes, would keep the pages of these.
   struct Packed {
     std::string graph_def;
-    std::vector<Placed> placed;  // what a GraphDef does not hold
+    std::string placed;  // what a GraphDef does not hold: node, device and reason, each with a 0
   };
 
   mutable std::mutex mutex_;

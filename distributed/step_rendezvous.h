@@ -27,6 +27,7 @@ struct Routes {
   std::vector<Route> routes;
   std::vector<int32_t> by_id;  // edge id → route, -1: not of this task
   std::vector<TaskName> peers;
+  const std::vector<TaskName>* lasting_peers = nullptr;  // the same; outlives the graph
 
   Routes(const std::vector<CutEdge>& edges, const TaskName& self);
   int find(int64_t edge) const;                // into routes, -1: not of this task

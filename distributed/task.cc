@@ -7,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+#include "core/block_memory.h"
 #include "core/device.h"
 #include "core/thread_pool.h"
 #include "distributed/cluster_view.h"
@@ -26,11 +27,18 @@
 namespace leat {
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
 constexpr auto close_limit = std::chrono::seconds(3);
+// How often a task looks what it can give back.
+constexpr auto look_interval = std::chrono::seconds(2);
 // The memory of steps that have not been run for so long, or twice as long, is given back.
 constexpr auto memory_of_steps = std::chrono::seconds(10);
-// A client that has asked for nothing for so long may have been killed: its programs make room.
+// A client that has asked for nothing for so long may have been killed: its programs make room, if
+// making them again is quick even sooner.
 constexpr auto memory_of_programs = std::chrono::seconds(30);
+// Trimming the heap takes a thousandth of the time at most.
+constexpr int trim_share = 1'000;
 
 // The pool counts a caller, but all work of a task comes from its queue: one thread more makes
 // `threads` that compute.
@@ -134,15 +142,24 @@ class Task::State {
     membership_->start(spec, router_);
     master_->start(peers);
     local_ = register_local_master("grpc://" + address_, master_);
+    next_drop_ = Clock::now() + memory_of_steps;
     drop_unused_later();
   }
 
+  // What a burst (a recovery, a checkpoint) leaves free goes back to the system soon after it.
   void drop_unused_later() {
-    timer_.after(memory_of_steps, [this] {
+    timer_.after(look_interval, [this] {
       std::lock_guard lock(dropping_);
       if (is_shut_down_) return;
       master_->put_idle_sessions_to_sleep(memory_of_programs);
-      worker_->drop_unused();
+      const Clock::time_point begin = Clock::now();
+      if (begin >= next_drop_) {
+        next_drop_ = begin + memory_of_steps;
+        worker_->drop_unused();  // trims the heap as well
+      } else if (begin >= next_trim_) {
+        BlockMemory::trim_heap();
+        next_trim_ = Clock::now() + trim_share * (Clock::now() - begin);
+      }
       drop_unused_later();
     });
   }
@@ -194,6 +211,7 @@ class Task::State {
   std::vector<std::unique_ptr<Device>> devices_;
   std::mutex mutex_;     // of spec_, clients_ and membership_
   std::mutex dropping_;  // held while the memory of old steps is given back
+  Clock::time_point next_drop_, next_trim_;
   ClusterSpec spec_;
   std::map<TaskName, std::shared_ptr<RpcClient>> clients_;
   std::shared_ptr<RendezvousRouter> router_;

@@ -22,6 +22,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr size_t remembered_aborts = 1'000;
+constexpr auto aborts_remembered_for = std::chrono::minutes(1);
 constexpr auto drain_limit = std::chrono::seconds(1);
 // A step that is known to be this quick is run where its request arrived: a change of threads would
 // cost as much.
@@ -83,7 +84,12 @@ struct Worker::State {
   std::condition_variable step_ended;
   std::map<std::string, std::shared_ptr<Session>> sessions;
   std::unordered_map<int64_t, std::shared_ptr<Step>> steps;
-  std::deque<std::pair<int64_t, Status>> aborted;  // of steps that had not come yet
+  struct Aborted {
+    int64_t step;
+    Status status;
+    Clock::time_point since;
+  };
+  std::deque<Aborted> aborted;  // steps that had not come yet
   std::shared_ptr<Containers> containers = std::make_shared<Containers>();
   RequestMemory<RunAnswer> runs{RequestMemoryLimits{}};
   RequestMemory<RegisterAnswer> registrations{RequestMemoryLimits{}};
@@ -133,7 +139,11 @@ void Worker::register_graph(RegisterGraph request, Deadline, Done<uint64_t> done
   const uint64_t id = request.request_id != 0 ? request.request_id : random_id();
   const bool is_first =
       state_->registrations.begin(id, [done](const std::shared_ptr<const RegisterAnswer>& answer) {
-        done(answer->call, answer->graph);
+        if (answer == nullptr) {
+          done({Code::aborted, "the graph was registered before, long ago"}, 0);
+        } else {
+          done(answer->call, answer->graph);
+        }
       });
   if (!is_first) return;
   auto answer = std::make_shared<RegisterAnswer>();
@@ -187,6 +197,9 @@ void Worker::drop_unused() {
     for (const auto& [handle, session] : state_->sessions) {
       for (const auto& [id, registration] : session->graphs) registrations.push_back(registration);
     }
+    const Clock::time_point limit = Clock::now() - aborts_remembered_for;
+    while (!state_->aborted.empty() && state_->aborted.front().since < limit)
+      state_->aborted.pop_front();
   }
   for (const auto& registration : registrations) registration->graph->drop_unused();
   BlockMemory::process().trim();
@@ -239,8 +252,8 @@ void Worker::run_graph(RunGraph request, Deadline, Done<RunGraphResult> done) {
     check_internal(state_->steps.emplace(step->id, step).second, "step ", step->id,
                    " runs twice on ", options_.task);
     const auto aborted = std::find_if(state_->aborted.begin(), state_->aborted.end(),
-                                      [&](const auto& entry) { return entry.first == step->id; });
-    if (aborted != state_->aborted.end()) step->abort = early = aborted->second;
+                                      [&](const auto& entry) { return entry.step == step->id; });
+    if (aborted != state_->aborted.end()) step->abort = early = aborted->status;
   } catch (...) {
     return answer(status_of_current_exception(), {});
   }
@@ -306,7 +319,7 @@ std::vector<StepActivity> Worker::abort(int64_t id, const Status& status) {
     std::lock_guard lock(state_->mutex);
     const auto found = state_->steps.find(id);
     if (found == state_->steps.end()) {
-      state_->aborted.emplace_back(id, status);
+      state_->aborted.push_back({id, status, Clock::now()});
       if (state_->aborted.size() > remembered_aborts) state_->aborted.pop_front();
       return {{"has not been told of the step", "", 0}};
     }

@@ -310,6 +310,27 @@ TEST_F(ClientFault, AClientThatVanishesTakesItsStepsWithIt) {
       eventually([&] { return cluster_.task("ps").worker().current_status().running_steps == 0; }));
 }
 
+// It never closes its session: what its programs hold goes without it.
+TEST_F(ClientFault, TheProgramsOfAClientThatVanishesGo) {
+  Graph& graph = model_.graph;
+  {
+    const DeviceScope on(graph, ps);
+    gate(constant(graph, Tensor::of<float>({2}, {1, 2})), "deserted");
+  }
+  session_->extend(graph);
+  auto outcome = std::async(
+      std::launch::async, [&] { return error_of([&] { session_->run({}, {"TestGate:0"}, {}); }); });
+  ASSERT_TRUE(wait_at_gate("deserted"));
+  proxy_.refuse();
+  proxy_.reset();
+  EXPECT_FALSE(outcome.get().is_ok());
+  open_gate("deserted");
+  EXPECT_TRUE(eventually([&] { return cluster_.task("ps").worker().current_status().graphs == 0; },
+                         std::chrono::seconds(20)))
+      << "and sooner than those of a client that is silent";
+  EXPECT_EQ(cluster_.task("worker").master().sessions(), 1u) << "the client may come again";
+}
+
 TEST(ManySteps, AHundredThatAreBlockedEndWithTheSession) {
   InProcessCluster cluster({{"ps", 1}, {"worker", 1}});
   Graph graph;

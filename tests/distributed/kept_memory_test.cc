@@ -60,6 +60,19 @@ TEST(KeptMemory, TheProgramsOfAnIdleSessionGoAndComeAgain) {
   EXPECT_EQ(session->run({}, {"Identity"}, {})[0].value<float>(), 3.0f);
 }
 
+TEST(KeptMemory, WhatIsQuicklyMadeAgainGoesSooner) {
+  InProcessCluster cluster({{"ps", 1}, {"worker", 1}});
+  Graph graph;
+  {
+    const DeviceScope on(graph, "/job:ps/task:0");
+    add_counter(graph);
+  }
+  const auto session = cluster.session(graph);
+  session->run({}, {}, {"init"});
+  const auto is_asleep = [&] { return cluster.task("ps").worker().current_status().graphs == 0; };
+  EXPECT_TRUE(eventually(is_asleep, std::chrono::seconds(20)));
+}
+
 TEST(KeptMemory, ASleepingGraphIsTheSameWhenItWakes) {
   auto graph = std::make_shared<Graph>();
   {

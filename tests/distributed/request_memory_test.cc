@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <thread>
 
 namespace leat {
 namespace {
@@ -74,6 +75,20 @@ TEST(RequestMemory, KeepsSoManyAnswers) {
   EXPECT_FALSE(memory.begin(1, note(answers)));
   EXPECT_FALSE(memory.begin(2, note(answers)));
   EXPECT_EQ(answers, (std::vector<std::string>{"gone", "value"}));
+}
+
+TEST(RequestMemory, AnOldAnswerGoesWhenAnotherComes) {
+  Memory memory({.requests = 10, .age = std::chrono::milliseconds(1)});
+  std::vector<std::string> answers;
+  const auto kept = std::make_shared<const std::string>("old");
+  EXPECT_TRUE(memory.begin(1, note(answers)));
+  memory.answer(1, kept, 3);
+  EXPECT_EQ(kept.use_count(), 2);
+  std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  EXPECT_TRUE(memory.begin(2, note(answers)));
+  memory.answer(2, std::make_shared<const std::string>("new"), 3);
+  EXPECT_EQ(kept.use_count(), 1);
+  EXPECT_FALSE(memory.begin(1, note(answers))) << "its id is remembered";
 }
 
 TEST(RequestMemory, ForgetsTheOldestIds) {

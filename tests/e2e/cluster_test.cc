@@ -10,9 +10,20 @@
 
 #include <fstream>
 #include <regex>
+#include <sstream>
 
+#include "core/error.h"
+#include "core/slot_memory.h"
 #include "tests/support/child_process.h"
 #include "tests/support/scratch_directory.h"
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define LEAT_UNDER_SANITIZER
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define LEAT_UNDER_SANITIZER
+#endif
+#endif
 
 namespace leat {
 namespace {
@@ -154,6 +165,28 @@ TEST_F(Cluster, AKilledTaskIsNamedAndTheRestStopped) {
                                            row(output, "/job:worker/task:1").address),
                                  HasSubstr("killed by signal 9 (SIGKILL)")));
   expect_gone(all_pids(output));
+}
+
+// Of the program's own malloc (tools/leat/malloc.cc), and not of its heap.
+TEST_F(Cluster, TasksReadIntoSlots) {
+#ifdef LEAT_UNDER_SANITIZER
+  GTEST_SKIP() << "a sanitizer has a malloc of its own";
+#endif
+  ChildProcess run(endless_training("async"));
+  const std::string output = run.wait_for("[worker:0] step ", first_step_limit);
+  std::ifstream maps(concat("/proc/", row(output, "/job:ps/task:0").pid, "/maps"));
+  bool has_slots = false;
+  uintptr_t begin = 0, end = 0;
+  char dash = 0;
+  for (std::string line; std::getline(maps, line);) {
+    std::istringstream range(line);
+    range >> std::hex >> begin >> dash >> end;
+    has_slots = has_slots || (line.find("rw-p") != std::string::npos &&
+                              end - begin >= SlotMemory::slots * SlotMemory::most);
+  }
+  EXPECT_TRUE(has_slots);
+  run.send_signal(SIGTERM);
+  run.wait();
 }
 
 // Each role of a training is killed in turn; `mode` is asynchronous or synchronous.
