@@ -21,7 +21,7 @@ struct RequestMemoryLimits {
   size_t requests = 10'000;  // whose ids are remembered: as many as TensorFlow does
   // Of these, whose answers are there still. Few: a client repeats what it has under way, no more;
   // and they are small and short-lived, but each keeps a page that a recovery has left free.
-  size_t answers = 64;
+  size_t answers = 256;
   size_t bytes = 16 << 20;  // of these answers, together
   // Older answers go when another comes: requests of a kind that is seldom would keep theirs, each
   // somewhere between what is big and short-lived.
