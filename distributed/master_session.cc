@@ -19,9 +19,9 @@ constexpr auto close_limit = std::chrono::seconds(10);
 constexpr auto return_limit = std::chrono::seconds(3);
 constexpr auto idle_at_return_limit = std::chrono::seconds(1);  // the step took some time to end
 // An idle session sleeps after so many times what its longest build took: a client that only pauses
-// loses 1 % of its time at most.
+// loses 4 % of its time at most.
 constexpr auto least_idle = std::chrono::seconds(5);
-constexpr int builds_idle = 100;
+constexpr int builds_idle = 25;
 
 std::string endpoint(std::string name) {
   if (name.find(':') == std::string::npos) name += ":0";
