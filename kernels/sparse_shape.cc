@@ -1,7 +1,5 @@
 // Sparse tensors as indices [n, rank], values [n] and a dense shape [rank]: SparseReorder,
 // SparseReshape, SparseFillEmptyRows with its gradient, SparseTensorDenseAdd.
-#include <numeric>
-
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"
@@ -9,59 +7,19 @@
 #include "kernels/examples.h"
 #include "kernels/execute.h"
 #include "kernels/extents.h"
+#include "kernels/sparse_tensor.h"
 #include "kernels/strided_copy.h"
 
 namespace leat {
 namespace {
 
-void check_sparse(const Tensor& indices, const Tensor& values, const Tensor& shape) {
-  check(indices.shape().rank() == 2, "Input indices should be a matrix but received shape ",
-        indices.shape());
-  check(values.shape().rank() == 1, "Input values should be a vector but received shape ",
-        values.shape());
-  check(shape.shape().rank() == 1, "Input shape should be a vector but received shape ",
-        shape.shape());
-  check(values.shape()[0] == indices.shape()[0],
-        "Number of values must match first dimension of "
-        "indices. Got ",
-        values.shape()[0], " values, indices shape: ", indices.shape());
-  check(shape.shape()[0] == indices.shape()[1],
-        "Number of dimensions must match second dimension "
-        "of indices. Got ",
-        shape.shape()[0], " dimensions, indices shape: ", indices.shape());
-}
-
-// Inputs 0, 1, 2 are indices, values and shape; what is known of the number of entries, and the
-// rank.
-Shape infer_sparse(ShapeContext& c) {
-  const Shape indices = c.with_rank(0, 2), values = c.with_rank(1, 1), shape = c.with_rank(2, 1);
-  check(Shape({indices[0]}).is_compatible(values), "indices ", indices, " and values ", values,
-        " must have as many entries");
-  check(Shape({indices[1]}).is_compatible(shape), "indices ", indices,
-        " must have a column per element of the shape ", shape);
-  return {indices[0] == any ? values[0] : indices[0], indices[1] == any ? shape[0] : indices[1]};
-}
-
 // ---- SparseReorder
-
-// The entries in row-major order of their indices.
-std::vector<int64_t> sorted_entries(const Tensor& indices) {
-  const int64_t rank = indices.shape()[1];
-  const auto* index = indices.data<int64_t>();
-  std::vector<int64_t> order(indices.shape()[0]);
-  std::iota(order.begin(), order.end(), int64_t{0});
-  std::stable_sort(order.begin(), order.end(), [=](int64_t a, int64_t b) {
-    return std::lexicographical_compare(index + a * rank, index + (a + 1) * rank, index + b * rank,
-                                        index + (b + 1) * rank);
-  });
-  return order;
-}
 
 template <class T>
 void reorder(ExecuteContext& c) {
   const Tensor &indices = c.input(0), &values = c.input(1);
   check_sparse(indices, values, c.input(2));
-  const std::vector<int64_t> order = sorted_entries(indices);
+  const std::vector<int64_t> order = sorted_entries(indices, all_columns(indices));
   const int64_t rank = indices.shape()[1];
   Tensor out_indices(DType::i64, indices.shape()), out_values(values.dtype(), values.shape());
   for (size_t i = 0; i < order.size(); ++i) {

@@ -298,3 +298,58 @@ def _(rng, op):
         yield case((3, 5), lows[:4], highs[:4], invalid=True)
     else:
         yield Case(*case((3, 5), lows, highs).inputs[:-1], np.ones(1, np.float32), invalid=True)
+
+
+# ---- sequences of labels without places in time; TensorFlow computes some logarithms of doubles in float ----
+
+@cases("CTCLoss")
+def _(rng, op):
+    def case(logits, labels, lengths, **more):
+        indices = [[b, i] for b, sequence in enumerate(labels) for i in range(len(sequence))]
+        values = [label for sequence in labels for label in sequence]
+        return Case(logits, np.array(indices, np.int64).reshape(-1, 2), np.array(values, np.int32), np.array(lengths, np.int32),
+                    tolerance=2e-6 if logits.dtype == np.float64 else None, **more)
+    labels = [[0, 1, 1], [3], [2, 2, 0, 3]]
+    for dtype in WIDE:
+        yield case(random(rng, (7, 3, 5), dtype), labels, [7, 4, 6])
+        for collapses, merges in [(False, False), (True, True), (True, False)]:
+            yield case(random(rng, (7, 3, 5), dtype), labels, [7, 4, 6], preprocess_collapse_repeated=collapses, ctc_merge_repeated=merges)
+    yield case(random(rng, (3, 1, 4)), [[1, 2, 0]], [3])
+    yield case(random(rng, (1, 1, 4)), [[2]], [1])
+    yield case(random(rng, (4, 1, 2)), [[0, 0]], [4])
+    yield case(random(rng, (3, 1, 4)), [[1, 1, 0]], [3], gradient=False)  # no path
+    yield case(random(rng, (6, 2, 4)), [[1, 3], [2]], [6, 6])  # a blank that ends the labels
+    yield case(random(rng, (6, 2, 4), low=-60, high=60), [[1, 0], [2]], [6, 5])
+    yield case(random(rng, (4, 3, 4)), [[0, 1, 2, 1, 0], [1], [2]], [4, 4, 0], ignore_longer_outputs_than_inputs=True)
+    for wrong, lengths in [([[1, 2, 0], [1]], [2, 3]), ([[1], [-1]], [3, 3]), ([[3, 1], [1]], [3, 3]), ([[1], [1]], [4, 3]),
+                           ([[1], [1]], [3, -1]), ([[1], [1]], [3]), ([[1], [1], [1]], [3, 3]), ([[1], []], [3, 3])]:
+        yield case(random(rng, (3, 2, 4)), wrong, lengths, invalid=True)
+    logits, two, lengths = random(rng, (3, 2, 4)), np.array([1, 1], np.int32), np.array([3, 3], np.int32)
+    for indices in [[[1, 0], [0, 0]], [[0, 0], [0, 0]], [[0, 0], [-1, 0]], [[0, -1], [1, 0]], [[0, 0]], [0, 0]]:
+        yield Case(logits, np.array(indices), two, lengths, invalid=True)
+    yield Case(logits[0], np.array([[0, 0], [1, 0]]), two, lengths, invalid=True)
+
+
+@cases("CTCGreedyDecoder", "CTCBeamSearchDecoder")
+def _(rng, op):
+    def case(logits, lengths, more, **rest):
+        return Case(logits, np.array(lengths, np.int32), tolerance=2e-6 if logits.dtype == np.float64 else None, **more, **rest)
+    if op == "CTCGreedyDecoder":
+        attributes = [{}, {"merge_repeated": True}, {"blank_index": 0}, {"blank_index": -2, "merge_repeated": True}]
+    else:
+        attributes = [{"beam_width": width, "top_paths": paths, "merge_repeated": merges}
+                      for width, paths, merges in [(1, 1, True), (2, 2, False), (3, 1, False), (10, 4, True), (100, 7, False)]]
+    for dtype, more in itertools.product(WIDE, attributes):
+        yield case(random(rng, (6, 3, 4), dtype), [6, 4, 5], more)
+        yield case(random(rng, (12, 2, 3), dtype, -1, 1), [12, 9], more)
+    yield case(random(rng, (9, 1, 30)), [9], attributes[0])
+    yield case(random(rng, (9, 1, 30), low=-100, high=100), [9], attributes[1])
+    yield case(random(rng, (4, 2, 3)), [4, 0], attributes[0])
+    yield case(random(rng, (4, 1, 1)), [4], attributes[0])
+    for lengths in [[5, 4], [4], [[4, 4]]]:
+        yield case(random(rng, (4, 2, 3)), lengths, attributes[0], invalid=True)
+    yield case(random(rng, (4, 3)), [4, 4, 4], attributes[0], invalid=True)
+    yield case(random(rng, (4, 0, 3)), [], attributes[0], invalid=True)
+    for more in [{"blank_index": 3}, {"blank_index": -4}] if op == "CTCGreedyDecoder" else [
+            {"beam_width": 2, "top_paths": 3}, {"beam_width": 99, "top_paths": 99}]:
+        yield case(random(rng, (2, 2, 3)), [2, 2], more, invalid=True)

@@ -88,25 +88,3 @@ def _(rng, op):
     yield Case(*sparse(rng, (4,)), *sparse(rng, (4,)), invalid=True)
     indices, values, shape = sparse(rng, (2, 4), density=1)
     yield Case(indices[1:], values, shape, *sparse(rng, (2, 4)), invalid=True)
-
-
-@cases("SparseConcat")
-def _(rng, op):
-    def case(shapes, axis, dtype=np.int64, **more):
-        parts = [sparse(rng, shape, dtype) for shape in shapes]
-        return Case(*[[part[i] for part in parts] for i in range(3)], concat_dim=axis, gradient=False, **more)
-    for dtype, axis in itertools.product([np.int64, np.float32, np.bool_, object], [0, 1, -1]):
-        yield case([(3, 4), (3, 4)], axis, dtype)
-    yield case([(3, 4, 2), (3, 1, 2), (3, 5, 2)], 1)
-    yield case([(4,), (2,)], 0)
-    for shapes, axis in [([(3, 4), (2, 4)], 1), ([(3, 4), (3, 4)], 2), ([(3, 4), (3, 4)], -3), ([(3, 4), (3, 4, 1)], 0)]:
-        yield case(shapes, axis, invalid=True)
-
-
-@cases("SparseSplit")
-def _(rng, op):
-    for dtype, axis, parts in itertools.product([np.int64, np.float32, object], [0, 1], [1, 2, 4]):
-        yield Case(np.int64(axis), *sparse(rng, (5, 4, 2), dtype), num_split=parts, gradient=False)
-    yield Case(np.int64(-1), *sparse(rng, (5, 4)), num_split=3, gradient=False)
-    for axis, parts in [(0, 6), (2, 2), (-3, 2)]:
-        yield Case(np.int64(axis), *sparse(rng, (5, 4)), num_split=parts, invalid=True)

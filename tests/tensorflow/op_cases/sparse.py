@@ -96,6 +96,184 @@ def _(rng, op):
     yield Case(INDICES + 2, random(rng, (4,)), DENSE_SHAPE, random(rng, (5, 4)), invalid=True)
 
 
+def sparse(rng, indices, shape, dtype=np.float32):
+    """The three inputs that are a sparse tensor."""
+    indices = np.array(indices, np.int64)
+    return [indices, random(rng, (len(indices),), dtype), np.array(shape, np.int64)]
+
+
+NO_ENTRIES = np.zeros((0, 2), np.int64)
+SORTED, OTHERS = [[0, 3], [2, 0], [2, 1], [3, 2]], [[0, 1], [0, 3], [2, 1], [4, 0]]
+
+
+def broken(inputs, first=0):
+    """The inputs with the sparse tensor that begins at `first` spoilt in each of its parts."""
+    indices, values, shape = inputs[first:first + 3]
+    for wrong in [[indices[:, 0], values, shape], [indices[1:], values, shape], [indices, values[:, None], shape],
+                  [indices, values, shape[1:]], [indices[:, 1:], values, shape], [indices, values, shape[:, None]]]:
+        yield [*inputs[:first], *wrong, *inputs[first + 3:]]
+
+
+@cases("SparseAdd", "SparseSparseMaximum", "SparseSparseMinimum")
+def _(rng, op):
+    thresh = lambda value, dtype=np.float32: [dtype(value)] if op == "SparseAdd" else []
+    for dtype in WIDE + SIGNED if op == "SparseAdd" else NUMBERS:  # TensorFlow has kernels for these
+        yield Case(*sparse(rng, SORTED, [5, 4], dtype), *sparse(rng, OTHERS, [5, 4], dtype), *thresh(0, dtype), gradient=dtype in WIDE)
+        yield Case(*sparse(rng, SORTED, [5, 4], dtype), *sparse(rng, SORTED, [5, 4], dtype), *thresh(2, dtype), gradient=dtype in WIDE)
+    for a, b in [([[1], [1]], [[1]]), ([[0]], [[2], [1]])]:  # neither is checked
+        yield Case(*sparse(rng, a, [3]), *sparse(rng, b, [3]), *thresh(0))
+    for a, b in [([[-1]], [[0]]), ([[1]], [[3]])]:
+        yield Case(*sparse(rng, a, [3]), *sparse(rng, b, [3]), *thresh(0), invalid=op != "SparseAdd")
+    nothing = [NO_ENTRIES, np.zeros(0, np.float32), np.array([5, 4])]
+    yield Case(*nothing, *sparse(rng, OTHERS, [5, 4]), *thresh(0))
+    yield Case(*sparse(rng, SORTED, [5, 4]), *nothing, *thresh(0))
+    yield Case(*nothing, *nothing, *thresh(0))
+    values = special(np.float32)
+    line = np.arange(len(values))[:, None]
+    yield Case(line, values, np.array([99]), line, np.float32(1) - values, np.array([99]), *thresh(0), gradient=False)
+    if op == "SparseAdd":
+        yield Case(np.array([[0], [1], [2]]), np.array([-100, 100, 1], np.int8), np.array([3]),
+                   np.array([[0], [1], [2]]), np.array([-28, 27, -4], np.int8), np.array([3]), np.int8(127))
+        yield Case(*sparse(rng, [[0]], [3]), *sparse(rng, [[0]], [3]), np.zeros(1, np.float32), invalid=True)
+    for shape in [[5, 5], [5, 4, 1]]:
+        yield Case(*sparse(rng, SORTED, [5, 4]), *sparse(rng, [[0] * len(shape)], shape), *thresh(0), invalid=True)
+    for inputs in broken([*sparse(rng, SORTED, [5, 4]), *sparse(rng, OTHERS, [5, 4]), *thresh(0)]):
+        yield Case(*inputs, invalid=True)
+
+
+@cases("SparseAddGrad")
+def _(rng, op):
+    sums = np.array([[0, 1], [0, 3], [2, 0], [2, 1], [3, 2], [4, 0]])
+    for dtype in WIDE + SIGNED:
+        yield Case(random(rng, (6,), dtype), np.array(SORTED), np.array(OTHERS), sums, gradient=False)
+    yield Case(random(rng, (4,)), np.array(SORTED), np.array(OTHERS), sums[1:5], gradient=False)
+    yield Case(random(rng, (6,)), np.array(SORTED), NO_ENTRIES, sums, gradient=False)
+    yield Case(random(rng, (0,)), np.array(SORTED), np.array(OTHERS), NO_ENTRIES, gradient=False)
+    yield Case(random(rng, (5,)), np.array(SORTED), np.array(OTHERS), sums, invalid=True)
+    yield Case(random(rng, (6, 1)), np.array(SORTED), np.array(OTHERS), sums, invalid=True)
+    yield Case(random(rng, (6,)), np.array(SORTED), np.array(OTHERS), sums[:, 1:], invalid=True)
+    yield Case(random(rng, (6,)), np.array(SORTED), np.array(OTHERS)[:, 0], sums, invalid=True)
+
+
+@cases("SparseConcat")
+def _(rng, op):
+    def joined(*tensors, **more):
+        return Case(*[list(part) for part in zip(*tensors)], **more)
+    for dtype in NUMBERS + [np.bool_, object]:
+        yield joined(sparse(rng, INDICES, [5, 4], dtype), sparse(rng, OTHERS, [5, 4], dtype), concat_dim=0)
+    for axis in [1, -1, -2]:
+        yield joined(sparse(rng, INDICES, [5, 4]), sparse(rng, OTHERS, [5, 4]), sparse(rng, SORTED, [5, 4]), concat_dim=axis)
+    yield joined(sparse(rng, INDICES, [5, 4]), sparse(rng, [[0, 1], [3, 6]], [5, 7]), concat_dim=1)
+    yield joined(sparse(rng, np.zeros((0, 2)), [5, 4]), sparse(rng, np.zeros((0, 2)), [0, 4]), concat_dim=0)
+    yield joined(sparse(rng, [[1], [0]], [2]), sparse(rng, [[1]], [3]), concat_dim=0)
+    for axis in [2, -3]:
+        yield joined(sparse(rng, INDICES, [5, 4]), sparse(rng, OTHERS, [5, 4]), concat_dim=axis, invalid=True)
+    yield joined(sparse(rng, INDICES, [5, 4]), sparse(rng, OTHERS, [6, 4]), concat_dim=1, invalid=True)
+    yield joined(sparse(rng, INDICES, [5, 4]), sparse(rng, [[0, 0, 0]], [5, 4, 1]), concat_dim=1, invalid=True)
+    for inputs in broken(sparse(rng, INDICES, [5, 4])):
+        yield joined(inputs, sparse(rng, OTHERS, [5, 4]), concat_dim=0, invalid=True)
+
+
+@cases("SparseSlice")
+def _(rng, op):
+    for dtype in NUMBERS + [np.bool_, object]:
+        yield Case(*sparse(rng, INDICES, [5, 4], dtype), np.array([1, 0]), np.array([2, 2]), gradient=dtype in WIDE)
+    for start, size in [([0, 0], [5, 4]), ([2, 1], [9, 9]), ([2, 1], [2**62, 2]), ([5, 0], [1, 4]), ([9, 1], [3, 2]),
+                        ([1, 1], [0, 3]), ([-1, 0], [4, 4])]:
+        yield Case(*sparse(rng, INDICES, [5, 4]), np.array(start), np.array(size))
+    yield Case(*sparse(rng, np.zeros((0, 2)), [5, 4]), np.array([1, 0]), np.array([2, 2]))
+    yield Case(*sparse(rng, [[0, 9], [-1, 3]], [5, 4]), np.array([0, 3]), np.array([2, 9]), gradient=False)
+    yield Case(*sparse(rng, INDICES, [5, 4]), np.array([1]), np.array([2, 2]), invalid=True)
+    yield Case(*sparse(rng, INDICES, [5, 4]), np.array([1, 0]), np.array([2]), invalid=True)
+    yield Case(*sparse(rng, INDICES, [5, 4]), np.array([[1, 0]]), np.array([2, 2]), invalid=True)
+    yield Case(*sparse(rng, INDICES, [5, 4]), np.array([1, 0]), np.array([-2, 2]), invalid=True)
+    for inputs in broken([*sparse(rng, INDICES, [5, 4]), np.array([1, 0]), np.array([2, 2])]):
+        yield Case(*inputs, invalid=True)
+
+
+@cases("SparseSliceGrad")
+def _(rng, op):
+    for dtype in NUMBERS:
+        yield Case(random(rng, (2,), dtype), np.array(SORTED), np.array([1, 0]), np.array([[1, 0], [1, 1]]), gradient=False)
+    yield Case(random(rng, (0,)), np.array(SORTED), np.array([1, 0]), NO_ENTRIES, gradient=False)
+    yield Case(random(rng, (2,)), np.array(SORTED), np.array([1, 0]), np.array([[1, 0]]), invalid=True)
+    yield Case(random(rng, (1,)), np.array(SORTED), np.array([1, 0]), np.array([[1]]), invalid=True)
+    yield Case(random(rng, (2,)), np.array(SORTED)[:1], np.array([1, 0]), np.array([[1, 0], [1, 1]]), invalid=True)
+    yield Case(random(rng, (1, 1)), np.array(SORTED), np.array([1, 0]), np.array([[1, 0]]), invalid=True)
+    yield Case(random(rng, (1,)), np.array(SORTED), np.array([[1, 0]]), np.array([[1, 0]]), invalid=True)
+
+
+@cases("SparseSplit")
+def _(rng, op):
+    for dtype in NUMBERS + [np.bool_, object]:
+        yield Case(np.int64(0), *sparse(rng, INDICES, [5, 4], dtype), num_split=2)
+    for axis, parts in [(0, 1), (0, 3), (0, 5), (1, 2), (1, 4), (-1, 3), (-2, 2)]:
+        yield Case(np.int64(axis), *sparse(rng, INDICES, [5, 4]), num_split=parts)
+    yield Case(np.int64(0), *sparse(rng, np.zeros((0, 2)), [5, 4]), num_split=2)
+    for axis, parts in [(0, 6), (2, 1), (-3, 1)]:
+        yield Case(np.int64(axis), *sparse(rng, INDICES, [5, 4]), num_split=parts, invalid=True)
+    yield Case(np.int64(0), *sparse(rng, [[7, 0]], [5, 4]), num_split=2, invalid=True)
+    for inputs in broken([np.int64(0), *sparse(rng, INDICES, [5, 4])], 1):
+        yield Case(*inputs, num_split=2, invalid=True)
+
+
+REPEATED = [[2, 1, 0], [0, 3, 1], [2, 1, 1], [2, 0, 0], [2, 1, 0], [0, 3, 0]]
+
+
+@cases("SparseReduceSum", "SparseReduceMax", "SparseReduceSumSparse", "SparseReduceMaxSparse")
+def _(rng, op):
+    for dtype in NUMBERS:
+        yield Case(*sparse(rng, INDICES, [5, 4], dtype), np.array([1], np.int32), gradient=dtype in WIDE)
+    for axes, keeps in itertools.product([[], [0], [-1], [0, 2], [2, 0], [1, 1, -2], [0, 1, 2]], [False, True]):
+        yield Case(*sparse(rng, REPEATED, [3, 4, 2]), np.array(axes, np.int32), keep_dims=keeps, gradient=len(set(axes)) == len(axes))
+        yield Case(*sparse(rng, np.zeros((0, 3)), [3, 4, 2]), np.array(axes, np.int32), keep_dims=keeps, gradient=False)
+    yield Case(*sparse(rng, REPEATED, [3, 4, 2]), np.int32(1))
+    yield Case(*sparse(rng, np.zeros((0, 2)), [0, 4]), np.array([1], np.int32), gradient=False)
+    yield Case(*sparse(rng, [[3], [1]], [5]), np.array([0], np.int32))
+    for axes in [[2], [-3], [[0]]]:
+        yield Case(*sparse(rng, INDICES, [5, 4]), np.array(axes, np.int32), invalid=True)
+    yield Case(*sparse(rng, INDICES, [-5, 4]), np.array([1], np.int32), invalid=True)
+    if not op.endswith("Sparse"):
+        for wrong in [[[5, 0]], [[-1, 0]]]:
+            yield Case(*sparse(rng, wrong, [5, 4]), np.array([1], np.int32), invalid=True)  # INTERNAL in TensorFlow
+    for inputs in broken([*sparse(rng, INDICES, [5, 4]), np.array([1], np.int32)]):
+        yield Case(*inputs, invalid=True)
+
+
+@cases("SparseSoftmax")
+def _(rng, op):
+    for dtype in [np.float16, np.float32, np.float64]:
+        yield Case(*sparse(rng, SORTED, [5, 4], dtype), gradient=dtype in WIDE)
+        yield Case(*sparse(rng, INDICES, [5, 4], dtype), gradient=False)  # TensorFlow's supposes an order
+    yield Case(*sparse(rng, [[0, 3, 0], [0, 3, 1], [2, 0, 0], [2, 1, 0], [2, 1, 1]], [3, 4, 2]))
+    yield Case(*sparse(rng, np.zeros((0, 2)), [5, 4]), gradient=False)
+    yield Case(np.array(SORTED), np.array([1, 200, 100, -300], np.float32), np.array([5, 4]))
+    yield Case(*sparse(rng, [[3], [1]], [5]), invalid=True)
+    for inputs in broken(sparse(rng, SORTED, [5, 4])):
+        yield Case(*inputs, invalid=True)
+
+
+@cases("SparseDenseCwiseAdd", "SparseDenseCwiseMul", "SparseDenseCwiseDiv")
+def _(rng, op):
+    def dense(shape, dtype=np.float32):
+        return random(rng, shape, dtype, 1, 4)
+    differentiable = op != "SparseDenseCwiseAdd"
+    for dtype in NUMBERS:
+        yield Case(*sparse(rng, INDICES, [5, 4], dtype), dense((5, 4), dtype), gradient=differentiable and dtype in WIDE)
+    for shape in [(4,), (1,), (5, 1), (1, 4), (1, 1), ()]:
+        yield Case(*sparse(rng, INDICES, [5, 4]), dense(shape), gradient=differentiable and shape != ())
+    yield Case(*sparse(rng, REPEATED, [3, 4, 2]), dense((4, 1)), gradient=differentiable)
+    yield Case(*sparse(rng, [[3], [1], [3]], [5]), dense((5,)), gradient=differentiable)
+    yield Case(*sparse(rng, np.zeros((0, 2)), [5, 4]), dense((4,)), gradient=False)
+    for shape in [(5, 4, 1), (1, 5, 4), (5,), (5, 5), (2, 4)]:
+        yield Case(*sparse(rng, INDICES, [5, 4]), dense(shape), invalid=True)
+    yield Case(*sparse(rng, [[0, 0]], [1, 4]), dense((5, 4)), invalid=True)
+    for wrong in [[[5, 0]], [[0, -1]]]:
+        yield Case(*sparse(rng, wrong, [5, 4]), dense((4,)), invalid=True)
+    for inputs in broken([*sparse(rng, INDICES, [5, 4]), dense((5, 4))]):
+        yield Case(*inputs, invalid=True)
+
+
 SEGMENTS = ["SparseSegmentSum", "SparseSegmentMean", "SparseSegmentSqrtN"]
 
 
