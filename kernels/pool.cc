@@ -1,4 +1,5 @@
-// MaxPool and AvgPool with their gradients: schemas. pooling.h has shapes and loops.
+// MaxPool, with or without the places of its outputs, and AvgPool with their gradients: schemas.
+// pooling.h has shapes and loops.
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "kernels/examples.h"
@@ -143,6 +144,55 @@ const Op avg_pool_grad_op{{
                   .attrs = windows(2, 2, "SAME"),
                   .outputs = {floats({1, 2, 3, 1}, {1, 1, 3, 1, 1, 3})}}},
     .value_inputs = {0},
+}};
+
+// ---- Places
+
+AttrMap argmax_attrs_of(Gradient& g) {
+  AttrMap attrs = attrs_of(g);
+  attrs["include_batch_in_index"] = g.attr<bool>("include_batch_in_index");
+  return attrs;
+}
+
+const Op max_pool_with_argmax_op{{
+    .name = "MaxPoolWithArgmax",
+    .doc = "MaxPool; argmax = where in its image each output was taken from, (y * width + x) * "
+           "channels + c, the first of equal ones. With include_batch_in_index: where in input.",
+    .inputs = {"input: T"},
+    .outputs = {"output: T", "argmax: Targmax"},
+    .attrs = {"ksize: list(int) >= 4", "strides: list(int) >= 4", "Targmax: {int32, int64} = int64",
+              "padding: {'SAME', 'VALID'}", "include_batch_in_index: bool = false", real},
+    .shape = infer_max_pool_argmax,
+    .gradient =
+        [](Gradient& g) {
+          if (!g.dy(0)) return;
+          g.dx() = op("MaxPoolGradWithArgmax", {g.x(), g.dy(0), g.y(1)}, argmax_attrs_of(g));
+        },
+    .kernels = {max_pool_argmax_kernel()},
+    .examples = {{.inputs = {floats({2, 1, 3, 1}, {1, 5, 2, 4, 3, 6})},
+                  .attrs = {{"ksize", std::vector<int64_t>{1, 1, 2, 1}},
+                            {"strides", std::vector<int64_t>{1, 1, 1, 1}},
+                            {"padding", "VALID"}},
+                  .outputs = {floats({2, 1, 2, 1}, {5, 5, 4, 6}),
+                              longs({2, 1, 2, 1}, {1, 1, 0, 2})}}},
+}};
+
+const Op max_pool_grad_with_argmax_op{{
+    .name = "MaxPoolGradWithArgmax",
+    .doc = "output = zeros like input, with grad added where argmax says that MaxPoolWithArgmax "
+           "took its outputs from.",
+    .inputs = {"input: T", "grad: T", "argmax: Targmax"},
+    .outputs = {"output: T"},
+    .attrs = {"ksize: list(int) >= 4", "strides: list(int) >= 4", "padding: {'SAME', 'VALID'}",
+              "include_batch_in_index: bool = false", "Targmax: {int32, int64}", real},
+    .shape = infer_max_pool_argmax_gradient,
+    .kernels = {max_pool_argmax_gradient_kernel()},
+    .examples = {{.inputs = {floats({2, 1, 3, 1}, {1, 5, 2, 4, 3, 6}),
+                             floats({2, 1, 2, 1}, {1, 2, 3, 4}), longs({2, 1, 2, 1}, {1, 1, 0, 2})},
+                  .attrs = {{"ksize", std::vector<int64_t>{1, 1, 2, 1}},
+                            {"strides", std::vector<int64_t>{1, 1, 1, 1}},
+                            {"padding", "VALID"}},
+                  .outputs = {floats({2, 1, 3, 1}, {0, 3, 0, 3, 0, 4})}}},
 }};
 
 }  // namespace

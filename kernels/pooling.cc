@@ -299,6 +299,68 @@ BoundKernel prepare_average_gradient(TypeTag<T>, const KernelRequest& r) {
   return kernel;
 }
 
+// ---- MaxPoolWithArgmax: places are counted in an image, or with include_batch_in_index in the
+// whole batch
+
+Pool argmax_pool_of(const NodeView& node, const Shape& x) {
+  if (channel_window(node) != 1)
+    fail(Code::unimplemented, node.op, " does not pool over channels: ksize must be 1 there");
+  return pool_of(node, x);
+}
+
+template <class T, class Index>
+BoundKernel bind_max_argmax(const KernelRequest& r) {
+  const Shape& shape = r.inputs[0].shape;
+  check(shape.elements() > 0, "tensor_in must not be empty, got shape ", shape);
+  const Pool p = argmax_pool_of(r.node, shape);
+  if (p.y_elements() == 0) return {};
+  const bool in_batch = r.attr<bool>("include_batch_in_index");
+  BoundKernel kernel = BoundKernel::of([p, in_batch](const Arguments& a) {
+    const T* x = a.input<T>(0);
+    T* y = a.output<T>(0);
+    Index* places = a.output<Index>(1);
+    const int64_t x_image = p.x_elements() / p.images;
+    a.stream->parallel_for(
+        p.images, grain(p, p.y_elements() / p.images), [&](int64_t begin, int64_t end) {
+          for (int64_t image = begin; image < end; ++image) {
+            const int64_t base = in_batch ? 0 : image * x_image;
+            for_each_largest(p, x, image, image + 1, [=](int64_t to, int64_t at) {
+              y[to] = x[at];
+              places[to] = static_cast<Index>(at - base);
+            });
+          }
+        });
+  });
+  kernel.cost_ns = 2 * cost_ns(p);
+  return kernel;
+}
+
+template <class T, class Index>
+BoundKernel bind_max_argmax_gradient(const KernelRequest& r) {
+  using C = ComputeType<T>;
+  const Pool p = argmax_pool_of(r.node, r.inputs[0].shape);
+  if (p.x_elements() == 0) return {};
+  const bool in_batch = r.attr<bool>("include_batch_in_index");
+  BoundKernel kernel = BoundKernel::of([p, in_batch](const Arguments& a) {
+    const T* dy = a.input<T>(1);
+    const Index* places = a.input<Index>(2);
+    T* dx = a.output<T>();
+    const int64_t x_image = p.x_elements() / p.images, y_image = p.y_elements() / p.images;
+    a.stream->parallel_for(p.images, grain(p, x_image), [&](int64_t begin, int64_t end) {
+      std::fill(dx + begin * x_image, dx + end * x_image, T(0));
+      for (int64_t i = begin * y_image; i < end * y_image; ++i) {
+        const int64_t image = i / y_image, first = in_batch ? image * x_image : 0;
+        check(places[i] >= first && places[i] < first + x_image, "argmax[", i, "] is ", places[i],
+              ", but image ", image, " has the places from ", first, " to ", first + x_image - 1);
+        T& sum = dx[image * x_image + (places[i] - first)];
+        sum = T(C(sum) + C(dy[i]));
+      }
+    });
+  });
+  kernel.cost_ns = static_cast<double>(p.x_elements() + 2 * p.y_elements());
+  return kernel;
+}
+
 }  // namespace
 
 void infer_pool(ShapeContext& c) {
@@ -330,6 +392,18 @@ void infer_average_pool_gradient(ShapeContext& c) {
   c.set_output(0, x);
 }
 
+void infer_max_pool_argmax(ShapeContext& c) {
+  infer_pool(c);
+  c.set_output(1, output_shape(c.node(), c.with_rank(0, 4)));
+}
+
+void infer_max_pool_argmax_gradient(ShapeContext& c) {
+  const Shape x = c.with_rank(0, 4);
+  check_output_shape(c.node(), x, c.with_rank(1, 4), "grad");
+  check_output_shape(c.node(), x, c.with_rank(2, 4), "argmax");
+  c.set_output(0, x);
+}
+
 Kernel max_pool_kernel() {
   return cpu_kernel(
       "T",
@@ -354,6 +428,18 @@ Kernel average_pool_kernel() {
 Kernel average_pool_gradient_kernel() {
   return cpu_kernel("T", FloatTypes{}, []<class T>(TypeTag<T> t, const KernelRequest& r) {
     return prepare_average_gradient(t, r);
+  });
+}
+Kernel max_pool_argmax_kernel() {
+  return cpu_kernel("T", NumberTypes{}, []<class T>(TypeTag<T>, const KernelRequest& r) {
+    return r.attr<DType>("Targmax") == DType::i64 ? bind_max_argmax<T, int64_t>(r)
+                                                  : bind_max_argmax<T, int32_t>(r);
+  });
+}
+Kernel max_pool_argmax_gradient_kernel() {
+  return cpu_kernel("T", NumberTypes{}, []<class T>(TypeTag<T>, const KernelRequest& r) {
+    return r.attr<DType>("Targmax") == DType::i64 ? bind_max_argmax_gradient<T, int64_t>(r)
+                                                  : bind_max_argmax_gradient<T, int32_t>(r);
   });
 }
 

@@ -8,16 +8,21 @@
 namespace leat {
 
 // Inputs as of the ops MaxPool and AvgPool; MaxPoolGrad: x, y, dy; MaxPoolGradGrad: x, y, the
-// gradient's gradient; AvgPoolGrad: the shape of x, dy.
+// gradient's gradient; AvgPoolGrad: the shape of x, dy; MaxPoolGradWithArgmax: x, dy, where the
+// elements of dy belong.
 void infer_pool(ShapeContext& c);
 void infer_max_pool_gradient(ShapeContext& c);
 void infer_max_pool_gradient_gradient(ShapeContext& c);
 void infer_average_pool_gradient(ShapeContext& c);
+void infer_max_pool_argmax(ShapeContext& c);
+void infer_max_pool_argmax_gradient(ShapeContext& c);
 
 Kernel max_pool_kernel();
 Kernel max_pool_gradient_kernel();
 Kernel max_pool_gradient_gradient_kernel();
 Kernel average_pool_kernel();
 Kernel average_pool_gradient_kernel();
+Kernel max_pool_argmax_kernel();
+Kernel max_pool_argmax_gradient_kernel();
 
 }  // namespace leat

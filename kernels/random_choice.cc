@@ -1,5 +1,5 @@
-// Random choices: Multinomial and RandomShuffle. As in random.cc, results are TensorFlow's for the
-// same seeds.
+// Random choices: Multinomial, StatelessMultinomial and RandomShuffle. As in random.cc, results are
+// TensorFlow's for the same seeds.
 #include <cmath>
 #include <limits>
 
@@ -7,6 +7,7 @@
 #include "graph/ops.h"
 #include "graph/shape_inference.h"
 #include "kernels/cpu.h"
+#include "kernels/examples.h"
 #include "kernels/random_stream.h"
 
 namespace leat {
@@ -38,8 +39,12 @@ BoundKernel bind_multinomial(const KernelRequest& request) {
                 samples = request.outputs[0].shape[1];
   check(classes > 0, "num_classes should be positive, got ", classes);
   if (rows * samples == 0) return {};
-  BoundKernel kernel = BoundKernel::of([=, stream = RandomStream::of(request)](const Arguments& a) {
-    RandomWords words(stream->take(2 * 256 * rows * ((samples + 3) / 4 * 4)));
+  const bool has_seed = request.node.has("Tseed");
+  const DType seed_type = has_seed ? request.inputs[2].dtype : DType::invalid;
+  const auto stream = has_seed ? nullptr : RandomStream::of(request);
+  BoundKernel kernel = BoundKernel::of([=](const Arguments& a) {
+    RandomWords words(has_seed ? StatelessSeed::of(a, 2, seed_type).generator()
+                               : stream->take(2 * 256 * rows * ((samples + 3) / 4 * 4)));
     double* sums = static_cast<double*>(a.workspace);
     for (int64_t r = 0; r < rows; ++r) {
       const double total = add_up(a.input<T>(0) + r * classes, classes, sums);
@@ -56,6 +61,24 @@ BoundKernel bind_multinomial(const KernelRequest& request) {
   return kernel;
 }
 
+void infer_multinomial(ShapeContext& c) {
+  const Shape logits = c.with_rank(0, 2);
+  c.with_rank(1, 0);
+  int64_t samples = any;
+  if (const Tensor* value = c.value(1)) {
+    samples = to_int64s(*value)[0];
+    check(samples >= 0, "num_samples should be non-negative, got ", samples);
+  }
+  c.set_output(0, Shape{logits[0], samples});
+}
+
+Kernel multinomial_kernel() {
+  return cpu_kernel("T", FloatTypes{}, []<class T>(TypeTag<T>, const KernelRequest& r) {
+    return r.attr<DType>("output_dtype") == DType::i64 ? bind_multinomial<T, int64_t>(r)
+                                                       : bind_multinomial<T, int32_t>(r);
+  });
+}
+
 const Op multinomial_op{{
     .name = "Multinomial",
     .doc = "output[r, s] = a class drawn with the probabilities softmax(logits[r, :]), num_samples "
@@ -64,25 +87,32 @@ const Op multinomial_op{{
     .outputs = {"output: output_dtype"},
     .attrs = {"seed: int = 0", "seed2: int = 0", "T: realnumbertype",
               "output_dtype: {int32, int64} = int64"},
-    .shape =
-        [](ShapeContext& c) {
-          const Shape logits = c.with_rank(0, 2);
-          c.with_rank(1, 0);
-          int64_t samples = any;
-          if (const Tensor* value = c.value(1)) {
-            samples = to_int64s(*value)[0];
-            check(samples >= 0, "num_samples should be non-negative, got ", samples);
-          }
-          c.set_output(0, Shape{logits[0], samples});
-        },
-    .kernels = {cpu_kernel("T", FloatTypes{},
-                           []<class T>(TypeTag<T>, const KernelRequest& r) {
-                             return r.attr<DType>("output_dtype") == DType::i64
-                                        ? bind_multinomial<T, int64_t>(r)
-                                        : bind_multinomial<T, int32_t>(r);
-                           })},
+    .shape = infer_multinomial,
+    .kernels = {multinomial_kernel()},
     .value_inputs = {1},
     .is_stateful = true,
+    .is_not_differentiable = true,
+}};
+
+const Op stateless_multinomial_op{{
+    .name = "StatelessMultinomial",
+    .doc = "output[r, s] = a class drawn with the probabilities softmax(logits[r, :]), num_samples "
+           "of them per row, the same for the same seed.",
+    .inputs = {"logits: T", "num_samples: int32", "seed: Tseed"},
+    .outputs = {"output: output_dtype"},
+    .attrs = {"T: realnumbertype", "Tseed: {int32, int64} = int64",
+              "output_dtype: {int32, int64} = int64"},
+    .shape =
+        [](ShapeContext& c) {
+          const Shape seed = c.with_rank(2, 1);
+          check(seed[0] == any || seed[0] == 2, "seed must have shape [2], not ", seed);
+          infer_multinomial(c);
+        },
+    .kernels = {multinomial_kernel()},
+    .examples = {{.inputs = {floats({2, 3}, {0, 0, 0, -9, 9, -9}), Tensor::scalar(4),
+                             longs({1, 2})},
+                  .outputs = {longs({2, 4}, {2, 2, 0, 2, 1, 1, 1, 1})}}},
+    .value_inputs = {1},
     .is_not_differentiable = true,
 }};
 

@@ -48,6 +48,30 @@ class RandomStream {
   std::atomic<uint64_t> taken_{0};
 };
 
+// The key and the counter, as 64-bit numbers, that the stateless ops make of a seed.
+struct StatelessSeed {
+  uint64_t key, counter[2];
+
+  StatelessSeed(uint64_t seed, uint64_t seed2) {
+    Philox mixer(0x02461e293ec8f720, seed2);
+    mixer.skip(seed);
+    const Philox::Block mixed = mixer.next();
+    key = mixed[0] | (uint64_t{mixed[1]} << 32);
+    counter[0] = 0;
+    counter[1] = mixed[2] | (uint64_t{mixed[3]} << 32);
+  }
+  // Of the two int32 or int64 in an input.
+  static StatelessSeed of(const Arguments& a, int input, DType dtype) {
+    if (dtype == DType::i64) {
+      const int64_t* seed = a.input<int64_t>(input);
+      return {static_cast<uint64_t>(seed[0]), static_cast<uint64_t>(seed[1])};
+    }
+    const int32_t* seed = a.input<int32_t>(input);
+    return {static_cast<uint64_t>(seed[0]), static_cast<uint64_t>(seed[1])};
+  }
+  Philox generator() const { return {key, counter[1]}; }
+};
+
 // In [0, 1): random mantissa bits under the exponent of 1, minus 1.
 inline float uniform(uint32_t x) {
   return std::bit_cast<float>((x & 0x7fffffu) | 0x3f800000u) - 1.0f;

@@ -1,5 +1,5 @@
-// ResizeBilinear, ResizeBicubic and ResizeNearestNeighbor with their gradients: every output pixel
-// is a weighted sum of input pixels, its taps, along either axis.
+// ResizeBilinear, ResizeBicubic and ResizeNearestNeighbor with their gradients, and ResizeArea:
+// every output pixel is a weighted sum of input pixels, its taps, along either axis.
 #include <cmath>
 
 #include "graph/gradient.h"
@@ -11,7 +11,7 @@
 namespace leat {
 namespace {
 
-enum class Method { nearest, bilinear, bicubic };
+enum class Method { nearest, bilinear, bicubic, area };
 
 // The taps of every output along one axis: `count` each.
 struct Taps {
@@ -26,7 +26,8 @@ struct Scale {
 
   Scale(const NodeView& node, int64_t in, int64_t out)
       : align_corners(node.attr<bool>("align_corners")),
-        half_pixel_centers(node.attr<bool>("half_pixel_centers")) {
+        half_pixel_centers(node.has("half_pixel_centers") &&
+                           node.attr<bool>("half_pixel_centers")) {
     check(!align_corners || !half_pixel_centers,
           "If half_pixel_centers is True, align_corners must be False.");
     factor = align_corners && out > 1 ? static_cast<float>(in - 1) / static_cast<float>(out - 1)
@@ -82,16 +83,40 @@ void add_bicubic(const Scale& scale, int64_t in, int64_t i, Taps& taps) {
   for (auto weight = taps.weight.end() - 4; weight != taps.weight.end(); ++weight) *weight /= sum;
 }
 
+// The inputs that lie below output `i`, by how much of them does. Of all outputs one has the most
+// taps; the others get some without weight.
+void add_area(const Scale& scale, int64_t in, int64_t i, int64_t count, Taps& taps) {
+  const float from = scale.at(i), to = scale.at(i + 1);
+  const auto first = static_cast<int64_t>(std::floor(from));
+  for (int64_t tap = first; tap < first + count; ++tap) {
+    const float begin = std::max(from, static_cast<float>(tap)),
+                end = std::min(to, static_cast<float>(tap + 1));
+    taps.index.push_back(bounded(tap, in));
+    taps.weight.push_back(std::max(0.0F, end - begin) / scale.factor);
+  }
+}
+
+int64_t most_area_taps(const Scale& scale, int64_t out) {
+  int64_t count = 1;
+  for (int64_t i = 0; i < out; ++i) {
+    const float size = std::ceil(scale.at(i + 1)) - std::floor(scale.at(i));
+    count = std::max(count, static_cast<int64_t>(size));
+  }
+  return count;
+}
+
 Taps taps_along(const NodeView& node, Method method, int64_t in, int64_t out) {
   const Scale scale(node, in, out);
   Taps taps{.count = method == Method::nearest    ? 1
                      : method == Method::bilinear ? 2
-                                                  : 4,
+                     : method == Method::bicubic  ? 4
+                                                  : most_area_taps(scale, out),
             .out = out};
   for (int64_t i = 0; i < out; ++i) {
     if (method == Method::nearest) add_nearest(scale, in, i, taps);
     if (method == Method::bilinear) add_bilinear(scale, in, i, taps);
     if (method == Method::bicubic) add_bicubic(scale, in, i, taps);
+    if (method == Method::area) add_area(scale, in, i, taps.count, taps);
   }
   return taps;
 }
@@ -316,6 +341,24 @@ const Op bicubic_grad_op{{
                            })},
     .examples = {{.inputs = {floats({1, 1, 4, 1}, {1, 2, 3, 0}), floats({1, 1, 2, 1}, {0, 0})},
                   .outputs = {floats({1, 1, 2, 1}, {2, 4})}}},
+}};
+
+const Op area_op{{
+    .name = "ResizeArea",
+    .doc = "Images [batch, height, width, channels] resized to size = [height, width]: each pixel "
+           "the mean of the input over the area that it covers.",
+    .inputs = {"images: T", "size: int32"},
+    .outputs = {"resized_images: float"},
+    .attrs = {image_types, "align_corners: bool = false"},
+    .shape = infer,
+    .kernels = {cpu_kernel(
+        "T", ImageTypes{},
+        []<class T>(TypeTag<T> t, const KernelRequest& r) { return prepare<Method::area>(t, r); })},
+    .examples = {{.inputs = {floats({1, 1, 3, 1}, {1, 4, 6}), ints({1, 2})},
+                  .outputs = {floats({1, 1, 2, 1}, {2, 5.3333333F})}},
+                 {.inputs = {floats({1, 1, 4, 1}, {1, 3, 5, 8}), ints({1, 2})},
+                  .outputs = {floats({1, 1, 2, 1}, {2, 6.5})}}},
+    .value_inputs = {1},
 }};
 
 const Op nearest_op{{

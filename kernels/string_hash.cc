@@ -1,5 +1,6 @@
-// StringToHashBucketFast and StringToHashBucket: strings to bucket numbers, the same on every
-// machine and in TensorFlow. The first is FarmHash's Fingerprint64, the second MurmurHash64.
+// StringToHashBucketFast, …Strong and StringToHashBucket: strings to bucket numbers, the same on
+// every machine and in TensorFlow. The first is FarmHash's Fingerprint64, the second SipHash-2-4,
+// the third MurmurHash64.
 #include <bit>
 #include <cstring>
 
@@ -131,6 +132,41 @@ uint64_t murmur_hash(const std::string& text) {
   return mixed(mixed(h) * m);
 }
 
+// ---- SipHash-2-4 (Aumasson and Bernstein, "SipHash: a fast short-input PRF", 2012)
+
+uint64_t sip_hash(const std::string& text, uint64_t key0, uint64_t key1) {
+  uint64_t a = key0 ^ 0x736f6d6570736575, b = key1 ^ 0x646f72616e646f6d,
+           c = key0 ^ 0x6c7967656e657261, d = key1 ^ 0x7465646279746573;
+  const auto rounds = [&](int count) {
+    for (int i = 0; i < count; ++i) {
+      a += b;
+      c += d;
+      b = std::rotl(b, 13) ^ a;
+      d = std::rotl(d, 16) ^ c;
+      a = std::rotl(a, 32);
+      c += b;
+      a += d;
+      b = std::rotl(b, 17) ^ c;
+      d = std::rotl(d, 21) ^ a;
+      c = std::rotl(c, 32);
+    }
+  };
+  const auto add = [&](uint64_t x) {
+    d ^= x;
+    rounds(2);
+    a ^= x;
+  };
+  const char* s = text.data();
+  size_t n = text.size();
+  for (; n >= 8; n -= 8, s += 8) add(word(s));
+  uint64_t rest = 0;  // the last bytes, and the length in the uppermost
+  std::memcpy(&rest, s, n);
+  add(rest | (uint64_t{text.size()} << 56));
+  c ^= 0xff;
+  rounds(4);
+  return a ^ b ^ c ^ d;
+}
+
 // ---- The ops
 
 template <uint64_t (*hash)(const std::string&)>
@@ -165,6 +201,34 @@ const Op old_op{buckets<murmur_hash>(
     "StringToHashBucket",
     "output = a hash of each string modulo num_buckets; StringToHashBucketFast is the newer one.",
     "string_tensor", longs({105434511174508091, 1046625677629754806}))};
+
+const Op strong_op{{
+    .name = "StringToHashBucketStrong",
+    .doc = "output = SipHash-2-4 of each string, by a key of two numbers, modulo num_buckets: "
+           "who does not know the key cannot choose strings that share a bucket.",
+    .inputs = {"input: string"},
+    .outputs = {"output: int64"},
+    .attrs = {"num_buckets: int >= 1", "key: list(int)"},
+    .shape = shapes::same_as(0),
+    .kernels = {cpu_kernel([](const KernelRequest& r) {
+      const std::vector<int64_t>& key = r.attr<std::vector<int64_t>>("key");
+      check(key.size() == 2, "key must have 2 elements, got ", key.size());
+      return BoundKernel::of([key0 = static_cast<uint64_t>(key[0]),
+                              key1 = static_cast<uint64_t>(key[1]),
+                              count = static_cast<uint64_t>(r.attr<int64_t>("num_buckets")),
+                              n = r.inputs[0].shape.elements()](const Arguments& a) {
+        for (int64_t i = 0; i < n; ++i) {
+          a.output<int64_t>()[i] =
+              static_cast<int64_t>(sip_hash(a.input<std::string>(0)[i], key0, key1) % count);
+        }
+      });
+    })},
+    .examples = {{.inputs = {texts({"", "abc", "abcdefgh", "abcdefghijkl"})},
+                  .attrs = {{"num_buckets", int64_t{1} << 62}, {"key", std::vector<int64_t>{1, 2}}},
+                  .outputs = {longs({443797209252341627, 1250540936487842205, 2649018002260510108,
+                                     581588757420732271})}}},
+    .is_not_differentiable = true,
+}};
 
 }  // namespace
 }  // namespace leat

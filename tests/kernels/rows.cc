@@ -47,6 +47,7 @@ void add_pools(std::vector<Row>& rows) {
     channels_first["data_format"] = "NCHW";
     rows.push_back({.op = op, .shapes = {{2, 3, 5, 4}}, .attrs = channels_first});
   }
+  add("MaxPoolWithArgmax", {image}, same);
   add("MaxPoolGrad", {image, same_pooled, same_pooled}, same, {.no_gradient = {0, 1}});
   add("MaxPoolGradGrad", {image, valid_pooled, image}, valid, {.no_gradient = {0, 1}});
   AttrMap volume = volumes({2, 1, 1}, "SAME");

@@ -1,5 +1,7 @@
-// Windows that do not fit into the image.
+// Windows, and places of their elements, that do not fit into the image.
 #include <gtest/gtest.h>
+
+#include <limits>
 
 #include "kernels/examples.h"
 #include "tests/support/expect_error.h"
@@ -20,6 +22,32 @@ TEST(Window, TooLargeByLessThanTwoStridesLeavesAnEmptyOutput) {
   EXPECT_EQ(pooled(2, 5, 2).shape(), Shape({1, 0, 4, 1}));
   expect_error_with(Code::invalid_argument, "a window of 6 does not fit into an input of 2",
                     [] { pooled(2, 6, 2); });
+}
+
+// One that were not refused would be written beyond the tensor. (TensorFlow ends its process.)
+TEST(Window, APlaceOutsideOfItsImageIsAnError) {
+  const auto gradient = [](std::initializer_list<int64_t> places, bool in_batch) {
+    return run_op(
+        "MaxPoolGradWithArgmax",
+        {Tensor(f32, {2, 1, 3, 1}), floats({2, 1, 1, 1}, {1, 2}), longs({2, 1, 1, 1}, places)},
+        {{"ksize", std::vector<int64_t>{1, 1, 3, 1}},
+         {"strides", std::vector<int64_t>{1, 1, 1, 1}},
+         {"padding", "VALID"},
+         {"include_batch_in_index", in_batch}})[0];
+  };
+  EXPECT_EQ(to_doubles(gradient({2, 0}, false)), (std::vector<double>{0, 0, 1, 2, 0, 0}));
+  EXPECT_EQ(to_doubles(gradient({2, 5}, true)), (std::vector<double>{0, 0, 1, 0, 0, 2}));
+  const int64_t largest = std::numeric_limits<int64_t>::max();
+  for (const int64_t wrong : {int64_t{-1}, int64_t{3}, largest, -largest - 1}) {
+    expect_error_with(Code::invalid_argument, "the places from 0 to 2", [&] {
+      gradient({0, wrong}, false);
+    });
+  }
+  for (const int64_t wrong : {int64_t{2}, int64_t{6}, largest, -largest - 1}) {
+    expect_error_with(Code::invalid_argument, "the places from 3 to 5", [&] {
+      gradient({0, wrong}, true);
+    });
+  }
 }
 
 }  // namespace

@@ -186,6 +186,20 @@ def _(rng, op):
     yield Case(random(rng, (2, 3, 4, 2)), np.array([5, 7], np.int32), align_corners=True, half_pixel_centers=True, invalid=True)
 
 
+@cases("ResizeArea")
+def _(rng, op):
+    for dtype in FLOATS + [np.int8, np.uint8, np.int16, np.uint16, np.int32, np.int64]:
+        yield Case(random(rng, (2, 3, 4, 2), dtype), np.array([5, 7], np.int32), gradient=False)
+    for way, size in itertools.product(WAYS[:2], [(5, 7), (2, 3), (1, 1), (8, 2), (3, 4), (4, 12), (1, 3)]):
+        yield Case(random(rng, (2, 3, 4, 3)), np.array(size, np.int32), **way)
+    yield Case(random(rng, (1, 30, 41, 3)), np.array([17, 11], np.int32), tolerance=1e-4)
+    yield Case(random(rng, (0, 3, 4, 2)), np.array([5, 7], np.int32))
+    yield Case(random(rng, (2, 3, 4)), np.array([5, 7], np.int32), invalid=True)
+    yield Case(random(rng, (2, 3, 4, 2)), np.array([5], np.int32), invalid=True)
+    yield Case(random(rng, (2, 3, 4, 2)), np.array([5, 0], np.int32), invalid=True)
+    yield Case(random(rng, (2, 3, 0, 2)), np.array([5, 7], np.int32), invalid=True)
+
+
 @cases("ResizeBilinearGrad", "ResizeBicubicGrad")
 def _(rng, op):
     for dtype, way in itertools.product(FLOATS if op == "ResizeBilinearGrad" else WIDE, WAYS):

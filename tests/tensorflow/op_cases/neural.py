@@ -185,6 +185,36 @@ def _(rng, op):
     yield Case(x, y, random(rng, (2, 4, 4, 3)), ksize=strides(2, 2), strides=strides(2, 2), padding="VALID")
 
 
+@cases("MaxPoolWithArgmax")
+def _(rng, op):
+    for dtype in NUMBERS:
+        yield Case(random(rng, (2, 5, 6, 3), dtype, -20, 20), ksize=strides(2, 2), strides=strides(2, 2), padding="SAME",
+                   gradient=is_float(dtype))
+    for (padding, size, step), batch in itertools.product(POOLS, [True, False]):
+        yield Case(random(rng, (2, 7, 6, 3)), ksize=strides(*size), strides=strides(*step), padding=padding, include_batch_in_index=batch)
+    yield Case(random(rng, (3, 4, 4, 70)), ksize=strides(3, 3), strides=strides(2, 2), padding="SAME")
+    yield Case(np.zeros((2, 4, 4, 2), np.float32), ksize=strides(2, 2), strides=strides(2, 2), padding="SAME")  # all equal
+    yield Case(np.array([np.nan, 1, 2, np.nan, -np.inf, -np.inf], np.float32).reshape(1, 1, 6, 1), ksize=strides(1, 2), strides=strides(1, 2),
+               padding="VALID", gradient=False)
+    yield Case(random(rng, (0, 7, 6, 3)), ksize=strides(2, 2), strides=strides(2, 2), padding="SAME", invalid=True)
+    yield Case(random(rng, (2, 5, 6)), ksize=strides(2, 2), strides=strides(2, 2), padding="SAME", invalid=True)
+    yield Case(random(rng, (2, 5, 6, 3)), ksize=[2, 1, 1, 1], strides=strides(2, 2), padding="SAME", invalid=True)
+
+
+@cases("MaxPoolGradWithArgmax")
+def _(rng, op):
+    shape = dict(ksize=strides(2, 2), strides=strides(2, 2), padding="VALID")
+    for dtype, batch in itertools.product(NUMBERS, [False, True]):
+        places = rng.integers(0, 48, (3, 2, 2, 3)) + (48 * np.arange(3).reshape(3, 1, 1, 1) if batch else 0)
+        yield Case(random(rng, (3, 4, 4, 3), dtype), random(rng, (3, 2, 2, 3), dtype), places, include_batch_in_index=batch, gradient=False, **shape)
+    x, y, places = random(rng, (1, 4, 4, 3)), random(rng, (1, 2, 2, 3)), rng.integers(0, 48, (1, 2, 2, 3))
+    yield Case(x[:0], y[:0], places[:0], gradient=False, **shape)
+    # A place outside of the image ends TensorFlow's process: window_test.cc.
+    yield Case(x, y[:, :1], places, invalid=True, **shape)
+    yield Case(x, y, places[:, :1], invalid=True, **shape)
+    yield Case(x[0], y, places, invalid=True, **shape)
+
+
 @cases("AvgPoolGrad")
 def _(rng, op):
     for dtype in FLOATS:

@@ -371,6 +371,16 @@ def _(rng, op):
 
 # ---- strings ----
 
+@cases("StringToHashBucketStrong")
+def _(rng, op):
+    words = np.array([bytes(rng.integers(0, 256, n, np.uint8)) for n in list(range(34)) + [255, 256, 1000]], object)
+    for count, key in itertools.product([1, 7, 2**62, 2**63 - 1], [[0, 0], [1, 2], [-1, -2**63]]):
+        yield Case(words, num_buckets=count, key=key)
+    yield Case(np.array(b"abc", object), num_buckets=10, key=[3, 4])
+    for key in [[], [1], [1, 2, 3]]:
+        yield Case(words, num_buckets=10, key=key, invalid=True)
+
+
 @cases("StringToHashBucketFast", "StringToHashBucket")
 def _(rng, op):
     text = bytes(rng.integers(0, 256, 400, np.uint8))

@@ -111,6 +111,62 @@ def _(rng, op):
     yield Case(WORDS.reshape(2, 4), np.array(b" ", object), invalid=True)
 
 
+@cases("EncodeBase64")
+def _(rng, op):
+    for pad in [True, False]:
+        yield Case(texts(*[bytes(rng.integers(0, 256, n, np.uint8)) for n in range(9)]), pad=pad)
+        yield Case(WORDS.reshape(2, 4), pad=pad)
+    yield Case(np.array(b"ab", object))
+    yield Case(texts())
+
+
+@cases("DecodeBase64")
+def _(rng, op):
+    yield Case(texts(b"", b"YQ", b"YQ==", b"YWI", b"YWI=", b"YWJj", b"YWJjZA", b"-_-_AZaz09", b"YR", b"YR=="))
+    yield Case(np.array(b"YQ", object))
+    yield Case(texts())
+    for wrong in [b"Y", b"YQ=", b"YWJjZ", b"Y===", b"Y=Q=", b"YQ==YQ==", b"+/+/", b"=", b"==", b"====", b"\xff\xff", b"YQ\n=", b"YWJjZA=",
+                  b"YQ=a", b"Y Q=", b"YW\0="]:
+        yield Case(texts(b"YQ", wrong), invalid=True)
+
+
+@cases("ReduceJoin")
+def _(rng, op):
+    words = random(rng, (2, 3, 4), object)
+    for axes, keep in itertools.product([0, 2, -1, [0, 1], [1, 0], [2, 0, 1], [-1, 0], []], [False, True]):
+        yield Case(words, np.array(axes, np.int32), keep_dims=keep, separator=", ")
+    for axis in [0, 1]:
+        yield Case(words[:, :0, 0], np.int32(axis), separator="x")
+    yield Case(np.array(b"a", object), np.zeros(0, np.int32))
+    for axes in [3, -4, [0, 0], [1, -2]]:
+        yield Case(words, np.array(axes, np.int32), invalid=True)
+    yield Case(np.array(b"a", object), np.int32(0), invalid=True)
+
+
+@cases("SerializeTensor")
+def _(rng, op):
+    for dtype in NUMBERS + [np.bool_, object]:
+        yield Case(random(rng, (2, 3), dtype), gradient=False)
+    for shape, dtype in itertools.product([(), (0,), (2, 0, 3), (100,)], [np.float32, object]):
+        yield Case(random(rng, shape, dtype), gradient=False)
+    yield Case(np.zeros(100, np.float32), gradient=False)
+
+
+@cases("ParseTensor")
+def _(rng, op):
+    for dtype, shape in itertools.product(NUMBERS + [np.bool_, object], [(2, 3), (), (0, 2)]):
+        value = random(rng, shape, dtype)
+        kind = tf.string if dtype == object else tf.as_dtype(dtype)
+        proto = tf.make_tensor_proto(value, kind).SerializeToString()
+        yield Case(np.array(proto, object), out_type=kind, gradient=False)
+    yield Case(np.array(b"\x08\x03\x12\x04\x12\x02\x08\x02", object), out_type=tf.int32)  # no elements: zeros
+    yield Case(np.array(b"\x08\x03\x12\x04\x12\x02\x08\x02\x3a\x01\x07", object), out_type=tf.int32)  # one for all
+    yield Case(np.array(proto, object), out_type=tf.int32, invalid=True)
+    yield Case(np.array([proto], object), out_type=tf.string, invalid=True)
+    for wrong in [b"", b"zz", proto[:-1], b"\x08\x63\x12\x00", b"\x08\x03\x12\x04\x12\x02\x08\x02\x22\x01\x00"]:
+        yield Case(np.array(wrong, object), out_type=tf.int32, invalid=True)
+
+
 @cases("DecodeRaw")
 def _(rng, op):
     data = bytes(range(1, 17))
