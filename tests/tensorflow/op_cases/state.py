@@ -82,6 +82,16 @@ def _(rng, op):
         yield Case(Ref(random(rng, (2,), object)), random(rng, (2,), object))
 
 
+@cases("CountUpTo", "ResourceCountUpTo")
+def _(rng, op):
+    for dtype in [np.int32, np.int64]:
+        attrs = {"limit": 5, **({"T": tf.as_dtype(dtype)} if op.startswith("Resource") else {})}
+        yield Case(Ref(dtype(3)), **attrs)
+        yield Case(Ref(dtype(-7)), **attrs)
+        yield Case(Ref(dtype(5)), invalid=True, **attrs)
+        yield Case(Ref(dtype(9)), invalid=True, **attrs)
+
+
 @cases("AssignVariableOp", "AssignAddVariableOp", "AssignSubVariableOp")
 def _(rng, op):
     for dtype in NUMBERS:
