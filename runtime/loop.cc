@@ -128,15 +128,19 @@ bool LoopRun::take_results() {
 
 void LoopRun::step_done(ProgramStep& step) {
   events_.insert(events_.end(), step.events().begin(), step.events().end());
-  if (!step.status().is_ok()) return finish(step.status());
+  Status status = step.status();
+  bool goes_on = false;
   try {
-    results_.resize(step.program().plan().fetches.size());
-    for (size_t i = 0; i < results_.size(); ++i) results_[i] = step.fetch(static_cast<int>(i));
-    step.clear();
-    if (!take_results()) return finish({});
+    if (status.is_ok()) {
+      results_.resize(step.program().plan().fetches.size());
+      for (size_t i = 0; i < results_.size(); ++i) results_[i] = step.fetch(static_cast<int>(i));
+      goes_on = take_results();
+    }
   } catch (...) {
-    return finish(status_of_current_exception());
+    status = status_of_current_exception();
   }
+  step.clear();
+  if (!goes_on) return finish(status);
   advance();
 }
 

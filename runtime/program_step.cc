@@ -348,6 +348,9 @@ void ProgramStep::clear() {
   for (Tensor& slot : slots_) {
     if (slot.is_valid()) slot = Tensor();
   }
+  for (const auto& loop : loops_) {
+    if (loop != nullptr) loop->values().clear();
+  }
   rendezvous_ = nullptr;
 }
 
