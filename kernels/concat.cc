@@ -140,6 +140,10 @@ template <class T>
 BoundKernel prepare_concat_offset(TypeTag<T>, const KernelRequest& request) {
   const int n = static_cast<int>(request.outputs.size());
   const int rank = static_cast<int>(request.inputs[1].shape[0]);
+  for (int i = 1; i < n; ++i) {
+    check(request.inputs[1 + i].shape[0] == rank, "shape ", i, " should contain ", rank,
+          " elements, but has ", request.inputs[1 + i].shape[0]);
+  }
   return BoundKernel::of([n, rank](const Arguments& a) {
     const int axis = normalized_axis(*a.input<int32_t>(0), rank);
     T at = 0;

@@ -169,6 +169,8 @@ def _(rng, op):
     yield Case(np.int32(1), [np.array([2, 3], np.int32), np.array([2, 5], np.int32)])
     yield Case(np.int32(-2), [np.array([2, 3], np.int32), np.array([4, 3], np.int32)])
     yield Case(np.int32(0), [np.array([2, 3], np.int32), np.array([2, 5], np.int32)], invalid=True)
+    yield Case(np.int32(1), [np.array([2, 3], np.int32), np.array([2], np.int32)], invalid=True)
+    yield Case(np.int32(0), [np.array([2], np.int32), np.array([2, 3], np.int32)], invalid=True)
 
 
 @cases("Split")
