@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <charconv>
 #include <map>
-#include <queue>
 #include <set>
 
+#include "graph/frames.h"
 #include "graph/graph_def.h"
 #include "graph/pipeline.h"
 #include "graph/rebuild.h"
@@ -17,8 +17,6 @@ namespace {
 // A larger constant from outside is captured, not copied into a loop's parts.
 constexpr size_t copied_constant_bytes = 1 << 20;
 
-bool is_enter(const Node& node) { return node.is("Enter") || node.is("RefEnter"); }
-bool is_exit(const Node& node) { return node.is("Exit") || node.is("RefExit"); }
 bool is_switch(const Node& node) { return node.is("Switch") || node.is("RefSwitch"); }
 bool is_merge(const Node& node) { return next_iteration(node) != nullptr; }
 
@@ -32,70 +30,6 @@ const Node* state_behind(Output handle) {
   return is_state ? handle.node : nullptr;
 }
 
-// Which frame each node is in, innermost. A frame is a loop, which may lie in another.
-class Frames {
- public:
-  static constexpr int none = -1;
-
-  explicit Frames(const Graph& graph) : frame_of_(graph.size(), none) {
-    for (const auto& node : graph.nodes()) frame_of_[node->id] = find(*node);
-  }
-
-  int count() const { return static_cast<int>(frames_.size()); }
-  int of(const Node& node) const { return frame_of_[node.id]; }
-  const std::string& name(int frame) const { return frames_[frame].name; }
-  bool is_within(int frame, int outer) const {
-    while (frame != outer && frame != none) frame = frames_[frame].parent;
-    return frame == outer;
-  }
-  // The loop that is in no other, of those around the frame.
-  int outermost(int frame) const {
-    while (frame != none && frames_[frame].parent != none) frame = frames_[frame].parent;
-    return frame;
-  }
-
- private:
-  struct Frame {
-    std::string name;
-    int parent;
-  };
-
-  int find(const Node& node) {
-    int inside = none;
-    const auto consider = [&](const Node& source) {
-      const int frame = of(source);
-      if (is_within(inside, frame)) return;
-      if (!is_within(frame, inside)) {
-        fail(Code::invalid_argument,
-             with_node(concat(describe(node), " has inputs from two while loops, '", name(inside),
-                              "' and '", name(frame), "': what leaves a loop goes through an Exit"),
-                       node.name));
-      }
-      inside = frame;
-    };
-    for (const Output& input : node.inputs) consider(*input.node);
-    for (const Node* control : node.control_inputs) consider(*control);
-    if (is_enter(node)) return entered(inside, node.attr<std::string>("frame_name"));
-    if (!is_exit(node)) return inside;
-    if (inside == none) {
-      fail(Code::invalid_argument,
-           with_node(concat(describe(node), " leaves a while loop, but its input is in none"),
-                     node.name));
-    }
-    return frames_[inside].parent;
-  }
-
-  int entered(int parent, const std::string& name) {
-    const auto [found, is_new] = numbers_.try_emplace({parent, name}, count());
-    if (is_new) frames_.push_back({name, parent});
-    return found->second;
-  }
-
-  std::vector<Frame> frames_;
-  std::map<std::pair<int, std::string>, int> numbers_;
-  std::vector<int> frame_of_;  // by node id
-};
-
 // One loop, and how its two parts are cut out.
 class Loop {
  public:
@@ -104,16 +38,20 @@ class Loop {
         frames_(frames),
         frame_(frame),
         role_(graph.size()),
-        is_after_(graph.size()) {
+        is_after_(graph.size()),
+        is_conditional_(graph.size()) {
     for (const auto& node : graph.nodes()) {
       if (!is_within(*node)) continue;
       find_role(*node);
       is_after_[node->id] = follows_the_end(*node);
+      is_conditional_[node->id] = may_be_dead(*node);
     }
     if (condition_ == nullptr) refuse("it has no LoopCond", *first_);
     for (const auto& node : graph.nodes()) {
       if (is_exit(*node) && frames_.of(*node->inputs[0].node) == frame_) check_exit(*node);
-      if (is_within(*node)) note_writes(*node);
+      if (!is_within(*node)) continue;
+      note_writes(*node);
+      if (is_after_[node->id]) check_after(*node);
     }
     condition_part_ = cut({condition_->inputs[0]}, condition_->control_inputs);
     std::vector<Output> next;
@@ -169,7 +107,7 @@ class Loop {
       }
       std::vector<Output> outputs;  // what an Exit reads, or something before it
       if (role.kind == Kind::switch_) outputs = {loop.output(role.variable), {}};
-      if (role.kind == Kind::enter && !is_variable(*node)) outputs = {rebuild.map(node->inputs[0])};
+      if (role.kind == Kind::enter) outputs = {rebuild.map(node->inputs[0])};
       rebuild.replace(*node, std::move(outputs), {&loop});
     }
   }
@@ -180,8 +118,8 @@ class Loop {
     const Node* merge;
     const Node* next;
   };
-  // A value of the graph around the loop. `read`: a ReadVariableOp within, which may as well run
-  // once before the loop, since no iteration writes its variable.
+  // A value of the graph around the loop. `read`: a ReadVariableOp of every iteration, which may as
+  // well run once before the loop, since none writes its variable.
   struct Captured {
     Output value;
     const Node* read = nullptr;
@@ -245,15 +183,30 @@ class Loop {
                        [&](const Output& input) { return is_from_the_end(input); });
   }
 
-  bool is_variable(const Node& enter) const {
-    return std::any_of(variables_.begin(), variables_.end(),
-                       [&](const Variable& variable) { return variable.enter == &enter; });
+  // In a branch of a condition within the loop, or behind one.
+  bool may_be_dead(const Node& node) const {
+    if (is_switch(node) && !node.inputs[1].node->is("LoopCond")) return true;
+    return std::any_of(node.inputs.begin(), node.inputs.end(),
+                       [&](const Output& input) { return is_conditional_[input.node->id]; }) ||
+           std::any_of(node.control_inputs.begin(), node.control_inputs.end(),
+                       [&](const Node* control) { return is_conditional_[control->id]; });
   }
 
   void check_exit(const Node& node) const {
     if (is_from_the_end(node.inputs[0])) return;
     refuse(concat("Exit node '", node.name, "' does not follow the Switch of a loop variable"),
            node);
+  }
+
+  void check_after(const Node& node) const {
+    for (const Output& input : node.inputs) {
+      const bool is_there = !is_within(*input.node) || is_from_the_end(input) ||
+                            role_[input.node->id].kind == Kind::enter;
+      if (is_there) continue;
+      refuse(concat(describe(node), " has '", input.name(),
+                    "' of an iteration and a value of the loop's end among its inputs"),
+             node);
+    }
   }
 
   void note_writes(const Node& node) {
@@ -325,7 +278,7 @@ class Loop {
   }
 
   bool is_early_read(const Node& node) const {
-    if (!node.is("ReadVariableOp")) return false;
+    if (!node.is("ReadVariableOp") || is_conditional_[node.id]) return false;
     const Node* variable = state_behind(node.inputs[0]);
     return variable != nullptr && !written_.contains(variable->id);
   }
@@ -367,16 +320,19 @@ class Loop {
         } else {
           capture({state_output(*state)});
         }
-        Node* known = rebuild.graph().find(state->name);
-        return (known != nullptr ? *known : rebuild.copy(*state)).output();
+        return brought(*state, rebuild);
       }
     }
     if (source.node->is("Const") &&
-        source.node->attr<Tensor>("value").bytes() <= copied_constant_bytes) {
-      Node* known = rebuild.graph().find(source.node->name);
-      return (known != nullptr ? *known : rebuild.copy(*source.node)).output();
-    }
+        source.node->attr<Tensor>("value").bytes() <= copied_constant_bytes)
+      return brought(*source.node, rebuild);
     return feed({false, capture({source})}, value.dtype());
+  }
+
+  // The part's own copy of a node without inputs.
+  static Output brought(const Node& node, Rebuild& rebuild) {
+    Node* const known = rebuild.graph().find(node.name);
+    return (known != nullptr ? *known : rebuild.copy(node)).output();
   }
 
   static Output state_output(const Node& state) { return {const_cast<Node*>(&state), 0}; }
@@ -424,75 +380,14 @@ class Loop {
   const int frame_;
   const Node* first_ = nullptr;
   const Node* condition_ = nullptr;
-  std::vector<BoundaryRole> role_;  // by node id
-  std::vector<bool> is_after_;      // by node id: it is computed once, of what the loop gives
+  std::vector<BoundaryRole> role_;    // by node id
+  std::vector<bool> is_after_;        // by node id: it is computed once, of what the loop gives
+  std::vector<bool> is_conditional_;  // by node id: it may not run in an iteration
   std::vector<Variable> variables_;
   std::vector<Captured> captured_;
   std::set<int> written_;     // variables and other state that an iteration may change, by node id
   std::set<int> references_;  // variables that the parts have by reference
   Part condition_part_, body_;
-};
-
-// Nodes outside of loops, and loops as wholes, in an order in which each comes after what it needs.
-class Order {
- public:
-  Order(const Graph& graph, const Frames& frames)
-      : frames_(frames), size_(static_cast<int>(graph.size())) {
-    const int count = size_ + frames.count();
-    users_.resize(count);
-    waits_.resize(count);
-    std::vector<int> first(count, -1);  // node that stands for the unit in the heap
-    for (const auto& node : graph.nodes()) {
-      const int unit = unit_of(*node);
-      if (first[unit] < 0) first[unit] = node->id;
-      const auto depend = [&](const Node& source) {
-        if (unit_of(source) == unit) return;
-        users_[unit_of(source)].push_back(unit);
-        ++waits_[unit];
-      };
-      for (const Output& input : node->inputs) depend(*input.node);
-      for (const Node* control : node->control_inputs) depend(*control);
-    }
-    using Entry = std::pair<int, int>;
-    std::priority_queue<Entry, std::vector<Entry>, std::greater<>> ready;
-    size_t units = 0;
-    for (int unit = 0; unit < count; ++unit) {
-      if (first[unit] < 0) continue;
-      ++units;
-      if (waits_[unit] == 0) ready.push({first[unit], unit});
-    }
-    while (!ready.empty()) {
-      const int unit = ready.top().second;
-      ready.pop();
-      units_.push_back(unit);
-      for (const int user : users_[unit]) {
-        if (--waits_[user] == 0) ready.push({first[user], user});
-      }
-    }
-    if (units_.size() == units) return;
-    for (int unit = 0; unit < count; ++unit) {
-      if (waits_[unit] == 0 || first[unit] < 0 || unit < size_) continue;
-      const Node& node = *graph.nodes()[first[unit]];
-      fail(Code::invalid_argument, with_node(concat("while loop '", frames.name(unit - size_),
-                                                    "' waits for something that comes out of it"),
-                                             node.name));
-    }
-  }
-
-  const std::vector<int>& units() const { return units_; }
-  // The loop that a unit is; Frames::none if it is a node.
-  int loop(int unit) const { return unit < size_ ? Frames::none : unit - size_; }
-
- private:
-  int unit_of(const Node& node) const {
-    const int loop = frames_.outermost(frames_.of(node));
-    return loop == Frames::none ? node.id : size_ + loop;
-  }
-
-  const Frames& frames_;
-  const int size_;
-  std::vector<std::vector<int>> users_;
-  std::vector<int> waits_, units_;
 };
 
 void check_endpoints(const Graph& graph, const Frames& frames, const StepSignature& signature) {
@@ -512,7 +407,7 @@ void check_endpoints(const Graph& graph, const Frames& frames, const StepSignatu
 
 // A client asks for each stack to be where the value comes from that is pushed on it in a loop. But
 // a loop is in one place, and its stacks are there.
-void copy(const Node& node, Rebuild& rebuild) {
+void copy_outside(const Node& node, Rebuild& rebuild) {
   Node& copy = rebuild.copy(node);
   if (!makes_step_state(node)) return;
   copy.attrs.erase("_class");
@@ -579,7 +474,7 @@ Graph structure_loops(Graph graph, const StepSignature& signature) {
   const Frames frames(graph);
   if (frames.count() == 0) return graph;
   check_endpoints(graph, frames, signature);
-  const Order order(graph, frames);
+  const FrameOrder order(graph, frames);
   Rebuild rebuild(graph);
   for (const int unit : order.units()) {
     if (const int frame = order.loop(unit); frame != Frames::none) {
@@ -587,7 +482,7 @@ Graph structure_loops(Graph graph, const StepSignature& signature) {
     } else if (const Node& node = *graph.nodes()[unit]; is_exit(node)) {
       add_result(node, rebuild);
     } else {
-      copy(node, rebuild);
+      copy_outside(node, rebuild);
     }
   }
   // Again, if what came behind a loop has loops in it.

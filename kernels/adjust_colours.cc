@@ -108,35 +108,27 @@ const Op saturation_op{pixel_op<Saturation>(
 
 // ---- AdjustContrastv2
 
-// Calls put(place, x, mean) for all elements; the mean is that of a channel of an image.
-template <class T, class Put>
-void for_each_with_mean(const T* x, const Shape& images, Put put) {
-  const int64_t channels = images[images.rank() - 1],
-                pixels = images[images.rank() - 2] * images[images.rank() - 3],
-                n = images.elements();
-  for (int64_t first = 0; first < n; first += pixels * channels) {
-    for (int64_t c = first; c < first + channels; ++c) {
-      double sum = 0;
-      for (int64_t i = 0; i < pixels; ++i)
-        sum += static_cast<double>(ComputeType<T>(x[c + i * channels]));
-      const auto mean = static_cast<float>(sum / static_cast<double>(pixels));
-      for (int64_t i = c; i < c + pixels * channels; i += channels)
-        put(i, static_cast<float>(ComputeType<T>(x[i])), mean);
-    }
-  }
-}
-
 template <class T>
 BoundKernel prepare_contrast(TypeTag<T>, const KernelRequest& r) {
   const Shape& images = r.inputs[0].shape;
-  const int64_t n = images.elements();
+  const int64_t channels = images[images.rank() - 1],
+                pixels = images[images.rank() - 2] * images[images.rank() - 3],
+                n = images.elements();
   if (n == 0) return {};
-  BoundKernel kernel = BoundKernel::of([images](const Arguments& a) {
-    const float factor = *a.input<float>(1);
+  BoundKernel kernel = BoundKernel::of([=](const Arguments& a) {
+    const T* x = a.input<T>(0);
     T* y = a.output<T>();
-    for_each_with_mean(a.input<T>(0), images, [=](int64_t i, float x, float mean) {
-      y[i] = T((x - mean) * factor + mean);
-    });
+    const float factor = *a.input<float>(1);
+    for (int64_t first = 0; first < n; first += pixels * channels) {
+      for (int64_t c = first; c < first + channels; ++c) {
+        double sum = 0;
+        for (int64_t i = 0; i < pixels; ++i)
+          sum += static_cast<double>(ComputeType<T>(x[c + i * channels]));
+        const auto mean = static_cast<float>(sum / static_cast<double>(pixels));
+        for (int64_t i = c; i < c + pixels * channels; i += channels)
+          y[i] = T((static_cast<float>(ComputeType<T>(x[i])) - mean) * factor + mean);
+      }
+    }
   });
   kernel.cost_ns = 2.0 * static_cast<double>(n);
   return std::move(kernel).sharing(0, 0);

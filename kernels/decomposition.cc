@@ -14,6 +14,17 @@ bool is_finite(const std::vector<double>& a) {
   return std::all_of(a.begin(), a.end(), [](double x) { return std::isfinite(x); });
 }
 
+// Divides the entries, which are finite, by the power of 2 below the largest of them, and returns
+// it: their squares do not overflow then, and are 0 only where they do not count.
+double scale_down(std::vector<double>& a) {
+  double largest = 0;
+  for (const double x : a) largest = std::max(largest, std::abs(x));
+  if (largest == 0) return 1;
+  const double unit = std::ldexp(1.0, std::ilogb(largest));
+  for (double& x : a) x /= unit;
+  return unit;
+}
+
 // The rotation that makes two vectors of squared norms a and b and product c orthogonal.
 struct Rotation {
   double cosine, sine;
@@ -95,6 +106,7 @@ SymmetricEigen::SymmetricEigen(const std::vector<double>& a, int64_t n)
   check(is_finite(s),
         "Self-adjoint eigen decomposition was not successful. The input might not be valid: it is "
         "not finite.");
+  const double unit = scale_down(s);
   std::vector<double> v(n * n, 0.0);
   for (int64_t i = 0; i < n; ++i) v[i * n + i] = 1;
   const double scale = std::sqrt(std::inner_product(s.begin(), s.end(), s.begin(), 0.0));
@@ -117,7 +129,7 @@ SymmetricEigen::SymmetricEigen(const std::vector<double>& a, int64_t n)
   std::sort(order.begin(), order.end(),
             [&](int64_t i, int64_t j) { return s[i * n + i] < s[j * n + j]; });
   for (int64_t j = 0; j < n; ++j) {
-    values[j] = s[order[j] * n + order[j]];
+    values[j] = unit * s[order[j] * n + order[j]];
     for (int64_t i = 0; i < n; ++i) vectors[i * n + j] = v[i * n + order[j]];
   }
 }
@@ -143,6 +155,7 @@ Svd::Svd(const std::vector<double>& a, int64_t m, int64_t n, bool full) {
     return;
   }
   std::vector<double> columns = a, turned(n * n, 0.0);
+  const double unit = scale_down(columns);
   for (int64_t i = 0; i < n; ++i) turned[i * n + i] = 1;
   const auto product = [&](int64_t p, int64_t q) {
     double sum = 0;
@@ -174,10 +187,11 @@ Svd::Svd(const std::vector<double>& a, int64_t m, int64_t n, bool full) {
   int64_t rank = 0;
   for (int64_t j = 0; j < n; ++j) {
     const int64_t from = order[j];
-    s[j] = norms[from];
+    s[j] = unit * norms[from];
     for (int64_t i = 0; i < n; ++i) v[i * n + j] = turned[i * n + from];
-    if (s[j] <= s[0] * epsilon * static_cast<double>(m)) continue;  // its direction is noise
-    for (int64_t i = 0; i < m; ++i) u[i * width + j] = columns[i * n + from] / s[j];
+    if (norms[from] <= norms[order[0]] * epsilon * static_cast<double>(m))
+      continue;  // its direction is noise
+    for (int64_t i = 0; i < m; ++i) u[i * width + j] = columns[i * n + from] / norms[from];
     rank = j + 1;
   }
   complete_basis(u, m, width, rank);

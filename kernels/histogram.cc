@@ -50,6 +50,16 @@ const Op bucketize_op{{
 
 // ---- HistogramFixedWidth
 
+// How far `to` is above `from`: in T if that is a floating-point type, as TensorFlow computes it; of
+// integers it may be beyond T.
+template <class T>
+double distance(T from, T to) {
+  if constexpr (std::is_integral_v<T>)
+    return static_cast<double>(to) - static_cast<double>(from);
+  else
+    return static_cast<double>(to - from);
+}
+
 template <class T, class Count>
 BoundKernel bind_histogram(const KernelRequest& r) {
   return BoundKernel::of(
@@ -58,15 +68,17 @@ BoundKernel bind_histogram(const KernelRequest& r) {
         check(range[0] < range[1],
               "value_range should satisfy value_range[0] < value_range[1], but got '[", range[0],
               ", ", range[1], "]'");
-        const double width =
-            static_cast<double>(static_cast<T>(range[1] - range[0])) / static_cast<double>(bins);
+        const double width = distance(range[0], range[1]) / static_cast<double>(bins);
         std::fill_n(a.output<Count>(), bins, Count(0));
         for (int64_t i = 0; i < n; ++i) {
           check(values[i] == values[i], "Histogram values must not contain NaN");
           const auto above =
               static_cast<double>(std::max(values[i], range[0])) - static_cast<double>(range[0]);
-          ++a.output<Count>()[static_cast<int64_t>(
-              std::min(above / width, static_cast<double>(bins - 1)))];
+          const double place = above / width;  // NaN if the range is infinite
+          const int64_t bin = place >= static_cast<double>(bins - 1) ? bins - 1
+                              : place > 0                            ? static_cast<int64_t>(place)
+                                                                     : 0;
+          ++a.output<Count>()[bin];
         }
       });
 }

@@ -22,7 +22,9 @@ BoundKernel prepare(TypeTag<T>, const KernelRequest& r) {
     T* row = static_cast<T*>(a.workspace);
     for (int64_t i = 0; i < rows; ++i) {
       std::copy_n(a.input<T>(0) + i * columns, columns, row);
-      std::nth_element(row, row + place, row + columns, [](T x, T y) { return C(x) < C(y); });
+      // NaN is the largest: any other order is none.
+      std::nth_element(row, row + place, row + columns,
+                       [](T x, T y) { return C(x) < C(y) || (C(x) == C(x) && C(y) != C(y)); });
       a.output<T>()[i] = row[place];
     }
   });

@@ -8,12 +8,10 @@
 #include "graph/ops.h"
 #include "graph/shape_inference.h"
 #include "kernels/cpu.h"
-#include "kernels/random_stream.h"
+#include "kernels/random_fill.h"
 
 namespace leat {
 namespace {
-
-constexpr int64_t blocks_per_output = 256;
 
 // Uniform and normal numbers of one stretch; each kind comes in pairs, of which the second is used
 // first.
@@ -73,6 +71,7 @@ struct Gamma {
 struct Poisson {
   static double draw(Numbers& random, double rate, double largest) {
     if (!(rate >= 0) || std::isinf(rate)) return std::numeric_limits<double>::quiet_NaN();
+    if (rate > largest) return largest;  // the search below might never end
     if (rate < 10) {
       const double limit = std::exp(-rate);
       double product = random.uniform(), count = 0;

@@ -25,16 +25,6 @@ Tensor zeros(DType dtype, const Shape& shape) {
   return out;
 }
 
-// A shape that fits both, which are compatible, with all that either knows.
-Shape merged(const Shape& a, const Shape& b) {
-  if (!a.has_rank()) return b;
-  Shape out = a;
-  for (int d = 0; b.has_rank() && d < out.rank(); ++d) {
-    if (out[d] < 0) out.set(d, b[d]);
-  }
-  return out;
-}
-
 Shape prefixed(const Shape& prefix, const Shape& shape) {
   if (prefix.rank() == 0 || !shape.has_rank()) return shape;
   Shape out = prefix;
@@ -106,8 +96,9 @@ Shape TensorArray::merge_element_shape(const Shape& wanted) {
   check_open();
   check(options_.element_shape.is_compatible(wanted), "TensorArray ", name(),
         ": the element shape ", wanted, " does not fit the array's, ", options_.element_shape);
-  if (options_.has_one_shape) options_.element_shape = merged(options_.element_shape, wanted);
-  return merged(options_.element_shape, wanted);
+  const Shape merged = options_.element_shape.merged(wanted);
+  if (options_.has_one_shape) options_.element_shape = merged;
+  return merged;
 }
 
 std::shared_ptr<TensorArray> TensorArray::gradient(const std::string& source, const Shape& prefix) {

@@ -26,12 +26,26 @@ constexpr size_t buffer_bytes = 1 << 18;
   fail(code, path, ": ", what, " failed: ", std::strerror(error));
 }
 
+[[noreturn]] void fail_as_special(const std::string& path) {
+  fail(Code::failed_precondition, path, " is not a regular file");
+}
+
+// Never waits: opening a pipe would, for its other end.
+int open_regular(const std::string& path, int flags, const char* what) {
+  const int descriptor = ::open(path.c_str(), flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0666);
+  if (descriptor < 0 && errno == ENXIO) fail_as_special(path);  // a pipe that nobody reads
+  if (descriptor < 0) fail_with_errno(what, path);
+  struct stat status {};
+  if (::fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode)) return descriptor;
+  ::close(descriptor);
+  fail_as_special(path);
+}
+
 }  // namespace
 
 FileWriter::FileWriter(std::string path, Mode mode) : path_(std::move(path)) {
-  const int flags = O_WRONLY | O_CREAT | O_CLOEXEC | (mode == Mode::append ? O_APPEND : O_TRUNC);
-  descriptor_ = ::open(path_.c_str(), flags, 0666);
-  if (descriptor_ < 0) fail_with_errno("opening it for writing", path_);
+  const int flags = O_WRONLY | O_CREAT | (mode == Mode::append ? O_APPEND : O_TRUNC);
+  descriptor_ = open_regular(path_, flags, "opening it for writing");
   buffer_.reserve(buffer_bytes);
 }
 
@@ -77,8 +91,7 @@ void FileWriter::close() {
 }
 
 FileReader::FileReader(std::string path) : path_(std::move(path)) {
-  descriptor_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
-  if (descriptor_ < 0) fail_with_errno("opening", path_);
+  descriptor_ = open_regular(path_, O_RDONLY, "opening");
   struct stat status {};
   if (::fstat(descriptor_, &status) != 0) {
     ::close(descriptor_);

@@ -12,14 +12,7 @@
 #include "tests/support/counter_graph.h"
 #include "tests/support/eventually.h"
 #include "tests/support/in_process_cluster.h"
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define LEAT_UNDER_SANITIZER
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define LEAT_UNDER_SANITIZER
-#endif
-#endif
+#include "tests/support/sanitizers.h"
 
 namespace leat {
 namespace {

@@ -15,15 +15,8 @@
 #include "core/error.h"
 #include "core/slot_memory.h"
 #include "tests/support/child_process.h"
+#include "tests/support/sanitizers.h"
 #include "tests/support/scratch_directory.h"
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define LEAT_UNDER_SANITIZER
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define LEAT_UNDER_SANITIZER
-#endif
-#endif
 
 namespace leat {
 namespace {

@@ -132,6 +132,13 @@ TEST(Loops, WhatIsNoLoopIsRefusedWithItsFrameAndNode) {
   expect_refused(graph_of(loop, "'NextIteration' input: 'loop/Mul'", "'NextIteration' input: 'x'"),
                  "while loop 'loop/frame': NextIteration node 'loop/Next' has a value from outside "
                  "of it\n\t [[{{node loop/Next}}]]");
+  expect_refused(
+      graph_of(loop + node("loop/Neg", "Neg", "loop/Switch") +
+                   "node { name: 'loop/Max' op: 'Maximum' input: 'loop/Neg' input: 'loop/Merge' "
+                   "attr { key: 'T' value { type: DT_FLOAT } } }\n",
+               "'Exit' input: 'loop/Switch'", "'Exit' input: 'loop/Max'"),
+      "while loop 'loop/frame': Maximum node 'loop/Max' has 'loop/Merge:0' of an iteration and a "
+      "value of the loop's end among its inputs\n\t [[{{node loop/Max}}]]");
   // Another variable that starts from what the loop gives.
   const std::string other = R"(
     node { name: 'u' op: 'Enter' input: 'loop/Exit' attr { key: 'T' value { type: DT_FLOAT } }

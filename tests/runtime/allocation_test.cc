@@ -11,14 +11,7 @@
 #include "graph/ops.h"
 #include "runtime/local_session.h"
 #include "tests/runtime/ops_for_tests.h"
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define LEAT_UNDER_SANITIZER
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define LEAT_UNDER_SANITIZER
-#endif
-#endif
+#include "tests/support/sanitizers.h"
 
 namespace {
 thread_local int64_t allocations = 0;

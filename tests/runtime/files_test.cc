@@ -1,6 +1,7 @@
 // ReadFile, WriteFile and MatchingFiles in sessions.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include "graph/formats/file.h"
 #include "graph/ops.h"
@@ -49,6 +50,18 @@ TEST(Files, AMissingFileIsNotFound) {
                     [&] { run_on("ReadFile", {directory / "missing"}); });
   expect_error_with(Code::failed_precondition, "Is a directory",
                     [&] { run_on("ReadFile", {directory.path()}); });
+}
+
+// Whose other end nobody has: opening it must not wait.
+TEST(Files, APipeIsNoFile) {
+  const ScratchDirectory directory;
+  const std::string pipe = directory / "pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  for (const std::string op : {"ReadFile", "WriteFile"}) {
+    expect_error_with(Code::failed_precondition, "is not a regular file", [&] {
+      run_on(op, op == "ReadFile" ? std::vector{pipe} : std::vector{pipe, std::string("text")});
+    });
+  }
 }
 
 }  // namespace

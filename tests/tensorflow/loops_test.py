@@ -156,6 +156,16 @@ class Loops(unittest.TestCase):
         for use_resource in (False, True):
             self.check(build, steps=3, use_resource=use_resource)
 
+    def test_reads_of_variables_in_a_branch(self):
+        def build(expression):
+            v = tf1.get_variable("v", initializer=3.0, use_resource=True)
+            never = tf1.get_variable("never", initializer=3.0, use_resource=True, collections=[])
+            return tf1.while_loop(lambda i, a: i < 4, lambda i, a: (i + 1, a + expression(i, v, never)), [tf.constant(0), tf.constant(0.0)])
+        for expression in (lambda i, v, _: tf1.cond(tf.equal(i % 2, 0), v.read_value, lambda: 100.0),
+                           lambda i, v, _: tf1.cond(i > 1, lambda: v * 2.0, lambda: v + tf.cast(i, tf.float32)),
+                           lambda i, _, never: tf1.cond(i > 77, never.read_value, lambda: 1.0)):
+            self.check(lambda: build(expression))
+
     def test_random_numbers(self):
         def build():
             return tf1.while_loop(lambda i, a: i < 4, lambda i, a: (i + 1, a + tf1.random_uniform([3], seed=5)),

@@ -1,0 +1,73 @@
+// Numbers at the ends of their types that would lead a kernel astray: out of its memory, or on and
+// on.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "tests/support/run_op.h"
+
+namespace leat {
+namespace {
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+
+std::vector<double> histogram(const Tensor& values, const Tensor& range) {
+  return to_doubles(run_op("HistogramFixedWidth", {values, range, Tensor::scalar<int32_t>(4)})[0]);
+}
+
+TEST(ExtremeNumbers, AHistogramOverAllIntegers) {
+  const int32_t least = std::numeric_limits<int32_t>::min(),
+                most = std::numeric_limits<int32_t>::max();
+  EXPECT_EQ(histogram(Tensor::of<int32_t>({4}, {least, -5, 5, most}),
+                      Tensor::of<int32_t>({2}, {least, most})),
+            (std::vector<double>{1, 1, 1, 1}));
+}
+
+TEST(ExtremeNumbers, AHistogramWithoutEnd) {
+  for (const auto& [low, high] :
+       {std::pair{-infinity, 0.0}, {0.0, infinity}, {-infinity, infinity}}) {
+    const auto counts =
+        histogram(Tensor::of<double>({3}, {-1, 0, infinity}), Tensor::of<double>({2}, {low, high}));
+    EXPECT_EQ(counts[0] + counts[1] + counts[2] + counts[3], 3);
+  }
+}
+
+TEST(ExtremeNumbers, NthElementAmongNaNs) {
+  Tensor values(f64, {2, 1'000});
+  for (int64_t i = 0; i < values.elements(); ++i)
+    values.data<double>()[i] = i % 3 == 0 ? nan : static_cast<double>(i % 1'000);
+  const Tensor second = run_op("NthElement", {values, Tensor::scalar<int32_t>(1)})[0];
+  EXPECT_EQ(to_doubles(second), (std::vector<double>{2, 1}));  // NaN counts as the largest
+}
+
+TEST(ExtremeNumbers, APoissonRateThatNoOutputHolds) {
+  const AttrMap attrs = {{"seed", 1}, {"seed2", 2}, {"dtype", i32}, {"R", f64}};
+  const Tensor drawn =
+      run_op("RandomPoissonV2", {Tensor::of<int32_t>({1}, {3}), Tensor::scalar(1e30)}, attrs)[0];
+  for (const int32_t x : drawn.span<int32_t>()) EXPECT_EQ(x, std::numeric_limits<int32_t>::max());
+}
+
+// Whose squares are infinite, or 0.
+TEST(ExtremeNumbers, DecompositionsOfLargeAndSmallMatrices) {
+  const int64_t n = 20;
+  for (const double scale : {1e-200, 1.0, 1e200}) {
+    Tensor matrix(f64, {n, n});
+    for (int64_t i = 0; i < n * n; ++i)
+      matrix.data<double>()[i] = scale * std::cos(static_cast<double>(i / n + i % n));  // symmetric
+    const Tensor s = run_op("Svd", {matrix}, {{"compute_uv", false}})[0];
+    const Tensor e = run_op("SelfAdjointEigV2", {matrix}, {{"compute_v", false}})[0];
+    double trace = 0, sum = 0, largest = 0;
+    for (int64_t i = 0; i < n; ++i) {
+      trace += matrix.data<double>()[i * (n + 1)];
+      sum += e.data<double>()[i];
+      largest = std::max(largest, std::abs(e.data<double>()[i]));
+    }
+    EXPECT_NEAR(sum / trace, 1, 1e-9) << scale;
+    EXPECT_NEAR(s.data<double>()[0] / largest, 1, 1e-9) << scale;
+  }
+}
+
+}  // namespace
+}  // namespace leat
