@@ -98,7 +98,10 @@ void ChildProcess::read_output(int fd) {
 }
 
 void ChildProcess::send_signal(int signal) const {
-  if (!is_reaped_) kill(pid_, signal);
+  if (is_reaped_ || kill(pid_, signal) != 0 || (signal != SIGSTOP && signal != SIGKILL)) return;
+  siginfo_t ignored{};
+  waitid(P_PID, static_cast<id_t>(pid_), &ignored,
+         WEXITED | (signal == SIGSTOP ? WSTOPPED : 0) | WNOWAIT);
 }
 
 std::string ChildProcess::wait_for(const std::string& text, std::chrono::milliseconds deadline) {

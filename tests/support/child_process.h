@@ -23,6 +23,7 @@ class ChildProcess {
   ChildProcess(const ChildProcess&) = delete;
 
   pid_t pid() const { return pid_; }
+  // Returns once SIGSTOP or SIGKILL has taken effect: after kill(2) the process may run on a while.
   void send_signal(int signal) const;
 
   // Waits until the output has `text`, and returns all output so far. Throws std::runtime_error
