@@ -18,7 +18,7 @@ constexpr std::string_view client_functions =
     "the function lives in the client's process and can never run on another task: compute it "
     "there and feed its result";
 constexpr std::string_view input_pipelines =
-    "tf.data and readers are not supported: feed batches, or use queues";
+    "tf.data is not supported: feed batches, or use queues and readers";
 
 using Strings = std::vector<std::string>;
 
@@ -144,34 +144,6 @@ const std::vector<Row>& rows() {
        {"input_dataset: variant", "other_arguments: Targuments"},
        {"handle: variant"},
        mapped},
-
-      {input_pipelines,
-       "TextLineReaderV2",
-       {},
-       {"reader_handle: resource"},
-       join(named, {"skip_header_lines: int = 0"})},
-      {input_pipelines,
-       "TFRecordReaderV2",
-       {},
-       {"reader_handle: resource"},
-       join(named, {"compression_type: string = ''"})},
-      {input_pipelines,
-       "FixedLengthRecordReaderV2",
-       {},
-       {"reader_handle: resource"},
-       join(named, {"header_bytes: int = 0", "record_bytes: int", "footer_bytes: int = 0",
-                    "hop_bytes: int = 0", "encoding: string = ''"})},
-      {input_pipelines, "WholeFileReaderV2", {}, {"reader_handle: resource"}, named},
-      {input_pipelines,
-       "ReaderReadV2",
-       {"reader_handle: resource", "queue_handle: resource"},
-       {"key: string", "value: string"},
-       {}},
-      {input_pipelines,
-       "ReaderReadUpToV2",
-       {"reader_handle: resource", "queue_handle: resource", "num_records: int64"},
-       {"keys: string", "values: string"},
-       {}},
   };
   return all;
 }

@@ -32,26 +32,22 @@ std::string framed_record(std::string_view data) {
 }
 
 std::optional<std::string> RecordReader::next() {
-  if (position_ == file_.size()) return std::nullopt;
+  const uint64_t begin = position();
   const auto fail_here = [&](std::string_view what) {
-    fail(Code::data_loss, file_.path(), ": the record at byte ", position_, " ", what);
+    fail(Code::data_loss, source_.path(), ": the record at byte ", begin, " ", what);
   };
-  char header[12];
-  if (file_.size() - position_ < sizeof header) fail_here("is torn");
-  file_.read(position_, header, sizeof header);
-  const auto length = read_number<uint64_t>(header);
-  if (read_number<uint32_t>(header + 8) != masked_crc(crc32c(header, 8)))
+  constexpr size_t header_bytes = 12, footer_bytes = 4;
+  const std::string header = source_.read(header_bytes);
+  if (header.empty()) return std::nullopt;
+  if (header.size() < header_bytes) fail_here("is torn");
+  const auto length = read_number<uint64_t>(header.data());
+  if (read_number<uint32_t>(header.data() + 8) != masked_crc(crc32c(header.data(), 8)))
     fail_here("has a length with a wrong checksum");
-  if (length > file_.size() - position_ - sizeof header ||
-      file_.size() - position_ - sizeof header - length < 4)
-    fail_here("is torn");
-  std::string data(length, '\0');
-  file_.read(position_ + sizeof header, data.data(), length);
-  char footer[4];
-  file_.read(position_ + sizeof header + length, footer, sizeof footer);
-  if (read_number<uint32_t>(footer) != masked_crc(crc32c(data.data(), data.size())))
+  std::string data = source_.read(length);
+  const std::string footer = source_.read(footer_bytes);
+  if (data.size() < length || footer.size() < footer_bytes) fail_here("is torn");
+  if (read_number<uint32_t>(footer.data()) != masked_crc(crc32c(data.data(), data.size())))
     fail_here("has a wrong checksum");
-  position_ += sizeof header + length + sizeof footer;
   return data;
 }
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "graph/formats/file.h"
+#include "graph/formats/byte_source.h"
 
 namespace leat {
 
@@ -14,13 +14,14 @@ std::string framed_record(std::string_view data);
 
 class RecordReader {
  public:
-  explicit RecordReader(const std::string& path) : file_(path) {}
+  explicit RecordReader(const std::string& path, Compression compression = Compression::none)
+      : source_(path, compression) {}
   // The next record; none at the end. DATA_LOSS, with the position, if it is torn or changed.
   std::optional<std::string> next();
+  uint64_t position() const { return source_.position(); }  // of the next record
 
  private:
-  FileReader file_;
-  uint64_t position_ = 0;
+  ByteSource source_;
 };
 
 }  // namespace leat

@@ -1,0 +1,119 @@
+#include "graph/formats/record_file.h"
+
+#include <utility>
+
+#include "core/error.h"
+#include "graph/formats/records.h"
+
+namespace leat {
+namespace {
+
+class Lines final : public RecordFile {
+ public:
+  Lines(const std::string& path, int64_t skipped, Compression compression)
+      : source_(path, compression) {
+    while (number_ < skipped && source_.read_line()) ++number_;
+  }
+  std::optional<Record> next() override {
+    std::optional<std::string> line = source_.read_line();
+    if (!line) return std::nullopt;
+    return Record{concat(source_.path(), ":", ++number_), std::move(*line)};
+  }
+
+ private:
+  ByteSource source_;
+  int64_t number_ = 0;
+};
+
+class Records final : public RecordFile {
+ public:
+  Records(const std::string& path, Compression compression)
+      : path_(path), reader_(path, compression) {}
+  std::optional<Record> next() override {
+    const uint64_t position = reader_.position();
+    std::optional<std::string> value = reader_.next();
+    if (!value) return std::nullopt;
+    return Record{concat(path_, ":", position), std::move(*value)};
+  }
+
+ private:
+  const std::string path_;
+  RecordReader reader_;
+};
+
+class One final : public RecordFile {
+ public:
+  explicit One(Record record) : record_(std::move(record)) {}
+  std::optional<Record> next() override { return std::exchange(record_, std::nullopt); }
+  bool is_at_end() const override { return !record_; }
+
+ private:
+  std::optional<Record> record_;
+};
+
+class FixedLengthRecords final : public RecordFile {
+ public:
+  FixedLengthRecords(const std::string& path, FixedLength bytes, Compression compression)
+      : source_(path, compression), bytes_(bytes) {
+    if (bytes_.hop == 0) bytes_.hop = bytes_.record;
+    is_at_end_ = source_.skip(bytes_.header) < static_cast<uint64_t>(bytes_.header);
+  }
+  std::optional<Record> next() override {
+    if (is_at_end_ || (number_ > 0 && !hop())) return std::nullopt;
+    // The footer must be there: it is none of a record's bytes.
+    const auto wanted = static_cast<size_t>(bytes_.record + bytes_.footer);
+    ahead_ += source_.read(wanted - ahead_.size());
+    is_at_end_ = ahead_.size() < wanted;
+    if (is_at_end_) return std::nullopt;
+    return Record{concat(source_.path(), ":", number_++), ahead_.substr(0, bytes_.record)};
+  }
+
+ private:
+  bool hop() {
+    const auto kept = static_cast<int64_t>(ahead_.size());
+    ahead_.erase(0, bytes_.hop);
+    const uint64_t further = std::max<int64_t>(bytes_.hop - kept, 0);
+    is_at_end_ = source_.skip(further) < further;
+    return !is_at_end_;
+  }
+
+  ByteSource source_;
+  FixedLength bytes_;
+  std::string ahead_;  // from the last record's begin
+  int64_t number_ = 0;
+  bool is_at_end_ = false;
+};
+
+}  // namespace
+
+OpenedFile open_lines(const std::string& path, int64_t skipped, Compression compression) {
+  return std::make_unique<Lines>(path, skipped, compression);
+}
+
+OpenedFile open_records(const std::string& path, Compression compression) {
+  return std::make_unique<Records>(path, compression);
+}
+
+OpenedFile open_whole(const std::string& path) {
+  return std::make_unique<One>(RecordFile::Record{path, read_file(path)});
+}
+
+OpenedFile open_name(const std::string& path) {
+  return std::make_unique<One>(RecordFile::Record{path, path});
+}
+
+void FixedLength::check_bytes() const {
+  check(header >= 0, "header_bytes must be >= 0 not ", header);
+  check(record > 0, "record_bytes must be > 0 not ", record);
+  check(footer >= 0, "footer_bytes must be >= 0 not ", footer);
+  check(hop >= 0, "hop_bytes must be >= 0 not ", hop);
+  int64_t ignored = 0;
+  check(!__builtin_add_overflow(record, footer, &ignored), "record_bytes ", record,
+        " and footer_bytes ", footer, " are too many");
+}
+
+OpenedFile open_fixed_length(const std::string& path, FixedLength bytes, Compression compression) {
+  return std::make_unique<FixedLengthRecords>(path, bytes, compression);
+}
+
+}  // namespace leat

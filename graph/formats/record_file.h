@@ -1,0 +1,43 @@
+// Files as sequences of records, in the formats that readers and datasets know.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "graph/formats/byte_source.h"
+
+namespace leat {
+
+// One file, record by record.
+class RecordFile {
+ public:
+  struct Record {
+    std::string key;  // "PATH:17": where it was, as TensorFlow's readers have it
+    std::string value;
+  };
+  virtual ~RecordFile() = default;
+  virtual std::optional<Record> next() = 0;  // none at the end
+  virtual bool is_at_end() const { return false; }  // true: it knows without next()
+};
+
+using OpenedFile = std::unique_ptr<RecordFile>;
+
+// Lines without their ends; keys count from 1, `skipped` header lines with them.
+OpenedFile open_lines(const std::string& path, int64_t skipped, Compression compression);
+// TFRecords; keys have the position of their first byte.
+OpenedFile open_records(const std::string& path, Compression compression);
+// One record: all that is in the file, or its path; the key is the path.
+OpenedFile open_whole(const std::string& path);
+OpenedFile open_name(const std::string& path);
+
+struct FixedLength {
+  int64_t header = 0, record, footer = 0;  // bytes
+  int64_t hop = 0;                         // from a record to the next; 0 = record
+  // INVALID_ARGUMENT "record_bytes must be >= 0 …"
+  void check_bytes() const;
+};
+// What is left behind the last whole record is no record; keys count from 0.
+OpenedFile open_fixed_length(const std::string& path, FixedLength bytes, Compression compression);
+
+}  // namespace leat

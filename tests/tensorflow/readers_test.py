@@ -1,0 +1,191 @@
+#!/usr/bin/env python3
+"""Readers and input pipelines of queue runners, as TensorFlow's own client uses them: every record, key and count is what
+Session('') gives, or the same error.
+
+  python3 tests/tensorflow/readers_test.py --leat build/release/bin/leat [-v]
+
+Needs TensorFlow (pip install tensorflow-cpu); exits with 77 (skipped) without it.
+"""
+import gzip
+import os
+import tempfile
+import unittest
+import zlib
+
+from leat_cluster import CONFIG, cluster, main, np, tf, tf1
+
+
+class Files:
+    def __init__(self, folder):
+        self.folder = folder
+
+    def bytes(self, name, content):
+        path = os.path.join(self.folder, name)
+        with open(path, "wb") as file:
+            file.write(content)
+        return path
+
+    def records(self, name, records, compression=""):
+        path = os.path.join(self.folder, name)
+        with tf.io.TFRecordWriter(path, tf.io.TFRecordOptions(compression)) as writer:
+            for record in records:
+                writer.write(record)
+        return path
+
+
+class Readers(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.files = Files(self.folder.name)
+
+    def read(self, target, make, files, up_to):
+        """What a reader gives until it gives errors only, and what it counts."""
+        out, errors = [], 0
+        with tf1.Graph().as_default():
+            queue = tf1.FIFOQueue(20, tf.string, [])
+            fill, close = queue.enqueue_many([files]), queue.close()
+            reader = make()
+            record = reader.read_up_to(queue, up_to) if up_to else reader.read(queue)
+            counts = [reader.num_records_produced(), reader.num_work_units_completed()]
+            reset = reader.reset()
+            if target:
+                tf1.Session.reset(target)
+            with tf1.Session(target, config=CONFIG) as session:
+                session.run(fill)
+                session.run(close)
+                while errors < 2 and len(out) < 100:
+                    try:
+                        out.append([np.asarray(x).tolist() for x in session.run(record)])
+                        out.append(session.run(counts))
+                    except tf.errors.OpError as error:
+                        out.append(type(error).__name__)
+                        errors += 1
+                session.run(reset)
+                out.append(session.run(counts))
+        return out
+
+    def assert_agrees(self, make, files, first_error_only=False):
+        for up_to in (0, 1, 3, 100):
+            expected, got = (self.read(target, make, files, up_to) for target in ("", cluster().target))
+            if first_error_only:
+                def until_error(out):
+                    return out[:next(i for i, x in enumerate(out) if isinstance(x, str)) + 1]
+                expected, got = until_error(expected), until_error(got)
+            self.assertEqual(got, expected, f"up_to {up_to}")
+
+    def test_text_lines(self):
+        file = self.files.bytes
+        files = [file("a", b"head\nx,1\r\ny,2\n\nmid\rdle\r\r\n\rlast\r"), file("b", b"head\n"), file("empty", b""),
+                 file("c", b"h\nq\n"), file("long", b"z" * 600_000 + b"\n" + b"y" * 300_000)]
+        for skipped in (None, 0, 1, 9):
+            self.assert_agrees(lambda: tf1.TextLineReader(skip_header_lines=skipped), files)
+
+    def test_whole_files_and_names(self):
+        files = [self.files.bytes("a", b"\0\xff\n"), self.files.bytes("empty", b"")]
+        self.assert_agrees(tf1.WholeFileReader, files)
+        self.assert_agrees(tf1.IdentityReader, ["a", "", "b"])
+
+    def test_records(self):
+        records = [b"%d" % i * i * 1000 for i in range(5)]
+        for compression in ("", "GZIP", "ZLIB"):
+            path = self.files.records("r" + compression, records, compression)
+            empty = self.files.records("e" + compression, [], compression)
+            self.assert_agrees(lambda: tf1.TFRecordReader(options=tf.io.TFRecordOptions(compression)),
+                               [path, empty, path])
+
+    def test_pieces_of_fixed_length(self):
+        files = [self.files.bytes("a", bytes(range(10)) * 3 + b"FOOT"), self.files.bytes("b", b"abc"),
+                 self.files.bytes("empty", b"")]
+        for options in ({}, {"header_bytes": 2}, {"footer_bytes": 4}, {"hop_bytes": 2}, {"hop_bytes": 11},
+                        {"header_bytes": 2, "footer_bytes": 4, "hop_bytes": 3}, {"header_bytes": 40}):
+            for record_bytes in (1, 4, 7, 34, 35):
+                self.assert_agrees(lambda: tf1.FixedLengthRecordReader(record_bytes, **options), files)
+        packed = {"ZLIB": zlib.compress(bytes(range(30))),
+                  "GZIP": gzip.compress(b"0123456789") + gzip.compress(b"abcdefghij")}
+        for encoding, content in packed.items():
+            path = self.files.bytes(encoding, content)
+            self.assert_agrees(lambda: tf1.FixedLengthRecordReader(6, footer_bytes=2, encoding=encoding), [path, path])
+
+    def test_what_cannot_be_read(self):
+        """After an error Leat goes on with the next file; TensorFlow reads a damaged one again and again, and takes a
+        torn header for the end of its file."""
+        good = self.files.records("good", [b"r1", b"r22"])
+        with open(good, "rb") as file:
+            content = file.read()
+        self.assert_agrees(tf1.TextLineReader, ["/nonexistent", good])
+        self.assert_agrees(tf1.TextLineReader, [self.folder.name], first_error_only=True)
+        for bad in (content[:-3], content[:14], content[:25] + b"!" + content[26:]):
+            self.assert_agrees(tf1.TFRecordReader, [self.files.bytes("bad", bad)], first_error_only=True)
+        self.assert_agrees(lambda: tf1.TFRecordReader(options=tf.io.TFRecordOptions("ZLIB")), [good],
+                           first_error_only=True)
+
+    def test_one_reader_for_many_threads(self):
+        """Each record once, whoever reads it."""
+        paths = [self.files.records(f"r{i}", [b"%d" % (100 * i + k) for k in range(100)]) for i in range(5)]
+        with tf1.Graph().as_default():
+            names = tf1.train.string_input_producer(paths, num_epochs=1, seed=1)
+            _, value = tf1.TFRecordReader().read(names)
+            batch = tf1.train.shuffle_batch([tf1.string_to_number(value, tf.int32)], 20, 200, 50, num_threads=4, seed=2)
+            tf1.Session.reset(cluster().target)
+            with tf1.Session(cluster().target, config=CONFIG) as session:
+                session.run([tf1.global_variables_initializer(), tf1.local_variables_initializer()])
+                coordinator = tf1.train.Coordinator()
+                threads = tf1.train.start_queue_runners(session, coordinator)
+                seen = []
+                with self.assertRaises(tf.errors.OutOfRangeError):
+                    while True:
+                        seen.extend(session.run(batch))
+                coordinator.request_stop()
+                coordinator.join(threads, ignore_live_threads=True)
+        self.assertEqual(sorted(seen), list(range(500)))
+
+    def test_a_read_that_waits_ends_with_its_step(self):
+        with tf1.Graph().as_default():
+            queue = tf1.FIFOQueue(20, tf.string, [])
+            value = tf1.WholeFileReader().read(queue)[1]
+            fill = queue.enqueue(self.files.bytes("a", b"there"))
+            tf1.Session.reset(cluster().target)
+            with tf1.Session(cluster().target, config=CONFIG) as session:
+                for _ in range(3):
+                    with self.assertRaises(tf.errors.DeadlineExceededError):
+                        session.run(value, options=tf1.RunOptions(timeout_in_ms=200))
+                session.run(fill)
+                self.assertEqual(session.run(value), b"there")
+
+    def test_training_from_records(self):
+        """The pipeline of TensorFlow 1's tutorials, with the losses of Session('')."""
+        rng = np.random.default_rng(0)
+        examples = []
+        for _ in range(64):
+            x = rng.standard_normal(8).astype(np.float32)
+            examples.append(tf.train.Example(features=tf.train.Features(feature={
+                "x": tf.train.Feature(float_list=tf.train.FloatList(value=x)),
+                "y": tf.train.Feature(int64_list=tf.train.Int64List(value=[int(x.sum() > 0)]))})).SerializeToString())
+        path = self.files.records("examples", examples)
+        losses = []
+        for target in ("", cluster().target):
+            with tf1.Graph().as_default():
+                names = tf1.train.string_input_producer([path], shuffle=False)
+                _, record = tf1.TFRecordReader().read(names)
+                parsed = tf1.parse_single_example(record, {"x": tf1.FixedLenFeature([8], tf.float32),
+                                                           "y": tf1.FixedLenFeature([], tf.int64)})
+                x, y = tf1.train.batch([parsed["x"], parsed["y"]], 16)
+                with tf1.variable_scope("m", use_resource=False):
+                    w = tf1.get_variable("w", [8, 2], initializer=tf1.zeros_initializer())
+                loss = tf1.losses.sparse_softmax_cross_entropy(y, tf.matmul(x, w))
+                train = tf1.train.AdamOptimizer(0.1).minimize(loss, tf1.train.get_or_create_global_step())
+                if target:
+                    tf1.Session.reset(target)
+                with tf1.train.MonitoredTrainingSession(target, config=CONFIG, hooks=[
+                        tf1.train.StopAtStepHook(last_step=10)]) as session:
+                    curve = []
+                    while not session.should_stop():
+                        curve.append(session.run([loss, train])[0])
+                losses.append(curve)
+        np.testing.assert_allclose(losses[1], losses[0], rtol=1e-4)
+        self.assertEqual(len(losses[0]), 10)
+
+
+if __name__ == "__main__":
+    main(__doc__)
