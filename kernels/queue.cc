@@ -1,6 +1,8 @@
 #include "kernels/queue.h"
 
 #include <algorithm>
+#include <random>
+#include <utility>
 
 namespace leat {
 
@@ -12,19 +14,28 @@ Queue::Options Queue::Options::of(const NodeView& node) {
   if (out.kind.ends_with("V2")) out.kind.resize(out.kind.size() - 2);
   check(out.shapes.empty() || out.shapes.size() == out.dtypes.size(), "the queue '", node.name,
         "' has ", out.dtypes.size(), " component_types and ", out.shapes.size(), " shapes");
+  out.is_padded = out.kind == "PaddingFIFOQueue";
+  for (const Shape& shape : out.shapes) {
+    check(!out.is_padded || shape.has_rank(), "the queue '", node.name,
+          "' pads its elements, so the rank of each component must be known");
+  }
+  check(!out.is_padded || !out.shapes.empty(), "the queue '", node.name,
+        "' pads its elements, so it needs the shapes of its components");
   if (!node.has("min_after_dequeue")) return out;
   out.is_shuffled = true;
   out.min_after_dequeue = node.attr<int64_t>("min_after_dequeue");
   check(out.min_after_dequeue >= 0 && (out.capacity < 0 || out.min_after_dequeue < out.capacity),
         "min_after_dequeue ", out.min_after_dequeue, " must be below the capacity ", out.capacity);
-  const auto seed = static_cast<uint64_t>(node.attr<int64_t>("seed"));
-  const auto seed2 = static_cast<uint64_t>(node.attr<int64_t>("seed2"));
-  out.seed = seed == 0 && seed2 == 0 ? std::random_device()() : seed * 0x9e3779b97f4a7c15u + seed2;
+  out.seed = static_cast<uint64_t>(node.attr<int64_t>("seed"));
+  out.seed2 = static_cast<uint64_t>(node.attr<int64_t>("seed2"));
+  if (out.seed == 0 && out.seed2 == 0) out.seed = std::random_device()();
   return out;
 }
 
 Queue::Queue(std::string name, Options options)
-    : Resource(std::move(name)), options_(std::move(options)), random_(options_.seed) {}
+    : Resource(std::move(name)),
+      options_(std::move(options)),
+      random_(options_.seed, options_.seed2) {}
 
 void Queue::check_fits(const NodeView& node) const {
   const Options wanted = Options::of(node);
@@ -54,6 +65,16 @@ std::string Queue::state() const {
                   dequeues_.front().wanted);
   }
   return out;
+}
+
+void Queue::check_batches() const {
+  const auto fits = [&](const Shape& shape) {
+    return options_.is_padded ? shape.has_rank() : shape.is_complete();
+  };
+  check(
+      !options_.shapes.empty() && std::all_of(options_.shapes.begin(), options_.shapes.end(), fits),
+      options_.kind,
+      "'s DequeueMany and DequeueUpTo require the components to have specified shapes.");
 }
 
 void Queue::check_element(const std::vector<Tensor>& components, bool are_many) const {
@@ -183,8 +204,11 @@ void Queue::give_back(Operation& operation) {
 
 Queue::Element Queue::take_one() {
   if (options_.is_shuffled) {
-    const size_t at = std::uniform_int_distribution<size_t>(0, elements_.size() - 1)(random_);
-    std::swap(elements_[at], elements_.front());
+    if (used_ == drawn_.size()) drawn_ = random_.next(), used_ = 0;
+    const size_t at = drawn_[used_++] % elements_.size();
+    Element out = std::exchange(elements_[at], std::move(elements_.back()));
+    elements_.pop_back();
+    return out;
   }
   Element out = std::move(elements_.front());
   elements_.pop_front();

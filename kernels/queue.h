@@ -6,17 +6,18 @@
 #include <functional>
 #include <memory>
 #include <mutex>
-#include <random>
 #include <string>
 #include <vector>
 
 #include "core/kernel.h"
 #include "core/resource.h"
 #include "core/tensor.h"
+#include "kernels/philox.h"
 
 namespace leat {
 
-// TensorFlow's FIFOQueue and RandomShuffleQueue. Enqueues are served in the order in which they
+// TensorFlow's FIFOQueue, PaddingFIFOQueue and RandomShuffleQueue; the last draws the elements that
+// TensorFlow's draws for the same seeds. Enqueues are served in the order in which they
 // came, and so are dequeues. Closing takes its turn behind the enqueues that wait: they finish
 // first. Thread-safe.
 class Queue : public Resource, public std::enable_shared_from_this<Queue> {
@@ -30,9 +31,10 @@ class Queue : public Resource, public std::enable_shared_from_this<Queue> {
     std::vector<DType> dtypes;
     std::vector<Shape> shapes;  // empty: anything
     int64_t capacity = -1;      // -1: unbounded
+    bool is_padded = false;     // extents that a shape leaves open may differ in one batch
     bool is_shuffled = false;
     int64_t min_after_dequeue = 0;
-    uint64_t seed = 0;
+    uint64_t seed = 0, seed2 = 0;
     static Options of(const NodeView& node);
   };
   Queue(std::string name, Options options);
@@ -40,6 +42,8 @@ class Queue : public Resource, public std::enable_shared_from_this<Queue> {
   const Options& options() const { return options_; }
   void check_fits(const NodeView& node) const override;
   std::string state() const override;
+  // INVALID_ARGUMENT if elements of these shapes do not fit into one batch.
+  void check_batches() const;
   // INVALID_ARGUMENT if an element has other dtypes or shapes than the queue's.
   void check_element(const std::vector<Tensor>& components, bool are_many) const;
 
@@ -84,7 +88,9 @@ class Queue : public Resource, public std::enable_shared_from_this<Queue> {
   mutable std::mutex mutex_;  // guards what follows
   std::deque<Element> elements_;
   Line enqueues_, dequeues_;
-  std::mt19937_64 random_;
+  Philox random_;
+  Philox::Block drawn_{};
+  size_t used_ = drawn_.size();  // of what was drawn
   int64_t next_id_ = 0;
   bool is_closed_ = false;
 };

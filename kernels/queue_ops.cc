@@ -5,6 +5,7 @@
 #include "kernels/copy_elements.h"
 #include "kernels/cpu.h"
 #include "kernels/queue.h"
+#include "kernels/strided_copy.h"
 
 namespace leat {
 namespace {
@@ -25,14 +26,48 @@ std::vector<Tensor> components(const ExecuteContext& c) {
 
 // ---- Between a batch and its elements ----
 
-Tensor batch_of(std::vector<Queue::Element>& elements, size_t component, DType dtype,
+// The largest extents of a component's elements; `shape` if there are none, 0 where it leaves them
+// open.
+Shape padded_shape(const std::vector<Queue::Element>& elements, size_t component,
+                   const Shape& shape) {
+  Shape out = shape;
+  for (int axis = 0; axis < shape.rank(); ++axis) {
+    int64_t extent = std::max<int64_t>(shape[axis], 0);
+    for (const Queue::Element& element : elements)
+      extent = std::max(extent, element[component].shape()[axis]);
+    out.set(axis, extent);
+  }
+  return out;
+}
+
+// Into `to`, which is at least as large in each axis; `at` is where its elements begin in it.
+void copy_into_corner(const Tensor& from, Tensor& to, int64_t at, const Shape& room) {
+  const Shape& shape = from.shape();
+  if (shape == room) return copy_elements(from, 0, to, at, room.elements());
+  if (shape.elements() == 0) return;
+  const int last = shape.rank() - 1;
+  const std::vector<int64_t> strides = strides_of(room);
+  const int64_t rows = shape.elements() / shape[last];
+  for (int64_t row = 0; row < rows; ++row) {
+    int64_t place = at;
+    for (int64_t axis = last - 1, rest = row; axis >= 0; --axis) {
+      place += rest % shape[static_cast<int>(axis)] * strides[axis];
+      rest /= shape[static_cast<int>(axis)];
+    }
+    copy_elements(from, row * shape[last], to, place, shape[last]);
+  }
+}
+
+// What an element lacks of the largest extents is 0, or empty strings.
+Tensor batch_of(const std::vector<Queue::Element>& elements, size_t component, DType dtype,
                 const Shape& shape) {
+  const Shape room = padded_shape(elements, component, shape);
   Shape batch{static_cast<int64_t>(elements.size())};
-  for (const int64_t extent : shape.dims()) batch.push_back(extent);
+  for (const int64_t extent : room.dims()) batch.push_back(extent);
   Tensor out(dtype, batch);
-  const int64_t n = shape.elements();
+  if (!shape.is_complete() && dtype != DType::string) std::memset(out.raw(), 0, out.bytes());
   for (size_t i = 0; i < elements.size(); ++i) {
-    copy_elements(elements[i][component], 0, out, static_cast<int64_t>(i) * n, n);
+    copy_into_corner(elements[i][component], out, static_cast<int64_t>(i) * room.elements(), room);
   }
   return out;
 }
@@ -79,11 +114,7 @@ void dequeue_many(ExecuteContext& c, Done done) {
   const int64_t count = c.input(1).value<int32_t>();
   check(count >= 0, "DequeueManyOp requires a number of elements that is not negative, got ",
         count);
-  const auto& shapes = from.options().shapes;
-  check(!shapes.empty() && std::all_of(shapes.begin(), shapes.end(),
-                                       [](const Shape& shape) { return shape.is_complete(); }),
-        from.options().kind,
-        "'s DequeueMany and DequeueUpTo require the components to have specified shapes.");
+  from.check_batches();
   from.dequeue(count, up_to, c.cancellation(),
                [&c, queue = c.resource(0), done = std::move(done)](
                    const Status& status, std::vector<Queue::Element> elements) {
@@ -133,6 +164,13 @@ const Op fifo_op(queue_op({
     .name = "FIFOQueueV2",
     .doc = "handle = the queue called shared_name (or as the node) in `container`: first in, first "
            "out, at most `capacity` elements (-1: any number), each a tuple of tensors.",
+    .attrs = {types, shapes_attr, "capacity: int = -1", "container: string = ''",
+              "shared_name: string = ''"},
+}));
+const Op padding_op(queue_op({
+    .name = "PaddingFIFOQueueV2",
+    .doc = "handle = a queue as FIFOQueueV2 whose batches have the largest extents of their "
+           "elements, the rest being 0, where `shapes` leaves extents open.",
     .attrs = {types, shapes_attr, "capacity: int = -1", "container: string = ''",
               "shared_name: string = ''"},
 }));

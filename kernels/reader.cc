@@ -20,10 +20,9 @@ Reader::Options Reader::Options::of(const NodeView& node) {
                                .hop = node.attr<int64_t>("hop_bytes")};
     bytes.check_bytes();
     const Compression compression = parse_compression(node.attr<std::string>("encoding"));
-    out.what =
-        concat("header_bytes ", bytes.header, ", record_bytes ", bytes.record, ", footer_bytes ",
-               bytes.footer, ", hop_bytes ", bytes.hop, ", encoding '",
-               node.attr<std::string>("encoding"), "'");
+    out.what = concat("header_bytes ", bytes.header, ", record_bytes ", bytes.record,
+                      ", footer_bytes ", bytes.footer, ", hop_bytes ", bytes.hop, ", encoding '",
+                      node.attr<std::string>("encoding"), "'");
     out.open = [=](const std::string& path) { return open_fixed_length(path, bytes, compression); };
   } else if (node.has("compression_type")) {
     const auto& type = node.attr<std::string>("compression_type");
@@ -100,12 +99,12 @@ void Reader::reset(Cancellation& cancellation, std::function<void(const Status&)
 
 void Reader::read(int64_t count, std::shared_ptr<Queue> names, Cancellation& cancellation,
                   Done done) {
-  enter(cancellation, [self = shared_from_this(),
-                       read = Read{count, std::move(names), cancellation, std::move(done)}](
-                          const Status& status) mutable {
-    if (!status.is_ok()) return read.done(status, {});
-    self->go_on(std::move(read));
-  });
+  enter(cancellation,
+        [self = shared_from_this(), read = Read{count, std::move(names), cancellation,
+                                                std::move(done)}](const Status& status) mutable {
+          if (!status.is_ok()) return read.done(status, {});
+          self->go_on(std::move(read));
+        });
 }
 
 // Of the file that is open, or of the next.
@@ -114,14 +113,13 @@ void Reader::go_on(Read read) {
   if (file_) return run_blocking([self, read = std::move(read)] { self->work(read, nullptr); });
   Queue& names = *read.names;
   Cancellation& cancellation = read.cancellation;
-  names.dequeue(1, false, cancellation,
-                [self, read = std::move(read)](const Status& status,
-                                               std::vector<Queue::Element> elements) {
-                  if (!status.is_ok()) return self->finish(read, status, {});
-                  run_blocking([self, read, name = elements[0][0]] {
-                    self->work(read, name.data<std::string>());
-                  });
-                });
+  names.dequeue(
+      1, false, cancellation,
+      [self, read = std::move(read)](const Status& status, std::vector<Queue::Element> elements) {
+        if (!status.is_ok()) return self->finish(read, status, {});
+        run_blocking(
+            [self, read, name = elements[0][0]] { self->work(read, name.data<std::string>()); });
+      });
 }
 
 // On a thread that may wait for the disk. A file that cannot be read is not tried again.

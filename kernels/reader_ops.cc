@@ -27,15 +27,15 @@ std::shared_ptr<Queue> names(const ExecuteContext& c) {
 // ---- Kernels
 
 void read(ExecuteContext& c, Done done) {
-  reader(c).read(1, names(c), c.cancellation(),
-                 [&c, done = std::move(done)](const Status& status,
-                                              std::vector<RecordFile::Record> records) {
-                   if (status.is_ok()) {
-                     c.set_output(0, Tensor::scalar(std::move(records[0].key)));
-                     c.set_output(1, Tensor::scalar(std::move(records[0].value)));
-                   }
-                   done(status);
-                 });
+  reader(c).read(
+      1, names(c), c.cancellation(),
+      [&c, done = std::move(done)](const Status& status, std::vector<RecordFile::Record> records) {
+        if (status.is_ok()) {
+          c.set_output(0, Tensor::scalar(std::move(records[0].key)));
+          c.set_output(1, Tensor::scalar(std::move(records[0].value)));
+        }
+        done(status);
+      });
 }
 
 void read_up_to(ExecuteContext& c, Done done) {
@@ -140,9 +140,9 @@ const Op units_completed_op{
                .outputs = {"units_completed: int64"},
                .shape = shapes::scalar()},
               {.execute = count_of<&Reader::files>})};
-const Op reset_op{operation({.name = "ReaderResetV2",
-                             .doc = "Begins anew with the next file, and counts from 0."},
-                            {.execute_async = reset})};
+const Op reset_op{operation(
+    {.name = "ReaderResetV2", .doc = "Begins anew with the next file, and counts from 0."},
+    {.execute_async = reset})};
 
 }  // namespace
 }  // namespace leat

@@ -71,8 +71,8 @@ void ByteSource::inflate_some() {
       inflater_->is_between_streams = true;
       inflateReset(&stream);
     } else if (result != Z_OK && result != Z_BUF_ERROR) {
-      fail(Code::data_loss, path(), " cannot be decompressed: ",
-           stream.msg != nullptr ? stream.msg : "it is damaged");
+      fail(Code::data_loss, path(),
+           " cannot be decompressed: ", stream.msg != nullptr ? stream.msg : "it is damaged");
     }
   }
   bytes_.resize(bytes_.size() - stream.avail_out);

@@ -17,7 +17,7 @@ class RecordFile {
     std::string value;
   };
   virtual ~RecordFile() = default;
-  virtual std::optional<Record> next() = 0;  // none at the end
+  virtual std::optional<Record> next() = 0;         // none at the end
   virtual bool is_at_end() const { return false; }  // true: it knows without next()
 };
 

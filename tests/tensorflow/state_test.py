@@ -223,6 +223,63 @@ class Queues(Agreement):
                 values += session.run(rest).tolist()
                 self.assertEqual(sorted(values), list(range(50)))
 
+    def test_a_shuffled_queue_draws_what_tensorflow_draws(self):
+        seen = []
+        for target in ("", cluster().target):
+            with tf1.Graph().as_default():
+                queue = tf1.RandomShuffleQueue(200, 10, [tf.int64, tf.string], shapes=[[], []], seed=7)
+                put = queue.enqueue_many([tf.range(50, dtype=tf.int64), tf.as_string(tf.range(50))])
+                take, rest, one, close = queue.dequeue_many(20), queue.dequeue_up_to(90), queue.dequeue(), queue.close()
+                if target:
+                    tf1.Session.reset(target)
+                with tf1.Session(target, config=CONFIG) as session:
+                    session.run(put)
+                    out = [session.run(x) for x in (take, one, one, put, put, take, close, rest)]
+                    seen.append([[np.asarray(part).tolist() for part in x] for x in out if x is not None])
+        self.assertEqual(seen[1], seen[0])
+
+    def test_a_queue_that_pads(self):
+        elements = [([[1, 2]], [b"a"]), ([[3, 4], [5, 6]], []), (np.zeros((0, 2)), [b"b", b"c"]), ([[7, 8]], [b"d"])]
+        results = []
+        for target in ("", cluster().target):
+            with tf1.Graph().as_default():
+                queue = tf1.PaddingFIFOQueue(10, [tf.float32, tf.string, tf.int32], shapes=[[None, 2], [None], []])
+                x, s, n = tf1.placeholder(tf.float32), tf1.placeholder(tf.string), tf1.placeholder(tf.int32)
+                put, close = queue.enqueue([x, s, n]), queue.close()
+                many = queue.enqueue_many([x, s, n])
+                fetches = [queue.dequeue_many(3), queue.dequeue(), queue.dequeue_up_to(5)]
+                none = queue.dequeue_many(0)
+                if target:
+                    tf1.Session.reset(target)
+                with tf1.Session(target, config=CONFIG) as session:
+                    for i, (a, b) in enumerate(elements):
+                        session.run(put, {x: a, s: b, n: i})
+                    session.run(many, {x: np.ones((2, 1, 2)), s: [[b"x", b"y"]] * 2, n: [8, 9]})
+                    session.run(put, {x: [[9, 9]] * 3, s: [b"z"], n: 10})
+                    out = [session.run(fetches[0]), session.run(none)]
+                    with self.assertRaisesRegex(tf.errors.InvalidArgumentError, "Shape mismatch in tuple component 0"):
+                        session.run(put, {x: [[1, 2, 3]], s: [b"z"], n: 10})
+                    session.run(close)
+                    out += [session.run(fetches[1]), session.run(fetches[2])]
+                results.append(out)
+        for expected, got in zip(tf.nest.flatten(results[0]), tf.nest.flatten(results[1])):
+            np.testing.assert_array_equal(got, expected)
+            self.assertEqual((got.dtype, got.shape), (expected.dtype, expected.shape))
+
+    def test_batches_of_sequences(self):
+        """tf.train.batch(dynamic_pad=True), as recurrent networks are fed."""
+        with tf1.Graph().as_default():
+            length = tf1.train.range_input_producer(6, num_epochs=1, shuffle=False).dequeue()
+            sequence, lengths = tf1.train.batch([tf.range(length), length], 3, dynamic_pad=True)
+            with self.session() as session:
+                session.run(tf1.local_variables_initializer())
+                coordinator = tf1.train.Coordinator()
+                threads = tf1.train.start_queue_runners(session, coordinator)
+                np.testing.assert_array_equal(session.run([sequence, lengths])[0], [[0, 0], [0, 0], [0, 1]])
+                np.testing.assert_array_equal(session.run(sequence), [[0, 1, 2, 0, 0], [0, 1, 2, 3, 0], [0, 1, 2, 3, 4]])
+                coordinator.request_stop()
+                coordinator.join(threads, stop_grace_period_secs=20, ignore_live_threads=True)
+
     def test_a_wait_ends_with_its_deadline_and_with_its_session(self):
         with tf1.Graph().as_default():
             queue = tf1.FIFOQueue(5, [tf.float32])
