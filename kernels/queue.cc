@@ -101,26 +101,27 @@ void Queue::check_element(const std::vector<Tensor>& components, bool are_many) 
 
 // ---- Lines ----
 
+// Its step's end is known to it before anybody can serve it: `done` may end the step, and the
+// cancellation with it.
 void Queue::join(Line& line, Operation operation, Cancellation& cancellation) {
-  int64_t id = 0;
   {
     const std::lock_guard lock(mutex_);
-    id = operation.id = next_id_++;
-    line.push_back(std::move(operation));
+    operation.id = next_id_++;
+    joining_.emplace(operation.id, Status{});
   }
+  const Cancellation::Token token =
+      cancellation.add([queue = shared_from_this(), id = operation.id](const Status& why) {
+        queue->leave(id, why);
+      });
+  operation.forget = [&cancellation, token] { cancellation.remove(token); };
+  Status ended;
+  {
+    const std::lock_guard lock(mutex_);
+    ended = std::move(joining_.extract(operation.id).mapped());
+    if (ended.is_ok()) line.push_back(std::move(operation));
+  }
+  if (!ended.is_ok()) return operation.done(ended, {});
   serve();
-  // Only what is still waiting has to know of the step's end.
-  const Cancellation::Token token = cancellation.add(
-      [queue = shared_from_this(), id](const Status& why) { queue->leave(id, why); });
-  const std::lock_guard lock(mutex_);
-  for (Line* waiting : {&enqueues_, &dequeues_}) {
-    for (Operation& other : *waiting) {
-      if (other.id != id) continue;
-      other.forget = [&cancellation, token] { cancellation.remove(token); };
-      return;
-    }
-  }
-  cancellation.remove(token);  // it has been served
 }
 
 void Queue::enqueue(std::vector<Element> elements, Cancellation& cancellation, Done done) {
@@ -170,6 +171,10 @@ void Queue::leave(int64_t id, const Status& why) {
   Calls calls;
   {
     const std::lock_guard lock(mutex_);
+    if (const auto found = joining_.find(id); found != joining_.end()) {
+      found->second = why;
+      return;
+    }
     for (Line* line : {&enqueues_, &dequeues_}) {
       for (auto operation = line->begin(); operation != line->end(); ++operation) {
         if (operation->id != id) continue;
@@ -190,7 +195,7 @@ void Queue::finish(Line& line, Status status, Calls& calls) {
   Operation& first = line.front();
   calls.push_back([done = std::move(first.done), forget = std::move(first.forget),
                    elements = std::move(first.elements), status = std::move(status)]() mutable {
-    if (forget) forget();
+    forget();
     done(status, std::move(elements));
   });
   line.pop_front();

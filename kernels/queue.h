@@ -4,6 +4,7 @@
 
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -88,6 +89,7 @@ class Queue : public Resource, public std::enable_shared_from_this<Queue> {
   mutable std::mutex mutex_;  // guards what follows
   std::deque<Element> elements_;
   Line enqueues_, dequeues_;
+  std::map<int64_t, Status> joining_;  // not yet in line; not OK: their steps have ended
   Philox random_;
   Philox::Block drawn_{};
   size_t used_ = drawn_.size();  // of what was drawn
