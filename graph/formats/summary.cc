@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "graph/formats/proto/event.pb.h"
+#include "graph/proto_codec.h"
 
 namespace leat {
 namespace {
@@ -65,6 +66,38 @@ std::string Histogram::summary(std::string_view tag) const {
     while (counts_[last] <= 0 && i < counts_.size() && counts_[i] <= 0) last = i++;
     histogram->add_bucket_limit(limits()[last]);
     histogram->add_bucket(counts_[last]);
+  }
+  return summary.SerializeAsString();
+}
+
+std::string image_summary(std::string_view tag, bool is_numbered, std::span<const Image> images) {
+  tensorflow::Summary summary;
+  for (size_t i = 0; i < images.size(); ++i) {
+    auto* value = summary.add_value();
+    value->set_tag(is_numbered ? concat(tag, "/image/", i) : concat(tag, "/image"));
+    auto* image = value->mutable_image();
+    image->set_height(static_cast<int>(images[i].height));
+    image->set_width(static_cast<int>(images[i].width));
+    image->set_colorspace(images[i].channels);
+    image->set_encoded_image_string(encode_png(images[i]));
+  }
+  return summary.SerializeAsString();
+}
+
+std::string tensor_summary(std::string_view tag, const Tensor& tensor,
+                           const std::string& metadata) {
+  tensorflow::Summary summary;
+  auto* value = summary.add_value();
+  value->set_tag(std::string(tag));
+  check(value->mutable_metadata()->ParseFromString(metadata),
+        "Could not parse serialized_summary_metadata: it is no SummaryMetadata");
+  auto* out = value->mutable_tensor();
+  if (tensor.dtype() == DType::string) {
+    write_tensor(tensor, *out);
+  } else {  // as TensorFlow writes it, however few elements there are
+    out->set_dtype(static_cast<tensorflow::DataType>(tensor.dtype()));
+    write_shape(tensor.shape(), *out->mutable_tensor_shape());
+    out->set_tensor_content(tensor.raw(), tensor.bytes());
   }
   return summary.SerializeAsString();
 }

@@ -7,6 +7,9 @@
 #include <utility>
 #include <vector>
 
+#include "core/tensor.h"
+#include "graph/formats/image_file.h"
+
 namespace leat {
 
 std::string scalar_summary(std::span<const std::pair<std::string, float>> values);
@@ -22,6 +25,14 @@ class Histogram {
   double min_, max_, count_ = 0, sum_ = 0, sum_squares_ = 0;
   std::vector<double> counts_;
 };
+
+// Of each image as PNG: "TAG/image/0", "TAG/image/1" …, or "TAG/image" for the one that is not
+// numbered.
+std::string image_summary(std::string_view tag, bool is_numbered, std::span<const Image> images);
+
+// `metadata` is a serialized SummaryMetadata, which says what the tensor means to whom; it may be
+// empty. INVALID_ARGUMENT if it is none.
+std::string tensor_summary(std::string_view tag, const Tensor& tensor, const std::string& metadata);
 
 // One message with the values of all. INVALID_ARGUMENT if a tag comes twice, or one of them is no
 // Summary.

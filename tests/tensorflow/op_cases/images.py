@@ -346,3 +346,137 @@ def _(rng, op):
     yield case((1, 9, 7, 2), 3, invalid=True)
     yield Case(*[x[:1] if i == 1 else x for i, x in enumerate(case((2, 9, 7, 3), 3).inputs)], invalid=True)
     yield Case(*[x[0] if i == 1 else x for i, x in enumerate(case((2, 9, 7, 3), 3).inputs)], invalid=True)
+
+
+# ---- images as files ----
+
+def wheel(build):
+    """What TensorFlow computes."""
+    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+        return session.run(build())
+
+
+def picture(rng, height, width, channels, dtype=np.uint8):
+    """Smooth, with some noise."""
+    y, x, c = np.meshgrid(np.arange(height), np.arange(width), np.arange(channels), indexing="ij")
+    value = 0.5 + 0.4 * np.sin(x / 5 + c) * np.cos(y / 7 - c) + 0.05 * rng.standard_normal(x.shape)
+    return (np.clip(value, 0, 1) * np.iinfo(dtype).max).astype(dtype)
+
+
+def png(rng, channels, dtype=np.uint8, shape=(11, 14)):
+    return np.array(wheel(lambda: tf.io.encode_png(picture(rng, *shape, channels, dtype))), object)
+
+
+def jpeg(rng, channels, **options):
+    return np.array(wheel(lambda: tf.io.encode_jpeg(picture(rng, 37, 50, channels), **options)), object)
+
+
+# Of palettes, with 2 bits, and interlaced (made with pngtools' encoder, 4 x 3 pixels).
+def small_png(color, bits, rows, chunks=b"", interlaced=False):
+    import struct
+    import zlib
+    def chunk(kind, data):
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+    header = struct.pack(">IIBBBBB", 4, 3, bits, color, 0, 0, interlaced)
+    data = zlib.compress(b"".join(b"\0" + row for row in rows))
+    return np.array(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunks + chunk(b"IDAT", data) + chunk(b"IEND", b""), object)
+
+
+def palette(rng, with_alpha):
+    import struct
+    import zlib
+    def chunk(kind, data):
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+    chunks = chunk(b"PLTE", bytes(rng.integers(0, 256, 12, dtype=np.uint8)))
+    return small_png(3, 2, [b"\x1b", b"\xe4", b"\x72"], chunks + (chunk(b"tRNS", b"\x00\x80\xff") if with_alpha else b""))
+
+
+@cases("DecodePng", "DecodeImage")
+def _(rng, op):
+    types = [tf.uint8, tf.uint16] + ([tf.float32] if op == "DecodeImage" else [])
+    more = {"expand_animations": False} if op == "DecodeImage" else {}
+    files = [png(rng, channels, dtype) for channels in (1, 2, 3, 4) for dtype in (np.uint8, np.uint16)]
+    files += [palette(rng, False), palette(rng, True), small_png(0, 2, [b"\x1b", b"\xe4", b"\x72"]),
+              small_png(0, 1, [b"\x50", b"\xa0", b"\x90"])]
+    for file in files:
+        for channels in (0, 1, 3, 4):
+            for dtype in types:
+                yield Case(file, channels=channels, dtype=dtype, **more)
+    for file in (jpeg(rng, 3), jpeg(rng, 1)):
+        for channels in (0, 1, 3):
+            yield Case(file, channels=channels, dtype=tf.uint8, **more)
+        if op == "DecodeImage":
+            yield Case(file, channels=3, dtype=tf.float32, **more)
+            yield Case(file, channels=0, dtype=tf.uint16, **more)
+    whole = files[4].item()
+    for bad in (b"", b"no image", whole[:20], whole[:-30], whole[:60] + b"?" + whole[61:], small_png(3, 2, [b"a"] * 3).item()):
+        yield Case(np.array(bad, object), channels=0, dtype=tf.uint8, invalid=True, **more)
+    yield Case(files[0], channels=5, dtype=tf.uint8, invalid=True, **more)
+    yield Case(np.array([whole], object), channels=0, dtype=tf.uint8, invalid=True, **more)
+
+
+@cases("DecodeJpeg")
+def _(rng, op):
+    files = [jpeg(rng, 3), jpeg(rng, 1), jpeg(rng, 3, progressive=True, quality=60), jpeg(rng, 3, chroma_downsampling=False)]
+    for file in files:
+        for channels in (0, 1, 3):
+            for more in ({}, {"ratio": 2}, {"ratio": 8}, {"fancy_upscaling": False}, {"dct_method": "INTEGER_ACCURATE"},
+                         {"dct_method": "INTEGER_FAST"}):
+                yield Case(file, channels=channels, **more)
+    yield Case(png(rng, 3), channels=3)
+    whole = files[0].item()
+    for bad in (b"", whole[:40], whole[:len(whole) // 2]):
+        yield Case(np.array(bad, object), channels=0, invalid=True)
+    yield Case(files[0], channels=0, ratio=3, invalid=True)
+    yield Case(files[0], channels=0, dct_method="SLOW", invalid=True)
+    yield Case(np.array(whole[:len(whole) // 2], object), channels=0, try_recover_truncated=True, acceptable_fraction=0.5)
+
+
+@cases("EncodePng")
+def _(rng, op):
+    for channels in (1, 2, 3, 4):
+        for dtype in (np.uint8, np.uint16):
+            yield Case(picture(rng, 9, 12, channels, dtype))
+    for compression in (0, 1, 9):
+        yield Case(picture(rng, 9, 12, 3), compression=compression)
+    yield Case(picture(rng, 9, 12, 3), compression=10, invalid=True)
+    yield Case(picture(rng, 9, 12, 5), invalid=True)
+    yield Case(np.zeros((3, 4), np.uint8), invalid=True)
+
+
+@cases("EncodeJpeg")
+def _(rng, op):
+    for channels in (1, 3):
+        for more in ({}, {"quality": 30}, {"quality": 100}, {"progressive": True}, {"optimize_size": True},
+                     {"chroma_downsampling": False}, {"density_unit": "cm", "x_density": 72, "y_density": 96}):
+            yield Case(picture(rng, 21, 34, channels), **more)
+    yield Case(picture(rng, 21, 34, 3), format="rgb")
+    yield Case(picture(rng, 21, 34, 3), format="grayscale", invalid=True)
+    yield Case(picture(rng, 21, 34, 4), invalid=True)
+    yield Case(picture(rng, 21, 34, 3), quality=101, invalid=True)
+
+
+@cases("ImageSummary")
+def _(rng, op):
+    tag = np.array(b"x", object)
+    for dtype in (np.float32, np.float64, np.float16, np.uint8):
+        for channels in (1, 3, 4):
+            yield Case(tag, random(rng, (2, 5, 7, channels), dtype))
+            yield Case(tag, np.abs(random(rng, (4, 3, 2, channels), dtype)), max_images=2)
+    yield Case(tag, random(rng, (2, 3, 2, 1)), max_images=1)
+    yield Case(tag, np.array([np.nan, 1, np.inf, -1, 2, 3, -np.inf, 0, 0, 1, 1, 1], np.float32).reshape(1, 2, 2, 3))
+    yield Case(tag, np.full((1, 2, 2, 1), np.nan, np.float32))
+    yield Case(tag, np.zeros((1, 2, 2, 1), np.float32))
+    yield Case(tag, np.zeros((0, 2, 2, 1), np.float32))
+    yield Case(tag, random(rng, (1, 2, 2, 1)), bad_color=tf.make_tensor_proto([7], tf.uint8))
+    yield Case(tag, random(rng, (1, 2, 2, 3)), bad_color=tf.make_tensor_proto([7], tf.uint8), invalid=True)
+    yield Case(tag, random(rng, (1, 2, 2, 2)), invalid=True)
+    yield Case(tag, random(rng, (2, 2, 3)), invalid=True)
+
+
+@cases("TensorSummaryV2")
+def _(rng, op):
+    tag, metadata = np.array(b"x", object), np.array(b"\x0a\x06\x0a\x04text", object)
+    for dtype in (np.float32, np.int64, object):
+        yield Case(tag, random(rng, (2, 3), dtype), metadata)
+    yield Case(tag, random(rng, (2,)), np.array(b"", object))

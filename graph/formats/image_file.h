@@ -1,0 +1,45 @@
+// Images as files: PNG by libpng, JPEG by libjpeg.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace leat {
+
+// Rows from the top, pixels from the left, channels together: gray, gray and alpha, RGB or RGBA.
+struct Image {
+  int64_t height = 0, width = 0;
+  int channels = 0;               // 1 to 4
+  int bytes_per_value = 1;        // or 2
+  std::vector<uint8_t> contents;  // of 16 bits: in the machine's order
+};
+
+struct DecodeOptions {
+  int channels = 0;         // 0: as the file has it
+  int bytes_per_value = 1;  // what has fewer bits is scaled up, what has more is cut
+  // Of JPEG only
+  int ratio = 1;  // every side is divided by it: 1, 2, 4 or 8
+  bool fancy_upscaling = true;
+  bool try_recover_truncated = false;  // what is missing is gray
+  bool accurate_dct = false;
+};
+
+// PNG or JPEG, by the first bytes. INVALID_ARGUMENT "Invalid PNG data, size 17" and so on if it is
+// neither, or damaged; RESOURCE_EXHAUSTED for more than 2^29 values.
+Image decode_image(std::string_view file, const DecodeOptions& options);
+
+// `compression` as zlib's: -1 (its default) to 9. Deterministic.
+std::string encode_png(const Image& image, int compression = -1);
+
+struct JpegOptions {
+  int quality = 95;  // 0 to 100
+  bool progressive = false, optimize_size = false, chroma_downsampling = true;
+  bool is_in_cm = false;  // the density, else in inches
+  int x_density = 300, y_density = 300;
+};
+// Of 1 or 3 channels, 8 bits.
+std::string encode_jpeg(const Image& image, const JpegOptions& options);
+
+}  // namespace leat

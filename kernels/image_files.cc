@@ -1,0 +1,212 @@
+// Images as files: DecodePng, DecodeJpeg, DecodeImage, EncodePng, EncodeJpeg.
+#include "graph/formats/image_file.h"
+#include "graph/gradient.h"
+#include "graph/ops.h"
+#include "graph/shape_inference.h"
+#include "kernels/cpu.h"
+#include "kernels/examples.h"
+
+namespace leat {
+namespace {
+
+// ---- Decoding
+
+template <class T, class F>
+Tensor converted(const Image& image, F convert) {
+  Tensor out(dtype_of<T>, {image.height, image.width, image.channels});
+  for (int64_t i = 0; i < out.elements(); ++i) out.data<T>()[i] = convert(i);
+  return out;
+}
+
+// Of float from 0 to 1; eight bits become the upper ones of sixteen, as in TensorFlow (of PNG they
+// come as both).
+Tensor tensor_of(const Image& image, DType dtype) {
+  const uint8_t* bytes = image.contents.data();
+  const auto wide = [bytes](int64_t i) {
+    uint16_t value = 0;
+    std::memcpy(&value, bytes + 2 * i, sizeof value);
+    return value;
+  };
+  const bool is_wide = image.bytes_per_value == 2;
+  switch (dtype) {
+    case DType::u16:
+      return is_wide ? converted<uint16_t>(image, wide)
+                     : converted<uint16_t>(
+                           image, [=](int64_t i) { return static_cast<uint16_t>(bytes[i] << 8); });
+    case DType::f32:
+      return is_wide ? converted<float>(image, [=](int64_t i) { return wide(i) * (1.0F / 65535); })
+                     : converted<float>(image, [=](int64_t i) { return bytes[i] * (1.0F / 255); });
+    default:
+      return converted<uint8_t>(image, [=](int64_t i) { return bytes[i]; });
+  }
+}
+
+DecodeOptions options_of(const NodeView& node) {
+  DecodeOptions out;
+  const auto channels = node.attr<int64_t>("channels");
+  check(channels == 0 || channels == 1 || channels == 3 || channels == 4,
+        "`channels` must be 0, 1, 3 or 4 but got ", channels);
+  out.channels = static_cast<int>(channels);
+  if (!node.has("ratio")) return out;
+  const auto ratio = node.attr<int64_t>("ratio");
+  check(ratio == 1 || ratio == 2 || ratio == 4 || ratio == 8, "ratio must be 1, 2, 4, or 8, got ",
+        ratio);
+  const auto& dct = node.attr<std::string>("dct_method");
+  check(dct.empty() || dct == "INTEGER_FAST" || dct == "INTEGER_ACCURATE",
+        "dct_method must be one of {'', 'INTEGER_FAST', 'INTEGER_ACCURATE'}, got ", dct);
+  out.ratio = static_cast<int>(ratio);
+  out.fancy_upscaling = node.attr<bool>("fancy_upscaling");
+  out.try_recover_truncated = node.attr<bool>("try_recover_truncated");
+  out.accurate_dct = dct == "INTEGER_ACCURATE";
+  return out;
+}
+
+void decode(ExecuteContext& c) {
+  check(c.input(0).shape().rank() == 0, "`contents` must be scalar but got shape ",
+        c.input(0).shape());
+  DecodeOptions options = options_of(c.node());
+  const DType dtype = c.node().has("dtype") ? c.node().attr<DType>("dtype") : DType::u8;
+  if (dtype != DType::u8) options.bytes_per_value = 2;
+  c.set_output(0, tensor_of(decode_image(*c.input(0).data<std::string>(), options), dtype));
+}
+
+void infer_decoded(ShapeContext& c) {
+  c.with_rank(0, 0);
+  const auto channels = c.attr<int64_t>("channels");
+  c.set_output(0, {any, any, channels == 0 ? any : channels});
+}
+
+// ---- Encoding
+
+Image image_of(const Tensor& tensor, std::span<const int> channels) {
+  const Shape& shape = tensor.shape();
+  check(shape.rank() == 3, "image must be 3-dimensional, got ", shape);
+  const bool fits = std::find(channels.begin(), channels.end(), shape[2]) != channels.end();
+  check(fits, "image must have 1", channels.size() > 2 ? ", 2, 3, or 4" : " or 3",
+        " channels, got ", shape[2]);
+  constexpr int64_t most = 65535;  // of either side
+  check(shape[0] > 0 && shape[1] > 0 && shape[0] <= most && shape[1] <= most,
+        "image must have 1 to ", most, " rows and columns, got ", shape);
+  const auto* begin = static_cast<const uint8_t*>(tensor.raw());
+  return {.height = shape[0],
+          .width = shape[1],
+          .channels = static_cast<int>(shape[2]),
+          .bytes_per_value = tensor.dtype() == DType::u16 ? 2 : 1,
+          .contents = {begin, begin + tensor.bytes()}};
+}
+
+void encode_as_png(ExecuteContext& c) {
+  const auto compression = c.node().attr<int64_t>("compression");
+  check(compression >= -1 && compression <= 9, "compression should be in [-1,9], got ",
+        compression);
+  constexpr int channels[] = {1, 2, 3, 4};
+  const Image image = image_of(c.input(0), channels);
+  c.set_output(0, Tensor::scalar(encode_png(image, static_cast<int>(compression))));
+}
+
+void encode_as_jpeg(ExecuteContext& c) {
+  const NodeView& node = c.node();
+  JpegOptions options;
+  const auto& format = node.attr<std::string>("format");
+  const auto& unit = node.attr<std::string>("density_unit");
+  const auto quality = node.attr<int64_t>("quality"), x = node.attr<int64_t>("x_density"),
+             y = node.attr<int64_t>("y_density");
+  constexpr int channels[] = {1, 3};
+  const Image image = image_of(c.input(0), channels);
+  check(format.empty() || (format == "grayscale" && image.channels == 1) ||
+            (format == "rgb" && image.channels == 3),
+        "format '", format, "' does not fit an image of ", image.channels, " channels");
+  check(quality >= 0 && quality <= 100, "quality must be in [0,100], got ", quality);
+  check(unit == "in" || unit == "cm", "Invalid density_unit '", unit, "'");
+  check(x >= 0 && x <= 65535 && y >= 0 && y <= 65535, "densities must be in [0,65535], got ", x,
+        " and ", y);
+  check(node.attr<std::string>("xmp_metadata").empty(), "xmp_metadata is not supported");
+  options.quality = static_cast<int>(quality);
+  options.progressive = node.attr<bool>("progressive");
+  options.optimize_size = node.attr<bool>("optimize_size");
+  options.chroma_downsampling = node.attr<bool>("chroma_downsampling");
+  options.is_in_cm = unit == "cm";
+  options.x_density = static_cast<int>(x);
+  options.y_density = static_cast<int>(y);
+  c.set_output(0, Tensor::scalar(encode_jpeg(image, options)));
+}
+
+// ---- Ops
+
+// 1 x 2 pixels of one channel.
+Tensor example_pixels() {
+  Tensor out(DType::u8, {1, 2, 1});
+  out.data<uint8_t>()[0] = 3;
+  out.data<uint8_t>()[1] = 200;
+  return out;
+}
+Tensor example_png() {
+  return Tensor::scalar(encode_png({.height = 1, .width = 2, .channels = 1, .contents = {3, 200}}));
+}
+
+OpDef decode_op(std::string name, std::string what, std::vector<std::string> attrs) {
+  attrs.insert(attrs.begin(), "channels: int = 0");
+  const bool has_dtype = name != "DecodeJpeg";
+  return {
+      .name = std::move(name),
+      .doc = "image[row, column, channel] = the pixels of the file `contents`, " + std::move(what) +
+             "; `channels` is 1 (gray), 3 (RGB), 4 (RGBA), or 0 for what the file has.",
+      .inputs = {"contents: string"},
+      .outputs = {has_dtype ? "image: dtype" : "image: uint8"},
+      .attrs = std::move(attrs),
+      .shape = infer_decoded,
+      .kernels = {{.execute = decode}},
+      .examples = {{.inputs = {example_png()}, .outputs = {example_pixels()}}},
+      .has_data_dependent_shape = true,
+      .is_not_differentiable = true,
+  };
+}
+
+const Op decode_png_op{decode_op("DecodePng", "PNG or JPEG", {"dtype: {uint8, uint16} = uint8"})};
+const Op decode_jpeg_op{decode_op(
+    "DecodeJpeg", "JPEG (or PNG), each side divided by `ratio`",
+    {"ratio: int = 1", "fancy_upscaling: bool = true", "try_recover_truncated: bool = false",
+     "acceptable_fraction: float = 1", "dct_method: string = ''"})};
+const Op decode_image_op{
+    decode_op("DecodeImage", "PNG or JPEG; of float from 0 to 1",
+              {"dtype: {uint8, uint16, float} = uint8", "expand_animations: bool = true"})};
+
+const Op encode_png_op{{
+    .name = "EncodePng",
+    .doc = "contents = the image as a PNG file; compression from 0 to 9, -1 is zlib's default.",
+    .inputs = {"image: T"},
+    .outputs = {"contents: string"},
+    .attrs = {"compression: int = -1", "T: {uint8, uint16} = uint8"},
+    .shape =
+        [](ShapeContext& c) {
+          c.with_rank(0, 3);
+          c.set_output(0, {});
+        },
+    .kernels = {{.types = {{"T", {DType::u8, DType::u16}}}, .execute = encode_as_png}},
+    .examples = {{.inputs = {example_pixels()}, .outputs = {example_png()}}},
+    .is_not_differentiable = true,
+}};
+
+const Op encode_jpeg_op{{
+    .name = "EncodeJpeg",
+    .doc = "contents = the image, gray or RGB, as a JPEG file of this quality, 0 to 100.",
+    .inputs = {"image: uint8"},
+    .outputs = {"contents: string"},
+    .attrs = {"format: {'', 'grayscale', 'rgb'} = ''", "quality: int = 95",
+              "progressive: bool = false", "optimize_size: bool = false",
+              "chroma_downsampling: bool = true", "density_unit: {'in', 'cm'} = 'in'",
+              "x_density: int = 300", "y_density: int = 300", "xmp_metadata: string = ''"},
+    .shape =
+        [](ShapeContext& c) {
+          c.with_rank(0, 3);
+          c.set_output(0, {});
+        },
+    .kernels = {{.execute = encode_as_jpeg}},
+    .examples = {{.inputs = {example_pixels()},
+                  .outputs = {Tensor::scalar(encode_jpeg(
+                      {.height = 1, .width = 2, .channels = 1, .contents = {3, 200}}, {}))}}},
+    .is_not_differentiable = true,
+}};
+
+}  // namespace
+}  // namespace leat

@@ -1,0 +1,72 @@
+// Images as files: what is written is read again, what is damaged is refused.
+#include "graph/formats/image_file.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tests/support/expect_error.h"
+
+namespace leat {
+namespace {
+
+Image picture(int64_t height, int64_t width, int channels, int bytes_per_value = 1) {
+  Image out{height, width, channels, bytes_per_value, {}};
+  out.contents.resize(height * width * channels * bytes_per_value);
+  for (size_t i = 0; i < out.contents.size(); ++i)
+    out.contents[i] = static_cast<uint8_t>(128 + 100 * std::sin(static_cast<double>(i) / 20));
+  return out;
+}
+
+TEST(ImageFiles, PngKeepsEveryBit) {
+  for (const int bytes : {1, 2}) {
+    for (const int channels : {1, 2, 3, 4}) {
+      const Image image = picture(9, 13, channels, bytes);
+      const Image again = decode_image(encode_png(image), {.bytes_per_value = bytes});
+      EXPECT_EQ(again.height, 9);
+      EXPECT_EQ(again.width, 13);
+      EXPECT_EQ(again.channels, channels);
+      EXPECT_EQ(again.contents, image.contents) << channels << " channels of " << bytes;
+    }
+  }
+}
+
+TEST(ImageFiles, JpegKeepsTheImpression) {
+  const Image image = picture(40, 56, 3);
+  const Image again = decode_image(encode_jpeg(image, {.quality = 100}), {});
+  ASSERT_EQ(again.contents.size(), image.contents.size());
+  double difference = 0;
+  for (size_t i = 0; i < image.contents.size(); ++i)
+    difference += std::abs(image.contents[i] - again.contents[i]);
+  EXPECT_LT(difference / static_cast<double>(image.contents.size()), 12);
+  const Image half = decode_image(encode_jpeg(image, {}), {.channels = 1, .ratio = 2});
+  EXPECT_EQ(half.height, 20);
+  EXPECT_EQ(half.width, 28);
+  EXPECT_EQ(half.contents.size(), 20u * 28);
+}
+
+TEST(ImageFiles, ATornOneIsRefused) {
+  const std::string png = encode_png(picture(9, 13, 3)), jpeg = encode_jpeg(picture(9, 13, 3), {});
+  for (const std::string& whole : {png, jpeg}) {
+    for (size_t length = 0; length + 2 < whole.size(); ++length) {
+      expect_error_with(Code::invalid_argument, length < 8 ? "" : "Invalid ",
+                        [&] { decode_image(whole.substr(0, length), {}); });
+    }
+  }
+  const Image rest =
+      decode_image(jpeg.substr(0, jpeg.size() - 40), {.try_recover_truncated = true});
+  EXPECT_EQ(rest.contents.size(), 9u * 13 * 3);
+}
+
+// 2^31 - 1 pixels each way, with a checksum that is right: no memory is asked for.
+TEST(ImageFiles, AVastOneIsRefused) {
+  std::string vast = encode_png(picture(1, 1, 1));
+  const unsigned char header[] = {0x7f, 0xff, 0xff, 0xff, 0x7f, 0xff, 0xff, 0xff};
+  vast.replace(16, 8, reinterpret_cast<const char*>(header), 8);
+  EXPECT_THROW(decode_image(vast, {}), Error);
+  expect_error_with(Code::invalid_argument, "Unknown image file format",
+                    [] { decode_image("GIF89a", {}); });
+}
+
+}  // namespace
+}  // namespace leat
