@@ -198,15 +198,13 @@ std::vector<StepActivity> Master::idle_sessions(std::chrono::seconds limit) cons
   return out;
 }
 
-void Master::put_idle_sessions_to_sleep(std::chrono::seconds limit) const {
-  std::vector<std::shared_ptr<MasterSession>> idle;
+void Master::drop_unused(std::chrono::seconds limit) const {
+  std::vector<std::shared_ptr<MasterSession>> sessions;
   {
     std::lock_guard lock(mutex_);
-    for (const auto& [handle, session] : sessions_) {
-      if (session->may_sleep(limit)) idle.push_back(session);
-    }
+    for (const auto& [handle, session] : sessions_) sessions.push_back(session);
   }
-  for (const auto& session : idle) session->sleep();
+  for (const auto& session : sessions) session->drop_unused(limit);
 }
 
 size_t Master::sessions() const {

@@ -56,9 +56,10 @@ class Master : public std::enable_shared_from_this<Master> {
   // memory. For `leat top`.
   std::vector<StepActivity> idle_sessions(
       std::chrono::seconds limit = std::chrono::minutes(1)) const;
-  // Gives back most of what such sessions hold here and on all tasks, of those that are quickly
-  // made again even sooner; state stays, and with the next step the rest is made again.
-  void put_idle_sessions_to_sleep(std::chrono::seconds limit) const;
+  // Gives back the programs and graphs that sessions have not used for so long, here and on all
+  // tasks, those that are quickly made again even sooner; state stays, and what is needed again is
+  // made again.
+  void drop_unused(std::chrono::seconds limit) const;
   size_t sessions() const;
   size_t running_steps() const;
 

@@ -18,10 +18,10 @@ constexpr auto close_limit = std::chrono::seconds(10);
 // A client that is not back so long after its step was cancelled was killed, or has no haste.
 constexpr auto return_limit = std::chrono::seconds(3);
 constexpr auto idle_at_return_limit = std::chrono::seconds(1);  // the step took some time to end
-// An idle session sleeps after so many times what its longest build took: a client that only pauses
-// loses 4 % of its time at most.
-constexpr auto least_idle = std::chrono::seconds(5);
-constexpr int builds_idle = 25;
+// What a session has not used for so many times what its longest build took is dropped: a client
+// that comes back to it loses 4 % of its time at most.
+constexpr auto least_unused = std::chrono::seconds(5);
+constexpr int builds_unused = 25;
 
 std::string endpoint(std::string name) {
   if (name.find(':') == std::string::npos) name += ":0";
@@ -448,11 +448,19 @@ std::chrono::nanoseconds MasterSession::idle() const {
   return runs_.empty() ? Clock::now() - last_used_ : std::chrono::nanoseconds(0);
 }
 
-bool MasterSession::may_sleep(std::chrono::nanoseconds limit) const {
-  const std::chrono::nanoseconds idle = this->idle();
-  std::lock_guard lock(mutex_);
-  return idle >= std::min(limit, std::max<std::chrono::nanoseconds>(least_idle,
-                                                                    builds_idle * longest_build_));
+void MasterSession::drop_unused(std::chrono::nanoseconds limit) {
+  {
+    std::lock_guard lock(mutex_);
+    limit = std::min(
+        limit, std::max<std::chrono::nanoseconds>(least_unused, builds_unused * longest_build_));
+  }
+  programs_.forget_unused(limit);
+  if (graph_.unused() >= limit) graph_.pack();
+}
+
+void MasterSession::sleep() {
+  programs_.forget_all();
+  graph_.pack();
 }
 
 void MasterSession::client_left() {

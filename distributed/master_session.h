@@ -63,17 +63,13 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   size_t running_steps() const;
   // Since its client asked for something last; 0 while a step runs.
   std::chrono::nanoseconds idle() const;
-  // Idle for `limit`, or for so long that making its programs again would cost little beside it.
-  bool may_sleep(std::chrono::nanoseconds limit) const;
+  // Gives back what has not been used for `limit`, or for so long that making it again would cost
+  // little beside it: programs on all tasks, and most of what the graph holds here. The next step
+  // that needs them makes them again. Steps that run are not disturbed.
+  void drop_unused(std::chrono::nanoseconds limit);
   // A step was cancelled because its client went away. Unless the client is soon back, it was
-  // killed and never closes the session, which then sleeps.
+  // killed and never closes the session, which then gives back all that it can.
   void client_left();
-  // Gives back what its programs hold on all tasks, and most of what the graph holds here; the next
-  // step makes them again. Steps that run are not disturbed.
-  void sleep() {
-    programs_.forget_all();
-    graph_.pack();
-  }
 
  private:
   static constexpr size_t cached_programs = 128;
@@ -88,6 +84,7 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   void program(const StepSignature& signature, ProgramCache::Ready ready);
   void build(const StepSignature& signature);
   void compile(const StepSignature& signature, const TaskStatuses& restarted);
+  void sleep();  // all of that at once
   void note_build(std::chrono::nanoseconds took);
   void forget_programs_on(const std::vector<TaskName>& tasks);
   void cleanup(const RegisteredProgram& program) const;

@@ -26,6 +26,7 @@ bool ProgramCache::get(const StepSignature& signature, Ready ready) {
     } else {
       recently_used_.splice(recently_used_.begin(), recently_used_, entry.position);
     }
+    entry.last_used = Clock::now();
     program = entry.program;
     if (program == nullptr) {
       entry.waiting.push_back(std::move(ready));
@@ -58,31 +59,38 @@ void ProgramCache::built(const StepSignature& signature, const Status& status,
   for (const Ready& ready : waiting) ready(status, program);
 }
 
-void ProgramCache::forget(const std::vector<TaskName>& tasks) {
-  if (tasks.empty()) return;
+// Of those that are built.
+template <class Predicate>
+void ProgramCache::forget_if(Predicate is_unwanted) {
   std::vector<Program> dropped;  // go after the lock
   std::lock_guard lock(mutex_);
   for (auto entry = entries_.begin(); entry != entries_.end();) {
     const auto next = std::next(entry);
-    const Program& program = entry->second.program;
-    const bool is_affected =
-        program != nullptr &&
-        std::any_of(program->parts.begin(), program->parts.end(), [&](const auto& part) {
-          return std::find(tasks.begin(), tasks.end(), part.task) != tasks.end();
-        });
-    if (is_affected) dropped.push_back(erase(entry));
+    if (entry->second.program != nullptr && is_unwanted(entry->second))
+      dropped.push_back(erase(entry));
     entry = next;
   }
 }
 
+void ProgramCache::forget(const std::vector<TaskName>& tasks) {
+  if (tasks.empty()) return;
+  forget_if([&](const Entry& entry) {
+    const auto& parts = entry.program->parts;
+    return std::any_of(parts.begin(), parts.end(), [&](const auto& part) {
+      return std::find(tasks.begin(), tasks.end(), part.task) != tasks.end();
+    });
+  });
+}
+
+void ProgramCache::forget_unused(std::chrono::nanoseconds limit) {
+  const Clock::time_point since = Clock::now() - limit;
+  forget_if([&](const Entry& entry) {
+    return entry.last_used <= since && entry.program.use_count() == 1;  // others are steps'
+  });
+}
+
 void ProgramCache::forget_all() {
-  std::vector<Program> dropped;  // go after the lock
-  std::lock_guard lock(mutex_);
-  for (auto entry = entries_.begin(); entry != entries_.end();) {
-    const auto next = std::next(entry);
-    if (entry->second.program != nullptr) dropped.push_back(erase(entry));
-    entry = next;
-  }
+  forget_if([](const Entry&) { return true; });
 }
 
 void ProgramCache::close() {

@@ -2,6 +2,7 @@
 // ask for it, the least recently used ones dropped.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <list>
 #include <map>
@@ -28,20 +29,27 @@ class ProgramCache {
   void built(const StepSignature& signature, const Status& status, const Program& program);
   // Drops the programs that have a part on one of these tasks.
   void forget(const std::vector<TaskName>& tasks);
-  // Drops all that are built. The next get() builds anew.
+  // Drops those that no step runs and that nobody has asked for since `limit`. The next get()
+  // builds anew.
+  void forget_unused(std::chrono::nanoseconds limit);
+  // Drops all that are built.
   void forget_all();
   // Drops all, and what is built later. Those who wait for a build, and all who ask from now on,
   // are called with CANCELLED.
   void close();
 
  private:
+  using Clock = std::chrono::steady_clock;
   struct Entry {
     Program program;  // null while it is built
     std::vector<Ready> waiting;
     std::list<StepSignature>::iterator position;
+    Clock::time_point last_used;
   };
   using Entries = std::map<StepSignature, Entry>;
   Program erase(Entries::iterator entry);
+  template <class Predicate>
+  void forget_if(Predicate is_unwanted);
 
   const size_t limit_;
   std::mutex mutex_;

@@ -22,6 +22,7 @@ size_t constant_bytes(const Graph& graph) {
 
 std::shared_ptr<const Graph> SessionGraph::get() {
   std::lock_guard lock(mutex_);
+  last_used_ = std::chrono::steady_clock::now();
   if (graph_ != nullptr) return graph_;
   auto graph = std::make_shared<Graph>();
   from_graph_def(packed_.graph_def, *graph, {.allow_internal = false});  // remarks: said before
@@ -40,6 +41,7 @@ std::shared_ptr<const Graph> SessionGraph::get() {
 
 void SessionGraph::set(std::shared_ptr<const Graph> graph) {
   std::lock_guard lock(mutex_);
+  last_used_ = std::chrono::steady_clock::now();
   graph_ = std::move(graph);
   packed_ = {};
 }
@@ -59,6 +61,11 @@ void SessionGraph::pack() {
   }
   packed_.placed.shrink_to_fit();
   graph_.reset();
+}
+
+std::chrono::nanoseconds SessionGraph::unused() const {
+  std::lock_guard lock(mutex_);
+  return std::chrono::steady_clock::now() - last_used_;
 }
 
 bool SessionGraph::is_packed() const {

@@ -3,6 +3,7 @@
 // that pauses.
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -21,6 +22,7 @@ class SessionGraph {
   // 16 MB: they would be copied for little gain.
   void pack();
   bool is_packed() const;
+  std::chrono::nanoseconds unused() const;  // since the last get() or set()
 
  private:
   // Two pieces: many small ones, made between the nodes, would keep the pages of these.
@@ -32,6 +34,7 @@ class SessionGraph {
   mutable std::mutex mutex_;
   std::shared_ptr<const Graph> graph_ = std::make_shared<Graph>();  // null while it is packed
   Packed packed_;
+  std::chrono::steady_clock::time_point last_used_ = std::chrono::steady_clock::now();
 };
 
 }  // namespace leat

@@ -34,8 +34,8 @@ constexpr auto close_limit = std::chrono::seconds(3);
 constexpr auto look_interval = std::chrono::seconds(2);
 // The memory of steps that have not been run for so long, or twice as long, is given back.
 constexpr auto memory_of_steps = std::chrono::seconds(10);
-// A client that has asked for nothing for so long may have been killed: its programs make room, if
-// making them again is quick even sooner.
+// Programs that nobody has asked for for so long make room, if making them again is quick even
+// sooner: they were needed once (to initialise, to restore), or their client has been killed.
 constexpr auto memory_of_programs = std::chrono::seconds(30);
 // Trimming the heap takes a thousandth of the time at most.
 constexpr int trim_share = 1'000;
@@ -151,7 +151,7 @@ class Task::State {
     timer_.after(look_interval, [this] {
       std::lock_guard lock(dropping_);
       if (is_shut_down_) return;
-      master_->put_idle_sessions_to_sleep(memory_of_programs);
+      master_->drop_unused(memory_of_programs);
       const Clock::time_point begin = Clock::now();
       if (begin >= next_drop_) {
         next_drop_ = begin + memory_of_steps;

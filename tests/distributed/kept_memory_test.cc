@@ -42,15 +42,37 @@ TEST(KeptMemory, TheProgramsOfAnIdleSessionGoAndComeAgain) {
            cluster.task("worker").worker().current_status().graphs;
   };
   EXPECT_GT(graphs(), 0);
-  cluster.task("worker").master().put_idle_sessions_to_sleep(std::chrono::hours(1));
+  cluster.task("worker").master().drop_unused(std::chrono::hours(1));
   EXPECT_GT(graphs(), 0);
-  cluster.task("worker").master().put_idle_sessions_to_sleep(std::chrono::seconds(0));
+  cluster.task("worker").master().drop_unused(std::chrono::seconds(0));
   EXPECT_TRUE(eventually([&] { return graphs() == 0; }));
   EXPECT_EQ(session->run({}, {"add"}, {})[0].value<float>(), 3.0f);
-  cluster.task("worker").master().put_idle_sessions_to_sleep(std::chrono::seconds(0));
+  cluster.task("worker").master().drop_unused(std::chrono::seconds(0));
   identity(graph.output("w"));
   session->extend(graph);
   EXPECT_EQ(session->run({}, {"Identity"}, {})[0].value<float>(), 3.0f);
+}
+
+// What ran once goes; what runs again and again stays.
+TEST(KeptMemory, ASessionKeepsWhatItUses) {
+  InProcessCluster cluster({{"ps", 1}, {"worker", 1}});
+  Graph graph;
+  {
+    const DeviceScope on(graph, "/job:ps/task:0");
+    add_counter(graph);
+  }
+  const auto session = cluster.session(graph);
+  const auto graphs = [&] { return cluster.task("ps").worker().current_status().graphs; };
+  session->run({}, {}, {"init"});
+  session->run({}, {}, {"add"});
+  const int both = graphs();
+  EXPECT_TRUE(eventually(
+      [&] {
+        session->run({}, {}, {"add"});
+        return graphs() < both;
+      },
+      std::chrono::seconds(20)));
+  EXPECT_GT(graphs(), 0);
 }
 
 TEST(KeptMemory, WhatIsQuicklyMadeAgainGoesSooner) {

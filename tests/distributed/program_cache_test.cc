@@ -46,6 +46,25 @@ TEST(ProgramCache, OneBuildsOthersWait) {
   EXPECT_EQ(ready, 3);
 }
 
+TEST(ProgramCache, WhatIsUnusedIsForgotten) {
+  ProgramCache cache(10);
+  ProgramCache::Program held;
+  const auto hold = [&](const Status&, const ProgramCache::Program& got) { held = got; };
+  const auto look = [](const Status&, const ProgramCache::Program&) {};
+  for (const char* name : {"held:0", "free:0"}) {
+    EXPECT_TRUE(cache.get(signature(name), look));
+    cache.built(signature(name), {}, program());
+  }
+  EXPECT_TRUE(cache.get(signature("in work:0"), look));
+  EXPECT_FALSE(cache.get(signature("held:0"), hold));
+  cache.forget_unused(std::chrono::hours(1));
+  EXPECT_FALSE(cache.get(signature("free:0"), look));
+  cache.forget_unused(std::chrono::seconds(0));
+  EXPECT_TRUE(cache.get(signature("free:0"), look)) << "built anew";
+  EXPECT_FALSE(cache.get(signature("held:0"), look)) << "a step runs it";
+  EXPECT_FALSE(cache.get(signature("in work:0"), look)) << "somebody waits for it";
+}
+
 TEST(ProgramCache, AFailedBuildIsNotRemembered) {
   ProgramCache cache(10);
   std::vector<Status> got;
