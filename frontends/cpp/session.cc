@@ -57,7 +57,7 @@ void Callable::run(std::span<const Tensor> feeds, std::vector<Tensor>& fetches) 
 }
 
 Session::Session(const Graph& graph, SessionOptions options)
-    : graph_(graph), session_(new_session(options)) {}
+    : graph_(graph), session_(new_session(options)), nodes_taken_(std::make_unique<std::atomic<size_t>>(0)) {}
 
 Session::Session(Session&&) noexcept = default;
 
@@ -71,9 +71,10 @@ Session::~Session() {
 }
 
 SessionInterface& Session::up_to_date() {
-  if (graph_.size() != nodes_taken_) {
-    session_->extend(graph_);
-    nodes_taken_ = graph_.size();
+  const size_t nodes = graph_.size();
+  if (nodes != *nodes_taken_) {
+    session_->extend(graph_);  // by one thread at a time, each time by what is new
+    *nodes_taken_ = nodes;
   }
   return *session_;
 }

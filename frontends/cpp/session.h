@@ -5,6 +5,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <functional>
 #include <initializer_list>
 #include <memory>
@@ -107,7 +108,7 @@ class Session {
 
   const Graph& graph_;
   std::shared_ptr<SessionInterface> session_;
-  size_t nodes_taken_ = 0;
+  std::unique_ptr<std::atomic<size_t>> nodes_taken_;  // a pointer, for sessions move
 };
 
 }  // namespace leat
