@@ -18,9 +18,9 @@
 namespace leat {
 
 // TensorFlow's FIFOQueue, PaddingFIFOQueue and RandomShuffleQueue; the last draws the elements that
-// TensorFlow's draws for the same seeds. Enqueues are served in the order in which they
-// came, and so are dequeues. Closing takes its turn behind the enqueues that wait: they finish
-// first. Thread-safe.
+// TensorFlow's draws for the same seeds. Enqueues are served in the order in which they came, and
+// so are dequeues. Closing takes its turn behind the enqueues that wait: they finish first.
+// Thread-safe.
 class Queue : public Resource, public std::enable_shared_from_this<Queue> {
  public:
   using Element = std::vector<Tensor>;  // one tensor per component

@@ -117,11 +117,15 @@ void dequeue_many(ExecuteContext& c, Done done) {
   from.check_batches();
   from.dequeue(count, up_to, c.cancellation(),
                [&c, queue = c.resource(0), done = std::move(done)](
-                   const Status& status, std::vector<Queue::Element> elements) {
+                   Status status, std::vector<Queue::Element> elements) {
                  const Queue::Options& options = static_cast<const Queue&>(*queue).options();
-                 for (size_t i = 0; status.is_ok() && i < options.dtypes.size(); ++i) {
-                   c.set_output(static_cast<int>(i),
-                                batch_of(elements, i, options.dtypes[i], options.shapes[i]));
+                 try {  // whoever serves the queue has nothing to do with a batch too large
+                   for (size_t i = 0; status.is_ok() && i < options.dtypes.size(); ++i) {
+                     c.set_output(static_cast<int>(i),
+                                  batch_of(elements, i, options.dtypes[i], options.shapes[i]));
+                   }
+                 } catch (...) {
+                   status = status_of_current_exception();
                  }
                  done(status);
                });

@@ -57,7 +57,9 @@ void Callable::run(std::span<const Tensor> feeds, std::vector<Tensor>& fetches) 
 }
 
 Session::Session(const Graph& graph, SessionOptions options)
-    : graph_(graph), session_(new_session(options)), nodes_taken_(std::make_unique<std::atomic<size_t>>(0)) {}
+    : graph_(graph),
+      session_(new_session(options)),
+      nodes_taken_(std::make_unique<std::atomic<size_t>>(0)) {}
 
 Session::Session(Session&&) noexcept = default;
 

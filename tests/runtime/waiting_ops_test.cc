@@ -101,6 +101,36 @@ TEST(Queues, MoreCanBeTakenThanTheCapacity) {
   EXPECT_EQ(taken.get(), (std::vector<float>{1, 2, 3}));
 }
 
+// Who put the last element in has nothing to do with it, and the queue goes on.
+TEST(Queues, ABatchThatNoMemoryHoldsFailsWhoWantsIt) {
+  Graph graph;
+  const AttrMap types = {{"component_types", std::vector<DType>{f32}}};
+  AttrMap attrs = types;
+  attrs.emplace("shapes", std::vector<Shape>{Shape{any, any}});
+  const Output q =
+      graph.add({.op = "PaddingFIFOQueueV2", .name = "q", .attrs = std::move(attrs)}).output();
+  const Output x = placeholder(graph, "x", f32, {any, any});
+  graph.add({.op = "QueueEnqueueV2", .name = "put", .inputs = {q, x}});
+  graph.add({.op = "QueueDequeueManyV2",
+             .name = "take_many",
+             .inputs = {q, value(graph, Tensor::scalar(3))},
+             .attrs = types});
+  graph.add({.op = "QueueDequeueV2", .name = "take", .inputs = {q}, .attrs = types});
+  LocalSession session({.timeout = 20s}, one_cpu);
+  session.extend(graph);
+  const auto put = [&](const Shape& shape) {
+    session.run({{"x", Tensor(f32, shape)}}, {}, {"put"});
+  };
+  auto taken = std::async(std::launch::async,
+                          [&] { return error_of([&] { session.run({}, {"take_many:0"}, {}); }); });
+  put({1, 10'000'000});
+  put({10'000'000, 1});
+  put({1, 1});
+  EXPECT_EQ(taken.get().code, Code::resource_exhausted);
+  put({2, 3});
+  EXPECT_EQ(session.run({}, {"take:0"}, {})[0].shape(), (Shape{2, 3}));
+}
+
 TEST(Queues, AClosedOneGivesWhatItHas) {
   QueueGraph q;
   for (const float v : {1.0f, 2.0f, 3.0f}) q.put(v);

@@ -26,7 +26,9 @@ NOT_HERE = {
     "Switch", "Merge", "RefSwitch", "PreventGradient",
     "SaveV2", "RestoreV2", "MergeV2Checkpoints", "MergeSummary", "HistogramSummary", "DestroyResourceOp", "DisableCopyOnRead",
 }
-FAMILIES_NOT_HERE = ("Queue", "FIFOQueue", "RandomShuffleQueue", "SparseAccumulator", "SparseConditional", "Accumulator",
+FAMILIES_NOT_HERE = ("Queue", "FIFOQueue", "PaddingFIFOQueue", "RandomShuffleQueue", "Reader", "TextLineReader", "TFRecordReader",
+                     "FixedLengthRecordReader", "WholeFileReader", "IdentityReader",  # readers_test.py
+                     "SparseAccumulator", "SparseConditional", "Accumulator",
                      "Conditional", "ResourceAccumulator", "ResourceConditional", "HashTable", "MutableHashTable", "MutableDenseHashTable",
                      "InitializeTable", "LookupTable", "TensorArray", "Stack")  # loops_test.py has the last two
 
