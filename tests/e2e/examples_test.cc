@@ -9,9 +9,16 @@
 #include <string>
 
 #include "graph/graph_def.h"
+#include "tests/support/sanitizers.h"
 
 namespace leat {
 namespace {
+
+#ifdef LEAT_UNDER_SANITIZER
+constexpr int limit_s = 400;
+#else
+constexpr int limit_s = 100;
+#endif
 
 struct Outcome {
   int exit_status = 0;
@@ -45,9 +52,9 @@ class Examples : public testing::Test {
                      const std::string& run_flags = "",
                      const std::string& cluster = "local:ps=1,worker=2") {
     const std::string bin = LEAT_BIN_DIR;
-    outcome_ =
-        run("timeout 100 " + bin + "/leat run " + run_flags + " " + cluster + " --log-dir " +
-            directory_.string() + " -- " + bin + "/examples/" + program + " --epochs 3 " + flags);
+    outcome_ = run("timeout " + std::to_string(limit_s) + " " + bin + "/leat run " + run_flags +
+                   " " + cluster + " --log-dir " + directory_.string() + " -- " + bin +
+                   "/examples/" + program + " --epochs 3 " + flags);
     EXPECT_EQ(outcome_.exit_status, 0) << outcome_.output;
     std::smatch found;
     EXPECT_TRUE(std::regex_search(outcome_.output, found, std::regex("test accuracy ([0-9.]+) %")))
