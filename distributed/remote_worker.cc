@@ -29,11 +29,14 @@ void call(RpcClient& client, const std::string& label, const char* method,
                                                                   const Bytes& reply) {
                 if (!status.is_ok()) {
                   std::string message = status.message;
-                  if (status.cause != RpcCause::none) {  // "host:port: reason": the label has it
+                  const auto code = static_cast<Code>(status.code);
+                  // Whatever the reason is, it says which task is lost.
+                  if (status.cause != RpcCause::none || code == Code::unavailable) {
+                    // "host:port: reason": the label has it
                     if (message.starts_with(address + ": ")) message.erase(0, address.size() + 2);
-                    message = label + ": " + message;
+                    if (message.find(label) == std::string::npos) message = label + ": " + message;
                   }
-                  return answer({static_cast<Code>(status.code), message}, {});
+                  return answer({code, message}, {});
                 }
                 decltype(decode(reply)) result{};
                 try {
