@@ -26,34 +26,44 @@ std::shared_ptr<Queue> names(const ExecuteContext& c) {
 
 // ---- Kernels
 
-void read(ExecuteContext& c, Done done) {
+// `give` sets the outputs from what was read. It runs on a thread of others, who have nothing to do
+// with what it throws.
+template <class Give>
+void read(ExecuteContext& c, int64_t count, Give give, Done done) {
   reader(c).read(
-      1, names(c), c.cancellation(),
-      [&c, done = std::move(done)](const Status& status, std::vector<RecordFile::Record> records) {
-        if (status.is_ok()) {
-          c.set_output(0, Tensor::scalar(std::move(records[0].key)));
-          c.set_output(1, Tensor::scalar(std::move(records[0].value)));
+      count, names(c), c.cancellation(),
+      [give, done = std::move(done)](Status status, std::vector<RecordFile::Record> records) {
+        try {
+          if (status.is_ok()) give(std::move(records));
+        } catch (...) {
+          status = status_of_current_exception();
         }
         done(status);
       });
 }
 
+void read_one(ExecuteContext& c, Done done) {
+  const auto give = [&c](std::vector<RecordFile::Record> records) {
+    c.set_output(0, Tensor::scalar(std::move(records[0].key)));
+    c.set_output(1, Tensor::scalar(std::move(records[0].value)));
+  };
+  read(c, 1, give, std::move(done));
+}
+
 void read_up_to(ExecuteContext& c, Done done) {
   const auto count = c.input(2).value<int64_t>();
   check(count > 0, "num_records must be positive, got ", count);
-  reader(c).read(
-      count, names(c), c.cancellation(),
-      [&c, done = std::move(done)](const Status& status, std::vector<RecordFile::Record> records) {
-        const auto n = static_cast<int64_t>(records.size());
-        Tensor keys(DType::string, {n}), values(DType::string, {n});
-        for (int64_t i = 0; i < n; ++i) {
-          keys.data<std::string>()[i] = std::move(records[i].key);
-          values.data<std::string>()[i] = std::move(records[i].value);
-        }
-        c.set_output(0, std::move(keys));
-        c.set_output(1, std::move(values));
-        done(status);
-      });
+  const auto give = [&c](std::vector<RecordFile::Record> records) {
+    const auto n = static_cast<int64_t>(records.size());
+    Tensor keys(DType::string, {n}), values(DType::string, {n});
+    for (int64_t i = 0; i < n; ++i) {
+      keys.data<std::string>()[i] = std::move(records[i].key);
+      values.data<std::string>()[i] = std::move(records[i].value);
+    }
+    c.set_output(0, std::move(keys));
+    c.set_output(1, std::move(values));
+  };
+  read(c, count, give, std::move(done));
 }
 
 void reset(ExecuteContext& c, Done done) { reader(c).reset(c.cancellation(), std::move(done)); }
@@ -117,7 +127,7 @@ const Op read_op{operation({.name = "ReaderReadV2",
                                   c.set_output(0, {});
                                   c.set_output(1, {});
                                 }},
-                           {.execute_async = read})};
+                           {.execute_async = read_one})};
 const Op read_up_to_op{
     operation({.name = "ReaderReadUpToV2",
                .doc = "The reader's next num_records records, or what the file has left of them.",

@@ -30,13 +30,19 @@ constexpr size_t buffer_bytes = 1 << 18;
   fail(Code::failed_precondition, path, " is not a regular file");
 }
 
+struct Opened {
+  int descriptor;
+  uint64_t size;
+};
+
 // Never waits: opening a pipe would, for its other end.
-int open_regular(const std::string& path, int flags, const char* what) {
+Opened open_regular(const std::string& path, int flags, const char* what) {
   const int descriptor = ::open(path.c_str(), flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0666);
   if (descriptor < 0 && errno == ENXIO) fail_as_special(path);  // a pipe that nobody reads
   if (descriptor < 0) fail_with_errno(what, path);
   struct stat status {};
-  if (::fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode)) return descriptor;
+  if (::fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode))
+    return {descriptor, static_cast<uint64_t>(status.st_size)};
   ::close(descriptor);
   fail_as_special(path);
 }
@@ -45,7 +51,7 @@ int open_regular(const std::string& path, int flags, const char* what) {
 
 FileWriter::FileWriter(std::string path, Mode mode) : path_(std::move(path)) {
   const int flags = O_WRONLY | O_CREAT | (mode == Mode::append ? O_APPEND : O_TRUNC);
-  descriptor_ = open_regular(path_, flags, "opening it for writing");
+  descriptor_ = open_regular(path_, flags, "opening it for writing").descriptor;
   buffer_.reserve(buffer_bytes);
 }
 
@@ -91,13 +97,9 @@ void FileWriter::close() {
 }
 
 FileReader::FileReader(std::string path) : path_(std::move(path)) {
-  descriptor_ = open_regular(path_, O_RDONLY, "opening");
-  struct stat status {};
-  if (::fstat(descriptor_, &status) != 0) {
-    ::close(descriptor_);
-    fail_with_errno("reading its size", path_);
-  }
-  size_ = static_cast<uint64_t>(status.st_size);
+  const Opened file = open_regular(path_, O_RDONLY, "opening");
+  descriptor_ = file.descriptor;
+  size_ = file.size;
 }
 
 FileReader::~FileReader() { ::close(descriptor_); }

@@ -170,15 +170,13 @@ struct JpegReader {
   JpegErrors errors;
   jpeg_decompress_struct c{};
 
-  JpegReader() {
-    c.err = &errors;
-    jpeg_create_decompress(&c);
-  }
+  JpegReader() { c.err = &errors; }
   ~JpegReader() { jpeg_destroy_decompress(&c); }
   JpegReader(const JpegReader&) = delete;
 
   bool begin(std::string_view file, const DecodeOptions& options) {
     if (setjmp(errors.jump)) return false;
+    jpeg_create_decompress(&c);
     jpeg_mem_src(&c, reinterpret_cast<const unsigned char*>(file.data()), file.size());
     c.client_data = this;
     c.src->fill_input_buffer = [](j_decompress_ptr at_end) -> boolean {
@@ -189,10 +187,9 @@ struct JpegReader {
       return TRUE;
     };
     jpeg_read_header(&c, TRUE);
-    // From CMYK this library makes neither gray nor RGB.
-    const bool is_cmyk = c.jpeg_color_space == JCS_CMYK || c.jpeg_color_space == JCS_YCCK;
     const int channels = options.channels != 0 ? options.channels : c.num_components;
-    if (is_cmyk || (channels != 1 && channels != 3)) return false;
+    is_cmyk = c.jpeg_color_space == JCS_CMYK || c.jpeg_color_space == JCS_YCCK;
+    if (is_cmyk) return false;  // of which this library makes neither gray nor RGB
     c.out_color_space = channels == 1 ? JCS_GRAYSCALE : JCS_RGB;
     c.do_fancy_upsampling = options.fancy_upscaling ? TRUE : FALSE;
     c.scale_num = 1;
@@ -215,15 +212,19 @@ struct JpegReader {
     return true;
   }
 
-  bool is_truncated = false;
+  bool is_cmyk = false, is_truncated = false;
 };
 
 Image decode_jpeg(std::string_view file, const DecodeOptions& options) {
   const auto damaged = [&] {
     fail(Code::invalid_argument, "Invalid JPEG data or crop window, data size ", file.size());
   };
+  check(options.channels != 2 && options.channels != 4,
+        "channels must be 0, 1, or 3 for JPEG, got ", options.channels);
   JpegReader reader;
-  if (!reader.begin(file, options)) damaged();
+  const bool is_header_good = reader.begin(file, options);
+  check(!reader.is_cmyk, "a JPEG of CMYK colours is not supported: convert it to RGB");
+  if (!is_header_good) damaged();
   Image out{.height = reader.c.output_height,
             .width = reader.c.output_width,
             .channels = reader.c.out_color_space == JCS_GRAYSCALE ? 1 : 3,
@@ -244,10 +245,7 @@ struct JpegWriter {
   unsigned char* data = nullptr;
   unsigned long size = 0;  // NOLINT: libjpeg's type
 
-  JpegWriter() {
-    c.err = &errors;
-    jpeg_create_compress(&c);
-  }
+  JpegWriter() { c.err = &errors; }
   ~JpegWriter() {
     jpeg_destroy_compress(&c);
     std::free(data);
@@ -256,6 +254,7 @@ struct JpegWriter {
 
   bool write(const Image& image, const JpegOptions& options) {
     if (setjmp(errors.jump)) return false;
+    jpeg_create_compress(&c);
     jpeg_mem_dest(&c, &data, &size);
     c.image_width = static_cast<JDIMENSION>(image.width);
     c.image_height = static_cast<JDIMENSION>(image.height);

@@ -17,8 +17,9 @@ struct Image {
 };
 
 struct DecodeOptions {
-  int channels = 0;         // 0: as the file has it
-  int bytes_per_value = 1;  // what has fewer bits is scaled up, what has more is cut
+  int channels = 0;  // 0: as the file has it
+  // Of PNG: what has fewer bits is scaled up, what has more is cut. A JPEG has 1.
+  int bytes_per_value = 1;
   // Of JPEG only
   int ratio = 1;  // every side is divided by it: 1, 2, 4 or 8
   bool fancy_upscaling = true;

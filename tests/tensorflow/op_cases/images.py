@@ -1,5 +1,7 @@
 """Calls of ops on images and volumes: blocks of pixels, mirrored borders, volumes, morphology, sizes, colours."""
 import itertools
+import struct
+import zlib
 
 import numpy as np
 import tensorflow as tf
@@ -371,22 +373,18 @@ def jpeg(rng, channels, **options):
     return np.array(wheel(lambda: tf.io.encode_jpeg(picture(rng, 37, 50, channels), **options)), object)
 
 
-# Of palettes, with 2 bits, and interlaced (made with pngtools' encoder, 4 x 3 pixels).
-def small_png(color, bits, rows, chunks=b"", interlaced=False):
-    import struct
-    import zlib
-    def chunk(kind, data):
-        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-    header = struct.pack(">IIBBBBB", 4, 3, bits, color, 0, 0, interlaced)
+def chunk(kind, data):
+    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+
+def small_png(color, bits, rows, chunks=b""):
+    """Of 4 x 3 pixels, in what the wheel's encoder does not write: palettes, fewer than 8 bits."""
+    header = struct.pack(">IIBBBBB", 4, 3, bits, color, 0, 0, 0)
     data = zlib.compress(b"".join(b"\0" + row for row in rows))
     return np.array(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunks + chunk(b"IDAT", data) + chunk(b"IEND", b""), object)
 
 
 def palette(rng, with_alpha):
-    import struct
-    import zlib
-    def chunk(kind, data):
-        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
     chunks = chunk(b"PLTE", bytes(rng.integers(0, 256, 12, dtype=np.uint8)))
     return small_png(3, 2, [b"\x1b", b"\xe4", b"\x72"], chunks + (chunk(b"tRNS", b"\x00\x80\xff") if with_alpha else b""))
 
@@ -408,6 +406,7 @@ def _(rng, op):
         if op == "DecodeImage":
             yield Case(file, channels=3, dtype=tf.float32, **more)
             yield Case(file, channels=0, dtype=tf.uint16, **more)
+    yield Case(jpeg(rng, 3), channels=4, dtype=tf.uint8, invalid=True, **more)
     whole = files[4].item()
     for bad in (b"", b"no image", whole[:20], whole[:-30], whole[:60] + b"?" + whole[61:], small_png(3, 2, [b"a"] * 3).item()):
         yield Case(np.array(bad, object), channels=0, dtype=tf.uint8, invalid=True, **more)
