@@ -4,15 +4,13 @@
 
 #include <algorithm>
 
+#include "core/lasting_memory.h"
+
 namespace leat {
 
-SlotMemory& SlotMemory::process() {
-  static constinit SlotMemory memory;
-  return memory;
-}
-
 // With the lock held. False if there is no address space, now and later.
-bool SlotMemory::reserve() {
+template <size_t slot_bytes, size_t slot_count>
+bool Slots<slot_bytes, slot_count>::reserve() {
   if (is_reserved_ || is_useless_) return is_reserved_;
   void* const data = mmap(nullptr, slots * most, PROT_READ | PROT_WRITE,
                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -20,17 +18,14 @@ bool SlotMemory::reserve() {
   if (is_useless_) return false;
   madvise(data, slots * most, MADV_NOHUGEPAGE);  // most of them are never touched
   is_reserved_ = true;
-  begin_ = reinterpret_cast<uintptr_t>(data);
+  from_nowhere_ = reinterpret_cast<uintptr_t>(data) - nowhere;
   for (size_t i = 0; i < slots; ++i) free_[i] = static_cast<uint16_t>(slots - 1 - i);
   free_count_ = without_memory_ = fewest_free_ = slots;
   return true;
 }
 
-char* SlotMemory::slot(uint16_t index) const {
-  return reinterpret_cast<char*>(begin_.load(std::memory_order_relaxed)) + index * most;
-}
-
-void* SlotMemory::take() {
+template <size_t slot_bytes, size_t slot_count>
+void* Slots<slot_bytes, slot_count>::take() {
   std::lock_guard lock(mutex_);
   if (!reserve() || free_count_ == 0) return nullptr;
   --free_count_;
@@ -39,24 +34,46 @@ void* SlotMemory::take() {
   return slot(free_[free_count_]);
 }
 
-void SlotMemory::give(void* data) {
-  const uintptr_t offset = reinterpret_cast<uintptr_t>(data) - begin_;
+template <size_t slot_bytes, size_t slot_count>
+void Slots<slot_bytes, slot_count>::give(void* data) {
+  const auto index = static_cast<uint16_t>(index_of(data));
   std::lock_guard lock(mutex_);
-  free_[free_count_++] = static_cast<uint16_t>(offset / most);
+  free_[free_count_++] = index;
 }
 
-void SlotMemory::trim() {
+// The memory of the lowest so many on the stack. With the lock held.
+template <size_t slot_bytes, size_t slot_count>
+void Slots<slot_bytes, slot_count>::drop_below(size_t count) {
+  for (; without_memory_ < count; ++without_memory_)
+    madvise(slot(free_[without_memory_]), most, MADV_DONTNEED);
+}
+
+template <size_t slot_bytes, size_t slot_count>
+void Slots<slot_bytes, slot_count>::trim() {
   std::lock_guard lock(mutex_);
-  for (size_t i = without_memory_; i < fewest_free_; ++i)
-    madvise(slot(free_[i]), most, MADV_DONTNEED);
-  without_memory_ = std::max(without_memory_, fewest_free_);
+  drop_below(fewest_free_);
   fewest_free_ = free_count_;
 }
 
-SlotMemory::Counts SlotMemory::counts() const {
+template <size_t slot_bytes, size_t slot_count>
+void Slots<slot_bytes, slot_count>::trim_all() {
+  std::lock_guard lock(mutex_);
+  drop_below(free_count_);
+}
+
+template <size_t slot_bytes, size_t slot_count>
+typename Slots<slot_bytes, slot_count>::Counts Slots<slot_bytes, slot_count>::counts() const {
   std::lock_guard lock(mutex_);
   if (!is_reserved_) return {};
   return {slots - free_count_, free_count_ - without_memory_};
+}
+
+template class Slots<SlotMemory::most, SlotMemory::slots>;
+template class Slots<LastingMemory::page_bytes, LastingMemory::pages>;
+
+SlotMemory& SlotMemory::process() {
+  static constinit SlotMemory memory;
+  return memory;
 }
 
 }  // namespace leat

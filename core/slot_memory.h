@@ -1,7 +1,4 @@
-// Memory for short-lived blocks of one size that another library takes from malloc, apart from
-// malloc's heap: gRPC reads into slices of 64 KB. In the heap what is small and lives long settles
-// in the holes they leave, so that they wander through all that is free there, and every page that
-// they have touched stays resident.
+// Memory for blocks of one size, apart from malloc's heap.
 #pragma once
 
 #include <array>
@@ -14,28 +11,31 @@ namespace leat {
 
 // Thread-safe. Allocates nothing itself and needs no constructor to have run: malloc may use it
 // from the first call on.
-class SlotMemory {
+template <size_t slot_bytes, size_t slot_count>
+class Slots {
  public:
-  // What fits into a slot, and is not much smaller.
-  static constexpr size_t least = size_t{60} << 10, most = size_t{68} << 10;
-  static constexpr size_t slots = 4'096;
+  static constexpr size_t most = slot_bytes;
+  static constexpr size_t slots = slot_count;
+  static_assert(slot_bytes % 4096 == 0 && slot_count < UINT16_MAX);
 
-  constexpr SlotMemory() = default;
-  SlotMemory(const SlotMemory&) = delete;
-
-  // That of this process, of which malloc takes (tools/leat/malloc.cc). Nothing else does.
-  static SlotMemory& process();
+  constexpr Slots() = default;
+  Slots(const Slots&) = delete;
 
   // `most` bytes, uninitialised, on a page's border: the slot that was given back last. Null if
   // there is none.
   void* take();
   void give(void* data);
   bool owns(const void* data) const {
-    return reinterpret_cast<uintptr_t>(data) - begin_.load(std::memory_order_relaxed) <
-           slots * most;
+    return reinterpret_cast<uintptr_t>(data) - begin() < slots * most;
   }
-  // Gives back to the system what has not been used since the last call.
+  // Of what it owns.
+  size_t index_of(const void* data) const {
+    return (reinterpret_cast<uintptr_t>(data) - begin()) / most;
+  }
+  char* slot(size_t index) const { return reinterpret_cast<char*>(begin()) + index * most; }
+  // Gives back to the system what is free: what has not been used since the last call, or all.
   void trim();
+  void trim_all();
 
   struct Counts {
     size_t taken = 0, kept = 0;  // slots; kept: free, with their memory
@@ -44,15 +44,30 @@ class SlotMemory {
 
  private:
   bool reserve();
-  char* slot(uint16_t index) const;
+  void drop_below(size_t count);
 
-  std::atomic<uintptr_t> begin_{UINTPTR_MAX / 2};  // before the first take(): owns nothing
+  // All members are 0 at first, so that the tables cost nothing before they are used.
+  static constexpr uintptr_t nowhere = UINTPTR_MAX / 2;  // no memory is from there on
+  uintptr_t begin() const { return nowhere + from_nowhere_.load(std::memory_order_relaxed); }
+  std::atomic<uintptr_t> from_nowhere_{0};
   mutable std::mutex mutex_;
   bool is_reserved_ = false, is_useless_ = false;
   std::array<uint16_t, slots> free_{};  // a stack, the slot that was given last at its end
   size_t free_count_ = 0;
   size_t without_memory_ = 0;  // so many at its bottom hold none
   size_t fewest_free_ = 0;     // since the last trim()
+};
+
+// For short-lived blocks that another library takes from malloc: gRPC reads into slices of 64 KB.
+// In the heap what is small and lives long settles in the holes they leave, so that they wander
+// through all that is free there, and every page that they have touched stays resident.
+class SlotMemory : public Slots<size_t{68} << 10, 4'096> {
+ public:
+  // What fits into a slot, and is not much smaller.
+  static constexpr size_t least = size_t{60} << 10;
+
+  // That of this process, of which malloc takes (tools/leat/malloc.cc). Nothing else does.
+  static SlotMemory& process();
 };
 
 }  // namespace leat

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <iostream>
 
+#include "core/lasting_memory.h"
 #include "core/thread_pool.h"
 #include "graph/graph_def.h"
 #include "graph/placer.h"
@@ -16,11 +17,12 @@ using Clock = std::chrono::steady_clock;
 constexpr auto start_limit = std::chrono::seconds(60);  // for the tasks that a session needs
 constexpr auto close_limit = std::chrono::seconds(10);
 // A client that is not back so long after its step was cancelled was killed, or has no haste.
-constexpr auto return_limit = std::chrono::seconds(3);
-constexpr auto idle_at_return_limit = std::chrono::seconds(1);  // the step took some time to end
+constexpr auto return_limit = std::chrono::seconds(1);
+constexpr auto idle_at_return_limit =
+    std::chrono::milliseconds(300);  // the step took some time to end
 // What a session has not used for so many times what its longest build took is dropped: a client
 // that comes back to it loses 4 % of its time at most.
-constexpr auto least_unused = std::chrono::seconds(5);
+constexpr auto least_unused = std::chrono::seconds(2);
 constexpr int builds_unused = 25;
 
 std::string endpoint(std::string name) {
@@ -151,6 +153,7 @@ void MasterSession::extend(std::string graph_def, int64_t version, Deadline dead
       before = graph_.get();
       known = tasks_;
     }
+    const LastingMemory::Scope for_graph;
     *graph = before->clone();
     for (const std::string& remark : from_graph_def(graph_def, *graph, {.allow_internal = false})) {
       std::cerr << "session " << handle_ << ": " << remark << std::endl;
@@ -175,6 +178,7 @@ void MasterSession::extend(std::string graph_def, int64_t version, Deadline dead
                tasks = self->tasks_;
              }
              try {
+               const LastingMemory::Scope for_graph;
                if (status.is_ok())
                  place_stateful(*graph, self->pipeline_options({}, tasks).placement);
              } catch (...) {
@@ -234,8 +238,13 @@ void MasterSession::compile(const StepSignature& signature, const TaskStatuses& 
     tasks = tasks_;
   }
   const Clock::time_point begin = Clock::now();
+  PartitionedGraph partitioned;
+  {
+    const LastingMemory::Scope for_program;
+    partitioned = run_pipeline(*graph, pipeline_options(signature, tasks));
+  }
   register_program(*peers_, {handle_, options_.isolate_state, master_incarnation_},
-                   run_pipeline(*graph, pipeline_options(signature, tasks)), tasks,
+                   std::move(partitioned), tasks,
                    [self = shared_from_this(), signature, begin](
                        const Status& status, const ProgramCache::Program& program,
                        const std::vector<TaskName>& restarted) {

@@ -1,7 +1,10 @@
 #include "distributed/session_graph.h"
 
+#include <zlib.h>
+
 #include <sstream>
 
+#include "core/lasting_memory.h"
 #include "core/tensor.h"
 #include "graph/graph_def.h"
 
@@ -18,15 +21,40 @@ size_t constant_bytes(const Graph& graph) {
   return out;
 }
 
+// Text that repeats itself: a tenth of it is left.
+std::string compressed(const std::string& bytes) {
+  std::string out(compressBound(bytes.size()), '\0');
+  uLongf size = out.size();
+  const int result = compress2(reinterpret_cast<Bytef*>(out.data()), &size,
+                               reinterpret_cast<const Bytef*>(bytes.data()), bytes.size(), 1);
+  if (result != Z_OK) throw std::bad_alloc();
+  return std::string(out, 0, size);
+}
+
+std::string uncompressed(const std::string& bytes, size_t size) {
+  std::string out(size, '\0');
+  uLongf got = size;
+  const int result = uncompress(reinterpret_cast<Bytef*>(out.data()), &got,
+                                reinterpret_cast<const Bytef*>(bytes.data()), bytes.size());
+  if (result == Z_MEM_ERROR) throw std::bad_alloc();
+  check_internal(result == Z_OK && got == size, "a graph that was packed cannot be unpacked");
+  return out;
+}
+
 }  // namespace
 
 std::shared_ptr<const Graph> SessionGraph::get() {
   std::lock_guard lock(mutex_);
   last_used_ = std::chrono::steady_clock::now();
   if (graph_ != nullptr) return graph_;
+  const std::string bytes =
+      uncompressed(packed_.bytes, packed_.graph_def_size + packed_.placed_size);
+  const LastingMemory::Scope for_graph;
   auto graph = std::make_shared<Graph>();
-  from_graph_def(packed_.graph_def, *graph, {.allow_internal = false});  // remarks: said before
-  std::istringstream placed(packed_.placed);
+  // What it has to remark was said before.
+  from_graph_def(std::string_view(bytes).substr(0, packed_.graph_def_size), *graph,
+                 {.allow_internal = false});
+  std::istringstream placed(bytes.substr(packed_.graph_def_size));
   std::string name, device, reason;
   while (std::getline(placed, name, '\0') && std::getline(placed, device, '\0') &&
          std::getline(placed, reason, '\0')) {
@@ -50,16 +78,16 @@ void SessionGraph::pack() {
   std::lock_guard lock(mutex_);
   if (graph_ == nullptr || graph_->size() == 0 || constant_bytes(*graph_) > most_constant_bytes)
     return;
-  packed_.graph_def = to_graph_def(*graph_);
-  packed_.graph_def.shrink_to_fit();
+  std::string bytes = to_graph_def(*graph_);
+  const size_t graph_def_size = bytes.size();
   for (const auto& node : graph_->nodes()) {
     if (node->assigned_device.is_empty()) continue;
     for (const std::string& text :
          {node->name, node->assigned_device.to_string(), node->placement_reason}) {
-      packed_.placed.append(text.c_str(), text.size() + 1);
+      bytes.append(text.c_str(), text.size() + 1);
     }
   }
-  packed_.placed.shrink_to_fit();
+  packed_ = {compressed(bytes), graph_def_size, bytes.size() - graph_def_size};
   graph_.reset();
 }
 

@@ -25,10 +25,11 @@ class SessionGraph {
   std::chrono::nanoseconds unused() const;  // since the last get() or set()
 
  private:
-  // Two pieces: many small ones, made between the nodes, would keep the pages of these.
+  // One piece, made of a GraphDef and of what that does not hold: node, device and reason, each
+  // with a 0. Compressed: a session whose client is gone may stay for good.
   struct Packed {
-    std::string graph_def;
-    std::string placed;  // what a GraphDef does not hold: node, device and reason, each with a 0
+    std::string bytes;
+    size_t graph_def_size = 0, placed_size = 0;
   };
 
   mutable std::mutex mutex_;

@@ -31,7 +31,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr auto close_limit = std::chrono::seconds(3);
 // How often a task looks what it can give back.
-constexpr auto look_interval = std::chrono::seconds(2);
+constexpr auto look_interval = std::chrono::seconds(1);
 // The memory of steps that have not been run for so long, or twice as long, is given back.
 constexpr auto memory_of_steps = std::chrono::seconds(10);
 // Programs that nobody has asked for for so long make room, if making them again is quick even
@@ -152,6 +152,7 @@ class Task::State {
       std::lock_guard lock(dropping_);
       if (is_shut_down_) return;
       master_->drop_unused(memory_of_programs);
+      BlockMemory::process().trim();
       const Clock::time_point begin = Clock::now();
       if (begin >= next_drop_) {
         next_drop_ = begin + memory_of_steps;

@@ -11,6 +11,7 @@
 #include <unordered_map>
 
 #include "core/block_memory.h"
+#include "core/lasting_memory.h"
 #include "core/thread_pool.h"
 #include "distributed/random_id.h"
 #include "distributed/request_memory.h"
@@ -165,11 +166,16 @@ void Worker::register_graph(RegisterGraph request, Deadline, Done<uint64_t> done
       }
       session = entry;
     }
-    auto registration = std::make_shared<Registration>();
-    registration->edges = std::make_shared<const std::vector<CutEdge>>(std::move(request.edges));
-    registration->graph = std::make_shared<RegisteredGraph>(
-        std::move(request.partitions), std::move(request.fetches), *registration->edges,
-        TaskResources{options_.devices, options_.pool, session->containers, session->node_states});
+    std::shared_ptr<Registration> registration;
+    {
+      const LastingMemory::Scope for_graph;
+      registration = std::make_shared<Registration>();
+      registration->edges = std::make_shared<const std::vector<CutEdge>>(std::move(request.edges));
+      registration->graph = std::make_shared<RegisteredGraph>(
+          std::move(request.partitions), std::move(request.fetches), *registration->edges,
+          TaskResources{options_.devices, options_.pool, session->containers,
+                        session->node_states});
+    }
     answer->graph = random_id();
     std::lock_guard lock(state_->mutex);
     session->graphs.emplace(answer->graph, std::move(registration));

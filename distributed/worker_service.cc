@@ -2,6 +2,7 @@
 
 #include <map>
 
+#include "core/lasting_memory.h"
 #include "core/thread_pool.h"
 #include "distributed/grpc/rpc_server.h"
 #include "distributed/worker.h"
@@ -38,7 +39,12 @@ void register_graph(Worker& worker, RpcCall call) {
   // Not on the transport's thread: a large graph takes its time.
   worker.pool().schedule([worker = worker.shared_from_this(), call]() mutable {
     try {
-      worker->register_graph(wire::decode_register_graph(call.request()), call.deadline(),
+      RegisterGraph request;
+      {
+        const LastingMemory::Scope for_graph;
+        request = wire::decode_register_graph(call.request());
+      }
+      worker->register_graph(std::move(request), call.deadline(),
                              [call](const Status& status, uint64_t graph) mutable {
                                if (!status.is_ok()) return fail_call(call, status);
                                call.reply(wire::encode_graph_handle(graph));

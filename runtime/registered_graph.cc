@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <unordered_map>
 
+#include "core/lasting_memory.h"
 #include "runtime/pointers.h"
 #include "runtime/program.h"
 #include "runtime/trace.h"
@@ -203,6 +204,7 @@ RegisteredGraph::State::Run& RegisteredGraph::State::start(int64_t step_id) {
   const std::lock_guard lock(mutex);
   check(!running.contains(step_id), "a step ", step_id, " is running already");
   if (free_runs.empty()) {
+    const LastingMemory::Scope for_run;
     runs.push_back(std::make_unique<Run>(*this));
     free_runs.push_back(runs.back().get());
   }

@@ -76,6 +76,20 @@ TEST(SlotMemory, WhatIsNotUsedBetweenTwoTrimsIsGivenBack) {
   EXPECT_EQ(memory->counts().taken, 2u);
 }
 
+TEST(SlotMemory, AllThatIsFreeIsGivenBack) {
+  const auto memory = std::make_unique<SlotMemory>();
+  void* const kept = memory->take();
+  void* const freed = memory->take();
+  std::memset(kept, 1, SlotMemory::most);
+  std::memset(freed, 1, SlotMemory::most);
+  memory->give(freed);
+  memory->trim_all();
+  EXPECT_EQ(memory->counts().kept, 0u);
+  EXPECT_TRUE(is_resident(kept));
+  EXPECT_FALSE(is_resident(freed));
+  EXPECT_EQ(memory->take(), freed);
+}
+
 TEST(SlotMemory, ManyThreads) {
   const auto memory = std::make_unique<SlotMemory>();
   std::vector<std::thread> threads;

@@ -1,17 +1,34 @@
-// malloc of the program `leat`: glibc's, but for blocks of the size into which gRPC reads. Left out
-// of builds with a sanitizer, which has a malloc of its own, and where there is no glibc.
+// malloc of the program `leat`: glibc's, but for blocks of the size into which gRPC reads, and for
+// what is made to last (LastingMemory::Scope). Left out of builds with a sanitizer, which has a
+// malloc of its own, and where there is no glibc.
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 
+#include "core/lasting_memory.h"
 #include "core/slot_memory.h"
 
 namespace {
 
+using leat::LastingMemory;
 using leat::SlotMemory;
 
-bool fits(size_t bytes) { return bytes > SlotMemory::least && bytes <= SlotMemory::most; }
+// Null: it is glibc's to give.
+void* take(size_t bytes) {
+  if (bytes <= LastingMemory::most && LastingMemory::Scope::is_open())
+    return LastingMemory::process().take(bytes);
+  if (bytes > SlotMemory::least && bytes <= SlotMemory::most) return SlotMemory::process().take();
+  return nullptr;
+}
+
+// Of a block that is not glibc's. 0: it is.
+size_t own_size(const void* data) {
+  if (SlotMemory::process().owns(data)) return SlotMemory::most;
+  const LastingMemory& lasting = LastingMemory::process();
+  return lasting.owns(data) ? lasting.size(data) : 0;
+}
 
 }  // namespace
 
@@ -24,29 +41,35 @@ void* __libc_realloc(void* data, size_t bytes);  // NOLINT
 void __libc_free(void* data);                    // NOLINT
 
 void* malloc(size_t bytes) {
-  if (fits(bytes)) {
-    if (void* const data = SlotMemory::process().take()) return data;
-  }
+  if (void* const data = take(bytes)) return data;
   return __libc_malloc(bytes);
 }
 
 void free(void* data) {
-  SlotMemory& slots = SlotMemory::process();
-  if (slots.owns(data)) return slots.give(data);
+  if (SlotMemory& slots = SlotMemory::process(); slots.owns(data)) return slots.give(data);
+  if (LastingMemory& lasting = LastingMemory::process(); lasting.owns(data))
+    return lasting.give(data);
   __libc_free(data);
 }
 
-void* calloc(size_t count, size_t each) { return __libc_calloc(count, each); }
+void* calloc(size_t count, size_t each) {
+  if (LastingMemory::Scope::is_open() && each > 0 && count <= LastingMemory::most / each) {
+    if (void* const data = take(count * each)) return std::memset(data, 0, count * each);
+  }
+  return __libc_calloc(count, each);
+}
 
 void* realloc(void* data, size_t bytes) {
-  if (!SlotMemory::process().owns(data)) return __libc_realloc(data, bytes);
+  if (data == nullptr) return malloc(bytes);
+  const size_t size = own_size(data);
+  if (size == 0) return __libc_realloc(data, bytes);
   if (bytes == 0) {
     free(data);
     return nullptr;
   }
-  void* const moved = __libc_malloc(bytes);
+  void* const moved = malloc(bytes);
   if (moved == nullptr) return nullptr;
-  std::memcpy(moved, data, bytes < SlotMemory::most ? bytes : SlotMemory::most);
+  std::memcpy(moved, data, std::min(bytes, size));
   free(data);
   return moved;
 }
@@ -54,7 +77,8 @@ void* realloc(void* data, size_t bytes) {
 size_t malloc_usable_size(void* data) {
   using Function = size_t (*)(void*);
   static const auto usual = reinterpret_cast<Function>(dlsym(RTLD_NEXT, "malloc_usable_size"));
-  return SlotMemory::process().owns(data) ? SlotMemory::most : usual(data);
+  const size_t size = own_size(data);
+  return size != 0 ? size : usual(data);
 }
 
 }  // extern "C"
