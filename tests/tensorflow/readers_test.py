@@ -284,5 +284,60 @@ class SparseBatches(unittest.TestCase):
                             session.run(op, {handles: which})
 
 
+class SequenceExamples(unittest.TestCase):
+    """What TensorFlow's client makes of tf.train.SequenceExample records."""
+
+    CONTEXT = {"id": tf1.FixedLenFeature([], tf.int64), "weight": tf1.FixedLenFeature([], tf.float32, 1.5), "tags": tf1.VarLenFeature(tf.string)}
+    LISTS = {"frames": tf1.FixedLenSequenceFeature([2], tf.float32), "words": tf1.VarLenFeature(tf.string),
+             "optional": tf1.FixedLenSequenceFeature([], tf.int64, allow_missing=True)}
+
+    @staticmethod
+    def record(i):
+        out = tf.train.SequenceExample()
+        out.context.feature["id"].int64_list.value.append(i)
+        out.context.feature["tags"].bytes_list.value.extend([b"t%d" % k for k in range(i)])
+        for step in range(i + 1):
+            out.feature_lists.feature_list["frames"].feature.add().float_list.value.extend([i, step])
+            out.feature_lists.feature_list["words"].feature.add().bytes_list.value.extend([b"w"] * ((step * i) % 3))
+        return out.SerializeToString()
+
+    def assert_same(self, make):
+        got = []
+        for target in ("", cluster().target):
+            with tf1.Graph().as_default():
+                made = make()
+                with tf1.Session(target, config=CONFIG) as session:
+                    got.append(tf.nest.map_structure(lambda x: np.asarray(x).tolist(), session.run(made), expand_composites=True))
+        self.assertEqual(repr(got[1]), repr(got[0]))
+
+    def test_one_record(self):
+        for i in range(3):
+            self.assert_same(lambda: tf1.parse_single_sequence_example(self.record(i), self.CONTEXT, self.LISTS, "name"))
+        with self.assertRaises(tf.errors.InvalidArgumentError):
+            self.assert_same(lambda: tf1.parse_single_sequence_example(tf.train.SequenceExample().SerializeToString(), self.CONTEXT, self.LISTS))
+
+    def test_batches(self):
+        records = [self.record(i) for i in (2, 0, 3)]
+        self.assert_same(lambda: tf.io.parse_sequence_example(records, self.CONTEXT, self.LISTS))
+        self.assert_same(lambda: tf.io.parse_sequence_example(records, self.CONTEXT, self.LISTS, example_names=["a", "b", "c"]))
+        self.assert_same(lambda: tf.io.parse_sequence_example(records, {"tags": tf.io.RaggedFeature(tf.string)},
+                                                              {"words": tf.io.RaggedFeature(tf.string, row_splits_dtype=tf.int64)}))
+
+    def test_a_queue_of_sequences_of_different_lengths(self):
+        def make():
+            record = tf1.train.input_producer(tf.constant([self.record(i) for i in range(6)]), num_epochs=1, shuffle=False).dequeue()
+            context, lists = tf1.parse_single_sequence_example(record, self.CONTEXT, self.LISTS)
+            return tf1.train.batch([context["id"], lists["frames"], lists["words"]], 3, dynamic_pad=True)
+        got = []
+        for target in ("", cluster().target):
+            with tf1.Graph().as_default():
+                batch = make()
+                if target:
+                    tf1.Session.reset(target)
+                with tf1.train.MonitoredTrainingSession(target, config=CONFIG, is_chief=True) as session:
+                    got.append(repr([session.run(batch) for _ in range(2)]))
+        self.assertEqual(got[1], got[0])
+
+
 if __name__ == "__main__":
     main(__doc__)
