@@ -136,7 +136,7 @@ class ExecuteContext {
   virtual int num_inputs() const = 0;
   virtual const Tensor& input(int i) const = 0;  // not for ref inputs
   virtual Variable& variable(int i) const = 0;   // a handle on a variable: a ref, or a resource
-  // A handle on other state: the queue of a dequeue.
+  // A handle on other state: the queue of a dequeue. -1: the node's own, found by its name.
   virtual const std::shared_ptr<Resource>& resource(int) const {
     fail(Code::internal, "no resources here");
   }

@@ -56,5 +56,7 @@ std::vector<WrittenNode> read_graph_def(std::string_view bytes, std::string_view
 // but not there.
 std::string to_tensor_proto(const Tensor& tensor);
 Tensor from_tensor_proto(std::string_view bytes);
+// The same with strings packed into tensor_content, too: what SerializeSparse gives.
+std::string to_tensor_content_proto(const Tensor& tensor);
 
 }  // namespace leat

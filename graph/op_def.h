@@ -82,7 +82,7 @@ struct OpDef {
   bool only_reads_resources =
       false;  // never changes the variables that its resource inputs stand for
   // Its output is a handle on what this makes, once per (container, shared_name or node name) of a
-  // task: a queue.
+  // task: a queue. Without such an output its kernels have it as resource(-1): a staging area.
   std::function<std::shared_ptr<Resource>(const NodeView&)> make_resource = {};
   bool has_data_dependent_shape = false;  // output shapes depend on elements: runs between segments
   // gradients stop here silently (Shape, ArgMax), as TensorFlow's NotDifferentiable

@@ -77,6 +77,20 @@ void read_strings(std::string_view content, Tensor& tensor) {
   }
 }
 
+std::string written_strings(const Tensor& tensor) {
+  std::string lengths, text;
+  for (const std::string& value : tensor.span<std::string>()) {
+    check(value.size() <= largest_message, "a string of ", value.size(),
+          " bytes does not fit into a protobuf message");
+    uint8_t length[5];
+    const uint8_t* end =
+        CodedOutputStream::WriteVarint32ToArray(static_cast<uint32_t>(value.size()), length);
+    lengths.append(reinterpret_cast<const char*>(length), end - length);
+    text += value;
+  }
+  return lengths + text;
+}
+
 Tensor from_content(DType dtype, const Shape& shape, std::string_view content) {
   if (dtype == DType::string) {
     check(static_cast<uint64_t>(shape.elements()) <= content.size(), "tensor_content of ",
@@ -324,19 +338,29 @@ std::string to_tensor_proto(const Tensor& tensor) {
       fail_too_large(tensor, bytes);
     return proto.SerializeAsString();
   }
+  return to_tensor_content_proto(tensor);
+}
+
+std::string to_tensor_content_proto(const Tensor& tensor) {
   // The elements are appended behind the rest, which saves a copy of them.
+  TensorProto proto;
   proto.set_dtype(static_cast<tensorflow::DataType>(tensor.dtype()));
   write_shape(tensor.shape(), *proto.mutable_tensor_shape());
   std::string out = proto.SerializeAsString();
-  if (tensor.bytes() == 0) return out;
-  if (tensor.bytes() > largest_message - out.size() - 16) fail_too_large(tensor, tensor.bytes());
+  std::string strings;
+  if (tensor.dtype() == DType::string) strings = written_strings(tensor);
+  const uint64_t bytes = tensor.dtype() == DType::string ? strings.size() : tensor.bytes();
+  if (bytes == 0) return out;
+  if (bytes > largest_message - out.size() - 16) fail_too_large(tensor, bytes);
   uint8_t header[16];
   uint8_t* end = WireFormatLite::WriteTagToArray(TensorProto::kTensorContentFieldNumber,
                                                  WireFormatLite::WIRETYPE_LENGTH_DELIMITED, header);
-  end = CodedOutputStream::WriteVarint32ToArray(static_cast<uint32_t>(tensor.bytes()), end);
-  out.reserve(out.size() + sizeof(header) + tensor.bytes());
+  end = CodedOutputStream::WriteVarint32ToArray(static_cast<uint32_t>(bytes), end);
+  out.reserve(out.size() + sizeof(header) + bytes);
   out.append(header, end);
-  out.append(static_cast<const char*>(tensor.raw()), tensor.bytes());
+  out.append(
+      tensor.dtype() == DType::string ? strings.data() : static_cast<const char*>(tensor.raw()),
+      bytes);
   return out;
 }
 

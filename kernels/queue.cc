@@ -12,6 +12,11 @@ Queue::Options Queue::Options::of(const NodeView& node) {
               .shapes = node.attr<std::vector<Shape>>("shapes"),
               .capacity = node.attr<int64_t>("capacity")};
   if (out.kind.ends_with("V2")) out.kind.resize(out.kind.size() - 2);
+  out.is_sorted = out.kind == "PriorityQueue";
+  if (out.is_sorted) {
+    out.dtypes.insert(out.dtypes.begin(), DType::i64);
+    if (!out.shapes.empty()) out.shapes.insert(out.shapes.begin(), Shape{});
+  }
   check(out.shapes.empty() || out.shapes.size() == out.dtypes.size(), "the queue '", node.name,
         "' has ", out.dtypes.size(), " component_types and ", out.shapes.size(), " shapes");
   out.is_padded = out.kind == "PaddingFIFOQueue";
@@ -91,6 +96,10 @@ void Queue::check_element(const std::vector<Tensor>& components, bool are_many) 
           "component ",
           i, " has shape ", components[i].shape());
     }
+    const int priority_rank = are_many ? 1 : 0;
+    check(!options_.is_sorted || i > 0 || components[0].shape().rank() == priority_rank,
+          "Expected the priority element to be a scalar, but received shape: ",
+          components[0].shape());
     if (options_.shapes.empty()) continue;
     const std::span<const int64_t> dims = components[i].shape().dims();
     const Shape one(are_many ? dims.subspan(1) : dims);
@@ -207,7 +216,26 @@ void Queue::give_back(Operation& operation) {
   operation.elements.clear();
 }
 
+namespace {
+
+bool comes_later(const Queue::Element& a, const Queue::Element& b) {
+  return a[0].value<int64_t>() > b[0].value<int64_t>();
+}
+
+}  // namespace
+
+void Queue::put_one(Element element) {
+  elements_.push_back(std::move(element));
+  if (options_.is_sorted) std::push_heap(elements_.begin(), elements_.end(), comes_later);
+}
+
 Queue::Element Queue::take_one() {
+  if (options_.is_sorted) {
+    std::pop_heap(elements_.begin(), elements_.end(), comes_later);
+    Element out = std::move(elements_.back());
+    elements_.pop_back();
+    return out;
+  }
   if (options_.is_shuffled) {
     if (used_ == drawn_.size()) drawn_ = random_.next(), used_ = 0;
     const size_t at = drawn_[used_++] % elements_.size();
@@ -235,7 +263,7 @@ bool Queue::serve_enqueues(Calls& calls) {
     } else {
       size_t moved = 0;
       while (moved < first.elements.size() && has_space())
-        elements_.push_back(std::move(first.elements[moved++]));
+        put_one(std::move(first.elements[moved++]));
       first.elements.erase(first.elements.begin(),
                            first.elements.begin() + static_cast<std::ptrdiff_t>(moved));
       has_moved = has_moved || moved > 0;
@@ -272,6 +300,8 @@ bool Queue::serve_dequeues(Calls& calls) {
       has_moved = true;
       continue;
     }
+    // Sorted batches are taken at once: a smaller element may still come.
+    if (options_.is_sorted && available() < missing()) return has_moved;
     for (; missing() > 0 && available() > 0; has_moved = true) first.elements.push_back(take_one());
     if (missing() > 0) return has_moved;
     finish(dequeues_, {}, calls);

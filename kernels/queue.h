@@ -17,8 +17,9 @@
 
 namespace leat {
 
-// TensorFlow's FIFOQueue, PaddingFIFOQueue and RandomShuffleQueue; the last draws the elements that
-// TensorFlow's draws for the same seeds. Enqueues are served in the order in which they came, and
+// TensorFlow's FIFOQueue, PaddingFIFOQueue, RandomShuffleQueue and PriorityQueue; the shuffled one
+// draws the elements that TensorFlow's draws for the same seeds, and those of equal priority come
+// as from TensorFlow's heap. Enqueues are served in the order in which they came, and
 // so are dequeues. Closing takes its turn behind the enqueues that wait: they finish first.
 // Thread-safe.
 class Queue : public Resource, public std::enable_shared_from_this<Queue> {
@@ -34,6 +35,7 @@ class Queue : public Resource, public std::enable_shared_from_this<Queue> {
     int64_t capacity = -1;      // -1: unbounded
     bool is_padded = false;     // extents that a shape leaves open may differ in one batch
     bool is_shuffled = false;
+    bool is_sorted = false;  // by the first component, the priority: smallest first
     int64_t min_after_dequeue = 0;
     uint64_t seed = 0, seed2 = 0;
     static Options of(const NodeView& node);
@@ -80,6 +82,7 @@ class Queue : public Resource, public std::enable_shared_from_this<Queue> {
   void finish(Line& line, Status status, Calls& calls);
   void give_back(Operation& operation);
   void leave(int64_t id, const Status& why);
+  void put_one(Element element);
   Element take_one();
   bool has_space() const {
     return options_.capacity < 0 || static_cast<int64_t>(elements_.size()) < options_.capacity;

@@ -187,6 +187,14 @@ const Op shuffle_op(queue_op({
               "shared_name: string = ''"},
 }));
 
+const Op priority_op(queue_op({
+    .name = "PriorityQueueV2",
+    .doc = "handle = a queue whose elements have an int64 before the components: their priority. "
+           "The element with the smallest comes out first.",
+    .attrs = {"component_types: list(type) >= 0 = []", "shapes: list(shape) >= 0",
+              "capacity: int = -1", "container: string = ''", "shared_name: string = ''"},
+}));
+
 const Op enqueue_op(operation({.name = "QueueEnqueueV2",
                                .doc = "Puts one element in; waits while the queue is full.",
                                .inputs = {"components: Tcomponents"},

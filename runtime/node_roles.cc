@@ -12,6 +12,12 @@ bool is_variable(const Node& node) {
   return node.is("VariableV2") || node.is("Variable") || node.is("VarHandleOp");
 }
 
+// State that handles lead to; not what an op finds by its name alone (Stage).
+bool is_state(const Node& node) {
+  return is_variable(node) ||
+         (node.op->make_resource && !node.outputs.empty() && node.outputs[0].is_handle());
+}
+
 Shape declared_shape(Output ref) {
   while (ref.node != nullptr) {
     if (is_variable(*ref.node)) return ref.shape();
@@ -41,7 +47,7 @@ bool find_role(const Node& node, const Device& device, NodeRole& out) {
   if (node.is("_Loop")) return is_boundary(ItemKind::loop);
   if (node.is("_Feed")) return out.role = Role::feed, true;
   if (node.is("Const")) return out.role = Role::constant, true;
-  if (is_variable(node) || node.op->make_resource) return out.role = Role::state, true;
+  if (is_state(node)) return out.role = Role::state, true;
 
   const Kernel* kernel = find_kernel(*node.op, node.attrs, device.type());
   if (kernel == nullptr) return false;

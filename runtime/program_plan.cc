@@ -121,7 +121,7 @@ class Planner {
       }
       case Role::state:
         if (node.op->make_resource) {
-          add_resource(node, s);
+          s.resource = add_resource(node);
         } else {
           add_variable(node, s);
         }
@@ -207,13 +207,13 @@ class Planner {
     return shared_name.empty() ? node.name : shared_name;
   }
 
-  void add_resource(const Node& node, State& s) {
+  int add_resource(const Node& node) {
     const NodeView view = node.view();
     auto resource = containers_.resource(node.attr<std::string>("container"), state_name(node),
                                          [&] { return node.op->make_resource(view); });
     resource->check_fits(view);
-    s.resource = static_cast<int>(plan_.resources.size());
     plan_.resources.push_back(std::move(resource));
+    return static_cast<int>(plan_.resources.size()) - 1;
   }
 
   void add_variable(const Node& node, State& s) {
@@ -229,6 +229,7 @@ class Planner {
   void add_boundary(Node& node, State& s) {
     Item item{.kind = s.kind, .node = &node, .kernel = s.kernel};
     item.dead_on = sets_[s.dead];
+    if (node.op->make_resource) item.resource = add_resource(node);
     switch (s.kind) {
       case ItemKind::send:
         item.edge = node.attr<int64_t>("edge");

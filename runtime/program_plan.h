@@ -78,7 +78,8 @@ struct Item {
   const Node* node = nullptr;  // null: a segment or a copy
   Kernel kernel;               // execute, execute_async
   int segment = -1;
-  int loop = -1;  // its number among the program's loops
+  int loop = -1;      // its number among the program's loops
+  int resource = -1;  // of an op that finds its state by name (Stage)
   std::vector<ItemSource> inputs;
   std::vector<int> outputs;  // slots, by output; -1 = nobody wants it
   std::vector<int> dead_on;  // any of these flags set: the item does not run

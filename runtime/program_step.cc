@@ -41,6 +41,10 @@ class ProgramStep::Context : public ExecuteContext {
     return *step_.plan_.variables[item_.inputs[i].variable];
   }
   const std::shared_ptr<Resource>& resource(int i) const override {
+    if (i < 0) {
+      check_internal(item_.resource >= 0, item_.node->op->name, " has no state of its own");
+      return step_.plan_.resources[item_.resource];
+    }
     if (item_.inputs[i].slot >= 0) return resource_of(input(i));
     check(item_.inputs[i].resource >= 0, "input ", i, " is a variable, not a queue or the like");
     return step_.plan_.resources[item_.inputs[i].resource];

@@ -49,14 +49,15 @@ StepActivity activity_of(const Item& item, int64_t ns, const ProgramPlan& plan,
                      op_and_name(*nodes.back().node)),
               "", ns};
     }
-    case ItemKind::execute_async:
+    case ItemKind::execute_async: {
+      int resource = item.resource;
       for (const ItemSource& input : item.inputs) {
-        if (input.resource < 0) continue;
-        return {concat("waits in ", op_and_name(*item.node), ": ",
-                       plan.resources[input.resource]->state()),
-                "", ns};
+        if (resource < 0) resource = input.resource;
       }
-      return {"runs " + op_and_name(*item.node), "", ns};
+      if (resource < 0) return {"runs " + op_and_name(*item.node), "", ns};
+      return {concat("waits in ", op_and_name(*item.node), ": ", plan.resources[resource]->state()),
+              "", ns};
+    }
     default:
       if (item.node == nullptr) return {"copies a value between host and device", "", ns};
       return {"runs " + op_and_name(*item.node), "", ns};

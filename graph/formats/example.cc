@@ -29,17 +29,38 @@ Feature to_feature(const tensorflow::Feature& in) {
   return {};
 }
 
+Features to_features(const tensorflow::Features& in) {
+  Features out;
+  for (const auto& [name, feature] : in.feature()) out.emplace(name, to_feature(feature));
+  return out;
+}
+
+template <class Message>
+const Message& parse(std::string_view serialized, google::protobuf::Arena& arena) {
+  auto& message = *google::protobuf::Arena::CreateMessage<Message>(&arena);
+  check(serialized.size() <= INT_MAX &&
+            message.ParseFromArray(serialized.data(), static_cast<int>(serialized.size())),
+        "Could not parse example: ", serialized.size(), " bytes that are no tf.train.",
+        message.GetDescriptor()->name());
+  return message;
+}
+
 }  // namespace
 
 Features parse_example(std::string_view serialized) {
   google::protobuf::Arena arena;
-  auto& example = *google::protobuf::Arena::CreateMessage<tensorflow::Example>(&arena);
-  check(serialized.size() <= INT_MAX &&
-            example.ParseFromArray(serialized.data(), static_cast<int>(serialized.size())),
-        "Could not parse example: ", serialized.size(), " bytes that are no tf.train.Example");
-  Features out;
-  for (const auto& [name, feature] : example.features().feature())
-    out.emplace(name, to_feature(feature));
+  return to_features(parse<tensorflow::Example>(serialized, arena).features());
+}
+
+SequenceFeatures parse_sequence_example(std::string_view serialized) {
+  google::protobuf::Arena arena;
+  const auto& example = parse<tensorflow::SequenceExample>(serialized, arena);
+  SequenceFeatures out{.context = to_features(example.context())};
+  for (const auto& [name, list] : example.feature_lists().feature_list()) {
+    std::vector<Feature>& features = out.lists[name];
+    for (const tensorflow::Feature& feature : list.feature())
+      features.push_back(to_feature(feature));
+  }
   return out;
 }
 

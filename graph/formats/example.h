@@ -1,4 +1,5 @@
-// tf.train.Example records: named features, each a list of strings, floats or integers.
+// tf.train.Example records: named features, each a list of strings, floats or integers; and
+// tf.train.SequenceExample records, which have named lists of features, too.
 #pragma once
 
 #include <cstdint>
@@ -17,5 +18,13 @@ using Features = std::map<std::string, Feature, std::less<>>;
 
 // Reads a serialized Example (proto/example.proto). INVALID_ARGUMENT if the bytes are none.
 Features parse_example(std::string_view serialized);
+
+struct SequenceFeatures {
+  Features context;
+  std::map<std::string, std::vector<Feature>, std::less<>> lists;  // a feature per step
+};
+
+// Reads a serialized SequenceExample. INVALID_ARGUMENT if the bytes are none.
+SequenceFeatures parse_sequence_example(std::string_view serialized);
 
 }  // namespace leat

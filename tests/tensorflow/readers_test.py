@@ -187,5 +187,157 @@ class Readers(unittest.TestCase):
         self.assertEqual(len(losses[0]), 10)
 
 
+class SparseBatches(unittest.TestCase):
+    """Sparse tensors of tf.train's batches: they wait in a map of the task while a queue has their numbers."""
+
+    @staticmethod
+    def records(count):
+        rng = np.random.default_rng(1)
+        def record(i):
+            words = tf.train.Feature(bytes_list=tf.train.BytesList(value=[b"w%d" % n for n in rng.integers(0, 9, i % 4)]))
+            numbers = tf.train.Feature(int64_list=tf.train.Int64List(value=rng.integers(0, 99, (3 * i) % 5)))
+            one = tf.train.Feature(float_list=tf.train.FloatList(value=[i]))
+            return tf.train.Example(features=tf.train.Features(feature={"words": words, "numbers": numbers, "one": one}))
+        return [record(i).SerializeToString() for i in range(count)]
+
+    def batches(self, target, records, batch):
+        """What the batches of parsed records are, until the input ends."""
+        out = []
+        with tf1.Graph().as_default():
+            record = tf1.train.input_producer(tf.constant(records), num_epochs=1, shuffle=False).dequeue()
+            parsed = tf1.parse_single_example(record, {"words": tf1.VarLenFeature(tf.string), "numbers": tf1.VarLenFeature(tf.int64),
+                                                       "one": tf1.FixedLenFeature([], tf.float32)})
+            batched = batch(parsed)
+            if target:
+                tf1.Session.reset(target)
+            with tf1.Session(target, config=CONFIG) as session:
+                session.run([tf1.global_variables_initializer(), tf1.local_variables_initializer()])
+                coordinator = tf1.train.Coordinator()
+                threads = tf1.train.start_queue_runners(session, coordinator)
+                with self.assertRaises(tf.errors.OutOfRangeError):
+                    while True:
+                        out.append(tf.nest.map_structure(lambda x: np.asarray(x).tolist(), session.run(batched), expand_composites=True))
+                coordinator.request_stop()
+                coordinator.join(threads, ignore_live_threads=True)
+        return out
+
+    def assert_same_batches(self, records, batch):
+        expected, got = (self.batches(target, records, batch) for target in ("", cluster().target))
+        self.assertEqual(got, expected)
+        return got
+
+    def test_batch(self):
+        records = self.records(10)
+        got = self.assert_same_batches(records, lambda parsed: tf1.train.batch(parsed, 4, allow_smaller_final_batch=True))
+        self.assertEqual(len(got), 3)
+        self.assert_same_batches(records, lambda parsed: tf1.train.batch([parsed["numbers"], parsed["one"]], 3))
+
+    def test_batch_of_batches(self):
+        """enqueue_many: each parsed sparse tensor becomes several elements, empty ones among them."""
+        def batch(parsed):
+            numbers = tf.sparse.expand_dims(parsed["numbers"], 0)
+            return tf1.train.batch([tf.sparse.concat(0, [numbers, numbers], expand_nonconcat_dims=True)], 3, enqueue_many=True)
+        self.assert_same_batches(self.records(9), batch)
+
+    def test_shuffled_batches(self):
+        records = self.records(12)
+        def batch(parsed):
+            with tf1.device("/job:worker/task:1"):
+                return tf1.train.shuffle_batch(parsed, 3, 100, 4, seed=3)
+        got = self.batches(cluster().target, records, batch)
+        rows = {}
+        for batch in got:
+            indices, values, _ = batch["numbers"]
+            for i, one in enumerate(batch["one"]):
+                rows[one] = [value for index, value in zip(indices, values) if index[0] == i]
+        expected = {float(i): list(tf.train.Example.FromString(r).features.feature["numbers"].int64_list.value)
+                    for i, r in enumerate(records)}
+        self.assertEqual(rows, expected)
+
+    def test_batch_join_and_maybe_batch(self):
+        records = self.records(8)
+        self.assert_same_batches(records, lambda parsed: tf1.train.maybe_batch([parsed["words"], parsed["one"]], tf.less(parsed["one"], 5.0), 2))
+        got = self.batches(cluster().target, records, lambda parsed: tf1.train.batch_join([[parsed["words"], parsed["one"]]], 4))
+        self.assertEqual(sorted(one for _, ones in got for one in ones), list(range(8)))
+
+    def test_a_taken_tensor_is_gone(self):
+        from tensorflow.python.ops import sparse_ops
+        for target in ("", cluster().target):
+            with tf1.Graph().as_default():
+                feed = tf1.sparse_placeholder(tf.float32, [None, 5])
+                handle = sparse_ops._add_sparse_to_tensors_map(feed)
+                handles = tf1.placeholder(tf.int64, [None])
+                taken = sparse_ops._take_many_sparse_from_tensors_map(handle.op, handles, rank=2)
+                wrong = sparse_ops.gen_sparse_ops.take_many_sparse_from_tensors_map(handles, dtype=tf.int32, shared_name=handle.op.name)
+                if target:
+                    tf1.Session.reset(target)
+                with tf1.Session(target, config=CONFIG) as session:
+                    value = tf1.SparseTensorValue([[0, 4], [1, 0]], [1.5, 2.5], [2, 5])
+                    numbers = [session.run(handle, {feed: value}) for _ in range(3)]
+                    self.assertEqual(numbers, [0, 1, 2])
+                    got = session.run(taken, {handles: numbers[:2]})
+                    np.testing.assert_array_equal(got.indices, [[0, 0, 4], [0, 1, 0], [1, 0, 4], [1, 1, 0]])
+                    np.testing.assert_array_equal(got.values, [1.5, 2.5] * 2)
+                    np.testing.assert_array_equal(got.dense_shape, [2, 2, 5])
+                    for op, which in ((taken, [0]), (wrong, [2]), (taken, [2, 2])):
+                        with self.assertRaises(tf.errors.InvalidArgumentError):
+                            session.run(op, {handles: which})
+
+
+class SequenceExamples(unittest.TestCase):
+    """What TensorFlow's client makes of tf.train.SequenceExample records."""
+
+    CONTEXT = {"id": tf1.FixedLenFeature([], tf.int64), "weight": tf1.FixedLenFeature([], tf.float32, 1.5), "tags": tf1.VarLenFeature(tf.string)}
+    LISTS = {"frames": tf1.FixedLenSequenceFeature([2], tf.float32), "words": tf1.VarLenFeature(tf.string),
+             "optional": tf1.FixedLenSequenceFeature([], tf.int64, allow_missing=True)}
+
+    @staticmethod
+    def record(i):
+        out = tf.train.SequenceExample()
+        out.context.feature["id"].int64_list.value.append(i)
+        out.context.feature["tags"].bytes_list.value.extend([b"t%d" % k for k in range(i)])
+        for step in range(i + 1):
+            out.feature_lists.feature_list["frames"].feature.add().float_list.value.extend([i, step])
+            out.feature_lists.feature_list["words"].feature.add().bytes_list.value.extend([b"w"] * ((step * i) % 3))
+        return out.SerializeToString()
+
+    def assert_same(self, make):
+        got = []
+        for target in ("", cluster().target):
+            with tf1.Graph().as_default():
+                made = make()
+                with tf1.Session(target, config=CONFIG) as session:
+                    got.append(tf.nest.map_structure(lambda x: np.asarray(x).tolist(), session.run(made), expand_composites=True))
+        self.assertEqual(repr(got[1]), repr(got[0]))
+
+    def test_one_record(self):
+        for i in range(3):
+            self.assert_same(lambda: tf1.parse_single_sequence_example(self.record(i), self.CONTEXT, self.LISTS, "name"))
+        with self.assertRaises(tf.errors.InvalidArgumentError):
+            self.assert_same(lambda: tf1.parse_single_sequence_example(tf.train.SequenceExample().SerializeToString(), self.CONTEXT, self.LISTS))
+
+    def test_batches(self):
+        records = [self.record(i) for i in (2, 0, 3)]
+        self.assert_same(lambda: tf.io.parse_sequence_example(records, self.CONTEXT, self.LISTS))
+        self.assert_same(lambda: tf.io.parse_sequence_example(records, self.CONTEXT, self.LISTS, example_names=["a", "b", "c"]))
+        self.assert_same(lambda: tf.io.parse_sequence_example(records, {"tags": tf.io.RaggedFeature(tf.string)},
+                                                              {"words": tf.io.RaggedFeature(tf.string, row_splits_dtype=tf.int64)}))
+
+    def test_a_queue_of_sequences_of_different_lengths(self):
+        def make():
+            record = tf1.train.input_producer(tf.constant([self.record(i) for i in range(6)]), num_epochs=1, shuffle=False).dequeue()
+            context, lists = tf1.parse_single_sequence_example(record, self.CONTEXT, self.LISTS)
+            return tf1.train.batch([context["id"], lists["frames"], lists["words"]], 3, dynamic_pad=True)
+        got = []
+        for target in ("", cluster().target):
+            with tf1.Graph().as_default():
+                batch = make()
+                if target:
+                    tf1.Session.reset(target)
+                with tf1.train.MonitoredTrainingSession(target, config=CONFIG, is_chief=True) as session:
+                    got.append(repr([session.run(batch) for _ in range(2)]))
+        self.assertEqual(got[1], got[0])
+
+
 if __name__ == "__main__":
     main(__doc__)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """State as TensorFlow's own client uses it: resource and partitioned variables, several parameter servers, conditions on
-whether a variable is initialised, queues, synchronous training. Every program agrees with Session('').
+whether a variable is initialised, queues, staging areas, synchronous training. Every program agrees with Session('').
 
   python3 tests/tensorflow/state_test.py --leat build/release/bin/leat [-v]
 
@@ -10,6 +10,8 @@ import threading
 import unittest
 
 from leat_cluster import CONFIG, cluster, main, np, tf, tf1
+from tensorflow.python.ops import gen_data_flow_ops
+from tensorflow.python.ops.data_flow_ops import MapStagingArea, StagingArea
 from tensorflow.python.training import training_util
 
 PS = ["/job:ps/task:0", "/job:ps/task:1"]
@@ -280,6 +282,60 @@ class Queues(Agreement):
                 coordinator.request_stop()
                 coordinator.join(threads, stop_grace_period_secs=20, ignore_live_threads=True)
 
+    def test_a_queue_sorted_by_priority(self):
+        """Elements of equal priority, too, come in TensorFlow's order. Its dequeue_up_to loses what is left if that is less."""
+        results = []
+        for target in ("", cluster().target):
+            with tf1.Graph().as_default():
+                queue = tf1.PriorityQueue(60, [tf.int32, tf.string], shapes=[[], []])
+                unshaped = gen_data_flow_ops.priority_queue_v2(shapes=[], component_types=[tf.int32])
+                p, n = tf1.placeholder(tf.int64), tf1.placeholder(tf.int32)
+                put, put_many = queue.enqueue([p, n, tf.as_string(n)]), queue.enqueue_many([p, n, tf.as_string(n)])
+                many, rest, one, close = queue.dequeue_many(7), queue.dequeue_up_to(18), queue.dequeue(), queue.close()
+                wrong = [gen_data_flow_ops.queue_enqueue_v2(unshaped, [p, n]),
+                         gen_data_flow_ops.queue_dequeue_many_v2(unshaped, 1, [tf.int64, tf.int32])]
+                if target:
+                    tf1.Session.reset(target)
+                with tf1.Session(target, config=CONFIG) as session:
+                    out = []
+                    for i in range(3):
+                        session.run(put_many, {p: np.random.default_rng(i).integers(-3, 3, 12), n: np.arange(12) + 100 * i})
+                        session.run(put, {p: 2**62, n: i})
+                        session.run(put, {p: -2**62, n: i})
+                        out += [session.run(one), session.run(many)]
+                    for fetch in wrong:
+                        with self.assertRaises(tf.errors.InvalidArgumentError):
+                            session.run(fetch, {p: [1], n: 2})
+                    with self.assertRaises(tf.errors.InvalidArgumentError):
+                        session.run(put, {p: [1], n: 2})
+                    session.run(close)
+                    out.append(session.run(rest))
+                    with self.assertRaises(tf.errors.OutOfRangeError):
+                        session.run(rest)
+                results.append([np.asarray(x).tolist() for x in tf.nest.flatten(out)])
+        self.assertEqual(results[1], results[0])
+
+    def test_a_sorted_batch_waits_for_all_of_its_elements(self):
+        with tf1.Graph().as_default():
+            queue = tf1.PriorityQueue(10, [tf.int32], shapes=[[]])
+            p = tf1.placeholder(tf.int64)
+            put, take, size = queue.enqueue([p, 0]), queue.dequeue_many(3)[0], queue.size()
+            with self.session() as session:
+                taken = []
+                thread = threading.Thread(target=lambda: taken.extend(session.run(take)))
+                thread.start()
+                for priority in (5, 3):
+                    session.run(put, {p: priority})
+                with self.assertRaises(tf.errors.DeadlineExceededError):
+                    session.run(take, options=tf1.RunOptions(timeout_in_ms=200))
+                self.assertEqual(session.run(size), 2)
+                session.run(put, {p: 1})
+                thread.join(20)
+                self.assertEqual(taken, [1, 3, 5])
+                session.run(put, {p: 8})
+                session.run(queue.close())
+                self.assertEqual(session.run(queue.dequeue_up_to(3))[0].tolist(), [8])
+
     def test_a_wait_ends_with_its_deadline_and_with_its_session(self):
         with tf1.Graph().as_default():
             queue = tf1.FIFOQueue(5, [tf.float32])
@@ -303,6 +359,168 @@ class Queues(Agreement):
             for thread in threads:
                 thread.join(20)
             self.assertEqual(len(errors), 8)
+
+
+class StagingAreas(unittest.TestCase):
+    """They have no handle: operations find them by name."""
+
+    def on_both(self, run):
+        """run(session) on both runtimes, each with new state: what it returns must agree."""
+        results = []
+        for target in ("", cluster().target):
+            if target:
+                tf1.Session.reset(target)
+            with tf1.Graph().as_default():
+                with tf1.Session(target, config=CONFIG) as session:
+                    results.append([np.asarray(x).tolist() for x in tf.nest.flatten(run(session))])
+        self.assertEqual(results[1], results[0])
+        return results[1]
+
+    def outcome(self, session, fetch, feeds=None):
+        try:
+            return session.run(fetch, feeds) if not isinstance(fetch, tf.Operation) else session.run(fetch, feeds) or "done"
+        except tf.errors.OpError as error:
+            return type(error).__name__
+
+    def test_values_pass_in_order(self):
+        def run(session):
+            area = StagingArea([tf.float32, tf.string], shapes=[[2], []], names=["x", "s"])
+            x = tf1.placeholder(tf.float32, [2])
+            put = area.put({"x": x, "s": tf.as_string(tf.reduce_sum(x))})
+            get, peek, size, clear = area.get(), area.peek(1), area.size(), area.clear()
+            for i in range(5):
+                session.run(put, {x: [i, 2 * i]})
+            out = [session.run([size, peek]), session.run(get), session.run(get), session.run([size, peek])]
+            session.run(clear)
+            out.append(session.run(size))
+            session.run(put, {x: [7, 8]})
+            return out + [session.run(get)]
+        self.on_both(run)
+
+    def test_a_pipeline_of_one_step(self):
+        """As models stage the next batch while they work on the last."""
+        def run(session):
+            area = StagingArea([tf.float32])
+            counter = tf1.get_variable("counter", initializer=0.0, use_resource=False)
+            put = area.put([tf1.assign_add(counter, 1.0) * 1.0])  # TensorFlow's Stage would keep the variable's memory
+            with tf1.control_dependencies([put]):
+                work = tf.square(area.get())
+            session.run(counter.initializer)
+            session.run(put)
+            return [session.run(work) for _ in range(4)]
+        self.on_both(run)
+
+    def test_wrong_calls(self):
+        def run(session):
+            area = StagingArea([tf.float32], memory_limit=100, capacity=3, shared_name="few")
+            i = tf1.placeholder(tf.int32)
+            x = tf1.placeholder(tf.float32)
+            put, get, peek, size = area.put([x]), area.get(), area.peek(i), area.size()
+            two = StagingArea([tf.float32, tf.float32], shared_name="few").get()
+            out = [self.outcome(session, put, {x: np.zeros(26)}), self.outcome(session, put, {x: np.zeros(25)}),
+                   self.outcome(session, peek, {i: [0, 0]}), self.outcome(session, two), session.run(size)]
+            words = StagingArea([tf.string], memory_limit=100)
+            for text in ("a" * 76, "a" * 77):  # a string has 24 bytes more
+                out.append(self.outcome(session, words.put([tf.constant([text])])))
+            return out + [session.run(words.size())]
+        self.on_both(run)
+
+    def test_maps(self):
+        for ordered in (True, False):
+            def run(session):
+                area = MapStagingArea([tf.float32, tf.int32, tf.string], ordered=ordered, shared_name=f"map{ordered}")
+                key, n = tf1.placeholder(tf.int64, []), tf1.placeholder(tf.int32, [])
+                values = [tf.cast(n, tf.float32), n, tf.as_string(n)]
+                put = area.put(key, values, [0, 1, 2])
+                parts = [area.put(key, [values[i]], [i]) for i in range(3)]
+                two = area.put(key, [values[0], values[2]], [0, 2])
+                get, any_key, some, first = area.get(key), area.get(), area.get(key, [1, 2]), area.get(key, [0])
+                peek, size, incomplete, clear = area.peek(key), area.size(), area.incomplete_size(), area.clear()
+                out = []
+                for k in (5, -3, 2**40, 8, 0, 77, 13):
+                    session.run(put, {key: k, n: k % 1000})
+                out += [session.run([size, incomplete, peek], {key: 5}), session.run(get, {key: 8}), session.run(any_key)]
+                for part in (parts[1], parts[0], parts[1], parts[2]):
+                    out += [self.outcome(session, part, {key: 9, n: 4}), session.run([size, incomplete])]
+                for op in (two, parts[0], parts[1]):
+                    out += [self.outcome(session, op, {key: 10, n: 6}), session.run([size, incomplete])]
+                out += [session.run(some, {key: 10}), self.outcome(session, some, {key: 10}), self.outcome(session, peek, {key: 10}),
+                        session.run(first, {key: 10}), session.run(size)]
+                session.run(put, {key: 5, n: 99})  # a complete key stays as it is
+                out.append(session.run(get, {key: 5}))
+                out += [session.run(any_key) for _ in range(session.run(size))]
+                session.run(parts[0], {key: 1, n: 1})
+                session.run(put, {key: 2, n: 1})
+                session.run(clear)
+                return out + [session.run([size, incomplete])]
+            self.on_both(run)
+
+    def test_wrong_calls_of_maps(self):
+        """TensorFlow's memory_limit counts the last component only."""
+        def run(session):
+            area = MapStagingArea([tf.int32, tf.float32], shared_name="wrong", memory_limit=1000)
+            i, key = tf1.placeholder(tf.int32), tf.constant(3, tf.int64)
+            ops = gen_data_flow_ops
+            put = ops.map_stage(key, i, [2, 1.0], dtypes=[tf.int32, tf.float32], shared_name="wrong", memory_limit=1000)
+            peek = ops.map_peek(key, i, dtypes=[tf.int32], shared_name="wrong", memory_limit=1000)
+            out = [self.outcome(session, put, {i: indices}) for indices in ([1, 0], [0, 0])]
+            out += [self.outcome(session, area.put(tf.constant(4, tf.int64), [tf.constant(2), tf.zeros(300)], [0, 1])), self.outcome(session, put, {i: [0, 1]})]
+            return out + [self.outcome(session, peek, {i: indices}) for indices in ([0], [2], [1, 0])]
+        self.on_both(run)
+
+    def test_waiting(self):
+        """At a full area, an empty one, a missing key; each wait ends with its deadline."""
+        tf1.Session.reset(cluster().target)
+        with tf1.Graph().as_default(), tf1.Session(cluster().target, config=CONFIG) as session:
+            x = tf1.placeholder(tf.float32)
+            area, keyed = StagingArea([tf.float32], capacity=2, memory_limit=12), MapStagingArea([tf.float32], capacity=1)
+            put, get, peek, size, clear = area.put([x]), area.get(), area.peek(1), area.size(), area.clear()
+            stage = [keyed.put(tf.constant(k, tf.int64), [x], [0]) for k in (1, 2)]
+            unstage = [keyed.get(tf.constant(k, tf.int64)) for k in (1, 2)]
+
+            def must_wait(fetch, value=0.0):
+                with self.assertRaisesRegex(tf.errors.DeadlineExceededError, "staging"):
+                    session.run(fetch, {x: value}, options=tf1.RunOptions(timeout_in_ms=150))
+
+            def waiting(fetch, value=0.0):
+                results = []
+                thread = threading.Thread(target=lambda: results.append(session.run(fetch, {x: value})))
+                thread.start()
+                return thread, results
+
+            def ends(wait):
+                wait[0].join(20)
+                self.assertFalse(wait[0].is_alive())
+                return wait[1][0]
+
+            must_wait(get)
+            must_wait(peek)
+            takers = [waiting(get) for _ in range(3)]
+            for i in range(3):
+                session.run(put, {x: i})
+            self.assertEqual(sorted(ends(taker)[0] for taker in takers), [0, 1, 2])
+            session.run(put, {x: 1})
+            must_wait(put, [1.0, 2.0, 3.0])  # too many bytes
+            session.run(put, {x: 2})
+            must_wait(put)
+            putter = waiting(put, 3)
+            self.assertEqual(session.run(get), [1])
+            ends(putter)
+            self.assertEqual(session.run([size, peek]), [2, [3]])
+            putter = waiting(put, [1.0, 2.0, 3.0])
+            session.run(clear)
+            ends(putter)
+            self.assertEqual(session.run(size), 1)
+
+            must_wait(unstage[0])
+            taker = waiting(unstage[1])
+            session.run(stage[0], {x: 5})
+            must_wait(unstage[1])
+            must_wait(stage[1])
+            putter = waiting(stage[1], 6)
+            self.assertEqual(session.run(unstage[0])[1], [5.0])
+            ends(putter)
+            self.assertEqual(ends(taker)[1], [6.0])
 
 
 class Synchronous(Agreement):

@@ -1,0 +1,34 @@
+// State of ops that have no handle on it, but find it by its name: a staging area, a map of sparse
+// tensors. They set OpDef::make_resource, too.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "core/kernel.h"
+#include "core/resource.h"
+
+namespace leat {
+
+// For make_resource: the name is shared_name, or the node's.
+inline std::string resource_name(const NodeView& node) {
+  const auto& shared_name = node.attr<std::string>("shared_name");
+  return shared_name.empty() ? std::string(node.name) : shared_name;
+}
+
+template <class R>
+std::shared_ptr<Resource> make_named(const NodeView& node) {
+  return std::make_shared<R>(resource_name(node));
+}
+
+// The node's own. INVALID_ARGUMENT if its name belongs to state of another kind.
+template <class R>
+R& own_resource(ExecuteContext& c, const char* what) {
+  const std::shared_ptr<Resource>& resource = c.resource(-1);
+  auto* out = dynamic_cast<R*>(resource.get());
+  check(out != nullptr, "'", resource->name(), "' is no ", what,
+        ": choose another shared_name for one of them");
+  return *out;
+}
+
+}  // namespace leat
