@@ -1,10 +1,12 @@
-// Images as files: DecodePng, DecodeJpeg, DecodeImage, EncodePng, EncodeJpeg.
+// Images as files: DecodePng, DecodeJpeg, DecodeAndCropJpeg, DecodeBmp, DecodeImage,
+// ExtractJpegShape, EncodePng, EncodeJpeg, EncodeJpegVariableQuality.
 #include "graph/formats/image_file.h"
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"
 #include "kernels/cpu.h"
 #include "kernels/examples.h"
+#include "kernels/execute.h"
 
 namespace leat {
 namespace {
@@ -61,13 +63,41 @@ DecodeOptions options_of(const NodeView& node) {
   return out;
 }
 
+DecodeOptions::Crop crop_of(const Tensor& window) {
+  check(window.shape() == Shape{4}, "crop_window must be 1-D with four elements, got shape ",
+        window.shape());
+  const auto* at = window.data<int32_t>();
+  return {.top = at[0], .left = at[1], .height = at[2], .width = at[3]};
+}
+
+// What an op named for one format makes of the others: TensorFlow's rules.
+void check_format(std::string_view op, ImageFormat format, int channels) {
+  if (format == ImageFormat::unknown) return;  // an error of its own
+  const bool is_bmp = format == ImageFormat::bmp;
+  check(op != "DecodeBmp" || is_bmp,
+        "Trying to decode another format than BMP using DecodeBmp op. Use DecodeImage instead.");
+  check(op != "DecodeAndCropJpeg" || format == ImageFormat::jpeg,
+        "DecodeAndCropJpeg operation can run on JPEG only, but detected another format.");
+  check(!is_bmp || op == "DecodeBmp" || op == "DecodeImage",
+        "Trying to decode BMP format using a wrong op. Use DecodeBmp or DecodeImage instead. Op "
+        "used: ",
+        op);
+  check(!is_bmp || channels != 1, "`channels` must be 0, 3 or 4 for BMP, but got ", channels);
+}
+
+const std::string& file_of(const Tensor& contents) {
+  check(contents.shape().rank() == 0, "`contents` must be scalar but got shape ", contents.shape());
+  return *contents.data<std::string>();
+}
+
 void decode(ExecuteContext& c) {
-  check(c.input(0).shape().rank() == 0, "`contents` must be scalar but got shape ",
-        c.input(0).shape());
+  const std::string& file = file_of(c.input(0));
   DecodeOptions options = options_of(c.node());
+  check_format(c.node().op, image_format(file), options.channels);
+  if (c.num_inputs() > 1) options.crop = crop_of(c.input(1));
   const DType dtype = c.node().has("dtype") ? c.node().attr<DType>("dtype") : DType::u8;
   if (dtype != DType::u8) options.bytes_per_value = 2;
-  c.set_output(0, tensor_of(decode_image(*c.input(0).data<std::string>(), options), dtype));
+  c.set_output(0, tensor_of(decode_image(file, options), dtype));
 }
 
 void infer_decoded(ShapeContext& c) {
@@ -131,6 +161,15 @@ void encode_as_jpeg(ExecuteContext& c) {
   c.set_output(0, Tensor::scalar(encode_jpeg(image, options)));
 }
 
+void encode_as_jpeg_of_quality(ExecuteContext& c) {
+  constexpr int channels[] = {1, 3};
+  const Image image = image_of(c.input(0), channels);
+  check(c.input(1).shape().rank() == 0, "quality must be scalar, got shape ", c.input(1).shape());
+  const auto quality = c.input(1).value<int32_t>();
+  check(quality >= 0 && quality <= 100, "quality must be in [0,100], got ", quality);
+  c.set_output(0, Tensor::scalar(encode_jpeg(image, {.quality = quality})));
+}
+
 // ---- Ops
 
 // 1 x 2 pixels of one channel.
@@ -144,9 +183,22 @@ Tensor example_png() {
   return Tensor::scalar(encode_png({.height = 1, .width = 2, .channels = 1, .contents = {3, 200}}));
 }
 
+std::string example_bmp() {
+  std::string file(32, '\0');
+  file.replace(0, 2, "BM");
+  for (const auto& [place, value] : {std::pair(10, 32), {18, 2}, {22, 1}, {28, 8}})
+    file[place] = static_cast<char>(value);
+  return file + "\3\310  ";
+}
+// 8 x 8 gray pixels.
+std::string example_jpeg() {
+  return encode_jpeg(
+      {.height = 8, .width = 8, .channels = 1, .contents = std::vector<uint8_t>(64, 130)}, {});
+}
+
 OpDef decode_op(std::string name, std::string what, std::vector<std::string> attrs) {
   attrs.insert(attrs.begin(), "channels: int = 0");
-  const bool has_dtype = name != "DecodeJpeg";
+  const bool has_dtype = name == "DecodePng" || name == "DecodeImage";
   return {
       .name = std::move(name),
       .doc = "image[row, column, channel] = the pixels of the file `contents`, " + std::move(what) +
@@ -163,12 +215,42 @@ OpDef decode_op(std::string name, std::string what, std::vector<std::string> att
 }
 
 const Op decode_png_op{decode_op("DecodePng", "PNG or JPEG", {"dtype: {uint8, uint16} = uint8"})};
-const Op decode_jpeg_op{decode_op(
-    "DecodeJpeg", "JPEG (or PNG), each side divided by `ratio`",
-    {"ratio: int = 1", "fancy_upscaling: bool = true", "try_recover_truncated: bool = false",
-     "acceptable_fraction: float = 1", "dct_method: string = ''"})};
+const std::vector<std::string> jpeg_attrs = {
+    "ratio: int = 1", "fancy_upscaling: bool = true", "try_recover_truncated: bool = false",
+    "acceptable_fraction: float = 1", "dct_method: string = ''"};
+const Op decode_jpeg_op{
+    decode_op("DecodeJpeg", "JPEG (or PNG), each side divided by `ratio`", jpeg_attrs)};
+const Op decode_bmp_op{[] {
+  OpDef op = decode_op("DecodeBmp", "BMP", {});
+  op.examples = {{.inputs = {Tensor::scalar(example_bmp())}, .outputs = {example_pixels()}}};
+  return op;
+}()};
+const Op decode_crop_op{[] {
+  OpDef op = decode_op("DecodeAndCropJpeg",
+                       "JPEG, each side divided by `ratio`, of which only the "
+                       "part crop_window = [y, x, height, width] is decoded",
+                       jpeg_attrs);
+  op.inputs.emplace_back("crop_window: int32");
+  op.shape = [](ShapeContext& c) {
+    infer_decoded(c);
+    Shape window = c.with_rank(1, 1);
+    check(window[0] == any || window[0] == 4, "crop_window must have four elements, got shape ",
+          window);
+    const auto channels = c.attr<int64_t>("channels");
+    window = c.partial_value(1);
+    const auto extent = [&](int i) {
+      return window.has_rank() && window.rank() == 4 ? window[i] : any;
+    };
+    c.set_output(0, {extent(2), extent(3), channels == 0 ? any : channels});
+  };
+  Tensor one(DType::u8, {1, 1, 1});
+  one.data<uint8_t>()[0] = 130;
+  op.examples = {
+      {.inputs = {Tensor::scalar(example_jpeg()), ints({1, 2, 1, 1})}, .outputs = {one}}};
+  return op;
+}()};
 const Op decode_image_op{
-    decode_op("DecodeImage", "PNG or JPEG; of float from 0 to 1",
+    decode_op("DecodeImage", "PNG, JPEG or BMP; of float from 0 to 1",
               {"dtype: {uint8, uint16, float} = uint8", "expand_animations: bool = true"})};
 
 const Op encode_png_op{{
@@ -205,6 +287,47 @@ const Op encode_jpeg_op{{
     .examples = {{.inputs = {example_pixels()},
                   .outputs = {Tensor::scalar(encode_jpeg(
                       {.height = 1, .width = 2, .channels = 1, .contents = {3, 200}}, {}))}}},
+    .is_not_differentiable = true,
+}};
+
+const Op encode_quality_op{{
+    .name = "EncodeJpegVariableQuality",
+    .doc = "contents = the image, gray or RGB, as a JPEG file of this quality, 0 to 100.",
+    .inputs = {"images: uint8", "quality: int32"},
+    .outputs = {"contents: string"},
+    .shape =
+        [](ShapeContext& c) {
+          c.with_rank(0, 3);
+          c.with_rank(1, 0);
+          c.set_output(0, {});
+        },
+    .kernels = {{.execute = encode_as_jpeg_of_quality}},
+    .examples = {{.inputs = {example_pixels(), Tensor::scalar(50)},
+                  .outputs = {Tensor::scalar(
+                      encode_jpeg({.height = 1, .width = 2, .channels = 1, .contents = {3, 200}},
+                                  {.quality = 50}))}}},
+    .is_not_differentiable = true,
+}};
+
+const Op jpeg_shape_op{{
+    .name = "ExtractJpegShape",
+    .doc = "image_shape = [height, width, channels] of a JPEG file, by its header.",
+    .inputs = {"contents: string"},
+    .outputs = {"image_shape: output_type"},
+    .attrs = {"output_type: {int32, int64} = int32"},
+    .shape =
+        [](ShapeContext& c) {
+          c.with_rank(0, 0);
+          c.set_output(0, {3});
+        },
+    .kernels = {execute_kernel("output_type", Types<int32_t, int64_t>{},
+                               []<class T>(TypeTag<T>, ExecuteContext& c) {
+                                 const auto shape = jpeg_shape(file_of(c.input(0)));
+                                 Tensor out(dtype_of<T>, {3});
+                                 std::copy(shape.begin(), shape.end(), out.data<T>());
+                                 c.set_output(0, std::move(out));
+                               })},
+    .examples = {{.inputs = {Tensor::scalar(example_jpeg())}, .outputs = {ints({8, 8, 1})}}},
     .is_not_differentiable = true,
 }};
 

@@ -1,4 +1,5 @@
-// Of boxes that overlap, the one with the largest score: NonMaxSuppression to NonMaxSuppressionV5.
+// Of boxes that overlap, the one with the largest score: NonMaxSuppression to NonMaxSuppressionV5,
+// and NonMaxSuppressionWithOverlaps.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -7,27 +8,12 @@
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"
+#include "kernels/boxes.h"
 #include "kernels/examples.h"
 #include "kernels/execute.h"
 
 namespace leat {
 namespace {
-
-// Two opposite corners, in any order.
-float area(const float* box) { return std::abs(box[2] - box[0]) * std::abs(box[3] - box[1]); }
-
-// The area that two boxes have in common over the area that they cover.
-float overlap(const float* a, const float* b) {
-  const float area_a = area(a), area_b = area(b);
-  if (area_a <= 0 || area_b <= 0) return 0;
-  float common = 1;
-  for (int axis = 0; axis < 2; ++axis) {
-    const float low = std::max(std::min(a[axis], a[axis + 2]), std::min(b[axis], b[axis + 2])),
-                high = std::min(std::max(a[axis], a[axis + 2]), std::max(b[axis], b[axis + 2]));
-    common *= std::max(high - low, 0.0F);
-  }
-  return common / (area_a + area_b - common);
-}
 
 struct Rules {
   int64_t at_most;
@@ -46,8 +32,9 @@ struct Candidate {
   }
 };
 
-std::vector<Candidate> selected(const std::vector<float>& boxes, const std::vector<float>& scores,
-                                const Rules& rules) {
+// common(i, j) says how much of boxes i and j overlaps.
+template <class F>
+std::vector<Candidate> selected(const std::vector<float>& scores, const Rules& rules, F common) {
   std::priority_queue<Candidate> candidates;
   for (size_t i = 0; i < scores.size(); ++i) {
     if (scores[i] > rules.score) candidates.push({scores[i], static_cast<int32_t>(i), 0});
@@ -60,11 +47,13 @@ std::vector<Candidate> selected(const std::vector<float>& boxes, const std::vect
     bool is_suppressed = false;
     for (size_t i = out.size();
          i-- > next.compared && !is_suppressed && next.score > rules.score;) {
-      const float common = overlap(boxes.data() + next.box * 4, boxes.data() + out[i].box * 4);
+      const float part = common(next.box, out[i].box);
       if (rules.sigma > 0) {
-        next.score *= std::exp(-0.5F / rules.sigma * common * common);
+        next.score *= std::exp(-0.5F / rules.sigma * part * part);
       } else {
-        is_suppressed = common > rules.overlap;
+        is_suppressed = part > rules.overlap;
+        // As in TensorFlow, what overlaps by NaN comes last, and by -infinity not at all.
+        next.score *= part <= rules.overlap ? 1 + 0 * part : 0;
       }
     }
     next.compared = out.size();
@@ -107,7 +96,10 @@ std::vector<Candidate> select(ExecuteContext& c, Rules rules) {
   check(rules.overlap >= 0 && rules.overlap <= 1, "iou_threshold must be in [0, 1], got ",
         rules.overlap);
   check(rules.sigma >= 0, "soft_nms_sigma must be non-negative, got ", rules.sigma);
-  return selected(numbers(boxes), numbers(scores), rules);
+  const std::vector<float> corners = numbers(boxes);
+  return selected(numbers(scores), rules, [&](int32_t i, int32_t j) {
+    return overlap(corners.data() + i * 4, corners.data() + j * 4);
+  });
 }
 
 // With padding, 0 up to max_output_size.
@@ -217,6 +209,53 @@ OpDef op_of_version(int version) {
 
 const Op v1_op{op_of_version(1)}, v2_op{op_of_version(2)}, v3_op{op_of_version(3)},
     v4_op{op_of_version(4)}, v5_op{op_of_version(5)};
+
+// ---- NonMaxSuppressionWithOverlaps
+
+void select_by_overlaps(ExecuteContext& c) {
+  const Tensor &overlaps = c.input(0), &scores = c.input(1), &at_most = c.input(2);
+  const Shape& shape = overlaps.shape();
+  check(shape.rank() == 2 && shape[0] == shape[1], "overlaps must be square, got shape ", shape);
+  check(scores.shape() == Shape{shape[0]}, "scores has incompatible shape ", scores.shape(),
+        " for ", shape[0], " boxes");
+  check(at_most.shape().rank() == 0, "max_output_size must be 0-D, got shape ", at_most.shape());
+  const Rules rules{.at_most = at_most.value<int32_t>(),
+                    .overlap = number(c.input(3), "overlap_threshold"),
+                    .score = number(c.input(4), "score_threshold")};
+  check(rules.at_most >= 0, "output size must be non-negative, got ", rules.at_most);
+  const std::vector<Candidate> found = selected(
+      numbers(scores), rules,
+      [&, n = shape[0]](int64_t i, int64_t j) { return overlaps.data<float>()[i * n + j]; });
+  c.set_output(0, boxes_of(found, static_cast<int64_t>(found.size())));
+}
+
+const Op with_overlaps_op{{
+    .name = "NonMaxSuppressionWithOverlaps",
+    .doc =
+        "selected_indices = boxes by falling score, at most max_output_size of them, without "
+        "those that overlap a selected one by more than overlap_threshold, nor those whose score "
+        "is at most score_threshold. Box i overlaps box j by overlaps[i, j].",
+    .inputs = {"overlaps: float", "scores: float", "max_output_size: int32",
+               "overlap_threshold: float", "score_threshold: float"},
+    .outputs = {"selected_indices: int32"},
+    .shape =
+        [](ShapeContext& c) {
+          const Shape overlaps = c.with_rank(0, 2), scores = c.with_rank(1, 1);
+          check(overlaps[0] == any || overlaps[1] == any || overlaps[0] == overlaps[1],
+                "overlaps must be square, got shape ", overlaps);
+          check(overlaps[0] == any || scores[0] == any || overlaps[0] == scores[0], "there are ",
+                overlaps, " overlaps and ", scores, " scores");
+          for (int i = 2; i < c.num_inputs(); ++i) c.with_rank(i, 0);
+          c.set_output(0, {any});
+        },
+    .kernels = {{.execute = select_by_overlaps}},
+    .examples = {{.inputs = {floats({3, 3}, {1, 0.75F, 0, 0.75F, 1, 0, 0, 0, 1}),
+                             floats({0.5F, 0.75F, 0.25F}), Tensor::scalar(3), Tensor::scalar(0.5F),
+                             Tensor::scalar(0.0F)},
+                  .outputs = {ints({1, 2})}}},
+    .has_data_dependent_shape = true,
+    .is_not_differentiable = true,
+}};
 
 }  // namespace
 }  // namespace leat

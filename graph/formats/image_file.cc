@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "core/error.h"
+#include "graph/formats/bmp_file.h"
 
 namespace leat {
 namespace {
@@ -174,7 +175,7 @@ struct JpegReader {
   ~JpegReader() { jpeg_destroy_decompress(&c); }
   JpegReader(const JpegReader&) = delete;
 
-  bool begin(std::string_view file, const DecodeOptions& options) {
+  bool read_header(std::string_view file) {
     if (setjmp(errors.jump)) return false;
     jpeg_create_decompress(&c);
     jpeg_mem_src(&c, reinterpret_cast<const unsigned char*>(file.data()), file.size());
@@ -187,6 +188,11 @@ struct JpegReader {
       return TRUE;
     };
     jpeg_read_header(&c, TRUE);
+    jpeg_calc_output_dimensions(&c);
+    return true;
+  }
+  bool choose(const DecodeOptions& options) {
+    if (setjmp(errors.jump)) return false;
     const int channels = options.channels != 0 ? options.channels : c.num_components;
     is_cmyk = c.jpeg_color_space == JCS_CMYK || c.jpeg_color_space == JCS_YCCK;
     if (is_cmyk) return false;  // of which this library makes neither gray nor RGB
@@ -202,6 +208,15 @@ struct JpegReader {
     if (setjmp(errors.jump)) return false;
     return jpeg_start_decompress(&c) == TRUE;
   }
+  // Pixels come in blocks, so that lines may begin somewhat left of the crop: at `left`.
+  bool skip_to(const DecodeOptions::Crop& crop) {
+    if (setjmp(errors.jump)) return false;
+    auto width = static_cast<JDIMENSION>(crop.width);
+    left = static_cast<JDIMENSION>(crop.left);
+    jpeg_crop_scanline(&c, &left, &width);
+    const auto top = static_cast<JDIMENSION>(crop.top);
+    return jpeg_skip_scanlines(&c, top) == top;
+  }
   bool read_lines(uint8_t* to, size_t bytes_per_line) {
     if (setjmp(errors.jump)) return false;
     while (c.output_scanline < c.output_height) {
@@ -211,8 +226,24 @@ struct JpegReader {
     jpeg_finish_decompress(&c);
     return true;
   }
+  // By way of `line`, which has room for all that is decoded of one.
+  bool read_crop(const DecodeOptions::Crop& crop, uint8_t* line, uint8_t* to,
+                 size_t bytes_per_line) {
+    if (setjmp(errors.jump)) return false;
+    const size_t before = (crop.left - left) * c.output_components;
+    for (int64_t i = 0; i < crop.height; ++i) {
+      JSAMPROW row = line;
+      if (jpeg_read_scanlines(&c, &row, 1) != 1) return false;
+      std::memcpy(to + i * bytes_per_line, line + before, bytes_per_line);
+    }
+    if (c.output_scanline < c.output_height)
+      jpeg_skip_scanlines(&c, c.output_height - c.output_scanline);
+    jpeg_finish_decompress(&c);
+    return true;
+  }
 
   bool is_cmyk = false, is_truncated = false;
+  JDIMENSION left = 0;
 };
 
 Image decode_jpeg(std::string_view file, const DecodeOptions& options) {
@@ -222,7 +253,7 @@ Image decode_jpeg(std::string_view file, const DecodeOptions& options) {
   check(options.channels != 2 && options.channels != 4,
         "channels must be 0, 1, or 3 for JPEG, got ", options.channels);
   JpegReader reader;
-  const bool is_header_good = reader.begin(file, options);
+  const bool is_header_good = reader.read_header(file) && reader.choose(options);
   check(!reader.is_cmyk, "a JPEG of CMYK colours is not supported: convert it to RGB");
   if (!is_header_good) damaged();
   Image out{.height = reader.c.output_height,
@@ -231,10 +262,26 @@ Image decode_jpeg(std::string_view file, const DecodeOptions& options) {
             .bytes_per_value = 1,
             .contents = {}};
   check_size(out.height, out.width, out.channels);
+  if (options.crop) {
+    const DecodeOptions::Crop& crop = *options.crop;
+    check(crop.height > 0 && crop.width > 0 && crop.top >= 0 && crop.left >= 0 &&
+              crop.top + crop.height <= out.height && crop.left + crop.width <= out.width,
+          "Invalid crop window: ", crop.height, " x ", crop.width, " pixels at ", crop.top, ", ",
+          crop.left, " of an image of ", out.height, " x ", out.width);
+    out.height = crop.height;
+    out.width = crop.width;
+  }
   if (!reader.start()) damaged();
   const auto bytes_per_line = static_cast<size_t>(out.width * out.channels);
   out.contents.resize(out.height * bytes_per_line);
-  if (!reader.read_lines(out.contents.data(), bytes_per_line)) damaged();
+  if (options.crop) {
+    if (!reader.skip_to(*options.crop)) damaged();
+    std::vector<uint8_t> line(size_t{reader.c.output_width} * out.channels);
+    if (!reader.read_crop(*options.crop, line.data(), out.contents.data(), bytes_per_line))
+      damaged();
+  } else if (!reader.read_lines(out.contents.data(), bytes_per_line)) {
+    damaged();
+  }
   if (reader.is_truncated && !options.try_recover_truncated) damaged();
   return out;
 }
@@ -284,11 +331,31 @@ struct JpegWriter {
 
 }  // namespace
 
+ImageFormat image_format(std::string_view file) {
+  if (file.starts_with("\x89PNG\r\n\x1a\n")) return ImageFormat::png;
+  if (file.starts_with("\xff\xd8\xff")) return ImageFormat::jpeg;
+  return file.starts_with("BM") ? ImageFormat::bmp : ImageFormat::unknown;
+}
+
 Image decode_image(std::string_view file, const DecodeOptions& options) {
-  if (file.starts_with("\x89PNG\r\n\x1a\n")) return decode_png(file, options);
-  if (file.starts_with("\xff\xd8\xff")) return decode_jpeg(file, options);
-  fail(Code::invalid_argument,
-       "Unknown image file format. One of JPEG, PNG required (GIF and BMP are not supported).");
+  switch (image_format(file)) {
+    case ImageFormat::png:
+      return decode_png(file, options);
+    case ImageFormat::jpeg:
+      return decode_jpeg(file, options);
+    case ImageFormat::bmp:
+      return decode_bmp(file, options.channels);
+    case ImageFormat::unknown:
+      break;
+  }
+  fail(Code::invalid_argument, "Unknown image file format. One of JPEG, PNG, BMP required.");
+}
+
+std::array<int64_t, 3> jpeg_shape(std::string_view file) {
+  JpegReader reader;
+  if (!reader.read_header(file))
+    fail(Code::invalid_argument, "Invalid JPEG data, size ", file.size());
+  return {reader.c.output_height, reader.c.output_width, reader.c.output_components};
 }
 
 std::string encode_png(const Image& image, int compression) {

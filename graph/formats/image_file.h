@@ -1,7 +1,9 @@
-// Images as files: PNG by libpng, JPEG by libjpeg.
+// Images as files: PNG by libpng, JPEG by libjpeg, BMP by ourselves.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,6 +18,9 @@ struct Image {
   std::vector<uint8_t> contents;  // of 16 bits: in the machine's order
 };
 
+enum class ImageFormat { unknown, png, jpeg, bmp };
+ImageFormat image_format(std::string_view file);  // by the first bytes
+
 struct DecodeOptions {
   int channels = 0;  // 0: as the file has it
   // Of PNG: what has fewer bits is scaled up, what has more is cut. A JPEG has 1.
@@ -25,11 +30,19 @@ struct DecodeOptions {
   bool fancy_upscaling = true;
   bool try_recover_truncated = false;  // what is missing is gray
   bool accurate_dct = false;
+  // The only part that is decoded, in pixels of the result.
+  struct Crop {
+    int64_t top, left, height, width;
+  };
+  std::optional<Crop> crop = {};
 };
 
-// PNG or JPEG, by the first bytes. INVALID_ARGUMENT "Invalid PNG data, size 17" and so on if it is
-// neither, or damaged; RESOURCE_EXHAUSTED for more than 2^29 values.
+// INVALID_ARGUMENT "Invalid PNG data, size 17" and so on if it is of no format, or damaged;
+// RESOURCE_EXHAUSTED for more than 2^29 values.
 Image decode_image(std::string_view file, const DecodeOptions& options);
+
+// The height, width and number of channels that a JPEG has by its header.
+std::array<int64_t, 3> jpeg_shape(std::string_view file);
 
 // `compression` as zlib's: -1 (its default) to 9. Deterministic.
 std::string encode_png(const Image& image, int compression = -1);

@@ -41,6 +41,18 @@ TEST(Adjoint, ResizedImages) {
   }
 }
 
+TEST(Adjoint, MovedImages) {
+  const Tensor x = numbers({2, 5, 4, 2}, 1), dy = numbers({2, 3, 7, 2}, 2),
+               scale = floats({0.6F, 1.7F}), translation = floats({0.3F, -0.4F});
+  for (const char* kernel : {"lanczos3", "triangle", "keyscubic"}) {
+    const AttrMap attrs = {{"kernel_type", kernel}};
+    const Tensor y = run_op("ScaleAndTranslate", {x, ints({3, 7}), scale, translation}, attrs)[0];
+    const Tensor dx = run_op("ScaleAndTranslateGrad", {dy, x, scale, translation}, attrs)[0];
+    EXPECT_NEAR(product(y, dy), product(x, dx), 1e-4) << kernel;
+    EXPECT_GT(std::abs(product(y, dy)), 1e-3) << kernel;
+  }
+}
+
 TEST(Adjoint, AGradientForAnotherNumberOfImagesIsRefused) {
   for (const char* op : {"ResizeBilinearGrad", "ResizeBicubicGrad"}) {
     expect_error_with(Code::invalid_argument, "must have the same number of images", [&] {

@@ -64,13 +64,16 @@ const std::set<std::string, std::less<>> without_gradient_check = {
     "PreventGradient",  // its gradient is an error
     // As if nothing were rounded.
     "FakeQuantWithMinMaxArgs", "FakeQuantWithMinMaxVars", "FakeQuantWithMinMaxVarsPerChannel",
+    // That of the inverse transformation.
+    "ImageProjectiveTransformV2", "ImageProjectiveTransformV3",
     "Cholesky",  // supposes a symmetric matrix: linear_algebra_test.cc
     "Switch", "RefSwitch", "Merge",
     // Of a variable: tests of their own.
     "ReadVariableOp", "ResourceGather",
     // Of no type that is exact enough for differences: tests of their own.
     "FusedBatchNormV3", "LRN", "MaxPool3D", "MaxPool3DGrad", "MaxPool3DGradGrad", "ResizeBilinear",
-    "ResizeBicubic", "CropAndResize", "BlockLSTM", "BlockLSTMV2", "RandomGamma"};
+    "ResizeBicubic", "ScaleAndTranslate", "CropAndResize", "BlockLSTM", "BlockLSTMV2",
+    "RandomGamma"};
 
 template <class List, class T>
 bool contains(const List& list, const T& value) {

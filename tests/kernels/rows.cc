@@ -99,6 +99,7 @@ std::vector<Row> table() {
       {.op = "Zeta", .shapes = {matrix, {4}}, .low = 1.5, .high = 4, .no_gradient = {0}},
       {.op = "Igamma", .shapes = {{3, 1}, {4}}, .low = 0.5, .high = 5},
       {.op = "Igammac", .shapes = {matrix, {4}}, .low = 0.5, .high = 5},
+      {.op = "DataFormatVecPermute", .shapes = {{4, 2}}},
       {.op = "EncodePng", .shapes = {{4, 5, 3}}, .low = 0, .high = 200},
       {.op = "MulNoNan", .shapes = {{3, 1}, {4}}, .avoid = {0}},
       {.op = "Xdivy", .shapes = {{3, 1}, {4}}, .low = 0.5},

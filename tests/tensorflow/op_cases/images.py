@@ -389,6 +389,13 @@ def palette(rng, with_alpha):
     return small_png(3, 2, [b"\x1b", b"\xe4", b"\x72"], chunks + (chunk(b"tRNS", b"\x00\x80\xff") if with_alpha else b""))
 
 
+def bmp(rng, width, height, bits, header=54, more=b""):
+    row = (width * (bits // 8) + 3) // 4 * 4
+    pixels = rng.integers(0, 256, abs(height) * row, dtype=np.uint8).tobytes()
+    head = b"BM" + struct.pack("<IHHIIiiHHIIiiII", header + len(pixels), 0, 0, header, 40, width, height, 1, bits, 0, 0, 0, 0, 0, 0)
+    return np.array(head.ljust(header, b"\7")[:header] + pixels + more, object)
+
+
 @cases("DecodePng", "DecodeImage")
 def _(rng, op):
     types = [tf.uint8, tf.uint16] + ([tf.float32] if op == "DecodeImage" else [])
@@ -410,6 +417,10 @@ def _(rng, op):
     whole = files[4].item()
     for bad in (b"", b"no image", whole[:20], whole[:-30], whole[:60] + b"?" + whole[61:], small_png(3, 2, [b"a"] * 3).item()):
         yield Case(np.array(bad, object), channels=0, dtype=tf.uint8, invalid=True, **more)
+    for dtype in types:
+        for channels in (0, 3, 4):
+            yield Case(bmp(rng, 3, 2, 24), channels=channels, dtype=dtype, invalid=op == "DecodePng", **more)
+    yield Case(bmp(rng, 3, 2, 24), channels=1, dtype=tf.uint8, invalid=True, **more)
     yield Case(files[0], channels=5, dtype=tf.uint8, invalid=True, **more)
     yield Case(np.array([whole], object), channels=0, dtype=tf.uint8, invalid=True, **more)
 

@@ -1,0 +1,13 @@
+// BMP files, uncompressed: 8 bits of gray, 24 of colour, or 32 of colour and opacity per pixel.
+#pragma once
+
+#include <string_view>
+
+#include "graph/formats/image_file.h"
+
+namespace leat {
+
+// `channels` as in DecodeOptions, but not 1. INVALID_ARGUMENT says what of the file is not so.
+Image decode_bmp(std::string_view file, int channels);
+
+}  // namespace leat
