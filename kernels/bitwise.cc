@@ -37,6 +37,29 @@ struct RightShift {
   }
 };
 
+struct PopulationCount {
+  static constexpr bool has_versions = false;
+  template <class T>
+  LEAT_DEVICE uint8_t operator()(T x) const {
+    uint8_t count = 0;
+    for (auto rest = static_cast<std::make_unsigned_t<T>>(x); rest != 0; rest &= rest - 1) ++count;
+    return count;
+  }
+};
+
+std::vector<Kernel> population_count_kernels() {
+  Kernel kernel;
+  kernel.device = kernel_device;
+  kernel.types = {{"T", IntegerTypes::list()}};
+  kernel.prepare = [](const KernelRequest& request) {
+    const BroadcastPlan plan = plan_broadcast(request);
+    return visit_type(IntegerTypes{}, request.inputs[0].dtype, [&](auto tag) {
+      return bind_elementwise<PopulationCount, uint8_t, typename decltype(tag)::type>({}, plan);
+    });
+  };
+  return {kernel};
+}
+
 const char* const integers = "T: {int8, int16, int32, int64, uint8, uint16, uint32, uint64}";
 
 OpDef binary(std::string name, std::string doc, std::vector<Kernel> kernels, Tensor expected) {
@@ -82,6 +105,18 @@ const Op left_shift_op{binary("LeftShift",
 const Op right_shift_op{binary(
     "RightShift", "z = x >> y with broadcasting: the sign is kept; y within the bits of its type.",
     elementwise<RightShift, IntegerTypes>(), ints({0, -4}))};
+
+const Op population_count_op{{
+    .name = "PopulationCount",
+    .doc = "y = how many bits of x are set.",
+    .inputs = {"x: T"},
+    .outputs = {"y: uint8"},
+    .attrs = {integers},
+    .shape = shapes::same_as(0),
+    .kernels = population_count_kernels(),
+    .examples = {{.inputs = {ints({0, 5, -1})}, .outputs = {Tensor::of<uint8_t>({3}, {0, 2, 32})}}},
+    .is_not_differentiable = true,
+}};
 
 }  // namespace
 }  // namespace leat

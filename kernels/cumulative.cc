@@ -1,5 +1,5 @@
 // leat: cpu+cuda
-// Cumsum and Cumprod.
+// Cumsum, Cumprod and CumulativeLogsumexp.
 #include "kernels/reduction.h"
 
 namespace leat {
@@ -27,6 +27,20 @@ struct Product {
   }
 };
 
+struct LogSumExp {
+  template <class T>
+  LEAT_DEVICE static T identity() {
+    return -std::numeric_limits<T>::infinity();
+  }
+  template <class T>
+  LEAT_DEVICE static T combine(T a, T b) {
+    if (a != a || b != b) return std::numeric_limits<T>::quiet_NaN();
+    const T larger = a < b ? b : a, smaller = a < b ? a : b;
+    if (larger - larger != T(0)) return larger;  // infinite: there is no difference
+    return std::log1p(std::exp(smaller - larger)) + larger;
+  }
+};
+
 // One line of `extent` elements that lie `inner` apart.
 template <class R, class T>
 struct Scan {
@@ -50,11 +64,11 @@ struct Scan {
   }
 };
 
-template <class R>
+template <class R, class Supported = NumberTypes>
 std::vector<Kernel> scan_kernels() {
   Kernel kernel;
   kernel.device = kernel_device;
-  kernel.types = {{"T", NumberTypes::list()}};
+  kernel.types = {{"T", Supported::list()}};
   kernel.host_inputs = {1};
   kernel.prepare = [](const KernelRequest& request) {
     const Shape& shape = request.inputs[0].shape;
@@ -73,7 +87,7 @@ std::vector<Kernel> scan_kernels() {
     const int64_t lines = shape.elements() == 0 ? 0 : shape.elements() / extent;
     const bool exclusive = request.attr<bool>("exclusive");
     const bool reverse = request.attr<bool>("reverse");
-    BoundKernel bound = visit_type(NumberTypes{}, request.inputs[0].dtype, [&](auto tag) {
+    BoundKernel bound = visit_type(Supported{}, request.inputs[0].dtype, [&](auto tag) {
       using T = typename decltype(tag)::type;
       return bind_indexed(request, lines, 10 * extent,
                           Scan<R, T>{extent, inner, exclusive, reverse});
@@ -127,6 +141,44 @@ const Op cumprod_op{{
                  {.inputs = {floats({3}, {2, 3, 4}), Tensor::scalar(0)},
                   .attrs = {{"exclusive", true}, {"reverse", true}},
                   .outputs = {floats({12, 4, 1})}}},
+    .value_inputs = {1},
+}};
+
+// log(dy) where that is positive (times `sign`), and the lowest number where it is not: what adds
+// nothing to a sum of exponentials.
+Output log_of_part(const Output& dy, double sign) {
+  const double lowest = dy.dtype() == DType::f16    ? -65504
+                        : dy.dtype() == DType::bf16 ? -0x1.fep127
+                        : dy.dtype() == f32         ? -0x1.fffffep127
+                                                    : std::numeric_limits<double>::lowest();
+  const Output part = sign < 0 ? neg(dy) : dy;
+  return select(greater(part, 0), log(part), lowest);
+}
+
+const Op cumulative_logsumexp_op{{
+    .name = "CumulativeLogsumexp",
+    .doc = "out[k] = log(exp(x[0]) + … + exp(x[k])) along axis; without x[k] if exclusive, from "
+           "the end if reverse.",
+    .inputs = {"x: T", "axis: Tidx"},
+    .outputs = {"out: T"},
+    .attrs = {"exclusive: bool = false", "reverse: bool = false",
+              "T: {bfloat16, half, float, double}", "Tidx: {int32, int64} = int32"},
+    .shape = shapes::same_as(0),
+    .gradient =
+        [](Gradient& g) {
+          // The sum over all out[j] that x[k] is in of dy[j] exp(x[k] - out[j]), by logarithms of
+          // the positive and of the negative dy.
+          const AttrMap attrs = {{"exclusive", g.attr<bool>("exclusive")},
+                                 {"reverse", !g.attr<bool>("reverse")}};
+          const auto part = [&](double sign) {
+            const Output logs = sub(log_of_part(g.dy(), sign), g.y());
+            return exp(add(op("CumulativeLogsumexp", {logs, g.x(1)}, attrs), g.x(0)));
+          };
+          g.dx(0) = sub(part(1), part(-1));
+        },
+    .kernels = scan_kernels<LogSumExp, FloatTypes>(),
+    .examples = {{.inputs = {floats({3}, {0, 0, 100}), Tensor::scalar(0)},
+                  .outputs = {floats({0, 0.69314718F, 100})}}},
     .value_inputs = {1},
 }};
 

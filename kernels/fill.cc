@@ -37,5 +37,35 @@ const Op fill_op{{
     .value_inputs = {0},
 }};
 
+const Op empty_op{{
+    .name = "Empty",
+    .doc =
+        "output = a tensor of this shape. Its elements are 0, false or \"\", with or without init: "
+        "nothing is seen of what was in the memory before.",
+    .inputs = {"shape: int32"},
+    .outputs = {"output: dtype"},
+    .attrs = {"dtype: type", "init: bool = false"},
+    .shape =
+        [](ShapeContext& c) {
+          if (const Tensor* shape = c.value(0)) {
+            for (const int64_t extent : to_int64s(*shape))
+              check(extent >= 0, "extent ", extent, " in shape is negative");
+          }
+          c.set_output(0, c.shape_from_value(0));
+        },
+    .kernels = {cpu_moving_kernel("dtype",
+                                  []<class T>(TypeTag<T>, const KernelRequest& r) {
+                                    return BoundKernel::of(
+                                        [n = r.outputs[0].shape.elements()](const Arguments& a) {
+                                          std::fill_n(a.output<T>(), n, T());
+                                        });
+                                  })},
+    .examples = {{.inputs = {ints({2})},
+                  .attrs = {{"dtype", f32}, {"init", true}},
+                  .outputs = {floats({0, 0})}}},
+    .value_inputs = {0},
+    .is_stateful = true,
+}};
+
 }  // namespace
 }  // namespace leat

@@ -74,5 +74,23 @@ const Op prevent_gradient_op{{
     .examples = {{.inputs = {floats({1, 2})}, .outputs = {floats({1, 2})}}},
 }};
 
+const Op deep_copy_op{{
+    .name = "DeepCopy",
+    .doc = "y = x, in memory of its own.",
+    .inputs = {"x: T"},
+    .outputs = {"y: T"},
+    .attrs = {"T: type"},
+    .shape = shapes::same_as(0),
+    .kernels = {cpu_moving_kernel("T",
+                                  []<class T>(TypeTag<T>, const KernelRequest& r) {
+                                    return BoundKernel::of(
+                                        [n = r.inputs[0].shape.elements()](const Arguments& a) {
+                                          copy_elements(a.input<T>(0), n, a.output<T>());
+                                        });
+                                  })},
+    .examples = {{.inputs = {floats({1, 2})}, .outputs = {floats({1, 2})}}},
+    .is_stateful = true,
+}};
+
 }  // namespace
 }  // namespace leat

@@ -1,4 +1,4 @@
-// Transpose and the inverse of its permutation.
+// Transpose, ConjugateTranspose, and the inverse of their permutation.
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"
@@ -62,21 +62,29 @@ BoundKernel prepare(TypeTag<T>, const KernelRequest& request) {
   });
 }
 
-const Op transpose_op{{
-    .name = "Transpose",
-    .doc =
-        "y[i_0, …, i_n] = x[j_0, …, j_n] with j_perm[k] = i_k: axis k of y is axis perm[k] of x.",
-    .inputs = {"x: T", "perm: Tperm"},
-    .outputs = {"y: T"},
-    .attrs = {"T: type", "Tperm: {int32, int64} = int32"},
-    .shape = infer,
-    .gradient = [](Gradient& g) { g.dx(0) = transpose(g.dy(), invert_permutation(g.x(1))); },
-    .kernels = {cpu_moving_kernel(
-        "T", []<class T>(TypeTag<T> t, const KernelRequest& r) { return prepare(t, r); })},
-    .examples = {{.inputs = {floats({2, 3}, {1, 2, 3, 4, 5, 6}), ints({1, 0})},
-                  .outputs = {floats({3, 2}, {1, 4, 2, 5, 3, 6})}}},
-    .value_inputs = {1},
-}};
+OpDef transposition(std::string name, std::string doc) {
+  return {
+      .name = std::move(name),
+      .doc = std::move(doc),
+      .inputs = {"x: T", "perm: Tperm"},
+      .outputs = {"y: T"},
+      .attrs = {"T: type", "Tperm: {int32, int64} = int32"},
+      .shape = infer,
+      .gradient = [](Gradient& g) { g.dx(0) = transpose(g.dy(), invert_permutation(g.x(1))); },
+      .kernels = {cpu_moving_kernel(
+          "T", []<class T>(TypeTag<T> t, const KernelRequest& r) { return prepare(t, r); })},
+      .examples = {{.inputs = {floats({2, 3}, {1, 2, 3, 4, 5, 6}), ints({1, 0})},
+                    .outputs = {floats({3, 2}, {1, 4, 2, 5, 3, 6})}}},
+      .value_inputs = {1},
+  };
+}
+
+const Op transpose_op{transposition(
+    "Transpose",
+    "y[i_0, …, i_n] = x[j_0, …, j_n] with j_perm[k] = i_k: axis k of y is axis perm[k] of x.")};
+const Op conjugate_transpose_op{
+    transposition("ConjugateTranspose",
+                  "y = Transpose of x, conjugated: of real numbers, which x has, the same.")};
 
 const Op invert_permutation_op{{
     .name = "InvertPermutation",

@@ -6,6 +6,7 @@
 Needs TensorFlow (pip install tensorflow-cpu); exits with 77 (skipped) without it. Starts and ends its own cluster of one
 ps and two workers on loopback.
 """
+import time
 import unittest
 
 from leat_cluster import CONFIG, cluster, main, np, tf, tf1
@@ -45,6 +46,15 @@ class Values(unittest.TestCase):
             v = tf1.get_variable("v", [3], initializer=tf1.ones_initializer(), use_resource=False)
             return v.initializer, [tf1.assign_add(v, [1.0, 2.0, 3.0])], []
         self.assert_same(on_both(build, steps=3))
+
+    def test_timestamp(self):
+        with tf1.Graph().as_default(), tf1.Session(cluster().target, config=CONFIG) as session:
+            now = tf.timestamp()
+            before = time.time()
+            first, second = session.run(now), session.run(now)
+            self.assertLess(before - 1, first)
+            self.assertLess(first, second)
+            self.assertLess(second, time.time() + 1)
 
     def test_cond(self):
         def build():
