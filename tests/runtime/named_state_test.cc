@@ -1,0 +1,249 @@
+// State that ops find by its name alone, in sessions: staging areas and maps, maps of sparse
+// tensors; and queues that sort. Who waits, who is served, what ends a wait.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <future>
+#include <set>
+
+#include "graph/ops.h"
+#include "runtime/local_session.h"
+#include "tests/support/expect_error.h"
+
+namespace leat {
+namespace {
+
+using namespace std::chrono_literals;
+
+const LocalDevices one_cpu{.cpus = 1, .gpus = false};
+const AttrMap floats_only = {{"dtypes", std::vector<DType>{f32}}};
+
+// Nodes of a staging area of floats that is called "area".
+struct StagingGraph {
+  explicit StagingGraph(AttrMap limits = {}) {
+    limits.merge(AttrMap{floats_only});
+    limits.emplace("shared_name", "area");
+    x = placeholder(graph, "x", f32, {});
+    index = placeholder(graph, "index", i32, {});
+    graph.add({.op = "Stage", .name = "put", .inputs = {x}, .attrs = limits});
+    graph.add({.op = "Unstage", .name = "take", .attrs = limits});
+    graph.add({.op = "StagePeek", .name = "peek", .inputs = {index}, .attrs = limits});
+    graph.add({.op = "StageSize", .name = "size", .attrs = limits});
+    graph.add({.op = "StageClear", .name = "clear", .attrs = limits});
+    session.extend(graph);
+  }
+  void put(float v) { session.run({{"x", Tensor::scalar(v)}}, {}, {"put"}); }
+  std::future<void> putting(float v) {
+    return std::async(std::launch::async, [this, v] { put(v); });
+  }
+  float take() { return session.run({}, {"take:0"}, {})[0].value<float>(); }
+  std::future<float> taking() {
+    return std::async(std::launch::async, [this] { return take(); });
+  }
+  float peek(int i) {
+    return session.run({{"index", Tensor::scalar(i)}}, {"peek:0"}, {})[0].value<float>();
+  }
+  int size() { return session.run({}, {"size:0"}, {})[0].value<int32_t>(); }
+
+  Graph graph;
+  Output x, index;
+  LocalSession session{{.timeout = 20s}, one_cpu};
+};
+
+TEST(StagingAreas, FirstInFirstOut) {
+  StagingGraph area;
+  for (const float v : {1.0f, 2.0f, 3.0f}) area.put(v);
+  EXPECT_EQ(area.peek(2), 3);
+  EXPECT_EQ(area.size(), 3);
+  EXPECT_EQ(area.take(), 1);
+  EXPECT_EQ(area.take(), 2);
+  area.session.run({}, {}, {"clear"});
+  EXPECT_EQ(area.size(), 0);
+}
+
+TEST(StagingAreas, WaitForElementsAndForSpace) {
+  StagingGraph area({{"capacity", 1}});
+  std::future<float> taken = area.taking();
+  EXPECT_EQ(taken.wait_for(50ms), std::future_status::timeout);
+  area.put(1);
+  EXPECT_EQ(taken.get(), 1);
+  area.put(2);
+  std::future<void> put = area.putting(3);
+  EXPECT_EQ(put.wait_for(50ms), std::future_status::timeout);
+  EXPECT_EQ(area.take(), 2);
+  put.get();
+  EXPECT_EQ(area.take(), 3);
+}
+
+TEST(StagingAreas, ClearingMakesSpace) {
+  StagingGraph area({{"memory_limit", 4}});
+  area.put(1);
+  std::future<void> put = area.putting(2);
+  EXPECT_EQ(put.wait_for(50ms), std::future_status::timeout);
+  area.session.run({}, {}, {"clear"});
+  put.get();
+  EXPECT_EQ(area.take(), 2);
+}
+
+TEST(StagingAreas, WhatNeverFitsIsAnError) {
+  StagingGraph area({{"memory_limit", 3}});
+  expect_error_with(Code::resource_exhausted, "'4' bytes", [&] { area.put(1); });
+}
+
+// Ending one wait leaves the others in line.
+TEST(StagingAreas, AStepThatEndsLeavesTheLine) {
+  StagingGraph area;
+  expect_error_with(Code::deadline_exceeded, "staging area 'area' has 0 elements",
+                    [&] { area.session.run({}, {"take:0"}, {}, {.timeout = 100ms}); });
+  area.put(5);
+  EXPECT_EQ(area.take(), 5);
+}
+
+TEST(StagingAreas, ManyStepsAtOnce) {
+  constexpr int each = 100, threads = 4;
+  StagingGraph area({{"capacity", 3}});
+  std::vector<std::future<std::vector<float>>> takers;
+  std::vector<std::future<void>> putters;
+  for (int t = 0; t < threads; ++t) {
+    takers.push_back(std::async(std::launch::async, [&] {
+      std::vector<float> out;
+      for (int i = 0; i < each; ++i) out.push_back(area.take());
+      return out;
+    }));
+    putters.push_back(std::async(std::launch::async, [&, t] {
+      for (int i = 0; i < each; ++i) area.put(static_cast<float>(t * each + i));
+    }));
+  }
+  for (auto& putter : putters) putter.get();
+  std::set<float> all;
+  for (auto& taker : takers)
+    for (const float v : taker.get()) EXPECT_TRUE(all.insert(v).second) << v << " came twice";
+  EXPECT_EQ(all.size(), static_cast<size_t>(threads * each));
+  EXPECT_EQ(area.size(), 0);
+}
+
+// Another kind of state has the name.
+TEST(StagingAreas, ANameIsOfOneKind) {
+  StagingGraph area;
+  AttrMap attrs = floats_only;
+  attrs.emplace("shared_name", "area");
+  area.graph.add({.op = "OrderedMapSize", .name = "other", .attrs = attrs});
+  area.session.extend(area.graph);
+  area.put(1);
+  expect_error_with(Code::invalid_argument, "'area' is no staging map",
+                    [&] { area.session.run({}, {"other:0"}, {}); });
+}
+
+TEST(StagingMaps, GiveTheTupleOfAKeyWhenItIsWhole) {
+  Graph graph;
+  const AttrMap two = {{"dtypes", std::vector<DType>{f32, i32}}, {"shared_name", "map"}};
+  const auto with = [&](std::vector<DType> given) {
+    AttrMap out = two;
+    out.emplace("fake_dtypes", std::move(given));
+    return out;
+  };
+  const Output key = placeholder(graph, "key", i64, {}),
+               all = constant(graph, Tensor::of<int32_t>({2}, {0, 1}));
+  const auto only = [&](int i) { return constant(graph, Tensor::of<int32_t>({1}, {i})); };
+  graph.add({.op = "OrderedMapStage",
+             .name = "first",
+             .inputs = {key, only(0), constant(graph, Tensor::scalar(1.5F))},
+             .attrs = with({f32})});
+  graph.add({.op = "OrderedMapStage",
+             .name = "second",
+             .inputs = {key, only(1), constant(graph, Tensor::scalar(7))},
+             .attrs = with({i32})});
+  graph.add({.op = "OrderedMapUnstage", .name = "take", .inputs = {key, all}, .attrs = two});
+  graph.add({.op = "OrderedMapUnstageNoKey", .name = "any", .inputs = {all}, .attrs = two});
+  graph.add({.op = "OrderedMapSize", .name = "size", .attrs = two});
+  graph.add({.op = "OrderedMapIncompleteSize", .name = "incomplete", .attrs = two});
+  LocalSession session({.timeout = 20s}, one_cpu);
+  session.extend(graph);
+  const auto run = [&](int64_t k, std::vector<std::string> fetches,
+                       std::vector<std::string> targets) {
+    return session.run({{"key", Tensor::scalar(k)}}, fetches, targets);
+  };
+
+  auto taken = std::async(std::launch::async, [&] { return run(3, {"take:0", "take:1"}, {}); });
+  run(3, {}, {"first"});
+  EXPECT_EQ(taken.wait_for(50ms), std::future_status::timeout) << "a component is missing";
+  EXPECT_EQ(run(0, {"incomplete:0"}, {})[0].value<int32_t>(), 1);
+  expect_error_with(Code::invalid_argument,
+                    "The tensor for index '0' for key '3' was already initialized",
+                    [&] { run(3, {}, {"first"}); });
+  run(3, {}, {"second"});
+  const std::vector<Tensor> tuple = taken.get();
+  EXPECT_EQ(tuple[0].value<float>(), 1.5F);
+  EXPECT_EQ(tuple[1].value<int32_t>(), 7);
+
+  for (const int64_t k : {9, 4}) run(k, {}, {"first", "second"});
+  EXPECT_EQ(run(0, {"size:0"}, {})[0].value<int32_t>(), 2);
+  EXPECT_EQ(run(0, {"any:0"}, {})[0].value<int64_t>(), 4) << "the smallest key";
+}
+
+TEST(SparseTensorMaps, GiveBackWhatWasAddedOnce) {
+  Graph graph;
+  const AttrMap map = {{"shared_name", "map"}};
+  AttrMap typed = map;
+  typed.emplace("T", f32);
+  AttrMap taken = map;
+  taken.emplace("dtype", f32);
+  const Output handles = placeholder(graph, "handles", i64, {any});
+  graph.add({.op = "AddManySparseToTensorsMap",
+             .name = "add",
+             .inputs = {constant(graph, Tensor::of<int64_t>({2, 2}, {0, 1, 2, 0})),
+                        constant(graph, Tensor::of<float>({2}, {5, 6})),
+                        constant(graph, Tensor::of<int64_t>({2}, {3, 2}))},
+             .attrs = typed});
+  graph.add(
+      {.op = "TakeManySparseFromTensorsMap", .name = "take", .inputs = {handles}, .attrs = taken});
+  LocalSession session({.timeout = 20s}, one_cpu);
+  session.extend(graph);
+  const Tensor numbers = session.run({}, {"add:0"}, {})[0];
+  ASSERT_EQ(numbers.shape(), Shape({3}));
+  const auto take = [&] {
+    return session.run({{"handles", numbers}}, {"take:0", "take:1", "take:2"}, {});
+  };
+  const std::vector<Tensor> back = take();
+  EXPECT_THAT(back[0].span<int64_t>(), testing::ElementsAre(0, 1, 2, 0));
+  EXPECT_THAT(back[1].span<float>(), testing::ElementsAre(5, 6));
+  EXPECT_THAT(back[2].span<int64_t>(), testing::ElementsAre(3, 2));
+  expect_error_with(Code::invalid_argument, "it was taken before", [&] { take(); });
+}
+
+TEST(PriorityQueues, TheSmallestComesFirst) {
+  Graph graph;
+  const Output q = graph
+                       .add({.op = "PriorityQueueV2",
+                             .name = "q",
+                             .attrs = {{"component_types", std::vector<DType>{f32}},
+                                       {"shapes", std::vector<Shape>{Shape{}}}}})
+                       .output();
+  const Output priorities = placeholder(graph, "priorities", i64, {any}),
+               xs = placeholder(graph, "xs", f32, {any});
+  graph.add({.op = "QueueEnqueueManyV2", .name = "put", .inputs = {q, priorities, xs}});
+  graph.add({.op = "QueueDequeueManyV2",
+             .name = "take",
+             .inputs = {q, constant(graph, Tensor::scalar(2))},
+             .attrs = {{"component_types", std::vector<DType>{i64, f32}}}});
+  LocalSession session({.timeout = 20s}, one_cpu);
+  session.extend(graph);
+  const auto put = [&](std::vector<int64_t> p, std::vector<float> x) {
+    const auto n = static_cast<int64_t>(p.size());
+    session.run({{"priorities", Tensor::of<int64_t>({n}, std::span<const int64_t>(p))},
+                 {"xs", Tensor::of<float>({n}, std::span<const float>(x))}},
+                {}, {"put"});
+  };
+  put({5}, {50});
+  auto taken = std::async(std::launch::async, [&] {
+    return session.run({}, {"take:0", "take:1"}, {});
+  });
+  EXPECT_EQ(taken.wait_for(50ms), std::future_status::timeout);
+  put({-1, 3}, {10, 30});  // both before the one that waits
+  const std::vector<Tensor> first = taken.get();
+  EXPECT_THAT(first[0].span<int64_t>(), testing::ElementsAre(-1, 3));
+  EXPECT_THAT(first[1].span<float>(), testing::ElementsAre(10, 30));
+}
+
+}  // namespace
+}  // namespace leat
