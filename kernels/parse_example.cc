@@ -1,5 +1,6 @@
 // ParseExampleV2, ParseExample and ParseSingleExample: tf.train.Example records to a tensor per
-// feature. Dense features have the same shape in every record, sparse ones any number of values.
+// feature. Dense features have the same shape in every record, sparse and ragged ones any number of
+// values.
 #include "graph/formats/example.h"
 #include "graph/gradient.h"
 #include "graph/ops.h"
@@ -7,6 +8,7 @@
 #include "kernels/cpu.h"
 #include "kernels/examples.h"
 #include "kernels/execute.h"
+#include "kernels/row_splits.h"
 
 namespace leat {
 namespace {
@@ -14,10 +16,10 @@ namespace {
 using FeatureTypes = Types<float, int64_t, std::string>;
 
 // What a call wants. Outputs: indices of all sparse features, their values, their shapes, then the
-// dense ones.
+// dense ones, values of the ragged ones and their row splits.
 struct Wanted {
-  std::vector<std::string> sparse_keys, dense_keys;
-  std::vector<DType> sparse_types, dense_types;
+  std::vector<std::string> sparse_keys, dense_keys, ragged_keys;
+  std::vector<DType> sparse_types, dense_types, ragged_types, split_types;
   std::vector<Shape> dense_shapes;
   int defaults = 0;  // the first of the inputs with defaults of dense features
   bool is_batch = true;
@@ -112,6 +114,28 @@ void set_dense(ExecuteContext& c, const Wanted& wanted, int i,
   c.set_output(3 * wanted.sparse() + i, std::move(out));
 }
 
+// One record has no rows to split its values into.
+template <class T>
+void set_ragged(ExecuteContext& c, const Wanted& wanted, int i,
+                const std::vector<Features>& records) {
+  const std::string& key = wanted.ragged_keys[i];
+  std::vector<T> values;
+  std::vector<int64_t> splits = {0};
+  for (const Features& record : records) {
+    if (const Feature* feature = find(record, key)) {
+      const std::vector<T>& list = values_of<T>(*feature, key);
+      values.insert(values.end(), list.begin(), list.end());
+    }
+    splits.push_back(static_cast<int64_t>(values.size()));
+  }
+  if (!wanted.is_batch) splits.clear();
+  const auto n = static_cast<int>(wanted.ragged_keys.size()),
+             output = 3 * wanted.sparse() + static_cast<int>(wanted.dense_keys.size()) + i;
+  c.set_output(output,
+               Tensor::of<T>({static_cast<int64_t>(values.size())}, std::span<const T>(values)));
+  c.set_output(output + n, row_splits(splits, wanted.split_types[i]));
+}
+
 void parse(ExecuteContext& c, const Wanted& wanted, const Tensor& serialized) {
   std::vector<Features> records;
   for (const std::string& text : serialized.span<std::string>())
@@ -128,6 +152,10 @@ void parse(ExecuteContext& c, const Wanted& wanted, const Tensor& serialized) {
   }
   for (int i = 0; i < static_cast<int>(wanted.dense_keys.size()); ++i) {
     typed(wanted.dense_types[i], [&]<class T>(TypeTag<T>) { set_dense<T>(c, wanted, i, records); });
+  }
+  for (int i = 0; i < static_cast<int>(wanted.ragged_keys.size()); ++i) {
+    typed(wanted.ragged_types[i],
+          [&]<class T>(TypeTag<T>) { set_ragged<T>(c, wanted, i, records); });
   }
 }
 
@@ -171,9 +199,14 @@ void parse_v2(ExecuteContext& c) {
   wanted.dense_keys = keys_of(c.input(3));
   wanted.defaults = 5;
   wanted.is_batch = serialized.shape().rank() == 1;
+  wanted.ragged_keys = keys_of(c.input(4));
+  wanted.ragged_types = c.node().attr<std::vector<DType>>("ragged_value_types");
+  wanted.split_types = c.node().attr<std::vector<DType>>("ragged_split_types");
   check_counts(wanted);
-  if (c.input(4).elements() > 0)
-    fail(Code::unimplemented, "ragged features are not supported: ask for sparse ones");
+  check(wanted.ragged_keys.size() == wanted.ragged_types.size() &&
+            wanted.ragged_keys.size() == wanted.split_types.size(),
+        "there must be a key per ragged feature: ", wanted.ragged_keys.size(), " keys, ",
+        wanted.ragged_types.size(), " types and ", wanted.split_types.size(), " types of splits");
   parse(c, wanted, serialized);
 }
 
@@ -227,6 +260,8 @@ void set_shapes(ShapeContext& c, const Shape& batch) {
     }
     c.set_output(3 * n + i, out);
   }
+  for (int i = 3 * n + static_cast<int>(dense.size()); i < c.num_outputs(); ++i)
+    c.set_output(i, {any});  // ragged values and row splits
 }
 
 // {"x": [1.5, 2], "n": [7]}
@@ -242,7 +277,8 @@ const Op parse_v2_op{{
     .name = "ParseExampleV2",
     .doc = "The features of serialized tf.train.Example records (a vector of them, or one): for "
            "each of sparse_keys a sparse tensor, for each of dense_keys a tensor of its dense "
-           "shape, dense_defaults where a record has none. Without ragged features.",
+           "shape, dense_defaults where a record has none, for each of ragged_keys values and row "
+           "splits.",
     .inputs = {"serialized: string", "names: string", "sparse_keys: string", "dense_keys: string",
                "ragged_keys: string", "dense_defaults: Tdense"},
     .outputs = {"sparse_indices: num_sparse * int64", "sparse_values: sparse_types",

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
 
 #include "graph/formats/example.h"
 #include "kernels/cpu.h"
+#include "kernels/row_splits.h"
 #include "kernels/types.h"
 
 namespace leat {
@@ -145,19 +145,9 @@ class Parser {
     c_.set_output(next_ + i,
                   Tensor::of<T>({static_cast<int64_t>(values.size())}, std::span<const T>(values)));
     const DType type = group.split_types[i];
-    c_.set_output(next_ + n + i,
-                  wanted_.is_batch ? splits(by_record, type) : splits({0}, type).reshaped({}));
-    if (is_list) c_.set_output(next_ + 2 * n + i, splits(by_row, type));
-  }
-
-  static Tensor splits(const std::vector<int64_t>& values, DType dtype) {
-    const Shape shape{static_cast<int64_t>(values.size())};
-    if (dtype == DType::i64) return Tensor::of<int64_t>(shape, std::span<const int64_t>(values));
-    check(values.back() <= std::numeric_limits<int32_t>::max(), values.back(),
-          " ragged values are too many for row splits of int32");
-    Tensor out(DType::i32, shape);
-    std::copy(values.begin(), values.end(), out.data<int32_t>());
-    return out;
+    c_.set_output(next_ + n + i, wanted_.is_batch ? row_splits(by_record, type)
+                                                  : row_splits({0}, type).reshaped({}));
+    if (is_list) c_.set_output(next_ + 2 * n + i, row_splits(by_row, type));
   }
 
   // A feature of the context has the same number of values in every record.

@@ -32,10 +32,13 @@ void serialize(ExecuteContext& c) {
 
 void serialize_many(ExecuteContext& c) {
   const SparseRows rows(c.input(0), c.input(1), c.input(2));
-  Tensor out(DType::string, {rows.size(), 3});
-  auto* to = out.data<std::string>();
   std::string empty[3];
   write(rows.empty(), empty);
+  uint64_t bytes = 0;
+  for (const std::string& text : empty) bytes += sizeof(text) + text.size() + 16;  // on the heap
+  check_memory_for(rows.size(), bytes);
+  Tensor out(DType::string, {rows.size(), 3});
+  auto* to = out.data<std::string>();
   for (int64_t row = 0, group = 0; row < rows.size(); ++row, to += 3) {
     if (group < rows.groups() && rows.row_of(group) == row) {
       write(rows.element(group++), to);

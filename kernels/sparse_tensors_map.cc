@@ -4,7 +4,6 @@
 #include <map>
 #include <mutex>
 
-#include "core/host_memory.h"
 #include "core/resource.h"
 #include "graph/gradient.h"
 #include "graph/ops.h"
@@ -69,10 +68,7 @@ void add(ExecuteContext& c) {
 void add_many(ExecuteContext& c) {
   constexpr uint64_t bytes_per_element = 80;  // of the map
   const SparseRows rows(c.input(0), c.input(1), c.input(2));
-  const auto size = static_cast<uint64_t>(rows.size());
-  if (size > available_host_memory() / bytes_per_element) {
-    fail(Code::resource_exhausted, "a batch of ", size, " sparse tensors does not fit into memory");
-  }
+  check_memory_for(rows.size(), bytes_per_element);
   const auto empty = std::make_shared<const SparseTensor>(rows.empty());
   check_dense_shape(empty->shape);
   Tensor handles(DType::i64, {rows.size()});

@@ -48,12 +48,15 @@ const std::set<std::string, std::less<>> without_example = {
     "TensorArrayGradWithShape", "TensorArrayWriteV3", "TensorArrayReadV3", "TensorArrayGatherV3",
     "TensorArrayScatterV3", "TensorArrayConcatV3", "TensorArraySplitV3", "TensorArraySizeV3",
     "TensorArrayCloseV3",
-    // Most find their state by its name: tests/tensorflow/readers_test.py and state_test.py.
+    // They work on state, most find it by its name: tests/tensorflow/readers_test.py and
+    // state_test.py.
     "AddSparseToTensorsMap", "AddManySparseToTensorsMap", "TakeManySparseFromTensorsMap", "Stage",
     "Unstage", "StagePeek", "StageSize", "StageClear", "MapStage", "MapPeek", "MapUnstage",
     "MapUnstageNoKey", "MapSize", "MapIncompleteSize", "MapClear", "OrderedMapStage",
     "OrderedMapPeek", "OrderedMapUnstage", "OrderedMapUnstageNoKey", "OrderedMapSize",
-    "OrderedMapIncompleteSize", "OrderedMapClear", "PriorityQueueV2",
+    "OrderedMapIncompleteSize", "OrderedMapClear", "PriorityQueueV2", "Barrier",
+    "BarrierInsertMany", "BarrierTakeMany", "BarrierClose", "BarrierReadySize",
+    "BarrierIncompleteSize",
     // Streams of random numbers: tests of their own.
     "RandomUniform", "RandomUniformInt", "RandomStandardNormal", "TruncatedNormal", "RandomShuffle",
     "Multinomial", "RandomGamma", "RandomPoissonV2", "UniformCandidateSampler",

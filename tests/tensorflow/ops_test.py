@@ -31,7 +31,7 @@ FAMILIES_NOT_HERE = ("Queue", "FIFOQueue", "PaddingFIFOQueue", "RandomShuffleQue
                      "FixedLengthRecordReader", "WholeFileReader", "IdentityReader",  # readers_test.py
                      "SparseAccumulator", "SparseConditional", "Accumulator",
                      "Conditional", "ResourceAccumulator", "ResourceConditional", "HashTable", "MutableHashTable", "MutableDenseHashTable",
-                     "Stage", "Unstage", "Map", "OrderedMap",  # state_test.py
+                     "Stage", "Unstage", "Map", "OrderedMap", "Barrier",  # state_test.py
                      "InitializeTable", "LookupTable", "TensorArray", "Stack")  # loops_test.py has the last two
 
 # Where Leat means to differ, by op: a part of the description of the case, and why.

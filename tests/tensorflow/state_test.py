@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """State as TensorFlow's own client uses it: resource and partitioned variables, several parameter servers, conditions on
-whether a variable is initialised, queues, staging areas, synchronous training. Every program agrees with Session('').
+whether a variable is initialised, queues, staging areas, barriers, synchronous training. Every program agrees with Session('').
 
   python3 tests/tensorflow/state_test.py --leat build/release/bin/leat [-v]
 
@@ -11,7 +11,7 @@ import unittest
 
 from leat_cluster import CONFIG, cluster, main, np, tf, tf1
 from tensorflow.python.ops import gen_data_flow_ops
-from tensorflow.python.ops.data_flow_ops import MapStagingArea, StagingArea
+from tensorflow.python.ops.data_flow_ops import Barrier, MapStagingArea, StagingArea
 from tensorflow.python.training import training_util
 
 PS = ["/job:ps/task:0", "/job:ps/task:1"]
@@ -521,6 +521,114 @@ class StagingAreas(unittest.TestCase):
             self.assertEqual(session.run(unstage[0])[1], [5.0])
             ends(putter)
             self.assertEqual(ends(taker)[1], [6.0])
+
+
+class Barriers(unittest.TestCase):
+    def test_tuples_leave_when_they_are_complete(self):
+        results = []
+        for target in ("", cluster().target):
+            with tf1.Graph().as_default():
+                barrier = Barrier([tf.float32, tf.string], shapes=[[2], []])
+                keys = tf1.placeholder(tf.string, [None])
+                numbers = tf.stack([tf.strings.to_number(keys), -tf.strings.to_number(keys)], 1)
+                insert = [barrier.insert_many(0, keys, numbers), barrier.insert_many(1, keys, "value " + keys)]
+                count = tf1.placeholder(tf.int32, [])
+                take, some = barrier.take_many(count), barrier.take_many(count, allow_small_batch=True)
+                sizes = [barrier.ready_size(), barrier.incomplete_size()]
+                close, cancel = barrier.close(), barrier.close(cancel_pending_enqueues=True)
+                if target:
+                    tf1.Session.reset(target)
+                out = []
+                with tf1.Session(target, config=CONFIG) as session:
+                    def run(fetch, feeds=None):
+                        try:
+                            out.append(session.run(fetch, feeds))
+                        except tf.errors.OpError as error:
+                            out.append(type(error).__name__)
+
+                    for component, texts in ((0, "3 1 4"), (1, "4 9"), (0, "7 5 9 6"), (1, "6 1 7 5"), (0, ""), (1, "8"), (0, "20 21 22 23 24"),
+                                             (1, "23 20 22 21 24")):
+                        run(insert[component], {keys: texts.split()})
+                        run(sizes)
+                    for fetch, n in ((take, 3), (take, 0), (some, 4)):
+                        run(fetch, {count: n})
+                    run(close)
+                    for fetch, n in ((close, 0), (take, 90), (take, 1), (some, 2)):
+                        run(fetch, {count: n})
+                    for component, text in ((0, "100"), (1, "3"), (0, "8"), (1, "3")):
+                        run(insert[component], {keys: [text]})
+                        run(sizes)
+                    for fetch, n in ((some, 50), (some, 1), (take, 0), (cancel, 0), (cancel, 0)):
+                        run(fetch, {count: n})
+                    for text in ("101", "8"):
+                        run(insert[0], {keys: [text]})
+                    run(sizes)
+                results.append([np.asarray(x).tolist() for x in tf.nest.flatten(out)])
+        self.assertEqual(results[1], results[0])
+        self.assertIn("OutOfRangeError", results[0])
+
+    def test_wrong_calls(self):
+        results = []
+        for target in ("", cluster().target):
+            with tf1.Graph().as_default():
+                if target:
+                    tf1.Session.reset(target)
+                ops = gen_data_flow_ops
+                barrier = ops.barrier([tf.float32, tf.int32], shapes=[[], [2]])
+                x, keys = tf1.placeholder(tf.float32), tf1.placeholder(tf.string)
+                first = ops.barrier_insert_many(barrier, keys, x, 0)
+                out = []
+                with tf1.Session(target, config=CONFIG) as session:
+                    for fetch, names, value in (
+                            (first, ["a"], [1.0]), (first, ["a"], [2.0]), (first, ["b"], np.zeros((1, 0))),
+                            (ops.barrier_insert_many(barrier, keys, x, 2), ["b"], [1.0]),
+                            (ops.barrier_insert_many(barrier, keys, x, 1), ["b"], [1.0]),
+                            (ops.barrier_insert_many(ops.barrier([tf.float32], [[3]]), keys, x, 0), ["b"], [[1.0, 2]]),
+                            (ops.barrier_ready_size(ops.barrier([tf.float32], [])), [], []),
+                            (ops.barrier_ready_size(ops.barrier([tf.float32], [[]], capacity=3)), [], []),
+                            (ops.barrier_take_many(barrier, 1, [tf.int32, tf.float32]), [], []),
+                            (ops.barrier_take_many(barrier, [1], [tf.float32, tf.int32]), [], []),
+                            (ops.barrier_take_many(barrier, 1, [tf.float32, tf.int32], timeout_ms=5), [], [])):
+                        try:
+                            session.run(fetch, {keys: names, x: value})
+                            out.append("no error")
+                        except tf.errors.OpError as error:
+                            out.append(type(error).__name__)
+                results.append(out)
+        self.assertEqual(results[1], results[0])
+
+    def test_waiting(self):
+        tf1.Session.reset(cluster().target)
+        with tf1.Graph().as_default(), tf1.Session(cluster().target, config=CONFIG) as session:
+            barrier = Barrier([tf.int32, tf.int32], shapes=[[], []])
+            keys, count = tf1.placeholder(tf.string, [None]), tf1.placeholder(tf.int32, [])
+            insert = [barrier.insert_many(i, keys, tf.strings.to_number(keys, tf.int32)) for i in range(2)]
+            take, some, close = barrier.take_many(count)[1], barrier.take_many(count, allow_small_batch=True)[1], barrier.close()
+            session.run(insert[0], {keys: ["1", "2", "3", "4"]})
+            with self.assertRaisesRegex(tf.errors.DeadlineExceededError, "barrier"):
+                session.run(take, {count: 1}, options=tf1.RunOptions(timeout_in_ms=150))
+            results = {}
+
+            def wait(name, fetch, n):
+                try:
+                    results[name] = session.run(fetch, {count: n}).tolist()
+                except tf.errors.OpError as error:
+                    results[name] = type(error).__name__
+            threads = {name: threading.Thread(target=wait, args=(name, *call))
+                       for name, call in dict(two=(take, 2), many=(take, 9), rest=(some, 9)).items()}
+            threads["two"].start()
+            session.run(insert[1], {keys: ["3"]})
+            session.run(insert[1], {keys: ["2"]})
+            threads["two"].join(20)
+            self.assertEqual(sorted(results["two"]), [b"2", b"3"])
+            threads["many"].start()
+            threads["rest"].start()
+            session.run(insert[1], {keys: ["1"]})
+            session.run(close)  # nine can never come now
+            for thread in threads.values():
+                thread.join(20)
+            self.assertEqual(results["many"], "OutOfRangeError")
+            self.assertEqual(results["rest"], [b"1"])
 
 
 class Synchronous(Agreement):

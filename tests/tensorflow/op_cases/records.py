@@ -30,9 +30,11 @@ NAMES = np.zeros(0, object)
 
 @cases("ParseExampleV2")
 def _(rng, op):
-    def case(serialized, sparse=(b"s", b"u"), dense=(b"x", b"n", b"v"), defaults=DEFAULTS, types=SPARSE_TYPES, dense_shapes=DENSE["dense_shapes"], **more):
-        return Case(serialized, NAMES, texts(*sparse), texts(*dense), NAMES, defaults, num_sparse=len(sparse), sparse_types=types, ragged_value_types=[],
-                    ragged_split_types=[], dense_shapes=dense_shapes, gradient=False, **more)
+    def case(serialized, sparse=(b"s", b"u"), dense=(b"x", b"n", b"v"), defaults=DEFAULTS, types=SPARSE_TYPES, dense_shapes=DENSE["dense_shapes"],
+             ragged=(), ragged_types=(), **more):
+        return Case(serialized, NAMES, texts(*sparse), texts(*dense), texts(*ragged), defaults, num_sparse=len(sparse), sparse_types=types,
+                    ragged_value_types=list(ragged_types), ragged_split_types=[tf.int64, tf.int32][:len(ragged_types)], dense_shapes=dense_shapes,
+                    gradient=False, **more)
     yield case(texts(*RECORDS))
     yield case(texts())
     yield case(np.array(RECORDS[0], object))
@@ -40,6 +42,13 @@ def _(rng, op):
     yield case(texts(RECORDS[0]), sparse=(), types=[])
     yield case(texts(RECORDS[0]), dense=(), defaults=[], dense_shapes=[])
     yield case(texts(b""), dense=(b"x",), defaults=[np.array([1, 2], np.float32)], dense_shapes=[[2]])
+    ragged = dict(ragged=(b"s", b"v"), ragged_types=(tf.string, tf.int64), dense=(b"x",), defaults=DEFAULTS[:1], dense_shapes=[[2]], sparse=(), types=[])
+    for records in (RECORDS, RECORDS[::-1], RECORDS[:1], []):
+        yield case(texts(*records), **ragged)
+    yield case(np.array(RECORDS[0], object), **ragged)
+    yield case(np.array(RECORDS[2], object), **ragged)
+    yield case(texts(*RECORDS), ragged=(b"s",), ragged_types=(tf.float32,), invalid=True)
+    yield case(texts(*RECORDS), ragged=(b"s", b"v"), ragged_types=(tf.string,), invalid=True)
     yield case(texts(b""), invalid=True)  # x is required
     yield case(texts(*RECORDS), defaults=[DEFAULTS[0], np.array([5]), DEFAULTS[2]], invalid=True)
     yield case(texts(*RECORDS), defaults=[DEFAULTS[0], DEFAULTS[1], np.array([1, 2])], invalid=True)

@@ -1,5 +1,6 @@
-// State that ops find by its name alone, in sessions: staging areas and maps, maps of sparse
-// tensors; and queues that sort. Who waits, who is served, what ends a wait.
+// State other than queues, in sessions: staging areas and maps and maps of sparse tensors, which
+// ops find by their name alone; barriers; and queues that sort. Who waits, who is served, what ends
+// a wait.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -181,6 +182,32 @@ TEST(StagingMaps, GiveTheTupleOfAKeyWhenItIsWhole) {
   EXPECT_EQ(run(0, {"any:0"}, {})[0].value<int64_t>(), 4) << "the smallest key";
 }
 
+TEST(StagingMaps, AKeyMayWaitBesideOthers) {
+  Graph graph;
+  const AttrMap attrs = {{"dtypes", std::vector<DType>{f32}}, {"shared_name", "map"}};
+  AttrMap stage = attrs;
+  stage.emplace("fake_dtypes", std::vector<DType>{f32});
+  const Output key = placeholder(graph, "key", i64, {}), x = placeholder(graph, "x", f32, {}),
+               first = constant(graph, Tensor::of<int32_t>({1}, {0}));
+  graph.add({.op = "OrderedMapStage", .name = "put", .inputs = {key, first, x}, .attrs = stage});
+  graph.add({.op = "OrderedMapUnstage", .name = "get", .inputs = {key, first}, .attrs = attrs});
+  LocalSession session({.timeout = 20s}, one_cpu);
+  session.extend(graph);
+  const auto get = [&](int64_t k) {
+    return std::async(std::launch::async, [&session, k] {
+      return session.run({{"key", Tensor::scalar(k)}}, {"get:0"}, {})[0].value<float>();
+    });
+  };
+  auto one = get(1), two = get(2), three = get(3);
+  for (const int64_t k : {3, 1, 2}) {
+    session.run({{"key", Tensor::scalar(k)}, {"x", Tensor::scalar(static_cast<float>(10 * k))}}, {},
+                {"put"});
+  }
+  EXPECT_EQ(two.get(), 20);
+  EXPECT_EQ(one.get(), 10);
+  EXPECT_EQ(three.get(), 30);
+}
+
 TEST(SparseTensorMaps, GiveBackWhatWasAddedOnce) {
   Graph graph;
   const AttrMap map = {{"shared_name", "map"}};
@@ -243,6 +270,48 @@ TEST(PriorityQueues, TheSmallestComesFirst) {
   const std::vector<Tensor> first = taken.get();
   EXPECT_THAT(first[0].span<int64_t>(), testing::ElementsAre(-1, 3));
   EXPECT_THAT(first[1].span<float>(), testing::ElementsAre(10, 30));
+}
+
+TEST(Barriers, TakersWaitForWholeElements) {
+  Graph graph;
+  const AttrMap types = {{"component_types", std::vector<DType>{f32, i32}}};
+  const Output barrier = graph.add({.op = "Barrier", .name = "b", .attrs = types}).output();
+  const Output keys = placeholder(graph, "keys", string, {any});
+  const auto insert = [&](const char* name, int component, const Output& values) {
+    graph.add({.op = "BarrierInsertMany",
+               .name = name,
+               .inputs = {barrier, keys, values},
+               .attrs = {{"component_index", component}}});
+  };
+  insert("first", 0, constant(graph, Tensor::of<float>({2}, {1.5F, 2.5F})));
+  insert("second", 1, constant(graph, Tensor::of<int32_t>({2}, {15, 25})));
+  graph.add({.op = "BarrierTakeMany",
+             .name = "take",
+             .inputs = {barrier, constant(graph, Tensor::scalar(2))},
+             .attrs = types});
+  graph.add({.op = "BarrierIncompleteSize", .name = "incomplete", .inputs = {barrier}});
+  graph.add({.op = "BarrierClose", .name = "close", .inputs = {barrier}});
+  LocalSession session({.timeout = 20s}, one_cpu);
+  session.extend(graph);
+  const auto run = [&](std::vector<std::string> fetches, std::vector<std::string> targets) {
+    return session.run({{"keys", Tensor::of<std::string>({2}, {"a", "b"})}}, fetches, targets);
+  };
+  auto taken = std::async(std::launch::async, [&] {
+    return run({"take:1", "take:2", "take:3"}, {});
+  });
+  run({}, {"first"});
+  EXPECT_EQ(taken.wait_for(50ms), std::future_status::timeout) << "a component is missing";
+  EXPECT_EQ(run({"incomplete:0"}, {})[0].value<int32_t>(), 2);
+  run({}, {"second"});
+  const std::vector<Tensor> elements = taken.get();
+  EXPECT_THAT(elements[0].span<std::string>(), testing::ElementsAre("a", "b"));
+  EXPECT_THAT(elements[1].span<float>(), testing::ElementsAre(1.5F, 2.5F));
+  EXPECT_THAT(elements[2].span<int32_t>(), testing::ElementsAre(15, 25));
+
+  auto last = std::async(std::launch::async, [&] { return run({"take:1"}, {}); });
+  EXPECT_EQ(last.wait_for(50ms), std::future_status::timeout);
+  run({}, {"close"});
+  expect_error_with(Code::out_of_range, "is closed", [&] { last.get(); });
 }
 
 }  // namespace
