@@ -18,7 +18,7 @@ struct Image {
   std::vector<uint8_t> contents;  // of 16 bits: in the machine's order
 };
 
-enum class ImageFormat { unknown, png, jpeg, bmp };
+enum class ImageFormat { unknown, png, jpeg, bmp, gif };
 ImageFormat image_format(std::string_view file);  // by the first bytes
 
 struct DecodeOptions {
@@ -37,7 +37,7 @@ struct DecodeOptions {
   std::optional<Crop> crop = {};
 };
 
-// INVALID_ARGUMENT "Invalid PNG data, size 17" and so on if it is of no format, or damaged;
+// Of a GIF: decode_gif() (gif_file.h). INVALID_ARGUMENT "Invalid PNG data, size 17" and so on if it is of no format, or damaged;
 // RESOURCE_EXHAUSTED for more than 2^29 values.
 Image decode_image(std::string_view file, const DecodeOptions& options);
 
