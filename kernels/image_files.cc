@@ -1,5 +1,6 @@
-// Images as files: DecodePng, DecodeJpeg, DecodeAndCropJpeg, DecodeBmp, DecodeImage,
+// Images as files: DecodePng, DecodeJpeg, DecodeAndCropJpeg, DecodeBmp, DecodeGif, DecodeImage,
 // ExtractJpegShape, EncodePng, EncodeJpeg, EncodeJpegVariableQuality.
+#include "graph/formats/gif_file.h"
 #include "graph/formats/image_file.h"
 #include "graph/gradient.h"
 #include "graph/ops.h"
@@ -45,7 +46,7 @@ Tensor tensor_of(const Image& image, DType dtype) {
 
 DecodeOptions options_of(const NodeView& node) {
   DecodeOptions out;
-  const auto channels = node.attr<int64_t>("channels");
+  const auto channels = node.has("channels") ? node.attr<int64_t>("channels") : 3;
   check(channels == 0 || channels == 1 || channels == 3 || channels == 4,
         "`channels` must be 0, 1, 3 or 4 but got ", channels);
   out.channels = static_cast<int>(channels);
@@ -82,6 +83,8 @@ void check_format(std::string_view op, ImageFormat format, int channels) {
         "Trying to decode BMP format using a wrong op. Use DecodeBmp or DecodeImage instead. Op "
         "used: ",
         op);
+  check(format != ImageFormat::gif || channels == 0 || channels == 3,
+        "channels must be 0 or 3 for GIF, got ", channels);
   check(!is_bmp || channels != 1, "`channels` must be 0, 3 or 4 for BMP, but got ", channels);
 }
 
@@ -90,18 +93,45 @@ const std::string& file_of(const Tensor& contents) {
   return *contents.data<std::string>();
 }
 
+// [height, width, 3] of one frame, for ops that have stills only; else [frames, height, width, 3].
+Tensor decode_frames(const std::string& file, const NodeView& node, DType dtype) {
+  const bool expands = !node.has("expand_animations") || node.attr<bool>("expand_animations");
+  const bool is_still = !expands || node.op == "DecodePng" || node.op == "DecodeJpeg";
+  const Animation animation = decode_gif(file, !expands);
+  check(!is_still || animation.frames == 1, "Got ", animation.frames,
+        " frames, but animated gifs can only be decoded by DecodeGif or DecodeImage");
+  const Tensor out = tensor_of(animation.image, dtype);
+  if (is_still) return out;
+  return out.reshaped({animation.frames, out.shape()[0] / animation.frames, out.shape()[1], 3});
+}
+
 void decode(ExecuteContext& c) {
+  const NodeView& node = c.node();
   const std::string& file = file_of(c.input(0));
-  DecodeOptions options = options_of(c.node());
-  check_format(c.node().op, image_format(file), options.channels);
+  DecodeOptions options = options_of(node);
+  const ImageFormat format = image_format(file);
+  check_format(node.op, format, options.channels);
   if (c.num_inputs() > 1) options.crop = crop_of(c.input(1));
-  const DType dtype = c.node().has("dtype") ? c.node().attr<DType>("dtype") : DType::u8;
+  const DType dtype = node.has("dtype") ? node.attr<DType>("dtype") : DType::u8;
   if (dtype != DType::u8) options.bytes_per_value = 2;
-  c.set_output(0, tensor_of(decode_image(file, options), dtype));
+  if (format == ImageFormat::gif) {
+    c.set_output(0, decode_frames(file, node, dtype));
+    return;
+  }
+  Tensor out = tensor_of(decode_image(file, options), dtype);
+  if (node.op == "DecodeGif") {
+    const Shape& shape = out.shape();
+    out = out.reshaped({1, shape[0], shape[1], shape[2]});
+  }
+  c.set_output(0, std::move(out));
 }
 
 void infer_decoded(ShapeContext& c) {
   c.with_rank(0, 0);
+  if (c.node().has("expand_animations") && c.attr<bool>("expand_animations")) {
+    c.set_output(0, Shape::unknown());
+    return;
+  }
   const auto channels = c.attr<int64_t>("channels");
   c.set_output(0, {any, any, channels == 0 ? any : channels});
 }
@@ -225,6 +255,25 @@ const Op decode_bmp_op{[] {
   op.examples = {{.inputs = {Tensor::scalar(example_bmp())}, .outputs = {example_pixels()}}};
   return op;
 }()};
+const Op decode_gif_op{[] {
+  OpDef op = decode_op("DecodeGif", "GIF", {});
+  op.doc =
+      "image[frame, row, column, channel] = the RGB pixels of the file `contents`, GIF (or, as "
+      "one frame, PNG or JPEG).";
+  op.attrs = {};
+  op.shape = [](ShapeContext& c) {
+    c.with_rank(0, 0);
+    c.set_output(0, {any, any, any, 3});
+  };
+  Tensor pixels(DType::u8, {1, 1, 2, 3});
+  std::fill_n(pixels.data<uint8_t>(), 3, 3);
+  std::fill_n(pixels.data<uint8_t>() + 3, 3, 200);
+  // Two pixels in two colours: codes of 3 bits, which say clear, 0, 1, end.
+  const std::string_view file(
+      "GIF89a\2\0\1\0\x80\0\0\3\3\3\310\310\310,\0\0\0\0\2\0\1\0\0\2\2\x44\12\0;", 35);
+  op.examples = {{.inputs = {Tensor::scalar(std::string(file))}, .outputs = {pixels}}};
+  return op;
+}()};
 const Op decode_crop_op{[] {
   OpDef op = decode_op("DecodeAndCropJpeg",
                        "JPEG, each side divided by `ratio`, of which only the "
@@ -249,9 +298,11 @@ const Op decode_crop_op{[] {
       {.inputs = {Tensor::scalar(example_jpeg()), ints({1, 2, 1, 1})}, .outputs = {one}}};
   return op;
 }()};
-const Op decode_image_op{
-    decode_op("DecodeImage", "PNG, JPEG or BMP; of float from 0 to 1",
-              {"dtype: {uint8, uint16, float} = uint8", "expand_animations: bool = true"})};
+const Op decode_image_op{decode_op(
+    "DecodeImage",
+    "PNG, JPEG, BMP or GIF (then with frames before the rows, unless expand_animations is off: "
+    "the first); of float from 0 to 1",
+    {"dtype: {uint8, uint16, float} = uint8", "expand_animations: bool = true"})};
 
 const Op encode_png_op{{
     .name = "EncodePng",

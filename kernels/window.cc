@@ -11,11 +11,16 @@ namespace {
 // Steps and borders beyond this are mistakes, and would overflow what is computed from them.
 constexpr int64_t largest_step = std::numeric_limits<int32_t>::max();
 
+const std::string& format_of(const NodeView& node) {
+  static const std::string images = "NHWC", volumes = "NDHWC";
+  if (node.has("data_format")) return node.attr<std::string>("data_format");
+  return node.op == "ExtractVolumePatches" ? volumes : images;
+}
+
 }  // namespace
 
 ImageAxes image_axes(const NodeView& node) {
-  if (!node.has("data_format")) return {};
-  const std::string& format = node.attr<std::string>("data_format");
+  const std::string& format = format_of(node);
   if (format == "NCHW") return {.batch = 0, .height = 2, .width = 3, .channels = 1};
   if (format == "NDHWC") return {.batch = 0, .planes = 1, .height = 2, .width = 3, .channels = 4};
   if (format == "NCDHW") return {.batch = 0, .planes = 2, .height = 3, .width = 4, .channels = 1};

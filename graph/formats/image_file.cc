@@ -334,6 +334,7 @@ struct JpegWriter {
 ImageFormat image_format(std::string_view file) {
   if (file.starts_with("\x89PNG\r\n\x1a\n")) return ImageFormat::png;
   if (file.starts_with("\xff\xd8\xff")) return ImageFormat::jpeg;
+  if (file.starts_with("GIF8")) return ImageFormat::gif;
   return file.starts_with("BM") ? ImageFormat::bmp : ImageFormat::unknown;
 }
 
@@ -345,6 +346,7 @@ Image decode_image(std::string_view file, const DecodeOptions& options) {
       return decode_jpeg(file, options);
     case ImageFormat::bmp:
       return decode_bmp(file, options.channels);
+    case ImageFormat::gif:
     case ImageFormat::unknown:
       break;
   }

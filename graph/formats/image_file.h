@@ -1,4 +1,4 @@
-// Images as files: PNG by libpng, JPEG by libjpeg, BMP by ourselves.
+// Images as files: PNG by libpng, JPEG by libjpeg, BMP by bmp_file.h.
 #pragma once
 
 #include <array>
@@ -18,7 +18,7 @@ struct Image {
   std::vector<uint8_t> contents;  // of 16 bits: in the machine's order
 };
 
-enum class ImageFormat { unknown, png, jpeg, bmp };
+enum class ImageFormat { unknown, png, jpeg, bmp, gif };
 ImageFormat image_format(std::string_view file);  // by the first bytes
 
 struct DecodeOptions {
@@ -38,7 +38,7 @@ struct DecodeOptions {
 };
 
 // INVALID_ARGUMENT "Invalid PNG data, size 17" and so on if it is of no format, or damaged;
-// RESOURCE_EXHAUSTED for more than 2^29 values.
+// RESOURCE_EXHAUSTED for more than 2^29 values. Of a GIF: decode_gif() (gif_file.h).
 Image decode_image(std::string_view file, const DecodeOptions& options);
 
 // The height, width and number of channels that a JPEG has by its header.

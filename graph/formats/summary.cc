@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <cfloat>
+#include <cmath>
 #include <set>
 
 #include "core/error.h"
 #include "graph/formats/proto/event.pb.h"
+#include "graph/formats/wav_file.h"
 #include "graph/proto_codec.h"
 
 namespace leat {
@@ -80,6 +82,25 @@ std::string image_summary(std::string_view tag, bool is_numbered, std::span<cons
     image->set_width(static_cast<int>(images[i].width));
     image->set_colorspace(images[i].channels);
     image->set_encoded_image_string(encode_png(images[i]));
+  }
+  return summary.SerializeAsString();
+}
+
+std::string audio_summary(std::string_view tag, bool is_numbered, const AudioClips& clips) {
+  tensorflow::Summary summary;
+  // Of whole samples a second, in the file; what is no such number is for encode_wav() to refuse.
+  const double rate = std::clamp(std::nearbyint(static_cast<double>(clips.rate)), 1.0, 1e18);
+  const int64_t size = clips.frames * clips.channels;
+  for (int64_t i = 0; i < clips.count; ++i) {
+    auto* value = summary.add_value();
+    value->set_tag(is_numbered ? concat(tag, "/audio/", i) : concat(tag, "/audio"));
+    auto* audio = value->mutable_audio();
+    audio->set_sample_rate(clips.rate);
+    audio->set_num_channels(clips.channels);
+    audio->set_length_frames(clips.frames);
+    audio->set_content_type("audio/wav");
+    audio->set_encoded_audio_string(encode_wav(clips.samples + i * size, clips.frames,
+                                               clips.channels, static_cast<int64_t>(rate)));
   }
   return summary.SerializeAsString();
 }

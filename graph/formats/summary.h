@@ -30,6 +30,15 @@ class Histogram {
 // numbered.
 std::string image_summary(std::string_view tag, bool is_numbered, std::span<const Image> images);
 
+// Of each clip as WAV, of this many samples a second: "TAG/audio/0" and so on, as images. The clips
+// lie one behind the other.
+struct AudioClips {
+  int64_t count, frames, channels;
+  const float* samples;
+  float rate;
+};
+std::string audio_summary(std::string_view tag, bool is_numbered, const AudioClips& clips);
+
 // `metadata` is a serialized SummaryMetadata, which says what the tensor means to whom; it may be
 // empty. INVALID_ARGUMENT if it is none.
 std::string tensor_summary(std::string_view tag, const Tensor& tensor, const std::string& metadata);

@@ -50,6 +50,22 @@ void add_pools(std::vector<Row>& rows) {
   add("MaxPoolWithArgmax", {image}, same);
   add("MaxPoolGrad", {image, same_pooled, same_pooled}, same, {.no_gradient = {0, 1}});
   add("MaxPoolGradGrad", {image, valid_pooled, image}, valid, {.no_gradient = {0, 1}});
+  for (const char* op : {"FractionalMaxPool", "FractionalAvgPool"}) {
+    for (const bool flag : {false, true}) {
+      rows.push_back({.op = op,
+                      .shapes = {{2, 7, 6, 3}},
+                      .attrs = {{"pooling_ratio", std::vector<float>{1, 1.5F, 1.7F, 1}},
+                                {"overlapping", flag},
+                                {"pseudo_random", flag},
+                                {"deterministic", true},
+                                {"seed", int64_t{3}}},
+                      .low = -20,
+                      .high = 20});
+    }
+  }
+  AttrMap patches = volumes({2, 1, 1}, "SAME");
+  patches["ksizes"] = longs_of({1, 3, 2, 2, 1});
+  rows.push_back({.op = "ExtractVolumePatches", .shapes = {{2, 3, 2, 4, 2}}, .attrs = patches});
   AttrMap volume = volumes({2, 1, 1}, "SAME");
   volume["ksize"] = longs_of({1, 3, 2, 2, 1});
   const Shape volumes_in = {2, 3, 2, 4, 2}, volumes_out = {2, 2, 2, 4, 2};

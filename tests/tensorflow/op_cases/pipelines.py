@@ -1,4 +1,5 @@
-"""Calls of ops that input pipelines are made of: random parts of images, detections, moved and transformed images, more files."""
+"""Calls of ops that input pipelines are made of: random parts of images, detections, moved and transformed images, more files,
+pooling and windows of other kinds."""
 import itertools
 import struct
 
@@ -282,3 +283,174 @@ def _(rng, op):
         huge[18:26] = struct.pack("<ii", width, height)
         yield Case(np.array(bytes(huge), object), channels=0, invalid=True)
     yield Case(np.array([bmp(rng, 3, 3, 24).item()], object), channels=0, invalid=True)
+
+
+STILLS = {op: CASES[op] for op in ("DecodePng", "DecodeJpeg", "DecodeImage")}  # of images.py
+
+
+def lzw(values, bits, clears=(), width=12):
+    """Codes as a writer of GIF makes them; a code that clears the table before each value in `clears`."""
+    clear, out = 1 << bits, []
+    def start():
+        return {(i,): i for i in range(clear)}, clear + 2
+    table, following = start()
+    size, word, held = bits + 1, 0, 0
+    def put(code):
+        nonlocal word, held
+        word |= code << held
+        held += size
+        while held >= 8:
+            out.append(word & 255)
+            word >>= 8
+            held -= 8
+    put(clear)
+    prefix = ()
+    for i, value in enumerate(values):
+        if i in clears and prefix:
+            put(table[prefix])
+            put(clear)
+            table, following = start()
+            size, prefix = bits + 1, ()
+        if prefix + (value,) in table:
+            prefix += (value,)
+            continue
+        put(table[prefix])
+        if following < 1 << width:
+            table[prefix + (value,)] = following
+            following += 1
+            if following > 1 << size and size < 12:
+                size += 1
+        prefix = (value,)
+    put(table[prefix])
+    if following == 1 << size and size < 12:
+        size += 1
+    put(clear + 1)
+    out.append(word & 255)
+    return bytes(out)
+
+
+def blocks(data, length=255):
+    return b"".join(bytes([len(data[i:i + length])]) + data[i:i + length] for i in range(0, len(data), length)) + b"\0"
+
+
+def frame(rng, height, width, at=(0, 0), bits=3, colors=True, transparent=None, interlaced=False, before=b"", data=None, **more):
+    control = b"" if transparent is None else b"!\xf9" + blocks(struct.pack("<BHB", 1, 0, transparent))
+    table = rng.integers(0, 256, 3 << bits, dtype=np.uint8).tobytes() if colors else b""
+    packed = (0x80 | (bits - 1) if colors else 0) | (0x40 if interlaced else 0)
+    values = rng.integers(0, 1 << bits, height * width).tolist()
+    data = lzw(values, max(bits, 2), **more) if data is None else data
+    return before + control + b"," + struct.pack("<HHHHB", at[1], at[0], width, height, packed) + table + bytes([max(bits, 2)]) + blocks(data)
+
+
+def gif(rng, *frames, bits=0, end=b";"):
+    table = rng.integers(0, 256, 3 << bits, dtype=np.uint8).tobytes() if bits else b""
+    return np.array(b"GIF89a" + struct.pack("<HHBBB", 5, 4, 0x80 | (bits - 1) if bits else 0, 0, 0) + table + b"".join(frames) + end, object)
+
+
+def gifs(rng):
+    for bits in range(1, 9):
+        yield gif(rng, frame(rng, 7, 9, bits=bits))
+    yield gif(rng, frame(rng, 90, 100, bits=8))  # more than 4096 codes
+    yield gif(rng, frame(rng, 90, 100, bits=2, clears=(50, 2000, 2001)))
+    yield gif(rng, frame(rng, 1, 1))
+    yield gif(rng, *[frame(rng, height, 6, interlaced=True) for height in (1, 2, 3, 5, 8, 17)])
+    yield gif(rng, frame(rng, 5, 6, colors=False), frame(rng, 5, 6), bits=4)
+    yield gif(rng, frame(rng, 5, 6), frame(rng, 3, 2, (1, 2)), frame(rng, 4, 4, (3, 4)), frame(rng, 2, 2, (50, 60)), frame(rng, 9, 2))
+    yield gif(rng, frame(rng, 5, 6, (1, 1), transparent=2), frame(rng, 5, 6, transparent=3), frame(rng, 3, 6, transparent=200))
+    comment = b"!\xfe" + blocks(b"a comment" * 60)
+    yield gif(rng, frame(rng, 5, 6, before=comment + b"!\xf9\3abc\0!\xf9\4\1\0\0\1\0"), frame(rng, 5, 6, transparent=1, before=b"!\xf9\4\0\0\0\0\0"))
+    yield gif(rng, frame(rng, 5, 6), end=comment + b";and more")
+    # What is damaged ends an animation.
+    for end in (b"", b"?", b"!", b",", b",\0\0", frame(rng, 5, 6)[:-9], b"!\xfe\5ab"):
+        yield gif(rng, frame(rng, 5, 6), end=end)
+
+
+@cases("DecodePng", "DecodeJpeg", "DecodeImage")
+def _(rng, op):
+    yield from STILLS[op](rng, op)
+    still, animation = gif(rng, frame(rng, 5, 6)), gif(rng, frame(rng, 5, 6), frame(rng, 3, 2, (1, 2)))
+    for file in (still, animation):
+        for channels in (0, 3):
+            if op == "DecodeImage":
+                for dtype, expand in itertools.product((tf.uint8, tf.uint16, tf.float32), (False, True)):
+                    yield Case(file, channels=channels, dtype=dtype, expand_animations=expand)
+            else:
+                yield Case(file, channels=channels, invalid=file is animation)
+        for channels in (1, 4):
+            yield Case(file, channels=channels, invalid=True)
+    if op == "DecodeImage":
+        for file in (png(rng, 3), jpeg(rng, 1), bmp(rng, 3, 2, 24)):
+            yield Case(file)
+
+
+@cases("DecodeGif")
+def _(rng, op):
+    for file in gifs(rng):
+        yield Case(file)
+    for file in (png(rng, 1), png(rng, 3), jpeg(rng, 3), jpeg(rng, 1)):
+        yield Case(file)
+    whole = gif(rng, frame(rng, 5, 6)).item()
+    for bad in [whole[:n] for n in (0, 4, 9, 12, 15, 30, 50, len(whole) - 3)] + [b"GIF89a", b"no image", bmp(rng, 3, 3, 24).item()]:
+        yield Case(np.array(bad, object), invalid=True)
+    good = frame(rng, 5, 6)
+    for bad in (frame(rng, 0, 6, data=b"\0"), frame(rng, 5, 6, data=b"\x0b"), frame(rng, 5, 6, data=b""), frame(rng, 5, 6, colors=False)):
+        yield Case(gif(rng, bad), invalid=True)
+    for bad in (frame(rng, 5, 6, data=lzw([1, 2, 3], 3)), frame(rng, 0, 6, data=b"\0"), good[:34], good[:20], good[:34] + b"\x09" + good[35:]):
+        yield Case(gif(rng, good, bad))
+    yield Case(gif(rng, good, frame(rng, 5, 6, colors=False)), invalid=True)
+    yield Case(gif(rng, frame(rng, 4, 4, bits=4, data=lzw([9] * 16, 4)), frame(rng, 4, 4, bits=1, data=lzw([3] * 16, 2))), invalid=True)
+    yield Case(np.array([whole], object), invalid=True)
+
+
+# ---- fractional pooling: the draws are TensorFlow's for the same seeds ----
+
+@cases("FractionalMaxPool", "FractionalAvgPool")
+def _(rng, op):
+    def case(ratios, shape=(2, 13, 11, 3), dtype=np.float32, seeds=(5, 8), **more):
+        return Case(random(rng, shape, dtype, -50, 50), pooling_ratio=[float(x) for x in ratios], deterministic=seeds != (0, 0), seed=seeds[0],
+                    seed2=seeds[1], **more)
+    for overlapping, pseudo in itertools.product([False, True], [False, True]):
+        for ratios in [(1, 1.44, 1.73, 1), (1, 2.3, 1, 1), (1, 13, 11, 1), (1, 1, 1, 1), (1, 6.5, 3.3, 1), (1, 2, 5.5, 1)]:
+            for seeds in [(5, 8), (0, 1)]:
+                yield case(ratios, seeds=seeds, overlapping=overlapping, pseudo_random=pseudo)
+        for dtype in [np.float64, np.int32, np.int64]:
+            yield case((1, 1.5, 1.7, 1), dtype=dtype, overlapping=overlapping, pseudo_random=pseudo)
+    yield case((1, 1, 1, 1), seeds=(0, 0))
+    yield case((1, 13, 11, 1), seeds=(0, 0))
+    yield case((1, 1.01, 1.5, 1), shape=(1, 1000, 3, 1))
+    for wrong in [{"ratios": (2, 1.5, 1.4, 1)}, {"ratios": (1, 1.5, 1.4, 1.5)}, {"ratios": (1, 14, 1.4, 1)},
+                  {"shape": (13, 11, 3)}, {"shape": (0, 13, 11, 3)}, {"shape": (2, 13, 11, 0)}]:
+        yield case(**{"ratios": (1, 1.5, 1.4, 1), "invalid": True, **wrong})
+    yield Case(random(rng, (1, 5, 5, 1)), pooling_ratio=[1.0, 1.5, 1.5, 1.0], seed=3, invalid=True)
+
+
+@cases("FractionalMaxPoolGrad", "FractionalAvgPoolGrad")
+def _(rng, op):
+    def case(dtype=np.float32, rows=(0, 2, 3, 5), columns=(0, 1, 3, 4, 6), shape=(2, 5, 6, 3), pooled=(2, 3, 4, 3), **more):
+        sequences = np.array(rows, np.int64), np.array(columns, np.int64)
+        dy = random(rng, pooled, dtype)
+        if op == "FractionalAvgPoolGrad":
+            return Case(np.array(shape, np.int64), dy, *sequences, gradient=False, **more)
+        x, y = random(rng, shape, dtype, -50, 50), random(rng, pooled, dtype)
+        if not more.get("invalid"):
+            last = 1 if more.get("overlapping") else 0
+            for i, j in np.ndindex(pooled[1:3]):
+                y[:, i, j] = x[:, rows[i]:rows[i + 1] + last, columns[j]:columns[j + 1] + last].max((1, 2))
+        return Case(x, y, dy, *sequences, gradient=False, **more)
+    for dtype, overlapping in itertools.product([np.float32, np.float64, np.int32, np.int64], [False, True]):
+        yield case(dtype, overlapping=overlapping)
+    yield case(rows=(0, 5), columns=(0, 6), pooled=(2, 1, 1, 3))
+    for wrong in [{"rows": (0, 2, 3)}, {"rows": (-1, 2, 3, 5)}, {"shape": (2, 5, 6)}] + ([{}] if "Max" in op else []):
+        yield case(invalid=True, **wrong)
+
+
+@cases("ExtractVolumePatches")
+def _(rng, op):
+    def steps(*by_axis):
+        return [1, *by_axis, 1]
+    for dtype in FLOATS + INTS:
+        yield Case(random(rng, (2, 3, 4, 5, 2), dtype), ksizes=steps(2, 3, 2), strides=steps(1, 2, 1), padding="SAME", gradient=False)
+    for padding, size, step in itertools.product(["SAME", "VALID"], [(1, 1, 1), (2, 3, 2), (3, 1, 4)], [(1, 1, 1), (2, 1, 3)]):
+        yield Case(random(rng, (2, 4, 5, 6, 2)), ksizes=steps(*size), strides=steps(*step), padding=padding)
+    yield Case(random(rng, (0, 4, 5, 6, 2)), ksizes=steps(2, 2, 2), strides=steps(1, 1, 1), padding="SAME", gradient=False)
+    yield Case(random(rng, (4, 5, 6, 2)), ksizes=steps(2, 2, 2), strides=steps(1, 1, 1), padding="SAME", invalid=True)
