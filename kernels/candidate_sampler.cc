@@ -1,36 +1,23 @@
 // Candidate sampling, for losses over many classes: UniformCandidateSampler,
-// LogUniformCandidateSampler, ComputeAccidentalHits. As in random.cc, results are TensorFlow's for
-// the same seeds.
-#include <cmath>
-#include <limits>
-#include <unordered_map>
-#include <unordered_set>
+// LogUniformCandidateSampler, AllCandidateSampler, ComputeAccidentalHits.
+#include "kernels/candidate_sampler.h"
 
-#include "graph/gradient.h"
-#include "graph/ops.h"
-#include "graph/shape_inference.h"
-#include "kernels/cpu.h"
-#include "kernels/examples.h"
-#include "kernels/random_stream.h"
+#include <cmath>
+#include <numeric>
+#include <unordered_map>
 
 namespace leat {
 namespace {
 
 struct Uniform {
   int64_t range;
-  explicit Uniform(int64_t range) : range(range) {}
+  explicit Uniform(const KernelRequest& r) : range(r.attr<int64_t>("range_max")) {}
 
   int64_t draw(RandomWords& words) const {
-    const uint64_t n = static_cast<uint64_t>(range);
-    const auto word = [&] {
+    return static_cast<int64_t>(uniform_below(static_cast<uint64_t>(range), [&] {
       const uint64_t low = words.next();
       return low | uint64_t{words.next()} << 32;
-    };
-    if ((n & (n - 1)) == 0) return static_cast<int64_t>(word() & (n - 1));
-    const uint64_t all = std::numeric_limits<uint64_t>::max(), rest = all % n + 1;
-    uint64_t drawn = word();
-    while (drawn >= all - rest) drawn = word();
-    return static_cast<int64_t>(drawn % n);
+    }));
   }
   float probability(int64_t) const { return 1.0f / static_cast<float>(range); }
 };
@@ -40,8 +27,8 @@ struct Uniform {
 struct LogUniform {
   int64_t range;
   double log_range;
-  explicit LogUniform(int64_t range)
-      : range(range), log_range(std::log1p(static_cast<double>(range))) {}
+  explicit LogUniform(const KernelRequest& r)
+      : range(r.attr<int64_t>("range_max")), log_range(std::log1p(static_cast<double>(range))) {}
 
   int64_t draw(RandomWords& words) const {
     const uint32_t high = words.next(), low = words.next();
@@ -53,77 +40,39 @@ struct LogUniform {
   }
 };
 
-// How often a class is expected among `count` samples that took `tries` draws.
-float expected_count(float probability, int64_t count, int64_t tries) {
-  if (tries == count) return probability * static_cast<float>(count);
-  return static_cast<float>(
-      -std::expm1(static_cast<double>(tries) * std::log1p(-static_cast<double>(probability))));
-}
+const Op uniform_op{sampler_op<Uniform>("UniformCandidateSampler", "with equal probabilities")};
+const Op log_uniform_op{
+    sampler_op<LogUniform>("LogUniformCandidateSampler",
+                           "with probabilities log((k + 2) / (k + 1)) / log(range_max + 1)")};
 
-template <class Sampler>
-BoundKernel prepare(const KernelRequest& r) {
-  const int64_t count = r.attr<int64_t>("num_sampled"), range = r.attr<int64_t>("range_max");
-  const bool unique = r.attr<bool>("unique");
-  check(!unique || count <= range, "Sampler's range is too small: ", count,
-        " different samples out of ", range);
-  return BoundKernel::of([=, sampler = Sampler(range), stream = RandomStream::of(r),
-                          trues = r.inputs[0].shape.elements()](const Arguments& a) {
-    RandomWords words(stream->take(512 * count));
-    int64_t* samples = a.output<int64_t>(0);
-    int64_t tries = count;
-    if (unique) {
-      std::unordered_set<int64_t> used;
-      tries = 0;
-      for (int64_t i = 0; i < count;) {
-        ++tries;
-        const int64_t drawn = sampler.draw(words);
-        if (used.insert(drawn).second) samples[i++] = drawn;
-      }
-    } else {
-      for (int64_t i = 0; i < count; ++i) samples[i] = sampler.draw(words);
-    }
-    const auto expected = [&](int64_t k) {
-      return expected_count(sampler.probability(k), count, tries);
-    };
-    for (int64_t i = 0; i < trues; ++i) a.output<float>(1)[i] = expected(a.input<int64_t>(0)[i]);
-    for (int64_t i = 0; i < count; ++i) a.output<float>(2)[i] = expected(samples[i]);
+// ---- AllCandidateSampler
+
+BoundKernel prepare_all(const KernelRequest& r) {
+  const int64_t count = r.attr<int64_t>("num_sampled");
+  return BoundKernel::of([=, trues = r.inputs[0].shape.elements()](const Arguments& a) {
+    check_true_classes(a.input<int64_t>(0), trues, count);
+    std::iota(a.output<int64_t>(0), a.output<int64_t>(0) + count, int64_t{0});
+    std::fill_n(a.output<float>(1), trues, 1.0F);
+    std::fill_n(a.output<float>(2), count, 1.0F);
   });
 }
 
-template <class Sampler>
-OpDef sampler(std::string name, const std::string& which) {
-  return {
-      .name = std::move(name),
-      .doc = "sampled_candidates = num_sampled classes in [0, range_max), drawn " + which +
-             " (different ones if unique); the others: how often each of true_classes, and of the "
-             "samples, is expected among them.",
-      .inputs = {"true_classes: int64"},
-      .outputs = {"sampled_candidates: int64", "true_expected_count: float",
-                  "sampled_expected_count: float"},
-      .attrs = {"num_true: int >= 1", "num_sampled: int >= 1", "unique: bool",
-                "range_max: int >= 1", "seed: int = 0", "seed2: int = 0"},
-      .shape =
-          [](ShapeContext& c) {
-            const int64_t num_true = c.attr<int64_t>("num_true");
-            const Shape trues = c.with_rank(0, 2);
-            check(trues[1] == any || trues[1] == num_true,
-                  "true_classes must have num_true columns, expected: ", num_true,
-                  " was: ", trues[1]);
-            const Shape samples{c.attr<int64_t>("num_sampled")};
-            c.set_output(0, samples);
-            c.set_output(1, Shape{trues[0], num_true});
-            c.set_output(2, samples);
-          },
-      .kernels = {cpu_kernel(prepare<Sampler>)},
-      .is_stateful = true,
-      .is_not_differentiable = true,
-  };
-}
-
-const Op uniform_op{sampler<Uniform>("UniformCandidateSampler", "with equal probabilities")};
-const Op log_uniform_op{
-    sampler<LogUniform>("LogUniformCandidateSampler",
-                        "with probabilities log((k + 2) / (k + 1)) / log(range_max + 1)")};
+const Op all_op{{
+    .name = "AllCandidateSampler",
+    .doc = "sampled_candidates = all the classes, 0 to num_sampled - 1; each is expected once.",
+    .inputs = {"true_classes: int64"},
+    .outputs = {"sampled_candidates: int64", "true_expected_count: float",
+                "sampled_expected_count: float"},
+    .attrs = {"num_true: int >= 1", "num_sampled: int >= 1", "unique: bool", "seed: int = 0",
+              "seed2: int = 0"},
+    .shape = infer_samples,
+    .kernels = {cpu_kernel(prepare_all)},
+    .examples = {{.inputs = {longs({2, 1}, {0, 2})},
+                  .attrs = {{"num_true", 1}, {"num_sampled", 3}, {"unique", true}},
+                  .outputs = {longs({0, 1, 2}), floats({2, 1}, {1, 1}), floats({1, 1, 1})}}},
+    .is_stateful = true,
+    .is_not_differentiable = true,
+}};
 
 // ---- ComputeAccidentalHits
 

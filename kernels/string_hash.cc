@@ -9,6 +9,7 @@
 #include "graph/shape_inference.h"
 #include "kernels/cpu.h"
 #include "kernels/examples.h"
+#include "kernels/string_hash.h"
 
 namespace leat {
 namespace {
@@ -81,6 +82,8 @@ Pair weak_hash(const char* s, uint64_t a, uint64_t b) {
   return {a + word(s + 24), b + c};
 }
 
+}  // namespace
+
 uint64_t farm_fingerprint(const std::string& text) {
   const char* s = text.data();
   const size_t n = text.size();
@@ -112,6 +115,8 @@ uint64_t farm_fingerprint(const std::string& text) {
              mix(v.second, w.second, factor) + x, factor);
 }
 
+namespace {
+
 // ---- MurmurHash64A
 
 uint64_t murmur_hash(const std::string& text) {
@@ -131,6 +136,8 @@ uint64_t murmur_hash(const std::string& text) {
   }
   return mixed(mixed(h) * m);
 }
+
+}  // namespace
 
 // ---- SipHash-2-4 (Aumasson and Bernstein, "SipHash: a fast short-input PRF", 2012)
 
@@ -166,6 +173,8 @@ uint64_t sip_hash(const std::string& text, uint64_t key0, uint64_t key1) {
   rounds(4);
   return a ^ b ^ c ^ d;
 }
+
+namespace {
 
 // ---- The ops
 

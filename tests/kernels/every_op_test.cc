@@ -60,7 +60,9 @@ const std::set<std::string, std::less<>> without_example = {
     // Streams of random numbers: tests of their own.
     "RandomUniform", "RandomUniformInt", "RandomStandardNormal", "TruncatedNormal", "RandomShuffle",
     "Multinomial", "RandomGamma", "RandomPoissonV2", "UniformCandidateSampler",
-    "LogUniformCandidateSampler", "Timestamp"};  // another one every time
+    "LogUniformCandidateSampler", "LearnedUnigramCandidateSampler",
+    "ThreadUnsafeUnigramCandidateSampler", "FixedUnigramCandidateSampler",
+    "Timestamp"};  // another one every time
 
 // Ops whose gradient is not that of their value, or that no kernel computes.
 const std::set<std::string, std::less<>> without_gradient_check = {

@@ -123,6 +123,26 @@ class Values(unittest.TestCase):
             with tf1.Session(cluster().target, config=CONFIG) as session:  # state outlives sessions
                 self.assertEqual(session.run(doubled), 6.0)
 
+    def test_linear_model_of_crossed_columns(self):
+        """The wide part of a wide and deep model: hashed crosses of sparse and dense features, trained."""
+        def build():
+            words, numbers = tf1.placeholder(tf.string, [None, 2]), tf1.placeholder(tf.int64, [None, 1])
+            labels = tf1.placeholder(tf.float32, [None, 1])
+            feature = tf.feature_column
+            columns = [feature.categorical_column_with_hash_bucket("word", 50), feature.crossed_column(["word", "number"], 200)]
+            loss = tf.reduce_mean((tf1.feature_column.linear_model({"word": words, "number": numbers}, columns) - labels) ** 2)
+            with tf.control_dependencies([loss]):
+                train = tf1.train.GradientDescentOptimizer(0.3).minimize(loss)
+            with tf.control_dependencies([train]):
+                after = [tf1.identity(v.read_value()) for v in tf1.trainable_variables()]
+            return tf1.global_variables_initializer(), [loss, after], [words, numbers, labels]
+
+        def feeds(step):
+            rng = np.random.default_rng(step)
+            words = np.array([b"", b"a", b"bc", b"def"], object)[rng.integers(0, 4, (16, 2))]
+            return [words, rng.integers(-2, 3, (16, 1)), rng.standard_normal((16, 1))]
+        self.assert_same(on_both(build, steps=4, feeds=feeds))
+
 
 class Errors(unittest.TestCase):
     def run_failing(self, build, error):

@@ -692,5 +692,18 @@ class Synchronous(Agreement):
                 np.testing.assert_allclose(self.train(use_resource), self.reference(), rtol=1e-4)
 
 
+class Samplers(Agreement):
+    def test_learned_unigrams_over_steps(self):
+        """What is drawn depends on the true classes of all steps before; batches differ in size."""
+        for name in ["LearnedUnigramCandidateSampler", "ThreadUnsafeUnigramCandidateSampler"]:
+            def build(sample=getattr(tf.raw_ops, name)):
+                trues = tf1.placeholder(tf.int64, [None, 2])
+                return [sample(true_classes=trues, num_true=2, num_sampled=5, unique=unique, range_max=37, seed=5, seed2=6)
+                        for unique in (True, False)], [trues]
+            rng = np.random.default_rng(0)
+            batches = [np.minimum(rng.geometric(0.2, (n, 2)), 36) for n in (4, 4, 70, 0, 9)]
+            self.assert_same(on_both(build, steps=5, feeds=lambda step: [batches[step]]))
+
+
 if __name__ == "__main__":
     main(__doc__, parameter_servers=2)

@@ -1,5 +1,7 @@
 """Calls of ops on sparse tensors, of candidate samplers, of solvers, and of those that read strings."""
 import itertools
+import os
+import tempfile
 
 import numpy as np
 import tensorflow as tf
@@ -307,6 +309,57 @@ def _(rng, op):
         yield Case(np.array([[0, min(1, n - 1)], [n - 1, n // 2]]), num_true=2, num_sampled=count, unique=unique, range_max=n, seed=87654321, seed2=42)
     yield Case(np.array([[1]]), num_true=2, num_sampled=2, unique=False, range_max=9, seed=3, seed2=4, invalid=True)
     yield Case(np.array([[1]]), num_true=1, num_sampled=10, unique=True, range_max=9, seed=3, seed2=4, invalid=True)
+    for outside in [9, -1]:
+        yield Case(np.array([[outside]]), num_true=1, num_sampled=2, unique=True, range_max=9, seed=3, seed2=4, invalid=True)
+
+
+@cases("LearnedUnigramCandidateSampler", "ThreadUnsafeUnigramCandidateSampler")
+def _(rng, op):
+    for count, unique, n in [(5, True, 50), (8, False, 3), (16, True, 16), (7, True, 1000), (4, False, 1)]:
+        yield Case(np.array([[0, min(1, n - 1)], [n - 1, n // 2]]), num_true=2, num_sampled=count, unique=unique, range_max=n, seed=87654321, seed2=42)
+    for true_classes, columns, count in [([[1]], 2, 2), ([[1]], 1, 10), ([[9]], 1, 2), ([[-1]], 1, 2)]:
+        yield Case(np.array(true_classes), num_true=columns, num_sampled=count, unique=True, range_max=9, seed=3, seed2=4, invalid=True)
+
+
+def vocabulary(text):
+    path = os.path.join(tempfile.mkdtemp(), "vocabulary")
+    with open(path, "w") as file:
+        file.write(text)
+    return path
+
+
+@cases("FixedUnigramCandidateSampler")
+def _(rng, op):
+    same = dict(num_true=2, unique=True, num_sampled=3, range_max=5, seed=87654321, seed2=42)
+    trues = np.array([[0, 1], [4, 2]])
+    five = [1.0, 2.0, 3.0, 4.0, 5.5]
+    yield Case(trues, **same, unigrams=five)
+    yield Case(trues, **same, unigrams=five, distortion=0.75)
+    yield Case(trues, **{**same, "unique": False, "num_sampled": 50}, unigrams=[0.0, 7.0, 0.0, 1e-3, 4.0])
+    yield Case(trues, **same, unigrams=five[:3], num_reserved_ids=2)
+    yield Case(trues, **same, unigrams=five + five, num_shards=2, shard=0)
+    yield Case(trues, **same, unigrams=five[:3] + five, num_shards=2, shard=1, num_reserved_ids=2)
+    yield Case(np.array([[0, 99]]), **{**same, "range_max": 100, "num_sampled": 60}, unigrams=list(rng.uniform(0, 9, 100)))
+    for text in ["a,1\nb,2\nc,3\nd,4\ne,5", "1\r\n2\n\n3\n4\ne,x, 5.5 \n"]:
+        yield Case(trues, **same, vocab_file=vocabulary(text))
+    for text in ["a,1\nb,2\nc,3\nd,4\n", "a,1\nb,2\nc,3\nd,4\ne", "a,1\nb,2\nc,3\nd,4\ne,5,", ""]:
+        yield Case(trues, **same, vocab_file=vocabulary(text), invalid=True)
+    yield Case(trues, **same, vocab_file="/nowhere/vocabulary", invalid=True)
+    yield Case(trues, **same, invalid=True)
+    yield Case(trues, **same, unigrams=five, vocab_file="/nowhere/vocabulary", invalid=True)
+    yield Case(trues, **same, unigrams=five[:4], invalid=True)
+    yield Case(trues, **same, unigrams=five, num_shards=2, shard=2, invalid=True)
+    yield Case(trues + 1, **same, unigrams=five, invalid=True)
+    yield Case(trues, **{**same, "num_sampled": 6}, unigrams=five, invalid=True)
+
+
+@cases("AllCandidateSampler")
+def _(rng, op):
+    for unique in [True, False]:
+        yield Case(np.array([[0, 1], [4, 2]]), num_true=2, num_sampled=5, unique=unique)
+    yield Case(np.zeros((0, 2), np.int64), num_true=2, num_sampled=1, unique=True)
+    for true_classes, columns in [([[5]], 1), ([[-1]], 1), ([[1]], 2), ([1], 1)]:
+        yield Case(np.array(true_classes), num_true=columns, num_sampled=5, unique=True, invalid=True)
 
 
 @cases("ComputeAccidentalHits")

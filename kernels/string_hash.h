@@ -1,0 +1,12 @@
+// Hashes of strings that are the same on every machine and in TensorFlow.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace leat {
+
+uint64_t farm_fingerprint(const std::string& text);                        // FarmHash Fingerprint64
+uint64_t sip_hash(const std::string& text, uint64_t key0, uint64_t key1);  // SipHash-2-4
+
+}  // namespace leat
