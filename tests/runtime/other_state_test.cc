@@ -275,8 +275,11 @@ TEST(PriorityQueues, TheSmallestComesFirst) {
 TEST(Barriers, TakersWaitForWholeElements) {
   Graph graph;
   const AttrMap types = {{"component_types", std::vector<DType>{f32, i32}}};
-  const Output barrier = graph.add({.op = "Barrier", .name = "b", .attrs = types}).output();
-  const Output keys = placeholder(graph, "keys", string, {any});
+  AttrMap shaped = types;
+  shaped.emplace("shapes", std::vector<Shape>{Shape{}, Shape{}});
+  const Output barrier =
+      graph.add({.op = "Barrier", .name = "b", .attrs = std::move(shaped)}).output();
+  const Output keys = placeholder(graph, "keys", DType::string, {any});
   const auto insert = [&](const char* name, int component, const Output& values) {
     graph.add({.op = "BarrierInsertMany",
                .name = name,
