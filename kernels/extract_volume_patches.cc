@@ -41,7 +41,7 @@ BoundKernel prepare(TypeTag<T>, const KernelRequest& r) {
   if (r.outputs[0].shape.elements() == 0) return {};
   BoundKernel kernel =
       BoundKernel::of([volumes, windows = windows_over(r.node, volumes)](const Arguments& a) {
-        const auto& [planes, rows, columns] = windows;
+        const auto &planes = windows[0], &rows = windows[1], &columns = windows[2];
         const int64_t channels = volumes[4];
         T* to = a.output<T>();
         // One row of taps of one window.
