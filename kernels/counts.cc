@@ -126,10 +126,12 @@ void count_ragged(ExecuteContext& c) {
   check(starts[0] == 0, "Splits must start with 0, not with ", starts[0]);
   check(starts[rows] == n, "Splits must end with the number of values, got ", starts[rows],
         " instead of ", n);
-  Counts<W> counts(c, values, c.input(2));
-  for (int64_t row = 0, i = 0; row < rows; ++row) {
+  for (int64_t row = 0; row < rows; ++row) {  // so that none is behind the last
     check(starts[row] <= starts[row + 1], "Splits must not fall, but ", starts[row], " and ",
           starts[row + 1], " follow each other");
+  }
+  Counts<W> counts(c, values, c.input(2));
+  for (int64_t row = 0, i = 0; row < rows; ++row) {
     for (; i < starts[row + 1]; ++i) counts.add(row, i);
   }
   counts.set_outputs(rows);

@@ -85,7 +85,6 @@ void check_format(std::string_view op, ImageFormat format, int channels) {
         op);
   check(format != ImageFormat::gif || channels == 0 || channels == 3,
         "channels must be 0 or 3 for GIF, got ", channels);
-  check(!is_bmp || channels != 1, "`channels` must be 0, 3 or 4 for BMP, but got ", channels);
 }
 
 const std::string& file_of(const Tensor& contents) {

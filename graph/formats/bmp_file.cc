@@ -30,6 +30,8 @@ void copy_pixel(const uint8_t* from, int file_channels, uint8_t* to, int channel
 }  // namespace
 
 Image decode_bmp(std::string_view file, int channels) {
+  check(channels == 0 || channels == 3 || channels == 4,
+        "`channels` must be 0, 3 or 4 for BMP, but got ", channels);
   constexpr size_t header = 32;  // as far as we read it
   check(file.size() >= header, "Incomplete bmp content, requires at least ", header,
         " bytes to find the header size, width, height, and bpp, got ", file.size(), " bytes");

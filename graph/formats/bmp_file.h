@@ -7,7 +7,7 @@
 
 namespace leat {
 
-// `channels` as in DecodeOptions, but not 1. INVALID_ARGUMENT says what of the file is not so.
+// `channels`: 3, 4, or 0 for those it has. INVALID_ARGUMENT says what of the file is not so.
 Image decode_bmp(std::string_view file, int channels);
 
 }  // namespace leat
