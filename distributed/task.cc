@@ -34,6 +34,9 @@ constexpr auto close_limit = std::chrono::seconds(3);
 constexpr auto look_interval = std::chrono::seconds(1);
 // The memory of steps that have not been run for so long, or twice as long, is given back.
 constexpr auto memory_of_steps = std::chrono::seconds(10);
+// Big buffers that nothing has used for so long, or twice as long: longer than from one checkpoint
+// to the next, which need them again.
+constexpr auto memory_of_blocks = std::chrono::seconds(4);
 // Programs that nobody has asked for for so long make room, if making them again is quick even
 // sooner: they were needed once (to initialise, to restore), or their client has been killed.
 constexpr auto memory_of_programs = std::chrono::seconds(30);
@@ -152,8 +155,11 @@ class Task::State {
       std::lock_guard lock(dropping_);
       if (is_shut_down_) return;
       master_->drop_unused(memory_of_programs);
-      BlockMemory::process().trim();
       const Clock::time_point begin = Clock::now();
+      if (begin >= next_block_trim_) {
+        BlockMemory::process().trim();
+        next_block_trim_ = begin + memory_of_blocks;
+      }
       if (begin >= next_drop_) {
         next_drop_ = begin + memory_of_steps;
         worker_->drop_unused();  // trims the heap as well
@@ -212,7 +218,7 @@ class Task::State {
   std::vector<std::unique_ptr<Device>> devices_;
   std::mutex mutex_;     // of spec_, clients_ and membership_
   std::mutex dropping_;  // held while the memory of old steps is given back
-  Clock::time_point next_drop_, next_trim_;
+  Clock::time_point next_block_trim_, next_drop_, next_trim_;
   ClusterSpec spec_;
   std::map<TaskName, std::shared_ptr<RpcClient>> clients_;
   std::shared_ptr<RendezvousRouter> router_;
