@@ -74,7 +74,7 @@ void SessionGraph::set(std::shared_ptr<const Graph> graph) {
   packed_ = {};
 }
 
-void SessionGraph::pack() {
+void SessionGraph::pack() try {
   std::lock_guard lock(mutex_);
   if (graph_ == nullptr || graph_->size() == 0 || constant_bytes(*graph_) > most_constant_bytes)
     return;
@@ -89,6 +89,7 @@ void SessionGraph::pack() {
   }
   packed_ = {compressed(bytes), graph_def_size, bytes.size() - graph_def_size};
   graph_.reset();
+} catch (const std::bad_alloc&) {  // it stays as nodes
 }
 
 std::chrono::nanoseconds SessionGraph::unused() const {

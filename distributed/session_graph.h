@@ -19,7 +19,7 @@ class SessionGraph {
   std::shared_ptr<const Graph> get();
   void set(std::shared_ptr<const Graph> graph);
   // Keeps it as bytes until the next get(). Not done for a graph whose constants have more than
-  // 16 MB: they would be copied for little gain.
+  // 16 MB: they would be copied for little gain; nor where there is no memory for it.
   void pack();
   bool is_packed() const;
   std::chrono::nanoseconds unused() const;  // since the last get() or set()

@@ -6,6 +6,7 @@
 #include "graph/shape_inference.h"
 #include "kernels/accumulator.h"
 #include "kernels/cpu.h"
+#include "kernels/named_resource.h"
 
 namespace leat {
 namespace {
@@ -100,9 +101,7 @@ const auto accumulator_ops = both(
                   "reduction_type: {'MEAN', 'SUM'} = 'MEAN'"},
         .make_resource =
             [](const NodeView& node) {
-              const auto& shared_name = node.attr<std::string>("shared_name");
-              return std::make_shared<DenseAccumulator>(
-                  shared_name.empty() ? std::string(node.name) : shared_name, node);
+              return std::make_shared<DenseAccumulator>(resource_name(node), node);
             },
     },
     "ConditionalAccumulator", cpu_kernel([](const KernelRequest&) { return BoundKernel{}; }));

@@ -10,7 +10,7 @@
 #include "graph/shape_inference.h"
 #include "kernels/copy_elements.h"
 #include "kernels/cpu.h"
-#include "kernels/own_resource.h"
+#include "kernels/named_resource.h"
 #include "kernels/staging.h"
 
 namespace leat {

@@ -10,6 +10,7 @@
 #include "kernels/blocking.h"
 #include "kernels/cpu.h"
 #include "kernels/lookup_table.h"
+#include "kernels/named_resource.h"
 
 namespace leat {
 namespace {
@@ -191,10 +192,8 @@ std::array<Op, 2> table_op(std::string name, std::string doc, std::vector<std::s
                .attrs = std::move(attrs),
                .make_resource =
                    [](const NodeView& node) {
-                     const auto& shared_name = node.attr<std::string>("shared_name");
-                     return std::make_shared<LookupTable>(
-                         shared_name.empty() ? std::string(node.name) : shared_name,
-                         LookupTable::Options::of(node));
+                     return std::make_shared<LookupTable>(resource_name(node),
+                                                          LookupTable::Options::of(node));
                    }},
               cpu_kernel([](const KernelRequest&) { return BoundKernel{}; }));
 }

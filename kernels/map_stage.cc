@@ -7,7 +7,7 @@
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"
-#include "kernels/own_resource.h"
+#include "kernels/named_resource.h"
 #include "kernels/staging.h"
 
 namespace leat {

@@ -4,6 +4,7 @@
 #include "graph/shape_inference.h"
 #include "kernels/copy_elements.h"
 #include "kernels/cpu.h"
+#include "kernels/named_resource.h"
 #include "kernels/queue.h"
 #include "kernels/strided_copy.h"
 
@@ -138,9 +139,7 @@ void close(ExecuteContext& c, Done done) {
 // ---- Ops ----
 
 std::shared_ptr<Resource> make_queue(const NodeView& node) {
-  const auto& shared_name = node.attr<std::string>("shared_name");
-  return std::make_shared<Queue>(shared_name.empty() ? std::string(node.name) : shared_name,
-                                 Queue::Options::of(node));
+  return std::make_shared<Queue>(resource_name(node), Queue::Options::of(node));
 }
 
 const Kernel no_kernel = cpu_kernel([](const KernelRequest&) { return BoundKernel{}; });

@@ -3,6 +3,7 @@
 #include "graph/ops.h"
 #include "graph/shape_inference.h"
 #include "kernels/cpu.h"
+#include "kernels/named_resource.h"
 #include "kernels/reader.h"
 
 namespace leat {
@@ -76,9 +77,7 @@ void count_of(ExecuteContext& c) {
 // ---- Ops
 
 std::shared_ptr<Resource> make_reader(const NodeView& node) {
-  const auto& shared_name = node.attr<std::string>("shared_name");
-  return std::make_shared<Reader>(shared_name.empty() ? std::string(node.name) : shared_name,
-                                  Reader::Options::of(node));
+  return std::make_shared<Reader>(resource_name(node), Reader::Options::of(node));
 }
 
 OpDef reader_op(std::string name, std::string doc, std::vector<std::string> attrs = {}) {

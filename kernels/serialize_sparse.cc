@@ -105,13 +105,6 @@ void deserialize(ExecuteContext& c) {
 
 // ---- Ops
 
-// Those of the three strings may be anything that fits into a tensor of unknown length.
-void infer_parts(ShapeContext& c) {
-  c.with_rank(0, 2);
-  c.with_rank(1, 1);
-  c.with_rank(2, 1);
-}
-
 void infer_sparse_output(ShapeContext& c) {
   c.set_output(0, {any, any});
   c.set_output(1, {any});
@@ -147,7 +140,7 @@ const Op serialize_op{{
     .attrs = {"T: type", out_type},
     .shape =
         [](ShapeContext& c) {
-          infer_parts(c);
+          infer_sparse_ranks(c);
           c.set_output(0, {3});
         },
     .kernels = {execute_kernel("out_type", Types<std::string>{},
@@ -166,7 +159,7 @@ const Op serialize_many_op{{
     .attrs = {"T: type", out_type},
     .shape =
         [](ShapeContext& c) {
-          infer_parts(c);
+          infer_sparse_ranks(c);
           c.set_output(0, {any, 3});
         },
     .kernels = {execute_kernel("out_type", Types<std::string>{},

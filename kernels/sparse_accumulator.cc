@@ -7,6 +7,7 @@
 #include "graph/shape_inference.h"
 #include "kernels/accumulator.h"
 #include "kernels/cpu.h"
+#include "kernels/named_resource.h"
 
 namespace leat {
 namespace {
@@ -123,9 +124,7 @@ const Op accumulator_op{{
     .is_stateful = true,
     .make_resource =
         [](const NodeView& node) {
-          const auto& shared_name = node.attr<std::string>("shared_name");
-          return std::make_shared<SparseAccumulator>(
-              shared_name.empty() ? std::string(node.name) : shared_name, node);
+          return std::make_shared<SparseAccumulator>(resource_name(node), node);
         },
     .is_not_differentiable = true,
 }};

@@ -39,6 +39,13 @@ inline Shape infer_sparse(ShapeContext& c, int first = 0) {
   return {indices[0] == any ? values[0] : indices[0], indices[1] == any ? shape[0] : indices[1]};
 }
 
+// The ranks alone, for ops that take parts which do not fit together.
+inline void infer_sparse_ranks(ShapeContext& c) {
+  c.with_rank(0, 2);
+  c.with_rank(1, 1);
+  c.with_rank(2, 1);
+}
+
 inline std::vector<int> all_columns(const Tensor& indices) {
   std::vector<int> columns(indices.shape()[1]);
   std::iota(columns.begin(), columns.end(), 0);

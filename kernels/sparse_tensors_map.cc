@@ -9,7 +9,7 @@
 #include "graph/ops.h"
 #include "graph/shape_inference.h"
 #include "kernels/execute.h"
-#include "kernels/own_resource.h"
+#include "kernels/named_resource.h"
 #include "kernels/sparse_batch.h"
 #include "kernels/sparse_tensor.h"
 
@@ -96,12 +96,6 @@ void take_many(ExecuteContext& c) {
   c.set_output(2, std::move(out.shape));
 }
 
-void infer_parts(ShapeContext& c) {
-  c.with_rank(0, 2);
-  c.with_rank(1, 1);
-  c.with_rank(2, 1);
-}
-
 const char* const container = "container: string = ''";
 const char* const shared_name = "shared_name: string = ''";
 
@@ -124,7 +118,7 @@ const Op add_op(map_op(
         .attrs = {"T: type"},
         .shape =
             [](ShapeContext& c) {
-              infer_parts(c);
+              infer_sparse_ranks(c);
               c.set_output(0, {});
             },
     },
@@ -140,7 +134,7 @@ const Op add_many_op(map_op(
         .attrs = {"T: type"},
         .shape =
             [](ShapeContext& c) {
-              infer_parts(c);
+              infer_sparse_ranks(c);
               c.set_output(0, {any});
             },
     },

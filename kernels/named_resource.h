@@ -1,5 +1,5 @@
-// State of ops that have no handle on it, but find it by its name: a staging area, a map of sparse
-// tensors. They set OpDef::make_resource, too.
+// State that a task keeps under a name: how it is called, and how ops find it that have no handle
+// on it (a staging area, a map of sparse tensors). These set OpDef::make_resource, too.
 #pragma once
 
 #include <memory>
