@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
+#include <ranges>
 #include <thread>
 
+#include "core/lasting_memory.h"
 #include "core/slot_memory.h"
 
 namespace leat {
@@ -36,7 +38,8 @@ void* map_huge(size_t bytes) {
 }  // namespace
 
 BlockMemory& BlockMemory::process() {
-  static auto* const memory = new BlockMemory;  // never destroyed: buffers may outlive all else
+  static auto* const memory =
+      new BlockMemory(size_t{8} << 20);  // never destroyed: buffers may outlive all else
   return *memory;
 }
 
@@ -60,14 +63,16 @@ void* BlockMemory::take(size_t bytes) {
     if (const auto found = free_.find(size); found != free_.end() && !found->second.empty()) {
       void* const data = found->second.back().data;
       found->second.pop_back();
-      --kept_blocks_;
-      kept_bytes_ -= size;
+      --counts_.kept_blocks;
+      counts_.kept_bytes -= size;
       return data;
     }
   }
   void* const data = size >= 2 * huge_page ? map_huge(size) : map(size);
+  if (data == nullptr) return nullptr;
   std::lock_guard lock(mutex_);
-  blocks_ += data != nullptr;
+  ++counts_.blocks;
+  counts_.bytes += size;
   return data;
 }
 
@@ -75,13 +80,14 @@ void BlockMemory::give(void* data, size_t bytes) {
   const size_t size = rounded(bytes);
   {
     std::lock_guard lock(mutex_);
-    if (kept_bytes_ + size <= keep_at_most) {
+    if (counts_.kept_bytes + size <= keep_at_most) {
       free_[size].push_back({data, trims_});
-      ++kept_blocks_;
-      kept_bytes_ += size;
+      ++counts_.kept_blocks;
+      counts_.kept_bytes += size;
       return;
     }
-    --blocks_;
+    --counts_.blocks;
+    counts_.bytes -= size;
   }
   munmap(data, size);
 }
@@ -98,27 +104,32 @@ void BlockMemory::trim_heap() {
 #endif
 }
 
-void BlockMemory::limit_heaps() {
+void BlockMemory::prepare_heaps() {
+  SlotMemory::process().set_reserve((size_t{4} << 20) / SlotMemory::most);
+  LastingMemory::process().set_reserve((size_t{2} << 20) / LastingMemory::page_bytes);
 #ifdef __GLIBC__
   mallopt(M_ARENA_MAX, std::max(2, static_cast<int>(std::thread::hardware_concurrency())));
 #endif
 }
 
 void BlockMemory::trim_locked() {
-  for (auto& [size, blocks] : free_) {
+  for (auto& [size, blocks] : std::views::reverse(free_)) {
     size_t old = 0;
-    while (old < blocks.size() && blocks[old].since < trims_) munmap(blocks[old++].data, size);
+    while (old < blocks.size() && blocks[old].since < trims_ && counts_.bytes > reserve_) {
+      munmap(blocks[old++].data, size);
+      counts_.bytes -= size;
+    }
     blocks.erase(blocks.begin(), blocks.begin() + static_cast<std::ptrdiff_t>(old));
-    blocks_ -= old;
-    kept_blocks_ -= old;
-    kept_bytes_ -= old * size;
+    counts_.blocks -= old;
+    counts_.kept_blocks -= old;
+    counts_.kept_bytes -= old * size;
   }
   ++trims_;
 }
 
 BlockMemory::Counts BlockMemory::counts() const {
   std::lock_guard lock(mutex_);
-  return {blocks_, kept_blocks_, kept_bytes_};
+  return counts_;
 }
 
 }  // namespace leat

@@ -20,11 +20,13 @@ class BlockMemory {
   static constexpr size_t least = size_t{64} << 10, most = size_t{32} << 20;
   static constexpr size_t keep_at_most = size_t{128} << 20;
 
-  BlockMemory() = default;
+  // With no more than `reserve` bytes in all its blocks, nothing is given back.
+  explicit BlockMemory(size_t reserve = 0) : reserve_(reserve) {}
   ~BlockMemory();
   BlockMemory(const BlockMemory&) = delete;
 
-  // That of this process; lives as long as it.
+  // That of this process, with a reserve of 8 MB: what a small model needs anew in every step
+  // stays. Lives as long as the process.
   static BlockMemory& process();
 
   // At least `bytes` (which is in [least, most]), uninitialised, on a page's border: from 4 MB on
@@ -32,20 +34,22 @@ class BlockMemory {
   void* take(size_t bytes);
   // `bytes` as they were asked for.
   void give(void* data, size_t bytes);
-  // Gives back to the system what has not been used since the last call but one. Called by take()
-  // every so often, and by those who run steps.
+  // Gives back to the system what has not been used since the last call but one, the largest first,
+  // down to the reserve. Called by take() every so often, and by those who run steps.
   void trim();
 
   // The same for the free pages of malloc's heap, where gRPC's memory comes from, and for the slots
   // beside it (slot_memory.h). Takes milliseconds.
   static void trim_heap();
   // glibc has up to 8 heaps per core, and what one thread frees those of other heaps cannot use.
-  // For a process with many threads that are seldom busy: a heap per core, two at least. Before
-  // threads are started.
-  static void limit_heaps();
+  // For a process with many threads that are seldom busy: a heap per core, two at least; and what
+  // trim_heap() and the end of a graph would give back stays, up to some MB. Before threads are
+  // started.
+  static void prepare_heaps();
 
   struct Counts {
-    size_t blocks = 0, kept_blocks = 0, kept_bytes = 0;  // mapped; of them, free
+    size_t blocks = 0, bytes = 0;            // mapped
+    size_t kept_blocks = 0, kept_bytes = 0;  // of them, free
   };
   Counts counts() const;
 
@@ -57,10 +61,11 @@ class BlockMemory {
   void trim_locked();
   static size_t rounded(size_t bytes);
 
+  const size_t reserve_;
   mutable std::mutex mutex_;
   std::map<size_t, std::vector<Free>> free_;  // by size, the longest free first
   uint64_t trims_ = 0, taken_ = 0;
-  size_t blocks_ = 0, kept_blocks_ = 0, kept_bytes_ = 0;
+  Counts counts_;
 };
 
 }  // namespace leat

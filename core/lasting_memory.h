@@ -57,6 +57,9 @@ class LastingMemory {
   void* take(size_t bytes, uint32_t& group);
   void close(uint32_t& group);
 
+  // So many pages keep their memory.
+  void set_reserve(size_t count) { memory_.set_reserve(count); }
+
   struct Counts {
     size_t blocks = 0, bytes = 0;      // taken, and of their blocks
     size_t pages = 0, free_pages = 0;  // in use; free, with their memory

@@ -39,7 +39,7 @@ bool Shape::is_complete() const {
 }
 
 void Shape::push_back(int64_t extent) {
-  check(rank_ >= 0 && rank_ < max_rank, "cannot append a dimension to shape ", to_string());
+  check(rank_ >= 0 && rank_ < max_rank, "cannot append a dimension to shape ", *this);
   dims_[rank_++] = extent;
 }
 
@@ -50,7 +50,7 @@ int64_t Shape::elements() const {
   for (int64_t dim : dims()) empty = empty || dim == 0;
   if (empty) return 0;
   for (int64_t dim : dims()) {
-    check(!__builtin_mul_overflow(count, dim, &count), "shape ", to_string(),
+    check(!__builtin_mul_overflow(count, dim, &count), "shape ", *this,
           " has more than 2^63 elements");
   }
   return count;
@@ -73,8 +73,7 @@ bool Shape::is_compatible(const Shape& other) const {
 Shape Shape::merged(const Shape& other) const {
   if (rank_ < 0) return other;
   if (other.rank_ < 0) return *this;
-  check(is_compatible(other), "shapes ", to_string(), " and ", other.to_string(),
-        " contradict each other");
+  check(is_compatible(other), "shapes ", *this, " and ", other, " contradict each other");
   Shape out = *this;
   for (int axis = 0; axis < rank_; ++axis) {
     if (out.dims_[axis] < 0) out.dims_[axis] = other.dims_[axis];

@@ -41,10 +41,16 @@ void Slots<slot_bytes, slot_count>::give(void* data) {
   free_[free_count_++] = index;
 }
 
-// The memory of the lowest so many on the stack. With the lock held.
+template <size_t slot_bytes, size_t slot_count>
+void Slots<slot_bytes, slot_count>::set_reserve(size_t count) {
+  std::lock_guard lock(mutex_);
+  reserve_ = std::min(count, slots);
+}
+
+// The memory of the lowest so many on the stack, but for the reserve. With the lock held.
 template <size_t slot_bytes, size_t slot_count>
 void Slots<slot_bytes, slot_count>::drop_below(size_t count) {
-  for (; without_memory_ < count; ++without_memory_)
+  for (count = std::min(count, slots - reserve_); without_memory_ < count; ++without_memory_)
     madvise(slot(free_[without_memory_]), most, MADV_DONTNEED);
 }
 

@@ -33,7 +33,10 @@ class Slots {
     return (reinterpret_cast<uintptr_t>(data) - begin()) / most;
   }
   char* slot(size_t index) const { return reinterpret_cast<char*>(begin()) + index * most; }
-  // Gives back to the system what is free: what has not been used since the last call, or all.
+  // So many slots keep their memory, whoever has them.
+  void set_reserve(size_t count);
+  // Gives back to the system what is free beyond that: what has not been used since the last call,
+  // or all.
   void trim();
   void trim_all();
 
@@ -56,6 +59,7 @@ class Slots {
   size_t free_count_ = 0;
   size_t without_memory_ = 0;  // so many at its bottom hold none
   size_t fewest_free_ = 0;     // since the last trim()
+  size_t reserve_ = 0;
 };
 
 // For short-lived blocks that another library takes from malloc: gRPC reads into slices of 64 KB.

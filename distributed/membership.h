@@ -58,7 +58,9 @@ struct PeerStatus {
 class MembershipListener {
  public:
   virtual ~MembershipListener() = default;
-  virtual void connected(const TaskName& peer, std::shared_ptr<Channel> channel) = 0;
+  // `incarnation`: of the process; another one than before has none of the steps that were.
+  virtual void connected(const TaskName& peer, uint64_t incarnation,
+                         std::shared_ptr<Channel> channel) = 0;
   // UNAVAILABLE: "/job:ps/task:0 (127.0.0.1:2222) is gone: the peer closed the connection, last
   // heard 0.2 s ago".
   virtual void lost(const TaskName& peer, const Status& status) = 0;

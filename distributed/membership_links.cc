@@ -268,7 +268,7 @@ void Membership::State::connected(const std::shared_ptr<Link>& link, const Hello
     peer.has_left = false;
     link->is_connected = true;
   }
-  listener_->connected(peer.task, channel);
+  listener_->connected(peer.task, hello.from.incarnation, channel);
   std::unique_lock lock(mutex_);
   peer.is_attempting = false;
   set(lock, peer, PeerState::connected, "");

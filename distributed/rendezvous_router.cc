@@ -36,7 +36,7 @@ class RendezvousRouter::State {
     return steps_.size();
   }
 
-  void connected(const TaskName& task, std::shared_ptr<Channel> channel);
+  void connected(const TaskName& task, uint64_t incarnation, std::shared_ptr<Channel> channel);
   void lost(const TaskName& task, const Status& status);
   void received(const TaskName& task, int64_t step, int64_t edge, Tensor value, bool is_dead);
   void aborted(const TaskName& task, int64_t step, const Status& status);
@@ -52,6 +52,8 @@ class RendezvousRouter::State {
   struct Peer {
     std::shared_ptr<Channel> channel;
     Status status;  // why there is none
+    uint64_t incarnation = 0;
+    Clock::time_point lost_at;
   };
   // A step that is over. An error without peers: aborted from elsewhere before it began here.
   // Remembered far longer than its graph lives: it holds nothing of it.
@@ -188,14 +190,19 @@ void RendezvousRouter::State::forget_old_errors() {
 // After a break, neither side knows what the other has seen of a step that spanned it: one may have
 // ended it, with its last values lost on the way, while the other has begun it since and waits. So
 // each says which of them are over. A step that is over there too ignores it.
-void RendezvousRouter::State::connected(const TaskName& task, std::shared_ptr<Channel> channel) {
+// What was on the way when the last connection broke may be lost: the peer is told of the steps
+// that may wait for it. A process that was started since then has those only that began after the
+// loss.
+void RendezvousRouter::State::connected(const TaskName& task, uint64_t incarnation,
+                                        std::shared_ptr<Channel> channel) {
   std::vector<std::pair<int64_t, Status>> over;
   {
     std::lock_guard lock(mutex_);
-    const bool is_first = !peers_.contains(task);
-    peers_[task] = {channel, {}};
+    const auto [found, is_first] = peers_.try_emplace(task);
+    const Peer before = std::exchange(found->second, {channel, {}, incarnation, {}});
     if (is_first) return;
-    const auto limit = Clock::now() - remembered_for;
+    const auto limit =
+        before.incarnation == incarnation ? Clock::now() - remembered_for : before.lost_at;
     over_.for_each([&](uint64_t step, const Over& what) {
       if (what.since <= limit || what.peers == nullptr) return;
       if (std::find(what.peers->begin(), what.peers->end(), task) == what.peers->end()) return;
@@ -230,10 +237,11 @@ void RendezvousRouter::State::lost(const TaskName& task, const Status& status) {
   std::vector<std::pair<std::shared_ptr<StepRendezvous>, int>> concerned;
   {
     std::lock_guard lock(mutex_);
-    peers_[task] = {nullptr, status};
+    Peer& peer = peers_[task];
+    peer = {nullptr, status, peer.incarnation, Clock::now()};
     for (const auto& [id, step] : steps_) {
-      if (const int peer = step->routes()->peer_index(task); peer >= 0)
-        concerned.emplace_back(step, peer);
+      if (const int index = step->routes()->peer_index(task); index >= 0)
+        concerned.emplace_back(step, index);
     }
   }
   for (auto& [step, peer] : concerned) {
@@ -332,8 +340,9 @@ std::shared_ptr<Rendezvous> RendezvousRouter::open(int64_t step, const Edges& ed
 void RendezvousRouter::close(int64_t step) { state_->close(step); }
 size_t RendezvousRouter::parked_bytes() const { return state_->parked_bytes(); }
 size_t RendezvousRouter::open_steps() const { return state_->open_steps(); }
-void RendezvousRouter::connected(const TaskName& peer, std::shared_ptr<Channel> channel) {
-  state_->connected(peer, std::move(channel));
+void RendezvousRouter::connected(const TaskName& peer, uint64_t incarnation,
+                                 std::shared_ptr<Channel> channel) {
+  state_->connected(peer, incarnation, std::move(channel));
 }
 void RendezvousRouter::lost(const TaskName& peer, const Status& status) {
   state_->lost(peer, status);

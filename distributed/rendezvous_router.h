@@ -41,7 +41,8 @@ class RendezvousRouter final : public MembershipListener {
   size_t parked_bytes() const;
   size_t open_steps() const;
 
-  void connected(const TaskName& peer, std::shared_ptr<Channel> channel) override;
+  void connected(const TaskName& peer, uint64_t incarnation,
+                 std::shared_ptr<Channel> channel) override;
   void lost(const TaskName& peer, const Status& status) override;
   void received(const TaskName& peer, int64_t step, int64_t edge, Tensor value,
                 bool is_dead) override;

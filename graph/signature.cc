@@ -58,8 +58,10 @@ void check_attrs(Node& node) {
            did_you_mean(name, names));
     }
     value = converted(std::move(value), attr->kind);
-    check(value.kind() == attr->kind, "attribute '", name, "' must be of kind ", attr->kind,
-          ", got the ", value.kind(), " ", print_attr_value(value));
+    if (value.kind() != attr->kind) {
+      fail(Code::invalid_argument, "attribute '", name, "' must be of kind ", attr->kind,
+           ", got the ", value.kind(), " ", print_attr_value(value, 8));
+    }
     const std::string wrong = violation(*attr, value);
     check(wrong.empty(), "attribute '", name, "': ", wrong);
   }
@@ -89,13 +91,15 @@ void resolve_lengths(Node& node) {
     return concat(n, " ", what, n == 1 ? "" : "s");
   };
   if (repeats == 0) {
-    check(given == fixed, "takes ", plural(fixed, "input"), ", got ", given, ": ",
-          signature_of(*node.op));
-    return;
+    if (given == fixed) return;
+    fail(Code::invalid_argument, "takes ", plural(fixed, "input"), ", got ", given, ": ",
+         signature_of(*node.op));
   }
-  check(given >= fixed && (given - fixed) % repeats == 0, "takes ", plural(fixed, "input"), " and ",
-        repeats == 1 ? "a list" : concat(repeats, " lists of equal length"), ", got ", given, ": ",
-        signature_of(*node.op));
+  if (given < fixed || (given - fixed) % repeats != 0) {
+    fail(Code::invalid_argument, "takes ", plural(fixed, "input"), " and ",
+         repeats == 1 ? "a list" : concat(repeats, " lists of equal length"), ", got ", given, ": ",
+         signature_of(*node.op));
+  }
   if (!list->number_attr.empty()) {
     const AttrValue length = (given - fixed) / repeats;
     const AttrDef& attr = *node.op->schema.attr(unknown);

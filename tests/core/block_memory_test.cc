@@ -55,6 +55,21 @@ TEST(BlockMemory, WhatIsNotUsedGoesBackToTheSystem) {
   EXPECT_EQ(memory.counts().kept_bytes, 0u);
 }
 
+TEST(BlockMemory, TheReserveStays) {
+  BlockMemory memory(3 * megabyte);
+  std::vector<void*> blocks;
+  for (int i = 0; i < 4; ++i) blocks.push_back(memory.take(megabyte));
+  memory.give(memory.take(2 * megabyte), 2 * megabyte);
+  for (void* const block : blocks) memory.give(block, megabyte);
+  memory.trim();
+  EXPECT_EQ(memory.counts().bytes, 6 * megabyte);
+  memory.trim();
+  EXPECT_EQ(memory.counts().bytes, 3 * megabyte) << "the largest goes first";
+  EXPECT_EQ(memory.counts().blocks, 3u);
+  memory.trim();
+  EXPECT_EQ(memory.counts().blocks, 3u);
+}
+
 TEST(BlockMemory, TakingTrims) {
   BlockMemory memory;
   memory.give(memory.take(2 * megabyte), 2 * megabyte);

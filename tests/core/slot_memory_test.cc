@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <array>
 #include <cstring>
 #include <memory>
 #include <set>
@@ -74,6 +75,20 @@ TEST(SlotMemory, WhatIsNotUsedBetweenTwoTrimsIsGivenBack) {
   EXPECT_EQ(memory->take(), once);
   std::memset(once, 2, SlotMemory::most);
   EXPECT_EQ(memory->counts().taken, 2u);
+}
+
+TEST(SlotMemory, TheReserveIsNotGivenBack) {
+  const auto memory = std::make_unique<SlotMemory>();
+  memory->set_reserve(2);
+  const std::array<void*, 3> slots = {memory->take(), memory->take(), memory->take()};
+  for (void* const slot : slots) std::memset(slot, 1, SlotMemory::most);
+  memory->give(slots[0]);
+  memory->give(slots[1]);
+  memory->trim_all();
+  EXPECT_FALSE(is_resident(slots[0]));
+  EXPECT_TRUE(is_resident(slots[1]));
+  EXPECT_TRUE(is_resident(slots[2]));
+  EXPECT_EQ(memory->counts().kept, 1u) << "one of the two is taken";
 }
 
 TEST(SlotMemory, AllThatIsFreeIsGivenBack) {

@@ -75,7 +75,7 @@ class StopSignals {
 };
 
 int run_task(const Arguments& arguments) {
-  BlockMemory::limit_heaps();
+  BlockMemory::prepare_heaps();
   limit_protobuf_log();
   const StopSignals signals;
   const ResolvedCluster cluster = resolve(arguments);
