@@ -19,8 +19,9 @@ constexpr size_t page = 4096;
 constexpr size_t huge_page = size_t{2} << 20;
 constexpr uint64_t takes_per_trim = 1'024;
 
-void* map(size_t bytes) {
-  void* data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+void* map(size_t bytes, int flags = 0) {
+  void* data =
+      mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
   return data == MAP_FAILED ? nullptr : data;
 }
 
@@ -44,8 +45,8 @@ BlockMemory& BlockMemory::process() {
 }
 
 BlockMemory::~BlockMemory() {
-  for (const auto& [size, blocks] : free_) {
-    for (const Free& block : blocks) munmap(block.data, size);
+  for (const auto& [size, all] : sizes_) {
+    for (const Free& block : all.free) munmap(block.data, size);
   }
 }
 
@@ -60,9 +61,10 @@ void* BlockMemory::take(size_t bytes) {
   {
     std::lock_guard lock(mutex_);
     if (++taken_ % takes_per_trim == 0) trim_locked();
-    if (const auto found = free_.find(size); found != free_.end() && !found->second.empty()) {
-      void* const data = found->second.back().data;
-      found->second.pop_back();
+    if (const auto found = sizes_.find(size);
+        found != sizes_.end() && !found->second.free.empty()) {
+      void* const data = found->second.free.back().data;
+      found->second.free.pop_back();
       --counts_.kept_blocks;
       counts_.kept_bytes -= size;
       return data;
@@ -71,21 +73,40 @@ void* BlockMemory::take(size_t bytes) {
   void* const data = size >= 2 * huge_page ? map_huge(size) : map(size);
   if (data == nullptr) return nullptr;
   std::lock_guard lock(mutex_);
+  ++sizes_[size].blocks;
   ++counts_.blocks;
   counts_.bytes += size;
+  add_spares(size);
   return data;
+}
+
+// Half as many as there are of the size. With the lock held.
+void BlockMemory::add_spares(size_t size) {
+  Size& all = sizes_[size];
+  for (size_t spares = all.blocks / 2; spares > 0 && counts_.bytes + size <= reserve_; --spares) {
+    void* const data = map(size, MAP_POPULATE);
+    if (data == nullptr) return;
+    all.free.push_back({data, trims_});
+    ++all.blocks;
+    ++counts_.blocks;
+    counts_.bytes += size;
+    ++counts_.kept_blocks;
+    counts_.kept_bytes += size;
+  }
 }
 
 void BlockMemory::give(void* data, size_t bytes) {
   const size_t size = rounded(bytes);
   {
     std::lock_guard lock(mutex_);
+    Size& all = sizes_[size];
     if (counts_.kept_bytes + size <= keep_at_most) {
-      free_[size].push_back({data, trims_});
+      all.free.push_back({data, trims_});
       ++counts_.kept_blocks;
       counts_.kept_bytes += size;
       return;
     }
+    --all.blocks;
     --counts_.blocks;
     counts_.bytes -= size;
   }
@@ -113,13 +134,14 @@ void BlockMemory::prepare_heaps() {
 }
 
 void BlockMemory::trim_locked() {
-  for (auto& [size, blocks] : std::views::reverse(free_)) {
+  for (auto& [size, all] : std::views::reverse(sizes_)) {
     size_t old = 0;
-    while (old < blocks.size() && blocks[old].since < trims_ && counts_.bytes > reserve_) {
-      munmap(blocks[old++].data, size);
+    while (old < all.free.size() && all.free[old].since < trims_ && counts_.bytes > reserve_) {
+      munmap(all.free[old++].data, size);
       counts_.bytes -= size;
     }
-    blocks.erase(blocks.begin(), blocks.begin() + static_cast<std::ptrdiff_t>(old));
+    all.free.erase(all.free.begin(), all.free.begin() + static_cast<std::ptrdiff_t>(old));
+    all.blocks -= old;
     counts_.blocks -= old;
     counts_.kept_blocks -= old;
     counts_.kept_bytes -= old * size;

@@ -20,7 +20,8 @@ class BlockMemory {
   static constexpr size_t least = size_t{64} << 10, most = size_t{32} << 20;
   static constexpr size_t keep_at_most = size_t{128} << 20;
 
-  // With no more than `reserve` bytes in all its blocks, nothing is given back.
+  // With no more than `reserve` bytes in all its blocks, nothing is given back, and where there are
+  // many of a size, more than one of it is mapped at a time: their number soon stays.
   explicit BlockMemory(size_t reserve = 0) : reserve_(reserve) {}
   ~BlockMemory();
   BlockMemory(const BlockMemory&) = delete;
@@ -58,12 +59,17 @@ class BlockMemory {
     void* data;
     uint64_t since;  // number of the trim() before it was freed
   };
+  struct Size {
+    std::vector<Free> free;  // the longest free first
+    size_t blocks = 0;       // mapped
+  };
+  void add_spares(size_t size);
   void trim_locked();
   static size_t rounded(size_t bytes);
 
   const size_t reserve_;
   mutable std::mutex mutex_;
-  std::map<size_t, std::vector<Free>> free_;  // by size, the longest free first
+  std::map<size_t, Size> sizes_;
   uint64_t trims_ = 0, taken_ = 0;
   Counts counts_;
 };

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <set>
 #include <vector>
 
 namespace leat {
@@ -58,8 +59,8 @@ TEST(BlockMemory, WhatIsNotUsedGoesBackToTheSystem) {
 TEST(BlockMemory, TheReserveStays) {
   BlockMemory memory(3 * megabyte);
   std::vector<void*> blocks;
-  for (int i = 0; i < 4; ++i) blocks.push_back(memory.take(megabyte));
   memory.give(memory.take(2 * megabyte), 2 * megabyte);
+  for (int i = 0; i < 4; ++i) blocks.push_back(memory.take(megabyte));
   for (void* const block : blocks) memory.give(block, megabyte);
   memory.trim();
   EXPECT_EQ(memory.counts().bytes, 6 * megabyte);
@@ -68,6 +69,19 @@ TEST(BlockMemory, TheReserveStays) {
   EXPECT_EQ(memory.counts().blocks, 3u);
   memory.trim();
   EXPECT_EQ(memory.counts().blocks, 3u);
+}
+
+TEST(BlockMemory, WithinTheReserveTheNumberOfBlocksGrowsByHalf) {
+  BlockMemory memory(6 * megabyte);
+  std::vector<void*> blocks;
+  std::vector<size_t> mapped;
+  for (int i = 0; i < 8; ++i) {
+    blocks.push_back(memory.take(megabyte));
+    std::memset(blocks.back(), 1, megabyte);
+    mapped.push_back(memory.counts().blocks);
+  }
+  EXPECT_EQ(mapped, (std::vector<size_t>{1, 3, 3, 6, 6, 6, 7, 8}));
+  EXPECT_EQ(std::set<void*>(blocks.begin(), blocks.end()).size(), 8u);
 }
 
 TEST(BlockMemory, TakingTrims) {
