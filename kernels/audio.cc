@@ -248,16 +248,17 @@ BoundKernel prepare_mfcc(const KernelRequest& r) {
     const int32_t rate = *a.input<int32_t>(1);
     check(rate > 0, "sample_rate must be positive, got ", rate);
     if (rows == 0) return;
-    const MelFilters filter(bins, rate, filters, lowest, highest);
     // The cosine transform, type II.
     const double scale = std::sqrt(2.0 / static_cast<double>(filters)),
                  angle = std::numbers::pi / static_cast<double>(filters);
-    std::vector<double> cosines(coefficients * filters);
+    Tensor table(DType::f64, {coefficients, filters});  // says so where memory is short
+    double* cosines = table.data<double>();
     for (int64_t i = 0; i < coefficients; ++i) {
       for (int64_t j = 0; j < filters; ++j)
         cosines[i * filters + j] =
             scale * std::cos(static_cast<double>(i) * angle * (static_cast<double>(j) + 0.5));
     }
+    const MelFilters filter(bins, rate, filters, lowest, highest);
     for (int64_t row = 0; row < rows; ++row) {
       std::vector<double> bands = filter(a.input<float>(0) + row * bins);
       for (double& band : bands) band = std::log(band < 1e-12 ? 1e-12 : band);

@@ -5,6 +5,7 @@
 #include "graph/shape_inference.h"
 #include "kernels/cpu.h"
 #include "kernels/examples.h"
+#include "kernels/extents.h"
 #include "kernels/strided_copy.h"
 
 namespace leat {
@@ -79,7 +80,7 @@ void infer_concat(ShapeContext& c) {
   int64_t length = 0;
   for (int i = 0; i < n; ++i) {
     Shape part = c.with_rank(i, rank);
-    length = length == any || part[axis] == any ? any : length + part[axis];
+    length = length == any || part[axis] == any ? any : sum_of_extents(length, part[axis]);
     part.set(axis, any);
     check(part.is_compatible(out),
           "ConcatOp : Dimensions of inputs should match except along axis ", axis, ", but input ",
@@ -154,7 +155,8 @@ BoundKernel prepare_concat_offset(TypeTag<T>, const KernelRequest& request) {
       }
       std::fill_n(a.output<T>(i), rank, T(0));
       a.output<T>(i)[axis] = at;
-      at += a.input<T>(1 + i)[axis];
+      check(!__builtin_add_overflow(at, a.input<T>(1 + i)[axis], &at), "the extents along axis ",
+            axis, " are too many together");
     }
   });
 }
@@ -243,7 +245,7 @@ std::vector<int64_t> part_sizes(const Tensor& sizes, int64_t extent) {
       rest = &size;
     } else {
       check(size >= 0, "Split size ", size, " must not be negative, size_splits is ", sizes);
-      sum += size;
+      sum = sum_of_extents(sum, size);
     }
   }
   if (extent == any) return out;

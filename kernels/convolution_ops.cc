@@ -6,6 +6,7 @@
 #include "kernels/convolution.h"
 #include "kernels/cpu.h"
 #include "kernels/examples.h"
+#include "kernels/extents.h"
 
 namespace leat {
 namespace {
@@ -32,7 +33,8 @@ Convolution convolution_of(const NodeView& node, const Shape& x, const Shape& fi
           x, ", filter ", filter, ")");
     c.in_channels = c.in_channels == any ? depth : c.in_channels;
     c.groups = c.in_channels;
-    c.out_channels = c.in_channels == any || filters == any ? any : c.in_channels * filters;
+    c.out_channels =
+        c.in_channels == any || filters == any ? any : product_of_extents(c.in_channels, filters);
   } else if (c.in_channels != any && depth != any) {
     check(depth > 0 && c.in_channels % depth == 0, "Depth of input (", c.in_channels,
           ") is not a multiple of input depth of filter (", depth, "): input ", x, ", filter ",

@@ -8,6 +8,7 @@
 #include "graph/shape_inference.h"
 #include "kernels/examples.h"
 #include "kernels/execute.h"
+#include "kernels/extents.h"
 #include "kernels/sparse_tensor.h"
 
 namespace leat {
@@ -58,7 +59,7 @@ class Counts {
       counts.back() = binary_ ? W(1) : counts.back() + weight(e.element);
       largest = std::max(largest, e.value);
     }
-    const int64_t width = most_ >= 0 ? most_ : std::max(largest + 1, least_);
+    const int64_t width = most_ >= 0 ? most_ : std::max(sum_of_extents(largest, 1), least_);
     const auto n = std::ssize(counts);
     context_.set_output(
         0, Tensor::of<int64_t>({n, rows < 0 ? 1 : 2}, std::span<const int64_t>(indices)));

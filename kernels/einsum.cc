@@ -11,6 +11,7 @@
 #include "kernels/broadcast_gradient.h"
 #include "kernels/cpu.h"
 #include "kernels/examples.h"
+#include "kernels/extents.h"
 #include "kernels/matmul.h"
 #include "kernels/strided_copy.h"
 
@@ -170,8 +171,9 @@ Packing packing(const std::string& labels, const std::map<char, int64_t>& extent
     const int64_t stride = found == strides.end() ? 0 : found->second;
     if (extent > 1 && stride != dense) out.is_identity = false;
     axes.insert(axes.begin(), {extent, unpacks ? dense : stride, unpacks ? stride : dense});
-    dense *= extent;
+    dense = product_of_extents(dense, extent);
   }
+  product_of_extents(dense, static_cast<int64_t>(2 * size));
   out.bytes = (static_cast<size_t>(dense) * size + 63) / 64 * 64;
   out.copy = StridedCopy(std::move(axes));
   return out;

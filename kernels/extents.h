@@ -1,9 +1,13 @@
 // Extents that come from the user: arithmetic, and shapes with another number of rows.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <span>
 
 #include "core/error.h"
+#include "core/host_memory.h"
+#include "core/kernel.h"
 #include "core/shape.h"
 
 namespace leat {
@@ -13,6 +17,30 @@ inline int64_t product_of_extents(int64_t a, int64_t b) {
   int64_t out = 0;
   check(!__builtin_mul_overflow(a, b, &out), a, " * ", b, " elements are too many");
   return out;
+}
+
+// INVALID_ARGUMENT if the sum does not fit into 64 bits.
+inline int64_t sum_of_extents(int64_t a, int64_t b) {
+  int64_t out = 0;
+  check(!__builtin_add_overflow(a, b, &out), a, " + ", b, " is too large for an extent");
+  return out;
+}
+
+// RESOURCE_EXHAUSTED if so many things, of that many bytes each, do not fit into memory: an extent
+// costs its sender nothing.
+inline void check_memory_for(int64_t count, uint64_t bytes_each) {
+  constexpr uint64_t few = 1 << 20;  // bytes that are no matter
+  const auto n = static_cast<uint64_t>(count);
+  if (n <= few / bytes_each || n <= available_host_memory() / bytes_each) return;
+  fail(Code::resource_exhausted, "out of host memory: a batch of ", count, ", of ", bytes_each,
+       " bytes each at least, does not fit");
+}
+
+// Whether none of these tensors has elements. Their extents may still be vast, and a loop over them
+// would go on and on.
+inline bool are_empty(std::span<const TensorSpec> tensors) {
+  return std::all_of(tensors.begin(), tensors.end(),
+                     [](const TensorSpec& t) { return t.shape.elements() == 0; });
 }
 
 // `count` rows of data, whose first `axes` axes say which row it is.

@@ -4,6 +4,7 @@
 #include "graph/shape_inference.h"
 #include "kernels/cpu.h"
 #include "kernels/examples.h"
+#include "kernels/extents.h"
 #include "kernels/window.h"
 
 namespace leat {
@@ -22,9 +23,9 @@ struct Windows {
 void infer(ShapeContext& c) {
   const Shape images = c.with_rank(0, 4);
   const Windows windows(c.node(), images);
-  const int64_t taps = windows.rows.size * windows.columns.size;
+  const int64_t taps = product_of_extents(windows.rows.size, windows.columns.size);
   c.set_output(0, {images[0], windows.rows.out, windows.columns.out,
-                   images[3] == any ? any : images[3] * taps});
+                   images[3] == any ? any : product_of_extents(images[3], taps)});
 }
 
 template <class T>

@@ -4,6 +4,7 @@
 #include "graph/shape_inference.h"
 #include "kernels/cpu.h"
 #include "kernels/examples.h"
+#include "kernels/extents.h"
 #include "kernels/strided_copy.h"
 
 namespace leat {
@@ -30,7 +31,9 @@ void infer(ShapeContext& c) {
       const int64_t before = sizes[2 * i], after = sizes[2 * i + 1];
       check(before >= 0 && after >= 0, "paddings must be non-negative: ", before, " ", after);
       if (in[i] == any) continue;
-      const int64_t extent = in[i] + sign * (before + after), inner = sign > 0 ? in[i] : extent;
+      const int64_t border = sum_of_extents(before, after),
+                    extent = sum_of_extents(in[i], sign * border),
+                    inner = sign > 0 ? in[i] : extent;
       const int64_t most = repeats_edge(c.node()) ? inner : inner - 1;
       check(before <= most && after <= most, "paddings must be ",
             repeats_edge(c.node()) ? "no greater than" : "less than",

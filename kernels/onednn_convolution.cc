@@ -56,6 +56,19 @@ memory::desc plain_filter(const Convolution& c) {
 
 }  // namespace
 
+// oneDNN's kernels compute places in an image as ints.
+void check_int_arithmetic(const Window& w) {
+  constexpr int64_t most = int64_t{1} << 30;
+  const bool fits = w.in + w.before + w.after < most && w.size < most &&
+                    (w.size - 1) * w.dilation < most && w.dilation < most && w.stride < most &&
+                    w.out * w.stride < 2 * most;
+  if (!fits) {
+    fail(Code::unimplemented, "a window of ", w.size, " with stride ", w.stride, " and dilation ",
+         w.dilation, " over ", w.in, " inputs, padded by ", w.before, " and ", w.after,
+         ", is too large");
+  }
+}
+
 struct OneDnnConvolution::Parts {
   // The primitive for a number of images, and the descriptions of its operands.
   struct Primitive {
@@ -139,6 +152,7 @@ void run_reorder(const dnnl::primitive& reorder, const memory::desc& from_desc, 
 }  // namespace
 
 OneDnnConvolution::OneDnnConvolution(ConvolutionPass pass, const Convolution& c) {
+  for (const Window& w : {c.planes, c.height, c.width}) check_int_arithmetic(w);
   use_one_onednn_thread();
   auto parts = std::make_shared<Parts>();
   parts->pass = pass;

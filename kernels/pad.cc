@@ -4,6 +4,7 @@
 #include "graph/shape_inference.h"
 #include "kernels/cpu.h"
 #include "kernels/examples.h"
+#include "kernels/extents.h"
 #include "kernels/strided_copy.h"
 
 namespace leat {
@@ -13,6 +14,7 @@ void infer(ShapeContext& c) {
   const Shape in = c.input(0), paddings = c.with_rank(1, 2);
   check(paddings[1] == any || paddings[1] == 2, "paddings must have two columns, got shape ",
         paddings);
+  if (c.num_inputs() > 2) c.with_rank(2, 0);
   if (!in.has_rank()) {
     return c.set_output(
         0, paddings[0] == any ? Shape::unknown() : Shape::of_rank(static_cast<int>(paddings[0])));
@@ -25,7 +27,8 @@ void infer(ShapeContext& c) {
     for (int i = 0; i < in.rank(); ++i) {
       check(sizes[2 * i] >= 0 && sizes[2 * i + 1] >= 0,
             "Paddings must be non-negative: ", sizes[2 * i], " ", sizes[2 * i + 1]);
-      if (in[i] != any) out.set(i, sizes[2 * i] + in[i] + sizes[2 * i + 1]);
+      if (in[i] == any) continue;
+      out.set(i, sum_of_extents(sum_of_extents(sizes[2 * i], in[i]), sizes[2 * i + 1]));
     }
   }
   c.set_output(0, out);

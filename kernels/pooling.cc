@@ -117,7 +117,11 @@ void run_loop(const Loop& loop) {
   }
 }
 
-int64_t taps(const Pool& p) { return p.planes.size * p.height.size * p.width.size; }
+// At most: a window may be far larger than what is below it.
+int64_t taps(const Pool& p) {
+  const auto along = [](const Window& w) { return std::min(w.size, w.in); };
+  return along(p.planes) * along(p.height) * along(p.width);
+}
 // Units of `elements` elements and as many times the window.
 int64_t grain(const Pool& p, int64_t elements) {
   return 1 + 200'000 / std::max<int64_t>(1, elements * taps(p));

@@ -1,5 +1,6 @@
 // Range and LinSpace: arithmetic progressions.
 #include <cmath>
+#include <limits>
 
 #include "graph/gradient.h"
 #include "graph/ops.h"
@@ -25,9 +26,14 @@ int64_t count(T start_value, T limit_value, T delta_value) {
     using U = std::make_unsigned_t<T>;
     const U distance = delta > 0 ? U(limit) - U(start) : U(start) - U(limit);
     const U step = delta > 0 ? U(delta) : U(0) - U(delta);
-    return static_cast<int64_t>(distance / step + (distance % step != 0));
+    const auto n = static_cast<uint64_t>(distance / step) + (distance % step != 0);
+    check(n <= uint64_t{std::numeric_limits<int64_t>::max()}, "a range of ", n,
+          " numbers is too long");
+    return static_cast<int64_t>(n);
   } else {
-    return static_cast<int64_t>(std::ceil(std::abs((limit - start) / delta)));
+    const C n = std::ceil(std::abs((limit - start) / delta));
+    check(n < C(0x1p63), "a range of ", +n, " numbers is too long");  // nor is it NaN
+    return static_cast<int64_t>(n);
   }
 }
 

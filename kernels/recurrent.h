@@ -9,6 +9,7 @@
 
 #include "graph/shape_inference.h"
 #include "kernels/cpu.h"
+#include "kernels/extents.h"
 #include "kernels/matmul.h"
 
 namespace leat {
@@ -87,8 +88,10 @@ inline void expect_shape(const ShapeContext& c, int i, const Shape& expected) {
 
 // An extent that is a multiple of another one, or not known.
 inline int64_t times(int64_t factor, int64_t extent) {
-  return extent == any ? any : factor * extent;
+  return extent == any ? any : product_of_extents(factor, extent);
 }
-inline int64_t plus(int64_t a, int64_t b) { return a == any || b == any ? any : a + b; }
+inline int64_t plus(int64_t a, int64_t b) {
+  return a == any || b == any ? any : sum_of_extents(a, b);
+}
 
 }  // namespace leat

@@ -5,6 +5,7 @@
 #include "kernels/any_device.h"
 #include "kernels/cpu.h"
 #include "kernels/examples.h"
+#include "kernels/extents.h"
 
 namespace leat {
 namespace {
@@ -26,11 +27,12 @@ void infer_reshape(ShapeContext& c) {
     } else if (out[i] == 0) {
       zero = true;
     } else {
-      known *= out[i];
+      known = product_of_extents(known, out[i]);
     }
   }
+  if (free_axis < 0 || !zero) elements = in.elements();
   for (const int64_t extent : in.dims())
-    elements *= extent == 0 && zero && free_axis >= 0 ? 1 : extent;
+    if (free_axis >= 0 && zero && extent != 0) elements = product_of_extents(elements, extent);
   if (free_axis < 0) {
     check(elements == (zero ? 0 : known), "Input to reshape is a tensor with ", elements,
           " values, but the requested shape ", out, " has ", zero ? 0 : known);

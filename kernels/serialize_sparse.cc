@@ -6,6 +6,7 @@
 #include "graph/shape_inference.h"
 #include "kernels/examples.h"
 #include "kernels/execute.h"
+#include "kernels/extents.h"
 #include "kernels/sparse_batch.h"
 #include "kernels/sparse_tensor.h"
 

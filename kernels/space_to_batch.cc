@@ -112,9 +112,6 @@ const Op depth_to_space_op{{
 
 // ---- Between space and batch
 
-constexpr int64_t most_border = int64_t{1}
-                                << 60;  // sums of two of them and an extent do not overflow
-
 // Along each of the axes 1, 2, …: the block, and what is padded (or cropped) before and behind.
 struct Blocks {
   std::vector<int64_t> size, before, after;
@@ -143,8 +140,6 @@ Blocks blocks_of(const NodeView& node, const Tensor* block_shape, const Tensor& 
     check(blocks.size[i] >= 1, "block_shape must be positive, got ", blocks.size[i]);
     check(sizes[2 * i] >= 0 && sizes[2 * i + 1] >= 0,
           "paddings or crops must be non-negative, got ", sizes[2 * i], " and ", sizes[2 * i + 1]);
-    check(sizes[2 * i] <= most_border && sizes[2 * i + 1] <= most_border, "paddings or crops of ",
-          sizes[2 * i], " and ", sizes[2 * i + 1], " are too large");
     blocks.before.push_back(sizes[2 * i]);
     blocks.after.push_back(sizes[2 * i + 1]);
   }
@@ -162,8 +157,9 @@ Shape batch_shape(const Shape& space, const Blocks& blocks) {
   out.set(0, product(space[0], blocks.places()));
   for (int i = 0; i < blocks.count(); ++i) {
     if (space[i + 1] == any) continue;
-    out.set(i + 1, quotient(space[i + 1] + blocks.before[i] + blocks.after[i], blocks.size[i],
-                            "padded extent"));
+    const int64_t padded =
+        sum_of_extents(sum_of_extents(space[i + 1], blocks.before[i]), blocks.after[i]);
+    out.set(i + 1, quotient(padded, blocks.size[i], "padded extent"));
   }
   return out;
 }
@@ -175,7 +171,7 @@ Shape space_shape(const Shape& batch, const Blocks& blocks) {
   for (int i = 0; i < blocks.count(); ++i) {
     if (batch[i + 1] == any) continue;
     const int64_t extent =
-        product(batch[i + 1], blocks.size[i]) - blocks.before[i] - blocks.after[i];
+        product(batch[i + 1], blocks.size[i]) - sum_of_extents(blocks.before[i], blocks.after[i]);
     check(extent >= 0, "cropped extent of axis ", i + 1, " is ", extent,
           ": crops must be smaller than input * block");
     out.set(i + 1, extent);
@@ -230,6 +226,23 @@ PlacedCopy copy_of_place(int64_t place, const Blocks& blocks, const Shape& space
   return out;
 }
 
+// Only so many places of a block have pixels of `space`, however large it is.
+int64_t places_with_pixels(const Blocks& blocks, const Shape& space) {
+  int64_t out = 1;
+  for (int i = 0; i < blocks.count(); ++i) out *= std::min(blocks.size[i], space[i + 1]);
+  return out;
+}
+
+int64_t place_with_pixels(int64_t number, const Blocks& blocks, const Shape& space) {
+  int64_t out = 0, step = 1;
+  for (int i = blocks.count(); i-- > 0; step *= blocks.size[i]) {
+    const int64_t size = blocks.size[i], count = std::min(size, space[i + 1]);
+    out += (blocks.before[i] % size + number % count) % size * step;
+    number /= count;
+  }
+  return out;
+}
+
 template <bool to_batch, class T>
 BoundKernel prepare_batch(TypeTag<T>, const KernelRequest& r) {
   const bool images = is_for_images(r.node);
@@ -237,11 +250,12 @@ BoundKernel prepare_batch(TypeTag<T>, const KernelRequest& r) {
       blocks_of(r.node, images ? nullptr : r.inputs[1].value, *r.inputs[images ? 1 : 2].value);
   const Shape &in = r.inputs[0].shape, &out = r.outputs[0].shape;
   std::vector<PlacedCopy> copies;
-  // As many places as the batch of `out` or `in` has entries, if these have any element.
-  const int64_t places = in.elements() == 0 || out.elements() == 0 ? 0 : blocks.places();
-  for (int64_t place = 0; place < places; ++place) {
+  const Shape &space = to_batch ? in : out, &batch = to_batch ? out : in;
+  const int64_t places =
+      are_empty(r.inputs.first(1)) || are_empty(r.outputs) ? 0 : places_with_pixels(blocks, space);
+  for (int64_t i = 0; i < places; ++i) {
     copies.push_back(
-        copy_of_place<to_batch>(place, blocks, to_batch ? in : out, to_batch ? out : in));
+        copy_of_place<to_batch>(place_with_pixels(i, blocks, space), blocks, space, batch));
     if (copies.back().copy.elements() == 0) copies.pop_back();
   }
   return BoundKernel::of([copies = std::move(copies), n = out.elements()](const Arguments& a) {

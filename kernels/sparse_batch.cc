@@ -37,13 +37,6 @@ void check_entries(const Tensor& indices, const Tensor& shape) {
 
 }  // namespace
 
-void check_memory_for(int64_t rows, uint64_t bytes_per_row) {
-  constexpr uint64_t few = 1 << 20;  // bytes that are no matter
-  const auto count = static_cast<uint64_t>(rows);
-  if (count <= few / bytes_per_row || count <= available_host_memory() / bytes_per_row) return;
-  fail(Code::resource_exhausted, "a batch of ", count, " sparse tensors does not fit into memory");
-}
-
 void check_dense_shape(const Tensor& shape) {
   int64_t elements = 1;
   for (const int64_t extent : shape.span<int64_t>()) {

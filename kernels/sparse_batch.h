@@ -40,10 +40,6 @@ class SparseRows {
 SparseTensor batch_of(const std::vector<SparseTensor>& elements, DType dtype,
                       const std::vector<int64_t>& batch);
 
-// RESOURCE_EXHAUSTED if so many rows, of that many bytes each, do not fit into memory: an extent
-// costs its sender nothing.
-void check_memory_for(int64_t rows, uint64_t bytes_per_row);
-
 // INVALID_ARGUMENT unless a tensor could have this dense shape.
 void check_dense_shape(const Tensor& shape);
 

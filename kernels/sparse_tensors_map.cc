@@ -9,6 +9,7 @@
 #include "graph/ops.h"
 #include "graph/shape_inference.h"
 #include "kernels/execute.h"
+#include "kernels/extents.h"
 #include "kernels/named_resource.h"
 #include "kernels/sparse_batch.h"
 #include "kernels/sparse_tensor.h"

@@ -42,6 +42,10 @@ class Odometer {
 
 StridedCopy::StridedCopy(std::vector<Axis> axes) {
   for (const Axis& axis : axes) {
+    if (axis.extent == 0) elements_ = 0;
+  }
+  if (elements_ == 0) return;
+  for (const Axis& axis : axes) {
     elements_ *= axis.extent;
     if (axis.extent == 1) continue;
     // Two axes are one if both views run through them without a gap.
@@ -52,7 +56,6 @@ StridedCopy::StridedCopy(std::vector<Axis> axes) {
       outer_.push_back(axis);
     }
   }
-  if (elements_ == 0) return;
   if (!outer_.empty()) {
     row_ = outer_.back();
     outer_.pop_back();
@@ -128,6 +131,7 @@ template void StridedCopy::run(Stream&, const std::string*, std::string*) const;
 
 std::vector<int64_t> strides_of(const Shape& shape) {
   std::vector<int64_t> strides(shape.rank());
+  if (shape.elements() == 0) return strides;  // the products of its extents may overflow
   int64_t stride = 1;
   for (int axis = shape.rank() - 1; axis >= 0; --axis) {
     strides[axis] = stride;

@@ -41,7 +41,7 @@ class StridedCopy {
   int64_t outer_count_ = 1, elements_ = 1;
 };
 
-// Row-major strides of a shape, in elements.
+// Row-major strides of a shape, in elements; 0 if it has none.
 std::vector<int64_t> strides_of(const Shape& shape);
 
 }  // namespace leat

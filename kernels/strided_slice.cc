@@ -1,6 +1,8 @@
 // StridedSlice and its gradient.
 #include "kernels/strided_slice.h"
 
+#include <bit>
+
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"
@@ -36,7 +38,9 @@ StridedSlice StridedSlice::resolve(const NodeView& node, const Shape& input, int
   const int64_t ellipsis_mask = node.attr<int64_t>("ellipsis_mask");
   const int64_t new_mask = node.attr<int64_t>("new_axis_mask"),
                 shrink_mask = node.attr<int64_t>("shrink_axis_mask");
-  check((ellipsis_mask & (ellipsis_mask - 1)) == 0, "Multiple ellipses in slice spec not allowed");
+  check(std::popcount(static_cast<uint64_t>(ellipsis_mask)) <= 1,
+        "Multiple ellipses in slice spec not allowed");
+  check(indices < 64, "slice spec has ", indices, " indices, more than any input takes");
   const std::vector<int64_t> begin = numbers(begin_value), end = numbers(end_value),
                              strides = numbers(strides_value);
   const bool known = begin_value != nullptr && end_value != nullptr && strides_value != nullptr;
@@ -148,11 +152,15 @@ struct Layout {
 
 Layout layout_of(const StridedSlice& slice, const Shape& whole) {
   Layout out;
+  for (const StridedSlice::Axis& axis : slice.axes)
+    if (axis.extent == 0) return {{{0, 0, 0}}};
   const std::vector<int64_t> strides = strides_of(whole);
   int64_t dense = 1;
   for (int i = whole.rank() - 1; i >= 0; --i) {
     const StridedSlice::Axis& axis = slice.axes[i];
-    out.axes.insert(out.axes.begin(), {axis.extent, axis.stride * strides[i], dense});
+    // A stride that takes no second element may be any number.
+    const int64_t step = axis.extent > 1 ? axis.stride * strides[i] : 0;
+    out.axes.insert(out.axes.begin(), {axis.extent, step, dense});
     out.offset += axis.begin * strides[i];
     dense *= axis.extent;
   }

@@ -4,6 +4,7 @@
 #include "graph/shape_inference.h"
 #include "kernels/cpu.h"
 #include "kernels/examples.h"
+#include "kernels/extents.h"
 #include "kernels/strided_copy.h"
 
 namespace leat {
@@ -24,7 +25,7 @@ void infer_tile(ShapeContext& c) {
     const std::vector<int64_t> multiples = to_int64s(*value);
     for (int i = 0; i < in.rank(); ++i) {
       check(multiples[i] >= 0, "multiples[", i, "] = ", multiples[i], " is negative");
-      if (in[i] != any) out.set(i, in[i] * multiples[i]);
+      if (in[i] != any) out.set(i, product_of_extents(in[i], multiples[i]));
     }
   }
   c.set_output(0, out);

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "core/error.h"
+#include "kernels/extents.h"
 
 namespace leat {
 namespace {
@@ -84,20 +85,21 @@ Window window_along(const NodeView& node, int axis, int64_t in, int64_t size) {
           "explicit_paddings attribute must be empty if the padding attribute is not EXPLICIT");
   }
   if (in == any || size == any) return w;
-  const int64_t reach = (size - 1) * w.dilation + 1;  // inputs from the first to the last tap
+  // Inputs from the first to the last tap.
+  const int64_t reach = sum_of_extents(product_of_extents(size - 1, w.dilation), 1);
   if (padding == "SAME") {
-    w.out = (in + w.stride - 1) / w.stride;
-    const int64_t needed = std::max<int64_t>(0, (w.out - 1) * w.stride + reach - in);
+    w.out = in / w.stride + (in % w.stride != 0 ? 1 : 0);
+    const int64_t needed = std::max<int64_t>(0, sum_of_extents((w.out - 1) * w.stride - in, reach));
     w.before = needed / 2;
     w.after = needed - w.before;
     return w;
   }
-  const int64_t padded = in + w.before + w.after;
+  const int64_t padded = sum_of_extents(in, w.before + w.after);
   // A window that is too large by less than two strides leaves an empty output, as in TensorFlow.
   check(padded - reach > -2 * w.stride, "Computed output size would be negative: a window of ",
         reach, " does not fit into an input of ", padded, " [input_size: ", in,
         ", effective_filter_size: ", reach, ", stride: ", w.stride, "]");
-  w.out = std::max<int64_t>(0, (padded - reach + w.stride) / w.stride);
+  w.out = padded < reach ? 0 : (padded - reach) / w.stride + 1;
   return w;
 }
 
