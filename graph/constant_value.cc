@@ -147,7 +147,7 @@ class Evaluator {
     for (const Output& element : node.inputs) {
       if (!element.shape().has_rank() || element.shape().rank() != 0) return {};
       const Result value = evaluate(element);
-      out.elements.push_back(value ? value->elements[0] : Element{});
+      out.elements.push_back(value && !value->elements.empty() ? value->elements[0] : Element{});
     }
     return out;
   }
@@ -192,7 +192,8 @@ class Evaluator {
     const int64_t first = has_begin ? clamped(*begin) : (is_forward ? 0 : n - 1);
     const int64_t last = has_end ? clamped(*end) : (is_forward ? n : -1);
     Integers out;
-    for (int64_t i = first; is_forward ? i < last : i > last; i += *stride)
+    const int64_t step = std::clamp(*stride, -n - 1, n + 1);  // no further: the sum may overflow
+    for (int64_t i = first; is_forward ? i < last : i > last; i += step)
       out.elements.push_back(x->elements[i]);
     return out;
   }
@@ -202,8 +203,9 @@ class Evaluator {
     const Element begin = one(node, 1), size = one(node, 2);
     if (!x || x->is_scalar || !begin || !size) return {};
     const auto n = static_cast<int64_t>(x->elements.size());
+    if (*begin < 0 || *begin > n) return {};
     const int64_t count = *size == -1 ? n - *begin : *size;
-    if (*begin < 0 || count < 0 || *begin + count > n) return {};
+    if (count < 0 || count > n - *begin) return {};
     const auto first = x->elements.begin() + *begin;
     return Integers{false, {first, first + count}};
   }
@@ -257,6 +259,9 @@ class Evaluator {
   Result range(const Node& node) {
     const Element start = one(node, 0), limit = one(node, 1), delta = one(node, 2);
     if (!start || !limit || !delta || *delta == 0) return {};
+    constexpr int64_t large = std::numeric_limits<int64_t>::max() / 4;  // sums do not overflow
+    for (const int64_t number : {*start, *limit, *delta})
+      if (number > large || number < -large) return {};
     Integers out;
     for (int64_t i = *start; *delta > 0 ? i < *limit : i > *limit; i += *delta) {
       if (static_cast<int64_t>(out.elements.size()) == most_elements) return {};

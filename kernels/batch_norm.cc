@@ -350,6 +350,12 @@ void gradient(Gradient& g) {
 const char* const data_formats = "data_format: {'NHWC', 'NCHW', 'NDHWC', 'NCDHW'} = 'NHWC'";
 using BatchNormTypes = Types<float, half, bfloat16>;
 
+// Means and variances are floats, whatever x is.
+Kernel of_floats(Kernel kernel) {
+  kernel.types.push_back({"U", {DType::f32}});
+  return kernel;
+}
+
 const Op batch_norm_op{{
     .name = "FusedBatchNormV3",
     .doc = "y = (x - mean) / sqrt(variance + epsilon) * scale + offset, per channel. With "
@@ -365,9 +371,9 @@ const Op batch_norm_op{{
               "exponential_avg_factor: float = 1", data_formats, "is_training: bool = true"},
     .shape = infer,
     .gradient = gradient,
-    .kernels = {cpu_kernel(
-        "T", BatchNormTypes{},
-        []<class T>(TypeTag<T> t, const KernelRequest& r) { return prepare(t, r); })},
+    .kernels = {of_floats(
+        cpu_kernel("T", BatchNormTypes{},
+                   []<class T>(TypeTag<T> t, const KernelRequest& r) { return prepare(t, r); }))},
     .examples = {{.inputs = {floats({1, 1, 2, 2}, {1, 2, 3, 6}), floats({1, 2}), floats({0, 1}),
                              floats({}), floats({})},
                   .attrs = {{"epsilon", 0.0}},

@@ -2,6 +2,7 @@
 // LogUniformCandidateSampler, AllCandidateSampler, ComputeAccidentalHits.
 #include "kernels/candidate_sampler.h"
 
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 #include <unordered_map>
@@ -32,7 +33,8 @@ struct LogUniform {
 
   int64_t draw(RandomWords& words) const {
     const uint32_t high = words.next(), low = words.next();
-    return (static_cast<int64_t>(std::exp(uniform(high, low) * log_range)) - 1) % range;
+    const double drawn = std::min(std::exp(uniform(high, low) * log_range), 0x1.fffffffffffffp62);
+    return (static_cast<int64_t>(drawn) - 1) % range;
   }
   float probability(int64_t k) const {
     const double x = static_cast<double>(k);

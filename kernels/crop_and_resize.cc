@@ -14,7 +14,8 @@ namespace {
 // Along one axis of a box from `begin` to `end` (0 is the first pixel, 1 the last): the place of
 // crop pixel i among n image pixels. None outside of the image.
 std::optional<float> place_of(int64_t i, int64_t crop, int64_t n, float begin, float end) {
-  const auto last = static_cast<float>(n - 1);
+  auto last = static_cast<float>(n - 1);
+  if (last > 0x1p24F) last = std::nextafter(last, 0.0F);  // it may have been rounded up
   const float at = crop > 1 ? begin * last + static_cast<float>(i) * (end - begin) * last /
                                                  static_cast<float>(crop - 1)
                             : 0.5F * (begin + end) * last;

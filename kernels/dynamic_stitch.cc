@@ -63,7 +63,7 @@ void run(ExecuteContext& c) {
   for (int i = 0; i < n; ++i) {
     for (const int32_t index : c.input(i).span<int32_t>()) {
       check(index >= 0, "indices[", i, "] contains ", index);
-      rows = std::max<int64_t>(rows, index + 1);
+      rows = std::max(rows, int64_t{index} + 1);
     }
   }
   const Shape row = row_of(c.input(0).shape(), c.input(n).shape());

@@ -24,6 +24,7 @@ void add_up(const std::vector<int64_t>& sizes, int64_t* sequence) {
 
 // Sizes in random order.
 std::vector<int64_t> shuffled_sizes(int64_t in, int64_t out, Philox& random) {
+  check(out <= std::numeric_limits<uint32_t>::max(), "cannot pool into ", out, " windows");
   std::vector<int64_t> sizes(out, in / out);
   for (int64_t i = 0; i < in % out; ++i) ++sizes[i];
   RandomWords words(random);
@@ -100,6 +101,7 @@ struct Planes {
 template <class F, class End>
 void for_each_window(const Planes& in, const Planes& out, const int64_t* rows,
                      const int64_t* columns, bool overlap, F f, End end_window) {
+  if (in.elements() == 0 || out.elements() == 0) return;  // there may be any number of images
   const auto end_of = [overlap](const int64_t* sequence, int64_t i, int64_t extent) {
     return std::min(sequence[i + 1] + (overlap ? 1 : 0), extent);
   };

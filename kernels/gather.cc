@@ -4,6 +4,7 @@
 #include "graph/shape_inference.h"
 #include "kernels/cpu.h"
 #include "kernels/examples.h"
+#include "kernels/extents.h"
 
 namespace leat {
 namespace {
@@ -15,7 +16,7 @@ int axis_of(const Tensor& axis, int rank) {
 
 int64_t product(const Shape& shape, int begin, int end) {
   int64_t out = 1;
-  for (int i = begin; i < end; ++i) out *= shape[i];
+  for (int i = begin; i < end; ++i) out = product_of_extents(out, shape[i]);
   return out;
 }
 
@@ -65,27 +66,26 @@ BoundKernel prepare(TypeTag<T>, const KernelRequest& request, int axis, int batc
                  request.inputs[1].dtype);
 }
 
-int64_t batch_dims_of(int64_t batch_dims, const Shape& indices) {
-  if (batch_dims < 0 && indices.has_rank()) batch_dims += indices.rank();
-  return batch_dims;
+int batch_dims_of(int64_t batch_dims, const Shape& params, const Shape& indices) {
+  const int64_t batch = batch_dims < 0 ? batch_dims + indices.rank() : batch_dims;
+  check(batch >= 0 && batch <= indices.rank() && batch < params.rank(), "batch_dims = ", batch_dims,
+        " does not fit params ", params, " and indices ", indices);
+  for (int i = 0; i < batch; ++i) {
+    check(params[i] == any || indices[i] == any || params[i] == indices[i], "params ", params,
+          " and indices ", indices, " differ in batch axis ", i);
+  }
+  return static_cast<int>(batch);
 }
 
 void infer_v2(ShapeContext& c) {
   const Shape params = c.with_rank_at_least(0, 1), indices = c.input(1);
   const Tensor* axis_value = c.value(2);
   if (!params.has_rank() || !indices.has_rank()) return c.set_output(0, Shape::unknown());
-  const int batch = static_cast<int>(batch_dims_of(c.attr<int64_t>("batch_dims"), indices));
-  check(batch >= 0 && batch <= indices.rank() && batch < params.rank(),
-        "batch_dims = ", c.attr<int64_t>("batch_dims"), " does not fit params ", params,
-        " and indices ", indices);
+  const int batch = batch_dims_of(c.attr<int64_t>("batch_dims"), params, indices);
   if (axis_value == nullptr)
     return c.set_output(0, Shape::of_rank(params.rank() + indices.rank() - 1 - batch));
   const int axis = axis_of(*axis_value, params.rank());
   check(axis >= batch, "batch_dims (", batch, ") must be at most axis (", axis, ")");
-  for (int i = 0; i < batch; ++i) {
-    check(params[i] == any || indices[i] == any || params[i] == indices[i], "params ", params,
-          " and indices ", indices, " differ in batch axis ", i);
-  }
   Shape out;
   for (int i = 0; i < axis; ++i) out.push_back(params[i]);
   for (int i = batch; i < indices.rank(); ++i) out.push_back(indices[i]);
@@ -171,9 +171,10 @@ const Op gather_v2_op{{
                                   []<class T>(TypeTag<T> t, const KernelRequest& r) {
                                     const int axis =
                                         axis_of(*r.inputs[2].value, r.inputs[0].shape.rank());
-                                    const int64_t batch = batch_dims_of(
-                                        r.attr<int64_t>("batch_dims"), r.inputs[1].shape);
-                                    return prepare(t, r, axis, static_cast<int>(batch));
+                                    const int batch =
+                                        batch_dims_of(r.attr<int64_t>("batch_dims"),
+                                                      r.inputs[0].shape, r.inputs[1].shape);
+                                    return prepare(t, r, axis, batch);
                                   })},
     .examples = {{.inputs = {floats({2, 2}, {1, 2, 3, 4}), ints({1, 0, 1}),
                              Tensor::scalar<int32_t>(1)},
@@ -189,10 +190,7 @@ const Op gather_v2_op{{
 void infer_resource(ShapeContext& c) {
   const Shape params = c.with_rank_at_least(0, 1), indices = c.input(1);
   if (!params.has_rank() || !indices.has_rank()) return c.set_output(0, Shape::unknown());
-  const int batch = static_cast<int>(batch_dims_of(c.attr<int64_t>("batch_dims"), indices));
-  check(batch >= 0 && batch <= indices.rank() && batch < params.rank(),
-        "batch_dims = ", c.attr<int64_t>("batch_dims"), " does not fit the variable ", params,
-        " and indices ", indices);
+  const int batch = batch_dims_of(c.attr<int64_t>("batch_dims"), params, indices);
   Shape out = indices;
   for (int i = batch + 1; i < params.rank(); ++i) out.push_back(params[i]);
   c.set_output(0, out);
@@ -218,8 +216,9 @@ const Op resource_gather_op{{
         },
     .kernels = {cpu_moving_kernel("dtype",
                                   []<class T>(TypeTag<T> t, const KernelRequest& r) {
-                                    const int batch = static_cast<int>(batch_dims_of(
-                                        r.attr<int64_t>("batch_dims"), r.inputs[1].shape));
+                                    const int batch =
+                                        batch_dims_of(r.attr<int64_t>("batch_dims"),
+                                                      r.inputs[0].shape, r.inputs[1].shape);
                                     return prepare(t, r, batch, batch);
                                   })},
     .examples = {{.inputs = {floats({2, 2}, {1, 2, 3, 4}), ints({1, 0, 1})},

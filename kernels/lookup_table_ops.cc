@@ -64,7 +64,8 @@ class Column {
  public:
   Column(const char* what, int64_t index, DType dtype, int64_t rows)
       : index_(index), values_(dtype, {rows}) {
-    check(index >= whole_line, what, " index must be at least -2, got ", index);
+    check(index >= whole_line && index < std::numeric_limits<int32_t>::max(), what,
+          " index must be at least -2, and a column, got ", index);
     check(index != line_number || dtype == DType::i64, what,
           " index for line number requires table ", what, " dtype of int64, got ", dtype);
     check(dtype == DType::string || dtype == DType::i32 || dtype == DType::i64 || dtype == f32 ||

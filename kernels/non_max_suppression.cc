@@ -97,7 +97,7 @@ std::vector<Candidate> select(ExecuteContext& c, Rules rules) {
         rules.overlap);
   check(rules.sigma >= 0, "soft_nms_sigma must be non-negative, got ", rules.sigma);
   const std::vector<float> corners = numbers(boxes);
-  return selected(numbers(scores), rules, [&](int32_t i, int32_t j) {
+  return selected(numbers(scores), rules, [&](int64_t i, int64_t j) {
     return overlap(corners.data() + i * 4, corners.data() + j * 4);
   });
 }

@@ -105,6 +105,7 @@ void set_dense(ExecuteContext& c, const Wanted& wanted, int i,
     const int64_t given = lists[row] == nullptr ? 0 : static_cast<int64_t>(lists[row]->size());
     check(lists[row] == nullptr || given == n || is_ragged, "Key: ", key, ".  Number of ",
           dtype_of<T>, " values != expected.  values size: ", given, " but output shape: ", shape);
+    check(given <= n, "Key: ", key, ".  ", given, " values do not fit into output shape: ", shape);
     if (lists[row] != nullptr) copy_elements(lists[row]->data(), given, to);
     if (given == n) continue;
     check(defaults.elements() > 0, "Name: <unknown>, Feature: ", key, " (data type: ", dtype_of<T>,
@@ -163,6 +164,11 @@ void parse(ExecuteContext& c, const Wanted& wanted, const Tensor& serialized) {
 Wanted wanted_of(const NodeView& node) {
   Wanted wanted;
   wanted.sparse_types = node.attr<std::vector<DType>>("sparse_types");
+  if (node.has("num_sparse")) {
+    const auto count = node.attr<int64_t>("num_sparse");
+    check(count == std::ssize(wanted.sparse_types),
+          "len(sparse_types) != num_sparse: ", wanted.sparse_types.size(), " and ", count);
+  }
   wanted.dense_types = node.attr<std::vector<DType>>("Tdense");
   wanted.dense_shapes = node.attr<std::vector<Shape>>("dense_shapes");
   check(wanted.dense_shapes.size() == wanted.dense_types.size(),

@@ -70,6 +70,13 @@ void read_types(const NodeView& node, Wanted& wanted) {
   wanted.lists.sparse_types = node.attr<DTypes>("feature_list_sparse_types");
   wanted.lists.dense_types = node.attr<DTypes>("feature_list_dense_types");
   wanted.lists.dense_shapes = node.attr<std::vector<Shape>>("feature_list_dense_shapes");
+  const auto check_count = [&](const char* attr, const DTypes& types) {
+    check(node.attr<int64_t>(attr) == std::ssize(types), attr, " is ", node.attr<int64_t>(attr),
+          ", but there are ", types.size(), " types");
+  };
+  check_count("Ncontext_sparse", wanted.context.sparse_types);
+  check_count("Nfeature_list_sparse", wanted.lists.sparse_types);
+  check_count("Nfeature_list_dense", wanted.lists.dense_types);
   wanted.has_ragged = node.has("context_ragged_value_types");
   if (!wanted.has_ragged) return;
   wanted.context.ragged_types = node.attr<DTypes>("context_ragged_value_types");

@@ -123,6 +123,7 @@ BoundKernel prepare_shuffle(TypeTag<T>, const KernelRequest& request) {
   const Shape& shape = request.inputs[0].shape;
   const int64_t rows = shape.rank() == 0 ? 1 : shape[0];
   if (rows <= 1 || shape.elements() <= 1) return BoundKernel::view();
+  check(rows <= std::numeric_limits<uint32_t>::max(), "cannot shuffle ", rows, " rows");
   const int64_t row = shape.elements() / rows;
   BoundKernel kernel = BoundKernel::of([=, stream = RandomStream::of(request)](const Arguments& a) {
     RandomWords words(stream->take((rows - 1 + 3) / 4));

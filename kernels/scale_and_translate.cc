@@ -10,6 +10,7 @@
 #include "graph/shape_inference.h"
 #include "kernels/cpu.h"
 #include "kernels/examples.h"
+#include "kernels/extents.h"
 
 namespace leat {
 namespace {
@@ -97,8 +98,11 @@ Spans spans_along(const Sampling& sampling, bool antialias, int64_t in, int64_t 
   const auto limit = static_cast<float>(in);
   Spans spans(in, out);
   const auto bounded = [&](float x) {
-    return static_cast<int64_t>(std::clamp(x, 0.0F, static_cast<float>(in - 1)));
+    const float inside = std::clamp(x, 0.0F, static_cast<float>(in - 1));
+    return std::min(static_cast<int64_t>(inside), in - 1);  // the last may have been rounded up
   };
+  const auto longest = static_cast<int64_t>(std::min(limit, 2 * reach + 2));
+  check_memory_for(out, 2 * sizeof(int64_t) + longest * sizeof(float));
   for (int64_t o = 0; o < out; ++o) {
     const float at = (static_cast<float>(o) + 0.5F) * inverse + shift;
     if (!(at >= 0 && at <= limit)) {
@@ -213,10 +217,11 @@ BoundKernel prepare(TypeTag<T>, const KernelRequest& r) {
 
 BoundKernel prepare_gradient(const KernelRequest& r) {
   const Shape dy = r.inputs[0].shape, x = r.outputs[0].shape;
-  return BoundKernel::of([=, sampling = sampling_of(r.node),
+  return BoundKernel::of([=, n = x.elements(), sampling = sampling_of(r.node),
                           antialias = r.attr<bool>("antialias")](const Arguments& a) {
     const Placement placement(a);
     if (x.elements() == 0) return;
+    if (dy.elements() == 0) return static_cast<void>(std::fill_n(a.output<float>(), n, 0.0F));
     const auto spans = [&](int axis) {
       return transposed(spans_along(sampling, antialias, x[axis + 1], dy[axis + 1],
                                     placement.scale[axis], placement.translation[axis]));

@@ -122,7 +122,7 @@ void combine_sorted(ExecuteContext& c) {
     check(i == 0 || id[i - 1] <= id[i], "segment ids are not increasing: segment_ids[", i - 1,
           "] = ", id[i - 1], ", segment_ids[", i, "] = ", id[i]);
   }
-  Tensor out(data.dtype(), rows_of(n == 0 ? 0 : int64_t{id[n - 1]} + 1, data.shape()));
+  Tensor out(data.dtype(), rows_of(n == 0 ? 0 : sum_of_extents(id[n - 1], 1), data.shape()));
   const int64_t row = n == 0 ? 0 : data.elements() / n;
   std::fill_n(out.data<T>(), out.elements(), T(Combiner::gap));
   for (int64_t begin = 0, end = 0; begin < n; begin = end) {
@@ -167,6 +167,9 @@ void infer_unsorted(ShapeContext& c) {
   c.with_rank(2, 0);
   if (!data.has_rank() || !ids.has_rank()) return c.set_output(0, Shape::unknown());
   const Tensor* rows = c.value(2);
+  check(rows == nullptr || to_int64s(*rows)[0] >= 0,
+        "Input num_segments == ", rows == nullptr ? any : to_int64s(*rows)[0],
+        " must not be negative.");
   check(data.rank() >= ids.rank(), "data ", data, " must begin with the shape of segment_ids ",
         ids);
   Shape out{rows == nullptr ? any : to_int64s(*rows)[0]};

@@ -45,7 +45,7 @@ void combine(ExecuteContext& c) {
   const std::vector<int64_t> indices = to_int64s(c.input(1)), ids = to_int64s(c.input(2));
   check(data.shape().rank() >= 1, "data must be at least rank 1");
   check_vectors(c.input(1).shape(), c.input(2).shape());
-  int64_t segments = ids.empty() ? 0 : ids.back() + 1;
+  int64_t segments = ids.empty() ? 0 : sum_of_extents(ids.back(), 1);
   if (c.num_inputs() > 3) {
     check(c.input(3).elements() == 1, "num_segments should be a scalar, not shape ",
           c.input(3).shape());
@@ -164,14 +164,15 @@ void spread(ExecuteContext& c) {
   const int64_t rows = to_int64s(c.input(3))[0];
   check(rows >= 0, "output_dim0 must not be negative, got ", rows);
   const int64_t segments = grad.shape()[0], row = segments == 0 ? 0 : grad.elements() / segments;
-  std::vector<int64_t> count(segments, 0);
+  // Without elements the grad may have any number of rows.
+  std::vector<int64_t> count(row == 0 ? 0 : segments, 0);
   std::map<int64_t, int64_t> place;  // of an index in the output
   for (size_t i = 0; i < ids.size(); ++i) {
     check(ids[i] >= 0 && ids[i] < segments, "Segment id ", ids[i], " out of range [0, ", segments,
           ")");
     check(indices[i] >= 0 && indices[i] < rows, "Index ", indices[i], " out of range [0, ", rows,
           ")");
-    ++count[ids[i]];
+    if (row > 0) ++count[ids[i]];
     if (is_compact) place[indices[i]];
   }
   int64_t next = 0;
@@ -180,6 +181,7 @@ void spread(ExecuteContext& c) {
   Tensor out(grad.dtype(), rows_of(is_compact ? next : rows, grad.shape()));
   std::vector<C> sum(out.elements(), C(0));
   for (size_t i = 0; i < ids.size(); ++i) {
+    if (row == 0) break;
     const C weight = static_cast<C>(weight_of(combiner, count[ids[i]]));
     const T* from = grad.data<T>() + ids[i] * row;
     C* to = sum.data() + (is_compact ? place[indices[i]] : indices[i]) * row;

@@ -1,6 +1,7 @@
 #include "kernels/tensor_array.h"
 
 #include <cstring>
+#include <limits>
 
 #include "kernels/types.h"
 
@@ -135,6 +136,8 @@ void TensorArray::write_locked(int32_t index, Tensor value) {
   if (index < 0 || index >= options_.size) {
     check(index >= 0 && options_.is_dynamic, "TensorArray ", name(), ": Tried to write to index ",
           index, " but array is not resizeable and size is: ", options_.size);
+    if (index == std::numeric_limits<int32_t>::max())
+      refuse("an array has at most ", index, " elements.");
     options_.size = index + 1;
   }
   if (value.dtype() != options_.dtype)

@@ -1,5 +1,6 @@
 // Ops on TensorArrays (tensor_array.h). They are ordered by `flow`, a float that each takes and
 // gives on and that has no other meaning.
+#include "kernels/extents.h"
 #include "kernels/tensor_array.h"
 
 #include "graph/shape_inference.h"
@@ -134,7 +135,7 @@ void concatenate(ExecuteContext& c) {
           " has inconsistent shapes.  Index 0 has (excepting dimension 0) shape: ", rest,
           " but index ", i, " has (excepting dimension 0) shape: ", behind);
     rest = behind;
-    rows += lengths.data<int64_t>()[i] = shape[0];
+    rows = sum_of_extents(rows, lengths.data<int64_t>()[i] = shape[0]);
   }
   if (elements.empty()) {
     if (!rest.is_complete()) {
@@ -166,7 +167,7 @@ void split(ExecuteContext& c) {
   for (const int64_t length : lengths.span<int64_t>()) {
     check(length >= 0 && length <= value.shape()[0], "Expected lengths between 0 and ",
           value.shape()[0], ", got ", length);
-    total += length;
+    total = sum_of_extents(total, length);
   }
   check(total == value.shape()[0],
         "Expected sum of lengths to be equal to values.shape[0], but sum of lengths is ", total,
