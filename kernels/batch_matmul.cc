@@ -13,8 +13,10 @@ namespace {
 Shape batch_of(const Shape& shape) { return Shape(shape.dims().first(shape.rank() - 2)); }
 
 // Which matrix of an operand belongs to each matrix of the product.
-std::vector<int64_t> matrices_of(const Shape& operand, const Shape& product) {
-  std::vector<int64_t> out(product.elements());
+Tensor matrices_of(const Shape& operand, const Shape& product) {
+  Tensor numbers(i64, {product.elements()});  // says so where memory is short
+  int64_t* out = numbers.data<int64_t>();
+  std::fill_n(out, product.elements(), int64_t{0});
   const int added = product.rank() - operand.rank();
   for (int64_t b = 0; b < product.elements(); ++b) {
     int64_t rest = b, stride = 1;
@@ -25,7 +27,7 @@ std::vector<int64_t> matrices_of(const Shape& operand, const Shape& product) {
       stride *= operand[axis - added];
     }
   }
-  return out;
+  return numbers;
 }
 
 // Matrices that are too small for several threads share a chunk, each computed by one thread.
@@ -39,20 +41,20 @@ BoundKernel prepare(const KernelRequest& request) {
   BoundKernel one = bind_matmul(request.inputs[0].dtype, {m, n, k, tx, ty});
   if (one.function == nullptr) return {};
   const Shape batch = batch_of(out);
-  const std::vector<int64_t> of_x = matrices_of(batch_of(x), batch),
-                             of_y = matrices_of(batch_of(y), batch);
+  const Tensor of_x = matrices_of(batch_of(x), batch), of_y = matrices_of(batch_of(y), batch);
   const int64_t size = static_cast<int64_t>(dtype_size(request.inputs[0].dtype));
   const int64_t work = 2 * m * n * std::max<int64_t>(1, k);
   const bool is_small = one.workspace_bytes == 0 && work < matmul_flops_per_chunk;
   const size_t workspace = one.workspace_bytes;
   BoundKernel kernel = BoundKernel::of([=, one = std::move(one)](const Arguments& a) {
+    const int64_t *numbers_of_x = of_x.data<int64_t>(), *numbers_of_y = of_y.data<int64_t>();
     const auto multiply = [&](int64_t b, Stream& stream) {
-      void* inputs[] = {a.ref<char>(0) + of_x[b] * m * k * size,
-                        a.ref<char>(1) + of_y[b] * k * n * size};
+      void* inputs[] = {a.ref<char>(0) + numbers_of_x[b] * m * k * size,
+                        a.ref<char>(1) + numbers_of_y[b] * k * n * size};
       void* outputs[] = {a.output<char>() + b * m * n * size};
       one.function(one.bound.get(), {inputs, outputs, a.workspace, &stream});
     };
-    const int64_t count = static_cast<int64_t>(of_x.size());
+    const int64_t count = of_x.elements();
     if (!is_small) {
       for (int64_t b = 0; b < count; ++b) multiply(b, *a.stream);
       return;

@@ -26,6 +26,7 @@ Extents extents_of(const KernelRequest& request) {
   for (int i = 0; i < axis; ++i) e.outer *= shape[i];
   e.channels = shape[axis];
   for (int i = axis + 1; i < shape.rank(); ++i) e.inner *= shape[i];
+  if (shape.elements() == 0) e.outer = 0;  // it may be vast
   return e;
 }
 

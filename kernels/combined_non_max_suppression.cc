@@ -57,6 +57,7 @@ struct Detections {
 
   // The best of all classes of one image.
   std::vector<Found> best(const float* from, const float* scores, int64_t at_most) const {
+    if (boxes == 0) return {};  // of any number of classes
     std::vector<Found> out(per_class * classes);
     for (int64_t cls = 0; cls < classes; ++cls)
       select(from, scores, cls, out.data() + cls * per_class);
@@ -107,8 +108,9 @@ void detect(ExecuteContext& c) {
                               .clips = c.node().attr<bool>("clip_boxes")};
   check(detections.overlap >= 0 && detections.overlap <= 1, "iou_threshold must be in [0, 1], got ",
         detections.overlap);
-  const int64_t size =
-      c.node().attr<bool>("pad_per_class") ? std::min(total, per_class * scores[2]) : total;
+  const int64_t size = c.node().attr<bool>("pad_per_class")
+                           ? std::min(total, per_class * std::min(total, scores[2]))
+                           : total;
   const int64_t images = boxes[0];
   Tensor out_boxes(DType::f32, {images, size, 4}), out_scores(DType::f32, {images, size}),
       out_classes(DType::f32, {images, size}), counts(DType::i32, {images});

@@ -8,6 +8,7 @@
 #include "kernels/cpu.h"
 #include "kernels/decomposition.h"
 #include "kernels/examples.h"
+#include "kernels/extents.h"
 
 namespace leat {
 namespace {
@@ -52,6 +53,7 @@ void write(const std::vector<double>& values, T* to) {
 template <class T, class F>
 BoundKernel for_each_matrix(const KernelRequest& r, F f) {
   const Extents e(r.inputs[0].shape);
+  if (are_empty(r.outputs)) return {};
   BoundKernel kernel = BoundKernel::of([e, f](const Arguments& a) {
     for (int64_t b = 0; b < e.count; ++b)
       f(widened(a.input<T>(0) + b * e.m * e.n, e.m * e.n), b, a);

@@ -21,6 +21,7 @@ const std::vector<Colour> default_colours = {
 template <class T>
 BoundKernel prepare(TypeTag<T>, const KernelRequest& r) {
   const Shape images = r.inputs[0].shape;
+  if (images.elements() == 0) return {};
   const int64_t boxes = r.inputs[1].shape[1];
   const Shape table = r.inputs.size() > 2 ? r.inputs[2].shape : Shape{0, 0};
   BoundKernel kernel = BoundKernel::of([=](const Arguments& a) {
@@ -43,8 +44,8 @@ BoundKernel prepare(TypeTag<T>, const KernelRequest& r) {
         const float* box = a.input<float>(1) + (image * boxes + i) * 4;
         const Colour& colour = colours[i % colours.size()];
         const auto place = [](float part, int64_t extent) {
-          return static_cast<int64_t>(
-              std::clamp(part * static_cast<float>(extent - 1), -1e9F, 1e9F));
+          const float at = part * static_cast<float>(extent - 1);
+          return static_cast<int64_t>(std::min(1e9F, std::max(-1e9F, at)));  // also of NaN
         };
         const int64_t top = place(box[0], height), left = place(box[1], width),
                       bottom = place(box[2], height), right = place(box[3], width);

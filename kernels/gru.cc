@@ -17,6 +17,7 @@ struct Extents {
 };
 
 BoundKernel prepare_cell(const KernelRequest& r) {
+  if (are_empty(r.outputs)) return {};
   const Extents n(r);
   const Product gates_product({n.batch, 2 * n.cells, n.width(), false, false}),
       candidate_product({n.batch, n.cells, n.width(), false, false});
@@ -59,6 +60,7 @@ BoundKernel prepare_cell(const KernelRequest& r) {
 }
 
 BoundKernel prepare_gradient(const KernelRequest& r) {
+  if (are_empty(r.outputs)) return {};
   const Extents n(r);
   const Product candidate_product({n.batch, n.width(), n.cells, false, true}),
       gates_product({n.batch, n.width(), 2 * n.cells, false, true});

@@ -55,6 +55,7 @@ BoundKernel prepare(TypeTag<T>, const KernelRequest& r) {
   check(most > 0, "max_images must be > 0, got ", most);
   check(shape.rank() == 4 && (shape[3] == 1 || shape[3] == 3 || shape[3] == 4),
         "Tensor must be 4-D with last dim 1, 3, or 4, not ", shape);
+  check(shape[0] == 0 || shape.elements() > 0, "images must have pixels, got shape ", shape);
   const auto& bad = r.attr<Tensor>("bad_color");
   check(bad.dtype() == DType::u8 && bad.shape().rank() == 1,
         "bad_color must be a vector of uint8, got ", bad.dtype(), bad.shape());

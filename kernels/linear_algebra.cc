@@ -32,8 +32,10 @@ Shape square(ShapeContext& c, int i) {
 }
 
 // Which matrix of an operand belongs to each of the output: the batch's axes are broadcast.
-std::vector<int64_t> matrices_of(const Shape& operand, const Shape& out) {
-  std::vector<int64_t> found(out.elements());
+Tensor matrices_of(const Shape& operand, const Shape& out) {
+  Tensor numbers(i64, {out.elements()});  // says so where memory is short
+  int64_t* found = numbers.data<int64_t>();
+  std::fill_n(found, out.elements(), int64_t{0});
   const int added = out.rank() - operand.rank();
   for (int64_t b = 0; b < out.elements(); ++b) {
     int64_t rest = b, stride = 1;
@@ -43,7 +45,7 @@ std::vector<int64_t> matrices_of(const Shape& operand, const Shape& out) {
       stride *= operand[axis - added];
     }
   }
-  return found;
+  return numbers;
 }
 
 std::vector<double> transposed(const std::vector<double>& a, int64_t n) {
@@ -141,13 +143,13 @@ BoundKernel prepare_triangular(TypeTag<T>, const KernelRequest& r) {
   if (out.elements() == 0) return {};
   const int64_t n = matrix[matrix.rank() - 1], columns = rhs[rhs.rank() - 1];
   const bool transposes = r.attr<bool>("adjoint"), upper = r.attr<bool>("lower") == transposes;
-  const std::vector<int64_t> of_matrix = matrices_of(batch_of(matrix), batch_of(out)),
-                             of_rhs = matrices_of(batch_of(rhs), batch_of(out));
+  const Tensor of_matrix = matrices_of(batch_of(matrix), batch_of(out)),
+               of_rhs = matrices_of(batch_of(rhs), batch_of(out));
   return BoundKernel::of([=](const Arguments& a) {
-    for (size_t b = 0; b < of_matrix.size(); ++b) {
-      const T* m = a.input<T>(0) + of_matrix[b] * n * n;
-      const T* from = a.input<T>(1) + of_rhs[b] * n * columns;
-      T* to = a.output<T>() + static_cast<int64_t>(b) * n * columns;
+    for (int64_t b = 0; b < of_matrix.elements(); ++b) {
+      const T* m = a.input<T>(0) + of_matrix.data<int64_t>()[b] * n * n;
+      const T* from = a.input<T>(1) + of_rhs.data<int64_t>()[b] * n * columns;
+      T* to = a.output<T>() + b * n * columns;
       const auto element = [&](int64_t i, int64_t j) {
         return static_cast<double>(transposes ? m[j * n + i] : m[i * n + j]);
       };

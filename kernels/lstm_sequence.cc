@@ -10,20 +10,21 @@ namespace leat::lstm {
 namespace {
 
 // Steps from seq_len_max on are 0.
-int64_t steps_of(const Arguments& a, int64_t time) {
+int64_t steps_of(const Arguments& a, int64_t time, const Extents& n) {
   const int64_t steps = *a.input<int64_t>(0);
   check(steps <= time, "seq_len_max must be at most the ", time, " steps of x, got ", steps);
-  return std::max<int64_t>(0, steps);
+  return n.batch == 0 ? 0 : std::max<int64_t>(0, steps);  // without a batch, any number
 }
 
 template <class T>
 BoundKernel prepare_sequence(const KernelRequest& r, const Cell& cell) {
+  if (are_empty(r.outputs)) return {};
   const int64_t time = r.inputs[1].shape[0];
   const Product product = cell.gates_product();
   const int64_t joined = cell.n.batch * cell.width(), gates = 4 * cell.n.states();
   BoundKernel kernel = BoundKernel::of([=](const Arguments& a) {
     const Extents n = cell.n;
-    const int64_t steps = steps_of(a, time), states = n.states(), inputs = n.batch * n.inputs;
+    const int64_t steps = steps_of(a, time, n), states = n.states(), inputs = n.batch * n.inputs;
     Floats<T> floats(a);
     const float *x = floats.input(1, time * inputs), *cs_prev = floats.input(2, states),
                 *h_prev = floats.input(3, states), *w = floats.input(4, cell.width() * 4 * n.cells);
@@ -56,6 +57,7 @@ BoundKernel prepare_sequence(const KernelRequest& r, const Cell& cell) {
 
 template <class T>
 BoundKernel prepare_sequence_gradient(const KernelRequest& r, const Cell& cell) {
+  if (are_empty(r.outputs)) return {};
   const Extents n = cell.n;
   const int64_t time = r.inputs[1].shape[0], joined = n.batch * cell.width(),
                 gates = 4 * n.states();
@@ -63,7 +65,7 @@ BoundKernel prepare_sequence_gradient(const KernelRequest& r, const Cell& cell) 
   const Product joined_product({n.batch, cell.width(), 4 * n.cells, false, true}),
       weights_product({cell.width(), 4 * n.cells, time * n.batch, true, false});
   BoundKernel kernel = BoundKernel::of([=](const Arguments& a) {
-    const int64_t steps = steps_of(a, time), states = n.states(), inputs = n.batch * n.inputs,
+    const int64_t steps = steps_of(a, time, n), states = n.states(), inputs = n.batch * n.inputs,
                   weights = cell.width() * 4 * n.cells;
     Floats<T> floats(a);
     const float *x = floats.input(1, time * inputs), *cs_first = floats.input(2, states),

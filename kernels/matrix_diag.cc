@@ -6,6 +6,7 @@
 #include "graph/shape_inference.h"
 #include "kernels/cpu.h"
 #include "kernels/examples.h"
+#include "kernels/extents.h"
 
 namespace leat {
 namespace {
@@ -31,6 +32,7 @@ struct Band {
   // f(offset in the matrix, offset in the packed diagonals) for each element.
   template <class F>
   void for_each(F f) const {
+    if (longest() <= 0) return;  // of any number of diagonals
     for (int64_t d = high; d >= low; --d) {
       const int64_t first = d >= 0 ? d : -d * cols, packed = (high - d) * longest() + offset(d);
       for (int64_t i = 0, n = length(d); i < n; ++i) f(first + i * (cols + 1), packed + i);
@@ -98,6 +100,7 @@ const Tensor* band_value(ShapeContext& c, int i) {
 // ---- MatrixDiagPart
 
 void infer_part(ShapeContext& c) {
+  if (c.num_inputs() > 2) c.with_rank(2, 0);
   const Shape input = c.with_rank_at_least(0, 2);
   const bool is_known = !has_band(c.node().op) || band_value(c, 1) != nullptr;
   if (!input.has_rank() || !is_known) return c.set_output(0, Shape::unknown());
@@ -113,6 +116,7 @@ void infer_part(ShapeContext& c) {
 
 template <class T>
 BoundKernel prepare_part(TypeTag<T>, const KernelRequest& r) {
+  if (are_empty(r.outputs)) return {};
   const Shape& input = r.inputs[0].shape;
   const bool pads = has_band(r.node.op);
   const Band band = band_in(r.node, pads ? r.inputs[1].value : nullptr, input);
@@ -167,6 +171,7 @@ Band diag_band(const NodeView& node, const Shape& diagonal, const Tensor* k, con
 }
 
 void infer_diag(ShapeContext& c) {
+  for (int i = 2; i < c.num_inputs(); ++i) c.with_rank(i, 0);
   const Shape diagonal = c.with_rank_at_least(0, 1);
   const bool known = !has_band(c.node().op) ||
                      (c.value(1) != nullptr && c.value(2) != nullptr && c.value(3) != nullptr);
@@ -189,6 +194,7 @@ void infer_diag(ShapeContext& c) {
 
 template <class T>
 BoundKernel prepare_diag(TypeTag<T>, const KernelRequest& r) {
+  if (are_empty(r.outputs)) return {};
   const bool has = has_band(r.node.op);
   const Shape& diagonal = r.inputs[0].shape;
   const Band band =
@@ -223,6 +229,7 @@ void infer_set(ShapeContext& c) {
 
 template <class T>
 BoundKernel prepare_set(TypeTag<T>, const KernelRequest& r) {
+  if (are_empty(r.outputs)) return {};
   const Shape& input = r.inputs[0].shape;
   const Band band = band_in(r.node, has_band(r.node.op) ? r.inputs[2].value : nullptr, input);
   const int64_t matrix = band.rows * band.cols, packed = band.count() * band.longest();

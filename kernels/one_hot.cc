@@ -4,6 +4,7 @@
 #include "graph/shape_inference.h"
 #include "kernels/cpu.h"
 #include "kernels/examples.h"
+#include "kernels/extents.h"
 
 namespace leat {
 namespace {
@@ -34,6 +35,7 @@ BoundKernel bind(const KernelRequest& request) {
   const int64_t axis_attr = request.attr<int64_t>("axis");
   const int axis =
       axis_attr == -1 ? indices.rank() : normalized_axis(axis_attr, indices.rank() + 1);
+  if (are_empty(request.outputs)) return {};
   int64_t prefix = 1, suffix = 1;
   for (int i = 0; i < indices.rank(); ++i) (i < axis ? prefix : suffix) *= indices[i];
   return BoundKernel::of([prefix, suffix, depth = out[axis]](const Arguments& a) {

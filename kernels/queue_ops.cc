@@ -4,6 +4,7 @@
 #include "graph/shape_inference.h"
 #include "kernels/copy_elements.h"
 #include "kernels/cpu.h"
+#include "kernels/extents.h"
 #include "kernels/named_resource.h"
 #include "kernels/queue.h"
 #include "kernels/strided_copy.h"
@@ -84,6 +85,7 @@ void enqueue(ExecuteContext& c, Done done) {
 void enqueue_many(ExecuteContext& c, Done done) {
   const std::vector<Tensor> batch = components(c);
   queue(c).check_element(batch, true);
+  check_memory_for(batch[0].shape()[0], sizeof(Queue::Element) + batch.size() * sizeof(Tensor));
   std::vector<Queue::Element> elements(batch[0].shape()[0]);
   for (size_t i = 0; i < elements.size(); ++i) {
     for (const Tensor& component : batch)

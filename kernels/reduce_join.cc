@@ -56,6 +56,9 @@ void infer(ShapeContext& c) {
 std::vector<int64_t> offsets_along(const std::vector<int>& axes, const Shape& shape) {
   std::vector<int64_t> out = {0};
   for (const int axis : axes) {
+    if (shape[axis] == 0) return {};
+  }
+  for (const int axis : axes) {
     int64_t stride = 1;
     for (int inner = axis + 1; inner < shape.rank(); ++inner) stride *= shape[inner];
     std::vector<int64_t> more;

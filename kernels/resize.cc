@@ -7,6 +7,7 @@
 #include "graph/shape_inference.h"
 #include "kernels/cpu.h"
 #include "kernels/examples.h"
+#include "kernels/extents.h"
 
 namespace leat {
 namespace {
@@ -112,6 +113,7 @@ Taps taps_along(const NodeView& node, Method method, int64_t in, int64_t out) {
                      : method == Method::bicubic  ? 4
                                                   : most_area_taps(scale, out),
             .out = out};
+  check_memory_for(out, taps.count * (sizeof(int64_t) + sizeof(float)));
   for (int64_t i = 0; i < out; ++i) {
     if (method == Method::nearest) add_nearest(scale, in, i, taps);
     if (method == Method::bilinear) add_bilinear(scale, in, i, taps);

@@ -19,6 +19,7 @@ BoundKernel bind_dense(const KernelRequest& r) {
   const int depth = indices.rank() > 1 ? static_cast<int>(indices[1]) : 1;
   check(depth == dense.rank(), "output_shape has incorrect number of elements: ", dense.rank(),
         " should be: ", depth);
+  check(depth > 0 || count <= 1, "indices of no numbers name the same place ", count, " times");
   check(values.rank() == 0 || (values.rank() == 1 && values[0] == count),
         "sparse_values has incorrect shape ", values, ", should be [] or [", count, "]");
   const bool validates = r.attr<bool>("validate_indices"), repeats = values.rank() == 0;

@@ -126,9 +126,10 @@ const Op add_op{{
 // dx[i] = dy[k] where entry i of x is entry k of the sum, 0 where it was left out.
 template <class T>
 void take_gradients(const Tensor& x_indices, const Tensor& sum_indices, const T* dy, T* dx) {
-  const std::vector<int> columns = all_columns(x_indices);
   const int64_t count = x_indices.shape()[0], sum_count = sum_indices.shape()[0];
   std::fill_n(dx, count, T(0));
+  if (count == 0 || sum_count == 0) return;  // of any rank
+  const std::vector<int> columns = all_columns(x_indices);
   for (int64_t i = 0, k = 0; i < count && k < sum_count;) {
     const int order = compare_entries(x_indices, i, sum_indices, k, columns);
     if (order == 0) dx[i] = dy[k];

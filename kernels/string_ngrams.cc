@@ -29,7 +29,7 @@ struct Options {
       check(width > 0, "ngram_widths must contain positive values, not ", width);
       check(width <= most, "ngram_widths has ", width, ", more than ", most);
     }
-    check(std::abs(pad_width) <= most, "pad_width ", pad_width, " is too large");
+    check(pad_width >= -most && pad_width <= most, "pad_width ", pad_width, " is too large");
   }
 
   // How many words of padding an n-gram may have at an end: at least one word is none.

@@ -42,6 +42,7 @@ BoundKernel bind(const KernelRequest& request) {
   int64_t places = 1, slice = 1;
   for (int i = 0; i + 1 < indices.rank(); ++i) places *= indices[i];
   for (int i = static_cast<int>(depth); i < tensor.rank(); ++i) slice *= tensor[i];
+  if (indices.elements() == 0 && slice == 0) places = 0;  // without numbers, any number of places
   return BoundKernel::of([=, strides = strides_of(tensor),
                           n = tensor.elements()](const Arguments& a) {
            T* to = a.output<T>();

@@ -7,6 +7,7 @@
 
 #include "graph/formats/file.h"
 #include "kernels/candidate_sampler.h"
+#include "kernels/extents.h"
 
 namespace leat {
 namespace {
@@ -53,6 +54,7 @@ struct LearnedUnigram {
   static int64_t checked_range(const KernelRequest& r) {
     const int64_t range = r.attr<int64_t>("range_max");
     check(range < most, "range_max must be less than ", most, " for unigram samplers, got ", range);
+    check_memory_for(range, 2 * sizeof(int32_t));
     return range;
   }
 
@@ -169,9 +171,13 @@ struct FixedUnigram {
     const int64_t reserved = std::max<int64_t>(0, r.attr<int64_t>("num_reserved_ids"));
     check(reserved / shards <= range, "num_reserved_ids is ", reserved, ", more than range_max, ",
           range, ", allows");
-    for (int64_t id = 0; id < reserved; ++id) {
-      if (id % shards == shard) weights.push_back(0);
-    }
+    check(range <= std::numeric_limits<int32_t>::max(), "range_max is too large: ", range);
+    const int64_t mine =
+        shard < std::min(shards, reserved) ? (reserved - shard - 1) / shards + 1 : 0;
+    check(mine <= range, "num_reserved_ids is ", reserved, ", more than range_max, ", range,
+          ", allows");
+    check_memory_for(mine, sizeof(float));
+    weights.assign(mine, 0);
     // As in TensorFlow, the numbering goes on with how many are reserved in this shard.
     auto id = static_cast<int64_t>(weights.size());
     const auto add = [&](auto weight_of, const auto& all) {

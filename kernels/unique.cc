@@ -1,5 +1,6 @@
 // Unique, UniqueWithCounts and their V2 forms: the different elements of a vector, or the different
 // slices along an axis, in the order of their first occurrence.
+#include <algorithm>
 #include <cstring>
 #include <limits>
 #include <string_view>
@@ -73,6 +74,23 @@ Tensor integers(DType dtype, const std::vector<int64_t>& values) {
   return out;
 }
 
+// Without elements all slices are alike, and there may be any number of them.
+void unique_of_nothing(ExecuteContext& c, int axis) {
+  const Tensor& x = c.input(0);
+  const int64_t n = x.shape()[axis];
+  Shape shape = x.shape();
+  shape.set(axis, std::min<int64_t>(n, 1));
+  const DType index = c.node().attr<DType>("out_idx");
+  check(index == DType::i64 || n <= std::numeric_limits<int32_t>::max(), "unique of ", n,
+        " elements needs out_idx = int64");
+  Tensor idx(index, {n});
+  if (n > 0) std::memset(idx.raw(), 0, idx.bytes());
+  c.set_output(0, Tensor(x.dtype(), shape));
+  c.set_output(1, std::move(idx));
+  if (c.node().op.starts_with("UniqueWithCounts"))
+    c.set_output(2, integers(index, std::vector<int64_t>(shape[axis], n)));
+}
+
 template <class T>
 void unique(ExecuteContext& c) {
   const Tensor& x = c.input(0);
@@ -89,6 +107,7 @@ void unique(ExecuteContext& c) {
     check(x.shape().rank() == 1, "unique expects a 1D vector, got shape ", x.shape());
   }
   const int64_t n = x.shape()[axis];
+  if (x.elements() == 0) return unique_of_nothing(c, axis);
   int64_t outer = 1, inner = 1;
   for (int i = 0; i < axis; ++i) outer *= x.shape()[i];
   for (int i = axis + 1; i < x.shape().rank(); ++i) inner *= x.shape()[i];
