@@ -6,6 +6,7 @@
 #include "kernels/ctc.h"
 #include "kernels/examples.h"
 #include "kernels/execute.h"
+#include "kernels/extents.h"
 
 namespace leat {
 namespace {
@@ -121,6 +122,7 @@ template <class T>
 T loss_of(const Sequences<T>& s, int64_t b, const std::vector<int64_t>& states,
           bool merges_repeated, T* gradient) {
   const int64_t steps = s.lengths[b], blank = s.classes - 1;
+  check_memory_for(steps, 2 * states.size() * sizeof(T));  // of alpha and beta
   std::vector<T> y(steps * s.classes), log_y(y.size());
   for (int64_t t = 0; t < steps; ++t) {
     const T* x = s.logits + s.offset(t, b);

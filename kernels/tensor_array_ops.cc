@@ -119,6 +119,7 @@ Shape behind_first(const Shape& shape) { return Shape(shape.dims().subspan(1)); 
 void concatenate(ExecuteContext& c) {
   const auto dtype = c.node().attr<DType>("dtype");
   TensorArray& from = array_of(c, dtype);
+  check_memory_for(from.size(), 2 * sizeof(Tensor));
   std::vector<int32_t> indices(from.size());
   for (size_t i = 0; i < indices.size(); ++i) indices[i] = static_cast<int32_t>(i);
   const std::vector<Tensor> elements = from.read_all(indices);
