@@ -8,6 +8,7 @@
 #include <ostream>
 
 #include "core/block_memory.h"
+#include "core/byte_size.h"
 #include "core/host_memory.h"
 
 namespace leat {
@@ -93,12 +94,9 @@ bool is_sole_handle(const std::shared_ptr<Buffer>& buffer) {
 
 Tensor::Tensor(DType dtype, const Shape& shape) : dtype_(dtype), shape_(shape) {
   check(shape.is_complete(), "a tensor needs a complete shape, not ", shape);
-  const size_t size = dtype_size(dtype);
-  check(size > 0, "tensors of dtype ", dtype, " cannot be made");
+  check(dtype_size(dtype) > 0, "tensors of dtype ", dtype, " cannot be made");
   elements_ = shape.elements();
-  size_t bytes = 0;
-  check(!__builtin_mul_overflow(static_cast<size_t>(elements_), size, &bytes), "a tensor of shape ",
-        shape, " and dtype ", dtype, " is larger than the address space");
+  const size_t bytes = byte_size(dtype, shape);
   if (dtype != DType::string) {
     buffer_ = Buffer::allocate(bytes);
     return;
@@ -119,8 +117,8 @@ Tensor::Tensor(DType dtype, const Shape& shape, std::shared_ptr<Buffer> buffer, 
   check(shape.is_complete(), "a tensor needs a complete shape, not ", shape);
   check(dtype != DType::string,
         "a tensor of strings owns its elements; it cannot be laid over a buffer");
-  check(elements_ == 0 ||
-            (buffer_ && offset <= buffer_->bytes() && bytes() <= buffer_->bytes() - offset),
+  check(elements_ == 0 || (buffer_ && offset <= buffer_->bytes() &&
+                           byte_size(dtype, shape) <= buffer_->bytes() - offset),
         "a tensor of ", bytes(), " bytes at offset ", offset, " does not fit a buffer of ",
         buffer_ ? buffer_->bytes() : 0, " bytes");
 }

@@ -75,10 +75,16 @@ class ThreadPool::State {
   void schedule(std::function<void()> work_item) {
     std::lock_guard lock(mutex_);
     queue_.push_back(std::move(work_item));
+    unfinished_.fetch_add(1, std::memory_order_relaxed);
     queued_.store(queue_.size(), std::memory_order_seq_cst);
     if (workers_.empty()) workers_.emplace_back([this] { work(); });
     // Under the lock: the work may be what its owner waits for before the pool is destroyed.
     wake_.notify_one();
+  }
+
+  void wait_until_idle() {
+    std::unique_lock lock(mutex_);
+    idle_.wait(lock, [this] { return unfinished_.load(std::memory_order_acquire) == 0; });
   }
 
   void run_loop(int64_t n, int64_t grain, LoopBody body, void* self) {
@@ -212,7 +218,14 @@ class ThreadPool::State {
         sleepers_.fetch_sub(1, std::memory_order_relaxed);
         if (is_stopping_ && queue_.empty()) return;
       }
-      if (std::function<void()> item = next_scheduled()) item();
+      if (std::function<void()> item = next_scheduled()) {
+        item();
+        item = nullptr;
+        if (unfinished_.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+          { std::lock_guard lock(mutex_); }
+          idle_.notify_all();
+        }
+      }
     }
   }
 
@@ -235,10 +248,10 @@ class ThreadPool::State {
   std::chrono::nanoseconds caller_spin_ = long_spin;  // likewise
   std::atomic<bool> is_caller_asleep_{false};
   std::atomic<int> sleepers_{0};
-  std::atomic<size_t> queued_{0};
+  std::atomic<size_t> queued_{0}, unfinished_{0};  // scheduled: and not begun, and not ended
 
   std::mutex mutex_;  // guards what follows, and sleeping
-  std::condition_variable wake_, finished_;
+  std::condition_variable wake_, finished_, idle_;
   std::deque<std::function<void()>> queue_;
   std::vector<std::thread> workers_;
   bool is_stopping_ = false;
@@ -248,6 +261,7 @@ ThreadPool::ThreadPool(int threads) : state_(std::make_unique<State>(threads)) {
 ThreadPool::~ThreadPool() = default;
 int ThreadPool::threads() const { return state_->threads(); }
 void ThreadPool::schedule(std::function<void()> work) { state_->schedule(std::move(work)); }
+void ThreadPool::wait_until_idle() { state_->wait_until_idle(); }
 void ThreadPool::run_loop(int64_t n, int64_t grain, LoopBody body, void* self) {
   state_->run_loop(n, grain, body, self);
 }

@@ -24,6 +24,8 @@ class ThreadPool {
   // Runs `work` on a thread of the pool, never on the caller (a pool of 1 starts one background
   // thread on first use).
   void schedule(std::function<void()> work);
+  // Returns when nothing that was scheduled is left or runs. Not from a thread of the pool.
+  void wait_until_idle();
 
   // body(begin, end) over [0, n) cut into chunks of at least `grain`; the caller takes part and
   // returns when all is done. Chunks are claimed from a shared counter, so a thread without a core

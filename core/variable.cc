@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "core/byte_size.h"
 #include "core/device.h"
 
 namespace leat {
@@ -45,15 +46,12 @@ void Variable::assign(Tensor value) {
 
 Tensor& Variable::memory(const Shape& shape, Device& device, Tensor* replaced) {
   const bool fits = value_.is_valid() && value_.shape() == shape && is_sole_handle(value_.buffer());
-  if (!fits) {
-    if (replaced != nullptr) *replaced = std::move(value_);
-    if (dtype_ == DType::string) {
-      value_ = Tensor(dtype_, shape);
-    } else {
-      value_ = Tensor(dtype_, shape,
-                      device.allocate(static_cast<size_t>(shape.elements()) * dtype_size(dtype_)));
-    }
-  }
+  if (fits) return value_;
+  Tensor fresh = dtype_ == DType::string
+                     ? Tensor(dtype_, shape)
+                     : Tensor(dtype_, shape, device.allocate(byte_size(dtype_, shape)));
+  if (replaced != nullptr) *replaced = std::move(value_);
+  value_ = std::move(fresh);
   return value_;
 }
 

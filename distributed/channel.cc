@@ -352,6 +352,7 @@ Channel::Incoming Channel::begin_incoming(const FrameHeader& header, const Shape
     fail(Code::resource_exhausted, "a tensor of dtype ", header.dtype, " and shape ", shape, " (",
          header.total, " bytes) is larger than the limit of ", options_.largest_tensor, " bytes");
   }
+  incoming.total = header.total;
   if (is_string) {
     incoming.strings = std::make_unique<std::string>();  // grows with what comes
   } else {
@@ -391,6 +392,10 @@ void Channel::receive_tensor(FrameReader& reader, const FrameHeader& header) {
     incoming_.erase(found);
   }
   if (header.offset != incoming.received) fail(Code::data_loss, "a piece of a tensor is missing");
+  if (header.total != incoming.total) {
+    fail(Code::data_loss, "a piece of a tensor of ", header.total, " bytes, which began as one of ",
+         incoming.total);
+  }
   if (incoming.strings) incoming.strings->resize(header.offset + header.payload);
   char* const to = incoming.strings ? incoming.strings->data() : incoming.destination;
   if (!reader.read_payload(header, to + header.offset)) {

@@ -106,7 +106,7 @@ class Channel : public std::enable_shared_from_this<Channel> {
     Tensor value;
     std::unique_ptr<std::string> strings;  // in the wire's form
     Shape shape;
-    uint64_t received = 0;
+    uint64_t total = 0, received = 0;
     char* destination = nullptr;
   };
 

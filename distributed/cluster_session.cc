@@ -43,7 +43,13 @@ class ClusterSession final : public SessionInterface {
       MasterClient::Created created =
           master_->create_session(to_graph_def(graph), options_, timeout_);
       version_ = created.version;
-      std::lock_guard handle_lock(mutex_);
+      std::unique_lock handle_lock(mutex_);
+      if (is_closed_) {  // meanwhile, when there was no handle to close yet
+        handle_lock.unlock();
+        master_->close_session(created.handle, timeout_);
+        handle_lock.lock();
+        throw_if_closed();
+      }
       handle_ = std::move(created.handle);
     } else {
       version_ = master_->extend_session(handle, to_graph_def_from(graph, nodes_sent_), version_,
@@ -132,6 +138,8 @@ class ClusterSession final : public SessionInterface {
   std::unique_ptr<StartedStep> start(const StepSignature& signature, std::span<const Tensor> feeds,
                                      RunOptions options) {
     if (options.timeout.count() == 0) options.timeout = timeout_;
+    options.timeout =
+        std::min<std::chrono::milliseconds>(options.timeout, std::chrono::hours(24 * 365));
     return master_->start_step(open_handle(), signature, feeds, options);
   }
 

@@ -68,8 +68,18 @@ std::shared_ptr<MasterSession> Master::session(const std::string& handle) const 
   return found->second;
 }
 
+std::vector<std::shared_ptr<MasterSession>> Master::all_sessions() const {
+  std::vector<std::shared_ptr<MasterSession>> out;
+  std::lock_guard lock(mutex_);
+  for (const auto& [handle, session] : sessions_) out.push_back(session);
+  return out;
+}
+
 void Master::create_session(std::string graph_def, SessionOptions options, Deadline deadline,
                             Done<std::string> done) {
+  // A client that was killed and comes again: its new session takes the place of the old one's
+  // memory.
+  for (const auto& old : all_sessions()) old->sleep_if_left();
   std::shared_ptr<MasterSession> session;
   try {
     for (const std::string& filter : options.device_filters) DeviceName::parse(filter);
@@ -165,12 +175,7 @@ void Master::reset(std::vector<std::string> containers, const std::vector<std::s
 }
 
 void Master::task_lost(const TaskName& task, const std::string& why) {
-  std::vector<std::shared_ptr<MasterSession>> sessions;
-  {
-    std::lock_guard lock(mutex_);
-    for (const auto& [handle, session] : sessions_) sessions.push_back(session);
-  }
-  for (const auto& session : sessions) session->task_lost(task, why);
+  for (const auto& session : all_sessions()) session->task_lost(task, why);
 }
 
 void Master::close(std::function<void()> done) {
@@ -199,12 +204,7 @@ std::vector<StepActivity> Master::idle_sessions(std::chrono::seconds limit) cons
 }
 
 void Master::drop_unused(std::chrono::seconds limit) const {
-  std::vector<std::shared_ptr<MasterSession>> sessions;
-  {
-    std::lock_guard lock(mutex_);
-    for (const auto& [handle, session] : sessions_) sessions.push_back(session);
-  }
-  for (const auto& session : sessions) session->drop_unused(limit);
+  for (const auto& session : all_sessions()) session->drop_unused(limit);
 }
 
 size_t Master::sessions() const {

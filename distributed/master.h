@@ -44,6 +44,7 @@ class Master : public std::enable_shared_from_this<Master> {
 
   // For steps and callables.
   std::shared_ptr<MasterSession> session(const std::string& handle) const;
+  std::vector<std::shared_ptr<MasterSession>> all_sessions() const;
 
   // Membership has lost a task: steps that it has a part in end.
   void task_lost(const TaskName& task, const std::string& why);

@@ -12,6 +12,7 @@
 #include "distributed/request_memory.h"
 #include "distributed/tensor_stream.h"
 #include "distributed/timer.h"
+#include "distributed/utf8.h"
 #include "graph/graph_def.h"
 
 namespace leat {
@@ -46,7 +47,7 @@ std::string cut(const std::string& message) {
 // been applied.
 RpcStatus rpc_status(const Status& status) {
   const Code code = status.code == Code::unavailable ? Code::aborted : status.code;
-  return {static_cast<int>(code), cut(status.message)};
+  return {static_cast<int>(code), cut(as_utf8(status.message))};
 }
 
 template <class Message>
@@ -68,6 +69,13 @@ void reply(RpcCall call, const Status& status, const Message& message) {
 
 // ---- Options ----
 
+// Zero, which is none, if the client means none.
+std::chrono::milliseconds timeout_of(int64_t milliseconds) {
+  constexpr std::chrono::milliseconds year = std::chrono::hours(24 * 365);
+  return std::chrono::milliseconds(milliseconds < 0 || milliseconds > year.count() ? 0
+                                                                                   : milliseconds);
+}
+
 SessionOptions session_options(const tensorflow::ConfigProto& config) {
   check(!config.use_per_session_threads() && config.session_inter_op_thread_pool().empty(),
         "use_per_session_threads and session_inter_op_thread_pool are not available in distributed "
@@ -87,8 +95,7 @@ SessionOptions session_options(const tensorflow::ConfigProto& config) {
   options.bfloat16_edges = config.graph_options().enable_bfloat16_sendrecv();
   options.isolate_state = config.isolate_session_state();
   options.device_filters.assign(config.device_filters().begin(), config.device_filters().end());
-  options.timeout =
-      std::chrono::milliseconds(std::max<int64_t>(config.operation_timeout_in_ms(), 0));
+  options.timeout = timeout_of(config.operation_timeout_in_ms());
   return options;
 }
 
@@ -103,8 +110,10 @@ void check_run_options(const tensorflow::RunOptions& options) {
 StepTimes step_times(const RpcCall& call, std::chrono::milliseconds timeout) {
   const Clock::time_point now = Clock::now();
   StepTimes out;
+  out.limit = timeout;
   if (timeout.count() > 0) out.deadline = now + timeout;
   if (!call.deadline()) return out;
+  if (!out.deadline || *out.deadline > *call.deadline()) out.limit = *call.deadline() - now;
   const auto left = std::max(*call.deadline() - now, Clock::duration::zero());
   const Clock::time_point last =
       *call.deadline() - std::min<Clock::duration>(left / 4, answer_time);
@@ -115,7 +124,7 @@ StepTimes step_times(const RpcCall& call, std::chrono::milliseconds timeout) {
 
 RunOptions run_options(const tensorflow::RunOptions& options) {
   RunOptions out;
-  out.timeout = std::chrono::milliseconds(std::max<int64_t>(options.timeout_in_ms(), 0));
+  out.timeout = timeout_of(options.timeout_in_ms());
   out.trace = options.trace_level() == tensorflow::RunOptions::FULL_TRACE;
   out.partition_graphs = options.output_partition_graphs();
   return out;
@@ -210,7 +219,7 @@ Answer step_answer(const tensorflow::RunStepRequest& request, const StepOutcome&
   MessageWriter writer("the reply of RunStep");
   tensorflow::RunStepResponse response;
   response.set_status_code(static_cast<int>(status.code));
-  response.set_status_error_message(status.message);
+  response.set_status_error_message(as_utf8(status.message));
   writer.append(response.SerializeAsString());
   Answer answer = finished(std::move(writer));
   if (!request.store_errors_in_response_body()) answer.status = rpc_status(status);
@@ -332,6 +341,8 @@ void MasterService::create_session(RpcCall call) {
       self->master_->create_session(
           std::move(*request.mutable_graph_def()), std::move(options), call.deadline(),
           [call, master = self->master_](const Status& status, const std::string& handle) {
+            if (status.is_ok() && call.is_cancelled())
+              master->close_session(handle, [](const Status&) {});  // nobody has its handle
             tensorflow::CreateSessionResponse response;
             response.set_session_handle(handle);
             if (status.is_ok()) response.set_task(master->peers()->self.to_string());

@@ -169,33 +169,39 @@ void MasterSession::extend(std::string graph_def, int64_t version, Deadline dead
     return done(status, 0);
   }
   discover(peers_, asked, answer_by(deadline), /*partial=*/false,
-           [self = shared_from_this(), graph, done = std::move(done)](Status status,
+           [self = shared_from_this(), graph, done = std::move(done)](const Status& status,
                                                                       const TaskStatuses& found) {
-             TaskStatuses tasks;
-             {
-               std::lock_guard lock(self->mutex_);
-               for (const auto& [task, answer] : found) self->tasks_[task] = answer;
-               tasks = self->tasks_;
-             }
-             try {
-               const LastingMemory::Scope for_graph;
-               if (status.is_ok())
-                 place_stateful(*graph, self->pipeline_options({}, tasks).placement);
-             } catch (...) {
-               status = status_of_current_exception();
-             }
-             int64_t version = 0;
-             {
-               std::lock_guard lock(self->mutex_);
-               self->is_extending_ = false;
-               self->last_used_ = Clock::now();
-               if (status.is_ok()) {
-                 self->graph_.set(graph);
-                 version = ++self->version_;
-               }
-             }
-             done(status, version);
+             // Not on the transport's thread, which may have brought the last answer.
+             self->pool_.schedule([=] { self->accept_graph(status, found, graph, done); });
            });
+}
+
+void MasterSession::accept_graph(Status status, const TaskStatuses& found,
+                                 const std::shared_ptr<Graph>& graph,
+                                 const std::function<void(const Status&, int64_t)>& done) {
+  TaskStatuses tasks;
+  {
+    std::lock_guard lock(mutex_);
+    for (const auto& [task, answer] : found) tasks_[task] = answer;
+    tasks = tasks_;
+  }
+  try {
+    const LastingMemory::Scope for_graph;
+    if (status.is_ok()) place_stateful(*graph, pipeline_options({}, tasks).placement);
+  } catch (...) {
+    status = status_of_current_exception();
+  }
+  int64_t version = 0;
+  {
+    std::lock_guard lock(mutex_);
+    is_extending_ = false;
+    last_used_ = Clock::now();
+    if (status.is_ok()) {
+      graph_.set(graph);
+      version = ++version_;
+    }
+  }
+  done(status, version);
 }
 
 // ---- Programs ----
@@ -216,12 +222,14 @@ void MasterSession::build(const StepSignature& signature) {
   const auto self = shared_from_this();
   discover(peers_, stale, Clock::now() + start_limit, /*partial=*/false,
            [self, signature](const Status& status, const TaskStatuses& found) {
-             try {
-               throw_if_error(status);
-               self->compile(signature, found);
-             } catch (...) {
-               self->programs_.built(signature, status_of_current_exception(), nullptr);
-             }
+             self->pool_.schedule([=] {
+               try {
+                 throw_if_error(status);
+                 self->compile(signature, found);
+               } catch (...) {
+                 self->programs_.built(signature, status_of_current_exception(), nullptr);
+               }
+             });
            });
 }
 
@@ -326,6 +334,7 @@ MasterSession::Cancel MasterSession::run(StepRequestOfClient request, Step::Done
     std::lock_guard lock(mutex_);
     throw_if_closed();
     runs_.insert(run);
+    has_client_left_ = false;
   } catch (...) {
     StepOutcome outcome;
     outcome.status = status_of_current_exception();
@@ -357,12 +366,15 @@ MasterSession::Cancel MasterSession::run(StepRequestOfClient request, Step::Done
     Step::Done done = end;
     if (with_graphs) {
       done = [self, end, signature](StepOutcome outcome) {
-        try {
-          if (outcome.status.is_ok()) outcome.partition_graphs = self->partition_graphs(signature);
-        } catch (...) {
-          outcome.status = status_of_current_exception();
-        }
-        end(std::move(outcome));
+        self->pool_.schedule([self, end, signature, outcome = std::move(outcome)]() mutable {
+          try {
+            if (outcome.status.is_ok())
+              outcome.partition_graphs = self->partition_graphs(signature);
+          } catch (...) {
+            outcome.status = status_of_current_exception();
+          }
+          end(std::move(outcome));
+        });
       };
     }
     const auto started =
@@ -467,16 +479,24 @@ void MasterSession::drop_unused(std::chrono::nanoseconds limit) {
   if (graph_.unused() >= limit) graph_.pack();
 }
 
-void MasterSession::sleep() {
+void MasterSession::sleep_if_left() {
+  {
+    std::lock_guard lock(mutex_);
+    if (!has_client_left_ || !runs_.empty()) return;
+  }
   programs_.forget_all();
   graph_.pack();
 }
 
 void MasterSession::client_left() {
+  {
+    std::lock_guard lock(mutex_);
+    has_client_left_ = true;
+  }
   peers_->timer->after(return_limit, [weak = weak_from_this()] {
     const auto self = weak.lock();
     if (self == nullptr || self->idle() < idle_at_return_limit) return;
-    self->pool_.schedule([self] { self->sleep(); });
+    self->pool_.schedule([self] { self->sleep_if_left(); });
   });
 }
 

@@ -70,6 +70,8 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   // A step was cancelled because its client went away. Unless the client is soon back, it was
   // killed and never closes the session, which then gives back all that it can.
   void client_left();
+  // Gives back all that it can, if nothing has been asked of it since client_left().
+  void sleep_if_left();
 
  private:
   static constexpr size_t cached_programs = 128;
@@ -81,10 +83,11 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
 
   void throw_if_closed() const;
   bool is_over() const;
+  void accept_graph(Status status, const TaskStatuses& found, const std::shared_ptr<Graph>& graph,
+                    const std::function<void(const Status&, int64_t)>& done);
   void program(const StepSignature& signature, ProgramCache::Ready ready);
   void build(const StepSignature& signature);
   void compile(const StepSignature& signature, const TaskStatuses& restarted);
-  void sleep();  // all of that at once
   void note_build(std::chrono::nanoseconds took);
   void forget_programs_on(const std::vector<TaskName>& tasks);
   void cleanup(const RegisteredProgram& program) const;
@@ -112,6 +115,7 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   bool is_closed_ = false;
   std::vector<std::function<void()>> when_idle_;
   std::chrono::steady_clock::time_point last_used_ = std::chrono::steady_clock::now();
+  bool has_client_left_ = false;  // since the last step began
   std::chrono::nanoseconds longest_build_{0};
 };
 

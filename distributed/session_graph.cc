@@ -89,7 +89,7 @@ void SessionGraph::pack() try {
   }
   packed_ = {compressed(bytes), graph_def_size, bytes.size() - graph_def_size};
   graph_.reset();
-} catch (const std::bad_alloc&) {  // it stays as nodes
+} catch (const std::exception&) {  // no memory, or nodes that cannot be written: they stay
 }
 
 std::chrono::nanoseconds SessionGraph::unused() const {

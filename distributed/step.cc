@@ -46,9 +46,13 @@ void Step::start() {
       if (step == nullptr) return;
       {
         std::lock_guard lock(step->mutex_);
-        if (step->status_.is_ok()) step->is_deadline_ = true;
+        if (step->is_finished_) return;
+        if (step->status_.is_ok() || step->status_.derived) {
+          step->is_deadline_ = true;
+          step->status_ = {Code::deadline_exceeded, "", false};
+        }
       }
-      step->fail({Code::deadline_exceeded, "", false});
+      step->abort_others();
     });
   }
   // The own part last: it may run on this thread.
@@ -214,9 +218,9 @@ void Step::finish() {
       if (!owed.empty() && !is_told) outcome.status.message += "; " + owed;
     }
     if (is_deadline_) {
-      const std::chrono::nanoseconds limit = *request_.times.deadline - begin_;
-      outcome.status.message = concat("the step did not end within its deadline (",
-                                      seconds_text(limit.count()), ")", all_activity());
+      outcome.status.message =
+          concat("the step did not end within its deadline (",
+                 seconds_text(request_.times.limit.count()), ")", all_activity());
     }
     for (PartState& part : parts_) {
       for (TraceEvent& event : part.result.events) outcome.events.push_back(std::move(event));

@@ -28,6 +28,7 @@ struct StepOutcome {
 struct StepTimes {
   WorkerClient::Deadline deadline;   // the step must have ended
   WorkerClient::Deadline answer_by;  // the client stops listening: somewhat later
+  std::chrono::nanoseconds limit{};  // what it asked for, for messages
 };
 
 // Thread-safe.

@@ -121,7 +121,12 @@ class Task::State {
     }
   }
 
-  ~State() { shutdown(std::chrono::milliseconds(0)); }
+  ~State() {
+    shutdown(std::chrono::milliseconds(0));
+    // What still comes from these uses the members.
+    timer_.stop();
+    pool_.wait_until_idle();
+  }
 
   void start(const ClusterSpec& spec) {
     check(!spec.has_open_ports(), "the cluster has ports that are not known yet: ", spec.to_json());
@@ -151,24 +156,26 @@ class Task::State {
 
   // What a burst (a recovery, a checkpoint) leaves free goes back to the system soon after it.
   void drop_unused_later() {
-    timer_.after(look_interval, [this] {
-      std::lock_guard lock(dropping_);
-      if (is_shut_down_) return;
-      master_->drop_unused(memory_of_programs);
-      const Clock::time_point begin = Clock::now();
-      if (begin >= next_block_trim_) {
-        BlockMemory::process().trim();
-        next_block_trim_ = begin + memory_of_blocks;
-      }
-      if (begin >= next_drop_) {
-        next_drop_ = begin + memory_of_steps;
-        worker_->drop_unused();  // trims the heap as well
-      } else if (begin >= next_trim_) {
-        BlockMemory::trim_heap();
-        next_trim_ = Clock::now() + trim_share * (Clock::now() - begin);
-      }
-      drop_unused_later();
-    });
+    timer_.after(look_interval, [this] { pool_.schedule([this] { drop_unused(); }); });
+  }
+
+  void drop_unused() {
+    std::lock_guard lock(dropping_);
+    if (is_shut_down_) return;
+    master_->drop_unused(memory_of_programs);
+    const Clock::time_point begin = Clock::now();
+    if (begin >= next_block_trim_) {
+      BlockMemory::process().trim();
+      next_block_trim_ = begin + memory_of_blocks;
+    }
+    if (begin >= next_drop_) {
+      next_drop_ = begin + memory_of_steps;
+      worker_->drop_unused();  // trims the heap as well
+    } else if (begin >= next_trim_) {
+      BlockMemory::trim_heap();
+      next_trim_ = Clock::now() + trim_share * (Clock::now() - begin);
+    }
+    drop_unused_later();
   }
 
   void shutdown(std::chrono::milliseconds grace) {

@@ -169,8 +169,8 @@ class MessageReader {
               WireFormatLite::MakeTag(content_field, WireFormatLite::WIRETYPE_LENGTH_DELIMITED) &&
           shape && is_plain(dtype) && !direct) {
         uint32_t length = 0;
-        check_bytes(in_.ReadVarint32(&length));
-        check_bytes(in_.BytesUntilLimit() >= static_cast<int>(length));
+        check_bytes(in_.ReadVarint32(&length) && length <= INT32_MAX &&
+                    in_.BytesUntilLimit() >= static_cast<int>(length));
         const int64_t elements = shape->is_complete() ? shape->elements() : -1;
         if (elements > 0 && static_cast<uint64_t>(elements) == length / dtype_size(dtype) &&
             length % dtype_size(dtype) == 0) {

@@ -13,13 +13,18 @@ class Timer::State {
  public:
   State() : thread_([this] { loop(); }) {}
 
-  ~State() {
+  ~State() { stop(); }
+
+  void stop() {
+    decltype(actions_) dropped;  // go after the lock
     {
       std::lock_guard lock(mutex_);
       is_ending_ = true;
+      dropped.swap(actions_);
+      times_.clear();
     }
     wake_.notify_all();
-    thread_.join();
+    if (thread_.joinable()) thread_.join();
   }
 
   Id add(Clock::time_point when, std::function<void()> action) {
@@ -28,6 +33,7 @@ class Timer::State {
     {
       std::lock_guard lock(mutex_);
       id = ++last_;
+      if (is_ending_) return id;
       is_next = actions_.empty() || when < actions_.begin()->first.first;
       actions_.emplace(std::pair{when, id}, std::move(action));
       times_.emplace(id, when);
@@ -87,5 +93,6 @@ Timer::Id Timer::at(Clock::time_point when, std::function<void()> action) {
   return state_->add(when, std::move(action));
 }
 bool Timer::cancel(Id id) { return state_->cancel(id); }
+void Timer::stop() { state_->stop(); }
 
 }  // namespace leat

@@ -8,15 +8,14 @@
 
 namespace leat {
 
-// Thread-safe. Functions run one after the other on the timer's thread and must be quick. The
-// destructor drops what is left and waits for the one that runs.
+// Thread-safe. Functions run one after the other on the timer's thread and must be quick.
 class Timer {
  public:
   using Clock = std::chrono::steady_clock;
   using Id = uint64_t;  // never 0
 
   Timer();
-  ~Timer();
+  ~Timer();  // stop()
   Timer(const Timer&) = delete;
 
   Id at(Clock::time_point when, std::function<void()> action);
@@ -25,6 +24,8 @@ class Timer {
   }
   // False if it has run, runs, or was cancelled. Does not wait. 0 is ignored.
   bool cancel(Id id);
+  // Drops what is left, and all that comes later; waits for the function that runs. Not from one.
+  void stop();
 
  private:
   class State;

@@ -278,6 +278,12 @@ void Worker::start(std::shared_ptr<Step> step, RunGraph request) {
   run.feeds = std::move(request.feeds);
   run.rendezvous = step->rendezvous;
   run.trace = request.trace;
+  run.early_abort = [this, step] {
+    std::lock_guard lock(state_->mutex);
+    Status status = step->abort;
+    status.derived = true;
+    return status;
+  };
   const auto done = [self = shared_from_this(), step](StepResult result) {
     self->finish(
         step, {std::move(result.status), std::move(result.fetches), std::move(result.events), {}});

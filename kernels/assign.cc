@@ -2,6 +2,7 @@
 
 #include <mutex>
 
+#include "core/byte_size.h"
 #include "core/variable.h"
 #include "kernels/cpu.h"
 
@@ -34,8 +35,7 @@ std::vector<DType> fixed_size_types() {
 
 BoundKernel prepare_assign_on_device(const KernelRequest& request) {
   check_same_shape(request);
-  const size_t bytes =
-      static_cast<size_t>(request.inputs[1].shape.elements()) * dtype_size(request.inputs[1].dtype);
+  const size_t bytes = byte_size(request.inputs[1].dtype, request.inputs[1].shape);
   return BoundKernel::of([&device = request.device, bytes](const Arguments& a) {
     device.copy_within(a.inputs[1], a.inputs[0], bytes);
   });

@@ -224,8 +224,9 @@ size_t LocalSession::prepared_graphs() const {
 // ---- Steps ----
 
 std::chrono::milliseconds LocalSession::timeout_of(std::chrono::milliseconds asked) const {
-  if (asked.count() > 0) return asked;
-  return options_.timeout.count() > 0 ? options_.timeout
+  constexpr std::chrono::milliseconds year = std::chrono::hours(24 * 365);
+  if (asked.count() > 0) return std::min(asked, year);
+  return options_.timeout.count() > 0 ? std::min(options_.timeout, year)
                                       : std::chrono::milliseconds(default_timeout);
 }
 
@@ -255,8 +256,8 @@ std::vector<Tensor> LocalSession::run(const NamedTensors& feeds,
   return out;
 }
 
-// Gives back the memory of steps that are no longer run.
-void LocalSession::drop_unused() {
+// Of the cache, and of callables that it has dropped.
+std::vector<std::shared_ptr<RegisteredGraph>> LocalSession::graphs() {
   std::vector<std::shared_ptr<RegisteredGraph>> graphs;
   {
     const std::lock_guard lock(cache_mutex_);
@@ -270,10 +271,14 @@ void LocalSession::drop_unused() {
       if (callable) graphs.push_back(callable->graph);
     }
   }
-  // Once each: a second look would find nothing used.
   std::sort(graphs.begin(), graphs.end());
   graphs.erase(std::unique(graphs.begin(), graphs.end()), graphs.end());
-  for (const auto& graph : graphs) graph->drop_unused();
+  return graphs;
+}
+
+// Gives back the memory of steps that are no longer run.
+void LocalSession::drop_unused() {
+  for (const auto& graph : graphs()) graph->drop_unused();
   BlockMemory::process().trim();
 }
 
@@ -381,14 +386,7 @@ std::vector<DeviceDescription> LocalSession::list_devices() {
 
 void LocalSession::close() {
   is_closed_.store(true);
-  std::vector<std::shared_ptr<RegisteredGraph>> graphs;
-  {
-    const std::lock_guard lock(cache_mutex_);
-    for (const auto& entry : entries_) {
-      if (entry->is_built) graphs.push_back(entry->graph);
-    }
-  }
-  for (const auto& graph : graphs) graph->cancel(cancelled_by_close());
+  for (const auto& graph : graphs()) graph->cancel(cancelled_by_close());
   std::unique_lock lock(idle_mutex_);
   const bool is_idle = idle_.wait_for(lock, patience, [&] { return running_.load() == 0; });
   if (!is_idle)

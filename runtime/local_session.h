@@ -94,6 +94,7 @@ class LocalSession : public SessionInterface {
   void run_traced(const std::shared_ptr<const Prepared>& prepared, std::span<const Tensor> feeds,
                   std::vector<Tensor>& fetches, std::chrono::milliseconds timeout,
                   RunMetadata& metadata);
+  std::vector<std::shared_ptr<RegisteredGraph>> graphs();
   void drop_unused();
   static void check_feeds(const Prepared& prepared, size_t count);
   std::chrono::milliseconds timeout_of(std::chrono::milliseconds asked) const;

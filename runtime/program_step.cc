@@ -547,10 +547,14 @@ void ProgramStep::receive(int index, const Status& status, Tensor value, bool is
   Device* const from = value.device();
   if (!status.is_ok() || is_dead || from == nullptr)
     return arrive(index, status, std::move(value), is_dead);
-  Tensor copy(value.dtype(), value.shape());
-  from->copy_to_host(
-      value.raw(), copy.raw(), value.bytes(),
-      [this, index, value, copy](const Status& copied) { arrive(index, copied, copy, false); });
+  try {
+    Tensor copy(value.dtype(), value.shape());
+    from->copy_to_host(
+        value.raw(), copy.raw(), value.bytes(),
+        [this, index, value, copy](const Status& copied) { arrive(index, copied, copy, false); });
+  } catch (...) {  // no memory on the host: this node's failure, not the sender's
+    arrive(index, status_of_item(index), {}, false);
+  }
 }
 
 void ProgramStep::run_kernel_async(int index) {

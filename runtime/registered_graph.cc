@@ -114,12 +114,15 @@ class RegisteredGraph::State::Run : public ProgramStep::Owner {
              bool is_traced, Ended ended) {
     ended_ = std::move(ended);
     Rendezvous* const meeting = rendezvous.get();
+    Status early;
     {
       const std::lock_guard lock(mutex_);
       rendezvous_ = std::move(rendezvous);
       status_ = {};
       left_ = static_cast<int>(steps_.size());
+      if (is_cancelled) early = cancel_status_;
     }
+    if (!early.is_ok() && meeting != nullptr) meeting->abort(early);
     if (steps_.empty()) return end();
     for (size_t p = 0; p < steps_.size(); ++p)
       steps_[p]->start(std::move(feeds[p]), meeting, is_traced);
@@ -308,6 +311,10 @@ void RegisteredGraph::run(StepRequest request, Done done) {
   } catch (...) {
     result.status = status_of_current_exception();
     return done(std::move(result));
+  }
+  if (request.early_abort) {
+    if (const Status status = request.early_abort(); !status.is_ok())
+      run->cancel(request.step_id, status);
   }
   run->start(
       std::move(feeds), std::move(request.rendezvous), request.trace,

@@ -35,6 +35,9 @@ struct StepRequest {
   NamedTensors feeds;
   std::shared_ptr<Rendezvous> rendezvous;  // null if no edge crosses a device
   bool trace = false;
+  // Asked once from when on cancel() finds the step: if it was aborted before that, the status with
+  // which it shall end. May be empty.
+  std::function<Status()> early_abort;
 };
 
 struct StepResult {

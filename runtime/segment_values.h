@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "core/byte_size.h"
 #include "core/kernel.h"
 #include "runtime/program_plan.h"
 
@@ -20,7 +21,7 @@ struct SegmentValue {
   int root = -1;              // whose memory it lies in
   int view_of_variable = -1;  // the node that first read a variable, if it is a view of one
 
-  size_t bytes() const { return static_cast<size_t>(shape.elements()) * dtype_size(dtype); }
+  size_t bytes() const { return byte_size(dtype, shape); }
 };
 
 struct SegmentValues {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/byte_size.h"
 #include "runtime/node_error.h"
 #include "runtime/trace.h"
 
@@ -20,8 +21,7 @@ bool is_same_value(const Tensor& a, const Tensor& b) {
 
 Tensor allocate(const Tape::Memory& memory, Device& device) {
   if (memory.on_host || memory.dtype == DType::string) return Tensor(memory.dtype, memory.shape);
-  const size_t bytes = static_cast<size_t>(memory.shape.elements()) * dtype_size(memory.dtype);
-  return Tensor(memory.dtype, memory.shape, device.allocate(bytes));
+  return Tensor(memory.dtype, memory.shape, device.allocate(byte_size(memory.dtype, memory.shape)));
 }
 
 }  // namespace
@@ -176,18 +176,25 @@ void TapeInstance::bind_variables() {
           variable.value().shape(), " in its container, but the graph declares ", use.shape,
           ": another program that shares it gave it this shape");
   }
-  for (size_t v = 0; v < tape_->variables.size(); ++v) {
-    const Tape::VariableUse& use = tape_->variables[v];
-    Variable& variable = *program_.variables[segment_.variables[v].variable];
-    void* data = nullptr;
-    if (use.is_assigned) {
-      data = variable.memory(use.shape, device_, &replaced_[v]).raw();
-      has_replaced_ = has_replaced_ || replaced_[v].is_valid();
-    } else {
-      data = (use.is_written ? variable.mutable_value() : variable.value()).raw();
-    }
-    bind(variables_[v], data);
+  try {
+    for (size_t v = 0; v < tape_->variables.size(); ++v) bind_variable(v);
+  } catch (...) {  // no memory
+    undo_assignments();
+    throw;
   }
+}
+
+void TapeInstance::bind_variable(size_t v) {
+  const Tape::VariableUse& use = tape_->variables[v];
+  Variable& variable = *program_.variables[segment_.variables[v].variable];
+  void* data = nullptr;
+  if (use.is_assigned) {
+    data = variable.memory(use.shape, device_, &replaced_[v]).raw();
+    has_replaced_ = has_replaced_ || replaced_[v].is_valid();
+  } else {
+    data = (use.is_written ? variable.mutable_value() : variable.value()).raw();
+  }
+  bind(variables_[v], data);
 }
 
 void TapeInstance::bind_results() {

@@ -133,6 +133,7 @@ class TapeInstance {
   void run_instructions(std::vector<InstructionTimes>* times);
   void bind_inputs(std::span<const Tensor* const> inputs);
   void bind_variables();
+  void bind_variable(size_t v);
   void bind_results();
   void bind(Outside& outside, void* memory) {
     if (outside.bound == memory) return;

@@ -144,6 +144,20 @@ TEST_P(ThreadPoolTest, TheDestructorRunsWhatWasScheduled) {
   EXPECT_EQ(ran, 100);
 }
 
+TEST_P(ThreadPoolTest, IsIdleWhenAllThatWasScheduledHasEnded) {
+  ThreadPool pool(GetParam());
+  pool.wait_until_idle();
+  std::atomic<int> ended{0};
+  std::function<void(int)> work = [&](int depth) {
+    if (depth > 0) pool.schedule([&, depth] { work(depth - 1); });
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    ++ended;
+  };
+  for (int i = 0; i < 8; ++i) pool.schedule([&] { work(3); });
+  pool.wait_until_idle();
+  EXPECT_EQ(ended, 32);
+}
+
 TEST_P(ThreadPoolTest, LoopsEndThoughAnotherThreadIsBusy) {
   std::atomic<bool> is_over{false};
   std::thread busy([&] {

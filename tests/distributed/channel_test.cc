@@ -522,6 +522,22 @@ TEST(ChannelInput, AnotherIncarnationIsRefused) {
   EXPECT_EQ(pair.end.count(), 0u);
 }
 
+TEST(ChannelInput, APieceOfALargerTensorThanItBeganAsIsRefused) {
+  for (const uint64_t total : {uint64_t{1} << 20, uint64_t{16}}) {
+    RawPair pair;
+    FrameHeader header = tensor_header();
+    header.total = 24;
+    pair.raw->write(to_slices(encode(header, {6}, eight_bytes)));
+    header.sequence = 1;
+    header.offset = 8;
+    header.total = total;
+    const Status status = pair.send(encode(header, {6}, eight_bytes));
+    EXPECT_EQ(status.code, Code::data_loss);
+    EXPECT_THAT(status.message, HasSubstr("which began as one of 24"));
+    EXPECT_EQ(pair.end.count(), 0u);
+  }
+}
+
 TEST(ChannelInput, APieceThatNobodyWaitsForIsDropped) {
   RawPair pair;
   FrameHeader header = tensor_header();

@@ -395,6 +395,63 @@ TEST(Cluster, AStepPastItsDeadlineSaysWhatItWaitedFor) {
   open_gate("late");
 }
 
+// Holds its thread until the test lets it go.
+struct Hold {
+  std::promise<void> has_begun, may_end;
+};
+Hold* held = nullptr;
+const Op hold_op{{
+    .name = "TestHold",
+    .doc = "Holds a thread of the task.",
+    .kernels = {Kernel{.execute =
+                           [](ExecuteContext&) {
+                             held->has_begun.set_value();
+                             held->may_end.get_future().wait();
+                           }}},
+    .is_stateful = true,
+}};
+
+TEST(Cluster, AStepThatIsAbortedWhileItWaitsForAThreadDoesNothing) {
+  TaskOptions options = InProcessCluster::default_options();
+  options.threads = 1;
+  InProcessCluster cluster({{"ps", 1}, {"worker", 1}}, options);
+  Counter counter;
+  {
+    const DeviceScope on(counter.graph, ps);
+    counter.graph.add({.op = "TestHold", .name = "hold"});
+    // So much that the ps runs it on its thread, not on the one that brings the request.
+    const Output ones = op("Fill", {constant(counter.graph, Tensor::of<int32_t>({2}, {500, 500})),
+                                    constant(counter.graph, Tensor::scalar(1.0f))});
+    const Output product = named(op("MatMul", {ones, ones}), "product");
+    counter.graph.add(
+        {.op = "AssignAdd",
+         .name = "train",
+         .inputs = {
+             counter.graph.output("w"),
+             op("Reshape",
+                {op("Slice", {product, constant(counter.graph, Tensor::of<int32_t>({2}, {0, 0})),
+                              constant(counter.graph, Tensor::of<int32_t>({2}, {1, 2}))}),
+                 constant(counter.graph, Tensor::of<int32_t>({1}, {2}))})}});
+  }
+  const auto session = cluster.session(counter.graph);
+  session->run({}, {}, {"init"});
+  session->run({}, {}, {"train"});
+  Hold hold;
+  held = &hold;
+  auto holding = std::async(std::launch::async, [&] { session->run({}, {}, {"hold"}); });
+  hold.has_begun.get_future().wait();
+  const Status status =
+      error_of([&] { session->run({}, {}, {"train"}, {.timeout = milliseconds(300)}); });
+  EXPECT_EQ(code_name(status.code), code_name(Code::deadline_exceeded));
+  EXPECT_THAT(status.message, AllOf(HasSubstr("waits for a free thread of the task"),
+                                    HasSubstr("within its deadline (0.3 s)")));
+  hold.may_end.set_value();
+  holding.get();
+  ASSERT_TRUE(
+      eventually([&] { return cluster.task("ps").worker().current_status().running_steps == 0; }));
+  EXPECT_EQ(session->run({}, {"w:0"}, {})[0].data<float>()[0], 500) << "once";
+}
+
 TEST(Cluster, CloseCancelsRunningSteps) {
   InProcessCluster cluster({{"ps", 1}, {"worker", 1}});
   Graph graph;

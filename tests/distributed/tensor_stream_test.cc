@@ -136,6 +136,21 @@ TEST(TensorStream, WrongLengthsAreRefusedWithTheName) {
   }
 }
 
+TEST(TensorStream, AnElementCountThatIsNoIntIsRefused) {
+  const auto axis = [](uint64_t extent) {
+    return wire_format::text(2, wire_format::number(1, extent));
+  };
+  for (const uint64_t elements : {uint64_t{1} << 31, (uint64_t{1} << 32) - 2}) {
+    const std::string shape = wire_format::text(2, axis(2) + axis(elements / 2));
+    const std::string content = "\x22" + wire_format::varint(elements) + std::string(8'000, 'x');
+    const std::string message =
+        wire_format::text(2, wire_format::text(1, "x:0") +
+                                 wire_format::text(2, wire_format::number(1, 6) + shape + content));
+    EXPECT_THROW(read_message(in_parts(message, 100), 2, [](const std::string&, const Tensor&) {}),
+                 Error);
+  }
+}
+
 TEST(TensorStream, AMessageBeyondTheLimitNamesItsLargestTensor) {
   const Tensor large(u8, {1 << 30});  // never touched
   MessageWriter writer("the reply");

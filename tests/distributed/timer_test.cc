@@ -60,6 +60,25 @@ TEST(Timer, AnActionMayAddAndCancelOthers) {
   EXPECT_FALSE(cancelled_ran);
 }
 
+TEST(Timer, AStoppedOneRunsNothingMore) {
+  Timer timer;
+  std::atomic<bool> is_inside{false}, may_end{false}, ran{false};
+  timer.after(milliseconds(0), [&] {
+    is_inside = true;
+    while (!may_end) std::this_thread::yield();
+    timer.after(milliseconds(0), [&] { ran = true; });
+  });
+  timer.after(std::chrono::hours(1), [&] { ran = true; });
+  ASSERT_TRUE(eventually([&] { return is_inside.load(); }));
+  std::thread opener([&] { may_end = true; });
+  timer.stop();
+  EXPECT_TRUE(may_end) << "it waits for the function that runs";
+  opener.join();
+  timer.after(milliseconds(0), [&] { ran = true; });
+  timer.stop();
+  EXPECT_FALSE(ran);
+}
+
 TEST(Timer, TheDestructorDropsWhatIsLeft) {
   const auto kept = std::make_shared<int>(0);
   {
