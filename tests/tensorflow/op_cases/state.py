@@ -140,6 +140,35 @@ def _(rng, op):
     yield Case(Ref(random(rng, (4, 2))), np.array([0], np.int32), random(rng, (2, 2)), invalid=True)
 
 
+@cases("StridedSliceAssign", "ResourceStridedSliceAssign")
+def _(rng, op):
+    def case(shape, begin, end, strides, value, dtype=np.float32, index=np.int32, **more):
+        indices = [np.array(x, index) for x in (begin, end, strides)]
+        return Case(Ref(random(rng, shape, dtype)), *indices, random(rng, value, dtype), **more)
+
+    for dtype in NUMBERS + [np.bool_, object]:
+        yield case((4, 3), [1, 0], [4, -1], [2, 1], (2, 2), dtype)
+    yield case((4, 3), [-1, 0], [-4, 3], [-2, 1], (2, 3), index=np.int64)
+    yield case((4, 3), [0, 1], [4, 2], [1, 1], (4,), shrink_axis_mask=2)
+    yield case((4, 3), [2, 1], [3, 2], [1, 1], (), shrink_axis_mask=3)
+    yield case((4, 3), [2, 1], [3, 2], [1, 1], (1,), shrink_axis_mask=3)
+    yield case((4, 1, 3), [1, 0, 0], [2, 0, 2], [1, 1, 1], (1, 1, 3), shrink_axis_mask=1, new_axis_mask=2)
+    yield case((2, 3, 4), [0, 1], [0, 3], [1, 1], (3, 2), ellipsis_mask=1)
+    yield case((2, 3, 4), [9, -9], [-9, 9], [-1, 1], (2, 3, 4), begin_mask=1, end_mask=1)
+    for value in [(), (1,), (3,), (1, 3), (2, 1), (1, 1, 2, 3)]:  # broadcast
+        yield case((4, 3), [0], [2], [1], value)
+    for value in [(0, 3), (), (5,)]:  # an empty slice takes anything
+        yield case((4, 3), [2], [2], [1], value)
+    yield case((), [], [], [], ())
+    yield case((), [0], [0], [1], (1,), new_axis_mask=1)
+    for value in [(2,), (3, 3), (0, 3), (2, 2, 3)]:
+        yield case((4, 3), [0], [2], [1], value, invalid=True)
+    yield case((4, 3), [4], [5], [1], (3,), shrink_axis_mask=1, invalid=True)
+    yield case((4, 3), [0], [2], [0], (2, 3), invalid=True)
+    yield case((4, 3), [0, 0, 0], [2, 2, 2], [1, 1, 1], (2, 3), invalid=True)
+    yield case((4, 3), [0], [2, 3], [1], (2, 3), invalid=True)
+
+
 def numbers(dtype, *values):
     return [np.asarray(v, dtype) for v in values]
 
