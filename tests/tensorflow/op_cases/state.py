@@ -133,7 +133,6 @@ def _(rng, op):
         yield case((5, 2), indices, invalid=True)
     yield case((0, 2), [[0]], invalid=True)
     yield case((3, 0), [[0]], invalid=True)
-    yield case((), np.zeros((1, 0)), invalid=True)
 
 
 @cases("VarIsInitializedOp", "VariableShape")
@@ -231,7 +230,6 @@ def _(rng, op):
     yield case((0, 2), [[0]], (1, 2), invalid=True)
     yield case((3, 0), [[0]], (1, 0), invalid=True)
     yield case((4, 2), np.zeros((1, 0)), (1, 4, 2), invalid=True)
-    yield case((), np.zeros((1, 0)), (1,), invalid=True)
 
 
 def numbers(dtype, *values):
