@@ -40,6 +40,7 @@ Tensor& Variable::mutable_value() {
 void Variable::assign(Tensor value) {
   check(value.dtype() == dtype_, "variable '", name_, "' of dtype ", dtype_,
         " was assigned a tensor of dtype ", value.dtype());
+  note_shape(value.shape());
   value_ = std::move(value);
   mark_written();
 }
@@ -50,9 +51,15 @@ Tensor& Variable::memory(const Shape& shape, Device& device, Tensor* replaced) {
   Tensor fresh = dtype_ == DType::string
                      ? Tensor(dtype_, shape)
                      : Tensor(dtype_, shape, device.allocate(byte_size(dtype_, shape)));
+  note_shape(shape);
   if (replaced != nullptr) *replaced = std::move(value_);
   value_ = std::move(fresh);
   return value_;
+}
+
+void Variable::note_shape(const Shape& shape) {
+  if (value_.is_valid() && !(value_.shape() == shape))
+    has_changed_shape_.store(true, std::memory_order_release);
 }
 
 void Variable::forget_value() {

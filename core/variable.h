@@ -28,6 +28,8 @@ class Variable {
   DType dtype() const { return dtype_; }
   std::shared_mutex& mutex() { return mutex_; }
   bool is_initialized() const { return initialized_.load(std::memory_order_acquire); }
+  // Somebody gave it a value of another shape than before: shapes that graphs declare tell nothing.
+  bool has_changed_shape() const { return has_changed_shape_.load(std::memory_order_acquire); }
   uint64_t version() const { return version_.load(std::memory_order_acquire); }  // counts writes
 
   // The value. Call with the lock held (shared is enough). Throws FAILED_PRECONDITION
@@ -48,11 +50,13 @@ class Variable {
   void mark_written();  // initialised, version + 1
 
  private:
+  void note_shape(const Shape& shape);  // before value_ gets it
+
   const std::string name_;
   const DType dtype_;
   std::shared_mutex mutex_;
   Tensor value_;
-  std::atomic<bool> initialized_{false};
+  std::atomic<bool> initialized_{false}, has_changed_shape_{false};
   std::atomic<uint64_t> version_{0};
 };
 

@@ -30,6 +30,16 @@ const Node* state_behind(Output handle) {
   return is_state ? handle.node : nullptr;
 }
 
+// The variable whose memory a value is (read_late.cc): a reference, or the Identity of one that
+// nothing orders. Null if it is none.
+const Node* variable_behind(Output value) {
+  while (!value.is_ref()) {
+    if (!value.node->is("Identity") || !value.node->control_inputs.empty()) return nullptr;
+    value = value.node->inputs[0];
+  }
+  return state_behind(value);
+}
+
 // One loop, and how its two parts are cut out.
 class Loop {
  public:
@@ -146,7 +156,7 @@ class Loop {
   void find_role(const Node& node) {
     if (first_ == nullptr) first_ = &node;
     if (frames_.of(node) != frame_) return;
-    if (node.is("RefNextIteration") || node.is("RefMerge"))
+    if (node.is("RefNextIteration") || (node.is("RefMerge") && is_merge(node)))
       refuse("a reference cannot be a loop variable: pass the variable's value", node);
     BoundaryRole& role = role_[node.id];
     if (is_enter(node)) {
@@ -273,7 +283,8 @@ class Loop {
     for (const Node* target : targets) {
       if (is_needed[target->id]) signature.targets.push_back(target->name);
     }
-    part.graph = simplify(structure_loops(std::move(rebuild).finish(), signature), signature);
+    part.graph =
+        simplify(read_late(structure_loops(std::move(rebuild).finish(), signature)), signature);
     return part;
   }
 
@@ -322,6 +333,11 @@ class Loop {
         }
         return brought(*state, rebuild);
       }
+    }
+    if (const Node* variable = variable_behind(source);
+        variable != nullptr && written_.contains(variable->id)) {
+      references_.insert(variable->id);
+      return brought(*variable, rebuild);
     }
     if (source.node->is("Const") &&
         source.node->attr<Tensor>("value").bytes() <= copied_constant_bytes)

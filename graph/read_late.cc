@@ -2,7 +2,11 @@
 // variable has. There its value is the variable's own memory: who uses it after an update sees the
 // updated value, also if the Identity ran before the update (as it does when the loss needs it,
 // too). Moving averages after a train op, target networks, and SyncReplicasOptimizer's tokens rely
-// on it. So users that follow a write, by an Identity that does not, read the variable themselves.
+// on it. So users that follow a write, by an Identity that does not, read the variable themselves;
+// in a branch of a condition, where the value comes through a Switch, through a RefSwitch.
+//
+// A Merge of references gives the value of the one that came: here they are read where they end.
+#include <algorithm>
 #include <unordered_map>
 
 #include "graph/pipeline.h"
@@ -20,15 +24,34 @@ class Reads {
     }
   }
 
-  // The variable to be read instead of input `i` of the node; none if it is to stay.
-  Output late_source(const Node& user, const Output& input) {
+  // Is the input to be read by the user itself?
+  bool is_late(const Node& user, const Output& input) {
     const Output variable = aliased(input);
-    if (!variable) return {};
-    for (const Node* write : writes_to(variables_[variable.node->id])) {
+    if (!variable) return false;
+    const std::vector<const Node*>& writes = writes_to(variables_[variable.node->id]);
+    return std::any_of(writes.begin(), writes.end(), [&](const Node* write) {
       const std::vector<bool>& after = after_[write->id];
-      if (write != &user && after[user.id] && !after[input.node->id]) return variable;
+      return write != &user && after[user.id] && !after[input.node->id];
+    });
+  }
+
+  // What a value is the memory of, if it is_late(): a reference in the new graph.
+  Output reference(const Output& value, Rebuild& rebuild) {
+    const Node& node = *value.node;
+    if (value.is_ref()) return rebuild.map(value);
+    if (node.is("Identity")) return reference(node.inputs[0], rebuild);
+    Node*& made = switches_[node.id];
+    if (made == nullptr) {
+      made = &rebuild.graph().insert(
+          {.op = "RefSwitch",
+           .name = graph_.unique_name(node.name + "/late"),
+           .inputs = {reference(node.inputs[0], rebuild), rebuild.map(node.inputs[1])},
+           .attrs = {{"T", value.dtype()}},
+           .control_inputs = rebuild.control_inputs_of(node),
+           .location = node.location},
+          DeviceName());
     }
-    return {};
+    return made->output(value.index);
   }
 
  private:
@@ -49,9 +72,10 @@ class Reads {
     return false;
   }
 
-  // The reference whose memory a value is, by way of Identities that nothing orders.
+  // The reference whose memory a value is, by way of Identities that nothing orders, and Switches.
   Output aliased(Output value) const {
-    while (value.node->is("Identity") && value.node->control_inputs.empty()) {
+    while ((value.node->is("Identity") && value.node->control_inputs.empty()) ||
+           value.node->is("Switch")) {
       value = value.node->inputs[0];
       if (value.is_ref()) return variables_[value.node->id] < 0 ? Output{} : value;
     }
@@ -85,7 +109,47 @@ class Reads {
   std::vector<int> variables_;  // by node id: the variable that a ref output stands for
   std::unordered_map<int, std::vector<const Node*>> writes_;  // by variable
   std::unordered_map<int, std::vector<bool>> after_;          // by a write's node id
+  std::unordered_map<int, Node*> switches_;                   // RefSwitches by the id of a Switch
 };
+
+bool is_merge(const Node& node) { return node.is("Merge") || node.is("RefMerge"); }
+
+// As a Merge of values.
+void copy_merge(const Node& node, Rebuild& rebuild) {
+  NodeSpec spec{.op = "Merge",
+                .name = node.name,
+                .inputs = rebuild.inputs_of(node),
+                .attrs = node.attrs,
+                .control_inputs = rebuild.control_inputs_of(node),
+                .location = node.location};
+  for (size_t i = 0; i < spec.inputs.size(); ++i) {
+    if (!spec.inputs[i].is_ref()) continue;
+    Node& read =
+        rebuild.graph().insert({.op = "Identity",
+                                .name = node.graph->unique_name(concat(node.name, "/read_", i)),
+                                .inputs = {spec.inputs[i]},
+                                .attrs = {{"T", spec.inputs[i].dtype()}},
+                                .location = node.location},
+                               DeviceName());
+    read.requested_device = node.requested_device;
+    spec.inputs[i] = read.output();
+  }
+  Node& merge = rebuild.graph().insert(std::move(spec), DeviceName());
+  merge.requested_device = node.requested_device;
+  rebuild.replace(node, {merge.output(0), merge.output(1)}, {&merge});
+}
+
+void check_references(const Node& node) {
+  for (const ArgRange& range : arg_ranges(node.op->schema.inputs, node.attrs)) {
+    for (int i = range.begin; i < range.end && range.arg->is_ref; ++i) {
+      if (!node.inputs[i].node->is("RefMerge") || is_merge(node)) continue;
+      fail(Code::unimplemented,
+           with_node(concat("it writes to '", node.inputs[i].name(),
+                            "', which is one variable or another: write in each branch"),
+                     node.name));
+    }
+  }
+}
 
 }  // namespace
 
@@ -93,11 +157,17 @@ Graph read_late(const Graph& graph) {
   Reads reads(graph);
   Rebuild rebuild(graph);
   for (const auto& node : graph.nodes()) {
-    Node& copy = rebuild.copy(*node);
-    for (size_t i = 0; i < node->inputs.size(); ++i) {
-      if (const Output variable = reads.late_source(*node, node->inputs[i]))
-        copy.inputs[i] = rebuild.map(variable);
+    if (is_merge(*node)) {
+      copy_merge(*node, rebuild);
+      continue;
     }
+    check_references(*node);
+    std::vector<Output> inputs;  // before the node: what they need comes first
+    for (const Output& input : node->inputs) {
+      inputs.push_back(reads.is_late(*node, input) ? reads.reference(input, rebuild)
+                                                   : rebuild.map(input));
+    }
+    rebuild.copy(*node).inputs = std::move(inputs);
   }
   return std::move(rebuild).finish();
 }

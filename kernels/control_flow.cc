@@ -101,5 +101,16 @@ const Op merge_op{{
                   .outputs = {floats({1, 2}), Tensor::scalar<int32_t>(0)}}},
 }};
 
+const Op ref_merge_op{{
+    .name = "RefMerge",
+    .doc = "output = the value of the one variable that is not dead, value_index = its number.",
+    .inputs = {"inputs: N * Ref(T)"},
+    .outputs = {"output: Ref(T)", "value_index: int32"},
+    .attrs = {"T: type", "N: int >= 1"},
+    .shape = infer_merge,
+    .gradient = merge_gradient,
+    .kernels = {{.execute = run_merge}},
+}};
+
 }  // namespace
 }  // namespace leat

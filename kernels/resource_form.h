@@ -2,6 +2,7 @@
 // only.
 #pragma once
 
+#include <string>
 #include <string_view>
 
 #include "graph/op_def.h"
@@ -20,6 +21,13 @@ inline OpDef resource_form(OpDef op) {
   op.outputs.clear();
   op.is_stateful = true;
   return op;
+}
+
+// INVALID_ARGUMENT unless the variable that input 0 stands for holds what the attribute says: a
+// resource does not show its dtype.
+inline void check_variable_dtype(const KernelRequest& request, std::string_view type_attr) {
+  const DType held = request.inputs[0].dtype, wanted = request.attr<DType>(type_attr);
+  check(held == wanted, "the variable holds ", held, ", not ", wanted);
 }
 
 }  // namespace leat

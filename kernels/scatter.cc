@@ -1,5 +1,5 @@
-// Updates of single rows of a variable: ScatterUpdate, ScatterAdd, ScatterSub, and the same on
-// resources.
+// Updates of single rows of a variable: ScatterUpdate, Add, Sub, Mul, Div, Min and Max, and the
+// same on resources.
 #include <array>
 
 #include "graph/gradient.h"
@@ -7,51 +7,55 @@
 #include "graph/shape_inference.h"
 #include "kernels/cpu.h"
 #include "kernels/examples.h"
+#include "kernels/resource_form.h"
+#include "kernels/scatter_rules.h"
 
 namespace leat {
 namespace {
 
-enum class Update { replace, add, subtract };
-
-template <Update update, class T>
+template <class Rule, class T>
 void update_row(T* row, const T* with, int64_t n, int64_t step) {
-  if constexpr (update == Update::replace) {
-    for (int64_t i = 0; i < n; ++i) row[i] = with[i * step];
-  } else {
-    using C = ComputeType<T>;
-    for (int64_t i = 0; i < n; ++i) {
-      const C change = with[i * step];
-      row[i] = T(update == Update::add ? C(row[i]) + change : C(row[i]) - change);
-    }
-  }
+  for (int64_t i = 0; i < n; ++i) Rule{}(row[i], with[i * step]);
+}
+
+// A quotient of integers has no value there. ResourceScatterDiv refuses it for all types, as in
+// TensorFlow.
+template <class T>
+void check_divisors(const T* values, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) check(!(values[i] == T(0)), "updates must not contain 0");
 }
 
 // In the order of the indices: where one comes twice, both updates count (of a replacement, the
 // last).
-template <Update update, class T, class Index>
+template <class Rule, class T, class Index>
 BoundKernel bind(const KernelRequest& request) {
+  const bool on_resource = request.outputs.empty();
+  check_variable_dtype(request, on_resource ? "dtype" : "T");
   const Shape &ref = request.inputs[0].shape, &indices = request.inputs[1].shape,
               &updates = request.inputs[2].shape;
   const int64_t rows = ref[0], count = indices.elements(),
                 row = rows == 0 ? 0 : ref.elements() / rows;
   const bool one_for_all = updates.rank() == 0;
-  return BoundKernel::of([=](const Arguments& a) {
+  return BoundKernel::of([=, n = updates.elements()](const Arguments& a) {
     const Index* at = a.input<Index>(1);
     for (int64_t i = 0; i < count; ++i) {  // all are checked before any row changes
       check(at[i] >= 0 && at[i] < rows, "indices[", i, "] = ", at[i], " is not in [0, ", rows, ")");
     }
     const T* with = a.input<T>(2);
+    if constexpr (std::is_same_v<Rule, scatter::Divide>) {
+      if (std::is_integral_v<T> || on_resource) check_divisors(with, n);
+    }
     for (int64_t i = 0; i < count; ++i) {
-      update_row<update>(a.ref<T>(0) + at[i] * row, with + (one_for_all ? 0 : i * row), row,
-                         one_for_all ? 0 : 1);
+      update_row<Rule>(a.ref<T>(0) + at[i] * row, with + (one_for_all ? 0 : i * row), row,
+                       one_for_all ? 0 : 1);
     }
   });
 }
 
-template <Update update, class T>
+template <class Rule, class T>
 BoundKernel bind(const KernelRequest& request) {
-  return request.inputs[1].dtype == DType::i64 ? bind<update, T, int64_t>(request)
-                                               : bind<update, T, int32_t>(request);
+  return request.inputs[1].dtype == DType::i64 ? bind<Rule, T, int64_t>(request)
+                                               : bind<Rule, T, int32_t>(request);
 }
 
 void infer(ShapeContext& c) {
@@ -65,12 +69,10 @@ void infer(ShapeContext& c) {
         ", or be a scalar; got ", updates);
 }
 
-template <Update update>
+template <class Rule>
 Kernel kernel(std::string type_attr) {
-  const auto prepare = []<class T>(TypeTag<T>, const KernelRequest& r) {
-    return bind<update, T>(r);
-  };
-  if constexpr (update == Update::replace) {
+  const auto prepare = []<class T>(TypeTag<T>, const KernelRequest& r) { return bind<Rule, T>(r); };
+  if constexpr (std::is_same_v<Rule, scatter::Replace>) {
     return cpu_moving_kernel(std::move(type_attr), prepare);
   } else {
     return cpu_kernel(std::move(type_attr), NumberTypes{}, prepare);
@@ -78,42 +80,55 @@ Kernel kernel(std::string type_attr) {
 }
 
 // ScatterAdd on a reference, ResourceScatterAdd on a resource.
-template <Update update>
-OpDef scatter_op(std::string name, std::string sign, bool on_resource, Tensor result) {
+template <class Rule>
+OpDef scatter_op(std::string name, std::string change, std::string types, bool on_resource,
+                 Tensor result) {
   const std::string type = on_resource ? "dtype" : "T";
-  std::vector<std::string> attrs = {type + (update == Update::replace ? ": type" : ": numbertype"),
-                                    "Tindices: {int32, int64}"};
-  if (!on_resource)
-    attrs.push_back(concat("use_locking: bool = ", update == Update::replace ? "true" : "false"));
+  constexpr bool replaces = std::is_same_v<Rule, scatter::Replace>;
+  std::vector<std::string> attrs = {type + ": " + types, "Tindices: {int32, int64}"};
+  if (!on_resource) attrs.push_back(concat("use_locking: bool = ", replaces ? "true" : "false"));
   return {
       .name = std::move(name),
-      .doc = concat("ref[indices[i…], j…] ", sign, " updates[i…, j…]."),
+      .doc = concat("ref[indices[i…], j…] ", change, " updates[i…, j…]."),
       .inputs = {on_resource ? "resource: resource" : "ref: Ref(T)", "indices: Tindices",
                  "updates: " + type},
       .outputs =
           on_resource ? std::vector<std::string>{} : std::vector<std::string>{"output_ref: Ref(T)"},
       .attrs = std::move(attrs),
       .shape = infer,
-      .kernels = {kernel<update>(type)},
-      .examples = {{.inputs = {floats({3, 1}, {1, 2, 3}), ints({2, 0}), floats({2, 1}, {10, 20})},
+      .kernels = {kernel<Rule>(type)},
+      .examples = {{.inputs = {floats({3, 1}, {1, 2, 3}), ints({2, 0}), floats({2, 1}, {10, -20})},
                     .outputs = {std::move(result)}}},
       .is_stateful = on_resource,
       .is_not_differentiable = true,
   };
 }
 
-template <Update update>
-std::array<Op, 2> scatter_ops(const std::string& name, const std::string& sign,
-                              const Tensor& result) {
-  return {Op(scatter_op<update>(name, sign, false, result)),
-          Op(scatter_op<update>("Resource" + name, sign, true, result))};
+template <class Rule>
+std::array<Op, 2> scatter_ops(const std::string& name, const std::string& change,
+                              const Tensor& result, const std::string& types = "numbertype",
+                              const std::string& types_on_resource = "") {
+  return {
+      Op(scatter_op<Rule>(name, change, types, false, result)),
+      Op(scatter_op<Rule>("Resource" + name, change,
+                          types_on_resource.empty() ? types : types_on_resource, true, result))};
 }
 
+const char* const ordered = "{half, bfloat16, float, double, int32, int64}";
+
 const auto update_ops =
-    scatter_ops<Update::replace>("ScatterUpdate", "=", floats({3, 1}, {20, 2, 10}));
-const auto add_ops = scatter_ops<Update::add>("ScatterAdd", "+=", floats({3, 1}, {21, 2, 13}));
+    scatter_ops<scatter::Replace>("ScatterUpdate", "=", floats({3, 1}, {-20, 2, 10}), "type");
+const auto add_ops = scatter_ops<scatter::Add>("ScatterAdd", "+=", floats({3, 1}, {-19, 2, 13}));
 const auto subtract_ops =
-    scatter_ops<Update::subtract>("ScatterSub", "-=", floats({3, 1}, {-19, 2, -7}));
+    scatter_ops<scatter::Subtract>("ScatterSub", "-=", floats({3, 1}, {21, 2, -7}));
+const auto multiply_ops =
+    scatter_ops<scatter::Multiply>("ScatterMul", "*=", floats({3, 1}, {-20, 2, 30}));
+const auto divide_ops =
+    scatter_ops<scatter::Divide>("ScatterDiv", "/=", floats({3, 1}, {-0.05f, 2, 0.3f}));
+const auto min_ops = scatter_ops<scatter::Least>(
+    "ScatterMin", "= its minimum with", floats({3, 1}, {-20, 2, 3}), ordered, "numbertype");
+const auto max_ops = scatter_ops<scatter::Greatest>(
+    "ScatterMax", "= its maximum with", floats({3, 1}, {1, 2, 10}), ordered, "numbertype");
 
 }  // namespace
 }  // namespace leat

@@ -1,109 +1,163 @@
 // Accumulators of sparse gradients (rows of an embedding table). AccumulatorSetGlobalStep and
 // AccumulatorNumAccumulated are those of dense ones.
-#include <map>
+#include <span>
+#include <vector>
 
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"
 #include "kernels/accumulator.h"
 #include "kernels/cpu.h"
+#include "kernels/extents.h"
 #include "kernels/named_resource.h"
 
 namespace leat {
 namespace {
 
-// The mean of a row is over the gradients that had it. Rows come out in ascending order.
+// The mean of a row is over the gradients that had it.
 class SparseAccumulator : public Accumulator {
  public:
   using Accumulator::Accumulator;
 
  private:
-  // indices, values, shape (empty: not known)
+  // indices, values, shape (empty: not known). A scalar, or no shape, fits all: it is what
+  // SyncReplicasOptimizer asks for.
   void check_gradient(const Gradient& gradient) const override {
     const Tensor &indices = gradient[0], &values = gradient[1], &full = gradient[2];
     check(values.dtype() == dtype(), "Attempt to apply a gradient of ", values.dtype(),
           " to the accumulator '", name(), "' of ", dtype());
-    check(indices.shape().rank() == 1 && values.shape().rank() >= 1 &&
-              values.shape()[0] == indices.elements(),
-          "a sparse gradient needs a vector of indices and a row of values for each, got indices ",
-          indices.shape(), " and values ", values.shape());
-    Shape rows = values.shape();
-    rows.set(0, shape().has_rank() && shape().rank() > 0 ? shape()[0] : any);
-    check(shape().is_compatible(rows), "Attempt to apply a sparse gradient with values ",
-          values.shape(), " to the accumulator '", name(), "' of shape ", shape());
-    const int64_t limit = full.elements() > 0 ? to_int64s(full)[0] : rows[0];
-    for (const int64_t index : to_int64s(indices)) {
-      check(index >= 0 && (limit < 0 || index < limit), "index ", index,
-            " of a sparse gradient is not in [0, ", limit, ")");
+    check(indices.shape().rank() == 1,
+          "Input indices should be vector but received shape: ", indices.shape());
+    check(values.shape().rank() > 0, "Values cannot be 0-dimensional.");
+    check(values.shape()[0] == indices.elements(), "Expected ", indices.elements(),
+          " non-empty input values, got ", values.shape()[0]);
+    const Shape& wanted = shape();
+    if (!wanted.has_rank()) return;
+    if (full.elements() > 0) check_full_shape(to_int64s(full));
+    check(wanted.rank() <= values.shape().rank(), "Shape mismatch: expected values rank at least ",
+          wanted.rank(), ", got ", values.shape().rank());
+    for (int i = 1; i < wanted.rank(); ++i) check_extent(i, wanted[i], values.shape());
+    if (wanted.rank() == 0 || wanted[0] == any) return;
+    const int64_t* index = indices.data<int64_t>();
+    for (int64_t i = 0; i < indices.elements(); ++i) {
+      check(index[i] < wanted[0], "Shape mismatch: index of slice ", i,
+            " exceeded limits of shape; index is ", index[i], " exceeded ", wanted[0]);
     }
+  }
+
+  void check_full_shape(const std::vector<int64_t>& full) const {
+    const Shape& wanted = shape();
+    const auto rank = static_cast<int>(full.size());
+    check(wanted.rank() <= rank, "Shape mismatch: expected shape rank at least ", wanted.rank(),
+          ", got ", rank);
+    for (int i = 0; i < wanted.rank(); ++i) {
+      check(wanted[i] == any || wanted[i] == full[i], "Shape mismatch: expected shape dim ", i,
+            " to be ", wanted[i], ", got ", full[i]);
+    }
+  }
+
+  static void check_extent(int axis, int64_t wanted, const Shape& values) {
+    check(wanted == any || wanted == values[axis], "Shape mismatch: expected values dim ", axis,
+          " to be ", wanted, ", got ", values[axis]);
   }
 
   void add(const Gradient& gradient, bool is_first) override {
+    const std::vector<int64_t> indices = to_int64s(gradient[0]);
+    const Tensor& values = gradient[1];
     if (is_first) {
-      rows_.clear();
-      row_shape_ = Shape(gradient[1].shape().dims().subspan(1));
-      full_ = gradient[2];
+      indices_ = indices;
+      counts_.assign(indices.size(), 1);
+      values_ = values;
+      return;
     }
-    check(row_shape_ == Shape(gradient[1].shape().dims().subspan(1)),
-          "Attempt to apply a sparse gradient with values ", gradient[1].shape(),
-          " to the accumulator '", name(), "', whose rows have shape ", row_shape_);
+    const Shape &held = values_.shape(), &added = values.shape();
+    check(held.rank() == added.rank(), "Shape mismatch: expected values rank ", held.rank(),
+          ", got ", added.rank());
+    for (int i = 1; i < held.rank(); ++i) check_extent(i, held[i], added);
+    merge(indices, values);
+  }
+
+  // As TensorFlow does it, which takes both to be in ascending order: an index that comes twice in
+  // one gradient, or out of order, makes a row of its own.
+  void merge(const std::vector<int64_t>& indices, const Tensor& values) {
+    struct Source {
+      size_t held, added;  // none: the number of rows
+    };
+    std::vector<Source> sources;
+    const size_t no_held = indices_.size(), no_added = indices.size();
+    for (size_t i = 0, j = 0; i < no_held || j < no_added;) {
+      const bool takes_held = j == no_added || (i < no_held && indices_[i] <= indices[j]);
+      const bool takes_added = i == no_held || (j < no_added && indices[j] <= indices_[i]);
+      sources.push_back({takes_held ? i++ : no_held, takes_added ? j++ : no_added});
+    }
+    std::vector<int64_t> merged_indices, merged_counts;
+    for (const Source& s : sources) {
+      merged_indices.push_back(s.held < no_held ? indices_[s.held] : indices[s.added]);
+      merged_counts.push_back((s.held < no_held ? counts_[s.held] : 0) +
+                              (s.added < no_added ? 1 : 0));
+    }
+    const auto rows = static_cast<int64_t>(sources.size());
+    Tensor merged(dtype(), rows_of(rows, values.shape()));
+    const int64_t n = rows == 0 ? 0 : merged.elements() / rows;
     visit_type(FloatTypes{}, dtype(), [&]<class T>(TypeTag<T>) {
       using C = ComputeType<T>;
-      const int64_t n = row_shape_.elements();
-      const T* values = gradient[1].data<T>();
-      for (const int64_t index : to_int64s(gradient[0])) {
-        Row& row = rows_[index];
-        if (row.count++ == 0) {
-          row.sum = Tensor(dtype(), row_shape_);
-          std::copy_n(values, n, row.sum.data<T>());
+      T* out = merged.data<T>();
+      for (const Source& s : sources) {
+        const T* held = values_.data<T>() + s.held * n;
+        const T* added = values.data<T>() + s.added * n;
+        if (s.added == no_added) {
+          std::copy_n(held, n, out);
+        } else if (s.held == no_held) {
+          std::copy_n(added, n, out);
         } else {
-          T* sum = row.sum.data<T>();
-          for (int64_t i = 0; i < n; ++i) sum[i] = T(C(sum[i]) + C(values[i]));
+          for (int64_t i = 0; i < n; ++i) out[i] = T(C(held[i]) + C(added[i]));
         }
-        values += n;
+        out += n;
       }
       return true;
     });
+    indices_ = std::move(merged_indices);
+    counts_ = std::move(merged_counts);
+    values_ = std::move(merged);
   }
 
   Gradient result(int64_t) override {
-    const auto count = static_cast<int64_t>(rows_.size());
-    Shape shape{count};
-    for (const int64_t extent : row_shape_.dims()) shape.push_back(extent);
-    Tensor indices(i64, {count}), values(dtype(), shape);
-    int64_t* next_index = indices.data<int64_t>();
-    visit_type(FloatTypes{}, dtype(), [&]<class T>(TypeTag<T>) {
-      using C = ComputeType<T>;
-      const int64_t n = row_shape_.elements();
-      T* next = values.data<T>();
-      for (const std::pair<const int64_t, Row>& entry : rows_) {
-        const Row& row = entry.second;
-        *next_index++ = entry.first;
-        const C divisor = static_cast<C>(is_mean() ? row.count : 1);
-        const T* sum = row.sum.data<T>();
-        for (int64_t i = 0; i < n; ++i) *next++ = T(C(sum[i]) / divisor);
-      }
-      return true;
-    });
-    rows_.clear();
-    return {indices, values, full_shape()};
-  }
-
-  Tensor full_shape() const {
-    if (full_.elements() > 0) return full_;
-    Tensor out(i64, {row_shape_.rank() + 1});
-    out.data<int64_t>()[0] = this->shape().has_rank() ? this->shape()[0] : -1;
-    for (int i = 0; i < row_shape_.rank(); ++i) out.data<int64_t>()[i + 1] = row_shape_[i];
+    const auto rows = static_cast<int64_t>(indices_.size());
+    const Tensor indices = Tensor::of<int64_t>({rows}, std::span<const int64_t>(indices_));
+    Tensor values = values_;
+    if (is_mean() && values.elements() > 0) {
+      values = Tensor(dtype(), values_.shape());
+      const int64_t n = values.elements() / rows;
+      visit_type(FloatTypes{}, dtype(), [&]<class T>(TypeTag<T>) {
+        using C = ComputeType<T>;
+        const T* sum = values_.data<T>();
+        T* mean = values.data<T>();
+        for (const int64_t count : counts_) {
+          for (int64_t i = 0; i < n; ++i) *mean++ = T(C(*sum++) / static_cast<C>(count));
+        }
+        return true;
+      });
+    }
+    Gradient out = {indices, std::move(values), full_shape()};
+    indices_.clear();
+    counts_.clear();
+    values_ = {};
     return out;
   }
 
-  struct Row {
-    Tensor sum;
-    int64_t count = 0;
-  };
-  std::map<int64_t, Row> rows_;
-  Shape row_shape_;
-  Tensor full_;
+  // What the accumulator was declared with, and what the rows tell.
+  Tensor full_shape() const {
+    const Shape &rows = values_.shape(), &declared = shape();
+    Tensor out(i64, {rows.rank()});
+    for (int i = 0; i < rows.rank(); ++i) {
+      const int64_t extent = i < declared.rank() ? declared[i] : any;
+      out.data<int64_t>()[i] = extent == any && i > 0 ? rows[i] : extent;
+    }
+    return out;
+  }
+
+  std::vector<int64_t> indices_, counts_;  // of the rows, and how many gradients had them
+  Tensor values_;
 };
 
 void apply(ExecuteContext& c) {

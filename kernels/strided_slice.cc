@@ -1,4 +1,4 @@
-// StridedSlice and its gradient.
+// StridedSlice, its gradient, and assignments to such slices of variables.
 #include "kernels/strided_slice.h"
 
 #include <bit>
@@ -8,6 +8,7 @@
 #include "graph/shape_inference.h"
 #include "kernels/cpu.h"
 #include "kernels/examples.h"
+#include "kernels/resource_form.h"
 #include "kernels/strided_copy.h"
 
 namespace leat {
@@ -257,6 +258,76 @@ const Op strided_slice_grad_op{{
                   .outputs = {floats({0, 5, 0, 6})}}},
     .value_inputs = {0, 1, 2, 3},
 }};
+
+// ---- Assignments
+
+// The strides of a value that numpy's broadcasting brings to the shape of the slice, for every axis
+// of that. Axes of 1 in front are left out.
+std::vector<int64_t> broadcast_strides(const Shape& value, const Shape& slice) {
+  const int missing = slice.rank() - value.rank();
+  const std::vector<int64_t> strides = strides_of(value);
+  std::vector<int64_t> out(slice.rank(), 0);
+  for (int i = 0; i < value.rank(); ++i) {
+    if (value[i] == 1) continue;
+    check(i + missing >= 0 && value[i] == slice[i + missing], "Cannot broadcast input shape ",
+          value, " into final shape ", slice);
+    out[i + missing] = strides[i];
+  }
+  return out;
+}
+
+template <class T>
+BoundKernel prepare_assign(TypeTag<T>, const KernelRequest& request) {
+  check_variable_dtype(request, "T");
+  const Shape &whole = request.inputs[0].shape, &value = request.inputs[4].shape;
+  const StridedSlice slice = resolve(request, whole, 1);
+  if (slice.result.elements() == 0) return {};
+  const std::vector<int64_t> of_result = broadcast_strides(value, slice.result);
+  Layout layout = layout_of(slice, whole);
+  // An axis of the slice is one of the result, but for those of extent 1: these come and go.
+  int axis = 0;
+  for (StridedCopy::Axis& to : layout.axes) {
+    if (to.extent == 1) {
+      to = {1, 0, 0};
+      continue;
+    }
+    while (slice.result[axis] == 1) ++axis;
+    to = {to.extent, of_result[axis++], to.from};
+  }
+  return BoundKernel::of([copy = StridedCopy(std::move(layout.axes)), offset = layout.offset,
+                          n = value.elements()](const Arguments& a) {
+    const T* from = a.input<T>(4);
+    if (from != a.ref<T>(0)) return copy.run(*a.stream, from, a.ref<T>(0) + offset);
+    const std::vector<T> own(from, from + n);  // the value is the variable itself
+    copy.run(*a.stream, own.data(), a.ref<T>(0) + offset);
+  });
+}
+
+const OpDef assign_def{
+    .name = "StridedSliceAssign",
+    .doc = "ref[begin[0]:end[0]:strides[0], …] = value, broadcast to the shape of the slice.",
+    .inputs = {"ref: Ref(T)", "begin: Index", "end: Index", "strides: Index", "value: T"},
+    .outputs = {"output_ref: Ref(T)"},
+    .attrs = with_masks({"T: type", "Index: {int32, int64}"}),
+    .shape =
+        [](ShapeContext& c) {
+          index_count(c, 1);
+          if (c.num_outputs() > 0) c.set_output(0, c.input(0));
+        },
+    .kernels = {cpu_moving_kernel(
+        "T", []<class T>(TypeTag<T> t, const KernelRequest& r) { return prepare_assign(t, r); })},
+    .examples = {{.inputs = {floats({2, 3}, {1, 2, 3, 4, 5, 6}), ints({1, -1}), ints({2, 0}),
+                             ints({1, -1}), floats({1, 2}, {7, 8})},
+                  .outputs = {floats({2, 3}, {1, 2, 3, 4, 8, 7})}},
+                 {.inputs = {floats({2, 2}, {1, 2, 3, 4}), ints({0, 1}), ints({2, 2}), ints({1, 1}),
+                             Tensor::scalar(9.0f)},
+                  .attrs = {{"shrink_axis_mask", 2}},
+                  .outputs = {floats({2, 2}, {1, 9, 3, 9})}}},
+    .value_inputs = {1, 2, 3},
+    .is_not_differentiable = true,
+};
+const Op assign_op{assign_def};
+const Op resource_assign_op{resource_form(assign_def)};
 
 }  // namespace
 }  // namespace leat

@@ -13,7 +13,11 @@ namespace leat {
 namespace {
 
 void infer_assign(ShapeContext& c) {
-  c.set_output(0, c.attr<bool>("validate_shape") ? c.input(0).merged(c.input(1)) : c.input(1));
+  if (!c.attr<bool>("validate_shape")) return c.set_output(0, c.input(1));
+  check(c.input(0).is_compatible(c.input(1)),
+        "Assign requires shapes of both tensors to match. lhs shape= ", c.input(0),
+        " rhs shape= ", c.input(1));
+  c.set_output(0, c.input(0).merged(c.input(1)));
 }
 
 void infer_update(ShapeContext& c) { c.set_output(0, c.input(0).merged(c.input(1))); }

@@ -54,7 +54,8 @@ class Inference {
     for (const SegmentPlan::VariableUse& use : segment_.variables) {
       const Variable& variable = *program_.variables[use.variable];
       Shape shape = program_.variable_shapes[use.variable];
-      if (!shape.is_complete()) shape = value_for(use, variable).shape();
+      if (!shape.is_complete() || (variable.has_changed_shape() && variable.is_initialized()))
+        shape = value_for(use, variable).shape();
       out_.variable_index[use.variable] = static_cast<int>(out_.variables.size());
       out_.variables.push_back({variable.dtype(), shape, {}});
     }

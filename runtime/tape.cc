@@ -34,8 +34,8 @@ bool Tape::Key::matches(std::span<const Tensor* const> now, const ProgramPlan& p
   }
   for (size_t v = 0; v < variables.size(); ++v) {
     const int index = segment.variables[v].variable;
-    if (program.variable_shapes[index].is_complete()) continue;
     const Variable& variable = *program.variables[index];
+    if (program.variable_shapes[index].is_complete() && !variable.has_changed_shape()) continue;
     if (!variable.is_initialized() || !(variable.value().shape() == variables[v])) return false;
   }
   return true;
@@ -162,19 +162,37 @@ void TapeInstance::run_instructions(std::vector<InstructionTimes>* times) {
   }
 }
 
+// An Assign that lets any shape be is no part of a tape; what assigns a resource may change it.
+void TapeInstance::check_shape_stays(const Variable& variable, const Tape::VariableUse& use) {
+  if (!variable.is_initialized() || variable.value().shape() == use.shape ||
+      !use.assigner->is("Assign"))
+    return;
+  fail(Code::invalid_argument,
+       with_node(concat("Assign requires shapes of both tensors to match. lhs shape= ",
+                        variable.value().shape(), " rhs shape= ", use.shape),
+                 use.assigner->name));
+}
+
 void TapeInstance::bind_variables() {
   if (tape_->variables.empty()) return;
   for (size_t v = 0; v < tape_->variables.size(); ++v) {
     const Tape::VariableUse& use = tape_->variables[v];
     const Variable& variable = *program_.variables[segment_.variables[v].variable];
-    if (use.is_assigned) continue;
+    if (use.is_assigned) {
+      check_shape_stays(variable, use);
+      continue;
+    }
     if (!variable.is_initialized()) {
       fail(Code::failed_precondition,
            with_node("Attempting to use uninitialized value " + variable.name(), use.reader->name));
     }
-    check(variable.value().shape() == use.shape, "variable '", variable.name(), "' has shape ",
-          variable.value().shape(), " in its container, but the graph declares ", use.shape,
-          ": another program that shares it gave it this shape");
+    if (!(variable.value().shape() == use.shape)) {
+      fail(Code::invalid_argument,
+           with_node(concat("variable '", variable.name(), "' has shape ", variable.value().shape(),
+                            " in its container, but the graph declares ", use.shape,
+                            ": another program that shares it gave it this shape"),
+                     use.reader != nullptr ? use.reader->name : ""));
+    }
   }
   try {
     for (size_t v = 0; v < tape_->variables.size(); ++v) bind_variable(v);

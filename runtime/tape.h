@@ -63,7 +63,8 @@ struct Tape {
     bool is_written = false;
     bool is_assigned = false;  // wholly written before anything reads it: need not be initialised
     Shape shape;
-    const Node* reader = nullptr;  // the first that needs a value; null if none does
+    const Node* reader = nullptr;    // the first that needs a value; null if none does
+    const Node* assigner = nullptr;  // if is_assigned
   };
 
   Key key;
@@ -134,6 +135,7 @@ class TapeInstance {
   void bind_inputs(std::span<const Tensor* const> inputs);
   void bind_variables();
   void bind_variable(size_t v);
+  static void check_shape_stays(const Variable& variable, const Tape::VariableUse& use);
   void bind_results();
   void bind(Outside& outside, void* memory) {
     if (outside.bound == memory) return;

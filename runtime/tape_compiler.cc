@@ -476,6 +476,7 @@ class Compiler {
           if (use.is_assigned || use.reader != nullptr || is_assigned != only_assigned) continue;
           if (is_assigned) {
             use.is_assigned = true;
+            use.assigner = &node;
           } else {
             use.reader = &node;
           }

@@ -344,41 +344,80 @@ TEST_P(Accumulators, RefuseWhatDoesNotFit) {
   expect_error_with(Code::invalid_argument, "num_required must be positive", [&] { a.take(0); });
 }
 
+class SparseAccumulatorGraph {
+ public:
+  explicit SparseAccumulatorGraph(const Shape& shape) : session_({.timeout = 20s}, one_cpu) {
+    Graph graph;
+    const Output a = graph
+                         .add({.op = "SparseConditionalAccumulator",
+                               .name = "a",
+                               .attrs = {{"dtype", f32}, {"shape", shape}}})
+                         .output();
+    const Output indices = placeholder(graph, "indices", i64, {any});
+    const Output values = placeholder(graph, "values", f32, Shape::unknown());
+    graph.add({.op = "SparseAccumulatorApplyGradient",
+               .name = "apply",
+               .inputs = {a, constant(graph, Tensor::scalar<int64_t>(0)), indices, values,
+                          constant(graph, Tensor::of<int64_t>({2}, {5, 2}))},
+               .attrs = {{"has_known_shape", true}}});
+    graph.add({.op = "SparseAccumulatorTakeGradient",
+               .name = "take",
+               .inputs = {a, constant(graph, Tensor::scalar<int32_t>(1))},
+               .attrs = {{"dtype", f32}}});
+    session_.extend(graph);
+  }
+  void apply(const Tensor& at, const Tensor& rows) {
+    session_.run({{"indices", at}, {"values", rows}}, {}, {"apply"});
+  }
+  void expect_taken(const Tensor& at, const Tensor& rows, const Tensor& shape) {
+    const auto taken = session_.run({}, {"take:0", "take:1", "take:2"}, {});
+    EXPECT_EQ(taken[0].to_string(), at.to_string());
+    EXPECT_EQ(taken[1].to_string(), rows.to_string());
+    EXPECT_EQ(taken[2].to_string(), shape.to_string());
+  }
+
+ private:
+  LocalSession session_;
+};
+
 TEST(SparseAccumulators, AverageEachRowOverTheGradientsThatHadIt) {
-  Graph graph;
-  const Output a = graph
-                       .add({.op = "SparseConditionalAccumulator",
-                             .name = "a",
-                             .attrs = {{"dtype", f32}, {"shape", Shape{5, 2}}}})
-                       .output();
-  const Output indices = placeholder(graph, "indices", i64, {any});
-  const Output values = placeholder(graph, "values", f32, {any, any});
-  graph.add({.op = "SparseAccumulatorApplyGradient",
-             .name = "apply",
-             .inputs = {a, constant(graph, Tensor::scalar<int64_t>(0)), indices, values,
-                        constant(graph, Tensor::of<int64_t>({2}, {5, 2}))},
-             .attrs = {{"has_known_shape", true}}});
-  graph.add({.op = "SparseAccumulatorTakeGradient",
-             .name = "take",
-             .inputs = {a, constant(graph, Tensor::scalar<int32_t>(2))},
-             .attrs = {{"dtype", f32}}});
-  LocalSession session({.timeout = 20s}, one_cpu);
-  session.extend(graph);
-  const auto apply = [&](const Tensor& at, const Tensor& rows) {
-    session.run({{"indices", at}, {"values", rows}}, {}, {"apply"});
-  };
-  apply(Tensor::of<int64_t>({2}, {3, 1}), Tensor::of<float>({2, 2}, {1, 2, 3, 4}));
-  apply(Tensor::of<int64_t>({1}, {3}), Tensor::of<float>({1, 2}, {3, 6}));
-  const auto taken = session.run({}, {"take:0", "take:1", "take:2"}, {});
-  EXPECT_EQ(taken[0].to_string(), Tensor::of<int64_t>({2}, {1, 3}).to_string());
-  EXPECT_EQ(taken[1].to_string(), Tensor::of<float>({2, 2}, {3, 4, 2, 4}).to_string());
-  EXPECT_EQ(taken[2].to_string(), Tensor::of<int64_t>({2}, {5, 2}).to_string());
-  expect_error_with(Code::invalid_argument, "index 5 of a sparse gradient is not in [0, 5)", [&] {
-    apply(Tensor::of<int64_t>({1}, {5}), Tensor::of<float>({1, 2}, {3, 6}));
+  SparseAccumulatorGraph a({5, 2});
+  a.apply(Tensor::of<int64_t>({2}, {1, 3}), Tensor::of<float>({2, 2}, {3, 4, 1, 2}));
+  a.apply(Tensor::of<int64_t>({2}, {0, 3}), Tensor::of<float>({2, 2}, {7, 8, 3, 6}));
+  a.expect_taken(Tensor::of<int64_t>({3}, {0, 1, 3}), Tensor::of<float>({3, 2}, {7, 8, 3, 4, 2, 4}),
+                 Tensor::of<int64_t>({2}, {5, 2}));
+  expect_error_with(Code::invalid_argument, "index is 5 exceeded 5", [&] {
+    a.apply(Tensor::of<int64_t>({1}, {5}), Tensor::of<float>({1, 2}, {3, 6}));
   });
-  expect_error_with(Code::invalid_argument, "with values [1,3]", [&] {
-    apply(Tensor::of<int64_t>({1}, {0}), Tensor::of<float>({1, 3}, {1, 2, 3}));
+  expect_error_with(Code::invalid_argument, "expected values dim 1 to be 2, got 3", [&] {
+    a.apply(Tensor::of<int64_t>({1}, {0}), Tensor::of<float>({1, 3}, {1, 2, 3}));
   });
+  expect_error_with(Code::invalid_argument, "Expected 2 non-empty input values, got 1", [&] {
+    a.apply(Tensor::of<int64_t>({2}, {0, 1}), Tensor::of<float>({1, 2}, {1, 2}));
+  });
+}
+
+// SyncReplicasOptimizer asks for shape=().
+TEST(SparseAccumulators, OfAScalarShapeTakeRowsOfAnyShape) {
+  for (const Shape& shape : {Shape{}, Shape::unknown(), Shape{any, 2}}) {
+    SparseAccumulatorGraph a(shape);
+    a.apply(Tensor::of<int64_t>({2}, {0, 2}), Tensor::of<float>({2, 2}, {1, 2, 3, 4}));
+    a.apply(Tensor::of<int64_t>({2}, {2, 9}), Tensor::of<float>({2, 2}, {10, 20, 30, 40}));
+    expect_error_with(Code::invalid_argument, "expected values dim 1 to be 2, got 3", [&] {
+      a.apply(Tensor::of<int64_t>({1}, {0}), Tensor::of<float>({1, 3}, {1, 2, 3}));
+    });
+    a.expect_taken(Tensor::of<int64_t>({3}, {0, 2, 9}),
+                   Tensor::of<float>({3, 2}, {1, 2, 6.5, 12, 30, 40}),
+                   Tensor::of<int64_t>({2}, {-1, 2}));
+  }
+}
+
+TEST(SparseAccumulators, KeepIndicesThatComeTwiceInOneGradient) {
+  SparseAccumulatorGraph a(Shape{});
+  a.apply(Tensor::of<int64_t>({2}, {1, 2}), Tensor::of<float>({2, 1}, {1, 3}));
+  a.apply(Tensor::of<int64_t>({2}, {2, 2}), Tensor::of<float>({2, 1}, {1, 3}));
+  a.expect_taken(Tensor::of<int64_t>({3}, {1, 2, 2}), Tensor::of<float>({3, 1}, {1, 2, 3}),
+                 Tensor::of<int64_t>({2}, {-1, 1}));
 }
 
 }  // namespace

@@ -60,7 +60,7 @@ def sequence(batch=2, time=5, width=3):
     return tf.constant(np.sin(np.arange(batch * time * width)).astype(np.float32).reshape(batch, time, width))
 
 
-class Loops(unittest.TestCase):
+class Programs(unittest.TestCase):
     def outcome(self, target, build, steps, **scope):
         with tf1.Graph().as_default():
             tf1.set_random_seed(1)
@@ -92,8 +92,8 @@ class Loops(unittest.TestCase):
                     np.testing.assert_allclose(g, e, rtol=tolerance, atol=tolerance, err_msg=f"step {step}, fetch {i}")
         return got
 
-    # ---- Loops ----
 
+class Loops(Programs):
     def test_variables_of_several_types(self):
         def build():
             return tf1.while_loop(lambda i, x, s, b: i < 7, lambda i, x, s, b: (i + 1, x * 1.5 + 1, s + "a", tf.logical_not(b)),
@@ -339,6 +339,70 @@ class Loops(unittest.TestCase):
         self.check(lambda: build([1.0], 2))
         self.check(lambda: build([1.0, 2.0], 1, most=1))
         self.check(lambda: build([1.0, 2.0], 1, most=2))
+
+
+class References(Programs):
+    """What the memory of a variable of old is where branches and iterations write to it."""
+
+    def variables(self):
+        return [tf1.get_variable(name, [], initializer=tf1.zeros_initializer(), use_resource=False) for name in "vu"]
+
+    def check_branches(self, build):
+        for is_true in (True, False):
+            self.check(lambda: build(tf1.placeholder_with_default(is_true, []), *self.variables()), steps=3)
+
+    def test_merges_of_variables(self):
+        def with_value(p, v, u):
+            result = tf1.cond(p, lambda: tf1.assign_add(v, 1.0), lambda: tf.constant(7.0))
+            with tf1.control_dependencies([result]):
+                step = tf1.assign_add(u, 1.0)
+            return [result, result + 1, step]
+        self.check_branches(with_value)
+        self.check_branches(lambda p, v, u: tf1.cond(p, lambda: tf.identity(tf1.assign_add(v, 1.0)),
+                                                     lambda: tf.identity(tf1.assign(v, -5.0))))
+        self.check_branches(lambda p, v, u: tf1.cond(p, lambda: tf1.assign_add(v, 1.0), lambda: tf1.assign(v, -5.0)))
+        self.check_branches(lambda p, v, u: tf1.cond(p, lambda: tf1.assign_add(v, 1.0), lambda: tf1.assign_sub(u, 5.0)))
+
+    def test_merges_of_variables_in_a_loop(self):
+        def build(one, other):
+            v, u = self.variables()
+            return tf1.while_loop(lambda i, a: i < 4, lambda i, a: (i + 1, a + tf1.cond(
+                tf.equal(i % 2, 0), lambda: one(v), lambda: other(v, u))), [0, 0.0], parallel_iterations=1)
+        self.check(lambda: build(lambda v: tf1.assign_add(v, 1.0), lambda v, u: tf1.assign(v, 10.0)), steps=2)
+        self.check(lambda: build(lambda v: tf1.assign_add(v, 1.0), lambda v, u: tf1.assign_sub(u, 10.0)), steps=2)
+        self.check(lambda: build(lambda v: tf1.assign_add(v, 1.0), lambda v, u: tf.constant(3.0)), steps=2)
+
+    def test_a_choice_of_variables_cannot_be_written_to(self):
+        def build():
+            v, u = self.variables()
+            chosen = tf1.cond(tf1.placeholder_with_default(True, []), lambda: tf1.assign(v, 1.0), lambda: tf1.assign(u, 1.0))
+            return tf1.assign(chosen, 3.0)
+        error = self.outcome(cluster().target, build, 1)
+        self.assertIsInstance(error, tf.errors.UnimplementedError)
+        self.assertIn("which is one variable or another", str(error))
+
+    def test_reads_after_writes_in_branches_and_iterations(self):
+        def bump(v, read):
+            with tf1.control_dependencies([tf1.assign_add(v, 1.0)]):
+                return read()
+
+        def loop(body, condition=lambda i, v: i < 3):
+            v = self.variables()[0]
+            return tf1.while_loop(lambda i, a: condition(i, v), lambda i, a: (i + 1, a + body(i, v)), [0, 0.0],
+                                  parallel_iterations=1)
+        read = lambda v: tf.identity(v)
+        self.check(lambda: loop(lambda i, v: bump(v, lambda: read(v))))
+        self.check(lambda: loop(lambda i, v: bump(v, lambda: v * 2.0)))
+        self.check(lambda: loop(lambda i, v: bump(v, lambda: 1.0), lambda i, v: tf.logical_and(v < 5.0, i < 50)))
+        self.check(lambda: loop(lambda i, v: tf1.cond(tf.equal(i % 2, 0), lambda: bump(v, lambda: v + 0.0),
+                                                      lambda: tf.constant(100.0))))
+        self.check(lambda: loop(lambda i, v: tf1.while_loop(
+            lambda j, b: j < 2, lambda j, b: (j + 1, b + bump(v, lambda: v * 1.0)), [0, 0.0], parallel_iterations=1)[1]))
+        self.check(lambda: loop(lambda i, v: v + 1.0))
+        self.check_branches(lambda p, v, u: tf1.cond(p, lambda: bump(v, lambda: v + 0.0), lambda: tf.constant(0.0)))
+        self.check_branches(lambda p, v, u: tf1.cond(p, lambda: tf1.cond(p, lambda: bump(v, lambda: v * 2.0),
+                                                                         lambda: tf.constant(1.0)), lambda: v + 5.0))
+        self.check_branches(lambda p, v, u: bump(v, lambda: tf1.cond(p, lambda: v + 1.0, lambda: v)))
 
 
 if __name__ == "__main__":

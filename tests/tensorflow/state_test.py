@@ -163,6 +163,38 @@ class Variables(Agreement):
                 with self.assertRaisesRegex(tf.errors.FailedPreconditionError, "uninitialized"):
                     session.run(tf1.global_variables()[2].read_value())
 
+    def test_a_variable_may_be_given_another_shape(self):
+        outcomes = []
+        for target in ("", cluster().target):
+            with tf1.Graph().as_default(), tf1.device(PS[0] if target else None):
+                v = tf1.Variable([1.0, 2.0, 3.0], use_resource=False, name="v")
+                shorter = tf1.assign(v, [5.0, 6.0], validate_shape=False)
+                longer = tf1.assign(v, [7.0, 8.0, 9.0], validate_shape=False)
+                if target:
+                    tf1.Session.reset(target)
+                with tf1.Session(target, config=CONFIG) as session:
+                    session.run(v.initializer)
+                    outcomes.append([str(session.run(f)) for f in (shorter, v + 0.0, longer, v * 2.0, shorter)])
+                    with self.assertRaisesRegex(tf.errors.InvalidArgumentError, "Assign requires shapes of both tensors to match"):
+                        session.run(v.initializer)
+                    outcomes[-1].append(str(session.run(v)))
+        self.assertEqual(outcomes[1], outcomes[0])
+
+    def test_another_client_cannot_change_a_shape(self):
+        target = cluster().target
+        tf1.Session.reset(target)
+        with tf1.Graph().as_default(), tf1.device(PS[0]):
+            v = tf1.get_variable("v", [2, 3], use_resource=False)
+            with tf1.Session(target, config=CONFIG) as session:
+                session.run(v.initializer)
+                with tf1.Graph().as_default(), tf1.device(PS[0]):
+                    other = tf1.get_variable("v", [3, 2], use_resource=False)
+                    with tf1.Session(target, config=CONFIG) as second:
+                        with self.assertRaisesRegex(tf.errors.InvalidArgumentError,
+                                                    r"lhs shape= \[2,3\] rhs shape= \[3,2\]\s+\[\[{{node v/Assign}}"):
+                            second.run(other.initializer)
+                self.assertEqual(session.run(v).shape, (2, 3))
+
     def test_variables_are_spread(self):
         with tf1.Graph().as_default():
             with tf1.device(tf1.train.replica_device_setter(ps_tasks=2)):

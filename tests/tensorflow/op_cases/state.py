@@ -127,17 +127,91 @@ def _(rng, op):
     yield Case(Ref(random(rng, (2, 3))))
 
 
-@cases("ScatterUpdate", "ScatterAdd", "ScatterSub", "ResourceScatterUpdate", "ResourceScatterAdd", "ResourceScatterSub")
+SCATTER = ["ScatterUpdate", "ScatterAdd", "ScatterSub", "ScatterMul", "ScatterDiv", "ScatterMin", "ScatterMax"]
+
+
+@cases(*SCATTER, *["Resource" + op for op in SCATTER])
 def _(rng, op):
-    for dtype in NUMBERS:
-        yield Case(Ref(random(rng, (4, 2), dtype)), np.array([3, 0, 3]), random(rng, (3, 2), dtype))
-    yield Case(Ref(random(rng, (4, 2))), np.array([[1, 0]], np.int32), random(rng, (1, 2, 2)))
-    yield Case(Ref(random(rng, (4, 2))), np.int32(1), random(rng, (2,)))
-    yield Case(Ref(random(rng, (4, 2))), np.array([1, 2], np.int32), random(rng, ()))
+    dtypes = FLOATS + [np.int32, np.int64] if op in ("ScatterMin", "ScatterMax") else NUMBERS
+    low = 1 if "Div" in op else -3
+    for dtype in dtypes:
+        yield Case(Ref(random(rng, (4, 2), dtype)), np.array([3, 0, 3]), random(rng, (3, 2), dtype, low))
+    yield Case(Ref(random(rng, (4, 2))), np.array([[1, 0]], np.int32), random(rng, (1, 2, 2), low=low))
+    yield Case(Ref(random(rng, (4, 2))), np.int32(1), random(rng, (2,), low=low))
+    yield Case(Ref(random(rng, (4, 2))), np.array([1, 2], np.int32), random(rng, (), low=low))
     yield Case(Ref(random(rng, (4, 2))), np.zeros(0, np.int32), random(rng, (0, 2)))
     for index in [4, -1]:
-        yield Case(Ref(random(rng, (4, 2))), np.array([index], np.int32), random(rng, (1, 2)), invalid=True)
-    yield Case(Ref(random(rng, (4, 2))), np.array([0], np.int32), random(rng, (2, 2)), invalid=True)
+        yield Case(Ref(random(rng, (4, 2))), np.array([index], np.int32), random(rng, (1, 2), low=low), invalid=True)
+    if "Div" in op:
+        yield Case(Ref(np.array([7, -7, 9], np.int32)), np.array([0, 1, 2]), np.array([2, 2, -1], np.int32))
+        yield Case(Ref(np.array([1, -1, 0], np.float32)), np.array([0, 1]), np.zeros(2, np.float32), invalid=op.startswith("Resource"))
+    elif "Min" in op or "Max" in op:
+        yield Case(Ref(np.array([1, 2, np.nan], np.float32)), np.array([1, 2]), np.array([np.nan, 1], np.float32))
+    yield Case(Ref(random(rng, (4, 2))), np.array([0], np.int32), random(rng, (2, 2), low=low), invalid=True)
+
+
+@cases("StridedSliceAssign", "ResourceStridedSliceAssign")
+def _(rng, op):
+    def case(shape, begin, end, strides, value, dtype=np.float32, index=np.int32, **more):
+        indices = [np.array(x, index) for x in (begin, end, strides)]
+        return Case(Ref(random(rng, shape, dtype)), *indices, random(rng, value, dtype), **more)
+
+    for dtype in NUMBERS + [np.bool_, object]:
+        yield case((4, 3), [1, 0], [4, -1], [2, 1], (2, 2), dtype)
+    yield case((4, 3), [-1, 0], [-4, 3], [-2, 1], (2, 3), index=np.int64)
+    yield case((4, 3), [0, 1], [4, 2], [1, 1], (4,), shrink_axis_mask=2)
+    yield case((4, 3), [2, 1], [3, 2], [1, 1], (), shrink_axis_mask=3)
+    yield case((4, 3), [2, 1], [3, 2], [1, 1], (1,), shrink_axis_mask=3)
+    yield case((4, 1, 3), [1, 0, 0], [2, 0, 2], [1, 1, 1], (1, 1, 3), shrink_axis_mask=1, new_axis_mask=2)
+    yield case((2, 3, 4), [0, 1], [0, 3], [1, 1], (3, 2), ellipsis_mask=1)
+    yield case((2, 3, 4), [9, -9], [-9, 9], [-1, 1], (2, 3, 4), begin_mask=1, end_mask=1)
+    for value in [(), (1,), (3,), (1, 3), (2, 1), (1, 1, 2, 3)]:  # broadcast
+        yield case((4, 3), [0], [2], [1], value)
+    for value in [(0, 3), (), (5,)]:  # an empty slice takes anything
+        yield case((4, 3), [2], [2], [1], value)
+    yield case((), [], [], [], ())
+    yield case((), [0], [0], [1], (1,), new_axis_mask=1)
+    for value in [(2,), (3, 3), (0, 3), (2, 2, 3)]:
+        yield case((4, 3), [0], [2], [1], value, invalid=True)
+    yield case((4, 3), [4], [5], [1], (3,), shrink_axis_mask=1, invalid=True)
+    yield case((4, 3), [0], [2], [0], (2, 3), invalid=True)
+    yield case((4, 3), [0, 0, 0], [2, 2, 2], [1, 1, 1], (2, 3), invalid=True)
+    yield case((4, 3), [0], [2, 3], [1], (2, 3), invalid=True)
+
+
+SCATTER_ND = ["ScatterNdUpdate", "ScatterNdAdd", "ScatterNdSub", "ScatterNdMax", "ScatterNdMin"]
+
+
+@cases(*SCATTER_ND, *["Resource" + op for op in SCATTER_ND])
+def _(rng, op):
+    def case(shape, indices, updates, dtype=np.float32, index=np.int32, **more):
+        return Case(Ref(random(rng, shape, dtype)), np.array(indices, index), random(rng, updates, dtype), **more)
+
+    for dtype in NUMBERS + ([np.bool_, object] if op.endswith("Update") else []):
+        yield case((4, 2), [[3], [0], [3]], (3, 2), dtype)
+    yield case((4, 2), [[3, 1], [0, 0], [3, 1]], (3,), index=np.int64)
+    yield case((3, 2, 2), [[[2, 1], [0, 0]]], (1, 2, 2))
+    yield case((4, 2), np.zeros((0, 1)), (0, 2))
+    yield case((0, 2), np.zeros((0, 1)), (0, 2))
+    yield case((3, 0), np.zeros((0, 1)), (0, 0))
+    if not op.endswith("Update"):
+        special_values = np.array([1, 2, np.nan, np.inf, -np.inf], np.float32)
+        yield Case(Ref(special_values), np.array([[1], [2], [0]]), np.array([np.nan, 1, -np.inf], np.float32))
+    for policy in ["IGNORE", "ERROR"]:
+        yield case((4, 2), [[3], [4], [-1], [0]], (4, 2), bad_indices_policy=policy, invalid=policy == "ERROR")
+    for indices in [[[4]], [[-1]], [[2**31 - 1]], [[-2**31]]]:
+        yield case((4, 2), indices, (1, 2), invalid=True)
+    yield case((4, 2), [[1, 2]], (1,), invalid=True)
+    yield case((4, 2), [[0, 2**62]], (1,), index=np.int64, invalid=True)
+    yield case((4, 2), [[0, 0, 0]], (1,), invalid=True)
+    yield case((4, 2), [[0]], (1, 3), invalid=True)
+    yield case((4, 2), [[0]], (2, 2), invalid=True)
+    yield case((4, 2), [[0]], (), invalid=True)
+    yield case((4, 2), 0, (2,), invalid=True)
+    yield case((0, 2), [[0]], (1, 2), invalid=True)
+    yield case((3, 0), [[0]], (1, 0), invalid=True)
+    yield case((4, 2), np.zeros((1, 0)), (1, 4, 2), invalid=True)
+    yield case((), np.zeros((1, 0)), (1,), invalid=True)
 
 
 def numbers(dtype, *values):

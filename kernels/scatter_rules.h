@@ -1,0 +1,81 @@
+// What a scatter does to an element with its update: for the ops on variables and on tensors.
+#pragma once
+
+#include <type_traits>
+
+#include "kernels/types.h"
+
+namespace leat::scatter {
+
+// Signed sums and products that overflow wrap.
+template <class T, class F>
+T wrapping(T x, T y, F f) {
+  if constexpr (std::is_integral_v<T>) {
+    using Wide = std::make_unsigned_t<std::common_type_t<T, int>>;
+    return static_cast<T>(f(static_cast<Wide>(x), static_cast<Wide>(y)));
+  } else {
+    using C = ComputeType<T>;
+    return T(f(static_cast<C>(x), static_cast<C>(y)));
+  }
+}
+
+struct Replace {
+  template <class T>
+  void operator()(T& to, const T& from) const {
+    to = from;
+  }
+};
+
+struct Add {
+  template <class T>
+  void operator()(T& to, const T& from) const {
+    to = wrapping(to, from, [](auto x, auto y) { return x + y; });
+  }
+};
+
+struct Subtract {
+  template <class T>
+  void operator()(T& to, const T& from) const {
+    to = wrapping(to, from, [](auto x, auto y) { return x - y; });
+  }
+};
+
+struct Multiply {
+  template <class T>
+  void operator()(T& to, const T& from) const {
+    to = wrapping(to, from, [](auto x, auto y) { return x * y; });
+  }
+};
+
+// Towards zero. Who calls it has made sure that no integer is divided by zero.
+struct Divide {
+  template <class T>
+  void operator()(T& to, const T& from) const {
+    if constexpr (std::is_integral_v<T>) {
+      if (std::is_signed_v<T> && from == static_cast<T>(-1)) {
+        to = wrapping(T{}, to, [](auto x, auto y) { return x - y; });
+      } else {
+        to = static_cast<T>(to / from);
+      }
+    } else {
+      to = T(ComputeType<T>(to) / ComputeType<T>(from));
+    }
+  }
+};
+
+// A NaN that is there stays, one that comes is nothing.
+struct Least {
+  template <class T>
+  void operator()(T& to, const T& from) const {
+    if (ComputeType<T>(from) < ComputeType<T>(to)) to = from;
+  }
+};
+
+struct Greatest {
+  template <class T>
+  void operator()(T& to, const T& from) const {
+    if (ComputeType<T>(to) < ComputeType<T>(from)) to = from;
+  }
+};
+
+}  // namespace leat::scatter
