@@ -7,17 +7,24 @@
 namespace leat {
 namespace {
 
+template <class C>
+void check_regularization(C l1, C l2) {
+  check(l1 >= C(0), "l1 regularization strength is not a non-negative scalar: ", l1);
+  check(l2 >= C(0), "l2 regularization strength is not a non-negative scalar: ", l2);
+}
+
 // x, or 0 where it is nearer to 0 than `limit`, by which it comes nearer elsewhere.
 template <class C>
 LEAT_INLINE inline C shrunk(C x, C limit) {
   if (!(limit > C(0))) return x;
   const C size = (x < C(0) ? -x : x) - limit;
-  const C kept = size > C(0) ? size : C(0);
+  const C kept = size < C(0) ? C(0) : size;  // NaN stays NaN
   return x < C(0) ? -kept : kept;
 }
 
 // With `scaled`, multiply_linear_by_lr, `linear` holds what it does otherwise times lr.
-template <class C, bool has_shrinkage>
+// As in TensorFlow, sparse updates alone check the rates and keep NaN.
+template <class C, bool has_shrinkage, bool is_sparse>
 struct FtrlRule {
   static constexpr int variables = 3;  // var, accum, linear
   C rate, l1, l2, shrinkage, power;
@@ -29,11 +36,9 @@ struct FtrlRule {
         shrinkage(has_shrinkage ? s[3] : C(0)),
         power(-s[has_shrinkage ? 4 : 3]),
         scaled(option) {}
-  // Sparse updates only, as in TensorFlow.
-  void check_rates() const {
+  void check_rates() const requires is_sparse {
     check(rate > C(0) || (scaled && rate == C(0)), "lr is not a positive scalar: ", rate);
-    check(l1 >= C(0), "l1 regularization strength is not a non-negative scalar: ", l1);
-    check(l2 >= C(0), "l2 regularization strength is not a non-negative scalar: ", l2);
+    check_regularization(l1, l2);
     check(shrinkage >= C(0),
           "l2 shrinkage regularization strength is not a non-negative scalar: ", shrinkage);
     check(power >= C(0), "lr_power is not a non-positive scalar: ", -power);
@@ -46,15 +51,23 @@ struct FtrlRule {
     v[2] += scaled ? shrinking * rate - (after - before) * v[0]
                    : shrinking - (after - before) / rate * v[0];
     const C curvature = scaled ? after + C(2) * l2 * rate : after / rate + C(2) * l2;
-    const C size = v[2] < C(0) ? -v[2] : v[2];
-    v[0] = size > limit ? ((v[2] < C(0) ? -limit : limit) - v[2]) / curvature : C(0);
+    if (is_sparse) {
+      v[0] = ((v[2] < -limit ? -limit : v[2] > limit ? limit : v[2]) - v[2]) / curvature;
+    } else {
+      const C size = v[2] < C(0) ? -v[2] : v[2];
+      v[0] = size > limit ? ((v[2] < C(0) ? -limit : limit) - v[2]) / curvature : C(0);
+    }
     v[1] = accum;
   }
 };
 template <class C>
-using Ftrl = FtrlRule<C, false>;
+using Ftrl = FtrlRule<C, false, false>;
 template <class C>
-using FtrlV2 = FtrlRule<C, true>;
+using FtrlV2 = FtrlRule<C, true, false>;
+template <class C>
+using SparseFtrl = FtrlRule<C, false, true>;
+template <class C>
+using SparseFtrlV2 = FtrlRule<C, true, true>;
 
 template <class C>
 struct ProximalGradientDescent {
@@ -71,6 +84,10 @@ struct ProximalAdagrad {
   static constexpr int variables = 2;  // var, accum
   C rate, l1, l2;
   ProximalAdagrad(const C* s, bool) : rate(s[0]), l1(s[1]), l2(s[2]) {}
+  void check_rates() const {
+    check(rate > C(0), "lr is not a positive scalar: ", rate);
+    check_regularization(l1, l2);
+  }
   LEAT_INLINE void operator()(C* v, C g) const {
     v[1] += g * g;
     const C step = rate / std::sqrt(v[1]);
@@ -107,7 +124,7 @@ const OpDef ftrl = update_op<Ftrl>(
       .attrs = {},
       .outputs = {floats({0, -0.16666667f})}}});
 const Op ftrl_op(ftrl), resource_ftrl_op(resource_form(ftrl));
-const OpDef sparse_ftrl = sparse_update_op<Ftrl>(ftrl, multiply_linear_by_lr);
+const OpDef sparse_ftrl = sparse_update_op<SparseFtrl>(ftrl, multiply_linear_by_lr);
 const Op sparse_ftrl_op(sparse_ftrl), resource_sparse_ftrl_op(resource_form(sparse_ftrl));
 
 const OpDef ftrl_v2 = update_op<FtrlV2>(
@@ -121,7 +138,7 @@ const OpDef ftrl_v2 = update_op<FtrlV2>(
       .attrs = {},
       .outputs = {floats({-0.16666667f, -0.16666667f})}}});
 const Op ftrl_v2_op(ftrl_v2), resource_ftrl_v2_op(resource_form(ftrl_v2));
-const OpDef sparse_ftrl_v2 = sparse_update_op<FtrlV2>(ftrl_v2, multiply_linear_by_lr);
+const OpDef sparse_ftrl_v2 = sparse_update_op<SparseFtrlV2>(ftrl_v2, multiply_linear_by_lr);
 const Op sparse_ftrl_v2_op(sparse_ftrl_v2),
     resource_sparse_ftrl_v2_op(resource_form(sparse_ftrl_v2));
 

@@ -47,7 +47,7 @@ struct FindBest {
 };
 
 int the_axis(const Tensor& dimension, int rank) {
-  check(dimension.elements() == 1, "dimension must be one number, got shape ", dimension.shape());
+  check(dimension.shape().rank() == 0, "dimension must be a scalar, got shape ", dimension.shape());
   const int64_t axis = to_int64s(dimension)[0];
   check(axis >= -rank && axis < rank, "Expected dimension in the range [", -rank, ", ", rank,
         "), but got ", axis);

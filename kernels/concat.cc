@@ -61,8 +61,9 @@ BoundKernel split(std::vector<Block> blocks, int input) {
   });
 }
 
-int64_t axis_value(const Tensor& axis) {
-  check(axis.elements() == 1, "the axis must be one number, got shape ", axis.shape());
+int64_t axis_value(const Tensor& axis, int max_rank = 1) {
+  check(axis.elements() == 1 && axis.shape().rank() <= max_rank,
+        "the axis must be one number, got shape ", axis.shape());
   return to_int64s(axis)[0];
 }
 
@@ -188,7 +189,7 @@ void infer_split(ShapeContext& c) {
   if (!out.has_rank() || value == nullptr) {
     out = out.has_rank() ? Shape::of_rank(out.rank()) : Shape::unknown();
   } else {
-    const int axis = normalized_axis(axis_value(*value), out.rank());
+    const int axis = normalized_axis(axis_value(*value, 0), out.rank());
     check(out[axis] == any || out[axis] % c.num_outputs() == 0, "axis ", axis, " of ", out,
           " does not split into ", c.num_outputs(), " equal parts");
     if (out[axis] != any) out.set(axis, out[axis] / c.num_outputs());

@@ -73,7 +73,7 @@ std::vector<Kernel> scan_kernels() {
   kernel.prepare = [](const KernelRequest& request) {
     const Shape& shape = request.inputs[0].shape;
     const Tensor& axis = *request.inputs[1].value;
-    check(axis.elements() == 1, "axis must be one number, got shape ", axis.shape());
+    check(axis.shape().rank() == 0, "axis must be a scalar, got shape ", axis.shape());
     const std::vector<bool> chosen = reduced_axes(axis, shape.rank());
     int64_t inner = 1;
     int64_t extent = 1;

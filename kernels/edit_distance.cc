@@ -58,15 +58,18 @@ int64_t distance(const std::vector<T>& a, const std::vector<T>& b) {
 
 template <class T>
 void compare(ExecuteContext& c) {
+  for (const int i : {2, 5})
+    check(c.input(i).shape().rank() == 1, c.input(i).shape(), " is not the shape of a vector");
   const std::vector<int64_t> shapes[2] = {to_int64s(c.input(2)), to_int64s(c.input(5))};
   check(shapes[0].size() == shapes[1].size() && shapes[0].size() >= 2,
         "hypothesis_shape and truth_shape must have the same length, at least 2; got ",
         shapes[0].size(), " and ", shapes[1].size());
+  for (const std::vector<int64_t>& shape : shapes)
+    for (const int64_t extent : shape) check(extent >= 0, "Dimension ", extent, " must be >= 0");
   std::vector<int64_t> groups;
   int64_t count = 1;
   for (size_t axis = 0; axis + 1 < shapes[0].size(); ++axis) {
     groups.push_back(std::max(shapes[0][axis], shapes[1][axis]));
-    check(shapes[0][axis] >= 0 && shapes[1][axis] >= 0, "an extent of a shape is negative");
     count = product_of_extents(count, groups.back());
   }
   const Sequences<T> hypotheses = sequences<T>(c, 0, groups), truths = sequences<T>(c, 3, groups);

@@ -10,7 +10,7 @@ namespace leat {
 namespace {
 
 int axis_of(const Tensor& axis, int rank) {
-  check(axis.elements() == 1, "axis must be one number, got shape ", axis.shape());
+  check(axis.shape().rank() == 0, "axis must be a scalar, got shape ", axis.shape());
   return normalized_axis(to_int64s(axis)[0], rank);
 }
 

@@ -123,6 +123,9 @@ const Op tensor_summary_op{{
         },
     .kernels = {{.execute =
                      [](ExecuteContext& c) {
+                       for (const int i : {0, 2})
+                         check(c.input(i).shape().rank() == 0, i == 0 ? "tag" : "metadata",
+                               " must be scalar, got shape ", c.input(i).shape());
                        c.set_output(0, Tensor::scalar(tensor_summary(
                                            *c.input(0).data<std::string>(), c.input(1),
                                            *c.input(2).data<std::string>())));

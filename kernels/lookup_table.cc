@@ -1,6 +1,7 @@
 #include "kernels/lookup_table.h"
 
 #include <algorithm>
+#include <bit>
 #include <utility>
 
 namespace leat {
@@ -99,6 +100,13 @@ LookupTable::Options LookupTable::Options::of(const NodeView& node) {
   if (node.has("value_shape")) out.value_shape = node.attr<Shape>("value_shape");
   check(out.value_shape.is_complete() && out.value_shape.rank() <= 1,
         "Default value must be a vector, got shape ", out.value_shape);
+  if (node.has("initial_num_buckets")) {  // this table has no buckets, TensorFlow's has
+    const auto buckets = node.attr<int64_t>("initial_num_buckets");
+    const auto load = node.attr<float>("max_load_factor");
+    check(buckets >= 4 && std::has_single_bit(static_cast<uint64_t>(buckets)),
+          "Number of buckets must be at least 4 and a power of 2, got: ", buckets);
+    check(load > 0 && load < 1, "max_load_factor must be between 0 and 1, got: ", load);
+  }
   return out;
 }
 
@@ -154,8 +162,7 @@ Tensor LookupTable::find(const Tensor& keys, const Tensor& default_value) const 
       !options_.is_filled_once && !(default_value.shape() == options_.value_shape);
   Tensor out(options_.values, shape);
   Rows defaults(options_.values, options_.value_shape.elements());
-  if (keys.elements() == 0) return out;
-  for (int64_t i = 0; i < (is_per_key ? keys.elements() : 1); ++i)
+  for (int64_t i = 0; keys.elements() > 0 && i < (is_per_key ? keys.elements() : 1); ++i)
     defaults.append(default_value, i);
   std::string key;
   const std::lock_guard lock(mutex_);
@@ -208,9 +215,7 @@ void LookupTable::initialize(const Tensor& keys, const Tensor& values) {
          options_.kind, " '", name(), "' has ", entries_.rows.size(), " entries, not ",
          keys.elements(), ")");
   }
-  Entries entries(options_);
-  add(entries, keys, values);
-  entries_ = std::move(entries);
+  add(entries_, keys, values);  // as in TensorFlow, what came before a conflict stays
   is_initialized_ = true;
 }
 
@@ -269,6 +274,7 @@ std::pair<Tensor, Tensor> LookupTable::export_all() const {
 
 int64_t LookupTable::size() const {
   const std::lock_guard lock(mutex_);
+  if (options_.is_filled_once && !is_initialized_) return 0;
   return static_cast<int64_t>(entries_.rows.size());
 }
 

@@ -53,7 +53,8 @@ class LookupTable : public Resource {
   // key. FAILED_PRECONDITION if the table has to be filled first.
   Tensor find(const Tensor& keys, const Tensor& default_value) const;
   // Fills a table that is filled once. A second time is fine if there are as many keys;
-  // FAILED_PRECONDITION if there are not, or if a key has two values.
+  // FAILED_PRECONDITION if there are not, or if a key has two values: then it may be tried again,
+  // and must agree with the entries before.
   void initialize(const Tensor& keys, const Tensor& values);
   void insert(const Tensor& keys, const Tensor& values);
   void remove(const Tensor& keys);

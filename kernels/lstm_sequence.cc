@@ -138,11 +138,11 @@ Cell cell_of(const KernelRequest& r, const GateOrder& order) {
   return cell;
 }
 
-// {time, batch, cells}
-Shape infer_sequence(ShapeContext& c) {
+// {time, batch, cells}. The gradients take peepholes of any length where these have no part.
+Shape infer_sequence(ShapeContext& c, bool needs_peepholes = true) {
   c.with_rank(0, 0);
   const Shape x = c.with_rank(1, 3);
-  const Shape states = infer_cell(c, 1, {x[1], x[2]}, c.attr<bool>("use_peephole"));
+  const Shape states = infer_cell(c, 1, {x[1], x[2]}, needs_peepholes);
   return {x[0], states[0], states[1]};
 }
 
@@ -237,7 +237,7 @@ OpDef sequence_gradient_op(std::string name, GateOrder order) {
       .attrs = {"use_peephole: bool", types},
       .shape =
           [](ShapeContext& c) {
-            const Shape out = infer_sequence(c);
+            const Shape out = infer_sequence(c, c.attr<bool>("use_peephole"));
             for (int i = 9; i < 18; ++i) expect_shape(c, i, out);
             const Shape x = c.with_rank(1, 3);
             c.set_output(0, {x[0], out[1], x[2]});

@@ -15,7 +15,7 @@ Queue::Options Queue::Options::of(const NodeView& node) {
   out.is_sorted = out.kind == "PriorityQueue";
   if (out.is_sorted) {
     out.dtypes.insert(out.dtypes.begin(), DType::i64);
-    if (!out.shapes.empty()) out.shapes.insert(out.shapes.begin(), Shape{});
+    out.shapes.insert(out.shapes.begin(), Shape{});
   }
   check(out.shapes.empty() || out.shapes.size() == out.dtypes.size(), "the queue '", node.name,
         "' has ", out.dtypes.size(), " component_types and ", out.shapes.size(), " shapes");
@@ -23,6 +23,8 @@ Queue::Options Queue::Options::of(const NodeView& node) {
   for (const Shape& shape : out.shapes) {
     check(!out.is_padded || shape.has_rank(), "the queue '", node.name,
           "' pads its elements, so the rank of each component must be known");
+    check(out.is_padded || !shape.has_rank() || shape.is_complete(), "the queue '", node.name,
+          "' does not pad its elements, so their shapes must be fully defined, got ", shape);
   }
   check(!out.is_padded || !out.shapes.empty(), "the queue '", node.name,
         "' pads its elements, so it needs the shapes of its components");

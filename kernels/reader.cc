@@ -9,6 +9,7 @@ Reader::Options Reader::Options::of(const NodeView& node) {
   if (out.kind.ends_with("V2")) out.kind.resize(out.kind.size() - 2);
   if (node.has("skip_header_lines")) {
     const auto skipped = node.attr<int64_t>("skip_header_lines");
+    check(skipped >= 0, "skip_header_lines must be >= 0 not ", skipped);
     out.what = concat("skip_header_lines ", skipped);
     out.open = [=](const std::string& path) {
       return open_lines(path, skipped, Compression::none);

@@ -87,6 +87,7 @@ void infer_product(ShapeContext& c) {
         "Number of rows of a_indices does not match number of entries in a_values: ", indices,
         " and ", values);
   check(indices[1] == any || indices[1] == 2, "a_indices must have 2 columns, got ", indices);
+  c.with_rank(2, 1);
   const bool adjoint_a = c.attr<bool>("adjoint_a"), adjoint_b = c.attr<bool>("adjoint_b");
   Shape out{any, b[adjoint_b ? 0 : 1]};
   const Shape a = c.partial_value(2);

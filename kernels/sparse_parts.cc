@@ -274,7 +274,8 @@ template <class T>
 void split_entries(ExecuteContext& c) {
   const Tensor &indices = c.input(1), &values = c.input(2);
   const auto n = c.node().attr<int64_t>("num_split");
-  check(c.input(0).elements() == 1, "split_dim must be a scalar, got shape ", c.input(0).shape());
+  check(c.input(0).shape().rank() == 0, "split_dim must be a scalar, got shape ",
+        c.input(0).shape());
   check_sparse(indices, values, c.input(3));
   const std::vector<int64_t> shape = to_int64s(c.input(3));
   check_extents(shape);

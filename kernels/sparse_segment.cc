@@ -47,7 +47,7 @@ void combine(ExecuteContext& c) {
   check_vectors(c.input(1).shape(), c.input(2).shape());
   int64_t segments = ids.empty() ? 0 : sum_of_extents(ids.back(), 1);
   if (c.num_inputs() > 3) {
-    check(c.input(3).elements() == 1, "num_segments should be a scalar, not shape ",
+    check(c.input(3).shape().rank() == 0, "num_segments should be a scalar, not shape ",
           c.input(3).shape());
     const int64_t asked = to_int64s(c.input(3))[0];
     check(asked >= segments, "segment ids must be < num_segments: ", segments - 1, " and ", asked);

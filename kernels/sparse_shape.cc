@@ -66,7 +66,10 @@ const Op reorder_op{{
 std::vector<int64_t> complete_shape(const std::vector<int64_t>& old_shape,
                                     std::vector<int64_t> new_shape) {
   int64_t elements = 1, known = 1;
-  for (int64_t extent : old_shape) elements = product_of_extents(elements, extent);
+  for (int64_t extent : old_shape) {
+    check(extent >= 0, "Expected shape dimensions to be non-negative, got ", extent);
+    elements = product_of_extents(elements, extent);
+  }
   int64_t* missing = nullptr;
   for (int64_t& extent : new_shape) {
     if (extent == -1) {
@@ -78,10 +81,10 @@ std::vector<int64_t> complete_shape(const std::vector<int64_t>& old_shape,
     }
   }
   if (missing != nullptr) {
-    check(known > 0 || elements == 0,
+    check(known > 0,
           "reshape cannot infer the missing input size for an empty tensor unless all specified "
           "input sizes are non-zero");
-    *missing = known == 0 ? 0 : elements / known;
+    *missing = elements / known;
     known *= *missing;
   }
   check(known == elements, "Input to reshape is a tensor with ", elements,
@@ -103,22 +106,28 @@ void reshape_entries(ExecuteContext& c) {
              to_rank = static_cast<int64_t>(to.size());
   check(indices.shape()[1] == from_rank,
         "Input tensor rank must match input shape length: ", indices.shape(), " and ", from_rank);
-  Tensor out(DType::i64, {indices.shape()[0], to_rank});
-  for (int64_t i = 0; i < indices.shape()[0]; ++i) {
+  const int64_t n = indices.shape()[0];
+  c.set_output(1, Tensor::of<int64_t>({to_rank}, std::span<const int64_t>(to)));
+  if (from == to) return c.set_output(0, indices);
+  check(n == 0 || std::count(to.begin(), to.end(), 0) == 0, "Input tensor has ", n,
+        " non zero elements but its shape is empty");
+  Tensor out(DType::i64, {n, to_rank});
+  std::vector<int64_t> strides(to_rank, 1);
+  for (int64_t axis = to_rank - 1; axis > 0; --axis) strides[axis - 1] = strides[axis] * to[axis];
+  for (int64_t i = 0; i < n; ++i) {
     uint64_t place = 0;  // wraps where an index lies outside of the shape
     for (int64_t axis = 0; axis < from_rank; ++axis) {
       place = place * static_cast<uint64_t>(from[axis]) +
               static_cast<uint64_t>(indices.data<int64_t>()[i * from_rank + axis]);
     }
     auto at = static_cast<int64_t>(place);
-    for (int64_t axis = to_rank; axis-- > 0;) {
-      const int64_t extent = std::max<int64_t>(1, to[axis]);
-      out.data<int64_t>()[i * to_rank + axis] = at % extent;
-      at /= extent;
+    for (int64_t axis = 0; axis < to_rank; ++axis) {
+      const int64_t stride = strides[axis];
+      out.data<int64_t>()[i * to_rank + axis] = at / stride;
+      at %= stride;
     }
   }
   c.set_output(0, std::move(out));
-  c.set_output(1, Tensor::of<int64_t>({to_rank}, std::span<const int64_t>(to)));
 }
 
 const Op reshape_op{{

@@ -73,6 +73,8 @@ const Op stack_op{{
     .shape = shapes::scalar(),
     .kernels = {{.execute =
                      [](ExecuteContext& c) {
+                       check(c.input(0).shape().rank() == 0,
+                             "Stack size must be a scalar, got shape ", c.input(0).shape());
                        const std::string& name = c.node().attr<std::string>("stack_name");
                        c.set_output(
                            0, resource_handle(std::make_shared<Stack>(

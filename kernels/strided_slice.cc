@@ -125,10 +125,11 @@ namespace {
 
 // The length of the index vectors; `any` if not known.
 int64_t index_count(ShapeContext& c, int first) {
+  int64_t out = any;
   for (int i = first; i < first + 3; ++i) {
-    if (const int64_t n = c.with_rank(i, 1)[0]; n != any) return n;
+    if (const int64_t n = c.with_rank(i, 1)[0]; out == any) out = n;
   }
-  return any;
+  return out;
 }
 
 void infer(ShapeContext& c) {
@@ -244,7 +245,11 @@ const Op strided_slice_grad_op{{
     .inputs = {"shape: Index", "begin: Index", "end: Index", "strides: Index", "dy: T"},
     .outputs = {"output: T"},
     .attrs = with_masks({"T: type", "Index: {int32, int64}"}),
-    .shape = [](ShapeContext& c) { c.set_output(0, c.shape_from_value(0)); },
+    .shape =
+        [](ShapeContext& c) {
+          index_count(c, 1);
+          c.set_output(0, c.shape_from_value(0));
+        },
     .gradient =
         [](Gradient& g) { g.dx(4) = strided_slice(g.dy(), g.x(1), g.x(2), g.x(3), masks_of(g)); },
     .kernels = {cpu_moving_kernel(

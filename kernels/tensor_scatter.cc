@@ -3,6 +3,7 @@
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"
+#include "kernels/bad_indices.h"
 #include "kernels/cpu.h"
 #include "kernels/examples.h"
 #include "kernels/scatter_rules.h"
@@ -38,18 +39,21 @@ BoundKernel bind(const KernelRequest& request) {
   for (int i = 0; i + 1 < indices.rank(); ++i) places *= indices[i];
   for (int i = static_cast<int>(depth); i < tensor.rank(); ++i) slice *= tensor[i];
   if (indices.elements() == 0 && slice == 0) places = 0;  // without numbers, any number of places
-  return BoundKernel::of([=, strides = strides_of(tensor),
-                          n = tensor.elements()](const Arguments& a) {
+  return BoundKernel::of([=, strides = strides_of(tensor), n = tensor.elements(),
+                          ignores_bad = ignores_bad_indices(request)](const Arguments& a) {
            T* to = a.output<T>();
            if (to != a.input<T>(0)) copy_elements(a.input<T>(0), n, to);
            for (int64_t p = 0; p < places; ++p) {
              int64_t at = 0;
+             bool is_good = true;
              for (int64_t d = 0; d < depth; ++d) {
                const int64_t index = a.input<Index>(1)[p * depth + d];
-               check(index >= 0 && index < tensor[static_cast<int>(d)], "indices[", p, "] holds ",
-                     index, " for axis ", d, ": does not index into shape ", tensor);
-               at += index * strides[d];
+               is_good = is_good && index >= 0 && index < tensor[static_cast<int>(d)];
+               check(is_good || ignores_bad, "indices[", p, "] holds ", index, " for axis ", d,
+                     ": does not index into shape ", tensor);
+               if (is_good) at += index * strides[d];
              }
+             if (!is_good) continue;
              const T* from = a.input<T>(2) + p * slice;
              for (int64_t i = 0; i < slice; ++i) F{}(to[at + i], from[i]);
            }

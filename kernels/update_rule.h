@@ -7,7 +7,7 @@
 //     static constexpr int variables = 2;         // var and its slots: the first inputs
 //     Rule(const C* scalars, bool option);        // the scalar inputs in their order, the flag
 //     void operator()(C* values, C gradient) const;  // values[0] is var's element
-//     void check_rates() const;                   // optional: throws before a sparse update
+//     void check_rates() const;                   // optional: throws before an update
 //   };
 #pragma once
 
@@ -115,6 +115,7 @@ BoundKernel prepare_update(const KernelRequest& request, const UpdateInputs& inp
     expect(inputs.gradient, var);
     return BoundKernel::of([=, n = var.elements(), gradient = inputs.gradient](const Arguments& a) {
       const Rule<C> rule = rule_of(a);
+      if constexpr (requires { rule.check_rates(); }) rule.check_rates();
       a.stream->parallel_for(n, 8192, [&](int64_t begin, int64_t end) {
         update_elements<Rule<C>, T>(rule, a, gradient, begin, begin, end - begin, slots);
       });
