@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "tests/support/child_process.h"
+#include "tests/support/eventually.h"
 #include "tests/support/scratch_directory.h"
 
 namespace leat {
@@ -286,6 +287,29 @@ TEST_F(Launcher, RunStoppedBySignalSaysWhich) {
   run.send_signal(SIGTERM);
   EXPECT_EQ(run.wait(), 128 + SIGTERM);
   expect_gone(pids_in(run.output()));
+}
+
+// It writes faster than the launcher reads, which hears of signals and of the others all the same.
+TEST_F(Launcher, AProgramThatFloodsKeepsNothingElseAway) {
+  const auto flood = [&](const std::string& program) {
+    std::vector<std::string> arguments{"/bin/sh", "-c", "exec \"$@\" >/dev/null", "sh"};
+    for (std::string& each : leat("run", {"--grace", "1", "--", "/bin/sh", "-c", program}))
+      arguments.push_back(std::move(each));
+    return arguments;
+  };
+  const std::string log = folder_ / "logs/worker-0.program.log";
+  ChildProcess stopped(flood("exec timeout 30 yes"));
+  ASSERT_TRUE(eventually([&] {
+    std::error_code none_yet;
+    const auto size = std::filesystem::file_size(log, none_yet);
+    return !none_yet && size > 1 << 20;
+  }));
+  stopped.send_signal(SIGTERM);
+  EXPECT_EQ(stopped.wait(seconds(15)), 128 + SIGTERM);
+
+  ChildProcess failed(
+      flood("case $TF_CONFIG in *'\"index\":1'*) sleep 0.5; exit 3;; esac; exec timeout 30 yes"));
+  EXPECT_EQ(failed.wait(seconds(15)), 3);
 }
 
 TEST_F(Launcher, AProgramThatIsNotThereStartsNothing) {

@@ -36,7 +36,8 @@ struct Member {
   bool is_running() const { return process.pid != 0 && !ending; }
   bool is_busy() const { return is_program && is_running() && !is_done; }
 
-  // Passes what has been written on to the console and the log, without waiting for more.
+  // Passes what has been written on to the console and the log: one turn, which is short even if
+  // it writes without an end.
   void read_output(Console& console);
   // What an ended process left in the pipe, as far as no descendant keeps that open.
   void read_last_output(Console& console);
