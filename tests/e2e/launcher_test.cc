@@ -336,6 +336,8 @@ TEST_F(Launcher, MistakesOfTheUserHaveStatus2) {
   EXPECT_EQ(status({"up", "local:ps=0"}, "local:ps=1,worker=2"), 2);
   EXPECT_EQ(status({"up", "local:ps=1", "--grace", "long"}, "--grace"), 2);
   EXPECT_EQ(status({"run", "local:ps=1"}, "program"), 2);
+  EXPECT_EQ(status({"run", "local:ps=1", "--", "true"}, "no worker and no chief"), 2);
+  EXPECT_EQ(status({"run", "local:ps=1,wroker=2", "--", "true"}, "did you mean 'worker'?"), 2);
   EXPECT_EQ(status({"dance"}, "dance"), 2);
   EXPECT_EQ(status({"up", "--help"}, "Exit status"), 0);
   std::ofstream(folder_ / "far.json") << R"({"cluster": {"ps": ["192.0.2.1:2222"]}})";
