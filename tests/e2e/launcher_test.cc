@@ -9,6 +9,7 @@
 #include <regex>
 #include <sstream>
 
+#include "core/error.h"
 #include "tests/support/child_process.h"
 #include "tests/support/eventually.h"
 #include "tests/support/scratch_directory.h"
@@ -310,6 +311,28 @@ TEST_F(Launcher, AProgramThatFloodsKeepsNothingElseAway) {
   ChildProcess failed(
       flood("case $TF_CONFIG in *'\"index\":1'*) sleep 0.5; exit 3;; esac; exec timeout 30 yes"));
   EXPECT_EQ(failed.wait(seconds(15)), 3);
+}
+
+TEST_F(Launcher, AFullDiskIsToldOnceAndNoEmptyLogIsNamed) {
+  std::filesystem::create_directory(folder_ / "logs");
+  for (const char* name : {"worker-0.program.log", "worker-1.program.log"})
+    std::filesystem::create_symlink("/dev/full", folder_ / concat("logs/", name));
+  ChildProcess run(leat("run", {"--", "/bin/sh", "-c", "echo no luck; sleep 0.2; exit 7"}));
+  EXPECT_EQ(run.wait(), 7);
+  const std::string output = run.output();
+  const std::string told = "cannot write the log " + folder_.path();
+  EXPECT_THAT(output, HasSubstr(told));
+  EXPECT_EQ(output.find(told), output.rfind(told));
+  EXPECT_THAT(output, HasSubstr("could not be written: No space left on device"));
+  EXPECT_THAT(output, Not(HasSubstr("All of it")));
+}
+
+TEST_F(Launcher, AClusterThatCannotBeWrittenDownIsAnError) {
+  std::filesystem::create_directory(folder_ / "logs");
+  std::filesystem::create_symlink("/dev/full", folder_ / "logs/cluster.json");
+  ChildProcess up(leat("up"));
+  EXPECT_EQ(up.wait(), 1);
+  EXPECT_THAT(up.output(), HasSubstr("logs/cluster.json: No space left on device"));
 }
 
 TEST_F(Launcher, AProgramThatIsNotThereStartsNothing) {

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstring>
 
 #include "core/error.h"
 
@@ -44,12 +45,19 @@ void Member::read_output(Console& console) {
   if (got <= 0) {  // end of file; of a pseudo-terminal it is EIO
     lines.finish(keep);
     process.output.close();
-    log.flush();
     return;
   }
   const std::string_view bytes(buffer, static_cast<size_t>(got));
-  log << bytes << std::flush;
+  write_log(bytes);
   lines.feed(bytes, keep, redraw);
+}
+
+// After the first that fails no more is written: a log ends early, but has no gaps.
+void Member::write_log(std::string_view bytes) {
+  if (!log_problem.empty()) return;
+  errno = 0;
+  log << bytes << std::flush;
+  if (!log) log_problem = errno == 0 ? "it cannot be written" : std::strerror(errno);
 }
 
 void Member::read_last_output(Console& console) {

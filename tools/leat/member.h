@@ -6,6 +6,7 @@
 #include <fstream>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "distributed/launcher_link.h"
@@ -27,6 +28,7 @@ struct Member {
   Clock::time_point started;
   std::ofstream log;
   std::string log_path;
+  std::string log_problem;  // why not all of it is there
   std::deque<std::string> last_lines;
   std::optional<Ending> ending;
   Clock::time_point ended;
@@ -43,6 +45,8 @@ struct Member {
   void read_last_output(Console& console);
   // What has been reported since the last call. INTERNAL if it does not speak as a task does.
   std::vector<TaskReport> read_reports();
+
+  void write_log(std::string_view bytes);
 
   // What has been read of a line so far.
   LineReader lines;
