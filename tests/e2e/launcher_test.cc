@@ -2,12 +2,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
 #include <regex>
 #include <sstream>
+#include <thread>
 
 #include "core/error.h"
 #include "tests/support/child_process.h"
@@ -344,6 +346,34 @@ TEST_F(Launcher, AProgramThatIsNotThereStartsNothing) {
   ChildProcess plain(leat("run", {"--", folder_ / "plain_file"}));
   EXPECT_EQ(plain.wait(), 126);
   EXPECT_THAT(plain.output(), HasSubstr("not executable"));
+  ChildProcess folder(leat("run", {"--", folder_.path()}));
+  EXPECT_EQ(folder.wait(), 126);
+  EXPECT_THAT(folder.output(), HasSubstr("it is a directory"));
+  std::ofstream(folder_ / "script") << "#! /no/such/shell -e\necho hello\n";
+  std::filesystem::permissions(folder_ / "script", std::filesystem::perms::owner_all);
+  ChildProcess script(leat("run", {"--", folder_ / "script"}));
+  EXPECT_EQ(script.wait(), 126);
+  EXPECT_THAT(script.output(), HasSubstr("asks for \"/no/such/shell\", which is not there"));
+  EXPECT_THAT(script.output(), Not(HasSubstr("starting")));
+}
+
+TEST_F(Launcher, ATaskThatReadsAPipeStillHearsSignals) {
+  const std::string pipe = folder_ / "pipe";
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  ChildProcess task({LEAT_BIN_DIR "/leat", "task", pipe, "--job", "ps", "--task", "0"});
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));  // it opens the pipe, or will
+  task.send_signal(SIGTERM);
+  EXPECT_EQ(task.wait(seconds(10)), 128 + SIGTERM);
+}
+
+TEST_F(Launcher, ATaskOfTwoNamesIsRefused) {
+  const ChildProcess::Environment environment{
+      {"TF_CONFIG", R"({"cluster": {"ps": ["127.0.0.1:0"]}, "task": {"type": "ps", "index": 0}})"}};
+  ChildProcess task({LEAT_BIN_DIR "/leat", "task", "--job", "worker", "--task", "1"}, environment);
+  EXPECT_EQ(task.wait(), 2);
+  EXPECT_THAT(task.output(), HasSubstr("TF_CONFIG"));
+  EXPECT_THAT(task.output(), HasSubstr("/job:ps/task:0"));
+  EXPECT_THAT(task.output(), HasSubstr("/job:worker/task:1"));
 }
 
 TEST_F(Launcher, MistakesOfTheUserHaveStatus2) {
