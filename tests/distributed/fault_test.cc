@@ -282,6 +282,44 @@ TEST_F(Fault, ADamagedPayloadIsNeverTakenForTheValue) {
   proxy_->corrupt_large_replies(0);
 }
 
+// Pieces that take longer than the silence that is borne are no silence: their bytes arrive.
+TEST(SlowLink, IsSlowAndNotLost) {
+  std::unique_ptr<TcpProxy> proxy;
+  TaskOptions options = InProcessCluster::default_options();
+  options.silence = milliseconds(2'000);
+  InProcessCluster cluster({{"ps", 1}, {"worker", 1}}, options,
+                           [&](const TaskName& viewer, const ClusterSpec& spec) {
+                             ClusterSpec view = spec;
+                             if (viewer != TaskName{"worker", 0}) return view;
+                             proxy = std::make_unique<TcpProxy>(spec.address({"ps", 0}));
+                             view.set_address({"ps", 0}, proxy->address());
+                             return view;
+                           });
+  constexpr int64_t count = 5 << 18;  // 5 MB
+  Graph graph;
+  Output big;
+  {
+    const DeviceScope on(graph, ps);
+    big = graph
+              .add({.op = "VariableV2",
+                    .name = "big",
+                    .attrs = {{"shape", Shape{count}}, {"dtype", f32}}})
+              .output();
+    graph.add(
+        {.op = "Assign", .name = "fill", .inputs = {big, placeholder(graph, "value", f32, {any})}});
+  }
+  {
+    const DeviceScope on(graph, "/job:worker/task:0");
+    graph.add({.op = "Neg", .name = "there", .inputs = {big}});
+  }
+  const auto session = cluster.session(graph);
+  session->run({{"value:0", Tensor(f32, {count})}}, {}, {"fill"});
+  proxy->limit(400'000);
+  const Status status = error_of([&] { session->run({}, {}, {"there"}); });
+  EXPECT_TRUE(status.is_ok()) << status.message;
+  proxy->limit(0);
+}
+
 // A client that dials its master through a relay.
 class ClientFault : public testing::Test {
  protected:
