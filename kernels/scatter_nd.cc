@@ -181,11 +181,7 @@ const Op resource_gather_nd_op{{
     .inputs = {"resource: resource", "indices: Tindices"},
     .outputs = {"output: dtype"},
     .attrs = {"dtype: type", "Tindices: {int32, int64}"},
-    .shape =
-        [](ShapeContext& c) {
-          c.with_rank_at_least(0, 1);
-          infer_gather(c);
-        },
+    .shape = infer_gather,
     .gradient =
         [](Gradient& g) {
           const Output shape = op("VariableShape", {g.x(0)}, {{"out_type", g.x(1).dtype()}});
@@ -194,6 +190,8 @@ const Op resource_gather_nd_op{{
     .kernels = {cpu_moving_kernel("dtype",
                                   []<class T>(TypeTag<T>, const KernelRequest& r) {
                                     check_variable_dtype(r, "dtype");
+                                    check(r.inputs[0].shape.rank() > 0,
+                                          "params must be at least a vector");
                                     if (r.inputs[1].dtype == DType::i64)
                                       return bind_gather<T, int64_t>(r);
                                     return bind_gather<T, int32_t>(r);

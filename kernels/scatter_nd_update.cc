@@ -16,8 +16,7 @@ namespace {
 
 // indices [places…, depth], updates [places…, slice…], ref [depth axes…, slice…].
 void infer(ShapeContext& c) {
-  const Shape ref = c.with_rank_at_least(0, 1), indices = c.with_rank_at_least(1, 1),
-              &updates = c.input(2);
+  const Shape &ref = c.input(0), indices = c.with_rank_at_least(1, 1), &updates = c.input(2);
   if (c.num_outputs() > 0) c.set_output(0, ref);
   if (!ref.has_rank() || !indices.has_rank()) return;
   const int places = indices.rank() - 1;
@@ -82,6 +81,7 @@ BoundKernel bind(const KernelRequest& request) {
   const bool ignores = ignores_bad_indices(request);
   const Shape &ref = request.inputs[0].shape, &indices = request.inputs[1].shape,
               &updates = request.inputs[2].shape;
+  check(ref.rank() > 0, "Output must be at least 1-D, got shape: ", ref);
   if (updates.elements() == 0) return {};
   const int64_t depth = indices[indices.rank() - 1];
   const Places places{ref, strides_of(ref), indices.elements() / depth, depth};
