@@ -2,6 +2,7 @@
 
 #include <array>
 #include <new>
+#include <stdexcept>
 
 namespace leat {
 
@@ -42,6 +43,8 @@ Status status_of_current_exception() {
   } catch (const Error& error) {
     return error.status();
   } catch (const std::bad_alloc&) {
+    return {Code::resource_exhausted, "out of memory"};
+  } catch (const std::length_error&) {  // a container of more than any machine holds
     return {Code::resource_exhausted, "out of memory"};
   } catch (const std::exception& error) {
     return {Code::internal, error.what()};

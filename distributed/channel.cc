@@ -14,7 +14,6 @@ namespace {
 
 constexpr uint64_t least_cost = sizeof(FrameHeader);  // even an empty tensor costs something
 constexpr size_t copied_below = 2048;  // a payload that is cheaper to copy than to pin
-constexpr size_t message_bytes = size_t{1} << 20;
 
 uint64_t machine_memory() {
   return static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) *
@@ -116,6 +115,9 @@ void Channel::send(int64_t step, int64_t edge, Tensor value, bool is_dead) {
 void Channel::pump() {
   if (is_broken_) return;
   const size_t ahead = stream_->queued_bytes();
+  // On a slow link the peer hears of us with every piece, so pieces are small.
+  const size_t message_bytes = stream_->message_bytes();
+  const size_t chunk = std::min(chunk_, message_bytes);
   size_t room = options_.queue - std::min<size_t>(options_.queue, ahead);
   Slices message;
   size_t size = 0;
@@ -124,8 +126,7 @@ void Channel::pump() {
     if (from.empty()) break;
     Outgoing& first = from.front();
     FrameHeader header = first.header;
-    header.payload =
-        static_cast<uint32_t>(std::min<uint64_t>(header.total - header.offset, chunk_));
+    header.payload = static_cast<uint32_t>(std::min<uint64_t>(header.total - header.offset, chunk));
     const uint64_t cost = cost_of(header.payload);
     if (credit_ < cost) break;
     credit_ -= cost;

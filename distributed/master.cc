@@ -63,6 +63,7 @@ std::shared_ptr<const Peers> Master::peers() const {
 
 std::shared_ptr<MasterSession> Master::session(const std::string& handle) const {
   std::lock_guard lock(mutex_);
+  throw_if_error(refusal_);
   const auto found = sessions_.find(handle);
   if (found == sessions_.end()) fail(Code::aborted, "Session ", handle, " is not found.");
   return found->second;
@@ -82,6 +83,10 @@ void Master::create_session(std::string graph_def, SessionOptions options, Deadl
   for (const auto& old : all_sessions()) old->sleep_if_left();
   std::shared_ptr<MasterSession> session;
   try {
+    {
+      std::lock_guard lock(mutex_);
+      throw_if_error(refusal_);
+    }
     for (const std::string& filter : options.device_filters) DeviceName::parse(filter);
     session = std::make_shared<MasterSession>(peers(), incarnation_, pool_, new_handle(),
                                               std::move(options));
@@ -91,11 +96,13 @@ void Master::create_session(std::string graph_def, SessionOptions options, Deadl
   session->extend(
       std::move(graph_def), -1, deadline,
       [self = shared_from_this(), session, done = std::move(done)](const Status& status, int64_t) {
-        if (status.is_ok()) {
+        Status outcome = status;
+        if (outcome.is_ok()) {
           std::lock_guard lock(self->mutex_);
-          self->sessions_[session->handle()] = session;
+          outcome = self->refusal_;
+          if (outcome.is_ok()) self->sessions_[session->handle()] = session;
         }
-        done(status, session->handle());
+        done(outcome, session->handle());
       });
 }
 
@@ -165,7 +172,11 @@ void Master::reset(std::vector<std::string> containers, const std::vector<std::s
   } catch (...) {
     return done(status_of_current_exception());
   }
-  close([peers, tasks, containers = std::move(containers), done = std::move(done)] {
+  const Status why{Code::cancelled,
+                   concat("Step was cancelled: a client's Reset of ", peers->describe(peers->self),
+                          " ended its session."),
+                   false};
+  close(why, [peers, tasks, containers = std::move(containers), done = std::move(done)] {
     const auto countdown = std::make_shared<Countdown>(tasks.size(), done);
     for (const TaskName& task : tasks) {
       peers->worker(task)->reset(containers, Clock::now() + reset_limit,
@@ -178,7 +189,12 @@ void Master::task_lost(const TaskName& task, const std::string& why) {
   for (const auto& session : all_sessions()) session->task_lost(task, why);
 }
 
-void Master::close(std::function<void()> done) {
+void Master::refuse(const Status& why) {
+  std::lock_guard lock(mutex_);
+  refusal_ = why;
+}
+
+void Master::close(const Status& why, std::function<void()> done) {
   std::map<std::string, std::shared_ptr<MasterSession>> sessions;
   {
     std::lock_guard lock(mutex_);
@@ -188,7 +204,7 @@ void Master::close(std::function<void()> done) {
   const auto countdown = std::make_shared<Countdown>(
       sessions.size(), [done = std::move(done)](const Status&) { done(); });
   for (const auto& [handle, session] : sessions)
-    session->close([countdown] { countdown->arrive({}); });
+    session->close(why, [countdown] { countdown->arrive({}); });
 }
 
 std::vector<StepActivity> Master::idle_sessions(std::chrono::seconds limit) const {

@@ -48,8 +48,11 @@ class Master : public std::enable_shared_from_this<Master> {
 
   // Membership has lost a task: steps that it has a part in end.
   void task_lost(const TaskName& task, const std::string& why);
-  // Closes all sessions.
-  void close(std::function<void()> done);
+  // From now on clients that want a session, or something of theirs, are told `why`. Steps that run
+  // go on.
+  void refuse(const Status& why);
+  // Closes all sessions; their steps end with `why`.
+  void close(const Status& why, std::function<void()> done);
 
   // UNAVAILABLE before start().
   std::shared_ptr<const Peers> peers() const;
@@ -69,6 +72,7 @@ class Master : public std::enable_shared_from_this<Master> {
   ThreadPool& pool_;
   mutable std::mutex mutex_;
   std::shared_ptr<const Peers> peers_;
+  Status refusal_;
   std::map<std::string, std::shared_ptr<MasterSession>> sessions_;
 };
 

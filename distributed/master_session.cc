@@ -106,10 +106,6 @@ MasterSession::MasterSession(std::shared_ptr<const Peers> peers, uint64_t master
       handle_(std::move(handle)),
       options_(std::move(options)) {}
 
-void MasterSession::throw_if_closed() const {
-  if (is_closed_) fail(Code::failed_precondition, "Session is closed.");
-}
-
 // ---- The graph ----
 
 PipelineOptions MasterSession::pipeline_options(const StepSignature& signature,
@@ -143,7 +139,7 @@ void MasterSession::extend(std::string graph_def, int64_t version, Deadline dead
     TaskStatuses known;
     {
       std::lock_guard lock(mutex_);
-      throw_if_closed();
+      throw_if_error(closed_);
       if (version != version_) {
         fail(Code::aborted, "Current version is ", version_, " but caller expected ", version, ".");
       }
@@ -252,7 +248,7 @@ void MasterSession::compile(const StepSignature& signature, const TaskStatuses& 
     partitioned = run_pipeline(*graph, pipeline_options(signature, tasks));
   }
   register_program(*peers_, {handle_, options_.isolate_state, master_incarnation_},
-                   std::move(partitioned), tasks,
+                   std::move(partitioned), signature.targets, tasks,
                    [self = shared_from_this(), signature, begin](
                        const Status& status, const ProgramCache::Program& program,
                        const std::vector<TaskName>& restarted) {
@@ -284,7 +280,7 @@ void MasterSession::cleanup(const RegisteredProgram& program) const {
 
 bool MasterSession::is_over() const {
   std::lock_guard lock(mutex_);
-  return is_closed_;
+  return !closed_.is_ok();
 }
 
 // The cached program's graphs are the workers' now, so they are made again.
@@ -332,7 +328,7 @@ MasterSession::Cancel MasterSession::run(StepRequestOfClient request, Step::Done
       done(std::move(outcome));
     });
     std::lock_guard lock(mutex_);
-    throw_if_closed();
+    throw_if_error(closed_);
     runs_.insert(run);
     has_client_left_ = false;
   } catch (...) {
@@ -408,7 +404,7 @@ void MasterSession::make_callable(StepSignature signature, const RunOptions& opt
     const std::set<std::string> feeds(signature.feeds.begin(), signature.feeds.end());
     check(feeds.size() == signature.feeds.size(), "a callable feeds a tensor more than once");
     std::lock_guard lock(mutex_);
-    throw_if_closed();
+    throw_if_error(closed_);
   } catch (...) {
     return done(status_of_current_exception(), 0);
   }
@@ -430,7 +426,7 @@ StepRequestOfClient MasterSession::request_of_callable(int64_t handle,
                                                        std::vector<Tensor> feeds) const {
   StepRequestOfClient request;
   std::lock_guard lock(mutex_);
-  throw_if_closed();
+  throw_if_error(closed_);
   const auto found = callables_.find(handle);
   check(found != callables_.end(), "No such callable handle: ", handle);
   const StepSignature& signature = found->second.signature;
@@ -510,6 +506,16 @@ void MasterSession::task_lost(const TaskName& task, const std::string& why) {
 }
 
 void MasterSession::close(std::function<void()> done) {
+  end({Code::cancelled, "Step was cancelled by an explicit call to `Session::Close()`.", false},
+      {Code::failed_precondition, "Session is closed.", false}, std::move(done));
+}
+
+void MasterSession::close(const Status& why, std::function<void()> done) {
+  end(why, why, std::move(done));
+}
+
+// Of `steps` and `later` the former is for the steps that run, the latter for those that come.
+void MasterSession::end(const Status& steps, const Status& later, std::function<void()> done) {
   const auto self = shared_from_this();
   // Called when the last step has ended, or when that takes too long; the first call does it.
   struct Closing {
@@ -534,17 +540,14 @@ void MasterSession::close(std::function<void()> done) {
   std::vector<std::shared_ptr<Run>> runs;
   {
     std::lock_guard lock(mutex_);
-    is_closed_ = true;
+    closed_ = later;
     runs.assign(runs_.begin(), runs_.end());
     if (!runs.empty()) when_idle_.push_back(finish);
   }
   if (runs.empty()) return finish();
   closing->timer = peers_->timer->after(close_limit, finish);
 
-  for (const auto& run : runs) {
-    run->cancel(
-        {Code::cancelled, "Step was cancelled by an explicit call to `Session::Close()`.", false});
-  }
+  for (const auto& run : runs) run->cancel(steps);
 }
 
 }  // namespace leat

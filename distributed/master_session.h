@@ -59,6 +59,8 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   // Ends running steps with CANCELLED, waits for them (10 s at most), and drops the session on all
   // workers.
   void close(std::function<void()> done);
+  // The same where it is not the client that closes: `why` is what its steps are told.
+  void close(const Status& why, std::function<void()> done);
 
   size_t running_steps() const;
   // Since its client asked for something last; 0 while a step runs.
@@ -81,7 +83,7 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
     RunOptions options;
   };
 
-  void throw_if_closed() const;
+  void end(const Status& steps, const Status& later, std::function<void()> done);
   bool is_over() const;
   void accept_graph(Status status, const TaskStatuses& found, const std::shared_ptr<Graph>& graph,
                     const std::function<void(const Status&, int64_t)>& done);
@@ -112,7 +114,7 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   std::map<int64_t, Callable> callables_;
   int64_t last_callable_ = 0;
   std::set<std::shared_ptr<Run>> runs_;
-  bool is_closed_ = false;
+  Status closed_;  // once it is, what those are told who still come
   std::vector<std::function<void()>> when_idle_;
   std::chrono::steady_clock::time_point last_used_ = std::chrono::steady_clock::now();
   bool has_client_left_ = false;  // since the last step began

@@ -285,7 +285,8 @@ void Membership::State::ended(const std::shared_ptr<Link>& link, const Status& s
   }
   Peer* peer = link->peer;
   if (peer == nullptr || is_stopping_) return;
-  peer->heard = channel->last_heard();
+  // An attempt that failed heard nothing.
+  if (link->is_connected) peer->heard = channel->last_heard();
   if (!link->is_connected) {
     kept = std::move(peer->channel);
     peer->is_attempting = false;

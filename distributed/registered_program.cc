@@ -73,11 +73,19 @@ RegisteredProgram::~RegisteredProgram() {
 }
 
 void register_program(const Peers& peers, const ProgramOwner& owner, PartitionedGraph graph,
-                      const TaskStatuses& tasks, ProgramRegistered done) {
+                      const std::vector<std::string>& targets, const TaskStatuses& tasks,
+                      ProgramRegistered done) {
+  std::map<std::string, TaskName> target_tasks;
+  for (const auto& [device, partition] : graph.partitions) {
+    for (const std::string& target : targets) {
+      if (partition.find(target) != nullptr) target_tasks[target] = task_of(device);
+    }
+  }
   std::map<TaskName, RegisterGraph> requests = requests_of(peers, owner, graph, tasks);
   const auto state = std::make_shared<Registering>();
   RegisteredProgram& program = *state->program;
   program.session = owner.session;
+  program.target_tasks = std::move(target_tasks);
   for (const auto& [fetch, device] : graph.fetch_devices) {
     program.fetch_tasks[fetch] = task_of(device);
   }

@@ -31,7 +31,8 @@ class RegisteredProgram {
   std::string session;
   std::vector<Part> parts;
   std::vector<CutEdge> edges;
-  std::map<std::string, TaskName> fetch_tasks;  // who owes which fetch
+  std::map<std::string, TaskName> fetch_tasks;   // who owes which fetch
+  std::map<std::string, TaskName> target_tasks;  // and who runs which target
 };
 
 // On whose behalf.
@@ -47,6 +48,7 @@ using ProgramRegistered =
     std::function<void(const Status&, std::shared_ptr<const RegisteredProgram>,
                        const std::vector<TaskName>& restarted)>;
 void register_program(const Peers& peers, const ProgramOwner& owner, PartitionedGraph graph,
-                      const TaskStatuses& tasks, ProgramRegistered done);
+                      const std::vector<std::string>& targets, const TaskStatuses& tasks,
+                      ProgramRegistered done);
 
 }  // namespace leat

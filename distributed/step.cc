@@ -15,6 +15,7 @@ constexpr auto abort_grace = std::chrono::milliseconds(1'000);
 constexpr auto abort_limit = std::chrono::seconds(10);  // of the call that tells them
 constexpr auto answers_grace = std::chrono::milliseconds(250);
 constexpr size_t lines_shown = 4;  // of one task
+constexpr size_t targets_shown = 3;
 constexpr std::string_view waits_for = "waits for ";
 
 // 56 bits, as in TensorFlow.
@@ -245,7 +246,7 @@ void Step::finish() {
 }
 
 // What others waited for that the task had not sent; if none of them said so, what it had to send
-// in this program. Under the lock.
+// in this program, or to do. Empty if it has no part. Under the lock.
 std::string Step::owed_by(const TaskName& task) const {
   struct Debt {
     std::string text;
@@ -278,8 +279,22 @@ std::string Step::owed_by(const TaskName& task) const {
       if (owner == task) owed("the fetch ", fetch);
     }
   }
-  if (count == 0) return "";
+  if (count == 0) return owed_targets_of(task);
   return concat("it owed ", longest.text, count > 1 ? concat(", and ", count - 1, " more") : "");
+}
+
+std::string Step::owed_targets_of(const TaskName& task) const {
+  const bool has_part = std::any_of(program_->parts.begin(), program_->parts.end(),
+                                    [&](const auto& part) { return part.task == task; });
+  if (!has_part) return "";
+  std::string out = "it owed its part of the step";
+  size_t count = 0;
+  for (const auto& [target, owner] : program_->target_tasks) {
+    if (owner != task) continue;
+    if (count++ < targets_shown) out += (count == 1 ? ": " : ", ") + target;
+  }
+  if (count > targets_shown) out += concat(", and ", count - targets_shown, " more");
+  return out;
 }
 
 // Under the lock.

@@ -66,6 +66,7 @@ class Step : public std::enable_shared_from_this<Step> {
   std::chrono::steady_clock::time_point abort_deadline() const;
   void finish();
   std::string owed_by(const TaskName& task) const;
+  std::string owed_targets_of(const TaskName& task) const;
   std::string all_activity() const;
 
   const std::shared_ptr<const Peers> peers_;

@@ -30,6 +30,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr auto close_limit = std::chrono::seconds(3);
+constexpr auto drain_interval = std::chrono::milliseconds(10);
 // How often a task looks what it can give back.
 constexpr auto look_interval = std::chrono::seconds(1);
 // The memory of steps that have not been run for so long, or twice as long, is given back.
@@ -184,9 +185,14 @@ class Task::State {
     { std::lock_guard no_more(dropping_); }
     const Status status{Code::unavailable, concat(name_, " (", address_, ") is shutting down"),
                         false};
+    const Clock::time_point until = Clock::now() + grace;
+    master_->refuse(status);
     worker_->drain(status, grace);
+    // Steps that clients of this task run on other tasks have the same grace.
+    while (master_->running_steps() > 0 && Clock::now() < until)
+      std::this_thread::sleep_for(drain_interval);
     const auto closed = std::make_shared<std::promise<void>>();
-    master_->close([closed] { closed->set_value(); });
+    master_->close(status, [closed] { closed->set_value(); });
     closed->get_future().wait_for(close_limit);
     std::shared_ptr<Membership> membership;
     {

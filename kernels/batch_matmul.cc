@@ -1,4 +1,4 @@
-// BatchMatMulV2: a product of matrices for every index of the leading axes.
+// BatchMatMul, V2 and V3: a product of matrices for every index of the leading axes.
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"
@@ -81,6 +81,19 @@ void infer(ShapeContext& c) {
   c.set_output(0, out);
 }
 
+// Without broadcasting.
+void infer_v1(ShapeContext& c) {
+  const Shape &x = c.input(0), &y = c.input(1);
+  if (x.has_rank() && y.has_rank()) {
+    check(x.rank() == y.rank(), "In[0] and In[1] has different ndims: ", x, " vs. ", y);
+    for (int i = 0; i + 2 < x.rank(); ++i) {
+      check(x[i] == any || y[i] == any || x[i] == y[i], "In[0].dim(", i, ") and In[1].dim(", i,
+            ") must be the same: ", x, " vs ", y);
+    }
+  }
+  infer(c);
+}
+
 void gradient(Gradient& g) {
   const bool tx = g.attr<bool>("adj_x"), ty = g.attr<bool>("adj_y");
   const Output x = g.x(0), y = g.x(1), dy = g.dy();
@@ -108,6 +121,51 @@ const Op batch_matmul_op{{
                   .outputs = {floats({2, 1, 1}, {12, 34})}},
                  {.inputs = {floats({2, 1, 2}, {1, 2, 3, 4}), floats({1, 1, 2}, {10, 1})},
                   .attrs = {{"adj_y", true}},
+                  .outputs = {floats({2, 1, 1}, {12, 34})}}},
+}};
+
+const Op batch_matmul_v1_op{{
+    .name = "BatchMatMul",
+    .doc = "output[…] = op(x[…]) op(y[…]), as BatchMatMulV2, but leading axes must be the same.",
+    .inputs = {"x: T", "y: T"},
+    .outputs = {"output: T"},
+    .attrs = {"T: {bfloat16, half, float, double, int32, int64, complex64, complex128}",
+              "adj_x: bool = false", "adj_y: bool = false", "grad_x: bool = false",
+              "grad_y: bool = false"},
+    .shape = infer_v1,
+    .gradient = gradient,
+    .kernels = {{.types = {{"T", MatMulTypes::list()}}, .prepare = prepare}},
+    .examples = {{.inputs = {floats({2, 1, 2}, {1, 2, 3, 4}), floats({2, 2, 1}, {10, 1, 1, 10})},
+                  .outputs = {floats({2, 1, 1}, {12, 43})}}},
+}};
+
+// Of two equal types to the same.
+std::vector<Kernel> kernels_v3() {
+  std::vector<Kernel> out;
+  for (const DType dtype : MatMulTypes::list()) {
+    out.push_back(
+        {.types = {{"Ta", {dtype}}, {"Tb", {dtype}}, {"Tout", {dtype}}}, .prepare = prepare});
+  }
+  return out;
+}
+
+const Op batch_matmul_v3_op{{
+    .name = "BatchMatMulV3",
+    .doc = "output[…] = op(x[…]) op(y[…]), as BatchMatMulV2, with a type for each.",
+    .inputs = {"x: Ta", "y: Tb"},
+    .outputs = {"output: Tout"},
+    .attrs = {"Ta: {bfloat16, half, float, double, uint8, int8, int16, int32, int64, complex64, "
+              "complex128}",
+              "Tb: {bfloat16, half, float, double, uint8, int8, int16, int32, int64, complex64, "
+              "complex128}",
+              "Tout: {bfloat16, half, float, double, int16, int32, int64, complex64, complex128}",
+              "adj_x: bool = false", "adj_y: bool = false", "grad_x: bool = false",
+              "grad_y: bool = false"},
+    .shape = infer,
+    .gradient = gradient,
+    .kernels = kernels_v3(),
+    .examples = {{.inputs = {floats({2, 1, 2}, {1, 2, 3, 4}), floats({2, 1}, {10, 1})},
+                  .attrs = {{"Tout", f32}},
                   .outputs = {floats({2, 1, 1}, {12, 34})}}},
 }};
 

@@ -1,5 +1,5 @@
 // Ops that join tensors along an axis and take them apart: ConcatV2, ConcatOffset, Split, Pack,
-// Unpack.
+// Unpack, ParallelConcat.
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"
@@ -390,6 +390,37 @@ const Op unpack_op{{
     .examples = {{.inputs = {floats({2, 2}, {1, 3, 2, 4})},
                   .attrs = {{"num", 2}, {"axis", 1}},
                   .outputs = {floats({1, 2}), floats({3, 4})}}},
+}};
+
+// ---- ParallelConcat: tf.parallel_stack
+
+void infer_parallel_concat(ShapeContext& c) {
+  const Shape& out = c.attr<Shape>("shape");
+  check(out.is_complete(), "shape attr must be fully defined.");
+  check(out.rank() > 0 && out[0] == c.num_inputs(), "the values are ", c.num_inputs(),
+        " rows, which do not make shape ", out);
+  const Shape row = rows_of(1, out);
+  for (int i = 0; i < c.num_inputs(); ++i) {
+    check(row.is_compatible(c.input(i)), "values[", i, "] must have shape ", row, ", got ",
+          c.input(i));
+  }
+  c.set_output(0, out);
+}
+
+const Op parallel_concat_op{{
+    .name = "ParallelConcat",
+    .doc = "output = the values, single rows each, one below the other; its shape must be given.",
+    .inputs = {"values: N * T"},
+    .outputs = {"output: T"},
+    .attrs = {"N: int >= 1", "T: type", "shape: shape"},
+    .shape = infer_parallel_concat,
+    .kernels = {cpu_moving_kernel("T",
+                                  []<class T>(TypeTag<T>, const KernelRequest& r) {
+                                    return join<T>(blocks_of(r.inputs, 1, true));
+                                  })},
+    .examples = {{.inputs = {floats({1, 2}, {1, 2}), floats({1, 2}, {3, 4})},
+                  .attrs = {{"shape", Shape{2, 2}}},
+                  .outputs = {floats({2, 2}, {1, 2, 3, 4})}}},
 }};
 
 }  // namespace

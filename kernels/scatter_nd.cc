@@ -1,11 +1,15 @@
 // ScatterNd adds slices into a tensor of zeros, at places that index vectors name; GatherNd takes
-// slices from such places.
+// slices from such places, ResourceGatherNd those of a variable.
+#include <algorithm>
+#include <span>
+
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"
 #include "kernels/bad_indices.h"
 #include "kernels/cpu.h"
 #include "kernels/examples.h"
+#include "kernels/resource_form.h"
 #include "kernels/strided_copy.h"
 
 namespace leat {
@@ -123,10 +127,14 @@ template <class T, class Index>
 BoundKernel bind_gather(const KernelRequest& request) {
   const Shape &params = request.inputs[0].shape, &indices = request.inputs[1].shape;
   const int64_t depth = indices[indices.rank() - 1];
+  const int64_t n = request.outputs[0].shape.elements();
+  const std::span<const int64_t> places = indices.dims().first(indices.rank() - 1);
+  const bool asks_for_none = std::find(places.begin(), places.end(), 0) != places.end();
+  check(asks_for_none || params.elements() != 0,
+        "Requested more than 0 entries, but params is empty.  Params shape: ", params);
+  if (n == 0) return {};
   int64_t slice = 1;
   for (int i = static_cast<int>(depth); i < params.rank(); ++i) slice *= params[i];
-  const int64_t n = request.outputs[0].shape.elements();
-  if (n == 0) return {};
   return BoundKernel::of([=, strides = strides_of(params)](const Arguments& a) {
     for (int64_t p = 0; p < n / slice; ++p) {
       int64_t at = 0;
@@ -165,6 +173,36 @@ const Op gather_nd_op{{
                   .outputs = {floats({2, 2}, {3, 4, 1, 2})}},
                  {.inputs = {floats({2, 2}, {1, 2, 3, 4}), ints({1, 2}, {1, 0})},
                   .outputs = {floats({3})}}},
+}};
+
+const Op resource_gather_nd_op{{
+    .name = "ResourceGatherNd",
+    .doc = "output[i…, j…] = variable[indices[i…, :], j…].",
+    .inputs = {"resource: resource", "indices: Tindices"},
+    .outputs = {"output: dtype"},
+    .attrs = {"dtype: type", "Tindices: {int32, int64}"},
+    .shape =
+        [](ShapeContext& c) {
+          c.with_rank_at_least(0, 1);
+          infer_gather(c);
+        },
+    .gradient =
+        [](Gradient& g) {
+          const Output shape = op("VariableShape", {g.x(0)}, {{"out_type", g.x(1).dtype()}});
+          g.dx(0) = op("ScatterNd", {g.x(1), g.dy(), shape});
+        },
+    .kernels = {cpu_moving_kernel("dtype",
+                                  []<class T>(TypeTag<T>, const KernelRequest& r) {
+                                    check_variable_dtype(r, "dtype");
+                                    if (r.inputs[1].dtype == DType::i64)
+                                      return bind_gather<T, int64_t>(r);
+                                    return bind_gather<T, int32_t>(r);
+                                  })},
+    .examples = {{.inputs = {floats({2, 2}, {1, 2, 3, 4}), ints({2, 1}, {1, 0})},
+                  .attrs = {{"dtype", f32}},
+                  .outputs = {floats({2, 2}, {3, 4, 1, 2})}}},
+    .is_stateful = true,
+    .only_reads_resources = true,
 }};
 
 }  // namespace

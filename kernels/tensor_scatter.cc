@@ -1,4 +1,4 @@
-// TensorScatterUpdate, Add and Sub: a tensor with slices changed at places that index
+// TensorScatterUpdate, Add, Sub, Min and Max: a tensor with slices changed at places that index
 // vectors name.
 #include "graph/gradient.h"
 #include "graph/ops.h"
@@ -6,16 +6,11 @@
 #include "kernels/bad_indices.h"
 #include "kernels/cpu.h"
 #include "kernels/examples.h"
+#include "kernels/scatter_rules.h"
 #include "kernels/strided_copy.h"
 
 namespace leat {
 namespace {
-
-// clang-format off
-struct Update { template <class T> void operator()(T& to, const T& from) const { to = from; } };
-struct Add    { template <class T> void operator()(T& to, const T& from) const { to = T(ComputeType<T>(to) + ComputeType<T>(from)); } };
-struct Sub    { template <class T> void operator()(T& to, const T& from) const { to = T(ComputeType<T>(to) - ComputeType<T>(from)); } };
-// clang-format on
 
 // indices [places…, depth], updates [places…, slice…], tensor [depth axes…, slice…].
 void infer(ShapeContext& c) {
@@ -67,8 +62,8 @@ BoundKernel bind(const KernelRequest& request) {
 }
 
 template <class F, class Supported>
-OpDef scatter(std::string name, std::string doc, std::string index_types, Supported types,
-              GradientFunction gradient, Tensor expected) {
+OpDef scatter_op(std::string name, std::string doc, std::string index_types, Supported types,
+                 GradientFunction gradient, Tensor expected) {
   return {
       .name = std::move(name),
       .doc = std::move(doc),
@@ -91,37 +86,58 @@ OpDef scatter(std::string name, std::string doc, std::string index_types, Suppor
                                }
                              })},
       .examples = {{.inputs = {floats({3, 2}, {1, 2, 3, 4, 5, 6}), ints({2, 1}, {2, 0}),
-                               floats({2, 2}, {7, 7, 1, 8})},
+                               floats({2, 2}, {7, 2, 0, 8})},
                     .outputs = {std::move(expected)}}},
   };
 }
 
 Output at_places(Gradient& g) { return op("GatherNd", {g.dy(), g.x(1)}); }
 
-const Op update_op{scatter<Update>(
+const Op update_op{scatter_op<scatter::Replace>(
     "TensorScatterUpdate", "output = tensor with output[indices[i…, :], j…] = updates[i…, j…].",
     "int16, int32, int64, uint16", AllTypes{},
     [](Gradient& g) {
       g.dx(0) = op("TensorScatterUpdate", {g.dy(), g.x(1), zeros_like(g.x(2))});
       g.dx(2) = at_places(g);
     },
-    floats({3, 2}, {1, 8, 3, 4, 7, 7}))};
-const Op add_op{scatter<Add>(
+    floats({3, 2}, {0, 8, 3, 4, 7, 2}))};
+const Op add_op{scatter_op<scatter::Add>(
     "TensorScatterAdd", "output = tensor with updates[i…, j…] added at [indices[i…, :], j…].",
     "int32, int64", NumberTypes{},
     [](Gradient& g) {
       g.dx(0) = g.dy();
       g.dx(2) = at_places(g);
     },
-    floats({3, 2}, {2, 10, 3, 4, 12, 13}))};
-const Op sub_op{scatter<Sub>(
+    floats({3, 2}, {1, 10, 3, 4, 12, 8}))};
+const Op sub_op{scatter_op<scatter::Subtract>(
     "TensorScatterSub", "output = tensor with updates[i…, j…] subtracted at [indices[i…, :], j…].",
     "int32, int64", NumberTypes{},
     [](Gradient& g) {
       g.dx(0) = g.dy();
       g.dx(2) = neg(at_places(g));
     },
-    floats({3, 2}, {0, -6, 3, 4, -2, -1}))};
+    floats({3, 2}, {1, -6, 3, 4, -2, 4}))};
+
+// Shared among those that have the value: the tensor, and every update of that place.
+void gradient_of_extremum(Gradient& g) {
+  const Output &x = g.x(0), &indices = g.x(1), &updates = g.x(2);
+  const DType dtype = x.dtype();
+  const Output x_has = cast(equal(x, g.y()), dtype);
+  const Output update_has = cast(equal(updates, op("GatherNd", {g.y(), indices})), dtype);
+  const Output count =
+      add(x_has, op("ScatterNd", {indices, update_has, shape_of(x, indices.dtype())}));
+  g.dx(0) = div(mul(g.dy(), x_has), count);
+  g.dx(2) = mul(op("GatherNd", {div(g.dy(), count), indices}), update_has);
+}
+
+const Op min_op{scatter_op<scatter::Least>(
+    "TensorScatterMin",
+    "output = tensor with the minimum with updates[i…, j…] at [indices[i…, :], j…].",
+    "int32, int64", NumberTypes{}, gradient_of_extremum, floats({3, 2}, {0, 2, 3, 4, 5, 2}))};
+const Op max_op{scatter_op<scatter::Greatest>(
+    "TensorScatterMax",
+    "output = tensor with the maximum with updates[i…, j…] at [indices[i…, :], j…].",
+    "int32, int64", NumberTypes{}, gradient_of_extremum, floats({3, 2}, {1, 8, 3, 4, 7, 6}))};
 
 }  // namespace
 }  // namespace leat

@@ -51,7 +51,7 @@ class ProgramStep::Context : public ExecuteContext {
   }
   Cancellation& cancellation() override { return step_.owner_.cancellation(); }
   bool is_dead(int) const override { return false; }
-  void set_output(int i, Tensor value) override { outputs_[i] = std::move(value); }
+  void set_output(int i, Tensor value) override { outputs_.at(i) = std::move(value); }
   void set_dead(int i) override { dead_[i] = true; }
   Device& device() const override { return *step_.plan_.device; }
   std::shared_ptr<void>& node_state() override {

@@ -27,7 +27,7 @@ class FoldingContext : public ExecuteContext {
     fail(Code::internal, "a constant was computed from a variable");
   }
   bool is_dead(int) const override { return false; }
-  void set_output(int i, Tensor value) override { outputs_[i] = std::move(value); }
+  void set_output(int i, Tensor value) override { outputs_.at(i) = std::move(value); }
   void set_dead(int) override { fail(Code::internal, "a constant died"); }
   Device& device() const override { return host_; }
   std::shared_ptr<void>& node_state() override { return state_; }

@@ -114,6 +114,10 @@ class RpcStream {
   virtual void cancel() = 0;
   // The peer's socket address, "ipv4:127.0.0.1:43210".
   virtual std::string peer() const = 0;
+  // What one message gathers at most, and what one write should: the peer hears nothing before a
+  // message is whole, so on a slow link they are small. It follows the rate at which the transport
+  // takes what is written.
+  virtual size_t message_bytes() const = 0;
 };
 
 }  // namespace leat

@@ -1,5 +1,6 @@
 #include "distributed/grpc/stream_core.h"
 
+#include <algorithm>
 #include <exception>
 
 #include "distributed/grpc/convert.h"
@@ -7,11 +8,33 @@
 namespace leat::transport {
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
 // What one message may gather from the queue. More would only delay its first byte.
-constexpr size_t batch_bytes = size_t{1} << 20;
+constexpr size_t most_bytes = size_t{1} << 20;
+constexpr size_t least_bytes = size_t{16} << 10;
 constexpr size_t batch_slices = 512;
+// Of the messages whose rate counts together. Small ones take what a call takes.
+constexpr size_t measured_bytes = size_t{4} << 20;
+constexpr std::chrono::nanoseconds longest_message = std::chrono::milliseconds(500);
 
 }  // namespace
+
+void MessageSize::written(size_t bytes, std::chrono::nanoseconds took) {
+  if (bytes < least_bytes) return;
+  measured_ += bytes;
+  took_ += took;
+  if (measured_ < measured_bytes && took_ < longest_message) return;
+  const double fitting = static_cast<double>(measured_) *
+                         static_cast<double>(longest_message.count()) /
+                         static_cast<double>(std::max<int64_t>(took_.count(), 1));
+  const size_t most = std::min(2 * bytes_, most_bytes);
+  bytes_ = fitting >= static_cast<double>(most)
+               ? most
+               : std::max(static_cast<size_t>(fitting), least_bytes);
+  measured_ = 0;
+  took_ = {};
+}
 
 void StreamCore::start(RpcStream::Events events) {
   {
@@ -54,6 +77,11 @@ void StreamCore::write(Slices slices) {
 size_t StreamCore::queued_bytes() const {
   std::lock_guard lock(mutex_);
   return queued_bytes_;
+}
+
+size_t StreamCore::message_bytes() const {
+  std::lock_guard lock(mutex_);
+  return message_size_.bytes();
 }
 
 void StreamCore::close() {
@@ -109,11 +137,12 @@ void StreamCore::pump() {
           for (grpc::Slice& slice : first.slices) slices.push_back(std::move(slice));
         }
         queue_.pop_front();
-      } while (!queue_.empty() && outgoing_bytes_ + queue_.front().bytes <= batch_bytes &&
+      } while (!queue_.empty() && outgoing_bytes_ + queue_.front().bytes <= message_size_.bytes() &&
                slices.size() + queue_.front().slices.size() <= batch_slices);
       outgoing_ = grpc::ByteBuffer(slices.data(), slices.size());
       more_follows = !queue_.empty();
       is_writing_ = true;
+      outgoing_since_ = Clock::now();
     } else if (may_write && is_closing_ && !is_half_closed_) {
       next = half_close;
       is_half_closed_ = true;
@@ -154,6 +183,7 @@ void StreamCore::write_done(bool ok) {
     is_writing_ = false;
     outgoing_.Clear();
     queued_bytes_ -= outgoing_bytes_;
+    if (ok) message_size_.written(outgoing_bytes_, Clock::now() - outgoing_since_);
     outgoing_bytes_ = 0;
     if (!ok) {
       is_broken_ = true;

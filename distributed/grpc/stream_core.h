@@ -5,6 +5,7 @@
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/support/byte_buffer.h>
 
+#include <chrono>
 #include <deque>
 #include <memory>
 #include <mutex>
@@ -15,6 +16,20 @@
 
 namespace leat::transport {
 
+// How large a message may be to take half a second at most, from how long large ones took. It
+// begins small, and at most doubles with every 4 MB: so much may lie in the buffers of sockets,
+// which take it at once.
+class MessageSize {
+ public:
+  size_t bytes() const { return bytes_; }
+  void written(size_t bytes, std::chrono::nanoseconds took);
+
+ private:
+  size_t bytes_ = size_t{64} << 10;
+  size_t measured_ = 0;
+  std::chrono::nanoseconds took_{0};
+};
+
 // A reactor derives from this and passes gRPC's notifications on. It keeps itself alive (self_)
 // until gRPC is done.
 class StreamCore {
@@ -24,6 +39,7 @@ class StreamCore {
   void start(RpcStream::Events events);
   void write(Slices slices);
   size_t queued_bytes() const;
+  size_t message_bytes() const;
   void close();
   void cancel();
   // The handle has gone.
@@ -59,6 +75,8 @@ class StreamCore {
   size_t queued_bytes_ = 0;
   grpc::ByteBuffer outgoing_;  // while writing_
   size_t outgoing_bytes_ = 0;
+  std::chrono::steady_clock::time_point outgoing_since_;
+  MessageSize message_size_;
   grpc::ByteBuffer incoming_;
   bool has_events_ = false;  // start() was called
   bool is_reading_ = false;  // the first read has begun
@@ -82,6 +100,7 @@ class StreamHandle : public RpcStream {
   void start(Events events) override { core_->start(std::move(events)); }
   void write(Slices slices) override { core_->write(std::move(slices)); }
   size_t queued_bytes() const override { return core_->queued_bytes(); }
+  size_t message_bytes() const override { return core_->message_bytes(); }
   void close() override { core_->close(); }
   void cancel() override { core_->cancel(); }
   std::string peer() const override { return peer_; }

@@ -165,6 +165,38 @@ TEST_F(Fault, ALinkCutBetweenOnePairOnlyHurtsThatPair) {
   EXPECT_EQ(step(), 3);
 }
 
+// A step that has only targets fetches nothing and sends nothing: its owner owes it all the same.
+TEST_F(Fault, ALostTaskOwesTheTargetsThatLieThere) {
+  Graph& graph = model_.graph;
+  {
+    const DeviceScope on(graph, ps);
+    const Output held = gate(constant(graph, Tensor::of<float>({2}, {1, 2})), "target");
+    graph.add({.op = "NoOp", .name = "train", .control_inputs = {held.node}});
+  }
+  session_->extend(graph);
+  auto outcome = std::async(std::launch::async, [&] { return error_of([&] { run("train"); }); });
+  ASSERT_TRUE(wait_at_gate("target"));
+  proxy_->reset();
+  ASSERT_EQ(outcome.wait_for(soon), std::future_status::ready);
+  const Status status = outcome.get();
+  expect_names_the_ps(status);
+  EXPECT_THAT(status.message, HasSubstr("; it owed its part of the step: train"));
+  open_gate("target");
+}
+
+// Attempts to reach it again are not news of it.
+TEST_F(Fault, TheTimeSinceALostTaskWasHeardGoesOn) {
+  proxy_->refuse();
+  proxy_->reset();
+  const Membership& membership = cluster_->task("worker").membership();
+  ASSERT_TRUE(eventually([&] { return !membership.is_connected({"ps", 0}); }));
+  const auto begin = Clock::now();
+  std::this_thread::sleep_for(milliseconds(2'500));
+  const auto passed = std::chrono::duration_cast<milliseconds>(Clock::now() - begin);
+  EXPECT_GE(membership.peer({"ps", 0}).last_heard + milliseconds(1), passed);
+  proxy_->refuse(false);
+}
+
 TEST_F(Fault, FlappingLosesNoUpdateThatWasAcknowledged) {
   int acknowledged = 0, failed = 0;
   for (int i = 0; i < 60; ++i) {
@@ -248,6 +280,44 @@ TEST_F(Fault, ADamagedPayloadIsNeverTakenForTheValue) {
   }
   EXPECT_GT(noticed, 6);
   proxy_->corrupt_large_replies(0);
+}
+
+// Pieces that take longer than the silence that is borne are no silence: their bytes arrive.
+TEST(SlowLink, IsSlowAndNotLost) {
+  std::unique_ptr<TcpProxy> proxy;
+  TaskOptions options = InProcessCluster::default_options();
+  options.silence = milliseconds(2'000);
+  InProcessCluster cluster({{"ps", 1}, {"worker", 1}}, options,
+                           [&](const TaskName& viewer, const ClusterSpec& spec) {
+                             ClusterSpec view = spec;
+                             if (viewer != TaskName{"worker", 0}) return view;
+                             proxy = std::make_unique<TcpProxy>(spec.address({"ps", 0}));
+                             view.set_address({"ps", 0}, proxy->address());
+                             return view;
+                           });
+  constexpr int64_t count = 5 << 18;  // 5 MB
+  Graph graph;
+  Output big;
+  {
+    const DeviceScope on(graph, ps);
+    big = graph
+              .add({.op = "VariableV2",
+                    .name = "big",
+                    .attrs = {{"shape", Shape{count}}, {"dtype", f32}}})
+              .output();
+    graph.add(
+        {.op = "Assign", .name = "fill", .inputs = {big, placeholder(graph, "value", f32, {any})}});
+  }
+  {
+    const DeviceScope on(graph, "/job:worker/task:0");
+    graph.add({.op = "Neg", .name = "there", .inputs = {big}});
+  }
+  const auto session = cluster.session(graph);
+  session->run({{"value:0", Tensor(f32, {count})}}, {}, {"fill"});
+  proxy->limit(400'000);
+  const Status status = error_of([&] { session->run({}, {}, {"there"}); });
+  EXPECT_TRUE(status.is_ok()) << status.message;
+  proxy->limit(0);
 }
 
 // A client that dials its master through a relay.
@@ -395,6 +465,76 @@ TEST(Shutdown, GivesRunningStepsTheirGraceAndRefusesNewOnes) {
   open_gate("drained");
   EXPECT_EQ(step.get().to_string(), "float[2] [2, 3]");
   EXPECT_EQ(shutdown.wait_for(seconds(30)), std::future_status::ready);
+}
+
+// A step that has no part on its master's task: it waits on the ps.
+class ShutdownOfAMaster : public testing::Test {
+ protected:
+  ShutdownOfAMaster() {
+    const DeviceScope on(graph_, ps);
+    gate(constant(graph_, Tensor::of<float>({2}, {1, 2})), "driven");
+    session_ = cluster_.session(graph_);
+  }
+  void begin_step() {
+    step_ = std::async(std::launch::async, [this] {
+      return error_of([this] { value_ = session_->run({}, {"TestGate:0"}, {})[0]; });
+    });
+    ASSERT_TRUE(wait_at_gate("driven"));
+  }
+  void shut_down(milliseconds grace) {
+    shutdown_ =
+        std::async(std::launch::async, [this, grace] { cluster_.task("worker").shutdown(grace); });
+  }
+
+  InProcessCluster cluster_{{{"ps", 1}, {"worker", 1}}};
+  const std::string name_ = "/job:worker/task:0 (" + cluster_.task("worker").address() + ")";
+  Graph graph_;
+  std::unique_ptr<SessionInterface> session_;
+  Tensor value_;
+  std::future<Status> step_;
+  std::future<void> shutdown_;
+};
+
+TEST_F(ShutdownOfAMaster, GivesTheStepsOfOtherTasksTheirGraceAndRefusesNewOnes) {
+  begin_step();
+  shut_down(seconds(60));
+  Status refused;
+  EXPECT_TRUE(eventually(
+      [&] {
+        refused = error_of(
+            [&] { session_->run({}, {"TestGate:0"}, {}, {.timeout = milliseconds(300)}); });
+        return refused.message.find("is shutting down") != std::string::npos;
+      },
+      seconds(20)));
+  EXPECT_EQ(code_name(refused.code), code_name(Code::unavailable));
+  EXPECT_THAT(refused.message, HasSubstr(name_ + " is shutting down"));
+  EXPECT_EQ(step_.wait_for(milliseconds(0)), std::future_status::timeout);
+  open_gate("driven");
+  const Status status = step_.get();
+  ASSERT_TRUE(status.is_ok()) << status.message;
+  EXPECT_EQ(value_.to_string(), "float[2] [1, 2]");
+  EXPECT_EQ(shutdown_.wait_for(seconds(30)), std::future_status::ready);
+}
+
+TEST_F(ShutdownOfAMaster, TellsAStepThatOutlivesTheGraceWhoGoes) {
+  begin_step();
+  shut_down(milliseconds(300));
+  ASSERT_EQ(step_.wait_for(seconds(30)), std::future_status::ready);
+  const Status status = step_.get();
+  EXPECT_EQ(code_name(status.code), code_name(Code::unavailable));
+  EXPECT_THAT(status.message, HasSubstr(name_ + " is shutting down"));
+  open_gate("driven");
+}
+
+TEST_F(ShutdownOfAMaster, IsNotWhatAResetIs) {
+  begin_step();
+  std::promise<void> done;
+  cluster_.task("worker").master().reset({}, {}, [&](const Status&) { done.set_value(); });
+  const Status status = step_.get();
+  EXPECT_EQ(code_name(status.code), code_name(Code::cancelled));
+  EXPECT_THAT(status.message, HasSubstr("Reset"));
+  open_gate("driven");
+  done.get_future().wait();
 }
 
 }  // namespace

@@ -2,14 +2,18 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
 #include <regex>
 #include <sstream>
+#include <thread>
 
+#include "core/error.h"
 #include "tests/support/child_process.h"
+#include "tests/support/eventually.h"
 #include "tests/support/scratch_directory.h"
 
 namespace leat {
@@ -288,6 +292,51 @@ TEST_F(Launcher, RunStoppedBySignalSaysWhich) {
   expect_gone(pids_in(run.output()));
 }
 
+// It writes faster than the launcher reads, which hears of signals and of the others all the same.
+TEST_F(Launcher, AProgramThatFloodsKeepsNothingElseAway) {
+  const auto flood = [&](const std::string& program) {
+    std::vector<std::string> arguments{"/bin/sh", "-c", "exec \"$@\" >/dev/null", "sh"};
+    for (std::string& each : leat("run", {"--grace", "1", "--", "/bin/sh", "-c", program}))
+      arguments.push_back(std::move(each));
+    return arguments;
+  };
+  const std::string log = folder_ / "logs/worker-0.program.log";
+  ChildProcess stopped(flood("exec timeout 30 yes"));
+  ASSERT_TRUE(eventually([&] {
+    std::error_code none_yet;
+    const auto size = std::filesystem::file_size(log, none_yet);
+    return !none_yet && size > 1 << 20;
+  }));
+  stopped.send_signal(SIGTERM);
+  EXPECT_EQ(stopped.wait(seconds(15)), 128 + SIGTERM);
+
+  ChildProcess failed(
+      flood("case $TF_CONFIG in *'\"index\":1'*) sleep 0.5; exit 3;; esac; exec timeout 30 yes"));
+  EXPECT_EQ(failed.wait(seconds(15)), 3);
+}
+
+TEST_F(Launcher, AFullDiskIsToldOnceAndNoEmptyLogIsNamed) {
+  std::filesystem::create_directory(folder_ / "logs");
+  for (const char* name : {"worker-0.program.log", "worker-1.program.log"})
+    std::filesystem::create_symlink("/dev/full", folder_ / concat("logs/", name));
+  ChildProcess run(leat("run", {"--", "/bin/sh", "-c", "echo no luck; sleep 0.2; exit 7"}));
+  EXPECT_EQ(run.wait(), 7);
+  const std::string output = run.output();
+  const std::string told = "cannot write the log " + folder_.path();
+  EXPECT_THAT(output, HasSubstr(told));
+  EXPECT_EQ(output.find(told), output.rfind(told));
+  EXPECT_THAT(output, HasSubstr("could not be written: No space left on device"));
+  EXPECT_THAT(output, Not(HasSubstr("All of it")));
+}
+
+TEST_F(Launcher, AClusterThatCannotBeWrittenDownIsAnError) {
+  std::filesystem::create_directory(folder_ / "logs");
+  std::filesystem::create_symlink("/dev/full", folder_ / "logs/cluster.json");
+  ChildProcess up(leat("up"));
+  EXPECT_EQ(up.wait(), 1);
+  EXPECT_THAT(up.output(), HasSubstr("logs/cluster.json: No space left on device"));
+}
+
 TEST_F(Launcher, AProgramThatIsNotThereStartsNothing) {
   ChildProcess run(leat("run", {"--", "./no_such_program"}));
   EXPECT_EQ(run.wait(), 127);
@@ -297,6 +346,34 @@ TEST_F(Launcher, AProgramThatIsNotThereStartsNothing) {
   ChildProcess plain(leat("run", {"--", folder_ / "plain_file"}));
   EXPECT_EQ(plain.wait(), 126);
   EXPECT_THAT(plain.output(), HasSubstr("not executable"));
+  ChildProcess folder(leat("run", {"--", folder_.path()}));
+  EXPECT_EQ(folder.wait(), 126);
+  EXPECT_THAT(folder.output(), HasSubstr("it is a directory"));
+  std::ofstream(folder_ / "script") << "#! /no/such/shell -e\necho hello\n";
+  std::filesystem::permissions(folder_ / "script", std::filesystem::perms::owner_all);
+  ChildProcess script(leat("run", {"--", folder_ / "script"}));
+  EXPECT_EQ(script.wait(), 126);
+  EXPECT_THAT(script.output(), HasSubstr("asks for \"/no/such/shell\", which is not there"));
+  EXPECT_THAT(script.output(), Not(HasSubstr("starting")));
+}
+
+TEST_F(Launcher, ATaskThatReadsAPipeStillHearsSignals) {
+  const std::string pipe = folder_ / "pipe";
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  ChildProcess task({LEAT_BIN_DIR "/leat", "task", pipe, "--job", "ps", "--task", "0"});
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));  // it opens the pipe, or will
+  task.send_signal(SIGTERM);
+  EXPECT_EQ(task.wait(seconds(10)), 128 + SIGTERM);
+}
+
+TEST_F(Launcher, ATaskOfTwoNamesIsRefused) {
+  const ChildProcess::Environment environment{
+      {"TF_CONFIG", R"({"cluster": {"ps": ["127.0.0.1:0"]}, "task": {"type": "ps", "index": 0}})"}};
+  ChildProcess task({LEAT_BIN_DIR "/leat", "task", "--job", "worker", "--task", "1"}, environment);
+  EXPECT_EQ(task.wait(), 2);
+  EXPECT_THAT(task.output(), HasSubstr("TF_CONFIG"));
+  EXPECT_THAT(task.output(), HasSubstr("/job:ps/task:0"));
+  EXPECT_THAT(task.output(), HasSubstr("/job:worker/task:1"));
 }
 
 TEST_F(Launcher, MistakesOfTheUserHaveStatus2) {
@@ -312,6 +389,8 @@ TEST_F(Launcher, MistakesOfTheUserHaveStatus2) {
   EXPECT_EQ(status({"up", "local:ps=0"}, "local:ps=1,worker=2"), 2);
   EXPECT_EQ(status({"up", "local:ps=1", "--grace", "long"}, "--grace"), 2);
   EXPECT_EQ(status({"run", "local:ps=1"}, "program"), 2);
+  EXPECT_EQ(status({"run", "local:ps=1", "--", "true"}, "no worker and no chief"), 2);
+  EXPECT_EQ(status({"run", "local:ps=1,wroker=2", "--", "true"}, "did you mean 'worker'?"), 2);
   EXPECT_EQ(status({"dance"}, "dance"), 2);
   EXPECT_EQ(status({"up", "--help"}, "Exit status"), 0);
   std::ofstream(folder_ / "far.json") << R"({"cluster": {"ps": ["192.0.2.1:2222"]}})";

@@ -18,6 +18,7 @@ class InputStream final : public RpcStream {
   void start(Events events) override { events_ = std::move(events); }
   void write(Slices) override {}
   size_t queued_bytes() const override { return 0; }
+  size_t message_bytes() const override { return size_t{1} << 20; }
   void close() override { end({}); }
   void cancel() override { end({1, "cancelled", RpcCause::none}); }
   std::string peer() const override { return "fuzz"; }

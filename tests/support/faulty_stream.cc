@@ -29,6 +29,7 @@ class FaultyStream final : public RpcStream {
     after_delay(faults_, [inner = inner_, slices = std::move(slices)] { inner->write(slices); });
   }
   size_t queued_bytes() const override { return inner_->queued_bytes(); }
+  size_t message_bytes() const override { return inner_->message_bytes(); }
   void close() override {
     after_delay(faults_, [inner = inner_] { inner->close(); });
   }

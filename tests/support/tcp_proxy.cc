@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <deque>
 #include <list>
 #include <stdexcept>
@@ -84,9 +85,13 @@ class TcpProxy::Relay {
   };
 
   void read(int direction) {
-    if (is_closed_[direction] || pieces_[direction].size() > 64) return;
+    const int64_t limit = proxy_.limit_;
+    if (is_closed_[direction] || pieces_[direction].size() > (limit > 0 ? 0 : 64)) return;
     char buffer[65536];
-    const ssize_t got = recv(fds_[direction], buffer, sizeof buffer, 0);
+    const size_t size = limit > 0
+                            ? static_cast<size_t>(std::min<int64_t>(limit / 50 + 1, sizeof buffer))
+                            : sizeof buffer;
+    const ssize_t got = recv(fds_[direction], buffer, size, 0);
     if (got < 0) {
       if (errno != EAGAIN && errno != EINTR) is_closed_[direction] = true;
       return;
@@ -103,8 +108,10 @@ class TcpProxy::Relay {
       --*to_corrupt;
       bytes[bytes.size() / 2] = static_cast<char>(bytes[bytes.size() / 2] ^ 0x10);
     }
+    const auto passing =
+        std::chrono::microseconds(limit > 0 ? static_cast<int64_t>(got) * 1'000'000 / limit : 0);
     pieces_[direction].push_back(
-        {Clock::now() + std::chrono::milliseconds(proxy_.delay_ms_), std::move(bytes)});
+        {Clock::now() + std::chrono::milliseconds(proxy_.delay_ms_) + passing, std::move(bytes)});
   }
 
   bool write(int direction) {

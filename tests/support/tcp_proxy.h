@@ -22,6 +22,8 @@ class TcpProxy {
 
   // Bytes arrive so much later, in order.
   void delay(std::chrono::milliseconds time) { delay_ms_ = time.count(); }
+  // So many bytes pass in a second, each way of each connection; 0: as many as come.
+  void limit(int64_t bytes_per_second) { limit_ = bytes_per_second; }
   // Nothing passes, and nobody is told: a pulled cable, a half-open connection. What waited goes
   // on when it is over.
   void stall(bool is_stalled = true) {
@@ -49,7 +51,7 @@ class TcpProxy {
   const std::string target_;
   int listener_ = -1;
   int port_ = 0;
-  std::atomic<int64_t> delay_ms_{0};
+  std::atomic<int64_t> delay_ms_{0}, limit_{0};
   std::atomic<bool> stalled_[2] = {false, false};
   std::atomic<bool> is_refusing_{false};
   std::atomic<bool> is_stopping_{false};

@@ -55,7 +55,7 @@ OPAQUE = {"FusedBatchNormV3": [3, 4, 5], "FusedBatchNormGradV3": [3, 4],
           "Svd": [1, 2], "SelfAdjointEigV2": [1]}  # the signs of vectors are free: linear_algebra_test.cc
 
 # The client refuses to build these without shapes.
-NEEDS_SHAPES = {"SpaceToBatchND", "BatchToSpaceND"}
+NEEDS_SHAPES = {"SpaceToBatchND", "BatchToSpaceND", "ParallelConcat"}
 
 TOLERANCE = {np.float64: 1e-9, np.float32: 2e-5, np.float16: 1e-2, bf16: 5e-2}
 

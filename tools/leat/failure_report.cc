@@ -35,7 +35,11 @@ std::string format_failure_report(const std::vector<Failure>& failures) {
     out += fmt::format("      Its last {}:\n", cause.last_lines.size() == 1 ? "line" : "lines");
     for (const std::string& line : cause.last_lines) out += "        " + line + "\n";
   }
-  if (!cause.log.empty()) out += "      All of it: " + cause.log + "\n";
+  if (!cause.log_problem.empty()) {
+    out += "      There is no more: its log could not be written: " + cause.log_problem + "\n";
+  } else if (!cause.log.empty()) {
+    out += "      All of it: " + cause.log + "\n";
+  }
 
   std::vector<const Failure*> others;
   std::string stopped;

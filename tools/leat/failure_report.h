@@ -20,7 +20,8 @@ struct Failure {
   std::chrono::duration<double> after{0};  // since the start
   bool was_stopped = false;                // by us, so it says nothing
   std::vector<std::string> last_lines;
-  std::string log;  // path
+  std::string log;          // path
+  std::string log_problem;  // why not all is there
 };
 
 // Within it the order of two ends tells nothing: the kernel closes the sockets of a killed process,

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <iostream>
 #include <memory>
@@ -56,6 +57,7 @@ class Launcher {
 
   milliseconds until_next_deadline() const;
   void wait_for_events();
+  void tell_of_logs();
   void check_deadlines();
   void handle_signals();
   void read_link(Member& member);
@@ -96,6 +98,7 @@ class Launcher {
   bool is_cluster_known_ = false;
   int stop_signal_ = 0;  // that asked us to end
   bool has_failed_start_ = false;
+  bool has_told_of_logs_ = false;
   Fd signals_;
   std::vector<StartupRow> rows_;  // of every task of the cluster
   std::set<TaskName> left_;       // tasks elsewhere that were there and are not any more
@@ -174,7 +177,8 @@ Member& Launcher::start(const SpawnOptions& spawn_options, Member member) {
                                        member.is_program ? ".program" : "");
   member.log_path = (options_.log_directory / name).string();
   member.log.open(member.log_path, std::ios::binary | std::ios::trunc);
-  if (!member.log) fail(Code::permission_denied, "cannot write ", member.log_path);
+  if (!member.log)
+    fail(Code::permission_denied, "cannot write ", member.log_path, ": ", std::strerror(errno));
   member.started = Clock::now();
   member.process = spawn(spawn_options);
   members_.push_back(std::make_unique<Member>(std::move(member)));
@@ -309,6 +313,18 @@ void Launcher::wait_for_events() {
     }
   }
   if (polled[0].revents != 0) handle_signals();
+  tell_of_logs();
+}
+
+// Once: what fills one log's disk soon fails the others.
+void Launcher::tell_of_logs() {
+  if (has_told_of_logs_) return;
+  for (const auto& member : members_) {
+    if (member->log_problem.empty()) continue;
+    has_told_of_logs_ = true;
+    return say(fmt::format("cannot write the log {}: {}; more is shown here, but not kept",
+                           member->log_path, member->log_problem));
+  }
 }
 
 void Launcher::check_deadlines() {
@@ -408,7 +424,13 @@ void Launcher::tell_cluster_when_bound() {
   }
   is_cluster_known_ = true;
   const std::string line = cluster_.to_json() + "\n";
-  std::ofstream(options_.log_directory / "cluster.json") << line;
+  const std::filesystem::path path = options_.log_directory / "cluster.json";
+  errno = 0;
+  std::ofstream file(path);
+  if (!(file << line << std::flush)) {
+    return fail_start(fmt::format("cannot write {}: {}", path.string(),
+                                  errno == 0 ? "it cannot be written" : std::strerror(errno)));
+  }
   for (const auto& member : members_) {
     if (member->process.link)
       send(member->process.link.get(), line.data(), line.size(), MSG_NOSIGNAL);
@@ -566,7 +588,8 @@ int Launcher::finish() {
                         .after = since_start(member->ended),
                         .was_stopped = member->was_stopped,
                         .last_lines = {member->last_lines.begin(), member->last_lines.end()},
-                        .log = member->log_path});
+                        .log = member->log_path,
+                        .log_problem = member->log_problem});
   }
   const bool has_failed = std::any_of(failures.begin(), failures.end(),
                                       [](const Failure& f) { return !f.was_stopped; });

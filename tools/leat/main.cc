@@ -2,7 +2,9 @@
 // this one runs that, so that its libraries (Graphviz) are no part of a worker's start.
 #include <CLI/CLI.hpp>
 #include <iostream>
+#include <new>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "core/error.h"
@@ -60,6 +62,16 @@ int run(int argc, char** argv) {
 int main(int argc, char** argv) {
   try {
     return run(argc, argv);
+  } catch (const std::system_error& error) {
+    // std::thread says no more than that.
+    const bool is_thread = error.code() == std::errc::resource_unavailable_try_again;
+    std::cerr << "leat: " << (is_thread ? "cannot start a thread: " : "") << error.what()
+              << (is_thread ? " (processes, threads or memory are limited: ulimit -a)" : "")
+              << "\n";
+    return 1;
+  } catch (const std::bad_alloc&) {
+    std::cerr << "leat: out of memory\n";
+    return 1;
   } catch (const std::exception& error) {
     std::cerr << "leat: " << error.what() << "\n";
     return 1;

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstring>
 
 #include "core/error.h"
 
@@ -12,6 +13,8 @@ namespace leat {
 namespace {
 
 constexpr size_t kept_lines = 20;
+// Enough for the largest pipe, 1 MiB, in which a read may find a page at a time.
+constexpr int most_last_turns = 256;
 // Of a redrawn line, where there is no terminal.
 constexpr std::chrono::seconds redraw_interval{5};
 
@@ -31,28 +34,37 @@ void Member::read_output(Console& console) {
       console.line(prefix, text);
     }
   };
+  if (!process.output) return;
+  // One read: who writes faster than this must not keep signals and the others' turns away.
   char buffer[65536];
-  while (process.output) {
-    const ssize_t got = read(process.output.get(), buffer, sizeof buffer);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0 && errno == EAGAIN) return;
-    if (got <= 0) {  // end of file; of a pseudo-terminal it is EIO
-      lines.finish(keep);
-      process.output.close();
-      log.flush();
-      return;
-    }
-    const std::string_view bytes(buffer, static_cast<size_t>(got));
-    log << bytes << std::flush;
-    lines.feed(bytes, keep, redraw);
-    if (bytes.size() < sizeof buffer) return;  // others have their turn
+  ssize_t got = 0;
+  do {
+    got = read(process.output.get(), buffer, sizeof buffer);
+  } while (got < 0 && errno == EINTR);
+  if (got < 0 && errno == EAGAIN) return;
+  if (got <= 0) {  // end of file; of a pseudo-terminal it is EIO
+    lines.finish(keep);
+    process.output.close();
+    return;
   }
+  const std::string_view bytes(buffer, static_cast<size_t>(got));
+  write_log(bytes);
+  lines.feed(bytes, keep, redraw);
+}
+
+// After the first that fails no more is written: a log ends early, but has no gaps.
+void Member::write_log(std::string_view bytes) {
+  if (!log_problem.empty()) return;
+  errno = 0;
+  log << bytes << std::flush;
+  if (!log) log_problem = errno == 0 ? "it cannot be written" : std::strerror(errno);
 }
 
 void Member::read_last_output(Console& console) {
-  while (process.output) {
+  // A descendant that left its group may keep it open, and write on.
+  for (int turn = 0; process.output && turn < most_last_turns; ++turn) {
     pollfd more{process.output.get(), POLLIN, 0};
-    if (poll(&more, 1, 0) <= 0) break;  // a descendant that left its group may keep it open
+    if (poll(&more, 1, 0) <= 0) break;
     read_output(console);
   }
   process.output.close();

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "distributed/launcher_link.h"
@@ -27,6 +28,7 @@ struct Member {
   Clock::time_point started;
   std::ofstream log;
   std::string log_path;
+  std::string log_problem;  // why not all of it is there
   std::deque<std::string> last_lines;
   std::optional<Ending> ending;
   Clock::time_point ended;
@@ -36,12 +38,15 @@ struct Member {
   bool is_running() const { return process.pid != 0 && !ending; }
   bool is_busy() const { return is_program && is_running() && !is_done; }
 
-  // Passes what has been written on to the console and the log, without waiting for more.
+  // Passes what has been written on to the console and the log: one turn, which is short even if
+  // it writes without an end.
   void read_output(Console& console);
   // What an ended process left in the pipe, as far as no descendant keeps that open.
   void read_last_output(Console& console);
   // What has been reported since the last call. INTERNAL if it does not speak as a task does.
   std::vector<TaskReport> read_reports();
+
+  void write_log(std::string_view bytes);
 
   // What has been read of a line so far.
   LineReader lines;

@@ -15,8 +15,10 @@
 #include <climits>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <iostream>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "core/error.h"
@@ -171,7 +173,35 @@ std::optional<Ending> reap(pid_t pid) {
 
 void signal_group(pid_t pid, int signal) { kill(-pid, signal); }
 
+namespace {
+
+// Of a script, if it is not there: the kernel then says of the script that it is not.
+std::string missing_interpreter(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  char first[256] = {};
+  file.read(first, sizeof first - 1);
+  std::istringstream line{first};
+  std::string name;
+  std::getline(line, name);
+  if (!name.starts_with("#!")) return "";
+  const size_t from = name.find_first_not_of(" \t", 2);
+  if (from == std::string::npos) return "";
+  name = name.substr(from, name.find_first_of(" \t", from) - from);
+  return access(name.c_str(), F_OK) == 0 ? "" : name;
+}
+
+}  // namespace
+
 std::string find_program(const std::string& name) {
+  const auto checked = [&](const std::string& path) {
+    const std::string interpreter = missing_interpreter(path);
+    if (interpreter.empty()) return path;
+    // As text: a script written on Windows has \r there.
+    const std::string shown =
+        nlohmann::json(interpreter).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+    fail(Code::failed_precondition, "cannot run ", path, ": its first line asks for ", shown,
+         ", which is not there");
+  };
   const auto is_runnable = [](const std::string& path, bool& exists) {
     struct stat found {};
     if (stat(path.c_str(), &found) != 0 || !S_ISREG(found.st_mode)) return false;
@@ -180,7 +210,10 @@ std::string find_program(const std::string& name) {
   };
   bool exists = false;
   if (name.find('/') != std::string::npos) {
-    if (is_runnable(name, exists)) return name;
+    if (is_runnable(name, exists)) return checked(name);
+    struct stat found {};
+    if (stat(name.c_str(), &found) == 0 && S_ISDIR(found.st_mode))
+      fail(Code::failed_precondition, "cannot run ", name, ": it is a directory");
     if (exists)
       fail(Code::permission_denied, "cannot run ", name, ": it is not executable (chmod +x ", name,
            ")");
@@ -190,7 +223,7 @@ std::string find_program(const std::string& name) {
   std::istringstream folders{path == nullptr ? "/usr/bin:/bin" : path};
   for (std::string folder; std::getline(folders, folder, ':');) {
     const std::string candidate = (folder.empty() ? "." : folder) + "/" + name;
-    if (is_runnable(candidate, exists)) return candidate;
+    if (is_runnable(candidate, exists)) return checked(candidate);
   }
   if (access(name.c_str(), F_OK) == 0) {
     fail(Code::not_found, "cannot run ", name, ": it is not in PATH; did you mean ./", name, "?");

@@ -70,7 +70,8 @@ std::optional<Ending> reap(pid_t pid);
 // Sends a signal to the process and all its descendants that stayed in its group.
 void signal_group(pid_t pid, int signal);
 
-// Where PATH has the program; NOT_FOUND or PERMISSION_DENIED with what was looked for.
+// Where PATH has the program; NOT_FOUND with what was looked for, another code if it is there and
+// cannot be run.
 std::string find_program(const std::string& name);
 
 }  // namespace leat

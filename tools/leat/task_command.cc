@@ -46,7 +46,17 @@ ResolvedCluster resolve(const Arguments& arguments) {
           "no cluster: name a file (leat task cluster.json --job ps --task 0) or set TF_CONFIG");
     out = std::move(*found);
   }
-  if (!arguments.job.empty()) out.task = TaskName{arguments.job, std::max(arguments.index, 0)};
+  check(!arguments.job.empty() || arguments.index < 0 || out.task, "--task ", arguments.index,
+        " of which job? Name it: --job ps --task ", arguments.index);
+  if (!arguments.job.empty() || arguments.index >= 0) {
+    const bool is_named = !arguments.job.empty();
+    TaskName asked{is_named ? arguments.job : out.task->job, std::max(arguments.index, 0)};
+    if (arguments.index < 0 && out.task && out.task->job == asked.job) asked = *out.task;
+    check(!out.task || *out.task == asked, "--job and --task name ", asked, ", but ",
+          arguments.source.empty() ? "TF_CONFIG" : arguments.source, " says that this process is ",
+          out.task ? out.task->to_string() : "");
+    out.task = asked;
+  }
   check(out.task.has_value(), "which task? Name it: --job ps --task 0; the cluster has ",
         out.spec.to_json());
   out.spec.address(*out.task);  // NOT_FOUND lists what there is
@@ -77,8 +87,9 @@ class StopSignals {
 int run_task(const Arguments& arguments) {
   BlockMemory::prepare_heaps();
   limit_protobuf_log();
-  const StopSignals signals;
+  // Before the signals are blocked: a cluster that comes out of a pipe may not come at all.
   const ResolvedCluster cluster = resolve(arguments);
+  const StopSignals signals;
   HostedTaskOptions options;
   options.task.threads = arguments.threads;
   options.task.gpus = arguments.gpus;

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "core/error.h"
+#include "graph/near_misses.h"
 #include "tools/leat/cluster_source.h"
 #include "tools/leat/commands.h"
 #include "tools/leat/launcher.h"
@@ -43,12 +44,25 @@ std::shared_ptr<Flags> add_flags(CLI::App& command) {
   return flags;
 }
 
+// It would run nowhere, and that would be a success.
+void check_program_has_a_job(const LaunchOptions& options) {
+  std::string names, guess;
+  for (const auto& [job, tasks] : options.cluster.jobs()) {
+    if (job == "worker" || job == "chief") return;
+    names += (names.empty() ? "" : ", ") + job;
+    if (guess.empty() && job != "ps") guess = did_you_mean(job, {"worker", "chief"});
+  }
+  fail(Code::invalid_argument, options.source,
+       " has no worker and no chief, so no program would run; its jobs are ", names, guess);
+}
+
 int launch(Flags& flags) {
   const auto milliseconds = [](double seconds) {
     return std::chrono::milliseconds(static_cast<int64_t>(seconds * 1000));
   };
   ResolvedCluster cluster = resolve_cluster(flags.options.source);
   flags.options.cluster = std::move(cluster.spec);
+  if (!flags.options.program.empty()) check_program_has_a_job(flags.options);
   flags.options.only = cluster.task;
   flags.options.log_directory = flags.log_directory;
   flags.options.start_timeout = milliseconds(flags.start_timeout);

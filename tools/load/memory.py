@@ -48,6 +48,13 @@ class Growth:
     def percent(self):
         return 100 * (self.last - self.first) / self.first
 
+    @property
+    def judged(self):
+        """Percent. Of a program without its code, which comes into memory when it first runs: after a kill, to recover."""
+        if self.incarnation.name.startswith("program"):
+            return 100 * self.anonymous / self.first
+        return self.percent
+
 
 class Memory:
     def __init__(self, warm_up):
@@ -95,7 +102,7 @@ class Memory:
             if growth is None:
                 short += 1
                 continue
-            is_bad = growth.percent >= limit_percent
+            is_bad = growth.judged >= limit_percent
             lines.append(f"{incarnation.name:<12} {life:>4}  {growth.steps:>19}  {growth.first:>8.2f}  {growth.last:>8.2f}  "
                          f"{growth.percent:>8.2f}  {growth.anonymous:+.2f}{'  TOO MUCH' if is_bad else ''}")
             if is_bad:

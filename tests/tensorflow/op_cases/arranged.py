@@ -156,13 +156,16 @@ def _(rng, op):
     yield Case(np.zeros(1, np.float32), np.float32(1), np.int32(3), invalid=True)
 
 
-@cases("TensorScatterUpdate", "TensorScatterAdd", "TensorScatterSub")
+@cases("TensorScatterUpdate", "TensorScatterAdd", "TensorScatterSub", "TensorScatterMin", "TensorScatterMax")
 def _(rng, op):
     for dtype in FLOATS + [np.int32, np.int64]:
         yield Case(random(rng, (4, 3), dtype), np.array([[2], [0]]), random(rng, (2, 3), dtype))
     yield Case(random(rng, (4, 3)), np.array([[2, 1], [0, 0]], np.int32), random(rng, (2,)))
     if op != "TensorScatterUpdate":
         yield Case(random(rng, (4, 3)), np.array([[2], [2]]), random(rng, (2, 3)))
+    if op in ("TensorScatterMin", "TensorScatterMax"):
+        yield Case(np.array([3, 5, 7], np.float32), np.array([[0], [0], [2], [2], [2]]), np.array([3, 3, 9, 9, 1], np.float32))
+        yield Case(np.array([1, 2, np.nan], np.float32), np.array([[1], [2]]), np.array([np.nan, 1], np.float32), gradient=False)
     yield Case(random(rng, (4, 3)), np.zeros((0, 1), np.int32), random(rng, (0, 3)))
     for index in [4, -1]:
         yield Case(random(rng, (4, 3)), np.array([[index]]), random(rng, (1, 3)), invalid=True)

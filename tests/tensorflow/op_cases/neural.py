@@ -22,17 +22,23 @@ def _(rng, op):
     yield Case(random(rng, (1, 3, 4)), random(rng, (4, 2)), invalid=True)
 
 
-@cases("BatchMatMulV2")
+@cases("BatchMatMul", "BatchMatMulV2", "BatchMatMulV3")
 def _(rng, op):
+    def case(x, y, dtype=np.float32, **more):
+        return Case(random(rng, x, dtype), random(rng, y, dtype), **({"Tout": tf.as_dtype(dtype)} if op.endswith("V3") else {}), **more)
+
     for dtype in FLOATS + [np.int32, np.int64]:
-        yield Case(random(rng, (2, 3, 4), dtype), random(rng, (2, 4, 2), dtype))
+        if op != "BatchMatMulV3" or dtype != np.float16:  # TensorFlow has no kernel
+            yield case((2, 3, 4), (2, 4, 2), dtype)
     for x, y in itertools.product([False, True], repeat=2):
-        yield Case(random(rng, (2, 4, 3) if x else (2, 3, 4)), random(rng, (2, 5, 4) if y else (2, 4, 5)), adj_x=x, adj_y=y)
-    for a, b in [((3, 4), (4, 2)), ((5, 1, 3, 4), (2, 4, 2)), ((3, 4), (2, 4, 2)), ((0, 3, 4), (0, 4, 2)), ((2, 3, 0), (2, 0, 4))]:
-        yield Case(random(rng, a), random(rng, b))
-    yield Case(random(rng, (2, 3, 4)), random(rng, (3, 4, 2)), invalid=True)
-    yield Case(random(rng, (2, 3, 4)), random(rng, (2, 3, 4)), invalid=True)
-    yield Case(random(rng, (4,)), random(rng, (4, 2)), invalid=True)
+        yield case((2, 4, 3) if x else (2, 3, 4), (2, 5, 4) if y else (2, 4, 5), adj_x=x, adj_y=y)
+    for a, b in [((3, 4), (4, 2)), ((0, 3, 4), (0, 4, 2)), ((2, 3, 0), (2, 0, 4))]:
+        yield case(a, b)
+    for a, b in [((5, 1, 3, 4), (2, 4, 2)), ((3, 4), (2, 4, 2)), ((2, 3, 4), (1, 4, 2))]:
+        yield case(a, b, invalid=op == "BatchMatMul")
+    yield case((2, 3, 4), (3, 4, 2), invalid=True)
+    yield case((2, 3, 4), (2, 3, 4), invalid=True)
+    yield case((4,), (4, 2), invalid=True)
 
 
 @cases("BiasAdd")

@@ -140,6 +140,14 @@ def _(rng, op):
     yield Case([random(rng, (2,))] * 2, axis=2, invalid=True)
 
 
+@cases("ParallelConcat")
+def _(rng, op):
+    for dtype in NUMBERS + [np.bool_, object]:
+        yield Case([random(rng, (1, 3), dtype) for _ in range(3)], shape=[3, 3])
+    yield Case([random(rng, (1, 2, 0))] * 2, shape=[2, 2, 0])
+    yield Case([random(rng, (1,))], shape=[1])
+
+
 @cases("Unpack")
 def _(rng, op):
     for dtype in [np.float32, np.int64, object]:
@@ -373,6 +381,8 @@ def _(rng, op):
     for index in [[[3]], [[-1]], [[0, 4]], [[0, 0, 0, 0]]]:
         yield Case(random(rng, (3, 4, 2)), np.array(index, np.int32), invalid=True)
     yield Case(random(rng, (3, 4, 2)), np.int32(0), invalid=True)
+    yield Case(random(rng, (3, 0)), np.array([[0]], np.int32), invalid=True)
+    yield Case(random(rng, (3, 0)), np.zeros((0, 1), np.int32))
 
 
 @cases("OneHot")

@@ -116,6 +116,25 @@ def _(rng, op):
         yield Case(Ref(random(rng, (5, 2))), np.array([index], np.int32), dtype=tf.float32, invalid=True)
 
 
+@cases("ResourceGatherNd")
+def _(rng, op):
+    def case(shape, indices, dtype=np.float32, index=np.int32, **more):
+        return Case(Ref(random(rng, shape, dtype)), np.array(indices, index), dtype=tf.as_dtype(dtype), **more)
+
+    for dtype in NUMBERS + [np.bool_]:
+        yield case((5, 2), [[4, 0], [0, 1]], dtype, np.int64)
+    yield case((5, 2), [[4], [0]])
+    yield case((5, 2), [3])
+    yield case((3, 2, 2), [[[2, 1]], [[0, 0]]])
+    yield case((3, 2), np.zeros((2, 0)))
+    yield case((3, 2), np.zeros((0, 1)))
+    yield case((0, 2), np.zeros((0, 1)))
+    for indices in [[[5]], [[-1]], [[0, 2]], [[0, 0, 0]], 0]:
+        yield case((5, 2), indices, invalid=True)
+    yield case((0, 2), [[0]], invalid=True)
+    yield case((3, 0), [[0]], invalid=True)
+
+
 @cases("VarIsInitializedOp", "VariableShape")
 def _(rng, op):
     yield Case(Ref(random(rng, (2, 3))))
@@ -211,7 +230,6 @@ def _(rng, op):
     yield case((0, 2), [[0]], (1, 2), invalid=True)
     yield case((3, 0), [[0]], (1, 0), invalid=True)
     yield case((4, 2), np.zeros((1, 0)), (1, 4, 2), invalid=True)
-    yield case((), np.zeros((1, 0)), (1,), invalid=True)
 
 
 def numbers(dtype, *values):
