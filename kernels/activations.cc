@@ -6,17 +6,17 @@
 namespace leat {
 namespace {
 
-// 0 where there is no gradient, whatever dy is.
 struct Relu6 {
   template <class T>
   LEAT_DEVICE T operator()(T x) const {
     return x < T(0) ? T(0) : x > T(6) ? T(6) : x;
   }
 };
+// A product, as ReluGrad is.
 struct Relu6Grad {
   template <class T>
   LEAT_DEVICE T operator()(T dy, T x) const {
-    return x > T(0) && x < T(6) ? dy : T(0);
+    return static_cast<T>(dy * T(x > T(0) && x < T(6)));
   }
 };
 

@@ -7,7 +7,7 @@
 
 namespace leat {
 
-// Are they passed over? Else they are an error.
+// Are they passed over? Else they are an error; so they are on a CPU unless the graph asks.
 inline bool ignores_bad_indices(const KernelRequest& request) {
   const auto& policy = request.attr<std::string>("bad_indices_policy");
   check(policy.empty() || policy == "DEFAULT" || policy == "ERROR" || policy == "IGNORE",

@@ -6,6 +6,7 @@
 #include "graph/shape_inference.h"
 #include "kernels/examples.h"
 #include "kernels/softmax_rows.h"
+#include "kernels/strided_copy.h"
 
 namespace leat {
 namespace {
@@ -13,14 +14,14 @@ namespace {
 // Walks over blocks of rows: finish(first row, rows, exp(x - max) of them, max, sum) gets each in
 // turn. The exponentials lie in backprop's memory, or for 16-bit floats in a workspace.
 template <class T, class Finish>
-void for_blocks(const Arguments& a, int64_t rows, int64_t columns, int64_t step_of_x,
-                const Finish& finish) {
+void for_blocks(const Arguments& a, const T* features, int64_t rows, int64_t columns,
+                int64_t step_of_x, const Finish& finish) {
   using C = ComputeType<T>;
   a.stream->parallel_for(rows, softmax_rows_per_chunk(columns), [&](int64_t begin, int64_t end) {
     const int64_t step = step_of_x == 0 ? 1 : softmax_rows_per_block(columns);
     for (int64_t first = begin; first < end; first += step) {
       const int64_t count = std::min(step, end - first);
-      const T* x = a.input<T>(0) + first * step_of_x;
+      const T* x = features + first * step_of_x;
       C* e = std::is_same_v<T, C> ? reinterpret_cast<C*>(a.output<T>(1))
                                   : static_cast<C*>(a.workspace);
       e += first * columns;
@@ -39,24 +40,46 @@ size_t workspace(const KernelRequest& request) {
   return std::is_same_v<T, C> ? 0 : request.outputs[1].shape.elements() * sizeof(C);
 }
 
+// Features or labels, which TensorFlow broadcasts to each other. A step of 0 repeats a row; of
+// single columns all elements are written out, into a part of the workspace.
+struct Operand {
+  int input;
+  int64_t step, place = -1;  // in bytes
+  StridedCopy copy = {};
+
+  Operand(const KernelRequest& request, int i, size_t& workspace) : input(i) {
+    const Shape &shape = request.inputs[i].shape, &both = request.outputs[1].shape;
+    const int64_t rows = shape.rank() < 2 ? 1 : shape[0],
+                  columns = shape.rank() < 1 ? 1 : shape[shape.rank() - 1];
+    step = rows == both[0] ? both[1] : 0;
+    if (columns == both[1]) return;
+    step = both[1];
+    copy = StridedCopy({{both[0], rows == 1 ? 0 : 1, both[1]}, {both[1], 0, 1}});
+    place = static_cast<int64_t>(workspace);
+    workspace += both.elements() * dtype_size(request.inputs[i].dtype);
+  }
+  template <class T>
+  const T* elements(const Arguments& a) const {
+    if (place < 0) return a.input<T>(input);
+    using Bits = std::conditional_t<sizeof(T) == 8, uint64_t,
+                                    std::conditional_t<sizeof(T) == 4, uint32_t, uint16_t>>;
+    char* to = static_cast<char*>(a.workspace) + place;
+    copy.run(*a.stream, a.input<Bits>(input), reinterpret_cast<Bits*>(to));
+    return reinterpret_cast<const T*>(to);
+  }
+};
+
 template <class T>
 BoundKernel prepare_dense(TypeTag<T>, const KernelRequest& request) {
   using C = ComputeType<T>;
   const int64_t rows = request.outputs[1].shape[0], columns = request.outputs[1].shape[1];
-  // A step of 0 repeats the one row that was given (TensorFlow broadcasts the two inputs).
-  const auto step_of = [&](int i) {
-    const Shape& shape = request.inputs[i].shape;
-    check(shape == request.outputs[1].shape || shape == Shape({1, columns}),
-          "features and labels of shapes ", request.inputs[0].shape, " and ",
-          request.inputs[1].shape, " differ in the number of classes");
-    return shape[0] == rows ? columns : 0;
-  };
-  return BoundKernel::of([rows, columns, x_step = step_of(0),
-                          label_step = step_of(1)](const Arguments& a) {
+  size_t bytes = workspace<T>(request);
+  const Operand x(request, 0, bytes), y(request, 1, bytes);
+  return BoundKernel::of([=, x_step = x.step, label_step = y.step](const Arguments& a) {
            if (columns == 0) return std::fill_n(a.output<T>(0), rows, T(0)), void();
-           const T *features = a.input<T>(0), *labels = a.input<T>(1);
+           const T *features = x.elements<T>(a), *labels = y.elements<T>(a);
            T *loss = a.output<T>(0), *backprop = a.output<T>(1);
-           for_blocks<T>(a, rows, columns, x_step,
+           for_blocks<T>(a, features, rows, columns, x_step,
                          [=](int64_t first, int64_t count, const C* e, const C* max, const C* sum)
                              LEAT_INLINE {
                                for (int64_t r = 0; r < count; ++r) {
@@ -76,7 +99,7 @@ BoundKernel prepare_dense(TypeTag<T>, const KernelRequest& request) {
                                }
                              });
          })
-      .with_workspace(workspace<T>(request));
+      .with_workspace(bytes);
 }
 
 template <class T, class Label>
@@ -92,7 +115,7 @@ BoundKernel prepare_sparse(const KernelRequest& request) {
                    " which is outside the valid range of [0, ", columns, "); it is label ", r,
                    " of ", rows);
            }
-           for_blocks<T>(a, rows, columns, columns,
+           for_blocks<T>(a, features, rows, columns, columns,
                          [=](int64_t first, int64_t count, const C* e, const C* max, const C* sum)
                              LEAT_INLINE {
                                for (int64_t r = 0; r < count; ++r) {
@@ -119,7 +142,13 @@ BoundKernel prepare_sparse(TypeTag<T>, const KernelRequest& request) {
 }
 
 void infer_dense(ShapeContext& c) {
-  const Shape both = broadcast(c.with_rank(0, 2), c.with_rank(1, 2));
+  const auto operand = [&](int i) {
+    return c.input(i).has_rank() ? c.input(i) : Shape::of_rank(2);
+  };
+  const Shape both = broadcast(operand(0), operand(1));
+  check(both.rank() == 2,
+        "logits and labels must be either 2-dimensional, or broadcasted to be 2-dimensional, got ",
+        c.input(0), " and ", c.input(1));
   c.set_output(0, Shape{both[0]});
   c.set_output(1, both);
 }

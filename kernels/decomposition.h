@@ -41,8 +41,12 @@ struct Lu {
     }
   }
 
+  // Where NaN is not the first pivot, it passes, as in TensorFlow.
   void check_invertible() const {
-    for (int64_t i = 0; i < n; ++i) check(std::abs(a[i * n + i]) > 0, "Input is not invertible.");
+    for (int64_t i = 0; i < n; ++i) {
+      const double pivot = std::abs(a[i * n + i]);
+      check(i == 0 ? pivot > 0 : pivot != 0, "Input is not invertible.");
+    }
   }
 
   // A x = b

@@ -20,7 +20,7 @@ struct NormReducer : Reducer {
   }
   template <class T>
   LEAT_DEVICE static T finish(T total, int64_t /*n*/) {
-    return std::sqrt(total);
+    return static_cast<T>(std::sqrt(total));  // of integers, what is behind the point is lost
   }
 };
 
@@ -37,7 +37,7 @@ const Op norm_op{{
           const Output share = div(with_reduced_axes(g, g.dy()), with_reduced_axes(g, g.y()));
           g.dx(0) = mul(g.x(0), share);
         },
-    .kernels = reduction<NormReducer, FloatTypes>(),
+    .kernels = reduction<NormReducer, Types<float, double, half, bfloat16, int32_t, int64_t>>(),
     .examples = {{.inputs = {floats({2, 2}, {3, 4, 5, 12}), ints({1})},
                   .outputs = {floats({5, 13})}}},
     .value_inputs = {1},

@@ -5,6 +5,7 @@
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"
+#include "kernels/copy_elements.h"
 #include "kernels/cpu.h"
 #include "kernels/examples.h"
 #include "kernels/execute.h"
@@ -159,8 +160,17 @@ void encode_as_png(ExecuteContext& c) {
   check(compression >= -1 && compression <= 9, "compression should be in [-1,9], got ",
         compression);
   constexpr int channels[] = {1, 2, 3, 4};
-  const Image image = image_of(c.input(0), channels);
-  c.set_output(0, Tensor::scalar(encode_png(image, static_cast<int>(compression))));
+  const Tensor& images = c.input(0);
+  const Shape& shape = images.shape();
+  check(shape.rank() >= 3, "images must be at least 3-dimensional, got ", shape);
+  const Shape batch(shape.dims().first(shape.rank() - 3)), one(shape.dims().last(3));
+  Tensor contents(DType::string, batch), image(images.dtype(), one);
+  for (int64_t i = 0; i < contents.elements(); ++i) {
+    copy_elements(images, i * one.elements(), image, 0, one.elements());
+    contents.data<std::string>()[i] =
+        encode_png(image_of(image, channels), static_cast<int>(compression));
+  }
+  c.set_output(0, std::move(contents));
 }
 
 void encode_as_jpeg(ExecuteContext& c) {
@@ -305,14 +315,15 @@ const Op decode_image_op{decode_op(
 
 const Op encode_png_op{{
     .name = "EncodePng",
-    .doc = "contents = the image as a PNG file; compression from 0 to 9, -1 is zlib's default.",
+    .doc = "contents = each image as a PNG file; compression from 0 to 9, -1 is zlib's default.",
     .inputs = {"image: T"},
     .outputs = {"contents: string"},
     .attrs = {"compression: int = -1", "T: {uint8, uint16} = uint8"},
     .shape =
         [](ShapeContext& c) {
-          c.with_rank(0, 3);
-          c.set_output(0, {});
+          const Shape images = c.with_rank_at_least(0, 3);
+          c.set_output(0, images.has_rank() ? Shape(images.dims().first(images.rank() - 3))
+                                            : Shape::unknown());
         },
     .kernels = {{.types = {{"T", {DType::u8, DType::u16}}}, .execute = encode_as_png}},
     .examples = {{.inputs = {example_pixels()}, .outputs = {example_png()}}},

@@ -38,7 +38,10 @@ int64_t count(T start_value, T limit_value, T delta_value) {
 }
 
 void infer(ShapeContext& c) {
-  for (int i = 0; i < 3; ++i) c.with_rank(i, 0);
+  for (int i = 0; i < 3; ++i) {
+    check(c.input(i).is_compatible({}) || c.input(i).is_compatible({1}), c.input_name(i),
+          " must be a scalar, got shape ", c.input(i));
+  }
   int64_t n = any;
   if (c.value(0) != nullptr && c.value(1) != nullptr && c.value(2) != nullptr) {
     visit_dtype(c.input_dtype(0), [&]<class T>(TypeTag<T>) {

@@ -12,10 +12,11 @@ struct Relu {
   }
 };
 
+// A product, as TensorFlow has it: dy = NaN or infinity is seen wherever it comes.
 struct ReluGrad {
   template <class T>
   LEAT_DEVICE T operator()(T dy, T x) const {
-    return x > T(0) ? dy : T(0);
+    return static_cast<T>(dy * T(x > T(0)));
   }
 };
 

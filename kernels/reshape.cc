@@ -10,11 +10,20 @@
 namespace leat {
 namespace {
 
+// The requested shape, which may be a scalar: one extent.
+Shape requested_shape(const ShapeContext& c) {
+  if (c.input(1).rank() != 0) return c.shape_from_value(1);
+  if (c.value(1) == nullptr) return {any};
+  const int64_t extent = to_int64s(*c.value(1))[0];
+  check(extent >= -1, "size 0 must be non-negative, not ", extent);
+  return {extent};
+}
+
 // The requested shape with its one -1 replaced by what the elements leave over. Where both shapes
 // have an extent of 0, TensorFlow leaves the zeros out of both products.
 void infer_reshape(ShapeContext& c) {
   const Shape in = c.input(0);
-  Shape out = c.shape_from_value(1);
+  Shape out = requested_shape(c);
   const Tensor* value = c.value(1);
   if (value == nullptr || !in.is_complete()) return c.set_output(0, out);
   int free_axis = -1;

@@ -5,6 +5,7 @@
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"
+#include "kernels/bad_indices.h"
 #include "kernels/cpu.h"
 #include "kernels/examples.h"
 #include "kernels/resource_form.h"
@@ -33,14 +34,6 @@ void infer(ShapeContext& c) {
   const bool none_empty = indices.elements() != 0 && updates.elements() != 0 && ref.elements() != 0;
   check(both_empty || none_empty,
         "Indices and updates specified for empty output. indices shape: ", indices);
-}
-
-// Whether a place that is not there is passed over. On a CPU it is an error unless asked for.
-bool ignores_bad_indices(const KernelRequest& request) {
-  const std::string& policy = request.attr<std::string>("bad_indices_policy");
-  check(policy.empty() || policy == "DEFAULT" || policy == "ERROR" || policy == "IGNORE",
-        "Unknown bad indices handling attribute: ", policy);
-  return policy == "IGNORE";
 }
 
 // Where index vectors point.

@@ -347,6 +347,28 @@ class Queues(Agreement):
                 results.append([np.asarray(x).tolist() for x in tf.nest.flatten(out)])
         self.assertEqual(results[1], results[0])
 
+    def test_options(self):
+        """Shapes of components, lines to skip, the size of a stack: refused where Session('') refuses them."""
+        r = tf.raw_ops
+        shapes = [[], [tf.TensorShape([2])], [tf.TensorShape([None, 2])], [tf.TensorShape(None)], [tf.TensorShape([2])] * 2]
+        sizes = [lambda name, make=make, s=s: r.QueueSizeV2(handle=make(component_types=[tf.float32], shapes=s, shared_name=name))
+                 for make in [r.FIFOQueueV2, r.RandomShuffleQueueV2, r.PaddingFIFOQueueV2] for s in shapes]
+        sizes += [lambda name, s=s: r.QueueSizeV2(handle=r.PriorityQueueV2(component_types=[tf.float32], shapes=s, shared_name=name)) for s in shapes]
+        sizes += [lambda name, n=n: r.ReaderNumRecordsProducedV2(reader_handle=r.TextLineReaderV2(skip_header_lines=n, shared_name=name))
+                  for n in [-1, 0, 2]]
+        sizes += [lambda name, n=n: r.StackPushV2(handle=r.StackV2(max_size=np.int32(n), elem_type=tf.float32), elem=np.float32(1)) for n in [1, [1]]]
+        for n, build in enumerate(sizes):
+            results = []
+            for target in ("", cluster().target):
+                if target:
+                    tf1.Session.reset(target)
+                with tf1.Graph().as_default(), tf1.Session(target, config=CONFIG) as session:
+                    try:
+                        results.append(float(session.run(build(f"options{n}"))))
+                    except tf.errors.OpError as error:
+                        results.append(type(error).__name__)
+            self.assertEqual(results[1], results[0], f"case {n}")
+
     def test_a_sorted_batch_waits_for_all_of_its_elements(self):
         with tf1.Graph().as_default():
             queue = tf1.PriorityQueue(10, [tf.int32], shapes=[[]])

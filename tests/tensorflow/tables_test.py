@@ -115,6 +115,20 @@ class Tables(unittest.TestCase):
             steps.run(R.LookupTableFindV2(table_handle=b, keys=["a"], default_value=longs(0)[0]), "imported")
             steps.run(R.LookupTableSizeV2(table_handle=R.HashTableV2(key_dtype=tf.int64, value_dtype=tf.int64, shared_name="b")), "other type")
 
+    def test_a_static_table_whose_filling_failed(self):
+        longs = lambda *values: np.array(values, np.int64)
+        for n, fills in enumerate([[((1, 1), (2, 3)), ((1, 2), (5, 6)), ((1,), (2,)), ((4, 4), (1, 1))],
+                                   [((1, 2, 1, 3), (2, 3, 4, 5)), ((9,), (9,)), ((1, 2), (2, 3))]]):
+            with Steps(self) as steps:
+                table = R.HashTableV2(key_dtype=tf.int64, value_dtype=tf.int64, shared_name=f"failed{n}")
+                find = lambda *keys: R.LookupTableFindV2(table_handle=table, keys=longs(*keys), default_value=np.int64(-1))
+                steps.run(find(), "nothing before")
+                for keys, values in fills:
+                    steps.run(R.InitializeTableV2(table_handle=table, keys=longs(*keys), values=longs(*values)), f"fill {keys} {values}")
+                    steps.run(R.LookupTableSizeV2(table_handle=table), "size")
+                    steps.run(find(1, 2, 3, 4, 9), "find")
+                    steps.run(find(), "nothing")
+
     def random_changes(self, steps, table, keys, values, shape, count=25):
         rng = np.random.default_rng(3)
         def some(dtype, n, of):
@@ -163,6 +177,13 @@ class Tables(unittest.TestCase):
                     steps.run(R.LookupTableRemoveV2(table_handle=table, keys=rng.integers(0, 9, 2)), "remove")
                     steps.run(R.LookupTableFindV2(table_handle=table, keys=np.arange(9), default_value=np.zeros(shape, values.as_numpy_dtype)), "find")
                 steps.run(R.LookupTableSizeV2(table_handle=table), "size")
+
+    def test_options_of_dense_tables(self):
+        for n, options in enumerate([*({"initial_num_buckets": b} for b in (-4, 0, 1, 3, 4)),
+                                     *({"max_load_factor": f} for f in (-1.0, 0.0, 1.0, 1.5, float("nan"), 0.5))]):
+            with self.subTest(**options), Steps(self) as steps:
+                table = R.MutableDenseHashTableV2(empty_key=np.int64(-1), deleted_key=np.int64(-2), value_dtype=tf.int64, shared_name=f"options{n}", **options)
+                steps.run(R.LookupTableSizeV2(table_handle=table), f"{options}")
 
     def test_what_a_mutable_table_refuses(self):
         with Steps(self) as steps:

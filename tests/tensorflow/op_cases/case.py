@@ -57,6 +57,16 @@ def cases(*ops):
     return register
 
 
+def more_cases(*ops):
+    """The same, of cases that come behind those that each of these ops has."""
+    def register(generate):
+        for op in ops:
+            first = CASES[op]
+            CASES[op] = lambda rng, op, first=first: itertools.chain(first(rng, op), generate(rng, op))
+        return generate
+    return register
+
+
 def is_float(dtype):
     return dtype in FLOATS
 

@@ -1,0 +1,221 @@
+"""Calls that differed from TensorFlow once: ranks, options, NaN."""
+import itertools
+
+import numpy as np
+
+from .case import Case, FLOATS, Ref, more_cases, random
+
+X = np.arange(6, dtype=np.float32).reshape(2, 3)
+VECTOR = np.array([1, 2, 3], np.float32)
+NAN, INF = np.nan, np.inf
+
+
+def ints(*values, dtype=np.int32):
+    return np.array(values, dtype)
+
+
+def longs(*values):
+    return ints(*values, dtype=np.int64)
+
+
+def floats(*values):
+    return np.array(values, np.float32)
+
+
+def text(*values):
+    return np.array(values, object)
+
+
+@more_cases("TensorSummaryV2")
+def _(rng, op):
+    for shape in [(0,), (1,)]:
+        some = np.full(shape, b"x", object)
+        yield Case(some, X, np.array(b"", object), invalid=True)
+        yield Case(np.array(b"x", object), X, some, invalid=True)
+
+
+@more_cases("ArgMax", "ArgMin", "Cumsum", "Cumprod", "CumulativeLogsumexp")
+def _(rng, op):
+    for axis in [ints(1), ints([1]), ints()]:
+        yield Case(X, axis, invalid=True)
+
+
+@more_cases("GatherV2")
+def _(rng, op):
+    for axis in [ints(1), ints([1]), ints()]:
+        yield Case(X, ints(0, 1), axis, invalid=True)
+
+
+@more_cases("ConcatV2")
+def _(rng, op):
+    yield Case([X, X], ints(1))
+    yield Case([X, X], ints([1]), invalid=True)
+    yield Case([X, X], ints(), invalid=True)
+
+
+@more_cases("Split")
+def _(rng, op):
+    for axis in [ints(1), ints([1]), ints()]:
+        yield Case(axis, X, num_split=3, invalid=True)
+
+
+@more_cases("SparseSplit")
+def _(rng, op):
+    yield Case(longs(1), longs([0, 0]), floats(1), longs(2, 2), num_split=2, invalid=True)
+
+
+@more_cases("SparseSegmentSumWithNumSegments", "SparseSegmentMeanWithNumSegments", "SparseSegmentSqrtNWithNumSegments")
+def _(rng, op):
+    for count in [ints(1), ints()]:
+        yield Case(X, ints(0), ints(0), count, invalid=True)
+
+
+@more_cases("SparseTensorDenseMatMul")
+def _(rng, op):
+    yield Case(longs([0, 0]), floats(1), longs([1, 2]), X, invalid=True)
+
+
+@more_cases("StridedSlice")
+def _(rng, op):
+    for at in range(3):
+        indices = [ints(0), ints(2), ints(1)]
+        indices[at] = indices[at].reshape(1, 1)
+        yield Case(X, *indices, invalid=True)
+
+
+@more_cases("StridedSliceGrad")
+def _(rng, op):
+    yield Case(ints(4), ints(0), ints([2]), ints(1), floats(1, 2), invalid=True)
+
+
+@more_cases("BlockLSTM", "BlockLSTMV2")
+def _(rng, op):
+    for at, n in itertools.product([5, 6, 7], [0, 4]):
+        inputs = [np.int64(2), *(random(rng, s) for s in [(2, 3, 2), (3, 5), (3, 5), (7, 20), (5,), (5,), (5,), (20,)])]
+        inputs[at] = random(rng, (n,))
+        yield Case(*inputs, invalid=True)
+
+
+@more_cases("ScatterNd")
+def _(rng, op):
+    for policy, index in itertools.product(["DEFAULT", "ERROR", "IGNORE", "BAD"], [0, 7]):
+        yield Case(ints([index], [1]), floats(1, 2), ints(3), bad_indices_policy=policy, gradient=False,
+                   invalid=policy == "BAD" or (policy != "IGNORE" and index == 7))
+
+
+@more_cases("TensorScatterUpdate", "TensorScatterAdd", "TensorScatterSub")
+def _(rng, op):
+    for policy, index in itertools.product(["DEFAULT", "ERROR", "IGNORE", "BAD"], [0, -1]):
+        yield Case(VECTOR, ints([index], [1]), floats(1, 2), bad_indices_policy=policy, gradient=False,
+                   invalid=policy == "BAD" or (policy != "IGNORE" and index < 0))
+
+
+@more_cases("SparseSoftmax")
+def _(rng, op):
+    for shape in [longs(-1, 2), longs(2, -1)]:
+        yield Case(longs([0, 0]), floats(1), shape, invalid=True)
+
+
+@more_cases("EditDistance")
+def _(rng, op):
+    entry = longs([0, 0]), longs(1)
+    yield Case(*entry, longs(1, -2), *entry, longs(1, 2), invalid=True)
+    yield Case(*entry, longs([1, 2]), *entry, longs(1, 2), invalid=True)
+
+
+@more_cases("SparseReshape")
+def _(rng, op):
+    for index, new in itertools.product([[5, 7], [-1, -7], [1, 7]], [[6], [3, -1], [2, 3], [2, 3, 1]]):
+        yield Case(longs(index), longs(2, 3), longs(*new))
+    none = np.zeros((0, 2), np.int64)
+    yield Case(longs([1, 7]), longs(2, 0), longs(2, 0))
+    yield Case(longs([0, 0]), longs(0, 3), longs(0, 5), invalid=True)
+    yield Case(none, longs(0, 3), longs(0, -1), invalid=True)
+    yield Case(none, longs(-2, -3), longs(2, 3), invalid=True)
+
+
+# ---- Optimizers: rates and NaN
+
+RATES = [(-1, 0, 0), (0, 0, 0), (0.1, -1, 0), (0.1, 0, -1)]
+
+
+@more_cases("ApplyProximalAdagrad", "ResourceApplyProximalAdagrad", "SparseApplyProximalAdagrad", "ResourceSparseApplyProximalAdagrad")
+def _(rng, op):
+    one = (1, 2) if "Sparse" in op else (2,)
+    indices = [ints(0)] if "Sparse" in op else []
+    for rates in RATES + [(0.1, 0, 0), (0.1, 0.1, 0.1)]:
+        yield Case(Ref(floats(1, 2).reshape(one)), Ref(floats(1, 1).reshape(one)), *np.float32(rates), floats(NAN, 1).reshape(one), *indices,
+                   invalid=rates in RATES)
+
+
+@more_cases("ApplyProximalGradientDescent", "ResourceApplyProximalGradientDescent", "SparseApplyProximalGradientDescent",
+            "ResourceSparseApplyProximalGradientDescent")
+def _(rng, op):
+    one = (1, 2) if "Sparse" in op else (2,)
+    indices = [ints(0)] if "Sparse" in op else []
+    for rates in RATES + [(0.1, 0, 0), (0.1, 0.1, 0.1)]:
+        yield Case(Ref(floats(1, 2).reshape(one)), *np.float32(rates), floats(NAN, 1).reshape(one), *indices)
+
+
+@more_cases("SparseApplyFtrl", "ResourceSparseApplyFtrl")
+def _(rng, op):
+    for first, power in itertools.product([1, NAN], [-0.5, -1, -0.75]):
+        yield Case(Ref(floats([1, 2])), Ref(floats([-1, 4])), Ref(floats([1, 1])), floats([first, 1]), ints(0),
+                   *np.float32([0.1, 0.1, 0.1, power]))
+
+
+# ---- What TensorFlow takes, if not its shape functions
+
+@more_cases("Reshape")
+def _(rng, op):
+    for x, size in [(np.float32(2), 1), (np.float32(2), -1), (X, 6), (X, -1)]:
+        yield Case(x, np.int32(size), gradient=False)
+    yield Case(X, np.int32(5), invalid=True)
+    yield Case(X, ints([6]), invalid=True)
+
+
+@more_cases("Range")
+def _(rng, op):
+    for at in range(3):
+        numbers = [np.int32(1), np.int32(7), np.int32(2)]
+        numbers[at] = numbers[at].reshape(1)
+        yield Case(*numbers)
+    yield Case(ints([1]), np.int32(7), np.int32(2), invalid=True)
+    yield Case(ints(), np.int32(7), np.int32(2), invalid=True)
+
+
+@more_cases("SoftmaxCrossEntropyWithLogits")
+def _(rng, op):
+    for dtype, (x, y) in itertools.product(FLOATS, [((2, 3), ()), ((2, 3), (1,)), ((2, 3), (3,)), ((2, 3), (2, 1)), ((2, 3), (1, 1)),
+                                                    ((1, 3), (2, 1)), ((2, 1), (1, 3)), ((), (2, 3)), ((3,), (2, 3)), ((1, 1), (2, 3)),
+                                                    ((40, 1), (40, 300)), ((0, 3), (1, 1)), ((2, 0), (2, 1))]):
+        yield Case(random(rng, x, dtype), random(rng, y, dtype), gradient=False)
+    for x, y in [((3,), (3,)), ((), ()), ((1, 2, 3), (2, 3)), ((2, 3), (2, 2))]:
+        yield Case(random(rng, x), random(rng, y), invalid=True)
+
+
+@more_cases("EuclideanNorm")
+def _(rng, op):
+    for dtype in [np.int32, np.int64]:
+        yield Case(np.array([[3, 4], [-5, 7]], dtype), ints(1))
+
+
+@more_cases("EncodePng")
+def _(rng, op):
+    for shape, dtype in [((2, 3, 4, 1), np.uint8), ((2, 1, 3, 4, 3), np.uint16), ((0, 3, 4, 3), np.uint8)]:
+        yield Case(random(rng, shape, dtype, 0, 200))
+    yield Case(random(rng, (3, 4), np.uint8), invalid=True)
+
+
+@more_cases("MatrixInverse", "Lu")
+def _(rng, op):
+    for dtype in [np.float32, np.float64]:
+        yield Case(np.array([[1, NAN], [1, 2]], dtype), gradient=False)
+        yield Case(np.array([[1, 1], [NAN, 2]], dtype), gradient=False)
+        yield Case(np.array([[NAN, 1], [1, 2]], dtype), invalid=True)
+
+
+@more_cases("ReluGrad", "Relu6Grad", "LeakyReluGrad", "EluGrad", "SeluGrad")
+def _(rng, op):
+    for dtype in FLOATS:
+        yield Case(np.array([NAN, INF, -INF, 1, NAN, NAN, NAN, INF], dtype), np.array([-1, -1, 0, 0, NAN, 7, 1, 7], dtype), gradient=False)
