@@ -74,14 +74,17 @@ Layout lay_out(const std::vector<std::string>& hosts, const std::vector<int>& ra
   return out;
 }
 
-ResolvedCluster deal(const Wanted& wanted, const Layout& layout, int rank, std::string id) {
+// `rank_name` and `size_name` are the variables that they come from.
+ResolvedCluster deal(const Wanted& wanted, const Layout& layout, int rank, std::string id,
+                     const char* rank_name, const char* size_name) {
   const int ranks = static_cast<int>(layout.hosts.size());
   int given = 0, open = 0;
   for (const auto& [job, count] : wanted.jobs) (count < 0 ? open : given) += count < 0 ? 1 : count;
   check(given + open <= ranks && (open > 0 || given == ranks), "the jobs have ", given, " tasks",
         open > 0 ? " and one that takes the rest" : "", ", but there are ", ranks,
         " ranks: every rank is one task");
-  check(rank < ranks, "rank ", rank, " of ", ranks);
+  check(rank < ranks, rank_name, " is ", rank, ", but ", size_name, " says that there are ", ranks,
+        " ranks, from 0");
   ResolvedCluster out;
   int next = 0;
   for (const auto& [job, count] : wanted.jobs) {
@@ -108,6 +111,10 @@ constexpr const char* slurm_how =
     "this is no process of a Slurm job step; start it with srun, one process per task";
 constexpr const char* mpi_how =
     "this is no process of Open MPI; start it with mpirun, one process per task";
+
+// Where there is a rank.
+constexpr const char* mpi_part =
+    "mpirun sets it beside OMPI_COMM_WORLD_RANK, so something has taken it out of the environment";
 
 // "2(x3),1" → 2 2 2 1
 std::vector<int> expand_counts(const std::string& text) {
@@ -223,7 +230,8 @@ ResolvedCluster resolve_slurm(std::string_view jobs, const Environment& environm
   SlurmStep step = slurm_step(environment);
   check_place(step.layout, rank, environment("SLURM_LOCALID"), "SLURM_LOCALID",
               "start srun with --distribution=block");
-  return deal(wanted, step.layout, rank, std::move(step.id));
+  return deal(wanted, step.layout, rank, std::move(step.id), "SLURM_PROCID",
+              "SLURM_STEP_NUM_TASKS (or SLURM_NTASKS)");
 }
 
 ResolvedCluster resolve_open_mpi(std::string_view jobs, const Environment& environment) {
@@ -231,8 +239,8 @@ ResolvedCluster resolve_open_mpi(std::string_view jobs, const Environment& envir
   const int rank =
       number(needed(environment, {"OMPI_COMM_WORLD_RANK"}, mpi_how), "OMPI_COMM_WORLD_RANK");
   const int ranks =
-      number(needed(environment, {"OMPI_COMM_WORLD_SIZE"}, mpi_how), "OMPI_COMM_WORLD_SIZE");
-  const int here = number(needed(environment, {"OMPI_COMM_WORLD_LOCAL_SIZE"}, mpi_how),
+      number(needed(environment, {"OMPI_COMM_WORLD_SIZE"}, mpi_part), "OMPI_COMM_WORLD_SIZE");
+  const int here = number(needed(environment, {"OMPI_COMM_WORLD_LOCAL_SIZE"}, mpi_part),
                           "OMPI_COMM_WORLD_LOCAL_SIZE");
   check(ranks > 0 && ranks <= most_ranks, "OMPI_COMM_WORLD_SIZE is ", ranks);
   Layout layout;
@@ -255,7 +263,8 @@ ResolvedCluster resolve_open_mpi(std::string_view jobs, const Environment& envir
   check_place(layout, rank, environment("OMPI_COMM_WORLD_LOCAL_RANK"), "OMPI_COMM_WORLD_LOCAL_RANK",
               "start mpirun with --map-by slot");
   const auto id = environment("PMIX_NAMESPACE");
-  return deal(wanted, layout, rank, id ? "mpi-" + *id : "");
+  return deal(wanted, layout, rank, id ? "mpi-" + *id : "", "OMPI_COMM_WORLD_RANK",
+              "OMPI_COMM_WORLD_SIZE");
 }
 
 }  // namespace leat

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <numeric>
@@ -21,6 +22,13 @@ using Json = nlohmann::json;
 // For messages: also of strings that are no UTF-8.
 std::string text_of(const Json& value) {
   return value.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+// Quoted, for messages: what does not print is escaped, and the end of a long text left out.
+std::string quoted(std::string_view text) {
+  constexpr size_t most = 100;
+  const std::string shown = text_of(std::string(text.substr(0, most)));
+  return text.size() > most ? shown.substr(0, shown.size() - 1) + "…\"" : shown;
 }
 
 const std::vector<std::string> top_keys = {"cluster",   "cluster_id",  "task",
@@ -47,6 +55,9 @@ std::string nearest(std::string_view key, const std::vector<std::string>& known)
                              return edit_distance(key, a) < edit_distance(key, b);
                            });
 }
+
+// Of a file: many times what the largest clusters need.
+constexpr size_t largest_description = size_t{16} << 20;
 
 // Where in which text: every complaint starts with it.
 struct Place {
@@ -82,8 +93,8 @@ Json parse_json(std::string_view text, std::string_view origin) {
     if (event == Json::parse_event_t::object_end) keys.pop_back();
     if (event == Json::parse_event_t::key) {
       const auto& key = parsed.get_ref<const std::string&>();
-      check(keys.back().insert(key).second, origin, ": the key \"", key,
-            "\" appears twice in one object");
+      check(keys.back().insert(key).second, origin, ": the key ", quoted(key),
+            " appears twice in one object");
     }
     return true;
   };
@@ -124,20 +135,24 @@ std::string address_of(const Place& place, const Json& value) {
 
 // job → list of addresses, or job → {"index": address}.
 void read_tasks(const Place& place, const std::string& job, const Json& tasks, ClusterSpec& spec) {
+  place.check(!job.empty(),
+              "a job without a name; a name has a letter, then letters, digits and _");
   place.check(tasks.is_array() || tasks.is_object(), "job \"", job,
               "\" is a list of addresses or a map of index to address, this is ", text_of(tasks));
   place.check(!tasks.empty(), "job \"", job, "\" has no tasks: leave it out or give it an address");
   if (tasks.is_array()) {
     for (size_t i = 0; i < tasks.size(); ++i) {
       const Place here = place.at(std::to_string(i));
-      in_place(here, [&] { spec.add({job, static_cast<int>(i)}, address_of(here, tasks[i])); });
+      const std::string address = address_of(here, tasks[i]);
+      in_place(here, [&] { spec.add({job, static_cast<int>(i)}, address); });
     }
     return;
   }
   for (const auto& [key, value] : tasks.items()) {
     const Place here = place.at(key);
     const int index = parse_index(here, key);
-    in_place(here, [&, &address = value] { spec.add({job, index}, address_of(here, address)); });
+    const std::string address = address_of(here, value);
+    in_place(here, [&] { spec.add({job, index}, address); });
   }
 }
 
@@ -150,13 +165,14 @@ bool is_cluster_def(const Json& jobs) {
 // job → addresses at the top, as TensorFlow's ClusterSpec is printed. {"clutser": {"ps": …}} is
 // none.
 bool is_jobs_only(const Json& document) {
-  return !document.empty() && std::all_of(document.begin(), document.end(), [](const Json& value) {
-    if (!value.is_object()) return value.is_array();
-    for (const auto& [key, address] : value.items()) {
-      if (key.find_first_not_of("0123456789") != std::string::npos) return false;
-    }
-    return !value.empty();
-  });
+  return !document.empty() && !document.contains("cluster") &&
+         std::all_of(document.begin(), document.end(), [](const Json& value) {
+           if (!value.is_object()) return value.is_array();
+           for (const auto& [key, address] : value.items()) {
+             if (key.find_first_not_of("0123456789") != std::string::npos) return false;
+           }
+           return !value.empty();
+         });
 }
 
 void read_jobs(const Place& place, const Json& jobs, ClusterSpec& spec) {
@@ -230,8 +246,8 @@ ClusterSpec parse_flag(std::string_view text, std::string_view origin) {
   std::istringstream jobs{std::string(text)};
   for (std::string job; std::getline(jobs, job, ',');) {
     const size_t bar = job.find('|');
-    check(bar != std::string::npos, origin, ": \"", job,
-          "\" is neither JSON nor job|host:port;host:port — for example "
+    check(bar != std::string::npos, origin, ": ", quoted(job),
+          " is neither JSON nor job|host:port;host:port — for example "
           "ps|10.0.0.1:2222,worker|10.0.0.2:2222");
     std::istringstream tasks{job.substr(bar + 1)};
     int index = 0;
@@ -280,7 +296,7 @@ std::ostream& operator<<(std::ostream& out, const TaskName& task) {
 
 HostPort HostPort::parse(std::string_view address) {
   const auto refuse = [&](auto... why) {
-    fail(Code::invalid_argument, "\"", address, "\" is no address: ", why...,
+    fail(Code::invalid_argument, quoted(address), " is no address: ", why...,
          "; write host:port, for example 10.0.0.1:2222 or [::1]:2222");
   };
   if (address.find("://") != std::string_view::npos) refuse("it has a scheme");
@@ -303,7 +319,7 @@ HostPort HostPort::parse(std::string_view address) {
   int port = -1;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), port);
   if (error != std::errc() || end != digits.data() + digits.size() || port < 0 || port > 65535) {
-    refuse("\"", digits, "\" is no port from 0 to 65535");
+    refuse(quoted(digits), " is no port from 0 to 65535");
   }
   return {std::string(host), port};
 }
@@ -321,6 +337,7 @@ std::string HostPort::to_string() const {
 }
 
 ClusterSpec ClusterSpec::parse(std::string_view text, std::string_view origin) {
+  if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);  // a byte order mark
   const size_t start = text.find_first_not_of(" \t\r\n");
   check(start != std::string_view::npos, origin, ": empty");
   if (text[start] != '{' && text[start] != '[') return parse_flag(text, origin);
@@ -334,14 +351,21 @@ ClusterSpec ClusterSpec::read(const std::string& path) {
   if (!file)
     fail(Code::not_found, "cannot read the cluster description ", path,
          ": no such file, or no permission");
-  std::ostringstream text;
-  text << file.rdbuf();
-  return parse(text.str(), path);
+  check(!std::filesystem::is_directory(path), path,
+        ": this is a directory, a file with a cluster description is wanted");
+  std::string text;
+  char piece[65536];
+  while (file.read(piece, sizeof piece), file.gcount() > 0) {
+    text.append(piece, static_cast<size_t>(file.gcount()));
+    check(text.size() <= largest_description, path,
+          ": this is no cluster description: it has more than ", largest_description >> 20, " MiB");
+  }
+  return parse(text, path);
 }
 
 void ClusterSpec::add(const TaskName& task, const std::string& address) {
-  check(is_job_name(task.job), "\"", task.job,
-        "\" is no job name: a letter, then letters, digits and _");
+  check(is_job_name(task.job), quoted(task.job),
+        " is no job name: a letter, then letters, digits and _");
   check(task.job != "evaluator", "an evaluator runs outside the cluster: leave it out of the jobs");
   check(task.job != "chief" || task.index == 0, "a cluster has at most one chief");
   const HostPort parsed = HostPort::parse(address);

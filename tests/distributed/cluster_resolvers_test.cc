@@ -96,6 +96,9 @@ TEST(Slurm, WhatDoesNotFitIsSaid) {
   Variables odd = slurm(0, 0);
   odd["SLURM_STEP_TASKS_PER_NODE"] = "3,1";
   refused("do not add up", "", odd);
+  Variables beyond = slurm(7, 0);
+  beyond.erase("SLURM_LOCALID");
+  refused("SLURM_PROCID is 7, but SLURM_STEP_NUM_TASKS", "", beyond);
 }
 
 TEST(OpenMpi, OneHostIsLoopback) {
@@ -119,6 +122,11 @@ TEST(OpenMpi, SeveralHostsAreNamedOrSlurms) {
   EXPECT_EQ(resolve_open_mpi("", environment(both)).spec.address({"worker", 2}), "n2:8889");
   expect_error_with(Code::invalid_argument, "mpirun",
                     [&] { resolve_open_mpi("", environment({})); });
+  Variables part = mpi(0, 2, 2);
+  part.erase("OMPI_COMM_WORLD_LOCAL_SIZE");
+  expect_error_with(Code::invalid_argument,
+                    "OMPI_COMM_WORLD_LOCAL_SIZE is not set: mpirun sets it beside",
+                    [&] { resolve_open_mpi("", environment(part)); });
 }
 
 }  // namespace

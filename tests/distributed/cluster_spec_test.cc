@@ -7,6 +7,7 @@
 #include <cstdlib>
 
 #include "core/error.h"
+#include "tests/support/expect_error.h"
 
 namespace leat {
 namespace {
@@ -111,6 +112,9 @@ TEST(ClusterSpec, RefusalsNameThePlaceAndTheReason) {
        "at /job/0/task: unknown key \"task\""},
       {"{\n\"ps\": [\"h:1\"],\n", "not valid JSON, line 3"},
       {R"({"ps": [1e999]})", "a number is too large"},
+      {R"({"cluster": ["h:1"]})", "at /cluster: the jobs are an object"},
+      {R"({"": {"0": "h:1"}})", "a job without a name"},
+      {R"({"ps": ["h\u0000x:1"]})", R"("h\u0000x:1" is no address: the host has)"},
       {"ps=h:1", "neither JSON nor"},
       {"", "empty"},
   };
@@ -119,6 +123,23 @@ TEST(ClusterSpec, RefusalsNameThePlaceAndTheReason) {
     EXPECT_THAT(message, HasSubstr(expected));
     EXPECT_THAT(message, testing::StartsWith("cluster.json")) << text;
   }
+}
+
+TEST(ClusterSpec, ARefusalNamesItsTextOnce) {
+  for (const char* text : {R"({"ps": [2222]})", R"({"ps": {"0": 2222}})"})
+    EXPECT_EQ(refusal(text).rfind("cluster.json"), 0u) << refusal(text);
+}
+
+TEST(ClusterSpec, AByteOrderMarkIsNoPartOfIt) {
+  EXPECT_EQ(ClusterSpec::parse("\xef\xbb\xbf{\"ps\": [\"h:1\"]}"), ClusterSpec::parse("ps|h:1"));
+}
+
+TEST(ClusterSpec, WhatIsNoFileOfThatSizeIsRefused) {
+  expect_error_with(Code::invalid_argument, "/tmp: this is a directory",
+                    [] { ClusterSpec::read("/tmp"); });
+  expect_error_with(Code::invalid_argument, "more than 16 MiB",
+                    [] { ClusterSpec::read("/dev/zero"); });
+  EXPECT_LT(refusal(std::string(1 << 20, '\0')).size(), 2000u);
 }
 
 // It could not be written as JSON again.
