@@ -26,8 +26,9 @@ class Ref:
 
 
 class Case:
-    def __init__(self, *inputs, invalid=False, gradient=True, tolerance=None, **attrs):
+    def __init__(self, *inputs, invalid=False, gradient=True, tolerance=None, static=True, **attrs):
         self.inputs, self.attrs = inputs, attrs
+        self.static = static and not invalid  # False: TensorFlow's client refuses these shapes when it knows them
         self.invalid, self.gradient, self.tolerance = invalid, gradient and not invalid, tolerance
 
     def __repr__(self):

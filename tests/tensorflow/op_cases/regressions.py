@@ -48,7 +48,7 @@ def _(rng, op):
 
 @more_cases("ConcatV2")
 def _(rng, op):
-    yield Case([X, X], ints(1))
+    yield Case([X, X], ints(1), gradient=False, static=False)
     yield Case([X, X], ints([1]), invalid=True)
     yield Case([X, X], ints(), invalid=True)
 
@@ -169,7 +169,7 @@ def _(rng, op):
 @more_cases("Reshape")
 def _(rng, op):
     for x, size in [(np.float32(2), 1), (np.float32(2), -1), (X, 6), (X, -1)]:
-        yield Case(x, np.int32(size), gradient=False)
+        yield Case(x, np.int32(size), gradient=False, static=False)
     yield Case(X, np.int32(5), invalid=True)
     yield Case(X, ints([6]), invalid=True)
 
@@ -179,7 +179,7 @@ def _(rng, op):
     for at in range(3):
         numbers = [np.int32(1), np.int32(7), np.int32(2)]
         numbers[at] = numbers[at].reshape(1)
-        yield Case(*numbers)
+        yield Case(*numbers, static=False)
     yield Case(ints([1]), np.int32(7), np.int32(2), invalid=True)
     yield Case(ints(), np.int32(7), np.int32(2), invalid=True)
 
@@ -188,8 +188,8 @@ def _(rng, op):
 def _(rng, op):
     for dtype, (x, y) in itertools.product(FLOATS, [((2, 3), ()), ((2, 3), (1,)), ((2, 3), (3,)), ((2, 3), (2, 1)), ((2, 3), (1, 1)),
                                                     ((1, 3), (2, 1)), ((2, 1), (1, 3)), ((), (2, 3)), ((3,), (2, 3)), ((1, 1), (2, 3)),
-                                                    ((40, 1), (40, 300)), ((0, 3), (1, 1)), ((2, 0), (2, 1))]):
-        yield Case(random(rng, x, dtype), random(rng, y, dtype), gradient=False)
+                                                    ((5, 1), (5, 9)), ((0, 3), (1, 1)), ((2, 0), (2, 1))]):
+        yield Case(random(rng, x, dtype), random(rng, y, dtype), gradient=False, static=False)
     for x, y in [((3,), (3,)), ((), ()), ((1, 2, 3), (2, 3)), ((2, 3), (2, 2))]:
         yield Case(random(rng, x), random(rng, y), invalid=True)
 
