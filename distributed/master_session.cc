@@ -247,15 +247,17 @@ void MasterSession::compile(const StepSignature& signature, const TaskStatuses& 
     const LastingMemory::Scope for_program;
     partitioned = run_pipeline(*graph, pipeline_options(signature, tasks));
   }
+  std::vector<std::shared_ptr<WorkerClient>> workers;  // now: later this task may be shutting down
+  for (const auto& [task, status] : tasks) workers.push_back(peers_->worker(task));
   register_program(*peers_, {handle_, options_.isolate_state, master_incarnation_},
                    std::move(partitioned), signature.targets, tasks,
-                   [self = shared_from_this(), signature, begin](
+                   [self = shared_from_this(), signature, begin, workers](
                        const Status& status, const ProgramCache::Program& program,
                        const std::vector<TaskName>& restarted) {
                      self->note_build(Clock::now() - begin);
                      self->forget_programs_on(restarted);
                      self->programs_.built(signature, status, program);
-                     if (program != nullptr && self->is_over()) self->cleanup(*program);
+                     if (self->is_over()) self->cleanup(workers);
                    });
 }
 
@@ -273,9 +275,10 @@ void MasterSession::forget_programs_on(const std::vector<TaskName>& tasks) {
   programs_.forget(tasks);
 }
 
-// A registration that reached a worker after the session's end has made it anew there.
-void MasterSession::cleanup(const RegisteredProgram& program) const {
-  for (const RegisteredProgram::Part& part : program.parts) part.worker->cleanup_session(handle_);
+// A registration that reached a worker after the session's end has made it anew there, also one
+// whose answer did not come.
+void MasterSession::cleanup(const std::vector<std::shared_ptr<WorkerClient>>& workers) const {
+  for (const auto& worker : workers) worker->cleanup_session(handle_);
 }
 
 bool MasterSession::is_over() const {

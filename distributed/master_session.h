@@ -92,7 +92,7 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   void compile(const StepSignature& signature, const TaskStatuses& restarted);
   void note_build(std::chrono::nanoseconds took);
   void forget_programs_on(const std::vector<TaskName>& tasks);
-  void cleanup(const RegisteredProgram& program) const;
+  void cleanup(const std::vector<std::shared_ptr<WorkerClient>>& workers) const;
   PipelineOptions pipeline_options(const StepSignature& signature, const TaskStatuses& tasks) const;
   std::vector<std::string> partition_graphs(const StepSignature& signature);
   void run_ended(const std::shared_ptr<Run>& run);

@@ -94,6 +94,7 @@ void register_program(const Peers& peers, const ProgramOwner& owner, Partitioned
     part.task = task;
     part.worker = peers.worker(task);
     part.incarnation = request.worker_incarnation;
+    part.graph = request.request_id;  // deregistered even if the answer does not come
     for (const auto& [feed, devices] : graph.feed_devices) {
       const bool is_here = std::any_of(devices.begin(), devices.end(),
                                        [&part](const auto& d) { return task_of(d) == part.task; });
@@ -120,7 +121,7 @@ void register_program(const Peers& peers, const ProgramOwner& owner, Partitioned
       {
         std::lock_guard lock(state->mutex);
         state->silent.erase(task);
-        state->program->parts[index].graph = handle;
+        if (status.is_ok()) state->program->parts[index].graph = handle;
         if (status.code == Code::aborted) state->restarted.push_back(task);
         if (!status.is_ok() && state->status.is_ok()) {
           state->status = status;

@@ -176,7 +176,7 @@ void Worker::register_graph(RegisterGraph request, Deadline, Done<uint64_t> done
           TaskResources{options_.devices, options_.pool, session->containers,
                         session->node_states});
     }
-    answer->graph = random_id();
+    answer->graph = id;  // so that a master that has not heard the answer can deregister it
     std::lock_guard lock(state_->mutex);
     session->graphs.emplace(answer->graph, std::move(registration));
   } catch (...) {

@@ -30,7 +30,7 @@ struct WorkerStatus {
 
 // One task's part of a partitioned graph. The session is made by its first graph.
 struct RegisterGraph {
-  uint64_t request_id = 0;          // a repeat gets the first answer
+  uint64_t request_id = 0;          // a repeat gets the first answer; if not 0, the graph's handle
   uint64_t worker_incarnation = 0;  // of the worker that the master means; 0: whoever answers
   std::string session;
   bool isolate_state = false;  // variables of the session's own

@@ -38,15 +38,21 @@ void run_graph(Worker& worker, RpcCall call) {
 void register_graph(Worker& worker, RpcCall call) {
   // Not on the transport's thread: a large graph takes its time.
   worker.pool().schedule([worker = worker.shared_from_this(), call]() mutable {
+    if (call.is_cancelled())
+      return fail_call(call, {Code::cancelled, "nobody waits for the graph"});
     try {
       RegisterGraph request;
       {
         const LastingMemory::Scope for_graph;
         request = wire::decode_register_graph(call.request());
       }
+      // The master gave up meanwhile: it does not know the graph, and told us so, perhaps, before
+      // it was there.
+      const std::string session = request.session;
       worker->register_graph(std::move(request), call.deadline(),
-                             [call](const Status& status, uint64_t graph) mutable {
+                             [call, session, worker](const Status& status, uint64_t graph) mutable {
                                if (!status.is_ok()) return fail_call(call, status);
+                               if (call.is_cancelled()) worker->deregister_graph(session, graph);
                                call.reply(wire::encode_graph_handle(graph));
                              });
     } catch (...) {

@@ -5,9 +5,14 @@
 #include <gtest/gtest.h>
 
 #include <future>
+#include <thread>
 
+#include "core/device.h"
+#include "core/thread_pool.h"
 #include "distributed/grpc/rpc_client.h"
 #include "distributed/grpc/rpc_server.h"
+#include "distributed/worker.h"
+#include "distributed/worker_service.h"
 #include "distributed/worker_wire.h"
 #include "tests/support/eventually.h"
 
@@ -38,6 +43,57 @@ TEST(RemoteWorker, NamesItsTaskWhenThatStops) {
   const std::string label = "/job:ps/task:0 (" + address + ")";
   EXPECT_THAT(status.message, HasSubstr(label));
   EXPECT_THAT(status.message.substr(label.size()), Not(HasSubstr(address)));
+}
+
+// The task is stuck until long after the master has given up.
+TEST(RemoteWorker, AGraphThatNobodyWaitsForIsNotKept) {
+  ThreadPool pool(2);  // one thread that works off the queue
+  std::promise<void> release;
+  std::atomic<bool> is_stuck{false};
+  pool.schedule([&, go_on = release.get_future().share()] {
+    is_stuck = true;
+    go_on.wait();
+  });
+  ASSERT_TRUE(eventually([&] { return is_stuck.load(); }));
+  const auto device = make_cpu_device(DeviceName::parse("/job:ps/task:0/device:CPU:0"), pool);
+  WorkerOptions options;
+  options.task = {"ps", 0};
+  options.incarnation = 7;
+  options.devices = {device.get()};
+  options.pool = &pool;
+  const auto worker = std::make_shared<Worker>(options);
+  RpcServer server;
+  serve_worker(server, worker);
+  const std::string address = "127.0.0.1:" + std::to_string(server.start("127.0.0.1:0"));
+  RemoteWorker remote({"ps", 0}, std::make_shared<RpcClient>(address));
+  const auto request = [](uint64_t id) {
+    RegisterGraph out;
+    out.request_id = id;
+    out.session = "late";
+    out.master = {"worker", 0};
+    return out;
+  };
+  std::promise<Status> answer;
+  remote.register_graph(request(5),
+                        std::chrono::steady_clock::now() + std::chrono::milliseconds(200),
+                        [&](const Status& status, uint64_t) { answer.set_value(status); });
+  EXPECT_EQ(code_name(answer.get_future().get().code), code_name(Code::deadline_exceeded));
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));  // the server hears of it, too
+  release.set_value();
+  pool.wait_until_idle();
+  EXPECT_EQ(worker->current_status().graphs, 0);
+  EXPECT_EQ(worker->current_status().sessions, 0);
+
+  // One whose answer alone was lost goes by the id of its request.
+  std::promise<Status> registered;
+  remote.register_graph(request(6), std::nullopt,
+                        [&](const Status& status, uint64_t) { registered.set_value(status); });
+  const Status status = registered.get_future().get();
+  EXPECT_TRUE(status.is_ok()) << status.message;
+  EXPECT_EQ(worker->current_status().graphs, 1);
+  remote.deregister_graph("late", 6);
+  EXPECT_TRUE(eventually([&] { return worker->current_status().graphs == 0; }));
+  server.stop();
 }
 
 }  // namespace
