@@ -207,6 +207,23 @@ class Planner {
     return shared_name.empty() ? node.name : shared_name;
   }
 
+  // A resource does not show what its variable holds: the node's attributes claim it.
+  void check_dtype(const Node& node, const Output& handle) {
+    const int variable = state(*handle.node).variable;
+    if (handle.is_ref() || variable < 0) return;
+    const DType held = plan_.variables[variable]->dtype();
+    for (const char* name : {"dtype", "T"}) {
+      const auto attr = node.attrs.find(name);
+      if (attr == node.attrs.end() || !attr->second.is<DType>()) continue;
+      const auto wanted = attr->second.get<DType>();
+      if (wanted == held || wanted == DType::resource) continue;
+      fail(Code::invalid_argument,
+           with_node(concat(node.op->name, ": the variable '", plan_.variables[variable]->name(),
+                            "' holds ", held, ", not ", wanted),
+                     node.name));
+    }
+  }
+
   int add_resource(const Node& node) {
     const NodeView view = node.view();
     auto resource = containers_.resource(node.attr<std::string>("container"), state_name(node),
@@ -290,6 +307,7 @@ class Planner {
       const Place place = is_fixed ? place_of(input) : wanted_place(node, s, i, input);
       ItemSource source;
       if (is_fixed) {
+        check_dtype(node, input);
         source.variable = state(*input.node).variable;
         source.resource = state(*input.node).resource;
       } else {
@@ -354,6 +372,7 @@ class Planner {
       SegmentSource source{};
       if (input.is_handle()) {
         check(from.variable >= 0, describe(node), ": '", input.name(), "' is not a variable");
+        check_dtype(node, input);
         source = {SegmentSource::Kind::variable, from.variable, 0};
         use_variable(segment, from.variable, is_written(node, i));
         all_foldable = false;

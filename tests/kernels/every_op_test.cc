@@ -21,8 +21,8 @@ namespace {
 const std::set<std::string, std::less<>> without_example = {
     // The runtime or the caller gives them their meaning, they have no kernel to call.
     "Placeholder", "VariableV2", "Variable", "VarHandleOp", "_Feed", "_Send", "_Recv", "Switch",
-    "RefSwitch", "Enter", "RefEnter", "Exit", "RefExit", "NextIteration", "RefNextIteration",
-    "LoopCond", "_Loop",
+    "RefSwitch", "RefMerge", "Enter", "RefEnter", "Exit", "RefExit", "NextIteration",
+    "RefNextIteration", "LoopCond", "_Loop",
     // What they leave behind is no value, or they wait: tests of their own.
     "DestroyResourceOp", "SaveV2", "RestoreV2", "MergeV2Checkpoints", "FIFOQueueV2",
     "PaddingFIFOQueueV2", "RandomShuffleQueueV2", "QueueEnqueueV2", "QueueEnqueueManyV2",
@@ -72,7 +72,7 @@ const std::set<std::string, std::less<>> without_gradient_check = {
     // That of the inverse transformation.
     "ImageProjectiveTransformV2", "ImageProjectiveTransformV3",
     "Cholesky",  // supposes a symmetric matrix: linear_algebra_test.cc
-    "Switch", "RefSwitch", "Merge",
+    "Switch", "RefSwitch", "Merge", "RefMerge",
     // Of a variable: tests of their own.
     "ReadVariableOp", "ResourceGather", "ResourceGatherNd",
     // Has no T that could be double: it shares its gradient with BatchMatMulV2.
