@@ -37,6 +37,26 @@ TEST(ResourceVariables, AnUninitialisedOneIsNamed) {
   EXPECT_THAT(error.message(), HasSubstr("[[{{node ReadVariableOp}}]]"));
 }
 
+TEST(ResourceVariables, AreWhatTheyHoldAndNotWhatANodeClaims) {
+  TestTask task;
+  task.containers->variable("", "w", f32)->assign(Tensor::of<float>({2}, {1, 2}));
+  const auto refused = [&](const std::function<std::string(Graph&, const Output&)>& use) {
+    Graph graph;
+    const Output w = handle(graph, "w", {2});
+    const std::string fetch = use(graph, w);
+    return thrown_by([&] { task.registered(std::move(graph), {fetch}); }).message();
+  };
+  EXPECT_THAT(refused([](Graph&, const Output& w) {
+                return op("ReadVariableOp", {w}, {{"dtype", f64}}).name();
+              }),
+              HasSubstr("the variable 'w' holds float, not double"));
+  EXPECT_THAT(refused([](Graph& graph, const Output& w) {
+                const Output index = constant(graph, Tensor::of<int32_t>({1}, {0}));
+                return op("ResourceGather", {w, index}, {{"dtype", i64}}).name();
+              }),
+              HasSubstr("the variable 'w' holds float, not int64"));
+}
+
 TEST(ResourceVariables, AreTheVariablesOfRefs) {
   TestTask task;
   Graph graph;
