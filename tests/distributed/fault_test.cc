@@ -286,7 +286,7 @@ TEST_F(Fault, ADamagedPayloadIsNeverTakenForTheValue) {
 TEST(SlowLink, IsSlowAndNotLost) {
   std::unique_ptr<TcpProxy> proxy;
   TaskOptions options = InProcessCluster::default_options();
-  options.silence = milliseconds(2'000);
+  options.silence = milliseconds(4'000);
   InProcessCluster cluster({{"ps", 1}, {"worker", 1}}, options,
                            [&](const TaskName& viewer, const ClusterSpec& spec) {
                              ClusterSpec view = spec;
@@ -295,7 +295,7 @@ TEST(SlowLink, IsSlowAndNotLost) {
                              view.set_address({"ps", 0}, proxy->address());
                              return view;
                            });
-  constexpr int64_t count = 5 << 18;  // 5 MB
+  constexpr int64_t count = 3 << 18;  // 3 MB
   Graph graph;
   Output big;
   {
@@ -314,7 +314,7 @@ TEST(SlowLink, IsSlowAndNotLost) {
   }
   const auto session = cluster.session(graph);
   session->run({{"value:0", Tensor(f32, {count})}}, {}, {"fill"});
-  proxy->limit(400'000);
+  proxy->limit(200'000);
   const Status status = error_of([&] { session->run({}, {}, {"there"}); });
   EXPECT_TRUE(status.is_ok()) << status.message;
   proxy->limit(0);
