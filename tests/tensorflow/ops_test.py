@@ -23,7 +23,7 @@ SOURCES = pathlib.Path(__file__).resolve().parents[2]
 # Ops that cannot be called one by one: other tests of this folder run them.
 NOT_HERE = {
     "Const", "Placeholder", "VariableV2", "Variable", "VarHandleOp", "NoOp",  # every graph below has them
-    "Switch", "Merge", "RefSwitch", "PreventGradient",
+    "Switch", "Merge", "RefSwitch", "RefMerge", "PreventGradient",  # loops_test.py
     "SaveV2", "RestoreV2", "MergeV2Checkpoints", "MergeSummary", "HistogramSummary", "DestroyResourceOp", "DisableCopyOnRead",
     "Timestamp",  # client_test.py
 }
