@@ -138,8 +138,7 @@ class ClusterSession final : public SessionInterface {
   std::unique_ptr<StartedStep> start(const StepSignature& signature, std::span<const Tensor> feeds,
                                      RunOptions options) {
     if (options.timeout.count() == 0) options.timeout = timeout_;
-    options.timeout =
-        std::min<std::chrono::milliseconds>(options.timeout, std::chrono::hours(24 * 365));
+    options.timeout = std::min(options.timeout, longest_timeout);
     return master_->start_step(open_handle(), signature, feeds, options);
   }
 

@@ -7,12 +7,12 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
-#include <numeric>
 #include <ostream>
 #include <set>
 #include <sstream>
 
 #include "core/error.h"
+#include "graph/near_misses.h"
 
 namespace leat {
 namespace {
@@ -31,29 +31,16 @@ std::string quoted(std::string_view text) {
   return text.size() > most ? shown.substr(0, shown.size() - 1) + "…\"" : shown;
 }
 
-const std::vector<std::string> top_keys = {"cluster",   "cluster_id",  "task",
-                                           "rpc_layer", "environment", "session_master"};
+const std::vector<std::string_view> top_keys = {"cluster",   "cluster_id",  "task",
+                                                "rpc_layer", "environment", "session_master"};
 
-size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), size_t{0});
-  for (size_t i = 1; i <= a.size(); ++i) {
-    size_t diagonal = row[0];
-    row[0] = i;
-    for (size_t j = 1; j <= b.size(); ++j) {
-      const size_t replaced = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-      diagonal = row[j];
-      row[j] = std::min({row[j] + 1, row[j - 1] + 1, replaced});
-    }
-  }
-  return row.back();
-}
-
-std::string nearest(std::string_view key, const std::vector<std::string>& known) {
-  return *std::min_element(known.begin(), known.end(),
-                           [&](const std::string& a, const std::string& b) {
-                             return edit_distance(key, a) < edit_distance(key, b);
-                           });
+// What an unknown key probably means, or all that it could have been.
+std::string known_keys(std::string_view key) {
+  std::string near = did_you_mean(key, top_keys);
+  if (!near.empty()) return near;
+  std::string all;
+  for (const std::string_view known : top_keys) all += concat(all.empty() ? "" : ", ", known);
+  return "; known are " + all;
 }
 
 // Of a file: many times what the largest clusters need.
@@ -206,7 +193,7 @@ ResolvedCluster read_document(const Json& document, std::string_view origin) {
   }
   for (const auto& [key, value] : document.items()) {
     root.at(key).check(std::find(top_keys.begin(), top_keys.end(), key) != top_keys.end(),
-                       "unknown key \"", key, "\", did you mean \"", nearest(key, top_keys), "\"?");
+                       "unknown key ", quoted(key), known_keys(key));
   }
   if (document.contains("cluster")) {
     const Json& cluster = document["cluster"];

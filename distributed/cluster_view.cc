@@ -93,7 +93,12 @@ struct StepView {
 
 Row row_of(const std::string& step, const std::string& client, const TaskName& task,
            const StepActivity& activity) {
-  return {step, client, task.to_string(), seconds_text(activity.ns), activity.what, activity.from};
+  return {step,
+          client,
+          task.to_string(),
+          seconds_text(std::chrono::nanoseconds(activity.ns)),
+          activity.what,
+          activity.from};
 }
 
 }  // namespace
@@ -138,8 +143,7 @@ ClusterView view_cluster(const std::string& target, std::chrono::milliseconds li
   if (!status.is_ok()) {
     const auto code = static_cast<Code>(status.code);
     if (status.cause == RpcCause::none && code == Code::deadline_exceeded) {
-      fail(code, target, " did not answer within ",
-           seconds_text(std::chrono::nanoseconds(limit).count()));
+      fail(code, target, " did not answer within ", seconds_text(limit));
     }
     if (status.cause == RpcCause::none) fail(code, target, ": ", status.message);
     fail(Code::unavailable, target, " cannot be reached: ", status.message);

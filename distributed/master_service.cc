@@ -71,9 +71,8 @@ void reply(RpcCall call, const Status& status, const Message& message) {
 
 // Zero, which is none, if the client means none.
 std::chrono::milliseconds timeout_of(int64_t milliseconds) {
-  constexpr std::chrono::milliseconds year = std::chrono::hours(24 * 365);
-  return std::chrono::milliseconds(milliseconds < 0 || milliseconds > year.count() ? 0
-                                                                                   : milliseconds);
+  const bool is_none = milliseconds < 0 || milliseconds > longest_timeout.count();
+  return std::chrono::milliseconds(is_none ? 0 : milliseconds);
 }
 
 SessionOptions session_options(const tensorflow::ConfigProto& config) {

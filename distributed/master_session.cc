@@ -25,11 +25,6 @@ constexpr auto idle_at_return_limit =
 constexpr auto least_unused = std::chrono::seconds(2);
 constexpr int builds_unused = 25;
 
-std::string endpoint(std::string name) {
-  if (name.find(':') == std::string::npos) name += ":0";
-  return name;
-}
-
 // Some time before the client gives up, so that it still hears why.
 Clock::time_point answer_by(WorkerClient::Deadline deadline) {
   const Clock::time_point now = Clock::now();

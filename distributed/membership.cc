@@ -19,12 +19,6 @@ constexpr milliseconds callback_limit{10'000};
 
 }  // namespace
 
-std::string seconds_text(std::chrono::steady_clock::duration time) {
-  std::ostringstream out;
-  out << std::fixed << std::setprecision(1) << std::chrono::duration<double>(time).count() << " s";
-  return out.str();
-}
-
 std::string_view peer_state_name(PeerState state) {
   switch (state) {
     case PeerState::waiting:

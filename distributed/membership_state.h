@@ -20,10 +20,9 @@
 #include "distributed/channel.h"
 #include "distributed/grpc/rpc_client.h"
 #include "distributed/membership.h"
+#include "runtime/step_activity.h"
 
 namespace leat {
-
-std::string seconds_text(std::chrono::steady_clock::duration time);  // "4.2 s"
 
 class Membership::State : public std::enable_shared_from_this<Membership::State> {
  public:

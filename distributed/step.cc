@@ -219,9 +219,8 @@ void Step::finish() {
       if (!owed.empty() && !is_told) outcome.status.message += "; " + owed;
     }
     if (is_deadline_) {
-      outcome.status.message =
-          concat("the step did not end within its deadline (",
-                 seconds_text(request_.times.limit.count()), ")", all_activity());
+      outcome.status.message = concat("the step did not end within its deadline (",
+                                      seconds_text(request_.times.limit), ")", all_activity());
     }
     for (PartState& part : parts_) {
       for (TraceEvent& event : part.result.events) outcome.events.push_back(std::move(event));
@@ -261,7 +260,7 @@ std::string Step::owed_by(const TaskName& task) const {
       const std::string tensor =
           each.what.starts_with(waits_for) ? each.what.substr(waits_for.size()) : each.what;
       longest = {concat(tensor, " to ", program_->parts[i].task, ", which waited for it for ",
-                        seconds_text(each.ns)),
+                        seconds_text(std::chrono::nanoseconds(each.ns))),
                  each.ns};
     }
   }

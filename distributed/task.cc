@@ -112,7 +112,7 @@ class Task::State {
     });
     membership_->on_change([this, changed = options.on_peer_change](const PeerStatus& peer) {
       if (peer.state == PeerState::connected)
-        worker_->drop_sessions_of_older(peer.task, peer.incarnation);
+        worker_->master_connected(peer.task, peer.incarnation);
       if (changed) changed();
     });
     try {

@@ -23,6 +23,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr size_t remembered_aborts = 1'000;
+constexpr size_t masters_remembered = 16;  // processes of one task
 constexpr auto aborts_remembered_for = std::chrono::minutes(1);
 constexpr auto drain_limit = std::chrono::seconds(1);
 // A step that is known to be this quick is run where its request arrived: a change of threads would
@@ -94,6 +95,11 @@ struct Worker::State {
   std::shared_ptr<Containers> containers = std::make_shared<Containers>();
   RequestMemory<RunAnswer> runs{RequestMemoryLimits{}};
   RequestMemory<RegisterAnswer> registrations{RequestMemoryLimits{}};
+  struct Master {
+    uint64_t connected = 0;
+    std::vector<uint64_t> gone;  // the processes before that one
+  };
+  std::map<TaskName, Master> masters;
   Status closed;  // set by drain()
 };
 
@@ -110,6 +116,18 @@ void Worker::check_incarnation(uint64_t expected) const {
   fail(Code::aborted, options_.task, " expects a different device incarnation: ", expected, " vs. ",
        options_.incarnation,
        ". It has restarted, its variables are gone: recreate the session and restore them");
+}
+
+// A master that has just restarted may ask before membership has met it; one that was replaced may
+// not, its sessions would never be closed.
+void Worker::check_master(const TaskName& master, uint64_t incarnation) const {
+  std::lock_guard lock(state_->mutex);
+  const auto found = state_->masters.find(master);
+  if (found == state_->masters.end()) return;
+  const std::vector<uint64_t>& gone = found->second.gone;
+  if (std::find(gone.begin(), gone.end(), incarnation) == gone.end()) return;
+  fail(Code::aborted, master, " has restarted: a graph of its incarnation ", incarnation,
+       " came to ", options_.task, " when that of ", found->second.connected, " was connected");
 }
 
 WorkerStatus Worker::current_status() const {
@@ -150,7 +168,8 @@ void Worker::register_graph(RegisterGraph request, Deadline, Done<uint64_t> done
   auto answer = std::make_shared<RegisterAnswer>();
   try {
     check_incarnation(request.worker_incarnation);
-    drop_sessions_of_older(request.master, request.master_incarnation);
+    check_master(request.master, request.master_incarnation);
+    drop_sessions_of_others(request.master, request.master_incarnation);
     std::shared_ptr<Session> session;
     {
       std::lock_guard lock(state_->mutex);
@@ -389,7 +408,21 @@ void Worker::cleanup_session(const std::string& session) {
   for (const int64_t id : steps) abort(id, {Code::cancelled, "the session was closed", true});
 }
 
-void Worker::drop_sessions_of_older(const TaskName& master, uint64_t incarnation) {
+void Worker::master_connected(const TaskName& master, uint64_t incarnation) {
+  {
+    std::lock_guard lock(state_->mutex);
+    State::Master& known = state_->masters[master];
+    if (known.connected != incarnation) {
+      std::erase(known.gone, incarnation);
+      if (known.connected != 0) known.gone.push_back(known.connected);
+      if (known.gone.size() > masters_remembered) known.gone.erase(known.gone.begin());
+      known.connected = incarnation;
+    }
+  }
+  drop_sessions_of_others(master, incarnation);
+}
+
+void Worker::drop_sessions_of_others(const TaskName& master, uint64_t incarnation) {
   std::vector<std::string> old;
   {
     std::lock_guard lock(state_->mutex);

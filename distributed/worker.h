@@ -57,9 +57,9 @@ class Worker final : public WorkerClient, public std::enable_shared_from_this<Wo
   uint64_t incarnation() const { return options_.incarnation; }
   const std::vector<Device*>& devices() const { return options_.devices; }
   ThreadPool& pool() const { return *options_.pool; }
-  // Drops the sessions of a master with another incarnation than this one: it has restarted, nobody
-  // will close them.
-  void drop_sessions_of_older(const TaskName& master, uint64_t incarnation);
+  // Membership has met this process of `master`. Drops the sessions of those before it: nobody will
+  // close them. What these still ask for, on its way since then, is ABORTED.
+  void master_connected(const TaskName& master, uint64_t incarnation);
   // Gives back the memory of what has not run since the last call, and free memory of the process.
   void drop_unused();
   // Refuses new steps with `status`, gives those that run `grace` to end, then aborts them. False
@@ -73,6 +73,8 @@ class Worker final : public WorkerClient, public std::enable_shared_from_this<Wo
   void start(std::shared_ptr<Step> step, RunGraph request);
   void finish(const std::shared_ptr<Step>& step, RunGraphResult result);
   void check_incarnation(uint64_t expected) const;
+  void check_master(const TaskName& master, uint64_t incarnation) const;
+  void drop_sessions_of_others(const TaskName& master, uint64_t incarnation);
 
   const WorkerOptions options_;
   std::unique_ptr<State> state_;

@@ -12,9 +12,7 @@ void sort_unique(std::vector<std::string>& names) {
 }
 
 void complete_endpoints(std::vector<std::string>& names) {
-  for (std::string& name : names) {
-    if (name.find(':') == std::string::npos) name += ":0";
-  }
+  for (std::string& name : names) name = endpoint(std::move(name));
   sort_unique(names);
 }
 
@@ -26,6 +24,11 @@ void append_list(std::string& out, std::string_view title, const std::vector<std
 }
 
 }  // namespace
+
+std::string endpoint(std::string name) {
+  if (name.find(':') == std::string::npos) name += ":0";
+  return name;
+}
 
 StepSignature StepSignature::normalised() const {
   StepSignature out = *this;

@@ -36,10 +36,6 @@ size_t hash_of(const StepSignature& signature) {
   return hash;
 }
 
-std::string endpoint(const std::string& name) {
-  return name.find(':') == std::string::npos ? name + ":0" : name;
-}
-
 std::vector<std::string> endpoints(const std::vector<std::string>& names) {
   std::vector<std::string> out;
   for (const std::string& name : names) out.push_back(endpoint(name));
@@ -224,9 +220,8 @@ size_t LocalSession::prepared_graphs() const {
 // ---- Steps ----
 
 std::chrono::milliseconds LocalSession::timeout_of(std::chrono::milliseconds asked) const {
-  constexpr std::chrono::milliseconds year = std::chrono::hours(24 * 365);
-  if (asked.count() > 0) return std::min(asked, year);
-  return options_.timeout.count() > 0 ? std::min(options_.timeout, year)
+  if (asked.count() > 0) return std::min(asked, longest_timeout);
+  return options_.timeout.count() > 0 ? std::min(options_.timeout, longest_timeout)
                                       : std::chrono::milliseconds(default_timeout);
 }
 

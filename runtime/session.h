@@ -17,6 +17,9 @@
 
 namespace leat {
 
+// What is longer is as good as for ever, and sums with the clock do not overflow.
+inline constexpr std::chrono::milliseconds longest_timeout = std::chrono::hours(24 * 365);
+
 struct SessionOptions {
   std::string target;  // "" = this process; "grpc://host:port" = the task to dial
   bool allow_soft_placement = false;

@@ -2,6 +2,7 @@
 // `leat top`.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 
@@ -18,6 +19,6 @@ struct StepActivity {
 };
 
 // "1.2 s"
-std::string seconds_text(int64_t ns);
+std::string seconds_text(std::chrono::nanoseconds time);
 
 }  // namespace leat

@@ -187,11 +187,12 @@ void TapeInstance::bind_variables() {
            with_node("Attempting to use uninitialized value " + variable.name(), use.reader->name));
     }
     if (!(variable.value().shape() == use.shape)) {
-      fail(Code::invalid_argument,
-           with_node(concat("variable '", variable.name(), "' has shape ", variable.value().shape(),
-                            " in its container, but the graph declares ", use.shape,
-                            ": another program that shares it gave it this shape"),
-                     use.reader != nullptr ? use.reader->name : ""));
+      std::string what =
+          concat("variable '", variable.name(), "' has shape ", variable.value().shape(),
+                 " in its container, but the graph declares ", use.shape,
+                 ": another program that shares it gave it this shape");
+      if (use.reader != nullptr) what = with_node(std::move(what), use.reader->name);
+      fail(Code::invalid_argument, what);
     }
   }
   try {

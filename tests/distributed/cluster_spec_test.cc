@@ -88,9 +88,12 @@ TEST(ClusterSpec, PortZeroIsOpenUntilItIsSet) {
 TEST(ClusterSpec, RefusalsNameThePlaceAndTheReason) {
   const std::pair<const char*, const char*> cases[] = {
       {R"({"clutser": {"ps": ["h:1"]}})",
-       R"(at /clutser: unknown key "clutser", did you mean "cluster"?)"},
+       R"(at /clutser: unknown key "clutser"; did you mean 'cluster'?)"},
       {R"({"cluster": {"ps": ["h:1"]}, "taks": {}})",
-       R"(at /taks: unknown key "taks", did you mean "task"?)"},
+       R"(at /taks: unknown key "taks"; did you mean 'task'?)"},
+      {R"({"cluster": {"ps": ["h:1"]}, "color": "red"})",
+       "at /color: unknown key \"color\"; known are cluster, cluster_id, task, rpc_layer, "
+       "environment, session_master"},
       {R"({"cluster": {"ps": ["h:1", "h"]}})",
        "at /cluster/ps/1: \"h\" is no address: it has no port"},
       {R"({"cluster": {"ps": ["h:99999"]}})", "\"99999\" is no port from 0 to 65535"},

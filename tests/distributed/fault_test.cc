@@ -228,13 +228,8 @@ TEST_F(Fault, CorruptionIsNoticedAndHarmsNobodyElse) {
   EXPECT_EQ(other->run({}, {"w:0"}, {})[0].value<float>(), 20);
 }
 
-// 8 MB go from the ps to worker 0 in each step, and one bit of them is another one there: the value
-// that the client gets is right, or there is none.
-TEST_F(Fault, ADamagedPayloadIsNeverTakenForTheValue) {
-  constexpr int64_t count = 2 << 20;
-  Tensor ramp(f32, {count});
-  for (int64_t i = 0; i < count; ++i) ramp.data<float>()[i] = static_cast<float>(i);
-  Graph& graph = model_.graph;
+// On the ps; "fill" assigns what is fed as "value", "there" is its negative on worker 0.
+void add_large_variable(Graph& graph, int64_t count) {
   Output big;
   {
     const DeviceScope on(graph, ps);
@@ -244,14 +239,22 @@ TEST_F(Fault, ADamagedPayloadIsNeverTakenForTheValue) {
                     .attrs = {{"shape", Shape{count}}, {"dtype", f32}}})
               .output();
     graph.add(
-        {.op = "Assign", .name = "fill", .inputs = {big, placeholder(graph, "ramp", f32, {any})}});
+        {.op = "Assign", .name = "fill", .inputs = {big, placeholder(graph, "value", f32, {any})}});
   }
-  {
-    const DeviceScope on(graph, "/job:worker/task:0");
-    graph.add({.op = "Neg", .name = "there", .inputs = {big}});
-  }
+  const DeviceScope on(graph, "/job:worker/task:0");
+  graph.add({.op = "Neg", .name = "there", .inputs = {big}});
+}
+
+// 8 MB go from the ps to worker 0 in each step, and one bit of them is another one there: the value
+// that the client gets is right, or there is none.
+TEST_F(Fault, ADamagedPayloadIsNeverTakenForTheValue) {
+  constexpr int64_t count = 2 << 20;
+  Tensor ramp(f32, {count});
+  for (int64_t i = 0; i < count; ++i) ramp.data<float>()[i] = static_cast<float>(i);
+  Graph& graph = model_.graph;
+  add_large_variable(graph, count);
   session_->extend(graph);
-  session_->run({{"ramp:0", ramp}}, {}, {"fill"});
+  session_->run({{"value:0", ramp}}, {}, {"fill"});
   Tensor value;
   const auto fetch = [&] {
     return error_of([&] { value = session_->run({}, {"there:0"}, {})[0]; });
@@ -297,21 +300,7 @@ TEST(SlowLink, IsSlowAndNotLost) {
                            });
   constexpr int64_t count = 3 << 18;  // 3 MB
   Graph graph;
-  Output big;
-  {
-    const DeviceScope on(graph, ps);
-    big = graph
-              .add({.op = "VariableV2",
-                    .name = "big",
-                    .attrs = {{"shape", Shape{count}}, {"dtype", f32}}})
-              .output();
-    graph.add(
-        {.op = "Assign", .name = "fill", .inputs = {big, placeholder(graph, "value", f32, {any})}});
-  }
-  {
-    const DeviceScope on(graph, "/job:worker/task:0");
-    graph.add({.op = "Neg", .name = "there", .inputs = {big}});
-  }
+  add_large_variable(graph, count);
   const auto session = cluster.session(graph);
   session->run({{"value:0", Tensor(f32, {count})}}, {}, {"fill"});
   proxy->limit(200'000);

@@ -1,4 +1,4 @@
-// What a caller hears of another task's worker.
+// What a caller hears of another task's worker, and what that worker keeps.
 #include "distributed/remote_worker.h"
 
 #include <gmock/gmock.h>
@@ -43,6 +43,44 @@ TEST(RemoteWorker, NamesItsTaskWhenThatStops) {
   const std::string label = "/job:ps/task:0 (" + address + ")";
   EXPECT_THAT(status.message, HasSubstr(label));
   EXPECT_THAT(status.message.substr(label.size()), Not(HasSubstr(address)));
+}
+
+// What a process of a master asked just before it was killed may come after what the next one asks.
+TEST(Worker, AMasterThatWasReplacedIsRefusedAndTheNextKeepsItsSessions) {
+  ThreadPool pool(1);
+  const auto device = make_cpu_device(DeviceName::parse("/job:ps/task:0/device:CPU:0"), pool);
+  WorkerOptions options;
+  options.task = {"ps", 0};
+  options.incarnation = 7;
+  options.devices = {device.get()};
+  options.pool = &pool;
+  Worker worker(options);
+  const TaskName master{"worker", 0};
+  uint64_t next = 1;
+  const auto ask = [&](uint64_t incarnation, const char* session) {
+    RegisterGraph request;
+    request.request_id = next++;
+    request.session = session;
+    request.master = master;
+    request.master_incarnation = incarnation;
+    std::promise<Status> answer;
+    worker.register_graph(std::move(request), std::nullopt,
+                          [&](const Status& status, uint64_t) { answer.set_value(status); });
+    return answer.get_future().get();
+  };
+  const auto sessions = [&] { return worker.current_status().sessions; };
+  worker.master_connected(master, 100);
+  EXPECT_TRUE(ask(100, "old").is_ok());
+  EXPECT_TRUE(ask(200, "new").is_ok());  // which membership has not met yet
+  EXPECT_EQ(sessions(), 1);
+  worker.master_connected(master, 200);
+  EXPECT_EQ(sessions(), 1);
+  const Status late = ask(100, "old");
+  EXPECT_EQ(code_name(late.code), code_name(Code::aborted));
+  EXPECT_THAT(late.message, HasSubstr("/job:worker/task:0 has restarted"));
+  EXPECT_EQ(sessions(), 1);
+  EXPECT_TRUE(ask(200, "new").is_ok());
+  pool.wait_until_idle();
 }
 
 // The task is stuck until long after the master has given up.

@@ -1,4 +1,5 @@
 // `leat up` and `leat run` around tasks that misbehave on purpose: fake_task.py plays them.
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -361,9 +362,12 @@ TEST_F(Launcher, ATaskThatReadsAPipeStillHearsSignals) {
   const std::string pipe = folder_ / "pipe";
   ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
   ChildProcess task({LEAT_BIN_DIR "/leat", "task", pipe, "--job", "ps", "--task", "0"});
-  std::this_thread::sleep_for(std::chrono::milliseconds(300));  // it opens the pipe, or will
+  int writer = -1;  // can be had as soon as the task opens the other end; nothing is ever written
+  ASSERT_TRUE(
+      eventually([&] { return (writer = open(pipe.c_str(), O_WRONLY | O_NONBLOCK)) >= 0; }));
   task.send_signal(SIGTERM);
   EXPECT_EQ(task.wait(seconds(10)), 128 + SIGTERM);
+  close(writer);
 }
 
 TEST_F(Launcher, ATaskOfTwoNamesIsRefused) {

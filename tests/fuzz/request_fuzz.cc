@@ -154,7 +154,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
                 wire_format::text(1, created.find(1)->second));
   }
   if (method == fuzz::register_graph)
-    server.task->worker().drop_sessions_of_older({"worker", 0}, server.task->incarnation());
+    server.task->worker().master_connected({"worker", 0}, server.task->incarnation());
   static int runs = 0;
   if (++runs % 16 == 0) fuzz::expect_no_mistake_of_ours([&] { server.expect_answers(); });
   return 0;
