@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
-#include <ranges>
 #include <thread>
 
 #include "core/lasting_memory.h"
@@ -134,7 +133,8 @@ void BlockMemory::prepare_heaps() {
 }
 
 void BlockMemory::trim_locked() {
-  for (auto& [size, all] : std::views::reverse(sizes_)) {
+  for (auto at = sizes_.rbegin(); at != sizes_.rend(); ++at) {
+    auto& [size, all] = *at;
     size_t old = 0;
     while (old < all.free.size() && all.free[old].since < trims_ && counts_.bytes > reserve_) {
       munmap(all.free[old++].data, size);

@@ -39,7 +39,8 @@ bool Shape::is_complete() const {
 }
 
 void Shape::push_back(int64_t extent) {
-  check(rank_ >= 0 && rank_ < max_rank, "cannot append a dimension to shape ", *this);
+  check(rank_ >= 0 && rank_ < max_rank, "a shape has at most ", max_rank,
+        " dimensions: there is no room for one more after ", *this);
   dims_[rank_++] = extent;
 }
 

@@ -13,11 +13,11 @@ namespace leat {
 inline constexpr int64_t any = -1;  // an extent that is not known: {any, 784}
 
 // Row-major extents; a scalar has rank 0. An extent of `any` or an unknown rank make the shape
-// partial: the graph deals in partial shapes, tensors only ever have complete ones. At most 8
-// dimensions; more is INVALID_ARGUMENT.
+// partial: the graph deals in partial shapes, tensors only ever have complete ones. At most 16
+// dimensions (a gradient of Tile has twice those of its input); more is INVALID_ARGUMENT.
 class Shape {
  public:
-  static constexpr int max_rank = 8;
+  static constexpr int max_rank = 16;
 
   Shape() = default;  // a scalar
   Shape(std::initializer_list<int64_t> dims)

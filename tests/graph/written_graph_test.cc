@@ -17,7 +17,7 @@ node {
   attr { key: "T" value { type: DT_FLOAT_REF } }
   attr { key: "odd" value { type: 9999 } }
   attr { key: "shape" value { shape { dim { size: -1 } dim { size: 3 } } } }
-  attr { key: "deep" value { shape { dim {} dim {} dim {} dim {} dim {} dim {} dim {} dim {} dim {} } } }
+  attr { key: "deep" value { shape { dim {} dim {} dim {} dim {} dim {} dim {} dim {} dim {} dim {} dim {} dim {} dim {} dim {} dim {} dim {} dim {} dim {} } } }
   attr { key: "edge" value { i: 7 } }
   attr { key: "types" value { list { type: DT_INT32 type: DT_HALF } } }
   attr { key: "value" value { tensor { dtype: DT_FLOAT tensor_shape { dim { size: 1000000000 } dim { size: 1000000000 } } } } }
