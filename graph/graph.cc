@@ -117,7 +117,7 @@ Graph& Graph::operator=(Graph&& other) noexcept {
 }
 
 // A complete node, not yet part of the graph.
-std::unique_ptr<Node> Graph::make(NodeSpec spec, std::string name) {
+std::unique_ptr<Node> Graph::make(NodeSpec spec, std::string name, std::optional<Error>* deferred) {
   auto node = std::make_unique<Node>();
   node->graph = this;
   node->location = spec.location;
@@ -153,7 +153,11 @@ std::unique_ptr<Node> Graph::make(NodeSpec spec, std::string name) {
   } catch (const Error& error) {
     fail_for(*node, error.code(), error.message());
   }
-  infer_shapes(*node);
+  if (deferred != nullptr) {
+    *deferred = infer_shapes_or_defer(*node);
+  } else {
+    infer_shapes(*node);
+  }
   return node;
 }
 
@@ -185,12 +189,13 @@ Node& Graph::add(NodeSpec spec) {
   return adopt(std::move(node));
 }
 
-Node& Graph::insert(NodeSpec spec, const DeviceName& assigned_device) {
+Node& Graph::insert(NodeSpec spec, const DeviceName& assigned_device,
+                    std::optional<Error>* deferred) {
   check_name(spec.name, false);
   check(find(spec.name) == nullptr, spec.op, " node '", spec.name, "'",
         location_suffix(spec.location), ": the graph has a node of that name already");
   std::string name = spec.name;
-  std::unique_ptr<Node> node = make(std::move(spec), std::move(name));
+  std::unique_ptr<Node> node = make(std::move(spec), std::move(name), deferred);
   node->assigned_device = assigned_device;
   return adopt(std::move(node));
 }

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -11,6 +12,7 @@
 
 #include "core/attr.h"
 #include "core/device_name.h"
+#include "core/error.h"
 #include "core/location.h"
 #include "graph/op_def.h"
 
@@ -108,7 +110,10 @@ class Graph {
   // devices, location and output specs; runs no scopes.
   Node& copy(const Node& node, std::vector<Output> inputs, std::vector<Node*> control_inputs);
   // A node with exactly this name and device, no scopes: for passes that insert nodes.
-  Node& insert(NodeSpec spec, const DeviceName& assigned_device);
+  // `deferred`, if given, takes an error that inputs that do not fit would be
+  // (infer_shapes_or_defer).
+  Node& insert(NodeSpec spec, const DeviceName& assigned_device,
+               std::optional<Error>* deferred = nullptr);
   // Forgets all nodes but the first `size`: what an import that failed has added.
   void truncate(size_t size);
   // "name", "name_1", …: a name that is free.
@@ -136,7 +141,8 @@ class Graph {
 
  private:
   Node& adopt(std::unique_ptr<Node> node);
-  std::unique_ptr<Node> make(NodeSpec spec, std::string name);
+  std::unique_ptr<Node> make(NodeSpec spec, std::string name,
+                             std::optional<Error>* deferred = nullptr);
   bool is_used(std::string_view name) const;
 
   std::vector<std::unique_ptr<Node>> nodes_;

@@ -27,8 +27,8 @@ struct ImportOptions {
 // may come in any order.
 //
 // Returns what was accepted with a remark, a line each, for the log: attributes that the op does
-// not know (dropped; those starting with _ are kept), and nodes without any kernel, which only a
-// step that needs them fails for.
+// not know (dropped; those starting with _ are kept), and nodes without any kernel or with
+// inputs that do not fit, which only a step that needs them fails for.
 //
 // Throws with *all* problems in one message, and leaves the graph as it was: NOT_FOUND "Op type not
 // registered 'X' …" if ops are unknown (each with one node), else INVALID_ARGUMENT: bad names,

@@ -224,7 +224,9 @@ class Import {
     read_attrs(def, spec);
     if (problems_.size() > problems) return;
     try {
-      Node& node = graph_.insert(std::move(spec), DeviceName());
+      std::optional<Error> deferred;
+      Node& node = graph_.insert(std::move(spec), DeviceName(), &deferred);
+      if (deferred) notes_.push_back(deferred->message() + "; steps that need it will fail");
       node.requested_device = DeviceName::parse(def.device());
     } catch (const Error& error) {
       problem(error.message());

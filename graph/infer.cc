@@ -8,8 +8,7 @@ namespace leat {
 Graph infer(const Graph& graph) {
   Rebuild rebuild(graph);
   for (const auto& node : graph.nodes()) {
-    Node& copy = rebuild.copy(*node);
-    infer_shapes(copy);
+    infer_shapes_or_defer(rebuild.copy(*node));
   }
   return std::move(rebuild).finish();
 }

@@ -274,7 +274,7 @@ class Loop {
     }
     for (auto& [id, all] : outputs) rebuild.replace(*graph_.nodes()[id], all, {});
     for (const auto& node : graph_.nodes()) {
-      if (is_needed[node->id]) infer_shapes(rebuild.copy(*node));
+      if (is_needed[node->id]) infer_shapes_or_defer(rebuild.copy(*node));
     }
     Part part;
     StepSignature signature;

@@ -115,6 +115,24 @@ void infer_shapes(Node& node) {
   for (int i = 0; i < node.num_outputs(); ++i) node.outputs[i].shape = context.outputs()[i];
 }
 
+std::optional<Error> infer_shapes_or_defer(Node& node) {
+  try {
+    infer_shapes(node);
+    return {};
+  } catch (const Error& error) {
+    std::vector<TensorSpec> unknown;
+    for (const Output& input : node.inputs) unknown.push_back({input.dtype(), Shape::unknown()});
+    std::vector<Shape> shapes;
+    try {
+      shapes = infer_shapes(node.view(), *node.op, unknown, node.num_outputs());
+    } catch (const Error&) {
+      throw error;
+    }
+    for (int i = 0; i < node.num_outputs(); ++i) node.outputs[i].shape = shapes[i];
+    return error;
+  }
+}
+
 std::vector<Shape> infer_shapes(const NodeView& node, const OpDef& op,
                                 std::span<const TensorSpec> inputs, int num_outputs) {
   SpecContext context(op, node, inputs, num_outputs);

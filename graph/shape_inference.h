@@ -1,6 +1,7 @@
 // What a shape function sees, and the shape functions that many ops share.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -53,6 +54,12 @@ ShapeFunction same_for_all();
 // shapes of its outputs. What Graph::add does. INVALID_ARGUMENT names op, node, line and the shapes
 // of all inputs.
 void infer_shapes(Node& node);
+
+// The same for what a client sends: as in TensorFlow, a node whose inputs cannot fit is harmless as
+// long as no step runs it (in a branch that is never taken). Its outputs are then what they are for
+// inputs of which nothing is known, and the error is returned; the step that runs it finds it
+// again. Throws if the fault is not the inputs'.
+std::optional<Error> infer_shapes_or_defer(Node& node);
 
 // The value of an output if it can be told without running anything: Const, Shape of a complete
 // shape, Size, Rank, and small integer arithmetic on these (Pack, Cast, Add, Sub, Mul, ConcatV2,

@@ -2,6 +2,7 @@
 // told.
 #include "graph/graph_def.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "graph/pipeline.h"
@@ -224,6 +225,23 @@ TEST(GraphDef, ANodeWithoutKernelIsAcceptedWithARemark) {
   EXPECT_EQ(notes,
             (std::vector<std::string>{"PyFunc: no kernel for 1 of its nodes, such as 'f'; steps "
                                       "that need one will fail. Kernels: none"}));
+}
+
+// TensorFlow lets it pass, too: in a branch that is never taken it harms nobody.
+TEST(GraphDef, ANodeWhoseInputsCannotFitIsAcceptedWithARemark) {
+  const std::string shape_4_6 = "shape { dim { size: 4 } dim { size: 6 } }";
+  const std::string text = node("x", "Placeholder", {}, float_dtype + attr("shape", shape_4_6)) +
+                           node("y", "MatMul", {"x", "x"}, float_type) +
+                           node("z", "Softmax", {"y"}, float_type);
+  Graph graph;
+  const std::vector<std::string> notes = import(text, graph);
+  ASSERT_EQ(notes.size(), 1u);
+  EXPECT_THAT(notes[0], testing::HasSubstr("MatMul node 'y': "));
+  EXPECT_THAT(notes[0], testing::EndsWith("steps that need it will fail"));
+  EXPECT_EQ(graph.output("z:0").shape(), (Shape{any, any}));
+  // What does not depend on the inputs is refused.
+  expect_refused(node("c", "Const", {}, float_dtype + attr("value", "tensor { dtype: DT_INT32 }")),
+                 "Const node 'c': attribute 'value' holds int32, 'dtype' says float");
 }
 
 TEST(GraphDef, AllUnknownOpsAreNamedInOneMessage) {
