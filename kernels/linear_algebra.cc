@@ -78,6 +78,20 @@ Output inverse_of(Output x, bool adjoint) {
 
 // ---- Cholesky
 
+// False if it is not positive definite.
+template <class T>
+bool factorize(const T* from, int64_t n, std::vector<double>& l) {
+  for (int64_t j = 0; j < n; ++j) {
+    for (int64_t i = j; i < n; ++i) {
+      double sum = from[i * n + j];
+      for (int64_t k = 0; k < j; ++k) sum -= l[i * n + k] * l[j * n + k];
+      if (i == j && !(sum > 0)) return false;
+      l[i * n + j] = i == j ? std::sqrt(sum) : sum / l[j * n + j];
+    }
+  }
+  return true;
+}
+
 template <class T>
 BoundKernel prepare_cholesky(TypeTag<T>, const KernelRequest& r) {
   const Shape& shape = r.inputs[0].shape;
@@ -87,18 +101,9 @@ BoundKernel prepare_cholesky(TypeTag<T>, const KernelRequest& r) {
     for (int64_t b = 0; b < batches; ++b) {
       const T* from = a.input<T>(0) + b * n * n;
       std::vector<double> l(n * n, 0.0);
-      for (int64_t j = 0; j < n; ++j) {
-        for (int64_t i = j; i < n; ++i) {
-          double sum = from[i * n + j];
-          for (int64_t k = 0; k < j; ++k) sum -= l[i * n + k] * l[j * n + k];
-          if (i == j) {
-            check(sum > 0,
-                  "Cholesky decomposition was not successful. The input might not be valid.");
-            l[i * n + j] = std::sqrt(sum);
-          } else {
-            l[i * n + j] = sum / l[j * n + j];
-          }
-        }
+      if (!factorize(from, n, l)) {
+        for (int64_t i = 0; i < n; ++i)
+          std::fill_n(l.begin() + i * n, i + 1, std::numeric_limits<double>::quiet_NaN());
       }
       std::copy(l.begin(), l.end(), a.output<T>() + b * n * n);
     }
@@ -122,7 +127,7 @@ const Op cholesky_op{{
     .name = "Cholesky",
     .doc =
         "output = the lower triangular matrix L with L Lᵀ = input, of which the lower triangle is "
-        "read.",
+        "read; NaN if it is not positive definite.",
     .inputs = {"input: T"},
     .outputs = {"output: T"},
     .attrs = {types},

@@ -7,6 +7,7 @@
 #include "kernels/broadcast.h"
 #include "kernels/cpu.h"
 #include "kernels/examples.h"
+#include "kernels/letter_case.h"
 
 namespace leat {
 namespace {
@@ -39,21 +40,17 @@ const Op strip_op{{
     .is_not_differentiable = true,
 }};
 
-// ---- Case: of ASCII letters
+// ---- Case: of A to Z, or of all letters
 
-template <int (*convert)(int)>
+template <int (*convert)(int), std::string (*convert_unicode)(std::string_view)>
 BoundKernel prepare_case(const KernelRequest& r) {
   const std::string& encoding = r.attr<std::string>("encoding");
   check(encoding.empty() || encoding == "utf-8",
         "only utf-8 or '' (no encoding) is supported, received ", encoding);
-  const bool is_utf8 = !encoding.empty();
-  return bind_each(r, [is_utf8](const std::string& text) {
+  if (!encoding.empty()) return bind_each(r, convert_unicode);
+  return bind_each(r, [](const std::string& text) {
     std::string out = text;
     for (char& c : out) {
-      if (is_utf8 && static_cast<unsigned char>(c) >= 0x80) {
-        fail(Code::unimplemented, "the case of letters other than A to Z is not supported: \"",
-             text, "\"");
-      }
       if (static_cast<unsigned char>(c) < 0x80) c = static_cast<char>(convert(c));
     }
     return out;
@@ -62,12 +59,13 @@ BoundKernel prepare_case(const KernelRequest& r) {
 
 const Op lower_op{{
     .name = "StringLower",
-    .doc = "output = input with the letters A to Z made lower case.",
+    .doc = "output = input with the letters A to Z made lower case; with the encoding utf-8 all "
+           "letters.",
     .inputs = {"input: string"},
     .outputs = {"output: string"},
     .attrs = {"encoding: string = ''"},
     .shape = shapes::same_as(0),
-    .kernels = {cpu_kernel(prepare_case<std::tolower>)},
+    .kernels = {cpu_kernel(prepare_case<std::tolower, lower_case>)},
     .examples = {{.inputs = {texts({"aB1"})}, .outputs = {texts({"ab1"})}}},
     .is_not_differentiable = true,
 }};
@@ -79,7 +77,7 @@ const Op upper_op{{
     .outputs = {"output: string"},
     .attrs = {"encoding: string = ''"},
     .shape = shapes::same_as(0),
-    .kernels = {cpu_kernel(prepare_case<std::toupper>)},
+    .kernels = {cpu_kernel(prepare_case<std::toupper, upper_case>)},
     .examples = {{.inputs = {texts({"aB1"})}, .outputs = {texts({"AB1"})}}},
     .is_not_differentiable = true,
 }};

@@ -33,6 +33,20 @@ TEST(Cholesky, GradientAgreesWithCentralDifferences) {
   }
 }
 
+// As in TensorFlow 2.21, which leaves what lies above the diagonal to chance.
+TEST(Cholesky, OfWhatIsNotPositiveDefiniteIsNaN) {
+  Graph graph;
+  const Output x =
+      constant(graph, Tensor::of<double>({3, 2, 2}, {4, 0, 0, 9, 1, 2, 2, 1, 1, 0, 0, 4}));
+  const Tensor l = evaluate({op("Cholesky", {x})}, {})[0];
+  const double* values = l.data<double>();
+  EXPECT_EQ(values[0], 2);
+  EXPECT_EQ(values[3], 3);
+  for (const int i : {4, 6, 7}) EXPECT_TRUE(std::isnan(values[i])) << i;
+  EXPECT_EQ(values[5], 0);
+  EXPECT_EQ(values[11], 2);
+}
+
 // ---- Decompositions: what they are made of gives the matrix again
 
 using Matrix = std::vector<double>;

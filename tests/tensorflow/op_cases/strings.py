@@ -25,6 +25,8 @@ def _(rng, op):
     yield Case(texts(b"ab", b"c D").reshape(1, 2))
     if op != "StringStrip":
         yield Case(texts(b"aB-c"), encoding="utf-8")
+        yield Case(texts(*(t.encode() for t in ("ÄÖÜ äöü ß ẞ", "ΑΣ ΣΑΣ Σ ς", "ЖЁж", "éÉ ñ ÿ Ǆ ǅ", "日本 ① Ⓐ 𐐀𐐨"))), encoding="utf-8")
+        yield Case(texts(b"\xe4B", b"a\xe2\x82", b"\xf0\x9f\x98b", b"\xed\xa0\x80", b"\xc0\x80"), encoding="utf-8")
         yield Case(texts(b"aB-c"), encoding="utf-16", invalid=True)
 
 
