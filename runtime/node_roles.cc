@@ -60,22 +60,89 @@ bool find_role(const Node& node, const Device& device, NodeRole& out) {
   return static_cast<bool>(kernel->prepare);
 }
 
+Node& insert(NodeSpec spec, Graph& partition, std::vector<NodeRole>& roles, const Device& device) {
+  Node& node = partition.insert(std::move(spec), device.name());
+  roles.resize(partition.size());
+  check_internal(find_role(node, device, roles[node.id]), node.op->name, " has no kernel on ",
+                 device.name());
+  return node;
+}
+
 Output read_of(Output ref, std::vector<Node*> after, Graph& partition, std::vector<NodeRole>& roles,
                const Device& device) {
   std::sort(after.begin(), after.end(), [](Node* a, Node* b) { return a->id < b->id; });
   after.erase(std::unique(after.begin(), after.end()), after.end());
-  Node& identity = partition.insert({.op = "Identity",
-                                     .name = partition.unique_name(ref.node->name + "/_read"),
-                                     .inputs = {ref},
-                                     .attrs = {{"T", ref.dtype()}},
-                                     .control_inputs = std::move(after),
-                                     .location = ref.node->location},
-                                    device.name());
-  roles.resize(partition.size());
-  check_internal(find_role(identity, device, roles[identity.id]), "Identity has no kernel on ",
-                 device.name());
-  return identity.output();
+  return insert({.op = "Identity",
+                 .name = partition.unique_name(ref.node->name + "/_read"),
+                 .inputs = {ref},
+                 .attrs = {{"T", ref.dtype()}},
+                 .control_inputs = std::move(after),
+                 .location = ref.node->location},
+                partition, roles, device)
+      .output();
 }
+
+// The variable that a reference leads to.
+const Node* origin(Output ref) {
+  while (ref.node != nullptr && !is_state(*ref.node)) ref = passed_handle(*ref.node);
+  return ref.node;
+}
+
+// TensorFlow fetches a reference, and the Identity of one that nothing orders, as the variable's
+// own memory: the client sees what the step has made of it, whatever ran first. So such a fetch
+// reads after all that writes to the variable; and after loops, which write to their own copy of
+// its node.
+class LateReads {
+ public:
+  LateReads(Graph& partition, std::vector<NodeRole>& roles, const Device& device)
+      : partition_(partition), roles_(roles), device_(device), count_(partition.size()) {}
+
+  Output of(const Output& fetched) {
+    const Output ref = reference(fetched);
+    if (!ref) return fetched;
+    std::vector<Node*> after = writers(origin(ref));
+    if (after.empty() && !fetched.is_ref()) return fetched;
+    if (!after.empty()) {
+      // Runs also if one of them is dead, in a branch that was not taken.
+      after = {&insert({.op = "ControlTrigger",
+                        .name = partition_.unique_name(ref.node->name + "/_written"),
+                        .control_inputs = std::move(after),
+                        .location = ref.node->location},
+                       partition_, roles_, device_)};
+    }
+    return read_of(ref, std::move(after), partition_, roles_, device_);
+  }
+
+ private:
+  static Output reference(const Output& fetched) {
+    Output value = fetched;
+    while (!value.is_ref()) {
+      const Node& node = *value.node;
+      if (!node.is("Identity") || !node.control_inputs.empty()) return {};
+      value = node.inputs[0];
+    }
+    return value;
+  }
+
+  std::vector<Node*> writers(const Node* variable) const {
+    std::vector<Node*> out;
+    for (size_t n = 0; n < count_; ++n) {
+      Node& node = *partition_.nodes()[n];
+      bool writes = node.is("_Loop");
+      for (int i = 0; i < static_cast<int>(node.inputs.size()) && !writes; ++i) {
+        writes =
+            is_handle_input(node, i) && is_written(node, i) && origin(node.inputs[i]) == variable;
+      }
+      if (writes) out.push_back(&node);
+    }
+    return out;
+  }
+
+  Graph& partition_;
+  std::vector<NodeRole>& roles_;
+  const Device& device_;
+  const size_t count_;  // without the reads
+};
 
 }  // namespace
 
@@ -114,6 +181,7 @@ std::vector<FetchedOutput> make_reads_explicit(Graph& partition, std::vector<Nod
       node.inputs[i] = read_of(node.inputs[i], std::move(after), partition, roles, device);
     }
   }
+  LateReads late_reads(partition, roles, device);
   std::vector<FetchedOutput> out;
   std::set<std::string> seen;
   for (const std::string& name : fetches) {
@@ -123,7 +191,7 @@ std::vector<FetchedOutput> make_reads_explicit(Graph& partition, std::vector<Nod
     check(source.dtype() != DType::resource, "'", name,
           "' stands for a variable or other state and has no value to fetch: fetch what is read "
           "from it");
-    if (source.is_ref()) source = read_of(source, {}, partition, roles, device);
+    source = late_reads.of(source);
     out.push_back({name, source, node});
   }
   return out;

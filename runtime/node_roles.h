@@ -45,7 +45,8 @@ struct FetchedOutput {
 };
 
 // A boundary node, or a fetch, that takes the value behind a reference gets an Identity that does
-// the read, in a segment, after all else that the reader waits for. Adds nodes and their roles.
+// the read, in a segment, after all else that the reader waits for; for a fetch, after all that
+// writes to the variable. Adds nodes and their roles.
 // NOT_FOUND if a fetch does not exist.
 std::vector<FetchedOutput> make_reads_explicit(Graph& partition, std::vector<NodeRole>& roles,
                                                const std::vector<std::string>& fetches,

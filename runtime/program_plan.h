@@ -6,6 +6,7 @@
 // or not at all, and never waits inside.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
@@ -17,6 +18,11 @@
 #include "runtime/node_roles.h"
 
 namespace leat {
+
+// Of short lists: a kernel's host_inputs, the flags of an item.
+inline bool contains(const std::vector<int>& list, int value) {
+  return std::find(list.begin(), list.end(), value) != list.end();
+}
 
 // What an instruction of a segment reads.
 struct SegmentSource {

@@ -13,10 +13,6 @@
 namespace leat {
 namespace {
 
-bool contains(const std::vector<int>& list, int value) {
-  return std::find(list.begin(), list.end(), value) != list.end();
-}
-
 class Compiler {
  public:
   Compiler(const ProgramPlan& program, const SegmentPlan& segment, NodeStates& node_states)

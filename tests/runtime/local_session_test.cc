@@ -410,5 +410,49 @@ TEST(LocalSession, AReadOfAReferenceIsLateForWhoFollowsAWrite) {
   }
 }
 
+// As in TensorFlow, where the client gets the variable's memory; what was computed from it before
+// the update stays.
+TEST(LocalSession, AFetchOfAVariableSeesWhatTheStepMadeOfIt) {
+  Graph graph;
+  const Output w = variable(graph, "w", {2});
+  const Output init = assign(w, constant(graph, vector_of({1, 2})));
+  const Output read = op("Identity", {w}), twice = op("TestAdd", {read, read});
+  const Output updated = assign_add(w, twice);
+  const Output chosen = placeholder(graph, "chosen", DType::boolean, {});
+  const Output branch = op_outputs("RefSwitch", {w, chosen})[1];
+  const Output in_branch = assign_add(branch, constant(graph, vector_of({100, 100})));
+  LocalSession session({}, one_cpu);
+  session.extend(graph);
+  const auto fetch = [&](const std::vector<std::string>& targets, bool is_taken) {
+    session.run({}, {}, {init.node->name});
+    const auto fetched =
+        session.run({{"chosen", Tensor::scalar(is_taken)}}, {"w:0", read.name()}, targets);
+    EXPECT_EQ(floats(fetched[0]), floats(fetched[1]));
+    return floats(fetched[0]);
+  };
+  EXPECT_EQ(fetch({}, true), (std::vector<float>{1, 2}));
+  EXPECT_EQ(fetch({updated.node->name}, true), (std::vector<float>{3, 6}));
+  EXPECT_EQ(fetch({in_branch.node->name}, true), (std::vector<float>{101, 102}));
+  EXPECT_EQ(fetch({in_branch.node->name}, false), (std::vector<float>{1, 2}));
+  session.run({}, {}, {init.node->name});
+  EXPECT_EQ(floats(session.run({}, {twice.name()}, {updated.node->name})[0]),
+            (std::vector<float>{2, 4}));
+}
+
+// In one segment with what may be dead it would wait for itself.
+TEST(LocalSession, AControlTriggerBetweenNodesOfABranch) {
+  Graph graph;
+  const Output chosen = placeholder(graph, "chosen", DType::boolean, {});
+  const Output taken = op_outputs("Switch", {constant(graph, vector_of({1})), chosen})[1];
+  const Output twice = op("TestAdd", {taken, taken});
+  Node& trigger = graph.add({.op = "ControlTrigger", .control_inputs = {twice.node}});
+  graph.add(
+      {.op = "TestAdd", .name = "again", .inputs = {twice, twice}, .control_inputs = {&trigger}});
+  LocalSession session({}, one_cpu);
+  session.extend(graph);
+  EXPECT_EQ(floats(session.run({{"chosen", Tensor::scalar(true)}}, {"again:0"}, {})[0]),
+            (std::vector<float>{4}));
+}
+
 }  // namespace
 }  // namespace leat

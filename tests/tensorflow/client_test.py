@@ -169,6 +169,21 @@ class Errors(unittest.TestCase):
         text = self.run_failing(lambda: tf1.placeholder(tf.float32, [2]) * 2.0, tf.errors.InvalidArgumentError)
         self.assertIn("You must feed a value for placeholder tensor", text)
 
+    def test_a_node_that_cannot_run_harms_only_the_steps_that_need_it(self):
+        with tf1.Graph().as_default():
+            x = tf1.placeholder(tf.float32, [None, 3])
+            chosen = tf1.placeholder(tf.bool, [])
+            beyond = tf1.cond(chosen, lambda: tf1.slice(x, [0, 1], [1, 5]), lambda: x)
+            mirrored = tf.pad(x, [[0, 0], [5, 5]], "REFLECT")
+            feeds = {x: np.ones([2, 3])}
+            with tf1.Session(cluster().target, config=CONFIG) as session:
+                self.assertEqual(session.run(x + 1.0, feeds).tolist(), [[2] * 3] * 2)
+                self.assertEqual(session.run(beyond, {**feeds, chosen: False}).shape, (2, 3))
+                for fetch, more in (beyond, {chosen: True}), (mirrored, {}):
+                    with self.assertRaises(tf.errors.InvalidArgumentError) as caught:
+                        session.run(fetch, {**feeds, **more})
+                    self.assertIn("client_test.py", str(caught.exception))
+
     def test_list_devices(self):
         with tf1.Session(cluster().target, config=CONFIG) as session:
             names = {d.name for d in session.list_devices()}

@@ -1,0 +1,152 @@
+// How plan_program() goes about it: nodes in topological order, each becomes part of a segment, an
+// item of its own, or nothing (constants, variables, feeds), and what it reads is carried there.
+#pragma once
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <set>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "runtime/program_plan.h"
+
+namespace leat {
+
+// Sets of small integers by number, so that equal sets compare in one instruction.
+class SetPool {
+ public:
+  SetPool() { number({}); }
+  int empty() const { return 0; }
+  const std::vector<int>& operator[](int set) const { return *sets_[set]; }
+
+  int unite(int a, int b) {
+    if (a == b || b == empty()) return a;
+    if (a == empty()) return b;
+    const auto [it, is_new] = unions_.try_emplace({std::min(a, b), std::max(a, b)}, 0);
+    if (is_new) {
+      std::vector<int> both;
+      std::set_union(sets_[a]->begin(), sets_[a]->end(), sets_[b]->begin(), sets_[b]->end(),
+                     std::back_inserter(both));
+      it->second = number(std::move(both));
+    }
+    return it->second;
+  }
+  int with(int set, int element) { return unite(set, number({element})); }
+
+ private:
+  int number(std::vector<int> set) {
+    const auto [it, is_new] = numbers_.try_emplace(std::move(set), static_cast<int>(sets_.size()));
+    if (is_new) sets_.push_back(&it->first);
+    return it->second;
+  }
+
+  std::map<std::vector<int>, int> numbers_;
+  std::vector<const std::vector<int>*> sets_;
+  std::map<std::pair<int, int>, int> unions_;
+};
+
+// Where a value lies. On a CPU everything is `host`; only on other devices do values get copied.
+enum class Place : uint8_t { host, device };
+
+class Planner {
+ public:
+  Planner(Graph graph, const std::vector<std::string>& fetches, Device& device, Device& host,
+          Containers& containers);
+
+  ProgramPlan take() { return std::move(plan_); }
+
+ private:
+  struct State : NodeRole {
+    int waits = 0, dead = 0;  // sets
+    int group = -1;           // what others wait for: of a boundary node, some ControlTriggers
+    int flag = -1;            // of a boundary node: first dead flag
+    int item = -1;
+    std::vector<const Node*> upstream;  // of a node without an item: the nodes that it stands for
+    int segment_node = -1;
+    int variable = -1, resource = -1;  // handle outputs resolve to one of them
+    int constant = -1;                 // its number; of a feed: the feed's
+    // A handle on state of the step, such as a TensorArray: known when it runs, as other values
+    // are.
+    bool is_value_handle = false;
+    bool is_wanted = false;
+    // Known when a tape is compiled, from shapes and constants of its own segment.
+    bool is_foldable = false;
+  };
+
+  State& state(const Node& node) { return states_[node.id]; }
+
+  // ---- planner.cc: sets, segments, items ----
+
+  void add(Node& node);
+  void join_sets(const Node& node, State& s);
+  int waits_for(const State& from);
+  void add_boundary(Node& node, State& s);
+  // The group and the dead flags of a boundary node's item.
+  void enter_group(const Node& node, State& s, Item& item);
+  void add_to_segment(Node& node, State& s);
+  // What must be known before the tape is compiled, or lie in another memory, comes from another
+  // segment.
+  void wait_for_values(const Node& node, State& s);
+  int segment_item(const State& s);
+  bool has_foldable_inputs(const Node& node, const State& s);
+  // Another item first, or an earlier node of the same segment.
+  void run_after(const Node& before, const State& s);
+  void add_fetches();
+  void connect();
+
+  // ---- planner_handles.cc: variables, resources and what leads to them ----
+
+  void resolve_handle(const Node& node, State& s);
+  // Made by a kernel, fed, or passed on.
+  bool find_value_handle(const Node& node, State& s);
+  // A handle that leads to one piece of state, whatever the step.
+  bool is_fixed_handle(const Output& output);
+  // A resource does not show what its variable holds: the node's attributes claim it.
+  void check_dtype(const Node& node, const Output& handle);
+  int add_resource(const Node& node);
+  void add_variable(const Node& node, State& s);
+
+  // ---- planner_values.cc: values that cross ----
+
+  Place place_of(const Output& value);
+  Place wanted_place(const Node& node, const State& s, int input, const Output& value);
+  // The item that copies a value to another place; made when first asked for.
+  int copy_item(const Output& value, Place place);
+  int copy_group(int copy);
+  ItemSource source_of(const Output& value, Place place);
+  int slot_of(const Output& value, Place place);
+  // The items that must be done before the value is there.
+  std::vector<int> suppliers_of(const Output& value, Place place);
+  int segment_input(int item, const Output& value, Place place, bool is_by_value);
+  static int dead_flag_of(const State& boundary, int output);
+  std::vector<int> dead_flags_of(const Output& value);
+  int new_group() { return ++groups_; }
+  int new_flags(int count);
+  int value_group(const Output& value);
+  // The node itself, or what stands before it if it does nothing (constants, variables).
+  std::vector<const Node*> real_nodes(const Node& node);
+  std::vector<int> items_of(const Node& node);
+  std::vector<const Node*> upstream_of(const Node& node);
+
+  Containers& containers_;
+  const bool is_host_;
+  ProgramPlan plan_;
+  std::vector<State> states_;
+  SetPool sets_;
+  int groups_ = 0;
+  std::map<std::tuple<std::string, int64_t, int>, int> receive_groups_;
+  std::map<std::tuple<int, int, int, int>, std::pair<int, int>> switch_groups_;
+  std::map<std::pair<int, int>, int> execute_groups_;  // (waits, dead)
+  std::map<std::pair<int, int>, int> value_groups_;
+  std::map<std::pair<int, int>, int> slots_, copies_;  // by (node, output)
+  std::map<int, int> copy_groups_;
+  std::map<std::pair<int, int>, int> segment_inputs_;  // (item, slot) → input of the segment
+  std::vector<std::set<int>> dependencies_;            // of an item
+  std::map<std::pair<int, int>, int> segment_items_;   // (waits, dead) → item + 1
+  std::vector<FetchedOutput> fetches_;
+};
+
+}  // namespace leat

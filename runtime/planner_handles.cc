@@ -1,0 +1,86 @@
+// Variables, resources and what leads to them.
+#include "runtime/planner.h"
+
+#include <algorithm>
+
+namespace leat {
+namespace {
+
+const std::string& state_name(const Node& node) {
+  const std::string& shared_name = node.attr<std::string>("shared_name");
+  return shared_name.empty() ? node.name : shared_name;
+}
+
+}  // namespace
+
+void Planner::resolve_handle(const Node& node, State& s) {
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    if (!is_handle_input(node, static_cast<int>(i))) continue;
+    const State& from = state(*node.inputs[i].node);
+    const bool is_first = s.variable < 0 && s.resource < 0;
+    check(is_first || s.kind != ItemKind::merge ||
+              (s.variable == from.variable && s.resource == from.resource),
+          node.op->name, " node '", node.name,
+          "' may pass on one or another variable; merge their values instead");
+    if (is_first) s.variable = from.variable, s.resource = from.resource;
+  }
+  check(s.variable >= 0 || s.resource >= 0, node.op->name, " node '", node.name,
+        "' passes on a reference that does not lead to a variable");
+}
+
+bool Planner::find_value_handle(const Node& node, State& s) {
+  if (node.outputs[0].is_ref) return false;
+  const auto is_passed = [&] {
+    return std::any_of(node.inputs.begin(), node.inputs.end(),
+                       [&](const Output& input) { return state(*input.node).is_value_handle; });
+  };
+  s.is_value_handle = s.role == Role::feed ||
+                      (s.role == Role::boundary && s.kind == ItemKind::execute) || is_passed();
+  if (s.is_value_handle && s.role == Role::segment) {  // Identity
+    s.role = Role::boundary;
+    s.kind = ItemKind::execute;
+    s.kernel.execute = [](ExecuteContext& c) { c.set_output(0, c.input(0)); };
+  }
+  return s.is_value_handle;
+}
+
+bool Planner::is_fixed_handle(const Output& output) {
+  return output.is_handle() && !state(*output.node).is_value_handle;
+}
+
+void Planner::check_dtype(const Node& node, const Output& handle) {
+  const int variable = state(*handle.node).variable;
+  if (handle.is_ref() || variable < 0) return;
+  const DType held = plan_.variables[variable]->dtype();
+  for (const char* name : {"dtype", "T"}) {
+    const auto attr = node.attrs.find(name);
+    if (attr == node.attrs.end() || !attr->second.is<DType>()) continue;
+    const auto wanted = attr->second.get<DType>();
+    if (wanted == held || wanted == DType::resource) continue;
+    fail(Code::invalid_argument,
+         with_node(concat(node.op->name, ": the variable '", plan_.variables[variable]->name(),
+                          "' holds ", held, ", not ", wanted),
+                   node.name));
+  }
+}
+
+int Planner::add_resource(const Node& node) {
+  const NodeView view = node.view();
+  auto resource = containers_.resource(node.attr<std::string>("container"), state_name(node),
+                                       [&] { return node.op->make_resource(view); });
+  resource->check_fits(view);
+  plan_.resources.push_back(std::move(resource));
+  return static_cast<int>(plan_.resources.size()) - 1;
+}
+
+void Planner::add_variable(const Node& node, State& s) {
+  auto variable = containers_.variable(node.attr<std::string>("container"), state_name(node),
+                                       node.attr<DType>("dtype"));
+  const auto known = std::find(plan_.variables.begin(), plan_.variables.end(), variable);
+  s.variable = static_cast<int>(known - plan_.variables.begin());
+  if (known != plan_.variables.end()) return;
+  plan_.variables.push_back(std::move(variable));
+  plan_.variable_shapes.push_back(node.outputs[0].shape);
+}
+
+}  // namespace leat
