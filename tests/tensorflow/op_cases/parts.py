@@ -90,6 +90,7 @@ def _(rng, op):
     yield Case(random(rng, (30, 50)), np.array([1, 0]))
     yield Case(random(rng, ()), np.array([], np.int32))
     yield Case(random(rng, (0, 3)), np.array([1, 0]))
+    yield Case(random(rng, (2, 1, 3, 2, 1, 2, 1, 3, 2)), np.array([8, 0, 3, 1, 7, 2, 6, 4, 5]))
     yield Case(random(rng, (2, 3)), np.array([-1, 0], np.int32))
     for perm in [[0], [0, 0], [0, 2], [0, 1, 2]]:
         yield Case(random(rng, (2, 3)), np.array(perm, np.int32), invalid=True)
@@ -124,6 +125,7 @@ def _(rng, op):
     for multiples in [[1, 1], [0, 2], [3, 1], [1, 4]]:
         yield Case(random(rng, (2, 3)), np.array(multiples, np.int32))
     yield Case(random(rng, ()), np.array([], np.int32))
+    yield Case(random(rng, (1, 2, 1, 3, 2, 1, 2)), np.array([2, 1, 3, 1, 2, 2, 1]))  # the gradient's Reshape has rank 14
     for multiples in [[2], [-1, 2], [1, 2, 3]]:
         yield Case(random(rng, (2, 3)), np.array(multiples, np.int32), invalid=True)
 
