@@ -109,10 +109,11 @@ Launcher::Launcher(LaunchOptions options)
     : options_(std::move(options)), cluster_(options_.cluster) {
   sigset_t handled;
   sigemptyset(&handled);
-  for (const int signal : {SIGCHLD, SIGINT, SIGTERM, SIGHUP}) sigaddset(&handled, signal);
+  for (const int signal : {SIGCHLD, SIGINT, SIGTERM}) sigaddset(&handled, signal);
+  if (!is_ignored(SIGHUP)) sigaddset(&handled, SIGHUP);  // blocked, it would come all the same
   sigprocmask(SIG_BLOCK, &handled, nullptr);
   signals_ = Fd(signalfd(-1, &handled, SFD_CLOEXEC | SFD_NONBLOCK));
-  signal(SIGPIPE, SIG_IGN);  // whoever reads our output may leave
+  survive_failed_writes();
 }
 
 // Makes the rows; those of our tasks are "starting". A name that cannot be resolved is asked for
