@@ -64,7 +64,8 @@ class Discovery : public std::enable_shared_from_this<Discovery> {
       if (is_finished_) return;
       Missing& missing = missing_[task];
       missing.why = why;
-      if (!status.is_ok()) {
+      // A server of another make knows no such question.
+      if (!status.is_ok() && status.code != Code::unimplemented) {
         missing.stranger_since.reset();
       } else if (!missing.stranger_since) {
         missing.stranger_since = Clock::now();
