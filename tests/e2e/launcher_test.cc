@@ -394,6 +394,15 @@ TEST_F(Launcher, ATaskEndsInOrderWhenItsTerminalGoes) {
   EXPECT_EQ(task.wait(), 0);
 }
 
+TEST_F(Launcher, AFolderForTemporaryFilesThatIsNotThereIsNamed) {
+  ChildProcess run({LEAT_BIN_DIR "/leat", "run", "local:ps=1,worker=1", "--", "/bin/true"},
+                   {{"TMPDIR", "/no/such/folder"}});
+  EXPECT_EQ(run.wait(), 1);
+  EXPECT_THAT(run.output(), HasSubstr("/no/such/folder"));
+  EXPECT_THAT(run.output(), HasSubstr("TMPDIR"));
+  EXPECT_THAT(run.output(), HasSubstr("--log-dir"));
+}
+
 TEST_F(Launcher, AClusterThatCannotBeWrittenDownIsAnError) {
   std::filesystem::create_directory(folder_ / "logs");
   std::filesystem::create_symlink("/dev/full", folder_ / "logs/cluster.json");

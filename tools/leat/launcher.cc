@@ -161,9 +161,14 @@ void Launcher::prepare() {
         " has tasks on several hosts, so every port must be given: other hosts cannot know one "
         "that is chosen here");
   if (options_.log_directory.empty()) {
-    std::string name = (std::filesystem::temp_directory_path() / "leat-XXXXXX").string();
-    if (mkdtemp(name.data()) == nullptr)
-      fail(Code::permission_denied, "cannot make a log folder ", name);
+    const char* given = std::getenv("TMPDIR");
+    const std::filesystem::path parent = given == nullptr || *given == 0 ? "/tmp" : given;
+    std::string name = (parent / "leat-XXXXXX").string();
+    if (mkdtemp(name.data()) == nullptr) {
+      const std::string reason = std::strerror(errno);
+      fail(Code::permission_denied, "cannot make a log folder in ", parent.string(), ": ", reason,
+           " (TMPDIR names another place, --log-dir the folder itself)");
+    }
     options_.log_directory = name;
   }
   std::error_code error;
