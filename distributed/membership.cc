@@ -41,6 +41,10 @@ std::string_view peer_state_name(PeerState state) {
   return "?";
 }
 
+std::string heard_text(std::chrono::steady_clock::time_point heard) {
+  return concat("last heard ", seconds_text(std::chrono::steady_clock::now() - heard), " ago");
+}
+
 // ---- Life ----
 
 void Membership::State::start(const ClusterSpec& spec, std::shared_ptr<MembershipListener> to) {

@@ -299,14 +299,18 @@ void Membership::State::ended(const std::shared_ptr<Link>& link, const Status& s
       peer->has_left ? "it was stopped" : without_address(status.message, peer->address);
   if (reason.empty()) reason = "it closed the connection";
   if (status.code == Code::data_loss) reason += concat(" (between it and ", self.task, ")");
-  const Status lost{Code::unavailable, concat(peer->task, " (", peer->address,
-                                              ") is gone: ", reason, ", ", heard_text(*peer))};
+  const Status lost{Code::unavailable,
+                    concat(peer->task, " (", peer->address, ") is gone: ", reason)};
+  const Clock::time_point heard = *peer->heard;
   // peer->channel stays, and no attempt begins, until the loss has been told.
   peer->is_attempting = true;
   peer->attempt_begin = Clock::now();
   set(lock, *peer, PeerState::lost, std::move(reason));
-  listener_->lost(link->task, lost);
-  if (on_lost) call_out([&] { on_lost(link->task, lost); });
+  listener_->lost(link->task, lost, heard);
+  if (on_lost) {
+    const Status told{lost.code, concat(lost.message, ", ", leat::heard_text(heard))};
+    call_out([&] { on_lost(link->task, told); });
+  }
   lock.lock();
   kept = std::move(peer->channel);
   peer->is_attempting = false;
