@@ -228,7 +228,12 @@ std::chrono::steady_clock::time_point Channel::last_heard() const {
   return std::chrono::steady_clock::time_point(std::chrono::nanoseconds(last_heard_.load()));
 }
 
-void Channel::forgive_silence() { last_heard_ = now_ns(); }
+std::chrono::steady_clock::time_point Channel::silent_since() const {
+  return std::chrono::steady_clock::time_point(
+      std::chrono::nanoseconds(std::max(last_heard_.load(), forgiven_.load())));
+}
+
+void Channel::forgive_silence() { forgiven_ = now_ns(); }
 
 bool Channel::is_ended() const {
   std::lock_guard lock(mutex_);

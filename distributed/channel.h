@@ -89,8 +89,10 @@ class Channel : public std::enable_shared_from_this<Channel> {
   void cut(const Status& reason);
 
   std::chrono::steady_clock::time_point last_heard() const;
-  void forgive_silence();  // as if something had been heard now
-  bool is_ended() const;   // on_end has been called, or is
+  // The same, unless silence since has been forgiven.
+  std::chrono::steady_clock::time_point silent_since() const;
+  void forgive_silence();
+  bool is_ended() const;  // on_end has been called, or is
   std::string peer() const { return stream_->peer(); }
   uint64_t queued_bytes() const;  // waiting here, not yet handed to the stream
   uint64_t received_bytes() const { return received_; }
@@ -150,6 +152,7 @@ class Channel : public std::enable_shared_from_this<Channel> {
   uint32_t expected_ = 0;
   std::atomic<uint64_t> peer_incarnation_{0};
   std::atomic<uint64_t> received_{0};
+  std::atomic<int64_t> forgiven_{0};
   std::atomic<int64_t> last_heard_;                           // steady clock, ns
   std::map<std::pair<int64_t, int64_t>, Incoming> incoming_;  // by step and edge
   std::mutex credit_mutex_;

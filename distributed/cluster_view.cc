@@ -46,7 +46,9 @@ void collect(const std::shared_ptr<const Peers>& peers, const std::shared_ptr<Co
       if (peers->last_heard) view.problem += ", " + peers->last_heard(task);
       return answered();
     }
-    if (answer.task != task) view.problem = concat(answer.task, " answers there");
+    // What a stranger does is no news of this cluster.
+    view.problem = peers->stranger(task, answer);
+    if (!view.problem.empty()) return answered();
     view.pid = answer.pid;
     view.host = answer.host;
     view.sessions = answer.sessions;

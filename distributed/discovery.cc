@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <mutex>
+#include <optional>
 
 namespace leat {
 namespace {
@@ -10,21 +11,9 @@ using Clock = std::chrono::steady_clock;
 
 constexpr auto answer_limit = std::chrono::seconds(5);  // of one attempt
 constexpr auto pause = std::chrono::milliseconds(200);  // between attempts
-
-// Why this is not the task that was meant; empty if it is.
-std::string stranger(const Peers& peers, const TaskName& meant, const WorkerStatus& status) {
-  if (status.task != meant) {
-    return concat(status.task, " answers there (process ", status.pid, " on ", status.host,
-                  "): the cluster descriptions differ");
-  }
-  if (!peers.cluster_id.empty() && !status.cluster_id.empty() &&
-      status.cluster_id != peers.cluster_id) {
-    return concat("a task of another cluster answers there (process ", status.pid, " on ",
-                  status.host, "; its cluster is ", status.cluster_id, ", ours ", peers.cluster_id,
-                  ")");
-  }
-  return {};
-}
+// A task that is starting late is waited for. Who answers in its place has its port, and it cannot
+// start there: only one that is just ending is worth some patience.
+constexpr auto patience_with_strangers = std::chrono::milliseconds(1'500);
 
 class Discovery : public std::enable_shared_from_this<Discovery> {
  public:
@@ -37,7 +26,7 @@ class Discovery : public std::enable_shared_from_this<Discovery> {
         done_(std::move(done)) {}
 
   void start(const std::set<TaskName>& tasks) {
-    for (const TaskName& task : tasks) missing_[task] = "no answer yet";
+    for (const TaskName& task : tasks) missing_[task] = {"no answer yet", {}};
     if (tasks.empty()) return finish();
     {
       std::lock_guard lock(mutex_);
@@ -53,6 +42,11 @@ class Discovery : public std::enable_shared_from_this<Discovery> {
   }
 
  private:
+  struct Missing {
+    std::string why;
+    std::optional<Clock::time_point> stranger_since;  // another one answers in its place
+  };
+
   void ask(const TaskName& task) {
     const auto worker = peers_->worker(task);
     worker->status(
@@ -63,15 +57,24 @@ class Discovery : public std::enable_shared_from_this<Discovery> {
   }
 
   void answered(const TaskName& task, const Status& status, const WorkerStatus& answer) {
-    const std::string why = status.is_ok() ? stranger(*peers_, task, answer) : status.message;
+    const std::string why = status.is_ok() ? peers_->stranger(task, answer) : status.message;
     bool is_last = false;
     {
       std::lock_guard lock(mutex_);
       if (is_finished_) return;
-      missing_[task] = why;
+      Missing& missing = missing_[task];
+      missing.why = why;
+      // A server of another make knows no such question.
+      if (!status.is_ok() && status.code != Code::unimplemented) {
+        missing.stranger_since.reset();
+      } else if (!missing.stranger_since) {
+        missing.stranger_since = Clock::now();
+      }
+      const bool is_hopeless = missing.stranger_since && !why.empty() &&
+                               Clock::now() - *missing.stranger_since >= patience_with_strangers;
       if (why.empty()) found_[task] = answer;
       if (why.empty() || partial_) missing_.erase(task);
-      is_last = missing_.empty();
+      is_last = missing_.empty() || is_hopeless;
     }
     if (is_last) return finish();
     if (why.empty() || partial_) return;
@@ -88,9 +91,9 @@ class Discovery : public std::enable_shared_from_this<Discovery> {
     std::vector<StepActivity> out;
     const int64_t ns = std::chrono::nanoseconds(Clock::now() - start_).count();
     std::lock_guard lock(mutex_);
-    for (const auto& [task, why] : missing_) {
-      out.push_back(
-          {concat("waits for an answer to who it is (", why, ")"), peers_->describe(task), ns});
+    for (const auto& [task, missing] : missing_) {
+      out.push_back({concat("waits for an answer to who it is (", missing.why, ")"),
+                     peers_->describe(task), ns});
     }
     return out;
   }
@@ -115,7 +118,8 @@ class Discovery : public std::enable_shared_from_this<Discovery> {
     text.precision(2);
     text << missing_.size() << " of " << missing_.size() + found_.size()
          << " tasks did not answer within " << seconds << " s:";
-    for (const auto& [task, why] : missing_) {
+    for (const auto& [task, missing] : missing_) {
+      const std::string& why = missing.why;
       const std::string label = peers_->describe(task);
       text << "\n  " << (why.starts_with(label) ? why : label + ": " + why);
     }
@@ -128,7 +132,7 @@ class Discovery : public std::enable_shared_from_this<Discovery> {
   const bool partial_;
   const std::function<void(const Status&, TaskStatuses)> done_;
   mutable std::mutex mutex_;
-  std::map<TaskName, std::string> missing_;
+  std::map<TaskName, Missing> missing_;
   TaskStatuses found_;
   bool is_finished_ = false;
   Timer::Id timeout_ = 0;
@@ -139,6 +143,18 @@ class Discovery : public std::enable_shared_from_this<Discovery> {
 
 std::string Peers::describe(const TaskName& task) const {
   return spec.contains(task) ? concat(task, " (", spec.address(task), ")") : task.to_string();
+}
+
+std::string Peers::stranger(const TaskName& meant, const WorkerStatus& status) const {
+  if (status.task != meant) {
+    return concat(status.task, " answers there (process ", status.pid, " on ", status.host,
+                  "): the cluster descriptions differ");
+  }
+  if (!cluster_id.empty() && !status.cluster_id.empty() && status.cluster_id != cluster_id) {
+    return concat("a task of another cluster answers there (process ", status.pid, " on ",
+                  status.host, "; its cluster is ", status.cluster_id, ", ours ", cluster_id, ")");
+  }
+  return {};
 }
 
 void discover(std::shared_ptr<const Peers> peers, const std::set<TaskName>& tasks,

@@ -29,14 +29,18 @@ struct Peers {
 
   // "/job:ps/task:1 (10.0.1.7:2222)"
   std::string describe(const TaskName& task) const;
+  // Why who answered is not the task that was meant; empty if it is.
+  std::string stranger(const TaskName& meant, const WorkerStatus& status) const;
 };
 
 using TaskStatuses = std::map<TaskName, WorkerStatus>;
 
 // Asks all of `tasks`, those that do not answer again and again until the deadline. Then
 // UNAVAILABLE with a line for each that is missing, and why: "connection refused", or another
-// task's identity. With `partial` every task is asked once, and those that answered are returned.
-// `done` may be called on any thread, possibly before the return.
+// task's identity. Another task that answers in the place of one of them, and goes on doing so, is
+// that as well, after a second or two: it has the port. With `partial` every task is asked once,
+// and those that answered are returned. `done` may be called on any thread, possibly before the
+// return.
 void discover(std::shared_ptr<const Peers> peers, const std::set<TaskName>& tasks,
               std::chrono::steady_clock::time_point deadline, bool partial,
               std::function<void(const Status&, TaskStatuses)> done);

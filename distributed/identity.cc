@@ -107,6 +107,7 @@ std::string encode(const Hello& hello) {
   writer.text(hello.to.job);
   writer.number(static_cast<uint64_t>(hello.to.index));
   writer.number(hello.window);
+  writer.text(hello.why_again);
   return writer.take();
 }
 
@@ -123,6 +124,7 @@ Hello decode_hello(std::string_view bytes) {
   hello.to.job = reader.text();
   hello.to.index = static_cast<int>(reader.number());
   hello.window = reader.number();
+  hello.why_again = reader.text();
   check(hello.from.incarnation != 0, "a task greeted without an incarnation");
   return hello;
 }

@@ -11,7 +11,7 @@
 namespace leat {
 
 // Of what tasks say to each other on streams. Tasks with different versions refuse each other.
-inline constexpr uint32_t protocol_version = 2;
+inline constexpr uint32_t protocol_version = 3;
 
 // A task of a cluster, as one process. Two processes that are started for the same task differ in
 // their incarnation.
@@ -34,8 +34,9 @@ TaskIdentity make_identity(std::string cluster_id, const TaskName& task);
 // What the dialling task says first.
 struct Hello {
   TaskIdentity from;
-  TaskName to;          // whom it wants to reach
-  uint64_t window = 0;  // bytes that may be under way to it (channel.h)
+  TaskName to;            // whom it wants to reach
+  uint64_t window = 0;    // bytes that may be under way to it (channel.h)
+  std::string why_again;  // why it had lost the task that it greets anew; "" if it had not
 };
 
 std::string encode(const Hello& hello);

@@ -21,6 +21,15 @@ std::string new_handle() {
   return out.str();
 }
 
+// TensorFlow's text first: clients know it.
+Status no_session(const std::shared_ptr<const Peers>& peers, const std::string& handle) {
+  const std::string self = peers != nullptr ? peers->describe(peers->self) : "This task";
+  return {Code::aborted,
+          concat("Session ", handle, " is not found. ", self,
+                 " does not know it: it may have restarted; make a new session"),
+          false};
+}
+
 // Calls `done` when `count` more calls have come, with the first error.
 class Countdown {
  public:
@@ -65,7 +74,7 @@ std::shared_ptr<MasterSession> Master::session(const std::string& handle) const 
   std::lock_guard lock(mutex_);
   throw_if_error(refusal_);
   const auto found = sessions_.find(handle);
-  if (found == sessions_.end()) fail(Code::aborted, "Session ", handle, " is not found.");
+  if (found == sessions_.end()) throw Error(no_session(peers_, handle));
   return found->second;
 }
 
@@ -119,16 +128,17 @@ void Master::extend_session(const std::string& handle, std::string graph_def, in
 
 void Master::close_session(const std::string& handle, Done<> done) {
   std::shared_ptr<MasterSession> session;
+  std::shared_ptr<const Peers> peers;
   {
     std::lock_guard lock(mutex_);
+    peers = peers_;
     const auto found = sessions_.find(handle);
     if (found != sessions_.end()) {
       session = std::move(found->second);
       sessions_.erase(found);
     }
   }
-  if (session == nullptr)
-    return done({Code::aborted, concat("Session ", handle, " is not found."), false});
+  if (session == nullptr) return done(no_session(peers, handle));
   session->close([done = std::move(done)] { done({}); });
 }
 

@@ -15,7 +15,7 @@
 namespace leat {
 
 // Thread-safe. Callbacks run on any thread, possibly before the call returns; a status that is not
-// OK is the answer to the client. An unknown session is ABORTED "Session H is not found.".
+// OK is the answer to the client. An unknown session is ABORTED "Session H is not found. …".
 class Master : public std::enable_shared_from_this<Master> {
  public:
   using Deadline = WorkerClient::Deadline;

@@ -33,6 +33,13 @@ Clock::time_point answer_by(WorkerClient::Deadline deadline) {
   return limit;
 }
 
+// So that a session can tell what it waits for itself.
+std::shared_ptr<const Peers> with_own_waits(const Peers& peers, WaitList& waits) {
+  auto own = std::make_shared<Peers>(peers);
+  own->waits = &waits;
+  return own;
+}
+
 std::set<std::string> devices_named_in(const Graph& graph) {
   std::set<std::string> out;
   for (const auto& node : graph.nodes()) {
@@ -95,11 +102,14 @@ class MasterSession::Run {
 
 MasterSession::MasterSession(std::shared_ptr<const Peers> peers, uint64_t master_incarnation,
                              ThreadPool& pool, std::string handle, SessionOptions options)
-    : peers_(std::move(peers)),
+    : peers_(with_own_waits(*peers, waits_)),
       master_incarnation_(master_incarnation),
       pool_(pool),
       handle_(std::move(handle)),
-      options_(std::move(options)) {}
+      options_(std::move(options)) {
+  if (peers->waits != nullptr)
+    listed_ = peers->waits->add([waits = waits_] { return waits.now(); });
+}
 
 // ---- The graph ----
 
@@ -341,10 +351,12 @@ MasterSession::Cancel MasterSession::run(StepRequestOfClient request, Step::Done
   };
   Timer::Id too_late = 0;  // before the step begins; then it minds its deadline itself
   if (request.times.deadline) {
-    too_late = peers_->timer->at(*request.times.deadline, [end] {
+    too_late = peers_->timer->at(*request.times.deadline, [self, end] {
       StepOutcome outcome;
-      outcome.status = {Code::deadline_exceeded,
-                        "the step's deadline passed while its program was being built", false};
+      std::string text = "the step's deadline passed while its program was being built";
+      for (const StepActivity& each : self->waits_.now())
+        text += concat("; ", self->peers_->self, ' ', each.to_string());
+      outcome.status = {Code::deadline_exceeded, text, false};
       end(std::move(outcome));
     });
   }

@@ -97,7 +97,9 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   std::vector<std::string> partition_graphs(const StepSignature& signature);
   void run_ended(const std::shared_ptr<Run>& run);
 
-  const std::shared_ptr<const Peers> peers_;
+  WaitList waits_;                            // of this session's discoveries and builds
+  std::shared_ptr<const void> listed_;        // in the task's list
+  const std::shared_ptr<const Peers> peers_;  // with waits_
   const uint64_t master_incarnation_;
   ThreadPool& pool_;
   const std::string handle_;

@@ -41,6 +41,10 @@ std::string_view peer_state_name(PeerState state) {
   return "?";
 }
 
+std::string heard_text(std::chrono::steady_clock::time_point heard) {
+  return concat("last heard ", seconds_text(std::chrono::steady_clock::now() - heard), " ago");
+}
+
 // ---- Life ----
 
 void Membership::State::start(const ClusterSpec& spec, std::shared_ptr<MembershipListener> to) {
@@ -59,6 +63,7 @@ void Membership::State::start(const ClusterSpec& spec, std::shared_ptr<Membershi
     peers_.emplace(task, std::move(peer));
   }
   is_started_ = true;
+  last_round_ = Clock::now();
   thread_ = std::thread([this] { run(); });
 }
 
@@ -96,15 +101,19 @@ void Membership::State::stop() {
 void Membership::State::run() {
   const auto period = std::min({options.heartbeat, options.retry, milliseconds(100)});
   auto next_heartbeat = Clock::now();
-  auto last_round = Clock::now();
   std::unique_lock lock(mutex_);
+  last_round_ = Clock::now();
   while (!is_stopping_) {
     const auto now = Clock::now();
     // If this process itself did not run (stopped, or a machine that sleeps), nobody else was
     // silent.
-    const auto pause = now - last_round;
-    last_round = now;
+    const auto pause = now - last_round_;
+    last_round_ = now;
     const bool was_away = pause > options.silence / 4 + period;
+    if (was_away) {
+      pause_ = pause;
+      woke_ = now;
+    }
     const bool beats = now >= next_heartbeat;
     if (beats) next_heartbeat = now + options.heartbeat;
 
@@ -113,7 +122,7 @@ void Membership::State::run() {
     std::vector<Peer*> to_dial;
     for (auto& [task, peer] : peers_) {
       if (peer->state == PeerState::connected) {
-        const auto silent = now - peer->channel->last_heard();
+        const auto silent = now - peer->channel->silent_since();
         if (was_away)
           peer->channel->forgive_silence();
         else if (silent > options.silence) {
@@ -181,6 +190,17 @@ std::string Membership::State::heard_text(const Peer& peer) const {
                                        : "last heard " + seconds_text(status.last_heard) + " ago";
 }
 
+std::string Membership::State::own_pause_text() const {
+  constexpr milliseconds excused{2'000};
+  const auto now = Clock::now();
+  // Others may be heard before the thread has woken.
+  const auto pause = now - last_round_ > options.silence / 4 ? now - last_round_
+                     : now - woke_ < excused                 ? pause_
+                                                             : Clock::duration::zero();
+  if (!is_started_ || pause + options.heartbeat < options.silence) return {};
+  return concat("; ", self.task, " itself stood still for ", seconds_text(pause));
+}
+
 Status Membership::State::status_of(const Peer& peer) const {
   if (peer.state == PeerState::connected) return {};
   std::string text =
@@ -206,7 +226,7 @@ PeerStatus Membership::State::peer(const TaskName& task) const {
 std::string Membership::State::last_heard(const TaskName& task) const {
   std::lock_guard lock(mutex_);
   const auto found = peers_.find(task);
-  return found == peers_.end() ? "" : heard_text(*found->second);
+  return found == peers_.end() ? "" : heard_text(*found->second) + own_pause_text();
 }
 
 Status Membership::State::status_of(const TaskName& task) const {

@@ -43,6 +43,9 @@ enum class PeerState : uint8_t {
 };
 std::string_view peer_state_name(PeerState state);
 
+// "last heard 4.2 s ago"
+std::string heard_text(std::chrono::steady_clock::time_point heard);
+
 struct PeerStatus {
   TaskName task;
   std::string address;
@@ -61,9 +64,10 @@ class MembershipListener {
   // `incarnation`: of the process; another one than before has none of the steps that were.
   virtual void connected(const TaskName& peer, uint64_t incarnation,
                          std::shared_ptr<Channel> channel) = 0;
-  // UNAVAILABLE: "/job:ps/task:0 (127.0.0.1:2222) is gone: the peer closed the connection, last
-  // heard 0.2 s ago".
-  virtual void lost(const TaskName& peer, const Status& status) = 0;
+  // UNAVAILABLE: "/job:ps/task:0 (127.0.0.1:2222) is gone: the peer closed the connection". When it
+  // was heard last is told apart, for that gets older (heard_text()).
+  virtual void lost(const TaskName& peer, const Status& status,
+                    std::chrono::steady_clock::time_point heard) = 0;
   virtual void received(const TaskName& peer, int64_t step, int64_t edge, Tensor value,
                         bool is_dead) = 0;
   virtual void aborted(const TaskName& peer, int64_t step, const Status& status) = 0;
@@ -90,7 +94,8 @@ class Membership {
   void attach(RpcServer& server);
   // Begins to connect to all other tasks of `spec`.
   void start(const ClusterSpec& spec, std::shared_ptr<MembershipListener> listener);
-  // Also called with the same status as MembershipListener::lost, after it. Set before start().
+  // Also called after MembershipListener::lost, with its status and ", last heard 0.2 s ago". Set
+  // before start().
   void on_lost(std::function<void(const TaskName& peer, const Status& status)> callback);
   // Called when a peer's state or reason has changed. Set before start().
   void on_change(std::function<void(const PeerStatus& peer)> callback);

@@ -88,12 +88,15 @@ void Membership::State::attempt(Peer& peer) {
   link->peer = &peer;
   link->task = peer.task;
   auto channel = make_channel(std::move(stream), link);
+  std::string why_again;
   {
     std::lock_guard lock(mutex_);
+    why_again = peer.why_lost;
     // It may have ended already.
     if (peer.is_attempting && !is_stopping_) peer.channel = channel;
   }
-  channel->send_control(FrameKind::hello, encode(Hello{self, peer.task, options.window}));
+  channel->send_control(FrameKind::hello,
+                        encode(Hello{self, peer.task, options.window, std::move(why_again)}));
 }
 
 // The answer to our question who is at the address of a peer that will dial us.
@@ -228,11 +231,15 @@ void Membership::State::hello_came(const std::shared_ptr<Link>& link, const Hell
         std::lock_guard lock(mutex_);
         old = peer->channel;
       }
-      if (old) old->cut({Code::unavailable, "it connected anew"});
+      std::string why = "it connected anew";
+      if (!hello.why_again.empty())
+        why += concat(", since ", self.task, " was gone for it: ", hello.why_again);
+      if (old) old->cut({Code::unavailable, why});
     }
     return refuse(link, peer, taken);
   }
-  channel->send_control(FrameKind::welcome, encode(Hello{self, hello.from.task, options.window}));
+  channel->send_control(FrameKind::welcome,
+                        encode(Hello{self, hello.from.task, options.window, {}}));
   connected(link, hello);
 }
 
@@ -266,6 +273,7 @@ void Membership::State::connected(const std::shared_ptr<Link>& link, const Hello
     peer.channel = channel;
     peer.incarnation = hello.from.incarnation;
     peer.has_left = false;
+    peer.why_lost.clear();
     link->is_connected = true;
   }
   listener_->connected(peer.task, hello.from.incarnation, channel);
@@ -299,14 +307,20 @@ void Membership::State::ended(const std::shared_ptr<Link>& link, const Status& s
       peer->has_left ? "it was stopped" : without_address(status.message, peer->address);
   if (reason.empty()) reason = "it closed the connection";
   if (status.code == Code::data_loss) reason += concat(" (between it and ", self.task, ")");
-  const Status lost{Code::unavailable, concat(peer->task, " (", peer->address,
-                                              ") is gone: ", reason, ", ", heard_text(*peer))};
+  peer->why_lost = reason;
+  reason += own_pause_text();
+  const Status lost{Code::unavailable,
+                    concat(peer->task, " (", peer->address, ") is gone: ", reason)};
+  const Clock::time_point heard = *peer->heard;
   // peer->channel stays, and no attempt begins, until the loss has been told.
   peer->is_attempting = true;
   peer->attempt_begin = Clock::now();
   set(lock, *peer, PeerState::lost, std::move(reason));
-  listener_->lost(link->task, lost);
-  if (on_lost) call_out([&] { on_lost(link->task, lost); });
+  listener_->lost(link->task, lost, heard);
+  if (on_lost) {
+    const Status told{lost.code, concat(lost.message, ", ", leat::heard_text(heard))};
+    call_out([&] { on_lost(link->task, told); });
+  }
   lock.lock();
   kept = std::move(peer->channel);
   peer->is_attempting = false;

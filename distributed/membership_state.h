@@ -36,7 +36,7 @@ class Membership::State : public std::enable_shared_from_this<Membership::State>
   void start(const ClusterSpec& spec, std::shared_ptr<MembershipListener> to);
   void stop();
   void accept(std::shared_ptr<RpcStream> stream);
-  std::string identify() const { return encode(Hello{self, {}, 0}); }
+  std::string identify() const { return encode(Hello{self, {}, 0, {}}); }
 
   std::vector<PeerStatus> peers() const;
   PeerStatus peer(const TaskName& task) const;
@@ -58,6 +58,7 @@ class Membership::State : public std::enable_shared_from_this<Membership::State>
     std::unique_ptr<RpcClient> client;
     PeerState state = PeerState::connecting;
     std::string reason;
+    std::string why_lost;   // of the last connection, until there is another
     std::string process;    // "host:pid", of the last connection
     bool has_left = false;  // it said goodbye
     uint64_t incarnation = 0;
@@ -91,6 +92,9 @@ class Membership::State : public std::enable_shared_from_this<Membership::State>
   void set(std::unique_lock<std::mutex>& lock, Peer& peer, PeerState state, std::string reason);
   PeerStatus describe(const Peer& peer) const;
   std::string heard_text(const Peer& peer) const;
+  // "; /job:worker/task:0 itself stood still for 7.0 s" if that is so and the others have given it
+  // up for it: what it hears of them just afterwards is not their fault. Under the lock.
+  std::string own_pause_text() const;
   Status status_of(const Peer& peer) const;
 
   // Users' callbacks: none begins after stop(), which waits for those that run.
@@ -116,6 +120,9 @@ class Membership::State : public std::enable_shared_from_this<Membership::State>
   std::optional<Clock::time_point> owned_since_;  // a peer says that this task has another owner
   std::string owner_;
   int calls_ = 0;
+  Clock::time_point last_round_;  // of the thread; a pause shows that this process did not run
+  Clock::duration pause_{0};      // the last long one
+  Clock::time_point woke_;        // from it
   bool is_started_ = false;
   bool is_stopping_ = false;
   std::thread thread_;

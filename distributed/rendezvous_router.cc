@@ -37,7 +37,7 @@ class RendezvousRouter::State {
   }
 
   void connected(const TaskName& task, uint64_t incarnation, std::shared_ptr<Channel> channel);
-  void lost(const TaskName& task, const Status& status);
+  void lost(const TaskName& task, const Status& status, Clock::time_point heard);
   void received(const TaskName& task, int64_t step, int64_t edge, Tensor value, bool is_dead);
   void aborted(const TaskName& task, int64_t step, const Status& status);
   StepPhase phase_of(int64_t step) const {
@@ -53,7 +53,13 @@ class RendezvousRouter::State {
     std::shared_ptr<Channel> channel;
     Status status;  // why there is none
     uint64_t incarnation = 0;
-    Clock::time_point lost_at;
+    Clock::time_point lost_at, heard;
+
+    Status why_none() const {
+      Status out = status;
+      if (heard != Clock::time_point()) out.message += ", " + heard_text(heard);
+      return out;
+    }
   };
   // A step that is over. An error without peers: aborted from elsewhere before it began here.
   // Remembered far longer than its graph lives: it holds nothing of it.
@@ -137,7 +143,7 @@ std::shared_ptr<Rendezvous> RendezvousRouter::State::open(int64_t step, const Ed
         to_settle.push_back(found->second.channel);
       } else if (status.is_ok()) {
         status = found != peers_.end()
-                     ? found->second.status
+                     ? found->second.why_none()
                      : Status{Code::unavailable,
                               concat(routes->peers[i], " has not been connected to ", self_)};
       }
@@ -199,7 +205,7 @@ void RendezvousRouter::State::connected(const TaskName& task, uint64_t incarnati
   {
     std::lock_guard lock(mutex_);
     const auto [found, is_first] = peers_.try_emplace(task);
-    const Peer before = std::exchange(found->second, {channel, {}, incarnation, {}});
+    const Peer before = std::exchange(found->second, {channel, {}, incarnation, {}, {}});
     if (is_first) return;
     const auto limit =
         before.incarnation == incarnation ? Clock::now() - remembered_for : before.lost_at;
@@ -233,19 +239,22 @@ size_t RendezvousRouter::State::parked_bytes() const {
   return bytes;
 }
 
-void RendezvousRouter::State::lost(const TaskName& task, const Status& status) {
+void RendezvousRouter::State::lost(const TaskName& task, const Status& status,
+                                   Clock::time_point heard) {
+  Status told;
   std::vector<std::pair<std::shared_ptr<StepRendezvous>, int>> concerned;
   {
     std::lock_guard lock(mutex_);
     Peer& peer = peers_[task];
-    peer = {nullptr, status, peer.incarnation, Clock::now()};
+    peer = {nullptr, status, peer.incarnation, Clock::now(), heard};
+    told = peer.why_none();
     for (const auto& [id, step] : steps_) {
       if (const int index = step->routes()->peer_index(task); index >= 0)
         concerned.emplace_back(step, index);
     }
   }
   for (auto& [step, peer] : concerned) {
-    Status with_debt = status;
+    Status with_debt = told;
     with_debt.message += step->owed_by(peer);
     step->abort(with_debt, peer, /*is_remote=*/true);
   }
@@ -344,8 +353,9 @@ void RendezvousRouter::connected(const TaskName& peer, uint64_t incarnation,
                                  std::shared_ptr<Channel> channel) {
   state_->connected(peer, incarnation, std::move(channel));
 }
-void RendezvousRouter::lost(const TaskName& peer, const Status& status) {
-  state_->lost(peer, status);
+void RendezvousRouter::lost(const TaskName& peer, const Status& status,
+                            std::chrono::steady_clock::time_point heard) {
+  state_->lost(peer, status, heard);
 }
 void RendezvousRouter::received(const TaskName& peer, int64_t step, int64_t edge, Tensor value,
                                 bool is_dead) {

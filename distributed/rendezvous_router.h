@@ -43,7 +43,8 @@ class RendezvousRouter final : public MembershipListener {
 
   void connected(const TaskName& peer, uint64_t incarnation,
                  std::shared_ptr<Channel> channel) override;
-  void lost(const TaskName& peer, const Status& status) override;
+  void lost(const TaskName& peer, const Status& status,
+            std::chrono::steady_clock::time_point heard) override;
   void received(const TaskName& peer, int64_t step, int64_t edge, Tensor value,
                 bool is_dead) override;
   void aborted(const TaskName& peer, int64_t step, const Status& status) override;

@@ -118,7 +118,7 @@ class Task::State {
     try {
       address_ = HostPort{asked.host, server_.start(asked.to_string())}.to_string();
     } catch (const std::exception& error) {
-      fail(Code::unavailable, name, " cannot listen on ", asked.to_string(), ": ", error.what());
+      fail(Code::unavailable, name, " ", error.what());  // "cannot listen on …"
     }
   }
 

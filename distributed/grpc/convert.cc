@@ -27,6 +27,8 @@ struct Pattern {
   const char* reason;  // null: what stands in the message from here on
 };
 
+constexpr const char* other_protocol = "something else listens there, which does not speak gRPC";
+
 // In the order in which they are looked for.
 constexpr std::array patterns = {
     Pattern{"DNS resolution failed", RpcCause::unresolvable, "the host name cannot be resolved"},
@@ -47,8 +49,26 @@ constexpr std::array patterns = {
     Pattern{"GOAWAY", RpcCause::lost, "the peer is shutting down"},
     Pattern{"Transport closed", RpcCause::lost, "the peer closed the connection"},
     Pattern{"Endpoint closing", RpcCause::lost, "the peer closed the connection"},
+    Pattern{"last error: OK", RpcCause::unreachable, other_protocol},
+    Pattern{"http1.x server", RpcCause::unreachable, other_protocol},
+    Pattern{"Failed parsing HTTP/2", RpcCause::unreachable, other_protocol},
     Pattern{"failed to connect", RpcCause::unreachable, nullptr},
 };
+
+// What servers of other makes say of a method that they do not have: TensorFlow's in C++, Python's,
+// Go's. Ours says "this server has no method".
+bool is_no_such_method(const grpc::Status& status) {
+  const std::string& text = status.error_message();
+  return status.error_code() == grpc::StatusCode::UNIMPLEMENTED &&
+         (text.empty() || text.starts_with("Method not found") ||
+          text.starts_with("unknown service") || text.starts_with("unknown method"));
+}
+
+constexpr std::array code_names = {
+    "OK",        "CANCELLED",      "UNKNOWN",           "INVALID_ARGUMENT",   "DEADLINE_EXCEEDED",
+    "NOT_FOUND", "ALREADY_EXISTS", "PERMISSION_DENIED", "RESOURCE_EXHAUSTED", "FAILED_PRECONDITION",
+    "ABORTED",   "OUT_OF_RANGE",   "UNIMPLEMENTED",     "INTERNAL",           "UNAVAILABLE",
+    "DATA_LOSS", "UNAUTHENTICATED"};
 
 }  // namespace
 
@@ -87,6 +107,13 @@ Bytes to_bytes(const grpc::ByteBuffer& buffer) {
 RpcStatus to_rpc_status(const grpc::Status& status, const std::string& address) {
   if (status.ok()) return {};
   RpcStatus out{static_cast<int>(status.error_code()), status.error_message(), RpcCause::none};
+  if (!address.empty() && is_no_such_method(status)) {
+    out.cause = RpcCause::unreachable;
+    out.message = address + ": a gRPC server that is no Leat task answers there";
+  } else if (out.message.empty()) {
+    const auto code = static_cast<size_t>(out.code);
+    out.message = code < code_names.size() ? code_names[code] : "an error without a text";
+  }
   if (status.error_code() != grpc::StatusCode::UNAVAILABLE) return out;
   for (const Pattern& pattern : patterns) {
     if (out.message.find(pattern.text) == std::string::npos) continue;

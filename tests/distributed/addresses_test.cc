@@ -57,9 +57,11 @@ TEST_P(Addresses, TasksAndClientsMeetThere) {
 TEST(Address, ThatIsNotThisHostsIsSaidWithTheReason) {
   ClusterSpec spec;
   spec.add({"ps", 0}, "192.0.2.1:0");  // reserved for documentation
-  expect_error_with(Code::unavailable, "/job:ps/task:0 cannot listen on 192.0.2.1:0", [&] {
-    Task(spec, TaskName{"ps", 0}, TaskOptions{.threads = 1});
-  });
+  const Status status = error_of([&] { Task(spec, TaskName{"ps", 0}, TaskOptions{.threads = 1}); });
+  EXPECT_EQ(code_name(status.code), code_name(Code::unavailable));
+  const std::string& text = status.message;
+  EXPECT_EQ(text.find("/job:ps/task:0 cannot listen on 192.0.2.1:0: "), 0u) << text;
+  EXPECT_EQ(text.find("cannot listen"), text.rfind("cannot listen")) << text;
 }
 
 TEST(Address, ANameThatDoesNotResolveIsWaitedForAndNamed) {

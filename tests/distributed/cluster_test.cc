@@ -7,6 +7,7 @@
 #include <numeric>
 #include <thread>
 
+#include "distributed/cluster_view.h"
 #include "distributed/master.h"
 #include "distributed/remote_master.h"
 #include "distributed/worker.h"
@@ -320,6 +321,58 @@ TEST(Cluster, ARestartedTaskIsAbortedOnceAndItsVariablesAreGone) {
   session->run({}, {}, {"init"});
   session->run({}, {}, {"add"});
   EXPECT_EQ(session->run({}, {"w:0"}, {})[0].to_string(), "float[2] [6, 6]");
+}
+
+// Who has the port of a task that is gone answers at once that it is another one: as good as a dead
+// task, and no reason to wait until the deadline.
+TEST(Cluster, AStrangerInATasksPlaceFailsItsStepsAndIsShown) {
+  InProcessCluster cluster({{"ps", 1}, {"worker", 1}});
+  Counter counter;
+  const auto session =
+      cluster.session(counter.graph, "worker", 0, {.timeout = std::chrono::seconds(30)});
+  session->run({}, {}, {"init"});
+  for (const bool is_same_task : {true, false}) {
+    SCOPED_TRACE(is_same_task ? "of another cluster" : "another task");
+    cluster.kill("ps");
+    const TaskName name = is_same_task ? TaskName{"ps", 0} : TaskName{"other", 3};
+    ClusterSpec spec;
+    spec.add(name, cluster.spec().address({"ps", 0}));
+    spec.set_id("another");
+    const std::string reason = is_same_task ? "a task of another cluster answers there (process "
+                                            : "/job:other/task:3 answers there (process ";
+    {
+      Task stranger(spec, name);
+      stranger.start(spec);
+      Status status;
+      EXPECT_TRUE(eventually([&] {
+        status = error_of([&] { session->run({}, {}, {"add"}); });
+        return status.message.find(reason) != std::string::npos ||
+               status.code == Code::deadline_exceeded;
+      })) << status.message;
+      EXPECT_EQ(code_name(status.code), code_name(Code::unavailable)) << status.message;
+      EXPECT_THAT(status.message, HasSubstr(cluster.spec().address({"ps", 0})));
+      EXPECT_THAT(to_text(view_cluster(cluster.target("worker"))), HasSubstr(reason));
+    }
+    cluster.restart("ps");
+    EXPECT_TRUE(
+        eventually([&] { return error_of([&] { session->run({}, {}, {"init"}); }).is_ok(); }));
+  }
+}
+
+TEST(Cluster, AStepThatEndsBeforeItBeginsSaysWhoIsMissing) {
+  InProcessCluster cluster({{"ps", 1}, {"worker", 1}});
+  Counter counter;
+  const auto session = cluster.session(counter.graph);
+  session->run({}, {}, {"init"});
+  cluster.restart("ps");
+  const Status restarted = error_of([&] { session->run({}, {}, {"add"}); });
+  EXPECT_EQ(code_name(restarted.code), code_name(Code::aborted)) << restarted.message;
+  cluster.kill("ps");
+  const Status status = error_of(
+      [&] { session->run({}, {}, {"add"}, {.timeout = std::chrono::seconds(3)}, nullptr); });
+  EXPECT_EQ(code_name(status.code), code_name(Code::deadline_exceeded));
+  EXPECT_THAT(status.message, AllOf(HasSubstr("/job:worker/task:0 waits for an answer"),
+                                    HasSubstr("/job:ps/task:0"), HasSubstr("refused")));
 }
 
 TEST(Cluster, ARestartedMasterDoesNotKnowTheSession) {

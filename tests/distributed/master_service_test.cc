@@ -115,7 +115,10 @@ TEST(MasterService, SaysWhatTensorFlowSaysOfSessions) {
   };
   expect("RunStep", text(1, "nobody") + text(4, "x"), Code::aborted,
          "Session nobody is not found.");
-  expect("CloseSession", text(1, "nobody"), Code::aborted, "Session nobody is not found.");
+  expect("CloseSession", text(1, "nobody"), Code::aborted,
+         ("Session nobody is not found. /job:worker/task:0 (" +
+          cluster.spec().address({"worker", 0}) + ") does not know it: it may have restarted")
+             .c_str());
   expect("ExtendSession", text(1, "nobody"), Code::aborted, "Session nobody is not found.");
   expect("ListDevices", text(1, "nobody"), Code::invalid_argument, "Session nobody is not found.");
   expect("PartialRunSetup", text(1, "nobody"), Code::unimplemented, "partial runs");

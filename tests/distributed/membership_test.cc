@@ -16,6 +16,7 @@
 #include "tests/support/eventually.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/faulty_stream.h"
+#include "tests/support/scratch_directory.h"
 
 extern char** environ;  // NOLINT
 
@@ -47,11 +48,12 @@ TEST(Identity, TextAndBytes) {
   EXPECT_NE(identity.incarnation, make_identity("abc", worker1).incarnation);
   EXPECT_THAT(identity.to_string(),
               AllOf(HasSubstr("/job:worker/task:1"), HasSubstr(identity.process)));
-  const Hello hello{identity, ps0, 123};
+  const Hello hello{identity, ps0, 123, "silence"};
   const Hello copy = decode_hello(encode(hello));
   EXPECT_EQ(copy.from, identity);
   EXPECT_EQ(copy.to, ps0);
   EXPECT_EQ(copy.window, 123u);
+  EXPECT_EQ(copy.why_again, "silence");
   const std::string bytes = encode(hello);
   for (size_t size = 0; size < bytes.size(); ++size) {
     EXPECT_THROW(decode_hello(std::string_view(bytes).substr(0, size)), Error) << size;
@@ -340,8 +342,14 @@ TEST(MembershipChild, DISABLED_Runs) {
   RpcServer server;
   membership.attach(server);
   server.start("127.0.0.1:0");
+  membership.on_lost([](const TaskName&, const Status& status) {
+    if (const char* path = std::getenv("LEAT_TEST_LOSSES"))
+      std::ofstream(path, std::ios::app) << status.message << std::endl;
+  });
   membership.start(spec, std::make_shared<RendezvousRouter>(worker0));
   membership.wait_until_connected();
+  if (const char* path = std::getenv("LEAT_TEST_LOSSES"))
+    std::ofstream(path, std::ios::app) << "connected" << std::endl;
   const pid_t parent = getppid();
   eventually([&] { return getppid() != parent; }, seconds(100));
 }
@@ -398,7 +406,20 @@ TEST(MembershipProcess, KilledIsToldAtOnce) {
 }
 
 TEST(MembershipProcess, FrozenIsToldAfterTheSilence) {
+  const ScratchDirectory folder;
+  const std::string losses = folder / "losses";
+  setenv("LEAT_TEST_LOSSES", losses.c_str(), 1);  // for the child
   WithChild with;
+  unsetenv("LEAT_TEST_LOSSES");
+  std::string told;
+  const auto child_tells = [&](const std::string& text) {
+    return eventually([&] {
+      std::ifstream file(losses);
+      told.assign(std::istreambuf_iterator<char>(file), {});
+      return told.find(text) != std::string::npos;
+    });
+  };
+  ASSERT_TRUE(child_tells("connected"));
   with.child->signal(SIGSTOP);
   const auto begin = std::chrono::steady_clock::now();
   ASSERT_TRUE(eventually([&] { return with.losses.count() == 1; }));
@@ -410,6 +431,8 @@ TEST(MembershipProcess, FrozenIsToldAfterTheSilence) {
   with.child->signal(SIGCONT);
   with.tasks.wait_until_connected();
   EXPECT_EQ(with.tasks["ps:0"].membership->peer(worker0).incarnation, first);
+  // It blames itself, not the innocent.
+  EXPECT_TRUE(child_tells("/job:worker/task:0 itself stood still for ")) << told;
 }
 
 }  // namespace

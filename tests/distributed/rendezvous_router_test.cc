@@ -111,6 +111,26 @@ TEST(RendezvousRouter, ValuesReachTheTaskThatOwnsTheEdge) {
   EXPECT_EQ(tasks["ps:0"].router->open_steps(), 0u);
 }
 
+TEST(RendezvousRouter, AStepThatBeginsAfterALossSaysHowLongAgoThePeerWasHeard) {
+  ConnectedTasks tasks({"ps:0", "worker:0"});
+  tasks.start_all();
+  tasks.wait_until_connected();
+  tasks.stop("ps:0", /*politely=*/false);
+  const Membership& membership = *tasks["worker:0"].membership;
+  ASSERT_TRUE(eventually([&] { return !membership.is_connected(ps0); }));
+  std::this_thread::sleep_for(milliseconds(2'500));
+  const Edges edges = edges_of({edge(0, device("ps:0"), device("worker:0"))});
+  auto rendezvous = tasks["worker:0"].router->open(1, edges);
+  Arrivals arrivals;
+  arrivals.expect(*rendezvous, 0);
+  ASSERT_TRUE(arrivals.wait(0));
+  const std::string text = arrivals.all[0].status.message;
+  EXPECT_THAT(text, HasSubstr("/job:ps/task:0 (" + tasks.spec.address(ps0) + ") is gone: "));
+  const size_t at = text.find("last heard ");
+  ASSERT_NE(at, std::string::npos) << text;
+  EXPECT_GE(std::stod(text.substr(at + 11)), 2.4) << text;
+}
+
 TEST(RendezvousRouter, ManyStepsAtOnce) {
   ConnectedTasks tasks({"ps:0", "worker:0"});
   tasks.start_all();

@@ -280,6 +280,66 @@ TEST(RpcServer, ATakenPortIsAnErrorWithTheReason) {
   EXPECT_THROW(second.start("no-such-host.invalid:0"), std::runtime_error);
 }
 
+TEST(RpcClient, AnErrorWithoutTextHasItsCodesName) {
+  Pair pair;
+  pair.server.handle("/test/Fail", [](RpcCall call) { call.fail({internal, "", {}}); });
+  pair.start();
+  EXPECT_EQ(pair.client->call_and_wait("/test/Fail", "").first.message, "INTERNAL");
+}
+
+// TensorFlow's server has no text for a method that it does not have, Python's has one.
+TEST(RpcClient, AServerOfAnotherKindIsSaidToBeOne) {
+  Pair pair;
+  pair.server.handle("/test/Cpp", [](RpcCall call) { call.fail({unimplemented, "", {}}); });
+  pair.server.handle("/test/Python", [](RpcCall call) {
+    call.fail({unimplemented, "Method not found!", {}});
+  });
+  pair.server.handle("/test/Ours", [](RpcCall call) {
+    call.fail({unimplemented, "no such cast", {}});
+  });
+  pair.start();
+  const std::string text = pair.address + ": a gRPC server that is no Leat task answers there";
+  EXPECT_EQ(pair.client->call_and_wait("/test/Cpp", "").first.message, text);
+  EXPECT_EQ(pair.client->call_and_wait("/test/Python", "").first.message, text);
+  EXPECT_EQ(pair.client->call_and_wait("/test/Python", "").first.code, unimplemented);
+  EXPECT_EQ(pair.client->call_and_wait("/test/Ours", "").first.message, "no such cast");
+}
+
+TEST(RpcClient, AServerOfAnotherProtocolIsSaidToBeOne) {
+  const int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in name{};
+  name.sin_family = AF_INET;
+  name.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t length = sizeof name;
+  ASSERT_EQ(bind(listener, reinterpret_cast<sockaddr*>(&name), length), 0);
+  ASSERT_EQ(getsockname(listener, reinterpret_cast<sockaddr*>(&name), &length), 0);
+  ASSERT_EQ(listen(listener, 4), 0);
+  std::thread server([&] {
+    for (int fd = -1; (fd = accept(listener, nullptr, nullptr)) >= 0; close(fd)) {
+      const std::string text = "HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n";
+      char request[64];
+      if (read(fd, request, sizeof request) < 0) continue;
+      if (write(fd, text.data(), text.size()) < 0) continue;
+      shutdown(fd, SHUT_WR);
+      while (read(fd, request, sizeof request) > 0) {
+      }
+    }
+  });
+  const std::string address = "127.0.0.1:" + std::to_string(ntohs(name.sin_port));
+  {
+    RpcClient client(address);
+    const auto [status, reply] = client.call_and_wait("/test/Echo", "");
+    EXPECT_EQ(status.code, unavailable);
+    EXPECT_EQ(status.message,
+              address + ": something else listens there, which does not speak gRPC");
+    EXPECT_EQ(status.cause, RpcCause::unreachable);
+    client.close();
+  }
+  shutdown(listener, SHUT_RDWR);
+  server.join();
+  close(listener);
+}
+
 TEST(RpcClient, CloseEndsWhatIsUnderWay) {
   Pair pair;
   std::promise<RpcCall> arrived;

@@ -13,16 +13,26 @@
 #include <thread>
 
 #include "core/error.h"
+#include "distributed/cluster_view.h"
+#include "distributed/grpc/rpc_server.h"
 #include "tests/support/child_process.h"
 #include "tests/support/eventually.h"
+#include "tests/support/expect_error.h"
 #include "tests/support/scratch_directory.h"
 
 namespace leat {
 namespace {
 
 using std::chrono::seconds;
+using testing::ContainsRegex;
 using testing::HasSubstr;
 using testing::Not;
+
+// It was free a moment ago.
+int free_port() {
+  RpcServer probe;
+  return probe.start("127.0.0.1:0");
+}
 
 class Launcher : public testing::Test {
  protected:
@@ -328,6 +338,69 @@ TEST_F(Launcher, AFullDiskIsToldOnceAndNoEmptyLogIsNamed) {
   EXPECT_EQ(output.find(told), output.rfind(told));
   EXPECT_THAT(output, HasSubstr("could not be written: No space left on device"));
   EXPECT_THAT(output, Not(HasSubstr("All of it")));
+}
+
+// ulimit -f, which batch systems set.
+TEST_F(Launcher, AFileThatMayNotGrowIsToldAndEndsNobody) {
+  std::vector<std::string> arguments{"/bin/sh", "-c", "ulimit -f 1; exec \"$@\"", "sh"};
+  const std::string program = "for i in $(seq 500); do echo 0123456789; done";
+  for (std::string& each : leat("run", {"--", "/bin/sh", "-c", program}))
+    arguments.push_back(std::move(each));
+  ChildProcess run(arguments);
+  EXPECT_EQ(run.wait(), 0);
+  EXPECT_THAT(run.output(), HasSubstr("cannot write the log " + folder_.path()));
+  EXPECT_THAT(run.output(), HasSubstr("File too large"));
+}
+
+// What the launcher ignores for itself, it does not hand on.
+TEST_F(Launcher, ProgramsStartWithTheUsualSignals) {
+  const std::string program = "grep SigIgn /proc/self/status";
+  ChildProcess run(leat("run", {"--", "/bin/sh", "-c", program}));
+  EXPECT_EQ(run.wait(), 0);
+  // Signal 32 is the C library's own.
+  EXPECT_THAT(run.output(), ContainsRegex("SigIgn:\t[0-9a-f]{8}[08]0{7}"));
+}
+
+TEST_F(Launcher, NohupHoldsForTheLauncher) {
+  std::vector<std::string> arguments{"/bin/sh", "-c", "trap '' HUP; exec \"$@\"", "sh"};
+  for (std::string& each : leat("up")) arguments.push_back(std::move(each));
+  ChildProcess up(arguments);
+  up.wait_for("ready; programs connect");
+  up.send_signal(SIGHUP);
+  up.send_signal(SIGTERM);
+  EXPECT_EQ(up.wait(), 0);
+  EXPECT_THAT(up.output(), Not(HasSubstr("SIGHUP")));
+}
+
+TEST_F(Launcher, ATaskThatNobodyReadsGoesOn) {
+  const std::string address = "127.0.0.1:" + std::to_string(free_port());
+  std::ofstream(folder_ / "one.json") << R"({"cluster": {"ps": [")" + address + "\"]}}";
+  const std::string command = "(echo pid $$ >&2; sleep 0.5; " LEAT_BIN_DIR "/leat task " +
+                              (folder_ / "one.json") +
+                              " --job ps --task 0; echo status $? >&2) | true";
+  ChildProcess task({"/bin/sh", "-c", command});
+  const auto answers = [&] { return error_of([&] { view_cluster("grpc://" + address); }).is_ok(); };
+  EXPECT_TRUE(eventually(answers, seconds(20))) << task.output();
+  kill(-task.pid(), SIGTERM);
+  task.wait();
+}
+
+TEST_F(Launcher, ATaskEndsInOrderWhenItsTerminalGoes) {
+  std::ofstream(folder_ / "one.json")
+      << R"({"cluster": {"ps": ["127.0.0.1:)" + std::to_string(free_port()) + "\"]}}";
+  ChildProcess task({LEAT_BIN_DIR "/leat", "task", folder_ / "one.json", "--job", "ps"});
+  task.wait_for("ready");
+  task.send_signal(SIGHUP);
+  EXPECT_EQ(task.wait(), 0);
+}
+
+TEST_F(Launcher, AFolderForTemporaryFilesThatIsNotThereIsNamed) {
+  ChildProcess run({LEAT_BIN_DIR "/leat", "run", "local:ps=1,worker=1", "--", "/bin/true"},
+                   {{"TMPDIR", "/no/such/folder"}});
+  EXPECT_EQ(run.wait(), 1);
+  EXPECT_THAT(run.output(), HasSubstr("/no/such/folder"));
+  EXPECT_THAT(run.output(), HasSubstr("TMPDIR"));
+  EXPECT_THAT(run.output(), HasSubstr("--log-dir"));
 }
 
 TEST_F(Launcher, AClusterThatCannotBeWrittenDownIsAnError) {

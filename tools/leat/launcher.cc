@@ -109,10 +109,11 @@ Launcher::Launcher(LaunchOptions options)
     : options_(std::move(options)), cluster_(options_.cluster) {
   sigset_t handled;
   sigemptyset(&handled);
-  for (const int signal : {SIGCHLD, SIGINT, SIGTERM, SIGHUP}) sigaddset(&handled, signal);
+  for (const int signal : {SIGCHLD, SIGINT, SIGTERM}) sigaddset(&handled, signal);
+  if (!is_ignored(SIGHUP)) sigaddset(&handled, SIGHUP);  // blocked, it would come all the same
   sigprocmask(SIG_BLOCK, &handled, nullptr);
   signals_ = Fd(signalfd(-1, &handled, SFD_CLOEXEC | SFD_NONBLOCK));
-  signal(SIGPIPE, SIG_IGN);  // whoever reads our output may leave
+  survive_failed_writes();
 }
 
 // Makes the rows; those of our tasks are "starting". A name that cannot be resolved is asked for
@@ -160,9 +161,14 @@ void Launcher::prepare() {
         " has tasks on several hosts, so every port must be given: other hosts cannot know one "
         "that is chosen here");
   if (options_.log_directory.empty()) {
-    std::string name = (std::filesystem::temp_directory_path() / "leat-XXXXXX").string();
-    if (mkdtemp(name.data()) == nullptr)
-      fail(Code::permission_denied, "cannot make a log folder ", name);
+    const char* given = std::getenv("TMPDIR");
+    const std::filesystem::path parent = given == nullptr || *given == 0 ? "/tmp" : given;
+    std::string name = (parent / "leat-XXXXXX").string();
+    if (mkdtemp(name.data()) == nullptr) {
+      const std::string reason = std::strerror(errno);
+      fail(Code::permission_denied, "cannot make a log folder in ", parent.string(), ": ", reason,
+           " (TMPDIR names another place, --log-dir the folder itself)");
+    }
     options_.log_directory = name;
   }
   std::error_code error;

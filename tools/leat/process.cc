@@ -173,6 +173,16 @@ std::optional<Ending> reap(pid_t pid) {
 
 void signal_group(pid_t pid, int signal) { kill(-pid, signal); }
 
+void survive_failed_writes() {
+  signal(SIGPIPE, SIG_IGN);
+  signal(SIGXFSZ, SIG_IGN);
+}
+
+bool is_ignored(int signal) {
+  struct sigaction now {};
+  return sigaction(signal, nullptr, &now) == 0 && now.sa_handler == SIG_IGN;
+}
+
 namespace {
 
 // Of a script, if it is not there: the kernel then says of the script that it is not.

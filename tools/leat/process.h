@@ -64,6 +64,13 @@ inline constexpr int link_fd = 3;  // in the child
 // process or descriptor left.
 Process spawn(const SpawnOptions& options);
 
+// A reader of our output that leaves, and a file that may not grow (ulimit -f), become errors of
+// the write, and end nobody. Children do not inherit it.
+void survive_failed_writes();
+
+// Whether this process ignores the signal: `nohup` says so of SIGHUP, before it starts us.
+bool is_ignored(int signal);
+
 // Whether the process has ended. Ends what is left of its group before its id can be used again.
 std::optional<Ending> reap(pid_t pid);
 

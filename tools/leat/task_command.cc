@@ -17,6 +17,7 @@
 #include "distributed/protobuf_log.h"
 #include "tools/leat/cluster_source.h"
 #include "tools/leat/commands.h"
+#include "tools/leat/process.h"
 
 namespace leat {
 namespace {
@@ -72,6 +73,7 @@ class StopSignals {
     sigemptyset(&signals);
     sigaddset(&signals, SIGINT);
     sigaddset(&signals, SIGTERM);
+    if (!is_ignored(SIGHUP)) sigaddset(&signals, SIGHUP);
     pthread_sigmask(SIG_BLOCK, &signals, nullptr);
     fd_ = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
     if (fd_ < 0) fail(Code::resource_exhausted, "no file descriptors are left");
@@ -87,6 +89,7 @@ class StopSignals {
 int run_task(const Arguments& arguments) {
   BlockMemory::prepare_heaps();
   limit_protobuf_log();
+  survive_failed_writes();
   // Before the signals are blocked: a cluster that comes out of a pipe may not come at all.
   const ResolvedCluster cluster = resolve(arguments);
   const StopSignals signals;
@@ -128,9 +131,9 @@ void add_task_command(CLI::App& app, int& exit_status) {
       ->capture_default_str();
   task->add_option("--launcher-fd", arguments->launcher_fd, "for `leat up`")->group("");
   task->footer(R"(
-Exit status: 0 after Ctrl-C or SIGTERM, once running steps have had their grace, or when its launcher has gone; 1 if the
-address cannot be used, others are not there in time, or another process owns the task; 2 for a mistake in the command
-line or the cluster description.)");
+Exit status: 0 after Ctrl-C, SIGTERM or SIGHUP (under nohup that is ignored), once running steps have had their grace, or
+when its launcher has gone; 1 if the address cannot be used, others are not there in time, or another process owns the
+task; 2 for a mistake in the command line or the cluster description.)");
   task->callback([arguments, &exit_status] { exit_status = run_task(*arguments); });
 }
 

@@ -22,23 +22,8 @@ struct Flags {
   std::string session;  // to close
 };
 
-// gRPC does not say who answers in another protocol.
-ClusterView ask(const std::string& target) {
-  try {
-    return view_cluster(target);
-  } catch (const Error& error) {
-    const bool is_other = error.message().find("last error: OK") != std::string::npos ||
-                          error.message().find("Failed parsing HTTP/2") != std::string::npos;
-    if (!is_other) throw;
-    fail(error.code(), target,
-         " is no task of a cluster: something else listens there, which does "
-         "not speak gRPC (",
-         error.message(), ")");
-  }
-}
-
 void show(const Flags& flags) {
-  const std::string text = to_text(ask(flags.target));
+  const std::string text = to_text(view_cluster(flags.target));
   const bool is_screen = flags.every > 0 && isatty(STDOUT_FILENO) != 0;
   if (is_screen) std::cout << "\033[H\033[2J";
   std::cout << text << std::flush;
