@@ -73,6 +73,23 @@ struct UniformInt {
   }
 };
 
+// Whole numbers, each of the type as often as any other.
+template <class T>
+struct AnyInt {
+  static constexpr int group = sizeof(T) == 8 ? 2 : 4;
+  static constexpr uint64_t blocks_per_group = 1;
+  void fill(Philox& random, T* out) const {
+    const Philox::Block x = random.next();
+    for (int i = 0; i < group; ++i) {
+      if constexpr (sizeof(T) == 8) {
+        out[i] = static_cast<T>(x[2 * i] | (uint64_t{x[2 * i + 1]} << 32));
+      } else {
+        out[i] = static_cast<T>(x[i]);
+      }
+    }
+  }
+};
+
 template <class T>
 struct Normal {
   static constexpr int group = std::is_same_v<T, double> ? 2 : 4;

@@ -20,7 +20,10 @@ constexpr int32_t philox = 1, automatic = 3;
 class Start {
  public:
   explicit Start(const KernelRequest& r)
-      : has_seed_(r.node.has("Tseed")), seed_type_(r.inputs[1].dtype) {}
+      : has_seed_(r.node.has("Tseed")), seed_type_(r.inputs[1].dtype) {
+    check(!has_seed_ || seed_type_ == DType::i32 || seed_type_ == DType::i64,
+          "Invalid seed type: ", seed_type_);
+  }
 
   Philox operator()(const Arguments& a) const {
     if (has_seed_) return StatelessSeed::of(a, 1, seed_type_).generator();
@@ -161,6 +164,37 @@ OpDef int_op(bool has_seed) {
   };
 }
 
+OpDef full_int_op(bool has_seed) {
+  std::vector<std::string> all = {has_seed ? "shape: T" : "shape: Tshape"};
+  for (const std::string& input : inputs(has_seed)) all.push_back(input);
+  const std::vector<std::string> attrs = {"dtype: {int32, int64, uint32, uint64} = uint64"};
+  return {
+      .name = has_seed ? "StatelessRandomUniformFullInt" : "StatelessRandomUniformFullIntV2",
+      .doc =
+          concat("output = whole numbers, uniform over all of their type, the same for the same ",
+                 has_seed ? "seed." : "key and counter."),
+      .inputs = std::move(all),
+      .outputs = {"output: dtype"},
+      .attrs = has_seed ? with(attrs, {"T: {int32, int64} = int32",
+                                       "Tseed: {int32, int64, uint32, uint64} = int64"})
+                        : with(attrs, {"Tshape: {int32, int64} = int32"}),
+      .shape = infer,
+      .kernels = {cpu_kernel("dtype", Types<int32_t, int64_t, uint32_t, uint64_t>{},
+                             []<class T>(TypeTag<T>, const KernelRequest& r) {
+                               const int64_t n = r.outputs[0].shape.elements();
+                               if (n == 0) return BoundKernel{};
+                               return BoundKernel::of([start = Start(r), n](const Arguments& a) {
+                                 fill<T>(a, start(a), AnyInt<T>{}, n, 4096);
+                               });
+                             })},
+      .examples = {{.inputs = example_inputs(has_seed, 3),
+                    .attrs = {{"dtype", i32}},
+                    .outputs = {ints({1105988140, 1738052849, -335576002})}}},
+      .value_inputs = {0},
+      .is_not_differentiable = true,
+  };
+}
+
 const Tensor uniforms = floats({0.8440604F, 0.19204533F, 0.9962232F});
 const Tensor normals = floats({0.5441101F, 0.20738031F, 0.07356432F});
 const char* const uniform_doc = "numbers uniform in [0, 1)";
@@ -182,6 +216,8 @@ const Op truncated_v2_op(random_op("StatelessTruncatedNormal", truncated_doc, fa
                                    random_kernel<TruncatedNormal>(512), normals));
 const Op int_seed_op(int_op(true));
 const Op int_v2_op(int_op(false));
+const Op full_int_seed_op(full_int_op(true));
+const Op full_int_v2_op(full_int_op(false));
 
 // ---- Key and counter
 

@@ -56,6 +56,18 @@ Call parse_example(int64_t num_sparse, const Shape& dense_shape, Tensor defaults
            {"dense_shapes", std::vector<Shape>{dense_shape}}}};
 }
 
+// Two values, padded.
+Call padded(const Steps& shape, const std::string& kind, std::vector<Tensor> partitions) {
+  const bool has_size = kind == "VALUE_ROWIDS";
+  Call out = {"RaggedTensorToTensor",
+              {Tensor::of<int64_t>({2}, std::span<const int64_t>(shape)), floats({1, 2}),
+               Tensor::scalar(0.0F)},
+              {{"row_partition_types", has_size ? std::vector<std::string>{"FIRST_DIM_SIZE", kind}
+                                                : std::vector<std::string>{kind}}}};
+  for (Tensor& partition : partitions) out.inputs.push_back(std::move(partition));
+  return out;
+}
+
 TEST(HostileExtents, AreRefused) {
   const Tensor zero = Tensor::scalar<int32_t>(0), one = Tensor::scalar<int32_t>(1);
   const std::vector<Call> calls = {
@@ -124,6 +136,25 @@ TEST(HostileExtents, AreRefused) {
         {"num_reserved_ids", vast},
         {"num_shards", vast},
         {"unigrams", std::vector<float>{1}}}},
+      {"RaggedRange", {longs({0, 0}), longs({most, most}), longs({1, 1})}},
+      {"RaggedRange", {longs({-most}), longs({most}), longs({1})}},
+      {"RaggedGather",
+       {longs({0, 3}), longs({0, 1, 2}), floats({1, 2}), longs({0})},
+       {{"OUTPUT_RAGGED_RANK", 2}}},
+      {"RaggedGather",
+       {longs({0, 2}), floats({1, 2}), nothing({4, vast, 0}, i64)},
+       {{"OUTPUT_RAGGED_RANK", 3}}},
+      {"RaggedGather", {longs({0, 2}), floats({1, 2}), longs({0})}, {{"OUTPUT_RAGGED_RANK", 2}}},
+      {"RaggedTensorToSparse", {longs({0, vast}), longs({0, 2}), floats({1, 2})}},
+      padded({any, any}, "ROW_SPLITS", {longs({-most, most})}),
+      padded({2, 2}, "ROW_SPLITS", {longs({0, most, -most, 2})}),
+      padded({2, 2}, "ROW_SPLITS", {longs({0, 3})}),  // beyond the values
+      padded({vast, 8}, "ROW_SPLITS", {longs({0, 2})}),
+      padded({2, any}, "VALUE_ROWIDS", {Tensor::scalar<int64_t>(2), longs({0, 1, 1})}),
+      padded({2, any}, "VALUE_ROWIDS", {Tensor::scalar<int64_t>(2), longs({0, -most})}),
+      padded({2, any}, "ROW_LENGTHS", {longs({0, 2})}),
+      {"UnicodeEncode", {ints({65, 66}), longs({0, vast})}, {{"output_encoding", "UTF-8"}}},
+      {"UnicodeDecode", {texts({"a"})}, {{"input_encoding", "EBCDIC"}}},
       {"SparseToDense",
        {nothing({vast, 0}, i32), ints({}), Tensor::scalar(1.0f), Tensor::scalar(0.0f)},
        {{"validate_indices", false}}},
@@ -139,6 +170,13 @@ TEST(HostileExtents, OfMoreMemoryThanThereIs) {
   for (const Call& call : std::vector<Call>{
            {"DynamicStitch", {ints({most32}), row}},
            {"ParallelDynamicStitch", {ints({most32}), row}},
+           {"RaggedRange", {longs({0}), longs({vast}), longs({1})}},
+           {"RaggedGather",
+            {longs({0, 2}), floats({1, 2}), nothing({vast, 1, 0}, i64)},
+            {{"OUTPUT_RAGGED_RANK", 3}}},
+           padded({2, 2}, "ROW_SPLITS", {longs({0, vast})}),
+           padded({any, any}, "ROW_SPLITS", {longs({0, vast})}),
+           padded({2, 2}, "VALUE_ROWIDS", {Tensor::scalar(vast), longs({0, 1})}),
            {"Mfcc",
             {floats({1, 1, 5}, {9, 0, 4, 0, 9}), Tensor::scalar<int32_t>(8)},
             {{"dct_coefficient_count", 1 << 16},
@@ -178,6 +216,10 @@ TEST(HostileExtents, OfNothingAreDoneAtOnce) {
       {"SparseAddGrad",
        {floats({}), nothing({0, vast}, i64), nothing({0, vast}, i64), nothing({0, vast}, i64)}},
       {"StridedSlice", {floats({1, 2}), longs({1}), longs({2}), longs({most})}},
+      {"RaggedTensorToSparse", {longs({0, vast}), nothing({vast, 0})}},
+      {"UnicodeTranscode",
+       {nothing({vast, 0}, DType::string)},
+       {{"input_encoding", "UTF-8"}, {"output_encoding", "UTF-8"}}},
       {"SpaceToBatchND", {nothing({0, 1, 1}), ints({most32}), longs({1, 2}, {0, most32 - 1})}},
   };
   for (const Call& call : calls) {

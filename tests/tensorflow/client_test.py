@@ -73,6 +73,25 @@ class Values(unittest.TestCase):
         self.assert_same(on_both(build, steps=3, feeds=lambda step: [
             np.random.default_rng(step).standard_normal((2 + step, 3), dtype=np.float32), np.ones(3, np.float32)]))
 
+    def test_ragged_tensors(self):
+        def build():
+            values = tf1.placeholder(tf.float32, [None])
+            rows = tf.RaggedTensor.from_row_splits(values, [0, 2, 2, 5])
+            nested = tf.RaggedTensor.from_row_splits(rows, [0, 1, 3])
+            ids = tf.RaggedTensor.from_value_rowids(values, [0, 0, 2, 2, 3], nrows=5)
+            default = tf1.placeholder(tf.float32, [])
+            sparse = rows.to_sparse()
+            dense = [rows.to_tensor(default), nested.to_tensor(default, shape=[None, 3, 2]), ids.to_tensor(default)]
+            taken = tf.gather(rows, [2, 0, 2])
+            sums = tf.reduce_sum(taken * taken, axis=1)
+            total = tf.reduce_sum(sums) + tf.reduce_sum(dense[1] ** 2) + tf.reduce_sum(sparse.values ** 3) + sum(map(tf.reduce_sum, dense))
+            slices = tf1.gradients(total, [values, default])
+            texts = tf.strings.unicode_decode(["h\u00e4", "", "\U0001F600!"], "UTF-8")
+            return None, [dense, sparse.indices, sparse.values, sparse.dense_shape, taken.values, taken.row_splits, sums,
+                          [tf.convert_to_tensor(g) for g in slices], tf.gather(nested, [[1], [0]]).flat_values,
+                          tf.ragged.range([0, 3], [4, 1], [1, -1]).to_tensor(), texts.to_tensor()], [values, default]
+        self.assert_same(on_both(build, steps=2, feeds=lambda step: [np.arange(5) + step, 7.0]))
+
     def train(self, hidden, optimizer, steps=30):
         def build():
             rng = np.random.default_rng(0)

@@ -79,6 +79,24 @@ def _(rng, op):
         yield Case(np.array([3]), *wrong, np.int32(1), np.int32(9), invalid=True)
 
 
+@cases("StatelessRandomUniformFullInt", "StatelessRandomUniformFullIntV2")
+def _(rng, op):
+    is_v2 = op.endswith("V2")
+    start = START if is_v2 else SEEDS[:1]
+    dtypes = [np.int32, np.int64, np.uint32, np.uint64]
+    for dtype, shape in itertools.product(dtypes, SHAPES_DRAWN):
+        yield Case(np.array(shape, np.int32), *start, dtype=tf.as_dtype(dtype))
+    for dtype, more in itertools.product(dtypes, [LAST] if is_v2 else [[seed] for seed in SEEDS]):
+        yield Case(np.array([50]), *more, dtype=tf.as_dtype(dtype))
+    for shape in [[-1], [[2]]]:
+        yield Case(np.array(shape), *start, invalid=True)
+    for wrong in wrong_starts() if is_v2 else [[np.array(x)] for x in (1, [1], [[1, 2]])]:
+        yield Case(np.array([3]), *wrong, invalid=True)
+    if not is_v2:
+        for dtype in [np.uint32, np.uint64]:
+            yield Case(np.array([3]), np.array([1, 2], dtype), invalid=True)
+
+
 @cases("StatelessMultinomial")
 def _(rng, op):
     for dtype, seed in itertools.product(FLOATS, SEEDS):

@@ -237,3 +237,65 @@ def _(rng, op):
         yield Case(np.array(directory + pattern, object))
     yield Case(np.array([directory + p for p in ("/b2*", "/b1*", "/b*")], object))
     yield Case(np.array([], object))
+
+
+# What UTF-8, UTF-16-BE and UTF-32-BE may hold, some of it not valid.
+UTF = {
+    "UTF-8": [b"", b"a\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80", b"a\xff\xc3", b"\xe2\x82", b"\xe2\x82a", b"\xf0\x9f\x98", b"\xed\xa0\x80", b"\xc0\x80",
+              b"\xf4\x90\x80\x80", b"\x80\x80a", b"a\0\x1f\x7f\xc2\x80", b"\xe0\x80\x80", b"\xf8\x88\x80\x80\x80", b"\xf0\x80\x80\x80", b"\xef\xbb\xbfa",
+              b"\xef\xbf\xbd", b"\xe2\x28\xa1", b"\xf0\x9f\x28\x80", b"\xf0\x9f\xff", b"\xc3\xc3\xa4", b"\xf1\x80\x80\xc0", b"\xf4\x8f\xbf\xbf"],
+    "UTF-16-BE": [b"", b"\0a\xd8\x3d\xde\0", b"\xd8\x3d", b"\xd8\x3d\0a", b"\xde\0\0a", b"\0", b"\0a\0", b"\xfe\xff\0a", b"\xff\xfea\0", b"\xd8\x3d\xd8\x3d\xde\0",
+                  b"\xd8\x3d\xde", b"\xd8\x3d\0", b"\0\x1f\0\0", b"\xff\xff"],
+    "UTF-32-BE": [b"", b"\0\0\0a\0\1\xf6\0", b"\0\0\xd8\0", b"\0\x11\0\0", b"\0\0\0", b"\0\0\0a\0\0", b"\xff\xff\xff\xff\0\0\0a", b"\0\0\xfe\xff\0\0\0a",
+                  b"\0\x10\xff\xff", b"\0", b"\0\0\0\x1f"],
+}
+NAMES = ["utf8", "Utf_8", "utf-16be", "UTF_16_BE", "UTF 32 BE"]
+
+
+def utf_cases(**attrs):
+    for encoding, texts in UTF.items():
+        # The number of the random bytes is that of no code unit.
+        texts = np.array(texts + [np.random.default_rng(3).integers(0, 256, 1003, np.uint8).tobytes()], object)
+        for errors, more in itertools.product(["replace", "ignore"], [{}, {"replacement_char": 0x3F, "replace_control_characters": True},
+                                                                       {"replacement_char": 0x1F600}, {"replacement_char": 0xD83D}]):
+            yield Case(texts, input_encoding=encoding, errors=errors, **more, **attrs)
+        for text in texts[:4]:
+            is_valid = text.decode(encoding.replace("-BE", "BE"), "ignore").encode(encoding.replace("-BE", "BE")) == text
+            yield Case(np.array(text, object), input_encoding=encoding, errors="strict", invalid=not is_valid, **attrs)
+        yield Case(np.array([], object), input_encoding=encoding, **attrs)
+    for name in NAMES:
+        yield Case(np.array([[b"\0\0\0a", b""], [b"", b"\0\0\0b"]], object), input_encoding=name, **attrs)
+    for wrong in [{"input_encoding": "x"}, {"input_encoding": ""}, {"replacement_char": -1}, {"replacement_char": 0x110000}]:
+        yield Case(WORDS, **{"input_encoding": "UTF-8", **wrong}, **attrs, invalid=True)
+
+
+@cases("UnicodeDecode", "UnicodeDecodeWithOffsets")
+def _(rng, op):
+    yield from utf_cases()
+    yield Case(np.array(b"a\x01", object), input_encoding="UTF-8", errors="strict", replace_control_characters=True)
+    if op == "UnicodeDecode":  # the other aborts
+        yield Case(np.array([b"ab", b"c"], object), input_encoding="UTF-8", Tsplits=tf.int32)
+
+
+@cases("UnicodeTranscode")
+def _(rng, op):
+    for encoding in UTF:
+        yield from utf_cases(output_encoding=encoding)
+    yield Case(np.array(b"a\x01", object), input_encoding="UTF-8", output_encoding="UTF-8", errors="strict", replace_control_characters=True, invalid=True)
+
+
+@cases("UnicodeEncode")
+def _(rng, op):
+    values = np.array([0x41, 0xE4, 0xD800, 0x1F600, 0xDC00, 0x110000, -1, 0, 0x10FFFF, 0xFFFE, 0xD83D, 0xDE00], np.int32)
+    for encoding, dtype in itertools.product(UTF, [np.int64, np.int32]):
+        splits = np.array([0, 3, 3, 12], dtype)
+        for errors, replacement in itertools.product(["replace", "ignore"], [0xFFFD, 0x20, 0x1F600, 0xD83D]):
+            yield Case(values, splits, output_encoding=encoding, errors=errors, replacement_char=replacement)
+        yield Case(values[:2], np.array([0, 2], dtype), output_encoding=encoding, errors="strict")
+        yield Case(values, splits, output_encoding=encoding, errors="strict", invalid=True)
+    yield Case(values[:0], np.array([0]), output_encoding="UTF-8")
+    yield Case(values[:0], np.array([0, 0]), output_encoding="UTF-8")
+    for splits in [[0, 3], [0, 1], [1, 2], [-1, 2], [0, 2, 1, 2], [], [0], [2], [[0, 2]], [0, 2**62], [0, -2**63, 2]]:
+        yield Case(values[:2], np.array(splits, np.int64), output_encoding="UTF-8", invalid=True)
+    yield Case(values[None, :2], np.array([0, 2]), output_encoding="UTF-8", invalid=True)
+    yield Case(values[:2], np.array([0, 2]), output_encoding="UTF-8", replacement_char=0x110000, invalid=True)
