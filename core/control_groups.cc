@@ -31,9 +31,13 @@ constexpr Files version_1 = {"/memory.limit_in_bytes", "/memory.usage_in_bytes",
                              "total_shmem"};
 constexpr Files version_2 = {"/memory.max", "/memory.current", "file", "shmem"};
 
+// Without a limit it is "max" in version 2, more than any machine has in version 1.
+uint64_t limit_of(const std::string& group, const Files& files) {
+  return number_in(group + files.limit, "", no_limit);
+}
+
 uint64_t left_in(const std::string& group, const Files& files) {
-  // Without a limit it is "max" in version 2, more than any machine has in version 1.
-  const uint64_t limit = number_in(group + files.limit, "", no_limit);
+  const uint64_t limit = limit_of(group, files);
   if (limit == no_limit) return no_limit;
   const uint64_t used = number_in(group + files.used, "", 0);
   // What the group's files have in memory goes when it is needed, but for those that are memory.
@@ -51,9 +55,9 @@ bool has_memory(std::string_view controllers) {
   }
 }
 
-}  // namespace
-
-uint64_t memory_left_in_control_groups(std::istream& groups, const std::string& root) {
+// The least of what `of` says of the groups that the process is in.
+uint64_t least_of(std::istream& groups, const std::string& root,
+                  uint64_t of(const std::string& group, const Files& files)) {
   uint64_t out = no_limit;
   for (std::string line; std::getline(groups, line);) {  // "12:memory:/path", "0::/path"
     const size_t colon = line.find(':'), second = line.find(':', colon + 1);
@@ -65,12 +69,22 @@ uint64_t memory_left_in_control_groups(std::istream& groups, const std::string& 
     const std::string mount = controllers.empty() ? root : root + "/" + controllers;
     std::string path = line.substr(second + 1);
     while (true) {
-      out = std::min(out, left_in(mount + path, files));
+      out = std::min(out, of(mount + path, files));
       if (path.size() <= 1) break;
       path.resize(std::max<size_t>(path.rfind('/'), 1));
     }
   }
   return out;
+}
+
+}  // namespace
+
+uint64_t memory_left_in_control_groups(std::istream& groups, const std::string& root) {
+  return least_of(groups, root, left_in);
+}
+
+uint64_t memory_limit_of_control_groups(std::istream& groups, const std::string& root) {
+  return least_of(groups, root, limit_of);
 }
 
 }  // namespace leat

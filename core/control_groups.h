@@ -11,4 +11,7 @@ namespace leat {
 // can still give; the largest number if none has a limit.
 uint64_t memory_left_in_control_groups(std::istream& groups, const std::string& root);
 
+// The same as if nothing were used yet.
+uint64_t memory_limit_of_control_groups(std::istream& groups, const std::string& root);
+
 }  // namespace leat

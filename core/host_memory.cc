@@ -1,5 +1,8 @@
 #include "core/host_memory.h"
 
+#include <sys/resource.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <fstream>
 #include <limits>
@@ -19,11 +22,24 @@ uint64_t available_in_machine() {
   return std::numeric_limits<uint64_t>::max();
 }
 
+// Under `ulimit -v`.
+uint64_t left_in_address_space() {
+  rlimit space{};
+  if (getrlimit(RLIMIT_AS, &space) != 0 || space.rlim_cur == RLIM_INFINITY)
+    return std::numeric_limits<uint64_t>::max();
+  std::ifstream file("/proc/self/statm");
+  uint64_t pages = 0;
+  file >> pages;
+  const uint64_t used = pages * static_cast<uint64_t>(sysconf(_SC_PAGE_SIZE));
+  return space.rlim_cur - std::min<uint64_t>(space.rlim_cur, used);
+}
+
 }  // namespace
 
 uint64_t available_host_memory() {
   std::ifstream groups("/proc/self/cgroup");
-  return std::min(available_in_machine(), memory_left_in_control_groups(groups, "/sys/fs/cgroup"));
+  return std::min({available_in_machine(), left_in_address_space(),
+                   memory_left_in_control_groups(groups, "/sys/fs/cgroup")});
 }
 
 }  // namespace leat

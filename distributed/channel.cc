@@ -8,11 +8,13 @@
 
 #include "core/crc32c.h"
 #include "core/device.h"
+#include "core/host_memory.h"
 
 namespace leat {
 namespace {
 
 constexpr uint64_t least_cost = sizeof(FrameHeader);  // even an empty tensor costs something
+constexpr uint64_t worth_asking = uint64_t{64} << 20;
 constexpr size_t copied_below = 2048;  // a payload that is cheaper to copy than to pin
 
 uint64_t machine_memory() {
@@ -360,7 +362,13 @@ Channel::Incoming Channel::begin_incoming(const FrameHeader& header, const Shape
   }
   incoming.total = header.total;
   if (is_string) {
-    incoming.strings = std::make_unique<std::string>();  // grows with what comes
+    // Grows with what comes, but what cannot become whole need not begin.
+    const uint64_t available = header.total < worth_asking ? header.total : available_host_memory();
+    if (header.total > available) {
+      fail(Code::resource_exhausted, "a tensor of strings of ", header.total,
+           " bytes does not fit: ", available, " bytes of memory are there");
+    }
+    incoming.strings = std::make_unique<std::string>();
   } else {
     incoming.value = Tensor(header.dtype, shape);
     incoming.destination = static_cast<char*>(incoming.value.raw());

@@ -31,9 +31,10 @@ void call(RpcClient& client, const std::string& label, const char* method,
                   std::string message = status.message;
                   const auto code = static_cast<Code>(status.code);
                   // Whatever the reason is, it says which task is lost.
-                  if (status.cause != RpcCause::none || code == Code::unavailable) {
+                  const bool has_address = message.starts_with(address + ": ");
+                  if (status.cause != RpcCause::none || code == Code::unavailable || has_address) {
                     // "host:port: reason": the label has it
-                    if (message.starts_with(address + ": ")) message.erase(0, address.size() + 2);
+                    if (has_address) message.erase(0, address.size() + 2);
                     if (message.find(label) == std::string::npos) message = label + ": " + message;
                   }
                   return answer({code, message}, {});

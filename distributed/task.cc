@@ -9,6 +9,7 @@
 
 #include "core/block_memory.h"
 #include "core/device.h"
+#include "core/memory_limit.h"
 #include "core/thread_pool.h"
 #include "distributed/cluster_view.h"
 #include "distributed/grpc/rpc_client.h"
@@ -219,7 +220,9 @@ class Task::State {
     if (task == name_) return worker_;
     std::lock_guard lock(mutex_);
     std::shared_ptr<RpcClient>& client = clients_[task];
-    if (client == nullptr) client = std::make_shared<RpcClient>(spec_.address(task));
+    if (client == nullptr)
+      client = std::make_shared<RpcClient>(spec_.address(task),
+                                           RpcClientOptions{.largest_message = largest_message()});
     return std::make_shared<RemoteWorker>(task, client);
   }
 
@@ -238,7 +241,7 @@ class Task::State {
   std::shared_ptr<Worker> worker_;
   std::shared_ptr<Master> master_;
   std::shared_ptr<Membership> membership_;
-  RpcServer server_;
+  RpcServer server_{{.largest_message = largest_message()}};
   std::string address_;
   std::atomic<bool> is_shut_down_{false};
   std::shared_ptr<const void> listed_;  // in waits_

@@ -33,14 +33,16 @@ grpc::ByteBuffer to_byte_buffer(Slices slices);
 Bytes to_bytes(const grpc::ByteBuffer& buffer);
 
 // The status as users should read it: gRPC's layers of text are cut down to "address: reason" and
-// the cause is told. `address` is what was dialled; empty on a server.
-RpcStatus to_rpc_status(const grpc::Status& status, const std::string& address);
+// the cause is told. `address` is what was dialled; empty on a server. `sent` are the bytes of the
+// request.
+RpcStatus to_rpc_status(const grpc::Status& status, const std::string& address, size_t sent = 0);
 grpc::Status to_grpc_status(const RpcStatus& status);
 
 // What both ends have in common: sizes, keepalive, no proxy.
 struct ConnectionOptions {
   std::chrono::milliseconds keepalive_time;
   std::chrono::milliseconds keepalive_timeout;
+  uint64_t largest_message;  // 0: any
 };
 using ArgumentSetter = std::function<void(const std::string& name, int value)>;
 void set_common_arguments(const ConnectionOptions& options, const ArgumentSetter& set);

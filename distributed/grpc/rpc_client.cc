@@ -20,7 +20,7 @@ using transport::taken_over;
 grpc::ChannelArguments to_arguments(const RpcClientOptions& options) {
   grpc::ChannelArguments arguments;
   transport::set_common_arguments(
-      {options.keepalive_time, options.keepalive_timeout},
+      {options.keepalive_time, options.keepalive_timeout, options.largest_message},
       [&](const std::string& name, int value) { arguments.SetInt(name, value); });
   const auto milliseconds = [](std::chrono::milliseconds time) {
     return static_cast<int>(time.count());
@@ -144,9 +144,10 @@ class RpcClient::State : public std::enable_shared_from_this<RpcClient::State> {
     stub_.UnaryCall(&call->context, method, {}, &call->request, &call->response,
                     [self = shared_from_this(), call, id](const grpc::Status& status) {
                       taken_over(call.get());
+                      const size_t sent = call->request.Length();
                       call->request.Clear();
                       Done done = std::move(call->done);
-                      done(transport::to_rpc_status(status, self->address),
+                      done(transport::to_rpc_status(status, self->address, sent),
                            transport::to_bytes(call->response));
                       done = nullptr;
                       self->ended(id);

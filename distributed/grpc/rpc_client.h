@@ -17,6 +17,7 @@ struct RpcClientOptions {
   std::chrono::milliseconds connect_timeout{5'000};  // of one connection attempt
   std::chrono::milliseconds first_backoff{100};      // between attempts, doubling
   std::chrono::milliseconds longest_backoff{500};
+  uint64_t largest_message = 0;  // of an answer, as in RpcServerOptions
   enum class Compression : uint8_t { none, deflate, gzip } compression = Compression::none;
 };
 

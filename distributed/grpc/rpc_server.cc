@@ -318,8 +318,13 @@ int RpcServer::State::start(const std::string& address) {
   }
   grpc::ServerBuilder builder;
   transport::set_common_arguments(
-      {options_.keepalive_time, options_.keepalive_timeout},
+      {options_.keepalive_time, options_.keepalive_timeout, options_.largest_message},
       [&](const std::string& name, int value) { builder.AddChannelArgument(name, value); });
+  // gRPC (1.51) looks at a message's length when it has all of it: the quota ends one before that.
+  if (options_.largest_message > 0) {
+    grpc::ResourceQuota quota("leat");
+    builder.SetResourceQuota(quota.Resize(options_.largest_message));
+  }
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 50);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 0);
   acceptor_ = builder.experimental().AddExternalConnectionAcceptor(

@@ -17,6 +17,9 @@ struct RpcServerOptions {
   // less than ten seconds: that is how soon a frozen peer is to be known.
   std::chrono::milliseconds keepalive_time{4'000};
   std::chrono::milliseconds keepalive_timeout{3'000};
+  // Of a request, in bytes, and of all that are being collected: what is more is refused
+  // (RESOURCE_EXHAUSTED). 0: any.
+  uint64_t largest_message = 0;
 };
 
 // One unary call. A handle: copies are the same call. It must be answered, from any thread, also

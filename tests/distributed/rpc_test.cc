@@ -280,6 +280,31 @@ TEST(RpcServer, ATakenPortIsAnErrorWithTheReason) {
   EXPECT_THROW(second.start("no-such-host.invalid:0"), std::runtime_error);
 }
 
+// gRPC would end the process when the memory does not suffice.
+TEST(RpcUnary, AMessageThatIsTooLargeIsRefusedWithItsSize) {
+  RpcServer server({.largest_message = 1'000'000});
+  server.handle("/test/Echo", echo);
+  const std::string address = "127.0.0.1:" + std::to_string(server.start("127.0.0.1:0"));
+  RpcClient client(address, {.largest_message = 500'000});
+  const auto call = [&](size_t size) {
+    return client.call_and_wait("/test/Echo", std::string(size, 'x')).first;
+  };
+  EXPECT_TRUE(call(400'000).is_ok());
+  // The request is refused on the way, or when it is whole.
+  const RpcStatus request = call(1'200'000);
+  EXPECT_EQ(request.code, 8) << request.message;
+  EXPECT_EQ(request.message.find(address + ": a message of 1200000 bytes is "), 0u)
+      << request.message;
+  const RpcStatus reply = call(600'000);
+  EXPECT_EQ(reply.code, 8) << reply.message;
+  EXPECT_EQ(reply.message,
+            address +
+                ": a message of 600000 bytes is larger than the 500000 bytes that its "
+                "receiver has memory for");
+  EXPECT_TRUE(call(400'000).is_ok());
+  client.close();
+}
+
 TEST(RpcClient, AnErrorWithoutTextHasItsCodesName) {
   Pair pair;
   pair.server.handle("/test/Fail", [](RpcCall call) { call.fail({internal, "", {}}); });

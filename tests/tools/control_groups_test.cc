@@ -25,6 +25,10 @@ class ControlGroups : public testing::Test {
     std::istringstream text(groups);
     return memory_left_in_control_groups(text, folder_.path());
   }
+  uint64_t limit(const std::string& groups) {
+    std::istringstream text(groups);
+    return memory_limit_of_control_groups(text, folder_.path());
+  }
   const ScratchDirectory folder_;
 };
 
@@ -37,6 +41,7 @@ TEST_F(ControlGroups, TheTightestOfVersion2) {
   write("a/memory.stat", "anon 400\nfile 300\nshmem 100");
   EXPECT_EQ(left("0::/a/b\n"), 500u);
   EXPECT_EQ(left("0::/c\n"), none);
+  EXPECT_EQ(limit("0::/a/b\n"), 1000u);
 }
 
 TEST_F(ControlGroups, TheTightestOfVersion1) {

@@ -1,0 +1,29 @@
+#include "core/memory_limit.h"
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+
+#include "core/control_groups.h"
+
+namespace leat {
+
+uint64_t host_memory_limit() {
+  std::ifstream groups("/proc/self/cgroup");
+  uint64_t out = std::min(static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) *
+                              static_cast<uint64_t>(sysconf(_SC_PAGE_SIZE)),
+                          memory_limit_of_control_groups(groups, "/sys/fs/cgroup"));
+  rlimit space{};
+  if (getrlimit(RLIMIT_AS, &space) == 0 && space.rlim_cur != RLIM_INFINITY)
+    out = std::min<uint64_t>(out, space.rlim_cur);
+  return out;
+}
+
+uint64_t largest_message() {
+  constexpr uint64_t least = uint64_t{64} << 20;  // what tasks tell each other is far below that
+  return std::max(least, host_memory_limit() / 2);
+}
+
+}  // namespace leat
