@@ -77,7 +77,7 @@ class SessionInterface {
 
   // Takes over what `graph` has beyond what it had at the last call.
   virtual void extend(const Graph& graph) = 0;
-  // One step. Fetches come back in the order asked for.
+  // One step. Fetches come back in the order asked for; a variable as the step leaves it.
   virtual std::vector<Tensor> run(const NamedTensors& feeds,
                                   const std::vector<std::string>& fetches,
                                   const std::vector<std::string>& targets,
