@@ -6,13 +6,13 @@
 #include <string>
 
 #include "core/thread_pool.h"
+#include "core/utf8.h"
 #include "distributed/grpc/rpc_server.h"
 #include "distributed/master.h"
 #include "distributed/proto/master.pb.h"
 #include "distributed/request_memory.h"
 #include "distributed/tensor_stream.h"
 #include "distributed/timer.h"
-#include "distributed/utf8.h"
 #include "graph/graph_def.h"
 
 namespace leat {

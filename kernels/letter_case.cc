@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/utf8.h"
 
 namespace leat {
 namespace {
@@ -26,48 +27,14 @@ locale_t unicode() {
   return locale;
 }
 
-// The letter at `at`, which moves behind it; of what is no UTF-8, a longest part that could have
-// begun a letter counts as one.
-char32_t next_letter(std::string_view text, size_t& at) {
-  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned char first = byte(at++);
-  if (first < 0x80) return first;
-  if (first < 0xC2 || first > 0xF4) return replacement;
-  const int more = first < 0xE0 ? 1 : first < 0xF0 ? 2 : 3;
-  char32_t letter = first & (0x3F >> more);
-  for (int i = 0; i < more; ++i) {
-    if (at == text.size()) return replacement;
-    const unsigned char next = byte(at);
-    const bool is_first = i == 0;
-    const int least = !is_first ? 0x80 : first == 0xE0 ? 0xA0 : first == 0xF0 ? 0x90 : 0x80;
-    const int most = !is_first ? 0xBF : first == 0xED ? 0x9F : first == 0xF4 ? 0x8F : 0xBF;
-    if (next < least || next > most) return replacement;
-    letter = letter << 6 | (next & 0x3F);
-    ++at;
-  }
-  return letter;
-}
-
 Letters letters_of(std::string_view text) {
   Letters out;
-  for (size_t at = 0; at < text.size();) out.push_back(next_letter(text, at));
-  return out;
-}
-
-void append(std::string& out, char32_t letter) {
-  const auto tail = [&](int shift) { out += static_cast<char>(0x80 | (letter >> shift & 0x3F)); };
-  if (letter < 0x80) {
-    out += static_cast<char>(letter);
-  } else if (letter < 0x800) {
-    out += static_cast<char>(0xC0 | letter >> 6);
-    tail(0);
-  } else if (letter < 0x10000) {
-    out += static_cast<char>(0xE0 | letter >> 12);
-    tail(6), tail(0);
-  } else {
-    out += static_cast<char>(0xF0 | letter >> 18);
-    tail(12), tail(6), tail(0);
+  while (!text.empty()) {
+    const Utf8Character next = next_utf8(text);
+    out.push_back(next.value.value_or(replacement));
+    text.remove_prefix(next.bytes);
   }
+  return out;
 }
 
 bool becomes_several(char32_t c) {
@@ -84,7 +51,7 @@ bool becomes_several(char32_t c) {
 
 void refuse(std::string_view text, char32_t letter) {
   std::string shown;
-  append(shown, letter);
+  append_utf8(letter, shown);
   fail(Code::unimplemented, "the case of '", shown, "' is not supported: \"", text, "\"");
 }
 
@@ -107,9 +74,9 @@ std::string lower_case(std::string_view text) {
     const char32_t c = letters[i];
     if (c == 0x130) refuse(text, c);
     if (c == sigma) {
-      append(out, ends_word(letters, i) ? final_sigma : small_sigma);
+      append_utf8(ends_word(letters, i) ? final_sigma : small_sigma, out);
     } else {
-      append(out, static_cast<char32_t>(towlower_l(static_cast<wint_t>(c), unicode())));
+      append_utf8(static_cast<char32_t>(towlower_l(static_cast<wint_t>(c), unicode())), out);
     }
   }
   return out;
@@ -122,7 +89,7 @@ std::string upper_case(std::string_view text) {
     if (c == sharp_s) {
       out += "SS";
     } else {
-      append(out, static_cast<char32_t>(towupper_l(static_cast<wint_t>(c), unicode())));
+      append_utf8(static_cast<char32_t>(towupper_l(static_cast<wint_t>(c), unicode())), out);
     }
   }
   return out;

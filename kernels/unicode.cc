@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/utf8.h"
 #include "graph/shape_inference.h"
 #include "kernels/cpu.h"
 #include "kernels/examples.h"
@@ -63,33 +64,7 @@ struct Errors {
 
 // ---- Decoding
 
-struct Character {
-  size_t bytes;
-  std::optional<char32_t> value;  // none if the bytes are not valid
-};
-
-// Of UTF-8. What cannot be valid, whatever follows, ends the character (Unicode 15, table 3-7).
-Character next_utf8(std::string_view text) {
-  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned char lead = byte(0);
-  if (lead < 0x80) return {1, lead};
-  const size_t bytes = lead < 0xC2 || lead > 0xF4 ? 1 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
-  if (bytes == 1) return {1, {}};
-  const unsigned char low = lead == 0xE0   ? 0xA0
-                            : lead == 0xF0 ? 0x90
-                                           : 0x80,
-                      high = lead == 0xED   ? 0x9F
-                             : lead == 0xF4 ? 0x8F
-                                            : 0xBF;
-  char32_t value = lead & (0xFFu >> (bytes + 1));
-  for (size_t i = 1; i < bytes; ++i) {
-    const bool is_valid =
-        i < text.size() && byte(i) >= (i == 1 ? low : 0x80) && byte(i) <= (i == 1 ? high : 0xBF);
-    if (!is_valid) return {i, {}};
-    value = value << 6 | (byte(i) & 0x3F);
-  }
-  return {bytes, value};
-}
+using Character = Utf8Character;  // also of the other encodings
 
 char32_t big_endian(std::string_view text, size_t bytes) {
   char32_t out = 0;
@@ -148,18 +123,6 @@ void append(char32_t c, std::u16string& out) {
     out += static_cast<char16_t>(0xD7C0 + (c >> 10));
     out += static_cast<char16_t>(0xDC00 + (c & 0x3FF));
   }
-}
-
-void append_utf8(char32_t c, std::string& out) {
-  if (is_surrogate(c)) c = 0xFFFD;  // only a replacement_char can be one
-  if (c < 0x80) {
-    out += static_cast<char>(c);
-    return;
-  }
-  const int rest = c < 0x800 ? 1 : c < 0x10000 ? 2 : 3;  // bytes behind the first
-  constexpr int marks[] = {0, 0xC0, 0xE0, 0xF0};
-  out += static_cast<char>(marks[rest] | static_cast<int>(c >> (6 * rest)));
-  for (int i = rest; i-- > 0;) out += static_cast<char>(0x80 | (c >> (6 * i) & 0x3F));
 }
 
 void append_big_endian(char32_t c, int bytes, std::string& out) {
