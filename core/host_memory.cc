@@ -1,6 +1,5 @@
 #include "core/host_memory.h"
 
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -9,6 +8,7 @@
 #include <string>
 
 #include "core/control_groups.h"
+#include "core/memory_limit.h"
 
 namespace leat {
 namespace {
@@ -24,14 +24,13 @@ uint64_t available_in_machine() {
 
 // Under `ulimit -v`.
 uint64_t left_in_address_space() {
-  rlimit space{};
-  if (getrlimit(RLIMIT_AS, &space) != 0 || space.rlim_cur == RLIM_INFINITY)
-    return std::numeric_limits<uint64_t>::max();
+  const uint64_t limit = address_space_limit();
+  if (limit == std::numeric_limits<uint64_t>::max()) return limit;
   std::ifstream file("/proc/self/statm");
   uint64_t pages = 0;
   file >> pages;
   const uint64_t used = pages * static_cast<uint64_t>(sysconf(_SC_PAGE_SIZE));
-  return space.rlim_cur - std::min<uint64_t>(space.rlim_cur, used);
+  return limit - std::min(limit, used);
 }
 
 }  // namespace

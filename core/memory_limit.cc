@@ -5,20 +5,24 @@
 
 #include <algorithm>
 #include <fstream>
+#include <limits>
 
 #include "core/control_groups.h"
 
 namespace leat {
 
+uint64_t address_space_limit() {
+  rlimit space{};
+  const bool is_limited = getrlimit(RLIMIT_AS, &space) == 0 && space.rlim_cur != RLIM_INFINITY;
+  return is_limited ? space.rlim_cur : std::numeric_limits<uint64_t>::max();
+}
+
 uint64_t host_memory_limit() {
   std::ifstream groups("/proc/self/cgroup");
-  uint64_t out = std::min(static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) *
-                              static_cast<uint64_t>(sysconf(_SC_PAGE_SIZE)),
-                          memory_limit_of_control_groups(groups, "/sys/fs/cgroup"));
-  rlimit space{};
-  if (getrlimit(RLIMIT_AS, &space) == 0 && space.rlim_cur != RLIM_INFINITY)
-    out = std::min<uint64_t>(out, space.rlim_cur);
-  return out;
+  const uint64_t machine = static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) *
+                           static_cast<uint64_t>(sysconf(_SC_PAGE_SIZE));
+  return std::min(
+      {machine, address_space_limit(), memory_limit_of_control_groups(groups, "/sys/fs/cgroup")});
 }
 
 uint64_t largest_message() {

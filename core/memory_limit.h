@@ -6,6 +6,9 @@
 
 namespace leat {
 
+// What `ulimit -v` allows, in bytes; the largest number if it allows any.
+uint64_t address_space_limit();
+
 // The least of what the machine has, what the control groups of the process allow, and its address
 // space (ulimit -v).
 uint64_t host_memory_limit();

@@ -1,7 +1,5 @@
 #include "distributed/channel.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstring>
 #include <vector>
@@ -9,6 +7,7 @@
 #include "core/crc32c.h"
 #include "core/device.h"
 #include "core/host_memory.h"
+#include "core/memory_limit.h"
 
 namespace leat {
 namespace {
@@ -16,11 +15,6 @@ namespace {
 constexpr uint64_t least_cost = sizeof(FrameHeader);  // even an empty tensor costs something
 constexpr uint64_t worth_asking = uint64_t{64} << 20;
 constexpr size_t copied_below = 2048;  // a payload that is cheaper to copy than to pin
-
-uint64_t machine_memory() {
-  return static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) *
-         static_cast<uint64_t>(sysconf(_SC_PAGE_SIZE));
-}
 
 int64_t now_ns() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(
@@ -35,7 +29,7 @@ uint64_t cost_of(uint64_t payload) { return std::max(payload, least_cost); }
 std::shared_ptr<Channel> Channel::create(
     std::shared_ptr<RpcStream> stream, ChannelOptions options, ChannelEvents events,
     const std::function<void(const std::shared_ptr<Channel>&)>& made) {
-  if (options.largest_tensor == 0) options.largest_tensor = machine_memory();
+  if (options.largest_tensor == 0) options.largest_tensor = host_memory_limit();
   std::shared_ptr<Channel> channel(new Channel(std::move(stream), options, std::move(events)));
   if (made) made(channel);
   channel->listen();

@@ -48,7 +48,7 @@ struct ChannelOptions {
   uint64_t window = uint64_t{64} << 20;  // what this end lets the peer have under way
   size_t chunk = size_t{512} << 10;      // larger tensors travel in pieces of this size, or less
   size_t queue = size_t{4} << 20;        // handed to the stream ahead of its writes
-  uint64_t largest_tensor = 0;           // bytes that a peer may announce; 0: the machine's memory
+  uint64_t largest_tensor = 0;           // bytes that a peer may announce; 0: host_memory_limit()
 };
 
 // One end. Thread-safe.

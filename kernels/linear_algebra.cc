@@ -1,6 +1,8 @@
 // Solving with square matrices, [..., n, n]: Cholesky, MatrixTriangularSolve, MatrixSolve,
 // MatrixInverse, determinants. All is computed in double precision.
+#include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "graph/gradient.h"
 #include "graph/ops.h"

@@ -22,6 +22,15 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
+WorkerOptions options_of_ps(Device& device, ThreadPool& pool) {
+  WorkerOptions options;
+  options.task = {"ps", 0};
+  options.incarnation = 7;
+  options.devices = {&device};
+  options.pool = &pool;
+  return options;
+}
+
 // A server that stops answers for the calls that it has, with no word of who it was.
 TEST(RemoteWorker, NamesItsTaskWhenThatStops) {
   RpcServer server;
@@ -49,12 +58,7 @@ TEST(RemoteWorker, NamesItsTaskWhenThatStops) {
 TEST(Worker, AMasterThatWasReplacedIsRefusedAndTheNextKeepsItsSessions) {
   ThreadPool pool(1);
   const auto device = make_cpu_device(DeviceName::parse("/job:ps/task:0/device:CPU:0"), pool);
-  WorkerOptions options;
-  options.task = {"ps", 0};
-  options.incarnation = 7;
-  options.devices = {device.get()};
-  options.pool = &pool;
-  Worker worker(options);
+  Worker worker(options_of_ps(*device, pool));
   const TaskName master{"worker", 0};
   uint64_t next = 1;
   const auto ask = [&](uint64_t incarnation, const char* session) {
@@ -94,12 +98,7 @@ TEST(RemoteWorker, AGraphThatNobodyWaitsForIsNotKept) {
   });
   ASSERT_TRUE(eventually([&] { return is_stuck.load(); }));
   const auto device = make_cpu_device(DeviceName::parse("/job:ps/task:0/device:CPU:0"), pool);
-  WorkerOptions options;
-  options.task = {"ps", 0};
-  options.incarnation = 7;
-  options.devices = {device.get()};
-  options.pool = &pool;
-  const auto worker = std::make_shared<Worker>(options);
+  const auto worker = std::make_shared<Worker>(options_of_ps(*device, pool));
   RpcServer server;
   serve_worker(server, worker);
   const std::string address = "127.0.0.1:" + std::to_string(server.start("127.0.0.1:0"));
