@@ -118,7 +118,7 @@ TEST(RendezvousRouter, AStepThatBeginsAfterALossSaysHowLongAgoThePeerWasHeard) {
   tasks.stop("ps:0", /*politely=*/false);
   const Membership& membership = *tasks["worker:0"].membership;
   ASSERT_TRUE(eventually([&] { return !membership.is_connected(ps0); }));
-  std::this_thread::sleep_for(milliseconds(2'500));
+  std::this_thread::sleep_for(milliseconds(600));  // the age that is told
   const Edges edges = edges_of({edge(0, device("ps:0"), device("worker:0"))});
   auto rendezvous = tasks["worker:0"].router->open(1, edges);
   Arrivals arrivals;
@@ -128,7 +128,7 @@ TEST(RendezvousRouter, AStepThatBeginsAfterALossSaysHowLongAgoThePeerWasHeard) {
   EXPECT_THAT(text, HasSubstr("/job:ps/task:0 (" + tasks.spec.address(ps0) + ") is gone: "));
   const size_t at = text.find("last heard ");
   ASSERT_NE(at, std::string::npos) << text;
-  EXPECT_GE(std::stod(text.substr(at + 11)), 2.4) << text;
+  EXPECT_GE(std::stod(text.substr(at + 11)), 0.5) << text;
 }
 
 TEST(RendezvousRouter, ManyStepsAtOnce) {
