@@ -14,8 +14,8 @@ namespace leat {
 // numbered when the graph was partitioned; each edge carries one value per step. Thread-safe.
 //   - send() hands the value over and returns; the buffer stays alive until it has been delivered.
 //   - recv() calls `arrived` once: with the value, or with the status that ended the step. On any
-//   thread, possibly
-//     before recv() returns.
+//     thread, possibly before recv() returns. Dead: of a branch that was not taken, without a
+//     value.
 //   - abort() ends all that waits and all that comes later with `status`; the first abort wins.
 class Rendezvous {
  public:

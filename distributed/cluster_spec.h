@@ -49,11 +49,9 @@ class ClusterSpec {
 
   // Any of these JSON texts; errors are INVALID_ARGUMENT with the JSON pointer and, for an unknown
   // key, the nearest known one:
-  //   {"cluster": {"ps": ["h:2222"], "worker": {"1": "h:2223"}}, "cluster_id": "…"}   our file, and
-  //   TF_CONFIG
-  //   {"ps": ["h:2222"], "worker": ["h:2223"]}                                        jobs only
-  //   {"job": [{"name": "ps", "tasks": {"0": "h:2222"}}]}                             TensorFlow's
-  //   ClusterDef
+  //   ours, TF_CONFIG  {"cluster": {"ps": ["h:1"], "worker": {"1": "h:2"}}, "cluster_id": "…"}
+  //   only the jobs    {"ps": ["h:1"], "worker": ["h:2", "h:3"]}
+  //   a ClusterDef     {"job": [{"name": "ps", "tasks": {"0": "h:1"}}]}
   // and TensorFlow's flag: ps|h:2222;h:2223,worker|h:2224
   // `origin` names the text in errors: a path, or "TF_CONFIG".
   static ClusterSpec parse(std::string_view text, std::string_view origin = "cluster spec");

@@ -9,7 +9,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr auto answer_limit = std::chrono::seconds(5);  // of one attempt
+// Of one attempt. Two of them, and a task that has been frozen since the first is named.
+constexpr auto answer_limit = std::chrono::seconds(4);
 constexpr auto pause = std::chrono::milliseconds(200);  // between attempts
 // A task that is starting late is waited for. Who answers in its place has its port, and it cannot
 // start there: only one that is just ending is worth some patience.
@@ -70,11 +71,13 @@ class Discovery : public std::enable_shared_from_this<Discovery> {
       } else if (!missing.stranger_since) {
         missing.stranger_since = Clock::now();
       }
-      const bool is_hopeless = missing.stranger_since && !why.empty() &&
-                               Clock::now() - *missing.stranger_since >= patience_with_strangers;
+      const bool is_taken = missing.stranger_since && !why.empty() &&
+                            Clock::now() - *missing.stranger_since >= patience_with_strangers;
+      const bool is_frozen =
+          status.code == Code::deadline_exceeded && peers_->is_lost && peers_->is_lost(task);
       if (why.empty()) found_[task] = answer;
       if (why.empty() || partial_) missing_.erase(task);
-      is_last = missing_.empty() || is_hopeless;
+      is_last = missing_.empty() || is_taken || is_frozen;
     }
     if (is_last) return finish();
     if (why.empty() || partial_) return;
@@ -122,6 +125,8 @@ class Discovery : public std::enable_shared_from_this<Discovery> {
       const std::string& why = missing.why;
       const std::string label = peers_->describe(task);
       text << "\n  " << (why.starts_with(label) ? why : label + ": " + why);
+      const std::string heard = peers_->last_heard ? peers_->last_heard(task) : std::string();
+      if (!heard.empty()) text << ", " << heard;
     }
     text << "\nStart them with `leat up` or `leat task`, or leave them out with device_filters.";
     return {Code::unavailable, text.str()};

@@ -24,6 +24,8 @@ struct Peers {
   std::function<std::shared_ptr<WorkerClient>(const TaskName&)> worker;
   // "last heard 4.2 s ago", or "" if nothing is known.
   std::function<std::string(const TaskName&)> last_heard;
+  // It was connected to this task, and no longer is.
+  std::function<bool(const TaskName&)> is_lost;
   Timer* timer = nullptr;
   WaitList* waits = nullptr;
 
@@ -38,9 +40,10 @@ using TaskStatuses = std::map<TaskName, WorkerStatus>;
 // Asks all of `tasks`, those that do not answer again and again until the deadline. Then
 // UNAVAILABLE with a line for each that is missing, and why: "connection refused", or another
 // task's identity. Another task that answers in the place of one of them, and goes on doing so, is
-// that as well, after a second or two: it has the port. With `partial` every task is asked once,
-// and those that answered are returned. `done` may be called on any thread, possibly before the
-// return.
+// that as well, after a second or two: it has the port; and so is, within 10 s, one that was there
+// and neither answers nor refuses: it is frozen, or its network is cut. With `partial` every task
+// is asked once, and those that answered are returned. `done` may be called on any thread, possibly
+// before the return.
 void discover(std::shared_ptr<const Peers> peers, const std::set<TaskName>& tasks,
               std::chrono::steady_clock::time_point deadline, bool partial,
               std::function<void(const Status&, TaskStatuses)> done);

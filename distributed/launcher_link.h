@@ -2,15 +2,12 @@
 // other, over an inherited socket (`leat task … --launcher-fd N`; LEAT_LAUNCHER_FD=N of a program
 // that is its own task): one JSON object a line.
 //   task → launcher   {"state": "bound", "address": "127.0.0.1:41231"}
-//                     {"state": "waiting", "missing": [{"task": "/job:worker/task:1", "address":
-//                     "…", "reason": "…"}]}
+//                     {"state": "waiting", "missing": [{"task": …, "address": …, "reason": …}]}
 //                     {"state": "ready", "detail": "16 cores"}
 //                     {"state": "left", "missing": [{"task": "/job:worker/task:0", …}]}
 //                     {"state": "done"}              a program: it only serves the others now
-//                     {"state": "failed", "detail": "cannot listen on 127.0.0.1:2222: Address
-//                     already in use"}
-//   launcher → task   {"cluster": {…}}                 every port filled in; sent when all tasks of
-//   this host are bound
+//                     {"state": "failed", "detail": "cannot listen on 127.0.0.1:2222: …"}
+//   launcher → task   {"cluster": {…}}  every port filled in; when all tasks of this host are bound
 // End of file tells a task that its launcher has gone.
 #pragma once
 

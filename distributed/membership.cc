@@ -333,6 +333,10 @@ PeerStatus Membership::peer(const TaskName& task) const { return state_->peer(ta
 bool Membership::is_connected(const TaskName& task) const {
   return state_->status_of(task).is_ok();
 }
+bool Membership::is_lost(const TaskName& task) const {
+  const PeerStatus status = state_->peer(task);
+  return status.incarnation != 0 && status.state != PeerState::connected;
+}
 std::string Membership::last_heard(const TaskName& task) const { return state_->last_heard(task); }
 Status Membership::status_of(const TaskName& task) const { return state_->status_of(task); }
 std::string Membership::table(bool only_missing) const { return state_->table(only_missing); }

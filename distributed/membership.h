@@ -108,6 +108,7 @@ class Membership {
   std::vector<PeerStatus> peers() const;
   PeerStatus peer(const TaskName& task) const;  // NOT_FOUND if it is not in the spec
   bool is_connected(const TaskName& task) const;
+  bool is_lost(const TaskName& task) const;            // it was connected, and is not
   std::string last_heard(const TaskName& task) const;  // "last heard 4.2 s ago", "never heard of"
   // OK if connected; else UNAVAILABLE, with address, state and reason.
   Status status_of(const TaskName& task) const;

@@ -143,6 +143,10 @@ class Task::State {
       const std::shared_ptr<Membership> membership = this->membership();
       return task == name_ || membership == nullptr ? std::string() : membership->last_heard(task);
     };
+    peers->is_lost = [this](const TaskName& task) {
+      const std::shared_ptr<Membership> membership = this->membership();
+      return task != name_ && membership != nullptr && membership->is_lost(task);
+    };
     peers->timer = &timer_;
     peers->waits = &waits_;
     {

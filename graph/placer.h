@@ -1,21 +1,18 @@
 // place: which device runs which node.
 //
 //  1. Nodes that must stay together form a set: those that `_class` ties ("loc:@other"), and both
-//  ends of an edge into
-//     an input that is a variable (a ref) or a resource.
+//     ends of an edge into an input that is a variable (a ref) or a resource.
 //  2. The requests of a set's nodes are merged. Where they contradict each other that is an error;
-//  soft placement drops
-//     type and id of the weaker request (a variable's own is the strongest), never job, replica or
-//     task.
+//     soft placement drops type and id of the weaker request (a variable's own is the strongest),
+//     never job, replica or task.
 //  3. Candidates are the devices that the request matches and that have kernels for all nodes of
-//  the set. Without any,
-//     soft placement drops type and id of the request; still none is an error.
+//     the set. Without any, soft placement drops type and id of the request; still none is an
+//     error.
 //  4. The first candidate is taken: those of the dialled task first, then GPUs before CPUs, then by
-//  name.
+//     name.
 //  5. A node without inputs and with one output that is no variable (a constant) joins its
-//  consumers if these share a
-//     device that can run it. Shape, Size and Rank follow their input. A feed goes where it is
-//     consumed.
+//     consumers if these share a device that can run it. Shape, Size and Rank follow their input. A
+//     feed goes where it is consumed.
 //
 // A node that has its device already keeps it, and so does its set. Every node gets the reason in
 // placement_reason. INVALID_ARGUMENT "Cannot assign a device for operation NAME: …" tells who asked

@@ -3,8 +3,8 @@
 //
 //   struct SumReducer : Reducer {
 //     template <class T> LEAT_DEVICE static T identity() { return T(0); }
-//     template <class T> LEAT_DEVICE static T combine(T a, T b) { return a + b; }  // associative,
-//     commutative
+//     // Associative and commutative.
+//     template <class T> LEAT_DEVICE static T combine(T a, T b) { return a + b; }
 //   };
 // 16-bit floats are reduced as float.
 #pragma once

@@ -2,28 +2,24 @@
 //
 // Life of a step
 //   1. A session turns (feeds, fetches, targets) into a StepSignature and looks up its
-//   RegisteredGraph: one Program per
-//      device. The first time, graph/pipeline.h prunes, simplifies, places and partitions the graph
-//      for it.
-//   2. When a Program is made, program_plan.h cuts its partition into items: segments, and boundary
-//   nodes between them
-//      (_Send, _Recv, Switch, Merge, kernels that wait or whose output shapes depend on data).
+//      RegisteredGraph: one Program per device. The first time, graph/pipeline.h prunes,
+//      simplifies, places and partitions the graph for it.
+//   2. When a Program is made, planner.h cuts its partition into items (program_plan.h): segments,
+//      and boundary nodes between them (_Send, _Recv, Switch, Merge, kernels that wait or whose
+//      output shapes depend on data).
 //   3. A step counts dependencies between items. It starts all _Recvs that depend on nothing, then
-//   runs what is ready on
-//      the thread that started it. Items run one at a time, in the order in which they become
-//      ready: boundary nodes first, since they feed others. What arrives from elsewhere (a _Recv, a
-//      finished copy) goes into the step's inbox; whoever puts it there while nobody runs the step,
-//      runs it.
+//      runs what is ready on the thread that started it. Items run one at a time, in the order in
+//      which they become ready: boundary nodes first, since they feed others; of several segments
+//      that take long, all but one go to the pool. What arrives from elsewhere (a _Recv, a finished
+//      copy) goes into the step's inbox; whoever puts it there while nobody runs the step, runs it.
 //   4. A segment looks for the tape for the shapes that arrived: two atomic exchanges if they are
-//   those of last time,
-//      else a short list, else compile_tape(). The tape locks the variables it touches, patches the
-//      pointers of inputs and results into its arena, and calls {function, bound arguments} from
-//      top to bottom.
+//      those of last time, else a short list, else compile_tape(). The tape locks the variables it
+//      touches, patches the pointers of inputs and results into its arena, and calls {function,
+//      bound arguments} from top to bottom.
 //   5. A dead value sets a flag. An item with a dead input does not run; Merge takes the first live
-//   one.
+//      one.
 //   6. The first error ends the step: what is ready is dropped, the rendezvous is aborted so that
-//   nobody waits for us,
-//      and the step ends when nothing is under way any more.
+//      nobody waits for us, and the step ends when nothing is under way any more.
 // A Program that is one segment takes none of these detours: run_straight() calls the tape on the
 // caller's thread. Next: tape.h.
 #pragma once

@@ -1,11 +1,10 @@
-// One step of a Program: dependency counts, dead flags, arrivals. "Life of a step" in program.h
-// tells the order.
+// One step of a Program: dependency counts, dead flags, arrivals, and which thread runs it. "Life
+// of a step" in program.h tells the order, program_items.cc what each kind of item does.
 #include <algorithm>
 
 #include "core/thread_pool.h"
 #include "runtime/loop.h"
 #include "runtime/node_error.h"
-#include "runtime/pointers.h"
 #include "runtime/program.h"
 #include "runtime/trace.h"
 
@@ -21,63 +20,6 @@ constexpr int64_t slow_ns =
 thread_local std::vector<ProgramStep*>* woken_here = nullptr;
 
 }  // namespace
-
-// What a kernel between segments sees.
-class ProgramStep::Context : public ExecuteContext {
- public:
-  Context(ProgramStep& step, int index)
-      : step_(step),
-        index_(index),
-        item_(step.plan_.items[index]),
-        view_(item_.node->view()),
-        outputs_(item_.outputs.size()),
-        dead_(item_.outputs.size()) {}
-
-  const NodeView& node() const override { return view_; }
-  int num_inputs() const override { return static_cast<int>(item_.inputs.size()); }
-  const Tensor& input(int i) const override { return step_.value_of(item_.inputs[i]); }
-  Variable& variable(int i) const override {
-    check(item_.inputs[i].variable >= 0, "input ", i, " is not a variable");
-    return *step_.plan_.variables[item_.inputs[i].variable];
-  }
-  const std::shared_ptr<Resource>& resource(int i) const override {
-    if (i < 0) {
-      check_internal(item_.resource >= 0, item_.node->op->name, " has no state of its own");
-      return step_.plan_.resources[item_.resource];
-    }
-    if (item_.inputs[i].slot >= 0) return resource_of(input(i));
-    check(item_.inputs[i].resource >= 0, "input ", i, " is a variable, not a queue or the like");
-    return step_.plan_.resources[item_.inputs[i].resource];
-  }
-  Cancellation& cancellation() override { return step_.owner_.cancellation(); }
-  bool is_dead(int) const override { return false; }
-  void set_output(int i, Tensor value) override { outputs_.at(i) = std::move(value); }
-  void set_dead(int i) override { dead_[i] = true; }
-  Device& device() const override { return *step_.plan_.device; }
-  std::shared_ptr<void>& node_state() override {
-    return step_.program_.node_state(item_.node->name);
-  }
-
-  int index() const { return index_; }
-  // Hands the outputs to the step. Every output that somebody reads must have been set.
-  void deliver() {
-    for (size_t o = 0; o < outputs_.size(); ++o) {
-      if (item_.outputs[o] < 0) continue;
-      check_internal(!dead_[o], "output ", o,
-                     " was declared dead: only Switch and Merge may do that");
-      check_internal(outputs_[o].is_valid(), "the kernel set no output ", o);
-      step_.set(item_.outputs[o], std::move(outputs_[o]));
-    }
-  }
-
- private:
-  ProgramStep& step_;
-  const int index_;
-  const Item& item_;
-  NodeView view_;
-  std::vector<Tensor> outputs_;
-  std::vector<bool> dead_;
-};
 
 ProgramStep::ProgramStep(Program& program, Owner& owner)
     : program_(program),
@@ -278,31 +220,6 @@ void ProgramStep::process(Arrival& arrival) {
   complete(arrival.item);
 }
 
-void ProgramStep::trace_wait(const Item& item, int64_t since_ns, const Tensor& value) {
-  if (item.kind != ItemKind::receive && item.kind != ItemKind::execute_async) return;
-  events_.push_back(trace_event(*item.node, plan_.device->name().to_string(), since_ns,
-                                trace_now_ns(), static_cast<int64_t>(value.bytes())));
-}
-
-Status ProgramStep::deliver_from_kernel(int index) {
-  std::shared_ptr<Context> context;
-  {
-    const std::lock_guard lock(mutex_);
-    for (auto it = finished_kernels_.begin(); it != finished_kernels_.end(); ++it) {
-      if ((*it)->index() != index) continue;
-      context = std::move(*it);
-      finished_kernels_.erase(it);
-      break;
-    }
-  }
-  try {
-    context->deliver();
-  } catch (...) {
-    return status_of_item(index);
-  }
-  return {};
-}
-
 std::vector<ProgramStep::Busy> ProgramStep::busy() const {
   std::vector<Busy> out;
   const int64_t now = trace_now_ns();
@@ -408,189 +325,6 @@ void ProgramStep::merge_input_arrived(int index, int input) {
     counters[inputs + 1] = input + 1;
   }
   if (!was_decided && pending_[index] == 0 && is_merge_decided(item)) make_ready(index);
-}
-
-// ---- Items ----
-
-void ProgramStep::run_item(int index) {
-  const Item& item = plan_.items[index];
-  const bool is_dead_item = is_dead(item.dead_on);
-  switch (item.kind) {
-    case ItemKind::receive:  // a dead control input makes what arrives irrelevant, but it must be
-                             // taken
-      begin_wait(index);
-      rendezvous_->recv(item.edge, [this, index](const Status& status, Tensor value, bool is_dead) {
-        receive(index, status, std::move(value), is_dead);
-      });
-      return;
-    case ItemKind::send: {
-      Tensor value = is_dead_item || item.inputs.empty() ? Tensor() : take(item.inputs[0]);
-      const auto bytes = static_cast<int64_t>(value.bytes());
-      const int64_t start = is_traced_ ? trace_now_ns() : 0;
-      rendezvous_->send(item.edge, std::move(value), is_dead_item);
-      if (is_traced_) {
-        events_.push_back(trace_event(*item.node, plan_.device->name().to_string(), start,
-                                      trace_now_ns(), bytes));
-      }
-      return complete(index);
-    }
-    case ItemKind::switch_:
-      run_switch(item, is_dead_item);
-      return complete(index);
-    case ItemKind::merge:
-      run_merge(item);
-      return complete(index);
-    default:
-      break;
-  }
-  if (is_dead_item) return complete(index);
-  switch (item.kind) {
-    case ItemKind::segment:
-      run_segment(index, events_);
-      return complete(index);
-    case ItemKind::execute: {
-      Context context(*this, index);
-      const int64_t start = is_traced_ ? trace_now_ns() : 0;
-      item.kernel.execute(context);
-      context.deliver();
-      if (is_traced_) {
-        events_.push_back(
-            trace_event(*item.node, plan_.device->name().to_string(), start, trace_now_ns(), 0));
-      }
-      return complete(index);
-    }
-    case ItemKind::execute_async:
-      return run_kernel_async(index);
-    case ItemKind::loop:
-      return run_loop(index);
-    case ItemKind::to_device:
-      copy_to_device(item);
-      return complete(index);
-    case ItemKind::to_host:
-      return copy_to_host(index);
-    default:
-      break;
-  }
-}
-
-void ProgramStep::run_segment(int index, std::vector<TraceEvent>& events) {
-  const Item& item = plan_.items[index];
-  Pointers<const Tensor*> inputs(item.inputs.size());
-  for (size_t i = 0; i < item.inputs.size(); ++i) inputs[i] = &value_of(item.inputs[i]);
-  Pointers<Tensor*> results(item.outputs.size());
-  for (size_t r = 0; r < item.outputs.size(); ++r) results[r] = &slots_[item.outputs[r]];
-  Segment& segment = *program_.segments_[item.segment];
-  const int64_t start = trace_now_ns();
-  if (is_traced_) {
-    std::vector<InstructionTimes> times;
-    const auto tape = segment.run_traced(inputs.span(), results.span(), times);
-    program_.trace(*tape, times, events);
-  } else {
-    segment.run(inputs.span(), results.span());
-  }
-  std::atomic<int64_t>& cost = program_.costs_ns_[item.segment];
-  const int64_t before = cost.load(std::memory_order_relaxed), now = trace_now_ns() - start;
-  cost.store(before == 0 ? now : (3 * before + now) / 4, std::memory_order_relaxed);
-}
-
-void ProgramStep::run_switch(const Item& item, bool is_dead_item) {
-  if (is_dead_item) {
-    flags_[item.dead_flag] = flags_[item.dead_flag + 1] = true;
-    return;
-  }
-  const int taken = value_of(item.inputs[1]).value<bool>() ? 1 : 0;
-  flags_[item.dead_flag + 1 - taken] = true;
-  if (item.outputs[taken] >= 0) set(item.outputs[taken], take(item.inputs[0]));
-}
-
-void ProgramStep::run_merge(const Item& item) {
-  const int chosen = counters_[item.first_counter + static_cast<int>(item.inputs.size()) + 1] - 1;
-  if (chosen < 0) {
-    flags_[item.dead_flag] = true;
-    return;
-  }
-  if (item.outputs[0] >= 0) set(item.outputs[0], take(item.inputs[chosen]));
-  if (item.outputs.size() > 1 && item.outputs[1] >= 0)
-    set(item.outputs[1], Tensor::scalar<int32_t>(chosen));
-}
-
-void ProgramStep::run_loop(int index) {
-  const Item& item = plan_.items[index];
-  std::unique_ptr<LoopRun>& loop = loops_[item.loop];
-  if (!loop) loop = std::make_unique<LoopRun>(*program_.loops_[item.loop], *this, program_.pool_);
-  std::vector<Tensor> inputs(item.inputs.size());
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    const ItemSource& source = item.inputs[i];
-    if (source.slot < 0 && source.constant < 0)
-      continue;  // a variable: the body has its own handle
-    const bool is_used_again =
-        std::any_of(item.inputs.begin() + static_cast<std::ptrdiff_t>(i) + 1, item.inputs.end(),
-                    [&](const ItemSource& other) { return other.slot == source.slot; });
-    inputs[i] = is_used_again ? value_of(source) : take(source);
-  }
-  begin_wait(index);
-  loop->start(std::move(inputs), is_traced_,
-              [this, index](const Status& status) { arrive(index, status, {}, false); });
-}
-
-void ProgramStep::deliver_from_loop(const Item& item) {
-  LoopRun& loop = *loops_[item.loop];
-  for (size_t o = 0; o < item.outputs.size(); ++o) {
-    if (item.outputs[o] >= 0) set(item.outputs[o], std::move(loop.values()[o]));
-  }
-  loop.values().clear();
-  events_.insert(events_.end(), loop.events().begin(), loop.events().end());
-}
-
-// On any thread. What lies in the memory of a device of this process comes to the host first.
-void ProgramStep::receive(int index, const Status& status, Tensor value, bool is_dead) {
-  Device* const from = value.device();
-  if (!status.is_ok() || is_dead || from == nullptr)
-    return arrive(index, status, std::move(value), is_dead);
-  try {
-    Tensor copy(value.dtype(), value.shape());
-    from->copy_to_host(
-        value.raw(), copy.raw(), value.bytes(),
-        [this, index, value, copy](const Status& copied) { arrive(index, copied, copy, false); });
-  } catch (...) {  // no memory on the host: this node's failure, not the sender's
-    arrive(index, status_of_item(index), {}, false);
-  }
-}
-
-void ProgramStep::run_kernel_async(int index) {
-  const Item& item = plan_.items[index];
-  begin_wait(index);
-  auto context = std::make_shared<Context>(*this, index);
-  try {
-    item.kernel.execute_async(*context, [this, index, context](Status status) {
-      {
-        const std::lock_guard lock(mutex_);
-        finished_kernels_.push_back(context);
-      }
-      arrive(index, status, {}, false);
-    });
-  } catch (...) {
-    arrive(index, status_of_item(index), {}, false);
-  }
-}
-
-void ProgramStep::copy_to_device(const Item& item) {
-  const Tensor& host = value_of(item.inputs[0]);
-  Device& device = *plan_.device;
-  check(host.dtype() != DType::string, "strings cannot lie in the memory of ", device.name());
-  Tensor copy(host.dtype(), host.shape(), device.allocate(host.bytes()));
-  // Copies and kernels of a device run in order: what is enqueued from now on finds the value
-  // there.
-  if (host.bytes() > 0)
-    device.copy_from_host(host.raw(), copy.raw(), host.bytes(), [host, copy](const Status&) {});
-  set(item.outputs[0], std::move(copy));
-}
-
-void ProgramStep::copy_to_host(int index) {
-  const Item& item = plan_.items[index];
-  const Tensor value = value_of(item.inputs[0]);
-  begin_wait(index);
-  receive(index, {}, value, false);
 }
 
 // ---- Who runs it ----

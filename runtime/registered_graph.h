@@ -50,8 +50,7 @@ struct StepResult {
 class RegisteredGraph {
  public:
   // Only the partitions of this task, and the fetches ("node:index") that they hold. What is fed is
-  // told by the
-  // `_Feed` nodes. Throws if an op has no kernel (all such nodes in one message).
+  // told by the `_Feed` nodes. Throws if an op has no kernel (all such nodes in one message).
   RegisteredGraph(std::map<std::string, Graph> partitions, std::vector<std::string> fetches,
                   const std::vector<CutEdge>& edges, TaskResources resources);
   // Cancels the steps that run and waits for them.

@@ -243,6 +243,21 @@ TEST_P(ProcessFault, IsNamedInTimeAndTheClusterGoesOn) {
   EXPECT_EQ(session->run({}, {"y:0"}, {})[0].value<float>(), 2);
 }
 
+// The session waits for tasks that are starting; one that is frozen does not start.
+TEST(ProcessFaultSession, NamesWhatIsFrozenInTime) {
+  ProcessCluster cluster;
+  const Graph graph = model();
+  cluster.session(graph)->run({}, {}, {"init"});
+  cluster.signal(ps, SIGSTOP);
+  const auto begin = Clock::now();
+  const Status status = error_of([&] { cluster.session(graph); });
+  EXPECT_LT(Clock::now() - begin, frozen_limit);
+  EXPECT_THAT(std::string(code_name(status.code)), AnyOf("UNAVAILABLE", "ABORTED"));
+  EXPECT_THAT(status.message, AllOf(HasSubstr(cluster.label(ps)), HasSubstr("last heard ")));
+  cluster.signal(ps, SIGCONT);
+  EXPECT_EQ(cluster.session(graph)->run({}, {"y:0"}, {})[0].value<float>(), 1);
+}
+
 TEST(ProcessFaultClient, KilledInAStepTakesTheStepWithIt) {
   ProcessCluster cluster;
   const Graph graph = model();
