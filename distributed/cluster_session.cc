@@ -13,14 +13,10 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr milliseconds default_timeout = std::chrono::minutes(10);
-
 class ClusterSession final : public SessionInterface {
  public:
   ClusterSession(const SessionOptions& options, std::unique_ptr<MasterClient> master)
-      : options_(options),
-        timeout_(options.timeout.count() > 0 ? options.timeout : default_timeout),
-        master_(std::move(master)) {}
+      : options_(options), timeout_(call_timeout(options)), master_(std::move(master)) {}
 
   ~ClusterSession() override {
     try {
@@ -87,12 +83,13 @@ class ClusterSession final : public SessionInterface {
 
   void run_steps(CallableHandle handle, int64_t steps, const StepFeeds& feed,
                  const StepFetches& result, int in_flight) override {
+    check(in_flight >= 1, "at least one step must be in flight, not ", in_flight);
     const std::shared_ptr<const StepSignature> signature = callable(handle);
     std::deque<std::unique_ptr<StartedStep>> running;
     std::vector<Tensor> feeds;
     try {
       for (int64_t begun = 0, ended = 0; ended < steps; ++ended) {
-        while (begun < steps && begun - ended < std::max(in_flight, 1)) {
+        while (begun < steps && begun - ended < in_flight) {
           feeds.clear();
           feed(begun++, feeds);
           running.push_back(start_callable(*signature, feeds));
@@ -137,8 +134,7 @@ class ClusterSession final : public SessionInterface {
  private:
   std::unique_ptr<StartedStep> start(const StepSignature& signature, std::span<const Tensor> feeds,
                                      RunOptions options) {
-    if (options.timeout.count() == 0) options.timeout = timeout_;
-    options.timeout = std::min(options.timeout, longest_timeout);
+    options.timeout = call_timeout(options_, options.timeout);
     return master_->start_step(open_handle(), signature, feeds, options);
   }
 

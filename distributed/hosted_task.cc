@@ -11,6 +11,7 @@
 #include "core/error.h"
 #include "distributed/host_owner.h"
 #include "distributed/membership.h"
+#include "runtime/step_activity.h"
 
 namespace leat {
 namespace {
@@ -143,7 +144,7 @@ bool HostedTask::wait_for_peers() {
       const auto left = std::chrono::ceil<milliseconds>(deadline - Clock::now());
       if (is_limited && left.count() <= 0) {
         fail(Code::unavailable, "not all tasks of the cluster were there within ",
-             options_.start_timeout.count() / 1000, " s:\n", table);
+             seconds_text(options_.start_timeout), ":\n", table);
       }
       if (!wait(is_limited ? std::min(left, pause) : pause)) return false;
     } catch (const Error& error) {

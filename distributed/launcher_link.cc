@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
+#include "runtime/step_activity.h"
 
 namespace leat {
 namespace {
@@ -93,18 +94,19 @@ ClusterSpec LauncherLink::bound(const ClusterSpec& spec, const TaskName& task,
     return filled;
   }
   send({.state = TaskReport::State::bound, .address = address});
-  const auto end = std::chrono::steady_clock::now() + deadline;
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point end =
+      deadline.count() > 0 ? Clock::now() + deadline : Clock::time_point::max();
   std::string answer;
   while (answer.find('\n') == std::string::npos) {
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
-        end - std::chrono::steady_clock::now());
-    pollfd wait{fd_, POLLIN, 0};
-    const int polled = left.count() <= 0 ? 0 : ::poll(&wait, 1, static_cast<int>(left.count()));
-    if (polled < 0 && errno == EINTR) continue;
-    if (polled == 0) {
-      fail(Code::deadline_exceeded, task, " waited ", deadline.count(),
-           " ms for its launcher to tell the other tasks' addresses");
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now());
+    if (left.count() <= 0) {
+      fail(Code::deadline_exceeded, task, " waited ", seconds_text(deadline),
+           " for its launcher to tell the other tasks' addresses");
     }
+    pollfd wait{fd_, POLLIN, 0};
+    const auto turn = std::min<std::chrono::milliseconds>(left, std::chrono::minutes(1));
+    if (::poll(&wait, 1, static_cast<int>(turn.count())) <= 0) continue;
     char buffer[4096];
     const ssize_t got = ::recv(fd_, buffer, sizeof buffer, 0);
     if (got < 0 && errno == EINTR) continue;

@@ -24,6 +24,9 @@ namespace leat {
 // In the environment of a program that is its own task: the number of the inherited socket.
 inline constexpr const char* launcher_fd_variable = "LEAT_LAUNCHER_FD";
 
+// And how many seconds it may take until the other tasks are there.
+inline constexpr const char* start_timeout_variable = "LEAT_START_TIMEOUT";
+
 struct MissingPeer {
   TaskName task;
   std::string address;
@@ -50,8 +53,8 @@ class LauncherLink {
 
   // Tells where this task listens and returns the spec with every port filled in: the launcher's
   // answer, or without a launcher `spec` with this address. DEADLINE_EXCEEDED if the launcher does
-  // not answer, CANCELLED if it has gone, INVALID_ARGUMENT if another task's port is open and
-  // nobody is there to tell it.
+  // not answer in time (0: it has any), CANCELLED if it has gone, INVALID_ARGUMENT if another
+  // task's port is open and nobody is there to tell it.
   ClusterSpec bound(const ClusterSpec& spec, const TaskName& task, const std::string& address,
                     std::chrono::milliseconds deadline);
   void waiting(std::vector<MissingPeer> missing);

@@ -169,8 +169,11 @@ void read_metadata(const tensorflow::RunMetadata& in, RunMetadata& out) {
       event.node = node.node_name();
       // "name = Op(inputs)"
       const std::string& label = node.timeline_label();
-      const size_t op = label.find(" = ");
-      if (op != std::string::npos) event.op = label.substr(op + 3, label.find('(', op) - op - 3);
+      const size_t op = label.find(" = "), open = label.find('(', op);
+      if (op != std::string::npos && open != std::string::npos) {
+        event.op = label.substr(op + 3, open - op - 3);
+        event.inputs = label.substr(open + 1, label.rfind(')') - open - 1);
+      }
       event.device = device.device();
       event.start_ns = node.all_start_nanos();
       event.end_ns = node.all_start_nanos() + node.all_end_rel_nanos();

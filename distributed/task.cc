@@ -219,6 +219,11 @@ class Task::State {
     std::lock_guard lock(mutex_);
     return membership_;
   }
+  std::shared_ptr<Membership> open_membership() {
+    std::shared_ptr<Membership> out = membership();
+    if (out == nullptr) fail(Code::unavailable, name_, " (", address_, ") has been shut down");
+    return out;
+  }
 
   std::shared_ptr<WorkerClient> worker_of(const TaskName& task) {
     if (task == name_) return worker_;
@@ -262,11 +267,11 @@ std::string Task::target() const { return "grpc://" + state_->address_; }
 uint64_t Task::incarnation() const { return state_->identity_.incarnation; }
 void Task::start(const ClusterSpec& spec) { state_->start(spec); }
 void Task::wait_for_peers(std::chrono::milliseconds limit) {
-  state_->membership_->wait_until_connected(limit);
+  state_->open_membership()->wait_until_connected(limit);
 }
 void Task::shutdown(std::chrono::milliseconds grace) { state_->shutdown(grace); }
 Master& Task::master() { return *state_->master_; }
 Worker& Task::worker() { return *state_->worker_; }
-Membership& Task::membership() { return *state_->membership_; }
+Membership& Task::membership() { return *state_->open_membership(); }
 
 }  // namespace leat

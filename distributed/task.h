@@ -53,7 +53,7 @@ class Task {
 
   Master& master();
   Worker& worker();
-  Membership& membership();  // not after shutdown()
+  Membership& membership();  // UNAVAILABLE after shutdown(), during which it goes
 
  private:
   class State;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "graph/near_misses.h"
+#include "graph/node_name.h"
 #include "graph/op_schema.h"
 #include "graph/shape_inference.h"
 #include "graph/signature.h"
@@ -19,20 +20,8 @@ std::string location_suffix(const Location& location, std::string_view open = " 
   return location.is_known() ? concat(open, location.file, ":", location.line, close) : "";
 }
 
-bool is_letter_or_digit(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; }
-
-// TensorFlow's rule; `prefixed`: a scope stands before it, so that any of the letters may come
-// first. Names of the runtime's own nodes start with '_'.
-void check_name(std::string_view name, bool prefixed) {
-  const auto may_follow = [](char c) {
-    return is_letter_or_digit(c) || std::string_view("_.-/>\\").find(c) != std::string_view::npos;
-  };
-  const bool is_good =
-      !name.empty() && std::all_of(name.begin(), name.end(), may_follow) &&
-      (prefixed || is_letter_or_digit(name.front()) || name.front() == '.' || name.front() == '_');
-  check(is_good, "'", name,
-        "' is not a node name: names consist of letters, digits and _ . - / >, and start with a "
-        "letter or digit");
+void check_name(std::string_view name, bool allow_internal = false) {
+  check(is_node_name(name, allow_internal), "'", name, "' is not a node name: ", node_name_rule);
 }
 
 [[noreturn]] void fail_for(const Node& node, Code code, std::string_view what) {
@@ -162,9 +151,10 @@ std::unique_ptr<Node> Graph::make(NodeSpec spec, std::string name, std::optional
 }
 
 Node& Graph::add(NodeSpec spec) {
-  const std::string_view base = spec.name.empty() ? spec.op : spec.name;
+  std::string_view base = spec.name.empty() ? spec.op : spec.name;
+  if (spec.name.empty() && base.starts_with('_')) base.remove_prefix(1);  // an internal op's
   try {
-    check_name(base, !scopes_.name.empty());
+    check_name(scopes_.name + std::string(base));
   } catch (const Error& error) {
     fail(error.code(), spec.op, " node", location_suffix(spec.location), ": ", error.message());
   }
@@ -191,7 +181,7 @@ Node& Graph::add(NodeSpec spec) {
 
 Node& Graph::insert(NodeSpec spec, const DeviceName& assigned_device,
                     std::optional<Error>* deferred) {
-  check_name(spec.name, false);
+  check_name(spec.name, /*allow_internal=*/true);
   check(find(spec.name) == nullptr, spec.op, " node '", spec.name, "'",
         location_suffix(spec.location), ": the graph has a node of that name already");
   std::string name = spec.name;
@@ -319,11 +309,11 @@ NameScope::NameScope(Graph& graph, std::string_view name)
     : graph_(graph), outer_(graph.scopes().name) {
   std::string& current = graph.scopes().name;
   if (name.empty() || name.back() == '/') {
-    if (!name.empty()) check_name(name, false);
+    if (!name.empty()) check_name(name);
     current = name;
     return;
   }
-  check_name(name, !outer_.empty());
+  check_name(outer_ + std::string(name));
   const std::string scope = graph.unique_name(outer_ + std::string(name));
   graph.reserve_name(scope);
   current = scope + "/";

@@ -1,8 +1,5 @@
 // Reading GraphDefs into a graph: everything is checked and every problem is told, and only a graph
 // without any changes the one it is added to.
-#include <google/protobuf/io/tokenizer.h>
-#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
-#include <google/protobuf/text_format.h>
 
 #include <algorithm>
 #include <charconv>
@@ -15,6 +12,7 @@
 #include "graph/graph_def.h"
 #include "graph/loops.h"
 #include "graph/near_misses.h"
+#include "graph/node_name.h"
 #include "graph/proto/graph.pb.h"
 #include "graph/proto_codec.h"
 #include "graph/refused_ops.h"
@@ -46,23 +44,6 @@ InputName parse_input(std::string_view text) {
   check(error == std::errc() && rest == end && out.index >= 0, "input '", text,
         "' is none of 'node', 'node:1' and '^node'");
   return out;
-}
-
-// Segments of [A-Za-z0-9.][A-Za-z0-9_.\-/]*, joined by '>'; a leading '_' is the runtime's own.
-bool is_node_name(std::string_view name, bool allow_internal) {
-  bool is_start = true;
-  if (allow_internal && name.starts_with('_')) name.remove_prefix(1);
-  for (const char c : name) {
-    const bool is_first = std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '.';
-    if (c == '>' && !is_start) {
-      is_start = true;
-    } else if (is_first || (!is_start && (c == '_' || c == '-' || c == '/'))) {
-      is_start = false;
-    } else {
-      return false;
-    }
-  }
-  return !is_start;
 }
 
 bool is_next_iteration(std::string_view op) {
@@ -115,9 +96,7 @@ class Import {
   void check_node(int i) {
     const NodeDef& def = def_.node(i);
     if (!is_node_name(def.name(), options_.allow_internal)) {
-      problem("'", def.name(), "' (", def.op(),
-              ") is not a node name: names consist of letters, "
-              "digits and _ . - /, and start with a letter, a digit or a dot");
+      problem("'", def.name(), "' (", def.op(), ") is not a node name: ", node_name_rule);
     } else if (graph_.find(def.name()) != nullptr) {
       problem(title(def), " is in the graph already");
     } else if (!index_.emplace(def.name(), i).second) {
@@ -381,13 +360,6 @@ void check_size(size_t bytes) {
        std::numeric_limits<int>::max());
 }
 
-struct FirstError : google::protobuf::io::ErrorCollector {
-  void AddError(int line, int column, const std::string& message) override {
-    if (text.empty()) text = concat("line ", line + 1, ", column ", column + 1, ": ", message);
-  }
-  std::string text;
-};
-
 }  // namespace
 
 std::vector<std::string> from_graph_def(std::string_view bytes, Graph& graph,
@@ -403,13 +375,8 @@ std::vector<std::string> from_graph_def_text(std::string_view text, Graph& graph
                                              const ImportOptions& options) {
   check_size(text.size());
   GraphDef def;
-  FirstError error;
-  google::protobuf::TextFormat::Parser parser;
-  parser.AllowUnknownField(true);
-  parser.SetRecursionLimit(100);
-  parser.RecordErrorsTo(&error);
-  google::protobuf::io::ArrayInputStream input(text.data(), static_cast<int>(text.size()));
-  check(parser.Parse(&input, &def), "this is no GraphDef: ", error.text);
+  const std::string problem = parse_text(text, def);
+  check(problem.empty(), "this is no GraphDef: ", problem);
   return Import(def, graph, options).run();
 }
 

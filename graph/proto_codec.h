@@ -7,6 +7,9 @@
 
 #include "core/attr.h"
 
+namespace google::protobuf {
+class Message;
+}
 namespace tensorflow {
 class AttrValue;
 class TensorProto;
@@ -29,6 +32,10 @@ void write_tensor(const Tensor& tensor, tensorflow::TensorProto& proto);
 // `kind` as in schemas ("list(int)"), or "" if it is not known: it matters for empty lists only.
 AttrValue read_attr(const tensorflow::AttrValue& proto, std::string_view kind);
 void write_attr(const AttrValue& value, tensorflow::AttrValue& proto);
+
+// What is wrong with a message in protobuf's text form ("line 3, column 5: …"); "" if nothing is.
+// Fields that are not known are passed over. At most 2 GiB.
+std::string parse_text(std::string_view text, google::protobuf::Message& message);
 
 // "float", "qint8": also of types that Leat has no word for.
 std::string wire_type_name(int data_type);

@@ -1,9 +1,6 @@
 // Reads a GraphDef for display: ops that are not registered, attributes that no schema has, even
 // dtypes of later versions.
 #include <google/protobuf/io/coded_stream.h>
-#include <google/protobuf/io/tokenizer.h>
-#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
-#include <google/protobuf/text_format.h>
 
 #include <algorithm>
 #include <limits>
@@ -11,6 +8,7 @@
 #include "core/error.h"
 #include "graph/graph_def.h"
 #include "graph/proto/graph.pb.h"
+#include "graph/proto_codec.h"
 
 namespace leat {
 namespace {
@@ -87,14 +85,6 @@ void read_attr(const std::string& name, const tensorflow::AttrValue& attr, Writt
   }
 }
 
-// Keeps the first complaint of the text parser.
-struct FirstError : io::ErrorCollector {
-  void AddError(int line, int column, const std::string& message) override {
-    if (text.empty()) text = concat("line ", line + 1, ", column ", column + 1, ": ", message);
-  }
-  std::string text;
-};
-
 bool parse_binary(std::string_view bytes, tensorflow::GraphDef& graph) {
   if (bytes.size() > std::numeric_limits<int>::max()) return false;
   io::CodedInputStream input(reinterpret_cast<const uint8_t*>(bytes.data()),
@@ -114,12 +104,8 @@ std::vector<WrittenNode> read_graph_def(std::string_view bytes, std::string_view
     check(is_text && !bytes.empty(), origin, " is no GraphDef (", bytes.size(),
           " bytes, neither binary nor text)");
     check(bytes.size() <= std::numeric_limits<int>::max(), origin, " is larger than 2 GiB");
-    FirstError error;
-    google::protobuf::TextFormat::Parser parser;
-    parser.AllowUnknownField(true);
-    parser.RecordErrorsTo(&error);
-    io::ArrayInputStream input(bytes.data(), static_cast<int>(bytes.size()));
-    check(parser.Parse(&input, &graph), origin, " is no GraphDef: ", error.text);
+    const std::string problem = parse_text(bytes, graph);
+    check(problem.empty(), origin, " is no GraphDef: ", problem);
   }
   check(graph.node_size() > 0, origin, " has no nodes");
   std::vector<WrittenNode> nodes;

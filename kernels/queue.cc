@@ -143,6 +143,14 @@ void Queue::enqueue(std::vector<Element> elements, Cancellation& cancellation, D
        cancellation);
 }
 
+void Queue::put(Element element) {
+  {
+    const std::lock_guard lock(mutex_);
+    put_one(std::move(element));
+  }
+  serve();
+}
+
 void Queue::dequeue(int64_t count, bool up_to, Cancellation& cancellation, Taken taken) {
   join(dequeues_, {.wanted = count, .up_to = up_to, .done = std::move(taken)}, cancellation);
 }

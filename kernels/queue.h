@@ -53,6 +53,8 @@ class Queue : public Resource, public std::enable_shared_from_this<Queue> {
   // `done` is called once: CANCELLED if the queue is closed. With `cancellation` the operation
   // leaves the line when the step ends.
   void enqueue(std::vector<Element> elements, Cancellation& cancellation, Done done);
+  // Of a queue without a bound that nobody closes: does not wait.
+  void put(Element element);
   // Waits for `count` elements. `up_to`: fewer, but at least one, will do once the queue is closed.
   // OUT_OF_RANGE if it is closed and has too few; then it keeps what it has.
   void dequeue(int64_t count, bool up_to, Cancellation& cancellation, Taken taken);

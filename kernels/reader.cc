@@ -77,10 +77,7 @@ void Reader::enter(Cancellation& cancellation, std::function<void(const Status&)
                   });
 }
 
-void Reader::leave() {
-  Cancellation nothing_waits;
-  turns_->enqueue({{}}, nothing_waits, [](const Status&) {});
-}
+void Reader::leave() { turns_->put({}); }
 
 void Reader::reset(Cancellation& cancellation, std::function<void(const Status&)> done) {
   enter(cancellation, [self = shared_from_this(), done = std::move(done)](const Status& status) {

@@ -13,7 +13,6 @@
 namespace leat {
 namespace {
 
-constexpr auto default_timeout = std::chrono::minutes(10);
 // Closing waits this long for steps that were told to end.
 constexpr auto patience = std::chrono::seconds(60);
 constexpr size_t max_graphs = 64;
@@ -160,7 +159,8 @@ std::shared_ptr<LocalSession::Entry> LocalSession::entry_of(const StepSignature&
     if (found != entries_.end()) {
       entries_.splice(entries_.begin(), entries_, found);
       entry = entries_.front();
-      const bool is_built = built_.wait_for(lock, timeout_of({}), [&] { return entry->is_built; });
+      const bool is_built =
+          built_.wait_for(lock, call_timeout(options_), [&] { return entry->is_built; });
       if (!is_built)
         fail(Code::deadline_exceeded, "another thread prepares the same step (",
              signature.to_string(), ") and does not end");
@@ -219,12 +219,6 @@ size_t LocalSession::prepared_graphs() const {
 
 // ---- Steps ----
 
-std::chrono::milliseconds LocalSession::timeout_of(std::chrono::milliseconds asked) const {
-  if (asked.count() > 0) return std::min(asked, longest_timeout);
-  return options_.timeout.count() > 0 ? std::min(options_.timeout, longest_timeout)
-                                      : std::chrono::milliseconds(default_timeout);
-}
-
 std::vector<Tensor> LocalSession::run(const NamedTensors& feeds,
                                       const std::vector<std::string>& fetches,
                                       const std::vector<std::string>& targets,
@@ -240,9 +234,9 @@ std::vector<Tensor> LocalSession::run(const NamedTensors& feeds,
   spelling.targets = targets;
   const auto step = prepared(spelling);
   if (options.trace && metadata != nullptr) {
-    run_traced(step, values, out, timeout_of(options.timeout), *metadata);
+    run_traced(step, values, out, call_timeout(options_, options.timeout), *metadata);
   } else {
-    run(step, values, out, timeout_of(options.timeout));
+    run(step, values, out, call_timeout(options_, options.timeout));
   }
   if (options.partition_graphs && metadata != nullptr) {
     for (const auto& program : step->graph->programs())
@@ -358,7 +352,7 @@ void LocalSession::run_callable(CallableHandle handle, std::span<const Tensor> f
   const Running running(*this);
   const auto step = callable(handle);
   check_feeds(*step, feeds.size());
-  run(step, feeds, fetches, timeout_of({}));
+  run(step, feeds, fetches, call_timeout(options_));
 }
 
 void LocalSession::release_callable(CallableHandle handle) {

@@ -97,7 +97,6 @@ class LocalSession : public SessionInterface {
   std::vector<std::shared_ptr<RegisteredGraph>> graphs();
   void drop_unused();
   static void check_feeds(const Prepared& prepared, size_t count);
-  std::chrono::milliseconds timeout_of(std::chrono::milliseconds asked) const;
 
   const SessionOptions options_;
   ThreadPool pool_;

@@ -95,7 +95,7 @@ void ProgramStep::work() {
   running_since_.store(trace_now_ns(), std::memory_order_relaxed);
   for (;;) {
     while (status_.is_ok() && !(ready_boundary_.empty() && ready_segments_.empty())) {
-      if (owner_.is_cancelled.load(std::memory_order_acquire)) {
+      if (owner_.is_ending()) {
         fail_step(owner_.cancel_status());
         break;
       }
@@ -152,7 +152,7 @@ Status ProgramStep::status_of_item(int index) const {
 Status ProgramStep::status_of_arrival(Arrival arrival) const {
   const bool is_kernel =
       arrival.item >= 0 && plan_.items[arrival.item].kind == ItemKind::execute_async;
-  if (!is_kernel || arrival.status.derived || owner_.is_cancelled) return std::move(arrival.status);
+  if (!is_kernel || arrival.status.derived || owner_.is_ending()) return std::move(arrival.status);
   return status_at(*plan_.items[arrival.item].node, *plan_.device, std::move(arrival.status));
 }
 

@@ -1,6 +1,15 @@
 #include "runtime/session.h"
 
+#include <algorithm>
+
 namespace leat {
+
+std::chrono::milliseconds call_timeout(const SessionOptions& options,
+                                       std::chrono::milliseconds asked) {
+  constexpr std::chrono::milliseconds usual = std::chrono::minutes(10);
+  if (asked.count() <= 0) asked = options.timeout;
+  return asked.count() > 0 ? std::min(asked, longest_timeout) : usual;
+}
 
 // Sessions that can do no better: one step at a time.
 void SessionInterface::run_steps(CallableHandle handle, int64_t steps, const StepFeeds& feed,

@@ -33,6 +33,10 @@ struct SessionOptions {
   int threads = 0;                       // in process: threads of the pool; 0 = one per core
 };
 
+// How long a call may take: what it asks for, else what the session's options say, else 10 minutes.
+std::chrono::milliseconds call_timeout(const SessionOptions& options,
+                                       std::chrono::milliseconds asked = {});
+
 struct RunOptions {
   std::chrono::milliseconds timeout{0};  // 0 = the session's
   bool trace = false;                    // fill RunMetadata::events

@@ -13,18 +13,26 @@
 namespace leat {
 namespace {
 
-// The launcher's socket, if it has started this program as a task. It is this process's alone:
-// taken once, and not passed on to children.
-int take_launcher_fd() {
-  const char* text = std::getenv(launcher_fd_variable);
-  if (text == nullptr) return -1;
-  const std::string_view number = text;
-  int fd = -1;
-  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), fd);
-  check(error == std::errc() && end == number.data() + number.size() &&
-            fcntl(fd, F_SETFD, FD_CLOEXEC) == 0,
-        launcher_fd_variable, "=\"", number, "\" is no open file: `leat run --embed` sets it");
-  unsetenv(launcher_fd_variable);
+// What the launcher tells this process alone: taken once, and not passed on to children. None if it
+// is not there.
+template <class Number>
+std::optional<Number> take_from_environment(const char* variable) {
+  const char* text = std::getenv(variable);
+  if (text == nullptr) return std::nullopt;
+  const std::string value = text;
+  unsetenv(variable);
+  Number out{};
+  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), out);
+  check(error == std::errc() && end == value.data() + value.size(), variable, "=\"", value,
+        "\" is no number: `leat run --embed` sets it");
+  return out;
+}
+
+// The launcher's socket, if it has started this program as a task.
+std::optional<int> take_launcher_fd() {
+  const std::optional<int> fd = take_from_environment<int>(launcher_fd_variable);
+  check(!fd || fcntl(*fd, F_SETFD, FD_CLOEXEC) == 0, launcher_fd_variable, "=", fd.value_or(-1),
+        " is no open file: `leat run --embed` sets it");
   return fd;
 }
 
@@ -59,14 +67,18 @@ bool ClusterMember::is_chief() const { return !state_->cluster.task || state_->c
 
 ClusterMember join_cluster(const JoinOptions& options) {
   auto state = std::make_unique<ClusterMember::State>();
-  const int launcher_fd = take_launcher_fd();
+  const std::optional<int> launcher_fd = take_launcher_fd();
+  const auto start_timeout = take_from_environment<double>(start_timeout_variable);
   if (auto cluster = cluster_from_environment()) state->cluster = std::move(*cluster);
-  state->has_launcher = launcher_fd >= 0;
+  state->has_launcher = launcher_fd.has_value();
   if (state->cluster.task && (state->has_launcher || options.embed)) {
     HostedTaskOptions hosted;
     hosted.task = options.task;
-    hosted.launcher_fd = launcher_fd;
+    hosted.launcher_fd = launcher_fd.value_or(-1);
     hosted.start_timeout = options.start_timeout;
+    if (start_timeout) {
+      hosted.start_timeout = std::chrono::milliseconds(static_cast<int64_t>(*start_timeout * 1e3));
+    }
     state->hosted.emplace(state->cluster, hosted);
     state->cluster.spec = state->hosted->cluster();
     if (!state->hosted->wait_for_peers())

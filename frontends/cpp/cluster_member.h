@@ -21,6 +21,7 @@ struct JoinOptions {
   // one per worker, with TF_CONFIG.
   bool embed = false;
   TaskOptions task;  // of an own task
+  // Under `leat run --embed` its --start-timeout counts.
   std::chrono::milliseconds start_timeout{60'000};
 };
 

@@ -19,6 +19,7 @@ Progress::Progress(int64_t steps, int64_t samples_per_step)
 Progress::~Progress() { finish(); }
 
 void Progress::update(int64_t step, double loss) {
+  if (first_step_ == 0) first_step_ = step;
   const bool is_last = step >= steps_;
   const auto since_drawn = Clock::now() - (drawn_step_ > 0 ? drawn_ : start_);
   const bool is_due = is_terminal_ ? since_drawn >= std::chrono::milliseconds(100)
@@ -31,7 +32,8 @@ void Progress::draw(int64_t step, double loss, bool is_last) {
   drawn_ = Clock::now();
   drawn_step_ = step;
   const double seconds = std::chrono::duration<double>(drawn_ - start_).count();
-  const double rate = static_cast<double>(step * samples_per_step_) / std::max(seconds, 1e-9);
+  const auto samples = static_cast<double>((step - first_step_ + 1) * samples_per_step_);
+  const double rate = samples / std::max(seconds, 1e-9);
   constexpr int width = 20;
   const int filled = static_cast<int>(width * step / std::max<int64_t>(steps_, 1));
   std::string bar(static_cast<size_t>(filled), '=');

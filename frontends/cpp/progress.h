@@ -16,7 +16,8 @@ class Progress {
   ~Progress();
   Progress(const Progress&) = delete;
 
-  // After a step: its number from 1 on, and the loss.
+  // After a step: its number from 1 on, and the loss. The first one need not be 1, where training
+  // goes on: the rate is of the steps since this object was made.
   void update(int64_t step, double loss);
   // Ends the line.
   void finish();
@@ -28,7 +29,7 @@ class Progress {
   const bool is_terminal_;
   const std::chrono::steady_clock::time_point start_;
   std::chrono::steady_clock::time_point drawn_;
-  int64_t drawn_step_ = 0;
+  int64_t first_step_ = 0, drawn_step_ = 0;
   bool is_open_ = false;
 };
 

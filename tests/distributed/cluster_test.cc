@@ -278,7 +278,20 @@ TEST(Cluster, ATracedStepNamesNodesOfAllTasks) {
     EXPECT_GE(event.end_ns, event.start_ns);
   }
   EXPECT_EQ(devices.size(), 2u);
+  std::vector<std::string> computed;
+  for (const TraceEvent& event : metadata.events)
+    computed.push_back(concat(event.op, "(", event.inputs, ")"));
+  EXPECT_THAT(computed, testing::Contains("AddV2(w, Const_2)"));
   EXPECT_EQ(metadata.partition_graphs.size(), 2u);
+}
+
+TEST(Cluster, ATimeOutMayBeForEver) {
+  InProcessCluster cluster({{"ps", 1}, {"worker", 1}});
+  Counter counter;
+  const auto session =
+      cluster.session(counter.graph, "worker", 0, {.timeout = std::chrono::milliseconds::max()});
+  session->run({}, {}, {"init"});
+  EXPECT_EQ(session->list_devices().size(), 2u);
 }
 
 TEST(Cluster, AKilledTaskEndsTheStepAndSaysWhatItOwed) {

@@ -85,6 +85,39 @@ TEST_F(Launcher, ShowsATableWhenAllAreReadyAndEndsAllOnSigterm) {
   EXPECT_THAT(read("logs/cluster.json"), Not(HasSubstr(":0\"")));  // the ports that were bound
 }
 
+// They would give up before their launcher does.
+TEST_F(Launcher, TasksAreGivenTheTimeThatTheStartMayTake) {
+  ChildProcess up(leat("up", {"--start-timeout", "300"}));
+  for (const pid_t pid : pids_in(up.wait_for("Ctrl-C ends it"))) {
+    std::ifstream file(concat("/proc/", pid, "/cmdline"));
+    std::string arguments{std::istreambuf_iterator<char>(file), {}};
+    std::replace(arguments.begin(), arguments.end(), '\0', ' ');
+    EXPECT_THAT(arguments, HasSubstr("--start-timeout 300"));
+  }
+  up.send_signal(SIGTERM);
+  EXPECT_EQ(up.wait(), 0);
+}
+
+// What can be read once only, as with `leat up <(generate)`.
+TEST_F(Launcher, TheClusterMayComeOutOfAPipe) {
+  const std::string pipe = folder_ / "pipe";
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  ChildProcess up({LEAT_BIN_DIR "/leat", "up", pipe, "--log-dir", folder_ / "logs"});
+  std::ofstream(pipe) << R"({"ps": ["127.0.0.1:0"], "worker": ["127.0.0.1:0"]})";
+  up.wait_for("Ctrl-C ends it");
+  up.send_signal(SIGTERM);
+  EXPECT_EQ(up.wait(), 0);
+}
+
+// A descendant that left its group keeps the pipe open.
+TEST_F(Launcher, AnUnfinishedLastLineIsShown) {
+  ChildProcess run(leat("run",
+                        {"--", "/bin/sh", "-c", "setsid sleep 5 & printf unfinished; exit 3"},
+                        "local:ps=1,worker=1"));
+  EXPECT_EQ(run.wait(), 3);
+  EXPECT_THAT(run.output(), HasSubstr("[worker:0] unfinished"));
+}
+
 TEST_F(Launcher, CtrlCEndsAll) {
   ChildProcess up(leat("up"));
   const std::vector<pid_t> pids = pids_in(up.wait_for("Ctrl-C ends it"));

@@ -15,6 +15,7 @@ namespace leat {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 using namespace std::chrono_literals;
 using Outputs = std::vector<Output>;
 
@@ -115,6 +116,31 @@ TEST(WhileLoop, AnEndlessOneEndsAtItsDeadline) {
   EXPECT_EQ(status.code, Code::deadline_exceeded) << status.message;
   EXPECT_THAT(status.message, HasSubstr("while/LoopCond"));
   EXPECT_EQ(session.run({{x, Tensor::scalar(-1.0f)}}, results)[0].value<float>(), 0);
+}
+
+// A kernel that waits in it is told why the step ends, and does not say so as its own error.
+TEST(WhileLoop, ADeadlineReachesWhatWaitsInIt) {
+  Graph graph;
+  Node& queue = graph.add({.op = "FIFOQueueV2",
+                           .name = "queue",
+                           .attrs = {{"component_types", std::vector<DType>{f32}}}});
+  const auto taken = [&] {
+    return graph
+        .add({.op = "QueueDequeueV2",
+              .inputs = {queue.output()},
+              .attrs = {{"component_types", std::vector<DType>{f32}}}})
+        .output();
+  };
+  const Output alone = taken();
+  const Outputs results = while_loop(
+      {number(graph, 0)}, [&](const Outputs& v) { return less(v[0], number(graph, 1)); },
+      [&](const Outputs& v) { return Outputs{v[0] + taken()}; });
+  Session session(graph);
+  for (const Output& fetch : {alone, results[0]}) {
+    const Status status = error_of([&] { session.run({}, {fetch}, {}, {.timeout = 200ms}); });
+    EXPECT_EQ(status.code, Code::deadline_exceeded) << status.message;
+    EXPECT_THAT(status.message, Not(HasSubstr("{{node"))) << status.message;
+  }
 }
 
 TEST(WhileLoop, ManyStepsAtOnce) {

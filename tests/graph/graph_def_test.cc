@@ -245,13 +245,12 @@ TEST(GraphDef, ANodeWhoseInputsCannotFitIsAcceptedWithARemark) {
 }
 
 TEST(GraphDef, AllUnknownOpsAreNamedInOneMessage) {
-  expect_refused(
-      node("a", "Frobnicate") + node("b", "Frobnicate") + node("c", "Blend", {"a"}) +
-          node("d?", "NoOp"),
-      "Op type not registered 'Blend' (node 'c'), 'Frobnicate' (node 'a')\n"
-      "'d?' (NoOp) is not a node name: names consist of letters, digits and _ . - /, and "
-      "start with a letter, a digit or a dot",
-      Code::not_found);
+  expect_refused(node("a", "Frobnicate") + node("b", "Frobnicate") + node("c", "Blend", {"a"}) +
+                     node("d?", "NoOp"),
+                 "Op type not registered 'Blend' (node 'c'), 'Frobnicate' (node 'a')\n"
+                 "'d?' (NoOp) is not a node name: names consist of letters, digits and _ . - / >, "
+                 "and start with a letter, a digit or a dot",
+                 Code::not_found);
 }
 
 TEST(GraphDef, AllProblemsAreToldAtOnce) {
@@ -320,9 +319,9 @@ TEST(GraphDef, Names) {
                             {.allow_internal = false});
       },
       Code::invalid_argument,
-      "'_x' (NoOp) is not a node name: names consist of letters, digits and _ . - /, and start "
-      "with "
-      "a letter, a digit or a dot\nnode 'y' (_Recv): ops that start with '_' are the runtime's "
+      "'_x' (NoOp) is not a node name: names consist of letters, digits and _ . - / >, and start "
+      "with a letter, a digit or a dot\nnode 'y' (_Recv): ops that start with '_' are the "
+      "runtime's "
       "own");
 }
 

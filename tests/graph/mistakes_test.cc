@@ -174,8 +174,11 @@ TEST_F(Mistake, AnIntIsAsGoodAsAFloatAndAnyEmptyListAsAnother) {
 TEST_F(Mistake, Names) {
   expect({.op = "TestMatMul", .name = "my node", .inputs = {a_, b_}},
          "TestMatMul node (model.cc:41): 'my node' is not a node name: names consist of letters, "
-         "digits and _ . - / >, "
-         "and start with a letter or digit");
+         "digits and _ . - / >, and start with a letter, a digit or a dot");
+  // As on a cluster.
+  expect_error_with(Code::invalid_argument, "'_x' is not a node name", [&] {
+    graph_.add({.op = "TestMatMul", .name = "_x", .inputs = {a_, b_}});
+  });
   expect_error(
       [&] {
         graph_.insert({.op = "TestMatMul", .name = "a", .inputs = {a_, b_}}, {});

@@ -67,6 +67,10 @@ TEST(ReadGraphDef, SaysWhereAFileIsWrong) {
               HasSubstr("neither binary nor text"));
   EXPECT_THAT(message("node {\n  name: \"a\"\n  name }"), HasSubstr("line 3"));
   EXPECT_THAT(message("versions { producer: 1 }"), HasSubstr("some/file has no nodes"));
+  // Deeper than a stack.
+  std::string deep = "node { attr { key: 'a' value ";
+  for (int i = 0; i < 200'000; ++i) deep += "{ func { attr { key: 'a' value ";
+  EXPECT_THAT(message(deep), HasSubstr("some/file is no GraphDef: "));
 }
 
 }  // namespace

@@ -38,6 +38,11 @@ using std::chrono::milliseconds;
 constexpr milliseconds waiting_interval{10'000};  // between two lines on who is still missing
 constexpr milliseconds name_interval{500};        // between two questions for a host's address
 
+// In the log folder: the cluster as it was asked for, with ports that are still open, which every
+// task reads (what the user named may be a pipe, or change); and as it is.
+constexpr const char* asked_file = "cluster.asked.json";
+constexpr const char* cluster_file = "cluster.json";
+
 enum class Phase { starting, running, failing, stopping, killing };
 
 class Launcher {
@@ -54,6 +59,9 @@ class Launcher {
   bool has_program(const TaskName& task) const;
   Member& start(const SpawnOptions& spawn_options, Member member);
   std::string task_config(const TaskName& task) const;
+  std::string start_timeout_text() const {  // seconds
+    return fmt::format("{:.3f}", std::chrono::duration<double>(options_.start_timeout).count());
+  }
 
   milliseconds until_next_deadline() const;
   void wait_for_events();
@@ -65,6 +73,7 @@ class Launcher {
   void reap_all();
   void handle_ending(Member& member);
 
+  void write_cluster(const char* name) const;
   void tell_cluster_when_bound();
   void run_when_ready();
   void note_missing();
@@ -176,6 +185,7 @@ void Launcher::prepare() {
   if (error)
     fail(Code::permission_denied, "cannot make ", options_.log_directory.string(), ": ",
          error.message());
+  write_cluster(asked_file);
 }
 
 Member& Launcher::start(const SpawnOptions& spawn_options, Member member) {
@@ -196,15 +206,15 @@ void Launcher::start_task(size_t row) {
   SpawnOptions spawn_options{.has_link = true};
   spawn_options.arguments = {options_.task_program.empty() ? own_path() : options_.task_program,
                              "task",
-                             options_.source,
+                             (options_.log_directory / asked_file).string(),
                              "--job",
                              task.job,
                              "--task",
                              std::to_string(task.index),
                              "--launcher-fd",
-                             std::to_string(link_fd)};
-  spawn_options.arguments.insert(spawn_options.arguments.end(), options_.task_arguments.begin(),
-                                 options_.task_arguments.end());
+                             std::to_string(link_fd),
+                             "--start-timeout",
+                             start_timeout_text()};
   // Where a program of the same name runs, the plain prefix is the program's.
   const std::string prefix =
       fmt::format("[{}:{}{}]", task.job, task.index, has_program(task) ? " task" : "");
@@ -247,6 +257,7 @@ void Launcher::start_program(StartupRow& row, bool is_chief) {
   if (options_.embed) {
     spawn_options.has_link = true;
     spawn_options.environment.emplace_back(launcher_fd_variable, std::to_string(link_fd));
+    spawn_options.environment.emplace_back(start_timeout_variable, start_timeout_text());
   }
   const Member& member = start(spawn_options, {.prefix = prefix,
                                                .task = row.task,
@@ -423,20 +434,28 @@ void Launcher::handle_report(Member& member, const TaskReport& report) {
   }
 }
 
+void Launcher::write_cluster(const char* name) const {
+  const std::filesystem::path path = options_.log_directory / name;
+  errno = 0;
+  std::ofstream file(path);
+  if (!(file << cluster_.to_json() << "\n" << std::flush)) {
+    fail(Code::permission_denied, "cannot write ", path.string(), ": ",
+         errno == 0 ? "it cannot be written" : std::strerror(errno));
+  }
+}
+
 void Launcher::tell_cluster_when_bound() {
   if (is_cluster_known_) return;
   for (const StartupRow& row : rows_) {
     if (row.pid != 0 && row.state != "listening") return;
   }
   is_cluster_known_ = true;
-  const std::string line = cluster_.to_json() + "\n";
-  const std::filesystem::path path = options_.log_directory / "cluster.json";
-  errno = 0;
-  std::ofstream file(path);
-  if (!(file << line << std::flush)) {
-    return fail_start(fmt::format("cannot write {}: {}", path.string(),
-                                  errno == 0 ? "it cannot be written" : std::strerror(errno)));
+  try {
+    write_cluster(cluster_file);
+  } catch (const Error& error) {
+    return fail_start(error.message());
   }
+  const std::string line = cluster_.to_json() + "\n";
   for (const auto& member : members_) {
     if (member->process.link)
       send(member->process.link.get(), line.data(), line.size(), MSG_NOSIGNAL);
@@ -463,7 +482,7 @@ void Launcher::run_when_ready() {
   });
   const std::string& dialled = asked == rows_.end() ? rows_.front().address : asked->address;
   say(fmt::format("ready; programs connect to grpc://{}; the addresses are in {}; Ctrl-C ends it",
-                  dialled, (options_.log_directory / "cluster.json").string()));
+                  dialled, (options_.log_directory / cluster_file).string()));
 }
 
 void Launcher::note_missing() {

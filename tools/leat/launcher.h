@@ -20,7 +20,7 @@
 namespace leat {
 
 struct LaunchOptions {
-  std::string source;   // as the user gave it; each task reads it again
+  std::string source;   // as the user gave it, for messages
   ClusterSpec cluster;  // what it says
   // Only this task, and its program: srun or mpirun has started this launcher for it, and others
   // for the others. A launcher then ends when its program has ended and nobody needs its task any
@@ -30,7 +30,6 @@ struct LaunchOptions {
       program;               // one copy per worker and chief of this host; empty: the tasks alone
   bool embed = false;        // each copy is its worker's task itself: leat::join_cluster()
   std::string task_program;  // what is run as `… task SOURCE --job J --task I`; "" = this leat
-  std::vector<std::string> task_arguments;  // further ones
   std::filesystem::path
       log_directory;  // "" = a fresh one in the system's folder for temporary files
   std::chrono::milliseconds start_timeout{60'000};

@@ -20,12 +20,14 @@ constexpr std::chrono::seconds redraw_interval{5};
 
 }  // namespace
 
+void Member::keep_line(const std::string& line, Console& console) {
+  last_lines.push_back(line);
+  if (last_lines.size() > kept_lines) last_lines.pop_front();
+  console.line(prefix, line);
+}
+
 void Member::read_output(Console& console) {
-  const auto keep = [&](const std::string& line) {
-    last_lines.push_back(line);
-    if (last_lines.size() > kept_lines) last_lines.pop_front();
-    console.line(prefix, line);
-  };
+  const auto keep = [&](const std::string& line) { keep_line(line, console); };
   const auto redraw = [&](const std::string& text) {
     if (is_chief && console.is_terminal()) {
       console.redraw(prefix, text);
@@ -42,11 +44,7 @@ void Member::read_output(Console& console) {
     got = read(process.output.get(), buffer, sizeof buffer);
   } while (got < 0 && errno == EINTR);
   if (got < 0 && errno == EAGAIN) return;
-  if (got <= 0) {  // end of file; of a pseudo-terminal it is EIO
-    lines.finish(keep);
-    process.output.close();
-    return;
-  }
+  if (got <= 0) return end_output(console);  // end of file; of a pseudo-terminal it is EIO
   const std::string_view bytes(buffer, static_cast<size_t>(got));
   write_log(bytes);
   lines.feed(bytes, keep, redraw);
@@ -67,6 +65,12 @@ void Member::read_last_output(Console& console) {
     if (poll(&more, 1, 0) <= 0) break;
     read_output(console);
   }
+  if (process.output) end_output(console);
+}
+
+// With the last line, which may have no end.
+void Member::end_output(Console& console) {
+  lines.finish([&](const std::string& line) { keep_line(line, console); });
   process.output.close();
 }
 

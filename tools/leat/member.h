@@ -46,6 +46,8 @@ struct Member {
   // What has been reported since the last call. INTERNAL if it does not speak as a task does.
   std::vector<TaskReport> read_reports();
 
+  void keep_line(const std::string& line, Console& console);
+  void end_output(Console& console);
   void write_log(std::string_view bytes);
 
   // What has been read of a line so far.
