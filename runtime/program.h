@@ -71,12 +71,10 @@ class Program {
 
  private:
   friend class ProgramStep;
-  std::shared_ptr<void>& node_state(std::string_view node) const;
   void trace(const Tape& tape, const std::vector<InstructionTimes>& times,
              std::vector<TraceEvent>& events) const;
 
   ProgramPlan plan_;
-  NodeStates& node_states_;
   ThreadPool& pool_;
   std::vector<std::unique_ptr<Segment>> segments_;
   std::vector<std::unique_ptr<LoopProgram>> loops_;
