@@ -30,9 +30,7 @@ bool is_generator(const Node& node) {
          node.outputs[0].dtype != DType::resource;
 }
 
-bool is_metadata(const Node& node) {
-  return node.inputs.size() == 1 && (node.is("Shape") || node.is("Size") || node.is("Rank"));
-}
+bool is_metadata(const Node& node) { return node.inputs.size() == 1 && node.op->tells_shape; }
 
 DeviceName without_type(DeviceName name) {
   name.type.reset();

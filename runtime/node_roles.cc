@@ -229,9 +229,4 @@ bool is_value_input(const Node& node, int input) {
   return node.op->is_value_input(input, static_cast<int>(node.inputs.size()));
 }
 
-bool tells_shape(const Node& node) {
-  return node.is("Shape") || node.is("ShapeN") || node.is("Size") || node.is("Rank") ||
-         node.is("VariableShape");
-}
-
 }  // namespace leat

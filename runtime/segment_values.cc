@@ -96,7 +96,7 @@ class Inference {
     const bool are_known =
         !inputs.empty() && std::all_of(inputs.begin(), inputs.end(),
                                        [](const TensorSpec& s) { return s.value != nullptr; });
-    const bool may_fold = !node.op->is_stateful && (are_known || tells_shape(node));
+    const bool may_fold = !node.op->is_stateful && (are_known || node.op->tells_shape);
     if (node.op->has_data_dependent_shape && !segment_.nodes[n].kernel.prepare) {
       check_internal(may_fold, "the shape depends on data that is not known");
       return fold_by_executing(n, inputs);
