@@ -16,7 +16,7 @@ namespace {
 
 std::string location_suffix(const Location& location, std::string_view open = " (",
                             std::string_view close = ")") {
-  return location.is_known() ? concat(open, location.file, ":", location.line, close) : "";
+  return location.is_known() ? concat(open, location, close) : "";
 }
 
 bool is_letter_or_digit(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; }

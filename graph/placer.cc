@@ -365,7 +365,7 @@ class Placement {
 
   static std::string location_prefix(const Node& node) {
     if (!node.location.is_known()) return "it ";
-    return concat("it (", node.location.file, ":", node.location.line, ") ");
+    return concat("it (", node.location, ") ");
   }
 
   // "\n  with it: a (VariableV2, requests /gpu:0), …"

@@ -154,7 +154,7 @@ std::vector<NodeRole> find_roles(const Graph& partition, const Device& device) {
     if (missing.empty()) first = node->name;
     missing += concat("\n  ", node->op->name, " node '", node->name, "'");
     if (node->location.is_known()) {
-      missing += concat(" (made at ", node->location.file, ":", node->location.line, ")");
+      missing += concat(" (made at ", node->location, ")");
     }
     missing += "; kernels exist for " + describe_kernels(*node->op);
   }

@@ -8,8 +8,7 @@ namespace leat {
 namespace {
 
 std::string made_at(const Location& location) {
-  return location.is_known() ? concat(" (made at ", location.file, ":", location.line, ")")
-                             : std::string();
+  return location.is_known() ? concat(" (made at ", location, ")") : std::string();
 }
 
 }  // namespace
