@@ -53,7 +53,6 @@ class Program {
   Program(const Program&) = delete;
 
   const ProgramPlan& plan() const { return plan_; }
-  Device& device() const { return *plan_.device; }
 
   // INVALID_ARGUMENT, with both dtypes or both shapes and the user's line, if the tensor cannot be
   // this feed.
