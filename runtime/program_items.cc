@@ -6,7 +6,7 @@
 #include "runtime/loop.h"
 #include "runtime/node_error.h"
 #include "runtime/pointers.h"
-#include "runtime/program.h"
+#include "runtime/program_step.h"
 #include "runtime/trace.h"
 
 namespace leat {
