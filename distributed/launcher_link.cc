@@ -83,7 +83,7 @@ void LauncherLink::send(const TaskReport& report) {
 }
 
 ClusterSpec LauncherLink::bound(const ClusterSpec& spec, const TaskName& task,
-                                const std::string& address, std::chrono::milliseconds deadline) {
+                                const std::string& address, std::chrono::milliseconds limit) {
   if (fd_ < 0) {
     ClusterSpec filled = spec;
     filled.set_address(task, address);
@@ -93,7 +93,7 @@ ClusterSpec LauncherLink::bound(const ClusterSpec& spec, const TaskName& task,
     return filled;
   }
   send({.state = TaskReport::State::bound, .address = address});
-  const auto end = std::chrono::steady_clock::now() + deadline;
+  const auto end = std::chrono::steady_clock::now() + limit;
   std::string answer;
   while (answer.find('\n') == std::string::npos) {
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
@@ -102,7 +102,7 @@ ClusterSpec LauncherLink::bound(const ClusterSpec& spec, const TaskName& task,
     const int polled = left.count() <= 0 ? 0 : ::poll(&wait, 1, static_cast<int>(left.count()));
     if (polled < 0 && errno == EINTR) continue;
     if (polled == 0) {
-      fail(Code::deadline_exceeded, task, " waited ", deadline.count(),
+      fail(Code::deadline_exceeded, task, " waited ", limit.count(),
            " ms for its launcher to tell the other tasks' addresses");
     }
     char buffer[4096];

@@ -27,7 +27,7 @@ void Member::read_output(Console& console) {
     console.line(prefix, line);
   };
   const auto redraw = [&](const std::string& text) {
-    if (is_chief && console.is_terminal()) {
+    if (has_terminal && console.is_terminal()) {
       console.redraw(prefix, text);
     } else if (Clock::now() - redrawn >= redraw_interval) {
       redrawn = Clock::now();
