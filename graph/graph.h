@@ -104,7 +104,7 @@ class Graph {
   // "node" or "node:1"; NOT_FOUND names what was asked for and near misses
   Output output(std::string_view name) const;
 
-  // For passes. A copy has the same names, devices and locations; inputs are mapped by name.
+  // For passes. A copy has the same names, ids, devices and locations.
   Graph clone() const;
   // Copies one node of another graph, with inputs that belong to this one; keeps name, attrs,
   // devices, location and output specs; runs no scopes.
