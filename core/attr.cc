@@ -5,31 +5,6 @@
 namespace leat {
 namespace {
 
-template <class T>
-void print(std::ostream& out, const T& value) {
-  if constexpr (std::is_same_v<T, std::monostate>) {
-    out << "<none>";
-  } else if constexpr (std::is_same_v<T, std::string>) {
-    out << '"' << value << '"';
-  } else if constexpr (std::is_same_v<T, bool>) {
-    out << (value ? "true" : "false");
-  } else if constexpr (std::is_same_v<T, FunctionRef>) {
-    out << value.name << "()";
-  } else {
-    out << value;
-  }
-}
-
-template <class T>
-void print(std::ostream& out, const std::vector<T>& values) {
-  out << '{';
-  for (size_t i = 0; i < values.size(); ++i) {
-    if (i > 0) out << ", ";
-    print<T>(out, values[i]);
-  }
-  out << '}';
-}
-
 bool is_equal(const Tensor& a, const Tensor& b) {
   if (a.dtype() != b.dtype() || !(a.shape() == b.shape())) return false;
   if (a.dtype() == DType::string) {
@@ -58,12 +33,6 @@ std::string_view AttrValue::kind() const {
       "shape",      "tensor",     "func",        "list(string)", "list(int)", "list(float)",
       "list(bool)", "list(type)", "list(shape)", "list(tensor)", "list(func)"};
   return names[value_.index()];
-}
-
-std::string AttrValue::to_string() const {
-  std::ostringstream out;
-  std::visit([&](const auto& value) { print(out, value); }, value_);
-  return out.str();
 }
 
 bool AttrValue::operator==(const AttrValue& other) const {

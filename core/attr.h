@@ -61,7 +61,6 @@ class AttrValue {
   const Variant& variant() const { return value_; }
 
   std::string_view kind() const;  // "int", "list(type)", …
-  std::string to_string() const;  // "true", "3", "\"text\"", "float", "[2,3]", "{1, 2}"
   bool operator==(const AttrValue& other) const;
 
  private:

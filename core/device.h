@@ -48,7 +48,6 @@ class Device {
   const DeviceName& name() const { return name_; }
   DeviceType type() const { return type_; }
   virtual int64_t memory_limit() const = 0;  // bytes
-  virtual std::string description() const { return {}; }
 
   // Uninitialised memory of this device. RESOURCE_EXHAUSTED with the size and the device when there
   // is none.

@@ -29,7 +29,7 @@ enum class DType : uint8_t {
   u16 = 17,
   complex128 = 18,  // as complex64
   f16 = 19,
-  resource = 20,  // as complex64
+  resource = 20,  // a handle on state; kernels get what it leads to, or the handle itself
   variant = 21,   // as complex64
   u32 = 22,
   u64 = 23,

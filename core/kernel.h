@@ -127,8 +127,8 @@ using Prepare = std::function<BoundKernel(const KernelRequest&)>;
 
 // ---- Kernels between segments
 
-// For ops that a tape cannot hold: output shapes that depend on data, dead outputs, variables whose
-// shape changes, waiting (queues). They get whole tensors.
+// For ops that a tape cannot hold: output shapes that depend on data, variables whose shape
+// changes, waiting (queues). They get whole tensors, and set every output.
 class ExecuteContext {
  public:
   virtual ~ExecuteContext() = default;
@@ -140,11 +140,8 @@ class ExecuteContext {
   virtual const std::shared_ptr<Resource>& resource(int) const {
     fail(Code::internal, "no resources here");
   }
-  virtual bool is_dead(int i) const = 0;  // only Merge ever sees dead inputs
   virtual void set_output(int i, Tensor value) = 0;
-  virtual void set_dead(int i) = 0;
   virtual Device& device() const = 0;
-  virtual std::shared_ptr<void>& node_state() = 0;  // as KernelRequest::node_state
   // For execute_async: how it learns that the step has ended.
   virtual Cancellation& cancellation() { fail(Code::internal, "nothing can wait here"); }
 };
@@ -163,7 +160,8 @@ struct TypeConstraint {
 
 // One implementation of an op. An op's kernels are tried in order; the first whose device and types
 // fit is taken. A kernel has `prepare` (tape) or one of the others; an op may have both (Assign),
-// the runtime prefers `prepare`.
+// the runtime prefers `prepare`. One without any of them only says where nodes can be whose work
+// the runtime does itself (Switch, Merge).
 struct Kernel {
   DeviceType device = DeviceType::cpu;
   std::vector<TypeConstraint> types;  // empty: all that the op allows

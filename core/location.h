@@ -1,6 +1,8 @@
 // Where in the user's program a node was made: errors about a graph print it.
 #pragma once
 
+#include <ostream>
+
 namespace leat {
 
 // Default arguments are evaluated at the call, so `Location at = here()` as the last parameter of a
@@ -11,6 +13,11 @@ struct Location {
   int line = 0;
   bool is_known() const { return line > 0; }
 };
+
+// "model.cc:41"
+inline std::ostream& operator<<(std::ostream& out, const Location& location) {
+  return out << location.file << ':' << location.line;
+}
 
 constexpr Location here(const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
   return {file, line};

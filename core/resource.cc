@@ -4,6 +4,11 @@
 
 namespace leat {
 
+std::string resource_name(const NodeView& node) {
+  const auto& shared_name = node.attr<std::string>("shared_name");
+  return shared_name.empty() ? std::string(node.name) : shared_name;
+}
+
 Tensor resource_handle(std::shared_ptr<Resource> resource) {
   using Pointer = std::shared_ptr<Resource>;
   const auto release = [](void* data) { delete static_cast<Pointer*>(data); };

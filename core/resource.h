@@ -33,6 +33,10 @@ class Resource {
   const std::string name_;
 };
 
+// How a task knows the state that a node stands for, beside the container: `shared_name`, or the
+// node's name.
+std::string resource_name(const NodeView& node);
+
 // A handle on state that belongs to a step (a TensorArray, a Stack): a scalar of dtype resource,
 // which lives as long as somebody has the handle.
 Tensor resource_handle(std::shared_ptr<Resource> resource);

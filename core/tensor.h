@@ -128,8 +128,7 @@ class Tensor {
 
 std::ostream& operator<<(std::ostream& out, const Tensor& tensor);
 
-// A host tensor of integers of any width as int64: for axes, shapes, sizes. INVALID_ARGUMENT if not
-// i32 or i64.
+// A host tensor of i32 or i64 as int64: for axes, shapes, sizes. INVALID_ARGUMENT for other dtypes.
 std::vector<int64_t> to_int64s(const Tensor& tensor);
 
 }  // namespace leat

@@ -24,7 +24,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// performance.md §3.2: long while it pays, short once a wait has run out.
+// Long while it pays, short once a wait has run out. On a quiet machine the long spin makes small
+// products faster; where another process has the core, it takes the time that the other thread
+// would need.
 constexpr auto long_spin = std::chrono::microseconds(40);
 constexpr auto short_spin = std::chrono::microseconds(2);
 

@@ -1,4 +1,4 @@
-// The ClusterSpec's JSON: the only file of distributed/ that knows a JSON library.
+// Where a ClusterSpec comes from, and its JSON.
 #include "distributed/cluster_spec.h"
 
 #include <algorithm>

@@ -7,9 +7,9 @@
 #include <mutex>
 #include <sstream>
 
-#include "distributed/discovery.h"
 #include "distributed/grpc/rpc_client.h"
 #include "distributed/grpc/rpc_server.h"
+#include "distributed/peers.h"
 #include "distributed/worker_wire.h"
 
 namespace leat {

@@ -38,7 +38,8 @@ void collect_view(const std::shared_ptr<const Peers>& peers,
 // Adds the method to a server that has not been started. `peers` throws while they are not known.
 void serve_view(RpcServer& server, std::function<std::shared_ptr<const Peers>()> peers);
 
-// Asks the task at "grpc://host:port". UNAVAILABLE, with the reason, if it does not answer.
+// Asks the task at "grpc://host:port". UNAVAILABLE, with the reason, if it cannot be reached;
+// DEADLINE_EXCEEDED if it does not answer within `limit`.
 ClusterView view_cluster(const std::string& target,
                          std::chrono::milliseconds limit = std::chrono::seconds(5));
 

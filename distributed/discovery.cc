@@ -146,22 +146,6 @@ class Discovery : public std::enable_shared_from_this<Discovery> {
 
 }  // namespace
 
-std::string Peers::describe(const TaskName& task) const {
-  return spec.contains(task) ? concat(task, " (", spec.address(task), ")") : task.to_string();
-}
-
-std::string Peers::stranger(const TaskName& meant, const WorkerStatus& status) const {
-  if (status.task != meant) {
-    return concat(status.task, " answers there (process ", status.pid, " on ", status.host,
-                  "): the cluster descriptions differ");
-  }
-  if (!cluster_id.empty() && !status.cluster_id.empty() && status.cluster_id != cluster_id) {
-    return concat("a task of another cluster answers there (process ", status.pid, " on ",
-                  status.host, "; its cluster is ", status.cluster_id, ", ours ", cluster_id, ")");
-  }
-  return {};
-}
-
 void discover(std::shared_ptr<const Peers> peers, const std::set<TaskName>& tasks,
               Clock::time_point deadline, bool partial,
               std::function<void(const Status&, TaskStatuses)> done) {

@@ -2,40 +2,16 @@
 // know before it can place a graph.
 #pragma once
 
+#include <chrono>
 #include <functional>
-#include <map>
 #include <memory>
 #include <set>
 #include <string>
 #include <vector>
 
-#include "distributed/cluster_spec.h"
-#include "distributed/timer.h"
-#include "distributed/wait_list.h"
-#include "distributed/worker_client.h"
+#include "distributed/peers.h"
 
 namespace leat {
-
-// How a master reaches the tasks of its cluster.
-struct Peers {
-  ClusterSpec spec;
-  std::string cluster_id;
-  TaskName self;
-  std::function<std::shared_ptr<WorkerClient>(const TaskName&)> worker;
-  // "last heard 4.2 s ago", or "" if nothing is known.
-  std::function<std::string(const TaskName&)> last_heard;
-  // It was connected to this task, and no longer is.
-  std::function<bool(const TaskName&)> is_lost;
-  Timer* timer = nullptr;
-  WaitList* waits = nullptr;
-
-  // "/job:ps/task:1 (10.0.1.7:2222)"
-  std::string describe(const TaskName& task) const;
-  // Why who answered is not the task that was meant; empty if it is.
-  std::string stranger(const TaskName& meant, const WorkerStatus& status) const;
-};
-
-using TaskStatuses = std::map<TaskName, WorkerStatus>;
 
 // Asks all of `tasks`, those that do not answer again and again until the deadline. Then
 // UNAVAILABLE with a line for each that is missing, and why: "connection refused", or another

@@ -4,9 +4,10 @@
 
 #include <climits>
 #include <cstring>
-#include <random>
 #include <sstream>
 #include <vector>
+
+#include "distributed/random_id.h"
 
 namespace leat {
 namespace {
@@ -76,20 +77,12 @@ std::string TaskIdentity::to_string() const {
   return out.str();
 }
 
-uint64_t random_incarnation() {
-  std::random_device random;
-  for (;;) {
-    const uint64_t value = uint64_t{random()} << 32 | random();
-    if (value != 0) return value;
-  }
-}
-
 TaskIdentity make_identity(std::string cluster_id, const TaskName& task) {
   char host[HOST_NAME_MAX + 1] = {};
   gethostname(host, HOST_NAME_MAX);
   return {.cluster_id = std::move(cluster_id),
           .task = task,
-          .incarnation = random_incarnation(),
+          .incarnation = random_id(),
           .version = protocol_version,
           .process = concat(host, ':', getpid())};
 }

@@ -27,9 +27,11 @@ struct TaskIdentity {
   bool operator==(const TaskIdentity&) const = default;
 };
 
-uint64_t random_incarnation();
 // This process's identity as `task`, with a fresh incarnation.
 TaskIdentity make_identity(std::string cluster_id, const TaskName& task);
+
+// Any task answers this call, without a request, with a Hello to nobody.
+inline constexpr const char* identify_method = "/leat.Channel/Identify";
 
 // What the dialling task says first.
 struct Hello {

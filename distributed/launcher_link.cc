@@ -84,7 +84,7 @@ void LauncherLink::send(const TaskReport& report) {
 }
 
 ClusterSpec LauncherLink::bound(const ClusterSpec& spec, const TaskName& task,
-                                const std::string& address, std::chrono::milliseconds deadline) {
+                                const std::string& address, std::chrono::milliseconds limit) {
   if (fd_ < 0) {
     ClusterSpec filled = spec;
     filled.set_address(task, address);
@@ -95,13 +95,12 @@ ClusterSpec LauncherLink::bound(const ClusterSpec& spec, const TaskName& task,
   }
   send({.state = TaskReport::State::bound, .address = address});
   using Clock = std::chrono::steady_clock;
-  const Clock::time_point end =
-      deadline.count() > 0 ? Clock::now() + deadline : Clock::time_point::max();
+  const Clock::time_point end = limit.count() > 0 ? Clock::now() + limit : Clock::time_point::max();
   std::string answer;
   while (answer.find('\n') == std::string::npos) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now());
     if (left.count() <= 0) {
-      fail(Code::deadline_exceeded, task, " waited ", seconds_text(deadline),
+      fail(Code::deadline_exceeded, task, " waited ", seconds_text(limit),
            " for its launcher to tell the other tasks' addresses");
     }
     pollfd wait{fd_, POLLIN, 0};

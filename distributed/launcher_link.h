@@ -45,18 +45,18 @@ struct TaskReport {
   static TaskReport parse(std::string_view line);  // INVALID_ARGUMENT
 };
 
-// The task's end. Without a launcher (fd -1) reports go nowhere. Not thread-safe, except that
-// gone() may be polled anywhere.
+// The task's end. Without a launcher (fd -1) reports go nowhere. Not thread-safe, except that fd()
+// may be polled anywhere.
 class LauncherLink {
  public:
   explicit LauncherLink(int fd);  // owned by the process: closed when it ends
 
   // Tells where this task listens and returns the spec with every port filled in: the launcher's
   // answer, or without a launcher `spec` with this address. DEADLINE_EXCEEDED if the launcher does
-  // not answer in time (0: it has any), CANCELLED if it has gone, INVALID_ARGUMENT if another
-  // task's port is open and nobody is there to tell it.
+  // not answer within `limit` (0: it has any), CANCELLED if it has gone, INVALID_ARGUMENT if
+  // another task's port is open and nobody is there to tell it.
   ClusterSpec bound(const ClusterSpec& spec, const TaskName& task, const std::string& address,
-                    std::chrono::milliseconds deadline);
+                    std::chrono::milliseconds limit);
   void waiting(std::vector<MissingPeer> missing);
   void ready(std::string detail);
   void left(std::vector<MissingPeer> peers);  // that were there; told when that has changed

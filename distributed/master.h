@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "distributed/discovery.h"
 #include "distributed/master_session.h"
+#include "distributed/peers.h"
 
 namespace leat {
 

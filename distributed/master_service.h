@@ -1,5 +1,5 @@
 // TensorFlow's MasterService on the wire, in front of a Master: what
-// tf.compat.v1.Session("grpc://host:port") and our own GrpcSession speak. The traps are those of
+// tf.compat.v1.Session("grpc://host:port") and our own remote_master speak. The traps are those of
 // TensorFlow's clients: errors of a step travel in the body of an OK reply, fetches come back under
 // exactly the asked names, a repeated request gets the first answer, and UNAVAILABLE, which makes
 // clients repeat a call, is never said about another task.

@@ -311,7 +311,7 @@ void Membership::attach(RpcServer& server) {
   server.accept(Membership::State::connect_method, [weak](std::shared_ptr<RpcStream> stream) {
     if (auto state = weak.lock()) state->accept(std::move(stream));
   });
-  server.handle(Membership::State::identify_method, [weak](RpcCall call) {
+  server.handle(identify_method, [weak](RpcCall call) {
     if (auto state = weak.lock()) call.reply(state->identify());
   });
 }

@@ -28,7 +28,6 @@ class Membership::State : public std::enable_shared_from_this<Membership::State>
  public:
   using Clock = std::chrono::steady_clock;
   static constexpr const char* connect_method = "/leat.Channel/Connect";
-  static constexpr const char* identify_method = "/leat.Channel/Identify";
 
   State(TaskIdentity self, MembershipOptions options)
       : self(std::move(self)), options(std::move(options)) {}

@@ -1,4 +1,5 @@
-// Ids that nobody else has: of requests, sessions, steps, registered graphs.
+// Ids that nobody else has: of requests, sessions, steps, registered graphs, and
+// incarnations of processes.
 #pragma once
 
 #include <cstdint>

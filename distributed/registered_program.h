@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "distributed/discovery.h"
+#include "distributed/peers.h"
 #include "distributed/worker_client.h"
 #include "graph/pipeline.h"
 

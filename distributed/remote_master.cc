@@ -9,6 +9,7 @@
 
 #include "distributed/cluster_spec.h"
 #include "distributed/grpc/rpc_client.h"
+#include "distributed/identity.h"
 #include "distributed/proto/master.pb.h"
 #include "distributed/random_id.h"
 #include "distributed/tensor_stream.h"
@@ -109,7 +110,7 @@ class MasterCalls {
   // A frozen process accepts connections and says nothing: what was sent to it is not sent again.
   bool answers() {
     const RpcCallOptions options{.deadline = Clock::now() + probe_limit};
-    return client_->call_and_wait("/leat.Channel/Identify", "", options).first.is_ok();
+    return client_->call_and_wait(identify_method, "", options).first.is_ok();
   }
 
   void send(Pending& pending) {

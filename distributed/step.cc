@@ -33,7 +33,6 @@ Step::Step(std::shared_ptr<const Peers> peers, std::shared_ptr<const RegisteredP
       program_(std::move(program)),
       request_(std::move(request)),
       id_(random_step_id()),
-      begin_(Clock::now()),
       done_(std::move(done)),
       parts_(program_->parts.size()),
       running_(program_->parts.size()) {}

@@ -45,7 +45,6 @@ class Step : public std::enable_shared_from_this<Step> {
   Step(std::shared_ptr<const Peers> peers, std::shared_ptr<const RegisteredProgram> program,
        Request request, Done done);
 
-  int64_t id() const { return id_; }
   void start();
   // The first error wins: ends the step on every task with `status`, if it has not ended.
   void fail(const Status& status);
@@ -73,7 +72,6 @@ class Step : public std::enable_shared_from_this<Step> {
   const std::shared_ptr<const RegisteredProgram> program_;
   Request request_;
   const int64_t id_;
-  const std::chrono::steady_clock::time_point begin_;
   std::mutex mutex_;
   Done done_;
   std::vector<PartState> parts_;

@@ -31,7 +31,6 @@ class MessageWriter {
   Slices finish() &&;
 
  private:
-  struct Encoded;
   void write(int field, const std::string* name, const Tensor& tensor);
   void flush();
 

@@ -32,8 +32,8 @@ struct WorkerOptions {
   const WaitList* waits = nullptr;  // the task's: told with its activity
 };
 
-// Thread-safe. Calls with another incarnation than the worker's are ABORTED: the caller means a
-// process that is gone.
+// Thread-safe. register_graph() and run_graph() with another incarnation than the worker's are
+// ABORTED: the caller means a process that is gone.
 class Worker final : public WorkerClient, public std::enable_shared_from_this<Worker> {
  public:
   explicit Worker(WorkerOptions options);
@@ -54,8 +54,6 @@ class Worker final : public WorkerClient, public std::enable_shared_from_this<Wo
   TaskActivity current_activity() const;
   WorkerStatus current_status() const;
   const TaskName& task() const { return options_.task; }
-  uint64_t incarnation() const { return options_.incarnation; }
-  const std::vector<Device*>& devices() const { return options_.devices; }
   ThreadPool& pool() const { return *options_.pool; }
   // Membership has met this process of `master`. Drops the sessions of those before it: nobody will
   // close them. What these still ask for, on its way since then, is ABORTED.

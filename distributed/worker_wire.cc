@@ -1,196 +1,16 @@
 #include "distributed/worker_wire.h"
 
-#include <cstring>
-
 #include "distributed/cluster_view.h"
+#include "distributed/framed_message.h"
 #include "distributed/proto/worker.pb.h"
 #include "graph/graph_def.h"
 
 namespace leat::wire {
 namespace {
 
-// Less than this is copied into the slice before it.
-constexpr size_t small_payload = 1024;
-
-// ---- Frames ----
-
-class FrameWriter {
- public:
-  explicit FrameWriter(const google::protobuf::MessageLite& header) {
-    const uint64_t size = header.ByteSizeLong();
-    if (size > INT32_MAX) {
-      fail(Code::resource_exhausted, "a message of ", size, " bytes without its tensors; at most ",
-           INT32_MAX, " are possible");
-    }
-    const auto size32 = static_cast<uint32_t>(size);
-    text_.resize(sizeof(size32) + size);
-    std::memcpy(text_.data(), &size32, sizeof(size32));
-    header.SerializeToArray(text_.data() + sizeof(size32), static_cast<int>(size));
-  }
-
-  void add(const Tensor& tensor) {
-    if (tensor.dtype() == DType::string) return add_strings(tensor);
-    if (tensor.bytes() < small_payload) {
-      text_.append(static_cast<const char*>(tensor.raw()), tensor.bytes());
-      return;
-    }
-    flush();
-    slices_.emplace_back(tensor.raw(), tensor.bytes(), tensor.buffer());
-  }
-
-  Slices finish() && {
-    flush();
-    return std::move(slices_);
-  }
-
- private:
-  void add_strings(const Tensor& tensor) {
-    for (const std::string& value : tensor.span<std::string>()) {
-      const auto size = static_cast<uint32_t>(value.size());
-      text_.append(reinterpret_cast<const char*>(&size), sizeof(size)).append(value);
-    }
-  }
-  void flush() {
-    if (!text_.empty()) slices_.emplace_back(std::move(text_));
-    text_.clear();
-  }
-
-  std::string text_;
-  Slices slices_;
-};
-
-class FrameReader {
- public:
-  explicit FrameReader(const Bytes& bytes) : parts_(bytes.parts()), left_(bytes.size()) {}
-
-  void read(void* to, size_t size) {
-    check(size <= left_, "a message ends ", size - left_, " bytes too early");
-    left_ -= size;
-    auto* out = static_cast<char*>(to);
-    while (size > 0) {
-      const std::string_view part = parts_[part_].substr(offset_);
-      const size_t taken = std::min(size, part.size());
-      std::memcpy(out, part.data(), taken);
-      out += taken;
-      size -= taken;
-      offset_ += taken;
-      if (offset_ == parts_[part_].size()) {
-        ++part_;
-        offset_ = 0;
-      }
-    }
-  }
-
-  template <class Message>
-  Message header() {
-    uint32_t size = 0;
-    read(&size, sizeof(size));
-    check(size <= left_ && size <= INT32_MAX, "a message claims a header of ", size,
-          " bytes and has ", left_);
-    Message message;
-    bool parsed = false;
-    if (part_ < parts_.size() && parts_[part_].size() - offset_ >= size) {
-      parsed = message.ParseFromArray(parts_[part_].data() + offset_, static_cast<int>(size));
-      skip(size);
-    } else {
-      std::string text(size, '\0');
-      read(text.data(), size);
-      parsed = message.ParseFromString(text);
-    }
-    check(parsed, "a message is no ", message.GetTypeName());
-    return message;
-  }
-
-  Tensor tensor(const TensorHeader& header) {
-    const auto dtype = static_cast<DType>(header.dtype());
-    check(header.dtype() > 0 && header.dtype() < 256 && visit_dtype(dtype, [](auto) {}), "tensor ",
-          header.name(), " has the dtype ", header.dtype(), ", which is unknown");
-    check(header.dims_size() <= Shape::max_rank, "tensor ", header.name(), " has rank ",
-          header.dims_size());
-    Shape shape;
-    for (const int64_t dim : header.dims()) {
-      check(dim >= 0, "tensor ", header.name(), " has a negative extent");
-      shape.push_back(dim);
-    }
-    check(header.bytes() <= left_, "tensor ", header.name(), " claims ", header.bytes(),
-          " bytes of ", left_);
-    const auto elements = static_cast<uint64_t>(shape.elements());
-    if (dtype == DType::string) {
-      check(elements <= header.bytes() / sizeof(uint32_t), "tensor ", header.name(), " claims ",
-            elements, " strings in ", header.bytes(), " bytes");
-      Tensor out(dtype, shape);
-      for (std::string& value : out.span<std::string>()) {
-        uint32_t size = 0;
-        read(&size, sizeof(size));
-        check(size <= left_, "a string of tensor ", header.name(), " claims ", size, " bytes of ",
-              left_);
-        value.resize(size);
-        read(value.data(), size);
-      }
-      return out;
-    }
-    check(elements <= header.bytes() && elements * dtype_size(dtype) == header.bytes(), "tensor ",
-          header.name(), " of shape ", shape, " has ", header.bytes(), " bytes");
-    Tensor out(dtype, shape);
-    read(out.raw(), header.bytes());
-    return out;
-  }
-
- private:
-  void skip(size_t size) {
-    left_ -= size;
-    offset_ += size;
-    if (offset_ == parts_[part_].size()) {
-      ++part_;
-      offset_ = 0;
-    }
-  }
-
-  const std::vector<std::string_view>& parts_;
-  size_t part_ = 0, offset_ = 0, left_;
-};
-
-using TensorHeaders = google::protobuf::RepeatedPtrField<TensorHeader>;
-
-void describe(const NamedTensors& tensors, TensorHeaders* list) {
-  for (const auto& [name, tensor] : tensors) {
-    check_internal(tensor.device() == nullptr, "tensor ", name, " is not in host memory");
-    TensorHeader& header = *list->Add();
-    header.set_name(name);
-    header.set_dtype(static_cast<int>(tensor.dtype()));
-    for (const int64_t dim : tensor.shape().dims()) header.add_dims(dim);
-    size_t bytes = tensor.bytes();
-    if (tensor.dtype() == DType::string) {
-      bytes = sizeof(uint32_t) * static_cast<size_t>(tensor.elements());
-      for (const std::string& value : tensor.span<std::string>()) {
-        if (value.size() > UINT32_MAX)
-          fail(Code::resource_exhausted, "a string of ", value.size(), " bytes in ", name);
-        bytes += value.size();
-      }
-    }
-    header.set_bytes(bytes);
-  }
-}
-
-Slices frame(const google::protobuf::MessageLite& header) { return FrameWriter(header).finish(); }
-
-Slices frame(const google::protobuf::MessageLite& header, const NamedTensors& tensors) {
-  FrameWriter writer(header);
-  for (const auto& [name, tensor] : tensors) writer.add(tensor);
-  return std::move(writer).finish();
-}
-
-NamedTensors read_tensors(FrameReader& reader, const TensorHeaders& headers) {
-  NamedTensors out;
-  out.reserve(static_cast<size_t>(headers.size()));
-  for (const TensorHeader& header : headers) out.emplace_back(header.name(), reader.tensor(header));
-  return out;
-}
-
 template <class Message>
 Message unframe(const Bytes& bytes) {
-  FrameReader reader(bytes);
-  return reader.header<Message>();
+  return FramedMessage(bytes).header<Message>();
 }
 
 // ---- Parts of messages ----
@@ -382,8 +202,8 @@ Slices encode_run_graph(const RunGraph& request) {
 }
 
 RunGraph decode_run_graph(const Bytes& bytes) {
-  FrameReader reader(bytes);
-  const auto in = reader.header<RunGraphRequest>();
+  FramedMessage message(bytes);
+  const auto in = message.header<RunGraphRequest>();
   RunGraph out;
   out.request_id = in.request_id();
   out.worker_incarnation = in.worker_incarnation();
@@ -391,7 +211,7 @@ RunGraph decode_run_graph(const Bytes& bytes) {
   out.graph = in.graph();
   out.step = static_cast<int64_t>(in.step());
   out.trace = in.trace();
-  out.feeds = read_tensors(reader, in.feeds());
+  out.feeds = message.tensors(in.feeds());
   return out;
 }
 
@@ -417,12 +237,12 @@ Slices encode_run_graph_result(const RunGraphResult& result) {
 }
 
 RunGraphResult decode_run_graph_result(const Bytes& bytes) {
-  FrameReader reader(bytes);
-  const auto in = reader.header<RunGraphReply>();
+  FramedMessage message(bytes);
+  const auto in = message.header<RunGraphReply>();
   RunGraphResult out;
   out.status = {code_of(in.code()), in.message(), in.derived()};
   out.activity = read(in.activity());
-  out.fetches = read_tensors(reader, in.fetches());
+  out.fetches = message.tensors(in.fetches());
   for (const TraceEvent& event : in.events()) {
     out.events.push_back({event.node(), event.op(), event.device(), event.start_ns(),
                           event.end_ns(), event.output_bytes(), event.thread(), event.inputs()});

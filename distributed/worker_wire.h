@@ -1,7 +1,5 @@
-// The messages between master and worker as bytes: both directions of each, so that client and
-// server cannot disagree. A message is [u32 size of the protobuf part][protobuf part][elements of
-// its tensors, one after the other]: tensors are sent from where they lie, and no protobuf limit
-// applies to them. Malformed bytes are INVALID_ARGUMENT.
+// The messages between master and worker as bytes (framed_message.h): both directions of each, so
+// that client and server cannot disagree. Malformed bytes are INVALID_ARGUMENT.
 #pragma once
 
 #include "distributed/grpc/rpc.h"

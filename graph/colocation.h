@@ -23,8 +23,8 @@ class Colocation {
   // A node that updates or reads one by its handle, and so must be where it is.
   static bool uses_resource(const Node& node);
 
-  // How two nodes of one set are tied: "w -> w/Assign (input ref is the variable), slot -> w
-  // (_class loc:@w)".
+  // How two nodes of one set are tied: "w/Assign has the variable w as input ref; slot has _class
+  // loc:@w".
   std::string chain(const Node& from, const Node& to) const;
 
  private:

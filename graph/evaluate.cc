@@ -141,14 +141,8 @@ class Evaluation::Context : public ExecuteContext {
   int num_inputs() const override { return static_cast<int>(inputs_.size()); }
   const Tensor& input(int i) const override { return inputs_.at(i); }
   Variable& variable(int i) const override { return variables_.at(i); }
-  bool is_dead(int) const override { return false; }
   void set_output(int i, Tensor value) override { outputs_.at(i) = std::move(value); }
-  void set_dead(int i) override {
-    fail(Code::unimplemented, describe(node_), ": output ", i,
-         " is dead, which only a step can express");
-  }
   Device& device() const override { return leat::device(); }
-  std::shared_ptr<void>& node_state() override { return state_; }
 
   std::vector<Tensor> take_outputs() {
     for (size_t i = 0; i < outputs_.size(); ++i) {
@@ -165,7 +159,6 @@ class Evaluation::Context : public ExecuteContext {
   const std::vector<Tensor>& inputs_;
   mutable std::map<int, Variable> variables_;
   std::vector<Tensor> outputs_;
-  std::shared_ptr<void> state_;
 };
 
 void Evaluation::execute(const Kernel& kernel) {

@@ -74,9 +74,7 @@ class Folding {
   // Shape, Size and Rank of a tensor whose shape is known, without the tensor. Not where the tensor
   // may be dead, because then its shape is, too.
   std::optional<std::vector<Tensor>> shape_values(const Node& node) const {
-    const bool is_metadata =
-        node.is("Shape") || node.is("ShapeN") || node.is("Size") || node.is("Rank");
-    if (!is_metadata || may_be_dead_[node.id]) return std::nullopt;
+    if (!node.op->tells_shape || may_be_dead_[node.id]) return std::nullopt;
     std::vector<Tensor> out;
     for (int i = 0; i < node.num_outputs(); ++i) {
       Tensor value = constant_value({const_cast<Node*>(&node), i});

@@ -17,7 +17,7 @@ namespace {
 
 std::string location_suffix(const Location& location, std::string_view open = " (",
                             std::string_view close = ")") {
-  return location.is_known() ? concat(open, location.file, ":", location.line, close) : "";
+  return location.is_known() ? concat(open, location, close) : "";
 }
 
 void check_name(std::string_view name, bool allow_internal = false) {
@@ -59,6 +59,16 @@ Graph& Output::graph() const {
 }
 std::string Output::name() const {
   return node == nullptr ? "<none>" : concat(node->name, ":", index);
+}
+
+std::optional<OutputName> parse_output_name(std::string_view text) {
+  const size_t colon = text.rfind(':');
+  if (colon == std::string_view::npos) return OutputName{text, 0};
+  OutputName out{text.substr(0, colon), 0};
+  const char* end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data() + colon + 1, end, out.index);
+  if (error != std::errc() || rest != end || out.index < 0 || colon == 0) return std::nullopt;
+  return out;
 }
 
 std::string describe(const Node& node) {
@@ -253,25 +263,18 @@ Node* Graph::find(std::string_view name) const {
 }
 
 Output Graph::output(std::string_view name) const {
-  const size_t colon = name.rfind(':');
-  const std::string_view node_name = name.substr(0, colon);
-  int index = 0;
-  if (colon != std::string_view::npos) {
-    const char* end = name.data() + name.size();
-    const auto [rest, error] = std::from_chars(name.data() + colon + 1, end, index);
-    check(error == std::errc() && rest == end && index >= 0, "'", name,
-          "' does not name an output: expected 'node' or 'node:1'");
-  }
-  Node* node = find(node_name);
+  const std::optional<OutputName> wanted = parse_output_name(name);
+  check(wanted.has_value(), "'", name, "' does not name an output: expected 'node' or 'node:1'");
+  Node* node = find(wanted->node);
   if (node == nullptr) {
     std::vector<std::string_view> names;
     for (const auto& known : nodes_) names.push_back(known->name);
-    fail(Code::not_found, "the graph has no node '", node_name, "'",
-         did_you_mean(node_name, names));
+    fail(Code::not_found, "the graph has no node '", wanted->node, "'",
+         did_you_mean(wanted->node, names));
   }
-  check(index < node->num_outputs(), "'", name, "': ", describe(*node), " has ",
+  check(wanted->index < node->num_outputs(), "'", name, "': ", describe(*node), " has ",
         node->outputs.size(), node->outputs.size() == 1 ? " output" : " outputs");
-  return node->output(index);
+  return node->output(wanted->index);
 }
 
 bool Graph::is_used(std::string_view name) const {

@@ -104,7 +104,7 @@ class Graph {
   // "node" or "node:1"; NOT_FOUND names what was asked for and near misses
   Output output(std::string_view name) const;
 
-  // For passes. A copy has the same names, devices and locations; inputs are mapped by name.
+  // For passes. A copy has the same names, ids, devices and locations.
   Graph clone() const;
   // Copies one node of another graph, with inputs that belong to this one; keeps name, attrs,
   // devices, location and output specs; runs no scopes.
@@ -209,6 +209,14 @@ class ColocationScope {
 std::string describe(const Node& node);
 // "a: float[32,784], b: Ref(float)[128,10]": the inputs by the names of the op's arguments.
 std::string describe_inputs(const Node& node);
+
+// "node" or "node:1", in parts; "node" is its output 0.
+struct OutputName {
+  std::string_view node;  // a part of the text that was parsed
+  int index = 0;
+};
+// None if the text has no node before its last ':', or no number after it.
+std::optional<OutputName> parse_output_name(std::string_view text);
 
 // Nodes ordered so that inputs (data and control) come before users. INVALID_ARGUMENT names a
 // cycle.

@@ -2,7 +2,6 @@
 // without any changes the one it is added to.
 
 #include <algorithm>
-#include <charconv>
 #include <limits>
 #include <map>
 #include <queue>
@@ -36,14 +35,9 @@ struct InputName {
 
 InputName parse_input(std::string_view text) {
   if (text.starts_with('^')) return {text.substr(1), 0, true};
-  const size_t colon = text.rfind(':');
-  if (colon == std::string_view::npos) return {text, 0, false};
-  InputName out{text.substr(0, colon), 0, false};
-  const char* end = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(text.data() + colon + 1, end, out.index);
-  check(error == std::errc() && rest == end && out.index >= 0, "input '", text,
-        "' is none of 'node', 'node:1' and '^node'");
-  return out;
+  const std::optional<OutputName> name = parse_output_name(text);
+  check(name.has_value(), "input '", text, "' is none of 'node', 'node:1' and '^node'");
+  return {name->node, name->index, false};
 }
 
 bool is_next_iteration(std::string_view op) {

@@ -65,8 +65,6 @@ bool fits(const Kernel& kernel, const AttrMap& attrs, DeviceType device) {
                      });
 }
 
-std::string_view type_name(DeviceType device) { return device == DeviceType::cpu ? "CPU" : "GPU"; }
-
 }  // namespace
 
 Op::Op(OpDef def) {
@@ -132,7 +130,7 @@ std::string describe_kernels(const OpDef& op) {
   std::string out;
   for (const Kernel& kernel : op.kernels) {
     if (!out.empty()) out += "; ";
-    out += type_name(kernel.device);
+    out += device_type_name(kernel.device);
     for (size_t i = 0; i < kernel.types.size(); ++i) {
       out += concat(i == 0 ? ": " : ", ", kernel.types[i].attr, " in ",
                     print_attr_value(kernel.types[i].allowed));

@@ -84,6 +84,9 @@ struct OpDef {
   // Its output is a handle on what this makes, once per (container, shared_name or node name) of a
   // task: a queue. Without such an output its kernels have it as resource(-1): a staging area.
   std::function<std::shared_ptr<Resource>(const NodeView&)> make_resource = {};
+  // The outputs follow from the shapes of the inputs, whose elements are not read: Shape, Rank. It
+  // is computed where the input is, and as soon as the shapes are known.
+  bool tells_shape = false;
   bool has_data_dependent_shape = false;  // output shapes depend on elements: runs between segments
   // gradients stop here silently (Shape, ArgMax), as TensorFlow's NotDifferentiable
   bool is_not_differentiable = false;

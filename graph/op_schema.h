@@ -24,8 +24,8 @@ AttrValue parse_attr_value(std::string_view kind, std::string_view& text);
 // that cannot be read.
 std::string print_attr_value(const AttrValue& value, int64_t elements = INT64_MAX);
 
-// "must be one of …", "must be at least …": why the value breaks the attr's rules (kind excepted),
-// or "".
+// "int16 is not one of {float, double}", "0 is less than 1": why the value breaks the attr's rules
+// (kind excepted), or "".
 std::string violation(const AttrDef& attr, const AttrValue& value);
 
 }  // namespace leat

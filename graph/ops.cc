@@ -15,8 +15,8 @@ Tensor scalar_of(double number, const Location& at) {
     const double end = std::ldexp(1.0, std::numeric_limits<T>::digits);
     check(number == std::trunc(number) && number < end &&
               number >= static_cast<double>(std::numeric_limits<T>::min()),
-          "the number ", number, " (", at.file, ":", at.line, ") cannot be a constant of dtype ",
-          dtype_of<T>, ", which the other operand has");
+          "the number ", number, " (", at, ") cannot be a constant of dtype ", dtype_of<T>,
+          ", which the other operand has");
   }
   return Tensor::scalar<T>(static_cast<T>(number));
 }
@@ -52,7 +52,7 @@ Output op(std::string_view name, const std::vector<Output>& inputs, AttrMap attr
   for (const Output& input : inputs) {
     if (input) graph = input.node->graph;
   }
-  check(graph != nullptr, "op '", name, "' (", at.file, ":", at.line,
+  check(graph != nullptr, "op '", name, "' (", at,
         ") has no input that would tell the graph: use op_node(graph, …)");
   Node& node = op_node(*graph, name, inputs, std::move(attrs), at);
   return node.outputs.empty() ? Output{} : node.output();
@@ -60,7 +60,7 @@ Output op(std::string_view name, const std::vector<Output>& inputs, AttrMap attr
 
 std::vector<Output> op_outputs(std::string_view name, const std::vector<Output>& inputs,
                                AttrMap attrs, Location at) {
-  check(!inputs.empty(), "op '", name, "' (", at.file, ":", at.line, ") has no inputs");
+  check(!inputs.empty(), "op '", name, "' (", at, ") has no inputs");
   Node& node = op_node(inputs.front().graph(), name, inputs, std::move(attrs), at);
   std::vector<Output> outputs;
   for (int i = 0; i < static_cast<int>(node.outputs.size()); ++i) outputs.push_back(node.output(i));

@@ -81,8 +81,8 @@ PartitionedGraph run_pipeline(const Graph& graph, const PipelineOptions& options
 
 // Only what fetches and targets need; what is fed becomes a node `_Feed` (a source with the fed
 // dtype and shape; its attribute `name` is the fed "node:index"). A step without fetch or target,
-// unknown or doubly named endpoints: TensorFlow's codes and texts (contract §3). INVALID_ARGUMENT,
-// with the reason, if it needs an op of refused_ops.h.
+// unknown or doubly named endpoints: TensorFlow's codes and texts, which its clients look for.
+// INVALID_ARGUMENT, with the reason, if it needs an op of refused_ops.h.
 Graph prune(const Graph& graph, const StepSignature& signature);
 // One `_Loop` node for each while loop (loops.h). INVALID_ARGUMENT, with frame and node, for a
 // frame that is no loop.

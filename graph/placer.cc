@@ -30,9 +30,7 @@ bool is_generator(const Node& node) {
          node.outputs[0].dtype != DType::resource;
 }
 
-bool is_metadata(const Node& node) {
-  return node.inputs.size() == 1 && (node.is("Shape") || node.is("Size") || node.is("Rank"));
-}
+bool is_metadata(const Node& node) { return node.inputs.size() == 1 && node.op->tells_shape; }
 
 DeviceName without_type(DeviceName name) {
   name.type.reset();
@@ -367,7 +365,7 @@ class Placement {
 
   static std::string location_prefix(const Node& node) {
     if (!node.location.is_known()) return "it ";
-    return concat("it (", node.location.file, ":", node.location.line, ") ");
+    return concat("it (", node.location, ") ");
   }
 
   // "\n  with it: a (VariableV2, requests /gpu:0), …"

@@ -18,7 +18,7 @@ class TensorShapeProto;
 
 namespace leat {
 
-// A rank above 8 or an extent below -1 is INVALID_ARGUMENT.
+// A rank above 16 (Shape::max_rank) or an extent below -1 is INVALID_ARGUMENT.
 Shape read_shape(const tensorflow::TensorShapeProto& proto);
 void write_shape(const Shape& shape, tensorflow::TensorShapeProto& proto);
 

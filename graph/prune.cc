@@ -1,7 +1,6 @@
 // prune: only what a step needs. Codes and texts of bad endpoints are TensorFlow's: clients look
 // for them.
 #include <algorithm>
-#include <charconv>
 #include <map>
 #include <set>
 
@@ -22,14 +21,9 @@ struct Endpoint {
 };
 
 Endpoint parse_endpoint(std::string_view what, const std::string& text) {
-  const size_t colon = text.rfind(':');
-  if (colon == std::string::npos) return {text, 0};
-  Endpoint out{text.substr(0, colon), 0};
-  const char* end = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(text.data() + colon + 1, end, out.index);
-  check(error == std::errc() && rest == end && out.index >= 0 && colon > 0, what, " '", text,
-        "' does not name an output: expected 'node:0'");
-  return out;
+  const std::optional<OutputName> name = parse_output_name(text);
+  check(name.has_value(), what, " '", text, "' does not name an output: expected 'node:0'");
+  return {std::string(name->node), name->index};
 }
 
 std::string suggestion(const Graph& graph, std::string_view wanted) {

@@ -1,30 +1,15 @@
-// Switch, RefSwitch and Merge: the runtime handles dead values, so these run between segments.
+// Switch, RefSwitch and Merge: the runtime itself handles dead values, so these have no kernels,
+// only the device on which they are.
 #include "graph/gradient.h"
 #include "graph/loops.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"
-#include "kernels/cpu.h"
-#include "kernels/examples.h"
 
 namespace leat {
 namespace {
 
-void run_switch(ExecuteContext& c) {
-  const int taken = c.input(1).value<bool>() ? 1 : 0;
-  c.set_output(taken, c.input(0));
-  c.set_dead(1 - taken);
-}
-
-void run_merge(ExecuteContext& c) {
-  for (int i = 0; i < c.num_inputs(); ++i) {
-    if (c.is_dead(i)) continue;
-    c.set_output(0, c.input(i));
-    c.set_output(1, Tensor::scalar<int32_t>(i));
-    return;
-  }
-  c.set_dead(0);
-  c.set_dead(1);
-}
+// Nothing to call: what there is to do, program_items.cc does.
+const Kernel on_the_cpu{.device = DeviceType::cpu};
 
 void infer_merge(ShapeContext& c) {
   // What comes back from a loop's body may have another shape.
@@ -71,7 +56,7 @@ const Op switch_op{{
     .attrs = {"T: type"},
     .shape = infer_switch,
     .gradient = switch_gradient,
-    .kernels = {{.execute = run_switch}},
+    .kernels = {on_the_cpu},
 }};
 
 // Which branch gets the variable; what it holds, if anything, does not matter.
@@ -84,7 +69,7 @@ const Op ref_switch_op{{
     .attrs = {"T: type"},
     .shape = infer_switch,
     .gradient = switch_gradient,
-    .kernels = {{.execute = run_switch}},
+    .kernels = {on_the_cpu},
     .allows_uninitialized = true,
 }};
 
@@ -96,9 +81,7 @@ const Op merge_op{{
     .attrs = {"T: type", "N: int >= 1"},
     .shape = infer_merge,
     .gradient = merge_gradient,
-    .kernels = {{.execute = run_merge}},
-    .examples = {{.inputs = {floats({1, 2})},
-                  .outputs = {floats({1, 2}), Tensor::scalar<int32_t>(0)}}},
+    .kernels = {on_the_cpu},
 }};
 
 const Op ref_merge_op{{
@@ -109,7 +92,7 @@ const Op ref_merge_op{{
     .attrs = {"T: type", "N: int >= 1"},
     .shape = infer_merge,
     .gradient = merge_gradient,
-    .kernels = {{.execute = run_merge}},
+    .kernels = {on_the_cpu},
 }};
 
 }  // namespace

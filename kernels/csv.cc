@@ -1,5 +1,4 @@
 // DecodeCSV: records of comma separated values (RFC 4180) to a tensor per column.
-#include <cerrno>
 #include <cmath>
 #include <cstdlib>
 #include <limits>
@@ -9,6 +8,7 @@
 #include "graph/shape_inference.h"
 #include "kernels/cpu.h"
 #include "kernels/examples.h"
+#include "kernels/number_text.h"
 
 namespace leat {
 namespace {
@@ -68,25 +68,6 @@ std::vector<std::string> fields_of(const std::string& record, const Dialect& dia
   return fields;
 }
 
-template <class T>
-bool parse(const std::string& text, T& value) {
-  const size_t begin = text.find_first_not_of(" \t\n\r\f\v");
-  if (begin == text.npos) return false;
-  const std::string trimmed = text.substr(begin, text.find_last_not_of(" \t\n\r\f\v") + 1 - begin);
-  char* end = nullptr;
-  errno = 0;
-  if constexpr (std::is_floating_point_v<T>) {
-    value = std::is_same_v<T, float> ? T(std::strtof(trimmed.c_str(), &end))
-                                     : T(std::strtod(trimmed.c_str(), &end));
-    return end == trimmed.c_str() + trimmed.size();
-  } else {
-    const int64_t parsed = std::strtoll(trimmed.c_str(), &end, 10);
-    value = static_cast<T>(parsed);
-    return errno == 0 && end == trimmed.c_str() + trimmed.size() && value == parsed &&
-           trimmed.front() != '+';
-  }
-}
-
 BoundKernel prepare(const KernelRequest& r) {
   const std::string& delimiter = r.attr<std::string>("field_delim");
   check(delimiter.size() == 1, "field_delim should be only 1 char, got \"", delimiter, "\"");
@@ -128,8 +109,8 @@ BoundKernel prepare(const KernelRequest& r) {
                 to = fields[f];
               } else if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double> ||
                                    std::is_same_v<T, int32_t> || std::is_same_v<T, int64_t>) {
-                check(parse(fields[f], to), "Field ", f, " in record ", i, " is not a valid ",
-                      defaults[f].dtype, ": ", fields[f]);
+                check(parse_number(fields[f], to), "Field ", f, " in record ", i,
+                      " is not a valid ", defaults[f].dtype, ": ", fields[f]);
               }
             });
           }

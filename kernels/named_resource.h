@@ -1,5 +1,5 @@
-// State that a task keeps under a name: how it is called, and how ops find it that have no handle
-// on it (a staging area, a map of sparse tensors). These set OpDef::make_resource, too.
+// State that a task keeps under a name: how it is made, and how ops find it that have no handle on
+// it (a staging area, a map of sparse tensors). These set OpDef::make_resource, too.
 #pragma once
 
 #include <memory>
@@ -10,12 +10,7 @@
 
 namespace leat {
 
-// For make_resource: the name is shared_name, or the node's.
-inline std::string resource_name(const NodeView& node) {
-  const auto& shared_name = node.attr<std::string>("shared_name");
-  return shared_name.empty() ? std::string(node.name) : shared_name;
-}
-
+// For make_resource.
 template <class R>
 std::shared_ptr<Resource> make_named(const NodeView& node) {
   return std::make_shared<R>(resource_name(node));

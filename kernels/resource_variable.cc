@@ -103,6 +103,7 @@ const Op variable_shape_op{{
     .kernels = host_kernels_for_any_device(prepare_variable_shape),
     .examples = {{.inputs = {floats({2, 1}, {1, 2})}, .outputs = {ints({2, 1})}}},
     .only_reads_resources = true,
+    .tells_shape = true,
     .is_not_differentiable = true,
 }};
 

@@ -52,6 +52,7 @@ const Op shape_op{{
     .shape = infer_shape,
     .kernels = host_kernels_for_any_device(prepare_shape),
     .examples = {{.inputs = {floats({1, 2}, {1, 2})}, .outputs = {ints({1, 2})}}},
+    .tells_shape = true,
     .is_not_differentiable = true,
 }};
 
@@ -65,6 +66,7 @@ const Op shape_n_op{{
     .kernels = {cpu_kernel(prepare_shape)},
     .examples = {{.inputs = {floats({1, 2}, {1, 2}), Tensor::scalar(1.0f)},
                   .outputs = {ints({1, 2}), ints({0}, {})}}},
+    .tells_shape = true,
     .is_not_differentiable = true,
 }};
 
@@ -79,6 +81,7 @@ const Op size_op{{
       return constants(r.attr<DType>("out_type"), {{r.inputs[0].shape.elements()}});
     }),
     .examples = {{.inputs = {floats({1, 2}, {1, 2})}, .outputs = {Tensor::scalar<int32_t>(2)}}},
+    .tells_shape = true,
     .is_not_differentiable = true,
 }};
 
@@ -92,6 +95,7 @@ const Op rank_op{{
     .kernels = host_kernels_for_any_device(
         [](const KernelRequest& r) { return constants(DType::i32, {{r.inputs[0].shape.rank()}}); }),
     .examples = {{.inputs = {floats({1, 2}, {1, 2})}, .outputs = {Tensor::scalar<int32_t>(2)}}},
+    .tells_shape = true,
     .is_not_differentiable = true,
 }};
 

@@ -1,6 +1,5 @@
 // Between strings and numbers: AsString and StringToNumber by their text, DecodeRaw by their bytes.
 #include <bit>
-#include <cerrno>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -12,6 +11,7 @@
 #include "kernels/cpu.h"
 #include "kernels/examples.h"
 #include "kernels/execute.h"
+#include "kernels/number_text.h"
 
 namespace leat {
 namespace {
@@ -100,37 +100,12 @@ const Op as_string_op{{
 
 // ---- StringToNumber
 
-// The number that is the whole text but for white space around it.
-template <class T>
-bool parse(const std::string& text, T& value) {
-  const size_t begin = text.find_first_not_of(" \t\n\r\f\v");
-  if (begin == std::string::npos) return false;
-  const std::string number = text.substr(begin, text.find_last_not_of(" \t\n\r\f\v") + 1 - begin);
-  char* end = nullptr;
-  errno = 0;
-  if constexpr (std::is_floating_point_v<T>) {
-    value = std::is_same_v<T, float> ? T(std::strtof(number.c_str(), &end))
-                                     : T(std::strtod(number.c_str(), &end));
-  } else {
-    if (number[0] == '+' || (std::is_unsigned_v<T> && number[0] == '-')) return false;
-    if (std::is_signed_v<T> || sizeof(T) < 8) {
-      const int64_t wide = std::strtoll(number.c_str(), &end, 10);
-      value = static_cast<T>(wide);
-      if (wide != static_cast<int64_t>(value)) return false;
-    } else {
-      value = static_cast<T>(std::strtoull(number.c_str(), &end, 10));
-    }
-    if (errno != 0) return false;
-  }
-  return end == number.c_str() + number.size();
-}
-
 template <class T>
 BoundKernel prepare_to_number(TypeTag<T>, const KernelRequest& r) {
   return BoundKernel::of([n = r.outputs[0].shape.elements()](const Arguments& a) {
     for (int64_t i = 0; i < n; ++i) {
       const std::string& text = a.input<std::string>(0)[i];
-      check(parse(text, a.output<T>()[i]),
+      check(parse_number(text, a.output<T>()[i]),
             "StringToNumberOp could not correctly convert string: ", text);
     }
   });

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "graph/loops.h"
-#include "runtime/program.h"
+#include "runtime/program_step.h"
 
 namespace leat {
 

@@ -87,9 +87,7 @@ MemoryPlan plan_memory(std::span<const MemoryBlock> blocks, size_t alignment) {
     live[blocks[i].last + 1] -= sizes[i];
   }
   size_t now = 0;
-  std::vector<size_t> breadth(instructions + 1);
-  for (size_t i = 0; i < live.size(); ++i)
-    plan.max_live = std::max(plan.max_live, breadth[i] = now += live[i]);
+  for (const size_t change : live) plan.max_live = std::max(plan.max_live, now += change);
 
   std::vector<int> order(blocks.size()), best_order;
   const auto attempt = [&] {

@@ -9,9 +9,7 @@ Status status_at(const Node& node, const Device& device) {
 Status status_at(const Node& node, const Device& device, Status status) {
   if (status.message.find("[[{{node ") != std::string::npos) return status;
   std::string place = concat(" (", node.op->name, " on ", device.name());
-  if (node.location.is_known()) {
-    place += concat(", ", node.location.file, ":", node.location.line);
-  }
+  if (node.location.is_known()) place += concat(", ", node.location);
   status.message = with_node(status.message + place + ")", node.name);
   return status;
 }

@@ -154,7 +154,7 @@ std::vector<NodeRole> find_roles(const Graph& partition, const Device& device) {
     if (missing.empty()) first = node->name;
     missing += concat("\n  ", node->op->name, " node '", node->name, "'");
     if (node->location.is_known()) {
-      missing += concat(" (made at ", node->location.file, ":", node->location.line, ")");
+      missing += concat(" (made at ", node->location, ")");
     }
     missing += "; kernels exist for " + describe_kernels(*node->op);
   }
@@ -227,11 +227,6 @@ bool only_passes_handle(const Node& node) {
 
 bool is_value_input(const Node& node, int input) {
   return node.op->is_value_input(input, static_cast<int>(node.inputs.size()));
-}
-
-bool tells_shape(const Node& node) {
-  return node.is("Shape") || node.is("ShapeN") || node.is("Size") || node.is("Rank") ||
-         node.is("VariableShape");
 }
 
 }  // namespace leat

@@ -63,7 +63,5 @@ Output passed_handle(const Node& node);
 bool only_passes_handle(const Node& node);
 // A kernel needs the elements of this input in `prepare`.
 bool is_value_input(const Node& node, int input);
-// Ops whose result depends on the shapes of their inputs only.
-bool tells_shape(const Node& node);
 
 }  // namespace leat

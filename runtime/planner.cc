@@ -235,7 +235,7 @@ void Planner::add_to_segment(Node& node, State& s) {
   const bool has_cpu_kernel =
       is_host_ || find_kernel(*node.op, node.attrs, DeviceType::cpu) != nullptr;
   s.is_foldable = has_cpu_kernel && !node.op->is_stateful && !node.inputs.empty() &&
-                  (all_foldable || tells_shape(node));
+                  (all_foldable || node.op->tells_shape);
 }
 
 void Planner::wait_for_values(const Node& node, State& s) {

@@ -3,16 +3,9 @@
 
 #include <algorithm>
 
+#include "core/resource.h"
+
 namespace leat {
-namespace {
-
-const std::string& state_name(const Node& node) {
-  const std::string& shared_name = node.attr<std::string>("shared_name");
-  return shared_name.empty() ? node.name : shared_name;
-}
-
-}  // namespace
-
 void Planner::resolve_handle(const Node& node, State& s) {
   for (size_t i = 0; i < node.inputs.size(); ++i) {
     if (!is_handle_input(node, static_cast<int>(i))) continue;
@@ -66,7 +59,7 @@ void Planner::check_dtype(const Node& node, const Output& handle) {
 
 int Planner::add_resource(const Node& node) {
   const NodeView view = node.view();
-  auto resource = containers_.resource(node.attr<std::string>("container"), state_name(node),
+  auto resource = containers_.resource(node.attr<std::string>("container"), resource_name(view),
                                        [&] { return node.op->make_resource(view); });
   resource->check_fits(view);
   plan_.resources.push_back(std::move(resource));
@@ -74,8 +67,8 @@ int Planner::add_resource(const Node& node) {
 }
 
 void Planner::add_variable(const Node& node, State& s) {
-  auto variable = containers_.variable(node.attr<std::string>("container"), state_name(node),
-                                       node.attr<DType>("dtype"));
+  auto variable = containers_.variable(node.attr<std::string>("container"),
+                                       resource_name(node.view()), node.attr<DType>("dtype"));
   const auto known = std::find(plan_.variables.begin(), plan_.variables.end(), variable);
   s.variable = static_cast<int>(known - plan_.variables.begin());
   if (known != plan_.variables.end()) return;

@@ -34,7 +34,7 @@ Place Planner::wanted_place(const Node& node, const State& s, int input, const O
     default:
       break;
   }
-  if (s.role == Role::segment && tells_shape(node)) return place_of(value);
+  if (s.role == Role::segment && node.op->tells_shape) return place_of(value);
   return is_value_input(node, input) || contains(s.kernel.host_inputs, input) ? Place::host
                                                                               : Place::device;
 }

@@ -1,7 +1,6 @@
 #include "runtime/program.h"
 
 #include "runtime/loop.h"
-#include "runtime/node_states.h"
 #include "runtime/pointers.h"
 #include "runtime/trace.h"
 
@@ -9,8 +8,7 @@ namespace leat {
 namespace {
 
 std::string made_at(const Location& location) {
-  return location.is_known() ? concat(" (made at ", location.file, ":", location.line, ")")
-                             : std::string();
+  return location.is_known() ? concat(" (made at ", location, ")") : std::string();
 }
 
 }  // namespace
@@ -18,7 +16,6 @@ std::string made_at(const Location& location) {
 Program::Program(Graph partition, const std::vector<std::string>& fetches, Device& device,
                  Device& host, Containers& containers, NodeStates& node_states, ThreadPool& pool)
     : plan_(plan_program(std::move(partition), fetches, device, host, containers)),
-      node_states_(node_states),
       pool_(pool),
       costs_ns_(plan_.segments.size()) {
   for (const SegmentPlan& segment : plan_.segments)
@@ -59,11 +56,6 @@ Program::~Program() = default;
 void Program::drop_unused() {
   for (const auto& segment : segments_) segment->drop_unused();
   for (const auto& loop : loops_) loop->drop_unused();
-}
-
-std::shared_ptr<void>& Program::node_state(std::string_view node) const {
-  const std::lock_guard lock(node_states_.mutex());
-  return node_states_.of(node);
 }
 
 void Program::check_feed(int feed, const Tensor& tensor) const {

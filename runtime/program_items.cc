@@ -6,7 +6,7 @@
 #include "runtime/loop.h"
 #include "runtime/node_error.h"
 #include "runtime/pointers.h"
-#include "runtime/program.h"
+#include "runtime/program_step.h"
 #include "runtime/trace.h"
 
 namespace leat {
@@ -19,8 +19,7 @@ class ProgramStep::Context : public ExecuteContext {
         index_(index),
         item_(step.plan_.items[index]),
         view_(item_.node->view()),
-        outputs_(item_.outputs.size()),
-        dead_(item_.outputs.size()) {}
+        outputs_(item_.outputs.size()) {}
 
   const NodeView& node() const override { return view_; }
   int num_inputs() const override { return static_cast<int>(item_.inputs.size()); }
@@ -39,21 +38,14 @@ class ProgramStep::Context : public ExecuteContext {
     return step_.plan_.resources[item_.inputs[i].resource];
   }
   Cancellation& cancellation() override { return step_.owner_.cancellation(); }
-  bool is_dead(int) const override { return false; }
   void set_output(int i, Tensor value) override { outputs_.at(i) = std::move(value); }
-  void set_dead(int i) override { dead_[i] = true; }
   Device& device() const override { return *step_.plan_.device; }
-  std::shared_ptr<void>& node_state() override {
-    return step_.program_.node_state(item_.node->name);
-  }
 
   int index() const { return index_; }
   // Hands the outputs to the step. Every output that somebody reads must have been set.
   void deliver() {
     for (size_t o = 0; o < outputs_.size(); ++o) {
       if (item_.outputs[o] < 0) continue;
-      check_internal(!dead_[o], "output ", o,
-                     " was declared dead: only Switch and Merge may do that");
       check_internal(outputs_[o].is_valid(), "the kernel set no output ", o);
       step_.set(item_.outputs[o], std::move(outputs_[o]));
     }
@@ -65,7 +57,6 @@ class ProgramStep::Context : public ExecuteContext {
   const Item& item_;
   NodeView view_;
   std::vector<Tensor> outputs_;
-  std::vector<bool> dead_;
 };
 
 void ProgramStep::run_item(int index) {

@@ -5,7 +5,7 @@
 #include "core/thread_pool.h"
 #include "runtime/loop.h"
 #include "runtime/node_error.h"
-#include "runtime/program.h"
+#include "runtime/program_step.h"
 #include "runtime/trace.h"
 
 namespace leat {

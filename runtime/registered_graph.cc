@@ -8,7 +8,7 @@
 
 #include "core/lasting_memory.h"
 #include "runtime/pointers.h"
-#include "runtime/program.h"
+#include "runtime/program_step.h"
 #include "runtime/trace.h"
 
 namespace leat {

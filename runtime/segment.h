@@ -25,8 +25,6 @@ class Segment {
   ~Segment();
   Segment(const Segment&) = delete;
 
-  const SegmentPlan& plan() const { return plan_; }
-
   // Runs on the calling thread, which it never blocks but for the variables' locks (held for this
   // run at most). `inputs` as SegmentPlan::inputs, `results` as SegmentPlan::results (null: not
   // wanted). Throws with the node's name.

@@ -26,18 +26,14 @@ class FoldingContext : public ExecuteContext {
   Variable& variable(int) const override {
     fail(Code::internal, "a constant was computed from a variable");
   }
-  bool is_dead(int) const override { return false; }
   void set_output(int i, Tensor value) override { outputs_.at(i) = std::move(value); }
-  void set_dead(int) override { fail(Code::internal, "a constant died"); }
   Device& device() const override { return host_; }
-  std::shared_ptr<void>& node_state() override { return state_; }
   std::vector<Tensor>& outputs() { return outputs_; }
 
  private:
   NodeView view_;
   std::vector<Tensor> inputs_, outputs_;
   Device& host_;
-  std::shared_ptr<void> state_;  // a node with state is never folded
 };
 
 class Inference {
@@ -100,7 +96,7 @@ class Inference {
     const bool are_known =
         !inputs.empty() && std::all_of(inputs.begin(), inputs.end(),
                                        [](const TensorSpec& s) { return s.value != nullptr; });
-    const bool may_fold = !node.op->is_stateful && (are_known || tells_shape(node));
+    const bool may_fold = !node.op->is_stateful && (are_known || node.op->tells_shape);
     if (node.op->has_data_dependent_shape && !segment_.nodes[n].kernel.prepare) {
       check_internal(may_fold, "the shape depends on data that is not known");
       return fold_by_executing(n, inputs);

@@ -88,7 +88,8 @@ class SessionInterface {
                                   const RunOptions& options = {},
                                   RunMetadata* metadata = nullptr) = 0;
   // A prepared step: the signature is looked up once. Feeds and fetches are in the order of
-  // `signature`, as given.
+  // `signature`, as given. A session in this process compiles it at once and throws what is wrong
+  // with it (NOT_FOUND for a fetch that does not exist); one on a cluster does so at its first run.
   using CallableHandle = int64_t;
   virtual CallableHandle make_callable(const StepSignature& signature) = 0;
   virtual void run_callable(CallableHandle handle, std::span<const Tensor> feeds,

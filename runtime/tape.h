@@ -56,7 +56,6 @@ struct Tape {
   // What a value that leaves the segment is.
   struct Result {
     Address address;
-    DType dtype;
     Shape shape;
   };
   struct VariableUse {
@@ -132,7 +131,6 @@ class TapeInstance {
 
   template <bool traced>
   void run_instructions(std::vector<InstructionTimes>* times);
-  void bind_inputs(std::span<const Tensor* const> inputs);
   void bind_variables();
   void bind_variable(size_t v);
   static void check_shape_stays(const Variable& variable, const Tape::VariableUse& use);

@@ -340,7 +340,7 @@ class Compiler {
       const SegmentValue& value = values_.nodes[result.node][result.output];
       const bool on_host =
           is_host_ || contains(segment_.nodes[result.node].kernel.host_outputs, result.output);
-      tape_->results.push_back({address_of(value, on_host), value.dtype, value.shape});
+      tape_->results.push_back({address_of(value, on_host), value.shape});
     }
   }
 

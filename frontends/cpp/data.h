@@ -36,12 +36,14 @@ Digits load_mnist(const std::string& directory);
 // varying pen width, with noise; 28 x 28. The same seed gives the same pictures.
 Digits draw_digits(int64_t train, int64_t test, uint64_t seed = 1);
 
-// Shuffled batches of one shard of the examples (shard `index` of `count`), epoch after epoch. Not
-// thread-safe.
+// Shuffled batches of one shard of the examples (shard `index` of `count`), epoch after epoch. The
+// examples are not copied: they must outlive it. Not thread-safe.
 class Batches {
  public:
   Batches(const Labelled& examples, int64_t batch_size, uint64_t seed, int index = 0,
           int count = 1);
+  Batches(Labelled&& examples, int64_t batch_size, uint64_t seed, int index = 0,
+          int count = 1) = delete;
   // The next batch; every example of the shard comes once per epoch, what does not fill a batch is
   // left for the next one.
   Labelled next();

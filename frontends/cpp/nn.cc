@@ -5,7 +5,7 @@ namespace leat::nn {
 Dense::Dense(Graph& graph, int64_t inputs, int64_t units, std::string_view name,
              DenseOptions options, DType dtype, Location at)
     : name_(name), options_(std::move(options)) {
-  check(inputs > 0 && units > 0, "dense layer '", name, "' (", at.file, ":", at.line,
+  check(inputs > 0 && units > 0, "dense layer '", name, "' (", at,
         "): inputs and units must be positive, got ", inputs, " and ", units);
   const NameScope scope(graph, name);
   kernel_ = variable(graph, "kernel", {inputs, units}, options_.kernel_initializer, dtype, {}, at);
@@ -14,8 +14,7 @@ Dense::Dense(Graph& graph, int64_t inputs, int64_t units, std::string_view name,
 }
 
 Output Dense::operator()(Output x, Location at) const {
-  check(static_cast<bool>(x), "dense layer '", name_, "' (", at.file, ":", at.line,
-        "): its input is an empty Output");
+  check(static_cast<bool>(x), "dense layer '", name_, "' (", at, "): its input is an empty Output");
   const NameScope scope(x.graph(), name_);
   Output y = matmul(x, kernel_, false, false, at);
   if (bias_) y = bias_add(y, bias_, "NHWC", at);
@@ -24,10 +23,9 @@ Output Dense::operator()(Output x, Location at) const {
 
 Output dense(Output x, int64_t units, std::string_view name, const DenseOptions& options,
              Location at) {
-  check(static_cast<bool>(x), "dense layer '", name, "' (", at.file, ":", at.line,
-        "): its input is an empty Output");
+  check(static_cast<bool>(x), "dense layer '", name, "' (", at, "): its input is an empty Output");
   const Shape& shape = x.shape();
-  check(shape.rank() == 2 && shape[1] > 0, "dense layer '", name, "' (", at.file, ":", at.line,
+  check(shape.rank() == 2 && shape[1] > 0, "dense layer '", name, "' (", at,
         "): the input must be [batch, n] with n known, got ", x.name(), " ", x.dtype(), shape);
   return Dense(x.graph(), shape[1], units, name, options, x.dtype(), at)(x, at);
 }
@@ -49,9 +47,9 @@ AttrMap pool_windows(int64_t size, int64_t stride, std::string_view padding) {
 Conv2d::Conv2d(Graph& graph, int64_t channels, int64_t filters, int64_t size, std::string_view name,
                Conv2dOptions options, DType dtype, Location at)
     : name_(name), options_(std::move(options)) {
-  check(channels > 0 && filters > 0 && size > 0, "conv2d layer '", name, "' (", at.file, ":",
-        at.line, "): channels, filters and size must be positive, got ", channels, ", ", filters,
-        " and ", size);
+  check(channels > 0 && filters > 0 && size > 0, "conv2d layer '", name, "' (", at,
+        "): channels, filters and size must be positive, got ", channels, ", ", filters, " and ",
+        size);
   const NameScope scope(graph, name);
   kernel_ = variable(graph, "kernel", {size, size, channels, filters}, options_.kernel_initializer,
                      dtype, {}, at);
@@ -60,7 +58,7 @@ Conv2d::Conv2d(Graph& graph, int64_t channels, int64_t filters, int64_t size, st
 }
 
 Output Conv2d::operator()(Output x, Location at) const {
-  check(static_cast<bool>(x), "conv2d layer '", name_, "' (", at.file, ":", at.line,
+  check(static_cast<bool>(x), "conv2d layer '", name_, "' (", at,
         "): its input is an empty Output");
   const NameScope scope(x.graph(), name_);
   Output y = leat::conv2d(x, kernel_, windows(options_.stride, options_.padding), at);
@@ -70,10 +68,9 @@ Output Conv2d::operator()(Output x, Location at) const {
 
 Output conv2d(Output x, int64_t filters, int64_t size, std::string_view name,
               const Conv2dOptions& options, Location at) {
-  check(static_cast<bool>(x), "conv2d layer '", name, "' (", at.file, ":", at.line,
-        "): its input is an empty Output");
+  check(static_cast<bool>(x), "conv2d layer '", name, "' (", at, "): its input is an empty Output");
   const Shape& shape = x.shape();
-  check(shape.rank() == 4 && shape[3] > 0, "conv2d layer '", name, "' (", at.file, ":", at.line,
+  check(shape.rank() == 4 && shape[3] > 0, "conv2d layer '", name, "' (", at,
         "): the input must be [batch, height, width, channels] with channels known, got ", x.name(),
         " ", x.dtype(), shape);
   return Conv2d(x.graph(), shape[3], filters, size, name, options, x.dtype(), at)(x, at);
@@ -91,12 +88,12 @@ Output flatten(Output x, Location at) {
   const Shape& shape = x.shape();
   int32_t n = 1;
   for (int i = 1; i < shape.rank(); ++i) {
-    check(shape[i] != any, "flatten (", at.file, ":", at.line,
-          "): all extents but the batch's must be known, got ", x.name(), " ", shape);
+    check(shape[i] != any, "flatten (", at, "): all extents but the batch's must be known, got ",
+          x.name(), " ", shape);
     n *= static_cast<int32_t>(shape[i]);
   }
-  check(shape.rank() >= 1, "flatten (", at.file, ":", at.line,
-        "): the rank must be at least 1, got ", x.name(), " ", shape);
+  check(shape.rank() >= 1, "flatten (", at, "): the rank must be at least 1, got ", x.name(), " ",
+        shape);
   return reshape(x, constant(x.graph(), Tensor::of<int32_t>({2}, {-1, n}), "shape", at), at);
 }
 

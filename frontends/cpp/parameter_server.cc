@@ -48,7 +48,10 @@ Node& ParameterServer::minimize(const Optimizer& optimizer, Output loss, Output 
 
 Node& ParameterServer::minimize(const Optimizer& optimizer, const std::vector<Output>& losses,
                                 Output global_step) const {
-  check(!losses.empty(), "synchronous training needs the loss of every replica; none was given");
+  check(std::ssize(losses) == workers(), "synchronous training with ", workers(),
+        " workers needs the loss of each replica, got ", losses.size());
+  for (size_t k = 0; k < losses.size(); ++k)
+    check(bool(losses[k]), "the loss of replica ", k, " is an empty Output");
   std::vector<std::vector<GradientAndVariable>> of_replica;
   for (const Output& loss : losses) of_replica.push_back(optimizer.gradients(loss));
   Graph& graph = losses.front().graph();

@@ -42,7 +42,11 @@ class ParameterServer {
   // worker `index`.
   ReplicaScope replica(Graph& graph, int index) const;
 
+  // Asynchronous: an update with this replica's gradient alone, as Optimizer::minimize makes it.
   Node& minimize(const Optimizer& optimizer, Output loss, Output global_step = {}) const;
+  // Synchronous: one update with the mean of the replicas' gradients, taken where the variable is;
+  // a replica whose loss does not depend on a variable counts as 0. `losses` by replica, all of one
+  // graph. INVALID_ARGUMENT if they are not one per worker.
   Node& minimize(const Optimizer& optimizer, const std::vector<Output>& losses,
                  Output global_step = {}) const;
 

@@ -26,15 +26,15 @@ std::vector<std::string> Readiness::uninitialized(Session& session) const {
   return out;
 }
 
-void Readiness::wait(Session& session, std::chrono::milliseconds deadline) const {
+void Readiness::wait(Session& session, std::chrono::milliseconds limit) const {
   using Clock = std::chrono::steady_clock;
-  const auto end = Clock::now() + deadline;
+  const auto end = Clock::now() + limit;
   std::chrono::milliseconds pause(5);
   for (;;) {
     const std::vector<std::string> missing = uninitialized(session);
     if (missing.empty()) return;
     if (Clock::now() + pause > end) {
-      fail(Code::deadline_exceeded, "after ", deadline.count(), " ms ", missing.size(), " of ",
+      fail(Code::deadline_exceeded, "after ", limit.count(), " ms ", missing.size(), " of ",
            variables_.size(), " variables are still uninitialised (first: ", missing.front(),
            "); the chief initialises them: is its program running, against the same ps tasks?");
     }

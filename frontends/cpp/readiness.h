@@ -17,9 +17,9 @@ class Readiness {
   void initialize(Session& session) const;
   // Names of variables that have no value yet.
   std::vector<std::string> uninitialized(Session& session) const;
-  // Returns when all are initialised. DEADLINE_EXCEEDED names the first ones that are not and who
-  // should have done it.
-  void wait(Session& session, std::chrono::milliseconds deadline = std::chrono::minutes(1)) const;
+  // Returns when all are initialised. DEADLINE_EXCEEDED, after `limit`, says how many are not,
+  // names the first one, and who should have done it.
+  void wait(Session& session, std::chrono::milliseconds limit = std::chrono::minutes(1)) const;
 
  private:
   Node* initializer_;

@@ -96,11 +96,16 @@ class Session {
     return out;
   }
 
-  // Looks everything up once: for the steps of a loop.
+  // Looks everything up once: for the steps of a loop. In process the step is compiled here, and
+  // what is wrong with it is thrown here: NOT_FOUND for an endpoint that the graph does not have.
+  // On a cluster only the names are kept; the first run compiles it, and throws.
   Callable prepare(const std::vector<Output>& feeds, const std::vector<Output>& fetches,
                    const Targets& targets = {});
 
+  // Of this process, or of all tasks of the cluster; the dialled task's first.
   std::vector<DeviceDescription> list_devices();
+  // Ends running steps with CANCELLED and waits for them (with a deadline). Every later call but
+  // close() is FAILED_PRECONDITION "Session is closed.".
   void close();
 
  private:

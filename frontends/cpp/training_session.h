@@ -62,7 +62,8 @@ class TrainingSession {
   // Make it when the graph is complete: it adds the nodes of its Saver. Starts: the chief restores
   // the last checkpoint of the directory, or initialises; the others wait.
   TrainingSession(Graph& graph, TrainingOptions options);
-  ~TrainingSession();  // close(), but silent
+  // close(), with its hooks' end() and its last checkpoint; an error is only printed to stderr.
+  ~TrainingSession();
   TrainingSession(const TrainingSession&) = delete;
 
   // Before the first step. Hooks are called in the order in which they were added.
@@ -73,7 +74,8 @@ class TrainingSession {
   int64_t global_step() const { return step_number_; }  // steps done
 
   // One step: the values of options.fetches. None if a task was lost: the step has not counted, and
-  // global_step() has gone back to the checkpoint, so feed anew for it. Other errors are thrown.
+  // global_step() has gone back to the checkpoint, so feed anew for it. None as well if a hook asks
+  // in begin() to stop: then there was no step. Other errors are thrown.
   std::optional<std::vector<Tensor>> step(std::span<const Tensor> feeds);
   std::optional<std::vector<Tensor>> step(std::initializer_list<Tensor> feeds) {
     return step(std::span<const Tensor>(feeds.begin(), feeds.size()));
@@ -100,7 +102,7 @@ class TrainingSession {
   Readiness readiness_;
   std::optional<Saver> saver_;  // of the chief with a directory
   std::vector<std::unique_ptr<TrainingHook>> hooks_;
-  std::vector<Output> fetches_;       // of the caller, of the hooks, the global step
+  std::vector<Output> fetches_;       // of the caller, the global step, of the hooks
   std::vector<size_t> hook_fetches_;  // where each hook's begin
   std::unique_ptr<Session> session_;
   std::optional<Callable> run_;

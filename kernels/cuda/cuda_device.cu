@@ -191,10 +191,6 @@ class CudaDevice : public Device {
 
   int ordinal() const { return ordinal_; }
   int64_t memory_limit() const override { return static_cast<int64_t>(properties_.totalGlobalMem); }
-  std::string description() const override {
-    return concat(properties_.name, ", compute capability ", properties_.major, ".",
-                  properties_.minor);
-  }
 
   // Everything runs in order on one stream, so a block that is given back may be handed out at
   // once, even if work that uses it is still enqueued.

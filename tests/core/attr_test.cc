@@ -6,25 +6,24 @@
 namespace leat {
 namespace {
 
-TEST(AttrValue, KnowsItsKindAndText) {
-  const std::pair<AttrValue, std::pair<const char*, const char*>> rows[] = {
-      {"text", {"string", "\"text\""}},
-      {3, {"int", "3"}},
-      {int64_t{1} << 40, {"int", "1099511627776"}},
-      {0.5, {"float", "0.5"}},
-      {true, {"bool", "true"}},
-      {f32, {"type", "float"}},
-      {Shape{2, any}, {"shape", "[2,?]"}},
-      {std::vector<int64_t>{1, 2}, {"list(int)", "{1, 2}"}},
-      {std::vector<std::string>{"a"}, {"list(string)", "{\"a\"}"}},
-      {std::vector<DType>{f32, i64}, {"list(type)", "{float, int64}"}},
-      {std::vector<bool>{true, false}, {"list(bool)", "{true, false}"}},
-      {FunctionRef{"f", nullptr}, {"func", "f()"}},
-      {Tensor::scalar(2.0f), {"tensor", "float[] 2"}},
+TEST(AttrValue, KnowsItsKind) {
+  const std::pair<AttrValue, const char*> rows[] = {
+      {"text", "string"},
+      {3, "int"},
+      {int64_t{1} << 40, "int"},
+      {0.5, "float"},
+      {true, "bool"},
+      {f32, "type"},
+      {Shape{2, any}, "shape"},
+      {std::vector<int64_t>{1, 2}, "list(int)"},
+      {std::vector<std::string>{"a"}, "list(string)"},
+      {std::vector<DType>{f32, i64}, "list(type)"},
+      {std::vector<bool>{true, false}, "list(bool)"},
+      {FunctionRef{"f", nullptr}, "func"},
+      {Tensor::scalar(2.0f), "tensor"},
   };
-  for (const auto& [value, texts] : rows) {
-    EXPECT_EQ(value.kind(), texts.first);
-    EXPECT_EQ(value.to_string(), texts.second);
+  for (const auto& [value, kind] : rows) {
+    EXPECT_EQ(value.kind(), kind);
     EXPECT_EQ(value, AttrValue(value));
   }
   EXPECT_EQ(AttrValue().kind(), "nothing");

@@ -21,7 +21,7 @@ namespace {
 const std::set<std::string, std::less<>> without_example = {
     // The runtime or the caller gives them their meaning, they have no kernel to call.
     "Placeholder", "VariableV2", "Variable", "VarHandleOp", "_Feed", "_Send", "_Recv", "Switch",
-    "RefSwitch", "RefMerge", "Enter", "RefEnter", "Exit", "RefExit", "NextIteration",
+    "RefSwitch", "Merge", "RefMerge", "Enter", "RefEnter", "Exit", "RefExit", "NextIteration",
     "RefNextIteration", "LoopCond", "_Loop",
     // What they leave behind is no value, or they wait: tests of their own.
     "DestroyResourceOp", "SaveV2", "RestoreV2", "MergeV2Checkpoints", "FIFOQueueV2",

@@ -2,6 +2,7 @@
 
 #include "distributed/cluster_session.h"
 #include "distributed/membership.h"
+#include "distributed/random_id.h"
 #include "tests/support/eventually.h"
 
 namespace leat {
@@ -12,7 +13,7 @@ InProcessCluster::InProcessCluster(const std::map<std::string, int>& jobs, TaskO
   for (const auto& [job, count] : jobs) {
     for (int index = 0; index < count; ++index) spec_.add({job, index}, "127.0.0.1:0");
   }
-  spec_.set_id(concat("test-", random_incarnation()));
+  spec_.set_id(concat("test-", random_id()));
   for (const TaskName& name : spec_.tasks())
     tasks_[name] = std::make_unique<Task>(spec_, name, options_);
   for (const auto& [name, task] : tasks_) spec_.set_address(name, task->address());

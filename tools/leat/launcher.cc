@@ -55,7 +55,7 @@ class Launcher {
   void prepare();
   void start_task(size_t row);
   void start_programs();
-  void start_program(StartupRow& row, bool is_chief);
+  void start_program(StartupRow& row, bool has_terminal);
   bool has_program(const TaskName& task) const;
   Member& start(const SpawnOptions& spawn_options, Member member);
   std::string task_config(const TaskName& task) const;
@@ -241,17 +241,17 @@ void Launcher::start_programs() {
   }
   std::stable_partition(rows.begin(), rows.end(),
                         [](const StartupRow* row) { return row->task.job == "chief"; });
-  for (StartupRow* row : rows) start_program(*row, /*is_chief=*/row == rows.front());
+  for (StartupRow* row : rows) start_program(*row, /*has_terminal=*/row == rows.front());
   if (rows.empty() && !options_.only)
     say("this host has no worker, so no program runs here; its tasks run until they are told to "
         "stop");
 }
 
-void Launcher::start_program(StartupRow& row, bool is_chief) {
+void Launcher::start_program(StartupRow& row, bool has_terminal) {
   SpawnOptions spawn_options{.arguments = options_.program,
                              .environment = {{"TF_CONFIG", task_config(row.task)}}};
   const std::string prefix = fmt::format("[{}:{}]", row.task.job, row.task.index);
-  spawn_options.has_terminal = is_chief && console_.is_terminal();
+  spawn_options.has_terminal = has_terminal && console_.is_terminal();
   spawn_options.terminal_columns =
       std::max(40, console_.columns() - static_cast<int>(prefix.size()) - 2);
   if (options_.embed) {
@@ -263,7 +263,7 @@ void Launcher::start_program(StartupRow& row, bool is_chief) {
                                                .task = row.task,
                                                .is_program = true,
                                                .is_task = options_.embed,
-                                               .is_chief = is_chief});
+                                               .has_terminal = has_terminal});
   if (!options_.embed) return;
   row.pid = member.process.pid;
   row.detail = "its program has not called leat::join_cluster()";

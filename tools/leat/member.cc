@@ -29,7 +29,7 @@ void Member::keep_line(const std::string& line, Console& console) {
 void Member::read_output(Console& console) {
   const auto keep = [&](const std::string& line) { keep_line(line, console); };
   const auto redraw = [&](const std::string& text) {
-    if (is_chief && console.is_terminal()) {
+    if (has_terminal && console.is_terminal()) {
       console.redraw(prefix, text);
     } else if (Clock::now() - redrawn >= redraw_interval) {
       redrawn = Clock::now();

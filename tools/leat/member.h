@@ -21,9 +21,9 @@ struct Member {
   std::string prefix;  // "[worker:1]"
   TaskName task;
   bool is_program = false;
-  bool is_task = true;    // a program may be both
-  bool is_done = false;   // a program that is a task: it only serves the others now
-  bool is_chief = false;  // its progress line is the console's redrawn one
+  bool is_task = true;        // a program may be both
+  bool is_done = false;       // a program that is a task: it only serves the others now
+  bool has_terminal = false;  // its progress line is the console's redrawn one
   Process process;
   Clock::time_point started;
   std::ofstream log;

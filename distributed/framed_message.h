@@ -1,0 +1,57 @@
+// A message between master and worker as bytes: [u32 size of the protobuf part][protobuf part]
+// [elements of its tensors, one after the other; of a string, u32 size and bytes]. Tensors are sent
+// from where they lie, and no protobuf limit applies to them. Malformed bytes are INVALID_ARGUMENT.
+#pragma once
+
+#include <cstddef>
+#include <string_view>
+#include <vector>
+
+#include "distributed/grpc/rpc.h"
+#include "runtime/session.h"
+
+namespace google::protobuf {
+class MessageLite;
+template <class Element>
+class RepeatedPtrField;
+}  // namespace google::protobuf
+
+namespace leat::wire {
+
+class TensorHeader;
+using TensorHeaders = google::protobuf::RepeatedPtrField<TensorHeader>;
+
+// Adds what the protobuf part says of the tensors: name, dtype, extents, bytes.
+void describe(const NamedTensors& tensors, TensorHeaders* list);
+
+// RESOURCE_EXHAUSTED if the protobuf part is larger than protobuf allows. The slices hold the
+// tensors' memory.
+Slices frame(const google::protobuf::MessageLite& header);
+Slices frame(const google::protobuf::MessageLite& header, const NamedTensors& tensors);
+
+// One that has come, read from front to back. The bytes must outlive it.
+class FramedMessage {
+ public:
+  explicit FramedMessage(const Bytes& bytes) : parts_(bytes.parts()), left_(bytes.size()) {}
+
+  // First, and once.
+  template <class Message>
+  Message header() {
+    Message out;
+    parse_header(out);
+    return out;
+  }
+  // Copies of the tensors that the protobuf part describes.
+  NamedTensors tensors(const TensorHeaders& headers);
+
+ private:
+  void parse_header(google::protobuf::MessageLite& header);
+  Tensor tensor(const TensorHeader& header);
+  void read(void* to, size_t size);
+  void skip(size_t size);
+
+  const std::vector<std::string_view>& parts_;
+  size_t part_ = 0, offset_ = 0, left_;
+};
+
+}  // namespace leat::wire

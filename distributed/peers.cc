@@ -1,0 +1,21 @@
+#include "distributed/peers.h"
+
+namespace leat {
+
+std::string Peers::describe(const TaskName& task) const {
+  return spec.contains(task) ? concat(task, " (", spec.address(task), ")") : task.to_string();
+}
+
+std::string Peers::stranger(const TaskName& meant, const WorkerStatus& status) const {
+  if (status.task != meant) {
+    return concat(status.task, " answers there (process ", status.pid, " on ", status.host,
+                  "): the cluster descriptions differ");
+  }
+  if (!cluster_id.empty() && !status.cluster_id.empty() && status.cluster_id != cluster_id) {
+    return concat("a task of another cluster answers there (process ", status.pid, " on ",
+                  status.host, "; its cluster is ", status.cluster_id, ", ours ", cluster_id, ")");
+  }
+  return {};
+}
+
+}  // namespace leat
