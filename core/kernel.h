@@ -128,7 +128,7 @@ using Prepare = std::function<BoundKernel(const KernelRequest&)>;
 // ---- Kernels between segments
 
 // For ops that a tape cannot hold: output shapes that depend on data, variables whose shape
-// changes, waiting (queues). They get whole tensors, and set every output.
+// changes, waiting (queues). They get whole tensors, and set every output that is a value.
 class ExecuteContext {
  public:
   virtual ~ExecuteContext() = default;

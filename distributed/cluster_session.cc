@@ -140,8 +140,7 @@ class ClusterSession final : public SessionInterface {
 
   std::unique_ptr<StartedStep> start_callable(const StepSignature& signature,
                                               std::span<const Tensor> feeds) {
-    check(feeds.size() == signature.feeds.size(), "the callable takes ", signature.feeds.size(),
-          " feeds, ", feeds.size(), " were given");
+    check_feeds(signature, feeds.size());
     return start(signature, feeds, {});
   }
 

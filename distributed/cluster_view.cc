@@ -1,12 +1,11 @@
 #include "distributed/cluster_view.h"
 
 #include <algorithm>
-#include <array>
-#include <iomanip>
 #include <map>
 #include <mutex>
 #include <sstream>
 
+#include "core/text_table.h"
 #include "distributed/grpc/rpc_client.h"
 #include "distributed/grpc/rpc_server.h"
 #include "distributed/peers.h"
@@ -65,20 +64,6 @@ void collect(const std::shared_ptr<const Peers>& peers, const std::shared_ptr<Co
 // ---- Text ----
 
 using Row = std::vector<std::string>;
-
-std::string align(const std::vector<Row>& rows) {
-  std::vector<size_t> widths(rows.front().size());
-  for (const Row& row : rows) {
-    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
-  }
-  std::ostringstream out;
-  for (const Row& row : rows) {
-    for (size_t i = 0; i + 1 < row.size(); ++i)
-      out << std::left << std::setw(static_cast<int>(widths[i]) + 2) << row[i];
-    out << row.back() << '\n';
-  }
-  return out.str();
-}
 
 std::string hexadecimal(int64_t id) {
   std::ostringstream out;
@@ -194,8 +179,8 @@ std::string to_text(const ClusterView& view) {
     }
   }
   rows.insert(rows.end(), waits.begin(), waits.end());
-  std::string out = align(tasks) + "\n";
-  return out + (rows.size() > 1 ? align(rows) : "No step runs, and no master waits.\n");
+  std::string out = aligned(tasks) + "\n";
+  return out + (rows.size() > 1 ? aligned(rows) : "No step runs, and no master waits.\n");
 }
 
 }  // namespace leat

@@ -440,8 +440,7 @@ StepRequestOfClient MasterSession::request_of_callable(int64_t handle,
   const auto found = callables_.find(handle);
   check(found != callables_.end(), "No such callable handle: ", handle);
   const StepSignature& signature = found->second.signature;
-  check(feeds.size() == signature.feeds.size(), "the callable takes ", signature.feeds.size(),
-        " feeds, ", feeds.size(), " were given");
+  check_feeds(signature, feeds.size());
   for (size_t i = 0; i < feeds.size(); ++i)
     request.feeds.emplace_back(signature.feeds[i], std::move(feeds[i]));
   request.fetches = signature.fetches;

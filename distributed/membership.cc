@@ -2,10 +2,9 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <iomanip>
 #include <iostream>
-#include <sstream>
 
+#include "core/text_table.h"
 #include "distributed/grpc/rpc_server.h"
 #include "distributed/membership_state.h"
 
@@ -239,33 +238,13 @@ Status Membership::State::status_of(const TaskName& task) const {
 }
 
 std::string Membership::State::table(bool only_missing) const {
-  struct Row {
-    std::string task, address, state, reason;
-  };
-  std::vector<Row> rows;
+  std::vector<std::vector<std::string>> rows;
   for (const PeerStatus& peer : peers()) {
     if (only_missing && peer.state == PeerState::connected) continue;
-    rows.push_back({peer.task.to_string(), peer.address, std::string(peer_state_name(peer.state)),
+    rows.push_back({concat("  ", peer.task), peer.address, std::string(peer_state_name(peer.state)),
                     peer.reason});
   }
-  size_t task = 0, address = 0, state = 0;
-  for (const Row& row : rows) {
-    task = std::max(task, row.task.size());
-    address = std::max(address, row.address.size());
-    state = std::max(state, row.state.size());
-  }
-  std::ostringstream out;
-  out << std::left;
-  for (const Row& row : rows) {
-    out << "  " << std::setw(static_cast<int>(task)) << row.task << "  "
-        << std::setw(static_cast<int>(address)) << row.address << "  ";
-    if (row.reason.empty()) {
-      out << row.state << '\n';
-    } else {
-      out << std::setw(static_cast<int>(state)) << row.state << "  " << row.reason << '\n';
-    }
-  }
-  return out.str();
+  return aligned(rows);
 }
 
 void Membership::State::wait(milliseconds limit, std::span<const TaskName> tasks) const {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 
+#include "graph/loops.h"
 #include "graph/ops.h"
 #include "graph/signature.h"
 
@@ -65,10 +66,17 @@ class Backward {
         order_(topological_order(graph_)),
         affected_(graph_.size()) {
     for (const Output& x : xs) gradients_of_xs_.emplace(position(x), Output{});
-    for (const Node* node : order_) {
-      affected_[node->id] = !node->op->is_not_differentiable &&
-                            std::any_of(node->inputs.begin(), node->inputs.end(),
-                                        [&](const Output& input) { return is_affected(input); });
+    // Once, and again as long as something comes round a while loop.
+    for (bool has_changed = true; has_changed;) {
+      has_changed = false;
+      for (const Node* node : order_) {
+        if (affected_[node->id] || node->op->is_not_differentiable) continue;
+        const std::vector<Output> inputs = inputs_of(*node);
+        if (std::none_of(inputs.begin(), inputs.end(),
+                         [&](const Output& input) { return is_affected(input); }))
+          continue;
+        affected_[node->id] = has_changed = true;
+      }
     }
   }
 
@@ -86,6 +94,15 @@ class Backward {
   bool is_affected(const Output& output) const {
     return (is_floating(output.dtype()) || output.dtype() == DType::resource) &&
            (affected_[output.node->id] || gradients_of_xs_.contains(position(output)));
+  }
+
+  // With what the last iteration of a while loop gave.
+  std::vector<Output> inputs_of(const Node& node) const {
+    std::vector<Output> out = node.inputs;
+    if (!node.view().has(back_edge_attr)) return out;
+    const Node* next = graph_.find(node.attr<std::string>(back_edge_attr));
+    if (next != nullptr) out.push_back(next->inputs[0]);
+    return out;
   }
 
   void arrive(const Output& value, Output dy) { arrived_[position(value)].push_back(dy); }
@@ -146,15 +163,18 @@ class Backward {
   }
 
   [[noreturn]] void fail_without_gradient(const Node& node) const {
-    // Back to an x, and forward from there: which y this node is on the way to.
-    const Node* at = &node;
+    // Back to an x, and forward from the node: which y it is on the way to.
     Output x;
-    while (!x) {
-      for (const Output& input : at->inputs) {
+    std::vector<bool> seen(affected_.size());
+    std::vector<const Node*> path = {&node};
+    while (!x && !path.empty()) {
+      const Node* const at = path.back();
+      path.pop_back();
+      for (const Output& input : inputs_of(*at)) {
         if (!is_affected(input)) continue;
         if (gradients_of_xs_.contains(position(input))) x = input;
-        at = input.node;
-        break;
+        if (!seen[input.node->id]) path.push_back(input.node);
+        seen[input.node->id] = true;
       }
     }
     std::vector<bool> reached(affected_.size());
@@ -166,8 +186,9 @@ class Backward {
     }
     const auto y =
         std::find_if(ys_.begin(), ys_.end(), [&](const Output& y) { return reached[y.node->id]; });
-    fail(Code::invalid_argument, describe(node), " has no gradient, but lies on the path from '",
-         x.name(), "' to '", y->name(),
+    const bool is_loop = node.is("Exit") || node.is("RefExit");
+    fail(Code::invalid_argument, describe(node), is_loop ? ", the end of a while loop," : "",
+         " has no gradient, but lies on the path from '", x.name(), "' to '", y->name(),
          "'; end the path with stop_gradient() if none should flow there");
   }
 

@@ -77,11 +77,11 @@ struct Node {
 // out.
 struct NodeSpec {
   std::string op;
-  std::string name;  // "" = the op's name; made unique and prefixed by the name scope
-  std::vector<Output> inputs;
-  AttrMap attrs;
-  std::vector<Node*> control_inputs;
-  Location location;
+  std::string name = {};  // "" = the op's name; made unique and prefixed by the name scope
+  std::vector<Output> inputs = {};
+  AttrMap attrs = {};
+  std::vector<Node*> control_inputs = {};
+  Location location = {};
 };
 
 // Owner of nodes, in an order in which every input comes before its users. Not thread-safe.

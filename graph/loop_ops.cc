@@ -12,8 +12,7 @@ OpDef in_a_loop(const char* name, const char* doc, const char* input, const char
           .inputs = {input},
           .outputs = {output},
           .attrs = std::move(attrs),
-          .shape = shapes::same_as(0),
-          .is_not_differentiable = true};
+          .shape = shapes::same_as(0)};
 }
 
 std::vector<std::string> frame() {

@@ -69,7 +69,7 @@ struct OpDef {
   std::vector<std::string> inputs;  // grammar above
   std::vector<std::string> outputs;
   std::vector<std::string> attrs;
-  ShapeFunction shape;        // null: every output's shape is unknown
+  ShapeFunction shape;        // null: unknown, for ops with has_data_dependent_shape
   GradientFunction gradient;  // null: TensorFlow defines none, or see not_differentiable
   std::vector<Kernel> kernels;
   std::vector<Example> examples;

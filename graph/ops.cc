@@ -4,40 +4,64 @@
 
 #include <cmath>
 #include <limits>
+#include <utility>
 
 namespace leat {
 namespace {
+
+template <class Number>
+[[noreturn]] void fail_to_fit(Number number, const Location& at, DType dtype) {
+  fail(Code::invalid_argument, "the number ", number, " (", at, ") cannot be a constant of dtype ",
+       dtype, ", which the other operand has");
+}
 
 template <class T>
 Tensor scalar_of(double number, const Location& at) {
   if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
     // 2^63 is a double and max() of int64 is not: compare with the power of two above.
     const double end = std::ldexp(1.0, std::numeric_limits<T>::digits);
-    check(number == std::trunc(number) && number < end &&
-              number >= static_cast<double>(std::numeric_limits<T>::min()),
-          "the number ", number, " (", at, ") cannot be a constant of dtype ", dtype_of<T>,
-          ", which the other operand has");
+    const bool fits = number == std::trunc(number) && number < end &&
+                      number >= static_cast<double>(std::numeric_limits<T>::min());
+    if (!fits) fail_to_fit(number, at, dtype_of<T>);
   }
   return Tensor::scalar<T>(static_cast<T>(number));
+}
+
+template <class T, std::integral Number>
+Tensor scalar_of(Number number, const Location& at) {
+  if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
+    if (!std::in_range<T>(number)) fail_to_fit(number, at, dtype_of<T>);
+    return Tensor::scalar<T>(static_cast<T>(number));
+  } else {
+    return scalar_of<T>(static_cast<double>(number), at);
+  }
 }
 
 }  // namespace
 
 Output Operand::as(const Operand& other) const {
+  for (const Operand* operand : {this, &other}) {
+    check(operand->is_number() || operand->output_, "an operand (", operand->at_,
+          ") is an empty Output: it was never set to a result of the graph");
+  }
   if (output_) return output_;
-  check(static_cast<bool>(other.output_), "an operator needs an Output on one side at least (",
-        at_.file, ":", at_.line, ")");
+  check(!other.is_number(), "an operator needs an Output on one side at least (", at_, ")");
   const DType dtype = other.output_.dtype();
   Tensor value;
-  visit_dtype(dtype, [&]<class T>(TypeTag<T>) {
-    if constexpr (std::is_same_v<T, half> || std::is_same_v<T, bfloat16>) {
-      value = Tensor::scalar<T>(T(static_cast<float>(number_)));
-    } else if constexpr (!std::is_same_v<T, std::string>) {
-      value = scalar_of<T>(number_, at_);
+  const auto convert = [&]<class Number>(const Number& number) {
+    if constexpr (!std::is_same_v<Number, std::monostate>) {
+      visit_dtype(dtype, [&]<class T>(TypeTag<T>) {
+        if constexpr (std::is_same_v<T, half> || std::is_same_v<T, bfloat16>) {
+          value = Tensor::scalar<T>(T(static_cast<float>(number)));
+        } else if constexpr (!std::is_same_v<T, std::string>) {
+          value = scalar_of<T>(number, at_);
+        }
+      });
+      check(value.is_valid(), "the number ", number, " (", at_, ") cannot meet '",
+            other.output_.name(), "', whose dtype is ", dtype);
     }
-  });
-  check(value.is_valid(), "the number ", number_, " (", at_.file, ":", at_.line, ") cannot meet '",
-        other.output_.name(), "', whose dtype is ", dtype);
+  };
+  std::visit(convert, number_);
   return constant(other.output_.graph(), std::move(value), "Const", at_);
 }
 

@@ -3,10 +3,12 @@
 #pragma once
 
 #include <array>
+#include <concepts>
 #include <initializer_list>
 #include <span>
 #include <string>
 #include <type_traits>
+#include <variant>
 #include <vector>
 
 #include "graph/graph.h"
@@ -18,18 +20,21 @@ namespace leat {
 class Operand {
  public:
   Operand(Output output, Location at = here()) : output_(output), at_(at) {}  // NOLINT: converts
-  template <class T>
-  requires std::is_arithmetic_v<T>
-  // NOLINT
-  Operand(T number, Location at = here()) : number_(static_cast<double>(number)), at_(at) {}
+  template <std::floating_point T>
+  Operand(T number, Location at = here())  // NOLINT
+      : number_(static_cast<double>(number)), at_(at) {}
+  template <std::signed_integral T>
+  Operand(T number, Location at = here()) : number_(int64_t{number}), at_(at) {}  // NOLINT
+  template <std::unsigned_integral T>
+  Operand(T number, Location at = here()) : number_(uint64_t{number}), at_(at) {}  // NOLINT
   Location at() const { return at_; }
-  bool is_number() const { return !output_; }
+  bool is_number() const { return number_.index() != 0; }
   Output output() const { return output_; }
   Output as(const Operand& other) const;  // a number becomes a constant like `other`
 
  private:
   Output output_;
-  double number_ = 0;
+  std::variant<std::monostate, double, int64_t, uint64_t> number_;  // integers are kept exact
   Location at_;
 };
 

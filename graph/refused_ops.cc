@@ -13,12 +13,23 @@ namespace {
 
 constexpr std::string_view functions =
     "control flow v2 and functions are not supported: call tf.disable_v2_behavior() or "
-    "tf.disable_control_flow_v2() before the graph is built";
+    "tf.disable_control_flow_v2() before the graph is built; what makes functions all the same "
+    "(tf.function, tf.switch_case, tf.nn.ctc_loss_v2) has older forms (tf.case, tf.nn.ctc_loss)";
 constexpr std::string_view client_functions =
     "the function lives in the client's process and can never run on another task: compute it "
     "there and feed its result";
 constexpr std::string_view input_pipelines =
     "tf.data is not supported: feed batches, or use queues and readers";
+
+constexpr std::string_view complex_numbers =
+    "complex numbers are not supported: compute with the real and the imaginary parts, or in the "
+    "client's process";
+constexpr std::string_view session_handles =
+    "a cluster keeps no tensors for handles, as TensorFlow's does not: keep the value in a "
+    "variable";
+constexpr std::string_view old_checkpoints =
+    "checkpoints are written in format V2: tf.train.Saver(write_version=tf.train.SaverDef.V2)";
+constexpr std::string_view no_kernel = "there is no kernel for it";
 
 using Strings = std::vector<std::string>;
 
@@ -47,6 +58,10 @@ const std::vector<Row>& rows() {
   static const Strings calls =
       join(in_out, {"f: func", "config: string = ''", "config_proto: string = ''",
                     "executor_type: string = ''"});
+  static const Strings to_complex = {"Treal: type = float", "Tcomplex: type = complex64"};
+  static const Strings of_complex = {"Tcomplex: type = complex64"};
+  static const Strings part = {"T: type = complex64", "Tout: type = float"};
+  static const Strings any_type = {"T: type"};
   static const Strings mapped = join(types, {"f: func", "Targuments: list(type) >= 0"});
 
   static const std::vector<Row> all = {
@@ -144,6 +159,78 @@ const std::vector<Row>& rows() {
        {"input_dataset: variant", "other_arguments: Targuments"},
        {"handle: variant"},
        mapped},
+
+      {complex_numbers,
+       "Complex",
+       {"real: T", "imag: T"},
+       {"out: Tout"},
+       {"T: type = float", "Tout: type = complex64"}},
+      {complex_numbers, "Real", {"input: T"}, {"output: Tout"}, part},
+      {complex_numbers, "Imag", {"input: T"}, {"output: Tout"}, part},
+      {complex_numbers, "Angle", {"input: T"}, {"output: Tout"}, part},
+      {complex_numbers, "ComplexAbs", {"x: T"}, {"y: Tout"}, part},
+      {complex_numbers, "Conj", {"input: T"}, {"output: T"}, {"T: type = complex64"}},
+      {complex_numbers, "FFT", {"input: Tcomplex"}, {"output: Tcomplex"}, of_complex},
+      {complex_numbers, "IFFT", {"input: Tcomplex"}, {"output: Tcomplex"}, of_complex},
+      {complex_numbers, "FFT2D", {"input: Tcomplex"}, {"output: Tcomplex"}, of_complex},
+      {complex_numbers, "IFFT2D", {"input: Tcomplex"}, {"output: Tcomplex"}, of_complex},
+      {complex_numbers, "FFT3D", {"input: Tcomplex"}, {"output: Tcomplex"}, of_complex},
+      {complex_numbers, "IFFT3D", {"input: Tcomplex"}, {"output: Tcomplex"}, of_complex},
+      {complex_numbers,
+       "RFFT",
+       {"input: Treal", "fft_length: int32"},
+       {"output: Tcomplex"},
+       to_complex},
+      {complex_numbers,
+       "RFFT2D",
+       {"input: Treal", "fft_length: int32"},
+       {"output: Tcomplex"},
+       to_complex},
+      {complex_numbers,
+       "RFFT3D",
+       {"input: Treal", "fft_length: int32"},
+       {"output: Tcomplex"},
+       to_complex},
+      {complex_numbers,
+       "IRFFT",
+       {"input: Tcomplex", "fft_length: int32"},
+       {"output: Treal"},
+       to_complex},
+      {complex_numbers,
+       "IRFFT2D",
+       {"input: Tcomplex", "fft_length: int32"},
+       {"output: Treal"},
+       to_complex},
+      {complex_numbers,
+       "IRFFT3D",
+       {"input: Tcomplex", "fft_length: int32"},
+       {"output: Treal"},
+       to_complex},
+      {complex_numbers, "MatrixLogarithm", {"input: T"}, {"output: T"}, any_type},
+
+      {session_handles, "GetSessionHandle", {"value: T"}, {"handle: string"}, any_type},
+      {session_handles, "GetSessionHandleV2", {"value: T"}, {"handle: resource"}, any_type},
+      {session_handles, "GetSessionTensor", {"handle: string"}, {"value: dtype"}, {"dtype: type"}},
+      {session_handles, "DeleteSessionTensor", {"handle: string"}, {}, {}},
+      {old_checkpoints,
+       "SaveSlices",
+       {"filename: string", "tensor_names: string", "shapes_and_slices: string", "data: T"},
+       {},
+       {"T: list(type) >= 1"}},
+
+      {no_kernel, "MatrixSquareRoot", {"input: T"}, {"output: T"}, any_type},
+      {no_kernel, "MatrixExponential", {"input: T"}, {"output: T"}, any_type},
+      {no_kernel,
+       "DecodeCompressed",
+       {"bytes: string"},
+       {"output: string"},
+       {"compression_type: string = ''"}},
+      {no_kernel, "UnicodeScript", {"input: int32"}, {"output: int32"}, {}},
+      {no_kernel,
+       "AudioSummary",
+       {"tag: string", "tensor: float"},
+       {"summary: string"},
+       {"sample_rate: float", "max_outputs: int = 3"}},
   };
   return all;
 }

@@ -28,10 +28,10 @@ void infer(ShapeContext& c) {
     check(count >= -1, "size[", i, "] = ", count, " is negative");
     check(begin == nullptr || first >= 0, "begin[", i, "] = ", first, " is negative");
     if (extent != any && begin != nullptr) {
+      check(first <= extent, "Expected begin[", i, "] in [0, ", extent, "], but got ", first);
       const int64_t wanted = count == -1 ? extent - first : count;
-      check(first <= extent && wanted >= 0 && wanted <= extent - first, "Expected size[", i,
-            "] in [0, ", extent - first, "], but got ", count, " (begin ", first, ", extent ",
-            extent, ")");
+      check(wanted >= 0 && wanted <= extent - first, "Expected size[", i, "] in [0, ",
+            extent - first, "], but got ", count, " (begin ", first, ", extent ", extent, ")");
       out.set(i, wanted);
     } else {
       out.set(i, count);

@@ -19,6 +19,7 @@ constexpr size_t max_graphs = 64;
 constexpr size_t max_spellings = 1024;  // of their signatures
 
 int threads_of(const SessionOptions& options) {
+  check(options.threads >= 0, "a session with ", options.threads, " threads: 0 is one per core");
   if (options.threads > 0) return options.threads;
   return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
 }
@@ -342,16 +343,11 @@ std::shared_ptr<const RegisteredGraph> LocalSession::registered_graph(CallableHa
   return callable(handle)->graph;
 }
 
-void LocalSession::check_feeds(const Prepared& prepared, size_t count) {
-  check(count == prepared.spelling.feeds.size(), count, " values were fed to a callable of ",
-        prepared.spelling.feeds.size(), " feeds");
-}
-
 void LocalSession::run_callable(CallableHandle handle, std::span<const Tensor> feeds,
                                 std::vector<Tensor>& fetches) {
   const Running running(*this);
   const auto step = callable(handle);
-  check_feeds(*step, feeds.size());
+  check_feeds(step->spelling, feeds.size());
   run(step, feeds, fetches, call_timeout(options_));
 }
 

@@ -96,7 +96,6 @@ class LocalSession : public SessionInterface {
                   RunMetadata& metadata);
   std::vector<std::shared_ptr<RegisteredGraph>> graphs();
   void drop_unused();
-  static void check_feeds(const Prepared& prepared, size_t count);
 
   const SessionOptions options_;
   ThreadPool pool_;

@@ -91,7 +91,7 @@ void LocalSession::run_steps(CallableHandle handle, int64_t steps, const StepFee
     step->keeps = prepared;
     step->feeds.clear();
     feed(begun, step->feeds);
-    check_feeds(*prepared, step->feeds.size());
+    check_feeds(prepared->spelling, step->feeds.size());
     ++begun;
     free.pop_front();
     pending.push_back(step);

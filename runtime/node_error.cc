@@ -2,6 +2,15 @@
 
 namespace leat {
 
+std::string uninitialized(const Variable& variable, const Node& reader) {
+  std::string message = "Attempting to use uninitialized value " + variable.name();
+  if (reader.location.is_known()) {
+    message += concat(", which ", reader.op->name, " (", reader.location,
+                      ") reads; run initialize_variables() or restore a checkpoint first");
+  }
+  return with_node(std::move(message), reader.name);
+}
+
 Status status_at(const Node& node, const Device& device) {
   return status_at(node, device, status_of_current_exception());
 }

@@ -4,9 +4,13 @@
 
 #include "core/device.h"
 #include "core/error.h"
+#include "core/variable.h"
 #include "graph/graph.h"
 
 namespace leat {
+
+// TensorFlow's words, and for nodes of a C++ program its line and what to do.
+std::string uninitialized(const Variable& variable, const Node& reader);
 
 // The status of the exception being handled, followed by " (Op on device, file:line)" and
 // "\n\t [[{{node NAME}}]]", unless it names a node already.

@@ -23,10 +23,9 @@ class ProgramStep {
    public:
     virtual ~Owner() = default;
     virtual void step_done(ProgramStep& step) = 0;
-    // Set (after what cancel_status() returns) to end the steps at the next item.
-    std::atomic<bool> is_cancelled{false};
+    // True (once cancel_status() says why): the steps end at the next item. Asked on any thread.
+    virtual bool is_ending() const = 0;
     virtual Status cancel_status() const = 0;
-    virtual bool is_ending() const { return is_cancelled; }
     // For kernels that wait. It is cancelled together with the step.
     virtual Cancellation& cancellation() = 0;
     // The step has failed, but waits for what is under way: kernels that wait must not.

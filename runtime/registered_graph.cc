@@ -120,7 +120,7 @@ class RegisteredGraph::State::Run : public ProgramStep::Owner {
       rendezvous_ = std::move(rendezvous);
       status_ = {};
       left_ = static_cast<int>(steps_.size());
-      if (is_cancelled) early = cancel_status_;
+      if (is_cancelled_) early = cancel_status_;
     }
     if (!early.is_ok() && meeting != nullptr) meeting->abort(early);
     if (steps_.empty()) return end();
@@ -140,6 +140,7 @@ class RegisteredGraph::State::Run : public ProgramStep::Owner {
     end();
   }
 
+  bool is_ending() const override { return is_cancelled_.load(std::memory_order_acquire); }
   Status cancel_status() const override {
     const std::lock_guard lock(mutex_);
     return cancel_status_;
@@ -151,9 +152,9 @@ class RegisteredGraph::State::Run : public ProgramStep::Owner {
     std::shared_ptr<Rendezvous> rendezvous;
     {
       const std::lock_guard lock(mutex_);
-      if (id_ != step_id || is_cancelled) return;
+      if (id_ != step_id || is_cancelled_) return;
       cancel_status_ = status;
-      is_cancelled = true;
+      is_cancelled_ = true;
       rendezvous = rendezvous_;
     }
     if (rendezvous) rendezvous->abort(status);
@@ -163,7 +164,7 @@ class RegisteredGraph::State::Run : public ProgramStep::Owner {
   void set_id(int64_t id) {
     const std::lock_guard lock(mutex_);
     id_ = id;
-    is_cancelled = false;
+    is_cancelled_ = false;
     cancellation_.begin(id);
   }
   int64_t id() const { return id_; }
@@ -200,6 +201,7 @@ class RegisteredGraph::State::Run : public ProgramStep::Owner {
   mutable std::mutex mutex_;  // guards what follows
   std::shared_ptr<Rendezvous> rendezvous_;
   Status status_, cancel_status_;
+  std::atomic<bool> is_cancelled_{false};
   std::atomic<int64_t> id_{-1};
   int left_ = 0;
 };

@@ -82,9 +82,7 @@ class Inference {
     for (const SegmentNode& node : segment_.nodes) {
       for (const SegmentSource& source : node.inputs) {
         if (source.kind != SegmentSource::Kind::variable || source.index != use.variable) continue;
-        fail(
-            Code::failed_precondition,
-            with_node("Attempting to use uninitialized value " + variable.name(), node.node->name));
+        fail(Code::failed_precondition, uninitialized(variable, *node.node));
       }
     }
     return variable.value();

@@ -11,6 +11,14 @@ std::chrono::milliseconds call_timeout(const SessionOptions& options,
   return asked.count() > 0 ? std::min(asked, longest_timeout) : usual;
 }
 
+void check_feeds(const StepSignature& signature, size_t values) {
+  if (values == signature.feeds.size()) return;
+  std::string names;
+  for (const std::string& name : signature.feeds) names += (names.empty() ? "" : ", ") + name;
+  fail(Code::invalid_argument, "the callable takes ", signature.feeds.size(), " feeds",
+       names.empty() ? "" : " (" + names + ")", ", ", values, " were given");
+}
+
 // Sessions that can do no better: one step at a time.
 void SessionInterface::run_steps(CallableHandle handle, int64_t steps, const StepFeeds& feed,
                                  const StepFetches& result, int) {

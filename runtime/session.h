@@ -21,14 +21,14 @@ namespace leat {
 inline constexpr std::chrono::milliseconds longest_timeout = std::chrono::hours(24 * 365);
 
 struct SessionOptions {
-  std::string target;  // "" = this process; "grpc://host:port" = the task to dial
+  std::string target = {};  // "" = this process; "grpc://host:port" = the task to dial
   bool allow_soft_placement = false;
   bool log_placement = false;
   bool simplify = true;         // constant folding and friends
   bool isolate_state = false;   // variables of its own instead of the task's shared ones
   bool bfloat16_edges = false;  // float32 travels between tasks as bfloat16 (cluster only)
-  std::vector<std::string>
-      device_filters;  // "/job:ps", …: tasks that this session uses (cluster only)
+  std::vector<std::string> device_filters =
+      {};  // "/job:ps", …: tasks that this session uses (cluster only)
   std::chrono::milliseconds timeout{0};  // of every call; 0 = the default deadline of 10 minutes
   int threads = 0;                       // in process: threads of the pool; 0 = one per core
 };
@@ -75,6 +75,9 @@ struct DeviceDescription {
 
 // Thread-safe: any number of runs at once. Every call throws leat::Error; a call on a closed
 // session is FAILED_PRECONDITION "Session is closed.".
+// INVALID_ARGUMENT, with their names, unless there are as many values as feeds.
+void check_feeds(const StepSignature& signature, size_t values);
+
 class SessionInterface {
  public:
   virtual ~SessionInterface() = default;

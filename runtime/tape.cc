@@ -183,8 +183,7 @@ void TapeInstance::bind_variables() {
       continue;
     }
     if (!variable.is_initialized()) {
-      fail(Code::failed_precondition,
-           with_node("Attempting to use uninitialized value " + variable.name(), use.reader->name));
+      fail(Code::failed_precondition, uninitialized(variable, *use.reader));
     }
     if (!(variable.value().shape() == use.shape)) {
       std::string what =

@@ -70,6 +70,10 @@ ClusterMember join_cluster(const JoinOptions& options) {
   const std::optional<int> launcher_fd = take_launcher_fd();
   const auto start_timeout = take_from_environment<double>(start_timeout_variable);
   if (auto cluster = cluster_from_environment()) state->cluster = std::move(*cluster);
+  const ResolvedCluster& found = state->cluster;
+  check(found.task || found.spec.size() == 0,
+        "TF_CONFIG has a cluster, but does not say which of its tasks this process is: it needs "
+        "\"task\": {\"type\": \"worker\", \"index\": 0}");
   state->has_launcher = launcher_fd.has_value();
   if (state->cluster.task && (state->has_launcher || options.embed)) {
     HostedTaskOptions hosted;

@@ -42,6 +42,18 @@ AttrMap pool_windows(int64_t size, int64_t stride, std::string_view padding) {
   return attrs;
 }
 
+// Where it is known before a step: an empty image has no mean.
+void check_window(std::string_view what, const Output& x, int64_t size, std::string_view padding,
+                  Location at) {
+  check(static_cast<bool>(x), what, " (", at, "): its input is an empty Output");
+  const Shape& shape = x.shape();
+  if (padding != "VALID" || !shape.has_rank() || shape.rank() != 4) return;
+  for (const int axis : {1, 2}) {
+    check(shape[axis] == any || shape[axis] >= size, what, " (", at, "): a window of ", size,
+          " does not fit into ", x.name(), " ", shape, "; pad it (\"SAME\") or take a smaller one");
+  }
+}
+
 }  // namespace
 
 Conv2d::Conv2d(Graph& graph, int64_t channels, int64_t filters, int64_t size, std::string_view name,
@@ -60,6 +72,7 @@ Conv2d::Conv2d(Graph& graph, int64_t channels, int64_t filters, int64_t size, st
 Output Conv2d::operator()(Output x, Location at) const {
   check(static_cast<bool>(x), "conv2d layer '", name_, "' (", at,
         "): its input is an empty Output");
+  check_window(concat("conv2d layer '", name_, "'"), x, kernel_.shape()[0], options_.padding, at);
   const NameScope scope(x.graph(), name_);
   Output y = leat::conv2d(x, kernel_, windows(options_.stride, options_.padding), at);
   if (bias_) y = bias_add(y, bias_, "NHWC", at);
@@ -77,10 +90,12 @@ Output conv2d(Output x, int64_t filters, int64_t size, std::string_view name,
 }
 
 Output max_pool(Output x, int64_t size, int64_t stride, std::string_view padding, Location at) {
+  check_window("max_pool", x, size, padding, at);
   return leat::max_pool(x, pool_windows(size, stride, padding), at);
 }
 
 Output avg_pool(Output x, int64_t size, int64_t stride, std::string_view padding, Location at) {
+  check_window("avg_pool", x, size, padding, at);
   return leat::avg_pool(x, pool_windows(size, stride, padding), at);
 }
 
@@ -98,8 +113,15 @@ Output flatten(Output x, Location at) {
 }
 
 Output softmax_cross_entropy(Output logits, Output labels, Location at) {
-  return is_integer(labels.dtype()) ? sparse_softmax_cross_entropy(logits, labels, at)
-                                    : leat::softmax_cross_entropy(logits, labels, at);
+  check(logits && labels, "softmax_cross_entropy (", at, "): an operand is an empty Output");
+  const Shape& shape = labels.shape();
+  const bool are_classes = is_integer(labels.dtype());
+  check(are_classes || !shape.has_rank() || shape.rank() == 2, "softmax_cross_entropy (", at,
+        "): labels must be class numbers (int32 or int64, [batch]) or probabilities ([batch, "
+        "classes]), got ",
+        labels.name(), " ", labels.dtype(), shape);
+  return are_classes ? sparse_softmax_cross_entropy(logits, labels, at)
+                     : leat::softmax_cross_entropy(logits, labels, at);
 }
 
 Output accuracy(Output logits, Output labels, Location at) {

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <iostream>
 #include <map>
+#include <optional>
 
 #include "graph/formats/checkpoint.h"
 #include "graph/formats/checkpoint_state.h"
@@ -37,6 +38,15 @@ struct Shard {
   }
 };
 
+// Tasks may have started in other directories.
+std::string absolute(const std::string& directory) {
+  check(!directory.empty(), "a directory of checkpoints is \"\"; \".\" is the current one");
+  std::error_code error;
+  const auto path = std::filesystem::absolute(directory, error);
+  check(!error, "the directory of checkpoints '", directory, "': ", error.message());
+  return path.lexically_normal().string();
+}
+
 // Adds the updates of the variables' copies, after those of the variables.
 void copy_restored(Graph& graph, std::vector<Output>& restored) {
   std::map<const Node*, Output> of_variable;
@@ -52,7 +62,7 @@ void copy_restored(Graph& graph, std::vector<Output>& restored) {
 }  // namespace
 
 Saver::Saver(Graph& graph, Options options) : options_(options) {
-  const std::vector<Output>& variables = graph.collection("variables");
+  const std::vector<Output>& variables = variables_ = graph.collection("variables");
   check(!variables.empty(), "there is nothing to save: the graph has no variables yet");
   std::map<std::string, Shard> shards;  // by the device that was asked for
   for (const Output& variable : variables)
@@ -98,8 +108,7 @@ Saver::Saver(Graph& graph, Options options) : options_(options) {
 }
 
 std::string Saver::save(Session& session, const std::string& where, int64_t step) {
-  // Tasks may have started in other directories.
-  const std::string directory = std::filesystem::absolute(where).lexically_normal().string();
+  const std::string directory = absolute(where);
   const std::string prefix = concat(directory, "/model.ckpt-", step);
   session.run({{prefix_, Tensor::scalar(prefix)}}, {*save_});
   CheckpointState state = CheckpointState::read(directory);
@@ -117,12 +126,41 @@ std::string Saver::save(Session& session, const std::string& where, int64_t step
   return prefix;
 }
 
+// All that is missing or differs at once, before a variable has changed.
+void Saver::check_fits(const CheckpointReader& reader, const std::string& prefix) const {
+  std::map<std::string, CheckpointReader::Variable> stored;
+  for (CheckpointReader::Variable& variable : reader.variables())
+    stored.emplace(variable.name, std::move(variable));
+  std::string problems;
+  Code code = Code::not_found;
+  for (const Output& variable : variables_) {
+    const std::string& name = variable.node->name;
+    const auto found = stored.find(name);
+    if (found == stored.end()) {
+      problems += concat("\n  ", name, " is not in it (here it is ", variable.dtype(),
+                         variable.shape(), ")");
+    } else if (found->second.dtype != variable.dtype() || found->second.shape != variable.shape()) {
+      problems += concat("\n  ", name, " is ", found->second.dtype, found->second.shape,
+                         " in it, and here ", variable.dtype(), variable.shape());
+      code = Code::invalid_argument;
+    }
+  }
+  if (!problems.empty()) fail(code, "the checkpoint ", prefix, " is of another model:", problems);
+}
+
 void Saver::restore(Session& session, const std::string& prefix) const {
+  std::optional<CheckpointReader> reader;
+  try {
+    reader.emplace(prefix);
+  } catch (const Error& error) {
+    if (error.code() != Code::not_found) throw;  // the tasks may see it
+  }
+  if (reader) check_fits(*reader, prefix);
   session.run({{prefix_, Tensor::scalar(prefix)}}, {*restore_});
 }
 
 std::string Saver::restore_latest(Session& session, const std::string& where) const {
-  const std::string directory = std::filesystem::absolute(where).lexically_normal().string();
+  const std::string directory = absolute(where);
   std::vector<std::string> prefixes = CheckpointState::read(directory).all_model_checkpoint_paths;
   std::reverse(prefixes.begin(), prefixes.end());
   Status torn;

@@ -10,6 +10,8 @@
 
 namespace leat {
 
+class CheckpointReader;
+
 // Make it when all variables have been made; it adds its nodes to the graph. On a cluster all tasks
 // that hold variables, and the one that the session dials, must see the same directory.
 class Saver {
@@ -32,7 +34,10 @@ class Saver {
   std::string restore_latest(Session& session, const std::string& directory) const;
 
  private:
+  void check_fits(const CheckpointReader& reader, const std::string& prefix) const;
+
   Options options_;
+  std::vector<Output> variables_;
   Output prefix_;  // placeholder
   Node* save_ = nullptr;
   Node* restore_ = nullptr;

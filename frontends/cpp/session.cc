@@ -5,21 +5,32 @@
 namespace leat {
 namespace {
 
-std::vector<std::string> names_of(const std::vector<Output>& outputs, std::string_view role) {
+// Names alone could be those of other nodes here.
+void check_graph(const Node* node, const Graph& graph, std::string_view role) {
+  check(node != nullptr, "a ", role,
+        " is an empty Output: it was never set to a result of the graph");
+  check(node->graph == &graph, "a ", role, ", '", node->name,
+        "', belongs to another graph than the session's");
+}
+
+std::vector<std::string> names_of(const std::vector<Output>& outputs, const Graph& graph,
+                                  std::string_view role) {
   std::vector<std::string> out;
   out.reserve(outputs.size());
   for (const Output& output : outputs) {
-    check(static_cast<bool>(output), "a ", role,
-          " is an empty Output: it was never set to a result of the graph");
+    check_graph(output.node, graph, role);
     out.push_back(output.name());
   }
   return out;
 }
 
-std::vector<std::string> names_of(const Targets& targets) {
+std::vector<std::string> names_of(const Targets& targets, const Graph& graph) {
   std::vector<std::string> out;
   out.reserve(targets.size());
-  for (const Target& target : targets) out.push_back(target.name);
+  for (const Target& target : targets) {
+    check_graph(target.node, graph, "target");
+    out.push_back(target.node->name);
+  }
   return out;
 }
 
@@ -87,11 +98,11 @@ std::vector<Tensor> Session::run(const Feeds& feeds, const std::vector<Output>& 
   NamedTensors named;
   named.reserve(feeds.size());
   for (const Feed& feed : feeds) {
-    check(static_cast<bool>(feed.endpoint),
-          "a feed is an empty Output: it was never set to a result of the graph");
+    check_graph(feed.endpoint.node, graph_, "feed");
     named.emplace_back(feed.endpoint.name(), feed.value);
   }
-  return up_to_date().run(named, names_of(fetches, "fetch"), names_of(targets), options, metadata);
+  return up_to_date().run(named, names_of(fetches, graph_, "fetch"), names_of(targets, graph_),
+                          options, metadata);
 }
 
 void Session::run(const Feeds& feeds, const Targets& targets) {
@@ -100,7 +111,8 @@ void Session::run(const Feeds& feeds, const Targets& targets) {
 
 Callable Session::prepare(const std::vector<Output>& feeds, const std::vector<Output>& fetches,
                           const Targets& targets) {
-  StepSignature signature{names_of(feeds, "feed"), names_of(fetches, "fetch"), names_of(targets)};
+  StepSignature signature{names_of(feeds, graph_, "feed"), names_of(fetches, graph_, "fetch"),
+                          names_of(targets, graph_)};
   const auto handle = up_to_date().make_callable(signature);
   return {session_, handle};
 }

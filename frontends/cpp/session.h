@@ -27,9 +27,9 @@ using Feeds = std::vector<Feed>;
 
 // Something to run for its effect: a node, or any output of it.
 struct Target {
-  std::string name;
-  Target(Output output) : name(output.node->name) {}  // NOLINT: converts
-  Target(const Node& node) : name(node.name) {}       // NOLINT
+  const Node* node;
+  Target(Output output) : node(output.node) {}   // NOLINT: converts
+  Target(const Node& to_run) : node(&to_run) {}  // NOLINT
 };
 using Targets = std::vector<Target>;
 

@@ -70,6 +70,10 @@ void WriteSummaries::after_step(TrainingSession& training, std::span<const Tenso
   written_at_ = Clock::now();
 }
 
+void WriteSummaries::after_save(TrainingSession& training, const std::string& prefix) {
+  if (writer_) writer_->add_checkpoint(prefix, training.global_step());
+}
+
 void WriteSummaries::end(TrainingSession&) {
   if (writer_) writer_->flush();
 }

@@ -51,8 +51,8 @@ class ShowProgress : public TrainingHook {
 };
 
 // Writes summaries (of op ScalarSummary, HistogramSummary or MergeSummary), the number of steps per
-// second, and once the graph with its placement, into an event file for TensorBoard. Every process
-// of a cluster that logs needs a directory of its own.
+// second, where checkpoints were written, and once the graph with its placement, into an event file
+// for TensorBoard. Every process of a cluster that logs needs a directory of its own.
 class WriteSummaries : public TrainingHook {
  public:
   WriteSummaries(std::string directory, std::vector<Output> summaries, int64_t every_steps = 100);
@@ -60,6 +60,7 @@ class WriteSummaries : public TrainingHook {
   std::vector<Output> fetches() override { return summaries_; }
   bool wants_placed_graph() const override { return true; }
   void after_step(TrainingSession& training, std::span<const Tensor> values) override;
+  void after_save(TrainingSession& training, const std::string& prefix) override;
   void end(TrainingSession&) override;
 
  private:

@@ -24,6 +24,8 @@ std::chrono::milliseconds longer(std::chrono::milliseconds pause) {
 
 const TrainingOptions& checked(const TrainingOptions& options) {
   check(options.train != nullptr, "a training session needs a node to train with");
+  check(options.checkpoint_steps >= 0, "a checkpoint every ", options.checkpoint_steps,
+        " steps: 0 is none by steps");
   check(options.global_step && options.global_step.dtype() == i64,
         "a training session needs a global_step, an int64 variable that `train` increases");
   return options;
@@ -78,6 +80,7 @@ TrainingSession::~TrainingSession() {
 }
 
 void TrainingSession::add(std::unique_ptr<TrainingHook> hook) {
+  check(hook != nullptr, "a training session was given an empty hook");
   check(!has_begun_, "hooks are added before the first step");
   hook_fetches_.push_back(fetches_.size());
   wants_placed_graph_ = wants_placed_graph_ || hook->wants_placed_graph();
@@ -101,8 +104,9 @@ void TrainingSession::start() {
     std::cerr << "leat: restored " << restored << std::endl;
   }
   step_number_ = session_->run({}, std::vector<Output>{options_.global_step})[0].value<int64_t>();
-  saved_at_ = Clock::now();
-  saved_step_ = restored.empty() ? -1 : step_number_;
+  same_steps_ = 0;
+  tried_at_ = Clock::now();
+  saved_step_ = tried_step_ = restored.empty() ? -1 : step_number_;
   // So that there is something to go back to.
   if (saver_ && restored.empty()) save();
 }
@@ -145,8 +149,7 @@ std::optional<std::vector<Tensor>> TrainingSession::step(std::span<const Tensor>
       if (!run_) run_ = session_->prepare(options_.inputs, fetches_, {*options_.train});
       run_->run(feeds, values);
     }
-    const size_t own = options_.fetches.size();
-    step_number_ = values[own].value<int64_t>();
+    note_step(values[options_.fetches.size()].value<int64_t>());
     for (size_t h = 0; h < hooks_.size(); ++h) {
       const size_t end = h + 1 < hooks_.size() ? hook_fetches_[h + 1] : values.size();
       hooks_[h]->after_step(
@@ -161,8 +164,20 @@ std::optional<std::vector<Tensor>> TrainingSession::step(std::span<const Tensor>
     return std::nullopt;
   }
   recoveries_in_a_row_ = 0;
+  has_failed_ = false;
   values.resize(options_.fetches.size());
   return values;
+}
+
+void TrainingSession::note_step(int64_t step) {
+  constexpr int told_after = 5;  // steps of a synchronous strategy may leave it as it is
+  same_steps_ = step == step_number_ ? same_steps_ + 1 : 0;
+  if (same_steps_ == told_after) {
+    std::cerr << "leat: global_step is still " << step << " after " << told_after
+              << " more steps: does `train` increase '" << options_.global_step.name()
+              << "'? Pass it to minimize()" << std::endl;
+  }
+  step_number_ = step;
 }
 
 // A step that also tells where its nodes ran.
@@ -189,9 +204,9 @@ std::string TrainingSession::placed_graph() const {
 void TrainingSession::save_if_due() {
   if (!saver_) return;
   const bool by_steps =
-      options_.checkpoint_steps > 0 && step_number_ - saved_step_ >= options_.checkpoint_steps;
+      options_.checkpoint_steps > 0 && step_number_ - tried_step_ >= options_.checkpoint_steps;
   const bool by_time =
-      options_.checkpoint_time.count() > 0 && Clock::now() - saved_at_ >= options_.checkpoint_time;
+      options_.checkpoint_time.count() > 0 && Clock::now() - tried_at_ >= options_.checkpoint_time;
   if (!by_steps && !by_time) return;
   try {
     save();
@@ -200,16 +215,17 @@ void TrainingSession::save_if_due() {
     if (error.code() != Code::resource_exhausted) throw;
     std::cerr << "leat: no checkpoint at step " << step_number_ << ": " << error.message()
               << std::endl;
-    saved_at_ = Clock::now();
-    saved_step_ = step_number_;
   }
 }
 
 std::string TrainingSession::save() {
   check(saver_.has_value(), "only the chief saves, and only with a directory");
+  tried_at_ = Clock::now();
+  tried_step_ = step_number_;
   const std::string prefix = saver_->save(*session_, options_.directory, step_number_);
-  saved_at_ = Clock::now();
+  tried_at_ = Clock::now();
   saved_step_ = step_number_;
+  for (const auto& hook : hooks_) hook->after_save(*this, prefix);
   return prefix;
 }
 

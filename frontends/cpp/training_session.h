@@ -1,7 +1,6 @@
 // TrainingSession: a training loop that starts, checkpoints, recovers and stops by itself.
 //   TrainingSession training{graph, {.train = &train, .global_step = step, .inputs = {x, y},
-//   .fetches = {loss},
-//                                    .directory = "runs/1"}};
+//                                    .fetches = {loss}, .directory = "runs/1"}};
 //   training.add(std::make_unique<StopAtStep>(10'000));
 //   while (!training.should_stop()) {
 //     const Batch batch = batches.at(training.global_step());
@@ -36,14 +35,16 @@ class TrainingHook {
   // After each step: `values` are those of fetches(), training.global_step() the number of steps
   // done by now.
   virtual void after_step(TrainingSession&, std::span<const Tensor> values) = 0;
+  // A checkpoint was written: the first, when a session starts without one, before begin().
+  virtual void after_save(TrainingSession&, const std::string& /*prefix*/) {}
   virtual void end(TrainingSession&) {}
 };
 
 struct TrainingOptions {
   Node* train = nullptr;
-  Output global_step;           // an int64 variable that `train` increases
-  std::vector<Output> inputs;   // fed in every step
-  std::vector<Output> fetches;  // what step() returns
+  Output global_step = {};           // an int64 variable that `train` increases
+  std::vector<Output> inputs = {};   // fed in every step
+  std::vector<Output> fetches = {};  // what step() returns
   SessionOptions session = {};
   bool is_chief = true;        // initialises, restores and saves; the others wait for it
   std::string directory = {};  // of checkpoints; "" = none are written
@@ -85,7 +86,7 @@ class TrainingSession {
   // The graph as a GraphDef with complete devices: where its nodes ran in the first step, the
   // others where they would. FAILED_PRECONDITION before the first step, or if no hook wants it.
   std::string placed_graph() const;
-  // Ends the hooks, writes a last checkpoint (unless a step has failed), closes the session.
+  // Ends the hooks, writes a last checkpoint (unless the last step failed), closes the session.
   void close();
 
   Session& session() { return *session_; }
@@ -94,6 +95,7 @@ class TrainingSession {
  private:
   void start();
   void recover(const Error& error);
+  void note_step(int64_t step);
   void save_if_due();
   std::vector<Tensor> run_first(std::span<const Tensor> feeds);
 
@@ -107,7 +109,9 @@ class TrainingSession {
   std::unique_ptr<Session> session_;
   std::optional<Callable> run_;
   int64_t step_number_ = 0, saved_step_ = -1;
-  std::chrono::steady_clock::time_point saved_at_;
+  int64_t tried_step_ = -1;  // to save
+  std::chrono::steady_clock::time_point tried_at_;
+  int same_steps_ = 0;  // in a row that left the global step as it was
   int recoveries_in_a_row_ = 0;
   bool wants_placed_graph_ = false;
   std::string placed_graph_;

@@ -5,6 +5,26 @@
 namespace leat {
 namespace {
 
+Output extents(Graph& graph, const Shape& shape, Location at) {
+  std::vector<int64_t> dims(shape.dims().begin(), shape.dims().end());
+  return constant(graph, Tensor::of<int64_t>({shape.rank()}, std::span<const int64_t>(dims)),
+                  "shape", at);
+}
+
+// What is made while it lives does not wait for the steps around it.
+class OutsideControlScopes {
+ public:
+  explicit OutsideControlScopes(Graph& graph) : graph_(graph) {
+    graph.scopes().control_inputs.swap(outer_);
+  }
+  ~OutsideControlScopes() { graph_.scopes().control_inputs.swap(outer_); }
+  OutsideControlScopes(const OutsideControlScopes&) = delete;
+
+ private:
+  Graph& graph_;
+  std::vector<Node*> outer_;
+};
+
 // A constant whose value repeats over the whole shape, without storing it: Fill of a scalar.
 Output filled(Graph& graph, DType dtype, const Shape& shape, double value, Location at) {
   Tensor scalar(dtype, {});
@@ -13,21 +33,14 @@ Output filled(Graph& graph, DType dtype, const Shape& shape, double value, Locat
   });
   check(is_number && dtype != DType::string, "a variable of dtype ", dtype,
         " cannot be filled with a number");
-  Tensor dims(i32, {shape.rank()});
-  for (int axis = 0; axis < shape.rank(); ++axis)
-    dims.data<int32_t>()[axis] = static_cast<int32_t>(shape[axis]);
-  return op("Fill", {constant(graph, dims, "shape", at), constant(graph, scalar, "value", at)}, {},
-            at);
+  return op("Fill", {extents(graph, shape, at), constant(graph, scalar, "value", at)}, {}, at);
 }
 
 Output random(Graph& graph, std::string_view op_name, DType dtype, const Shape& shape,
               int64_t seed) {
-  Tensor dims(i32, {shape.rank()});
-  for (int axis = 0; axis < shape.rank(); ++axis)
-    dims.data<int32_t>()[axis] = static_cast<int32_t>(shape[axis]);
   // (0, 0) asks for a seed that differs at each run; any other pair is reproducible.
   AttrMap attrs{{"dtype", dtype}, {"seed", seed}, {"seed2", int64_t{0}}};
-  return op(op_name, {constant(graph, dims, "shape")}, std::move(attrs));
+  return op(op_name, {extents(graph, shape, here())}, std::move(attrs));
 }
 
 Output scaled(Output x, double factor) { return factor == 1.0 ? x : x * factor; }
@@ -118,7 +131,11 @@ Initializer he_normal(int64_t seed) {
 
 Output variable(Graph& graph, std::string_view name, const Shape& shape, const Initializer& initial,
                 DType dtype, const VariableOptions& options, Location at) {
-  check(shape.is_complete(), "variable '", name, "' needs a complete shape, got ", shape);
+  check(shape.is_complete(), "variable '", name, "' (", at, ") needs a complete shape, got ",
+        shape);
+  check(initial != nullptr, "variable '", name, "' (", at, ") has an empty initialiser");
+  // The variable, and what runs before any step, do not wait for a step: also in a loop's body.
+  const OutsideControlScopes outside(graph);
   const Output original = original_of(graph, name, shape, dtype);
   Node& node = graph.add({.op = "VariableV2",
                           .name = std::string(name),
@@ -130,8 +147,7 @@ Output variable(Graph& graph, std::string_view name, const Shape& shape, const I
                           .control_inputs = {},
                           .location = at});
   const Output ref = node.output();
-  // The initialiser runs where the variable lives, outside the user's control scope: it must not
-  // wait for their steps.
+  // The initialiser runs where the variable lives.
   const NameScope scope(graph, node.name.substr(graph.scopes().name.size()) + "/initial");
   const ColocationScope with(graph, {ref});
   NodeSpec assign{.op = "Assign", .name = "Assign", .inputs = {ref}, .location = at};

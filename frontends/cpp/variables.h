@@ -27,9 +27,9 @@ Initializer he_normal(int64_t seed = 0);
 
 struct VariableOptions {
   bool trainable = true;
-  std::string container;  // "" = the task's default container
+  std::string container = {};  // "" = the task's default container
   // "" = the node's name: programs that build the same graph share the variable
-  std::string shared_name;
+  std::string shared_name = {};
 };
 
 // A VariableV2 under the current scopes with an Assign that initialises it (collections

@@ -1,4 +1,4 @@
-// leat::Session as programs use it.
+// leat::Session as programs use it, and mistakes in what they build for it.
 #include "frontends/cpp/session.h"
 
 #include <gtest/gtest.h>
@@ -6,7 +6,11 @@
 #include <latch>
 #include <thread>
 
+#include "frontends/cpp/cluster_member.h"
+#include "frontends/cpp/nn.h"
+#include "frontends/cpp/variables.h"
 #include "graph/ops.h"
+#include "tests/support/expect_error.h"
 #include "tests/support/in_process_cluster.h"
 
 namespace leat {
@@ -41,6 +45,98 @@ TEST(Session, FirstStepsAtOnce) {
       for (const std::string& error : errors) ASSERT_EQ(error, "") << target;
     }
   }
+}
+
+TEST(Session, WhatIsOfAnotherGraphIsRefused) {
+  Graph mine, other;
+  const Output x = placeholder(mine, "x", f32, {}), y = add(x, 1);
+  const Output same_name = placeholder(other, "x", f32, {});
+  Session session(mine);
+  const Tensor one = Tensor::scalar(1.0f);
+  expect_error_with(Code::invalid_argument, "a fetch, 'x', belongs to another graph", [&] {
+    session.run({{x, one}}, {same_name});
+  });
+  expect_error_with(Code::invalid_argument, "a feed, 'x', belongs to another graph", [&] {
+    session.run({{same_name, one}}, {y});
+  });
+  expect_error_with(Code::invalid_argument, "a target, 'x', belongs to another graph", [&] {
+    session.run({{x, one}}, Targets{same_name});
+  });
+  expect_error_with(Code::invalid_argument, "a target is an empty Output", [&] {
+    session.run({{x, one}}, Targets{Output{}});
+  });
+}
+
+TEST(Session, AnUninitializedVariableIsNamedWithTheLineThatReadsIt) {
+  Graph graph;
+  const Output w = variable(graph, "w", {});
+  const Output y = square(w);
+  const std::string line = concat("session_test.cc:", __LINE__ - 1);
+  Session session(graph);
+  expect_error_with(Code::failed_precondition, "Attempting to use uninitialized value w",
+                    [&] { session.run({}, {y}); });
+  expect_error_with(Code::failed_precondition, line, [&] { session.run({}, {y}); });
+}
+
+TEST(Operands, AnEmptyOutputIsNoNumber) {
+  Graph graph;
+  const Output x = placeholder(graph, "x", f32, {});
+  const Output never;
+  expect_error_with(Code::invalid_argument, "session_test.cc:", [&] { x + never; });
+  expect_error_with(Code::invalid_argument, "is an empty Output", [&] { never* x; });
+  expect_error_with(Code::invalid_argument, "is an empty Output", [&] { never * 2; });
+}
+
+TEST(Operands, IntegersAreExact) {
+  Graph graph;
+  const Output x = constant(graph, Tensor::scalar<int64_t>(0));
+  const Output u = constant(graph, Tensor::scalar<uint64_t>(0));
+  Session session(graph);
+  constexpr int64_t odd = (int64_t{1} << 53) + 1;
+  EXPECT_EQ(session.run({}, {x + odd})[0].value<int64_t>(), odd);
+  EXPECT_EQ(session.run({}, {u + UINT64_MAX})[0].value<uint64_t>(), UINT64_MAX);
+  expect_error_with(Code::invalid_argument, "cannot be a constant of dtype uint64",
+                    [&] { u + -1; });
+  expect_error_with(Code::invalid_argument, "cannot be a constant of dtype int64",
+                    [&] { x + UINT64_MAX; });
+  expect_error_with(Code::invalid_argument, "cannot be a constant of dtype int64",
+                    [&] { x + 0.5; });
+}
+
+TEST(Variables, MistakesAreTold) {
+  Graph graph;
+  expect_error_with(Code::invalid_argument, "has an empty initialiser",
+                    [&] { variable(graph, "a", {2}, nullptr); });
+  // Its extents do not fit into an int32, and are not cut.
+  const int64_t large = (int64_t{1} << 32) + 5;
+  const Output w = variable(graph, "w", {large});
+  EXPECT_EQ(w.shape()[0], large);
+  for (const auto& node : graph.nodes()) {
+    if (node->is("Fill")) {
+      EXPECT_EQ(node->output().shape(), (Shape{large}));
+    }
+  }
+}
+
+TEST(Layers, MistakesAreTold) {
+  Graph graph;
+  const Output image = placeholder(graph, "image", f32, {any, 8, 8, 1});
+  expect_error_with(Code::invalid_argument, "a window of 9 does not fit into image:0",
+                    [&] { nn::max_pool(image, 9, 1); });
+  expect_error_with(Code::invalid_argument, "a window of 9 does not fit into image:0",
+                    [&] { nn::conv2d(image, 1, 9, "c", {.padding = "VALID"}); });
+  EXPECT_EQ(nn::avg_pool(image, 8, 1).shape()[1], 1);
+  const Output logits = placeholder(graph, "logits", f32, {any, 3});
+  const Output labels = placeholder(graph, "labels", f32, {any});
+  expect_error_with(Code::invalid_argument, "labels must be class numbers",
+                    [&] { nn::softmax_cross_entropy(logits, labels); });
+}
+
+TEST(ClusterMember, AClusterWithoutATaskIsRefused) {
+  ASSERT_EQ(setenv("TF_CONFIG", R"({"cluster": {"worker": ["127.0.0.1:1"]}})", 1), 0);
+  expect_error_with(Code::invalid_argument, "does not say which of its tasks this process is",
+                    [] { join_cluster(); });
+  unsetenv("TF_CONFIG");
 }
 
 }  // namespace

@@ -3,6 +3,8 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <cmath>
@@ -113,12 +115,87 @@ TEST(TrainingSession, AnotherProgramsCheckpointIsRefused) {
   const Output step =
       variable(graph, "global_step", {}, initializers::zeros(), i64, {.trainable = false});
   variable(graph, "w", {2});
+  variable(graph, "b", {}, initializers::zeros(), f64);
   variable(graph, "missing", {});
   variable(graph, "lost", {});
   Node& train = group(graph, {assign_add(step, constant(graph, Tensor::scalar<int64_t>(1)))});
-  expect_error_with(Code::not_found, "Key missing, key lost not found in checkpoint", [&] {
-    TrainingSession(graph, {.train = &train, .global_step = step, .directory = directory.path()});
-  });
+  expect_error_with(Code::invalid_argument,
+                    "is of another model:\n  w is float[] in it, and here float[2]\n"
+                    "  b is float[] in it, and here double[]\n"
+                    "  missing is not in it (here it is float[])\n"
+                    "  lost is not in it (here it is float[])",
+                    [&] {
+                      TrainingSession(
+                          graph,
+                          {.train = &train, .global_step = step, .directory = directory.path()});
+                    });
+}
+
+// While it lives no file can be opened: RESOURCE_EXHAUSTED, as on a full disk.
+class NoMoreFiles {
+ public:
+  NoMoreFiles() {
+    getrlimit(RLIMIT_NOFILE, &before_);
+    const int next = dup(STDOUT_FILENO);
+    close(next);
+    const rlimit none{static_cast<rlim_t>(next), before_.rlim_max};
+    setrlimit(RLIMIT_NOFILE, &none);
+  }
+  ~NoMoreFiles() { setrlimit(RLIMIT_NOFILE, &before_); }
+  NoMoreFiles(const NoMoreFiles&) = delete;
+
+ private:
+  rlimit before_{};
+};
+
+TEST(TrainingSession, ACheckpointThatFailedIsWrittenAtTheEnd) {
+  const ScratchDirectory directory;
+  Program program({.directory = directory.path(), .checkpoint_steps = 2});
+  {
+    const NoMoreFiles full;
+    EXPECT_EQ(program.run(4).size(), 4u);
+  }
+  EXPECT_THAT(checkpoints(directory.path()), ElementsAre("model.ckpt-0"));
+  program.training->close();
+  EXPECT_THAT(checkpoints(directory.path()), ElementsAre("model.ckpt-0", "model.ckpt-4"));
+}
+
+TEST(TrainingSession, AStepAfterOneThatFailedIsSaved) {
+  const ScratchDirectory directory;
+  Program program({.directory = directory.path()});
+  program.run(1);
+  expect_error_with(Code::invalid_argument, "",
+                    [&] { program.training->step({Tensor::scalar<int32_t>(1)}); });
+  program.run(2);
+  program.training->close();
+  EXPECT_THAT(checkpoints(directory.path()), ElementsAre("model.ckpt-0", "model.ckpt-2"));
+}
+
+TEST(TrainingSession, SaysThatTheStepDoesNotCount) {
+  Graph graph;
+  const Output step =
+      variable(graph, "global_step", {}, initializers::zeros(), i64, {.trainable = false});
+  const Output w = variable(graph, "w", {}, initializers::ones());
+  Node& train = GradientDescent{0.1}.minimize(square(w));  // without the step
+  TrainingSession training(graph, {.train = &train, .global_step = step});
+  testing::internal::CaptureStderr();
+  for (int i = 0; i < 20; ++i) training.step({});
+  const std::string told = testing::internal::GetCapturedStderr();
+  EXPECT_THAT(told, testing::HasSubstr("global_step is still 0 after 5 more steps"));
+  EXPECT_EQ(told.find("still"), told.rfind("still")) << told;
+}
+
+TEST(TrainingSession, MistakesAreTold) {
+  Program program;
+  expect_error_with(Code::invalid_argument, "an empty hook",
+                    [&] { program.training->add(nullptr); });
+  expect_error_with(Code::invalid_argument, "takes 1 feeds (x:0), 0 were given",
+                    [&] { program.training->step({}); });
+  Saver saver(program.graph);
+  expect_error_with(Code::invalid_argument, "a directory of checkpoints is \"\"",
+                    [&] { saver.save(program.training->session(), "", 1); });
+  expect_error_with(Code::invalid_argument, "a checkpoint every -5 steps",
+                    [] { Program({.checkpoint_steps = -5}); });
 }
 
 // A task that has come back may not be connected to all others yet: steps fail at once, though a
@@ -167,6 +244,25 @@ TEST(TrainingHooks, NanEndsTheTrainingAndIsNotSaved) {
     }
     const std::vector<std::string> saved = checkpoints(directory.path());
     EXPECT_EQ(saved.size(), fails ? 2u : 3u) << saved.back();
+  }
+}
+
+TEST(TrainingHooks, EventFilesNameTheCheckpoints) {
+  const ScratchDirectory directory;
+  std::string prefix;
+  {
+    Program program({.directory = directory / "model"});
+    program.training->add(
+        std::make_unique<WriteSummaries>(directory / "log", std::vector<Output>{}));
+    program.run(1);
+    prefix = program.training->save();
+  }
+  for (const auto& file : std::filesystem::directory_iterator(directory / "log")) {
+    std::vector<std::string> named;
+    for (const LoggedEvent& event : read_events(file.path().string())) {
+      if (!event.checkpoint.empty()) named.push_back(event.checkpoint);
+    }
+    EXPECT_THAT(named, ElementsAre(prefix));
   }
 }
 

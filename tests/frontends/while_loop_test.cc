@@ -8,6 +8,7 @@
 
 #include "frontends/cpp/session.h"
 #include "frontends/cpp/variables.h"
+#include "graph/gradient.h"
 #include "graph/ops.h"
 #include "tests/support/expect_error.h"
 
@@ -174,6 +175,35 @@ TEST(WhileLoop, ATraceHasTheNodesOfEveryIteration) {
   Session(graph).run({}, {results[1]}, {}, {.trace = true}, &metadata);
   const auto is_exp = [](const TraceEvent& event) { return event.op == "Exp"; };
   EXPECT_EQ(std::count_if(metadata.events.begin(), metadata.events.end(), is_exp), 3);
+}
+
+// As if it were zero, training would go on, wrong.
+TEST(WhileLoop, AGradientThroughItIsRefused) {
+  Graph graph;
+  const Output w = variable(graph, "w", {}, initializers::constant(3.0));
+  const Outputs powers =
+      counted(count(graph, 3), number(graph, 1), [&](Output y, Output) { return y * w; });
+  const Outputs started = counted(count(graph, 3), w, [&](Output y, Output) { return y * 2; });
+  const Outputs free =
+      counted(count(graph, 3), number(graph, 1), [&](Output y, Output) { return y * 2; });
+  for (const Output& y : {powers[1], started[1]}) {
+    expect_error_with(Code::invalid_argument, "the end of a while loop, has no gradient",
+                      [&] { gradients({w + y}, {w}); });
+  }
+  const std::vector<Output> dw = gradients({w + free[1]}, {w});
+  Session session(graph);
+  session.run({initialize_variables(graph)});
+  EXPECT_EQ(session.run({}, dw)[0].value<float>(), 1);
+}
+
+TEST(WhileLoop, AVariableMadeInItsBodyIsMadeOnce) {
+  Graph graph;
+  const Outputs results = counted(count(graph, 3), number(graph, 0), [&](Output y, Output) {
+    return y + variable(graph, "inside", {}, initializers::constant(2.0));
+  });
+  Session session(graph);
+  session.run({initialize_variables(graph)});
+  EXPECT_EQ(session.run({}, {results[1]})[0].value<float>(), 6);
 }
 
 TEST(WhileLoop, MistakesAreTold) {

@@ -32,6 +32,7 @@ int run(int argc, char** argv) {
   app.footer(
       "\nExit status of every command: 0 for success, 1 for a failure, 2 for a mistake in the "
       "command line or a file;\nmore in `leat COMMAND --help`.");
+  app.set_version_flag("--version", "leat " LEAT_VERSION);
   int exit_status = 0;
   app.require_subcommand(1);
   leat::add_task_command(app, exit_status);
