@@ -77,7 +77,7 @@ class Discovery : public std::enable_shared_from_this<Discovery> {
           status.code == Code::deadline_exceeded && peers_->is_lost && peers_->is_lost(task);
       if (why.empty()) found_[task] = answer;
       if (why.empty() || partial_) missing_.erase(task);
-      is_last = missing_.empty() || is_taken || is_frozen;
+      is_last = missing_.empty() || (!partial_ && (is_taken || is_frozen));
     }
     if (is_last) return finish();
     if (why.empty() || partial_) return;

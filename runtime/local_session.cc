@@ -63,7 +63,7 @@ void LocalSession::Running::leave() {
 }
 
 LocalSession::LocalSession(const SessionOptions& options, const LocalDevices& devices)
-    : options_(options), pool_(threads_of(options)) {
+    : options_(options), timeout_(call_timeout(options)), pool_(threads_of(options)) {
   const DeviceName task = DeviceName::parse("/job:localhost/replica:0/task:0");
   for (int i = 0; i < devices.cpus; ++i) {
     DeviceName name = task;
@@ -160,8 +160,7 @@ std::shared_ptr<LocalSession::Entry> LocalSession::entry_of(const StepSignature&
     if (found != entries_.end()) {
       entries_.splice(entries_.begin(), entries_, found);
       entry = entries_.front();
-      const bool is_built =
-          built_.wait_for(lock, call_timeout(options_), [&] { return entry->is_built; });
+      const bool is_built = built_.wait_for(lock, timeout_, [&] { return entry->is_built; });
       if (!is_built)
         fail(Code::deadline_exceeded, "another thread prepares the same step (",
              signature.to_string(), ") and does not end");
@@ -348,7 +347,7 @@ void LocalSession::run_callable(CallableHandle handle, std::span<const Tensor> f
   const Running running(*this);
   const auto step = callable(handle);
   check_feeds(step->spelling, feeds.size());
-  run(step, feeds, fetches, call_timeout(options_));
+  run(step, feeds, fetches, timeout_);
 }
 
 void LocalSession::release_callable(CallableHandle handle) {

@@ -98,6 +98,7 @@ class LocalSession : public SessionInterface {
   void drop_unused();
 
   const SessionOptions options_;
+  const std::chrono::milliseconds timeout_;  // of a call that asks for none
   ThreadPool pool_;
   std::vector<std::unique_ptr<Device>> devices_;
   TaskResources resources_;

@@ -100,7 +100,7 @@ void LocalSession::run_steps(CallableHandle handle, int64_t steps, const StepFee
   const auto end_first = [&] {
     const std::shared_ptr<PendingStep> step = pending.front();
     pending.pop_front();
-    step->wait(graph, call_timeout(options_));
+    step->wait(graph, timeout_);
     if (!error) result(ended++, step->fetches);
     free.push_back(step);
   };

@@ -11,8 +11,7 @@ std::chrono::milliseconds call_timeout(const SessionOptions& options,
   return asked.count() > 0 ? std::min(asked, longest_timeout) : usual;
 }
 
-void check_feeds(const StepSignature& signature, size_t values) {
-  if (values == signature.feeds.size()) return;
+void fail_for_feeds(const StepSignature& signature, size_t values) {
   std::string names;
   for (const std::string& name : signature.feeds) names += (names.empty() ? "" : ", ") + name;
   fail(Code::invalid_argument, "the callable takes ", signature.feeds.size(), " feeds",
