@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <future>
+#include <iostream>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -21,6 +22,9 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
 constexpr milliseconds start_limit = std::chrono::seconds(60);  // for the task to come up
+// Whom it waits for is told this long after the start, and then so often.
+constexpr milliseconds first_note = std::chrono::seconds(2),
+                       note_interval = std::chrono::seconds(10);
 constexpr milliseconds close_limit = std::chrono::seconds(15);
 constexpr milliseconds repeat_limit =
     std::chrono::seconds(1);  // for a broken connection to come back
@@ -61,6 +65,7 @@ class MasterCalls {
   // reason.
   Bytes finish(Pending pending) {
     std::optional<Clock::time_point> last_repeat;
+    Clock::time_point next_note = Clock::now() + first_note;
     while (true) {
       auto [status, reply] = pending.answer.get();
       if (status.is_ok()) return reply;
@@ -72,6 +77,10 @@ class MasterCalls {
       if (!may_repeat || Clock::now() + pause >= *last_repeat ||
           (status.cause == RpcCause::silent && !answers())) {
         throw_failure(pending.method, status);
+      }
+      if (Clock::now() >= next_note) {
+        std::cerr << "leat: waiting for " << name() << ": " << status.message << std::endl;
+        next_note += note_interval;
       }
       std::this_thread::sleep_for(pause);
       send(pending);

@@ -67,6 +67,16 @@ TEST(Session, WhatIsOfAnotherGraphIsRefused) {
   });
 }
 
+TEST(Session, SaysWhomItWaitsFor) {
+  Graph graph;
+  const Output one = constant(graph, Tensor::scalar(1.0f));
+  Session session(graph, {.target = "grpc://127.0.0.1:1", .timeout = std::chrono::seconds(3)});
+  testing::internal::CaptureStderr();
+  expect_error_with(Code::unavailable, "Nobody listens there", [&] { session.run({}, {one}); });
+  const std::string told = testing::internal::GetCapturedStderr();
+  EXPECT_NE(told.find("leat: waiting for grpc://127.0.0.1:1: "), std::string::npos) << told;
+}
+
 TEST(Session, AnUninitializedVariableIsNamedWithTheLineThatReadsIt) {
   Graph graph;
   const Output w = variable(graph, "w", {});
