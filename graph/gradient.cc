@@ -96,11 +96,12 @@ class Backward {
            (affected_[output.node->id] || gradients_of_xs_.contains(position(output)));
   }
 
-  // With what the last iteration of a while loop gave.
+  // With what the last iteration of a while loop gave; while its body is being built there is none.
   std::vector<Output> inputs_of(const Node& node) const {
     std::vector<Output> out = node.inputs;
     if (!node.view().has(back_edge_attr)) return out;
-    const Node* next = graph_.find(node.attr<std::string>(back_edge_attr));
+    const auto name = parse_output_name(node.attr<std::string>(back_edge_attr));
+    const Node* next = name ? graph_.find(name->node) : nullptr;
     if (next != nullptr) out.push_back(next->inputs[0]);
     return out;
   }

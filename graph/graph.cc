@@ -161,8 +161,7 @@ std::unique_ptr<Node> Graph::make(NodeSpec spec, std::string name, std::optional
 }
 
 Node& Graph::add(NodeSpec spec) {
-  std::string_view base = spec.name.empty() ? spec.op : spec.name;
-  if (spec.name.empty() && base.starts_with('_')) base.remove_prefix(1);  // an internal op's
+  const std::string_view base = spec.name.empty() ? spec.op : spec.name;
   try {
     check_name(scopes_.name + std::string(base));
   } catch (const Error& error) {

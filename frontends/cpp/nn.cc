@@ -70,8 +70,6 @@ Conv2d::Conv2d(Graph& graph, int64_t channels, int64_t filters, int64_t size, st
 }
 
 Output Conv2d::operator()(Output x, Location at) const {
-  check(static_cast<bool>(x), "conv2d layer '", name_, "' (", at,
-        "): its input is an empty Output");
   check_window(concat("conv2d layer '", name_, "'"), x, kernel_.shape()[0], options_.padding, at);
   const NameScope scope(x.graph(), name_);
   Output y = leat::conv2d(x, kernel_, windows(options_.stride, options_.padding), at);

@@ -166,8 +166,10 @@ std::string Saver::restore_latest(Session& session, const std::string& where) co
   Status torn;
   for (const std::string& prefix : prefixes) {
     try {
-      CheckpointReader(prefix).verify();  // here, before a variable has changed
-      restore(session, prefix);
+      const CheckpointReader reader(prefix);
+      reader.verify();  // here, before a variable has changed
+      check_fits(reader, prefix);
+      session.run({{prefix_, Tensor::scalar(prefix)}}, {*restore_});
       return prefix;
     } catch (const Error& error) {
       if (error.code() != Code::data_loss && error.code() != Code::not_found) throw;

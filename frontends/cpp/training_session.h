@@ -35,7 +35,7 @@ class TrainingHook {
   // After each step: `values` are those of fetches(), training.global_step() the number of steps
   // done by now.
   virtual void after_step(TrainingSession&, std::span<const Tensor> values) = 0;
-  // A checkpoint was written: the first, when a session starts without one, before begin().
+  // A checkpoint was written, after begin(). The last one is written when end() has been called.
   virtual void after_save(TrainingSession&, const std::string& /*prefix*/) {}
   virtual void end(TrainingSession&) {}
 };

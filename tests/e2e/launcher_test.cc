@@ -437,11 +437,16 @@ TEST_F(Launcher, AFolderForTemporaryFilesThatIsNotThereIsNamed) {
 }
 
 TEST_F(Launcher, AClusterThatCannotBeWrittenDownIsAnError) {
-  std::filesystem::create_directory(folder_ / "logs");
-  std::filesystem::create_symlink("/dev/full", folder_ / "logs/cluster.json");
+  std::filesystem::create_directories(folder_ / "logs/cluster.json");
   ChildProcess up(leat("up"));
   EXPECT_EQ(up.wait(), 1);
-  EXPECT_THAT(up.output(), HasSubstr("logs/cluster.json: No space left on device"));
+  EXPECT_THAT(up.output(), ContainsRegex("logs/cluster\\.json.*: Is a directory"));
+  // What every task reads.
+  std::filesystem::remove(folder_ / "logs/cluster.asked.json");
+  std::filesystem::create_directory(folder_ / "logs/cluster.asked.json");
+  ChildProcess run(leat("run", {"--", "true"}));
+  EXPECT_EQ(run.wait(), 1);
+  EXPECT_THAT(run.output(), ContainsRegex("logs/cluster\\.asked\\.json.*: Is a directory"));
 }
 
 TEST_F(Launcher, AProgramThatIsNotThereStartsNothing) {

@@ -156,7 +156,10 @@ TEST_P(DeviceThreads, ValuesCrossBetweenHostAndDevice) {
                      {"wave", id}};
     const std::vector<DType> types = {f32};
     attrs.emplace(op_name == "_Send" ? "T" : "tensor_type", types);
-    return op_node(graph, op_name, inputs, std::move(attrs));
+    return graph.add({.op = std::string(op_name),
+                      .name = concat("edge_", id),
+                      .inputs = std::move(inputs),
+                      .attrs = std::move(attrs)});
   };
   Graph host, device;
   const Output x = feed(host, "x", {any});

@@ -21,6 +21,7 @@
 #include "core/error.h"
 #include "distributed/host_owner.h"
 #include "distributed/launcher_link.h"
+#include "graph/formats/file.h"
 #include "tools/leat/cluster_source.h"
 #include "tools/leat/commands.h"
 #include "tools/leat/console.h"
@@ -434,14 +435,9 @@ void Launcher::handle_report(Member& member, const TaskReport& report) {
   }
 }
 
+// At once: launchers of other ranks may write the same, and their tasks read it.
 void Launcher::write_cluster(const char* name) const {
-  const std::filesystem::path path = options_.log_directory / name;
-  errno = 0;
-  std::ofstream file(path);
-  if (!(file << cluster_.to_json() << "\n" << std::flush)) {
-    fail(Code::permission_denied, "cannot write ", path.string(), ": ",
-         errno == 0 ? "it cannot be written" : std::strerror(errno));
-  }
+  replace_file((options_.log_directory / name).string(), cluster_.to_json() + "\n");
 }
 
 void Launcher::tell_cluster_when_bound() {
