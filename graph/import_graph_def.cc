@@ -8,6 +8,7 @@
 #include <set>
 #include <unordered_map>
 
+#include "graph/functions.h"
 #include "graph/graph_def.h"
 #include "graph/loops.h"
 #include "graph/near_misses.h"
@@ -51,9 +52,6 @@ class Import {
 
   std::vector<std::string> run() {
     check_versions();
-    for (const auto& function : def_.library().function()) {
-      functions_.insert(function.signature().name());
-    }
     for (int i = 0; i < def_.node_size(); ++i) check_node(i);
     const size_t size_before = graph_.size();
     if (is_clean()) {
@@ -98,8 +96,6 @@ class Import {
     }
     if (!options_.allow_internal && def.op().starts_with('_')) {
       problem(title(def), ": ops that start with '_' are the runtime's own");
-    } else if (functions_.contains(def.op())) {
-      problem(title(def), " calls a function: ", refusal("PartitionedCall"));
     } else if (find_op(def.op()) == nullptr) {
       unknown_ops_.emplace(def.op(), def.name());
     }
@@ -338,7 +334,6 @@ class Import {
   const GraphDef& def_;
   Graph& graph_;
   const ImportOptions options_;
-  std::set<std::string, std::less<>> functions_;
   std::unordered_map<std::string_view, int> index_;  // node name → position in the file
   std::vector<int> waits_;                           // by position: inputs that are not added yet
   std::vector<std::vector<int>> users_;              // by position
@@ -362,6 +357,7 @@ std::vector<std::string> from_graph_def(std::string_view bytes, Graph& graph,
   GraphDef def;
   check(def.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())),
         "this is no GraphDef: ", bytes.size(), " bytes that do not parse");
+  inline_functions(def);
   return Import(def, graph, options).run();
 }
 
@@ -371,6 +367,7 @@ std::vector<std::string> from_graph_def_text(std::string_view text, Graph& graph
   GraphDef def;
   const std::string problem = parse_text(text, def);
   check(problem.empty(), "this is no GraphDef: ", problem);
+  inline_functions(def);
   return Import(def, graph, options).run();
 }
 

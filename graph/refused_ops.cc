@@ -11,10 +11,9 @@
 namespace leat {
 namespace {
 
-constexpr std::string_view functions =
-    "control flow v2 and functions are not supported: call tf.disable_v2_behavior() or "
-    "tf.disable_control_flow_v2() before the graph is built; what makes functions all the same "
-    "(tf.function, tf.switch_case, tf.nn.ctc_loss_v2) has older forms (tf.case, tf.nn.ctc_loss)";
+constexpr std::string_view function_gradients =
+    "gradients of functions that the runtime makes are not supported: tf.gradients makes those of "
+    "tf.function, tf.cond and tf.while_loop in the client";
 constexpr std::string_view client_functions =
     "the function lives in the client's process and can never run on another task: compute it "
     "there and feed its result";
@@ -47,17 +46,6 @@ const std::vector<Row>& rows() {
     a.insert(a.end(), b.begin(), b.end());
     return a;
   };
-  static const Strings branches = join(
-      in_out,
-      {"Tcond: type", "then_branch: func", "else_branch: func", "output_shapes: list(shape) = []"});
-  static const Strings cases =
-      join(in_out, {"branches: list(func) >= 1", "output_shapes: list(shape) = []"});
-  static const Strings whiles = {"T: list(type) >= 0", "cond: func", "body: func",
-                                 "output_shapes: list(shape) = []",
-                                 "parallel_iterations: int = 10"};
-  static const Strings calls =
-      join(in_out, {"f: func", "config: string = ''", "config_proto: string = ''",
-                    "executor_type: string = ''"});
   static const Strings to_complex = {"Treal: type = float", "Tcomplex: type = complex64"};
   static const Strings of_complex = {"Tcomplex: type = complex64"};
   static const Strings part = {"T: type = complex64", "Tout: type = float"};
@@ -65,15 +53,11 @@ const std::vector<Row>& rows() {
   static const Strings mapped = join(types, {"f: func", "Targuments: list(type) >= 0"});
 
   static const std::vector<Row> all = {
-      {functions, "If", {"cond: Tcond", "input: Tin"}, {"output: Tout"}, branches},
-      {functions, "StatelessIf", {"cond: Tcond", "input: Tin"}, {"output: Tout"}, branches},
-      {functions, "While", {"input: T"}, {"output: T"}, whiles},
-      {functions, "StatelessWhile", {"input: T"}, {"output: T"}, whiles},
-      {functions, "Case", {"branch_index: int32", "input: Tin"}, {"output: Tout"}, cases},
-      {functions, "StatelessCase", {"branch_index: int32", "input: Tin"}, {"output: Tout"}, cases},
-      {functions, "PartitionedCall", {"args: Tin"}, {"output: Tout"}, calls},
-      {functions, "StatefulPartitionedCall", {"args: Tin"}, {"output: Tout"}, calls},
-      {functions, "SymbolicGradient", {"input: Tin"}, {"output: Tout"}, join(in_out, {"f: func"})},
+      {function_gradients,
+       "SymbolicGradient",
+       {"input: Tin"},
+       {"output: Tout"},
+       join(in_out, {"f: func"})},
 
       {client_functions,
        "PyFunc",

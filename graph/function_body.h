@@ -1,0 +1,55 @@
+// One function of a library, as nodes of a graph: names, inputs, attributes and devices of its
+// nodes as they are where it is called.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "graph/proto/graph.pb.h"
+
+namespace leat {
+
+// A library by name; what an op of a graph is to it.
+class FunctionLibrary {
+ public:
+  explicit FunctionLibrary(const tensorflow::FunctionDefLibrary& library);
+
+  const tensorflow::FunctionDef* find(std::string_view name) const;  // null if it is not there
+  // How many results a node has before those of its output argument `name`; 0 if nothing is known
+  // of its op.
+  int first_output(const tensorflow::NodeDef& node, std::string_view name) const;
+
+ private:
+  std::unordered_map<std::string_view, const tensorflow::FunctionDef*> functions_;
+};
+
+// Where and how a function is called.
+struct FunctionCall {
+  const tensorflow::NodeDef& caller;  // its device is that of nodes that ask for none
+  const tensorflow::NameAttrList& function;
+  std::string scope;                   // in front of the names of its nodes: "cond/then"
+  std::vector<std::string> arguments;  // "node" or "node:1", lists flattened
+  // "^node": what the nodes wait for that wait for nothing else in the function …
+  std::vector<std::string> after;
+  // … those with arguments included.
+  bool has_arguments_wait = false;
+};
+
+struct FunctionBody {
+  std::vector<tensorflow::NodeDef> nodes;
+  std::vector<std::string> results;  // "node" or "node:1"
+  // "^node": what it says that it does beside its results (control_ret), such as updates of
+  // variables
+  std::vector<std::string> effects;
+};
+
+// INVALID_ARGUMENT, with the caller: the function is not in the library or has other arguments, or
+// something in it is called that is not there.
+FunctionBody instantiate(const FunctionLibrary& library, const FunctionCall& call);
+
+// The argument that result `result` of the function is, passed on unchanged; -1 if it is none.
+int passed_argument(const tensorflow::FunctionDef& function, int result);
+
+}  // namespace leat

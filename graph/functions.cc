@@ -1,0 +1,539 @@
+#include "graph/functions.h"
+
+#include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "core/error.h"
+#include "graph/function_body.h"
+
+namespace leat {
+namespace {
+
+using tensorflow::AttrValue;
+using tensorflow::GraphDef;
+using tensorflow::NameAttrList;
+using tensorflow::NodeDef;
+
+constexpr size_t most_nodes = 1'000'000;
+constexpr size_t most_bytes = size_t{1} << 31;  // as of a GraphDef
+constexpr size_t deepest = 100;
+
+AttrValue type_attr(tensorflow::DataType type) {
+  AttrValue out;
+  out.set_type(type);
+  return out;
+}
+AttrValue int_attr(int64_t value) {
+  AttrValue out;
+  out.set_i(value);
+  return out;
+}
+AttrValue bool_attr(bool value) {
+  AttrValue out;
+  out.set_b(value);
+  return out;
+}
+AttrValue string_attr(const std::string& value) {
+  AttrValue out;
+  out.set_s(value);
+  return out;
+}
+
+std::string node_of(const std::string& endpoint) { return endpoint.substr(0, endpoint.find(':')); }
+std::string signal_of(const std::string& endpoint) { return "^" + node_of(endpoint); }
+
+class Inliner {
+ public:
+  explicit Inliner(GraphDef& def) : def_(def), library_(def.library()) {}
+
+  void run() {
+    google::protobuf::RepeatedPtrField<NodeDef> nodes;
+    nodes.Swap(def_.mutable_node());
+    for (const NodeDef& node : nodes) take_name(node.name());
+    for (NodeDef& node : nodes) add(std::move(node));
+    for (NodeDef& node : *def_.mutable_node()) {
+      for (std::string& input : *node.mutable_input()) use_handle(input);
+    }
+  }
+
+  bool has_work() const {
+    return std::any_of(def_.node().begin(), def_.node().end(),
+                       [&](const NodeDef& node) { return is_functional(node); });
+  }
+
+ private:
+  // What a node that is replaced is called with.
+  struct Caller {
+    explicit Caller(const NodeDef& node) : node(node) {
+      for (const std::string& input : node.input())
+        (input.starts_with('^') ? after : inputs).push_back(input);
+    }
+    const NodeDef& node;
+    std::vector<std::string> inputs;
+    std::vector<std::string> after;  // "^node"
+  };
+  using Types = std::vector<tensorflow::DataType>;
+
+  // ---- Nodes ----
+
+  static bool is_call(const NodeDef& node) {
+    return node.op() == "PartitionedCall" || node.op() == "StatefulPartitionedCall";
+  }
+  static bool is_if(const NodeDef& node) { return node.op() == "If" || node.op() == "StatelessIf"; }
+  static bool is_case(const NodeDef& node) {
+    return node.op() == "Case" || node.op() == "StatelessCase";
+  }
+  static bool is_while(const NodeDef& node) {
+    return node.op() == "While" || node.op() == "StatelessWhile";
+  }
+  bool is_functional(const NodeDef& node) const {
+    return is_call(node) || is_if(node) || is_case(node) || is_while(node) ||
+           library_.find(node.op()) != nullptr;
+  }
+
+  // Adds a node, or what it stands for.
+  void add(NodeDef node) {
+    if (!is_functional(node)) {
+      if (static_cast<size_t>(def_.node_size()) >= most_nodes) {
+        fail(Code::invalid_argument, "the graph has more than ", most_nodes,
+             " nodes when the functions that it calls are taken apart");
+      }
+      if (!active_.empty() && (bytes_ += node.ByteSizeLong()) > most_bytes) {
+        fail(Code::invalid_argument, "the functions that the graph calls have more than ",
+             most_bytes, " bytes, those of each call counted");
+      }
+      *def_.add_node() = std::move(node);
+      return;
+    }
+    if (++depth_ > deepest) refuse(node, concat("calls are nested deeper than ", deepest, " here"));
+    if (is_call(node)) {
+      add_call(Caller(node), attr(node, "f").func(), types(node, "Tout"));
+    } else if (is_if(node)) {
+      add_if(Caller(node));
+    } else if (is_case(node)) {
+      add_case(Caller(node));
+    } else if (is_while(node)) {
+      add_while(Caller(node));
+    } else {
+      add_legacy_call(Caller(node));
+    }
+    --depth_;
+  }
+
+  [[noreturn]] static void refuse(const NodeDef& node, const std::string& why) {
+    fail(Code::invalid_argument,
+         with_node(concat("node '", node.name(), "' (", node.op(), "): ", why), node.name()));
+  }
+
+  static const AttrValue& attr(const NodeDef& node, const std::string& name) {
+    const auto found = node.attr().find(name);
+    if (found == node.attr().end())
+      refuse(node, concat("attribute '", name, "' is missing and has no default"));
+    return found->second;
+  }
+  static Types types(const NodeDef& node, const std::string& name) {
+    Types out;
+    for (const int type : attr(node, name).list().type())
+      out.push_back(static_cast<tensorflow::DataType>(type));
+    return out;
+  }
+  static Types input_types(const Caller& caller, const std::string& name) {
+    Types out = types(caller.node, name);
+    if (out.size() != caller.inputs.size()) {
+      refuse(caller.node,
+             concat("has ", caller.inputs.size(), " inputs, but ", out.size(), " types for them"));
+    }
+    return out;
+  }
+
+  // "cond/then", "cond/then_1", …: nothing else is called so, or begins so.
+  std::string scope(const Caller& caller, std::string_view part) {
+    return free_name(concat(caller.node.name(), "/", part));
+  }
+  std::string free_name(const std::string& wanted) {
+    std::string name = wanted;
+    for (int i = 1; taken_.contains(name); ++i) name = concat(wanted, "_", i);
+    taken_.insert(name);
+    return name;
+  }
+  void take_name(const std::string& name) {
+    for (size_t end = name.find('/'); end != std::string::npos; end = name.find('/', end + 1))
+      taken_.insert(name.substr(0, end));
+    taken_.insert(name);
+  }
+
+  // A node "cond/what", where its caller is; its name.
+  std::string add_part(const Caller& caller, std::string_view what, const std::string& op,
+                       const std::vector<std::string>& inputs,
+                       std::vector<std::pair<std::string, AttrValue>> attrs) {
+    NodeDef node;
+    node.set_name(free_name(concat(caller.node.name(), "/", what)));
+    node.set_op(op);
+    node.set_device(caller.node.device());
+    for (const std::string& input : inputs) node.add_input(input);
+    for (auto& [name, value] : attrs) {
+      // What has a variable passes it on where the variable is.
+      if (name == "T" && value.type() == tensorflow::DT_RESOURCE) node.clear_device();
+      (*node.mutable_attr())[name] = std::move(value);
+    }
+    std::string name = node.name();
+    add(std::move(node));
+    return name;
+  }
+
+  // The node that has the caller's name, and the results for its values.
+  void add_results(const Caller& caller, std::vector<std::string> results, const Types& types,
+                   const std::vector<std::string>& after) {
+    if (results.size() != types.size()) {
+      refuse(caller.node,
+             concat("asks for ", types.size(), " results of functions that give ", results.size()));
+    }
+    Types kept = types;
+    const auto value = std::find_if(types.begin(), types.end(), [](tensorflow::DataType type) {
+      return type != tensorflow::DT_RESOURCE;
+    });
+    const auto at = value - types.begin();
+    for (size_t i = 0; i < types.size(); ++i) {
+      if (types[i] != tensorflow::DT_RESOURCE) continue;
+      // A handle is no value that a node could hand on with others: its users get it directly.
+      handles_[i == 0 ? caller.node.name() : concat(caller.node.name(), ":", i)] = results[i];
+      if (value == types.end()) continue;
+      results[i] = results[at];
+      kept[i] = *value;
+    }
+    NodeDef node;
+    node.set_name(caller.node.name());
+    node.set_device(caller.node.device());
+    if (value == types.end()) {
+      node.set_op("NoOp");
+    } else if (types.size() == 1) {
+      node.set_op("Identity");
+      (*node.mutable_attr())["T"] = type_attr(*value);
+    } else {
+      node.set_op("IdentityN");
+      for (const tensorflow::DataType type : kept)
+        (*node.mutable_attr())["T"].mutable_list()->add_type(type);
+    }
+    if (value != types.end()) {
+      for (const std::string& result : results) node.add_input(result);
+    }
+    for (const std::string& signal : after) node.add_input(signal);
+    add(std::move(node));
+  }
+
+  // Of a graph with functions in place of its nodes: the handle itself for what a call would pass
+  // on.
+  void use_handle(std::string& input) const {
+    for (int hops = 0; hops < static_cast<int>(deepest) && !input.starts_with('^'); ++hops) {
+      const auto found =
+          handles_.find(input.ends_with(":0") ? input.substr(0, input.size() - 2) : input);
+      if (found == handles_.end()) return;
+      input = found->second;
+    }
+  }
+
+  // The nodes of the function, added; its results.
+  FunctionBody add_body(const FunctionCall& call) {
+    FunctionBody body = instantiate(library_, call);
+    if (std::find(active_.begin(), active_.end(), call.function.name()) != active_.end()) {
+      refuse(call.caller,
+             concat("function '", call.function.name(), "' calls itself, which is not supported"));
+    }
+    active_.push_back(call.function.name());
+    for (const NodeDef& node : body.nodes) take_name(node.name());
+    for (NodeDef& node : body.nodes) add(std::move(node));
+    active_.pop_back();
+    body.nodes.clear();
+    return body;
+  }
+
+  // ---- Calls ----
+
+  void add_call(const Caller& caller, const NameAttrList& function, const Types& types) {
+    const FunctionBody body = add_body({.caller = caller.node,
+                                        .function = function,
+                                        .scope = scope(caller, "call"),
+                                        .arguments = caller.inputs,
+                                        .after = caller.after,
+                                        .has_arguments_wait = true});
+    std::vector<std::string> after = caller.after;
+    after.insert(after.end(), body.effects.begin(), body.effects.end());
+    add_results(caller, body.results, types, after);
+  }
+
+  // A node whose op is a function: what Defun makes.
+  void add_legacy_call(const Caller& caller) {
+    NameAttrList function;
+    function.set_name(caller.node.op());
+    *function.mutable_attr() = caller.node.attr();
+    Types types;
+    for (const auto& result : library_.find(caller.node.op())->signature().output_arg()) {
+      if (!result.number_attr().empty() || !result.type_list_attr().empty())
+        refuse(caller.node, "results that are lists are not supported");
+      types.push_back(result.type_attr().empty() ? result.type()
+                                                 : attr(caller.node, result.type_attr()).type());
+    }
+    add_call(caller, function, types);
+  }
+
+  // ---- Conditions ----
+
+  struct Branch {
+    const NameAttrList& function;
+    std::string name;       // "then"
+    std::string predicate;  // a scalar bool …
+    int side;               // … and what it must be
+  };
+
+  // A scalar bool that says what `value` of that type says as a condition.
+  std::string as_bool(const Caller& caller, const std::string& value, tensorflow::DataType type) {
+    if (type == tensorflow::DT_BOOL) return value;
+    return add_part(caller, "bool", "Cast", {value},
+                    {{"SrcT", type_attr(type)}, {"DstT", type_attr(tensorflow::DT_BOOL)}});
+  }
+
+  void add_if(const Caller& caller) {
+    if (caller.inputs.empty()) refuse(caller.node, "has no condition");
+    const std::string predicate =
+        as_bool(caller, caller.inputs[0], attr(caller.node, "Tcond").type());
+    add_branches(caller, {{attr(caller.node, "then_branch").func(), "then", predicate, 1},
+                          {attr(caller.node, "else_branch").func(), "else", predicate, 0}});
+  }
+
+  // The last branch is taken for every index that no other has.
+  void add_case(const Caller& caller) {
+    if (caller.inputs.empty()) refuse(caller.node, "has no branch index");
+    const auto& functions = attr(caller.node, "branches").list().func();
+    if (functions.empty()) refuse(caller.node, "has no branches");
+    std::vector<Branch> branches;
+    std::string others;
+    for (int i = 0; i < functions.size(); ++i) {
+      const std::string name = concat("branch_", i);
+      if (i + 1 == functions.size()) {
+        if (others.empty()) others = add_constant(caller, tensorflow::DT_BOOL, 0);
+        branches.push_back({functions[i], name, others, 0});
+        break;
+      }
+      const std::string is_chosen =
+          add_part(caller, name + "_is_chosen", "Equal",
+                   {caller.inputs[0], add_constant(caller, tensorflow::DT_INT32, i)},
+                   {{"T", type_attr(tensorflow::DT_INT32)}});
+      branches.push_back({functions[i], name, is_chosen, 1});
+      others = others.empty()
+                   ? is_chosen
+                   : add_part(caller, name + "_or_before", "LogicalOr", {others, is_chosen}, {});
+    }
+    add_branches(caller, branches);
+  }
+
+  std::string add_constant(const Caller& caller, tensorflow::DataType type, int value) {
+    AttrValue tensor;
+    tensor.mutable_tensor()->set_dtype(type);
+    tensor.mutable_tensor()->mutable_tensor_shape();
+    if (type == tensorflow::DT_BOOL) {
+      tensor.mutable_tensor()->add_bool_val(value != 0);
+    } else {
+      tensor.mutable_tensor()->add_int_val(value);
+    }
+    return add_part(caller, "constant", "Const", {},
+                    {{"dtype", type_attr(type)}, {"value", tensor}});
+  }
+
+  // Input 0 of the caller chooses, the others are the functions' arguments.
+  void add_branches(const Caller& caller, const std::vector<Branch>& branches) {
+    const Types out = types(caller.node, "Tout");
+    const Types in = types(caller.node, "Tin");
+    if (in.size() + 1 != caller.inputs.size()) {
+      refuse(caller.node, concat("has ", caller.inputs.size() - 1, " arguments, but ", in.size(),
+                                 " types for them"));
+    }
+    std::vector<std::vector<std::string>> values(out.size());  // by result, then by branch
+    std::vector<std::string> ends;                             // by branch
+    std::unordered_map<std::string, std::vector<std::string>> switches;  // by predicate
+    for (const Branch& branch : branches) {
+      std::vector<std::string>& switched = switches[branch.predicate];
+      if (switched.empty()) switched = add_switches(caller, branch, in);
+      const auto side_of = [&](const std::string& node) {
+        return branch.side == 0 ? node : node + ":1";
+      };
+      const std::string pivot =
+          add_part(caller, branch.name + "_pivot", "Identity", {side_of(switched[0])},
+                   {{"T", type_attr(tensorflow::DT_BOOL)}});
+      std::vector<std::string> arguments;
+      for (size_t i = 1; i < switched.size(); ++i) arguments.push_back(side_of(switched[i]));
+      const FunctionBody body = add_body({.caller = caller.node,
+                                          .function = branch.function,
+                                          .scope = scope(caller, branch.name),
+                                          .arguments = std::move(arguments),
+                                          .after = {"^" + pivot}});
+      if (body.results.size() != out.size()) {
+        refuse(caller.node, concat("function '", branch.function.name(), "' gives ",
+                                   body.results.size(), " results, not ", out.size()));
+      }
+      for (size_t i = 0; i < out.size(); ++i) {
+        values[i].push_back(
+            after_effects(caller, branch.name + "_result", body.results[i], out[i], body.effects));
+      }
+      if (!out.empty()) continue;
+      ends.push_back(
+          after_effects(caller, branch.name + "_end", pivot, tensorflow::DT_BOOL, body.effects));
+    }
+    std::vector<std::string> results;
+    for (size_t i = 0; i < out.size(); ++i) results.push_back(add_merge(caller, values[i], out[i]));
+    std::vector<std::string> after;
+    if (out.empty()) after = {"^" + add_merge(caller, ends, tensorflow::DT_BOOL)};
+    add_results(caller, results, out, after);
+  }
+
+  // The predicate itself, and all arguments.
+  std::vector<std::string> add_switches(const Caller& caller, const Branch& branch,
+                                        const Types& types) {
+    std::vector<std::string> out;
+    for (size_t i = 0; i <= types.size(); ++i) {
+      const std::string& value = i == 0 ? branch.predicate : caller.inputs[i];
+      std::vector<std::string> inputs = {value, branch.predicate};
+      inputs.insert(inputs.end(), caller.after.begin(), caller.after.end());
+      out.push_back(add_part(caller, "switch", "Switch", inputs,
+                             {{"T", type_attr(i == 0 ? tensorflow::DT_BOOL : types[i - 1])}}));
+    }
+    return out;
+  }
+
+  std::string add_merge(const Caller& caller, const std::vector<std::string>& values,
+                        tensorflow::DataType type) {
+    return add_part(caller, "merge", "Merge", values,
+                    {{"T", type_attr(type)}, {"N", int_attr(static_cast<int64_t>(values.size()))}});
+  }
+
+  // The value, once all of that has happened.
+  std::string after_effects(const Caller& caller, const std::string& what, const std::string& value,
+                            tensorflow::DataType type, const std::vector<std::string>& effects) {
+    if (effects.empty()) return value;
+    std::vector<std::string> inputs = {value};
+    inputs.insert(inputs.end(), effects.begin(), effects.end());
+    return add_part(caller, what, "Identity", inputs, {{"T", type_attr(type)}});
+  }
+
+  // ---- Loops ----
+
+  void add_while(const Caller& caller) {
+    const Types all = input_types(caller, "T");
+    const NameAttrList& condition = attr(caller.node, "cond").func();
+    const NameAttrList& body = attr(caller.node, "body").func();
+    const std::vector<bool> is_kept = unchanged(caller, body, all);
+    const std::string frame = scope(caller, "frame");
+    const auto enter = [&](size_t i) {
+      std::vector<std::string> inputs = {caller.inputs[i]};
+      inputs.insert(inputs.end(), caller.after.begin(), caller.after.end());
+      return add_part(caller, "enter", "Enter", inputs,
+                      {{"T", type_attr(all[i])},
+                       {"frame_name", string_attr(frame)},
+                       {"is_constant", bool_attr(is_kept[i])},
+                       {"parallel_iterations", int_attr(10)}});
+    };
+
+    struct Variable {
+      size_t index;  // among the caller's inputs
+      std::string merge, next, switched;
+    };
+    std::vector<Variable> variables;
+    std::vector<std::string> arguments;
+    for (size_t i = 0; i < all.size(); ++i) {
+      arguments.push_back(enter(i));
+      if (is_kept[i]) continue;
+      // The Merge waits for a node that is added last.
+      const std::string next = free_name(caller.node.name() + "/next");
+      arguments[i] = add_merge(caller, {arguments[i], next}, all[i]);
+      variables.push_back({i, arguments[i], next, {}});
+    }
+    const FunctionBody test = add_body({.caller = caller.node,
+                                        .function = condition,
+                                        .scope = scope(caller, "cond"),
+                                        .arguments = arguments,
+                                        .after = {signal_of(variables[0].merge)}});
+    if (test.results.size() != 1) {
+      refuse(caller.node, concat("function '", condition.name(), "' gives ", test.results.size(),
+                                 " results; a condition is one"));
+    }
+    const tensorflow::DataType type =
+        library_.find(condition.name())->signature().output_arg(0).type();
+    const std::string decision =
+        add_part(caller, "loop_cond", "LoopCond",
+                 {after_effects(caller, "cond_result", as_bool(caller, test.results[0], type),
+                                tensorflow::DT_BOOL, test.effects)},
+                 {});
+    for (Variable& variable : variables) {
+      variable.switched = add_part(caller, "switch", "Switch", {variable.merge, decision},
+                                   {{"T", type_attr(all[variable.index])}});
+      arguments[variable.index] = variable.switched + ":1";
+    }
+    const std::string pivot =
+        add_part(caller, "body_pivot", "Identity", {variables[0].switched + ":1"},
+                 {{"T", type_attr(all[variables[0].index])}});
+    const FunctionBody made = add_body({.caller = caller.node,
+                                        .function = body,
+                                        .scope = scope(caller, "body"),
+                                        .arguments = arguments,
+                                        .after = {"^" + pivot}});
+    std::vector<std::string> results = caller.inputs;
+    for (const Variable& variable : variables) {
+      const AttrValue of_type = type_attr(all[variable.index]);
+      NodeDef next;
+      next.set_name(variable.next);
+      next.set_op("NextIteration");
+      next.set_device(caller.node.device());
+      next.add_input(made.results[variable.index]);
+      for (const std::string& effect : made.effects) next.add_input(effect);
+      (*next.mutable_attr())["T"] = of_type;
+      add(std::move(next));
+      results[variable.index] =
+          add_part(caller, "exit", "Exit", {variable.switched}, {{"T", of_type}});
+    }
+    // What is not a variable was there before the loop, but its users wait for the loop's end.
+    add_results(caller, results, all, {signal_of(results[variables[0].index])});
+  }
+
+  // By argument: the body hands it on as it is. Handles always are.
+  std::vector<bool> unchanged(const Caller& caller, const NameAttrList& body, const Types& types) {
+    const tensorflow::FunctionDef* function = library_.find(body.name());
+    if (function == nullptr)
+      refuse(caller.node, concat("function '", body.name(), "' is not in the graph's library"));
+    const auto& signature = function->signature();
+    const auto count = static_cast<int>(types.size());
+    if (signature.input_arg_size() != count || signature.output_arg_size() != count) {
+      refuse(caller.node, concat("has ", count, " variables, but its body '", body.name(), "' has ",
+                                 signature.input_arg_size(), " arguments and ",
+                                 signature.output_arg_size(), " results"));
+    }
+    std::vector<bool> out(types.size());
+    for (int i = 0; i < count; ++i) {
+      out[i] = types[i] == tensorflow::DT_RESOURCE || passed_argument(*function, i) == i;
+    }
+    if (std::find(out.begin(), out.end(), false) != out.end()) return out;
+    // A loop whose state is in variables outside of it still needs one of its own.
+    const auto value = std::find_if(types.begin(), types.end(), [](tensorflow::DataType type) {
+      return type != tensorflow::DT_RESOURCE;
+    });
+    if (value == types.end()) refuse(caller.node, "none of its variables has a value");
+    out[value - types.begin()] = false;
+    return out;
+  }
+
+  GraphDef& def_;
+  const FunctionLibrary library_;
+  std::unordered_set<std::string> taken_;                 // names, and what names begin with
+  std::unordered_map<std::string, std::string> handles_;  // result of a caller → what it is
+  std::vector<std::string> active_;                       // functions, the outermost first
+  size_t depth_ = 0;
+  size_t bytes_ = 0;  // of nodes of functions
+};
+
+}  // namespace
+
+void inline_functions(GraphDef& def) {
+  Inliner inliner(def);
+  if (inliner.has_work()) inliner.run();
+}
+
+}  // namespace leat

@@ -1,0 +1,27 @@
+// Functions of a GraphDef's library: calls of them, and conditions and loops that are made of them
+// ("control flow v2"), become plain nodes before anything else looks at the graph.
+//
+//   y = PartitionedCall(x)[f]      →  f's nodes, called "y/call/…"
+//   y = If(p, x)[then, else]       →  Switch for each input, "y/then/…", "y/else/…", Merge
+//   y = Case(i, x)[b0, b1, …]      →  the same, with a predicate for each branch
+//   y = While(x)[cond, body]       →  Enter, Merge, "y/cond/…", Switch, "y/body/…", NextIteration,
+//                                     Exit; what the body hands on unchanged is entered as constant
+//
+// In each case an Identity or IdentityN (NoOp, if there is no value) called "y" gives the results,
+// so that they can be used and fetched by name. It waits for all that the function does beside
+// its results. After tensorflow/core/common_runtime/lower_functional_ops.cc, and Yu et al.,
+// "Dynamic Control Flow in Large-Scale Machine Learning", EuroSys 2018.
+#pragma once
+
+namespace tensorflow {
+class GraphDef;
+}
+
+namespace leat {
+
+// INVALID_ARGUMENT, with the node: a function that is not in the library or has other arguments,
+// one that calls itself, more nodes than a million or calls nested deeper than 100, a loop that
+// nothing changes in.
+void inline_functions(tensorflow::GraphDef& def);
+
+}  // namespace leat
