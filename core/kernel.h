@@ -135,7 +135,9 @@ class ExecuteContext {
   virtual const NodeView& node() const = 0;
   virtual int num_inputs() const = 0;
   virtual const Tensor& input(int i) const = 0;  // not for ref inputs
-  virtual Variable& variable(int i) const = 0;   // a handle on a variable: a ref, or a resource
+  // The input, to be changed if its memory has no other handle. input(i) may be none afterwards.
+  virtual Tensor take_input(int i) { return input(i); }
+  virtual Variable& variable(int i) const = 0;  // a handle on a variable: a ref, or a resource
   // A handle on other state: the queue of a dequeue. -1: the node's own, found by its name.
   virtual const std::shared_ptr<Resource>& resource(int) const {
     fail(Code::internal, "no resources here");

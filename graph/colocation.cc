@@ -15,8 +15,13 @@ constexpr std::string_view prefix = "loc:@";
 constexpr int by_class = -1;
 constexpr int by_absent_class = -2;
 
+// Neither a handle nor a variant goes to another device.
+bool stays_there(const Output& value) {
+  return value.dtype() == DType::resource || value.dtype() == DType::variant;
+}
+
 bool is_tying(const ArgDef& arg, const Output& input) {
-  return (arg.is_ref && input.is_ref()) || input.dtype() == DType::resource;
+  return (arg.is_ref && input.is_ref()) || stays_there(input);
 }
 
 }  // namespace
@@ -43,9 +48,8 @@ Colocation::Colocation(const Graph& graph) : graph_(graph), parents_(graph.size(
         tie(absent.emplace(other, node->id).first->second, node->id, by_absent_class);
       }
     }
-    const bool may_tie = std::any_of(node->inputs.begin(), node->inputs.end(), [](const Output& x) {
-      return x.is_ref() || x.dtype() == DType::resource;
-    });
+    const bool may_tie = std::any_of(node->inputs.begin(), node->inputs.end(),
+                                     [](const Output& x) { return x.is_ref() || stays_there(x); });
     if (!may_tie) continue;
     for (const ArgRange& range : arg_ranges(node->op->schema.inputs, node->attrs)) {
       for (int i = range.begin; i < range.end; ++i) {
@@ -91,7 +95,10 @@ std::string Colocation::describe_tie(const Tie& tie) const {
   if (tie.input == by_absent_class) {
     return concat(a.name, " and ", b.name, " have the same _class");
   }
-  return concat(b.name, " has the ", b.inputs[tie.input].is_ref() ? "variable " : "resource ",
+  return concat(b.name, " has the ",
+                b.inputs[tie.input].is_ref()                    ? "variable "
+                : b.inputs[tie.input].dtype() == DType::variant ? "variant of "
+                                                                : "resource ",
                 a.name, " as input ", input_name(*b.op, b.attrs, tie.input));
 }
 

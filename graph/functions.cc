@@ -53,7 +53,7 @@ class Inliner {
     for (const NodeDef& node : nodes) take_name(node.name());
     for (NodeDef& node : nodes) add(std::move(node));
     for (NodeDef& node : *def_.mutable_node()) {
-      for (std::string& input : *node.mutable_input()) use_handle(input);
+      for (std::string& input : *node.mutable_input()) use_directly(input);
     }
   }
 
@@ -182,6 +182,10 @@ class Inliner {
     return name;
   }
 
+  static bool is_fetchable(tensorflow::DataType type) {
+    return type != tensorflow::DT_RESOURCE && type != tensorflow::DT_VARIANT;
+  }
+
   // The node that has the caller's name, and the results for its values.
   void add_results(const Caller& caller, std::vector<std::string> results, const Types& types,
                    const std::vector<std::string>& after) {
@@ -190,14 +194,12 @@ class Inliner {
              concat("asks for ", types.size(), " results of functions that give ", results.size()));
     }
     Types kept = types;
-    const auto value = std::find_if(types.begin(), types.end(), [](tensorflow::DataType type) {
-      return type != tensorflow::DT_RESOURCE;
-    });
+    const auto value = std::find_if(types.begin(), types.end(), is_fetchable);
     const auto at = value - types.begin();
     for (size_t i = 0; i < types.size(); ++i) {
-      if (types[i] != tensorflow::DT_RESOURCE) continue;
-      // A handle is no value that a node could hand on with others: its users get it directly.
-      handles_[i == 0 ? caller.node.name() : concat(caller.node.name(), ":", i)] = results[i];
+      if (is_fetchable(types[i])) continue;
+      // No value that a node could hand on with others: its users get it directly.
+      direct_[i == 0 ? caller.node.name() : concat(caller.node.name(), ":", i)] = results[i];
       if (value == types.end()) continue;
       results[i] = results[at];
       kept[i] = *value;
@@ -222,13 +224,12 @@ class Inliner {
     add(std::move(node));
   }
 
-  // Of a graph with functions in place of its nodes: the handle itself for what a call would pass
-  // on.
-  void use_handle(std::string& input) const {
+  // An input that is a handle or a variant of a caller: what the caller would pass on.
+  void use_directly(std::string& input) const {
     for (int hops = 0; hops < static_cast<int>(deepest) && !input.starts_with('^'); ++hops) {
       const auto found =
-          handles_.find(input.ends_with(":0") ? input.substr(0, input.size() - 2) : input);
-      if (found == handles_.end()) return;
+          direct_.find(input.ends_with(":0") ? input.substr(0, input.size() - 2) : input);
+      if (found == direct_.end()) return;
       input = found->second;
     }
   }
@@ -522,9 +523,9 @@ class Inliner {
 
   GraphDef& def_;
   const FunctionLibrary library_;
-  std::unordered_set<std::string> taken_;                 // names, and what names begin with
-  std::unordered_map<std::string, std::string> handles_;  // result of a caller → what it is
-  std::vector<std::string> active_;                       // functions, the outermost first
+  std::unordered_set<std::string> taken_;                // names, and what names begin with
+  std::unordered_map<std::string, std::string> direct_;  // result of a caller → what it is
+  std::vector<std::string> active_;                      // functions, the outermost first
   size_t depth_ = 0;
   size_t bytes_ = 0;  // of nodes of functions
 };

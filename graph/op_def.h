@@ -29,7 +29,7 @@ struct ArgDef {
   bool is_list() const { return !number_attr.empty() || !type_list_attr.empty(); }
 };
 
-// "T: {float, double}" | "T: realnumbertype" | "N: int >= 1" | "transpose_a: bool = false" |
+// "T: {float, double}" | "T: realnumbertype" | "T: {numbertype, variant}" | "N: int >= 1" | "transpose_a: bool = false" |
 // "Tidx: {int32, int64} = int32" | "padding: {'SAME', 'VALID'}" | "shape: shape = <unknown>" |
 // "keys: list(string) = []"
 struct AttrDef {

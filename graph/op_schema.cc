@@ -85,8 +85,20 @@ bool is_plain_kind(std::string_view text) {
          text == "shape" || text == "tensor" || text == "func";
 }
 
+// From the front of "float, …" or "numbertype, …".
+void take_types(std::string_view& text, AttrDef& attr) {
+  const std::string_view word = trimmed(text.substr(0, text.find(',')));
+  if (word.ends_with("type")) {
+    const std::span<const DType> types = dtype_list(word);
+    attr.allowed_types.insert(attr.allowed_types.end(), types.begin(), types.end());
+    text.remove_prefix(word.size());
+  } else {
+    attr.allowed_types.push_back(parse_attr_value("type", text).get<DType>());
+  }
+}
+
 // The kind, without default or minimum: "int", "{float, double}", "{'SAME', 'VALID'}",
-// "realnumbertype".
+// "realnumbertype", "{numbertype, variant}".
 std::string parse_kind(std::string_view text, AttrDef& attr, std::string_view whole) {
   if (is_plain_kind(text)) return std::string(text);
   if (text.front() != '{') {
@@ -107,7 +119,7 @@ std::string parse_kind(std::string_view text, AttrDef& attr, std::string_view wh
     if (is_string) {
       attr.allowed_strings.push_back(parse_attr_value("string", text).get<std::string>());
     } else {
-      attr.allowed_types.push_back(parse_attr_value("type", text).get<DType>());
+      take_types(text, attr);
     }
     text = trimmed(text);
     if (text.empty()) break;

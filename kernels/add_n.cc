@@ -1,6 +1,7 @@
 // leat: cpu+cuda
 // AddN: where gradients of several paths meet.
 #include "kernels/elementwise.h"
+#include "kernels/tensor_list.h"
 
 namespace leat {
 namespace {
@@ -34,13 +35,18 @@ const Op add_n_op{{
     .doc = "sum = the sum of the inputs, all of one shape.",
     .inputs = {"inputs: N * T"},
     .outputs = {"sum: T"},
-    .attrs = {"N: int >= 1", "T: numbertype"},
+    .attrs = {"N: int >= 1", "T: {numbertype, variant}"},
     .shape = shapes::same_for_all(),
     .gradient =
         [](Gradient& g) {
           for (int i = 0; i < g.num_inputs(); ++i) g.dx(i) = g.dy();
         },
-    .kernels = kernels(),
+    .kernels = join(kernels(), variant_kernels([](ExecuteContext& c) {
+                      Tensor sum = c.input(0);
+                      for (int i = 1; i < c.num_inputs(); ++i)
+                        sum = sum_of_variants(sum, c.input(i));
+                      c.set_output(0, std::move(sum));
+                    })),
     .examples = {{.inputs = {floats({1, 2}), floats({3, 4}), floats({5, 6})},
                   .outputs = {floats({9, 12})}}},
     .is_commutative = true,

@@ -21,6 +21,13 @@ inline void copy_elements(const Tensor& from, int64_t from_at, Tensor& to, int64
               static_cast<const char*>(from.raw()) + from_at * size, count * size);
 }
 
+// Zeros, empty strings.
+inline Tensor zeros(DType dtype, const Shape& shape) {
+  Tensor out(dtype, shape);
+  if (dtype != DType::string && out.bytes() > 0) std::memset(out.raw(), 0, out.bytes());
+  return out;
+}
+
 // Element `at` along the first axis, as a tensor of its own.
 inline Tensor slice_of(const Tensor& batch, int64_t at) {
   Tensor out(batch.dtype(), Shape(batch.shape().dims().subspan(1)));

@@ -98,6 +98,12 @@ std::vector<Kernel> string_elementwise() {
   }
 }
 
+// What an op does with variants; on the CPU only.
+inline std::vector<Kernel> variant_kernels(Execute execute) {
+  if constexpr (!has_string_kernels) return {};
+  return {{.types = {{"T", {DType::variant}}}, .execute = std::move(execute)}};
+}
+
 inline std::vector<Kernel> join(std::vector<Kernel> kernels, const std::vector<Kernel>& more) {
   kernels.insert(kernels.end(), more.begin(), more.end());
   return kernels;

@@ -15,6 +15,13 @@ BoundKernel same_memory(const KernelRequest& request) {
   return out;
 }
 
+std::vector<Kernel> identity_kernels() {
+  std::vector<Kernel> out = kernels_for_any_device(same_memory);
+  out.insert(out.begin(), {.types = {{"T", {DType::variant}}},
+                           .execute = [](ExecuteContext& c) { c.set_output(0, c.take_input(0)); }});
+  return out;
+}
+
 const Op identity_op{{
     .name = "Identity",
     .doc = "output = input. Of a variable: its value when the node runs.",
@@ -23,7 +30,7 @@ const Op identity_op{{
     .attrs = {"T: type"},
     .shape = shapes::same_as(0),
     .gradient = [](Gradient& g) { g.dx() = g.dy(); },
-    .kernels = kernels_for_any_device(same_memory),
+    .kernels = identity_kernels(),
     .examples = {{.inputs = {floats({1, 2})}, .outputs = {floats({1, 2})}}},
 }};
 

@@ -1,8 +1,8 @@
 #include "kernels/tensor_array.h"
 
-#include <cstring>
 #include <limits>
 
+#include "kernels/copy_elements.h"
 #include "kernels/types.h"
 
 namespace leat {
@@ -18,12 +18,6 @@ void add_to(Tensor& to, const Tensor& from) {
           static_cast<T>(static_cast<ComputeType<T>>(sum[i]) + static_cast<ComputeType<T>>(x[i]));
     return 0;
   });
-}
-
-Tensor zeros(DType dtype, const Shape& shape) {
-  Tensor out(dtype, shape);
-  if (dtype != DType::string && out.bytes() > 0) std::memset(out.raw(), 0, out.bytes());
-  return out;
 }
 
 Shape prefixed(const Shape& prefix, const Shape& shape) {

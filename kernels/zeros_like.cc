@@ -1,6 +1,7 @@
 // leat: cpu+cuda
 // ZerosLike and OnesLike.
 #include "kernels/elementwise.h"
+#include "kernels/tensor_list.h"
 
 namespace leat {
 namespace {
@@ -26,7 +27,10 @@ const Op zeros_like_op{{
     .outputs = {"y: T"},
     .attrs = {"T: type"},
     .shape = shapes::same_as(0),
-    .kernels = join(elementwise<Zero, NumberAndBoolTypes>(), string_elementwise<Zero>()),
+    .kernels = join(join(elementwise<Zero, NumberAndBoolTypes>(), string_elementwise<Zero>()),
+                    variant_kernels([](ExecuteContext& c) {
+                      c.set_output(0, zeros_like_variant(c.input(0)));
+                    })),
     .examples = {{.inputs = {floats({1, 2})}, .outputs = {floats({0, 0})}}},
     .is_not_differentiable = true,
 }};

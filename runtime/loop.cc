@@ -96,7 +96,11 @@ bool LoopRun::run(const LoopProgram::Part& part, std::optional<ProgramStep>& ste
   if (!step) step.emplace(*part.program, *this);
   std::vector<Tensor> feeds;
   feeds.reserve(part.feeds.size());
-  for (const int input : part.feeds) feeds.push_back(values_[input]);
+  for (const int input : part.feeds) {
+    // The body gives each variable a new value, so it may have the old one.
+    const bool is_last_use = in_body_ && input < loop_.variables();
+    feeds.push_back(is_last_use ? std::move(values_[input]) : values_[input]);
+  }
   step->start(std::move(feeds), nullptr, is_traced_);
   ProgramStep* const started = &*step;
   ProgramStep::drive({&started, 1});

@@ -24,6 +24,7 @@ class ProgramStep::Context : public ExecuteContext {
   const NodeView& node() const override { return view_; }
   int num_inputs() const override { return static_cast<int>(item_.inputs.size()); }
   const Tensor& input(int i) const override { return step_.value_of(item_.inputs[i]); }
+  Tensor take_input(int i) override { return step_.take(item_.inputs[i]); }
   Variable& variable(int i) const override {
     check(item_.inputs[i].variable >= 0, "input ", i, " is not a variable");
     return *step_.plan_.variables[item_.inputs[i].variable];

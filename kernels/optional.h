@@ -1,0 +1,24 @@
+// Optionals: values that may hold tensors. A condition of control flow v2 hands what only one of
+// its branches computed to its gradient in them.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "core/variant.h"
+
+namespace leat {
+
+class OptionalTensors final : public Variant {
+ public:
+  static constexpr std::string_view kind_name = "an Optional";
+
+  std::optional<std::vector<Tensor>> values;
+
+  std::string_view kind() const override { return kind_name; }
+  std::unique_ptr<Variant> copy() const override {
+    return std::make_unique<OptionalTensors>(*this);
+  }
+};
+
+}  // namespace leat
