@@ -88,6 +88,13 @@ bool Colocation::uses_resource(const Node& node) {
   return false;
 }
 
+bool Colocation::has_variant(const Node& node) {
+  const auto is_variant = [](const auto& value) { return value.dtype == DType::variant; };
+  return std::any_of(node.outputs.begin(), node.outputs.end(), is_variant) ||
+         std::any_of(node.inputs.begin(), node.inputs.end(),
+                     [](const Output& input) { return input.dtype() == DType::variant; });
+}
+
 std::string Colocation::describe_tie(const Tie& tie) const {
   const Node& a = *graph_.nodes()[tie.a];
   const Node& b = *graph_.nodes()[tie.b];

@@ -9,8 +9,8 @@
 
 namespace leat {
 
-// Sets of nodes that `_class` attributes and edges of variables and resources tie together
-// (union-find), with the ties themselves kept for explanations.
+// Sets of nodes that `_class` attributes and edges of variables, resources and variants tie
+// together (union-find), with the ties themselves kept for explanations.
 class Colocation {
  public:
   explicit Colocation(const Graph& graph);
@@ -22,6 +22,8 @@ class Colocation {
   static bool is_resource(const Node& node);
   // A node that updates or reads one by its handle, and so must be where it is.
   static bool uses_resource(const Node& node);
+  // A node that makes or uses a value of dtype variant, which stays where it is made.
+  static bool has_variant(const Node& node);
 
   // How two nodes of one set are tied: "w/Assign has the variable w as input ref; slot has _class
   // loc:@w".

@@ -15,7 +15,7 @@ using tensorflow::GraphDef;
 using tensorflow::NameAttrList;
 using tensorflow::NodeDef;
 
-constexpr size_t most_nodes = 1'000'000;
+constexpr size_t most_nodes = 200'000;
 constexpr size_t most_bytes = size_t{1} << 31;  // as of a GraphDef
 constexpr size_t deepest = 100;
 
@@ -95,14 +95,7 @@ class Inliner {
   // Adds a node, or what it stands for.
   void add(NodeDef node) {
     if (!is_functional(node)) {
-      if (static_cast<size_t>(def_.node_size()) >= most_nodes) {
-        fail(Code::invalid_argument, "the graph has more than ", most_nodes,
-             " nodes when the functions that it calls are taken apart");
-      }
-      if (!active_.empty() && (bytes_ += node.ByteSizeLong()) > most_bytes) {
-        fail(Code::invalid_argument, "the functions that the graph calls have more than ",
-             most_bytes, " bytes, those of each call counted");
-      }
+      if (!active_.empty()) count(node);
       *def_.add_node() = std::move(node);
       return;
     }
@@ -119,6 +112,14 @@ class Inliner {
       add_legacy_call(Caller(node));
     }
     --depth_;
+  }
+
+  // A call costs its sender a line, and the functions behind it call others.
+  void count(const NodeDef& node) {
+    bytes_ += node.ByteSizeLong();
+    if (++nodes_ <= most_nodes && bytes_ <= most_bytes) return;
+    fail(Code::invalid_argument, "the functions that the graph calls have more than ", most_nodes,
+         " nodes or ", most_bytes, " bytes, those of each call counted");
   }
 
   [[noreturn]] static void refuse(const NodeDef& node, const std::string& why) {
@@ -157,8 +158,10 @@ class Inliner {
     taken_.insert(name);
     return name;
   }
-  void take_name(const std::string& name) {
-    for (size_t end = name.find('/'); end != std::string::npos; end = name.find('/', end + 1))
+  // `known`: the length of what it begins with and is taken already.
+  void take_name(const std::string& name, size_t known = 0) {
+    for (size_t end = name.find('/', known); end != std::string::npos;
+         end = name.find('/', end + 1))
       taken_.insert(name.substr(0, end));
     taken_.insert(name);
   }
@@ -242,7 +245,7 @@ class Inliner {
              concat("function '", call.function.name(), "' calls itself, which is not supported"));
     }
     active_.push_back(call.function.name());
-    for (const NodeDef& node : body.nodes) take_name(node.name());
+    for (const NodeDef& node : body.nodes) take_name(node.name(), call.scope.size() + 1);
     for (NodeDef& node : body.nodes) add(std::move(node));
     active_.pop_back();
     body.nodes.clear();
@@ -527,7 +530,7 @@ class Inliner {
   std::unordered_map<std::string, std::string> direct_;  // result of a caller → what it is
   std::vector<std::string> active_;                      // functions, the outermost first
   size_t depth_ = 0;
-  size_t bytes_ = 0;  // of nodes of functions
+  size_t nodes_ = 0, bytes_ = 0;  // of functions
 };
 
 }  // namespace

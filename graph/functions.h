@@ -20,8 +20,8 @@ class GraphDef;
 namespace leat {
 
 // INVALID_ARGUMENT, with the node: a function that is not in the library or has other arguments,
-// one that calls itself, more nodes than a million or calls nested deeper than 100, a loop that
-// nothing changes in.
+// one that calls itself, more than 200,000 nodes of functions, calls nested deeper than 100, a loop
+// none of whose variables has a value.
 void inline_functions(tensorflow::GraphDef& def);
 
 }  // namespace leat

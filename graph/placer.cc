@@ -96,7 +96,7 @@ class Placement {
   void place_tied_and_stateful() {
     for (Set& set : sets_) {
       const bool matters = set.nodes.size() > 1 || set.nodes.front()->op->is_stateful;
-      if (!matters || set.nodes.front()->is("_Feed")) continue;
+      if (!matters || set.nodes.front()->is("_Feed") || has_only_variants(set)) continue;
       place_set(set);
     }
   }
@@ -111,6 +111,17 @@ class Placement {
       set_index_[node->id] = found->second;
       add_to(sets_[found->second], *node);
     }
+  }
+
+  // They are values, which each step may have elsewhere.
+  static bool has_only_variants(const Set& set) {
+    const auto stays = [](const Node* node) {
+      const auto is_handle = [](const auto& value) { return value.is_handle(); };
+      return node->op->is_stateful || node->view().has("_class") ||
+             std::any_of(node->inputs.begin(), node->inputs.end(), is_handle) ||
+             std::any_of(node->outputs.begin(), node->outputs.end(), is_handle);
+    };
+    return std::none_of(set.nodes.begin(), set.nodes.end(), stays);
   }
 
   void add_to(Set& set, Node& node) {
@@ -128,10 +139,13 @@ class Placement {
     const bool is_stronger = is_resource && !set.is_resource;
     DeviceName strong = is_stronger ? node.requested_device : set.request;
     DeviceName weak = is_stronger ? set.request : node.requested_device;
-    if (!strong.is_compatible(weak) && !is_resource && ties_.uses_resource(node)) {
+    const Node& weaker = is_stronger ? *set.asker : node;
+    const bool goes_along =
+        ties_.has_variant(weaker) || (!is_stronger && !is_resource && ties_.uses_resource(weaker));
+    if (!strong.is_compatible(weak) && goes_along) {
       // As in TensorFlow, what uses a variable goes to it, whatever device scope it was made in.
-      set.relaxed = concat(" (", node.name, " requests ", weak, ", but uses state elsewhere)");
-      return;
+      set.relaxed = concat(" (", weaker.name, " requests ", weak, ", but uses state elsewhere)");
+      weak = DeviceName();
     }
     if (!strong.is_compatible(weak) && options_.allow_soft_placement) {
       set.relaxed = concat(" (soft placement: ", weak, " was requested, too)");

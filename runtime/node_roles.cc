@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "graph/colocation.h"
 #include "graph/signature.h"
 
 namespace leat {
@@ -33,14 +34,6 @@ bool may_change_shape(const Node& node) {
          !declared_shape(node.inputs[0]).is_complete();
 }
 
-// A tape knows memory, not objects.
-bool has_variant(const Node& node) {
-  const auto is_variant = [](const auto& value) { return value.dtype == DType::variant; };
-  return std::any_of(node.outputs.begin(), node.outputs.end(), is_variant) ||
-         std::any_of(node.inputs.begin(), node.inputs.end(),
-                     [](const Output& input) { return input.dtype() == DType::variant; });
-}
-
 // False if no kernel fits.
 bool find_role(const Node& node, const Device& device, NodeRole& out) {
   const auto is_boundary = [&](ItemKind kind) {
@@ -60,8 +53,10 @@ bool find_role(const Node& node, const Device& device, NodeRole& out) {
   const Kernel* kernel = find_kernel(*node.op, node.attrs, device.type());
   if (kernel == nullptr) return false;
   out.kernel = *kernel;
-  const bool needs_execute = node.op->has_data_dependent_shape ||
-                             (kernel->execute && (may_change_shape(node) || has_variant(node)));
+  // A tape knows memory, not objects: a variant is none of its values.
+  const bool needs_execute =
+      node.op->has_data_dependent_shape ||
+      (kernel->execute && (may_change_shape(node) || Colocation::has_variant(node)));
   if (kernel->prepare && !needs_execute) return true;
   if (kernel->execute) return is_boundary(ItemKind::execute);
   if (kernel->execute_async) return is_boundary(ItemKind::execute_async);

@@ -333,18 +333,6 @@ TEST(GraphDef, Versions) {
                  "which is 1000000");
 }
 
-TEST(GraphDef, AFunctionLibraryIsAcceptedUntilItIsCalled) {
-  const std::string library = "library { function { signature { name: 'my_function' } } }";
-  Graph graph;
-  import(node("a", "NoOp") + library, graph);
-  import(node("b", "NoOp") + library, graph);  // an extension repeats it
-  expect_refused(node("a", "my_function") + library,
-                 "node 'a' (my_function) calls a function: control flow v2 and functions are not "
-                 "supported: call tf.disable_v2_behavior() or tf.disable_control_flow_v2() before "
-                 "the graph is built; what makes functions all the same (tf.function, "
-                 "tf.switch_case, tf.nn.ctc_loss_v2) has older forms (tf.case, tf.nn.ctc_loss)");
-}
-
 // The loop is in the graph without its back edge, and comes out with it.
 TEST(GraphDef, AWhileLoopIsKept) {
   const std::string frame = float_type + attr("frame_name", "s: 'loop'");

@@ -48,6 +48,14 @@ const std::set<std::string, std::less<>> without_example = {
     "TensorArrayGradWithShape", "TensorArrayWriteV3", "TensorArrayReadV3", "TensorArrayGatherV3",
     "TensorArrayScatterV3", "TensorArrayConcatV3", "TensorArraySplitV3", "TensorArraySizeV3",
     "TensorArrayCloseV3",
+    // Variants are made by ops only: tests/runtime/variants_test.cc,
+    // tests/tensorflow/functions_test.py.
+    "EmptyTensorList", "TensorListReserve", "TensorListPushBack", "TensorListPopBack",
+    "TensorListStack", "TensorListFromTensor", "TensorListGetItem", "TensorListSetItem",
+    "TensorListLength", "TensorListResize", "TensorListGather", "TensorListScatter",
+    "TensorListScatterV2", "TensorListScatterIntoExistingList", "TensorListConcat",
+    "TensorListConcatV2", "TensorListSplit", "TensorListConcatLists", "TensorListElementShape",
+    "OptionalFromValue", "OptionalNone", "OptionalGetValue", "OptionalHasValue",
     // They work on state, most find it by its name: tests/tensorflow/readers_test.py and
     // state_test.py.
     "AddSparseToTensorsMap", "AddManySparseToTensorsMap", "TakeManySparseFromTensorsMap", "Stage",
