@@ -6,6 +6,7 @@
 #include "core/device_name.h"
 #include "core/error.h"
 #include "graph/op_def.h"
+#include "graph/proto/graph.pb.h"
 
 namespace leat {
 namespace {

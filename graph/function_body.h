@@ -7,7 +7,12 @@
 #include <unordered_map>
 #include <vector>
 
-#include "graph/proto/graph.pb.h"
+namespace tensorflow {
+class FunctionDef;
+class FunctionDefLibrary;
+class NameAttrList;
+class NodeDef;
+}  // namespace tensorflow
 
 namespace leat {
 

@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "graph/function_body.h"
+#include "graph/proto/graph.pb.h"
 
 namespace leat {
 namespace {
