@@ -11,7 +11,7 @@
 #include "distributed/discovery.h"
 #include "distributed/program_cache.h"
 #include "distributed/session_graph.h"
-#include "distributed/step.h"
+#include "distributed/session_step.h"
 
 namespace leat {
 
@@ -77,7 +77,6 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
 
  private:
   static constexpr size_t cached_programs = 128;
-  class Run;
   struct Callable {
     StepSignature signature;
     RunOptions options;
@@ -94,8 +93,11 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   void forget_programs_on(const std::vector<TaskName>& tasks);
   void cleanup(const std::vector<std::shared_ptr<WorkerClient>>& workers) const;
   PipelineOptions pipeline_options(const StepSignature& signature, const TaskStatuses& tasks) const;
+  std::shared_ptr<SessionStep> admit(Step::Done done);
+  Timer::Id end_unless_built(Deadline deadline, Step::Done end);
+  Step::Done add_partition_graphs(const StepSignature& signature, Step::Done end);
   std::vector<std::string> partition_graphs(const StepSignature& signature);
-  void run_ended(const std::shared_ptr<Run>& run);
+  void run_ended(const std::shared_ptr<SessionStep>& run);
 
   WaitList waits_;                            // of this session's discoveries and builds
   std::shared_ptr<const void> listed_;        // in the task's list
@@ -115,7 +117,7 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   std::set<TaskName> stale_tasks_;  // restarted: asked again before the next build
   std::map<int64_t, Callable> callables_;
   int64_t last_callable_ = 0;
-  std::set<std::shared_ptr<Run>> runs_;
+  std::set<std::shared_ptr<SessionStep>> runs_;
   Status closed_;  // once it is, what those are told who still come
   std::vector<std::function<void()>> when_idle_;
   std::chrono::steady_clock::time_point last_used_ = std::chrono::steady_clock::now();
