@@ -97,7 +97,8 @@ Step::Done MasterSession::add_partition_graphs(const StepSignature& signature, S
   return [self = shared_from_this(), signature, end = std::move(end)](StepOutcome outcome) {
     self->pool_.schedule([self, end, signature, outcome = std::move(outcome)]() mutable {
       try {
-        if (outcome.status.is_ok()) outcome.partition_graphs = self->partition_graphs(signature);
+        if (outcome.status.is_ok())
+          outcome.metadata.partition_graphs = self->partition_graphs(signature);
       } catch (...) {
         outcome.status = status_of_current_exception();
       }

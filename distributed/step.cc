@@ -222,7 +222,8 @@ void Step::finish() {
                                       seconds_text(request_.times.limit), ")", all_activity());
     }
     for (PartState& part : parts_) {
-      for (TraceEvent& event : part.result.events) outcome.events.push_back(std::move(event));
+      for (TraceEvent& event : part.result.events)
+        outcome.metadata.events.push_back(std::move(event));
     }
   }
   if (outcome.status.is_ok()) {

@@ -19,8 +19,7 @@ namespace leat {
 struct StepOutcome {
   Status status;
   std::vector<Tensor> fetches;  // in the order asked for
-  std::vector<TraceEvent> events;
-  std::vector<std::string> partition_graphs;
+  RunMetadata metadata;
   std::vector<TaskName>
       restarted;  // tasks that no longer know the program: it must be registered anew
 };
