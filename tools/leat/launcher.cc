@@ -307,11 +307,10 @@ void Launcher::note_missing(const MissingPeer& peer) {
   if (!cluster_.contains(peer.task)) return;
   StartupRow& row = table_.row(peer.task);
   if (row.pid != 0) return;
-  const bool is_refused = peer.reason.find("refused") != std::string::npos;
   table_.set_state(row, "no answer",
-                   is_refused ? fmt::format("{}: is `leat up` running on {}?", peer.reason,
-                                            HostPort::parse(row.address).host)
-                              : peer.reason);
+                   peer.is_refused ? fmt::format("{}: is `leat up` running on {}?", peer.reason,
+                                                 HostPort::parse(row.address).host)
+                                   : peer.reason);
 }
 
 // At once: launchers of other ranks may write the same, and their tasks read it.
