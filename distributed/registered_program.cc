@@ -4,6 +4,7 @@
 #include <mutex>
 #include <set>
 
+#include "distributed/loss_text.h"
 #include "distributed/random_id.h"
 
 namespace leat {
@@ -126,7 +127,8 @@ void register_program(const Peers& peers, const ProgramOwner& owner, Partitioned
         if (!status.is_ok() && state->status.is_ok()) {
           state->status = status;
           if (status.code == Code::unavailable) {
-            state->status.message += "; it owed its part of the step, which it was to compile";
+            state->status.message +=
+                "; " + debt_text("its part of the step, which it was to compile");
             if (last_heard) state->status.message += ", " + last_heard(task);
           }
         }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "distributed/loss_text.h"
 #include "distributed/random_id.h"
 
 namespace leat {
@@ -211,11 +212,11 @@ void Step::finish() {
     if (lost_) {
       const std::string owed = owed_by(*lost_);
       const std::string heard = peers_->last_heard ? peers_->last_heard(*lost_) : std::string();
-      if (!heard.empty() && outcome.status.message.find("last heard") == std::string::npos) {
+      if (!heard.empty() && !tells_when_heard(outcome.status.message)) {
         outcome.status.message += ", " + heard;
       }
-      const bool is_told = outcome.status.message.find("it owed ") != std::string::npos;
-      if (!owed.empty() && !is_told) outcome.status.message += "; " + owed;
+      if (!owed.empty() && !tells_debt(outcome.status.message))
+        outcome.status.message += "; " + owed;
     }
     if (is_deadline_) {
       outcome.status.message = concat("the step did not end within its deadline (",
@@ -279,14 +280,14 @@ std::string Step::owed_by(const TaskName& task) const {
     }
   }
   if (count == 0) return owed_targets_of(task);
-  return concat("it owed ", longest.text, count > 1 ? concat(", and ", count - 1, " more") : "");
+  return debt_text(concat(longest.text, count > 1 ? concat(", and ", count - 1, " more") : ""));
 }
 
 std::string Step::owed_targets_of(const TaskName& task) const {
   const bool has_part = std::any_of(program_->parts.begin(), program_->parts.end(),
                                     [&](const auto& part) { return part.task == task; });
   if (!has_part) return "";
-  std::string out = "it owed its part of the step";
+  std::string out = debt_text("its part of the step");
   size_t count = 0;
   for (const auto& [target, owner] : program_->target_tasks) {
     if (owner != task) continue;
