@@ -157,7 +157,7 @@ void MasterSession::accept_graph(Status status, const TaskStatuses& found,
 
 // ---- Programs ----
 
-void MasterSession::program(const StepSignature& signature, ProgramCache::Ready ready) {
+void MasterSession::program(const StepSignature& signature, ClusterProgramCache::Ready ready) {
   if (!programs_.get(signature, std::move(ready))) return;
   // Not on the caller's thread: it belongs to the transport.
   pool_.schedule([self = shared_from_this(), signature] { self->build(signature); });
@@ -207,7 +207,7 @@ void MasterSession::compile(const StepSignature& signature, const TaskStatuses& 
   register_program(*peers_, {handle_, options_.isolate_state, master_incarnation_},
                    std::move(partitioned), signature.targets, tasks,
                    [self = shared_from_this(), signature, begin, workers](
-                       const Status& status, const ProgramCache::Program& program,
+                       const Status& status, const ClusterProgramCache::Program& program,
                        const std::vector<TaskName>& restarted) {
                      self->note_build(Clock::now() - begin);
                      self->forget_programs_on(restarted);

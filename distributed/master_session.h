@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "distributed/cluster_program_cache.h"
 #include "distributed/discovery.h"
-#include "distributed/program_cache.h"
 #include "distributed/session_graph.h"
 #include "distributed/session_step.h"
 
@@ -86,7 +86,7 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   bool is_over() const;
   void accept_graph(Status status, const TaskStatuses& found, const std::shared_ptr<Graph>& graph,
                     const std::function<void(const Status&, int64_t)>& done);
-  void program(const StepSignature& signature, ProgramCache::Ready ready);
+  void program(const StepSignature& signature, ClusterProgramCache::Ready ready);
   void build(const StepSignature& signature);
   void compile(const StepSignature& signature, const TaskStatuses& restarted);
   void note_build(std::chrono::nanoseconds took);
@@ -107,7 +107,7 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   const std::string handle_;
   const SessionOptions options_;
 
-  ProgramCache programs_{cached_programs};
+  ClusterProgramCache programs_{cached_programs};
   SessionGraph graph_;
 
   mutable std::mutex mutex_;

@@ -55,7 +55,7 @@ MasterSession::Cancel MasterSession::run(StepRequestOfClient request, Step::Done
   program(
       parsed.signature,
       [self, run, end, too_late, step = std::move(parsed.step), step_done = std::move(step_done)](
-          const Status& status, const ProgramCache::Program& program) mutable {
+          const Status& status, const ClusterProgramCache::Program& program) mutable {
         self->peers_->timer->cancel(too_late);
         if (!status.is_ok()) return end({.status = status});
         const auto started =
@@ -151,7 +151,7 @@ void MasterSession::make_callable(StepSignature signature, const RunOptions& opt
   }
   program(signature.normalised(),
           [self = shared_from_this(), signature, options, done = std::move(done)](
-              const Status& status, const ProgramCache::Program&) {
+              const Status& status, const ClusterProgramCache::Program&) {
             if (!status.is_ok()) return done(status, 0);
             int64_t handle = 0;
             {

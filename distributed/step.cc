@@ -28,7 +28,7 @@ uint64_t request_id_of(int64_t step, size_t part) {
 
 }  // namespace
 
-Step::Step(std::shared_ptr<const Peers> peers, std::shared_ptr<const RegisteredProgram> program,
+Step::Step(std::shared_ptr<const Peers> peers, std::shared_ptr<const ClusterProgram> program,
            Request request, Done done)
     : peers_(std::move(peers)),
       program_(std::move(program)),
@@ -66,7 +66,7 @@ void Step::start() {
   }
   if (order.empty()) return finish();
   for (const size_t i : order) {
-    const RegisteredProgram::Part& part = program_->parts[i];
+    const ClusterProgram::Part& part = program_->parts[i];
     RunGraph run;
     run.request_id = request_id_of(id_, i);
     run.worker_incarnation = part.incarnation;
@@ -204,7 +204,7 @@ void Step::finish() {
     outcome.status = status_;
     outcome.status.derived = false;
     if (!lost_ && status_.code == Code::unavailable) {  // another task heard of the loss first
-      for (const RegisteredProgram::Part& part : program_->parts) {
+      for (const ClusterProgram::Part& part : program_->parts) {
         if (status_.message.find(peers_->describe(part.task)) != std::string::npos)
           lost_ = part.task;
       }

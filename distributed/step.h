@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "distributed/registered_program.h"
+#include "distributed/cluster_program.h"
 
 namespace leat {
 
@@ -41,7 +41,7 @@ class Step : public std::enable_shared_from_this<Step> {
   };
   using Done = std::function<void(StepOutcome)>;
 
-  Step(std::shared_ptr<const Peers> peers, std::shared_ptr<const RegisteredProgram> program,
+  Step(std::shared_ptr<const Peers> peers, std::shared_ptr<const ClusterProgram> program,
        Request request, Done done);
 
   void start();
@@ -68,7 +68,7 @@ class Step : public std::enable_shared_from_this<Step> {
   std::string all_activity() const;
 
   const std::shared_ptr<const Peers> peers_;
-  const std::shared_ptr<const RegisteredProgram> program_;
+  const std::shared_ptr<const ClusterProgram> program_;
   Request request_;
   const int64_t id_;
   std::mutex mutex_;

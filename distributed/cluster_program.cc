@@ -1,4 +1,4 @@
-#include "distributed/registered_program.h"
+#include "distributed/cluster_program.h"
 
 #include <algorithm>
 #include <mutex>
@@ -19,7 +19,7 @@ TaskName task_of(const std::string& device) { return TaskName::of(DeviceName::pa
 // What the answers of the workers share.
 struct Registering {
   std::mutex mutex;
-  std::shared_ptr<RegisteredProgram> program = std::make_shared<RegisteredProgram>();
+  std::shared_ptr<ClusterProgram> program = std::make_shared<ClusterProgram>();
   size_t missing = 0;
   Status status;
   std::vector<TaskName> restarted;
@@ -69,7 +69,7 @@ std::map<TaskName, RegisterGraph> requests_of(const Peers& peers, const ProgramO
 
 }  // namespace
 
-RegisteredProgram::~RegisteredProgram() {
+ClusterProgram::~ClusterProgram() {
   for (const Part& part : parts) part.worker->deregister_graph(session, part.graph);
 }
 
@@ -84,14 +84,14 @@ void register_program(const Peers& peers, const ProgramOwner& owner, Partitioned
   }
   std::map<TaskName, RegisterGraph> requests = requests_of(peers, owner, graph, tasks);
   const auto state = std::make_shared<Registering>();
-  RegisteredProgram& program = *state->program;
+  ClusterProgram& program = *state->program;
   program.session = owner.session;
   program.target_tasks = std::move(target_tasks);
   for (const auto& [fetch, device] : graph.fetch_devices) {
     program.fetch_tasks[fetch] = task_of(device);
   }
   for (const auto& [task, request] : requests) {
-    RegisteredProgram::Part part;
+    ClusterProgram::Part part;
     part.task = task;
     part.worker = peers.worker(task);
     part.incarnation = request.worker_incarnation;
