@@ -1,19 +1,16 @@
 #include "distributed/channel.h"
 
 #include <algorithm>
-#include <cstring>
 #include <vector>
 
 #include "core/crc32c.h"
 #include "core/device.h"
-#include "core/host_memory.h"
 #include "core/memory_limit.h"
 
 namespace leat {
 namespace {
 
 constexpr uint64_t least_cost = sizeof(FrameHeader);  // even an empty tensor costs something
-constexpr uint64_t worth_asking = uint64_t{64} << 20;
 constexpr size_t copied_below = 2048;  // a payload that is cheaper to copy than to pin
 
 int64_t now_ns() {
@@ -153,16 +150,16 @@ void Channel::push_frame(FrameHeader header, const Shape& shape, const char* dat
   if (!is_copied) out.emplace_back(data, header.payload, owner);
 }
 
-void Channel::push_now(FrameHeader header, const std::string& payload) {
+void Channel::push_now(FrameHeader header, std::string_view payload) {
+  payload = payload.substr(0, copied_below - 1);
   Slices message;
   header.payload = static_cast<uint32_t>(payload.size());
-  push_frame(header, {}, payload.data(), std::make_shared<const std::string>(), message);
+  push_frame(header, {}, payload.data(), nullptr, message);
   stream_->write(std::move(message));
 }
 
-void Channel::send_control(FrameKind kind, std::string payload) {
+void Channel::send_control(FrameKind kind, std::string_view payload) {
   std::lock_guard lock(mutex_);
-  payload.resize(std::min(payload.size(), copied_below - 1));  // so that it is copied
   push_now({.kind = kind}, payload);
 }
 
@@ -187,7 +184,7 @@ void Channel::abort(int64_t step, const Status& status) {
             .flags = status.derived ? FrameHeader::derived : uint8_t{0},
             .step = step,
             .edge = static_cast<int64_t>(status.code)},
-           status.message.substr(0, copied_below - 1));
+           status.message);
 }
 
 void Channel::admit(uint64_t peer_incarnation, uint64_t window) {
@@ -257,7 +254,7 @@ void Channel::complain(const Status& reason) {
     if (is_broken_) return;
     is_broken_ = true;
     if (cut_.is_ok()) cut_ = reason;
-    push_now({.kind = FrameKind::complaint}, reason.message.substr(0, copied_below - 1));
+    push_now({.kind = FrameKind::complaint}, reason.message);
   }
   stream_->close();
 }
@@ -331,45 +328,6 @@ void Channel::forget_ended_steps() {
   });
 }
 
-Channel::Incoming Channel::begin_incoming(const FrameHeader& header, const Shape& shape) {
-  Incoming incoming;
-  incoming.shape = shape;
-  if (header.dtype == DType::invalid || (header.flags & FrameHeader::dead) != 0) {
-    if (header.total != 0)
-      fail(Code::data_loss, "a dead value or a control edge with ", header.total, " bytes");
-    return incoming;
-  }
-  const bool is_string = header.dtype == DType::string;
-  uint64_t expected = 0;
-  if (!visit_dtype(header.dtype, [](auto) {})) {
-    fail(Code::data_loss, "a tensor of unknown dtype ", static_cast<int>(header.dtype));
-  }
-  if (__builtin_mul_overflow(static_cast<uint64_t>(shape.elements()), dtype_size(header.dtype),
-                             &expected) ||
-      (!is_string && expected != header.total)) {
-    fail(Code::data_loss, "a tensor of dtype ", header.dtype, " and shape ", shape, " in ",
-         header.total, " bytes");
-  }
-  if (header.total > options_.largest_tensor) {
-    fail(Code::resource_exhausted, "a tensor of dtype ", header.dtype, " and shape ", shape, " (",
-         header.total, " bytes) is larger than the limit of ", options_.largest_tensor, " bytes");
-  }
-  incoming.total = header.total;
-  if (is_string) {
-    // Grows with what comes, but what cannot become whole need not begin.
-    const uint64_t available = header.total < worth_asking ? header.total : available_host_memory();
-    if (header.total > available) {
-      fail(Code::resource_exhausted, "a tensor of strings of ", header.total,
-           " bytes does not fit: ", available, " bytes of memory are there");
-    }
-    incoming.strings = std::make_unique<std::string>();
-  } else {
-    incoming.value = Tensor(header.dtype, shape);
-    incoming.destination = static_cast<char*>(incoming.value.raw());
-  }
-  return incoming;
-}
-
 void Channel::receive_tensor(FrameReader& reader, const FrameHeader& header) {
   const uint64_t cost = cost_of(header.payload);
   if (header.offset > header.total || header.payload > header.total - header.offset) {
@@ -385,10 +343,10 @@ void Channel::receive_tensor(FrameReader& reader, const FrameHeader& header) {
     return give_back(cost);
   }
 
-  Incoming incoming;
+  IncomingTensor incoming;
   if (header.offset == 0) {
     try {
-      incoming = begin_incoming(header, shape);
+      incoming = IncomingTensor(header, shape, options_.largest_tensor);
     } catch (const Error& error) {
       if (error.code() != Code::resource_exhausted) throw;
       refuse(header.step, error.status());
@@ -399,19 +357,11 @@ void Channel::receive_tensor(FrameReader& reader, const FrameHeader& header) {
     incoming = std::move(found->second);
     incoming_.erase(found);
   }
-  if (header.offset != incoming.received) fail(Code::data_loss, "a piece of a tensor is missing");
-  if (header.total != incoming.total) {
-    fail(Code::data_loss, "a piece of a tensor of ", header.total, " bytes, which began as one of ",
-         incoming.total);
-  }
-  if (incoming.strings) incoming.strings->resize(header.offset + header.payload);
-  char* const to = incoming.strings ? incoming.strings->data() : incoming.destination;
-  if (!reader.read_payload(header, to + header.offset)) {
+  if (!incoming.read(reader, header)) {
     fail(Code::data_loss, "the checksum of ", describe(header), ", bytes ", header.offset, " to ",
          header.offset + header.payload, " of ", header.total, " in step ", header.step,
          ", does not fit what was received");
   }
-  incoming.received += header.payload;
 
   if (phase == StepPhase::early) {
     {
@@ -422,13 +372,11 @@ void Channel::receive_tensor(FrameReader& reader, const FrameHeader& header) {
   } else {
     give_back(cost);
   }
-  if (incoming.received < header.total) {
+  if (!incoming.is_whole()) {
     incoming_[key] = std::move(incoming);
     return;
   }
-  Tensor value = std::move(incoming.value);
-  if (incoming.strings) value = decode_strings(incoming.shape, *incoming.strings);
-  events_.on_tensor(header.step, header.edge, std::move(value),
+  events_.on_tensor(header.step, header.edge, std::move(incoming).take(),
                     (header.flags & FrameHeader::dead) != 0);
 }
 

@@ -16,6 +16,7 @@
 #include "core/tensor.h"
 #include "distributed/frame.h"
 #include "distributed/grpc/rpc.h"
+#include "distributed/incoming_tensor.h"
 
 namespace leat {
 
@@ -78,7 +79,7 @@ class Channel : public std::enable_shared_from_this<Channel> {
   void settle(int64_t step);
 
   // Frames that need no credit.
-  void send_control(FrameKind kind, std::string payload);
+  void send_control(FrameKind kind, std::string_view payload);
   void heartbeat();
   // The peer's hello came: it has this incarnation and lets us have so much under way.
   void admit(uint64_t peer_incarnation, uint64_t window);
@@ -104,13 +105,6 @@ class Channel : public std::enable_shared_from_this<Channel> {
     const char* data = nullptr;
     std::shared_ptr<const void> owner;
   };
-  struct Incoming {  // a tensor of which pieces are missing
-    Tensor value;
-    std::unique_ptr<std::string> strings;  // in the wire's form
-    Shape shape;
-    uint64_t total = 0, received = 0;
-    char* destination = nullptr;
-  };
 
   Channel(std::shared_ptr<RpcStream> stream, ChannelOptions options, ChannelEvents events);
   void listen();
@@ -118,7 +112,7 @@ class Channel : public std::enable_shared_from_this<Channel> {
   void pump();
   void push_frame(FrameHeader header, const Shape& shape, const char* data,
                   const std::shared_ptr<const void>& owner, Slices& out);
-  void push_now(FrameHeader header, const std::string& payload);  // payload: less than 2 KB
+  void push_now(FrameHeader header, std::string_view payload);  // cut to less than 2 KB
   // On the stream's thread.
   void receive(const Bytes& message);
   void receive_frame(FrameReader& reader);
@@ -127,7 +121,6 @@ class Channel : public std::enable_shared_from_this<Channel> {
   void receive_tensor(FrameReader& reader, const FrameHeader& header);
   static std::string read_text(FrameReader& reader, const FrameHeader& header);
   std::string describe(const FrameHeader& header) const;
-  Incoming begin_incoming(const FrameHeader& header, const Shape& shape);
   void forget_ended_steps();
   void ended(const RpcStatus& status);
   // On any.
@@ -153,8 +146,9 @@ class Channel : public std::enable_shared_from_this<Channel> {
   std::atomic<uint64_t> peer_incarnation_{0};
   std::atomic<uint64_t> received_{0};
   std::atomic<int64_t> forgiven_{0};
-  std::atomic<int64_t> last_heard_;                           // steady clock, ns
-  std::map<std::pair<int64_t, int64_t>, Incoming> incoming_;  // by step and edge
+  std::atomic<int64_t> last_heard_;  // steady clock, ns
+  // Tensors of which pieces are missing, by step and edge.
+  std::map<std::pair<int64_t, int64_t>, IncomingTensor> incoming_;
   std::mutex credit_mutex_;
   uint64_t to_give_back_ = 0;
   std::map<int64_t, uint64_t> held_;  // bytes of steps that have not begun, by step

@@ -30,8 +30,9 @@ std::vector<MissingPeer> missing_peers(const Membership& membership) {
   for (const PeerStatus& peer : membership.peers()) {
     if (peer.state == PeerState::connected) continue;
     const std::string state(peer_state_name(peer.state));
-    out.push_back(
-        {peer.task, peer.address, peer.reason.empty() ? state : state + ": " + peer.reason});
+    out.push_back({peer.task, peer.address,
+                   peer.reason.empty() ? state : state + ": " + peer.reason,
+                   peer.state == PeerState::refused});
   }
   return out;
 }

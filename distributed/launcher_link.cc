@@ -32,8 +32,10 @@ std::string TaskReport::to_line() const {
   if (!address.empty()) line["address"] = address;
   if (!detail.empty()) line["detail"] = detail;
   for (const MissingPeer& peer : missing) {
-    line["missing"].push_back(
-        {{"task", peer.task.to_string()}, {"address", peer.address}, {"reason", peer.reason}});
+    line["missing"].push_back({{"task", peer.task.to_string()},
+                               {"address", peer.address},
+                               {"reason", peer.reason},
+                               {"refused", peer.is_refused}});
   }
   return line.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
@@ -53,7 +55,8 @@ TaskReport TaskReport::parse(std::string_view line) {
     for (const Json& peer : parsed.value("missing", Json::array())) {
       report.missing.push_back({TaskName::parse(peer.at("task").get<std::string>()),
                                 peer.at("address").get<std::string>(),
-                                peer.at("reason").get<std::string>()});
+                                peer.at("reason").get<std::string>(),
+                                peer.value("refused", false)});
     }
     return report;
   } catch (const Json::exception& error) {

@@ -2,7 +2,8 @@
 // other, over an inherited socket (`leat task … --launcher-fd N`; LEAT_LAUNCHER_FD=N of a program
 // that is its own task): one JSON object a line.
 //   task → launcher   {"state": "bound", "address": "127.0.0.1:41231"}
-//                     {"state": "waiting", "missing": [{"task": …, "address": …, "reason": …}]}
+//                     {"state": "waiting", "missing": [{"task": …, "address": …, "reason": …,
+//                                                      "refused": true}]}
 //                     {"state": "ready", "detail": "16 cores"}
 //                     {"state": "left", "missing": [{"task": "/job:worker/task:0", …}]}
 //                     {"state": "done"}              a program: it only serves the others now
@@ -30,7 +31,8 @@ inline constexpr const char* start_timeout_variable = "LEAT_START_TIMEOUT";
 struct MissingPeer {
   TaskName task;
   std::string address;
-  std::string reason;  // "connection refused"
+  std::string reason;       // "connection refused"
+  bool is_refused = false;  // nobody listens at the address
 };
 
 // A line from a task, parsed.

@@ -80,8 +80,7 @@ class LocalStep final : public StartedStep {
   StepAnswer wait() override {
     StepOutcome outcome = outcome_.wait(deadline_, "a step", target_);
     throw_if_error(outcome.status);
-    return {std::move(outcome.fetches),
-            {std::move(outcome.events), std::move(outcome.partition_graphs)}};
+    return {std::move(outcome.fetches), std::move(outcome.metadata)};
   }
 
  private:

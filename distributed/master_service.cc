@@ -9,6 +9,7 @@
 #include "core/utf8.h"
 #include "distributed/grpc/rpc_server.h"
 #include "distributed/master.h"
+#include "distributed/master_codec.h"
 #include "distributed/proto/master.pb.h"
 #include "distributed/request_memory.h"
 #include "distributed/tensor_stream.h"
@@ -67,42 +68,7 @@ void reply(RpcCall call, const Status& status, const Message& message) {
   call.reply(message.SerializeAsString());
 }
 
-// ---- Options ----
-
-// Zero, which is none, if the client means none.
-std::chrono::milliseconds timeout_of(int64_t milliseconds) {
-  const bool is_none = milliseconds < 0 || milliseconds > longest_timeout.count();
-  return std::chrono::milliseconds(is_none ? 0 : milliseconds);
-}
-
-SessionOptions session_options(const tensorflow::ConfigProto& config) {
-  check(!config.use_per_session_threads() && config.session_inter_op_thread_pool().empty(),
-        "use_per_session_threads and session_inter_op_thread_pool are not available in distributed "
-        "sessions: threads "
-        "belong to a task and are set where it is started");
-  if (!config.cluster_def().job().empty()) {
-    fail(Code::unimplemented,
-         "ConfigProto.cluster_def cannot change the cluster: it is fixed by the description that "
-         "`leat up` was started with");
-  }
-  SessionOptions options;
-  options.allow_soft_placement = config.allow_soft_placement();
-  options.log_placement = config.log_device_placement();
-  options.simplify =
-      config.graph_options().optimizer_options().opt_level() != tensorflow::OptimizerOptions::L0 &&
-      !config.graph_options().rewrite_options().disable_meta_optimizer();
-  options.bfloat16_edges = config.graph_options().enable_bfloat16_sendrecv();
-  options.isolate_state = config.isolate_session_state();
-  options.device_filters.assign(config.device_filters().begin(), config.device_filters().end());
-  options.timeout = timeout_of(config.operation_timeout_in_ms());
-  return options;
-}
-
-void check_run_options(const tensorflow::RunOptions& options) {
-  if (!options.debug_options().debug_tensor_watch_opts().empty()) {
-    fail(Code::unimplemented, "tfdbg's tensor watches are not supported: fetch the tensor instead");
-  }
-}
+// ---- Steps ----
 
 // When the step must have ended: some time before the client stops listening, so that it still
 // hears what was missing.
@@ -121,64 +87,9 @@ StepTimes step_times(const RpcCall& call, std::chrono::milliseconds timeout) {
   return out;
 }
 
-RunOptions run_options(const tensorflow::RunOptions& options) {
-  RunOptions out;
-  out.timeout = timeout_of(options.timeout_in_ms());
-  out.trace = options.trace_level() == tensorflow::RunOptions::FULL_TRACE;
-  out.partition_graphs = options.output_partition_graphs();
-  return out;
+bool is_empty(const RunMetadata& metadata) {
+  return metadata.events.empty() && metadata.partition_graphs.empty();
 }
-
-// ---- Traces ----
-
-void write_step_stats(const std::vector<TraceEvent>& events, tensorflow::StepStats& stats) {
-  std::map<std::string, tensorflow::DeviceStepStats*> devices;
-  for (const TraceEvent& event : events) {
-    tensorflow::DeviceStepStats*& device = devices[event.device];
-    if (device == nullptr) {
-      device = stats.add_dev_stats();
-      device->set_device(event.device);
-    }
-    tensorflow::NodeExecStats& node = *device->add_node_stats();
-    const int64_t duration = event.end_ns - event.start_ns;
-    node.set_node_name(event.node);
-    node.set_all_start_micros(event.start_ns / 1000);
-    node.set_op_end_rel_micros(duration / 1000);
-    node.set_all_end_rel_micros(duration / 1000);
-    node.set_all_start_nanos(event.start_ns);
-    node.set_op_end_rel_nanos(duration);
-    node.set_all_end_rel_nanos(duration);
-    node.set_scheduled_micros(event.start_ns / 1000);
-    node.set_scheduled_nanos(event.start_ns);
-    node.set_thread_id(event.thread);
-    node.set_timeline_label(concat(event.node, " = ", event.op, "(", event.inputs, ")"));
-    if (event.output_bytes > 0) {
-      tensorflow::AllocatorMemoryUsed& memory = *node.add_memory();
-      memory.set_allocator_name("leat");
-      memory.set_total_bytes(event.output_bytes);
-      memory.set_peak_bytes(event.output_bytes);
-    }
-  }
-}
-
-void write_metadata(const StepOutcome& outcome, tensorflow::RunMetadata& metadata) {
-  if (!outcome.events.empty()) write_step_stats(outcome.events, *metadata.mutable_step_stats());
-  for (const std::string& graph : outcome.partition_graphs)
-    metadata.add_partition_graphs()->ParseFromString(graph);
-}
-
-bool has_metadata(const StepOutcome& outcome) {
-  return !outcome.events.empty() || !outcome.partition_graphs.empty();
-}
-
-void write_device(const DeviceDescription& device, tensorflow::DeviceAttributes& out) {
-  out.set_name(device.name);
-  out.set_device_type(device.type);
-  out.set_memory_limit(device.memory_limit);
-  out.set_incarnation(device.incarnation);
-}
-
-// ---- The service ----
 
 // An answer as bytes, so that a repeated request gets the very same.
 struct Answer {
@@ -205,9 +116,9 @@ Answer step_answer(const tensorflow::RunStepRequest& request, const StepOutcome&
         writer.add_named_tensor(tensorflow::RunStepResponse::kTensorFieldNumber,
                                 request.fetch(static_cast<int>(i)), outcome.fetches[i]);
       }
-      if (has_metadata(outcome)) {
+      if (!is_empty(outcome.metadata)) {
         tensorflow::RunStepResponse response;
-        write_metadata(outcome, *response.mutable_metadata());
+        write_metadata(outcome.metadata, *response.mutable_metadata());
         writer.append(response.SerializeAsString());
       }
       return finished(std::move(writer));
@@ -232,6 +143,8 @@ MasterSession::Cancel cancel_for_lost_client(std::shared_ptr<MasterSession> sess
     session->client_left();
   };
 }
+
+// ---- The service ----
 
 class MasterService : public std::enable_shared_from_this<MasterService> {
  public:
@@ -336,7 +249,7 @@ void MasterService::create_session(RpcCall call) {
   pool_.schedule([self = shared_from_this(), call]() mutable {
     try {
       auto request = parse<tensorflow::CreateSessionRequest>(call);
-      SessionOptions options = session_options(request.config());
+      SessionOptions options = read_options(request.config());
       self->master_->create_session(
           std::move(*request.mutable_graph_def()), std::move(options), call.deadline(),
           [call, master = self->master_](const Status& status, const std::string& handle) {
@@ -388,19 +301,16 @@ void MasterService::run_step(RpcCall call) {
     self->answer(id, running, call, step_answer(*request, outcome));
   };
   try {
-    check_run_options(request->options());
+    step.options = read_options(request->options());
     if (!request->partial_run_handle().empty()) fail(Code::unimplemented, partial_runs);
     const auto session = master_->session(request->session_handle());
     step.fetches.assign(request->fetch().begin(), request->fetch().end());
     step.targets.assign(request->target().begin(), request->target().end());
-    step.options = run_options(request->options());
     if (step.options.timeout.count() == 0) step.options.timeout = session->options().timeout;
     step.times = step_times(call, step.options.timeout);
     running->set_cancel(cancel_for_lost_client(session, session->run(std::move(step), done)));
   } catch (...) {
-    StepOutcome outcome;
-    outcome.status = status_of_current_exception();
-    done(outcome);
+    done({.status = status_of_current_exception()});
   }
 }
 
@@ -456,7 +366,7 @@ void MasterService::make_callable(RpcCall call) {
   };
   try {
     const tensorflow::CallableOptions& options = request.options();
-    check_run_options(options.run_options());
+    const RunOptions run_options = read_options(options.run_options());
     if (!options.tensor_connection().empty()) {
       fail(Code::unimplemented,
            "CallableOptions.tensor_connection is not supported: fetch and feed the tensor");
@@ -466,7 +376,7 @@ void MasterService::make_callable(RpcCall call) {
     signature.fetches.assign(options.fetch().begin(), options.fetch().end());
     signature.targets.assign(options.target().begin(), options.target().end());
     master_->session(request.session_handle())
-        ->make_callable(std::move(signature), run_options(options.run_options()), done);
+        ->make_callable(std::move(signature), run_options, done);
   } catch (...) {
     done(status_of_current_exception(), 0);
   }
@@ -490,9 +400,9 @@ void MasterService::run_callable(RpcCall call) {
       for (const Tensor& fetch : outcome.fetches) {
         writer.add_tensor(tensorflow::RunCallableResponse::kFetchFieldNumber, fetch);
       }
-      if (has_metadata(outcome)) {
+      if (!is_empty(outcome.metadata)) {
         tensorflow::RunCallableResponse response;
-        write_metadata(outcome, *response.mutable_metadata());
+        write_metadata(outcome.metadata, *response.mutable_metadata());
         writer.append(response.SerializeAsString());
       }
       answer = finished(std::move(writer));
@@ -508,9 +418,7 @@ void MasterService::run_callable(RpcCall call) {
     step.times = step_times(call, step.options.timeout);
     running->set_cancel(cancel_for_lost_client(session, session->run(std::move(step), done)));
   } catch (...) {
-    StepOutcome outcome;
-    outcome.status = status_of_current_exception();
-    done(outcome);
+    done({.status = status_of_current_exception()});
   }
 }
 
@@ -538,16 +446,15 @@ void serve_master(RpcServer& server, std::shared_ptr<Master> master, ThreadPool&
       {"ReleaseCallable", &MasterService::release_callable},
   };
   for (const auto& [name, method] : methods) {
-    server.handle(std::string("/tensorflow.MasterService/") + name,
-                  [service, method = method](RpcCall call) {
-                    try {
-                      (service.get()->*method)(call);
-                    } catch (...) {
-                      call.fail(rpc_status(status_of_current_exception()));
-                    }
-                  });
+    server.handle(std::string(master_service) + name, [service, method = method](RpcCall call) {
+      try {
+        (service.get()->*method)(call);
+      } catch (...) {
+        call.fail(rpc_status(status_of_current_exception()));
+      }
+    });
   }
-  server.handle("/tensorflow.MasterService/PartialRunSetup", [](RpcCall call) {
+  server.handle(std::string(master_service) + "PartialRunSetup", [](RpcCall call) {
     call.fail({static_cast<int>(Code::unimplemented), partial_runs});
   });
 }

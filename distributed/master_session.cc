@@ -50,56 +50,6 @@ std::set<std::string> devices_named_in(const Graph& graph) {
 
 }  // namespace
 
-// A step from the request on: first its program is looked up or built, then it runs.
-class MasterSession::Run {
- public:
-  explicit Run(Step::Done end) : end_(std::move(end)) {}
-
-  void cancel(const Status& status) {
-    std::shared_ptr<Step> step;
-    {
-      std::lock_guard lock(mutex_);
-      step = step_;
-    }
-    if (step != nullptr) return step->fail(status);
-    StepOutcome outcome;
-    outcome.status = status;
-    end(std::move(outcome));
-  }
-
-  void task_lost(const TaskName& task, const std::string& why) {
-    std::shared_ptr<Step> step;
-    {
-      std::lock_guard lock(mutex_);
-      step = step_;
-    }
-    if (step != nullptr) step->task_lost(task, why);
-  }
-
-  // False: it was cancelled while its program was built.
-  bool begin(std::shared_ptr<Step> step) {
-    std::lock_guard lock(mutex_);
-    if (end_) step_ = std::move(step);
-    return end_ != nullptr;
-  }
-
-  // The first call counts.
-  void end(StepOutcome outcome) {
-    Step::Done end;
-    {
-      std::lock_guard lock(mutex_);
-      end.swap(end_);
-      step_ = nullptr;
-    }
-    if (end) end(std::move(outcome));
-  }
-
- private:
-  std::mutex mutex_;
-  Step::Done end_;  // empty after the end
-  std::shared_ptr<Step> step_;
-};
-
 MasterSession::MasterSession(std::shared_ptr<const Peers> peers, uint64_t master_incarnation,
                              ThreadPool& pool, std::string handle, SessionOptions options)
     : peers_(with_own_waits(*peers, waits_)),
@@ -207,7 +157,7 @@ void MasterSession::accept_graph(Status status, const TaskStatuses& found,
 
 // ---- Programs ----
 
-void MasterSession::program(const StepSignature& signature, ProgramCache::Ready ready) {
+void MasterSession::program(const StepSignature& signature, ClusterProgramCache::Ready ready) {
   if (!programs_.get(signature, std::move(ready))) return;
   // Not on the caller's thread: it belongs to the transport.
   pool_.schedule([self = shared_from_this(), signature] { self->build(signature); });
@@ -257,7 +207,7 @@ void MasterSession::compile(const StepSignature& signature, const TaskStatuses& 
   register_program(*peers_, {handle_, options_.isolate_state, master_incarnation_},
                    std::move(partitioned), signature.targets, tasks,
                    [self = shared_from_this(), signature, begin, workers](
-                       const Status& status, const ProgramCache::Program& program,
+                       const Status& status, const ClusterProgramCache::Program& program,
                        const std::vector<TaskName>& restarted) {
                      self->note_build(Clock::now() - begin);
                      self->forget_programs_on(restarted);
@@ -289,169 +239,6 @@ void MasterSession::cleanup(const std::vector<std::shared_ptr<WorkerClient>>& wo
 bool MasterSession::is_over() const {
   std::lock_guard lock(mutex_);
   return !closed_.is_ok();
-}
-
-// The cached program's graphs are the workers' now, so they are made again.
-std::vector<std::string> MasterSession::partition_graphs(const StepSignature& signature) {
-  std::shared_ptr<const Graph> graph;
-  TaskStatuses tasks;
-  {
-    std::lock_guard lock(mutex_);
-    graph = graph_.get();
-    tasks = tasks_;
-  }
-  std::vector<std::string> out;
-  for (const auto& [device, partition] :
-       run_pipeline(*graph, pipeline_options(signature, tasks)).partitions) {
-    out.push_back(to_graph_def(partition, /*assigned_devices=*/true));
-  }
-  return out;
-}
-
-// ---- Steps ----
-
-MasterSession::Cancel MasterSession::run(StepRequestOfClient request, Step::Done done) {
-  Step::Request step;
-  StepSignature signature;
-  std::shared_ptr<Run> run;
-  const auto self = shared_from_this();
-  try {
-    for (auto& [name, tensor] : request.feeds) {
-      std::string feed = endpoint(std::move(name));
-      signature.feeds.push_back(feed);
-      check(step.feeds.emplace(feed, std::move(tensor)).second, feed, " is fed more than once.");
-    }
-    for (std::string& fetch : request.fetches) {
-      step.fetches.push_back(endpoint(std::move(fetch)));
-      signature.fetches.push_back(step.fetches.back());
-    }
-    signature.targets = std::move(request.targets);
-    check(!signature.fetches.empty() || !signature.targets.empty(),
-          "Must specify at least one target to fetch or execute.");
-    signature = signature.normalised();
-    step.trace = request.options.trace;
-    step.times = request.times;
-    run = std::make_shared<Run>([self, done](StepOutcome outcome) {
-      self->forget_programs_on(outcome.restarted);
-      done(std::move(outcome));
-    });
-    std::lock_guard lock(mutex_);
-    throw_if_error(closed_);
-    runs_.insert(run);
-    has_client_left_ = false;
-  } catch (...) {
-    StepOutcome outcome;
-    outcome.status = status_of_current_exception();
-    done(std::move(outcome));
-    return [](const Status&) {};
-  }
-  const auto end = [self, run](StepOutcome outcome) {
-    run->end(std::move(outcome));
-    self->run_ended(run);
-  };
-  Timer::Id too_late = 0;  // before the step begins; then it minds its deadline itself
-  if (request.times.deadline) {
-    too_late = peers_->timer->at(*request.times.deadline, [self, end] {
-      StepOutcome outcome;
-      std::string text = "the step's deadline passed while its program was being built";
-      for (const StepActivity& each : self->waits_.now())
-        text += concat("; ", self->peers_->self, ' ', each.to_string());
-      outcome.status = {Code::deadline_exceeded, text, false};
-      end(std::move(outcome));
-    });
-  }
-  program(signature, [self, run, end, too_late, signature, step = std::move(step),
-                      with_graphs = request.options.partition_graphs](
-                         const Status& status, const ProgramCache::Program& program) mutable {
-    self->peers_->timer->cancel(too_late);
-    if (!status.is_ok()) {
-      StepOutcome outcome;
-      outcome.status = status;
-      return end(std::move(outcome));
-    }
-    Step::Done done = end;
-    if (with_graphs) {
-      done = [self, end, signature](StepOutcome outcome) {
-        self->pool_.schedule([self, end, signature, outcome = std::move(outcome)]() mutable {
-          try {
-            if (outcome.status.is_ok())
-              outcome.partition_graphs = self->partition_graphs(signature);
-          } catch (...) {
-            outcome.status = status_of_current_exception();
-          }
-          end(std::move(outcome));
-        });
-      };
-    }
-    const auto started =
-        std::make_shared<Step>(self->peers_, program, std::move(step), std::move(done));
-    if (!run->begin(started)) return self->run_ended(run);
-    started->start();
-  });
-  return [weak = std::weak_ptr<Run>(run)](const Status& status) {
-    if (const auto run = weak.lock()) run->cancel(status);
-  };
-}
-
-void MasterSession::run_ended(const std::shared_ptr<Run>& run) {
-  std::vector<std::function<void()>> idle;
-  {
-    std::lock_guard lock(mutex_);
-    runs_.erase(run);
-    last_used_ = Clock::now();
-    if (runs_.empty()) idle.swap(when_idle_);
-  }
-  for (const auto& action : idle) action();
-}
-
-void MasterSession::make_callable(StepSignature signature, const RunOptions& options,
-                                  std::function<void(const Status&, int64_t)> done) {
-  try {
-    check(!signature.fetches.empty() || !signature.targets.empty(),
-          "Must specify at least one target to fetch or execute.");
-    for (std::string& feed : signature.feeds) feed = endpoint(std::move(feed));
-    for (std::string& fetch : signature.fetches) fetch = endpoint(std::move(fetch));
-    const std::set<std::string> feeds(signature.feeds.begin(), signature.feeds.end());
-    check(feeds.size() == signature.feeds.size(), "a callable feeds a tensor more than once");
-    std::lock_guard lock(mutex_);
-    throw_if_error(closed_);
-  } catch (...) {
-    return done(status_of_current_exception(), 0);
-  }
-  program(signature.normalised(),
-          [self = shared_from_this(), signature, options, done = std::move(done)](
-              const Status& status, const ProgramCache::Program&) {
-            if (!status.is_ok()) return done(status, 0);
-            int64_t handle = 0;
-            {
-              std::lock_guard lock(self->mutex_);
-              handle = ++self->last_callable_;
-              self->callables_[handle] = {signature, options};
-            }
-            done({}, handle);
-          });
-}
-
-StepRequestOfClient MasterSession::request_of_callable(int64_t handle,
-                                                       std::vector<Tensor> feeds) const {
-  StepRequestOfClient request;
-  std::lock_guard lock(mutex_);
-  throw_if_error(closed_);
-  const auto found = callables_.find(handle);
-  check(found != callables_.end(), "No such callable handle: ", handle);
-  const StepSignature& signature = found->second.signature;
-  check_feeds(signature, feeds.size());
-  for (size_t i = 0; i < feeds.size(); ++i)
-    request.feeds.emplace_back(signature.feeds[i], std::move(feeds[i]));
-  request.fetches = signature.fetches;
-  request.targets = signature.targets;
-  request.options = found->second.options;
-  return request;
-}
-
-void MasterSession::release_callable(int64_t handle) {
-  std::lock_guard lock(mutex_);
-  check(callables_.erase(handle) == 1, "No such callable handle: ", handle);
 }
 
 // ---- Life ----
@@ -506,7 +293,7 @@ void MasterSession::client_left() {
 }
 
 void MasterSession::task_lost(const TaskName& task, const std::string& why) {
-  std::vector<std::shared_ptr<Run>> runs;
+  std::vector<std::shared_ptr<SessionStep>> runs;
   {
     std::lock_guard lock(mutex_);
     runs.assign(runs_.begin(), runs_.end());
@@ -546,7 +333,7 @@ void MasterSession::end(const Status& steps, const Status& later, std::function<
       self->peers_->worker(task)->cleanup_session(self->handle_);
     done();
   };
-  std::vector<std::shared_ptr<Run>> runs;
+  std::vector<std::shared_ptr<SessionStep>> runs;
   {
     std::lock_guard lock(mutex_);
     closed_ = later;

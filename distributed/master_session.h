@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
+#include "distributed/cluster_program_cache.h"
 #include "distributed/discovery.h"
-#include "distributed/program_cache.h"
 #include "distributed/session_graph.h"
-#include "distributed/step.h"
+#include "distributed/session_step.h"
 
 namespace leat {
 
@@ -77,7 +77,6 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
 
  private:
   static constexpr size_t cached_programs = 128;
-  class Run;
   struct Callable {
     StepSignature signature;
     RunOptions options;
@@ -87,15 +86,18 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   bool is_over() const;
   void accept_graph(Status status, const TaskStatuses& found, const std::shared_ptr<Graph>& graph,
                     const std::function<void(const Status&, int64_t)>& done);
-  void program(const StepSignature& signature, ProgramCache::Ready ready);
+  void program(const StepSignature& signature, ClusterProgramCache::Ready ready);
   void build(const StepSignature& signature);
   void compile(const StepSignature& signature, const TaskStatuses& restarted);
   void note_build(std::chrono::nanoseconds took);
   void forget_programs_on(const std::vector<TaskName>& tasks);
   void cleanup(const std::vector<std::shared_ptr<WorkerClient>>& workers) const;
   PipelineOptions pipeline_options(const StepSignature& signature, const TaskStatuses& tasks) const;
+  std::shared_ptr<SessionStep> admit(Step::Done done);
+  Timer::Id end_unless_built(Deadline deadline, Step::Done end);
+  Step::Done add_partition_graphs(const StepSignature& signature, Step::Done end);
   std::vector<std::string> partition_graphs(const StepSignature& signature);
-  void run_ended(const std::shared_ptr<Run>& run);
+  void run_ended(const std::shared_ptr<SessionStep>& run);
 
   WaitList waits_;                            // of this session's discoveries and builds
   std::shared_ptr<const void> listed_;        // in the task's list
@@ -105,7 +107,7 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   const std::string handle_;
   const SessionOptions options_;
 
-  ProgramCache programs_{cached_programs};
+  ClusterProgramCache programs_{cached_programs};
   SessionGraph graph_;
 
   mutable std::mutex mutex_;
@@ -115,7 +117,7 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   std::set<TaskName> stale_tasks_;  // restarted: asked again before the next build
   std::map<int64_t, Callable> callables_;
   int64_t last_callable_ = 0;
-  std::set<std::shared_ptr<Run>> runs_;
+  std::set<std::shared_ptr<SessionStep>> runs_;
   Status closed_;  // once it is, what those are told who still come
   std::vector<std::function<void()>> when_idle_;
   std::chrono::steady_clock::time_point last_used_ = std::chrono::steady_clock::now();

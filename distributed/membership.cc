@@ -6,6 +6,7 @@
 
 #include "core/text_table.h"
 #include "distributed/grpc/rpc_server.h"
+#include "distributed/loss_text.h"
 #include "distributed/membership_state.h"
 
 namespace leat {
@@ -38,10 +39,6 @@ std::string_view peer_state_name(PeerState state) {
       return "lost";
   }
   return "?";
-}
-
-std::string heard_text(std::chrono::steady_clock::time_point heard) {
-  return concat("last heard ", seconds_text(std::chrono::steady_clock::now() - heard), " ago");
 }
 
 // ---- Life ----
@@ -185,8 +182,7 @@ PeerStatus Membership::State::describe(const Peer& peer) const {
 
 std::string Membership::State::heard_text(const Peer& peer) const {
   const PeerStatus status = describe(peer);
-  return status.last_heard.count() < 0 ? "never heard of"
-                                       : "last heard " + seconds_text(status.last_heard) + " ago";
+  return status.last_heard.count() < 0 ? "never heard of" : leat::heard_text(status.last_heard);
 }
 
 std::string Membership::State::own_pause_text() const {

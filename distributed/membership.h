@@ -43,9 +43,6 @@ enum class PeerState : uint8_t {
 };
 std::string_view peer_state_name(PeerState state);
 
-// "last heard 4.2 s ago"
-std::string heard_text(std::chrono::steady_clock::time_point heard);
-
 struct PeerStatus {
   TaskName task;
   std::string address;

@@ -1,5 +1,6 @@
 #include <utility>
 
+#include "distributed/loss_text.h"
 #include "distributed/membership_state.h"
 
 namespace leat {

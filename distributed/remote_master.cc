@@ -11,6 +11,7 @@
 #include "distributed/cluster_spec.h"
 #include "distributed/grpc/rpc_client.h"
 #include "distributed/identity.h"
+#include "distributed/master_codec.h"
 #include "distributed/proto/master.pb.h"
 #include "distributed/random_id.h"
 #include "distributed/tensor_stream.h"
@@ -127,8 +128,8 @@ class MasterCalls {
     options.deadline = pending.deadline;
     const auto answered = std::make_shared<std::promise<std::pair<RpcStatus, Bytes>>>();
     pending.answer = answered->get_future();
-    client_->call(std::string("/tensorflow.MasterService/") + pending.method, pending.request,
-                  options, [answered](const RpcStatus& status, Bytes reply) {
+    client_->call(std::string(master_service) + pending.method, pending.request, options,
+                  [answered](const RpcStatus& status, Bytes reply) {
                     answered->set_value({status, std::move(reply)});
                   });
   }
@@ -161,40 +162,6 @@ class MasterCalls {
   std::string task_;  // the master's, once it has said so
 };
 
-void write_config(const SessionOptions& options, tensorflow::ConfigProto& config) {
-  config.set_allow_soft_placement(options.allow_soft_placement);
-  config.set_log_device_placement(options.log_placement);
-  config.set_isolate_session_state(options.isolate_state);
-  config.mutable_graph_options()->mutable_rewrite_options()->set_disable_meta_optimizer(
-      !options.simplify);
-  config.mutable_graph_options()->set_enable_bfloat16_sendrecv(options.bfloat16_edges);
-  config.set_operation_timeout_in_ms(options.timeout.count());
-  for (const std::string& filter : options.device_filters) config.add_device_filters(filter);
-}
-
-void read_metadata(const tensorflow::RunMetadata& in, RunMetadata& out) {
-  for (const tensorflow::DeviceStepStats& device : in.step_stats().dev_stats()) {
-    for (const tensorflow::NodeExecStats& node : device.node_stats()) {
-      TraceEvent& event = out.events.emplace_back();
-      event.node = node.node_name();
-      // "name = Op(inputs)"
-      const std::string& label = node.timeline_label();
-      const size_t op = label.find(" = "), open = label.find('(', op);
-      if (op != std::string::npos && open != std::string::npos) {
-        event.op = label.substr(op + 3, open - op - 3);
-        event.inputs = label.substr(open + 1, label.rfind(')') - open - 1);
-      }
-      event.device = device.device();
-      event.start_ns = node.all_start_nanos();
-      event.end_ns = node.all_start_nanos() + node.all_end_rel_nanos();
-      for (const auto& memory : node.memory()) event.output_bytes += memory.total_bytes();
-      event.thread = node.thread_id();
-    }
-  }
-  for (const auto& graph : in.partition_graphs())
-    out.partition_graphs.push_back(graph.SerializeAsString());
-}
-
 // A RunStep under way.
 class RemoteStep final : public StartedStep {
  public:
@@ -222,7 +189,7 @@ class RemoteStep final : public StartedStep {
       check_internal(value != values.end(), target_, " did not return the fetch ", fetch);
       out.fetches.push_back(value->second);
     }
-    read_metadata(response.metadata(), out.metadata);
+    out.metadata = read_metadata(response.metadata());
     return out;
   }
 
@@ -241,7 +208,7 @@ class RemoteMaster final : public MasterClient {
                          milliseconds timeout) override {
     tensorflow::CreateSessionRequest request;
     request.set_graph_def(std::move(graph_def));
-    write_config(options, *request.mutable_config());
+    write_options(options, *request.mutable_config());
     request.set_target(target_);
     const auto response = calls_.call<tensorflow::CreateSessionResponse>(
         "CreateSession", request, Clock::now() + timeout, MasterCalls::Repeat::if_refused,
@@ -269,11 +236,7 @@ class RemoteMaster final : public MasterClient {
     request.set_session_handle(handle);
     for (const std::string& fetch : signature.fetches) request.add_fetch(fetch);
     for (const std::string& target : signature.targets) request.add_target(target);
-    request.mutable_options()->set_timeout_in_ms(options.timeout.count());
-    request.mutable_options()->set_output_partition_graphs(options.partition_graphs);
-    if (options.trace) {
-      request.mutable_options()->set_trace_level(tensorflow::RunOptions::FULL_TRACE);
-    }
+    write_options(options, *request.mutable_options());
     request.set_store_errors_in_response_body(true);
     request.set_request_id(static_cast<int64_t>(random_id() >> 1) | 1);
     MessageWriter writer("the request RunStep");
@@ -297,10 +260,7 @@ class RemoteMaster final : public MasterClient {
         std::min(timeout, start_limit));
     std::vector<DeviceDescription> out;
     for (const auto* list : {&response.local_device(), &response.remote_device()}) {
-      for (const tensorflow::DeviceAttributes& device : *list) {
-        out.push_back(
-            {device.name(), device.device_type(), device.memory_limit(), device.incarnation()});
-      }
+      for (const tensorflow::DeviceAttributes& device : *list) out.push_back(read_device(device));
     }
     return out;
   }

@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "distributed/loss_text.h"
 #include "distributed/recent_table.h"
 #include "distributed/step_rendezvous.h"
 

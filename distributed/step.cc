@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "distributed/loss_text.h"
 #include "distributed/random_id.h"
 
 namespace leat {
@@ -27,7 +28,7 @@ uint64_t request_id_of(int64_t step, size_t part) {
 
 }  // namespace
 
-Step::Step(std::shared_ptr<const Peers> peers, std::shared_ptr<const RegisteredProgram> program,
+Step::Step(std::shared_ptr<const Peers> peers, std::shared_ptr<const ClusterProgram> program,
            Request request, Done done)
     : peers_(std::move(peers)),
       program_(std::move(program)),
@@ -65,7 +66,7 @@ void Step::start() {
   }
   if (order.empty()) return finish();
   for (const size_t i : order) {
-    const RegisteredProgram::Part& part = program_->parts[i];
+    const ClusterProgram::Part& part = program_->parts[i];
     RunGraph run;
     run.request_id = request_id_of(id_, i);
     run.worker_incarnation = part.incarnation;
@@ -203,7 +204,7 @@ void Step::finish() {
     outcome.status = status_;
     outcome.status.derived = false;
     if (!lost_ && status_.code == Code::unavailable) {  // another task heard of the loss first
-      for (const RegisteredProgram::Part& part : program_->parts) {
+      for (const ClusterProgram::Part& part : program_->parts) {
         if (status_.message.find(peers_->describe(part.task)) != std::string::npos)
           lost_ = part.task;
       }
@@ -211,18 +212,19 @@ void Step::finish() {
     if (lost_) {
       const std::string owed = owed_by(*lost_);
       const std::string heard = peers_->last_heard ? peers_->last_heard(*lost_) : std::string();
-      if (!heard.empty() && outcome.status.message.find("last heard") == std::string::npos) {
+      if (!heard.empty() && !tells_when_heard(outcome.status.message)) {
         outcome.status.message += ", " + heard;
       }
-      const bool is_told = outcome.status.message.find("it owed ") != std::string::npos;
-      if (!owed.empty() && !is_told) outcome.status.message += "; " + owed;
+      if (!owed.empty() && !tells_debt(outcome.status.message))
+        outcome.status.message += "; " + owed;
     }
     if (is_deadline_) {
       outcome.status.message = concat("the step did not end within its deadline (",
                                       seconds_text(request_.times.limit), ")", all_activity());
     }
     for (PartState& part : parts_) {
-      for (TraceEvent& event : part.result.events) outcome.events.push_back(std::move(event));
+      for (TraceEvent& event : part.result.events)
+        outcome.metadata.events.push_back(std::move(event));
     }
   }
   if (outcome.status.is_ok()) {
@@ -278,14 +280,14 @@ std::string Step::owed_by(const TaskName& task) const {
     }
   }
   if (count == 0) return owed_targets_of(task);
-  return concat("it owed ", longest.text, count > 1 ? concat(", and ", count - 1, " more") : "");
+  return debt_text(concat(longest.text, count > 1 ? concat(", and ", count - 1, " more") : ""));
 }
 
 std::string Step::owed_targets_of(const TaskName& task) const {
   const bool has_part = std::any_of(program_->parts.begin(), program_->parts.end(),
                                     [&](const auto& part) { return part.task == task; });
   if (!has_part) return "";
-  std::string out = "it owed its part of the step";
+  std::string out = debt_text("its part of the step");
   size_t count = 0;
   for (const auto& [target, owner] : program_->target_tasks) {
     if (owner != task) continue;

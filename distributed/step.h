@@ -12,15 +12,14 @@
 #include <string>
 #include <vector>
 
-#include "distributed/registered_program.h"
+#include "distributed/cluster_program.h"
 
 namespace leat {
 
 struct StepOutcome {
   Status status;
   std::vector<Tensor> fetches;  // in the order asked for
-  std::vector<TraceEvent> events;
-  std::vector<std::string> partition_graphs;
+  RunMetadata metadata;
   std::vector<TaskName>
       restarted;  // tasks that no longer know the program: it must be registered anew
 };
@@ -42,7 +41,7 @@ class Step : public std::enable_shared_from_this<Step> {
   };
   using Done = std::function<void(StepOutcome)>;
 
-  Step(std::shared_ptr<const Peers> peers, std::shared_ptr<const RegisteredProgram> program,
+  Step(std::shared_ptr<const Peers> peers, std::shared_ptr<const ClusterProgram> program,
        Request request, Done done);
 
   void start();
@@ -69,7 +68,7 @@ class Step : public std::enable_shared_from_this<Step> {
   std::string all_activity() const;
 
   const std::shared_ptr<const Peers> peers_;
-  const std::shared_ptr<const RegisteredProgram> program_;
+  const std::shared_ptr<const ClusterProgram> program_;
   Request request_;
   const int64_t id_;
   std::mutex mutex_;

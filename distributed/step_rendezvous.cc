@@ -1,7 +1,8 @@
 #include "distributed/step_rendezvous.h"
 
-#include <sstream>
 #include <utility>
+
+#include "distributed/loss_text.h"
 
 namespace leat {
 
@@ -166,7 +167,7 @@ std::string StepRendezvous::describe(Edge id) const {
 
 std::string StepRendezvous::owed_by(int peer) const {
   std::lock_guard lock(mutex_);
-  std::ostringstream out;
+  std::string debt;
   int count = 0;
   for (size_t i = 0; i < slots_.size(); ++i) {
     const Routes::Route& route = routes_->routes[i];
@@ -174,11 +175,10 @@ std::string StepRendezvous::owed_by(int peer) const {
     if (slots_[i].state != Slot::empty && slots_[i].state != Slot::awaited) continue;
     if (++count > 3) continue;
     const CutEdge& edge = (*edges_)[route.edge];
-    out << (count == 1 ? "; it owed " : ", ") << edge.tensor_name << " (of node " << edge.producer
-        << ')';
+    debt += concat(count == 1 ? "" : ", ", edge.tensor_name, " (of node ", edge.producer, ')');
   }
-  if (count > 3) out << " and " << count - 3 << " more";
-  return out.str();
+  if (count > 3) debt += concat(" and ", count - 3, " more");
+  return count == 0 ? "" : "; " + debt_text(debt);
 }
 
 }  // namespace leat

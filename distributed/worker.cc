@@ -72,6 +72,7 @@ struct Worker::Step {
   std::atomic<bool> has_begun{false};
   // Under the worker's lock.
   Status abort;
+  bool is_drained = false;             // drain() aborts it: the whole task goes
   std::vector<StepActivity> activity;  // when it was aborted
 
   int64_t age_ns() const { return std::chrono::nanoseconds(Clock::now() - since).count(); }
@@ -278,7 +279,10 @@ void Worker::run_graph(RunGraph request, Deadline, Done<RunGraphResult> done) {
                    " runs twice on ", options_.task);
     const auto aborted = std::find_if(state_->aborted.begin(), state_->aborted.end(),
                                       [&](const auto& entry) { return entry.step == step->id; });
-    if (aborted != state_->aborted.end()) step->abort = early = aborted->status;
+    if (aborted != state_->aborted.end()) {
+      step->abort = early = aborted->status;
+      early.derived = true;
+    }
   } catch (...) {
     return answer(status_of_current_exception(), {});
   }
@@ -327,11 +331,7 @@ void Worker::finish(const std::shared_ptr<Step>& step, RunGraphResult result) {
     if (found == state_->steps.end() || found->second != step) return;  // it has ended
     state_->steps.erase(found);
     result.activity = std::move(step->activity);
-    if (!step->abort.is_ok() && result.status.message == step->abort.message) {
-      result.status.derived = true;
-      if (step->abort.message == state_->closed.message)
-        call = state_->closed;  // the whole task goes
-    }
+    if (step->is_drained && result.status.derived) call = state_->closed;
   }
   if (step->rendezvous != nullptr) options_.exchange.close(step->id);
   step->done(std::move(call), std::move(result));
@@ -446,7 +446,10 @@ bool Worker::drain(const Status& status, std::chrono::milliseconds grace) {
   state_->closed = status;
   if (!state_->step_ended.wait_for(lock, grace, is_idle)) {
     std::vector<int64_t> steps;
-    for (const auto& [id, step] : state_->steps) steps.push_back(id);
+    for (const auto& [id, step] : state_->steps) {
+      steps.push_back(id);
+      step->is_drained = step->abort.is_ok();
+    }
     lock.unlock();
     for (const int64_t id : steps) abort(id, status);
     lock.lock();

@@ -10,6 +10,7 @@
 #include "graph/pipeline.h"
 #include "graph/rebuild.h"
 #include "graph/shape_inference.h"
+#include "graph/variable_accesses.h"
 
 namespace leat {
 namespace {
@@ -30,14 +31,10 @@ const Node* state_behind(Output handle) {
   return is_state ? handle.node : nullptr;
 }
 
-// The variable whose memory a value is (read_late.cc): a reference, or the Identity of one that
-// nothing orders. Null if it is none.
+// The variable whose memory a value is. Null if it is none.
 const Node* variable_behind(Output value) {
-  while (!value.is_ref()) {
-    if (!value.node->is("Identity") || !value.node->control_inputs.empty()) return nullptr;
-    value = value.node->inputs[0];
-  }
-  return state_behind(value);
+  const Output ref = reference_behind(value);
+  return ref ? state_behind(ref) : nullptr;
 }
 
 // One loop, and how its two parts are cut out.

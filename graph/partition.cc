@@ -12,6 +12,7 @@
 
 #include "graph/pipeline.h"
 #include "graph/signature.h"
+#include "graph/variable_accesses.h"
 
 namespace leat {
 namespace {
@@ -22,57 +23,23 @@ constexpr int control = -1;  // "output" of a control edge
 
 using Ids = std::vector<int>;
 
-// Bitmaps over node ids: which nodes can run after a write to a variable. Few variables are read
-// across devices.
+// Which nodes can run after a write to a variable. Few variables are read across devices.
 class Writes {
  public:
-  explicit Writes(const Graph& graph) : graph_(graph), variables_(graph.size(), -1) {
-    for (const auto& node : graph.nodes()) {
-      if (node->num_outputs() == 0 || !node->outputs[0].is_ref) continue;
-      variables_[node->id] = node->id;
-      for (const Output& input : node->inputs) {
-        if (input.is_ref()) {
-          variables_[node->id] = variables_[input.node->id];
-          break;
-        }
-      }
-    }
-  }
+  explicit Writes(const Graph& graph) : graph_(graph), accesses_(graph) {}
 
-  // The node of the variable that a ref output stands for.
-  int variable_of(const Node& node) const { return variables_[node.id]; }
-
-  // Can `node` run after a write to the variable, in this step?
-  bool may_follow(const Node& node, int variable) {
+  // Can `node` run after a write to the variable that `ref` stands for, in this step?
+  bool may_follow_write(const Node& node, const Output& ref) {
+    const int variable = accesses_.variable_of(*ref.node);
     auto [found, is_new] = after_.try_emplace(variable);
-    if (is_new) find_followers(variable, found->second);
+    if (is_new) found->second = followers(graph_, accesses_.writers(variable));
     return found->second[node.id];
   }
 
  private:
-  bool writes(const Node& node, int variable) const {
-    for (const ArgRange& range : arg_ranges(node.op->schema.inputs, node.attrs)) {
-      if (!range.arg->is_ref) continue;
-      for (int i = range.begin; i < range.end; ++i) {
-        if (variables_[node.inputs[i].node->id] == variable) return true;
-      }
-    }
-    return false;
-  }
-
-  void find_followers(int variable, std::vector<bool>& after) const {
-    after.resize(graph_.size());
-    for (const auto& node : graph_.nodes()) {
-      bool follows = false;
-      for (const Output& input : node->inputs) follows = follows || after[input.node->id];
-      for (const Node* source : node->control_inputs) follows = follows || after[source->id];
-      after[node->id] = follows || writes(*node, variable);
-    }
-  }
-
   const Graph& graph_;
-  std::vector<int> variables_;  // by node id; -1 where output 0 is no ref
-  std::unordered_map<int, std::vector<bool>> after_;
+  const VariableAccesses accesses_;
+  std::unordered_map<int, std::vector<bool>> after_;  // by variable; by node id
 };
 
 // One crossing: a value (or, for `control`, a signal) of `source` for a device. `after`: what the
@@ -170,12 +137,10 @@ class Partitioner {
 
   // What the read of a variable, input `i` of the node, has to come after.
   Ids read_after(const Node& node, size_t i) {
-    const int variable = writes_.variable_of(*node.inputs[i].node);
+    const Output& ref = node.inputs[i];
     Ids after;
     const auto consider = [&](const Node& other) {
-      if (other.id != node.inputs[i].node->id && writes_.may_follow(other, variable)) {
-        after.push_back(other.id);
-      }
+      if (&other != ref.node && writes_.may_follow_write(other, ref)) after.push_back(other.id);
     };
     for (const Output& input : node.inputs) {
       if (!input.is_ref()) consider(*input.node);

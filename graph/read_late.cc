@@ -12,26 +12,24 @@
 #include "graph/pipeline.h"
 #include "graph/rebuild.h"
 #include "graph/signature.h"
+#include "graph/variable_accesses.h"
 
 namespace leat {
 namespace {
 
 class Reads {
  public:
-  explicit Reads(const Graph& graph) : graph_(graph), variables_(graph.size(), -1) {
-    for (const auto& node : graph.nodes()) {
-      if (node->num_outputs() > 0 && node->outputs[0].is_ref) variables_[node->id] = origin(*node);
-    }
-  }
+  explicit Reads(const Graph& graph) : graph_(graph), accesses_(graph) {}
 
   // Is the input to be read by the user itself?
   bool is_late(const Node& user, const Output& input) {
     const Output variable = aliased(input);
     if (!variable) return false;
-    const std::vector<const Node*>& writes = writes_to(variables_[variable.node->id]);
-    return std::any_of(writes.begin(), writes.end(), [&](const Node* write) {
-      const std::vector<bool>& after = after_[write->id];
-      return write != &user && after[user.id] && !after[input.node->id];
+    const std::vector<Node*>& writers = accesses_.writers(accesses_.variable_of(*variable.node));
+    return std::any_of(writers.begin(), writers.end(), [&](Node* writer) {
+      if (writer == &user || only_passes(*writer)) return false;
+      const std::vector<bool>& after = after_write(*writer);
+      return after[user.id] && !after[input.node->id];
     });
   }
 
@@ -55,21 +53,9 @@ class Reads {
   }
 
  private:
-  int origin(const Node& node) const {
-    for (const Output& input : node.inputs) {
-      if (input.is_ref()) return variables_[input.node->id];
-    }
-    return node.id;
-  }
-
-  bool writes(const Node& node, int variable) const {
-    if (node.is("IsVariableInitialized") || node.is("RefSwitch")) return false;
-    for (const ArgRange& range : arg_ranges(node.op->schema.inputs, node.attrs)) {
-      for (int i = range.begin; i < range.end && range.arg->is_ref; ++i) {
-        if (variables_[node.inputs[i].node->id] == variable) return true;
-      }
-    }
-    return false;
+  // Takes a reference and does not write through it.
+  static bool only_passes(const Node& node) {
+    return node.is("IsVariableInitialized") || node.is("RefSwitch");
   }
 
   // The reference whose memory a value is, by way of Identities that nothing orders, and Switches.
@@ -77,39 +63,21 @@ class Reads {
     while ((value.node->is("Identity") && value.node->control_inputs.empty()) ||
            value.node->is("Switch")) {
       value = value.node->inputs[0];
-      if (value.is_ref()) return variables_[value.node->id] < 0 ? Output{} : value;
+      if (value.is_ref()) return accesses_.variable_of(*value.node) < 0 ? Output{} : value;
     }
     return {};
   }
 
-  const std::vector<const Node*>& writes_to(int variable) {
-    auto [found, is_new] = writes_.try_emplace(variable);
-    if (!is_new) return found->second;
-    for (const auto& node : graph_.nodes()) {
-      if (!writes(*node, variable)) continue;
-      found->second.push_back(node.get());
-      after_.try_emplace(node->id, reached(*node));
-    }
+  const std::vector<bool>& after_write(Node& writer) {
+    auto [found, is_new] = after_.try_emplace(writer.id);
+    if (is_new) found->second = followers(graph_, {&writer});
     return found->second;
   }
 
-  // By node id: can it only run after `start`? (Which counts itself.)
-  std::vector<bool> reached(const Node& start) const {
-    std::vector<bool> out(graph_.size());
-    for (const auto& node : graph_.nodes()) {
-      bool follows = node.get() == &start;
-      for (const Output& input : node->inputs) follows = follows || out[input.node->id];
-      for (const Node* source : node->control_inputs) follows = follows || out[source->id];
-      out[node->id] = follows;
-    }
-    return out;
-  }
-
   const Graph& graph_;
-  std::vector<int> variables_;  // by node id: the variable that a ref output stands for
-  std::unordered_map<int, std::vector<const Node*>> writes_;  // by variable
-  std::unordered_map<int, std::vector<bool>> after_;          // by a write's node id
-  std::unordered_map<int, Node*> switches_;                   // RefSwitches by the id of a Switch
+  const VariableAccesses accesses_;
+  std::unordered_map<int, std::vector<bool>> after_;  // by a writer's node id; by node id
+  std::unordered_map<int, Node*> switches_;           // RefSwitches by the id of a Switch
 };
 
 bool is_merge(const Node& node) { return node.is("Merge") || node.is("RefMerge"); }

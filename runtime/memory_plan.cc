@@ -67,87 +67,120 @@ class Placed {
   size_t bytes_ = 0;
 };
 
+// The best plan of all that are tried.
+class Search {
+ public:
+  Search(std::span<const MemoryBlock> blocks, size_t alignment) : blocks_(blocks) {
+    for (const MemoryBlock& block : blocks) {
+      check_internal(block.first >= 0 && block.first <= block.last, "a memory block lives from ",
+                     block.first, " to ", block.last);
+      sizes_.push_back((block.bytes + alignment - 1) / alignment * alignment);
+      instructions_ = std::max(instructions_, block.last + 1);
+    }
+    best_.max_live = max_live();
+  }
+
+  MemoryPlan run() && {
+    try_sorted();
+    improve();
+    return std::move(best_);
+  }
+
+ private:
+  size_t max_live() const {
+    // Bytes that begin minus bytes that end: modular arithmetic is fine.
+    std::vector<size_t> changes(instructions_ + 1);
+    for (size_t i = 0; i < blocks_.size(); ++i) {
+      changes[blocks_[i].first] += sizes_[i];
+      changes[blocks_[i].last + 1] -= sizes_[i];
+    }
+    size_t now = 0, most = 0;
+    for (const size_t change : changes) most = std::max(most, now += change);
+    return most;
+  }
+
+  bool is_optimal() const { return best_.bytes == best_.max_live; }
+
+  // Places the blocks in this order; kept unless it makes things worse.
+  void attempt(std::vector<int> order) {
+    Placed placed(blocks_, sizes_, instructions_);
+    for (const int block : order) placed.place(block);
+    if (!best_order_.empty() && placed.bytes() > best_.bytes) return;
+    best_.offsets = placed.offsets();
+    best_.bytes = placed.bytes();
+    best_order_ = std::move(order);
+  }
+
+  template <class ComesFirst>
+  void attempt_sorted(ComesFirst comes_first) {
+    if (!best_order_.empty() && is_optimal()) return;
+    std::vector<int> order(blocks_.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::stable_sort(order.begin(), order.end(), comes_first);
+    attempt(std::move(order));
+  }
+
+  void try_sorted() {
+    const auto span_of = [&](int block) {
+      return static_cast<size_t>(blocks_[block].last - blocks_[block].first + 1);
+    };
+    const auto is_larger = [&](int a, int b) {
+      return sizes_[a] != sizes_[b] ? sizes_[a] > sizes_[b] : blocks_[a].first < blocks_[b].first;
+    };
+    attempt_sorted(is_larger);
+    attempt_sorted([&](int a, int b) { return sizes_[a] * span_of(a) > sizes_[b] * span_of(b); });
+    attempt_sorted([&](int a, int b) {
+      return span_of(a) != span_of(b) ? span_of(a) > span_of(b) : is_larger(a, b);
+    });
+    attempt_sorted([&](int a, int b) { return blocks_[a].first < blocks_[b].first; });
+  }
+
+  // What still sticks out of the bound came too late: such a block moves before one that lives at
+  // the same time.
+  void improve() {
+    const int64_t tries =
+        std::min<int64_t>(400, 100'000 / (1 + static_cast<int64_t>(blocks_.size())));
+    for (int64_t i = 0; i < tries && !is_optimal(); ++i) {
+      std::vector<int> order = best_order_;
+      std::vector<size_t> late, earlier;
+      for (size_t at = 1; at < order.size(); ++at) {
+        if (best_.offsets[order[at]] + sizes_[order[at]] > best_.max_live) late.push_back(at);
+      }
+      if (late.empty()) return;
+      const size_t at = late[pick(late.size())];
+      for (size_t before = 0; before < at; ++before) {
+        if (overlap(order[at], order[before])) earlier.push_back(before);
+      }
+      if (earlier.empty()) return;
+      const auto to = order.begin() + static_cast<std::ptrdiff_t>(earlier[pick(earlier.size())]);
+      const auto from = order.begin() + static_cast<std::ptrdiff_t>(at);
+      std::rotate(to, from, from + 1);
+      attempt(std::move(order));
+    }
+  }
+
+  bool overlap(int a, int b) const {
+    return blocks_[a].first <= blocks_[b].last && blocks_[b].first <= blocks_[a].last;
+  }
+
+  // A fixed sequence of pseudo-random numbers: the same blocks always get the same plan.
+  size_t pick(size_t count) {
+    random_ = random_ * 1664525u + 1013904223u;
+    return (random_ >> 8) % count;
+  }
+
+  std::span<const MemoryBlock> blocks_;
+  std::vector<size_t> sizes_;  // aligned
+  int instructions_ = 0;
+  std::vector<int> best_order_;
+  MemoryPlan best_;
+  uint32_t random_ = 1;
+};
+
 }  // namespace
 
 MemoryPlan plan_memory(std::span<const MemoryBlock> blocks, size_t alignment) {
-  MemoryPlan plan;
-  std::vector<size_t> sizes;
-  int instructions = 0;
-  for (const MemoryBlock& block : blocks) {
-    check_internal(block.first >= 0 && block.first <= block.last, "a memory block lives from ",
-                   block.first, " to ", block.last);
-    sizes.push_back((block.bytes + alignment - 1) / alignment * alignment);
-    instructions = std::max(instructions, block.last + 1);
-  }
-
-  std::vector<size_t> live(instructions +
-                           1);  // bytes that begin minus bytes that end: modular arithmetic is fine
-  for (size_t i = 0; i < blocks.size(); ++i) {
-    live[blocks[i].first] += sizes[i];
-    live[blocks[i].last + 1] -= sizes[i];
-  }
-  size_t now = 0;
-  for (const size_t change : live) plan.max_live = std::max(plan.max_live, now += change);
-
-  std::vector<int> order(blocks.size()), best_order;
-  const auto attempt = [&] {
-    Placed placed(blocks, sizes, instructions);
-    for (int block : order) placed.place(block);
-    if (!best_order.empty() && placed.bytes() > plan.bytes) return;
-    plan.offsets = placed.offsets();
-    plan.bytes = placed.bytes();
-    best_order = order;
-  };
-  const auto attempt_sorted = [&](auto&& comes_first) {
-    if (!best_order.empty() && plan.bytes == plan.max_live) return;
-    std::iota(order.begin(), order.end(), 0);
-    std::stable_sort(order.begin(), order.end(), comes_first);
-    attempt();
-  };
-  const auto span_of = [&](int block) {
-    return static_cast<size_t>(blocks[block].last - blocks[block].first + 1);
-  };
-  const auto is_larger = [&](int a, int b) {
-    return sizes[a] != sizes[b] ? sizes[a] > sizes[b] : blocks[a].first < blocks[b].first;
-  };
-  attempt_sorted(is_larger);
-  attempt_sorted([&](int a, int b) { return sizes[a] * span_of(a) > sizes[b] * span_of(b); });
-  attempt_sorted([&](int a, int b) {
-    return span_of(a) != span_of(b) ? span_of(a) > span_of(b) : is_larger(a, b);
-  });
-  attempt_sorted([&](int a, int b) { return blocks[a].first < blocks[b].first; });
-
-  // What still sticks out of the bound came too late: such a block moves before one that lives at
-  // the same time, which of them a fixed sequence of pseudo-random numbers tells. Kept unless it
-  // makes things worse.
-  uint32_t random = 1;
-  const auto pick = [&](size_t count) {
-    random = random * 1664525u + 1013904223u;
-    return (random >> 8) % count;
-  };
-  const auto overlap = [&](int a, int b) {
-    return blocks[a].first <= blocks[b].last && blocks[b].first <= blocks[a].last;
-  };
-  const int64_t tries = std::min<int64_t>(400, 100'000 / (1 + static_cast<int64_t>(blocks.size())));
-  for (int64_t i = 0; i < tries && plan.bytes > plan.max_live; ++i) {
-    order = best_order;
-    std::vector<size_t> late, earlier;
-    for (size_t at = 1; at < order.size(); ++at) {
-      if (plan.offsets[order[at]] + sizes[order[at]] > plan.max_live) late.push_back(at);
-    }
-    if (late.empty()) break;
-    const size_t at = late[pick(late.size())];
-    for (size_t before = 0; before < at; ++before) {
-      if (overlap(order[at], order[before])) earlier.push_back(before);
-    }
-    if (earlier.empty()) break;
-    const size_t to = earlier[pick(earlier.size())];
-    std::rotate(order.begin() + static_cast<std::ptrdiff_t>(to),
-                order.begin() + static_cast<std::ptrdiff_t>(at),
-                order.begin() + static_cast<std::ptrdiff_t>(at) + 1);
-    attempt();
-  }
-  return plan;
+  return Search(blocks, alignment).run();
 }
 
 }  // namespace leat

@@ -5,6 +5,7 @@
 
 #include "graph/colocation.h"
 #include "graph/signature.h"
+#include "graph/variable_accesses.h"
 
 namespace leat {
 namespace {
@@ -71,24 +72,22 @@ Node& insert(NodeSpec spec, Graph& partition, std::vector<NodeRole>& roles, cons
   return node;
 }
 
+std::vector<Node*> in_order(std::vector<Node*> nodes) {
+  std::sort(nodes.begin(), nodes.end(), [](Node* a, Node* b) { return a->id < b->id; });
+  nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
+  return nodes;
+}
+
 Output read_of(Output ref, std::vector<Node*> after, Graph& partition, std::vector<NodeRole>& roles,
                const Device& device) {
-  std::sort(after.begin(), after.end(), [](Node* a, Node* b) { return a->id < b->id; });
-  after.erase(std::unique(after.begin(), after.end()), after.end());
   return insert({.op = "Identity",
                  .name = partition.unique_name(ref.node->name + "/_read"),
                  .inputs = {ref},
                  .attrs = {{"T", ref.dtype()}},
-                 .control_inputs = std::move(after),
+                 .control_inputs = in_order(std::move(after)),
                  .location = ref.node->location},
                 partition, roles, device)
       .output();
-}
-
-// The variable that a reference leads to.
-const Node* origin(Output ref) {
-  while (ref.node != nullptr && !is_state(*ref.node)) ref = passed_handle(*ref.node);
-  return ref.node;
 }
 
 // TensorFlow fetches a reference, and the Identity of one that nothing orders, as the variable's
@@ -98,18 +97,21 @@ const Node* origin(Output ref) {
 class LateReads {
  public:
   LateReads(Graph& partition, std::vector<NodeRole>& roles, const Device& device)
-      : partition_(partition), roles_(roles), device_(device), count_(partition.size()) {}
+      : partition_(partition), roles_(roles), device_(device), accesses_(partition) {}
 
   Output of(const Output& fetched) {
-    const Output ref = reference(fetched);
+    const Output ref = reference_behind(fetched);
     if (!ref) return fetched;
-    std::vector<Node*> after = writers(origin(ref));
+    std::vector<Node*> after = accesses_.writers(accesses_.variable_of(*ref.node));
+    for (const auto& node : partition_.nodes()) {
+      if (node->is("_Loop")) after.push_back(node.get());
+    }
     if (after.empty() && !fetched.is_ref()) return fetched;
     if (!after.empty()) {
       // Runs also if one of them is dead, in a branch that was not taken.
       after = {&insert({.op = "ControlTrigger",
                         .name = partition_.unique_name(ref.node->name + "/_written"),
-                        .control_inputs = std::move(after),
+                        .control_inputs = in_order(std::move(after)),
                         .location = ref.node->location},
                        partition_, roles_, device_)};
     }
@@ -117,34 +119,10 @@ class LateReads {
   }
 
  private:
-  static Output reference(const Output& fetched) {
-    Output value = fetched;
-    while (!value.is_ref()) {
-      const Node& node = *value.node;
-      if (!node.is("Identity") || !node.control_inputs.empty()) return {};
-      value = node.inputs[0];
-    }
-    return value;
-  }
-
-  std::vector<Node*> writers(const Node* variable) const {
-    std::vector<Node*> out;
-    for (size_t n = 0; n < count_; ++n) {
-      Node& node = *partition_.nodes()[n];
-      bool writes = node.is("_Loop");
-      for (int i = 0; i < static_cast<int>(node.inputs.size()) && !writes; ++i) {
-        writes =
-            is_handle_input(node, i) && is_written(node, i) && origin(node.inputs[i]) == variable;
-      }
-      if (writes) out.push_back(&node);
-    }
-    return out;
-  }
-
   Graph& partition_;
   std::vector<NodeRole>& roles_;
   const Device& device_;
-  const size_t count_;  // without the reads
+  const VariableAccesses accesses_;
 };
 
 }  // namespace

@@ -53,7 +53,8 @@ if not cluster:
     sys.exit("the launcher has gone")
 print(f"{job}:{index} pid {os.getpid()}", flush=True)
 if what == "deaf":
-    report(state="waiting", missing=[{"task": "/job:ps/task:0", "address": "", "reason": "connection refused"}])
+    report(state="waiting",
+           missing=[{"task": "/job:ps/task:0", "address": "", "reason": "connection refused", "refused": True}])
     threading.Event().wait()
 if what == "child":
     child = subprocess.Popen(["sh", "-c", "trap '' TERM; while :; do sleep 600; done"])

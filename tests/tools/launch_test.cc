@@ -61,7 +61,7 @@ TEST(TaskReport, SurvivesItsLine) {
   TaskReport report;
   report.state = TaskReport::State::waiting;
   report.missing.resize(1);
-  report.missing[0] = {{"worker", 1}, "10.0.0.2:2222", "connection \"refused\"\n"};
+  report.missing[0] = {{"worker", 1}, "10.0.0.2:2222", "connection \"refused\"\n", true};
   const std::string line = report.to_line();
   EXPECT_EQ(line.find('\n'), line.size() - 1);
   const TaskReport parsed = TaskReport::parse(line);
@@ -69,6 +69,7 @@ TEST(TaskReport, SurvivesItsLine) {
   ASSERT_EQ(parsed.missing.size(), 1u);
   EXPECT_EQ(parsed.missing[0].task, (TaskName{"worker", 1}));
   EXPECT_EQ(parsed.missing[0].reason, "connection \"refused\"\n");
+  EXPECT_TRUE(parsed.missing[0].is_refused);
 }
 
 TEST(TaskReport, RefusesWhatIsNone) {

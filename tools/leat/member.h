@@ -25,7 +25,6 @@ struct Member {
   bool is_done = false;       // a program that is a task: it only serves the others now
   bool has_terminal = false;  // its progress line is the console's redrawn one
   Process process;
-  Clock::time_point started;
   std::ofstream log;
   std::string log_path;
   std::string log_problem;  // why not all of it is there

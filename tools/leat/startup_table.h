@@ -4,7 +4,9 @@
 #include <sys/types.h>
 
 #include <chrono>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "distributed/cluster_spec.h"
@@ -24,5 +26,33 @@ struct StartupRow {
 //   task                address        pid   state      after  detail
 //   /job:ps/task:0      10.0.0.1:2222  4711  ready       0.2s  16 cores
 std::string format_startup_table(const std::vector<StartupRow>& rows);
+
+// Row by row, what is known of the cluster's tasks. Those that belong on this host are "starting",
+// those of other hosts have no state at first.
+class StartupTable {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  // `only`: the one task that belongs here; else those whose host is ours, see find_hosts().
+  StartupTable(const ClusterSpec& cluster, const std::optional<TaskName>& only,
+               Clock::time_point start);
+
+  // Looks which hosts are this one, as far as that is not known yet. False if the name of one
+  // cannot be resolved: its rows say so.
+  bool find_hosts();
+
+  std::vector<StartupRow>& rows() { return rows_; }
+  const std::vector<StartupRow>& rows() const { return rows_; }
+  StartupRow& row(const TaskName& task);
+  void set_state(StartupRow& row, const std::string& state, const std::string& detail);
+  // Have all the processes that we started come into this state?
+  bool are_ours(std::string_view state) const;
+  // A line for each task that is not ready: "/job:ps/task:0 (10.0.0.1:2222): no answer, …".
+  std::vector<std::string> missing() const;
+
+ private:
+  Clock::time_point start_;
+  std::vector<StartupRow> rows_;  // in the cluster's order
+};
 
 }  // namespace leat

@@ -1,4 +1,4 @@
-// What a session has compiled: a registered program per signature, built once however many steps
+// What a session has compiled: a cluster program per signature, built once however many steps
 // ask for it, the least recently used ones dropped.
 #pragma once
 
@@ -10,17 +10,17 @@
 #include <mutex>
 #include <vector>
 
-#include "distributed/registered_program.h"
+#include "distributed/cluster_program.h"
 
 namespace leat {
 
 // Thread-safe; calls nobody with its lock held.
-class ProgramCache {
+class ClusterProgramCache {
  public:
-  using Program = std::shared_ptr<const RegisteredProgram>;
+  using Program = std::shared_ptr<const ClusterProgram>;
   using Ready = std::function<void(const Status&, const Program&)>;
 
-  explicit ProgramCache(size_t limit) : limit_(limit) {}
+  explicit ClusterProgramCache(size_t limit) : limit_(limit) {}
 
   // Calls `ready` with the signature's program: at once if it is there, else when built() has been
   // called for it. Returns true to the first one who asks: build it. (A normalised signature.)

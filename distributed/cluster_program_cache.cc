@@ -1,4 +1,4 @@
-#include "distributed/program_cache.h"
+#include "distributed/cluster_program_cache.h"
 
 #include <algorithm>
 
@@ -9,7 +9,7 @@ const Status closed{Code::cancelled, "the session was closed before the step's p
 
 }  // namespace
 
-bool ProgramCache::get(const StepSignature& signature, Ready ready) {
+bool ClusterProgramCache::get(const StepSignature& signature, Ready ready) {
   Program program;
   {
     std::unique_lock lock(mutex_);
@@ -37,8 +37,8 @@ bool ProgramCache::get(const StepSignature& signature, Ready ready) {
   return false;
 }
 
-void ProgramCache::built(const StepSignature& signature, const Status& status,
-                         const Program& program) {
+void ClusterProgramCache::built(const StepSignature& signature, const Status& status,
+                                const Program& program) {
   std::vector<Ready> waiting;
   std::vector<Program> dropped;  // go after the lock
   {
@@ -61,7 +61,7 @@ void ProgramCache::built(const StepSignature& signature, const Status& status,
 
 // Of those that are built.
 template <class Predicate>
-void ProgramCache::forget_if(Predicate is_unwanted) {
+void ClusterProgramCache::forget_if(Predicate is_unwanted) {
   std::vector<Program> dropped;  // go after the lock
   std::lock_guard lock(mutex_);
   for (auto entry = entries_.begin(); entry != entries_.end();) {
@@ -72,7 +72,7 @@ void ProgramCache::forget_if(Predicate is_unwanted) {
   }
 }
 
-void ProgramCache::forget(const std::vector<TaskName>& tasks) {
+void ClusterProgramCache::forget(const std::vector<TaskName>& tasks) {
   if (tasks.empty()) return;
   forget_if([&](const Entry& entry) {
     const auto& parts = entry.program->parts;
@@ -82,18 +82,18 @@ void ProgramCache::forget(const std::vector<TaskName>& tasks) {
   });
 }
 
-void ProgramCache::forget_unused(std::chrono::nanoseconds limit) {
+void ClusterProgramCache::forget_unused(std::chrono::nanoseconds limit) {
   const Clock::time_point since = Clock::now() - limit;
   forget_if([&](const Entry& entry) {
     return entry.last_used <= since && entry.program.use_count() == 1;  // others are steps'
   });
 }
 
-void ProgramCache::forget_all() {
+void ClusterProgramCache::forget_all() {
   forget_if([](const Entry&) { return true; });
 }
 
-void ProgramCache::close() {
+void ClusterProgramCache::close() {
   Entries dropped;
   {
     std::lock_guard lock(mutex_);
@@ -107,7 +107,7 @@ void ProgramCache::close() {
 }
 
 // With the lock held.
-ProgramCache::Program ProgramCache::erase(Entries::iterator entry) {
+ClusterProgramCache::Program ClusterProgramCache::erase(Entries::iterator entry) {
   Program program = std::move(entry->second.program);
   recently_used_.erase(entry->second.position);
   entries_.erase(entry);

@@ -1,4 +1,4 @@
-#include "distributed/program_cache.h"
+#include "distributed/cluster_program_cache.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@ namespace {
 
 StepSignature signature(const std::string& fetch) { return {{}, {fetch}, {}}; }
 
-ProgramCache::Program program(const TaskName& task = {"ps", 0}) {
+ClusterProgramCache::Program program(const TaskName& task = {"ps", 0}) {
   // Deregistering with a worker is not what is tested here.
   struct NoWorker final : WorkerClient {
     void status(Deadline, Done<WorkerStatus>) override {}
@@ -21,17 +21,17 @@ ProgramCache::Program program(const TaskName& task = {"ps", 0}) {
     void cleanup_session(const std::string&) override {}
     void reset(const std::vector<std::string>&, Deadline, Done<>) override {}
   };
-  const auto out = std::make_shared<RegisteredProgram>();
+  const auto out = std::make_shared<ClusterProgram>();
   out->parts.emplace_back();
   out->parts[0].task = task;
   out->parts[0].worker = std::make_shared<NoWorker>();
   return out;
 }
 
-TEST(ProgramCache, OneBuildsOthersWait) {
-  ProgramCache cache(10);
+TEST(ClusterProgramCache, OneBuildsOthersWait) {
+  ClusterProgramCache cache(10);
   int ready = 0;
-  const auto count = [&](const Status& status, const ProgramCache::Program& got) {
+  const auto count = [&](const Status& status, const ClusterProgramCache::Program& got) {
     EXPECT_TRUE(status.is_ok());
     EXPECT_NE(got, nullptr);
     ++ready;
@@ -46,11 +46,11 @@ TEST(ProgramCache, OneBuildsOthersWait) {
   EXPECT_EQ(ready, 3);
 }
 
-TEST(ProgramCache, WhatIsUnusedIsForgotten) {
-  ProgramCache cache(10);
-  ProgramCache::Program held;
-  const auto hold = [&](const Status&, const ProgramCache::Program& got) { held = got; };
-  const auto look = [](const Status&, const ProgramCache::Program&) {};
+TEST(ClusterProgramCache, WhatIsUnusedIsForgotten) {
+  ClusterProgramCache cache(10);
+  ClusterProgramCache::Program held;
+  const auto hold = [&](const Status&, const ClusterProgramCache::Program& got) { held = got; };
+  const auto look = [](const Status&, const ClusterProgramCache::Program&) {};
   for (const char* name : {"held:0", "free:0"}) {
     EXPECT_TRUE(cache.get(signature(name), look));
     cache.built(signature(name), {}, program());
@@ -65,10 +65,10 @@ TEST(ProgramCache, WhatIsUnusedIsForgotten) {
   EXPECT_FALSE(cache.get(signature("in work:0"), look)) << "somebody waits for it";
 }
 
-TEST(ProgramCache, AFailedBuildIsNotRemembered) {
-  ProgramCache cache(10);
+TEST(ClusterProgramCache, AFailedBuildIsNotRemembered) {
+  ClusterProgramCache cache(10);
   std::vector<Status> got;
-  const auto note = [&](const Status& status, const ProgramCache::Program&) {
+  const auto note = [&](const Status& status, const ClusterProgramCache::Program&) {
     got.push_back(status);
   };
   EXPECT_TRUE(cache.get(signature("a:0"), note));
@@ -78,9 +78,9 @@ TEST(ProgramCache, AFailedBuildIsNotRemembered) {
   EXPECT_TRUE(cache.get(signature("a:0"), note)) << "tried again";
 }
 
-TEST(ProgramCache, DropsTheLeastRecentlyUsed) {
-  ProgramCache cache(2);
-  const auto ignore = [](const Status&, const ProgramCache::Program&) {};
+TEST(ClusterProgramCache, DropsTheLeastRecentlyUsed) {
+  ClusterProgramCache cache(2);
+  const auto ignore = [](const Status&, const ClusterProgramCache::Program&) {};
   const auto add = [&](const std::string& fetch) {
     EXPECT_TRUE(cache.get(signature(fetch), ignore)) << fetch;
     cache.built(signature(fetch), {}, program());
@@ -93,9 +93,9 @@ TEST(ProgramCache, DropsTheLeastRecentlyUsed) {
   EXPECT_TRUE(cache.get(signature("b:0"), ignore)) << "dropped";
 }
 
-TEST(ProgramCache, ForgetsWhatARestartedTaskHad) {
-  ProgramCache cache(10);
-  const auto ignore = [](const Status&, const ProgramCache::Program&) {};
+TEST(ClusterProgramCache, ForgetsWhatARestartedTaskHad) {
+  ClusterProgramCache cache(10);
+  const auto ignore = [](const Status&, const ClusterProgramCache::Program&) {};
   for (const int index : {0, 1}) {
     const std::string fetch = concat("f", index, ":0");
     EXPECT_TRUE(cache.get(signature(fetch), ignore));
@@ -106,10 +106,10 @@ TEST(ProgramCache, ForgetsWhatARestartedTaskHad) {
   EXPECT_TRUE(cache.get(signature("f1:0"), ignore));
 }
 
-TEST(ProgramCache, AfterTheEndNothingIsKeptAndNobodyWaits) {
-  ProgramCache cache(10);
+TEST(ClusterProgramCache, AfterTheEndNothingIsKeptAndNobodyWaits) {
+  ClusterProgramCache cache(10);
   std::vector<Status> told;
-  const auto tell = [&](const Status& status, const ProgramCache::Program& program) {
+  const auto tell = [&](const Status& status, const ClusterProgramCache::Program& program) {
     EXPECT_EQ(program, nullptr);
     told.push_back(status);
   };
@@ -117,7 +117,7 @@ TEST(ProgramCache, AfterTheEndNothingIsKeptAndNobodyWaits) {
   EXPECT_FALSE(cache.get(signature("a:0"), tell));
   cache.close();
   EXPECT_EQ(told.size(), 2u);
-  const ProgramCache::Program late = program();
+  const ClusterProgramCache::Program late = program();
   cache.built(signature("a:0"), {}, late);
   EXPECT_EQ(late.use_count(), 1);
   EXPECT_FALSE(cache.get(signature("b:0"), tell));

@@ -1,4 +1,5 @@
-// A step signature's partitions, registered with the workers that run them.
+// A step signature's partitions, registered with the workers that run them. There each part is a
+// RegisteredGraph with a Program per device (runtime/).
 #pragma once
 
 #include <functional>
@@ -14,7 +15,7 @@
 namespace leat {
 
 // Deregistered with the last handle: a step that runs holds one.
-class RegisteredProgram {
+class ClusterProgram {
  public:
   struct Part {
     TaskName task;
@@ -24,9 +25,9 @@ class RegisteredProgram {
     std::vector<std::string> feeds;  // "node:index" that this task consumes
   };
 
-  RegisteredProgram() = default;
-  ~RegisteredProgram();
-  RegisteredProgram(const RegisteredProgram&) = delete;
+  ClusterProgram() = default;
+  ~ClusterProgram();
+  ClusterProgram(const ClusterProgram&) = delete;
 
   std::string session;
   std::vector<Part> parts;
@@ -44,9 +45,8 @@ struct ProgramOwner {
 
 // Passes on the program, or the first error and the tasks that have restarted since `tasks` were
 // asked (an ABORTED from them). On any thread, possibly before the return.
-using ProgramRegistered =
-    std::function<void(const Status&, std::shared_ptr<const RegisteredProgram>,
-                       const std::vector<TaskName>& restarted)>;
+using ProgramRegistered = std::function<void(const Status&, std::shared_ptr<const ClusterProgram>,
+                                             const std::vector<TaskName>& restarted)>;
 void register_program(const Peers& peers, const ProgramOwner& owner, PartitionedGraph graph,
                       const std::vector<std::string>& targets, const TaskStatuses& tasks,
                       ProgramRegistered done);

@@ -1,9 +1,10 @@
-#include "distributed/registered_program.h"
+#include "distributed/cluster_program.h"
 
 #include <algorithm>
 #include <mutex>
 #include <set>
 
+#include "distributed/loss_text.h"
 #include "distributed/random_id.h"
 
 namespace leat {
@@ -18,7 +19,7 @@ TaskName task_of(const std::string& device) { return TaskName::of(DeviceName::pa
 // What the answers of the workers share.
 struct Registering {
   std::mutex mutex;
-  std::shared_ptr<RegisteredProgram> program = std::make_shared<RegisteredProgram>();
+  std::shared_ptr<ClusterProgram> program = std::make_shared<ClusterProgram>();
   size_t missing = 0;
   Status status;
   std::vector<TaskName> restarted;
@@ -68,7 +69,7 @@ std::map<TaskName, RegisterGraph> requests_of(const Peers& peers, const ProgramO
 
 }  // namespace
 
-RegisteredProgram::~RegisteredProgram() {
+ClusterProgram::~ClusterProgram() {
   for (const Part& part : parts) part.worker->deregister_graph(session, part.graph);
 }
 
@@ -83,14 +84,14 @@ void register_program(const Peers& peers, const ProgramOwner& owner, Partitioned
   }
   std::map<TaskName, RegisterGraph> requests = requests_of(peers, owner, graph, tasks);
   const auto state = std::make_shared<Registering>();
-  RegisteredProgram& program = *state->program;
+  ClusterProgram& program = *state->program;
   program.session = owner.session;
   program.target_tasks = std::move(target_tasks);
   for (const auto& [fetch, device] : graph.fetch_devices) {
     program.fetch_tasks[fetch] = task_of(device);
   }
   for (const auto& [task, request] : requests) {
-    RegisteredProgram::Part part;
+    ClusterProgram::Part part;
     part.task = task;
     part.worker = peers.worker(task);
     part.incarnation = request.worker_incarnation;
@@ -126,7 +127,8 @@ void register_program(const Peers& peers, const ProgramOwner& owner, Partitioned
         if (!status.is_ok() && state->status.is_ok()) {
           state->status = status;
           if (status.code == Code::unavailable) {
-            state->status.message += "; it owed its part of the step, which it was to compile";
+            state->status.message +=
+                "; " + debt_text("its part of the step, which it was to compile");
             if (last_heard) state->status.message += ", " + last_heard(task);
           }
         }
