@@ -183,6 +183,7 @@ void TapeInstance::bind_variables() {
       continue;
     }
     if (!variable.is_initialized()) {
+      check_internal(use.reader != nullptr, "nobody reads variable '", variable.name(), "'");
       fail(Code::failed_precondition, uninitialized(variable, *use.reader));
     }
     if (!(variable.value().shape() == use.shape)) {

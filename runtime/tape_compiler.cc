@@ -481,6 +481,18 @@ class Compiler {
       visit(false);  // what a node reads, it reads before it assigns
       visit(true);
     }
+    // Of some, only the shape was needed, and that is known; TensorFlow asks for a value all the
+    // same.
+    for (size_t n = 0; n < segment_.nodes.size(); ++n) {
+      const Node& node = *segment_.nodes[n].node;
+      if (only_passes_handle(node) || node.op->allows_uninitialized) continue;
+      for (size_t i = 0; i < segment_.nodes[n].inputs.size(); ++i) {
+        const int root = input_of(static_cast<int>(n), static_cast<int>(i)).root;
+        if (!is_variable(root)) continue;
+        Tape::VariableUse& use = tape_->variables[roots_[root].address.index];
+        if (!use.is_assigned && use.reader == nullptr) use.reader = &node;
+      }
+    }
   }
 
   const ProgramPlan& program_;

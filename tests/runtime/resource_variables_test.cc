@@ -37,6 +37,20 @@ TEST(ResourceVariables, AnUninitialisedOneIsNamed) {
   EXPECT_THAT(error.message(), HasSubstr("[[{{node ReadVariableOp}}]]"));
 }
 
+// Its shape is known, so nobody needs its value; the variable must be there all the same.
+TEST(ResourceVariables, TheShapeOfAnUninitialisedOne) {
+  for (const bool is_read : {false, true}) {
+    TestTask task;
+    Graph graph;
+    const Output w = handle(graph, "w", {2, 3});
+    const Output extents = is_read ? shape_of(read(w)) : op("VariableShape", {w});
+    const auto registered = task.registered(std::move(graph), {extents.name()});
+    const Error error = thrown_by([&] { run_step(*registered, {}); });
+    EXPECT_EQ(error.code(), Code::failed_precondition);
+    EXPECT_THAT(error.message(), HasSubstr("Attempting to use uninitialized value w"));
+  }
+}
+
 TEST(ResourceVariables, AreWhatTheyHoldAndNotWhatANodeClaims) {
   TestTask task;
   task.containers->variable("", "w", f32)->assign(Tensor::of<float>({2}, {1, 2}));
