@@ -102,11 +102,16 @@ std::string Colocation::describe_tie(const Tie& tie) const {
   if (tie.input == by_absent_class) {
     return concat(a.name, " and ", b.name, " have the same _class");
   }
-  return concat(b.name, " has the ",
-                b.inputs[tie.input].is_ref()                    ? "variable "
-                : b.inputs[tie.input].dtype() == DType::variant ? "variant of "
-                                                                : "resource ",
-                a.name, " as input ", input_name(*b.op, b.attrs, tie.input));
+  const Output& input = b.inputs[tie.input];
+  const std::string_view kind = input.is_ref()                    ? "variable "
+                                : input.dtype() == DType::variant ? "variant of "
+                                                                  : "resource ";
+  if (b.is("_Loop")) {
+    return concat("the while loop '", b.attr<std::string>("frame_name"),
+                  "', which runs on one device, uses the ", kind, a.name);
+  }
+  return concat(b.name, " has the ", kind, a.name, " as input ",
+                input_name(*b.op, b.attrs, tie.input));
 }
 
 std::string Colocation::chain(const Node& from, const Node& to) const {

@@ -188,11 +188,13 @@ bool is_handle_input(const Node& node, int input) {
 }
 
 bool is_written(const Node& node, int input) {
-  const auto& args = node.op->schema.inputs;
-  if (input >= static_cast<int>(args.size())) return false;
-  // Not where any type fits: Identity and Switch pass a resource on.
-  return args[input].is_ref ||
-         (args[input].dtype == DType::resource && !node.op->only_reads_resources);
+  for (const ArgRange& range : arg_ranges(node.op->schema.inputs, node.attrs)) {
+    if (input < range.begin || input >= range.end) continue;
+    // Not where any type fits: Identity and Switch pass a resource on.
+    return range.arg->is_ref ||
+           (range.arg->dtype == DType::resource && !node.op->only_reads_resources);
+  }
+  return false;
 }
 
 Output passed_handle(const Node& node) {

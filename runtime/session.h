@@ -73,14 +73,14 @@ struct DeviceDescription {
   uint64_t incarnation = 0;
 };
 
-// Thread-safe: any number of runs at once. Every call throws leat::Error; a call on a closed
-// session is FAILED_PRECONDITION "Session is closed.".
 // INVALID_ARGUMENT, with their names, unless there are as many values as feeds.
 [[noreturn]] void fail_for_feeds(const StepSignature& signature, size_t values);
 inline void check_feeds(const StepSignature& signature, size_t values) {
   if (values != signature.feeds.size()) fail_for_feeds(signature, values);
 }
 
+// Thread-safe: any number of runs at once. Every call throws leat::Error; a call on a closed
+// session is FAILED_PRECONDITION "Session is closed.".
 class SessionInterface {
  public:
   virtual ~SessionInterface() = default;
