@@ -94,7 +94,8 @@ class Body {
     int count = 0;
     for (const auto& arg : function_.signature().input_arg()) {
       const int length = length_of(call_.function.attr(), arg.number_attr(), arg.type_list_attr());
-      arguments_.emplace(arg.name(), Range{count, length});
+      arguments_.emplace(arg.name(),
+                         Argument{count, length, arg.type() == tensorflow::DT_RESOURCE});
       count += length;
     }
     if (count != static_cast<int>(call_.arguments.size())) {
@@ -153,12 +154,10 @@ class Body {
 
   // A node that uses a variable from outside goes where that is.
   std::string device_for(const NodeDef& node) const {
-    const auto& args = function_.signature().input_arg();
     const bool takes_resource =
         std::any_of(node.input().begin(), node.input().end(), [&](const std::string& input) {
-          return std::any_of(args.begin(), args.end(), [&](const auto& arg) {
-            return arg.type() == tensorflow::DT_RESOURCE && arg.name() == node_of(input);
-          });
+          const auto argument = arguments_.find(node_of(input));
+          return argument != arguments_.end() && argument->second.is_resource;
         });
     if (takes_resource || call_.caller.device().empty()) return node.device();
     if (node.device().empty()) return call_.caller.device();
@@ -191,15 +190,16 @@ class Body {
     frame = concat(call_.scope, "/", frame);
   }
 
-  struct Range {
+  struct Argument {
     int first;
     int length;
+    bool is_resource;
   };
 
   const FunctionLibrary& library_;
   const FunctionCall& call_;
   const FunctionDef& function_;
-  std::unordered_map<std::string_view, Range> arguments_;
+  std::unordered_map<std::string_view, Argument> arguments_;
   std::unordered_map<std::string_view, const NodeDef*> nodes_;
 };
 
@@ -242,22 +242,30 @@ FunctionBody instantiate(const FunctionLibrary& library, const FunctionCall& cal
   return Body(library, call).make();
 }
 
-int passed_argument(const FunctionDef& function, int result) {
-  const auto& signature = function.signature();
-  const auto found = function.ret().find(signature.output_arg(result).name());
-  if (found == function.ret().end()) return -1;
-  std::string_view name = node_of(found->second);
-  for (int hops = 0; hops <= function.node_def_size(); ++hops) {
-    for (int i = 0; i < signature.input_arg_size(); ++i) {
-      if (signature.input_arg(i).name() == name) return i;
-    }
-    const auto node = std::find_if(function.node_def().begin(), function.node_def().end(),
-                                   [&](const NodeDef& n) { return n.name() == name; });
-    if (node == function.node_def().end() || node->op() != "Identity" || node->input_size() != 1)
-      return -1;
-    name = node_of(node->input(0));
+std::vector<int> passed_arguments(const FunctionDef& function) {
+  constexpr int most_identities = 16;  // one behind the other; TensorFlow's client makes two
+  std::unordered_map<std::string_view, int> arguments;
+  for (const auto& arg : function.signature().input_arg())
+    arguments.emplace(arg.name(), static_cast<int>(arguments.size()));
+  std::unordered_map<std::string_view, std::string_view> passed;  // by name of an Identity
+  for (const NodeDef& node : function.node_def()) {
+    if (node.op() == "Identity" && node.input_size() == 1)
+      passed.emplace(node.name(), node_of(node.input(0)));
   }
-  return -1;
+  std::vector<int> out;
+  for (const auto& result : function.signature().output_arg()) {
+    const auto source = function.ret().find(result.name());
+    std::string_view name;
+    if (source != function.ret().end()) name = node_of(source->second);
+    for (int i = 0; i < most_identities; ++i) {
+      const auto before = passed.find(name);
+      if (before == passed.end()) break;
+      name = before->second;
+    }
+    const auto argument = arguments.find(name);
+    out.push_back(argument == arguments.end() ? -1 : argument->second);
+  }
+  return out;
 }
 
 }  // namespace leat

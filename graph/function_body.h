@@ -54,7 +54,7 @@ struct FunctionBody {
 // something in it is called that is not there.
 FunctionBody instantiate(const FunctionLibrary& library, const FunctionCall& call);
 
-// The argument that result `result` of the function is, passed on unchanged; -1 if it is none.
-int passed_argument(const tensorflow::FunctionDef& function, int result);
+// By result: the argument that it is, passed on unchanged; -1 if it is none.
+std::vector<int> passed_arguments(const tensorflow::FunctionDef& function);
 
 }  // namespace leat

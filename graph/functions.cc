@@ -511,10 +511,9 @@ class Inliner {
                                  signature.input_arg_size(), " arguments and ",
                                  signature.output_arg_size(), " results"));
     }
+    const std::vector<int> passed = passed_arguments(*function);
     std::vector<bool> out(types.size());
-    for (int i = 0; i < count; ++i) {
-      out[i] = types[i] == tensorflow::DT_RESOURCE || passed_argument(*function, i) == i;
-    }
+    for (int i = 0; i < count; ++i) out[i] = types[i] == tensorflow::DT_RESOURCE || passed[i] == i;
     if (std::find(out.begin(), out.end(), false) != out.end()) return out;
     // A loop whose state is in variables outside of it still needs one of its own.
     const auto value = std::find_if(types.begin(), types.end(), [](tensorflow::DataType type) {
