@@ -105,6 +105,47 @@ class Functions(ControlFlowV2, loops_test.Programs):
         for index in (-5, 0, 1, 2, 3):
             self.check(lambda index=index: build(index))
 
+    def test_what_the_client_makes_functions_of(self):
+        def ctc():
+            logits = tf.constant(np.sin(np.arange(70.0)).astype(np.float32).reshape(7, 2, 5))
+            loss = tf.nn.ctc_loss(tf.constant([[1, 2], [3, 0]]), logits, [2, 1], [7, 6], blank_index=0)
+            return [loss] + tf1.gradients(loss, logits)
+
+        def autograph():
+            @tf.function
+            def count(n, x):
+                total = 0.0
+                for i in tf.range(n):
+                    if total > 3.0:
+                        total += x
+                    else:
+                        total += tf.cast(i, tf.float32)
+                    if total > 20.0:
+                        break
+                return total
+            x = tf.constant(2.5)
+            total = count(9, x)
+            return [total] + tf1.gradients(total, x)
+
+        def own_gradient():
+            @tf.custom_gradient
+            def f(x):
+                return tf.cond(tf.reduce_sum(x) > 0, lambda: x * 2, lambda: x * 3), lambda dy: dy * 100.0
+            x = tf.constant([1.0, -3.0])
+            return [f(x)] + tf1.gradients(f(x), x)
+
+        def recomputed():
+            w = tf1.get_variable("w", initializer=np.linspace(-1, 1, 9).astype(np.float32).reshape(3, 3))
+            layer = tf.recompute_grad(lambda x: tf.tanh(tf.matmul(x, w)))
+            y = tf.reduce_sum(layer(layer(tf.ones([2, 3]))))
+            return [y] + tf1.gradients(y, w)
+
+        def vectorized():
+            return [tf.vectorized_map(lambda a: tf.reduce_sum(a * a) * a, tf.reshape(tf.range(12.0), [4, 3]))]
+        for build in (ctc, autograph, own_gradient, recomputed, vectorized):
+            with self.subTest(build.__name__):
+                self.check(build, tolerance=1e-4)
+
     def test_an_assertion(self):
         def build():
             x = tf1.placeholder_with_default(3.0, [])
