@@ -154,9 +154,11 @@ class Inliner {
     return free_name(concat(caller.node.name(), "/", part));
   }
   std::string free_name(const std::string& wanted) {
-    std::string name = wanted;
-    for (int i = 1; taken_.contains(name); ++i) name = concat(wanted, "_", i);
-    taken_.insert(name);
+    if (taken_.insert(wanted).second) return wanted;
+    int& number = numbers_[wanted];  // where to go on counting
+    std::string name;
+    do name = concat(wanted, "_", ++number);
+    while (!taken_.insert(name).second);
     return name;
   }
   // `known`: the length of what it begins with and is taken already.
@@ -422,81 +424,97 @@ class Inliner {
 
   // ---- Loops ----
 
+  struct LoopVariable {
+    size_t index;  // among the caller's inputs
+    std::string merge, next, switched;
+  };
+  struct Loop {
+    Types types;
+    std::vector<LoopVariable> variables;  // those that change
+    std::vector<std::string> arguments;   // of the condition, then of the body
+  };
+
   void add_while(const Caller& caller) {
-    const Types all = input_types(caller, "T");
-    const NameAttrList& condition = attr(caller.node, "cond").func();
-    const NameAttrList& body = attr(caller.node, "body").func();
-    const std::vector<bool> is_kept = unchanged(caller, body, all);
+    Loop loop = enter(caller);
+    const std::string decision = add_condition(caller, loop);
+    for (LoopVariable& variable : loop.variables) {
+      variable.switched = add_part(caller, "switch", "Switch", {variable.merge, decision},
+                                   {{"T", type_attr(loop.types[variable.index])}});
+      loop.arguments[variable.index] = variable.switched + ":1";
+    }
+    add_iteration(caller, loop);
+    std::vector<std::string> results = caller.inputs;
+    for (const LoopVariable& variable : loop.variables) {
+      results[variable.index] = add_part(caller, "exit", "Exit", {variable.switched},
+                                         {{"T", type_attr(loop.types[variable.index])}});
+    }
+    // What is not a variable was there before the loop, but its users wait for the loop's end.
+    const std::string end = signal_of(results[loop.variables[0].index]);
+    add_results(caller, std::move(results), loop.types, {end});
+  }
+
+  Loop enter(const Caller& caller) {
+    Loop loop{.types = input_types(caller, "T")};
+    const std::vector<bool> is_kept =
+        unchanged(caller, attr(caller.node, "body").func(), loop.types);
     const std::string frame = scope(caller, "frame");
-    const auto enter = [&](size_t i) {
+    for (size_t i = 0; i < loop.types.size(); ++i) {
+      const AttrValue type = type_attr(loop.types[i]);
       std::vector<std::string> inputs = {caller.inputs[i]};
       inputs.insert(inputs.end(), caller.after.begin(), caller.after.end());
-      return add_part(caller, "enter", "Enter", inputs,
-                      {{"T", type_attr(all[i])},
-                       {"frame_name", string_attr(frame)},
-                       {"is_constant", bool_attr(is_kept[i])},
-                       {"parallel_iterations", int_attr(10)}});
-    };
-
-    struct Variable {
-      size_t index;  // among the caller's inputs
-      std::string merge, next, switched;
-    };
-    std::vector<Variable> variables;
-    std::vector<std::string> arguments;
-    for (size_t i = 0; i < all.size(); ++i) {
-      arguments.push_back(enter(i));
+      loop.arguments.push_back(add_part(caller, "enter", "Enter", inputs,
+                                        {{"T", type},
+                                         {"frame_name", string_attr(frame)},
+                                         {"is_constant", bool_attr(is_kept[i])}}));
       if (is_kept[i]) continue;
       // The Merge waits for a node that is added last.
       const std::string next = free_name(caller.node.name() + "/next");
-      arguments[i] = add_merge(caller, {arguments[i], next}, all[i]);
-      variables.push_back({i, arguments[i], next, {}});
+      loop.arguments[i] = add_merge(caller, {loop.arguments[i], next}, loop.types[i]);
+      loop.variables.push_back({i, loop.arguments[i], next, {}});
     }
+    return loop;
+  }
+
+  // Whether there is another iteration.
+  std::string add_condition(const Caller& caller, const Loop& loop) {
+    const NameAttrList& function = attr(caller.node, "cond").func();
     const FunctionBody test = add_body({.caller = caller.node,
-                                        .function = condition,
+                                        .function = function,
                                         .scope = scope(caller, "cond"),
-                                        .arguments = arguments,
-                                        .after = {signal_of(variables[0].merge)}});
+                                        .arguments = loop.arguments,
+                                        .after = {signal_of(loop.variables[0].merge)}});
     if (test.results.size() != 1) {
-      refuse(caller.node, concat("function '", condition.name(), "' gives ", test.results.size(),
+      refuse(caller.node, concat("function '", function.name(), "' gives ", test.results.size(),
                                  " results; a condition is one"));
     }
     const tensorflow::DataType type =
-        library_.find(condition.name())->signature().output_arg(0).type();
-    const std::string decision =
-        add_part(caller, "loop_cond", "LoopCond",
-                 {after_effects(caller, "cond_result", as_bool(caller, test.results[0], type),
-                                tensorflow::DT_BOOL, test.effects)},
-                 {});
-    for (Variable& variable : variables) {
-      variable.switched = add_part(caller, "switch", "Switch", {variable.merge, decision},
-                                   {{"T", type_attr(all[variable.index])}});
-      arguments[variable.index] = variable.switched + ":1";
-    }
+        library_.find(function.name())->signature().output_arg(0).type();
+    const std::string result =
+        after_effects(caller, "cond_result", as_bool(caller, test.results[0], type),
+                      tensorflow::DT_BOOL, test.effects);
+    return add_part(caller, "loop_cond", "LoopCond", {result}, {});
+  }
+
+  void add_iteration(const Caller& caller, const Loop& loop) {
+    const LoopVariable& first = loop.variables[0];
     const std::string pivot =
-        add_part(caller, "body_pivot", "Identity", {variables[0].switched + ":1"},
-                 {{"T", type_attr(all[variables[0].index])}});
-    const FunctionBody made = add_body({.caller = caller.node,
-                                        .function = body,
+        add_part(caller, "body_pivot", "Identity", {loop.arguments[first.index]},
+                 {{"T", type_attr(loop.types[first.index])}});
+    const FunctionBody body = add_body({.caller = caller.node,
+                                        .function = attr(caller.node, "body").func(),
                                         .scope = scope(caller, "body"),
-                                        .arguments = arguments,
+                                        .arguments = loop.arguments,
                                         .after = {"^" + pivot}});
-    std::vector<std::string> results = caller.inputs;
-    for (const Variable& variable : variables) {
-      const AttrValue of_type = type_attr(all[variable.index]);
+    for (const LoopVariable& variable : loop.variables) {
       NodeDef next;
       next.set_name(variable.next);
       next.set_op("NextIteration");
       next.set_device(caller.node.device());
-      next.add_input(made.results[variable.index]);
-      for (const std::string& effect : made.effects) next.add_input(effect);
-      (*next.mutable_attr())["T"] = of_type;
+      next.add_input(body.results[variable.index]);
+      for (const std::string& effect : body.effects) next.add_input(effect);
+      (*next.mutable_attr())["T"] = type_attr(loop.types[variable.index]);
       add(std::move(next));
-      results[variable.index] =
-          add_part(caller, "exit", "Exit", {variable.switched}, {{"T", of_type}});
     }
-    // What is not a variable was there before the loop, but its users wait for the loop's end.
-    add_results(caller, results, all, {signal_of(results[variables[0].index])});
   }
 
   // By argument: the body hands it on as it is. Handles always are.
@@ -526,7 +544,8 @@ class Inliner {
 
   GraphDef& def_;
   const FunctionLibrary library_;
-  std::unordered_set<std::string> taken_;                // names, and what names begin with
+  std::unordered_set<std::string> taken_;         // names, and what names begin with
+  std::unordered_map<std::string, int> numbers_;  // free_name() has given, by what was wanted
   std::unordered_map<std::string, std::string> direct_;  // result of a caller → what it is
   std::vector<std::string> active_;                      // functions, the outermost first
   size_t depth_ = 0;
