@@ -65,6 +65,21 @@ const Op stop_gradient_op{{
     .is_not_differentiable = true,
 }};
 
+// Hints for optimizers of graphs.
+OpDef named_identity(const char* name, const char* doc) {
+  return {.name = name,
+          .doc = doc,
+          .inputs = {"input: T"},
+          .outputs = {"output: T"},
+          .attrs = {"T: type"},
+          .shape = shapes::same_as(0),
+          .gradient = [](Gradient& g) { g.dx() = g.dy(); },
+          .kernels = kernels_for_any_device(same_memory),
+          .examples = {{.inputs = {floats({1, 2})}, .outputs = {floats({1, 2})}}}};
+}
+const Op guarantee_op{named_identity("GuaranteeConst", "output = input, which never changes.")};
+const Op snapshot_op{named_identity("Snapshot", "output = input.")};
+
 const Op prevent_gradient_op{{
     .name = "PreventGradient",
     .doc = "output = input; asking for a gradient through it is an error that says `message`.",

@@ -77,6 +77,7 @@ const std::set<std::string, std::less<>> without_gradient_check = {
     "PreventGradient",  // its gradient is an error
     // As if nothing were rounded.
     "FakeQuantWithMinMaxArgs", "FakeQuantWithMinMaxVars", "FakeQuantWithMinMaxVarsPerChannel",
+    "QuantizeAndDequantizeV2", "QuantizeAndDequantizeV3", "QuantizeAndDequantizeV4",
     // That of the inverse transformation.
     "ImageProjectiveTransformV2", "ImageProjectiveTransformV3",
     "Cholesky",  // supposes a symmetric matrix: linear_algebra_test.cc

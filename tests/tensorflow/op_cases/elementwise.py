@@ -36,7 +36,7 @@ cases("Invert")(unary(INTS))
 cases("Reciprocal", "Inv")(unary(FLOATS, 0.3, 4))
 cases("Relu", "Relu6")(unary(NUMBERS))
 cases("LeakyRelu")(unary(FLOATS, alpha=0.3))
-cases("ZerosLike", "OnesLike", "Identity", "StopGradient")(unary(NUMBERS + [np.bool_]))
+cases("ZerosLike", "OnesLike", "Identity", "StopGradient", "GuaranteeConst", "Snapshot")(unary(NUMBERS + [np.bool_]))
 cases("LogicalNot")(unary([np.bool_]))
 cases("L2Loss")(unary(FLOATS))
 

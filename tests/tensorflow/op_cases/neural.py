@@ -316,6 +316,40 @@ def _(rng, op):
         yield Case(random(rng, (3, 9)), random(rng, (3, 8)), invalid=True)
 
 
+@cases("QuantizeAndDequantizeV2", "QuantizeAndDequantizeV3", "QuantizeAndDequantizeV4", "QuantizeAndDequantizeV4Grad")
+def _(rng, op):
+    is_gradient = op.endswith("Grad")
+
+    def case(shape, low, high, dtype=np.float32, bits=8, axis=-1, **more):
+        inputs = [random(rng, shape, low=-8, high=8).astype(dtype) for _ in range(2 if is_gradient else 1)]
+        inputs += [np.array(low, dtype), np.array(high, dtype)]
+        if op.endswith("V3"):
+            inputs.append(np.array(bits, np.int32))
+        elif not is_gradient:
+            more["num_bits"] = bits
+        if is_gradient:
+            for name in ("range_given", "signed_input", "narrow_range", "round_mode"):
+                more.pop(name, None)
+        if op.endswith("V3"):
+            more.pop("round_mode", None)
+        return Case(*inputs, axis=axis, tolerance=1e-5 if dtype in WIDE else 5e-2, **more)
+    for dtype, bits, signed, narrow in itertools.product(WIDE, [2, 8, 16], [False, True], [False, True]):
+        yield case((3, 7), -3.0, 5.0, dtype, bits, range_given=True, signed_input=signed, narrow_range=narrow)
+        yield case((3, 7), 0.0, 0.0, dtype, bits, range_given=False, signed_input=signed, narrow_range=narrow)
+    for low, high in [(0.0, 0.0), (1.0, 4.0), (-4.0, -1.0), (-1e-3, 8.0)]:
+        yield case((9,), low, high, range_given=True)
+    yield case((11,), -4.0, 4.0, bits=3, range_given=True, round_mode="HALF_UP")
+    for axis, depth in [(0, 3), (1, 2), (2, 5)]:
+        if not op.endswith(("V2", "V4")):  # TensorFlow's have the attribute and refuse it
+            yield case((3, 2, 5), -np.arange(1.0, depth + 1), np.arange(1.0, depth + 1), axis=axis, range_given=True)
+    if not op.endswith("V3"):  # TensorFlow's wants an axis
+        yield case((), -1.0, 1.0, range_given=True)
+    yield case((4,), 1.0, -1.0, range_given=True, invalid=not is_gradient)
+    if not is_gradient:
+        yield case((4,), -1.0, 1.0, bits=0, range_given=True, invalid=True)
+        yield case((4,), -1.0, 1.0, bits=64, range_given=True, invalid=True)
+
+
 @cases("FakeQuantWithMinMaxVars", "FakeQuantWithMinMaxVarsGradient", "FakeQuantWithMinMaxVarsPerChannel", "FakeQuantWithMinMaxVarsPerChannelGradient")
 def _(rng, op):
     per_channel, is_gradient = "PerChannel" in op, op.endswith("Gradient")

@@ -1,0 +1,242 @@
+// QuantizeAndDequantizeV2, V3, V4: numbers rounded to what integers of num_bits can stand for, for
+// training of quantised inference. Unlike fake_quant.cc the scale is symmetric: 0 is always 0.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "graph/gradient.h"
+#include "graph/ops.h"
+#include "graph/shape_inference.h"
+#include "kernels/cpu.h"
+#include "kernels/examples.h"
+
+namespace leat {
+namespace {
+
+struct Options {
+  int64_t bits;
+  bool is_signed, is_narrow, has_range, rounds_up;
+  int axis;  // of ranges of their own; -1: one for all
+};
+
+// From min to max; the integers are scale times the numbers.
+template <class T>
+struct Range {
+  T min, max, scale = 1, inverse = 1;
+
+  Range(const Options& options, T low, T high) : min(low), max(high) {
+    const int64_t half = int64_t{1} << (options.bits - 1);
+    const auto lowest =
+        static_cast<T>(options.is_signed ? (options.is_narrow ? -half + 1 : -half) : int64_t{0});
+    const auto highest = static_cast<T>(options.is_signed ? half - 1 : 2 * half - 1);
+    constexpr T none = std::numeric_limits<T>::max();
+    const T by_min = lowest * min > 0 ? lowest / min : none;
+    const T by_max = highest * max > 0 ? highest / max : none;
+    if (by_min < by_max) {
+      scale = by_min;
+      inverse = min / lowest;
+      max = highest * inverse;
+    } else {
+      scale = by_max;
+      inverse = max / highest;
+      min = lowest * inverse;
+    }
+  }
+
+  // What is the input's own range needs no limits, and gets none where it is cut at 0.
+  T round(T x, const Options& options) const {
+    const T inside = options.has_range ? (x < min ? min : x > max ? max : x) : x;
+    const T scaled = inside * scale;
+    return (options.rounds_up ? std::floor(scaled + T(0.5)) : std::nearbyint(scaled)) * inverse;
+  }
+};
+
+// An axis of the input: `outer` times `depth` times `inner` elements.
+struct Extents {
+  int64_t outer = 1, depth = 1, inner = 1;
+
+  Extents(const Shape& shape, int axis) {
+    for (int i = 0; i < shape.rank(); ++i)
+      (i == axis ? depth : i < axis ? outer : inner) *= shape[i];
+  }
+  // f(first, count) for each piece of channel `c` that lies together.
+  template <class F>
+  void visit(int64_t c, const F& f) const {
+    for (int64_t o = 0; o < outer; ++o) f((o * depth + c) * inner, inner);
+  }
+};
+
+template <class T>
+BoundKernel bind(const KernelRequest& r, const Options& options) {
+  using Wide = ComputeType<T>;
+  return BoundKernel::of(
+      [options, extents = Extents(r.inputs[0].shape, options.axis)](const Arguments& a) {
+        const T* x = a.input<T>(0);
+        T* y = a.output<T>();
+        for (int64_t c = 0; c < extents.depth; ++c) {
+          Wide low = 0, high = 0;
+          if (options.has_range) {
+            low = static_cast<Wide>(a.input<T>(1)[c]);
+            high = static_cast<Wide>(a.input<T>(2)[c]);
+            check(low <= high, "Invalid range: input_min ", low, " > input_max ", high);
+          } else {
+            low = std::numeric_limits<Wide>::infinity();
+            high = -low;
+            extents.visit(c, [&](int64_t first, int64_t count) {
+              for (int64_t i = first; i < first + count; ++i) {
+                low = std::min(low, static_cast<Wide>(x[i]));
+                high = std::max(high, static_cast<Wide>(x[i]));
+              }
+            });
+          }
+          const Range<Wide> range(options, low, high);
+          extents.visit(c, [&](int64_t first, int64_t count) {
+            for (int64_t i = first; i < first + count; ++i)
+              y[i] = static_cast<T>(range.round(static_cast<Wide>(x[i]), options));
+          });
+        }
+      });
+}
+
+Options options_of(const KernelRequest& r, int64_t bits) {
+  Options out{
+      .bits = bits,
+      .is_signed = r.attr<bool>("signed_input"),
+      .is_narrow = r.attr<bool>("narrow_range"),
+      .has_range = r.attr<bool>("range_given"),
+      .rounds_up = r.node.has("round_mode") && r.attr<std::string>("round_mode") == "HALF_UP",
+      .axis = static_cast<int>(r.attr<int64_t>("axis"))};
+  const int64_t most = out.is_signed ? 61 : 62;
+  check(bits > 0 && bits <= most, "num_bits is out of range: ", bits, " with signed_input ",
+        out.is_signed);
+  return out;
+}
+
+void infer(ShapeContext& c) {
+  const auto axis = c.attr<int64_t>("axis");
+  check(axis >= -1, "axis should be at least -1, got ", axis);
+  const Shape& x = c.input(0);
+  Shape range{};
+  if (axis >= 0) {
+    c.with_rank_at_least(0, static_cast<int>(std::min<int64_t>(axis + 1, Shape::max_rank)));
+    range = {x.has_rank() && axis < x.rank() ? x[static_cast<int>(axis)] : any};
+  }
+  for (const int i : {1, 2}) {
+    check(c.input(i).is_compatible(range) || (axis >= 0 && !c.attr<bool>("range_given")),
+          c.input_name(i), " must have shape ", range, ", got ", c.input(i));
+  }
+  c.set_output(0, x);
+}
+
+const char* const sign = "signed_input: bool = true";
+const char* const bits_attr = "num_bits: int = 8";
+const char* const type = "T: {bfloat16, half, float, double}";
+const char* const mode = "round_mode: {'HALF_TO_EVEN', 'HALF_UP'} = 'HALF_TO_EVEN'";
+const char* const narrow = "narrow_range: bool = false";
+const char* const axis_attr = "axis: int = -1";
+
+Example example(AttrMap attrs) {
+  attrs.merge(AttrMap{{"num_bits", 3}, {"range_given", true}});
+  return {.inputs = {floats({-9, 0.4F, 1.6F, 9}), Tensor::scalar(-4.0F), Tensor::scalar(3.0F)},
+          .attrs = std::move(attrs),
+          .outputs = {floats({-4, 0, 2, 3})}};
+}
+
+// Within the range, or wherever there is none, the gradient passes as if nothing were rounded.
+void pass_gradient(Gradient& g) { g.dx() = g.dy(); }
+
+OpDef with_bits_attr(const char* name, GradientFunction gradient) {
+  return {.name = name,
+          .doc =
+              "output = the input, rounded to the nearest number that an integer of num_bits "
+              "stands for when the range from input_min to input_max is spread over all of "
+              "them; of the input's own range unless range_given.",
+          .inputs = {"input: T", "input_min: T", "input_max: T"},
+          .outputs = {"output: T"},
+          .attrs = {sign, bits_attr, "range_given: bool = false", type, mode, narrow, axis_attr},
+          .shape = infer,
+          .gradient = std::move(gradient),
+          .kernels = {cpu_kernel("T", FloatTypes{},
+                                 []<class T>(TypeTag<T>, const KernelRequest& r) {
+                                   return bind<T>(r, options_of(r, r.attr<int64_t>("num_bits")));
+                                 })},
+          .examples = {example({})}};
+}
+
+const Op v2_op{with_bits_attr("QuantizeAndDequantizeV2", pass_gradient)};
+
+const Op v4_op{with_bits_attr("QuantizeAndDequantizeV4", [](Gradient& g) {
+  const std::vector<Output> dx =
+      op_outputs("QuantizeAndDequantizeV4Grad", {g.dy(), g.x(0), g.x(1), g.x(2)},
+                 {{"axis", g.attr<int64_t>("axis")}});
+  for (int i = 0; i < 3; ++i) g.dx(i) = dx[i];
+})};
+
+const Op v3_op{{
+    .name = "QuantizeAndDequantizeV3",
+    .doc = "As QuantizeAndDequantizeV2, with num_bits as an input.",
+    .inputs = {"input: T", "input_min: T", "input_max: T", "num_bits: int32"},
+    .outputs = {"output: T"},
+    .attrs = {sign, "range_given: bool = true", type, narrow, axis_attr},
+    .shape =
+        [](ShapeContext& c) {
+          c.with_rank(3, 0);
+          infer(c);
+        },
+    .gradient = pass_gradient,
+    .kernels = {cpu_kernel("T", FloatTypes{},
+                           []<class T>(TypeTag<T>, const KernelRequest& r) {
+                             return bind<T>(r, options_of(r, r.inputs[3].value->value<int32_t>()));
+                           })},
+    .examples = {{.inputs = {floats({-9, 0.4F, 1.6F, 9}), Tensor::scalar(-4.0F),
+                             Tensor::scalar(3.0F), Tensor::scalar<int32_t>(3)},
+                  .outputs = {floats({-4, 0, 2, 3})}}},
+    .value_inputs = {3},
+}};
+
+void infer_gradient(ShapeContext& c) {
+  c.set_output(0, c.input(0).merged(c.input(1)));
+  for (const int i : {1, 2}) c.set_output(i, c.input(i + 1));
+}
+
+const Op v4_gradient_op{{
+    .name = "QuantizeAndDequantizeV4Grad",
+    .doc = "input_backprop = the gradients where the input is within the range, else 0; those of "
+           "the range are 0.",
+    .inputs = {"gradients: T", "input: T", "input_min: T", "input_max: T"},
+    .outputs = {"input_backprop: T", "input_min_backprop: T", "input_max_backprop: T"},
+    .attrs = {type, axis_attr},
+    .shape = infer_gradient,
+    .kernels = {cpu_kernel("T", FloatTypes{},
+                           []<class T>(TypeTag<T>, const KernelRequest& r) {
+                             const auto axis = static_cast<int>(r.attr<int64_t>("axis"));
+                             const Extents extents(r.inputs[1].shape, axis);
+                             const int64_t ranges = r.inputs[2].shape.elements();
+                             check(
+                                 ranges == extents.depth && r.inputs[3].shape.elements() == ranges,
+                                 "input_min and input_max must have ", extents.depth,
+                                 " elements, got ", r.inputs[2].shape, " and ", r.inputs[3].shape);
+                             return BoundKernel::of([extents, ranges](const Arguments& a) {
+                               for (int64_t c = 0; c < extents.depth; ++c) {
+                                 const auto min = static_cast<ComputeType<T>>(a.input<T>(2)[c]),
+                                            max = static_cast<ComputeType<T>>(a.input<T>(3)[c]);
+                                 extents.visit(c, [&](int64_t first, int64_t count) {
+                                   for (int64_t i = first; i < first + count; ++i) {
+                                     const auto x = static_cast<ComputeType<T>>(a.input<T>(1)[i]);
+                                     a.output<T>(0)[i] =
+                                         x >= min && x <= max ? a.input<T>(0)[i] : T(0);
+                                   }
+                                 });
+                               }
+                               std::fill_n(a.output<T>(1), ranges, T(0));
+                               std::fill_n(a.output<T>(2), ranges, T(0));
+                             });
+                           })},
+    .examples = {{.inputs = {floats({1, 2, 3}), floats({-9, 0.5F, 9}), Tensor::scalar(-1.0F),
+                             Tensor::scalar(1.0F)},
+                  .outputs = {floats({0, 2, 0}), Tensor::scalar(0.0F), Tensor::scalar(0.0F)}}},
+    .is_not_differentiable = true,
+}};
+
+}  // namespace
+}  // namespace leat
