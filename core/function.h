@@ -20,8 +20,9 @@ struct WrittenFunction {
   std::string name;   // "map/MapDataset.f": of the node and its attribute, for messages
   std::string graph;  // a GraphDef, whose `_Feed` nodes are "argument:0", …
   int64_t arguments = 0;
-  std::vector<std::string> results;  // "node:index"
-  std::vector<std::string> effects;  // nodes that run though no result needs them
+  std::vector<std::string> variables;  // "argument:2": needs no value, as the graph has it
+  std::vector<std::string> results;    // "node:index"
+  std::vector<std::string> effects;    // nodes that run though no result needs them
 
   // INVALID_ARGUMENT if the node has no such function.
   static WrittenFunction of(const NodeView& node, std::string_view attr);

@@ -69,7 +69,10 @@ class Inliner {
   void run() {
     google::protobuf::RepeatedPtrField<NodeDef> nodes;
     nodes.Swap(def_.mutable_node());
-    for (const NodeDef& node : nodes) take_name(node.name());
+    for (const NodeDef& node : nodes) {
+      take_name(node.name());
+      if (node.op() == "VarHandleOp") variables_.emplace(node.name(), node);
+    }
     for (NodeDef& node : nodes) add(std::move(node));
     for (NodeDef& node : *def_.mutable_node()) {
       for (std::string& input : *node.mutable_input()) use_directly(input);
@@ -305,7 +308,8 @@ class Inliner {
 
   void write_function(NodeDef& node, const std::string& name) {
     GraphDef part;
-    const FunctionBody body = part_of(node, attr(node, name).func(), part);
+    std::vector<std::string> variables;
+    const FunctionBody body = part_of(node, attr(node, name).func(), part, variables);
     const auto& signature = library_.find(attr(node, name).func().name())->signature();
     std::vector<std::string> results, effects;
     for (int i = 0; i < signature.output_arg_size(); ++i) {
@@ -327,25 +331,55 @@ class Inliner {
     const std::string prefix = "_leat_" + name;
     attrs[prefix] = string_attr(part.SerializeAsString());
     attrs[prefix + "_arguments"] = int_attr(signature.input_arg_size());
+    attrs[prefix + "_variables"] = strings_attr(variables);
     attrs[prefix + "_results"] = strings_attr(results);
     attrs[prefix + "_effects"] = strings_attr(effects);
   }
 
+  // The variable that argument `i` is: the last arguments are captured, inputs 1 and on of the
+  // node.
+  const NodeDef* captured_variable(const NodeDef& node, const tensorflow::FunctionDef& function,
+                                   int i) const {
+    const auto types = node.attr().find("Targuments");
+    if (types == node.attr().end()) return nullptr;
+    const int captured = types->second.list().type_size();
+    const int input = 1 + i - (function.signature().input_arg_size() - captured);
+    if (input < 1 || input > captured || input >= node.input_size()) return nullptr;
+    const auto found = variables_.find(node_of(node.input(input)));
+    return found == variables_.end() ? nullptr : &found->second;
+  }
+
+  // A node that finds the same variable from within another graph.
+  static NodeDef handle_on(const NodeDef& variable) {
+    NodeDef out = variable;
+    std::string& name = *(*out.mutable_attr())["shared_name"].mutable_s();
+    if (name.empty()) name = variable.name();
+    out.clear_device();
+    out.clear_input();
+    out.mutable_attr()->erase("_class");
+    return out;
+  }
+
   // A function as a graph of its own: its arguments are fed, its nodes go wherever it is called.
-  FunctionBody part_of(const NodeDef& node, const NameAttrList& function, GraphDef& part) {
+  FunctionBody part_of(const NodeDef& node, const NameAttrList& function, GraphDef& part,
+                       std::vector<std::string>& variables) {
     NodeDef caller = node;
     caller.clear_device();
     FunctionCall call{
         .caller = caller, .function = function, .scope = node.name(), .arguments = {}, .after = {}};
-    if (const auto* known = library_.find(function.name())) {
-      for (const auto& argument : known->signature().input_arg()) {
-        NodeDef& feed = *part.add_node();
-        feed.set_name(concat("argument_", call.arguments.size()));
-        feed.set_op("_Feed");
-        (*feed.mutable_attr())["dtype"] = type_attr(argument.type());
-        (*feed.mutable_attr())["name"] = string_attr(concat("argument:", call.arguments.size()));
-        call.arguments.push_back(feed.name());
+    const tensorflow::FunctionDef* known = library_.find(function.name());
+    for (int i = 0; known != nullptr && i < known->signature().input_arg_size(); ++i) {
+      NodeDef& argument = *part.add_node();
+      if (const NodeDef* variable = captured_variable(node, *known, i)) {
+        argument = handle_on(*variable);
+        variables.push_back(concat("argument:", i));
+      } else {
+        argument.set_op("_Feed");
+        (*argument.mutable_attr())["dtype"] = type_attr(known->signature().input_arg(i).type());
+        (*argument.mutable_attr())["name"] = string_attr(concat("argument:", i));
       }
+      argument.set_name(concat("argument_", i));
+      call.arguments.push_back(argument.name());
     }
     FunctionBody body = instantiate(library_, call);
     enter(call);
@@ -633,6 +667,7 @@ class Inliner {
   const FunctionLibrary& library_;
   Expansion& expansion_;
   std::unordered_set<std::string> taken_;                // names, and what names begin with
+  std::unordered_map<std::string, NodeDef> variables_;   // VarHandleOps, by name
   std::unordered_map<std::string, std::string> direct_;  // result of a caller → what it is
 };
 

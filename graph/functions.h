@@ -13,7 +13,9 @@
 // attributes, in which everything is inlined (core/function.h reads them):
 //
 //   MapDataset(…)[f]  →  MapDataset(…)[f, _leat_f: GraphDef, _leat_f_arguments: 1,
-//                                      _leat_f_results: "node:0" …, _leat_f_effects: "node" …]
+//                                      _leat_f_results: "node:0" …, _leat_f_effects: "node" …,
+//                                      _leat_f_variables: those of the arguments that are variables
+//                                      of the graph, which the function's graph then has, too]
 //
 // After tensorflow/core/common_runtime/lower_functional_ops.cc, and Yu et al.,
 // "Dynamic Control Flow in Large-Scale Machine Learning", EuroSys 2018.

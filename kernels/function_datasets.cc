@@ -1,4 +1,5 @@
 // Datasets that call functions of the client's program.
+#include <algorithm>
 #include <thread>
 
 #include "core/function.h"
@@ -12,13 +13,19 @@ class Callable {
  public:
   // The captured values begin with input 1 of the node.
   Callable(ExecuteContext& c, std::string_view attr)
-      : function_(compile_function(c, WrittenFunction::of(c.node(), attr))),
-        name_(concat(c.node().op, " node '", c.node().name, "'")) {
+      : name_(concat(c.node().op, " node '", c.node().name, "'")) {
+    const WrittenFunction written = WrittenFunction::of(c.node(), attr);
+    function_ = compile_function(c, written);
     const auto& types = c.node().attr<std::vector<DType>>("Targuments");
+    const auto first = written.arguments - static_cast<int64_t>(types.size());
     for (size_t i = 0; i < types.size(); ++i) {
       const int input = static_cast<int>(i) + 1;
-      captured_.push_back(types[i] == DType::resource ? resource_handle(c.resource(input))
-                                                      : c.input(input));
+      const auto& variables = written.variables;
+      const bool is_variable = std::find(variables.begin(), variables.end(),
+                                         concat("argument:", first + input - 1)) != variables.end();
+      captured_.push_back(is_variable                   ? Tensor::scalar(false)  // never looked at
+                          : types[i] == DType::resource ? resource_handle(c.resource(input))
+                                                        : c.input(input));
     }
   }
 
@@ -38,7 +45,7 @@ class Callable {
   }
 
  private:
-  const std::shared_ptr<const Function> function_;
+  std::shared_ptr<const Function> function_;
   const std::string name_;
   std::vector<Tensor> captured_;
 };

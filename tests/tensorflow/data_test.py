@@ -176,6 +176,22 @@ class Functions(DataTest):
                     session.run(iterator.initializer)
                     self.assertEqual(session.run(following).tolist(), [6, -1, 5])
 
+    def test_captured_variables(self):
+        """Read when the function is called: TensorFlow reads ahead, and so may still see the old value."""
+        with tf1.Graph().as_default():
+            w = tf1.get_variable("w", [], tf.int64, initializer=tf1.constant_initializer(2), use_resource=True)
+            iterator = tf1.data.make_initializable_iterator(
+                Dataset.range(1, 9).map(lambda x: x * w).filter(lambda x: x > w).flat_map(
+                    lambda x: Dataset.range(x).map(lambda i: i * w + x)))
+            following, more = iterator.get_next(), tf1.assign_add(w, 1)
+            tf1.Session.reset(cluster().target)
+            with tf1.Session(cluster().target, config=CONFIG) as session:
+                session.run(w.initializer)
+                session.run(iterator.initializer)
+                self.assertEqual([session.run(following) for _ in range(2)], [4, 6])
+                session.run(more)
+                self.assertEqual([session.run(following) for _ in range(3)], [10, 13, 9])
+
     def test_random_functions(self):
         self.assert_agrees(lambda: Dataset.range(4).map(lambda x: tf1.random_uniform([2], seed=4)).batch(2))
         self.assert_agrees(lambda: Dataset.range(4).map(lambda x: tf1.random_shuffle(tf.range(5), seed=4)))
