@@ -2,6 +2,7 @@
 
 #include <condition_variable>
 #include <deque>
+#include <limits>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -9,10 +10,9 @@
 namespace leat {
 namespace {
 
-constexpr size_t max_threads = 4;
-
 class BlockingThreads {
  public:
+  explicit BlockingThreads(size_t most) : most_(most) {}
   ~BlockingThreads() {
     {
       const std::lock_guard lock(mutex_);
@@ -25,7 +25,7 @@ class BlockingThreads {
   void run(std::function<void()> work) {
     const std::lock_guard lock(mutex_);
     work_.push_back(std::move(work));
-    if (idle_ < work_.size() && threads_.size() < max_threads) {
+    if (idle_ < work_.size() && threads_.size() < most_) {
       threads_.emplace_back([this] { serve(); });
     }
     changed_.notify_one();
@@ -49,6 +49,7 @@ class BlockingThreads {
     }
   }
 
+  const size_t most_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<std::function<void()>> work_;
@@ -60,7 +61,12 @@ class BlockingThreads {
 }  // namespace
 
 void run_blocking(std::function<void()> work) {
-  static BlockingThreads threads;
+  static BlockingThreads threads(4);
+  threads.run(std::move(work));
+}
+
+void run_waiting(std::function<void()> work) {
+  static BlockingThreads threads(std::numeric_limits<size_t>::max());
   threads.run(std::move(work));
 }
 

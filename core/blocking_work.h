@@ -9,4 +9,8 @@ namespace leat {
 // throw.
 void run_blocking(std::function<void()> work);
 
+// The same for work that itself waits for what run_blocking() does, such as an iterator whose
+// functions read files: it gets a thread at once, a new one if all are busy.
+void run_waiting(std::function<void()> work);
+
 }  // namespace leat

@@ -6,7 +6,9 @@
 
 #include "core/error.h"
 #include "graph/function_body.h"
+#include "graph/op_def.h"
 #include "graph/proto/graph.pb.h"
+#include "graph/refused_ops.h"
 
 namespace leat {
 namespace {
@@ -44,14 +46,33 @@ AttrValue string_attr(const std::string& value) {
 std::string node_of(const std::string& endpoint) { return endpoint.substr(0, endpoint.find(':')); }
 std::string signal_of(const std::string& endpoint) { return "^" + node_of(endpoint); }
 
+AttrValue strings_attr(const std::vector<std::string>& values) {
+  AttrValue out;
+  out.mutable_list();
+  for (const std::string& value : values) out.mutable_list()->add_s(value);
+  return out;
+}
+
+// What the functions of one graph have come to so far: a call costs its sender a line, and the
+// functions behind it call others.
+struct Expansion {
+  std::vector<std::string> active;  // functions, the outermost first
+  size_t depth = 0;
+  size_t nodes = 0, bytes = 0;
+};
+
 class Inliner {
  public:
-  explicit Inliner(GraphDef& def) : def_(def), library_(def.library()) {}
+  Inliner(GraphDef& def, const FunctionLibrary& library, Expansion& expansion)
+      : def_(def), library_(library), expansion_(expansion) {}
 
   void run() {
     google::protobuf::RepeatedPtrField<NodeDef> nodes;
     nodes.Swap(def_.mutable_node());
-    for (const NodeDef& node : nodes) take_name(node.name());
+    for (const NodeDef& node : nodes) {
+      take_name(node.name());
+      if (node.op() == "VarHandleOp") variables_.emplace(node.name(), node);
+    }
     for (NodeDef& node : nodes) add(std::move(node));
     for (NodeDef& node : *def_.mutable_node()) {
       for (std::string& input : *node.mutable_input()) use_directly(input);
@@ -59,8 +80,9 @@ class Inliner {
   }
 
   bool has_work() const {
-    return std::any_of(def_.node().begin(), def_.node().end(),
-                       [&](const NodeDef& node) { return is_functional(node); });
+    return std::any_of(def_.node().begin(), def_.node().end(), [&](const NodeDef& node) {
+      return is_functional(node) || !functions_of(node).empty();
+    });
   }
 
  private:
@@ -96,11 +118,13 @@ class Inliner {
   // Adds a node, or what it stands for.
   void add(NodeDef node) {
     if (!is_functional(node)) {
-      if (!active_.empty()) count(node);
+      write_functions(node);
+      if (!expansion_.active.empty()) count(node);
       *def_.add_node() = std::move(node);
       return;
     }
-    if (++depth_ > deepest) refuse(node, concat("calls are nested deeper than ", deepest, " here"));
+    if (++expansion_.depth > deepest)
+      refuse(node, concat("calls are nested deeper than ", deepest, " here"));
     if (is_call(node)) {
       add_call(Caller(node), attr(node, "f").func(), types(node, "Tout"));
     } else if (is_if(node)) {
@@ -112,13 +136,12 @@ class Inliner {
     } else {
       add_legacy_call(Caller(node));
     }
-    --depth_;
+    --expansion_.depth;
   }
 
-  // A call costs its sender a line, and the functions behind it call others.
   void count(const NodeDef& node) {
-    bytes_ += node.ByteSizeLong();
-    if (++nodes_ <= most_nodes && bytes_ <= most_bytes) return;
+    expansion_.bytes += node.ByteSizeLong();
+    if (++expansion_.nodes <= most_nodes && expansion_.bytes <= most_bytes) return;
     fail(Code::invalid_argument, "the functions that the graph calls have more than ", most_nodes,
          " nodes or ", most_bytes, " bytes, those of each call counted");
   }
@@ -243,15 +266,133 @@ class Inliner {
   // The nodes of the function, added; its results.
   FunctionBody add_body(const FunctionCall& call) {
     FunctionBody body = instantiate(library_, call);
-    if (std::find(active_.begin(), active_.end(), call.function.name()) != active_.end()) {
+    enter(call);
+    for (const NodeDef& node : body.nodes) take_name(node.name(), call.scope.size() + 1);
+    for (NodeDef& node : body.nodes) add(std::move(node));
+    expansion_.active.pop_back();
+    body.nodes.clear();
+    return body;
+  }
+
+  void enter(const FunctionCall& call) {
+    std::vector<std::string>& active = expansion_.active;
+    if (std::find(active.begin(), active.end(), call.function.name()) != active.end()) {
       refuse(call.caller,
              concat("function '", call.function.name(), "' calls itself, which is not supported"));
     }
-    active_.push_back(call.function.name());
-    for (const NodeDef& node : body.nodes) take_name(node.name(), call.scope.size() + 1);
-    for (NodeDef& node : body.nodes) add(std::move(node));
-    active_.pop_back();
-    body.nodes.clear();
+    active.push_back(call.function.name());
+  }
+
+  // ---- Functions that a node's kernel calls ----
+
+  // The attributes that name one. Not those of a node that a master has given them to already.
+  std::vector<std::string> functions_of(const NodeDef& node) const {
+    std::vector<std::string> out;
+    if (std::none_of(node.attr().begin(), node.attr().end(),
+                     [](const auto& attr) { return attr.second.has_func(); }))
+      return out;
+    const OpDef* op = find_op(node.op());
+    if (op == nullptr || !refusal(op->name).empty()) return out;
+    for (const AttrDef& attr : op->schema.attrs) {
+      const auto found = node.attr().find(attr.name);
+      if (attr.kind == "func" && found != node.attr().end() &&
+          !node.attr().contains("_leat_" + attr.name))
+        out.push_back(attr.name);
+    }
+    return out;
+  }
+
+  void write_functions(NodeDef& node) {
+    for (const std::string& name : functions_of(node)) {
+      if (++expansion_.depth > deepest)
+        refuse(node, concat("functions are nested deeper than ", deepest, " here"));
+      write_function(node, name);
+      --expansion_.depth;
+    }
+  }
+
+  void write_function(NodeDef& node, const std::string& name) {
+    GraphDef part;
+    std::vector<std::string> variables;
+    const FunctionBody body = part_of(node, attr(node, name).func(), part, variables);
+    const auto& signature = library_.find(attr(node, name).func().name())->signature();
+    std::vector<std::string> results, effects;
+    for (int i = 0; i < signature.output_arg_size(); ++i) {
+      const std::string& result = body.results[i];
+      results.push_back(result.find(':') == std::string::npos ? result + ":0" : result);
+      if (is_fetchable(signature.output_arg(i).type())) continue;
+      // Only this op's value can be a variant that leaves a graph.
+      NodeDef& last = *part.add_node();
+      last.set_name(concat("result_", i));
+      last.set_op("_Result");
+      last.add_input(result);
+      (*last.mutable_attr())["T"] = type_attr(signature.output_arg(i).type());
+      results.back() = last.name() + ":0";
+    }
+    for (const std::string& effect : body.effects) effects.push_back(effect.substr(1));
+    Inliner(part, library_, expansion_).run();
+    expansion_.active.pop_back();
+    auto& attrs = *node.mutable_attr();
+    const std::string prefix = "_leat_" + name;
+    attrs[prefix] = string_attr(part.SerializeAsString());
+    attrs[prefix + "_arguments"] = int_attr(signature.input_arg_size());
+    attrs[prefix + "_variables"] = strings_attr(variables);
+    attrs[prefix + "_results"] = strings_attr(results);
+    attrs[prefix + "_effects"] = strings_attr(effects);
+  }
+
+  // The variable that argument `i` is: the last arguments are captured, inputs 1 and on of the
+  // node.
+  const NodeDef* captured_variable(const NodeDef& node, const tensorflow::FunctionDef& function,
+                                   int i) const {
+    const auto types = node.attr().find("Targuments");
+    if (types == node.attr().end()) return nullptr;
+    const int captured = types->second.list().type_size();
+    const int input = 1 + i - (function.signature().input_arg_size() - captured);
+    if (input < 1 || input > captured || input >= node.input_size()) return nullptr;
+    const auto found = variables_.find(node_of(node.input(input)));
+    return found == variables_.end() ? nullptr : &found->second;
+  }
+
+  // A node that finds the same variable from within another graph.
+  static NodeDef handle_on(const NodeDef& variable) {
+    NodeDef out = variable;
+    std::string& name = *(*out.mutable_attr())["shared_name"].mutable_s();
+    if (name.empty()) name = variable.name();
+    out.clear_device();
+    out.clear_input();
+    out.mutable_attr()->erase("_class");
+    return out;
+  }
+
+  // A function as a graph of its own: its arguments are fed, its nodes go wherever it is called.
+  FunctionBody part_of(const NodeDef& node, const NameAttrList& function, GraphDef& part,
+                       std::vector<std::string>& variables) {
+    NodeDef caller = node;
+    caller.clear_device();
+    FunctionCall call{
+        .caller = caller, .function = function, .scope = node.name(), .arguments = {}, .after = {}};
+    const tensorflow::FunctionDef* known = library_.find(function.name());
+    for (int i = 0; known != nullptr && i < known->signature().input_arg_size(); ++i) {
+      NodeDef& argument = *part.add_node();
+      if (const NodeDef* variable = captured_variable(node, *known, i)) {
+        argument = handle_on(*variable);
+        variables.push_back(concat("argument:", i));
+      } else {
+        argument.set_op("_Feed");
+        (*argument.mutable_attr())["dtype"] = type_attr(known->signature().input_arg(i).type());
+        (*argument.mutable_attr())["name"] = string_attr(concat("argument:", i));
+      }
+      argument.set_name(concat("argument_", i));
+      call.arguments.push_back(argument.name());
+    }
+    FunctionBody body = instantiate(library_, call);
+    enter(call);
+    for (NodeDef& inner : body.nodes) {
+      inner.clear_device();
+      inner.mutable_attr()->erase("_class");
+      *part.add_node() = std::move(inner);
+    }
     return body;
   }
 
@@ -435,7 +576,7 @@ class Inliner {
   };
 
   void add_while(const Caller& caller) {
-    Loop loop = enter(caller);
+    Loop loop = enter_loop(caller);
     const std::string decision = add_condition(caller, loop);
     for (LoopVariable& variable : loop.variables) {
       variable.switched = add_part(caller, "switch", "Switch", {variable.merge, decision},
@@ -453,7 +594,7 @@ class Inliner {
     add_results(caller, std::move(results), loop.types, {end});
   }
 
-  Loop enter(const Caller& caller) {
+  Loop enter_loop(const Caller& caller) {
     Loop loop{.types = input_types(caller, "T")};
     const std::vector<bool> is_kept =
         unchanged(caller, attr(caller.node, "body").func(), loop.types);
@@ -543,20 +684,40 @@ class Inliner {
   }
 
   GraphDef& def_;
-  const FunctionLibrary library_;
-  std::unordered_set<std::string> taken_;         // names, and what names begin with
-  std::unordered_map<std::string, int> numbers_;  // free_name() has given, by what was wanted
+  const FunctionLibrary& library_;
+  Expansion& expansion_;
+  std::unordered_set<std::string> taken_;               // names, and what names begin with
+  std::unordered_map<std::string, int> numbers_;        // free_name() has given, by what was wanted
+  std::unordered_map<std::string, NodeDef> variables_;  // VarHandleOps, by name
   std::unordered_map<std::string, std::string> direct_;  // result of a caller → what it is
-  std::vector<std::string> active_;                      // functions, the outermost first
-  size_t depth_ = 0;
-  size_t nodes_ = 0, bytes_ = 0;  // of functions
 };
 
 }  // namespace
 
 void inline_functions(GraphDef& def) {
-  Inliner inliner(def);
+  const FunctionLibrary library(def.library());
+  Expansion expansion;
+  Inliner inliner(def, library, expansion);
   if (inliner.has_work()) inliner.run();
+}
+
+void drop_written_functions(GraphDef& def) {
+  for (NodeDef& node : *def.mutable_node()) {
+    std::vector<std::string> written;
+    for (const auto& [name, value] : node.attr()) {
+      if (name.starts_with("_leat_")) written.push_back(name);
+    }
+    for (const std::string& name : written) node.mutable_attr()->erase(name);
+  }
+  for (auto& function : *def.mutable_library()->mutable_function()) {
+    for (NodeDef& node : *function.mutable_node_def()) {
+      std::vector<std::string> written;
+      for (const auto& [name, value] : node.attr()) {
+        if (name.starts_with("_leat_")) written.push_back(name);
+      }
+      for (const std::string& name : written) node.mutable_attr()->erase(name);
+    }
+  }
 }
 
 }  // namespace leat

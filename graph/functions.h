@@ -9,7 +9,15 @@
 //
 // In each case an Identity or IdentityN (NoOp, if there is no value) called "y" gives the results,
 // so that they can be used and fetched by name. It waits for all that the function does beside
-// its results. After tensorflow/core/common_runtime/lower_functional_ops.cc, and Yu et al.,
+// its results. Other nodes that have functions, such as those of Dataset.map, are given them as
+// attributes, in which everything is inlined (core/function.h reads them):
+//
+//   MapDataset(…)[f]  →  MapDataset(…)[f, _leat_f: GraphDef, _leat_f_arguments: 1,
+//                                      _leat_f_results: "node:0" …, _leat_f_effects: "node" …,
+//                                      _leat_f_variables: those of the arguments that are variables
+//                                      of the graph, which the function's graph then has, too]
+//
+// After tensorflow/core/common_runtime/lower_functional_ops.cc, and Yu et al.,
 // "Dynamic Control Flow in Large-Scale Machine Learning", EuroSys 2018.
 #pragma once
 
@@ -23,5 +31,8 @@ namespace leat {
 // one that calls itself, more than 200,000 nodes of functions, calls nested deeper than 100, a loop
 // none of whose variables has a value.
 void inline_functions(tensorflow::GraphDef& def);
+
+// What a client has no business to write: functions as attributes.
+void drop_written_functions(tensorflow::GraphDef& def);
 
 }  // namespace leat

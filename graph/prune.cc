@@ -55,7 +55,8 @@ Output find_fetch(const Graph& graph, const Endpoint& fetch) {
         "' as a target");
   check(fetch.index < node->num_outputs(), "FetchOutputs ", fetch.name(),
         ": output index too large, must be < ", node->num_outputs());
-  check(node->output(fetch.index).dtype() != DType::variant, "'", fetch.name(),
+  const bool stays = node->output(fetch.index).dtype() == DType::variant && !node->is("_Result");
+  check(!stays, "'", fetch.name(),
         "' is a variant, such as a TensorList, which stays on its task: fetch what is computed "
         "from it");
   return node->output(fetch.index);

@@ -42,5 +42,17 @@ const Op recv_op{{
     .is_not_differentiable = true,
 }};
 
+const Op result_op{{
+    .name = "_Result",
+    .doc = "output = value: a variant that a function returns.",
+    .inputs = {"value: T"},
+    .outputs = {"output: T"},
+    .attrs = {"T: type"},
+    .shape = shapes::same_as(0),
+    .kernels = {{.execute = [](ExecuteContext& c) { c.set_output(0, c.input(0)); }}},
+    .is_stateful = true,
+    .is_not_differentiable = true,
+}};
+
 }  // namespace
 }  // namespace leat

@@ -2,7 +2,9 @@
 // kernel or a loop, copy from and to a device. program_step.cc says when.
 #include <algorithm>
 
+#include "core/function.h"
 #include "core/thread_pool.h"
+#include "runtime/functions.h"
 #include "runtime/loop.h"
 #include "runtime/node_error.h"
 #include "runtime/pointers.h"
@@ -12,7 +14,7 @@
 namespace leat {
 
 // What a kernel between segments sees.
-class ProgramStep::Context : public ExecuteContext {
+class ProgramStep::Context : public ExecuteContext, public FunctionCompiler {
  public:
   Context(ProgramStep& step, int index)
       : step_(step),
@@ -41,6 +43,9 @@ class ProgramStep::Context : public ExecuteContext {
   Cancellation& cancellation() override { return step_.owner_.cancellation(); }
   void set_output(int i, Tensor value) override { outputs_.at(i) = std::move(value); }
   Device& device() const override { return *step_.plan_.device; }
+  std::shared_ptr<const Function> compile(const WrittenFunction& function) override {
+    return step_.plan_.functions->compiled(function);
+  }
 
   int index() const { return index_; }
   // Hands the outputs to the step. Every output that somebody reads must have been set.

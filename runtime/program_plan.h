@@ -98,6 +98,8 @@ struct Item {
   std::string label;          // receive: "edge_7_w", for "what does this step wait for"
 };
 
+class Functions;
+
 struct ProgramPlan {
   Graph graph;  // the partition, with the reads of variables made explicit; nodes point into it
   Device* device = nullptr;
@@ -125,6 +127,8 @@ struct ProgramPlan {
   };
   std::vector<Feed> feeds;
   std::vector<Fetch> fetches;
+
+  std::shared_ptr<Functions> functions;  // that kernels call
 
   // One segment at most and nothing else, on the host: a step is one call on the caller's thread.
   bool is_straight = false;

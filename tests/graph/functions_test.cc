@@ -320,5 +320,51 @@ TEST(Functions, CallsThatAreNestedTooDeep) {
   }
 }
 
+// ---- Functions that kernels call ----
+
+const std::string mapped = attr("Targuments", "list {}") +
+                           attr("output_types", "list { type: DT_FLOAT }") +
+                           attr("output_shapes", "list { shape {} }");
+std::string map_node(const std::string& function) {
+  return in_graph(node("d", "Placeholder", {}, attr("dtype", "type: DT_VARIANT"))) +
+         in_graph(node("m", "MapDataset", {"d"}, called("f", function) + mapped));
+}
+
+TEST(Functions, OfDatasetsAreWrittenIntoTheirNodes) {
+  Graph graph;
+  from_graph_def_text(
+      graph_def(
+          map_node("twice"),
+          square + function("twice", 1, in_function(node("y", "square", {"x0"})), {"y:y0:0"})),
+      graph);
+  const Node& map = *graph.find("m");
+  Graph part;
+  from_graph_def(map.attr<std::string>("_leat_f"), part);
+  EXPECT_EQ(map.attr<int64_t>("_leat_f_arguments"), 1);
+  EXPECT_EQ(map.attr<std::vector<std::string>>("_leat_f_results"),
+            std::vector<std::string>{"m/y:0"});
+  EXPECT_TRUE(part.find("argument_0")->is("_Feed"));
+  EXPECT_TRUE(part.find("m/y/call/mul")->is("Mul"));
+  // What a master wrote, a worker keeps: it has no library.
+  Graph again;
+  from_graph_def(to_graph_def(graph), again);
+  EXPECT_EQ(again.find("m")->attr<std::string>("_leat_f"), map.attr<std::string>("_leat_f"));
+  // What a client wrote is not looked at, and so there is no function.
+  Graph from_client;
+  EXPECT_THROW(from_graph_def(to_graph_def(graph), from_client, {.allow_internal = false}), Error);
+}
+
+TEST(Functions, OfDatasetsThatMapThemselves) {
+  const std::string self = function(
+      "self", 1,
+      in_function(node("d", "TensorDataset", {"x0"},
+                       types("Toutput_types", 1) + attr("output_shapes", "list { shape {} }"))) +
+          in_function(node("m", "MapDataset", {"d:handle:0"}, called("f", "self") + mapped)),
+      {"m:handle:0"}, "", "DT_VARIANT");
+  expect_refused(map_node("self"), self,
+                 "node 'm/m' (MapDataset): function 'self' calls itself, which is not supported\n"
+                 "\t [[{{node m/m}}]]");
+}
+
 }  // namespace
 }  // namespace leat

@@ -1,0 +1,136 @@
+// Datasets: variants that say how the elements of an input pipeline are made. Iterators
+// (iterator.h) read them.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/resource.h"
+#include "core/variant.h"
+#include "graph/op_def.h"
+#include "kernels/cpu.h"
+
+namespace leat {
+
+// One element: nested structures are flat by now.
+using Element = std::vector<Tensor>;
+
+// What an iterator's user asked for one element with: a step, which may end while pipelines work.
+class Reading {
+ public:
+  explicit Reading(Cancellation& cancellation);
+  ~Reading();
+  Reading(const Reading&) = delete;
+
+  // Throws once the step has ended. To be asked at least once per element that is read or dropped.
+  void check_goes_on() const;
+  Cancellation& cancellation() { return cancellation_; }
+
+ private:
+  struct End {
+    std::atomic<bool> has_come{false};
+    Status status;
+  };
+  Cancellation& cancellation_;
+  const std::shared_ptr<End> end_ = std::make_shared<End>();
+  Cancellation::Token token_;
+};
+
+// One reading of a dataset from its beginning. Used by one thread at a time, which may wait for
+// disks; it keeps what it reads of.
+class DatasetIterator {
+ public:
+  virtual ~DatasetIterator() = default;
+  // None at the end; then again none. After an error it goes on behind what failed.
+  virtual std::optional<Element> next(Reading& reading) = 0;
+};
+
+struct ElementTypes {
+  std::vector<DType> dtypes;
+  std::vector<Shape> shapes;  // partial
+  // The attributes output_types and output_shapes, or Toutput_types for the first.
+  static ElementTypes of(const NodeView& node);
+};
+
+// Constant, but for what its iterators share (a cache, seeds). Thread-safe. Always in a shared_ptr.
+class Dataset : public std::enable_shared_from_this<Dataset> {
+ public:
+  using Pointer = std::shared_ptr<const Dataset>;
+  // INVALID_ARGUMENT if it is made of others of others … more than 1,000 times, or if a reading of
+  // it would have more than 100,000 parts.
+  explicit Dataset(ElementTypes types, const std::vector<Pointer>& inputs = {});
+  virtual ~Dataset() = default;
+
+  const ElementTypes& types() const { return types_; }
+  virtual std::unique_ptr<DatasetIterator> make_iterator() const = 0;
+  // An element that fails takes the batch that it would be in with it: TensorFlow computes a map
+  // and its batches together.
+  virtual bool fails_by_batch() const { return false; }
+
+ private:
+  const ElementTypes types_;
+  int64_t depth_ = 1, parts_ = 1;
+};
+
+class DatasetVariant final : public Variant {
+ public:
+  static constexpr std::string_view kind_name = "a dataset";
+  explicit DatasetVariant(Dataset::Pointer dataset) : dataset(std::move(dataset)) {}
+  std::string_view kind() const override { return kind_name; }
+  std::unique_ptr<Variant> copy() const override { return std::make_unique<DatasetVariant>(*this); }
+  Dataset::Pointer dataset;
+};
+
+Dataset::Pointer dataset_of(const Tensor& tensor);  // INVALID_ARGUMENT if it is none
+inline Dataset::Pointer input_dataset(const ExecuteContext& c) { return dataset_of(c.input(0)); }
+// An input that must be a scalar.
+template <class T>
+T scalar_input(const ExecuteContext& c, int input, std::string_view name) {
+  check(c.input(input).shape().rank() == 0, name, " must be a scalar");
+  return c.input(input).value<T>();
+}
+
+// An iterator whose `next` is a function object: int i = 0; [=](Reading&) mutable { … }
+template <class Next>
+std::unique_ptr<DatasetIterator> iterator(Next next) {
+  class Iterator final : public DatasetIterator {
+   public:
+    explicit Iterator(Next next) : next_(std::move(next)) {}
+    std::optional<Element> next(Reading& reading) override {
+      reading.check_goes_on();
+      return next_(reading);
+    }
+
+   private:
+    Next next_;
+  };
+  return std::make_unique<Iterator>(std::move(next));
+}
+
+// An op that makes a dataset. Schema and doc are `op`'s; the output and the kernel are added.
+using MakeDataset = std::function<Dataset::Pointer(ExecuteContext&)>;
+OpDef dataset_op(OpDef op, MakeDataset make);
+// Attributes that most of them have.
+std::vector<std::string> dataset_attrs(std::vector<std::string> more = {});
+inline const char* const input_dataset_arg = "input_dataset: variant";
+inline const char* const metadata_attr = "metadata: string = ''";
+
+// ---- Datasets that others are made of ----
+
+// Each element of a batch must have the same shapes, or is filled up to `padded`.
+struct Padding {
+  std::vector<Shape> shapes;   // -1: as the largest element
+  std::vector<Tensor> values;  // scalars
+};
+Dataset::Pointer batches_of(Dataset::Pointer input, int64_t size, bool drops_remainder,
+                            ElementTypes types, std::optional<Padding> padding = {});
+Dataset::Pointer repeated(Dataset::Pointer input, int64_t count);
+
+// Elements that are kept: RESOURCE_EXHAUSTED if they no longer fit into memory.
+void check_memory_for_element(const Element& element);
+
+}  // namespace leat

@@ -1,0 +1,130 @@
+#include "runtime/functions.h"
+
+#include <algorithm>
+#include <atomic>
+
+#include "core/resource.h"
+#include "core/thread_pool.h"
+#include "core/variable.h"
+#include "graph/graph_def.h"
+#include "graph/pipeline.h"
+#include "runtime/local_rendezvous.h"
+#include "runtime/pending_step.h"
+#include "runtime/registered_graph.h"
+
+namespace leat {
+namespace {
+
+constexpr auto for_ever = std::chrono::hours(24 * 365);
+
+// State that is nowhere but in the function: what its random ops have drawn.
+bool has_own_state(const Graph& graph) {
+  return std::any_of(graph.nodes().begin(), graph.nodes().end(), [](const auto& node) {
+    const bool gives_value = !node->outputs.empty() && node->outputs[0].dtype != DType::variant &&
+                             !node->outputs[0].is_handle();
+    const bool takes_handle = std::any_of(node->inputs.begin(), node->inputs.end(),
+                                          [](const Output& input) { return input.is_handle(); });
+    return node->op->is_stateful && gives_value && !takes_handle &&
+           !node->op->name.starts_with('_');
+  });
+}
+
+class CompiledFunction final : public Function,
+                               public std::enable_shared_from_this<CompiledFunction> {
+ public:
+  CompiledFunction(const WrittenFunction& written, Containers& containers, const DeviceName& device)
+      : arguments_(static_cast<int>(written.arguments)), device_(make_cpu_device(device, pool_)) {
+    Graph graph;
+    from_graph_def(written.graph, graph);
+    has_own_state_ = leat::has_own_state(graph);
+    StepSignature signature{.feeds = {}, .fetches = written.results, .targets = written.effects};
+    PlacementOptions placement{.devices = {{device, DeviceType::cpu}},
+                               .default_device = device,
+                               .allow_soft_placement = true};
+    PartitionedGraph parts = run_pipeline(
+        graph, {.signature = signature.normalised(), .placement = placement, .after_pass = {}});
+    check_internal(parts.edges.empty(), "a function on one device has edges between devices");
+    graph_ = std::make_unique<RegisteredGraph>(
+        std::move(parts.partitions), signature.normalised().fetches, parts.edges,
+        TaskResources{
+            .devices = {device_.get()},
+            .pool = &pool_,
+            // Not owned: iterators, which own functions, are in the containers.
+            .containers = std::shared_ptr<Containers>(std::shared_ptr<void>(), &containers),
+            .node_states = std::make_shared<NodeStates>()});
+    std::vector<std::string> feeds;
+    for (int i = 0; i < arguments_; ++i) feeds.push_back(concat("argument:", i));
+    call_ = graph_->prepare(feeds, written.results);
+  }
+
+  int arguments() const override { return arguments_; }
+  bool has_own_state() const { return has_own_state_; }
+
+  std::vector<Tensor> run(std::vector<Tensor> arguments,
+                          Cancellation& cancellation) const override {
+    check(static_cast<int>(arguments.size()) == arguments_, "a function of ", arguments_,
+          " arguments is called with ", arguments.size());
+    std::vector<Tensor> results;
+    if (graph_->runs_on_caller()) {
+      graph_->run_here(*call_, arguments, results);
+      return results;
+    }
+    return run_and_wait(arguments, cancellation);
+  }
+
+ private:
+  struct End {
+    Status why;
+    std::atomic<bool> has_come{false};
+  };
+
+  std::vector<Tensor> run_and_wait(std::span<const Tensor> arguments,
+                                   Cancellation& cancellation) const {
+    auto step = std::make_shared<PendingStep>();
+    step->keeps = shared_from_this();
+    step->begin(next_step_.fetch_add(1));
+    const auto end = std::make_shared<End>();
+    // It may be called later than remove().
+    const auto token =
+        cancellation.add([self = shared_from_this(), id = step->id, end](const Status& why) {
+          end->why = why;
+          end->has_come = true;
+          self->graph_->cancel(id, why);
+        });
+    graph_->start(*call_, step->id, arguments, std::make_shared<LocalRendezvous>(0), &step->fetches,
+                  [step](const Status& status) { step->finish(status); });
+    if (end->has_come) graph_->cancel(step->id, end->why);  // it came before the start
+    try {
+      step->wait(*graph_, for_ever);
+    } catch (...) {
+      cancellation.remove(token);
+      throw;
+    }
+    cancellation.remove(token);
+    return std::move(step->fetches);
+  }
+
+  const int arguments_;
+  bool has_own_state_ = false;
+  mutable ThreadPool pool_{1};
+  const std::unique_ptr<Device> device_;
+  std::unique_ptr<RegisteredGraph> graph_;
+  std::shared_ptr<const RegisteredGraph::Call> call_;
+  mutable std::atomic<int64_t> next_step_{1};
+};
+
+}  // namespace
+
+Functions::Functions(Containers& containers, DeviceName device)
+    : containers_(containers), device_(std::move(device)) {}
+
+std::shared_ptr<const Function> Functions::compiled(const WrittenFunction& written) {
+  const std::lock_guard lock(mutex_);
+  const auto known = functions_.find(written.name);
+  if (known != functions_.end() && known->second.written == written) return known->second.function;
+  const auto function = std::make_shared<CompiledFunction>(written, containers_, device_);
+  if (!function->has_own_state()) functions_[written.name] = {written, function};
+  return function;
+}
+
+}  // namespace leat
