@@ -285,6 +285,13 @@ const Op cache_op{dataset_op({.name = "CacheDataset",
                               .attrs = dataset_attrs({metadata_attr})},
                              cached)};
 
+const Op cache_v2_op{
+    dataset_op({.name = "CacheDatasetV2",
+                .doc = "CacheDataset. cache: a DummyMemoryCache; the dataset has its own memory.",
+                .inputs = {input_dataset_arg, "filename: string", "cache: resource"},
+                .attrs = dataset_attrs({metadata_attr})},
+               cached)};
+
 // ---- Those that change nothing: they tell TensorFlow's runtime how to read ----
 
 MakeDataset passed() {

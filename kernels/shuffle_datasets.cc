@@ -165,6 +165,13 @@ const Op shuffle_op{dataset_op(
      .inputs = {input_dataset_arg, "buffer_size: int64", "seed: int64", "seed2: int64"},
      .attrs = dataset_attrs({"reshuffle_each_iteration: bool = true", metadata_attr})},
     [](ExecuteContext& c) { return shuffled(c, 1); })};
+const Op shuffle_v3_op{dataset_op(
+    {.name = "ShuffleDatasetV3",
+     .doc = "ShuffleDataset. seed_generator: a DummySeedGenerator; the dataset has its own.",
+     .inputs = {input_dataset_arg, "buffer_size: int64", "seed: int64", "seed2: int64",
+                "seed_generator: resource"},
+     .attrs = dataset_attrs({"reshuffle_each_iteration: bool = true", metadata_attr})},
+    [](ExecuteContext& c) { return shuffled(c, 1); })};
 const Op shuffle_and_repeat_op{dataset_op(
     {.name = "ShuffleAndRepeatDataset",
      .doc = "ShuffleDataset `count` times (-1: without end); an epoch begins to fill the buffer "

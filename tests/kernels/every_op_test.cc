@@ -67,7 +67,8 @@ const std::set<std::string, std::less<>> without_example = {
     "FixedLengthRecordDatasetV2", "MapDataset", "ParallelMapDataset", "ParallelMapDatasetV2",
     "FilterDataset", "FlatMapDataset", "InterleaveDataset", "ParallelInterleaveDatasetV2",
     "ParallelInterleaveDatasetV3", "ParallelInterleaveDatasetV4", "MapAndBatchDataset",
-    "ExperimentalMapAndBatchDataset", "Iterator", "IteratorV2", "OneShotIterator", "MakeIterator",
+    "ExperimentalMapAndBatchDataset", "ShuffleDatasetV3", "CacheDatasetV2", "DummySeedGenerator",
+    "DummyMemoryCache", "Iterator", "IteratorV2", "OneShotIterator", "MakeIterator",
     "IteratorGetNext", "IteratorGetNextSync", "IteratorToStringHandle", "IteratorFromStringHandle",
     "IteratorFromStringHandleV2", "_Result",
     // They work on state, most find it by its name: tests/tensorflow/readers_test.py and

@@ -75,6 +75,28 @@ class DataTest(unittest.TestCase):
         self.assertEqual(classes[0], classes[1])
 
 
+class ControlFlowV2(DataTest):
+    def test_what_the_client_emits_in_functions(self):
+        """ShuffleDatasetV3 and CacheDatasetV2, with handles on nothing, where TensorFlow 2's behaviour is on."""
+        types = {"output_types": [tf.int64], "output_shapes": [[]]}
+
+        def make():
+            numbers = tf.data.Dataset.range(20)._variant_tensor
+            cached = tf.raw_ops.CacheDatasetV2(input_dataset=numbers, filename="", cache=tf.raw_ops.DummyMemoryCache(), **types)
+            shuffled = tf.raw_ops.ShuffleDatasetV3(input_dataset=cached, buffer_size=7, seed=3, seed2=5,
+                                                   seed_generator=tf.raw_ops.DummySeedGenerator(), **types)
+            return tf.raw_ops.RepeatDataset(input_dataset=shuffled, count=2, **types)
+        answers = []
+        for target in ("", cluster().target):
+            with tf1.Graph().as_default(), tf1.Session(target, config=CONFIG) as session:
+                iterator = tf.raw_ops.IteratorV2(shared_name="", container="", **types)
+                session.run(tf.raw_ops.MakeIterator(dataset=make(), iterator=iterator))
+                following = tf.raw_ops.IteratorGetNext(iterator=iterator, **types)
+                answers.append([session.run(following)[0] for _ in range(40)])
+        self.assertEqual(answers[0], answers[1])
+        self.assertNotEqual(answers[0][:20], answers[0][20:])
+
+
 class Elements(DataTest):
     def test_sources(self):
         for dtype in (np.float32, np.float64, np.int32, np.int64, np.uint8, np.bool_):

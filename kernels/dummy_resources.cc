@@ -1,0 +1,33 @@
+// DummySeedGenerator and DummyMemoryCache: what TensorFlow's client hands to a dataset that shall
+// have seeds, or a cache, of its own.
+#include "core/resource.h"
+#include "graph/shape_inference.h"
+#include "kernels/cpu.h"
+
+namespace leat {
+namespace {
+
+class Dummy final : public Resource {
+ public:
+  using Resource::Resource;
+  void check_fits(const NodeView&) const override {}
+  std::string state() const override { return "a handle on nothing"; }
+};
+
+OpDef dummy_op(const char* name) {
+  return {.name = name,
+          .doc = "handle = one on nothing.",
+          .outputs = {"handle: resource"},
+          .attrs = {"container: string = ''", "shared_name: string = ''"},
+          .shape = shapes::scalar(),
+          .kernels = {cpu_kernel([](const KernelRequest&) { return BoundKernel{}; })},
+          .is_stateful = true,
+          .make_resource =
+              [](const NodeView& node) { return std::make_shared<Dummy>(resource_name(node)); },
+          .is_not_differentiable = true};
+}
+const Op seed_generator_op{dummy_op("DummySeedGenerator")};
+const Op memory_cache_op{dummy_op("DummyMemoryCache")};
+
+}  // namespace
+}  // namespace leat
