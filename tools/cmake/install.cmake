@@ -6,7 +6,7 @@ include(CMakePackageConfigHelpers)
 file(GLOB_RECURSE headers CONFIGURE_DEPENDS
   ${PROJECT_SOURCE_DIR}/core/*.h ${PROJECT_SOURCE_DIR}/graph/*.h ${PROJECT_SOURCE_DIR}/runtime/*.h
   ${PROJECT_SOURCE_DIR}/frontends/*.h)
-list(FILTER headers EXCLUDE REGEX "/frontends/cpp/examples/|/graph/proto_codec.h|/graph/function_body.h|/graph/functions.h")
+list(FILTER headers EXCLUDE REGEX "/frontends/cpp/examples/|/graph/proto_codec.h|/graph/function_body.h|/graph/functions.h|/graph/function_inliner.h")
 # Of distributed/ only what a program of a cluster names; the rest talks of the wire.
 foreach(name cluster_spec session_factory task)
   list(APPEND headers ${PROJECT_SOURCE_DIR}/distributed/${name}.h)
