@@ -2,10 +2,12 @@
 
 #include <condition_variable>
 #include <deque>
-#include <limits>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <vector>
+
+#include "core/error.h"
 
 namespace leat {
 namespace {
@@ -25,13 +27,22 @@ class BlockingThreads {
   void run(std::function<void()> work) {
     const std::lock_guard lock(mutex_);
     work_.push_back(std::move(work));
-    if (idle_ < work_.size() && threads_.size() < most_) {
-      threads_.emplace_back([this] { serve(); });
-    }
+    if (idle_ < work_.size() && threads_.size() < most_) add_thread();
     changed_.notify_one();
   }
 
  private:
+  // Where the system gives no more threads, those that are there do the work in turn.
+  void add_thread() {
+    try {
+      threads_.emplace_back([this] { serve(); });
+    } catch (const std::system_error& error) {
+      if (!threads_.empty()) return;
+      work_.pop_back();
+      fail(Code::resource_exhausted, "a thread for work that waits: ", error.what());
+    }
+  }
+
   // What is queued is finished first: a checkpoint that was begun at the end of the process is
   // whole.
   void serve() {
@@ -66,7 +77,7 @@ void run_blocking(std::function<void()> work) {
 }
 
 void run_waiting(std::function<void()> work) {
-  static BlockingThreads threads(std::numeric_limits<size_t>::max());
+  static BlockingThreads threads(1000);
   threads.run(std::move(work));
 }
 

@@ -6,11 +6,12 @@
 namespace leat {
 
 // Runs `work` soon, on one of at most four threads, which end with the process. `work` must not
-// throw.
+// throw. RESOURCE_EXHAUSTED if the system gives no thread at all.
 void run_blocking(std::function<void()> work);
 
 // The same for work that itself waits for what run_blocking() does, such as an iterator whose
-// functions read files: it gets a thread at once, a new one if all are busy.
+// functions read files, or iterators in their turn: it gets a thread at once, a new one if all are
+// busy, up to a thousand.
 void run_waiting(std::function<void()> work);
 
 }  // namespace leat

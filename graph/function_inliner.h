@@ -152,8 +152,6 @@ class FunctionInliner {
   // By argument: the body hands it on as it is. Handles always are.
   std::vector<bool> unchanged(const Caller& caller, const NameAttrList& body, const Types& types);
 
-  // ----
-
   GraphDef& def_;
   const FunctionLibrary& library_;
   FunctionExpansion& expansion_;

@@ -4,16 +4,10 @@
 #include "kernels/copy_elements.h"
 #include "kernels/dataset.h"
 #include "kernels/extents.h"
-#include "kernels/strided_copy.h"
+#include "kernels/padding.h"
 
 namespace leat {
 namespace {
-
-Shape batch_shape(size_t elements, const Shape& shape) {
-  Shape out{static_cast<int64_t>(elements)};
-  for (const int64_t extent : shape.dims()) out.push_back(extent);
-  return out;
-}
 
 Tensor stacked(const std::vector<Element>& elements, size_t component) {
   const Tensor& first = elements[0][component];
@@ -29,7 +23,7 @@ Tensor stacked(const std::vector<Element>& elements, size_t component) {
   check(first.dtype() != DType::variant && first.dtype() != DType::resource, "component ",
         component, " of a batch is a ", first.dtype(), ", which cannot be batched");
   const int64_t size = first.shape().elements();
-  Tensor out(first.dtype(), batch_shape(elements.size(), first.shape()));
+  Tensor out(first.dtype(), rows_of(static_cast<int64_t>(elements.size()), first.shape(), 0));
   for (size_t i = 0; i < elements.size(); ++i)
     copy_elements(elements[i][component], 0, out, static_cast<int64_t>(i) * size, size);
   return out;
@@ -61,24 +55,6 @@ void fill(const Tensor& value, Tensor& out) {
   for (int64_t i = 0; i < out.shape().elements(); ++i) copy_elements(value, 0, out, i, 1);
 }
 
-// Row by row into the corner of `room` that begins at element `at` of `to`.
-void copy_into_corner(const Tensor& from, Tensor& to, int64_t at, const Shape& room) {
-  const Shape& shape = from.shape();
-  if (shape == room) return copy_elements(from, 0, to, at, room.elements());
-  if (shape.elements() == 0) return;
-  const int last = shape.rank() - 1;
-  const std::vector<int64_t> strides = strides_of(room);
-  const int64_t rows = shape.elements() / shape[last];
-  for (int64_t row = 0; row < rows; ++row) {
-    int64_t place = at;
-    for (int64_t axis = last - 1, rest = row; axis >= 0; --axis) {
-      place += rest % shape[static_cast<int>(axis)] * strides[axis];
-      rest /= shape[static_cast<int>(axis)];
-    }
-    copy_elements(from, row * shape[last], to, place, shape[last]);
-  }
-}
-
 Tensor padded(const std::vector<Element>& elements, size_t component, const Padding& padding) {
   const Shape room = padded_shape(elements, component, padding.shapes[component]);
   const Tensor& value = padding.values[component];
@@ -87,7 +63,7 @@ Tensor padded(const std::vector<Element>& elements, size_t component, const Padd
   int64_t total = static_cast<int64_t>(elements.size());
   for (const int64_t extent : room.dims()) total = product_of_extents(total, extent);
   check_memory_for(total, dtype_size(value.dtype()));
-  Tensor out(value.dtype(), batch_shape(elements.size(), room));
+  Tensor out(value.dtype(), rows_of(static_cast<int64_t>(elements.size()), room, 0));
   fill(value, out);
   for (size_t i = 0; i < elements.size(); ++i) {
     copy_into_corner(elements[i][component], out, static_cast<int64_t>(i) * room.elements(), room);

@@ -50,4 +50,7 @@ inline Shape rows_of(int64_t count, const Shape& data, int axes = 1) {
   return out;
 }
 
+// "[3,4]" of "[2,3,4]"
+inline Shape behind_first(const Shape& shape) { return Shape(shape.dims().subspan(1)); }
+
 }  // namespace leat

@@ -6,8 +6,8 @@
 #include "kernels/cpu.h"
 #include "kernels/extents.h"
 #include "kernels/named_resource.h"
+#include "kernels/padding.h"
 #include "kernels/queue.h"
-#include "kernels/strided_copy.h"
 
 namespace leat {
 namespace {
@@ -42,31 +42,11 @@ Shape padded_shape(const std::vector<Queue::Element>& elements, size_t component
   return out;
 }
 
-// Into `to`, which is at least as large in each axis; `at` is where its elements begin in it.
-void copy_into_corner(const Tensor& from, Tensor& to, int64_t at, const Shape& room) {
-  const Shape& shape = from.shape();
-  if (shape == room) return copy_elements(from, 0, to, at, room.elements());
-  if (shape.elements() == 0) return;
-  const int last = shape.rank() - 1;
-  const std::vector<int64_t> strides = strides_of(room);
-  const int64_t rows = shape.elements() / shape[last];
-  for (int64_t row = 0; row < rows; ++row) {
-    int64_t place = at;
-    for (int64_t axis = last - 1, rest = row; axis >= 0; --axis) {
-      place += rest % shape[static_cast<int>(axis)] * strides[axis];
-      rest /= shape[static_cast<int>(axis)];
-    }
-    copy_elements(from, row * shape[last], to, place, shape[last]);
-  }
-}
-
 // What an element lacks of the largest extents is 0, or empty strings.
 Tensor batch_of(const std::vector<Queue::Element>& elements, size_t component, DType dtype,
                 const Shape& shape) {
   const Shape room = padded_shape(elements, component, shape);
-  Shape batch{static_cast<int64_t>(elements.size())};
-  for (const int64_t extent : room.dims()) batch.push_back(extent);
-  Tensor out(dtype, batch);
+  Tensor out(dtype, rows_of(static_cast<int64_t>(elements.size()), room, 0));
   if (!shape.is_complete() && dtype != DType::string) std::memset(out.raw(), 0, out.bytes());
   for (size_t i = 0; i < elements.size(); ++i) {
     copy_into_corner(elements[i][component], out, static_cast<int64_t>(i) * room.elements(), room);

@@ -2,23 +2,11 @@
 
 #include <limits>
 
+#include "kernels/add_elements.h"
 #include "kernels/copy_elements.h"
-#include "kernels/types.h"
 
 namespace leat {
 namespace {
-
-// to += from
-void add_to(Tensor& to, const Tensor& from) {
-  visit_type(NumberTypes{}, to.dtype(), [&]<class T>(TypeTag<T>) {
-    T* sum = to.data<T>();
-    const T* x = from.data<T>();
-    for (int64_t i = 0; i < to.elements(); ++i)
-      sum[i] =
-          static_cast<T>(static_cast<ComputeType<T>>(sum[i]) + static_cast<ComputeType<T>>(x[i]));
-    return 0;
-  });
-}
 
 Shape prefixed(const Shape& prefix, const Shape& shape) {
   if (prefix.rank() == 0 || !shape.has_rank()) return shape;

@@ -84,9 +84,7 @@ void gather(ExecuteContext& c) {
   }
   const std::vector<Tensor> elements = from.read_all(indices);
   if (!elements.empty()) shape = elements[0].shape();
-  Shape batch{static_cast<int64_t>(elements.size())};
-  for (const int64_t extent : shape.dims()) batch.push_back(extent);
-  Tensor out(dtype, batch);
+  Tensor out(dtype, rows_of(static_cast<int64_t>(elements.size()), shape, 0));
   for (size_t i = 0; i < elements.size(); ++i) {
     check(elements[i].shape() == shape, "TensorArray ", from.name(),
           " has inconsistent shapes.  Index 0 has shape: ", shape, " but index ", i,
@@ -112,9 +110,6 @@ void scatter(ExecuteContext& c) {
   to.write_all(indices, std::move(elements));
   set_flow(c, 0);
 }
-
-// "[3,4]" of "[2,3,4]"
-Shape behind_first(const Shape& shape) { return Shape(shape.dims().subspan(1)); }
 
 void concatenate(ExecuteContext& c) {
   const auto dtype = c.node().attr<DType>("dtype");
@@ -145,9 +140,7 @@ void concatenate(ExecuteContext& c) {
            "zero-size TensorArrays.");
     }
   }
-  Shape all{rows};
-  for (const int64_t extent : rest.dims()) all.push_back(extent);
-  Tensor out(dtype, all);
+  Tensor out(dtype, rows_of(rows, rest, 0));
   int64_t at = 0;
   for (const Tensor& element : elements) {
     copy_elements(element, 0, out, at, element.elements());

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
+#include "kernels/add_elements.h"
 #include "kernels/copy_elements.h"
 #include "kernels/optional.h"
-#include "kernels/types.h"
 
 namespace leat {
 namespace {
@@ -17,15 +17,11 @@ Tensor sum_of(const Tensor& a, const Tensor& b) {
   check(a.dtype() == b.dtype() && a.shape() == b.shape(),
         "tensors in variants are added: ", a.dtype(), a.shape(), " and ", b.dtype(), b.shape(),
         " differ");
-  Tensor out(a.dtype(), a.shape());
-  visit_type(NumberTypes{}, a.dtype(), [&]<class T>(TypeTag<T>) {
-    const T *x = a.data<T>(), *y = b.data<T>();
-    T* sum = out.data<T>();
-    for (int64_t i = 0; i < out.elements(); ++i)
-      sum[i] =
-          static_cast<T>(static_cast<ComputeType<T>>(x[i]) + static_cast<ComputeType<T>>(y[i]));
-    return 0;
-  });
+  const auto numbers = NumberTypes::list();
+  check(std::find(numbers.begin(), numbers.end(), a.dtype()) != numbers.end(),
+        "tensors in variants are added: they are ", a.dtype(), ", which are no numbers");
+  Tensor out = a.clone();
+  add_to(out, b);
   return out;
 }
 

@@ -48,8 +48,6 @@ void change(ExecuteContext& c, int input, const Change& f) {
   c.set_output(0, std::move(tensor));
 }
 
-Shape behind_first(const Shape& shape) { return Shape(shape.dims().subspan(1)); }
-
 // ---- Kernels ----
 
 void make_empty(ExecuteContext& c) {
@@ -129,9 +127,7 @@ void resize(ExecuteContext& c) {
 
 // The elements, of one shape, one behind the other along a new first axis.
 Tensor stacked(const TensorList& list, std::span<const Tensor> elements, const Shape& shape) {
-  Shape all{static_cast<int64_t>(elements.size())};
-  for (const int64_t extent : shape.dims()) all.push_back(extent);
-  Tensor out(list.dtype, all);
+  Tensor out(list.dtype, rows_of(static_cast<int64_t>(elements.size()), shape, 0));
   for (size_t i = 0; i < elements.size(); ++i) {
     check(elements[i].shape() == shape, "element ", i, " of the list has shape ",
           elements[i].shape(), ", others ", shape);
@@ -276,9 +272,7 @@ void concatenate(ExecuteContext& c, const Shape& wanted, std::span<const int64_t
     }
     rows = sum_of_extents(rows, length);
   }
-  Shape shape{rows};
-  for (const int64_t extent : rest.dims()) shape.push_back(extent);
-  Tensor out = zeros(list.dtype, shape);
+  Tensor out = zeros(list.dtype, rows_of(rows, rest, 0));
   const int64_t row = rest.elements();
   int64_t at = 0;
   for (size_t i = 0; i < list.elements.size(); ++i) {
