@@ -29,9 +29,9 @@ struct ArgDef {
   bool is_list() const { return !number_attr.empty() || !type_list_attr.empty(); }
 };
 
-// "T: {float, double}" | "T: realnumbertype" | "T: {numbertype, variant}" | "N: int >= 1" | "transpose_a: bool = false" |
-// "Tidx: {int32, int64} = int32" | "padding: {'SAME', 'VALID'}" | "shape: shape = <unknown>" |
-// "keys: list(string) = []"
+// "T: {float, double}" | "T: realnumbertype" | "T: {numbertype, variant}" | "N: int >= 1" |
+// "transpose_a: bool = false" | "Tidx: {int32, int64} = int32" | "padding: {'SAME', 'VALID'}" |
+// "shape: shape = <unknown>" | "keys: list(string) = []"
 struct AttrDef {
   std::string name;
   std::string kind;  // "type", "list(int)", … as AttrValue::kind()
@@ -84,6 +84,8 @@ struct OpDef {
   // Its output is a handle on what this makes, once per (container, shared_name or node name) of a
   // task: a queue. Without such an output its kernels have it as resource(-1): a staging area.
   std::function<std::shared_ptr<Resource>(const NodeView&)> make_resource = {};
+  // Without a shared_name it is the session's own, and ends with it: an iterator.
+  bool is_private_resource = false;
   // The outputs follow from the shapes of the inputs, whose elements are not read: Shape, Rank. It
   // is computed where the input is, and as soon as the shapes are known.
   bool tells_shape = false;

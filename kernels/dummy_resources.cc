@@ -24,6 +24,7 @@ OpDef dummy_op(const char* name) {
           .is_stateful = true,
           .make_resource =
               [](const NodeView& node) { return std::make_shared<Dummy>(resource_name(node)); },
+          .is_private_resource = true,
           .is_not_differentiable = true};
 }
 const Op seed_generator_op{dummy_op("DummySeedGenerator")};

@@ -55,6 +55,7 @@ OpDef iterator_op(std::string name, std::string doc, std::vector<std::string> at
       .make_resource = [](const NodeView& node) -> std::shared_ptr<Resource> {
         return Iterator::of(node);
       },
+      .is_private_resource = true,
   };
 }
 

@@ -1,4 +1,5 @@
-// State that kernels keep per (session, node), such as the counters of random generators.
+// State that belongs to a session and a node: kernels' own, such as the counters of random
+// generators, and resources that no other session can have, such as iterators.
 #pragma once
 
 #include <memory>
@@ -11,7 +12,7 @@ class NodeStates {
  public:
   NodeStates();
   ~NodeStates();
-  // Held while kernels are prepared: only then are the states touched.
+  // Held while kernels are prepared and programs planned: only then are the states touched.
   std::mutex& mutex();
   // The node's state; empty until its kernel makes it. The address is stable.
   std::shared_ptr<void>& of(std::string_view node);

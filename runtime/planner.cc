@@ -18,8 +18,10 @@ void use_variable(SegmentPlan& segment, int variable, bool is_written) {
 }  // namespace
 
 Planner::Planner(Graph graph, const std::vector<std::string>& fetches, Device& device, Device& host,
-                 Containers& containers)
-    : containers_(containers), is_host_(device.type() == DeviceType::cpu) {
+                 Containers& containers, NodeStates& node_states)
+    : containers_(containers),
+      node_states_(node_states),
+      is_host_(device.type() == DeviceType::cpu) {
   plan_.graph = std::move(graph);
   plan_.device = &device;
   plan_.host = &host;
@@ -321,8 +323,8 @@ void Planner::connect() {
 }
 
 ProgramPlan plan_program(Graph graph, const std::vector<std::string>& fetches, Device& device,
-                         Device& host, Containers& containers) {
-  return Planner(std::move(graph), fetches, device, host, containers).take();
+                         Device& host, Containers& containers, NodeStates& node_states) {
+  return Planner(std::move(graph), fetches, device, host, containers, node_states).take();
 }
 
 }  // namespace leat

@@ -54,7 +54,7 @@ enum class Place : uint8_t { host, device };
 class Planner {
  public:
   Planner(Graph graph, const std::vector<std::string>& fetches, Device& device, Device& host,
-          Containers& containers);
+          Containers& containers, NodeStates& node_states);
 
   ProgramPlan take() { return std::move(plan_); }
 
@@ -107,6 +107,7 @@ class Planner {
   // A resource does not show what its variable holds: the node's attributes claim it.
   void check_dtype(const Node& node, const Output& handle);
   int add_resource(const Node& node);
+  std::shared_ptr<Resource> private_resource(const Node& node);
   void add_variable(const Node& node, State& s);
 
   // ---- planner_values.cc: values that cross ----
@@ -132,6 +133,7 @@ class Planner {
   std::vector<const Node*> upstream_of(const Node& node);
 
   Containers& containers_;
+  NodeStates& node_states_;
   const bool is_host_;
   ProgramPlan plan_;
   std::vector<State> states_;

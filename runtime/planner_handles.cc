@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "core/resource.h"
+#include "runtime/node_states.h"
 
 namespace leat {
 void Planner::resolve_handle(const Node& node, State& s) {
@@ -59,11 +60,21 @@ void Planner::check_dtype(const Node& node, const Output& handle) {
 
 int Planner::add_resource(const Node& node) {
   const NodeView view = node.view();
-  auto resource = containers_.resource(node.attr<std::string>("container"), resource_name(view),
-                                       [&] { return node.op->make_resource(view); });
+  auto resource =
+      node.op->is_private_resource && node.attr<std::string>("shared_name").empty()
+          ? private_resource(node)
+          : containers_.resource(node.attr<std::string>("container"), resource_name(view),
+                                 [&] { return node.op->make_resource(view); });
   resource->check_fits(view);
   plan_.resources.push_back(std::move(resource));
   return static_cast<int>(plan_.resources.size()) - 1;
+}
+
+std::shared_ptr<Resource> Planner::private_resource(const Node& node) {
+  const std::lock_guard lock(node_states_.mutex());
+  std::shared_ptr<void>& state = node_states_.of(node.name);
+  if (!state) state = node.op->make_resource(node.view());
+  return std::static_pointer_cast<Resource>(state);
 }
 
 void Planner::add_variable(const Node& node, State& s) {

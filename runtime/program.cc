@@ -16,7 +16,7 @@ std::string made_at(const Location& location) {
 
 Program::Program(Graph partition, const std::vector<std::string>& fetches, Device& device,
                  Device& host, Containers& containers, NodeStates& node_states, ThreadPool& pool)
-    : plan_(plan_program(std::move(partition), fetches, device, host, containers)),
+    : plan_(plan_program(std::move(partition), fetches, device, host, containers, node_states)),
       pool_(pool),
       costs_ns_(plan_.segments.size()) {
   plan_.functions = std::make_shared<Functions>(containers, host.name());

@@ -99,6 +99,7 @@ struct Item {
 };
 
 class Functions;
+class NodeStates;
 
 struct ProgramPlan {
   Graph graph;  // the partition, with the reads of variables made explicit; nodes point into it
@@ -137,6 +138,6 @@ struct ProgramPlan {
 // Throws if an op has no kernel for the device (all such nodes in one message) or a fetch does not
 // exist. `host` is a CPU device: where what is known before a step is computed.
 ProgramPlan plan_program(Graph graph, const std::vector<std::string>& fetches, Device& device,
-                         Device& host, Containers& containers);
+                         Device& host, Containers& containers, NodeStates& node_states);
 
 }  // namespace leat

@@ -422,6 +422,22 @@ class Iterators(DataTest):
 
 
 class Errors(DataTest):
+    def test_another_session_begins_anew(self):
+        """An iterator without a shared name is its session's: a program that runs again, or another one, has its own."""
+        def first_of(dataset, one_shot):
+            with tf1.Graph().as_default(), tf1.Session(cluster().target, config=CONFIG) as session:
+                iterator = (tf1.data.make_one_shot_iterator if one_shot else tf1.data.make_initializable_iterator)(dataset())
+                following = iterator.get_next()
+                if not one_shot:
+                    with self.assertRaisesRegex(tf.errors.FailedPreconditionError, "has not been initialized"):
+                        session.run(following)
+                    session.run(iterator.initializer)
+                return [plain(session.run(following)) for _ in range(2)]
+        for one_shot in (True, False):
+            for _ in range(2):
+                self.assertEqual(first_of(lambda: Dataset.range(3), one_shot), [0, 1])
+            self.assertEqual(first_of(lambda: Dataset.from_tensor_slices(["a", "b"]), one_shot), [b"a", b"b"])
+
     def test_without_initialisation(self):
         self.assert_fails_alike(lambda: tf1.data.make_initializable_iterator(Dataset.range(3)).get_next(),
                                 "GetNext() failed because the iterator has not been initialized")
