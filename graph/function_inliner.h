@@ -34,8 +34,10 @@ class FunctionInliner {
   FunctionInliner(tensorflow::GraphDef& def, const FunctionLibrary& library,
                   FunctionExpansion& expansion);
 
-  void run();
   bool has_work() const;
+  // One that functions may capture, though it is not in this GraphDef.
+  void add_variable(tensorflow::NodeDef node);
+  void run();
 
  private:
   using AttrValue = tensorflow::AttrValue;

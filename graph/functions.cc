@@ -4,44 +4,46 @@
 
 #include "core/error.h"
 #include "graph/function_inliner.h"
+#include "graph/graph.h"
 #include "graph/proto/graph.pb.h"
+#include "graph/proto_codec.h"
 
 namespace leat {
 namespace {
 
-using tensorflow::AttrValue;
 using tensorflow::GraphDef;
 using tensorflow::NameAttrList;
 using tensorflow::NodeDef;
 
+constexpr std::string_view variable_op = "VarHandleOp";
 constexpr size_t most_nodes = 200'000;
 constexpr size_t most_bytes = size_t{1} << 31;  // as of a GraphDef
 
 }  // namespace
 
-AttrValue type_attr(tensorflow::DataType type) {
-  AttrValue out;
+tensorflow::AttrValue type_attr(tensorflow::DataType type) {
+  tensorflow::AttrValue out;
   out.set_type(type);
   return out;
 }
-AttrValue int_attr(int64_t value) {
-  AttrValue out;
+tensorflow::AttrValue int_attr(int64_t value) {
+  tensorflow::AttrValue out;
   out.set_i(value);
   return out;
 }
-AttrValue bool_attr(bool value) {
-  AttrValue out;
+tensorflow::AttrValue bool_attr(bool value) {
+  tensorflow::AttrValue out;
   out.set_b(value);
   return out;
 }
-AttrValue string_attr(const std::string& value) {
-  AttrValue out;
+tensorflow::AttrValue string_attr(const std::string& value) {
+  tensorflow::AttrValue out;
   out.set_s(value);
   return out;
 }
 
-AttrValue strings_attr(const std::vector<std::string>& values) {
-  AttrValue out;
+tensorflow::AttrValue strings_attr(const std::vector<std::string>& values) {
+  tensorflow::AttrValue out;
   out.mutable_list();
   for (const std::string& value : values) out.mutable_list()->add_s(value);
   return out;
@@ -61,13 +63,17 @@ void FunctionInliner::run() {
   nodes.Swap(def_.mutable_node());
   for (const NodeDef& node : nodes) {
     take_name(node.name());
-    if (node.op() == "VarHandleOp")
-      variables_.emplace(node.name(), std::make_shared<const NodeDef>(node));
+    if (node.op() == variable_op) add_variable(node);
   }
   for (NodeDef& node : nodes) add(std::move(node));
   for (NodeDef& node : *def_.mutable_node()) {
     for (std::string& input : *node.mutable_input()) use_directly(input);
   }
+}
+
+void FunctionInliner::add_variable(NodeDef node) {
+  const std::string name = node.name();
+  variables_.emplace(name, std::make_shared<const NodeDef>(std::move(node)));
 }
 
 bool FunctionInliner::has_work() const {
@@ -132,7 +138,7 @@ void FunctionInliner::refuse(const NodeDef& node, const std::string& why) {
        with_node(concat("node '", node.name(), "' (", node.op(), "): ", why), node.name()));
 }
 
-const AttrValue& FunctionInliner::attr(const NodeDef& node, const std::string& name) {
+const tensorflow::AttrValue& FunctionInliner::attr(const NodeDef& node, const std::string& name) {
   const auto found = node.attr().find(name);
   if (found == node.attr().end())
     refuse(node, concat("attribute '", name, "' is missing and has no default"));
@@ -288,11 +294,18 @@ void FunctionInliner::add_legacy_call(const Caller& caller) {
   add_call(caller, function, types);
 }
 
-void inline_functions(GraphDef& def) {
+void inline_functions(GraphDef& def, const Graph& graph) {
   const FunctionLibrary library(def.library());
   FunctionExpansion expansion;
   FunctionInliner inliner(def, library, expansion);
-  if (inliner.has_work()) inliner.run();
+  if (!inliner.has_work()) return;
+  for (const auto& node : graph.nodes()) {
+    if (!node->is(variable_op)) continue;
+    NodeDef variable;
+    write_node(*node, /*assigned_device=*/false, variable);
+    inliner.add_variable(std::move(variable));
+  }
+  inliner.run();
 }
 
 void drop_written_functions(GraphDef& def) {

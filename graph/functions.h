@@ -27,10 +27,12 @@ class GraphDef;
 
 namespace leat {
 
+class Graph;
+
 // INVALID_ARGUMENT, with the node: a function that is not in the library or has other arguments,
 // one that calls itself, more than 200,000 nodes of functions, calls nested deeper than 100, a loop
-// none of whose variables has a value.
-void inline_functions(tensorflow::GraphDef& def);
+// none of whose variables has a value. `def` extends `graph`: functions may capture its variables.
+void inline_functions(tensorflow::GraphDef& def, const Graph& graph);
 
 // What a client has no business to write: functions as attributes.
 void drop_written_functions(tensorflow::GraphDef& def);

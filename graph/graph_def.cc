@@ -24,20 +24,6 @@ void write_inputs(const Node& node, tensorflow::NodeDef& def) {
   for (const Node* control : node.control_inputs) def.add_input("^" + control->name);
 }
 
-void write_node(const Node& node, bool assigned_devices, tensorflow::NodeDef& def) {
-  def.set_name(node.name);
-  def.set_op(node.op->name);
-  def.set_device((assigned_devices ? node.assigned_device : node.requested_device).to_string());
-  write_inputs(node, def);
-  for (const auto& [name, value] : node.attrs) {
-    if (name == back_edge_attr) {
-      def.set_input(static_cast<int>(node.inputs.size()) - 1, value.get<std::string>());
-    } else {
-      write_attr(value, (*def.mutable_attr())[name]);
-    }
-  }
-}
-
 tensorflow::GraphDef write_graph(const Graph& graph, bool assigned_devices, size_t first = 0) {
   tensorflow::GraphDef out;
   for (size_t i = first; i < graph.size(); ++i)
@@ -72,6 +58,20 @@ std::string to_bytes(const Graph& graph, const tensorflow::GraphDef& def) {
 }
 
 }  // namespace
+
+void write_node(const Node& node, bool assigned_device, tensorflow::NodeDef& def) {
+  def.set_name(node.name);
+  def.set_op(node.op->name);
+  def.set_device((assigned_device ? node.assigned_device : node.requested_device).to_string());
+  write_inputs(node, def);
+  for (const auto& [name, value] : node.attrs) {
+    if (name == back_edge_attr) {
+      def.set_input(static_cast<int>(node.inputs.size()) - 1, value.get<std::string>());
+    } else {
+      write_attr(value, (*def.mutable_attr())[name]);
+    }
+  }
+}
 
 std::string to_graph_def(const Graph& graph, bool assigned_devices) {
   return to_bytes(graph, write_graph(graph, assigned_devices));

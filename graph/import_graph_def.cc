@@ -358,7 +358,7 @@ std::vector<std::string> from_graph_def(std::string_view bytes, Graph& graph,
   check(def.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())),
         "this is no GraphDef: ", bytes.size(), " bytes that do not parse");
   if (!options.allow_internal) drop_written_functions(def);
-  inline_functions(def);
+  inline_functions(def, graph);
   return Import(def, graph, options).run();
 }
 
@@ -369,7 +369,7 @@ std::vector<std::string> from_graph_def_text(std::string_view text, Graph& graph
   const std::string problem = parse_text(text, def);
   check(problem.empty(), "this is no GraphDef: ", problem);
   if (!options.allow_internal) drop_written_functions(def);
-  inline_functions(def);
+  inline_functions(def, graph);
   return Import(def, graph, options).run();
 }
 

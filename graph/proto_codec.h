@@ -12,11 +12,14 @@ class Message;
 }
 namespace tensorflow {
 class AttrValue;
+class NodeDef;
 class TensorProto;
 class TensorShapeProto;
 }  // namespace tensorflow
 
 namespace leat {
+
+struct Node;
 
 // A rank above 16 (Shape::max_rank) or an extent below -1 is INVALID_ARGUMENT.
 Shape read_shape(const tensorflow::TensorShapeProto& proto);
@@ -32,6 +35,9 @@ void write_tensor(const Tensor& tensor, tensorflow::TensorProto& proto);
 // `kind` as in schemas ("list(int)"), or "" if it is not known: it matters for empty lists only.
 AttrValue read_attr(const tensorflow::AttrValue& proto, std::string_view kind);
 void write_attr(const AttrValue& value, tensorflow::AttrValue& proto);
+
+// `assigned_device`: the one after placement instead of the requested one.
+void write_node(const Node& node, bool assigned_device, tensorflow::NodeDef& def);
 
 // What is wrong with a message in protobuf's text form ("line 3, column 5: …"); "" if nothing is.
 // Fields that are not known are passed over. At most 2 GiB.

@@ -198,6 +198,16 @@ class Functions(DataTest):
                     session.run(iterator.initializer)
                     self.assertEqual(session.run(following).tolist(), [6, -1, 5])
 
+    def test_variables_that_were_there_before_the_dataset(self):
+        """The client sends what a step needs and is new: the dataset comes in a later message than the variable."""
+        with tf1.Graph().as_default(), tf1.Session(cluster().target, config=CONFIG) as session:
+            w = tf1.get_variable("before", initializer=np.int64(5), use_resource=True)
+            session.run(w.initializer)
+            iterator = tf1.data.make_initializable_iterator(Dataset.range(3).map(lambda x: x + w))
+            following = iterator.get_next()
+            session.run(iterator.initializer)
+            self.assertEqual([session.run(following) for _ in range(3)], [5, 6, 7])
+
     def test_captured_variables(self):
         """Read when the function is called: TensorFlow reads ahead, and so may still see the old value."""
         with tf1.Graph().as_default():
