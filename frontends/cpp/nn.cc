@@ -97,6 +97,88 @@ Output avg_pool(Output x, int64_t size, int64_t stride, std::string_view padding
   return leat::avg_pool(x, pool_windows(size, stride, padding), at);
 }
 
+BatchNorm::BatchNorm(Graph& graph, int64_t channels, std::string_view name,
+                     BatchNormOptions options, Location at)
+    : name_(name), options_(options) {
+  check(channels > 0, "batch_norm layer '", name, "' (", at, "): it needs channels, got ",
+        channels);
+  const NameScope scope(graph, name);
+  const auto make = [&](std::string_view part, const Initializer& initial, bool trainable) {
+    return variable(graph, part, {channels}, initial, f32, {.trainable = trainable}, at);
+  };
+  if (options_.use_scale) gamma_ = make("gamma", initializers::ones(), true);
+  if (options_.use_offset) beta_ = make("beta", initializers::zeros(), true);
+  moving_mean_ = make("moving_mean", initializers::zeros(), false);
+  moving_variance_ = make("moving_variance", initializers::ones(), false);
+}
+
+Output BatchNorm::operator()(Output x, bool is_training, Location at) const {
+  check(static_cast<bool>(x), "batch_norm layer '", name_, "' (", at,
+        "): its input is an empty Output");
+  const int64_t channels = moving_mean_.shape()[0];
+  const Shape& shape = x.shape();
+  const bool fits = shape.has_rank() && (shape.rank() == 2 || shape.rank() == 4) &&
+                    shape[shape.rank() - 1] == channels && x.dtype() == f32;
+  check(fits, "batch_norm layer '", name_, "' (", at, "): the input must be float, [batch, ",
+        channels, "] or [batch, height, width, ", channels, "], got ", x.name(), " ", x.dtype(),
+        shape);
+  Graph& graph = x.graph();
+  const NameScope scope(graph, name_);
+  const auto filled = [&](float value) {
+    return leat::constant(
+        graph,
+        Tensor::of<float>({channels}, std::vector<float>(static_cast<size_t>(channels), value)),
+        "Const", at);
+  };
+  const bool is_flat = shape.rank() == 2;
+  Output image = x;
+  if (is_flat) image = expand_dims(expand_dims(x, 1, at), 1, at);
+  const Output gamma = gamma_ ? gamma_ : filled(1), beta = beta_ ? beta_ : filled(0);
+  // In training it takes the averages from the batch, and these must be empty.
+  const Output none = leat::constant(graph, Tensor(f32, {0}), "none", at);
+  const std::vector<Output> outputs = fused_batch_norm(
+      image, gamma, beta, is_training ? none : moving_mean_, is_training ? none : moving_variance_,
+      {{"epsilon", options_.epsilon}, {"is_training", is_training}}, at);
+  if (is_training) {
+    follow(moving_mean_, outputs[1], at);
+    follow(moving_variance_, outputs[2], at);
+  }
+  return is_flat ? squeeze(outputs[0], {1, 2}, at) : outputs[0];
+}
+
+void BatchNorm::follow(Output average, Output of_batch, Location at) const {
+  Graph& graph = average.graph();
+  const ColocationScope with(graph, {average});
+  const Output change = (average - of_batch) * (1 - options_.momentum);
+  graph.add_to_collection("update_ops", assign_sub(average, change, at));
+}
+
+Output dropout(Output x, double rate, int64_t seed, Location at) {
+  check(static_cast<bool>(x), "dropout (", at, "): its input is an empty Output");
+  check(rate >= 0 && rate < 1, "dropout (", at, "): the rate must be in [0, 1), got ", rate);
+  if (rate == 0) return x;
+  const NameScope scope(x.graph(), "dropout");
+  const Output drawn = random_uniform(shape_of(x, i32, at), x.dtype(), seed, 0, at);
+  return x * (1 / (1 - rate)) * cast(greater_equal({drawn, at}, rate), x.dtype(), at);
+}
+
+Embedding::Embedding(Graph& graph, int64_t rows, int64_t size, std::string_view name,
+                     Initializer initializer, DType dtype, Location at)
+    : name_(name) {
+  check(rows > 0 && size > 0, "embedding '", name, "' (", at,
+        "): rows and size must be positive, got ", rows, " and ", size);
+  const NameScope scope(graph, name);
+  embeddings_ = variable(graph, "embeddings", {rows, size}, initializer, dtype, {}, at);
+}
+
+Output Embedding::operator()(Output ids, Location at) const {
+  check(ids && is_integer(ids.dtype()), "embedding '", name_, "' (", at,
+        "): it needs ids, int32 or int64, got ",
+        ids ? concat(ids.name(), " ", ids.dtype()) : "none");
+  const NameScope scope(ids.graph(), name_);
+  return gather(embeddings_, ids, 0, at);
+}
+
 Output flatten(Output x, Location at) {
   const Shape& shape = x.shape();
   int32_t n = 1;

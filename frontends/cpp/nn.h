@@ -75,6 +75,57 @@ Output max_pool(Output x, int64_t size, int64_t stride, std::string_view padding
 Output avg_pool(Output x, int64_t size, int64_t stride, std::string_view padding = "VALID",
                 Location at = here());
 
+struct BatchNormOptions {
+  // Of the moving averages: average = momentum · average + (1 - momentum) · batch.
+  double momentum = 0.99;
+  double epsilon = 1e-3;
+  bool use_scale = true, use_offset = true;
+};
+
+// Batch normalisation, y = (x - mean) / √(variance + epsilon) · gamma + beta, over all axes but the
+// last (Ioffe and Szegedy, ICML 2015). x: [batch, channels] or [batch, height, width, channels],
+// f32. Variables `name`/gamma, beta, moving_mean and moving_variance [channels], made once like
+// those of Dense.
+class BatchNorm {
+ public:
+  BatchNorm(Graph& graph, int64_t channels, std::string_view name = "batch_norm",
+            BatchNormOptions options = {}, Location at = here());
+  // is_training: with the mean and the variance of the batch, and the moving averages follow it, by
+  // ops in the collection "update_ops", which Optimizer::apply() runs. Else with the averages.
+  Output operator()(Output x, bool is_training, Location at = here()) const;
+
+  Output moving_mean() const { return moving_mean_; }
+  Output moving_variance() const { return moving_variance_; }
+
+ private:
+  void follow(Output average, Output of_batch, Location at) const;
+
+  std::string name_;
+  BatchNormOptions options_;
+  Output gamma_, beta_;  // none without use_scale, use_offset
+  Output moving_mean_, moving_variance_;
+};
+
+// For training: an element of x is 0 with that probability, else x / (1 - rate) (Srivastava et al.,
+// JMLR 2014). 0 <= rate < 1.
+Output dropout(Output x, double rate, int64_t seed = 0, Location at = here());
+
+// A row of the variable `name`/embeddings [rows, size] for each id. ids: int32 or int64 of any
+// shape, each in [0, rows); y: their shape and [size]. The gradient is as large as the table.
+class Embedding {
+ public:
+  Embedding(Graph& graph, int64_t rows, int64_t size, std::string_view name = "embedding",
+            Initializer initializer = initializers::random_uniform(-0.05, 0.05), DType dtype = f32,
+            Location at = here());
+  Output operator()(Output ids, Location at = here()) const;
+
+  Output embeddings() const { return embeddings_; }
+
+ private:
+  std::string name_;
+  Output embeddings_;
+};
+
 // [batch, …] as [batch, n]; all extents but the batch's must be known.
 Output flatten(Output x, Location at = here());
 

@@ -13,15 +13,24 @@ Output number(Graph& graph, DType dtype, double value, std::string_view name) {
 
 // A zero variable of the same shape beside `of`, named as TensorFlow's optimizers do:
 // "<of>/<name>".
-Output slot(Output of, std::string_view name) {
+Output slot(Output of, std::string_view name, double initial = 0) {
   Graph& graph = of.graph();
   const ColocationScope with(graph, {of});
   const NameScope absolute(graph, "");
-  return variable(graph, concat(of.node->name, "/", name), of.shape(), initializers::zeros(),
-                  of.dtype(), {.trainable = false});
+  return variable(graph, concat(of.node->name, "/", name), of.shape(),
+                  initializers::constant(initial), of.dtype(), {.trainable = false});
 }
 
 }  // namespace
+
+Output Rate::in(Graph& graph, DType dtype) const {
+  if (!scalar_) return number(graph, dtype, value_, "learning_rate");
+  check(&scalar_.graph() == &graph, "the learning rate '", scalar_.name(),
+        "' is in another graph than the variables");
+  check(!scalar_.shape().has_rank() || scalar_.shape().rank() == 0, "the learning rate '",
+        scalar_.name(), "' must be a scalar, got ", scalar_.shape());
+  return scalar_.dtype() == dtype ? scalar_ : cast(scalar_, dtype);
+}
 
 std::vector<GradientAndVariable> Optimizer::gradients(Output loss,
                                                       std::vector<Output> variables) const {
@@ -46,6 +55,7 @@ Node& Optimizer::apply(const std::vector<GradientAndVariable>& gradients, Output
         gradients.size(), " given");
   Graph& graph = used.front().variable.graph();
   const NameScope scope(graph, "train");
+  if (transform_) used = transform_(std::move(used));
   const Shared shared = make_shared_state(graph, used);
   std::vector<Output> updates;
   for (const auto& [gradient, variable] : used) {
@@ -61,6 +71,8 @@ Node& Optimizer::apply(const std::vector<GradientAndVariable>& gradients, Output
           op("AssignAdd", {global_step, number(graph, global_step.dtype(), 1, "one")}, {}, at));
     }
   }
+  const std::vector<Output>& others = graph.collection("update_ops");
+  updates.insert(updates.end(), others.begin(), others.end());
   return group(graph, updates, "update", at);
 }
 
@@ -69,18 +81,36 @@ Node& Optimizer::minimize(Output loss, Output global_step, Location at) const {
 }
 
 Output GradientDescent::update(Output variable, Output gradient, const Shared&) const {
-  Graph& graph = variable.graph();
   return op("ApplyGradientDescent",
-            {variable, number(graph, variable.dtype(), rate_, "learning_rate"), gradient});
+            {variable, rate_.in(variable.graph(), variable.dtype()), gradient});
 }
 
 Output Momentum::update(Output variable, Output gradient, const Shared&) const {
   Graph& graph = variable.graph();
   const DType dtype = variable.dtype();
   return op("ApplyMomentum",
-            {variable, slot(variable, "Momentum"), number(graph, dtype, rate_, "learning_rate"),
-             gradient, number(graph, dtype, momentum_, "momentum")},
+            {variable, slot(variable, "Momentum"), rate_.in(graph, dtype), gradient,
+             number(graph, dtype, momentum_, "momentum")},
             {{"use_nesterov", use_nesterov_}});
+}
+
+Output Adagrad::update(Output variable, Output gradient, const Shared&) const {
+  return op("ApplyAdagrad", {variable, slot(variable, "Adagrad", initial_),
+                             rate_.in(variable.graph(), variable.dtype()), gradient});
+}
+
+Output RmsProp::update(Output variable, Output gradient, const Shared&) const {
+  Graph& graph = variable.graph();
+  const DType dtype = variable.dtype();
+  const Output squares = slot(variable, "RMSProp", 1);
+  std::vector<Output> inputs = {variable};
+  if (options_.is_centered) inputs.push_back(slot(variable, "RMSProp"));
+  for (const Output& input : {squares, slot(variable, "RMSProp"), rate_.in(graph, dtype),
+                              number(graph, dtype, options_.decay, "decay"),
+                              number(graph, dtype, options_.momentum, "momentum"),
+                              number(graph, dtype, options_.epsilon, "epsilon"), gradient})
+    inputs.push_back(input);
+  return op(options_.is_centered ? "ApplyCenteredRMSProp" : "ApplyRMSProp", inputs);
 }
 
 Adam::Shared Adam::make_shared_state(Graph& graph,
@@ -101,11 +131,11 @@ Adam::Shared Adam::make_shared_state(Graph& graph,
 Output Adam::update(Output variable, Output gradient, const Shared& powers) const {
   Graph& graph = variable.graph();
   const DType dtype = variable.dtype();
-  return op("ApplyAdam", {variable, slot(variable, "Adam"), slot(variable, "Adam_1"), powers[0],
-                          powers[1], number(graph, dtype, rate_, "learning_rate"),
-                          number(graph, dtype, options_.beta1, "beta1"),
-                          number(graph, dtype, options_.beta2, "beta2"),
-                          number(graph, dtype, options_.epsilon, "epsilon"), gradient});
+  return op("ApplyAdam",
+            {variable, slot(variable, "Adam"), slot(variable, "Adam_1"), powers[0], powers[1],
+             rate_.in(graph, dtype), number(graph, dtype, options_.beta1, "beta1"),
+             number(graph, dtype, options_.beta2, "beta2"),
+             number(graph, dtype, options_.epsilon, "epsilon"), gradient});
 }
 
 std::vector<Output> Adam::finish(const Shared& powers) const {

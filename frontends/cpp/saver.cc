@@ -21,13 +21,9 @@ Output texts(Graph& graph, const std::vector<std::string>& values, std::string_v
 
 // The variables that one task writes.
 struct Shard {
+  std::vector<std::string> names;  // in the checkpoint
   std::vector<Output> variables;
 
-  Output names(Graph& graph) const {
-    std::vector<std::string> out;
-    for (const Output& variable : variables) out.push_back(variable.node->name);
-    return texts(graph, out, "tensor_names");
-  }
   Output slices(Graph& graph) const {
     return texts(graph, std::vector<std::string>(variables.size()), "shape_and_slices");
   }
@@ -53,20 +49,31 @@ void copy_restored(Graph& graph, std::vector<Output>& restored) {
   for (const Output& update : restored) of_variable[update.node->inputs[0].node] = update;
   for (const Output& initializer : graph.collection("copy_initializers")) {
     const Output copy = initializer.node->inputs[0], variable = initializer.node->inputs[1];
+    const auto update = of_variable.find(variable.node);
+    if (update == of_variable.end()) continue;
     const ColocationScope beside(graph, {copy});
-    const ControlScope after(graph, {of_variable.at(variable.node)});
+    const ControlScope after(graph, {update->second});
     restored.push_back(assign(copy, variable));
   }
 }
 
 }  // namespace
 
-Saver::Saver(Graph& graph, Options options) : options_(options) {
-  const std::vector<Output>& variables = variables_ = graph.collection("variables");
-  check(!variables.empty(), "there is nothing to save: the graph has no variables yet");
+Saver::Saver(Graph& graph, Options options) : max_to_keep_(options.max_to_keep) {
+  for (const auto& [name, variable] : options.variables) saved_.push_back({name, variable});
+  if (saved_.empty()) {
+    for (const Output& variable : graph.collection("variables"))
+      saved_.push_back({variable.node->name, variable});
+  }
+  check(!saved_.empty(), "there is nothing to save: the graph has no variables yet");
   std::map<std::string, Shard> shards;  // by the device that was asked for
-  for (const Output& variable : variables)
-    shards[variable.node->requested_device.task_name().to_string()].variables.push_back(variable);
+  for (const auto& [name, variable] : saved_) {
+    check(variable && variable.is_ref() && &variable.graph() == &graph, "what is to be saved as '",
+          name, "' is no variable of this graph");
+    Shard& shard = shards[variable.node->requested_device.task_name().to_string()];
+    shard.names.push_back(name);
+    shard.variables.push_back(variable);
+  }
 
   const NameScope scope(graph, "save");
   prefix_ = placeholder(graph, "prefix", DType::string, {});
@@ -86,7 +93,7 @@ Saver::Saver(Graph& graph, Options options) : options_(options) {
                  number(index++), number(shards.size())});
       parts.push_back(part);
     }
-    const Output names = shard.names(graph), slices = shard.slices(graph);
+    const Output names = texts(graph, shard.names, "tensor_names"), slices = shard.slices(graph);
     std::vector<Output> inputs = {part, names, slices};
     inputs.insert(inputs.end(), shard.variables.begin(), shard.variables.end());
     saved.push_back(&op_node(graph, "SaveV2", inputs, {{"dtypes", shard.dtypes()}}));
@@ -116,8 +123,7 @@ std::string Saver::save(Session& session, const std::string& where, int64_t step
   state.all_model_checkpoint_paths.push_back(prefix);
   state.model_checkpoint_path = prefix;
   std::vector<std::string> old;
-  while (options_.max_to_keep > 0 &&
-         std::ssize(state.all_model_checkpoint_paths) > options_.max_to_keep) {
+  while (max_to_keep_ > 0 && std::ssize(state.all_model_checkpoint_paths) > max_to_keep_) {
     old.push_back(state.all_model_checkpoint_paths.front());
     state.all_model_checkpoint_paths.erase(state.all_model_checkpoint_paths.begin());
   }
@@ -133,8 +139,7 @@ void Saver::check_fits(const CheckpointReader& reader, const std::string& prefix
     stored.emplace(variable.name, std::move(variable));
   std::string problems;
   Code code = Code::not_found;
-  for (const Output& variable : variables_) {
-    const std::string& name = variable.node->name;
+  for (const auto& [name, variable] : saved_) {
     const auto found = stored.find(name);
     if (found == stored.end()) {
       problems += concat("\n  ", name, " is not in it (here it is ", variable.dtype(),

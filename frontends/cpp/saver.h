@@ -2,6 +2,7 @@
 // that it holds; the parts are joined afterwards.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,8 @@ class Saver {
  public:
   struct Options {
     int max_to_keep = 5;  // older ones are removed; 0 = none is
+    // By their names in the checkpoint. Empty: all variables, by their own names.
+    std::map<std::string, Output> variables = {};
   };
   explicit Saver(Graph& graph) : Saver(graph, Options{}) {}
   Saver(Graph& graph, Options options);
@@ -34,10 +37,15 @@ class Saver {
   std::string restore_latest(Session& session, const std::string& directory) const;
 
  private:
+  struct Saved {
+    std::string name;  // in the checkpoint
+    Output variable;
+  };
+
   void check_fits(const CheckpointReader& reader, const std::string& prefix) const;
 
-  Options options_;
-  std::vector<Output> variables_;
+  const int max_to_keep_;
+  std::vector<Saved> saved_;
   Output prefix_;  // placeholder
   Node* save_ = nullptr;
   Node* restore_ = nullptr;

@@ -101,6 +101,15 @@ Initializer constant(Tensor value) {
   };
 }
 
+Initializer value_of(Output variable) {
+  return [variable](Graph& graph, DType dtype, const Shape& shape) {
+    check(variable.dtype() == dtype && variable.shape() == shape, "'", variable.name(), "' is ",
+          variable.dtype(), variable.shape(), ", but what is to begin with its value is ", dtype,
+          shape);
+    return identity(initializer_of(graph, variable)->output());
+  };
+}
+
 Initializer truncated_normal(double stddev, int64_t seed) {
   return [=](Graph& graph, DType dtype, const Shape& shape) {
     return scaled(random(graph, "TruncatedNormal", dtype, shape, seed), stddev);

@@ -17,6 +17,8 @@ Initializer zeros();
 Initializer ones();
 Initializer constant(double value);
 Initializer constant(Tensor value);  // shape and dtype must be the variable's
+// What another variable begins with, whose shape and dtype must be the same.
+Initializer value_of(Output variable);
 Initializer truncated_normal(double stddev = 1.0, int64_t seed = 0);
 Initializer random_uniform(double low, double high, int64_t seed = 0);
 // U(-l, l) with l = sqrt(6 / (fan_in + fan_out)); Glorot and Bengio, AISTATS 2010. Rank 2 or more.

@@ -71,6 +71,36 @@ void expect_momentum(bool use_nesterov) {
 TEST(Momentum, FollowsItsRule) { expect_momentum(false); }
 TEST(Momentum, FollowsNesterovsRule) { expect_momentum(true); }
 
+TEST(Adagrad, FollowsItsRule) {
+  Values a = {0.1, 0.1, 0.1};
+  expect_follows(Adagrad(0.3), [&](Values w, int) {
+    const Values g = gradient(w);
+    for (size_t i = 0; i < 3; ++i) {
+      a[i] += g[i] * g[i];
+      w[i] -= 0.3 * g[i] / std::sqrt(a[i]);
+    }
+    return w;
+  });
+}
+
+void expect_rms_prop(bool is_centered) {
+  Values s = {1, 1, 1}, mean{}, m{};
+  const RmsProp optimizer(0.05, {.decay = 0.8, .momentum = 0.5, .is_centered = is_centered});
+  expect_follows(optimizer, [&](Values w, int) {
+    const Values g = gradient(w);
+    for (size_t i = 0; i < 3; ++i) {
+      s[i] = 0.8 * s[i] + 0.2 * g[i] * g[i];
+      mean[i] = 0.8 * mean[i] + 0.2 * g[i];
+      const double spread = is_centered ? s[i] - mean[i] * mean[i] : s[i];
+      m[i] = 0.5 * m[i] + 0.05 * g[i] / std::sqrt(spread + 1e-10);
+      w[i] -= m[i];
+    }
+    return w;
+  });
+}
+TEST(RmsProp, FollowsItsRule) { expect_rms_prop(false); }
+TEST(RmsProp, FollowsItsRuleCentered) { expect_rms_prop(true); }
+
 TEST(Adam, FollowsItsRule) {
   Values m{}, v{};
   // beta powers and epsilon are float attributes of TensorFlow's op only by way of constants of the

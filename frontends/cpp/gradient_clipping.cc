@@ -1,0 +1,80 @@
+#include "frontends/cpp/gradient_clipping.h"
+
+namespace leat {
+namespace {
+
+void check_norm(std::string_view what, double norm, Location at) {
+  check(norm > 0, what, " (", at, "): the norm must be positive, got ", norm);
+}
+
+// In the dtype and on the device of the gradient.
+Output in_dtype_of(Output scalar, Output gradient, Location at) {
+  return scalar.dtype() == gradient.dtype() ? scalar : cast(scalar, gradient.dtype(), at);
+}
+
+// Applied to each that is there, where its variable is.
+template <class Change>
+std::vector<GradientAndVariable> changed(std::vector<GradientAndVariable> gradients,
+                                         Change change) {
+  for (auto& [gradient, variable] : gradients) {
+    if (!gradient) continue;
+    const ColocationScope with(variable.graph(), {variable});
+    gradient = change(gradient);
+  }
+  return gradients;
+}
+
+}  // namespace
+
+Output global_norm(const std::vector<GradientAndVariable>& gradients, Location at) {
+  std::vector<Output> halves;
+  for (const auto& [gradient, variable] : gradients) {
+    if (!gradient) continue;
+    const NameScope scope(gradient.graph(), "global_norm");
+    const ColocationScope with(gradient.graph(), {variable});
+    halves.push_back(l2_loss(gradient, at));
+    if (halves.back().dtype() != halves.front().dtype())
+      halves.back() = cast(halves.back(), halves.front().dtype(), at);
+  }
+  check(!halves.empty(), "global_norm (", at, "): none of the ", gradients.size(),
+        " variables has a gradient");
+  const NameScope scope(halves.front().graph(), "global_norm");
+  return sqrt(add_n(halves, at) * 2.0, at);
+}
+
+std::vector<GradientAndVariable> clip_by_global_norm(std::vector<GradientAndVariable> gradients,
+                                                     double norm, Location at) {
+  check_norm("clip_by_global_norm", norm, at);
+  const Output all = global_norm(gradients, at);
+  const NameScope scope(all.graph(), "clip_by_global_norm");
+  // What is infinite or no number is to be seen in the variables.
+  const Output is_finite = op("IsFinite", {all}, {}, at);
+  const Output factor =
+      select(is_finite, minimum(norm * reciprocal(all, at), 1.0), Operand(all - all, at));
+  return changed(std::move(gradients), [&](Output gradient) {
+    return mul({gradient, at}, in_dtype_of(factor, gradient, at));
+  });
+}
+
+std::vector<GradientAndVariable> clip_by_norm(std::vector<GradientAndVariable> gradients,
+                                              double norm, Location at) {
+  check_norm("clip_by_norm", norm, at);
+  return changed(std::move(gradients), [&](Output gradient) {
+    const NameScope scope(gradient.graph(), "clip_by_norm");
+    const Output own = sqrt(l2_loss(gradient, at) * 2.0, at);
+    // A gradient of nothing but zeros has no direction to keep.
+    return mul({gradient, at}, norm / maximum(own, norm));
+  });
+}
+
+std::vector<GradientAndVariable> clip_by_value(std::vector<GradientAndVariable> gradients,
+                                               double low, double high, Location at) {
+  check(low <= high, "clip_by_value (", at, "): the lower bound ", low, " is above the upper one, ",
+        high);
+  return changed(std::move(gradients), [&](Output gradient) {
+    const NameScope scope(gradient.graph(), "clip_by_value");
+    return maximum(minimum({gradient, at}, high), low);
+  });
+}
+
+}  // namespace leat

@@ -1,0 +1,30 @@
+// Gradients are kept from being too large. For a strategy, or minimize(), give one as a transform:
+//   optimizer.set_gradient_transform([](auto gradients) {
+//     return clip_by_global_norm(std::move(gradients), 5);
+//   });
+#pragma once
+
+#include <vector>
+
+#include "frontends/cpp/optimizers.h"
+
+namespace leat {
+
+// √(sum of the squares of all elements of all gradients), a scalar; those that are none are left
+// out. INVALID_ARGUMENT if all are.
+Output global_norm(const std::vector<GradientAndVariable>& gradients, Location at = here());
+
+// All by the same factor, so that their global norm is at most `norm` (> 0). If it is not finite,
+// all become NaN. Pascanu, Mikolov and Bengio, ICML 2013.
+std::vector<GradientAndVariable> clip_by_global_norm(std::vector<GradientAndVariable> gradients,
+                                                     double norm, Location at = here());
+
+// Each by itself: √(sum of the squares of its elements) is at most `norm` (> 0).
+std::vector<GradientAndVariable> clip_by_norm(std::vector<GradientAndVariable> gradients,
+                                              double norm, Location at = here());
+
+// Each element is at least `low` and at most `high`.
+std::vector<GradientAndVariable> clip_by_value(std::vector<GradientAndVariable> gradients,
+                                               double low, double high, Location at = here());
+
+}  // namespace leat

@@ -1,0 +1,78 @@
+#include "frontends/cpp/schedules.h"
+
+#include <algorithm>
+#include <numbers>
+
+namespace leat::schedules {
+namespace {
+
+void check_step(std::string_view what, Output step, double steps, Location at) {
+  check(static_cast<bool>(step), what, " (", at, "): the step is an empty Output");
+  check(is_integer(step.dtype()), what, " (", at, "): the step must be of an integer type, but '",
+        step.name(), "' is ", step.dtype());
+  check(steps > 0, what, " (", at, "): the number of steps must be positive, got ", steps);
+}
+
+// step / steps
+Output share(Output step, double steps, bool is_staircase, Location at) {
+  const Output out = cast(step, f32, at) / steps;
+  return is_staircase ? floor(out, at) : out;
+}
+
+// 0 … 1, and 1 from then on
+Output progress(Output step, double steps, Location at) {
+  return minimum(share(step, steps, false, at), 1.0);
+}
+
+}  // namespace
+
+Output exponential_decay(double rate, Output step, double steps, double decay, bool is_staircase,
+                         Location at) {
+  check_step("exponential_decay", step, steps, at);
+  const NameScope scope(step.graph(), "exponential_decay");
+  return rate * pow(decay, share(step, steps, is_staircase, at));
+}
+
+Output inverse_time_decay(double rate, Output step, double steps, double decay, bool is_staircase,
+                          Location at) {
+  check_step("inverse_time_decay", step, steps, at);
+  const NameScope scope(step.graph(), "inverse_time_decay");
+  return rate / (1.0 + decay * share(step, steps, is_staircase, at));
+}
+
+Output polynomial_decay(double rate, Output step, double steps, double end, double power,
+                        Location at) {
+  check_step("polynomial_decay", step, steps, at);
+  const NameScope scope(step.graph(), "polynomial_decay");
+  return (rate - end) * pow(1.0 - progress(step, steps, at), power) + end;
+}
+
+Output cosine_decay(double rate, Output step, double steps, double alpha, Location at) {
+  check_step("cosine_decay", step, steps, at);
+  const NameScope scope(step.graph(), "cosine_decay");
+  const Output cosine = op("Cos", {progress(step, steps, at) * std::numbers::pi}, {}, at);
+  return rate * ((1 - alpha) * 0.5 * (1.0 + cosine) + alpha);
+}
+
+Output piecewise_constant(Output step, const std::vector<int64_t>& boundaries,
+                          const std::vector<double>& values, Location at) {
+  check_step("piecewise_constant", step, 1, at);
+  check(values.size() == boundaries.size() + 1, "piecewise_constant (", at,
+        "): ", boundaries.size(), " boundaries need one value more, got ", values.size());
+  check(std::is_sorted(boundaries.begin(), boundaries.end()), "piecewise_constant (", at,
+        "): the boundaries must ascend");
+  const NameScope scope(step.graph(), "piecewise_constant");
+  Output out =
+      constant(step.graph(), Tensor::scalar(static_cast<float>(values.back())), "value", at);
+  for (size_t i = boundaries.size(); i-- > 0;)
+    out = select(less_equal(cast(step, i64, at), boundaries[i]), values[i], out);
+  return out;
+}
+
+Output linear_warm_up(Output rate, Output step, double steps, Location at) {
+  check_step("linear_warm_up", step, steps, at);
+  const NameScope scope(step.graph(), "linear_warm_up");
+  return rate * cast(minimum((cast(step, f32, at) + 1.0) / steps, 1.0), rate.dtype(), at);
+}
+
+}  // namespace leat::schedules

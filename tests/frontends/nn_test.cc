@@ -1,0 +1,119 @@
+#include "frontends/cpp/nn.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "frontends/cpp/optimizers.h"
+#include "frontends/cpp/session.h"
+
+namespace leat {
+namespace {
+
+TEST(BatchNorm, NormalisesABatchAndRemembersItsMean) {
+  Graph graph;
+  const Output x = placeholder(graph, "x", f32, {any, 2});
+  const nn::BatchNorm layer(graph, 2, "norm", {.momentum = 0.9, .epsilon = 0.01});
+  const Output trained = layer(x, true), used = layer(x, false);
+  Node& train = GradientDescent(0).minimize(sum(trained));
+  Node& init = initialize_variables(graph);
+  Session session(graph);
+  session.run({init});
+  const Tensor batch = Tensor::of<float>({3, 2}, {1, 10, 2, 20, 6, 30});
+  const std::vector<double> means = {3, 20}, variances = {14.0 / 3, 200.0 / 3};
+
+  const Tensor y = session.run({{x, batch}}, {trained})[0];
+  for (int i = 0; i < 6; ++i) {
+    const double expected =
+        (batch.data<float>()[i] - means[i % 2]) / std::sqrt(variances[i % 2] + 0.01);
+    EXPECT_NEAR(y.data<float>()[i], expected, 1e-5);
+  }
+  EXPECT_EQ(session.run({}, {layer.moving_mean()})[0].data<float>()[0], 0) << "only with apply()";
+
+  session.run({{x, batch}}, {train});
+  const auto [mean, variance] =
+      session.run({}, fetch(layer.moving_mean(), layer.moving_variance()));
+  for (int c = 0; c < 2; ++c) {
+    EXPECT_NEAR(mean.data<float>()[c], 0.1 * means[c], 1e-5);
+    // The unbiased variance of three rows.
+    EXPECT_NEAR(variance.data<float>()[c], 0.9 + 0.1 * variances[c] * 3 / 2, 1e-4);
+  }
+  const Tensor z = session.run({{x, batch}}, {used})[0];
+  for (int i = 0; i < 6; ++i) {
+    const int c = i % 2;
+    EXPECT_NEAR(z.data<float>()[i],
+                (batch.data<float>()[i] - mean.data<float>()[c]) /
+                    std::sqrt(variance.data<float>()[c] + 0.01),
+                1e-4);
+  }
+}
+
+TEST(BatchNorm, TakesImages) {
+  Graph graph;
+  const Output x = placeholder(graph, "x", f32, {any, 2, 2, 1});
+  const nn::BatchNorm layer(graph, 1, "norm", {.epsilon = 0, .use_scale = false});
+  const Output y = layer(x, true);
+  EXPECT_EQ(graph.collection("trainable_variables").size(), 1U);
+  Node& init = initialize_variables(graph);
+  Session session(graph);
+  session.run({init});
+  const Tensor out = session.run({{x, Tensor::of<float>({1, 2, 2, 1}, {1, 1, 3, 3})}}, {y})[0];
+  EXPECT_THAT(std::vector<float>(out.data<float>(), out.data<float>() + 4),
+              testing::Pointwise(testing::FloatNear(1e-5F), {-1.0F, -1.0F, 1.0F, 1.0F}));
+}
+
+TEST(BatchNorm, RefusesOtherChannels) {
+  Graph graph;
+  const nn::BatchNorm layer(graph, 2);
+  try {
+    layer(placeholder(graph, "x", f32, {any, 3}), true);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_THAT(error.message(), testing::HasSubstr("[batch, 2]"));
+    EXPECT_THAT(error.message(), testing::HasSubstr("got x:0 float[?,3]"));
+  }
+}
+
+TEST(Dropout, KeepsTheMean) {
+  Graph graph;
+  const Output x = constant(graph, Tensor::of<float>({10000}, std::vector<float>(10000, 3)));
+  const Output y = nn::dropout(x, 0.25, 7);
+  EXPECT_EQ(nn::dropout(x, 0), x);
+  EXPECT_THROW(nn::dropout(x, 1), Error);
+  const Tensor out = Session(graph).run({}, {y})[0];
+  int dropped = 0;
+  for (const float value : out.span<float>()) {
+    if (value == 0) {
+      ++dropped;
+    } else {
+      EXPECT_FLOAT_EQ(value, 4);
+    }
+  }
+  EXPECT_NEAR(dropped, 2500, 200);
+}
+
+TEST(Embedding, GivesRowsAndLearnsThem) {
+  Graph graph;
+  const Output ids = placeholder(graph, "ids", i32, {any, 2});
+  const nn::Embedding table(graph, 3, 2, "words",
+                            initializers::constant(Tensor::of<float>({3, 2}, {0, 1, 2, 3, 4, 5})));
+  const Output y = table(ids);
+  EXPECT_EQ(y.shape(), Shape({any, 2, 2}));
+  Node& train = GradientDescent(1).minimize(sum(y));
+  Node& init = initialize_variables(graph);
+  Session session(graph);
+  session.run({init});
+  const Tensor which = Tensor::of<int32_t>({1, 2}, {2, 2});
+  const Tensor rows = session.run({{ids, which}}, {y})[0];
+  EXPECT_THAT(std::vector<float>(rows.data<float>(), rows.data<float>() + 4),
+              testing::ElementsAre(4, 5, 4, 5));
+  session.run({{ids, which}}, {train});
+  const Tensor after = session.run({}, {table.embeddings()})[0];
+  EXPECT_THAT(std::vector<float>(after.data<float>(), after.data<float>() + 6),
+              testing::ElementsAre(0, 1, 2, 3, 2, 3));
+  EXPECT_THROW(table(placeholder(graph, "x", f32, {2})), Error);
+}
+
+}  // namespace
+}  // namespace leat

@@ -1,0 +1,121 @@
+// Learning-rate schedules against their formulas, step by step.
+#include "frontends/cpp/schedules.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "frontends/cpp/optimizers.h"
+#include "frontends/cpp/session.h"
+
+namespace leat {
+namespace {
+
+void expect_values(const std::function<Output(Output step)>& schedule,
+                   const std::function<double(double step)>& formula) {
+  Graph graph;
+  const Output step = placeholder(graph, "step", i64, {});
+  const Output rate = schedule(step);
+  EXPECT_EQ(rate.dtype(), f32);
+  Session session(graph);
+  for (const int64_t at : {0, 1, 7, 10, 15, 20, 25, 1000}) {
+    const Tensor value = session.run({{step, Tensor::scalar(at)}}, {rate})[0];
+    EXPECT_NEAR(value.value<float>(), formula(static_cast<double>(at)), 1e-6) << "step " << at;
+  }
+}
+
+TEST(Schedules, ExponentialDecay) {
+  expect_values([](Output s) { return schedules::exponential_decay(0.5, s, 10, 0.9); },
+                [](double s) { return 0.5 * std::pow(0.9, s / 10); });
+  expect_values([](Output s) { return schedules::exponential_decay(0.5, s, 10, 0.9, true); },
+                [](double s) { return 0.5 * std::pow(0.9, std::floor(s / 10)); });
+}
+
+TEST(Schedules, InverseTimeDecay) {
+  expect_values([](Output s) { return schedules::inverse_time_decay(0.5, s, 10, 2); },
+                [](double s) { return 0.5 / (1 + 2 * s / 10); });
+  expect_values([](Output s) { return schedules::inverse_time_decay(0.5, s, 10, 2, true); },
+                [](double s) { return 0.5 / (1 + 2 * std::floor(s / 10)); });
+}
+
+TEST(Schedules, PolynomialDecay) {
+  expect_values([](Output s) { return schedules::polynomial_decay(0.5, s, 20, 0.1, 2); },
+                [](double s) { return 0.4 * std::pow(1 - std::min(s, 20.0) / 20, 2) + 0.1; });
+}
+
+TEST(Schedules, CosineDecay) {
+  expect_values([](Output s) { return schedules::cosine_decay(0.5, s, 20, 0.2); },
+                [](double s) {
+                  return 0.5 * (0.8 * 0.5 * (1 + std::cos(M_PI * std::min(s, 20.0) / 20)) + 0.2);
+                });
+}
+
+TEST(Schedules, PiecewiseConstant) {
+  expect_values(
+      [](Output s) {
+        return schedules::piecewise_constant(s, {7, 20}, {3, 2, 1});
+      },
+      [](double s) { return s <= 7    ? 3
+                            : s <= 20 ? 2
+                                      : 1; });
+  expect_values([](Output s) { return schedules::piecewise_constant(s, {}, {3}); },
+                [](double) { return 3; });
+}
+
+TEST(Schedules, LinearWarmUpOfAnother) {
+  expect_values(
+      [](Output s) {
+        return schedules::linear_warm_up(schedules::exponential_decay(0.5, s, 10, 0.9), s, 20);
+      },
+      [](double s) { return 0.5 * std::pow(0.9, s / 10) * std::min(1.0, (s + 1) / 20); });
+}
+
+// A step uses the rate of the step as it was before it.
+TEST(Schedules, OptimizersUseThem) {
+  Graph graph;
+  const Output w = variable(graph, "w", {}, initializers::zeros(), f64);
+  const Output step =
+      variable(graph, "global_step", {}, initializers::zeros(), i64, {.trainable = false});
+  Node& train =
+      GradientDescent(schedules::piecewise_constant(step, {0, 1}, {100, 10, 1})).minimize(w, step);
+  Node& init = initialize_variables(graph);
+  Session session(graph);
+  session.run({init});
+  for (const double expected : {-100, -110, -111, -112}) {
+    session.run({train});
+    EXPECT_EQ(session.run({}, {w})[0].value<double>(), expected);
+  }
+}
+
+TEST(Schedules, SayWhatIsWrong) {
+  Graph graph;
+  const Output step = placeholder(graph, "step", i64, {}), real = placeholder(graph, "x", f32, {});
+  const auto message_of = [](const std::function<void()>& make) {
+    try {
+      make();
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), Code::invalid_argument);
+      return error.message();
+    }
+    return std::string("nothing");
+  };
+  EXPECT_THAT(message_of([&] { schedules::cosine_decay(1, real, 10); }),
+              testing::HasSubstr("the step must be of an integer type, but 'x:0' is float"));
+  EXPECT_THAT(message_of([&] { schedules::cosine_decay(1, step, 0); }),
+              testing::HasSubstr("the number of steps must be positive, got 0"));
+  EXPECT_THAT(message_of([&] {
+                schedules::piecewise_constant(step, {1, 2}, {1});
+              }),
+              testing::HasSubstr("2 boundaries need one value more, got 1"));
+  EXPECT_THAT(message_of([&] {
+                schedules::piecewise_constant(step, {2, 1}, {1, 2, 3});
+              }),
+              testing::HasSubstr("the boundaries must ascend"));
+  const Output w = variable(graph, "w", {2});
+  EXPECT_THAT(message_of([&] { GradientDescent(w).minimize(sum(w)); }),
+              testing::HasSubstr("the learning rate 'w:0' must be a scalar, got [2]"));
+}
+
+}  // namespace
+}  // namespace leat
