@@ -60,7 +60,7 @@ class Evaluation {
   // Of an op without outputs: what it has updated.
   std::vector<Tensor> updated_variable() const {
     const bool updates =
-        !inputs_.empty() && node_.inputs[0].is_handle() && !node_.op->only_reads_resources;
+        !inputs_.empty() && node_.inputs[0].is_handle() && !node_.op->only_reads_state;
     return updates ? std::vector<Tensor>{inputs_[0]} : std::vector<Tensor>{};
   }
 

@@ -218,7 +218,7 @@ class Loop {
 
   void note_writes(const Node& node) {
     if (is_enter(node) || node.is("Identity") || is_switch(node)) return;
-    if (node.op->only_reads_resources) return;
+    if (node.op->only_reads_state) return;
     for (const Output& input : node.inputs) {
       const Node* state = input.is_handle() ? state_behind(input) : nullptr;
       if (state != nullptr) written_.insert(state->id);

@@ -79,8 +79,8 @@ struct OpDef {
   bool is_stateful = false;  // never folded, merged or run twice
   bool is_commutative = false;
   bool allows_uninitialized = false;  // a ref or resource input may be uninitialised
-  bool only_reads_resources =
-      false;  // never changes the variables that its resource inputs stand for
+  // Never changes what its inputs that are references or resources stand for.
+  bool only_reads_state = false;
   // Its output is a handle on what this makes, once per (container, shared_name or node name) of a
   // task: a queue. Without such an output its kernels have it as resource(-1): a staging area.
   std::function<std::shared_ptr<Resource>(const NodeView&)> make_resource = {};

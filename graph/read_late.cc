@@ -27,7 +27,7 @@ class Reads {
     if (!variable) return false;
     const std::vector<Node*>& writers = accesses_.writers(accesses_.variable_of(*variable.node));
     return std::any_of(writers.begin(), writers.end(), [&](Node* writer) {
-      if (writer == &user || only_passes(*writer)) return false;
+      if (writer == &user) return false;
       const std::vector<bool>& after = after_write(*writer);
       return after[user.id] && !after[input.node->id];
     });
@@ -53,11 +53,6 @@ class Reads {
   }
 
  private:
-  // Takes a reference and does not write through it.
-  static bool only_passes(const Node& node) {
-    return node.is("IsVariableInitialized") || node.is("RefSwitch");
-  }
-
   // The reference whose memory a value is, by way of Identities that nothing orders, and Switches.
   Output aliased(Output value) const {
     while ((value.node->is("Identity") && value.node->control_inputs.empty()) ||

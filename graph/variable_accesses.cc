@@ -13,7 +13,7 @@ VariableAccesses::VariableAccesses(const Graph& graph) : variables_(graph.size()
     const bool has_ref = ref != node->inputs.end();
     if (node->num_outputs() > 0 && node->outputs[0].is_ref)
       variables_[node->id] = has_ref ? variables_[ref->node->id] : node->id;
-    if (!has_ref) continue;
+    if (!has_ref || node->op->only_reads_state) continue;
     for (const ArgRange& range : arg_ranges(node->op->schema.inputs, node->attrs)) {
       for (int i = range.begin; i < range.end && range.arg->is_ref; ++i) {
         std::vector<Node*>& writers = writers_[variables_[node->inputs[i].node->id]];

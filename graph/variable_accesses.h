@@ -2,10 +2,9 @@
 // runtime ask of a graph where the order of reads and writes matters.
 //
 // Of references (VariableV2), which stand for their variable's memory. Resources are read by nodes
-// of their own, which the client orders. Three answers differ and stay with those who ask:
-// read_late does not count what takes a reference only to look at it or to pass it on, the runtime
-// counts every `_Loop`, whose parts have copies of the variable's node, and a while loop that is
-// being cut out (loops.cc) counts every use of any state, resources and queues too.
+// of their own, which the client orders. Two answers differ and stay with those who ask: the
+// runtime counts every `_Loop`, whose parts have copies of the variable's node, and a while loop
+// that is being cut out (loops.cc) counts every use of any state, resources and queues too.
 #pragma once
 
 #include <unordered_map>

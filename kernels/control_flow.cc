@@ -71,6 +71,7 @@ const Op ref_switch_op{{
     .gradient = switch_gradient,
     .kernels = {on_the_cpu},
     .allows_uninitialized = true,
+    .only_reads_state = true,
 }};
 
 const Op merge_op{{

@@ -225,7 +225,7 @@ const Op resource_gather_op{{
                   .attrs = {{"dtype", f32}},
                   .outputs = {floats({3, 2}, {3, 4, 1, 2, 3, 4})}}},
     .is_stateful = true,
-    .only_reads_resources = true,
+    .only_reads_state = true,
 }};
 
 }  // namespace

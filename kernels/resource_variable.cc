@@ -70,7 +70,7 @@ const Op var_is_initialized_op{{
     .examples = {{.inputs = {Tensor::scalar(1.0f)}, .outputs = {Tensor::scalar(true)}}},
     .is_stateful = true,
     .allows_uninitialized = true,
-    .only_reads_resources = true,
+    .only_reads_state = true,
     .is_not_differentiable = true,
 }};
 
@@ -87,7 +87,7 @@ const Op read_variable_op{{
                   .attrs = {{"dtype", f32}},
                   .outputs = {floats({1, 2})}}},
     .is_stateful = true,
-    .only_reads_resources = true,
+    .only_reads_state = true,
 }};
 
 const Op variable_shape_op{{
@@ -102,7 +102,7 @@ const Op variable_shape_op{{
         },
     .kernels = host_kernels_for_any_device(prepare_variable_shape),
     .examples = {{.inputs = {floats({2, 1}, {1, 2})}, .outputs = {ints({2, 1})}}},
-    .only_reads_resources = true,
+    .only_reads_state = true,
     .tells_shape = true,
     .is_not_differentiable = true,
 }};
@@ -134,7 +134,7 @@ const Op disable_copy_on_read_op{{
     .kernels = kernels_for_any_device([](const KernelRequest&) { return BoundKernel{}; }),
     .examples = {{.inputs = {Tensor::scalar(1.0f)}}},
     .is_stateful = true,
-    .only_reads_resources = true,
+    .only_reads_state = true,
     .is_not_differentiable = true,
 }};
 

@@ -200,7 +200,7 @@ const Op resource_gather_nd_op{{
                   .attrs = {{"dtype", f32}},
                   .outputs = {floats({2, 2}, {3, 4, 1, 2})}}},
     .is_stateful = true,
-    .only_reads_resources = true,
+    .only_reads_state = true,
 }};
 
 }  // namespace

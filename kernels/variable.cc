@@ -102,6 +102,7 @@ const Op is_variable_initialized_op{{
                      }}},
     .examples = {{.inputs = {Tensor::scalar(1.0f)}, .outputs = {Tensor::scalar(true)}}},
     .allows_uninitialized = true,
+    .only_reads_state = true,
     .is_not_differentiable = true,
 }};
 

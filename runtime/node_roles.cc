@@ -191,8 +191,7 @@ bool is_written(const Node& node, int input) {
   for (const ArgRange& range : arg_ranges(node.op->schema.inputs, node.attrs)) {
     if (input < range.begin || input >= range.end) continue;
     // Not where any type fits: Identity and Switch pass a resource on.
-    return range.arg->is_ref ||
-           (range.arg->dtype == DType::resource && !node.op->only_reads_resources);
+    return (range.arg->is_ref || range.arg->dtype == DType::resource) && !node.op->only_reads_state;
   }
   return false;
 }

@@ -171,6 +171,20 @@ after = Softmax(w/_recv_1), ^add/_recv_2
 )");
 }
 
+TEST(Partition, AQuestionWhetherAVariableHasAValueIsNoWrite) {
+  const auto parts = structure(cut(R"(
+      w = VariableV2(dtype=float, shape=[2]) @A
+      there = IsVariableInitialized(w) @A
+      before = Softmax(w) @B
+      after = Softmax(w) @B, ^there
+  )"));
+  EXPECT_EQ(parts.at('A'), R"(w = VariableV2()
+there = IsVariableInitialized(w)
+there/_send_1 = _Send(), ^there
+w/_send_0 = _Send(w)
+)");
+}
+
 // The write is known to have happened only by way of a third device.
 TEST(Partition, AReadComesAfterWritesThatAreHeardOfFromElsewhere) {
   const PartitionedGraph out = cut(R"(

@@ -210,7 +210,7 @@ std::vector<Tensor> run_node(const Node& node, const std::vector<Tensor>& inputs
   }
   // Of an op without outputs: the variable that it has updated.
   const bool updates = num_outputs == 0 && num_inputs > 0 && node.inputs[0].is_handle();
-  if (updates && !op.only_reads_resources) out.push_back(in[0]);
+  if (updates && !op.only_reads_state) out.push_back(in[0]);
   for (Tensor& tensor : out) tensor = to_host(tensor, device);
   return out;
 }
