@@ -85,6 +85,59 @@ TEST(Loops, ALoopIsOneNode) {
   EXPECT_EQ(parts.next, std::vector<std::string>{"loop/Mul:0"});
 }
 
+// x = a[0] * b[0] in each iteration.
+Graph with_lookups(std::string_view device_of_a, std::string_view device_of_b) {
+  std::string text = loop;
+  text += R"(
+    node { name: 'zeroth' op: 'Const'
+           attr { key: 'dtype' value { type: DT_INT32 } }
+           attr { key: 'value' value { tensor { dtype: DT_INT32 tensor_shape {} int_val: 0 } } } }
+    node { name: 'loop/index' op: 'Enter' input: 'zeroth' attr { key: 'T' value { type: DT_INT32 } }
+           attr { key: 'frame_name' value { s: 'loop/frame' } } }
+  )";
+  for (const auto& [name, device] : {std::pair{"a", device_of_a}, {"b", device_of_b}}) {
+    text += concat("node { name: '", name, "' op: 'VarHandleOp' device: '", device, R"('
+           attr { key: 'dtype' value { type: DT_FLOAT } }
+           attr { key: 'shape' value { shape { dim { size: 3 } } } } }
+    node { name: 'loop/)",
+                   name, "' op: 'Enter' input: '", name, R"('
+           attr { key: 'T' value { type: DT_RESOURCE } }
+           attr { key: 'frame_name' value { s: 'loop/frame' } }
+           attr { key: 'is_constant' value { b: true } } }
+    node { name: 'loop/)",
+                   name, "_0' op: 'ResourceGather' input: 'loop/", name, R"('
+           input: 'loop/index' attr { key: 'dtype' value { type: DT_FLOAT } }
+           attr { key: 'Tindices' value { type: DT_INT32 } } }
+    )");
+  }
+  return graph_of(text, "'Mul' input: 'loop/Switch:1' input: 'loop/x'",
+                  "'Mul' input: 'loop/a_0' input: 'loop/b_0'");
+}
+
+TEST(Loops, WhereVariablesAreOnOneTaskTheLoopIsThereToo) {
+  const Graph graph = structured(with_lookups("/job:ps/task:0", "/job:ps/task:0"));
+  verify(graph, "structure_loops");
+  const Node& node = *graph.find("loop/Cond");
+  EXPECT_EQ(node.attr<std::vector<DType>>("Tcaptured"),
+            (std::vector{DType::f32, DType::resource, DType::resource}));
+  EXPECT_TRUE(LoopParts(node).body.find("loop/a_0")->is("ResourceGather"));
+}
+
+TEST(Loops, VariablesOfSeveralTasksAreReadBeforeTheLoop) {
+  const Graph graph = structured(with_lookups("/job:ps/task:0", "/job:ps/task:1"));
+  verify(graph, "structure_loops");
+  const Node& node = *graph.find("loop/Cond");
+  EXPECT_EQ(node.attr<std::vector<DType>>("Tcaptured"),
+            (std::vector{DType::f32, DType::f32, DType::f32}));
+  for (const char* name : {"a", "b"}) {
+    const std::string lookup = concat("loop/", name, "_0");
+    ASSERT_NE(graph.find(lookup), nullptr);
+    EXPECT_TRUE(graph.find(lookup)->is("ReadVariableOp"));
+    EXPECT_EQ(graph.find(lookup)->inputs[0].node->name, name);
+    EXPECT_TRUE(LoopParts(node).body.find(lookup)->is("GatherV2"));
+  }
+}
+
 // As the gradient of a loop in a loop has it.
 TEST(Loops, WhatIsComputedBeforeAnExitIsDoneBehindTheLoop) {
   const Graph graph = structured(

@@ -264,4 +264,4 @@ class Lists(loops_test.Programs):
 
 
 if __name__ == "__main__":
-    main(__doc__)
+    main(__doc__, parameter_servers=2)

@@ -61,12 +61,14 @@ def sequence(batch=2, time=5, width=3):
 
 
 class Programs(unittest.TestCase):
+    parameter_servers = 2
+
     def outcome(self, target, build, steps, **scope):
         with tf1.Graph().as_default():
             tf1.set_random_seed(1)
             if target:
                 tf1.Session.reset(target)
-            with tf1.device(tf1.train.replica_device_setter(ps_tasks=1) if target else None):
+            with tf1.device(tf1.train.replica_device_setter(ps_tasks=self.parameter_servers) if target else None):
                 fetches = build(**scope)
                 init = tf1.global_variables_initializer()
             try:
@@ -144,6 +146,7 @@ class Loops(Programs):
         self.check(build)
 
     def test_updates_of_variables(self):
+        self.parameter_servers = 1  # a loop is where the variables are that it changes
         def build(use_resource):
             v = tf1.get_variable("v", initializer=0.5, use_resource=use_resource)
 
@@ -230,6 +233,28 @@ class Loops(Programs):
                 return [tf.identity(loss)]
         losses = self.check(build, steps=8, tolerance=1e-4)
         self.assertLess(losses[-1][0], losses[0][0])
+
+    def test_variables_of_several_tasks(self):
+        """Looked up in each iteration, or read in a branch of it only, and each on another ps."""
+        def build(use_resource):
+            rng = np.random.default_rng(5)
+            with tf1.variable_scope("s", use_resource=use_resource):
+                table, other, w, u = (tf1.get_variable(name, initializer=rng.standard_normal(shape).astype(np.float32))
+                                      for name, shape in (("table", (6, 3)), ("other", (6, 3)), ("w", (3, 3)), ("u", (3, 3))))
+
+            def body(i, h):
+                looked_up = tf.nn.embedding_lookup(table, tf.stack([i, 5 - i])) + tf.nn.embedding_lookup(other, [1, 0])
+                branch = tf1.cond(i > 1, lambda: tf1.cond(i > 2, lambda: tf.matmul(h, w), lambda: u[:2]), lambda: h)
+                return i + 1, tf.tanh(branch + looked_up)
+            h = tf1.while_loop(lambda i, h: i < 4, body, [0, tf.zeros([2, 3])])[1]
+            loss = tf.reduce_sum(h * h)
+            with tf1.control_dependencies([h]):
+                train = tf1.train.MomentumOptimizer(0.05, 0.9).minimize(loss)
+            with tf1.control_dependencies([train]):
+                return [tf.identity(h)]
+        for use_resource in (False, True):
+            with self.subTest(use_resource=use_resource):
+                self.check(lambda: build(use_resource), steps=4)
 
     def test_a_decoder_with_attention(self):
         def build():
@@ -343,6 +368,7 @@ class Loops(Programs):
 
 class References(Programs):
     """What the memory of a variable of old is where branches and iterations write to it."""
+    parameter_servers = 1
 
     def variables(self):
         return [tf1.get_variable(name, [], initializer=tf1.zeros_initializer(), use_resource=False) for name in "vu"]
@@ -406,4 +432,4 @@ class References(Programs):
 
 
 if __name__ == "__main__":
-    main(__doc__)
+    main(__doc__, parameter_servers=2)

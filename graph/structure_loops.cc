@@ -1,12 +1,11 @@
-#include "graph/loops.h"
-
+// structure_loops(): the pass that makes each loop one node.
 #include <algorithm>
-#include <charconv>
 #include <map>
 #include <set>
 
 #include "graph/frames.h"
 #include "graph/graph_def.h"
+#include "graph/loops.h"
 #include "graph/pipeline.h"
 #include "graph/rebuild.h"
 #include "graph/shape_inference.h"
@@ -60,6 +59,7 @@ class Loop {
       note_writes(*node);
       if (is_after_[node->id]) check_after(*node);
     }
+    uses_several_tasks_ = tasks_of_state().size() > 1;
     condition_part_ = cut({condition_->inputs[0]}, condition_->control_inputs);
     std::vector<Output> next;
     std::vector<Node*> after;
@@ -125,8 +125,8 @@ class Loop {
     const Node* merge;
     const Node* next;
   };
-  // A value of the graph around the loop. `read`: a ReadVariableOp of every iteration, which may as
-  // well run once before the loop, since none writes its variable.
+  // A value of the graph around the loop. `read`: a read of a variable of every iteration, which
+  // may as well run once before the loop, since none writes its variable.
   struct Captured {
     Output value;
     const Node* read = nullptr;
@@ -225,6 +225,19 @@ class Loop {
     }
   }
 
+  // The tasks that must have state that the loop has by its handle.
+  std::set<std::string> tasks_of_state() const {
+    std::set<std::string> out;
+    for (const auto& node : graph_.nodes()) {
+      if (!is_within(*node) || is_enter(*node) || is_early_read(*node)) continue;
+      for (const Output& input : node->inputs) {
+        const Node* state = input.is_handle() ? state_behind(input) : nullptr;
+        if (state != nullptr) out.insert(state->requested_device.task_name().to_string());
+      }
+    }
+    return out;
+  }
+
   // ---- The parts ----
 
   bool is_cut(const Node& node) const {
@@ -254,7 +267,12 @@ class Loop {
     while (!stack.empty()) {
       const Node& node = *stack.back();
       stack.pop_back();
-      for (const Output& input : node.inputs) need_value(input);
+      const bool is_brought = is_brought_read(node);
+      for (size_t i = is_brought ? 1 : 0; i < node.inputs.size(); ++i) need_value(node.inputs[i]);
+      for (const Output& passed : is_brought ? way_of(node.inputs[0]) : std::vector<Output>()) {
+        if (is_switch(*passed.node)) need_value(passed.node->inputs[1]);
+        for (const Node* control : passed.node->control_inputs) need(*control);
+      }
       for (const Node* control : node.control_inputs) {
         if (!is_early_read(*control)) need(*control);
       }
@@ -262,7 +280,7 @@ class Loop {
     }
 
     Rebuild rebuild(graph_);
-    std::map<std::string, Output> feeds;
+    Feeds feeds;
     std::map<int, std::vector<Output>> outputs;  // of nodes that are cut, by id
     for (const Output& value : entering) {
       std::vector<Output>& all = outputs[value.node->id];
@@ -271,7 +289,12 @@ class Loop {
     }
     for (auto& [id, all] : outputs) rebuild.replace(*graph_.nodes()[id], all, {});
     for (const auto& node : graph_.nodes()) {
-      if (is_needed[node->id]) infer_shapes_or_defer(rebuild.copy(*node));
+      if (!is_needed[node->id]) continue;
+      if (is_brought_read(*node)) {
+        add_brought_read(*node, rebuild, feeds);
+      } else {
+        infer_shapes_or_defer(rebuild.copy(*node));
+      }
     }
     Part part;
     StepSignature signature;
@@ -286,28 +309,105 @@ class Loop {
   }
 
   bool is_early_read(const Node& node) const {
-    if (!node.is("ReadVariableOp") || is_conditional_[node.id]) return false;
+    return (node.is("ReadVariableOp") || node.is("VariableShape")) && !is_conditional_[node.id] &&
+           reads_unwritten(node);
+  }
+
+  // A read that would bind the loop to the task of its variable, of a loop that other state binds
+  // to another. The whole variable is read before the loop.
+  bool is_brought_read(const Node& node) const {
+    const bool is_read = node.is("ReadVariableOp") || node.is("ResourceGather");
+    return uses_several_tasks_ && is_read && is_within(node) && !is_early_read(node) &&
+           reads_unwritten(node);
+  }
+
+  bool reads_unwritten(const Node& node) const {
     const Node* variable = state_behind(node.inputs[0]);
     return variable != nullptr && !written_.contains(variable->id);
   }
 
+  using Feeds = std::map<std::string, Output>;
+
+  Output feed(const LoopFeed& name, DType dtype, const Location& at, Rebuild& rebuild,
+              Feeds& feeds) const {
+    Output& made = feeds[name.name()];
+    if (!made) {
+      made = rebuild.graph()
+                 .insert({.op = "_Feed",
+                          .name = graph_.unique_name(
+                              concat(condition_->name,
+                                     name.is_variable ? "/variable_" : "/captured_", name.number)),
+                          .attrs = {{"dtype", dtype}, {"name", name.name()}},
+                          .location = at},
+                         DeviceName())
+                 .output();
+    }
+    return made;
+  }
+
+  // The Switches of conditions, and Identities, that a handle comes through within the loop.
+  std::vector<Output> way_of(Output handle) const {
+    std::vector<Output> out;
+    while (!is_cut(*handle.node) && (is_switch(*handle.node) || handle.node->is("Identity"))) {
+      out.push_back(handle);
+      handle = handle.node->inputs[0];
+    }
+    std::reverse(out.begin(), out.end());
+    return out;
+  }
+
+  // What a handle stands for goes the way that the handle went: it is dead where that was.
+  Output brought_along(Output whole, const Output& handle, Rebuild& rebuild) const {
+    for (const Output& passed : way_of(handle)) {
+      std::vector<Output> inputs = {whole};
+      if (is_switch(*passed.node)) inputs.push_back(rebuild.map(passed.node->inputs[1]));
+      Node& made = rebuild.graph().insert(
+          {.op = is_switch(*passed.node) ? "Switch" : "Identity",
+           .name = rebuild.graph().unique_name(graph_.unique_name(passed.node->name + "/value")),
+           .inputs = std::move(inputs),
+           .control_inputs = rebuild.control_inputs_of(*passed.node),
+           .location = passed.node->location},
+          DeviceName());
+      infer_shapes_or_defer(made);
+      whole = made.output(passed.index);
+    }
+    return whole;
+  }
+
+  void add_brought_read(const Node& node, Rebuild& rebuild, Feeds& feeds) {
+    const Node& variable = *state_behind(node.inputs[0]);
+    const Node* read = whole_reads_.try_emplace(variable.id, &node).first->second;
+    const Output fed = feed({false, capture({state_output(variable), read})}, node.outputs[0].dtype,
+                            node.location, rebuild, feeds);
+    const Output whole = brought_along(fed, node.inputs[0], rebuild);
+    NodeSpec spec{.op = "Identity",
+                  .name = node.name,
+                  .inputs = {whole},
+                  .control_inputs = rebuild.control_inputs_of(node),
+                  .location = node.location};
+    if (node.is("ResourceGather")) {
+      const auto batch_dims = node.attr<int64_t>("batch_dims");
+      Node& axis = rebuild.graph().insert(
+          {.op = "Const",
+           .name = graph_.unique_name(node.name + "/axis"),
+           .attrs = {{"dtype", DType::i32},
+                     {"value", Tensor::scalar(static_cast<int32_t>(batch_dims))}},
+           .location = node.location},
+          DeviceName());
+      spec.op = "GatherV2";
+      spec.inputs = {whole, rebuild.map(node.inputs[1]), axis.output()};
+      spec.attrs = {{"batch_dims", batch_dims}};
+    }
+    Node& made = rebuild.graph().insert(std::move(spec), DeviceName());
+    infer_shapes_or_defer(made);
+    rebuild.replace(node, {made.output()}, {&made});
+  }
+
   // What stands for a value of the graph around the loop, or for a loop variable.
-  Output enter(const Output& value, Rebuild& rebuild, std::map<std::string, Output>& feeds) {
+  Output enter(const Output& value, Rebuild& rebuild, Feeds& feeds) {
     const BoundaryRole& role = role_[value.node->id];
     const auto feed = [&](const LoopFeed& name, DType dtype) {
-      Output& made = feeds[name.name()];
-      if (!made) {
-        made = rebuild.graph()
-                   .insert({.op = "_Feed",
-                            .name = graph_.unique_name(concat(
-                                condition_->name, name.is_variable ? "/variable_" : "/captured_",
-                                name.number)),
-                            .attrs = {{"dtype", dtype}, {"name", name.name()}},
-                            .location = value.node->location},
-                           DeviceName())
-                   .output();
-      }
-      return made;
+      return this->feed(name, dtype, value.node->location, rebuild, feeds);
     };
     const bool is_inside = is_within(*value.node);
     if (is_inside && role.kind == Kind::merge && value.index == 0)
@@ -376,11 +476,12 @@ class Loop {
   static Output read_before(const Captured& captured, const std::vector<Node*>& after,
                             Rebuild& rebuild) {
     const Node& read = *captured.read;
+    const bool is_gather = read.is("ResourceGather");
     Node& copy = rebuild.graph().insert(
-        {.op = read.op->name,
+        {.op = is_gather ? "ReadVariableOp" : read.op->name,
          .name = read.name,
          .inputs = {rebuild.map(state_output(*state_behind(read.inputs[0])))},
-         .attrs = read.attrs,
+         .attrs = is_gather ? AttrMap{{"dtype", read.outputs[0].dtype}} : read.attrs,
          .control_inputs = after,
          .location = read.location},
         DeviceName());
@@ -398,8 +499,10 @@ class Loop {
   std::vector<bool> is_conditional_;  // by node id: it may not run in an iteration
   std::vector<Variable> variables_;
   std::vector<Captured> captured_;
-  std::set<int> written_;     // variables and other state that an iteration may change, by node id
-  std::set<int> references_;  // variables that the parts have by reference
+  std::set<int> written_;  // variables and other state that an iteration may change, by node id
+  bool uses_several_tasks_ = false;         // by handles on state
+  std::map<int, const Node*> whole_reads_;  // is_brought_read(), one for each variable, by its id
+  std::set<int> references_;                // variables that the parts have by reference
   Part condition_part_, body_;
 };
 
@@ -442,46 +545,6 @@ void add_result(const Node& exit, Rebuild& rebuild) {
 }
 
 }  // namespace
-
-Node* next_iteration(const Node& merge) {
-  const auto found = merge.attrs.find(back_edge_attr);
-  if (found == merge.attrs.end()) return nullptr;
-  const std::string& source = found->second.get<std::string>();
-  Node* next = merge.graph->find(source.substr(0, source.rfind(':')));
-  check(next != nullptr, describe(merge), ": its input '", source, "' is not in the graph");
-  return next;
-}
-
-bool is_loop_node(const Node& node) {
-  return is_enter(node) || is_exit(node) || node.is("NextIteration") ||
-         node.is("RefNextIteration") || node.is("LoopCond");
-}
-
-bool makes_step_state(const Node& node) {
-  return !node.inputs.empty() && !node.outputs.empty() &&
-         node.outputs[0].dtype == DType::resource && !node.outputs[0].is_ref &&
-         node.op->is_stateful && !node.is("_Loop");
-}
-
-LoopParts::LoopParts(const Node& loop)
-    : predicate(loop.attr<std::string>("predicate")),
-      next(loop.attr<std::vector<std::string>>("next")) {
-  from_graph_def(loop.attr<std::string>("condition"), condition);
-  from_graph_def(loop.attr<std::string>("body"), body);
-}
-
-LoopFeed LoopFeed::parse(std::string_view name) {
-  LoopFeed out{name.starts_with("variable:"), -1};
-  const std::string_view digits = name.substr(name.find(':') + 1);
-  std::from_chars(digits.data(), digits.data() + digits.size(), out.number);
-  check((out.is_variable || name.starts_with("captured:")) && out.number >= 0, "'", name,
-        "' is no input of a while loop");
-  return out;
-}
-
-std::string LoopFeed::name() const {
-  return concat(is_variable ? "variable:" : "captured:", number);
-}
 
 Graph structure_loops(Graph graph, const StepSignature& signature) {
   const Frames frames(graph);
