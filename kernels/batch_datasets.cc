@@ -85,6 +85,10 @@ class BatchDataset final : public Dataset {
     check(size > 0, "Batch size must be greater than zero.");
   }
 
+  int64_t cardinality() const override {
+    const int64_t n = input_->cardinality();
+    return n < 0 ? n : n / size_ + (n % size_ == 0 || drops_remainder_ ? 0 : 1);
+  }
   std::unique_ptr<DatasetIterator> make_iterator() const override {
     return iterator([self = shared_from_this(), this,
                      input = input_->make_iterator()](Reading& reading) mutable {

@@ -14,6 +14,9 @@ class MapDataset final : public Dataset {
 
   bool fails_by_batch() const override { return true; }
 
+  int64_t cardinality() const override {
+    return preserves_count_ ? input_->cardinality() : unknown;
+  }
   std::unique_ptr<DatasetIterator> make_iterator() const override {
     return iterator([self = shared_from_this(), this,
                      input = input_->make_iterator()](Reading& reading) mutable {
@@ -51,6 +54,30 @@ class FilterDataset final : public Dataset {
         std::optional<Element> out = input->next(reading);
         if (!out || predicate_.call_for_scalar<bool>(*out, "predicate", reading)) return out;
       }
+    });
+  }
+
+ private:
+  const Pointer input_;
+  const Callable predicate_;
+};
+
+class TakeWhileDataset final : public Dataset {
+ public:
+  TakeWhileDataset(Pointer input, Callable predicate)
+      : Dataset(input->types(), {input}),
+        input_(std::move(input)),
+        predicate_(std::move(predicate)) {}
+
+  std::unique_ptr<DatasetIterator> make_iterator() const override {
+    return iterator([self = shared_from_this(), this,
+                     input = input_->make_iterator()](Reading& reading) mutable {
+      std::optional<Element> out;
+      if (!input) return out;
+      out = input->next(reading);
+      if (out && !predicate_.call_for_scalar<bool>(*out, "predicate", reading)) out.reset();
+      if (!out) input.reset();
+      return out;
     });
   }
 
@@ -131,6 +158,14 @@ const Op filter_op{dataset_op({.name = "FilterDataset",
                                 return std::make_shared<FilterDataset>(input_dataset(c),
                                                                        Callable(c, "predicate"));
                               })};
+const Op take_while_op{dataset_op(
+    {.name = "TakeWhileDataset",
+     .doc = "The elements before the first for which predicate is false.",
+     .inputs = {input_dataset_arg, captured_arg},
+     .attrs = function_attrs({"predicate: func"})},
+    [](ExecuteContext& c) {
+      return std::make_shared<TakeWhileDataset>(input_dataset(c), Callable(c, "predicate"));
+    })};
 const Op flat_map_op{
     dataset_op({.name = "FlatMapDataset",
                 .doc = "The elements of f(each element), a dataset, one behind the other.",

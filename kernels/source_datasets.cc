@@ -16,6 +16,7 @@ class TensorDataset final : public Dataset {
   TensorDataset(ElementTypes types, Element element)
       : Dataset(std::move(types)), element_(std::move(element)) {}
 
+  int64_t cardinality() const override { return 1; }
   std::unique_ptr<DatasetIterator> make_iterator() const override {
     return iterator([self = shared_from_this(), this, is_done = false](Reading&) mutable {
       std::optional<Element> out;
@@ -42,6 +43,7 @@ class TensorSliceDataset final : public Dataset {
     }
   }
 
+  int64_t cardinality() const override { return rows(); }
   std::unique_ptr<DatasetIterator> make_iterator() const override {
     return iterator([self = shared_from_this(), this, row = int64_t{0}](Reading&) mutable {
       std::optional<Element> out;
@@ -67,6 +69,14 @@ class RangeDataset final : public Dataset {
     converted(0);
   }
 
+  int64_t cardinality() const override {
+    // Unsigned: the bounds may be further apart than 64 bits with a sign tell.
+    const bool is_upward = step_ > 0;
+    if (is_upward ? start_ >= stop_ : start_ <= stop_) return 0;
+    const auto a = static_cast<uint64_t>(start_), b = static_cast<uint64_t>(stop_),
+               step = static_cast<uint64_t>(step_);
+    return static_cast<int64_t>(((is_upward ? b - a : a - b) - 1) / (is_upward ? step : -step)) + 1;
+  }
   std::unique_ptr<DatasetIterator> make_iterator() const override {
     return iterator(
         [self = shared_from_this(), this, next = start_, is_over = false](Reading&) mutable {
