@@ -72,6 +72,9 @@ const std::set<std::string, std::less<>> without_example = {
     "IteratorGetNext", "IteratorGetNextSync", "IteratorToStringHandle", "IteratorFromStringHandle",
     "IteratorFromStringHandleV2", "TakeWhileDataset", "UnbatchDataset", "ScanDataset",
     "ReduceDataset", "DatasetToSingleElement", "DatasetCardinality", "AssertCardinalityDataset",
+    "WindowDataset", "GroupByWindowDataset", "GroupByReducerDataset",
+    "ExperimentalGroupByReducerDataset", "DirectedInterleaveDataset", "RandomDataset",
+    "RandomDatasetV2", "UniqueDataset", "IgnoreErrorsDataset", "ShuffleAndRepeatDatasetV2",
     "_Result",
     // They work on state, most find it by its name: tests/tensorflow/readers_test.py and
     // state_test.py.

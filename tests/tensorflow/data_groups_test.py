@@ -7,7 +7,7 @@ Needs TensorFlow (pip install tensorflow-cpu); exits with 77 (skipped) without i
 """
 import unittest
 
-from data_test import DataTest, Dataset, hidden, plain
+from data_test import DataTest, Dataset, hidden, plain, read
 from leat_cluster import CONFIG, cluster, main, np, tf, tf1
 
 tf.get_logger().setLevel("ERROR")  # it warns of two lambdas in one line
@@ -119,6 +119,11 @@ class States(DataTest):
                      lambda: r(7).apply(tf.data.experimental.shuffle_and_repeat(3)),
                      lambda: r(7).apply(tf.data.experimental.map_and_batch(one, 3)), lambda: r(7).with_options(tf.data.Options()),
                      lambda: tf1.data.TextLineDataset("x"), lambda: r(7).scan(np.int64(0), lambda s, x: (s, x)),
+                     lambda: r(7).window(3), lambda: r(7).window(3, 2, 1, True), lambda: r(7).repeat().window(2), lambda: r(2).window(3, 1, 1, True),
+                     lambda: Dataset.random(1), lambda: r(7).unique(), lambda: r(7).ignore_errors(), lambda: r(7).repeat().ignore_errors(),
+                     lambda: tf.data.experimental.choose_from_datasets([r(7), r(3).repeat()], r(2), stop_on_empty_dataset=False),
+                     lambda: tf.data.experimental.choose_from_datasets([r(7), r(3)], r(2), stop_on_empty_dataset=False),
+                     lambda: r(7).group_by_window(one, lambda k, w: w, 2), lambda: r(7).repeat().group_by_window(one, lambda k, w: w, 2),
                      lambda: r(7).take_while(lambda x: x < 3), lambda: r(7).repeat().take_while(lambda x: x < 3),
                      lambda: r(7).filter(lambda x: x > 3).apply(tf.data.experimental.assert_cardinality(5))):
             with self.subTest(line=make.__code__.co_firstlineno):
@@ -131,6 +136,143 @@ class States(DataTest):
         self.assert_fails_alike(lambda: tf1.data.make_one_shot_iterator(Dataset.range(0).apply(
             tf.data.experimental.assert_cardinality(1))).get_next(),
             "Input dataset was expected to contain 1 element but contained only 0 elements.")
+
+
+class Windows(DataTest):
+    def test_windows(self):
+        r = Dataset.range
+        for size, shift, stride, drop in ((3, None, 1, False), (3, 1, 1, False), (3, 1, 1, True), (2, 3, 1, False), (2, 5, 1, True),
+                                          (3, 1, 2, True), (3, 2, 2, False), (9, 1, 1, False), (9, 1, 1, True), (1, 1, 7, False)):
+            self.assert_agrees(lambda: r(7).window(size, shift, stride, drop).flat_map(lambda w: w.batch(4)))
+        self.assert_agrees(lambda: r(0).window(2).flat_map(lambda w: w.batch(4)))
+        self.assert_agrees(lambda: Dataset.zip((r(5), r(5, 10))).window(2).flat_map(
+            lambda a, b: Dataset.zip((a.batch(2), b.skip(1)))))
+        self.assert_agrees(lambda: r(6).window(3).map(lambda w: w.reduce(np.int64(0), lambda s, x: s + x)))
+        self.assert_agrees(lambda: r(7).window(2).shuffle(3, seed=1).flat_map(lambda w: w.batch(2)).repeat(2))
+        self.assert_agrees(lambda: r(-2, 4).map(lambda x: 12 // x).window(2, 1).flat_map(lambda w: w.batch(2)), count=3)
+
+    def test_sizes_that_make_no_sense(self):
+        for size, shift, stride in ((0, 1, 1), (1, 0, 1), (1, 1, 0), (-1, 1, 1)):
+            self.assert_agrees(lambda: Dataset.range(3).window(hidden(size), hidden(shift), hidden(stride)).flat_map(
+                lambda w: w), one_shot=False)
+
+    def test_group_by_window(self):
+        group = tf.data.experimental.group_by_window
+        r = Dataset.range
+        for make in (lambda: r(10).apply(group(lambda x: x % 3, lambda k, w: w.batch(4), 2)),
+                     lambda: r(10).apply(group(lambda x: -x, lambda k, w: w.batch(4), 2)),
+                     lambda: r(0).apply(group(lambda x: x % 3, lambda k, w: w.batch(4), 2)),
+                     lambda: r(20).apply(group(lambda x: x % 3, lambda k, w: w.map(lambda x: (k, x)), window_size_func=lambda k: k + 1)),
+                     lambda: r(9).apply(group(lambda x: x % 2, lambda k, w: w.filter(lambda x: x > 3), 2)).repeat(2),
+                     lambda: r(9).apply(group(lambda x: x % 2, lambda k, w: w.batch(2), window_size_func=lambda k: k)),
+                     lambda: r(-2, 3).apply(group(lambda x: 12 // x % 2, lambda k, w: w.batch(2), 2)),
+                     lambda: r(8).map(lambda x: (x, tf1.as_string(x))).group_by_window(
+                         lambda x, s: x % 2, lambda k, w: w.batch(3), 3)):
+            self.assert_agrees(make)
+
+    def test_functions_that_capture_values_of_their_own(self):
+        def make():
+            modulus, size, add, scale = hidden(3), hidden(2), hidden(100), hidden(10)
+            return Dataset.range(11).apply(tf.data.experimental.group_by_window(
+                lambda x: x % modulus, lambda k, w: w.map(lambda x: x * scale + add).batch(size + k),
+                window_size_func=lambda k: size + k))
+        self.assert_agrees(make, one_shot=False)
+
+    def test_functions_that_capture_variables_of_their_own(self):
+        """Group by one variable, reduce with another."""
+        with tf1.Graph().as_default(), tf1.Session(cluster().target, config=CONFIG) as session:
+            m, a = (tf1.get_variable(n, initializer=np.int64(v), use_resource=True) for n, v in (("m", 2), ("a", 100)))
+            iterator = tf1.data.make_initializable_iterator(Dataset.range(4).apply(tf.data.experimental.group_by_window(
+                lambda x: x % m, lambda k, w: w.map(lambda x: x + a).batch(2), 2)))
+            following = iterator.get_next()
+            session.run([m.initializer, a.initializer])
+            session.run(iterator.initializer)
+            self.assertEqual([plain(session.run(following)) for _ in range(2)], [[100, 102], [101, 103]])
+
+    def test_buckets_by_length(self):
+        for options in ({}, {"pad_to_bucket_boundary": True}, {"drop_remainder": True}):
+            self.assert_agrees(lambda: Dataset.from_tensor_slices([1, 5, 2, 1, 4, 2, 2, 5, 1]).map(lambda n: tf.range(1, n + 1)).apply(
+                tf.data.experimental.bucket_by_sequence_length(lambda x: tf.size(x), [3, 6], [2, 3, 2], **options)))
+
+    def test_group_by_reducer(self):
+        def make(n=10):
+            base, factor = hidden(1000), hidden(2)
+            reducer = tf.data.experimental.Reducer(lambda k: (k, base), lambda s, x: (s[0], s[1] + x * factor),
+                                                   lambda k, total: (total - base, k))
+            return Dataset.range(n).apply(tf.data.experimental.group_by_reducer(lambda x: -(x % 3), reducer))
+        self.assert_agrees(make, one_shot=False)
+        self.assert_agrees(lambda: make(0), one_shot=False)
+        self.assert_agrees(lambda: make(10).repeat(2), one_shot=False)
+
+
+class Choices(DataTest):
+    def test_chosen_datasets(self):
+        r = Dataset.range
+        choose = tf.data.experimental.choose_from_datasets
+        for stop in (False, True):
+            for numbers in ([0, 1, 2, 1, 0], [0, 0, 0, 1, 2, 2], [], [2] * 9, [0, 1, 7, 1], [0, -1, 1]):
+                self.assert_agrees(lambda: choose([r(2), r(10, 13), r(20, 25)], Dataset.from_tensor_slices(
+                    np.array(numbers, np.int64)), stop_on_empty_dataset=stop))
+        self.assert_agrees(lambda: choose([r(2), r(3)], r(2).repeat()))
+        self.assert_agrees(lambda: choose([r(-2, 3).map(lambda x: 12 // x), r(3)], r(2).repeat()))
+
+    def test_sampled_datasets_have_tensorflows_order(self):
+        r = Dataset.range
+        sample = tf.data.experimental.sample_from_datasets
+        for seed in (3, 2**33 + 1):
+            for weights in (None, [0.2, 0.3, 0.5], [0.9, 0.1, 0.0]):
+                self.assert_agrees(lambda: sample([r(5), r(10, 15), r(20, 25)], weights, seed=seed))
+                self.assert_agrees(lambda: sample([r(5), r(10, 15), r(20, 25)], weights, seed=seed, stop_on_empty_dataset=True))
+
+    def test_random_datasets_have_tensorflows_numbers(self):
+        self.assert_agrees(lambda: Dataset.random(5).take(9))
+        self.assert_agrees(lambda: Dataset.random(5).take(3).repeat(2))
+        self.assert_agrees(lambda: Dataset.random(5, rerandomize_each_iteration=True).take(3).repeat(3), one_shot=False)
+        self.assertEqual(len(set(read(cluster().target, lambda: Dataset.random(), True, 9))), 9)
+
+    def test_shuffles_with_seed_generators(self):
+        types = {"output_types": [tf.int64], "output_shapes": [[]]}
+        answers = []
+        for target in ("", cluster().target):
+            with tf1.Graph().as_default(), tf1.Session(target, config=CONFIG) as session:
+                iterator = tf.raw_ops.IteratorV2(shared_name="", container="", **types)
+                session.run(tf.raw_ops.MakeIterator(iterator=iterator, dataset=tf.raw_ops.ShuffleAndRepeatDatasetV2(
+                    input_dataset=Dataset.range(9)._variant_tensor, buffer_size=5, seed=3, seed2=5, count=3,
+                    seed_generator=tf.raw_ops.DummySeedGenerator(), **types)))
+                following = tf.raw_ops.IteratorGetNext(iterator=iterator, **types)
+                answers.append([session.run(following)[0] for _ in range(27)])
+        self.assertEqual(answers[0], answers[1])
+
+    def test_unique(self):
+        for values in ([1, 2, 1, 3, 3, 1], ["a", "b", "a", ""], [[1, 2], [2, 1], [1, 2]], [["a", "bc"], ["ab", "c"], ["a", "bc"]]):
+            self.assert_agrees(lambda: Dataset.from_tensor_slices(values).unique().repeat(2))
+        self.assert_agrees(lambda: Dataset.from_tensor_slices([1, 3, 1]).map(tf.range).unique())
+        self.assert_fails_alike(lambda: tf.raw_ops.UniqueDataset(
+            input_dataset=Dataset.from_tensors(1.0)._variant_tensor, output_types=[tf.float32], output_shapes=[[]]).op,
+            "UniqueDataset only supports inputs with a single `tf.int32`")
+
+    def test_ignored_errors(self):
+        ignore = tf.data.experimental.ignore_errors
+        for make in (lambda: Dataset.range(-2, 3).map(lambda x: 12 // x).apply(ignore()), lambda: Dataset.range(0).apply(ignore()),
+                     lambda: Dataset.range(-2, 4).map(lambda x: 12 // x).batch(2).apply(ignore(log_warning=True))):
+            self.assert_agrees(make)
+
+    def test_a_deadline_ends_what_never_would(self):
+        config = tf1.ConfigProto(operation_timeout_in_ms=800)
+        endless = lambda: Dataset.range(3).repeat()
+        for make in (lambda: endless().unique().skip(3), lambda: endless().map(lambda x: 1 // (x - x)).apply(tf.data.experimental.ignore_errors()),
+                     lambda: endless().window(2**40).flat_map(lambda w: w.take(0)),
+                     lambda: endless().apply(tf.data.experimental.group_by_window(lambda x: x, lambda k, w: w.take(0), 2)),
+                     lambda: Dataset.from_tensors(np.zeros([0])).repeat().unbatch(),
+                     lambda: tf.data.experimental.choose_from_datasets([Dataset.range(2), Dataset.range(9)], Dataset.from_tensors(
+                         np.int64(0)).repeat(), stop_on_empty_dataset=False).skip(2)):
+            with self.subTest(line=make.__code__.co_firstlineno), tf1.Graph().as_default():
+                following = tf1.data.make_one_shot_iterator(make()).get_next()
+                total = endless().reduce(np.int64(0), lambda s, x: s + x)
+                with tf1.Session(cluster().target, config=config) as session:
+                    for step in (following, total):
+                        with self.assertRaises(tf.errors.DeadlineExceededError):
+                            session.run(step)
 
 
 if __name__ == "__main__":
