@@ -11,12 +11,15 @@ namespace {
 // replaced when its turn comes again.
 class InterleaveDataset final : public Dataset {
  public:
-  InterleaveDataset(ElementTypes types, Pointer input, Callable f, int64_t cycle, int64_t block)
+  // An error is an element if `keeps_errors`, so that it has its turn; else the turn goes on.
+  InterleaveDataset(ElementTypes types, Pointer input, Callable f, int64_t cycle, int64_t block,
+                    bool keeps_errors = false)
       : Dataset(std::move(types), {input}),
         input_(std::move(input)),
         f_(std::move(f)),
         cycle_(cycle),
-        block_(block) {
+        block_(block),
+        keeps_errors_(keeps_errors) {
     check(cycle > 0, "`cycle_length` must be > 0");
     check(block > 0, "`block_length` must be > 0");
   }
@@ -43,7 +46,13 @@ class InterleaveDataset final : public Dataset {
             if (s.at == static_cast<int64_t>(s.places.size())) s.places.emplace_back();
             auto& place = s.places[s.at];
             if (place) {
-              if ((out = place->next(reading))) {
+              try {
+                out = place->next(reading);
+              } catch (...) {
+                if (keeps_errors_ && ++s.in_block == block_) advance();
+                throw;
+              }
+              if (out) {
                 if (++s.in_block == block_) advance();
                 return out;
               }
@@ -52,7 +61,7 @@ class InterleaveDataset final : public Dataset {
               advance();
             } else if (s.input) {
               if (const std::optional<Element> element = s.input->next(reading)) {
-                place = f_.call_for_dataset(*element, reading)->make_iterator();
+                place = opened(*element, reading);
                 ++s.open;
               } else {
                 s.input.reset();
@@ -66,9 +75,23 @@ class InterleaveDataset final : public Dataset {
   }
 
  private:
+  std::unique_ptr<DatasetIterator> opened(const Element& element, Reading& reading) const {
+    try {
+      return f_.call_for_dataset(element, reading)->make_iterator();
+    } catch (...) {
+      reading.check_goes_on();
+      if (!keeps_errors_) throw;
+      return iterator([failure = status_of_current_exception()](Reading&) mutable {
+        throw_if_error(std::exchange(failure, Status()));
+        return std::optional<Element>();
+      });
+    }
+  }
+
   const Pointer input_;
   const Callable f_;
   const int64_t cycle_, block_;
+  const bool keeps_errors_;
 };
 
 // ---- Ops ----
@@ -115,6 +138,33 @@ const Op parallel_interleave_v4{
                   {"buffer_output_elements: int64", "prefetch_input_elements: int64",
                    "num_parallel_calls: int64"},
                   {"f: func", "deterministic: string = 'default'"})};
+
+// TensorFlow reads ahead, on threads; the elements are the same.
+Dataset::Pointer interleaved_ahead(ExecuteContext& c) {
+  const int last = c.num_inputs() - 1;
+  check(scalar_input<int64_t>(c, last - 1, "buffer_output_elements") > 0,
+        "`buffer_output_elements` must be > 0");
+  check(scalar_input<int64_t>(c, last, "prefetch_input_elements") >= 0,
+        "`prefetch_input_elements` must be >= 0");
+  return std::make_shared<InterleaveDataset>(
+      ElementTypes::of(c.node()), input_dataset(c), Callable(c, "f"),
+      scalar_input<int64_t>(c, behind_captured(c, 0), "cycle_length"),
+      scalar_input<int64_t>(c, behind_captured(c, 1), "block_length"), true);
+}
+const Op parallel_interleave{dataset_op(
+    {.name = "ParallelInterleaveDataset",
+     .doc = "InterleaveDataset; `sloppy` changes nothing.",
+     .inputs = {input_dataset_arg, captured_arg, "cycle_length: int64", "block_length: int64",
+                "sloppy: bool", "buffer_output_elements: int64", "prefetch_input_elements: int64"},
+     .attrs = function_attrs({"f: func"})},
+    interleaved_ahead)};
+const Op legacy_parallel_interleave{dataset_op(
+    {.name = "LegacyParallelInterleaveDatasetV2",
+     .doc = "InterleaveDataset, in order.",
+     .inputs = {input_dataset_arg, captured_arg, "cycle_length: int64", "block_length: int64",
+                "buffer_output_elements: int64", "prefetch_input_elements: int64"},
+     .attrs = function_attrs({"f: func", "deterministic: string = 'default'"})},
+    interleaved_ahead)};
 
 }  // namespace
 }  // namespace leat

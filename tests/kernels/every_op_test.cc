@@ -75,6 +75,7 @@ const std::set<std::string, std::less<>> without_example = {
     "WindowDataset", "GroupByWindowDataset", "GroupByReducerDataset",
     "ExperimentalGroupByReducerDataset", "DirectedInterleaveDataset", "RandomDataset",
     "RandomDatasetV2", "UniqueDataset", "IgnoreErrorsDataset", "ShuffleAndRepeatDatasetV2",
+    "ParallelInterleaveDataset", "LegacyParallelInterleaveDatasetV2", "SparseTensorSliceDataset",
     "_Result",
     // They work on state, most find it by its name: tests/tensorflow/readers_test.py and
     // state_test.py.

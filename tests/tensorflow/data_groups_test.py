@@ -205,6 +205,30 @@ class Windows(DataTest):
         self.assert_agrees(lambda: make(10).repeat(2), one_shot=False)
 
 
+class Interleaving(DataTest):
+    def test_parallel_interleave(self):
+        def make(cycle, block, function=lambda n: Dataset.from_tensors(n).repeat((n * 7) % 5), **options):
+            return Dataset.range(7).apply(tf.data.experimental.parallel_interleave(function, cycle, block, **options))
+        for cycle in (1, 2, 3, 9):
+            for options in ({}, {"prefetch_input_elements": 0}, {"buffer_output_elements": 1}):
+                self.assert_agrees(lambda: make(cycle, 1, **options), one_shot=False)
+        self.assert_agrees(lambda: make(2, 3, lambda n: Dataset.from_tensors(n).repeat(3)))
+        fails = lambda n: Dataset.from_tensors(12 // (n - 2)).repeat(2)
+        self.assert_agrees(lambda: make(2, 1, fails))
+        self.assert_agrees(lambda: make(1, 1, lambda n: Dataset.from_tensors(n).map(lambda x: 12 // (x - 2)).repeat(2)))
+        for cycle, block in ((0, 1), (1, 0)):
+            self.assert_agrees(lambda: make(cycle, block, prefetch_input_elements=0, buffer_output_elements=1))
+        self.assert_agrees(lambda: make(2, 1, buffer_output_elements=0), one_shot=False)
+        self.assert_agrees(lambda: make(2, 1, prefetch_input_elements=-1), one_shot=False)
+
+    def test_slices_of_sparse_tensors(self):
+        def make(indices, values, shape):
+            return Dataset.from_sparse_tensor_slices(tf1.SparseTensor(np.array(indices, np.int64).reshape(len(values), -1), values, shape))
+        self.assert_agrees(lambda: make([[0, 1], [2, 0], [2, 3]], [1, 2, 3], [4, 5]))
+        self.assert_agrees(lambda: make([[1, 1, 0]], ["a"], [2, 2, 2]))
+        self.assert_agrees(lambda: make([[2, 1], [0, 0]], [1.5, 2.5], [4, 5]), one_shot=False)
+
+
 class Choices(DataTest):
     def test_chosen_datasets(self):
         r = Dataset.range
