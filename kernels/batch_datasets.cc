@@ -121,9 +121,9 @@ class BatchDataset final : public Dataset {
   }
 
   Element batch_of(const std::vector<Element>& elements) const {
+    if (!padding_) return stacked(elements);
     Element out;
-    for (size_t i = 0; i < elements[0].size(); ++i)
-      out.push_back(padding_ ? padded(elements, i, *padding_) : stacked(elements, i));
+    for (size_t i = 0; i < elements[0].size(); ++i) out.push_back(padded(elements, i, *padding_));
     return out;
   }
 
@@ -213,6 +213,12 @@ const Op padded_batch_v2_op{
                })};
 
 }  // namespace
+
+Element stacked(const std::vector<Element>& elements) {
+  Element out;
+  for (size_t i = 0; i < elements.at(0).size(); ++i) out.push_back(stacked(elements, i));
+  return out;
+}
 
 Dataset::Pointer batches_of(Dataset::Pointer input, int64_t size, bool drops_remainder,
                             ElementTypes types, std::optional<Padding> padding) {

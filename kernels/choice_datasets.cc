@@ -119,9 +119,6 @@ class IgnoreErrorsDataset final : public Dataset {
   explicit IgnoreErrorsDataset(Pointer input)
       : Dataset(input->types(), {input}), input_(std::move(input)) {}
 
-  int64_t cardinality() const override {
-    return input_->cardinality() == infinite ? infinite : unknown;
-  }
   std::unique_ptr<DatasetIterator> make_iterator() const override {
     return iterator([self = shared_from_this(), this,
                      input = input_->make_iterator()](Reading& reading) mutable {

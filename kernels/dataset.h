@@ -151,6 +151,8 @@ struct Padding {
 };
 Dataset::Pointer batches_of(Dataset::Pointer input, int64_t size, bool drops_remainder,
                             ElementTypes types, std::optional<Padding> padding = {});
+// One batch of at least one element, which must have the same shapes.
+Element stacked(const std::vector<Element>& elements);
 Dataset::Pointer repeated(Dataset::Pointer input, int64_t count);
 
 // Elements that are kept: RESOURCE_EXHAUSTED if they no longer fit into memory.

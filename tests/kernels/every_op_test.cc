@@ -76,7 +76,7 @@ const std::set<std::string, std::less<>> without_example = {
     "ExperimentalGroupByReducerDataset", "DirectedInterleaveDataset", "RandomDataset",
     "RandomDatasetV2", "UniqueDataset", "IgnoreErrorsDataset", "ShuffleAndRepeatDatasetV2",
     "ParallelInterleaveDataset", "LegacyParallelInterleaveDatasetV2", "SparseTensorSliceDataset",
-    "_Result",
+    "RebatchDatasetV2", "ListDataset", "_Result",
     // They work on state, most find it by its name: tests/tensorflow/readers_test.py and
     // state_test.py.
     "AddSparseToTensorsMap", "AddManySparseToTensorsMap", "TakeManySparseFromTensorsMap", "Stage",

@@ -93,6 +93,17 @@ class States(DataTest):
                      lambda: r(6).batch(3).repeat(2).unbatch().shuffle(3, seed=4)):
             self.assert_agrees(make)
 
+    def test_rebatch(self):
+        for sizes in (1, 2, 3, 5, 20, [2, 1], [4, 1], [3, 0, 2], [0]):
+            for drop in (False, True):
+                self.assert_agrees(lambda: Dataset.range(9).batch(4).rebatch(sizes, drop), count=20)
+        self.assert_agrees(lambda: Dataset.range(0).batch(4).rebatch(2))
+        self.assert_agrees(lambda: Dataset.from_tensor_slices((np.ones((7, 2, 3)), ["abc"] * 7)).batch(3).rebatch([2, 0]).repeat(2))
+
+    def test_lists(self):
+        for elements in ([1, 2, 3], [(1, "a"), (2, "b")], [[1, 2], [3, 4]]):
+            self.assert_agrees(lambda: tf.data.experimental.from_list(elements).repeat(2), one_shot=False)
+
     def test_cardinality(self):
         r, one = Dataset.range, lambda x: x
         flat = lambda x: Dataset.from_tensors(x)
@@ -119,6 +130,7 @@ class States(DataTest):
                      lambda: r(7).apply(tf.data.experimental.shuffle_and_repeat(3)),
                      lambda: r(7).apply(tf.data.experimental.map_and_batch(one, 3)), lambda: r(7).with_options(tf.data.Options()),
                      lambda: tf1.data.TextLineDataset("x"), lambda: r(7).scan(np.int64(0), lambda s, x: (s, x)),
+                     lambda: tf.data.experimental.from_list([1, 2]), lambda: r(7).batch(2).rebatch(3),
                      lambda: r(7).window(3), lambda: r(7).window(3, 2, 1, True), lambda: r(7).repeat().window(2), lambda: r(2).window(3, 1, 1, True),
                      lambda: Dataset.random(1), lambda: r(7).unique(), lambda: r(7).ignore_errors(), lambda: r(7).repeat().ignore_errors(),
                      lambda: tf.data.experimental.choose_from_datasets([r(7), r(3).repeat()], r(2), stop_on_empty_dataset=False),
