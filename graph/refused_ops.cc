@@ -18,8 +18,7 @@ constexpr std::string_view client_functions =
     "the function lives in the client's process and can never run on another task: compute it "
     "there and feed its result";
 constexpr std::string_view other_datasets =
-    "this part of tf.data is not supported: shuffle, repeat, batch, map, filter, flat_map, "
-    "interleave "
+    "this part of tf.data is not supported: map, filter, shuffle, batch, window, scan, interleave "
     "and the like are";
 
 constexpr std::string_view complex_numbers =

@@ -99,7 +99,7 @@ class UniqueDataset final : public Dataset {
   }
 
   std::unique_ptr<DatasetIterator> make_iterator() const override {
-    return iterator([self = shared_from_this(), this, input = input_->make_iterator(),
+    return iterator([self = shared_from_this(), input = input_->make_iterator(),
                      seen = std::unordered_set<std::string>()](Reading& reading) mutable {
       for (;;) {
         std::optional<Element> out = input->next(reading);
@@ -120,16 +120,16 @@ class IgnoreErrorsDataset final : public Dataset {
       : Dataset(input->types(), {input}), input_(std::move(input)) {}
 
   std::unique_ptr<DatasetIterator> make_iterator() const override {
-    return iterator([self = shared_from_this(), this,
-                     input = input_->make_iterator()](Reading& reading) mutable {
-      for (;;) {
-        try {
-          return input->next(reading);
-        } catch (const Error&) {
-          reading.check_goes_on();  // the end of the step is no error of the input
-        }
-      }
-    });
+    return iterator(
+        [self = shared_from_this(), input = input_->make_iterator()](Reading& reading) mutable {
+          for (;;) {
+            try {
+              return input->next(reading);
+            } catch (const Error&) {
+              reading.check_goes_on();  // the end of the step is no error of the input
+            }
+          }
+        });
   }
 
  private:

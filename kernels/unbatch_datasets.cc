@@ -1,7 +1,6 @@
 // Datasets of the rows of the elements: one by one, or in batches of other sizes.
 #include "kernels/copy_elements.h"
 #include "kernels/dataset.h"
-#include "kernels/extents.h"
 
 namespace leat {
 namespace {
@@ -39,7 +38,7 @@ class UnbatchDataset final : public Dataset {
       Element batch;
       int64_t row = 0, rows = 0;
     };
-    return iterator([self = shared_from_this(), this,
+    return iterator([self = shared_from_this(),
                      s = State{input_->make_iterator(), {}}](Reading& reading) mutable {
       std::optional<Element> out;
       while (s.row == s.rows) {

@@ -3,8 +3,6 @@
 
 #include <deque>
 
-#include "kernels/extents.h"
-
 namespace leat {
 namespace {
 
