@@ -11,6 +11,9 @@ WrittenFunction WrittenFunction::of(const NodeView& node, std::string_view attr)
   return {.name = concat(node.name, ".", attr),
           .graph = node.attr<std::string>(prefix),
           .arguments = node.attr<int64_t>(prefix + "_arguments"),
+          .captured = node.attr<int64_t>(prefix + "_captured"),
+          .captured_from = node.attr<int64_t>(prefix + "_captured_from"),
+          .handles = node.attr<std::vector<std::string>>(prefix + "_handles"),
           .variables = node.attr<std::vector<std::string>>(prefix + "_variables"),
           .results = node.attr<std::vector<std::string>>(prefix + "_results"),
           .effects = node.attr<std::vector<std::string>>(prefix + "_effects")};

@@ -20,7 +20,10 @@ struct WrittenFunction {
   std::string name;   // "map/MapDataset.f": of the node and its attribute, for messages
   std::string graph;  // a GraphDef, whose `_Feed` nodes are "argument:0", …
   int64_t arguments = 0;
-  std::vector<std::string> variables;  // "argument:2": needs no value, as the graph has it
+  // So many of the arguments, the last, are inputs of the node from this one on.
+  int64_t captured = 0, captured_from = 0;
+  std::vector<std::string> handles;    // "argument:2": a resource …
+  std::vector<std::string> variables;  // … that needs no value, as the graph has it
   std::vector<std::string> results;    // "node:index"
   std::vector<std::string> effects;    // nodes that run though no result needs them
 

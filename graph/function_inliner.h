@@ -94,14 +94,19 @@ class FunctionInliner {
   std::vector<std::string> functions_of(const NodeDef& node) const;
   void write_functions(NodeDef& node);
   void write_function(NodeDef& node, const std::string& name);
-  // The variable that argument `i` is: the last arguments are captured, inputs 1 and on of the
-  // node.
-  const NodeDef* captured_variable(const NodeDef& node, const tensorflow::FunctionDef& function,
-                                   int i) const;
+  // Those of the node's inputs that are the last arguments of the function in attribute `name`: its
+  // "other_arguments", or "NAME_other_arguments" of a node with several functions.
+  struct CapturedInputs {
+    int first = 0, count = 0;
+  };
+  static CapturedInputs captured_inputs(const NodeDef& node, const std::string& name);
+  // The variable that this input is, or null.
+  const NodeDef* variable_at(const NodeDef& node, int input) const;
   // A node that finds the same variable from within another graph.
   static NodeDef handle_on(const NodeDef& variable);
   // A function as a graph of its own: its arguments are fed, its nodes go wherever it is called.
-  FunctionBody part_of(const NodeDef& node, const NameAttrList& function, GraphDef& part,
+  FunctionBody part_of(const NodeDef& node, const NameAttrList& function,
+                       const CapturedInputs& captured, GraphDef& part,
                        std::vector<std::string>& variables);
 
   // ---- Calls ----

@@ -13,6 +13,8 @@
 // attributes, in which everything is inlined (core/function.h reads them):
 //
 //   MapDataset(…)[f]  →  MapDataset(…)[f, _leat_f: GraphDef, _leat_f_arguments: 1,
+//                                      _leat_f_captured: 1, _leat_f_captured_from: 1 (an input),
+//                                      _leat_f_handles: those of the arguments that are resources,
 //                                      _leat_f_results: "node:0" …, _leat_f_effects: "node" …,
 //                                      _leat_f_variables: those of the arguments that are variables
 //                                      of the graph, which the function's graph then has, too]

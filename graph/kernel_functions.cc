@@ -40,9 +40,14 @@ void FunctionInliner::write_functions(NodeDef& node) {
 void FunctionInliner::write_function(NodeDef& node, const std::string& name) {
   GraphDef part;
   std::vector<std::string> variables;
-  const FunctionBody body = part_of(node, attr(node, name).func(), part, variables);
+  const CapturedInputs captured = captured_inputs(node, name);
+  const FunctionBody body = part_of(node, attr(node, name).func(), captured, part, variables);
   const auto& signature = library_.find(attr(node, name).func().name())->signature();
-  std::vector<std::string> results, effects;
+  std::vector<std::string> handles, results, effects;
+  for (int i = 0; i < signature.input_arg_size(); ++i) {
+    if (signature.input_arg(i).type() == tensorflow::DT_RESOURCE)
+      handles.push_back(concat("argument:", i));
+  }
   for (int i = 0; i < signature.output_arg_size(); ++i) {
     const std::string& result = body.results[i];
     results.push_back(result.find(':') == std::string::npos ? result + ":0" : result);
@@ -62,19 +67,33 @@ void FunctionInliner::write_function(NodeDef& node, const std::string& name) {
   const std::string prefix = "_leat_" + name;
   attrs[prefix] = string_attr(part.SerializeAsString());
   attrs[prefix + "_arguments"] = int_attr(signature.input_arg_size());
+  attrs[prefix + "_captured"] = int_attr(captured.count);
+  attrs[prefix + "_captured_from"] = int_attr(captured.first);
+  attrs[prefix + "_handles"] = strings_attr(handles);
   attrs[prefix + "_variables"] = strings_attr(variables);
   attrs[prefix + "_results"] = strings_attr(results);
   attrs[prefix + "_effects"] = strings_attr(effects);
 }
 
-const NodeDef* FunctionInliner::captured_variable(const NodeDef& node,
-                                                  const tensorflow::FunctionDef& function,
-                                                  int i) const {
-  const auto types = node.attr().find("Targuments");
-  if (types == node.attr().end()) return nullptr;
-  const int captured = types->second.list().type_size();
-  const int input = 1 + i - (function.signature().input_arg_size() - captured);
-  if (input < 1 || input > captured || input >= node.input_size()) return nullptr;
+FunctionInliner::CapturedInputs FunctionInliner::captured_inputs(const NodeDef& node,
+                                                                 const std::string& name) {
+  const std::string own = name + "_other_arguments";
+  CapturedInputs out;
+  for (const ArgDef& input : op_named(node.op()).schema.inputs) {
+    int64_t count = 1;
+    if (!input.number_attr.empty()) count = attr(node, input.number_attr).i();
+    if (!input.type_list_attr.empty()) count = attr(node, input.type_list_attr).list().type_size();
+    if (count < 0 || count > node.input_size() - out.first)
+      refuse(node, concat("its input '", input.name, "' has ", count, " values, but it has only ",
+                          node.input_size(), " inputs"));
+    out.count = static_cast<int>(count);
+    if (input.name == own || input.name == "other_arguments") return out;
+    out.first += out.count;
+  }
+  return {};
+}
+
+const NodeDef* FunctionInliner::variable_at(const NodeDef& node, int input) const {
   const auto found = variables_.find(node_of(node.input(input)));
   return found == variables_.end() ? nullptr : found->second.get();
 }
@@ -90,15 +109,19 @@ NodeDef FunctionInliner::handle_on(const NodeDef& variable) {
 }
 
 FunctionBody FunctionInliner::part_of(const NodeDef& node, const NameAttrList& function,
-                                      GraphDef& part, std::vector<std::string>& variables) {
+                                      const CapturedInputs& captured, GraphDef& part,
+                                      std::vector<std::string>& variables) {
   NodeDef caller = node;
   caller.clear_device();
   FunctionCall call{
       .caller = caller, .function = function, .scope = node.name(), .arguments = {}, .after = {}};
   const tensorflow::FunctionDef* known = library_.find(function.name());
-  for (int i = 0; known != nullptr && i < known->signature().input_arg_size(); ++i) {
+  const int arguments = known == nullptr ? 0 : known->signature().input_arg_size();
+  for (int i = 0; i < arguments; ++i) {
     NodeDef& argument = *part.add_node();
-    if (const NodeDef* variable = captured_variable(node, *known, i)) {
+    const int number = i - (arguments - captured.count);  // among the captured
+    const NodeDef* variable = number < 0 ? nullptr : variable_at(node, captured.first + number);
+    if (variable != nullptr) {
       argument = handle_on(*variable);
       variables.push_back(concat("argument:", i));
     } else {

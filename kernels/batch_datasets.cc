@@ -85,6 +85,10 @@ class BatchDataset final : public Dataset {
     check(size > 0, "Batch size must be greater than zero.");
   }
 
+  int64_t cardinality() const override {
+    const int64_t n = input_->cardinality();
+    return n < 0 ? n : n / size_ + (n % size_ == 0 || drops_remainder_ ? 0 : 1);
+  }
   std::unique_ptr<DatasetIterator> make_iterator() const override {
     return iterator([self = shared_from_this(), this,
                      input = input_->make_iterator()](Reading& reading) mutable {
@@ -117,9 +121,9 @@ class BatchDataset final : public Dataset {
   }
 
   Element batch_of(const std::vector<Element>& elements) const {
+    if (!padding_) return stacked(elements);
     Element out;
-    for (size_t i = 0; i < elements[0].size(); ++i)
-      out.push_back(padding_ ? padded(elements, i, *padding_) : stacked(elements, i));
+    for (size_t i = 0; i < elements[0].size(); ++i) out.push_back(padded(elements, i, *padding_));
     return out;
   }
 
@@ -209,6 +213,12 @@ const Op padded_batch_v2_op{
                })};
 
 }  // namespace
+
+Element stacked(const std::vector<Element>& elements) {
+  Element out;
+  for (size_t i = 0; i < elements.at(0).size(); ++i) out.push_back(stacked(elements, i));
+  return out;
+}
 
 Dataset::Pointer batches_of(Dataset::Pointer input, int64_t size, bool drops_remainder,
                             ElementTypes types, std::optional<Padding> padding) {

@@ -1,4 +1,4 @@
-// Kernels that wait for the disk.
+// Kernels that wait: for the disk, or for others.
 #pragma once
 
 #include "core/blocking_work.h"
@@ -6,12 +6,13 @@
 
 namespace leat {
 
-// An execute_async that does `work(context)` on a thread that may wait; what it throws is the
-// kernel's status. The kernel's inputs, and the context for its outputs, live until then.
+// An execute_async that does `work(context)` where `run` runs it: on a thread that may wait. What
+// it throws is the kernel's status. The kernel's inputs, and the context for its outputs, live
+// until then.
 template <class Work>
-ExecuteAsync blocking(Work work) {
-  return [work](ExecuteContext& context, std::function<void(Status)> done) {
-    run_blocking([work, &context, done = std::move(done)] {
+ExecuteAsync elsewhere(void (*run)(std::function<void()>), Work work) {
+  return [run, work](ExecuteContext& context, std::function<void(Status)> done) {
+    run([work, &context, done = std::move(done)] {
       Status status;
       try {
         work(context);
@@ -21,6 +22,17 @@ ExecuteAsync blocking(Work work) {
       done(std::move(status));
     });
   };
+}
+
+// `work` waits for the disk.
+template <class Work>
+ExecuteAsync blocking(Work work) {
+  return elsewhere(run_blocking, std::move(work));
+}
+// `work` waits for what waits for the disk, in its turn.
+template <class Work>
+ExecuteAsync waiting(Work work) {
+  return elsewhere(run_waiting, std::move(work));
 }
 
 }  // namespace leat

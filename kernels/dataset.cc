@@ -23,6 +23,12 @@ void Reading::check_goes_on() const {
   if (end_->has_come.load(std::memory_order_acquire)) throw_if_error(end_->status);
 }
 
+Element joined(const Element& a, const Element& b) {
+  Element out = a;
+  out.insert(out.end(), b.begin(), b.end());
+  return out;
+}
+
 ElementTypes ElementTypes::of(const NodeView& node) {
   const char* const types = node.has("output_types") ? "output_types" : "Toutput_types";
   ElementTypes out{node.attr<std::vector<DType>>(types),
@@ -30,6 +36,29 @@ ElementTypes ElementTypes::of(const NodeView& node) {
   check(out.dtypes.size() == out.shapes.size(), "output_types has ", out.dtypes.size(),
         " entries, output_shapes ", out.shapes.size());
   return out;
+}
+
+ElementTypes ElementTypes::of(const Element& element) {
+  ElementTypes out;
+  for (const Tensor& component : element) {
+    out.dtypes.push_back(component.dtype());
+    out.shapes.push_back(component.shape());
+  }
+  return out;
+}
+
+void check_same_types(const ElementTypes& expected, const ElementTypes& got) {
+  check(expected.dtypes.size() == got.dtypes.size(),
+        "Number of components does not match: expected ", expected.dtypes.size(), " types but got ",
+        got.dtypes.size(), ".");
+  for (size_t i = 0; i < expected.dtypes.size(); ++i) {
+    check(expected.dtypes[i] == got.dtypes[i], "Data type mismatch at component ", i, ": expected ",
+          expected.dtypes[i], " but got ", got.dtypes[i], ".");
+  }
+  for (size_t i = 0; i < expected.shapes.size(); ++i) {
+    check(expected.shapes[i].is_compatible(got.shapes[i]), "Incompatible shapes at component ", i,
+          ": expected ", expected.shapes[i], " but got ", got.shapes[i], ".");
+  }
 }
 
 Dataset::Dataset(ElementTypes types, const std::vector<Pointer>& inputs)
@@ -49,12 +78,37 @@ Dataset::Pointer dataset_of(const Tensor& tensor) {
   return variant_as<DatasetVariant>(tensor).dataset;
 }
 
+void element_shapes(ShapeContext& c) {
+  const auto& shapes = c.attr<std::vector<Shape>>("output_shapes");
+  check(static_cast<int>(shapes.size()) == c.num_outputs(), "output_shapes has ", shapes.size(),
+        " entries, output_types ", c.num_outputs());
+  for (int i = 0; i < c.num_outputs(); ++i) c.set_output(i, shapes[i]);
+}
+
+void set_element(ExecuteContext& c, const ElementTypes& types, Element element) {
+  check(element.size() == types.dtypes.size(), "an element has ", element.size(),
+        " components, not ", types.dtypes.size());
+  for (size_t i = 0; i < element.size(); ++i) {
+    const Tensor& value = element[i];
+    check(value.dtype() == types.dtypes[i], "component ", i, " of an element is ", value.dtype(),
+          ", not ", types.dtypes[i]);
+    check(types.shapes[i].is_compatible(value.shape()), "component ", i,
+          " of an element has shape ", value.shape(), ", but should be ", types.shapes[i]);
+  }
+  for (size_t i = 0; i < element.size(); ++i)
+    c.set_output(static_cast<int>(i), std::move(element[i]));
+}
+
+Tensor dataset_tensor(Dataset::Pointer dataset) {
+  return variant_tensor(std::make_unique<DatasetVariant>(std::move(dataset)));
+}
+
 OpDef dataset_op(OpDef op, MakeDataset make) {
   op.outputs = {"handle: variant"};
   op.shape = shapes::scalar();
   op.is_not_differentiable = true;
   op.kernels = {{.execute = [make = std::move(make)](ExecuteContext& c) {
-    c.set_output(0, variant_tensor(std::make_unique<DatasetVariant>(make(c))));
+    c.set_output(0, dataset_tensor(make(c)));
   }}};
   return op;
 }

@@ -49,12 +49,27 @@ class DatasetIterator {
   virtual std::optional<Element> next(Reading& reading) = 0;
 };
 
+// The components of one, then those of the other.
+Element joined(const Element& a, const Element& b);
+
 struct ElementTypes {
   std::vector<DType> dtypes;
   std::vector<Shape> shapes;  // partial
   // The attributes output_types and output_shapes, or Toutput_types for the first.
   static ElementTypes of(const NodeView& node);
+  static ElementTypes of(const Element& element);
 };
+// INVALID_ARGUMENT "… at component 0: expected … but got …".
+void check_same_types(const ElementTypes& expected, const ElementTypes& got);
+
+// Numbers of elements that are none.
+inline constexpr int64_t infinite = -1, unknown = -2;
+// So many times n elements, of which there may be infinitely many, or who knows how many.
+inline int64_t times(int64_t n, int64_t count) {
+  int64_t out = 0;
+  if (n < 0) return n;
+  return __builtin_mul_overflow(n, count, &out) ? unknown : out;
+}
 
 // Constant, but for what its iterators share (a cache, seeds). Thread-safe. Always in a shared_ptr.
 class Dataset : public std::enable_shared_from_this<Dataset> {
@@ -67,6 +82,8 @@ class Dataset : public std::enable_shared_from_this<Dataset> {
 
   const ElementTypes& types() const { return types_; }
   virtual std::unique_ptr<DatasetIterator> make_iterator() const = 0;
+  // How many elements it has, as far as TensorFlow tells without reading any.
+  virtual int64_t cardinality() const { return unknown; }
   // An element that fails takes the batch that it would be in with it: TensorFlow computes a map
   // and its batches together.
   virtual bool fails_by_batch() const { return false; }
@@ -86,6 +103,7 @@ class DatasetVariant final : public Variant {
 };
 
 Dataset::Pointer dataset_of(const Tensor& tensor);  // INVALID_ARGUMENT if it is none
+Tensor dataset_tensor(Dataset::Pointer dataset);
 inline Dataset::Pointer input_dataset(const ExecuteContext& c) { return dataset_of(c.input(0)); }
 // An input that must be a scalar.
 template <class T>
@@ -93,6 +111,11 @@ T scalar_input(const ExecuteContext& c, int input, std::string_view name) {
   check(c.input(input).shape().rank() == 0, name, " must be a scalar");
   return c.input(input).value<T>();
 }
+
+// The shapes of an op's outputs that are an element: its output_shapes.
+void element_shapes(ShapeContext& c);
+// Sets the outputs of `c` to the element. INVALID_ARGUMENT unless it has these types.
+void set_element(ExecuteContext& c, const ElementTypes& types, Element element);
 
 // An iterator whose `next` is a function object: int i = 0; [=](Reading&) mutable { … }
 template <class Next>
@@ -128,6 +151,8 @@ struct Padding {
 };
 Dataset::Pointer batches_of(Dataset::Pointer input, int64_t size, bool drops_remainder,
                             ElementTypes types, std::optional<Padding> padding = {});
+// One batch of at least one element, which must have the same shapes.
+Element stacked(const std::vector<Element>& elements);
 Dataset::Pointer repeated(Dataset::Pointer input, int64_t count);
 
 // Elements that are kept: RESOURCE_EXHAUSTED if they no longer fit into memory.

@@ -54,20 +54,6 @@ struct Iterator::Source {
   std::unique_ptr<DatasetIterator> iterator;
 };
 
-void check_same_types(const ElementTypes& expected, const ElementTypes& got) {
-  check(expected.dtypes.size() == got.dtypes.size(),
-        "Number of components does not match: expected ", expected.dtypes.size(), " types but got ",
-        got.dtypes.size(), ".");
-  for (size_t i = 0; i < expected.dtypes.size(); ++i) {
-    check(expected.dtypes[i] == got.dtypes[i], "Data type mismatch at component ", i, ": expected ",
-          expected.dtypes[i], " but got ", got.dtypes[i], ".");
-  }
-  for (size_t i = 0; i < expected.shapes.size(); ++i) {
-    check(expected.shapes[i].is_compatible(got.shapes[i]), "Incompatible shapes at component ", i,
-          ": expected ", expected.shapes[i], " but got ", got.shapes[i], ".");
-  }
-}
-
 Iterator::Iterator(std::string name, ElementTypes types, std::optional<WrittenFunction> factory)
     : Resource(std::move(name)), types_(std::move(types)), factory_(std::move(factory)) {
   if (factory_) source_ = std::make_shared<Source>();
@@ -149,17 +135,7 @@ void Iterator::read(const std::shared_ptr<Source>& source, ExecuteContext& c) {
   }
   std::optional<Element> element = source->iterator->next(reading);
   if (!element) fail(Code::out_of_range, "End of sequence");
-  check(element->size() == types_.dtypes.size(), "an element has ", element->size(),
-        " components, not ", types_.dtypes.size());
-  for (size_t i = 0; i < element->size(); ++i) {
-    const Tensor& value = (*element)[i];
-    check(value.dtype() == types_.dtypes[i], "component ", i, " of an element is ", value.dtype(),
-          ", not ", types_.dtypes[i]);
-    check(types_.shapes[i].is_compatible(value.shape()), "component ", i,
-          " of an element has shape ", value.shape(), ", but the iterator says ", types_.shapes[i]);
-  }
-  for (size_t i = 0; i < element->size(); ++i)
-    c.set_output(static_cast<int>(i), std::move((*element)[i]));
+  set_element(c, types_, std::move(*element));
 }
 
 // ---- Handles ----

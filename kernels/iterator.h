@@ -51,7 +51,4 @@ class Iterator : public Resource, public std::enable_shared_from_this<Iterator> 
   int64_t number_ = 0;  // in handles; 0: it has none
 };
 
-// INVALID_ARGUMENT "… at component 0: expected … but got …".
-void check_same_types(const ElementTypes& expected, const ElementTypes& got);
-
 }  // namespace leat

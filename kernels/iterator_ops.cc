@@ -37,13 +37,6 @@ void from_string(ExecuteContext& c) {
 
 // ---- Ops
 
-void element_shapes(ShapeContext& c) {
-  const auto& shapes = c.attr<std::vector<Shape>>("output_shapes");
-  check(static_cast<int>(shapes.size()) == c.num_outputs(), "output_shapes has ", shapes.size(),
-        " entries, output_types ", c.num_outputs());
-  for (int i = 0; i < c.num_outputs(); ++i) c.set_output(i, shapes[i]);
-}
-
 OpDef iterator_op(std::string name, std::string doc, std::vector<std::string> attrs) {
   return {
       .name = std::move(name),

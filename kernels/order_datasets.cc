@@ -11,6 +11,11 @@ class RepeatDataset final : public Dataset {
   RepeatDataset(Pointer input, int64_t count)
       : Dataset(input->types(), {input}), input_(std::move(input)), count_(count) {}
 
+  int64_t cardinality() const override {
+    const int64_t n = input_->cardinality();
+    if (count_ < 0) return n == 0 ? 0 : infinite;
+    return count_ == 0 ? 0 : times(n, count_);
+  }
   std::unique_ptr<DatasetIterator> make_iterator() const override {
     struct State {
       std::unique_ptr<DatasetIterator> input;
@@ -44,6 +49,11 @@ class TakeDataset final : public Dataset {
   TakeDataset(Pointer input, int64_t count)
       : Dataset(input->types(), {input}), input_(std::move(input)), count_(count) {}
 
+  int64_t cardinality() const override {
+    const int64_t n = input_->cardinality();
+    if (n == unknown || count_ == -1) return n;
+    return n == infinite ? count_ : std::min(n, count_);
+  }
   std::unique_ptr<DatasetIterator> make_iterator() const override {
     return iterator([self = shared_from_this(), this, input = input_->make_iterator(),
                      taken = int64_t{0}](Reading& reading) mutable {
@@ -65,6 +75,11 @@ class SkipDataset final : public Dataset {
   SkipDataset(Pointer input, int64_t count)
       : Dataset(input->types(), {input}), input_(std::move(input)), count_(count) {}
 
+  int64_t cardinality() const override {
+    const int64_t n = input_->cardinality();
+    if (n < 0) return n;
+    return count_ < 0 ? 0 : std::max<int64_t>(0, n - count_);
+  }
   std::unique_ptr<DatasetIterator> make_iterator() const override {
     return iterator([self = shared_from_this(), this, input = input_->make_iterator(),
                      skipped = int64_t{0}](Reading& reading) mutable {
@@ -93,6 +108,10 @@ class ShardDataset final : public Dataset {
           " (currently index = ", index, ").");
   }
 
+  int64_t cardinality() const override {
+    const int64_t n = input_->cardinality();
+    return n < 0 ? n : n / shards_ + (index_ < n % shards_ ? 1 : 0);
+  }
   std::unique_ptr<DatasetIterator> make_iterator() const override {
     return iterator([self = shared_from_this(), this, input = input_->make_iterator(),
                      at = int64_t{0}](Reading& reading) mutable {
@@ -116,6 +135,15 @@ class ZipDataset final : public Dataset {
   ZipDataset(ElementTypes types, std::vector<Pointer> inputs)
       : Dataset(std::move(types), inputs), inputs_(std::move(inputs)) {}
 
+  int64_t cardinality() const override {
+    int64_t out = infinite;
+    for (const Pointer& input : inputs_) {
+      const int64_t n = input->cardinality();
+      if (n == unknown) return n;
+      if (n != infinite) out = out == infinite ? n : std::min(out, n);
+    }
+    return out;
+  }
   std::unique_ptr<DatasetIterator> make_iterator() const override {
     std::vector<std::unique_ptr<DatasetIterator>> iterators;
     for (const Pointer& input : inputs_) iterators.push_back(input->make_iterator());
@@ -153,6 +181,11 @@ class ConcatenateDataset final : public Dataset {
           " components, or other dtypes");
   }
 
+  int64_t cardinality() const override {
+    const int64_t first = first_->cardinality(), second = second_->cardinality();
+    if (first == infinite || second == infinite) return infinite;
+    return first == unknown || second == unknown ? unknown : first + second;
+  }
   std::unique_ptr<DatasetIterator> make_iterator() const override {
     return iterator([self = shared_from_this(), this, input = first_->make_iterator(),
                      is_second = false](Reading& reading) mutable {
@@ -173,6 +206,7 @@ class CacheDataset final : public Dataset {
   explicit CacheDataset(Pointer input)
       : Dataset(input->types(), {input}), input_(std::move(input)) {}
 
+  int64_t cardinality() const override { return input_->cardinality(); }
   std::unique_ptr<DatasetIterator> make_iterator() const override {
     struct State {
       std::shared_ptr<const std::vector<Element>> kept;

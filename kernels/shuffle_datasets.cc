@@ -76,6 +76,10 @@ class ShuffleDataset final : public Dataset {
           "buffer_size must be greater than zero or UNKNOWN_CARDINALITY");
   }
 
+  int64_t cardinality() const override {
+    const int64_t n = input_->cardinality();
+    return options_.count < 0 ? infinite : times(n, options_.count);
+  }
   std::unique_ptr<DatasetIterator> make_iterator() const override {
     return std::make_unique<Iterator>(
         std::static_pointer_cast<const ShuffleDataset>(shared_from_this()));
@@ -149,11 +153,31 @@ class ShuffleDataset final : public Dataset {
   const std::shared_ptr<EpochSeeds> seeds_;
 };
 
+class RandomDataset final : public Dataset {
+ public:
+  RandomDataset(Seeds seeds, bool changes)
+      : Dataset({{DType::i64}, {Shape{}}}), seeds_(std::make_shared<EpochSeeds>(seeds, changes)) {}
+
+  int64_t cardinality() const override { return infinite; }
+  std::unique_ptr<DatasetIterator> make_iterator() const override {
+    return iterator([numbers = Numbers(seeds_->next())](Reading&) mutable {
+      return std::optional<Element>(Element{Tensor::scalar(int64_t{numbers.next()})});
+    });
+  }
+
+ private:
+  const std::shared_ptr<EpochSeeds> seeds_;
+};
+
+Seeds seeds_at(const ExecuteContext& c, int input) {
+  return Seeds::of(scalar_input<int64_t>(c, input, "seed"),
+                   scalar_input<int64_t>(c, input + 1, "seed2"));
+}
+
 Dataset::Pointer shuffled(ExecuteContext& c, int64_t count) {
   const auto& node = c.node();
   return std::make_shared<ShuffleDataset>(
-      input_dataset(c), ShuffleOptions{.seeds = Seeds::of(scalar_input<int64_t>(c, 2, "seed"),
-                                                          scalar_input<int64_t>(c, 3, "seed2")),
+      input_dataset(c), ShuffleOptions{.seeds = seeds_at(c, 2),
                                        .reshuffles = node.attr<bool>("reshuffle_each_iteration"),
                                        .buffer_size = scalar_input<int64_t>(c, 1, "buffer_size"),
                                        .count = count});
@@ -172,6 +196,11 @@ const Op shuffle_v3_op{dataset_op(
                 "seed_generator: resource"},
      .attrs = dataset_attrs({"reshuffle_each_iteration: bool = true", metadata_attr})},
     [](ExecuteContext& c) { return shuffled(c, 1); })};
+Dataset::Pointer shuffled_and_repeated(ExecuteContext& c) {
+  const auto count = scalar_input<int64_t>(c, 4, "count");
+  check(count > 0 || count == -1, "count must be greater than zero or equal to -1.");
+  return shuffled(c, count);
+}
 const Op shuffle_and_repeat_op{dataset_op(
     {.name = "ShuffleAndRepeatDataset",
      .doc = "ShuffleDataset `count` times (-1: without end); an epoch begins to fill the buffer "
@@ -179,10 +208,34 @@ const Op shuffle_and_repeat_op{dataset_op(
      .inputs = {input_dataset_arg, "buffer_size: int64", "seed: int64", "seed2: int64",
                 "count: int64"},
      .attrs = dataset_attrs({"reshuffle_each_iteration: bool = true", metadata_attr})},
+    shuffled_and_repeated)};
+const Op shuffle_and_repeat_v2_op{dataset_op(
+    {.name = "ShuffleAndRepeatDatasetV2",
+     .doc = "ShuffleAndRepeatDataset. seed_generator: a DummySeedGenerator; the dataset has its "
+            "own.",
+     .inputs = {input_dataset_arg, "buffer_size: int64", "seed: int64", "seed2: int64",
+                "count: int64", "seed_generator: resource"},
+     .attrs = dataset_attrs({"reshuffle_each_iteration: bool = true", metadata_attr}),
+     .is_stateful = true},
+    shuffled_and_repeated)};
+
+const Op random_op{dataset_op(
+    {.name = "RandomDataset",
+     .doc = "Random numbers of 32 bits, the same in each iteration.",
+     .inputs = {"seed: int64", "seed2: int64"},
+     .attrs = dataset_attrs({metadata_attr}),
+     .is_stateful = true},
+    [](ExecuteContext& c) { return std::make_shared<RandomDataset>(seeds_at(c, 0), false); })};
+const Op random_v2_op{dataset_op(
+    {.name = "RandomDatasetV2",
+     .doc = "RandomDataset; rerandomize_each_iteration: others in each. seed_generator: a "
+            "DummySeedGenerator; the dataset has its own.",
+     .inputs = {"seed: int64", "seed2: int64", "seed_generator: resource"},
+     .attrs = dataset_attrs({"rerandomize_each_iteration: bool = false", metadata_attr}),
+     .is_stateful = true},
     [](ExecuteContext& c) {
-      const auto count = scalar_input<int64_t>(c, 4, "count");
-      check(count > 0 || count == -1, "count must be greater than zero or equal to -1.");
-      return shuffled(c, count);
+      return std::make_shared<RandomDataset>(seeds_at(c, 0),
+                                             c.node().attr<bool>("rerandomize_each_iteration"));
     })};
 
 }  // namespace

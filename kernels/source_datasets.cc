@@ -1,6 +1,7 @@
 // Datasets whose elements are tensors of the graph, or numbers.
 #include "kernels/copy_elements.h"
 #include "kernels/dataset.h"
+#include "kernels/window_datasets.h"
 
 namespace leat {
 namespace {
@@ -16,6 +17,7 @@ class TensorDataset final : public Dataset {
   TensorDataset(ElementTypes types, Element element)
       : Dataset(std::move(types)), element_(std::move(element)) {}
 
+  int64_t cardinality() const override { return 1; }
   std::unique_ptr<DatasetIterator> make_iterator() const override {
     return iterator([self = shared_from_this(), this, is_done = false](Reading&) mutable {
       std::optional<Element> out;
@@ -42,6 +44,7 @@ class TensorSliceDataset final : public Dataset {
     }
   }
 
+  int64_t cardinality() const override { return rows(); }
   std::unique_ptr<DatasetIterator> make_iterator() const override {
     return iterator([self = shared_from_this(), this, row = int64_t{0}](Reading&) mutable {
       std::optional<Element> out;
@@ -67,6 +70,14 @@ class RangeDataset final : public Dataset {
     converted(0);
   }
 
+  int64_t cardinality() const override {
+    // Unsigned: the bounds may be further apart than 64 bits with a sign tell.
+    const bool is_upward = step_ > 0;
+    if (is_upward ? start_ >= stop_ : start_ <= stop_) return 0;
+    const auto a = static_cast<uint64_t>(start_), b = static_cast<uint64_t>(stop_),
+               step = static_cast<uint64_t>(step_);
+    return static_cast<int64_t>(((is_upward ? b - a : a - b) - 1) / (is_upward ? step : -step)) + 1;
+  }
   std::unique_ptr<DatasetIterator> make_iterator() const override {
     return iterator(
         [self = shared_from_this(), this, next = start_, is_over = false](Reading&) mutable {
@@ -116,6 +127,22 @@ const Op tensor_slice_op{dataset_op(
     [](ExecuteContext& c) {
       return std::make_shared<TensorSliceDataset>(ElementTypes::of(c.node()), inputs_of(c));
     })};
+const Op list_op{
+    dataset_op({.name = "ListDataset",
+                .doc = "As many tensors as there are output_types, then as many again, …",
+                .inputs = {"tensors: Tinput_types"},
+                .attrs = dataset_attrs({"Tinput_types: list(type) >= 1", metadata_attr}),
+                .is_stateful = true},
+               [](ExecuteContext& c) {
+                 ElementTypes types = ElementTypes::of(c.node());
+                 const int components = static_cast<int>(types.dtypes.size());
+                 check(components > 0 && c.num_inputs() % components == 0, c.num_inputs(),
+                       " tensors are no list of elements with ", components, " components");
+                 std::vector<Element> elements(c.num_inputs() / components);
+                 for (int i = 0; i < c.num_inputs(); ++i)
+                   elements[i / components].push_back(c.input(i));
+                 return window_of(std::move(elements), std::move(types));
+               })};
 const Op range_op{
     dataset_op({.name = "RangeDataset",
                 .doc = "start, start + step, … before stop.",

@@ -70,7 +70,13 @@ const std::set<std::string, std::less<>> without_example = {
     "ExperimentalMapAndBatchDataset", "ShuffleDatasetV3", "CacheDatasetV2", "DummySeedGenerator",
     "DummyMemoryCache", "Iterator", "IteratorV2", "OneShotIterator", "MakeIterator",
     "IteratorGetNext", "IteratorGetNextSync", "IteratorToStringHandle", "IteratorFromStringHandle",
-    "IteratorFromStringHandleV2", "_Result",
+    "IteratorFromStringHandleV2", "TakeWhileDataset", "UnbatchDataset", "ScanDataset",
+    "ReduceDataset", "DatasetToSingleElement", "DatasetCardinality", "AssertCardinalityDataset",
+    "WindowDataset", "GroupByWindowDataset", "GroupByReducerDataset",
+    "ExperimentalGroupByReducerDataset", "DirectedInterleaveDataset", "RandomDataset",
+    "RandomDatasetV2", "UniqueDataset", "IgnoreErrorsDataset", "ShuffleAndRepeatDatasetV2",
+    "ParallelInterleaveDataset", "LegacyParallelInterleaveDatasetV2", "SparseTensorSliceDataset",
+    "RebatchDatasetV2", "ListDataset", "_Result",
     // They work on state, most find it by its name: tests/tensorflow/readers_test.py and
     // state_test.py.
     "AddSparseToTensorsMap", "AddManySparseToTensorsMap", "TakeManySparseFromTensorsMap", "Stage",

@@ -1,0 +1,12 @@
+// Windows: elements that have been read, as a dataset for functions.
+#pragma once
+
+#include <vector>
+
+#include "kernels/dataset.h"
+
+namespace leat {
+
+Dataset::Pointer window_of(std::vector<Element> elements, ElementTypes types);
+
+}  // namespace leat
