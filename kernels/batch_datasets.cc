@@ -89,9 +89,8 @@ class BatchDataset final : public Dataset {
     const int64_t n = input_->cardinality();
     return n < 0 ? n : n / size_ + (n % size_ == 0 || drops_remainder_ ? 0 : 1);
   }
-  std::unique_ptr<DatasetIterator> make_iterator() const override {
-    return iterator([self = shared_from_this(), this,
-                     input = input_->make_iterator()](Reading& reading) mutable {
+  std::unique_ptr<DatasetIterator> iterate() const override {
+    return iterator([this, input = input_->make_iterator()](Reading& reading) mutable {
       const std::vector<Element> elements = read_batch(*input, reading);
       std::optional<Element> out;
       const bool is_whole = static_cast<int64_t>(elements.size()) == size_;
@@ -105,7 +104,6 @@ class BatchDataset final : public Dataset {
     std::vector<Element> elements;
     Status failure;
     for (int64_t i = 0; i < size_; ++i) {
-      reading.check_goes_on();
       try {
         std::optional<Element> element = input.next(reading);
         if (!element) break;

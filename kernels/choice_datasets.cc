@@ -27,7 +27,7 @@ class DirectedInterleaveDataset final : public Dataset {
   }
 
   int64_t cardinality() const override;
-  std::unique_ptr<DatasetIterator> make_iterator() const override {
+  std::unique_ptr<DatasetIterator> iterate() const override {
     struct State {
       std::unique_ptr<DatasetIterator> selector;  // null at the end
       std::vector<std::unique_ptr<DatasetIterator>> inputs;
@@ -35,26 +35,25 @@ class DirectedInterleaveDataset final : public Dataset {
     };
     State state{selector_->make_iterator(), {}, inputs_.size()};
     for (const Pointer& input : inputs_) state.inputs.push_back(input->make_iterator());
-    return iterator(
-        [self = shared_from_this(), this, s = std::move(state)](Reading& reading) mutable {
-          std::optional<Element> out;
-          while (s.selector) {
-            const std::optional<Element> chosen = s.selector->next(reading);
-            if (!chosen) break;
-            const auto number = chosen->at(0).value<int64_t>();
-            check(number >= 0 && number < static_cast<int64_t>(s.inputs.size()),
-                  "Selector index out of range: ", number, " >= ", s.inputs.size());
-            auto& input = s.inputs[number];
-            if (!input) continue;
-            if ((out = input->next(reading))) return out;
-            if (stops_on_empty_) break;
-            input.reset();
-            if (--s.open == 0) break;
-          }
-          s.selector.reset();
-          s.inputs.clear();
-          return out;
-        });
+    return iterator([this, s = std::move(state)](Reading& reading) mutable {
+      std::optional<Element> out;
+      while (s.selector) {
+        const std::optional<Element> chosen = s.selector->next(reading);
+        if (!chosen) break;
+        const auto number = chosen->at(0).value<int64_t>();
+        check(number >= 0 && number < static_cast<int64_t>(s.inputs.size()),
+              "Selector index out of range: ", number, " >= ", s.inputs.size());
+        auto& input = s.inputs[number];
+        if (!input) continue;
+        if ((out = input->next(reading))) return out;
+        if (stops_on_empty_) break;
+        input.reset();
+        if (--s.open == 0) break;
+      }
+      s.selector.reset();
+      s.inputs.clear();
+      return out;
+    });
   }
 
  private:
@@ -98,8 +97,8 @@ class UniqueDataset final : public Dataset {
           "component.");
   }
 
-  std::unique_ptr<DatasetIterator> make_iterator() const override {
-    return iterator([self = shared_from_this(), input = input_->make_iterator(),
+  std::unique_ptr<DatasetIterator> iterate() const override {
+    return iterator([input = input_->make_iterator(),
                      seen = std::unordered_set<std::string>()](Reading& reading) mutable {
       for (;;) {
         std::optional<Element> out = input->next(reading);
@@ -119,17 +118,16 @@ class IgnoreErrorsDataset final : public Dataset {
   explicit IgnoreErrorsDataset(Pointer input)
       : Dataset(input->types(), {input}), input_(std::move(input)) {}
 
-  std::unique_ptr<DatasetIterator> make_iterator() const override {
-    return iterator(
-        [self = shared_from_this(), input = input_->make_iterator()](Reading& reading) mutable {
-          for (;;) {
-            try {
-              return input->next(reading);
-            } catch (const Error&) {
-              reading.check_goes_on();  // the end of the step is no error of the input
-            }
-          }
-        });
+  std::unique_ptr<DatasetIterator> iterate() const override {
+    return iterator([input = input_->make_iterator()](Reading& reading) mutable {
+      for (;;) {
+        try {
+          return input->next(reading);
+        } catch (const Error&) {
+          reading.check_goes_on();  // the end of the step is no error of the input
+        }
+      }
+    });
   }
 
  private:

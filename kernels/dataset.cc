@@ -8,6 +8,15 @@ namespace {
 
 constexpr int64_t deepest = 1000, most_parts = 100'000;
 
+void check_dtypes(const Element& element, const std::vector<DType>& dtypes) {
+  check(element.size() == dtypes.size(), "an element has ", element.size(), " components, not ",
+        dtypes.size());
+  for (size_t i = 0; i < element.size(); ++i) {
+    check(element[i].dtype() == dtypes[i], "component ", i, " of an element is ",
+          element[i].dtype(), ", not ", dtypes[i]);
+  }
+}
+
 }  // namespace
 
 Reading::Reading(Cancellation& cancellation) : cancellation_(cancellation) {
@@ -73,6 +82,19 @@ Dataset::Dataset(ElementTypes types, const std::vector<Pointer>& inputs)
         " others, each counted as often as it is used, is not supported");
 }
 
+std::unique_ptr<DatasetIterator> Dataset::make_iterator() const {
+  std::unique_ptr<DatasetIterator> out = iterate();
+  out->of_ = shared_from_this();
+  return out;
+}
+
+std::optional<Element> DatasetIterator::next(Reading& reading) {
+  reading.check_goes_on();
+  std::optional<Element> out = advance(reading);
+  if (out) check_dtypes(*out, of_->types().dtypes);
+  return out;
+}
+
 Dataset::Pointer dataset_of(const Tensor& tensor) {
   check(tensor.shape().rank() == 0, "The given variant tensor must be a scalar.");
   return variant_as<DatasetVariant>(tensor).dataset;
@@ -86,14 +108,10 @@ void element_shapes(ShapeContext& c) {
 }
 
 void set_element(ExecuteContext& c, const ElementTypes& types, Element element) {
-  check(element.size() == types.dtypes.size(), "an element has ", element.size(),
-        " components, not ", types.dtypes.size());
+  check_dtypes(element, types.dtypes);
   for (size_t i = 0; i < element.size(); ++i) {
-    const Tensor& value = element[i];
-    check(value.dtype() == types.dtypes[i], "component ", i, " of an element is ", value.dtype(),
-          ", not ", types.dtypes[i]);
-    check(types.shapes[i].is_compatible(value.shape()), "component ", i,
-          " of an element has shape ", value.shape(), ", but should be ", types.shapes[i]);
+    check(types.shapes[i].is_compatible(element[i].shape()), "component ", i,
+          " of an element has shape ", element[i].shape(), ", but should be ", types.shapes[i]);
   }
   for (size_t i = 0; i < element.size(); ++i)
     c.set_output(static_cast<int>(i), std::move(element[i]));

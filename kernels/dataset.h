@@ -40,13 +40,22 @@ class Reading {
   Cancellation::Token token_;
 };
 
+class Dataset;
+
 // One reading of a dataset from its beginning. Used by one thread at a time, which may wait for
 // disks; it keeps what it reads of.
 class DatasetIterator {
  public:
   virtual ~DatasetIterator() = default;
-  // None at the end; then again none. After an error it goes on behind what failed.
-  virtual std::optional<Element> next(Reading& reading) = 0;
+  // None at the end; then again none. After an error it goes on behind what failed. Throws once the
+  // step of `reading` has ended. INVALID_ARGUMENT for an element that has not the types of the
+  // dataset: they are what a client says.
+  std::optional<Element> next(Reading& reading);
+
+ private:
+  friend class Dataset;
+  virtual std::optional<Element> advance(Reading& reading) = 0;
+  std::shared_ptr<const Dataset> of_;
 };
 
 // The components of one, then those of the other.
@@ -81,7 +90,7 @@ class Dataset : public std::enable_shared_from_this<Dataset> {
   virtual ~Dataset() = default;
 
   const ElementTypes& types() const { return types_; }
-  virtual std::unique_ptr<DatasetIterator> make_iterator() const = 0;
+  std::unique_ptr<DatasetIterator> make_iterator() const;
   // How many elements it has, as far as TensorFlow tells without reading any.
   virtual int64_t cardinality() const { return unknown; }
   // An element that fails takes the batch that it would be in with it: TensorFlow computes a map
@@ -89,6 +98,8 @@ class Dataset : public std::enable_shared_from_this<Dataset> {
   virtual bool fails_by_batch() const { return false; }
 
  private:
+  virtual std::unique_ptr<DatasetIterator> iterate() const = 0;
+
   const ElementTypes types_;
   int64_t depth_ = 1, parts_ = 1;
 };
@@ -117,18 +128,15 @@ void element_shapes(ShapeContext& c);
 // Sets the outputs of `c` to the element. INVALID_ARGUMENT unless it has these types.
 void set_element(ExecuteContext& c, const ElementTypes& types, Element element);
 
-// An iterator whose `next` is a function object: int i = 0; [=](Reading&) mutable { … }
+// An iterator whose `advance` is a function object: int i = 0; [=](Reading&) mutable { … }
 template <class Next>
 std::unique_ptr<DatasetIterator> iterator(Next next) {
   class Iterator final : public DatasetIterator {
    public:
     explicit Iterator(Next next) : next_(std::move(next)) {}
-    std::optional<Element> next(Reading& reading) override {
-      reading.check_goes_on();
-      return next_(reading);
-    }
 
    private:
+    std::optional<Element> advance(Reading& reading) override { return next_(reading); }
     Next next_;
   };
   return std::make_unique<Iterator>(std::move(next));

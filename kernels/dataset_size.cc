@@ -17,19 +17,19 @@ class AssertCardinalityDataset final : public Dataset {
       : Dataset(std::move(types), {input}), input_(std::move(input)), count_(count) {}
 
   int64_t cardinality() const override { return count_; }
-  std::unique_ptr<DatasetIterator> make_iterator() const override {
-    return iterator([self = shared_from_this(), this, input = input_->make_iterator(),
-                     seen = int64_t{0}](Reading& reading) mutable {
-      std::optional<Element> out = input->next(reading);
-      seen += out ? 1 : 0;
-      const bool is_too_long = count_ != infinite && seen > count_;
-      if (is_too_long || (!out && seen != count_)) {
-        fail(Code::failed_precondition, "Input dataset was expected to contain ",
-             elements_text(count_), " but contained ", is_too_long ? "at least " : "only ",
-             elements_text(seen), ".");
-      }
-      return out;
-    });
+  std::unique_ptr<DatasetIterator> iterate() const override {
+    return iterator(
+        [this, input = input_->make_iterator(), seen = int64_t{0}](Reading& reading) mutable {
+          std::optional<Element> out = input->next(reading);
+          seen += out ? 1 : 0;
+          const bool is_too_long = count_ != infinite && seen > count_;
+          if (is_too_long || (!out && seen != count_)) {
+            fail(Code::failed_precondition, "Input dataset was expected to contain ",
+                 elements_text(count_), " but contained ", is_too_long ? "at least " : "only ",
+                 elements_text(seen), ".");
+          }
+          return out;
+        });
   }
 
  private:

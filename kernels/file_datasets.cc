@@ -13,12 +13,12 @@ class FileDataset final : public Dataset {
     check(files_.shape().rank() <= 1, "`filenames` must be a scalar or a vector.");
   }
 
-  std::unique_ptr<DatasetIterator> make_iterator() const override {
+  std::unique_ptr<DatasetIterator> iterate() const override {
     struct State {
       int64_t at = 0;  // the file that is open, or will be
       OpenedFile file;
     };
-    return iterator([self = shared_from_this(), this, s = State{}](Reading& reading) mutable {
+    return iterator([this, s = State{}](Reading& reading) mutable {
       std::optional<Element> out;
       for (; s.at < files_.shape().elements(); ++s.at, s.file.reset()) {
         reading.check_goes_on();

@@ -17,9 +17,8 @@ class MapDataset final : public Dataset {
   int64_t cardinality() const override {
     return preserves_count_ ? input_->cardinality() : unknown;
   }
-  std::unique_ptr<DatasetIterator> make_iterator() const override {
-    return iterator([self = shared_from_this(), this,
-                     input = input_->make_iterator()](Reading& reading) mutable {
+  std::unique_ptr<DatasetIterator> iterate() const override {
+    return iterator([this, input = input_->make_iterator()](Reading& reading) mutable {
       std::optional<Element> out = input->next(reading);
       if (!out) return out;
       try {
@@ -47,9 +46,8 @@ class FilterDataset final : public Dataset {
         input_(std::move(input)),
         predicate_(std::move(predicate)) {}
 
-  std::unique_ptr<DatasetIterator> make_iterator() const override {
-    return iterator([self = shared_from_this(), this,
-                     input = input_->make_iterator()](Reading& reading) mutable {
+  std::unique_ptr<DatasetIterator> iterate() const override {
+    return iterator([this, input = input_->make_iterator()](Reading& reading) mutable {
       for (;;) {
         std::optional<Element> out = input->next(reading);
         if (!out || predicate_.call_for_scalar<bool>(*out, "predicate", reading)) return out;
@@ -69,9 +67,8 @@ class TakeWhileDataset final : public Dataset {
         input_(std::move(input)),
         predicate_(std::move(predicate)) {}
 
-  std::unique_ptr<DatasetIterator> make_iterator() const override {
-    return iterator([self = shared_from_this(), this,
-                     input = input_->make_iterator()](Reading& reading) mutable {
+  std::unique_ptr<DatasetIterator> iterate() const override {
+    return iterator([this, input = input_->make_iterator()](Reading& reading) mutable {
       std::optional<Element> out;
       if (!input) return out;
       out = input->next(reading);
@@ -91,12 +88,11 @@ class FlatMapDataset final : public Dataset {
   FlatMapDataset(ElementTypes types, Pointer input, Callable f)
       : Dataset(std::move(types), {input}), input_(std::move(input)), f_(std::move(f)) {}
 
-  std::unique_ptr<DatasetIterator> make_iterator() const override {
+  std::unique_ptr<DatasetIterator> iterate() const override {
     struct State {
       std::unique_ptr<DatasetIterator> input, inner;
     };
-    return iterator([self = shared_from_this(), this,
-                     s = State{input_->make_iterator(), nullptr}](Reading& reading) mutable {
+    return iterator([this, s = State{input_->make_iterator(), nullptr}](Reading& reading) mutable {
       for (;;) {
         if (s.inner) {
           std::optional<Element> out = s.inner->next(reading);

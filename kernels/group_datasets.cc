@@ -22,9 +22,8 @@ class GroupByWindowDataset final : public Dataset {
   int64_t cardinality() const override {
     return input_->cardinality() == infinite ? infinite : unknown;
   }
-  std::unique_ptr<DatasetIterator> make_iterator() const override {
-    return std::make_unique<Iterator>(
-        std::static_pointer_cast<const GroupByWindowDataset>(shared_from_this()));
+  std::unique_ptr<DatasetIterator> iterate() const override {
+    return std::make_unique<Iterator>(*this);
   }
 
  private:
@@ -35,12 +34,11 @@ class GroupByWindowDataset final : public Dataset {
 
   class Iterator final : public DatasetIterator {
    public:
-    explicit Iterator(std::shared_ptr<const GroupByWindowDataset> dataset)
-        : dataset_(std::move(dataset)), input_(dataset_->input_->make_iterator()) {}
+    explicit Iterator(const GroupByWindowDataset& dataset)
+        : dataset_(dataset), input_(dataset_.input_->make_iterator()) {}
 
-    std::optional<Element> next(Reading& reading) override {
+    std::optional<Element> advance(Reading& reading) override {
       for (;;) {
-        reading.check_goes_on();
         if (reduced_) {
           std::optional<Element> out = reduced_->next(reading);
           if (out) return out;
@@ -56,14 +54,13 @@ class GroupByWindowDataset final : public Dataset {
     // The key of the next group that is full; at the end, of the first that has elements.
     std::optional<Key> read_group(Reading& reading) {
       for (;;) {
-        reading.check_goes_on();
         std::optional<Element> element = input_->next(reading);
         if (!element) {
           input_.reset();
           return smallest_key();
         }
         const auto key =
-            dataset_->functions_.key.call_for_scalar<int64_t>(*element, "key_func", reading);
+            dataset_.functions_.key.call_for_scalar<int64_t>(*element, "key_func", reading);
         Group& group = groups_[key];
         if (group.window_size == 0) group.window_size = window_size(key, reading);
         check_memory_for_element(*element);
@@ -72,7 +69,7 @@ class GroupByWindowDataset final : public Dataset {
       }
     }
     int64_t window_size(Key key, Reading& reading) const {
-      const auto size = dataset_->functions_.window_size.call_for_scalar<int64_t>(
+      const auto size = dataset_.functions_.window_size.call_for_scalar<int64_t>(
           {Tensor::scalar(key)}, "window_size_func", reading);
       check(size > 0, "Window size must be greater than zero, but got ", size, ".");
       return size;
@@ -86,13 +83,13 @@ class GroupByWindowDataset final : public Dataset {
     void reduce(Key key, Reading& reading) {
       std::vector<Element> elements = std::move(groups_[key].elements);
       groups_[key].elements.clear();
-      const auto window = window_of(std::move(elements), dataset_->input_->types());
-      reduced_ = dataset_->functions_.reduce
+      const auto window = window_of(std::move(elements), dataset_.input_->types());
+      reduced_ = dataset_.functions_.reduce
                      .call_for_dataset({Tensor::scalar(key), dataset_tensor(window)}, reading)
                      ->make_iterator();
     }
 
-    const std::shared_ptr<const GroupByWindowDataset> dataset_;
+    const GroupByWindowDataset& dataset_;
     std::unique_ptr<DatasetIterator> input_;  // null at its end
     std::unique_ptr<DatasetIterator> reduced_;
     std::map<Key, Group> groups_;
@@ -112,13 +109,12 @@ class GroupByReducerDataset final : public Dataset {
         input_(std::move(input)),
         functions_(std::move(functions)) {}
 
-  std::unique_ptr<DatasetIterator> make_iterator() const override {
+  std::unique_ptr<DatasetIterator> iterate() const override {
     struct State {
       std::unique_ptr<DatasetIterator> input;  // null at its end
       std::map<Key, Element> states;
     };
-    return iterator([self = shared_from_this(), this,
-                     s = State{input_->make_iterator(), {}}](Reading& reading) mutable {
+    return iterator([this, s = State{input_->make_iterator(), {}}](Reading& reading) mutable {
       while (s.input) {
         const std::optional<Element> element = s.input->next(reading);
         if (element) {

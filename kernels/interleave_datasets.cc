@@ -24,7 +24,7 @@ class InterleaveDataset final : public Dataset {
     check(block > 0, "`block_length` must be > 0");
   }
 
-  std::unique_ptr<DatasetIterator> make_iterator() const override {
+  std::unique_ptr<DatasetIterator> iterate() const override {
     struct State {
       std::unique_ptr<DatasetIterator> input;  // null at its end
       // As many as were needed so far: cycle_length may be vast.
@@ -33,45 +33,44 @@ class InterleaveDataset final : public Dataset {
     };
     State state;
     state.input = input_->make_iterator();
-    return iterator(
-        [self = shared_from_this(), this, s = std::move(state)](Reading& reading) mutable {
-          const auto advance = [&] {
-            s.in_block = 0;
-            const auto places = s.input ? cycle_ : static_cast<int64_t>(s.places.size());
-            if (++s.at >= places) s.at = 0;
-          };
-          std::optional<Element> out;
-          while (s.input || s.open > 0) {
-            reading.check_goes_on();
-            if (s.at == static_cast<int64_t>(s.places.size())) s.places.emplace_back();
-            auto& place = s.places[s.at];
-            if (place) {
-              try {
-                out = place->next(reading);
-              } catch (...) {
-                if (keeps_errors_ && ++s.in_block == block_) advance();
-                throw;
-              }
-              if (out) {
-                if (++s.in_block == block_) advance();
-                return out;
-              }
-              place.reset();
-              --s.open;
-              advance();
-            } else if (s.input) {
-              if (const std::optional<Element> element = s.input->next(reading)) {
-                place = opened(*element, reading);
-                ++s.open;
-              } else {
-                s.input.reset();
-              }
-            } else {
-              advance();
-            }
+    return iterator([this, s = std::move(state)](Reading& reading) mutable {
+      const auto advance = [&] {
+        s.in_block = 0;
+        const auto places = s.input ? cycle_ : static_cast<int64_t>(s.places.size());
+        if (++s.at >= places) s.at = 0;
+      };
+      std::optional<Element> out;
+      while (s.input || s.open > 0) {
+        reading.check_goes_on();
+        if (s.at == static_cast<int64_t>(s.places.size())) s.places.emplace_back();
+        auto& place = s.places[s.at];
+        if (place) {
+          try {
+            out = place->next(reading);
+          } catch (...) {
+            if (keeps_errors_ && ++s.in_block == block_) advance();
+            throw;
           }
-          return out;
-        });
+          if (out) {
+            if (++s.in_block == block_) advance();
+            return out;
+          }
+          place.reset();
+          --s.open;
+          advance();
+        } else if (s.input) {
+          if (const std::optional<Element> element = s.input->next(reading)) {
+            place = opened(*element, reading);
+            ++s.open;
+          } else {
+            s.input.reset();
+          }
+        } else {
+          advance();
+        }
+      }
+      return out;
+    });
   }
 
  private:

@@ -16,13 +16,13 @@ class RepeatDataset final : public Dataset {
     if (count_ < 0) return n == 0 ? 0 : infinite;
     return count_ == 0 ? 0 : times(n, count_);
   }
-  std::unique_ptr<DatasetIterator> make_iterator() const override {
+  std::unique_ptr<DatasetIterator> iterate() const override {
     struct State {
       std::unique_ptr<DatasetIterator> input;
       int64_t epoch = 0;
       bool has_element = false;  // in this epoch
     };
-    return iterator([self = shared_from_this(), this, s = State{}](Reading& reading) mutable {
+    return iterator([this, s = State{}](Reading& reading) mutable {
       std::optional<Element> out;
       while (count_ < 0 || s.epoch < count_) {
         if (!s.input) s.input = input_->make_iterator();
@@ -54,15 +54,15 @@ class TakeDataset final : public Dataset {
     if (n == unknown || count_ == -1) return n;
     return n == infinite ? count_ : std::min(n, count_);
   }
-  std::unique_ptr<DatasetIterator> make_iterator() const override {
-    return iterator([self = shared_from_this(), this, input = input_->make_iterator(),
-                     taken = int64_t{0}](Reading& reading) mutable {
-      std::optional<Element> out;
-      if (count_ >= 0 && taken >= count_) return out;
-      out = input->next(reading);
-      taken += out ? 1 : 0;
-      return out;
-    });
+  std::unique_ptr<DatasetIterator> iterate() const override {
+    return iterator(
+        [this, input = input_->make_iterator(), taken = int64_t{0}](Reading& reading) mutable {
+          std::optional<Element> out;
+          if (count_ >= 0 && taken >= count_) return out;
+          out = input->next(reading);
+          taken += out ? 1 : 0;
+          return out;
+        });
   }
 
  private:
@@ -80,17 +80,17 @@ class SkipDataset final : public Dataset {
     if (n < 0) return n;
     return count_ < 0 ? 0 : std::max<int64_t>(0, n - count_);
   }
-  std::unique_ptr<DatasetIterator> make_iterator() const override {
-    return iterator([self = shared_from_this(), this, input = input_->make_iterator(),
-                     skipped = int64_t{0}](Reading& reading) mutable {
-      std::optional<Element> out;
-      if (count_ < 0) return out;
-      for (; skipped < count_; ++skipped) {
-        if (!input->next(reading)) return out;
-      }
-      out = input->next(reading);
-      return out;
-    });
+  std::unique_ptr<DatasetIterator> iterate() const override {
+    return iterator(
+        [this, input = input_->make_iterator(), skipped = int64_t{0}](Reading& reading) mutable {
+          std::optional<Element> out;
+          if (count_ < 0) return out;
+          for (; skipped < count_; ++skipped) {
+            if (!input->next(reading)) return out;
+          }
+          out = input->next(reading);
+          return out;
+        });
   }
 
  private:
@@ -112,17 +112,17 @@ class ShardDataset final : public Dataset {
     const int64_t n = input_->cardinality();
     return n < 0 ? n : n / shards_ + (index_ < n % shards_ ? 1 : 0);
   }
-  std::unique_ptr<DatasetIterator> make_iterator() const override {
-    return iterator([self = shared_from_this(), this, input = input_->make_iterator(),
-                     at = int64_t{0}](Reading& reading) mutable {
-      for (;;) {
-        std::optional<Element> out = input->next(reading);
-        if (!out) return out;
-        const bool is_ours = at == index_;
-        at = at + 1 == shards_ ? 0 : at + 1;
-        if (is_ours) return out;
-      }
-    });
+  std::unique_ptr<DatasetIterator> iterate() const override {
+    return iterator(
+        [this, input = input_->make_iterator(), at = int64_t{0}](Reading& reading) mutable {
+          for (;;) {
+            std::optional<Element> out = input->next(reading);
+            if (!out) return out;
+            const bool is_ours = at == index_;
+            at = at + 1 == shards_ ? 0 : at + 1;
+            if (is_ours) return out;
+          }
+        });
   }
 
  private:
@@ -144,11 +144,10 @@ class ZipDataset final : public Dataset {
     }
     return out;
   }
-  std::unique_ptr<DatasetIterator> make_iterator() const override {
+  std::unique_ptr<DatasetIterator> iterate() const override {
     std::vector<std::unique_ptr<DatasetIterator>> iterators;
     for (const Pointer& input : inputs_) iterators.push_back(input->make_iterator());
-    return iterator([self = shared_from_this(), iterators = std::move(iterators),
-                     is_over = false](Reading& reading) mutable {
+    return iterator([iterators = std::move(iterators), is_over = false](Reading& reading) mutable {
       std::optional<Element> out;
       if (is_over) return out;
       out.emplace();
@@ -184,16 +183,18 @@ class ConcatenateDataset final : public Dataset {
   int64_t cardinality() const override {
     const int64_t first = first_->cardinality(), second = second_->cardinality();
     if (first == infinite || second == infinite) return infinite;
-    return first == unknown || second == unknown ? unknown : first + second;
+    int64_t out = 0;
+    const bool is_known = first != unknown && second != unknown;
+    return is_known && !__builtin_add_overflow(first, second, &out) ? out : unknown;
   }
-  std::unique_ptr<DatasetIterator> make_iterator() const override {
-    return iterator([self = shared_from_this(), this, input = first_->make_iterator(),
-                     is_second = false](Reading& reading) mutable {
-      std::optional<Element> out = input->next(reading);
-      if (out || std::exchange(is_second, true)) return out;
-      input = second_->make_iterator();
-      return input->next(reading);
-    });
+  std::unique_ptr<DatasetIterator> iterate() const override {
+    return iterator(
+        [this, input = first_->make_iterator(), is_second = false](Reading& reading) mutable {
+          std::optional<Element> out = input->next(reading);
+          if (out || std::exchange(is_second, true)) return out;
+          input = second_->make_iterator();
+          return input->next(reading);
+        });
   }
 
  private:
@@ -207,14 +208,14 @@ class CacheDataset final : public Dataset {
       : Dataset(input->types(), {input}), input_(std::move(input)) {}
 
   int64_t cardinality() const override { return input_->cardinality(); }
-  std::unique_ptr<DatasetIterator> make_iterator() const override {
+  std::unique_ptr<DatasetIterator> iterate() const override {
     struct State {
       std::shared_ptr<const std::vector<Element>> kept;
       size_t at = 0;  // of `kept`
       std::unique_ptr<DatasetIterator> input;
       std::vector<Element> seen;
     };
-    return iterator([self = shared_from_this(), this, s = State{}](Reading& reading) mutable {
+    return iterator([this, s = State{}](Reading& reading) mutable {
       std::optional<Element> out;
       if (!s.kept && !s.input && !(s.kept = kept())) s.input = input_->make_iterator();
       if (s.kept) {

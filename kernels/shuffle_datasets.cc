@@ -80,26 +80,24 @@ class ShuffleDataset final : public Dataset {
     const int64_t n = input_->cardinality();
     return options_.count < 0 ? infinite : times(n, options_.count);
   }
-  std::unique_ptr<DatasetIterator> make_iterator() const override {
-    return std::make_unique<Iterator>(
-        std::static_pointer_cast<const ShuffleDataset>(shared_from_this()));
+  std::unique_ptr<DatasetIterator> iterate() const override {
+    return std::make_unique<Iterator>(*this);
   }
 
  private:
   // The buffer has the elements of an epoch, and what already fits of those that follow.
   class Iterator final : public DatasetIterator {
    public:
-    explicit Iterator(std::shared_ptr<const ShuffleDataset> dataset)
-        : dataset_(std::move(dataset)), numbers_(dataset_->seeds_->next()) {}
+    explicit Iterator(const ShuffleDataset& dataset)
+        : dataset_(dataset), numbers_(dataset_.seeds_->next()) {}
 
-    std::optional<Element> next(Reading& reading) override {
-      reading.check_goes_on();
+    std::optional<Element> advance(Reading& reading) override {
       fill(reading);
       std::optional<Element> out;
       if (buffer_.empty()) return out;
       while (epochs_.front() == 0) {
         epochs_.pop_front();
-        numbers_ = Numbers(dataset_->seeds_->next());
+        numbers_ = Numbers(dataset_.seeds_->next());
       }
       const auto chosen =
           static_cast<int64_t>(numbers_.next() % static_cast<uint64_t>(epochs_.front()));
@@ -112,16 +110,16 @@ class ShuffleDataset final : public Dataset {
 
    private:
     bool has_room() const {
-      const int64_t size = dataset_->options_.buffer_size;
+      const int64_t size = dataset_.options_.buffer_size;
       // All of an epoch at once, and nothing of the next before it is used up.
       if (size < 0) return buffer_.empty() || input_ != nullptr;
       return static_cast<int64_t>(buffer_.size()) < size;
     }
     void fill(Reading& reading) {
-      const int64_t count = dataset_->options_.count;
+      const int64_t count = dataset_.options_.count;
       while (has_room() && (input_ || (!is_over_ && (count < 0 || begun_ < count)))) {
         if (!input_) {
-          input_ = dataset_->input_->make_iterator();
+          input_ = dataset_.input_->make_iterator();
           ++begun_;
           has_element_ = false;
           epochs_.push_back(0);
@@ -139,7 +137,7 @@ class ShuffleDataset final : public Dataset {
       }
     }
 
-    const std::shared_ptr<const ShuffleDataset> dataset_;
+    const ShuffleDataset& dataset_;
     Numbers numbers_;
     std::unique_ptr<DatasetIterator> input_;  // of the last epoch in the buffer
     int64_t begun_ = 0;                       // epochs
@@ -159,7 +157,7 @@ class RandomDataset final : public Dataset {
       : Dataset({{DType::i64}, {Shape{}}}), seeds_(std::make_shared<EpochSeeds>(seeds, changes)) {}
 
   int64_t cardinality() const override { return infinite; }
-  std::unique_ptr<DatasetIterator> make_iterator() const override {
+  std::unique_ptr<DatasetIterator> iterate() const override {
     return iterator([numbers = Numbers(seeds_->next())](Reading&) mutable {
       return std::optional<Element>(Element{Tensor::scalar(int64_t{numbers.next()})});
     });

@@ -18,8 +18,8 @@ class TensorDataset final : public Dataset {
       : Dataset(std::move(types)), element_(std::move(element)) {}
 
   int64_t cardinality() const override { return 1; }
-  std::unique_ptr<DatasetIterator> make_iterator() const override {
-    return iterator([self = shared_from_this(), this, is_done = false](Reading&) mutable {
+  std::unique_ptr<DatasetIterator> iterate() const override {
+    return iterator([this, is_done = false](Reading&) mutable {
       std::optional<Element> out;
       if (!std::exchange(is_done, true)) out = element_;
       return out;
@@ -45,8 +45,8 @@ class TensorSliceDataset final : public Dataset {
   }
 
   int64_t cardinality() const override { return rows(); }
-  std::unique_ptr<DatasetIterator> make_iterator() const override {
-    return iterator([self = shared_from_this(), this, row = int64_t{0}](Reading&) mutable {
+  std::unique_ptr<DatasetIterator> iterate() const override {
+    return iterator([this, row = int64_t{0}](Reading&) mutable {
       std::optional<Element> out;
       if (row == rows()) return out;
       out.emplace();
@@ -78,15 +78,14 @@ class RangeDataset final : public Dataset {
                step = static_cast<uint64_t>(step_);
     return static_cast<int64_t>(((is_upward ? b - a : a - b) - 1) / (is_upward ? step : -step)) + 1;
   }
-  std::unique_ptr<DatasetIterator> make_iterator() const override {
-    return iterator(
-        [self = shared_from_this(), this, next = start_, is_over = false](Reading&) mutable {
-          std::optional<Element> out;
-          if (is_over || (step_ > 0 ? next >= stop_ : next <= stop_)) return out;
-          out.emplace(1, converted(next));
-          is_over = __builtin_add_overflow(next, step_, &next);
-          return out;
-        });
+  std::unique_ptr<DatasetIterator> iterate() const override {
+    return iterator([this, next = start_, is_over = false](Reading&) mutable {
+      std::optional<Element> out;
+      if (is_over || (step_ > 0 ? next >= stop_ : next <= stop_)) return out;
+      out.emplace(1, converted(next));
+      is_over = __builtin_add_overflow(next, step_, &next);
+      return out;
+    });
   }
 
  private:

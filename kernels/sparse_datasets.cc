@@ -12,17 +12,16 @@ class SparseTensorSliceDataset final : public Dataset {
       : Dataset(types_of(indices, values, shape)), rows_(indices, values, shape) {}
 
   int64_t cardinality() const override { return rows_.size(); }
-  std::unique_ptr<DatasetIterator> make_iterator() const override {
-    return iterator(
-        [self = shared_from_this(), this, row = int64_t{0}, group = int64_t{0}](Reading&) mutable {
-          std::optional<Element> out;
-          if (row == rows_.size()) return out;
-          const bool has_entries = group < rows_.groups() && rows_.row_of(group) == row;
-          const SparseTensor slice = has_entries ? rows_.element(group++) : rows_.empty();
-          ++row;
-          out = Element{slice.indices, slice.values, slice.shape};
-          return out;
-        });
+  std::unique_ptr<DatasetIterator> iterate() const override {
+    return iterator([this, row = int64_t{0}, group = int64_t{0}](Reading&) mutable {
+      std::optional<Element> out;
+      if (row == rows_.size()) return out;
+      const bool has_entries = group < rows_.groups() && rows_.row_of(group) == row;
+      const SparseTensor slice = has_entries ? rows_.element(group++) : rows_.empty();
+      ++row;
+      out = Element{slice.indices, slice.values, slice.shape};
+      return out;
+    });
   }
 
  private:

@@ -26,8 +26,8 @@ class ScanDataset final : public Dataset {
     return preserves_count_ ? input_->cardinality() : unknown;
   }
 
-  std::unique_ptr<DatasetIterator> make_iterator() const override {
-    return iterator([self = shared_from_this(), this, input = input_->make_iterator(),
+  std::unique_ptr<DatasetIterator> iterate() const override {
+    return iterator([this, input = input_->make_iterator(),
                      state = initial_](Reading& reading) mutable {
       std::optional<Element> out = input->next(reading);
       if (!out) return out;
@@ -90,7 +90,6 @@ void reduce(ExecuteContext& c) {
   Reading reading(c.cancellation());
   const auto elements = input_dataset(c)->make_iterator();
   for (;;) {
-    reading.check_goes_on();
     const std::optional<Element> element = elements->next(reading);
     if (!element) break;
     Element results = f.call(joined(state, *element), reading);

@@ -32,14 +32,13 @@ class UnbatchDataset final : public Dataset {
     return unknown;
   }
 
-  std::unique_ptr<DatasetIterator> make_iterator() const override {
+  std::unique_ptr<DatasetIterator> iterate() const override {
     struct State {
       std::unique_ptr<DatasetIterator> input;
       Element batch;
       int64_t row = 0, rows = 0;
     };
-    return iterator([self = shared_from_this(),
-                     s = State{input_->make_iterator(), {}}](Reading& reading) mutable {
+    return iterator([s = State{input_->make_iterator(), {}}](Reading& reading) mutable {
       std::optional<Element> out;
       while (s.row == s.rows) {
         s.row = s.rows = 0;
@@ -76,13 +75,12 @@ class RebatchDataset final : public Dataset {
     }
   }
 
-  std::unique_ptr<DatasetIterator> make_iterator() const override {
+  std::unique_ptr<DatasetIterator> iterate() const override {
     struct State {
       std::unique_ptr<DatasetIterator> rows;  // null at the end
       size_t turn = 0;
     };
-    return iterator([self = shared_from_this(), this,
-                     s = State{rows_->make_iterator()}](Reading& reading) mutable {
+    return iterator([this, s = State{rows_->make_iterator()}](Reading& reading) mutable {
       std::optional<Element> out;
       if (!s.rows) return out;
       const int64_t size = sizes_[s.turn];

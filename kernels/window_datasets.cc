@@ -12,8 +12,8 @@ class Window final : public Dataset {
       : Dataset(std::move(types)), elements_(std::move(elements)) {}
 
   int64_t cardinality() const override { return static_cast<int64_t>(elements_.size()); }
-  std::unique_ptr<DatasetIterator> make_iterator() const override {
-    return iterator([self = shared_from_this(), this, at = size_t{0}](Reading&) mutable {
+  std::unique_ptr<DatasetIterator> iterate() const override {
+    return iterator([this, at = size_t{0}](Reading&) mutable {
       std::optional<Element> out;
       if (at < elements_.size()) out = elements_[at++];
       return out;
@@ -55,9 +55,8 @@ class WindowDataset final : public Dataset {
     return n / sizes_.shift + (n % sizes_.shift == 0 ? 0 : 1);
   }
 
-  std::unique_ptr<DatasetIterator> make_iterator() const override {
-    return std::make_unique<Iterator>(
-        std::static_pointer_cast<const WindowDataset>(shared_from_this()));
+  std::unique_ptr<DatasetIterator> iterate() const override {
+    return std::make_unique<Iterator>(*this);
   }
 
  private:
@@ -74,14 +73,13 @@ class WindowDataset final : public Dataset {
 
   class Iterator final : public DatasetIterator {
    public:
-    explicit Iterator(std::shared_ptr<const WindowDataset> dataset)
-        : dataset_(std::move(dataset)), input_(dataset_->input_->make_iterator()) {}
+    explicit Iterator(const WindowDataset& dataset)
+        : dataset_(dataset), input_(dataset_.input_->make_iterator()) {}
 
-    std::optional<Element> next(Reading& reading) override {
-      reading.check_goes_on();
+    std::optional<Element> advance(Reading& reading) override {
       fill(reading);
-      const bool is_whole = static_cast<int64_t>(places_.size()) == dataset_->span_;
-      if (places_.empty() || (dataset_->sizes_.drops_remainder && !is_whole)) return {};
+      const bool is_whole = static_cast<int64_t>(places_.size()) == dataset_.span_;
+      if (places_.empty() || (dataset_.sizes_.drops_remainder && !is_whole)) return {};
       std::vector<Element> elements;
       Status status;
       for (size_t i = 0; i < places_.size() && status.is_ok(); i += step()) {
@@ -90,22 +88,21 @@ class WindowDataset final : public Dataset {
       }
       shift(reading);
       throw_if_error(status);
-      return dataset_->windows_of(elements);
+      return dataset_.windows_of(elements);
     }
 
    private:
-    size_t step() const { return static_cast<size_t>(dataset_->sizes_.stride); }
+    size_t step() const { return static_cast<size_t>(dataset_.sizes_.stride); }
     void fill(Reading& reading) {
-      while (input_ && static_cast<int64_t>(places_.size()) < dataset_->span_) read(reading, true);
+      while (input_ && static_cast<int64_t>(places_.size()) < dataset_.span_) read(reading, true);
     }
     void shift(Reading& reading) {
-      const int64_t count = dataset_->sizes_.shift, here = static_cast<int64_t>(places_.size());
+      const int64_t count = dataset_.sizes_.shift, here = static_cast<int64_t>(places_.size());
       places_.erase(places_.begin(), places_.begin() + std::min(count, here));
       for (int64_t i = here; input_ && i < count; ++i) read(reading, false);
     }
     void read(Reading& reading, bool is_kept) {
       Place place;
-      reading.check_goes_on();
       try {
         std::optional<Element> element = input_->next(reading);
         if (!element) return input_.reset();
@@ -118,7 +115,7 @@ class WindowDataset final : public Dataset {
       if (is_kept) places_.push_back(std::move(place));
     }
 
-    const std::shared_ptr<const WindowDataset> dataset_;
+    const WindowDataset& dataset_;
     std::unique_ptr<DatasetIterator> input_;  // null at its end
     std::deque<Place> places_;
   };

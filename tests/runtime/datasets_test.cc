@@ -138,6 +138,33 @@ TEST(Datasets, PaddingOfMoreThanThereIsMemory) {
   EXPECT_THROW(p.next(), Error);
 }
 
+// What a client says of a dataset's elements need not be true.
+TEST(Datasets, ElementsThatAreNotWhatTheirDatasetSaysAreRefused) {
+  {
+    Pipeline p;
+    AttrMap attrs = int64_scalars;
+    attrs.insert({{"N", int64_t{2}}});
+    const Output pairs = p.add("ZipDataset", {p.range(4), p.range(4)}, attrs);
+    const Output shape = constant(p.graph, Tensor::of<int64_t>({0}, {}));
+    p.read(p.add("PaddedBatchDataset", {pairs, p.number(2), shape, p.number(0)},
+                 {{"Toutput_types", std::vector<DType>{i64}},
+                  {"output_shapes", std::vector<Shape>{Shape{any}}},
+                  {"N", int64_t{1}}}),
+           int64_vectors);
+    p.make();
+    expect_error_with(Code::invalid_argument, "an element has 2 components, not 1",
+                      [&] { p.next(); });
+  }
+  Pipeline p;
+  const AttrMap texts = {{"output_types", std::vector<DType>{DType::string}},
+                         {"output_shapes", std::vector<Shape>{Shape{}}}};
+  const Output lie = p.add("BatchDataset", {p.range(4), p.number(2)}, texts);
+  p.read(p.add("UniqueDataset", {lie}, texts), texts);
+  p.make();
+  expect_error_with(Code::invalid_argument, "component 0 of an element is int64, not string",
+                    [&] { p.next(); });
+}
+
 TEST(Datasets, DatasetsOfDatasetsHaveALimit) {
   Pipeline p;
   Output both = p.range(1);
