@@ -251,7 +251,7 @@ class Loop {
     std::vector<const Node*> stack;
     std::vector<Output> entering;
     const auto need = [&](const Node& node) {
-      if (is_cut(node) || is_needed[node.id]) return;
+      if (is_cut(node) || is_early_read(node) || is_needed[node.id]) return;
       is_needed[node.id] = true;
       stack.push_back(&node);
     };
@@ -273,9 +273,7 @@ class Loop {
         if (is_switch(*passed.node)) need_value(passed.node->inputs[1]);
         for (const Node* control : passed.node->control_inputs) need(*control);
       }
-      for (const Node* control : node.control_inputs) {
-        if (!is_early_read(*control)) need(*control);
-      }
+      for (const Node* control : node.control_inputs) need(*control);
       if (const Node* next = next_iteration(node)) need(*next);
     }
 
@@ -314,9 +312,10 @@ class Loop {
   }
 
   // A read that would bind the loop to the task of its variable, of a loop that other state binds
-  // to another. The whole variable is read before the loop.
+  // to another. The whole variable, or its shape, is read before the loop.
   bool is_brought_read(const Node& node) const {
-    const bool is_read = node.is("ReadVariableOp") || node.is("ResourceGather");
+    const bool is_read =
+        node.is("ReadVariableOp") || node.is("ResourceGather") || node.is("VariableShape");
     return uses_several_tasks_ && is_read && is_within(node) && !is_early_read(node) &&
            reads_unwritten(node);
   }
@@ -376,7 +375,8 @@ class Loop {
 
   void add_brought_read(const Node& node, Rebuild& rebuild, Feeds& feeds) {
     const Node& variable = *state_behind(node.inputs[0]);
-    const Node* read = whole_reads_.try_emplace(variable.id, &node).first->second;
+    const Node* read =
+        first_reads_.try_emplace({variable.id, node.is("VariableShape")}, &node).first->second;
     const Output fed = feed({false, capture({state_output(variable), read})}, node.outputs[0].dtype,
                             node.location, rebuild, feeds);
     const Output whole = brought_along(fed, node.inputs[0], rebuild);
@@ -500,9 +500,10 @@ class Loop {
   std::vector<Variable> variables_;
   std::vector<Captured> captured_;
   std::set<int> written_;  // variables and other state that an iteration may change, by node id
-  bool uses_several_tasks_ = false;         // by handles on state
-  std::map<int, const Node*> whole_reads_;  // is_brought_read(), one for each variable, by its id
-  std::set<int> references_;                // variables that the parts have by reference
+  bool uses_several_tasks_ = false;  // by handles on state
+  // is_brought_read(): the first of each variable, by its id, and of its shape.
+  std::map<std::pair<int, bool>, const Node*> first_reads_;
+  std::set<int> references_;  // variables that the parts have by reference
   Part condition_part_, body_;
 };
 

@@ -234,13 +234,34 @@ class Loops(Programs):
         losses = self.check(build, steps=8, tolerance=1e-4)
         self.assertLess(losses[-1][0], losses[0][0])
 
+    def variables_of_several_tasks(self, use_resource):
+        rng = np.random.default_rng(5)
+        with tf1.variable_scope("s", use_resource=use_resource):
+            return [tf1.get_variable(name, initializer=rng.standard_normal(shape).astype(np.float32))
+                    for name, shape in (("table", (6, 3)), ("other", (6, 3)), ("w", (3, 3)), ("u", (3, 3)))]
+
+    def test_nested_loops_with_variables_of_several_tasks(self):
+        def build(use_resource):
+            table, other, w, u = self.variables_of_several_tasks(use_resource)
+
+            def inner(j, h):
+                looked_up = tf.nn.embedding_lookup(table, tf.stack([j, 5 - j])) + tf.nn.embedding_lookup(other, [1, 0])
+                branch = tf1.cond(j > 1, lambda: tf1.cond(j > 2, lambda: tf.matmul(h, w), lambda: u[:2]), lambda: h)
+                return j + 1, tf.tanh(branch + looked_up)
+
+            def outer(i, h):
+                h = tf1.while_loop(lambda j, h: j < 4, inner, [0, h * 0.5])[1]
+                return i + 1, h + tf1.cond(i > 0, lambda: tf.nn.embedding_lookup(other, [i, i]), lambda: w[:2])
+            h = tf1.while_loop(lambda i, h: i < 3, outer, [0, tf.zeros([2, 3])])[1]
+            return [h] + [tf.convert_to_tensor(g) for g in tf1.gradients(tf.reduce_sum(h * h), [w, u])]
+        for use_resource in (False, True):
+            with self.subTest(use_resource=use_resource):
+                self.check(lambda: build(use_resource))
+
     def test_variables_of_several_tasks(self):
         """Looked up in each iteration, or read in a branch of it only, and each on another ps."""
         def build(use_resource):
-            rng = np.random.default_rng(5)
-            with tf1.variable_scope("s", use_resource=use_resource):
-                table, other, w, u = (tf1.get_variable(name, initializer=rng.standard_normal(shape).astype(np.float32))
-                                      for name, shape in (("table", (6, 3)), ("other", (6, 3)), ("w", (3, 3)), ("u", (3, 3))))
+            table, other, w, u = self.variables_of_several_tasks(use_resource)
 
             def body(i, h):
                 looked_up = tf.nn.embedding_lookup(table, tf.stack([i, 5 - i])) + tf.nn.embedding_lookup(other, [1, 0])
