@@ -375,8 +375,8 @@ class Loop {
 
   void add_brought_read(const Node& node, Rebuild& rebuild, Feeds& feeds) {
     const Node& variable = *state_behind(node.inputs[0]);
-    const Node* read =
-        first_reads_.try_emplace({variable.id, node.is("VariableShape")}, &node).first->second;
+    const Node* read = &node;
+    if (!node.is("VariableShape")) read = whole_reads_.try_emplace(variable.id, read).first->second;
     const Output fed = feed({false, capture({state_output(variable), read})}, node.outputs[0].dtype,
                             node.location, rebuild, feeds);
     const Output whole = brought_along(fed, node.inputs[0], rebuild);
@@ -500,10 +500,9 @@ class Loop {
   std::vector<Variable> variables_;
   std::vector<Captured> captured_;
   std::set<int> written_;  // variables and other state that an iteration may change, by node id
-  bool uses_several_tasks_ = false;  // by handles on state
-  // is_brought_read(): the first of each variable, by its id, and of its shape.
-  std::map<std::pair<int, bool>, const Node*> first_reads_;
-  std::set<int> references_;  // variables that the parts have by reference
+  bool uses_several_tasks_ = false;         // by handles on state
+  std::map<int, const Node*> whole_reads_;  // brought: the first of each variable, by its id
+  std::set<int> references_;                // variables that the parts have by reference
   Part condition_part_, body_;
 };
 

@@ -32,6 +32,17 @@ Element Callable::call(const Element& element, Reading& reading) const {
   return function_->run(std::move(arguments), reading.cancellation());
 }
 
+std::optional<Element> Callable::call_or_end(const Element& element, bool preserves_count,
+                                             Reading& reading) const {
+  try {
+    return call(element, reading);
+  } catch (const Error& error) {
+    if (error.code() != Code::out_of_range) throw;
+    check(!preserves_count, "Function invocation produced OutOfRangeError: ", error.message());
+    return {};
+  }
+}
+
 Dataset::Pointer Callable::call_for_dataset(const Element& element, Reading& reading) const {
   const Element result = call(element, reading);
   check(result.size() == 1 && result[0].dtype() == DType::variant, name_,

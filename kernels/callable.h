@@ -18,6 +18,10 @@ class Callable {
   Callable(ExecuteContext& c, std::string_view attr);
 
   Element call(const Element& element, Reading& reading) const;
+  // None if the function ends the sequence so, by OUT_OF_RANGE. INVALID_ARGUMENT instead if it must
+  // give a result for each element.
+  std::optional<Element> call_or_end(const Element& element, bool preserves_count,
+                                     Reading& reading) const;
   Dataset::Pointer call_for_dataset(const Element& element, Reading& reading) const;
   // INVALID_ARGUMENT "`predicate` must return a scalar bool." unless it is one, of `what` it is.
   template <class T>

@@ -19,17 +19,8 @@ class MapDataset final : public Dataset {
   }
   std::unique_ptr<DatasetIterator> iterate() const override {
     return iterator([this, input = input_->make_iterator()](Reading& reading) mutable {
-      std::optional<Element> out = input->next(reading);
-      if (!out) return out;
-      try {
-        out = f_.call(*out, reading);
-      } catch (const Error& error) {
-        // A function may end the sequence so.
-        if (error.code() != Code::out_of_range) throw;
-        check(!preserves_count_, "Function invocation produced OutOfRangeError: ", error.message());
-        out.reset();
-      }
-      return out;
+      const std::optional<Element> element = input->next(reading);
+      return element ? f_.call_or_end(*element, preserves_count_, reading) : std::nullopt;
     });
   }
 

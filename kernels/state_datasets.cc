@@ -27,24 +27,17 @@ class ScanDataset final : public Dataset {
   }
 
   std::unique_ptr<DatasetIterator> iterate() const override {
-    return iterator([this, input = input_->make_iterator(),
-                     state = initial_](Reading& reading) mutable {
-      std::optional<Element> out = input->next(reading);
-      if (!out) return out;
-      try {
-        Element results = f_.call(joined(state, *out), reading);
-        check_results(results);
-        const auto behind_state = results.begin() + static_cast<int64_t>(state.size());
-        out->assign(behind_state, results.end());
-        state.assign(results.begin(), behind_state);
-      } catch (const Error& error) {
-        // A function may end the sequence so.
-        if (error.code() != Code::out_of_range) throw;
-        check(!preserves_count_, "Function invocation produced OutOfRangeError: ", error.message());
-        out.reset();
-      }
-      return out;
-    });
+    return iterator(
+        [this, input = input_->make_iterator(), state = initial_](Reading& reading) mutable {
+          std::optional<Element> out = input->next(reading);
+          if (out) out = f_.call_or_end(joined(state, *out), preserves_count_, reading);
+          if (!out) return out;
+          check_results(*out);
+          const auto behind_state = out->begin() + static_cast<int64_t>(state.size());
+          state.assign(out->begin(), behind_state);
+          out->erase(out->begin(), behind_state);
+          return out;
+        });
   }
 
  private:

@@ -234,20 +234,22 @@ class Loops(Programs):
         losses = self.check(build, steps=8, tolerance=1e-4)
         self.assertLess(losses[-1][0], losses[0][0])
 
-    def variables_of_several_tasks(self, use_resource):
+    def over_several_tasks(self, use_resource):
+        """Variables, and the body of a loop that looks them up in each iteration, or reads them in a branch of it only."""
         rng = np.random.default_rng(5)
         with tf1.variable_scope("s", use_resource=use_resource):
-            return [tf1.get_variable(name, initializer=rng.standard_normal(shape).astype(np.float32))
-                    for name, shape in (("table", (6, 3)), ("other", (6, 3)), ("w", (3, 3)), ("u", (3, 3)))]
+            table, other, w, u = (tf1.get_variable(name, initializer=rng.standard_normal(shape).astype(np.float32))
+                                  for name, shape in (("table", (6, 3)), ("other", (6, 3)), ("w", (3, 3)), ("u", (3, 3))))
+
+        def body(i, h):
+            looked_up = tf.nn.embedding_lookup(table, tf.stack([i, 5 - i])) + tf.nn.embedding_lookup(other, [1, 0])
+            branch = tf1.cond(i > 1, lambda: tf1.cond(i > 2, lambda: tf.matmul(h, w), lambda: u[:2]), lambda: h)
+            return i + 1, tf.tanh(branch + looked_up)
+        return other, w, u, body
 
     def test_nested_loops_with_variables_of_several_tasks(self):
         def build(use_resource):
-            table, other, w, u = self.variables_of_several_tasks(use_resource)
-
-            def inner(j, h):
-                looked_up = tf.nn.embedding_lookup(table, tf.stack([j, 5 - j])) + tf.nn.embedding_lookup(other, [1, 0])
-                branch = tf1.cond(j > 1, lambda: tf1.cond(j > 2, lambda: tf.matmul(h, w), lambda: u[:2]), lambda: h)
-                return j + 1, tf.tanh(branch + looked_up)
+            other, w, u, inner = self.over_several_tasks(use_resource)
 
             def outer(i, h):
                 h = tf1.while_loop(lambda j, h: j < 4, inner, [0, h * 0.5])[1]
@@ -259,14 +261,8 @@ class Loops(Programs):
                 self.check(lambda: build(use_resource))
 
     def test_variables_of_several_tasks(self):
-        """Looked up in each iteration, or read in a branch of it only, and each on another ps."""
         def build(use_resource):
-            table, other, w, u = self.variables_of_several_tasks(use_resource)
-
-            def body(i, h):
-                looked_up = tf.nn.embedding_lookup(table, tf.stack([i, 5 - i])) + tf.nn.embedding_lookup(other, [1, 0])
-                branch = tf1.cond(i > 1, lambda: tf1.cond(i > 2, lambda: tf.matmul(h, w), lambda: u[:2]), lambda: h)
-                return i + 1, tf.tanh(branch + looked_up)
+            *_, body = self.over_several_tasks(use_resource)
             h = tf1.while_loop(lambda i, h: i < 4, body, [0, tf.zeros([2, 3])])[1]
             loss = tf.reduce_sum(h * h)
             with tf1.control_dependencies([h]):
