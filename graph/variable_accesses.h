@@ -4,7 +4,7 @@
 // Of references (VariableV2), which stand for their variable's memory. Resources are read by nodes
 // of their own, which the client orders. Two answers differ and stay with those who ask: the
 // runtime counts every `_Loop`, whose parts have copies of the variable's node, and a while loop
-// that is being cut out (structure_loops.cc) counts every use of any state, resources and queues too.
+// that is being cut out (loop_frame.h) counts every use of any state, resources and queues too.
 #pragma once
 
 #include <unordered_map>

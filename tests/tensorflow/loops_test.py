@@ -260,6 +260,23 @@ class Loops(Programs):
             with self.subTest(use_resource=use_resource):
                 self.check(lambda: build(use_resource))
 
+    def test_shapes_of_variables_of_several_tasks_in_both_types(self):
+        def build(use_resource):
+            u = tf1.get_variable("u", initializer=tf.ones([4, 3]), use_resource=use_resource)
+            table = tf1.get_variable("table", initializer=tf.zeros([7, 3]), use_resource=use_resource)
+            u_handle, table_handle = u.handle, table.handle
+
+            def shape(handle, dtype):
+                return tf.cast(tf.raw_ops.VariableShape(input=handle, out_type=dtype), tf.int64)
+
+            def body(i, n):
+                branch = tf1.cond(i > 1, lambda: shape(table_handle, tf.int32) + shape(u_handle, tf.int32), lambda: shape(table_handle, tf.int64))
+                looked_up = tf.raw_ops.ResourceGather(resource=u_handle, indices=[i], dtype=tf.float32)
+                return i + 1, n * 2 + branch + tf.cast(tf.reduce_sum(looked_up), tf.int64)
+            n = tf1.while_loop(lambda i, n: i < 4, body, [0, tf.zeros([2], tf.int64)])[1]
+            return [n, u + 0, table + 0]
+        self.check(build, use_resource=True)
+
     def test_variables_of_several_tasks(self):
         def build(use_resource):
             *_, body = self.over_several_tasks(use_resource)

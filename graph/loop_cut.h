@@ -1,0 +1,38 @@
+// How the two parts of a while loop, its condition and its body, are cut out of the graph.
+#pragma once
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "graph/loop_frame.h"
+
+namespace leat {
+
+// A value of the graph around the loop that its parts use. `read`: a read of every iteration that
+// runs once before the loop instead (LoopFrame::is_early_read, is_brought_read); `value` is then
+// the read itself, or the handle of its variable.
+struct Captured {
+  Output value;
+  const Node* read = nullptr;
+
+  bool operator==(const Captured&) const = default;
+};
+
+// A graph of its own, whose `_Feed` nodes (LoopFeed, loops.h) stand for loop variables and for
+// captured values. Constants, variables and queues come along.
+struct LoopPart {
+  Graph graph;
+  std::vector<std::string> endpoints;  // "node:index" of it: the predicate, or the next values
+};
+
+struct LoopCut {
+  LoopPart condition, body;
+  std::vector<Captured> captured;
+  std::set<int> references;  // nodes of variables that the parts have by reference, by id
+};
+
+// INVALID_ARGUMENT if the loop uses a value that no iteration has yet.
+LoopCut cut_loop(const LoopFrame& frame);
+
+}  // namespace leat
