@@ -30,7 +30,7 @@ enum class DType : uint8_t {
   complex128 = 18,  // as complex64
   f16 = 19,
   resource = 20,  // a handle on state; kernels get what it leads to, or the handle itself
-  variant = 21,   // as complex64
+  variant = 21,   // an object of the runtime (variant.h)
   u32 = 22,
   u64 = 23,
 };
@@ -42,7 +42,7 @@ inline constexpr DType u8 = DType::u8, u16 = DType::u16, u32 = DType::u32, u64 =
 std::string_view dtype_name(DType dtype);      // TensorFlow's: "float", "int32", "bfloat16", …
 DType dtype_from_name(std::string_view name);  // the inverse; also accepts "float32", "f32";
                                                // INVALID_ARGUMENT otherwise
-// bytes of one element; sizeof(std::string) for string
+// bytes of one element; sizeof(std::string) for string, 0 for resource and variant
 size_t dtype_size(DType dtype);
 bool is_floating(DType dtype);  // f16 bf16 f32 f64
 bool is_integer(DType dtype);   // signed and unsigned integers, not bool

@@ -10,6 +10,7 @@
 #include "core/block_memory.h"
 #include "core/byte_size.h"
 #include "core/host_memory.h"
+#include "core/variant.h"
 
 namespace leat {
 namespace {
@@ -51,6 +52,16 @@ void check_host_memory(size_t bytes) {
        " bytes were asked for one buffer, ", available, " bytes are there");
 }
 
+// Of elements that have constructors.
+template <class T>
+std::shared_ptr<Buffer> objects(int64_t count) {
+  constexpr size_t most = SIZE_MAX / sizeof(T) / 2;
+  const size_t bytes = std::min<size_t>(count, most) * sizeof(T);
+  check_host_memory(bytes);
+  return std::make_shared<Buffer>(new T[count], bytes,
+                                  [](void* p) { delete[] static_cast<T*>(p); });
+}
+
 }  // namespace
 
 Buffer::Buffer(void* data, size_t bytes, std::function<void(void*)> release, Device* device)
@@ -81,31 +92,17 @@ std::shared_ptr<Buffer> Buffer::allocate(size_t bytes) {
   return std::make_shared<Buffer>(data, bytes, [](void* p) { std::free(p); });
 }
 
-bool is_sole_handle(const std::shared_ptr<Buffer>& buffer) {
-  if (buffer.use_count() != 1) return false;
-#ifdef __SANITIZE_THREAD__
-  // TSan does not understand fences: a counted copy is an acquire that it sees.
-  const std::shared_ptr<Buffer> copy = buffer;
-#else
-  std::atomic_thread_fence(std::memory_order_acquire);
-#endif
-  return true;
-}
-
 Tensor::Tensor(DType dtype, const Shape& shape) : dtype_(dtype), shape_(shape) {
   check(shape.is_complete(), "a tensor needs a complete shape, not ", shape);
-  check(dtype_size(dtype) > 0, "tensors of dtype ", dtype, " cannot be made");
   elements_ = shape.elements();
-  const size_t bytes = byte_size(dtype, shape);
-  if (dtype != DType::string) {
-    buffer_ = Buffer::allocate(bytes);
-    return;
+  if (dtype == DType::string) {
+    buffer_ = objects<std::string>(elements_);
+  } else if (dtype == DType::variant) {
+    buffer_ = objects<VariantPointer>(elements_);
+  } else {
+    check(dtype_size(dtype) > 0, "tensors of dtype ", dtype, " cannot be made");
+    buffer_ = Buffer::allocate(byte_size(dtype, shape));
   }
-  const auto count = static_cast<size_t>(elements_);
-  check_host_memory(bytes);
-  auto* strings = new std::string[count];
-  buffer_ = std::make_shared<Buffer>(strings, bytes,
-                                     [](void* p) { delete[] static_cast<std::string*>(p); });
 }
 
 Tensor::Tensor(DType dtype, const Shape& shape, std::shared_ptr<Buffer> buffer, size_t offset)
@@ -115,8 +112,8 @@ Tensor::Tensor(DType dtype, const Shape& shape, std::shared_ptr<Buffer> buffer, 
       buffer_(std::move(buffer)),
       offset_(offset) {
   check(shape.is_complete(), "a tensor needs a complete shape, not ", shape);
-  check(dtype != DType::string,
-        "a tensor of strings owns its elements; it cannot be laid over a buffer");
+  check(dtype != DType::string && dtype != DType::variant, "a tensor of ", dtype,
+        " owns its elements; it cannot be laid over a buffer");
   check(elements_ == 0 || (buffer_ && offset <= buffer_->bytes() &&
                            byte_size(dtype, shape) <= buffer_->bytes() - offset),
         "a tensor of ", bytes(), " bytes at offset ", offset, " does not fit a buffer of ",
@@ -136,6 +133,8 @@ Tensor Tensor::clone() const {
   Tensor out(dtype_, shape_);
   if (dtype_ == DType::string) {
     std::copy_n(data<std::string>(), elements_, out.data<std::string>());
+  } else if (dtype_ == DType::variant) {
+    std::copy_n(data<VariantPointer>(), elements_, out.data<VariantPointer>());
   } else if (elements_ > 0) {
     std::memcpy(out.raw(), raw(), bytes());
   }

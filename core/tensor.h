@@ -13,6 +13,7 @@
 #include "core/dtype.h"
 #include "core/error.h"
 #include "core/shape.h"
+#include "core/sole_handle.h"
 
 namespace leat {
 
@@ -43,17 +44,13 @@ class Buffer {
   Device* device_;
 };
 
-// True if this is the only handle, and what other handles did with the memory is visible: it may be
-// reused.
-bool is_sole_handle(const std::shared_ptr<Buffer>& buffer);
-
 class Tensor {
  public:
   Tensor() = default;  // dtype invalid: "no tensor"
-  // Uninitialised elements (strings are empty). The shape must be complete.
+  // Uninitialised elements (strings are empty, variants null). The shape must be complete.
   Tensor(DType dtype, const Shape& shape);
   // Over memory that exists: `offset` bytes into `buffer`, which must hold all elements. Not for
-  // strings.
+  // strings and variants.
   Tensor(DType dtype, const Shape& shape, std::shared_ptr<Buffer> buffer, size_t offset = 0);
 
   template <class T>

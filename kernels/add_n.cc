@@ -1,7 +1,7 @@
 // leat: cpu+cuda
 // AddN: where gradients of several paths meet.
 #include "kernels/elementwise.h"
-#include "kernels/tensor_list.h"
+#include "kernels/variant_arithmetic.h"
 
 namespace leat {
 namespace {

@@ -20,8 +20,8 @@ Tensor stacked(const std::vector<Element>& elements, size_t component) {
           ". First element had shape ", first.shape(), " and element ", i, " had shape ",
           other.shape(), ".");
   }
-  check(first.dtype() != DType::variant && first.dtype() != DType::resource, "component ",
-        component, " of a batch is a ", first.dtype(), ", which cannot be batched");
+  check(first.dtype() != DType::resource, "component ", component,
+        " of a batch is a resource, which cannot be batched");
   const int64_t size = first.shape().elements();
   Tensor out(first.dtype(), rows_of(static_cast<int64_t>(elements.size()), first.shape(), 0));
   for (size_t i = 0; i < elements.size(); ++i)

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "core/tensor.h"
+#include "core/variant.h"
 
 namespace leat {
 
@@ -14,6 +15,10 @@ inline void copy_elements(const Tensor& from, int64_t from_at, Tensor& to, int64
   if (count == 0) return;
   if (from.dtype() == DType::string) {
     std::copy_n(from.data<std::string>() + from_at, count, to.data<std::string>() + to_at);
+    return;
+  }
+  if (from.dtype() == DType::variant) {
+    std::copy_n(from.data<VariantPointer>() + from_at, count, to.data<VariantPointer>() + to_at);
     return;
   }
   const size_t size = dtype_size(from.dtype());

@@ -7,8 +7,8 @@
 #include "graph/ops.h"
 #include "graph/shape_inference.h"
 #include "kernels/cpu.h"
+#include "kernels/csv_field.h"
 #include "kernels/examples.h"
-#include "kernels/number_text.h"
 
 namespace leat {
 namespace {
@@ -84,13 +84,7 @@ BoundKernel prepare(const KernelRequest& r) {
           "select_cols should be strictly increasing indices");
   }
   std::vector<TensorSpec> defaults(r.inputs.begin() + 1, r.inputs.end());
-  for (const TensorSpec& value : defaults) {
-    check(value.shape.rank() <= 1, "Each record default should be at most rank 1, got ",
-          value.shape);
-    check(value.shape.elements() <= 1,
-          "There should only be 1 default per field but a record default has ",
-          value.shape.elements());
-  }
+  for (const TensorSpec& value : defaults) check_field_default(value.shape);
   return BoundKernel::of(
       [=, dialect = std::move(dialect), n = r.inputs[0].shape.elements()](const Arguments& a) {
         for (int64_t i = 0; i < n; ++i) {
@@ -99,19 +93,11 @@ BoundKernel prepare(const KernelRequest& r) {
                 " in record ", i);
           for (size_t f = 0; f < count; ++f) {
             const int input = static_cast<int>(f) + 1;
-            visit_dtype(defaults[f].dtype, [&]<class T>(TypeTag<T>) {
-              T& to = a.output<T>(static_cast<int>(f))[i];
-              if (fields[f].empty() || fields[f] == dialect.missing) {
-                check(defaults[f].shape.elements() == 1, "Field ", f,
-                      " is required but missing in record ", i, "!");
-                to = *a.input<T>(input);
-              } else if constexpr (std::is_same_v<T, std::string>) {
-                to = fields[f];
-              } else if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double> ||
-                                   std::is_same_v<T, int32_t> || std::is_same_v<T, int64_t>) {
-                check(parse_number(fields[f], to), "Field ", f, " in record ", i,
-                      " is not a valid ", defaults[f].dtype, ": ", fields[f]);
-              }
+            visit_type(FieldTypes{}, defaults[f].dtype, [&]<class T>(TypeTag<T>) {
+              const T* otherwise = defaults[f].shape.elements() == 1 ? a.input<T>(input) : nullptr;
+              read_field(fields[f], dialect.missing, otherwise, f, i,
+                         a.output<T>(static_cast<int>(f))[i]);
+              return 0;
             });
           }
         }

@@ -1,6 +1,7 @@
 #include "kernels/dataset.h"
 
 #include "graph/shape_inference.h"
+#include "graph/signature.h"
 #include "kernels/extents.h"
 
 namespace leat {
@@ -15,6 +16,21 @@ void check_dtypes(const Element& element, const std::vector<DType>& dtypes) {
     check(element[i].dtype() == dtypes[i], "component ", i, " of an element is ",
           element[i].dtype(), ", not ", dtypes[i]);
   }
+}
+
+std::vector<Tensor> variants_among_inputs(const ExecuteContext& c) {
+  std::vector<Tensor> out;
+  const AttrMap& attrs = c.node().attrs;
+  for (const auto& [arg, begin, end] : arg_ranges(op_named(c.node().op).schema.inputs, attrs)) {
+    for (int i = begin; i < end; ++i) {
+      const DType dtype = !arg->type_list_attr.empty()
+                              ? c.node().attr<std::vector<DType>>(arg->type_list_attr).at(i - begin)
+                          : !arg->type_attr.empty() ? c.node().attr<DType>(arg->type_attr)
+                                                    : arg->dtype;
+      if (dtype == DType::variant) out.push_back(c.input(i));
+    }
+  }
+  return out;
 }
 
 }  // namespace
@@ -117,8 +133,8 @@ void set_element(ExecuteContext& c, const ElementTypes& types, Element element) 
     c.set_output(static_cast<int>(i), std::move(element[i]));
 }
 
-Tensor dataset_tensor(Dataset::Pointer dataset) {
-  return variant_tensor(std::make_unique<DatasetVariant>(std::move(dataset)));
+Tensor dataset_tensor(Dataset::Pointer dataset, int depth) {
+  return variant_tensor(std::make_unique<DatasetVariant>(std::move(dataset), depth));
 }
 
 OpDef dataset_op(OpDef op, MakeDataset make) {
@@ -126,7 +142,8 @@ OpDef dataset_op(OpDef op, MakeDataset make) {
   op.shape = shapes::scalar();
   op.is_not_differentiable = true;
   op.kernels = {{.execute = [make = std::move(make)](ExecuteContext& c) {
-    c.set_output(0, dataset_tensor(make(c)));
+    Dataset::Pointer dataset = make(c);
+    c.set_output(0, dataset_tensor(std::move(dataset), depth_around(variants_among_inputs(c))));
   }}};
   return op;
 }

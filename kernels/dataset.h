@@ -107,14 +107,21 @@ class Dataset : public std::enable_shared_from_this<Dataset> {
 class DatasetVariant final : public Variant {
  public:
   static constexpr std::string_view kind_name = "a dataset";
-  explicit DatasetVariant(Dataset::Pointer dataset) : dataset(std::move(dataset)) {}
+  DatasetVariant(Dataset::Pointer dataset, int depth)
+      : dataset(std::move(dataset)), depth_(depth) {}
   std::string_view kind() const override { return kind_name; }
   std::unique_ptr<Variant> copy() const override { return std::make_unique<DatasetVariant>(*this); }
-  Dataset::Pointer dataset;
+  int depth() const override { return depth_; }
+
+  const Dataset::Pointer dataset;
+
+ private:
+  const int depth_;
 };
 
 Dataset::Pointer dataset_of(const Tensor& tensor);  // INVALID_ARGUMENT if it is none
-Tensor dataset_tensor(Dataset::Pointer dataset);
+// `depth`: that around what it is made of.
+Tensor dataset_tensor(Dataset::Pointer dataset, int depth);
 inline Dataset::Pointer input_dataset(const ExecuteContext& c) { return dataset_of(c.input(0)); }
 // An input that must be a scalar.
 template <class T>

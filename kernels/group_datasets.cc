@@ -83,10 +83,10 @@ class GroupByWindowDataset final : public Dataset {
     void reduce(Key key, Reading& reading) {
       std::vector<Element> elements = std::move(groups_[key].elements);
       groups_[key].elements.clear();
-      const auto window = window_of(std::move(elements), dataset_.input_->types());
-      reduced_ = dataset_.functions_.reduce
-                     .call_for_dataset({Tensor::scalar(key), dataset_tensor(window)}, reading)
-                     ->make_iterator();
+      const Tensor window = window_tensor(std::move(elements), dataset_.input_->types());
+      reduced_ =
+          dataset_.functions_.reduce.call_for_dataset({Tensor::scalar(key), window}, reading)
+              ->make_iterator();
     }
 
     const GroupByWindowDataset& dataset_;

@@ -92,7 +92,7 @@ void Iterator::begin(Dataset::Pointer dataset) {
   source_.swap(source);
 }
 
-void Iterator::next(ExecuteContext& c, std::function<void(Status)> done) {
+void Iterator::next(ExecuteContext& c, Take take, std::function<void(Status)> done) {
   std::shared_ptr<Source> source;
   {
     const std::lock_guard lock(mutex_);
@@ -103,39 +103,38 @@ void Iterator::next(ExecuteContext& c, std::function<void(Status)> done) {
          "GetNext() failed because the iterator has not been initialized. Ensure that you have run "
          "the initializer operation for this iterator before getting the next element.");
   }
-  source->turns->dequeue(1, false, c.cancellation(),
-                         [self = shared_from_this(), source, &c, done = std::move(done)](
-                             const Status& status, const std::vector<Queue::Element>&) {
-                           if (!status.is_ok()) return done(status);
-                           run_waiting([self, source, &c, done] {
-                             Status result;
-                             try {
-                               self->read(source, c);
-                             } catch (...) {
-                               result = status_of_current_exception();
-                             }
-                             source->leave();
-                             done(result);
-                           });
-                         });
+  source->turns->dequeue(
+      1, false, c.cancellation(),
+      [self = shared_from_this(), source, &c, take = std::move(take), done = std::move(done)](
+          const Status& status, const std::vector<Queue::Element>&) {
+        if (!status.is_ok()) return done(status);
+        run_waiting([self, source, &c, take, done] {
+          Status result;
+          try {
+            take(self->read(*source, c));
+          } catch (...) {
+            result = status_of_current_exception();
+          }
+          source->leave();
+          done(result);
+        });
+      });
 }
 
 // On a thread that may wait.
-void Iterator::read(const std::shared_ptr<Source>& source, ExecuteContext& c) {
+std::optional<Element> Iterator::read(Source& source, ExecuteContext& c) {
   Reading reading(c.cancellation());
   reading.check_goes_on();
-  if (!source->iterator) {
+  if (!source.iterator) {
     const auto made = compile_function(c, *factory_)->run({}, c.cancellation());
     check(made.size() == 1,
           "The dataset_factory function must return a single scalar of dtype "
           "DT_VARIANT.");
-    source->dataset = dataset_of(made[0]);
-    check_same_types(types_, source->dataset->types());
-    source->iterator = source->dataset->make_iterator();
+    source.dataset = dataset_of(made[0]);
+    check_same_types(types_, source.dataset->types());
+    source.iterator = source.dataset->make_iterator();
   }
-  std::optional<Element> element = source->iterator->next(reading);
-  if (!element) fail(Code::out_of_range, "End of sequence");
-  set_element(c, types_, std::move(*element));
+  return source.iterator->next(reading);
 }
 
 // ---- Handles ----

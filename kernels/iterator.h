@@ -29,9 +29,10 @@ class Iterator : public Resource, public std::enable_shared_from_this<Iterator> 
   const ElementTypes& types() const { return types_; }
   // From its beginning on. Steps that are reading finish with the dataset before it.
   void begin(Dataset::Pointer dataset);
-  // Sets the outputs of `c` to the next element. OUT_OF_RANGE at the end, FAILED_PRECONDITION
-  // without a dataset. It never waits on the caller's thread.
-  void next(ExecuteContext& c, std::function<void(Status)> done);
+  // Gives the next element to `take`, or none at the end, on a thread that may wait; `c` is the
+  // step that asks. FAILED_PRECONDITION without a dataset.
+  using Take = std::function<void(std::optional<Element>)>;
+  void next(ExecuteContext& c, Take take, std::function<void(Status)> done);
 
   // What stands for it in strings, and what such a string stands for, on one device.
   std::string handle(const std::string& device);
@@ -42,7 +43,7 @@ class Iterator : public Resource, public std::enable_shared_from_this<Iterator> 
  private:
   // A reading of one dataset, from its beginning to its end.
   struct Source;
-  void read(const std::shared_ptr<Source>& source, ExecuteContext& c);
+  std::optional<Element> read(Source& source, ExecuteContext& c);
 
   const ElementTypes types_;
   const std::optional<WrittenFunction> factory_;

@@ -2,6 +2,7 @@
 #include "graph/shape_inference.h"
 #include "kernels/cpu.h"
 #include "kernels/iterator.h"
+#include "kernels/optional.h"
 
 namespace leat {
 namespace {
@@ -18,8 +19,25 @@ Iterator& iterator_of(const ExecuteContext& c, int input) {
 void make_iterator(ExecuteContext& c) { iterator_of(c, 1).begin(input_dataset(c)); }
 
 void get_next(ExecuteContext& c, std::function<void(Status)> done) {
-  iterator_of(c, 0).check_types(ElementTypes::of(c.node()));
-  iterator_of(c, 0).next(c, std::move(done));
+  Iterator& iterator = iterator_of(c, 0);
+  iterator.check_types(ElementTypes::of(c.node()));
+  const auto take = [&c, &iterator](std::optional<Element> element) {
+    if (!element) fail(Code::out_of_range, "End of sequence");
+    set_element(c, iterator.types(), std::move(*element));
+  };
+  iterator.next(c, take, std::move(done));
+}
+
+void get_next_as_optional(ExecuteContext& c, std::function<void(Status)> done) {
+  Iterator& iterator = iterator_of(c, 0);
+  iterator.check_types(ElementTypes::of(c.node()));
+  const auto take = [&c](std::optional<Element> element) {
+    auto out = std::make_unique<OptionalTensors>();
+    if (element) depth_around(*element);
+    out->values = std::move(element);
+    c.set_output(0, variant_tensor(std::move(out)));
+  };
+  iterator.next(c, take, std::move(done));
 }
 
 void to_string(ExecuteContext& c) {
@@ -84,6 +102,14 @@ OpDef get_next_op(std::string name) {
 }
 const Op get_next_plain_op{get_next_op("IteratorGetNext")};
 const Op get_next_sync_op{get_next_op("IteratorGetNextSync")};
+const Op get_next_as_optional_op{
+    operation({.name = "IteratorGetNextAsOptional",
+               .doc = "optional = an Optional of the iterator's next element; of none at the end.",
+               .inputs = {"iterator: resource"},
+               .outputs = {"optional: variant"},
+               .attrs = dataset_attrs(),
+               .shape = shapes::scalar()},
+              {.execute_async = get_next_as_optional})};
 const Op to_string_op{operation({.name = "IteratorToStringHandle",
                                  .doc = "string_handle = what stands for the iterator, to be fed.",
                                  .inputs = {"resource_handle: resource"},

@@ -15,6 +15,7 @@ void from_value(ExecuteContext& c) {
   auto out = std::make_unique<OptionalTensors>();
   out->values.emplace();
   for (int i = 0; i < c.num_inputs(); ++i) out->values->push_back(c.input(i));
+  depth_around(*out->values);
   c.set_output(0, variant_tensor(std::move(out)));
 }
 

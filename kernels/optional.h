@@ -16,6 +16,7 @@ class OptionalTensors final : public Variant {
   std::optional<std::vector<Tensor>> values;
 
   std::string_view kind() const override { return kind_name; }
+  int depth() const override { return values ? depth_around(*values) : 1; }
   std::unique_ptr<Variant> copy() const override {
     return std::make_unique<OptionalTensors>(*this);
   }

@@ -1,5 +1,5 @@
 // SerializeSparse, SerializeManySparse and back: sparse tensors as three strings, the TensorProtos
-// of indices, values and dense shape.
+// of indices, values and dense shape, or as three variants, as they are in datasets.
 #include "graph/gradient.h"
 #include "graph/graph_def.h"
 #include "graph/ops.h"
@@ -9,16 +9,24 @@
 #include "kernels/extents.h"
 #include "kernels/sparse_batch.h"
 #include "kernels/sparse_tensor.h"
+#include "kernels/tensor_variant.h"
 
 namespace leat {
 namespace {
 
-void write(const SparseTensor& sparse, std::string* to) {
-  to[0] = to_tensor_content_proto(sparse.indices);
-  to[1] = to_tensor_content_proto(sparse.values);
-  to[2] = to_tensor_content_proto(sparse.shape);
+void write(const Tensor& part, std::string& to) { to = to_tensor_content_proto(part); }
+void write(const Tensor& part, VariantPointer& to) { to = std::make_shared<TensorVariant>(part); }
+template <class T>
+void write(const SparseTensor& sparse, T* to) {
+  write(sparse.indices, to[0]);
+  write(sparse.values, to[1]);
+  write(sparse.shape, to[2]);
 }
 
+size_t heap_bytes(const std::string& text) { return text.size() + 16; }
+size_t heap_bytes(const VariantPointer&) { return 0; }  // rows share what they are without entries
+
+template <class T>
 void serialize(ExecuteContext& c) {
   check(c.input(0).shape().rank() == 2, "Input indices should be a matrix but received shape ",
         c.input(0).shape());
@@ -26,20 +34,21 @@ void serialize(ExecuteContext& c) {
         c.input(1).shape());
   check(c.input(2).shape().rank() == 1, "Input shape should be a vector but received shape ",
         c.input(2).shape());
-  Tensor out(DType::string, {3});
-  write({c.input(0), c.input(1), c.input(2)}, out.data<std::string>());
+  Tensor out(dtype_of<T>, {3});
+  write({c.input(0), c.input(1), c.input(2)}, out.data<T>());
   c.set_output(0, std::move(out));
 }
 
+template <class T>
 void serialize_many(ExecuteContext& c) {
   const SparseRows rows(c.input(0), c.input(1), c.input(2));
-  std::string empty[3];
+  T empty[3];
   write(rows.empty(), empty);
   uint64_t bytes = 0;
-  for (const std::string& text : empty) bytes += sizeof(text) + text.size() + 16;  // on the heap
+  for (const T& part : empty) bytes += sizeof(part) + heap_bytes(part);
   check_memory_for(rows.size(), bytes);
-  Tensor out(DType::string, {rows.size(), 3});
-  auto* to = out.data<std::string>();
+  Tensor out(dtype_of<T>, {rows.size(), 3});
+  auto* to = out.data<T>();
   for (int64_t row = 0, group = 0; row < rows.size(); ++row, to += 3) {
     if (group < rows.groups() && rows.row_of(group) == row) {
       write(rows.element(group++), to);
@@ -52,13 +61,18 @@ void serialize_many(ExecuteContext& c) {
 
 // ---- Back
 
+Tensor read_part(const Tensor& serialized, int64_t at) {
+  if (serialized.dtype() == DType::variant) return variant_as<TensorVariant>(serialized, at).tensor;
+  return from_tensor_proto(serialized.data<std::string>()[at]);
+}
+
 // From a client, so everything is looked at.
-SparseTensor read(const std::string* from, int64_t number) {
+SparseTensor read(const Tensor& serialized, int64_t number) {
   SparseTensor out;
   int column = 0;
   for (Tensor* part : {&out.indices, &out.values, &out.shape}) {
     try {
-      *part = from_tensor_proto(from[column]);
+      *part = read_part(serialized, 3 * number + column);
     } catch (const Error& error) {
       fail(error.code(), "serialized_sparse[", number, ", ", column, "]: ", error.message());
     }
@@ -94,8 +108,7 @@ void deserialize(ExecuteContext& c) {
         "Serialized sparse should have at least 1 serialized tensor, but has a zero dimension ",
         shape);
   std::vector<SparseTensor> elements;
-  for (int64_t i = 0; i < serialized.elements() / 3; ++i)
-    elements.push_back(read(serialized.data<std::string>() + 3 * i, i));
+  for (int64_t i = 0; i < serialized.elements() / 3; ++i) elements.push_back(read(serialized, i));
   const std::span<const int64_t> batch = shape.dims().first(rank - 1);
   SparseTensor out =
       batch_of(elements, c.node().attr<DType>("dtype"), {batch.begin(), batch.end()});
@@ -111,6 +124,8 @@ void infer_sparse_output(ShapeContext& c) {
   c.set_output(1, {any});
   c.set_output(2, {any});
 }
+
+using Serialized = Types<std::string, VariantPointer>;
 
 const char* const out_type = "out_type: {string, variant} = string";
 
@@ -134,8 +149,7 @@ const std::string row_shape_example("\x08\x09\x12\x04\x12\x02\x08\x01\x22\x08\x0
 
 const Op serialize_op{{
     .name = "SerializeSparse",
-    .doc = "serialized_sparse = the TensorProtos of indices, values and shape; out_type variant is "
-           "not supported.",
+    .doc = "serialized_sparse = indices, values and shape, as TensorProtos or as variants.",
     .inputs = {"sparse_indices: int64", "sparse_values: T", "sparse_shape: int64"},
     .outputs = {"serialized_sparse: out_type"},
     .attrs = {"T: type", out_type},
@@ -144,8 +158,8 @@ const Op serialize_op{{
           infer_sparse_ranks(c);
           c.set_output(0, {3});
         },
-    .kernels = {execute_kernel("out_type", Types<std::string>{},
-                               [](auto, ExecuteContext& c) { serialize(c); })},
+    .kernels = {execute_kernel("out_type", Serialized{},
+                               []<class T>(TypeTag<T>, ExecuteContext& c) { serialize<T>(c); })},
     .examples = {{.inputs = {longs({1, 2}, {1, 0}), floats({1.5}), longs({2, 1})},
                   .outputs = {texts({indices_example, values_example, shape_example})}}},
     .is_not_differentiable = true,
@@ -163,8 +177,9 @@ const Op serialize_many_op{{
           infer_sparse_ranks(c);
           c.set_output(0, {any, 3});
         },
-    .kernels = {execute_kernel("out_type", Types<std::string>{},
-                               [](auto, ExecuteContext& c) { serialize_many(c); })},
+    .kernels = {execute_kernel(
+        "out_type", Serialized{},
+        []<class T>(TypeTag<T>, ExecuteContext& c) { serialize_many<T>(c); })},
     .examples = {{.inputs = {longs({1, 2}, {0, 0}), floats({1.5}), longs({1, 1})},
                   .outputs = {Tensor::of<std::string>(
                       {1, 3}, {row_indices_example, values_example, row_shape_example})}}},
@@ -204,7 +219,7 @@ const Op deserialize_op{{
           c.with_rank_at_least(0, 1);
           infer_sparse_output(c);
         },
-    .kernels = {execute_kernel("Tserialized", Types<std::string>{},
+    .kernels = {execute_kernel("Tserialized", Serialized{},
                                [](auto, ExecuteContext& c) { deserialize(c); })},
     .examples = {{.inputs = {texts({indices_example, values_example, shape_example})},
                   .attrs = {{"dtype", f32}},

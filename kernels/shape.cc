@@ -1,5 +1,5 @@
 // Ops that tell the shape of a tensor. Shapes are known when a tape is compiled, so their results
-// are constants.
+// are constants, but for variants, which no tape has.
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"
@@ -10,31 +10,57 @@
 namespace leat {
 namespace {
 
-// Writes integers known in `prepare`, as int32 or int64, one list per output.
-BoundKernel constants(DType dtype, std::vector<std::vector<int64_t>> lists) {
-  for (const std::vector<int64_t>& list : lists) {
-    for (int64_t value : list) {
-      check(dtype == DType::i64 || value <= INT32_MAX, value,
-            " does not fit int32: ask for out_type int64");
-    }
+using Integers = std::vector<int64_t>;
+using Tell = Integers (*)(const Shape& shape);
+
+Integers extents(const Shape& shape) { return {shape.dims().begin(), shape.dims().end()}; }
+
+DType out_type(const NodeView& node) {
+  return node.has("out_type") ? node.attr<DType>("out_type") : DType::i32;
+}
+
+void check_fits(DType dtype, const Integers& list) {
+  for (const int64_t value : list) {
+    check(dtype == DType::i64 || value <= INT32_MAX, value,
+          " does not fit int32: ask for out_type int64");
+  }
+}
+
+void write(DType dtype, const Integers& list, void* to) {
+  if (dtype == DType::i64) {
+    std::copy(list.begin(), list.end(), static_cast<int64_t*>(to));
+  } else {
+    std::copy(list.begin(), list.end(), static_cast<int32_t*>(to));
+  }
+}
+
+// An output for each input.
+BoundKernel prepare(Tell tell, const KernelRequest& request) {
+  const DType dtype = out_type(request.node);
+  std::vector<Integers> lists;
+  for (const TensorSpec& input : request.inputs) {
+    lists.push_back(tell(input.shape));
+    check_fits(dtype, lists.back());
   }
   return BoundKernel::of([dtype, lists = std::move(lists)](const Arguments& a) {
-    for (int o = 0; o < static_cast<int>(lists.size()); ++o) {
-      if (dtype == DType::i64) {
-        std::copy(lists[o].begin(), lists[o].end(), a.output<int64_t>(o));
-      } else {
-        std::copy(lists[o].begin(), lists[o].end(), a.output<int32_t>(o));
-      }
-    }
+    for (int o = 0; o < static_cast<int>(lists.size()); ++o) write(dtype, lists[o], a.outputs[o]);
   });
 }
 
-BoundKernel prepare_shape(const KernelRequest& request) {
-  std::vector<std::vector<int64_t>> lists;
-  for (const TensorSpec& input : request.inputs) {
-    lists.emplace_back(input.shape.dims().begin(), input.shape.dims().end());
-  }
-  return constants(request.attr<DType>("out_type"), std::move(lists));
+// The output is a scalar, or a vector.
+std::vector<Kernel> kernels(Tell tell, int rank) {
+  std::vector<Kernel> out = host_kernels_for_any_device(
+      [tell](const KernelRequest& request) { return prepare(tell, request); });
+  const auto execute = [tell, rank](ExecuteContext& c) {
+    const Integers list = tell(c.input(0).shape());
+    const DType dtype = out_type(c.node());
+    check_fits(dtype, list);
+    Tensor told(dtype, rank == 0 ? Shape{} : Shape{std::ssize(list)});
+    write(dtype, list, told.raw());
+    c.set_output(0, std::move(told));
+  };
+  out.insert(out.begin(), {.types = {{"T", {DType::variant}}}, .execute = execute});
+  return out;
 }
 
 void infer_shape(ShapeContext& c) {
@@ -50,7 +76,7 @@ const Op shape_op{{
     .outputs = {"output: out_type"},
     .attrs = {"T: type", "out_type: {int32, int64} = int32"},
     .shape = infer_shape,
-    .kernels = host_kernels_for_any_device(prepare_shape),
+    .kernels = kernels(extents, 1),
     .examples = {{.inputs = {floats({1, 2}, {1, 2})}, .outputs = {ints({1, 2})}}},
     .tells_shape = true,
     .is_not_differentiable = true,
@@ -63,7 +89,7 @@ const Op shape_n_op{{
     .outputs = {"output: N * out_type"},
     .attrs = {"N: int >= 1", "T: type", "out_type: {int32, int64} = int32"},
     .shape = infer_shape,
-    .kernels = {cpu_kernel(prepare_shape)},
+    .kernels = {cpu_kernel([](const KernelRequest& r) { return prepare(extents, r); })},
     .examples = {{.inputs = {floats({1, 2}, {1, 2}), Tensor::scalar(1.0f)},
                   .outputs = {ints({1, 2}), ints({0}, {})}}},
     .tells_shape = true,
@@ -77,9 +103,7 @@ const Op size_op{{
     .outputs = {"output: out_type"},
     .attrs = {"T: type", "out_type: {int32, int64} = int32"},
     .shape = shapes::scalar(),
-    .kernels = host_kernels_for_any_device([](const KernelRequest& r) {
-      return constants(r.attr<DType>("out_type"), {{r.inputs[0].shape.elements()}});
-    }),
+    .kernels = kernels([](const Shape& shape) { return Integers{shape.elements()}; }, 0),
     .examples = {{.inputs = {floats({1, 2}, {1, 2})}, .outputs = {Tensor::scalar<int32_t>(2)}}},
     .tells_shape = true,
     .is_not_differentiable = true,
@@ -92,8 +116,7 @@ const Op rank_op{{
     .outputs = {"output: int32"},
     .attrs = {"T: type"},
     .shape = shapes::scalar(),
-    .kernels = host_kernels_for_any_device(
-        [](const KernelRequest& r) { return constants(DType::i32, {{r.inputs[0].shape.rank()}}); }),
+    .kernels = kernels([](const Shape& shape) { return Integers{shape.rank()}; }, 0),
     .examples = {{.inputs = {floats({1, 2}, {1, 2})}, .outputs = {Tensor::scalar<int32_t>(2)}}},
     .tells_shape = true,
     .is_not_differentiable = true,

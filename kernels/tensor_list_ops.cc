@@ -326,7 +326,7 @@ void concat_lists(ExecuteContext& c) {
   const Tensor second = c.input(1);
   change(c, 0, [&](TensorList& own) {
     const TensorList& more = variant_as<TensorList>(second);
-    own.depth = std::max(own.depth, more.depth);
+    for (const Tensor& element : more.elements) own.note_depth_of(element);
     own.elements.insert(own.elements.end(), more.elements.begin(), more.elements.end());
   });
 }

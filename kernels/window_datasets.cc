@@ -131,8 +131,7 @@ class WindowDataset final : public Dataset {
         components.push_back({element[i]});
       }
       const ElementTypes& of = input_->types();
-      out.push_back(
-          dataset_tensor(window_of(std::move(components), {{of.dtypes[i]}, {of.shapes[i]}})));
+      out.push_back(window_tensor(std::move(components), {{of.dtypes[i]}, {of.shapes[i]}}));
     }
     return out;
   }
@@ -162,6 +161,12 @@ const Op window_op{dataset_op(
 
 Dataset::Pointer window_of(std::vector<Element> elements, ElementTypes types) {
   return std::make_shared<Window>(std::move(types), std::move(elements));
+}
+
+Tensor window_tensor(std::vector<Element> elements, ElementTypes types) {
+  int depth = 1;
+  for (const Element& element : elements) depth = std::max(depth, depth_around(element));
+  return dataset_tensor(window_of(std::move(elements), std::move(types)), depth);
 }
 
 }  // namespace leat

@@ -8,5 +8,6 @@
 namespace leat {
 
 Dataset::Pointer window_of(std::vector<Element> elements, ElementTypes types);
+Tensor window_tensor(std::vector<Element> elements, ElementTypes types);
 
 }  // namespace leat

@@ -1,7 +1,7 @@
 // leat: cpu+cuda
 // ZerosLike and OnesLike.
 #include "kernels/elementwise.h"
-#include "kernels/tensor_list.h"
+#include "kernels/variant_arithmetic.h"
 
 namespace leat {
 namespace {

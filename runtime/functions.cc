@@ -32,8 +32,9 @@ bool has_own_state(const Graph& graph) {
 class CompiledFunction final : public Function,
                                public std::enable_shared_from_this<CompiledFunction> {
  public:
-  CompiledFunction(const WrittenFunction& written, Containers& containers, const DeviceName& device)
-      : arguments_(static_cast<int>(written.arguments)), device_(make_cpu_device(device, pool_)) {
+  CompiledFunction(const WrittenFunction& written, Containers& containers, const DeviceName& device,
+                   ThreadPool& pool)
+      : arguments_(static_cast<int>(written.arguments)), device_(make_cpu_device(device, loops_)) {
     Graph graph;
     from_graph_def(written.graph, graph);
     has_own_state_ = leat::has_own_state(graph);
@@ -48,7 +49,7 @@ class CompiledFunction final : public Function,
         std::move(parts.partitions), signature.normalised().fetches, parts.edges,
         TaskResources{
             .devices = {device_.get()},
-            .pool = &pool_,
+            .pool = &pool,
             // Not owned: iterators, which own functions, are in the containers.
             .containers = std::shared_ptr<Containers>(std::shared_ptr<void>(), &containers),
             .node_states = std::make_shared<NodeStates>()});
@@ -106,7 +107,7 @@ class CompiledFunction final : public Function,
 
   const int arguments_;
   bool has_own_state_ = false;
-  mutable ThreadPool pool_{1};
+  ThreadPool loops_{1};
   const std::unique_ptr<Device> device_;
   std::unique_ptr<RegisteredGraph> graph_;
   std::shared_ptr<const RegisteredGraph::Call> call_;
@@ -115,14 +116,14 @@ class CompiledFunction final : public Function,
 
 }  // namespace
 
-Functions::Functions(Containers& containers, DeviceName device)
-    : containers_(containers), device_(std::move(device)) {}
+Functions::Functions(Containers& containers, DeviceName device, ThreadPool& pool)
+    : containers_(containers), device_(std::move(device)), pool_(pool) {}
 
 std::shared_ptr<const Function> Functions::compiled(const WrittenFunction& written) {
   const std::lock_guard lock(mutex_);
   const auto known = functions_.find(written.name);
   if (known != functions_.end() && known->second.written == written) return known->second.function;
-  const auto function = std::make_shared<CompiledFunction>(written, containers_, device_);
+  const auto function = std::make_shared<CompiledFunction>(written, containers_, device_, pool_);
   if (!function->has_own_state()) functions_[written.name] = {written, function};
   return function;
 }

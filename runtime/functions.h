@@ -1,5 +1,5 @@
 // Functions that kernels call (core/function.h), compiled: each is a RegisteredGraph on a CPU
-// device of its own, which computes on the thread that calls.
+// device of its own, whose loops run on the thread that calls.
 #pragma once
 
 #include <map>
@@ -13,13 +13,15 @@
 namespace leat {
 
 class Containers;
+class ThreadPool;
 
 // Those of one program, each compiled once; but one with state of its own, such as random numbers,
 // anew for each who asks. Thread-safe.
 class Functions {
  public:
-  // `containers` outlive the functions; `device` is what errors call their device.
-  Functions(Containers& containers, DeviceName device);
+  // `containers` and `pool` outlive the functions; `device` is what errors call their device. The
+  // pool goes on with calls that had to wait, and may be the last that knows a function.
+  Functions(Containers& containers, DeviceName device, ThreadPool& pool);
 
   // Throws what the passes, and the planning of the function's graph, throw.
   std::shared_ptr<const Function> compiled(const WrittenFunction& function);
@@ -31,6 +33,7 @@ class Functions {
   };
   Containers& containers_;
   const DeviceName device_;
+  ThreadPool& pool_;
   std::mutex mutex_;
   std::map<std::string, Entry> functions_;  // by name
 };

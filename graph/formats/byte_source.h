@@ -30,12 +30,13 @@ class ByteSource {
   // Up to the next '\n', without it and without one '\r' before it; none at the end.
   std::optional<std::string> read_line();
 
+  // At least one byte, of which there may be more; empty at the end. Stays until some are consumed.
+  std::string_view available();
+  void consume(size_t bytes);  // of those available
+
  private:
   struct Inflater;
 
-  // At least one byte, of which there may be more; empty at the end.
-  std::string_view available();
-  void consume(size_t bytes);
   bool refill(std::string& buffer);  // from the file; false at its end
   void inflate_some();
 

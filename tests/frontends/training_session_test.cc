@@ -15,6 +15,7 @@
 #include "graph/formats/checkpoint.h"
 #include "graph/formats/checkpoint_state.h"
 #include "tests/support/expect_error.h"
+#include "tests/support/sanitizers.h"
 #include "tests/support/scratch_directory.h"
 
 namespace leat {
@@ -149,6 +150,9 @@ class NoMoreFiles {
 };
 
 TEST(TrainingSession, ACheckpointThatFailedIsWrittenAtTheEnd) {
+#ifdef LEAT_UNDER_SANITIZER
+  GTEST_SKIP() << "a sanitizer opens a pipe to look at memory, and finds it damaged without one";
+#endif
   const ScratchDirectory directory;
   Program program({.directory = directory.path(), .checkpoint_steps = 2});
   {

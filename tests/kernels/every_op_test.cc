@@ -57,7 +57,7 @@ const std::set<std::string, std::less<>> without_example = {
     "TensorListConcatV2", "TensorListSplit", "TensorListConcatLists", "TensorListElementShape",
     "OptionalFromValue", "OptionalNone", "OptionalGetValue", "OptionalHasValue",
     // Datasets are variants, iterators state: tests/runtime/datasets_test.cc,
-    // tests/tensorflow/data_test.py.
+    // tests/tensorflow/data_test.py, data_groups_test.py and data_features_test.py.
     "TensorDataset", "TensorSliceDataset", "RangeDataset", "BatchDataset", "BatchDatasetV2",
     "ParallelBatchDataset", "PaddedBatchDataset", "PaddedBatchDatasetV2", "RepeatDataset",
     "TakeDataset", "SkipDataset", "ShardDataset", "ZipDataset", "ConcatenateDataset",
@@ -76,7 +76,9 @@ const std::set<std::string, std::less<>> without_example = {
     "ExperimentalGroupByReducerDataset", "DirectedInterleaveDataset", "RandomDataset",
     "RandomDatasetV2", "UniqueDataset", "IgnoreErrorsDataset", "ShuffleAndRepeatDatasetV2",
     "ParallelInterleaveDataset", "LegacyParallelInterleaveDatasetV2", "SparseTensorSliceDataset",
-    "RebatchDatasetV2", "ListDataset", "_Result",
+    "RebatchDatasetV2", "ListDataset", "DenseToSparseBatchDataset", "ParseExampleDataset",
+    "ParseExampleDatasetV2", "CSVDataset", "CSVDatasetV2", "IteratorGetNextAsOptional",
+    "RaggedTensorToVariant", "RaggedTensorFromVariant", "RaggedTensorToVariantGradient", "_Result",
     // They work on state, most find it by its name: tests/tensorflow/readers_test.py and
     // state_test.py.
     "AddSparseToTensorsMap", "AddManySparseToTensorsMap", "TakeManySparseFromTensorsMap", "Stage",

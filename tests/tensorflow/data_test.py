@@ -22,6 +22,10 @@ def hidden(value, dtype=np.int64):
 
 
 def plain(value):
+    if isinstance(value, dict):
+        return {key: plain(part) for key, part in value.items()}
+    if isinstance(value, tf1.ragged.RaggedTensorValue):
+        return [plain(value.row_splits), plain(value.values)]
     return [plain(v) for v in value] if isinstance(value, (tuple, list)) else np.asarray(value).tolist()
 
 

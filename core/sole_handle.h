@@ -1,0 +1,22 @@
+// Is a shared object mine alone, so that I may change it?
+#pragma once
+
+#include <atomic>
+#include <memory>
+
+namespace leat {
+
+// True if this is the only handle, and what other handles did with the object is visible.
+template <class T>
+bool is_sole_handle(const std::shared_ptr<T>& handle) {
+  if (handle.use_count() != 1) return false;
+#ifdef __SANITIZE_THREAD__
+  // TSan does not understand fences: a counted copy is an acquire that it sees.
+  const std::shared_ptr<T> copy = handle;
+#else
+  std::atomic_thread_fence(std::memory_order_acquire);
+#endif
+  return true;
+}
+
+}  // namespace leat

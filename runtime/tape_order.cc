@@ -1,0 +1,174 @@
+// The order of a tape's instructions, which keeps reads of variables before writes.
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <queue>
+
+#include "runtime/tape_draft.h"
+
+namespace leat {
+namespace {
+
+class Order {
+ public:
+  explicit Order(TapeDraft& draft) : draft_(draft), successors_(draft.count()) {
+    for (int n = 0; n < draft_.count(); ++n) {
+      for (const int before : draft_.segment.nodes[n].after) successors_[before].push_back(n);
+    }
+  }
+
+  // A view of a variable whose user can only run after a write becomes a copy, and then the views
+  // of it are others.
+  void find() {
+    do {
+      find_views();
+    } while (!order_variables());
+    sort();
+  }
+
+ private:
+  void find_views() {
+    draft_.roots.resize(draft_.values.inputs.size() + draft_.values.variables.size());
+    for (int n = 0; n < draft_.count(); ++n) {
+      if (!draft_.is_live(n)) continue;
+      for (int o = 0; o < std::ssize(draft_.values.nodes[n]); ++o) find_root(n, o);
+    }
+  }
+
+  void find_root(int n, int output) {
+    SegmentValue& value = draft_.values.nodes[n][output];
+    value.root = -1;
+    value.view_of_variable = -1;
+    for (const Alias& view : draft_.kernels[n].views) {
+      if (view.output == output && !draft_.is_copied[n]) make_view(n, value, view.input);
+    }
+    if (value.root >= 0 || value.known.is_valid()) return;
+    if (draft_.node(n).outputs[output].is_handle()) {
+      value.root = draft_.input(n, first_handle_input(n)).root;
+    } else {
+      value.root = draft_.new_root({.dtype = value.dtype,
+                                    .shape = value.shape,
+                                    .bytes = value.bytes(),
+                                    .on_host = draft_.is_output_on_host(n, output)});
+    }
+  }
+
+  void make_view(int n, SegmentValue& value, int of) const {
+    const SegmentValue& input = draft_.input(n, of);
+    if (input.known.is_valid()) {
+      value.known = input.known.reshaped(value.shape);
+      return;
+    }
+    value.root = input.root;
+    value.view_of_variable = input.view_of_variable;
+    if (draft_.is_variable(input.root) && input.view_of_variable < 0) value.view_of_variable = n;
+  }
+
+  int first_handle_input(int n) const {
+    int i = 0;
+    while (!is_handle_input(draft_.node(n), i)) ++i;
+    return i;
+  }
+
+  struct Access {
+    int node;    // -1: whoever gets the segment's results
+    int origin;  // the node at which the value was read
+  };
+  struct Accesses {
+    std::map<int, std::vector<Access>> reads;  // by root
+    std::map<int, std::vector<int>> writers;
+  };
+
+  Accesses accesses_of_variables() const {
+    Accesses out;
+    for (int n = 0; n < draft_.count(); ++n) {
+      if (!draft_.is_live(n) || only_passes_handle(draft_.node(n))) continue;
+      for (int i = 0; i < draft_.num_inputs(n); ++i) {
+        const SegmentValue& value = draft_.input(n, i);
+        if (!draft_.is_variable(value.root) || value.known.is_valid()) continue;
+        if (is_written(draft_.node(n), i)) {
+          out.writers[value.root].push_back(n);
+        } else {
+          const int origin = value.view_of_variable < 0 ? n : value.view_of_variable;
+          out.reads[value.root].push_back({n, origin});
+        }
+      }
+    }
+    for (const SegmentPlan::Result& result : draft_.segment.results) {
+      const SegmentValue& value = draft_.result(result);
+      // A value that leaves is used after all that the tape does.
+      if (draft_.is_variable(value.root) && !value.known.is_valid())
+        out.reads[value.root].push_back({-1, value.view_of_variable});
+    }
+    return out;
+  }
+
+  // True if all is in order; false if a view had to become a copy, so that views must be found
+  // again.
+  bool order_variables() {
+    Accesses accesses = accesses_of_variables();
+    bool is_in_order = true;
+    for (const auto& [root, writers] : accesses.writers) {
+      for (const int writer : writers) {
+        const std::vector<bool> later = reachable(writer);
+        for (const Access& read : accesses.reads[root]) {
+          if (read.node == writer || read.origin == writer ||
+              (read.origin >= 0 && later[read.origin]))
+            continue;
+          if (read.node < 0 || later[read.node]) {
+            draft_.is_copied[read.origin] = true;
+            is_in_order = false;
+            successors_[read.origin].push_back(writer);
+          } else {
+            successors_[read.node].push_back(writer);
+          }
+        }
+      }
+    }
+    return is_in_order;
+  }
+
+  std::vector<bool> reachable(int from) const {
+    std::vector<bool> seen(draft_.count());
+    std::vector<int> stack = {from};
+    while (!stack.empty()) {
+      const int n = stack.back();
+      stack.pop_back();
+      for (const int next : successors_[n]) {
+        if (!seen[next]) seen[next] = true, stack.push_back(next);
+      }
+    }
+    return seen;
+  }
+
+  // The graph's order, as far as the edges allow.
+  void sort() {
+    std::vector<int> pending(draft_.count());
+    for (const auto& successors : successors_) {
+      for (const int next : successors) ++pending[next];
+    }
+    std::priority_queue<int, std::vector<int>, std::greater<>> ready;
+    for (int n = 0; n < draft_.count(); ++n) {
+      if (pending[n] == 0) ready.push(n);
+    }
+    int sorted = 0;
+    for (; !ready.empty(); ++sorted) {
+      const int n = ready.top();
+      ready.pop();
+      if (draft_.is_live(n)) draft_.sequence.push_back(n);
+      for (const int next : successors_[n]) {
+        if (--pending[next] == 0) ready.push(next);
+      }
+    }
+    check_internal(sorted == draft_.count(), "reads and writes of variables form a cycle");
+  }
+
+  TapeDraft& draft_;
+  std::vector<std::vector<int>> successors_;  // by node
+};
+
+}  // namespace
+
+void find_order(TapeDraft& draft) { Order(draft).find(); }
+
+}  // namespace leat

@@ -1,0 +1,96 @@
+// Functions that kernels call, compiled and called.
+#include "runtime/functions.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <future>
+#include <thread>
+
+#include "core/device_name.h"
+#include "core/resource.h"
+#include "core/thread_pool.h"
+#include "core/variable.h"
+#include "graph/graph.h"
+#include "graph/graph_def.h"
+#include "tests/support/expect_error.h"
+#include "tests/support/scratch_directory.h"
+
+namespace leat {
+namespace {
+
+Output argument(Graph& graph, DType dtype) {
+  return graph
+      .insert(
+          {.op = "_Feed", .name = "argument", .attrs = {{"dtype", dtype}, {"name", "argument:0"}}},
+          DeviceName())
+      .output();
+}
+
+// What is in the file argument:0, twice. It waits for the disk, and then has work to do.
+WrittenFunction reader(const std::string& name) {
+  Graph graph;
+  const Output path = argument(graph, DType::string);
+  const Output read = graph.add({.op = "ReadFile", .name = "read", .inputs = {path}}).output();
+  graph.add({.op = "StringJoin", .name = "join", .inputs = {read, read}});
+  return {.name = name, .graph = to_graph_def(graph), .arguments = 1, .results = {"join:0"}};
+}
+
+// argument:0 + argument:0
+WrittenFunction twice(const std::string& name) {
+  Graph graph;
+  const Output x = argument(graph, f32);
+  graph.add({.op = "AddV2", .name = "sum", .inputs = {x, x}});
+  return {.name = name, .graph = to_graph_def(graph), .arguments = 1, .results = {"sum:0"}};
+}
+
+class FunctionsTest : public testing::Test {
+ protected:
+  FunctionsTest() { std::ofstream(directory / "file") << "content"; }
+
+  std::string read(const Function& function) {
+    Cancellation never;
+    return function.run({Tensor::scalar(directory / "file")}, never).at(0).value<std::string>();
+  }
+
+  const ScratchDirectory directory;
+  ThreadPool pool{2};
+  Containers containers;
+  Functions functions{containers, DeviceName::parse("/job:worker/task:0/device:CPU:0"), pool};
+};
+
+TEST_F(FunctionsTest, AreCompiledOnceButThoseWithStateOfTheirOwn) {
+  const auto function = functions.compiled(twice("f"));
+  EXPECT_EQ(functions.compiled(twice("f")), function);
+  Cancellation never;
+  EXPECT_EQ(function->run({Tensor::scalar(1.5f)}, never).at(0).value<float>(), 3);
+  expect_error_with(Code::invalid_argument, "a function of 1 arguments is called with 0",
+                    [&] { function->run({}, never); });
+  EXPECT_NE(functions.compiled(reader("r")), functions.compiled(reader("r")));
+}
+
+// Not on a thread of the function's own, which would end with the function, and could not wait for
+// itself if it were the last to know it.
+TEST_F(FunctionsTest, CallsThatHadToWaitGoOnInThePool) {
+  std::promise<void> release;
+  pool.schedule([&] { release.get_future().wait(); });
+  auto call =
+      std::async(std::launch::async, [&] { return read(*functions.compiled(reader("r"))); });
+  EXPECT_EQ(call.wait_for(std::chrono::milliseconds(200)), std::future_status::timeout);
+  release.set_value();
+  EXPECT_EQ(call.get(), "contentcontent");
+}
+
+TEST_F(FunctionsTest, MayBeForgottenWhileTheirCallEnds) {
+  std::vector<std::thread> callers;
+  for (int caller = 0; caller < 8; ++caller) {
+    callers.emplace_back([this] {
+      for (int i = 0; i < 200; ++i) EXPECT_EQ(read(*functions.compiled(reader("r"))), "contentcontent");
+    });
+  }
+  for (std::thread& caller : callers) caller.join();
+}
+
+}  // namespace
+}  // namespace leat
