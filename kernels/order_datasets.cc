@@ -1,6 +1,4 @@
 // Datasets that give the elements of others: all or some of them, several times, side by side.
-#include <mutex>
-
 #include "kernels/dataset.h"
 
 namespace leat {
@@ -201,56 +199,6 @@ class ConcatenateDataset final : public Dataset {
   const Pointer first_, second_;
 };
 
-// Elements are kept once an iterator has seen them all; the iterators of this dataset share them.
-class CacheDataset final : public Dataset {
- public:
-  explicit CacheDataset(Pointer input)
-      : Dataset(input->types(), {input}), input_(std::move(input)) {}
-
-  int64_t cardinality() const override { return input_->cardinality(); }
-  std::unique_ptr<DatasetIterator> iterate() const override {
-    struct State {
-      std::shared_ptr<const std::vector<Element>> kept;
-      size_t at = 0;  // of `kept`
-      std::unique_ptr<DatasetIterator> input;
-      std::vector<Element> seen;
-    };
-    return iterator([this, s = State{}](Reading& reading) mutable {
-      std::optional<Element> out;
-      if (!s.kept && !s.input && !(s.kept = kept())) s.input = input_->make_iterator();
-      if (s.kept) {
-        if (s.at < s.kept->size()) out = (*s.kept)[s.at++];
-        return out;
-      }
-      out = s.input->next(reading);
-      if (out) {
-        check_memory_for_element(*out);
-        s.seen.push_back(*out);
-      } else {
-        s.kept = keep(std::move(s.seen));
-        s.at = s.kept->size();
-        s.input.reset();
-      }
-      return out;
-    });
-  }
-
- private:
-  std::shared_ptr<const std::vector<Element>> kept() const {
-    const std::lock_guard lock(mutex_);
-    return kept_;
-  }
-  std::shared_ptr<const std::vector<Element>> keep(std::vector<Element> seen) const {
-    const std::lock_guard lock(mutex_);
-    if (!kept_) kept_ = std::make_shared<const std::vector<Element>>(std::move(seen));
-    return kept_;
-  }
-
-  const Pointer input_;
-  mutable std::mutex mutex_;
-  mutable std::shared_ptr<const std::vector<Element>> kept_;
-};
-
 // ---- Ops ----
 
 template <class D>
@@ -305,27 +253,6 @@ const Op concatenate_op{dataset_op({.name = "ConcatenateDataset",
                                          ElementTypes::of(c.node()), input_dataset(c),
                                          dataset_of(c.input(1)));
                                    })};
-
-Dataset::Pointer cached(ExecuteContext& c) {
-  const auto& file = scalar_input<std::string>(c, 1, "filename");
-  if (!file.empty()) {
-    fail(Code::unimplemented, "a cache in a file, '", file,
-         "', is not supported: use cache() without a file name, which keeps elements in memory");
-  }
-  return std::make_shared<CacheDataset>(input_dataset(c));
-}
-const Op cache_op{dataset_op({.name = "CacheDataset",
-                              .doc = "The same elements, read once and kept in memory.",
-                              .inputs = {input_dataset_arg, "filename: string"},
-                              .attrs = dataset_attrs({metadata_attr})},
-                             cached)};
-
-const Op cache_v2_op{
-    dataset_op({.name = "CacheDatasetV2",
-                .doc = "CacheDataset. cache: a DummyMemoryCache; the dataset has its own memory.",
-                .inputs = {input_dataset_arg, "filename: string", "cache: resource"},
-                .attrs = dataset_attrs({metadata_attr})},
-               cached)};
 
 // ---- Those that change nothing: they tell TensorFlow's runtime how to read ----
 

@@ -1,6 +1,7 @@
 #include "graph/formats/file.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -119,6 +120,30 @@ void FileReader::read(uint64_t offset, void* to, size_t bytes) const {
     offset += static_cast<uint64_t>(got);
     bytes -= static_cast<size_t>(got);
   }
+}
+
+// Whoever finds the file unlocked makes sure that it still is the file of that name: its last owner
+// may have removed it in between.
+FileLock::FileLock(std::string path) : path_(std::move(path)) {
+  for (;;) {
+    descriptor_ = open_regular(path_, O_RDWR | O_CREAT, "opening it as a lock").descriptor;
+    if (::flock(descriptor_, LOCK_EX | LOCK_NB) != 0) {
+      ::close(descriptor_);
+      fail(Code::already_exists, "There appears to be a concurrent user: the lock '", path_,
+           "' is held, by another process or another object of this one");
+    }
+    struct stat mine {
+    }, named{};
+    if (::fstat(descriptor_, &mine) == 0 && ::stat(path_.c_str(), &named) == 0 &&
+        mine.st_ino == named.st_ino && mine.st_dev == named.st_dev)
+      return;
+    ::close(descriptor_);
+  }
+}
+
+FileLock::~FileLock() {
+  ::unlink(path_.c_str());
+  ::close(descriptor_);
 }
 
 std::string read_file(const std::string& path) {

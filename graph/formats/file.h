@@ -52,6 +52,20 @@ class FileReader {
   uint64_t size_ = 0;
 };
 
+// A file that stands for a right that one process, and one object in it, may have at a time. It is
+// removed when the right is given up; one that a dead process left is taken over.
+class FileLock {
+ public:
+  // ALREADY_EXISTS if somebody has it.
+  explicit FileLock(std::string path);
+  ~FileLock();
+  FileLock(const FileLock&) = delete;
+
+ private:
+  const std::string path_;
+  int descriptor_ = -1;
+};
+
 std::string read_file(const std::string& path);
 // Under a temporary name, synced and renamed: readers see the old file or the new one.
 void replace_file(const std::string& path, std::string_view contents);

@@ -144,6 +144,44 @@ class Elements(DataTest):
             return Dataset.range(3).map(lambda i: tf1.random_uniform([], seed=7)).cache().repeat(3)
         self.assert_agrees(make)
 
+    def test_a_cache_in_files(self):
+        """Each side writes files of its own, and then reads the other's: they are the same format."""
+        with tempfile.TemporaryDirectory() as folder:
+            answers = []
+            numbers = lambda count: Dataset.range(count).map(lambda x: (x, tf.as_string(x), tf.cast(tf.fill([x % 3], x), tf.float32)))
+            for target, own, others in (("", "a", "b"), (cluster().target, "b", "a")):
+                path = os.path.join(folder, own)
+                answers.append([read(target, lambda: numbers(12).cache(path).take(5), False, 60)])
+                self.assertEqual(os.listdir(folder), [] if own == "a" else ["a.data-00000-of-00001", "a.index"])
+                answers[-1] += [read(target, lambda: numbers(12).cache(path), one_shot, 60) for one_shot in (False, True)]
+                answers[-1].append(read(target, lambda: numbers(3).cache(path).repeat(2), False, 60))
+            self.assertEqual(answers[1], answers[0])
+            self.assertEqual(sorted(os.listdir(folder)), ["a.data-00000-of-00001", "a.index", "b.data-00000-of-00001", "b.index"])
+            for target, others in (("", "b"), (cluster().target, "a")):
+                self.assertEqual(read(target, lambda: numbers(1).cache(os.path.join(folder, others)), False, 60), answers[0][1])
+            self.assert_agrees(lambda: Dataset.range(3).cache(os.path.join(folder, "none", "there")))
+            for number, name in ((0, "empty"), (2, "zero components")):
+                self.assertEqual(*[read(target, lambda: Dataset.range(number).cache(os.path.join(folder, target[:4] + name)).repeat(2), False, 60)
+                                   for target in ("", cluster().target)])
+
+    def test_a_cache_that_another_iterator_writes(self):
+        answers = []
+        for target in ("", cluster().target):
+            with tempfile.TemporaryDirectory() as folder, tf1.Graph().as_default(), tf1.Session(target, config=CONFIG) as session:
+                cached = Dataset.range(3).cache(os.path.join(folder, "c"))
+                iterators = [tf1.data.make_initializable_iterator(cached) for _ in range(2)]
+                following = [iterator.get_next() for iterator in iterators]
+                session.run([iterator.initializer for iterator in iterators])
+                answers.append([])
+                for turn in (0, 0, 1, 0, 0, 1, 1, 1, 1):
+                    try:
+                        answers[-1].append(int(session.run(following[turn])))
+                    except tf.errors.OpError as error:
+                        answers[-1].append(type(error).__name__)
+        # TensorFlow's says it once more when the files are there.
+        self.assertEqual(answers[0], [0, 1, "AlreadyExistsError", 2, "OutOfRangeError", "AlreadyExistsError", 0, 1, 2])
+        self.assertEqual(answers[1], [0, 1, "AlreadyExistsError", 2, "OutOfRangeError", 0, 1, 2, "OutOfRangeError"])
+
     def test_shuffles_have_tensorflows_order(self):
         for buffer in (1, 2, 4, 10, 100):
             for seed in (0, 3, 2**40 + 5):
