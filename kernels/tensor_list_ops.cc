@@ -2,6 +2,8 @@
 // takes over the elements of the old one if nobody else has that.
 #include "kernels/tensor_list.h"
 
+#include <algorithm>
+#include <numeric>
 #include <optional>
 
 #include "graph/shape_inference.h"
@@ -125,14 +127,21 @@ void resize(ExecuteContext& c) {
   change(c, 0, [&](TensorList& own) { own.elements.resize(size); });
 }
 
-// The elements, of one shape, one behind the other along a new first axis.
-Tensor stacked(const TensorList& list, std::span<const Tensor> elements, const Shape& shape) {
-  Tensor out(list.dtype, rows_of(static_cast<int64_t>(elements.size()), shape, 0));
-  for (size_t i = 0; i < elements.size(); ++i) {
-    check(elements[i].shape() == shape, "element ", i, " of the list has shape ",
-          elements[i].shape(), ", others ", shape);
-    copy_elements(elements[i], 0, out, static_cast<int64_t>(i) * shape.elements(),
-                  shape.elements());
+// Elements of the list, of one shape, one behind the other along a new first axis.
+Tensor stacked(const TensorList& list, std::span<const int32_t> numbers, const Shape& shape) {
+  const auto is_set = [&](int32_t i) { return list.elements[i].is_valid(); };
+  const Shape all = rows_of(std::ssize(numbers), shape, 0);
+  Tensor out = std::all_of(numbers.begin(), numbers.end(), is_set) ? Tensor(list.dtype, all)
+                                                                   : zeros(list.dtype, all);
+  int64_t at = 0;
+  for (const int32_t i : numbers) {
+    if (is_set(i)) {
+      const Tensor& element = list.elements[i];
+      check(element.shape() == shape, "element ", i, " of the list has shape ", element.shape(),
+            ", others ", shape);
+      copy_elements(element, 0, out, at, shape.elements());
+    }
+    at += shape.elements();
   }
   return out;
 }
@@ -150,9 +159,9 @@ void stack(ExecuteContext& c) {
         "Tried to stack list which only contains uninitialized tensors and has a "
         "non-fully-defined element_shape: ",
         shape);
-  std::vector<Tensor> elements;
-  for (size_t i = 0; i < list.elements.size(); ++i) elements.push_back(list.element(i, shape));
-  c.set_output(0, stacked(list, elements, shape));
+  std::vector<int32_t> numbers(count);
+  std::iota(numbers.begin(), numbers.end(), 0);
+  c.set_output(0, stacked(list, numbers, shape));
 }
 
 void gather(ExecuteContext& c) {
@@ -163,13 +172,11 @@ void gather(ExecuteContext& c) {
         "Tried to gather elements of a list of uninitialized tensors, or none, with "
         "non-fully-defined element_shape: ",
         shape);
-  std::vector<Tensor> elements;
   for (const int32_t i : indices) {
-    check(i >= 0 && i < static_cast<int64_t>(list.elements.size()), "Trying to gather element ", i,
+    check(i >= 0 && i < std::ssize(list.elements), "Trying to gather element ", i,
           " in a list with ", list.elements.size(), " elements.");
-    elements.push_back(list.element(i, shape));
   }
-  c.set_output(0, stacked(list, elements, shape));
+  c.set_output(0, stacked(list, indices, shape));
 }
 
 void from_tensor(ExecuteContext& c) {

@@ -108,6 +108,23 @@ TEST(TensorLists, ListsInListsHaveALimit) {
   }
 }
 
+TEST(Optionals, InOptionalsAndDatasetsHaveALimit) {
+  const AttrMap optional = {{"Toutput_types", std::vector<DType>{DType::variant}}};
+  AttrMap dataset = optional;
+  dataset.emplace("output_shapes", std::vector<Shape>{Shape{}});
+  for (const auto& [op, attrs, asks] :
+       {std::tuple("OptionalFromValue", optional, "OptionalHasValue"),
+        std::tuple("TensorDataset", dataset, "DatasetCardinality")}) {
+    Lists lists;
+    Output value = lists.add("OptionalNone", {});
+    for (int i = 0; i < 1000; ++i)
+      value = lists.graph.add({.op = op, .inputs = {value}, .attrs = attrs}).output();
+    const Output answer = lists.add(asks, {value});
+    expect_error_with(Code::invalid_argument, "lie in one another more than 1000 deep",
+                      [&] { lists.run({answer}); });
+  }
+}
+
 TEST(TensorLists, ElementsThatWereNotSetAreZeros) {
   Lists lists;
   const Output list =
