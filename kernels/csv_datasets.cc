@@ -110,7 +110,7 @@ struct Columns {
   std::vector<int64_t> selected;  // empty: all but those excluded
   std::vector<int64_t> excluded;
 
-  static std::vector<int64_t> of(const Tensor& columns, std::string_view name) {
+  static std::vector<int64_t> parse(const Tensor& columns, std::string_view name) {
     check(columns.shape().rank() == 1, "`", name, "` must be a vector.");
     const auto span = columns.span<int64_t>();
     for (size_t i = 0; i < span.size(); ++i) {
@@ -120,7 +120,7 @@ struct Columns {
     return {span.begin(), span.end()};
   }
 
-  std::vector<std::string> of(std::vector<std::string> fields) const {
+  std::vector<std::string> pick(std::vector<std::string> fields) const {
     std::vector<std::string> out;
     for (size_t i = 0; i < fields.size(); ++i) {
       const auto column = static_cast<int64_t>(i);
@@ -179,7 +179,7 @@ class CsvDataset final : public Dataset {
     try {
       std::optional<std::vector<std::string>> fields = file.next();
       if (!fields) return std::nullopt;
-      return element_of(columns_.of(std::move(*fields)), file.number());
+      return element_of(columns_.pick(std::move(*fields)), file.number());
     } catch (const Error& error) {
       if (error.code() != Code::invalid_argument) throw;
       fail(error.code(), error.message(), " of file '", file.path(), "'");
@@ -222,8 +222,8 @@ Dataset::Pointer csv_dataset(const ExecuteContext& c, bool has_excluded) {
       .has_quotes = scalar_input<bool>(c, 5, "use_quote_delim"),
       .delimiter = delimiter[0]};
   const int defaults = static_cast<int>(c.node().attr<std::vector<DType>>("output_types").size());
-  Columns columns{Columns::of(c.input(7), "select_cols"), {}};
-  if (has_excluded) columns.excluded = Columns::of(c.input(8 + defaults), "exclude_cols");
+  Columns columns{Columns::parse(c.input(7), "select_cols"), {}};
+  if (has_excluded) columns.excluded = Columns::parse(c.input(8 + defaults), "exclude_cols");
   std::vector<Tensor> values;
   for (int i = 0; i < defaults; ++i) values.push_back(c.input(8 + i));
   return std::make_shared<CsvDataset>(
