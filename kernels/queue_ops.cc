@@ -46,8 +46,8 @@ Shape padded_shape(const std::vector<Queue::Element>& elements, size_t component
 Tensor batch_of(const std::vector<Queue::Element>& elements, size_t component, DType dtype,
                 const Shape& shape) {
   const Shape room = padded_shape(elements, component, shape);
-  Tensor out(dtype, rows_of(static_cast<int64_t>(elements.size()), room, 0));
-  if (!shape.is_complete() && dtype != DType::string) std::memset(out.raw(), 0, out.bytes());
+  const Shape all = rows_of(std::ssize(elements), room, 0);
+  Tensor out = shape.is_complete() ? Tensor(dtype, all) : zeros(dtype, all);
   for (size_t i = 0; i < elements.size(); ++i) {
     copy_into_corner(elements[i][component], out, static_cast<int64_t>(i) * room.elements(), room);
   }
