@@ -167,6 +167,7 @@ void Worker::register_graph(RegisterGraph request, Deadline, Done<uint64_t> done
       });
   if (!is_first) return;
   auto answer = std::make_shared<RegisterAnswer>();
+  std::shared_ptr<const std::vector<CutEdge>> edges;
   try {
     check_incarnation(request.worker_incarnation);
     check_master(request.master, request.master_incarnation);
@@ -190,7 +191,8 @@ void Worker::register_graph(RegisterGraph request, Deadline, Done<uint64_t> done
     {
       const LastingMemory::Scope for_graph;
       registration = std::make_shared<Registration>();
-      registration->edges = std::make_shared<const std::vector<CutEdge>>(std::move(request.edges));
+      edges = std::make_shared<const std::vector<CutEdge>>(std::move(request.edges));
+      registration->edges = edges;
       registration->graph = std::make_shared<RegisteredGraph>(
           std::move(request.partitions), std::move(request.fetches), *registration->edges,
           TaskResources{options_.devices, options_.pool, session->containers,
@@ -202,7 +204,15 @@ void Worker::register_graph(RegisterGraph request, Deadline, Done<uint64_t> done
   } catch (...) {
     answer->call = status_of_current_exception();
   }
-  state_->registrations.answer(id, std::move(answer), sizeof(RegisterAnswer));
+  if (!answer->call.is_ok() || !options_.exchange.meet) {
+    state_->registrations.answer(id, std::move(answer), sizeof(RegisterAnswer));
+    return;
+  }
+  // In a cluster that is starting, the master may know tasks that do not know each other yet.
+  options_.exchange.meet(*edges, [kept = weak_from_this(), id, answer] {
+    if (const auto self = kept.lock())
+      self->state_->registrations.answer(id, answer, sizeof(RegisterAnswer));
+  });
 }
 
 void Worker::deregister_graph(const std::string& session, uint64_t graph) {
