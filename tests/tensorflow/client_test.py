@@ -6,6 +6,11 @@
 Needs TensorFlow (pip install tensorflow-cpu); exits with 77 (skipped) without it. Starts and ends its own cluster of one
 ps and two workers on loopback.
 """
+import json
+import os
+import socket
+import subprocess
+import tempfile
 import time
 import unittest
 
@@ -226,6 +231,47 @@ class Errors(unittest.TestCase):
             names = {d.name for d in session.list_devices()}
         self.assertIn("/job:ps/replica:0/task:0/device:CPU:0", names)
         self.assertIn("/job:worker/replica:0/task:1/device:CPU:0", names)
+
+
+class Start(unittest.TestCase):
+    def run_while_tasks_start(self, folder, order, pause):
+        sockets = [socket.socket() for _ in order]
+        for s in sockets:
+            s.bind(("127.0.0.1", 0))
+        addresses = [f"127.0.0.1:{s.getsockname()[1]}" for s in sockets]
+        for s in sockets:
+            s.close()
+        spec = os.path.join(folder, "cluster.json")
+        with open(spec, "w") as file:
+            json.dump({"cluster": {"ps": addresses[:2], "worker": addresses[2:]}}, file)
+        tasks = []
+        try:
+            for job, index in order:
+                tasks.append(subprocess.Popen([cluster().leat, "task", spec, "--job", job, "--task", str(index)],
+                                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
+                time.sleep(pause)
+            with tf1.Graph().as_default(), tf1.Session("grpc://" + addresses[2], config=CONFIG) as session:
+                variables = []
+                for index in range(2):
+                    with tf1.device(f"/job:ps/task:{index}"):
+                        variables.append(tf1.get_variable(f"v{index}", initializer=tf.ones([4])))
+                with tf1.device("/job:worker/task:1"):
+                    total = tf.reduce_sum(tf.add_n(variables))
+                session.run(tf1.global_variables_initializer())
+                self.assertEqual(session.run(total), 8)
+        finally:
+            for task in tasks:
+                task.terminate()
+            for task in tasks:
+                task.wait()
+
+    def test_a_client_that_comes_while_tasks_start(self):
+        """Its first step waits until the tasks have met each other, in whatever order they come."""
+        order = [("worker", 0), ("ps", 0), ("worker", 1), ("ps", 1)]
+        with tempfile.TemporaryDirectory() as folder:
+            for each in (order, order[::-1]):
+                for pause in (0, 0.2, 0.4):
+                    self.run_while_tasks_start(folder, each, pause)
 
 
 if __name__ == "__main__":
