@@ -31,6 +31,7 @@ class RendezvousRouter::State {
 
   std::shared_ptr<Rendezvous> open(int64_t step, const Edges& edges);
   void close(int64_t step);
+  void meet(const Edges& edges, std::function<void()> ready);
   size_t parked_bytes() const;
   size_t open_steps() const {
     std::lock_guard lock(mutex_);
@@ -80,7 +81,13 @@ class RendezvousRouter::State {
     Clock::time_point since;
     std::vector<Value> values;
   };
+  struct Meeting {
+    std::vector<TaskName> tasks;
+    Clock::time_point until;
+    std::function<void()> ready;
+  };
 
+  void end_meetings();
   std::shared_ptr<const Routes> routes_of(const Edges& edges);
   bool is_over(int64_t step) const { return over_.contains(static_cast<uint64_t>(step)); }
   // With the lock held.
@@ -98,6 +105,7 @@ class RendezvousRouter::State {
   const RouterOptions options_;
   mutable std::mutex mutex_;
   std::map<TaskName, Peer> peers_;
+  std::vector<Meeting> meetings_;
   std::unordered_map<int64_t, std::shared_ptr<StepRendezvous>> steps_;
   std::unordered_map<int64_t, Parked> parked_;
   RecentTable<Over> over_{remembered_steps};
@@ -204,10 +212,13 @@ void RendezvousRouter::State::connected(const TaskName& task, uint64_t incarnati
                                         std::shared_ptr<Channel> channel) {
   std::vector<std::pair<int64_t, Status>> over;
   {
-    std::lock_guard lock(mutex_);
+    std::unique_lock lock(mutex_);
     const auto [found, is_first] = peers_.try_emplace(task);
     const Peer before = std::exchange(found->second, {channel, {}, incarnation, {}, {}});
-    if (is_first) return;
+    if (is_first) {
+      lock.unlock();
+      return end_meetings();
+    }
     const auto limit =
         before.incarnation == incarnation ? Clock::now() - remembered_for : before.lost_at;
     over_.for_each([&](uint64_t step, const Over& what) {
@@ -229,6 +240,32 @@ void RendezvousRouter::State::connected(const TaskName& task, uint64_t incarnati
     }
     channel->abort(step, status);
   }
+}
+
+void RendezvousRouter::State::meet(const Edges& edges, std::function<void()> ready) {
+  const auto routes = routes_of(edges);
+  {
+    std::lock_guard lock(mutex_);
+    meetings_.push_back({routes->peers, Clock::now() + options_.patience, std::move(ready)});
+  }
+  end_meetings();
+}
+
+// Those whose tasks have been connected (and may be lost again), or whose time is over.
+void RendezvousRouter::State::end_meetings() {
+  std::vector<Meeting> ended;
+  {
+    std::lock_guard lock(mutex_);
+    const auto is_waiting = [&, now = Clock::now()](const Meeting& meeting) {
+      return now < meeting.until &&
+             !std::all_of(meeting.tasks.begin(), meeting.tasks.end(),
+                          [&](const TaskName& task) { return peers_.contains(task); });
+    };
+    const auto first = std::partition(meetings_.begin(), meetings_.end(), is_waiting);
+    ended.assign(std::make_move_iterator(first), std::make_move_iterator(meetings_.end()));
+    meetings_.erase(first, meetings_.end());
+  }
+  for (const Meeting& meeting : ended) meeting.ready();
 }
 
 size_t RendezvousRouter::State::parked_bytes() const {
@@ -315,6 +352,7 @@ void RendezvousRouter::State::aborted(const TaskName& task, int64_t step, const 
 
 // Drops what has waited too long for its step.
 void RendezvousRouter::State::tick() {
+  end_meetings();
   std::vector<std::pair<int64_t, Parked>> dropped;
   std::vector<std::shared_ptr<Channel>> to_settle;
   {
@@ -348,6 +386,9 @@ std::shared_ptr<Rendezvous> RendezvousRouter::open(int64_t step, const Edges& ed
   return state_->open(step, edges);
 }
 void RendezvousRouter::close(int64_t step) { state_->close(step); }
+void RendezvousRouter::meet(const Edges& edges, std::function<void()> ready) {
+  state_->meet(edges, std::move(ready));
+}
 size_t RendezvousRouter::parked_bytes() const { return state_->parked_bytes(); }
 size_t RendezvousRouter::open_steps() const { return state_->open_steps(); }
 void RendezvousRouter::connected(const TaskName& peer, uint64_t incarnation,

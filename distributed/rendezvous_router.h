@@ -20,6 +20,8 @@ struct RouterOptions {
   std::function<void(std::function<void()>)> executor;
   // How long values of a step that has not begun here are kept.
   std::chrono::milliseconds parking{60'000};
+  // How long meet() waits.
+  std::chrono::milliseconds patience{5'000};
 };
 
 // Thread-safe.
@@ -36,6 +38,10 @@ class RendezvousRouter final : public MembershipListener {
                                    const std::shared_ptr<const std::vector<CutEdge>>& edges);
   // The step has ended here: what still comes for it is dropped. What it sent is still delivered.
   void close(int64_t step);
+  // Calls `ready`, perhaps on a thread of the transport, when all tasks at the other ends of the
+  // edges have been connected once: in a cluster that is starting they soon are. Also after
+  // `patience`: then open() says which task is missing. Not at all if the router goes before.
+  void meet(const std::shared_ptr<const std::vector<CutEdge>>& edges, std::function<void()> ready);
 
   // Bytes of values that wait for their step to begin.
   size_t parked_bytes() const;

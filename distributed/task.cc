@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "core/block_memory.h"
-#include "core/blocking_work.h"
 #include "core/device.h"
 #include "core/memory_limit.h"
 #include "core/thread_pool.h"
@@ -61,29 +60,6 @@ DeviceName cpu_of(const TaskName& task) {
   return name;
 }
 
-// Those that this process has never been connected to: in a cluster that is starting they soon are.
-void meet_peers(const std::shared_ptr<Membership>& membership, const TaskName& self,
-                const std::vector<CutEdge>& edges, std::function<void()> ready) {
-  static constexpr auto patience = std::chrono::seconds(5);
-  if (membership == nullptr) return ready();
-  std::vector<TaskName> strangers;
-  for (const PeerStatus& peer : membership->peers()) {
-    const bool is_needed = std::any_of(edges.begin(), edges.end(), [&](const CutEdge& edge) {
-      return TaskName::of(edge.source) == peer.task || TaskName::of(edge.destination) == peer.task;
-    });
-    if (is_needed && peer.incarnation == 0 && peer.task != self) strangers.push_back(peer.task);
-  }
-  if (strangers.empty()) return ready();
-  run_waiting([membership, strangers = std::move(strangers), ready = std::move(ready)] {
-    try {
-      membership->wait_until_connected(patience, strangers);
-    } catch (const Error&) {
-      // The step that needs one of them says which is missing.
-    }
-    ready();
-  });
-}
-
 }  // namespace
 
 // The members are destroyed from the last to the first: whatever calls goes before what is called.
@@ -118,9 +94,8 @@ class Task::State {
       return router->open(step, edges);
     };
     worker.exchange.close = [router = router_](int64_t step) { router->close(step); };
-    worker.exchange.meet = [self = name_, membership = std::weak_ptr<Membership>(membership_)](
-                               const auto& edges, std::function<void()> ready) {
-      meet_peers(membership.lock(), self, edges, std::move(ready));
+    worker.exchange.meet = [router = router_](const auto& edges, std::function<void()> ready) {
+      router->meet(edges, std::move(ready));
     };
     worker_ = std::make_shared<Worker>(std::move(worker));
     master_ = std::make_shared<Master>(identity_.incarnation, pool_);

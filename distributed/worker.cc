@@ -209,7 +209,7 @@ void Worker::register_graph(RegisterGraph request, Deadline, Done<uint64_t> done
     return;
   }
   // In a cluster that is starting, the master may know tasks that do not know each other yet.
-  options_.exchange.meet(*edges, [kept = weak_from_this(), id, answer] {
+  options_.exchange.meet(edges, [kept = weak_from_this(), id, answer] {
     if (const auto self = kept.lock())
       self->state_->registrations.answer(id, answer, sizeof(RegisterAnswer));
   });

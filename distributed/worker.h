@@ -20,9 +20,11 @@ struct StepExchange {
       open;
   // The step has ended here: what still comes for it is dropped.
   std::function<void(int64_t step)> close;
-  // Calls `ready` when this task has met the peers at the other ends of these edges, or has given
+  // Calls `ready` when this task has met the tasks at the other ends of these edges, or has given
   // those that it never met their time. May be empty.
-  std::function<void(const std::vector<CutEdge>& edges, std::function<void()> ready)> meet;
+  std::function<void(const std::shared_ptr<const std::vector<CutEdge>>& edges,
+                     std::function<void()> ready)>
+      meet;
 };
 
 struct WorkerOptions {
