@@ -124,6 +124,14 @@ void BlockMemory::trim_heap() {
 #endif
 }
 
+void BlockMemory::keep_heap_ends() {
+#ifdef __GLIBC__
+  mallopt(M_TRIM_THRESHOLD, 64 << 20);
+  // Else it would stay at 128 KB: it no longer follows what the program frees.
+  mallopt(M_MMAP_THRESHOLD, 4 << 20);
+#endif
+}
+
 void BlockMemory::prepare_heaps() {
   SlotMemory::process().set_reserve((size_t{4} << 20) / SlotMemory::most);
   LastingMemory::process().set_reserve((size_t{2} << 20) / LastingMemory::page_bytes);

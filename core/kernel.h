@@ -82,15 +82,21 @@ struct Alias {
   int input;
 };
 
+// The output *is* the input's memory, `offset` bytes into it.
+struct View {
+  int output;
+  int input;
+  size_t offset = 0;
+};
+
 struct BoundKernel {
   KernelFunction function = nullptr;  // null: nothing to run (NoOp, or all outputs are views)
   std::shared_ptr<const void> bound;  // what the function gets; kept alive by the tape
   size_t workspace_bytes = 0;
   // output may be written over the input's memory if nobody else needs it
   std::vector<Alias> may_share;
-  // output *is* the input's memory, same number of bytes: Reshape, Identity
-  std::vector<Alias> views;
-  double cost_ns = 0;  // rough time of one run on one thread; 0 = unknown
+  std::vector<View> views;  // Reshape, Identity; parts of the input: Split
+  double cost_ns = 0;       // rough time of one run on one thread; 0 = unknown
 
   // Wraps any callable void(const Arguments&) const.
   template <class F>

@@ -128,6 +128,18 @@ Tensor Tensor::reshaped(const Shape& shape) const {
   return out;
 }
 
+Tensor Tensor::part(const Shape& shape, size_t offset) const {
+  const auto elements = static_cast<size_t>(shape.elements());
+  check(offset <= bytes() && elements * dtype_size(dtype_) <= bytes() - offset,
+        "a tensor of shape ", shape_, " has no part of shape ", shape, " from byte ", offset,
+        " on");
+  Tensor out = *this;
+  out.shape_ = shape;
+  out.elements_ = shape.elements();
+  out.offset_ += offset;
+  return out;
+}
+
 Tensor Tensor::clone() const {
   if (!is_valid()) return {};
   Tensor out(dtype_, shape_);

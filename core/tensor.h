@@ -109,6 +109,8 @@ class Tensor {
 
   // The same elements under another shape with as many of them.
   Tensor reshaped(const Shape& shape) const;
+  // Those that begin `offset` bytes behind the first, in the same memory.
+  Tensor part(const Shape& shape, size_t offset) const;
   // A copy of the elements (host tensors only).
   Tensor clone() const;
 

@@ -160,6 +160,7 @@ class Task::State {
     master_->start(peers);
     local_ = register_local_master("grpc://" + address_, master_);
     next_drop_ = Clock::now() + memory_of_steps;
+    BlockMemory::keep_heap_ends();
     drop_unused_later();
   }
 

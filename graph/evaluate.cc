@@ -17,15 +17,6 @@ Device& device() {
   return *cpu;
 }
 
-// Same bytes, other shape or dtype.
-Tensor viewed(const Tensor& tensor, DType dtype, const Shape& shape) {
-  if (tensor.dtype() == dtype) return tensor.reshaped(shape);
-  if (tensor.raw() == nullptr) return Tensor(dtype, shape);
-  const auto offset =
-      static_cast<const char*>(tensor.raw()) - static_cast<const char*>(tensor.buffer()->data());
-  return Tensor(dtype, shape, tensor.buffer(), static_cast<size_t>(offset));
-}
-
 class Evaluation {
  public:
   Evaluation(const Node& node, std::span<const Tensor> inputs)
@@ -92,10 +83,9 @@ class Evaluation {
     const BoundKernel bound =
         kernel.prepare({node_.view(), specs_, output_specs_, device(), state});
     outputs_.resize(output_specs_.size());
-    for (const Alias& view : bound.views) {
-      const TensorSpec& spec = output_specs_[view.output];
-      outputs_[view.output] = viewed(inputs_[view.input], spec.dtype, spec.shape);
-    }
+    for (const View& view : bound.views)
+      outputs_[view.output] =
+          inputs_[view.input].part(output_specs_[view.output].shape, view.offset);
     std::vector<void*> in, out;
     for (const Tensor& input : inputs_) in.push_back(input.raw());
     for (size_t i = 0; i < outputs_.size(); ++i) {

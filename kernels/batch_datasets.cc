@@ -87,7 +87,7 @@ class BatchDataset final : public Dataset {
 
   int64_t cardinality() const override {
     const int64_t n = input_->cardinality();
-    return n < 0 ? n : n / size_ + (n % size_ == 0 || drops_remainder_ ? 0 : 1);
+    return n >= 0 && drops_remainder_ ? n / size_ : batches(n, size_);
   }
   std::unique_ptr<DatasetIterator> iterate() const override {
     return iterator([this, input = input_->make_iterator()](Reading& reading) mutable {

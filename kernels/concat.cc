@@ -53,7 +53,14 @@ BoundKernel join(std::vector<Block> blocks) {
 }
 
 template <class T>
-BoundKernel split(std::vector<Block> blocks, int input) {
+BoundKernel split(const KernelRequest& request, int64_t outer, int input) {
+  std::vector<Block> blocks = blocks_of(request.outputs, outer, false);
+  if (outer == 1) {  // they lie one behind the other
+    BoundKernel out;
+    for (int i = 0; i < static_cast<int>(blocks.size()); ++i)
+      out.views.push_back({i, input, static_cast<size_t>(blocks[i].at) * sizeof(T)});
+    return out;
+  }
   return BoundKernel::of([blocks = std::move(blocks), input](const Arguments& a) {
     for (int i = 0; i < static_cast<int>(blocks.size()); ++i) {
       blocks[i].copy.run(*a.stream, a.input<T>(input) + blocks[i].at, a.output<T>(i));
@@ -201,7 +208,7 @@ template <class T>
 BoundKernel prepare_split(TypeTag<T>, const KernelRequest& request) {
   const Shape& in = request.inputs[1].shape;
   const int axis = normalized_axis(axis_value(*request.inputs[0].value), in.rank());
-  return split<T>(blocks_of(request.outputs, outer_of(in, axis), false), 1);
+  return split<T>(request, outer_of(in, axis), 1);
 }
 
 // The gradients of all outputs, zeros for those that nothing depends on.
@@ -284,7 +291,7 @@ template <class T>
 BoundKernel prepare_split_v(TypeTag<T>, const KernelRequest& request) {
   const Shape& in = request.inputs[0].shape;
   const int axis = normalized_axis(axis_value(*request.inputs[2].value), in.rank());
-  return split<T>(blocks_of(request.outputs, outer_of(in, axis), false), 0);
+  return split<T>(request, outer_of(in, axis), 0);
 }
 
 const Op split_v_op{{
@@ -355,7 +362,7 @@ template <class T>
 BoundKernel prepare_unpack(TypeTag<T>, const KernelRequest& request) {
   const Shape& in = request.inputs[0].shape;
   const int axis = normalized_axis(request.attr<int64_t>("axis"), in.rank());
-  return split<T>(blocks_of(request.outputs, outer_of(in, axis), false), 0);
+  return split<T>(request, outer_of(in, axis), 0);
 }
 
 const Op pack_op{{

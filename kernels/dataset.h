@@ -79,6 +79,10 @@ inline int64_t times(int64_t n, int64_t count) {
   if (n < 0) return n;
   return __builtin_mul_overflow(n, count, &out) ? unknown : out;
 }
+// n elements, `size` at a time; the last may have fewer.
+inline int64_t batches(int64_t n, int64_t size) {
+  return n < 0 ? n : n / size + (n % size == 0 ? 0 : 1);
+}
 
 // Constant, but for what its iterators share (a cache, seeds). Thread-safe. Always in a shared_ptr.
 class Dataset : public std::enable_shared_from_this<Dataset> {

@@ -14,14 +14,11 @@
 namespace leat {
 namespace {
 
-void write(const Tensor& part, std::string& to) { to = to_tensor_content_proto(part); }
-void write(const Tensor& part, VariantPointer& to) { to = std::make_shared<TensorVariant>(part); }
-template <class T>
-void write(const SparseTensor& sparse, T* to) {
-  write(sparse.indices, to[0]);
-  write(sparse.values, to[1]);
-  write(sparse.shape, to[2]);
+void write(const SparseTensor& sparse, std::string* to) {
+  for (const Tensor* part : {&sparse.indices, &sparse.values, &sparse.shape})
+    *to++ = to_tensor_content_proto(*part);
 }
+using leat::write;  // as variants
 
 size_t heap_bytes(const std::string& text) { return text.size() + 16; }
 size_t heap_bytes(const VariantPointer&) { return 0; }  // rows share what they are without entries

@@ -62,10 +62,7 @@ class DenseToSparseBatchDataset final : public Dataset {
           elements.shapes[0], ", which does not fit the row shape ", row_shape_);
   }
 
-  int64_t cardinality() const override {
-    const int64_t n = input_->cardinality();
-    return n < 0 ? n : n / size_ + (n % size_ == 0 ? 0 : 1);
-  }
+  int64_t cardinality() const override { return batches(input_->cardinality(), size_); }
   std::unique_ptr<DatasetIterator> iterate() const override {
     return iterator([this, input = input_->make_iterator()](Reading& reading) mutable {
       std::vector<Tensor> rows;

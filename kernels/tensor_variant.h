@@ -22,11 +22,13 @@ class TensorVariant final : public Variant {
 };
 
 // Indices, values and shape, as SerializeSparse gives them and datasets hold them.
+inline void write(const SparseTensor& sparse, VariantPointer* to) {
+  for (const Tensor* part : {&sparse.indices, &sparse.values, &sparse.shape})
+    *to++ = std::make_shared<TensorVariant>(*part);
+}
 inline Tensor sparse_variant(const SparseTensor& sparse) {
   Tensor out(DType::variant, {3});
-  auto* part = out.data<VariantPointer>();
-  for (const Tensor* tensor : {&sparse.indices, &sparse.values, &sparse.shape})
-    *part++ = std::make_shared<TensorVariant>(*tensor);
+  write(sparse, out.data<VariantPointer>());
   return out;
 }
 

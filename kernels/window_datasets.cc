@@ -50,9 +50,8 @@ class WindowDataset final : public Dataset {
 
   int64_t cardinality() const override {
     const int64_t n = input_->cardinality();
-    if (n < 0) return n;
-    if (sizes_.drops_remainder) return n < span_ ? 0 : (n - span_) / sizes_.shift + 1;
-    return n / sizes_.shift + (n % sizes_.shift == 0 ? 0 : 1);
+    if (n < 0 || !sizes_.drops_remainder) return batches(n, sizes_.shift);
+    return n < span_ ? 0 : (n - span_) / sizes_.shift + 1;
   }
 
   std::unique_ptr<DatasetIterator> iterate() const override {

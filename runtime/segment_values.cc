@@ -123,11 +123,12 @@ class Inference {
       from.push_back(input.value ? input.value->raw() : nullptr);
     for (size_t o = 0; o < out_.nodes[n].size(); ++o) {
       SegmentValue& value = out_.nodes[n][o];
-      const auto view = std::find_if(bound.views.begin(), bound.views.end(), [&](const Alias& a) {
-        return a.output == static_cast<int>(o);
+      const auto view = std::find_if(bound.views.begin(), bound.views.end(), [&](const View& v) {
+        return v.output == static_cast<int>(o);
       });
-      value.known = view == bound.views.end() ? Tensor(value.dtype, value.shape)
-                                              : inputs[view->input].value->reshaped(value.shape);
+      value.known = view == bound.views.end()
+                        ? Tensor(value.dtype, value.shape)
+                        : inputs[view->input].value->part(value.shape, view->offset);
       to.push_back(value.known.raw());
     }
     const auto workspace = Buffer::allocate(bound.workspace_bytes);

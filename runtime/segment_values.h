@@ -18,7 +18,8 @@ struct SegmentValue {
   Tensor known;  // its elements (on the host), if they are
 
   // Filled in when memory is planned.
-  int root = -1;              // whose memory it lies in
+  int root = -1;              // whose memory it lies in …
+  size_t offset = 0;          // … so many bytes from its beginning
   int view_of_variable = -1;  // the node that first read a variable, if it is a view of one
 
   size_t bytes() const { return byte_size(dtype, shape); }

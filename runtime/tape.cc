@@ -71,13 +71,13 @@ TapeInstance::TapeInstance(std::shared_ptr<const Tape> tape, const ProgramPlan& 
         pointers_[position] = owned_[address.index].raw();
         break;
       case Address::Kind::input:
-        inputs_[address.index].positions.push_back(position);
+        inputs_[address.index].uses.push_back({position, address.offset});
         break;
       case Address::Kind::variable:
-        variables_[address.index].positions.push_back(position);
+        variables_[address.index].uses.push_back({position, address.offset});
         break;
       case Address::Kind::result:
-        results_[address.index].positions.push_back(position);
+        results_[address.index].uses.push_back({position, address.offset});
         break;
     }
     ++position;
@@ -140,7 +140,7 @@ void TapeInstance::run(std::span<const Tensor* const> inputs, std::span<Tensor* 
     if (value->shape() == result.shape) {
       *results[r] = *value;
     } else {
-      *results[r] = value->reshaped(result.shape);
+      *results[r] = value->part(result.shape, result.address.offset);
     }
   }
   if (has_replaced_) forget_replaced();

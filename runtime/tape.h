@@ -23,7 +23,7 @@ class NodeStates;
 struct Address {
   enum class Kind : uint8_t {
     none,      // no elements
-    arena,     // `offset` bytes into the instance's arena
+    arena,     // the instance's arena
     constant,  // `index` of the tape's constants
     input,     // `index` of the segment's inputs
     variable,  // `index` of the segment's variables
@@ -32,7 +32,7 @@ struct Address {
   };
   Kind kind = Kind::none;
   int index = 0;
-  size_t offset = 0;
+  size_t offset = 0;  // bytes into that
 };
 
 // What a segment was compiled to. Immutable; shared by its instances.
@@ -125,8 +125,12 @@ class TapeInstance {
   };
   // Memory that may be another one at the next run, and where it is used.
   struct Outside {
+    struct Use {
+      int position;  // in pointers_
+      size_t offset;
+    };
     void* bound = nullptr;
-    std::vector<int> positions;  // in pointers_
+    std::vector<Use> uses;
   };
 
   template <bool traced>
@@ -138,7 +142,8 @@ class TapeInstance {
   void bind(Outside& outside, void* memory) {
     if (outside.bound == memory) return;
     outside.bound = memory;
-    for (int position : outside.positions) pointers_[position] = memory;
+    for (const auto& [position, offset] : outside.uses)
+      pointers_[position] = static_cast<char*>(memory) + offset;
   }
   void undo_assignments();
   void forget_replaced();

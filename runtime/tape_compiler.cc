@@ -106,7 +106,9 @@ class Compiler {
 
   Address address_of(const SegmentValue& value, bool on_host) {
     if (value.known.is_valid()) return constant_address(value.known, on_host);
-    return draft_.roots[draft_.resolved(value.root)].address;
+    Address out = draft_.roots[draft_.resolved(value.root)].address;
+    out.offset += value.offset;
+    return out;
   }
 
   Address constant_address(const Tensor& tensor, bool on_host) {
@@ -150,29 +152,31 @@ class Compiler {
   // A view that had to become a copy.
   BoundKernel copy_kernel(int n) {
     struct Copy {
-      Alias alias;
+      View view;
       int64_t strings;
       size_t bytes;
     };
     std::vector<Copy> copies;
-    for (const Alias& alias : draft_.kernels[n].views) {
-      const SegmentValue& value = draft_.values.nodes[n][alias.output];
+    for (const View& view : draft_.kernels[n].views) {
+      const SegmentValue& value = draft_.values.nodes[n][view.output];
       if (value.known.is_valid()) continue;
       const bool is_string = value.dtype == DType::string;
       copies.push_back(
-          {alias, is_string ? value.shape.elements() : -1, is_string ? 0 : value.bytes()});
+          {view, is_string ? value.shape.elements() : -1, is_string ? 0 : value.bytes()});
     }
-    return BoundKernel::of([device = &draft_.device,
-                            copies = std::move(copies)](const Arguments& a) {
-      for (const Copy& copy : copies) {
-        if (copy.strings >= 0) {
-          std::copy_n(a.input<std::string>(copy.alias.input), copy.strings,
-                      a.output<std::string>(copy.alias.output));
-        } else if (copy.bytes > 0) {
-          device->copy_within(a.inputs[copy.alias.input], a.outputs[copy.alias.output], copy.bytes);
-        }
-      }
-    });
+    return BoundKernel::of(
+        [device = &draft_.device, copies = std::move(copies)](const Arguments& a) {
+          for (const Copy& copy : copies) {
+            const auto [output, input, offset] = copy.view;
+            if (copy.strings >= 0) {
+              std::copy_n(a.input<std::string>(input) + offset / sizeof(std::string), copy.strings,
+                          a.output<std::string>(output));
+            } else if (copy.bytes > 0) {
+              device->copy_within(static_cast<char*>(a.inputs[input]) + offset, a.outputs[output],
+                                  copy.bytes);
+            }
+          }
+        });
   }
 
   // Which variables must have a value when the tape starts, and for whom.

@@ -38,9 +38,10 @@ class Order {
   void find_root(int n, int output) {
     SegmentValue& value = draft_.values.nodes[n][output];
     value.root = -1;
+    value.offset = 0;
     value.view_of_variable = -1;
-    for (const Alias& view : draft_.kernels[n].views) {
-      if (view.output == output && !draft_.is_copied[n]) make_view(n, value, view.input);
+    for (const View& view : draft_.kernels[n].views) {
+      if (view.output == output && !draft_.is_copied[n]) make_view(n, value, view);
     }
     if (value.root >= 0 || value.known.is_valid()) return;
     if (draft_.node(n).outputs[output].is_handle()) {
@@ -53,13 +54,14 @@ class Order {
     }
   }
 
-  void make_view(int n, SegmentValue& value, int of) const {
-    const SegmentValue& input = draft_.input(n, of);
+  void make_view(int n, SegmentValue& value, const View& view) const {
+    const SegmentValue& input = draft_.input(n, view.input);
     if (input.known.is_valid()) {
-      value.known = input.known.reshaped(value.shape);
+      value.known = input.known.part(value.shape, view.offset);
       return;
     }
     value.root = input.root;
+    value.offset = input.offset + view.offset;
     value.view_of_variable = input.view_of_variable;
     if (draft_.is_variable(input.root) && input.view_of_variable < 0) value.view_of_variable = n;
   }

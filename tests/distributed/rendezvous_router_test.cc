@@ -342,6 +342,43 @@ TEST(RendezvousRouter, ATaskThatWasNeverThereIsNamed) {
   EXPECT_THAT(arrivals.all[0].status.message, HasSubstr("/job:ps/task:0"));
 }
 
+TEST(RendezvousRouter, MeetsTasksThatStartLater) {
+  ConnectedTasks tasks({"ps:0", "worker:0", "worker:1"});
+  tasks.start("ps:0");
+  tasks.start("worker:0");
+  RendezvousRouter& router = *tasks["worker:0"].router;
+  std::atomic<int> met{0};
+  router.meet(edges_of({edge(0, device("ps:0"), device("worker:0")),
+                        edge(1, device("worker:0"), device("worker:1"))}),
+              [&] { ++met; });
+  ASSERT_TRUE(eventually([&] { return tasks["worker:0"].membership->is_connected(ps0); }));
+  EXPECT_EQ(met, 0);
+  tasks.start("worker:1");
+  ASSERT_TRUE(eventually([&] { return met == 1; }));
+  tasks.stop("worker:1");
+  const Edges known = edges_of({edge(1, device("worker:0"), device("worker:1"))});
+  router.meet(known, [&] { ++met; });  // it has been there
+  EXPECT_EQ(met, 2);
+}
+
+TEST(RendezvousRouter, MeetsNoTaskForLongerThanItsPatience) {
+  MembershipOptions options;
+  options.heartbeat = milliseconds(20);
+  ConnectedTasks tasks({"ps:0", "worker:0"}, options, {.patience = milliseconds(100)});
+  tasks.start("worker:0");
+  RendezvousRouter& router = *tasks["worker:0"].router;
+  const Edges edges = edges_of({edge(0, device("ps:0"), device("worker:0"))});
+  std::atomic<bool> met{false};
+  router.meet(edges, [&] { met = true; });
+  ASSERT_TRUE(eventually([&] { return met.load(); }));
+  Arrivals arrivals;
+  auto step = router.open(1, edges);
+  arrivals.expect(*step, 0);
+  ASSERT_EQ(arrivals.count(), 1u);
+  EXPECT_THAT(arrivals.all[0].status.message,
+              HasSubstr("/job:ps/task:0 has not been connected to /job:worker/task:0"));
+}
+
 TEST(RendezvousRouter, EdgesOfOthersAreMistakes) {
   ConnectedTasks tasks({"ps:0", "worker:0"});
   tasks.start_all();

@@ -181,14 +181,14 @@ std::vector<Tensor> run_node(const Node& node, const std::vector<Tensor>& inputs
   }
   for (int i = 0; i < num_outputs; ++i) {
     const DType dtype = output_specs[i].dtype;
-    const auto alias_of = [&](const std::vector<Alias>& list) {
-      const auto found =
-          std::find_if(list.begin(), list.end(), [&](Alias a) { return a.output == i; });
-      return found == list.end() ? -1 : found->input;
-    };
-    int source = node.outputs[i].is_ref ? ref_input(node) : alias_of(bound.views);
-    if (source < 0 && choices.in_place) source = alias_of(bound.may_share);
-    if (source >= 0) {
+    const auto of_output = [i](const auto& each) { return each.output == i; };
+    const auto view = std::find_if(bound.views.begin(), bound.views.end(), of_output);
+    const auto share = std::find_if(bound.may_share.begin(), bound.may_share.end(), of_output);
+    int source = node.outputs[i].is_ref ? ref_input(node) : -1;
+    if (source < 0 && choices.in_place && share != bound.may_share.end()) source = share->input;
+    if (view != bound.views.end()) {
+      out[i] = in[view->input].part(shapes[i], view->offset);
+    } else if (source >= 0) {
       out[i] = dtype == DType::string ? in[source].reshaped(shapes[i])
                                       : Tensor(dtype, shapes[i], in[source].buffer());
     } else if (is_host(device) || contains(kernel->host_outputs, i)) {

@@ -32,7 +32,7 @@ struct Flags {
   int64_t batch = 100;
   double seconds = 5;
   int64_t max_steps = 0;
-  int64_t trip_bytes = AllReduce::Options{}.trip_bytes;
+  AllReduce::Options all_reduce;
 };
 
 // What a step runs and is fed.
@@ -188,7 +188,7 @@ Work all_reduce_work(Graph& graph, const Flags& flags, const AllReduce& strategy
 
 Work make_work(Graph& graph, const Flags& flags, const ClusterSpec& cluster, int worker) {
   if (flags.mode == "all-reduce")
-    return all_reduce_work(graph, flags, AllReduce(cluster, {.trip_bytes = flags.trip_bytes}));
+    return all_reduce_work(graph, flags, AllReduce(cluster, flags.all_reduce));
   const ParameterServer strategy(cluster);
   if (flags.work == "null") return null_work(graph, cluster, strategy, worker);
   return flags.mode == "sync" ? sync_work(graph, flags, strategy)
@@ -261,7 +261,11 @@ int main(int argc, char** argv) {
       ->capture_default_str();
   app.add_option("--batch", flags.batch, "examples per worker and step")->capture_default_str();
   app.add_option("--seconds", flags.seconds, "how long to measure")->capture_default_str();
-  app.add_option("--trip-bytes", flags.trip_bytes, "AllReduce::Options, to find the best")
+  app.add_option("--bucket-bytes", flags.all_reduce.bucket_bytes,
+                 "AllReduce::Options, to find the best")
+      ->capture_default_str();
+  app.add_option("--trip-bytes", flags.all_reduce.trip_bytes,
+                 "AllReduce::Options, to find the best")
       ->capture_default_str();
   app.add_option("--steps", flags.max_steps, "measure so many steps instead");
   CLI11_PARSE(app, argc, argv);

@@ -1,0 +1,104 @@
+// Values that are memory of others: parts that lie one behind the other are not copied.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "graph/ops.h"
+#include "tests/runtime/ops_for_tests.h"
+
+namespace leat {
+namespace {
+
+using Floats = std::vector<float>;
+
+std::vector<Tensor> run(Graph graph, const std::vector<Output>& fetches, NamedTensors feeds,
+                        TestTask& task) {
+  std::vector<std::string> names;
+  for (const Output& fetch : fetches) names.push_back(fetch.name());
+  const auto registered = task.registered(std::move(graph), names);
+  std::vector<Tensor> out;
+  for (auto& [name, tensor] : run_step(*registered, std::move(feeds)).fetches)
+    out.push_back(std::move(tensor));
+  return out;
+}
+
+TEST(Views, PartsOfAValueThatLeavesAreInItsMemory) {
+  TestTask task;
+  Graph graph;
+  const Output x = feed(graph, "x", {6});
+  const std::vector<Output> parts = split_v(op("TestAdd", {x, x}), {1, 2, 3}, 0);
+  const std::vector<Output> halves = split_v(parts[2], {2, -1}, 0);
+  const Output used =
+      op("TestAdd", {parts[1], reshape(halves[0], constant(graph, Tensor::of<int64_t>({1}, {2})))});
+  const auto got = run(std::move(graph), {parts[0], parts[1], halves[0], halves[1], used},
+                       {{"x:0", Tensor::of<float>({6}, {1, 2, 3, 4, 5, 6})}}, task);
+  EXPECT_EQ(floats(got[0]), (Floats{2}));
+  EXPECT_EQ(floats(got[1]), (Floats{4, 6}));
+  EXPECT_EQ(floats(got[2]), (Floats{8, 10}));
+  EXPECT_EQ(floats(got[3]), (Floats{12}));
+  EXPECT_EQ(floats(got[4]), (Floats{12, 16}));
+  for (const int part : {1, 2, 3}) EXPECT_EQ(got[part].buffer(), got[0].buffer());
+}
+
+TEST(Views, PartsOfWhatIsGivenAndOfStrings) {
+  TestTask task;
+  Graph graph;
+  const std::vector<Output> rows = unpack(feed(graph, "x", {2, 2}), 2);
+  const std::vector<Output> words = split_v(feed(graph, "words", {3}, DType::string), {1, 2}, 0);
+  const Tensor x = Tensor::of<float>({2, 2}, {1, 2, 3, 4});
+  const auto got =
+      run(std::move(graph), {rows[0], rows[1], words[0], words[1]},
+          {{"x:0", x}, {"words:0", Tensor::of<std::string>({3}, {"a", "b", "c"})}}, task);
+  EXPECT_EQ(floats(got[1]), (Floats{3, 4}));
+  EXPECT_EQ(got[1].shape(), Shape{2});
+  EXPECT_EQ(got[1].buffer(), x.buffer());
+  EXPECT_EQ(got[2].value<std::string>(), "a");
+  EXPECT_THAT(got[3].span<std::string>(), testing::ElementsAre("b", "c"));
+}
+
+TEST(Views, PartsOfConstantsAreKnown) {
+  TestTask task;
+  Graph graph;
+  const Output x = feed(graph, "x", {4});
+  const std::vector<Output> extents =
+      unpack(constant(graph, Tensor::of<int64_t>({2, 2}, {4, 1, 2, 2})), 2);
+  const auto got = run(std::move(graph), {reshape(x, extents[1])},
+                       {{"x:0", Tensor::of<float>({4}, {1, 2, 3, 4})}}, task);
+  EXPECT_EQ(got[0].shape(), (Shape{2, 2}));
+}
+
+TEST(Views, PartsOfAVariableAreCopiedIfTheirUserMustRunAfterItsUpdate) {
+  TestTask task;
+  task.containers->variable("", "w", f32)->assign(Tensor::of<float>({4}, {1, 2, 3, 4}));
+  Graph graph;
+  const Output w = variable(graph, "w", {4});
+  const std::vector<Output> before = split_v(w, {2, 2}, 0);
+  Output updated;
+  {
+    const ControlScope scope(graph, before);
+    updated = assign_add(w, feed(graph, "x", {4}));
+  }
+  const std::vector<Output> after = split_v(updated, {2, 2}, 0);
+  const Output sum = op("TestAdd", {before[1], after[1]});
+  const auto got = run(std::move(graph), {sum, before[0], after[0]},
+                       {{"x:0", Tensor::of<float>({4}, {10, 10, 10, 10})}}, task);
+  EXPECT_EQ(floats(got[0]), (Floats{16, 18}));
+  EXPECT_EQ(floats(got[1]), (Floats{1, 2}));
+  EXPECT_EQ(floats(got[2]), (Floats{11, 12}));
+}
+
+// The second half is written over the sum's memory only once nobody needs the first.
+TEST(Views, WhatIsComputedOfPartsLeavesTheOthersAlone) {
+  TestTask task;
+  Graph graph;
+  const Output x = feed(graph, "x", {4});
+  const std::vector<Output> parts = split_v(op("TestAdd", {x, x}), {2, 2}, 0);
+  const Output first = op("TestAdd", {parts[0], parts[0]});
+  const Output second = op("TestAdd", {parts[1], first});
+  const Output all = concatenate({parts[1], second, parts[0], first}, 0);
+  const auto got =
+      run(std::move(graph), {all}, {{"x:0", Tensor::of<float>({4}, {1, 2, 3, 4})}}, task);
+  EXPECT_EQ(floats(got[0]), (Floats{6, 8, 10, 16, 2, 4, 4, 8}));
+}
+
+}  // namespace
+}  // namespace leat
