@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
+#include <cstdlib>
+#include <cstring>
 #include <thread>
 
 #include "core/lasting_memory.h"
@@ -33,6 +35,15 @@ void* map_huge(size_t bytes) {
   munmap(data + before + bytes, huge_page - before);
   madvise(data + before, bytes, MADV_HUGEPAGE);
   return data + before;
+}
+
+// The end of this thread's heap of malloc gets pages.
+void touch_heap() {
+  constexpr size_t bytes = size_t{2} << 20;
+  if (void* volatile const data = std::malloc(bytes)) {
+    std::memset(data, 1, bytes);
+    std::free(data);
+  }
 }
 
 }  // namespace
@@ -120,7 +131,14 @@ void BlockMemory::trim() {
 void BlockMemory::trim_heap() {
   SlotMemory::process().trim();
 #ifdef __GLIBC__
+  static std::mutex mutex;
+  static size_t without_pages = 0;  // of what is free
+  const std::lock_guard lock(mutex);
+  const size_t free = mallinfo2().fordblks;
+  without_pages = std::min(without_pages, free);
+  if (free - without_pages <= kept_in_heap) return;
   malloc_trim(0);
+  without_pages = mallinfo2().fordblks;
 #endif
 }
 
@@ -133,10 +151,16 @@ void BlockMemory::keep_heap_ends() {
 }
 
 void BlockMemory::prepare_heaps() {
+  keep_heap_ends();
   SlotMemory::process().set_reserve((size_t{4} << 20) / SlotMemory::most);
+  SlotMemory::process().populate((size_t{1} << 20) / SlotMemory::most);
   LastingMemory::process().set_reserve((size_t{2} << 20) / LastingMemory::page_bytes);
 #ifdef __GLIBC__
-  mallopt(M_ARENA_MAX, std::max(2, static_cast<int>(std::thread::hardware_concurrency())));
+  const int heaps = std::max(2, static_cast<int>(std::thread::hardware_concurrency()));
+  mallopt(M_ARENA_MAX, heaps);
+  touch_heap();
+  std::vector<std::jthread> threads;  // at a time: each has a heap of its own
+  for (int i = 1; i < heaps; ++i) threads.emplace_back(touch_heap);
 #endif
 }
 

@@ -39,16 +39,17 @@ class BlockMemory {
   // down to the reserve. Called by take() every so often, and by those who run steps.
   void trim();
 
-  // The same for the free pages of malloc's heap, where gRPC's memory comes from, and for the slots
-  // beside it (slot_memory.h). Takes milliseconds.
+  // The same for the free pages of malloc's heap, where gRPC's memory comes from, where they are
+  // more than `kept_in_heap`, and for the slots beside it (slot_memory.h). Takes milliseconds then.
   static void trim_heap();
+  static constexpr size_t kept_in_heap = size_t{8} << 20;
   // For a process that calls trim_heap() regularly: else glibc gives back the end of a heap as soon
   // as 128 KB are free there, and each message that comes takes it again, page by page.
   static void keep_heap_ends();
   // glibc has up to 8 heaps per core, and what one thread frees those of other heaps cannot use.
-  // For a process with many threads that are seldom busy: a heap per core, two at least; and what
-  // trim_heap() and the end of a graph would give back stays, up to some MB. Before threads are
-  // started.
+  // For a process with many threads that are seldom busy: a heap per core, two at least, with some
+  // memory for bursts (a recovery, a checkpoint) from the beginning; and what trim_heap() and the
+  // end of a graph would give back stays, up to some MB. Before threads are started.
   static void prepare_heaps();
 
   struct Counts {

@@ -47,6 +47,17 @@ void Slots<slot_bytes, slot_count>::set_reserve(size_t count) {
   reserve_ = std::min(count, slots);
 }
 
+template <size_t slot_bytes, size_t slot_count>
+void Slots<slot_bytes, slot_count>::populate(size_t count) {
+  constexpr size_t page = 4096;
+  std::lock_guard lock(mutex_);
+  if (!reserve()) return;
+  while (without_memory_ > free_count_ - std::min(count, free_count_)) {
+    char* const data = slot(free_[--without_memory_]);
+    for (size_t at = 0; at < most; at += page) *static_cast<volatile char*>(data + at) = 0;
+  }
+}
+
 // The memory of the lowest so many on the stack, but for the reserve. With the lock held.
 template <size_t slot_bytes, size_t slot_count>
 void Slots<slot_bytes, slot_count>::drop_below(size_t count) {

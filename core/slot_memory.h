@@ -35,6 +35,8 @@ class Slots {
   char* slot(size_t index) const { return reinterpret_cast<char*>(begin()) + index * most; }
   // So many slots keep their memory, whoever has them.
   void set_reserve(size_t count);
+  // The next so many slots to be taken have memory.
+  void populate(size_t count);
   // Gives back to the system what is free beyond that: what has not been used since the last call,
   // or all.
   void trim();

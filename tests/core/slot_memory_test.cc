@@ -91,6 +91,13 @@ TEST(SlotMemory, TheReserveIsNotGivenBack) {
   EXPECT_EQ(memory->counts().kept, 1u) << "one of the two is taken";
 }
 
+TEST(SlotMemory, SlotsCanHaveMemoryBeforeTheyAreTaken) {
+  const auto memory = std::make_unique<SlotMemory>();
+  memory->populate(2);
+  EXPECT_EQ(memory->counts().kept, 2u);
+  for (const bool expected : {true, true, false}) EXPECT_EQ(is_resident(memory->take()), expected);
+}
+
 TEST(SlotMemory, AllThatIsFreeIsGivenBack) {
   const auto memory = std::make_unique<SlotMemory>();
   void* const kept = memory->take();
