@@ -156,11 +156,9 @@ void BlockMemory::prepare_heaps() {
   SlotMemory::process().populate((size_t{1} << 20) / SlotMemory::most);
   LastingMemory::process().set_reserve((size_t{2} << 20) / LastingMemory::page_bytes);
 #ifdef __GLIBC__
-  const int heaps = std::max(2, static_cast<int>(std::thread::hardware_concurrency()));
-  mallopt(M_ARENA_MAX, heaps);
+  mallopt(M_ARENA_MAX, std::max(2, static_cast<int>(std::thread::hardware_concurrency())));
   touch_heap();
-  std::vector<std::jthread> threads;  // at a time: each has a heap of its own
-  for (int i = 1; i < heaps; ++i) threads.emplace_back(touch_heap);
+  std::thread(touch_heap).join();  // in the heap that the first other thread will have
 #endif
 }
 

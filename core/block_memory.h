@@ -47,9 +47,10 @@ class BlockMemory {
   // as 128 KB are free there, and each message that comes takes it again, page by page.
   static void keep_heap_ends();
   // glibc has up to 8 heaps per core, and what one thread frees those of other heaps cannot use.
-  // For a process with many threads that are seldom busy: a heap per core, two at least, with some
-  // memory for bursts (a recovery, a checkpoint) from the beginning; and what trim_heap() and the
-  // end of a graph would give back stays, up to some MB. Before threads are started.
+  // For a process with many threads that are seldom busy: a heap per core, two at least, of
+  // which two have some memory for bursts (a recovery, a checkpoint) from the beginning; and what
+  // trim_heap() and the end of a graph would give back stays, up to some MB. Before threads are
+  // started.
   static void prepare_heaps();
 
   struct Counts {

@@ -4,8 +4,12 @@
 
 #include <cstdint>
 #include <cstring>
+#include <fstream>
+#include <memory>
 #include <set>
 #include <vector>
+
+#include "tests/support/sanitizers.h"
 
 namespace leat {
 namespace {
@@ -99,6 +103,43 @@ TEST(BlockMemory, KeepsSoMuch) {
   for (void* const block : blocks) memory.give(block, 16 * megabyte);
   EXPECT_EQ(memory.counts().kept_bytes, BlockMemory::keep_at_most);
   EXPECT_EQ(memory.counts().blocks, memory.counts().kept_blocks);
+}
+
+// ---- malloc's heap ----
+
+double resident_megabytes() {
+  constexpr double page = 4096;
+  std::ifstream statm("/proc/self/statm");
+  double all = 0, resident = 0;
+  statm >> all >> resident;
+  return resident * page / megabyte;
+}
+
+// Frees so much of it, in small blocks, below one that stays.
+std::unique_ptr<char[]> free_in_heap(size_t bytes) {
+  constexpr size_t block = 1'000;
+  std::vector<std::unique_ptr<char[]>> blocks;
+  for (size_t i = 0; i < bytes / block; ++i) {
+    blocks.push_back(std::make_unique_for_overwrite<char[]>(block));
+    std::memset(blocks.back().get(), 1, block);
+  }
+  return std::make_unique<char[]>(block);
+}
+
+TEST(BlockMemory, MuchThatIsFreeInTheHeapGoesBackLittleStays) {
+#ifdef LEAT_UNDER_SANITIZER
+  GTEST_SKIP() << "the heap is the sanitizer's";
+#endif
+  const double before = resident_megabytes();
+  const auto above_much = free_in_heap(40 * megabyte);
+  EXPECT_GT(resident_megabytes(), before + 30);
+  BlockMemory::trim_heap();
+  const double trimmed = resident_megabytes();
+  EXPECT_LT(trimmed, before + 10);
+  const auto above_little = free_in_heap(BlockMemory::kept_in_heap / 2);
+  const double freed = resident_megabytes();
+  BlockMemory::trim_heap();
+  EXPECT_GT(resident_megabytes(), freed - 1);
 }
 
 }  // namespace
