@@ -8,8 +8,10 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 #include <thread>
 
+#include "core/host_memory.h"
 #include "core/lasting_memory.h"
 #include "core/slot_memory.h"
 
@@ -131,14 +133,18 @@ void BlockMemory::trim() {
 void BlockMemory::trim_heap() {
   SlotMemory::process().trim();
 #ifdef __GLIBC__
+  // What the process has beside what is in use in the heap grows with what is free there.
+  const auto beside = [] {
+    return resident_host_memory() - static_cast<int64_t>(mallinfo2().uordblks);
+  };
   static std::mutex mutex;
-  static size_t without_pages = 0;  // of what is free
+  static int64_t least = std::numeric_limits<int64_t>::max();
   const std::lock_guard lock(mutex);
-  const size_t free = mallinfo2().fordblks;
-  without_pages = std::min(without_pages, free);
-  if (free - without_pages <= kept_in_heap) return;
+  const int64_t now = beside();
+  least = std::min(least, now);
+  if (now - least <= kept_in_heap) return;
   malloc_trim(0);
-  without_pages = mallinfo2().fordblks;
+  least = beside();
 #endif
 }
 

@@ -39,10 +39,11 @@ class BlockMemory {
   // down to the reserve. Called by take() every so often, and by those who run steps.
   void trim();
 
-  // The same for the free pages of malloc's heap, where gRPC's memory comes from, where they are
-  // more than `kept_in_heap`, and for the slots beside it (slot_memory.h). Takes milliseconds then.
+  // The same for the free pages of malloc's heap, where gRPC's memory comes from, once the process
+  // has grown by `kept_in_heap` beside what is in use there, and for the slots beside it
+  // (slot_memory.h). Takes milliseconds then.
   static void trim_heap();
-  static constexpr size_t kept_in_heap = size_t{8} << 20;
+  static constexpr int64_t kept_in_heap = int64_t{8} << 20;
   // For a process that calls trim_heap() regularly: else glibc gives back the end of a heap as soon
   // as 128 KB are free there, and each message that comes takes it again, page by page.
   static void keep_heap_ends();

@@ -22,15 +22,23 @@ uint64_t available_in_machine() {
   return std::numeric_limits<uint64_t>::max();
 }
 
+struct Sizes {
+  uint64_t addresses = 0, resident = 0;  // bytes
+};
+
+Sizes sizes_of_process() {
+  std::ifstream file("/proc/self/statm");
+  Sizes pages;
+  file >> pages.addresses >> pages.resident;
+  const auto page = static_cast<uint64_t>(sysconf(_SC_PAGE_SIZE));
+  return {pages.addresses * page, pages.resident * page};
+}
+
 // Under `ulimit -v`.
 uint64_t left_in_address_space() {
   const uint64_t limit = address_space_limit();
   if (limit == std::numeric_limits<uint64_t>::max()) return limit;
-  std::ifstream file("/proc/self/statm");
-  uint64_t pages = 0;
-  file >> pages;
-  const uint64_t used = pages * static_cast<uint64_t>(sysconf(_SC_PAGE_SIZE));
-  return limit - std::min(limit, used);
+  return limit - std::min(limit, sizes_of_process().addresses);
 }
 
 }  // namespace
@@ -40,5 +48,7 @@ uint64_t available_host_memory() {
   return std::min({available_in_machine(), left_in_address_space(),
                    memory_left_in_control_groups(groups, "/sys/fs/cgroup")});
 }
+
+int64_t resident_host_memory() { return static_cast<int64_t>(sizes_of_process().resident); }
 
 }  // namespace leat

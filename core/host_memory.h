@@ -1,5 +1,5 @@
-// How much memory this process can still have: asked before a large buffer is made, since Linux
-// promises more than there is, and ends the process that believes it.
+// How much memory this process has, and how much it can still have: asked before a large buffer is
+// made, since Linux promises more than there is, and ends the process that believes it.
 #pragma once
 
 #include <cstdint>
@@ -9,5 +9,7 @@ namespace leat {
 // Bytes that the machine, and the control groups that the process is in, can give without taking
 // anything from a process. Reads files of the kernel: about 50 µs.
 uint64_t available_host_memory();
+// Bytes of this process that lie in memory.
+int64_t resident_host_memory();
 
 }  // namespace leat

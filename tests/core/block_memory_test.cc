@@ -4,11 +4,11 @@
 
 #include <cstdint>
 #include <cstring>
-#include <fstream>
 #include <memory>
 #include <set>
 #include <vector>
 
+#include "core/host_memory.h"
 #include "tests/support/sanitizers.h"
 
 namespace leat {
@@ -107,19 +107,11 @@ TEST(BlockMemory, KeepsSoMuch) {
 
 // ---- malloc's heap ----
 
-double resident_megabytes() {
-  constexpr double page = 4096;
-  std::ifstream statm("/proc/self/statm");
-  double all = 0, resident = 0;
-  statm >> all >> resident;
-  return resident * page / megabyte;
-}
-
 // Frees so much of it, in small blocks, below one that stays.
-std::unique_ptr<char[]> free_in_heap(size_t bytes) {
-  constexpr size_t block = 1'000;
+std::unique_ptr<char[]> free_in_heap(int64_t bytes) {
+  constexpr int64_t block = 1'000;
   std::vector<std::unique_ptr<char[]>> blocks;
-  for (size_t i = 0; i < bytes / block; ++i) {
+  for (int64_t i = 0; i < bytes / block; ++i) {
     blocks.push_back(std::make_unique_for_overwrite<char[]>(block));
     std::memset(blocks.back().get(), 1, block);
   }
@@ -130,16 +122,17 @@ TEST(BlockMemory, MuchThatIsFreeInTheHeapGoesBackLittleStays) {
 #ifdef LEAT_UNDER_SANITIZER
   GTEST_SKIP() << "the heap is the sanitizer's";
 #endif
-  const double before = resident_megabytes();
-  const auto above_much = free_in_heap(40 * megabyte);
-  EXPECT_GT(resident_megabytes(), before + 30);
+  constexpr int64_t some = 1 << 20;
   BlockMemory::trim_heap();
-  const double trimmed = resident_megabytes();
-  EXPECT_LT(trimmed, before + 10);
+  const int64_t before = resident_host_memory();
+  const auto above_much = free_in_heap(5 * BlockMemory::kept_in_heap);
+  EXPECT_GT(resident_host_memory(), before + 4 * BlockMemory::kept_in_heap);
+  BlockMemory::trim_heap();
+  EXPECT_LT(resident_host_memory(), before + BlockMemory::kept_in_heap);
   const auto above_little = free_in_heap(BlockMemory::kept_in_heap / 2);
-  const double freed = resident_megabytes();
+  const int64_t freed = resident_host_memory();
   BlockMemory::trim_heap();
-  EXPECT_GT(resident_megabytes(), freed - 1);
+  EXPECT_GT(resident_host_memory(), freed - some);
 }
 
 }  // namespace

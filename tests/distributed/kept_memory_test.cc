@@ -4,6 +4,7 @@
 
 #include <fstream>
 
+#include "core/host_memory.h"
 #include "distributed/master.h"
 #include "distributed/session_graph.h"
 #include "distributed/worker.h"
@@ -18,13 +19,6 @@ namespace leat {
 namespace {
 
 constexpr int64_t megabyte = 1 << 20;
-
-int64_t resident_bytes() {
-  std::ifstream file("/proc/self/statm");
-  int64_t all = 0, resident = 0;
-  file >> all >> resident;
-  return resident * sysconf(_SC_PAGESIZE);
-}
 
 // A client that was killed never closes its session.
 TEST(KeptMemory, TheProgramsOfAnIdleSessionGoAndComeAgain) {
@@ -144,19 +138,19 @@ TEST(KeptMemory, TasksGiveBackWhatOneHugeFetchTook) {
     for (int64_t i = 0; i < times; ++i) session->run({{"x", one}}, {small.name()}, {});
   };
   run_small(100);
-  const int64_t before = resident_bytes();
+  const int64_t before = resident_host_memory();
   const NamedTensors feeds = {{"x", one},
                               {"length", Tensor::of<int32_t>({1}, {100 * megabyte / 4})}};
   EXPECT_EQ(session->run(feeds, {huge.name()}, {})[0].bytes(), 100u * megabyte);
-  EXPECT_GE(resident_bytes() - before, 100 * megabyte) << "the next step may be the same";
+  EXPECT_GE(resident_host_memory() - before, 100 * megabyte) << "the next step may be the same";
   for (int i = 0; i < 2; ++i) {
     run_small(100);
     cluster.task("ps").worker().drop_unused();
     cluster.task("worker").worker().drop_unused();
   }
   // A stream keeps its last message until the next one, which may be a heartbeat.
-  EXPECT_TRUE(eventually([&] { return resident_bytes() - before < 40 * megabyte; }))
-      << resident_bytes() - before << " bytes are kept";
+  EXPECT_TRUE(eventually([&] { return resident_host_memory() - before < 40 * megabyte; }))
+      << resident_host_memory() - before << " bytes are kept";
 }
 
 }  // namespace
