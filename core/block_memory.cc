@@ -39,14 +39,43 @@ void* map_huge(size_t bytes) {
   return data + before;
 }
 
+constexpr size_t end_of_heap = size_t{2} << 20;
+
 // The end of this thread's heap of malloc gets pages.
 void touch_heap() {
-  constexpr size_t bytes = size_t{2} << 20;
-  if (void* volatile const data = std::malloc(bytes)) {
-    std::memset(data, 1, bytes);
+  if (void* volatile const data = std::malloc(end_of_heap)) {
+    std::memset(data, 1, end_of_heap);
     std::free(data);
   }
 }
+
+#ifdef __GLIBC__
+// What the process has beside what is in use in the heap grows with what is free there. What others
+// free while the heap is trimmed is not seen: so once more, until nothing changes.
+class HeapTrimmer {
+ public:
+  void look() {
+    const std::lock_guard lock(mutex_);
+    const int64_t before = beside_heap();
+    least_ = std::min(least_, before);
+    if (is_settled_ && before - least_ <= BlockMemory::kept_in_heap) return;
+    malloc_trim(end_of_heap);
+    const int64_t after = beside_heap();
+    is_settled_ = std::abs(before - after) < little;
+    least_ = std::min(before, after);
+  }
+
+ private:
+  static constexpr int64_t little = int64_t{1} << 20;
+  static int64_t beside_heap() {
+    return resident_host_memory() - static_cast<int64_t>(mallinfo2().uordblks);
+  }
+
+  std::mutex mutex_;
+  bool is_settled_ = false;
+  int64_t least_ = std::numeric_limits<int64_t>::max();
+};
+#endif
 
 }  // namespace
 
@@ -133,24 +162,15 @@ void BlockMemory::trim() {
 void BlockMemory::trim_heap() {
   SlotMemory::process().trim();
 #ifdef __GLIBC__
-  // What the process has beside what is in use in the heap grows with what is free there.
-  const auto beside = [] {
-    return resident_host_memory() - static_cast<int64_t>(mallinfo2().uordblks);
-  };
-  static std::mutex mutex;
-  static int64_t least = std::numeric_limits<int64_t>::max();
-  const std::lock_guard lock(mutex);
-  const int64_t now = beside();
-  least = std::min(least, now);
-  if (now - least <= kept_in_heap) return;
-  malloc_trim(0);
-  least = beside();
+  static HeapTrimmer trimmer;
+  trimmer.look();
 #endif
 }
 
 void BlockMemory::keep_heap_ends() {
 #ifdef __GLIBC__
-  mallopt(M_TRIM_THRESHOLD, 64 << 20);
+  // Of each heap; of all but the first, malloc_trim() does not give back the end.
+  mallopt(M_TRIM_THRESHOLD, 4 << 20);
   // Else it would stay at 128 KB: it no longer follows what the program frees.
   mallopt(M_MMAP_THRESHOLD, 4 << 20);
 #endif

@@ -44,8 +44,9 @@ class BlockMemory {
   // (slot_memory.h). Takes milliseconds then.
   static void trim_heap();
   static constexpr int64_t kept_in_heap = int64_t{8} << 20;
-  // For a process that calls trim_heap() regularly: else glibc gives back the end of a heap as soon
-  // as 128 KB are free there, and each message that comes takes it again, page by page.
+  // For a process that calls trim_heap() regularly: up to 4 MB stay at the end of each heap. Else
+  // glibc gives them back as soon as 128 KB are free there, and each message that comes takes them
+  // again, page by page.
   static void keep_heap_ends();
   // glibc has up to 8 heaps per core, and what one thread frees those of other heaps cannot use.
   // For a process with many threads that are seldom busy: a heap per core, two at least, of
