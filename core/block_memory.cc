@@ -179,7 +179,7 @@ void BlockMemory::keep_heap_ends() {
 void BlockMemory::prepare_heaps() {
   keep_heap_ends();
   SlotMemory::process().set_reserve((size_t{4} << 20) / SlotMemory::most);
-  SlotMemory::process().populate((size_t{1} << 20) / SlotMemory::most);
+  SlotMemory::process().populate((size_t{2} << 20) / SlotMemory::most);
   LastingMemory::process().set_reserve((size_t{2} << 20) / LastingMemory::page_bytes);
 #ifdef __GLIBC__
   mallopt(M_ARENA_MAX, std::max(2, static_cast<int>(std::thread::hardware_concurrency())));
