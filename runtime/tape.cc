@@ -68,7 +68,7 @@ TapeInstance::TapeInstance(std::shared_ptr<const Tape> tape, const ProgramPlan& 
         pointers_[position] = tape_->constants[address.index].raw();
         break;
       case Address::Kind::owned:
-        pointers_[position] = owned_[address.index].raw();
+        pointers_[position] = static_cast<char*>(owned_[address.index].raw()) + address.offset;
         break;
       case Address::Kind::input:
         inputs_[address.index].uses.push_back({position, address.offset});

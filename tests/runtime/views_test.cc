@@ -55,6 +55,17 @@ TEST(Views, PartsOfWhatIsGivenAndOfStrings) {
   EXPECT_THAT(got[3].span<std::string>(), testing::ElementsAre("b", "c"));
 }
 
+TEST(Views, PartsOfStringsThatStay) {
+  TestTask task;
+  Graph graph;
+  const Output words = feed(graph, "words", {3}, DType::string);
+  const std::vector<Output> parts = split_v(concatenate({words, words}, 0), {2, 4}, 0);
+  const Output turned = concatenate({parts[1], parts[0]}, 0);
+  const auto got = run(std::move(graph), {turned},
+                       {{"words:0", Tensor::of<std::string>({3}, {"a", "b", "c"})}}, task);
+  EXPECT_THAT(got[0].span<std::string>(), testing::ElementsAre("c", "a", "b", "c", "a", "b"));
+}
+
 TEST(Views, PartsOfConstantsAreKnown) {
   TestTask task;
   Graph graph;
