@@ -50,8 +50,9 @@ void touch_heap() {
 }
 
 #ifdef __GLIBC__
-// What the process has beside what is in use in the heap grows with what is free there. What others
-// free while the heap is trimmed is not seen: so once more, until nothing changes.
+// What the process has beside what is in use in the heap, and beside its big blocks, grows with
+// what is free there. What others free while the heap is trimmed is not seen: so once more, until
+// nothing changes.
 class HeapTrimmer {
  public:
   void look() {
@@ -68,7 +69,10 @@ class HeapTrimmer {
  private:
   static constexpr int64_t little = int64_t{1} << 20;
   static int64_t beside_heap() {
-    return resident_host_memory() - static_cast<int64_t>(mallinfo2().uordblks);
+    const struct mallinfo2 heap = mallinfo2();
+    return resident_host_memory() - static_cast<int64_t>(heap.uordblks) -
+           static_cast<int64_t>(heap.hblkhd) -
+           static_cast<int64_t>(BlockMemory::process().counts().bytes);
   }
 
   std::mutex mutex_;
