@@ -1,19 +1,10 @@
 #include "core/block_memory.h"
 
-#include <malloc.h>
 #include <sys/mman.h>
 
 #include <algorithm>
 #include <bit>
 #include <cstdint>
-#include <cstdlib>
-#include <cstring>
-#include <limits>
-#include <thread>
-
-#include "core/host_memory.h"
-#include "core/lasting_memory.h"
-#include "core/slot_memory.h"
 
 namespace leat {
 namespace {
@@ -38,48 +29,6 @@ void* map_huge(size_t bytes) {
   madvise(data + before, bytes, MADV_HUGEPAGE);
   return data + before;
 }
-
-constexpr size_t end_of_heap = size_t{2} << 20;
-
-// The end of this thread's heap of malloc gets pages.
-void touch_heap() {
-  if (void* volatile const data = std::malloc(end_of_heap)) {
-    std::memset(data, 1, end_of_heap);
-    std::free(data);
-  }
-}
-
-#ifdef __GLIBC__
-// What the process has beside what is in use in the heap, and beside its big blocks, grows with
-// what is free there. What others free while the heap is trimmed is not seen: so once more, until
-// nothing changes.
-class HeapTrimmer {
- public:
-  void look() {
-    const std::lock_guard lock(mutex_);
-    const int64_t before = beside_heap();
-    least_ = std::min(least_, before);
-    if (is_settled_ && before - least_ <= BlockMemory::kept_in_heap) return;
-    malloc_trim(end_of_heap);
-    const int64_t after = beside_heap();
-    is_settled_ = std::abs(before - after) < little;
-    least_ = std::min(before, after);
-  }
-
- private:
-  static constexpr int64_t little = int64_t{1} << 20;
-  static int64_t beside_heap() {
-    const struct mallinfo2 heap = mallinfo2();
-    return resident_host_memory() - static_cast<int64_t>(heap.uordblks) -
-           static_cast<int64_t>(heap.hblkhd) -
-           static_cast<int64_t>(BlockMemory::process().counts().bytes);
-  }
-
-  std::mutex mutex_;
-  bool is_settled_ = false;
-  int64_t least_ = std::numeric_limits<int64_t>::max();
-};
-#endif
 
 }  // namespace
 
@@ -161,35 +110,6 @@ void BlockMemory::give(void* data, size_t bytes) {
 void BlockMemory::trim() {
   std::lock_guard lock(mutex_);
   trim_locked();
-}
-
-void BlockMemory::trim_heap() {
-  SlotMemory::process().trim();
-#ifdef __GLIBC__
-  static HeapTrimmer trimmer;
-  trimmer.look();
-#endif
-}
-
-void BlockMemory::keep_heap_ends() {
-#ifdef __GLIBC__
-  // Of each heap; of all but the first, malloc_trim() does not give back the end.
-  mallopt(M_TRIM_THRESHOLD, 4 << 20);
-  // Else it would stay at 128 KB: it no longer follows what the program frees.
-  mallopt(M_MMAP_THRESHOLD, 4 << 20);
-#endif
-}
-
-void BlockMemory::prepare_heaps() {
-  keep_heap_ends();
-  SlotMemory::process().set_reserve((size_t{4} << 20) / SlotMemory::most);
-  SlotMemory::process().populate((size_t{2} << 20) / SlotMemory::most);
-  LastingMemory::process().set_reserve((size_t{2} << 20) / LastingMemory::page_bytes);
-#ifdef __GLIBC__
-  mallopt(M_ARENA_MAX, std::max(2, static_cast<int>(std::thread::hardware_concurrency())));
-  touch_heap();
-  std::thread(touch_heap).join();  // in the heap that the first other thread will have
-#endif
 }
 
 void BlockMemory::trim_locked() {

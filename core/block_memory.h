@@ -39,22 +39,6 @@ class BlockMemory {
   // down to the reserve. Called by take() every so often, and by those who run steps.
   void trim();
 
-  // The same for the free pages of malloc's heap, where gRPC's memory comes from, once the process
-  // has grown by `kept_in_heap` beside what is in use there, and for the slots beside it
-  // (slot_memory.h). Takes milliseconds then.
-  static void trim_heap();
-  static constexpr int64_t kept_in_heap = int64_t{8} << 20;
-  // For a process that calls trim_heap() regularly: up to 4 MB stay at the end of each heap. Else
-  // glibc gives them back as soon as 128 KB are free there, and each message that comes takes them
-  // again, page by page.
-  static void keep_heap_ends();
-  // glibc has up to 8 heaps per core, and what one thread frees those of other heaps cannot use.
-  // For a process with many threads that are seldom busy: a heap per core, two at least, of
-  // which two have some memory for bursts (a recovery, a checkpoint) from the beginning; and what
-  // trim_heap() and the end of a graph would give back stays, up to some MB. Before threads are
-  // started.
-  static void prepare_heaps();
-
   struct Counts {
     size_t blocks = 0, bytes = 0;            // mapped
     size_t kept_blocks = 0, kept_bytes = 0;  // of them, free

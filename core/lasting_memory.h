@@ -57,11 +57,10 @@ class LastingMemory {
   void* take(size_t bytes, uint32_t& group);
   void close(uint32_t& group);
 
-  // So many pages keep their memory, which they get now.
-  void set_reserve(size_t count) {
-    memory_.set_reserve(count);
-    memory_.populate(count);
-  }
+  // So many pages keep their memory.
+  void set_reserve(size_t count) { memory_.set_reserve(count); }
+  // The next so many pages to be taken have memory.
+  void populate(size_t count) { memory_.populate(count); }
 
   struct Counts {
     size_t blocks = 0, bytes = 0;      // taken, and of their blocks

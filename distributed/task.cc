@@ -9,6 +9,7 @@
 
 #include "core/block_memory.h"
 #include "core/device.h"
+#include "core/malloc_heap.h"
 #include "core/memory_limit.h"
 #include "core/thread_pool.h"
 #include "distributed/cluster_view.h"
@@ -160,7 +161,7 @@ class Task::State {
     master_->start(peers);
     local_ = register_local_master("grpc://" + address_, master_);
     next_drop_ = Clock::now() + memory_of_steps;
-    BlockMemory::keep_heap_ends();
+    keep_heap_ends();
     drop_unused_later();
   }
 
@@ -182,7 +183,7 @@ class Task::State {
       next_drop_ = begin + memory_of_steps;
       worker_->drop_unused();  // trims the heap as well
     } else if (begin >= next_trim_) {
-      BlockMemory::trim_heap();
+      trim_heaps();
       next_trim_ = Clock::now() + trim_share * (Clock::now() - begin);
     }
     drop_unused_later();

@@ -12,6 +12,7 @@
 
 #include "core/block_memory.h"
 #include "core/lasting_memory.h"
+#include "core/malloc_heap.h"
 #include "core/thread_pool.h"
 #include "distributed/random_id.h"
 #include "distributed/request_memory.h"
@@ -239,7 +240,7 @@ void Worker::drop_unused() {
   }
   for (const auto& registration : registrations) registration->graph->drop_unused();
   BlockMemory::process().trim();
-  BlockMemory::trim_heap();
+  trim_heaps();
 }
 
 void Worker::run_graph(RunGraph request, Deadline, Done<RunGraphResult> done) {

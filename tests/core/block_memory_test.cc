@@ -4,12 +4,8 @@
 
 #include <cstdint>
 #include <cstring>
-#include <memory>
 #include <set>
 #include <vector>
-
-#include "core/host_memory.h"
-#include "tests/support/sanitizers.h"
 
 namespace leat {
 namespace {
@@ -103,39 +99,6 @@ TEST(BlockMemory, KeepsSoMuch) {
   for (void* const block : blocks) memory.give(block, 16 * megabyte);
   EXPECT_EQ(memory.counts().kept_bytes, BlockMemory::keep_at_most);
   EXPECT_EQ(memory.counts().blocks, memory.counts().kept_blocks);
-}
-
-// ---- malloc's heap ----
-
-// Frees so much of it, in small blocks, below one that stays.
-std::unique_ptr<char[]> free_in_heap(int64_t bytes) {
-  constexpr int64_t block = 1'000;
-  std::vector<std::unique_ptr<char[]>> blocks;
-  for (int64_t i = 0; i < bytes / block; ++i) {
-    blocks.push_back(std::make_unique_for_overwrite<char[]>(block));
-    std::memset(blocks.back().get(), 1, block);
-  }
-  return std::make_unique<char[]>(block);
-}
-
-TEST(BlockMemory, MuchThatIsFreeInTheHeapGoesBackLittleStays) {
-#ifdef LEAT_UNDER_SANITIZER
-  GTEST_SKIP() << "the heap is the sanitizer's";
-#endif
-  constexpr int64_t some = 1 << 20;
-  const auto trim = [] {
-    for (int looks = 0; looks < 3; ++looks) BlockMemory::trim_heap();
-  };
-  trim();
-  const int64_t before = resident_host_memory();
-  const auto above_much = free_in_heap(5 * BlockMemory::kept_in_heap);
-  EXPECT_GT(resident_host_memory(), before + 4 * BlockMemory::kept_in_heap);
-  trim();
-  EXPECT_LT(resident_host_memory(), before + BlockMemory::kept_in_heap);
-  const auto above_little = free_in_heap(BlockMemory::kept_in_heap / 2);
-  const int64_t freed = resident_host_memory();
-  trim();
-  EXPECT_GT(resident_host_memory(), freed - some);
 }
 
 }  // namespace

@@ -1,8 +1,5 @@
 // What tasks keep of a step that was run once: the memory of this process, in which they all are.
 #include <gtest/gtest.h>
-#include <unistd.h>
-
-#include <fstream>
 
 #include "core/host_memory.h"
 #include "distributed/master.h"

@@ -10,8 +10,8 @@
 #include <optional>
 #include <string>
 
-#include "core/block_memory.h"
 #include "core/error.h"
+#include "core/malloc_heap.h"
 #include "distributed/cluster_spec.h"
 #include "distributed/hosted_task.h"
 #include "distributed/protobuf_log.h"
@@ -87,7 +87,7 @@ class StopSignals {
 };
 
 int run_task(const Arguments& arguments) {
-  BlockMemory::prepare_heaps();
+  prepare_heaps();
   limit_protobuf_log();
   survive_failed_writes();
   // Before the signals are blocked: a cluster that comes out of a pipe may not come at all.

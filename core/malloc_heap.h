@@ -1,0 +1,27 @@
+// malloc's heaps, where gRPC's memory comes from and all that is small: what a task tells glibc of
+// them. glibc has up to 8 per core, and what one thread frees those of other heaps cannot use.
+// Nothing happens where there is another malloc.
+#pragma once
+
+#include <cstdint>
+
+namespace leat {
+
+// For a process with a task, which calls trim_heaps() regularly: up to 4 MB stay at the end of each
+// heap. Else glibc gives them back as soon as 128 KB are free there, and each message that comes
+// takes them again, page by page.
+void keep_heap_ends();
+
+// That, for a process that is nothing but a task, with many threads that are seldom busy: a heap
+// per core, two at least. Two of them, and what is beside the heaps (slot_memory.h,
+// lasting_memory.h), have some MB from the beginning, for bursts (a recovery, a checkpoint), and
+// keep them. Before threads are started.
+void prepare_heaps();
+
+// Gives back to the system what is free in the heaps, once the process has grown by `kept_in_heaps`
+// beside what is in use there, and slots that were not used since the last call. Takes milliseconds
+// then. Thread-safe.
+void trim_heaps();
+inline constexpr int64_t kept_in_heaps = int64_t{8} << 20;
+
+}  // namespace leat
