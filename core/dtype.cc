@@ -84,7 +84,7 @@ DType dtype_from_name(std::string_view name) {
   // clang-format on
   fail(Code::invalid_argument, "no dtype is called '", name,
        "'; known: float, double, half, bfloat16, int8…int64, "
-       "uint8…uint64, bool, string");
+       "uint8…uint64, complex64, complex128, bool, string");
 }
 
 size_t dtype_size(DType dtype) {
@@ -102,6 +102,8 @@ bool is_integer(DType dtype) {
   }
   return false;
 }
+
+bool is_complex(DType dtype) { return dtype == DType::complex64 || dtype == DType::complex128; }
 
 std::ostream& operator<<(std::ostream& out, DType dtype) { return out << dtype_name(dtype); }
 

@@ -1,6 +1,7 @@
 // Element types. The numbers are TensorFlow's DataType, so files and wires need no table.
 #pragma once
 
+#include <complex>
 #include <cstddef>
 #include <cstdint>
 #include <iosfwd>
@@ -22,12 +23,12 @@ enum class DType : uint8_t {
   i16 = 5,
   i8 = 6,
   string = 7,
-  complex64 = 8,  // parsed so that errors can name it; no kernels
+  complex64 = 8,  // two floats
   i64 = 9,
   boolean = 10,
   bf16 = 14,
   u16 = 17,
-  complex128 = 18,  // as complex64
+  complex128 = 18,  // two doubles
   f16 = 19,
   resource = 20,  // a handle on state; kernels get what it leads to, or the handle itself
   variant = 21,   // an object of the runtime (variant.h)
@@ -42,10 +43,14 @@ inline constexpr DType u8 = DType::u8, u16 = DType::u16, u32 = DType::u32, u64 =
 std::string_view dtype_name(DType dtype);      // TensorFlow's: "float", "int32", "bfloat16", …
 DType dtype_from_name(std::string_view name);  // the inverse; also accepts "float32", "f32";
                                                // INVALID_ARGUMENT otherwise
+using complex64 = std::complex<float>;
+using complex128 = std::complex<double>;
+
 // bytes of one element; sizeof(std::string) for string, 0 for resource and variant
 size_t dtype_size(DType dtype);
 bool is_floating(DType dtype);  // f16 bf16 f32 f64
 bool is_integer(DType dtype);   // signed and unsigned integers, not bool
+bool is_complex(DType dtype);   // complex64 complex128
 std::ostream& operator<<(std::ostream& out, DType dtype);
 
 // The lists that OpDefs name: "type", "numbertype", "realnumbertype", "floating", "integer", …
@@ -67,18 +72,24 @@ template <> struct DTypeOf<uint16_t>    { static constexpr DType value = DType::
 template <> struct DTypeOf<uint32_t>    { static constexpr DType value = DType::u32; };
 template <> struct DTypeOf<uint64_t>    { static constexpr DType value = DType::u64; };
 template <> struct DTypeOf<bool>        { static constexpr DType value = DType::boolean; };
+template <> struct DTypeOf<complex64>   { static constexpr DType value = DType::complex64; };
+template <> struct DTypeOf<complex128>  { static constexpr DType value = DType::complex128; };
 template <> struct DTypeOf<std::string> { static constexpr DType value = DType::string; };
 // clang-format on
 template <class T>
 inline constexpr DType dtype_of = DTypeOf<std::remove_cv_t<T>>::value;
 
 template <class T>
+inline constexpr bool is_complex_type =
+    std::is_same_v<T, complex64> || std::is_same_v<T, complex128>;
+
+template <class T>
 struct TypeTag {
   using type = T;
 };
 
-// Calls f(TypeTag<T>{}) with the C++ type of a dtype; returns false if it has none (complex,
-// resource, invalid).
+// Calls f(TypeTag<T>{}) with the C++ type of a dtype; returns false if it has none (resource,
+// variant, invalid).
 template <class F>
 bool visit_dtype(DType dtype, F&& f) {
   switch (dtype) {
@@ -120,6 +131,12 @@ bool visit_dtype(DType dtype, F&& f) {
       return true;
     case DType::boolean:
       f(TypeTag<bool>{});
+      return true;
+    case DType::complex64:
+      f(TypeTag<complex64>{});
+      return true;
+    case DType::complex128:
+      f(TypeTag<complex128>{});
       return true;
     case DType::string:
       f(TypeTag<std::string>{});

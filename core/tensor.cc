@@ -185,15 +185,21 @@ std::ostream& operator<<(std::ostream& out, const Tensor& tensor) {
 }
 
 std::vector<int64_t> to_int64s(const Tensor& tensor) {
-  std::vector<int64_t> out;
-  if (tensor.dtype() == DType::i32) {
-    for (int32_t value : tensor.span<int32_t>()) out.push_back(value);
-  } else {
-    check(tensor.dtype() == DType::i64, "expected a tensor of int32 or int64, got ",
-          tensor.dtype());
-    for (int64_t value : tensor.span<int64_t>()) out.push_back(value);
+  const auto all = [&]<class T>(TypeTag<T>) {
+    const auto values = tensor.span<T>();
+    return std::vector<int64_t>(values.begin(), values.end());
+  };
+  switch (tensor.dtype()) {
+    case DType::i16:
+      return all(TypeTag<int16_t>{});
+    case DType::i32:
+      return all(TypeTag<int32_t>{});
+    case DType::i64:
+      return all(TypeTag<int64_t>{});
+    default:
+      fail(Code::invalid_argument, "expected a tensor of int16, int32 or int64, got ",
+           tensor.dtype());
   }
-  return out;
 }
 
 }  // namespace leat

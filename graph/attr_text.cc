@@ -148,6 +148,13 @@ T parse_element(std::string_view& text) {
     return parse_string(text);
   } else if constexpr (std::is_same_v<T, bool>) {
     return parse_bool(text);
+  } else if constexpr (is_complex_type<T>) {
+    if (!take(text, '(')) fail_at(text, "'(' and two numbers");
+    const auto re = parse_number<typename T::value_type>(text, "a number");
+    if (!take(text, ',')) fail_at(text, "',' and the imaginary part");
+    const auto im = parse_number<typename T::value_type>(text, "a number");
+    if (!take(text, ')')) fail_at(text, "')'");
+    return T(re, im);
   } else if constexpr (std::is_same_v<T, half> || std::is_same_v<T, bfloat16>) {
     return T(parse_number<float>(text, "a number"));
   } else {
@@ -163,6 +170,8 @@ std::string print_element(const T& value) {
     return value ? "true" : "false";
   } else if constexpr (std::is_same_v<T, half> || std::is_same_v<T, bfloat16>) {
     return print_float(static_cast<float>(value));
+  } else if constexpr (is_complex_type<T>) {
+    return "(" + print_float(value.real()) + ", " + print_float(value.imag()) + ")";
   } else if constexpr (std::is_floating_point_v<T>) {
     return print_float(value);
   } else {

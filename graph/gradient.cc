@@ -58,6 +58,8 @@ Tensor ones(DType dtype, const Shape& shape) {
 using Position = std::pair<int, int>;  // node id, output
 Position position(const Output& output) { return {output.node->id, output.index}; }
 
+bool has_gradients(DType dtype) { return is_floating(dtype) || is_complex(dtype); }
+
 class Backward {
  public:
   Backward(const std::vector<Output>& ys, const std::vector<Output>& xs)
@@ -92,7 +94,7 @@ class Backward {
   // Whether a gradient may flow back through this value to one of the xs.
   // (What is read from a resource has gradients, and so, by its handle, has the variable.)
   bool is_affected(const Output& output) const {
-    return (is_floating(output.dtype()) || output.dtype() == DType::resource) &&
+    return (has_gradients(output.dtype()) || output.dtype() == DType::resource) &&
            (affected_[output.node->id] || gradients_of_xs_.contains(position(output)));
   }
 
@@ -134,6 +136,8 @@ class Backward {
   void propagate(Node& node, std::vector<Output> dy) {
     if (!node.op->gradient) fail_without_gradient(node);
     const Beside beside(graph_, node, node.name);
+    const bool conjugates = !node.op->has_complex_gradient;
+    if (conjugates) conjugate(dy);
     Gradient gradient(node, std::move(dy));
     try {
       node.op->gradient(gradient);
@@ -143,16 +147,23 @@ class Backward {
     for (int i = 0; i < gradient.num_inputs(); ++i) {
       Output dx = gradient.dx(i);
       if (!dx || !is_affected(node.inputs[i])) continue;
+      if (conjugates) dx = conj(dx);
       check_gradient(node, i, dx);
       if (dx.is_ref()) dx = op("Identity", {dx});
       arrive(node.inputs[i], dx);
     }
   }
 
+  static void conjugate(std::vector<Output>& values) {
+    for (Output& value : values) {
+      if (value) value = conj(value);
+    }
+  }
+
   void check_gradient(const Node& node, int i, const Output& dx) const {
     const Output& input = node.inputs[i];
     const bool is_resource = input.dtype() == DType::resource;
-    check_internal((is_resource ? is_floating(dx.dtype()) : dx.dtype() == input.dtype()) &&
+    check_internal((is_resource ? has_gradients(dx.dtype()) : dx.dtype() == input.dtype()) &&
                        dx.shape().is_compatible(input.shape()),
                    "gradient of ", describe(node), ": input ", input_name(*node.op, node.attrs, i),
                    " is ", input.dtype(), input.shape(), ", but its gradient '", dx.name(), "' is ",
@@ -214,8 +225,11 @@ void check_request(const std::vector<Output>& ys, const std::vector<Output>& xs,
   };
   for (size_t i = 0; i < ys.size(); ++i) {
     check_output("ys", i, ys[i]);
-    check(is_floating(ys[i].dtype()), "gradients(): '", ys[i].name(), "' (", describe(*ys[i].node),
-          ") is ", ys[i].dtype(), "; only floating-point values have gradients");
+    check(has_gradients(ys[i].dtype()), "gradients(): '", ys[i].name(), "' (",
+          describe(*ys[i].node), ") is ", ys[i].dtype(),
+          "; only floating-point and complex values have gradients");
+    check(!is_complex(ys[i].dtype()) || (!grad_ys.empty() && grad_ys[i]), "gradients(): '",
+          ys[i].name(), "' is ", ys[i].dtype(), ": gradients of complex values need grad_ys");
     if (grad_ys.empty() || !grad_ys[i]) continue;
     check_output("grad_ys", i, grad_ys[i]);
     check(grad_ys[i].dtype() == ys[i].dtype() && grad_ys[i].shape().is_compatible(ys[i].shape()),

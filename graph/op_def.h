@@ -92,6 +92,9 @@ struct OpDef {
   bool has_data_dependent_shape = false;  // output shapes depend on elements: runs between segments
   // gradients stop here silently (Shape, ArgMax), as TensorFlow's NotDifferentiable
   bool is_not_differentiable = false;
+  // Of complex numbers TensorFlow's gradient is conj(dy/dx) dy. What `gradient` gives is dy/dx dy,
+  // and conjugated by whoever calls it; this one says that it gives the former.
+  bool has_complex_gradient = false;
 
   OpSchema schema = {};  // filled by registration
 

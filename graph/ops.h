@@ -93,6 +93,10 @@ inline Output greater_equal(Operand x, Operand y) { return op("GreaterEqual", {x
 inline Output neg(Output x, Location at = here()) { return op("Neg", {x}, {}, at); }
 inline Output abs(Output x, Location at = here()) { return op("Abs", {x}, {}, at); }
 inline Output sign(Output x, Location at = here()) { return op("Sign", {x}, {}, at); }
+inline Output conj(Output x, Location at = here()) { return is_complex(x.dtype()) ? op("Conj", {x}, {}, at) : x; }
+inline Output real(Output x, Location at = here()) { return op("Real", {x}, {{"Tout", x.dtype() == DType::complex128 ? f64 : f32}}, at); }
+inline Output imaginary(Output x, Location at = here()) { return op("Imag", {x}, {{"Tout", x.dtype() == DType::complex128 ? f64 : f32}}, at); }
+inline Output complex(Output re, Output im, Location at = here()) { return op("Complex", {re, im}, {{"Tout", re.dtype() == f64 ? DType::complex128 : DType::complex64}}, at); }
 inline Output square(Output x, Location at = here()) { return op("Square", {x}, {}, at); }
 inline Output sqrt(Output x, Location at = here()) { return op("Sqrt", {x}, {}, at); }
 inline Output rsqrt(Output x, Location at = here()) { return op("Rsqrt", {x}, {}, at); }

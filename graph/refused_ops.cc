@@ -21,9 +21,6 @@ constexpr std::string_view other_datasets =
     "this part of tf.data is not supported: map, filter, shuffle, batch, window, scan, interleave "
     "and the like are";
 
-constexpr std::string_view complex_numbers =
-    "complex numbers are not supported: compute with the real and the imaginary parts, or in the "
-    "client's process";
 constexpr std::string_view session_handles =
     "a cluster keeps no tensors for handles, as TensorFlow's does not: keep the value in a "
     "variable";
@@ -45,9 +42,6 @@ const std::vector<Row>& rows() {
     a.insert(a.end(), b.begin(), b.end());
     return a;
   };
-  static const Strings to_complex = {"Treal: type = float", "Tcomplex: type = complex64"};
-  static const Strings of_complex = {"Tcomplex: type = complex64"};
-  static const Strings part = {"T: type = complex64", "Tout: type = float"};
   static const Strings any_type = {"T: type"};
 
   static const std::vector<Row> all = {
@@ -99,53 +93,7 @@ const std::vector<Row>& rows() {
         "Tfinalize_func_args: list(type) >= 0", "output_types: list(type) >= 1",
         "output_shapes: list(shape) >= 1", "metadata: string = ''"}},
 
-      {complex_numbers,
-       "Complex",
-       {"real: T", "imag: T"},
-       {"out: Tout"},
-       {"T: type = float", "Tout: type = complex64"}},
-      {complex_numbers, "Real", {"input: T"}, {"output: Tout"}, part},
-      {complex_numbers, "Imag", {"input: T"}, {"output: Tout"}, part},
-      {complex_numbers, "Angle", {"input: T"}, {"output: Tout"}, part},
-      {complex_numbers, "ComplexAbs", {"x: T"}, {"y: Tout"}, part},
-      {complex_numbers, "Conj", {"input: T"}, {"output: T"}, {"T: type = complex64"}},
-      {complex_numbers, "FFT", {"input: Tcomplex"}, {"output: Tcomplex"}, of_complex},
-      {complex_numbers, "IFFT", {"input: Tcomplex"}, {"output: Tcomplex"}, of_complex},
-      {complex_numbers, "FFT2D", {"input: Tcomplex"}, {"output: Tcomplex"}, of_complex},
-      {complex_numbers, "IFFT2D", {"input: Tcomplex"}, {"output: Tcomplex"}, of_complex},
-      {complex_numbers, "FFT3D", {"input: Tcomplex"}, {"output: Tcomplex"}, of_complex},
-      {complex_numbers, "IFFT3D", {"input: Tcomplex"}, {"output: Tcomplex"}, of_complex},
-      {complex_numbers,
-       "RFFT",
-       {"input: Treal", "fft_length: int32"},
-       {"output: Tcomplex"},
-       to_complex},
-      {complex_numbers,
-       "RFFT2D",
-       {"input: Treal", "fft_length: int32"},
-       {"output: Tcomplex"},
-       to_complex},
-      {complex_numbers,
-       "RFFT3D",
-       {"input: Treal", "fft_length: int32"},
-       {"output: Tcomplex"},
-       to_complex},
-      {complex_numbers,
-       "IRFFT",
-       {"input: Tcomplex", "fft_length: int32"},
-       {"output: Treal"},
-       to_complex},
-      {complex_numbers,
-       "IRFFT2D",
-       {"input: Tcomplex", "fft_length: int32"},
-       {"output: Treal"},
-       to_complex},
-      {complex_numbers,
-       "IRFFT3D",
-       {"input: Tcomplex", "fft_length: int32"},
-       {"output: Treal"},
-       to_complex},
-      {complex_numbers, "MatrixLogarithm", {"input: T"}, {"output: T"}, any_type},
+      {no_kernel, "MatrixLogarithm", {"input: T"}, {"output: T"}, any_type},
 
       {session_handles, "GetSessionHandle", {"value: T"}, {"handle: string"}, any_type},
       {session_handles, "GetSessionHandleV2", {"value: T"}, {"handle: resource"}, any_type},

@@ -27,7 +27,7 @@ constexpr int64_t longest_list = 8;                 // elements that are written
 constexpr uint64_t largest_message = std::numeric_limits<int>::max();
 
 bool has_elements(DType dtype) {
-  return dtype == DType::complex64 || dtype == DType::complex128 || visit_dtype(dtype, [](auto) {});
+  return visit_dtype(dtype, [](auto) {});
 }
 
 DType read_element_type(int data_type) {
@@ -225,6 +225,14 @@ void add_element(bool value, TensorProto& proto) { proto.add_bool_val(value); }
 void add_element(half value, TensorProto& proto) { proto.add_half_val(to_bits(value)); }
 void add_element(bfloat16 value, TensorProto& proto) { proto.add_half_val(to_bits(value)); }
 void add_element(int32_t value, TensorProto& proto) { proto.add_int_val(value); }
+void add_element(const complex64& value, TensorProto& proto) {
+  proto.add_scomplex_val(value.real());
+  proto.add_scomplex_val(value.imag());
+}
+void add_element(const complex128& value, TensorProto& proto) {
+  proto.add_dcomplex_val(value.real());
+  proto.add_dcomplex_val(value.imag());
+}
 void add_element(const std::string& value, TensorProto& proto) { proto.add_string_val(value); }
 
 bool are_all_equal(const Tensor& tensor) {

@@ -19,7 +19,11 @@ struct Abs {
 struct Sign {
   template <class T>
   LEAT_DEVICE T operator()(T x) const {
-    return x > T(0) ? T(1) : x < T(0) ? T(-1) : x;  // NaN and zeros stay what they are
+    if constexpr (is_complex_type<T>) {
+      return x == T(0) ? x : x / std::abs(x);
+    } else {
+      return x > T(0) ? T(1) : x < T(0) ? T(-1) : x;  // NaN and zeros stay what they are
+    }
   }
 };
 
@@ -37,13 +41,13 @@ const Op abs_op{{
 
 const Op sign_op{{
     .name = "Sign",
-    .doc = "y = -1, 0 or 1: the sign of x, elementwise.",
+    .doc = "y = -1, 0 or 1: the sign of x, elementwise; x / |x| of complex numbers.",
     .inputs = {"x: T"},
     .outputs = {"y: T"},
     .attrs =
         {"T: {bfloat16, half, float, double, int8, int16, int32, int64, complex64, complex128}"},
     .shape = shapes::same_as(0),
-    .kernels = elementwise<Sign, SignedTypes>(),
+    .kernels = elementwise_with_complex<Sign, SignedTypes>(),
     .examples = {{.inputs = {floats({-3, 0, 2})}, .outputs = {floats({-1, 0, 1})}}},
     .is_not_differentiable = true,
 }};

@@ -30,7 +30,7 @@ class DenseAccumulator : public Accumulator {
     }
     check(sum_.shape() == gradient[0].shape(), "Attempt to apply a gradient of shape ",
           gradient[0].shape(), " to the accumulator '", name(), "', which holds ", sum_.shape());
-    visit_type(FloatTypes{}, dtype(), [&]<class T>(TypeTag<T>) {
+    visit_type(NumberAndComplexTypes{}, dtype(), [&]<class T>(TypeTag<T>) {
       using C = ComputeType<T>;
       T* sum = sum_.data<T>();
       const T* value = gradient[0].data<T>();
@@ -44,7 +44,7 @@ class DenseAccumulator : public Accumulator {
 
   Gradient result(int64_t count) override {
     if (is_mean() && count > 1) {
-      visit_type(FloatTypes{}, dtype(), [&]<class T>(TypeTag<T>) {
+      visit_type(NumberAndComplexTypes{}, dtype(), [&]<class T>(TypeTag<T>) {
         using C = ComputeType<T>;
         T* sum = sum_.data<T>();
         const C divisor = static_cast<C>(count);
@@ -111,7 +111,8 @@ const auto apply_ops =
           .inputs = {"local_step: int64", "gradient: dtype"},
           .attrs = {dtype},
           .shape = [](ShapeContext& c) { c.with_rank(1, 0); }},
-         "AccumulatorApplyGradient", {.types = {{"dtype", FloatTypes::list()}}, .execute = apply});
+         "AccumulatorApplyGradient",
+         {.types = {{"dtype", NumberAndComplexTypes::list()}}, .execute = apply});
 
 const auto take_ops =
     both({.doc = "Waits for num_required gradients. average = the mean (or sum) of all that have "
@@ -121,7 +122,7 @@ const auto take_ops =
           .attrs = {dtype},
           .shape = [](ShapeContext& c) { c.with_rank(1, 0); }},
          "AccumulatorTakeGradient",
-         {.types = {{"dtype", FloatTypes::list()}}, .execute_async = take_gradient});
+         {.types = {{"dtype", NumberAndComplexTypes::list()}}, .execute_async = take_gradient});
 
 const auto set_step_ops = both({.doc = "Sets the accumulator's step.",
                                 .inputs = {"new_global_step: int64"},

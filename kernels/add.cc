@@ -28,7 +28,7 @@ const Op add_op{{
               "complex128, string}"},
     .shape = shapes::broadcast_binary(),
     .gradient = [](Gradient& g) { set_broadcast_gradients(g, g.dy(), g.dy()); },
-    .kernels = join(elementwise<Add>(), string_elementwise<Add>()),
+    .kernels = join(elementwise_with_complex<Add>(), string_elementwise<Add>()),
     .examples = {{.inputs = {floats({1, 2}), floats({3, 4})}, .outputs = {floats({4, 6})}},
                  {.inputs = {Tensor::scalar("a"), Tensor::scalar("b")},
                   .outputs = {Tensor::scalar("ab")}}},
@@ -44,7 +44,7 @@ const Op add_v2_op{{
               "complex128}"},
     .shape = shapes::broadcast_binary(),
     .gradient = [](Gradient& g) { set_broadcast_gradients(g, g.dy(), g.dy()); },
-    .kernels = elementwise<Add>(),
+    .kernels = elementwise_with_complex<Add>(),
     .examples = {{.inputs = {floats({2, 2}, {1, 2, 3, 4}), floats({10, 20})},
                   .outputs = {floats({2, 2}, {11, 22, 13, 24})}},
                  {.inputs = {floats({2, 1}, {1, 2}), floats({10, 20})},
@@ -63,7 +63,7 @@ const Op sub_op{{
               "uint64}"},
     .shape = shapes::broadcast_binary(),
     .gradient = [](Gradient& g) { set_broadcast_gradients(g, g.dy(), neg(g.dy())); },
-    .kernels = elementwise<Sub>(),
+    .kernels = elementwise_with_complex<Sub>(),
     .examples = {{.inputs = {floats({3, 4}), Tensor::scalar(1.0f)}, .outputs = {floats({2, 3})}}},
 }};
 

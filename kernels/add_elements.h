@@ -8,7 +8,7 @@ namespace leat {
 
 // to += from, which has the same dtype and shape.
 inline void add_to(Tensor& to, const Tensor& from) {
-  visit_type(NumberTypes{}, to.dtype(), [&]<class T>(TypeTag<T>) {
+  visit_type(NumberAndComplexTypes{}, to.dtype(), [&]<class T>(TypeTag<T>) {
     T* sum = to.data<T>();
     const T* x = from.data<T>();
     for (int64_t i = 0; i < to.elements(); ++i)

@@ -13,14 +13,15 @@ struct Add {
   }
 };
 
+template <class Supported>
 std::vector<Kernel> kernels() {
   Kernel kernel;
   kernel.device = kernel_device;
-  kernel.types = {{"T", NumberTypes::list()}};
+  kernel.types = {{"T", Supported::list()}};
   kernel.prepare = [](const KernelRequest& request) {
     const int count = static_cast<int>(request.inputs.size());
     if (count == 1) return BoundKernel::view();
-    BoundKernel bound = visit_type(NumberTypes{}, request.inputs[0].dtype, [&](auto tag) {
+    BoundKernel bound = visit_type(Supported{}, request.inputs[0].dtype, [&](auto tag) {
       return bind_fold<Add, typename decltype(tag)::type>(count,
                                                           request.outputs[0].shape.elements());
     });
@@ -41,12 +42,13 @@ const Op add_n_op{{
         [](Gradient& g) {
           for (int i = 0; i < g.num_inputs(); ++i) g.dx(i) = g.dy();
         },
-    .kernels = join(kernels(), variant_kernels([](ExecuteContext& c) {
-                      Tensor sum = c.input(0);
-                      for (int i = 1; i < c.num_inputs(); ++i)
-                        sum = sum_of_variants(sum, c.input(i));
-                      c.set_output(0, std::move(sum));
-                    })),
+    .kernels =
+        join(kernels<std::conditional_t<has_string_kernels, NumberAndComplexTypes, NumberTypes>>(),
+             variant_kernels([](ExecuteContext& c) {
+               Tensor sum = c.input(0);
+               for (int i = 1; i < c.num_inputs(); ++i) sum = sum_of_variants(sum, c.input(i));
+               c.set_output(0, std::move(sum));
+             })),
     .examples = {{.inputs = {floats({1, 2}), floats({3, 4}), floats({5, 6})},
                   .outputs = {floats({9, 12})}}},
     .is_commutative = true,

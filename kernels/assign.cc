@@ -66,8 +66,8 @@ void add_in_place(T* variable, const T* value, int64_t n) {
 
 template <bool subtract>
 std::vector<Kernel> add_kernels(const std::string& type_attr) {
-  return {
-      cpu_kernel(type_attr, NumberTypes{}, []<class T>(TypeTag<T>, const KernelRequest& request) {
+  return {cpu_kernel(
+      type_attr, NumberAndComplexTypes{}, []<class T>(TypeTag<T>, const KernelRequest& request) {
         check_same_shape(request);
         return BoundKernel::of([n = request.inputs[1].shape.elements()](const Arguments& a) {
           a.stream->parallel_for(n, grain, [&](int64_t begin, int64_t end) {

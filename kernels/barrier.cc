@@ -105,8 +105,17 @@ class Barrier : public WaitingState {
 
   // Component i of tuples that are ready, as one tensor.
   Tensor batch(const std::vector<Ready>& tuples, size_t i) const {
+    Shape row = shapes_[i];
+    for (const Ready& ready : tuples) {
+      const Shape& other = ready.tuple[i].shape();
+      check(row.is_compatible(other), "Component ", i, " of barrier '", name(), "' has rows of ",
+            row, " and of ", other, ", which do not make one tensor");
+      row = row.merged(other);
+    }
+    check(row.is_complete(), "Barrier '", name(), "' does not know the shape ", row,
+          " of component ", i, ", and no tuple tells it");
     Shape shape{static_cast<int64_t>(tuples.size())};
-    for (const int64_t extent : shapes_[i].dims()) shape.push_back(extent);
+    for (const int64_t extent : row.dims()) shape.push_back(extent);
     Tensor out(dtypes_[i], shape);
     int64_t at = 0;
     for (const Ready& ready : tuples) {
@@ -124,9 +133,7 @@ class Barrier : public WaitingState {
 
   static std::vector<Shape> shapes_of(const NodeView& node) {
     const auto& shapes = node.attr<std::vector<Shape>>("shapes");
-    check(shapes.size() == node.attr<std::vector<DType>>("component_types").size() &&
-              std::all_of(shapes.begin(), shapes.end(),
-                          [](const Shape& shape) { return shape.is_complete(); }),
+    check(shapes.size() == node.attr<std::vector<DType>>("component_types").size(),
           "All of the component shapes must be specified");
     check(node.attr<int64_t>("capacity") == -1,
           "Barrier only accepts capacity=-1.  Feed the inputs to your Barrier through a queue to "
@@ -149,8 +156,8 @@ class Barrier : public WaitingState {
     check(values.elements() > 0, "Tensors with no elements are not supported ", name(),
           ": received shape ", values.shape());
     const Shape row(values.shape().dims().subspan(1));
-    check(row == shapes_[component], "Shape mismatch in component ", component, " of barrier '",
-          name(), "'. Expected ", shapes_[component], ", got ", row);
+    check(row.is_compatible(shapes_[component]), "Shape mismatch in component ", component,
+          " of barrier '", name(), "'. Expected ", shapes_[component], ", got ", row);
   }
 
   // With the lock held.

@@ -38,7 +38,7 @@ BoundKernel prepare(const KernelRequest& request) {
               &out = request.outputs[0].shape;
   const bool tx = request.attr<bool>("adj_x"), ty = request.attr<bool>("adj_y");
   const int64_t m = out[out.rank() - 2], n = out[out.rank() - 1], k = x[x.rank() - (tx ? 2 : 1)];
-  BoundKernel one = bind_matmul(request.inputs[0].dtype, {m, n, k, tx, ty});
+  BoundKernel one = bind_matmul(request.inputs[0].dtype, {m, n, k, tx, ty, true});
   if (one.function == nullptr) return {};
   const Shape batch = batch_of(out);
   const Tensor of_x = matrices_of(batch_of(x), batch), of_y = matrices_of(batch_of(y), batch);
@@ -105,8 +105,8 @@ void gradient(Gradient& g) {
 
 const Op batch_matmul_op{{
     .name = "BatchMatMulV2",
-    .doc = "output[…] = op(x[…]) op(y[…]), products of matrices; op transposes if asked to. "
-           "Leading axes are broadcast.",
+    .doc = "output[…] = op(x[…]) op(y[…]), products of matrices; op transposes (and conjugates) if "
+           "asked to. Leading axes are broadcast.",
     .inputs = {"x: T", "y: T"},
     .outputs = {"output: T"},
     .attrs = {"T: {bfloat16, half, float, double, int16, int32, int64, uint8, uint16, uint32, "
@@ -122,6 +122,7 @@ const Op batch_matmul_op{{
                  {.inputs = {floats({2, 1, 2}, {1, 2, 3, 4}), floats({1, 1, 2}, {10, 1})},
                   .attrs = {{"adj_y", true}},
                   .outputs = {floats({2, 1, 1}, {12, 34})}}},
+    .has_complex_gradient = true,
 }};
 
 const Op batch_matmul_v1_op{{
@@ -137,6 +138,7 @@ const Op batch_matmul_v1_op{{
     .kernels = {{.types = {{"T", MatMulTypes::list()}}, .prepare = prepare}},
     .examples = {{.inputs = {floats({2, 1, 2}, {1, 2, 3, 4}), floats({2, 2, 1}, {10, 1, 1, 10})},
                   .outputs = {floats({2, 1, 1}, {12, 43})}}},
+    .has_complex_gradient = true,
 }};
 
 // Of two equal types to the same.
@@ -167,6 +169,7 @@ const Op batch_matmul_v3_op{{
     .examples = {{.inputs = {floats({2, 1, 2}, {1, 2, 3, 4}), floats({2, 1}, {10, 1})},
                   .attrs = {{"Tout", f32}},
                   .outputs = {floats({2, 1, 1}, {12, 34})}}},
+    .has_complex_gradient = true,
 }};
 
 }  // namespace

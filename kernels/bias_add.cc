@@ -129,7 +129,7 @@ const Op bias_add_op{{
           g.dx(1) = bias_add_grad(g.dy(), g.attr<std::string>("data_format"));
         },
     .kernels = {cpu_kernel(
-        "T", NumberTypes{},
+        "T", NumberAndComplexTypes{},
         []<class T>(TypeTag<T> t, const KernelRequest& r) { return prepare_add(t, r); })},
     .examples = {{.inputs = {floats({2, 2}, {1, 2, 3, 4}), floats({10, 20})},
                   .outputs = {floats({2, 2}, {11, 22, 13, 24})}},
@@ -156,7 +156,7 @@ const Op bias_add_grad_op{{
           g.dx(0) = broadcast_to(dy, shape_of(g.x(0)));
         },
     .kernels = {cpu_kernel(
-        "T", NumberTypes{},
+        "T", NumberAndComplexTypes{},
         []<class T>(TypeTag<T> t, const KernelRequest& r) { return prepare_sum(t, r); })},
     .examples = {{.inputs = {floats({2, 2}, {1, 2, 3, 4})}, .outputs = {floats({4, 6})}},
                  {.inputs = {floats({1, 2, 2}, {1, 2, 3, 4})},

@@ -48,7 +48,8 @@ Kernel broadcast_to_kernel() {
 
 std::vector<Kernel> kernels() {
   std::vector<Kernel> out = {broadcast_to_kernel<NumberAndBoolTypes>()};
-  if constexpr (has_string_kernels) out.push_back(broadcast_to_kernel<Types<std::string>>());
+  if constexpr (has_string_kernels)
+    out.push_back(broadcast_to_kernel<Types<complex64, complex128, std::string>>());
   return out;
 }
 

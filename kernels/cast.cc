@@ -1,5 +1,5 @@
 // leat: cpu+cuda
-// Cast: every number type and bool to every other.
+// Cast: every number type and bool to every other; of a complex number the real part goes.
 #include "kernels/elementwise.h"
 
 namespace leat {
@@ -16,7 +16,15 @@ struct Convert {
 
   template <class T>
   LEAT_DEVICE To operator()(T x) const {
-    if constexpr (std::is_same_v<To, bool>) {
+    if constexpr (is_complex_type<T>) {
+      if constexpr (is_complex_type<To>) {
+        return To(x);
+      } else {
+        return (*this)(x.real());
+      }
+    } else if constexpr (is_complex_type<To>) {
+      return To(static_cast<typename To::value_type>(x));
+    } else if constexpr (std::is_same_v<To, bool>) {
       return x != T(0);
     } else {
       return static_cast<To>(static_cast<ComputeType<To>>(x));
@@ -24,18 +32,21 @@ struct Convert {
   }
 };
 
+using CastTypes =
+    std::conditional_t<has_string_kernels, NumberComplexAndBoolTypes, NumberAndBoolTypes>;
+
 std::vector<Kernel> cast_kernels() {
   Kernel kernel;
   kernel.device = kernel_device;
-  kernel.types = {{"SrcT", NumberAndBoolTypes::list()}, {"DstT", NumberAndBoolTypes::list()}};
+  kernel.types = {{"SrcT", CastTypes::list()}, {"DstT", CastTypes::list()}};
   kernel.prepare = [](const KernelRequest& request) {
     const DType from = request.attr<DType>("SrcT");
     const DType to = request.attr<DType>("DstT");
     if (from == to) return BoundKernel::view();
     const BroadcastPlan plan = plan_broadcast(request);
-    BoundKernel kernel = visit_type(NumberAndBoolTypes{}, from, [&](auto from_tag) {
+    BoundKernel kernel = visit_type(CastTypes{}, from, [&](auto from_tag) {
       using From = typename decltype(from_tag)::type;
-      return visit_type(NumberAndBoolTypes{}, to, [&](auto to_tag) {
+      return visit_type(CastTypes{}, to, [&](auto to_tag) {
         using To = typename decltype(to_tag)::type;
         return bind_elementwise<Convert<To>, To, From>({}, plan);
       });
@@ -54,7 +65,11 @@ const Op cast_op{{
     .shape = shapes::same_as(0),
     .gradient =
         [](Gradient& g) {
-          if (is_floating(g.attr<DType>("SrcT")) && is_floating(g.attr<DType>("DstT"))) {
+          const auto has_gradient = [&](std::string_view attr) {
+            const DType dtype = g.attr<DType>(attr);
+            return is_floating(dtype) || is_complex(dtype);
+          };
+          if (has_gradient("SrcT") && has_gradient("DstT")) {
             g.dx() = cast(g.dy(), g.attr<DType>("SrcT"));
           }
         },
@@ -65,6 +80,7 @@ const Op cast_op{{
                  {.inputs = {ints({0, 2})},
                   .attrs = {{"DstT", DType::boolean}},
                   .outputs = {bools({false, true})}}},
+    .has_complex_gradient = true,
 }};
 
 }  // namespace

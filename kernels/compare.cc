@@ -89,16 +89,16 @@ OpDef with_example(OpDef op, Tensor expected) {
   return op;
 }
 
-const Op equal_op{
-    with_example(equality("Equal", "z = x == y with broadcasting.",
-                          or_scalar<Always<false>>(join(elementwise<Equal, NumberAndBoolTypes>(),
-                                                        string_elementwise<Equal>()))),
-                 bools({false, true, false}))};
-const Op not_equal_op{
-    with_example(equality("NotEqual", "z = x != y with broadcasting.",
-                          or_scalar<Always<true>>(join(elementwise<NotEqual, NumberAndBoolTypes>(),
-                                                       string_elementwise<NotEqual>()))),
-                 bools({true, false, true}))};
+const Op equal_op{with_example(
+    equality("Equal", "z = x == y with broadcasting.",
+             or_scalar<Always<false>>(join(elementwise_with_complex<Equal, NumberAndBoolTypes>(),
+                                           string_elementwise<Equal>()))),
+    bools({false, true, false}))};
+const Op not_equal_op{with_example(
+    equality("NotEqual", "z = x != y with broadcasting.",
+             or_scalar<Always<true>>(join(elementwise_with_complex<NotEqual, NumberAndBoolTypes>(),
+                                          string_elementwise<NotEqual>()))),
+    bools({true, false, true}))};
 const Op less_op{
     with_example(comparison("Less", "z = x < y with broadcasting.", elementwise<Less>()),
                  bools({true, false, false}))};

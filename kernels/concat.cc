@@ -6,6 +6,7 @@
 #include "kernels/cpu.h"
 #include "kernels/examples.h"
 #include "kernels/extents.h"
+#include "kernels/moved_variants.h"
 #include "kernels/strided_copy.h"
 
 namespace leat {
@@ -135,8 +136,8 @@ const Op concat_op{{
     .attrs = {"N: int >= 2", "T: type", "Tidx: {int32, int64} = int32"},
     .shape = infer_concat,
     .gradient = concat_gradient,
-    .kernels = {cpu_moving_kernel(
-        "T", []<class T>(TypeTag<T> t, const KernelRequest& r) { return prepare_concat(t, r); })},
+    .kernels = and_for_variants(cpu_moving_kernel(
+        "T", []<class T>(TypeTag<T> t, const KernelRequest& r) { return prepare_concat(t, r); })),
     .examples = {{.inputs = {floats({2, 1}, {1, 2}), floats({2, 2}, {3, 4, 5, 6}),
                              Tensor::scalar<int32_t>(1)},
                   .outputs = {floats({2, 3}, {1, 3, 4, 2, 5, 6})}}},
@@ -232,8 +233,8 @@ const Op split_op{{
           std::vector<Output> parts = all_gradients(g);
           g.dx(1) = parts.size() == 1 ? parts[0] : concatenate(parts, g.x(0));
         },
-    .kernels = {cpu_moving_kernel(
-        "T", []<class T>(TypeTag<T> t, const KernelRequest& r) { return prepare_split(t, r); })},
+    .kernels = and_for_variants(cpu_moving_kernel(
+        "T", []<class T>(TypeTag<T> t, const KernelRequest& r) { return prepare_split(t, r); })),
     .examples = {{.inputs = {Tensor::scalar<int32_t>(1), floats({2, 2}, {1, 2, 3, 4})},
                   .attrs = {{"num_split", 2}},
                   .outputs = {floats({2, 1}, {1, 3}), floats({2, 1}, {2, 4})}}},
@@ -307,8 +308,8 @@ const Op split_v_op{{
           std::vector<Output> parts = all_gradients(g);
           g.dx(0) = parts.size() == 1 ? parts[0] : concatenate(parts, g.x(2));
         },
-    .kernels = {cpu_moving_kernel(
-        "T", []<class T>(TypeTag<T> t, const KernelRequest& r) { return prepare_split_v(t, r); })},
+    .kernels = and_for_variants(cpu_moving_kernel(
+        "T", []<class T>(TypeTag<T> t, const KernelRequest& r) { return prepare_split_v(t, r); })),
     .examples = {{.inputs = {floats({2, 3}, {1, 2, 3, 4, 5, 6}), ints({1, -1}),
                              Tensor::scalar<int32_t>(1)},
                   .attrs = {{"num_split", 2}},
@@ -377,8 +378,8 @@ const Op pack_op{{
           const std::vector<Output> parts = unpack(g.dy(), g.num_inputs(), g.attr<int64_t>("axis"));
           for (int i = 0; i < g.num_inputs(); ++i) g.dx(i) = parts[i];
         },
-    .kernels = {cpu_moving_kernel(
-        "T", []<class T>(TypeTag<T> t, const KernelRequest& r) { return prepare_pack(t, r); })},
+    .kernels = and_for_variants(cpu_moving_kernel(
+        "T", []<class T>(TypeTag<T> t, const KernelRequest& r) { return prepare_pack(t, r); })),
     .examples = {{.inputs = {floats({1, 2}), floats({3, 4})},
                   .attrs = {{"axis", 1}},
                   .outputs = {floats({2, 2}, {1, 3, 2, 4})}}},
@@ -392,8 +393,8 @@ const Op unpack_op{{
     .attrs = {"num: int >= 0", "T: type", "axis: int = 0"},
     .shape = infer_unpack,
     .gradient = [](Gradient& g) { g.dx(0) = pack(all_gradients(g), g.attr<int64_t>("axis")); },
-    .kernels = {cpu_moving_kernel(
-        "T", []<class T>(TypeTag<T> t, const KernelRequest& r) { return prepare_unpack(t, r); })},
+    .kernels = and_for_variants(cpu_moving_kernel(
+        "T", []<class T>(TypeTag<T> t, const KernelRequest& r) { return prepare_unpack(t, r); })),
     .examples = {{.inputs = {floats({2, 2}, {1, 3, 2, 4})},
                   .attrs = {{"num", 2}, {"axis", 1}},
                   .outputs = {floats({1, 2}), floats({3, 4})}}},

@@ -103,6 +103,7 @@ void infer_filter_gradient(ShapeContext& c) {
   const Shape filter = c.shape_from_value(1);
   if (!filter.has_rank()) return c.set_output(0, Shape::of_rank(rank));
   check(filter.rank() == rank, "filter_sizes must have ", rank, " elements, got ", filter.rank());
+  if (filter.elements() == 0) return c.set_output(0, filter);
   check_gradient_shape(c.node(), convolution_of(c.node(), x, filter), dy);
   c.set_output(0, filter);
 }
@@ -113,6 +114,7 @@ BoundKernel prepare(const KernelRequest& r) {
   const Shape& x = pass == ConvolutionPass::input_gradient ? r.outputs[0].shape : r.inputs[0].shape;
   const Shape& filter =
       pass == ConvolutionPass::filter_gradient ? r.outputs[0].shape : r.inputs[1].shape;
+  if (pass == ConvolutionPass::filter_gradient && filter.elements() == 0) return {};
   const Convolution c = convolution_of(r.node, x, filter);
   const int a = pass == ConvolutionPass::input_gradient ? 2 : 0,
             b = pass == ConvolutionPass::filter_gradient ? 2 : 1;

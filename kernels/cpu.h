@@ -9,6 +9,7 @@
 #include "core/kernel.h"
 #include "core/thread_pool.h"
 #include "kernels/cpu_isa.h"
+#include "kernels/moved_elements.h"
 #include "kernels/types.h"
 
 // For the body of `vectorized`: it must be inlined to be compiled for the vectors of its caller.
@@ -34,18 +35,8 @@ Kernel cpu_moving_kernel(std::string attr, F prepare) {
   return {.device = DeviceType::cpu,
           .types = {{attr, AllTypes::list()}},
           .prepare = [attr, prepare](const KernelRequest& request) -> BoundKernel {
-            const DType dtype = request.attr<DType>(attr);
-            if (dtype == DType::string) return prepare(TypeTag<std::string>{}, request);
-            switch (dtype_size(dtype)) {
-              case 1:
-                return prepare(TypeTag<uint8_t>{}, request);
-              case 2:
-                return prepare(TypeTag<uint16_t>{}, request);
-              case 4:
-                return prepare(TypeTag<uint32_t>{}, request);
-              default:
-                return prepare(TypeTag<uint64_t>{}, request);
-            }
+            return visit_moved(request.attr<DType>(attr),
+                               [&](auto type) { return BoundKernel(prepare(type, request)); });
           }};
 }
 

@@ -98,6 +98,13 @@ std::vector<Kernel> scan_kernels() {
   return {kernel};
 }
 
+template <class R>
+std::vector<Kernel> scan_kernels_with_complex() {
+  std::vector<Kernel> kernels = scan_kernels<R>();
+  if constexpr (has_string_kernels) kernels = join(kernels, scan_kernels<R, ComplexTypes>());
+  return kernels;
+}
+
 Output cumsum(const Output& x, const Output& axis, bool exclusive, bool reverse) {
   return op("Cumsum", {x, axis}, {{"exclusive", exclusive}, {"reverse", reverse}});
 }
@@ -115,7 +122,7 @@ const Op cumsum_op{{
         [](Gradient& g) {
           g.dx(0) = cumsum(g.dy(), g.x(1), g.attr<bool>("exclusive"), !g.attr<bool>("reverse"));
         },
-    .kernels = scan_kernels<Sum>(),
+    .kernels = scan_kernels_with_complex<Sum>(),
     .examples = {{.inputs = {floats({2, 3}, {1, 2, 3, 4, 5, 6}), Tensor::scalar(1)},
                   .outputs = {floats({2, 3}, {1, 3, 6, 4, 9, 15})}}},
     .value_inputs = {1},
@@ -135,7 +142,7 @@ const Op cumprod_op{{
                                       !g.attr<bool>("reverse"));
           g.dx(0) = div_no_nan(total, g.x(0));
         },
-    .kernels = scan_kernels<Product>(),
+    .kernels = scan_kernels_with_complex<Product>(),
     .examples = {{.inputs = {floats({3}, {2, 3, 4}), Tensor::scalar(0)},
                   .outputs = {floats({2, 6, 24})}},
                  {.inputs = {floats({3}, {2, 3, 4}), Tensor::scalar(0)},

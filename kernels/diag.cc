@@ -9,7 +9,7 @@
 namespace leat {
 namespace {
 
-using DiagTypes = Types<float, double, half, bfloat16, int32_t, int64_t>;
+using DiagTypes = Types<float, double, half, bfloat16, int32_t, int64_t, complex64, complex128>;
 const char* const types = "T: {bfloat16, half, float, double, int32, int64, complex64, complex128}";
 
 const Op diag_op{{

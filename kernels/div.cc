@@ -125,7 +125,7 @@ const Op real_div_op{{
               "complex128}"},
     .shape = shapes::broadcast_binary(),
     .gradient = quotient_gradient,
-    .kernels = elementwise<Div, FloatTypes>(),
+    .kernels = elementwise_with_complex<Div, FloatTypes>(),
     .examples = {{.inputs = {floats({1, 6}), floats({2, 3})}, .outputs = {floats({0.5, 2})}}},
 }};
 
@@ -139,7 +139,7 @@ const Op div_op{{
               "complex128}"},
     .shape = shapes::broadcast_binary(),
     .gradient = quotient_gradient,
-    .kernels = elementwise<Div>(),
+    .kernels = elementwise_with_complex<Div>(),
     .examples = {{.inputs = {ints({-7, 7}), ints({2, -2})}, .outputs = {ints({-3, -3})}},
                  {.inputs = {floats({1, 6}), floats({2, 3})}, .outputs = {floats({0.5, 2})}}},
 }};
@@ -156,7 +156,7 @@ const Op div_no_nan_op{{
           const Output dx = div_no_nan(g.dy(), g.x(1));
           set_broadcast_gradients(g, dx, neg(mul(dx, g.y())));
         },
-    .kernels = elementwise<DivNoNan, FloatTypes>(),
+    .kernels = elementwise_with_complex<DivNoNan, FloatTypes>(),
     .examples = {{.inputs = {floats({1, 6}), floats({0, 3})}, .outputs = {floats({0, 2})}}},
 }};
 

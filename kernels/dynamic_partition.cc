@@ -9,6 +9,7 @@
 #include "kernels/examples.h"
 #include "kernels/execute.h"
 #include "kernels/extents.h"
+#include "kernels/moved_elements.h"
 
 namespace leat {
 namespace {
@@ -49,17 +50,7 @@ void dynamic_partition(ExecuteContext& c) {
 }
 
 void execute_partition(ExecuteContext& c) {
-  if (c.input(0).dtype() == DType::string) return dynamic_partition<std::string>(c);
-  switch (dtype_size(c.input(0).dtype())) {
-    case 1:
-      return dynamic_partition<uint8_t>(c);
-    case 2:
-      return dynamic_partition<uint16_t>(c);
-    case 4:
-      return dynamic_partition<uint32_t>(c);
-    default:
-      return dynamic_partition<uint64_t>(c);
-  }
+  visit_moved(c.input(0).dtype(), [&]<class T>(TypeTag<T>) { dynamic_partition<T>(c); });
 }
 
 // Which rows went where is found by partitioning their numbers; stitching puts the gradients back.
@@ -136,7 +127,7 @@ const Op list_diff_op{{
           for (int i : {0, 1}) c.with_rank(i, 1);
           for (int i : {0, 1}) c.set_output(i, Shape{any});
         },
-    .kernels = {execute_kernel("T", AllTypes{},
+    .kernels = {execute_kernel("T", AllButComplexTypes{},
                                []<class T>(TypeTag<T>, ExecuteContext& c) {
                                  c.node().attr<DType>("out_idx") == DType::i64
                                      ? list_difference<T, int64_t>(c)

@@ -74,23 +74,7 @@ void run(ExecuteContext& c) {
   Shape shape{rows};
   for (const int64_t extent : row.dims()) shape.push_back(extent);
   Tensor out(c.input(n).dtype(), shape);
-  if (out.dtype() == DType::string) {
-    stitch<std::string>(c, out, row.elements());
-  } else {
-    switch (dtype_size(out.dtype())) {
-      case 1:
-        stitch<uint8_t>(c, out, row.elements());
-        break;
-      case 2:
-        stitch<uint16_t>(c, out, row.elements());
-        break;
-      case 4:
-        stitch<uint32_t>(c, out, row.elements());
-        break;
-      default:
-        stitch<uint64_t>(c, out, row.elements());
-    }
-  }
+  visit_moved(out.dtype(), [&]<class T>(TypeTag<T>) { stitch<T>(c, out, row.elements()); });
   c.set_output(0, std::move(out));
 }
 

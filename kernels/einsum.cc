@@ -270,17 +270,13 @@ BoundKernel prepare(const KernelRequest& request) {
   if (clears) result.is_identity = false;
 
   BoundKernel product = bind_matmul(dtype, {m, n, k, false, false});
-  switch (size) {
-    case 2:
-      return bind<uint16_t>(request, std::move(product), b, m, n, k, std::move(operands),
-                            std::move(result), clears);
-    case 4:
-      return bind<uint32_t>(request, std::move(product), b, m, n, k, std::move(operands),
-                            std::move(result), clears);
-    default:
-      return bind<uint64_t>(request, std::move(product), b, m, n, k, std::move(operands),
-                            std::move(result), clears);
-  }
+  return visit_moved(dtype, [&]<class T>(TypeTag<T>) -> BoundKernel {
+    if constexpr (std::is_same_v<T, std::string>)
+      fail(Code::internal, "Einsum of strings");
+    else
+      return bind<T>(request, std::move(product), b, m, n, k, std::move(operands),
+                     std::move(result), clears);
+  });
 }
 
 // ---- The gradient

@@ -34,6 +34,16 @@
 
 namespace leat {
 
+// Of a real number: itself.
+template <class T>
+LEAT_DEVICE T conjugate(const T& x) {
+  if constexpr (is_complex_type<T>) {
+    return std::conj(x);
+  } else {
+    return x;
+  }
+}
+
 template <class F>
 F make_functor(const NodeView& node) {
   if constexpr (std::is_constructible_v<F, const NodeView&>) {
@@ -98,15 +108,23 @@ std::vector<Kernel> string_elementwise() {
   }
 }
 
+inline std::vector<Kernel> join(std::vector<Kernel> kernels, const std::vector<Kernel>& more) {
+  kernels.insert(kernels.end(), more.begin(), more.end());
+  return kernels;
+}
+
+// The kernels for `Supported`, and on the CPU those for complex numbers.
+template <class F, class Supported = NumberTypes>
+std::vector<Kernel> elementwise_with_complex() {
+  std::vector<Kernel> kernels = elementwise<F, Supported>();
+  if constexpr (has_string_kernels) kernels = join(kernels, elementwise<F, ComplexTypes>());
+  return kernels;
+}
+
 // What an op does with variants; on the CPU only.
 inline std::vector<Kernel> variant_kernels(Execute execute) {
   if constexpr (!has_string_kernels) return {};
   return {{.types = {{"T", {DType::variant}}}, .execute = std::move(execute)}};
-}
-
-inline std::vector<Kernel> join(std::vector<Kernel> kernels, const std::vector<Kernel>& more) {
-  kernels.insert(kernels.end(), more.begin(), more.end());
-  return kernels;
 }
 
 }  // namespace leat

@@ -8,7 +8,7 @@ namespace {
 struct NormReducer : Reducer {
   template <class T>
   LEAT_DEVICE static T map(T x) {
-    return x * x;
+    return static_cast<T>(x * conjugate(x));
   }
   template <class T>
   LEAT_DEVICE static T identity() {
@@ -16,7 +16,7 @@ struct NormReducer : Reducer {
   }
   template <class T>
   LEAT_DEVICE static T combine(T a, T b) {
-    return a + b;
+    return static_cast<T>(a + b);
   }
   template <class T>
   LEAT_DEVICE static T finish(T total, int64_t /*n*/) {
@@ -37,10 +37,11 @@ const Op norm_op{{
           const Output share = div(with_reduced_axes(g, g.dy()), with_reduced_axes(g, g.y()));
           g.dx(0) = mul(g.x(0), share);
         },
-    .kernels = reduction<NormReducer, Types<float, double, half, bfloat16, int32_t, int64_t>>(),
+    .kernels = reduction_with_complex<NormReducer>(),
     .examples = {{.inputs = {floats({2, 2}, {3, 4, 5, 12}), ints({1})},
                   .outputs = {floats({5, 13})}}},
     .value_inputs = {1},
+    .has_complex_gradient = true,
 }};
 
 }  // namespace

@@ -3,6 +3,8 @@
 // Exp, Log and Pow; Expm1 and Log1p; Erf and Erfc.
 #include "kernels/elementwise.h"
 
+#include "kernels/complex_math.h"
+
 namespace leat {
 namespace {
 
@@ -26,7 +28,7 @@ struct Expm1 {
   static constexpr int cost = 10;
   template <class T>
   LEAT_DEVICE T operator()(T x) const {
-    return std::expm1(x);
+    return expm1_of(x);
   }
 };
 
@@ -34,7 +36,7 @@ struct Log1p {
   static constexpr int cost = 10;
   template <class T>
   LEAT_DEVICE T operator()(T x) const {
-    return std::log1p(x);
+    return log1p_of(x);
   }
 };
 
@@ -83,7 +85,7 @@ const Op exp_op{{
     .attrs = {"T: {bfloat16, half, float, double, complex64, complex128}"},
     .shape = shapes::same_as(0),
     .gradient = [](Gradient& g) { g.dx() = mul(g.dy(), g.y()); },
-    .kernels = elementwise<Exp, FloatTypes>(),
+    .kernels = elementwise_with_complex<Exp, FloatTypes>(),
     .examples = {{.inputs = {floats({0, 1})}, .outputs = {floats({1, 2.7182817})}}},
 }};
 
@@ -95,7 +97,7 @@ const Op log_op{{
     .attrs = {"T: {bfloat16, half, float, double, complex64, complex128}"},
     .shape = shapes::same_as(0),
     .gradient = [](Gradient& g) { g.dx() = div(g.dy(), g.x()); },
-    .kernels = elementwise<Log, FloatTypes>(),
+    .kernels = elementwise_with_complex<Log, FloatTypes>(),
     .examples = {{.inputs = {floats({1, 2})}, .outputs = {floats({0, 0.6931472})}}},
 }};
 
@@ -107,7 +109,7 @@ const Op expm1_op{{
     .attrs = {"T: {bfloat16, half, float, double, complex64, complex128}"},
     .shape = shapes::same_as(0),
     .gradient = [](Gradient& g) { g.dx() = mul(g.dy(), exp(g.x())); },
-    .kernels = elementwise<Expm1, FloatTypes>(),
+    .kernels = elementwise_with_complex<Expm1, FloatTypes>(),
     .examples = {{.inputs = {floats({0, 1, 1e-7f})}, .outputs = {floats({0, 1.7182818f, 1e-7f})}}},
 }};
 
@@ -119,7 +121,7 @@ const Op log1p_op{{
     .attrs = {"T: {bfloat16, half, float, double, complex64, complex128}"},
     .shape = shapes::same_as(0),
     .gradient = [](Gradient& g) { g.dx() = div(g.dy(), add(1, g.x())); },
-    .kernels = elementwise<Log1p, FloatTypes>(),
+    .kernels = elementwise_with_complex<Log1p, FloatTypes>(),
     .examples = {{.inputs = {floats({0, 1, 1e-7f})}, .outputs = {floats({0, 0.6931472f, 1e-7f})}}},
 }};
 
@@ -164,12 +166,12 @@ const Op pow_op{{
         [](Gradient& g) {
           // ln x where it is defined; elsewhere no gradient flows to y, as in TensorFlow.
           const Output x = g.x(0), y = g.x(1);
-          const Output positive = greater(x, 0);
-          const Output log_x = select(positive, log(select(positive, x, ones_like(x))), 0);
+          const Output has_log = is_complex(x.dtype()) ? not_equal(x, 0) : greater(x, 0);
+          const Output log_x = select(has_log, log(select(has_log, x, ones_like(x))), 0);
           set_broadcast_gradients(g, mul(mul(g.dy(), y), pow(x, sub(y, 1))),
                                   mul(mul(g.dy(), g.y()), log_x));
         },
-    .kernels = elementwise<Pow, SignedTypes>(),
+    .kernels = elementwise_with_complex<Pow, SignedTypes>(),
     .examples = {{.inputs = {floats({2, 4}), floats({3, 0.5})}, .outputs = {floats({8, 2})}},
                  {.inputs = {ints({2, -3}), ints({10, 3})}, .outputs = {ints({1024, -27})}}},
 }};

@@ -5,6 +5,7 @@
 #include "kernels/cpu.h"
 #include "kernels/examples.h"
 #include "kernels/extents.h"
+#include "kernels/moved_variants.h"
 
 namespace leat {
 namespace {
@@ -149,9 +150,9 @@ const Op gather_op{{
     .attrs = {"validate_indices: bool = true", "Tparams: type", "Tindices: {int32, int64}"},
     .shape = infer_v1,
     .gradient = [](Gradient& g) { g.dx(0) = row_sums(g.dy(), g.x(1), g.x(0)); },
-    .kernels = {cpu_moving_kernel(
+    .kernels = and_for_variants(cpu_moving_kernel(
         "Tparams",
-        []<class T>(TypeTag<T> t, const KernelRequest& r) { return prepare(t, r, 0, 0); })},
+        []<class T>(TypeTag<T> t, const KernelRequest& r) { return prepare(t, r, 0, 0); })),
     .examples = {{.inputs = {floats({2, 2}, {1, 2, 3, 4}), ints({1, 0, 1})},
                   .outputs = {floats({3, 2}, {3, 4, 1, 2, 3, 4})}}},
 }};
@@ -167,15 +168,14 @@ const Op gather_v2_op{{
               "Taxis: {int32, int64}"},
     .shape = infer_v2,
     .gradient = gradient_v2,
-    .kernels = {cpu_moving_kernel("Tparams",
-                                  []<class T>(TypeTag<T> t, const KernelRequest& r) {
-                                    const int axis =
-                                        axis_of(*r.inputs[2].value, r.inputs[0].shape.rank());
-                                    const int batch =
-                                        batch_dims_of(r.attr<int64_t>("batch_dims"),
-                                                      r.inputs[0].shape, r.inputs[1].shape);
-                                    return prepare(t, r, axis, batch);
-                                  })},
+    .kernels = and_for_variants(cpu_moving_kernel(
+        "Tparams",
+        []<class T>(TypeTag<T> t, const KernelRequest& r) {
+          const int axis = axis_of(*r.inputs[2].value, r.inputs[0].shape.rank());
+          const int batch =
+              batch_dims_of(r.attr<int64_t>("batch_dims"), r.inputs[0].shape, r.inputs[1].shape);
+          return prepare(t, r, axis, batch);
+        })),
     .examples = {{.inputs = {floats({2, 2}, {1, 2, 3, 4}), ints({1, 0, 1}),
                              Tensor::scalar<int32_t>(1)},
                   .outputs = {floats({2, 3}, {2, 1, 2, 4, 3, 4})}},

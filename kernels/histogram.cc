@@ -132,7 +132,7 @@ BoundKernel bind_bound(const KernelRequest& r, bool upper) {
 }
 
 using SortedTypes = Types<int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t,
-                          float, double, std::string>;
+                          half, bfloat16, float, double, std::string>;
 
 OpDef bound_op(std::string name, std::string doc, bool upper, Tensor expected) {
   return {

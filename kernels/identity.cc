@@ -34,6 +34,20 @@ const Op identity_op{{
     .examples = {{.inputs = {floats({1, 2})}, .outputs = {floats({1, 2})}}},
 }};
 
+// The variable itself, for those who write to it behind what the node waits for.
+const Op ref_identity_op{{
+    .name = "RefIdentity",
+    .doc = "output = the variable input.",
+    .inputs = {"input: Ref(T)"},
+    .outputs = {"output: Ref(T)"},
+    .attrs = {"T: type"},
+    .shape = shapes::same_as(0),
+    .gradient = [](Gradient& g) { g.dx() = g.dy(); },
+    .kernels = kernels_for_any_device([](const KernelRequest&) { return BoundKernel{}; }),
+    .allows_uninitialized = true,
+    .only_reads_state = true,
+}};
+
 const Op identity_n_op{{
     .name = "IdentityN",
     .doc = "output[i] = input[i].",

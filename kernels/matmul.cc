@@ -131,11 +131,11 @@ BoundKernel bind(TypeTag<float>, const MatMul& mm) {
   });
 }
 
-// ---- f64 and integers
+// ---- f64, integers and complex numbers
 
 // Rows [begin, end) of a product of untransposed matrices: 4 rows by 2 cache lines of columns are
 // kept in registers.
-template <class T>
+template <class T, class Sum>
 LEAT_INLINE inline void multiply_rows(const MatMul& mm, const T* a, const T* b, T* product,
                                       int64_t begin, int64_t end) {
   constexpr int width = 128 / sizeof(T), height = 4;
@@ -143,30 +143,40 @@ LEAT_INLINE inline void multiply_rows(const MatMul& mm, const T* a, const T* b, 
   for (; j + width <= mm.n; j += width) {
     int64_t i = begin;
     for (; i + height <= end; i += height) {
-      T sum[height][width] = {};
+      Sum sum[height][width] = {};
       for (int64_t k = 0; k < mm.k; ++k) {
         for (int r = 0; r < height; ++r) {
-          const T x = a[(i + r) * mm.k + k];
-          for (int c = 0; c < width; ++c) sum[r][c] += x * b[k * mm.n + j + c];
+          const Sum x = a[(i + r) * mm.k + k];
+          for (int c = 0; c < width; ++c) sum[r][c] += x * Sum(b[k * mm.n + j + c]);
         }
       }
       for (int r = 0; r < height; ++r) {
-        for (int c = 0; c < width; ++c) product[(i + r) * mm.n + j + c] = sum[r][c];
+        for (int c = 0; c < width; ++c) product[(i + r) * mm.n + j + c] = T(sum[r][c]);
       }
     }
     for (; i < end; ++i) {
-      T sum[width] = {};
+      Sum sum[width] = {};
       for (int64_t k = 0; k < mm.k; ++k) {
-        for (int c = 0; c < width; ++c) sum[c] += a[i * mm.k + k] * b[k * mm.n + j + c];
+        const Sum x = a[i * mm.k + k];
+        for (int c = 0; c < width; ++c) sum[c] += x * Sum(b[k * mm.n + j + c]);
       }
-      for (int c = 0; c < width; ++c) product[i * mm.n + j + c] = sum[c];
+      for (int c = 0; c < width; ++c) product[i * mm.n + j + c] = T(sum[c]);
     }
   }
   for (int64_t i = begin; j < mm.n && i < end; ++i) {
     std::fill(product + i * mm.n + j, product + (i + 1) * mm.n, T(0));
     for (int64_t k = 0; k < mm.k; ++k) {
-      for (int64_t c = j; c < mm.n; ++c) product[i * mm.n + c] += a[i * mm.k + k] * b[k * mm.n + c];
+      const Sum x = a[i * mm.k + k];
+      for (int64_t c = j; c < mm.n; ++c)
+        product[i * mm.n + c] = T(Sum(product[i * mm.n + c]) + x * Sum(b[k * mm.n + c]));
     }
+  }
+}
+
+template <class T>
+void conjugate(const MatMul& mm, T* values, int64_t n) {
+  if constexpr (is_complex_type<T>) {
+    if (mm.conjugates) std::transform(values, values + n, values, [](T x) { return std::conj(x); });
   }
 }
 
@@ -176,7 +186,11 @@ template <class T>
 BoundKernel bind(TypeTag<T>, const MatMul& mm) {
   using U = typename std::conditional_t<std::is_integral_v<T>, std::make_unsigned<T>,
                                         std::type_identity<T>>::type;
-  using Bits = std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>;
+  using Sum = std::conditional_t<sizeof(T) == 2, uint32_t, U>;
+  using Bits = std::conditional_t<
+      sizeof(T) == 16, complex128,
+      std::conditional_t<sizeof(T) == 8, uint64_t,
+                         std::conditional_t<sizeof(T) == 4, uint32_t, uint16_t>>>;
   const int64_t a_copy = mm.transpose_a ? mm.m * mm.k : 0,
                 b_copy = mm.transpose_b ? mm.k * mm.n : 0;
   const StridedCopy plain_a({{mm.m, 1, mm.k}, {mm.k, mm.m, 1}}),
@@ -188,15 +202,18 @@ BoundKernel bind(TypeTag<T>, const MatMul& mm) {
            if (a_copy > 0) {
              plain_a.run(*args.stream, args.input<Bits>(0), reinterpret_cast<Bits*>(scratch));
              a = scratch;
+             conjugate(mm, scratch, a_copy);
              scratch += a_copy;
            }
            if (b_copy > 0) {
              plain_b.run(*args.stream, args.input<Bits>(1), reinterpret_cast<Bits*>(scratch));
+             conjugate(mm, scratch, b_copy);
              b = scratch;
            }
            const int64_t grain = 4 + flops_per_chunk / (4 * mm.n * mm.k);
            args.stream->parallel_for(mm.m, grain, [&](int64_t begin, int64_t end) {
-             vectorized([=]() LEAT_INLINE { multiply_rows(mm, a, b, product, begin, end); });
+             vectorized([=]()
+                            LEAT_INLINE { multiply_rows<U, Sum>(mm, a, b, product, begin, end); });
            });
          })
       .with_workspace((a_copy + b_copy) * sizeof(T));

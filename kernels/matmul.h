@@ -10,9 +10,11 @@ namespace leat {
 struct MatMul {
   int64_t m, n, k;
   bool transpose_a, transpose_b;
+  bool conjugates = false;  // what it transposes, of complex numbers
 };
 
-using MatMulTypes = Types<float, double, half, bfloat16, int32_t, int64_t>;
+using MatMulTypes =
+    Types<float, double, half, bfloat16, int16_t, int32_t, int64_t, complex64, complex128>;
 
 // A kernel of inputs a, b and one output.
 BoundKernel bind_matmul(DType dtype, const MatMul& extents);

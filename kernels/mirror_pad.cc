@@ -151,7 +151,7 @@ const Op mirror_pad_grad_op{{
     .shape = infer<-1>,
     .gradient = [](Gradient& g) { gradient(g, "MirrorPad"); },
     .kernels = {cpu_kernel(
-        "T", NumberTypes{},
+        "T", NumberAndComplexTypes{},
         []<class T>(TypeTag<T> t, const KernelRequest& r) { return prepare_gradient(t, r); })},
     .examples = {{.inputs = {floats({1, 2, 3, 4, 5, 6}), ints({1, 2}, {2, 1})},
                   .attrs = {{"mode", "REFLECT"}},

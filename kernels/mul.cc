@@ -37,7 +37,8 @@ struct Square {
 struct SquaredDifference {
   template <class T>
   LEAT_DEVICE T operator()(T x, T y) const {
-    return Mul{}(static_cast<T>(x - y), static_cast<T>(x - y));
+    const T difference = static_cast<T>(x - y);
+    return Mul{}(difference, conjugate(difference));
   }
 };
 
@@ -52,7 +53,7 @@ const Op mul_op{{
     .shape = shapes::broadcast_binary(),
     .gradient =
         [](Gradient& g) { set_broadcast_gradients(g, mul(g.dy(), g.x(1)), mul(g.dy(), g.x(0))); },
-    .kernels = elementwise<Mul>(),
+    .kernels = elementwise_with_complex<Mul>(),
     .examples = {{.inputs = {floats({2, 2}, {1, 2, 3, 4}), floats({2, 1}, {10, 100})},
                   .outputs = {floats({2, 2}, {10, 20, 300, 400})}}},
     .is_commutative = true,
@@ -67,7 +68,7 @@ const Op neg_op{{
         {"T: {bfloat16, half, float, double, int8, int16, int32, int64, complex64, complex128}"},
     .shape = shapes::same_as(0),
     .gradient = [](Gradient& g) { g.dx() = neg(g.dy()); },
-    .kernels = elementwise<Neg, SignedTypes>(),
+    .kernels = elementwise_with_complex<Neg, SignedTypes>(),
     .examples = {{.inputs = {floats({1, -2})}, .outputs = {floats({-1, 2})}}},
 }};
 
@@ -81,26 +82,30 @@ const Op square_op{{
               "complex128}"},
     .shape = shapes::same_as(0),
     .gradient = [](Gradient& g) { g.dx() = mul(g.dy(), mul(2, g.x())); },
-    .kernels = elementwise<Square>(),
+    .kernels = elementwise_with_complex<Square>(),
     .examples = {{.inputs = {floats({1, -3})}, .outputs = {floats({1, 9})}}},
 }};
 
 const Op squared_difference_op{{
     .name = "SquaredDifference",
-    .doc = "z = (x - y)² with broadcasting.",
+    .doc = "z = |x - y|² with broadcasting.",
     .inputs = {"x: T", "y: T"},
     .outputs = {"z: T"},
     .attrs = {"T: {bfloat16, half, float, double, int32, int64, complex64, complex128}"},
     .shape = shapes::broadcast_binary(),
     .gradient =
         [](Gradient& g) {
-          const Output dx = mul(mul(2, g.dy()), sub(g.x(0), g.x(1)));
+          // Of complex numbers, whose results are real.
+          const Output dy =
+              is_complex(g.dy().dtype()) ? cast(real(g.dy()), g.dy().dtype()) : g.dy();
+          const Output dx = mul(mul(2, dy), sub(g.x(0), g.x(1)));
           set_broadcast_gradients(g, dx, neg(dx));
         },
-    .kernels =
-        elementwise<SquaredDifference, Types<float, double, half, bfloat16, int32_t, int64_t>>(),
+    .kernels = elementwise_with_complex<SquaredDifference,
+                                        Types<float, double, half, bfloat16, int32_t, int64_t>>(),
     .examples = {{.inputs = {floats({1, 5}), floats({3, 4})}, .outputs = {floats({4, 1})}}},
     .is_commutative = true,
+    .has_complex_gradient = true,
 }};
 
 }  // namespace

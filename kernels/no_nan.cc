@@ -3,6 +3,8 @@
 // Xdivy, Xlogy, Xlog1py.
 #include "kernels/elementwise.h"
 
+#include "kernels/complex_math.h"
+
 namespace leat {
 namespace {
 
@@ -34,7 +36,7 @@ struct Xlog1py {
   static constexpr int cost = 50;
   template <class T>
   LEAT_DEVICE T operator()(T x, T y) const {
-    return x == T(0) ? T(0) : x * std::log1p(y);
+    return x == T(0) ? T(0) : x * log1p_of(y);
   }
 };
 
@@ -58,7 +60,7 @@ Output is_not_zero(Output x) { return cast(not_equal(x, 0), x.dtype()); }
 
 const Op mul_no_nan_op{product(
     "MulNoNan", "z = x y with broadcasting, and 0 where y is 0, even if x is infinite or NaN.",
-    "bfloat16, half, float, double", elementwise<MulNoNan, FloatTypes>(),
+    "bfloat16, half, float, double", elementwise_with_complex<MulNoNan, FloatTypes>(),
     [](Gradient& g) {
       set_broadcast_gradients(g, op("MulNoNan", {g.dy(), g.x(1)}),
                               op("MulNoNan", {g.x(0), g.dy()}));
@@ -67,7 +69,7 @@ const Op mul_no_nan_op{product(
 
 const Op xdivy_op{product(
     "Xdivy", "z = x / y with broadcasting, and 0 where x is 0.", "half, bfloat16, float, double",
-    elementwise<Xdivy, FloatTypes>(),
+    elementwise_with_complex<Xdivy, FloatTypes>(),
     [](Gradient& g) {
       const Output x = g.x(0), y = g.x(1);
       set_broadcast_gradients(g, mul(g.dy(), op("Xdivy", {is_not_zero(x), y})),
@@ -77,7 +79,7 @@ const Op xdivy_op{product(
 
 const Op xlogy_op{product(
     "Xlogy", "z = x ln y with broadcasting, and 0 where x is 0.", "half, bfloat16, float, double",
-    elementwise<Xlogy, FloatTypes>(),
+    elementwise_with_complex<Xlogy, FloatTypes>(),
     [](Gradient& g) {
       const Output x = g.x(0), y = g.x(1);
       set_broadcast_gradients(g, mul(g.dy(), op("Xlogy", {is_not_zero(x), y})),
@@ -87,7 +89,7 @@ const Op xlogy_op{product(
 
 const Op xlog1py_op{product(
     "Xlog1py", "z = x ln(1 + y) with broadcasting, and 0 where x is 0.",
-    "half, bfloat16, float, double", elementwise<Xlog1py, FloatTypes>(),
+    "half, bfloat16, float, double", elementwise_with_complex<Xlog1py, FloatTypes>(),
     [](Gradient& g) {
       const Output x = g.x(0), y = g.x(1);
       set_broadcast_gradients(g, mul(g.dy(), op("Xlog1py", {is_not_zero(x), y})),

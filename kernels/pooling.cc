@@ -96,6 +96,11 @@ Pool pool_of(const NodeView& node, const Shape& x) {
             .height = window_of(node, axes.height, x),
             .width = window_of(node, axes.width, x)};
   if (axes.has_planes()) pool.planes = window_of(node, axes.planes, x);
+  for (const Window* window : {&pool.height, &pool.width}) {
+    const int64_t padding = std::max(window->before, window->after);
+    check(padding == 0 || padding < window->size, "padding ", padding,
+          " needs to be smaller than the window size ", window->size);
+  }
   return pool;
 }
 
@@ -306,31 +311,24 @@ BoundKernel prepare_average_gradient(TypeTag<T>, const KernelRequest& r) {
 // ---- MaxPoolWithArgmax: places are counted in an image, or with include_batch_in_index in the
 // whole batch
 
-Pool argmax_pool_of(const NodeView& node, const Shape& x) {
-  if (channel_window(node) != 1)
-    fail(Code::unimplemented, node.op, " does not pool over channels: ksize must be 1 there");
-  return pool_of(node, x);
-}
-
 template <class T, class Index>
 BoundKernel bind_max_argmax(const KernelRequest& r) {
   const Shape& shape = r.inputs[0].shape;
   check(shape.elements() > 0, "tensor_in must not be empty, got shape ", shape);
-  const Pool p = argmax_pool_of(r.node, shape);
+  const Pool p = pool_of(r.node, shape);
   if (p.y_elements() == 0) return {};
   const bool in_batch = r.attr<bool>("include_batch_in_index");
-  BoundKernel kernel = BoundKernel::of([p, in_batch](const Arguments& a) {
+  const int64_t counted = in_batch ? shape.elements() : shape.elements() / shape[0];
+  BoundKernel kernel = BoundKernel::of([p, counted](const Arguments& a) {
     const T* x = a.input<T>(0);
     T* y = a.output<T>(0);
     Index* places = a.output<Index>(1);
-    const int64_t x_image = p.x_elements() / p.images;
     a.stream->parallel_for(
         p.images, grain(p, p.y_elements() / p.images), [&](int64_t begin, int64_t end) {
           for (int64_t image = begin; image < end; ++image) {
-            const int64_t base = in_batch ? 0 : image * x_image;
             for_each_largest(p, x, image, image + 1, [=](int64_t to, int64_t at) {
               y[to] = x[at];
-              places[to] = static_cast<Index>(at - base);
+              places[to] = static_cast<Index>(at % counted);
             });
           }
         });
@@ -342,10 +340,12 @@ BoundKernel bind_max_argmax(const KernelRequest& r) {
 template <class T, class Index>
 BoundKernel bind_max_argmax_gradient(const KernelRequest& r) {
   using C = ComputeType<T>;
-  const Pool p = argmax_pool_of(r.node, r.inputs[0].shape);
+  const Shape& shape = r.inputs[0].shape;
+  const Pool p = pool_of(r.node, shape);
   if (p.x_elements() == 0) return {};
   const bool in_batch = r.attr<bool>("include_batch_in_index");
-  BoundKernel kernel = BoundKernel::of([p, in_batch](const Arguments& a) {
+  const int64_t counted = in_batch ? shape.elements() : shape.elements() / shape[0];
+  BoundKernel kernel = BoundKernel::of([p, counted](const Arguments& a) {
     const T* dy = a.input<T>(1);
     const Index* places = a.input<Index>(2);
     T* dx = a.output<T>();
@@ -353,10 +353,11 @@ BoundKernel bind_max_argmax_gradient(const KernelRequest& r) {
     a.stream->parallel_for(p.images, grain(p, x_image), [&](int64_t begin, int64_t end) {
       std::fill(dx + begin * x_image, dx + end * x_image, T(0));
       for (int64_t i = begin * y_image; i < end * y_image; ++i) {
-        const int64_t image = i / y_image, first = in_batch ? image * x_image : 0;
+        const int64_t begin_of_image = i / y_image * x_image, first = begin_of_image % counted;
         check(places[i] >= first && places[i] < first + x_image, "argmax[", i, "] is ", places[i],
-              ", but image ", image, " has the places from ", first, " to ", first + x_image - 1);
-        T& sum = dx[image * x_image + (places[i] - first)];
+              ", but what is pooled there has the places from ", first, " to ",
+              first + x_image - 1);
+        T& sum = dx[begin_of_image + (places[i] - first)];
         sum = T(C(sum) + C(dy[i]));
       }
     });

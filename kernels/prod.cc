@@ -51,7 +51,7 @@ const Op prod_op{{
     .attrs = {"keep_dims: bool = false", "T: numbertype", "Tidx: {int32, int64} = int32"},
     .shape = infer_reduction,
     .gradient = gradient,
-    .kernels = reduction<ProdReducer>(),
+    .kernels = reduction_with_complex<ProdReducer>(),
     .examples = {{.inputs = {floats({2, 3}, {1, 2, 3, 4, 5, 6}), ints({1})},
                   .outputs = {floats({6, 120})}},
                  {.inputs = {ints({}), ints({0})}, .outputs = {Tensor::scalar(1)}}},

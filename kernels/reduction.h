@@ -62,4 +62,12 @@ std::vector<Kernel> reduction() {
   return {kernel};
 }
 
+// The kernels for `Supported`, and on the CPU those for complex numbers.
+template <class R, class Supported = NumberTypes>
+std::vector<Kernel> reduction_with_complex() {
+  std::vector<Kernel> kernels = reduction<R, Supported>();
+  if constexpr (has_string_kernels) kernels = join(kernels, reduction<R, ComplexTypes>());
+  return kernels;
+}
+
 }  // namespace leat

@@ -75,7 +75,7 @@ Kernel kernel(std::string type_attr) {
   if constexpr (std::is_same_v<Rule, scatter::Replace>) {
     return cpu_moving_kernel(std::move(type_attr), prepare);
   } else {
-    return cpu_kernel(std::move(type_attr), NumberTypes{}, prepare);
+    return cpu_kernel(std::move(type_attr), scatter::TypesOf<Rule>{}, prepare);
   }
 }
 

@@ -100,7 +100,7 @@ Kernel kernel() {
   if constexpr (std::is_same_v<Rule, scatter::Replace>) {
     return cpu_moving_kernel("T", prepare);
   } else {
-    return cpu_kernel("T", NumberTypes{}, prepare);
+    return cpu_kernel("T", scatter::TypesOf<Rule>{}, prepare);
   }
 }
 

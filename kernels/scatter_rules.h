@@ -78,4 +78,10 @@ struct Greatest {
   }
 };
 
+// Complex numbers have no order.
+template <class Rule>
+inline constexpr bool is_ordering = std::is_same_v<Rule, Least> || std::is_same_v<Rule, Greatest>;
+template <class Rule>
+using TypesOf = std::conditional_t<is_ordering<Rule>, NumberTypes, NumberAndComplexTypes>;
+
 }  // namespace leat::scatter

@@ -250,6 +250,12 @@ void prod_gradient(Gradient& g) {
 
 // ---- The ops
 
+// Complex numbers have no order.
+template <class Combiner>
+using CombinedTypes =
+    std::conditional_t<std::is_same_v<Combiner, Min> || std::is_same_v<Combiner, Max>, NumberTypes,
+                       NumberAndComplexTypes>;
+
 struct Kind {
   std::string name, formula, types;
   GradientFunction gradient;
@@ -273,7 +279,7 @@ OpDef sorted(const Kind& kind, Tensor expected) {
       .attrs = {"T: " + kind.types, "Tindices: {int32, int64}"},
       .shape = infer_sorted,
       .gradient = kind.gradient,
-      .kernels = {execute_kernel("T", NumberTypes{},
+      .kernels = {execute_kernel("T", CombinedTypes<Combiner>{},
                                  []<class T>(TypeTag<T>, ExecuteContext& c) {
                                    c.input(1).dtype() == DType::i64
                                        ? combine_sorted<Combiner, T, int64_t>(c)
@@ -294,11 +300,12 @@ OpDef unsorted(const Kind& kind, const std::string& of_none, Tensor expected) {
              " where there is none. Rows of negative id are dropped.",
       .inputs = {"data: T", "segment_ids: Tindices", "num_segments: Tnumsegments"},
       .outputs = {"output: T"},
-      .attrs = {"T: " + kind.types, "Tindices: {int32, int64}",
+      .attrs = {"T: " + kind.types,
+                kind.name == "Sum" ? "Tindices: {int16, int32, int64}" : "Tindices: {int32, int64}",
                 "Tnumsegments: {int32, int64} = int32"},
       .shape = infer_unsorted,
       .gradient = kind.gradient,
-      .kernels = {cpu_kernel("T", NumberTypes{},
+      .kernels = {cpu_kernel("T", CombinedTypes<Combiner>{},
                              []<class T>(TypeTag<T>, const KernelRequest& r) {
                                return r.attr<DType>("Tindices") == DType::i64
                                           ? bind_unsorted<Combiner, T, int64_t>(r)

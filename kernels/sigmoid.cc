@@ -17,7 +17,7 @@ struct Sigmoid {
 struct SigmoidGrad {
   template <class T>
   LEAT_DEVICE T operator()(T y, T dy) const {
-    return dy * y * (T(1) - y);
+    return dy * conjugate(y) * (T(1) - conjugate(y));
   }
 };
 
@@ -32,7 +32,7 @@ struct Tanh {
 struct TanhGrad {
   template <class T>
   LEAT_DEVICE T operator()(T y, T dy) const {
-    return dy * (T(1) - y * y);
+    return dy * (T(1) - conjugate(y) * conjugate(y));
   }
 };
 
@@ -44,8 +44,9 @@ const Op sigmoid_op{{
     .attrs = {"T: {bfloat16, half, float, double, complex64, complex128}"},
     .shape = shapes::same_as(0),
     .gradient = [](Gradient& g) { g.dx() = sigmoid_grad(g.y(), g.dy()); },
-    .kernels = elementwise<Sigmoid, FloatTypes>(),
+    .kernels = elementwise_with_complex<Sigmoid, FloatTypes>(),
     .examples = {{.inputs = {floats({0, 2, -100})}, .outputs = {floats({0.5, 0.880797, 0})}}},
+    .has_complex_gradient = true,
 }};
 
 const Op sigmoid_grad_op{{
@@ -57,11 +58,13 @@ const Op sigmoid_grad_op{{
     .shape = shapes::same_for_all(),
     .gradient =
         [](Gradient& g) {
-          g.dx(0) = mul(mul(g.dy(), g.x(1)), sub(1, mul(2, g.x(0))));
-          g.dx(1) = sigmoid_grad(g.x(0), g.dy());
+          const Output y = conj(g.x(0));
+          g.dx(0) = mul(mul(conj(g.dy()), g.x(1)), sub(1, mul(2, y)));
+          g.dx(1) = sigmoid_grad(y, g.dy());
         },
-    .kernels = elementwise<SigmoidGrad, FloatTypes>(),
+    .kernels = elementwise_with_complex<SigmoidGrad, FloatTypes>(),
     .examples = {{.inputs = {floats({0.5, 1}), floats({4, 4})}, .outputs = {floats({1, 0})}}},
+    .has_complex_gradient = true,
 }};
 
 const Op tanh_op{{
@@ -72,8 +75,9 @@ const Op tanh_op{{
     .attrs = {"T: {bfloat16, half, float, double, complex64, complex128}"},
     .shape = shapes::same_as(0),
     .gradient = [](Gradient& g) { g.dx() = tanh_grad(g.y(), g.dy()); },
-    .kernels = elementwise<Tanh, FloatTypes>(),
+    .kernels = elementwise_with_complex<Tanh, FloatTypes>(),
     .examples = {{.inputs = {floats({0, 1})}, .outputs = {floats({0, 0.7615942})}}},
+    .has_complex_gradient = true,
 }};
 
 const Op tanh_grad_op{{
@@ -85,11 +89,13 @@ const Op tanh_grad_op{{
     .shape = shapes::same_for_all(),
     .gradient =
         [](Gradient& g) {
-          g.dx(0) = mul(mul(-2, g.dy()), mul(g.x(0), g.x(1)));
-          g.dx(1) = tanh_grad(g.x(0), g.dy());
+          const Output y = conj(g.x(0));
+          g.dx(0) = mul(mul(-2, conj(g.dy())), mul(y, g.x(1)));
+          g.dx(1) = tanh_grad(y, g.dy());
         },
-    .kernels = elementwise<TanhGrad, FloatTypes>(),
+    .kernels = elementwise_with_complex<TanhGrad, FloatTypes>(),
     .examples = {{.inputs = {floats({0.5, 1}), floats({4, 4})}, .outputs = {floats({3, 0})}}},
+    .has_complex_gradient = true,
 }};
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include "graph/shape_inference.h"
 #include "kernels/cpu.h"
 #include "kernels/examples.h"
+#include "kernels/moved_variants.h"
 #include "kernels/strided_copy.h"
 
 namespace leat {
@@ -72,8 +73,8 @@ const Op slice_op{{
     .attrs = {"T: type", "Index: {int32, int64}"},
     .shape = infer,
     .gradient = gradient,
-    .kernels = {cpu_moving_kernel(
-        "T", []<class T>(TypeTag<T> t, const KernelRequest& r) { return prepare(t, r); })},
+    .kernels = and_for_variants(cpu_moving_kernel(
+        "T", []<class T>(TypeTag<T> t, const KernelRequest& r) { return prepare(t, r); })),
     .examples = {{.inputs = {floats({2, 3}, {1, 2, 3, 4, 5, 6}), ints({0, 1}), ints({-1, 2})},
                   .outputs = {floats({2, 2}, {2, 3, 5, 6})}}},
     .value_inputs = {1, 2},

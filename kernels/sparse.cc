@@ -101,6 +101,12 @@ void infer_product(ShapeContext& c) {
   c.set_output(0, out);
 }
 
+template <class T>
+T conjugate_if(bool condition, const T& x) {
+  if constexpr (is_complex_type<T>) return condition ? std::conj(x) : x;
+  return x;
+}
+
 template <class T, class Index>
 BoundKernel bind_product(const KernelRequest& r) {
   using C = ComputeType<T>;
@@ -117,11 +123,12 @@ BoundKernel bind_product(const KernelRequest& r) {
             "] out of bounds (>=", inner, ")");
       check(m >= 0 && m < rows, "m (", m, ") from index[", i, ",", adjoint_a ? 1 : 0,
             "] out of bounds (>=", rows, ")");
-      const C value = a.input<T>(1)[i];
+      const C value = conjugate_if(adjoint_a, C(a.input<T>(1)[i]));
       const T* b = a.input<T>(3) + (adjoint_b ? k : k * columns);
       const int64_t step = adjoint_b ? inner : 1;
       T* to = out + m * columns;
-      for (int64_t j = 0; j < columns; ++j) to[j] = T(C(to[j]) + value * C(b[j * step]));
+      for (int64_t j = 0; j < columns; ++j)
+        to[j] = T(C(to[j]) + value * conjugate_if(adjoint_b, C(b[j * step])));
     }
   });
 }
@@ -131,7 +138,7 @@ BoundKernel bind_product(const KernelRequest& r) {
 void product_gradient(Gradient& g) {
   const bool adjoint_a = g.attr<bool>("adjoint_a"), adjoint_b = g.attr<bool>("adjoint_b");
   const auto transposed = [&](Output x) {
-    return op("Transpose", {x, constant(g.graph(), ints({1, 0}))});
+    return op("ConjugateTranspose", {x, constant(g.graph(), ints({1, 0}))});
   };
   const Output db = op("SparseTensorDenseMatMul", {g.x(0), g.x(1), g.x(2), g.dy()},
                        {{"adjoint_a", !adjoint_a}, {"adjoint_b", false}});
@@ -142,21 +149,23 @@ void product_gradient(Gradient& g) {
   };
   const Output rows = gather(g.dy(), column(adjoint_a ? 1 : 0));
   const Output others = gather(adjoint_b ? transposed(g.x(3)) : g.x(3), column(adjoint_a ? 0 : 1));
-  g.dx(1) = sum(mul(rows, others), axes(rows, {1}));
+  const Output products = mul(rows, conj(others));
+  g.dx(1) = sum(adjoint_a ? conj(products) : products, axes(rows, {1}));
 }
 
 const Op product_op{{
     .name = "SparseTensorDenseMatMul",
     .doc =
         "product = A b, A being the sparse matrix of a_indices, a_values and a_shape; either may "
-        "be transposed before.",
+        "be transposed (and conjugated) before.",
     .inputs = {"a_indices: Tindices", "a_values: T", "a_shape: int64", "b: T"},
     .outputs = {"product: T"},
     .attrs = {"T: type", "Tindices: {int32, int64} = int64", "adjoint_a: bool = false",
               "adjoint_b: bool = false"},
     .shape = infer_product,
     .gradient = product_gradient,
-    .kernels = {cpu_kernel("T", Types<float, double, bfloat16, int32_t>{},
+    .kernels = {cpu_kernel("T",
+                           Types<float, double, half, bfloat16, int32_t, complex64, complex128>{},
                            []<class T>(TypeTag<T>, const KernelRequest& r) {
                              return r.inputs[0].dtype == DType::i64 ? bind_product<T, int64_t>(r)
                                                                     : bind_product<T, int32_t>(r);
@@ -165,6 +174,7 @@ const Op product_op{{
                              floats({2, 1}, {5, 7})},
                   .outputs = {floats({2, 1}, {14, 15})}}},
     .value_inputs = {2},
+    .has_complex_gradient = true,
 }};
 
 }  // namespace

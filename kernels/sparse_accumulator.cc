@@ -99,7 +99,7 @@ class SparseAccumulator : public Accumulator {
     const auto rows = static_cast<int64_t>(sources.size());
     Tensor merged(dtype(), rows_of(rows, values.shape()));
     const int64_t n = rows == 0 ? 0 : merged.elements() / rows;
-    visit_type(FloatTypes{}, dtype(), [&]<class T>(TypeTag<T>) {
+    visit_type(NumberAndComplexTypes{}, dtype(), [&]<class T>(TypeTag<T>) {
       using C = ComputeType<T>;
       T* out = merged.data<T>();
       for (const Source& s : sources) {
@@ -128,7 +128,7 @@ class SparseAccumulator : public Accumulator {
     if (is_mean() && values.elements() > 0) {
       values = Tensor(dtype(), values_.shape());
       const int64_t n = values.elements() / rows;
-      visit_type(FloatTypes{}, dtype(), [&]<class T>(TypeTag<T>) {
+      visit_type(NumberAndComplexTypes{}, dtype(), [&]<class T>(TypeTag<T>) {
         using C = ComputeType<T>;
         const T* sum = values_.data<T>();
         T* mean = values.data<T>();
@@ -192,7 +192,7 @@ const Op apply_op{{
                "gradient_values: dtype", "gradient_shape: int64"},
     .attrs = {dtype, "has_known_shape: bool"},
     .shape = [](ShapeContext& c) { c.with_rank(1, 0); },
-    .kernels = {{.types = {{"dtype", FloatTypes::list()}}, .execute = apply}},
+    .kernels = {{.types = {{"dtype", NumberAndComplexTypes::list()}}, .execute = apply}},
     .is_stateful = true,
     .is_not_differentiable = true,
 }};
@@ -205,7 +205,8 @@ const Op take_op{{
     .outputs = {"indices: int64", "values: dtype", "shape: int64"},
     .attrs = {dtype},
     .shape = [](ShapeContext& c) { c.with_rank(1, 0); },
-    .kernels = {{.types = {{"dtype", FloatTypes::list()}}, .execute_async = take_gradient}},
+    .kernels = {{.types = {{"dtype", NumberAndComplexTypes::list()}},
+                 .execute_async = take_gradient}},
     .is_stateful = true,
     .is_not_differentiable = true,
 }};

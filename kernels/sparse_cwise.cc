@@ -80,7 +80,7 @@ void infer(ShapeContext& c) {
 
 template <class F>
 Kernel kernel() {
-  return cpu_kernel("T", NumberTypes{},
+  return cpu_kernel("T", NumberAndComplexTypes{},
                     []<class T>(TypeTag<T>, const KernelRequest& r) { return bind<T, F>(r); });
 }
 

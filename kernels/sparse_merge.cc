@@ -68,19 +68,35 @@ bool reaches(C value, C thresh) {
   if constexpr (std::is_unsigned_v<C>) return value >= thresh;
   return value >= thresh || value <= -thresh;
 }
+template <class C>
+bool reaches(const std::complex<C>& value, C thresh) {
+  return std::abs(value) >= thresh;
+}
+
+// The type of |x|.
+template <class T>
+struct MagnitudeOf {
+  using type = T;
+};
+template <class T>
+struct MagnitudeOf<std::complex<T>> {
+  using type = T;
+};
 
 template <class T>
 void add(ExecuteContext& c) {
   using C = ComputeType<T>;
+  using Magnitude = typename MagnitudeOf<T>::type;
   check_operands(c);
   const Tensor& thresh = c.input(6);
   check(thresh.shape().rank() == 0, "The magnitude threshold must be a scalar: got shape ",
         thresh.shape());
-  check(thresh.dtype() == dtype_of<T>, "The magnitude threshold must be of type ", dtype_of<T>,
-        ", as the values, not ", thresh.dtype());
-  merge_entries<T>(c, [least = C(thresh.value<T>())](const T* a, const T* b, T& sum) {
+  check(thresh.dtype() == dtype_of<Magnitude>, "The magnitude threshold must be of type ",
+        dtype_of<Magnitude>, ", as the values, not ", thresh.dtype());
+  merge_entries<T>(c, [least = ComputeType<Magnitude>(thresh.value<Magnitude>())](
+                          const T* a, const T* b, T& sum) {
     sum = a == nullptr ? *b : b == nullptr ? *a : T(C(*a) + C(*b));
-    return a == nullptr || b == nullptr || reaches<C>(C(sum), least);
+    return a == nullptr || b == nullptr || reaches(C(sum), least);
   });
   c.set_output(2, c.input(2));
 }
@@ -114,7 +130,7 @@ const Op add_op{{
           g.dx(1) = dx[0];
           g.dx(4) = dx[1];
         },
-    .kernels = {execute_kernel("T", NumberTypes{},
+    .kernels = {execute_kernel("T", NumberAndComplexTypes{},
                                []<class T>(TypeTag<T>, ExecuteContext& c) { add<T>(c); })},
     .examples = {{.inputs = {longs({2, 1}, {0, 2}), floats({1, 2}), longs({4}),
                              longs({2, 1}, {1, 2}), floats({3, -2}), longs({4}),
@@ -174,7 +190,7 @@ const Op add_gradient_op{{
           c.set_output(0, {c.with_rank(1, 2)[0]});
           c.set_output(1, {c.with_rank(2, 2)[0]});
         },
-    .kernels = {execute_kernel("T", NumberTypes{},
+    .kernels = {execute_kernel("T", NumberAndComplexTypes{},
                                []<class T>(TypeTag<T>, ExecuteContext& c) { add_gradient<T>(c); })},
     .examples = {{.inputs = {floats({5, 6}), longs({2, 1}, {0, 2}), longs({2, 1}, {1, 2}),
                              longs({2, 1}, {0, 1})},

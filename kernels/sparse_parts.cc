@@ -249,7 +249,8 @@ const Op slice_gradient_op{{
     .attrs = {"T: numbertype"},
     .shape = [](ShapeContext& c) { c.set_output(0, {c.with_rank(1, 2)[0]}); },
     .kernels = {execute_kernel(
-        "T", NumberTypes{}, []<class T>(TypeTag<T>, ExecuteContext& c) { slice_gradient<T>(c); })},
+        "T", NumberAndComplexTypes{},
+        []<class T>(TypeTag<T>, ExecuteContext& c) { slice_gradient<T>(c); })},
     .examples = {{.inputs = {floats({5}), longs({3, 2}, {0, 1, 1, 0, 1, 3}), longs({1, 1}),
                              longs({1, 2}, {0, 2})},
                   .outputs = {floats({0, 0, 5})}}},

@@ -184,7 +184,7 @@ const Op sum_op{{
     .shape = [](ShapeContext& c) { c.set_output(0, infer_dense(c)); },
     .gradient = sum_gradient,
     .kernels = {execute_kernel(
-        "T", NumberTypes{},
+        "T", NumberAndComplexTypes{},
         []<class T>(TypeTag<T>, ExecuteContext& c) { reduce_to_dense<T, Sum>(c); })},
     .examples = {{.inputs = {longs({3, 2}, {0, 1, 1, 0, 0, 2}), floats({1, 2, 3}), longs({3, 3}),
                              ints({1})},
@@ -224,7 +224,7 @@ const Op sparse_sum_op{{
     .attrs = {"keep_dims: bool = false", "T: numbertype"},
     .shape = infer_sparse_reduction,
     .kernels = {execute_kernel(
-        "T", NumberTypes{},
+        "T", NumberAndComplexTypes{},
         []<class T>(TypeTag<T>, ExecuteContext& c) { reduce_to_sparse<T, Sum>(c); })},
     .examples = {{.inputs = {longs({3, 2}, {0, 1, 2, 0, 0, 2}), floats({1, 2, 3}), longs({3, 3}),
                              ints({1})},

@@ -267,7 +267,7 @@ const Op fill_gradient_op{{
           c.set_output(1, {});
         },
     .kernels = {cpu_kernel(
-        "T", NumberTypes{},
+        "T", NumberAndComplexTypes{},
         []<class T>(TypeTag<T> t, const KernelRequest& r) { return prepare_fill_gradient(t, r); })},
     .examples = {{.inputs = {longs({2, 0}), floats({1, 2, 3, 4})},
                   .outputs = {floats({3, 1}), Tensor::scalar(6.0F)}}},
@@ -319,7 +319,7 @@ const Op dense_add_op{{
           g.dx(1) = op("GatherNd", {g.dy(), g.x(0)});
           g.dx(3) = g.dy();
         },
-    .kernels = {cpu_kernel("T", NumberTypes{},
+    .kernels = {cpu_kernel("T", NumberAndComplexTypes{},
                            []<class T>(TypeTag<T>, const KernelRequest& r) {
                              return r.inputs[0].dtype == DType::i64 ? bind_dense_add<T, int64_t>(r)
                                                                     : bind_dense_add<T, int32_t>(r);

@@ -18,7 +18,7 @@ struct SqrtGrad {
   static constexpr int cost = 4;
   template <class T>
   LEAT_DEVICE T operator()(T y, T dy) const {
-    return dy * T(0.5) / y;
+    return dy * T(0.5) / conjugate(y);
   }
 };
 
@@ -33,7 +33,8 @@ struct Rsqrt {
 struct RsqrtGrad {
   template <class T>
   LEAT_DEVICE T operator()(T y, T dy) const {
-    return dy * T(-0.5) * y * y * y;
+    const T root = conjugate(y);
+    return dy * T(-0.5) * root * root * root;
   }
 };
 
@@ -54,7 +55,7 @@ struct Reciprocal {
 struct ReciprocalGrad {
   template <class T>
   LEAT_DEVICE T operator()(T y, T dy) const {
-    return -dy * y * y;
+    return -dy * conjugate(y) * conjugate(y);
   }
 };
 
@@ -66,8 +67,9 @@ const Op sqrt_op{{
     .attrs = {"T: {bfloat16, half, float, double, complex64, complex128}"},
     .shape = shapes::same_as(0),
     .gradient = [](Gradient& g) { g.dx() = sqrt_grad(g.y(), g.dy()); },
-    .kernels = elementwise<Sqrt, FloatTypes>(),
+    .kernels = elementwise_with_complex<Sqrt, FloatTypes>(),
     .examples = {{.inputs = {floats({4, 2})}, .outputs = {floats({2, 1.4142135})}}},
+    .has_complex_gradient = true,
 }};
 
 const Op sqrt_grad_op{{
@@ -80,11 +82,12 @@ const Op sqrt_grad_op{{
     .gradient =
         [](Gradient& g) {
           const Output share = div(g.dy(), g.x(0));
-          g.dx(0) = neg(mul(share, g.y()));
+          g.dx(0) = neg(mul(conj(share), g.y()));
           g.dx(1) = mul(share, 0.5);
         },
-    .kernels = elementwise<SqrtGrad, FloatTypes>(),
+    .kernels = elementwise_with_complex<SqrtGrad, FloatTypes>(),
     .examples = {{.inputs = {floats({2, 4}), floats({1, 2})}, .outputs = {floats({0.25, 0.25})}}},
+    .has_complex_gradient = true,
 }};
 
 const Op rsqrt_op{{
@@ -95,8 +98,9 @@ const Op rsqrt_op{{
     .attrs = {"T: {bfloat16, half, float, double, complex64, complex128}"},
     .shape = shapes::same_as(0),
     .gradient = [](Gradient& g) { g.dx() = rsqrt_grad(g.y(), g.dy()); },
-    .kernels = elementwise<Rsqrt, FloatTypes>(),
+    .kernels = elementwise_with_complex<Rsqrt, FloatTypes>(),
     .examples = {{.inputs = {floats({4, 0.25})}, .outputs = {floats({0.5, 2})}}},
+    .has_complex_gradient = true,
 }};
 
 const Op rsqrt_grad_op{{
@@ -108,11 +112,13 @@ const Op rsqrt_grad_op{{
     .shape = shapes::same_for_all(),
     .gradient =
         [](Gradient& g) {
-          g.dx(0) = mul(mul(g.dy(), g.x(1)), mul(-1.5, square(g.x(0))));
-          g.dx(1) = rsqrt_grad(g.x(0), g.dy());
+          const Output y = conj(g.x(0));
+          g.dx(0) = mul(mul(conj(g.dy()), g.x(1)), mul(-1.5, square(y)));
+          g.dx(1) = rsqrt_grad(y, g.dy());
         },
-    .kernels = elementwise<RsqrtGrad, FloatTypes>(),
+    .kernels = elementwise_with_complex<RsqrtGrad, FloatTypes>(),
     .examples = {{.inputs = {floats({2, 1}), floats({1, 4})}, .outputs = {floats({-4, -2})}}},
+    .has_complex_gradient = true,
 }};
 
 const OpDef reciprocal_def{
@@ -124,8 +130,9 @@ const OpDef reciprocal_def{
         {"T: {bfloat16, half, float, double, int8, int16, int32, int64, complex64, complex128}"},
     .shape = shapes::same_as(0),
     .gradient = [](Gradient& g) { g.dx() = reciprocal_grad(g.y(), g.dy()); },
-    .kernels = elementwise<Reciprocal, SignedTypes>(),
+    .kernels = elementwise_with_complex<Reciprocal, SignedTypes>(),
     .examples = {{.inputs = {floats({2, -4})}, .outputs = {floats({0.5, -0.25})}}},
+    .has_complex_gradient = true,
 };
 
 const OpDef reciprocal_grad_def{
@@ -137,11 +144,13 @@ const OpDef reciprocal_grad_def{
     .shape = shapes::same_for_all(),
     .gradient =
         [](Gradient& g) {
-          g.dx(0) = mul(mul(-2, g.dy()), mul(g.x(0), g.x(1)));
-          g.dx(1) = reciprocal_grad(g.x(0), g.dy());
+          const Output y = conj(g.x(0));
+          g.dx(0) = mul(mul(-2, conj(g.dy())), mul(y, g.x(1)));
+          g.dx(1) = reciprocal_grad(y, g.dy());
         },
-    .kernels = elementwise<ReciprocalGrad, FloatTypes>(),
+    .kernels = elementwise_with_complex<ReciprocalGrad, FloatTypes>(),
     .examples = {{.inputs = {floats({2, 1}), floats({1, 4})}, .outputs = {floats({-4, -4})}}},
+    .has_complex_gradient = true,
 };
 
 // Each has a second, older name.

@@ -127,6 +127,7 @@ template void StridedCopy::run(Stream&, const uint8_t*, uint8_t*) const;
 template void StridedCopy::run(Stream&, const uint16_t*, uint16_t*) const;
 template void StridedCopy::run(Stream&, const uint32_t*, uint32_t*) const;
 template void StridedCopy::run(Stream&, const uint64_t*, uint64_t*) const;
+template void StridedCopy::run(Stream&, const complex128*, complex128*) const;
 template void StridedCopy::run(Stream&, const std::string*, std::string*) const;
 
 std::vector<int64_t> strides_of(const Shape& shape) {

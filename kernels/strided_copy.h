@@ -25,7 +25,8 @@ class StridedCopy {
 
   int64_t elements() const { return elements_; }
 
-  // T: uint8_t, uint16_t, uint32_t, uint64_t (any element of that size) or std::string.
+  // T: uint8_t, uint16_t, uint32_t, uint64_t, complex128 (any element of that size) or
+  // std::string.
   template <class T>
   void run(Stream& stream, const T* from, T* to) const;
 

@@ -8,6 +8,7 @@
 #include "graph/shape_inference.h"
 #include "kernels/cpu.h"
 #include "kernels/examples.h"
+#include "kernels/moved_variants.h"
 #include "kernels/resource_form.h"
 #include "kernels/strided_copy.h"
 
@@ -228,8 +229,8 @@ const Op strided_slice_op{{
           g.dx(0) = strided_slice_grad(shape_of(g.x(0), g.x(1).dtype()), g.x(1), g.x(2), g.x(3),
                                        g.dy(), masks_of(g));
         },
-    .kernels = {cpu_moving_kernel(
-        "T", []<class T>(TypeTag<T> t, const KernelRequest& r) { return prepare(t, r); })},
+    .kernels = and_for_variants(cpu_moving_kernel(
+        "T", []<class T>(TypeTag<T> t, const KernelRequest& r) { return prepare(t, r); })),
     .examples = {{.inputs = {floats({2, 3}, {1, 2, 3, 4, 5, 6}), ints({1, -1}), ints({2, 0}),
                              ints({1, -1})},
                   .outputs = {floats({1, 2}, {6, 5})}},

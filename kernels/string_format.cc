@@ -29,6 +29,8 @@ std::string text_of(const T& value) {
     return value ? "1" : "0";
   } else if constexpr (std::is_integral_v<T>) {
     return std::to_string(value);
+  } else if constexpr (is_complex_type<T>) {
+    return "(" + text_of(value.real()) + "," + text_of(value.imag()) + ")";
   } else if constexpr (std::is_same_v<T, double>) {
     return number_text(value, 15, 17);
   } else {

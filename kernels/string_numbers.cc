@@ -29,13 +29,14 @@ Format format_of(const KernelRequest& r) {
   const bool scientific = r.attr<bool>("scientific"), shortest = r.attr<bool>("shortest");
   const std::string& fill = r.attr<std::string>("fill");
   const DType dtype = r.inputs[0].dtype;
-  check(is_floating(dtype) || (!scientific && !shortest && precision < 0),
+  const bool is_integral = !is_floating(dtype) && !is_complex(dtype);
+  check(!is_integral || (!scientific && !shortest && precision < 0),
         "scientific, shortest and precision not supported for datatype ", dtype);
   check(!scientific || !shortest, "Cannot select both scientific and shortest notation");
   check(fill.size() <= 1, "Fill string must be one or fewer characters");
   check(fill.empty() || std::strchr("+- 0#", fill[0]) != nullptr, "Fill argument not supported: \"",
         fill, "\"");
-  check(fill != "#" || is_floating(dtype), "Fill argument not supported: \"", fill, "\"");
+  check(fill != "#" || !is_integral, "Fill argument not supported: \"", fill, "\"");
   check(width <= 10000 && precision <= 10000, "width and precision must be at most 10000, got ",
         width, " and ", precision);
   Format format{.prefix = "%" + fill, .conversion = scientific ? 'e' : shortest ? 'g' : 'f'};
@@ -59,6 +60,8 @@ std::string as_text(const Format& format, const T& value) {
     return printed(format.prefix + "s", value.c_str());
   } else if constexpr (std::is_same_v<T, bool>) {
     return printed(format.prefix + "s", value ? "true" : "false");
+  } else if constexpr (is_complex_type<T>) {
+    return "(" + as_text(format, value.real()) + "," + as_text(format, value.imag()) + ")";
   } else if constexpr (!std::is_integral_v<T>) {
     return printed(format.prefix + format.conversion, static_cast<double>(value));
   } else if constexpr (std::is_signed_v<T>) {
@@ -147,15 +150,15 @@ void decode(ExecuteContext& c) {
   auto* to = static_cast<char*>(out.raw());
   for (const std::string& text : strings) {
     if (size > 0) std::memcpy(to, text.data(), size);
-    for (size_t i = 0; i < size && !is_little; i += sizeof(T))
-      std::reverse(to + i, to + i + sizeof(T));
+    constexpr size_t number = is_complex_type<T> ? sizeof(T) / 2 : sizeof(T);
+    for (size_t i = 0; i < size && !is_little; i += number) std::reverse(to + i, to + i + number);
     to += size;
   }
   c.set_output(0, std::move(out));
 }
 
 using RawTypes = Types<half, float, double, int32_t, uint16_t, uint8_t, int16_t, int8_t, int64_t,
-                       bool, bfloat16>;
+                       bool, bfloat16, complex64, complex128>;
 
 const Op decode_raw_op{{
     .name = "DecodeRaw",

@@ -102,6 +102,28 @@ const Op sharded_filename_op{{
     .is_not_differentiable = true,
 }};
 
+const Op sharded_filespec_op{{
+    .name = "ShardedFilespec",
+    .doc = "filename = the pattern of all shards' names: basename, five question marks, -of-00003.",
+    .inputs = {"basename: string", "num_shards: int32"},
+    .outputs = {"filename: string"},
+    .shape =
+        [](ShapeContext& c) {
+          for (int i = 0; i < 2; ++i) c.with_rank(i, 0);
+          c.set_output(0, {});
+        },
+    .kernels = {cpu_kernel([](const KernelRequest&) {
+      return BoundKernel::of([](const Arguments& a) {
+        char of[32];
+        std::snprintf(of, sizeof(of), "-of-%05d", *a.input<int32_t>(1));
+        *a.output<std::string>() = *a.input<std::string>(0) + "-" + std::string(5, '?') + of;
+      });
+    })},
+    .examples = {{.inputs = {Tensor::scalar("m"), Tensor::scalar(3)},
+                  .outputs = {Tensor::scalar("m-" + std::string(5, '?') + "-of-00003")}}},
+    .is_not_differentiable = true,
+}};
+
 const Op regex_full_match_op{{
     .name = "RegexFullMatch",
     .doc = "output = whether the whole of each input matches the pattern, in RE2's syntax.",

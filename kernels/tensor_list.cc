@@ -1,5 +1,7 @@
 #include "kernels/tensor_list.h"
 
+#include <numeric>
+
 #include <algorithm>
 
 #include "kernels/copy_elements.h"
@@ -10,11 +12,18 @@ void TensorList::check_dtype(DType wanted) const {
 }
 
 Shape TensorList::merged_shape(const Shape& wanted) const {
+  std::vector<int32_t> all(elements.size());
+  std::iota(all.begin(), all.end(), 0);
+  return merged_shape(wanted, all);
+}
+
+Shape TensorList::merged_shape(const Shape& wanted, std::span<const int32_t> numbers) const {
   check(wanted.is_compatible(element_shape), "Incompatible shapes during merge: ", wanted, " vs. ",
         element_shape);
   Shape out = wanted.merged(element_shape);
   if (out.is_complete()) return out;
-  for (const Tensor& element : elements) {
+  for (const int32_t number : numbers) {
+    const Tensor& element = elements[number];
     if (!element.is_valid()) continue;
     check(out.is_compatible(element.shape()), "Incompatible shapes during merge: ", out, " vs. ",
           element.shape());

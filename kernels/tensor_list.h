@@ -2,6 +2,7 @@
 // their inputs apart, put their outputs together, and keep what their gradients need, by them.
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "core/variant.h"
@@ -24,6 +25,8 @@ class TensorList final : public Variant {
   void check_dtype(DType wanted) const;
   // What `wanted` and this list's element shape say together, and then what elements are there.
   Shape merged_shape(const Shape& wanted) const;
+  // The same, asking these elements only.
+  Shape merged_shape(const Shape& wanted, std::span<const int32_t> numbers) const;
   // Element `i`; zeros of `wanted`, merged, if it was not set.
   Tensor element(size_t i, const Shape& wanted) const;
   int depth() const override { return depth_; }

@@ -167,15 +167,15 @@ void stack(ExecuteContext& c) {
 void gather(ExecuteContext& c) {
   const TensorList& list = typed_list_of(c, 0);
   const std::span<const int32_t> indices = indices_of(c, 1);
-  const Shape shape = list.merged_shape(element_shape_from(c.input(2)));
-  check(shape.is_complete(),
-        "Tried to gather elements of a list of uninitialized tensors, or none, with "
-        "non-fully-defined element_shape: ",
-        shape);
   for (const int32_t i : indices) {
     check(i >= 0 && i < std::ssize(list.elements), "Trying to gather element ", i,
           " in a list with ", list.elements.size(), " elements.");
   }
+  const Shape shape = list.merged_shape(element_shape_from(c.input(2)), indices);
+  check(shape.is_complete(),
+        "Tried to gather elements of a list of uninitialized tensors, or none, with "
+        "non-fully-defined element_shape: ",
+        shape);
   c.set_output(0, stacked(list, indices, shape));
 }
 
@@ -238,6 +238,19 @@ void scatter_into_existing(ExecuteContext& c) {
   change(c, 0, [&](TensorList& own) { scatter_into(own, c.input(1), indices); });
 }
 
+// The first extent of elements that were not set: as all others, where they have one.
+int64_t first_extent(const TensorList& list, const Shape& wanted) {
+  const Shape& whole = wanted.has_rank() ? wanted : list.element_shape;
+  if (whole.has_rank() && whole[0] != any) return whole[0];
+  int64_t extent = any;
+  for (const Tensor& element : list.elements) {
+    if (!element.is_valid()) continue;
+    if (extent != any && extent != element.shape()[0]) return any;
+    extent = element.shape()[0];
+  }
+  return extent;
+}
+
 // Elements may differ in their first extent; `leading` are those of elements that were not set.
 void concatenate(ExecuteContext& c, const Shape& wanted, std::span<const int64_t> leading) {
   const TensorList& list = typed_list_of(c, 0);
@@ -272,10 +285,9 @@ void concatenate(ExecuteContext& c, const Shape& wanted, std::span<const int64_t
       length = leading[i];
       check(length >= 0, "leading_dims[", i, "] is ", length, ", which is negative");
     } else {
-      const Shape& whole = wanted.has_rank() ? wanted : list.element_shape;
-      check(whole.has_rank() && whole[0] != any, "List contains uninitialized tensor at index ", i,
+      length = first_extent(list, wanted);
+      check(length != any, "List contains uninitialized tensor at index ", i,
             " but leading_dims has only ", leading.size(), " elements.");
-      length = whole[0];
     }
     rows = sum_of_extents(rows, length);
   }

@@ -103,15 +103,31 @@ const Op update_op{scatter_op<scatter::Replace>(
     floats({3, 2}, {0, 8, 3, 4, 7, 2}))};
 const Op add_op{scatter_op<scatter::Add>(
     "TensorScatterAdd", "output = tensor with updates[i…, j…] added at [indices[i…, :], j…].",
-    "int32, int64", NumberTypes{},
+    "int32, int64", NumberAndComplexTypes{},
     [](Gradient& g) {
       g.dx(0) = g.dy();
       g.dx(2) = at_places(g);
     },
     floats({3, 2}, {1, 10, 3, 4, 12, 8}))};
+// TensorScatterAdd by another name, from before there was that.
+const Op non_aliasing_add_op{[] {
+  OpDef op = scatter_op<scatter::Add>(
+      "ScatterNdNonAliasingAdd",
+      "output = input with updates[i…, j…] added at [indices[i…, :], j…].", "int32, int64",
+      NumberAndComplexTypes{},
+      [](Gradient& g) {
+        g.dx(0) = g.dy();
+        g.dx(2) = at_places(g);
+      },
+      floats({3, 2}, {1, 10, 3, 4, 12, 8}));
+  op.inputs[0] = "input: T";
+  op.attrs[0] = "T: {numbertype, bool}";
+  return op;
+}()};
+
 const Op sub_op{scatter_op<scatter::Subtract>(
     "TensorScatterSub", "output = tensor with updates[i…, j…] subtracted at [indices[i…, :], j…].",
-    "int32, int64", NumberTypes{},
+    "int32, int64", NumberAndComplexTypes{},
     [](Gradient& g) {
       g.dx(0) = g.dy();
       g.dx(2) = neg(at_places(g));

@@ -5,6 +5,7 @@
 #include "kernels/cpu.h"
 #include "kernels/examples.h"
 #include "kernels/extents.h"
+#include "kernels/moved_variants.h"
 #include "kernels/strided_copy.h"
 
 namespace leat {
@@ -67,8 +68,8 @@ const Op tile_op{{
     .attrs = {"T: type", "Tmultiples: {int32, int64} = int32"},
     .shape = infer_tile,
     .gradient = tile_gradient,
-    .kernels = {cpu_moving_kernel(
-        "T", []<class T>(TypeTag<T> t, const KernelRequest& r) { return prepare_tile(t, r); })},
+    .kernels = and_for_variants(cpu_moving_kernel(
+        "T", []<class T>(TypeTag<T> t, const KernelRequest& r) { return prepare_tile(t, r); })),
     .examples = {{.inputs = {floats({1, 2}, {1, 2}), ints({2, 2})},
                   .outputs = {floats({2, 4}, {1, 2, 1, 2, 1, 2, 1, 2})}}},
     .value_inputs = {1},

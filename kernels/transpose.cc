@@ -4,6 +4,7 @@
 #include "graph/shape_inference.h"
 #include "kernels/cpu.h"
 #include "kernels/examples.h"
+#include "kernels/moved_variants.h"
 #include "kernels/strided_copy.h"
 
 namespace leat {
@@ -42,27 +43,49 @@ void infer(ShapeContext& c) {
   c.set_output(0, out);
 }
 
-template <class T>
-BoundKernel prepare(TypeTag<T>, const KernelRequest& request) {
+struct Plan {
+  StridedCopy copy;
+  bool keeps_order = true;  // only axes of extent 1 move
+};
+
+Plan plan_of(const KernelRequest& request) {
   const Shape &x = request.inputs[0].shape, &y = request.outputs[0].shape;
   const std::vector<int> perm = permutation_of(*request.inputs[1].value, x.rank());
   const std::vector<int64_t> from = strides_of(x), to = strides_of(y);
   std::vector<StridedCopy::Axis> axes;
-  bool keeps_order = true;  // only axes of extent 1 move
+  Plan plan;
   int last = -1;
   for (int i = 0; i < y.rank(); ++i) {
     axes.push_back({y[i], from[perm[i]], to[i]});
     if (y[i] == 1) continue;
-    keeps_order = keeps_order && perm[i] > last;
+    plan.keeps_order = plan.keeps_order && perm[i] > last;
     last = perm[i];
   }
-  if (keeps_order) return BoundKernel::view();
-  return BoundKernel::of([copy = StridedCopy(std::move(axes))](const Arguments& a) {
+  plan.copy = StridedCopy(std::move(axes));
+  return plan;
+}
+
+template <class T>
+BoundKernel prepare(TypeTag<T>, const KernelRequest& request) {
+  Plan plan = plan_of(request);
+  if (plan.keeps_order) return BoundKernel::view();
+  return BoundKernel::of([copy = std::move(plan.copy)](const Arguments& a) {
     copy.run(*a.stream, a.input<T>(0), a.output<T>());
   });
 }
 
-OpDef transposition(std::string name, std::string doc) {
+// What is copied is conjugated in place.
+template <class T>
+BoundKernel prepare_conjugate(TypeTag<T>, const KernelRequest& request) {
+  using Element = std::conditional_t<sizeof(T) == 8, uint64_t, complex128>;
+  return BoundKernel::of([copy = plan_of(request).copy](const Arguments& a) {
+    copy.run(*a.stream, a.input<Element>(0), a.output<Element>());
+    T* const y = a.output<T>();
+    std::transform(y, y + copy.elements(), y, [](const T& x) { return std::conj(x); });
+  });
+}
+
+OpDef transposition(std::string name, std::string doc, std::vector<Kernel> kernels) {
   return {
       .name = std::move(name),
       .doc = std::move(doc),
@@ -70,21 +93,35 @@ OpDef transposition(std::string name, std::string doc) {
       .outputs = {"y: T"},
       .attrs = {"T: type", "Tperm: {int32, int64} = int32"},
       .shape = infer,
-      .gradient = [](Gradient& g) { g.dx(0) = transpose(g.dy(), invert_permutation(g.x(1))); },
-      .kernels = {cpu_moving_kernel(
-          "T", []<class T>(TypeTag<T> t, const KernelRequest& r) { return prepare(t, r); })},
+      .gradient =
+          [](Gradient& g) {
+            g.dx(0) = op(g.node().op->name, {g.dy(), invert_permutation(g.x(1))});
+          },
+      .kernels = std::move(kernels),
       .examples = {{.inputs = {floats({2, 3}, {1, 2, 3, 4, 5, 6}), ints({1, 0})},
                     .outputs = {floats({3, 2}, {1, 4, 2, 5, 3, 6})}}},
       .value_inputs = {1},
+      .has_complex_gradient = true,
   };
+}
+
+Kernel plain_kernel() {
+  return cpu_moving_kernel(
+      "T", []<class T>(TypeTag<T> t, const KernelRequest& r) { return prepare(t, r); });
+}
+Kernel conjugating_kernel() {
+  return cpu_kernel("T", ComplexTypes{}, []<class T>(TypeTag<T> t, const KernelRequest& r) {
+    return prepare_conjugate(t, r);
+  });
 }
 
 const Op transpose_op{transposition(
     "Transpose",
-    "y[i_0, …, i_n] = x[j_0, …, j_n] with j_perm[k] = i_k: axis k of y is axis perm[k] of x.")};
+    "y[i_0, …, i_n] = x[j_0, …, j_n] with j_perm[k] = i_k: axis k of y is axis perm[k] of x.",
+    and_for_variants(plain_kernel()))};
 const Op conjugate_transpose_op{
-    transposition("ConjugateTranspose",
-                  "y = Transpose of x, conjugated: of real numbers, which x has, the same.")};
+    transposition("ConjugateTranspose", "y = Transpose of x, with conjugated complex numbers.",
+                  {conjugating_kernel(), plain_kernel()})};
 
 const Op invert_permutation_op{{
     .name = "InvertPermutation",

@@ -24,7 +24,18 @@ using NumberTypes = Types<float, double, half, bfloat16, int8_t, int16_t, int32_
 using NumberAndBoolTypes = Types<float, double, half, bfloat16, int8_t, int16_t, int32_t, int64_t,
                                  uint8_t, uint16_t, uint32_t, uint64_t, bool>;
 using AllTypes = Types<float, double, half, bfloat16, int8_t, int16_t, int32_t, int64_t, uint8_t,
-                       uint16_t, uint32_t, uint64_t, bool, std::string>;
+                       uint16_t, uint32_t, uint64_t, complex64, complex128, bool, std::string>;
+using AllButComplexTypes = Types<float, double, half, bfloat16, int8_t, int16_t, int32_t, int64_t,
+                                 uint8_t, uint16_t, uint32_t, uint64_t, bool, std::string>;
+// On the CPU only.
+using ComplexTypes = Types<complex64, complex128>;
+using FloatAndComplexTypes = Types<float, double, half, bfloat16, complex64, complex128>;
+using NumberAndComplexTypes =
+    Types<float, double, half, bfloat16, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t,
+          uint32_t, uint64_t, complex64, complex128>;
+using NumberComplexAndBoolTypes =
+    Types<float, double, half, bfloat16, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t,
+          uint32_t, uint64_t, complex64, complex128, bool>;
 
 // What arithmetic on T happens in: float for the 16-bit floats.
 template <class T>

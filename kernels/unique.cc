@@ -165,7 +165,7 @@ OpDef unique_op(std::string name, bool has_axis, bool has_counts) {
       .outputs = {"y: T", "idx: out_idx"},
       .attrs = {"T: type", "out_idx: {int32, int64} = int32"},
       .shape = infer,
-      .kernels = {execute_kernel("T", AllTypes{},
+      .kernels = {execute_kernel("T", AllButComplexTypes{},
                                  []<class T>(TypeTag<T>, ExecuteContext& c) { unique<T>(c); })},
       .examples = {{.inputs = {floats({3, 1, 3})}, .outputs = {floats({3, 1}), ints({0, 1, 0})}}},
       .has_data_dependent_shape = true,

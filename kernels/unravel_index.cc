@@ -16,11 +16,12 @@ BoundKernel prepare(TypeTag<T>, const KernelRequest& r) {
   return BoundKernel::of(
       [n = r.inputs[0].shape.elements(), rank = r.inputs[1].shape[0]](const Arguments& a) {
         const T *indices = a.input<T>(0), *dims = a.input<T>(1);
-        int64_t count = 1;
+        T count = 1;
         for (int64_t axis = 0; axis < rank; ++axis) {
           check(dims[axis] > 0, "Input dims cannot contain a dim of zero, but dims[", axis, "] is ",
                 dims[axis]);
-          check(!__builtin_mul_overflow(count, int64_t{dims[axis]}, &count), "dims are too large");
+          check(!__builtin_mul_overflow(count, dims[axis], &count),
+                "Input dims product is causing integer overflow: it does not fit ", dtype_of<T>);
         }
         for (int64_t i = 0; i < n; ++i) {
           int64_t rest = indices[i];

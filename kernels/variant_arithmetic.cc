@@ -17,7 +17,7 @@ Tensor sum_of(const Tensor& a, const Tensor& b) {
   check(a.dtype() == b.dtype() && a.shape() == b.shape(),
         "tensors in variants are added: ", a.dtype(), a.shape(), " and ", b.dtype(), b.shape(),
         " differ");
-  const auto numbers = NumberTypes::list();
+  const auto numbers = NumberAndComplexTypes::list();
   check(std::find(numbers.begin(), numbers.end(), a.dtype()) != numbers.end(),
         "tensors in variants are added: they are ", a.dtype(), ", which are no numbers");
   Tensor out = a.clone();

@@ -45,10 +45,10 @@ const Op where_op{{
         [](ShapeContext& c) {
           c.set_output(0, Shape{any, c.input(0).has_rank() ? c.input(0).rank() : any});
         },
-    .kernels = {{.types = {{"T", NumberAndBoolTypes::list()}},
+    .kernels = {{.types = {{"T", NumberComplexAndBoolTypes::list()}},
                  .execute =
                      [](ExecuteContext& c) {
-                       c.set_output(0, visit_type(NumberAndBoolTypes{}, c.input(0).dtype(),
+                       c.set_output(0, visit_type(NumberComplexAndBoolTypes{}, c.input(0).dtype(),
                                                   [&]<class T>(TypeTag<T>) {
                                                     return places<T>(c.input(0));
                                                   }));

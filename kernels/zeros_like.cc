@@ -27,10 +27,10 @@ const Op zeros_like_op{{
     .outputs = {"y: T"},
     .attrs = {"T: type"},
     .shape = shapes::same_as(0),
-    .kernels = join(join(elementwise<Zero, NumberAndBoolTypes>(), string_elementwise<Zero>()),
-                    variant_kernels([](ExecuteContext& c) {
-                      c.set_output(0, zeros_like_variant(c.input(0)));
-                    })),
+    .kernels =
+        join(join(elementwise_with_complex<Zero, NumberAndBoolTypes>(), string_elementwise<Zero>()),
+             variant_kernels(
+                 [](ExecuteContext& c) { c.set_output(0, zeros_like_variant(c.input(0))); })),
     .examples = {{.inputs = {floats({1, 2})}, .outputs = {floats({0, 0})}}},
     .is_not_differentiable = true,
 }};
@@ -44,7 +44,7 @@ const Op ones_like_op{{
               "int64, uint64, complex64, "
               "complex128, bool}"},
     .shape = shapes::same_as(0),
-    .kernels = elementwise<One, NumberAndBoolTypes>(),
+    .kernels = elementwise_with_complex<One, NumberAndBoolTypes>(),
     .examples = {{.inputs = {floats({1, 2})}, .outputs = {floats({1, 1})}}},
     .is_not_differentiable = true,
 }};

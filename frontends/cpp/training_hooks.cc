@@ -12,9 +12,9 @@ using Clock = std::chrono::steady_clock;
 double number(const Tensor& tensor) {
   double out = 0;
   const bool is_number = visit_dtype(tensor.dtype(), [&]<class T>(TypeTag<T>) {
-    if constexpr (!std::is_same_v<T, std::string>) out = static_cast<double>(tensor.value<T>());
+    if constexpr (std::is_convertible_v<T, double>) out = static_cast<double>(tensor.value<T>());
   });
-  check(is_number, "a loss must be a number, got ", tensor);
+  check(is_number && !is_complex(tensor.dtype()), "a loss must be a number, got ", tensor);
   return out;
 }
 

@@ -68,7 +68,7 @@ TEST(DType, VisitKnowsTheTypeOfEveryElement) {
       EXPECT_EQ(dtype_of<T>, dtype);
       EXPECT_EQ(sizeof(T), dtype_size(dtype));
     });
-    const bool is_number = is_floating(dtype) || is_integer(dtype);
+    const bool is_number = is_floating(dtype) || is_integer(dtype) || is_complex(dtype);
     EXPECT_EQ(has_type, is_number || dtype == DType::boolean || dtype == DType::string) << number;
   }
 }

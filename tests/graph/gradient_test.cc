@@ -144,7 +144,7 @@ TEST(Gradients, SayWhyThereIsNone) {
                "'loss:0'; end the path "
                "with stop_gradient() if none should flow there");
   expect_error([&] { gradients({graph.output("n")}, {x}); }, Code::invalid_argument,
-               "gradients(): 'n:0' (TestValue node 'n' (text:5)) is int32; only floating-point "
+               "gradients(): 'n:0' (TestValue node 'n' (text:5)) is int32; only floating-point and complex "
                "values have gradients");
   expect_error(
       [&] {

@@ -84,7 +84,7 @@ TEST(Parse, SaysWhereAndWhatIsWrong) {
   expect("a = TestValue(dtype=flaot)",
          "graph text, line 1, column 26: attribute 'dtype': no dtype is called 'flaot'; known: "
          "float, double, half, "
-         "bfloat16, int8…int64, uint8…uint64, bool, string");
+         "bfloat16, int8…int64, uint8…uint64, complex64, complex128, bool, string");
   expect("a = TestValue(dtype=float", "graph text, line 1, column 26: expected ',' or ')'");
   expect("a = TestValue(dtype=float) b",
          "graph text, line 1, column 28: expected the end of the line or ';', got 'b'");

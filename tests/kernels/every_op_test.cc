@@ -21,8 +21,8 @@ namespace {
 const std::set<std::string, std::less<>> without_example = {
     // The runtime or the caller gives them their meaning, they have no kernel to call.
     "Placeholder", "VariableV2", "Variable", "VarHandleOp", "_Feed", "_Send", "_Recv", "Switch",
-    "RefSwitch", "Merge", "RefMerge", "Enter", "RefEnter", "Exit", "RefExit", "NextIteration",
-    "RefNextIteration", "LoopCond", "_Loop",
+    "RefSwitch", "Merge", "RefMerge", "RefIdentity", "Enter", "RefEnter", "Exit", "RefExit",
+    "NextIteration", "RefNextIteration", "LoopCond", "_Loop",
     // What they leave behind is no value, or they wait: tests of their own.
     "DestroyResourceOp", "SaveV2", "RestoreV2", "MergeV2Checkpoints", "FIFOQueueV2",
     "PaddingFIFOQueueV2", "RandomShuffleQueueV2", "QueueEnqueueV2", "QueueEnqueueManyV2",
@@ -104,15 +104,24 @@ const std::set<std::string, std::less<>> without_gradient_check = {
     // That of the inverse transformation.
     "ImageProjectiveTransformV2", "ImageProjectiveTransformV3",
     "Cholesky",  // supposes a symmetric matrix: linear_algebra_test.cc
-    "Switch", "RefSwitch", "Merge", "RefMerge",
+    "Switch", "RefSwitch", "Merge", "RefMerge", "RefIdentity",
     // Of a variable: tests of their own.
     "ReadVariableOp", "ResourceGather", "ResourceGatherNd",
+    // Of complex numbers only: complex_test.cc.
+    "Angle", "Complex", "ComplexAbs", "Conj", "Imag", "Real", "FFT", "FFT2D", "FFT3D", "IFFT",
+    "IFFT2D", "IFFT3D",
     // Has no T that could be double: it shares its gradient with BatchMatMulV2.
     "BatchMatMulV3",
     // Of no type that is exact enough for differences: tests of their own.
     "FusedBatchNormV3", "LRN", "MaxPool3D", "MaxPool3DGrad", "MaxPool3DGradGrad", "ResizeBilinear",
     "ResizeBicubic", "ScaleAndTranslate", "CropAndResize", "BlockLSTM", "BlockLSTMV2",
     "RandomGamma", "SparseMatMul"};
+
+// Whose other type goes with T.
+const std::set<std::string, std::less<>> with_two_types = {"Angle", "Complex", "ComplexAbs", "Imag",
+                                                           "Real"};
+// Their results of complex numbers are no complex numbers, or they take a real one besides.
+const std::set<std::string, std::less<>> not_compared_as_complex = {"AsString", "SparseAdd"};
 
 template <class List, class T>
 bool contains(const List& list, const T& value) {
@@ -284,8 +293,10 @@ TEST(EveryOp, NoNumberIsAReasonToReadBeyondATensor) {
 double tolerance_of(DType dtype) {
   switch (dtype) {
     case DType::f64:
+    case DType::complex128:
       return 1e-12;
     case DType::f32:
+    case DType::complex64:
       return 1e-5;
     case DType::f16:
       return 4e-3;
@@ -318,8 +329,24 @@ std::vector<DType> dtypes_of(const OpDef& op, DeviceType device) {
 
 // Elements as `dtype` would hold them; integers wrap, as integer arithmetic does.
 Tensor converted(const Tensor& tensor, DType dtype) {
-  if (tensor.dtype() != i64) return from_doubles(dtype, tensor.shape(), to_doubles(tensor));
+  if (tensor.dtype() != i64 && !is_complex(tensor.dtype()) && !is_complex(dtype))
+    return from_doubles(dtype, tensor.shape(), to_doubles(tensor));
   return run_op("Cast", {tensor}, {{"DstT", dtype}})[0];
+}
+
+// complex64 is compared with complex128, and that with double: of real numbers the same.
+DType wider(DType dtype) {
+  if (dtype == DType::complex64) return DType::complex128;
+  return is_floating(dtype) || is_complex(dtype) ? f64 : i64;
+}
+
+// With imaginary parts, of which each is its neighbour's real part.
+Tensor with_imaginary_parts(const Tensor& tensor) {
+  Tensor out = tensor.clone();
+  const auto from = tensor.span<complex64>();
+  for (size_t i = 0; i < from.size(); ++i)
+    out.data<complex64>()[i] = {from[i].real(), from[(i + 1) % from.size()].real() / 2};
+  return out;
 }
 
 TEST(EveryOp, EveryDtypeAgreesWithAWiderOne) {
@@ -327,15 +354,17 @@ TEST(EveryOp, EveryDtypeAgreesWithAWiderOne) {
     const std::vector<DType> dtypes = dtypes_of(*op, DeviceType::cpu);
     for (const Row& row : rows_for(*op)) {
       for (DType dtype : dtypes) {
-        const DType wide = is_floating(dtype) ? f64 : i64;
+        const DType wide = wider(dtype);
         if (dtype == wide || dtype == DType::boolean || !contains(dtypes, wide)) continue;
+        if (with_two_types.contains(op->name)) continue;
+        if (is_complex(dtype) && not_compared_as_complex.contains(op->name)) continue;
         const std::string what = concat(op->name, " of ", dtype);
         try {
-          const std::vector<Tensor> inputs = inputs_of(row, dtype);
-          std::vector<Tensor> wide_inputs;
+          std::vector<Tensor> inputs = inputs_of(row, dtype), wide_inputs;
           for (int i = 0; i < static_cast<int>(inputs.size()); ++i) {
             const auto fixed = row.fixed.find(i);
             const bool keeps_dtype = fixed != row.fixed.end() && fixed->second.dtype() != f32;
+            if (inputs[i].dtype() == DType::complex64) inputs[i] = with_imaginary_parts(inputs[i]);
             wide_inputs.push_back(keeps_dtype ? inputs[i] : converted(inputs[i], wide));
           }
           const std::vector<Tensor> actual = run_op(op->name, inputs, row.attrs);

@@ -48,8 +48,30 @@ void add_pools(std::vector<Row>& rows) {
     rows.push_back({.op = op, .shapes = {{2, 3, 5, 4}}, .attrs = channels_first});
   }
   add("MaxPoolWithArgmax", {image}, same);
+  rows.push_back({.op = "MaxPoolWithArgmax",  // over channels, which TensorFlow's does not do
+                  .shapes = {{2, 2, 3, 6}},
+                  .attrs = {{"ksize", longs_of({1, 1, 1, 3})},
+                            {"strides", longs_of({1, 1, 1, 3})},
+                            {"padding", "VALID"}},
+                  .low = -20,
+                  .high = 20});
   add("MaxPoolGrad", {image, same_pooled, same_pooled}, same, {.no_gradient = {0, 1}});
   add("MaxPoolGradGrad", {image, valid_pooled, image}, valid, {.no_gradient = {0, 1}});
+  const auto by_values = [&](std::string op, std::vector<Shape> shapes, Row rest = {}) {
+    const int first = static_cast<int>(shapes.size());
+    for (int i = 0; i < 2; ++i) shapes.push_back({4});
+    rest.fixed = {{first, Tensor::of<int32_t>({4}, {1, 3, 2, 1})},
+                  {first + 1, Tensor::of<int32_t>({4}, {1, 2, 1, 1})}};
+    rest.op = std::move(op);
+    rest.shapes = std::move(shapes);
+    rest.attrs = {{"padding", "SAME"}};
+    rest.low = -20;
+    rest.high = 20;
+    rows.push_back(std::move(rest));
+  };
+  by_values("MaxPoolV2", {image});
+  by_values("MaxPoolGradV2", {image, same_pooled, same_pooled}, {.no_gradient = {0, 1}});
+  by_values("MaxPoolGradGradV2", {image, same_pooled, image}, {.no_gradient = {0, 1}});
   for (const char* op : {"FractionalMaxPool", "FractionalAvgPool"}) {
     for (const bool flag : {false, true}) {
       rows.push_back({.op = op,
@@ -466,6 +488,9 @@ std::vector<Row> table() {
        .shapes = {matrix, {2, 1}, {2, 4}},
        .fixed = {{1, ints({2, 1}, {2, 0})}}},
       {.op = "TensorScatterAdd",
+       .shapes = {matrix, {3, 2}, {3}},
+       .fixed = {{1, ints({3, 2}, {2, 0, 2, 0, 1, 3})}}},
+      {.op = "ScatterNdNonAliasingAdd",
        .shapes = {matrix, {3, 2}, {3}},
        .fixed = {{1, ints({3, 2}, {2, 0, 2, 0, 1, 3})}}},
       {.op = "TensorScatterSub",

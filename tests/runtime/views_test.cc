@@ -97,6 +97,18 @@ TEST(Views, PartsOfAVariableAreCopiedIfTheirUserMustRunAfterItsUpdate) {
   EXPECT_EQ(floats(got[2]), (Floats{11, 12}));
 }
 
+TEST(Views, FetchedPartsOfAVariableStayAsTheyWere) {
+  TestTask task;
+  task.containers->variable("", "w", f32)->assign(Tensor::of<float>({4}, {1, 2, 3, 4}));
+  Graph reading, update;
+  const std::vector<Output> parts = split_v(variable(reading, "w", {4}), {2, 2}, 0);
+  const Output updated = assign_add(variable(update, "w", {4}), feed(update, "x", {4}));
+  const auto before = run(std::move(reading), parts, {}, task);
+  run(std::move(update), {updated}, {{"x:0", Tensor::of<float>({4}, {10, 10, 10, 10})}}, task);
+  EXPECT_EQ(floats(before[0]), (Floats{1, 2}));
+  EXPECT_EQ(floats(before[1]), (Floats{3, 4}));
+}
+
 // The second half is written over the sum's memory only once nobody needs the first.
 TEST(Views, WhatIsComputedOfPartsLeavesTheOthersAlone) {
   TestTask task;

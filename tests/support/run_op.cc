@@ -243,7 +243,12 @@ std::vector<double> to_doubles(const Tensor& tensor) {
   std::vector<double> out;
   const bool is_number =
       tensor.dtype() != DType::string && visit_dtype(tensor.dtype(), [&]<class T>(TypeTag<T>) {
-        if constexpr (!std::is_same_v<T, std::string>) {
+        if constexpr (is_complex_type<T>) {  // both parts
+          for (const T& value : tensor.span<T>()) {
+            out.push_back(value.real());
+            out.push_back(value.imag());
+          }
+        } else if constexpr (!std::is_same_v<T, std::string>) {
           for (const T& value : tensor.span<T>()) out.push_back(static_cast<double>(value));
         }
       });
@@ -262,7 +267,7 @@ Tensor from_doubles(DType dtype, const Shape& shape, const std::vector<double>& 
     } else if constexpr (std::is_integral_v<T>) {  // large ones wrap
       std::transform(values.begin(), values.end(), out.data<T>(),
                      [](double v) { return static_cast<T>(static_cast<int64_t>(v)); });
-    } else if constexpr (std::is_floating_point_v<T>) {
+    } else if constexpr (!std::is_same_v<T, std::string>) {
       std::transform(values.begin(), values.end(), out.data<T>(),
                      [](double v) { return static_cast<T>(v); });
     }

@@ -59,7 +59,7 @@ OPAQUE = {"FusedBatchNormV3": [3, 4, 5], "FusedBatchNormGradV3": [3, 4],
 # The client refuses to build these without shapes.
 NEEDS_SHAPES = {"SpaceToBatchND", "BatchToSpaceND", "ParallelConcat"}
 
-TOLERANCE = {np.float64: 1e-9, np.float32: 2e-5, np.float16: 1e-2, bf16: 5e-2}
+TOLERANCE = {np.float64: 1e-9, np.float32: 2e-5, np.float16: 1e-2, bf16: 5e-2, np.complex128: 1e-9, np.complex64: 5e-5}
 
 
 def ops_of_leat():
@@ -106,12 +106,12 @@ class Call:
             return tf.constant(value, dtype)
         placeholder = tf1.placeholder(dtype, value.shape if self.static or self.name in NEEDS_SHAPES else None)
         self.feeds[placeholder] = value
-        if dtype.is_floating:
+        if dtype.is_floating or dtype.is_complex:
             self.differentiated.append(placeholder)
         return placeholder
 
     def add_gradients(self, name):
-        ys = [y for y in self.outputs if y.dtype.is_floating]
+        ys = [y for y in self.outputs if y.dtype.is_floating or y.dtype.is_complex]
         if not ys or not self.differentiated or self.variables:
             return
         weights = [tf1.placeholder(y.dtype, y.shape) for y in ys]
@@ -155,7 +155,8 @@ def run(session, call, feeds):
     try:
         if call.variables:
             session.run([v.initializer for v in call.variables])
-        values = session.run(call.outputs or call.operation, feeds)
+        # Copies: some ops of TensorFlow write into what is fed.
+        values = session.run(call.outputs or call.operation, {tensor: np.copy(value) for tensor, value in feeds.items()})
         return (values or []) if call.outputs else [], session.run([v.value() for v in call.variables])
     except tf.errors.OpError as error:
         return Failure(error)
@@ -172,7 +173,8 @@ def difference(expected, got, tolerance=None):
             same = e == g
         else:
             with np.errstate(all="ignore"):
-                wide_e, wide_g = e.astype(np.float64), g.astype(np.float64)
+                wide = np.complex128 if np.iscomplexobj(e) else np.float64
+                wide_e, wide_g = e.astype(wide), g.astype(wide)
                 near = np.abs(wide_e - wide_g) <= limit * np.maximum(1, np.maximum(np.abs(wide_e), np.abs(wide_g)))
                 same = (near & np.isfinite(wide_e) & np.isfinite(wide_g)) | (wide_e == wide_g) | (np.isnan(wide_e) & np.isnan(wide_g))
         if not np.all(same):

@@ -5,4 +5,5 @@ for a variable that holds it), and attributes. Invalid ones are marked, so that 
 """
 from . import arranged, audio, batches, columns, elementwise, images, neural, parts, pipelines, ragged, records, recurrent, sets, sparse, special, state, stateless, strings  # noqa: F401  fill CASES
 from . import regressions  # noqa: F401  adds to CASES
+from . import complex_numbers  # noqa: F401  adds to CASES
 from .case import CASES, Ref, bf16  # noqa: F401

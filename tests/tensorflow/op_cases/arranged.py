@@ -246,3 +246,50 @@ def _(rng, op):
     yield Case(random(rng, ()), type=tf.int8)
     yield Case(random(rng, (3,), np.int8), type=tf.int32, invalid=True)
     yield Case(random(rng, (), np.int8), type=tf.int32, invalid=True)
+
+
+@cases("SparseBincount")
+def _(rng, op):
+    indices, shape = np.array([[0, 0], [0, 2], [1, 1], [2, 0]]), np.array([4, 3])
+    for dtype, index, binary in itertools.product([np.int32, np.int64, np.float32, np.float64], [np.int32, np.int64], [False, True]):
+        values = np.array([1, 1, 4, 9], index)
+        yield Case(indices, values, shape, index(5), np.zeros(0, dtype), binary_output=binary)
+        yield Case(np.array([[0], [3], [4]]), values[:3], np.array([5]), index(5), np.zeros(0, dtype), binary_output=binary)
+        if not binary:
+            yield Case(indices, values, shape, index(5), random(rng, (4,), dtype))
+    values = np.array([1, 1, 4, 9], np.int32)
+    yield Case(np.array([[-1], [3], [4]]), values[:3], np.array([5]), np.int32(5), np.zeros(0, np.float32), invalid=True)
+    yield Case(np.array([[0], [3], [5]]), values[:3], np.array([5]), np.int32(5), np.zeros(0, np.float32), invalid=True)
+    yield Case(indices, values, shape, np.int32(-5), np.zeros(0, np.float32), invalid=True)
+
+
+@cases("RaggedBincount")
+def _(rng, op):
+    for dtype, index, binary in itertools.product([np.int32, np.int64, np.float32, np.float64], [np.int32, np.int64], [False, True]):
+        values = np.array([1, 1, 4, 9], index)
+        yield Case(np.array([0, 2, 2, 4]), values, index(5), np.zeros(0, dtype), binary_output=binary)
+        if not binary:
+            yield Case(np.array([0, 2, 2, 4]), values, index(5), random(rng, (4,), dtype))
+    values = np.array([1, 1, 4, 9], np.int32)
+    yield Case(np.array([0, 2, 2, 4]), values, np.int32(5), random(rng, (2, 2)))
+    yield Case(np.array([1, 4]), values, np.int32(5), np.zeros(0, np.float32), invalid=True)
+    yield Case(np.array([0, 3]), values, np.int32(5), np.zeros(0, np.float32), invalid=True)
+    yield Case(np.array([0, 2, 4]), -values, np.int32(5), np.zeros(0, np.float32), invalid=True)
+
+
+@cases("InplaceUpdate", "InplaceAdd", "InplaceSub")
+def _(rng, op):
+    for dtype in [np.float32, np.float64, np.int32, np.int64]:
+        yield Case(random(rng, (4, 3), dtype), np.array([2, 0], np.int32), random(rng, (2, 3), dtype))
+        yield Case(random(rng, (4,), dtype), np.array([1, 1, 3], np.int32), random(rng, (3,), dtype))
+    yield Case(random(rng, (4, 3)), np.zeros(0, np.int32), random(rng, (0, 3)))
+    yield Case(random(rng, (4, 3)), np.array([2, 0], np.int32), random(rng, (2, 2)), invalid=True)
+
+
+@cases("ScatterNdNonAliasingAdd")
+def _(rng, op):
+    for dtype in [np.float32, np.float64, np.int32, np.complex64]:
+        real = random(rng, (4, 3), np.float32).astype(dtype)
+        yield Case(real, np.array([[2], [0]]), real[:2])
+        yield Case(real, np.array([[2, 1], [2, 1]], np.int32), real[:2, 0])
+    yield Case(random(rng, (4, 3)), np.array([[7]]), random(rng, (1, 3)), invalid=True)

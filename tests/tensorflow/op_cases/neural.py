@@ -191,6 +191,16 @@ def _(rng, op):
     yield Case(x, y, random(rng, (2, 4, 4, 3)), ksize=strides(2, 2), strides=strides(2, 2), padding="VALID")
 
 
+@cases("MaxPoolV2", "MaxPoolGradV2", "MaxPoolGradGradV2")
+def _(rng, op):
+    windows = ("ksize", "strides")
+    for case in CASES[op.removesuffix("V2")](rng, op.removesuffix("V2")):
+        attrs = {name: value for name, value in case.attrs.items() if name not in windows}
+        if "explicit_paddings" not in attrs:
+            yield Case(*case.inputs, *(np.array(case.attrs[name], np.int32) for name in windows), invalid=case.invalid,
+                       gradient=case.gradient, **attrs)
+
+
 @cases("MaxPoolWithArgmax")
 def _(rng, op):
     for dtype in NUMBERS:

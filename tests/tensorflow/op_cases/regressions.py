@@ -219,3 +219,46 @@ def _(rng, op):
 def _(rng, op):
     for dtype in FLOATS:
         yield Case(np.array([NAN, INF, -INF, 1, NAN, NAN, NAN, INF], dtype), np.array([-1, -1, 0, 0, NAN, 7, 1, 7], dtype), gradient=False)
+
+
+@more_cases("TopKV2")
+def _(rng, op):
+    yield Case(X, np.int16(2), gradient=False)
+
+
+@more_cases("UnravelIndex")
+def _(rng, op):
+    yield Case(ints(5), ints(0x10000000, 0x10000000), invalid=True)
+
+
+@more_cases("Conv2DBackpropFilter")
+def _(rng, op):
+    yield Case(random(rng, (1, 2, 3, 1)), ints(2, 2, 1, 0), random(rng, (1, 1, 2, 0)), strides=[1, 1, 1, 1], padding="VALID", gradient=False)
+
+
+@more_cases("MaxPool")
+def _(rng, op):
+    yield Case(random(rng, (1, 3, 3, 1)), ksize=[1, 2, 2, 1], strides=[1, 2, 2, 1], padding="EXPLICIT",
+               explicit_paddings=[0, 0, 0, 1, 0, 2, 0, 0], invalid=True)
+
+
+@more_cases("UnsortedSegmentSum")
+def _(rng, op):
+    yield Case(X, ints(1, 0), np.int32(2), gradient=False)
+
+
+@more_cases("EuclideanNorm")
+def _(rng, op):
+    for dtype in [np.int8, np.uint8, np.int16, np.uint16]:
+        yield Case(np.array([[3, 4], [0, 5]], dtype), ints(1))
+
+
+@more_cases("SparseTensorDenseMatMul")
+def _(rng, op):
+    yield Case(longs([0, 1], [1, 0]), np.array([2, 3], np.float16), longs(2, 2), random(rng, (2, 3), np.float16), gradient=False)
+
+
+@more_cases("LowerBound", "UpperBound")
+def _(rng, op):
+    for dtype in FLOATS:
+        yield Case(np.array([[1, 2, 2, 5]], dtype), np.array([[0, 2, 3, 9]], dtype))

@@ -366,6 +366,18 @@ def _(rng, op):
     yield Case(np.array([b"s1", b"t1"], object), pattern="s[0-9]+")
 
 
+@cases("ShardedFilespec")
+def _(rng, op):
+    yield Case(np.array(b"model", object), np.int32(7))
+    yield Case(np.array(b"", object), np.int32(123456))
+
+
+@cases("RefIdentity")
+def _(rng, op):
+    for dtype in [np.float32, np.int64, np.bool_]:
+        yield Case(Ref(random(rng, (3, 4), dtype)))
+
+
 @cases("ShardedFilename")
 def _(rng, op):
     yield Case(np.array(b"model", object), np.int32(2), np.int32(7))

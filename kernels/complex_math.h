@@ -1,0 +1,32 @@
+// log(1 + x) and exp(x) - 1 that keep their digits for small x, of complex numbers too. After
+// elementwise.h.
+#pragma once
+
+#include <cmath>
+
+#include "core/dtype.h"
+
+namespace leat {
+
+template <class T>
+LEAT_DEVICE T log1p_of(const T& x) {
+  if constexpr (is_complex_type<T>) {
+    const auto re = x.real(), im = x.imag();
+    return {std::log1p(re * (2 + re) + im * im) / 2, std::atan2(im, 1 + re)};
+  } else {
+    return std::log1p(x);
+  }
+}
+
+template <class T>
+LEAT_DEVICE T expm1_of(const T& x) {
+  if constexpr (is_complex_type<T>) {
+    // cos y - 1 = -2 sin²(y / 2)
+    const auto sine = std::sin(x.imag() / 2), less = std::expm1(x.real());
+    return {less - 2 * sine * sine * (less + 1), (less + 1) * std::sin(x.imag())};
+  } else {
+    return std::expm1(x);
+  }
+}
+
+}  // namespace leat

@@ -1,0 +1,29 @@
+// Elements that are only moved: one instance of a kernel per size, and one for strings.
+#pragma once
+
+#include <string>
+
+#include "core/dtype.h"
+
+namespace leat {
+
+// f(TypeTag<T>{}) with a T that is as large as elements of this dtype: uint8_t, uint16_t, uint32_t,
+// uint64_t or complex128; or with std::string.
+template <class F>
+auto visit_moved(DType dtype, F&& f) {
+  if (dtype == DType::string) return f(TypeTag<std::string>{});
+  switch (dtype_size(dtype)) {
+    case 1:
+      return f(TypeTag<uint8_t>{});
+    case 2:
+      return f(TypeTag<uint16_t>{});
+    case 4:
+      return f(TypeTag<uint32_t>{});
+    case 16:
+      return f(TypeTag<complex128>{});
+    default:
+      return f(TypeTag<uint64_t>{});
+  }
+}
+
+}  // namespace leat
