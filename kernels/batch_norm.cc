@@ -242,7 +242,7 @@ void infer(ShapeContext& c) {
   x.set(axis, channels[0]);
   c.set_output(0, x);
   for (int i = 1; i < 5; ++i) c.set_output(i, channels);
-  c.set_output(5, Shape{0});
+  if (c.num_outputs() > 5) c.set_output(5, Shape{0});
 }
 
 // ---- Gradient
@@ -338,12 +338,14 @@ void infer_gradient(ShapeContext& c) {
 
 void gradient(Gradient& g) {
   const bool training = g.attr<bool>("is_training");
-  const Output mean = training ? g.y(3) : g.x(3), variance = training ? g.y(4) : g.x(4);
-  const std::vector<Output> dx =
-      op_outputs("FusedBatchNormGradV3", {g.dy_or_zeros(0), g.x(0), g.x(1), mean, variance, g.y(5)},
-                 {{"epsilon", g.attr<float>("epsilon")},
-                  {"data_format", g.attr<std::string>("data_format")},
-                  {"is_training", training}});
+  std::vector<Output> inputs = {g.dy_or_zeros(0), g.x(0), g.x(1), training ? g.y(3) : g.x(3),
+                                training ? g.y(4) : g.x(4)};
+  if (g.node().num_outputs() > 5) inputs.push_back(g.y(5));
+  const std::string version = g.node().op->name.substr(std::string_view("FusedBatchNorm").size());
+  const std::vector<Output> dx = op_outputs("FusedBatchNormGrad" + version, inputs,
+                                            {{"epsilon", g.attr<float>("epsilon")},
+                                             {"data_format", g.attr<std::string>("data_format")},
+                                             {"is_training", training}});
   for (int i = 0; i < 3; ++i) g.dx(i) = dx[i];
 }
 
@@ -356,14 +358,15 @@ Kernel of_floats(Kernel kernel) {
   return kernel;
 }
 
-const Op batch_norm_op{{
+const OpDef batch_norm{
     .name = "FusedBatchNormV3",
-    .doc = "y = (x - mean) / sqrt(variance + epsilon) * scale + offset, per channel. With "
-           "is_training, mean and variance are "
-           "those of x, and batch_mean, batch_variance are new running ones: (1 - "
-           "exponential_avg_factor) * the given + "
-           "exponential_avg_factor * x's (its variance unbiased). Else they are given. Reserve "
-           "spaces are for the gradient.",
+    .doc =
+        "y = (x - mean) / sqrt(variance + epsilon) * scale + offset, per channel. With "
+        "is_training, mean and variance are "
+        "those of x, and batch_mean, batch_variance are new running ones: (1 - "
+        "exponential_avg_factor) * the given + "
+        "exponential_avg_factor * x's (its variance unbiased). Else they are given. Reserve "
+        "spaces are for the gradient.",
     .inputs = {"x: T", "scale: U", "offset: U", "mean: U", "variance: U"},
     .outputs = {"y: T", "batch_mean: U", "batch_variance: U", "reserve_space_1: U",
                 "reserve_space_2: U", "reserve_space_3: U"},
@@ -384,13 +387,14 @@ const Op batch_norm_op{{
                   .attrs = {{"epsilon", 0.0}, {"is_training", false}},
                   .outputs = {floats({1, 1, 2, 2}, {0, 1, 1, 3}), floats({1, 2}), floats({4, 16}),
                               floats({1, 2}), floats({4, 16}), floats({})}}},
-}};
+};
 
-const Op batch_norm_grad_op{{
+const OpDef batch_norm_grad{
     .name = "FusedBatchNormGradV3",
-    .doc = "The gradients of FusedBatchNormV3 by x, scale and offset. reserve_space_1 and 2 are "
-           "the mean and the variance that "
-           "it used.",
+    .doc =
+        "The gradients of FusedBatchNormV3 by x, scale and offset. reserve_space_1 and 2 are "
+        "the mean and the variance that "
+        "it used.",
     .inputs = {"y_backprop: T", "x: T", "scale: float", "reserve_space_1: U", "reserve_space_2: U",
                "reserve_space_3: U"},
     .outputs = {"x_backprop: T", "scale_backprop: U", "offset_backprop: U", "reserve_space_4: U",
@@ -412,7 +416,51 @@ const Op batch_norm_grad_op{{
                   .attrs = {{"epsilon", 0.0}},
                   .outputs = {floats({1, 1, 4, 1}, {1.5f, -1.5f, -1.5f, 1.5f}), floats({0}),
                               floats({2}), Tensor::scalar(0.0f), Tensor::scalar(0.0f)}}},
-}};
+};
+
+// ---- Earlier versions: without the third reserve space; the first of one type.
+
+const char* const image_formats = "data_format: {'NHWC', 'NCHW'} = 'NHWC'";
+
+OpDef earlier(OpDef op, std::string name, bool has_two_types) {
+  const bool is_gradient = op.name.find("Grad") != std::string::npos;
+  const auto typed = [&](std::vector<std::string>& args) {
+    for (std::string& arg : args) {
+      if (has_two_types) continue;
+      const size_t type = arg.find(": ") + 2;
+      if (arg.substr(type) == "U" || arg.substr(type) == "float")
+        arg.replace(type, arg.size(), "T");
+    }
+  };
+  op.doc = op.name + ", without its third reserve space.";
+  op.name = std::move(name);
+  if (is_gradient) {
+    op.inputs.pop_back();
+    op.outputs[3] = "reserve_space_3: U";
+    op.outputs[4] = "reserve_space_4: U";
+  } else {
+    op.outputs.pop_back();
+  }
+  typed(op.inputs);
+  typed(op.outputs);
+  std::erase_if(op.attrs, [](const std::string& attr) {
+    return attr.starts_with("T:") || attr.starts_with("U:") || attr.starts_with("data_format:");
+  });
+  op.attrs.push_back(has_two_types ? "T: {half, bfloat16, float}" : "T: {float}");
+  if (has_two_types) op.attrs.push_back("U: {float}");
+  op.attrs.push_back(image_formats);
+  for (Kernel& kernel : op.kernels) {
+    if (!has_two_types) kernel.types = {{"T", {f32}}};
+  }
+  for (Example& example : op.examples) (is_gradient ? example.inputs : example.outputs).pop_back();
+  return op;
+}
+
+const Op batch_norm_v3_op(batch_norm), batch_norm_grad_v3_op(batch_norm_grad);
+const Op batch_norm_v2_op(earlier(batch_norm, "FusedBatchNormV2", true)),
+    batch_norm_grad_v2_op(earlier(batch_norm_grad, "FusedBatchNormGradV2", true));
+const Op batch_norm_v1_op(earlier(batch_norm, "FusedBatchNorm", false)),
+    batch_norm_grad_v1_op(earlier(batch_norm_grad, "FusedBatchNormGrad", false));
 
 }  // namespace
 }  // namespace leat

@@ -44,11 +44,12 @@ std::vector<Block> blocks_of(std::span<const TensorSpec> parts, int64_t outer, b
   return blocks;
 }
 
+// Of the inputs from `first` on.
 template <class T>
-BoundKernel join(std::vector<Block> blocks) {
-  return BoundKernel::of([blocks = std::move(blocks)](const Arguments& a) {
+BoundKernel join(std::vector<Block> blocks, int first = 0) {
+  return BoundKernel::of([blocks = std::move(blocks), first](const Arguments& a) {
     for (int i = 0; i < static_cast<int>(blocks.size()); ++i) {
-      blocks[i].copy.run(*a.stream, a.input<T>(i), a.output<T>() + blocks[i].at);
+      blocks[i].copy.run(*a.stream, a.input<T>(first + i), a.output<T>() + blocks[i].at);
     }
   });
 }
@@ -77,17 +78,18 @@ int64_t axis_value(const Tensor& axis, int max_rank = 1) {
 
 // ---- ConcatV2
 
-void infer_concat(ShapeContext& c) {
-  const int n = c.num_inputs() - 1;
-  const Tensor* value = c.value(n);
+// `first` of the values, and where the axis is.
+void infer_concat(ShapeContext& c, int first, int axis_at) {
+  const int end = first + c.num_inputs() - 1;
+  const Tensor* value = c.value(axis_at);
   int rank = -1;
-  for (int i = 0; i < n && rank < 0; ++i) rank = c.input(i).rank();
+  for (int i = first; i < end && rank < 0; ++i) rank = c.input(i).rank();
   if (rank < 0) return c.set_output(0, Shape::unknown());
   if (value == nullptr) return c.set_output(0, Shape::of_rank(rank));
   const int axis = normalized_axis(axis_value(*value), rank);
   Shape out = Shape::of_rank(rank);
   int64_t length = 0;
-  for (int i = 0; i < n; ++i) {
+  for (int i = first; i < end; ++i) {
     Shape part = c.with_rank(i, rank);
     length = length == any || part[axis] == any ? any : sum_of_extents(length, part[axis]);
     part.set(axis, any);
@@ -98,6 +100,14 @@ void infer_concat(ShapeContext& c) {
   }
   out.set(axis, length);
   c.set_output(0, out);
+}
+
+// Concat, from before ConcatV2, has the axis in front.
+template <class T>
+BoundKernel prepare_concat_v1(TypeTag<T>, const KernelRequest& request) {
+  const Shape& out = request.outputs[0].shape;
+  const int axis = normalized_axis(axis_value(*request.inputs[0].value), out.rank());
+  return join<T>(blocks_of(request.inputs.subspan(1), outer_of(out, axis), true), 1);
 }
 
 template <class T>
@@ -128,13 +138,36 @@ void concat_gradient(Gradient& g) {
   for (int i = 0; i < n; ++i) g.dx(i) = slice(g.dy(), offsets[i], shapes[i]);
 }
 
+const Op concat_v1_op{{
+    .name = "Concat",
+    .doc = "output = the values one after the other along concat_dim.",
+    .inputs = {"concat_dim: int32", "values: N * T"},
+    .outputs = {"output: T"},
+    .attrs = {"N: int >= 2", "T: type"},
+    .shape = [](ShapeContext& c) { infer_concat(c, 1, 0); },
+    .gradient =
+        [](Gradient& g) {
+          const std::vector<Output> parts(g.node().inputs.begin() + 1, g.node().inputs.end());
+          const std::vector<Output> shapes = shape_n(parts), at = concat_offset(g.x(0), shapes);
+          for (size_t i = 0; i < parts.size(); ++i)
+            g.dx(static_cast<int>(i) + 1) = slice(g.dy(), at[i], shapes[i]);
+        },
+    .kernels = {cpu_moving_kernel(
+        "T",
+        []<class T>(TypeTag<T> t, const KernelRequest& r) { return prepare_concat_v1(t, r); })},
+    .examples = {{.inputs = {Tensor::scalar<int32_t>(1), floats({2, 1}, {1, 2}),
+                             floats({2, 2}, {3, 4, 5, 6})},
+                  .outputs = {floats({2, 3}, {1, 3, 4, 2, 5, 6})}}},
+    .value_inputs = {0},
+}};
+
 const Op concat_op{{
     .name = "ConcatV2",
     .doc = "output = the values one after the other along `axis`; negative counts from the end.",
     .inputs = {"values: N * T", "axis: Tidx"},
     .outputs = {"output: T"},
     .attrs = {"N: int >= 2", "T: type", "Tidx: {int32, int64} = int32"},
-    .shape = infer_concat,
+    .shape = [](ShapeContext& c) { infer_concat(c, 0, c.num_inputs() - 1); },
     .gradient = concat_gradient,
     .kernels = and_for_variants(cpu_moving_kernel(
         "T", []<class T>(TypeTag<T> t, const KernelRequest& r) { return prepare_concat(t, r); })),

@@ -113,9 +113,9 @@ const std::set<std::string, std::less<>> without_gradient_check = {
     // Has no T that could be double: it shares its gradient with BatchMatMulV2.
     "BatchMatMulV3",
     // Of no type that is exact enough for differences: tests of their own.
-    "FusedBatchNormV3", "LRN", "MaxPool3D", "MaxPool3DGrad", "MaxPool3DGradGrad", "ResizeBilinear",
-    "ResizeBicubic", "ScaleAndTranslate", "CropAndResize", "BlockLSTM", "BlockLSTMV2",
-    "RandomGamma", "SparseMatMul"};
+    "FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3", "LRN", "MaxPool3D", "MaxPool3DGrad",
+    "MaxPool3DGradGrad", "ResizeBilinear", "ResizeBicubic", "ScaleAndTranslate", "CropAndResize",
+    "BlockLSTM", "BlockLSTMV2", "RandomGamma", "SparseMatMul"};
 
 // Whose other type goes with T.
 const std::set<std::string, std::less<>> with_two_types = {"Angle", "Complex", "ComplexAbs", "Imag",

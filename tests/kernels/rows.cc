@@ -272,6 +272,7 @@ std::vector<Row> table() {
        .low = -20,
        .high = 20,
        .needs_rank = true},
+      {.op = "Concat", .shapes = {{}, {3, 1}, {3, 2}}, .fixed = {{0, Tensor::scalar(1)}}},
       {.op = "SelfAdjointEigV2", .shapes = {{2, 3, 3}}},
       {.op = "Lu", .shapes = {{2, 3, 3}}},
       {.op = "MatrixSolveLs",

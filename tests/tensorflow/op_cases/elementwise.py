@@ -248,6 +248,12 @@ def _(rng, op):
     yield Case(random(rng, ()), np.int32(0), invalid=True)
 
 
+@cases("InTopK")
+def _(rng, op):
+    for case in CASES["InTopKV2"](rng, op):
+        yield Case(*case.inputs[:-1], k=int(case.inputs[-1]), invalid=case.invalid)
+
+
 @cases("InTopKV2")
 def _(rng, op):
     for k in [0, 1, 3, 7]:

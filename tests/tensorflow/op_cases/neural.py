@@ -266,6 +266,14 @@ def _(rng, op):
                    random(rng, (2,), low=0.5), np.zeros(0, np.float32), is_training=training, gradient=False)
 
 
+@cases("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormGrad", "FusedBatchNormGradV2")
+def _(rng, op):
+    is_gradient = "Grad" in op
+    for case in CASES["FusedBatchNormGradV3" if is_gradient else "FusedBatchNormV3"](rng, op):
+        if op.endswith("V2") or case.inputs[0].dtype == np.float32:
+            yield Case(*case.inputs[:5], gradient=case.gradient, invalid=case.invalid, **case.attrs)
+
+
 @cases("LRN")
 def _(rng, op):
     for dtype in [np.float32]:

@@ -161,6 +161,14 @@ def _(rng, op):
     yield Case(random(rng, (3, 2)), num=2, axis=2, invalid=True)
 
 
+@cases("Concat")
+def _(rng, op):
+    for case in CASES["ConcatV2"](rng, op):
+        axis = np.asarray(case.inputs[1])
+        if axis.dtype == np.int32 and axis.ndim == 0:
+            yield Case(axis, case.inputs[0], gradient=case.gradient, invalid=case.invalid, static=case.static)
+
+
 @cases("ConcatV2")
 def _(rng, op):
     for dtype in NUMBERS + [np.bool_, object]:
