@@ -2,6 +2,7 @@
 // For .cc files that own a format.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -27,8 +28,11 @@ void write_shape(const Shape& shape, tensorflow::TensorShapeProto& proto);
 
 // Either form of elements: `tensor_content`, or a list whose last element repeats. INVALID_ARGUMENT
 // for a shape, dtype or length that is wrong; RESOURCE_EXHAUSTED where a short list stands for more
-// than 256 MiB.
+// than half of the memory that is free, or for more than 256 MiB of strings.
 Tensor read_tensor(const tensorflow::TensorProto& proto);
+// Instead of half of the memory, so many bytes (256 MiB at least), for programs that try hostile
+// messages.
+void limit_expansions(uint64_t bytes);
 // Few elements, or many equal ones, become a list; others `tensor_content`.
 void write_tensor(const Tensor& tensor, tensorflow::TensorProto& proto);
 

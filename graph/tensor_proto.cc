@@ -5,11 +5,13 @@
 #include <google/protobuf/wire_format_lite.h>
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <cctype>
 #include <complex>
 #include <limits>
 
+#include "core/host_memory.h"
 #include "graph/graph_def.h"
 #include "graph/proto/graph.pb.h"
 #include "graph/proto_codec.h"
@@ -22,8 +24,10 @@ using google::protobuf::io::CodedInputStream;
 using google::protobuf::io::CodedOutputStream;
 using tensorflow::TensorProto;
 
-constexpr uint64_t largest_expansion = 256u << 20;  // bytes that a short list may stand for
-constexpr int64_t longest_list = 8;                 // elements that are written as a list
+// Bytes that a short list may stand for: of strings; of numbers, this at least.
+constexpr uint64_t largest_expansion = 256u << 20;
+std::atomic<uint64_t> expansion_limit = std::numeric_limits<uint64_t>::max();
+constexpr int64_t longest_list = 8;  // elements that are written as a list
 constexpr uint64_t largest_message = std::numeric_limits<int>::max();
 
 bool has_elements(DType dtype) {
@@ -178,9 +182,14 @@ void check_expansion(const TensorProto& proto, DType dtype, const Shape& shape) 
       bytes = std::numeric_limits<uint64_t>::max();
   }
   if (bytes <= largest_expansion) return;
+  const uint64_t limit = dtype == DType::string
+                             ? largest_expansion
+                             : std::max(largest_expansion, std::min(expansion_limit.load(),
+                                                                    available_host_memory() / 2));
+  if (bytes <= limit) return;
   fail(Code::resource_exhausted, "a tensor ", dtype, shape, " of ", bytes, " bytes is given by ",
-       list_length(proto, dtype), " elements; the limit for that is ", largest_expansion,
-       " bytes: use Fill");
+       list_length(proto, dtype), " elements; the limit for that is ", limit, " bytes",
+       dtype == DType::string ? "" : ", half of the memory that is free", ": use Fill");
 }
 
 void read_list(const TensorProto& proto, Tensor& tensor) {
@@ -313,6 +322,8 @@ void write_shape(const Shape& shape, tensorflow::TensorShapeProto& proto) {
   proto.set_unknown_rank(!shape.has_rank());
   for (const int64_t extent : shape.dims()) proto.add_dim()->set_size(extent);
 }
+
+void limit_expansions(uint64_t bytes) { expansion_limit = bytes; }
 
 Tensor read_tensor(const TensorProto& proto) {
   const DType dtype = read_element_type(proto.dtype());

@@ -68,6 +68,35 @@ BoundKernel prepare(const KernelRequest& request) {
   return kernel;
 }
 
+// Bytes are multiplied as int32, which the product is.
+BoundKernel prepare_bytes(const KernelRequest& request) {
+  std::vector<TensorSpec> wide(request.inputs.begin(), request.inputs.end());
+  size_t bytes[2];
+  bool is_signed[2];
+  for (int i : {0, 1}) {
+    is_signed[i] = wide[i].dtype == DType::i8;
+    wide[i].dtype = i32;
+    bytes[i] = static_cast<size_t>(wide[i].shape.elements()) * sizeof(int32_t);
+  }
+  BoundKernel product =
+      prepare({request.node, wide, request.outputs, request.device, request.node_state});
+  if (product.function == nullptr) return product;
+  const size_t workspace = product.workspace_bytes;
+  return BoundKernel::of([=](const Arguments& a) {
+           int32_t* at = static_cast<int32_t*>(a.workspace);
+           void* inputs[2];
+           for (int i : {0, 1}) {
+             inputs[i] = at;
+             const int64_t n = static_cast<int64_t>(bytes[i] / sizeof(int32_t));
+             is_signed[i] ? std::copy_n(a.input<int8_t>(i), n, at)
+                          : std::copy_n(a.input<uint8_t>(i), n, at);
+             at += n;
+           }
+           product.function(product.bound.get(), {inputs, a.outputs, at, a.stream});
+         })
+      .with_workspace(bytes[0] + bytes[1] + workspace);
+}
+
 void infer(ShapeContext& c) {
   const Shape x = c.with_rank_at_least(0, 2), y = c.with_rank_at_least(1, 2);
   if (!x.has_rank() || !y.has_rank()) return c.set_output(0, Shape::unknown());
@@ -141,13 +170,16 @@ const Op batch_matmul_v1_op{{
     .has_complex_gradient = true,
 }};
 
-// Of two equal types to the same.
+// Of two equal types to the same, and of bytes.
 std::vector<Kernel> kernels_v3() {
   std::vector<Kernel> out;
   for (const DType dtype : MatMulTypes::list()) {
     out.push_back(
         {.types = {{"Ta", {dtype}}, {"Tb", {dtype}}, {"Tout", {dtype}}}, .prepare = prepare});
   }
+  const std::vector<DType> bytes = {DType::i8, DType::u8};
+  out.push_back(
+      {.types = {{"Ta", bytes}, {"Tb", bytes}, {"Tout", {i32}}}, .prepare = prepare_bytes});
   return out;
 }
 

@@ -1,5 +1,4 @@
-// log(1 + x) and exp(x) - 1 that keep their digits for small x, of complex numbers too. After
-// elementwise.h.
+// Functions of real and of complex numbers. After elementwise.h.
 #pragma once
 
 #include <cmath>
@@ -8,6 +7,17 @@
 
 namespace leat {
 
+// Of complex numbers without a look for what infinite parts may have meant, as in TensorFlow.
+template <class T>
+LEAT_DEVICE T product(const T& a, const T& b) {
+  if constexpr (is_complex_type<T>) {
+    return {a.real() * b.real() - a.imag() * b.imag(), a.real() * b.imag() + a.imag() * b.real()};
+  } else {
+    return static_cast<T>(a * b);
+  }
+}
+
+// log(1 + x), with all digits for small x.
 template <class T>
 LEAT_DEVICE T log1p_of(const T& x) {
   if constexpr (is_complex_type<T>) {
@@ -18,6 +28,7 @@ LEAT_DEVICE T log1p_of(const T& x) {
   }
 }
 
+// exp(x) - 1, with all digits for small x.
 template <class T>
 LEAT_DEVICE T expm1_of(const T& x) {
   if constexpr (is_complex_type<T>) {

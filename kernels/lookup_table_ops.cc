@@ -3,7 +3,6 @@
 #include <charconv>
 #include <limits>
 
-#include "graph/formats/file.h"
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"
@@ -11,6 +10,7 @@
 #include "kernels/cpu.h"
 #include "kernels/lookup_table.h"
 #include "kernels/named_resource.h"
+#include "kernels/vocabulary.h"
 
 namespace leat {
 namespace {
@@ -115,22 +115,6 @@ class Column {
   const int64_t index_;
   Tensor values_;
 };
-
-std::vector<std::string> lines_of(const std::string& path, int64_t at_most) {
-  const std::string text = read_file(path);
-  if (text.empty()) fail(Code::out_of_range, "the vocabulary file ", path, " is empty");
-  std::vector<std::string> lines;
-  std::string line;
-  for (size_t i = 0; i < text.size() && static_cast<int64_t>(lines.size()) < at_most; ++i) {
-    if (text[i] != '\n' && text[i] != '\r') line += text[i];
-    if (text[i] != '\n' && i + 1 < text.size()) continue;
-    check(!line.empty(), "Invalid content in ", path, ": empty line found at position ", i + 1,
-          ".");
-    lines.push_back(std::move(line));
-    line.clear();
-  }
-  return lines;
-}
 
 void initialize_from_file(ExecuteContext& c) {
   const auto& delimiter = c.node().attr<std::string>("delimiter");

@@ -2,6 +2,8 @@
 // Mul, Neg, Square and SquaredDifference.
 #include "kernels/elementwise.h"
 
+#include "kernels/complex_math.h"
+
 namespace leat {
 namespace {
 
@@ -16,7 +18,7 @@ using Product =
 struct Mul {
   template <class T>
   LEAT_DEVICE T operator()(T x, T y) const {
-    return static_cast<T>(static_cast<Product<T>>(x) * static_cast<Product<T>>(y));
+    return static_cast<T>(product(static_cast<Product<T>>(x), static_cast<Product<T>>(y)));
   }
 };
 

@@ -2,6 +2,8 @@
 // Prod.
 #include "kernels/reduction.h"
 
+#include "kernels/complex_math.h"
+
 namespace leat {
 namespace {
 
@@ -12,7 +14,7 @@ struct ProdReducer : Reducer {
   }
   template <class T>
   LEAT_DEVICE static T combine(T a, T b) {
-    return static_cast<T>(a * b);
+    return product(a, b);
   }
 };
 

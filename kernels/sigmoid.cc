@@ -17,7 +17,7 @@ struct Sigmoid {
 struct SigmoidGrad {
   template <class T>
   LEAT_DEVICE T operator()(T y, T dy) const {
-    return dy * conjugate(y) * (T(1) - conjugate(y));
+    return dy * y * (T(1) - y);
   }
 };
 
@@ -32,7 +32,7 @@ struct Tanh {
 struct TanhGrad {
   template <class T>
   LEAT_DEVICE T operator()(T y, T dy) const {
-    return dy * (T(1) - conjugate(y) * conjugate(y));
+    return dy * (T(1) - y * y);
   }
 };
 
@@ -46,7 +46,6 @@ const Op sigmoid_op{{
     .gradient = [](Gradient& g) { g.dx() = sigmoid_grad(g.y(), g.dy()); },
     .kernels = elementwise_with_complex<Sigmoid, FloatTypes>(),
     .examples = {{.inputs = {floats({0, 2, -100})}, .outputs = {floats({0.5, 0.880797, 0})}}},
-    .has_complex_gradient = true,
 }};
 
 const Op sigmoid_grad_op{{
@@ -58,13 +57,11 @@ const Op sigmoid_grad_op{{
     .shape = shapes::same_for_all(),
     .gradient =
         [](Gradient& g) {
-          const Output y = conj(g.x(0));
-          g.dx(0) = mul(mul(conj(g.dy()), g.x(1)), sub(1, mul(2, y)));
-          g.dx(1) = sigmoid_grad(y, g.dy());
+          g.dx(0) = mul(mul(g.dy(), g.x(1)), sub(1, mul(2, g.x(0))));
+          g.dx(1) = sigmoid_grad(g.x(0), g.dy());
         },
     .kernels = elementwise_with_complex<SigmoidGrad, FloatTypes>(),
     .examples = {{.inputs = {floats({0.5, 1}), floats({4, 4})}, .outputs = {floats({1, 0})}}},
-    .has_complex_gradient = true,
 }};
 
 const Op tanh_op{{
@@ -77,7 +74,6 @@ const Op tanh_op{{
     .gradient = [](Gradient& g) { g.dx() = tanh_grad(g.y(), g.dy()); },
     .kernels = elementwise_with_complex<Tanh, FloatTypes>(),
     .examples = {{.inputs = {floats({0, 1})}, .outputs = {floats({0, 0.7615942})}}},
-    .has_complex_gradient = true,
 }};
 
 const Op tanh_grad_op{{
@@ -89,13 +85,11 @@ const Op tanh_grad_op{{
     .shape = shapes::same_for_all(),
     .gradient =
         [](Gradient& g) {
-          const Output y = conj(g.x(0));
-          g.dx(0) = mul(mul(-2, conj(g.dy())), mul(y, g.x(1)));
-          g.dx(1) = tanh_grad(y, g.dy());
+          g.dx(0) = mul(mul(-2, g.dy()), mul(g.x(0), g.x(1)));
+          g.dx(1) = tanh_grad(g.x(0), g.dy());
         },
     .kernels = elementwise_with_complex<TanhGrad, FloatTypes>(),
     .examples = {{.inputs = {floats({0.5, 1}), floats({4, 4})}, .outputs = {floats({3, 0})}}},
-    .has_complex_gradient = true,
 }};
 
 }  // namespace

@@ -27,6 +27,9 @@ struct MeanReducer : SumReducer {
     if constexpr (std::is_integral_v<T>) {
       return n == 0 ? T(0) : total / static_cast<T>(n);
     } else {
+      if constexpr (is_complex_type<T>) {
+        if (n == 0) return T(0);  // as in TensorFlow
+      }
       return total / static_cast<T>(n);  // NaN for no elements
     }
   }

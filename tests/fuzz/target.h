@@ -13,11 +13,15 @@
 #include <vector>
 
 #include "core/error.h"
+#include "graph/proto_codec.h"
 
 // Ends the process if the input finds a mistake.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
 
 namespace leat::fuzz {
+
+// No input is worth gigabytes.
+inline const bool expansions_are_small = (limit_expansions(256u << 20), true);
 
 // Valid inputs, to begin with.
 std::vector<std::string> seeds();

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "graph/graph_def.h"
+#include "graph/proto_codec.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/wire.h"
 
@@ -128,16 +129,27 @@ TEST(TensorProto, RefusesWhatIsWrong) {
 
 // 2^40 floats, and shapes whose number of elements or bytes overflows.
 TEST(TensorProto, NeverAllocatesWhatIsClaimedButNotThere) {
+  limit_expansions(1'000'000'000);
   expect_refused("08 01  12 09 12 07 08 80 80 80 80 80 20  22 04 00 00 80 3f",
                  "tensor_content has 4 bytes, but float[1099511627776] needs 4398046511104");
   expect_refused("08 07  12 09 12 07 08 80 80 80 80 80 20  22 01 00",
                  "tensor_content of 1 bytes is too short for 1099511627776 strings");
   expect_refused("08 01  12 09 12 07 08 80 80 80 80 80 20  2a 04 00 00 80 3f",
                  "a tensor float[1099511627776] of 4398046511104 bytes is given by 1 elements; the "
-                 "limit for that is 268435456 bytes: use Fill",
+                 "limit for that is 1000000000 bytes, half of the memory that is free: use Fill",
                  Code::resource_exhausted);
   expect_refused("08 01  12 12 12 07 08 80 80 80 80 80 20 12 07 08 80 80 80 80 80 20  22 01 00",
                  "shape [1099511627776,1099511627776] has more than 2^63 elements");
+}
+
+// What an initializer of a large table is.
+TEST(TensorProto, OneElementMayStandForMany) {
+  const std::string shape = wire_format::text(2, wire_format::number(1, 80'000'000));
+  const std::string bytes = wire_format::number(1, 1) + wire_format::text(2, shape) +
+                            wire_format::text(5, std::string("\0\0\x80\x3f", 4));
+  const Tensor ones = from_tensor_proto(bytes);
+  EXPECT_EQ(ones.shape(), Shape{80'000'000});
+  EXPECT_EQ(ones.data<float>()[79'999'999], 1);
 }
 
 // 2^20 strings, all like the one of 1000 bytes that is there: a gigabyte.

@@ -125,6 +125,28 @@ class Checkpoints(unittest.TestCase):
                 tf1.train.Saver().restore(session, path)
                 np.testing.assert_array_equal(session.run(tf1.convert_to_tensor(v)), value)
 
+    def test_a_warm_start_with_another_vocabulary(self):
+        old_words, new_words = ["red", "green", "blue", "grey"], ["blue", "pink", "red"]
+        paths = []
+        for words in old_words, new_words:
+            paths.append(os.path.join(self.directory.name, words[0]))
+            with open(paths[-1], "w") as file:
+                file.write("\n".join(words) + "\n")
+        with tf1.Graph().as_default():
+            colours = tf1.get_variable("colours", initializer=np.arange(8, dtype=np.float32).reshape(4, 2))
+            saver = tf1.train.Saver()
+            with self.session("") as session:
+                session.run(colours.initializer)
+                saver.save(session, self.prefix)
+        for target in "", cluster().target:
+            with self.subTest(target=target), tf1.Graph().as_default():
+                colours = tf1.get_variable("colours", [3, 2], initializer=tf1.zeros_initializer())
+                words = tf1.train.VocabInfo(paths[1], 3, 0, paths[0], backup_initializer=tf1.ones_initializer())
+                tf1.train.warm_start(self.prefix, vars_to_warm_start="colours", var_name_to_vocab_info={"colours": words})
+                with self.session(target) as session:
+                    session.run(colours.initializer)
+                    self.assertEqual(session.run(colours).tolist(), [[4, 5], [1, 1], [0, 1]])
+
     def test_what_does_not_fit(self):
         path, _ = self.save(cluster().target, False, True)
         with tf1.Graph().as_default():

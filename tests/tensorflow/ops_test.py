@@ -26,6 +26,7 @@ NOT_HERE = {
     "Switch", "Merge", "RefSwitch", "RefMerge", "PreventGradient",  # loops_test.py
     "SaveV2", "RestoreV2", "MergeV2Checkpoints", "MergeSummary", "HistogramSummary", "DestroyResourceOp", "DisableCopyOnRead",
     "Timestamp",  # client_test.py
+    "GenerateVocabRemapping", "LoadAndRemapMatrix",  # checkpoint_test.py
     "RaggedTensorToVariant", "RaggedTensorFromVariant", "RaggedTensorToVariantGradient",  # data_features_test.py
 }
 FAMILIES_NOT_HERE = ("Queue", "FIFOQueue", "PaddingFIFOQueue", "RandomShuffleQueue", "PriorityQueue", "Reader", "TextLineReader", "TFRecordReader",

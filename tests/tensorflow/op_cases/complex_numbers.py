@@ -41,7 +41,9 @@ def arrays(inputs):
             yield np.asarray(value.value if isinstance(value, Ref) else value)
 
 
-def has_complex_form(case):
+def has_complex_form(op, case):
+    if op == "Prod" and any(a.size > 1000 for a in arrays(case.inputs)):  # where it overflows depends on the order
+        return False
     kinds = {a.dtype for a in arrays(case.inputs) if a.dtype in COMPLEX}
     return not case.invalid and len(kinds) == 1 and all(np.all(np.isfinite(a)) for a in arrays(case.inputs) if a.dtype in COMPLEX)
 
@@ -50,7 +52,7 @@ def complex_cases(first):
     def generate(rng, op):
         for case in first(rng, op):
             yield case
-            if has_complex_form(case):
+            if has_complex_form(op, case):
                 yield Case(*[with_imaginary_parts(rng, x) for x in case.inputs], gradient=case.gradient, static=case.static, **case.attrs)
     return generate
 

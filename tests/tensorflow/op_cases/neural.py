@@ -30,6 +30,9 @@ def _(rng, op):
     for dtype in FLOATS + [np.int32, np.int64]:
         if op != "BatchMatMulV3" or dtype != np.float16:  # TensorFlow has no kernel
             yield case((2, 3, 4), (2, 4, 2), dtype)
+    if op == "BatchMatMulV3":
+        for a, b in itertools.product([np.int8, np.uint8], repeat=2):
+            yield Case(random(rng, (2, 3, 4), a, -100, 100), random(rng, (4, 2), b, -100, 100), Tout=tf.int32, gradient=False)
     for x, y in itertools.product([False, True], repeat=2):
         yield case((2, 4, 3) if x else (2, 3, 4), (2, 5, 4) if y else (2, 4, 5), adj_x=x, adj_y=y)
     for a, b in [((3, 4), (4, 2)), ((0, 3, 4), (0, 4, 2)), ((2, 3, 0), (2, 0, 4))]:

@@ -1,0 +1,14 @@
+// Vocabularies: text files with a word per line.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace leat {
+
+// The first lines, at most so many. OUT_OF_RANGE if the file is empty, INVALID_ARGUMENT if a line
+// is.
+std::vector<std::string> lines_of(const std::string& path, int64_t at_most);
+
+}  // namespace leat
