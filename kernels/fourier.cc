@@ -7,6 +7,7 @@
 #include "graph/shape_inference.h"
 #include "kernels/cpu.h"
 #include "kernels/examples.h"
+#include "kernels/extents.h"
 #include "kernels/fft.h"
 
 namespace leat {
@@ -15,11 +16,11 @@ namespace {
 // One transform over all axes of a block of elements, in place.
 class Transform {
  public:
+  // RESOURCE_EXHAUSTED if there is no memory for tables and copies.
   explicit Transform(std::vector<int64_t> extents) : extents_(std::move(extents)) {
-    for (const int64_t extent : extents_) {
-      axes_.push_back(std::make_shared<const Fft>(extent));
-      elements_ *= extent;
-    }
+    for (const int64_t extent : extents_) elements_ = product_of_extents(elements_, extent);
+    check_memory_for(product_of_extents(elements_, 12), sizeof(complex128));
+    for (const int64_t extent : extents_) axes_.push_back(std::make_shared<const Fft>(extent));
   }
 
   int64_t elements() const { return elements_; }
