@@ -19,6 +19,7 @@
 namespace leat {
 namespace {
 
+#ifdef __GLIBC__
 constexpr size_t end_of_heap = size_t{2} << 20;
 
 // The end of this thread's heap gets pages.
@@ -29,7 +30,6 @@ void touch_heap() {
   }
 }
 
-#ifdef __GLIBC__
 // What the process has beside what is in use in the heap, and beside its big blocks, grows with
 // what is free there. What others free while the heap is trimmed is not seen: so once more, until
 // nothing changes.

@@ -138,6 +138,7 @@ void count_sparse(ExecuteContext& c) {
   const int64_t rank = shape.elements();
   check(rank > 0, "The shape argument requires at least one element.");
   const int64_t rows = shape.data<int64_t>()[0];
+  check(rows >= 0, "dense_shape[0] must not be negative, but is ", rows);
   RowCounts<T, Index> counts(c, values, c.input(3), c.input(4), rank == 1 ? Shape{} : Shape{rows});
   for (int64_t i = 0; i < values.elements(); ++i) {
     const int64_t first = indices.data<int64_t>()[i * rank];

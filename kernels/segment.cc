@@ -307,9 +307,11 @@ OpDef unsorted(const Kind& kind, const std::string& of_none, Tensor expected) {
       .gradient = kind.gradient,
       .kernels = {cpu_kernel("T", CombinedTypes<Combiner>{},
                              []<class T>(TypeTag<T>, const KernelRequest& r) {
-                               return r.attr<DType>("Tindices") == DType::i64
-                                          ? bind_unsorted<Combiner, T, int64_t>(r)
-                                          : bind_unsorted<Combiner, T, int32_t>(r);
+                               const DType index = r.attr<DType>("Tindices");
+                               if (index == DType::i16)
+                                 return bind_unsorted<Combiner, T, int16_t>(r);
+                               return index == DType::i64 ? bind_unsorted<Combiner, T, int64_t>(r)
+                                                          : bind_unsorted<Combiner, T, int32_t>(r);
                              })},
       .examples = {{.inputs = {floats({3, 2}, {1, 4, 5, 6, 3, 2}), ints({0, 1, 0}),
                                Tensor::scalar<int32_t>(2)},

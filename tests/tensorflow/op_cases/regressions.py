@@ -244,7 +244,7 @@ def _(rng, op):
 
 @more_cases("UnsortedSegmentSum")
 def _(rng, op):
-    yield Case(X, ints(1, 0), np.int32(2), gradient=False)
+    yield Case(X, ints(1, 0, dtype=np.int16), np.int32(2), gradient=False)
 
 
 @more_cases("EuclideanNorm")
