@@ -276,6 +276,7 @@ void concatenate(ExecuteContext& c, const Shape& wanted, std::span<const int64_t
                                 "non-fully-defined element_shape: ",
         rest);
   Tensor lengths(i64, {static_cast<int64_t>(list.elements.size())});
+  const int64_t unset = first_extent(list, wanted);
   int64_t rows = 0;
   for (size_t i = 0; i < list.elements.size(); ++i) {
     int64_t& length = lengths.data<int64_t>()[i];
@@ -285,7 +286,7 @@ void concatenate(ExecuteContext& c, const Shape& wanted, std::span<const int64_t
       length = leading[i];
       check(length >= 0, "leading_dims[", i, "] is ", length, ", which is negative");
     } else {
-      length = first_extent(list, wanted);
+      length = unset;
       check(length != any, "List contains uninitialized tensor at index ", i,
             " but leading_dims has only ", leading.size(), " elements.");
     }
