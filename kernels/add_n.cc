@@ -43,7 +43,7 @@ const Op add_n_op{{
           for (int i = 0; i < g.num_inputs(); ++i) g.dx(i) = g.dy();
         },
     .kernels =
-        join(kernels<std::conditional_t<has_string_kernels, NumberAndComplexTypes, NumberTypes>>(),
+        join(kernels<std::conditional_t<has_host_types, NumberAndComplexTypes, NumberTypes>>(),
              variant_kernels([](ExecuteContext& c) {
                Tensor sum = c.input(0);
                for (int i = 1; i < c.num_inputs(); ++i) sum = sum_of_variants(sum, c.input(i));

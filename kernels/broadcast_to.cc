@@ -48,7 +48,7 @@ Kernel broadcast_to_kernel() {
 
 std::vector<Kernel> kernels() {
   std::vector<Kernel> out = {broadcast_to_kernel<NumberAndBoolTypes>()};
-  if constexpr (has_string_kernels)
+  if constexpr (has_host_types)
     out.push_back(broadcast_to_kernel<Types<complex64, complex128, std::string>>());
   return out;
 }

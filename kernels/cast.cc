@@ -32,8 +32,7 @@ struct Convert {
   }
 };
 
-using CastTypes =
-    std::conditional_t<has_string_kernels, NumberComplexAndBoolTypes, NumberAndBoolTypes>;
+using CastTypes = std::conditional_t<has_host_types, NumberComplexAndBoolTypes, NumberAndBoolTypes>;
 
 std::vector<Kernel> cast_kernels() {
   Kernel kernel;

@@ -17,7 +17,7 @@
 namespace leat {
 
 inline constexpr DeviceType kernel_device = DeviceType::cpu;
-inline constexpr bool has_string_kernels = true;
+inline constexpr bool has_host_types = true;  // strings, variants and complex numbers
 
 // For functors whose operands make no sense (an integer division by zero): INVALID_ARGUMENT. A GPU
 // cannot report it and goes on, so the functor returns something after it.

@@ -23,7 +23,7 @@
 namespace leat {
 
 inline constexpr DeviceType kernel_device = DeviceType::gpu;
-inline constexpr bool has_string_kernels = false;
+inline constexpr bool has_host_types = false;  // those of the CPU only: strings, variants, complex
 
 // Nobody can be told from inside a kernel: the functor goes on and returns something.
 LEAT_DEVICE void report_invalid(const char* /*message*/) {}

@@ -101,7 +101,7 @@ std::vector<Kernel> scan_kernels() {
 template <class R>
 std::vector<Kernel> scan_kernels_with_complex() {
   std::vector<Kernel> kernels = scan_kernels<R>();
-  if constexpr (has_string_kernels) kernels = join(kernels, scan_kernels<R, ComplexTypes>());
+  if constexpr (has_host_types) kernels = join(kernels, scan_kernels<R, ComplexTypes>());
   return kernels;
 }
 

@@ -101,7 +101,7 @@ std::vector<Kernel> elementwise() {
 // The same for strings, which live on the CPU only.
 template <class F>
 std::vector<Kernel> string_elementwise() {
-  if constexpr (has_string_kernels) {
+  if constexpr (has_host_types) {
     return elementwise<F, Types<std::string>>();
   } else {
     return {};
@@ -117,13 +117,13 @@ inline std::vector<Kernel> join(std::vector<Kernel> kernels, const std::vector<K
 template <class F, class Supported = NumberTypes>
 std::vector<Kernel> elementwise_with_complex() {
   std::vector<Kernel> kernels = elementwise<F, Supported>();
-  if constexpr (has_string_kernels) kernels = join(kernels, elementwise<F, ComplexTypes>());
+  if constexpr (has_host_types) kernels = join(kernels, elementwise<F, ComplexTypes>());
   return kernels;
 }
 
 // What an op does with variants; on the CPU only.
 inline std::vector<Kernel> variant_kernels(Execute execute) {
-  if constexpr (!has_string_kernels) return {};
+  if constexpr (!has_host_types) return {};
   return {{.types = {{"T", {DType::variant}}}, .execute = std::move(execute)}};
 }
 

@@ -66,7 +66,7 @@ std::vector<Kernel> reduction() {
 template <class R, class Supported = NumberTypes>
 std::vector<Kernel> reduction_with_complex() {
   std::vector<Kernel> kernels = reduction<R, Supported>();
-  if constexpr (has_string_kernels) kernels = join(kernels, reduction<R, ComplexTypes>());
+  if constexpr (has_host_types) kernels = join(kernels, reduction<R, ComplexTypes>());
   return kernels;
 }
 

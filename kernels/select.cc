@@ -61,7 +61,7 @@ Kernel select_kernel() {
 
 std::vector<Kernel> kernels() {
   std::vector<Kernel> out = {select_kernel<NumberAndBoolTypes>()};
-  if constexpr (has_string_kernels)
+  if constexpr (has_host_types)
     out.push_back(select_kernel<Types<complex64, complex128, std::string>>());
   return out;
 }
