@@ -8,6 +8,7 @@
 #include <set>
 #include <unordered_map>
 
+#include "graph/dataset_graph.h"
 #include "graph/functions.h"
 #include "graph/graph_def.h"
 #include "graph/loops.h"
@@ -303,7 +304,8 @@ class Import {
       const Node& node = *graph_.nodes()[i];
       const bool has_kernel = find_kernel(*node.op, node.attrs, DeviceType::cpu) != nullptr ||
                               find_kernel(*node.op, node.attrs, DeviceType::gpu) != nullptr;
-      const bool is_for_passes = node.op->name.starts_with('_') || is_loop_node(node);
+      const bool is_for_passes =
+          node.op->name.starts_with('_') || is_loop_node(node) || is_dataset_to_graph(node);
       if (!has_kernel && !is_for_passes) lacking[node.op->name].push_back(&node);
     }
     for (const auto& [op, nodes] : lacking) {

@@ -80,7 +80,8 @@ PartitionedGraph run_pipeline(const Graph& graph, const PipelineOptions& options
 // ---- The passes. Each throws leat::Error with op, node and line where the graph is at fault. ----
 
 // Only what fetches and targets need; what is fed becomes a node `_Feed` (a source with the fed
-// dtype and shape; its attribute `name` is the fed "node:index"). A step without fetch or target,
+// dtype and shape; its attribute `name` is the fed "node:index"). What asks for a dataset as a
+// GraphDef becomes a constant (dataset_graph.h). A step without fetch or target,
 // unknown or doubly named endpoints: TensorFlow's codes and texts, which its clients look for.
 // INVALID_ARGUMENT, with the reason, if it needs an op of refused_ops.h.
 Graph prune(const Graph& graph, const StepSignature& signature);

@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "graph/dataset_graph.h"
 #include "graph/loops.h"
 #include "graph/near_misses.h"
 #include "graph/pipeline.h"
@@ -133,6 +134,7 @@ Needed find_needed(const Graph& graph, const Step& step) {
     const Node& node = *stack.back();
     stack.pop_back();
     for (const Output& input : node.inputs) {
+      if (is_dataset_to_graph(node)) break;  // it is about nodes, which need not run
       if (step.is_fed(input)) {
         needed.feeds.insert({input.node->id, input.index});
       } else {
@@ -196,7 +198,17 @@ Graph prune(const Graph& graph, const StepSignature& signature) {
   for (const auto& owned : graph.nodes()) {
     const Node& node = *owned;
     const auto fed = fed_outputs.find(node.id);
-    if (needed.nodes[node.id]) {
+    if (needed.nodes[node.id] && is_dataset_to_graph(node)) {
+      Node& written = rebuild.graph().insert(
+          {.op = "Const",
+           .name = node.name,
+           .attrs = {{"dtype", DType::string}, {"value", dataset_graph(graph, node)}},
+           .control_inputs = rebuild.control_inputs_of(node),
+           .location = node.location},
+          DeviceName());
+      written.requested_device = node.requested_device;
+      rebuild.replace(node, {written.output()}, {&written});
+    } else if (needed.nodes[node.id]) {
       check_fed_handles(node, step);
       if (!refusal(node.op->name).empty()) refused.push_back(&node);
       Node& copy = rebuild.copy(node);

@@ -2,13 +2,12 @@
 // the result has every combination of one feature of each column's row, the last column's features
 // changing fastest, as a string or as a hash.
 #include <algorithm>
-#include <limits>
 
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"
+#include "kernels/crossed_features.h"
 #include "kernels/examples.h"
-#include "kernels/string_hash.h"
 
 namespace leat {
 namespace {
@@ -171,37 +170,14 @@ void cross_strings(ExecuteContext& c, Inputs& inputs, const std::string& separat
   set_crosses<std::string>(c, inputs, [&](const std::vector<int64_t>& elements) {
     std::string joined;
     for (size_t k = 0; k < elements.size(); ++k) {
-      const Tensor& values = inputs.columns[k].values;
       if (k > 0) joined += separator;
-      joined += values.dtype() == DType::string
-                    ? values.data<std::string>()[elements[k]]
-                    : std::to_string(values.data<int64_t>()[elements[k]]);
+      joined += feature_text(inputs.columns[k].values, elements[k]);
     }
     return joined;
   });
 }
 
 // ---- Hashes
-
-uint64_t combine(uint64_t a, uint64_t b) {  // as TensorFlow's FingerprintCat64
-  constexpr uint64_t factor = 0xc6a4a7935bd1e995;
-  const auto mixed = [](uint64_t x) { return x ^ (x >> 47); };
-  uint64_t out = a ^ factor;
-  out ^= mixed(b * factor) * factor;
-  out *= factor;
-  return mixed(mixed(out) * factor);
-}
-
-int64_t bucket_of(uint64_t hash, int64_t num_buckets) {
-  const int64_t count = num_buckets > 0 ? num_buckets : std::numeric_limits<int64_t>::max();
-  return static_cast<int64_t>(hash % static_cast<uint64_t>(count));
-}
-
-uint64_t fingerprint(const Column& column, int64_t element) {
-  if (column.values.dtype() == DType::string)
-    return farm_fingerprint(column.values.data<std::string>()[element]);
-  return static_cast<uint64_t>(column.values.data<int64_t>()[element]);
-}
 
 struct Salt {
   bool strong;
@@ -244,7 +220,7 @@ void cross(ExecuteContext& c) {
   set_crosses<int64_t>(c, inputs, [&](const std::vector<int64_t>& elements) {
     uint64_t hash = key;
     for (size_t k = 0; k < elements.size(); ++k)
-      hash = combine(hash, fingerprint(inputs.columns[k], elements[k]));
+      hash = combined_hash(hash, feature_fingerprint(inputs.columns[k].values, elements[k]));
     return bucket_of(hash, num_buckets);
   });
 }
@@ -273,7 +249,7 @@ void cross_hashed(ExecuteContext& c) {
   set_crosses<int64_t>(c, inputs, [&](const std::vector<int64_t>& elements) {
     uint64_t hash = salted.hash(inputs.columns[0], elements[0]);
     for (size_t k = 1; k < elements.size(); ++k)
-      hash = combine(hash, salted.hash(inputs.columns[k], elements[k]));
+      hash = combined_hash(hash, salted.hash(inputs.columns[k], elements[k]));
     return bucket_of(hash, num_buckets);
   });
 }

@@ -139,6 +139,28 @@ TEST(Prune, AnOpThatIsNotSupportedFailsOnlyTheStepsThatNeedIt) {
             "f = _Feed(dtype=float, name=\"f:0\")\nz = Softmax(f)\n");
 }
 
+TEST(Prune, ADatasetIsWrittenAsTheNodesThatMakeItAndNotRun) {
+  const Graph graph = parse(R"(
+    n = Const(dtype=int64, value=int64[] [3])
+    other = Const(dtype=int64, value=int64[] [9])
+    numbers = RangeDataset(n, n, n, output_types=[int64], output_shapes=[[]]) @/device:CPU:0
+    batches = BatchDataset(numbers, n, output_types=[int64], output_shapes=[[?]])
+    written = DatasetToGraphV2(batches)
+    bare = DatasetToGraph(numbers, strip_device_assignment=true)
+  )");
+  for (const char* name : {"written", "bare"}) {
+    const Graph out = prune(graph, {.fetches = {concat(name, ":0")}});
+    verify(out, "prune");
+    ASSERT_EQ(out.size(), 1) << dump(out);
+    Graph dataset;
+    from_graph_def(out.find(name)->attr<Tensor>("value").value<std::string>(), dataset);
+    const bool is_bare = std::string_view(name) == "bare";
+    EXPECT_EQ(dump(dataset).find("batches") == std::string::npos, is_bare) << dump(dataset);
+    EXPECT_EQ(dataset.find("numbers")->requested_device.is_empty(), is_bare);
+    EXPECT_EQ(dataset.find("other"), nullptr);
+  }
+}
+
 TEST(StepSignature, IsNormalised) {
   const StepSignature signature = {
       .feeds = {"b", "a:1"}, .fetches = {"y:0", "x", "y"}, .targets = {"t", "s", "t"}};

@@ -11,9 +11,29 @@ import tempfile
 
 from data_test import DataTest, Dataset, data_ops, plain
 from leat_cluster import CONFIG, cluster, main, np, tf, tf1
+from tensorflow.python.data.ops.dataset_ops import _VariantDataset
 
 tf.get_logger().setLevel("ERROR")  # it warns of two lambdas in one line
 experimental = tf.data.experimental
+
+
+class AsAGraph(DataTest):
+    def test_what_a_dataset_is_made_of(self):
+        """TensorFlow makes the same dataset of the GraphDef that the cluster gives, in later parts of the graph as well."""
+        for op in (lambda x: data_ops.DatasetToGraphV2(input_dataset=x, strip_device_assignment=True),
+                   lambda x: data_ops.DatasetToGraph(input_dataset=x)):
+            with tf1.Graph().as_default(), tf1.Session(cluster().target, config=CONFIG) as session:
+                dataset = Dataset.range(10).shuffle(4, seed=3).batch(3)
+                session.run(tf1.data.make_initializable_iterator(dataset).initializer)
+                written = session.run(op(dataset._variant_tensor))
+                rows = session.run(tf1.data.make_one_shot_iterator(dataset).get_next())
+            graph = tf1.GraphDef.FromString(written)
+            self.assertTrue(any(node.op.startswith("ShuffleDataset") for node in graph.node))
+            with tf1.Graph().as_default(), tf1.Session("") as session:
+                [variant] = tf.graph_util.import_graph_def(graph, return_elements=[graph.node[-1].name + ":0"])
+                again = tf1.data.make_initializable_iterator(_VariantDataset(variant, dataset.element_spec))
+                session.run(again.initializer)
+                self.assertEqual(plain(session.run(again.get_next())), plain(rows))
 
 
 class Variants(DataTest):

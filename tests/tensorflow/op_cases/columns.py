@@ -56,6 +56,37 @@ def _(rng, op):
         yield wrong(sparse, dense, hashed_output=True, num_buckets=7, hash_key=0, out_type=tf.int64, internal_type=tf.int64)
 
 
+def ragged_columns(order, ragged, sparse, dense, **rest):
+    splits_dtype = rest["out_row_splits_type"].as_numpy_dtype  # TensorFlow's process ends if the inputs' differ from it
+    return Case([np.asarray(values) for values, _ in ragged], [np.asarray(splits, splits_dtype) for _, splits in ragged],
+                [np.array(s[0], np.int64) for s in sparse], [np.asarray(s[1]) for s in sparse], [np.array(s[2], np.int64) for s in sparse],
+                [np.asarray(d) for d in dense], input_order=order, **rest)
+
+
+RAGGED = (strings("a", "bc", "", "d", "e"), np.array([0, 2, 2, 3, 4, 5]))
+RAGGED_NUMBERS = (np.array([5, -7, 2**40, 0, 1, 3]), np.array([0, 1, 3, 4, 4, 6], np.int32))
+TEXT_, PLAIN = dict(hashed_output=False, num_buckets=0, hash_key=0, out_values_type=tf.string), dict(hashed_output=True, out_values_type=tf.int64)
+
+
+@cases("RaggedCross")
+def _(rng, op):
+    combinations = [("R", [RAGGED], [], []), ("RR", [RAGGED, RAGGED_NUMBERS], [], []), ("RSD", [RAGGED_NUMBERS], [TEXT], [DENSE]),
+                    ("DSSR", [RAGGED], [NUMBERS_, TEXT], [WORDS]), ("DD", [], [], [DENSE, WORDS]), ("S", [], [TEXT], []), ("", [], [], []),
+                    ("RD", [(np.zeros(0, np.int64), np.array([0]))], [], [np.zeros((0, 3), np.int64)]),
+                    ("SS", [], [([[3, 0], [1, 0], [2, 0]], strings("p", "q", "r"), [5, 1]), TEXT], []),
+                    ("DR", [RAGGED], [], [np.zeros((5, 0), np.int64)])]
+    for splits in (tf.int32, tf.int64):
+        for combination in combinations:
+            yield ragged_columns(*combination, out_row_splits_type=splits, **TEXT_)
+            for buckets, key in [(0, 956888297470), (100, 1), (2**62, -5)]:
+                yield ragged_columns(*combination, out_row_splits_type=splits, num_buckets=buckets, hash_key=key, **PLAIN)
+    words = RAGGED[0]
+    for bad in [("R", [(words, np.array(splits, np.int64))], [], []) for splits in ([], [1, 5], [0, 4], [0, 3, 2, 5], [0, -1, 5], [0, 9], [[0, 5]])] + [
+            ("RD", [RAGGED], [], [DENSE[:4]]), ("RS", [RAGGED], [TEXT[:2] + ([4, 2],)], []), ("D", [], [], [DENSE[0]]), ("S", [], [TEXT[:2] + ([4],)], []),
+            ("R", [], [], [DENSE]), ("DD", [], [], [DENSE]), ("X", [], [], [DENSE]), ("R", [(words.reshape(5, 1), RAGGED[1])], [], [])]:
+        yield ragged_columns(*bad, out_row_splits_type=tf.int64, invalid=True, **TEXT_)
+
+
 @cases("SparseCrossV2")
 def _(rng, op):
     for sparse, dense in COMBINATIONS:
