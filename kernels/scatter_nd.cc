@@ -85,6 +85,10 @@ BoundKernel prepare(TypeTag<T>, const KernelRequest& request) {
   return bind<T, int32_t>(request);
 }
 
+AttrMap policy_of(Gradient& g) {
+  return {{"bad_indices_policy", g.attr<std::string>("bad_indices_policy")}};
+}
+
 const Op scatter_nd_op{{
     .name = "ScatterNd",
     .doc = "output = zeros of the given shape with updates[i…, j…] added at [indices[i…, :], j…].",
@@ -94,7 +98,7 @@ const Op scatter_nd_op{{
     .shape = infer,
     .gradient =
         [](Gradient& g) {
-          g.dx(1) = op("GatherNd", {g.dy(), g.x(0)});
+          g.dx(1) = op("GatherNd", {g.dy(), g.x(0)}, policy_of(g));
         },
     .kernels = {cpu_kernel(
         "T", AllTypes{},
@@ -124,7 +128,7 @@ void infer_gather(ShapeContext& c) {
 }
 
 template <class T, class Index>
-BoundKernel bind_gather(const KernelRequest& request) {
+BoundKernel bind_gather(const KernelRequest& request, bool ignores_bad = false) {
   const Shape &params = request.inputs[0].shape, &indices = request.inputs[1].shape;
   const int64_t depth = indices[indices.rank() - 1];
   const int64_t n = request.outputs[0].shape.elements();
@@ -138,20 +142,29 @@ BoundKernel bind_gather(const KernelRequest& request) {
   return BoundKernel::of([=, strides = strides_of(params)](const Arguments& a) {
     for (int64_t p = 0; p < n / slice; ++p) {
       int64_t at = 0;
+      bool is_good = true;
       for (int64_t d = 0; d < depth; ++d) {
         const int64_t index = a.input<Index>(1)[p * depth + d];
-        check(index >= 0 && index < params[static_cast<int>(d)], "indices[", p, "] holds ", index,
-              " for axis ", d, ": does not index into param shape ", params);
-        at += index * strides[d];
+        is_good = is_good && index >= 0 && index < params[static_cast<int>(d)];
+        check(is_good || ignores_bad, "indices[", p, "] holds ", index, " for axis ", d,
+              ": does not index into param shape ", params);
+        if (is_good) at += index * strides[d];
       }
-      copy_elements(a.input<T>(0) + at, slice, a.output<T>() + p * slice);
+      T* to = a.output<T>() + p * slice;
+      if (is_good) {
+        copy_elements(a.input<T>(0) + at, slice, to);
+      } else {
+        std::fill_n(to, slice, T{});
+      }
     }
   });
 }
 
 const Op gather_nd_op{{
     .name = "GatherNd",
-    .doc = "output[i…, j…] = params[indices[i…, :], j…].",
+    .doc = "output[i…, j…] = params[indices[i…, :], j…]; 0 where bad_indices_policy IGNORE passes "
+           "over "
+           "indices.",
     .inputs = {"params: Tparams", "indices: Tindices"},
     .outputs = {"output: Tparams"},
     .attrs = {"Tparams: type", "Tindices: {int16, int32, int64}",
@@ -160,14 +173,17 @@ const Op gather_nd_op{{
     .gradient =
         [](Gradient& g) {
           const DType index = g.x(1).dtype();
-          g.dx(0) = op("ScatterNd", {g.x(1), g.dy(), cast(shape_of(g.x(0)), index)});
+          g.dx(0) = op("ScatterNd", {g.x(1), g.dy(), cast(shape_of(g.x(0)), index)}, policy_of(g));
         },
     .kernels = {cpu_moving_kernel("Tparams",
                                   []<class T>(TypeTag<T>, const KernelRequest& r) {
                                     const DType index = r.inputs[1].dtype;
-                                    if (index == DType::i64) return bind_gather<T, int64_t>(r);
-                                    if (index == DType::i16) return bind_gather<T, int16_t>(r);
-                                    return bind_gather<T, int32_t>(r);
+                                    const bool ignores_bad = ignores_bad_indices(r);
+                                    if (index == DType::i64)
+                                      return bind_gather<T, int64_t>(r, ignores_bad);
+                                    if (index == DType::i16)
+                                      return bind_gather<T, int16_t>(r, ignores_bad);
+                                    return bind_gather<T, int32_t>(r, ignores_bad);
                                   })},
     .examples = {{.inputs = {floats({2, 2}, {1, 2, 3, 4}), ints({2, 1}, {1, 0})},
                   .outputs = {floats({2, 2}, {3, 4, 1, 2})}},

@@ -103,6 +103,12 @@ def _(rng, op):
                    invalid=policy == "BAD" or (policy != "IGNORE" and index == 7))
 
 
+@more_cases("GatherNd")
+def _(rng, op):
+    for policy, index in itertools.product(["DEFAULT", "ERROR", "IGNORE"], [0, 7, -1]):
+        yield Case(VECTOR, ints([index], [1]), bad_indices_policy=policy, gradient=False, invalid=policy != "IGNORE" and index != 0)
+
+
 @more_cases("TensorScatterUpdate", "TensorScatterAdd", "TensorScatterSub")
 def _(rng, op):
     for policy, index in itertools.product(["DEFAULT", "ERROR", "IGNORE", "BAD"], [0, -1]):
