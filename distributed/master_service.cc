@@ -367,11 +367,12 @@ void MasterService::make_callable(RpcCall call) {
   try {
     const tensorflow::CallableOptions& options = request.options();
     const RunOptions run_options = read_options(options.run_options());
-    if (!options.tensor_connection().empty()) {
-      fail(Code::unimplemented,
-           "CallableOptions.tensor_connection is not supported: fetch and feed the tensor");
-    }
     StepSignature signature;
+    for (const tensorflow::TensorConnection& connection : options.tensor_connection()) {
+      const std::string to = endpoint(connection.to_tensor());
+      const bool is_new = signature.connections.emplace(to, connection.from_tensor()).second;
+      check(is_new, "Endpoint \"", to, "\" fed more than once.");
+    }
     signature.feeds.assign(options.feed().begin(), options.feed().end());
     signature.fetches.assign(options.fetch().begin(), options.fetch().end());
     signature.targets.assign(options.target().begin(), options.target().end());

@@ -21,6 +21,7 @@ class ThreadPool;
 struct StepRequestOfClient {
   NamedTensors feeds;
   std::vector<std::string> fetches, targets;
+  std::map<std::string, std::string> connections;  // StepSignature::connections
   RunOptions options;
   StepTimes times;
 };

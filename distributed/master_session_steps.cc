@@ -24,6 +24,7 @@ ParsedRequest parse(StepRequestOfClient request) {
     out.signature.fetches.push_back(out.step.fetches.back());
   }
   out.signature.targets = std::move(request.targets);
+  out.signature.connections = std::move(request.connections);
   check(!out.signature.fetches.empty() || !out.signature.targets.empty(),
         "Must specify at least one target to fetch or execute.");
   out.signature = out.signature.normalised();
@@ -176,6 +177,7 @@ StepRequestOfClient MasterSession::request_of_callable(int64_t handle,
     request.feeds.emplace_back(signature.feeds[i], std::move(feeds[i]));
   request.fetches = signature.fetches;
   request.targets = signature.targets;
+  request.connections = signature.connections;
   request.options = found->second.options;
   return request;
 }

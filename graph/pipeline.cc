@@ -35,6 +35,8 @@ StepSignature StepSignature::normalised() const {
   complete_endpoints(out.feeds);
   complete_endpoints(out.fetches);
   sort_unique(out.targets);
+  out.connections.clear();
+  for (const auto& [to, from] : connections) out.connections.emplace(endpoint(to), endpoint(from));
   return out;
 }
 
@@ -43,6 +45,9 @@ std::string StepSignature::to_string() const {
   append_list(out, "feeds", feeds);
   append_list(out, "fetches", fetches);
   append_list(out, "targets", targets);
+  std::vector<std::string> edges;
+  for (const auto& [to, from] : connections) edges.push_back(concat(from, " as ", to));
+  append_list(out, "connections", edges);
   return out;
 }
 
@@ -52,7 +57,12 @@ PartitionedGraph run_pipeline(const Graph& graph, const PipelineOptions& options
     if (options.after_pass) options.after_pass(pass, result);
   };
 
-  Graph step = prune(graph, options.signature);
+  std::optional<Graph> connected;
+  if (!options.signature.connections.empty()) {
+    connected = connect(graph, options.signature);
+    finish_pass("connect", *connected);
+  }
+  Graph step = prune(connected ? *connected : graph, options.signature);
   finish_pass("prune", step);
   step = structure_loops(std::move(step), options.signature);
   finish_pass("structure_loops", step);

@@ -1,5 +1,5 @@
-// The passes, by name and in order: prune → structure_loops → infer → read_late → simplify → place
-// → partition. Each is a free function from graph to graph; verify() runs after each one.
+// The passes, by name and in order: connect (if the signature has connections) → prune →
+// structure_loops → infer → read_late → simplify → place → partition. Each is a free function from graph to graph; verify() runs after each one.
 #pragma once
 
 #include <functional>
@@ -20,6 +20,8 @@ struct StepSignature {
   std::vector<std::string> feeds;
   std::vector<std::string> fetches;
   std::vector<std::string> targets;
+  // to → from, "node:index" both: who uses `to` gets the value of `from` instead.
+  std::map<std::string, std::string> connections = {};
 
   // Sorted, without duplicates, ":0" appended where missing.
   StepSignature normalised() const;
@@ -79,6 +81,9 @@ PartitionedGraph run_pipeline(const Graph& graph, const PipelineOptions& options
 
 // ---- The passes. Each throws leat::Error with op, node and line where the graph is at fault. ----
 
+// The graph with the signature's connections as edges. INVALID_ARGUMENT, or NOT_FOUND, for one that
+// names no output, or another dtype, or what is fed as well, or that closes a cycle.
+Graph connect(const Graph& graph, const StepSignature& signature);
 // Only what fetches and targets need; what is fed becomes a node `_Feed` (a source with the fed
 // dtype and shape; its attribute `name` is the fed "node:index"). What asks for a dataset as a
 // GraphDef becomes a constant (dataset_graph.h). A step without fetch or target,

@@ -139,6 +139,62 @@ TEST(Prune, AnOpThatIsNotSupportedFailsOnlyTheStepsThatNeedIt) {
             "f = _Feed(dtype=float, name=\"f:0\")\nz = Softmax(f)\n");
 }
 
+TEST(Connect, UsersOfTheOneGetTheOther) {
+  const Graph graph = parse(R"(
+    x = Placeholder(dtype=float, shape=[2])
+    doubled = Add(x, x)
+    parts = Unpack(doubled, num=2)
+    source = Const(dtype=float, value=float[2] [1, 2])
+    sum = Add(parts:1, parts)
+    part = Const(dtype=float, value=float[] [7])
+  )");
+  const auto connected = [&](std::map<std::string, std::string> connections) {
+    const StepSignature signature = {.fetches = {"sum:0"}, .connections = std::move(connections)};
+    const Graph out = connect(graph, signature.normalised());
+    verify(out, "connect");
+    return dump(prune(out, signature));
+  };
+  EXPECT_EQ(connected({{"x", "source:0"}}),
+            "source = Const(dtype=float, value=float[2] [1.0, 2.0])\n"
+            "doubled = Add(source, source)\n"
+            "parts = Unpack(doubled, num=2)\n"
+            "sum = Add(parts:1, parts)\n");
+  EXPECT_EQ(connected({{"parts:1", "part"}, {"x:0", "source"}}),
+            "part = Const(dtype=float, value=float[] [7.0])\n"
+            "source = Const(dtype=float, value=float[2] [1.0, 2.0])\n"
+            "doubled = Add(source, source)\n"
+            "parts = Unpack(doubled, num=2)\n"
+            "sum = Add(part, parts)\n");
+}
+
+TEST(Connect, Mistakes) {
+  const Graph graph =
+      parse("a = Placeholder(dtype=float); b = Neg(a); i = Const(dtype=int32, value=int32[] [0])");
+  const auto connected = [&](std::map<std::string, std::string> connections) {
+    connect(graph, {.feeds = {"b:0"}, .fetches = {"b:0"}, .connections = std::move(connections)});
+  };
+  expect_error_with(Code::invalid_argument, "from unknown node: \"none:0\"", [&] {
+    connected({{"a:0", "none:0"}});
+  });
+  expect_error_with(Code::invalid_argument,
+                    "from unknown edge: \"b:1\" (actual number of outputs = 1)", [&] {
+                      connected({{"a:0", "b:1"}});
+                    });
+  expect_error_with(Code::not_found, "unable to find feed output none:0", [&] {
+    connected({{"none:0", "a:0"}});
+  });
+  expect_error_with(Code::invalid_argument, "a:1 should have output index < 1", [&] {
+    connected({{"a:1", "b:0"}});
+  });
+  expect_error_with(Code::invalid_argument, "Endpoint \"b:0\" fed more than once", [&] {
+    connected({{"b:0", "a:0"}});
+  });
+  expect_error_with(Code::invalid_argument, "from 'i:0' (int32) to 'a:0' (float)", [&] {
+    connected({{"a:0", "i:0"}});
+  });
+  expect_error_with(Code::invalid_argument, "create a cycle", [&] { connected({{"a:0", "b:0"}}); });
+}
+
 TEST(Prune, ADatasetIsWrittenAsTheNodesThatMakeItAndNotRun) {
   const Graph graph = parse(R"(
     n = Const(dtype=int64, value=int64[] [3])

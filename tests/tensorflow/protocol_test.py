@@ -91,6 +91,33 @@ class Callables(Case):
                 with self.assertRaises(error):
                     s._make_callable_from_options(options)
 
+    def test_tensor_connections(self):
+        """As on Session(''): values, and the errors of connections that cannot be. Sources come later in the graph than users."""
+        x = tf1.placeholder(tf.float32, [2], name="x")
+        y = tf.multiply(x, 2.0, name="y")
+        tf.add(y, x, name="z")
+        a = tf.constant([3.0, 5.0], name="a")
+        tf.reverse(a, [0], name="b")
+        tf.constant([1, 2], name="whole")
+        cases = [([("a:0", "x:0")], [], ["z:0"]), ([("a:0", "x:0")], [], ["a:0", "z:0"]), ([("a:0", "y:0")], ["x:0"], ["z:0"]),
+                 ([("a", "x"), ("b:0", "y:0")], [], ["z:0"]), ([("z:0", "b:0")], ["x:0"], ["z:0"]), ([("y:0", "x:0")], [], ["z:0"]),
+                 ([("nope:0", "x:0")], [], ["z:0"]), ([("a:7", "x:0")], [], ["z:0"]), ([("a:0", "nope:0")], [], ["z:0"]),
+                 ([("a:0", "x:0"), ("b:0", "x:0")], [], ["z:0"]), ([("a:0", "y:0")], ["y:0"], ["z:0"])]
+        for connections, feeds, fetches in cases:
+            answers = []
+            for target in ("", cluster().target):
+                options = callable_options(feeds, fetches)
+                for source, destination in connections:
+                    options.tensor_connection.add(from_tensor=source, to_tensor=destination)
+                with tf1.Session(target, config=CONFIG) as s:
+                    try:
+                        run = s._make_callable_from_options(options)
+                        answers.append([[value.tolist() for value in run(*[np.ones(2, np.float32)] * len(feeds))] for _ in range(2)])
+                    except tf.errors.OpError as error:
+                        answers.append(type(error).__name__)
+            with self.subTest(connections=connections, feeds=feeds):
+                self.assertEqual(answers[1], answers[0])
+
     def test_an_error_of_a_step_names_its_node(self):
         x, w, y = model()
         with session() as s:
