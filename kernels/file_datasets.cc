@@ -83,7 +83,8 @@ const Op records_op{
 Dataset::Pointer fixed_length(const ExecuteContext& c, Compression compression) {
   const FixedLength bytes = {.header = scalar_input<int64_t>(c, 1, "header_bytes"),
                              .record = scalar_input<int64_t>(c, 2, "record_bytes"),
-                             .footer = scalar_input<int64_t>(c, 3, "footer_bytes")};
+                             .footer = scalar_input<int64_t>(c, 3, "footer_bytes"),
+                             .fits = true};
   bytes.check_bytes();
   check_buffer_size(c, 4);
   return std::make_shared<FileDataset>(c.input(0), [bytes, compression](const std::string& path) {

@@ -149,15 +149,20 @@ class ZipDataset final : public Dataset {
       std::optional<Element> out;
       if (is_over) return out;
       out.emplace();
+      std::exception_ptr first_error;
+      // All of them go on, even after an error or the end of one: errors may be ignored, and a
+      // cache is complete when its end has been asked for.
       for (const auto& each : iterators) {
-        std::optional<Element> part = each->next(reading);
-        if (!part) {
-          is_over = true;
-          out.reset();
-          break;
+        try {
+          const std::optional<Element> part = each->next(reading);
+          if (!part) is_over = true;
+          if (part && !is_over) out->insert(out->end(), part->begin(), part->end());
+        } catch (const Error&) {
+          if (first_error == nullptr && !is_over) first_error = std::current_exception();
         }
-        out->insert(out->end(), part->begin(), part->end());
       }
+      if (first_error != nullptr) std::rethrow_exception(first_error);
+      if (is_over) out.reset();
       return out;
     });
   }

@@ -1,5 +1,6 @@
 #include "graph/formats/record_file.h"
 
+#include <filesystem>
 #include <utility>
 
 #include "core/error.h"
@@ -56,6 +57,11 @@ class FixedLengthRecords final : public RecordFile {
   FixedLengthRecords(const std::string& path, FixedLength bytes, Compression compression)
       : source_(path, compression), bytes_(bytes) {
     if (bytes_.hop == 0) bytes_.hop = bytes_.record;
+    if (bytes_.fits && compression == Compression::none) {
+      const auto size = static_cast<int64_t>(std::filesystem::file_size(path));
+      const int64_t body = size - bytes_.header - bytes_.footer;
+      if (body < 0 || body % bytes_.record != 0) fail(Code::invalid_argument, misfit(body));
+    }
     is_at_end_ = source_.skip(bytes_.header) < static_cast<uint64_t>(bytes_.header);
   }
   std::optional<Record> next() override {
@@ -64,11 +70,22 @@ class FixedLengthRecords final : public RecordFile {
     const auto wanted = static_cast<size_t>(bytes_.record + bytes_.footer);
     ahead_ += source_.read(wanted - ahead_.size());
     is_at_end_ = ahead_.size() < wanted;
-    if (is_at_end_) return std::nullopt;
+    if (is_at_end_) {
+      const int64_t rest = std::ssize(ahead_) - bytes_.footer;
+      if (bytes_.fits && rest > 0) fail(Code::data_loss, misfit(number_ * bytes_.record + rest));
+      return std::nullopt;
+    }
     return Record{concat(source_.path(), ":", number_++), ahead_.substr(0, bytes_.record)};
   }
 
  private:
+  std::string misfit(int64_t body) const {
+    return concat("Excluding the header (", bytes_.header, " bytes) and footer (", bytes_.footer,
+                  " bytes), input file \"", source_.path(), "\" has body length ", body,
+                  " bytes, which is not an exact multiple of the record length (", bytes_.record,
+                  " bytes).");
+  }
+
   bool hop() {
     const auto kept = static_cast<int64_t>(ahead_.size());
     ahead_.erase(0, bytes_.hop);

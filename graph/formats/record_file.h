@@ -34,10 +34,12 @@ OpenedFile open_name(const std::string& path);
 struct FixedLength {
   int64_t header = 0, record, footer = 0;  // bytes
   int64_t hop = 0;                         // from a record to the next; 0 = record
+  bool fits = false;                       // is it an error if a part of a record is left?
   // INVALID_ARGUMENT "record_bytes must be >= 0 …"
   void check_bytes() const;
 };
-// What is left behind the last whole record is no record; keys count from 0.
+// What is left behind the last whole record is no record; if all must fit, INVALID_ARGUMENT when
+// the file is opened or, if it is compressed, DATA_LOSS at its end. Keys count from 0.
 OpenedFile open_fixed_length(const std::string& path, FixedLength bytes, Compression compression);
 
 }  // namespace leat

@@ -290,6 +290,28 @@ class Functions(DataTest):
         self.assert_agrees(lambda: Dataset.range(10).filter(lambda x: x > 100))
         self.assert_agrees(lambda: Dataset.zip((Dataset.range(5), Dataset.range(5))).filter(lambda a, b: a + b > 3))
 
+    def test_zip_goes_on_in_all(self):
+        """After an error of one of them, and at the end of the first: only then are caches in files complete."""
+        inverse = lambda x: tf1.check_numerics(1.0 / x, "error")
+        numbers = lambda: Dataset.from_tensor_slices(np.array([1, 0, 4, 5], np.float32))
+        for make in (lambda: Dataset.zip((numbers().map(inverse), numbers())), lambda: Dataset.zip((numbers(), numbers().map(inverse))),
+                     lambda: Dataset.zip((numbers().map(inverse), numbers().take(2))), lambda: Dataset.zip((numbers().take(1), numbers().map(inverse))),
+                     lambda: Dataset.zip((numbers().take(2), numbers().skip(1).map(inverse), numbers().map(inverse)))):
+            self.assert_agrees(make, one_shot=False)
+            self.assert_agrees(lambda: make().apply(tf.data.experimental.ignore_errors()), one_shot=False)
+        with tempfile.TemporaryDirectory() as folder:
+            cached = lambda i: Dataset.range(20).shuffle(20).cache(os.path.join(folder, str(i)))
+            with tf1.Graph().as_default(), tf1.Session(cluster().target, config=CONFIG) as session:
+                iterator = tf1.data.make_initializable_iterator(Dataset.zip((cached(0), cached(1))).batch(30))
+                batch = iterator.get_next()
+                orders = []
+                for _ in range(2):
+                    session.run(iterator.initializer)
+                    orders.append(plain(session.run(batch)))
+                    with self.assertRaises(tf.errors.OutOfRangeError):
+                        session.run(batch)
+            self.assertEqual(orders[0], orders[1])
+
     def test_flat_map(self):
         r = Dataset.range
         for make in (lambda: r(4).flat_map(lambda n: r(n)),
@@ -360,6 +382,12 @@ class Files(DataTest):
     def test_pieces_of_fixed_length(self):
         path = self.path("f", bytes(range(65, 85)))
         self.assert_agrees(lambda: tf1.data.FixedLengthRecordDataset([path, path], 4, header_bytes=2, footer_bytes=2))
+        packed = self.path("z", gzip.compress(bytes(range(65, 85))))
+        for record, header, footer in ((5, 2, 2), (20, 0, 0), (21, 0, 0), (3, 10, 10), (3, 1, 0), (4, 0, 3), (1, 20, 0)):
+            with self.subTest(record=record, header=header, footer=footer):
+                for file, options in ((path, {}), (packed, {"compression_type": "GZIP"})):
+                    self.assert_agrees(lambda: tf1.data.FixedLengthRecordDataset([file, file], record, header, footer, **options))
+        self.assert_agrees(lambda: tf1.data.FixedLengthRecordDataset([path], 7, 12, 12))
 
     def test_functions_that_read_files(self):
         paths = [self.path(f"f{i}", b"%d" % i * i) for i in range(6)]
