@@ -17,11 +17,7 @@ Node& ExponentialMovingAverage::apply(Graph& graph, std::vector<Output> variable
   for (const Output& of : variables) {
     check(is_floating(of.dtype()), "moving averages (", at, "): '", of.name(), "' is ", of.dtype(),
           ", and only floating-point variables have one");
-    const ColocationScope with(graph, {of});
-    const NameScope absolute(graph, "");
-    averages_.push_back(
-        {of, variable(graph, concat(of.node->name, "/ExponentialMovingAverage"), of.shape(),
-                      initializers::value_of(of), of.dtype(), {.trainable = false}, at)});
+    averages_.push_back({of, slot(of, "ExponentialMovingAverage", initializers::value_of(of), at)});
   }
   const NameScope scope(graph, "moving_averages");
   const ControlScope wait(graph,
@@ -49,15 +45,15 @@ Output ExponentialMovingAverage::average(Output variable) const {
   return found->average;
 }
 
-std::map<std::string, Output> ExponentialMovingAverage::variables_to_restore(
+std::multimap<std::string, Output> ExponentialMovingAverage::variables_to_restore(
     const Graph& graph) const {
-  std::map<std::string, Output> out;
+  std::multimap<std::string, Output> out;
   for (const Output& variable : graph.collection("variables")) {
     const auto is_of = [&](const Pair& pair) { return pair.average == variable; };
     const auto has_one = [&](const Pair& pair) { return pair.variable == variable; };
     if (std::any_of(averages_.begin(), averages_.end(), is_of)) continue;
     const auto pair = std::find_if(averages_.begin(), averages_.end(), has_one);
-    out.emplace(pair == averages_.end() ? variable.node->name : pair->average.node->name, variable);
+    out.emplace(checkpoint_name(pair == averages_.end() ? variable : pair->average), variable);
   }
   return out;
 }

@@ -27,7 +27,7 @@ class ExponentialMovingAverage {
   Output average(Output variable) const;
   // For a Saver that gives variables the values that their averages have in a checkpoint: to
   // evaluate or to serve. All others of the graph are by their own names.
-  std::map<std::string, Output> variables_to_restore(const Graph& graph) const;
+  std::multimap<std::string, Output> variables_to_restore(const Graph& graph) const;
   // Variables become their averages: for evaluation. What they were is lost but for a checkpoint.
   Node& assign_averages(Location at = here()) const;
 

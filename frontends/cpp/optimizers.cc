@@ -11,16 +11,6 @@ Output number(Graph& graph, DType dtype, double value, std::string_view name) {
   return constant(graph, std::move(scalar), name);
 }
 
-// A zero variable of the same shape beside `of`, named as TensorFlow's optimizers do:
-// "<of>/<name>".
-Output slot(Output of, std::string_view name, double initial = 0) {
-  Graph& graph = of.graph();
-  const ColocationScope with(graph, {of});
-  const NameScope absolute(graph, "");
-  return variable(graph, concat(of.node->name, "/", name), of.shape(),
-                  initializers::constant(initial), of.dtype(), {.trainable = false});
-}
-
 }  // namespace
 
 Output Rate::in(Graph& graph, DType dtype) const {
@@ -95,14 +85,14 @@ Output Momentum::update(Output variable, Output gradient, const Shared&) const {
 }
 
 Output Adagrad::update(Output variable, Output gradient, const Shared&) const {
-  return op("ApplyAdagrad", {variable, slot(variable, "Adagrad", initial_),
+  return op("ApplyAdagrad", {variable, slot(variable, "Adagrad", initializers::constant(initial_)),
                              rate_.in(variable.graph(), variable.dtype()), gradient});
 }
 
 Output RmsProp::update(Output variable, Output gradient, const Shared&) const {
   Graph& graph = variable.graph();
   const DType dtype = variable.dtype();
-  const Output squares = slot(variable, "RMSProp", 1);
+  const Output squares = slot(variable, "RMSProp", initializers::ones());
   std::vector<Output> inputs = {variable};
   if (options_.is_centered) inputs.push_back(slot(variable, "RMSProp"));
   for (const Output& input : {squares, slot(variable, "RMSProp"), rate_.in(graph, dtype),

@@ -21,11 +21,14 @@ Output texts(Graph& graph, const std::vector<std::string>& values, std::string_v
 
 // The variables that one task writes.
 struct Shard {
-  std::vector<std::string> names;  // in the checkpoint
+  std::vector<std::string> names, slices;  // in the checkpoint
   std::vector<Output> variables;
 
-  Output slices(Graph& graph) const {
-    return texts(graph, std::vector<std::string>(variables.size()), "shape_and_slices");
+  void add(const std::string& name, const Output& variable) {
+    const auto part = part_of(variable);
+    names.push_back(name);
+    slices.push_back(part ? part->text() : "");
+    variables.push_back(variable);
   }
   std::vector<DType> dtypes() const {
     std::vector<DType> out;
@@ -59,20 +62,12 @@ void copy_restored(Graph& graph, std::vector<Output>& restored) {
 
 }  // namespace
 
-Saver::Saver(Graph& graph, Options options) : max_to_keep_(options.max_to_keep) {
-  for (const auto& [name, variable] : options.variables) saved_.push_back({name, variable});
-  if (saved_.empty()) {
-    for (const Output& variable : graph.collection("variables"))
-      saved_.push_back({variable.node->name, variable});
-  }
-  check(!saved_.empty(), "there is nothing to save: the graph has no variables yet");
+Saver::Saver(Graph& graph, Options options)
+    : max_to_keep_(options.max_to_keep), tensors_(saved_tensors(graph, options.variables)) {
   std::map<std::string, Shard> shards;  // by the device that was asked for
-  for (const auto& [name, variable] : saved_) {
-    check(variable && variable.is_ref() && &variable.graph() == &graph, "what is to be saved as '",
-          name, "' is no variable of this graph");
-    Shard& shard = shards[variable.node->requested_device.task_name().to_string()];
-    shard.names.push_back(name);
-    shard.variables.push_back(variable);
+  for (const SavedTensor& tensor : tensors_) {
+    for (const Output& variable : tensor.variables)
+      shards[variable.node->requested_device.task_name().to_string()].add(tensor.name, variable);
   }
 
   const NameScope scope(graph, "save");
@@ -93,7 +88,8 @@ Saver::Saver(Graph& graph, Options options) : max_to_keep_(options.max_to_keep) 
                  number(index++), number(shards.size())});
       parts.push_back(part);
     }
-    const Output names = texts(graph, shard.names, "tensor_names"), slices = shard.slices(graph);
+    const Output names = texts(graph, shard.names, "tensor_names"),
+                 slices = texts(graph, shard.slices, "shape_and_slices");
     std::vector<Output> inputs = {part, names, slices};
     inputs.insert(inputs.end(), shard.variables.begin(), shard.variables.end());
     saved.push_back(&op_node(graph, "SaveV2", inputs, {{"dtypes", shard.dtypes()}}));
@@ -132,27 +128,6 @@ std::string Saver::save(Session& session, const std::string& where, int64_t step
   return prefix;
 }
 
-// All that is missing or differs at once, before a variable has changed.
-void Saver::check_fits(const CheckpointReader& reader, const std::string& prefix) const {
-  std::map<std::string, CheckpointReader::Variable> stored;
-  for (CheckpointReader::Variable& variable : reader.variables())
-    stored.emplace(variable.name, std::move(variable));
-  std::string problems;
-  Code code = Code::not_found;
-  for (const auto& [name, variable] : saved_) {
-    const auto found = stored.find(name);
-    if (found == stored.end()) {
-      problems += concat("\n  ", name, " is not in it (here it is ", variable.dtype(),
-                         variable.shape(), ")");
-    } else if (found->second.dtype != variable.dtype() || found->second.shape != variable.shape()) {
-      problems += concat("\n  ", name, " is ", found->second.dtype, found->second.shape,
-                         " in it, and here ", variable.dtype(), variable.shape());
-      code = Code::invalid_argument;
-    }
-  }
-  if (!problems.empty()) fail(code, "the checkpoint ", prefix, " is of another model:", problems);
-}
-
 void Saver::restore(Session& session, const std::string& prefix) const {
   std::optional<CheckpointReader> reader;
   try {
@@ -160,7 +135,8 @@ void Saver::restore(Session& session, const std::string& prefix) const {
   } catch (const Error& error) {
     if (error.code() != Code::not_found) throw;  // the tasks may see it
   }
-  if (reader) check_fits(*reader, prefix);
+  // All that differs is told before a variable has changed.
+  if (reader) check_fits(*reader, prefix, tensors_);
   session.run({{prefix_, Tensor::scalar(prefix)}}, {*restore_});
 }
 
@@ -173,7 +149,7 @@ std::string Saver::restore_latest(Session& session, const std::string& where) co
     try {
       const CheckpointReader reader(prefix);
       reader.verify();  // here, before a variable has changed
-      check_fits(reader, prefix);
+      check_fits(reader, prefix, tensors_);
       session.run({{prefix_, Tensor::scalar(prefix)}}, {*restore_});
       return prefix;
     } catch (const Error& error) {

@@ -1,17 +1,15 @@
 // Saver: checkpoints of a graph's variables, in TensorFlow's format. Each task writes the variables
-// that it holds; the parts are joined afterwards.
+// that it holds; what they wrote is joined afterwards.
 #pragma once
 
 #include <map>
 #include <string>
 #include <vector>
 
+#include "frontends/cpp/saved_tensors.h"
 #include "frontends/cpp/session.h"
-#include "frontends/cpp/variables.h"
 
 namespace leat {
-
-class CheckpointReader;
 
 // Make it when all variables have been made; it adds its nodes to the graph. On a cluster all tasks
 // that hold variables, and the one that the session dials, must see the same directory.
@@ -19,8 +17,10 @@ class Saver {
  public:
   struct Options {
     int max_to_keep = 5;  // older ones are removed; 0 = none is
-    // By their names in the checkpoint. Empty: all variables, by their own names.
-    std::map<std::string, Output> variables = {};
+    // By their names in the checkpoint. Empty: all variables, by their own names. The parts of a
+    // partitioned variable have one name: they are slices of one tensor, which a graph with other
+    // parts, or none, can restore.
+    std::multimap<std::string, Output> variables = {};
   };
   explicit Saver(Graph& graph) : Saver(graph, Options{}) {}
   Saver(Graph& graph, Options options);
@@ -37,15 +37,8 @@ class Saver {
   std::string restore_latest(Session& session, const std::string& directory) const;
 
  private:
-  struct Saved {
-    std::string name;  // in the checkpoint
-    Output variable;
-  };
-
-  void check_fits(const CheckpointReader& reader, const std::string& prefix) const;
-
   const int max_to_keep_;
-  std::vector<Saved> saved_;
+  const std::vector<SavedTensor> tensors_;
   Output prefix_;  // placeholder
   Node* save_ = nullptr;
   Node* restore_ = nullptr;

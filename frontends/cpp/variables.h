@@ -1,37 +1,23 @@
-// Variables and how they start.
+// Variables, and the nodes that initialise them.
 #pragma once
 
-#include <functional>
+#include <optional>
+#include <string>
 #include <string_view>
+#include <vector>
 
-#include "graph/ops.h"
+#include "frontends/cpp/initializers.h"
 
 namespace leat {
-
-// Makes the first value of a variable of that dtype and shape. Seeds follow TensorFlow: (0, 0) =
-// different at each run.
-using Initializer = std::function<Output(Graph&, DType, const Shape&)>;
-
-namespace initializers {
-Initializer zeros();
-Initializer ones();
-Initializer constant(double value);
-Initializer constant(Tensor value);  // shape and dtype must be the variable's
-// What another variable begins with, whose shape and dtype must be the same.
-Initializer value_of(Output variable);
-Initializer truncated_normal(double stddev = 1.0, int64_t seed = 0);
-Initializer random_uniform(double low, double high, int64_t seed = 0);
-// U(-l, l) with l = sqrt(6 / (fan_in + fan_out)); Glorot and Bengio, AISTATS 2010. Rank 2 or more.
-Initializer glorot_uniform(int64_t seed = 0);
-// Truncated normal with stddev sqrt(2 / fan_in); He et al., ICCV 2015.
-Initializer he_normal(int64_t seed = 0);
-}  // namespace initializers
 
 struct VariableOptions {
   bool trainable = true;
   std::string container = {};  // "" = the task's default container
   // "" = the node's name: programs that build the same graph share the variable
   std::string shared_name = {};
+  // Given for a part of a partitioned variable: the initialiser is told, and checkpoints have the
+  // part as a slice of the tensor `part->of`.
+  std::optional<VariablePart> part = {};
 };
 
 // A VariableV2 under the current scopes with an Assign that initialises it (collections
@@ -43,6 +29,21 @@ struct VariableOptions {
 Output variable(Graph& graph, std::string_view name, const Shape& shape,
                 const Initializer& initial = initializers::zeros(), DType dtype = f32,
                 const VariableOptions& options = {}, Location at = here());
+
+// A variable that goes with `of`: where it is, of its shape and dtype, called "<of>/<name>", not
+// trainable. What optimizers and averages keep for a variable, as TensorFlow's slots. That of a
+// part is the same part of the partitioned "<variable>/<name>".
+Output slot(Output of, std::string_view name, const Initializer& initial = initializers::zeros(),
+            Location at = here());
+
+// Which part of a partitioned variable this one is; none if it is no part.
+std::optional<VariablePart> part_of(const Output& variable);
+// The tensor of a checkpoint that has the variable: the variable's name, of a part the name of the
+// whole.
+std::string checkpoint_name(const Output& variable);
+
+// The Assign that gives a variable its first value. INVALID_ARGUMENT if it has none.
+Node& initializer_of(const Graph& graph, const Output& variable);
 
 // Variables called root/… are copies of those called …: of a replica that has its own (AllReduce).
 // `root` is the name of a node of the graph, which marks it.

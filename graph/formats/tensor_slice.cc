@@ -122,6 +122,13 @@ ShapeAndSlice ShapeAndSlice::parse(std::string_view text) {
   return out;
 }
 
+std::string ShapeAndSlice::to_string() const {
+  if (is_whole) return "";
+  std::string out;
+  for (const int64_t extent : full.dims()) out += concat(extent, " ");
+  return out + slice.to_string();
+}
+
 std::string slice_key(std::string_view name, const TensorSlice& slice) {
   std::string out;
   append_number(out, 0);

@@ -37,6 +37,7 @@ struct ShapeAndSlice {
   Shape full;
   TensorSlice slice;  // as written
   static ShapeAndSlice parse(std::string_view text);
+  std::string to_string() const;
 };
 
 // The index key of a slice: bytes that sort as the numbers do.

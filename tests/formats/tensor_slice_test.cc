@@ -54,7 +54,9 @@ TEST(TensorSlice, ReadsTheTextOfSaveV2) {
   EXPECT_EQ(part.slice.resolved(part.full).shape(), (Shape{5, 20}));
   EXPECT_FALSE(part.slice.covers(part.full));
   EXPECT_TRUE(TensorSlice::parse("0,10:-").covers({10, 20}));
+  EXPECT_EQ(part.to_string(), "10 20 0,5:-");
   EXPECT_TRUE(ShapeAndSlice::parse("").is_whole);
+  EXPECT_EQ(ShapeAndSlice{}.to_string(), "");
   for (const char* bad : {"10 20 0,5", "10 0,11", "10 x", "10 3", "10 5,6", "10 -1,2"})
     expect_error_with(Code::invalid_argument, "", [&] { ShapeAndSlice::parse(bad); });
 }
