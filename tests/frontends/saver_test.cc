@@ -1,8 +1,12 @@
 #include "frontends/cpp/saver.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "frontends/cpp/optimizers.h"
+#include "frontends/cpp/partitioned_variables.h"
 #include "graph/formats/checkpoint.h"
+#include "tests/support/expect_error.h"
 #include "tests/support/scratch_directory.h"
 
 namespace leat {
@@ -25,6 +29,130 @@ TEST(Saver, SavesWhatItIsTold) {
   only_b.restore(session, prefix);
   EXPECT_EQ(session.run({}, {b})[0].value<float>(), 2);
   EXPECT_THROW(Saver(graph, {.variables = {{"sum", a + b}}}), Error);
+}
+
+std::vector<float> floats_of(const Tensor& t) {
+  return {t.data<float>(), t.data<float>() + t.elements()};
+}
+
+// A table [7, 2] of squares that has learned for two steps; in so many parts, 0 = an ordinary
+// variable.
+struct Program {
+  Graph graph;
+  Output value;
+  Node *train = nullptr, *init = nullptr;
+
+  explicit Program(int64_t parts, int axis = 0) {
+    Tensor start(f32, {7, 2});
+    for (int i = 0; i < 14; ++i) start.data<float>()[i] = static_cast<float>(i * i);
+    const auto initial = initializers::constant(start);
+    value = parts == 0 ? variable(graph, "table", {7, 2}, initial)
+                       : partitioned_variable(graph, "table", {7, 2},
+                                              partitioners::fixed_size(parts, axis), initial)
+                             .value();
+    train = &Momentum(0.1, 0.9).minimize(sum(square(value)));
+    init = &initialize_variables(graph);
+  }
+};
+
+TEST(Saver, PartsAreSlicesOfOneTensor) {
+  Program program(3);
+  Saver saver(program.graph);
+  const ScratchDirectory directory;
+  Session session(program.graph);
+  session.run({*program.init});
+  session.run({*program.train});
+  const std::string prefix = saver.save(session, directory.path(), 1);
+  const CheckpointReader reader(prefix);
+  const auto stored = reader.variables();
+  ASSERT_EQ(stored.size(), 2U);
+  EXPECT_EQ(stored[0].name, "table");
+  EXPECT_EQ(stored[1].name, "table/Momentum");
+  for (const auto& variable : stored) EXPECT_EQ(variable.shape, Shape({7, 2}));
+  EXPECT_EQ(reader.entry("table").slices.size(), 3U);
+  EXPECT_EQ(floats_of(reader.read("table")), floats_of(session.run({}, {program.value})[0]));
+}
+
+TEST(Saver, ACheckpointFitsAnyNumberOfParts) {
+  // What the next step makes depends on the slots, too.
+  const auto next = [](Program& program, Session& session) {
+    session.run({*program.train});
+    return floats_of(session.run({}, {program.value})[0]);
+  };
+  const ScratchDirectory directory;
+  for (const int64_t written : {0, 1, 2, 7}) {
+    Program writer(written);
+    Saver saver(writer.graph);
+    Session session(writer.graph);
+    session.run({*writer.init});
+    session.run({*writer.train});
+    const std::string prefix = saver.save(session, directory.path(), written);
+    const std::vector<float> expected = next(writer, session);
+    for (const int64_t read : {0, 1, 2, 3}) {
+      for (const int axis : {0, 1}) {
+        if (axis == 1 && read > 2) continue;
+        Program reader(read, axis);
+        const Saver restorer(reader.graph);
+        Session fresh(reader.graph);
+        restorer.restore(fresh, prefix);
+        EXPECT_EQ(next(reader, fresh), expected)
+            << written << " parts read as " << read << " along axis " << axis;
+      }
+    }
+  }
+}
+
+TEST(Saver, PartsMayHaveAnotherName) {
+  Graph graph;
+  const auto table =
+      partitioned_variable(graph, "table", {3}, partitioners::fixed_size(2), initializers::ones());
+  Saver::Options options;
+  for (const Output& part : table.parts()) options.variables.emplace("other", part);
+  Node& init = initialize_variables(graph);
+  Saver saver(graph, options);
+  const ScratchDirectory directory;
+  Session session(graph);
+  session.run({init});
+  const CheckpointReader reader(saver.save(session, directory.path(), 1));
+  EXPECT_EQ(floats_of(reader.read("other")), (std::vector<float>{1, 1, 1}));
+}
+
+TEST(Saver, RefusesHalfAVariable) {
+  Graph graph;
+  const auto table = partitioned_variable(graph, "table", {5, 2}, partitioners::fixed_size(2));
+  const auto second = partitioned_variable(graph, "table", {5, 2}, partitioners::fixed_size(2));
+  const Output plain = variable(graph, "plain", {5, 2});
+  const auto save = [&](std::multimap<std::string, Output> variables) {
+    return [&graph, variables] { Saver(graph, {.variables = variables}); };
+  };
+  const auto& parts = table.parts();
+  expect_error(save({{"x", parts[1]}}), Code::invalid_argument,
+               "'x' [5,2] is in parts, and those that are given, beginning with 'table/part_1', "
+               "hold 4 of its 10 elements: save all parts, or none");
+  expect_error(save({{"x", parts[0]}, {"x", parts[0]}}), Code::invalid_argument,
+               "'table/part_0' and 'table/part_0' hold the same elements of 'x': give each part "
+               "once");
+  for (const Output& other : {second.parts()[1], plain}) {
+    expect_error(save({{"x", parts[0]}, {"x", other}}), Code::invalid_argument,
+                 concat("'table/part_0' and '", other.node->name, "' are both to be saved as 'x', ",
+                        "and are not parts of one variable: give them different names"));
+  }
+}
+
+TEST(Saver, TellsTheWholeThatDiffers) {
+  Graph small, large;
+  partitioned_variable(small, "table", {3}, partitioners::fixed_size(2));
+  partitioned_variable(large, "table", {4}, partitioners::fixed_size(2));
+  Node& init = initialize_variables(small);
+  Saver saver(small);
+  const Saver other(large);
+  const ScratchDirectory directory;
+  Session session(small), restored(large);
+  session.run({init});
+  const std::string prefix = saver.save(session, directory.path(), 1);
+  expect_error([&] { other.restore(restored, prefix); }, Code::invalid_argument,
+               concat("the checkpoint ", prefix,
+                      " is of another model:\n  table is float[3] in it, and here float[4]"));
 }
 
 }  // namespace
