@@ -111,7 +111,8 @@ class BatchNorm {
 Output dropout(Output x, double rate, int64_t seed = 0, Location at = here());
 
 // A row of the variable `name`/embeddings [rows, size] for each id. ids: int32 or int64 of any
-// shape, each in [0, rows); y: their shape and [size]. The gradient is as large as the table.
+// shape, each in [0, rows); y: their shape and [size]. The gradient is as large as the table. For a
+// table in parts: embedding_lookup.h.
 class Embedding {
  public:
   Embedding(Graph& graph, int64_t rows, int64_t size, std::string_view name = "embedding",

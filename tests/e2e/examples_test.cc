@@ -111,6 +111,18 @@ TEST_F(Examples, EveryOptimizerLearns) {
   }
 }
 
+TEST_F(Examples, TablesInPartsLearnOnTwoParameterServers) {
+  const std::string bin = LEAT_BIN_DIR;
+  const Outcome outcome =
+      run("timeout " + std::to_string(limit_s) + " " + bin + "/leat run local:ps=2,worker=2 -- " +
+          bin + "/examples/ratings --parts 3");
+  EXPECT_EQ(outcome.exit_status, 0) << outcome.output;
+  std::smatch found;
+  ASSERT_TRUE(std::regex_search(outcome.output, found, std::regex("mean squared error ([^ \n]+)")))
+      << outcome.output;
+  EXPECT_LT(std::stod(found[1]), 0.01) << outcome.output;  // at the beginning it is 4
+}
+
 TEST_F(Examples, TheGraphOfAModelParallelStepLiesOnBothWorkers) {
   const std::string graph_file = (directory_ / "graph.pb").string(),
                     trace_file = (directory_ / "trace.json").string();

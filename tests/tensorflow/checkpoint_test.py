@@ -8,6 +8,8 @@ Needs TensorFlow (pip install tensorflow-cpu); exits with 77 (skipped) without i
 """
 import glob
 import os
+import socket
+import subprocess
 import tempfile
 import unittest
 
@@ -180,6 +182,103 @@ class Checkpoints(unittest.TestCase):
                 self.assertIn(path, str(caught.exception))
 
 
+class Partitions(unittest.TestCase):
+    """Tables in parts of the C++ example ratings, trained on two ps, and the same of TensorFlow: one checkpoint for both."""
+    SHAPES = {"users": (300, 4), "items": (200, 4)}
+
+    @classmethod
+    def setUpClass(cls):
+        """TensorFlow's own cluster of two ps."""
+        ports = [socket.create_server(("127.0.0.1", 0)) for _ in range(3)]
+        addresses = [f"127.0.0.1:{port.getsockname()[1]}" for port in ports]
+        for port in ports:
+            port.close()
+        cls.spec = tf1.train.ClusterSpec({"ps": addresses[:2], "worker": addresses[2:]})
+        cls.servers = [tf1.train.Server(cls.spec, job_name=job, task_index=index)
+                       for job, index in (("ps", 0), ("ps", 1), ("worker", 0))]
+
+    def setUp(self):
+        self.example = os.path.join(os.path.dirname(cluster().leat), "examples", "ratings")
+        if not os.path.exists(self.example):
+            self.skipTest("the example ratings is not built")
+        self.directory = tempfile.TemporaryDirectory()
+
+    def tearDown(self):
+        self.directory.cleanup()
+
+    def train_in_leat(self, parts, steps, *flags):
+        """Goes on from the directory's checkpoint, if it has one; all tensors of the last one."""
+        subprocess.run([cluster().leat, "run", "local:ps=2,worker=1", "--", self.example, "--parts", str(parts), "--steps",
+                        str(steps), "--directory", self.directory.name, *flags],
+                       check=True, timeout=120, stdout=subprocess.DEVNULL)
+        return self.tensors()
+
+    def tensors(self):
+        reader = tf1.train.load_checkpoint(tf1.train.latest_checkpoint(self.directory.name))
+        return {name: reader.get_tensor(name) for name in reader.get_variable_to_shape_map()}
+
+    def in_tensorflow(self, parts, restore):
+        """Restores or initialises, makes a step; the tensors that it saves before the step, and after it."""
+        with tf1.Graph().as_default(), tf1.device(tf1.train.replica_device_setter(cluster=self.spec)):
+            step, loss = tf1.train.get_or_create_global_step(), 0
+            for name, shape in self.SHAPES.items():
+                table = tf1.get_variable(name, shape, partitioner=tf1.fixed_size_partitioner(parts) if parts else None,
+                                         initializer=tf1.random_uniform_initializer(seed=3))
+                loss += tf.reduce_sum(tf1.nn.embedding_lookup(table, [0, 7, 7, shape[0] - 1], partition_strategy="div") ** 2)
+            train = tf1.train.AdamOptimizer(0.01).minimize(loss, global_step=step)
+            saver = tf1.train.Saver(sharded=True)
+            prefix = os.path.join(self.directory.name, "model.ckpt")
+            tf1.Session.reset(self.servers[-1].target)
+            with tf1.Session(self.servers[-1].target, config=CONFIG) as session:
+                if restore:
+                    saver.restore(session, tf1.train.latest_checkpoint(self.directory.name))
+                else:
+                    session.run(tf1.global_variables_initializer())
+                saver.save(session, prefix, global_step=step)
+                before = self.tensors()
+                session.run(train)
+                saver.save(session, prefix, global_step=step)
+                return before, self.tensors()
+
+    def assert_same(self, expected, got):
+        self.assertEqual(sorted(got), sorted(expected))
+        for name, value in expected.items():
+            self.assertEqual((got[name].dtype, got[name].shape), (value.dtype, value.shape), name)
+            np.testing.assert_array_equal(got[name], value, name)
+
+    def test_tensorflow_restores_what_leat_has_written(self):
+        for written, read in ((1, 3), (4, 0), (3, 3), (3, 2)):
+            with self.subTest(written=written, read=read):
+                self.directory.cleanup()
+                self.directory = tempfile.TemporaryDirectory()
+                expected = self.train_in_leat(written, steps=20)
+                self.assertEqual(sorted(expected), sorted(["global_step", "beta1_power", "beta2_power"] + [
+                    name + slot for name in self.SHAPES for slot in ("", "/Adam", "/Adam_1")]))
+                for name, shape in self.SHAPES.items():
+                    self.assertEqual(expected[name].shape, shape)
+                    self.assertGreater(np.abs(expected[name + "/Adam"]).max(), 0)
+                self.assertEqual(len(glob.glob(tf1.train.latest_checkpoint(self.directory.name) + ".data-*")), 2)
+                self.assert_same(expected, self.in_tensorflow(read, restore=True)[0])
+
+    def test_leat_restores_what_tensorflow_has_written(self):
+        for written, read in ((0, 3), (3, 4), (5, 1)):
+            with self.subTest(written=written, read=read):
+                self.directory.cleanup()
+                self.directory = tempfile.TemporaryDirectory()
+                _, expected = self.in_tensorflow(written, restore=False)
+                # A step of one rating that changes nothing but the slots of two rows, and lets the others fade.
+                got = self.train_in_leat(read, 2, "--batch", "1", "--rate", "1e-30")
+                self.assertEqual(sorted(got), sorted(expected))
+                self.assertEqual(got["global_step"], 2)
+                for name in self.SHAPES:
+                    np.testing.assert_array_equal(got[name], expected[name], name)
+                    for slot, fade in (("/Adam", 0.9), ("/Adam_1", 0.999)):
+                        value, faded = got[name + slot], expected[name + slot] * np.float32(fade)
+                        changed = np.flatnonzero(~np.isclose(value, faded, rtol=1e-5).all(axis=1))
+                        self.assertLessEqual(len(changed), 1, name + slot)
+                        self.assertGreater(np.abs(faded[7]).max(), 0)
+
+
 class Summaries(unittest.TestCase):
     def test_values_are_tensorflows(self):
         rng = np.random.default_rng(0)
@@ -281,7 +380,6 @@ class Training(unittest.TestCase):
         example = os.path.join(os.path.dirname(cluster().leat), "examples", "mnist")
         if not os.path.exists(example):
             self.skipTest("the example mnist is not built")
-        import subprocess
         with tempfile.TemporaryDirectory() as directory:
             subprocess.run([example, "--epochs", "2", "--batch", "80", "--directory", directory], check=True, timeout=120,
                            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -299,7 +397,6 @@ class Training(unittest.TestCase):
         example = os.path.join(os.path.dirname(cluster().leat), "examples", "mnist")
         if not os.path.exists(example):
             self.skipTest("the example mnist is not built")
-        import subprocess
         with tempfile.TemporaryDirectory() as directory:
             ran = os.path.join(directory, "ran.pb")
             subprocess.run([cluster().leat, "run", "local:ps=2,worker=2", "--", example, "--mode", "sync", "--epochs", "1",
