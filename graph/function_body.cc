@@ -56,6 +56,15 @@ InnerName parse_inner(std::string_view text) {
   return out;
 }
 
+// Of something that it is given: a variable, a queue, a table.
+bool changes_state(const NodeDef& node) {
+  const OpDef* op = find_op(node.op());
+  if (op == nullptr || !op->is_stateful || op->only_reads_state) return false;
+  return std::ranges::any_of(op->schema.inputs, [](const ArgDef& input) {
+    return input.is_ref || input.dtype == DType::resource;
+  });
+}
+
 class Body {
  public:
   Body(const FunctionLibrary& library, const FunctionCall& call)
@@ -77,6 +86,11 @@ class Body {
     }
     for (const auto& [name, node] : function_.control_ret())
       out.effects.push_back(translated("^" + node));
+    if (out.effects.empty()) {
+      for (const NodeDef& node : function_.node_def()) {
+        if (changes_state(node)) out.effects.push_back(translated("^" + node.name()));
+      }
+    }
     std::sort(out.effects.begin(), out.effects.end());
     return out;
   }

@@ -46,7 +46,7 @@ struct FunctionBody {
   std::vector<tensorflow::NodeDef> nodes;
   std::vector<std::string> results;  // "node" or "node:1"
   // "^node": what it says that it does beside its results (control_ret), such as updates of
-  // variables
+  // variables; of a Defun, which never says it, all that changes state
   std::vector<std::string> effects;
 };
 

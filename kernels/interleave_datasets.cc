@@ -1,5 +1,6 @@
 // Datasets that read several datasets in turn.
 #include <algorithm>
+#include <optional>
 #include <thread>
 
 #include "kernels/callable.h"
@@ -95,17 +96,26 @@ class InterleaveDataset final : public Dataset {
 
 // ---- Ops ----
 
+// What TensorFlow makes of a cycle_length of -1, which depends on the task's cores; so does the
+// order of the elements. `calls`: num_parallel_calls, none if the op has no such input.
+int64_t chosen_cycle(std::optional<int64_t> calls) {
+  const int64_t cores = std::max(1U, std::thread::hardware_concurrency());
+  if (!calls) return cores;
+  return *calls == -1 ? (cores + 2) / 3 : std::min(*calls, cores);
+}
+
 Dataset::Pointer interleaved(ExecuteContext& c) {
   auto cycle = scalar_input<int64_t>(c, behind_captured(c, 0), "cycle_length");
-  if (c.node().op != "InterleaveDataset") {
+  if (c.node().op == "InterleaveDataset") {
+    if (cycle == -1) cycle = chosen_cycle({});
+  } else {
     const int64_t calls =
         checked_calls(scalar_input<int64_t>(c, c.num_inputs() - 1, "num_parallel_calls"));
-    check(cycle == -1 || calls <= cycle,
+    if (cycle == -1) cycle = chosen_cycle(calls);
+    check(calls <= cycle,
           "num_parallel_calls must be tf.data.AUTOTUNE or at most "
           "cycle_length, but they are ",
           calls, " and ", cycle);
-    // TensorFlow chooses: about as many as there are cores.
-    if (cycle == -1) cycle = std::max(1U, std::thread::hardware_concurrency());
   }
   return std::make_shared<InterleaveDataset>(
       ElementTypes::of(c.node()), input_dataset(c), Callable(c, "f"), cycle,

@@ -321,6 +321,13 @@ class Functions(DataTest):
                      lambda: r(3).flat_map(lambda n: r(6).shuffle(3, seed=2)).repeat(2)):
             self.assert_agrees(make)
 
+    def test_interleave_that_chooses_its_cycle(self):
+        """By the cores of the machine, which the order depends on."""
+        for calls in (None, 1, 2, 100, tf.data.AUTOTUNE):
+            with self.subTest(calls=calls):
+                self.assert_agrees(lambda: Dataset.range(2, 9).interleave(lambda x: Dataset.from_tensors(x).repeat(x), block_length=2,
+                                                                          num_parallel_calls=calls))
+
     def test_interleave(self):
         for cycle in (1, 2, 3, 7):
             for block in (1, 2, 5):

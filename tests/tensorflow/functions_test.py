@@ -81,6 +81,29 @@ class Functions(ControlFlowV2, loops_test.Programs):
             return [total, product, both(total, product)[1]]
         self.check(build)
 
+    def test_what_functions_of_old_do_beside_their_results(self):
+        """A Defun does not say what it does; in TensorFlow every update of its body runs."""
+        answers = []
+        for target in ("", cluster().target):
+            with tf1.Graph().as_default(), tf1.Session(target, config=CONFIG) as session:
+                v = tf1.get_variable("v", initializer=1.0, use_resource=True)
+                w = tf1.get_variable("w", initializer=1, use_resource=True)
+
+                @function.Defun(tf.float32)
+                def count(x):
+                    v.assign_add(x)
+                    return x * 2.0
+
+                doubled = count(tf.constant(3.0))
+                dataset = tf1.data.Dataset.range(3).map_with_legacy_function(lambda x: (w.assign_add(10), x)[1])
+                iterator = tf1.data.make_initializable_iterator(dataset)
+                element = iterator.get_next()
+                session.run([v.initializer, w.initializer])
+                session.run(iterator.initializer)
+                answers.append([session.run(doubled), session.run(doubled), session.run(v)] + [session.run(element) for _ in range(3)] + [session.run(w)])
+        self.assertEqual(answers[1], answers[0])
+        self.assertEqual(answers[1][2], 7.0)
+
     def test_conditions(self):
         def build(value):
             x = tf1.placeholder_with_default(np.float32(value), [])
