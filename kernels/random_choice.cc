@@ -1,5 +1,5 @@
-// Random choices: Multinomial, StatelessMultinomial and RandomShuffle. As in random.cc, results are
-// TensorFlow's for the same seeds.
+// Random choices: Multinomial, RandomShuffle and the stateless forms of both. As in random.cc,
+// results are TensorFlow's for the same seeds.
 #include <cmath>
 #include <limits>
 
@@ -8,7 +8,7 @@
 #include "graph/shape_inference.h"
 #include "kernels/cpu.h"
 #include "kernels/examples.h"
-#include "kernels/random_stream.h"
+#include "kernels/stateless_start.h"
 
 namespace leat {
 namespace {
@@ -104,8 +104,7 @@ const Op stateless_multinomial_op{{
               "output_dtype: {int32, int64} = int64"},
     .shape =
         [](ShapeContext& c) {
-          const Shape seed = c.with_rank(2, 1);
-          check(seed[0] == any || seed[0] == 2, "seed must have shape [2], not ", seed);
+          check_seed(c, 2);
           infer_multinomial(c);
         },
     .kernels = {multinomial_kernel()},
@@ -116,17 +115,15 @@ const Op stateless_multinomial_op{{
     .is_not_differentiable = true,
 }};
 
-// ---- RandomShuffle
+// ---- RandomShuffle, StatelessShuffle
 
-template <class T>
-BoundKernel prepare_shuffle(TypeTag<T>, const KernelRequest& request) {
-  const Shape& shape = request.inputs[0].shape;
-  const int64_t rows = shape.rank() == 0 ? 1 : shape[0];
-  if (rows <= 1 || shape.elements() <= 1) return BoundKernel::view();
+// `start(a)` is the generator of a run.
+template <class T, class Start>
+BoundKernel bind_shuffle(const Shape& shape, Start start) {
+  const int64_t rows = shape[0], row = shape.elements() / rows;
   check(rows <= std::numeric_limits<uint32_t>::max(), "cannot shuffle ", rows, " rows");
-  const int64_t row = shape.elements() / rows;
-  BoundKernel kernel = BoundKernel::of([=, stream = RandomStream::of(request)](const Arguments& a) {
-    RandomWords words(stream->take((rows - 1 + 3) / 4));
+  BoundKernel kernel = BoundKernel::of([=](const Arguments& a) {
+    RandomWords words(start(a));
     int64_t* order = static_cast<int64_t*>(a.workspace);
     for (int64_t i = 0; i < rows; ++i) order[i] = i;
     for (int64_t i = 0; i + 1 < rows; ++i) {
@@ -139,9 +136,36 @@ BoundKernel prepare_shuffle(TypeTag<T>, const KernelRequest& request) {
   return kernel;
 }
 
+bool has_one_order(const Shape& shape) {
+  return shape.rank() == 0 || shape[0] <= 1 || shape.elements() <= 1;
+}
+
+template <class T>
+BoundKernel prepare_shuffle(TypeTag<T>, const KernelRequest& r) {
+  const Shape& shape = r.inputs[0].shape;
+  if (has_one_order(shape)) return BoundKernel::view();
+  return bind_shuffle<T>(shape, [stream = RandomStream::of(r), rows = shape[0]](const Arguments&) {
+    return stream->take((rows - 1 + 3) / 4);
+  });
+}
+
+template <class T>
+BoundKernel prepare_stateless_shuffle(TypeTag<T>, const KernelRequest& r) {
+  const Shape& shape = r.inputs[0].shape;
+  const StatelessStart start(r);
+  if (!has_one_order(shape)) return bind_shuffle<T>(shape, start);
+  return BoundKernel::of([start, n = shape.elements()](const Arguments& a) {
+    start(a);  // a wrong algorithm is an error all the same
+    copy_elements(a.input<T>(0), n, a.output<T>());
+  });
+}
+
+const char* const shuffle_doc =
+    "output = value with its rows in random order, every order being equally probable";
+
 const Op shuffle_op{{
     .name = "RandomShuffle",
-    .doc = "output = value with its rows in random order, every order being equally probable.",
+    .doc = concat(shuffle_doc, "."),
     .inputs = {"value: T"},
     .outputs = {"output: T"},
     .attrs = {"seed: int = 0", "seed2: int = 0", "T: type"},
@@ -149,6 +173,27 @@ const Op shuffle_op{{
     .kernels = {cpu_moving_kernel(
         "T", []<class T>(TypeTag<T> t, const KernelRequest& r) { return prepare_shuffle(t, r); })},
     .is_stateful = true,
+    .is_not_differentiable = true,
+}};
+
+const Op stateless_shuffle_op{{
+    .name = "StatelessShuffle",
+    .doc = concat(shuffle_doc, ", the same for the same key and counter."),
+    .inputs = {"value: T", "key: uint64", "counter: uint64", "alg: int32"},
+    .outputs = {"output: T"},
+    .attrs = {"T: type"},
+    .shape =
+        [](ShapeContext& c) {
+          check_key_and_counter(c);
+          c.set_output(0, c.input(0));
+        },
+    .kernels = {cpu_moving_kernel("T",
+                                  []<class T>(TypeTag<T> t, const KernelRequest& r) {
+                                    return prepare_stateless_shuffle(t, r);
+                                  })},
+    .examples = {{.inputs = {ints({4, 1}, {1, 2, 3, 4}), Tensor::of<uint64_t>({1}, {7}),
+                             Tensor::of<uint64_t>({2}, {0, 5}), Tensor::scalar(philox)},
+                  .outputs = {ints({4, 1}, {2, 1, 3, 4})}}},
     .is_not_differentiable = true,
 }};
 

@@ -1,71 +1,21 @@
 // Random numbers that depend on their inputs alone: on a seed of two numbers, or on the key and the
-// counter made of one. They are TensorFlow's for the same inputs. random_choice.cc has
-// StatelessMultinomial.
+// counter made of one. They are TensorFlow's for the same inputs. random_choice.cc has the choices,
+// random_gamma.cc and truncated_normal.cc have the distributions with parameters.
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"
 #include "kernels/cpu.h"
 #include "kernels/examples.h"
 #include "kernels/random_fill.h"
-#include "kernels/random_stream.h"
+#include "kernels/stateless_start.h"
 
 namespace leat {
 namespace {
 
-// TensorFlow's numbers of algorithms. Automatic is Philox on a CPU.
-constexpr int32_t philox = 1, automatic = 3;
-
-// The generator that the inputs of an op describe: input 1 is a seed, or 1, 2 and 3 are key,
-// counter and algorithm.
-class Start {
- public:
-  explicit Start(const KernelRequest& r)
-      : has_seed_(r.node.has("Tseed")), seed_type_(r.inputs[1].dtype) {
-    check(!has_seed_ || seed_type_ == DType::i32 || seed_type_ == DType::i64,
-          "Invalid seed type: ", seed_type_);
-  }
-
-  Philox operator()(const Arguments& a) const {
-    if (has_seed_) return StatelessSeed::of(a, 1, seed_type_).generator();
-    const int32_t algorithm = *a.input<int32_t>(3);
-    check(algorithm == philox || algorithm == automatic, "Unsupported algorithm id: ", algorithm);
-    const uint64_t* counter = a.input<uint64_t>(2);
-    Philox out(*a.input<uint64_t>(1), counter[1]);
-    out.skip(counter[0]);
-    return out;
-  }
-
- private:
-  bool has_seed_;
-  DType seed_type_;
-};
-
 // ---- Shapes
 
-void check_seed(const ShapeContext& c, int input) {
-  const Shape seed = c.with_rank(input, 1);
-  check(seed[0] == any || seed[0] == 2, "seed must have shape [2], not ", seed);
-}
-
-void check_key_and_counter(const ShapeContext& c) {
-  const Shape key = c.with_rank(1, 1), counter = c.with_rank(2, 1);
-  check(key[0] == any || key[0] == 1, "key must have shape [1], not ", key);
-  check(counter[0] == any || counter[0] >= 2,
-        "counter must be a vector with length at least 2, got shape ", counter);
-  c.with_rank(3, 0);
-}
-
-void infer(ShapeContext& c) {
-  if (c.node().has("Tseed")) {
-    check_seed(c, 1);
-  } else {
-    check_key_and_counter(c);
-  }
-  c.set_output(0, c.shape_from_value(0));
-}
-
 void infer_int(ShapeContext& c) {
-  infer(c);
+  infer_stateless(c);
   for (const int bound : {c.num_inputs() - 2, c.num_inputs() - 1}) c.with_rank(bound, 0);
 }
 
@@ -76,7 +26,7 @@ Kernel random_kernel(int64_t grain) {
   return cpu_kernel("dtype", FloatTypes{}, [grain]<class T>(TypeTag<T>, const KernelRequest& r) {
     const int64_t n = r.outputs[0].shape.elements();
     if (n == 0) return BoundKernel{};
-    return BoundKernel::of([start = Start(r), n, grain](const Arguments& a) {
+    return BoundKernel::of([start = StatelessStart(r), n, grain](const Arguments& a) {
       fill<T>(a, start(a), Distribution<T>{}, n, grain);
     });
   });
@@ -87,7 +37,7 @@ BoundKernel prepare_int(TypeTag<T>, const KernelRequest& r) {
   const int64_t n = r.outputs[0].shape.elements();
   if (n == 0) return {};
   const int last = static_cast<int>(r.inputs.size()) - 1;
-  return BoundKernel::of([start = Start(r), n, last](const Arguments& a) {
+  return BoundKernel::of([start = StatelessStart(r), n, last](const Arguments& a) {
     const T low = *a.input<T>(last - 1), high = *a.input<T>(last);
     check(low < high, "Need minval < maxval, got ", low, " >= ", high);
     using U = std::make_unsigned_t<T>;
@@ -129,7 +79,7 @@ OpDef random_op(const char* name, const char* what, bool has_seed, Kernel kernel
       .attrs = has_seed
                    ? with(attrs, {"T: {int32, int64} = int32", "Tseed: {int32, int64} = int64"})
                    : with(attrs, {"Tshape: {int32, int64} = int32"}),
-      .shape = infer,
+      .shape = infer_stateless,
       .kernels = {std::move(kernel)},
       .examples = {{.inputs = example_inputs(has_seed, 3), .outputs = {std::move(expected)}}},
       .value_inputs = {0},
@@ -178,14 +128,15 @@ OpDef full_int_op(bool has_seed) {
       .attrs = has_seed ? with(attrs, {"T: {int32, int64} = int32",
                                        "Tseed: {int32, int64, uint32, uint64} = int64"})
                         : with(attrs, {"Tshape: {int32, int64} = int32"}),
-      .shape = infer,
+      .shape = infer_stateless,
       .kernels = {cpu_kernel("dtype", Types<int32_t, int64_t, uint32_t, uint64_t>{},
                              []<class T>(TypeTag<T>, const KernelRequest& r) {
                                const int64_t n = r.outputs[0].shape.elements();
                                if (n == 0) return BoundKernel{};
-                               return BoundKernel::of([start = Start(r), n](const Arguments& a) {
-                                 fill<T>(a, start(a), AnyInt<T>{}, n, 4096);
-                               });
+                               return BoundKernel::of(
+                                   [start = StatelessStart(r), n](const Arguments& a) {
+                                     fill<T>(a, start(a), AnyInt<T>{}, n, 4096);
+                                   });
                              })},
       .examples = {{.inputs = example_inputs(has_seed, 3),
                     .attrs = {{"dtype", i32}},

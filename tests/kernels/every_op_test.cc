@@ -90,8 +90,8 @@ const std::set<std::string, std::less<>> without_example = {
     "BarrierIncompleteSize",
     // Streams of random numbers: tests of their own.
     "RandomUniform", "RandomUniformInt", "RandomStandardNormal", "TruncatedNormal", "RandomShuffle",
-    "Multinomial", "RandomGamma", "RandomPoissonV2", "UniformCandidateSampler",
-    "LogUniformCandidateSampler", "LearnedUnigramCandidateSampler",
+    "Multinomial", "RandomGamma", "RandomPoissonV2", "ParameterizedTruncatedNormal",
+    "UniformCandidateSampler", "LogUniformCandidateSampler", "LearnedUnigramCandidateSampler",
     "ThreadUnsafeUnigramCandidateSampler", "FixedUnigramCandidateSampler",
     "Timestamp"};  // another one every time
 
@@ -115,7 +115,9 @@ const std::set<std::string, std::less<>> without_gradient_check = {
     // Of no type that is exact enough for differences: tests of their own.
     "FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3", "LRN", "MaxPool3D", "MaxPool3DGrad",
     "MaxPool3DGradGrad", "ResizeBilinear", "ResizeBicubic", "ScaleAndTranslate", "CropAndResize",
-    "BlockLSTM", "BlockLSTMV2", "RandomGamma", "SparseMatMul"};
+    "BlockLSTM", "BlockLSTMV2", "RandomGamma", "SparseMatMul",
+    // That of a number that keeps its quantile: random_test.cc, tests/tensorflow/ops_test.py.
+    "StatelessRandomGammaV2", "StatelessRandomGammaV3", "StatelessParameterizedTruncatedNormal"};
 
 // Whose other type goes with T.
 const std::set<std::string, std::less<>> with_two_types = {"Angle", "Complex", "ComplexAbs", "Imag",

@@ -5,6 +5,8 @@
 
 #include <cmath>
 
+#include "graph/gradient.h"
+#include "graph/ops.h"
 #include "kernels/examples.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/run_op.h"
@@ -175,6 +177,43 @@ TEST(Random, TheDerivativeOfAGammaNumberKeepsItsQuantile) {
       EXPECT_NEAR(slope, -by_alpha / by_x, 1e-4 * std::abs(slope)) << alpha << " " << x;
     }
   }
+}
+
+// Of one number, by the formulas of implicit differentiation: F(y) = (P(y) - P(a)) / (P(b) - P(a)).
+TEST(Random, TheDerivativeOfATruncatedNormalNumberKeepsItsQuantile) {
+  Graph graph;
+  const auto number = [&](double value) { return constant(graph, Tensor::scalar(value)); };
+  const std::vector<Output> parameters = {number(0.5), number(2), number(-1), number(3)};
+  const Output y = op("StatelessParameterizedTruncatedNormal",
+                      {constant(graph, ints({1})), constant(graph, longs({1, 2})), parameters[0],
+                       parameters[1], parameters[2], parameters[3]});
+  std::vector<Output> fetches = gradients({y}, parameters);
+  fetches.push_back(y);
+  const std::vector<Tensor> values = evaluate(fetches);
+  const auto normalized = [](double x) { return (x - 0.5) / 2; };
+  const auto distribution = [](double x) { return std::erfc(-x * std::sqrt(0.5)) / 2; };
+  const auto density = [](double x) { return std::exp(-x * x / 2); };
+  const double at = normalized(to_doubles(values[4])[0]), low = normalized(-1),
+               high = normalized(3);
+  const double quantile =
+      (distribution(at) - distribution(low)) / (distribution(high) - distribution(low));
+  EXPECT_NEAR(to_doubles(values[0])[0], 1, 1e-12);
+  EXPECT_NEAR(to_doubles(values[1])[0], at, 1e-12);
+  EXPECT_NEAR(to_doubles(values[2])[0], (1 - quantile) * density(low) / density(at), 1e-12);
+  EXPECT_NEAR(to_doubles(values[3])[0], quantile * density(high) / density(at), 1e-12);
+}
+
+TEST(Random, TheGradientOfStatelessGammaNumbersIsSummedOverThoseOfOneAlpha) {
+  Graph graph;
+  const Output alpha = constant(graph, floats({0.5F, 3}));
+  const Output y = op("StatelessRandomGammaV2",
+                      {constant(graph, ints({4, 2})), constant(graph, longs({1, 2})), alpha});
+  const Output slopes = op("RandomGammaGrad", {alpha, y});
+  const std::vector<Tensor> values = evaluate({gradients({y}, {alpha})[0], slopes});
+  const std::vector<double> by_alpha = to_doubles(values[0]), all = to_doubles(values[1]);
+  ASSERT_EQ(values[0].shape(), (Shape{2}));
+  for (size_t i : {0, 1})
+    EXPECT_NEAR(by_alpha[i], all[i] + all[i + 2] + all[i + 4] + all[i + 6], 1e-5);
 }
 
 TEST(Random, AChoiceAmongNothingIsRefused) {
