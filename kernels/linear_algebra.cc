@@ -11,6 +11,7 @@
 #include "kernels/cpu.h"
 #include "kernels/decomposition.h"
 #include "kernels/examples.h"
+#include "kernels/matrix_batch.h"
 
 namespace leat {
 namespace {
@@ -18,8 +19,6 @@ namespace {
 using SolvedTypes = Types<float, double>;
 const char* const types = "T: {double, float, half, complex64, complex128}";
 const char* const determinant_types = "T: {half, float, double, complex64, complex128}";
-
-Shape batch_of(const Shape& shape) { return Shape(shape.dims().first(shape.rank() - 2)); }
 
 // Input `i`, checked: the last two extents are equal.
 Shape square(ShapeContext& c, int i) {
@@ -31,23 +30,6 @@ Shape square(ShapeContext& c, int i) {
   for (const int axis : {shape.rank() - 1, shape.rank() - 2})
     shape.set(axis, rows == any ? cols : rows);
   return shape;
-}
-
-// Which matrix of an operand belongs to each of the output: the batch's axes are broadcast.
-Tensor matrices_of(const Shape& operand, const Shape& out) {
-  Tensor numbers(i64, {out.elements()});  // says so where memory is short
-  int64_t* found = numbers.data<int64_t>();
-  std::fill_n(found, out.elements(), int64_t{0});
-  const int added = out.rank() - operand.rank();
-  for (int64_t b = 0; b < out.elements(); ++b) {
-    int64_t rest = b, stride = 1;
-    for (int axis = out.rank() - 1; axis >= added; --axis) {
-      if (operand[axis - added] != 1) found[b] += rest % out[axis] * stride;
-      rest /= out[axis];
-      stride *= operand[axis - added];
-    }
-  }
-  return numbers;
 }
 
 std::vector<double> transposed(const std::vector<double>& a, int64_t n) {

@@ -8,6 +8,7 @@
 #include "kernels/cpu.h"
 #include "kernels/examples.h"
 #include "kernels/execute.h"
+#include "kernels/extents.h"
 #include "kernels/sparse_tensor.h"
 
 namespace leat {
@@ -262,8 +263,11 @@ void softmax(ExecuteContext& c) {
   check_sparse(indices, values, c.input(2));
   check(c.input(2).elements() >= 2,
         "Input should have rank >= 2, but received shape: ", c.input(2));
-  for (const int64_t extent : c.input(2).span<int64_t>())
+  int64_t elements = 1;
+  for (const int64_t extent : c.input(2).span<int64_t>()) {
     check(extent >= 0, "Expected shape dimensions to be non-negative, got ", extent);
+    elements = product_of_extents(elements, extent);
+  }
   std::vector<int> rows = all_columns(indices);
   const std::vector<int64_t> order = sorted_entries(indices, rows);
   rows.pop_back();

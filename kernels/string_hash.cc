@@ -84,9 +84,9 @@ Pair weak_hash(const char* s, uint64_t a, uint64_t b) {
 
 }  // namespace
 
-uint64_t farm_fingerprint(const std::string& text) {
-  const char* s = text.data();
-  const size_t n = text.size();
+uint64_t farm_fingerprint(std::string_view bytes) {
+  const char* s = bytes.data();
+  const size_t n = bytes.size();
   if (n <= 16) return farm_up_to_16(s, n);
   if (n <= 32) return farm_up_to_32(s, n);
   if (n <= 64) return farm_up_to_64(s, n);
@@ -110,16 +110,14 @@ uint64_t farm_fingerprint(const std::string& text) {
   w.first += (n - 1) & 63;
   v.first += w.first;
   w.first += v.first;
-  round(text.data() + n - 64, factor, 9);
+  round(bytes.data() + n - 64, factor, 9);
   return mix(mix(v.first, w.first, factor) + shift_mix(y) * k0 + z,
              mix(v.second, w.second, factor) + x, factor);
 }
 
-namespace {
-
 // ---- MurmurHash64A
 
-uint64_t murmur_hash(const std::string& text) {
+uint64_t murmur_hash(std::string_view text) {
   constexpr uint64_t m = 0xc6a4a7935bd1e995, seed = 0xDECAFCAFFE;
   const char* s = text.data();
   size_t n = text.size();
@@ -136,8 +134,6 @@ uint64_t murmur_hash(const std::string& text) {
   }
   return mixed(mixed(h) * m);
 }
-
-}  // namespace
 
 // ---- SipHash-2-4 (Aumasson and Bernstein, "SipHash: a fast short-input PRF", 2012)
 
@@ -178,7 +174,7 @@ namespace {
 
 // ---- The ops
 
-template <uint64_t (*hash)(const std::string&)>
+template <uint64_t (*hash)(std::string_view)>
 OpDef buckets(std::string name, std::string doc, std::string input, Tensor expected) {
   return {
       .name = std::move(name),

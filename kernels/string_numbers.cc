@@ -1,4 +1,5 @@
-// Between strings and numbers: AsString and StringToNumber by their text, DecodeRaw by their bytes.
+// Between strings and numbers: AsString and StringToNumber by their text, DecodeRaw and
+// DecodePaddedRaw by their bytes.
 #include <bit>
 #include <cmath>
 #include <cstdio>
@@ -183,6 +184,64 @@ const Op decode_raw_op{{
                   .attrs = {{"out_type", DType::i16}, {"little_endian", false}},
                   .outputs = {Tensor::of<int16_t>({1, 1}, {0x0102})}}},
     .has_data_dependent_shape = true,
+    .is_not_differentiable = true,
+}};
+
+// ---- DecodePaddedRaw
+
+// The elements in a row of the output; input 1 is the number of its bytes.
+int64_t padded_width(const Tensor& fixed_length, DType dtype) {
+  const int64_t length = to_int64s(fixed_length)[0], size = static_cast<int64_t>(dtype_size(dtype));
+  check(length > 0, "fixed_length (", length, ") must be greater than zero.");
+  check(length % size == 0, "fixed_length (", length,
+        ") must be a multiple of the size of out_type (", size, ")");
+  return length / size;
+}
+
+BoundKernel prepare_decode_padded(const KernelRequest& r) {
+  const size_t number = dtype_size(r.outputs[0].dtype);
+  const size_t row = number * padded_width(*r.inputs[1].value, r.outputs[0].dtype);
+  return BoundKernel::of([=, n = r.inputs[0].shape.elements(),
+                          is_little = r.attr<bool>("little_endian")](const Arguments& a) {
+    for (int64_t i = 0; i < n; ++i) {
+      const std::string& text = a.input<std::string>(0)[i];
+      char* to = a.output<char>() + i * static_cast<int64_t>(row);
+      const size_t taken = std::min(text.size(), row);
+      std::memcpy(to, text.data(), taken);
+      std::memset(to + taken, 0, row - taken);
+      for (size_t at = 0; at < taken && !is_little; at += number)
+        std::reverse(to + at, to + at + number);
+    }
+  });
+}
+
+const Op decode_padded_op{{
+    .name = "DecodePaddedRaw",
+    .doc = "output[i…, j] = element j of the first fixed_length bytes of string i…, taken as "
+           "numbers in memory; bytes of 0 follow a shorter string.",
+    .inputs = {"input_bytes: string", "fixed_length: int32"},
+    .outputs = {"output: out_type"},
+    .attrs = {"out_type: {half, float, double, int32, uint16, uint8, int16, int8, int64, bfloat16}",
+              "little_endian: bool = true"},
+    .shape =
+        [](ShapeContext& c) {
+          c.with_rank(1, 0);
+          Shape out = c.input(0);
+          if (out.has_rank()) {
+            const Tensor* length = c.value(1);
+            out.push_back(length ? padded_width(*length, c.attr<DType>("out_type")) : any);
+          }
+          c.set_output(0, out);
+        },
+    .kernels = {cpu_kernel(prepare_decode_padded)},
+    .examples = {{.inputs = {texts({"ab", "", "cdefg"}), Tensor::scalar(4)},
+                  .attrs = {{"out_type", DType::u8}},
+                  .outputs = {Tensor::of<uint8_t>({3, 4},
+                                                  {97, 98, 0, 0, 0, 0, 0, 0, 99, 100, 101, 102})}},
+                 {.inputs = {texts({std::string("\x01\x02\x03", 3)}), Tensor::scalar(4)},
+                  .attrs = {{"out_type", DType::i16}, {"little_endian", false}},
+                  .outputs = {Tensor::of<int16_t>({1, 2}, {0x0102, 0x0300})}}},
+    .value_inputs = {1},
     .is_not_differentiable = true,
 }};
 

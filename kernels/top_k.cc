@@ -1,4 +1,4 @@
-// TopKV2: the largest entries of each row.
+// TopKV2 and ApproxTopK: the largest entries of each row.
 #include <numeric>
 
 #include "graph/gradient.h"
@@ -40,9 +40,9 @@ BoundKernel bind(int64_t rows, int64_t columns, int64_t k) {
 
 template <class T>
 BoundKernel prepare(TypeTag<T>, const KernelRequest& request) {
-  const Shape& shape = request.inputs[0].shape;
-  const int64_t columns = shape[shape.rank() - 1], k = to_int64s(*request.inputs[1].value)[0];
-  if (request.outputs[0].shape.elements() == 0) return {};
+  const Shape &shape = request.inputs[0].shape, &out = request.outputs[0].shape;
+  const int64_t columns = shape[shape.rank() - 1], k = out[out.rank() - 1];
+  if (out.elements() == 0) return {};
   const int64_t rows = shape.elements() / columns;
   const DType index = request.outputs[1].dtype;
   if (index == DType::i64) return bind<T, int64_t>(rows, columns, k);
@@ -72,7 +72,7 @@ void infer(ShapeContext& c) {
 // The gradient of a value goes to where it was taken from.
 void gradient(Gradient& g) {
   const Output x = g.x(0), indices = cast(g.y(1), i32);
-  check(x.shape().has_rank(), "the gradient of TopKV2 needs a known rank");
+  check(x.shape().has_rank(), "the gradient of ", g.node().op->name, " needs a known rank");
   const auto number = [&](int32_t value) { return constant(g.graph(), Tensor::scalar(value)); };
   const auto vector = [&](int32_t value) { return constant(g.graph(), ints({value})); };
   // As matrices of [rows, columns] and [rows, k]; row r begins at element r * columns.
@@ -103,6 +103,47 @@ const Op top_k_op{{
     .examples = {{.inputs = {floats({2, 3}, {1, 3, 2, 5, 5, 4}), Tensor::scalar<int32_t>(2)},
                   .outputs = {floats({2, 2}, {3, 2, 5, 5}), ints({2, 2}, {1, 2, 0, 1})}}},
     .value_inputs = {1},
+}};
+
+// ---- ApproxTopK
+
+// As TensorFlow's kernel for CPUs: whatever recall_target says, the result is exact, and it has k
+// entries even without aggregate_to_topk, where other devices give more candidates.
+void infer_approximate(ShapeContext& c) {
+  check(c.attr<int64_t>("reduction_dimension") == -1 && c.attr<bool>("is_max_k"),
+        "ApproxTopK on a CPU takes the largest entries along the last dimension: "
+        "reduction_dimension must be -1, is_max_k true");
+  const float recall = c.attr<float>("recall_target");
+  check(recall > 0 && recall <= 1, "Invalid recall target: ", recall,
+        ". Valid value range in : [0, 1.0].");
+  const int64_t k = c.attr<int64_t>("k");
+  Shape out = c.with_rank_at_least(0, 1);
+  if (out.has_rank()) {
+    const int last = out.rank() - 1;
+    check(out[last] == any || out[last] >= k, "input must have last dimension >= k = ", k,
+          " but was ", out[last]);
+    out.set(last, k);
+  }
+  for (int i : {0, 1}) c.set_output(i, out);
+}
+
+const Op approximate_op{{
+    .name = "ApproxTopK",
+    .doc = "values[…, i], indices[…, i] = the i-th largest of the entries input[…, :] and where it "
+           "is, for i < k. Here it is exact: TopKV2 with k as an attribute.",
+    .inputs = {"input: T"},
+    .outputs = {"values: T", "indices: int32"},
+    .attrs = {"k: int >= 0", "reduction_dimension: int = -1", "recall_target: float = 0.95",
+              "is_max_k: bool = true", "reduction_input_size_override: int = -1",
+              "aggregate_to_topk: bool = true", "T: {half, bfloat16, float}"},
+    .shape = infer_approximate,
+    .gradient = gradient,
+    .kernels = {cpu_kernel(
+        "T", Types<half, bfloat16, float>{},
+        []<class T>(TypeTag<T> t, const KernelRequest& r) { return prepare(t, r); })},
+    .examples = {{.inputs = {floats({2, 3}, {1, 3, 2, 5, 5, 4})},
+                  .attrs = {{"k", int64_t{2}}},
+                  .outputs = {floats({2, 2}, {3, 2, 5, 5}), ints({2, 2}, {1, 2, 0, 1})}}},
 }};
 
 }  // namespace

@@ -110,8 +110,8 @@ const std::set<std::string, std::less<>> without_gradient_check = {
     // Of complex numbers only: complex_test.cc.
     "Angle", "Complex", "ComplexAbs", "Conj", "Imag", "Real", "FFT", "FFT2D", "FFT3D", "IFFT",
     "IFFT2D", "IFFT3D",
-    // Has no T that could be double: it shares its gradient with BatchMatMulV2.
-    "BatchMatMulV3",
+    // Have no T that could be double: they share their gradients with BatchMatMulV2 and TopKV2.
+    "BatchMatMulV3", "ApproxTopK",
     // Of no type that is exact enough for differences: tests of their own.
     "FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3", "LRN", "MaxPool3D", "MaxPool3DGrad",
     "MaxPool3DGradGrad", "ResizeBilinear", "ResizeBicubic", "ScaleAndTranslate", "CropAndResize",

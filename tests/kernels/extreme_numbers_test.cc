@@ -5,6 +5,8 @@
 #include <cmath>
 #include <limits>
 
+#include "kernels/examples.h"
+#include "tests/support/expect_error.h"
 #include "tests/support/run_op.h"
 
 namespace leat {
@@ -67,6 +69,21 @@ TEST(ExtremeNumbers, DecompositionsOfLargeAndSmallMatrices) {
     EXPECT_NEAR(sum / trace, 1, 1e-9) << scale;
     EXPECT_NEAR(s.data<double>()[0] / largest, 1, 1e-9) << scale;
   }
+}
+
+// The client of TensorFlow refuses these before any kernel sees them.
+TEST(ExtremeNumbers, ApproxTopKRefusesWhatItWouldNotDoExactly) {
+  const auto refuses = [](std::string_view message, AttrMap attrs) {
+    attrs.emplace("k", int64_t{2});
+    expect_error_with(Code::invalid_argument, std::string(message), [&] {
+      run_op("ApproxTopK", {floats({2, 3}, {1, 2, 3, 4, 5, 6})}, attrs);
+    });
+  };
+  refuses("largest entries along the last dimension", {{"reduction_dimension", int64_t{0}}});
+  refuses("largest entries along the last dimension", {{"is_max_k", false}});
+  refuses("must have last dimension >= k", {{"k", int64_t{4}}});
+  for (const float recall : {0.0F, -1.0F, 1.5F, std::numeric_limits<float>::quiet_NaN()})
+    refuses("Invalid recall target", {{"recall_target", recall}});
 }
 
 }  // namespace

@@ -264,6 +264,17 @@ def _(rng, op):
     yield Case(random(rng, (3,)), np.array([1], np.int32), np.int32(1), invalid=True)
 
 
+@cases("ApproxTopK")
+def _(rng, op):  # invalid ones are refused by the client: extreme_numbers_test.cc
+    for dtype in [np.float32, np.float16, bf16]:
+        yield Case(random(rng, (3, 6), dtype, -20, 20), k=3)
+    for k, recall in itertools.product([0, 1, 6], [0.1, 1.0]):
+        yield Case(random(rng, (2, 2, 6)), k=k, recall_target=recall, reduction_input_size_override=100)
+    yield Case(random(rng, (300,)), k=4)
+    yield Case(np.array([3, 1, 3, 3, 2], np.float32), k=3)
+    yield Case(random(rng, (0, 4)), k=2)
+
+
 @cases("TopKV2")
 def _(rng, op):
     for dtype in NUMBERS:

@@ -85,6 +85,23 @@ def _(rng, op):
     yield Case(random(rng, (5,)), random(rng, (5,)), invalid=True)
 
 
+@cases("BatchNormWithGlobalNormalization", "BatchNormWithGlobalNormalizationGrad")
+def _(rng, op):
+    def case(image, vectors, dtype=np.float32, scales=True, **more):
+        vectors = [random(rng, shape, dtype, 0.5, 2) for shape in vectors]
+        inputs = [random(rng, image, dtype), *vectors]
+        if op.endswith("Grad"):
+            inputs[4] = random(rng, image, dtype)
+        return Case(*inputs, variance_epsilon=0.01, scale_after_normalization=scales, **more)
+    for dtype, scales in itertools.product([np.float32, np.float64, np.float16], [True, False]):
+        yield case((2, 3, 4, 5), [(5,)] * 4, dtype, scales, tolerance=3e-2 if dtype == np.float16 else None)
+        yield case((1, 1, 1, 1), [(1,)] * 4, dtype, scales)
+    yield case((0, 3, 4, 5), [(5,)] * 4)
+    yield case((2, 3, 5), [(5,)] * 4, invalid=True)
+    for i in range(3):
+        yield case((2, 3, 4, 5), [(1, 5) if i == j else (5,) for j in range(4)], invalid=True)
+
+
 @cases("SparseSoftmaxCrossEntropyWithLogits")
 def _(rng, op):
     for dtype in FLOATS:

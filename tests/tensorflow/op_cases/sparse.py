@@ -78,7 +78,21 @@ def _(rng, op):
     yield Case(INDICES, random(rng, (3,)), DENSE_SHAPE, np.float32(7), invalid=True)
 
 
-@cases("SparseFillEmptyRowsGrad")
+@cases("RaggedFillEmptyRows")
+def _(rng, op):
+    ids, rows = np.array([3, 0, 0, 3]), np.int64(5)
+    for dtype in NUMBERS + [np.bool_, object]:
+        yield Case(ids, random(rng, (4,), dtype), rows, random(rng, (), dtype))
+    yield Case(np.zeros(0, np.int64), np.zeros(0, np.float32), np.int64(3), np.float32(7))
+    yield Case(np.array([0, 1, 1]), random(rng, (3,)), np.int64(2), np.float32(7))
+    yield Case(np.zeros(0, np.int64), np.zeros(0, np.float32), np.int64(0), np.float32(7))  # in DIFFERENT
+    for wrong_ids, n, wrong_rows, default in [([5], 1, 5, 7), ([-1], 1, 5, 7), ([0], 1, 0, 7), ([0], 2, 5, 7), ([0], 1, -1, 7), ([[0]], 1, 5, 7), ([0], 1, [5], 7),
+                                              ([0], 1, 5, [7]), ([], 0, -2**62, 7), ([], 0, 2**62, 7), ([], 0, 2**45, 7)]:
+        yield Case(np.array(wrong_ids, np.int64), random(rng, (n,)), np.array(wrong_rows, np.int64), np.array(default, np.float32), invalid=True)
+    yield Case(np.array([0]), random(rng, (1, 1)), np.int64(3), np.float32(7), invalid=True)
+
+
+@cases("SparseFillEmptyRowsGrad", "RaggedFillEmptyRowsGrad")
 def _(rng, op):
     for dtype in FLOATS + [np.int32, np.uint8]:
         yield Case(np.array([3, 0, 1]), random(rng, (5,), dtype), gradient=False)
@@ -420,6 +434,31 @@ def _(rng, op):
         yield Case(well_conditioned(rng, (2, 3, 3), dtype), random(rng, (2, 3, 1), dtype), adjoint=adjoint, lower=lower)
     yield Case(well_conditioned(rng, (3, 3), np.float32), random(rng, (2, 3, 4)))
     yield Case(random(rng, (3, 3)), random(rng, (2, 1)), invalid=True)
+
+
+@cases("BandedTriangularSolve")
+def _(rng, op):
+    def matrix(shape, dtype=np.float32):
+        return random(rng, shape, dtype, 0.5, 2)
+    for dtype, adjoint, lower in itertools.product(WIDE, [False, True], [False, True]):
+        for bands in [1, 2, 3, 4]:
+            yield Case(matrix((bands, 4), dtype), random(rng, (4, 2), dtype), adjoint=adjoint, lower=lower)
+        yield Case(matrix((2, 2, 5), dtype), random(rng, (2, 5, 1), dtype), adjoint=adjoint, lower=lower)
+    for dtype, adjoint, lower in itertools.product([np.complex64, np.complex128], [False, True], [False, True]):
+        complex_matrix, rhs = matrix((2, 4)) + 1j * random(rng, (2, 4)), random(rng, (4, 2)) + 1j * random(rng, (4, 2))
+        yield Case(complex_matrix.astype(dtype), rhs.astype(dtype), adjoint=adjoint, lower=lower)
+    yield Case(matrix((2, 4)), random(rng, (3, 4, 2)))
+    yield Case(matrix((3, 1, 2, 4)), random(rng, (2, 4, 2)))
+    yield Case(matrix((3, 2)), random(rng, (2, 1)), static=False)  # more bands than rows
+    yield Case(matrix((1, 1)), random(rng, (1, 1)))
+    one, nan = np.ones((2, 1), np.float32), np.nan
+    yield Case(np.array([[[1, 1], [0, 1]], [[1, 0], [0, 1]]], np.float32), one, gradient=False)  # the second has no solution
+    yield Case(np.array([[1, nan], [0, 1]], np.float32), one, gradient=False)
+    for wrong in [[[1, 0], [0, 1]], [[nan, 1], [0, 1]], [[[1, 0], [0, 1]], [[1, 1], [0, 1]]]]:
+        yield Case(np.array(wrong, np.float32), one, invalid=True)
+    for a, b in [((2, 4), (3, 1)), ((0, 4), (4, 1)), ((2, 0), (0, 1)), ((0, 2, 4), (4, 1)), ((2, 4), (4, 0)), ((4,), (4, 1)), ((2, 4), (4,)),
+                 ((2, 2, 4), (3, 4, 1)), ((), ())]:
+        yield Case(matrix(a), random(rng, b), invalid=True)
 
 
 # ---- strings ----

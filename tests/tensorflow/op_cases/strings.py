@@ -181,6 +181,36 @@ def _(rng, op):
     yield Case(texts(b"abcd", b"ab"), out_type=tf.uint8, invalid=True)
 
 
+@cases("DecodePaddedRaw")
+def _(rng, op):
+    data = bytes(range(1, 17))
+    for kind in [tf.float32, tf.float64, tf.int32, tf.uint16, tf.uint8, tf.int16, tf.int8, tf.int64, tf.bfloat16]:
+        for little, length in itertools.product([True, False], [8, 16, 24]):
+            yield Case(texts(data, data[:11], data[:1], b""), np.int32(length), out_type=kind, little_endian=little, gradient=False)
+    yield Case(np.array(b"ab", object), np.int32(3), out_type=tf.uint8)
+    yield Case(np.zeros((0, 2), object), np.int32(4), out_type=tf.uint8)
+    for length in [0, -1, -4, 3, -2**31, 2**31 - 1, [4]]:
+        yield Case(texts(b"abcd"), np.array(length, np.int32), out_type=tf.int16, invalid=True)
+
+
+@cases("Fingerprint")
+def _(rng, op):
+    method = np.array(b"farmhash64", object)
+    for dtype in NUMBERS + [np.bool_]:
+        yield Case(random(rng, (3, 5), dtype), method, gradient=False)
+    yield Case(random(rng, (3, 5)).astype(np.complex64), method, gradient=False)
+    for shape in [(4,), (2, 3, 70), (0,), (0, 3), (3, 0)]:
+        yield Case(random(rng, shape, np.int32), method)
+    words = np.array([bytes(rng.integers(0, 256, n, np.uint8)) for n in [0, 1, 7, 8, 17, 33, 65, 200]], object)
+    for shape in [(8,), (8, 1), (4, 2), (2, 2, 2), (1, 8)]:
+        yield Case(words.reshape(shape), method)
+    yield Case(np.zeros((0, 3), object), method)
+    yield Case(np.float32(3), method, invalid=True)
+    for wrong in [b"md5", b"", [b"farmhash64"]]:
+        yield Case(random(rng, (3, 5)), np.array(wrong, object), invalid=True)
+        yield Case(random(rng, (0, 5)), np.array(wrong, object), invalid=True)
+
+
 @cases("PrintV2")
 def _(rng, op):
     yield Case(np.array(b"", object), end="")
