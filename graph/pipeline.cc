@@ -66,6 +66,8 @@ PartitionedGraph run_pipeline(const Graph& graph, const PipelineOptions& options
   finish_pass("prune", step);
   step = structure_loops(std::move(step), options.signature);
   finish_pass("structure_loops", step);
+  step = split_identity_n(step, options.signature);
+  finish_pass("split_identity_n", step);
   step = infer(step);
   finish_pass("infer", step);
   step = read_late(step);

@@ -1,5 +1,6 @@
 // The passes, by name and in order: connect (if the signature has connections) → prune →
-// structure_loops → infer → read_late → simplify → place → partition. Each is a free function from graph to graph; verify() runs after each one.
+// structure_loops → split_identity_n → infer → read_late → simplify → place → partition. Each is a
+// free function from graph to graph; verify() runs after each one.
 #pragma once
 
 #include <functional>
@@ -93,6 +94,8 @@ Graph prune(const Graph& graph, const StepSignature& signature);
 // One `_Loop` node for each while loop (loops.h). INVALID_ARGUMENT, with frame and node, for a
 // frame that is no loop.
 Graph structure_loops(Graph graph, const StepSignature& signature);
+// An Identity of each input for an IdentityN that hands on handles.
+Graph split_identity_n(const Graph& graph, const StepSignature& signature);
 // Shapes again, with what is now known about feeds.
 Graph infer(const Graph& graph);
 // Users of an Identity of a reference that only run after an update read the updated variable, as

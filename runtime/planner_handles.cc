@@ -12,8 +12,8 @@ void Planner::resolve_handle(const Node& node, State& s) {
     if (!is_handle_input(node, static_cast<int>(i))) continue;
     const State& from = state(*node.inputs[i].node);
     const bool is_first = s.variable < 0 && s.resource < 0;
-    check(is_first || s.kind != ItemKind::merge ||
-              (s.variable == from.variable && s.resource == from.resource),
+    const bool must_be_one = s.kind == ItemKind::merge || node.is("IdentityN");
+    check(is_first || !must_be_one || (s.variable == from.variable && s.resource == from.resource),
           node.op->name, " node '", node.name,
           "' may pass on one or another variable; merge their values instead");
     if (is_first) s.variable = from.variable, s.resource = from.resource;

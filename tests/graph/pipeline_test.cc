@@ -44,8 +44,9 @@ TEST(Pipeline, ATrainingStepIsTwoPartsAndThreeEdges) {
 
   const PartitionedGraph out = run_pipeline(graph, options);
 
-  EXPECT_EQ(passes, (std::vector<std::string>{"prune", "structure_loops", "infer", "read_late",
-                                              "simplify", "place", "partition", "partition"}));
+  EXPECT_EQ(passes,
+            (std::vector<std::string>{"prune", "structure_loops", "split_identity_n", "infer",
+                                      "read_late", "simplify", "place", "partition", "partition"}));
   const DumpOptions plain = {.devices = false, .attrs = false};
   ASSERT_EQ(out.partitions.size(), 2u);
   EXPECT_EQ(dump(out.partitions.at("/job:ps/task:0/device:CPU:0"), plain),
@@ -157,6 +158,29 @@ TEST_F(Verify, AnOutputThatDoesNotFollow) {
       "after pass 'fold': Placeholder node 'x' (text:1) has an output 0 that does not follow from "
       "its op "
       "and attributes");
+}
+
+TEST(SplitIdentityN, GivesEveryHandleANodeOfItsOwn) {
+  const Graph graph = parse(
+      "v = VarHandleOp(dtype=float, shape=[]); w = VarHandleOp(dtype=float, shape=[]);"
+      "c = Const(dtype=float, value=float[] [1]); n = NoOp(); both = IdentityN(v, c, w), ^n;"
+      "values = IdentityN(c, c); read = ReadVariableOp(both:2, dtype=float); end = NoOp(), ^both");
+  const auto split = [&](const StepSignature& signature) {
+    return dump(split_identity_n(graph, signature), {.attrs = false});
+  };
+  EXPECT_EQ(split({}), R"(c = Const()
+n = NoOp()
+both/part_1 = Identity(c), ^n
+v = VarHandleOp()
+both/part_0 = Identity(v), ^n
+values = IdentityN(c, c)
+w = VarHandleOp()
+both/part_2 = Identity(w), ^n
+end = NoOp(), ^both/part_0, ^both/part_1, ^both/part_2
+read = ReadVariableOp(both/part_2)
+)");
+  EXPECT_NE(split({.fetches = {"both:1"}}).find("both = IdentityN(v, c, v), ^n"),
+            std::string::npos);
 }
 
 }  // namespace

@@ -130,6 +130,19 @@ class Variables(Agreement):
         for use_resource in (False, True):
             self.assert_same(on_both(lambda: build(use_resource), 3))
 
+    def test_one_node_hands_on_several_resources(self):
+        def build():
+            v = tf1.get_variable("v", initializer=3.0, use_resource=True)
+            with tf1.colocate_with(v.handle):
+                w = tf1.get_variable("w", initializer=4.0, use_resource=True)
+                both = tf.raw_ops.IdentityN(input=[v.handle, tf.constant(2.0), w.handle])
+            read = [tf.raw_ops.ReadVariableOp(resource=both[i], dtype=tf.float32) for i in (0, 2)]
+            with tf1.control_dependencies(read):
+                add = tf.raw_ops.AssignAddVariableOp(resource=both[2], value=both[1])
+            with tf1.control_dependencies([add]):
+                return [*read, both[1], v.read_value(), w.read_value()], []
+        self.assert_same(on_both(build, steps=2))
+
     def test_a_fetch_beside_an_update_sees_it(self):
         """A fetched reference is the variable's memory, whatever ran first; what was computed from it is not."""
         def updated(v):
