@@ -40,10 +40,7 @@ void insert(ExecuteContext& c) { table(c).insert(c.input(1), c.input(2)); }
 
 void remove(ExecuteContext& c) { table(c).remove(c.input(1)); }
 
-void import_all(ExecuteContext& c) {
-  check(c.input(1).shape().rank() == 1, "Keys must be a vector, but received ", c.input(1).shape());
-  table(c).import_all(c.input(1), c.input(2));
-}
+void import_all(ExecuteContext& c) { table(c).import_all(c.input(1), c.input(2)); }
 
 void export_all(ExecuteContext& c) {
   check_attr_type(c, "Tkeys", table(c).options().keys);
@@ -175,11 +172,7 @@ std::array<Op, 2> table_op(std::string name, std::string doc, std::vector<std::s
                .doc = std::move(doc),
                .inputs = std::move(inputs),
                .attrs = std::move(attrs),
-               .make_resource =
-                   [](const NodeView& node) {
-                     return std::make_shared<LookupTable>(resource_name(node),
-                                                          LookupTable::Options::of(node));
-                   }},
+               .make_resource = make_lookup_table},
               cpu_kernel([](const KernelRequest&) { return BoundKernel{}; }));
 }
 
@@ -196,12 +189,12 @@ const auto mutable_table_ops = table_op(
 const auto table_of_tensors_ops = table_op(
     "MutableHashTableOfTensors",
     "As MutableHashTable; every value is a vector of shape value_shape.", {}, {value_shape});
-const auto dense_table_ops =
-    table_op("MutableDenseHashTable",
-             "As MutableHashTableOfTensors. Keys are scalars; the empty and the deleted key, which "
-             "TensorFlow's table reserves, are keys like all others here.",
-             {"empty_key: key_dtype", "deleted_key: key_dtype"},
-             {value_shape, "initial_num_buckets: int = 131072", "max_load_factor: float = 0.8"});
+const auto dense_table_ops = table_op(
+    "MutableDenseHashTable",
+    "As MutableHashTableOfTensors; keys have the shape of empty_key. That and deleted_key, "
+    "constants, mark buckets without entries and are no keys. An export lists all buckets.",
+    {"empty_key: key_dtype", "deleted_key: key_dtype"},
+    {value_shape, "initial_num_buckets: int = 131072", "max_load_factor: float = 0.8"});
 
 const auto initialize_ops =
     both({.name = "InitializeTable",
@@ -245,8 +238,7 @@ const auto export_ops = both({.name = "LookupTableExport",
                               .attrs = {"Tkeys: type", "Tvalues: type"},
                               .shape =
                                   [](ShapeContext& c) {
-                                    c.set_output(0, {any});
-                                    c.set_output(1, Shape::unknown());
+                                    for (int i : {0, 1}) c.set_output(i, Shape::unknown());
                                   }},
                              {.execute = export_all});
 const auto import_ops = both({.name = "LookupTableImport",

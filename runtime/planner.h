@@ -106,6 +106,8 @@ class Planner {
   bool is_fixed_handle(const Output& output);
   // A resource does not show what its variable holds: the node's attributes claim it.
   void check_dtype(const Node& node, const Output& handle);
+  // A resource is made of its node's attributes, and of its inputs if they are constants.
+  AttrMap with_constant_inputs(const Node& node);
   int add_resource(const Node& node);
   std::shared_ptr<Resource> private_resource(const Node& node);
   void add_variable(const Node& node, State& s);

@@ -58,8 +58,19 @@ void Planner::check_dtype(const Node& node, const Output& handle) {
   }
 }
 
+AttrMap Planner::with_constant_inputs(const Node& node) {
+  AttrMap out = node.attrs;
+  const std::vector<ArgDef>& names = node.op->schema.inputs;  // no lists among those of resources
+  for (size_t i = 0; i < node.inputs.size() && i < names.size(); ++i) {
+    const State& from = state(*node.inputs[i].node);
+    if (from.role == Role::constant) out.emplace(names[i].name, plan_.constants[from.constant]);
+  }
+  return out;
+}
+
 int Planner::add_resource(const Node& node) {
-  const NodeView view = node.view();
+  const AttrMap attrs = with_constant_inputs(node);
+  const NodeView view{node.name, node.op->name, attrs};
   auto resource =
       node.op->is_private_resource && node.attr<std::string>("shared_name").empty()
           ? private_resource(node)

@@ -153,5 +153,67 @@ TEST(LookupTables, AFileFillsOne) {
   });
 }
 
+// A dense table of the keys that `empty` and `deleted` are like; -1 and -2 in most tests.
+Output dense_table(Graph& graph, const Output& empty, const Output& deleted, AttrMap attrs = {}) {
+  attrs.emplace("value_dtype", i64);
+  return graph
+      .add({.op = "MutableDenseHashTableV2",
+            .name = "table",
+            .inputs = {empty, deleted},
+            .attrs = std::move(attrs)})
+      .output();
+}
+
+// Runs one insertion into a new table of int64.
+void insert_into_dense(const Tensor& keys, AttrMap attrs, const Shape& key_shape = {}) {
+  Graph graph;
+  const auto reserved = [&](int64_t key) {
+    Tensor out(i64, key_shape);
+    for (int64_t& element : out.span<int64_t>()) element = key;
+    return constant(graph, out);
+  };
+  const Output table = dense_table(graph, reserved(-1), reserved(-2), std::move(attrs));
+  const Output values = constant(graph, Tensor(i64, {keys.shape()[0]}));
+  graph.add({.op = "LookupTableInsertV2",
+             .name = "insert",
+             .inputs = {table, constant(graph, keys), values}});
+  LocalSession session{{.timeout = std::chrono::seconds(20)}, one_cpu};
+  session.extend(graph);
+  session.run({}, {}, {"insert"});
+}
+
+TEST(LookupTables, DenseOnesReserveTwoKeys) {
+  insert_into_dense(longs({3, 4}), {});
+  insert_into_dense(longs({2, 2}, {-1, -2, -2, -1}), {}, {2});
+  for (const int64_t reserved : {-1, -2}) {
+    expect_error_with(Code::invalid_argument, "as a table key is not allowed", [&] {
+      insert_into_dense(longs({3, reserved}), {});
+    });
+    expect_error_with(Code::invalid_argument, "as a table key is not allowed", [&] {
+      insert_into_dense(longs({1, 2}, {reserved, reserved}), {}, {2});
+    });
+  }
+}
+
+TEST(LookupTables, DenseOnesGrowNoFurtherThanThereIsMemory) {
+  const AttrMap least_load = {{"max_load_factor", 1e-38F}};
+  EXPECT_THROW(insert_into_dense(longs({3}), least_load), Error);
+  for (const int exponent : {45, 61, 62})
+    EXPECT_THROW(insert_into_dense(longs({3}), {{"initial_num_buckets", int64_t{1} << exponent}}),
+                 Error);
+}
+
+TEST(LookupTables, TheReservedKeysOfADenseOneAreConstants) {
+  Graph graph;
+  const Output table = dense_table(graph, placeholder(graph, "empty", i64, {}),
+                                   constant(graph, Tensor::scalar<int64_t>(-2)));
+  graph.add({.op = "LookupTableSizeV2", .name = "size", .inputs = {table}});
+  LocalSession session{{.timeout = std::chrono::seconds(20)}, one_cpu};
+  session.extend(graph);
+  expect_error_with(Code::unimplemented, "must be constants", [&] {
+    session.run({{"empty", Tensor::scalar<int64_t>(-1)}}, {"size:0"}, {});
+  });
+}
+
 }  // namespace
 }  // namespace leat

@@ -166,17 +166,76 @@ class Tables(unittest.TestCase):
                 self.random_changes(steps, table, keys, values, (3,))
 
     def test_dense_tables(self):
-        for values, shape in [(tf.int64, []), (tf.float32, [2])]:
-            with self.subTest(values=values.name), Steps(self) as steps:
-                table = R.MutableDenseHashTableV2(empty_key=np.int64(-100), deleted_key=np.int64(-200), value_dtype=values, value_shape=shape,
-                                                  initial_num_buckets=8, shared_name="t")
-                rng = np.random.default_rng(1)
-                for _ in range(4):
-                    v = rng.integers(0, 9, [5] + shape).astype(values.as_numpy_dtype)
-                    steps.run(R.LookupTableInsertV2(table_handle=table, keys=rng.integers(0, 9, 5), values=v), "insert")
-                    steps.run(R.LookupTableRemoveV2(table_handle=table, keys=rng.integers(0, 9, 2)), "remove")
-                    steps.run(R.LookupTableFindV2(table_handle=table, keys=np.arange(9), default_value=np.zeros(shape, values.as_numpy_dtype)), "find")
+        """Exports list every bucket, with what removals left behind: compared as they are."""
+        for keys, key_shape in [(tf.int64, []), (tf.int32, []), (tf.string, []), (tf.int64, [2]), (tf.string, [3]), (tf.int64, [1])]:
+            for values, shape in [(tf.int64, []), (tf.float32, [2])]:
+                if (keys, values) == (tf.int32, tf.int64):
+                    continue  # TensorFlow has none
+                with self.subTest(keys=keys.name, key_shape=key_shape, values=values.name), Steps(self) as steps:
+                    def some_keys(rng, n):
+                        numbers = rng.integers(-4, 9, [n] + key_shape)
+                        return np.vectorize(lambda i: b"key %d" % i, otypes=[object])(numbers) if keys == tf.string else numbers.astype(keys.as_numpy_dtype)
+                    empty, deleted = [array(np.full(key_shape, b"e%d" % i if keys == tf.string else -100 - i), keys) for i in range(2)]
+                    table = R.MutableDenseHashTableV2(empty_key=tf.constant(empty, keys), deleted_key=tf.constant(deleted, keys), value_dtype=values,
+                                                      value_shape=shape, initial_num_buckets=8, shared_name="t")
+                    contents = R.LookupTableExportV2(table_handle=table, Tkeys=keys, Tvalues=values)
+                    rng = np.random.default_rng(1)
+                    for _ in range(4):
+                        v = rng.integers(0, 9, [5] + shape)
+                        steps.run(R.LookupTableInsertV2(table_handle=table, keys=tf.constant(some_keys(rng, 5), keys), values=tf.constant(v, values)), "insert")
+                        steps.run(contents, "inserted")
+                        steps.run(R.LookupTableRemoveV2(table_handle=table, keys=tf.constant(some_keys(rng, 2), keys)), "remove")
+                        steps.run(contents, "removed")
+                        default = tf.constant(np.full(shape, 7), values)
+                        steps.run(R.LookupTableFindV2(table_handle=table, keys=tf.constant(some_keys(rng, 9), keys), default_value=default), "find")
+                        steps.run(R.LookupTableSizeV2(table_handle=table), "size")
+                    for reserved in (empty, deleted):
+                        k = tf.constant(np.stack([some_keys(rng, 1)[0], reserved, some_keys(rng, 1)[0]]), keys)
+                        v = tf.zeros([3] + shape, values)
+                        steps.run(R.LookupTableInsertV2(table_handle=table, keys=k, values=v), "insert a reserved key")
+                        steps.run(contents, "the keys before it are there")
+                        steps.run(R.LookupTableRemoveV2(table_handle=table, keys=k), "remove a reserved key")
+                        steps.run(contents, "removed before it")
+                        steps.run(R.LookupTableFindV2(table_handle=table, keys=k, default_value=v[0]), "find a reserved key")
+
+    def test_imports_of_dense_tables(self):
+        longs = lambda *values: np.array(values, np.int64)
+        with Steps(self) as steps:
+            table = R.MutableDenseHashTableV2(empty_key=np.int64(-1), deleted_key=np.int64(-2), value_dtype=tf.int64, initial_num_buckets=4, shared_name="t")
+            keys, values = [tf1.placeholder_with_default(longs(*x), None) for x in [([8], [-1], [6], [-2]), ([80], [1], [60], [2])]]
+            steps.run(R.LookupTableImportV2(table_handle=table, keys=keys, values=values), "import")
+            steps.run(R.LookupTableFindV2(table_handle=table, keys=longs(8, 6, 4), default_value=np.int64(0)), "find")
+            steps.run(R.LookupTableSizeV2(table_handle=table), "size")
+            steps.run(R.LookupTableInsertV2(table_handle=table, keys=longs(4, 12, 16), values=longs(40, 120, 160)), "grows")
+            steps.run(R.LookupTableExportV2(table_handle=table, Tkeys=tf.int64, Tvalues=tf.int64), "grown")
+            for k, v in [(longs([1], [2]), longs([1])), (longs([1], [2]), longs(1, 2)), (longs([1], [2]), np.float32([[1], [2]]))]:
+                steps.run(R.LookupTableImportV2(table_handle=table, keys=tf1.placeholder_with_default(k, None), values=tf1.placeholder_with_default(v, None)), f"{k} {v}")
+            full = tf1.placeholder_with_default(longs([4], [8], [12], [16]), None)
+            steps.run(R.LookupTableImportV2(table_handle=table, keys=full, values=full), "full")
+            steps.run(R.LookupTableFindV2(table_handle=table, keys=longs(12, 4), default_value=np.int64(0)), "find in a full one")
+            steps.run(R.LookupTableFindV2(table_handle=table, keys=longs(3), default_value=np.int64(0)), "what a full one lacks")
+            steps.run(R.LookupTableRemoveV2(table_handle=table, keys=longs(3)), "remove what a full one lacks")
+
+    def test_what_a_dense_table_refuses(self):
+        longs = lambda *values: np.array(values, np.int64)
+        with Steps(self) as steps:
+            for n, (empty, deleted) in enumerate([(np.int64(1), np.int64(1)), (longs(1, 2), longs(1, 2)), (np.int64(1), longs(2))]):
+                table = R.MutableDenseHashTableV2(empty_key=empty, deleted_key=deleted, value_dtype=tf.int64, shared_name=f"wrong{n}")
+                steps.run(R.LookupTableSizeV2(table_handle=table), f"{empty} {deleted}")
+            scalars = R.MutableDenseHashTableV2(empty_key=np.int64(-1), deleted_key=np.int64(-2), value_dtype=tf.int64, shared_name="s")
+            vectors = R.MutableDenseHashTableV2(empty_key=longs(-1, 0), deleted_key=longs(-2, 0), value_dtype=tf.int64, value_shape=[2], shared_name="v")
+            for table, keys, values in [(scalars, longs([1, 2]), longs([1, 2])), (scalars, longs(1), longs(1, 2)), (scalars, longs(1), np.float32([1])),
+                                        (scalars, np.array(["a"]), longs(1)), (vectors, longs(1, 2), longs(1, 2)), (vectors, longs([1, 2, 3]), longs([1, 2])),
+                                        (vectors, longs([1, 2]), longs(1)), (vectors, longs([[1, 2]]), longs([[1, 2]])), (vectors, longs([1, 0]), longs([1, 2])),
+                                        (vectors, longs([-1, 0]), longs([1, 2])), (vectors, longs([0, -1]), longs([1, 2])), (scalars, np.int64(5), np.int64(6)),
+                                        (scalars, longs(), longs()), (vectors, np.zeros((0, 2), np.int64), np.zeros((0, 2), np.int64))]:
+                steps.run(R.LookupTableInsertV2(table_handle=table, keys=keys, values=values), f"insert {keys} {values}")
                 steps.run(R.LookupTableSizeV2(table_handle=table), "size")
+                try:
+                    find = R.LookupTableFindV2(table_handle=table, keys=keys, default_value=values)
+                except ValueError:  # the client's own refusal
+                    continue
+                steps.run(find, f"find {keys} {values}")
 
     def test_options_of_dense_tables(self):
         for n, options in enumerate([*({"initial_num_buckets": b} for b in (-4, 0, 1, 3, 4)),
