@@ -1,6 +1,8 @@
 #include "graph/formats/example.h"
 
 #include <google/protobuf/arena.h>
+#include <google/protobuf/util/json_util.h>
+#include <google/protobuf/util/type_resolver_util.h>
 
 #include <climits>
 
@@ -50,6 +52,17 @@ const Message& parse(std::string_view serialized, google::protobuf::Arena& arena
 Features parse_example(std::string_view serialized) {
   google::protobuf::Arena arena;
   return to_features(parse<tensorflow::Example>(serialized, arena).features());
+}
+
+std::string example_from_json(const std::string& json) {
+  namespace util = google::protobuf::util;
+  static util::TypeResolver* const types = util::NewTypeResolverForDescriptorPool(
+      "type.googleapis.com", google::protobuf::DescriptorPool::generated_pool());
+  std::string out;
+  const auto status = util::JsonToBinaryString(
+      types, "type.googleapis.com/" + tensorflow::Example::descriptor()->full_name(), json, &out);
+  check(status.ok(), "Error while parsing JSON: ", std::string(status.message()));
+  return out;
 }
 
 SequenceFeatures parse_sequence_example(std::string_view serialized) {

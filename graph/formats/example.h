@@ -19,6 +19,10 @@ using Features = std::map<std::string, Feature, std::less<>>;
 // Reads a serialized Example (proto/example.proto). INVALID_ARGUMENT if the bytes are none.
 Features parse_example(std::string_view serialized);
 
+// The serialized Example that a text in JSON says, by protobuf's rules. INVALID_ARGUMENT, with the
+// place, if it says none.
+std::string example_from_json(const std::string& json);
+
 struct SequenceFeatures {
   Features context;
   std::map<std::string, std::vector<Feature>, std::less<>> lists;  // a feature per step

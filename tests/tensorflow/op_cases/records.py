@@ -208,3 +208,24 @@ def _(rng, op):
     yield sequences.case(SEQUENCES[0], names=[b"a", b"b"], sparse=[("n", tf.int64)], invalid=True)
     yield sequences.case(SEQUENCES[0], dense_lists=[("v", tf.int64, [0])], invalid=True)
     yield sequences.case(sequence(v=[[], []]), dense_lists=[("v", tf.int64, [0]), ("v", tf.int64, [3, 0])])
+
+
+@cases("DecodeJSONExample")
+def _(rng, op):
+    def feature(value):
+        return b'{"features":{"feature":{"b":%s}}}' % value
+    valid = [b"{}", b" {} ", b'{"features":null}', b'{"features":{}, "features":{}}', b"{features:{feature:{'a':{bytesList:{value:['YQ']}}}}}",
+             b'{"features":{"feature":{"b":{"int64List":{"value":[1,"2"]}},"a":{"bytesList":{"value":["aGk=", ""]}}}}}',
+             *map(feature, [b'{"float_list":{"value":[1.5,"NaN","-Infinity",3]}}', b'{"int64List":{"value":[[1]]}}', b'{"int64List":{"value":1}}', b"null",
+                            b'{"int64List":{"value":[1e3, 2.0, -9223372036854775808]}}', b'{"bytesList":{"value":["a-_b"]}}', b'{"floatList":{"value":["1.5"]}}'])]
+    yield Case(np.array(valid, object))
+    yield Case(np.array(valid[0], object))
+    yield Case(np.array(valid[:4], object).reshape(2, 2))
+    yield Case(np.zeros((0, 2), object))
+    yield Case(np.array(b"{features:{feature:{b:{int64List:{value:[null]}}}}}", object))  # in DIFFERENT
+    for wrong in [b"", b"null", b"[]", b"7", b'{"x":1}', b'{"a', b"{} {}", b"{,}", b'{"features":' * 200, b"[" * 100_000, b'{"features":{"feature":{"\xff":{}}}}',
+                  b'{"features":{"feature":{"b":{},"b":{}}}}',
+                  *map(feature, [b'{"float_list":{"value":[1e400]}}', b'{"int64List":{"value":[1.5]}}', b'{"int64List":{"value":[9223372036854775808]}}',
+                                 b'{"int64List":{"value":[1]},"floatList":{"value":[2]}}', b'{"bytesList":{"value":["%%"]}}', b'{"int64List":{"value":[true]}}'])]:
+        yield Case(np.array(wrong, object), invalid=True)
+        yield Case(np.array([b"{}", wrong], object), invalid=True)
