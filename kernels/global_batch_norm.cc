@@ -40,6 +40,7 @@ template <class T>
 BoundKernel prepare(TypeTag<T>, const KernelRequest& r) {
   using C = ComputeType<T>;
   const Normalization plan(r);
+  if (plan.rows == 0) return {};
   BoundKernel kernel = BoundKernel::of([plan](const Arguments& a) {
     const T *x = a.input<T>(0), *mean = a.input<T>(1), *variance = a.input<T>(2),
             *beta = a.input<T>(3), *gamma = a.input<T>(4);

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <limits>
 
 #include "graph/gradient.h"
 #include "graph/ops.h"
@@ -77,7 +78,8 @@ BoundKernel bind(const KernelRequest& r) {
   const int64_t n = std::max({index.elements(), largest.elements(), seed.elements() / 3});
   check_shapes(index, seed, largest, n);
   const int64_t rounds = r.attr<int64_t>("rounds");
-  check(rounds >= 4 && rounds % 2 == 0, "rounds must be even and at least 4, got ", rounds);
+  check(rounds >= 4 && rounds % 2 == 0 && rounds <= std::numeric_limits<int32_t>::max(),
+        "rounds must be even and in [4, 2^31), got ", rounds);
   const auto step = [](const Shape& shape, int rank_of_one) { return shape.rank() > rank_of_one; };
   return BoundKernel::of([=, index_step = step(index, 0), seed_step = 3 * step(seed, 1),
                           largest_step = step(largest, 0)](const Arguments& a) {

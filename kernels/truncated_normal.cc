@@ -144,9 +144,12 @@ BatchPlan plan_batches(const KernelRequest& r) {
     check(is_one(i) || parameter(i)[0] == out[0], "Input ", i,
           " should have length 1 or shape[0], which is ", out[0], "; got shape ", parameter(i));
   }
-  int64_t samples = 1;
-  for (const int64_t extent : out.dims().subspan(1)) samples *= extent;
-  return {out[0], samples};
+  // Parameters are checked even if no number is drawn, but once is enough for one set of them.
+  if (out.elements() == 0)
+    return {
+        is_one(1) && is_one(2) && is_one(3) && is_one(4) ? std::min<int64_t>(out[0], 1) : out[0],
+        0};
+  return {out[0], out.elements() / out[0]};
 }
 
 template <class T>
