@@ -41,8 +41,8 @@ stage "build"
 cmake --build --preset "$preset"
 built=$SECONDS
 stage "test"
-result=0
-ctest --preset "$preset" --output-on-failure -j2 "${arguments[@]}" || result=$?
+failed=()
+ctest --preset "$preset" --output-on-failure -j2 "${arguments[@]}" || failed+=("ctest")
 
 # A virtual environment of its own, made once.
 install_tensorflow() {
@@ -60,13 +60,14 @@ else
   if install_tensorflow; then
     for program in tests/tensorflow/*_test.py; do
       echo "-- $program"
-      build/tensorflow/bin/python "$program" --leat "$build/bin/leat" || result=1
+      TF_CPP_MIN_LOG_LEVEL=2 build/tensorflow/bin/python "$program" --leat "$build/bin/leat" ||
+        failed+=("$program")
     done
   elif [[ $tensorflow == try ]]; then
     skipped="pip could not install tensorflow-cpu"
   else
     echo "test: pip could not install tensorflow-cpu==$tensorflow_version; is PyPI reachable?" >&2
-    result=1
+    failed+=("tests/tensorflow")
   fi
 fi
 [[ -z $skipped ]] || echo "SKIPPED: tests/tensorflow (TensorFlow's client and ops against Leat): $skipped"
@@ -76,5 +77,9 @@ for file in "$build"/lib/*.so "$build"/bin/leat*; do
   [[ -f $file ]] && printf '%10.1f MB  %s\n' "$(stat -Lc %s "$file" | awk '{print $1 / 1e6}')" "$file"
 done
 printf '%10.1f MB  %s\n' "$(du -sm "$build" | cut -f1)" "$build"
-echo "== $([[ $result -eq 0 ]] && echo passed || echo FAILED): build ${built}s, tests $((SECONDS - built))s"
-exit "$result"
+times="build ${built}s, tests $((SECONDS - built))s"
+if [[ ${#failed[@]} -gt 0 ]]; then
+  echo "== FAILED (${failed[*]}): $times"
+  exit 1
+fi
+echo "== passed: $times"

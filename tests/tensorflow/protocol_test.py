@@ -328,17 +328,17 @@ class Limits(Case):
 
 class Refusals(Case):
     def test_all_unknown_ops_are_named_with_their_nodes(self):
-        tf.raw_ops.IsotonicRegression(input=[[1.0]], name="first")
-        tf.raw_ops.IsotonicRegression(input=[[2.0]], name="another")
-        tf.raw_ops.Fingerprint(data=[b"a"], method=b"farmhash64", name="second")
+        tf.raw_ops.TPUReplicatedInput(inputs=[1.0], name="first")
+        tf.raw_ops.TPUReplicatedInput(inputs=[2.0], name="another")
+        tf.raw_ops.TPUOrdinalSelector(name="second")
         y = tf.constant(1.0)
         with session() as s:
             with self.assertRaises(tf.errors.NotFoundError) as caught:
                 s.run(y)
         text = str(caught.exception)
         self.assertIn("Op type not registered ", text)
-        self.assertIn("'IsotonicRegression'", text)
-        self.assertIn("Fingerprint", text)
+        self.assertIn("'TPUReplicatedInput'", text)
+        self.assertIn("TPUOrdinalSelector", text)
         self.assertTrue("'first'" in text or "'another'" in text, text)
         self.assertIn("'second'", text)
 
