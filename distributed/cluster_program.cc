@@ -104,6 +104,7 @@ void register_program(const Peers& peers, const ProgramOwner& owner, Partitioned
     program.parts.push_back(std::move(part));
   }
   program.edges = std::move(graph.edges);
+  program.fetch_feeds = std::move(graph.fetch_feeds);
   state->missing = requests.size();
   if (requests.empty()) return done({}, state->program, {});
   for (const auto& [task, request] : requests) state->silent.insert(task);

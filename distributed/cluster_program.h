@@ -34,6 +34,7 @@ class ClusterProgram {
   std::vector<CutEdge> edges;
   std::map<std::string, TaskName> fetch_tasks;   // who owes which fetch
   std::map<std::string, TaskName> target_tasks;  // and who runs which target
+  FetchFeeds fetch_feeds;                        // of a partial run
 };
 
 // On whose behalf.

@@ -22,8 +22,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr size_t longest_status = 3'072;  // of a gRPC status message, as TensorFlow cuts it
-constexpr const char* partial_runs =
-    "partial runs are not supported: fetch what is needed in one run, or keep it in a variable";
 // After its connection broke, a client may come again with the same request before its step is
 // cancelled.
 constexpr auto repeat_grace = std::chrono::seconds(1);
@@ -105,6 +103,14 @@ Answer finished(MessageWriter writer) {
   return out;
 }
 
+Answer answer_of(const Status& status, const google::protobuf::MessageLite& response,
+                 const char* what) {
+  if (!status.is_ok()) return {.status = rpc_status(status)};
+  MessageWriter writer(what);
+  writer.append(response.SerializeAsString());
+  return finished(std::move(writer));
+}
+
 // The fetches under exactly the names that were asked for, or the error: in the body if the client
 // wants it there.
 Answer step_answer(const tensorflow::RunStepRequest& request, const StepOutcome& outcome) {
@@ -154,6 +160,7 @@ class MasterService : public std::enable_shared_from_this<MasterService> {
   void create_session(RpcCall call);
   void extend_session(RpcCall call);
   void run_step(RpcCall call);
+  void partial_run_setup(RpcCall call);
   void close_session(RpcCall call);
   void list_devices(RpcCall call);
   void reset(RpcCall call);
@@ -302,15 +309,39 @@ void MasterService::run_step(RpcCall call) {
   };
   try {
     step.options = read_options(request->options());
-    if (!request->partial_run_handle().empty()) fail(Code::unimplemented, partial_runs);
     const auto session = master_->session(request->session_handle());
     step.fetches.assign(request->fetch().begin(), request->fetch().end());
     step.targets.assign(request->target().begin(), request->target().end());
     if (step.options.timeout.count() == 0) step.options.timeout = session->options().timeout;
     step.times = step_times(call, step.options.timeout);
-    running->set_cancel(cancel_for_lost_client(session, session->run(std::move(step), done)));
+    const std::string& partial_run = request->partial_run_handle();
+    running->set_cancel(cancel_for_lost_client(
+        session, partial_run.empty() ? session->run(std::move(step), done)
+                                     : session->partial_run(partial_run, std::move(step), done)));
   } catch (...) {
     done({.status = status_of_current_exception()});
+  }
+}
+
+void MasterService::partial_run_setup(RpcCall call) {
+  const auto request = parse<tensorflow::PartialRunSetupRequest>(call);
+  const auto id = static_cast<uint64_t>(request.request_id());
+  std::shared_ptr<Request> running;
+  if (!join(call, id, running)) return;
+  const auto done = [self = shared_from_this(), id, running, call](const Status& status,
+                                                                   const std::string& handle) {
+    tensorflow::PartialRunSetupResponse response;
+    response.set_partial_run_handle(handle);
+    self->answer(id, running, call, answer_of(status, response, "the reply of PartialRunSetup"));
+  };
+  try {
+    StepSignature signature;
+    signature.feeds.assign(request.feed().begin(), request.feed().end());
+    signature.fetches.assign(request.fetch().begin(), request.fetch().end());
+    signature.targets.assign(request.target().begin(), request.target().end());
+    master_->session(request.session_handle())->partial_run_setup(signature, done);
+  } catch (...) {
+    done(status_of_current_exception(), "");
   }
 }
 
@@ -352,17 +383,9 @@ void MasterService::make_callable(RpcCall call) {
   if (!join(call, id, running)) return;
   const auto done = [self = shared_from_this(), id, running, call](const Status& status,
                                                                    int64_t handle) {
-    Answer out;
-    if (status.is_ok()) {
-      tensorflow::MakeCallableResponse response;
-      response.set_handle(handle);
-      MessageWriter writer("the reply of MakeCallable");
-      writer.append(response.SerializeAsString());
-      out = finished(std::move(writer));
-    } else {
-      out.status = rpc_status(status);
-    }
-    self->answer(id, running, call, std::move(out));
+    tensorflow::MakeCallableResponse response;
+    response.set_handle(handle);
+    self->answer(id, running, call, answer_of(status, response, "the reply of MakeCallable"));
   };
   try {
     const tensorflow::CallableOptions& options = request.options();
@@ -439,6 +462,7 @@ void serve_master(RpcServer& server, std::shared_ptr<Master> master, ThreadPool&
       {"CreateSession", &MasterService::create_session},
       {"ExtendSession", &MasterService::extend_session},
       {"RunStep", &MasterService::run_step},
+      {"PartialRunSetup", &MasterService::partial_run_setup},
       {"CloseSession", &MasterService::close_session},
       {"ListDevices", &MasterService::list_devices},
       {"Reset", &MasterService::reset},
@@ -455,9 +479,6 @@ void serve_master(RpcServer& server, std::shared_ptr<Master> master, ThreadPool&
       }
     });
   }
-  server.handle(std::string(master_service) + "PartialRunSetup", [](RpcCall call) {
-    call.fail({static_cast<int>(Code::unimplemented), partial_runs});
-  });
 }
 
 }  // namespace leat

@@ -10,6 +10,7 @@
 
 #include "distributed/cluster_program_cache.h"
 #include "distributed/discovery.h"
+#include "distributed/partial_run.h"
 #include "distributed/session_graph.h"
 #include "distributed/session_step.h"
 
@@ -55,6 +56,12 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   StepRequestOfClient request_of_callable(int64_t handle, std::vector<Tensor> feeds) const;
   void release_callable(int64_t handle);
 
+  // Compiles the step of a partial run, which partial_run() begins. Passes on its handle.
+  void partial_run_setup(const StepSignature& signature,
+                         std::function<void(const Status&, std::string handle)> done);
+  // One call of it (partial_run.h). What is returned ends the whole run, as an error does.
+  Cancel partial_run(const std::string& handle, StepRequestOfClient request, Step::Done done);
+
   std::vector<DeviceDescription> devices() const;
   void task_lost(const TaskName& task, const std::string& why);
   // Ends running steps with CANCELLED, waits for them (10 s at most), and drops the session on all
@@ -94,8 +101,11 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   void forget_programs_on(const std::vector<TaskName>& tasks);
   void cleanup(const std::vector<std::shared_ptr<WorkerClient>>& workers) const;
   PipelineOptions pipeline_options(const StepSignature& signature, const TaskStatuses& tasks) const;
+  Cancel start(StepSignature signature, Step::Request step, bool with_graphs, Step::Done done);
   std::shared_ptr<SessionStep> admit(Step::Done done);
   Timer::Id end_unless_built(Deadline deadline, Step::Done end);
+  Timer::Id end_call_at(const StepTimes& times, const std::string& handle,
+                        const std::shared_ptr<PartialRun>& run, const PartialRun::Call& call);
   Step::Done add_partition_graphs(const StepSignature& signature, Step::Done end);
   std::vector<std::string> partition_graphs(const StepSignature& signature);
   void run_ended(const std::shared_ptr<SessionStep>& run);
@@ -118,6 +128,8 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   std::set<TaskName> stale_tasks_;  // restarted: asked again before the next build
   std::map<int64_t, Callable> callables_;
   int64_t last_callable_ = 0;
+  std::map<std::string, std::shared_ptr<PartialRun>> partial_runs_;
+  int64_t last_partial_run_ = 0;
   std::set<std::shared_ptr<SessionStep>> runs_;
   Status closed_;  // once it is, what those are told who still come
   std::vector<std::function<void()>> when_idle_;

@@ -38,9 +38,20 @@ ParsedRequest parse(StepRequestOfClient request) {
 MasterSession::Cancel MasterSession::run(StepRequestOfClient request, Step::Done done) {
   const bool with_graphs = request.options.partition_graphs;
   ParsedRequest parsed;
-  std::shared_ptr<SessionStep> run;
   try {
     parsed = parse(std::move(request));
+  } catch (...) {
+    done({.status = status_of_current_exception()});
+    return [](const Status&) {};
+  }
+  return start(std::move(parsed.signature), std::move(parsed.step), with_graphs, std::move(done));
+}
+
+// `signature` is normalised.
+MasterSession::Cancel MasterSession::start(StepSignature signature, Step::Request step,
+                                           bool with_graphs, Step::Done done) {
+  std::shared_ptr<SessionStep> run;
+  try {
     run = admit(done);
   } catch (...) {
     done({.status = status_of_current_exception()});
@@ -51,19 +62,18 @@ MasterSession::Cancel MasterSession::run(StepRequestOfClient request, Step::Done
     run->end(std::move(outcome));
     self->run_ended(run);
   };
-  const Timer::Id too_late = end_unless_built(parsed.step.times.deadline, end);
-  Step::Done step_done = with_graphs ? add_partition_graphs(parsed.signature, end) : end;
-  program(
-      parsed.signature,
-      [self, run, end, too_late, step = std::move(parsed.step), step_done = std::move(step_done)](
-          const Status& status, const ClusterProgramCache::Program& program) mutable {
-        self->peers_->timer->cancel(too_late);
-        if (!status.is_ok()) return end({.status = status});
-        const auto started =
-            std::make_shared<Step>(self->peers_, program, std::move(step), std::move(step_done));
-        if (!run->begin(started)) return self->run_ended(run);
-        started->start();
-      });
+  const Timer::Id too_late = end_unless_built(step.times.deadline, end);
+  Step::Done step_done = with_graphs ? add_partition_graphs(signature, end) : end;
+  program(signature,
+          [self, run, end, too_late, step = std::move(step), step_done = std::move(step_done)](
+              const Status& status, const ClusterProgramCache::Program& program) mutable {
+            self->peers_->timer->cancel(too_late);
+            if (!status.is_ok()) return end({.status = status});
+            const auto started = std::make_shared<Step>(self->peers_, program, std::move(step),
+                                                        std::move(step_done));
+            if (!run->begin(started)) return self->run_ended(run);
+            started->start();
+          });
   return [weak = std::weak_ptr<SessionStep>(run)](const Status& status) {
     if (const auto run = weak.lock()) run->cancel(status);
   };

@@ -48,6 +48,7 @@ std::string StepSignature::to_string() const {
   std::vector<std::string> edges;
   for (const auto& [to, from] : connections) edges.push_back(concat(from, " as ", to));
   append_list(out, "connections", edges);
+  if (is_partial) out += "; a partial run";
   return out;
 }
 
@@ -57,30 +58,37 @@ PartitionedGraph run_pipeline(const Graph& graph, const PipelineOptions& options
     if (options.after_pass) options.after_pass(pass, result);
   };
 
+  StepSignature signature = options.signature;
   std::optional<Graph> connected;
-  if (!options.signature.connections.empty()) {
-    connected = connect(graph, options.signature);
+  if (!signature.connections.empty()) {
+    connected = connect(graph, signature);
     finish_pass("connect", *connected);
   }
-  Graph step = prune(connected ? *connected : graph, options.signature);
+  Graph step = prune(connected ? *connected : graph, signature);
   finish_pass("prune", step);
-  step = structure_loops(std::move(step), options.signature);
+  FetchFeeds fetch_feeds;
+  if (signature.is_partial) {
+    fetch_feeds = feeds_behind_fetches(step, signature);
+    step = defer(step, options.placement.default_device, signature);
+    finish_pass("defer", step);
+  }
+  step = structure_loops(std::move(step), signature);
   finish_pass("structure_loops", step);
-  step = split_identity_n(step, options.signature);
+  step = split_identity_n(step, signature);
   finish_pass("split_identity_n", step);
   step = infer(step);
   finish_pass("infer", step);
   step = read_late(step);
   finish_pass("read_late", step);
   if (options.simplify) {
-    step = simplify(step, options.signature);
+    step = simplify(step, signature);
     finish_pass("simplify", step);
   }
   place(step, options.placement);
   finish_pass("place", step);
-  PartitionedGraph out =
-      partition(step, options.signature, {.bfloat16_edges = options.bfloat16_edges});
+  PartitionedGraph out = partition(step, signature, {.bfloat16_edges = options.bfloat16_edges});
   for (const auto& [device, part] : out.partitions) finish_pass("partition", part);
+  out.fetch_feeds = std::move(fetch_feeds);
   return out;
 }
 

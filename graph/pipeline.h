@@ -1,6 +1,6 @@
-// The passes, by name and in order: connect (if the signature has connections) → prune →
-// structure_loops → split_identity_n → infer → read_late → simplify → place → partition. Each is a
-// free function from graph to graph; verify() runs after each one.
+// The passes, by name and in order: connect (if the signature has connections) → prune → defer (if
+// the run is partial) → structure_loops → split_identity_n → infer → read_late → simplify → place →
+// partition. Each is a free function from graph to graph; verify() runs after each one.
 #pragma once
 
 #include <functional>
@@ -23,6 +23,8 @@ struct StepSignature {
   std::vector<std::string> targets;
   // to → from, "node:index" both: who uses `to` gets the value of `from` instead.
   std::map<std::string, std::string> connections = {};
+  // Feeds are given, and fetches taken, while the step runs (defer).
+  bool is_partial = false;
 
   // Sorted, without duplicates, ":0" appended where missing.
   StepSignature normalised() const;
@@ -59,12 +61,18 @@ struct CutEdge {
   bool may_be_dead = false;
 };
 
+// Of a partial run: which feeds have to be given before a fetch can be computed.
+using FetchFeeds = std::map<std::string, std::vector<std::string>>;
+// What a partial run is fed when it starts: the name of its only feed's node.
+inline constexpr std::string_view deferred_values = "_partial_run";
+
 struct PartitionedGraph {
   std::map<std::string, Graph> partitions;  // by device name, complete string
   std::vector<CutEdge> edges;               // by id
   // Which partition holds a feed (where it is consumed: possibly several) and a fetch.
   std::map<std::string, std::vector<std::string>> feed_devices;
   std::map<std::string, std::string> fetch_devices;
+  FetchFeeds fetch_feeds;  // of a partial run
 };
 
 struct PipelineOptions {
@@ -91,6 +99,11 @@ Graph connect(const Graph& graph, const StepSignature& signature);
 // unknown or doubly named endpoints: TensorFlow's codes and texts, which its clients look for.
 // INVALID_ARGUMENT, with the reason, if it needs an op of refused_ops.h.
 Graph prune(const Graph& graph, const StepSignature& signature);
+// For a partial run: its feeds wait on `master` for what the client gives there, its fetches are
+// kept there. `signature` becomes that of a step that is fed the object by which they do.
+Graph defer(const Graph& graph, const DeviceName& master, StepSignature& signature);
+// Of a graph that was pruned.
+FetchFeeds feeds_behind_fetches(const Graph& graph, const StepSignature& signature);
 // One `_Loop` node for each while loop (loops.h). INVALID_ARGUMENT, with frame and node, for a
 // frame that is no loop.
 Graph structure_loops(Graph graph, const StepSignature& signature);

@@ -9,8 +9,8 @@
 
 #include "core/kernel.h"
 #include "core/resource.h"
+#include "core/waiting_state.h"
 #include "graph/op_def.h"
-#include "kernels/waiting_state.h"
 
 namespace leat {
 

@@ -40,7 +40,7 @@ run_tests() {
   tools/test.sh --preset "$preset" "$@" 2>&1 | tee "$log" || { outcome=FAILED; result=1; }
   local tests times
   tests=$(grep -E '^[0-9]+% tests passed' "$log" || echo "no test ran")
-  times=$(sed -nE 's/^== (passed|FAILED): (build.*)/\2/p' "$log")
+  times=$(sed -nE 's/^== (passed|FAILED.*): (build.*)/\2/p' "$log")
   summary+=("$preset: $outcome: $tests; $((SECONDS - begin))s${times:+ ($times)}; $log")
 }
 

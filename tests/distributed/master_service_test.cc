@@ -104,6 +104,55 @@ TEST(MasterService, ErrorsOfAStepTravelInTheBodyOfAnOkReply) {
   EXPECT_THAT(status.message, HasSubstr("uninitialized"));
 }
 
+// y = w + x, w on the ps.
+Graph partial() {
+  Graph graph;
+  const DeviceScope on(graph, "/job:ps/task:0");
+  const Output x = placeholder(graph, "x", f32, {});
+  graph.add({.op = "Identity", .name = "first", .inputs = {constant(graph, Tensor::scalar(2.0f))}});
+  graph.add({.op = "AddV2", .name = "y", .inputs = {graph.find("first")->output(), x}});
+  return graph;
+}
+
+std::string fed(const std::string& name, const Tensor& value) {
+  return text(2, text(1, name) + text(2, to_tensor_proto(value)));
+}
+
+TEST(MasterService, APartialRunIsOneStepInSeveralCalls) {
+  InProcessCluster cluster({{"ps", 1}, {"worker", 1}});
+  RawClient client(cluster);
+  const std::string session = client.create(partial());
+  const std::string setup =
+      text(1, session) + text(2, "x:0") + text(3, "first:0") + text(3, "y:0") + number(5, 1);
+  const std::string first_answer = client.answer("PartialRunSetup", setup);
+  EXPECT_EQ(client.answer("PartialRunSetup", setup), first_answer) << "a repeated request";
+  const std::string run = text(6, fields(first_answer).find(1)->second);
+  EXPECT_EQ(fetched(client.answer("RunStep", run_step(session, run + text(3, "first:0"), 2))), 2);
+  EXPECT_EQ(cluster.task("worker").master().running_steps(), 1u);
+  const std::string last =
+      run_step(session, run + text(3, "y:0") + fed("x:0", Tensor::scalar(5.0f)), 3);
+  EXPECT_EQ(fetched(client.answer("RunStep", last)), 7);
+  EXPECT_EQ(fetched(client.answer("RunStep", last)), 7) << "a repeated request";
+  EXPECT_EQ(cluster.task("worker").master().running_steps(), 0u);
+  const auto late =
+      fields(client.answer("RunStep", run_step(session, run + text(3, "first:0"), 4)));
+  EXPECT_THAT(late.find(4)->second, HasSubstr("Must run PartialRunSetup before"));
+}
+
+TEST(MasterService, APartialRunWhoseTaskGoesSaysSoInTheNextCall) {
+  InProcessCluster cluster({{"ps", 1}, {"worker", 1}});
+  RawClient client(cluster);
+  const std::string session = client.create(partial());
+  const std::string setup = text(1, session) + text(2, "x:0") + text(3, "first:0") + text(3, "y:0");
+  const std::string run = text(6, fields(client.answer("PartialRunSetup", setup)).find(1)->second);
+  client.answer("RunStep", run_step(session, run + text(3, "first:0"), 1));
+  cluster.kill("ps");
+  const auto reply = fields(client.answer(
+      "RunStep", run_step(session, run + text(3, "y:0") + fed("x:0", Tensor::scalar(5.0f)), 2)));
+  EXPECT_EQ(reply.find(3)->second, std::to_string(static_cast<int>(Code::unavailable)));
+  EXPECT_THAT(reply.find(4)->second, HasSubstr("/job:ps/task:0"));
+}
+
 TEST(MasterService, SaysWhatTensorFlowSaysOfSessions) {
   InProcessCluster cluster({{"ps", 1}, {"worker", 1}});
   RawClient client(cluster);
@@ -121,7 +170,8 @@ TEST(MasterService, SaysWhatTensorFlowSaysOfSessions) {
              .c_str());
   expect("ExtendSession", text(1, "nobody"), Code::aborted, "Session nobody is not found.");
   expect("ListDevices", text(1, "nobody"), Code::invalid_argument, "Session nobody is not found.");
-  expect("PartialRunSetup", text(1, "nobody"), Code::unimplemented, "partial runs");
+  expect("PartialRunSetup", text(1, "nobody") + text(3, "x"), Code::aborted,
+         "Session nobody is not found.");
   const std::string session = client.create(counter());
   expect("ExtendSession", text(1, session) + number(3, 7), Code::aborted,
          "Current version is 0 but caller expected 7.");

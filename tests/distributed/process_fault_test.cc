@@ -40,17 +40,23 @@ const TaskName ps{"ps", 0}, master{"worker", 0}, worker{"worker", 1};
 // For hangs, not for speed: the machine runs other tests too.
 constexpr auto killed_limit = seconds(10), frozen_limit = seconds(30);
 
-// A port that was free a moment ago: the others must know it before the process that binds it runs.
-std::string free_address() {
-  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t length = sizeof address;
-  EXPECT_EQ(bind(fd, reinterpret_cast<sockaddr*>(&address), length), 0);
-  EXPECT_EQ(getsockname(fd, reinterpret_cast<sockaddr*>(&address), &length), 0);
-  close(fd);
-  return "127.0.0.1:" + std::to_string(ntohs(address.sin_port));
+// Ports that were free a moment ago, all different: the others must know them before the processes
+// that bind them run.
+std::vector<std::string> free_addresses(size_t count) {
+  std::vector<int> sockets;
+  std::vector<std::string> out;
+  while (out.size() < count) {
+    sockets.push_back(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t length = sizeof address;
+    EXPECT_EQ(bind(sockets.back(), reinterpret_cast<sockaddr*>(&address), length), 0);
+    EXPECT_EQ(getsockname(sockets.back(), reinterpret_cast<sockaddr*>(&address), &length), 0);
+    out.push_back("127.0.0.1:" + std::to_string(ntohs(address.sin_port)));
+  }
+  for (const int fd : sockets) close(fd);
+  return out;
 }
 
 // w on the ps with "init" and "add"; y = w + 1 goes from the ps through worker 1 to the master; so
@@ -115,7 +121,9 @@ std::unique_ptr<ChildProcess> start_child(const std::string& test,
 class ProcessCluster {
  public:
   ProcessCluster() {
-    for (const TaskName& task : {ps, master, worker}) spec_.add(task, free_address());
+    const std::vector<std::string> addresses = free_addresses(3);
+    size_t next = 0;
+    for (const TaskName& task : {ps, master, worker}) spec_.add(task, addresses[next++]);
     spec_.set_id("process-fault-" + std::to_string(getpid()));
     for (const TaskName& task : spec_.tasks()) start(task);
     for (const auto& [task, child] : children_) child->wait_for("task ready");

@@ -102,13 +102,14 @@ TEST(PartitionedVariable, EachPartHasItsOwnValue) {
 
 TEST(PartitionedVariable, FansAreThoseOfTheWhole) {
   Graph graph;
-  const auto table = partitioned_variable(graph, "table", {400, 2}, fixed_size(100),
+  constexpr int parts = 50;  // one step locks all of them, and ThreadSanitizer follows 64 locks
+  const auto table = partitioned_variable(graph, "table", {400, 2}, fixed_size(parts),
                                           initializers::glorot_uniform(3));
   Node& init = initialize_variables(graph);
   const Output largest = reduce_max(abs(table.value()));
   Session session(graph);
   session.run({init});
-  const double limit = std::sqrt(6.0 / 402);  // of a part it would be 1
+  const double limit = std::sqrt(6.0 / 402);  // of a part it would be 0.77
   EXPECT_NEAR(session.run({}, {largest})[0].value<float>(), limit, limit * 0.01);
 }
 

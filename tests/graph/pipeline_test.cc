@@ -2,6 +2,7 @@
 // leave.
 #include "graph/pipeline.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "graph/placer.h"
@@ -10,6 +11,8 @@
 
 namespace leat {
 namespace {
+
+using testing::HasSubstr;
 
 DeviceSpec cpu(std::string_view task) {
   return {DeviceName::parse(concat(task, "/device:CPU:0")), DeviceType::cpu};
@@ -71,6 +74,34 @@ scaled/_send_2 = _Send(scaled)
   EXPECT_EQ(out.feed_devices.at("x:0"),
             std::vector<std::string>{"/job:worker/task:0/device:CPU:0"});
   EXPECT_EQ(out.fetch_devices.at("loss:0"), "/job:worker/task:0/device:CPU:0");
+}
+
+TEST(Pipeline, APartialRunMeetsItsClientOnTheMaster) {
+  PipelineOptions options;
+  options.signature = {.feeds = {"x:0"},
+                       .fetches = {"w/read:0", "loss:0"},
+                       .targets = {"train"},
+                       .is_partial = true};
+  options.placement.devices = {cpu("/job:ps/task:0"), cpu("/job:worker/task:0")};
+  options.placement.default_device = DeviceName::parse("/job:worker/task:0/device:CPU:0");
+  const PartitionedGraph out = run_pipeline(parse(training), options);
+  const Graph& master = out.partitions.at("/job:worker/task:0/device:CPU:0");
+  const DumpOptions plain = {.devices = false, .attrs = false};
+  EXPECT_EQ(dump(out.partitions.at("/job:ps/task:0/device:CPU:0"), plain),
+            R"(scaled/_recv_2 = _Recv()
+w = VariableV2()
+update = AssignSub(w, scaled/_recv_2)
+update/_send_1 = _Send(), ^update
+w/read = Identity(w)
+w/read/_send_0 = _Send(w/read)
+)");
+  for (const char* line :
+       {"x = _AwaitFeed(_partial_run)\n", "loss/_fetch_0 = _DeliverFetch(_partial_run, loss)\n",
+        "w/read/_fetch_0 = _DeliverFetch(_partial_run, w/read/_recv_0)\n"})
+    EXPECT_THAT(dump(master, plain), HasSubstr(line));
+  EXPECT_EQ(out.feed_devices.size(), 1u);
+  EXPECT_TRUE(out.fetch_devices.empty());
+  EXPECT_EQ(out.fetch_feeds, (FetchFeeds{{"loss:0", {"x:0"}}, {"w/read:0", {}}}));
 }
 
 TEST(Pipeline, WithoutSimplifyTheGraphIsAsWritten) {

@@ -20,9 +20,10 @@ namespace {
 
 const std::set<std::string, std::less<>> without_example = {
     // The runtime or the caller gives them their meaning, they have no kernel to call.
-    "Placeholder", "VariableV2", "Variable", "VarHandleOp", "_Feed", "_Send", "_Recv", "Switch",
-    "RefSwitch", "Merge", "RefMerge", "RefIdentity", "Enter", "RefEnter", "Exit", "RefExit",
-    "NextIteration", "RefNextIteration", "LoopCond", "_Loop", "DatasetToGraph", "DatasetToGraphV2",
+    "Placeholder", "VariableV2", "Variable", "VarHandleOp", "_Feed", "_AwaitFeed", "_DeliverFetch",
+    "_Send", "_Recv", "Switch", "RefSwitch", "Merge", "RefMerge", "RefIdentity", "Enter",
+    "RefEnter", "Exit", "RefExit", "NextIteration", "RefNextIteration", "LoopCond", "_Loop",
+    "DatasetToGraph", "DatasetToGraphV2",
     // What they leave behind is no value, or they wait: tests of their own.
     "DestroyResourceOp", "GenerateVocabRemapping", "LoadAndRemapMatrix", "SaveV2", "RestoreV2",
     "MergeV2Checkpoints", "FIFOQueueV2", "PaddingFIFOQueueV2", "RandomShuffleQueueV2",

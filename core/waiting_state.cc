@@ -1,4 +1,4 @@
-#include "kernels/waiting_state.h"
+#include "core/waiting_state.h"
 
 #include <algorithm>
 #include <utility>

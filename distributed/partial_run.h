@@ -1,0 +1,66 @@
+// A partial run: one step of a session whose feeds come, and whose fetches go, in several calls of
+// its client. It begins with the first of them, and is over when all has been fed and fetched, or
+// with the first error. Codes and texts are TensorFlow's.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/resource.h"
+#include "distributed/step.h"
+#include "core/deferred_values.h"
+
+namespace leat {
+
+// Thread-safe.
+class PartialRun : public std::enable_shared_from_this<PartialRun> {
+ public:
+  // `signature` is normalised.
+  PartialRun(const std::string& handle, StepSignature signature, FetchFeeds fetch_feeds);
+
+  // One call of the client.
+  struct Call {
+    NamedTensors feeds;
+    std::vector<std::string> fetches;
+    bool is_first = false;
+    bool is_last = false;  // it waits for the step's end
+  };
+  // Takes note of a call. INVALID_ARGUMENT if it feeds or fetches what the run does not have, or
+  // what an earlier call did, or a fetch that needs what is not fed yet: then the run is as before.
+  Call accept(NamedTensors feeds, const std::vector<std::string>& fetches);
+  // Gives its feeds to the step, waits for its fetches.
+  void exchange(Call call, Step::Done done);
+
+  const StepSignature& signature() const { return signature_; }
+  // What its step is fed: deferred_values.
+  Tensor values() const { return deferred_variant(values_); }
+  // The step has begun, and is cancelled by this.
+  using Cancel = std::function<void(const Status&)>;
+  void begun(Cancel cancel);
+  void cancel(const Status& status);
+  // The step has ended. Calls that wait for a fetch that it did not make end with its error.
+  void ended(StepOutcome outcome);
+
+ private:
+  void finish(const Call& call, const Status& status, std::vector<Tensor> fetches,
+              const Step::Done& done);
+
+  const StepSignature signature_;
+  const FetchFeeds fetch_feeds_;
+  const std::shared_ptr<DeferredValues> values_;
+  Cancellation cancellation_;  // of the calls that wait
+  std::mutex mutex_;
+  std::map<std::string, bool> feeds_, fetches_;  // whether they were given and taken
+  bool has_begun_ = false;
+  Cancel cancel_;
+  std::optional<Status> cancelled_;  // before it could be
+  std::optional<StepOutcome> outcome_;
+  std::function<void()> last_call_;  // waits for the outcome
+};
+
+}  // namespace leat
