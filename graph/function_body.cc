@@ -222,6 +222,13 @@ class Body {
 FunctionLibrary::FunctionLibrary(const tensorflow::FunctionDefLibrary& library) {
   for (const FunctionDef& function : library.function())
     functions_.emplace(function.signature().name(), &function);
+  for (const auto& gradient : library.gradient())
+    gradients_.emplace(gradient.function_name(), gradient.gradient_func());
+}
+
+std::string_view FunctionLibrary::gradient_of(std::string_view name) const {
+  const auto found = gradients_.find(name);
+  return found == gradients_.end() ? std::string_view() : found->second;
 }
 
 const FunctionDef* FunctionLibrary::find(std::string_view name) const {

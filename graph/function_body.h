@@ -22,12 +22,15 @@ class FunctionLibrary {
   explicit FunctionLibrary(const tensorflow::FunctionDefLibrary& library);
 
   const tensorflow::FunctionDef* find(std::string_view name) const;  // null if it is not there
+  // The function that makes the gradients of this one, "" if ours do.
+  std::string_view gradient_of(std::string_view name) const;
   // How many results a node has before those of its output argument `name`; 0 if nothing is known
   // of its op.
   int first_output(const tensorflow::NodeDef& node, std::string_view name) const;
 
  private:
   std::unordered_map<std::string_view, const tensorflow::FunctionDef*> functions_;
+  std::unordered_map<std::string_view, std::string_view> gradients_;
 };
 
 // Where and how a function is called.

@@ -1,6 +1,6 @@
 // How functions.h does what it says: one GraphDef, made anew without its functions. functions.cc
 // has the nodes, names and calls, function_control_flow.cc what becomes of If, Case and While,
-// kernel_functions.cc the functions that stay functions.
+// function_gradient.cc their gradients, kernel_functions.cc the functions that stay functions.
 #pragma once
 
 #include <memory>
@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "graph/function_body.h"
+#include "graph/graph.h"
 
 namespace tensorflow {
 class AttrValue;
@@ -24,7 +25,8 @@ namespace leat {
 // What the functions of one graph have come to so far: a call costs its sender a line, and the
 // functions behind it call others.
 struct FunctionExpansion {
-  std::vector<std::string> active;  // functions, the outermost first
+  std::vector<std::string> active;     // functions, the outermost first
+  std::vector<std::string> gradients;  // nodes whose functions are to be differentiated
   size_t depth = 0;
   size_t nodes = 0, bytes = 0;
 };
@@ -61,6 +63,7 @@ class FunctionInliner {
   static bool is_if(const NodeDef& node);
   static bool is_case(const NodeDef& node);
   static bool is_while(const NodeDef& node);
+  static bool is_gradient(const NodeDef& node);
   bool is_functional(const NodeDef& node) const;
   // Adds a node, or what it stands for.
   void add(NodeDef node);
@@ -114,6 +117,12 @@ class FunctionInliner {
   void add_call(const Caller& caller, const NameAttrList& function, const Types& types);
   // A node whose op is a function: what Defun makes.
   void add_legacy_call(const Caller& caller);
+
+  // ---- Gradients (function_gradient.cc) ----
+
+  void add_symbolic_gradient(const Caller& caller);
+  void add_gradients(const Caller& caller, const Graph& graph, const std::vector<Output>& dx,
+                     const Types& types);
 
   // ---- Conditions ----
 

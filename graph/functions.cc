@@ -98,8 +98,10 @@ bool FunctionInliner::is_while(const NodeDef& node) {
   return node.op() == "While" || node.op() == "StatelessWhile";
 }
 
+bool FunctionInliner::is_gradient(const NodeDef& node) { return node.op() == "SymbolicGradient"; }
+
 bool FunctionInliner::is_functional(const NodeDef& node) const {
-  return is_call(node) || is_if(node) || is_case(node) || is_while(node) ||
+  return is_call(node) || is_if(node) || is_case(node) || is_while(node) || is_gradient(node) ||
          library_.find(node.op()) != nullptr;
 }
 
@@ -120,6 +122,8 @@ void FunctionInliner::add(NodeDef node) {
     add_case(Caller(node));
   } else if (is_while(node)) {
     add_while(Caller(node));
+  } else if (is_gradient(node)) {
+    add_symbolic_gradient(Caller(node));
   } else {
     add_legacy_call(Caller(node));
   }
@@ -263,6 +267,12 @@ void FunctionInliner::enter(const FunctionCall& call) {
   if (std::find(active.begin(), active.end(), call.function.name()) != active.end()) {
     refuse(call.caller,
            concat("function '", call.function.name(), "' calls itself, which is not supported"));
+  }
+  if (!expansion_.gradients.empty() && !library_.gradient_of(call.function.name()).empty()) {
+    refuse(call.caller, concat("the gradient of '", expansion_.gradients.back(),
+                               "' goes through function '", call.function.name(),
+                               "', which brings its own (grad_func): that is only "
+                               "possible where it is called outside of other functions"));
   }
   active.push_back(call.function.name());
 }

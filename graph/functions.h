@@ -6,6 +6,7 @@
 //   y = Case(i, x)[b0, b1, …]      →  the same, with a predicate for each branch
 //   y = While(x)[cond, body]       →  Enter, Merge, "y/cond/…", Switch, "y/body/…", NextIteration,
 //                                     Exit; what the body hands on unchanged is entered as constant
+//   dx = SymbolicGradient(x, dy)[f] → f's nodes and their gradients, called "dx/gradient/…"
 //
 // In each case an Identity or IdentityN (NoOp, if there is no value) called "y" gives the results,
 // so that they can be used and fetched by name. It waits for all that the function does beside

@@ -58,8 +58,6 @@ Tensor ones(DType dtype, const Shape& shape) {
 using Position = std::pair<int, int>;  // node id, output
 Position position(const Output& output) { return {output.node->id, output.index}; }
 
-bool has_gradients(DType dtype) { return is_floating(dtype) || is_complex(dtype); }
-
 class Backward {
  public:
   Backward(const std::vector<Output>& ys, const std::vector<Output>& xs)
@@ -251,6 +249,8 @@ Output initial_gradient(const Output& y) {
 }
 
 }  // namespace
+
+bool has_gradients(DType dtype) { return is_floating(dtype) || is_complex(dtype); }
 
 Output Gradient::dy_or_zeros(int i) const { return dy_[i] ? dy_[i] : op("ZerosLike", {y(i)}); }
 

@@ -33,6 +33,9 @@ class Gradient {
   std::vector<Output> dx_;
 };
 
+// Floating-point and complex values: gradients end at all others.
+bool has_gradients(DType dtype);
+
 // d(sum of ys)/d(xs), weighted by grad_ys (ones where these are none or left out). Entries are none
 // where no path leads from x to any y: paths end at ops that are not differentiable and at
 // integers. Refs are read: no gradient is a ref. Nodes are called gradients/<node of the graph>/…,

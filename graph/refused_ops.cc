@@ -11,9 +11,6 @@
 namespace leat {
 namespace {
 
-constexpr std::string_view function_gradients =
-    "gradients of functions that the runtime makes are not supported: tf.gradients makes those of "
-    "tf.function, tf.cond and tf.while_loop in the client";
 constexpr std::string_view client_functions =
     "the function lives in the client's process and can never run on another task: compute it "
     "there and feed its result";
@@ -45,12 +42,6 @@ const std::vector<Row>& rows() {
   static const Strings any_type = {"T: type"};
 
   static const std::vector<Row> all = {
-      {function_gradients,
-       "SymbolicGradient",
-       {"input: Tin"},
-       {"output: Tout"},
-       join(in_out, {"f: func"})},
-
       {client_functions,
        "PyFunc",
        {"input: Tin"},

@@ -109,6 +109,51 @@ TEST(Functions, ACall) {
       "z = Identity(z/call/mul)\n");
 }
 
+std::string gradient_of(const std::string& function) {
+  return in_graph(node("dx", "SymbolicGradient", {"x", "dy"},
+                       called("f", function) + types("Tin", 2) + types("Tout", 1)));
+}
+const std::string dy = in_graph(node("dy", "Placeholder", {}, attr("dtype", "type: DT_FLOAT")));
+
+TEST(Functions, Gradients) {
+  const std::string neg =
+      function("neg", 1, in_function(node("neg", "Neg", {"x0"}, float_type)), {"neg:y:0"});
+  EXPECT_EQ(imported(x + dy + gradient_of("neg"), neg),
+            "dy = Placeholder(dtype=float)\n"
+            "dx/gradient/gradients/forward/neg/Neg = Neg(dy)\n"
+            "dx = Identity(dx/gradient/gradients/forward/neg/Neg)\n"
+            "x = Placeholder(dtype=float)\n"
+            "dx/gradient/forward/neg = Neg(x)\n");
+  const std::string constant = function(
+      "constant", 1, in_function(node("zero", "ZerosLike", {"x0"}, float_type)), {"zero:y:0"});
+  EXPECT_EQ(imported(x + dy + gradient_of("constant"), constant),
+            "dy = Placeholder(dtype=float)\n"
+            "x = Placeholder(dtype=float)\n"
+            "dx/gradient/forward/zero = ZerosLike(x)\n"
+            "dx/zeros = ZerosLike(x)\n"
+            "dx = Identity(dx/zeros)\n");
+}
+
+TEST(Functions, GradientsThatAFunctionBringsAlong) {
+  const std::string own =
+      function("own", 2, in_function(node("mul", "Mul", {"x0", "x1"}, float_type)), {"mul:z:0"}) +
+      "gradient { function_name: 'square' gradient_func: 'own' } ";
+  EXPECT_EQ(imported(x + dy + gradient_of("square"), square + own),
+            "dy = Placeholder(dtype=float)\n"
+            "x = Placeholder(dtype=float)\n"
+            "dx/call/mul = Mul(x, dy)\n"
+            "dx = Identity(dx/call/mul)\n");
+  const std::string outer =
+      function("outer", 1, in_function(node("inner", "square", {"x0"})), {"inner:y0:0"});
+  expect_refused(x + dy + gradient_of("outer"), square + own + outer,
+                 "node 'forward/inner' (square): the gradient of 'dx' goes through function "
+                 "'square', which brings its own (grad_func): that is only possible where it is "
+                 "called outside of other functions\n\t [[{{node forward/inner}}]]");
+  expect_refused(x + dy + gradient_of("two"), function("two", 1, "", {"x0", "x0"}),
+                 "node 'dx' (SymbolicGradient): gives 1 gradients of the 2 results of 'two'\n\t "
+                 "[[{{node dx}}]]");
+}
+
 TEST(Functions, CallsInFunctions) {
   const std::string fourth = function("fourth", 1,
                                       in_function(node("inner", "square", {"x0"})) +

@@ -81,6 +81,57 @@ class Functions(ControlFlowV2, loops_test.Programs):
             return [total, product, both(total, product)[1]]
         self.check(build)
 
+    def test_gradients_of_functions_of_old(self):
+        """The client leaves them to the runtime: SymbolicGradient."""
+        def build():
+            w = tf1.get_variable("w", initializer=np.linspace(-1, 1, 6).astype(np.float32).reshape(3, 2))
+
+            @function.Defun(tf.float32)
+            def inner(x):
+                return tf.sin(x) * x
+
+            @function.Defun(tf.float32, tf.float32, tf.int32)
+            def layer(x, weights, unused):
+                hidden = inner(tf.matmul(x, weights))
+                return tf.nn.relu(hidden), tf.nn.softmax(hidden), unused + 1
+            x = tf.constant([[1.0, -2.0, 0.5], [0.25, 3.0, -1.0]])
+            a, b, n = layer(x, w, 3)
+            loss = tf.reduce_sum(a) + tf.reduce_sum(b[:, 0] ** 2)
+            (only_first,) = tf1.gradients(tf.reduce_sum(a * a), w)
+            return [loss, n, only_first] + tf1.gradients(loss, [x, w])
+        self.assertIn("SymbolicGradient", self.ops(build))
+        self.check(build)
+
+    def test_gradients_of_functions_of_old_on_devices_and_after_others(self):
+        def build():
+            @function.Defun(tf.float32, tf.bool)
+            def choose(x, flag):
+                return tf1.where(tf.fill([2], flag), x * x, tf.exp(x))
+
+            @function.Defun(tf.float32)
+            def affine(v):
+                return v * 3.0 + tf.constant(2.0)
+            x = tf.constant([1.0, 2.0])
+            with tf1.device("/device:CPU:0"):
+                y, z = choose(x, True), choose(x, False)
+            with tf1.control_dependencies([y]):
+                constant = affine(x)
+            return [y, z] + tf1.gradients(y + 2.0 * z + constant, x)
+        self.check(build)
+
+    def test_gradients_that_a_function_of_old_brings_along(self):
+        def build():
+            @function.Defun(tf.float32, tf.float32)
+            def clipped(x, dy):
+                return tf.clip_by_value(dy * x, -1.0, 1.0)
+
+            @function.Defun(tf.float32, grad_func=clipped)
+            def f(x):
+                return x * x * x
+            x = tf.constant([0.5, 4.0])
+            return tf1.gradients(f(x), x)
+        self.check(build)
+
     def test_what_functions_of_old_do_beside_their_results(self):
         """A Defun does not say what it does; in TensorFlow every update of its body runs."""
         answers = []
