@@ -1,6 +1,7 @@
 // leat: cpu+cuda
 // Abs and Sign.
 #include "kernels/elementwise.h"
+#include "kernels/wrapping.h"
 
 namespace leat {
 namespace {
@@ -9,7 +10,7 @@ struct Abs {
   template <class T>
   LEAT_DEVICE T operator()(T x) const {
     if constexpr (std::is_integral_v<T>) {
-      return static_cast<T>(x < T(0) ? -x : x);
+      return x < T(0) ? static_cast<T>(-Wrapping<T>(x)) : x;
     } else {
       return std::abs(x);
     }

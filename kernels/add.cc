@@ -1,6 +1,7 @@
 // leat: cpu+cuda
 // Add, AddV2 and Sub.
 #include "kernels/elementwise.h"
+#include "kernels/wrapping.h"
 
 namespace leat {
 namespace {
@@ -8,14 +9,14 @@ namespace {
 struct Add {
   template <class T>
   LEAT_DEVICE T operator()(T x, T y) const {
-    return static_cast<T>(x + y);
+    return static_cast<T>(Wrapping<T>(x) + Wrapping<T>(y));
   }
 };
 
 struct Sub {
   template <class T>
   LEAT_DEVICE T operator()(T x, T y) const {
-    return static_cast<T>(x - y);
+    return static_cast<T>(Wrapping<T>(x) - Wrapping<T>(y));
   }
 };
 

@@ -2,6 +2,7 @@
 // AddN: where gradients of several paths meet.
 #include "kernels/elementwise.h"
 #include "kernels/variant_arithmetic.h"
+#include "kernels/wrapping.h"
 
 namespace leat {
 namespace {
@@ -9,7 +10,7 @@ namespace {
 struct Add {
   template <class T>
   LEAT_DEVICE T operator()(T x, T y) const {
-    return static_cast<T>(x + y);
+    return static_cast<T>(Wrapping<T>(x) + Wrapping<T>(y));
   }
 };
 

@@ -1,6 +1,7 @@
 // leat: cpu+cuda
 // Cumsum, Cumprod and CumulativeLogsumexp.
 #include "kernels/reduction.h"
+#include "kernels/wrapping.h"
 
 namespace leat {
 namespace {
@@ -12,7 +13,7 @@ struct Sum {
   }
   template <class T>
   LEAT_DEVICE static T combine(T a, T b) {
-    return static_cast<T>(a + b);
+    return static_cast<T>(Wrapping<T>(a) + Wrapping<T>(b));
   }
 };
 
@@ -23,7 +24,7 @@ struct Product {
   }
   template <class T>
   LEAT_DEVICE static T combine(T a, T b) {
-    return static_cast<T>(a * b);
+    return static_cast<T>(Wrapping<T>(a) * Wrapping<T>(b));
   }
 };
 

@@ -1,6 +1,7 @@
 // leat: cpu+cuda
 // EuclideanNorm: the length of what is reduced.
 #include "kernels/reduction.h"
+#include "kernels/wrapping.h"
 
 namespace leat {
 namespace {
@@ -8,7 +9,7 @@ namespace {
 struct NormReducer : Reducer {
   template <class T>
   LEAT_DEVICE static T map(T x) {
-    return static_cast<T>(x * conjugate(x));
+    return static_cast<T>(Wrapping<T>(x) * Wrapping<T>(conjugate(x)));
   }
   template <class T>
   LEAT_DEVICE static T identity() {
@@ -16,7 +17,7 @@ struct NormReducer : Reducer {
   }
   template <class T>
   LEAT_DEVICE static T combine(T a, T b) {
-    return static_cast<T>(a + b);
+    return static_cast<T>(Wrapping<T>(a) + Wrapping<T>(b));
   }
   template <class T>
   LEAT_DEVICE static T finish(T total, int64_t /*n*/) {

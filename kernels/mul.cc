@@ -3,29 +3,22 @@
 #include "kernels/elementwise.h"
 
 #include "kernels/complex_math.h"
+#include "kernels/wrapping.h"
 
 namespace leat {
 namespace {
 
-// Products of small unsigned integers would overflow the int that they are promoted to.
-template <class T>
-using Product =
-    std::conditional_t<std::is_integral_v<T>,
-                       std::make_unsigned_t<std::conditional_t<std::is_integral_v<T>,
-                                                               std::common_type_t<T, int>, int>>,
-                       T>;
-
 struct Mul {
   template <class T>
   LEAT_DEVICE T operator()(T x, T y) const {
-    return static_cast<T>(product(static_cast<Product<T>>(x), static_cast<Product<T>>(y)));
+    return static_cast<T>(product(Wrapping<T>(x), Wrapping<T>(y)));
   }
 };
 
 struct Neg {
   template <class T>
   LEAT_DEVICE T operator()(T x) const {
-    return static_cast<T>(-x);
+    return static_cast<T>(-Wrapping<T>(x));
   }
 };
 
@@ -39,7 +32,7 @@ struct Square {
 struct SquaredDifference {
   template <class T>
   LEAT_DEVICE T operator()(T x, T y) const {
-    const T difference = static_cast<T>(x - y);
+    const T difference = static_cast<T>(Wrapping<T>(x) - Wrapping<T>(y));
     return Mul{}(difference, conjugate(difference));
   }
 };

@@ -3,6 +3,7 @@
 #include "kernels/reduction.h"
 
 #include "kernels/complex_math.h"
+#include "kernels/wrapping.h"
 
 namespace leat {
 namespace {
@@ -14,7 +15,7 @@ struct ProdReducer : Reducer {
   }
   template <class T>
   LEAT_DEVICE static T combine(T a, T b) {
-    return product(a, b);
+    return static_cast<T>(product(Wrapping<T>(a), Wrapping<T>(b)));
   }
 };
 

@@ -4,6 +4,7 @@
 #include <type_traits>
 
 #include "kernels/types.h"
+#include "kernels/wrapping.h"
 
 namespace leat::scatter {
 
@@ -11,8 +12,7 @@ namespace leat::scatter {
 template <class T, class F>
 T wrapping(T x, T y, F f) {
   if constexpr (std::is_integral_v<T>) {
-    using Wide = std::make_unsigned_t<std::common_type_t<T, int>>;
-    return static_cast<T>(f(static_cast<Wide>(x), static_cast<Wide>(y)));
+    return static_cast<T>(f(Wrapping<T>(x), Wrapping<T>(y)));
   } else {
     using C = ComputeType<T>;
     return T(f(static_cast<C>(x), static_cast<C>(y)));

@@ -9,25 +9,13 @@
 #include "kernels/examples.h"
 #include "kernels/execute.h"
 #include "kernels/extents.h"
+#include "kernels/wrapping.h"
 
 namespace leat {
 namespace {
 
 // ---- Combiners. `gap` is the value of an id between others that no row has, `empty<T>()` that of
 // an unsorted one.
-
-// Integers wrap around: they are combined as unsigned ones, no smaller than int.
-template <class T>
-struct Wrapping {
-  using Type = T;
-};
-template <class T>
-requires std::is_integral_v<T>
-struct Wrapping<T> {
-  using Type = std::make_unsigned_t<std::common_type_t<T, int>>;
-};
-template <class T>
-using WrappingType = typename Wrapping<T>::Type;
 
 template <class T>
 constexpr double largest() {
@@ -44,7 +32,7 @@ struct Sum {
   }
   template <class C>
   LEAT_INLINE static C combine(C a, C b) {
-    return static_cast<C>(static_cast<WrappingType<C>>(a) + static_cast<WrappingType<C>>(b));
+    return static_cast<C>(Wrapping<C>(a) + Wrapping<C>(b));
   }
 };
 
@@ -58,7 +46,7 @@ struct Prod {
   }
   template <class C>
   LEAT_INLINE static C combine(C a, C b) {
-    return static_cast<C>(static_cast<WrappingType<C>>(a) * static_cast<WrappingType<C>>(b));
+    return static_cast<C>(Wrapping<C>(a) * Wrapping<C>(b));
   }
 };
 

@@ -7,6 +7,7 @@
 #include "kernels/examples.h"
 #include "kernels/sparse_tensor.h"
 #include "kernels/strided_copy.h"
+#include "kernels/wrapping.h"
 
 namespace leat {
 namespace {
@@ -14,14 +15,14 @@ namespace {
 struct Add {
   template <class C>
   C operator()(C x, C y) const {
-    return static_cast<C>(x + y);
+    return static_cast<C>(Wrapping<C>(x) + Wrapping<C>(y));
   }
 };
 
 struct Mul {
   template <class C>
   C operator()(C x, C y) const {
-    return static_cast<C>(x * y);
+    return static_cast<C>(Wrapping<C>(x) * Wrapping<C>(y));
   }
 };
 

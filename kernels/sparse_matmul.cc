@@ -43,15 +43,15 @@ struct Product {
   }
 
   void multiply_row(const Arguments& a, const float* rows, int64_t i) const {
-    const S* factors = a.input<S>(sparse_input) + i * sparse.row;
-    float* to = a.output<float>() + i * out.row;
-    const int64_t stride = out.column;
-    for (int64_t j = 0; j < n; ++j) to[j * stride] = 0;
+    const S* factors = a.input<S>(sparse_input);
+    float* to = a.output<float>();
+    const auto at = [&](int64_t j) { return i * out.row + j * out.column; };
+    for (int64_t j = 0; j < n; ++j) to[at(j)] = 0;
     for (int64_t l = 0; l < k; ++l) {
-      const float factor = static_cast<float>(factors[l * sparse.column]);
+      const float factor = static_cast<float>(factors[i * sparse.row + l * sparse.column]);
       if (factor == 0) continue;
       const float* row = rows + l * n;
-      for (int64_t j = 0; j < n; ++j) to[j * stride] += factor * row[j];
+      for (int64_t j = 0; j < n; ++j) to[at(j)] += factor * row[j];
     }
   }
 };

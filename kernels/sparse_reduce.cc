@@ -10,6 +10,7 @@
 #include "kernels/execute.h"
 #include "kernels/extents.h"
 #include "kernels/sparse_tensor.h"
+#include "kernels/wrapping.h"
 
 namespace leat {
 namespace {
@@ -48,7 +49,7 @@ std::vector<int> kept_axes(const Tensor& reduced, int64_t rank) {
 struct Sum {
   template <class C>
   C operator()(C x, C y) const {
-    return static_cast<C>(x + y);
+    return static_cast<C>(Wrapping<C>(x) + Wrapping<C>(y));
   }
 };
 

@@ -10,6 +10,7 @@
 #include "kernels/examples.h"
 #include "kernels/execute.h"
 #include "kernels/extents.h"
+#include "kernels/wrapping.h"
 
 namespace leat {
 namespace {
@@ -70,7 +71,8 @@ void combine(ExecuteContext& c) {
     std::fill(sum.begin(), sum.end(), C(0));
     for (size_t i = begin; i < end; ++i) {
       const T* from = data.data<T>() + indices[i] * row;
-      for (int64_t j = 0; j < row; ++j) sum[j] = static_cast<C>(sum[j] + C(from[j]));
+      for (int64_t j = 0; j < row; ++j)
+        sum[j] = static_cast<C>(Wrapping<C>(sum[j]) + Wrapping<C>(C(from[j])));
     }
     const double weight = weight_of(combiner, static_cast<int64_t>(end - begin));
     T* to = out.data<T>() + ids[begin] * row;

@@ -1,6 +1,7 @@
 // leat: cpu+cuda
 // Sum and Mean.
 #include "kernels/reduction.h"
+#include "kernels/wrapping.h"
 
 namespace leat {
 namespace {
@@ -12,7 +13,7 @@ struct SumReducer : Reducer {
   }
   template <class T>
   LEAT_DEVICE static T combine(T a, T b) {
-    return static_cast<T>(a + b);
+    return static_cast<T>(Wrapping<T>(a) + Wrapping<T>(b));
   }
 };
 

@@ -2,6 +2,7 @@
 // reduced.
 #include "kernels/elementwise.h"
 #include "kernels/reduction.h"
+#include "kernels/wrapping.h"
 
 namespace leat {
 namespace {
@@ -9,7 +10,7 @@ namespace {
 struct Add {
   template <class T>
   LEAT_DEVICE T operator()(T x, T y) const {
-    return static_cast<T>(x + y);
+    return static_cast<T>(Wrapping<T>(x) + Wrapping<T>(y));
   }
 };
 
@@ -20,7 +21,7 @@ struct SumReducer : Reducer {
   }
   template <class T>
   LEAT_DEVICE static T combine(T a, T b) {
-    return static_cast<T>(a + b);
+    return static_cast<T>(Wrapping<T>(a) + Wrapping<T>(b));
   }
 };
 

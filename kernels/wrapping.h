@@ -1,0 +1,23 @@
+// Integers that wrap where they overflow, as TensorFlow's do: in C++, a signed one must not.
+#pragma once
+
+#include <type_traits>
+
+namespace leat {
+
+template <class T>
+struct WrappingType {
+  using Type = T;
+};
+template <class T>
+requires std::is_integral_v<T>
+struct WrappingType<T> {
+  using Type = std::make_unsigned_t<std::common_type_t<T, int>>;  // not promoted to int
+};
+
+// What sums, differences and products of T are made of before they are cast back: an unsigned type
+// no smaller than int for an integer, T itself for all others.
+template <class T>
+using Wrapping = typename WrappingType<T>::Type;
+
+}  // namespace leat
