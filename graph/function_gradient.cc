@@ -58,10 +58,7 @@ void FunctionInliner::add_symbolic_gradient(const Caller& caller) {
   }
   enter(call);
   expansion_.gradients.push_back(caller.node.name());
-  for (NodeDef& node : body.nodes) {
-    node.mutable_attr()->erase("_class");
-    *part.add_node() = std::move(node);
-  }
+  for (NodeDef& node : body.nodes) *part.add_node() = std::move(node);
   FunctionInliner(part, library_, expansion_).run();
   expansion_.gradients.pop_back();
   try {
@@ -102,6 +99,7 @@ void FunctionInliner::add_gradients(const Caller& caller, const Graph& graph,
     write_node(*node, /*assigned_device=*/false, written);
     renamed = written;
     renamed.set_name(called(written.name()));
+    renamed.mutable_attr()->erase("_class");  // it has the names of before
     renamed.clear_input();
     for (const std::string& input : written.input()) renamed.add_input(called(input));
     if (written.input().empty()) {
