@@ -2,7 +2,6 @@
 // are the rows of its input, [..., bands, n], in the layout of MatrixDiagPartV3 with align
 // LEFT_RIGHT. All is computed in double precision.
 #include <cmath>
-#include <complex>
 
 #include "graph/gradient.h"
 #include "graph/ops.h"
@@ -11,31 +10,22 @@
 #include "kernels/cpu.h"
 #include "kernels/examples.h"
 #include "kernels/matrix_batch.h"
+#include "kernels/wide.h"
 
 namespace leat {
 namespace {
-
-template <class T>
-using WideType = std::conditional_t<is_complex_type<T>, complex128, double>;
 
 // One matrix by its diagonals. `lower`: the first is the main one, the others lie below it; else
 // the last is the main one, the others lie above it.
 template <class T>
 struct Band {
-  using Wide = WideType<T>;
-
   const T* diagonals;
   int64_t bands, n;
   bool lower, adjoint;
 
   // Of the matrix, or of its adjoint.
-  Wide operator()(int64_t row, int64_t column) const {
-    if (!adjoint) return element(row, column);
-    const Wide x = element(column, row);
-    if constexpr (is_complex_type<T>)
-      return std::conj(x);
-    else
-      return x;
+  WideType<T> operator()(int64_t row, int64_t column) const {
+    return adjoint ? conjugate(element(column, row)) : element(row, column);
   }
 
   // As in TensorFlow, NaN passes where it is not the first.
@@ -48,7 +38,7 @@ struct Band {
 
   // x = the solution for the right-hand side that x holds, [n, columns]; row by row, from the end
   // that has a single unknown.
-  void solve(std::vector<Wide>& x, int64_t columns) const {
+  void solve(Wide<T>& x, int64_t columns) const {
     const bool is_upper = lower == adjoint;
     for (int64_t step = 0; step < n; ++step) {
       const int64_t i = is_upper ? n - 1 - step : step;
@@ -62,9 +52,9 @@ struct Band {
   }
 
  private:
-  Wide element(int64_t row, int64_t column) const {
+  WideType<T> element(int64_t row, int64_t column) const {
     const int64_t band = lower ? row - column : bands - 1 - (column - row);
-    return Wide(diagonals[band * n + row]);
+    return WideType<T>(diagonals[band * n + row]);
   }
 };
 
@@ -85,10 +75,9 @@ BoundKernel prepare(TypeTag<T>, const KernelRequest& r) {
         for (int64_t b = 0; b < of_matrix.elements(); ++b) {
           band.diagonals = a.input<T>(0) + of_matrix.data<int64_t>()[b] * bands * n;
           const T* from = a.input<T>(1) + of_rhs.data<int64_t>()[b] * n * columns;
-          std::vector<WideType<T>> x(from, from + n * columns);
+          Wide<T> x = widened(from, n * columns);
           band.solve(x, columns);
-          std::transform(x.begin(), x.end(), a.output<T>() + b * n * columns,
-                         [](const WideType<T>& value) { return T(value); });
+          narrow(x, a.output<T>() + b * n * columns);
         }
       });
   kernel.cost_ns = 2.0 * static_cast<double>(out.elements() * bands);

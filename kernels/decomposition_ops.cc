@@ -13,7 +13,7 @@
 namespace leat {
 namespace {
 
-using MatrixTypes = Types<float, double>;
+using MatrixTypes = Types<float, double, complex64, complex128>;
 const char* const types = "T: {double, float, half, complex64, complex128}";
 
 // The extents of the last two axes, and how many matrices there are.
@@ -44,11 +44,6 @@ Shape square(ShapeContext& c) {
   return with_extents(input, {extent, extent});
 }
 
-template <class T>
-void write(const std::vector<double>& values, T* to) {
-  std::transform(values.begin(), values.end(), to, [](double x) { return static_cast<T>(x); });
-}
-
 // A kernel that calls f(matrix, its number, arguments) for every matrix of input 0.
 template <class T, class F>
 BoundKernel for_each_matrix(const KernelRequest& r, F f) {
@@ -67,12 +62,12 @@ BoundKernel for_each_matrix(const KernelRequest& r, F f) {
 template <class T>
 BoundKernel prepare_qr(TypeTag<T>, const KernelRequest& r) {
   const Extents e(r.inputs[0].shape);
-  return for_each_matrix<T>(r, [e, full = r.attr<bool>("full_matrices")](
-                                   std::vector<double> matrix, int64_t b, const Arguments& a) {
-    const Qr qr(std::move(matrix), e.m, e.n, full);
-    write(qr.q, a.output<T>(0) + b * static_cast<int64_t>(qr.q.size()));
-    write(qr.r, a.output<T>(1) + b * static_cast<int64_t>(qr.r.size()));
-  });
+  return for_each_matrix<T>(
+      r, [e, full = r.attr<bool>("full_matrices")](Wide<T> matrix, int64_t b, const Arguments& a) {
+        const Qr qr(std::move(matrix), e.m, e.n, full);
+        narrow(qr.q, a.output<T>(0) + b * static_cast<int64_t>(qr.q.size()));
+        narrow(qr.r, a.output<T>(1) + b * static_cast<int64_t>(qr.r.size()));
+      });
 }
 
 const Op qr_op{{
@@ -110,12 +105,12 @@ BoundKernel prepare_svd(TypeTag<T>, const KernelRequest& r) {
   const Extents e(r.inputs[0].shape);
   return for_each_matrix<T>(
       r, [e, full = r.attr<bool>("full_matrices"), wants_vectors = r.attr<bool>("compute_uv")](
-             const std::vector<double>& matrix, int64_t b, const Arguments& a) {
+             const Wide<T>& matrix, int64_t b, const Arguments& a) {
         const Svd svd(matrix, e.m, e.n, full && wants_vectors);
-        write(svd.s, a.output<T>(0) + b * static_cast<int64_t>(svd.s.size()));
+        narrow(svd.s, a.output<T>(0) + b * static_cast<int64_t>(svd.s.size()));
         if (!wants_vectors) return;
-        write(svd.u, a.output<T>(1) + b * static_cast<int64_t>(svd.u.size()));
-        write(svd.v, a.output<T>(2) + b * static_cast<int64_t>(svd.v.size()));
+        narrow(svd.u, a.output<T>(1) + b * static_cast<int64_t>(svd.u.size()));
+        narrow(svd.v, a.output<T>(2) + b * static_cast<int64_t>(svd.v.size()));
       });
 }
 
@@ -153,13 +148,12 @@ const Op svd_op{{
 template <class T>
 BoundKernel prepare_eigen(TypeTag<T>, const KernelRequest& r) {
   const int64_t n = Extents(r.inputs[0].shape).n;
-  return for_each_matrix<T>(
-      r, [n, wants_vectors = r.attr<bool>("compute_v")](const std::vector<double>& matrix,
-                                                        int64_t b, const Arguments& a) {
-        const SymmetricEigen eigen(matrix, n);
-        write(eigen.values, a.output<T>(0) + b * n);
-        if (wants_vectors) write(eigen.vectors, a.output<T>(1) + b * n * n);
-      });
+  return for_each_matrix<T>(r, [n, wants_vectors = r.attr<bool>("compute_v")](
+                                   const Wide<T>& matrix, int64_t b, const Arguments& a) {
+    const SelfAdjointEigen eigen(matrix, n);
+    narrow(eigen.values, a.output<T>(0) + b * n);
+    if (wants_vectors) narrow(eigen.vectors, a.output<T>(1) + b * n * n);
+  });
 }
 
 // Of v (diag(de) + f ∘ vᵀ dv) vᵀ the part of the lower triangle, which is all that is read; f has
@@ -190,7 +184,7 @@ void eigen_gradient(Gradient& g) {
 
 const Op eigen_op{{
     .name = "SelfAdjointEigV2",
-    .doc = "e = the eigenvalues, in rising order, of symmetric matrices of which only the lower "
+    .doc = "e = the eigenvalues, in rising order, of self-adjoint matrices of which only the lower "
            "triangle is read; v = their eigenvectors as columns, or nothing without compute_v.",
     .inputs = {"input: T"},
     .outputs = {"e: T", "v: T"},
@@ -216,10 +210,10 @@ const Op eigen_op{{
 template <class T, class Index>
 BoundKernel bind_lu(const KernelRequest& r) {
   const int64_t n = Extents(r.inputs[0].shape).n;
-  return for_each_matrix<T>(r, [n](std::vector<double> matrix, int64_t b, const Arguments& a) {
+  return for_each_matrix<T>(r, [n](Wide<T> matrix, int64_t b, const Arguments& a) {
     const Lu lu(std::move(matrix), n);
     lu.check_invertible();
-    write(lu.a, a.output<T>(0) + b * n * n);
+    narrow(lu.a, a.output<T>(0) + b * n * n);
     std::copy(lu.rows.begin(), lu.rows.end(), a.output<Index>(1) + b * n);
   });
 }
@@ -248,14 +242,14 @@ const Op lu_op{{
 
 // ---- MatrixSolveLs
 
-// op(a) b, with a [rows, inner] or, transposed, [inner, rows].
-std::vector<double> product(const std::vector<double>& a, bool transpose_a,
-                            const std::vector<double>& b, int64_t rows, int64_t inner,
-                            int64_t columns) {
-  std::vector<double> out(rows * columns, 0.0);
+// a b, or a' b with a [inner, rows].
+template <class W>
+std::vector<W> product(const std::vector<W>& a, bool adjoint, const std::vector<W>& b, int64_t rows,
+                       int64_t inner, int64_t columns) {
+  std::vector<W> out(rows * columns);
   for (int64_t i = 0; i < rows; ++i) {
     for (int64_t k = 0; k < inner; ++k) {
-      const double x = transpose_a ? a[k * rows + i] : a[i * inner + k];
+      const W x = adjoint ? conjugate(a[k * rows + i]) : a[i * inner + k];
       for (int64_t j = 0; j < columns; ++j) out[i * columns + j] += x * b[k * columns + j];
     }
   }
@@ -263,17 +257,18 @@ std::vector<double> product(const std::vector<double>& a, bool transpose_a,
 }
 
 // x with s x = b for a positive definite s [n, n], by Cholesky's decomposition.
-std::vector<double> solve_positive(std::vector<double> s, std::vector<double> b, int64_t n,
-                                   int64_t columns) {
+template <class W>
+std::vector<W> solve_positive(std::vector<W> s, std::vector<W> b, int64_t n, int64_t columns) {
   for (int64_t j = 0; j < n; ++j) {
-    const double diagonal = s[j * n + j];
-    for (int64_t k = 0; k < j; ++k) s[j * n + j] -= s[j * n + k] * s[j * n + k];
-    check(s[j * n + j] > 1e-15 * diagonal,
+    const double diagonal = std::real(s[j * n + j]);
+    double rest = diagonal;
+    for (int64_t k = 0; k < j; ++k) rest -= std::norm(s[j * n + k]);
+    check(rest > 1e-15 * diagonal,
           "Input matrix was rank deficient or ill-conditioned. Try setting fast=False or provide a "
           "larger l2_regularizer > 0.");
-    s[j * n + j] = std::sqrt(s[j * n + j]);
+    s[j * n + j] = std::sqrt(rest);
     for (int64_t i = j + 1; i < n; ++i) {
-      for (int64_t k = 0; k < j; ++k) s[i * n + j] -= s[i * n + k] * s[j * n + k];
+      for (int64_t k = 0; k < j; ++k) s[i * n + j] -= s[i * n + k] * conjugate(s[j * n + k]);
       s[i * n + j] /= s[j * n + j];
     }
   }
@@ -283,7 +278,8 @@ std::vector<double> solve_positive(std::vector<double> s, std::vector<double> b,
       b[i * columns + c] /= s[i * n + i];
     }
     for (int64_t i = n; i-- > 0;) {
-      for (int64_t k = i + 1; k < n; ++k) b[i * columns + c] -= s[k * n + i] * b[k * columns + c];
+      for (int64_t k = i + 1; k < n; ++k)
+        b[i * columns + c] -= conjugate(s[k * n + i]) * b[k * columns + c];
       b[i * columns + c] /= s[i * n + i];
     }
   }
@@ -291,15 +287,12 @@ std::vector<double> solve_positive(std::vector<double> s, std::vector<double> b,
 }
 
 // By the normal equations, of the smaller of a'a and a a'.
-std::vector<double> solve_fast(const std::vector<double>& a, const std::vector<double>& b,
-                               int64_t m, int64_t n, int64_t columns, double regularizer) {
+template <class W>
+std::vector<W> solve_fast(const std::vector<W>& a, const std::vector<W>& b, int64_t m, int64_t n,
+                          int64_t columns, double regularizer) {
   const int64_t extent = std::min(m, n);
-  std::vector<double> transposed(a.size());
-  for (int64_t i = 0; i < m; ++i) {
-    for (int64_t j = 0; j < n; ++j) transposed[j * m + i] = a[i * n + j];
-  }
-  std::vector<double> gram =
-      m >= n ? product(a, true, a, n, m, n) : product(a, false, transposed, m, n, m);
+  std::vector<W> gram =
+      m >= n ? product(a, true, a, n, m, n) : product(a, false, adjoint_of(a, m, n), m, n, m);
   for (int64_t i = 0; i < extent; ++i) gram[i * extent + i] += regularizer;
   if (m >= n)
     return solve_positive(std::move(gram), product(a, true, b, n, m, columns), n, columns);
@@ -307,15 +300,16 @@ std::vector<double> solve_fast(const std::vector<double>& a, const std::vector<d
 }
 
 // The shortest of all solutions.
-std::vector<double> solve_slowly(const std::vector<double>& a, const std::vector<double>& b,
-                                 int64_t m, int64_t n, int64_t columns) {
+template <class W>
+std::vector<W> solve_slowly(const std::vector<W>& a, const std::vector<W>& b, int64_t m, int64_t n,
+                            int64_t columns) {
   const int64_t k = std::min(m, n);
   const Svd svd(a, m, n, false);
-  std::vector<double> y = product(svd.u, true, b, k, m, columns);
+  std::vector<W> y = product(svd.u, true, b, k, m, columns);
   for (int64_t i = 0; i < k; ++i) {
     const bool is_zero = svd.s[i] <= svd.s[0] * 2.2e-16 * static_cast<double>(std::max(m, n));
     for (int64_t c = 0; c < columns; ++c)
-      y[i * columns + c] = is_zero ? 0 : y[i * columns + c] / svd.s[i];
+      y[i * columns + c] = is_zero ? W(0) : y[i * columns + c] / svd.s[i];
   }
   return product(svd.v, false, y, n, k, columns);
 }
@@ -325,19 +319,18 @@ BoundKernel prepare_least_squares(TypeTag<T>, const KernelRequest& r) {
   const Extents e(r.inputs[0].shape);
   const Shape& rhs = r.inputs[1].shape;
   const int64_t columns = rhs[rhs.rank() - 1];
-  return for_each_matrix<T>(
-      r, [e, columns, fast = r.attr<bool>("fast")](const std::vector<double>& matrix, int64_t b,
-                                                   const Arguments& a) {
-        const double regularizer = *a.input<double>(2);
-        check(regularizer >= 0, "l2_regularizer must be >= 0.");
-        const std::vector<double> right = widened(a.input<T>(1) + b * e.m * columns, e.m * columns);
-        std::vector<double> x(e.n * columns, 0.0);
-        if (e.m > 0 && e.n > 0) {
-          x = fast ? solve_fast(matrix, right, e.m, e.n, columns, regularizer)
-                   : solve_slowly(matrix, right, e.m, e.n, columns);
-        }
-        write(x, a.output<T>() + b * e.n * columns);
-      });
+  return for_each_matrix<T>(r, [e, columns, fast = r.attr<bool>("fast")](
+                                   const Wide<T>& matrix, int64_t b, const Arguments& a) {
+    const double regularizer = *a.input<double>(2);
+    check(regularizer >= 0, "l2_regularizer must be >= 0.");
+    const Wide<T> right = widened(a.input<T>(1) + b * e.m * columns, e.m * columns);
+    Wide<T> x(e.n * columns);
+    if (e.m > 0 && e.n > 0) {
+      x = fast ? solve_fast(matrix, right, e.m, e.n, columns, regularizer)
+               : solve_slowly(matrix, right, e.m, e.n, columns);
+    }
+    narrow(x, a.output<T>() + b * e.n * columns);
+  });
 }
 
 const Op least_squares_op{{

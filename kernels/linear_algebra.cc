@@ -16,7 +16,7 @@
 namespace leat {
 namespace {
 
-using SolvedTypes = Types<float, double>;
+using SolvedTypes = Types<float, double, complex64, complex128>;
 const char* const types = "T: {double, float, half, complex64, complex128}";
 const char* const determinant_types = "T: {half, float, double, complex64, complex128}";
 
@@ -30,14 +30,6 @@ Shape square(ShapeContext& c, int i) {
   for (const int axis : {shape.rank() - 1, shape.rank() - 2})
     shape.set(axis, rows == any ? cols : rows);
   return shape;
-}
-
-std::vector<double> transposed(const std::vector<double>& a, int64_t n) {
-  std::vector<double> out(a.size());
-  for (int64_t i = 0; i < n; ++i) {
-    for (int64_t j = 0; j < n; ++j) out[j * n + i] = a[i * n + j];
-  }
-  return out;
 }
 
 // ---- The gradients' parts
@@ -64,13 +56,17 @@ Output inverse_of(Output x, bool adjoint) {
 
 // False if it is not positive definite.
 template <class T>
-bool factorize(const T* from, int64_t n, std::vector<double>& l) {
+bool factorize(const T* from, int64_t n, Wide<T>& l) {
   for (int64_t j = 0; j < n; ++j) {
     for (int64_t i = j; i < n; ++i) {
-      double sum = from[i * n + j];
-      for (int64_t k = 0; k < j; ++k) sum -= l[i * n + k] * l[j * n + k];
-      if (i == j && !(sum > 0)) return false;
-      l[i * n + j] = i == j ? std::sqrt(sum) : sum / l[j * n + j];
+      WideType<T> sum(from[i * n + j]);
+      for (int64_t k = 0; k < j; ++k) sum -= l[i * n + k] * conjugate(l[j * n + k]);
+      if (i > j) {
+        l[i * n + j] = sum / l[j * n + j];
+      } else {
+        if (!(std::real(sum) > 0)) return false;
+        l[i * n + j] = std::sqrt(std::real(sum));
+      }
     }
   }
   return true;
@@ -84,17 +80,17 @@ BoundKernel prepare_cholesky(TypeTag<T>, const KernelRequest& r) {
   return BoundKernel::of([=](const Arguments& a) {
     for (int64_t b = 0; b < batches; ++b) {
       const T* from = a.input<T>(0) + b * n * n;
-      std::vector<double> l(n * n, 0.0);
+      Wide<T> l(n * n);
       if (!factorize(from, n, l)) {
         for (int64_t i = 0; i < n; ++i)
           std::fill_n(l.begin() + i * n, i + 1, std::numeric_limits<double>::quiet_NaN());
       }
-      std::copy(l.begin(), l.end(), a.output<T>() + b * n * n);
+      narrow(l, a.output<T>() + b * n * n);
     }
   });
 }
 
-// A symmetric matrix is supposed: the gradient is symmetric, too.
+// A self-adjoint matrix is supposed: the gradient is self-adjoint, too.
 void cholesky_gradient(Gradient& g) {
   const Output l = g.y();
   const Output diagonal = op("MatrixDiagPart", {l});
@@ -110,7 +106,7 @@ void cholesky_gradient(Gradient& g) {
 const Op cholesky_op{{
     .name = "Cholesky",
     .doc =
-        "output = the lower triangular matrix L with L Lᵀ = input, of which the lower triangle is "
+        "output = the lower triangular matrix L with L Lᴴ = input, of which the lower triangle is "
         "read; NaN if it is not positive definite.",
     .inputs = {"input: T"},
     .outputs = {"output: T"},
@@ -131,7 +127,7 @@ BoundKernel prepare_triangular(TypeTag<T>, const KernelRequest& r) {
   const Shape &matrix = r.inputs[0].shape, &rhs = r.inputs[1].shape, &out = r.outputs[0].shape;
   if (out.elements() == 0) return {};
   const int64_t n = matrix[matrix.rank() - 1], columns = rhs[rhs.rank() - 1];
-  const bool transposes = r.attr<bool>("adjoint"), upper = r.attr<bool>("lower") == transposes;
+  const bool is_adjoint = r.attr<bool>("adjoint"), upper = r.attr<bool>("lower") == is_adjoint;
   const Tensor of_matrix = matrices_of(batch_of(matrix), batch_of(out)),
                of_rhs = matrices_of(batch_of(rhs), batch_of(out));
   return BoundKernel::of([=](const Arguments& a) {
@@ -140,10 +136,9 @@ BoundKernel prepare_triangular(TypeTag<T>, const KernelRequest& r) {
       const T* from = a.input<T>(1) + of_rhs.data<int64_t>()[b] * n * columns;
       T* to = a.output<T>() + b * n * columns;
       const auto element = [&](int64_t i, int64_t j) {
-        return static_cast<double>(transposes ? m[j * n + i] : m[i * n + j]);
+        return WideType<T>(is_adjoint ? conjugate(m[j * n + i]) : m[i * n + j]);
       };
-      std::vector<double> x =
-          widened(from, n * columns);  // of a zero on the diagonal: inf, as TensorFlow
+      Wide<T> x = widened(from, n * columns);  // of a zero on the diagonal: inf, as TensorFlow
       for (int64_t step = 0; step < n; ++step) {
         const int64_t i = upper ? n - 1 - step : step;
         for (int64_t k = upper ? i + 1 : 0; k < (upper ? n : i); ++k) {
@@ -152,7 +147,7 @@ BoundKernel prepare_triangular(TypeTag<T>, const KernelRequest& r) {
         }
         for (int64_t c = 0; c < columns; ++c) x[i * columns + c] /= element(i, i);
       }
-      std::copy(x.begin(), x.end(), to);
+      narrow(x, to);
     }
   });
 }
@@ -188,7 +183,7 @@ void solve_gradient(Gradient& g, Output& da, Output& db) {
 
 const Op triangular_solve_op{{
     .name = "MatrixTriangularSolve",
-    .doc = "output = x with matrix x = rhs (or matrixᵀ x = rhs with adjoint), of which only the "
+    .doc = "output = x with matrix x = rhs (or matrixᴴ x = rhs with adjoint), of which only the "
            "lower (or upper) triangle is read.",
     .inputs = {"matrix: T", "rhs: T"},
     .outputs = {"output: T"},
@@ -225,24 +220,23 @@ BoundKernel bind_solve(const KernelRequest& r, int64_t columns) {
   return BoundKernel::of([=, adjoint = r.attr<bool>("adjoint")](const Arguments& a) {
     const int64_t width = columns == 0 ? n : columns;
     for (int64_t b = 0; b < batches; ++b) {
-      std::vector<double> matrix = widened(a.input<T>(0) + b * n * n, n * n);
-      const Lu lu(adjoint ? transposed(matrix, n) : std::move(matrix), n);
+      Wide<T> matrix = widened(a.input<T>(0) + b * n * n, n * n);
+      const Lu lu(adjoint ? adjoint_of(matrix, n, n) : std::move(matrix), n);
       lu.check_invertible();
-      std::vector<double> rhs(n * width, 0.0);
+      Wide<T> rhs(n * width);
       if (columns == 0) {
         for (int64_t i = 0; i < n; ++i) rhs[i * (n + 1)] = 1;
       } else {
         rhs = widened(a.input<T>(1) + b * n * width, n * width);
       }
-      const std::vector<double> x = lu.solve(rhs, width);
-      std::copy(x.begin(), x.end(), a.output<T>() + b * n * width);
+      narrow(lu.solve(rhs, width), a.output<T>() + b * n * width);
     }
   });
 }
 
 const Op solve_op{{
     .name = "MatrixSolve",
-    .doc = "output = x with matrix x = rhs, or matrixᵀ x = rhs with adjoint.",
+    .doc = "output = x with matrix x = rhs, or matrixᴴ x = rhs with adjoint.",
     .inputs = {"matrix: T", "rhs: T"},
     .outputs = {"output: T"},
     .attrs = {"adjoint: bool = false", types},
@@ -259,7 +253,7 @@ const Op solve_op{{
 
 const Op inverse_op{{
     .name = "MatrixInverse",
-    .doc = "output = input⁻¹, or its transpose with adjoint.",
+    .doc = "output = input⁻¹, or its adjoint.",
     .inputs = {"input: T"},
     .outputs = {"output: T"},
     .attrs = {"adjoint: bool = false", types},
@@ -279,6 +273,15 @@ const Op inverse_op{{
 
 // ---- Determinants
 
+// x / |x|; of 0 and NaN x.
+template <class W>
+W direction_of(const W& x) {
+  if constexpr (is_complex_type<W>)
+    return std::abs(x) > 0 ? x / std::abs(x) : x;
+  else
+    return x > 0 ? 1 : x < 0 ? -1 : x;
+}
+
 // `is_log`: the sign, and the logarithm of the rest.
 template <class T>
 BoundKernel bind_determinant(const KernelRequest& r, bool is_log) {
@@ -287,11 +290,12 @@ BoundKernel bind_determinant(const KernelRequest& r, bool is_log) {
   return BoundKernel::of([=](const Arguments& a) {
     for (int64_t b = 0; b < batches; ++b) {
       const Lu lu(widened(a.input<T>(0) + b * n * n, n * n), n);
-      double sign = lu.is_odd ? -1 : 1, log = 0, determinant = sign;
+      WideType<T> sign = lu.is_odd ? -1 : 1, determinant = sign;
+      double log = 0;
       for (int64_t i = 0; i < n; ++i) {
-        const double pivot = lu.a[i * (n + 1)];
+        const WideType<T> pivot = lu.a[i * (n + 1)];
         determinant *= pivot;
-        sign *= pivot > 0 ? 1 : pivot < 0 ? -1 : pivot;
+        sign *= direction_of(pivot);
         log += std::log(std::abs(pivot));
       }
       a.output<T>()[b] = T(is_log ? sign : determinant);

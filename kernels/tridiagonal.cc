@@ -11,7 +11,7 @@
 namespace leat {
 namespace {
 
-using MatrixTypes = Types<double, float>;
+using MatrixTypes = Types<double, float, complex64, complex128>;
 const char* const types = "T: {double, float, complex64, complex128}";
 
 int64_t last(const Shape& shape) { return shape[shape.rank() - 1]; }
@@ -164,7 +164,7 @@ BoundKernel prepare_solve(TypeTag<T>, const KernelRequest& r) {
       T* x = a.output<T>() + b * n * columns;
       const bool solved =
           pivoting ? solve_with_pivoting(equations, x) : solve_without_pivoting(equations, x);
-      if (!solved) std::fill_n(x, n * columns, std::numeric_limits<T>::quiet_NaN());
+      if (!solved) std::fill_n(x, n * columns, T(std::nan("")));
     }
   });
 }

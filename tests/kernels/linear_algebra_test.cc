@@ -139,6 +139,68 @@ TEST(SelfAdjointEig, GivesTheMatrixAgain) {
   }
 }
 
+// ---- Of complex matrices
+
+Tensor complex_pseudo_random(int64_t m, int64_t n) {
+  const Matrix parts = pseudo_random(m, 2 * n);
+  Tensor out(DType::complex128, {m, n});
+  for (int64_t i = 0; i < m * n; ++i) out.data<complex128>()[i] = {parts[2 * i], parts[2 * i + 1]};
+  return out;
+}
+
+// The largest |x - y|.
+double distance(const Output& x, const Output& y) {
+  const Tensor difference = evaluate({sub(x, y)}, {})[0];
+  double largest = 0;
+  for (int64_t i = 0; i < difference.elements(); ++i)
+    largest = std::max(largest, std::abs(difference.data<complex128>()[i]));
+  return largest;
+}
+
+Output unit_matrix(const Output& of_columns) {
+  return op("MatrixDiag",
+            {ones_like(op("MatrixDiagPart", {batch_matmul(of_columns, of_columns, true)}))});
+}
+
+TEST(ComplexMatrix, SvdGivesItAgain) {
+  for (const auto& [m, n] : {std::pair<int64_t, int64_t>{5, 3}, {3, 5}, {4, 4}, {1, 3}, {1, 1}}) {
+    Graph graph;
+    const Output a = constant(graph, complex_pseudo_random(m, n));
+    const std::vector<Output> svd = op_outputs("Svd", {a});
+    const Output us = batch_matmul(svd[1], op("MatrixDiag", {svd[0]}));
+    EXPECT_LT(distance(batch_matmul(us, svd[2], false, true), a), 1e-12) << m << "x" << n;
+    for (const Output& columns : {svd[1], svd[2]})
+      EXPECT_LT(distance(batch_matmul(columns, columns, true), unit_matrix(columns)), 1e-12);
+    const std::vector<Output> full = op_outputs("Svd", {a}, {{"full_matrices", true}});
+    for (const Output& columns : {full[1], full[2]})
+      EXPECT_LT(distance(batch_matmul(columns, columns, true), unit_matrix(columns)), 1e-12);
+  }
+}
+
+TEST(ComplexMatrix, SelfAdjointEigGivesItAgain) {
+  for (const int64_t n : {1, 2, 5, 25}) {
+    Graph graph;
+    const Output half = constant(graph, complex_pseudo_random(n, n));
+    const Output a = batch_matmul(half, half, false, true);
+    const std::vector<Output> eigen = op_outputs("SelfAdjointEigV2", {a});
+    const Output scaled = batch_matmul(eigen[1], op("MatrixDiag", {eigen[0]}));
+    EXPECT_LT(distance(batch_matmul(scaled, eigen[1], false, true), a), 1e-11) << n;
+    EXPECT_LT(distance(batch_matmul(eigen[1], eigen[1], true), unit_matrix(eigen[1])), 1e-12) << n;
+  }
+}
+
+TEST(ComplexMatrix, QrGivesItAgain) {
+  for (const auto& [m, n] : {std::pair<int64_t, int64_t>{5, 3}, {3, 5}, {4, 4}, {1, 3}}) {
+    for (const bool full : {false, true}) {
+      Graph graph;
+      const Output a = constant(graph, complex_pseudo_random(m, n));
+      const std::vector<Output> qr = op_outputs("Qr", {a}, {{"full_matrices", full}});
+      EXPECT_LT(distance(batch_matmul(qr[0], qr[1]), a), 1e-12) << m << "x" << n;
+      EXPECT_LT(distance(batch_matmul(qr[0], qr[0], true), unit_matrix(qr[0])), 1e-12);
+    }
+  }
+}
+
 // Through x + x', weighted by both outputs; eigenvectors are squared, as their signs are free.
 TEST(SelfAdjointEig, GradientAgreesWithCentralDifferences) {
   Graph graph;

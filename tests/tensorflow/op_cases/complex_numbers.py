@@ -20,6 +20,8 @@ MOVES = """BroadcastTo ConcatV2 ConjugateTranspose Diag DiagPart DynamicPartitio
     TensorScatterSub TensorScatterUpdate Tile Transpose Unpack Where""".split()
 UPDATES = """Assign AssignAdd AssignSub ResourceScatterAdd ResourceScatterUpdate ScatterAdd ScatterDiv ScatterMul ScatterNdAdd ScatterNdUpdate
     ScatterSub ScatterUpdate""".split()
+MATRICES = """LogMatrixDeterminant Lu MatrixDeterminant MatrixInverse MatrixSolve MatrixTriangularSolve Qr SelfAdjointEigV2
+    Svd TridiagonalMatMul TridiagonalSolve""".split()
 
 
 def with_imaginary_parts(rng, value):
@@ -53,17 +55,32 @@ def complex_cases(first):
         for case in first(rng, op):
             yield case
             if has_complex_form(op, case):
-                yield Case(*[with_imaginary_parts(rng, x) for x in case.inputs], gradient=case.gradient, static=case.static, **case.attrs)
+                yield Case(*[with_imaginary_parts(rng, x) for x in case.inputs], gradient=case.gradient, static=case.static,
+                           tolerance=case.tolerance, **case.attrs)
     return generate
 
 
-for name in FUNCTIONS + SUMS + MOVES + UPDATES:
+for name in FUNCTIONS + SUMS + MOVES + UPDATES + MATRICES:
     CASES[name] = complex_cases(CASES[name])
 
 
 def complex_random(rng, shape, dtype):
     part = np.float32 if dtype == np.complex64 else np.float64
     return (random(rng, shape, part) + 1j * random(rng, shape, part)).astype(dtype)
+
+
+@more_cases("Cholesky")
+def _(rng, op):
+    for dtype, shape in itertools.product([np.complex64, np.complex128], [(3, 3), (2, 2, 4, 4), (1, 1)]):
+        x = complex_random(rng, shape, dtype) + 3 * np.eye(shape[-1], dtype=dtype)
+        yield Case(x @ np.conj(np.swapaxes(x, -1, -2)))
+
+
+@more_cases("MatrixSolveLs")
+def _(rng, op):
+    for dtype, fast, shape, l2 in itertools.product([np.complex64, np.complex128], [False, True], [(4, 3), (3, 4), (2, 5, 2), (3, 3)], [0.0, 0.5]):
+        yield Case(complex_random(rng, shape, dtype), complex_random(rng, shape[:-1] + (2,), dtype), np.float64(l2), fast=fast,
+                   gradient=False, tolerance=5e-3 if dtype == np.complex64 else 1e-8)
 
 
 @cases("Real", "Imag", "ComplexAbs", "Angle")

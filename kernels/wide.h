@@ -1,0 +1,47 @@
+// What matrices are computed in, whatever their type: double precision.
+#pragma once
+
+#include <algorithm>
+#include <complex>
+#include <type_traits>
+#include <vector>
+
+#include "core/dtype.h"
+
+namespace leat {
+
+template <class T>
+using WideType = std::conditional_t<is_complex_type<T>, complex128, double>;
+template <class T>
+using Wide = std::vector<WideType<T>>;
+
+template <class T>
+Wide<T> widened(const T* from, int64_t n) {
+  return Wide<T>(from, from + n);
+}
+
+template <class W, class T>
+void narrow(const std::vector<W>& values, T* to) {
+  std::transform(values.begin(), values.end(), to, [](const W& x) { return static_cast<T>(x); });
+}
+
+// Its conjugate, which of a real number is itself.
+template <class W>
+W conjugate(const W& x) {
+  if constexpr (is_complex_type<W>)
+    return std::conj(x);
+  else
+    return x;
+}
+
+// [columns, rows] of [rows, columns].
+template <class W>
+std::vector<W> adjoint_of(const std::vector<W>& a, int64_t rows, int64_t columns) {
+  std::vector<W> out(a.size());
+  for (int64_t i = 0; i < rows; ++i) {
+    for (int64_t j = 0; j < columns; ++j) out[j * rows + i] = conjugate(a[i * columns + j]);
+  }
+  return out;
+}
+
+}  // namespace leat
