@@ -38,7 +38,8 @@ double scale_down(std::vector<W>& a) {
 }
 
 // The rotation that makes two vectors x and y of squared norms a and b and product c = x'y
-// orthogonal. Of complex ones, y is turned first so that c is real.
+// orthogonal. Of complex ones, y is first turned, by no more than a right angle, so that c is real:
+// complex128 of real numbers goes the way of double.
 template <class W>
 struct Rotation {
   double cosine, sine;
@@ -47,7 +48,7 @@ struct Rotation {
   Rotation(double a, double b, const W& c) {
     double real = std::real(c);
     if constexpr (is_complex_type<W>) {
-      real = std::abs(c);
+      real = std::copysign(std::abs(c), real);
       turn = std::conj(c) / real;
     }
     const double zeta = (b - a) / (2 * real);
