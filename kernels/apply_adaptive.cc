@@ -1,5 +1,6 @@
+// leat: cpu+cuda
 // leat: fast-math-loops
-// Optimizers that scale each element's step by what its gradients were: RMSProp's other forms,
+// Optimizers that scale each element's step by what its gradients were: centered RMSProp,
 // Adadelta, AdaMax, AMSGrad, Adagrad with epsilon; AddSign, PowerSign; Keras's momentum.
 #include <cmath>
 
@@ -9,28 +10,17 @@ namespace leat {
 namespace {
 
 template <class C>
-LEAT_INLINE inline C sign_of(C x) {
+LEAT_DEVICE C sign_of(C x) {
   return static_cast<C>((x > C(0)) - (x < C(0)));
 }
-
-template <class C>
-struct RmsProp {
-  static constexpr int variables = 3;  // var, ms, mom
-  C rate, rho, momentum, epsilon;
-  RmsProp(const C* s, bool) : rate(s[0]), rho(s[1]), momentum(s[2]), epsilon(s[3]) {}
-  LEAT_INLINE void operator()(C* v, C g) const {
-    v[1] += (g * g - v[1]) * (C(1) - rho);
-    v[2] = v[2] * momentum + rate * g / std::sqrt(v[1] + epsilon);
-    v[0] -= v[2];
-  }
-};
 
 template <class C>
 struct CenteredRmsProp {
   static constexpr int variables = 4;  // var, mg, ms, mom
   C rate, rho, momentum, epsilon;
-  CenteredRmsProp(const C* s, bool) : rate(s[0]), rho(s[1]), momentum(s[2]), epsilon(s[3]) {}
-  LEAT_INLINE void operator()(C* v, C g) const {
+  LEAT_DEVICE CenteredRmsProp(const C* s, bool)
+      : rate(s[0]), rho(s[1]), momentum(s[2]), epsilon(s[3]) {}
+  LEAT_DEVICE void operator()(C* v, C g) const {
     v[2] += (g * g - v[2]) * (C(1) - rho);
     v[1] += (g - v[1]) * (C(1) - rho);
     v[3] = v[3] * momentum + rate * g / std::sqrt(v[2] - v[1] * v[1] + epsilon);
@@ -42,8 +32,8 @@ template <class C>
 struct Adadelta {
   static constexpr int variables = 3;  // var, accum, accum_update
   C rate, rho, epsilon;
-  Adadelta(const C* s, bool) : rate(s[0]), rho(s[1]), epsilon(s[2]) {}
-  LEAT_INLINE void operator()(C* v, C g) const {
+  LEAT_DEVICE Adadelta(const C* s, bool) : rate(s[0]), rho(s[1]), epsilon(s[2]) {}
+  LEAT_DEVICE void operator()(C* v, C g) const {
     v[1] = v[1] * rho + g * g * (C(1) - rho);
     const C update = std::sqrt(v[2] + epsilon) / std::sqrt(v[1] + epsilon) * g;
     v[0] -= update * rate;
@@ -55,8 +45,9 @@ template <class C>
 struct AdaMax {
   static constexpr int variables = 3;  // var, m, v
   C rate, beta1, beta2, epsilon;
-  AdaMax(const C* s, bool) : rate(s[1] / (C(1) - s[0])), beta1(s[2]), beta2(s[3]), epsilon(s[4]) {}
-  LEAT_INLINE void operator()(C* v, C g) const {
+  LEAT_DEVICE AdaMax(const C* s, bool)
+      : rate(s[1] / (C(1) - s[0])), beta1(s[2]), beta2(s[3]), epsilon(s[4]) {}
+  LEAT_DEVICE void operator()(C* v, C g) const {
     const C size = g < C(0) ? -g : g, decayed = beta2 * v[2];
     v[1] += (g - v[1]) * (C(1) - beta1);
     v[2] = decayed < size ? size : decayed;
@@ -68,12 +59,12 @@ template <class C>
 struct Amsgrad {
   static constexpr int variables = 4;  // var, m, v, vhat
   C rate, beta1, beta2, epsilon;
-  Amsgrad(const C* s, bool)
+  LEAT_DEVICE Amsgrad(const C* s, bool)
       : rate(s[2] * std::sqrt(C(1) - s[1]) / (C(1) - s[0])),
         beta1(s[3]),
         beta2(s[4]),
         epsilon(s[5]) {}
-  LEAT_INLINE void operator()(C* v, C g) const {
+  LEAT_DEVICE void operator()(C* v, C g) const {
     v[1] += (g - v[1]) * (C(1) - beta1);
     v[2] += (g * g - v[2]) * (C(1) - beta2);
     v[3] = v[3] < v[2] ? v[2] : v[3];
@@ -86,8 +77,8 @@ struct AdagradV2 {
   static constexpr int variables = 2;  // var, accum
   C rate, epsilon;
   bool update_slots;
-  AdagradV2(const C* s, bool slots) : rate(s[0]), epsilon(s[1]), update_slots(slots) {}
-  LEAT_INLINE void operator()(C* v, C g) const {
+  LEAT_DEVICE AdagradV2(const C* s, bool slots) : rate(s[0]), epsilon(s[1]), update_slots(slots) {}
+  LEAT_DEVICE void operator()(C* v, C g) const {
     if (update_slots) v[1] += g * g;
     v[0] -= g * rate / (std::sqrt(v[1]) + epsilon);
   }
@@ -97,8 +88,8 @@ template <class C>
 struct AddSign {
   static constexpr int variables = 2;  // var, m
   C rate, alpha, decay, beta;
-  AddSign(const C* s, bool) : rate(s[0]), alpha(s[1]), decay(s[2]), beta(s[3]) {}
-  LEAT_INLINE void operator()(C* v, C g) const {
+  LEAT_DEVICE AddSign(const C* s, bool) : rate(s[0]), alpha(s[1]), decay(s[2]), beta(s[3]) {}
+  LEAT_DEVICE void operator()(C* v, C g) const {
     v[1] = v[1] * beta + g * (C(1) - beta);
     v[0] -= rate * (alpha + decay * sign_of(g) * sign_of(v[1])) * g;
   }
@@ -108,8 +99,8 @@ template <class C>
 struct PowerSign {
   static constexpr int variables = 2;  // var, m
   C rate, logbase, decay, beta;
-  PowerSign(const C* s, bool) : rate(s[0]), logbase(s[1]), decay(s[2]), beta(s[3]) {}
-  LEAT_INLINE void operator()(C* v, C g) const {
+  LEAT_DEVICE PowerSign(const C* s, bool) : rate(s[0]), logbase(s[1]), decay(s[2]), beta(s[3]) {}
+  LEAT_DEVICE void operator()(C* v, C g) const {
     v[1] = v[1] * beta + g * (C(1) - beta);
     v[0] -= rate * std::exp(logbase * decay * sign_of(g) * sign_of(v[1])) * g;
   }
@@ -120,28 +111,15 @@ struct KerasMomentum {
   static constexpr int variables = 2;  // var, accum
   C rate, momentum;
   bool nesterov;
-  KerasMomentum(const C* s, bool option) : rate(s[0]), momentum(s[1]), nesterov(option) {}
-  LEAT_INLINE void operator()(C* v, C g) const {
+  LEAT_DEVICE KerasMomentum(const C* s, bool option)
+      : rate(s[0]), momentum(s[1]), nesterov(option) {}
+  LEAT_DEVICE void operator()(C* v, C g) const {
     v[1] = v[1] * momentum - rate * g;
     v[0] += nesterov ? v[1] * momentum - rate * g : v[1];
   }
 };
 
 Tensor number(float value) { return Tensor::scalar(value); }
-
-// The dense form, which is in apply.cc, is not registered here.
-const OpDef sparse_rms_prop = sparse_update_op<RmsProp>(
-    update_op<RmsProp>("ApplyRMSProp", "",
-                       {"var: Ref(T)", "ms: Ref(T)", "mom: Ref(T)", "lr: T", "rho: T",
-                        "momentum: T", "epsilon: T", "grad: T"},
-                       "",
-                       {{.inputs = {floats({1}), floats({2}), floats({1}), number(0.5f),
-                                    number(0.5f), number(0.5f), number(0), floats({4})},
-                         .attrs = {},
-                         .outputs = {floats({-0.16666667f})}}}),
-    "");
-const Op sparse_rms_prop_op(sparse_rms_prop),
-    resource_sparse_rms_prop_op(resource_form(sparse_rms_prop));
 
 const OpDef centered_rms_prop = update_op<CenteredRmsProp>(
     "ApplyCenteredRMSProp",

@@ -1,3 +1,4 @@
+// leat: cpu+cuda
 // leat: fast-math-loops
 // Optimizers that shrink weights towards 0 (l1, l2): FTRL, the proximal ones, dual averaging.
 #include <cmath>
@@ -15,7 +16,7 @@ void check_regularization(C l1, C l2) {
 
 // x, or 0 where it is nearer to 0 than `limit`, by which it comes nearer elsewhere.
 template <class C>
-LEAT_INLINE inline C shrunk(C x, C limit) {
+LEAT_DEVICE C shrunk(C x, C limit) {
   if (!(limit > C(0))) return x;
   const C size = (x < C(0) ? -x : x) - limit;
   const C kept = size < C(0) ? C(0) : size;  // NaN stays NaN
@@ -29,7 +30,7 @@ struct FtrlRule {
   static constexpr int variables = 3;  // var, accum, linear
   C rate, l1, l2, shrinkage, power;
   bool scaled;
-  FtrlRule(const C* s, bool option)
+  LEAT_DEVICE FtrlRule(const C* s, bool option)
       : rate(s[0]),
         l1(s[1]),
         l2(s[2]),
@@ -43,8 +44,8 @@ struct FtrlRule {
           "l2 shrinkage regularization strength is not a non-negative scalar: ", shrinkage);
     check(power >= C(0), "lr_power is not a non-positive scalar: ", -power);
   }
-  LEAT_INLINE C root(C x) const { return power == C(0.5) ? std::sqrt(x) : std::pow(x, power); }
-  LEAT_INLINE void operator()(C* v, C g) const {
+  LEAT_DEVICE C root(C x) const { return power == C(0.5) ? std::sqrt(x) : std::pow(x, power); }
+  LEAT_DEVICE void operator()(C* v, C g) const {
     const C shrinking = has_shrinkage ? g + C(2) * shrinkage * v[0] : g;
     const C accum = v[1] + g * g, before = root(v[1]), after = root(accum);
     const C limit = scaled ? l1 * rate : l1;
@@ -73,8 +74,8 @@ template <class C>
 struct ProximalGradientDescent {
   static constexpr int variables = 1;
   C rate, l1, l2;
-  ProximalGradientDescent(const C* s, bool) : rate(s[0]), l1(s[1]), l2(s[2]) {}
-  LEAT_INLINE void operator()(C* v, C g) const {
+  LEAT_DEVICE ProximalGradientDescent(const C* s, bool) : rate(s[0]), l1(s[1]), l2(s[2]) {}
+  LEAT_DEVICE void operator()(C* v, C g) const {
     v[0] = shrunk(v[0] - g * rate, rate * l1) / (C(1) + l2 * rate);
   }
 };
@@ -83,12 +84,12 @@ template <class C>
 struct ProximalAdagrad {
   static constexpr int variables = 2;  // var, accum
   C rate, l1, l2;
-  ProximalAdagrad(const C* s, bool) : rate(s[0]), l1(s[1]), l2(s[2]) {}
+  LEAT_DEVICE ProximalAdagrad(const C* s, bool) : rate(s[0]), l1(s[1]), l2(s[2]) {}
   void check_rates() const {
     check(rate > C(0), "lr is not a positive scalar: ", rate);
     check_regularization(l1, l2);
   }
-  LEAT_INLINE void operator()(C* v, C g) const {
+  LEAT_DEVICE void operator()(C* v, C g) const {
     v[1] += g * g;
     const C step = rate / std::sqrt(v[1]);
     v[0] = shrunk(v[0] - g * step, step * l1) / (C(1) + l2 * step);
@@ -99,8 +100,8 @@ template <class C>
 struct AdagradDualAveraging {
   static constexpr int variables = 3;  // var, the sums of gradients and of their squares
   C rate, l1, l2, step;
-  AdagradDualAveraging(const C* s, bool) : rate(s[0]), l1(s[1]), l2(s[2]), step(s[3]) {}
-  LEAT_INLINE void operator()(C* v, C g) const {
+  LEAT_DEVICE AdagradDualAveraging(const C* s, bool) : rate(s[0]), l1(s[1]), l2(s[2]), step(s[3]) {}
+  LEAT_DEVICE void operator()(C* v, C g) const {
     v[1] += g;
     v[2] += g * g;
     v[0] = -rate * shrunk(v[1], l1 * step) / (l2 * step * rate + std::sqrt(v[2]));

@@ -5,6 +5,7 @@
 #include "core/byte_size.h"
 #include "core/variable.h"
 #include "kernels/cpu.h"
+#include "kernels/wrapping.h"
 
 namespace leat {
 namespace {
@@ -58,9 +59,9 @@ void assign_any_shape(ExecuteContext& c) {
 
 template <class T, bool subtract>
 void add_in_place(T* variable, const T* value, int64_t n) {
-  using C = ComputeType<T>;
+  using W = Wrapping<ComputeType<T>>;
   for (int64_t i = 0; i < n; ++i) {
-    variable[i] = subtract ? T(C(variable[i]) - C(value[i])) : T(C(variable[i]) + C(value[i]));
+    variable[i] = subtract ? T(W(variable[i]) - W(value[i])) : T(W(variable[i]) + W(value[i]));
   }
 }
 

@@ -1,17 +1,22 @@
 // Optimizer updates as rules for one element: a rule gets an element of the variable and of each
-// of its slots, and the gradient's. The loops over all elements (ApplyX) and over the rows that
-// indices name (SparseApplyX) are here.
+// of its slots, and the gradient's. The ops, over all elements (ApplyX) and over the rows that
+// indices name (SparseApplyX), are made here; the loops are chosen by compiler as in elementwise.h.
 //
 //   template <class C>
 //   struct Rule {
-//     static constexpr int variables = 2;         // var and its slots: the first inputs
-//     Rule(const C* scalars, bool option);        // the scalar inputs in their order, the flag
-//     void operator()(C* values, C gradient) const;  // values[0] is var's element
-//     void check_rates() const;                   // optional: throws before an update
+//     static constexpr int variables = 2;  // var and its slots: the first inputs
+//     LEAT_DEVICE Rule(const C* scalars, bool option);  // the scalar inputs in their order, the
+//     flag LEAT_DEVICE void operator()(C* values, C gradient) const;  // values[0] is var's element
+//     void check_rates() const;  // optional: throws before an update, where it can be told (CPU)
 //   };
 #pragma once
 
-#include <array>
+#ifdef __CUDACC__
+#include "kernels/cuda_update.cuh"
+#else
+#include "kernels/cpu_update.h"
+#endif
+
 #include <string>
 #include <string_view>
 #include <utility>
@@ -19,9 +24,9 @@
 
 #include "graph/op_def.h"
 #include "graph/shape_inference.h"
-#include "kernels/cpu.h"
 #include "kernels/examples.h"
 #include "kernels/resource_form.h"
+#include "kernels/types.h"
 
 namespace leat {
 
@@ -68,77 +73,38 @@ inline void infer_update(ShapeContext& c, const UpdateInputs& inputs) {
   if (c.num_outputs() > 0) c.set_output(0, var);
 }
 
-// Elements [begin, end) of var and its slots, with the gradient's from `from` on.
-template <class Rule, class T, size_t... slot>
-void update_elements(const Rule& rule, const Arguments& a, int gradient, int64_t begin,
-                     int64_t from, int64_t n, std::index_sequence<slot...>) {
-  using C = ComputeType<T>;
-  const std::array<T*, sizeof...(slot)> to{a.ref<T>(slot) + begin...};
-  const T* grad = a.input<T>(gradient) + from;
-  const auto loop = [=, &rule]() LEAT_INLINE {
-    for (int64_t i = 0; i < n; ++i) {
-      C values[] = {C(to[slot][i])...};
-      rule(values, C(grad[i]));
-      ((to[slot][i] = T(values[slot])), ...);
-    }
-  };
-  if constexpr (std::is_same_v<T, float>) {
-    vectorized(loop);
-  } else {
-    loop();
-  }
-}
-
 template <template <class> class Rule, class T>
 BoundKernel prepare_update(const KernelRequest& request, const UpdateInputs& inputs, bool option) {
-  using C = ComputeType<T>;
-  constexpr auto slots = std::make_index_sequence<Rule<C>::variables>{};
   const Shape& var = request.inputs[0].shape;
   const auto expect = [&](int i, const Shape& shape) {
     check(request.inputs[i].shape == shape, request.node.op, ": input ", i, " has shape ",
           request.inputs[i].shape, ", expected ", shape);
   };
-  for (int i = 1; i < inputs.variables; ++i) expect(i, var);
+  for (int i = 0; i < inputs.variables; ++i) {
+    expect(i, var);
+    check(request.inputs[i].dtype == dtype_of<T>, request.node.op, ": the variable of input ", i,
+          " holds ", request.inputs[i].dtype, ", not ", dtype_of<T>);
+  }
   for (const int i : inputs.scalars) expect(i, {});
-  const auto rule_of = [inputs, option,
-                        global_step = request.inputs[inputs.scalars.back()].dtype ==
-                                      DType::i64](const Arguments& a) {
-    std::array<C, 8> scalars{};
-    for (size_t i = 0; i < inputs.scalars.size(); ++i) {
-      const int at = inputs.scalars[i];
-      const bool is_step = global_step && i + 1 == inputs.scalars.size();
-      scalars[i] = is_step ? static_cast<C>(*a.input<int64_t>(at)) : C(*a.input<T>(at));
-    }
-    return Rule<C>(scalars.data(), option);
-  };
+  check_internal(inputs.scalars.size() <= UpdatePlan::max_scalars, "too many scalars");
+
+  UpdatePlan plan{.num_scalars = static_cast<int>(inputs.scalars.size()),
+                  .ends_with_step = request.inputs[inputs.scalars.back()].dtype == DType::i64,
+                  .option = option,
+                  .gradient = inputs.gradient,
+                  .indices = inputs.indices,
+                  .rows = 1,
+                  .row_elements = var.elements()};
+  std::copy(inputs.scalars.begin(), inputs.scalars.end(), plan.scalars);
   if (inputs.indices < 0) {
     expect(inputs.gradient, var);
-    return BoundKernel::of([=, n = var.elements(), gradient = inputs.gradient](const Arguments& a) {
-      const Rule<C> rule = rule_of(a);
-      if constexpr (requires { rule.check_rates(); }) rule.check_rates();
-      a.stream->parallel_for(n, 8192, [&](int64_t begin, int64_t end) {
-        update_elements<Rule<C>, T>(rule, a, gradient, begin, begin, end - begin, slots);
-      });
-    });
+  } else {
+    plan.wide_indices = request.inputs[inputs.indices].dtype == DType::i64;
+    plan.count = request.inputs[inputs.indices].shape.elements();
+    plan.rows = var[0];
+    plan.row_elements = plan.rows == 0 ? 0 : var.elements() / plan.rows;
   }
-  const int64_t rows = var[0], count = request.inputs[inputs.indices].shape.elements();
-  const int64_t row = rows == 0 ? 0 : var.elements() / rows;
-  const bool wide = request.inputs[inputs.indices].dtype == DType::i64;
-  // One index after the other: where one comes twice, both updates count.
-  return BoundKernel::of([=, gradient = inputs.gradient, at = inputs.indices](const Arguments& a) {
-    const Rule<C> rule = rule_of(a);
-    if constexpr (requires { rule.check_rates(); }) rule.check_rates();
-    const auto index = [&](int64_t i) {
-      return wide ? a.input<int64_t>(at)[i] : int64_t{a.input<int32_t>(at)[i]};
-    };
-    for (int64_t i = 0; i < count; ++i) {  // all are checked before any row changes
-      check(index(i) >= 0 && index(i) < rows, "Index ", index(i), " at offset ", i,
-            " in indices is out of range [0, ", rows, ")");
-    }
-    for (int64_t i = 0; i < count; ++i) {
-      update_elements<Rule<C>, T>(rule, a, gradient, index(i) * row, i * row, row, slots);
-    }
-  });
+  return bind_update<Rule<ComputeType<T>>, T>(request, plan);
 }
 
 // The op of a rule, on references. `option`: the flag that the rule gets, "" if it takes none.
@@ -158,39 +124,51 @@ OpDef update_op(std::string name, std::string doc, std::vector<std::string> inpu
       .outputs = {"out: Ref(T)"},
       .attrs = std::move(attrs),
       .shape = [kinds](ShapeContext& c) { infer_update(c, kinds); },
-      .kernels = {cpu_kernel("T", FloatTypes{},
-                             [kinds, flag]<class T>(TypeTag<T>, const KernelRequest& r) {
-                               const bool value = !flag.empty() && r.attr<bool>(flag);
-                               return prepare_update<Rule, T>(r, kinds, value);
-                             })},
+      .kernels = {{.device = kernel_device,
+                   .types = {{"T", FloatTypes::list()}},
+                   .prepare =
+                       [kinds, flag](const KernelRequest& r) {
+                         const bool value = !flag.empty() && r.attr<bool>(flag);
+                         return visit_type(FloatTypes{}, r.attr<DType>("T"), [&](auto tag) {
+                           using T = typename decltype(tag)::type;
+                           return prepare_update<Rule, T>(r, kinds, value);
+                         });
+                       }}},
       .examples = std::move(examples),
       .is_not_differentiable = true,
   };
 }
 
-// The sparse form of a dense update: "SparseApplyX", with indices behind the gradient. One row of
-// the variables is updated in the example, which is the dense one's.
+// The sparse form's inputs: indices behind the gradient.
 inline std::vector<std::string> with_indices(std::vector<std::string> inputs) {
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    if (inputs[i] == "grad: T" || inputs[i] == "delta: T") {
-      inputs[i] = "grad: T";
-      inputs.insert(inputs.begin() + static_cast<int64_t>(i) + 1, "indices: Tindices");
-      break;
-    }
-  }
+  const UpdateInputs kinds(inputs);
+  inputs[kinds.gradient] = "grad: T";
+  inputs.insert(inputs.begin() + kinds.gradient + 1, "indices: Tindices");
   return inputs;
 }
 
+// [n] twice, as two rows: an update of the second must leave the first as it was.
+inline Tensor two_rows(const Tensor& first, const Tensor& second) {
+  const int64_t n = first.elements();
+  Tensor out(f32, {2, n});
+  std::copy_n(first.data<float>(), n, out.data<float>());
+  std::copy_n(second.data<float>(), n, out.data<float>() + n);
+  return out;
+}
+
+// The sparse form of a dense update, "SparseApplyX". Its examples are the dense one's, for the
+// second of two rows.
 template <template <class> class Rule>
 OpDef sparse_update_op(const OpDef& dense, const std::string& option) {
   const UpdateInputs kinds(dense.inputs);
   std::vector<Example> examples = dense.examples;
   for (Example& example : examples) {
-    for (Tensor& input : example.inputs) {  // [n] becomes one row of n
-      if (input.shape().rank() == 1) input = input.reshaped({1, input.elements()});
-    }
-    for (Tensor& output : example.outputs) output = output.reshaped({1, output.elements()});
-    example.inputs.insert(example.inputs.begin() + kinds.gradient + 1, ints({0}));
+    example.outputs = {two_rows(example.inputs[0], example.outputs[0])};
+    for (int i = 0; i < kinds.variables; ++i)
+      example.inputs[i] = two_rows(example.inputs[i], example.inputs[i]);
+    Tensor& gradient = example.inputs[kinds.gradient];
+    gradient = gradient.reshaped({1, gradient.elements()});
+    example.inputs.insert(example.inputs.begin() + kinds.gradient + 1, ints({1}));
   }
   return update_op<Rule>("Sparse" + dense.name,
                          dense.name +

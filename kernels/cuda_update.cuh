@@ -1,0 +1,78 @@
+// The GPU's side of update_rule.h: one pass over the parameter, its slots and the gradient. Rates
+// are read on the device, when the update runs; nobody can be told there of bad ones.
+#pragma once
+
+#include "kernels/cuda_launch.cuh"
+#include "kernels/update_plan.h"
+
+namespace leat {
+namespace cuda {
+
+// Element `at` of var and its slots, with the gradient's element `from`.
+template <class Rule, class T>
+LEAT_DEVICE void update_element(const Rule& rule, const Pointers& pointers, int gradient,
+                                int64_t at, int64_t from) {
+  ComputeType<T> values[Rule::variables];
+  for (int i = 0; i < Rule::variables; ++i) values[i] = widened(pointers.ref<T>(i)[at]);
+  rule(values, widened(pointers.input<T>(gradient)[from]));
+  for (int i = 0; i < Rule::variables; ++i) pointers.ref<T>(i)[at] = static_cast<T>(values[i]);
+}
+
+template <class Rule, class T>
+__global__ void __launch_bounds__(threads_per_block)
+    update_kernel(UpdatePlan plan, Pointers pointers) {
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (i >= plan.row_elements) return;
+  update_element<Rule, T>(rule_now<Rule, T>(plan, pointers), pointers, plan.gradient, i, i);
+}
+
+// A block for each index. Where a row comes twice, both updates count, in the order of the
+// indices: the block of its first index makes them all, the others leave. A row that is not there
+// is left out.
+template <class Rule, class T>
+__global__ void __launch_bounds__(threads_per_block)
+    update_rows_kernel(UpdatePlan plan, Pointers pointers) {
+  const int64_t own = blockIdx.x;
+  const int64_t row = index_at(plan, pointers, own);
+  if (row < 0 || row >= plan.rows) return;
+  const Rule rule = rule_now<Rule, T>(plan, pointers);
+  for (int64_t begin = 0; begin < plan.count; begin += blockDim.x) {
+    const int64_t seen = begin + threadIdx.x;
+    const bool is_here = seen < plan.count && index_at(plan, pointers, seen) == row;
+    if (!__syncthreads_or(is_here)) continue;
+    const int64_t end = begin + blockDim.x < plan.count ? begin + blockDim.x : plan.count;
+    for (int64_t i = begin; i < end; ++i) {  // what each thread decides, all decide
+      if (index_at(plan, pointers, i) != row) continue;
+      if (i < own) return;
+      for (int64_t k = threadIdx.x; k < plan.row_elements; k += blockDim.x) {
+        update_element<Rule, T>(rule, pointers, plan.gradient, row * plan.row_elements + k,
+                                i * plan.row_elements + k);
+      }
+    }
+  }
+}
+
+}  // namespace cuda
+
+template <class Rule, class T>
+BoundKernel bind_update(const KernelRequest& request, const UpdatePlan& plan) {
+  if (plan.row_elements == 0 || plan.count == 0) return {};
+  const int num_inputs = static_cast<int>(request.inputs.size());
+  check_internal(num_inputs <= Pointers::max_inputs, request.node.op, " has too many inputs");
+  return BoundKernel::of([plan, num_inputs](const Arguments& arguments) {
+    const Pointers pointers = cuda::copy_pointers(arguments, num_inputs, 0);
+    const cudaStream_t stream = cuda_stream(arguments);
+    if (plan.indices < 0) {
+      cuda::update_kernel<Rule, T>
+          <<<cuda::blocks_for(plan.row_elements), cuda::threads_per_block, 0, stream>>>(plan,
+                                                                                        pointers);
+    } else {
+      cuda::update_rows_kernel<Rule, T>
+          <<<static_cast<unsigned>(plan.count), cuda::threads_per_block, 0, stream>>>(plan,
+                                                                                      pointers);
+    }
+    cuda::check_launch();
+  });
+}
+
+}  // namespace leat
