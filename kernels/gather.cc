@@ -1,4 +1,6 @@
 // Gather: rows of a table by number. Its gradient adds rows up again: segment.cc.
+#include "kernels/gather.h"
+
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"
@@ -21,14 +23,8 @@ int64_t product(const Shape& shape, int begin, int end) {
   return out;
 }
 
-// params as [batch, outer, rows, inner], indices as [batch, count], output as [batch, outer, count,
-// inner].
-struct Extents {
-  int64_t batch, outer, rows, inner, count;
-};
-
 template <class T, class Index>
-BoundKernel bind(const Extents& e) {
+BoundKernel bind(const GatherExtents& e) {
   return BoundKernel::of([e](const Arguments& a) {
     const T* params = a.input<T>(0);
     const Index* indices = a.input<Index>(1);
@@ -49,7 +45,7 @@ BoundKernel bind(const Extents& e) {
 }
 
 template <class T>
-BoundKernel bind(const Extents& e, DType index) {
+BoundKernel bind(const GatherExtents& e, DType index) {
   if (e.batch * e.outer * e.count * e.inner == 0) return {};
   if (index == DType::i64) return bind<T, int64_t>(e);
   if (index == DType::i16) return bind<T, int16_t>(e);
@@ -57,14 +53,17 @@ BoundKernel bind(const Extents& e, DType index) {
 }
 
 template <class T>
-BoundKernel prepare(TypeTag<T>, const KernelRequest& request, int axis, int batch) {
+BoundKernel prepare(TypeTag<T>, const KernelRequest& request, const GatherExtents& extents) {
+  return bind<T>(extents, request.inputs[1].dtype);
+}
+
+GatherExtents extents_of(const KernelRequest& request, int axis, int batch) {
   const Shape &params = request.inputs[0].shape, &indices = request.inputs[1].shape;
-  return bind<T>({.batch = product(params, 0, batch),
-                  .outer = product(params, batch, axis),
-                  .rows = params[axis],
-                  .inner = product(params, axis + 1, params.rank()),
-                  .count = product(indices, batch, indices.rank())},
-                 request.inputs[1].dtype);
+  return {.batch = product(params, 0, batch),
+          .outer = product(params, batch, axis),
+          .rows = params[axis],
+          .inner = product(params, axis + 1, params.rank()),
+          .count = product(indices, batch, indices.rank())};
 }
 
 int batch_dims_of(int64_t batch_dims, const Shape& params, const Shape& indices) {
@@ -150,9 +149,11 @@ const Op gather_op{{
     .attrs = {"validate_indices: bool = true", "Tparams: type", "Tindices: {int32, int64}"},
     .shape = infer_v1,
     .gradient = [](Gradient& g) { g.dx(0) = row_sums(g.dy(), g.x(1), g.x(0)); },
-    .kernels = and_for_variants(cpu_moving_kernel(
-        "Tparams",
-        []<class T>(TypeTag<T> t, const KernelRequest& r) { return prepare(t, r, 0, 0); })),
+    .kernels =
+        and_for_variants(cpu_moving_kernel("Tparams",
+                                           []<class T>(TypeTag<T> t, const KernelRequest& r) {
+                                             return prepare(t, r, gather_extents(r));
+                                           })),
     .examples = {{.inputs = {floats({2, 2}, {1, 2, 3, 4}), ints({1, 0, 1})},
                   .outputs = {floats({3, 2}, {3, 4, 1, 2, 3, 4})}}},
 }};
@@ -168,14 +169,11 @@ const Op gather_v2_op{{
               "Taxis: {int32, int64}"},
     .shape = infer_v2,
     .gradient = gradient_v2,
-    .kernels = and_for_variants(cpu_moving_kernel(
-        "Tparams",
-        []<class T>(TypeTag<T> t, const KernelRequest& r) {
-          const int axis = axis_of(*r.inputs[2].value, r.inputs[0].shape.rank());
-          const int batch =
-              batch_dims_of(r.attr<int64_t>("batch_dims"), r.inputs[0].shape, r.inputs[1].shape);
-          return prepare(t, r, axis, batch);
-        })),
+    .kernels =
+        and_for_variants(cpu_moving_kernel("Tparams",
+                                           []<class T>(TypeTag<T> t, const KernelRequest& r) {
+                                             return prepare(t, r, gather_v2_extents(r));
+                                           })),
     .examples = {{.inputs = {floats({2, 2}, {1, 2, 3, 4}), ints({1, 0, 1}),
                              Tensor::scalar<int32_t>(1)},
                   .outputs = {floats({2, 3}, {2, 1, 2, 4, 3, 4})}},
@@ -216,10 +214,7 @@ const Op resource_gather_op{{
         },
     .kernels = {cpu_moving_kernel("dtype",
                                   []<class T>(TypeTag<T> t, const KernelRequest& r) {
-                                    const int batch =
-                                        batch_dims_of(r.attr<int64_t>("batch_dims"),
-                                                      r.inputs[0].shape, r.inputs[1].shape);
-                                    return prepare(t, r, batch, batch);
+                                    return prepare(t, r, resource_gather_extents(r));
                                   })},
     .examples = {{.inputs = {floats({2, 2}, {1, 2, 3, 4}), ints({1, 0, 1})},
                   .attrs = {{"dtype", f32}},
@@ -229,4 +224,19 @@ const Op resource_gather_op{{
 }};
 
 }  // namespace
+
+GatherExtents gather_extents(const KernelRequest& request) { return extents_of(request, 0, 0); }
+
+GatherExtents gather_v2_extents(const KernelRequest& request) {
+  const Shape &params = request.inputs[0].shape, &indices = request.inputs[1].shape;
+  return extents_of(request, axis_of(*request.inputs[2].value, params.rank()),
+                    batch_dims_of(request.attr<int64_t>("batch_dims"), params, indices));
+}
+
+GatherExtents resource_gather_extents(const KernelRequest& request) {
+  const Shape &params = request.inputs[0].shape, &indices = request.inputs[1].shape;
+  const int batch = batch_dims_of(request.attr<int64_t>("batch_dims"), params, indices);
+  return extents_of(request, batch, batch);
+}
+
 }  // namespace leat
