@@ -18,13 +18,14 @@ thread_local int64_t allocations = 0;
 }  // namespace
 
 #ifndef LEAT_UNDER_SANITIZER
-void* operator new(size_t bytes) {
+// noinline: where only one of them is inlined, gcc takes free() for a mismatch.
+[[gnu::noinline]] void* operator new(size_t bytes) {
   ++allocations;
   if (void* memory = std::malloc(bytes > 0 ? bytes : 1)) return memory;
   throw std::bad_alloc();
 }
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, size_t) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory, size_t) noexcept { std::free(memory); }
 
 extern "C" void* aligned_alloc(size_t alignment, size_t bytes) {
   ++allocations;
