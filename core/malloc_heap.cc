@@ -1,6 +1,7 @@
 #include "core/malloc_heap.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <cstring>
 #include <limits>
@@ -20,19 +21,23 @@ namespace leat {
 namespace {
 
 #ifdef __GLIBC__
-constexpr size_t end_of_heap = size_t{2} << 20;
+constexpr size_t ready_at_end = size_t{4} << 20;
+constexpr int kept_at_end = 8 << 20;
 
-// The end of this thread's heap gets pages.
+// The end of this thread's heap gets pages. In parts, each too small for a mapping of its own.
 void touch_heap() {
-  if (void* volatile const data = std::malloc(end_of_heap)) {
-    std::memset(data, 1, end_of_heap);
-    std::free(data);
+  std::array<void* volatile, 4> parts;
+  constexpr size_t bytes = ready_at_end / parts.size();
+  for (void* volatile& part : parts) {
+    part = std::malloc(bytes);
+    if (part != nullptr) std::memset(part, 1, bytes);
   }
+  for (void* const part : parts) std::free(part);
 }
 
 // What the process has beside what is in use in the heap, and beside its big blocks, grows with
-// what is free there. What others free while the heap is trimmed is not seen: so once more, until
-// nothing changes.
+// what is free there. What was free at the first look stays: it is soon used again. What others free
+// while the heap is trimmed is not seen: so once more, until nothing changes.
 class HeapTrimmer {
  public:
   void look() {
@@ -40,7 +45,7 @@ class HeapTrimmer {
     const int64_t before = beside_heap();
     least_ = std::min(least_, before);
     if (is_settled_ && before - least_ <= kept_in_heaps) return;
-    malloc_trim(end_of_heap);
+    malloc_trim(ready_at_end);
     const int64_t after = beside_heap();
     is_settled_ = std::abs(before - after) < little;
     least_ = std::min(before, after);
@@ -56,7 +61,7 @@ class HeapTrimmer {
   }
 
   std::mutex mutex_;
-  bool is_settled_ = false;
+  bool is_settled_ = true;
   int64_t least_ = std::numeric_limits<int64_t>::max();
 };
 #endif
@@ -66,7 +71,7 @@ class HeapTrimmer {
 void keep_heap_ends() {
 #ifdef __GLIBC__
   // Of each heap; of all but the first, malloc_trim() does not give back the end.
-  mallopt(M_TRIM_THRESHOLD, 4 << 20);
+  mallopt(M_TRIM_THRESHOLD, kept_at_end);
   // Else it would stay at 128 KB: it no longer follows what the program frees.
   mallopt(M_MMAP_THRESHOLD, 4 << 20);
 #endif
@@ -92,6 +97,12 @@ void trim_heaps() {
 #ifdef __GLIBC__
   static HeapTrimmer trimmer;
   trimmer.look();
+#endif
+}
+
+void give_back_free_heap() {
+#ifdef __GLIBC__
+  malloc_trim(0);
 #endif
 }
 

@@ -7,7 +7,7 @@
 
 namespace leat {
 
-// For a process with a task, which calls trim_heaps() regularly: up to 4 MB stay at the end of each
+// For a process with a task, which calls trim_heaps() regularly: up to 8 MB stay at the end of each
 // heap. Else glibc gives them back as soon as 128 KB are free there, and each message that comes
 // takes them again, page by page.
 void keep_heap_ends();
@@ -23,5 +23,8 @@ void prepare_heaps();
 // then. Thread-safe.
 void trim_heaps();
 inline constexpr int64_t kept_in_heaps = int64_t{8} << 20;
+
+// All that is free in the heaps, in milliseconds: after what took much and seldom happens.
+void give_back_free_heap();
 
 }  // namespace leat

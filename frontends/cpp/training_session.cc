@@ -4,6 +4,7 @@
 #include <iostream>
 #include <thread>
 
+#include "core/malloc_heap.h"
 #include "graph/graph_def.h"
 #include "graph/pipeline.h"
 
@@ -131,6 +132,7 @@ void TrainingSession::recover(const Error& error) {
       if (!may_pass || Clock::now() + pause > end) throw;
     }
   }
+  give_back_free_heap();  // two sessions were there, and a graph for each
   for (const auto& hook : hooks_) hook->begin(*this);
 }
 
