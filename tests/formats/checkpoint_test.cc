@@ -67,6 +67,35 @@ TEST(Checkpoint, StringsAreTensorFlows) {
   EXPECT_EQ(CheckpointReader(directory / "m").entry("names").crc, 0x4db08891u);
 }
 
+std::string bytes_of(std::string_view hex) {
+  std::string out;
+  for (size_t i = 0; i + 1 < hex.size(); i += 2)
+    out += static_cast<char>(std::stoi(std::string(hex.substr(i, 2)), nullptr, 16));
+  return out;
+}
+
+// The index of v0 to v11, two numbers each, as LevelDB writes it with Snappy.
+TEST(Checkpoint, AnIndexMayBeCompressed) {
+  const ScratchDirectory directory;
+  replace_file(directory / "m.index",
+               bytes_of("8c028000000608011a02080100020f7630080112041202080228083523183164"
+                        "0101113111130420080d150802011115280420101915192a00180d150c010111"
+                        "32153f0020191500331515002819150034151500301915003515150038191500"
+                        "3615150040191500371515004819150038151500501915003915153c58280835"
+                        "23183164000000000100000001d12d8a75000000000100000000c0f2a1b00001"
+                        "0377008c01000000000100000000064438ef9101089e010f0000000000000000"
+                        "000000000000000000000000000000000000000000000000000057fb808b2475"
+                        "47db"));
+  std::string data;
+  for (int i = 0; i < 12; ++i) data += bytes_of("0000e0400000e040");
+  replace_file(directory / "m.data-00000-of-00001", data);
+  const CheckpointReader reader(directory / "m");
+  ASSERT_EQ(reader.variables().size(), 12u);
+  for (const CheckpointReader::Variable& variable : reader.variables())
+    EXPECT_EQ(reader.read(variable.name).to_string(), Tensor::of<float>({2}, {7, 7}).to_string());
+  EXPECT_EQ(reader.entry("v11").offset, 24);
+}
+
 TEST(Checkpoint, WithoutFinishNothingIsLeft) {
   const ScratchDirectory directory;
   {
