@@ -41,7 +41,7 @@ class CheckpointWriter {
 // checkpoint of the same directory.
 class CheckpointReader {
  public:
-  // NOT_FOUND if there is no such checkpoint.
+  // NOT_FOUND if there is no such checkpoint; the message says what else may have been meant.
   explicit CheckpointReader(std::string prefix);
   ~CheckpointReader();
   CheckpointReader(const CheckpointReader&) = delete;

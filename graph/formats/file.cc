@@ -22,6 +22,7 @@ constexpr size_t buffer_bytes = 1 << 18;
   Code code = Code::unknown;
   if (error == ENOENT || error == ENOTDIR) code = Code::not_found;
   if (error == EACCES || error == EPERM || error == EROFS) code = Code::permission_denied;
+  if (error == ELOOP) code = Code::failed_precondition;
   if (error == ENOSPC || error == EDQUOT || error == EMFILE || error == ENFILE)
     code = Code::resource_exhausted;
   fail(code, path, ": ", what, " failed: ", std::strerror(error));
@@ -38,6 +39,7 @@ struct Opened {
 
 // Never waits: opening a pipe would, for its other end.
 Opened open_regular(const std::string& path, int flags, const char* what) {
+  check(path.find('\0') == path.npos, "the name of a file has a byte of 0: '", path, "'");
   const int descriptor = ::open(path.c_str(), flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0666);
   if (descriptor < 0 && errno == ENXIO) fail_as_special(path);  // a pipe that nobody reads
   if (descriptor < 0) fail_with_errno(what, path);

@@ -1,6 +1,6 @@
 // Files, with errors that name the file and say what the system said. NOT_FOUND, PERMISSION_DENIED,
 // RESOURCE_EXHAUSTED (disk full, no descriptors), FAILED_PRECONDITION (a directory, a pipe, a
-// device), else UNKNOWN.
+// device, a link to itself), else UNKNOWN.
 #pragma once
 
 #include <cstdint>

@@ -102,6 +102,11 @@ TEST(Checkpoint, WithoutFinishNothingIsLeft) {
     CheckpointWriter writer(directory / "m");
     writer.add("w", w);
     expect_error_with(Code::invalid_argument, "saved twice", [&] { writer.add("w", w); });
+    const auto add_part = [&] {
+      writer.add_slice("p", {4}, TensorSlice::parse("1,2"), Tensor::of<float>({2}, {1, 2}));
+    };
+    add_part();
+    expect_error_with(Code::invalid_argument, "a part of 'p' is saved twice", add_part);
   }
   EXPECT_TRUE(files(directory.path()).empty());
 }
@@ -145,6 +150,26 @@ TEST(Checkpoint, ATornFileIsNamedAndTheOneBeforeOffered) {
   change_byte(directory / "m-1.index", 3);
   expect_error_with(Code::data_loss, "there is no other complete checkpoint",
                     [&] { CheckpointReader(directory / "m-1"); });
+}
+
+TEST(Checkpoint, WhatIsNoFileIsTorn) {
+  const ScratchDirectory directory;
+  write_example(directory / "m-1");
+  for (const std::string file : {"m-2.index", "m-2.data-00000-of-00001"}) {
+    for (const bool is_link : {false, true}) {
+      write_example(directory / "m-2");
+      std::filesystem::remove(directory / file);
+      if (is_link) {
+        std::filesystem::create_symlink(file, directory / file);  // to itself
+      } else {
+        std::filesystem::create_directory(directory / file);
+      }
+      for (const std::string& named : {directory / file, directory / "m-1'"})
+        expect_error_with(Code::data_loss, named,
+                          [&] { CheckpointReader(directory / "m-2").verify(); });
+      std::filesystem::remove(directory / file);
+    }
+  }
 }
 
 constexpr size_t footer_bytes = 48;  // of a LevelDB table
@@ -291,10 +316,34 @@ TEST(Checkpoint, AMergeMovesNothingIfAShardIsOutOfSight) {
 
 TEST(Checkpoint, AnOldOrMissingOneIsNotFound) {
   const ScratchDirectory directory;
-  expect_error_with(Code::not_found, "Failed to find any matching files for",
-                    [&] { CheckpointReader(directory / "m"); });
-  replace_file(directory / "m", "V1");
-  expect_error_with(Code::not_found, "old format V1", [&] { CheckpointReader(directory / "m"); });
+  const auto expect = [&](const std::string& name, const std::string& text) {
+    expect_error_with(Code::not_found, text, [&] { CheckpointReader(directory / name); });
+  };
+  expect("m", "Failed to find any matching files for");
+  replace_file(directory / "m", "some text");
+  expect("m", "m.index");
+  replace_file(directory / "m", bytes_of("57fb808b247547db"));  // the end of a table
+  expect("m", "old format V1");
+  expect("m-\?\?\?\?\?-of-00002", "old format V1");
+}
+
+TEST(Checkpoint, ANameOfSomethingElseIsExplained) {
+  const ScratchDirectory directory;
+  const auto expect = [](const std::string& name, const std::string& text) {
+    expect_error_with(Code::not_found, text, [&] { CheckpointReader reader(name); });
+  };
+  expect(directory.path(), "it is a directory, without a complete checkpoint");
+  write_example(directory / "m-1");
+  expect(directory.path(), "'" + directory.path() + "/m-1' the newest complete checkpoint there");
+  expect(directory / "m-1.index", "the checkpoint's prefix is '" + directory.path() + "/m-1'");
+  expect(directory / "m-1.data-00000-of-00001", "prefix is '" + directory.path() + "/m-1'");
+}
+
+TEST(Checkpoint, ANameWithAZeroByteIsRefused) {
+  const ScratchDirectory directory;
+  expect_error_with(Code::invalid_argument, "byte of 0",
+                    [&] { write_example(directory / std::string("a\0b", 3)); });
+  EXPECT_TRUE(files(directory.path()).empty());
 }
 
 TEST(CheckpointState, IsTensorFlowsText) {
