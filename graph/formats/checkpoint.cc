@@ -359,27 +359,32 @@ void remove_checkpoint(const std::string& prefix) {
 
 // ---- Merging ----
 
-void merge_checkpoints(const std::vector<std::string>& prefixes, const std::string& destination,
-                       bool delete_old_directories) {
-  check(!prefixes.empty(), "there are no checkpoints to merge into ", destination);
+void merge_checkpoints(const std::vector<std::string>& given, const std::string& destination,
+                       bool delete_old_directories, bool allow_missing) {
+  std::vector<std::string> prefixes;  // those that are there
   std::vector<CheckpointIndex> parts;
   CheckpointIndex merged;
   merged.shards = 0;
-  for (size_t p = 0; p < prefixes.size(); ++p) {
+  for (size_t p = 0; p < given.size(); ++p) {
     const auto fail_unseen = [&](const std::string& path) {
-      fail(Code::not_found, "part ", p + 1, " of ", prefixes.size(), " of the checkpoint ",
+      fail(Code::not_found, "part ", p + 1, " of ", given.size(), " of the checkpoint ",
            destination, " cannot be seen on this host: there is no file ", path,
            "; all tasks must save into one shared directory");
     };
-    const std::string index = checkpoint_index_path(prefixes[p]);
-    if (!is_there(index)) fail_unseen(index);
-    parts.push_back(CheckpointIndex::read(index));
-    for (int shard = 0; shard < parts[p].shards; ++shard) {
-      const std::string data = checkpoint_data_path(prefixes[p], shard, parts[p].shards);
+    const std::string index = checkpoint_index_path(given[p]);
+    if (!is_there(index)) {
+      if (allow_missing) continue;
+      fail_unseen(index);
+    }
+    const CheckpointIndex& part = parts.emplace_back(CheckpointIndex::read(index));
+    prefixes.push_back(given[p]);
+    for (int shard = 0; shard < part.shards; ++shard) {
+      const std::string data = checkpoint_data_path(given[p], shard, part.shards);
       if (!is_there(data)) fail_unseen(data);
     }
-    merged.shards += parts[p].shards;
+    merged.shards += part.shards;
   }
+  check(!parts.empty(), "there are no checkpoints to merge into ", destination);
   make_directories(directory_of(destination));
   int next_shard = 0;
   for (size_t p = 0; p < prefixes.size(); ++p) {

@@ -314,6 +314,18 @@ TEST(Checkpoint, AMergeMovesNothingIfAShardIsOutOfSight) {
   EXPECT_EQ(CheckpointReader(a).read("w").to_string(), w.to_string());
 }
 
+TEST(Checkpoint, AMergeMayPassOverWhatIsMissing) {
+  const ScratchDirectory directory;
+  write_example(directory / "t/part");
+  const std::string missing = directory / "t/missing";
+  expect_error_with(Code::invalid_argument, "no checkpoints to merge",
+                    [&] { merge_checkpoints({missing}, directory / "m", true, true); });
+  merge_checkpoints({missing, directory / "t/part"}, directory / "m", true, true);
+  EXPECT_EQ(files(directory.path()),
+            (std::vector<std::string>{"m.data-00000-of-00001", "m.index"}));
+  CheckpointReader(directory / "m").verify();
+}
+
 TEST(Checkpoint, AnOldOrMissingOneIsNotFound) {
   const ScratchDirectory directory;
   const auto expect = [&](const std::string& name, const std::string& text) {
