@@ -374,5 +374,24 @@ TEST(CheckpointState, IsTensorFlowsText) {
   EXPECT_EQ(read.all_model_checkpoint_paths, state.all_model_checkpoint_paths);
 }
 
+TEST(CheckpointState, MayBeWrittenByHand) {
+  const ScratchDirectory directory;
+  replace_file(directory / "checkpoint",
+               "# rolled back\nmodel_checkpoint_path:'m-\\303\\251' last_preserved_timestamp: 1.5");
+  const CheckpointState state = CheckpointState::read(directory.path());
+  EXPECT_EQ(state.model_checkpoint_path, directory / "m-é");
+  EXPECT_TRUE(state.all_model_checkpoint_paths.empty());
+}
+
+TEST(CheckpointState, ATornOneIsNamedAndTheNewestCheckpointOffered) {
+  const ScratchDirectory directory;
+  write_example(directory / "m-1");
+  for (const std::string text : {"", "model_checkpoint_path: \"m-", "some text"}) {
+    replace_file(directory / "checkpoint", text);
+    for (const std::string& named : {directory / "checkpoint is torn", directory / "m-1'"})
+      expect_error_with(Code::data_loss, named, [&] { CheckpointState::read(directory.path()); });
+  }
+}
+
 }  // namespace
 }  // namespace leat

@@ -196,7 +196,7 @@ TEST(TrainingSession, MistakesAreTold) {
   expect_error_with(Code::invalid_argument, "takes 1 feeds (x:0), 0 were given",
                     [&] { program.training->step({}); });
   Saver saver(program.graph);
-  expect_error_with(Code::invalid_argument, "a directory of checkpoints is \"\"",
+  expect_error_with(Code::invalid_argument, "the path of checkpoints is \"\"",
                     [&] { saver.save(program.training->session(), "", 1); });
   expect_error_with(Code::invalid_argument, "a checkpoint every -5 steps",
                     [] { Program({.checkpoint_steps = -5}); });
