@@ -50,9 +50,9 @@ WriteSummaries::WriteSummaries(std::string directory, std::vector<Output> summar
 void WriteSummaries::begin(TrainingSession& training) {
   written_step_ = training.global_step();
   written_at_ = Clock::now();
-  if (writer_) return writer_->add_start(training.global_step());
-  writer_ = std::make_unique<EventWriter>(directory_);
-  writer_->add_start(training.global_step());
+  if (!writer_) writer_ = std::make_unique<EventWriter>(directory_);
+  // What was written of the step before stays: it is not done again.
+  writer_->add_start(training.global_step() + 1);
 }
 
 void WriteSummaries::after_step(TrainingSession& training, std::span<const Tensor> values) {

@@ -251,6 +251,24 @@ TEST(TrainingHooks, NanEndsTheTrainingAndIsNotSaved) {
   }
 }
 
+// A value of the step of the checkpoint is not written again, so it must not count as overtaken.
+TEST(TrainingHooks, AResumedTrainingOvertakesNoStepThatIsKept) {
+  const ScratchDirectory directory;
+  int64_t first_overtaken = 0;
+  for (const int64_t last : {10, 20}) {
+    Program program({.directory = directory / "model"});
+    const Output loss = scalar_summary("loss", program.loss);
+    program.training->add(std::make_unique<WriteSummaries>(concat(directory.path(), "/", last),
+                                                           std::vector<Output>{loss}, 5));
+    program.run(last);
+  }
+  for (const auto& file : std::filesystem::directory_iterator(directory / "20")) {
+    for (const LoggedEvent& event : read_events(file.path().string()))
+      if (event.is_start) first_overtaken = event.step;
+  }
+  EXPECT_EQ(first_overtaken, 11);
+}
+
 TEST(TrainingHooks, EventFilesNameTheCheckpoints) {
   const ScratchDirectory directory;
   std::vector<std::string> prefixes;
@@ -289,6 +307,7 @@ TEST(TrainingHooks, SummariesAreWritten) {
   const std::vector<LoggedEvent> events = read_events(path);
   ASSERT_EQ(events.size(), 7u);  // version, start, graph, and two for each of 2 steps
   EXPECT_TRUE(events[1].is_start);
+  EXPECT_EQ(events[1].step, 1);
   EXPECT_FALSE(events[2].graph_def.empty());
   EXPECT_EQ(events[3].step, 5);
   EXPECT_THAT(events[3].scalars, ElementsAre(Pair("loss", testing::_)));
