@@ -9,16 +9,26 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+Output checked_loss(Output loss, std::string_view hook) {
+  check(bool{loss}, hook, " was given an empty Output: it was never set to a result of the graph");
+  const bool is_number = is_floating(loss.dtype()) || is_integer(loss.dtype());
+  check(is_number && (!loss.shape().has_rank() || loss.shape().rank() == 0), hook,
+        " needs a loss that is one number; '", loss.name(), "' is ", loss.dtype(), loss.shape());
+  return loss;
+}
+
 double number(const Tensor& tensor) {
   double out = 0;
-  const bool is_number = visit_dtype(tensor.dtype(), [&]<class T>(TypeTag<T>) {
+  visit_dtype(tensor.dtype(), [&]<class T>(TypeTag<T>) {
     if constexpr (std::is_convertible_v<T, double>) out = static_cast<double>(tensor.value<T>());
   });
-  check(is_number && !is_complex(tensor.dtype()), "a loss must be a number, got ", tensor);
   return out;
 }
 
 }  // namespace
+
+NanGuard::NanGuard(Output loss, bool fails)
+    : loss_(checked_loss(loss, "NanGuard")), fails_(fails) {}
 
 void NanGuard::after_step(TrainingSession& training, std::span<const Tensor> values) {
   if (!std::isnan(number(values[0]))) return;
@@ -30,6 +40,9 @@ void NanGuard::after_step(TrainingSession& training, std::span<const Tensor> val
   std::cerr << "leat: " << text << "; the training ends" << std::endl;
   training.request_stop();
 }
+
+ShowProgress::ShowProgress(Output loss, int64_t steps, int64_t samples_per_step)
+    : loss_(checked_loss(loss, "ShowProgress")), progress_(steps, samples_per_step) {}
 
 void ShowProgress::after_step(TrainingSession& training, std::span<const Tensor> values) {
   progress_.update(training.global_step(), number(values[0]));

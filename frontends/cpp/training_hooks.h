@@ -27,7 +27,8 @@ class StopAtStep : public TrainingHook {
 // An error, or only the end of the training, once `loss` is NaN.
 class NanGuard : public TrainingHook {
  public:
-  explicit NanGuard(Output loss, bool fails = true) : loss_(loss), fails_(fails) {}
+  // INVALID_ARGUMENT if `loss` is not one number.
+  explicit NanGuard(Output loss, bool fails = true);
   std::vector<Output> fetches() override { return {loss_}; }
   void after_step(TrainingSession& training, std::span<const Tensor> values) override;
 
@@ -39,8 +40,8 @@ class NanGuard : public TrainingHook {
 // A progress line with the loss.
 class ShowProgress : public TrainingHook {
  public:
-  ShowProgress(Output loss, int64_t steps, int64_t samples_per_step)
-      : loss_(loss), progress_(steps, samples_per_step) {}
+  // INVALID_ARGUMENT if `loss` is not one number.
+  ShowProgress(Output loss, int64_t steps, int64_t samples_per_step);
   std::vector<Output> fetches() override { return {loss_}; }
   void after_step(TrainingSession& training, std::span<const Tensor> values) override;
   void end(TrainingSession&) override { progress_.finish(); }

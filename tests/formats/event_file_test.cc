@@ -81,6 +81,10 @@ TEST(EventWriter, WritesWhatItsReaderReads) {
   EXPECT_EQ(events[5].checkpoint, "/m-4");
 }
 
+TEST(EventWriter, NeedsADirectory) {
+  expect_error_with(Code::invalid_argument, "is the current one", [] { EventWriter(""); });
+}
+
 TEST(Summaries, ATagComesOnce) {
   const std::pair<std::string, float> value("a", 1);
   const std::string one = scalar_summary({&value, 1});

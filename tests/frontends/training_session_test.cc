@@ -251,6 +251,20 @@ TEST(TrainingHooks, NanEndsTheTrainingAndIsNotSaved) {
   }
 }
 
+TEST(TrainingHooks, WhatIsNoNumberIsNoLoss) {
+  Program program;
+  Graph& graph = program.graph;
+  const Output vector = identity(program.x),
+               text = constant(graph, Tensor::scalar<std::string>(""));
+  for (const Output& loss : {vector, text, Output{}}) {
+    const auto expect = [&](const char* hook, auto&& make) {
+      expect_error_with(Code::invalid_argument, hook, make);
+    };
+    expect("NanGuard", [&] { NanGuard{loss}; });
+    expect("ShowProgress", [&] { ShowProgress(loss, 1, 1); });
+  }
+}
+
 // A value of the step of the checkpoint is not written again, so it must not count as overtaken.
 TEST(TrainingHooks, AResumedTrainingOvertakesNoStepThatIsKept) {
   const ScratchDirectory directory;
