@@ -53,7 +53,8 @@ class ShowProgress : public TrainingHook {
 
 // Writes summaries (of op ScalarSummary, HistogramSummary or MergeSummary), the number of steps per
 // second, where checkpoints were written, and once the graph with its placement, into an event file
-// for TensorBoard. Every process of a cluster that logs needs a directory of its own.
+// for TensorBoard. Every process of a cluster that logs needs a directory of its own. A full disk
+// is told on standard error, and the training goes on.
 class WriteSummaries : public TrainingHook {
  public:
   WriteSummaries(std::string directory, std::vector<Output> summaries, int64_t every_steps = 100);

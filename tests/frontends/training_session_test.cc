@@ -15,6 +15,7 @@
 #include "graph/formats/checkpoint.h"
 #include "graph/formats/checkpoint_state.h"
 #include "tests/support/expect_error.h"
+#include "tests/support/most_bytes.h"
 #include "tests/support/sanitizers.h"
 #include "tests/support/scratch_directory.h"
 
@@ -302,6 +303,29 @@ TEST(TrainingHooks, EventFilesNameTheCheckpoints) {
     }
     EXPECT_EQ(named, prefixes);
   }
+}
+
+TEST(TrainingHooks, SummariesThatDoNotFitDoNotStopTheTraining) {
+  const ScratchDirectory directory;
+  Program program;
+  const Output loss = scalar_summary("loss", program.loss);
+  program.training->add(
+      std::make_unique<WriteSummaries>(directory.path(), std::vector<Output>{loss}, 2));
+  program.run(2);
+  {
+    const MostBytes full(1);
+    EXPECT_EQ(program.run(6).size(), 4u);
+  }
+  program.run(8);
+  program.training->close();
+  std::vector<int64_t> steps;
+  for (const auto& file : std::filesystem::directory_iterator(directory.path())) {
+    for (const LoggedEvent& event : read_events(file.path().string())) {
+      for (const auto& [tag, value] : event.scalars)
+        if (tag == "loss") steps.push_back(event.step);
+    }
+  }
+  EXPECT_THAT(steps, ElementsAre(2, 4, 6, 8)) << "kept until there was room";
 }
 
 TEST(TrainingHooks, SummariesAreWritten) {
