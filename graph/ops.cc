@@ -76,8 +76,9 @@ Output op(std::string_view name, const std::vector<Output>& inputs, AttrMap attr
   for (const Output& input : inputs) {
     if (input) graph = input.node->graph;
   }
-  check(graph != nullptr, "op '", name, "' (", at,
-        ") has no input that would tell the graph: use op_node(graph, …)");
+  check(graph != nullptr, "op '", name, "' (", at, ") ",
+        inputs.empty() ? "has no input that would tell the graph: use op_node(graph, …)"
+                       : "is given an empty Output: it was never set to a result of the graph");
   Node& node = op_node(*graph, name, inputs, std::move(attrs), at);
   return node.outputs.empty() ? Output{} : node.output();
 }
@@ -85,6 +86,8 @@ Output op(std::string_view name, const std::vector<Output>& inputs, AttrMap attr
 std::vector<Output> op_outputs(std::string_view name, const std::vector<Output>& inputs,
                                AttrMap attrs, Location at) {
   check(!inputs.empty(), "op '", name, "' (", at, ") has no inputs");
+  check(bool{inputs.front()}, "op '", name, "' (", at,
+        ") is given an empty Output: it was never set to a result of the graph");
   Node& node = op_node(inputs.front().graph(), name, inputs, std::move(attrs), at);
   std::vector<Output> outputs;
   for (int i = 0; i < static_cast<int>(node.outputs.size()); ++i) outputs.push_back(node.output(i));

@@ -75,7 +75,8 @@ void restore(ExecuteContext& c) {
 void merge(ExecuteContext& c) {
   const std::span<const std::string> prefixes = strings(c, 0);
   merge_checkpoints({prefixes.begin(), prefixes.end()}, c.input(1).value<std::string>(),
-                    c.node().attr<bool>("delete_old_dirs"));
+                    c.node().attr<bool>("delete_old_dirs"),
+                    c.node().attr<bool>("allow_missing_files"));
 }
 
 // Inputs 0 to 2: a prefix, names, and a slice for each.
@@ -115,7 +116,8 @@ const Op restore_op{{
 const Op merge_op{{
     .name = "MergeV2Checkpoints",
     .doc = "Joins the checkpoints that several tasks wrote to one, destination_prefix. Data files "
-           "are renamed, so all tasks must see one file system.",
+           "are renamed, so all tasks must see one file system. With allow_missing_files, "
+           "prefixes of which there is no checkpoint are passed over, but not all of them.",
     .inputs = {"checkpoint_prefixes: string", "destination_prefix: string"},
     .attrs = {"delete_old_dirs: bool = true", "allow_missing_files: bool = false"},
     .shape =

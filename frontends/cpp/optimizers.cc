@@ -41,8 +41,8 @@ Node& Optimizer::apply(const std::vector<GradientAndVariable>& gradients, Output
   for (const GradientAndVariable& pair : gradients) {
     if (pair.gradient) used.push_back(pair);
   }
-  check(!used.empty(), "no variable has a gradient: the loss does not depend on any of the ",
-        gradients.size(), " given");
+  check(!used.empty(), "no variable has a gradient (", at, "): the loss does not depend on any of ",
+        "the ", gradients.size(), " given, or only by ops through which no gradient flows");
   Graph& graph = used.front().variable.graph();
   const NameScope scope(graph, "train");
   if (transform_) used = transform_(std::move(used));

@@ -15,8 +15,11 @@ namespace leat {
 // computes anew (schedules.h).
 class Rate {
  public:
-  Rate(double value) : value_(value) {}                // NOLINT: converts
-  Rate(Output scalar) : value_(0), scalar_(scalar) {}  // NOLINT
+  Rate(double value) : value_(value) {}               // NOLINT: converts
+  Rate(Output scalar) : value_(0), scalar_(scalar) {  // NOLINT
+    check(bool{scalar}, "a learning rate is an empty Output: it was never set to a result of the ",
+          "graph");
+  }
   // A scalar of that dtype.
   Output in(Graph& graph, DType dtype) const;
 

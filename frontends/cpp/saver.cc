@@ -37,13 +37,34 @@ struct Shard {
   }
 };
 
-// Tasks may have started in other directories.
-std::string absolute(const std::string& directory) {
-  check(!directory.empty(), "a directory of checkpoints is \"\"; \".\" is the current one");
+// Tasks may have started in other directories. Without a slash at the end.
+std::string absolute(const std::string& path) {
+  check(!path.empty(), "the path of checkpoints is \"\"; \".\" is the current directory");
   std::error_code error;
-  const auto path = std::filesystem::absolute(directory, error);
-  check(!error, "the directory of checkpoints '", directory, "': ", error.message());
-  return path.lexically_normal().string();
+  std::filesystem::path out = std::filesystem::absolute(path, error);
+  check(!error, "the path of checkpoints '", path, "': ", error.message());
+  out = out.lexically_normal();
+  return (out.has_filename() ? out : out.parent_path()).string();
+}
+
+// What the directory has so far. A state that is torn tells nothing: it is written anew.
+CheckpointState state_before_save(const std::string& directory) {
+  try {
+    return CheckpointState::read(directory);
+  } catch (const Error& error) {
+    if (error.code() != Code::data_loss) throw;
+    std::cerr << "leat: " << error.message() << "; it is written anew" << std::endl;
+    return {};
+  }
+}
+
+// The last one first, then the others, newest first.
+std::vector<std::string> prefixes_to_try(const CheckpointState& state) {
+  std::vector<std::string> out = state.all_model_checkpoint_paths;
+  std::erase(out, state.model_checkpoint_path);
+  if (!state.model_checkpoint_path.empty()) out.push_back(state.model_checkpoint_path);
+  std::reverse(out.begin(), out.end());
+  return out;
 }
 
 // Adds the updates of the variables' copies, after those of the variables.
@@ -114,7 +135,7 @@ std::string Saver::save(Session& session, const std::string& where, int64_t step
   const std::string directory = absolute(where);
   const std::string prefix = concat(directory, "/model.ckpt-", step);
   session.run({{prefix_, Tensor::scalar(prefix)}}, {*save_});
-  CheckpointState state = CheckpointState::read(directory);
+  CheckpointState state = state_before_save(directory);
   std::erase(state.all_model_checkpoint_paths, prefix);
   state.all_model_checkpoint_paths.push_back(prefix);
   state.model_checkpoint_path = prefix;
@@ -124,11 +145,15 @@ std::string Saver::save(Session& session, const std::string& where, int64_t step
     state.all_model_checkpoint_paths.erase(state.all_model_checkpoint_paths.begin());
   }
   state.write(directory);
-  for (const std::string& gone : old) remove_checkpoint(gone);
+  for (const std::string& gone : old) {
+    // A state that was copied may name the checkpoints of another training.
+    if (directory_of(gone) == directory) remove_checkpoint(gone);
+  }
   return prefix;
 }
 
-void Saver::restore(Session& session, const std::string& prefix) const {
+void Saver::restore(Session& session, const std::string& where) const {
+  const std::string prefix = absolute(where);
   std::optional<CheckpointReader> reader;
   try {
     reader.emplace(prefix);
@@ -142,8 +167,7 @@ void Saver::restore(Session& session, const std::string& prefix) const {
 
 std::string Saver::restore_latest(Session& session, const std::string& where) const {
   const std::string directory = absolute(where);
-  std::vector<std::string> prefixes = CheckpointState::read(directory).all_model_checkpoint_paths;
-  std::reverse(prefixes.begin(), prefixes.end());
+  const std::vector<std::string> prefixes = prefixes_to_try(CheckpointState::read(directory));
   Status torn;
   for (const std::string& prefix : prefixes) {
     try {

@@ -16,7 +16,7 @@ namespace leat {
 class Saver {
  public:
   struct Options {
-    int max_to_keep = 5;  // older ones are removed; 0 = none is
+    int max_to_keep = 5;  // older ones of the directory are removed; 0 = none is
     // By their names in the checkpoint. Empty: all variables, by their own names. The parts of a
     // partitioned variable have one name: they are slices of one tensor, which a graph with other
     // parts, or none, can restore.
@@ -31,9 +31,9 @@ class Saver {
   // Copies of variables (all_reduce.h) are made equal to them again. NOT_FOUND or INVALID_ARGUMENT
   // lists all variables that are missing or differ; DATA_LOSS names a torn file.
   void restore(Session& session, const std::string& prefix) const;
-  // The last checkpoint of the directory that can be read, or, if it is torn, the one before (a
-  // line on standard error says so). "" if there is none. DATA_LOSS if there are some and all are
-  // torn.
+  // The last checkpoint of the directory, by its file `checkpoint`, or, if it is torn, the newest
+  // of the others that can be read (a line on standard error says so). "" if there is none.
+  // DATA_LOSS if there are some and all are torn, or the file `checkpoint` is.
   std::string restore_latest(Session& session, const std::string& directory) const;
 
  private:

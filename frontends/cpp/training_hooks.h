@@ -27,7 +27,8 @@ class StopAtStep : public TrainingHook {
 // An error, or only the end of the training, once `loss` is NaN.
 class NanGuard : public TrainingHook {
  public:
-  explicit NanGuard(Output loss, bool fails = true) : loss_(loss), fails_(fails) {}
+  // INVALID_ARGUMENT if `loss` is not one number.
+  explicit NanGuard(Output loss, bool fails = true);
   std::vector<Output> fetches() override { return {loss_}; }
   void after_step(TrainingSession& training, std::span<const Tensor> values) override;
 
@@ -39,8 +40,8 @@ class NanGuard : public TrainingHook {
 // A progress line with the loss.
 class ShowProgress : public TrainingHook {
  public:
-  ShowProgress(Output loss, int64_t steps, int64_t samples_per_step)
-      : loss_(loss), progress_(steps, samples_per_step) {}
+  // INVALID_ARGUMENT if `loss` is not one number.
+  ShowProgress(Output loss, int64_t steps, int64_t samples_per_step);
   std::vector<Output> fetches() override { return {loss_}; }
   void after_step(TrainingSession& training, std::span<const Tensor> values) override;
   void end(TrainingSession&) override { progress_.finish(); }
@@ -52,7 +53,8 @@ class ShowProgress : public TrainingHook {
 
 // Writes summaries (of op ScalarSummary, HistogramSummary or MergeSummary), the number of steps per
 // second, where checkpoints were written, and once the graph with its placement, into an event file
-// for TensorBoard. Every process of a cluster that logs needs a directory of its own.
+// for TensorBoard. Every process of a cluster that logs needs a directory of its own. A full disk
+// is told on standard error, and the training goes on.
 class WriteSummaries : public TrainingHook {
  public:
   WriteSummaries(std::string directory, std::vector<Output> summaries, int64_t every_steps = 100);

@@ -41,6 +41,20 @@ void note_part(const VariablePart& part, AttrMap& attrs) {
   attrs.emplace(place_in_whole, part.text());
 }
 
+Output initial_value(Graph& graph, const Node& variable, const Initializer& initial, DType dtype,
+                     const VariablePart& part) {
+  Output value;
+  try {
+    value = initial(graph, dtype, part);
+  } catch (const Error& error) {
+    fail(error.code(), "the initialiser of variable '", variable.name, "' (", variable.location,
+         "): ", error.message());
+  }
+  check(bool{value}, "the initialiser of variable '", variable.name, "' (", variable.location,
+        ") gave an empty Output");
+  return value;
+}
+
 }  // namespace
 
 Output variable(Graph& graph, std::string_view name, const Shape& shape, const Initializer& initial,
@@ -74,7 +88,7 @@ Output variable(Graph& graph, std::string_view name, const Shape& shape, const I
     assign.inputs.push_back(original);
     assign.control_inputs = {&initializer_of(graph, original)};
   } else {
-    assign.inputs.push_back(initial(graph, dtype, part));
+    assign.inputs.push_back(initial_value(graph, node, initial, dtype, part));
   }
   const Output initialized = graph.add(std::move(assign)).output();
   graph.add_to_collection("initializers", initialized);
@@ -98,6 +112,7 @@ Output slot(Output of, std::string_view name, const Initializer& initial, Locati
 }
 
 std::optional<VariablePart> part_of(const Output& variable) {
+  check(bool{variable}, "a variable is an empty Output");
   const AttrMap& attrs = variable.node->attrs;
   const auto name = attrs.find(name_of_whole), place = attrs.find(place_in_whole);
   if (name == attrs.end() || place == attrs.end()) return {};
@@ -124,6 +139,7 @@ std::string_view copy_root_of(const Graph& graph, std::string_view name) {
 }
 
 Node& initializer_of(const Graph& graph, const Output& variable) {
+  check(bool{variable}, "a variable is an empty Output");
   for (const Output& assign : graph.collection("initializers")) {
     if (assign.node->inputs[0] == variable) return *assign.node;
   }

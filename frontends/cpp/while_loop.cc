@@ -10,6 +10,7 @@ std::vector<Output> while_loop(
     const std::function<std::vector<Output>(const std::vector<Output>&)>& body,
     std::string_view name, Location at) {
   check(!variables.empty(), "while_loop: it needs a variable");
+  check(condition && body, "while_loop '", name, "': the condition or the body is empty");
   Graph& graph = variables[0].graph();
   const NameScope scope(graph, name);
   const std::string frame = scope.name() + "frame";

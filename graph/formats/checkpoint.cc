@@ -9,9 +9,15 @@
 #include "core/crc32c.h"
 #include "core/error.h"
 #include "graph/formats/checkpoint_strings.h"
+#include "graph/formats/table_reader.h"
 
 namespace leat {
 namespace {
+
+bool is_there(const std::string& path) {
+  std::error_code error;
+  return std::filesystem::exists(path, error);
+}
 
 bool has_all_data(const std::string& prefix, const CheckpointIndex& index) {
   std::vector<int64_t> sizes(index.shards);
@@ -33,6 +39,44 @@ bool has_all_data(const std::string& prefix, const CheckpointIndex& index) {
   fail(Code::data_loss, what,
        other.empty() ? "; there is no other complete checkpoint in its directory"
                      : "; the newest complete checkpoint beside it is '" + other + "'");
+}
+
+// A file of a checkpoint that is something else than a file is as good as torn.
+bool is_damage(const Error& error) {
+  return error.code() == Code::data_loss || error.code() == Code::failed_precondition;
+}
+
+// The old format has one table that holds all, under the prefix itself, or one per shard.
+bool is_of_old_format(const std::string& prefix) {
+  if (prefix.find("-\?\?\?\?\?-of-") != prefix.npos)
+    return true;  // TensorFlow's name for all shards
+  try {
+    const FileReader file(prefix);
+    std::string end(std::min<uint64_t>(file.size(), 8), '\0');
+    file.read(file.size() - end.size(), end.data(), end.size());
+    return ends_as_table(end);
+  } catch (const Error&) {
+    return false;  // there is none, or nobody may read it
+  }
+}
+
+// Why there may be no checkpoint of that prefix: it is the name of something else.
+std::string what_is_there_instead(const std::string& prefix) {
+  for (const std::string_view suffix : {".index", ".data-", ".meta"}) {
+    const std::string other = prefix.substr(0, prefix.rfind(suffix));
+    if (other != prefix && is_there(checkpoint_index_path(other)))
+      return "; the checkpoint's prefix is '" + other + "', without the rest of its files' names";
+  }
+  if (is_of_old_format(prefix))
+    return "; a file of the old format V1 is there, which cannot be read: save it again as V2";
+  std::error_code error;
+  if (std::filesystem::is_directory(prefix, error)) {
+    const std::string newest = complete_checkpoint_beside(prefix + "/");
+    return newest.empty()
+               ? "; it is a directory, without a complete checkpoint"
+               : "; it is a directory, and '" + newest + "' the newest complete checkpoint there";
+  }
+  return "";
 }
 
 }  // namespace
@@ -72,7 +116,7 @@ void CheckpointWriter::add(const std::string& name, const Tensor& tensor) {
 }
 
 void CheckpointWriter::add_entry(const std::string& key, const Tensor& tensor) {
-  check(!index_.entries.contains(key), "'", key, "' is saved twice");
+  check(!index_.entries.contains(key), readable_key(key), " is saved twice");
   CheckpointEntry entry{.dtype = tensor.dtype(),
                         .shape = tensor.shape(),
                         .shard = 0,
@@ -126,13 +170,10 @@ CheckpointReader::CheckpointReader(std::string prefix) : prefix_(std::move(prefi
   try {
     index_ = CheckpointIndex::read(path);
   } catch (const Error& error) {
-    if (error.code() == Code::data_loss) fail_torn(prefix_, error.message());
+    if (is_damage(error)) fail_torn(prefix_, error.message());
     if (error.code() != Code::not_found) throw;
     fail(Code::not_found, "Failed to find any matching files for ", prefix_, ": there is no file ",
-         path,
-         std::filesystem::exists(prefix_)
-             ? "; a file of the old format V1 is there, which cannot be read: save it again as V2"
-             : "");
+         path, what_is_there_instead(prefix_));
   }
   shards_.resize(index_.shards);
 }
@@ -164,8 +205,10 @@ const FileReader& CheckpointReader::shard(int number) const {
     try {
       file = std::make_unique<FileReader>(path);
     } catch (const Error& error) {
-      if (error.code() != Code::not_found) throw;
-      fail_torn(prefix_, concat("the checkpoint ", prefix_, " has lost its file ", path));
+      if (error.code() == Code::not_found)
+        fail_torn(prefix_, concat("the checkpoint ", prefix_, " has lost its file ", path));
+      if (is_damage(error)) fail_torn(prefix_, error.message());
+      throw;
     }
   }
   return *file;
@@ -173,8 +216,7 @@ const FileReader& CheckpointReader::shard(int number) const {
 
 void CheckpointReader::fail_entry(const std::string& key, const FileReader& file,
                                   std::string_view what) const {
-  fail_torn(prefix_, concat("'", key[0] == '\0' ? "a part of a variable" : key, "' in ",
-                            file.path(), ": ", what));
+  fail_torn(prefix_, concat(readable_key(key), " in ", file.path(), ": ", what));
 }
 
 const FileReader& CheckpointReader::file_of(const std::string& key,
@@ -317,27 +359,32 @@ void remove_checkpoint(const std::string& prefix) {
 
 // ---- Merging ----
 
-void merge_checkpoints(const std::vector<std::string>& prefixes, const std::string& destination,
-                       bool delete_old_directories) {
-  check(!prefixes.empty(), "there are no checkpoints to merge into ", destination);
+void merge_checkpoints(const std::vector<std::string>& given, const std::string& destination,
+                       bool delete_old_directories, bool allow_missing) {
+  std::vector<std::string> prefixes;  // those that are there
   std::vector<CheckpointIndex> parts;
   CheckpointIndex merged;
   merged.shards = 0;
-  for (size_t p = 0; p < prefixes.size(); ++p) {
+  for (size_t p = 0; p < given.size(); ++p) {
     const auto fail_unseen = [&](const std::string& path) {
-      fail(Code::not_found, "part ", p + 1, " of ", prefixes.size(), " of the checkpoint ",
+      fail(Code::not_found, "part ", p + 1, " of ", given.size(), " of the checkpoint ",
            destination, " cannot be seen on this host: there is no file ", path,
            "; all tasks must save into one shared directory");
     };
-    const std::string index = checkpoint_index_path(prefixes[p]);
-    if (!std::filesystem::exists(index)) fail_unseen(index);
-    parts.push_back(CheckpointIndex::read(index));
-    for (int shard = 0; shard < parts[p].shards; ++shard) {
-      const std::string data = checkpoint_data_path(prefixes[p], shard, parts[p].shards);
-      if (!std::filesystem::exists(data)) fail_unseen(data);
+    const std::string index = checkpoint_index_path(given[p]);
+    if (!is_there(index)) {
+      if (allow_missing) continue;
+      fail_unseen(index);
     }
-    merged.shards += parts[p].shards;
+    const CheckpointIndex& part = parts.emplace_back(CheckpointIndex::read(index));
+    prefixes.push_back(given[p]);
+    for (int shard = 0; shard < part.shards; ++shard) {
+      const std::string data = checkpoint_data_path(given[p], shard, part.shards);
+      if (!is_there(data)) fail_unseen(data);
+    }
+    merged.shards += part.shards;
   }
+  check(!parts.empty(), "there are no checkpoints to merge into ", destination);
   make_directories(directory_of(destination));
   int next_shard = 0;
   for (size_t p = 0; p < prefixes.size(); ++p) {
@@ -348,7 +395,7 @@ void merge_checkpoints(const std::vector<std::string>& prefixes, const std::stri
       CheckpointEntry& known = it->second;
       check(!known.slices.empty() && !entry.slices.empty() && known.shape == entry.shape &&
                 known.dtype == entry.dtype,
-            "'", key, "' is saved by two tasks; prefix ", prefixes[p]);
+            readable_key(key), " is saved by two tasks; prefix ", prefixes[p]);
       known.slices.insert(known.slices.end(), entry.slices.begin(), entry.slices.end());
     }
     next_shard += parts[p].shards;

@@ -41,7 +41,7 @@ class CheckpointWriter {
 // checkpoint of the same directory.
 class CheckpointReader {
  public:
-  // NOT_FOUND if there is no such checkpoint.
+  // NOT_FOUND if there is no such checkpoint; the message says what else may have been meant.
   explicit CheckpointReader(std::string prefix);
   ~CheckpointReader();
   CheckpointReader(const CheckpointReader&) = delete;
@@ -81,9 +81,10 @@ class CheckpointReader {
 // Joins what several tasks have written (`prefixes`, one shard or more each) to one checkpoint:
 // data files are renamed, indexes merged, parts of one variable collected. It finds every shard
 // before it moves one: NOT_FOUND names the shard that this host cannot see.
-// `delete_old_directories`: those of the prefixes, if nothing is left in them.
+// `delete_old_directories`: those of the prefixes, if nothing is left in them. `allow_missing`:
+// prefixes without an index are passed over; INVALID_ARGUMENT if all are.
 void merge_checkpoints(const std::vector<std::string>& prefixes, const std::string& destination,
-                       bool delete_old_directories);
+                       bool delete_old_directories, bool allow_missing = false);
 
 // "<prefix>.index", "<prefix>.data-00001-of-00002".
 std::string checkpoint_index_path(std::string_view prefix);

@@ -1,23 +1,17 @@
 #include "graph/formats/checkpoint_state.h"
 
-#include <sstream>
+#include <google/protobuf/text_format.h>
 
 #include "core/error.h"
+#include "graph/formats/checkpoint.h"
 #include "graph/formats/file.h"
+#include "graph/formats/proto/checkpoint_state.pb.h"
+#include "graph/proto_codec.h"
 
 namespace leat {
 namespace {
 
 constexpr std::string_view file_name = "/checkpoint";
-
-std::string quoted(std::string_view text) {
-  std::string out = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') out += '\\';
-    out += c;
-  }
-  return out + "\"";
-}
 
 std::string relative(const std::string& path, const std::string& directory) {
   return path.starts_with(directory + "/") ? path.substr(directory.size() + 1) : path;
@@ -27,39 +21,45 @@ std::string absolute(const std::string& path, const std::string& directory) {
   return path.starts_with("/") ? path : directory + "/" + path;
 }
 
+[[noreturn]] void fail_torn(const std::string& path, const std::string& what) {
+  const std::string newest = complete_checkpoint_beside(path);
+  fail(Code::data_loss, path, " is torn or changed: ", what,
+       newest.empty() ? "; there is no complete checkpoint beside it"
+                      : "; the newest complete checkpoint beside it is '" + newest + "'",
+       "; write the line `model_checkpoint_path: \"…\"` into it, or remove it to begin anew");
+}
+
 }  // namespace
 
 CheckpointState CheckpointState::read(const std::string& directory) {
   CheckpointState out;
+  const std::string path = directory + std::string(file_name);
   std::string text;
   try {
-    text = read_file(directory + std::string(file_name));
+    text = read_file(path);
   } catch (const Error& error) {
     if (error.code() == Code::not_found) return out;
     throw;
   }
-  std::istringstream lines(text);
-  for (std::string line; std::getline(lines, line);) {
-    const size_t colon = line.find(": \""), end = line.rfind('"');
-    if (colon == line.npos || end <= colon + 2) continue;  // timestamps
-    std::string value;
-    for (size_t i = colon + 3; i < end; ++i) {
-      if (line[i] == '\\' && i + 1 < end) ++i;
-      value += line[i];
-    }
-    const std::string key = line.substr(0, colon);
-    if (key == "model_checkpoint_path") out.model_checkpoint_path = absolute(value, directory);
-    if (key == "all_model_checkpoint_paths")
-      out.all_model_checkpoint_paths.push_back(absolute(value, directory));
-  }
+  tensorflow::CheckpointState state;
+  const std::string mistake = parse_text(text, state);
+  if (!mistake.empty()) fail_torn(path, mistake);
+  if (state.model_checkpoint_path().empty()) fail_torn(path, "it names no checkpoint");
+  out.model_checkpoint_path = absolute(state.model_checkpoint_path(), directory);
+  for (const std::string& listed : state.all_model_checkpoint_paths())
+    out.all_model_checkpoint_paths.push_back(absolute(listed, directory));
   return out;
 }
 
 void CheckpointState::write(const std::string& directory) const {
-  std::string text =
-      "model_checkpoint_path: " + quoted(relative(model_checkpoint_path, directory)) + "\n";
+  tensorflow::CheckpointState state;
+  state.set_model_checkpoint_path(relative(model_checkpoint_path, directory));
   for (const std::string& path : all_model_checkpoint_paths)
-    text += "all_model_checkpoint_paths: " + quoted(relative(path, directory)) + "\n";
+    state.add_all_model_checkpoint_paths(relative(path, directory));
+  google::protobuf::TextFormat::Printer printer;
+  printer.SetUseUtf8StringEscaping(true);
+  std::string text;
+  check_internal(printer.PrintToString(state, &text), "the state of checkpoints has no text");
   replace_file(directory + std::string(file_name), text);
 }
 

@@ -9,10 +9,11 @@ namespace leat {
 
 struct CheckpointState {
   std::string model_checkpoint_path;                    // the last one; "" if there is none
-  std::vector<std::string> all_model_checkpoint_paths;  // oldest first
+  std::vector<std::string> all_model_checkpoint_paths;  // oldest first; may lack the last one
 
   // Of `directory`; empty if the file is not there. Relative paths come back with the directory in
-  // front.
+  // front. DATA_LOSS if it is no such text, or names no last checkpoint; the message has the newest
+  // that is complete.
   static CheckpointState read(const std::string& directory);
   // Paths below the directory are written relative to it, so that it can be moved.
   void write(const std::string& directory) const;

@@ -18,6 +18,7 @@ double now() {
 
 // A second writer of the same second gets a name of its own.
 std::string new_path(const std::string& directory) {
+  check(!directory.empty(), "the directory of an event file is \"\"; \".\" is the current one");
   make_directories(directory);
   char host[256] = "localhost";
   ::gethostname(host, sizeof host - 1);

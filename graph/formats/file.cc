@@ -22,6 +22,8 @@ constexpr size_t buffer_bytes = 1 << 18;
   Code code = Code::unknown;
   if (error == ENOENT || error == ENOTDIR) code = Code::not_found;
   if (error == EACCES || error == EPERM || error == EROFS) code = Code::permission_denied;
+  if (error == ELOOP) code = Code::failed_precondition;
+  if (error == EFBIG) code = Code::resource_exhausted;  // ulimit -f
   if (error == ENOSPC || error == EDQUOT || error == EMFILE || error == ENFILE)
     code = Code::resource_exhausted;
   fail(code, path, ": ", what, " failed: ", std::strerror(error));
@@ -38,6 +40,7 @@ struct Opened {
 
 // Never waits: opening a pipe would, for its other end.
 Opened open_regular(const std::string& path, int flags, const char* what) {
+  check(path.find('\0') == path.npos, "the name of a file has a byte of 0: '", path, "'");
   const int descriptor = ::open(path.c_str(), flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0666);
   if (descriptor < 0 && errno == ENXIO) fail_as_special(path);  // a pipe that nobody reads
   if (descriptor < 0) fail_with_errno(what, path);
@@ -50,7 +53,8 @@ Opened open_regular(const std::string& path, int flags, const char* what) {
 
 }  // namespace
 
-FileWriter::FileWriter(std::string path, Mode mode) : path_(std::move(path)) {
+FileWriter::FileWriter(std::string path, Mode mode)
+    : path_(std::move(path)), is_alone_(mode == Mode::create) {
   const int flags = O_WRONLY | O_CREAT | (mode == Mode::append ? O_APPEND : O_TRUNC);
   descriptor_ = open_regular(path_, flags, "opening it for writing").descriptor;
   buffer_.reserve(buffer_bytes);
@@ -70,14 +74,26 @@ void FileWriter::append(const void* data, size_t bytes) {
   buffer_.insert(buffer_.end(), begin, begin + bytes);
 }
 
+// All, or nothing.
 void FileWriter::write(const char* data, size_t bytes) {
-  while (bytes > 0) {
-    const ssize_t written = ::write(descriptor_, data, bytes);
+  size_t done = 0;
+  while (done < bytes) {
+    const ssize_t written = ::write(descriptor_, data + done, bytes - done);
     if (written < 0 && errno == EINTR) continue;
-    if (written < 0) fail_with_errno("writing", path_);
-    data += written;
-    bytes -= static_cast<size_t>(written);
+    if (written < 0) {
+      const int error = errno;
+      if (done > 0 && is_alone_) take_back(done);
+      errno = error;
+      fail_with_errno("writing", path_);
+    }
+    done += static_cast<size_t>(written);
   }
+}
+
+void FileWriter::take_back(size_t bytes) {
+  const off_t end = ::lseek(descriptor_, -static_cast<off_t>(bytes), SEEK_CUR);
+  // If the system refuses, the end of the file is torn: whoever reads it will say so.
+  if (end >= 0 && ::ftruncate(descriptor_, end) != 0) ::lseek(descriptor_, 0, SEEK_END);
 }
 
 void FileWriter::flush() {

@@ -1,6 +1,6 @@
 // Files, with errors that name the file and say what the system said. NOT_FOUND, PERMISSION_DENIED,
 // RESOURCE_EXHAUSTED (disk full, no descriptors), FAILED_PRECONDITION (a directory, a pipe, a
-// device), else UNKNOWN.
+// device, a link to itself), else UNKNOWN.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,10 @@
 
 namespace leat {
 
-// Appends to a new file, or to one that is there. Buffered.
+// Appends to a new file, or to one that is there. Buffered. Of what one append() was given all is
+// written or nothing, and what a flush() could not write the next one tries again: after an error
+// for want of room one may go on. Not so in a file that others may append to (Mode::append): a part
+// may be there.
 class FileWriter {
  public:
   enum class Mode { create, append };
@@ -28,8 +31,10 @@ class FileWriter {
 
  private:
   void write(const char* data, size_t bytes);
+  void take_back(size_t bytes);
 
   const std::string path_;
+  const bool is_alone_;
   int descriptor_ = -1;
   uint64_t bytes_ = 0;
   std::vector<char> buffer_;

@@ -10,6 +10,8 @@
 
 #include "core/crc32c.h"
 #include "core/error.h"
+#include "graph/formats/snappy.h"
+#include "graph/formats/varint.h"
 
 namespace leat {
 namespace {
@@ -24,18 +26,6 @@ T fixed(std::string_view bytes) {
   return out;
 }
 
-// Takes a number from the front.
-uint64_t take_varint(std::string_view& bytes) {
-  uint64_t out = 0;
-  for (int shift = 0; shift <= 63 && !bytes.empty(); shift += 7) {
-    const auto byte = static_cast<unsigned char>(bytes.front());
-    bytes.remove_prefix(1);
-    out |= uint64_t{byte & 0x7fu} << shift;
-    if (byte < 0x80) return out;
-  }
-  fail(Code::data_loss, "a number in it does not end");
-}
-
 std::string_view take(std::string_view& bytes, uint64_t count) {
   if (count > bytes.size()) fail(Code::data_loss, "an entry leads out of its block");
   const std::string_view out = bytes.substr(0, count);
@@ -43,18 +33,32 @@ std::string_view take(std::string_view& bytes, uint64_t count) {
   return out;
 }
 
+enum : char { stored_plain = 0, stored_by_snappy = 1 };
+
+struct Block {
+  size_t stored_bytes = 0;
+  std::string decompressed;   // if it was compressed
+  std::string_view contents;  // of the table, or of `decompressed`
+};
+
 // What the handle, taken from the front of `handle`, leads to.
-std::string_view block(std::string_view table, std::string_view& handle) {
+void read_block(std::string_view table, std::string_view& handle, Block& out) {
   const uint64_t offset = take_varint(handle), size = take_varint(handle);
   if (offset > table.size() || size > table.size() - offset ||
       trailer_bytes > table.size() - offset - size)
     fail(Code::data_loss, "a block of ", size, " bytes at ", offset, " leads out of the file");
-  const std::string_view out = table.substr(offset, size);
+  out.stored_bytes = size;
+  out.contents = table.substr(offset, size);
   const std::string_view trailer = table.substr(offset + size, trailer_bytes);
-  if (fixed<uint32_t>(trailer.substr(1)) != masked_crc(crc32c(out.data(), size + 1)))
+  if (fixed<uint32_t>(trailer.substr(1)) != masked_crc(crc32c(out.contents.data(), size + 1)))
     fail(Code::data_loss, "the block at ", offset, " has changed: its checksum is wrong");
-  if (trailer[0] != 0) fail(Code::unimplemented, "the block at ", offset, " is compressed");
-  return out;
+  if (trailer[0] == stored_plain) return;
+  if (trailer[0] != stored_by_snappy) {
+    fail(Code::unimplemented, "the block at ", offset,
+         " is compressed in a way that is not known: ", int{trailer[0]});
+  }
+  out.decompressed = snappy_decompressed(out.contents);
+  out.contents = out.decompressed;
 }
 
 template <class Action>
@@ -77,20 +81,26 @@ void for_each_entry(std::string_view contents, const Action& action) {
 
 }  // namespace
 
+bool ends_as_table(std::string_view bytes) {
+  return bytes.size() >= sizeof magic &&
+         fixed<uint64_t>(bytes.substr(bytes.size() - sizeof magic)) == magic;
+}
+
 void read_table(std::string_view bytes,
                 const std::function<void(std::string_view, std::string_view)>& on_entry) {
   if (bytes.size() < footer_bytes) fail(Code::data_loss, "it is too short for a table");
   const std::string_view table = bytes.substr(0, bytes.size() - footer_bytes);
   std::string_view footer = bytes.substr(table.size());
-  if (fixed<uint64_t>(footer.substr(footer_bytes - sizeof magic)) != magic)
-    fail(Code::data_loss, "it does not end as a table does");
+  if (!ends_as_table(footer)) fail(Code::data_loss, "it does not end as a table does");
   for (int number = 0; number < 2; ++number) take_varint(footer);  // the block of metadata
+  Block keys, entries;
+  read_block(table, footer, keys);
   size_t seen = 0;
-  for_each_entry(block(table, footer), [&](std::string_view, std::string_view handle) {
-    const std::string_view contents = block(table, handle);
-    seen += contents.size();
+  for_each_entry(keys.contents, [&](std::string_view, std::string_view handle) {
+    read_block(table, handle, entries);
+    seen += entries.stored_bytes;
     if (seen > table.size()) fail(Code::data_loss, "its blocks overlap");
-    for_each_entry(contents, on_entry);
+    for_each_entry(entries.contents, on_entry);
   });
 }
 

@@ -141,6 +141,16 @@ std::string slice_key(std::string_view name, const TensorSlice& slice) {
   return out;
 }
 
+std::string readable_key(std::string_view key) {
+  if (!key.starts_with('\0')) return concat("'", key, "'");
+  std::string name;
+  for (size_t i = 1; i + 1 < key.size() && key.substr(i, 2) != std::string_view("\0\1", 2); ++i) {
+    name += key[i];
+    if (key[i] == '\0' || key[i] == '\xff') ++i;  // what append_string() has added
+  }
+  return concat("a part of '", name, "'");
+}
+
 int64_t common_elements(const TensorSlice& a, const TensorSlice& b) {
   int64_t out = 1;
   for (size_t i = 0; i < a.extents.size(); ++i) {

@@ -42,6 +42,8 @@ struct ShapeAndSlice {
 
 // The index key of a slice: bytes that sort as the numbers do.
 std::string slice_key(std::string_view name, const TensorSlice& slice);
+// The key of an index for people: a name as it is, of a slice "a part of NAME".
+std::string readable_key(std::string_view key);
 
 // How many elements both have; and copying them from one part of a tensor to another. Both slices
 // are resolved, and those of the tensors.

@@ -79,6 +79,8 @@ TEST_F(Viz, RefusesAPictureThatNobodyCanReadAndNamesTheFlags) {
 TEST_F(Viz, NamesWhatIsWrongWithAFile) {
   EXPECT_EQ(viz({path("missing.pb")}), 2);
   EXPECT_THAT(output_, HasSubstr("missing.pb"));
+  EXPECT_EQ(viz({path("")}), 2);
+  EXPECT_THAT(output_, HasSubstr("is a directory"));
   std::ofstream(path("noise.pb"), std::ios::binary) << std::string("\x00\xff\x07 noise", 9);
   EXPECT_EQ(viz({path("noise.pb")}), 2);
   EXPECT_THAT(output_, HasSubstr("noise.pb is no GraphDef"));

@@ -67,12 +67,46 @@ TEST(Checkpoint, StringsAreTensorFlows) {
   EXPECT_EQ(CheckpointReader(directory / "m").entry("names").crc, 0x4db08891u);
 }
 
+std::string bytes_of(std::string_view hex) {
+  std::string out;
+  for (size_t i = 0; i + 1 < hex.size(); i += 2)
+    out += static_cast<char>(std::stoi(std::string(hex.substr(i, 2)), nullptr, 16));
+  return out;
+}
+
+// The index of v0 to v11, two numbers each, as LevelDB writes it with Snappy.
+TEST(Checkpoint, AnIndexMayBeCompressed) {
+  const ScratchDirectory directory;
+  replace_file(directory / "m.index",
+               bytes_of("8c028000000608011a02080100020f7630080112041202080228083523183164"
+                        "0101113111130420080d150802011115280420101915192a00180d150c010111"
+                        "32153f0020191500331515002819150034151500301915003515150038191500"
+                        "3615150040191500371515004819150038151500501915003915153c58280835"
+                        "23183164000000000100000001d12d8a75000000000100000000c0f2a1b00001"
+                        "0377008c01000000000100000000064438ef9101089e010f0000000000000000"
+                        "000000000000000000000000000000000000000000000000000057fb808b2475"
+                        "47db"));
+  std::string data;
+  for (int i = 0; i < 12; ++i) data += bytes_of("0000e0400000e040");
+  replace_file(directory / "m.data-00000-of-00001", data);
+  const CheckpointReader reader(directory / "m");
+  ASSERT_EQ(reader.variables().size(), 12u);
+  for (const CheckpointReader::Variable& variable : reader.variables())
+    EXPECT_EQ(reader.read(variable.name).to_string(), Tensor::of<float>({2}, {7, 7}).to_string());
+  EXPECT_EQ(reader.entry("v11").offset, 24);
+}
+
 TEST(Checkpoint, WithoutFinishNothingIsLeft) {
   const ScratchDirectory directory;
   {
     CheckpointWriter writer(directory / "m");
     writer.add("w", w);
     expect_error_with(Code::invalid_argument, "saved twice", [&] { writer.add("w", w); });
+    const auto add_part = [&] {
+      writer.add_slice("p", {4}, TensorSlice::parse("1,2"), Tensor::of<float>({2}, {1, 2}));
+    };
+    add_part();
+    expect_error_with(Code::invalid_argument, "a part of 'p' is saved twice", add_part);
   }
   EXPECT_TRUE(files(directory.path()).empty());
 }
@@ -116,6 +150,26 @@ TEST(Checkpoint, ATornFileIsNamedAndTheOneBeforeOffered) {
   change_byte(directory / "m-1.index", 3);
   expect_error_with(Code::data_loss, "there is no other complete checkpoint",
                     [&] { CheckpointReader(directory / "m-1"); });
+}
+
+TEST(Checkpoint, WhatIsNoFileIsTorn) {
+  const ScratchDirectory directory;
+  write_example(directory / "m-1");
+  for (const std::string file : {"m-2.index", "m-2.data-00000-of-00001"}) {
+    for (const bool is_link : {false, true}) {
+      write_example(directory / "m-2");
+      std::filesystem::remove(directory / file);
+      if (is_link) {
+        std::filesystem::create_symlink(file, directory / file);  // to itself
+      } else {
+        std::filesystem::create_directory(directory / file);
+      }
+      for (const std::string& named : {directory / file, directory / "m-1'"})
+        expect_error_with(Code::data_loss, named,
+                          [&] { CheckpointReader(directory / "m-2").verify(); });
+      std::filesystem::remove(directory / file);
+    }
+  }
 }
 
 constexpr size_t footer_bytes = 48;  // of a LevelDB table
@@ -260,12 +314,48 @@ TEST(Checkpoint, AMergeMovesNothingIfAShardIsOutOfSight) {
   EXPECT_EQ(CheckpointReader(a).read("w").to_string(), w.to_string());
 }
 
+TEST(Checkpoint, AMergeMayPassOverWhatIsMissing) {
+  const ScratchDirectory directory;
+  write_example(directory / "t/part");
+  const std::string missing = directory / "t/missing";
+  expect_error_with(Code::invalid_argument, "no checkpoints to merge",
+                    [&] { merge_checkpoints({missing}, directory / "m", true, true); });
+  merge_checkpoints({missing, directory / "t/part"}, directory / "m", true, true);
+  EXPECT_EQ(files(directory.path()),
+            (std::vector<std::string>{"m.data-00000-of-00001", "m.index"}));
+  CheckpointReader(directory / "m").verify();
+}
+
 TEST(Checkpoint, AnOldOrMissingOneIsNotFound) {
   const ScratchDirectory directory;
-  expect_error_with(Code::not_found, "Failed to find any matching files for",
-                    [&] { CheckpointReader(directory / "m"); });
-  replace_file(directory / "m", "V1");
-  expect_error_with(Code::not_found, "old format V1", [&] { CheckpointReader(directory / "m"); });
+  const auto expect = [&](const std::string& name, const std::string& text) {
+    expect_error_with(Code::not_found, text, [&] { CheckpointReader(directory / name); });
+  };
+  expect("m", "Failed to find any matching files for");
+  replace_file(directory / "m", "some text");
+  expect("m", "m.index");
+  replace_file(directory / "m", bytes_of("57fb808b247547db"));  // the end of a table
+  expect("m", "old format V1");
+  expect("m-\?\?\?\?\?-of-00002", "old format V1");
+}
+
+TEST(Checkpoint, ANameOfSomethingElseIsExplained) {
+  const ScratchDirectory directory;
+  const auto expect = [](const std::string& name, const std::string& text) {
+    expect_error_with(Code::not_found, text, [&] { CheckpointReader reader(name); });
+  };
+  expect(directory.path(), "it is a directory, without a complete checkpoint");
+  write_example(directory / "m-1");
+  expect(directory.path(), "'" + directory.path() + "/m-1' the newest complete checkpoint there");
+  expect(directory / "m-1.index", "the checkpoint's prefix is '" + directory.path() + "/m-1'");
+  expect(directory / "m-1.data-00000-of-00001", "prefix is '" + directory.path() + "/m-1'");
+}
+
+TEST(Checkpoint, ANameWithAZeroByteIsRefused) {
+  const ScratchDirectory directory;
+  expect_error_with(Code::invalid_argument, "byte of 0",
+                    [&] { write_example(directory / std::string("a\0b", 3)); });
+  EXPECT_TRUE(files(directory.path()).empty());
 }
 
 TEST(CheckpointState, IsTensorFlowsText) {
@@ -282,6 +372,25 @@ TEST(CheckpointState, IsTensorFlowsText) {
   const CheckpointState read = CheckpointState::read(directory.path());
   EXPECT_EQ(read.model_checkpoint_path, directory / "m-1");
   EXPECT_EQ(read.all_model_checkpoint_paths, state.all_model_checkpoint_paths);
+}
+
+TEST(CheckpointState, MayBeWrittenByHand) {
+  const ScratchDirectory directory;
+  replace_file(directory / "checkpoint",
+               "# rolled back\nmodel_checkpoint_path:'m-\\303\\251' last_preserved_timestamp: 1.5");
+  const CheckpointState state = CheckpointState::read(directory.path());
+  EXPECT_EQ(state.model_checkpoint_path, directory / "m-é");
+  EXPECT_TRUE(state.all_model_checkpoint_paths.empty());
+}
+
+TEST(CheckpointState, ATornOneIsNamedAndTheNewestCheckpointOffered) {
+  const ScratchDirectory directory;
+  write_example(directory / "m-1");
+  for (const std::string text : {"", "model_checkpoint_path: \"m-", "some text"}) {
+    replace_file(directory / "checkpoint", text);
+    for (const std::string& named : {directory / "checkpoint is torn", directory / "m-1'"})
+      expect_error_with(Code::data_loss, named, [&] { CheckpointState::read(directory.path()); });
+  }
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include "graph/formats/records.h"
 #include "graph/formats/summary.h"
 #include "tests/support/expect_error.h"
+#include "tests/support/most_bytes.h"
 #include "tests/support/scratch_directory.h"
 
 namespace leat {
@@ -79,6 +80,30 @@ TEST(EventWriter, WritesWhatItsReaderReads) {
   EXPECT_THAT(events[3].histograms, ElementsAre("w"));
   EXPECT_EQ(events[4].graph_def, "graph");
   EXPECT_EQ(events[5].checkpoint, "/m-4");
+}
+
+TEST(EventWriter, GoesOnWhenThereIsRoomAgain) {
+  const ScratchDirectory directory;
+  EventWriter writer(directory.path());
+  const uint64_t whole = FileReader(writer.path()).size();
+  {
+    const MostBytes full(whole + 7);  // a part of the next record
+    writer.add_scalar("loss", 1, 1);
+    for (int i = 0; i < 2; ++i)
+      expect_error_with(Code::resource_exhausted, writer.path(), [&] { writer.flush(); });
+    EXPECT_EQ(FileReader(writer.path()).size(), whole) << "no torn record";
+    EXPECT_EQ(read_events(writer.path()).size(), 1u);
+  }
+  writer.add_scalar("loss", 2, 2);
+  writer.flush();
+  const std::vector<LoggedEvent> events = read_events(writer.path());
+  ASSERT_EQ(events.size(), 3u);
+  EXPECT_EQ(events[1].step, 1);
+  EXPECT_EQ(events[2].step, 2);
+}
+
+TEST(EventWriter, NeedsADirectory) {
+  expect_error_with(Code::invalid_argument, "is the current one", [] { EventWriter(""); });
 }
 
 TEST(Summaries, ATagComesOnce) {

@@ -1,9 +1,10 @@
-// BMP, GIF and WAV files, byte by byte.
+// BMP, GIF and WAV files, and what Snappy has compressed, byte by byte.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "graph/formats/bmp_file.h"
 #include "graph/formats/gif_file.h"
+#include "graph/formats/snappy.h"
 #include "graph/formats/wav_file.h"
 #include "tests/support/expect_error.h"
 
@@ -93,6 +94,48 @@ TEST(WavFile, WhatItIsNotIsSaid) {
                     [] { decode_wav("OggS"); });
   expect_error_with(Code::invalid_argument, "sample_rate must be in (0, 2^32), got: 0",
                     [&] { encode_wav(&sample, 1, 1, 0); });
+}
+
+TEST(Snappy, CopiesWhatIsThere) {
+  // "abcd"; 5 from 4 back; 4 from 3 back, with two bytes, then with four; "e" by a length of its
+  // own
+  const std::string compressed(
+      "\x12\x0c"
+      "abcd"
+      "\x05\x04"
+      "\x0e\3\0"
+      "\x0f\3\0\0\0"
+      "\xf0\0e",
+      19);
+  EXPECT_EQ(snappy_decompressed(compressed), "abcdabcdacdacdacde");
+  EXPECT_EQ(snappy_decompressed(std::string(1, '\0')), "");
+}
+
+TEST(Snappy, WhatIsDamagedIsDataLoss) {
+  const std::string compressed(
+      "\x12\x0c"
+      "abcd"
+      "\x05\x04"
+      "\x0e\3\0"
+      "\x0f\3\0\0\0"
+      "\xf0\0e",
+      19);
+  for (size_t length = 0; length < compressed.size(); ++length) {
+    EXPECT_EQ(error_of([&] { snappy_decompressed(compressed.substr(0, length)); }).code,
+              Code::data_loss)
+        << length;
+  }
+  for (const std::string& bad : {std::string("\4\5\1", 3),     // nothing to repeat
+                                 std::string("\5\0a\1\0", 5),  // 0 back
+                                 std::string("\2\x08"
+                                             "abc",
+                                             5),                         // more than it says
+                                 std::string("\xff\xff\xff\x7f\0a", 6),  // far less
+                                 std::string("\x01\xfc\xff\xff\xff\xff"
+                                             "a",
+                                             7)}) {
+    EXPECT_EQ(error_of([&] { snappy_decompressed(bad); }).code, Code::data_loss) << bad.size();
+  }
 }
 
 }  // namespace

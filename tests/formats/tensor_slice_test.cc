@@ -36,6 +36,12 @@ TEST(TensorSlice, KeysAreTensorFlows) {
   EXPECT_EQ(signed_bytes(INT64_MIN), "00 3f 80 00 00 00 00 00 00 00");
 }
 
+TEST(TensorSlice, KeysCanBeRead) {
+  const std::string name("a\0\1\xff", 4);
+  EXPECT_EQ(readable_key(name), "'" + name + "'");
+  EXPECT_EQ(readable_key(slice_key(name, TensorSlice::parse("5,5:-"))), "a part of '" + name + "'");
+}
+
 TEST(TensorSlice, KeysSortAsNumbersDo) {
   std::string last;
   for (const int64_t value :

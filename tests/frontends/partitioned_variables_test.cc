@@ -188,7 +188,7 @@ TEST(PartitionedVariable, SaysWhatIsWrong) {
          "): 4 parts were asked for, and axis 0 of [3,9] has the extent 3: give at most as many "
          "parts");
   expect_error_with(Code::invalid_argument,
-                    "the initial value is float[3] but the variable is float[4]", [&] {
+                    "): the initial value is float[3] but the variable is float[4]", [&] {
                       partitioned_variable(graph, "table", {4}, fixed_size(2),
                                            initializers::constant(counted({3})));
                     });

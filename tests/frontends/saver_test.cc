@@ -3,9 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "frontends/cpp/optimizers.h"
 #include "frontends/cpp/partitioned_variables.h"
 #include "graph/formats/checkpoint.h"
+#include "graph/formats/file.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/scratch_directory.h"
 
@@ -29,6 +32,66 @@ TEST(Saver, SavesWhatItIsTold) {
   only_b.restore(session, prefix);
   EXPECT_EQ(session.run({}, {b})[0].value<float>(), 2);
   EXPECT_THROW(Saver(graph, {.variables = {{"sum", a + b}}}), Error);
+}
+
+// A variable that says which of the checkpoints 1 to 3 of the directory it came from.
+struct Numbered {
+  Graph graph;
+  Output number = variable(graph, "number", {});
+  Saver saver{graph, {.max_to_keep = 3}};
+  Session session{graph};
+
+  std::string save(const std::string& directory, int step) {
+    session.run({assign(number, constant(graph, Tensor::scalar(static_cast<float>(step))))});
+    return saver.save(session, directory, step);
+  }
+  float restored(const std::string& directory) {
+    saver.restore_latest(session, directory);
+    return session.run({}, {number})[0].value<float>();
+  }
+};
+
+TEST(Saver, TheStateOfADirectoryMayBeWrittenByHand) {
+  const ScratchDirectory directory;
+  Numbered program;
+  for (const int step : {1, 2, 3}) program.save(directory.path(), step);
+  const auto restored_by = [&](const std::string& state) {
+    replace_file(directory / "checkpoint", state);
+    return program.restored(directory.path());
+  };
+  EXPECT_EQ(restored_by("model_checkpoint_path: \"model.ckpt-2\""), 2);
+  const std::string rolled_back =
+      "model_checkpoint_path: \"model.ckpt-1\"\n"
+      "all_model_checkpoint_paths: \"model.ckpt-1\"\n"
+      "all_model_checkpoint_paths: \"model.ckpt-3\"\n";
+  EXPECT_EQ(restored_by(rolled_back), 1);
+  std::filesystem::remove(directory / "model.ckpt-1.data-00000-of-00001");
+  EXPECT_EQ(program.restored(directory.path()), 3);
+}
+
+TEST(Saver, ATornStateIsToldAndWrittenAnew) {
+  const ScratchDirectory directory;
+  Numbered program;
+  program.save(directory.path(), 1);
+  replace_file(directory / "checkpoint", "");
+  expect_error_with(Code::data_loss, directory / "model.ckpt-1'",
+                    [&] { program.restored(directory.path()); });
+  program.save(directory.path(), 2);
+  EXPECT_EQ(program.restored(directory.path()), 2);
+}
+
+TEST(Saver, RemovesNoCheckpointOfAnotherDirectory) {
+  const ScratchDirectory directory;
+  Numbered program;
+  const std::string original = program.save(directory / "original", 1);
+  std::filesystem::create_directory(directory / "copy");
+  replace_file(directory / "copy/checkpoint", "model_checkpoint_path: \"" + original + "\"\n" +
+                                                  "all_model_checkpoint_paths: \"" + original +
+                                                  "\"\n");
+  EXPECT_EQ(program.restored(directory / "copy/"), 1);
+  for (const int step : {2, 3, 4, 5}) program.save(directory / "copy/", step);
+  CheckpointReader(original).verify();
+  EXPECT_FALSE(std::filesystem::exists(directory / "copy/model.ckpt-2.index"));
 }
 
 std::vector<float> floats_of(const Tensor& t) {

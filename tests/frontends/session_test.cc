@@ -128,6 +128,25 @@ TEST(Variables, MistakesAreTold) {
   }
 }
 
+TEST(Variables, AnInitialiserThatFailsIsNamed) {
+  Graph graph;
+  const int line = __LINE__ + 1;
+  const auto make = [&] { variable(graph, "w", {2}, initializers::glorot_uniform()); };
+  expect_error_with(Code::invalid_argument,
+                    concat("the initialiser of variable 'w' (", __FILE__, ":", line), make);
+  expect_error_with(Code::invalid_argument, "variable 'v'", [&] {
+    variable(graph, "v", {2}, [](Graph&, DType, const Shape&) -> Output { return {}; });
+  });
+}
+
+TEST(Variables, AnEmptyOutputIsNone) {
+  Graph graph;
+  for (const auto& action : std::initializer_list<std::function<void()>>{
+           [&] { initializer_of(graph, {}); }, [] { part_of({}); }, [] { checkpoint_name({}); }}) {
+    expect_error_with(Code::invalid_argument, "a variable is an empty Output", action);
+  }
+}
+
 TEST(Layers, MistakesAreTold) {
   Graph graph;
   const Output image = placeholder(graph, "image", f32, {any, 8, 8, 1});

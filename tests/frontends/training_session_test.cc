@@ -15,6 +15,7 @@
 #include "graph/formats/checkpoint.h"
 #include "graph/formats/checkpoint_state.h"
 #include "tests/support/expect_error.h"
+#include "tests/support/most_bytes.h"
 #include "tests/support/sanitizers.h"
 #include "tests/support/scratch_directory.h"
 
@@ -196,7 +197,7 @@ TEST(TrainingSession, MistakesAreTold) {
   expect_error_with(Code::invalid_argument, "takes 1 feeds (x:0), 0 were given",
                     [&] { program.training->step({}); });
   Saver saver(program.graph);
-  expect_error_with(Code::invalid_argument, "a directory of checkpoints is \"\"",
+  expect_error_with(Code::invalid_argument, "the path of checkpoints is \"\"",
                     [&] { saver.save(program.training->session(), "", 1); });
   expect_error_with(Code::invalid_argument, "a checkpoint every -5 steps",
                     [] { Program({.checkpoint_steps = -5}); });
@@ -251,6 +252,38 @@ TEST(TrainingHooks, NanEndsTheTrainingAndIsNotSaved) {
   }
 }
 
+TEST(TrainingHooks, WhatIsNoNumberIsNoLoss) {
+  Program program;
+  Graph& graph = program.graph;
+  const Output vector = identity(program.x),
+               text = constant(graph, Tensor::scalar<std::string>(""));
+  for (const Output& loss : {vector, text, Output{}}) {
+    const auto expect = [&](const char* hook, auto&& make) {
+      expect_error_with(Code::invalid_argument, hook, make);
+    };
+    expect("NanGuard", [&] { NanGuard{loss}; });
+    expect("ShowProgress", [&] { ShowProgress(loss, 1, 1); });
+  }
+}
+
+// A value of the step of the checkpoint is not written again, so it must not count as overtaken.
+TEST(TrainingHooks, AResumedTrainingOvertakesNoStepThatIsKept) {
+  const ScratchDirectory directory;
+  int64_t first_overtaken = 0;
+  for (const int64_t last : {10, 20}) {
+    Program program({.directory = directory / "model"});
+    const Output loss = scalar_summary("loss", program.loss);
+    program.training->add(std::make_unique<WriteSummaries>(concat(directory.path(), "/", last),
+                                                           std::vector<Output>{loss}, 5));
+    program.run(last);
+  }
+  for (const auto& file : std::filesystem::directory_iterator(directory / "20")) {
+    for (const LoggedEvent& event : read_events(file.path().string()))
+      if (event.is_start) first_overtaken = event.step;
+  }
+  EXPECT_EQ(first_overtaken, 11);
+}
+
 TEST(TrainingHooks, EventFilesNameTheCheckpoints) {
   const ScratchDirectory directory;
   std::vector<std::string> prefixes;
@@ -272,6 +305,29 @@ TEST(TrainingHooks, EventFilesNameTheCheckpoints) {
   }
 }
 
+TEST(TrainingHooks, SummariesThatDoNotFitDoNotStopTheTraining) {
+  const ScratchDirectory directory;
+  Program program;
+  const Output loss = scalar_summary("loss", program.loss);
+  program.training->add(
+      std::make_unique<WriteSummaries>(directory.path(), std::vector<Output>{loss}, 2));
+  program.run(2);
+  {
+    const MostBytes full(1);
+    EXPECT_EQ(program.run(6).size(), 4u);
+  }
+  program.run(8);
+  program.training->close();
+  std::vector<int64_t> steps;
+  for (const auto& file : std::filesystem::directory_iterator(directory.path())) {
+    for (const LoggedEvent& event : read_events(file.path().string())) {
+      for (const auto& [tag, value] : event.scalars)
+        if (tag == "loss") steps.push_back(event.step);
+    }
+  }
+  EXPECT_THAT(steps, ElementsAre(2, 4, 6, 8)) << "kept until there was room";
+}
+
 TEST(TrainingHooks, SummariesAreWritten) {
   const ScratchDirectory directory;
   {
@@ -289,6 +345,7 @@ TEST(TrainingHooks, SummariesAreWritten) {
   const std::vector<LoggedEvent> events = read_events(path);
   ASSERT_EQ(events.size(), 7u);  // version, start, graph, and two for each of 2 steps
   EXPECT_TRUE(events[1].is_start);
+  EXPECT_EQ(events[1].step, 1);
   EXPECT_FALSE(events[2].graph_def.empty());
   EXPECT_EQ(events[3].step, 5);
   EXPECT_THAT(events[3].scalars, ElementsAre(Pair("loss", testing::_)));

@@ -230,6 +230,8 @@ TEST(WhileLoop, MistakesAreTold) {
       },
       Code::invalid_argument,
       "while_loop 'c': the body gives variable 0 the dtype int32 instead of float");
+  expect_error([&] { while_loop({zero}, is_small, nullptr, "d"); }, Code::invalid_argument,
+               "while_loop 'd': the condition or the body is empty");
 }
 
 }  // namespace

@@ -72,6 +72,10 @@ TEST_F(Operators, OpByName) {
                concat("op 'NoOp' (", __FILE__, ":", __LINE__ - 1,
                       ") has no input that would tell the graph: use op_node(graph, …)"));
   EXPECT_EQ(op_node(graph_, "NoOp", {}).name, "NoOp");
+  for (const auto& action : std::initializer_list<void (*)()>{
+           [] { relu(Output{}); }, [] { identity_n({Output{}}); }, [] { add_n({Output{}}); }}) {
+    expect_error_with(Code::invalid_argument, "is given an empty Output", action);
+  }
 }
 
 }  // namespace

@@ -165,6 +165,20 @@ class Checkpoints(unittest.TestCase):
                 with self.assertRaisesRegex((ValueError, tf.errors.NotFoundError), "valid checkpoint|matching files"):
                     saver.restore(session, path + "x")
 
+    def test_a_merge_may_pass_over_what_is_missing(self):
+        for target in "", cluster().target:
+            with self.subTest(target=target), tf1.Graph().as_default(), self.session(target) as session:
+                there, missing = self.prefix + "_temp/a", self.prefix + "_temp/b"
+                session.run(tf.raw_ops.SaveV2(prefix=there, tensor_names=["x"], shape_and_slices=[""], tensors=[1.5]))
+
+                def merge(*prefixes):
+                    session.run(tf.raw_ops.MergeV2Checkpoints(checkpoint_prefixes=prefixes, destination_prefix=self.prefix,
+                                                              allow_missing_files=True))
+                with self.assertRaises(tf.errors.InvalidArgumentError):
+                    merge(missing)
+                merge(missing, there)
+                self.assertEqual(tf1.train.load_checkpoint(self.prefix).get_tensor("x"), 1.5)
+
     def test_a_torn_file_is_named_and_another_offered(self):
         path, _ = self.save(cluster().target, False, True)
         with tf1.Graph().as_default():

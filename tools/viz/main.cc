@@ -25,6 +25,7 @@ struct Flags {
 };
 
 std::string read_file(const std::string& path) {
+  leat::check(!std::filesystem::is_directory(path), path, " is a directory");
   std::ifstream file(path, std::ios::binary);
   if (!file) fail(Code::not_found, "cannot read ", path);
   std::ostringstream text;
