@@ -39,6 +39,7 @@ FOREIGN = re.compile(r"^(absl|fmt|nlohmann|CLI|boost|Eigen|re2|openssl)/|^(zlib|
 OWNED = {  # one .cc file each
     "httplib": re.compile(r"^httplib"),
     "LevelDB": re.compile(r"^leveldb/"),
+    "Snappy": re.compile(r"^snappy\.h$"),
     "Graphviz": re.compile(r"^graphviz/|^(gvc|cgraph|gvplugin)\.h$"),
     "prometheus-cpp": re.compile(r"^prometheus/"),
     "spdlog": re.compile(r"^spdlog/"),

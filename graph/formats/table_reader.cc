@@ -11,7 +11,6 @@
 #include "core/crc32c.h"
 #include "core/error.h"
 #include "graph/formats/snappy.h"
-#include "graph/formats/varint.h"
 
 namespace leat {
 namespace {
@@ -24,6 +23,18 @@ T fixed(std::string_view bytes) {
   T out;
   std::memcpy(&out, bytes.data(), sizeof out);
   return out;
+}
+
+// Takes a number from the front.
+uint64_t take_varint(std::string_view& bytes) {
+  uint64_t out = 0;
+  for (int shift = 0; shift <= 63 && !bytes.empty(); shift += 7) {
+    const auto byte = static_cast<unsigned char>(bytes.front());
+    bytes.remove_prefix(1);
+    out |= uint64_t{byte & 0x7fu} << shift;
+    if (byte < 0x80) return out;
+  }
+  fail(Code::data_loss, "a number in it does not end");
 }
 
 std::string_view take(std::string_view& bytes, uint64_t count) {

@@ -4,6 +4,7 @@ find_package(Threads REQUIRED)
 find_package(ZLIB REQUIRED)
 find_package(PNG REQUIRED)
 find_package(JPEG REQUIRED)
+find_package(Snappy CONFIG REQUIRED)  # blocks of a checkpoint's index may be compressed
 find_package(fmt REQUIRED)
 find_package(nlohmann_json REQUIRED)
 find_package(CLI11 REQUIRED)  # programs only
@@ -41,5 +42,5 @@ set_target_properties(leat_re2 PROPERTIES
 # What .cc files of libleat.so may use; none of it appears in a public header.
 add_library(leat_dependencies INTERFACE)
 target_link_libraries(leat_dependencies INTERFACE
-  Threads::Threads ${CMAKE_DL_LIBS} ZLIB::ZLIB PNG::PNG JPEG::JPEG fmt::fmt nlohmann_json::nlohmann_json protobuf::libprotobuf leat_re2
+  Threads::Threads ${CMAKE_DL_LIBS} ZLIB::ZLIB PNG::PNG JPEG::JPEG Snappy::snappy fmt::fmt nlohmann_json::nlohmann_json protobuf::libprotobuf leat_re2
   absl::flat_hash_map absl::flat_hash_set absl::btree absl::inlined_vector)
