@@ -86,13 +86,14 @@ BoundKernel prepare_dense(TypeTag<T>, const KernelRequest& request) {
                                  const T *x = features + (first + r) * x_step,
                                          *label = labels + (first + r) * label_step;
                                  T* out = backprop + (first + r) * columns;
-                                 const C shift = max[r] + std::log(sum[r]), scale = C(1) / sum[r];
+                                 const C log_sum = std::log(sum[r]), scale = C(1) / sum[r];
                                  C total = 0;
                                  for (int64_t i = 0; i < columns; ++i) {
                                    // A probability of 0 counts nothing, even where the logit is
                                    // infinite.
-                                   total +=
-                                       C(label[i]) == C(0) ? C(0) : C(label[i]) * (shift - C(x[i]));
+                                   total += C(label[i]) == C(0)
+                                                ? C(0)
+                                                : C(label[i]) * (log_sum + (max[r] - C(x[i])));
                                    out[i] = T(e[r * columns + i] * scale - C(label[i]));
                                  }
                                  loss[first + r] = T(total);
@@ -158,6 +159,7 @@ void infer_sparse(ShapeContext& c) {
   const Shape labels = c.with_rank(1, 1);
   check(features[0] == any || labels[0] == any || features[0] == labels[0], "features ", features,
         " has ", features[0], " rows, labels has ", labels[0]);
+  check(features[1] != 0, "Must have at least one class, but got logits shape ", features);
   if (features[0] == any) features.set(0, labels[0]);
   c.set_output(0, Shape{features[0]});
   c.set_output(1, features);
@@ -200,7 +202,9 @@ const Op dense_op{{
         []<class T>(TypeTag<T> t, const KernelRequest& r) { return prepare_dense(t, r); })},
     .examples = {{.inputs = {floats({2, 2}, {0, 0, 1, 0}), floats({2, 2}, {1, 0, 0.5f, 0.5f})},
                   .outputs = {floats({0.6931472f, 0.8132617f}),
-                              floats({2, 2}, {-0.5f, 0.5f, 0.23105858f, -0.23105858f})}}},
+                              floats({2, 2}, {-0.5f, 0.5f, 0.23105858f, -0.23105858f})}},
+                 {.inputs = {floats({1, 2}, {1e6f, 1e6f}), floats({1, 2}, {1, 0})},
+                  .outputs = {floats({0.6931472f}), floats({1, 2}, {-0.5f, 0.5f})}}},
 }};
 
 const Op sparse_op{{

@@ -29,9 +29,10 @@ BoundKernel prepare(const KernelRequest& request) {
           C max[softmax_block_rows], sum[softmax_block_rows];
           exponentiate_rows(x, count, columns, e, max, sum);
           for (int64_t r = 0; r < count; ++r) {
-            const C shift = max[r] + std::log(sum[r]), scale = C(1) / sum[r];
+            const C log_sum = std::log(sum[r]), scale = C(1) / sum[r];
             for (int64_t i = r * columns; i < (r + 1) * columns; ++i) {
-              y[i] = logarithm ? T(C(x[i]) - shift) : T(e[i] * scale);
+              // Not x - (max + log_sum): beside a large max, log_sum would lose its digits.
+              y[i] = logarithm ? T(C(x[i]) - max[r] - log_sum) : T(e[i] * scale);
             }
           }
         });
@@ -76,7 +77,9 @@ const Op log_softmax_op{{
         "T", FloatTypes{},
         []<class T>(TypeTag<T>, const KernelRequest& r) { return prepare<T, true>(r); })},
     .examples = {{.inputs = {floats({1, 2}, {1, 0})},
-                  .outputs = {floats({1, 2}, {-0.3132617f, -1.3132617f})}}},
+                  .outputs = {floats({1, 2}, {-0.3132617f, -1.3132617f})}},
+                 {.inputs = {floats({1, 2}, {1e6f, 1e6f})},
+                  .outputs = {floats({1, 2}, {-0.6931472f, -0.6931472f})}}},
 }};
 
 }  // namespace

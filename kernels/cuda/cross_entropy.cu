@@ -19,13 +19,13 @@ __global__ void __launch_bounds__(cuda::max_row_threads)
   const T* label = labels + blockIdx.x * label_step;
   T* out = backprop + blockIdx.x * columns;
   const cuda::RowTotals<C> totals = cuda::row_totals(x, columns, shared);
-  const C shift = totals.max + std::log(totals.sum);
+  const C log_sum = std::log(totals.sum);
   C share = 0;
   for (int64_t i = threadIdx.x; i < columns; i += blockDim.x) {
     const C value = cuda::widened(x[i]);
     const C expected = cuda::widened(label[i]);
     // A probability of 0 counts nothing, even where the logit is infinite.
-    if (expected != C(0)) share += expected * (shift - value);
+    if (expected != C(0)) share += expected * (log_sum + (totals.max - value));
     out[i] = static_cast<T>(std::exp(value - totals.max) / totals.sum - expected);
   }
   const C total = cuda::reduce_block(share, shared, [](C a, C b) { return a + b; });

@@ -15,10 +15,10 @@ __global__ void __launch_bounds__(cuda::max_row_threads)
   const T* x = in + blockIdx.x * columns;
   T* y = out + blockIdx.x * columns;
   const cuda::RowTotals<C> totals = cuda::row_totals(x, columns, shared);
-  const C shift = totals.max + std::log(totals.sum);
+  const C log_sum = std::log(totals.sum);
   for (int64_t i = threadIdx.x; i < columns; i += blockDim.x) {
-    const C value = cuda::widened(x[i]);
-    y[i] = static_cast<T>(logarithm ? value - shift : std::exp(value - totals.max) / totals.sum);
+    const C below_max = cuda::widened(x[i]) - totals.max;
+    y[i] = static_cast<T>(logarithm ? below_max - log_sum : std::exp(below_max) / totals.sum);
   }
 }
 

@@ -268,3 +268,23 @@ def _(rng, op):
 def _(rng, op):
     for dtype in FLOATS:
         yield Case(np.array([[1, 2, 2, 5]], dtype), np.array([[0, 2, 3, 9]], dtype))
+
+
+# ---- What only values show: NaN, infinity, large numbers
+
+
+@more_cases("LogSoftmax")
+def _(rng, op):
+    for offset in [1e3, 1e5, 1e7]:
+        yield Case(random(rng, (3, 5)) + np.float32(offset))
+
+
+@more_cases("SoftmaxCrossEntropyWithLogits")
+def _(rng, op):
+    for offset in [1e3, 1e5, 1e7]:
+        yield Case(random(rng, (5, 5)) + np.float32(offset), np.eye(5, dtype=np.float32))
+
+
+@more_cases("SparseSoftmaxCrossEntropyWithLogits")
+def _(rng, op):
+    yield Case(np.zeros((0, 0), np.float32), ints(), invalid=True)
