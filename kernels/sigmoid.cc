@@ -17,7 +17,7 @@ struct Sigmoid {
 struct SigmoidGrad {
   template <class T>
   LEAT_DEVICE T operator()(T y, T dy) const {
-    return dy * y * (T(1) - y);
+    return dy * (y * (T(1) - y));  // as TensorFlow rounds it
   }
 };
 

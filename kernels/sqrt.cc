@@ -14,11 +14,13 @@ struct Sqrt {
   }
 };
 
+// Where no gradient arrives, none leaves, as TensorFlow has it: the root of 0 has no finite one.
+// The products are in its order, too, so that they round and overflow alike.
 struct SqrtGrad {
   static constexpr int cost = 4;
   template <class T>
   LEAT_DEVICE T operator()(T y, T dy) const {
-    return dy * T(0.5) / conjugate(y);
+    return dy == T(0) ? T(0) : T(0.5) / conjugate(y) * dy;
   }
 };
 
@@ -34,7 +36,7 @@ struct RsqrtGrad {
   template <class T>
   LEAT_DEVICE T operator()(T y, T dy) const {
     const T root = conjugate(y);
-    return dy * T(-0.5) * root * root * root;
+    return dy == T(0) ? T(0) : T(-0.5) * (root * root) * (root * dy);
   }
 };
 
@@ -55,7 +57,8 @@ struct Reciprocal {
 struct ReciprocalGrad {
   template <class T>
   LEAT_DEVICE T operator()(T y, T dy) const {
-    return -dy * conjugate(y) * conjugate(y);
+    const T value = conjugate(y);
+    return dy == T(0) ? T(0) : -(value * value) * dy;
   }
 };
 

@@ -3,7 +3,7 @@ import itertools
 
 import numpy as np
 
-from .case import Case, FLOATS, Ref, more_cases, random
+from .case import Case, FLOATS, Ref, crossed, more_cases, random, special
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
 VECTOR = np.array([1, 2, 3], np.float32)
@@ -271,6 +271,12 @@ def _(rng, op):
 
 
 # ---- What only values show: NaN, infinity, large numbers
+
+
+@more_cases("SqrtGrad", "RsqrtGrad", "ReciprocalGrad", "InvGrad", "SigmoidGrad", "TanhGrad")
+def _(rng, op):
+    for dtype in FLOATS:
+        yield Case(*crossed(special(dtype), special(dtype)), gradient=False)
 
 
 @more_cases("LogSoftmax")
