@@ -1,17 +1,24 @@
 // leat: cpu+cuda
 // ArgMax and ArgMin.
+#include <limits>
+
 #include "kernels/reduction.h"
 
 namespace leat {
 namespace {
 
+// NaN is never better, and what begins is the worst number: NaN is chosen only where all are NaN.
 struct Larger {
+  template <class T>
+  static constexpr T worst = std::numeric_limits<T>::lowest();
   template <class T>
   LEAT_DEVICE bool operator()(T a, T b) const {
     return a > b;
   }
 };
 struct Smaller {
+  template <class T>
+  static constexpr T worst = std::numeric_limits<T>::max();
   template <class T>
   LEAT_DEVICE bool operator()(T a, T b) const {
     return a < b;
@@ -27,9 +34,9 @@ struct FindBest {
 
   LEAT_DEVICE void operator()(int64_t i, const Pointers& pointers) const {
     const T* from = pointers.input<T>(0) + i / inner * extent * inner + i % inner;
-    ComputeType<T> best = from[0];
+    ComputeType<T> best = Better::template worst<ComputeType<T>>;
     int64_t at = 0;
-    for (int64_t k = 1; k < extent; ++k) {
+    for (int64_t k = 0; k < extent; ++k) {
       const ComputeType<T> candidate = from[k * inner];
       if (Better{}(candidate, best)) {
         best = candidate;

@@ -279,6 +279,12 @@ def _(rng, op):
         yield Case(*crossed(special(dtype), special(dtype)), gradient=False)
 
 
+@more_cases("ArgMax", "ArgMin")
+def _(rng, op):
+    for dtype, axis in itertools.product(FLOATS, [0, 1]):
+        yield Case(np.array([[NAN, 1, 2], [1, NAN, 0], [2, 0, NAN], [NAN] * 3, [-INF, NAN, 1], [NAN, INF, 5]], dtype), np.int32(axis))
+
+
 @more_cases("LogSoftmax")
 def _(rng, op):
     for offset in [1e3, 1e5, 1e7]:
