@@ -8,13 +8,16 @@
 namespace leat {
 namespace {
 
+// As in graphs of old, one extent may come as a scalar, and the value as a vector of one element.
 void infer(ShapeContext& c) {
-  check(c.input(1).is_compatible(Shape{}), "value must be a scalar, got ", c.input(1));
+  check(c.input(1).is_compatible(Shape{}) || c.input(1).is_compatible(Shape{1}),
+        "value must be a scalar, got ", c.input(1));
   if (const Tensor* dims = c.value(0)) {
     for (int64_t extent : to_int64s(*dims))
       check(extent >= 0, "extent ", extent, " in dims is negative");
   }
-  c.set_output(0, c.shape_from_value(0));
+  if (c.input(0).rank() != 0) return c.set_output(0, c.shape_from_value(0));
+  c.set_output(0, {c.value(0) == nullptr ? any : to_int64s(*c.value(0))[0]});
 }
 
 const Op fill_op{{

@@ -1,5 +1,6 @@
 // Between strings and numbers: AsString and StringToNumber by their text, DecodeRaw and
 // DecodePaddedRaw by their bytes.
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstdio>
@@ -23,6 +24,8 @@ namespace {
 struct Format {
   std::string prefix;
   char conversion;
+  size_t width;  // of strings, which may contain NUL
+  bool is_left_justified;
 };
 
 Format format_of(const KernelRequest& r) {
@@ -40,7 +43,12 @@ Format format_of(const KernelRequest& r) {
   check(fill != "#" || !is_integral, "Fill argument not supported: \"", fill, "\"");
   check(width <= 10000 && precision <= 10000, "width and precision must be at most 10000, got ",
         width, " and ", precision);
-  Format format{.prefix = "%" + fill, .conversion = scientific ? 'e' : shortest ? 'g' : 'f'};
+  Format format{.prefix = "%" + fill,
+                .conversion = scientific ? 'e'
+                              : shortest ? 'g'
+                                         : 'f',
+                .width = static_cast<size_t>(std::max<int64_t>(0, width)),
+                .is_left_justified = fill == "-"};
   if (width >= 0) format.prefix += std::to_string(width);
   if (precision >= 0) format.prefix += "." + std::to_string(precision);
   return format;
@@ -58,9 +66,10 @@ std::string printed(const std::string& format, Value... value) {
 template <class T>
 std::string as_text(const Format& format, const T& value) {
   if constexpr (std::is_same_v<T, std::string>) {
-    return printed(format.prefix + "s", value.c_str());
+    const std::string padding(format.width - std::min(format.width, value.size()), ' ');
+    return format.is_left_justified ? value + padding : padding + value;
   } else if constexpr (std::is_same_v<T, bool>) {
-    return printed(format.prefix + "s", value ? "true" : "false");
+    return value ? "true" : "false";
   } else if constexpr (is_complex_type<T>) {
     return "(" + as_text(format, value.real()) + "," + as_text(format, value.imag()) + ")";
   } else if constexpr (!std::is_integral_v<T>) {

@@ -270,6 +270,16 @@ def _(rng, op):
         yield Case(np.array([[1, 2, 2, 5]], dtype), np.array([[0, 2, 3, 9]], dtype))
 
 
+@more_cases("Fill")
+def _(rng, op):
+    for value in [np.float32(7), floats(7)]:
+        yield Case(np.int32(3), value, gradient=False, static=False)
+        yield Case(ints(2, 1), value, gradient=False, static=False)
+    yield Case(np.int32(-3), np.float32(7), invalid=True)
+    yield Case(ints([2]), np.float32(7), invalid=True)
+    yield Case(ints(2), floats(7, 8), invalid=True)
+
+
 # ---- What only values show: NaN, infinity, large numbers
 
 
@@ -300,3 +310,22 @@ def _(rng, op):
 @more_cases("SparseSoftmaxCrossEntropyWithLogits")
 def _(rng, op):
     yield Case(np.zeros((0, 0), np.float32), ints(), invalid=True)
+
+
+@more_cases("Zeta")
+def _(rng, op):
+    yield Case(floats(1e5, 1e5, 65504, 300), floats(1.2, 0.5, 2, 7), gradient=False)
+
+
+@more_cases("RandomUniformInt", "StatelessRandomUniformInt")
+def _(rng, op):
+    key = [ints(1, 2)] if op.startswith("Stateless") else []
+    yield Case(ints(0), *key, np.int32(0), np.int32(0), **({} if key else {"seed": 3, "seed2": 5}))
+    yield Case(ints(1), *key, np.int32(0), np.int32(0), invalid=True, **({} if key else {"seed": 3, "seed2": 5}))
+
+
+@more_cases("AsString")
+def _(rng, op):
+    for fill in ["", "0", "-", " "]:
+        yield Case(text(b"a\0b", b"", b"longer"), width=4, fill=fill)
+        yield Case(np.array([True, False]), width=7, fill=fill)
