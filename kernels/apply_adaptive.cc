@@ -11,7 +11,7 @@ namespace {
 
 template <class C>
 LEAT_DEVICE C sign_of(C x) {
-  return static_cast<C>((x > C(0)) - (x < C(0)));
+  return x > C(0) ? C(1) : x < C(0) ? C(-1) : x;  // NaN stays NaN
 }
 
 template <class C>

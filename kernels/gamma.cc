@@ -38,7 +38,7 @@ struct Zeta {
       a += T(1);
       b = std::pow(a, -x);
       sum += b;
-      if (b == T(0) || std::abs(b / sum) < epsilon) return sum;
+      if ((b == T(0) && a > T(0)) || std::abs(b / sum) < epsilon) return sum;
     }
     const T last = a;
     sum += b * last / (x - T(1)) - T(0.5) * b;

@@ -22,7 +22,7 @@ bool parse_number(const std::string& text, T& value) {
     value = std::is_same_v<T, float> ? T(std::strtof(number.c_str(), &end))
                                      : T(std::strtod(number.c_str(), &end));
   } else {
-    if (number[0] == '+' || (std::is_unsigned_v<T> && number[0] == '-')) return false;
+    if (std::is_unsigned_v<T> && number[0] == '-') return false;
     if (std::is_signed_v<T> || sizeof(T) < 8) {
       const int64_t wide = std::strtoll(number.c_str(), &end, 10);
       value = static_cast<T>(wide);

@@ -2,6 +2,7 @@
 import itertools
 
 import numpy as np
+import tensorflow as tf
 
 from .case import Case, FLOATS, Ref, crossed, more_cases, random, special
 
@@ -315,6 +316,7 @@ def _(rng, op):
 @more_cases("Zeta")
 def _(rng, op):
     yield Case(floats(1e5, 1e5, 65504, 300), floats(1.2, 0.5, 2, 7), gradient=False)
+    yield Case(floats(INF, INF, INF), floats(-3.7, 1.5, 0.5), gradient=False)
 
 
 @more_cases("RandomUniformInt", "StatelessRandomUniformInt")
@@ -329,3 +331,22 @@ def _(rng, op):
     for fill in ["", "0", "-", " "]:
         yield Case(text(b"a\0b", b"", b"longer"), width=4, fill=fill)
         yield Case(np.array([True, False]), width=7, fill=fill)
+
+
+@more_cases("ApplyAddSign", "ResourceApplyAddSign", "ApplyPowerSign", "ResourceApplyPowerSign")
+def _(rng, op):
+    for m, beta in [(-INF, 0), (INF, 0), (NAN, 0.9), (1, NAN)]:
+        yield Case(Ref(floats(1, 2)), Ref(floats(m, 1)), *np.float32([0.1, 0.5, 0.9, beta]), floats(1, -1))
+
+
+@more_cases("StringToNumber")
+def _(rng, op):
+    for dtype in [np.int32, np.int64, np.uint32, np.uint64, np.float32]:
+        yield Case(text(b"+5", b" +6 "), out_type=tf.as_dtype(dtype))
+        for wrong in [b"+", b"+-5", b"-+5", b"++5", b"+ 5"]:
+            yield Case(text(wrong), out_type=tf.as_dtype(dtype), invalid=True)
+
+
+@more_cases("DecodeCSV")
+def _(rng, op):
+    yield Case(text(b"+5,+6"), [ints(0), longs(0)], gradient=False)
