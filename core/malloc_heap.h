@@ -19,8 +19,8 @@ void keep_heap_ends();
 void prepare_heaps();
 
 // Gives back to the system what is free in the heaps, once the process has grown by `kept_in_heaps`
-// beside what is in use there, and slots that were not used since the last call. Takes milliseconds
-// then. Thread-safe.
+// beside what is in use there since the first call, and slots that were not used since the last
+// one. Takes milliseconds then. Thread-safe.
 void trim_heaps();
 inline constexpr int64_t kept_in_heaps = int64_t{8} << 20;
 

@@ -162,6 +162,7 @@ class Task::State {
     local_ = register_local_master("grpc://" + address_, master_);
     next_drop_ = Clock::now() + memory_of_steps;
     keep_heap_ends();
+    trim_heaps();  // before any work: what a step leaves free is not what the task began with
     drop_unused_later();
   }
 
