@@ -68,7 +68,7 @@ class CacheFile {
   std::string lock() const { return prefix_ + "_0.lockfile"; }
   bool is_there() const {
     std::error_code none;
-    return std::filesystem::exists(checkpoint_index_path(prefix_), none);
+    return std::filesystem::exists(local_path(checkpoint_index_path(prefix_)), none);
   }
   // Numbers are in front of each other in the order of the alphabet, too.
   std::string key(int64_t element, size_t component) const {

@@ -23,14 +23,14 @@ const std::string& scalar(const ExecuteContext& c, int input, const char* what) 
 void read(ExecuteContext& c) {
   const std::string& path = scalar(c, 0, "Input filename");
   std::error_code ignored;
-  if (std::filesystem::is_directory(path, ignored))
+  if (std::filesystem::is_directory(local_path(path), ignored))
     fail(Code::failed_precondition, path, "; Is a directory");
   c.set_output(0, Tensor::scalar(read_file(path)));
 }
 
 void write(ExecuteContext& c) {
   const std::string &path = scalar(c, 0, "Input filename"), &contents = scalar(c, 1, "Contents");
-  make_directories(directory_of(path));
+  make_directories(directory_of(local_path(path)));
   FileWriter writer(path);
   writer.append(contents);
   writer.close();
@@ -65,14 +65,18 @@ void match(ExecuteContext& c) {
   check(c.input(0).shape().rank() <= 1,
         "Input patterns tensor must be scalar or vector, got shape ", c.input(0).shape());
   std::vector<std::string> found;
-  for (const std::string& pattern : c.input(0).span<std::string>()) {
-    std::vector<std::string> parts;
+  for (const std::string& given : c.input(0).span<std::string>()) {
+    const std::string pattern = local_path(given);
+    std::vector<std::string> parts, matches;
     for (size_t begin = 0; begin < pattern.size();) {
       const size_t end = std::min(pattern.find('/', begin), pattern.size());
       if (end > begin) parts.push_back(pattern.substr(begin, end - begin));
       begin = end + 1;
     }
-    if (!parts.empty()) add_matches(pattern[0] == '/' ? "/" : "", parts, 0, found);
+    if (!parts.empty()) add_matches(pattern[0] == '/' ? "/" : "", parts, 0, matches);
+    const std::string_view scheme =
+        std::string_view(given).substr(0, given.size() - pattern.size());
+    for (const std::string& path : matches) found.push_back(concat(scheme, path));
   }
   std::sort(found.begin(), found.end());
   Tensor out(DType::string, {static_cast<int64_t>(found.size())});

@@ -153,13 +153,30 @@ void BatchNorm::follow(Output average, Output of_batch, Location at) const {
   graph.add_to_collection("update_ops", assign_sub(average, change, at));
 }
 
-Output dropout(Output x, double rate, int64_t seed, Location at) {
+// `draw`: of a shape, numbers in [0, 1).
+template <class Draw>
+Output dropped_out(Output x, double rate, Location at, Draw&& draw) {
   check(static_cast<bool>(x), "dropout (", at, "): its input is an empty Output");
   check(rate >= 0 && rate < 1, "dropout (", at, "): the rate must be in [0, 1), got ", rate);
   if (rate == 0) return x;
   const NameScope scope(x.graph(), "dropout");
-  const Output drawn = random_uniform(shape_of(x, i32, at), x.dtype(), seed, 0, at);
+  const Output drawn = draw(shape_of(x, i32, at));
   return x * (1 / (1 - rate)) * cast(greater_equal({drawn, at}, rate), x.dtype(), at);
+}
+
+Output dropout(Output x, double rate, int64_t seed, Location at) {
+  return dropped_out(x, rate, at,
+                     [&](Output shape) { return random_uniform(shape, x.dtype(), seed, 0, at); });
+}
+
+Output dropout(Output x, double rate, int64_t seed, Output step, Location at) {
+  check(step && is_integer(step.dtype()), "dropout (", at, "): its step is ",
+        step ? concat(step.name(), " ", step.dtype()) : "an empty Output", ", not an integer");
+  return dropped_out(x, rate, at, [&](Output shape) {
+    const Output first = constant(x.graph(), Tensor::scalar(seed));
+    return op("StatelessRandomUniform", {shape, pack({first, cast(step, i64, at)})},
+              {{"dtype", x.dtype()}}, at);
+  });
 }
 
 Embedding::Embedding(Graph& graph, int64_t rows, int64_t size, std::string_view name,

@@ -107,8 +107,14 @@ class BatchNorm {
 };
 
 // For training: an element of x is 0 with that probability, else x / (1 - rate) (Srivastava et al.,
-// JMLR 2014). 0 <= rate < 1.
+// JMLR 2014). 0 <= rate < 1. The numbers are a stream of the session: after a restart it begins
+// anew, so a training that goes on from a checkpoint has other masks than one that was not
+// disturbed.
 Output dropout(Output x, double rate, int64_t seed = 0, Location at = here());
+// The same, with a mask that `seed` and `step` (a number of an integer type, such as the global
+// step) determine: a training that goes on has the same ones. Layers of one size need different
+// seeds.
+Output dropout(Output x, double rate, int64_t seed, Output step, Location at = here());
 
 // A row of the variable `name`/embeddings [rows, size] for each id. ids: int32 or int64 of any
 // shape, each in [0, rows); y: their shape and [size]. The gradient is as large as the table. For a

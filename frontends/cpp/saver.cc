@@ -37,8 +37,12 @@ struct Shard {
   }
 };
 
+constexpr std::string_view name_in_directory = "model.ckpt-", parts_suffix = "_temp",
+                           state_file = "checkpoint";
+
 // Tasks may have started in other directories. Without a slash at the end.
-std::string absolute(const std::string& path) {
+std::string absolute(const std::string& given) {
+  const std::string path = local_path(given);
   check(!path.empty(), "the path of checkpoints is \"\"; \".\" is the current directory");
   std::error_code error;
   std::filesystem::path out = std::filesystem::absolute(path, error);
@@ -56,6 +60,12 @@ CheckpointState state_before_save(const std::string& directory) {
     std::cerr << "leat: " << error.message() << "; it is written anew" << std::endl;
     return {};
   }
+}
+
+// What the tasks have written of a checkpoint that was not joined.
+void remove_parts(const std::string& prefix) {
+  std::error_code ignored;
+  std::filesystem::remove_all(prefix + std::string(parts_suffix), ignored);
 }
 
 // The last one first, then the others, newest first.
@@ -105,7 +115,8 @@ Saver::Saver(Graph& graph, Options options)
         return constant(graph, Tensor::scalar(static_cast<int32_t>(n)));
       };
       part = op("ShardedFilename",
-                {op("StringJoin", {prefix_, constant(graph, Tensor::scalar("_temp/part"))}),
+                {op("StringJoin",
+                    {prefix_, constant(graph, Tensor::scalar(concat(parts_suffix, "/part")))}),
                  number(index++), number(shards.size())});
       parts.push_back(part);
     }
@@ -133,9 +144,16 @@ Saver::Saver(Graph& graph, Options options)
 
 std::string Saver::save(Session& session, const std::string& where, int64_t step) {
   const std::string directory = absolute(where);
-  const std::string prefix = concat(directory, "/model.ckpt-", step);
-  session.run({{prefix_, Tensor::scalar(prefix)}}, {*save_});
+  const std::string prefix = concat(directory, "/", name_in_directory, step);
+  try {
+    session.run({{prefix_, Tensor::scalar(prefix)}}, {*save_});
+  } catch (...) {
+    remove_parts(prefix);  // the disk may be full, and what was written helps nobody
+    throw;
+  }
   CheckpointState state = state_before_save(directory);
+  std::erase(torn_, prefix);  // it is whole now
+  for (const std::string& torn : torn_) std::erase(state.all_model_checkpoint_paths, torn);
   std::erase(state.all_model_checkpoint_paths, prefix);
   state.all_model_checkpoint_paths.push_back(prefix);
   state.model_checkpoint_path = prefix;
@@ -165,10 +183,11 @@ void Saver::restore(Session& session, const std::string& where) const {
   session.run({{prefix_, Tensor::scalar(prefix)}}, {*restore_});
 }
 
-std::string Saver::restore_latest(Session& session, const std::string& where) const {
+std::string Saver::restore_latest(Session& session, const std::string& where) {
   const std::string directory = absolute(where);
   const std::vector<std::string> prefixes = prefixes_to_try(CheckpointState::read(directory));
   Status torn;
+  torn_.clear();
   for (const std::string& prefix : prefixes) {
     try {
       const CheckpointReader reader(prefix);
@@ -185,12 +204,26 @@ std::string Saver::restore_latest(Session& session, const std::string& where) co
       std::cerr << "leat: skipping the checkpoint " << prefix << ": " << error.message()
                 << std::endl;
       torn = error.status();
+      torn_.push_back(prefix);
     }
   }
   if (!torn.is_ok())
     fail(Code::data_loss, "none of the ", prefixes.size(), " checkpoints of ", directory,
          " can be read; the oldest: ", torn.message);
   return "";
+}
+
+void Saver::remove_remains(const std::string& where) {
+  const std::string directory = absolute(where);
+  std::vector<std::filesystem::path> remains;
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(directory, ignored)) {
+    const std::string name = entry.path().filename().string();
+    const bool is_ours = name.starts_with(name_in_directory) || name.starts_with(state_file);
+    if (is_ours && (name.ends_with(parts_suffix) || is_temporary_name(name)))
+      remains.push_back(entry.path());
+  }
+  for (const std::filesystem::path& path : remains) std::filesystem::remove_all(path, ignored);
 }
 
 }  // namespace leat

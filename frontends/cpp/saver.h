@@ -26,20 +26,25 @@ class Saver {
   Saver(Graph& graph, Options options);
 
   // Writes <directory>/model.ckpt-<step> and notes it in <directory>/checkpoint. Returns the
-  // prefix. The checkpoint appears whole or not at all.
+  // prefix. The checkpoint appears whole or not at all. The directory may be file:///…; other URLs
+  // are UNIMPLEMENTED.
   std::string save(Session& session, const std::string& directory, int64_t step);
   // Copies of variables (all_reduce.h) are made equal to them again. NOT_FOUND or INVALID_ARGUMENT
   // lists all variables that are missing or differ; DATA_LOSS names a torn file.
   void restore(Session& session, const std::string& prefix) const;
   // The last checkpoint of the directory, by its file `checkpoint`, or, if it is torn, the newest
-  // of the others that can be read (a line on standard error says so). "" if there is none.
-  // DATA_LOSS if there are some and all are torn, or the file `checkpoint` is.
-  std::string restore_latest(Session& session, const std::string& directory) const;
+  // of the others that can be read (a line on standard error says so; save() no longer counts nor
+  // names what was torn). "" if there is none. DATA_LOSS if there are some and all are torn, or the
+  // file `checkpoint` is.
+  std::string restore_latest(Session& session, const std::string& directory);
+  // What saves into the directory have left that were interrupted. While none is under way.
+  static void remove_remains(const std::string& directory);
 
  private:
   const int max_to_keep_;
   const std::vector<SavedTensor> tensors_;
-  Output prefix_;  // placeholder
+  std::vector<std::string> torn_;  // prefixes
+  Output prefix_;                  // placeholder
   Node* save_ = nullptr;
   Node* restore_ = nullptr;
 };

@@ -46,8 +46,9 @@ void NanGuard::after_step(TrainingSession& training, std::span<const Tensor> val
   if (!std::isnan(number(values[0]))) return;
   const std::string text = concat("'", loss_.name(), "' is NaN at step ", training.global_step());
   if (fails_) {
-    fail(Code::failed_precondition, text, "; the last checkpoint is from before",
-         training.directory().empty() ? "" : ": see " + training.directory());
+    fail(Code::failed_precondition, text, "; this step was not saved. Restore a checkpoint",
+         training.directory().empty() ? "" : " of " + training.directory(),
+         " from before its variables became NaN, which may be some steps earlier");
   }
   std::cerr << "leat: " << text << "; the training ends" << std::endl;
   training.request_stop();
@@ -85,7 +86,8 @@ void WriteSummaries::after_step(TrainingSession& training, std::span<const Tenso
   const int64_t step = training.global_step();
   if (!std::exchange(has_graph_, true))
     unless_disk_is_full(step, [&] { writer_->add_graph(training.placed_graph()); });
-  if (step - written_step_ < every_steps_) return;
+  // Other workers' steps may have made it due since it was asked: then with the next one.
+  if (!is_due(step) || values.size() < summaries_.size()) return;
   const double seconds = std::chrono::duration<double>(Clock::now() - written_at_).count();
   unless_disk_is_full(step, [&] {
     for (const Tensor& summary : values) writer_->add_summary(summary.value<std::string>(), step);

@@ -53,13 +53,15 @@ class ShowProgress : public TrainingHook {
 
 // Writes summaries (of op ScalarSummary, HistogramSummary or MergeSummary), the number of steps per
 // second, where checkpoints were written, and once the graph with its placement, into an event file
-// for TensorBoard. Every process of a cluster that logs needs a directory of its own. A full disk
-// is told on standard error, and the training goes on.
+// for TensorBoard. The summaries are computed in the steps that are written. Every process of a
+// cluster that logs needs a directory of its own. A full disk is told on standard error, and the
+// training goes on.
 class WriteSummaries : public TrainingHook {
  public:
   WriteSummaries(std::string directory, std::vector<Output> summaries, int64_t every_steps = 100);
   void begin(TrainingSession& training) override;
   std::vector<Output> fetches() override { return summaries_; }
+  bool is_due(int64_t step) override { return step - written_step_ >= every_steps_; }
   bool wants_placed_graph() const override { return true; }
   void after_step(TrainingSession& training, std::span<const Tensor> values) override;
   void after_save(TrainingSession& training, const std::string& prefix) override;

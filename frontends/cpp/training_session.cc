@@ -1,6 +1,7 @@
 #include "frontends/cpp/training_session.h"
 
 #include <algorithm>
+#include <exception>
 #include <iostream>
 #include <thread>
 
@@ -67,31 +68,36 @@ TrainingSession::TrainingSession(Graph& graph, TrainingOptions options)
   const NameScope scope(graph, "training_session");
   const ColocationScope with(graph, {options_.global_step});
   const ControlScope after(graph, {options_.train});
-  fetches_ = options_.fetches;
-  fetches_.push_back(identity(options_.global_step));
-  start();
+  step_after_ = identity(options_.global_step);
+  if (options_.recoveries == 0) {
+    start();
+  } else {
+    start_patiently(std::chrono::milliseconds(0));
+  }
 }
 
 TrainingSession::~TrainingSession() {
+  constexpr const char* where = "leat: the end of a training session: ";
   try {
     close();
-  } catch (const Error& error) {
-    std::cerr << "leat: the end of a training session: " << error.message() << std::endl;
+  } catch (const std::exception& error) {  // an Error's what() is its message
+    std::cerr << where << error.what() << std::endl;
+  } catch (...) {
+    std::cerr << where << "a hook has thrown what is no exception" << std::endl;
   }
 }
 
 void TrainingSession::add(std::unique_ptr<TrainingHook> hook) {
   check(hook != nullptr, "a training session was given an empty hook");
   check(!has_begun_, "hooks are added before the first step");
-  hook_fetches_.push_back(fetches_.size());
   wants_placed_graph_ = wants_placed_graph_ || hook->wants_placed_graph();
-  for (const Output& output : hook->fetches()) fetches_.push_back(output);
-  hooks_.push_back(std::move(hook));
+  std::vector<Output> fetches = hook->fetches();
+  hooks_.push_back({std::move(hook), std::move(fetches)});
 }
 
 // A session with variables that have values.
 void TrainingSession::start() {
-  run_.reset();
+  steps_.clear();
   session_.reset();
   session_ = std::make_unique<Session>(graph_, options_.session);
   std::string restored;
@@ -99,10 +105,14 @@ void TrainingSession::start() {
     readiness_.wait(*session_, options_.patience);
   } else if (!saver_) {
     readiness_.initialize(*session_);
-  } else if (restored = saver_->restore_latest(*session_, options_.directory); restored.empty()) {
-    readiness_.initialize(*session_);
   } else {
-    std::cerr << "leat: restored " << restored << std::endl;
+    Saver::remove_remains(options_.directory);
+    restored = saver_->restore_latest(*session_, options_.directory);
+    if (restored.empty()) {
+      readiness_.initialize(*session_);
+    } else {
+      std::cerr << "leat: restored " << restored << std::endl;
+    }
   }
   step_number_ = session_->run({}, std::vector<Output>{options_.global_step})[0].value<int64_t>();
   same_steps_ = 0;
@@ -112,54 +122,62 @@ void TrainingSession::start() {
   if (saver_ && restored.empty()) save();
 }
 
+// Until the tasks are there that it needs.
+void TrainingSession::start_patiently(std::chrono::milliseconds pause) {
+  const auto end = Clock::now() + options_.patience;
+  for (std::string told;;) {
+    std::this_thread::sleep_for(pause);
+    pause = longer(pause);
+    try {
+      return start();
+    } catch (const Error& error) {
+      const bool may_pass = is_loss_of_a_task(error) || error.code() == Code::deadline_exceeded;
+      if (!may_pass || Clock::now() + pause > end) throw;
+      if (const std::string text = error.status().to_string(); text != told) {
+        std::cerr << "leat: " << text << "; starting again" << std::endl;
+        told = text;
+      }
+    }
+  }
+}
+
 void TrainingSession::recover(const Error& error) {
   const bool has_checkpoints = saver_.has_value() || !options_.is_chief;
   if (!has_checkpoints || ++recoveries_in_a_row_ > options_.recoveries) throw error;
   std::cerr << "leat: " << error.status().to_string() << "; starting again" << std::endl;
-  const auto end = Clock::now() + options_.patience;
   // A step may fail again at once, while a task that has come back is not yet connected to all
   // others: the pauses grow with the recoveries in a row as well.
   std::chrono::milliseconds pause(0);
   for (int i = 1; i < recoveries_in_a_row_; ++i) pause = longer(pause);
-  for (;;) {
-    std::this_thread::sleep_for(pause);
-    pause = longer(pause);
-    try {
-      start();
-      break;
-    } catch (const Error& again) {
-      const bool may_pass = is_loss_of_a_task(again) || again.code() == Code::deadline_exceeded;
-      if (!may_pass || Clock::now() + pause > end) throw;
-    }
-  }
+  start_patiently(pause);
   give_back_free_heap();  // two sessions were there, and a graph for each
-  for (const auto& hook : hooks_) hook->begin(*this);
+  for (const Hook& h : hooks_) h.hook->begin(*this);
 }
 
 std::optional<std::vector<Tensor>> TrainingSession::step(std::span<const Tensor> feeds) {
   check(!is_closed_, "the training session is closed");
+  has_failed_ = true;  // until it has not
   if (!has_begun_) {
     has_begun_ = true;
-    for (const auto& hook : hooks_) hook->begin(*this);
-    if (should_stop_) return std::nullopt;
+    for (const Hook& h : hooks_) h.hook->begin(*this);
+    if (should_stop_) {
+      has_failed_ = false;
+      return std::nullopt;
+    }
   }
   std::vector<Tensor> values;
   try {
+    Step& step = next_step();
     if (wants_placed_graph_ && placed_graph_.empty()) {
-      values = run_first(feeds);
+      values = run_first(step, feeds);
     } else {
-      if (!run_) run_ = session_->prepare(options_.inputs, fetches_, {*options_.train});
-      run_->run(feeds, values);
+      if (!step.run) step.run = session_->prepare(options_.inputs, step.fetches, {*options_.train});
+      step.run->run(feeds, values);
     }
     note_step(values[options_.fetches.size()].value<int64_t>());
-    for (size_t h = 0; h < hooks_.size(); ++h) {
-      const size_t end = h + 1 < hooks_.size() ? hook_fetches_[h + 1] : values.size();
-      hooks_[h]->after_step(
-          *this, std::span<const Tensor>(values).subspan(hook_fetches_[h], end - hook_fetches_[h]));
-    }
+    tell_hooks(step, values);
     save_if_due();
   } catch (const Error& error) {
-    has_failed_ = true;
     if (!is_loss_of_a_task(error)) throw;
     recover(error);
     has_failed_ = false;
@@ -169,6 +187,32 @@ std::optional<std::vector<Tensor>> TrainingSession::step(std::span<const Tensor>
   has_failed_ = false;
   values.resize(options_.fetches.size());
   return values;
+}
+
+TrainingSession::Step& TrainingSession::next_step() {
+  std::vector<bool> due;
+  for (const Hook& h : hooks_)
+    due.push_back(!h.fetches.empty() && h.hook->is_due(step_number_ + 1));
+  const auto [entry, is_new] = steps_.try_emplace(std::move(due));
+  Step& step = entry->second;
+  if (is_new) {
+    step.fetches = options_.fetches;
+    step.fetches.push_back(step_after_);
+    for (size_t h = 0; h < hooks_.size(); ++h) {
+      if (entry->first[h])
+        step.fetches.insert(step.fetches.end(), hooks_[h].fetches.begin(), hooks_[h].fetches.end());
+      step.ends.push_back(step.fetches.size());
+    }
+  }
+  return step;
+}
+
+void TrainingSession::tell_hooks(const Step& step, std::span<const Tensor> values) {
+  size_t begin = options_.fetches.size() + 1;
+  for (size_t h = 0; h < hooks_.size(); ++h) {
+    hooks_[h].hook->after_step(*this, values.subspan(begin, step.ends[h] - begin));
+    begin = step.ends[h];
+  }
 }
 
 void TrainingSession::note_step(int64_t step) {
@@ -183,14 +227,14 @@ void TrainingSession::note_step(int64_t step) {
 }
 
 // A step that also tells where its nodes ran.
-std::vector<Tensor> TrainingSession::run_first(std::span<const Tensor> feeds) {
+std::vector<Tensor> TrainingSession::run_first(const Step& step, std::span<const Tensor> feeds) {
   check(feeds.size() == options_.inputs.size(), "the step has ", options_.inputs.size(),
         " inputs, but ", feeds.size(), " values were given");
   Feeds named;
   for (size_t i = 0; i < feeds.size(); ++i) named.push_back({options_.inputs[i], feeds[i]});
   RunMetadata ran;
   std::vector<Tensor> values =
-      session_->run(named, fetches_, {*options_.train}, {.partition_graphs = true}, &ran);
+      session_->run(named, step.fetches, {*options_.train}, {.partition_graphs = true}, &ran);
   placed_graph_ = placed_graph_def(graph_, session_->list_devices(), ran.partition_graphs);
   return values;
 }
@@ -227,19 +271,28 @@ std::string TrainingSession::save() {
   const std::string prefix = saver_->save(*session_, options_.directory, step_number_);
   tried_at_ = Clock::now();
   saved_step_ = step_number_;
-  for (const auto& hook : hooks_) hook->after_save(*this, prefix);
+  for (const Hook& h : hooks_) h.hook->after_save(*this, prefix);
   return prefix;
 }
 
 void TrainingSession::close() {
   if (is_closed_) return;
   is_closed_ = true;
-  for (const auto& hook : hooks_) {
-    if (has_begun_) hook->end(*this);
+  std::exception_ptr first;
+  const auto attempt = [&](auto&& action) {
+    try {
+      action();
+    } catch (...) {
+      if (!first) first = std::current_exception();
+    }
+  };
+  for (const Hook& h : hooks_) {
+    if (has_begun_) attempt([&] { h.hook->end(*this); });
   }
-  if (saver_ && !has_failed_ && saved_step_ != step_number_) save();
-  run_.reset();
-  session_->close();
+  if (saver_ && !has_failed_ && saved_step_ != step_number_) attempt([&] { save(); });
+  steps_.clear();
+  if (session_) attempt([&] { session_->close(); });
+  if (first) std::rethrow_exception(first);
 }
 
 }  // namespace leat

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <chrono>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -26,17 +27,21 @@ class TrainingSession;
 class TrainingHook {
  public:
   virtual ~TrainingHook() = default;
-  // Fetched in every step, for after_step(). Asked once.
+  // Fetched in the steps in which it is due, for after_step(). Asked once.
   virtual std::vector<Output> fetches() { return {}; }
+  // Does it want fetches() of the next step, which makes `step` steps, or more if other workers
+  // train as well? What is not fetched is not computed. Asked before each step.
+  virtual bool is_due(int64_t /*step*/) { return true; }
   // Will after_step() ask for placed_graph()? Asked once.
   virtual bool wants_placed_graph() const { return false; }
   // The variables have values: the first, or those of a checkpoint. Again after every recovery.
   virtual void begin(TrainingSession&) {}
-  // After each step: `values` are those of fetches(), training.global_step() the number of steps
-  // done by now.
+  // After each step: `values` are those of fetches(), none if it was not due;
+  // training.global_step() is the number of steps done by now.
   virtual void after_step(TrainingSession&, std::span<const Tensor> values) = 0;
   // A checkpoint was written, after begin(). The last one is written when end() has been called.
   virtual void after_save(TrainingSession&, const std::string& /*prefix*/) {}
+  // An error does not keep the others from ending, nor the last checkpoint from being written.
   virtual void end(TrainingSession&) {}
 };
 
@@ -53,7 +58,8 @@ struct TrainingOptions {
   std::chrono::milliseconds checkpoint_time{600'000};  // or after this time; 0 = not by time
   // How often in a row a lost task may be recovered from: the session is made anew, the chief
   // restores the last checkpoint, at once the first time and after growing pauses (10 take at least
-  // 11 s). 0 = the error goes to the caller, as it does where there are no checkpoints.
+  // 11 s). 0 = the error goes to the caller, as it does where there are no checkpoints. One that is
+  // lost while the session starts is waited for as well, as `patience` allows.
   int recoveries = 10;
   std::chrono::milliseconds patience{60'000};  // for lost tasks to come back, and for the chief
 };
@@ -86,28 +92,42 @@ class TrainingSession {
   // The graph as a GraphDef with complete devices: where its nodes ran in the first step, the
   // others where they would. FAILED_PRECONDITION before the first step, or if no hook wants it.
   std::string placed_graph() const;
-  // Ends the hooks, writes a last checkpoint (unless the last step failed), closes the session.
+  // Ends the hooks, writes a last checkpoint (unless the last step failed), closes the session: all
+  // of it, then the first error is thrown.
   void close();
 
   Session& session() { return *session_; }
   const std::string& directory() const { return options_.directory; }
 
  private:
+  struct Hook {
+    std::unique_ptr<TrainingHook> hook;
+    std::vector<Output> fetches;
+  };
+  // What is fetched depends on the hooks that are due.
+  struct Step {
+    std::vector<Output> fetches;  // of the caller, the global step, of the hooks
+    std::vector<size_t> ends;     // where each hook's end
+    std::optional<Callable> run;
+  };
+
   void start();
+  void start_patiently(std::chrono::milliseconds pause);
   void recover(const Error& error);
+  Step& next_step();
+  std::vector<Tensor> run_first(const Step& step, std::span<const Tensor> feeds);
   void note_step(int64_t step);
+  void tell_hooks(const Step& step, std::span<const Tensor> values);
   void save_if_due();
-  std::vector<Tensor> run_first(std::span<const Tensor> feeds);
 
   Graph& graph_;
   const TrainingOptions options_;
   Readiness readiness_;
   std::optional<Saver> saver_;  // of the chief with a directory
-  std::vector<std::unique_ptr<TrainingHook>> hooks_;
-  std::vector<Output> fetches_;       // of the caller, the global step, of the hooks
-  std::vector<size_t> hook_fetches_;  // where each hook's begin
+  std::vector<Hook> hooks_;
+  Output step_after_;  // the global step behind the update
   std::unique_ptr<Session> session_;
-  std::optional<Callable> run_;
+  std::map<std::vector<bool>, Step> steps_;  // by which hooks are due
   int64_t step_number_ = 0, saved_step_ = -1;
   int64_t tried_step_ = -1;  // to save
   std::chrono::steady_clock::time_point tried_at_;

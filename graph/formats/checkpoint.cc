@@ -93,8 +93,8 @@ std::string checkpoint_data_path(std::string_view prefix, int shard, int shards)
 
 // ---- Writing ----
 
-CheckpointWriter::CheckpointWriter(std::string prefix)
-    : prefix_(std::move(prefix)),
+CheckpointWriter::CheckpointWriter(const std::string& prefix)
+    : prefix_(local_path(prefix)),
       data_path_(checkpoint_data_path(prefix_, 0, 1)),
       temporary_data_(temporary_name(data_path_)),
       temporary_index_(temporary_name(checkpoint_index_path(prefix_))) {
@@ -165,7 +165,7 @@ void CheckpointWriter::finish() {
 
 // ---- Reading ----
 
-CheckpointReader::CheckpointReader(std::string prefix) : prefix_(std::move(prefix)) {
+CheckpointReader::CheckpointReader(const std::string& prefix) : prefix_(local_path(prefix)) {
   const std::string path = checkpoint_index_path(prefix_);
   try {
     index_ = CheckpointIndex::read(path);
@@ -359,62 +359,89 @@ void remove_checkpoint(const std::string& prefix) {
 
 // ---- Merging ----
 
-void merge_checkpoints(const std::vector<std::string>& given, const std::string& destination,
-                       bool delete_old_directories, bool allow_missing) {
-  std::vector<std::string> prefixes;  // those that are there
-  std::vector<CheckpointIndex> parts;
-  CheckpointIndex merged;
-  merged.shards = 0;
-  for (size_t p = 0; p < given.size(); ++p) {
+namespace {
+
+struct Part {
+  std::string prefix;
+  CheckpointIndex index;
+};
+
+// Those that are there, with all their files.
+std::vector<Part> find_parts(const std::vector<std::string>& prefixes,
+                             const std::string& destination, bool allow_missing) {
+  std::vector<Part> out;
+  for (size_t p = 0; p < prefixes.size(); ++p) {
     const auto fail_unseen = [&](const std::string& path) {
-      fail(Code::not_found, "part ", p + 1, " of ", given.size(), " of the checkpoint ",
+      fail(Code::not_found, "part ", p + 1, " of ", prefixes.size(), " of the checkpoint ",
            destination, " cannot be seen on this host: there is no file ", path,
            "; all tasks must save into one shared directory");
     };
-    const std::string index = checkpoint_index_path(given[p]);
+    const std::string prefix = local_path(prefixes[p]), index = checkpoint_index_path(prefix);
     if (!is_there(index)) {
       if (allow_missing) continue;
       fail_unseen(index);
     }
-    const CheckpointIndex& part = parts.emplace_back(CheckpointIndex::read(index));
-    prefixes.push_back(given[p]);
-    for (int shard = 0; shard < part.shards; ++shard) {
-      const std::string data = checkpoint_data_path(given[p], shard, part.shards);
+    const Part& part = out.emplace_back(prefix, CheckpointIndex::read(index));
+    for (int shard = 0; shard < part.index.shards; ++shard) {
+      const std::string data = checkpoint_data_path(prefix, shard, part.index.shards);
       if (!is_there(data)) fail_unseen(data);
     }
-    merged.shards += part.shards;
   }
-  check(!parts.empty(), "there are no checkpoints to merge into ", destination);
-  make_directories(directory_of(destination));
-  int next_shard = 0;
-  for (size_t p = 0; p < prefixes.size(); ++p) {
-    for (auto& [key, entry] : parts[p].entries) {
-      entry.shard += next_shard;
-      const auto [it, is_new] = merged.entries.emplace(key, entry);
-      if (is_new) continue;
+  check(!out.empty(), "there are no checkpoints to merge into ", destination);
+  return out;
+}
+
+// The shards of all parts, one after the other.
+CheckpointIndex joined_index(const std::vector<Part>& parts) {
+  CheckpointIndex out;
+  out.shards = 0;
+  for (const Part& part : parts) {
+    for (const auto& [key, entry] : part.index.entries) {
+      const auto [it, is_new] = out.entries.emplace(key, entry);
       CheckpointEntry& known = it->second;
+      if (is_new) {
+        known.shard += out.shards;
+        continue;
+      }
       check(!known.slices.empty() && !entry.slices.empty() && known.shape == entry.shape &&
                 known.dtype == entry.dtype,
-            readable_key(key), " is saved by two tasks; prefix ", prefixes[p]);
+            readable_key(key), " is saved by two tasks; prefix ", part.prefix);
       known.slices.insert(known.slices.end(), entry.slices.begin(), entry.slices.end());
     }
-    next_shard += parts[p].shards;
+    out.shards += part.index.shards;
   }
+  return out;
+}
+
+}  // namespace
+
+void merge_checkpoints(const std::vector<std::string>& prefixes, const std::string& to,
+                       bool delete_old_directories, bool allow_missing) {
+  const std::string destination = local_path(to);
+  const std::vector<Part> parts = find_parts(prefixes, destination, allow_missing);
+  const CheckpointIndex joined = joined_index(parts);
+  make_directories(directory_of(destination));
   const std::string temporary = temporary_name(checkpoint_index_path(destination));
-  merged.write(temporary);
-  next_shard = 0;
-  for (size_t p = 0; p < prefixes.size(); ++p) {
-    for (int shard = 0; shard < parts[p].shards; ++shard) {
-      rename_file(checkpoint_data_path(prefixes[p], shard, parts[p].shards),
-                  checkpoint_data_path(destination, next_shard++, merged.shards));
+  try {
+    joined.write(temporary);
+    int next_shard = 0;
+    for (const auto& [prefix, index] : parts) {
+      for (int shard = 0; shard < index.shards; ++shard) {
+        rename_file(checkpoint_data_path(prefix, shard, index.shards),
+                    checkpoint_data_path(destination, next_shard++, joined.shards));
+      }
     }
+    rename_file(temporary, checkpoint_index_path(destination));
+  } catch (...) {
+    std::error_code ignored;  // an error is under way already
+    std::filesystem::remove(temporary, ignored);
+    throw;
   }
-  rename_file(temporary, checkpoint_index_path(destination));
   sync_directory_of(destination);
   std::set<std::string> directories;
-  for (const std::string& prefix : prefixes) {
-    remove_file(checkpoint_index_path(prefix));
-    directories.insert(directory_of(prefix));
+  for (const Part& part : parts) {
+    remove_file(checkpoint_index_path(part.prefix));
+    directories.insert(directory_of(part.prefix));
   }
   if (!delete_old_directories) return;
   for (const std::string& directory : directories) {

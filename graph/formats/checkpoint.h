@@ -1,5 +1,5 @@
 // Checkpoints in TensorFlow's V2 format: `<prefix>.index` and `<prefix>.data-00000-of-00001`, one
-// data file per shard.
+// data file per shard. Prefixes are paths, or file:///… (file.h).
 #pragma once
 
 #include <memory>
@@ -17,7 +17,7 @@ namespace leat {
 // prefix.
 class CheckpointWriter {
  public:
-  explicit CheckpointWriter(std::string prefix);
+  explicit CheckpointWriter(const std::string& prefix);
   ~CheckpointWriter();
   CheckpointWriter(const CheckpointWriter&) = delete;
 
@@ -42,7 +42,7 @@ class CheckpointWriter {
 class CheckpointReader {
  public:
   // NOT_FOUND if there is no such checkpoint; the message says what else may have been meant.
-  explicit CheckpointReader(std::string prefix);
+  explicit CheckpointReader(const std::string& prefix);
   ~CheckpointReader();
   CheckpointReader(const CheckpointReader&) = delete;
 
@@ -78,12 +78,12 @@ class CheckpointReader {
   mutable std::vector<std::unique_ptr<FileReader>> shards_;
 };
 
-// Joins what several tasks have written (`prefixes`, one shard or more each) to one checkpoint:
-// data files are renamed, indexes merged, parts of one variable collected. It finds every shard
-// before it moves one: NOT_FOUND names the shard that this host cannot see.
+// Joins what several tasks have written (`prefixes`, one shard or more each) to the checkpoint
+// `to`: data files are renamed, indexes merged, parts of one variable collected. It finds every
+// shard before it moves one: NOT_FOUND names the shard that this host cannot see.
 // `delete_old_directories`: those of the prefixes, if nothing is left in them. `allow_missing`:
 // prefixes without an index are passed over; INVALID_ARGUMENT if all are.
-void merge_checkpoints(const std::vector<std::string>& prefixes, const std::string& destination,
+void merge_checkpoints(const std::vector<std::string>& prefixes, const std::string& to,
                        bool delete_old_directories, bool allow_missing = false);
 
 // "<prefix>.index", "<prefix>.data-00001-of-00002".

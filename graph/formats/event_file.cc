@@ -17,7 +17,8 @@ double now() {
 }
 
 // A second writer of the same second gets a name of its own.
-std::string new_path(const std::string& directory) {
+std::string new_path(const std::string& where) {
+  const std::string directory = local_path(where);
   check(!directory.empty(), "the directory of an event file is \"\"; \".\" is the current one");
   make_directories(directory);
   char host[256] = "localhost";

@@ -16,13 +16,15 @@ namespace leat {
 namespace {
 
 constexpr size_t buffer_bytes = 1 << 18;
+constexpr std::string_view temporary_suffix = ".tempstate";
 
 [[noreturn]] void fail_with_errno(const char* what, const std::string& path) {
   const int error = errno;
   Code code = Code::unknown;
   if (error == ENOENT || error == ENOTDIR) code = Code::not_found;
   if (error == EACCES || error == EPERM || error == EROFS) code = Code::permission_denied;
-  if (error == ELOOP) code = Code::failed_precondition;
+  if (error == ELOOP || error == EISDIR) code = Code::failed_precondition;
+  if (error == ENAMETOOLONG) code = Code::invalid_argument;
   if (error == EFBIG) code = Code::resource_exhausted;  // ulimit -f
   if (error == ENOSPC || error == EDQUOT || error == EMFILE || error == ENFILE)
     code = Code::resource_exhausted;
@@ -53,8 +55,8 @@ Opened open_regular(const std::string& path, int flags, const char* what) {
 
 }  // namespace
 
-FileWriter::FileWriter(std::string path, Mode mode)
-    : path_(std::move(path)), is_alone_(mode == Mode::create) {
+FileWriter::FileWriter(const std::string& path, Mode mode)
+    : path_(local_path(path)), is_alone_(mode == Mode::create) {
   const int flags = O_WRONLY | O_CREAT | (mode == Mode::append ? O_APPEND : O_TRUNC);
   descriptor_ = open_regular(path_, flags, "opening it for writing").descriptor;
   buffer_.reserve(buffer_bytes);
@@ -113,7 +115,7 @@ void FileWriter::close() {
   if (::close(descriptor) != 0) fail_with_errno("closing", path_);
 }
 
-FileReader::FileReader(std::string path) : path_(std::move(path)) {
+FileReader::FileReader(const std::string& path) : path_(local_path(path)) {
   const Opened file = open_regular(path_, O_RDONLY, "opening");
   descriptor_ = file.descriptor;
   size_ = file.size;
@@ -140,7 +142,7 @@ void FileReader::read(uint64_t offset, void* to, size_t bytes) const {
 
 // Whoever finds the file unlocked makes sure that it still is the file of that name: its last owner
 // may have removed it in between.
-FileLock::FileLock(std::string path) : path_(std::move(path)) {
+FileLock::FileLock(const std::string& path) : path_(local_path(path)) {
   for (;;) {
     descriptor_ = open_regular(path_, O_RDWR | O_CREAT, "opening it as a lock").descriptor;
     if (::flock(descriptor_, LOCK_EX | LOCK_NB) != 0) {
@@ -162,6 +164,24 @@ FileLock::~FileLock() {
   ::close(descriptor_);
 }
 
+// As TensorFlow reads them: the host of a file:// URL does not matter.
+std::string local_path(const std::string& path) {
+  const size_t end = path.find("://");
+  const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
+  if (end == path.npos || end == 0 || !is_letter(path[0])) return path;
+  const std::string scheme = path.substr(0, end);
+  for (const char c : scheme) {
+    if (!is_letter(c) && !(c >= '0' && c <= '9') && c != '.') return path;
+  }
+  if (scheme != "file") {
+    fail(Code::unimplemented, "File system scheme '", scheme, "' not implemented (file: '", path,
+         "'); there are paths and file:///…");
+  }
+  const size_t begin = path.find('/', end + 3);
+  check(begin != path.npos, "'", path, "' has no path; it would be file:///…");
+  return path.substr(begin);
+}
+
 std::string read_file(const std::string& path) {
   const FileReader reader(path);
   std::string out(reader.size(), '\0');
@@ -169,8 +189,8 @@ std::string read_file(const std::string& path) {
   return out;
 }
 
-void replace_file(const std::string& path, std::string_view contents) {
-  const std::string temporary = temporary_name(path);
+void replace_file(const std::string& to, std::string_view contents) {
+  const std::string path = local_path(to), temporary = temporary_name(path);
   try {
     FileWriter writer(temporary);
     writer.append(contents);
@@ -185,23 +205,24 @@ void replace_file(const std::string& path, std::string_view contents) {
 }
 
 void rename_file(const std::string& from, const std::string& to) {
-  if (::rename(from.c_str(), to.c_str()) != 0) fail_with_errno(("renaming to " + to).c_str(), from);
+  if (::rename(local_path(from).c_str(), local_path(to).c_str()) != 0)
+    fail_with_errno(("renaming to " + to).c_str(), from);
 }
 
 void remove_file(const std::string& path) {
-  if (::unlink(path.c_str()) != 0 && errno != ENOENT) fail_with_errno("removing", path);
+  if (::unlink(local_path(path).c_str()) != 0 && errno != ENOENT) fail_with_errno("removing", path);
 }
 
 void make_directories(const std::string& path) {
   std::error_code error;
-  std::filesystem::create_directories(path, error);
+  std::filesystem::create_directories(local_path(path), error);
   if (!error) return;
   errno = error.value();
   fail_with_errno("making the directory", path);
 }
 
 void sync_directory_of(const std::string& path) {
-  const std::string directory = directory_of(path);
+  const std::string directory = directory_of(local_path(path));
   const int descriptor = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (descriptor < 0) fail_with_errno("opening the directory", directory);
   const int result = ::fsync(descriptor);
@@ -214,7 +235,14 @@ void sync_directory_of(const std::string& path) {
 
 std::string temporary_name(const std::string& path) {
   std::random_device entropy;
-  return concat(path, ".tempstate", (uint64_t{entropy()} << 32) | entropy());
+  return concat(path, temporary_suffix, (uint64_t{entropy()} << 32) | entropy());
+}
+
+bool is_temporary_name(std::string_view path) {
+  const size_t at = path.rfind(temporary_suffix);
+  if (at == path.npos) return false;
+  const std::string_view number = path.substr(at + temporary_suffix.size());
+  return !number.empty() && number.find_first_not_of("0123456789") == number.npos;
 }
 
 std::string directory_of(const std::string& path) {

@@ -1,6 +1,7 @@
 // Files, with errors that name the file and say what the system said. NOT_FOUND, PERMISSION_DENIED,
 // RESOURCE_EXHAUSTED (disk full, no descriptors), FAILED_PRECONDITION (a directory, a pipe, a
-// device, a link to itself), else UNKNOWN.
+// device, a link to itself), INVALID_ARGUMENT (a name that is too long), UNIMPLEMENTED (s3://…),
+// else UNKNOWN.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +18,7 @@ namespace leat {
 class FileWriter {
  public:
   enum class Mode { create, append };
-  explicit FileWriter(std::string path, Mode mode = Mode::create);
+  explicit FileWriter(const std::string& path, Mode mode = Mode::create);
   ~FileWriter();  // closes; what was not flushed is lost
   FileWriter(const FileWriter&) = delete;
 
@@ -43,7 +44,7 @@ class FileWriter {
 // Random access. DATA_LOSS if the file ends before the bytes that are asked for.
 class FileReader {
  public:
-  explicit FileReader(std::string path);
+  explicit FileReader(const std::string& path);
   ~FileReader();
   FileReader(const FileReader&) = delete;
 
@@ -62,7 +63,7 @@ class FileReader {
 class FileLock {
  public:
   // ALREADY_EXISTS if somebody has it.
-  explicit FileLock(std::string path);
+  explicit FileLock(const std::string& path);
   ~FileLock();
   FileLock(const FileLock&) = delete;
 
@@ -71,9 +72,12 @@ class FileLock {
   int descriptor_ = -1;
 };
 
+// What follows, and the classes above, take file:///… as well, by this: the path on this machine.
+// UNIMPLEMENTED for the URL of something else, which else would be a directory "s3:" here.
+std::string local_path(const std::string& path);
 std::string read_file(const std::string& path);
 // Under a temporary name, synced and renamed: readers see the old file or the new one.
-void replace_file(const std::string& path, std::string_view contents);
+void replace_file(const std::string& to, std::string_view contents);
 void rename_file(const std::string& from, const std::string& to);
 void remove_file(const std::string& path);  // fine if there is none
 void make_directories(const std::string& path);
@@ -81,6 +85,7 @@ void make_directories(const std::string& path);
 void sync_directory_of(const std::string& path);
 // "<path>.tempstate1234": free at this moment.
 std::string temporary_name(const std::string& path);
+bool is_temporary_name(std::string_view path);
 std::string directory_of(const std::string& path);  // "." if there is no slash
 
 }  // namespace leat

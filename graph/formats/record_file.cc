@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "graph/formats/file.h"
 #include "graph/formats/records.h"
 
 namespace leat {
@@ -58,7 +59,7 @@ class FixedLengthRecords final : public RecordFile {
       : source_(path, compression), bytes_(bytes) {
     if (bytes_.hop == 0) bytes_.hop = bytes_.record;
     if (bytes_.fits && compression == Compression::none) {
-      const auto size = static_cast<int64_t>(std::filesystem::file_size(path));
+      const auto size = static_cast<int64_t>(std::filesystem::file_size(local_path(path)));
       const int64_t body = size - bytes_.header - bytes_.footer;
       if (body < 0 || body % bytes_.record != 0) fail(Code::invalid_argument, misfit(body));
     }

@@ -76,6 +76,7 @@ TensorSlice TensorSlice::parse(std::string_view text) {
     const std::vector<std::string_view> numbers = split(part, ',');
     check(numbers.size() == 2, "'", part, "' in slice '", text, "' is neither - nor start,length");
     extent = {number(numbers[0], text), number(numbers[1], text)};
+    check(extent.length > 0, "'", part, "' in slice '", text, "' has no elements");
   }
   return out;
 }

@@ -93,6 +93,22 @@ TEST(Dropout, KeepsTheMean) {
   EXPECT_NEAR(dropped, 2500, 200);
 }
 
+TEST(Dropout, OfAStepIsTheSameInEverySession) {
+  Graph graph;
+  const Output x = constant(graph, Tensor::of<float>({1, 64}, std::vector<float>(64, 1)));
+  const Output step = placeholder(graph, "step", i64, {});
+  const Output first = nn::dropout(x, 0.5, 7, step), other = nn::dropout(x, 0.5, 8, step);
+  const auto at = [&](int64_t number) {
+    return Session(graph).run({{step, Tensor::scalar(number)}}, {first, other});
+  };
+  const std::vector<Tensor> once = at(3);
+  EXPECT_EQ(at(3)[0].to_string(), once[0].to_string());
+  EXPECT_NE(at(4)[0].to_string(), once[0].to_string());
+  EXPECT_NE(once[1].to_string(), once[0].to_string());
+  for (const float value : once[0].span<float>()) EXPECT_TRUE(value == 0 || value == 2) << value;
+  EXPECT_THROW(nn::dropout(x, 0.5, 7, x), Error);
+}
+
 TEST(Embedding, GivesRowsAndLearnsThem) {
   Graph graph;
   const Output ids = placeholder(graph, "ids", i32, {any, 2});

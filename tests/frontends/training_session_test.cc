@@ -9,15 +9,22 @@
 #include <chrono>
 #include <cmath>
 #include <filesystem>
+#include <functional>
+#include <stdexcept>
+#include <thread>
 
+#include "distributed/worker.h"
 #include "frontends/cpp/optimizers.h"
 #include "frontends/cpp/training_hooks.h"
 #include "graph/formats/checkpoint.h"
 #include "graph/formats/checkpoint_state.h"
+#include "tests/support/eventually.h"
 #include "tests/support/expect_error.h"
+#include "tests/support/in_process_cluster.h"
 #include "tests/support/most_bytes.h"
 #include "tests/support/sanitizers.h"
 #include "tests/support/scratch_directory.h"
+#include "tests/support/tcp_proxy.h"
 
 namespace leat {
 namespace {
@@ -27,7 +34,8 @@ using testing::Pair;
 
 // y = 2 x - 1, learnt with momentum from a batch that depends on the step.
 struct Program {
-  explicit Program(TrainingOptions options = {}) {
+  explicit Program(TrainingOptions options = {}, std::string_view device = "") {
+    const DeviceScope on(graph, device);
     x = placeholder(graph, "x", f32, {any});
     step = variable(graph, "global_step", {}, initializers::zeros(), i64, {.trainable = false});
     w = variable(graph, "w", {}, initializers::zeros());
@@ -105,6 +113,94 @@ TEST(TrainingSession, ATornCheckpointIsSkipped) {
     std::filesystem::resize_file(directory / name + ".data-00000-of-00001", 3);
   expect_error_with(Code::data_loss, "none of the 3 checkpoints",
                     [&] { Program({.directory = directory.path()}); });
+}
+
+// Else the one that is whole would be removed for those that are torn.
+TEST(TrainingSession, ATornCheckpointIsNotCounted) {
+  const ScratchDirectory directory;
+  const auto options = [&] {
+    return TrainingOptions{
+        .directory = directory.path(), .saver = {.max_to_keep = 2}, .checkpoint_steps = 1};
+  };
+  {
+    Program program(options());
+    program.run(3);
+  }
+  std::filesystem::resize_file(directory / "model.ckpt-3.data-00000-of-00001", 3);
+  Program program(options());
+  program.training->step({Tensor::of<float>({1}, {1})});
+  program.training->save();
+  EXPECT_THAT(checkpoints(directory.path()), ElementsAre("model.ckpt-2", "model.ckpt-3"));
+}
+
+TEST(TrainingSession, WhatIsTornIsForgottenWithTheNextSave) {
+  const ScratchDirectory directory;
+  {
+    Program program({.directory = directory.path(), .checkpoint_steps = 2});
+    program.run(6);
+  }
+  std::filesystem::resize_file(directory / "model.ckpt-6.data-00000-of-00001", 3);
+  Program program({.directory = directory.path(), .saver = {.max_to_keep = 2}});
+  EXPECT_EQ(program.training->global_step(), 4);
+  program.training->step({Tensor::of<float>({1}, {1})});
+  program.training->save();
+  EXPECT_THAT(checkpoints(directory.path()), ElementsAre("model.ckpt-4", "model.ckpt-5"));
+}
+
+TEST(TrainingSession, RemovesWhatInterruptedSavesHaveLeft) {
+  const ScratchDirectory directory;
+  const std::vector<std::string> remains = {"model.ckpt-2.index.tempstate12",
+                                            "checkpoint.tempstate3"},
+                                 others = {"data.tempstate12", "model.ckpt-7.tempstate", "_temp"};
+  for (const auto& names : {remains, others}) {
+    for (const std::string& name : names) replace_file(directory / name, "x");
+  }
+  std::filesystem::create_directory(directory / "model.ckpt-2_temp");
+  replace_file(directory / "model.ckpt-2_temp/part-00000-of-00002.index", "x");
+  Program program({.directory = directory.path()});
+  for (const std::string& name : remains)
+    EXPECT_FALSE(std::filesystem::exists(directory / name)) << name;
+  EXPECT_FALSE(std::filesystem::exists(directory / "model.ckpt-2_temp"));
+  for (const std::string& name : others)
+    EXPECT_TRUE(std::filesystem::exists(directory / name)) << name;
+}
+
+TEST(TrainingSession, DirectoriesMayBeUrlsOfFiles) {
+  const ScratchDirectory directory;
+  { Program({.directory = "file://" + directory.path()}).run(1); }
+  EXPECT_THAT(checkpoints(directory.path()), ElementsAre("model.ckpt-0", "model.ckpt-1"));
+  expect_error_with(Code::unimplemented, "scheme 'gs' not implemented (file: 'gs://bucket/run')",
+                    [] { Program({.directory = "gs://bucket/run"}); });
+}
+
+// The constructor meets what recovery knows: a task that goes away between two of its requests, and
+// comes back.
+TEST(TrainingSession, StartsAgainWhenATaskIsLostMeanwhile) {
+  for (const int recoveries : {0, 1}) {
+    InProcessCluster cluster({{"ps", 1}, {"worker", 1}});
+    TcpProxy slow(cluster.spec().address({"worker", 0}));
+    slow.delay(std::chrono::milliseconds(100));
+    std::thread fault([&] {
+      const auto has_asked = [&] {
+        return cluster.task("ps").worker().current_status().graphs > 0;
+      };
+      EXPECT_TRUE(eventually(has_asked));
+      cluster.kill("ps");
+      std::this_thread::sleep_for(std::chrono::seconds(1));
+      cluster.restart("ps");
+    });
+    const auto train = [&] {
+      Program program({.session = {.target = "grpc://" + slow.address()}, .recoveries = recoveries},
+                      "/job:ps/task:0");
+      EXPECT_EQ(program.run(2).size(), 2u);
+    };
+    if (recoveries == 0) {
+      EXPECT_THROW(train(), Error);
+    } else {
+      train();
+    }
+    fault.join();
+  }
 }
 
 TEST(TrainingSession, AnotherProgramsCheckpointIsRefused) {
@@ -223,6 +319,83 @@ TEST(TrainingSession, StepsMayFailUntilAllTasksAreConnected) {
   program.training->add(
       std::make_unique<FailUntil>(std::chrono::steady_clock::now() + std::chrono::seconds(2)));
   EXPECT_EQ(program.run(3).size(), 3u);
+}
+
+// What a user's hook does, seen by a test.
+struct CalledHook : TrainingHook {
+  std::function<void(TrainingSession&, std::span<const Tensor>)> after = [](auto&&...) {};
+  std::function<void()> at_end = [] {};
+  std::function<bool(int64_t)> due = [](int64_t) { return true; };
+  Output fetched;
+  std::vector<Output> fetches() override {
+    return fetched ? std::vector<Output>{fetched} : std::vector<Output>{};
+  }
+  bool is_due(int64_t step) override { return due(step); }
+  void after_step(TrainingSession& training, std::span<const Tensor> values) override {
+    after(training, values);
+  }
+  void end(TrainingSession&) override { at_end(); }
+};
+
+TEST(TrainingHooks, GetWhatTheyFetchInTheStepsInWhichTheyAreDue) {
+  Program program;
+  std::vector<int64_t> fetched_at[2];
+  for (const int every : {1, 3}) {
+    auto hook = std::make_unique<CalledHook>();
+    hook->fetched = program.w;
+    hook->due = [every](int64_t step) { return step % every == 0; };
+    hook->after = [&fetched_at, every](TrainingSession& training, std::span<const Tensor> values) {
+      if (!values.empty()) fetched_at[every == 3].push_back(training.global_step());
+    };
+    program.training->add(std::move(hook));
+  }
+  EXPECT_EQ(program.run(6).size(), 6u);
+  EXPECT_THAT(fetched_at[0], ElementsAre(1, 2, 3, 4, 5, 6));
+  EXPECT_THAT(fetched_at[1], ElementsAre(3, 6));
+}
+
+// A histogram refuses NaN, but none is due when the loss has it.
+TEST(TrainingHooks, SummariesThatAreNotDueDoNotFail) {
+  const ScratchDirectory directory;
+  Program program;
+  program.training->add(std::make_unique<WriteSummaries>(
+      directory.path(), std::vector<Output>{histogram_summary("loss", program.loss)}, 100));
+  program.training->add(std::make_unique<NanGuard>(program.loss));
+  expect_error_with(Code::failed_precondition, "is NaN at step 1; this step was not saved",
+                    [&] { program.training->step({Tensor::of<float>({1}, {NAN})}); });
+}
+
+TEST(TrainingHooks, AStepInWhichAHookHasThrownIsNotSaved) {
+  const ScratchDirectory directory;
+  {
+    Program program({.directory = directory.path()});
+    auto hook = std::make_unique<CalledHook>();
+    hook->after = [](TrainingSession& training, auto&&) {
+      if (training.global_step() == 2) throw std::runtime_error("I do not like it");
+    };
+    program.training->add(std::move(hook));
+    EXPECT_THROW(program.run(3), std::runtime_error);
+  }
+  EXPECT_THAT(checkpoints(directory.path()), ElementsAre("model.ckpt-0"));
+}
+
+TEST(TrainingHooks, OneThatCannotEndDoesNotKeepTheOthersFromIt) {
+  const ScratchDirectory directory;
+  testing::internal::CaptureStderr();
+  int ended = 0;
+  {
+    Program program({.directory = directory.path()});
+    for (int i = 0; i < 2; ++i) {
+      auto hook = std::make_unique<CalledHook>();
+      hook->at_end = [&ended] { throw std::runtime_error(concat("I cannot end ", ++ended)); };
+      program.training->add(std::move(hook));
+    }
+    program.run(3);
+  }
+  EXPECT_EQ(ended, 2);
+  EXPECT_THAT(testing::internal::GetCapturedStderr(),
+              testing::HasSubstr("the end of a training session: I cannot end 1"));
+  EXPECT_THAT(checkpoints(directory.path()), ElementsAre("model.ckpt-0", "model.ckpt-3"));
 }
 
 TEST(TrainingHooks, StopAtAStep) {

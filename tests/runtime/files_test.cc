@@ -44,6 +44,22 @@ TEST(Files, WhatIsWrittenIsReadAndFound) {
   EXPECT_THAT(run_on("MatchingFiles", {directory / "a/d/*"}), ElementsAre());
 }
 
+TEST(Files, UrlsOfFilesArePathsOthersAreRefused) {
+  const ScratchDirectory directory;
+  const std::string url = "file://localhost" + directory.path();
+  run_on("WriteFile", {"file://" + (directory / "a/1.txt"), "first"});
+  EXPECT_THAT(run_on("ReadFile", {url + "/a/1.txt"}), ElementsAre("first"));
+  EXPECT_THAT(run_on("MatchingFiles", {url + "/a/*"}), ElementsAre(url + "/a/1.txt"));
+  for (const std::string op : {"ReadFile", "WriteFile", "MatchingFiles"}) {
+    std::vector<std::string> texts = {"s3://bucket/x"};
+    if (op == "WriteFile") texts.push_back("y");
+    expect_error_with(Code::unimplemented,
+                      "File system scheme 's3' not implemented (file: 's3://bucket/x')",
+                      [&] { run_on(op, texts); });
+  }
+  expect_error_with(Code::not_found, "a-b://x", [] { run_on("ReadFile", {"a-b://x"}); });
+}
+
 TEST(Files, AMissingFileIsNotFound) {
   const ScratchDirectory directory;
   expect_error_with(Code::not_found, "missing",
