@@ -6,6 +6,8 @@
 #include <bit>
 #include <cstdint>
 
+#include "core/promised_memory.h"
+
 namespace leat {
 namespace {
 
@@ -30,6 +32,11 @@ void* map_huge(size_t bytes) {
   return data + before;
 }
 
+void unmap(void* data, size_t bytes) {
+  PromisedMemory::process().remove(data);
+  munmap(data, bytes);
+}
+
 }  // namespace
 
 BlockMemory& BlockMemory::process() {
@@ -40,7 +47,7 @@ BlockMemory& BlockMemory::process() {
 
 BlockMemory::~BlockMemory() {
   for (const auto& [size, all] : sizes_) {
-    for (const Free& block : all.free) munmap(block.data, size);
+    for (const Free& block : all.free) unmap(block.data, size);
   }
 }
 
@@ -66,6 +73,7 @@ void* BlockMemory::take(size_t bytes) {
   }
   void* const data = size >= 2 * huge_page ? map_huge(size) : map(size);
   if (data == nullptr) return nullptr;
+  PromisedMemory::process().add(data, size);
   std::lock_guard lock(mutex_);
   ++sizes_[size].blocks;
   ++counts_.blocks;
@@ -104,7 +112,7 @@ void BlockMemory::give(void* data, size_t bytes) {
     --counts_.blocks;
     counts_.bytes -= size;
   }
-  munmap(data, size);
+  unmap(data, size);
 }
 
 void BlockMemory::trim() {
@@ -117,7 +125,7 @@ void BlockMemory::trim_locked() {
     auto& [size, all] = *at;
     size_t old = 0;
     while (old < all.free.size() && all.free[old].since < trims_ && counts_.bytes > reserve_) {
-      munmap(all.free[old++].data, size);
+      unmap(all.free[old++].data, size);
       counts_.bytes -= size;
     }
     all.free.erase(all.free.begin(), all.free.begin() + static_cast<std::ptrdiff_t>(old));

@@ -43,10 +43,11 @@ uint64_t left_in_address_space() {
 
 }  // namespace
 
-uint64_t available_host_memory() {
+uint64_t available_host_memory(uint64_t promised) {
   std::ifstream groups("/proc/self/cgroup");
-  return std::min({available_in_machine(), left_in_address_space(),
-                   memory_left_in_control_groups(groups, "/sys/fs/cgroup")});
+  const uint64_t free =
+      std::min(available_in_machine(), memory_left_in_control_groups(groups, "/sys/fs/cgroup"));
+  return std::min(free - std::min(free, promised), left_in_address_space());
 }
 
 int64_t resident_host_memory() { return static_cast<int64_t>(sizes_of_process().resident); }

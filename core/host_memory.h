@@ -7,8 +7,10 @@
 namespace leat {
 
 // Bytes that the machine, and the control groups that the process is in, can give without taking
-// anything from a process. Reads files of the kernel: about 50 µs.
-uint64_t available_host_memory();
+// anything from a process. Of that, `promised` are already spoken for (promised_memory.h); they are
+// part of the address space that the process has (`ulimit -v`), so there they do not count again.
+// Reads files of the kernel: about 50 µs.
+uint64_t available_host_memory(uint64_t promised = 0);
 // Bytes of this process that lie in memory.
 int64_t resident_host_memory();
 

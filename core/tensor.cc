@@ -3,13 +3,12 @@
 #include <sys/mman.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cstdlib>
 #include <ostream>
 
 #include "core/block_memory.h"
 #include "core/byte_size.h"
-#include "core/host_memory.h"
+#include "core/promised_memory.h"
 #include "core/variant.h"
 
 namespace leat {
@@ -36,28 +35,12 @@ constexpr bool keeps_blocks = true;
        " bytes for one buffer could not be allocated");
 }
 
-// The system says yes to more than it has, and its answer to the use of it is a signal 9. Asked
-// once for every 64 MB, whose page faults take a hundred times as long.
-void check_host_memory(size_t bytes) {
-  constexpr size_t worth_asking = size_t{64} << 20;
-  constexpr uint64_t for_others = worth_asking;  // what is not asked for may be as much
-  static std::atomic<size_t> since_asked{0};
-  if (bytes < worth_asking &&
-      since_asked.fetch_add(bytes, std::memory_order_relaxed) + bytes < worth_asking)
-    return;
-  since_asked.store(0, std::memory_order_relaxed);
-  const uint64_t available = available_host_memory();
-  if (available > for_others && bytes <= available - for_others) return;
-  fail(Code::resource_exhausted, "out of host memory: ", bytes,
-       " bytes were asked for one buffer, ", available, " bytes are there");
-}
-
 // Of elements that have constructors.
 template <class T>
 std::shared_ptr<Buffer> objects(int64_t count) {
   constexpr size_t most = SIZE_MAX / sizeof(T) / 2;
   const size_t bytes = std::min<size_t>(count, most) * sizeof(T);
-  check_host_memory(bytes);
+  const MemoryClaim claim(bytes);
   return std::make_shared<Buffer>(new T[count], bytes,
                                   [](void* p) { delete[] static_cast<T*>(p); });
 }
@@ -73,7 +56,7 @@ Buffer::~Buffer() {
 
 std::shared_ptr<Buffer> Buffer::allocate(size_t bytes) {
   if (bytes == 0) return std::make_shared<Buffer>(nullptr, 0, nullptr);
-  check_host_memory(bytes);
+  const MemoryClaim claim(bytes);
   if (keeps_blocks && bytes >= BlockMemory::least && bytes <= BlockMemory::most) {
     void* data = BlockMemory::process().take(bytes);
     if (data == nullptr) fail_out_of_memory(bytes);
@@ -88,8 +71,13 @@ std::shared_ptr<Buffer> Buffer::allocate(size_t bytes) {
   const size_t rounded = (bytes + unit - 1) / unit * unit;
   void* data = std::aligned_alloc(unit, rounded);
   if (data == nullptr) fail_out_of_memory(bytes);
-  if (is_big) madvise(data, rounded, MADV_HUGEPAGE);
-  return std::make_shared<Buffer>(data, bytes, [](void* p) { std::free(p); });
+  if (!is_big) return std::make_shared<Buffer>(data, bytes, [](void* p) { std::free(p); });
+  madvise(data, rounded, MADV_HUGEPAGE);
+  PromisedMemory::process().add(data, rounded);
+  return std::make_shared<Buffer>(data, bytes, [](void* p) {
+    PromisedMemory::process().remove(p);
+    std::free(p);
+  });
 }
 
 Tensor::Tensor(DType dtype, const Shape& shape) : dtype_(dtype), shape_(shape) {

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "core/host_memory.h"
+#include "tests/support/sanitizers.h"
 
 namespace leat {
 namespace {
@@ -47,6 +48,28 @@ TEST(Tensor, MemoryThatOthersHaveIsNotThereEither) {
       EXPECT_THAT(error.message(), testing::HasSubstr(std::to_string(bytes / size * size)));
       EXPECT_THAT(error.message(), testing::HasSubstr("bytes are there"));
     }
+  }
+}
+
+// Each would fit, all of them do not: the system says yes as long as nobody writes into them.
+TEST(Tensor, WhatIsPromisedAndNotYetUsedIsNotThereEither) {
+#ifdef LEAT_UNDER_SANITIZER
+  GTEST_SKIP() << "a sanitizer limits what can be mapped";
+#endif
+  for (const int64_t megabytes : {1'024, 24}) {
+    const auto available = static_cast<int64_t>(available_host_memory());
+    const int64_t bytes = megabytes << 20;
+    std::vector<Tensor> tensors;
+    try {
+      for (int64_t i = 0; i < 2 * available / bytes; ++i)
+        tensors.emplace_back(DType::u8, Shape{bytes});
+      ADD_FAILURE() << tensors.size() << " of " << bytes << " bytes, " << available << " are there";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), Code::resource_exhausted);
+      EXPECT_LT(std::ssize(tensors) * bytes, available);
+    }
+    tensors.clear();
+    EXPECT_NO_THROW(Tensor(DType::u8, {int64_t{128} << 20})) << "they are gone";
   }
 }
 
