@@ -46,7 +46,9 @@ void Variable::assign(Tensor value) {
 }
 
 Tensor& Variable::memory(const Shape& shape, Device& device, Tensor* replaced) {
-  const bool fits = value_.is_valid() && value_.shape() == shape && is_sole_handle(value_.buffer());
+  const Device* const owner = device.type() == DeviceType::cpu ? nullptr : &device;
+  const bool fits = value_.is_valid() && value_.shape() == shape && value_.device() == owner &&
+                    is_sole_handle(value_.buffer());
   if (fits) return value_;
   Tensor fresh = dtype_ == DType::string
                      ? Tensor(dtype_, shape)
@@ -67,7 +69,13 @@ void Variable::forget_value() {
   value_ = Tensor();
 }
 
+void Variable::reset() {
+  forget_value();
+  is_reset_.store(true, std::memory_order_release);
+}
+
 void Variable::mark_written() {
+  is_reset_.store(false, std::memory_order_release);
   version_.fetch_add(1, std::memory_order_acq_rel);
   initialized_.store(true, std::memory_order_release);
 }
@@ -76,7 +84,8 @@ std::shared_ptr<Variable> Containers::variable(std::string_view container, std::
                                                DType dtype) {
   std::lock_guard lock(mutex_);
   auto& slot = variables_[{std::string(container_or_default(container)), std::string(name)}];
-  if (!slot) slot = std::make_shared<Variable>(std::string(name), dtype);
+  if (!slot || (slot->is_reset() && slot->dtype() != dtype))
+    slot = std::make_shared<Variable>(std::string(name), dtype);
   check(slot->dtype() == dtype, "variable '", name, "' exists with dtype ", slot->dtype(),
         " and was asked for with dtype ", dtype, "; Session reset clears it");
   return slot;
@@ -92,20 +101,31 @@ std::shared_ptr<Resource> Containers::resource(
 }
 
 void Containers::clear(std::string_view container) {
+  const std::string name(container_or_default(container));
   std::vector<std::shared_ptr<const void>> dying;  // outside the lock
-  std::lock_guard lock(mutex_);
-  const auto clear = [&](auto& entries) {
-    for (auto it = entries.begin(); it != entries.end();) {
-      if (it->first.first == container_or_default(container)) {
-        dying.push_back(std::move(it->second));
-        it = entries.erase(it);
-      } else {
-        ++it;
-      }
-    }
-  };
-  clear(variables_);
-  clear(resources_);
+  std::vector<std::shared_ptr<Variable>> held;
+  {
+    std::lock_guard lock(mutex_);
+    const auto is_there = [&](const auto& entry) { return entry.first.first == name; };
+    std::erase_if(variables_, [&](const auto& entry) {
+      if (!is_there(entry)) return false;
+      const bool is_held = entry.second.use_count() > 1;
+      if (is_held)
+        held.push_back(entry.second);
+      else
+        dying.push_back(entry.second);
+      return !is_held;
+    });
+    std::erase_if(resources_, [&](const auto& entry) {
+      if (!is_there(entry)) return false;
+      dying.push_back(entry.second);
+      return true;
+    });
+  }
+  for (const std::shared_ptr<Variable>& variable : held) {
+    std::lock_guard lock(variable->mutex());
+    variable->reset();
+  }
 }
 
 void Containers::clear_all() {

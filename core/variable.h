@@ -47,6 +47,9 @@ class Variable {
   void restore(Tensor replaced) { value_ = std::move(replaced); }
   // Back to the state before the first assignment. Call with the lock held alone.
   void forget_value();
+  // The same, for good: whoever asks for another dtype gets another variable.
+  void reset();
+  bool is_reset() const { return is_reset_.load(std::memory_order_acquire); }
   void mark_written();  // initialised, version + 1
 
  private:
@@ -56,7 +59,7 @@ class Variable {
   const DType dtype_;
   std::shared_mutex mutex_;
   Tensor value_;
-  std::atomic<bool> initialized_{false}, has_changed_shape_{false};
+  std::atomic<bool> initialized_{false}, has_changed_shape_{false}, is_reset_{false};
   std::atomic<uint64_t> version_{0};
 };
 
@@ -71,7 +74,8 @@ class Containers {
   std::shared_ptr<Resource> resource(std::string_view container, std::string_view name,
                                      const std::function<std::shared_ptr<Resource>()>& make);
   // Forgets the variables and resources of a container ("" = the default one). Steps that run keep
-  // theirs until they end.
+  // their resources until they end. A variable that somebody holds, such as another session's
+  // program, has no value any more but stays the variable of that name: all go on sharing it.
   void clear(std::string_view container);
   void clear_all();
   size_t size() const;  // variables

@@ -24,6 +24,12 @@ bool is_tying(const ArgDef& arg, const Output& input) {
   return (arg.is_ref && input.is_ref()) || stays_there(input);
 }
 
+// The client asks for a TensorArray, and all that writes and reads it, to be where the first value
+// comes from that is written. But it lies where the loop runs that uses it.
+bool follows_step_state(const Node& node) {
+  return makes_step_state(node) || uses_step_state(node);
+}
+
 }  // namespace
 
 std::vector<std::string_view> colocated_with(const Node& node) {
@@ -41,9 +47,9 @@ Colocation::Colocation(const Graph& graph) : graph_(graph), parents_(graph.size(
   std::unordered_map<std::string_view, int> absent;  // name → first node that names it
   for (const auto& node : graph.nodes()) {
     for (const std::string_view other : colocated_with(*node)) {
-      if (makes_step_state(*node)) break;  // it goes where its users are
+      if (follows_step_state(*node)) break;
       if (const Node* anchor = graph.find(other)) {
-        tie(anchor->id, node->id, by_class);
+        if (!follows_step_state(*anchor)) tie(anchor->id, node->id, by_class);
       } else {
         tie(absent.emplace(other, node->id).first->second, node->id, by_absent_class);
       }

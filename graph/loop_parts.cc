@@ -1,4 +1,5 @@
 // What is known of loops outside of structure_loops().
+#include <algorithm>
 #include <charconv>
 
 #include "graph/frames.h"
@@ -25,6 +26,17 @@ bool makes_step_state(const Node& node) {
   return !node.inputs.empty() && !node.outputs.empty() &&
          node.outputs[0].dtype == DType::resource && !node.outputs[0].is_ref &&
          node.op->is_stateful && !node.is("_Loop");
+}
+
+bool uses_step_state(const Node& node) {
+  return std::any_of(node.inputs.begin(), node.inputs.end(), [](const Output& input) {
+    if (input.dtype() != DType::resource) return false;
+    const Node* source = input.node;
+    while (is_loop_node(*source) || source->is("Switch") || source->is("Merge") ||
+           source->is("Identity"))
+      source = source->inputs[0].node;
+    return makes_step_state(*source);
+  });
 }
 
 LoopParts::LoopParts(const Node& loop)

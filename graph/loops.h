@@ -32,6 +32,8 @@ bool is_loop_node(const Node& node);
 
 // Makes state that lives as long as the step and goes where its users are, such as a TensorArray.
 bool makes_step_state(const Node& node);
+// Has it, or its handle, as an input, directly or through the nodes of a loop.
+bool uses_step_state(const Node& node);
 
 // What a `_Loop` node computes in each iteration.
 struct LoopParts {

@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <iostream>
 #include <map>
+#include <optional>
 #include <tuple>
 #include <unordered_map>
 
 #include "graph/colocation.h"
+#include "graph/frames.h"
 #include "graph/loops.h"
 
 namespace leat {
@@ -14,8 +16,25 @@ namespace {
 
 unsigned bit(DeviceType type) { return 1u << static_cast<unsigned>(type); }
 
+// Strings and variants are objects of the host: no GPU can hold them, whatever types a kernel
+// takes.
+bool has_host_value(const Node& node) {
+  const auto is_host = [](DType dtype) {
+    return dtype == DType::string || dtype == DType::variant;
+  };
+  return std::any_of(node.inputs.begin(), node.inputs.end(),
+                     [&](const Output& input) { return is_host(input.dtype()); }) ||
+         std::any_of(node.outputs.begin(), node.outputs.end(),
+                     [&](const auto& output) { return is_host(output.dtype); });
+}
+
 // The kinds of device that have a kernel for the node.
 unsigned kernel_types(const Node& node) {
+  if (has_host_value(node)) {
+    const bool has_kernel = node.is("_Feed") || node.is("_Loop") || is_loop_node(node) ||
+                            find_kernel(*node.op, node.attrs, DeviceType::cpu) != nullptr;
+    return has_kernel ? bit(DeviceType::cpu) : 0;
+  }
   if (node.is("_Feed") || is_loop_node(node)) return bit(DeviceType::cpu) | bit(DeviceType::gpu);
   if (node.is("_Loop")) return bit(DeviceType::cpu);
   unsigned types = 0;
@@ -94,10 +113,14 @@ class Placement {
   }
 
   void place_tied_and_stateful() {
+    keep_state_of_loops_on_cpus();
     for (Set& set : sets_) {
       const bool matters = set.nodes.size() > 1 || set.nodes.front()->op->is_stateful;
-      if (!matters || set.nodes.front()->is("_Feed") || has_only_variants(set)) continue;
+      if (!matters || set.nodes.front()->is("_Feed") || has_only_variants(set) ||
+          has_only_step_state(set))
+        continue;
       place_set(set);
+      if (!set.failure.empty()) place_state_alone(set);
     }
   }
 
@@ -113,6 +136,26 @@ class Placement {
     }
   }
 
+  // A step's loop is one node, `_Loop`, which runs on CPUs: what it updates, or reads by reference,
+  // must be there, too.
+  void keep_state_of_loops_on_cpus() {
+    std::optional<Frames> frames;
+    try {
+      frames.emplace(graph_);
+    } catch (const Error&) {  // the step that needs what is wrong there says so
+      return;
+    }
+    if (frames->count() == 0) return;
+    for (const auto& node : graph_.nodes()) {
+      if (frames->of(*node) == Frames::none) continue;
+      for (const Output& input : node->inputs) {
+        const bool is_changed =
+            input.dtype() == DType::resource && !is_loop_node(*node) && !node->op->only_reads_state;
+        if (input.is_ref() || is_changed) set_of(*input.node).types &= bit(DeviceType::cpu);
+      }
+    }
+  }
+
   // They are values, which each step may have elsewhere.
   static bool has_only_variants(const Set& set) {
     const auto stays = [](const Node* node) {
@@ -122,6 +165,15 @@ class Placement {
              std::any_of(node->outputs.begin(), node->outputs.end(), is_handle);
     };
     return std::none_of(set.nodes.begin(), set.nodes.end(), stays);
+  }
+
+  // It may be elsewhere in each step as well: where the loop is that uses it.
+  bool has_only_step_state(const Set& set) const {
+    const auto is = [&](auto&& what) {
+      return std::any_of(set.nodes.begin(), set.nodes.end(), what);
+    };
+    return is([](const Node* node) { return makes_step_state(*node); }) &&
+           !is([&](const Node* node) { return ties_.is_resource(*node); });
   }
 
   void add_to(Set& set, Node& node) {
@@ -231,6 +283,17 @@ class Placement {
       if (!is_unplaced(*node)) continue;
       node->assigned_device = device;
       node->placement_reason = why_placed(set, *node);
+    }
+  }
+
+  // The set contradicts itself, which a step with less of it does not see: its variables must not
+  // be elsewhere there.
+  void place_state_alone(const Set& set) {
+    for (Node* node : set.nodes) {
+      if (!is_unplaced(*node) || !ties_.is_resource(*node) || node->requested_device.is_empty())
+        continue;
+      const auto& devices = candidates(node->requested_device, kernel_types(*node));
+      if (!devices.empty()) assign(*node, devices.front()->name, "explicit");
     }
   }
 

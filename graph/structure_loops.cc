@@ -106,11 +106,12 @@ void check_endpoints(const Graph& graph, const Frames& frames, const StepSignatu
   for (const std::string& target : signature.targets) look(target, "a target");
 }
 
-// A client asks for each stack to be where the value comes from that is pushed on it in a loop. But
-// a loop is in one place, and its stacks are there.
+// A client asks for each stack to be where the value comes from that is pushed on it in a loop, and
+// for each array, with what fills and reads it, to be where its first value comes from. But a loop
+// is in one place, and its stacks and arrays are there.
 void copy_outside(const Node& node, Rebuild& rebuild) {
   Node& copy = rebuild.copy(node);
-  if (!makes_step_state(node)) return;
+  if (!makes_step_state(node) && !uses_step_state(node)) return;
   copy.attrs.erase("_class");
   copy.requested_device = copy.assigned_device = DeviceName();
 }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/kernel.h"
+#include "core/variable.h"
 
 namespace leat {
 
@@ -20,6 +21,16 @@ inline std::vector<Kernel> host_kernels_for_any_device(Prepare prepare) {
   std::vector<Kernel> out = kernels_for_any_device(std::move(prepare));
   out[1].host_outputs = {0};
   return out;
+}
+
+// Output 0: whether variable 0 has a value. On every device: a variable goes where all of its users
+// have kernels.
+inline std::vector<Kernel> is_initialized_kernels() {
+  const auto execute = [](ExecuteContext& c) {
+    c.set_output(0, Tensor::scalar(c.variable(0).is_initialized()));
+  };
+  return {{.execute = execute},
+          {.device = DeviceType::gpu, .execute = execute, .host_outputs = {0}}};
 }
 
 }  // namespace leat

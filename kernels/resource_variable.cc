@@ -63,10 +63,7 @@ const Op var_is_initialized_op{{
     .inputs = {"resource: resource"},
     .outputs = {"is_initialized: bool"},
     .shape = shapes::scalar(),
-    .kernels = {{.execute =
-                     [](ExecuteContext& c) {
-                       c.set_output(0, Tensor::scalar(c.variable(0).is_initialized()));
-                     }}},
+    .kernels = is_initialized_kernels(),
     .examples = {{.inputs = {Tensor::scalar(1.0f)}, .outputs = {Tensor::scalar(true)}}},
     .is_stateful = true,
     .allows_uninitialized = true,

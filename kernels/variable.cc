@@ -96,10 +96,7 @@ const Op is_variable_initialized_op{{
     .outputs = {"is_initialized: bool"},
     .attrs = {"dtype: type"},
     .shape = shapes::scalar(),
-    .kernels = {{.execute =
-                     [](ExecuteContext& c) {
-                       c.set_output(0, Tensor::scalar(c.variable(0).is_initialized()));
-                     }}},
+    .kernels = is_initialized_kernels(),
     .examples = {{.inputs = {Tensor::scalar(1.0f)}, .outputs = {Tensor::scalar(true)}}},
     .allows_uninitialized = true,
     .only_reads_state = true,

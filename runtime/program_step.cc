@@ -137,7 +137,11 @@ void ProgramStep::work() {
 void ProgramStep::drain() {
   is_drained_ = true;
   ++under_way_;
-  plan_.device->when_finished([this](const Status& status) { arrive(-1, status, {}, false); });
+  try {
+    plan_.device->when_finished([this](const Status& status) { arrive(-1, status, {}, false); });
+  } catch (...) {  // a device that takes no more work: nothing will arrive from it
+    arrive(-1, status_of_current_exception(), {}, false);
+  }
 }
 
 // Of the exception being handled. What a segment throws names its node already.

@@ -173,6 +173,17 @@ void TapeInstance::check_shape_stays(const Variable& variable, const Tape::Varia
                  use.assigner->name));
 }
 
+// Programs share a variable by its name, on whatever device each of them wants it.
+void TapeInstance::check_lies_here(const Variable& variable) const {
+  const Device* const owner = variable.value().device();  // null: the host
+  const bool is_here = owner == nullptr ? device_.type() == DeviceType::cpu : owner == &device_;
+  if (is_here || variable.value().bytes() == 0) return;
+  fail(Code::failed_precondition, "variable '", variable.name(), "' lies in the memory of ",
+       owner == nullptr ? "the host" : owner->name().to_string(),
+       ", where another program has put it, but this program has it on ", device_.name(),
+       ": give it the same device in both");
+}
+
 void TapeInstance::bind_variables() {
   if (tape_->variables.empty()) return;
   for (size_t v = 0; v < tape_->variables.size(); ++v) {
@@ -186,6 +197,7 @@ void TapeInstance::bind_variables() {
       check_internal(use.reader != nullptr, "nobody reads variable '", variable.name(), "'");
       fail(Code::failed_precondition, uninitialized(variable, *use.reader));
     }
+    check_lies_here(variable);
     if (!(variable.value().shape() == use.shape)) {
       std::string what =
           concat("variable '", variable.name(), "' has shape ", variable.value().shape(),

@@ -138,6 +138,7 @@ class TapeInstance {
   void bind_variables();
   void bind_variable(size_t v);
   static void check_shape_stays(const Variable& variable, const Tape::VariableUse& use);
+  void check_lies_here(const Variable& variable) const;
   void bind_results();
   void bind(Outside& outside, void* memory) {
     if (outside.bound == memory) return;

@@ -8,22 +8,34 @@
 namespace leat {
 namespace {
 
-// A step of 0 repeats the one row that was given.
+// How to step through features or labels, which TensorFlow broadcasts to each other: from row to
+// row, from column to column. 0 repeats.
+struct Steps {
+  int64_t row, column;
+
+  Steps(const Shape& shape, const Shape& both) {
+    const int64_t rows = shape.rank() < 2 ? 1 : shape[0],
+                  columns = shape.rank() < 1 ? 1 : shape[shape.rank() - 1];
+    row = rows == both[0] ? columns : 0;
+    column = columns == both[1] ? 1 : 0;
+  }
+};
+
 template <class T>
 __global__ void __launch_bounds__(cuda::max_row_threads)
-    dense_kernel(int64_t columns, int64_t feature_step, int64_t label_step, const T* features,
+    dense_kernel(int64_t columns, Steps x_steps, Steps label_steps, const T* features,
                  const T* labels, T* loss, T* backprop) {
   using C = ComputeType<T>;
   __shared__ C shared[cuda::max_row_threads];
-  const T* x = features + blockIdx.x * feature_step;
-  const T* label = labels + blockIdx.x * label_step;
+  const T* x = features + blockIdx.x * x_steps.row;
+  const T* label = labels + blockIdx.x * label_steps.row;
   T* out = backprop + blockIdx.x * columns;
-  const cuda::RowTotals<C> totals = cuda::row_totals(x, columns, shared);
+  const cuda::RowTotals<C> totals = cuda::row_totals(x, columns, shared, x_steps.column);
   const C log_sum = std::log(totals.sum);
   C share = 0;
   for (int64_t i = threadIdx.x; i < columns; i += blockDim.x) {
-    const C value = cuda::widened(x[i]);
-    const C expected = cuda::widened(label[i]);
+    const C value = cuda::widened(x[i * x_steps.column]);
+    const C expected = cuda::widened(label[i * label_steps.column]);
     // A probability of 0 counts nothing, even where the logit is infinite.
     if (expected != C(0)) share += expected * (log_sum + (totals.max - value));
     out[i] = static_cast<T>(std::exp(value - totals.max) / totals.sum - expected);
@@ -59,23 +71,15 @@ BoundKernel prepare_dense(const KernelRequest& request) {
   const int64_t rows = shape[0];
   const int64_t columns = shape[1];
   if (rows == 0) return {};
-  const auto step_of = [&](int i) {
-    const Shape& input = request.inputs[i].shape;
-    check(input == shape || input == Shape({1, columns}), "features and labels of shapes ",
-          request.inputs[0].shape, " and ", request.inputs[1].shape,
-          " differ in the number of classes");
-    return input[0] == rows ? columns : 0;
-  };
+  const Steps x(request.inputs[0].shape, shape), label(request.inputs[1].shape, shape);
   return visit_type(FloatTypes{}, request.inputs[0].dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    return BoundKernel::of(
-        [rows, columns, feature_step = step_of(0), label_step = step_of(1)](const Arguments& a) {
-          dense_kernel<T>
-              <<<static_cast<unsigned>(rows), cuda::row_threads(columns), 0, cuda_stream(a)>>>(
-                  columns, feature_step, label_step, a.input<T>(0), a.input<T>(1), a.output<T>(0),
-                  a.output<T>(1));
-          cuda::check_launch();
-        });
+    return BoundKernel::of([rows, columns, x, label](const Arguments& a) {
+      dense_kernel<T>
+          <<<static_cast<unsigned>(rows), cuda::row_threads(columns), 0, cuda_stream(a)>>>(
+              columns, x, label, a.input<T>(0), a.input<T>(1), a.output<T>(0), a.output<T>(1));
+      cuda::check_launch();
+    });
   });
 }
 

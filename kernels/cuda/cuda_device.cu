@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <condition_variable>
+#include <cstdio>
 #include <cstring>
 #include <deque>
 #include <map>
@@ -22,6 +23,7 @@ cudaStream_t cuda_stream(const Arguments& arguments) {
 
 void cuda::check_cuda(cudaError_t error, const char* what) {
   if (error == cudaSuccess) return;
+  (void)cudaGetLastError();  // else the thread's next launch would report it again
   const Code code = error == cudaErrorMemoryAllocation ? Code::resource_exhausted : Code::internal;
   fail(code, "CUDA: ", what, " failed: ", cudaGetErrorString(error), " (", cudaGetErrorName(error),
        ")");
@@ -60,8 +62,9 @@ class BlockPool {
     }
     if (error != cudaSuccess) {
       (void)cudaGetLastError();
-      fail(Code::resource_exhausted, "GPU:", ordinal_, " has no ", kind_, " memory for ", bytes,
-           " bytes (", cudaGetErrorString(error), ")");
+      fail(error == cudaErrorMemoryAllocation ? Code::resource_exhausted : Code::internal,
+           "GPU:", ordinal_, " has no ", kind_, " memory for ", bytes, " bytes (",
+           cudaGetErrorString(error), ")");
     }
     sizes_[block] = rounded;
     return block;
@@ -223,7 +226,7 @@ class CudaDevice : public Device {
     });
   }
   void copy_within(const void* from, void* to, size_t bytes) override {
-    if (bytes > 0) copy(from, to, bytes, cudaMemcpyDeviceToDevice);
+    if (bytes > 0 && from != to) copy(from, to, bytes, cudaMemcpyDeviceToDevice);
   }
   void when_finished(Done done) override {
     check_cuda(cudaSetDevice(ordinal_), "cudaSetDevice");
@@ -253,18 +256,43 @@ int cuda_ordinal(Device& device) {
 
 }  // namespace leat
 
+namespace {
+
+__global__ void probe_kernel() {}
+
+// Empty if this build has code for the GPU, and its driver gives us a context.
+std::string why_unusable(int ordinal) {
+  cudaError_t error = cudaSetDevice(ordinal);
+  cudaFuncAttributes attributes;
+  if (error == cudaSuccess) error = cudaFuncGetAttributes(&attributes, probe_kernel);
+  if (error == cudaSuccess) return "";
+  (void)cudaGetLastError();
+  return cudaGetErrorString(error);
+}
+
+}  // namespace
+
 // What libleat.so looks up (core/gpu_plugin.cc). Without a driver or a device: none, and no error.
+// A GPU that cannot be used is told on standard error, and left out.
 extern "C" __attribute__((visibility("default"))) void leat_cuda_make_devices(
     const leat::DeviceName& task, std::vector<std::unique_ptr<leat::Device>>& out) {
   int count = 0;
-  if (cudaGetDeviceCount(&count) != cudaSuccess) {
+  if (const cudaError_t error = cudaGetDeviceCount(&count); error != cudaSuccess) {
     (void)cudaGetLastError();
+    int driver = 0;
+    (void)cudaDriverGetVersion(&driver);  // 0: there is none
+    if (driver > 0 && error != cudaErrorNoDevice)
+      std::fprintf(stderr, "leat: no GPU is used: %s\n", cudaGetErrorString(error));
     return;
   }
   for (int ordinal = 0; ordinal < count; ++ordinal) {
+    if (const std::string why = why_unusable(ordinal); !why.empty()) {
+      std::fprintf(stderr, "leat: GPU %d is not used: %s\n", ordinal, why.c_str());
+      continue;
+    }
     leat::DeviceName name = task;
     name.type = "GPU";
-    name.id = ordinal;
+    name.id = static_cast<int>(out.size());
     out.push_back(std::make_unique<leat::CudaDevice>(name, ordinal));
   }
 }

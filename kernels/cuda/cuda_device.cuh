@@ -33,7 +33,7 @@ namespace cuda {
 // INTERNAL (RESOURCE_EXHAUSTED for lack of memory) with CUDA's text and what was tried.
 void check_cuda(cudaError_t error, const char* what);
 // After <<<>>>: a launch that could not be enqueued.
-inline void check_launch() { check_cuda(cudaPeekAtLastError(), "kernel launch"); }
+inline void check_launch() { check_cuda(cudaGetLastError(), "kernel launch"); }
 
 }  // namespace cuda
 }  // namespace leat

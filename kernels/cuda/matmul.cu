@@ -22,17 +22,18 @@ cublasLtHandle_t handle_of(Device& device) {
   static std::mutex mutex;
   static std::map<int, cublasLtHandle_t> handles;
   const int ordinal = cuda_ordinal(device);
+  // Also for what is asked of the handle next, the choice of an algorithm.
+  cuda::check_cuda(cudaSetDevice(ordinal), "cudaSetDevice");
   const std::lock_guard lock(mutex);
   cublasLtHandle_t& handle = handles[ordinal];
   if (handle == nullptr) {
-    cuda::check_cuda(cudaSetDevice(ordinal), "cudaSetDevice");
     check_blas(cublasLtCreate(&handle), "cublasLtCreate");
   }
   return handle;
 }
 
 // What NVIDIA recommends for Hopper.
-constexpr size_t workspace_bytes = size_t{32} << 20;
+constexpr size_t most_workspace = size_t{32} << 20;
 
 struct TypesOf {
   cudaDataType_t data;
@@ -82,6 +83,8 @@ class MatMul {
   MatMul(const MatMul&) = delete;
   MatMul& operator=(const MatMul&) = delete;
 
+  size_t workspace() const { return workspace_; }
+
   void run(const Arguments& arguments) const {
     const cudaStream_t stream = cuda_stream(arguments);
     const double one_double = 1, zero_double = 0;
@@ -92,7 +95,7 @@ class MatMul {
     void* product = arguments.outputs[0];
     check_blas(cublasLtMatmul(handle_, operation_, one, arguments.inputs[1], first_,
                               arguments.inputs[0], second_, zero, product, product_, product,
-                              product_, &algorithm_, arguments.workspace, workspace_bytes, stream),
+                              product_, &algorithm_, arguments.workspace, workspace_, stream),
                "cublasLtMatmul");
   }
 
@@ -117,7 +120,7 @@ class MatMul {
       check_blas(cublasLtMatmulPreferenceSetAttribute(preference, attribute, &value, sizeof value),
                  "cublasLtMatmulPreferenceSetAttribute");
     };
-    set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, uint64_t{workspace_bytes});
+    set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, uint64_t{most_workspace});
     for (auto alignment :
          {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
           CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES}) {
@@ -131,6 +134,7 @@ class MatMul {
     check_blas(status, "cublasLtMatmulAlgoGetHeuristic");
     check_internal(found > 0, "cuBLASLt knows no algorithm for this product");
     algorithm_ = best.algo;
+    workspace_ = best.workspaceSize;
   }
 
   cublasLtHandle_t handle_;
@@ -138,6 +142,7 @@ class MatMul {
   cublasLtMatmulDesc_t operation_ = nullptr;
   cublasLtMatrixLayout_t first_ = nullptr, second_ = nullptr, product_ = nullptr;
   cublasLtMatmulAlgo_t algorithm_{};
+  size_t workspace_ = 0;
 };
 
 BoundKernel prepare(const KernelRequest& request) {
@@ -153,7 +158,7 @@ BoundKernel prepare(const KernelRequest& request) {
   }
   const auto matmul = std::make_shared<const MatMul>(request);
   return BoundKernel::of([matmul](const Arguments& arguments) { matmul->run(arguments); })
-      .with_workspace(workspace_bytes);
+      .with_workspace(matmul->workspace());
 }
 
 std::vector<Kernel> kernels() {

@@ -36,7 +36,7 @@ LEAT_DEVICE C reduce_block(C value, C* shared, Combine combine) {
   return result;
 }
 
-// Largest x and the sum of exp(x - largest) over a row.
+// Largest x and the sum of exp(x - largest) over a row, whose elements lie `step` apart.
 template <class C>
 struct RowTotals {
   C max;
@@ -44,12 +44,14 @@ struct RowTotals {
 };
 
 template <class T, class C = ComputeType<T>>
-LEAT_DEVICE RowTotals<C> row_totals(const T* x, int64_t columns, C* shared) {
+LEAT_DEVICE RowTotals<C> row_totals(const T* x, int64_t columns, C* shared, int64_t step = 1) {
   C max = -std::numeric_limits<C>::infinity();
-  for (int64_t i = threadIdx.x; i < columns; i += blockDim.x) max = std::fmax(max, widened(x[i]));
+  for (int64_t i = threadIdx.x; i < columns; i += blockDim.x)
+    max = std::fmax(max, widened(x[i * step]));
   max = reduce_block(max, shared, [](C a, C b) { return std::fmax(a, b); });
   C sum = 0;
-  for (int64_t i = threadIdx.x; i < columns; i += blockDim.x) sum += std::exp(widened(x[i]) - max);
+  for (int64_t i = threadIdx.x; i < columns; i += blockDim.x)
+    sum += std::exp(widened(x[i * step]) - max);
   return {max, reduce_block(sum, shared, [](C a, C b) { return a + b; })};
 }
 

@@ -10,6 +10,8 @@
 #include "frontends/cpp/variables.h"
 #include "graph/gradient.h"
 #include "graph/ops.h"
+#include "graph/pipeline.h"
+#include "graph/placer.h"
 #include "tests/support/expect_error.h"
 
 namespace leat {
@@ -232,6 +234,28 @@ TEST(WhileLoop, MistakesAreTold) {
       "while_loop 'c': the body gives variable 0 the dtype int32 instead of float");
   expect_error([&] { while_loop({zero}, is_small, nullptr, "d"); }, Code::invalid_argument,
                "while_loop 'd': the condition or the body is empty");
+}
+
+// A loop is one node, and has no kernel on a GPU: what it reads by reference must not go there.
+TEST(WhileLoop, KeepsItsVariablesOffTheGpu) {
+  Graph graph;
+  const Output w = variable(graph, "w", {2}, initializers::zeros());
+  const Output x0 = constant(graph, Tensor::of<float>({2}, {1, 2}));
+  const std::vector<Output> out = while_loop(
+      {constant(graph, Tensor::scalar<int32_t>(0)), x0},
+      [](const std::vector<Output>& v) { return less(v[0], 3); },
+      [&](const std::vector<Output>& v) {
+        return std::vector<Output>{v[0] + 1, v[1] + identity(w)};
+      });
+  PlacementOptions options;
+  for (const auto& [name, type] : {std::pair("/job:worker/task:0/cpu:0", DeviceType::cpu),
+                                   {"/job:worker/task:0/gpu:0", DeviceType::gpu}})
+    options.devices.push_back({DeviceName::parse(name), type});
+  place_stateful(graph, options);
+  EXPECT_EQ(w.node->assigned_device.type, "CPU");
+  PipelineOptions step{.signature = {.fetches = {out[1].name()}}};
+  step.placement = options;
+  EXPECT_NO_THROW(run_pipeline(graph, step));
 }
 
 }  // namespace

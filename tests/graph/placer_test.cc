@@ -299,6 +299,15 @@ TEST(PlaceFails, AllFailuresAreToldAtOnce) {
   }
 }
 
+// Their kernels may take any type, but no GPU holds a string.
+TEST(Place, StringsStayOnTheHost) {
+  const Graph graph = placed(
+      "x = _Feed(dtype=string, name='x:0'); a = PlacePair(x); n = _Feed(dtype=float, name='n:0');"
+      "b = PlacePair(n)");
+  EXPECT_EQ(where(graph, "a"), "worker/1/CPU:0");
+  EXPECT_EQ(where(graph, "b"), "worker/1/GPU:0");
+}
+
 // The whole graph is placed once; a step that sees less of it must come to the same result.
 TEST(PlaceStateful, PinsWhatASmallerGraphMustNotMove) {
   Graph graph = parse(
@@ -318,6 +327,19 @@ TEST(PlaceStateful, PinsWhatASmallerGraphMustNotMove) {
   EXPECT_EQ(where(step, "b"), "ps/1/CPU:0");
   Graph failing = prune(graph, {.fetches = {"lost:0"}});
   EXPECT_THROW(place(failing, cluster()), Error);
+}
+
+// A set that contradicts itself fails in the steps that need all of it; the others must not move
+// its variable.
+TEST(PlaceStateful, AVariableOfASetThatCannotBePlacedStaysWhereItIsAskedFor) {
+  Graph graph = parse(
+      "w = PlaceVariable() @/job:ps/task:0; a = PlaceSource(_class={'loc:@w'}) @/job:ps/task:1;"
+      "b = PlaceSource(_class={'loc:@w'})");
+  place_stateful(graph, cluster());
+  EXPECT_EQ(where(graph, "w"), "ps/0/CPU:0");
+  Graph step = prune(graph, {.fetches = {"w:0", "b:0"}});
+  place(step, cluster());
+  EXPECT_EQ(where(step, "w"), "ps/0/CPU:0");
 }
 
 TEST(PlaceStateful, PlacedNodesStayWhenTheGraphGrows) {

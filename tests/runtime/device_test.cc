@@ -142,6 +142,36 @@ TEST(Device, AnErrorOfTheStreamEndsTheStep) {
             std::vector<float>{2});
 }
 
+TEST(Device, OneThatTakesNoMoreWorkEndsTheStep) {
+  GpuTask task;
+  Graph graph;
+  const Output x = feed(graph, "x", {any});
+  // Nothing is fetched: the last wait of the step is what fails.
+  const Output y = op("TestAdd", {x, x});
+  const auto registered = task.on_gpu(std::move(graph), {y.name()});
+  const auto sum = [&] {
+    return floats(run_step(*registered, {{"x:0", vector_of({1})}}).fetches[0].second);
+  };
+  EXPECT_EQ(sum(), std::vector<float>{2});
+  task.gpu.make_sick();
+  EXPECT_THAT(thrown_by(sum).message(), HasSubstr("takes no more work"));
+  task.gpu.make_sick(false);
+  EXPECT_EQ(sum(), std::vector<float>{2});
+}
+
+// Two programs that share a variable's name and not its device.
+TEST(Device, AVariableInTheMemoryOfAnotherDeviceIsAnError) {
+  GpuTask task;
+  task.containers->variable("", "w", f32)->assign(vector_of({1, 2}));
+  Graph graph;
+  const Output updated = op("TestAssignAdd", {variable(graph, "w", {2}), feed(graph, "x", {2})});
+  const auto registered = task.on_gpu(std::move(graph), {updated.name()});
+  EXPECT_THAT(thrown_by([&] {
+                run_step(*registered, {{"x:0", vector_of({1, 2})}});
+              }).message(),
+              HasSubstr("variable 'w' lies in the memory of the host"));
+}
+
 class DeviceThreads : public testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(Threads, DeviceThreads, testing::Values(1, 4));
 

@@ -146,6 +146,7 @@ void RecordingDevice::copy_within(const void* from, void* to, size_t bytes) {
 }
 
 void RecordingDevice::when_finished(Done done) {
+  if (is_sick_) fail(Code::internal, "the device takes no more work");
   stream_.enqueue([this, done = std::move(done)] { done(next_status()); });
 }
 

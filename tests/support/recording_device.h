@@ -2,6 +2,7 @@
 // on a thread of its own, in order, and a record of all that was asked for.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <functional>
@@ -61,6 +62,8 @@ class RecordingDevice : public Device {
   void clear_record();
   // What the next copy to the host, or the next when_finished(), tells instead of success.
   void fail_next(Status status);
+  // While it is sick when_finished() throws, as a GPU takes no more work after a fault.
+  void make_sick(bool is_sick = true) { is_sick_ = is_sick; }
 
  private:
   static constexpr size_t size = size_t{16} << 20;
@@ -74,6 +77,7 @@ class RecordingDevice : public Device {
   size_t used_ = 0;
   Record record_;
   Status failure_;
+  std::atomic<bool> is_sick_{false};
   RecordingStream stream_;
 };
 

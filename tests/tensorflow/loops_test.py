@@ -247,6 +247,20 @@ class Loops(Programs):
             return i + 1, tf.tanh(branch + looked_up)
         return other, w, u, body
 
+    def test_elements_of_another_task_than_the_loop(self):
+        """The client asks for the arrays of a map, and what fills and reads them, to be where the elements are."""
+        def build():
+            e = tf1.get_variable("e", initializer=[1.0, 2.0, 3.0])
+            with tf1.device("/job:worker/task:1"):
+                m = tf1.map_fn(lambda x: x * 3.0, e)
+            with tf1.device("/job:worker/task:0"):
+                n = tf1.map_fn(lambda x: x * x, m)
+            return [m, n, *tf1.gradients(tf.reduce_sum(n), [e])]
+        got = self.outcome(cluster().target, build, 1)
+        self.assertIsInstance(got, list, got)
+        for value, expected in zip(got[0], ([3, 6, 9], [9, 36, 81], [18, 36, 54])):
+            np.testing.assert_allclose(value, expected)
+
     def test_nested_loops_with_variables_of_several_tasks(self):
         def build(use_resource):
             other, w, u, inner = self.over_several_tasks(use_resource)
