@@ -52,10 +52,11 @@ class BlockingThreads {
       changed_.wait(lock, [&] { return is_stopping_ || !work_.empty(); });
       --idle_;
       if (work_.empty()) return;
-      const std::function<void()> work = std::move(work_.front());
+      std::function<void()> work = std::move(work_.front());
       work_.pop_front();
       lock.unlock();
       work();
+      work = nullptr;  // what it holds goes before the lock is taken
       lock.lock();
     }
   }
@@ -69,16 +70,19 @@ class BlockingThreads {
   bool is_stopping_ = false;
 };
 
+// What waits may hand on work to the others: at the end of the process it goes first.
+struct Threads {
+  BlockingThreads blocking{4}, waiting{1000};
+};
+Threads& threads() {
+  static Threads all;
+  return all;
+}
+
 }  // namespace
 
-void run_blocking(std::function<void()> work) {
-  static BlockingThreads threads(4);
-  threads.run(std::move(work));
-}
+void run_blocking(std::function<void()> work) { threads().blocking.run(std::move(work)); }
 
-void run_waiting(std::function<void()> work) {
-  static BlockingThreads threads(1000);
-  threads.run(std::move(work));
-}
+void run_waiting(std::function<void()> work) { threads().waiting.run(std::move(work)); }
 
 }  // namespace leat

@@ -48,13 +48,15 @@ struct Status {
 class Error : public std::runtime_error {
  public:
   Error(Code code, const std::string& message) : std::runtime_error(message), code_(code) {}
-  explicit Error(const Status& status) : Error(status.code, status.message) {}
+  explicit Error(const Status& status)
+      : std::runtime_error(status.message), code_(status.code), derived_(status.derived) {}
   Code code() const { return code_; }
   std::string message() const { return what(); }
-  Status status() const { return {code_, what()}; }
+  Status status() const { return {code_, what(), derived_}; }
 
  private:
   Code code_;
+  bool derived_ = false;
 };
 
 // Throws if the status is an error.

@@ -198,7 +198,7 @@ class Task::State {
                         false};
     const Clock::time_point until = Clock::now() + grace;
     master_->refuse(status);
-    worker_->drain(status, grace);
+    has_work_left_ = !worker_->drain(status, grace);
     // Steps that clients of this task run on other tasks have the same grace.
     while (master_->running_steps() > 0 && Clock::now() < until)
       std::this_thread::sleep_for(drain_interval);
@@ -259,13 +259,20 @@ class Task::State {
   RpcServer server_{{.largest_message = largest_message()}};
   std::string address_;
   std::atomic<bool> is_shut_down_{false};
+  bool has_work_left_ = false;          // after the shutdown
   std::shared_ptr<const void> listed_;  // in waits_
   std::shared_ptr<const void> local_;   // among the masters of this process
 };
 
 Task::Task(const ClusterSpec& spec, const TaskName& name, TaskOptions options)
     : state_(std::make_unique<State>(spec, name, options)) {}
-Task::~Task() = default;
+
+// A kernel that outlives the grace (a checkpoint on a slow disk) ends on the pool and the devices:
+// they stay for it, as long as the process.
+Task::~Task() {
+  state_->shutdown(std::chrono::milliseconds(0));
+  if (state_->has_work_left_) (void)state_.release();
+}
 
 const TaskName& Task::name() const { return state_->name_; }
 std::string Task::address() const { return state_->address_; }

@@ -280,15 +280,27 @@ bool Graph::is_used(std::string_view name) const {
   return by_name_.contains(name) || name_counts_.contains(std::string(name));
 }
 
-std::string Graph::unique_name(std::string_view name) const {
-  std::string out(name);
-  if (!is_used(out)) return out;
-  int& count = name_counts_[std::string(name)];
+// The first `name`_N that is not used, N > `count`, which becomes N - 1: the name is free until
+// somebody takes it.
+std::string Graph::numbered_name(std::string_view name, int& count) const {
+  std::string out;
   do {
     out = concat(name, "_", ++count);
   } while (is_used(out));
-  --count;  // the name is free until somebody takes it
+  --count;
   return out;
+}
+
+std::string Graph::unique_name(std::string_view name) const {
+  if (!is_used(name)) return std::string(name);
+  const auto known = name_counts_.find(std::string(name));
+  int count = known == name_counts_.end() ? 0 : known->second;
+  return numbered_name(name, count);
+}
+
+std::string Graph::unique_name(std::string_view name) {
+  if (!is_used(name)) return std::string(name);
+  return numbered_name(name, name_counts_[std::string(name)]);
 }
 
 void Graph::reserve_name(std::string_view name) { name_counts_.emplace(name, 0); }

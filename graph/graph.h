@@ -118,6 +118,7 @@ class Graph {
   void truncate(size_t size);
   // "name", "name_1", …: a name that is free.
   std::string unique_name(std::string_view name) const;
+  std::string unique_name(std::string_view name);  // the same, and the next search goes on there
 
   // Takes a name so that no node or scope gets it; what NameScope does.
   void reserve_name(std::string_view name);
@@ -144,11 +145,12 @@ class Graph {
   std::unique_ptr<Node> make(NodeSpec spec, std::string name,
                              std::optional<Error>* deferred = nullptr);
   bool is_used(std::string_view name) const;
+  std::string numbered_name(std::string_view name, int& count) const;
 
   std::vector<std::unique_ptr<Node>> nodes_;
   std::unordered_map<std::string_view, Node*> by_name_;
   // reserved names; where to go on counting
-  mutable std::unordered_map<std::string, int> name_counts_;
+  std::unordered_map<std::string, int> name_counts_;
   std::unordered_map<std::string, std::vector<Output>> collections_;
   Scopes scopes_;
 };

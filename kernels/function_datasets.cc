@@ -1,12 +1,12 @@
 // Datasets that call functions of the client's program.
-#include "kernels/callable.h"
+#include "kernels/dataset_function.h"
 
 namespace leat {
 namespace {
 
 class MapDataset final : public Dataset {
  public:
-  MapDataset(ElementTypes types, Pointer input, Callable f, bool preserves_count)
+  MapDataset(ElementTypes types, Pointer input, DatasetFunction f, bool preserves_count)
       : Dataset(std::move(types), {input}),
         input_(std::move(input)),
         f_(std::move(f)),
@@ -26,13 +26,13 @@ class MapDataset final : public Dataset {
 
  private:
   const Pointer input_;
-  const Callable f_;
+  const DatasetFunction f_;
   const bool preserves_count_;
 };
 
 class FilterDataset final : public Dataset {
  public:
-  FilterDataset(Pointer input, Callable predicate)
+  FilterDataset(Pointer input, DatasetFunction predicate)
       : Dataset(input->types(), {input}),
         input_(std::move(input)),
         predicate_(std::move(predicate)) {}
@@ -48,12 +48,12 @@ class FilterDataset final : public Dataset {
 
  private:
   const Pointer input_;
-  const Callable predicate_;
+  const DatasetFunction predicate_;
 };
 
 class TakeWhileDataset final : public Dataset {
  public:
-  TakeWhileDataset(Pointer input, Callable predicate)
+  TakeWhileDataset(Pointer input, DatasetFunction predicate)
       : Dataset(input->types(), {input}),
         input_(std::move(input)),
         predicate_(std::move(predicate)) {}
@@ -71,12 +71,12 @@ class TakeWhileDataset final : public Dataset {
 
  private:
   const Pointer input_;
-  const Callable predicate_;
+  const DatasetFunction predicate_;
 };
 
 class FlatMapDataset final : public Dataset {
  public:
-  FlatMapDataset(ElementTypes types, Pointer input, Callable f)
+  FlatMapDataset(ElementTypes types, Pointer input, DatasetFunction f)
       : Dataset(std::move(types), {input}), input_(std::move(input)), f_(std::move(f)) {}
 
   std::unique_ptr<DatasetIterator> iterate() const override {
@@ -99,14 +99,14 @@ class FlatMapDataset final : public Dataset {
 
  private:
   const Pointer input_;
-  const Callable f_;
+  const DatasetFunction f_;
 };
 
 // ---- Ops ----
 
 Dataset::Pointer mapped(ExecuteContext& c) {
   return std::make_shared<MapDataset>(ElementTypes::of(c.node()), input_dataset(c),
-                                      Callable(c, "f"),
+                                      DatasetFunction(c, "f"),
                                       c.node().attr<bool>("preserve_cardinality"));
 }
 
@@ -142,8 +142,8 @@ const Op filter_op{dataset_op({.name = "FilterDataset",
                                .inputs = {input_dataset_arg, captured_arg},
                                .attrs = function_attrs({"predicate: func"})},
                               [](ExecuteContext& c) {
-                                return std::make_shared<FilterDataset>(input_dataset(c),
-                                                                       Callable(c, "predicate"));
+                                return std::make_shared<FilterDataset>(
+                                    input_dataset(c), DatasetFunction(c, "predicate"));
                               })};
 const Op take_while_op{dataset_op(
     {.name = "TakeWhileDataset",
@@ -151,7 +151,7 @@ const Op take_while_op{dataset_op(
      .inputs = {input_dataset_arg, captured_arg},
      .attrs = function_attrs({"predicate: func"})},
     [](ExecuteContext& c) {
-      return std::make_shared<TakeWhileDataset>(input_dataset(c), Callable(c, "predicate"));
+      return std::make_shared<TakeWhileDataset>(input_dataset(c), DatasetFunction(c, "predicate"));
     })};
 const Op flat_map_op{
     dataset_op({.name = "FlatMapDataset",
@@ -160,7 +160,7 @@ const Op flat_map_op{
                 .attrs = function_attrs({"f: func"})},
                [](ExecuteContext& c) {
                  return std::make_shared<FlatMapDataset>(ElementTypes::of(c.node()),
-                                                         input_dataset(c), Callable(c, "f"));
+                                                         input_dataset(c), DatasetFunction(c, "f"));
                })};
 
 Dataset::Pointer mapped_in_batches(ExecuteContext& c) {

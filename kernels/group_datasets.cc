@@ -1,7 +1,7 @@
 // Datasets that group elements by a key.
 #include <map>
 
-#include "kernels/callable.h"
+#include "kernels/dataset_function.h"
 #include "kernels/window_datasets.h"
 
 namespace leat {
@@ -12,7 +12,7 @@ using Key = int64_t;
 class GroupByWindowDataset final : public Dataset {
  public:
   struct Functions {
-    Callable key, reduce, window_size;
+    DatasetFunction key, reduce, window_size;
   };
   GroupByWindowDataset(ElementTypes types, Pointer input, Functions functions)
       : Dataset(std::move(types), {input}),
@@ -102,7 +102,7 @@ class GroupByWindowDataset final : public Dataset {
 class GroupByReducerDataset final : public Dataset {
  public:
   struct Functions {
-    Callable key, init, reduce, finalize;
+    DatasetFunction key, init, reduce, finalize;
   };
   GroupByReducerDataset(ElementTypes types, Pointer input, Functions functions)
       : Dataset(std::move(types), {input}),
@@ -178,8 +178,9 @@ OpDef group_by_window_op() {
       [](ExecuteContext& c) {
         return std::make_shared<GroupByWindowDataset>(
             ElementTypes::of(c.node()), input_dataset(c),
-            GroupByWindowDataset::Functions{Callable(c, "key_func"), Callable(c, "reduce_func"),
-                                            Callable(c, "window_size_func")});
+            GroupByWindowDataset::Functions{DatasetFunction(c, "key_func"),
+                                            DatasetFunction(c, "reduce_func"),
+                                            DatasetFunction(c, "window_size_func")});
       });
 }
 OpDef group_by_reducer_op(const char* name) {
@@ -193,9 +194,9 @@ OpDef group_by_reducer_op(const char* name) {
       [](ExecuteContext& c) {
         return std::make_shared<GroupByReducerDataset>(
             ElementTypes::of(c.node()), input_dataset(c),
-            GroupByReducerDataset::Functions{Callable(c, "key_func"), Callable(c, "init_func"),
-                                             Callable(c, "reduce_func"),
-                                             Callable(c, "finalize_func")});
+            GroupByReducerDataset::Functions{
+                DatasetFunction(c, "key_func"), DatasetFunction(c, "init_func"),
+                DatasetFunction(c, "reduce_func"), DatasetFunction(c, "finalize_func")});
       });
 }
 const Op group_by_window{group_by_window_op()};

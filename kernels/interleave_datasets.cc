@@ -3,7 +3,7 @@
 #include <optional>
 #include <thread>
 
-#include "kernels/callable.h"
+#include "kernels/dataset_function.h"
 
 namespace leat {
 namespace {
@@ -13,8 +13,8 @@ namespace {
 class InterleaveDataset final : public Dataset {
  public:
   // An error is an element if `keeps_errors`, so that it has its turn; else the turn goes on.
-  InterleaveDataset(ElementTypes types, Pointer input, Callable f, int64_t cycle, int64_t block,
-                    bool keeps_errors = false)
+  InterleaveDataset(ElementTypes types, Pointer input, DatasetFunction f, int64_t cycle,
+                    int64_t block, bool keeps_errors = false)
       : Dataset(std::move(types), {input}),
         input_(std::move(input)),
         f_(std::move(f)),
@@ -89,7 +89,7 @@ class InterleaveDataset final : public Dataset {
   }
 
   const Pointer input_;
-  const Callable f_;
+  const DatasetFunction f_;
   const int64_t cycle_, block_;
   const bool keeps_errors_;
 };
@@ -118,7 +118,7 @@ Dataset::Pointer interleaved(ExecuteContext& c) {
           calls, " and ", cycle);
   }
   return std::make_shared<InterleaveDataset>(
-      ElementTypes::of(c.node()), input_dataset(c), Callable(c, "f"), cycle,
+      ElementTypes::of(c.node()), input_dataset(c), DatasetFunction(c, "f"), cycle,
       scalar_input<int64_t>(c, behind_captured(c, 1), "block_length"));
 }
 
@@ -156,7 +156,7 @@ Dataset::Pointer interleaved_ahead(ExecuteContext& c) {
   check(scalar_input<int64_t>(c, last, "prefetch_input_elements") >= 0,
         "`prefetch_input_elements` must be >= 0");
   return std::make_shared<InterleaveDataset>(
-      ElementTypes::of(c.node()), input_dataset(c), Callable(c, "f"),
+      ElementTypes::of(c.node()), input_dataset(c), DatasetFunction(c, "f"),
       scalar_input<int64_t>(c, behind_captured(c, 0), "cycle_length"),
       scalar_input<int64_t>(c, behind_captured(c, 1), "block_length"), true);
 }

@@ -1,6 +1,6 @@
 // ScanDataset and ReduceDataset: functions that hand a state from element to element.
 #include "kernels/blocking.h"
-#include "kernels/callable.h"
+#include "kernels/dataset_function.h"
 
 namespace leat {
 namespace {
@@ -15,7 +15,8 @@ Element initial_state(const ExecuteContext& c) {
 
 class ScanDataset final : public Dataset {
  public:
-  ScanDataset(ElementTypes types, Pointer input, Element initial, Callable f, bool preserves_count)
+  ScanDataset(ElementTypes types, Pointer input, Element initial, DatasetFunction f,
+              bool preserves_count)
       : Dataset(std::move(types), {input}),
         input_(std::move(input)),
         initial_(std::move(initial)),
@@ -58,7 +59,7 @@ class ScanDataset final : public Dataset {
 
   const Pointer input_;
   const Element initial_;
-  const Callable f_;
+  const DatasetFunction f_;
   const bool preserves_count_;
 };
 
@@ -73,13 +74,13 @@ const Op scan_op{dataset_op(
                          "use_default_device: bool = true"})},
     [](ExecuteContext& c) {
       return std::make_shared<ScanDataset>(ElementTypes::of(c.node()), input_dataset(c),
-                                           initial_state(c), Callable(c, "f"),
+                                           initial_state(c), DatasetFunction(c, "f"),
                                            c.node().attr<bool>("preserve_cardinality"));
     })};
 
 void reduce(ExecuteContext& c) {
   Element state = initial_state(c);
-  const Callable f(c, "f");
+  const DatasetFunction f(c, "f");
   Reading reading(c.cancellation());
   const auto elements = input_dataset(c)->make_iterator();
   for (;;) {

@@ -287,8 +287,14 @@ void LocalSession::run(const std::shared_ptr<const Prepared>& prepared,
   prepared->graph->start(*prepared->call, step->id, feeds,
                          std::make_shared<LocalRendezvous>(prepared->edges), &step->fetches,
                          [step](const Status& status) { step->finish(status); });
+  cancel_if_closed(*prepared->graph, step->id);
   step->wait(*prepared->graph, timeout);
   fetches = std::move(step->fetches);
+}
+
+// close() may have cancelled the steps of the graph before this one was among them.
+void LocalSession::cancel_if_closed(RegisteredGraph& graph, int64_t step) const {
+  if (is_closed_.load()) graph.cancel(step, cancelled_by_close());
 }
 
 void LocalSession::run_traced(const std::shared_ptr<const Prepared>& prepared,
@@ -310,6 +316,7 @@ void LocalSession::run_traced(const std::shared_ptr<const Prepared>& prepared,
     *result = std::move(r);
     step->finish(result->status);
   });
+  cancel_if_closed(*prepared->graph, step->id);
   step->wait(*prepared->graph, timeout);
   metadata.events = std::move(result->events);
   fetches.clear();

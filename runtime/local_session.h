@@ -94,6 +94,7 @@ class LocalSession : public SessionInterface {
   void run_traced(const std::shared_ptr<const Prepared>& prepared, std::span<const Tensor> feeds,
                   std::vector<Tensor>& fetches, std::chrono::milliseconds timeout,
                   RunMetadata& metadata);
+  void cancel_if_closed(RegisteredGraph& graph, int64_t step) const;
   std::vector<std::shared_ptr<RegisteredGraph>> graphs();
   void drop_unused();
 

@@ -68,6 +68,7 @@ void LocalSession::run_steps(CallableHandle handle, int64_t steps, const StepFee
       graph.start(*prepared->call, step->id, step->feeds,
                   std::make_shared<LocalRendezvous>(prepared->edges), &step->fetches,
                   [step](const Status& status) { step->finish(status); });
+      cancel_if_closed(graph, step->id);
       return;
     }
     queue.push([&graph, &call = *prepared->call, step] {

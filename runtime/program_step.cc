@@ -41,6 +41,8 @@ void ProgramStep::start(std::vector<Tensor> feeds, Rendezvous* rendezvous, bool 
   events_.clear();
   handed_out_events_.clear();
   finished_kernels_.clear();
+  ready_boundary_.clear();  // a step that failed may have left some
+  ready_segments_.clear();
   under_way_ = 0;
   unfinished_ = static_cast<int>(plan_.items.size());
   uses_ = plan_.slot_uses;
@@ -282,6 +284,7 @@ void ProgramStep::clear() {
 // ---- Dependencies ----
 
 void ProgramStep::make_ready(int index) {
+  if (!status_.is_ok()) return;
   (plan_.items[index].kind == ItemKind::segment ? ready_segments_ : ready_boundary_)
       .push_back(index);
 }

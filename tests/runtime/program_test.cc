@@ -175,6 +175,30 @@ TEST(Program, SwitchAndMergeTakeOneBranch) {
   EXPECT_EQ(fetches[1].second.value<int32_t>(), 1);
 }
 
+// What had become ready beside the Merge that ended one step must not run in the next.
+TEST(Program, AStepAfterAMergeOfTwoLiveInputsIsAsIfNothingHadBeen) {
+  TestTask task;
+  Graph graph;
+  const Output x = feed(graph, "x", {any});
+  const Output p = feed(graph, "p", {}, DType::boolean), q = feed(graph, "q", {}, DType::boolean);
+  const Output a = op_node(graph, "Switch", {x, p}).output(1),
+               b = op_node(graph, "Switch", {x, q}).output(1);
+  const Output merged = op_node(graph, "Merge", {a, b}).output(0);
+  const Output of_a = op("TestAdd", {a, a}), of_b = op("TestAdd", {b, b});
+  const Output of_merged = op("TestAdd", {merged, merged});
+  const Output all = op_node(graph, "Merge", {op("TestAdd", {of_a, of_b}), of_merged}).output(0);
+  const auto registered = task.registered(std::move(graph), {all.name()});
+  const Tensor ten = Tensor::of<float>({1}, {10});
+  const auto run = [&](bool first, bool second) {
+    return run_step(*registered, {{"x:0", ten}, {"p:0", boolean(first)}, {"q:0", boolean(second)}});
+  };
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_THAT(thrown_by([&] { run(true, true); }).message(), HasSubstr("are both live"));
+    EXPECT_EQ(floats(run(false, true).fetches[0].second), std::vector<float>{20});
+    EXPECT_EQ(floats(run(true, false).fetches[0].second), std::vector<float>{20});
+  }
+}
+
 TEST(Program, FetchingADeadValueIsAnError) {
   TestTask task;
   Graph graph;

@@ -1,10 +1,10 @@
-#include "kernels/callable.h"
+#include "kernels/dataset_function.h"
 
 #include <algorithm>
 
 namespace leat {
 
-Callable::Callable(ExecuteContext& c, std::string_view attr)
+DatasetFunction::DatasetFunction(ExecuteContext& c, std::string_view attr)
     : name_(concat(c.node().op, " node '", c.node().name, "'")) {
   const WrittenFunction written = WrittenFunction::of(c.node(), attr);
   const int64_t first = written.captured_from, count = written.captured;
@@ -23,7 +23,7 @@ Callable::Callable(ExecuteContext& c, std::string_view attr)
   }
 }
 
-Element Callable::call(const Element& element, Reading& reading) const {
+Element DatasetFunction::call(const Element& element, Reading& reading) const {
   std::vector<Tensor> arguments = element;
   arguments.insert(arguments.end(), captured_.begin(), captured_.end());
   check(static_cast<int>(arguments.size()) == function_->arguments(), name_, ": its function has ",
@@ -32,8 +32,8 @@ Element Callable::call(const Element& element, Reading& reading) const {
   return function_->run(std::move(arguments), reading.cancellation());
 }
 
-std::optional<Element> Callable::call_or_end(const Element& element, bool preserves_count,
-                                             Reading& reading) const {
+std::optional<Element> DatasetFunction::call_or_end(const Element& element, bool preserves_count,
+                                                    Reading& reading) const {
   try {
     return call(element, reading);
   } catch (const Error& error) {
@@ -43,7 +43,7 @@ std::optional<Element> Callable::call_or_end(const Element& element, bool preser
   }
 }
 
-Dataset::Pointer Callable::call_for_dataset(const Element& element, Reading& reading) const {
+Dataset::Pointer DatasetFunction::call_for_dataset(const Element& element, Reading& reading) const {
   const Element result = call(element, reading);
   check(result.size() == 1 && result[0].dtype() == DType::variant, name_,
         ": its function must return a dataset");

@@ -12,10 +12,10 @@
 namespace leat {
 
 // Thread-safe.
-class Callable {
+class DatasetFunction {
  public:
   // `attr`: the attribute of the node of `c` that has the function.
-  Callable(ExecuteContext& c, std::string_view attr);
+  DatasetFunction(ExecuteContext& c, std::string_view attr);
 
   Element call(const Element& element, Reading& reading) const;
   // None if the function ends the sequence so, by OUT_OF_RANGE. INVALID_ARGUMENT instead if it must
