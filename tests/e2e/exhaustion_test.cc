@@ -77,6 +77,30 @@ TEST(FileDescriptors, RunOutAndComeBack) {
   EXPECT_EQ(up.wait(), 0) << up.output();
 }
 
+TEST(FileDescriptors, TooFewForAChildAreCounted) {
+  ChildProcess run(
+      {"/bin/bash", "-c", "ulimit -n 16; exec " LEAT_BIN_DIR "/leat run local:worker=1 -- true"});
+  EXPECT_EQ(run.wait(), 1);
+  EXPECT_THAT(run.output(), HasSubstr("too few file descriptors"));
+  EXPECT_THAT(run.output(), HasSubstr("(ulimit -n 16)"));
+}
+
+TEST(StandardOutput, WhatIsLostIsAFailure) {
+  ChildProcess up({LEAT_BIN_DIR "/leat", "up", "local:worker=1"});
+  const std::string output = up.wait_for("Ctrl-C ends it");
+  std::smatch found;
+  ASSERT_TRUE(std::regex_search(output, found, std::regex("connect to (grpc://[0-9.:]+)")));
+  for (const std::string command : {"top " + found[1].str(), std::string("--version")}) {
+    for (const std::string to : {">/dev/full", ">&-"}) {
+      ChildProcess program({"/bin/bash", "-c", LEAT_BIN_DIR "/leat " + command + " " + to});
+      EXPECT_EQ(program.wait(), 1) << command << to;
+      EXPECT_THAT(program.output(), HasSubstr("cannot write to standard output"));
+    }
+  }
+  up.send_signal(SIGTERM);
+  EXPECT_EQ(up.wait(), 0) << up.output();
+}
+
 // protobuf logs each of them.
 TEST(Log, RequestsThatAreNoUtf8DoNotFillIt) {
   ChildProcess up({LEAT_BIN_DIR "/leat", "up", "local:worker=1"});
