@@ -245,9 +245,7 @@ class RpcServer::State::StreamReactor final : public transport::StreamCore,
 
  private:
   void begin_read(grpc::ByteBuffer* into) override { StartRead(into); }
-  void begin_write(const grpc::ByteBuffer* from, bool /*more_follows*/) override {
-    StartWrite(from);
-  }
+  void begin_write(const grpc::ByteBuffer* from) override { StartWrite(from); }
   bool begin_half_close() override { return false; }
   void finish() override { Finish(grpc::Status::OK); }
   void try_cancel() override { context_->TryCancel(); }

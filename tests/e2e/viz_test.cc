@@ -69,7 +69,7 @@ TEST_F(Viz, WritesDotToStandardOutput) {
 
 TEST_F(Viz, APictureThatIsLostIsAFailure) {
   write_graph("graph.pbtxt", 8);
-  for (const std::string arguments : {path("graph.pbtxt"), std::string("--help")}) {
+  for (const std::string& arguments : {path("graph.pbtxt"), std::string("--help")}) {
     for (const std::string to : {">/dev/full", ">&-"}) {
       ChildProcess program({"/bin/bash", "-c", LEAT_BIN_DIR "/leat viz " + arguments + " " + to});
       EXPECT_EQ(program.wait(), 1) << arguments << to;
