@@ -20,7 +20,8 @@ namespace leat {
 class AttrValue;
 using AttrMap = std::map<std::string, AttrValue, std::less<>>;
 
-// A function that an attribute names (kept through every pass; Leat calls none).
+// A function that an attribute names: it is inlined where a GraphDef is read, or called by kernels
+// (core/function.h). `attrs` are what it is instantiated with; equality looks at the name alone.
 struct FunctionRef {
   std::string name;
   std::shared_ptr<const AttrMap> attrs;

@@ -49,8 +49,8 @@ class Device {
   DeviceType type() const { return type_; }
   virtual int64_t memory_limit() const = 0;  // bytes
 
-  // Uninitialised memory of this device. RESOURCE_EXHAUSTED with the size and the device when there
-  // is none.
+  // Uninitialised memory of this device. RESOURCE_EXHAUSTED with the size, and on a GPU with the
+  // device, when there is none.
   virtual std::shared_ptr<Buffer> allocate(size_t bytes) = 0;
   // The compute stream.
   virtual Stream& stream() = 0;

@@ -117,10 +117,8 @@ Tensor Tensor::reshaped(const Shape& shape) const {
 }
 
 Tensor Tensor::part(const Shape& shape, size_t offset) const {
-  const auto elements = static_cast<size_t>(shape.elements());
-  check(offset <= bytes() && elements * dtype_size(dtype_) <= bytes() - offset,
-        "a tensor of shape ", shape_, " has no part of shape ", shape, " from byte ", offset,
-        " on");
+  check(offset <= bytes() && byte_size(dtype_, shape) <= bytes() - offset, "a tensor of shape ",
+        shape_, " has no part of shape ", shape, " from byte ", offset, " on");
   Tensor out = *this;
   out.shape_ = shape;
   out.elements_ = shape.elements();

@@ -127,7 +127,8 @@ class Tensor {
 
 std::ostream& operator<<(std::ostream& out, const Tensor& tensor);
 
-// A host tensor of i32 or i64 as int64: for axes, shapes, sizes. INVALID_ARGUMENT for other dtypes.
+// A host tensor of i16, i32 or i64 as int64: for axes, shapes, sizes. INVALID_ARGUMENT for other
+// dtypes.
 std::vector<int64_t> to_int64s(const Tensor& tensor);
 
 }  // namespace leat

@@ -128,14 +128,6 @@ void Containers::clear(std::string_view container) {
   }
 }
 
-void Containers::clear_all() {
-  decltype(variables_) dying_variables;
-  decltype(resources_) dying_resources;
-  std::lock_guard lock(mutex_);
-  dying_variables.swap(variables_);
-  dying_resources.swap(resources_);
-}
-
 size_t Containers::size() const {
   std::lock_guard lock(mutex_);
   return variables_.size();

@@ -77,7 +77,6 @@ class Containers {
   // their resources until they end. A variable that somebody holds, such as another session's
   // program, has no value any more but stays the variable of that name: all go on sharing it.
   void clear(std::string_view container);
-  void clear_all();
   size_t size() const;  // variables
 
  private:

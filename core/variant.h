@@ -39,7 +39,7 @@ Variant& own_variant_of(Tensor& tensor);
 // level is a call.
 int depth_around(std::span<const Tensor> held);
 
-// "expected a TensorList, not …" for the kernels that want one kind.
+// For kernels that want one kind: INVALID_ARGUMENT, "this is a dataset, not a TensorList".
 template <class T>
 const T& as_variant(const Variant& value) {
   const auto* out = dynamic_cast<const T*>(&value);

@@ -18,9 +18,16 @@ constexpr int most_ranks = 1 << 16;
 int number(std::string_view text, std::string_view what) {
   int value = -1;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  check(error != std::errc::result_out_of_range || text[0] == '-', what, " is ", text,
+        ", which is too large");
   check(error == std::errc() && end == text.data() + text.size() && value >= 0, what, " is \"",
-        text, "\", which is no number");
+        text, "\", which is no number from 0 up");
   return value;
+}
+
+void check_ranks(int ranks, const char* variable) {
+  check(ranks > 0 && ranks <= most_ranks, variable, " is ", ranks, ", but a cluster has 1 to ",
+        most_ranks, " tasks");
 }
 
 // What the user wrote.
@@ -125,10 +132,12 @@ std::vector<int> expand_counts(const std::string& text) {
     const int count = number(part.substr(0, bracket), "SLURM_STEP_TASKS_PER_NODE");
     int times = 1;
     if (bracket != std::string::npos) {
-      check(part.back() == ')', "SLURM_STEP_TASKS_PER_NODE is \"", text, "\"");
+      check(part.back() == ')', "SLURM_STEP_TASKS_PER_NODE is \"", text, "\": the bracket of \"",
+            part, "\" is open");
       times = number(part.substr(bracket + 2, part.size() - bracket - 3), "its repetition");
     }
-    check(times <= most_ranks, "SLURM_STEP_TASKS_PER_NODE is \"", text, "\"");
+    check(times <= most_ranks, "SLURM_STEP_TASKS_PER_NODE is \"", text, "\": \"", part,
+          "\" stands for more than ", most_ranks, " nodes");
     out.insert(out.end(), static_cast<size_t>(times), count);
   }
   return out;
@@ -145,7 +154,7 @@ SlurmStep slurm_step(const Environment& environment) {
   const int ranks = number(
       needed(environment, {"SLURM_STEP_NUM_TASKS", "SLURM_NTASKS", "SLURM_NPROCS"}, slurm_how),
       "SLURM_STEP_NUM_TASKS");
-  check(ranks > 0 && ranks <= most_ranks, "SLURM_STEP_NUM_TASKS is ", ranks);
+  check_ranks(ranks, "SLURM_STEP_NUM_TASKS");
   std::vector<int> counts;
   if (const auto text = environment("SLURM_STEP_TASKS_PER_NODE")) {
     counts = expand_counts(*text);
@@ -242,7 +251,7 @@ ResolvedCluster resolve_open_mpi(std::string_view jobs, const Environment& envir
       number(needed(environment, {"OMPI_COMM_WORLD_SIZE"}, mpi_part), "OMPI_COMM_WORLD_SIZE");
   const int here = number(needed(environment, {"OMPI_COMM_WORLD_LOCAL_SIZE"}, mpi_part),
                           "OMPI_COMM_WORLD_LOCAL_SIZE");
-  check(ranks > 0 && ranks <= most_ranks, "OMPI_COMM_WORLD_SIZE is ", ranks);
+  check_ranks(ranks, "OMPI_COMM_WORLD_SIZE");
   Layout layout;
   if (!wanted.hosts.empty()) {
     const int hosts = static_cast<int>(wanted.hosts.size());

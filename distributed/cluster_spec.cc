@@ -97,20 +97,23 @@ Json parse_json(std::string_view text, std::string_view origin) {
   }
 }
 
+constexpr int largest_index = 999'999;
+
 int parse_index(const Place& place, std::string_view text) {
   int index = -1;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), index);
-  place.check(error == std::errc() && end == text.data() + text.size() && index >= 0, "\"", text,
-              "\" is no task index: write a number from 0 up");
+  place.check(error == std::errc() && end == text.data() + text.size() && index >= 0 &&
+                  index <= largest_index,
+              quoted(text), " is no task index: write a number from 0 to ", largest_index);
   return index;
 }
 
 int index_of(const Place& place, const Json& value) {
-  if (value.is_number_unsigned()) {
-    place.check(value.get<uint64_t>() < 1'000'000, value.get<uint64_t>(), " is no task index");
+  if (!value.is_string()) {
+    place.check(value.is_number_unsigned() && value.get<uint64_t>() <= largest_index,
+                "a task index is a number from 0 to ", largest_index, ", this is ", text_of(value));
     return value.get<int>();
   }
-  place.check(value.is_string(), "a task index is a number or a string, this is ", text_of(value));
   return parse_index(place, value.get_ref<const std::string&>());
 }
 
@@ -213,7 +216,9 @@ ResolvedCluster read_document(const Json& document, std::string_view origin) {
   if (document.contains("task")) {
     const Json& task = document["task"];
     const Place here = root.at("task");
-    here.check(task.is_object(), "this is {\"type\": \"worker\", \"index\": 0}");
+    here.check(task.is_object(),
+               "a task is an object such as {\"type\": \"worker\", \"index\": 0}, this is ",
+               text_of(task));
     for (const auto& [key, value] : task.items()) {
       here.at(key).check(key == "type" || key == "index" || key == "trial", "unknown key \"", key,
                          "\": a task has \"type\" and \"index\"");

@@ -11,9 +11,9 @@
 #include <string>
 #include <vector>
 
+#include "core/deferred_values.h"
 #include "core/resource.h"
 #include "distributed/step.h"
-#include "core/deferred_values.h"
 
 namespace leat {
 

@@ -117,7 +117,8 @@ void Worker::check_incarnation(uint64_t expected) const {
   if (expected == 0 || expected == options_.incarnation) return;
   fail(Code::aborted, options_.task, " expects a different device incarnation: ", expected, " vs. ",
        options_.incarnation,
-       ". It has restarted, its variables are gone: recreate the session and restore them");
+       ". It has restarted, its variables are gone: initialise or restore them (a "
+       "MonitoredTrainingSession does so by itself)");
 }
 
 // A master that has just restarted may ask before membership has met it; one that was replaced may

@@ -5,6 +5,7 @@
 
 #include "core/device_name.h"
 #include "core/error.h"
+#include "graph/endpoint.h"
 #include "graph/op_def.h"
 #include "graph/proto/graph.pb.h"
 
@@ -25,14 +26,6 @@ int length_of(const Attrs& attrs, const std::string& number_attr, const std::str
                              : static_cast<int>(std::clamp<int64_t>(found->second.i(), 0, 1 << 16));
 }
 
-std::string endpoint_of(const std::string& node, int index) {
-  return index == 0 ? node : concat(node, ":", index);
-}
-
-std::string_view node_of(std::string_view endpoint) {
-  return endpoint.substr(0, endpoint.find(':'));
-}
-
 // "then/mul:z:1" in its parts.
 struct InnerName {
   std::string_view node;    // or an argument of the function
@@ -41,7 +34,7 @@ struct InnerName {
 };
 
 InnerName parse_inner(std::string_view text) {
-  InnerName out{text.substr(0, text.find(':')), {}, 0};
+  InnerName out{node_of(text), {}, 0};
   std::string_view rest = text.substr(out.node.size());
   if (rest.empty()) return out;
   rest.remove_prefix(1);

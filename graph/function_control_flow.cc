@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "graph/endpoint.h"
 #include "graph/function_inliner.h"
 #include "graph/proto/graph.pb.h"
 

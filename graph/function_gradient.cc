@@ -1,6 +1,7 @@
 // SymbolicGradient: the gradient of a function, which is inlined once more together with what our
 // own gradients make of it.
 #include "core/error.h"
+#include "graph/endpoint.h"
 #include "graph/function_inliner.h"
 #include "graph/gradient.h"
 #include "graph/graph_def.h"
@@ -18,10 +19,6 @@ std::string argument_name(size_t i) { return concat("argument_", i); }
 Output output_named(const Graph& graph, const std::string& text) {
   const OutputName name = *parse_output_name(text);
   return graph.find(name.node)->output(name.index);
-}
-
-std::string endpoint_of(const Output& output) {
-  return output.index == 0 ? output.node->name : concat(output.node->name, ":", output.index);
 }
 
 }  // namespace

@@ -185,10 +185,4 @@ tensorflow::AttrValue bool_attr(bool value);
 tensorflow::AttrValue string_attr(const std::string& value);
 tensorflow::AttrValue strings_attr(const std::vector<std::string>& values);
 
-// "node:1" → "node", and → "^node".
-inline std::string node_of(const std::string& endpoint) {
-  return endpoint.substr(0, endpoint.find(':'));
-}
-inline std::string signal_of(const std::string& endpoint) { return "^" + node_of(endpoint); }
-
 }  // namespace leat

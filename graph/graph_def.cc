@@ -7,6 +7,7 @@
 
 #include <limits>
 
+#include "graph/endpoint.h"
 #include "graph/loops.h"
 #include "graph/proto/graph.pb.h"
 #include "graph/proto_codec.h"
@@ -18,9 +19,7 @@ constexpr int producer_version = 987;  // TensorFlow 2.8's
 constexpr size_t largest_message = std::numeric_limits<int>::max();
 
 void write_inputs(const Node& node, tensorflow::NodeDef& def) {
-  for (const Output& input : node.inputs) {
-    def.add_input(input.index == 0 ? input.node->name : input.name());
-  }
+  for (const Output& input : node.inputs) def.add_input(endpoint_of(input));
   for (const Node* control : node.control_inputs) def.add_input("^" + control->name);
 }
 

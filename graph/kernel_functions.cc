@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "graph/endpoint.h"
 #include "graph/function_inliner.h"
 #include "graph/op_def.h"
 #include "graph/proto/graph.pb.h"
@@ -94,7 +95,7 @@ FunctionInliner::CapturedInputs FunctionInliner::captured_inputs(const NodeDef& 
 }
 
 const NodeDef* FunctionInliner::variable_at(const NodeDef& node, int input) const {
-  const auto found = variables_.find(node_of(node.input(input)));
+  const auto found = variables_.find(std::string(node_of(node.input(input))));
   return found == variables_.end() ? nullptr : found->second.get();
 }
 

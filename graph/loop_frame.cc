@@ -7,7 +7,8 @@
 namespace leat {
 namespace {
 
-bool is_merge(const Node& node) { return next_iteration(node) != nullptr; }
+// The one where a variable of the loop comes round again.
+bool is_loop_merge(const Node& node) { return next_iteration(node) != nullptr; }
 
 }  // namespace
 
@@ -54,12 +55,12 @@ void LoopFrame::refuse(const std::string& what, const Node& node) const {
 void LoopFrame::find_boundary(const Node& node) {
   if (first_ == nullptr) first_ = &node;
   if (frames_.of(node) != frame_) return;
-  if (node.is("RefNextIteration") || (node.is("RefMerge") && is_merge(node)))
+  if (node.is("RefNextIteration") || (node.is("RefMerge") && is_loop_merge(node)))
     refuse("a reference cannot be a loop variable: pass the variable's value", node);
   Boundary& boundary = boundary_[node.id];
   if (is_enter(node)) {
     boundary.kind = Kind::enter;
-  } else if (is_merge(node)) {
+  } else if (is_loop_merge(node)) {
     boundary = {Kind::merge, static_cast<int>(variables_.size())};
     const Node& enter = *node.inputs[0].node;
     if (!is_enter(enter)) refuse("its Merge does not follow an Enter", node);

@@ -1,6 +1,6 @@
 // What the nodes of one while loop are in it, as a client wrote it: which bring values in, which
 // carry variables from iteration to iteration, what may be read before the loop and what only of
-// its end. By this cut_loop.h cuts the loop's parts.
+// its end. By this loop_cut.h cuts the loop's parts.
 #pragma once
 
 #include <set>

@@ -70,7 +70,7 @@ struct OpDef {
   std::vector<std::string> outputs;
   std::vector<std::string> attrs;
   ShapeFunction shape;        // null: unknown, for ops with has_data_dependent_shape
-  GradientFunction gradient;  // null: TensorFlow defines none, or see not_differentiable
+  GradientFunction gradient;  // null: TensorFlow defines none, or see is_not_differentiable
   std::vector<Kernel> kernels;
   std::vector<Example> examples;
   // Inputs (flattened) whose elements a kernel needs in `prepare`: shapes, axes. -1 is the last,

@@ -1,9 +1,8 @@
 #include "graph/ops.h"
 
-#include <numeric>
-
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <utility>
 
 namespace leat {

@@ -445,7 +445,7 @@ class Placement {
     return concat("it (", node.location, ") ");
   }
 
-  // "\n  with it: a (VariableV2, requests /gpu:0), …"
+  // "\n  nodes that must be together: a (VariableV2, requests /gpu:0), …"; empty for one node.
   static std::string members(const Set& set) {
     if (set.nodes.size() < 2) return "";
     std::string out = "\n  nodes that must be together:";

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <queue>
 
+#include "graph/endpoint.h"
 #include "graph/op_schema.h"
 #include "graph/signature.h"
 
@@ -41,16 +42,12 @@ std::string print_device(DeviceName device) {
   return device.to_string();
 }
 
-std::string print_input(const Output& input) {
-  return input.index == 0 ? input.node->name : concat(input.node->name, ":", input.index);
-}
-
 std::string print_node(const Node& node, const DumpOptions& options) {
   std::string arguments;
   const auto separate = [&] { arguments += arguments.empty() ? "" : ", "; };
   for (const Output& input : node.inputs) {
     separate();
-    arguments += print_input(input);
+    arguments += endpoint_of(input);
   }
   for (const auto& [name, value] : node.attrs) {
     if (!options.attrs) break;

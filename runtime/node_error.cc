@@ -2,8 +2,9 @@
 
 namespace leat {
 
-std::string uninitialized(const Variable& variable, const Node& reader) {
-  std::string message = "Attempting to use uninitialized value " + variable.name();
+std::string uninitialized(const Variable& variable, const Node& reader, const Device& device) {
+  std::string message = concat("Attempting to use uninitialized value ", variable.name(), " (on ",
+                               device.name(), ")");
   if (reader.location.is_known()) {
     message += concat(", which ", reader.op->name, " (", reader.location,
                       ") reads; run initialize_variables() or restore a checkpoint first");

@@ -9,8 +9,9 @@
 
 namespace leat {
 
-// TensorFlow's words, and for nodes of a C++ program its line and what to do.
-std::string uninitialized(const Variable& variable, const Node& reader);
+// TensorFlow's words, where the variable is, and for nodes of a C++ program its line and what to
+// do.
+std::string uninitialized(const Variable& variable, const Node& reader, const Device& device);
 
 // The status of the exception being handled, followed by " (Op on device, file:line)" and
 // "\n\t [[{{node NAME}}]]", unless it names a node already.

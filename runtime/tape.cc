@@ -195,7 +195,7 @@ void TapeInstance::bind_variables() {
     }
     if (!variable.is_initialized()) {
       check_internal(use.reader != nullptr, "nobody reads variable '", variable.name(), "'");
-      fail(Code::failed_precondition, uninitialized(variable, *use.reader));
+      fail(Code::failed_precondition, uninitialized(variable, *use.reader, device_));
     }
     check_lies_here(variable);
     if (!(variable.value().shape() == use.shape)) {

@@ -113,7 +113,8 @@ class TapeInstance {
 
   // Runs it. The segment's variables are locked by the caller. Results are written to `results`
   // (null entries are skipped). An exception of a kernel is rethrown with node, op and device;
-  // variables that were to be assigned keep their old value.
+  // variables that were to be assigned keep their old value, unless the new one was computed in
+  // their own memory (Variable::memory): what was overwritten by then is gone.
   void run(std::span<const Tensor* const> inputs, std::span<Tensor* const> results,
            std::vector<InstructionTimes>* times);
 

@@ -46,7 +46,6 @@ grpc::ChannelArguments to_arguments(const RpcClientOptions& options) {
 }
 
 void apply(const RpcCallOptions& options, grpc::ClientContext& context) {
-  context.set_wait_for_ready(options.wait_for_ready);
   if (options.deadline) {
     const auto left = *options.deadline - std::chrono::steady_clock::now();
     const auto nanoseconds = std::max<int64_t>(0, std::chrono::nanoseconds(left).count());
@@ -79,9 +78,7 @@ class ClientStream final : public transport::StreamCore,
 
  private:
   void begin_read(grpc::ByteBuffer* into) override { StartRead(into); }
-  void begin_write(const grpc::ByteBuffer* from, bool /*more_follows*/) override {
-    StartWrite(from);
-  }
+  void begin_write(const grpc::ByteBuffer* from) override { StartWrite(from); }
   bool begin_half_close() override {
     StartWritesDone();
     return true;

@@ -21,11 +21,9 @@ struct RpcClientOptions {
   enum class Compression : uint8_t { none, deflate, gzip } compression = Compression::none;
 };
 
+// An address that cannot be reached fails a call at once, with the reason.
 struct RpcCallOptions {
   std::optional<std::chrono::steady_clock::time_point> deadline;
-  // false: an address that cannot be reached fails the call at once, with the reason. true: the
-  // call waits for it.
-  bool wait_for_ready = false;
 };
 
 // Thread-safe. Connects on first use, and again after a loss. Proxy variables are ignored. Each

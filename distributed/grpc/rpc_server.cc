@@ -245,9 +245,7 @@ class RpcServer::State::StreamReactor final : public transport::StreamCore,
 
  private:
   void begin_read(grpc::ByteBuffer* into) override { StartRead(into); }
-  void begin_write(const grpc::ByteBuffer* from, bool /*more_follows*/) override {
-    StartWrite(from);
-  }
+  void begin_write(const grpc::ByteBuffer* from) override { StartWrite(from); }
   bool begin_half_close() override { return false; }
   void finish() override { Finish(grpc::Status::OK); }
   void try_cancel() override { context_->TryCancel(); }
@@ -335,12 +333,17 @@ int RpcServer::State::start(const std::string& address) {
   server_ = builder.BuildAndStart();
   if (!server_) throw std::runtime_error("cannot serve on " + address + ": gRPC does not start");
   listener_ = std::move(listener);
-  listener_->start([this](int socket, int connection) {
-    grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters parameters;
-    parameters.listener_fd = socket;
-    parameters.fd = connection;
-    acceptor_->HandleNewConnection(&parameters);
-  });
+  try {
+    listener_->start([this](int socket, int connection) {
+      grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters parameters;
+      parameters.listener_fd = socket;
+      parameters.fd = connection;
+      acceptor_->HandleNewConnection(&parameters);
+    });
+  } catch (const std::system_error& error) {  // of std::thread, which says no more than that
+    throw std::runtime_error("cannot listen on " + address + ": cannot start a thread: " +
+                             error.what() + "; see ulimit -v and ulimit -u");
+  }
   return listener_->port();
 }
 

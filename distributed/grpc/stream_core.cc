@@ -118,7 +118,6 @@ void StreamCore::abandon() {
 
 // Does the next thing that can be done, if nothing is under way.
 void StreamCore::pump() {
-  bool more_follows = false;
   enum { nothing, write, half_close, end } next = nothing;
   {
     std::lock_guard lock(mutex_);
@@ -140,7 +139,6 @@ void StreamCore::pump() {
       } while (!queue_.empty() && outgoing_bytes_ + queue_.front().bytes <= message_size_.bytes() &&
                slices.size() + queue_.front().slices.size() <= batch_slices);
       outgoing_ = grpc::ByteBuffer(slices.data(), slices.size());
-      more_follows = !queue_.empty();
       is_writing_ = true;
       outgoing_since_ = Clock::now();
     } else if (may_write && is_closing_ && !is_half_closed_) {
@@ -154,7 +152,7 @@ void StreamCore::pump() {
   }
   switch (next) {
     case write:
-      begin_write(&outgoing_, more_follows);
+      begin_write(&outgoing_);
       break;
     case half_close:
       if (!begin_half_close()) {

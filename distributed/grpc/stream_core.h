@@ -53,7 +53,7 @@ class StreamCore {
 
   // To the reactor.
   virtual void begin_read(grpc::ByteBuffer* into) = 0;
-  virtual void begin_write(const grpc::ByteBuffer* from, bool more_follows) = 0;
+  virtual void begin_write(const grpc::ByteBuffer* from) = 0;
   // No write follows. True: write_done() will be called for it.
   virtual bool begin_half_close() = 0;
   // No read and no write is or will be under way but a read at a server; called once.

@@ -1,5 +1,7 @@
 #include "frontends/cpp/nn.h"
 
+#include <limits>
+
 namespace leat::nn {
 
 Dense::Dense(Graph& graph, int64_t inputs, int64_t units, std::string_view name,
@@ -198,15 +200,20 @@ Output Embedding::operator()(Output ids, Location at) const {
 
 Output flatten(Output x, Location at) {
   const Shape& shape = x.shape();
-  int32_t n = 1;
+  constexpr int64_t most = std::numeric_limits<int32_t>::max();  // the shape is one of int32
+  int64_t n = 1;
   for (int i = 1; i < shape.rank(); ++i) {
     check(shape[i] != any, "flatten (", at, "): all extents but the batch's must be known, got ",
           x.name(), " ", shape);
-    n *= static_cast<int32_t>(shape[i]);
+    check(shape[i] == 0 || n <= most / shape[i], "flatten (", at, "): rows of more than ", most,
+          " elements, got ", x.name(), " ", shape);
+    n *= shape[i];
   }
   check(shape.rank() >= 1, "flatten (", at, "): the rank must be at least 1, got ", x.name(), " ",
         shape);
-  return reshape(x, constant(x.graph(), Tensor::of<int32_t>({2}, {-1, n}), "shape", at), at);
+  return reshape(
+      x, constant(x.graph(), Tensor::of<int32_t>({2}, {-1, static_cast<int32_t>(n)}), "shape", at),
+      at);
 }
 
 Output softmax_cross_entropy(Output logits, Output labels, Location at) {

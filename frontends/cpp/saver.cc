@@ -209,7 +209,7 @@ std::string Saver::restore_latest(Session& session, const std::string& where) {
   }
   if (!torn.is_ok())
     fail(Code::data_loss, "none of the ", prefixes.size(), " checkpoints of ", directory,
-         " can be read; the oldest: ", torn.message);
+         " can be read; the last one tried, ", torn_.back(), ": ", torn.message);
   return "";
 }
 

@@ -117,6 +117,13 @@ TEST(Tensor, OverMemoryThatExists) {
   EXPECT_EQ(released, 1);
 }
 
+TEST(Tensor, APartLiesWithinIt) {
+  const Tensor whole = Tensor::of<float>({4}, {1, 2, 3, 4});
+  EXPECT_EQ(whole.part({2}, 4).data<float>()[1], 3);
+  EXPECT_THROW(whole.part({2}, 12), Error);
+  EXPECT_THROW(whole.part({int64_t{1} << 62}, 0), Error) << "its bytes are 0 in 64 bits";
+}
+
 TEST(Tensor, Text) {
   EXPECT_EQ(Tensor::of<float>({2, 2}, {1, 2, 3, 4}).to_string(), "float[2,2] [1, 2, 3, 4]");
   EXPECT_EQ(Tensor::of<float>({3}, {1, 2, 3}).to_string(2), "float[3] [1, 2, …]");

@@ -99,6 +99,18 @@ TEST(Slurm, WhatDoesNotFitIsSaid) {
   Variables beyond = slurm(7, 0);
   beyond.erase("SLURM_LOCALID");
   refused("SLURM_PROCID is 7, but SLURM_STEP_NUM_TASKS", "", beyond);
+  const auto with = [](const char* variable, const char* value) {
+    Variables out = slurm(0, 0);
+    out[variable] = value;
+    return out;
+  };
+  refused("SLURM_STEP_NUM_TASKS is 99999999999, which is too large", "",
+          with("SLURM_STEP_NUM_TASKS", "99999999999"));
+  refused("SLURM_STEP_NUM_TASKS is 70000, but a cluster has 1 to 65536 tasks", "",
+          with("SLURM_STEP_NUM_TASKS", "70000"));
+  refused("the bracket of \"1(x2\" is open", "", with("SLURM_STEP_TASKS_PER_NODE", "3,1(x2"));
+  refused("\"1(x70000)\" stands for more than 65536 nodes", "",
+          with("SLURM_STEP_TASKS_PER_NODE", "1(x70000)"));
 }
 
 TEST(OpenMpi, OneHostIsLoopback) {
@@ -127,6 +139,9 @@ TEST(OpenMpi, SeveralHostsAreNamedOrSlurms) {
   expect_error_with(Code::invalid_argument,
                     "OMPI_COMM_WORLD_LOCAL_SIZE is not set: mpirun sets it beside",
                     [&] { resolve_open_mpi("", environment(part)); });
+  expect_error_with(Code::invalid_argument,
+                    "OMPI_COMM_WORLD_SIZE is 2000000000, but a cluster has 1 to 65536 tasks",
+                    [&] { resolve_open_mpi("", environment(mpi(0, 2000000000, 2))); });
 }
 
 }  // namespace

@@ -178,6 +178,22 @@ TEST(TfConfig, AnEvaluatorIsOutsideTheClusterAndNoClusterIsLocal) {
   EXPECT_THROW(parse_tf_config(R"({"cluster": {"ps": ["a:1"]}, "rpc_layer": "mpi"})"), Error);
 }
 
+TEST(TfConfig, SaysWhatATaskIs) {
+  const auto refused = [](const std::string& task, const std::string& says) {
+    expect_error_with(Code::invalid_argument, says, [&] {
+      parse_tf_config(R"({"cluster": {"ps": ["a:1"]}, "task": )" + task + "}");
+    });
+  };
+  refused("null",
+          R"(at /task: a task is an object such as {"type": "worker", "index": 0}, this is null)");
+  for (const std::string index : {"-1", "99999999999999999999", "1000000", "1.5", "null"}) {
+    refused(R"({"type": "ps", "index": )" + index + "}",
+            "at /task/index: a task index is a number from 0 to 999999, this is ");
+  }
+  for (const std::string index : {R"("-1")", R"("1000000")", R"("99999999999999999999")"})
+    refused(R"({"type": "ps", "index": )" + index + "}", index + " is no task index: write");
+}
+
 TEST(TfConfig, ComesFromTheEnvironment) {
   unsetenv("TF_CONFIG");
   EXPECT_FALSE(cluster_from_environment().has_value());

@@ -244,7 +244,7 @@ TEST_P(ProcessFault, IsNamedInTimeAndTheClusterGoesOn) {
     return last.is_ok() || last.code == Code::failed_precondition;
   })) << last.message;
   if (victim == ps && is_killed) {  // its variables are gone, and that is said
-    EXPECT_THAT(last.message, HasSubstr("Attempting to use uninitialized value w"));
+    EXPECT_THAT(last.message, HasSubstr("Attempting to use uninitialized value w (on /job:ps/"));
     session->run({}, {}, {"init"});
     session->run({}, {}, {"add"});
   }

@@ -54,6 +54,26 @@ TEST(RemoteWorker, NamesItsTaskWhenThatStops) {
   EXPECT_THAT(status.message.substr(label.size()), Not(HasSubstr(address)));
 }
 
+// TensorFlow's client looks for these words; the rest says what to do.
+TEST(Worker, ARequestForItsFormerProcessIsToldWhatIsGone) {
+  ThreadPool pool(1);
+  const auto device = make_cpu_device(DeviceName::parse("/job:ps/task:0/device:CPU:0"), pool);
+  Worker worker(options_of_ps(*device, pool));
+  RegisterGraph request;
+  request.request_id = 1;
+  request.session = "session";
+  request.master = {"worker", 0};
+  request.worker_incarnation = 6;
+  std::promise<Status> answer;
+  worker.register_graph(std::move(request), std::nullopt,
+                        [&](const Status& status, uint64_t) { answer.set_value(status); });
+  const Status status = answer.get_future().get();
+  EXPECT_EQ(code_name(status.code), code_name(Code::aborted));
+  EXPECT_THAT(status.message, HasSubstr("expects a different device incarnation: 6 vs. 7"));
+  EXPECT_THAT(status.message, HasSubstr("initialise or restore them"));
+  pool.wait_until_idle();
+}
+
 // What a process of a master asked just before it was killed may come after what the next one asks.
 TEST(Worker, AMasterThatWasReplacedIsRefusedAndTheNextKeepsItsSessions) {
   ThreadPool pool(1);

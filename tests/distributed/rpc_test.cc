@@ -214,26 +214,6 @@ TEST(RpcUnary, NoSuchHost) {
   EXPECT_EQ(status.message, "no-such-host.invalid:2222: the host name cannot be resolved");
 }
 
-TEST(RpcUnary, WaitForReadySurvivesALateServer) {
-  int port;
-  {
-    RpcServer probe;
-    port = probe.start("127.0.0.1:0");
-  }
-  const std::string address = "127.0.0.1:" + std::to_string(port);
-  RpcClient client(address);
-  std::promise<std::string> answer;
-  client.call("/test/Echo", to_slices("early"),
-              {.deadline = Clock::now() + seconds(60), .wait_for_ready = true},
-              [&](const RpcStatus& status, const Bytes& response) {
-                answer.set_value(status.is_ok() ? response.to_string() : status.message);
-              });
-  RpcServer server;
-  server.handle("/test/Echo", echo);
-  server.start(address);
-  EXPECT_EQ(answer.get_future().get(), "early");
-}
-
 TEST(RpcUnary, ThePeerGoesDuringACall) {
   Pair pair;
   std::promise<void> arrived;

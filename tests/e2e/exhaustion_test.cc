@@ -5,6 +5,7 @@
 #include <signal.h>
 
 #include <regex>
+#include <sstream>
 
 #include "core/error.h"
 #include "distributed/grpc/rpc_client.h"
@@ -73,6 +74,48 @@ TEST(FileDescriptors, RunOutAndComeBack) {
       return false;
     }
   }));
+  up.send_signal(SIGTERM);
+  EXPECT_EQ(up.wait(), 0) << up.output();
+}
+
+TEST(FileDescriptors, TooFewForAChildAreCounted) {
+  ChildProcess run(
+      {"/bin/bash", "-c", "ulimit -n 16; exec " LEAT_BIN_DIR "/leat run local:worker=1 -- true"});
+  EXPECT_EQ(run.wait(), 1);
+  EXPECT_THAT(run.output(), HasSubstr("too few file descriptors"));
+  EXPECT_THAT(run.output(), HasSubstr("(ulimit -n 16)"));
+}
+
+// Which thread it is that cannot be started depends on the machine; none may be left unsaid.
+TEST(Memory, AThreadThatCannotStartIsCalledThat) {
+  for (const std::string limit : {"150000", "175000", "200000", "225000", "250000"}) {
+    ChildProcess task({"/bin/bash", "-c",
+                       "ulimit -v " + limit +
+                           "; exec timeout 2 " LEAT_BIN_DIR
+                           "/leat task local:worker=1 --job worker --task 0"});
+    task.wait();
+    std::istringstream lines(task.output());
+    for (std::string line; std::getline(lines, line);) {
+      const bool is_ours = line.starts_with("leat: ");
+      if (!is_ours || line.find("Resource temporarily unavailable") == std::string::npos) continue;
+      EXPECT_THAT(line, HasSubstr("cannot start a thread"));
+      EXPECT_THAT(line, HasSubstr("ulimit"));
+    }
+  }
+}
+
+TEST(StandardOutput, WhatIsLostIsAFailure) {
+  ChildProcess up({LEAT_BIN_DIR "/leat", "up", "local:worker=1"});
+  const std::string output = up.wait_for("Ctrl-C ends it");
+  std::smatch found;
+  ASSERT_TRUE(std::regex_search(output, found, std::regex("connect to (grpc://[0-9.:]+)")));
+  for (const std::string& command : {"top " + found[1].str(), std::string("--version")}) {
+    for (const std::string to : {">/dev/full", ">&-"}) {
+      ChildProcess program({"/bin/bash", "-c", LEAT_BIN_DIR "/leat " + command + " " + to});
+      EXPECT_EQ(program.wait(), 1) << command << to;
+      EXPECT_THAT(program.output(), HasSubstr("cannot write to standard output"));
+    }
+  }
   up.send_signal(SIGTERM);
   EXPECT_EQ(up.wait(), 0) << up.output();
 }

@@ -67,6 +67,17 @@ TEST_F(Viz, WritesDotToStandardOutput) {
   EXPECT_THAT(output_, StartsWith("digraph"));
 }
 
+TEST_F(Viz, APictureThatIsLostIsAFailure) {
+  write_graph("graph.pbtxt", 8);
+  for (const std::string& arguments : {path("graph.pbtxt"), std::string("--help")}) {
+    for (const std::string to : {">/dev/full", ">&-"}) {
+      ChildProcess program({"/bin/bash", "-c", LEAT_BIN_DIR "/leat viz " + arguments + " " + to});
+      EXPECT_EQ(program.wait(), 1) << arguments << to;
+      EXPECT_THAT(program.output(), HasSubstr("cannot write to standard output"));
+    }
+  }
+}
+
 TEST_F(Viz, RefusesAPictureThatNobodyCanReadAndNamesTheFlags) {
   write_graph("graph.pbtxt", 700);
   EXPECT_EQ(viz({path("graph.pbtxt"), "--depth", "2", "-o", path("graph.svg")}), 2);

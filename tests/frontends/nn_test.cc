@@ -7,6 +7,7 @@
 
 #include "frontends/cpp/optimizers.h"
 #include "frontends/cpp/session.h"
+#include "tests/support/expect_error.h"
 
 namespace leat {
 namespace {
@@ -47,6 +48,15 @@ TEST(BatchNorm, NormalisesABatchAndRemembersItsMean) {
                     std::sqrt(variance.data<float>()[c] + 0.01),
                 1e-4);
   }
+}
+
+TEST(Flatten, RowsFitIntoAShapeOfInt32) {
+  Graph graph;
+  const Output x = placeholder(graph, "x", f32, {any, 2, 3});
+  EXPECT_EQ(nn::flatten(x).shape(), Shape({any, 6}));
+  const Output large = placeholder(graph, "large", f32, {any, 1 << 16, 1 << 16});
+  expect_error_with(Code::invalid_argument, "rows of more than 2147483647 elements, got large",
+                    [&] { nn::flatten(large); });
 }
 
 TEST(BatchNorm, TakesImages) {

@@ -111,8 +111,11 @@ TEST(TrainingSession, ATornCheckpointIsSkipped) {
   EXPECT_EQ(Program({.directory = directory.path()}).training->global_step(), 4);
   for (const char* name : {"model.ckpt-0", "model.ckpt-4"})
     std::filesystem::resize_file(directory / name + ".data-00000-of-00001", 3);
-  expect_error_with(Code::data_loss, "none of the 3 checkpoints",
-                    [&] { Program({.directory = directory.path()}); });
+  for (const std::string part : {"none of the 3 checkpoints", "the last one tried, /"}) {
+    expect_error_with(Code::data_loss, part, [&] { Program({.directory = directory.path()}); });
+  }
+  expect_error_with(Code::data_loss,
+                    "/model.ckpt-0: ", [&] { Program({.directory = directory.path()}); });
 }
 
 // Else the one that is whole would be removed for those that are torn.

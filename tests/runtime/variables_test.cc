@@ -18,7 +18,9 @@ TEST(Variables, AnUninitialisedOneIsNamed) {
   const auto registered = task.registered(std::move(graph), {read.name()});
   const Error error = thrown_by([&] { run_step(*registered, {}); });
   EXPECT_EQ(error.code(), Code::failed_precondition);
-  EXPECT_EQ(error.message(), "Attempting to use uninitialized value w\n\t [[{{node w/read}}]]");
+  EXPECT_EQ(error.message(),
+            "Attempting to use uninitialized value w (on "
+            "/job:localhost/replica:0/task:0/device:CPU:0)\n\t [[{{node w/read}}]]");
 }
 
 TEST(Variables, AssignInitialisesAndItsOutputIsTheNewValue) {

@@ -1,5 +1,7 @@
 // bin/leat: the command line of everything that runs. `leat NAME` for a program leat-NAME beside
 // this one runs that, so that its libraries (Graphviz) are no part of a worker's start.
+#include <fcntl.h>
+
 #include <CLI/CLI.hpp>
 #include <iostream>
 #include <new>
@@ -9,6 +11,7 @@
 
 #include "core/error.h"
 #include "tools/leat/commands.h"
+#include "tools/standard_output.h"
 
 namespace {
 
@@ -18,6 +21,14 @@ bool has_command(const CLI::App& app, const std::string& name) {
   const auto commands =
       app.get_subcommands([&](const CLI::App* command) { return command->get_name() == name; });
   return !commands.empty();
+}
+
+// What is closed (>&-) would become a socket of ours that is printed to. Read-only: printing still
+// fails.
+void keep_standard_descriptors() {
+  for (int fd = 0; fd <= 2; ++fd) {
+    if (fcntl(fd, F_GETFD) < 0) open("/dev/null", O_RDONLY);
+  }
 }
 
 int run(int argc, char** argv) {
@@ -47,8 +58,10 @@ int run(int argc, char** argv) {
   }
   try {
     app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
+  } catch (const CLI::ParseError& error) {  // also --help and --version
+    if (app.exit(error) != 0) return 2;
+    leat::finish_standard_output();
+    return 0;
   } catch (const leat::Error& error) {
     std::cerr << "leat: " << error.message() << "\n";
     const bool is_users =
@@ -61,6 +74,7 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  keep_standard_descriptors();
   try {
     return run(argc, argv);
   } catch (const std::system_error& error) {

@@ -5,6 +5,7 @@
 #include <spawn.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -33,12 +34,20 @@ namespace {
   fail(Code::resource_exhausted, what, ": ", std::strerror(errno));
 }
 
+constexpr int first_high = 16;
+
 // Standard descriptors and the link's number are set by dup2 in the child: keep ours out of their
 // way.
 Fd high(int fd) {
   if (fd < 0) fail_errno("cannot make a pipe for a child process");
   Fd low(fd);
-  Fd moved(fcntl(fd, F_DUPFD_CLOEXEC, 16));
+  Fd moved(fcntl(fd, F_DUPFD_CLOEXEC, first_high));
+  if (!moved && errno == EINVAL) {  // there are no such numbers
+    rlimit limit{};
+    getrlimit(RLIMIT_NOFILE, &limit);
+    fail(Code::resource_exhausted, "too few file descriptors for a child process (ulimit -n ",
+         limit.rlim_cur, ")");
+  }
   if (!moved) fail_errno("cannot make a pipe for a child process");
   return moved;
 }

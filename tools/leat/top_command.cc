@@ -12,6 +12,7 @@
 #include "distributed/cluster_view.h"
 #include "distributed/remote_master.h"
 #include "tools/leat/commands.h"
+#include "tools/standard_output.h"
 
 namespace leat {
 namespace {
@@ -26,7 +27,8 @@ void show(const Flags& flags) {
   const std::string text = to_text(view_cluster(flags.target));
   const bool is_screen = flags.every > 0 && isatty(STDOUT_FILENO) != 0;
   if (is_screen) std::cout << "\033[H\033[2J";
-  std::cout << text << std::flush;
+  std::cout << text;
+  finish_standard_output();
 }
 
 }  // namespace

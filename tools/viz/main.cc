@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "core/error.h"
+#include "tools/standard_output.h"
 #include "tools/viz/render.h"
 #include "tools/viz/view_model.h"
 
@@ -68,7 +69,8 @@ int run(const Flags& flags) {
   if (is_drawn) text = viz::draw(text, format);
 
   if (flags.output.empty() || flags.output == "-") {
-    std::cout << text << std::flush;
+    std::cout << text;
+    leat::finish_standard_output();
     return 0;
   }
   std::ofstream file(flags.output, std::ios::binary);
@@ -110,11 +112,15 @@ int main(int argc, char** argv) {
   app.footer(
       "\nExit status: 0, 2 for a mistake in the command line or the file, 1 for anything else.");
   try {
-    app.parse(argc, argv);
+    try {
+      app.parse(argc, argv);
+    } catch (const CLI::ParseError& error) {  // also --help
+      if (app.exit(error) != 0) return 2;
+      leat::finish_standard_output();
+      return 0;
+    }
     flags.view.shows_control_edges = !flags.hides_control;
     return run(flags);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
   } catch (const leat::Error& error) {
     std::cerr << "leat viz: " << error.message() << "\n";
     return error.code() == Code::invalid_argument || error.code() == Code::not_found ? 2 : 1;

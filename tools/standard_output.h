@@ -1,0 +1,16 @@
+// For commands whose answer is what they print.
+#pragma once
+
+#include <iostream>
+
+#include "core/error.h"
+
+namespace leat {
+
+// DATA_LOSS if what was printed did not get out: a full disk, a closed descriptor.
+inline void finish_standard_output() {
+  std::cout.flush();
+  if (!std::cout) fail(Code::data_loss, "cannot write to standard output");
+}
+
+}  // namespace leat
