@@ -368,6 +368,7 @@ void Channel::receive_tensor(FrameReader& reader, const FrameHeader& header) {
       std::lock_guard lock(credit_mutex_);
       held_[header.step] += cost;
     }
+    if (header.offset == 0 && events_.on_early) events_.on_early(header.step);
     if (events_.phase_of(header.step) != StepPhase::early) settle(header.step);
   } else {
     give_back(cost);
