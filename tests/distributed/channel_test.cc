@@ -174,6 +174,16 @@ TEST(Channel, EveryDtypeAndShape) {
     expect_same(got.value, sent[static_cast<size_t>(got.edge)]);
 }
 
+TEST(Channel, AnEmptyTensorMayHaveHugeExtents) {
+  constexpr int64_t huge = int64_t{1} << 40;
+  ChannelPair pair;
+  const Tensor sent(DType::f32, {huge, huge, 0});
+  pair.a.channel->send(1, 0, sent, false);
+  ASSERT_TRUE(eventually([&] { return pair.b.count() == 1 || pair.b.has_ended(); }));
+  ASSERT_EQ(pair.b.count(), 1u) << pair.b.end.value_or(Status{}).message;
+  expect_same(pair.b.received[0].value, sent);
+}
+
 TEST(Channel, DeadValuesAndControlEdges) {
   ChannelPair pair;
   pair.a.channel->send(1, 0, Tensor::of<float>({2}, {1, 2}), true);
@@ -447,6 +457,7 @@ TEST(ChannelInput, FramesThatLie) {
        {}},
       {"negative extent", [](FrameHeader&) {}, {-2}},
       {"overflowing extents", [](FrameHeader& h) { h.rank = 2; }, {huge, huge}},
+      {"negative extent beside none", [](FrameHeader& h) { h.rank = 2; }, {0, -2}},
       {"overflowing bytes", [](FrameHeader&) {}, {huge}},
       {"unknown dtype", [](FrameHeader& h) { h.dtype = static_cast<DType>(200); }},
       {"dtype without elements", [](FrameHeader& h) { h.dtype = DType::resource; }},
