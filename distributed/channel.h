@@ -122,6 +122,9 @@ class Channel : public std::enable_shared_from_this<Channel> {
   void complain(const Status& reason);
   void complaint_came(const std::string& text);
   void receive_tensor(FrameReader& reader, const FrameHeader& header);
+  // False if there is no memory for what `action` does: then the frame's step has been refused.
+  template <class Action>
+  bool fits(const FrameHeader& header, Action&& action);
   static std::string read_text(FrameReader& reader, const FrameHeader& header);
   std::string describe(const FrameHeader& header) const;
   void forget_ended_steps();
