@@ -1,6 +1,7 @@
 #include "distributed/channel.h"
 
 #include <algorithm>
+#include <new>
 #include <vector>
 
 #include "core/crc32c.h"
@@ -328,6 +329,23 @@ void Channel::forget_ended_steps() {
   });
 }
 
+template <class Action>
+bool Channel::fits(const FrameHeader& header, Action&& action) {
+  Status status;
+  try {
+    action();
+    return true;
+  } catch (const Error& error) {
+    if (error.code() != Code::resource_exhausted) throw;
+    status = error.status();
+  } catch (const std::bad_alloc&) {
+    status = {Code::resource_exhausted, concat("there is no memory for ", describe(header),
+                                               ", a tensor of ", header.total, " bytes")};
+  }
+  refuse(header.step, status);
+  return false;
+}
+
 void Channel::receive_tensor(FrameReader& reader, const FrameHeader& header) {
   const uint64_t cost = cost_of(header.payload);
   if (header.offset > header.total || header.payload > header.total - header.offset) {
@@ -344,20 +362,20 @@ void Channel::receive_tensor(FrameReader& reader, const FrameHeader& header) {
   }
 
   IncomingTensor incoming;
-  if (header.offset == 0) {
-    try {
-      incoming = IncomingTensor(header, shape, options_.largest_tensor);
-    } catch (const Error& error) {
-      if (error.code() != Code::resource_exhausted) throw;
-      refuse(header.step, error.status());
-      reader.skip(header.payload);
-      return give_back(cost);
-    }
-  } else {
+  if (header.offset > 0) {
     incoming = std::move(found->second);
     incoming_.erase(found);
   }
-  if (!incoming.read(reader, header)) {
+  bool is_sound = true;
+  const auto read = [&] {
+    if (header.offset == 0) incoming = IncomingTensor(header, shape, options_.largest_tensor);
+    is_sound = incoming.read(reader, header);
+  };
+  if (!fits(header, read)) {
+    reader.skip(header.payload);
+    return give_back(cost);
+  }
+  if (!is_sound) {
     fail(Code::data_loss, "the checksum of ", describe(header), ", bytes ", header.offset, " to ",
          header.offset + header.payload, " of ", header.total, " in step ", header.step,
          ", does not fit what was received");
@@ -368,6 +386,7 @@ void Channel::receive_tensor(FrameReader& reader, const FrameHeader& header) {
       std::lock_guard lock(credit_mutex_);
       held_[header.step] += cost;
     }
+    if (header.offset == 0 && events_.on_early) events_.on_early(header.step);
     if (events_.phase_of(header.step) != StepPhase::early) settle(header.step);
   } else {
     give_back(cost);
@@ -376,7 +395,9 @@ void Channel::receive_tensor(FrameReader& reader, const FrameHeader& header) {
     incoming_[key] = std::move(incoming);
     return;
   }
-  events_.on_tensor(header.step, header.edge, std::move(incoming).take(),
+  Tensor value;
+  if (!fits(header, [&] { value = std::move(incoming).take(); })) return;
+  events_.on_tensor(header.step, header.edge, std::move(value),
                     (header.flags & FrameHeader::dead) != 0);
 }
 

@@ -32,6 +32,9 @@ struct ChannelEvents {
   // from the thread of a device copy that failed. None after the channel has been destroyed.
   std::function<void(int64_t step, int64_t edge, Tensor value, bool is_dead)> on_tensor;
   std::function<void(int64_t step, const Status& status)> on_abort;
+  // The first piece of a tensor has come for a step that has not begun here: what it takes of the
+  // window is held until settle(). May be empty.
+  std::function<void(int64_t step)> on_early = {};
   // hello, welcome, refusal, goodbye.
   std::function<void(FrameKind kind, const FrameHeader& header, std::string payload)> on_control;
   // Once, last: the stream has ended, or was cut. UNAVAILABLE or DATA_LOSS, with the reason; OK if
@@ -119,6 +122,9 @@ class Channel : public std::enable_shared_from_this<Channel> {
   void complain(const Status& reason);
   void complaint_came(const std::string& text);
   void receive_tensor(FrameReader& reader, const FrameHeader& header);
+  // False if there is no memory for what `action` does: then the frame's step has been refused.
+  template <class Action>
+  bool fits(const FrameHeader& header, Action&& action);
   static std::string read_text(FrameReader& reader, const FrameHeader& header);
   std::string describe(const FrameHeader& header) const;
   void forget_ended_steps();

@@ -106,13 +106,15 @@ FrameHeader FrameReader::header() {
 }
 
 Shape FrameReader::shape() const {
+  const std::span<const int64_t> extents(extents_.data(), rank_);
+  // Without elements, the other extents may be anything.
+  const bool is_empty = std::find(extents.begin(), extents.end(), 0) != extents.end();
   int64_t elements = 1;
-  for (size_t i = 0; i < rank_; ++i) {
-    if (extents_[i] < 0 || __builtin_mul_overflow(elements, extents_[i], &elements)) {
-      fail(Code::data_loss, "a frame with an impossible extent of ", extents_[i]);
-    }
+  for (const int64_t extent : extents) {
+    if (extent < 0 || (!is_empty && __builtin_mul_overflow(elements, extent, &elements)))
+      fail(Code::data_loss, "a frame with an impossible extent of ", extent);
   }
-  return Shape(std::span<const int64_t>(extents_.data(), rank_));
+  return Shape(extents);
 }
 
 std::string encode_strings(const Tensor& tensor) {

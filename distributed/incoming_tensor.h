@@ -17,10 +17,11 @@ class IncomingTensor {
   IncomingTensor(const FrameHeader& header, const Shape& shape, uint64_t largest);
 
   // Reads the next piece. DATA_LOSS if it is not the next one of this tensor. False if its
-  // checksum does not fit what came.
+  // checksum does not fit what came. std::bad_alloc, with nothing read, if strings do not fit.
   bool read(FrameReader& reader, const FrameHeader& header);
   bool is_whole() const { return received_ == total_; }
-  // Without dtype if it is dead, or a control edge. DATA_LOSS if the bytes are no strings.
+  // Without dtype if it is dead, or a control edge. DATA_LOSS if the bytes are no strings;
+  // RESOURCE_EXHAUSTED or std::bad_alloc if these do not fit.
   Tensor take() &&;
 
  private:

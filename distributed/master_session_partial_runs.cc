@@ -29,7 +29,8 @@ void MasterSession::partial_run_setup(const StepSignature& signature,
       std::lock_guard lock(self->mutex_);
       handle = std::to_string(++self->last_partial_run_);
       self->partial_runs_[handle] =
-          std::make_shared<PartialRun>(handle, partial, program->fetch_feeds);
+          std::make_shared<PartialRun>(handle, partial, program->fetch_feeds, *self->peers_->timer,
+                                       call_timeout(self->options_));
     }
     done({}, handle);
   });
@@ -61,7 +62,7 @@ MasterSession::Cancel MasterSession::partial_run(const std::string& handle,
     run->begun(start(run->signature(), std::move(step), request.options.partition_graphs,
                      [run](StepOutcome outcome) { run->ended(std::move(outcome)); }));
   }
-  // The step itself has no deadline: it lasts as long as its client takes.
+  // The step itself has no deadline: it lasts as long as its client goes on.
   const Timer::Id too_late = end_call_at(request.times, handle, run, call);
   const bool is_last = call.is_last;
   run->exchange(std::move(call), [self = shared_from_this(), handle, too_late, is_last,

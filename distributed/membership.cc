@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <iostream>
 
+#include "core/memory_limit.h"
 #include "core/text_table.h"
 #include "distributed/grpc/rpc_server.h"
 #include "distributed/loss_text.h"
@@ -54,7 +55,8 @@ void Membership::State::start(const ClusterSpec& spec, std::shared_ptr<Membershi
     peer->task = task;
     peer->address = spec.address(task);
     peer->is_dialled = task < self.task;
-    peer->client = std::make_unique<RpcClient>(peer->address);
+    peer->client = std::make_unique<RpcClient>(
+        peer->address, RpcClientOptions{.largest_message = largest_message()});
     peer->next_attempt = Clock::now();
     peers_.emplace(task, std::move(peer));
   }

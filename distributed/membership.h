@@ -53,8 +53,8 @@ struct PeerStatus {
 };
 
 // Who hears of connections and what comes over them: the data plane (rendezvous_router.h). Calls
-// for one peer come in order and never overlap: connected, received or aborted any number of times,
-// lost, connected, …; on transport threads.
+// for one peer come in order and never overlap: connected; early, received or aborted any number of
+// times; lost, connected, …; on transport threads.
 class MembershipListener {
  public:
   virtual ~MembershipListener() = default;
@@ -67,6 +67,9 @@ class MembershipListener {
                     std::chrono::steady_clock::time_point heard) = 0;
   virtual void received(const TaskName& peer, int64_t step, int64_t edge, Tensor value,
                         bool is_dead) = 0;
+  // The first bytes of a value for a step that has not begun here: they hold what the peer may send
+  // until the step begins, or somebody settles it (channel.h).
+  virtual void early(const TaskName& peer, int64_t step) = 0;
   virtual void aborted(const TaskName& peer, int64_t step, const Status& status) = 0;
   virtual StepPhase phase_of(int64_t step) = 0;  // from any thread
   // An edge of a step that runs here, for messages (channel.h).

@@ -45,6 +45,10 @@ ChannelEvents Membership::State::events_of(const std::shared_ptr<Link>& link) {
           [link, listener](int64_t step, const Status& status) {
             if (auto to = listener.lock()) to->aborted(link->task, step, status);
           },
+      .on_early =
+          [link, listener](int64_t step) {
+            if (auto to = listener.lock()) to->early(link->task, step);
+          },
       .on_control =
           [weak, link](FrameKind kind, const FrameHeader&, const std::string& payload) {
             if (auto state = weak.lock()) state->control(link, kind, payload);

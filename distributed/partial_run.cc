@@ -1,6 +1,7 @@
 #include "distributed/partial_run.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace leat {
 namespace {
@@ -31,8 +32,12 @@ void mark(std::map<std::string, bool>& known, const std::vector<std::string>& na
 
 }  // namespace
 
-PartialRun::PartialRun(const std::string& handle, StepSignature signature, FetchFeeds fetch_feeds)
-    : signature_(std::move(signature)),
+PartialRun::PartialRun(const std::string& handle, StepSignature signature, FetchFeeds fetch_feeds,
+                       Timer& timer, std::chrono::milliseconds patience)
+    : handle_(handle),
+      timer_(timer),
+      patience_(patience),
+      signature_(std::move(signature)),
       fetch_feeds_(std::move(fetch_feeds)),
       values_(std::make_shared<DeferredValues>("partial run " + handle)),
       feeds_(none_yet(signature_.feeds)),
@@ -69,17 +74,42 @@ PartialRun::Call PartialRun::accept(NamedTensors feeds, const std::vector<std::s
   call.is_first = !has_begun_;
   call.is_last = are_all_done(feeds_) && are_all_done(fetches_);
   has_begun_ = true;
+  ++calls_;
+  timer_.cancel(std::exchange(abandoned_, 0));
   return call;
 }
 
-void PartialRun::exchange(Call call, Step::Done done) {
+void PartialRun::call_ended() {
+  std::lock_guard lock(mutex_);
+  if (--calls_ > 0 || outcome_) return;
+  abandoned_ = timer_.after(patience_, [weak = weak_from_this(), pause = ++pauses_] {
+    if (const auto self = weak.lock()) self->abandon(pause);
+  });
+}
+
+void PartialRun::abandon(int64_t pause) {
+  {
+    std::lock_guard lock(mutex_);
+    if (calls_ > 0 || pauses_ != pause) return;  // a call came just now
+  }
+  cancel({Code::deadline_exceeded,
+          concat("the partial run ", handle_, " was not continued for ", seconds_text(patience_),
+                 ": its client has gone, or needs a longer operation_timeout_in_ms"),
+          false});
+}
+
+void PartialRun::exchange(Call call, Step::Done told) {
+  const Step::Done done = [self = shared_from_this(), told = std::move(told)](StepOutcome outcome) {
+    self->call_ended();
+    told(std::move(outcome));
+  };
   values_->give(std::move(call.feeds));
   call.feeds.clear();
   std::vector<std::string> distinct = call.fetches;
   std::sort(distinct.begin(), distinct.end());
   distinct.erase(std::unique(distinct.begin(), distinct.end()), distinct.end());
   values_->take(distinct, cancellation_,
-                [self = shared_from_this(), call, distinct, done = std::move(done)](
+                [self = shared_from_this(), call, distinct, done](
                     const Status& status, const std::vector<Tensor>& values) {
                   std::vector<Tensor> fetches;
                   if (status.is_ok()) {
@@ -144,6 +174,7 @@ void PartialRun::ended(StepOutcome outcome) {
     std::lock_guard lock(mutex_);
     if (outcome_) return;
     outcome_ = std::move(outcome);
+    timer_.cancel(std::exchange(abandoned_, 0));
     last_call.swap(last_call_);
   }
   cancellation_.cancel(0, status);

@@ -1,8 +1,11 @@
 // A partial run: one step of a session whose feeds come, and whose fetches go, in several calls of
 // its client. It begins with the first of them, and is over when all has been fed and fetched, or
-// with the first error. Codes and texts are TensorFlow's.
+// with the first error. One whose client does not call again (it may have been killed) would hold
+// its step, and what other steps wait for, for ever: after some time without a call it ends with
+// DEADLINE_EXCEEDED. Codes and texts are TensorFlow's, but for that.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <map>
 #include <memory>
@@ -14,14 +17,16 @@
 #include "core/deferred_values.h"
 #include "core/resource.h"
 #include "distributed/step.h"
+#include "distributed/timer.h"
 
 namespace leat {
 
 // Thread-safe.
 class PartialRun : public std::enable_shared_from_this<PartialRun> {
  public:
-  // `signature` is normalised.
-  PartialRun(const std::string& handle, StepSignature signature, FetchFeeds fetch_feeds);
+  // `signature` is normalised. Between two calls pass `patience` at most; `timer` outlives the run.
+  PartialRun(const std::string& handle, StepSignature signature, FetchFeeds fetch_feeds,
+             Timer& timer, std::chrono::milliseconds patience);
 
   // One call of the client.
   struct Call {
@@ -50,6 +55,12 @@ class PartialRun : public std::enable_shared_from_this<PartialRun> {
   void finish(const Call& call, const Status& status, std::vector<Tensor> fetches,
               const Step::Done& done);
 
+  void call_ended();
+  void abandon(int64_t pause);
+
+  const std::string handle_;
+  Timer& timer_;
+  const std::chrono::milliseconds patience_;
   const StepSignature signature_;
   const FetchFeeds fetch_feeds_;
   const std::shared_ptr<DeferredValues> values_;
@@ -57,6 +68,9 @@ class PartialRun : public std::enable_shared_from_this<PartialRun> {
   std::mutex mutex_;
   std::map<std::string, bool> feeds_, fetches_;  // whether they were given and taken
   bool has_begun_ = false;
+  int calls_ = 0;       // under way
+  int64_t pauses_ = 0;  // times when there was none
+  Timer::Id abandoned_ = 0;
   Cancel cancel_;
   std::optional<Status> cancelled_;  // before it could be
   std::optional<StepOutcome> outcome_;

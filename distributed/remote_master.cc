@@ -8,6 +8,7 @@
 #include <optional>
 #include <thread>
 
+#include "core/memory_limit.h"
 #include "distributed/cluster_spec.h"
 #include "distributed/grpc/rpc_client.h"
 #include "distributed/identity.h"
@@ -39,7 +40,9 @@ class MasterCalls {
  public:
   explicit MasterCalls(const std::string& target)
       : target_(target),
-        client_(std::make_unique<RpcClient>(HostPort::of_target(target).to_string())) {}
+        client_(
+            std::make_unique<RpcClient>(HostPort::of_target(target).to_string(),
+                                        RpcClientOptions{.largest_message = largest_message()})) {}
 
   enum class Repeat : uint8_t {
     never,

@@ -41,6 +41,7 @@ class RendezvousRouter::State {
   void connected(const TaskName& task, uint64_t incarnation, std::shared_ptr<Channel> channel);
   void lost(const TaskName& task, const Status& status, Clock::time_point heard);
   void received(const TaskName& task, int64_t step, int64_t edge, Tensor value, bool is_dead);
+  void early(const TaskName& task, int64_t step);
   void aborted(const TaskName& task, int64_t step, const Status& status);
   StepPhase phase_of(int64_t step) const {
     std::lock_guard lock(mutex_);
@@ -77,8 +78,10 @@ class RendezvousRouter::State {
     Tensor tensor;
     bool is_dead = false;
   };
+  // Of a step that has not begun here. Without values while none has come whole.
   struct Parked {
-    Clock::time_point since;
+    Clock::time_point since = Clock::now();
+    TaskName from;  // whose bytes came first
     std::vector<Value> values;
   };
   struct Meeting {
@@ -93,6 +96,11 @@ class RendezvousRouter::State {
   // With the lock held.
   void remember(int64_t step, const Status& status, const std::vector<TaskName>* peers);
   void forget_old_errors();
+  Parked& park(const TaskName& from, int64_t step) {
+    const auto [parked, is_new] = parked_.try_emplace(step);
+    if (is_new) parked->second.from = from;
+    return parked->second;
+  }
   std::vector<std::shared_ptr<Channel>> channels() const {
     std::vector<std::shared_ptr<Channel>> out;
     for (const auto& [task, peer] : peers_) {
@@ -317,13 +325,17 @@ void RendezvousRouter::State::received(const TaskName& task, int64_t step, int64
       rendezvous = found->second;
     } else {
       if (is_over(step)) return;
-      auto [parked, is_new] = parked_.try_emplace(step);
-      if (is_new) parked->second.since = Clock::now();
-      parked->second.values.push_back({task, edge, std::move(value), is_dead});
+      park(task, step).values.push_back({task, edge, std::move(value), is_dead});
       return;
     }
   }
   rendezvous->receive(rendezvous->routes()->peer_index(task), edge, std::move(value), is_dead);
+}
+
+// A value that is larger than the window never becomes whole before its step begins.
+void RendezvousRouter::State::early(const TaskName& task, int64_t step) {
+  std::lock_guard lock(mutex_);
+  if (!steps_.contains(step) && !is_over(step)) park(task, step);
 }
 
 void RendezvousRouter::State::aborted(const TaskName& task, int64_t step, const Status& status) {
@@ -367,7 +379,7 @@ void RendezvousRouter::State::tick() {
       remember(at->first,
                {Code::deadline_exceeded,
                 concat("step ", at->first, " began on ", self_,
-                       " long after its first value came from ", at->second.values.front().from)},
+                       " long after its first bytes came from ", at->second.from)},
                nullptr);
       dropped.emplace_back(at->first, std::move(at->second));
       at = parked_.erase(at);
@@ -403,6 +415,7 @@ void RendezvousRouter::received(const TaskName& peer, int64_t step, int64_t edge
                                 bool is_dead) {
   state_->received(peer, step, edge, std::move(value), is_dead);
 }
+void RendezvousRouter::early(const TaskName& peer, int64_t step) { state_->early(peer, step); }
 void RendezvousRouter::aborted(const TaskName& peer, int64_t step, const Status& status) {
   state_->aborted(peer, step, status);
 }

@@ -18,7 +18,8 @@ struct RouterOptions {
   // Runs what a value from another task sets off (the rest of a step): on a thread that may
   // compute. Without it, the transport's thread does, and nothing else is received meanwhile.
   std::function<void(std::function<void()>)> executor;
-  // How long values of a step that has not begun here are kept.
+  // How long values of a step that has not begun here are kept, also those of which only a part
+  // has come.
   std::chrono::milliseconds parking{60'000};
   // How long meet() waits.
   std::chrono::milliseconds patience{5'000};
@@ -53,6 +54,7 @@ class RendezvousRouter final : public MembershipListener {
             std::chrono::steady_clock::time_point heard) override;
   void received(const TaskName& peer, int64_t step, int64_t edge, Tensor value,
                 bool is_dead) override;
+  void early(const TaskName& peer, int64_t step) override;
   void aborted(const TaskName& peer, int64_t step, const Status& status) override;
   StepPhase phase_of(int64_t step) override;
   std::string describe(int64_t step, int64_t edge) override;

@@ -1,6 +1,8 @@
 #include "distributed/task.h"
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <future>
 #include <map>
 #include <mutex>
@@ -43,6 +45,8 @@ constexpr auto memory_of_blocks = std::chrono::seconds(4);
 // Programs that nobody has asked for for so long make room, if making them again is quick even
 // sooner: they were needed once (to initialise, to restore), or their client has been killed.
 constexpr auto memory_of_programs = std::chrono::seconds(30);
+// For who has the port of a task to say so.
+constexpr auto owner_limit = std::chrono::milliseconds(1'500);
 // Trimming the heap takes a thousandth of the time at most.
 constexpr int trim_share = 1'000;
 
@@ -52,6 +56,30 @@ int pool_size(int threads) {
   const int wanted =
       threads > 0 ? threads : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   return wanted == 1 ? 1 : wanted + 1;
+}
+
+// Who listens where a task cannot.
+std::string owner_of_port(const std::string& address) {
+  RpcClient client(address, {.connect_timeout = owner_limit});
+  const auto [status, answer] =
+      client.call_and_wait(identify_method, "", {.deadline = Clock::now() + owner_limit});
+  client.close(owner_limit);
+  if (status.cause == RpcCause::silent ||
+      status.code == static_cast<int>(Code::deadline_exceeded)) {
+    return "who has it does not say who it is; it may be frozen";
+  }
+  try {
+    if (status.is_ok()) {
+      const TaskIdentity owner = decode_hello(answer).from;
+      if (owner.incarnation == 0) return "a task of another version of Leat has it";
+      const size_t colon = owner.process.rfind(':');
+      return concat("there already runs ", owner.task, ", process ",
+                    owner.process.substr(colon + 1), " on ", owner.process.substr(0, colon),
+                    owner.cluster_id.empty() ? "" : ", cluster ", owner.cluster_id);
+    }
+  } catch (const Error&) {  // no greeting
+  }
+  return "something that is no task of Leat has it";
 }
 
 DeviceName cpu_of(const TaskName& task) {
@@ -123,7 +151,10 @@ class Task::State {
     try {
       address_ = HostPort{asked.host, server_.start(asked.to_string())}.to_string();
     } catch (const std::exception& error) {
-      fail(Code::unavailable, name, " ", error.what());  // "cannot listen on …"
+      std::string text = error.what();  // "cannot listen on …"
+      if (text.ends_with(std::strerror(EADDRINUSE)))
+        text += ": " + owner_of_port(spec.address(name));
+      fail(Code::unavailable, name, " ", text);
     }
   }
 

@@ -5,7 +5,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <condition_variable>
+#include <cstdio>
 #include <deque>
 #include <mutex>
 #include <unordered_map>
@@ -15,6 +17,7 @@
 #include "core/malloc_heap.h"
 #include "core/thread_pool.h"
 #include "distributed/random_id.h"
+#include "distributed/recent_table.h"
 #include "distributed/request_memory.h"
 #include "runtime/registered_graph.h"
 
@@ -24,6 +27,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr size_t remembered_aborts = 1'000;
+constexpr size_t remembered_replies = 1 << 12;
+constexpr size_t listed_reply = 1 << 20;   // smaller ones leave at once
 constexpr size_t masters_remembered = 16;  // processes of one task
 constexpr auto aborts_remembered_for = std::chrono::minutes(1);
 constexpr auto drain_limit = std::chrono::seconds(1);
@@ -45,6 +50,32 @@ size_t bytes_of(const RunGraphResult& result) {
   for (const auto& [name, tensor] : result.fetches) out += name.size() + tensor.bytes();
   return out;
 }
+
+// "2.4 GB"
+std::string bytes_text(size_t bytes) {
+  constexpr std::array units = {"KB", "MB", "GB", "TB"};
+  if (bytes < 1'000) return concat(bytes, " bytes");
+  auto value = static_cast<double>(bytes) / 1e3;
+  size_t unit = 0;
+  for (; value >= 999.95 && unit + 1 < units.size(); ++unit) value /= 1e3;
+  char text[32];
+  std::snprintf(text, sizeof text, "%.1f %s", value, units[unit]);
+  return text;
+}
+
+// What a step that has ended here leaves to say.
+struct Reply {
+  size_t bytes = 0;
+  bool has_failed = false;
+  Clock::time_point since;
+
+  StepActivity activity(bool is_leaving) const {
+    return {
+        concat(has_failed ? "has ended its part with an error" : "has done its part",
+               "; its reply of ", bytes_text(bytes), is_leaving ? " is on the way" : " has left"),
+        "", std::chrono::nanoseconds(Clock::now() - since).count()};
+  }
+};
 
 struct Registration {
   std::shared_ptr<RegisteredGraph> graph;
@@ -94,6 +125,8 @@ struct Worker::State {
     Clock::time_point since;
   };
   std::deque<Aborted> aborted;  // steps that had not come yet
+  RecentTable<Reply> replies{remembered_replies};
+  std::multimap<int64_t, std::string> leaving;  // steps whose replies are on the way, sessions
   std::shared_ptr<Containers> containers = std::make_shared<Containers>();
   RequestMemory<RunAnswer> runs{RequestMemoryLimits{}};
   RequestMemory<RegisterAnswer> registrations{RequestMemoryLimits{}};
@@ -343,6 +376,8 @@ void Worker::finish(const std::shared_ptr<Step>& step, RunGraphResult result) {
     if (found == state_->steps.end() || found->second != step) return;  // it has ended
     state_->steps.erase(found);
     result.activity = std::move(step->activity);
+    state_->replies.insert(static_cast<uint64_t>(step->id),
+                           {bytes_of(result), !result.status.is_ok(), Clock::now()});
     if (step->is_drained && result.status.derived) call = state_->closed;
   }
   if (step->rendezvous != nullptr) options_.exchange.close(step->id);
@@ -362,6 +397,8 @@ std::vector<StepActivity> Worker::abort(int64_t id, const Status& status) {
     std::lock_guard lock(state_->mutex);
     const auto found = state_->steps.find(id);
     if (found == state_->steps.end()) {
+      if (const Reply* reply = state_->replies.find(static_cast<uint64_t>(id)); reply != nullptr)
+        return {reply->activity(state_->leaving.contains(id))};
       state_->aborted.push_back({id, status, Clock::now()});
       if (state_->aborted.size() > remembered_aborts) state_->aborted.pop_front();
       return {{"has not been told of the step", "", 0}};
@@ -384,6 +421,7 @@ std::vector<StepActivity> Worker::abort(int64_t id, const Status& status) {
 
 TaskActivity Worker::current_activity() const {
   std::vector<std::shared_ptr<Step>> steps;
+  std::vector<RunningStep> replies;
   TaskActivity out;
   if (options_.waits != nullptr) out.waits = options_.waits->now();
   {
@@ -397,9 +435,34 @@ TaskActivity Worker::current_activity() const {
                            step->age_ns(),
                            {}});
     }
+    for (const auto& [id, session] : state_->leaving) {
+      const Reply* reply = state_->replies.find(static_cast<uint64_t>(id));
+      if (reply == nullptr) continue;
+      const auto known = state_->sessions.find(session);
+      const StepActivity activity = reply->activity(true);
+      replies.push_back({id,
+                         session,
+                         known != state_->sessions.end() ? known->second->master : TaskName(),
+                         activity.ns,
+                         {activity}});
+    }
   }
   for (size_t i = 0; i < steps.size(); ++i) out.steps[i].activity = steps[i]->current_activity();
+  out.steps.insert(out.steps.end(), replies.begin(), replies.end());
   return out;
+}
+
+std::shared_ptr<const void> Worker::reply_leaves(int64_t step, const std::string& session) {
+  std::lock_guard lock(state_->mutex);
+  const Reply* reply = state_->replies.find(static_cast<uint64_t>(step));
+  if (reply == nullptr || reply->bytes < listed_reply) return nullptr;
+  const auto entry = state_->leaving.emplace(step, session);
+  return {this, [kept = weak_from_this(), entry](const void*) {
+            const auto self = kept.lock();
+            if (self == nullptr) return;
+            std::lock_guard lock(self->state_->mutex);
+            self->state_->leaving.erase(entry);
+          }};
 }
 
 void Worker::activity(Deadline, Done<TaskActivity> done) { done({}, current_activity()); }

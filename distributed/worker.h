@@ -57,6 +57,9 @@ class Worker final : public WorkerClient, public std::enable_shared_from_this<Wo
   // abort_step(), for callers in this process.
   std::vector<StepActivity> abort(int64_t step, const Status& status);
   TaskActivity current_activity() const;
+  // The reply of a step that has ended here is on its way to another process until the handle goes:
+  // it is part of the activity meanwhile. Null for a small one.
+  [[nodiscard]] std::shared_ptr<const void> reply_leaves(int64_t step, const std::string& session);
   WorkerStatus current_status() const;
   const TaskName& task() const { return options_.task; }
   ThreadPool& pool() const { return *options_.pool; }

@@ -18,21 +18,25 @@ void fail_call(RpcCall& call, const Status& status) {
 void run_graph(Worker& worker, RpcCall call) {
   RunGraph request = wire::decode_run_graph(call.request());
   const int64_t step = request.step;
+  const std::string session = request.session;
   const std::weak_ptr<Worker> kept = worker.weak_from_this();
   call.on_cancel([kept, step] {
     const auto worker = kept.lock();
     if (worker != nullptr)
       worker->abort(step, {Code::cancelled, "the master no longer waits for the step", true});
   });
-  worker.run_graph(std::move(request), call.deadline(),
-                   [call](const Status& status, RunGraphResult result) mutable {
-                     if (!status.is_ok()) return fail_call(call, status);
-                     try {
-                       call.reply(wire::encode_run_graph_result(result));
-                     } catch (...) {
-                       fail_call(call, status_of_current_exception());
-                     }
-                   });
+  worker.run_graph(
+      std::move(request), call.deadline(),
+      [call, kept, step, session](const Status& status, RunGraphResult result) mutable {
+        if (!status.is_ok()) return fail_call(call, status);
+        try {
+          const auto worker = kept.lock();
+          call.reply(wire::encode_run_graph_result(result),
+                     worker ? worker->reply_leaves(step, session) : nullptr);
+        } catch (...) {
+          fail_call(call, status_of_current_exception());
+        }
+      });
 }
 
 void register_graph(Worker& worker, RpcCall call) {

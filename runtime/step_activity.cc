@@ -13,8 +13,8 @@ std::string seconds_text(std::chrono::nanoseconds time) {
 }
 
 std::string StepActivity::to_string() const {
-  return what + (from.empty() ? "" : " from " + from) + ", for " +
-         seconds_text(std::chrono::nanoseconds(ns));
+  return what + (from.empty() ? "" : " from " + from) +
+         (ns > 0 ? ", for " + seconds_text(std::chrono::nanoseconds(ns)) : "");
 }
 
 }  // namespace leat

@@ -12,7 +12,7 @@ struct StepActivity {
   std::string what;  // "runs TestGate node gate", "waits for tensor edge_7_w of node w",
                      // "waits in QueueDequeueV2 node q_Dequeue: FIFOQueue 'q' has 0 elements; …"
   std::string from;  // who owes it: "/job:ps/task:0"; empty: nobody but the task itself
-  int64_t ns = 0;    // for so long
+  int64_t ns = 0;    // for so long; 0: not a matter of time
 
   // "waits for tensor edge_7_w of node w from /job:ps/task:0, for 1.2 s"
   std::string to_string() const;

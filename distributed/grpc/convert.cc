@@ -40,6 +40,8 @@ constexpr std::array patterns = {
     Pattern{"FD shutdown", RpcCause::unreachable, "the connection attempt timed out"},
     Pattern{"connect() timed out", RpcCause::unreachable, "the connection attempt timed out"},
     Pattern{"Timed out connecting", RpcCause::unreachable, "the connection attempt timed out"},
+    Pattern{"before receiving SETTINGS frame", RpcCause::silent,
+            "something accepts connections there but does not answer; it may be frozen"},
     Pattern{"keepalive watchdog", RpcCause::silent, "no answer to keepalive pings"},
     Pattern{"ping timeout", RpcCause::silent, "no answer to keepalive pings"},
     Pattern{"Connection timed out", RpcCause::silent, "the connection timed out"},

@@ -70,7 +70,7 @@ enum class RpcCause : uint8_t {
   unresolvable,  // the host name has no address
   unreachable,   // no route, or no answer to the connection attempt
   lost,          // there was a connection: closed, reset
-  silent,        // there was a connection: keepalive pings were not answered
+  silent,        // there was a connection, and no answer: to its greeting, or to keepalive pings
 };
 
 // An outcome. `code` is gRPC's number, which is also leat::Code's.

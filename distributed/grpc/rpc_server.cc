@@ -52,7 +52,8 @@ class RpcCall::State final : public Open {
     answer({grpc::StatusCode::UNAVAILABLE, "the server is shutting down"}, nullptr);
   }
 
-  void answer(grpc::Status status, grpc::ByteBuffer* response);
+  void answer(grpc::Status status, grpc::ByteBuffer* response,
+              std::shared_ptr<const void> kept = nullptr);
   bool is_answered() {
     std::lock_guard lock(mutex);
     return reactor == nullptr;
@@ -87,11 +88,13 @@ class RpcCall::State final : public Open {
   std::mutex mutex;
   grpc::ServerGenericBidiReactor* reactor = nullptr;  // null once answered
   grpc::ByteBuffer* response = nullptr;               // the reactor's
+  std::shared_ptr<const void>* kept_slot = nullptr;   // the same
   bool is_cancelled = false;
   std::function<void()> on_cancel;
 };
 
-void RpcCall::State::answer(grpc::Status status, grpc::ByteBuffer* bytes) {
+void RpcCall::State::answer(grpc::Status status, grpc::ByteBuffer* bytes,
+                            std::shared_ptr<const void> kept) {
   grpc::ServerGenericBidiReactor* to;
   std::function<void()> dropped;
   {
@@ -100,8 +103,10 @@ void RpcCall::State::answer(grpc::Status status, grpc::ByteBuffer* bytes) {
     reactor = nullptr;
     dropped.swap(on_cancel);
     if (to != nullptr && bytes != nullptr) response->Swap(bytes);
+    if (to != nullptr) *kept_slot = std::move(kept);
   }
   if (to == nullptr) return;
+  handed_over(to);
   if (status.ok()) {
     to->StartWriteAndFinish(response, {}, std::move(status));
   } else {
@@ -122,9 +127,9 @@ bool RpcCall::is_cancelled() const {
 void RpcCall::on_cancel(std::function<void()> callback) {
   state_->set_on_cancel(std::move(callback));
 }
-void RpcCall::reply(Slices response) {
+void RpcCall::reply(Slices response, std::shared_ptr<const void> kept) {
   grpc::ByteBuffer buffer = transport::to_byte_buffer(std::move(response));
-  state_->answer(grpc::Status::OK, &buffer);
+  state_->answer(grpc::Status::OK, &buffer, std::move(kept));
 }
 void RpcCall::fail(RpcStatus status) {
   if (status.is_ok())
@@ -185,6 +190,7 @@ class RpcServer::State::UnaryReactor final : public grpc::ServerGenericBidiReact
     call_->deadline = to_deadline(context->raw_deadline());
     call_->reactor = this;
     call_->response = &response_;
+    call_->kept_slot = &kept_;
     if (!server_.opened(this, weak_)) call_->end();
     StartRead(&request_);
   }
@@ -210,6 +216,8 @@ class RpcServer::State::UnaryReactor final : public grpc::ServerGenericBidiReact
     if (auto call = weak_.lock()) call->cancelled();
   }
   void OnDone() override {
+    taken_over(static_cast<grpc::ServerGenericBidiReactor*>(this));
+    kept_.reset();
     server_.closed(this);
     delete this;
   }
@@ -219,6 +227,7 @@ class RpcServer::State::UnaryReactor final : public grpc::ServerGenericBidiReact
   std::shared_ptr<RpcCall::State> call_;  // until the handler has it
   std::weak_ptr<RpcCall::State> weak_;
   grpc::ByteBuffer request_, response_;
+  std::shared_ptr<const void> kept_;  // until the answer has left
 };
 
 class RpcServer::State::StreamReactor final : public transport::StreamCore,

@@ -39,8 +39,11 @@ class RpcCall {
   // answer.
   void on_cancel(std::function<void()> callback);
 
-  void reply(Slices response);
+  void reply(Slices response) { reply(std::move(response), nullptr); }
   void reply(std::string response) { reply(to_slices(std::move(response))); }
+  // `kept` is let go, perhaps on a transport thread, when the reply has left this process, or
+  // cannot any more.
+  void reply(Slices response, std::shared_ptr<const void> kept);
   void fail(RpcStatus status);
 
   class State;

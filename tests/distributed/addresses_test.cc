@@ -1,8 +1,12 @@
 // Where tasks listen and how they are found: IPv6, names, names that resolve only later.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <climits>
 
 #include "distributed/cluster_session.h"
+#include "distributed/grpc/rpc_server.h"
 #include "distributed/membership.h"
 #include "distributed/task.h"
 #include "graph/ops.h"
@@ -62,6 +66,35 @@ TEST(Address, ThatIsNotThisHostsIsSaidWithTheReason) {
   const std::string& text = status.message;
   EXPECT_EQ(text.find("/job:ps/task:0 cannot listen on 192.0.2.1:0: "), 0u) << text;
   EXPECT_EQ(text.find("cannot listen"), text.rfind("cannot listen")) << text;
+}
+
+TEST(Address, ThatIsTakenIsSaidWithWhoHasIt) {
+  const TaskName name{"worker", 1};
+  ClusterSpec spec;
+  spec.add(name, "127.0.0.1:0");
+  spec.set_id("taken");
+  const Task first(spec, name, TaskOptions{.threads = 1});
+  spec.set_address(name, first.address());
+  char host[HOST_NAME_MAX + 1] = {};
+  gethostname(host, HOST_NAME_MAX);
+  const Status status = error_of([&] { Task(spec, name, TaskOptions{.threads = 1}); });
+  EXPECT_EQ(code_name(status.code), code_name(Code::unavailable));
+  EXPECT_EQ(status.message,
+            concat("/job:worker/task:1 cannot listen on ", first.address(),
+                   ": Address already in use: there already runs /job:worker/task:1, process ",
+                   getpid(), " on ", host, ", cluster taken"));
+}
+
+TEST(Address, ThatIsTakenBySomethingElseIsSaid) {
+  RpcServer other;  // speaks gRPC, and knows no tasks
+  const std::string address = concat("127.0.0.1:", other.start("127.0.0.1:0"));
+  ClusterSpec spec;
+  spec.add({"worker", 1}, address);
+  const Status status = error_of([&] {
+    Task(spec, TaskName{"worker", 1}, TaskOptions{.threads = 1});
+  });
+  EXPECT_THAT(status.message, HasSubstr(address + ": Address already in use: something that is no "
+                                                  "task of Leat has it"));
 }
 
 TEST(Address, ANameThatDoesNotResolveIsWaitedForAndNamed) {

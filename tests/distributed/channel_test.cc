@@ -5,8 +5,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <condition_variable>
+#include <cstdlib>
 #include <future>
+#include <limits>
+#include <new>
 #include <numeric>
 
 #include "core/crc32c.h"
@@ -14,6 +18,23 @@
 #include "distributed/grpc/rpc_server.h"
 #include "tests/support/eventually.h"
 #include "tests/support/faulty_stream.h"
+#include "tests/support/sanitizers.h"
+
+namespace {
+// What one allocation gets at most.
+std::atomic<size_t> largest_allocation{std::numeric_limits<size_t>::max()};
+}  // namespace
+
+#ifndef LEAT_UNDER_SANITIZER
+// noinline: where only one of them is inlined, gcc takes free() for a mismatch.
+[[gnu::noinline]] void* operator new(size_t bytes) {
+  if (bytes > largest_allocation) throw std::bad_alloc();
+  if (void* memory = std::malloc(bytes > 0 ? bytes : 1)) return memory;
+  throw std::bad_alloc();
+}
+[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory, size_t) noexcept { std::free(memory); }
+#endif
 
 namespace leat {
 namespace {
@@ -172,6 +193,16 @@ TEST(Channel, EveryDtypeAndShape) {
   ASSERT_TRUE(eventually([&] { return pair.b.count() == sent.size(); }));
   for (const auto& got : pair.b.received)
     expect_same(got.value, sent[static_cast<size_t>(got.edge)]);
+}
+
+TEST(Channel, AnEmptyTensorMayHaveHugeExtents) {
+  constexpr int64_t huge = int64_t{1} << 40;
+  ChannelPair pair;
+  const Tensor sent(DType::f32, {huge, huge, 0});
+  pair.a.channel->send(1, 0, sent, false);
+  ASSERT_TRUE(eventually([&] { return pair.b.count() == 1 || pair.b.has_ended(); }));
+  ASSERT_EQ(pair.b.count(), 1u) << pair.b.end.value_or(Status{}).message;
+  expect_same(pair.b.received[0].value, sent);
 }
 
 TEST(Channel, DeadValuesAndControlEdges) {
@@ -447,6 +478,7 @@ TEST(ChannelInput, FramesThatLie) {
        {}},
       {"negative extent", [](FrameHeader&) {}, {-2}},
       {"overflowing extents", [](FrameHeader& h) { h.rank = 2; }, {huge, huge}},
+      {"negative extent beside none", [](FrameHeader& h) { h.rank = 2; }, {0, -2}},
       {"overflowing bytes", [](FrameHeader&) {}, {huge}},
       {"unknown dtype", [](FrameHeader& h) { h.dtype = static_cast<DType>(200); }},
       {"dtype without elements", [](FrameHeader& h) { h.dtype = DType::resource; }},
@@ -536,6 +568,41 @@ TEST(ChannelInput, APieceOfALargerTensorThanItBeganAsIsRefused) {
     EXPECT_THAT(status.message, HasSubstr("which began as one of 24"));
     EXPECT_EQ(pair.end.count(), 0u);
   }
+}
+
+// Strings take their memory as they come, or when they are whole: that it is not there concerns
+// their step, not what else the two tasks have to tell each other.
+TEST(ChannelInput, StringsThatFindNoMemoryEndTheirStepOnly) {
+#ifdef LEAT_UNDER_SANITIZER
+  GTEST_SKIP() << "a sanitizer has replaced the allocator";
+#endif
+  constexpr size_t first = 400'000, second = 2'000'000;
+  RawPair pair;
+  FrameHeader header = tensor_header();
+  header.dtype = DType::string;
+  header.total = first + second;
+  std::string frames = encode(header, {1}, std::string(first, 'x'));
+  header.sequence = 1;
+  header.offset = first;
+  frames += encode(header, {}, std::string(second, 'x'));
+  header = tensor_header();
+  header.sequence = 2;
+  header.step = 2;
+  frames += encode(header, {2}, eight_bytes);
+  Slices slices = to_slices(std::move(frames));
+  largest_allocation = size_t{1} << 20;
+  pair.raw->write(std::move(slices));
+  EXPECT_TRUE(eventually([&] { return pair.end.count() == 1 || pair.end.has_ended(); }));
+  largest_allocation = std::numeric_limits<size_t>::max();
+  ASSERT_EQ(pair.end.count(), 1u) << pair.end.end.value_or(Status{}).message;
+  ASSERT_EQ(pair.end.abort_count(), 1u);
+  EXPECT_EQ(pair.end.aborts[0].first, 1);
+  EXPECT_EQ(pair.end.aborts[0].second.code, Code::resource_exhausted);
+  EXPECT_THAT(pair.end.aborts[0].second.message, HasSubstr("edge 0, a tensor of 2400000 bytes"));
+  EXPECT_EQ(pair.end.received[0].step, 2);
+  const std::string told = pair.end.aborts[0].second.message;
+  EXPECT_TRUE(eventually([&] { return pair.raw_received().find(told) != std::string::npos; }))
+      << "the sender shall know";
 }
 
 TEST(ChannelInput, APieceThatNobodyWaitsForIsDropped) {

@@ -115,11 +115,14 @@ TEST(ClusterView, NobodyThereIsSaidWithTheReason) {
 TEST(WaitList, ListsUntilTheHandleGoes) {
   WaitList list;
   auto first = list.add([] { return std::vector<StepActivity>{{"waits for a", "b", 0}}; });
-  const auto second = list.add([] { return std::vector<StepActivity>{{"waits for c", "d", 0}}; });
-  EXPECT_EQ(list.now().size(), 2u);
+  const auto second = list.add([] {
+    return std::vector<StepActivity>{{"waits for c", "d", 1'200'000'000}, {"was told", "", 0}};
+  });
+  EXPECT_EQ(list.now().size(), 3u);
   first.reset();
-  ASSERT_EQ(list.now().size(), 1u);
-  EXPECT_EQ(list.now()[0].to_string(), "waits for c from d, for 0.0 s");
+  ASSERT_EQ(list.now().size(), 2u);
+  EXPECT_EQ(list.now()[0].to_string(), "waits for c from d, for 1.2 s");
+  EXPECT_EQ(list.now()[1].to_string(), "was told");
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "distributed/cluster_session.h"
+#include "distributed/cluster_view.h"
 #include "distributed/master.h"
 #include "distributed/membership.h"
 #include "distributed/worker.h"
@@ -124,6 +125,55 @@ TEST_F(Fault, OneDirectionAloneIsEnough) {
   expect_names_the_ps(failing_step());
   proxy_->stall_replies(false);
   expect_works_again();
+}
+
+// "big" on the ps, of as many floats as are fed.
+class FaultOfALargeReply : public Fault {
+ protected:
+  FaultOfALargeReply() {
+    const DeviceScope on(model_.graph, ps);
+    model_.graph.add({.op = "Fill",
+                      .name = "big",
+                      .inputs = {placeholder(model_.graph, "extent", i32, {1}),
+                                 constant(model_.graph, Tensor::scalar(1.0f))}});
+    session_->extend(model_.graph);
+    fetch(1);  // everything is registered and connected
+  }
+  void fetch(int32_t floats, RunOptions options = {}) {
+    session_->run({{"extent:0", Tensor::of<int32_t>({1}, {floats})}}, {"big:0"}, {}, options);
+  }
+};
+
+TEST_F(FaultOfALargeReply, IsNamedWhenTheDeadlineComesBeforeIt) {
+  proxy_->limit(40'000'000);
+  const Status status = error_of([&] { fetch(50'000'000, {.timeout = seconds(1)}); });
+  proxy_->limit(0);
+  EXPECT_EQ(code_name(status.code), code_name(Code::deadline_exceeded));
+  EXPECT_THAT(status.message,
+              HasSubstr(concat("/job:ps/task:0 (", proxy_->address(),
+                               ") has done its part; its reply of 200.0 MB is on the way, for ")));
+  expect_works_again();
+}
+
+TEST_F(FaultOfALargeReply, IsShownWhileItIsOnTheWay) {
+  Worker& worker = cluster_->task("ps").worker();
+  proxy_->stall_replies();
+  auto outcome =
+      std::async(std::launch::async, [&] { return error_of([&] { fetch(25'000'000); }); });
+  constexpr const char* text = "has done its part; its reply of 100.0 MB is on the way";
+  const auto view = [&] { return to_text(view_cluster(cluster_->target("worker", 1))); };
+  EXPECT_TRUE(eventually([&] { return view().find(text) != std::string::npos; })) << view();
+  const std::vector<RunningStep> steps = worker.current_activity().steps;
+  ASSERT_EQ(steps.size(), 1u);
+  EXPECT_EQ(steps[0].master, (TaskName{"worker", 0}));
+  proxy_->stall_replies(false);
+  const Status status = outcome.get();
+  EXPECT_TRUE(status.is_ok()) << status.message;
+  EXPECT_TRUE(eventually([&] { return worker.current_activity().steps.empty(); }));
+  const std::vector<StepActivity> late =
+      worker.abort(steps[0].step, {Code::cancelled, "too late", true});
+  ASSERT_EQ(late.size(), 1u);
+  EXPECT_EQ(late[0].what, "has done its part; its reply of 100.0 MB has left");
 }
 
 TEST_F(Fault, AResetEndsTheStepAtOnce) {

@@ -35,8 +35,9 @@ class RawClient {
     EXPECT_TRUE(status.is_ok()) << method << ": " << status.message;
     return reply;
   }
-  std::string create(const Graph& graph) {
-    const auto reply = fields(answer("CreateSession", text(1, to_graph_def(graph))));
+  std::string create(const Graph& graph, const std::string& config = "") {
+    const auto reply =
+        fields(answer("CreateSession", text(1, to_graph_def(graph)) + text(2, config)));
     EXPECT_EQ(reply.count(2), 0u) << "graph_version is 0, which proto3 leaves out";
     return reply.find(1)->second;
   }
@@ -151,6 +152,23 @@ TEST(MasterService, APartialRunWhoseTaskGoesSaysSoInTheNextCall) {
       "RunStep", run_step(session, run + text(3, "y:0") + fed("x:0", Tensor::scalar(5.0f)), 2)));
   EXPECT_EQ(reply.find(3)->second, std::to_string(static_cast<int>(Code::unavailable)));
   EXPECT_THAT(reply.find(4)->second, HasSubstr("/job:ps/task:0"));
+}
+
+TEST(MasterService, APartialRunWhoseClientDoesNotCallAgainEnds) {
+  InProcessCluster cluster({{"ps", 1}, {"worker", 1}});
+  RawClient client(cluster);
+  const std::string operation_timeout = number(11, 2'000);
+  const std::string session = client.create(partial(), operation_timeout);
+  const std::string setup = text(1, session) + text(2, "x:0") + text(3, "first:0") + text(3, "y:0");
+  const std::string run = text(6, fields(client.answer("PartialRunSetup", setup)).find(1)->second);
+  EXPECT_EQ(fetched(client.answer("RunStep", run_step(session, run + text(3, "first:0"), 1))), 2);
+  const Master& master = cluster.task("worker").master();
+  EXPECT_EQ(master.running_steps(), 1u);
+  EXPECT_TRUE(eventually([&] { return master.running_steps() == 0; }));
+  const auto reply = fields(client.answer(
+      "RunStep", run_step(session, run + text(3, "y:0") + fed("x:0", Tensor::scalar(5.0f)), 2)));
+  EXPECT_EQ(reply.find(3)->second, std::to_string(static_cast<int>(Code::deadline_exceeded)));
+  EXPECT_THAT(reply.find(4)->second, HasSubstr("was not continued for 2.0 s"));
 }
 
 TEST(MasterService, SaysWhatTensorFlowSaysOfSessions) {

@@ -214,6 +214,36 @@ TEST(RendezvousRouter, WhatNobodyBeginsIsDroppedInTime) {
   EXPECT_EQ(arrivals.all[0].status.code, Code::deadline_exceeded);
 }
 
+// The sender may have ended its part long ago: nobody tells the receiver that the rest is for
+// nothing, and what has come takes all of the window.
+TEST(RendezvousRouter, AnUnbegunStepGivesItsWindowBackInTime) {
+  MembershipOptions options;
+  options.heartbeat = milliseconds(20);
+  options.window = 1 << 20;
+  ConnectedTasks tasks({"ps:0", "worker:0"}, options,
+                       {.executor = {}, .parking = milliseconds(100)});
+  tasks.start_all();
+  tasks.wait_until_connected();
+  const Edges edges = edges_of({edge(0, device("ps:0"), device("worker:0"))});
+  auto unbegun = tasks["ps:0"].router->open(1, edges);
+  unbegun->send(0, Tensor(DType::f32, {1'000'000}), false);
+  tasks["ps:0"].router->close(1);
+  auto ps = tasks["ps:0"].router->open(2, edges);
+  ps->send(0, Tensor::scalar(2.0f), false);
+  RendezvousRouter& router = *tasks["worker:0"].router;
+  auto worker = router.open(2, edges);
+  Arrivals arrivals;
+  arrivals.expect(*worker, 0);
+  ASSERT_TRUE(arrivals.wait(0)) << "step 1 holds the window";
+  EXPECT_EQ(arrivals.all[0].value.value<float>(), 2.0f);
+  Arrivals late;
+  auto first = router.open(1, edges);
+  late.expect(*first, 0);
+  ASSERT_EQ(late.count(), 1u);
+  EXPECT_EQ(late.all[0].status.code, Code::deadline_exceeded);
+  EXPECT_THAT(late.all[0].status.message, HasSubstr("its first bytes came from /job:ps/task:0"));
+}
+
 TEST(RendezvousRouter, LateValuesReviveNothing) {
   ConnectedTasks tasks({"ps:0", "worker:0"});
   tasks.start_all();

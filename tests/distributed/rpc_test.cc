@@ -310,6 +310,28 @@ TEST(RpcClient, AServerOfAnotherKindIsSaidToBeOne) {
   EXPECT_EQ(pair.client->call_and_wait("/test/Ours", "").first.message, "no such cast");
 }
 
+// The system accepts for a process that is stopped.
+TEST(RpcClient, WhatAcceptsAndNeverAnswersMayBeFrozen) {
+  const int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in name{};
+  name.sin_family = AF_INET;
+  name.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t length = sizeof name;
+  ASSERT_EQ(bind(listener, reinterpret_cast<sockaddr*>(&name), length), 0);
+  ASSERT_EQ(getsockname(listener, reinterpret_cast<sockaddr*>(&name), &length), 0);
+  ASSERT_EQ(listen(listener, 4), 0);
+  const std::string address = "127.0.0.1:" + std::to_string(ntohs(name.sin_port));
+  RpcClient client(address, {.connect_timeout = milliseconds(300)});
+  const RpcStatus status = client.call_and_wait("/test/Echo", "").first;
+  EXPECT_EQ(status.code, unavailable);
+  EXPECT_EQ(
+      status.message,
+      address + ": something accepts connections there but does not answer; it may be frozen");
+  EXPECT_EQ(status.cause, RpcCause::silent);
+  client.close();
+  close(listener);
+}
+
 TEST(RpcClient, AServerOfAnotherProtocolIsSaidToBeOne) {
   const int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in name{};
