@@ -152,7 +152,10 @@ void infer_sorted(ShapeContext& c) {
 
 template <class Combiner, class T, class Index>
 BoundKernel bind_unsorted(const KernelRequest& request) {
-  const int64_t rows = request.outputs[0].shape[0], count = request.inputs[1].shape.elements();
+  // The ids of nothing are not looked at: they may be out of range.
+  const bool is_empty = request.inputs[0].shape.elements() == 0;
+  const int64_t rows = request.outputs[0].shape[0],
+                count = is_empty ? 0 : request.inputs[1].shape.elements();
   const int64_t inner = rows == 0 ? 0 : request.outputs[0].shape.elements() / rows;
   return BoundKernel::of([rows, count, inner](const Arguments& a) {
     T* out = a.output<T>();
