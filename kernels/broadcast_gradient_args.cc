@@ -87,8 +87,8 @@ BoundKernel prepare_args(TypeTag<T>, const KernelRequest& r) {
     for (int64_t axis = 0; axis < rank; ++axis) {
       const T extent0 = axis < rank - n0 ? T(1) : s0[axis - (rank - n0)],
               extent1 = axis < rank - n1 ? T(1) : s1[axis - (rank - n1)];
-      check(extent0 >= 0 && extent1 >= 0 && (extent0 == extent1 || extent0 == 1 || extent1 == 1),
-            "Incompatible shapes: axis ", axis, " has extents ", extent0, " and ", extent1);
+      check(extent0 == extent1 || extent0 == 1 || extent1 == 1, "Incompatible shapes: axis ", axis,
+            " has extents ", extent0, " and ", extent1);
       a.output<T>()[axis] = extent0 == 1 ? extent1 : extent0;
     }
   });

@@ -1,5 +1,7 @@
 // leat: cpu+cuda
 // Cast: every number type and bool to every other; of a complex number the real part goes.
+#include <bit>
+
 #include "kernels/elementwise.h"
 
 namespace leat {
@@ -34,6 +36,52 @@ struct Convert {
 
 using CastTypes = std::conditional_t<has_host_types, NumberComplexAndBoolTypes, NumberAndBoolTypes>;
 
+// How many low bits of the mantissa Truncate sets to 0: those that the result has no place for.
+// TensorFlow takes complex64 for a type of no bits at all where a double goes in, and leaves what
+// goes to bfloat16 alone unless it is a float.
+template <class From, class To>
+constexpr int dropped_bits() {
+  if constexpr (std::is_same_v<From, complex128> && std::is_same_v<To, complex64>) {
+    return dropped_bits<double, float>();
+  } else if constexpr (std::is_same_v<From, complex128>) {
+    return std::is_same_v<To, bfloat16> ? 0 : dropped_bits<double, To>();
+  } else if constexpr (std::is_same_v<From, complex64>) {
+    return std::is_same_v<To, half> ? dropped_bits<float, half>() : 0;
+  } else if constexpr (std::is_same_v<From, double>) {
+    if (std::is_same_v<To, complex64>) return 53;
+    return std::is_same_v<To, float> ? 29 : std::is_same_v<To, half> ? 42 : 0;
+  } else if constexpr (std::is_same_v<From, float>) {
+    return std::is_same_v<To, bfloat16> ? 16 : std::is_same_v<To, half> ? 13 : 0;
+  } else {
+    return 0;
+  }
+}
+
+// Convert with Truncate: what the result has no place for is dropped instead of rounded.
+template <class To>
+struct TruncatedConvert {
+  static constexpr bool has_versions = false;
+
+  template <int bits, class T>
+  LEAT_DEVICE static T truncated(T x) {
+    if (x != x) return x;  // or a NaN would become an infinity
+    using Word = std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>;
+    return std::bit_cast<T>(std::bit_cast<Word>(x) & static_cast<Word>(~Word{0} << bits));
+  }
+
+  template <class T>
+  LEAT_DEVICE To operator()(T x) const {
+    constexpr int bits = dropped_bits<T, To>();
+    if constexpr (bits == 0) {
+      return Convert<To>{}(x);
+    } else if constexpr (is_complex_type<T>) {
+      return Convert<To>{}(T(truncated<bits>(x.real()), truncated<bits>(x.imag())));
+    } else {
+      return Convert<To>{}(truncated<bits>(x));
+    }
+  }
+};
+
 std::vector<Kernel> cast_kernels() {
   Kernel kernel;
   kernel.device = kernel_device;
@@ -42,11 +90,15 @@ std::vector<Kernel> cast_kernels() {
     const DType from = request.attr<DType>("SrcT");
     const DType to = request.attr<DType>("DstT");
     if (from == to) return BoundKernel::view();
+    const bool truncate = request.attr<bool>("Truncate");
     const BroadcastPlan plan = plan_broadcast(request);
     BoundKernel kernel = visit_type(CastTypes{}, from, [&](auto from_tag) {
       using From = typename decltype(from_tag)::type;
       return visit_type(CastTypes{}, to, [&](auto to_tag) {
         using To = typename decltype(to_tag)::type;
+        if constexpr (dropped_bits<From, To>() > 0) {
+          if (truncate) return bind_elementwise<TruncatedConvert<To>, To, From>({}, plan);
+        }
         return bind_elementwise<Convert<To>, To, From>({}, plan);
       });
     });
@@ -57,7 +109,8 @@ std::vector<Kernel> cast_kernels() {
 
 const Op cast_op{{
     .name = "Cast",
-    .doc = "y = x as DstT: towards zero from floating to integer, x != 0 to bool.",
+    .doc = "y = x as DstT: towards zero from floating to integer, x != 0 to bool. With Truncate "
+           "also from a floating type to a smaller one (but from double to bfloat16).",
     .inputs = {"x: SrcT"},
     .outputs = {"y: DstT"},
     .attrs = {"SrcT: type", "DstT: type", "Truncate: bool = false"},
@@ -78,7 +131,10 @@ const Op cast_op{{
                   .outputs = {ints({1, -1})}},
                  {.inputs = {ints({0, 2})},
                   .attrs = {{"DstT", DType::boolean}},
-                  .outputs = {bools({false, true})}}},
+                  .outputs = {bools({false, true})}},
+                 {.inputs = {Tensor::of<double>({2}, {1 + 0x1.8p-24, -1})},
+                  .attrs = {{"DstT", f32}, {"Truncate", true}},
+                  .outputs = {floats({1, -1})}}},
     .has_complex_gradient = true,
 }};
 

@@ -16,7 +16,7 @@ struct Convolution {
   Window planes{.in = 1, .out = 1}, height, width;
   bool channels_first = false;  // NCHW or NCDHW: f32 and 16-bit floats only
 
-  int64_t depth() const { return in_channels / groups; }
+  int64_t depth() const { return groups == 0 ? 0 : in_channels / groups; }
   bool is_of_images() const { return planes.in == 1 && planes.out == 1 && planes.size == 1; }
   int64_t x_elements() const { return batch * planes.in * height.in * width.in * in_channels; }
   int64_t y_elements() const { return batch * planes.out * height.out * width.out * out_channels; }

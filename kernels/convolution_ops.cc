@@ -1,5 +1,7 @@
 // Conv2D, Conv3D and DepthwiseConv2dNative with their gradients: schemas, shapes, attributes.
 // convolution.h has the arithmetic.
+#include <algorithm>
+
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"
@@ -10,6 +12,19 @@
 
 namespace leat {
 namespace {
+
+// A filter without elements is good where there is nothing to compute, as in TensorFlow: no images
+// or no results. DepthwiseConv2dNative takes any, Conv3D none.
+void check_filter(const Convolution& c, const Shape& x, const Shape& filter, bool has_planes) {
+  const auto dims = filter.dims();
+  const auto is_zero = [](int64_t extent) { return extent == 0; };
+  if (std::none_of(dims.begin(), dims.end(), is_zero)) return;
+  const int64_t of_out[] = {c.batch, c.height.out, c.width.out, c.out_channels};
+  const bool is_idle = std::any_of(std::begin(of_out), std::end(of_out), is_zero) ||
+                       std::any_of(x.dims().begin(), x.dims().end(), is_zero);
+  check(!has_planes && (is_idle || !x.is_complete()),
+        "filter must not have zero elements, got shape ", filter);
+}
 
 // All that shapes and attributes say. `x` and `filter` have rank 4, those of Conv3D 5.
 Convolution convolution_of(const NodeView& node, const Shape& x, const Shape& filter) {
@@ -24,9 +39,7 @@ Convolution convolution_of(const NodeView& node, const Shape& x, const Shape& fi
                 .width = window_along(node, axes.width, x[axes.width], filter[kx]),
                 .channels_first = axes.channels_first()};
   if (axes.has_planes()) c.planes = window_along(node, axes.planes, x[axes.planes], filter[0]);
-  for (int64_t extent : filter.dims()) {
-    check(extent != 0, "filter must not have zero elements, got shape ", filter);
-  }
+  if (!depthwise) check_filter(c, x, filter, axes.has_planes());
   if (depthwise) {
     check(c.in_channels == any || depth == any || c.in_channels == depth,
           "input and filter must have the same depth: ", c.in_channels, " vs ", depth, " (input ",

@@ -181,6 +181,10 @@ struct ReductionLoop {
     const int kept_outer = std::max(0, plan.kept_rank - 1);
     const T* from = in + offset_of(outer, kept_outer, plan.kept_extents, plan.kept_strides) + first;
     C total[max_columns];
+    if (plan.reduced == 1) {  // nothing to combine with: 0 + -0 would be 0
+      for (int64_t j = 0; j < columns; ++j) total[j] = R::template map<C>(widened(from[j]));
+      return finish_columns(total, columns, out + outer * all_columns + first);
+    }
     std::fill_n(total, columns, R::template identity<C>());
     const int outer_rank = std::max(0, plan.reduced_rank - 1);
     const int64_t length = plan.reduced_rank > 0 ? plan.reduced_extents[outer_rank] : 1;
@@ -189,7 +193,10 @@ struct ReductionLoop {
       rows(from + offset_of(i, outer_rank, plan.reduced_extents, plan.reduced_strides), length,
            stride, columns, total);
     }
-    T* to = out + outer * all_columns + first;
+    finish_columns(total, columns, out + outer * all_columns + first);
+  }
+
+  void finish_columns(const C* total, int64_t columns, T* to) const {
     for (int64_t j = 0; j < columns; ++j)
       to[j] = static_cast<T>(R::template finish<C>(total[j], plan.reduced));
   }

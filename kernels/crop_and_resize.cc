@@ -13,12 +13,16 @@ namespace {
 
 // Along one axis of a box from `begin` to `end` (0 is the first pixel, 1 the last): the place of
 // crop pixel i among n image pixels. None outside of the image.
-std::optional<float> place_of(int64_t i, int64_t crop, int64_t n, float begin, float end) {
+// The distance between crop pixels is (end - begin) * last / (crop - 1), which TensorFlow divides
+// first for the gradient of the boxes and last for all else.
+std::optional<float> place_of(int64_t i, int64_t crop, int64_t n, float begin, float end,
+                              bool divides_first) {
   auto last = static_cast<float>(n - 1);
   if (last > 0x1p24F) last = std::nextafter(last, 0.0F);  // it may have been rounded up
-  const float at = crop > 1 ? begin * last + static_cast<float>(i) * (end - begin) * last /
-                                                 static_cast<float>(crop - 1)
-                            : 0.5F * (begin + end) * last;
+  const float steps = static_cast<float>(crop - 1);
+  const float step = divides_first ? (end - begin) * (last / steps) : (end - begin) * last / steps;
+  const float at =
+      crop > 1 ? begin * last + static_cast<float>(i) * step : 0.5F * (begin + end) * last;
   if (!(at >= 0 && at <= last)) return {};
   return at;
 }
@@ -43,7 +47,7 @@ struct Between {
 struct Crops {
   int64_t images, height, width, channels;  // of the image
   int64_t boxes, crop_height, crop_width;
-  bool is_nearest;
+  bool is_nearest, divides_first;
 
   Crops(const NodeView& node, const Shape& image, const Shape& crops)
       : images(image[0]),
@@ -53,7 +57,8 @@ struct Crops {
         boxes(crops[0]),
         crop_height(crops[1]),
         crop_width(crops[2]),
-        is_nearest(node.attr<std::string>("method") == "nearest") {
+        is_nearest(node.attr<std::string>("method") == "nearest"),
+        divides_first(node.op == "CropAndResizeGradBoxes") {
     check(height > 0 && width > 0, "image dimensions must be positive, got shape ", image);
     check(crop_height > 0 && crop_width > 0, "crop dimensions must be positive, got shape ", crops);
   }
@@ -79,9 +84,11 @@ struct Crops {
     int64_t to = 0;
     for (int64_t b = 0; b < boxes; ++b, boxes_at += 4) {
       for (int64_t i = 0; i < crop_height; ++i) {
-        const std::optional<float> y = place_of(i, crop_height, height, boxes_at[0], boxes_at[2]);
+        const std::optional<float> y =
+            place_of(i, crop_height, height, boxes_at[0], boxes_at[2], divides_first);
         for (int64_t j = 0; j < crop_width; ++j, to += channels) {
-          f(b, i, j, y, place_of(j, crop_width, width, boxes_at[1], boxes_at[3]), to);
+          f(b, i, j, y, place_of(j, crop_width, width, boxes_at[1], boxes_at[3], divides_first),
+            to);
         }
       }
     }
@@ -172,9 +179,10 @@ BoundKernel prepare_image_gradient(TypeTag<T>, const KernelRequest& r) {
 // What the place of crop pixel i of n moves by when the box's begin and end do, in pixels.
 void add_to_edges(int64_t i, int64_t n, int64_t pixels, float dplace, float* begin, float* end) {
   const auto last = static_cast<float>(pixels - 1);
-  const float share = n > 1 ? static_cast<float>(i) / static_cast<float>(n - 1) : 0.5F;
-  *begin += dplace * (1 - share) * last;
-  *end += dplace * share * last;
+  const float by_end =
+      n > 1 ? static_cast<float>(i) * (last / static_cast<float>(n - 1)) : 0.5F * last;
+  *begin += dplace * (last - by_end);
+  *end += dplace * by_end;
 }
 
 template <class T>

@@ -55,6 +55,33 @@ struct FloorDiv {
   }
 };
 
+// FloorDiv and TruncateDiv of 16-bit floats: the quotient is rounded to 16 bits before it is
+// rounded to an integer.
+template <class Rounding, class T>
+struct RoundedQuotient {
+  static constexpr bool has_versions = false;
+  static constexpr int cost = 20;
+  LEAT_DEVICE float operator()(float x, float y) const {
+    return Rounding{}(static_cast<float>(T(x / y)), 1.0F);
+  }
+};
+
+template <class Rounding>
+std::vector<Kernel> rounded_quotient_kernels() {
+  using Wide = Types<float, double, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t,
+                     uint64_t>;
+  using Narrow = Types<half, bfloat16>;
+  Kernel narrow;
+  narrow.device = kernel_device;
+  narrow.types = {{"T", Narrow::list()}};
+  narrow.prepare = [](const KernelRequest& request) {
+    return visit_type(Narrow{}, request.inputs[0].dtype, [&]<class T>(TypeTag<T>) {
+      return prepare_elementwise<RoundedQuotient<Rounding, T>, T>(request);
+    });
+  };
+  return join(elementwise<Rounding, Wide>(), {narrow});
+}
+
 // The remainder of FloorDiv: it has the sign of y.
 struct FloorMod {
   static constexpr int cost = 20;
@@ -169,7 +196,7 @@ const Op floor_div_op{{
               "uint64, int64, complex64, "
               "complex128}"},
     .shape = shapes::broadcast_binary(),
-    .kernels = elementwise<FloorDiv>(),
+    .kernels = rounded_quotient_kernels<FloorDiv>(),
     .examples = {{.inputs = {ints({-7, 7, 6}), ints({2, 2, -4})}, .outputs = {ints({-4, 3, -2})}},
                  {.inputs = {floats({-7}), floats({2})}, .outputs = {floats({-4})}}},
     .is_not_differentiable = true,
@@ -201,7 +228,7 @@ const Op truncate_div_op{{
               "uint64, int64, complex64, "
               "complex128}"},
     .shape = shapes::broadcast_binary(),
-    .kernels = elementwise<TruncateDiv>(),
+    .kernels = rounded_quotient_kernels<TruncateDiv>(),
     .examples = {{.inputs = {ints({-7, 7, 6}), ints({2, 2, -4})}, .outputs = {ints({-3, 3, -1})}},
                  {.inputs = {floats({-7}), floats({2})}, .outputs = {floats({-3})}}},
     .is_not_differentiable = true,

@@ -103,6 +103,8 @@ const Op lin_space_op{{
                                    const C step = n > 1 ? (stop - start) / C(n - 1) : C(0);
                                    for (int64_t i = 0; i < n; ++i)
                                      a.output<T>()[i] = T(start + step * C(i));
+                                   // The ends are what they are, infinities included.
+                                   if (n > 0) a.output<T>()[0] = T(start);
                                    if (n > 1) a.output<T>()[n - 1] = T(stop);
                                  });
                            })},

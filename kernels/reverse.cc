@@ -10,8 +10,11 @@
 namespace leat {
 namespace {
 
-std::vector<bool> reversed_axes(const Tensor& axes, int rank) {
+// Of a tensor without elements, and of a scalar, none, whatever `axes` says: as in TensorFlow.
+std::vector<bool> reversed_axes(const Tensor& axes, const Shape& shape) {
+  const int rank = shape.rank();
   std::vector<bool> reversed(rank, false);
+  if (rank == 0 || (shape.is_complete() && shape.elements() == 0)) return reversed;
   const std::vector<int64_t> list = to_int64s(axes);
   for (size_t i = 0; i < list.size(); ++i) {
     check(list[i] >= -rank && list[i] < rank, "'axis'[", i, "] = ", list[i],
@@ -26,7 +29,7 @@ std::vector<bool> reversed_axes(const Tensor& axes, int rank) {
 template <class T>
 BoundKernel prepare(TypeTag<T>, const KernelRequest& request) {
   const Shape& shape = request.inputs[0].shape;
-  const std::vector<bool> reversed = reversed_axes(*request.inputs[1].value, shape.rank());
+  const std::vector<bool> reversed = reversed_axes(*request.inputs[1].value, shape);
   const std::vector<int64_t> strides = strides_of(shape);
   std::vector<StridedCopy::Axis> axes;
   int64_t first = 0;
@@ -53,7 +56,7 @@ const Op reverse_op{{
         [](ShapeContext& c) {
           c.with_rank(1, 1);
           if (c.input(0).has_rank() && c.value(1) != nullptr)
-            reversed_axes(*c.value(1), c.input(0).rank());
+            reversed_axes(*c.value(1), c.input(0));
           c.set_output(0, c.input(0));
         },
     .gradient =

@@ -62,6 +62,11 @@ void infer(ShapeContext& c) {
   const Shape ref = c.with_rank_at_least(0, 1), &indices = c.input(1), &updates = c.input(2);
   if (c.num_outputs() > 0) c.set_output(0, ref);
   if (!ref.has_rank() || !indices.has_rank() || !updates.has_rank() || updates.rank() == 0) return;
+  if (c.num_outputs() == 0 && indices.is_complete() && indices.elements() == 0) {
+    // On a resource, as in TensorFlow: nothing is updated, whatever the extents.
+    return check(updates.rank() == indices.rank() + ref.rank() - 1, "updates must have rank ",
+                 indices.rank() + ref.rank() - 1, " or 0, got ", updates);
+  }
   Shape expected = indices;
   for (int i = 1; i < ref.rank(); ++i) expected.push_back(ref[i]);
   check(expected.is_compatible(updates),

@@ -100,7 +100,11 @@ Kernel kernel() {
   if constexpr (std::is_same_v<Rule, scatter::Replace>) {
     return cpu_moving_kernel("T", prepare);
   } else {
-    return cpu_kernel("T", scatter::TypesOf<Rule>{}, prepare);
+    constexpr bool takes_bool =
+        std::is_same_v<Rule, scatter::Add> || std::is_same_v<Rule, scatter::Subtract>;
+    return cpu_kernel(
+        "T", std::conditional_t<takes_bool, NumberComplexAndBoolTypes, scatter::TypesOf<Rule>>{},
+        prepare);
   }
 }
 

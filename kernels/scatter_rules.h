@@ -29,14 +29,23 @@ struct Replace {
 struct Add {
   template <class T>
   void operator()(T& to, const T& from) const {
-    to = wrapping(to, from, [](auto x, auto y) { return x + y; });
+    if constexpr (std::is_same_v<T, bool>) {
+      to = to || from;
+    } else {
+      to = wrapping(to, from, [](auto x, auto y) { return x + y; });
+    }
   }
 };
 
+// Of truth values: whether they differ, for 0 - 1 is -1 and true.
 struct Subtract {
   template <class T>
   void operator()(T& to, const T& from) const {
-    to = wrapping(to, from, [](auto x, auto y) { return x - y; });
+    if constexpr (std::is_same_v<T, bool>) {
+      to = to != from;
+    } else {
+      to = wrapping(to, from, [](auto x, auto y) { return x - y; });
+    }
   }
 };
 

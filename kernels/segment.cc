@@ -76,6 +76,22 @@ struct Max {
   }
 };
 
+// Those of unsorted ids, where the last row decides about NaN: one that comes stays until a number
+// comes.
+struct UnsortedMin : Min {
+  template <class C>
+  LEAT_INLINE static C combine(C a, C b) {
+    return a < b ? a : b;
+  }
+};
+
+struct UnsortedMax : Max {
+  template <class C>
+  LEAT_INLINE static C combine(C a, C b) {
+    return b < a ? a : b;
+  }
+};
+
 template <class Combiner, class T>
 void combine_row(const T* from, int64_t n, T* to) {
   using C = ComputeType<T>;
@@ -136,7 +152,10 @@ void infer_sorted(ShapeContext& c) {
 
 template <class Combiner, class T, class Index>
 BoundKernel bind_unsorted(const KernelRequest& request) {
-  const int64_t rows = request.outputs[0].shape[0], count = request.inputs[1].shape.elements();
+  // The ids of nothing are not looked at: they may be out of range.
+  const bool is_empty = request.inputs[0].shape.elements() == 0;
+  const int64_t rows = request.outputs[0].shape[0],
+                count = is_empty ? 0 : request.inputs[1].shape.elements();
   const int64_t inner = rows == 0 ? 0 : request.outputs[0].shape.elements() / rows;
   return BoundKernel::of([rows, count, inner](const Arguments& a) {
     T* out = a.output<T>();
@@ -241,8 +260,8 @@ void prod_gradient(Gradient& g) {
 // Complex numbers have no order.
 template <class Combiner>
 using CombinedTypes =
-    std::conditional_t<std::is_same_v<Combiner, Min> || std::is_same_v<Combiner, Max>, NumberTypes,
-                       NumberAndComplexTypes>;
+    std::conditional_t<std::is_base_of_v<Min, Combiner> || std::is_base_of_v<Max, Combiner>,
+                       NumberTypes, NumberAndComplexTypes>;
 
 struct Kind {
   std::string name, formula, types;
@@ -317,9 +336,9 @@ const Op segment_max_op{sorted<Max>(max_kind, floats({3, 2}, {3, 4, 0, 0, 5, 6})
 const Op unsorted_sum_op{unsorted<Sum>(sum_kind, "0", floats({2, 2}, {4, 6, 5, 6}))};
 const Op unsorted_prod_op{unsorted<Prod>(prod_kind, "1", floats({2, 2}, {3, 8, 5, 6}))};
 const Op unsorted_min_op{
-    unsorted<Min>(min_kind, "the type's largest value", floats({2, 2}, {1, 2, 5, 6}))};
+    unsorted<UnsortedMin>(min_kind, "the type's largest value", floats({2, 2}, {1, 2, 5, 6}))};
 const Op unsorted_max_op{
-    unsorted<Max>(max_kind, "the type's least value", floats({2, 2}, {3, 4, 5, 6}))};
+    unsorted<UnsortedMax>(max_kind, "the type's least value", floats({2, 2}, {3, 4, 5, 6}))};
 
 }  // namespace
 }  // namespace leat

@@ -24,7 +24,7 @@ namespace {
 struct Format {
   std::string prefix;
   char conversion;
-  size_t width;  // of strings, which may contain NUL
+  size_t width, longest;  // of strings, which may contain NUL
   bool is_left_justified;
 };
 
@@ -34,7 +34,9 @@ Format format_of(const KernelRequest& r) {
   const std::string& fill = r.attr<std::string>("fill");
   const DType dtype = r.inputs[0].dtype;
   const bool is_integral = !is_floating(dtype) && !is_complex(dtype);
-  check(!is_integral || (!scientific && !shortest && precision < 0),
+  // Of a string, precision is the most that is kept, if there is a width; the rest says nothing.
+  const bool is_text = dtype == DType::string;
+  check(!is_integral || is_text || (!scientific && !shortest && precision < 0),
         "scientific, shortest and precision not supported for datatype ", dtype);
   check(!scientific || !shortest, "Cannot select both scientific and shortest notation");
   check(fill.size() <= 1, "Fill string must be one or fewer characters");
@@ -43,12 +45,14 @@ Format format_of(const KernelRequest& r) {
   check(fill != "#" || !is_integral, "Fill argument not supported: \"", fill, "\"");
   check(width <= 10000 && precision <= 10000, "width and precision must be at most 10000, got ",
         width, " and ", precision);
-  Format format{.prefix = "%" + fill,
-                .conversion = scientific ? 'e'
-                              : shortest ? 'g'
-                                         : 'f',
-                .width = static_cast<size_t>(std::max<int64_t>(0, width)),
-                .is_left_justified = fill == "-"};
+  Format format{
+      .prefix = "%" + fill,
+      .conversion = scientific ? 'e'
+                    : shortest ? 'g'
+                               : 'f',
+      .width = static_cast<size_t>(std::max<int64_t>(0, width)),
+      .longest = width > 0 && precision >= 0 ? static_cast<size_t>(precision) : std::string::npos,
+      .is_left_justified = fill == "-"};
   if (width >= 0) format.prefix += std::to_string(width);
   if (precision >= 0) format.prefix += "." + std::to_string(precision);
   return format;
@@ -66,8 +70,9 @@ std::string printed(const std::string& format, Value... value) {
 template <class T>
 std::string as_text(const Format& format, const T& value) {
   if constexpr (std::is_same_v<T, std::string>) {
-    const std::string padding(format.width - std::min(format.width, value.size()), ' ');
-    return format.is_left_justified ? value + padding : padding + value;
+    const std::string text = value.substr(0, format.longest);
+    const std::string padding(format.width - std::min(format.width, text.size()), ' ');
+    return format.is_left_justified ? text + padding : padding + text;
   } else if constexpr (std::is_same_v<T, bool>) {
     return value ? "true" : "false";
   } else if constexpr (is_complex_type<T>) {

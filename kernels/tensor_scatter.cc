@@ -113,8 +113,8 @@ const Op add_op{scatter_op<scatter::Add>(
 const Op non_aliasing_add_op{[] {
   OpDef op = scatter_op<scatter::Add>(
       "ScatterNdNonAliasingAdd",
-      "output = input with updates[i…, j…] added at [indices[i…, :], j…].", "int32, int64",
-      NumberAndComplexTypes{},
+      "output = input with updates[i…, j…] added at [indices[i…, :], j…]; + of bool is or.",
+      "int32, int64", NumberComplexAndBoolTypes{},
       [](Gradient& g) {
         g.dx(0) = g.dy();
         g.dx(2) = at_places(g);

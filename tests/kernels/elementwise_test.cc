@@ -137,6 +137,24 @@ TEST(Elementwise, IntegersDivideAsTensorFlowDoes) {
   EXPECT_THAT(message_of("Pow", {ints({2}), ints({-1})}), HasSubstr("negative integer powers"));
 }
 
+TEST(Elementwise, AQuotientOf16BitsIsRoundedBeforeItsFloor) {
+  const auto bfloats = [](float x) { return Tensor::of<bfloat16>({1}, {x}); };
+  const Tensor x = bfloats(2.04688F), y = bfloats(0.683594F);  // x / y = 2.994, in 16 bits 3
+  EXPECT_EQ(to_doubles(run_op("FloorDiv", {x, y})[0]), (std::vector<double>{3}));
+  EXPECT_EQ(to_doubles(run_op("TruncateDiv", {x, y})[0]), (std::vector<double>{3}));
+}
+
+TEST(Elementwise, ATruncatingCastDropsWhatHasNoPlace) {
+  const Tensor largest = floats({3.4028235e38F, nan});
+  const auto cast = [&](bool truncates) {
+    return to_doubles(
+        run_op("Cast", {largest}, {{"DstT", DType::bf16}, {"Truncate", truncates}})[0]);
+  };
+  EXPECT_EQ(cast(false)[0], std::numeric_limits<double>::infinity());
+  EXPECT_EQ(cast(true)[0], 0x1.fep127);
+  EXPECT_TRUE(std::isnan(cast(true)[1]));
+}
+
 TEST(Elementwise, AnErrorOnAnotherThreadReachesTheCaller) {
   Tensor x(i32, {300000}), zeros(i32, {300000});
   std::fill_n(x.data<int32_t>(), x.elements(), 1);

@@ -86,5 +86,24 @@ TEST(ExtremeNumbers, ApproxTopKRefusesWhatItWouldNotDoExactly) {
     refuses("Invalid recall target", {{"recall_target", recall}});
 }
 
+TEST(ExtremeNumbers, TheEndsOfALinSpaceAreThemselves) {
+  const auto space = [](float start, float stop, int32_t n) {
+    return to_doubles(
+        run_op("LinSpace", {Tensor::scalar(start), Tensor::scalar(stop), Tensor::scalar(n)})[0]);
+  };
+  EXPECT_EQ(space(1, infinity, 2), (std::vector<double>{1, infinity}));
+  EXPECT_EQ(space(3e38F, -3e38F, 3), (std::vector<double>{3e38F, -infinity, -3e38F}));
+}
+
+TEST(ExtremeNumbers, ANaNThatComesLaterWinsASegment) {
+  for (const char* op : {"UnsortedSegmentMin", "UnsortedSegmentMax"}) {
+    const auto segment = [&](std::initializer_list<float> rows) {
+      return to_doubles(run_op(op, {floats(rows), ints({0, 0}), Tensor::scalar<int32_t>(1)})[0])[0];
+    };
+    EXPECT_TRUE(std::isnan(segment({7, static_cast<float>(nan)}))) << op;
+    EXPECT_EQ(segment({static_cast<float>(nan), 7}), 7) << op;
+  }
+}
+
 }  // namespace
 }  // namespace leat

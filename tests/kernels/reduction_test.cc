@@ -113,5 +113,14 @@ TEST(ArgMax, TakesTheFirstOfEquals) {
   EXPECT_EQ(run_op("ArgMax", {x, Tensor::scalar(1)}, {{"output_type", i32}})[0].dtype(), i32);
 }
 
+TEST(Reduction, NothingIsAddedToASingleElement) {
+  for (const char* op : {"Sum", "Mean", "Prod"}) {
+    const Tensor none = run_op(op, {floats({-0.0F, 1}), Tensor(i32, {0})})[0],
+                 one = run_op(op, {floats({1, 2}, {-0.0F, 1}), ints({0})})[0];
+    EXPECT_TRUE(std::signbit(none.data<float>()[0])) << op;
+    EXPECT_TRUE(std::signbit(one.data<float>()[0])) << op;
+  }
+}
+
 }  // namespace
 }  // namespace leat

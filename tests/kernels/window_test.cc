@@ -50,5 +50,21 @@ TEST(Window, APlaceOutsideOfItsImageIsAnError) {
   }
 }
 
+// As in TensorFlow: where there is nothing to compute, nothing is refused.
+TEST(Window, AFilterWithoutElements) {
+  const auto shape = [](const char* op, const Shape& x, const Shape& filter) {
+    return run_op(op, {Tensor(f32, x), Tensor(f32, filter)},
+                  {{"strides", std::vector<int64_t>{1, 1, 1, 1}}, {"padding", "SAME"}})[0]
+        .shape();
+  };
+  EXPECT_EQ(shape("Conv2D", {1, 3, 3, 2}, {1, 1, 2, 0}), Shape({1, 3, 3, 0}));
+  EXPECT_EQ(shape("Conv2D", {0, 3, 3, 2}, {0, 1, 2, 1}), Shape({0, 3, 3, 1}));
+  EXPECT_EQ(shape("DepthwiseConv2dNative", {1, 3, 3, 0}, {2, 2, 0, 1}), Shape({1, 3, 3, 0}));
+  EXPECT_EQ(shape("DepthwiseConv2dNative", {1, 3, 3, 2}, {0, 2, 2, 1}), Shape({1, 3, 3, 2}));
+  expect_error_with(Code::invalid_argument, "filter must not have zero elements", [&] {
+    shape("Conv2D", {1, 3, 3, 2}, {0, 1, 2, 1});
+  });
+}
+
 }  // namespace
 }  // namespace leat

@@ -4,7 +4,7 @@ import itertools
 import numpy as np
 import tensorflow as tf
 
-from .case import Case, FLOATS, Ref, crossed, more_cases, random, special
+from .case import Case, FLOATS, Ref, bf16, crossed, more_cases, random, special
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
 VECTOR = np.array([1, 2, 3], np.float32)
@@ -350,3 +350,148 @@ def _(rng, op):
 @more_cases("DecodeCSV")
 def _(rng, op):
     yield Case(text(b"+5,+6"), [ints(0), longs(0)], gradient=False)
+
+
+# ---- What is rounded when
+
+
+@more_cases("Cast")
+def _(rng, op):
+    numbers = np.concatenate([rng.standard_normal(200) * 10.0 ** rng.integers(-9, 5, 200), [3.4028235e38, 65519, -0.0, INF, -INF, NAN]])
+    to = [tf.bfloat16, tf.half, tf.float32, tf.complex64, tf.int32]
+    for dtype in [np.float32, np.float64, np.float16, np.complex64, np.complex128]:
+        with np.errstate(over="ignore"):
+            x = numbers.astype(dtype)
+        for out in to:
+            yield Case(x if out != tf.int32 else x[:200], DstT=out, Truncate=True, gradient=False)
+
+
+@more_cases("FloorDiv", "TruncateDiv")
+def _(rng, op):
+    for dtype in [np.float16, bf16]:
+        yield Case(np.array([2.04688, -1.194], dtype), np.array([0.683594, 0.05685], dtype))
+        yield Case((random(rng, (500,)) * 3).astype(dtype), random(rng, (500,), dtype))
+
+
+@more_cases("CropAndResize", "CropAndResizeGradImage", "CropAndResizeGradBoxes")
+def _(rng, op):
+    boxes = (rng.integers(0, 11, (100, 4)) / 10).astype(np.float32)
+    image, grads, zeros = random(rng, (1, 7, 6, 1)), random(rng, (100, 5, 4, 1)), np.zeros(100, np.int32)
+    if op == "CropAndResizeGradBoxes":
+        yield Case(grads, image, boxes, zeros)
+        return
+    for method in ["nearest", "bilinear"]:
+        if op == "CropAndResize":
+            yield Case(image, boxes, zeros, ints(5, 4), method=method, extrapolation_value=-9.0, gradient=False)
+        else:
+            yield Case(grads, boxes, zeros, ints(1, 7, 6, 1), T=tf.float32, method=method, gradient=False)
+
+
+@more_cases("UnsortedSegmentMin", "UnsortedSegmentMax")
+def _(rng, op):
+    for dtype, width in itertools.product(FLOATS, [1, 5, 64]):
+        for rows in [[7, NAN], [NAN, 7], [NAN, NAN, 1], [1, NAN, 0], [0, NAN, 1]]:
+            yield Case(np.repeat(np.array(rows, dtype)[:, None], width, 1), np.zeros(len(rows), np.int32), np.int32(1), gradient=False)
+
+
+@more_cases("LinSpace")
+def _(rng, op):
+    for start, stop in [(1, INF), (INF, 1), (-INF, INF), (3e38, -3e38), (NAN, 1), (1, NAN), (-0.0, 1), (-0.0, -0.0)]:
+        for n in [1, 2, 3, 5]:
+            yield Case(np.float32(start), np.float32(stop), np.int32(n), gradient=False)
+
+
+@more_cases("Sum", "Mean", "Prod", "Max", "Min")
+def _(rng, op):
+    for dtype in FLOATS + [np.complex64] * (op in ["Sum", "Mean", "Prod"]):
+        yield Case(np.array([-0.0, 1], dtype), ints(), gradient=False)
+        for axes in [ints(1), ints(0, 2), ints(0, 1, 2)]:
+            yield Case(np.array([[[-0.0]]], dtype), axes, gradient=False)
+        yield Case(np.array([-0.0, -0.0], dtype), ints(0), gradient=False)
+
+
+# ---- Types and texts that were refused
+
+
+@more_cases("ScatterNdNonAliasingAdd", "ResourceScatterNdAdd", "ResourceScatterNdSub")
+def _(rng, op):
+    yes = np.array([True, True, False, False])
+    state = yes if op == "ScatterNdNonAliasingAdd" else Ref(yes)
+    for indices in [[0, 1, 2, 3], [1, 1, 2, 2]]:
+        yield Case(state, ints(*([i] for i in indices)), np.array([True, False, True, False]), gradient=False)
+
+
+@more_cases("AsString")
+def _(rng, op):
+    texts = text(b"abcd", b"a\0bc", b"", b"x")
+    for options in [{"scientific": True}, {"shortest": True}, {"precision": 2}, {"shortest": True, "width": 5}]:
+        yield Case(texts, **options)
+    for width, precision, fill in itertools.product([-1, 0, 1, 5], [0, 1, 3], ["", "-", "0"]):
+        yield Case(texts, width=width, precision=precision, fill=fill)
+    yield Case(texts, scientific=True, shortest=True, invalid=True)
+
+
+# ---- Checks that there is no need for: nothing to compute
+
+
+@more_cases("UnsortedSegmentSum", "UnsortedSegmentProd", "UnsortedSegmentMin", "UnsortedSegmentMax")
+def _(rng, op):
+    for shape, n in [((2, 0), 1), ((2, 0), 0), ((2, 0, 3), 1)]:
+        yield Case(np.zeros(shape, np.float32), ints(7, 8), np.int32(n), gradient=False)
+    yield Case(np.zeros(2, np.float32), ints(7, 8), np.int32(0), invalid=True)
+    yield Case(np.zeros((2, 1), np.float32), ints(7, 8), np.int32(1), invalid=True)
+
+
+@more_cases("ReverseV2")
+def _(rng, op):
+    for shape, axes in itertools.product([(0, 1), ()], [ints(2), ints(0, 0), ints(-5), ints(0)]):
+        yield Case(np.zeros(shape, np.float32), axes, gradient=False, static=False)
+    yield Case(np.zeros((2, 1), np.float32), ints(2), invalid=True)
+
+
+@more_cases("ResourceScatterAdd", "ResourceScatterSub", "ResourceScatterMul", "ResourceScatterDiv", "ResourceScatterMin", "ResourceScatterMax",
+            "ResourceScatterUpdate")
+def _(rng, op):
+    for shape in [(0, 5), (2, 7)]:
+        yield Case(Ref(floats([1, 2], [3, 4])), ints(), np.ones(shape, np.float32), static=False)
+    yield Case(Ref(floats([1, 2], [3, 4])), ints(), np.ones(3, np.float32), invalid=True)
+
+
+@more_cases("BroadcastArgs")
+def _(rng, op):
+    for s0, s1 in [([3, -1], [1]), ([3, -1], []), ([3, -1], [3, 1]), ([-2, 3], [-2, 3]), ([-1], [-1])]:
+        yield Case(longs(*s0), longs(*s1))
+        yield Case(longs(*s1), longs(*s0))
+    yield Case(longs(3, -1), longs(4), invalid=True)
+    yield Case(longs(-1), longs(0), invalid=True)
+
+
+def ones(*shape):
+    return np.ones(shape, np.float32)
+
+
+@more_cases("Conv2D", "DepthwiseConv2dNative")
+def _(rng, op):
+    for x, filters in [((1, 3, 3, 2), (1, 1, 2, 0)), ((0, 3, 3, 2), (0, 1, 2, 1)), ((0, 3, 3, 2), (1, 1, 2, 0)), ((1, 3, 3, 2), (0, 1, 2, 0)),
+                       ((1, 0, 3, 2), (0, 1, 2, 1))]:
+        for padding in ["SAME", "VALID"]:
+            yield Case(ones(*x), ones(*filters), strides=[1, 1, 1, 1], padding=padding, gradient=False, static=False)
+    for filters in [(0, 1, 2, 1), (1, 0, 2, 1)]:
+        yield Case(ones(1, 3, 3, 2), ones(*filters), strides=[1, 1, 1, 1], padding="SAME", gradient=False, invalid=op == "Conv2D")
+
+
+@more_cases("DepthwiseConv2dNative")
+def _(rng, op):
+    for x, filters in [((1, 3, 3, 0), (2, 2, 0, 1)), ((0, 3, 3, 0), (2, 2, 0, 1)), ((1, 3, 3, 0), (2, 2, 0, 0))]:
+        yield Case(ones(*x), ones(*filters), strides=[1, 1, 1, 1], padding="VALID", gradient=False, static=False)
+
+
+@more_cases("Conv3D")
+def _(rng, op):
+    yield Case(ones(1, 2, 3, 3, 2), ones(1, 1, 1, 2, 0), strides=[1] * 5, padding="SAME", invalid=True)
+
+
+@more_cases("Conv2DBackpropInput")
+def _(rng, op):
+    for n, filters, out in [(1, (1, 1, 1, 0), 0), (0, (0, 1, 1, 1), 1), (0, (1, 1, 1, 0), 0)]:
+        yield Case(ints(n, 2, 2, 1), ones(*filters), ones(n, 2, 2, out), strides=[1, 1, 1, 1], padding="SAME", gradient=False, static=False)
