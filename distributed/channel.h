@@ -63,8 +63,9 @@ struct ChannelOptions {
 //   at once; the tensor's buffer is pinned until it has left. Small tensors overtake large ones
 //   that wait; edges are independent of each other, so nothing depends on the order. Back-pressure:
 //   at most `window` bytes are under way that the receiver has not yet given to a step. It gives
-//   bytes back as they are copied; those of a step that has not begun there when it begins. A
-//   tensor that the receiver cannot take (too large, out of memory) aborts its step on both ends.
+//   bytes back as they are copied; those of a step that has not begun there when it begins, or when
+//   the receiver waits for that no longer. A tensor that it cannot take (too large, out of memory)
+//   aborts its step on both ends.
 class Channel : public std::enable_shared_from_this<Channel> {
  public:
   // `made`, if given, is called with the channel before its first event.

@@ -131,8 +131,13 @@ bool Listener::accept_one(int listener) {
     accepted_(listener, fd);
     return true;
   }
-  if (errno == EINTR || errno == ECONNABORTED) return true;
-  if (errno != EMFILE && errno != ENFILE) return false;
+  const int error = errno;
+  if (error == EINTR || error == ECONNABORTED) return true;
+  if (error == EAGAIN) return false;
+  if (error != EMFILE && error != ENFILE) {  // no memory, a firewall: the connection stays there
+    poll(nullptr, 0, pause_ms);
+    return false;
+  }
   // Take the connection with the last descriptor, and let it go.
   if (reserve_ >= 0) close(reserve_);
   const int refused = accept4(listener, nullptr, nullptr, SOCK_CLOEXEC);

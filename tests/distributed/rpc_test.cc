@@ -1,10 +1,12 @@
 // The transport: unary calls, streams, and how each of them ends when something goes wrong.
+#include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <condition_variable>
 #include <future>
 #include <mutex>
@@ -13,6 +15,26 @@
 #include "distributed/grpc/rpc_client.h"
 #include "distributed/grpc/rpc_server.h"
 #include "tests/support/eventually.h"
+#include "tests/support/sanitizers.h"
+
+namespace {
+// What the system answers to servers that accept; 0: what it would.
+std::atomic<int> accept_error{0};
+std::atomic<int> accept_calls{0};
+}  // namespace
+
+#ifndef LEAT_UNDER_SANITIZER
+extern "C" int accept4(int socket, sockaddr* address, socklen_t* length, int flags) {
+  ++accept_calls;
+  if (const int error = accept_error; error != 0) {
+    errno = error;
+    return -1;
+  }
+  using Accept = int (*)(int, sockaddr*, socklen_t*, int);
+  static const auto real = reinterpret_cast<Accept>(dlsym(RTLD_NEXT, "accept4"));
+  return real(socket, address, length, flags);
+}
+#endif
 
 namespace leat {
 namespace {
@@ -258,6 +280,36 @@ TEST(RpcServer, ATakenPortIsAnErrorWithTheReason) {
               "cannot listen on " + address + ": Address already in use");
   }
   EXPECT_THROW(second.start("no-such-host.invalid:0"), std::runtime_error);
+}
+
+// The connection that cannot be accepted stays in line: asking for it at once again would take a
+// core.
+TEST(RpcServer, PausesWhenItCannotAccept) {
+#ifdef LEAT_UNDER_SANITIZER
+  GTEST_SKIP() << "a sanitizer has replaced accept4";
+#endif
+  for (const int error : {ENOBUFS, ENOMEM, EPERM}) {
+    SCOPED_TRACE(error);
+    Pair pair;
+    pair.server.handle("/test/Echo", echo);
+    pair.start();
+    accept_calls = 0;
+    accept_error = error;
+    const auto begin = Clock::now();
+    const int waiting = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    sockaddr_in name{};
+    name.sin_family = AF_INET;
+    name.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    name.sin_port =
+        htons(static_cast<uint16_t>(std::stoi(pair.address.substr(pair.address.rfind(':') + 1))));
+    EXPECT_EQ(connect(waiting, reinterpret_cast<sockaddr*>(&name), sizeof name), 0);
+    EXPECT_TRUE(eventually([&] { return accept_calls > 10; }));
+    const int calls = accept_calls;
+    EXPECT_LE(calls, (Clock::now() - begin) / milliseconds(10) + 2);
+    accept_error = 0;
+    EXPECT_TRUE(pair.client->call_and_wait("/test/Echo", "").first.is_ok());
+    close(waiting);
+  }
 }
 
 // gRPC would end the process when the memory does not suffice.
