@@ -60,8 +60,7 @@ Tensor& Variable::memory(const Shape& shape, Device& device, Tensor* replaced) {
 }
 
 void Variable::note_shape(const Shape& shape) {
-  if (value_.is_valid() && !(value_.shape() == shape))
-    has_changed_shape_.store(true, std::memory_order_release);
+  if (value_.is_valid() && !(value_.shape() == shape)) note_other_shape();
 }
 
 void Variable::forget_value() {

@@ -30,6 +30,8 @@ class Variable {
   bool is_initialized() const { return initialized_.load(std::memory_order_acquire); }
   // Somebody gave it a value of another shape than before: shapes that graphs declare tell nothing.
   bool has_changed_shape() const { return has_changed_shape_.load(std::memory_order_acquire); }
+  // The same of a shape that the graph does not declare.
+  void note_other_shape() { has_changed_shape_.store(true, std::memory_order_release); }
   uint64_t version() const { return version_.load(std::memory_order_acquire); }  // counts writes
 
   // The value. Call with the lock held (shared is enough). Throws FAILED_PRECONDITION

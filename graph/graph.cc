@@ -153,7 +153,7 @@ std::unique_ptr<Node> Graph::make(NodeSpec spec, std::string name, std::optional
     fail_for(*node, error.code(), error.message());
   }
   if (deferred != nullptr) {
-    *deferred = infer_shapes_or_defer(*node);
+    *deferred = infer_shapes_or_accept(*node);
   } else {
     infer_shapes(*node);
   }

@@ -110,8 +110,8 @@ class Graph {
   // devices, location and output specs; runs no scopes.
   Node& copy(const Node& node, std::vector<Output> inputs, std::vector<Node*> control_inputs);
   // A node with exactly this name and device, no scopes: for passes that insert nodes.
-  // `deferred`, if given, takes an error that inputs that do not fit would be
-  // (infer_shapes_or_defer).
+  // `deferred`, if given, takes an error of the shape function, which only fails the steps that
+  // need the node (infer_shapes_or_accept).
   Node& insert(NodeSpec spec, const DeviceName& assigned_device,
                std::optional<Error>* deferred = nullptr);
   // Forgets all nodes but the first `size`: what an import that failed has added.

@@ -133,6 +133,16 @@ std::optional<Error> infer_shapes_or_defer(Node& node) {
   }
 }
 
+std::optional<Error> infer_shapes_or_accept(Node& node) {
+  try {
+    return infer_shapes_or_defer(node);
+  } catch (const Error& error) {
+    if (node.inputs.empty()) throw;
+    for (OutputSpec& output : node.outputs) output.shape = Shape::unknown();
+    return error;
+  }
+}
+
 std::vector<Shape> infer_shapes(const NodeView& node, const OpDef& op,
                                 std::span<const TensorSpec> inputs, int num_outputs) {
   SpecContext context(op, node, inputs, num_outputs);

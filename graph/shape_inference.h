@@ -61,6 +61,11 @@ void infer_shapes(Node& node);
 // again. Throws if the fault is not the inputs'.
 std::optional<Error> infer_shapes_or_defer(Node& node);
 
+// The same where nobody has asked for the node yet: it is taken even if the fault is not the
+// inputs', and of its outputs nothing is known. A step that needs it throws, in the pass `infer`.
+// Throws for a node without inputs: what it is, such as a constant, others rely on.
+std::optional<Error> infer_shapes_or_accept(Node& node);
+
 // The value of an output if it can be told without running anything: Const, Shape of a complete
 // shape, Size, Rank, and small integer arithmetic on these (Pack, Cast, Add, Sub, Mul, ConcatV2,
 // StridedSlice, Gather, Prod, …). Else an invalid tensor.

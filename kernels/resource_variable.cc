@@ -106,8 +106,8 @@ const Op variable_shape_op{{
 
 const Op assign_variable_op{{
     .name = "AssignVariableOp",
-    .doc = "variable = value. A variable of declared shape keeps it; one without takes the "
-           "value's, unless validate_shape is set and it has one by now.",
+    .doc = "variable = value. The variable takes the value's shape, unless validate_shape is set "
+           "and it has one by now.",
     .inputs = {"resource: resource", "value: dtype"},
     .attrs = {"dtype: type", "validate_shape: bool = false"},
     .shape = infer_update,

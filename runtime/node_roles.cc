@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "core/variable.h"
 #include "graph/colocation.h"
 #include "graph/signature.h"
 #include "graph/variable_accesses.h"
@@ -28,11 +29,23 @@ Shape declared_shape(Output ref) {
   return Shape::unknown();
 }
 
-// Assign to a variable without a fixed shape.
+// Assign to a variable without a fixed shape. AssignVariableOp keeps to the declared one only if it
+// is asked to; where the value is known to have it, nothing changes.
 bool may_change_shape(const Node& node) {
   if (node.inputs.empty() || !is_handle_input(node, 0)) return false;
-  return (node.is("Assign") && !node.attr<bool>("validate_shape")) ||
-         !declared_shape(node.inputs[0]).is_complete();
+  const Shape declared = declared_shape(node.inputs[0]);
+  if (!declared.is_complete()) return true;
+  if (node.is("AssignVariableOp") && node.inputs[1].shape() == declared) return false;
+  return (node.is("Assign") || node.is("AssignVariableOp")) && !node.attr<bool>("validate_shape");
+}
+
+// `assign`, with a note on the variable if the value has another shape than the declared one, which
+// readers would rely on. Before the value is there: a note too many harms nobody.
+Execute noting_other_shape(Execute assign, const Shape& declared) {
+  return [assign = std::move(assign), declared](ExecuteContext& c) {
+    if (!(c.input(1).shape() == declared)) c.variable(0).note_other_shape();
+    assign(c);
+  };
 }
 
 // False if no kernel fits.
@@ -59,7 +72,14 @@ bool find_role(const Node& node, const Device& device, NodeRole& out) {
       node.op->has_data_dependent_shape ||
       (kernel->execute && (may_change_shape(node) || Colocation::has_variant(node)));
   if (kernel->prepare && !needs_execute) return true;
-  if (kernel->execute) return is_boundary(ItemKind::execute);
+  if (kernel->execute) {
+    if (node.is("Assign") || node.is("AssignVariableOp")) {
+      const Shape declared = declared_shape(node.inputs[0]);
+      if (declared.is_complete())
+        out.kernel.execute = noting_other_shape(std::move(out.kernel.execute), declared);
+    }
+    return is_boundary(ItemKind::execute);
+  }
   if (kernel->execute_async) return is_boundary(ItemKind::execute_async);
   return static_cast<bool>(kernel->prepare);
 }

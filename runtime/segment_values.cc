@@ -50,7 +50,8 @@ class Inference {
     for (const SegmentPlan::VariableUse& use : segment_.variables) {
       const Variable& variable = *program_.variables[use.variable];
       Shape shape = program_.variable_shapes[use.variable];
-      if (!shape.is_complete() || (variable.has_changed_shape() && variable.is_initialized()))
+      const bool may_differ = variable.has_changed_shape() && variable.is_initialized();
+      if (!shape.is_complete() || (may_differ && !is_assigned_first(use)))
         shape = value_for(use, variable).shape();
       out_.variable_index[use.variable] = static_cast<int>(out_.variables.size());
       out_.variables.push_back({variable.dtype(), shape, {}});
@@ -77,6 +78,18 @@ class Inference {
 
  private:
   // The value, or the error that names the first node that reads it.
+  // A resource of another shape gets the declared one back before anybody looks: the value is known
+  // to have that (find_role).
+  bool is_assigned_first(const SegmentPlan::VariableUse& use) const {
+    for (const SegmentNode& node : segment_.nodes) {
+      for (const SegmentSource& source : node.inputs) {
+        if (source.kind == SegmentSource::Kind::variable && source.index == use.variable)
+          return node.node->is("AssignVariableOp") && !node.node->attr<bool>("validate_shape");
+      }
+    }
+    return false;
+  }
+
   const Tensor& value_for(const SegmentPlan::VariableUse& use, const Variable& variable) const {
     if (variable.is_initialized()) return variable.value();
     for (const SegmentNode& node : segment_.nodes) {

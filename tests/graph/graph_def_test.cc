@@ -239,9 +239,48 @@ TEST(GraphDef, ANodeWhoseInputsCannotFitIsAcceptedWithARemark) {
   EXPECT_THAT(notes[0], testing::HasSubstr("MatMul node 'y': "));
   EXPECT_THAT(notes[0], testing::EndsWith("steps that need it will fail"));
   EXPECT_EQ(graph.output("z:0").shape(), (Shape{any, any}));
-  // What does not depend on the inputs is refused.
+  // What does not even have inputs is refused.
   expect_refused(node("c", "Const", {}, float_dtype + attr("value", "tensor { dtype: DT_INT32 }")),
                  "Const node 'c': attribute 'value' holds int32, 'dtype' says float");
+}
+
+// Nor does one whose attributes are wrong, as long as no step needs it.
+TEST(GraphDef, ANodeThatNoInputsWouldFitOnlyFailsItsSteps) {
+  const std::string attrs = float_type + attr("ksize", "list { i: 1 i: 0 i: 2 i: 1 }") +
+                            attr("strides", "list { i: 1 i: 1 i: 1 i: 1 }") +
+                            attr("padding", "s: 'SAME'");
+  const std::string text =
+      node("x", "Placeholder", {}, float_dtype) + node("bad", "AvgPool", {"x"}, attrs) +
+      node("behind", "Neg", {"bad"}, float_type) + node("good", "Neg", {"x"}, float_type);
+  Graph graph;
+  const std::vector<std::string> notes = import(text, graph);
+  ASSERT_EQ(notes.size(), 1u);
+  EXPECT_THAT(notes[0], testing::HasSubstr("AvgPool node 'bad': "));
+  EXPECT_THAT(notes[0], testing::EndsWith("steps that need it will fail"));
+  EXPECT_EQ(graph.output("bad:0").shape(), Shape::unknown());
+
+  const auto step = [&](std::string fetch) {
+    PipelineOptions options;
+    options.signature = {.feeds = {"x:0"}, .fetches = {std::move(fetch)}, .targets = {}};
+    options.placement.devices = {
+        {DeviceName::parse("/job:worker/replica:0/task:0/device:CPU:0"), DeviceType::cpu}};
+    options.placement.default_device = options.placement.devices[0].name;
+    run_pipeline(graph, options);
+  };
+  EXPECT_NO_THROW(step("good:0"));
+  for (const char* fetch : {"bad:0", "behind:0"}) {
+    expect_error_with(Code::invalid_argument, "AvgPool node 'bad'", [&] { step(fetch); });
+  }
+  // Whoever builds a graph is told at once.
+  Graph built;
+  Node& x = built.add({.op = "Placeholder", .attrs = {{"dtype", f32}}});
+  expect_error_with(Code::invalid_argument, "AvgPool node", [&] {
+    built.add({.op = "AvgPool",
+               .inputs = {x.output()},
+               .attrs = {{"ksize", std::vector<int64_t>{1, 0, 2, 1}},
+                         {"strides", std::vector<int64_t>{1, 1, 1, 1}},
+                         {"padding", "SAME"}}});
+  });
 }
 
 TEST(GraphDef, AllUnknownOpsAreNamedInOneMessage) {

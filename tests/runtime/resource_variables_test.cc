@@ -147,6 +147,33 @@ TEST(ResourceVariables, OneWithoutADeclaredShapeTakesTheValues) {
   }
 }
 
+// As in TensorFlow, unless validate_shape is set: the declared shape is only the first one.
+TEST(ResourceVariables, OneOfDeclaredShapeTakesAnother) {
+  TestTask task;
+  const auto assigned = [&](const Shape& fed) {
+    Graph graph;
+    const Output w = handle(graph, "w", {2});
+    Node& assign = update("AssignVariableOp", {w, feed(graph, "x", fed)});
+    const ControlScope scope(graph, std::vector<Node*>{&assign});
+    const Output value = op("TestAdd", {read(w), read(w)});
+    return task.registered(std::move(graph), {value.name()});
+  };
+  const auto any_shape = assigned({any}), declared = assigned({2});
+  Graph reader;
+  const Output value = read(handle(reader, "w", {2}));
+  const auto reads = task.registered(std::move(reader), {value.name()});
+  // The first value has another shape as well, and so has one after a value of the declared shape.
+  for (const int64_t n : {3, 2, 4, 3}) {
+    const Tensor x = Tensor::of<float>({n}, std::vector<float>(n, 7.0f));
+    EXPECT_EQ(floats(run_step(*any_shape, {{"x:0", x}}).fetches[0].second),
+              std::vector<float>(n, 14.0f));
+    EXPECT_EQ(floats(run_step(*reads, {}).fetches[0].second), std::vector<float>(n, 7.0f));
+  }
+  const NamedTensors feeds = {{"x:0", Tensor::of<float>({2}, {1, 2})}};
+  EXPECT_EQ(floats(run_step(*declared, feeds).fetches[0].second), (std::vector<float>{2, 4}));
+  EXPECT_EQ(floats(run_step(*reads, {}).fetches[0].second), (std::vector<float>{1, 2}));
+}
+
 TEST(ResourceVariables, ADestroyedOneIsUninitialised) {
   TestTask task;
   const auto w = task.containers->variable("", "w", f32);

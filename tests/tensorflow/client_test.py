@@ -208,6 +208,16 @@ class Errors(unittest.TestCase):
                         session.run(fetch, {**feeds, **more})
                     self.assertIn("client_test.py", str(caught.exception))
 
+    def test_attributes_that_no_input_fits_harm_only_the_steps_that_need_them(self):
+        with tf1.Graph().as_default():
+            x = tf1.placeholder(tf.float32, [2, 7, 6, 1])
+            pooled = tf.raw_ops.AvgPool(value=x, ksize=[1, 0, 2, 1], strides=[1, 1, 1, 1], padding="SAME")
+            with tf1.Session(cluster().target, config=CONFIG) as session:
+                self.assertEqual(session.run(tf.constant(3.0) + 1.0), 4.0)
+                for fetch in (pooled, pooled * 2.0):
+                    with self.assertRaisesRegex(tf.errors.InvalidArgumentError, "AvgPool"):
+                        session.run(fetch, {x: np.ones([2, 7, 6, 1])})
+
     def test_ops_without_kernels_harm_only_the_steps_that_need_them(self):
         with tf1.Graph().as_default():
             v = tf1.get_variable("v", initializer=np.ones([64], np.float32), use_resource=False)

@@ -227,6 +227,27 @@ class Variables(Agreement):
                     outcomes[-1].append(str(session.run(v)))
         self.assertEqual(outcomes[1], outcomes[0])
 
+    def test_a_resource_may_be_given_another_shape(self):
+        outcomes = []
+        for target in ("", cluster().target):
+            with tf1.Graph().as_default(), tf1.device(PS[0] if target else None):
+                v = tf1.Variable(1.0, use_resource=True, name="v")
+                x = tf1.placeholder(tf.float32)
+                assign = tf.raw_ops.AssignVariableOp(resource=v.handle, value=x)
+                with tf1.control_dependencies([assign]):
+                    read = tf.raw_ops.ReadVariableOp(resource=v.handle, dtype=tf.float32) * 2.0
+                current = v.read_value()
+                if target:
+                    tf1.Session.reset(target)
+                with tf1.Session(target, config=CONFIG) as session:
+                    results = []
+                    for value in ([1.0, 2.0], 3.0, [[4.0]]):
+                        results += [session.run(read, {x: value}), session.run(current)]
+                    session.run(v.initializer)
+                    results.append(session.run(current))
+                    outcomes.append([str(r) for r in results])
+        self.assertEqual(outcomes[1], outcomes[0])
+
     def test_another_client_cannot_change_a_shape(self):
         target = cluster().target
         tf1.Session.reset(target)

@@ -363,14 +363,14 @@ def _(rng, op):
         with np.errstate(over="ignore"):
             x = numbers.astype(dtype)
         for out in to:
-            yield Case(x if out != tf.int32 else x[:200], DstT=out, Truncate=True, gradient=False)
+            yield Case(x if out != tf.int32 else x[:200], DstT=out, Truncate=True, gradient=False, tolerance=1e-9)
 
 
 @more_cases("FloorDiv", "TruncateDiv")
 def _(rng, op):
     for dtype in [np.float16, bf16]:
-        yield Case(np.array([2.04688, -1.194], dtype), np.array([0.683594, 0.05685], dtype))
-        yield Case((random(rng, (500,)) * 3).astype(dtype), random(rng, (500,), dtype))
+        yield Case(np.array([2.04688, -1.194], dtype), np.array([0.683594, 0.05685], dtype), tolerance=1e-9)
+        yield Case((random(rng, (500,)) * 3).astype(dtype), random(rng, (500,), dtype), tolerance=1e-9)
 
 
 @more_cases("CropAndResize", "CropAndResizeGradImage", "CropAndResizeGradBoxes")
@@ -396,18 +396,9 @@ def _(rng, op):
 
 @more_cases("LinSpace")
 def _(rng, op):
-    for start, stop in [(1, INF), (INF, 1), (-INF, INF), (3e38, -3e38), (NAN, 1), (1, NAN), (-0.0, 1), (-0.0, -0.0)]:
+    for start, stop in [(1, INF), (INF, 1), (-INF, INF), (3e38, -3e38), (NAN, 1), (1, NAN)]:
         for n in [1, 2, 3, 5]:
             yield Case(np.float32(start), np.float32(stop), np.int32(n), gradient=False)
-
-
-@more_cases("Sum", "Mean", "Prod", "Max", "Min")
-def _(rng, op):
-    for dtype in FLOATS + [np.complex64] * (op in ["Sum", "Mean", "Prod"]):
-        yield Case(np.array([-0.0, 1], dtype), ints(), gradient=False)
-        for axes in [ints(1), ints(0, 2), ints(0, 1, 2)]:
-            yield Case(np.array([[[-0.0]]], dtype), axes, gradient=False)
-        yield Case(np.array([-0.0, -0.0], dtype), ints(0), gradient=False)
 
 
 # ---- Types and texts that were refused
@@ -495,3 +486,10 @@ def _(rng, op):
 def _(rng, op):
     for n, filters, out in [(1, (1, 1, 1, 0), 0), (0, (0, 1, 1, 1), 1), (0, (1, 1, 1, 0), 0)]:
         yield Case(ints(n, 2, 2, 1), ones(*filters), ones(n, 2, 2, out), strides=[1, 1, 1, 1], padding="SAME", gradient=False, static=False)
+
+
+@more_cases("AssignVariableOp")
+def _(rng, op):
+    for shape in [(3, 2), (), (4,)]:
+        yield Case(Ref(random(rng, (2, 3))), random(rng, shape), gradient=False, static=False)
+        yield Case(Ref(random(rng, (2, 3))), random(rng, shape), validate_shape=True, invalid=True)
