@@ -64,9 +64,13 @@ struct TruncatedConvert {
 
   template <int bits, class T>
   LEAT_DEVICE static T truncated(T x) {
-    if (x != x) return x;  // or a NaN would become an infinity
     using Word = std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>;
-    return std::bit_cast<T>(std::bit_cast<Word>(x) & static_cast<Word>(~Word{0} << bits));
+    constexpr Word infinity = sizeof(T) == 8 ? 0x7ff0000000000000 : 0x7f800000;
+    const Word word = std::bit_cast<Word>(x);
+    // A NaN stays as it is, or it could become an infinity. (GCC 12 at -O1 forgets the mask where
+    // x != x asks for that.)
+    const bool is_nan = (word & ~Word{0} >> 1) > infinity;
+    return std::bit_cast<T>(is_nan ? word : static_cast<Word>(word & ~Word{0} << bits));
   }
 
   template <class T>

@@ -145,7 +145,7 @@ TEST(Elementwise, AQuotientOf16BitsIsRoundedBeforeItsFloor) {
 }
 
 TEST(Elementwise, ATruncatingCastDropsWhatHasNoPlace) {
-  const Tensor largest = floats({3.4028235e38F, nan});
+  const Tensor largest = floats({3.4028235e38F, nan, -1.0117F});
   const auto cast = [&](bool truncates) {
     return to_doubles(
         run_op("Cast", {largest}, {{"DstT", DType::bf16}, {"Truncate", truncates}})[0]);
@@ -153,6 +153,7 @@ TEST(Elementwise, ATruncatingCastDropsWhatHasNoPlace) {
   EXPECT_EQ(cast(false)[0], std::numeric_limits<double>::infinity());
   EXPECT_EQ(cast(true)[0], 0x1.fep127);
   EXPECT_TRUE(std::isnan(cast(true)[1]));
+  EXPECT_EQ(cast(true)[2], -1.0078125);
 }
 
 TEST(Elementwise, AnErrorOnAnotherThreadReachesTheCaller) {
