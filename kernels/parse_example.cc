@@ -75,6 +75,13 @@ void set_shapes(ShapeContext& c, const Shape& batch) {
   const auto& sparse = c.attr<std::vector<DType>>("sparse_types");
   const auto& dense = c.attr<std::vector<Shape>>("dense_shapes");
   const int n = static_cast<int>(sparse.size());
+  // How many outputs there are is said twice, in numbers and in lists.
+  const char* const number = c.node().has("Nsparse") ? "Nsparse" : "num_sparse";
+  check(c.attr<int64_t>(number) == n, "len(sparse_types) != ", number, ": ", n, " and ",
+        c.attr<int64_t>(number));
+  const auto& types = c.attr<std::vector<DType>>("Tdense");
+  check(types.size() == dense.size(), "len(dense_shapes) != len(Tdense): ", dense.size(), " and ",
+        types.size());
   const int64_t rank = batch.has_rank() ? batch.rank() + 1 : any;
   for (int i = 0; i < n; ++i) {
     c.set_output(i, {any, rank});

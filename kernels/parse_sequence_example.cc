@@ -62,21 +62,39 @@ void check_forms(const Group& group, const char* what) {
   }
 }
 
+using DTypes = std::vector<DType>;
+
+// How many outputs there are is said twice, in numbers and in lists.
+void check_counts(const NodeView& node) {
+  const auto agree = [&]<class List>(const char* number, const char* list, TypeTag<List>) {
+    const int64_t n = node.attr<int64_t>(number);
+    const auto size = std::ssize(node.attr<List>(list));
+    check(n == size, number, " is ", n, ", but ", list, " has ", size, " entries");
+  };
+  const auto agree_lists = [&]<class List>(const char* types, const char* list, TypeTag<List>) {
+    const auto n = std::ssize(node.attr<DTypes>(types)), size = std::ssize(node.attr<List>(list));
+    check(n == size, types, " has ", n, " entries, but ", list, " has ", size);
+  };
+  const TypeTag<DTypes> of_types;
+  agree("Ncontext_sparse", "context_sparse_types", of_types);
+  agree("Nfeature_list_sparse", "feature_list_sparse_types", of_types);
+  agree("Nfeature_list_dense", "feature_list_dense_types", of_types);
+  const TypeTag<std::vector<Shape>> of_shapes;
+  agree_lists("Tcontext_dense", "context_dense_shapes", of_shapes);
+  agree_lists("feature_list_dense_types", "feature_list_dense_shapes", of_shapes);
+  if (!node.has("context_ragged_value_types")) return;
+  agree_lists("context_ragged_value_types", "context_ragged_split_types", of_types);
+  agree_lists("feature_list_ragged_value_types", "feature_list_ragged_split_types", of_types);
+}
+
 void read_types(const NodeView& node, Wanted& wanted) {
-  using DTypes = std::vector<DType>;
+  check_counts(node);
   wanted.context.sparse_types = node.attr<DTypes>("context_sparse_types");
   wanted.context.dense_types = node.attr<DTypes>("Tcontext_dense");
   wanted.context.dense_shapes = node.attr<std::vector<Shape>>("context_dense_shapes");
   wanted.lists.sparse_types = node.attr<DTypes>("feature_list_sparse_types");
   wanted.lists.dense_types = node.attr<DTypes>("feature_list_dense_types");
   wanted.lists.dense_shapes = node.attr<std::vector<Shape>>("feature_list_dense_shapes");
-  const auto check_count = [&](const char* attr, const DTypes& types) {
-    check(node.attr<int64_t>(attr) == std::ssize(types), attr, " is ", node.attr<int64_t>(attr),
-          ", but there are ", types.size(), " types");
-  };
-  check_count("Ncontext_sparse", wanted.context.sparse_types);
-  check_count("Nfeature_list_sparse", wanted.lists.sparse_types);
-  check_count("Nfeature_list_dense", wanted.lists.dense_types);
   wanted.has_ragged = node.has("context_ragged_value_types");
   if (!wanted.has_ragged) return;
   wanted.context.ragged_types = node.attr<DTypes>("context_ragged_value_types");
@@ -174,6 +192,7 @@ Shape joined(const Shape& a, const Shape& b) {
 
 // `batch`: the shape of serialized.
 void set_shapes(ShapeContext& c, const Shape& batch, bool has_lengths) {
+  check_counts(c.node());
   check(!batch.has_rank() || batch.rank() <= 1,
         "Expected serialized to be a scalar or vector, got shape: ", batch);
   const bool has_ragged = c.node().has("context_ragged_value_types");
