@@ -12,9 +12,9 @@ namespace leat {
 namespace {
 
 // Along one axis of a box from `begin` to `end` (0 is the first pixel, 1 the last): the place of
-// crop pixel i among n image pixels. None outside of the image.
-// The distance between crop pixels is (end - begin) * last / (crop - 1), which TensorFlow divides
-// first for the gradient of the boxes and last for all else.
+// crop pixel i among n image pixels. None outside of the image. The distance between crop pixels is
+// (end - begin) * last / (crop - 1), which TensorFlow divides first for the gradient of the boxes
+// and last for all else.
 std::optional<float> place_of(int64_t i, int64_t crop, int64_t n, float begin, float end,
                               bool divides_first) {
   auto last = static_cast<float>(n - 1);

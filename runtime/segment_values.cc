@@ -77,7 +77,6 @@ class Inference {
   }
 
  private:
-  // The value, or the error that names the first node that reads it.
   // A resource of another shape gets the declared one back before anybody looks: the value is known
   // to have that (find_role).
   bool is_assigned_first(const SegmentPlan::VariableUse& use) const {
@@ -90,6 +89,7 @@ class Inference {
     return false;
   }
 
+  // The value, or the error that names the first node that reads it.
   const Tensor& value_for(const SegmentPlan::VariableUse& use, const Variable& variable) const {
     if (variable.is_initialized()) return variable.value();
     for (const SegmentNode& node : segment_.nodes) {

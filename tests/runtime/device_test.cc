@@ -146,7 +146,7 @@ TEST(Device, OneThatTakesNoMoreWorkEndsTheStep) {
   GpuTask task;
   Graph graph;
   const Output x = feed(graph, "x", {any});
-  // Nothing is fetched: the last wait of the step is what fails.
+  // The last wait of the step is what fails, on the device's own thread once the copy has come.
   const Output y = op("TestAdd", {x, x});
   const auto registered = task.on_gpu(std::move(graph), {y.name()});
   const auto sum = [&] {
