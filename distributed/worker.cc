@@ -1,13 +1,11 @@
-// Sessions, registered graphs and running steps of one task, in tables under one lock; nothing is
-// called with the lock held.
+// Sessions, registered graphs and running steps of one task, in tables under one lock; what lies
+// outside is called without it.
 #include "distributed/worker.h"
 
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <condition_variable>
-#include <cstdio>
 #include <deque>
 #include <mutex>
 #include <unordered_map>
@@ -17,8 +15,8 @@
 #include "core/malloc_heap.h"
 #include "core/thread_pool.h"
 #include "distributed/random_id.h"
-#include "distributed/recent_table.h"
 #include "distributed/request_memory.h"
+#include "distributed/worker_replies.h"
 #include "runtime/registered_graph.h"
 
 namespace leat {
@@ -27,8 +25,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr size_t remembered_aborts = 1'000;
-constexpr size_t remembered_replies = 1 << 12;
-constexpr size_t listed_reply = 1 << 20;   // smaller ones leave at once
 constexpr size_t masters_remembered = 16;  // processes of one task
 constexpr auto aborts_remembered_for = std::chrono::minutes(1);
 constexpr auto drain_limit = std::chrono::seconds(1);
@@ -43,38 +39,6 @@ struct RunAnswer {
 struct RegisterAnswer {
   Status call;
   uint64_t graph = 0;
-};
-
-size_t bytes_of(const RunGraphResult& result) {
-  size_t out = sizeof(result);
-  for (const auto& [name, tensor] : result.fetches) out += name.size() + tensor.bytes();
-  return out;
-}
-
-// "2.4 GB"
-std::string bytes_text(size_t bytes) {
-  constexpr std::array units = {"KB", "MB", "GB", "TB"};
-  if (bytes < 1'000) return concat(bytes, " bytes");
-  auto value = static_cast<double>(bytes) / 1e3;
-  size_t unit = 0;
-  for (; value >= 999.95 && unit + 1 < units.size(); ++unit) value /= 1e3;
-  char text[32];
-  std::snprintf(text, sizeof text, "%.1f %s", value, units[unit]);
-  return text;
-}
-
-// What a step that has ended here leaves to say.
-struct Reply {
-  size_t bytes = 0;
-  bool has_failed = false;
-  Clock::time_point since;
-
-  StepActivity activity(bool is_leaving) const {
-    return {
-        concat(has_failed ? "has ended its part with an error" : "has done its part",
-               "; its reply of ", bytes_text(bytes), is_leaving ? " is on the way" : " has left"),
-        "", std::chrono::nanoseconds(Clock::now() - since).count()};
-  }
 };
 
 struct Registration {
@@ -125,8 +89,7 @@ struct Worker::State {
     Clock::time_point since;
   };
   std::deque<Aborted> aborted;  // steps that had not come yet
-  RecentTable<Reply> replies{remembered_replies};
-  std::multimap<int64_t, std::string> leaving;  // steps whose replies are on the way, sessions
+  std::shared_ptr<WorkerReplies> replies = std::make_shared<WorkerReplies>();
   std::shared_ptr<Containers> containers = std::make_shared<Containers>();
   RequestMemory<RunAnswer> runs{RequestMemoryLimits{}};
   RequestMemory<RegisterAnswer> registrations{RequestMemoryLimits{}};
@@ -376,8 +339,7 @@ void Worker::finish(const std::shared_ptr<Step>& step, RunGraphResult result) {
     if (found == state_->steps.end() || found->second != step) return;  // it has ended
     state_->steps.erase(found);
     result.activity = std::move(step->activity);
-    state_->replies.insert(static_cast<uint64_t>(step->id),
-                           {bytes_of(result), !result.status.is_ok(), Clock::now()});
+    state_->replies->add(step->id, result);
     if (step->is_drained && result.status.derived) call = state_->closed;
   }
   if (step->rendezvous != nullptr) options_.exchange.close(step->id);
@@ -397,8 +359,7 @@ std::vector<StepActivity> Worker::abort(int64_t id, const Status& status) {
     std::lock_guard lock(state_->mutex);
     const auto found = state_->steps.find(id);
     if (found == state_->steps.end()) {
-      if (const Reply* reply = state_->replies.find(static_cast<uint64_t>(id)); reply != nullptr)
-        return {reply->activity(state_->leaving.contains(id))};
+      if (const auto ended = state_->replies->activity(id)) return {*ended};
       state_->aborted.push_back({id, status, Clock::now()});
       if (state_->aborted.size() > remembered_aborts) state_->aborted.pop_front();
       return {{"has not been told of the step", "", 0}};
@@ -421,48 +382,28 @@ std::vector<StepActivity> Worker::abort(int64_t id, const Status& status) {
 
 TaskActivity Worker::current_activity() const {
   std::vector<std::shared_ptr<Step>> steps;
-  std::vector<RunningStep> replies;
+  std::vector<RunningStep> replies = state_->replies->leaving();
   TaskActivity out;
   if (options_.waits != nullptr) out.waits = options_.waits->now();
   {
     std::lock_guard lock(state_->mutex);
+    const auto master_of = [&](const std::string& session) {
+      const auto found = state_->sessions.find(session);
+      return found != state_->sessions.end() ? found->second->master : TaskName();
+    };
     for (const auto& [id, step] : state_->steps) {
       steps.push_back(step);
-      const auto session = state_->sessions.find(step->session);
-      out.steps.push_back({id,
-                           step->session,
-                           session != state_->sessions.end() ? session->second->master : TaskName(),
-                           step->age_ns(),
-                           {}});
+      out.steps.push_back({id, step->session, master_of(step->session), step->age_ns(), {}});
     }
-    for (const auto& [id, session] : state_->leaving) {
-      const Reply* reply = state_->replies.find(static_cast<uint64_t>(id));
-      if (reply == nullptr) continue;
-      const auto known = state_->sessions.find(session);
-      const StepActivity activity = reply->activity(true);
-      replies.push_back({id,
-                         session,
-                         known != state_->sessions.end() ? known->second->master : TaskName(),
-                         activity.ns,
-                         {activity}});
-    }
+    for (RunningStep& reply : replies) reply.master = master_of(reply.session);
   }
   for (size_t i = 0; i < steps.size(); ++i) out.steps[i].activity = steps[i]->current_activity();
-  out.steps.insert(out.steps.end(), replies.begin(), replies.end());
+  std::move(replies.begin(), replies.end(), std::back_inserter(out.steps));
   return out;
 }
 
 std::shared_ptr<const void> Worker::reply_leaves(int64_t step, const std::string& session) {
-  std::lock_guard lock(state_->mutex);
-  const Reply* reply = state_->replies.find(static_cast<uint64_t>(step));
-  if (reply == nullptr || reply->bytes < listed_reply) return nullptr;
-  const auto entry = state_->leaving.emplace(step, session);
-  return {this, [kept = weak_from_this(), entry](const void*) {
-            const auto self = kept.lock();
-            if (self == nullptr) return;
-            std::lock_guard lock(self->state_->mutex);
-            self->state_->leaving.erase(entry);
-          }};
+  return state_->replies->leaves(step, session);
 }
 
 void Worker::activity(Deadline, Done<TaskActivity> done) { done({}, current_activity()); }

@@ -35,9 +35,9 @@ void update_elements(const Rule& given, const Arguments& a, int gradient, int64_
 
 template <class Rule, class T>
 BoundKernel bind_update(const KernelRequest& /*request*/, const UpdatePlan& plan) {
-  constexpr auto slots = std::make_index_sequence<Rule::variables>{};
   constexpr int64_t grain = 16384;
   return BoundKernel::of([plan](const Arguments& a) {
+    const auto slots = std::make_index_sequence<Rule::variables>{};
     const Rule rule = rule_now<Rule, T>(plan, a);
     if constexpr (requires { rule.check_rates(); }) rule.check_rates();
     if (plan.indices < 0) {

@@ -381,7 +381,7 @@ std::vector<Part> find_parts(const std::vector<std::string>& prefixes,
       if (allow_missing) continue;
       fail_unseen(index);
     }
-    const Part& part = out.emplace_back(prefix, CheckpointIndex::read(index));
+    const Part& part = out.emplace_back(Part{prefix, CheckpointIndex::read(index)});
     for (int shard = 0; shard < part.index.shards; ++shard) {
       const std::string data = checkpoint_data_path(prefix, shard, part.index.shards);
       if (!is_there(data)) fail_unseen(data);
