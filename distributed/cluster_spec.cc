@@ -361,18 +361,19 @@ void ClusterSpec::add(const TaskName& task, const std::string& address) {
   check(task.job != "evaluator", "an evaluator runs outside the cluster: leave it out of the jobs");
   check(task.job != "chief" || task.index == 0, "a cluster has at most one chief");
   const HostPort parsed = HostPort::parse(address);
-  for (const auto& [job, tasks] : jobs_) {
-    for (const auto& [index, other] : tasks) {
-      check(parsed.port == 0 || HostPort::parse(other).to_string() != parsed.to_string(),
-            TaskName{job, index}, " and ", task, " have the same address ", address);
-    }
+  const auto owner = owners_.find(parsed.to_string());
+  if (owner != owners_.end()) {
+    fail(Code::invalid_argument, owner->second, " and ", task, " have the same address ", address);
   }
   check(jobs_[task.job].emplace(task.index, parsed.to_string()).second, task, " is there twice");
+  if (parsed.port != 0) owners_.emplace(parsed.to_string(), task);
 }
 
 void ClusterSpec::set_address(const TaskName& task, const std::string& address) {
-  this->address(task);
-  jobs_[task.job][task.index] = HostPort::parse(address).to_string();
+  const HostPort parsed = HostPort::parse(address);
+  owners_.erase(this->address(task));
+  jobs_[task.job][task.index] = parsed.to_string();
+  if (parsed.port != 0) owners_.emplace(parsed.to_string(), task);
 }
 
 std::vector<TaskName> ClusterSpec::tasks() const {

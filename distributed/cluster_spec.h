@@ -81,6 +81,7 @@ class ClusterSpec {
 
  private:
   std::map<std::string, Job> jobs_;
+  std::map<std::string, TaskName> owners_;  // of addresses with a port
   std::string id_;
 };
 

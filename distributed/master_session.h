@@ -104,6 +104,7 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   Cancel start(StepSignature signature, Step::Request step, bool with_graphs, Step::Done done);
   std::shared_ptr<SessionStep> admit(Step::Done done);
   Timer::Id end_unless_built(Deadline deadline, Step::Done end);
+  void forget_partial_run(const std::string& handle);
   Timer::Id end_call_at(const StepTimes& times, const std::string& handle,
                         const std::shared_ptr<PartialRun>& run, const PartialRun::Call& call);
   Step::Done add_partition_graphs(const StepSignature& signature, Step::Done end);

@@ -28,9 +28,14 @@ void MasterSession::partial_run_setup(const StepSignature& signature,
     {
       std::lock_guard lock(self->mutex_);
       handle = std::to_string(++self->last_partial_run_);
-      self->partial_runs_[handle] =
+      const auto forget = [kept = self->weak_from_this(), handle] {
+        if (const auto session = kept.lock()) session->forget_partial_run(handle);
+      };
+      const auto run =
           std::make_shared<PartialRun>(handle, partial, program->fetch_feeds, *self->peers_->timer,
-                                       call_timeout(self->options_));
+                                       call_timeout(self->options_), forget);
+      run->begin_patience();
+      self->partial_runs_[handle] = run;
     }
     done({}, handle);
   });
@@ -47,7 +52,8 @@ MasterSession::Cancel MasterSession::partial_run(const std::string& handle,
       last_used_ = std::chrono::steady_clock::now();
       const auto found = partial_runs_.find(handle);
       check(found != partial_runs_.end(),
-            "Must run PartialRunSetup before performing partial runs");
+            "Must run PartialRunSetup before performing partial runs: there is no partial run ",
+            handle, ", or it is over");
       run = found->second;
     }
     call = run->accept(std::move(request.feeds), request.fetches);
@@ -68,13 +74,19 @@ MasterSession::Cancel MasterSession::partial_run(const std::string& handle,
   run->exchange(std::move(call), [self = shared_from_this(), handle, too_late, is_last,
                                   done = std::move(done)](StepOutcome outcome) {
     self->peers_->timer->cancel(too_late);
-    if (is_last || !outcome.status.is_ok()) {
-      std::lock_guard lock(self->mutex_);
-      self->partial_runs_.erase(handle);
-    }
+    if (is_last || !outcome.status.is_ok()) self->forget_partial_run(handle);
     done(std::move(outcome));
   });
   return [run](const Status& status) { run->cancel(status); };
+}
+
+void MasterSession::forget_partial_run(const std::string& handle) {
+  std::shared_ptr<PartialRun> last;  // goes after the lock
+  std::lock_guard lock(mutex_);
+  const auto found = partial_runs_.find(handle);
+  if (found == partial_runs_.end()) return;
+  last = std::move(found->second);
+  partial_runs_.erase(found);
 }
 
 // Ends the whole run: nobody knows what a step would do with the rest.

@@ -168,7 +168,7 @@ void Membership::State::set(std::unique_lock<std::mutex>& lock, Peer& peer, Peer
   changed_.notify_all();
   const PeerStatus status = describe(peer);
   lock.unlock();
-  if (is_new && on_change) call_out([&] { on_change(status); });
+  if (is_new && on_change) call_out("on_change", [&] { on_change(status); });
 }
 
 PeerStatus Membership::State::describe(const Peer& peer) const {

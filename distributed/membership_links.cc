@@ -324,7 +324,7 @@ void Membership::State::ended(const std::shared_ptr<Link>& link, const Status& s
   listener_->lost(link->task, lost, heard);
   if (on_lost) {
     const Status told{lost.code, concat(lost.message, ", ", leat::heard_text(heard))};
-    call_out([&] { on_lost(link->task, told); });
+    call_out("on_lost", [&] { on_lost(link->task, told); });
   }
   lock.lock();
   kept = std::move(peer->channel);

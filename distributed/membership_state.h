@@ -9,6 +9,7 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <iostream>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -96,15 +97,21 @@ class Membership::State : public std::enable_shared_from_this<Membership::State>
   std::string own_pause_text() const;
   Status status_of(const Peer& peer) const;
 
-  // Users' callbacks: none begins after stop(), which waits for those that run.
+  // Users' callbacks: none begins after stop(), which waits for those that run. What one throws is
+  // told and changes nothing: who was lost stays lost.
   template <class Call>
-  void call_out(Call&& call) {
+  void call_out(const char* name, Call&& call) {
     {
       std::lock_guard lock(mutex_);
       if (is_stopping_) return;
       ++calls_;
     }
-    call();
+    try {
+      call();
+    } catch (...) {
+      std::cerr << "leat: " << self.task << ": the callback " << name
+                << " threw: " << status_of_current_exception().message << std::endl;
+    }
     std::lock_guard lock(mutex_);
     --calls_;
     changed_.notify_all();

@@ -33,16 +33,25 @@ void mark(std::map<std::string, bool>& known, const std::vector<std::string>& na
 }  // namespace
 
 PartialRun::PartialRun(const std::string& handle, StepSignature signature, FetchFeeds fetch_feeds,
-                       Timer& timer, std::chrono::milliseconds patience)
+                       Timer& timer, std::chrono::milliseconds patience,
+                       std::function<void()> forget)
     : handle_(handle),
       timer_(timer),
       patience_(patience),
+      forget_(std::move(forget)),
       signature_(std::move(signature)),
       fetch_feeds_(std::move(fetch_feeds)),
       values_(std::make_shared<DeferredValues>("partial run " + handle)),
       feeds_(none_yet(signature_.feeds)),
       fetches_(none_yet(signature_.fetches)) {
   cancellation_.begin(0);
+}
+
+PartialRun::~PartialRun() { timer_.cancel(patience_ends_); }
+
+void PartialRun::begin_patience() {
+  const std::lock_guard lock(mutex_);
+  wait_for_client();
 }
 
 PartialRun::Call PartialRun::accept(NamedTensors feeds, const std::vector<std::string>& fetches) {
@@ -75,23 +84,31 @@ PartialRun::Call PartialRun::accept(NamedTensors feeds, const std::vector<std::s
   call.is_last = are_all_done(feeds_) && are_all_done(fetches_);
   has_begun_ = true;
   ++calls_;
-  timer_.cancel(std::exchange(abandoned_, 0));
+  timer_.cancel(std::exchange(patience_ends_, 0));
   return call;
 }
 
-void PartialRun::call_ended() {
+void PartialRun::call_ended(bool is_over) {
   std::lock_guard lock(mutex_);
-  if (--calls_ > 0 || outcome_) return;
-  abandoned_ = timer_.after(patience_, [weak = weak_from_this(), pause = ++pauses_] {
+  if (--calls_ == 0 && !is_over) wait_for_client();
+}
+
+void PartialRun::wait_for_client() {
+  patience_ends_ = timer_.after(patience_, [weak = weak_from_this(), pause = ++pauses_] {
     if (const auto self = weak.lock()) self->abandon(pause);
   });
 }
 
+// Who comes late is told so; who does not come at all is forgotten.
 void PartialRun::abandon(int64_t pause) {
+  bool is_known_to_be = false;
   {
     std::lock_guard lock(mutex_);
     if (calls_ > 0 || pauses_ != pause) return;  // a call came just now
+    is_known_to_be = std::exchange(is_abandoned_, true);
+    if (!is_known_to_be) wait_for_client();
   }
+  if (is_known_to_be) return forget_();
   cancel({Code::deadline_exceeded,
           concat("the partial run ", handle_, " was not continued for ", seconds_text(patience_),
                  ": its client has gone, or needs a longer operation_timeout_in_ms"),
@@ -99,8 +116,9 @@ void PartialRun::abandon(int64_t pause) {
 }
 
 void PartialRun::exchange(Call call, Step::Done told) {
-  const Step::Done done = [self = shared_from_this(), told = std::move(told)](StepOutcome outcome) {
-    self->call_ended();
+  const Step::Done done = [self = shared_from_this(), told = std::move(told),
+                           is_last = call.is_last](StepOutcome outcome) {
+    self->call_ended(is_last || !outcome.status.is_ok());
     told(std::move(outcome));
   };
   values_->give(std::move(call.feeds));
@@ -174,7 +192,6 @@ void PartialRun::ended(StepOutcome outcome) {
     std::lock_guard lock(mutex_);
     if (outcome_) return;
     outcome_ = std::move(outcome);
-    timer_.cancel(std::exchange(abandoned_, 0));
     last_call.swap(last_call_);
   }
   cancellation_.cancel(0, status);

@@ -25,8 +25,12 @@ namespace leat {
 class PartialRun : public std::enable_shared_from_this<PartialRun> {
  public:
   // `signature` is normalised. Between two calls pass `patience` at most; `timer` outlives the run.
+  // `forget` is called, on the timer's thread, when so long after its end nobody has asked for it.
   PartialRun(const std::string& handle, StepSignature signature, FetchFeeds fetch_feeds,
-             Timer& timer, std::chrono::milliseconds patience);
+             Timer& timer, std::chrono::milliseconds patience, std::function<void()> forget);
+  ~PartialRun();
+  // To be called once: from now on the client is waited for.
+  void begin_patience();
 
   // One call of the client.
   struct Call {
@@ -55,12 +59,14 @@ class PartialRun : public std::enable_shared_from_this<PartialRun> {
   void finish(const Call& call, const Status& status, std::vector<Tensor> fetches,
               const Step::Done& done);
 
-  void call_ended();
+  void call_ended(bool is_over);
+  void wait_for_client();  // with the lock held
   void abandon(int64_t pause);
 
   const std::string handle_;
   Timer& timer_;
   const std::chrono::milliseconds patience_;
+  const std::function<void()> forget_;
   const StepSignature signature_;
   const FetchFeeds fetch_feeds_;
   const std::shared_ptr<DeferredValues> values_;
@@ -70,7 +76,8 @@ class PartialRun : public std::enable_shared_from_this<PartialRun> {
   bool has_begun_ = false;
   int calls_ = 0;       // under way
   int64_t pauses_ = 0;  // times when there was none
-  Timer::Id abandoned_ = 0;
+  Timer::Id patience_ends_ = 0;
+  bool is_abandoned_ = false;
   Cancel cancel_;
   std::optional<Status> cancelled_;  // before it could be
   std::optional<StepOutcome> outcome_;

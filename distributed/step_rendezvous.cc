@@ -122,8 +122,8 @@ void StepRendezvous::deliver(size_t route, Tensor value, bool is_dead, bool is_r
     arrived = std::move(slot.arrived);
   }
   if (!is_remote || !executor_) return arrived({}, std::move(value), is_dead);
-  executor_([arrived = std::move(arrived), value = std::move(value), is_dead] {
-    arrived({}, value, is_dead);
+  executor_([arrived = std::move(arrived), value = std::move(value), is_dead]() mutable {
+    arrived({}, std::move(value), is_dead);
   });
 }
 

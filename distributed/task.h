@@ -23,8 +23,9 @@ struct TaskOptions {
   // Of other tasks (membership.h).
   std::chrono::milliseconds heartbeat{500};
   std::chrono::milliseconds silence{6'000};
-  std::function<void()>
-      on_peer_change;  // another task came, went, or could not be reached for another reason
+  // Another task came, went, or could not be reached for another reason. Must be quick; what it
+  // throws is told on stderr.
+  std::function<void()> on_peer_change;
 };
 
 // Thread-safe. Several tasks may live in one process.

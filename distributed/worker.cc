@@ -265,24 +265,28 @@ void Worker::run_graph(RunGraph request, Deadline, Done<RunGraphResult> done) {
     step->id = request.step;
     step->session = request.session;
     step->done = answer;
+    const auto find_registration = [&] {  // under the lock
+      throw_if_error(state_->closed);
+      const auto session = state_->sessions.find(request.session);
+      if (session == state_->sessions.end()) {
+        fail(Code::aborted, "Session handle is not found: ", request.session, " on ", options_.task,
+             ". Possibly, this worker just restarted, or the master did.");
+      }
+      const auto graph = session->second->graphs.find(request.graph);
+      if (graph == session->second->graphs.end()) {
+        fail(Code::aborted, "Graph handle is not found: ", request.graph, " on ", options_.task,
+             ". Possibly, this worker just restarted.");
+      }
+      return graph->second;
+    };
     std::unique_lock lock(state_->mutex);
-    throw_if_error(state_->closed);
-    const auto session = state_->sessions.find(request.session);
-    if (session == state_->sessions.end()) {
-      fail(Code::aborted, "Session handle is not found: ", request.session, " on ", options_.task,
-           ". Possibly, this worker just restarted, or the master did.");
-    }
-    const auto graph = session->second->graphs.find(request.graph);
-    if (graph == session->second->graphs.end()) {
-      fail(Code::aborted, "Graph handle is not found: ", request.graph, " on ", options_.task,
-           ". Possibly, this worker just restarted.");
-    }
-    step->registration = graph->second;
-    lock.unlock();
+    step->registration = find_registration();
     if (!step->registration->edges->empty()) {
+      lock.unlock();
       step->rendezvous = options_.exchange.open(step->id, step->registration->edges);
+      lock.lock();
+      find_registration();  // nobody has closed it meanwhile
     }
-    lock.lock();
     check_internal(state_->steps.emplace(step->id, step).second, "step ", step->id,
                    " runs twice on ", options_.task);
     const auto aborted = std::find_if(state_->aborted.begin(), state_->aborted.end(),
@@ -292,7 +296,9 @@ void Worker::run_graph(RunGraph request, Deadline, Done<RunGraphResult> done) {
       early.derived = true;
     }
   } catch (...) {
-    return answer(status_of_current_exception(), {});
+    const Status status = status_of_current_exception();
+    if (step->rendezvous != nullptr) options_.exchange.close(step->id);
+    return answer(status, {});
   }
   if (!early.is_ok()) return finish(step, {early, {}, {}, {}});
   const int64_t usual_ns = step->registration->usual_ns.load(std::memory_order_relaxed);

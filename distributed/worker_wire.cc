@@ -34,6 +34,9 @@ CutEdge read_edge(const Edge& edge) {
   out.source = DeviceName::parse(edge.source());
   out.destination = DeviceName::parse(edge.destination());
   out.dtype = static_cast<DType>(edge.dtype());
+  check(edge.dtype() == 0 || (edge.dtype() > 0 && edge.dtype() < 256 &&
+                              dtype_name(out.dtype) != dtype_name(DType::invalid)),
+        "edge ", edge.tensor_name(), " has the dtype ", edge.dtype(), ", which is unknown");
   if (!edge.unknown_rank()) {
     check(edge.dims_size() <= Shape::max_rank, "edge ", edge.tensor_name(), " has rank ",
           edge.dims_size());
@@ -120,6 +123,7 @@ WorkerStatus decode_status(const Bytes& bytes) {
   out.pid = reply.pid();
   out.host = reply.host();
   for (const Device& device : reply.devices()) {
+    DeviceName::parse(device.name());  // it is one
     out.devices.push_back(
         {device.name(), device.type(), device.memory_limit(), reply.incarnation()});
   }

@@ -87,14 +87,24 @@ int64_t Accumulator::count() const {
 // With the lock held.
 void Accumulator::serve(Calls& calls) {
   while (!waiting_.empty() && count_ >= waiting_.front().required) {
+    Gradient gradient;
+    Status status;
+    try {
+      gradient = result(count_);
+    } catch (...) {  // no memory: the taker's failure; the gradients stay
+      status = status_of_current_exception();
+    }
+    if (status.is_ok()) {
+      count_ = 0;
+      ++step_;
+    }
     Taker taker = std::move(waiting_.front());
     waiting_.pop_front();
-    calls.push_back([taker = std::move(taker), gradient = result(count_)] {
-      if (taker.forget) taker.forget();
-      taker.taken({}, gradient);
-    });
-    count_ = 0;
-    ++step_;
+    calls.push_back(
+        [taker = std::move(taker), status = std::move(status), gradient = std::move(gradient)] {
+          if (taker.forget) taker.forget();
+          taker.taken(status, gradient);
+        });
   }
 }
 

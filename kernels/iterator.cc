@@ -108,7 +108,7 @@ void Iterator::next(ExecuteContext& c, Take take, std::function<void(Status)> do
       [self = shared_from_this(), source, &c, take = std::move(take), done = std::move(done)](
           const Status& status, const std::vector<Queue::Element>&) {
         if (!status.is_ok()) return done(status);
-        run_waiting([self, source, &c, take, done] {
+        const auto work = [self, source, &c, take, done] {
           Status result;
           try {
             take(self->read(*source, c));
@@ -117,7 +117,14 @@ void Iterator::next(ExecuteContext& c, Take take, std::function<void(Status)> do
           }
           source->leave();
           done(result);
-        });
+        };
+        try {
+          run_waiting(work);
+        } catch (...) {  // no thread
+          const Status status = status_of_current_exception();
+          source->leave();
+          done(status);
+        }
       });
 }
 

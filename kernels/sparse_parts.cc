@@ -62,7 +62,8 @@ void concat(ExecuteContext& c) {
     const Tensor& part = values(static_cast<int>(i));
     for (int64_t k = 0; k < part.elements(); ++k, from += rank, to += rank) {
       copy_elements(from, rank, to);
-      to[axis] += begin;
+      check(!__builtin_add_overflow(to[axis], begin, &to[axis]), "index ", from[axis],
+            " along dimension ", axis, " at position ", i, " is too large");
       all_values.push_back(part.data<T>() + k);
     }
     check(!__builtin_add_overflow(begin, shape[axis], &begin), "the extents along dimension ", axis,

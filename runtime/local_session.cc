@@ -146,6 +146,7 @@ std::shared_ptr<const LocalSession::Prepared> LocalSession::prepared(
   prepared->edges = entry->edges;
   prepared->call = entry->graph->prepare(complete.feeds, complete.fetches);
   const std::lock_guard lock(cache_mutex_);
+  if (std::find(entries_.begin(), entries_.end(), entry) == entries_.end()) return prepared;
   if (spellings_.size() >= max_spellings) spellings_.clear();
   spellings_.emplace(hash, prepared);
   return prepared;
@@ -188,6 +189,8 @@ std::shared_ptr<LocalSession::Entry> LocalSession::entry_of(const StepSignature&
   while (entries_.size() > max_graphs && entries_.back()->is_built && entries_.back() != entry) {
     const auto oldest = std::move(entries_.back());
     entries_.pop_back();
+    std::erase_if(evicted_, [](const auto& graph) { return graph.expired(); });
+    evicted_.push_back(oldest->graph);
     for (auto it = spellings_.begin(); it != spellings_.end();) {
       const bool is_its = it->second->graph == oldest->graph;
       if (is_its) dropped.push_back(it->second);
@@ -245,13 +248,16 @@ std::vector<Tensor> LocalSession::run(const NamedTensors& feeds,
   return out;
 }
 
-// Of the cache, and of callables that it has dropped.
+// Of the cache, and those that it has dropped and callables or running steps still hold.
 std::vector<std::shared_ptr<RegisteredGraph>> LocalSession::graphs() {
   std::vector<std::shared_ptr<RegisteredGraph>> graphs;
   {
     const std::lock_guard lock(cache_mutex_);
     for (const auto& entry : entries_) {
       if (entry->is_built && entry->graph) graphs.push_back(entry->graph);
+    }
+    for (const auto& evicted : evicted_) {
+      if (auto graph = evicted.lock()) graphs.push_back(std::move(graph));
     }
   }
   {

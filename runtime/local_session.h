@@ -113,6 +113,7 @@ class LocalSession : public SessionInterface {
   std::condition_variable built_;
   std::list<std::shared_ptr<Entry>> entries_;  // the most recently used first
   std::unordered_multimap<size_t, std::shared_ptr<const Prepared>> spellings_;
+  std::vector<std::weak_ptr<RegisteredGraph>> evicted_;  // from entries_; some may still run
   mutable std::mutex callables_mutex_;
   std::vector<std::shared_ptr<const Prepared>> callables_;
 

@@ -72,9 +72,14 @@ void ProgramStep::run_item(int index) {
     case ItemKind::receive:  // a dead control input makes what arrives irrelevant, but it must be
                              // taken
       begin_wait(index);
-      rendezvous_->recv(item.edge, [this, index](const Status& status, Tensor value, bool is_dead) {
-        receive(index, status, std::move(value), is_dead);
-      });
+      try {
+        rendezvous_->recv(item.edge,
+                          [this, index](const Status& status, Tensor value, bool is_dead) {
+                            receive(index, status, std::move(value), is_dead);
+                          });
+      } catch (...) {
+        arrive(index, status_of_item(index), {}, false);
+      }
       return;
     case ItemKind::send: {
       Tensor value = is_dead_item || item.inputs.empty() ? Tensor() : take(item.inputs[0]);
@@ -218,8 +223,8 @@ void ProgramStep::receive(int index, const Status& status, Tensor value, bool is
 
 void ProgramStep::run_kernel_async(int index) {
   const Item& item = plan_.items[index];
-  begin_wait(index);
   auto context = std::make_shared<Context>(*this, index);
+  begin_wait(index);
   try {
     item.kernel.execute_async(*context, [this, index, context](Status status) {
       {

@@ -102,7 +102,14 @@ void ProgramStep::work() {
         break;
       }
       // Boundary nodes first: they are short, and others wait for them.
-      if (ready_boundary_.empty()) hand_out_slow_segments();
+      if (ready_boundary_.empty()) {
+        try {
+          hand_out_slow_segments();
+        } catch (...) {
+          fail_step(status_of_current_exception());
+          break;
+        }
+      }
       std::vector<int>& ready = ready_boundary_.empty() ? ready_segments_ : ready_boundary_;
       const int next = ready.back();
       ready.pop_back();
@@ -359,8 +366,8 @@ void ProgramStep::hand_out_slow_segments() {
   ThreadPool& pool = program_.pool_;
   if (pool.threads() == 1 || !is_slow(ready_segments_.back())) return;
   if (woken_here != nullptr) {
-    for (ProgramStep* step : *woken_here) pool.schedule([step] { drive({&step, 1}); });
-    woken_here->clear();
+    for (; !woken_here->empty(); woken_here->pop_back())
+      pool.schedule([step = woken_here->back()] { drive({&step, 1}); });
   }
   for (size_t i = 0; i + 1 < ready_segments_.size();) {
     const int index = ready_segments_[i];
@@ -370,7 +377,11 @@ void ProgramStep::hand_out_slow_segments() {
     }
     ready_segments_.erase(ready_segments_.begin() + static_cast<std::ptrdiff_t>(i));
     begin_wait(index);
-    pool.schedule([this, index] { in_turn([&] { run_handed_out(index); }); });
+    try {
+      pool.schedule([this, index] { in_turn([&] { run_handed_out(index); }); });
+    } catch (...) {
+      arrive(index, status_of_item(index), {}, false);
+    }
   }
 }
 

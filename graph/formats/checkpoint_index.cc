@@ -35,7 +35,9 @@ void check_written(const leveldb::Status& status, const std::string& path) {
   fail(is_full ? Code::resource_exhausted : Code::unknown, path, ": writing failed: ", text);
 }
 
-bool is_known_type(int data_type) { return dtype_size(static_cast<DType>(data_type)) > 0; }
+bool is_known_type(int data_type) {
+  return data_type > 0 && data_type < 256 && dtype_size(static_cast<DType>(data_type)) > 0;
+}
 
 CheckpointEntry read_entry(const tensorflow::BundleEntryProto& proto) {
   CheckpointEntry entry{.dtype = static_cast<DType>(proto.dtype()),

@@ -229,6 +229,26 @@ struct Losses {
   }
 };
 
+TEST(Membership, GoesOnWhenItsListenersThrow) {
+  ConnectedTasks tasks({"ps:0", "worker:0"});
+  Membership& membership = *tasks["worker:0"].membership;
+  std::atomic<int> changes{0}, losses{0};
+  membership.on_change([&](const PeerStatus&) {
+    ++changes;
+    throw std::runtime_error("no more");
+  });
+  membership.on_lost([&](const TaskName&, const Status&) {
+    ++losses;
+    fail(Code::internal, "no more");
+  });
+  tasks.start_all();
+  tasks.wait_until_connected();
+  tasks.stop("ps:0");
+  EXPECT_TRUE(eventually([&] { return losses == 1; }));
+  EXPECT_GE(changes, 2);
+  tasks.stop("worker:0");  // ends the process if a callback seems to run still
+}
+
 TEST(Membership, ATaskThatGoesIsLostAndMayComeBack) {
   Losses losses;
   ConnectedTasks tasks({"ps:0", "worker:0", "worker:1"});

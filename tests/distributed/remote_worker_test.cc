@@ -14,6 +14,7 @@
 #include "distributed/worker.h"
 #include "distributed/worker_service.h"
 #include "distributed/worker_wire.h"
+#include "runtime/local_rendezvous.h"
 #include "tests/support/eventually.h"
 
 namespace leat {
@@ -104,6 +105,42 @@ TEST(Worker, AMasterThatWasReplacedIsRefusedAndTheNextKeepsItsSessions) {
   EXPECT_THAT(late.message, HasSubstr("/job:worker/task:0 has restarted"));
   EXPECT_EQ(sessions(), 1);
   EXPECT_TRUE(ask(200, "new").is_ok());
+  pool.wait_until_idle();
+}
+
+// Whoever closes the session, or the task, may come while the step opens its rendezvous.
+TEST(Worker, AStepWhoseSessionIsClosedWhileItBeginsDoesNotRun) {
+  ThreadPool pool(1);
+  const auto device = make_cpu_device(DeviceName::parse("/job:ps/task:0/device:CPU:0"), pool);
+  std::shared_ptr<Worker> worker;
+  int closed = 0;
+  WorkerOptions options = options_of_ps(*device, pool);
+  options.exchange.open = [&](int64_t, const auto&) {
+    worker->cleanup_session("session");
+    return std::make_shared<LocalRendezvous>(1);
+  };
+  options.exchange.close = [&](int64_t step) { closed += step == 3 ? 1 : 0; };
+  worker = std::make_shared<Worker>(std::move(options));
+  RegisterGraph graph;
+  graph.request_id = 1;
+  graph.session = "session";
+  graph.master = {"worker", 0};
+  graph.edges.resize(1);
+  worker->register_graph(std::move(graph), std::nullopt, [](const Status& status, uint64_t) {
+    EXPECT_TRUE(status.is_ok()) << status.message;
+  });
+  RunGraph run;
+  run.request_id = 2;
+  run.session = "session";
+  run.graph = 1;
+  run.step = 3;
+  Status answer;
+  worker->run_graph(std::move(run), std::nullopt,
+                    [&](const Status& status, const RunGraphResult&) { answer = status; });
+  EXPECT_EQ(code_name(answer.code), code_name(Code::aborted));
+  EXPECT_THAT(answer.message, HasSubstr("Session handle is not found: session"));
+  EXPECT_EQ(closed, 1);
+  EXPECT_EQ(worker->current_status().running_steps, 0);
   pool.wait_until_idle();
 }
 

@@ -91,6 +91,31 @@ TEST(WorkerWire, AResultKeepsStatusAndTrace) {
   EXPECT_EQ(got.events[0].end_ns, 20);
 }
 
+TEST(WorkerWire, WhatIsNoDTypeAndNoDeviceIsRefused) {
+  RegisterGraph request;
+  request.session = "session";
+  request.master = {"worker", 0};
+  CutEdge edge;
+  edge.source = edge.destination = DeviceName::parse("/job:ps/task:0/device:CPU:0");
+  for (const DType dtype : {DType::invalid, DType::f32, DType::variant, static_cast<DType>(200)}) {
+    edge.dtype = dtype;
+    request.edges = {edge};
+    const Bytes bytes = delivered(wire::encode_register_graph(request), 1 << 20);
+    if (dtype == static_cast<DType>(200)) {
+      EXPECT_THROW(wire::decode_register_graph(bytes), Error);
+    } else {
+      EXPECT_EQ(wire::decode_register_graph(bytes).edges.at(0).dtype, dtype);
+    }
+  }
+  WorkerStatus status;
+  status.task = {"ps", 0};
+  status.devices = {{"/job:ps/task:0/device:CPU:0", "CPU", 1, 7}};
+  EXPECT_EQ(wire::decode_status(delivered(wire::encode_status(status), 1 << 20)).devices.size(),
+            1u);
+  status.devices[0].name = "the first";
+  EXPECT_THROW(wire::decode_status(delivered(wire::encode_status(status), 1 << 20)), Error);
+}
+
 TEST(WorkerWire, EveryTruncationIsRefused) {
   RunGraph request;
   request.session = "session";

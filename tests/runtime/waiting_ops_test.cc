@@ -193,6 +193,20 @@ TEST(Queues, ClosingTheSessionEndsAllWaits) {
                       [&] { waiting.get(); });
 }
 
+// More signatures than a session keeps: the one that waits is no longer among those it knows.
+TEST(Queues, ClosingTheSessionEndsAlsoWhatItHasForgotten) {
+  QueueGraph q;
+  auto taken = q.taking();
+  EXPECT_EQ(taken.wait_for(50ms), std::future_status::timeout);
+  std::vector<std::string> others;
+  for (int i = 0; i < 100; ++i) others.push_back(value(q.graph, Tensor::scalar(i)).name());
+  q.session.extend(q.graph);
+  for (const std::string& other : others) q.session.run({}, {other}, {});
+  ASSERT_LT(q.session.prepared_graphs(), others.size());
+  q.session.close();
+  expect_error_with(Code::cancelled, "explicit call to `Session::Close()`", [&] { taken.get(); });
+}
+
 TEST(Queues, AnErrorElsewhereInTheStepEndsTheWait) {
   QueueGraph q;
   Graph& graph = q.graph;
