@@ -1,5 +1,5 @@
-// The one thread pool: all parallel work of a process goes through it (libraries are called
-// single-threaded).
+// The thread pool of a task or of a local session: all its parallel work goes through it (libraries
+// are called single-threaded). What must wait has threads of its own (blocking_work.h).
 #pragma once
 
 #include <cstdint>

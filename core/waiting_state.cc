@@ -54,6 +54,7 @@ void WaitingState::leave(int64_t id, const Status& why) {
     line_.erase(found);
   }
   leaving.done(why);
+  if (order_ == Order::of_arrival) serve();  // who stood behind it
 }
 
 void WaitingState::serve() {
@@ -68,6 +69,7 @@ void WaitingState::serve() {
       } catch (...) {
         status = status_of_current_exception();
       }
+      if (!is_done && order_ == Order::of_arrival) break;
       if (!is_done) {
         ++operation;
         continue;

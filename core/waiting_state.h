@@ -1,5 +1,5 @@
-// State whose operations wait until they can be done: staging areas, barriers. Nobody's thread
-// waits with them.
+// State whose operations wait until they can be done: staging areas, barriers, accumulators.
+// Nobody's thread waits with them.
 #pragma once
 
 #include <deque>
@@ -13,11 +13,14 @@
 
 namespace leat {
 
-// Operations are tried in the order in which they came, again after each change; one that must wait
-// does not hold up those behind it. Thread-safe.
+// Operations are tried in the order in which they came, again after each change. Thread-safe.
 class WaitingState : public Resource, public std::enable_shared_from_this<WaitingState> {
  public:
-  using Resource::Resource;
+  // Whether one that must wait holds up those behind it.
+  enum class Order { any, of_arrival };
+
+  explicit WaitingState(std::string name, Order order = Order::any)
+      : Resource(std::move(name)), order_(order) {}
   using Done = std::function<void(const Status&)>;
 
   // Whatever node finds it by its name; its operations are checked one by one.
@@ -48,6 +51,7 @@ class WaitingState : public Resource, public std::enable_shared_from_this<Waitin
   void leave(int64_t id, const Status& why);
   void serve();
 
+  const Order order_;
   std::deque<Operation> line_;
   std::map<int64_t, Status> joining_;  // not yet in line; not OK: their steps have ended
   int64_t next_id_ = 0;

@@ -212,10 +212,8 @@ void RendezvousRouter::State::forget_old_errors() {
 
 // After a break, neither side knows what the other has seen of a step that spanned it: one may have
 // ended it, with its last values lost on the way, while the other has begun it since and waits. So
-// each says which of them are over. A step that is over there too ignores it.
-// What was on the way when the last connection broke may be lost: the peer is told of the steps
-// that may wait for it. A process that was started since then has those only that began after the
-// loss.
+// each says which of them are over. A step that is over there too ignores it. A process that was
+// started since then has those only that began after the loss.
 void RendezvousRouter::State::connected(const TaskName& task, uint64_t incarnation,
                                         std::shared_ptr<Channel> channel) {
   std::vector<std::pair<int64_t, Status>> over;

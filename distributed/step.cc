@@ -234,8 +234,8 @@ void Step::finish() {
     }
     for (const std::string& fetch : request_.fetches) {
       const auto value = values.find(fetch);
-      if (value ==
-          values.end()) {  // TensorFlow's client would take a missing one for an empty tensor
+      // TensorFlow's client would take a missing one for an empty tensor.
+      if (value == values.end()) {
         outcome.status = {Code::internal, concat("no task returned the fetch ", fetch), false};
         break;
       }

@@ -134,7 +134,7 @@ class MessageReader {
 
   void named_tensor(const std::function<void(std::string, Tensor)>& done) {
     std::string name;
-    std::string late;  // a tensor that comes before its name
+    std::string ignored;  // fields that are unknown here
     std::optional<Tensor> value;
     while (const uint32_t tag = in_.ReadTag()) {
       if (tag == WireFormatLite::MakeTag(1, WireFormatLite::WIRETYPE_LENGTH_DELIMITED)) {
@@ -146,7 +146,7 @@ class MessageReader {
           fail(error.code(), "tensor ", name, ": ", error.message());
         }
       } else {
-        keep(tag, late);
+        keep(tag, ignored);
       }
     }
     check(value.has_value(), "tensor ", name, " has no value");

@@ -75,7 +75,8 @@ struct TaskActivity {
 
 // Thread-safe. Every call returns at once; `done` is called exactly once, on any thread, possibly
 // before the return. A status that is not OK says which task, and why it could not be reached;
-// UNAVAILABLE is that of the connection.
+// UNAVAILABLE is that of the connection. Deadlines are the connection's, too: a worker in this
+// process ignores them, and its master ends its steps.
 class WorkerClient {
  public:
   using Deadline = std::optional<std::chrono::steady_clock::time_point>;

@@ -10,11 +10,11 @@
 #include "graph/colocation.h"
 #include "graph/frames.h"
 #include "graph/loops.h"
+#include "graph/placement_errors.h"
+#include "graph/placement_set.h"
 
 namespace leat {
 namespace {
-
-unsigned bit(DeviceType type) { return 1u << static_cast<unsigned>(type); }
 
 // Strings and variants are objects of the host: no GPU can hold them, whatever types a kernel
 // takes.
@@ -28,7 +28,8 @@ bool has_host_value(const Node& node) {
                      [&](const auto& output) { return is_host(output.dtype); });
 }
 
-// The kinds of device that have a kernel for the node.
+}  // namespace
+
 unsigned kernel_types(const Node& node) {
   if (has_host_value(node)) {
     const bool has_kernel = node.is("_Feed") || node.is("_Loop") || is_loop_node(node) ||
@@ -43,6 +44,8 @@ unsigned kernel_types(const Node& node) {
   }
   return types;
 }
+
+namespace {
 
 bool is_generator(const Node& node) {
   return node.inputs.empty() && node.num_outputs() == 1 && !node.outputs[0].is_ref &&
@@ -70,22 +73,16 @@ std::vector<DeviceSpec> ranked(const PlacementOptions& options) {
   return devices;
 }
 
-// What a colocation set is asked for and where it may go.
-struct Set {
-  std::vector<Node*> nodes;  // by id
-  DeviceName request;        // merged
-  Node* asker = nullptr;     // who made the strongest request
-  bool is_resource = false;  // the asker is a variable or resource of the set
-  unsigned types = ~0u;      // kinds of device with kernels for all
-  Node* pinned = nullptr;    // a node that has its device already
-  std::string relaxed;       // what soft placement dropped: the reason's tail
-  std::string failure;       // empty: no contradiction so far
-};
-
 class Placement {
+  using Set = PlacementSet;
+
  public:
   Placement(Graph& graph, const PlacementOptions& options)
-      : graph_(graph), options_(options), devices_(ranked(options)), ties_(graph) {
+      : graph_(graph),
+        options_(options),
+        devices_(ranked(options)),
+        ties_(graph),
+        errors_(devices_, ties_) {
     check(!devices_.empty(), "there is no device to place the graph on");
     make_sets();
   }
@@ -120,7 +117,7 @@ class Placement {
           has_only_step_state(set))
         continue;
       place_set(set);
-      if (!set.failure.empty()) place_state_alone(set);
+      if (set.failure) place_state_alone(set);
     }
   }
 
@@ -205,11 +202,8 @@ class Placement {
     }
     if (strong.is_compatible(weak)) {
       set.request = strong.with_defaults(weak);
-    } else if (set.failure.empty() && set.pinned == nullptr) {
-      set.failure = concat("Cannot assign a device for operation ", node.name, ": it requests ",
-                           node.requested_device, ", but it must be on one device with ",
-                           set.asker->name, ", which requests ", set.asker->requested_device,
-                           ".\n  tied by: ", ties_.chain(*set.asker, node));
+    } else if (!set.failure && set.pinned == nullptr) {
+      set.failure = errors_.opposite_requests(set, node);
     }
     if (is_stronger) {
       set.asker = &node;
@@ -235,7 +229,7 @@ class Placement {
 
   // Empty if the set cannot be placed; then set.failure says why.
   std::vector<const DeviceSpec*> candidates_of(Set& set) {
-    if (!set.failure.empty()) return {};
+    if (set.failure) return {};
     if (const auto& exact = candidates(set.request, set.types); !exact.empty()) return exact;
     if (options_.allow_soft_placement) {
       const auto& soft = candidates(without_type(set.request), set.types);
@@ -244,7 +238,7 @@ class Placement {
         return soft;
       }
     }
-    set.failure = explain(set);
+    set.failure = errors_.no_device(set);
     return {};
   }
 
@@ -301,30 +295,18 @@ class Placement {
   bool check_pinned(Set& set) {
     for (const Node* node : set.nodes) {
       if (is_unplaced(*node) || node->assigned_device == set.pinned->assigned_device) continue;
-      set.failure = concat("Cannot assign a device for operation ", node->name, ": it is on ",
-                           node->assigned_device, " already, but it must be on one device with ",
-                           set.pinned->name, ", which is on ", set.pinned->assigned_device,
-                           ".\n  tied by: ", ties_.chain(*set.pinned, *node));
+      set.failure = errors_.opposite_devices(set, *node);
       return false;
     }
     const auto device = std::find_if(
         devices_.begin(), devices_.end(),
         [&](const DeviceSpec& candidate) { return candidate.name == set.pinned->assigned_device; });
     if (device == devices_.end()) {
-      set.failure = concat("Cannot assign a device for operation ", set.pinned->name, ": it is on ",
-                           set.pinned->assigned_device,
-                           ", which is no longer available; devices: ", device_list());
+      set.failure = errors_.device_is_gone(set);
       return false;
     }
     if ((set.types & bit(device->type)) == 0) {
-      const Node& lacking = node_without(set, device->type);
-      set.failure = concat("Cannot assign a device for operation ", lacking.name, ": ",
-                           lacking.op->name, " has no kernel for its types on ", device->name,
-                           &lacking == set.pinned
-                               ? ""
-                               : concat(", where ", set.pinned->name,
-                                        " is\n  tied by: ", ties_.chain(*set.pinned, lacking)),
-                           kernels_of(set), "\n  devices: ", device_list());
+      set.failure = errors_.no_kernel_on(*device, set);
       return false;
     }
     return true;
@@ -370,116 +352,28 @@ class Placement {
     place_set(set);
   }
 
-  // ---- Explanations ----
-
-  std::string device_list() const {
-    std::string out;
-    for (size_t i = 0; i < devices_.size() && i < 16; ++i) {
-      out += concat(i == 0 ? "" : ", ", devices_[i].name);
-    }
-    if (devices_.size() > 16) out += concat(", and ", devices_.size() - 16, " more");
-    return out;
-  }
-
-  static const Node& node_without(const Set& set, DeviceType type) {
-    for (const Node* node : set.nodes) {
-      if ((kernel_types(*node) & bit(type)) == 0) return *node;
-    }
-    return *set.nodes.front();
-  }
-
-  // One line per op of the set.
-  static std::string kernels_of(const Set& set) {
-    std::map<std::string, const Node*> ops;
-    for (const Node* node : set.nodes) ops.emplace(node->op->name, node);
-    std::string out;
-    for (const auto& [name, node] : ops) {
-      out += concat("\n  kernels of ", name, ": ", describe_kernels(*node->op));
-      for (const AttrDef& attr : node->op->schema.attrs) {
-        if (attr.kind == "type")
-          out += concat("; here ", attr.name, " = ", node->attr<DType>(attr.name));
-      }
-    }
-    return out;
-  }
-
-  // Why no device fits.
-  std::string explain(const Set& set) const {
-    const bool matches_any =
-        std::any_of(devices_.begin(), devices_.end(),
-                    [&](const DeviceSpec& device) { return set.request.matches(device.name); });
-    const Node* asker = set.asker != nullptr ? set.asker : set.nodes.front();
-    if (!matches_any) {
-      return concat("Cannot assign a device for operation ", asker->name, ": ",
-                    location_prefix(*asker), "requests ", set.request,
-                    ", and no device matches that", members(set), "\n  devices: ", device_list());
-    }
-    const Node* lacking = nullptr;  // without a kernel on any of the matching devices
-    for (const Node* node : set.nodes) {
-      const unsigned types = kernel_types(*node);
-      const bool fits =
-          std::any_of(devices_.begin(), devices_.end(), [&](const DeviceSpec& device) {
-            return set.request.matches(device.name) && (types & bit(device.type)) != 0;
-          });
-      if (!fits && lacking == nullptr) lacking = node;
-    }
-    std::string out;
-    if (lacking != nullptr) {
-      out = concat("Cannot assign a device for operation ", lacking->name, ": ", lacking->op->name,
-                   " has no kernel for its types on ",
-                   set.request.is_empty() ? "any device" : set.request.to_string());
-      if (lacking != asker && set.asker != nullptr) {
-        out += concat(", which ", asker->name,
-                      " requests\n  tied by: ", ties_.chain(*asker, *lacking));
-      }
-    } else {
-      out = concat("Cannot assign a device for operation ", set.nodes.front()->name,
-                   ": no kind of device has kernels for all nodes that must be with it",
-                   members(set));
-    }
-    return out + kernels_of(set) + "\n  devices: " + device_list();
-  }
-
-  static std::string location_prefix(const Node& node) {
-    if (!node.location.is_known()) return "it ";
-    return concat("it (", node.location, ") ");
-  }
-
-  // "\n  nodes that must be together: a (VariableV2, requests /gpu:0), …"; empty for one node.
-  static std::string members(const Set& set) {
-    if (set.nodes.size() < 2) return "";
-    std::string out = "\n  nodes that must be together:";
-    for (size_t i = 0; i < set.nodes.size() && i < 10; ++i) {
-      const Node& node = *set.nodes[i];
-      out += concat(i == 0 ? " " : ", ", node.name, " (", node.op->name);
-      if (!node.requested_device.is_empty()) out += concat(", requests ", node.requested_device);
-      out += ")";
-    }
-    if (set.nodes.size() > 10) out += concat(", and ", set.nodes.size() - 10, " more");
-    return out;
-  }
-
   void report_failures() const {
     std::string message;
-    const Node* first = nullptr;
+    std::string node;
     int count = 0;
     for (const Set& set : sets_) {
-      if (set.failure.empty()) continue;
-      if (first == nullptr) first = set.nodes.front();
-      if (++count <= 10) message += (count == 1 ? "" : "\n") + set.failure;
+      if (!set.failure) continue;
+      if (count == 0) node = set.failure->node;
+      if (++count > 10) continue;
+      message += concat(count == 1 ? "" : "\n", "Cannot assign a device for operation ",
+                        set.failure->node, ": ", set.failure->why);
     }
     if (count == 0) return;
     if (count > 10) message += concat("\n… and ", count - 10, " more");
     // The client adds the Python line of the node that is named.
-    constexpr std::string_view opening = "Cannot assign a device for operation ";
-    const std::string name = message.substr(opening.size(), message.find(':') - opening.size());
-    fail(Code::invalid_argument, with_node(std::move(message), name));
+    fail(Code::invalid_argument, with_node(std::move(message), node));
   }
 
   Graph& graph_;
   const PlacementOptions& options_;
   const std::vector<DeviceSpec> devices_;  // best first
   const Colocation ties_;
+  const PlacementErrors errors_;
   std::vector<Set> sets_;
   std::vector<size_t> set_index_;  // by node id
   std::map<std::pair<std::string, unsigned>, std::vector<const DeviceSpec*>> candidates_;

@@ -2,21 +2,18 @@
 // What SyncReplicasOptimizer is built of.
 #pragma once
 
-#include <deque>
 #include <functional>
-#include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
 #include "core/kernel.h"
-#include "core/resource.h"
 #include "core/tensor.h"
+#include "core/waiting_state.h"
 
 namespace leat {
 
 // Counts, steps and waiting; what a gradient is, a derived class knows. Thread-safe.
-class Accumulator : public Resource, public std::enable_shared_from_this<Accumulator> {
+class Accumulator : public WaitingState {
  public:
   using Gradient = std::vector<Tensor>;
   using Taken = std::function<void(const Status&, const Gradient&)>;
@@ -40,30 +37,19 @@ class Accumulator : public Resource, public std::enable_shared_from_this<Accumul
   bool is_mean() const { return is_mean_; }
 
  private:
-  struct Taker {
-    int64_t id;
-    int64_t required;
-    Taken taken;
-    std::function<void()> forget;  // its cancellation
-  };
-  using Calls = std::vector<std::function<void()>>;
-
   // INVALID_ARGUMENT if it does not fit. The rest is called with the lock held.
   virtual void check_gradient(const Gradient& gradient) const = 0;
   virtual void add(const Gradient& gradient, bool is_first) = 0;
   virtual Gradient result(int64_t count) = 0;
 
-  void serve(Calls& calls);
-  void leave(int64_t id, const Status& why);
-
   const std::string kind_;
   const DType dtype_;
   const Shape shape_;
   const bool is_mean_;
-  mutable std::mutex mutex_;  // guards what follows
-  int64_t count_ = 0, step_ = 0, next_id_ = 0;
+  // Under the lock.
+  int64_t count_ = 0, step_ = 0;
+  int64_t wanted_ = 0;   // by the first in line
   int64_t dropped_ = 0;  // gradients that came too late, since the beginning
-  std::deque<Taker> waiting_;
 };
 
 // The accumulator behind input 0.

@@ -15,7 +15,7 @@
 namespace leat {
 namespace {
 
-constexpr auto for_ever = std::chrono::hours(24 * 365);
+constexpr auto for_ever = std::chrono::hours(24 * 365);  // the caller's step ends it before
 
 // State that is nowhere but in the function: what its random ops have drawn.
 bool has_own_state(const Graph& graph) {

@@ -62,10 +62,4 @@ void LocalRendezvous::abort(const Status& status) {
   for (Arrived& arrived : waiting) arrived(status, {}, false);
 }
 
-void LocalRendezvous::reset() {
-  const std::lock_guard lock(mutex_);
-  for (State& state : edges_) state = {};
-  aborted_ = {};
-}
-
 }  // namespace leat

@@ -19,9 +19,6 @@ class LocalRendezvous : public Rendezvous {
   void recv(Edge edge, Arrived arrived) override;
   void abort(const Status& status) override;
 
-  // Ready for another step. Only when the last one has ended.
-  void reset();
-
  private:
   struct State {
     Arrived arrived;  // a receiver that waits

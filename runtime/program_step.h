@@ -18,10 +18,10 @@ class LoopRun;
 // One step of a Program. Reused: start() begins the next one.
 class ProgramStep {
  public:
-  // Called once per start(), on any thread, when nothing of the step is under way any more.
   class Owner {
    public:
     virtual ~Owner() = default;
+    // Once per start(), on any thread, when nothing of the step is under way any more.
     virtual void step_done(ProgramStep& step) = 0;
     // True (once cancel_status() says why): the steps end at the next item. Asked on any thread.
     virtual bool is_ending() const = 0;

@@ -12,6 +12,7 @@
 #include "distributed/launcher_link.h"
 #include "tools/leat/cluster_source.h"
 #include "tools/leat/failure_report.h"
+#include "tools/leat/process.h"
 #include "tools/leat/startup_table.h"
 
 namespace leat {
@@ -55,6 +56,31 @@ TEST(ClusterSource, KnowsThisHost) {
   ASSERT_EQ(gethostname(name, sizeof name - 1), 0);
   EXPECT_EQ(owner_of_host(name), HostOwner::ours);
   EXPECT_EQ(owner_of_host("192.0.2.1"), HostOwner::other);  // reserved for documentation
+}
+
+// A cluster of thousands of tasks is longer than what a socket holds.
+TEST(Process, ALongLineArrivesWholeIfItIsRead) {
+  const std::string line = std::string(5'000'000, 'x') + "\n";
+  int fds[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
+  const Fd ours(fds[0]);
+  Fd theirs(fds[1]);
+  EXPECT_FALSE(send_line(ours, line, milliseconds(20)));  // nobody reads
+  char buffer[65536];
+  while (recv(theirs.get(), buffer, sizeof buffer, MSG_DONTWAIT) > 0) continue;
+  auto received = std::async(std::launch::async, [&] {
+    std::string text;
+    while (!text.ends_with('\n')) {
+      const ssize_t got = recv(theirs.get(), buffer, sizeof buffer, 0);
+      if (got <= 0) break;
+      text.append(buffer, static_cast<size_t>(got));
+    }
+    return text;
+  });
+  EXPECT_TRUE(send_line(ours, line, milliseconds(60'000)));
+  EXPECT_EQ(received.get(), line);
+  theirs.close();
+  EXPECT_FALSE(send_line(ours, line, milliseconds(60'000)));  // it has gone
 }
 
 TEST(TaskReport, SurvivesItsLine) {

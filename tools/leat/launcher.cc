@@ -4,7 +4,6 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/signalfd.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -29,6 +28,7 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds waiting_interval{10'000};  // between two lines on who is still missing
 constexpr milliseconds name_interval{500};        // between two questions for a host's address
+constexpr milliseconds answer_limit{2'000};       // for a task to read what the cluster is
 
 // In the log folder: the cluster as it was asked for, with ports that are still open, which every
 // task reads (what the user named may be a pipe, or change); and as it is.
@@ -328,8 +328,8 @@ void Launcher::tell_cluster_when_bound() {
   }
   const std::string line = cluster_.to_json() + "\n";
   for (const auto& member : members_.all()) {
-    if (member->process.link)
-      send(member->process.link.get(), line.data(), line.size(), MSG_NOSIGNAL);
+    // One that has gone is reaped, and named, as such.
+    if (member->process.link) send_line(member->process.link, line, answer_limit);
   }
 }
 

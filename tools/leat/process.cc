@@ -1,6 +1,7 @@
 #include "tools/leat/process.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <spawn.h>
 #include <sys/ioctl.h>
@@ -165,6 +166,24 @@ Process spawn(const SpawnOptions& options) {
          std::strerror(error));
   }
   return process;
+}
+
+bool send_line(const Fd& link, std::string_view line, std::chrono::milliseconds limit) {
+  const auto end = std::chrono::steady_clock::now() + limit;
+  while (!line.empty()) {
+    const ssize_t sent = send(link.get(), line.data(), line.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent >= 0) {
+      line.remove_prefix(static_cast<size_t>(sent));
+      continue;
+    }
+    if (errno == EINTR) continue;
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
+        end - std::chrono::steady_clock::now());
+    if (errno != EAGAIN || left.count() <= 0) return false;
+    pollfd polled{link.get(), POLLOUT, 0};
+    poll(&polled, 1, static_cast<int>(left.count()));
+  }
+  return true;
 }
 
 std::optional<Ending> reap(pid_t pid) {

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -73,6 +74,10 @@ bool is_ignored(int signal);
 
 // Whether the process has ended. Ends what is left of its group before its id can be used again.
 std::optional<Ending> reap(pid_t pid);
+
+// Writes a line to a process that reads it soon: a long one does not fit into the socket at once.
+// False if it has gone, or has not taken it all within `limit`.
+bool send_line(const Fd& link, std::string_view line, std::chrono::milliseconds limit);
 
 // Sends a signal to the process and all its descendants that stayed in its group.
 void signal_group(pid_t pid, int signal);

@@ -1,0 +1,34 @@
+// What the placer (placer.cc) and its explanations (placement_errors.h) speak of.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "graph/graph.h"
+
+namespace leat {
+
+// Sets of kinds of device.
+inline unsigned bit(DeviceType type) { return 1u << static_cast<unsigned>(type); }
+// The kinds that have a kernel for the node.
+unsigned kernel_types(const Node& node);
+
+struct PlacementError {
+  std::string node;  // its name
+  std::string why;
+};
+
+// What a colocation set is asked for and where it may go.
+struct PlacementSet {
+  std::vector<Node*> nodes;               // by id
+  DeviceName request;                     // merged
+  Node* asker = nullptr;                  // who made the strongest request
+  bool is_resource = false;               // the asker is a variable or resource of the set
+  unsigned types = ~0u;                   // kinds of device with kernels for all
+  Node* pinned = nullptr;                 // a node that has its device already
+  std::string relaxed;                    // what soft placement dropped: the reason's tail
+  std::optional<PlacementError> failure;  // the first contradiction
+};
+
+}  // namespace leat
