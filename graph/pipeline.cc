@@ -78,7 +78,7 @@ PartitionedGraph run_pipeline(const Graph& graph, const PipelineOptions& options
   finish_pass("split_identity_n", step);
   step = infer(step);
   finish_pass("infer", step);
-  step = read_late(step);
+  step = read_late(step, &options.placement);
   finish_pass("read_late", step);
   if (options.simplify) {
     step = simplify(step, signature);

@@ -3,10 +3,13 @@
 // updated value, also if the Identity ran before the update (as it does when the loss needs it,
 // too). Moving averages after a train op, target networks, and SyncReplicasOptimizer's tokens rely
 // on it. So users that follow a write, by an Identity that does not, read the variable themselves;
-// in a branch of a condition, where the value comes through a Switch, through a RefSwitch.
+// in a branch of a condition, where the value comes through a Switch, through a RefSwitch. A user
+// on another device gets what was sent there, which is the value before the update.
 //
 // A Merge of references gives the value of the one that came: here they are read where they end.
 #include <algorithm>
+#include <optional>
+#include <tuple>
 #include <unordered_map>
 
 #include "graph/pipeline.h"
@@ -19,18 +22,21 @@ namespace {
 
 class Reads {
  public:
-  explicit Reads(const Graph& graph) : graph_(graph), accesses_(graph) {}
+  Reads(Graph& graph, const PlacementOptions* placement)
+      : graph_(graph), placement_(placement), accesses_(graph) {}
 
   // Is the input to be read by the user itself?
   bool is_late(const Node& user, const Output& input) {
     const Output variable = aliased(input);
     if (!variable) return false;
     const std::vector<Node*>& writers = accesses_.writers(accesses_.variable_of(*variable.node));
-    return std::any_of(writers.begin(), writers.end(), [&](Node* writer) {
-      if (writer == &user) return false;
-      const std::vector<bool>& after = after_write(*writer);
-      return after[user.id] && !after[input.node->id];
-    });
+    return std::any_of(writers.begin(), writers.end(),
+                       [&](Node* writer) {
+                         if (writer == &user) return false;
+                         const std::vector<bool>& after = after_write(*writer);
+                         return after[user.id] && !after[input.node->id];
+                       }) &&
+           is_on_one_device(user, input, variable);
   }
 
   // What a value is the memory of, if it is_late(): a reference in the new graph.
@@ -63,14 +69,46 @@ class Reads {
     return {};
   }
 
+  bool is_on_one_device(const Node& user, const Output& input, const Output& variable) {
+    if (placement_ == nullptr) return true;
+    if (!devices_) devices_ = devices_of_nodes();
+    const DeviceName& device = (*devices_)[variable.node->id];
+    if ((*devices_)[user.id] != device) return false;
+    for (const Node* node = input.node; node != variable.node; node = node->inputs[0].node) {
+      if ((*devices_)[node->id] != device) return false;
+    }
+    return true;
+  }
+
+  // Where place() would put them: it has its turn when late reads are known. Rarely needed.
+  std::vector<DeviceName> devices_of_nodes() {
+    std::vector<std::pair<DeviceName, std::string>> before;
+    for (const auto& node : graph_.nodes())
+      before.emplace_back(node->assigned_device, node->placement_reason);
+    PlacementOptions quiet = *placement_;
+    quiet.log_placement = false;
+    try {
+      place(graph_, quiet);
+    } catch (const Error&) {  // which place() tells in its turn
+    }
+    std::vector<DeviceName> out;
+    for (const auto& node : graph_.nodes()) {
+      out.push_back(std::move(node->assigned_device));
+      std::tie(node->assigned_device, node->placement_reason) = std::move(before[node->id]);
+    }
+    return out;
+  }
+
   const std::vector<bool>& after_write(Node& writer) {
     auto [found, is_new] = after_.try_emplace(writer.id);
     if (is_new) found->second = followers(graph_, {&writer});
     return found->second;
   }
 
-  const Graph& graph_;
+  Graph& graph_;
+  const PlacementOptions* const placement_;
   const VariableAccesses accesses_;
+  std::optional<std::vector<DeviceName>> devices_;    // by node id
   std::unordered_map<int, std::vector<bool>> after_;  // by a writer's node id; by node id
   std::unordered_map<int, Node*> switches_;           // RefSwitches by the id of a Switch
 };
@@ -116,8 +154,8 @@ void check_references(const Node& node) {
 
 }  // namespace
 
-Graph read_late(const Graph& graph) {
-  Reads reads(graph);
+Graph read_late(Graph& graph, const PlacementOptions* placement) {
+  Reads reads(graph, placement);
   Rebuild rebuild(graph);
   for (const auto& node : graph.nodes()) {
     if (is_merge(*node)) {

@@ -275,6 +275,17 @@ std::string TrainingSession::save() {
   return prefix;
 }
 
+// A cluster that has gone keeps nothing of the session, and by now all is done that was to be done
+// with it.
+void TrainingSession::close_session() {
+  try {
+    session_->close();
+  } catch (const Error& error) {
+    if (!is_loss_of_a_task(error)) throw;
+    std::cerr << "leat: the session was not closed: " << error.message() << std::endl;
+  }
+}
+
 void TrainingSession::close() {
   if (is_closed_) return;
   is_closed_ = true;
@@ -291,7 +302,7 @@ void TrainingSession::close() {
   }
   if (saver_ && !has_failed_ && saved_step_ != step_number_) attempt([&] { save(); });
   steps_.clear();
-  if (session_) attempt([&] { session_->close(); });
+  if (session_) attempt([&] { close_session(); });
   if (first) std::rethrow_exception(first);
 }
 

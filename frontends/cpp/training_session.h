@@ -93,7 +93,8 @@ class TrainingSession {
   // others where they would. FAILED_PRECONDITION before the first step, or if no hook wants it.
   std::string placed_graph() const;
   // Ends the hooks, writes a last checkpoint (unless the last step failed), closes the session: all
-  // of it, then the first error is thrown.
+  // of it, then the first error is thrown. That the session's task has gone when it is closed is
+  // only told.
   void close();
 
   Session& session() { return *session_; }
@@ -114,6 +115,7 @@ class TrainingSession {
   void start();
   void start_patiently(std::chrono::milliseconds pause);
   void recover(const Error& error);
+  void close_session();
   Step& next_step();
   std::vector<Tensor> run_first(const Step& step, std::span<const Tensor> feeds);
   void note_step(int64_t step);

@@ -206,6 +206,18 @@ TEST(TrainingSession, StartsAgainWhenATaskIsLostMeanwhile) {
   }
 }
 
+TEST(TrainingSession, ATaskThatGoesBeforeTheEndIsNoFailure) {
+  InProcessCluster cluster({{"ps", 1}, {"worker", 1}});
+  TcpProxy proxy(cluster.spec().address({"worker", 0}));  // or it would be called in this process
+  Program program({.session = {.target = "grpc://" + proxy.address()}}, "/job:ps/task:0");
+  EXPECT_EQ(program.run(2).size(), 2u);
+  cluster.kill("worker");
+  testing::internal::CaptureStderr();
+  program.training->close();
+  EXPECT_THAT(testing::internal::GetCapturedStderr(),
+              testing::HasSubstr("the session was not closed: "));
+}
+
 TEST(TrainingSession, AnotherProgramsCheckpointIsRefused) {
   const ScratchDirectory directory;
   {

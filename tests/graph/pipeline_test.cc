@@ -76,6 +76,31 @@ scaled/_send_2 = _Send(scaled)
   EXPECT_EQ(out.fetch_devices.at("loss:0"), "/job:worker/task:0/device:CPU:0");
 }
 
+// As TensorFlow's: w/read is the variable's memory, and what was sent of it a copy.
+TEST(Pipeline, ReadsAfterAnUpdateSeeItOnTheVariablesDeviceOnly) {
+  Graph step = parse(R"(
+    w = VariableV2(dtype=float, shape=[2,2]) @/job:ps
+    w/read = Identity(w, _class={"loc:@w"})
+    y = Relu(w/read) @/job:worker
+    update = AssignSub(w, y, _class={"loc:@w"})
+    near = Neg(w/read, _class={"loc:@w"}), ^update
+    far = Neg(w/read) @/job:worker, ^update
+    copy = Identity(w/read) @/job:worker
+    back = Neg(copy, _class={"loc:@w"}), ^update
+  )");
+  PlacementOptions placement;
+  placement.devices = {cpu("/job:ps/task:0"), cpu("/job:worker/task:0")};
+  placement.default_device = DeviceName::parse("/job:worker/task:0");
+  const std::string before = dump(step);
+  const Graph late = read_late(step, &placement);
+  EXPECT_EQ(dump(step), before);
+  EXPECT_EQ(late.find("near")->inputs[0].name(), "w:0");
+  EXPECT_EQ(late.find("far")->inputs[0].name(), "w/read:0");
+  EXPECT_EQ(late.find("back")->inputs[0].name(), "copy:0");
+  EXPECT_TRUE(late.find("near")->assigned_device.is_empty());
+  EXPECT_EQ(read_late(step, nullptr).find("far")->inputs[0].name(), "w:0");
+}
+
 TEST(Pipeline, APartialRunMeetsItsClientOnTheMaster) {
   PipelineOptions options;
   options.signature = {.feeds = {"x:0"},
