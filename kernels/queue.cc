@@ -264,8 +264,8 @@ bool Queue::serve_enqueues(Calls& calls) {
     Operation& first = enqueues_.front();
     if (is_closed_) {
       finish(enqueues_,
-             {Code::cancelled,
-              concat("Queue '", name(), first.closes ? "' is already closed." : "' is closed.")},
+             {Code::cancelled, first.closes ? concat("Queue '", name(), "' is already closed.")
+                                            : concat(options_.kind, " '", name(), "' is closed.")},
              calls);
     } else if (first.closes) {
       is_closed_ = true;

@@ -58,8 +58,8 @@ class DenseToSparseBatchDataset final : public Dataset {
     check(elements.dtypes.size() == 1,
           "DenseToSparseBatchDataset only supports inputs with a single component, not ",
           elements.dtypes.size());
-    check(elements.shapes[0].is_compatible(row_shape_), "the elements have shape ",
-          elements.shapes[0], ", which does not fit the row shape ", row_shape_);
+    check(fits(elements.shapes[0]), "the elements have shape ", elements.shapes[0],
+          ", which does not fit the row shape ", row_shape_);
   }
 
   int64_t cardinality() const override { return batches(input_->cardinality(), size_); }
@@ -79,6 +79,16 @@ class DenseToSparseBatchDataset final : public Dataset {
   }
 
  private:
+  // Elements may be smaller than their row.
+  bool fits(const Shape& element) const {
+    if (!element.has_rank() || !row_shape_.has_rank()) return true;
+    if (element.rank() != row_shape_.rank()) return false;
+    for (int i = 0; i < element.rank(); ++i) {
+      if (row_shape_[i] != any && element[i] > row_shape_[i]) return false;  // any is below all
+    }
+    return true;
+  }
+
   std::vector<int64_t> shape_of(const std::vector<Tensor>& rows) const {
     std::vector<int64_t> out = {std::ssize(rows)};
     for (const int64_t extent : row_shape_.dims()) out.push_back(std::max<int64_t>(0, extent));

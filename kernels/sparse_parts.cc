@@ -291,10 +291,12 @@ void split_entries(ExecuteContext& c) {
   const Parts parts(shape[axis], n);
   std::vector<std::vector<int64_t>> entries(n);
   for (int64_t i = 0; i < count; ++i) {
-    const int64_t index = indices.data<int64_t>()[i * rank + axis];
-    check(index >= 0 && index < shape[axis], "indices[", i, "] holds ", index, " for dimension ",
-          axis, ", which is not in [0, ", shape[axis], ")");
-    entries[parts.part_of(index)].push_back(i);
+    const int64_t* tuple = indices.data<int64_t>() + i * rank;
+    for (int64_t d = 0; d < rank; ++d) {
+      check(tuple[d] >= 0 && tuple[d] < shape[d], "indices[", i, "] is out of bounds: it holds ",
+            tuple[d], " for dimension ", d, ", which is not in [0, ", shape[d], ")");
+    }
+    entries[parts.part_of(tuple[axis])].push_back(i);
   }
   for (int64_t part = 0; part < n; ++part) {
     const auto size = static_cast<int64_t>(entries[part].size());

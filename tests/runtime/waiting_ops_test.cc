@@ -135,7 +135,7 @@ TEST(Queues, AClosedOneGivesWhatItHas) {
   QueueGraph q;
   for (const float v : {1.0f, 2.0f, 3.0f}) q.put(v);
   q.run("close");
-  expect_error_with(Code::cancelled, "Queue 'q' is closed.", [&] { q.put(4); });
+  expect_error_with(Code::cancelled, "FIFOQueue 'q' is closed.", [&] { q.put(4); });
   expect_error_with(Code::cancelled, "[[{{node put}}]]", [&] { q.put(4); });
   expect_error_with(Code::cancelled, "is already closed", [&] { q.run("close"); });
   EXPECT_EQ(q.take(), 1);

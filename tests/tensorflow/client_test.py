@@ -223,12 +223,15 @@ class Errors(unittest.TestCase):
             v = tf1.get_variable("v", initializer=np.ones([64], np.float32), use_resource=False)
             script = tf.strings.unicode_script([65])
             root = tf.linalg.sqrtm(tf.eye(2))
+            values = tf.linalg.eigvals(tf.eye(2))
+            eights = tf.quantization.quantize([1.0], 0.0, 2.0, tf.quint8).output
             handle = tf1.get_session_handle(v * 2.0)
             saver = tf1.train.Saver(write_version=tf1.train.SaverDef.V1)
             with tf1.Session(cluster().target, config=CONFIG) as session:
                 session.run(v.initializer)
                 self.assertEqual(session.run(v + 1.0).tolist(), [2] * 64)
                 for fetch, words in ((script, "there is no kernel for it"), (root, "there is no kernel for it"),
+                                     (values, "there is no kernel for it"), (eights, "use the graph in float"),
                                      (handle, "keep the value in a variable")):
                     with self.assertRaises(tf.errors.InvalidArgumentError) as caught:
                         session.run(fetch)

@@ -173,6 +173,7 @@ class Elements(DataTest):
         self.assert_agrees(lambda: Dataset.from_tensor_slices(lengths).map(lambda n: tf.fill([n, n], "x")).apply(
             experimental.dense_to_sparse_batch(3, [None, 4])))
         self.assert_agrees(lambda: Dataset.range(3).apply(experimental.dense_to_sparse_batch(2, [])))
+        self.assert_agrees(lambda: Dataset.from_tensors([1, 2]).apply(experimental.dense_to_sparse_batch(2, [3])))
 
     def test_ragged_elements(self):
         rows = lambda: tf.RaggedTensor.from_row_splits(np.arange(6), [0, 2, 2, 5, 6])

@@ -228,7 +228,8 @@ def _(rng, op):
     yield Case(np.int64(0), *sparse(rng, np.zeros((0, 2)), [5, 4]), num_split=2)
     for axis, parts in [(0, 6), (2, 1), (-3, 1)]:
         yield Case(np.int64(axis), *sparse(rng, INDICES, [5, 4]), num_split=parts, invalid=True)
-    yield Case(np.int64(0), *sparse(rng, [[7, 0]], [5, 4]), num_split=2, invalid=True)
+    for index in [[7, 0], [0, 5], [0, -1]]:
+        yield Case(np.int64(0), *sparse(rng, [index], [5, 4]), num_split=2, invalid=True)
     for inputs in broken([np.int64(0), *sparse(rng, INDICES, [5, 4])], 1):
         yield Case(*inputs, num_split=2, invalid=True)
 
