@@ -75,7 +75,7 @@ class LocalStep final : public StartedStep {
   LocalStep(std::string target, Clock::time_point deadline)
       : target_(std::move(target)), deadline_(deadline) {}
 
-  Step::Done done() const { return outcome_.taker(); }
+  ClusterStep::Done done() const { return outcome_.taker(); }
 
   StepAnswer wait() override {
     StepOutcome outcome = outcome_.wait(deadline_, "a step", target_);
@@ -125,7 +125,7 @@ class LocalMaster final : public MasterClient {
                                           std::span<const Tensor> feeds,
                                           const RunOptions& options) override {
     const Clock::time_point deadline = Clock::now() + options.timeout;
-    StepRequestOfClient request;
+    ClientRequest request;
     for (size_t i = 0; i < feeds.size(); ++i)
       request.feeds.emplace_back(signature.feeds[i], feeds[i]);
     request.fetches = signature.fetches;

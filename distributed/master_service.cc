@@ -292,7 +292,7 @@ void MasterService::extend_session(RpcCall call) {
 }
 
 void MasterService::run_step(RpcCall call) {
-  StepRequestOfClient step;
+  ClientRequest step;
   const auto request = std::make_shared<tensorflow::RunStepRequest>();
   const std::string rest =
       read_message(call.request(), tensorflow::RunStepRequest::kFeedFieldNumber,
@@ -437,7 +437,7 @@ void MasterService::run_callable(RpcCall call) {
   };
   try {
     const auto session = master_->session(request.session_handle());
-    StepRequestOfClient step = session->request_of_callable(request.handle(), std::move(feeds));
+    ClientRequest step = session->request_of_callable(request.handle(), std::move(feeds));
     if (step.options.timeout.count() == 0) step.options.timeout = session->options().timeout;
     step.times = step_times(call, step.options.timeout);
     running->set_cancel(cancel_for_lost_client(session, session->run(std::move(step), done)));

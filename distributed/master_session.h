@@ -19,7 +19,7 @@ namespace leat {
 class ThreadPool;
 
 // What a step asks for, as the client wrote it: feeds and fetches "node:index", targets "node".
-struct StepRequestOfClient {
+struct ClientRequest {
   NamedTensors feeds;
   std::vector<std::string> fetches, targets;
   std::map<std::string, std::string> connections;  // StepSignature::connections
@@ -47,20 +47,20 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
 
   // Starts a step. What is returned cancels it, and may be called at any time.
   using Cancel = std::function<void(const Status&)>;
-  Cancel run(StepRequestOfClient request, Step::Done done);
+  Cancel run(ClientRequest request, ClusterStep::Done done);
 
   // Compiles the step. Passes on the callable's handle, or what is wrong with the signature.
   void make_callable(StepSignature signature, const RunOptions& options,
                      std::function<void(const Status&, int64_t handle)> done);
   // What run() needs for one run of it; feeds in the order of the callable's signature.
-  StepRequestOfClient request_of_callable(int64_t handle, std::vector<Tensor> feeds) const;
+  ClientRequest request_of_callable(int64_t handle, std::vector<Tensor> feeds) const;
   void release_callable(int64_t handle);
 
   // Compiles the step of a partial run, which partial_run() begins. Passes on its handle.
   void partial_run_setup(const StepSignature& signature,
                          std::function<void(const Status&, std::string handle)> done);
   // One call of it (partial_run.h). What is returned ends the whole run, as an error does.
-  Cancel partial_run(const std::string& handle, StepRequestOfClient request, Step::Done done);
+  Cancel partial_run(const std::string& handle, ClientRequest request, ClusterStep::Done done);
 
   std::vector<DeviceDescription> devices() const;
   void task_lost(const TaskName& task, const std::string& why);
@@ -101,13 +101,14 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   void forget_programs_on(const std::vector<TaskName>& tasks);
   void cleanup(const std::vector<std::shared_ptr<WorkerClient>>& workers) const;
   PipelineOptions pipeline_options(const StepSignature& signature, const TaskStatuses& tasks) const;
-  Cancel start(StepSignature signature, Step::Request step, bool with_graphs, Step::Done done);
-  std::shared_ptr<SessionStep> admit(Step::Done done);
-  Timer::Id end_unless_built(Deadline deadline, Step::Done end);
+  Cancel start(StepSignature signature, ClusterStep::Request step, bool with_graphs,
+               ClusterStep::Done done);
+  std::shared_ptr<SessionStep> admit(ClusterStep::Done done);
+  Timer::Id end_unless_built(Deadline deadline, ClusterStep::Done end);
   void forget_partial_run(const std::string& handle);
   Timer::Id end_call_at(const StepTimes& times, const std::string& handle,
                         const std::shared_ptr<PartialRun>& run, const PartialRun::Call& call);
-  Step::Done add_partition_graphs(const StepSignature& signature, Step::Done end);
+  ClusterStep::Done add_partition_graphs(const StepSignature& signature, ClusterStep::Done end);
   std::vector<std::string> partition_graphs(const StepSignature& signature);
   void run_ended(const std::shared_ptr<SessionStep>& run);
 

@@ -41,8 +41,8 @@ void MasterSession::partial_run_setup(const StepSignature& signature,
   });
 }
 
-MasterSession::Cancel MasterSession::partial_run(const std::string& handle,
-                                                 StepRequestOfClient request, Step::Done done) {
+MasterSession::Cancel MasterSession::partial_run(const std::string& handle, ClientRequest request,
+                                                 ClusterStep::Done done) {
   std::shared_ptr<PartialRun> run;
   PartialRun::Call call;
   try {
@@ -62,7 +62,7 @@ MasterSession::Cancel MasterSession::partial_run(const std::string& handle,
     return [](const Status&) {};
   }
   if (call.is_first) {
-    Step::Request step;
+    ClusterStep::Request step;
     step.feeds.emplace(endpoint(std::string(deferred_values)), run->values());
     step.trace = request.options.trace;
     run->begun(start(run->signature(), std::move(step), request.options.partition_graphs,

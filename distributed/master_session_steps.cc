@@ -1,4 +1,4 @@
-// The steps of a session, and its callables: from a client's request to a Step.
+// The steps of a session, and its callables: from a client's request to a ClusterStep.
 #include "distributed/master_session.h"
 
 #include "core/thread_pool.h"
@@ -9,10 +9,10 @@ namespace {
 
 struct ParsedRequest {
   StepSignature signature;  // normalised
-  Step::Request step;
+  ClusterStep::Request step;
 };
 
-ParsedRequest parse(StepRequestOfClient request) {
+ParsedRequest parse(ClientRequest request) {
   ParsedRequest out;
   for (auto& [name, tensor] : request.feeds) {
     std::string feed = endpoint(std::move(name));
@@ -35,7 +35,7 @@ ParsedRequest parse(StepRequestOfClient request) {
 
 }  // namespace
 
-MasterSession::Cancel MasterSession::run(StepRequestOfClient request, Step::Done done) {
+MasterSession::Cancel MasterSession::run(ClientRequest request, ClusterStep::Done done) {
   const bool with_graphs = request.options.partition_graphs;
   ParsedRequest parsed;
   try {
@@ -48,8 +48,8 @@ MasterSession::Cancel MasterSession::run(StepRequestOfClient request, Step::Done
 }
 
 // `signature` is normalised.
-MasterSession::Cancel MasterSession::start(StepSignature signature, Step::Request step,
-                                           bool with_graphs, Step::Done done) {
+MasterSession::Cancel MasterSession::start(StepSignature signature, ClusterStep::Request step,
+                                           bool with_graphs, ClusterStep::Done done) {
   std::shared_ptr<SessionStep> run;
   try {
     run = admit(done);
@@ -58,19 +58,19 @@ MasterSession::Cancel MasterSession::start(StepSignature signature, Step::Reques
     return [](const Status&) {};
   }
   const auto self = shared_from_this();
-  const Step::Done end = [self, run](StepOutcome outcome) {
+  const ClusterStep::Done end = [self, run](StepOutcome outcome) {
     run->end(std::move(outcome));
     self->run_ended(run);
   };
   const Timer::Id too_late = end_unless_built(step.times.deadline, end);
-  Step::Done step_done = with_graphs ? add_partition_graphs(signature, end) : end;
+  ClusterStep::Done step_done = with_graphs ? add_partition_graphs(signature, end) : end;
   program(signature,
           [self, run, end, too_late, step = std::move(step), step_done = std::move(step_done)](
               const Status& status, const ClusterProgramCache::Program& program) mutable {
             self->peers_->timer->cancel(too_late);
             if (!status.is_ok()) return end({.status = status});
-            const auto started = std::make_shared<Step>(self->peers_, program, std::move(step),
-                                                        std::move(step_done));
+            const auto started = std::make_shared<ClusterStep>(
+                self->peers_, program, std::move(step), std::move(step_done));
             if (!run->begin(started)) return self->run_ended(run);
             started->start();
           });
@@ -79,7 +79,7 @@ MasterSession::Cancel MasterSession::start(StepSignature signature, Step::Reques
   };
 }
 
-std::shared_ptr<SessionStep> MasterSession::admit(Step::Done done) {
+std::shared_ptr<SessionStep> MasterSession::admit(ClusterStep::Done done) {
   auto run = std::make_shared<SessionStep>(
       [self = shared_from_this(), done = std::move(done)](StepOutcome outcome) {
         self->forget_programs_on(outcome.restarted);
@@ -93,7 +93,7 @@ std::shared_ptr<SessionStep> MasterSession::admit(Step::Done done) {
 }
 
 // Ends a step whose program is not there by its deadline; when it has begun it minds that itself.
-Timer::Id MasterSession::end_unless_built(Deadline deadline, Step::Done end) {
+Timer::Id MasterSession::end_unless_built(Deadline deadline, ClusterStep::Done end) {
   if (!deadline) return 0;
   return peers_->timer->at(*deadline, [self = shared_from_this(), end = std::move(end)] {
     std::string text = "the step's deadline passed while its program was being built";
@@ -104,7 +104,8 @@ Timer::Id MasterSession::end_unless_built(Deadline deadline, Step::Done end) {
 }
 
 // What makes the graphs before a step's end is told.
-Step::Done MasterSession::add_partition_graphs(const StepSignature& signature, Step::Done end) {
+ClusterStep::Done MasterSession::add_partition_graphs(const StepSignature& signature,
+                                                      ClusterStep::Done end) {
   return [self = shared_from_this(), signature, end = std::move(end)](StepOutcome outcome) {
     self->pool_.schedule([self, end, signature, outcome = std::move(outcome)]() mutable {
       try {
@@ -174,9 +175,8 @@ void MasterSession::make_callable(StepSignature signature, const RunOptions& opt
           });
 }
 
-StepRequestOfClient MasterSession::request_of_callable(int64_t handle,
-                                                       std::vector<Tensor> feeds) const {
-  StepRequestOfClient request;
+ClientRequest MasterSession::request_of_callable(int64_t handle, std::vector<Tensor> feeds) const {
+  ClientRequest request;
   std::lock_guard lock(mutex_);
   throw_if_error(closed_);
   const auto found = callables_.find(handle);

@@ -115,9 +115,9 @@ void PartialRun::abandon(int64_t pause) {
           false});
 }
 
-void PartialRun::exchange(Call call, Step::Done told) {
-  const Step::Done done = [self = shared_from_this(), told = std::move(told),
-                           is_last = call.is_last](StepOutcome outcome) {
+void PartialRun::exchange(Call call, ClusterStep::Done told) {
+  const ClusterStep::Done done = [self = shared_from_this(), told = std::move(told),
+                                  is_last = call.is_last](StepOutcome outcome) {
     self->call_ended(is_last || !outcome.status.is_ok());
     told(std::move(outcome));
   };
@@ -142,7 +142,7 @@ void PartialRun::exchange(Call call, Step::Done told) {
 
 // The last call tells how the step ended, the others only what they asked for.
 void PartialRun::finish(const Call& call, const Status& status, std::vector<Tensor> fetches,
-                        const Step::Done& done) {
+                        const ClusterStep::Done& done) {
   if (!status.is_ok() || !call.is_last) return done({.status = status, .fetches = fetches});
   const auto tell = [self = shared_from_this(), fetches = std::move(fetches), done] {
     StepOutcome outcome = *self->outcome_;

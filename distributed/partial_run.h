@@ -16,7 +16,7 @@
 
 #include "core/deferred_values.h"
 #include "core/resource.h"
-#include "distributed/step.h"
+#include "distributed/cluster_step.h"
 #include "distributed/timer.h"
 
 namespace leat {
@@ -43,7 +43,7 @@ class PartialRun : public std::enable_shared_from_this<PartialRun> {
   // what an earlier call did, or a fetch that needs what is not fed yet: then the run is as before.
   Call accept(NamedTensors feeds, const std::vector<std::string>& fetches);
   // Gives its feeds to the step, waits for its fetches.
-  void exchange(Call call, Step::Done done);
+  void exchange(Call call, ClusterStep::Done done);
 
   const StepSignature& signature() const { return signature_; }
   // What its step is fed: deferred_values.
@@ -57,7 +57,7 @@ class PartialRun : public std::enable_shared_from_this<PartialRun> {
 
  private:
   void finish(const Call& call, const Status& status, std::vector<Tensor> fetches,
-              const Step::Done& done);
+              const ClusterStep::Done& done);
 
   void call_ended(bool is_over);
   void wait_for_client();  // with the lock held

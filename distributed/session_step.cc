@@ -2,7 +2,7 @@
 
 namespace leat {
 
-bool SessionStep::begin(std::shared_ptr<Step> step) {
+bool SessionStep::begin(std::shared_ptr<ClusterStep> step) {
   std::lock_guard lock(mutex_);
   if (end_) step_ = std::move(step);
   return end_ != nullptr;
@@ -18,7 +18,7 @@ void SessionStep::task_lost(const TaskName& task, const std::string& why) {
 }
 
 void SessionStep::end(StepOutcome outcome) {
-  Step::Done end;
+  ClusterStep::Done end;
   {
     std::lock_guard lock(mutex_);
     end.swap(end_);
@@ -27,7 +27,7 @@ void SessionStep::end(StepOutcome outcome) {
   if (end) end(std::move(outcome));
 }
 
-std::shared_ptr<Step> SessionStep::begun() const {
+std::shared_ptr<ClusterStep> SessionStep::begun() const {
   std::lock_guard lock(mutex_);
   return step_;
 }

@@ -5,7 +5,7 @@
 #include <memory>
 #include <mutex>
 
-#include "distributed/step.h"
+#include "distributed/cluster_step.h"
 
 namespace leat {
 
@@ -13,20 +13,20 @@ namespace leat {
 class SessionStep {
  public:
   // `end` is called once, by end() or by what is begun.
-  explicit SessionStep(Step::Done end) : end_(std::move(end)) {}
+  explicit SessionStep(ClusterStep::Done end) : end_(std::move(end)) {}
 
   // The program is there. False: the step was cancelled while that was built.
-  bool begin(std::shared_ptr<Step> step);
+  bool begin(std::shared_ptr<ClusterStep> step);
   void cancel(const Status& status);
   void task_lost(const TaskName& task, const std::string& why);
   void end(StepOutcome outcome);  // the first call counts
 
  private:
-  std::shared_ptr<Step> begun() const;
+  std::shared_ptr<ClusterStep> begun() const;
 
   mutable std::mutex mutex_;
-  Step::Done end_;  // empty after the end
-  std::shared_ptr<Step> step_;
+  ClusterStep::Done end_;  // empty after the end
+  std::shared_ptr<ClusterStep> step_;
 };
 
 }  // namespace leat

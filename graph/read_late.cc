@@ -4,7 +4,8 @@
 // too). Moving averages after a train op, target networks, and SyncReplicasOptimizer's tokens rely
 // on it. So users that follow a write, by an Identity that does not, read the variable themselves;
 // in a branch of a condition, where the value comes through a Switch, through a RefSwitch. A user
-// on another device gets what was sent there, which is the value before the update.
+// on another device gets what was sent there: the value before an update that waits for an answer
+// from elsewhere, as gradients are.
 //
 // A Merge of references gives the value of the one that came: here they are read where they end.
 #include <algorithm>
@@ -30,13 +31,12 @@ class Reads {
     const Output variable = aliased(input);
     if (!variable) return false;
     const std::vector<Node*>& writers = accesses_.writers(accesses_.variable_of(*variable.node));
-    return std::any_of(writers.begin(), writers.end(),
-                       [&](Node* writer) {
-                         if (writer == &user) return false;
-                         const std::vector<bool>& after = after_write(*writer);
-                         return after[user.id] && !after[input.node->id];
-                       }) &&
-           is_on_one_device(user, input, variable);
+    return std::any_of(writers.begin(), writers.end(), [&](Node* writer) {
+      if (writer == &user) return false;
+      const std::vector<bool>& later = after(*writer);
+      return later[user.id] && !later[input.node->id] &&
+             !is_sent_before(user, input, variable, *writer);
+    });
   }
 
   // What a value is the memory of, if it is_late(): a reference in the new graph.
@@ -69,15 +69,51 @@ class Reads {
     return {};
   }
 
-  bool is_on_one_device(const Node& user, const Output& input, const Output& variable) {
-    if (placement_ == nullptr) return true;
+  // Whether the input leaves the variable's device long before the write, which waits for an answer
+  // from elsewhere meanwhile. If not, it is a matter of chance what TensorFlow sends.
+  bool is_sent_before(const Node& user, const Output& input, const Output& variable,
+                      const Node& writer) {
+    if (placement_ == nullptr) return false;
     if (!devices_) devices_ = devices_of_nodes();
-    const DeviceName& device = (*devices_)[variable.node->id];
-    if ((*devices_)[user.id] != device) return false;
-    for (const Node* node = input.node; node != variable.node; node = node->inputs[0].node) {
-      if ((*devices_)[node->id] != device) return false;
+    const DeviceName& home = (*devices_)[variable.node->id];
+    const Node* to = &user;
+    const Node* from = input.node;
+    while (from != variable.node && (*devices_)[from->id] != home) {
+      to = from;
+      from = from->inputs[0].node;
     }
-    return true;
+    if ((*devices_)[to->id] == home) return false;
+    const std::vector<bool> before_sent = before(*from), before_write = before(writer);
+    return std::any_of(graph_.nodes().begin(), graph_.nodes().end(), [&](const auto& node) {
+      return before_write[node->id] && !before_sent[node->id] && (*devices_)[node->id] != home &&
+             needs_another_device(*node);
+    });
+  }
+
+  bool needs_another_device(const Node& node) const {
+    const auto is_elsewhere = [&](const Node* other) {
+      return (*devices_)[other->id] != (*devices_)[node.id];
+    };
+    return std::any_of(node.inputs.begin(), node.inputs.end(),
+                       [&](const Output& input) { return is_elsewhere(input.node); }) ||
+           std::any_of(node.control_inputs.begin(), node.control_inputs.end(), is_elsewhere);
+  }
+
+  // What a node waits for, by node id.
+  std::vector<bool> before(const Node& last) const {
+    std::vector<bool> out(graph_.size());
+    std::vector<const Node*> pending{&last};
+    while (!pending.empty()) {
+      const Node* node = pending.back();
+      pending.pop_back();
+      const auto add = [&](const Node* earlier) {
+        if (!out[earlier->id]) pending.push_back(earlier);
+        out[earlier->id] = true;
+      };
+      for (const Output& value : node->inputs) add(value.node);
+      for (const Node* control : node->control_inputs) add(control);
+    }
+    return out;
   }
 
   // Where place() would put them: it has its turn when late reads are known. Rarely needed.
@@ -99,9 +135,9 @@ class Reads {
     return out;
   }
 
-  const std::vector<bool>& after_write(Node& writer) {
-    auto [found, is_new] = after_.try_emplace(writer.id);
-    if (is_new) found->second = followers(graph_, {&writer});
+  const std::vector<bool>& after(Node& node) {
+    auto [found, is_new] = after_.try_emplace(node.id);
+    if (is_new) found->second = followers(graph_, {&node});
     return found->second;
   }
 
@@ -109,7 +145,7 @@ class Reads {
   const PlacementOptions* const placement_;
   const VariableAccesses accesses_;
   std::optional<std::vector<DeviceName>> devices_;    // by node id
-  std::unordered_map<int, std::vector<bool>> after_;  // by a writer's node id; by node id
+  std::unordered_map<int, std::vector<bool>> after_;  // by node id, twice
   std::unordered_map<int, Node*> switches_;           // RefSwitches by the id of a Switch
 };
 

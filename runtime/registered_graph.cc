@@ -17,7 +17,7 @@ namespace {
 // A destroyed graph waits this long for its steps, which it has cancelled.
 constexpr auto patience = std::chrono::seconds(60);
 
-struct Place {
+struct ProgramSlot {
   int program;
   int index;  // of the program's feeds or fetches
 };
@@ -67,8 +67,8 @@ StepActivity activity_of(const Item& item, int64_t ns, const ProgramPlan& plan,
 }  // namespace
 
 struct RegisteredGraph::Call {
-  std::vector<std::vector<Place>> feeds;  // a feed may be used on several devices
-  std::vector<Place> fetches;
+  std::vector<std::vector<ProgramSlot>> feeds;  // a feed may be used on several devices
+  std::vector<ProgramSlot> fetches;
 };
 
 class RegisteredGraph::State {
@@ -77,14 +77,14 @@ class RegisteredGraph::State {
 
   TaskResources resources;
   std::vector<std::unique_ptr<Program>> programs;
-  std::unordered_map<std::string, std::vector<Place>> feeds;
-  std::vector<std::pair<std::string, Place>> fetches;
+  std::unordered_map<std::string, std::vector<ProgramSlot>> feeds;
+  std::vector<std::pair<std::string, ProgramSlot>> fetches;
   std::unordered_map<int64_t, CutEdge> edges;  // by id
   bool has_edges = false;
 
   Run& start(int64_t step_id);
   void finish(Run& run);
-  Place fetch_place(const std::string& name) const {
+  ProgramSlot fetch_place(const std::string& name) const {
     for (const auto& [fetch, place] : fetches) {
       if (fetch == name) return place;
     }
@@ -169,7 +169,7 @@ class RegisteredGraph::State::Run : public ProgramStep::Owner {
   }
   int64_t id() const { return id_; }
   State& state() const { return state_; }
-  Tensor fetch(Place place) const { return steps_[place.program]->fetch(place.index); }
+  Tensor fetch(ProgramSlot place) const { return steps_[place.program]->fetch(place.index); }
   void collect_events(std::vector<TraceEvent>& events) {
     for (const auto& step : steps_)
       events.insert(events.end(), step->events().begin(), step->events().end());
@@ -296,7 +296,7 @@ void RegisteredGraph::run(StepRequest request, Done done) {
       const auto places = state.feeds.find(name);
       if (places == state.feeds.end())
         fail(Code::not_found, "'", name, "' was fed, but this graph has no such feed");
-      for (const Place& place : places->second) {
+      for (const ProgramSlot& place : places->second) {
         state.programs[place.program]->check_feed(place.index, tensor);
         feeds[place.program][place.index] = tensor;
       }
@@ -379,7 +379,8 @@ std::shared_ptr<const RegisteredGraph::Call> RegisteredGraph::prepare(
   for (const std::string& name : feeds) {
     const auto places = state.feeds.find(name);
     // A feed that nothing needs is fine.
-    call->feeds.push_back(places == state.feeds.end() ? std::vector<Place>() : places->second);
+    call->feeds.push_back(places == state.feeds.end() ? std::vector<ProgramSlot>()
+                                                      : places->second);
   }
   for (const auto& [name, places] : state.feeds) {
     check(std::find(feeds.begin(), feeds.end(), name) != feeds.end(), "no value is fed for '", name,
@@ -406,7 +407,7 @@ void RegisteredGraph::run_here(const Call& call, std::span<const Tensor> feeds,
   Program& program = *state_->programs[0];
   Pointers<const Tensor*> in(program.plan().feeds.size());
   for (size_t i = 0; i < call.feeds.size(); ++i) {
-    for (const Place& place : call.feeds[i]) {
+    for (const ProgramSlot& place : call.feeds[i]) {
       program.check_feed(place.index, feeds[i]);
       in[place.index] = &feeds[i];
     }
@@ -431,7 +432,7 @@ void RegisteredGraph::start(const Call& call, int64_t step_id, std::span<const T
     fetches->resize(call.fetches.size());
     for (const auto& program : state.programs) inputs.emplace_back(program->plan().feeds.size());
     for (size_t i = 0; i < call.feeds.size(); ++i) {
-      for (const Place& place : call.feeds[i]) {
+      for (const ProgramSlot& place : call.feeds[i]) {
         state.programs[place.program]->check_feed(place.index, feeds[i]);
         inputs[place.program][place.index] = feeds[i];
       }

@@ -76,8 +76,8 @@ scaled/_send_2 = _Send(scaled)
   EXPECT_EQ(out.fetch_devices.at("loss:0"), "/job:worker/task:0/device:CPU:0");
 }
 
-// As TensorFlow's: w/read is the variable's memory, and what was sent of it a copy.
-TEST(Pipeline, ReadsAfterAnUpdateSeeItOnTheVariablesDeviceOnly) {
+// As in TensorFlow, where w/read is the variable's memory, and what was sent of it a copy.
+TEST(Pipeline, ReadsAfterAnUpdateSeeItUnlessTheValueWasSentBefore) {
   Graph step = parse(R"(
     w = VariableV2(dtype=float, shape=[2,2]) @/job:ps
     w/read = Identity(w, _class={"loc:@w"})
@@ -99,6 +99,9 @@ TEST(Pipeline, ReadsAfterAnUpdateSeeItOnTheVariablesDeviceOnly) {
   EXPECT_EQ(late.find("back")->inputs[0].name(), "copy:0");
   EXPECT_TRUE(late.find("near")->assigned_device.is_empty());
   EXPECT_EQ(read_late(step, nullptr).find("far")->inputs[0].name(), "w:0");
+  // Without anything that takes the update longer than the value it may see either; so it sees it.
+  step.find("y")->requested_device = DeviceName::parse("/job:ps");
+  EXPECT_EQ(read_late(step, &placement).find("far")->inputs[0].name(), "w:0");
 }
 
 TEST(Pipeline, APartialRunMeetsItsClientOnTheMaster) {

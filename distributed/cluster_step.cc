@@ -1,4 +1,4 @@
-#include "distributed/step.h"
+#include "distributed/cluster_step.h"
 
 #include <algorithm>
 #include <set>
@@ -28,8 +28,8 @@ uint64_t request_id_of(int64_t step, size_t part) {
 
 }  // namespace
 
-Step::Step(std::shared_ptr<const Peers> peers, std::shared_ptr<const ClusterProgram> program,
-           Request request, Done done)
+ClusterStep::ClusterStep(std::shared_ptr<const Peers> peers,
+                         std::shared_ptr<const ClusterProgram> program, Request request, Done done)
     : peers_(std::move(peers)),
       program_(std::move(program)),
       request_(std::move(request)),
@@ -38,7 +38,7 @@ Step::Step(std::shared_ptr<const Peers> peers, std::shared_ptr<const ClusterProg
       parts_(program_->parts.size()),
       running_(program_->parts.size()) {}
 
-void Step::start() {
+void ClusterStep::start() {
   const auto self = shared_from_this();
   if (request_.times.deadline) {
     std::lock_guard lock(mutex_);
@@ -83,7 +83,7 @@ void Step::start() {
   }
 }
 
-void Step::part_ended(size_t index, const Status& call, RunGraphResult result) {
+void ClusterStep::part_ended(size_t index, const Status& call, RunGraphResult result) {
   const TaskName& task = program_->parts[index].task;
   bool is_last = false;
   bool is_failing = false;
@@ -107,13 +107,13 @@ void Step::part_ended(size_t index, const Status& call, RunGraphResult result) {
 }
 
 // Under the lock.
-void Step::record_error(Status status, const TaskName* lost) {
+void ClusterStep::record_error(Status status, const TaskName* lost) {
   if (!status_.is_ok() && !(status_.derived && !status.derived)) return;
   status_ = std::move(status);
   lost_ = lost == nullptr ? std::nullopt : std::optional<TaskName>(*lost);
 }
 
-void Step::fail(const Status& status) {
+void ClusterStep::fail(const Status& status) {
   {
     std::lock_guard lock(mutex_);
     if (is_finished_) return;
@@ -124,12 +124,12 @@ void Step::fail(const Status& status) {
 
 // Its streams may end before its answers have come, most of all when it is stopped in order: they
 // get a moment.
-void Step::task_lost(const TaskName& task, const std::string& why) {
+void ClusterStep::task_lost(const TaskName& task, const std::string& why) {
   peers_->timer->after(answers_grace,
                        [self = shared_from_this(), task, why] { self->declare_lost(task, why); });
 }
 
-void Step::declare_lost(const TaskName& task, const std::string& why) {
+void ClusterStep::declare_lost(const TaskName& task, const std::string& why) {
   bool is_last = false;
   {
     std::lock_guard lock(mutex_);
@@ -150,7 +150,7 @@ void Step::declare_lost(const TaskName& task, const std::string& why) {
   abort_others();
 }
 
-void Step::abort_others() {
+void ClusterStep::abort_others() {
   std::vector<size_t> running;
   Status status;
   {
@@ -183,14 +183,14 @@ void Step::abort_others() {
 
 // Until when the tasks may confirm that the step has ended. The client shall hear the outcome, so
 // it is a little before it stops listening.
-Clock::time_point Step::abort_deadline() const {
+Clock::time_point ClusterStep::abort_deadline() const {
   const Clock::time_point now = Clock::now();
   if (!request_.times.answer_by || *request_.times.answer_by >= now + abort_grace)
     return now + abort_grace;
   return now + std::max(*request_.times.answer_by - now, Clock::duration::zero()) * 3 / 4;
 }
 
-void Step::finish() {
+void ClusterStep::finish() {
   StepOutcome outcome;
   Done done;
   {
@@ -247,7 +247,7 @@ void Step::finish() {
 
 // What others waited for that the task had not sent; if none of them said so, what it had to send
 // in this program, or to do. Empty if it has no part. Under the lock.
-std::string Step::owed_by(const TaskName& task) const {
+std::string ClusterStep::owed_by(const TaskName& task) const {
   struct Debt {
     std::string text;
     int64_t ns = -1;
@@ -283,7 +283,7 @@ std::string Step::owed_by(const TaskName& task) const {
   return debt_text(concat(longest.text, count > 1 ? concat(", and ", count - 1, " more") : ""));
 }
 
-std::string Step::owed_targets_of(const TaskName& task) const {
+std::string ClusterStep::owed_targets_of(const TaskName& task) const {
   const bool has_part = std::any_of(program_->parts.begin(), program_->parts.end(),
                                     [&](const auto& part) { return part.task == task; });
   if (!has_part) return "";
@@ -298,7 +298,7 @@ std::string Step::owed_targets_of(const TaskName& task) const {
 }
 
 // Under the lock.
-std::string Step::all_activity() const {
+std::string ClusterStep::all_activity() const {
   std::ostringstream out;
   for (size_t i = 0; i < parts_.size(); ++i) {
     const std::string task = peers_->describe(program_->parts[i].task);

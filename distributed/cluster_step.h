@@ -31,7 +31,7 @@ struct StepTimes {
 };
 
 // Thread-safe.
-class Step : public std::enable_shared_from_this<Step> {
+class ClusterStep : public std::enable_shared_from_this<ClusterStep> {
  public:
   struct Request {
     std::map<std::string, Tensor, std::less<>> feeds;  // normalised names
@@ -41,8 +41,8 @@ class Step : public std::enable_shared_from_this<Step> {
   };
   using Done = std::function<void(StepOutcome)>;
 
-  Step(std::shared_ptr<const Peers> peers, std::shared_ptr<const ClusterProgram> program,
-       Request request, Done done);
+  ClusterStep(std::shared_ptr<const Peers> peers, std::shared_ptr<const ClusterProgram> program,
+              Request request, Done done);
 
   void start();
   // The first error wins: ends the step on every task with `status`, if it has not ended.
