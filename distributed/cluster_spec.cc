@@ -2,11 +2,12 @@
 
 #include <algorithm>
 #include <charconv>
+#include <nlohmann/json.hpp>
 #include <ostream>
 #include <sstream>
 
 #include "core/error.h"
-#include "distributed/json_text.h"
+#include "distributed/quoted.h"
 
 namespace leat {
 namespace {
@@ -175,7 +176,7 @@ std::string ClusterSpec::to_json() const {
   }
   Json document = {{"cluster", std::move(cluster)}};
   if (!id_.empty()) document["cluster_id"] = id_;
-  return text_of(document);
+  return document.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 bool ResolvedCluster::is_chief() const {

@@ -3,17 +3,23 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <nlohmann/json.hpp>
 #include <set>
 
 #include "core/error.h"
 #include "distributed/cluster_spec.h"
-#include "distributed/json_text.h"
+#include "distributed/quoted.h"
 #include "graph/near_misses.h"
 
 namespace leat {
 namespace {
 
 using Json = nlohmann::json;
+
+// For messages: also of strings that are no UTF-8.
+std::string text_of(const Json& value) {
+  return value.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
 
 const std::vector<std::string_view> top_keys = {"cluster",   "cluster_id",  "task",
                                                 "rpc_layer", "environment", "session_master"};

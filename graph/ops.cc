@@ -95,6 +95,7 @@ std::vector<Output> op_outputs(std::string_view name, const std::vector<Output>&
 
 Output constant(Graph& graph, Tensor value, std::string_view name, Location at) {
   const DType dtype = value.dtype();
+  check(dtype != DType::invalid, "constant '", name, "' (", at, "): its value is an empty Tensor");
   return graph
       .add({.op = "Const",
             .name = std::string(name),
@@ -105,6 +106,7 @@ Output constant(Graph& graph, Tensor value, std::string_view name, Location at) 
 
 Output placeholder(Graph& graph, std::string_view name, DType dtype, const Shape& shape,
                    Location at) {
+  check(dtype != DType::invalid, "placeholder '", name, "' (", at, "): it needs a dtype");
   return graph
       .add({.op = "Placeholder",
             .name = std::string(name),

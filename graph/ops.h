@@ -208,7 +208,7 @@ inline Output pad(Output x, Output paddings, Output constant_value, Location at 
 inline Output mirror_pad(Output x, Output paddings, std::string_view mode, Location at = here()) { return op("MirrorPad", {x, paddings}, {{"mode", mode}}, at); }
 inline Output tile(Output x, Output multiples, Location at = here()) { return op("Tile", {x, multiples}, {}, at); }
 inline Output concatenate(const std::vector<Output>& values, Output axis, Location at = here()) { std::vector<Output> all = values; all.push_back(axis); return op("ConcatV2", all, {}, at); }
-inline Output concatenate(const std::vector<Output>& values, int axis, Location at = here()) { return concatenate(values, constant(values.at(0).graph(), Tensor::scalar<int32_t>(axis), "axis", at), at); }
+inline Output concatenate(const std::vector<Output>& values, int axis, Location at = here()) { check(!values.empty(), "concatenate (", at, "): there is nothing to concatenate"); return concatenate(values, constant(values[0].graph(), Tensor::scalar<int32_t>(axis), "axis", at), at); }
 inline std::vector<Output> concat_offset(Output axis, const std::vector<Output>& shapes, Location at = here()) { std::vector<Output> all = {axis}; all.insert(all.end(), shapes.begin(), shapes.end()); return op_outputs("ConcatOffset", all, {}, at); }
 inline std::vector<Output> split(Output x, int num_split, int axis, Location at = here()) { return op_outputs("Split", {constant(x.graph(), Tensor::scalar<int32_t>(axis), "split_dim", at), x}, {{"num_split", num_split}}, at); }
 // Parts of the given sizes, one of which may be -1: the rest.

@@ -120,6 +120,11 @@ Batches::Batches(const Labelled& examples, int64_t batch_size, uint64_t seed, in
     : examples_(examples), batch_size_(batch_size), seed_(seed), index_(index), count_(count) {
   check(count > 0 && index >= 0 && index < count, "shard ", index, " of ", count,
         " does not exist");
+  const Tensor &images = examples.images, &labels = examples.labels;
+  check(images.dtype() == f32 && images.shape().rank() == 2 && labels.dtype() == i32 &&
+            labels.shape().rank() == 1 && images.shape()[0] == labels.shape()[0],
+        "batches need images, float [n, pixels], and as many labels, int32 [n]; got ",
+        images.dtype(), images.shape(), " and ", labels.dtype(), labels.shape());
   restart();
   check(batch_size > 0 && per_epoch() > 0, "a batch of ", batch_size, " was asked for, but shard ",
         index, " of ", count, " has ", order_.size(), " examples");
@@ -134,6 +139,7 @@ void Batches::restart() {
 }
 
 void Batches::seek(int64_t batch) {
+  check(batch >= 0, "there is no batch ", batch);
   if (batch < next_) restart();
   for (; next_ < batch; ++next_) skip_to_next();
 }

@@ -10,6 +10,7 @@ Dense::Dense(Graph& graph, int64_t inputs, int64_t units, std::string_view name,
   check(inputs > 0 && units > 0, "dense layer '", name, "' (", at,
         "): inputs and units must be positive, got ", inputs, " and ", units);
   const NameScope scope(graph, name);
+  scope_ = scope.name();
   kernel_ = variable(graph, "kernel", {inputs, units}, options_.kernel_initializer, dtype, {}, at);
   if (options_.use_bias)
     bias_ = variable(graph, "bias", {units}, options_.bias_initializer, dtype, {}, at);
@@ -17,7 +18,7 @@ Dense::Dense(Graph& graph, int64_t inputs, int64_t units, std::string_view name,
 
 Output Dense::operator()(Output x, Location at) const {
   check(static_cast<bool>(x), "dense layer '", name_, "' (", at, "): its input is an empty Output");
-  const NameScope scope(x.graph(), name_);
+  const NameScope scope(x.graph(), scope_);
   Output y = matmul(x, kernel_, false, false, at);
   if (bias_) y = bias_add(y, bias_, "NHWC", at);
   return options_.activation ? options_.activation(y) : y;
@@ -65,6 +66,7 @@ Conv2d::Conv2d(Graph& graph, int64_t channels, int64_t filters, int64_t size, st
         "): channels, filters and size must be positive, got ", channels, ", ", filters, " and ",
         size);
   const NameScope scope(graph, name);
+  scope_ = scope.name();
   kernel_ = variable(graph, "kernel", {size, size, channels, filters}, options_.kernel_initializer,
                      dtype, {}, at);
   if (options_.use_bias)
@@ -73,7 +75,7 @@ Conv2d::Conv2d(Graph& graph, int64_t channels, int64_t filters, int64_t size, st
 
 Output Conv2d::operator()(Output x, Location at) const {
   check_window(concat("conv2d layer '", name_, "'"), x, kernel_.shape()[0], options_.padding, at);
-  const NameScope scope(x.graph(), name_);
+  const NameScope scope(x.graph(), scope_);
   Output y = leat::conv2d(x, kernel_, windows(options_.stride, options_.padding), at);
   if (bias_) y = bias_add(y, bias_, "NHWC", at);
   return options_.activation ? options_.activation(y) : y;
@@ -105,6 +107,7 @@ BatchNorm::BatchNorm(Graph& graph, int64_t channels, std::string_view name,
   check(channels > 0, "batch_norm layer '", name, "' (", at, "): it needs channels, got ",
         channels);
   const NameScope scope(graph, name);
+  scope_ = scope.name();
   const auto make = [&](std::string_view part, const Initializer& initial, bool trainable) {
     return variable(graph, part, {channels}, initial, f32, {.trainable = trainable}, at);
   };
@@ -125,7 +128,7 @@ Output BatchNorm::operator()(Output x, bool is_training, Location at) const {
         channels, "] or [batch, height, width, ", channels, "], got ", x.name(), " ", x.dtype(),
         shape);
   Graph& graph = x.graph();
-  const NameScope scope(graph, name_);
+  const NameScope scope(graph, scope_);
   const auto filled = [&](float value) {
     return leat::constant(
         graph,
@@ -187,6 +190,7 @@ Embedding::Embedding(Graph& graph, int64_t rows, int64_t size, std::string_view 
   check(rows > 0 && size > 0, "embedding '", name, "' (", at,
         "): rows and size must be positive, got ", rows, " and ", size);
   const NameScope scope(graph, name);
+  scope_ = scope.name();
   embeddings_ = variable(graph, "embeddings", {rows, size}, initializer, dtype, {}, at);
 }
 
@@ -194,7 +198,7 @@ Output Embedding::operator()(Output ids, Location at) const {
   check(ids && is_integer(ids.dtype()), "embedding '", name_, "' (", at,
         "): it needs ids, int32 or int64, got ",
         ids ? concat(ids.name(), " ", ids.dtype()) : "none");
-  const NameScope scope(ids.graph(), name_);
+  const NameScope scope(ids.graph(), scope_);
   return gather(embeddings_, ids, 0, at);
 }
 
@@ -229,6 +233,17 @@ Output softmax_cross_entropy(Output logits, Output labels, Location at) {
 }
 
 Output accuracy(Output logits, Output labels, Location at) {
+  check(logits && labels, "accuracy (", at, "): an operand is an empty Output");
+  const Shape &rows = logits.shape(), &classes = labels.shape();
+  const bool fits = is_integer(labels.dtype()) && (!classes.has_rank() || classes.rank() == 1) &&
+                    (!rows.has_rank() || rows.rank() == 2);
+  const bool are_as_many = !fits || !rows.has_rank() || !classes.has_rank() || rows[0] == any ||
+                           classes[0] == any || rows[0] == classes[0];
+  check(
+      fits && are_as_many, "accuracy (", at,
+      "): logits must be [batch, classes] and labels class numbers (int32 or int64, [batch]), got ",
+      logits.name(), " ", logits.dtype(), rows, " and ", labels.name(), " ", labels.dtype(),
+      classes);
   Graph& graph = logits.graph();
   const NameScope scope(graph, "accuracy");
   const Output guess = cast(arg_max(logits, 1, at), labels.dtype(), at);

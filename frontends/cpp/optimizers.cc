@@ -46,6 +46,11 @@ Node& Optimizer::apply(const std::vector<GradientAndVariable>& gradients, Output
   Graph& graph = used.front().variable.graph();
   const NameScope scope(graph, "train");
   if (transform_) used = transform_(std::move(used));
+  check(!used.empty(), "the transformation of gradients has left none (", at, ")");
+  for (const GradientAndVariable& pair : used) {
+    check(pair.gradient && pair.variable,
+          "the transformation of gradients has left a pair with an empty Output (", at, ")");
+  }
   const Shared shared = make_shared_state(graph, used);
   std::vector<Output> updates;
   for (const auto& [gradient, variable] : used) {
@@ -121,8 +126,11 @@ Adam::Shared Adam::make_shared_state(Graph& graph,
 Output Adam::update(Output variable, Output gradient, const Shared& powers) const {
   Graph& graph = variable.graph();
   const DType dtype = variable.dtype();
+  const auto power = [&](size_t i) {
+    return powers[i].dtype() == dtype ? powers[i] : cast(powers[i], dtype);
+  };
   return op("ApplyAdam",
-            {variable, slot(variable, "Adam"), slot(variable, "Adam_1"), powers[0], powers[1],
+            {variable, slot(variable, "Adam"), slot(variable, "Adam_1"), power(0), power(1),
              rate_.in(graph, dtype), number(graph, dtype, options_.beta1, "beta1"),
              number(graph, dtype, options_.beta2, "beta2"),
              number(graph, dtype, options_.epsilon, "epsilon"), gradient});

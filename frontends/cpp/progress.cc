@@ -42,8 +42,8 @@ void Progress::draw(int64_t step, double loss, bool is_last) {
   std::printf("%sstep %*lld/%lld [%s] %3lld%%  loss %.4f  %.1fk samples/s%s",
               is_terminal_ ? "\r\033[K" : "", static_cast<int>(std::to_string(steps_).size()),
               static_cast<long long>(step), static_cast<long long>(steps_), bar.c_str(),
-              static_cast<long long>(100 * step / std::max<int64_t>(steps_, 1)), loss, rate / 1000,
-              is_terminal_ && !is_last ? "" : "\n");
+              static_cast<long long>(100 * std::min(step, steps_) / std::max<int64_t>(steps_, 1)),
+              loss, rate / 1000, is_terminal_ && !is_last ? "" : "\n");
   std::fflush(stdout);
   is_open_ = is_terminal_ && !is_last;
 }

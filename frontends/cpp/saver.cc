@@ -95,6 +95,7 @@ void copy_restored(Graph& graph, std::vector<Output>& restored) {
 
 Saver::Saver(Graph& graph, Options options)
     : max_to_keep_(options.max_to_keep), tensors_(saved_tensors(graph, options.variables)) {
+  check(max_to_keep_ >= 0, "a Saver cannot keep ", max_to_keep_, " checkpoints; 0: all of them");
   std::map<std::string, Shard> shards;  // by the device that was asked for
   for (const SavedTensor& tensor : tensors_) {
     for (const Output& variable : tensor.variables)

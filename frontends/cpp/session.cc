@@ -34,15 +34,48 @@ std::vector<std::string> names_of(const Targets& targets, const Graph& graph) {
   return out;
 }
 
+// A cluster knows the names of nodes, this process also the lines that made them.
+[[noreturn]] void rethrow_located(const Error& error, const Graph& graph) {
+  std::string message = error.message();
+  constexpr std::string_view opening = "{{node ";
+  const size_t name = message.find(opening), end = message.find("}}", name);
+  const Node* node =
+      end == message.npos
+          ? nullptr
+          : graph.find(message.substr(name + opening.size(), end - name - opening.size()));
+  if (node == nullptr || !node->location.is_known()) throw error;
+  const std::string line = concat(node->location);
+  if (message.find(line) != message.npos) throw error;
+  const size_t place = message.find(concat("(", node->op->name, " on "));
+  const size_t close = place == message.npos ? message.npos : message.find(')', place);
+  if (close == message.npos) {
+    message.insert(std::min(message.find('\n'), message.size()), concat(" (", line, ")"));
+  } else {
+    message.insert(close, ", " + line);
+  }
+  throw Error(Status{error.code(), std::move(message), error.status().derived});
+}
+
+template <class Run>
+auto located(const Graph& graph, Run run) {
+  try {
+    return run();
+  } catch (const Error& error) {
+    rethrow_located(error, graph);
+  }
+}
+
 }  // namespace
 
 // Released once, when the last copy of the Callable goes.
 struct Callable::Registration {
   const std::shared_ptr<SessionInterface> session;
   const SessionInterface::CallableHandle handle;
+  const Graph& graph;
 
-  Registration(std::shared_ptr<SessionInterface> s, SessionInterface::CallableHandle h)
-      : session(std::move(s)), handle(h) {}
+  Registration(std::shared_ptr<SessionInterface> s, SessionInterface::CallableHandle h,
+               const Graph& g)
+      : session(std::move(s)), handle(h), graph(g) {}
   Registration(const Registration&) = delete;
   ~Registration() {
     try {
@@ -54,8 +87,8 @@ struct Callable::Registration {
 };
 
 Callable::Callable(std::shared_ptr<SessionInterface> session,
-                   SessionInterface::CallableHandle handle)
-    : registration_(std::make_shared<Registration>(std::move(session), handle)) {}
+                   SessionInterface::CallableHandle handle, const Graph& graph)
+    : registration_(std::make_shared<Registration>(std::move(session), handle, graph)) {}
 
 std::vector<Tensor> Callable::operator()(std::span<const Tensor> feeds) const {
   std::vector<Tensor> out;
@@ -64,7 +97,8 @@ std::vector<Tensor> Callable::operator()(std::span<const Tensor> feeds) const {
 }
 
 void Callable::run(std::span<const Tensor> feeds, std::vector<Tensor>& fetches) const {
-  registration_->session->run_callable(registration_->handle, feeds, fetches);
+  located(registration_->graph,
+          [&] { registration_->session->run_callable(registration_->handle, feeds, fetches); });
 }
 
 Session::Session(const Graph& graph, SessionOptions options)
@@ -101,8 +135,10 @@ std::vector<Tensor> Session::run(const Feeds& feeds, const std::vector<Output>& 
     check_graph(feed.endpoint.node, graph_, "feed");
     named.emplace_back(feed.endpoint.name(), feed.value);
   }
-  return up_to_date().run(named, names_of(fetches, graph_, "fetch"), names_of(targets, graph_),
-                          options, metadata);
+  return located(graph_, [&] {
+    return up_to_date().run(named, names_of(fetches, graph_, "fetch"), names_of(targets, graph_),
+                            options, metadata);
+  });
 }
 
 void Session::run(const Feeds& feeds, const Targets& targets) {
@@ -114,7 +150,7 @@ Callable Session::prepare(const std::vector<Output>& feeds, const std::vector<Ou
   StepSignature signature{names_of(feeds, graph_, "feed"), names_of(fetches, graph_, "fetch"),
                           names_of(targets, graph_)};
   const auto handle = up_to_date().make_callable(signature);
-  return {session_, handle};
+  return {session_, handle, graph_};
 }
 
 std::vector<DeviceDescription> Session::list_devices() { return session_->list_devices(); }

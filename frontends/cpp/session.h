@@ -45,7 +45,7 @@ Fetch<sizeof...(Outputs)> fetch(Outputs... outputs) {
 }
 
 // A prepared step: what a training loop calls. Feeds and results are in the order given to
-// prepare(). Thread-safe; must not outlive its session.
+// prepare(). Thread-safe; must not outlive its session, nor the graph.
 class Callable {
  public:
   std::vector<Tensor> operator()(std::initializer_list<Tensor> feeds) const {
@@ -58,7 +58,8 @@ class Callable {
 
  private:
   friend class Session;
-  Callable(std::shared_ptr<SessionInterface> session, SessionInterface::CallableHandle handle);
+  Callable(std::shared_ptr<SessionInterface> session, SessionInterface::CallableHandle handle,
+           const Graph& graph);
   struct Registration;
   std::shared_ptr<Registration> registration_;
 };
@@ -66,6 +67,9 @@ class Callable {
 // Thread-safe as long as nobody adds to the graph at the same time. Nodes added since the last call
 // are taken over at the next one. The destructor closes it. Errors: leat::Error, with the node and
 // the user's line where there is one.
+// Tensors are handles: in this process what is fed, and what is fetched, may be the very memory
+// that a constant, a variable, a queue or a later step uses. Do not write to either afterwards:
+// fill another tensor for the next step, and change a clone() of what was fetched.
 class Session {
  public:
   explicit Session(const Graph& graph, SessionOptions options = {});

@@ -417,6 +417,7 @@ struct RawPair {
     end.channel.reset();
     EXPECT_TRUE(client->close());
     server.stop();
+    std::lock_guard lock(mutex);  // after the last message
   }
   // What became of the stream.
   Status send(std::string bytes) {

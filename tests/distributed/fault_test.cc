@@ -145,13 +145,13 @@ class FaultOfALargeReply : public Fault {
 };
 
 TEST_F(FaultOfALargeReply, IsNamedWhenTheDeadlineComesBeforeIt) {
-  proxy_->limit(40'000'000);
-  const Status status = error_of([&] { fetch(50'000'000, {.timeout = seconds(1)}); });
+  proxy_->limit(20'000'000);
+  const Status status = error_of([&] { fetch(25'000'000, {.timeout = seconds(2)}); });
   proxy_->limit(0);
   EXPECT_EQ(code_name(status.code), code_name(Code::deadline_exceeded));
   EXPECT_THAT(status.message,
               HasSubstr(concat("/job:ps/task:0 (", proxy_->address(),
-                               ") has done its part; its reply of 200.0 MB is on the way, for ")));
+                               ") has done its part; its reply of 100.0 MB is on the way, for ")));
   expect_works_again();
 }
 

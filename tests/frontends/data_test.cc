@@ -123,6 +123,21 @@ TEST(DrawDigits, IsReproducibleAndVaried) {
   for (float pixel : a.train.images.span<float>()) ASSERT_TRUE(pixel >= 0 && pixel <= 1);
 }
 
+TEST(Batches, ImagesAndLabelsMustBelongTogether) {
+  const Labelled good = draw_digits(4, 1, 7).train;
+  EXPECT_NO_THROW(Batches(good, 2, 1));
+  const auto expect_refused = [](Labelled examples) {
+    EXPECT_THROW(Batches(examples, 2, 1), Error)
+        << examples.images.shape() << ' ' << examples.labels.shape();
+  };
+  expect_refused({good.images, Tensor(i32, {40'000})});
+  expect_refused({good.images, Tensor(i64, {4})});
+  expect_refused({Tensor(DType::u8, {4, 784}), good.labels});
+  expect_refused({Tensor(f32, {4, 28, 28}), good.labels});
+  Batches batches(good, 2, 1);
+  EXPECT_THROW(batches.seek(-1), Error);
+}
+
 TEST(Batches, ShardsCoverEveryExampleOncePerEpoch) {
   Labelled examples{Tensor(f32, {20, 1}), Tensor(i32, {20})};
   for (int i = 0; i < 20; ++i)

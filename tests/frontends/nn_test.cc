@@ -85,6 +85,32 @@ TEST(BatchNorm, RefusesOtherChannels) {
   }
 }
 
+TEST(Layers, AreNamedAsTensorFlowsAre) {
+  Graph graph;
+  Output x = placeholder(graph, "x", f32, {any, 3});
+  std::vector<std::string> names;
+  for (int i = 0; i < 3; ++i) x = nn::dense(x, 3);
+  for (const Output& variable : graph.collection("trainable_variables"))
+    names.push_back(variable.node->name);
+  EXPECT_THAT(names, testing::ElementsAre("dense/kernel", "dense/bias", "dense_1/kernel",
+                                          "dense_1/bias", "dense_2/kernel", "dense_2/bias"));
+  EXPECT_EQ(x.node->name.substr(0, 8), "dense_2/");
+}
+
+TEST(Accuracy, RefusesWhatAreNoClasses) {
+  Graph graph;
+  const Output logits = placeholder(graph, "logits", f32, {2, 3});
+  const auto expect_refused = [&](DType dtype, const Shape& shape) {
+    const Output labels = placeholder(graph, "labels", dtype, shape);
+    expect_error_with(Code::invalid_argument, "labels class numbers",
+                      [&] { nn::accuracy(logits, labels); });
+  };
+  expect_refused(i32, {2, 1});
+  expect_refused(i32, {1});
+  expect_refused(f32, {2, 3});
+  EXPECT_NO_THROW(nn::accuracy(logits, placeholder(graph, "labels", i64, {any})));
+}
+
 TEST(Dropout, KeepsTheMean) {
   Graph graph;
   const Output x = constant(graph, Tensor::of<float>({10000}, std::vector<float>(10000, 3)));

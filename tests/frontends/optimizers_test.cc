@@ -161,6 +161,32 @@ TEST(Optimizer, SaysWhyThereIsNothingToTrain) {
   }
 }
 
+TEST(Optimizer, ATransformationMustLeaveSomething) {
+  Graph graph;
+  const Output w = variable(graph, "w", {2}, initializers::ones());
+  const Output loss = sum(square(w));
+  using Pairs = std::vector<GradientAndVariable>;
+  for (const Pairs& left : {Pairs(), Pairs{{Output{}, w}}}) {
+    GradientDescent optimizer(0.1);
+    optimizer.set_gradient_transform([&](Pairs) { return left; });
+    EXPECT_THROW(optimizer.minimize(loss), Error);
+  }
+}
+
+TEST(Adam, TakesVariablesOfSeveralTypes) {
+  Graph graph;
+  const Output a = variable(graph, "a", {}, initializers::ones(), f64);
+  const Output b = variable(graph, "b", {}, initializers::ones());
+  Node& train = Adam(0.1).minimize(square(a) + cast(square(b), f64));
+  Node& init = initialize_variables(graph);
+  Session session(graph);
+  session.run({init});
+  for (int i = 0; i < 3; ++i) session.run({train});
+  const auto [wide, narrow] = session.run({}, fetch(a, b));
+  EXPECT_LT(wide.value<double>(), 0.8);
+  EXPECT_NEAR(wide.value<double>(), narrow.value<float>(), 1e-5);
+}
+
 TEST(Optimizer, ARateThatWasNeverSetIsRefused) { EXPECT_THROW(GradientDescent{Output{}}, Error); }
 
 }  // namespace

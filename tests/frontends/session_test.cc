@@ -12,6 +12,7 @@
 #include "graph/ops.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/in_process_cluster.h"
+#include "tests/support/tcp_proxy.h"
 
 namespace leat {
 namespace {
@@ -86,6 +87,23 @@ TEST(Session, AnUninitializedVariableIsNamedWithTheLineThatReadsIt) {
   expect_error_with(Code::failed_precondition, "Attempting to use uninitialized value w",
                     [&] { session.run({}, {y}); });
   expect_error_with(Code::failed_precondition, line, [&] { session.run({}, {y}); });
+}
+
+// The task knows the node, this process where it was made.
+TEST(Session, AnErrorOfAClusterHasTheUsersLine) {
+  InProcessCluster cluster({{"worker", 1}});
+  const TcpProxy proxy(cluster.spec().address({"worker", 0}));  // or it would be called here
+  Graph graph;
+  const Output x = placeholder(graph, "x", i32, {});
+  const int line = __LINE__ + 1;
+  const Output y = floor_div(constant(graph, Tensor::scalar(1)), x);
+  Session session(graph, {.target = "grpc://" + proxy.address()});
+  const Callable prepared = session.prepare({x}, {y});
+  const std::string expected = concat(", tests/frontends/session_test.cc:", line, ")\n");
+  expect_error_with(Code::invalid_argument, expected, [&] {
+    session.run({{x, Tensor::scalar(0)}}, {y});
+  });
+  expect_error_with(Code::invalid_argument, expected, [&] { prepared({Tensor::scalar(0)}); });
 }
 
 TEST(Operands, AnEmptyOutputIsNoNumber) {
