@@ -53,7 +53,8 @@ MasterSession::Cancel MasterSession::partial_run(const std::string& handle, Clie
       const auto found = partial_runs_.find(handle);
       check(found != partial_runs_.end(),
             "Must run PartialRunSetup before performing partial runs: there is no partial run ",
-            handle, ", or it is over");
+            handle, ", or it is over: it ends if it is not continued within ",
+            seconds_text(call_timeout(options_)));
       run = found->second;
     }
     call = run->accept(std::move(request.feeds), request.fetches);

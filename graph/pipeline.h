@@ -112,9 +112,9 @@ Graph split_identity_n(const Graph& graph, const StepSignature& signature);
 // Shapes again, with what is now known about feeds.
 Graph infer(const Graph& graph);
 // Users of an Identity of a reference that only run after an update read the updated variable, as
-// they do in TensorFlow, unless the Identity is ordered before the update. With a placement only
-// those on the variable's device: what is sent to another one was read before. `graph` is
-// unchanged.
+// they do in TensorFlow, unless the Identity is ordered before the update. With a placement not
+// those on other devices, if the update waits for an answer from elsewhere: the value was sent
+// before. `graph` is unchanged.
 Graph read_late(Graph& graph, const PlacementOptions* placement);
 // Constant folding (results up to 10 MiB; never stateful, control-flow or fetched nodes' names),
 // common subexpressions, removal of identities and of no-ops. Endpoints named in the signature keep

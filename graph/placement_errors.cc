@@ -3,9 +3,6 @@
 #include <algorithm>
 #include <map>
 
-#include "graph/frames.h"
-#include "graph/loops.h"
-
 namespace leat {
 namespace {
 

@@ -28,7 +28,8 @@ class Dense {
   Output bias() const { return bias_; }  // none without use_bias
 
  private:
-  std::string name_, scope_;  // "dense", "outer/dense_1/"
+  std::string name_;
+  std::string scope_;  // where its variables are, and its nodes go: "outer/name_1/"
   DenseOptions options_;
   Output kernel_, bias_;
 };
@@ -60,7 +61,8 @@ class Conv2d {
   Output bias() const { return bias_; }  // none without use_bias
 
  private:
-  std::string name_, scope_;  // "dense", "outer/dense_1/"
+  std::string name_;
+  std::string scope_;  // where its variables are, and its nodes go: "outer/name_1/"
   Conv2dOptions options_;
   Output kernel_, bias_;
 };
@@ -100,7 +102,8 @@ class BatchNorm {
  private:
   void follow(Output average, Output of_batch, Location at) const;
 
-  std::string name_, scope_;  // "dense", "outer/dense_1/"
+  std::string name_;
+  std::string scope_;  // where its variables are, and its nodes go: "outer/name_1/"
   BatchNormOptions options_;
   Output gamma_, beta_;  // none without use_scale, use_offset
   Output moving_mean_, moving_variance_;
@@ -129,7 +132,8 @@ class Embedding {
   Output embeddings() const { return embeddings_; }
 
  private:
-  std::string name_, scope_;  // "dense", "outer/dense_1/"
+  std::string name_;
+  std::string scope_;  // where its variables are, and its nodes go: "outer/name_1/"
   Output embeddings_;
 };
 
