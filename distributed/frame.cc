@@ -38,39 +38,26 @@ std::string encode(FrameHeader header, const Shape& shape, std::string_view payl
   return encode(header, shape, payload.size()).append(payload);
 }
 
-template <class Take>
-void FrameReader::take(size_t bytes, Take&& take) {
-  if (bytes > left_) fail(Code::data_loss, "a frame ends ", bytes - left_, " bytes too early");
-  left_ -= bytes;
-  while (bytes > 0) {
-    const std::string_view piece = parts_[part_].substr(at_, bytes);
-    take(piece);
-    at_ += piece.size();
-    bytes -= piece.size();
-    if (at_ == parts_[part_].size()) {
-      ++part_;
-      at_ = 0;
-    }
-  }
+void FrameReader::need(size_t bytes) const {
+  if (bytes > left()) fail(Code::data_loss, "a frame ends ", bytes - left(), " bytes too early");
 }
 
 void FrameReader::read(void* into, size_t bytes) {
-  auto* to = static_cast<char*>(into);
-  take(bytes, [&](std::string_view piece) {
-    std::memcpy(to, piece.data(), piece.size());
-    to += piece.size();
-  });
+  need(bytes);
+  bytes_.read(into, bytes);
 }
 
 void FrameReader::skip(size_t bytes) {
-  take(bytes, [](std::string_view) {});
+  need(bytes);
+  bytes_.take(bytes, [](std::string_view) {});
 }
 
 // Piece by piece, so that the bytes are in the cache when they are copied.
 bool FrameReader::read_payload(const FrameHeader& header, void* into) {
   auto* to = static_cast<char*>(into);
   uint32_t checksum = 0;
-  take(header.payload, [&](std::string_view piece) {
+  need(header.payload);
+  bytes_.take(header.payload, [&](std::string_view piece) {
     for (; !piece.empty(); piece.remove_prefix(std::min(piece.size(), summed_at_once))) {
       const size_t size = std::min(piece.size(), summed_at_once);
       checksum = crc32c(piece.data(), size, checksum);
@@ -87,7 +74,7 @@ FrameHeader FrameReader::header() {
   if (header.magic != FrameHeader::expected_magic)
     fail(Code::data_loss, "what was received is not a frame of Leat");
   rank_ = std::min<size_t>(header.extents(), Shape::max_rank);
-  read(extents_.data(), std::min(left_, rank_ * sizeof(int64_t)));
+  read(extents_.data(), std::min(left(), rank_ * sizeof(int64_t)));
   // Tasks of version 1, whose frames have no checksums, are greeted so far that they hear why they
   // are refused.
   const bool is_old = header.is_greeting() && header.checksum == 0;
@@ -98,8 +85,8 @@ FrameHeader FrameReader::header() {
   if (header.kind < FrameKind::hello || header.kind > FrameKind::complaint) {
     fail(Code::data_loss, "a frame of unknown kind ", static_cast<int>(header.kind));
   }
-  if (header.payload > left_) {
-    fail(Code::data_loss, "a frame announces ", header.payload, " bytes, of which ", left_,
+  if (header.payload > left()) {
+    fail(Code::data_loss, "a frame announces ", header.payload, " bytes, of which ", left(),
          " are there");
   }
   return header;

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "core/tensor.h"
-#include "distributed/grpc/rpc.h"
+#include "distributed/bytes_reader.h"
 
 namespace leat {
 
@@ -60,9 +60,9 @@ std::string encode(FrameHeader header, const Shape& shape, std::string_view payl
 // Reads a message from front to back. Reading beyond its end is DATA_LOSS.
 class FrameReader {
  public:
-  explicit FrameReader(const Bytes& message) : parts_(message.parts()), left_(message.size()) {}
+  explicit FrameReader(const Bytes& message) : bytes_(message) {}
 
-  size_t left() const { return left_; }
+  size_t left() const { return bytes_.left(); }
   void read(void* into, size_t bytes);
   void skip(size_t bytes);
   // Header and extents. Checks magic, checksum, kind, rank, and that the payload is there.
@@ -75,12 +75,9 @@ class FrameReader {
   bool read_payload(const FrameHeader& header, void* into);
 
  private:
-  template <class Take>
-  void take(size_t bytes, Take&& take);  // calls it with one piece after the other
+  void need(size_t bytes) const;
 
-  const std::vector<std::string_view>& parts_;
-  size_t part_ = 0, at_ = 0;  // next byte
-  size_t left_;
+  BytesReader bytes_;
   std::array<int64_t, Shape::max_rank> extents_{};  // of the last header
   size_t rank_ = 0;
 };

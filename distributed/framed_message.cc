@@ -87,41 +87,18 @@ Slices frame(const google::protobuf::MessageLite& header, const NamedTensors& te
 }
 
 void FramedMessage::read(void* to, size_t size) {
-  check(size <= left_, "a message ends ", size - left_, " bytes too early");
-  left_ -= size;
-  auto* out = static_cast<char*>(to);
-  while (size > 0) {
-    const std::string_view part = parts_[part_].substr(offset_);
-    const size_t taken = std::min(size, part.size());
-    std::memcpy(out, part.data(), taken);
-    out += taken;
-    size -= taken;
-    offset_ += taken;
-    if (offset_ == parts_[part_].size()) {
-      ++part_;
-      offset_ = 0;
-    }
-  }
-}
-
-void FramedMessage::skip(size_t size) {
-  left_ -= size;
-  offset_ += size;
-  if (offset_ == parts_[part_].size()) {
-    ++part_;
-    offset_ = 0;
-  }
+  check(size <= bytes_.left(), "a message ends ", size - bytes_.left(), " bytes too early");
+  bytes_.read(to, size);
 }
 
 void FramedMessage::parse_header(google::protobuf::MessageLite& header) {
   uint32_t size = 0;
   read(&size, sizeof(size));
-  check(size <= left_ && size <= INT32_MAX, "a message claims a header of ", size,
-        " bytes and has ", left_);
+  check(size <= bytes_.left() && size <= INT32_MAX, "a message claims a header of ", size,
+        " bytes and has ", bytes_.left());
   bool parsed = false;
-  if (part_ < parts_.size() && parts_[part_].size() - offset_ >= size) {
-    parsed = header.ParseFromArray(parts_[part_].data() + offset_, static_cast<int>(size));
-    skip(size);
+  if (const auto lies = bytes_.view(size)) {
+    parsed = header.ParseFromArray(lies->data(), static_cast<int>(size));
   } else {
     std::string text(size, '\0');
     read(text.data(), size);
@@ -141,8 +118,8 @@ Tensor FramedMessage::tensor(const TensorHeader& header) {
     check(dim >= 0, "tensor ", header.name(), " has a negative extent");
     shape.push_back(dim);
   }
-  check(header.bytes() <= left_, "tensor ", header.name(), " claims ", header.bytes(), " bytes of ",
-        left_);
+  check(header.bytes() <= bytes_.left(), "tensor ", header.name(), " claims ", header.bytes(),
+        " bytes of ", bytes_.left());
   const auto elements = static_cast<uint64_t>(shape.elements());
   if (dtype == DType::string) {
     check(elements <= header.bytes() / sizeof(uint32_t), "tensor ", header.name(), " claims ",
@@ -151,8 +128,8 @@ Tensor FramedMessage::tensor(const TensorHeader& header) {
     for (std::string& value : out.span<std::string>()) {
       uint32_t size = 0;
       read(&size, sizeof(size));
-      check(size <= left_, "a string of tensor ", header.name(), " claims ", size, " bytes of ",
-            left_);
+      check(size <= bytes_.left(), "a string of tensor ", header.name(), " claims ", size,
+            " bytes of ", bytes_.left());
       value.resize(size);
       read(value.data(), size);
     }

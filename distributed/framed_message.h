@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "distributed/grpc/rpc.h"
+#include "distributed/bytes_reader.h"
 #include "runtime/session.h"
 
 namespace google::protobuf {
@@ -32,7 +32,7 @@ Slices frame(const google::protobuf::MessageLite& header, const NamedTensors& te
 // One that has come, read from front to back. The bytes must outlive it.
 class FramedMessage {
  public:
-  explicit FramedMessage(const Bytes& bytes) : parts_(bytes.parts()), left_(bytes.size()) {}
+  explicit FramedMessage(const Bytes& bytes) : bytes_(bytes) {}
 
   // First, and once.
   template <class Message>
@@ -48,10 +48,8 @@ class FramedMessage {
   void parse_header(google::protobuf::MessageLite& header);
   Tensor tensor(const TensorHeader& header);
   void read(void* to, size_t size);
-  void skip(size_t size);
 
-  const std::vector<std::string_view>& parts_;
-  size_t part_ = 0, offset_ = 0, left_;
+  BytesReader bytes_;
 };
 
 }  // namespace leat::wire

@@ -35,6 +35,10 @@ Tensor read_tensor(const tensorflow::TensorProto& proto);
 void limit_expansions(uint64_t bytes);
 // Few elements, or many equal ones, become a list; others `tensor_content`.
 void write_tensor(const Tensor& tensor, tensorflow::TensorProto& proto);
+// Elements without dtype and shape, all of them as a list. Reading is INVALID_ARGUMENT unless there
+// are exactly as many as the shape has.
+Tensor read_elements(const tensorflow::TensorProto& proto, DType dtype, const Shape& shape);
+void write_elements(const Tensor& tensor, tensorflow::TensorProto& proto);
 
 // `kind` as in schemas ("list(int)"), or "" if it is not known: it matters for empty lists only.
 AttrValue read_attr(const tensorflow::AttrValue& proto, std::string_view kind);

@@ -58,9 +58,6 @@ GetSessionHandle(value: T) -> (handle: string) {T: type}
 GetSessionHandleV2(value: T) -> (handle: resource) {T: type}
 GetSessionTensor(handle: string) -> (value: dtype) {dtype: type}
 DeleteSessionTensor(handle: string) -> () {}
-# checkpoints are written in format V2: tf.train.Saver(write_version=tf.train.SaverDef.V2)
-SaveSlices(filename: string, tensor_names: string, shapes_and_slices: string, data: T) -> ()
-  {T: list(type) >= 1}
 # newer versions of TensorFlow write another op in its place: export the graph again with one of
   them
 BatchCholesky(input: T) -> (output: T) {T: type}
@@ -128,11 +125,6 @@ ReaderReadUpTo(reader_handle: Ref(string), queue_handle: Ref(string), num_record
 ReaderReset(reader_handle: Ref(string)) -> () {}
 ReaderRestoreState(reader_handle: Ref(string), state: string) -> () {}
 ReaderSerializeState(reader_handle: Ref(string)) -> (state: string) {}
-Restore(file_pattern: string, tensor_name: string) -> (tensor: dt) {dt: type; preferred_shard: int
-  = -1}
-RestoreSlice(file_pattern: string, tensor_name: string, shape_and_slice: string) -> (tensor: dt)
-  {dt: type; preferred_shard: int = -1}
-Save(filename: string, tensor_names: string, data: T) -> () {T: list(type) >= 1}
 SelfAdjointEig(input: T) -> (output: T) {T: type}
 Stack() -> (handle: Ref(string)) {elem_type: type; stack_name: string = ''}
 StackClose(handle: Ref(string)) -> () {}

@@ -335,6 +335,20 @@ Tensor read_tensor(const TensorProto& proto) {
   return out;
 }
 
+Tensor read_elements(const TensorProto& proto, DType dtype, const Shape& shape) {
+  check(list_length(proto, dtype) == shape.elements(), "a tensor ", dtype, shape, " with ",
+        list_length(proto, dtype), " elements");
+  Tensor out(dtype, shape);
+  read_list(proto, out);
+  return out;
+}
+
+void write_elements(const Tensor& tensor, TensorProto& proto) {
+  visit_dtype(tensor.dtype(), [&]<class T>(TypeTag<T>) {
+    for (const T& value : tensor.span<T>()) add_element(value, proto);
+  });
+}
+
 void write_tensor(const Tensor& tensor, TensorProto& proto) {
   proto.set_dtype(static_cast<tensorflow::DataType>(tensor.dtype()));
   write_shape(tensor.shape(), *proto.mutable_tensor_shape());

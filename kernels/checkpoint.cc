@@ -1,7 +1,9 @@
-// SaveV2, RestoreV2, MergeV2Checkpoints: checkpoints as ops, beside the variables of each task.
-// They wait for the disk, so they run on threads of their own.
+// Checkpoints as ops, beside the variables of each task: SaveV2, RestoreV2, MergeV2Checkpoints;
+// Save, SaveSlices, Restore and RestoreSlice of the format before. They wait for the disk, so they
+// run on threads of their own.
 #include "graph/formats/checkpoint.h"
 
+#include "graph/formats/checkpoint_v1.h"
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"
@@ -72,6 +74,42 @@ void restore(ExecuteContext& c) {
   }
 }
 
+// `has_slices`: an input says of each tensor which part it is.
+template <bool has_slices>
+void save_v1(ExecuteContext& c) {
+  constexpr int first = has_slices ? 3 : 2;
+  const int tensors = c.num_inputs() - first;
+  check(c.input(1).elements() == tensors, "there are ", tensors, " tensors and ",
+        c.input(1).elements(), " tensor_names");
+  if (has_slices) {
+    check(c.input(2).elements() == tensors, "there are ", tensors, " tensors and ",
+          c.input(2).elements(), " shapes_and_slices");
+  }
+  V1CheckpointWriter writer(c.input(0).value<std::string>());
+  for (int i = 0; i < tensors; ++i) {
+    const Tensor& tensor = c.input(first + i);
+    const ShapeAndSlice part =
+        has_slices ? ShapeAndSlice::parse(strings(c, 2)[i]) : ShapeAndSlice();
+    writer.add(strings(c, 1)[i], part.is_whole ? tensor.shape() : part.full,
+               part.is_whole ? TensorSlice::whole(tensor.shape().rank()) : part.slice, tensor);
+  }
+  writer.finish();
+}
+
+template <bool has_slice>
+void restore_v1(ExecuteContext& c) {
+  const std::string& name = c.input(1).value<std::string>();
+  const auto dtype = c.node().attr<DType>("dt");
+  const CheckpointReader reader(c.input(0).value<std::string>());
+  const CheckpointEntry& entry = reader.entry(name);
+  check(entry.dtype == dtype, "'", name, "' is ", entry.dtype, " in the checkpoint ",
+        c.input(0).value<std::string>(), ", not ", dtype);
+  const ShapeAndSlice part =
+      has_slice ? ShapeAndSlice::parse(c.input(2).value<std::string>()) : ShapeAndSlice();
+  c.set_output(0,
+               part.is_whole ? reader.read(name) : reader.read_slice(name, part.full, part.slice));
+}
+
 void merge(ExecuteContext& c) {
   const std::span<const std::string> prefixes = strings(c, 0);
   merge_checkpoints({prefixes.begin(), prefixes.end()}, c.input(1).value<std::string>(),
@@ -126,6 +164,70 @@ const Op merge_op{{
           c.with_rank(1, 0);
         },
     .kernels = {{.execute_async = blocking(merge)}},
+    .is_stateful = true,
+    .is_not_differentiable = true,
+}};
+
+// Of format V1.
+
+const Op save_v1_op{{
+    .name = "Save",
+    .doc = "Writes the tensors as a checkpoint of TensorFlow's old format V1, one file, under "
+           "tensor_names.",
+    .inputs = {"filename: string", "tensor_names: string", "data: T"},
+    .attrs = {"T: list(type) >= 1"},
+    .shape =
+        [](ShapeContext& c) {
+          c.with_rank(0, 0);
+          c.with_rank(1, 1);
+        },
+    .kernels = {{.execute_async = blocking(save_v1<false>)}},
+    .is_stateful = true,
+    .is_not_differentiable = true,
+}};
+
+const Op save_slices_op{{
+    .name = "SaveSlices",
+    .doc = "Save; an element of shapes_and_slices is empty, or says which part of a partitioned "
+           "variable a tensor is.",
+    .inputs = {"filename: string", "tensor_names: string", "shapes_and_slices: string", "data: T"},
+    .attrs = {"T: list(type) >= 1"},
+    .shape = check_key_ranks,
+    .kernels = {{.execute_async = blocking(save_v1<true>)}},
+    .is_stateful = true,
+    .is_not_differentiable = true,
+}};
+
+const Op restore_v1_op{{
+    .name = "Restore",
+    .doc = "tensor = the one of the checkpoint file_pattern, of either format, called tensor_name. "
+           "preferred_shard is where TensorFlow would look first.",
+    .inputs = {"file_pattern: string", "tensor_name: string"},
+    .outputs = {"tensor: dt"},
+    .attrs = {"dt: type", "preferred_shard: int = -1"},
+    .shape =
+        [](ShapeContext& c) {
+          c.with_rank(0, 0);
+          c.with_rank(1, 0);
+        },
+    .kernels = {{.execute_async = blocking(restore_v1<false>)}},
+    .is_stateful = true,
+    .is_not_differentiable = true,
+}};
+
+const Op restore_slice_op{{
+    .name = "RestoreSlice",
+    .doc = "Restore; of the part that shape_and_slice says, if it is not empty.",
+    .inputs = {"file_pattern: string", "tensor_name: string", "shape_and_slice: string"},
+    .outputs = {"tensor: dt"},
+    .attrs = {"dt: type", "preferred_shard: int = -1"},
+    .shape =
+        [](ShapeContext& c) {
+          c.with_rank(0, 0);
+          c.with_rank(1, 0);
+          c.with_rank(2, 0);
+        },
+    .kernels = {{.execute_async = blocking(restore_v1<true>)}},
     .is_stateful = true,
     .is_not_differentiable = true,
 }};

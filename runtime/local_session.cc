@@ -101,11 +101,18 @@ LocalSession::~LocalSession() {
 void LocalSession::extend(const Graph& graph) {
   const Running running(*this);
   const std::unique_lock lock(graph_mutex_);
-  // All or nothing: names first.
+  // All or nothing: what may be wrong first.
   for (size_t n = nodes_.size(); n < graph.size(); ++n) {
     const Node& node = *graph.nodes()[n];
     check(graph_.find(node.name) == nullptr, "node '", node.name,
           "' is in the session's graph already");
+    const auto check_is_before = [&](const Node& other) {
+      check(other.id < node.id, "node '", node.name, "' waits for '", other.name,
+            "', which was added to the graph after it: a node's inputs are there before it, and "
+            "loops are made by while_loop()");
+    };
+    for (const Output& input : node.inputs) check_is_before(*input.node);
+    for (const Node* control : node.control_inputs) check_is_before(*control);
   }
   for (size_t n = nodes_.size(); n < graph.size(); ++n) {
     const Node& node = *graph.nodes()[n];

@@ -117,13 +117,19 @@ Session::~Session() {
   }
 }
 
+SessionInterface& Session::session() const {
+  if (!session_) fail(Code::failed_precondition, "this Session was moved from");
+  return *session_;
+}
+
 SessionInterface& Session::up_to_date() {
+  SessionInterface& session = this->session();
   const size_t nodes = graph_.size();
   if (nodes != *nodes_taken_) {
-    session_->extend(graph_);  // by one thread at a time, each time by what is new
+    session.extend(graph_);  // by one thread at a time, each time by what is new
     *nodes_taken_ = nodes;
   }
-  return *session_;
+  return session;
 }
 
 std::vector<Tensor> Session::run(const Feeds& feeds, const std::vector<Output>& fetches,
@@ -153,8 +159,8 @@ Callable Session::prepare(const std::vector<Output>& feeds, const std::vector<Ou
   return {session_, handle, graph_};
 }
 
-std::vector<DeviceDescription> Session::list_devices() { return session_->list_devices(); }
+std::vector<DeviceDescription> Session::list_devices() { return session().list_devices(); }
 
-void Session::close() { session_->close(); }
+void Session::close() { session().close(); }
 
 }  // namespace leat

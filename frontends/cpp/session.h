@@ -66,7 +66,7 @@ class Callable {
 
 // Thread-safe as long as nobody adds to the graph at the same time. Nodes added since the last call
 // are taken over at the next one. The destructor closes it. Errors: leat::Error, with the node and
-// the user's line where there is one.
+// the user's line where there is one; FAILED_PRECONDITION once it was moved from.
 // Tensors are handles: in this process what is fed, and what is fetched, may be the very memory
 // that a constant, a variable, a queue or a later step uses. Do not write to either afterwards:
 // fill another tensor for the next step, and change a clone() of what was fetched.
@@ -113,6 +113,7 @@ class Session {
   void close();
 
  private:
+  SessionInterface& session() const;
   SessionInterface& up_to_date();
 
   const Graph& graph_;

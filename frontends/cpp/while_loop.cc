@@ -9,8 +9,11 @@ std::vector<Output> while_loop(
     const std::function<Output(const std::vector<Output>&)>& condition,
     const std::function<std::vector<Output>(const std::vector<Output>&)>& body,
     std::string_view name, Location at) {
-  check(!variables.empty(), "while_loop: it needs a variable");
-  check(condition && body, "while_loop '", name, "': the condition or the body is empty");
+  const std::string loop = concat("while_loop '", name, "' (", at, ")");
+  check(!variables.empty(), loop, ": it needs a variable");
+  check(condition && body, loop, ": the condition or the body is empty");
+  for (size_t i = 0; i < variables.size(); ++i)
+    check(bool{variables[i]}, loop, ": variable ", i, " is none");
   Graph& graph = variables[0].graph();
   const NameScope scope(graph, name);
   const std::string frame = scope.name() + "frame";
@@ -41,9 +44,9 @@ std::vector<Output> while_loop(
     const ControlScope inside(graph, std::vector<Output>{merged[0]});
     predicate = condition(merged);
   }
-  check(
-      predicate && predicate.dtype() == DType::boolean && Shape{}.is_compatible(predicate.shape()),
-      "while_loop '", name, "': the condition must be a scalar bool");
+  check(bool{predicate}, loop, ": the condition is none");
+  check(predicate.dtype() == DType::boolean && Shape{}.is_compatible(predicate.shape()), loop,
+        ": the condition must be a scalar bool, not ", predicate.dtype(), predicate.shape());
   const Output go_on =
       graph.add({.op = "LoopCond", .name = "LoopCond", .inputs = {predicate}, .location = at})
           .output();
@@ -68,12 +71,12 @@ std::vector<Output> while_loop(
     const ControlScope inside(graph, std::vector<Output>{entering[0]});
     next = body(entering);
   }
-  check(next.size() == count, "while_loop '", name, "': the body gives ", next.size(),
-        " values for ", count, " variables");
+  check(next.size() == count, loop, ": the body gives ", next.size(), " values for ", count,
+        " variables");
   for (size_t i = 0; i < count; ++i) {
-    check(next[i] && next[i].dtype() == variables[i].dtype(), "while_loop '", name,
-          "': the body gives variable ", i, " the dtype ", next[i].dtype(), " instead of ",
-          variables[i].dtype());
+    check(bool{next[i]}, loop, ": the body gives none for variable ", i);
+    check(next[i].dtype() == variables[i].dtype(), loop, ": the body gives variable ", i,
+          " the dtype ", next[i].dtype(), " instead of ", variables[i].dtype());
     graph.add({.op = "NextIteration",
                .name = concat("NextIteration_", i),
                .inputs = {next[i]},

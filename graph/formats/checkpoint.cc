@@ -9,7 +9,7 @@
 #include "core/crc32c.h"
 #include "core/error.h"
 #include "graph/formats/checkpoint_strings.h"
-#include "graph/formats/table_reader.h"
+#include "graph/formats/checkpoint_v1.h"
 
 namespace leat {
 namespace {
@@ -46,29 +46,19 @@ bool is_damage(const Error& error) {
   return error.code() == Code::data_loss || error.code() == Code::failed_precondition;
 }
 
-// The old format has one table that holds all, under the prefix itself, or one per shard.
-bool is_of_old_format(const std::string& prefix) {
-  if (prefix.find("-\?\?\?\?\?-of-") != prefix.npos)
-    return true;  // TensorFlow's name for all shards
-  try {
-    const FileReader file(prefix);
-    std::string end(std::min<uint64_t>(file.size(), 8), '\0');
-    file.read(file.size() - end.size(), end.data(), end.size());
-    return ends_as_table(end);
-  } catch (const Error&) {
-    return false;  // there is none, or nobody may read it
+// The prefix of the checkpoint of which this is a file; "" if it is none.
+std::string prefix_of_file(const std::string& path) {
+  for (const std::string_view suffix : {".index", ".data-", ".meta"}) {
+    const std::string prefix = path.substr(0, path.rfind(suffix));
+    if (prefix != path && is_there(checkpoint_index_path(prefix))) return prefix;
   }
+  return "";
 }
 
 // Why there may be no checkpoint of that prefix: it is the name of something else.
 std::string what_is_there_instead(const std::string& prefix) {
-  for (const std::string_view suffix : {".index", ".data-", ".meta"}) {
-    const std::string other = prefix.substr(0, prefix.rfind(suffix));
-    if (other != prefix && is_there(checkpoint_index_path(other)))
-      return "; the checkpoint's prefix is '" + other + "', without the rest of its files' names";
-  }
-  if (is_of_old_format(prefix))
-    return "; a file of the old format V1 is there, which cannot be read: save it again as V2";
+  if (const std::string other = prefix_of_file(prefix); !other.empty())
+    return "; the checkpoint's prefix is '" + other + "', without the rest of its files' names";
   std::error_code error;
   if (std::filesystem::is_directory(prefix, error)) {
     const std::string newest = complete_checkpoint_beside(prefix + "/");
@@ -165,6 +155,37 @@ void CheckpointWriter::finish() {
 
 // ---- Reading ----
 
+namespace {
+
+// Null if there is none. A name of one of a V2 checkpoint's files is none, either.
+std::unique_ptr<V1Checkpoint> open_v1(const std::string& prefix) {
+  try {
+    return prefix_of_file(prefix).empty() ? V1Checkpoint::open(prefix) : nullptr;
+  } catch (const Error& error) {
+    if (!is_damage(error)) throw;
+    fail_torn(prefix, error.message());
+  }
+}
+
+// Of format V2. The file has that many bytes.
+Tensor read_data(const FileReader& file, const CheckpointEntry& entry) {
+  Tensor out(entry.dtype, entry.shape);
+  uint32_t crc = 0;
+  if (entry.dtype == DType::string) {
+    std::string bytes(static_cast<size_t>(entry.size), '\0');
+    file.read(entry.offset, bytes.data(), bytes.size());
+    crc = read_strings(bytes, out.span<std::string>());
+  } else {
+    file.read(entry.offset, out.raw(), out.bytes());
+    crc = crc32c(out.raw(), out.bytes());
+  }
+  if (masked_crc(crc) != entry.crc)
+    fail(Code::data_loss, "its bytes have changed: the checksum is wrong");
+  return out;
+}
+
+}  // namespace
+
 CheckpointReader::CheckpointReader(const std::string& prefix) : prefix_(local_path(prefix)) {
   const std::string path = checkpoint_index_path(prefix_);
   try {
@@ -172,6 +193,11 @@ CheckpointReader::CheckpointReader(const std::string& prefix) : prefix_(local_pa
   } catch (const Error& error) {
     if (is_damage(error)) fail_torn(prefix_, error.message());
     if (error.code() != Code::not_found) throw;
+    v1_ = open_v1(prefix_);
+    if (v1_) {
+      index_ = v1_->index();
+      return;
+    }
     fail(Code::not_found, "Failed to find any matching files for ", prefix_, ": there is no file ",
          path, what_is_there_instead(prefix_));
   }
@@ -214,9 +240,9 @@ const FileReader& CheckpointReader::shard(int number) const {
   return *file;
 }
 
-void CheckpointReader::fail_entry(const std::string& key, const FileReader& file,
+void CheckpointReader::fail_entry(const std::string& key, const std::string& path,
                                   std::string_view what) const {
-  fail_torn(prefix_, concat(readable_key(key), " in ", file.path(), ": ", what));
+  fail_torn(prefix_, concat(readable_key(key), " in ", path, ": ", what));
 }
 
 const FileReader& CheckpointReader::file_of(const std::string& key,
@@ -224,36 +250,26 @@ const FileReader& CheckpointReader::file_of(const std::string& key,
   const FileReader& file = shard(entry.shard);
   const auto end = static_cast<uint64_t>(entry.offset + entry.size);
   if (end > file.size())
-    fail_entry(key, file, concat("it ends at byte ", end, ", but the file at ", file.size()));
+    fail_entry(key, file.path(),
+               concat("it ends at byte ", end, ", but the file at ", file.size()));
   const int64_t elements = entry.shape.elements();
   if (entry.dtype == DType::string) {
-    if (elements > entry.size) fail_entry(key, file, "it has fewer bytes than strings");
+    if (elements > entry.size) fail_entry(key, file.path(), "it has fewer bytes than strings");
   } else if (elements > entry.size ||
              elements * static_cast<int64_t>(dtype_size(entry.dtype)) != entry.size) {
-    fail_entry(key, file, concat("it has ", entry.size, " bytes for ", entry.dtype, entry.shape));
+    fail_entry(key, file.path(),
+               concat("it has ", entry.size, " bytes for ", entry.dtype, entry.shape));
   }
   return file;
 }
 
 Tensor CheckpointReader::read_entry(const std::string& key, const CheckpointEntry& entry) const {
-  const FileReader& file = file_of(key, entry);
+  const FileReader* file = v1_ ? nullptr : &file_of(key, entry);
   try {
-    Tensor out(entry.dtype, entry.shape);
-    uint32_t crc = 0;
-    if (entry.dtype == DType::string) {
-      std::string bytes(static_cast<size_t>(entry.size), '\0');
-      file.read(entry.offset, bytes.data(), bytes.size());
-      crc = read_strings(bytes, out.span<std::string>());
-    } else {
-      file.read(entry.offset, out.raw(), out.bytes());
-      crc = crc32c(out.raw(), out.bytes());
-    }
-    if (masked_crc(crc) != entry.crc)
-      fail(Code::data_loss, "its bytes have changed: the checksum is wrong");
-    return out;
+    return v1_ ? v1_->read(key, entry) : read_data(*file, entry);
   } catch (const Error& error) {
     if (error.code() != Code::data_loss) throw;
-    fail_entry(key, file, error.message());
+    fail_entry(key, v1_ ? v1_->path_of(entry) : file->path(), error.message());
   }
 }
 
@@ -293,7 +309,9 @@ Tensor CheckpointReader::assemble(const std::string& name, const CheckpointEntry
   check(stored == elements, "the checkpoint ", prefix_, " holds only ", stored, " of the ",
         elements, " elements of the slice '", wanted.to_string(), "' of '", name, "', ",
         entry.shape);
-  for (const Part& part : parts) file_of(part.key, part.stored);
+  if (!v1_) {
+    for (const Part& part : parts) file_of(part.key, part.stored);
+  }
   Tensor out(entry.dtype, wanted.shape());
   for (const Part& part : parts)
     copy_common(read_entry(part.key, part.stored), part.slice, out, wanted);

@@ -1,5 +1,6 @@
 // Checkpoints in TensorFlow's V2 format: `<prefix>.index` and `<prefix>.data-00000-of-00001`, one
-// data file per shard. Prefixes are paths, or file:///… (file.h).
+// data file per shard; the format before it is read as well (checkpoint_v1.h). Prefixes are paths,
+// or file:///… (file.h).
 #pragma once
 
 #include <memory>
@@ -11,6 +12,8 @@
 #include "graph/formats/file.h"
 
 namespace leat {
+
+class V1Checkpoint;
 
 // Writes one shard. Nothing is visible under the checkpoint's name before finish(), which puts the
 // data there first and the index last; without finish() everything goes away. One writer per
@@ -36,9 +39,10 @@ class CheckpointWriter {
   bool is_finished_ = false;
 };
 
-// Reads checkpoints of any number of shards. Every tensor that is read is checked against its
-// checksum. A torn or changed file is DATA_LOSS: the message names it, and the newest complete
-// checkpoint of the same directory.
+// Reads checkpoints of any number of shards; where there is none of format V2, one of V1, whose
+// prefix may have wildcards: "model.ckpt-?????-of-00002". Every tensor that is read is checked
+// against its checksum. A torn or changed file is DATA_LOSS: the message names it, and the newest
+// complete checkpoint of the same directory.
 class CheckpointReader {
  public:
   // NOT_FOUND if there is no such checkpoint; the message says what else may have been meant.
@@ -68,13 +72,14 @@ class CheckpointReader {
   Tensor assemble(const std::string& name, const CheckpointEntry& entry,
                   const TensorSlice& wanted) const;
   const FileReader& shard(int number) const;
-  // Where the entry's data lies. DATA_LOSS if it cannot be there.
+  // Where the entry's data lies, in format V2. DATA_LOSS if it cannot be there.
   const FileReader& file_of(const std::string& key, const CheckpointEntry& entry) const;
-  [[noreturn]] void fail_entry(const std::string& key, const FileReader& file,
+  [[noreturn]] void fail_entry(const std::string& key, const std::string& path,
                                std::string_view what) const;
 
   const std::string prefix_;
   CheckpointIndex index_;
+  std::unique_ptr<V1Checkpoint> v1_;  // where the values are, if it is one of V1
   mutable std::vector<std::unique_ptr<FileReader>> shards_;
 };
 

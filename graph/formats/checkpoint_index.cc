@@ -1,17 +1,12 @@
-// LevelDB, which writes the table, is seen here only.
 #include "graph/formats/checkpoint_index.h"
 
-#include <leveldb/env.h>
-#include <leveldb/options.h>
-#include <leveldb/table_builder.h>
-
 #include <limits>
-#include <memory>
 
 #include "core/error.h"
 #include "graph/formats/file.h"
 #include "graph/formats/proto/tensor_bundle.pb.h"
 #include "graph/formats/table_reader.h"
+#include "graph/formats/table_writer.h"
 #include "graph/proto_codec.h"
 
 namespace leat {
@@ -19,21 +14,6 @@ namespace {
 
 const std::string header_key;        // sorts first
 constexpr int most_shards = 99'999;  // the names of their files have five digits
-
-leveldb::Options table_options() {
-  leveldb::Options options;
-  options.compression = leveldb::kNoCompression;
-  options.block_size = 262144;
-  options.block_restart_interval = 16;
-  return options;
-}
-
-void check_written(const leveldb::Status& status, const std::string& path) {
-  if (status.ok()) return;
-  const std::string text = status.ToString();
-  const bool is_full = text.find("No space") != text.npos;
-  fail(is_full ? Code::resource_exhausted : Code::unknown, path, ": writing failed: ", text);
-}
 
 bool is_known_type(int data_type) {
   return data_type > 0 && data_type < 256 && dtype_size(static_cast<DType>(data_type)) > 0;
@@ -53,13 +33,8 @@ CheckpointEntry read_entry(const tensorflow::BundleEntryProto& proto) {
         entry.offset);
   entry.shape.elements();  // throws if they are too many
   for (const auto& slice : proto.slices()) {
-    TensorSlice& out = entry.slices.emplace_back();
-    for (const auto& extent : slice.extent()) {
-      const bool is_whole = extent.has_length_case() != extent.kLength;
-      check(is_whole || extent.length() >= 0, "a part of negative length");
-      out.extents.push_back({extent.start(), is_whole ? -1 : extent.length()});
-    }
-    out.resolved(entry.shape);  // throws if it does not lie within
+    entry.slices.push_back(read_slice(slice));
+    entry.slices.back().resolved(entry.shape);  // throws if it does not lie within
   }
   return entry;
 }
@@ -72,15 +47,7 @@ std::string encoded(const CheckpointEntry& entry) {
   proto.set_offset(entry.offset);
   proto.set_size(entry.size);
   proto.set_crc32c(entry.crc);
-  for (const TensorSlice& slice : entry.slices) {
-    auto* out = proto.add_slices();
-    for (const TensorSlice::Extent& extent : slice.extents) {
-      auto* range = out->add_extent();
-      if (extent.length < 0) continue;
-      range->set_start(extent.start);
-      range->set_length(extent.length);
-    }
-  }
+  for (const TensorSlice& slice : entry.slices) write_slice(slice, *proto.add_slices());
   return proto.SerializeAsString();
 }
 
@@ -129,15 +96,10 @@ CheckpointIndex CheckpointIndex::read(const std::string& path) {
 }
 
 void CheckpointIndex::write(const std::string& path) const {
-  leveldb::WritableFile* opened = nullptr;
-  check_written(leveldb::Env::Default()->NewWritableFile(path, &opened), path);
-  const std::unique_ptr<leveldb::WritableFile> file(opened);
-  leveldb::TableBuilder builder(table_options(), file.get());
-  builder.Add(header_key, encoded_header(shards));
-  for (const auto& [key, entry] : entries) builder.Add(key, encoded(entry));
-  check_written(builder.Finish(), path);
-  check_written(file->Sync(), path);
-  check_written(file->Close(), path);
+  TableWriter table(path);
+  table.add(header_key, encoded_header(shards));
+  for (const auto& [key, entry] : entries) table.add(key, encoded(entry));
+  table.finish();
 }
 
 }  // namespace leat

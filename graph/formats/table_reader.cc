@@ -4,6 +4,7 @@
 // offsets of keys that are whole, and how many these are.
 #include "graph/formats/table_reader.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <string>
@@ -46,30 +47,43 @@ std::string_view take(std::string_view& bytes, uint64_t count) {
 
 enum : char { stored_plain = 0, stored_by_snappy = 1 };
 
-struct Block {
-  size_t stored_bytes = 0;
-  std::string decompressed;   // if it was compressed
-  std::string_view contents;  // of the table, or of `decompressed`
+// Where a block lies: `size` bytes at `offset`, then its trailer.
+struct Handle {
+  uint64_t offset = 0, size = 0;
 };
 
-// What the handle, taken from the front of `handle`, leads to.
-void read_block(std::string_view table, std::string_view& handle, Block& out) {
-  const uint64_t offset = take_varint(handle), size = take_varint(handle);
-  if (offset > table.size() || size > table.size() - offset ||
-      trailer_bytes > table.size() - offset - size)
-    fail(Code::data_loss, "a block of ", size, " bytes at ", offset, " leads out of the file");
-  out.stored_bytes = size;
-  out.contents = table.substr(offset, size);
-  const std::string_view trailer = table.substr(offset + size, trailer_bytes);
-  if (fixed<uint32_t>(trailer.substr(1)) != masked_crc(crc32c(out.contents.data(), size + 1)))
-    fail(Code::data_loss, "the block at ", offset, " has changed: its checksum is wrong");
-  if (trailer[0] == stored_plain) return;
+// Takes a handle from the front. What it leads to ends at byte `end` at the latest.
+Handle take_handle(std::string_view& bytes, uint64_t end) {
+  Handle out{take_varint(bytes), take_varint(bytes)};
+  if (out.offset > end || out.size > end - out.offset ||
+      trailer_bytes > end - out.offset - out.size) {
+    fail(Code::data_loss, "a block of ", out.size, " bytes at ", out.offset,
+         " leads out of the file");
+  }
+  return out;
+}
+
+// The handle of the block of keys, from the footer.
+Handle keys_of(std::string_view footer, uint64_t end) {
+  if (!ends_as_table(footer)) fail(Code::data_loss, "it does not end as a table does");
+  for (int number = 0; number < 2; ++number) take_varint(footer);  // the block of metadata
+  return take_handle(footer, end);
+}
+
+// The contents of a block that is stored as these bytes, with its trailer; decompressed into
+// `buffer` if need be.
+std::string_view contents_of(const Handle& handle, std::string_view stored, std::string& buffer) {
+  const std::string_view contents = stored.substr(0, handle.size);
+  const std::string_view trailer = stored.substr(handle.size, trailer_bytes);
+  if (fixed<uint32_t>(trailer.substr(1)) != masked_crc(crc32c(contents.data(), handle.size + 1)))
+    fail(Code::data_loss, "the block at ", handle.offset, " has changed: its checksum is wrong");
+  if (trailer[0] == stored_plain) return contents;
   if (trailer[0] != stored_by_snappy) {
-    fail(Code::unimplemented, "the block at ", offset,
+    fail(Code::unimplemented, "the block at ", handle.offset,
          " is compressed in a way that is not known: ", int{trailer[0]});
   }
-  out.decompressed = snappy_decompressed(out.contents);
-  out.contents = out.decompressed;
+  buffer = snappy_decompressed(contents);
+  return buffer;
 }
 
 template <class Action>
@@ -90,6 +104,14 @@ void for_each_entry(std::string_view contents, const Action& action) {
   }
 }
 
+// What the views are of: `stored`, or `buffer`.
+std::string_view read_block(const FileReader& file, const Handle& handle, std::string& stored,
+                            std::string& buffer) {
+  stored.resize(handle.size + trailer_bytes);
+  file.read(handle.offset, stored.data(), stored.size());
+  return contents_of(handle, stored, buffer);
+}
+
 }  // namespace
 
 bool ends_as_table(std::string_view bytes) {
@@ -101,18 +123,46 @@ void read_table(std::string_view bytes,
                 const std::function<void(std::string_view, std::string_view)>& on_entry) {
   if (bytes.size() < footer_bytes) fail(Code::data_loss, "it is too short for a table");
   const std::string_view table = bytes.substr(0, bytes.size() - footer_bytes);
-  std::string_view footer = bytes.substr(table.size());
-  if (!ends_as_table(footer)) fail(Code::data_loss, "it does not end as a table does");
-  for (int number = 0; number < 2; ++number) take_varint(footer);  // the block of metadata
-  Block keys, entries;
-  read_block(table, footer, keys);
+  const auto contents = [&](const Handle& handle, std::string& buffer) {
+    return contents_of(handle, table.substr(handle.offset, handle.size + trailer_bytes), buffer);
+  };
+  std::string keys, entries;
   size_t seen = 0;
-  for_each_entry(keys.contents, [&](std::string_view, std::string_view handle) {
-    read_block(table, handle, entries);
-    seen += entries.stored_bytes;
+  const Handle first = keys_of(bytes.substr(table.size()), table.size());
+  for_each_entry(contents(first, keys), [&](std::string_view, std::string_view place) {
+    const Handle handle = take_handle(place, table.size());
+    seen += handle.size;
     if (seen > table.size()) fail(Code::data_loss, "its blocks overlap");
-    for_each_entry(entries.contents, on_entry);
+    for_each_entry(contents(handle, entries), on_entry);
   });
+}
+
+TableFile::TableFile(const std::string& path) : file_(path) {
+  if (file_.size() < footer_bytes) fail(Code::data_loss, "it is too short for a table");
+  std::string footer(footer_bytes, '\0');
+  file_.read(file_.size() - footer_bytes, footer.data(), footer.size());
+  std::string stored, buffer;
+  const Handle keys = keys_of(footer, file_.size() - footer_bytes);
+  for_each_entry(read_block(file_, keys, stored, buffer),
+                 [&](std::string_view key, std::string_view handle) {
+                   blocks_.push_back({std::string(key), std::string(handle)});
+                 });
+}
+
+std::optional<std::string> TableFile::find(std::string_view key) const {
+  const auto block =
+      std::lower_bound(blocks_.begin(), blocks_.end(), key,
+                       [](const BlockPlace& a, std::string_view b) { return a.last_key < b; });
+  if (block == blocks_.end()) return std::nullopt;
+  std::string_view place = block->handle;
+  const Handle handle = take_handle(place, file_.size() - footer_bytes);
+  std::optional<std::string> out;
+  std::string stored, buffer;
+  for_each_entry(read_block(file_, handle, stored, buffer),
+                 [&](std::string_view other, std::string_view value) {
+                   if (other == key) out = value;
+                 });
+  return out;
 }
 
 }  // namespace leat

@@ -4,6 +4,8 @@
 #include <charconv>
 #include <cstring>
 
+#include "graph/formats/proto/tensor_bundle.pb.h"
+
 namespace leat {
 namespace {
 
@@ -128,6 +130,25 @@ std::string ShapeAndSlice::to_string() const {
   std::string out;
   for (const int64_t extent : full.dims()) out += concat(extent, " ");
   return out + slice.to_string();
+}
+
+TensorSlice read_slice(const tensorflow::TensorSliceProto& proto) {
+  TensorSlice out;
+  for (const auto& extent : proto.extent()) {
+    const bool is_whole = extent.has_length_case() != extent.kLength;
+    check(is_whole || extent.length() >= 0, "a part of negative length");
+    out.extents.push_back({extent.start(), is_whole ? -1 : extent.length()});
+  }
+  return out;
+}
+
+void write_slice(const TensorSlice& slice, tensorflow::TensorSliceProto& proto) {
+  for (const TensorSlice::Extent& extent : slice.extents) {
+    auto* range = proto.add_extent();
+    if (extent.length < 0) continue;
+    range->set_start(extent.start);
+    range->set_length(extent.length);
+  }
 }
 
 std::string slice_key(std::string_view name, const TensorSlice& slice) {

@@ -8,6 +8,10 @@
 
 #include "core/tensor.h"
 
+namespace tensorflow {
+class TensorSliceProto;
+}
+
 namespace leat {
 
 struct TensorSlice {
@@ -39,6 +43,10 @@ struct ShapeAndSlice {
   static ShapeAndSlice parse(std::string_view text);
   std::string to_string() const;
 };
+
+// INVALID_ARGUMENT for a negative length.
+TensorSlice read_slice(const tensorflow::TensorSliceProto& proto);
+void write_slice(const TensorSlice& slice, tensorflow::TensorSliceProto& proto);
 
 // The index key of a slice: bytes that sort as the numbers do.
 std::string slice_key(std::string_view name, const TensorSlice& slice);

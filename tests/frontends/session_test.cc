@@ -165,6 +165,35 @@ TEST(Variables, AnEmptyOutputIsNone) {
   }
 }
 
+TEST(Session, OneThatWasMovedFromSaysSo) {
+  Graph graph;
+  const Output one = constant(graph, Tensor::scalar(1.f));
+  Session session(graph);
+  Session owner(std::move(session));
+  EXPECT_EQ(owner.run({}, {one})[0].value<float>(), 1);
+  const auto expect = [](const auto& call) {
+    expect_error_with(Code::failed_precondition, "this Session was moved from", call);
+  };
+  expect([&] { session.run({}, {one}); });
+  expect([&] { session.prepare({}, {one}); });
+  expect([&] { session.list_devices(); });
+  expect([&] { session.close(); });
+}
+
+// Inputs are a plain member of a node, so a program may tie a knot.
+TEST(Session, AnInputThatComesLaterIsNamed) {
+  InProcessCluster cluster({{"worker", 1}});
+  for (const std::string& target : {std::string(), cluster.target("worker", 0)}) {
+    Graph graph;
+    const Output x = constant(graph, Tensor::scalar(1.f));
+    const Output a = op("Neg", {x}), b = op("Neg", {a});
+    a.node->control_inputs.push_back(b.node);
+    Session session(graph, {.target = target});
+    expect_error_with(Code::invalid_argument, target.empty() ? "'Neg' waits for 'Neg_1'" : "cycle",
+                      [&] { session.run({}, {b}); });
+  }
+}
+
 TEST(Layers, MistakesAreTold) {
   Graph graph;
   const Output image = placeholder(graph, "image", f32, {any, 8, 8, 1});

@@ -106,6 +106,33 @@ TEST(WhileLoop, AnErrorInItNamesTheNode) {
   EXPECT_EQ(session.run({{table, large}}, {results[0]})[0].value<int32_t>(), 10);
 }
 
+TEST(WhileLoop, MistakesAreTold) {
+  Graph graph;
+  const Output zero = number(graph, 0);
+  const auto expect = [&](const std::string& text, const Outputs& variables, auto condition,
+                          auto body) {
+    expect_error_with(Code::invalid_argument, text,
+                      [&] { while_loop(variables, condition, body, "w"); });
+    expect_error_with(Code::invalid_argument, "while_loop 'w' (tests/frontends/while_loop_test.cc:",
+                      [&] { while_loop(variables, condition, body, "w"); });
+  };
+  const auto below_ten = [](const Outputs& v) { return less(v[0], 10.f); };
+  const auto same = [](const Outputs& v) { return v; };
+  expect("it needs a variable", {}, below_ten, same);
+  expect("the condition or the body is empty", {zero}, below_ten, nullptr);
+  expect("variable 1 is none", {zero, Output()}, below_ten, same);
+  expect(
+      "the condition is none", {zero}, [](const Outputs&) { return Output(); }, same);
+  expect(
+      "a scalar bool, not float", {zero}, [](const Outputs& v) { return v[0]; }, same);
+  expect("gives 2 values for 1 variables", {zero}, below_ten, [](const Outputs& v) {
+    return Outputs{v[0], v[0]};
+  });
+  expect("gives none for variable 0", {zero}, below_ten, [](const Outputs&) { return Outputs(1); });
+  expect("the dtype int32 instead of float", {zero}, below_ten,
+         [](const Outputs& v) { return Outputs{cast(v[0], i32)}; });
+}
+
 TEST(WhileLoop, AnEndlessOneEndsAtItsDeadline) {
   Graph graph;
   const Output x = placeholder(graph, "x", f32, {});
@@ -206,34 +233,6 @@ TEST(WhileLoop, AVariableMadeInItsBodyIsMadeOnce) {
   Session session(graph);
   session.run({initialize_variables(graph)});
   EXPECT_EQ(session.run({}, {results[1]})[0].value<float>(), 6);
-}
-
-TEST(WhileLoop, MistakesAreTold) {
-  Graph graph;
-  const Output zero = number(graph, 0);
-  const auto is_small = [&](const Outputs& v) { return less(v[0], zero); };
-  expect_error(
-      [&] {
-        while_loop(
-            {zero}, [&](const Outputs& v) { return v[0]; }, [](const Outputs& v) { return v; },
-            "a");
-      },
-      Code::invalid_argument, "while_loop 'a': the condition must be a scalar bool");
-  expect_error(
-      [&] {
-        while_loop(
-            {zero}, is_small, [](const Outputs&) { return Outputs{}; }, "b");
-      },
-      Code::invalid_argument, "while_loop 'b': the body gives 0 values for 1 variables");
-  expect_error(
-      [&] {
-        while_loop(
-            {zero}, is_small, [](const Outputs& v) { return Outputs{cast(v[0], i32)}; }, "c");
-      },
-      Code::invalid_argument,
-      "while_loop 'c': the body gives variable 0 the dtype int32 instead of float");
-  expect_error([&] { while_loop({zero}, is_small, nullptr, "d"); }, Code::invalid_argument,
-               "while_loop 'd': the condition or the body is empty");
 }
 
 // A loop is one node, and has no kernel on a GPU: what it reads by reference must not go there.

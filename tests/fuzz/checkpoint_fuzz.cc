@@ -1,12 +1,14 @@
 // Checkpoints whose index and data are what the input says: read whole, in parts, merged, written
-// again. The first byte chooses whether the checksums of the index are mended first, without which
-// few changes get past them; four more are the lengths of the index and of the first data file.
+// again; the index also as one of format V1. The first byte chooses whether the checksums of the
+// index are mended first, without which few changes get past them; four more are the lengths of the
+// index and of the first data file.
 #include <cstring>
 #include <filesystem>
 
 #include "core/crc32c.h"
 #include "graph/formats/checkpoint.h"
 #include "graph/formats/checkpoint_state.h"
+#include "graph/formats/checkpoint_v1.h"
 #include "tests/fuzz/target.h"
 #include "tests/support/scratch_directory.h"
 
@@ -109,10 +111,19 @@ std::vector<std::string> seeds() {
   write_part(a, 0);
   write_part(b, 1);
   const std::string part = input_of(a, true);
+  V1CheckpointWriter old(directory / "old");
+  old.add("w", {2, 2}, TensorSlice::parse("0,1:-"), Tensor::of<float>({1, 2}, {1, 2}));
+  old.add("w", {2, 2}, TensorSlice::parse("1,1:-"), Tensor::of<float>({1, 2}, {3, 4}));
+  old.add("names", {2}, TensorSlice::whole(1), Tensor::of<std::string>({2}, {"ab", ""}));
+  old.finish();
+  const std::string table = read_file(directory / "old");
   merge_checkpoints({a, b}, directory / "merged", false);
   return {
-      input_of(directory / "m", false), input_of(directory / "m", true), part,
+      input_of(directory / "m", false),
+      input_of(directory / "m", true),
+      part,
       input_of(directory / "merged", true),
+      head(true, table.size(), 0) + table,
       head(false, 0, 0) + "model_checkpoint_path: \"m\"\nall_model_checkpoint_paths: \"a\\\"b\"\n"};
 }
 
@@ -145,6 +156,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (!rest.empty()) write(checkpoint_data_path(prefix, 1, 2), rest);
   fuzz::expect_no_mistake_of_ours([&] {
     const CheckpointReader reader(prefix);
+    fuzz::check_copy(reader, directory / "copy");
+    reader.verify();
+  });
+  write(directory / "old", index);
+  fuzz::expect_no_mistake_of_ours([&] {
+    const CheckpointReader reader(directory / "old");
     fuzz::check_copy(reader, directory / "copy");
     reader.verify();
   });

@@ -58,11 +58,11 @@ class Checkpoints(unittest.TestCase):
             tf1.Session.reset(target)
         return tf1.Session(target, config=CONFIG)
 
-    def save(self, target, sharded, use_resource):
+    def save(self, target, sharded, use_resource, version=tf1.train.SaverDef.V2):
         with tf1.Graph().as_default():
             with tf1.device(tf1.train.replica_device_setter(ps_tasks=2) if target else None):
                 made = variables(use_resource)
-            saver = tf1.train.Saver(sharded=sharded)
+            saver = tf1.train.Saver(sharded=sharded, write_version=version)
             with self.session(target) as session:
                 session.run(tf1.global_variables_initializer())
                 path = saver.save(session, self.prefix, global_step=3)
@@ -110,6 +110,36 @@ class Checkpoints(unittest.TestCase):
         for name, expected in theirs.items():
             if not name.endswith(".meta"):
                 self.assertEqual(content(name), expected, name)
+
+    def test_the_old_format(self):
+        v1 = tf1.train.SaverDef.V1
+        for sharded in (False, True):
+            for use_resource in (False, True):
+                with self.subTest(sharded=sharded, use_resource=use_resource):
+                    path, values = self.save("", sharded, use_resource, v1)
+                    theirs = {name: content(name) for name in glob.glob(path.replace("?", "[0-9]"))}
+                    self.assert_same(values, self.restore(cluster().target, path, sharded, not use_resource))
+                    path, values = self.save(cluster().target, sharded, use_resource, v1)
+                    if not sharded:  # else another task has others
+                        self.assertEqual({name: content(name) for name in theirs}, theirs)
+                    self.assert_same(values, self.restore("", path, not sharded, use_resource))
+                    self.assertEqual(tf1.train.latest_checkpoint(self.directory.name), path)
+
+    def test_ops_of_the_old_format(self):
+        for target in "", cluster().target:
+            with self.subTest(target=target), tf1.Graph().as_default(), self.session(target) as session:
+                value = tf.constant([[1., 2], [3, 4]])
+                session.run(tf.raw_ops.Save(filename=self.prefix, tensor_names=["x", "n"], data=[value, tf.constant(7)]))
+                self.assertEqual(session.run(tf.raw_ops.Restore(file_pattern=self.prefix, tensor_name="n", dt=tf.int32)), 7)
+                part = tf.raw_ops.RestoreSlice(file_pattern=self.prefix, tensor_name="x", shape_and_slice="2 2 -:1,1", dt=tf.float32)
+                self.assertEqual(session.run(part).tolist(), [[2], [4]])
+                for name, dtype, error in ("y", tf.float32, tf.errors.NotFoundError), ("n", tf.int64, tf.errors.InvalidArgumentError):
+                    with self.assertRaisesRegex(error, f"{name}"):
+                        session.run(tf.raw_ops.Restore(file_pattern=self.prefix, tensor_name=name, dt=dtype))
+                with self.assertRaises(tf.errors.NotFoundError):
+                    session.run(tf.raw_ops.Restore(file_pattern=self.prefix + "-absent", tensor_name="x", dt=tf.float32))
+                with self.assertRaises(tf.errors.InvalidArgumentError):
+                    session.run(tf.raw_ops.Save(filename=self.prefix, tensor_names=["x"], data=[value, tf.constant(7)]))
 
     def test_other_partitions(self):
         with tf1.Graph().as_default():

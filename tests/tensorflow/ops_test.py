@@ -24,7 +24,7 @@ SOURCES = pathlib.Path(__file__).resolve().parents[2]
 NOT_HERE = {
     "Const", "Placeholder", "VariableV2", "Variable", "VarHandleOp", "NoOp",  # every graph below has them
     "Switch", "Merge", "RefSwitch", "RefMerge", "PreventGradient",  # loops_test.py
-    "SaveV2", "RestoreV2", "MergeV2Checkpoints", "MergeSummary", "HistogramSummary", "DestroyResourceOp", "DisableCopyOnRead",
+    "Save", "SaveSlices", "Restore", "RestoreSlice", "SaveV2", "RestoreV2", "MergeV2Checkpoints", "MergeSummary", "HistogramSummary", "DestroyResourceOp", "DisableCopyOnRead",
     "Timestamp",  # client_test.py
     "GenerateVocabRemapping", "LoadAndRemapMatrix",  # checkpoint_test.py
     "RaggedTensorToVariant", "RaggedTensorFromVariant", "RaggedTensorToVariantGradient",  # data_features_test.py

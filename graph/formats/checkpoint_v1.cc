@@ -1,0 +1,196 @@
+#include "graph/formats/checkpoint_v1.h"
+
+#include <glob.h>
+
+#include <filesystem>
+#include <limits>
+#include <map>
+
+#include "core/error.h"
+#include "graph/formats/proto/saved_tensor_slice.pb.h"
+#include "graph/formats/table_writer.h"
+#include "graph/proto_codec.h"
+
+namespace leat {
+namespace {
+
+const std::string contents_key;  // sorts first
+
+constexpr int written_version = 1;  // TensorFlow's number: there was no other
+
+std::vector<std::string> paths_of(const std::string& pattern) {
+  if (pattern.find_first_of("*?[") == pattern.npos) return {pattern};
+  glob_t found = {};
+  std::vector<std::string> out;
+  if (glob(pattern.c_str(), 0, nullptr, &found) == 0)
+    out.assign(found.gl_pathv, found.gl_pathv + found.gl_pathc);
+  globfree(&found);
+  return out;
+}
+
+bool is_table(const std::string& path) {
+  try {
+    const FileReader file(path);
+    std::string end(std::min<uint64_t>(file.size(), 8), '\0');
+    file.read(file.size() - end.size(), end.data(), end.size());
+    return ends_as_table(end);
+  } catch (const Error&) {
+    return false;  // there is none, or nobody may read it
+  }
+}
+
+tensorflow::SavedTensorSlices parse(const std::string& value) {
+  tensorflow::SavedTensorSlices out;
+  if (value.size() > std::numeric_limits<int>::max() || !out.ParseFromString(value))
+    fail(Code::data_loss, "an entry does not parse");
+  return out;
+}
+
+bool is_known_type(int data_type) {
+  return data_type > 0 && data_type < 256 && dtype_size(static_cast<DType>(data_type)) > 0;
+}
+
+// TensorFlow cannot write the others, either.
+bool has_format(DType dtype) {
+  return dtype != DType::bf16 && dtype != DType::u32 && dtype != DType::u64 &&
+         dtype_size(dtype) > 0;
+}
+
+void add_variable(const tensorflow::SavedSliceMeta& meta, int table, CheckpointIndex& index) {
+  const Shape shape = read_shape(meta.shape());
+  check(shape.is_complete() && !meta.name().empty(), "a shape that is not complete, or no name");
+  shape.elements();  // throws if they are too many
+  const auto dtype = static_cast<DType>(meta.type());
+  CheckpointEntry& whole =
+      index.entries
+          .try_emplace(meta.name(), CheckpointEntry{.dtype = dtype, .shape = shape, .slices = {}})
+          .first->second;
+  check(whole.dtype == dtype && whole.shape == shape, "parts of different dtypes or shapes");
+  for (const auto& proto : meta.slice()) {
+    const TensorSlice slice = read_slice(proto);
+    const CheckpointEntry part{
+        .dtype = dtype, .shape = slice.resolved(shape).shape(), .shard = table, .slices = {}};
+    check(index.entries.emplace(slice_key(meta.name(), slice), part).second, "a part comes twice");
+    whole.slices.push_back(slice);
+  }
+  check(!whole.slices.empty(), "no parts");
+}
+
+}  // namespace
+
+// ---- Reading ----
+
+std::unique_ptr<V1Checkpoint> V1Checkpoint::open(const std::string& pattern) {
+  std::unique_ptr<V1Checkpoint> out(new V1Checkpoint);
+  for (const std::string& path : paths_of(pattern)) {
+    if (is_table(path)) out->add_table(path);
+  }
+  return out->tables_.empty() ? nullptr : std::move(out);
+}
+
+void V1Checkpoint::add_table(const std::string& path) {
+  try {
+    const TableFile& table = *tables_.emplace_back(std::make_unique<TableFile>(path));
+    const std::optional<std::string> contents = table.find(contents_key);
+    if (!contents) fail(Code::data_loss, "it does not say what is in it");
+    const tensorflow::SavedTensorSlices parsed = parse(*contents);
+    check(parsed.meta().versions().min_consumer() <= written_version,
+          "it is of a version that is not known");
+    for (const auto& meta : parsed.meta().tensor()) {
+      if (!is_known_type(meta.type())) continue;
+      try {
+        add_variable(meta, static_cast<int>(tables_.size()) - 1, index_);
+      } catch (const Error& error) {
+        fail(Code::data_loss, "the entry of '", meta.name(), "' is not valid: ", error.message());
+      }
+    }
+  } catch (const Error& error) {
+    const bool is_lost = error.code() == Code::data_loss;
+    fail(error.code(), path, is_lost ? " is torn or changed: " : ": ", error.message());
+  }
+}
+
+Tensor V1Checkpoint::read(const std::string& key, const CheckpointEntry& entry) const {
+  const auto value = tables_[static_cast<size_t>(entry.shard)]->find(key);
+  if (!value) fail(Code::data_loss, "it is not there");
+  const tensorflow::SavedTensorSlices parsed = parse(*value);
+  try {
+    return read_elements(parsed.data().data(), entry.dtype, entry.shape);
+  } catch (const Error& error) {
+    if (error.code() != Code::invalid_argument) throw;
+    fail(Code::data_loss, error.message());
+  }
+}
+
+// ---- Writing ----
+
+struct V1CheckpointWriter::Contents {
+  std::map<std::string, tensorflow::SavedSliceMeta> variables;
+  std::map<std::string, std::string> entries;  // by key
+};
+
+V1CheckpointWriter::V1CheckpointWriter(const std::string& path)
+    : path_(local_path(path)), contents_(std::make_unique<Contents>()) {}
+
+V1CheckpointWriter::~V1CheckpointWriter() = default;
+
+void V1CheckpointWriter::add(const std::string& name, const Shape& full, const TensorSlice& slice,
+                             const Tensor& tensor) {
+  check(!name.empty(), "a variable of a checkpoint needs a name");
+  check(slice.resolved(full).shape() == tensor.shape(), "the slice '", slice.to_string(), "' of '",
+        name, "', ", full, ", is saved with the shape ", tensor.shape());
+  if (!has_format(tensor.dtype())) {
+    fail(Code::unimplemented, "checkpoints of format V1 hold no ", tensor.dtype(), " ('", name,
+         "'): save it in format V2");
+  }
+  const auto [variable, is_new] = contents_->variables.try_emplace(name);
+  tensorflow::SavedSliceMeta& meta = variable->second;
+  if (is_new) {
+    meta.set_name(name);
+    write_shape(full, *meta.mutable_shape());
+    meta.set_type(static_cast<tensorflow::DataType>(tensor.dtype()));
+  }
+  check(read_shape(meta.shape()) == full && static_cast<DType>(meta.type()) == tensor.dtype(), "'",
+        name, "' is saved with different shapes or dtypes");
+  write_slice(slice, *meta.add_slice());
+
+  const auto check_size = [&](uint64_t bytes) {
+    if (bytes <= std::numeric_limits<int>::max()) return;
+    fail(Code::resource_exhausted, "'", name, "' would have ", bytes,
+         " bytes or more; a tensor in a checkpoint of format V1 has ",
+         std::numeric_limits<int>::max(), " at most: save it in format V2");
+  };
+  check_size(static_cast<uint64_t>(tensor.elements()));
+  tensorflow::SavedTensorSlices entry;
+  entry.mutable_data()->set_name(name);
+  write_slice(slice, *entry.mutable_data()->mutable_slice());
+  write_elements(tensor, *entry.mutable_data()->mutable_data());
+  check_size(entry.ByteSizeLong());
+  const std::string key = slice_key(name, slice);
+  check(contents_->entries.emplace(key, entry.SerializeAsString()).second, readable_key(key),
+        " is saved twice");
+}
+
+void V1CheckpointWriter::finish() {
+  tensorflow::SavedTensorSlices contents;
+  for (const auto& [name, meta] : contents_->variables)
+    *contents.mutable_meta()->add_tensor() = meta;
+  contents.mutable_meta()->mutable_versions()->set_producer(written_version);
+
+  make_directories(directory_of(path_));
+  const std::string temporary = temporary_name(path_);
+  try {
+    TableWriter table(temporary);
+    table.add(contents_key, contents.SerializeAsString());
+    for (const auto& [key, value] : contents_->entries) table.add(key, value);
+    table.finish();
+    rename_file(temporary, path_);
+  } catch (...) {
+    std::error_code ignored;  // an error is under way already
+    std::filesystem::remove(temporary, ignored);
+    throw;
+  }
+  sync_directory_of(path_);
+}
+
+}  // namespace leat

@@ -1,0 +1,59 @@
+// Checkpoints in TensorFlow's format V1, that of before 2017: one table (table_reader.h) under the
+// checkpoint's own name, or one per shard, "model.ckpt-00000-of-00002". CheckpointReader
+// (checkpoint.h) reads both formats.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "graph/formats/checkpoint_index.h"
+#include "graph/formats/table_reader.h"
+
+namespace leat {
+
+// The tables of one checkpoint.
+class V1Checkpoint {
+ public:
+  // `pattern`: a path, or one with wildcards for all shards, "model.ckpt-?????-of-00002". Null if
+  // there is no table. DATA_LOSS names the one that is torn.
+  static std::unique_ptr<V1Checkpoint> open(const std::string& pattern);
+
+  // As if it were one of V2 in which every tensor has parts. `shard` is the number of the table.
+  const CheckpointIndex& index() const { return index_; }
+  // Of a part. DATA_LOSS if it is not as the index says.
+  Tensor read(const std::string& key, const CheckpointEntry& entry) const;
+  const std::string& path_of(const CheckpointEntry& entry) const {
+    return tables_[static_cast<size_t>(entry.shard)]->path();
+  }
+
+ private:
+  V1Checkpoint() = default;
+  void add_table(const std::string& path);
+
+  CheckpointIndex index_;
+  std::vector<std::unique_ptr<TableFile>> tables_;
+};
+
+// Writes one table. Nothing is visible under its name before finish(). Holds all that it is given
+// until then.
+class V1CheckpointWriter {
+ public:
+  explicit V1CheckpointWriter(const std::string& path);
+  ~V1CheckpointWriter();
+  V1CheckpointWriter(const V1CheckpointWriter&) = delete;
+
+  // INVALID_ARGUMENT if the part has not the shape that it says, was added already, or is of
+  // another dtype or shape than the parts before; UNIMPLEMENTED for dtypes, RESOURCE_EXHAUSTED for
+  // sizes that the format does not have.
+  void add(const std::string& name, const Shape& full, const TensorSlice& slice,
+           const Tensor& tensor);
+  void finish();
+
+ private:
+  struct Contents;
+  const std::string path_;
+  std::unique_ptr<Contents> contents_;
+};
+
+}  // namespace leat
