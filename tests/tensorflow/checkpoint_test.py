@@ -139,7 +139,8 @@ class Checkpoints(unittest.TestCase):
                 with self.assertRaises(tf.errors.NotFoundError):
                     session.run(tf.raw_ops.Restore(file_pattern=self.prefix + "-absent", tensor_name="x", dt=tf.float32))
                 with self.assertRaises(tf.errors.InvalidArgumentError):
-                    session.run(tf.raw_ops.Save(filename=self.prefix, tensor_names=["x"], data=[value, tf.constant(7)]))
+                    names = tf1.placeholder(tf.string)
+                    session.run(tf.raw_ops.Save(filename=self.prefix, tensor_names=names, data=[value, tf.constant(7)]), {names: ["x"]})
 
     def test_other_partitions(self):
         with tf1.Graph().as_default():
