@@ -66,6 +66,7 @@ std::string what_is_there_instead(const std::string& prefix) {
                ? "; it is a directory, without a complete checkpoint"
                : "; it is a directory, and '" + newest + "' the newest complete checkpoint there";
   }
+  if (is_there(prefix)) return "; the file of that name is no checkpoint of format V1, or torn";
   return "";
 }
 

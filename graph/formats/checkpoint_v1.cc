@@ -18,8 +18,7 @@ const std::string contents_key;  // sorts first
 
 constexpr int written_version = 1;  // TensorFlow's number: there was no other
 
-std::vector<std::string> paths_of(const std::string& pattern) {
-  if (pattern.find_first_of("*?[") == pattern.npos) return {pattern};
+std::vector<std::string> matches(const std::string& pattern) {
   glob_t found = {};
   std::vector<std::string> out;
   if (glob(pattern.c_str(), 0, nullptr, &found) == 0)
@@ -82,8 +81,10 @@ void add_variable(const tensorflow::SavedSliceMeta& meta, int table, CheckpointI
 
 std::unique_ptr<V1Checkpoint> V1Checkpoint::open(const std::string& pattern) {
   std::unique_ptr<V1Checkpoint> out(new V1Checkpoint);
-  for (const std::string& path : paths_of(pattern)) {
-    if (is_table(path)) out->add_table(path);
+  if (pattern.find_first_of("*?[") != pattern.npos) {
+    for (const std::string& path : matches(pattern)) out->add_table(path);
+  } else if (is_table(pattern)) {
+    out->add_table(pattern);
   }
   return out->tables_.empty() ? nullptr : std::move(out);
 }

@@ -16,7 +16,7 @@ namespace leat {
 class V1Checkpoint {
  public:
   // `pattern`: a path, or one with wildcards for all shards, "model.ckpt-?????-of-00002". Null if
-  // there is no table. DATA_LOSS names the one that is torn.
+  // there is no file, or what the path names is no table. DATA_LOSS names the one that is torn.
   static std::unique_ptr<V1Checkpoint> open(const std::string& pattern);
 
   // As if it were one of V2 in which every tensor has parts. `shard` is the number of the table.

@@ -109,6 +109,12 @@ TEST(V1Checkpoint, ShardsAreFoundByTheirPattern) {
   const CheckpointReader reader(directory / "m-\?\?\?\?\?-of-00002");
   EXPECT_EQ(reader.read("w").to_string(), Tensor::of<float>({2, 2}, {1, 10, 2, 10}).to_string());
   EXPECT_EQ(reader.read("only1").value<int32_t>(), 1);
+  const std::string second = directory / "m-00001-of-00002", bytes = read_file(second);
+  replace_file(second, bytes.substr(0, bytes.size() / 2));
+  expect_error_with(Code::data_loss, second + " is torn or changed",
+                    [&] { CheckpointReader torn(directory / "m-\?\?\?\?\?-of-00002"); });
+  expect_error_with(Code::not_found, "the file of that name is no checkpoint of format V1, or torn",
+                    [&] { CheckpointReader torn(second); });
   const CheckpointReader half(directory / "m-00000-of-00002");
   expect_error_with(Code::invalid_argument, "holds only 2 of the 4 elements",
                     [&] { half.read("w"); });
