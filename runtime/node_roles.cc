@@ -113,7 +113,8 @@ Output read_of(Output ref, std::vector<Node*> after, Graph& partition, std::vect
 // TensorFlow fetches a reference, and the Identity of one that nothing orders, as the variable's
 // own memory: the client sees what the step has made of it, whatever ran first. So such a fetch
 // reads after all that writes to the variable; and after loops, which write to their own copy of
-// its node.
+// its node. (Its cluster sends the client what the variable is when the reference comes to its
+// turn, mostly before the update, if the master is another task: by chance, so not here.)
 class LateReads {
  public:
   LateReads(Graph& partition, std::vector<NodeRole>& roles, const Device& device)
