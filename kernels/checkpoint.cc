@@ -17,6 +17,11 @@ std::span<const std::string> strings(const ExecuteContext& c, int input) {
   return c.input(input).span<std::string>();
 }
 
+Tensor read_part(const CheckpointReader& reader, const std::string& name, std::string_view part) {
+  const ShapeAndSlice wanted = ShapeAndSlice::parse(part);
+  return wanted.is_whole ? reader.read(name) : reader.read_slice(name, wanted.full, wanted.slice);
+}
+
 void check_names(const ExecuteContext& c, int64_t tensors) {
   check(c.input(1).elements() == tensors && c.input(2).elements() == tensors, "there are ", tensors,
         " tensors, ", c.input(1).elements(), " tensor_names and ", c.input(2).elements(),
@@ -66,11 +71,7 @@ void restore(ExecuteContext& c) {
   if (!missing.empty()) fail(Code::not_found, missing, " not found in checkpoint ", prefix);
   check(different.empty(), "the checkpoint ", prefix, " does not fit the graph:", different);
   for (size_t i = 0; i < dtypes.size(); ++i) {
-    const std::string& name = strings(c, 1)[i];
-    const ShapeAndSlice part = ShapeAndSlice::parse(strings(c, 2)[i]);
-    c.set_output(static_cast<int>(i), part.is_whole
-                                          ? reader.read(name)
-                                          : reader.read_slice(name, part.full, part.slice));
+    c.set_output(static_cast<int>(i), read_part(reader, strings(c, 1)[i], strings(c, 2)[i]));
   }
 }
 
@@ -79,12 +80,9 @@ template <bool has_slices>
 void save_v1(ExecuteContext& c) {
   constexpr int first = has_slices ? 3 : 2;
   const int tensors = c.num_inputs() - first;
+  if (has_slices) check_names(c, tensors);
   check(c.input(1).elements() == tensors, "there are ", tensors, " tensors and ",
         c.input(1).elements(), " tensor_names");
-  if (has_slices) {
-    check(c.input(2).elements() == tensors, "there are ", tensors, " tensors and ",
-          c.input(2).elements(), " shapes_and_slices");
-  }
   V1CheckpointWriter writer(c.input(0).value<std::string>());
   for (int i = 0; i < tensors; ++i) {
     const Tensor& tensor = c.input(first + i);
@@ -104,10 +102,7 @@ void restore_v1(ExecuteContext& c) {
   const CheckpointEntry& entry = reader.entry(name);
   check(entry.dtype == dtype, "'", name, "' is ", entry.dtype, " in the checkpoint ",
         c.input(0).value<std::string>(), ", not ", dtype);
-  const ShapeAndSlice part =
-      has_slice ? ShapeAndSlice::parse(c.input(2).value<std::string>()) : ShapeAndSlice();
-  c.set_output(0,
-               part.is_whole ? reader.read(name) : reader.read_slice(name, part.full, part.slice));
+  c.set_output(0, read_part(reader, name, has_slice ? c.input(2).value<std::string>() : ""));
 }
 
 void merge(ExecuteContext& c) {
@@ -170,6 +165,10 @@ const Op merge_op{{
 
 // Of format V1.
 
+void check_scalars(ShapeContext& c) {
+  for (int i = 0; i < c.num_inputs(); ++i) c.with_rank(i, 0);
+}
+
 const Op save_v1_op{{
     .name = "Save",
     .doc = "Writes the tensors as a checkpoint of TensorFlow's old format V1, one file, under "
@@ -205,11 +204,7 @@ const Op restore_v1_op{{
     .inputs = {"file_pattern: string", "tensor_name: string"},
     .outputs = {"tensor: dt"},
     .attrs = {"dt: type", "preferred_shard: int = -1"},
-    .shape =
-        [](ShapeContext& c) {
-          c.with_rank(0, 0);
-          c.with_rank(1, 0);
-        },
+    .shape = check_scalars,
     .kernels = {{.execute_async = blocking(restore_v1<false>)}},
     .is_stateful = true,
     .is_not_differentiable = true,
@@ -221,12 +216,7 @@ const Op restore_slice_op{{
     .inputs = {"file_pattern: string", "tensor_name: string", "shape_and_slice: string"},
     .outputs = {"tensor: dt"},
     .attrs = {"dt: type", "preferred_shard: int = -1"},
-    .shape =
-        [](ShapeContext& c) {
-          c.with_rank(0, 0);
-          c.with_rank(1, 0);
-          c.with_rank(2, 0);
-        },
+    .shape = check_scalars,
     .kernels = {{.execute_async = blocking(restore_v1<true>)}},
     .is_stateful = true,
     .is_not_differentiable = true,

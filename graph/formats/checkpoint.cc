@@ -196,7 +196,7 @@ CheckpointReader::CheckpointReader(const std::string& prefix) : prefix_(local_pa
     if (error.code() != Code::not_found) throw;
     v1_ = open_v1(prefix_);
     if (v1_) {
-      index_ = v1_->index();
+      index_ = v1_->take_index();
       return;
     }
     fail(Code::not_found, "Failed to find any matching files for ", prefix_, ": there is no file ",

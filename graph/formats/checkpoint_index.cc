@@ -15,10 +15,6 @@ namespace {
 const std::string header_key;        // sorts first
 constexpr int most_shards = 99'999;  // the names of their files have five digits
 
-bool is_known_type(int data_type) {
-  return data_type > 0 && data_type < 256 && dtype_size(static_cast<DType>(data_type)) > 0;
-}
-
 CheckpointEntry read_entry(const tensorflow::BundleEntryProto& proto) {
   CheckpointEntry entry{.dtype = static_cast<DType>(proto.dtype()),
                         .shape = read_shape(proto.shape()),
@@ -60,6 +56,10 @@ std::string encoded_header(int shards) {
 
 }  // namespace
 
+bool is_stored_type(int data_type) {
+  return data_type > 0 && data_type < 256 && dtype_size(static_cast<DType>(data_type)) > 0;
+}
+
 CheckpointIndex CheckpointIndex::read(const std::string& path) {
   const std::string bytes = read_file(path);
   CheckpointIndex out;
@@ -78,7 +78,7 @@ CheckpointIndex CheckpointIndex::read(const std::string& path) {
     tensorflow::BundleEntryProto proto;
     if (!proto.ParseFromArray(value.data(), static_cast<int>(value.size())))
       fail(Code::data_loss, "the entry of '", key, "' does not parse");
-    if (!is_known_type(proto.dtype())) return;
+    if (!is_stored_type(proto.dtype())) return;
     try {
       out.entries.emplace(key, read_entry(proto));
     } catch (const Error& error) {

@@ -22,6 +22,9 @@ struct CheckpointEntry {
       slices;  // of a partitioned variable, whose full shape this is; it has no data itself
 };
 
+// Whether a file's DataType is one that Leat has, and whose tensors have bytes.
+bool is_stored_type(int data_type);
+
 struct CheckpointIndex {
   int shards = 1;
   // By key: a name, or slice_key(). Entries of types that Leat does not have are left out.

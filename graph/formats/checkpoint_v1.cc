@@ -33,8 +33,11 @@ bool is_table(const std::string& path) {
     std::string end(std::min<uint64_t>(file.size(), 8), '\0');
     file.read(file.size() - end.size(), end.data(), end.size());
     return ends_as_table(end);
-  } catch (const Error&) {
-    return false;  // there is none, or nobody may read it
+  } catch (const Error& error) {
+    const bool is_none =
+        error.code() == Code::not_found || error.code() == Code::failed_precondition;
+    if (!is_none) throw;
+    return false;
   }
 }
 
@@ -43,10 +46,6 @@ tensorflow::SavedTensorSlices parse(const std::string& value) {
   if (value.size() > std::numeric_limits<int>::max() || !out.ParseFromString(value))
     fail(Code::data_loss, "an entry does not parse");
   return out;
-}
-
-bool is_known_type(int data_type) {
-  return data_type > 0 && data_type < 256 && dtype_size(static_cast<DType>(data_type)) > 0;
 }
 
 // TensorFlow cannot write the others, either.
@@ -98,7 +97,7 @@ void V1Checkpoint::add_table(const std::string& path) {
     check(parsed.meta().versions().min_consumer() <= written_version,
           "it is of a version that is not known");
     for (const auto& meta : parsed.meta().tensor()) {
-      if (!is_known_type(meta.type())) continue;
+      if (!is_stored_type(meta.type())) continue;
       try {
         add_variable(meta, static_cast<int>(tables_.size()) - 1, index_);
       } catch (const Error& error) {
@@ -144,17 +143,6 @@ void V1CheckpointWriter::add(const std::string& name, const Shape& full, const T
     fail(Code::unimplemented, "checkpoints of format V1 hold no ", tensor.dtype(), " ('", name,
          "'): save it in format V2");
   }
-  const auto [variable, is_new] = contents_->variables.try_emplace(name);
-  tensorflow::SavedSliceMeta& meta = variable->second;
-  if (is_new) {
-    meta.set_name(name);
-    write_shape(full, *meta.mutable_shape());
-    meta.set_type(static_cast<tensorflow::DataType>(tensor.dtype()));
-  }
-  check(read_shape(meta.shape()) == full && static_cast<DType>(meta.type()) == tensor.dtype(), "'",
-        name, "' is saved with different shapes or dtypes");
-  write_slice(slice, *meta.add_slice());
-
   const auto check_size = [&](uint64_t bytes) {
     if (bytes <= std::numeric_limits<int>::max()) return;
     fail(Code::resource_exhausted, "'", name, "' would have ", bytes,
@@ -162,14 +150,27 @@ void V1CheckpointWriter::add(const std::string& name, const Shape& full, const T
          std::numeric_limits<int>::max(), " at most: save it in format V2");
   };
   check_size(static_cast<uint64_t>(tensor.elements()));
+  const std::string key = slice_key(name, slice);
+  check(!contents_->entries.contains(key), readable_key(key), " is saved twice");
+  const auto known = contents_->variables.find(name);
+  check(known == contents_->variables.end() ||
+            (read_shape(known->second.shape()) == full &&
+             static_cast<DType>(known->second.type()) == tensor.dtype()),
+        "'", name, "' is saved with different shapes or dtypes");
+
   tensorflow::SavedTensorSlices entry;
   entry.mutable_data()->set_name(name);
   write_slice(slice, *entry.mutable_data()->mutable_slice());
   write_elements(tensor, *entry.mutable_data()->mutable_data());
   check_size(entry.ByteSizeLong());
-  const std::string key = slice_key(name, slice);
-  check(contents_->entries.emplace(key, entry.SerializeAsString()).second, readable_key(key),
-        " is saved twice");
+  contents_->entries.emplace(key, entry.SerializeAsString());
+  tensorflow::SavedSliceMeta& meta = contents_->variables[name];
+  if (known == contents_->variables.end()) {
+    meta.set_name(name);
+    write_shape(full, *meta.mutable_shape());
+    meta.set_type(static_cast<tensorflow::DataType>(tensor.dtype()));
+  }
+  write_slice(slice, *meta.add_slice());
 }
 
 void V1CheckpointWriter::finish() {

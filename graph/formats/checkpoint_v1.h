@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "graph/formats/checkpoint_index.h"
@@ -16,11 +17,13 @@ namespace leat {
 class V1Checkpoint {
  public:
   // `pattern`: a path, or one with wildcards for all shards, "model.ckpt-?????-of-00002". Null if
-  // there is no file, or what the path names is no table. DATA_LOSS names the one that is torn.
+  // there is no file, or what the path names is no table. DATA_LOSS names the one that is torn;
+  // PERMISSION_DENIED and the like as in file.h.
   static std::unique_ptr<V1Checkpoint> open(const std::string& pattern);
 
   // As if it were one of V2 in which every tensor has parts. `shard` is the number of the table.
-  const CheckpointIndex& index() const { return index_; }
+  // Taken once.
+  CheckpointIndex take_index() { return std::move(index_); }
   // Of a part. DATA_LOSS if it is not as the index says.
   Tensor read(const std::string& key, const CheckpointEntry& entry) const;
   const std::string& path_of(const CheckpointEntry& entry) const {

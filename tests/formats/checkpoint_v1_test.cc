@@ -133,6 +133,9 @@ TEST(V1Checkpoint, WhatDoesNotFitIsRefusedAndLeavesNothing) {
     expect("'w' is saved twice", {2, 2}, "0,1:-", Tensor::of<float>({1, 2}, {1, 2}));
     expect("different shapes", {3, 2}, "2,1:-", Tensor::of<float>({1, 2}, {1, 2}));
     expect("is saved with the shape [2]", {2, 2}, "0,1:-", Tensor::of<float>({2}, {1, 2}));
+    writer.finish();  // as if they had not been tried
+    EXPECT_EQ(read_file(directory / "m"), bytes_of(tensorflows));
+    remove_file(directory / "m");
   }
   EXPECT_TRUE(std::filesystem::is_empty(directory.path()));
 }
