@@ -4,6 +4,10 @@
 // of consumers on the destination. Where a variable itself (a ref edge) crosses, the _Send is the
 // read, and a read happens "when the consumer runs": if one of the consumer's other inputs can
 // depend on a write to that variable, the _Send waits for it.
+//
+// A fetched variable crosses to the client's task without an edge, and is read by whoever gives it
+// to the client (node_roles.h): after the writes. Where TensorFlow's cluster has sent it before
+// them, an Identity reads it here.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -23,10 +27,18 @@ constexpr int control = -1;  // "output" of a control edge
 
 using Ids = std::vector<int>;
 
-// Which nodes can run after a write to a variable. Few variables are read across devices.
+// Who writes to a variable, and which nodes can run after a write. Few variables are read across
+// devices.
 class Writes {
  public:
   explicit Writes(const Graph& graph) : graph_(graph), accesses_(graph) {}
+
+  // None for a reference that another op hands on.
+  const std::vector<Node*>& to(const Output& ref) const {
+    static const std::vector<Node*> none;
+    const int variable = accesses_.variable_of(*ref.node);
+    return variable == ref.node->id ? accesses_.writers(variable) : none;
+  }
 
   // Can `node` run after a write to the variable that `ref` stands for, in this step?
   bool may_follow_write(const Node& node, const Output& ref) {
@@ -74,6 +86,7 @@ class Partitioner {
   PartitionedGraph run(const StepSignature& signature) {
     find_devices();
     for (const auto& node : graph_.nodes()) visit(*node);
+    find_early_fetches(signature);
     number_cuts();
     for (const auto& node : graph_.nodes()) {
       if (!is_everywhere(*node)) instance(*node, devices_[node->id]);
@@ -185,6 +198,41 @@ class Partitioner {
     may_be_dead_[node.id] = may_be_dead;
   }
 
+  // ---- Fetches of variables ----
+
+  // A reference goes to the client's task when its turn comes: before a write that waits for an
+  // answer from elsewhere, as gradients are. Beside one that does not, it is a matter of chance
+  // what TensorFlow sends; here it is what is there after the write, as in one process.
+  void find_early_fetches(const StepSignature& signature) {
+    if (options_.client.is_empty()) return;
+    for (const std::string& fetch : signature.fetches) {
+      const Output value = graph_.output(fetch), ref = reference_behind(value);
+      if (!ref || devices_[ref.node->id] != devices_[value.node->id]) continue;
+      if (options_.client.task_name().matches(value.node->assigned_device)) continue;
+      const std::vector<Node*>& writers = writes_.to(ref);
+      const auto waits_for_an_answer = [&](const Node* writer) { return depths_[writer->id] >= 2; };
+      if (writers.empty() || !std::all_of(writers.begin(), writers.end(), waits_for_an_answer))
+        continue;
+      early_reads_[ref.node->id].fetches.push_back(fetch);
+      for (const Node* writer : writers) read_before_[writer->id].insert(ref.node->id);
+    }
+  }
+
+  Node& early_read(const Node& variable) {
+    EarlyRead& read = early_reads_.at(variable.id);
+    if (read.made == nullptr) {
+      const int home = devices_[variable.id];
+      read.made =
+          &parts_[home].graph.insert({.op = "Identity",
+                                      .name = graph_.unique_name(variable.name + "/_fetched"),
+                                      .inputs = {instance(variable, home).output()},
+                                      .attrs = {{std::string(early_fetches_attr), read.fetches}},
+                                      .location = variable.location},
+                                     variable.assigned_device);
+    }
+    return *read.made;
+  }
+
   // By (from, to), then by wave: what one peer sends together has neighbouring numbers.
   void number_cuts() {
     std::vector<Cut*> order;
@@ -235,6 +283,10 @@ class Partitioner {
     std::vector<Node*> control_inputs;
     for (const Node* source : node.control_inputs) {
       add_unique(control_inputs, signal(*source, device));
+    }
+    if (const auto found = read_before_.find(node.id); found != read_before_.end()) {
+      for (const int variable : found->second)
+        add_unique(control_inputs, early_read(*graph_.nodes()[variable]));
     }
     Node& copy = parts_[device].graph.copy(node, std::move(inputs), std::move(control_inputs));
     copy.assigned_device = parts_[device].name;
@@ -357,6 +409,12 @@ class Partitioner {
     return out;
   }
 
+  // A variable that fetches read before the writes.
+  struct EarlyRead {
+    std::vector<std::string> fetches;
+    Node* made = nullptr;
+  };
+
   struct Part {
     std::string text;
     DeviceName name;
@@ -372,6 +430,8 @@ class Partitioner {
   std::vector<bool> may_be_dead_;
   std::map<Crossing, Cut> cuts_;
   std::vector<CutEdge> edges_;
+  std::map<int, EarlyRead> early_reads_;         // by the variable's id
+  std::map<int, std::set<int>> read_before_;     // by a writer's id: ids of variables
   std::vector<std::map<int, Node*>> instances_;  // by node id: device → copy
 };
 

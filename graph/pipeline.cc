@@ -86,7 +86,9 @@ PartitionedGraph run_pipeline(const Graph& graph, const PipelineOptions& options
   }
   place(step, options.placement);
   finish_pass("place", step);
-  PartitionedGraph out = partition(step, signature, {.bfloat16_edges = options.bfloat16_edges});
+  PartitionedGraph out = partition(
+      step, signature,
+      {.bfloat16_edges = options.bfloat16_edges, .client = options.placement.default_device});
   for (const auto& [device, part] : out.partitions) finish_pass("partition", part);
   out.fetch_feeds = std::move(fetch_feeds);
   return out;

@@ -126,6 +126,10 @@ void place(Graph& graph, const PlacementOptions& options);
 struct PartitionOptions {
   // Float values travel to other tasks as bfloat16: half the bytes, 8 bits of precision.
   bool bfloat16_edges = false;
+  // Whose task gives the client what is fetched. A reference of another one has, beside writes that
+  // wait for an answer from elsewhere, the value before them (early_fetches_attr, in
+  // variable_accesses.h); elsewhere, and without a client, the value after all writes.
+  DeviceName client = {};
 };
 PartitionedGraph partition(const Graph& graph, const StepSignature& signature,
                            const PartitionOptions& options = {});

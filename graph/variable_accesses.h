@@ -7,6 +7,7 @@
 // that is being cut out (loop_frame.h) counts every use of any state, resources and queues too.
 #pragma once
 
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -29,6 +30,10 @@ class VariableAccesses {
   std::vector<int> variables_;  // by node id
   std::unordered_map<int, std::vector<Node*>> writers_;
 };
+
+// Of an Identity that reads a variable before it is written to: the fetches, "node:index", that
+// have its value.
+inline constexpr std::string_view early_fetches_attr = "_early_fetches";
 
 // By node id: can it only run after one of `starts`? (Which count themselves.)
 std::vector<bool> followers(const Graph& graph, const std::vector<Node*>& starts);

@@ -1,6 +1,7 @@
 #include "runtime/node_roles.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "core/variable.h"
@@ -113,14 +114,20 @@ Output read_of(Output ref, std::vector<Node*> after, Graph& partition, std::vect
 // TensorFlow fetches a reference, and the Identity of one that nothing orders, as the variable's
 // own memory: the client sees what the step has made of it, whatever ran first. So such a fetch
 // reads after all that writes to the variable; and after loops, which write to their own copy of
-// its node. (Its cluster sends the client what the variable is when the reference comes to its
-// turn, mostly before the update, if the master is another task: by chance, so not here.)
-class LateReads {
+// its node. Where partition() knows that TensorFlow's cluster has sent it before, what it has read.
+class FetchedReads {
  public:
-  LateReads(Graph& partition, std::vector<NodeRole>& roles, const Device& device)
-      : partition_(partition), roles_(roles), device_(device), accesses_(partition) {}
+  FetchedReads(Graph& partition, std::vector<NodeRole>& roles, const Device& device)
+      : partition_(partition), roles_(roles), device_(device), accesses_(partition) {
+    for (const auto& node : partition.nodes()) {
+      if (!node->view().has(early_fetches_attr)) continue;
+      for (const std::string& fetch : node->attr<std::vector<std::string>>(early_fetches_attr))
+        early_.emplace(fetch, node->output());
+    }
+  }
 
-  Output of(const Output& fetched) {
+  Output of(const std::string& name, const Output& fetched) {
+    if (const auto early = early_.find(name); early != early_.end()) return early->second;
     const Output ref = reference_behind(fetched);
     if (!ref) return fetched;
     std::vector<Node*> after = accesses_.writers(accesses_.variable_of(*ref.node));
@@ -144,6 +151,7 @@ class LateReads {
   std::vector<NodeRole>& roles_;
   const Device& device_;
   const VariableAccesses accesses_;
+  std::map<std::string, Output> early_;  // by fetch
 };
 
 }  // namespace
@@ -183,7 +191,7 @@ std::vector<FetchedOutput> make_reads_explicit(Graph& partition, std::vector<Nod
       node.inputs[i] = read_of(node.inputs[i], std::move(after), partition, roles, device);
     }
   }
-  LateReads late_reads(partition, roles, device);
+  FetchedReads reads(partition, roles, device);
   std::vector<FetchedOutput> out;
   std::set<std::string> seen;
   for (const std::string& name : fetches) {
@@ -193,7 +201,7 @@ std::vector<FetchedOutput> make_reads_explicit(Graph& partition, std::vector<Nod
     check(source.dtype() != DType::resource, "'", name,
           "' stands for a variable or other state and has no value to fetch: fetch what is read "
           "from it");
-    source = late_reads.of(source);
+    source = reads.of(name, source);
     out.push_back({name, source, node});
   }
   return out;

@@ -69,6 +69,37 @@ TEST(Cluster, AStepCrossesTasks) {
   EXPECT_EQ(got[1].to_string(), "float[2,1] [2, 3]");
 }
 
+// As TensorFlow's cluster has it: the reference crosses while the update still waits for the
+// worker.
+TEST(Cluster, AFetchCrossesBeforeAnUpdateThatWaitsForAnotherTask) {
+  InProcessCluster cluster({{"ps", 1}, {"worker", 1}});
+  Counter counter(1);
+  const Output w = counter.graph.output("w:0");
+  Output doubled;
+  {
+    const DeviceScope on(counter.graph, "/job:worker/task:0");
+    doubled = counter.graph.add({.op = "AddV2", .name = "doubled", .inputs = {w, w}}).output();
+  }
+  {
+    const DeviceScope on(counter.graph, ps);
+    named(w, "w/read");
+    counter.graph.add({.op = "Assign", .name = "update", .inputs = {w, doubled}});
+  }
+  const auto on_worker = cluster.session(counter.graph);
+  const auto on_ps = cluster.session(counter.graph, "ps", 0);
+  const auto step = [](const auto& session, const std::string& target) {
+    const std::vector<Tensor> got = session->run({}, {"w:0", "w/read:0", "doubled:0"}, {target});
+    EXPECT_EQ(got[0].to_string(), got[1].to_string());
+    return got[0].to_string();
+  };
+  on_worker->run({}, {}, {"init"});
+  EXPECT_EQ(step(on_worker, "update"), "float[2] [1, 1]");
+  EXPECT_EQ(step(on_worker, "update"), "float[2] [2, 2]");
+  EXPECT_EQ(step(on_ps, "update"), "float[2] [8, 8]") << "it does not cross";
+  EXPECT_EQ(step(on_worker, "add"), "float[2] [9, 9]") << "nothing to wait for: as in one process";
+  EXPECT_EQ(on_worker->run({}, {"update:0"}, {})[0].to_string(), "float[2] [18, 18]");
+}
+
 TEST(Cluster, SessionsOnDifferentTasksShareAVariable) {
   InProcessCluster cluster({{"ps", 1}, {"worker", 2}});
   Counter counter;

@@ -13,6 +13,7 @@ namespace leat {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 
 DeviceSpec cpu(std::string_view task) {
   return {DeviceName::parse(concat(task, "/device:CPU:0")), DeviceType::cpu};
@@ -102,6 +103,22 @@ TEST(Pipeline, ReadsAfterAnUpdateSeeItUnlessTheValueWasSentBefore) {
   // Without anything that takes the update longer than the value it may see either; so it sees it.
   step.find("y")->requested_device = DeviceName::parse("/job:ps");
   EXPECT_EQ(read_late(step, &placement).find("far")->inputs[0].name(), "w:0");
+}
+
+TEST(Pipeline, AFetchedVariableIsReadBeforeAnUpdateThatWaitsForAnotherTask) {
+  PipelineOptions options;
+  options.signature = {.feeds = {"x:0"}, .fetches = {"w:0", "w/read:0"}, .targets = {"train"}};
+  options.placement.devices = {cpu("/job:ps/task:0"), cpu("/job:worker/task:0")};
+  const auto on_ps = [&](std::string_view master) {
+    options.placement.default_device = DeviceName::parse(master);
+    const PartitionedGraph out = run_pipeline(parse(training), options);
+    return dump(out.partitions.at("/job:ps/task:0/device:CPU:0"), {.devices = false});
+  };
+  const std::string early = on_ps("/job:worker/task:0");
+  EXPECT_THAT(early,
+              HasSubstr("w/_fetched = Identity(w, _early_fetches={\"w/read:0\", \"w:0\"})\n"));
+  EXPECT_THAT(early, HasSubstr("^w/_fetched\n"));
+  EXPECT_THAT(on_ps("/job:ps/task:0"), Not(HasSubstr("_fetched")));
 }
 
 TEST(Pipeline, APartialRunMeetsItsClientOnTheMaster) {
