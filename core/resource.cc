@@ -1,6 +1,6 @@
 #include "core/resource.h"
 
-#include <utility>
+#include <algorithm>
 
 namespace leat {
 
@@ -10,16 +10,31 @@ std::string resource_name(const NodeView& node) {
 }
 
 Tensor resource_handle(std::shared_ptr<Resource> resource) {
-  using Pointer = std::shared_ptr<Resource>;
-  const auto release = [](void* data) { delete static_cast<Pointer*>(data); };
-  return Tensor(DType::resource, {},
-                std::make_shared<Buffer>(new Pointer(std::move(resource)), 0, release));
+  return resource_handles({}, {&resource, 1});
 }
 
 const std::shared_ptr<Resource>& resource_of(const Tensor& handle) {
-  check(handle.dtype() == DType::resource && handle.raw() != nullptr, "a tensor of dtype ",
-        handle.dtype(), " and shape ", handle.shape(), " is no handle on state");
-  return *static_cast<const std::shared_ptr<Resource>*>(handle.raw());
+  const auto resources = resources_of(handle);
+  check(resources.size() == 1, "a tensor of ", resources.size(),
+        " handles on state is not one of them");
+  return resources.front();
+}
+
+Tensor resource_handles(const Shape& shape, std::span<const std::shared_ptr<Resource>> resources) {
+  using Pointer = std::shared_ptr<Resource>;
+  check_internal(shape.elements() == std::ssize(resources), resources.size(),
+                 " handles do not fill shape ", shape);
+  auto* const copies = new Pointer[resources.size()];
+  std::copy(resources.begin(), resources.end(), copies);
+  const auto release = [](void* data) { delete[] static_cast<Pointer*>(data); };
+  return Tensor(DType::resource, shape, std::make_shared<Buffer>(copies, 0, release));
+}
+
+std::span<const std::shared_ptr<Resource>> resources_of(const Tensor& handles) {
+  check(handles.dtype() == DType::resource && handles.raw() != nullptr, "a tensor of dtype ",
+        handles.dtype(), " and shape ", handles.shape(), " is no handle on state");
+  return {static_cast<const std::shared_ptr<Resource>*>(handles.raw()),
+          static_cast<size_t>(handles.elements())};
 }
 
 void Cancellation::begin(int64_t step) {

@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <mutex>
+#include <span>
 #include <string>
 
 #include "core/attr.h"
@@ -42,6 +43,10 @@ std::string resource_name(const NodeView& node);
 Tensor resource_handle(std::shared_ptr<Resource> resource);
 // INVALID_ARGUMENT if the tensor is no such handle.
 const std::shared_ptr<Resource>& resource_of(const Tensor& handle);
+
+// As many as the shape has elements, in one tensor; and what it holds, as long as it lives.
+Tensor resource_handles(const Shape& shape, std::span<const std::shared_ptr<Resource>> resources);
+std::span<const std::shared_ptr<Resource>> resources_of(const Tensor& handles);
 
 // One step's end, told to its waiting kernels. Thread-safe.
 //   const auto token = cancellation.add([…](const Status& why) { take the waiting operation out,

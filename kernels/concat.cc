@@ -6,6 +6,7 @@
 #include "kernels/cpu.h"
 #include "kernels/examples.h"
 #include "kernels/extents.h"
+#include "kernels/handles.h"
 #include "kernels/moved_variants.h"
 #include "kernels/strided_copy.h"
 
@@ -411,8 +412,8 @@ const Op pack_op{{
           const std::vector<Output> parts = unpack(g.dy(), g.num_inputs(), g.attr<int64_t>("axis"));
           for (int i = 0; i < g.num_inputs(); ++i) g.dx(i) = parts[i];
         },
-    .kernels = and_for_variants(cpu_moving_kernel(
-        "T", []<class T>(TypeTag<T> t, const KernelRequest& r) { return prepare_pack(t, r); })),
+    .kernels = and_pack_handles(and_for_variants(cpu_moving_kernel(
+        "T", []<class T>(TypeTag<T> t, const KernelRequest& r) { return prepare_pack(t, r); }))),
     .examples = {{.inputs = {floats({1, 2}), floats({3, 4})},
                   .attrs = {{"axis", 1}},
                   .outputs = {floats({2, 2}, {1, 3, 2, 4})}}},

@@ -48,6 +48,15 @@ SparseTensor sparse_feature(const std::string& key, const Records& records, bool
                    : Tensor::of<int64_t>({1}, {longest})};
 }
 
+// Of which record and feature a message speaks.
+std::string name_of(const WantedFeatures& wanted, size_t row) {
+  return row < wanted.names.size() ? wanted.names[row] : "<unknown>";
+}
+std::string place(const WantedFeatures& wanted, size_t row, const std::string& key) {
+  if (!wanted.is_batch) return concat("Key: ", key, ".  ");
+  return concat("Name: ", name_of(wanted, row), ", Key: ", key, ", Index: ", row, ".  ");
+}
+
 // A dense feature whose shape begins with an unknown extent has as many rows as the longest record,
 // filled up with the one default.
 template <class T>
@@ -61,19 +70,23 @@ Tensor dense_feature(const WantedFeatures& wanted, int i, const Records& records
         "the default of dense feature ", key, " has shape ", defaults.shape(),
         ", which does not fit its dense shape ", shape,
         " (one element, where the first extent is unknown)");
+  Shape shape_of_one = shape;
+  if (is_ragged) shape_of_one.set(0, 1);
+  const auto stride = static_cast<size_t>(shape_of_one.elements());  // may be 0
   std::vector<const std::vector<T>*> lists;
   size_t longest = 0;
   for (const Features& record : records) {
     const Feature* feature = find(record, key);
     lists.push_back(feature == nullptr ? nullptr : &values_of<T>(*feature, key));
-    if (feature != nullptr) longest = std::max(longest, lists.back()->size());
+    if (feature == nullptr) continue;
+    const size_t given = lists.back()->size();
+    check(!is_ragged || given == 0 || (stride > 0 && given % stride == 0),
+          place(wanted, lists.size() - 1, key), "Number of ", dtype_of<T>,
+          " values is not a multiple of stride length.  Saw ", given,
+          " values but output shape is: ", shape);
+    longest = std::max(longest, given);
   }
-  if (is_ragged) {
-    Shape rest = shape;
-    rest.set(0, 1);
-    const int64_t stride = std::max<int64_t>(1, rest.elements());
-    shape.set(0, (static_cast<int64_t>(longest) + stride - 1) / stride);
-  }
+  if (is_ragged) shape.set(0, static_cast<int64_t>(longest / std::max<size_t>(1, stride)));
   Shape out_shape = wanted.is_batch ? Shape{static_cast<int64_t>(records.size())} : Shape{};
   for (int64_t extent : shape.dims()) out_shape.push_back(extent);
   Tensor out(dtype_of<T>, out_shape);
@@ -81,13 +94,12 @@ Tensor dense_feature(const WantedFeatures& wanted, int i, const Records& records
   for (size_t row = 0; row < lists.size(); ++row) {
     T* to = out.data<T>() + static_cast<int64_t>(row) * n;
     const int64_t given = lists[row] == nullptr ? 0 : static_cast<int64_t>(lists[row]->size());
-    check(lists[row] == nullptr || given == n || is_ragged, "Key: ", key, ".  Number of ",
+    check(lists[row] == nullptr || given == n || is_ragged, place(wanted, row, key), "Number of ",
           dtype_of<T>, " values != expected.  values size: ", given, " but output shape: ", shape);
-    check(given <= n, "Key: ", key, ".  ", given, " values do not fit into output shape: ", shape);
     if (lists[row] != nullptr) copy_elements(lists[row]->data(), given, to);
     if (given == n) continue;
-    check(defaults.elements() > 0, "Name: <unknown>, Feature: ", key, " (data type: ", dtype_of<T>,
-          ") is required but could not be found.");
+    check(defaults.elements() > 0, "Name: ", name_of(wanted, row), ", Feature: ", key,
+          " (data type: ", dtype_of<T>, ") is required but could not be found.");
     for (int64_t j = given; j < n; ++j) to[j] = defaults.data<T>()[is_ragged ? 0 : j];
   }
   return out;

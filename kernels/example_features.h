@@ -19,6 +19,7 @@ struct WantedFeatures {
   std::vector<Shape> dense_shapes;
   std::vector<Tensor> dense_defaults;  // without elements: the feature is required
   bool is_batch = true;                // else one record, and no axis for records
+  std::vector<std::string> names;      // of the records, for messages; may be empty
 
   // The types and dense shapes, which all ops have as attributes of the same names.
   static WantedFeatures of(const NodeView& node);

@@ -7,6 +7,7 @@
 #include "kernels/cpu.h"
 #include "kernels/examples.h"
 #include "kernels/extents.h"
+#include "kernels/handles.h"
 #include "kernels/moved_variants.h"
 
 namespace leat {
@@ -149,11 +150,11 @@ const Op gather_op{{
     .attrs = {"validate_indices: bool = true", "Tparams: type", "Tindices: {int32, int64}"},
     .shape = infer_v1,
     .gradient = [](Gradient& g) { g.dx(0) = row_sums(g.dy(), g.x(1), g.x(0)); },
-    .kernels =
+    .kernels = and_gather_handles(
         and_for_variants(cpu_moving_kernel("Tparams",
                                            []<class T>(TypeTag<T> t, const KernelRequest& r) {
                                              return prepare(t, r, gather_extents(r));
-                                           })),
+                                           }))),
     .examples = {{.inputs = {floats({2, 2}, {1, 2, 3, 4}), ints({1, 0, 1})},
                   .outputs = {floats({3, 2}, {3, 4, 1, 2, 3, 4})}}},
 }};
@@ -169,11 +170,11 @@ const Op gather_v2_op{{
               "Taxis: {int32, int64}"},
     .shape = infer_v2,
     .gradient = gradient_v2,
-    .kernels =
+    .kernels = and_gather_handles(
         and_for_variants(cpu_moving_kernel("Tparams",
                                            []<class T>(TypeTag<T> t, const KernelRequest& r) {
                                              return prepare(t, r, gather_v2_extents(r));
-                                           })),
+                                           }))),
     .examples = {{.inputs = {floats({2, 2}, {1, 2, 3, 4}), ints({1, 0, 1}),
                              Tensor::scalar<int32_t>(1)},
                   .outputs = {floats({2, 3}, {2, 1, 2, 4, 3, 4})}},

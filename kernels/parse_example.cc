@@ -26,8 +26,8 @@ void parse(ExecuteContext& c, WantedFeatures wanted, int first_default, const Te
   for (const RaggedFeature& ragged : features.ragged) c.set_output(output++, ragged.splits);
 }
 
-std::vector<std::string> keys_of(const Tensor& keys) {
-  const auto span = keys.span<std::string>();
+std::vector<std::string> strings_of(const Tensor& tensor) {
+  const auto span = tensor.span<std::string>();
   return {span.begin(), span.end()};
 }
 
@@ -37,10 +37,11 @@ void parse_v2(ExecuteContext& c) {
   check(serialized.shape().rank() <= 1,
         "Expected serialized to be a scalar or vector, got shape: ", serialized.shape());
   WantedFeatures wanted = WantedFeatures::of(c.node());
-  wanted.sparse_keys = keys_of(c.input(2));
-  wanted.dense_keys = keys_of(c.input(3));
+  wanted.sparse_keys = strings_of(c.input(2));
+  wanted.dense_keys = strings_of(c.input(3));
   wanted.is_batch = serialized.shape().rank() == 1;
-  wanted.ragged_keys = keys_of(c.input(4));
+  wanted.ragged_keys = strings_of(c.input(4));
+  wanted.names = strings_of(c.input(1));
   parse(c, std::move(wanted), 5, serialized);
 }
 
@@ -56,6 +57,7 @@ void parse_v1(ExecuteContext& c) {
     wanted.sparse_keys.push_back(c.input(2 + i).value<std::string>());
   for (int i = 0; i < dense; ++i)
     wanted.dense_keys.push_back(c.input(2 + sparse + i).value<std::string>());
+  wanted.names = strings_of(c.input(1));
   parse(c, std::move(wanted), 2 + sparse + dense, serialized);
 }
 

@@ -77,6 +77,9 @@ std::vector<int64_t> sources(const Tensor& remapping, int64_t count, int64_t ext
 void load_matrix(ExecuteContext& c) {
   check(c.input(0).elements() == 1 && c.input(1).elements() == 1,
         "ckpt_path and old_tensor_name must be one string each");
+  for (const int i : {2, 3})
+    check(c.input(i).shape().rank() == 1, i == 2 ? "row" : "col",
+          "_remapping tensor must be 1-D, got shape ", c.input(i).shape());
   const CheckpointReader reader(*c.input(0).data<std::string>());
   const Tensor old = reader.read(*c.input(1).data<std::string>());
   check(old.dtype() == f32 && old.shape().rank() == 2, "'", *c.input(1).data<std::string>(),

@@ -222,8 +222,10 @@ class Examples(DataTest):
 
     def test_records_that_do_not_fit(self):
         for features in ({"label": tf1.FixedLenFeature([2], tf.int64)}, {"none": tf1.FixedLenFeature([], tf.int64)},
-                         {"label": tf1.FixedLenFeature([], tf.float32)}, {"words": tf1.VarLenFeature(tf.int64)}):
+                         {"label": tf1.FixedLenFeature([], tf.float32)}, {"words": tf1.VarLenFeature(tf.int64)},
+                         {"words": tf1.FixedLenSequenceFeature([2], tf.string, allow_missing=True)}):
             self.assert_agrees(lambda: Dataset.from_tensor_slices(self.RECORDS).batch(2).apply(experimental.parse_example_dataset(features)))
+            self.assert_agrees(lambda: Dataset.from_tensor_slices(self.RECORDS).map(lambda r: tf1.parse_single_example(r, features)))
         self.assert_agrees(lambda: Dataset.from_tensor_slices([b"no record", self.RECORDS[0]]).batch(1).apply(
             experimental.parse_example_dataset({"label": tf1.FixedLenFeature([], tf.int64)})))
 

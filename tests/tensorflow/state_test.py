@@ -48,6 +48,28 @@ class Queues(Agreement):
                 with self.assertRaisesRegex(tf.errors.OutOfRangeError, "is closed and has insufficient elements"):
                     session.run(queue.dequeue_many(100))
 
+    def test_one_of_several_queues(self):
+        """QueueBase.from_list: as programs change between the queues of training and of evaluation."""
+        seen = []
+        for target in ("", cluster().target):
+            with tf1.Graph().as_default():
+                with tf1.device(PS[1] if target else None):
+                    queues = [tf1.FIFOQueue(9, [tf.float32], shapes=[[]]), tf1.RandomShuffleQueue(9, 0, [tf.float32], shapes=[[]])]
+                number, x = tf1.placeholder(tf.int32, []), tf1.placeholder(tf.float32, [])
+                queue = tf1.QueueBase.from_list(number, queues)
+                put, size, many = queue.enqueue(x), queue.size(), queue.dequeue_many(2)
+                scaled = tf1.cond(tf.equal(number, 0), lambda: queue.dequeue() * 10, lambda: queue.dequeue() * 100)
+                if target:
+                    tf1.Session.reset(target)
+                with tf1.Session(target, config=CONFIG) as session:
+                    for n, value in ((0, 1), (0, 2), (0, 3), (1, 7), (1, 7)):
+                        session.run(put, {number: n, x: value})
+                    values = [session.run(fetch, {number: n}) for n, fetch in ((0, size), (1, size), (0, many), (0, scaled), (1, scaled))]
+                    seen.append([np.asarray(v).tolist() for v in [*values, session.run([q.size() for q in queues])]])
+                    with self.assertRaisesRegex(tf.errors.InvalidArgumentError, "indices = 2 is not in"):
+                        session.run(size, {number: 2})
+        self.assertEqual(seen[1], seen[0])
+
     def test_a_shuffled_queue(self):
         with tf1.Graph().as_default():
             queue = tf1.RandomShuffleQueue(100, 10, [tf.int64], shapes=[[]], seed=1)
