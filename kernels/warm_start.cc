@@ -1,6 +1,7 @@
 // GenerateVocabRemapping and LoadAndRemapMatrix: what tf.train.warm_start() makes of a matrix whose
 // rows or columns belong to the words of a vocabulary that has changed since the checkpoint.
 #include <limits>
+#include <numeric>
 #include <unordered_map>
 
 #include "graph/formats/checkpoint.h"
@@ -48,17 +49,11 @@ void generate_remapping(ExecuteContext& c) {
   c.set_output(1, Tensor::scalar(static_cast<int32_t>(found)));
 }
 
-// Which old row or column each new one is; without a remapping, the same. Two new ones from one old
-// one TensorFlow does not support.
+// Which old row or column each new one is. Two new ones from one old one TensorFlow does not
+// support.
 std::vector<int64_t> sources(const Tensor& remapping, int64_t count, int64_t extent,
                              const char* what) {
   std::vector<int64_t> out(count);
-  if (remapping.elements() == 0) {
-    for (int64_t i = 0; i < count; ++i) out[i] = i;
-    check(count == extent, "without a remapping of ", what, "s the matrix keeps its ", extent,
-          " of them, not ", count);
-    return out;
-  }
   check(remapping.elements() == count, "the remapping of ", what, "s has ", remapping.elements(),
         " numbers for ", count);
   std::unordered_map<int64_t, int64_t> seen;
@@ -71,6 +66,16 @@ std::vector<int64_t> sources(const Tensor& remapping, int64_t count, int64_t ext
            " and ", i, ", which is not currently supported.");
     }
   }
+  return out;
+}
+
+// Without a remapping, the same.
+std::vector<int64_t> source_columns(const Tensor& remapping, int64_t count, int64_t extent) {
+  if (remapping.elements() > 0) return sources(remapping, count, extent, "column");
+  check(count == extent, "without a remapping of columns the matrix keeps its ", extent,
+        " of them, not ", count);
+  std::vector<int64_t> out(count);
+  std::iota(out.begin(), out.end(), 0);
   return out;
 }
 
@@ -87,7 +92,7 @@ void load_matrix(ExecuteContext& c) {
   const auto num_rows = c.node().attr<int64_t>("num_rows"),
              num_cols = c.node().attr<int64_t>("num_cols");
   const std::vector<int64_t> rows = sources(c.input(2), num_rows, old.shape()[0], "row"),
-                             columns = sources(c.input(3), num_cols, old.shape()[1], "column");
+                             columns = source_columns(c.input(3), num_cols, old.shape()[1]);
   Tensor out(f32, {num_rows, num_cols});
   const Tensor& initial = c.input(4);
   int64_t used = 0;
@@ -132,7 +137,7 @@ const Op load_op{{
     .name = "LoadAndRemapMatrix",
     .doc = "output_matrix[i, j] = [row_remapping[i], col_remapping[j]] of the matrix "
            "old_tensor_name in a checkpoint; where a remapping is -1 the next of "
-           "initializing_values. An empty remapping changes nothing.",
+           "initializing_values. An empty col_remapping keeps the columns as they are.",
     .inputs = {"ckpt_path: string", "old_tensor_name: string", "row_remapping: int64",
                "col_remapping: int64", "initializing_values: float"},
     .outputs = {"output_matrix: float"},

@@ -174,6 +174,17 @@ class RegisteredGraph::State::Run : public ProgramStep::Owner {
     for (const auto& step : steps_)
       events.insert(events.end(), step->events().begin(), step->events().end());
   }
+  // A fetch that nothing computes: a constant, a feed, a variable as it is.
+  void trace_fetch(ProgramSlot place, const Tensor& value, std::vector<TraceEvent>& events) const {
+    const ProgramPlan& plan = state_.programs[place.program]->plan();
+    const Node& node = *plan.fetches[place.index].node;
+    if (std::any_of(events.begin(), events.end(),
+                    [&](const TraceEvent& event) { return event.node == node.name; }))
+      return;
+    const int64_t now = trace_now_ns();
+    events.push_back(trace_event(node, plan.device->name().to_string(), now, now,
+                                 static_cast<int64_t>(value.bytes())));
+  }
   const std::vector<std::unique_ptr<ProgramStep>>& steps() const { return steps_; }
   void clear() {
     for (const auto& step : steps_) step->clear();
@@ -326,8 +337,10 @@ void RegisteredGraph::run(StepRequest request, Done done) {
         if (is_traced) run.collect_events(result.events);
         if (status.is_ok()) {
           try {
-            for (const auto& [name, place] : state.fetches)
+            for (const auto& [name, place] : state.fetches) {
               result.fetches.emplace_back(name, run.fetch(place));
+              if (is_traced) run.trace_fetch(place, result.fetches.back().second, result.events);
+            }
           } catch (...) {
             result.status = status_of_current_exception();
             result.fetches.clear();

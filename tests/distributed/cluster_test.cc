@@ -314,6 +314,14 @@ TEST(Cluster, ATracedStepNamesNodesOfAllTasks) {
     computed.push_back(concat(event.op, "(", event.inputs, ")"));
   EXPECT_THAT(computed, testing::Contains("AddV2(w, Const_2)"));
   EXPECT_EQ(metadata.partition_graphs.size(), 2u);
+  // Also what nothing computes.
+  RunMetadata of_values;
+  const std::string constant_name = constant(counter.graph, Tensor::scalar(1.0f)).name();
+  session->extend(counter.graph);
+  session->run({}, {"w:0", constant_name}, {}, {.trace = true}, &of_values);
+  std::vector<std::string> ops;
+  for (const TraceEvent& event : of_values.events) ops.push_back(event.op);
+  EXPECT_THAT(ops, testing::UnorderedElementsAre("VariableV2", "Const"));
 }
 
 TEST(Cluster, ATimeOutMayBeForEver) {

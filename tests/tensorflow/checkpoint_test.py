@@ -180,6 +180,27 @@ class Checkpoints(unittest.TestCase):
                     session.run(colours.initializer)
                     self.assertEqual(session.run(colours).tolist(), [[4, 5], [1, 1], [0, 1]])
 
+    def test_rows_that_are_all_new(self):
+        """Of a partitioned variable, the part that has no row of the checkpoint: an empty remapping of rows."""
+        with tf1.Graph().as_default():
+            old = tf1.get_variable("old", initializer=np.arange(8, dtype=np.float32).reshape(4, 2))
+            with self.session("") as session:
+                session.run(old.initializer)
+                tf1.train.Saver().save(session, self.prefix)
+
+        def load(rows, columns, count):
+            return tf.raw_ops.LoadAndRemapMatrix(
+                ckpt_path=self.prefix, old_tensor_name="old", row_remapping=tf.constant(rows, tf.int64), num_rows=count, num_cols=2,
+                col_remapping=tf.constant(columns, tf.int64), initializing_values=tf.constant([], tf.float32))
+
+        for target in "", cluster().target:
+            with self.subTest(target=target), tf1.Graph().as_default(), self.session(target) as session:
+                self.assertEqual(session.run(load([], [], 0)).shape, (0, 2))
+                self.assertEqual(session.run(load([2, 1], [], 2)).tolist(), [[4, 5], [2, 3]])
+                for rows, columns, count in ([], [], 4), ([2, 1], [0], 2), (3, [], 1):
+                    with self.assertRaises(tf.errors.InvalidArgumentError):
+                        session.run(load(rows, columns, count))
+
     def test_what_does_not_fit(self):
         path, _ = self.save(cluster().target, False, True)
         with tf1.Graph().as_default():
