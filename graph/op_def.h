@@ -84,7 +84,7 @@ struct OpDef {
   // Its output is a handle on what this makes, once per (container, shared_name or node name) of a
   // task: a queue. Without such an output its kernels have it as resource(-1): a staging area.
   std::function<std::shared_ptr<Resource>(const NodeView&)> make_resource = {};
-  // Without a shared_name it is the session's own, and ends with it: an iterator.
+  // Without a shared_name (a table: or its node's) it is the session's own, and ends with it.
   bool is_private_resource = false;
   // The outputs follow from the shapes of the inputs, whose elements are not read: Shape, Rank. It
   // is computed where the input is, and as soon as the shapes are known.

@@ -81,6 +81,7 @@ class Partitioner {
         devices_(graph.size()),
         depths_(graph.size()),
         may_be_dead_(graph.size()),
+        awaits_client_(graph.size()),
         instances_(graph.size()) {}
 
   PartitionedGraph run(const StepSignature& signature) {
@@ -184,18 +185,22 @@ class Partitioner {
     const int device = devices_[node.id];
     int depth = 0;
     bool may_be_dead = node.is("Switch") || node.is("RefSwitch");
+    bool awaits_client = node.is("_AwaitFeed");
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       const Output& input = node.inputs[i];
       Ids after = is_remote_read(node, i) ? read_after(node, i) : Ids{};
       depth = std::max(depth, reach(*input.node, input.index, device, std::move(after)));
       may_be_dead = may_be_dead || may_be_dead_[input.node->id];
+      awaits_client = awaits_client || awaits_client_[input.node->id];
     }
     for (const Node* source : node.control_inputs) {
       depth = std::max(depth, reach(*source, control, device));
       may_be_dead = may_be_dead || may_be_dead_[source->id];
+      awaits_client = awaits_client || awaits_client_[source->id];
     }
     depths_[node.id] = depth;
     may_be_dead_[node.id] = may_be_dead;
+    awaits_client_[node.id] = awaits_client;
   }
 
   // ---- Fetches of variables ----
@@ -259,7 +264,9 @@ class Partitioner {
         if (options_.bfloat16_edges && leaves_task && edge.dtype == f32) edge.dtype = bf16;
       }
       edge.producer = source.name;
+      // Between two feeds of a partial run lies what the client does.
       edge.wave = cut->wave;
+      if (awaits_client_[crossing.source]) edge.wave = graph_.size() + static_cast<int>(edge.id);
       edge.may_be_dead = may_be_dead_[crossing.source];
     }
   }
@@ -428,6 +435,7 @@ class Partitioner {
   Ids devices_;              // by node id
   Ids depths_;               // by node id: most borders on any path to the node
   std::vector<bool> may_be_dead_;
+  std::vector<bool> awaits_client_;  // by node id: a feed of a partial run lies upstream
   std::map<Crossing, Cut> cuts_;
   std::vector<CutEdge> edges_;
   std::map<int, EarlyRead> early_reads_;         // by the variable's id

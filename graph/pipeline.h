@@ -55,7 +55,7 @@ struct CutEdge {
   DType dtype = DType::invalid;  // invalid: a control edge, no payload
   Shape shape = Shape::unknown();
   std::string producer;  // node name, for messages
-  // most device borders on any path to this value: edges of one wave cannot wait for each other
+  // most borders on any path to the value, or its own number: edges of one wave never await others
   int wave = 0;
   // a Switch lies upstream; also an attribute of the edge's _Recv, for the runtime
   bool may_be_dead = false;

@@ -95,14 +95,16 @@ std::array<Op, 2> both(OpDef op, const std::string& name, Kernel kernel) {
 
 const auto accumulator_ops = both(
     {
-        .doc = "handle = the accumulator called shared_name (or as the node) in `container`, for "
-               "gradients of this dtype and shape.",
+        .doc =
+            "handle = the accumulator called shared_name in `container`, or the session's own, for "
+            "gradients of this dtype and shape.",
         .attrs = {dtype, "shape: shape", "container: string = ''", "shared_name: string = ''",
                   "reduction_type: {'MEAN', 'SUM'} = 'MEAN'"},
         .make_resource =
             [](const NodeView& node) {
               return std::make_shared<DenseAccumulator>(resource_name(node), node);
             },
+        .is_private_resource = true,
     },
     "ConditionalAccumulator", cpu_kernel([](const KernelRequest&) { return BoundKernel{}; }));
 

@@ -274,14 +274,15 @@ OpDef operation(OpDef op, Kernel kernel) {
 
 const Op barrier_op{{
     .name = "Barrier",
-    .doc = "handle = the barrier called shared_name (or as the node) in `container`: tuples under "
-           "keys, which leave when all of their components have come.",
+    .doc = "handle = the barrier called shared_name in `container`, or the session's own: tuples "
+           "under keys, which leave when all of their components have come.",
     .outputs = {"handle: Ref(string)"},
     .attrs = {"component_types: list(type) >= 1", "shapes: list(shape) >= 0 = []",
               "capacity: int = -1", "container: string = ''", "shared_name: string = ''"},
     .kernels = {cpu_kernel([](const KernelRequest&) { return BoundKernel{}; })},
     .is_stateful = true,
     .make_resource = [](const NodeView& node) { return std::make_shared<Barrier>(node); },
+    .is_private_resource = true,
     .is_not_differentiable = true,
 }};
 

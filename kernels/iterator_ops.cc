@@ -70,7 +70,8 @@ OpDef iterator_op(std::string name, std::string doc, std::vector<std::string> at
   };
 }
 
-const char* const doc = "handle = the iterator called shared_name (or as the node) in `container`.";
+const char* const doc =
+    "handle = the iterator called shared_name in `container`, or the session's own.";
 const Op iterator_v2_op{
     iterator_op("IteratorV2", doc, dataset_attrs({"shared_name: string", "container: string"}))};
 const Op iterator_v1_op{

@@ -172,20 +172,23 @@ std::array<Op, 2> table_op(std::string name, std::string doc, std::vector<std::s
                .doc = std::move(doc),
                .inputs = std::move(inputs),
                .attrs = std::move(attrs),
-               .make_resource = make_lookup_table},
+               .make_resource = make_lookup_table,
+               .is_private_resource = true},
               cpu_kernel([](const KernelRequest&) { return BoundKernel{}; }));
 }
 
 const char* const value_shape = "value_shape: shape = []";
 
-const auto hash_table_ops = table_op(
-    "HashTable",
-    "handle = the table called shared_name (or as the node) in `container`, which is filled once.",
-    {}, {});
-const auto mutable_table_ops = table_op(
-    "MutableHashTable",
-    "handle = the table called shared_name (or as the node) in `container`, which may change.", {},
-    {});
+const auto hash_table_ops =
+    table_op("HashTable",
+             "handle = the table called shared_name (or, with use_node_name_sharing, as the "
+             "node) in `container`, or the session's own, which is filled once.",
+             {}, {});
+const auto mutable_table_ops =
+    table_op("MutableHashTable",
+             "handle = the table called shared_name (or, with use_node_name_sharing, as the "
+             "node) in `container`, or the session's own, which may change.",
+             {}, {});
 const auto table_of_tensors_ops = table_op(
     "MutableHashTableOfTensors",
     "As MutableHashTable; every value is a vector of shape value_shape.", {}, {value_shape});

@@ -134,6 +134,7 @@ OpDef queue_op(OpDef op) {
   op.kernels = {no_kernel};
   op.is_stateful = true;
   op.make_resource = make_queue;
+  op.is_private_resource = true;
   return op;
 }
 
@@ -147,8 +148,8 @@ OpDef operation(OpDef op, Kernel kernel) {
 
 const Op fifo_op(queue_op({
     .name = "FIFOQueueV2",
-    .doc = "handle = the queue called shared_name (or as the node) in `container`: first in, first "
-           "out, at most `capacity` elements (-1: any number), each a tuple of tensors.",
+    .doc = "handle = the queue called shared_name in `container`, or the session's own: first in, "
+           "first out, at most `capacity` elements (-1: any number), each a tuple of tensors.",
     .attrs = {types, shapes_attr, "capacity: int = -1", "container: string = ''",
               "shared_name: string = ''"},
 }));

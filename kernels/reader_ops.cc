@@ -90,6 +90,7 @@ OpDef reader_op(std::string name, std::string doc, std::vector<std::string> attr
       .kernels = {cpu_kernel([](const KernelRequest&) { return BoundKernel{}; })},
       .is_stateful = true,
       .make_resource = make_reader,
+      .is_private_resource = true,
   };
 }
 

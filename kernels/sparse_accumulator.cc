@@ -169,7 +169,7 @@ const char* const dtype = "dtype: numbertype";
 
 const Op accumulator_op{{
     .name = "SparseConditionalAccumulator",
-    .doc = "handle = the accumulator called shared_name (or as the node) in `container`, for "
+    .doc = "handle = the accumulator called shared_name in `container`, or the session's own, for "
            "sparse gradients of this dtype and shape.",
     .outputs = {"handle: Ref(string)"},
     .attrs = {dtype, "shape: shape", "container: string = ''", "shared_name: string = ''",
@@ -180,6 +180,7 @@ const Op accumulator_op{{
         [](const NodeView& node) {
           return std::make_shared<SparseAccumulator>(resource_name(node), node);
         },
+    .is_private_resource = true,
     .is_not_differentiable = true,
 }};
 

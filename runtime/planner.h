@@ -109,7 +109,7 @@ class Planner {
   // A resource is made of its node's attributes, and of its inputs if they are constants.
   AttrMap with_constant_inputs(const Node& node);
   int add_resource(const Node& node);
-  std::shared_ptr<Resource> private_resource(const Node& node);
+  std::shared_ptr<Resource> private_resource(const NodeView& node, const OpDef& op);
   void add_variable(const Node& node, State& s);
 
   // ---- planner_values.cc: values that cross ----

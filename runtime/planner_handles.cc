@@ -7,6 +7,17 @@
 #include "runtime/node_states.h"
 
 namespace leat {
+namespace {
+
+// Does the session have it for itself?
+bool is_private(const Node& node) {
+  if (!node.op->is_private_resource || !node.attr<std::string>("shared_name").empty()) return false;
+  constexpr const char* shared = "use_node_name_sharing";
+  return !node.view().has(shared) || !node.attr<bool>(shared);
+}
+
+}  // namespace
+
 void Planner::resolve_handle(const Node& node, State& s) {
   for (size_t i = 0; i < node.inputs.size(); ++i) {
     if (!is_handle_input(node, static_cast<int>(i))) continue;
@@ -71,20 +82,19 @@ AttrMap Planner::with_constant_inputs(const Node& node) {
 int Planner::add_resource(const Node& node) {
   const AttrMap attrs = with_constant_inputs(node);
   const NodeView view{node.name, node.op->name, attrs};
-  auto resource =
-      node.op->is_private_resource && node.attr<std::string>("shared_name").empty()
-          ? private_resource(node)
-          : containers_.resource(node.attr<std::string>("container"), resource_name(view),
-                                 [&] { return node.op->make_resource(view); });
+  auto resource = is_private(node) ? private_resource(view, *node.op)
+                                   : containers_.resource(
+                                         node.attr<std::string>("container"), resource_name(view),
+                                         [&] { return node.op->make_resource(view); });
   resource->check_fits(view);
   plan_.resources.push_back(std::move(resource));
   return static_cast<int>(plan_.resources.size()) - 1;
 }
 
-std::shared_ptr<Resource> Planner::private_resource(const Node& node) {
+std::shared_ptr<Resource> Planner::private_resource(const NodeView& node, const OpDef& op) {
   const std::lock_guard lock(node_states_.mutex());
   std::shared_ptr<void>& state = node_states_.of(node.name);
-  if (!state) state = node.op->make_resource(node.view());
+  if (!state) state = op.make_resource(node);
   return std::static_pointer_cast<Resource>(state);
 }
 

@@ -51,6 +51,14 @@ class PartialRuns(unittest.TestCase):
                 self.run_part(handle, self.sum)
         self.assertEqual(self.session.run(self.count), 2, "one step each")
 
+    def test_feeds_of_another_task_come_one_by_one(self):
+        with tf1.device("/job:worker/task:1"):
+            first, second = self.a * 2, self.a * 2 + self.b
+        for order in (((self.a, first), (self.b, second)), ((self.b, self.b + 0), (self.a, second))):
+            handle = self.setup([fetch for _, fetch in order], [self.a, self.b])
+            values = [self.run_part(handle, fetch, {feed: 3}) for feed, fetch in order]
+            self.assertEqual(values, [6, 9] if order[0][0] is self.a else [3, 9])
+
     def test_two_at_once_are_two_steps(self):
         one, two = (self.setup([self.sum, self.product], [self.a, self.b, self.c]) for _ in range(2))
         self.assertEqual(self.run_part(one, self.sum, {self.a: 1, self.b: 2}), 3)

@@ -48,6 +48,28 @@ class Queues(Agreement):
                 with self.assertRaisesRegex(tf.errors.OutOfRangeError, "is closed and has insufficient elements"):
                     session.run(queue.dequeue_many(100))
 
+    def test_without_a_shared_name_state_belongs_to_its_session(self):
+        """So that a program may be started again on a cluster that is there: the queues of the one before are closed."""
+        for shared in None, "shared":
+            with tf1.Graph().as_default(), tf1.device(PS[1]):
+                queue = tf1.FIFOQueue(9, [tf.float32], shapes=[[]], shared_name=shared)
+                sums = tf1.ConditionalAccumulator(tf.float32, [], shared_name=shared and "sums")
+                barrier = Barrier(tf.int32, [[]], shared_name=shared and "barrier")
+                reader = tf1.TextLineReader()
+                put = [queue.enqueue(1.0), sums.apply_grad(1.0), barrier.insert_many(0, ["k"], [1])]
+                sizes = [queue.size(), sums.num_accumulated(), barrier.ready_size(), reader.num_records_produced()]
+                with self.session() as first:
+                    first.run(put)
+                    self.assertEqual(first.run(sizes), [1, 1, 1, 0])
+                    with tf1.Session(cluster().target, config=CONFIG) as second:
+                        self.assertEqual(second.run(sizes), [1, 1, 1, 0] if shared else [0, 0, 0, 0])
+                    self.assertEqual(first.run(sizes), [1, 1, 1, 0])
+                    first.run([queue.close(), barrier.close()])
+                with tf1.Session(cluster().target, config=CONFIG) as later:
+                    if not shared:
+                        later.run(put)
+                    self.assertEqual(later.run(sizes), [1, 1, 1, 0])
+
     def test_one_of_several_queues(self):
         """QueueBase.from_list: as programs change between the queues of training and of evaluation."""
         seen = []
