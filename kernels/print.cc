@@ -5,27 +5,16 @@
 #include <atomic>
 #include <cstdio>
 #include <fstream>
-#include <sstream>
 
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"
 #include "kernels/cpu.h"
+#include "kernels/element_text.h"
 #include "kernels/examples.h"
 
 namespace leat {
 namespace {
-
-template <class T>
-std::string text_of(const T& value) {
-  std::ostringstream out;
-  if constexpr (std::is_same_v<T, std::string>) {
-    out << value;
-  } else {
-    out << +ComputeType<T>(value);  // + so that int8 prints as a number
-  }
-  return out.str();
-}
 
 template <class T>
 struct Summary {
@@ -44,7 +33,7 @@ struct Summary {
         return;
       }
       if (is_row) {
-        text += (i > 0 ? " " : "") + text_of(data[at++]);
+        text += (i > 0 ? " " : "") + element_text(data[at++]);
       } else {
         text += "[";
         add(axis + 1);

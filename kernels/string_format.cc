@@ -1,41 +1,19 @@
 // StringFormat: tensors in a text, as tf.print shows them.
-#include <cstdio>
-#include <cstdlib>
-
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"
 #include "kernels/cpu.h"
+#include "kernels/element_text.h"
 #include "kernels/examples.h"
 
 namespace leat {
 namespace {
 
-// The shortest of two precisions that reads back as the same number.
-template <class T>
-std::string number_text(T value, int digits, int more_digits) {
-  char text[64];
-  std::snprintf(text, sizeof text, "%.*g", digits, static_cast<double>(value));
-  if (static_cast<T>(std::strtod(text, nullptr)) != value)
-    std::snprintf(text, sizeof text, "%.*g", more_digits, static_cast<double>(value));
-  return text;
-}
-
+// Strings in quotes.
 template <class T>
 std::string text_of(const T& value) {
-  if constexpr (std::is_same_v<T, std::string>) {
-    return "\"" + value + "\"";
-  } else if constexpr (std::is_same_v<T, bool>) {
-    return value ? "1" : "0";
-  } else if constexpr (std::is_integral_v<T>) {
-    return std::to_string(value);
-  } else if constexpr (is_complex_type<T>) {
-    return "(" + text_of(value.real()) + "," + text_of(value.imag()) + ")";
-  } else if constexpr (std::is_same_v<T, double>) {
-    return number_text(value, 15, 17);
-  } else {
-    return number_text(static_cast<float>(value), 6, 9);
-  }
+  std::string text = element_text(value);
+  return std::is_same_v<T, std::string> ? "\"" + text + "\"" : text;
 }
 
 template <class T>

@@ -1,4 +1,4 @@
-// Texts of tensors that hold nothing, and a good deal of it.
+// Texts of tensors: of numbers, and of nothing, a good deal of it.
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -27,6 +27,15 @@ TEST(StringFormat, RowsWithoutElements) {
 
 TEST(StringFormat, SummarizeMayBeAnyNumber) {
   EXPECT_EQ(shown(floats({1, 2, 3}), std::numeric_limits<int64_t>::max()), "[1 2 3]");
+}
+
+// As many digits as it takes to tell a number from its neighbours, also in what Assert says.
+TEST(StringFormat, NumbersReadBack) {
+  const Tensor x = floats({0.1f, 1.0f / 3, 123456789.0f, 2.5f});
+  EXPECT_EQ(shown(x, -1), "[0.1 0.333333343 123456792 2.5]");
+  expect_error_with(Code::invalid_argument, "[0.1 0.333333343 123456792 2.5]", [&] {
+    run_op("Assert", {Tensor::scalar(false), x}, {{"summarize", 4}});
+  });
 }
 
 }  // namespace
