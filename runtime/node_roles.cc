@@ -120,7 +120,8 @@ class FetchedReads {
   FetchedReads(Graph& partition, std::vector<NodeRole>& roles, const Device& device)
       : partition_(partition), roles_(roles), device_(device), accesses_(partition) {
     for (const auto& node : partition.nodes()) {
-      if (!node->view().has(early_fetches_attr)) continue;
+      const bool is_read = node->is("Identity") && node->inputs[0].is_ref();
+      if (!is_read || !node->view().has(early_fetches_attr)) continue;
       for (const std::string& fetch : node->attr<std::vector<std::string>>(early_fetches_attr))
         early_.emplace(fetch, node->output());
     }
