@@ -13,8 +13,9 @@ Accumulator::Accumulator(std::string name, const NodeView& node)
       is_mean_(node.attr<std::string>("reduction_type") == "MEAN") {}
 
 void Accumulator::check_fits(const NodeView& node) const {
-  check(node.op == kind_ && node.attr<DType>("dtype") == dtype_ &&
-            node.attr<Shape>("shape") == shape_ &&
+  check(node.op == kind_, "'", name(), "' is a ", kind_, "; node '", node.name, "' wants a ",
+        node.op);
+  check(node.attr<DType>("dtype") == dtype_ && node.attr<Shape>("shape") == shape_ &&
             (node.attr<std::string>("reduction_type") == "MEAN") == is_mean_,
         "'", name(), "' is a ", kind_, " of ", dtype_, shape_, is_mean_ ? ", MEAN" : ", SUM",
         "; node '", node.name, "' wants a ", node.op, " of ", node.attr<DType>("dtype"),
