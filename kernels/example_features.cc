@@ -80,10 +80,11 @@ Tensor dense_feature(const WantedFeatures& wanted, int i, const Records& records
     lists.push_back(feature == nullptr ? nullptr : &values_of<T>(*feature, key));
     if (feature == nullptr) continue;
     const size_t given = lists.back()->size();
-    check(!is_ragged || given == 0 || (stride > 0 && given % stride == 0),
-          place(wanted, lists.size() - 1, key), "Number of ", dtype_of<T>,
-          " values is not a multiple of stride length.  Saw ", given,
-          " values but output shape is: ", shape);
+    if (is_ragged && given > 0 && (stride == 0 || given % stride != 0)) {
+      fail(Code::invalid_argument, place(wanted, lists.size() - 1, key), "Number of ", dtype_of<T>,
+           " values is not a multiple of stride length.  Saw ", given,
+           " values but output shape is: ", shape);
+    }
     longest = std::max(longest, given);
   }
   if (is_ragged) shape.set(0, static_cast<int64_t>(longest / std::max<size_t>(1, stride)));
@@ -94,12 +95,16 @@ Tensor dense_feature(const WantedFeatures& wanted, int i, const Records& records
   for (size_t row = 0; row < lists.size(); ++row) {
     T* to = out.data<T>() + static_cast<int64_t>(row) * n;
     const int64_t given = lists[row] == nullptr ? 0 : static_cast<int64_t>(lists[row]->size());
-    check(lists[row] == nullptr || given == n || is_ragged, place(wanted, row, key), "Number of ",
-          dtype_of<T>, " values != expected.  values size: ", given, " but output shape: ", shape);
+    if (lists[row] != nullptr && given != n && !is_ragged) {
+      fail(Code::invalid_argument, place(wanted, row, key), "Number of ", dtype_of<T>,
+           " values != expected.  values size: ", given, " but output shape: ", shape);
+    }
     if (lists[row] != nullptr) copy_elements(lists[row]->data(), given, to);
     if (given == n) continue;
-    check(defaults.elements() > 0, "Name: ", name_of(wanted, row), ", Feature: ", key,
-          " (data type: ", dtype_of<T>, ") is required but could not be found.");
+    if (defaults.elements() == 0) {
+      fail(Code::invalid_argument, "Name: ", name_of(wanted, row), ", Feature: ", key,
+           " (data type: ", dtype_of<T>, ") is required but could not be found.");
+    }
     for (int64_t j = given; j < n; ++j) to[j] = defaults.data<T>()[is_ragged ? 0 : j];
   }
   return out;

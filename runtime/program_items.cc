@@ -25,8 +25,8 @@ class ProgramStep::Context : public ExecuteContext, public FunctionCompiler {
 
   const NodeView& node() const override { return view_; }
   int num_inputs() const override { return static_cast<int>(item_.inputs.size()); }
-  const Tensor& input(int i) const override { return step_.value_of(item_.inputs[i]); }
-  Tensor take_input(int i) override { return step_.take(item_.inputs[i]); }
+  const Tensor& input(int i) const override { return step_.value_of(value_source(i)); }
+  Tensor take_input(int i) override { return step_.take(value_source(i)); }
   Variable& variable(int i) const override {
     check(item_.inputs[i].variable >= 0, "input ", i, " is not a variable");
     return *step_.plan_.variables[item_.inputs[i].variable];
@@ -58,6 +58,13 @@ class ProgramStep::Context : public ExecuteContext, public FunctionCompiler {
   }
 
  private:
+  const ItemSource& value_source(int i) const {
+    const ItemSource& source = item_.inputs[i];
+    check(source.slot >= 0 || source.constant >= 0, "input ", i,
+          " is a handle on state, not a value");
+    return source;
+  }
+
   ProgramStep& step_;
   const int index_;
   const Item& item_;

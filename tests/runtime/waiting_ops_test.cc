@@ -271,6 +271,49 @@ TEST(Queues, TwoNodesOfOneNameMustAgree) {
                     [&] { q.session.run({}, {"other_size:0"}, {}); });
 }
 
+// QueueBase.from_list, and what a graph can make of it that was not built by that.
+TEST(Queues, OneOfSeveralIsChosenByNumber) {
+  QueueGraph q;
+  q.put(1);
+  Graph& graph = q.graph;
+  const AttrMap attrs = {{"component_types", std::vector<DType>{f32}}};
+  const Output other = graph.add({.op = "FIFOQueueV2", .name = "other", .attrs = attrs}).output();
+  const auto pack = [&](const std::string& name, std::vector<Output> handles) {
+    return graph.add({.op = "Pack", .name = name, .inputs = std::move(handles)}).output();
+  };
+  const auto size_of = [&](const std::string& name, Output handle) {
+    graph.add({.op = "QueueSizeV2", .name = name, .inputs = {handle}});
+  };
+  const auto choose = [&](const std::string& name, Output handles, const Tensor& number) {
+    const Output axis = constant(graph, Tensor::scalar(0));
+    const Output chosen =
+        graph.add({.op = "GatherV2", .inputs = {handles, constant(graph, number), axis}}).output();
+    size_of(name, chosen);
+  };
+  const Output queue = graph.output("q:0"), both = pack("both", {queue, other});
+  choose("first", both, Tensor::scalar(0));
+  choose("second", both, Tensor::scalar(1));
+  choose("third", both, Tensor::scalar(2));
+  choose("two", both, Tensor::of<int32_t>({2}, {0, 1}));
+  choose("of_one", queue, Tensor::scalar(0));
+  choose("of_packs", pack("packs", {both, both}), Tensor::scalar(0));
+  size_of("of_both", both);
+  q.session.extend(graph);
+  const auto size = [&](const char* name) {
+    return q.session.run({}, {concat(name, ":0")}, {})[0].value<int32_t>();
+  };
+  EXPECT_EQ(size("first"), 1);
+  EXPECT_EQ(size("second"), 0);
+  const auto expect_refused = [&](const char* name, const char* text) {
+    expect_error_with(Code::invalid_argument, text, [&] { size(name); });
+  };
+  expect_refused("third", "indices = 2 is not in [0, 2)");
+  expect_refused("two", "2 handles on state");
+  expect_refused("of_one", "input 0 is a handle on state, not a value");
+  expect_refused("of_packs", "2 handles on state");
+  expect_refused("of_both", "2 handles on state");
+}
+
 TEST(Queues, AndAnotherKindOfStateIsNone) {
   QueueGraph q;
   q.put(1);
