@@ -82,11 +82,15 @@ void register_program(const Peers& peers, const ProgramOwner& owner, Partitioned
       if (partition.find(target) != nullptr) target_tasks[target] = task_of(device);
     }
   }
+  std::map<std::string, DType> fetch_dtypes;  // while the partitions are here
+  for (const auto& [fetch, device] : graph.fetch_devices)
+    fetch_dtypes[fetch] = graph.partitions.at(device).output(fetch).dtype();
   std::map<TaskName, RegisterGraph> requests = requests_of(peers, owner, graph, tasks);
   const auto state = std::make_shared<Registering>();
   ClusterProgram& program = *state->program;
   program.session = owner.session;
   program.target_tasks = std::move(target_tasks);
+  program.fetch_dtypes = std::move(fetch_dtypes);
   for (const auto& [fetch, device] : graph.fetch_devices) {
     program.fetch_tasks[fetch] = task_of(device);
   }

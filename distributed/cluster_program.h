@@ -33,6 +33,7 @@ class ClusterProgram {
   std::vector<Part> parts;
   std::vector<CutEdge> edges;
   std::map<std::string, TaskName> fetch_tasks;   // who owes which fetch
+  std::map<std::string, DType> fetch_dtypes;
   std::map<std::string, TaskName> target_tasks;  // and who runs which target
   FetchFeeds fetch_feeds;                        // of a partial run
 };

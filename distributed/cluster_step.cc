@@ -229,14 +229,26 @@ void ClusterStep::finish() {
   }
   if (outcome.status.is_ok()) {
     std::map<std::string, Tensor> values;
-    for (PartState& part : parts_) {
-      for (auto& [name, value] : part.result.fetches) values[name] = std::move(value);
+    for (size_t i = 0; i < parts_.size(); ++i) {
+      for (auto& [name, value] : parts_[i].result.fetches) {
+        const auto owner = program_->fetch_tasks.find(name);
+        if (owner != program_->fetch_tasks.end() && owner->second == program_->parts[i].task)
+          values[name] = std::move(value);
+      }
     }
     for (const std::string& fetch : request_.fetches) {
       const auto value = values.find(fetch);
       // TensorFlow's client would take a missing one for an empty tensor.
       if (value == values.end()) {
         outcome.status = {Code::internal, concat("no task returned the fetch ", fetch), false};
+        break;
+      }
+      const DType declared = program_->fetch_dtypes.at(fetch), got = value->second.dtype();
+      if (got != declared) {
+        outcome.status = {Code::invalid_argument,
+                          concat(program_->fetch_tasks.at(fetch), " returned the fetch ", fetch,
+                                 " as a tensor of ", got, "; the graph declares ", declared),
+                          false};
         break;
       }
       outcome.fetches.push_back(value->second);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/bools.h"
 #include "distributed/proto/worker.pb.h"
 
 namespace leat::wire {
@@ -139,6 +140,7 @@ Tensor FramedMessage::tensor(const TensorHeader& header) {
         header.name(), " of shape ", shape, " has ", header.bytes(), " bytes");
   Tensor out(dtype, shape);
   read(out.raw(), header.bytes());
+  normalise_bools(out);
   return out;
 }
 

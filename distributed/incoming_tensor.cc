@@ -1,5 +1,6 @@
 #include "distributed/incoming_tensor.h"
 
+#include "core/bools.h"
 #include "core/host_memory.h"
 
 namespace leat {
@@ -60,7 +61,9 @@ bool IncomingTensor::read(FrameReader& reader, const FrameHeader& header) {
 }
 
 Tensor IncomingTensor::take() && {
-  return strings_ ? decode_strings(shape_, *strings_) : std::move(value_);
+  if (strings_) return decode_strings(shape_, *strings_);
+  normalise_bools(value_);
+  return std::move(value_);
 }
 
 }  // namespace leat

@@ -11,7 +11,6 @@ Routes::Routes(const std::vector<CutEdge>& edges, const TaskName& self) {
     const CutEdge& edge = edges[i];
     const TaskName source = TaskName::of(edge.source), destination = TaskName::of(edge.destination);
     if (source != self && destination != self) continue;
-    check(edge.id >= 0 && edge.id < INT32_MAX, "an edge with id ", edge.id);
     Route route{Kind::local, -1, i};
     if (source != destination) {
       const TaskName& peer = source == self ? destination : source;
@@ -22,17 +21,14 @@ Routes::Routes(const std::vector<CutEdge>& edges, const TaskName& self) {
         peers.push_back(peer);
       }
     }
-    if (by_id.size() <= static_cast<size_t>(edge.id)) {
-      by_id.resize(static_cast<size_t>(edge.id) + 1, -1);
-    }
-    by_id[static_cast<size_t>(edge.id)] = static_cast<int32_t>(routes.size());
+    by_id[edge.id] = static_cast<int32_t>(routes.size());
     routes.push_back(route);
   }
 }
 
 int Routes::find(int64_t edge) const {
-  return edge < 0 || static_cast<size_t>(edge) >= by_id.size() ? -1
-                                                               : by_id[static_cast<size_t>(edge)];
+  const auto found = by_id.find(edge);
+  return found == by_id.end() ? -1 : found->second;
 }
 
 int Routes::peer_index(const TaskName& task) const {
@@ -59,8 +55,11 @@ void StepRendezvous::send(Edge edge, Tensor value, bool is_dead) {
     return abort({Code::internal, concat("edge ", edge, " does not begin on ", self_)});
   }
   const Routes::Route& to = routes_->routes[static_cast<size_t>(route)];
-  if (to.kind == Routes::Kind::local)
-    return deliver(static_cast<size_t>(route), std::move(value), is_dead, false);
+  if (to.kind == Routes::Kind::local) {
+    if (!deliver(static_cast<size_t>(route), std::move(value), is_dead, false))
+      abort({Code::internal, concat(describe(edge), " was sent twice in one step")});
+    return;
+  }
   {
     std::lock_guard lock(mutex_);
     if (!status_.is_ok()) return;
@@ -98,33 +97,45 @@ void StepRendezvous::recv(Edge edge, Arrived arrived) {
 }
 
 void StepRendezvous::receive(int peer, Edge edge, Tensor value, bool is_dead) {
+  if (peer < 0) return;  // that task has no part in the step
   const int route = routes_->find(edge);
-  if (route < 0) return;
+  const TaskName& task = routes_->peers[static_cast<size_t>(peer)];
+  const auto refuse = [&](const auto&... why) {
+    abort({Code::invalid_argument, concat(task, " sent ", why...)}, -1, /*is_remote=*/true);
+  };
+  if (route < 0)
+    return refuse("a value for edge ", edge, " to ", self_, ", which the graph does not have");
   const Routes::Route& from = routes_->routes[static_cast<size_t>(route)];
-  if (from.kind != Routes::Kind::incoming || from.peer != peer) return;
-  deliver(static_cast<size_t>(route), std::move(value), is_dead, true);
+  if (from.kind != Routes::Kind::incoming || from.peer != peer)
+    return refuse(describe(edge), ", which is not an edge from it to ", self_);
+  if (!deliver(static_cast<size_t>(route), std::move(value), is_dead, true))
+    refuse(describe(edge), " twice in one step");
 }
 
-void StepRendezvous::deliver(size_t route, Tensor value, bool is_dead, bool is_remote) {
+bool StepRendezvous::deliver(size_t route, Tensor value, bool is_dead, bool is_remote) {
   Arrived arrived;
   {
     std::lock_guard lock(mutex_);
-    if (!status_.is_ok()) return;
+    if (!status_.is_ok()) return true;
     Slot& slot = slots_[route];
     if (slot.state == Slot::empty) {
       slot.state = Slot::there;
       slot.value = std::move(value);
       slot.is_dead = is_dead;
-      return;
+      return true;
     }
-    if (slot.state != Slot::awaited) return;
+    if (slot.state != Slot::awaited) return false;
     slot.state = Slot::taken;
     arrived = std::move(slot.arrived);
   }
-  if (!is_remote || !executor_) return arrived({}, std::move(value), is_dead);
-  executor_([arrived = std::move(arrived), value = std::move(value), is_dead]() mutable {
+  if (!is_remote || !executor_) {
     arrived({}, std::move(value), is_dead);
-  });
+  } else {
+    executor_([arrived = std::move(arrived), value = std::move(value), is_dead]() mutable {
+      arrived({}, std::move(value), is_dead);
+    });
+  }
+  return true;
 }
 
 void StepRendezvous::abort(const Status& status, int except, bool is_remote) {

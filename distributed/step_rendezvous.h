@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "core/rendezvous.h"
@@ -25,7 +26,7 @@ struct Routes {
     size_t edge = 0;  // into the list of edges
   };
   std::vector<Route> routes;
-  std::vector<int32_t> by_id;  // edge id → route, -1: not of this task
+  std::unordered_map<int64_t, int32_t> by_id;  // edge id → route
   std::vector<TaskName> peers;
   const std::vector<TaskName>* lasting_peers = nullptr;  // the same; outlives the graph
 
@@ -50,7 +51,8 @@ class StepRendezvous final : public Rendezvous {
   void recv(Edge edge, Arrived arrived) override;
   void abort(const Status& status) override { abort(status, /*except=*/-1, /*is_remote=*/false); }
 
-  // A value from another task. A second one for an edge is dropped.
+  // A value from another task of the step. One that the edges do not announce (no such edge from
+  // that task, a second value) aborts the step with INVALID_ARGUMENT.
   void receive(int peer, Edge edge, Tensor value, bool is_dead);
   // `except`: the peer that knows already. Remote: the executor runs what follows.
   void abort(const Status& status, int except, bool is_remote);
@@ -70,7 +72,8 @@ class StepRendezvous final : public Rendezvous {
     Arrived arrived;
   };
 
-  void deliver(size_t route, Tensor value, bool is_dead, bool is_remote);
+  // False if the edge has a value already.
+  bool deliver(size_t route, Tensor value, bool is_dead, bool is_remote);
 
   const int64_t step_;
   const std::shared_ptr<const std::vector<CutEdge>> edges_;

@@ -15,6 +15,7 @@
 #include "core/malloc_heap.h"
 #include "core/thread_pool.h"
 #include "distributed/random_id.h"
+#include "distributed/registration_check.h"
 #include "distributed/request_memory.h"
 #include "distributed/worker_replies.h"
 #include "runtime/registered_graph.h"
@@ -169,7 +170,7 @@ void Worker::register_graph(RegisterGraph request, Deadline, Done<uint64_t> done
   try {
     check_incarnation(request.worker_incarnation);
     check_master(request.master, request.master_incarnation);
-    drop_sessions_of_others(request.master, request.master_incarnation);
+    check_registration(request, options_.task);
     std::shared_ptr<Session> session;
     {
       std::lock_guard lock(state_->mutex);
@@ -183,6 +184,9 @@ void Worker::register_graph(RegisterGraph request, Deadline, Done<uint64_t> done
         entry->containers =
             request.isolate_state ? std::make_shared<Containers>() : state_->containers;
       }
+      check(entry->master == request.master &&
+                entry->master_incarnation == request.master_incarnation,
+            "session ", request.session, " belongs to another master than ", request.master);
       session = entry;
     }
     std::shared_ptr<Registration> registration;
@@ -274,6 +278,9 @@ void Worker::run_graph(RunGraph request, Deadline, Done<RunGraphResult> done) {
       }
       const auto graph = session->second->graphs.find(request.graph);
       if (graph == session->second->graphs.end()) {
+        for (const auto& [handle, other] : state_->sessions)
+          check(!other->graphs.contains(request.graph), "graph ", request.graph,
+                " belongs to another session than ", request.session);
         fail(Code::aborted, "Graph handle is not found: ", request.graph, " on ", options_.task,
              ". Possibly, this worker just restarted.");
       }
@@ -287,8 +294,8 @@ void Worker::run_graph(RunGraph request, Deadline, Done<RunGraphResult> done) {
       lock.lock();
       find_registration();  // nobody has closed it meanwhile
     }
-    check_internal(state_->steps.emplace(step->id, step).second, "step ", step->id,
-                   " runs twice on ", options_.task);
+    check(state_->steps.emplace(step->id, step).second, "step ", step->id, " runs twice on ",
+          options_.task);
     const auto aborted = std::find_if(state_->aborted.begin(), state_->aborted.end(),
                                       [&](const auto& entry) { return entry.step == step->id; });
     if (aborted != state_->aborted.end()) {

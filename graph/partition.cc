@@ -82,6 +82,7 @@ class Partitioner {
         depths_(graph.size()),
         may_be_dead_(graph.size()),
         awaits_client_(graph.size()),
+        has_any_shape_(graph.size()),
         instances_(graph.size()) {}
 
   PartitionedGraph run(const StepSignature& signature) {
@@ -186,12 +187,14 @@ class Partitioner {
     int depth = 0;
     bool may_be_dead = node.is("Switch") || node.is("RefSwitch");
     bool awaits_client = node.is("_AwaitFeed");
+    bool has_any_shape = node.view().has(any_shape_attr);
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       const Output& input = node.inputs[i];
       Ids after = is_remote_read(node, i) ? read_after(node, i) : Ids{};
       depth = std::max(depth, reach(*input.node, input.index, device, std::move(after)));
       may_be_dead = may_be_dead || may_be_dead_[input.node->id];
       awaits_client = awaits_client || awaits_client_[input.node->id];
+      has_any_shape = has_any_shape || has_any_shape_[input.node->id];
     }
     for (const Node* source : node.control_inputs) {
       depth = std::max(depth, reach(*source, control, device));
@@ -201,6 +204,7 @@ class Partitioner {
     depths_[node.id] = depth;
     may_be_dead_[node.id] = may_be_dead;
     awaits_client_[node.id] = awaits_client;
+    has_any_shape_[node.id] = has_any_shape;
   }
 
   // ---- Fetches of variables ----
@@ -259,7 +263,7 @@ class Partitioner {
       edge.destination = parts_[crossing.destination].name;
       if (crossing.output != control) {
         edge.dtype = source.outputs[crossing.output].dtype;
-        edge.shape = source.outputs[crossing.output].shape;
+        if (!has_any_shape_[crossing.source]) edge.shape = source.outputs[crossing.output].shape;
         const bool leaves_task = edge.source.task_name() != edge.destination.task_name();
         if (options_.bfloat16_edges && leaves_task && edge.dtype == f32) edge.dtype = bf16;
       }
@@ -436,6 +440,7 @@ class Partitioner {
   Ids depths_;               // by node id: most borders on any path to the node
   std::vector<bool> may_be_dead_;
   std::vector<bool> awaits_client_;  // by node id: a feed of a partial run lies upstream
+  std::vector<bool> has_any_shape_;  // by node id: a variable of any_shape_attr lies upstream
   std::map<Crossing, Cut> cuts_;
   std::vector<CutEdge> edges_;
   std::map<int, EarlyRead> early_reads_;         // by the variable's id

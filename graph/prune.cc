@@ -11,6 +11,7 @@
 #include "graph/rebuild.h"
 #include "graph/refused_ops.h"
 #include "graph/signature.h"
+#include "graph/variable_accesses.h"
 
 namespace leat {
 namespace {
@@ -160,6 +161,26 @@ void check_fed_handles(const Node& node, const Step& step) {
   }
 }
 
+// Assign says beforehand that the shape may change. AssignVariableOp does not validate it unless it
+// is asked to, so only another shape counts.
+bool may_change_shape(const Node& assign) {
+  if (!assign.is("Assign") && !assign.is("AssignVariableOp")) return false;
+  if (assign.attr<bool>("validate_shape")) return false;
+  const Shape &declared = assign.inputs[0].shape(), &value = assign.inputs[1].shape();
+  return assign.is("Assign") ? !(declared == value) : !declared.is_compatible(value);
+}
+
+std::set<const Node*> variables_of_any_shape(const Graph& graph) {
+  std::set<const Node*> out;
+  for (const auto& assign : graph.nodes()) {
+    if (!may_change_shape(*assign)) continue;
+    const Node* node = assign->inputs[0].node;
+    while (!node->inputs.empty() && node->inputs[0].is_handle()) node = node->inputs[0].node;
+    out.insert(node);
+  }
+  return out;
+}
+
 void check_runnable(const std::vector<const Node*>& refused) {
   if (refused.empty()) return;
   std::string message;
@@ -194,6 +215,7 @@ Graph prune(const Graph& graph, const StepSignature& signature) {
     outputs.resize(node.outputs.size());
     outputs[index] = feed.output();
   }
+  const std::set<const Node*> any_shape = variables_of_any_shape(graph);
   std::vector<const Node*> refused;
   for (const auto& owned : graph.nodes()) {
     const Node& node = *owned;
@@ -212,6 +234,7 @@ Graph prune(const Graph& graph, const StepSignature& signature) {
       check_fed_handles(node, step);
       if (!refusal(node.op->name).empty()) refused.push_back(&node);
       Node& copy = rebuild.copy(node);
+      if (any_shape.contains(&node)) copy.attrs.emplace(any_shape_attr, true);
       if (fed == fed_outputs.end()) continue;
       for (int i = 0; i < copy.num_outputs(); ++i) {
         if (!fed->second[i]) fed->second[i] = copy.output(i);

@@ -11,6 +11,7 @@
 #include <complex>
 #include <limits>
 
+#include "core/bools.h"
 #include "core/host_memory.h"
 #include "graph/graph_def.h"
 #include "graph/proto/graph.pb.h"
@@ -106,11 +107,8 @@ Tensor from_content(DType dtype, const Shape& shape, std::string_view content) {
   check(byte_count(dtype, shape) == content.size(), "tensor_content has ", content.size(),
         " bytes, but ", dtype, shape, " needs ", byte_count(dtype, shape));
   Tensor out(dtype, shape);
-  if (dtype == DType::boolean) {
-    std::transform(content.begin(), content.end(), out.data<bool>(), [](char c) { return c != 0; });
-  } else if (!content.empty()) {
-    std::memcpy(out.raw(), content.data(), content.size());
-  }
+  if (!content.empty()) std::memcpy(out.raw(), content.data(), content.size());
+  normalise_bools(out);
   return out;
 }
 

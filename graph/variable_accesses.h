@@ -35,6 +35,11 @@ class VariableAccesses {
 // have its value.
 inline constexpr std::string_view early_fetches_attr = "_early_fetches";
 
+// On a variable's node: somebody in the session's graph may give it a value of another shape than
+// the declared one (validate_shape = false), so what is computed from it may have another shape,
+// too. prune() sets it, since that Assign need not be part of the step.
+inline constexpr std::string_view any_shape_attr = "_any_shape";
+
 // By node id: can it only run after one of `starts`? (Which count themselves.)
 std::vector<bool> followers(const Graph& graph, const std::vector<Node*>& starts);
 

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "core/bools.h"
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"
@@ -169,6 +170,7 @@ void decode(ExecuteContext& c) {
     for (size_t i = 0; i < size && !is_little; i += number) std::reverse(to + i, to + i + number);
     to += size;
   }
+  normalise_bools(out);
   c.set_output(0, std::move(out));
 }
 

@@ -13,16 +13,29 @@ namespace {
 // A loop that takes longer goes on on another thread, so that the step's can do the rest.
 constexpr int64_t long_ns = 50'000;
 
-LoopProgram::Part make_part(Graph graph, const std::vector<std::string>& wanted, int variables,
+// The parts of a loop may come from another process: what goes into them, and out of them, is
+// compared with what the loop declares.
+LoopProgram::Part make_part(const Node& loop, Graph graph, const std::vector<std::string>& wanted,
                             Device& device, Device& host, Containers& containers,
                             NodeStates& node_states, ThreadPool& pool) {
+  const int variables = loop.num_outputs();
   LoopProgram::Part part;
   part.program = std::make_unique<Program>(std::move(graph), wanted, device, host, containers,
                                            node_states, pool);
   const ProgramPlan& plan = part.program->plan();
+  for (const Item& item : plan.items) {
+    check(item.kind != ItemKind::send && item.kind != ItemKind::receive, describe(loop),
+          " has a part with ", describe(*item.node), ", but no edge leads out of a loop's part");
+  }
   for (const ProgramPlan::Feed& feed : plan.feeds) {
     const LoopFeed from = LoopFeed::parse(feed.name);
-    part.feeds.push_back(from.number + (from.is_variable ? 0 : variables));
+    const int input = from.number + (from.is_variable ? 0 : variables);
+    check(from.number < std::ssize(loop.inputs) && input < std::ssize(loop.inputs) &&
+              (!from.is_variable || input < variables),
+          describe(loop), " has no input '", feed.name, "'");
+    check(feed.dtype == loop.inputs[input].dtype(), describe(loop), ": '", feed.name, "' is ",
+          loop.inputs[input].dtype(), ", but its part expects ", feed.dtype);
+    part.feeds.push_back(input);
   }
   for (const std::string& name : wanted) {
     const auto found = std::find_if(plan.fetches.begin(), plan.fetches.end(),
@@ -40,14 +53,15 @@ LoopProgram::LoopProgram(const Node& loop, Device& device, Device& host, Contain
   const int variables = static_cast<int>(loop.outputs.size());
   check(static_cast<int>(parts.next.size()) == variables, describe(loop), " has ", variables,
         " variables, but its body gives ", parts.next.size());
-  condition_ = make_part(std::move(parts.condition), {parts.predicate}, variables, device, host,
-                         containers, node_states, pool);
-  body_ = make_part(std::move(parts.body), parts.next, variables, device, host, containers,
-                    node_states, pool);
-  for (const Part* part : {&condition_, &body_}) {
-    for (const int input : part->feeds)
-      check(input < static_cast<int>(loop.inputs.size()), describe(loop), " has no input ", input);
+  for (int v = 0; v < variables; ++v) {
+    const DType next = parts.body.output(parts.next[v]).dtype();
+    check(next == loop.outputs[v].dtype, describe(loop), ": variable ", v, " is ",
+          loop.outputs[v].dtype, ", but its body gives ", next, " as '", parts.next[v], "'");
   }
+  condition_ = make_part(loop, std::move(parts.condition), {parts.predicate}, device, host,
+                         containers, node_states, pool);
+  body_ = make_part(loop, std::move(parts.body), parts.next, device, host, containers, node_states,
+                    pool);
 }
 
 void LoopProgram::drop_unused() {

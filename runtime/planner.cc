@@ -42,7 +42,10 @@ void Planner::add(Node& node) {
   switch (s.role) {
     case Role::constant: {
       s.constant = static_cast<int>(plan_.constants.size());
-      plan_.constants.push_back(node.attr<Tensor>("value"));
+      const auto& value = node.attr<Tensor>("value");
+      check(value.dtype() == node.outputs[0].dtype, describe(node), " declares ",
+            node.outputs[0].dtype, ", but its value is a tensor of ", value.dtype());
+      plan_.constants.push_back(value);
       s.is_foldable = true;
       break;
     }

@@ -53,6 +53,9 @@ class ProgramStep::Context : public ExecuteContext, public FunctionCompiler {
     for (size_t o = 0; o < outputs_.size(); ++o) {
       if (item_.outputs[o] < 0) continue;
       check_internal(outputs_[o].is_valid(), "the kernel set no output ", o);
+      const DType declared = item_.node->outputs[o].dtype;
+      check(outputs_[o].dtype() == declared, "output ", o, " is declared as ", declared,
+            ", but the value is a tensor of ", outputs_[o].dtype());
       step_.set(item_.outputs[o], std::move(outputs_[o]));
     }
   }
@@ -211,6 +214,32 @@ void ProgramStep::trace_wait(const Item& item, int64_t since_ns, const Tensor& v
   if (item.kind != ItemKind::receive && item.kind != ItemKind::execute_async) return;
   events_.push_back(trace_event(*item.node, plan_.device->name().to_string(), since_ns,
                                 trace_now_ns(), static_cast<int64_t>(value.bytes())));
+}
+
+// A sender is another process, perhaps: what it sends is compared with what the edge was declared
+// to carry.
+Status ProgramStep::check_received(const Item& item, const Arrival& arrival) const {
+  const Node& node = *item.node;
+  const Tensor& value = arrival.value;
+  const auto refuse = [&](const auto&... why) {
+    return Status{Code::invalid_argument,
+                  with_node(concat("edge '", item.label, "' from ",
+                                   node.attr<std::string>("send_device"), ' ', why...),
+                            node.name)};
+  };
+  if (arrival.is_dead) {
+    if (item.dead_flag >= 0) return {};
+    return refuse("brought a dead value, but has no Switch upstream");
+  }
+  if (node.outputs.empty()) {
+    if (!value.is_valid()) return {};
+    return refuse("is a control edge, but brought a tensor of ", value.dtype());
+  }
+  const OutputSpec& declared = node.outputs[0];
+  if (!value.is_valid()) return refuse("carries ", declared.dtype, ", but brought no value");
+  if (value.dtype() == declared.dtype && declared.shape.is_compatible(value.shape())) return {};
+  return refuse("carries ", declared.dtype, declared.shape, ", but brought ", value.dtype(),
+                value.shape());
 }
 
 // On any thread. What lies in the memory of a device of this process comes to the host first.

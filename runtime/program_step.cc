@@ -215,18 +215,17 @@ void ProgramStep::process(Arrival& arrival) {
   if (!arrival.status.is_ok()) return fail_step(status_of_arrival(std::move(arrival)));
   if (!status_.is_ok() || arrival.item < 0) return;
   const Item& item = plan_.items[arrival.item];
+  if (item.kind == ItemKind::receive) {
+    if (Status status = check_received(item, arrival); !status.is_ok())
+      return fail_step(std::move(status));
+  }
   if (item.kind == ItemKind::execute_async) {
     if (const Status status = deliver_from_kernel(arrival.item); !status.is_ok())
       return fail_step(status);
   } else if (item.kind == ItemKind::loop) {
     deliver_from_loop(item);
   } else if (arrival.is_dead || is_dead(item.dead_on)) {
-    if (item.dead_flag >= 0) {
-      flags_[item.dead_flag] = true;
-    } else if (arrival.is_dead) {
-      return fail_step({Code::internal, concat("a dead value arrived as ", item.label,
-                                               ", which has no Switch upstream")});
-    }
+    if (item.dead_flag >= 0) flags_[item.dead_flag] = true;
   } else if (arrival.value.is_valid() && !item.outputs.empty() && item.outputs[0] >= 0) {
     set(item.outputs[0], std::move(arrival.value));
   }

@@ -111,6 +111,7 @@ class ProgramStep {
   void fail_step(Status status);
   Status status_of_item(int index) const;
   Status status_of_arrival(Arrival arrival) const;
+  Status check_received(const Item& item, const Arrival& arrival) const;
   void drain();
 
   Program& program_;

@@ -306,7 +306,7 @@ void RegisteredGraph::run(StepRequest request, Done done) {
     for (auto& [name, tensor] : request.feeds) {
       const auto places = state.feeds.find(name);
       if (places == state.feeds.end())
-        fail(Code::not_found, "'", name, "' was fed, but this graph has no such feed");
+        fail(Code::invalid_argument, "'", name, "' was fed, but this graph has no such feed");
       for (const ProgramSlot& place : places->second) {
         state.programs[place.program]->check_feed(place.index, tensor);
         feeds[place.program][place.index] = tensor;

@@ -29,7 +29,7 @@ Tensor allocate(const Tape::Memory& memory, Device& device) {
 bool Tape::Key::matches(std::span<const Tensor* const> now, const ProgramPlan& program,
                         const SegmentPlan& segment) const {
   for (size_t i = 0; i < now.size(); ++i) {
-    if (!(now[i]->shape() == inputs[i])) return false;
+    if (now[i]->dtype() != dtypes[i] || !(now[i]->shape() == inputs[i])) return false;
     if (values[i].is_valid() && !is_same_value(*now[i], values[i])) return false;
   }
   for (size_t v = 0; v < variables.size(); ++v) {
@@ -57,27 +57,39 @@ TapeInstance::TapeInstance(std::shared_ptr<const Tape> tape, const ProgramPlan& 
     count += instruction.inputs.size() + instruction.outputs.size();
   pointers_.resize(count);
   int position = 0;
+  const auto at = [](void* memory, size_t available, const Address& address) -> void* {
+    if (address.offset + address.bytes > available)
+      fail_beyond(address.offset + address.bytes, available);
+    return static_cast<char*>(memory) + address.offset;
+  };
+  const auto in_arena = [&](const Address& address) {
+    return at(arena_->data(), arena_->bytes(), address);
+  };
   const auto bind = [&](const Address& address) {
     switch (address.kind) {
       case Address::Kind::none:
         break;
       case Address::Kind::arena:
-        pointers_[position] = static_cast<char*>(arena_->data()) + address.offset;
+        pointers_[position] = in_arena(address);
         break;
-      case Address::Kind::constant:
-        pointers_[position] = tape_->constants[address.index].raw();
+      case Address::Kind::constant: {
+        const Tensor& constant = tape_->constants[address.index];
+        pointers_[position] = at(constant.raw(), bytes_behind(constant), address);
         break;
-      case Address::Kind::owned:
-        pointers_[position] = static_cast<char*>(owned_[address.index].raw()) + address.offset;
+      }
+      case Address::Kind::owned: {
+        const Tensor& owned = owned_[address.index];
+        pointers_[position] = at(owned.raw(), bytes_behind(owned), address);
         break;
+      }
       case Address::Kind::input:
-        inputs_[address.index].uses.push_back({position, address.offset});
+        inputs_[address.index].add(position, address);
         break;
       case Address::Kind::variable:
-        variables_[address.index].uses.push_back({position, address.offset});
+        variables_[address.index].add(position, address);
         break;
       case Address::Kind::result:
-        results_[address.index].uses.push_back({position, address.offset});
+        results_[address.index].add(position, address);
         break;
     }
     ++position;
@@ -90,11 +102,16 @@ TapeInstance::TapeInstance(std::shared_ptr<const Tape> tape, const ProgramPlan& 
     bound.arguments.outputs = pointers_.data() + position;
     for (const Address& address : instruction.outputs) bind(address);
     if (instruction.workspace.kind == Address::Kind::arena) {
-      bound.arguments.workspace = static_cast<char*>(arena_->data()) + instruction.workspace.offset;
+      bound.arguments.workspace = in_arena(instruction.workspace);
     }
     bound.arguments.stream = &device_.stream();
     instructions_.push_back(bound);
   }
+}
+
+void TapeInstance::fail_beyond(size_t wanted, size_t available) {
+  fail(Code::internal, "a kernel would reach ", wanted, " bytes of memory of which ", available,
+       " are there");
 }
 
 size_t TapeInstance::bytes() const {
@@ -107,7 +124,7 @@ void TapeInstance::run(std::span<const Tensor* const> inputs, std::span<Tensor* 
                        std::vector<InstructionTimes>* times) {
   was_used_ = true;
   bind_results();
-  for (size_t i = 0; i < inputs_.size(); ++i) bind(inputs_[i], inputs[i]->raw());
+  for (size_t i = 0; i < inputs_.size(); ++i) bind(inputs_[i], *inputs[i]);
   bind_variables();
 
   if (times != nullptr) {
@@ -218,14 +235,14 @@ void TapeInstance::bind_variables() {
 void TapeInstance::bind_variable(size_t v) {
   const Tape::VariableUse& use = tape_->variables[v];
   Variable& variable = *program_.variables[segment_.variables[v].variable];
-  void* data = nullptr;
+  const Tensor* value = nullptr;
   if (use.is_assigned) {
-    data = variable.memory(use.shape, device_, &replaced_[v]).raw();
+    value = &variable.memory(use.shape, device_, &replaced_[v]);
     has_replaced_ = has_replaced_ || replaced_[v].is_valid();
   } else {
-    data = (use.is_written ? variable.mutable_value() : variable.value()).raw();
+    value = use.is_written ? &variable.mutable_value() : &variable.value();
   }
-  bind(variables_[v], data);
+  bind(variables_[v], *value);
 }
 
 void TapeInstance::bind_results() {
@@ -233,7 +250,7 @@ void TapeInstance::bind_results() {
     Tensor& buffer = result_buffers_[r];
     if (!buffer.is_valid() || !is_sole_handle(buffer.buffer()))
       buffer = allocate(tape_->results_memory[r], device_);
-    bind(results_[r], buffer.raw());
+    bind(results_[r], buffer);
   }
 }
 

@@ -3,6 +3,7 @@
 // it stands in a step.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -33,12 +34,14 @@ struct Address {
   Kind kind = Kind::none;
   int index = 0;
   size_t offset = 0;  // bytes into that
+  size_t bytes = 0;   // that a kernel reads or writes there
 };
 
 // What a segment was compiled to. Immutable; shared by its instances.
 struct Tape {
   // The shapes (and elements, where they matter) that it was compiled for.
   struct Key {
+    std::vector<DType> dtypes;  // by input
     std::vector<Shape> inputs;
     std::vector<Tensor> values;    // by input; invalid where the elements do not matter
     std::vector<Shape> variables;  // by variable of the segment
@@ -131,7 +134,12 @@ class TapeInstance {
       size_t offset;
     };
     void* bound = nullptr;
+    size_t bytes = 0;  // that its users reach
     std::vector<Use> uses;
+    void add(int position, const Address& address) {
+      uses.push_back({position, address.offset});
+      bytes = std::max(bytes, address.offset + address.bytes);
+    }
   };
 
   template <bool traced>
@@ -141,12 +149,22 @@ class TapeInstance {
   static void check_shape_stays(const Variable& variable, const Tape::VariableUse& use);
   void check_lies_here(const Variable& variable) const;
   void bind_results();
-  void bind(Outside& outside, void* memory) {
+  // Every pointer that a kernel gets is bound here or in the constructor. Both compare the bytes
+  // behind it with those that the kernels were compiled to reach.
+  void bind(Outside& outside, const Tensor& tensor) {
+    char* const memory = static_cast<char*>(tensor.raw());
+    if (bytes_behind(tensor) < outside.bytes) [[unlikely]]
+      fail_beyond(outside.bytes, bytes_behind(tensor));
     if (outside.bound == memory) return;
     outside.bound = memory;
-    for (const auto& [position, offset] : outside.uses)
-      pointers_[position] = static_cast<char*>(memory) + offset;
+    for (const auto& [position, offset] : outside.uses) pointers_[position] = memory + offset;
   }
+  static size_t bytes_behind(const Tensor& tensor) {
+    const Buffer* const buffer = tensor.buffer().get();
+    if (buffer == nullptr) return 0;
+    return buffer->bytes() - (static_cast<char*>(tensor.raw()) - static_cast<char*>(buffer->data()));
+  }
+  [[noreturn]] static void fail_beyond(size_t wanted, size_t available);
   void undo_assignments();
   void forget_replaced();
 

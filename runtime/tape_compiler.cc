@@ -44,6 +44,7 @@ class Compiler {
     SegmentValues& values = draft_.values;
     for (size_t i = 0; i < values.inputs.size(); ++i) {
       SegmentValue& value = values.inputs[i];
+      tape_->key.dtypes.push_back(value.dtype);
       tape_->key.inputs.push_back(value.shape);
       tape_->key.values.push_back(value.known);
       value.root = draft_.new_root({.address = {Address::Kind::input, static_cast<int>(i)}});
@@ -95,6 +96,9 @@ class Compiler {
     for (int i = 0; i < static_cast<int>(inputs.size()); ++i) {
       check_internal(inputs[i].value != nullptr || !is_value_input(node, i), "input ", i,
                      " is not known before the step");
+      const DType declared = node.inputs[i].dtype();  // of a resource the planner has checked it
+      check(declared == DType::resource || declared == inputs[i].dtype, "input ", i,
+            " is declared as ", declared, ", but is a tensor of ", inputs[i].dtype);
     }
     std::shared_ptr<void> no_state;
     return draft_.segment.nodes[n].kernel.prepare(
@@ -105,9 +109,10 @@ class Compiler {
   // ---- Addresses ----
 
   Address address_of(const SegmentValue& value, bool on_host) {
-    if (value.known.is_valid()) return constant_address(value.known, on_host);
-    Address out = draft_.roots[draft_.resolved(value.root)].address;
-    out.offset += value.offset;
+    Address out = value.known.is_valid() ? constant_address(value.known, on_host)
+                                         : draft_.roots[draft_.resolved(value.root)].address;
+    if (!value.known.is_valid()) out.offset += value.offset;
+    out.bytes = value.bytes();
     return out;
   }
 

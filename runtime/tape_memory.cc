@@ -100,6 +100,7 @@ std::vector<Address> place_memory(TapeDraft& draft, Tape& tape) {
     const size_t bytes = draft.kernels[draft.sequence[at]].workspace_bytes;
     if (bytes == 0) continue;
     workspaces[at].kind = Address::Kind::arena;
+    workspaces[at].bytes = bytes;
     blocks.push_back({bytes, at, at});
     in_arena.push_back(&workspaces[at]);
   }

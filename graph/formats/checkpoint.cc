@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "core/bools.h"
 #include "core/crc32c.h"
 #include "core/error.h"
 #include "graph/formats/checkpoint_strings.h"
@@ -179,6 +180,7 @@ Tensor read_data(const FileReader& file, const CheckpointEntry& entry) {
   } else {
     file.read(entry.offset, out.raw(), out.bytes());
     crc = crc32c(out.raw(), out.bytes());
+    normalise_bools(out);
   }
   if (masked_crc(crc) != entry.crc)
     fail(Code::data_loss, "its bytes have changed: the checksum is wrong");

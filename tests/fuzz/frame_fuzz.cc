@@ -1,60 +1,14 @@
 // What a stream between two tasks may bring: frames whole and in pieces, and the greeting.
 #include <algorithm>
-#include <cstring>
 #include <memory>
 
-#include "core/crc32c.h"
 #include "distributed/channel.h"
-#include "distributed/frame.h"
 #include "distributed/identity.h"
+#include "tests/fuzz/input_stream.h"
 #include "tests/fuzz/target.h"
 
 namespace leat::fuzz {
 namespace {
-
-// A stream that brings what the test says, and swallows what is written.
-class InputStream final : public RpcStream {
- public:
-  void start(Events events) override { events_ = std::move(events); }
-  void write(Slices) override {}
-  size_t queued_bytes() const override { return 0; }
-  size_t message_bytes() const override { return size_t{1} << 20; }
-  void close() override { end({}); }
-  void cancel() override { end({1, "cancelled", RpcCause::none}); }
-  std::string peer() const override { return "fuzz"; }
-
-  void bring(Bytes message) {
-    if (!has_ended_ && events_.on_message) events_.on_message(std::move(message));
-  }
-  void end(const RpcStatus& status) {
-    if (has_ended_) return;
-    has_ended_ = true;
-    if (events_.on_end) events_.on_end(status);
-    events_ = {};
-  }
-
- private:
-  Events events_;
-  bool has_ended_ = false;
-};
-
-// Sets the checksums of the frames that `bytes` begin with, as far as there are any: what lies
-// behind them is to be tried, too.
-void seal(std::string& bytes) {
-  for (size_t at = 0; at + sizeof(FrameHeader) <= bytes.size();) {
-    FrameHeader header;
-    std::memcpy(&header, bytes.data() + at, sizeof header);
-    const size_t extents = sizeof(int64_t) * std::min<size_t>(header.extents(), Shape::max_rank);
-    const size_t end = at + sizeof header + extents + header.payload;
-    if (header.magic != FrameHeader::expected_magic || end > bytes.size()) return;
-    header.payload_checksum = crc32c(bytes.data() + at + sizeof header + extents, header.payload);
-    header.checksum = 0;
-    header.checksum =
-        crc32c(bytes.data() + at + sizeof header, extents, crc32c(&header, sizeof header));
-    std::memcpy(bytes.data() + at, &header, sizeof header);
-    at = end;
-  }
-}
 
 std::string floats(size_t count) { return std::string(count * sizeof(float), '\x3f'); }
 

@@ -63,7 +63,7 @@ TEST(Program, AFeedMustFitItsPlaceholder) {
   const Error missing = thrown_by([&] { run_step(*registered, {}); });
   EXPECT_THAT(missing.message(), HasSubstr("no value was fed for 'x:0'"));
   const Error unknown = thrown_by([&] { run_step(*registered, {{"z:0", Tensor(f32, {2, 784})}}); });
-  EXPECT_EQ(unknown.code(), Code::not_found);
+  EXPECT_EQ(unknown.code(), Code::invalid_argument);
 }
 
 TEST(Program, AnErrorNamesNodeOpDeviceAndLine) {
