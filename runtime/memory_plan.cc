@@ -1,7 +1,13 @@
 #include "runtime/memory_plan.h"
 
 #include <algorithm>
+#include <functional>
+#include <iterator>
+#include <map>
 #include <numeric>
+#include <queue>
+#include <set>
+#include <utility>
 
 #include "core/error.h"
 
@@ -26,6 +32,9 @@ class Placed {
     bytes_ = std::max(bytes_, offset + sizes_[block]);
   }
 
+  static int64_t buckets_of(const MemoryBlock& block) {
+    return block.last / bucket_size - block.first / bucket_size + 1;
+  }
   size_t bytes() const { return bytes_; }
   const std::vector<size_t>& offsets() const { return offsets_; }
 
@@ -67,6 +76,59 @@ class Placed {
   size_t bytes_ = 0;
 };
 
+// What is free of an arena: gaps, and all above the last block.
+class Gaps {
+ public:
+  // Of the smallest that fits.
+  size_t take(size_t bytes) {
+    const auto best = by_size_.lower_bound({bytes, 0});
+    if (best == by_size_.end()) {
+      const size_t offset = std::exchange(top_, top_ + bytes);
+      most_ = std::max(most_, top_);
+      return offset;
+    }
+    const auto [size, offset] = *best;
+    remove(offset, size);
+    if (size > bytes) add(offset + bytes, size - bytes);
+    return offset;
+  }
+
+  void give(size_t offset, size_t bytes) {
+    if (const auto next = by_offset_.find(offset + bytes); next != by_offset_.end()) {
+      bytes += next->second;
+      remove(next->first, next->second);
+    }
+    if (const auto after = by_offset_.lower_bound(offset); after != by_offset_.begin()) {
+      if (const auto [begin, size] = *std::prev(after); begin + size == offset) {
+        remove(begin, size);
+        offset = begin;
+        bytes += size;
+      }
+    }
+    if (offset + bytes == top_) {
+      top_ = offset;
+    } else {
+      add(offset, bytes);
+    }
+  }
+
+  size_t most() const { return most_; }
+
+ private:
+  void add(size_t offset, size_t bytes) {
+    by_offset_.emplace(offset, bytes);
+    by_size_.emplace(bytes, offset);
+  }
+  void remove(size_t offset, size_t bytes) {
+    by_offset_.erase(offset);
+    by_size_.erase({bytes, offset});
+  }
+
+  std::map<size_t, size_t> by_offset_;
+  std::set<std::pair<size_t, size_t>> by_size_;
+  size_t top_ = 0, most_ = 0;
+};
+
 // The best plan of all that are tried.
 class Search {
  public:
@@ -81,8 +143,12 @@ class Search {
   }
 
   MemoryPlan run() && {
-    try_sorted();
-    improve();
+    if (is_small()) {
+      try_sorted();
+      improve();
+    } else {
+      place_as_they_come();
+    }
     return std::move(best_);
   }
 
@@ -97,6 +163,44 @@ class Search {
     size_t now = 0, most = 0;
     for (const size_t change : changes) most = std::max(most, now += change);
     return most;
+  }
+
+  // Few enough blocks live at the same time to compare each with all of them.
+  bool is_small() const {
+    constexpr int64_t most_pairs = 2'000'000;
+    std::vector<int64_t> changes(instructions_ + 1);
+    for (const MemoryBlock& block : blocks_) ++changes[block.first], --changes[block.last + 1];
+    std::partial_sum(changes.begin(), changes.end(), changes.begin());
+    int64_t pairs = 0, buckets = 0;
+    for (const MemoryBlock& block : blocks_) {
+      pairs += changes[block.first];
+      buckets += Placed::buckets_of(block);
+    }
+    const int64_t few = 4 * static_cast<int64_t>(blocks_.size());
+    return pairs <= most_pairs + few && buckets <= most_pairs + few;
+  }
+
+  // In the order of the instructions, the larger one first, each into the smallest gap that fits.
+  void place_as_they_come() {
+    std::vector<int> order(blocks_.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
+      return blocks_[a].first != blocks_[b].first ? blocks_[a].first < blocks_[b].first
+                                                  : sizes_[a] > sizes_[b];
+    });
+    Gaps gaps;
+    using Ending = std::pair<int, int>;  // (last instruction, block)
+    std::priority_queue<Ending, std::vector<Ending>, std::greater<>> living;
+    best_.offsets.resize(blocks_.size());
+    for (const int block : order) {
+      for (; !living.empty() && living.top().first < blocks_[block].first; living.pop()) {
+        const int ended = living.top().second;
+        gaps.give(best_.offsets[ended], sizes_[ended]);
+      }
+      best_.offsets[block] = gaps.take(sizes_[block]);
+      living.push({blocks_[block].last, block});
+    }
+    best_.bytes = gaps.most();
   }
 
   bool is_optimal() const { return best_.bytes == best_.max_live; }

@@ -22,7 +22,8 @@ struct MemoryPlan {
 
 // Offsets such that blocks that live at the same time never overlap. Greedy by size (arXiv
 // 2001.03288): the largest block first, each into the smallest gap that fits. It meets the bound on
-// the graphs of networks; where it does not, other orders are tried and the best is kept.
+// the graphs of networks; where it does not, other orders are tried and the best is kept. Of very
+// many blocks that live at the same time each is placed once, when it comes.
 MemoryPlan plan_memory(std::span<const MemoryBlock> blocks, size_t alignment = 64);
 
 }  // namespace leat

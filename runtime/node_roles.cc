@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <unordered_map>
 
 #include "core/variable.h"
 #include "graph/colocation.h"
@@ -49,8 +50,10 @@ Execute noting_other_shape(Execute assign, const Shape& declared) {
   };
 }
 
+using KernelCopies = std::unordered_map<const Kernel*, KernelCopy>;
+
 // False if no kernel fits.
-bool find_role(const Node& node, const Device& device, NodeRole& out) {
+bool find_role(const Node& node, const Device& device, KernelCopies& copies, NodeRole& out) {
   const auto is_boundary = [&](ItemKind kind) {
     out.role = Role::boundary;
     out.kind = kind;
@@ -67,7 +70,9 @@ bool find_role(const Node& node, const Device& device, NodeRole& out) {
 
   const Kernel* kernel = find_kernel(*node.op, node.attrs, device.type());
   if (kernel == nullptr) return false;
-  out.kernel = *kernel;
+  KernelCopy& copy = copies[kernel];
+  if (copy == nullptr) copy = std::make_shared<const Kernel>(*kernel);
+  out.kernel = copy;
   // A tape knows memory, not objects: a variant is none of its values.
   const bool needs_execute =
       node.op->has_data_dependent_shape ||
@@ -76,8 +81,11 @@ bool find_role(const Node& node, const Device& device, NodeRole& out) {
   if (kernel->execute) {
     if (node.is("Assign") || node.is("AssignVariableOp")) {
       const Shape declared = declared_shape(node.inputs[0]);
-      if (declared.is_complete())
-        out.kernel.execute = noting_other_shape(std::move(out.kernel.execute), declared);
+      if (declared.is_complete()) {
+        Kernel noting = *kernel;
+        noting.execute = noting_other_shape(std::move(noting.execute), declared);
+        out.kernel = std::make_shared<const Kernel>(std::move(noting));
+      }
     }
     return is_boundary(ItemKind::execute);
   }
@@ -88,8 +96,9 @@ bool find_role(const Node& node, const Device& device, NodeRole& out) {
 Node& insert(NodeSpec spec, Graph& partition, std::vector<NodeRole>& roles, const Device& device) {
   Node& node = partition.insert(std::move(spec), device.name());
   roles.resize(partition.size());
-  check_internal(find_role(node, device, roles[node.id]), node.op->name, " has no kernel on ",
-                 device.name());
+  KernelCopies copies;
+  check_internal(find_role(node, device, copies, roles[node.id]), node.op->name,
+                 " has no kernel on ", device.name());
   return node;
 }
 
@@ -157,11 +166,17 @@ class FetchedReads {
 
 }  // namespace
 
+KernelCopy no_kernel() {
+  static const KernelCopy none = std::make_shared<const Kernel>();
+  return none;
+}
+
 std::vector<NodeRole> find_roles(const Graph& partition, const Device& device) {
   std::vector<NodeRole> roles(partition.size());
+  KernelCopies copies;
   std::string missing, first;
   for (const auto& node : partition.nodes()) {
-    if (find_role(*node, device, roles[node->id])) continue;
+    if (find_role(*node, device, copies, roles[node->id])) continue;
     if (missing.empty()) first = node->name;
     missing += concat("\n  ", node->op->name, " node '", node->name, "'");
     if (node->location.is_known()) {

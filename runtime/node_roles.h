@@ -2,6 +2,7 @@
 // part of a segment, or a boundary node.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -28,10 +29,14 @@ enum class ItemKind : uint8_t {
   to_host
 };
 
+// A copy, since a plug-in may add kernels meanwhile; one for all nodes of a program that have it.
+using KernelCopy = std::shared_ptr<const Kernel>;
+KernelCopy no_kernel();
+
 struct NodeRole {
   Role role = Role::segment;
   ItemKind kind = ItemKind::segment;
-  Kernel kernel;  // for this device; a copy, since a plug-in may add kernels meanwhile
+  KernelCopy kernel = no_kernel();  // for this device
 };
 
 // By node id. UNIMPLEMENTED lists all nodes without a kernel in one message.

@@ -2,20 +2,9 @@
 #include "runtime/planner.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace leat {
-namespace {
-
-void use_variable(SegmentPlan& segment, int variable, bool is_written) {
-  for (SegmentPlan::VariableUse& use : segment.variables) {
-    if (use.variable != variable) continue;
-    use.is_written = use.is_written || is_written;
-    return;
-  }
-  segment.variables.push_back({variable, is_written});
-}
-
-}  // namespace
 
 Planner::Planner(Graph graph, const std::vector<std::string>& fetches, Device& device, Device& host,
                  Containers& containers, NodeStates& node_states)
@@ -28,9 +17,37 @@ Planner::Planner(Graph graph, const std::vector<std::string>& fetches, Device& d
   std::vector<NodeRole> roles = find_roles(plan_.graph, device);
   fetches_ = make_reads_explicit(plan_.graph, roles, fetches, device);
   for (NodeRole& role : roles) states_.push_back({std::move(role)});
+  has_many_groups_ = has_many_groups();
   for (Node* node : topological_order(plan_.graph)) add(*node);
   add_fetches();
   connect();
+}
+
+// Usually a wait set holds all that is waited for, so that nodes which wait for the same have equal
+// ones. Of very many boundary nodes behind each other that would be gigabytes of sets: then it
+// holds the last ones, which imply the others, and some nodes that could share a segment have two.
+bool Planner::has_many_groups() {
+  constexpr int many = 2000;
+  int count = 0;
+  for (const auto& node : plan_.graph.nodes()) {
+    const bool waits_for_values = !node->op->value_inputs.empty() || !is_host_;
+    if (waits_for_values || state(*node).role == Role::boundary) ++count;
+  }
+  return count > many;
+}
+
+// `waits`: what its members wait for.
+int Planner::new_group(int waits) {
+  ++groups_;
+  if (has_many_groups_) wait_sets_.imply(groups_, waits);
+  return groups_;
+}
+
+void Planner::use_variable(int item, int variable, bool is_written) {
+  std::vector<SegmentPlan::VariableUse>& uses = plan_.segments[plan_.items[item].segment].variables;
+  const auto [known, is_new] = segment_variables_.try_emplace({item, variable}, uses.size());
+  if (is_new) uses.push_back({variable, false});
+  uses[known->second].is_written = uses[known->second].is_written || is_written;
 }
 
 void Planner::add(Node& node) {
@@ -83,20 +100,20 @@ void Planner::add(Node& node) {
 void Planner::join_sets(const Node& node, State& s) {
   for (const Output& input : node.inputs) {
     const State& from = state(*input.node);
-    s.waits = sets_.unite(s.waits, waits_for(from));
+    s.waits = wait_sets_.unite(s.waits, waits_for(from));
     s.dead = from.flag >= 0 ? sets_.with(s.dead, dead_flag_of(from, input.index))
                             : sets_.unite(s.dead, from.dead);
   }
   for (Node* control : node.control_inputs) {
     State& from = state(*control);
     from.is_wanted = true;
-    s.waits = sets_.unite(s.waits, waits_for(from));
+    s.waits = wait_sets_.unite(s.waits, waits_for(from));
     s.dead = from.flag >= 0 && from.kind != ItemKind::switch_ ? sets_.with(s.dead, from.flag)
                                                               : sets_.unite(s.dead, from.dead);
   }
   if (node.is("ControlTrigger") && s.dead != sets_.empty()) {
     s.dead = sets_.empty();
-    s.group = new_group();  // who follows it is not in a segment with what it follows
+    s.group = new_group(s.waits);  // who follows it is not in a segment with what it follows
   }
 }
 
@@ -112,7 +129,8 @@ bool Planner::has_foldable_inputs(const Node& node, const State& s) {
 }
 
 int Planner::waits_for(const State& from) {
-  return from.group >= 0 ? sets_.with(from.waits, from.group) : from.waits;
+  if (from.group < 0) return from.waits;
+  return has_many_groups_ ? wait_sets_.one(from.group) : wait_sets_.with(from.waits, from.group);
 }
 
 void Planner::add_boundary(Node& node, State& s) {
@@ -157,7 +175,7 @@ void Planner::enter_group(const Node& node, State& s, Item& item) {
   switch (s.kind) {
     case ItemKind::send:
       item.edge = node.attr<int64_t>("edge");
-      s.group = new_group();
+      s.group = new_group(s.waits);
       break;
     case ItemKind::receive: {
       item.edge = node.attr<int64_t>("edge");
@@ -165,7 +183,7 @@ void Planner::enter_group(const Node& node, State& s, Item& item) {
       // What comes from one peer in one wave comes together: its users wait for all of it.
       auto& group = receive_groups_[{node.attr<std::string>("send_device"),
                                      node.attr<int64_t>("wave"), s.waits}];
-      if (group == 0) group = new_group();
+      if (group == 0) group = new_group(s.waits);
       s.group = group;
       if (node.view().has("may_be_dead") && node.attr<bool>("may_be_dead"))
         item.dead_flag = s.flag = new_flags(1);
@@ -175,13 +193,13 @@ void Planner::enter_group(const Node& node, State& s, Item& item) {
       // All that one predicate switches lives and dies together.
       const Output& predicate = node.inputs[1];
       auto& [group, flag] = switch_groups_[{predicate.node->id, predicate.index, s.waits, s.dead}];
-      if (group == 0) group = new_group(), flag = new_flags(2);
+      if (group == 0) group = new_group(s.waits), flag = new_flags(2);
       s.group = group;
       item.dead_flag = s.flag = flag;
       break;
     }
     case ItemKind::merge:
-      s.group = new_group();
+      s.group = new_group(s.waits);
       item.dead_flag = s.flag = new_flags(1);
       item.dead_on.clear();
       s.dead = sets_.empty();
@@ -190,17 +208,17 @@ void Planner::enter_group(const Node& node, State& s, Item& item) {
       break;
     case ItemKind::loop:
       item.loop = plan_.loops++;
-      s.group = new_group();
+      s.group = new_group(s.waits);
       break;
     case ItemKind::execute: {
       // They wait for nothing, so what is ready together is used together.
       int& group = execute_groups_[{s.waits, s.dead}];
-      if (group == 0) group = new_group();
+      if (group == 0) group = new_group(s.waits);
       s.group = group;
       break;
     }
     default:
-      s.group = new_group();
+      s.group = new_group(s.waits);
   }
 }
 
@@ -217,10 +235,12 @@ void Planner::add_to_segment(Node& node, State& s) {
     State& from = state(*input.node);
     SegmentSource source{};
     if (input.is_handle()) {
-      check(from.variable >= 0, describe(node), ": '", input.name(), "' is not a variable");
+      if (from.variable < 0) {
+        fail(Code::invalid_argument, describe(node), ": '", input.name(), "' is not a variable");
+      }
       check_dtype(node, input);
       source = {SegmentSource::Kind::variable, from.variable, 0};
-      use_variable(segment, from.variable, is_written(node, i));
+      use_variable(s.item, from.variable, is_written(node, i));
       all_foldable = false;
     } else if (from.role == Role::constant) {
       source = {SegmentSource::Kind::constant, from.constant, 0};
@@ -257,9 +277,10 @@ void Planner::wait_for_values(const Node& node, State& s) {
       if (is_local && from.is_foldable && place == Place::host) continue;
       // Copies to a device are enqueued and need no wait of their own.
       const int copy = copy_item(input, place);
-      if (is_local || place == Place::host) s.waits = sets_.with(s.waits, copy_group(copy));
+      if (is_local || place == Place::host)
+        s.waits = wait_sets_.with(s.waits, copy_group(copy, waits_for(from)));
     } else if (needs_value && is_local) {
-      s.waits = sets_.with(s.waits, value_group(input));
+      s.waits = wait_sets_.with(s.waits, value_group(input));
     }
   }
 }
@@ -304,9 +325,10 @@ void Planner::connect() {
       plan_.items[from].successors.push_back({static_cast<int>(i), -1});
   }
   plan_.slot_uses.assign(plan_.slots, 0);
+  std::vector<const Item*> released_by(plan_.slots);  // the last item that was seen to read it
   for (Item& item : plan_.items) {
     for (const ItemSource& source : item.inputs) {
-      if (source.slot < 0 || contains(item.releases, source.slot)) continue;
+      if (source.slot < 0 || std::exchange(released_by[source.slot], &item) == &item) continue;
       item.releases.push_back(source.slot);
       ++plan_.slot_uses[source.slot];
     }

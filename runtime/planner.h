@@ -8,6 +8,8 @@
 #include <set>
 #include <string>
 #include <tuple>
+#include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -30,13 +32,34 @@ class SetPool {
       std::vector<int> both;
       std::set_union(sets_[a]->begin(), sets_[a]->end(), sets_[b]->begin(), sets_[b]->end(),
                      std::back_inserter(both));
+      if (!chains_.empty()) drop_implied(both);
       it->second = number(std::move(both));
     }
     return it->second;
   }
-  int with(int set, int element) { return unite(set, number({element})); }
+  int with(int set, int element) { return unite(set, one(element)); }
+  int one(int element) { return number({element}); }
+
+  // For sets of what comes one behind the other, which would grow with every element: `element`,
+  // the largest so far, implies all of `set`. Of a chain of elements that do, sets keep the last.
+  void imply(int element, int set) {
+    chains_.resize(element + 1, -1);
+    for (auto it = sets_[set]->rbegin(); it != sets_[set]->rend() && chains_[element] < 0; ++it) {
+      const int chain = chains_[*it];
+      if (ends_[chain] == *it) chains_[element] = chain, ends_[chain] = element;
+    }
+    if (chains_[element] >= 0) return;
+    chains_[element] = static_cast<int>(ends_.size());
+    ends_.push_back(element);
+  }
 
  private:
+  void drop_implied(std::vector<int>& set) const {
+    std::unordered_set<int> later;  // chains
+    const auto is_implied = [&](int element) { return !later.insert(chains_[element]).second; };
+    set.erase(set.begin(), std::remove_if(set.rbegin(), set.rend(), is_implied).base());
+  }
+
   int number(std::vector<int> set) {
     const auto [it, is_new] = numbers_.try_emplace(std::move(set), static_cast<int>(sets_.size()));
     if (is_new) sets_.push_back(&it->first);
@@ -46,6 +69,8 @@ class SetPool {
   std::map<std::vector<int>, int> numbers_;
   std::vector<const std::vector<int>*> sets_;
   std::map<std::pair<int, int>, int> unions_;
+  std::vector<int> chains_;  // by element, if any implies others
+  std::vector<int> ends_;    // by chain: its last element
 };
 
 // Where a value lies. On a CPU everything is `host`; only on other devices do values get copied.
@@ -80,6 +105,7 @@ class Planner {
 
   // ---- planner.cc: sets, segments, items ----
 
+  bool has_many_groups();
   void add(Node& node);
   void join_sets(const Node& node, State& s);
   int waits_for(const State& from);
@@ -87,6 +113,7 @@ class Planner {
   // The group and the dead flags of a boundary node's item.
   void enter_group(const Node& node, State& s, Item& item);
   void add_to_segment(Node& node, State& s);
+  void use_variable(int item, int variable, bool is_written);
   // What must be known before the tape is compiled, or lie in another memory, comes from another
   // segment.
   void wait_for_values(const Node& node, State& s);
@@ -118,7 +145,7 @@ class Planner {
   Place wanted_place(const Node& node, const State& s, int input, const Output& value);
   // The item that copies a value to another place; made when first asked for.
   int copy_item(const Output& value, Place place);
-  int copy_group(int copy);
+  int copy_group(int copy, int waits);  // of what is copied
   ItemSource source_of(const Output& value, Place place);
   int slot_of(const Output& value, Place place);
   // The items that must be done before the value is there.
@@ -126,7 +153,7 @@ class Planner {
   int segment_input(int item, const Output& value, Place place, bool is_by_value);
   static int dead_flag_of(const State& boundary, int output);
   std::vector<int> dead_flags_of(const Output& value);
-  int new_group() { return ++groups_; }
+  int new_group(int waits);
   int new_flags(int count);
   int value_group(const Output& value);
   // The node itself, or what stands before it if it does nothing (constants, variables).
@@ -139,8 +166,9 @@ class Planner {
   const bool is_host_;
   ProgramPlan plan_;
   std::vector<State> states_;
-  SetPool sets_;
+  SetPool sets_, wait_sets_;
   int groups_ = 0;
+  bool has_many_groups_ = false;
   std::map<std::tuple<std::string, int64_t, int>, int> receive_groups_;
   std::map<std::tuple<int, int, int, int>, std::pair<int, int>> switch_groups_;
   std::map<std::pair<int, int>, int> execute_groups_;  // (waits, dead)
@@ -148,8 +176,11 @@ class Planner {
   std::map<std::pair<int, int>, int> slots_, copies_;  // by (node, output)
   std::map<int, int> copy_groups_;
   std::map<std::pair<int, int>, int> segment_inputs_;  // (item, slot) → input of the segment
-  std::vector<std::set<int>> dependencies_;            // of an item
-  std::map<std::pair<int, int>, int> segment_items_;   // (waits, dead) → item + 1
+  // (item, variable) → its place in SegmentPlan::variables
+  std::map<std::pair<int, int>, size_t> segment_variables_;
+  std::unordered_map<const Variable*, int> variables_;
+  std::vector<std::set<int>> dependencies_;           // of an item
+  std::map<std::pair<int, int>, int> segment_items_;  // (waits, dead) → item + 1
   std::vector<FetchedOutput> fetches_;
 };
 

@@ -44,7 +44,9 @@ bool Planner::find_value_handle(const Node& node, State& s) {
   if (s.is_value_handle && s.role == Role::segment) {  // Identity
     s.role = Role::boundary;
     s.kind = ItemKind::execute;
-    s.kernel.execute = [](ExecuteContext& c) { c.set_output(0, c.input(0)); };
+    static const auto pass_on = std::make_shared<const Kernel>(
+        Kernel{.execute = [](ExecuteContext& c) { c.set_output(0, c.input(0)); }});
+    s.kernel = pass_on;
   }
   return s.is_value_handle;
 }
@@ -101,9 +103,10 @@ std::shared_ptr<Resource> Planner::private_resource(const NodeView& node, const 
 void Planner::add_variable(const Node& node, State& s) {
   auto variable = containers_.variable(node.attr<std::string>("container"),
                                        resource_name(node.view()), node.attr<DType>("dtype"));
-  const auto known = std::find(plan_.variables.begin(), plan_.variables.end(), variable);
-  s.variable = static_cast<int>(known - plan_.variables.begin());
-  if (known != plan_.variables.end()) return;
+  const auto [known, is_new] =
+      variables_.try_emplace(variable.get(), static_cast<int>(plan_.variables.size()));
+  s.variable = known->second;
+  if (!is_new) return;
   plan_.variables.push_back(std::move(variable));
   plan_.variable_shapes.push_back(node.outputs[0].shape);
 }

@@ -18,7 +18,7 @@ Place Planner::place_of(const Output& value) {
     case ItemKind::merge:
       return value.index == 0 ? Place::device : Place::host;
     default:
-      return contains(from.kernel.host_outputs, value.index) ? Place::host : Place::device;
+      return contains(from.kernel->host_outputs, value.index) ? Place::host : Place::device;
   }
 }
 
@@ -35,8 +35,8 @@ Place Planner::wanted_place(const Node& node, const State& s, int input, const O
       break;
   }
   if (s.role == Role::segment && node.op->tells_shape) return place_of(value);
-  return is_value_input(node, input) || contains(s.kernel.host_inputs, input) ? Place::host
-                                                                              : Place::device;
+  return is_value_input(node, input) || contains(s.kernel->host_inputs, input) ? Place::host
+                                                                               : Place::device;
 }
 
 int Planner::copy_item(const Output& value, Place place) {
@@ -55,9 +55,9 @@ int Planner::copy_item(const Output& value, Place place) {
   return copy - 1;
 }
 
-int Planner::copy_group(int copy) {
+int Planner::copy_group(int copy, int waits) {
   int& group = copy_groups_[copy];
-  if (group == 0) group = new_group();
+  if (group == 0) group = new_group(waits);
   return group;
 }
 
@@ -129,7 +129,7 @@ int Planner::new_flags(int count) {
 
 int Planner::value_group(const Output& value) {
   int& group = value_groups_[{value.node->id, value.index}];
-  if (group == 0) group = new_group();
+  if (group == 0) group = new_group(state(*value.node).waits);
   return group;
 }
 
@@ -139,18 +139,22 @@ std::vector<const Node*> Planner::real_nodes(const Node& node) {
 }
 
 std::vector<int> Planner::items_of(const Node& node) {
+  const State& s = state(node);
+  if (s.item >= 0) return {s.item};
   std::vector<int> items;
-  for (const Node* real : real_nodes(node)) {
-    if (const int item = state(*real).item; !contains(items, item)) items.push_back(item);
+  std::set<int> seen;
+  for (const Node* real : s.upstream) {
+    if (const int item = state(*real).item; seen.insert(item).second) items.push_back(item);
   }
   return items;
 }
 
 std::vector<const Node*> Planner::upstream_of(const Node& node) {
   std::vector<const Node*> nodes;
+  std::set<const Node*> seen;
   const auto collect = [&](const Node& input) {
     for (const Node* real : real_nodes(input)) {
-      if (std::find(nodes.begin(), nodes.end(), real) == nodes.end()) nodes.push_back(real);
+      if (seen.insert(real).second) nodes.push_back(real);
     }
   };
   for (const Output& input : node.inputs) collect(*input.node);

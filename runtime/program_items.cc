@@ -119,7 +119,7 @@ void ProgramStep::run_item(int index) {
     case ItemKind::execute: {
       Context context(*this, index);
       const int64_t start = is_traced_ ? trace_now_ns() : 0;
-      item.kernel.execute(context);
+      item.kernel->execute(context);
       context.deliver();
       if (is_traced_) {
         events_.push_back(
@@ -262,7 +262,7 @@ void ProgramStep::run_kernel_async(int index) {
   auto context = std::make_shared<Context>(*this, index);
   begin_wait(index);
   try {
-    item.kernel.execute_async(*context, [this, index, context](Status status) {
+    item.kernel->execute_async(*context, [this, index, context](Status status) {
       {
         const std::lock_guard lock(mutex_);
         finished_kernels_.push_back(context);

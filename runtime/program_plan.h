@@ -34,7 +34,7 @@ struct SegmentSource {
 
 struct SegmentNode {
   const Node* node;
-  Kernel kernel;  // the one for this device (a copy: a plug-in may add others meanwhile)
+  KernelCopy kernel;  // the one for this device
   std::vector<SegmentSource> inputs;
   std::vector<int>
       after;  // nodes of this segment that must have run: local inputs, control and ref edges
@@ -81,8 +81,8 @@ struct Successor {
 
 struct Item {
   ItemKind kind;
-  const Node* node = nullptr;  // null: a segment or a copy
-  Kernel kernel;               // execute, execute_async
+  const Node* node = nullptr;       // null: a segment or a copy
+  KernelCopy kernel = no_kernel();  // execute, execute_async
   int segment = -1;
   int loop = -1;      // its number among the program's loops
   int resource = -1;  // of an op that finds its state by name (Stage)

@@ -111,7 +111,7 @@ class Inference {
         !inputs.empty() && std::all_of(inputs.begin(), inputs.end(),
                                        [](const TensorSpec& s) { return s.value != nullptr; });
     const bool may_fold = !node.op->is_stateful && (are_known || node.op->tells_shape);
-    if (node.op->has_data_dependent_shape && !segment_.nodes[n].kernel.prepare) {
+    if (node.op->has_data_dependent_shape && !segment_.nodes[n].kernel->prepare) {
       check_internal(may_fold, "the shape depends on data that is not known");
       return fold_by_executing(n, inputs);
     }
@@ -170,7 +170,7 @@ class Inference {
 
   const Kernel* cpu_kernel_of(int n) const {
     const SegmentNode& node = segment_.nodes[n];
-    if (program_.device->type() == DeviceType::cpu) return &node.kernel;
+    if (program_.device->type() == DeviceType::cpu) return node.kernel.get();
     return find_kernel(*node.node->op, node.node->attrs, DeviceType::cpu);
   }
 

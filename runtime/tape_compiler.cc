@@ -101,7 +101,7 @@ class Compiler {
             " is declared as ", declared, ", but is a tensor of ", inputs[i].dtype);
     }
     std::shared_ptr<void> no_state;
-    return draft_.segment.nodes[n].kernel.prepare(
+    return draft_.segment.nodes[n].kernel->prepare(
         {node.view(), inputs, draft_.values.output_specs(n), draft_.device,
          node.op->is_stateful ? node_states_.of(node.name) : no_state});
   }
@@ -140,7 +140,7 @@ class Compiler {
     Tape::Instruction instruction{kernel.function, node.node, {}, {}, workspace};
     for (int i = 0; i < draft_.num_inputs(n); ++i) {
       const bool on_host = draft_.is_on_host() || is_value_input(*node.node, i) ||
-                           contains(node.kernel.host_inputs, i);
+                           contains(node.kernel->host_inputs, i);
       instruction.inputs.push_back(address_of(draft_.input(n, i), on_host));
     }
     for (int o = 0; o < std::ssize(draft_.values.nodes[n]); ++o) {

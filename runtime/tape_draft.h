@@ -45,7 +45,7 @@ struct TapeDraft {
     return values.nodes[result.node][result.output];
   }
   bool is_output_on_host(int n, int output) const {
-    return is_on_host() || contains(segment.nodes[n].kernel.host_outputs, output);
+    return is_on_host() || contains(segment.nodes[n].kernel->host_outputs, output);
   }
 
   int new_root(Root root) {

@@ -3,6 +3,7 @@
 #include <functional>
 #include <map>
 #include <queue>
+#include <utility>
 
 #include "runtime/tape_draft.h"
 
@@ -111,13 +112,16 @@ class Order {
     Accesses accesses = accesses_of_variables();
     bool is_in_order = true;
     for (const auto& [root, writers] : accesses.writers) {
+      const std::vector<Access>& reads = accesses.reads[root];
       for (const int writer : writers) {
-        const std::vector<bool> later = reachable(writer);
-        for (const Access& read : accesses.reads[root]) {
-          if (read.node == writer || read.origin == writer ||
-              (read.origin >= 0 && later[read.origin]))
-            continue;
-          if (read.node < 0 || later[read.node]) {
+        const auto is_own = [&](const Access& read) {
+          return read.node == writer || read.origin == writer;
+        };
+        if (std::all_of(reads.begin(), reads.end(), is_own)) continue;
+        reach_from(writer);
+        for (const Access& read : reads) {
+          if (is_own(read) || (read.origin >= 0 && is_reached(read.origin))) continue;
+          if (read.node < 0 || is_reached(read.node)) {
             draft_.is_copied[read.origin] = true;
             is_in_order = false;
             successors_[read.origin].push_back(writer);
@@ -130,18 +134,21 @@ class Order {
     return is_in_order;
   }
 
-  std::vector<bool> reachable(int from) const {
-    std::vector<bool> seen(draft_.count());
+  // What must run after it: is_reached() tells, until the next call. There may be as many calls as
+  // variables, which mostly have little behind them.
+  void reach_from(int from) {
+    reached_.resize(draft_.count());
+    ++round_;
     std::vector<int> stack = {from};
     while (!stack.empty()) {
       const int n = stack.back();
       stack.pop_back();
       for (const int next : successors_[n]) {
-        if (!seen[next]) seen[next] = true, stack.push_back(next);
+        if (std::exchange(reached_[next], round_) != round_) stack.push_back(next);
       }
     }
-    return seen;
   }
+  bool is_reached(int n) const { return reached_[n] == round_; }
 
   // The graph's order, as far as the edges allow.
   void sort() {
@@ -167,6 +174,8 @@ class Order {
 
   TapeDraft& draft_;
   std::vector<std::vector<int>> successors_;  // by node
+  std::vector<int> reached_;                  // by node: the round that came there last
+  int round_ = 0;
 };
 
 }  // namespace

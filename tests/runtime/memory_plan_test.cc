@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <iterator>
+#include <map>
 #include <random>
 
 namespace leat {
@@ -107,6 +110,35 @@ TEST(MemoryPlan, IsSoundAndCloseOnAnyGraph) {
     sum += static_cast<double>(plan.bytes) / static_cast<double>(plan.max_live);
   }
   EXPECT_LE(sum / graphs, 1.03);
+}
+
+// Too many live at the same time to compare each with the others.
+TEST(MemoryPlan, OfVeryManyBlocksIsSoundAndCloseToTheBound) {
+  constexpr int count = 100'000;
+  std::mt19937 random(1);
+  std::vector<MemoryBlock> blocks;
+  for (int i = 0; i < count; ++i) {
+    const int life = random() % 10 == 0 ? count : static_cast<int>(random() % 1000);
+    blocks.push_back({64 * (1 + random() % 16), i, std::min(count, i + life)});
+  }
+  const MemoryPlan plan = plan_memory(blocks);
+  // A sweep over the instructions: those that live, by offset, and what ends when.
+  std::map<size_t, size_t> living;
+  std::multimap<int, int> endings;
+  for (int i = 0; i < count; ++i) {
+    for (; !endings.empty() && endings.begin()->first < i; endings.erase(endings.begin()))
+      living.erase(plan.offsets[endings.begin()->second]);
+    const auto [at, is_new] = living.emplace(plan.offsets[i], plan.offsets[i] + blocks[i].bytes);
+    ASSERT_TRUE(is_new);
+    if (at != living.begin()) {
+      ASSERT_LE(std::prev(at)->second, at->first) << i;
+    }
+    if (std::next(at) != living.end()) {
+      ASSERT_LE(at->second, std::next(at)->first) << i;
+    }
+    endings.emplace(blocks[i].last, i);
+  }
+  EXPECT_LE(plan.bytes, plan.max_live + plan.max_live / 4);
 }
 
 }  // namespace
