@@ -55,14 +55,15 @@ std::map<TaskName, RegisterGraph> requests_of(const Peers& peers, const ProgramO
     request.isolate_state = owner.isolate_state;
     request.master = peers.self;
     request.master_incarnation = owner.master_incarnation;
-    for (const CutEdge& edge : graph.edges) {
-      const bool is_here =
-          TaskName::of(edge.source) == task || TaskName::of(edge.destination) == task;
-      if (is_here) request.edges.push_back(edge);
-    }
-    for (const auto& [fetch, device] : graph.fetch_devices) {
-      if (task_of(device) == task) request.fetches.push_back(fetch);
-    }
+  }
+  for (const CutEdge& edge : graph.edges) {
+    for (const TaskName& task : std::set{TaskName::of(edge.source), TaskName::of(edge.destination)})
+      if (const auto found = out.find(task); found != out.end())
+        found->second.edges.push_back(edge);
+  }
+  for (const auto& [fetch, device] : graph.fetch_devices) {
+    if (const auto found = out.find(task_of(device)); found != out.end())
+      found->second.fetches.push_back(fetch);
   }
   return out;
 }
@@ -94,17 +95,17 @@ void register_program(const Peers& peers, const ProgramOwner& owner, Partitioned
   for (const auto& [fetch, device] : graph.fetch_devices) {
     program.fetch_tasks[fetch] = task_of(device);
   }
+  std::map<TaskName, std::set<std::string>> feeds;
+  for (const auto& [feed, devices] : graph.feed_devices) {
+    for (const std::string& device : devices) feeds[task_of(device)].insert(feed);
+  }
   for (const auto& [task, request] : requests) {
     ClusterProgram::Part part;
     part.task = task;
     part.worker = peers.worker(task);
     part.incarnation = request.worker_incarnation;
     part.graph = request.request_id;  // deregistered even if the answer does not come
-    for (const auto& [feed, devices] : graph.feed_devices) {
-      const bool is_here = std::any_of(devices.begin(), devices.end(),
-                                       [&part](const auto& d) { return task_of(d) == part.task; });
-      if (is_here) part.feeds.push_back(feed);
-    }
+    part.feeds.assign(feeds[task].begin(), feeds[task].end());
     program.parts.push_back(std::move(part));
   }
   program.edges = std::move(graph.edges);

@@ -42,8 +42,12 @@ std::shared_ptr<const Peers> with_own_waits(const Peers& peers, WaitList& waits)
 
 std::set<std::string> devices_named_in(const Graph& graph) {
   std::set<std::string> out;
+  const Node* before = nullptr;  // neighbours ask for the same mostly
   for (const auto& node : graph.nodes()) {
-    if (!node->requested_device.is_empty()) out.insert(node->requested_device.to_string());
+    const bool is_same = before != nullptr && before->requested_device == node->requested_device;
+    if (!is_same && !node->requested_device.is_empty())
+      out.insert(node->requested_device.to_string());
+    before = node.get();
   }
   return out;
 }
