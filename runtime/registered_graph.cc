@@ -79,15 +79,15 @@ class RegisteredGraph::State {
   std::vector<std::unique_ptr<Program>> programs;
   std::unordered_map<std::string, std::vector<ProgramSlot>> feeds;
   std::vector<std::pair<std::string, ProgramSlot>> fetches;
+  std::unordered_map<std::string, ProgramSlot> fetch_places;
   std::unordered_map<int64_t, CutEdge> edges;  // by id
   bool has_edges = false;
 
   Run& start(int64_t step_id);
   void finish(Run& run);
   ProgramSlot fetch_place(const std::string& name) const {
-    for (const auto& [fetch, place] : fetches) {
-      if (fetch == name) return place;
-    }
+    if (const auto found = fetch_places.find(name); found != fetch_places.end())
+      return found->second;
     fail(Code::not_found, "'", name, "' is not fetched by this graph");
   }
 
@@ -274,8 +274,10 @@ RegisteredGraph::RegisteredGraph(std::map<std::string, Graph> partitions,
     const ProgramPlan& plan = state.programs.back()->plan();
     for (size_t f = 0; f < plan.feeds.size(); ++f)
       state.feeds[plan.feeds[f].name].push_back({index, static_cast<int>(f)});
-    for (size_t f = 0; f < plan.fetches.size(); ++f)
+    for (size_t f = 0; f < plan.fetches.size(); ++f) {
       state.fetches.push_back({plan.fetches[f].name, {index, static_cast<int>(f)}});
+      state.fetch_places.emplace(plan.fetches[f].name, ProgramSlot{index, static_cast<int>(f)});
+    }
     for (const Item& item : plan.items) {
       state.has_edges =
           state.has_edges || item.kind == ItemKind::send || item.kind == ItemKind::receive;
