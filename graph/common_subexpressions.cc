@@ -1,5 +1,8 @@
 #include <algorithm>
+#include <functional>
+#include <type_traits>
 #include <unordered_map>
+#include <variant>
 
 #include "graph/rebuild.h"
 #include "graph/simplify.h"
@@ -14,9 +17,38 @@ size_t combine(size_t seed, size_t hash) {
   return seed ^ (hash + 0x9e3779b97f4a7c15u + (seed << 6) + (seed >> 2));
 }
 
-// Attributes are left to the comparison, but for the value by which constants differ.
+size_t hash_of(const std::string& text) { return std::hash<std::string>()(text); }
+
+// What tells nodes of one op apart most often. Lists are left to the comparison.
+size_t hash_of(const AttrValue& value) {
+  return std::visit(
+      [](const auto& held) -> size_t {
+        using T = std::remove_cvref_t<decltype(held)>;
+        if constexpr (std::is_same_v<T, DType>) {
+          return static_cast<size_t>(held);
+        } else if constexpr (std::is_arithmetic_v<T> || std::is_same_v<T, std::string>) {
+          return std::hash<T>()(held);
+        } else if constexpr (std::is_same_v<T, Shape>) {
+          return hash_of(held.to_string());
+        } else if constexpr (std::is_same_v<T, Tensor>) {
+          return hash_of(held.to_string());  // the first elements, and how many there are
+        } else if constexpr (std::is_same_v<T, FunctionRef>) {
+          return hash_of(held.name);
+        } else {
+          return 0;
+        }
+      },
+      value.variant());
+}
+
+size_t hash_of(const AttrMap& attrs) {
+  size_t out = attrs.size();
+  for (const auto& [name, value] : attrs) out = combine(out, hash_of(value));
+  return out;
+}
+
 size_t hash_of(const Node& node) {
-  size_t out = std::hash<const void*>()(node.op);
+  size_t out = combine(std::hash<const void*>()(node.op), hash_of(node.attrs));
   size_t sum = 0;
   for (const Output& input : node.inputs) {
     const size_t hash = combine(std::hash<const void*>()(input.node), input.index);
@@ -26,9 +58,6 @@ size_t hash_of(const Node& node) {
   out = combine(out, sum);
   for (const Node* control : node.control_inputs) {
     out = combine(out, std::hash<const void*>()(control));
-  }
-  if (node.is("Const")) {
-    out = combine(out, std::hash<std::string>()(node.attr<Tensor>("value").to_string()));
   }
   return out;
 }
@@ -46,31 +75,37 @@ bool computes_the_same(const Node& a, const Node& b) {
 
 }  // namespace
 
-Graph merge_common_subexpressions(const Graph& graph, const KeptNames& kept) {
-  Rebuild rebuild(graph);
-  std::unordered_multimap<size_t, Node*> known;  // nodes of the new graph
+Graph merge_common_subexpressions(Graph graph, const KeptNames& kept) {
+  std::vector<Node*> same(graph.size());  // by id: the node that it is merged into; null: it stays
+  std::unordered_multimap<size_t, Node*> known;
+  const auto follow = [&](Node& node) {
+    for (Output& input : node.inputs) {
+      if (Node* const other = same[input.node->id]; other != nullptr) input.node = other;
+    }
+    bool is_changed = false;
+    for (Node*& control : node.control_inputs) {
+      if (Node* const other = same[control->id]; other != nullptr)
+        control = other, is_changed = true;
+    }
+    if (is_changed) sort_by_id(node.control_inputs);
+  };
   for (const auto& owned : graph.nodes()) {
-    const Node& node = *owned;
-    if (!is_pure(node)) {
-      rebuild.copy(node);
-      continue;
-    }
-    Node probe = node;  // as it would be in the new graph
-    probe.inputs = rebuild.inputs_of(node);
-    probe.control_inputs = rebuild.control_inputs_of(node);
-    const size_t hash = hash_of(probe);
+    Node& node = *owned;
+    follow(node);
+    if (!is_pure(node)) continue;
+    const size_t hash = hash_of(node);
     const auto [begin, end] = known.equal_range(hash);
-    const auto same = std::find_if(
-        begin, end, [&](const auto& entry) { return computes_the_same(*entry.second, probe); });
-    if (same == end || kept.contains(node)) {
-      known.emplace(hash, &rebuild.copy(node));
-      continue;
+    const auto found = std::find_if(
+        begin, end, [&](const auto& entry) { return computes_the_same(*entry.second, node); });
+    if (found == end || kept.contains(node)) {
+      known.emplace(hash, &node);
+    } else {
+      same[node.id] = found->second;
     }
-    std::vector<Output> outputs;
-    for (int i = 0; i < node.num_outputs(); ++i) outputs.push_back(same->second->output(i));
-    rebuild.replace(node, std::move(outputs), {same->second});
   }
-  return std::move(rebuild).finish();
+  std::vector<bool> stays(graph.size());
+  for (size_t id = 0; id < same.size(); ++id) stays[id] = same[id] == nullptr;
+  return keep_only(std::move(graph), stays);
 }
 
 }  // namespace leat

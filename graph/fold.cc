@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <optional>
+#include <unordered_set>
 
 #include "graph/evaluate.h"
 #include "graph/rebuild.h"
@@ -15,19 +16,37 @@ bool is_small(const Tensor& tensor) { return tensor.bytes() <= largest_result; }
 
 class Folding {
  public:
-  Folding(const Graph& graph, const KeptNames& kept)
-      : graph_(graph), kept_(kept), rebuild_(graph), may_be_dead_(graph.size()) {}
+  Folding(Graph& graph, const KeptNames& kept)
+      : graph_(graph), kept_(kept), may_be_dead_(graph.size()) {}
 
-  Graph run() {
+  // In place, but for nodes of several outputs, each of which becomes a constant of its own: true
+  // if there are any.
+  bool fold_in_place() {
+    bool has_several = false;
     for (const auto& node : graph_.nodes()) {
       may_be_dead_[node->id] = find_dead(*node);
+      const auto values = constants_of(*node);
+      if (!values) continue;
+      if (values->size() == 1) {
+        become_constant(*node, values->front());
+      } else {
+        has_several = true;
+      }
+    }
+    return has_several;
+  }
+
+  // All of them.
+  Graph rebuilt() {
+    rebuild_.emplace(graph_);
+    for (const auto& node : graph_.nodes()) {
       if (const auto values = constants_of(*node)) {
         replace(*node, *values);
       } else {
-        rebuild_.copy(*node);
+        rebuild_->copy(*node);
       }
     }
-    return std::move(rebuild_).finish();
+    return std::move(*rebuild_).finish();
   }
 
  private:
@@ -50,7 +69,7 @@ class Folding {
     if (!is_pure(node) || node.inputs.empty()) return std::nullopt;
     std::vector<Tensor> inputs;
     for (const Output& input : node.inputs) {
-      const Node& source = *rebuild_.map(input).node;
+      const Node& source = is_now(input);
       if (!source.is("Const")) return std::nullopt;
       inputs.push_back(source.attr<Tensor>("value"));
     }
@@ -84,52 +103,76 @@ class Folding {
     return out;
   }
 
-  void replace(const Node& node, const std::vector<Tensor>& values) {
-    // A constant of a branch lives and dies with the branch, which its control inputs say.
-    std::vector<Node*> after = rebuild_.control_inputs_of(node);
+  const Node& is_now(const Output& input) const {
+    return rebuild_ ? *rebuild_->map(input).node : *input.node;
+  }
+
+  // A constant of a branch lives and dies with the branch, which its control inputs say.
+  std::vector<Node*> controls_of_constant(const Node& node, std::vector<Node*> after) const {
+    std::unordered_set<const Node*> seen(after.begin(), after.end());
     for (const Output& input : node.inputs) {
-      const Node& source = *rebuild_.map(input).node;
+      const Node& source = is_now(input);
       if (!source.is("Const")) continue;
       for (Node* control : source.control_inputs) {
-        if (std::find(after.begin(), after.end(), control) == after.end()) after.push_back(control);
+        if (seen.insert(control).second) after.push_back(control);
       }
     }
+    return after;
+  }
+
+  static AttrMap attrs_of_constant(const Node& like, const Tensor& value) {
+    AttrMap attrs = {{"value", value}, {"dtype", value.dtype()}};
+    for (const auto& [key, attr] : like.attrs) {
+      if (key.starts_with('_')) attrs.emplace(key, attr);
+    }
+    return attrs;
+  }
+
+  void become_constant(Node& node, const Tensor& value) {
+    node.control_inputs = controls_of_constant(node, std::move(node.control_inputs));
+    node.inputs.clear();
+    node.attrs = attrs_of_constant(node, value);
+    node.op = const_op_;
+    node.outputs = {{.dtype = value.dtype(), .shape = value.shape()}};
+  }
+
+  void replace(const Node& node, const std::vector<Tensor>& values) {
+    const std::vector<Node*> after = controls_of_constant(node, rebuild_->control_inputs_of(node));
     std::vector<Output> outputs;
     for (size_t i = 0; i < values.size(); ++i) {
       const std::string name =
           values.size() == 1 ? node.name : graph_.unique_name(concat(node.name, "/_folded_", i));
       outputs.push_back(insert_constant(node, name, values[i], after));
     }
-    rebuild_.replace(node, outputs, {outputs.front().node});
+    rebuild_->replace(node, outputs, {outputs.front().node});
   }
 
   Output insert_constant(const Node& like, const std::string& name, const Tensor& value,
                          const std::vector<Node*>& after) {
-    AttrMap attrs = {{"value", value}, {"dtype", value.dtype()}};
-    for (const auto& [key, attr] : like.attrs) {
-      if (key.starts_with('_')) attrs.emplace(key, attr);
-    }
-    Node& node = rebuild_.graph().insert({.op = "Const",
-                                          .name = name,
-                                          .attrs = std::move(attrs),
-                                          .control_inputs = after,
-                                          .location = like.location},
-                                         like.assigned_device);
+    Node& node = rebuild_->graph().insert({.op = "Const",
+                                           .name = name,
+                                           .attrs = attrs_of_constant(like, value),
+                                           .control_inputs = after,
+                                           .location = like.location},
+                                          like.assigned_device);
     node.requested_device = like.requested_device;
     node.placement_reason = like.placement_reason;
     return node.output();
   }
 
-  const Graph& graph_;
+  Graph& graph_;
   const KeptNames& kept_;
-  Rebuild rebuild_;
-  std::vector<bool> may_be_dead_;  // by old id
+  const OpDef* const const_op_ = &op_named("Const");
+  std::optional<Rebuild> rebuild_;  // if nodes of several outputs are folded
+  std::vector<bool> may_be_dead_;   // by old id
 };
 
 }  // namespace
 
-Graph fold_constants(const Graph& graph, const KeptNames& kept) {
-  return Folding(graph, kept).run();
+Graph fold_constants(Graph graph, const KeptNames& kept) {
+  Folding folding(graph, kept);
+  if (folding.fold_in_place()) return folding.rebuilt();
+  return graph;
 }
 
 }  // namespace leat

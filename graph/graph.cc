@@ -135,8 +135,10 @@ std::unique_ptr<Node> Graph::make(NodeSpec spec, std::string name, std::optional
     for (size_t i = 0; i < node->inputs.size(); ++i) {
       const Output& input = node->inputs[i];
       check(static_cast<bool>(input), "input ", i, " is none");
-      check(input.node->graph == this, "input ", i, ", '", input.name(),
-            "', belongs to another graph");
+      if (input.node->graph != this) {
+        fail(Code::invalid_argument, "input ", i, ", '", input.name(),
+             "', belongs to another graph");
+      }
       check(input.index >= 0 && input.index < input.node->num_outputs(), "input ", i, " is output ",
             input.index, " of '", input.node->name, "', which has ", input.node->outputs.size());
     }

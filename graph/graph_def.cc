@@ -23,10 +23,9 @@ void write_inputs(const Node& node, tensorflow::NodeDef& def) {
   for (const Node* control : node.control_inputs) def.add_input("^" + control->name);
 }
 
-tensorflow::GraphDef write_graph(const Graph& graph, bool assigned_devices, size_t first = 0) {
+tensorflow::GraphDef write_graph(const Graph& graph, bool assigned_devices) {
   tensorflow::GraphDef out;
-  for (size_t i = first; i < graph.size(); ++i)
-    write_node(*graph.nodes()[i], assigned_devices, *out.add_node());
+  for (const auto& node : graph.nodes()) write_node(*node, assigned_devices, *out.add_node());
   out.mutable_versions()->set_producer(producer_version);
   return out;
 }
@@ -44,15 +43,29 @@ tensorflow::GraphDef write_graph(const Graph& graph, bool assigned_devices, size
        " bytes: keep large values in variables and feed them");
 }
 
-std::string to_bytes(const Graph& graph, const tensorflow::GraphDef& def) {
-  if (def.ByteSizeLong() > largest_message) fail_too_large(graph, def.ByteSizeLong());
+// Node by node: a message of all of them would need ten times the memory of the bytes. Messages
+// behind each other are one with the nodes of all.
+std::string to_bytes(const Graph& graph, bool assigned_devices, size_t first = 0) {
   std::string out;
+  size_t total = 0;
   {
     google::protobuf::io::StringOutputStream stream(&out);
     google::protobuf::io::CodedOutputStream coded(&stream);
     coded.SetSerializationDeterministic(true);  // attributes by name
-    def.SerializeWithCachedSizes(&coded);
+    tensorflow::GraphDef part;
+    const auto write = [&] {
+      total += part.ByteSizeLong();
+      if (total <= largest_message) part.SerializeWithCachedSizes(&coded);
+      part.Clear();
+    };
+    for (size_t i = first; i < graph.size(); ++i) {
+      write_node(*graph.nodes()[i], assigned_devices, *part.add_node());
+      write();
+    }
+    part.mutable_versions()->set_producer(producer_version);
+    write();
   }
+  if (total > largest_message) fail_too_large(graph, total);
   return out;
 }
 
@@ -73,11 +86,11 @@ void write_node(const Node& node, bool assigned_device, tensorflow::NodeDef& def
 }
 
 std::string to_graph_def(const Graph& graph, bool assigned_devices) {
-  return to_bytes(graph, write_graph(graph, assigned_devices));
+  return to_bytes(graph, assigned_devices);
 }
 
 std::string to_graph_def_from(const Graph& graph, size_t first_node) {
-  return to_bytes(graph, write_graph(graph, /*assigned_devices=*/false, first_node));
+  return to_bytes(graph, /*assigned_devices=*/false, first_node);
 }
 
 std::string to_graph_def_text(const Graph& graph, bool assigned_devices) {

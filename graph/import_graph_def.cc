@@ -4,9 +4,12 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <numeric>
 #include <queue>
 #include <set>
 #include <unordered_map>
+#include <unordered_set>
+#include <utility>
 
 #include "graph/dataset_graph.h"
 #include "graph/functions.h"
@@ -48,7 +51,8 @@ bool is_next_iteration(std::string_view op) {
 
 class Import {
  public:
-  Import(const GraphDef& def, Graph& graph, const ImportOptions& options)
+  // Empties the nodes of `def` as they are added: it is not needed twice.
+  Import(GraphDef& def, Graph& graph, const ImportOptions& options)
       : def_(def), graph_(graph), options_(options), waits_(def.node_size()) {}
 
   std::vector<std::string> run() {
@@ -101,10 +105,24 @@ class Import {
       unknown_ops_.emplace(def.op(), def.name());
     }
     try {
-      DeviceName::parse(def.device());
+      device(def);
     } catch (const Error& error) {
       problem(title(def), ": ", error.message());
     }
+  }
+
+  // Few names, many nodes.
+  const DeviceName& device(const NodeDef& def) {
+    const auto [known, is_new] = devices_.try_emplace(def.device());
+    if (is_new) {
+      try {
+        known->second = DeviceName::parse(def.device());
+      } catch (...) {
+        devices_.erase(known);
+        throw;
+      }
+    }
+    return known->second;
   }
 
   // ---- Adding, inputs first and otherwise in the order of the file ----
@@ -119,13 +137,15 @@ class Import {
     return graph_.find(name) != nullptr ? in_graph : nowhere;
   }
 
+  static bool may_have_back_edge(const NodeDef& user) {
+    return user.op() == "Merge" || user.op() == "RefMerge";
+  }
   bool is_back_edge(const NodeDef& user, int source) const {
-    return source >= 0 && (user.op() == "Merge" || user.op() == "RefMerge") &&
-           is_next_iteration(def_.node(source).op());
+    return source >= 0 && may_have_back_edge(user) && is_next_iteration(def_.node(source).op());
   }
 
   void count_waits() {
-    users_.resize(def_.node_size());
+    std::vector<std::pair<int, int>> edges;  // (from, to)
     for (int i = 0; i < def_.node_size(); ++i) {
       const NodeDef& def = def_.node(i);
       for (const std::string& text : def.input()) {
@@ -139,12 +159,17 @@ class Import {
           }
           if (source < 0 || is_back_edge(def, source)) continue;
           ++waits_[i];
-          users_[source].push_back(i);
+          edges.emplace_back(source, i);
         } catch (const Error& error) {
           problem(title(def), ": ", error.message());
         }
       }
     }
+    first_user_.assign(def_.node_size() + 2, 0);
+    for (const auto& [from, to] : edges) ++first_user_[from + 2];
+    std::partial_sum(first_user_.begin(), first_user_.end(), first_user_.begin());
+    users_.resize(edges.size());
+    for (const auto& [from, to] : edges) users_[first_user_[from + 1]++] = to;
   }
 
   std::string did_you_mean(std::string_view wanted) const {
@@ -168,8 +193,11 @@ class Import {
       ready.pop();
       ++done;
       add(def_.node(i));
-      for (const int user : users_[i]) {
-        if (--waits_[user] == 0) ready.push(user);
+      NodeDef& def = *def_.mutable_node(i);
+      google::protobuf::RepeatedPtrField<std::string>().Swap(def.mutable_input());
+      def.clear_attr();
+      for (size_t at = first_user_[i]; at < first_user_[i + 1]; ++at) {
+        if (--waits_[users_[at]] == 0) ready.push(users_[at]);
       }
     }
     if (done < def_.node_size()) report_cycle();
@@ -197,7 +225,7 @@ class Import {
       std::optional<Error> deferred;
       Node& node = graph_.insert(std::move(spec), DeviceName(), &deferred);
       if (deferred) notes_.push_back(deferred->message() + "; steps that need it will fail");
-      node.requested_device = DeviceName::parse(def.device());
+      node.requested_device = device(def);
     } catch (const Error& error) {
       problem(error.message());
     }
@@ -206,19 +234,17 @@ class Import {
   // False if an input could not be added.
   bool read_inputs(const NodeDef& def, NodeSpec& spec) {
     std::string back_edge;
+    std::unordered_set<const Node*> controls;
     for (const std::string& text : def.input()) {
       const InputName input = parse_input(text);
       Node* source = graph_.find(input.node);
-      if (!input.is_control && is_back_edge(def, position(input.node))) {
+      if (!input.is_control && may_have_back_edge(def) && is_back_edge(def, position(input.node))) {
         back_edge = text;
         continue;
       }
       if (source == nullptr) return false;
       if (input.is_control) {
-        if (std::find(spec.control_inputs.begin(), spec.control_inputs.end(), source) ==
-            spec.control_inputs.end()) {
-          spec.control_inputs.push_back(source);
-        }
+        if (controls.insert(source).second) spec.control_inputs.push_back(source);
         continue;
       }
       if (!spec.control_inputs.empty()) {
@@ -245,11 +271,9 @@ class Import {
 
   void read_attrs(const NodeDef& def, NodeSpec& spec) {
     const OpSchema& schema = op_named(def.op()).schema;
-    const std::map<std::string, const tensorflow::AttrValue*> sorted = [&] {
-      std::map<std::string, const tensorflow::AttrValue*> out;
-      for (const auto& [name, value] : def.attr()) out.emplace(name, &value);
-      return out;
-    }();
+    std::vector<std::pair<std::string_view, const tensorflow::AttrValue*>> sorted;
+    for (const auto& [name, value] : def.attr()) sorted.emplace_back(name, &value);
+    std::sort(sorted.begin(), sorted.end());
     for (const auto& [name, value] : sorted) {
       const AttrDef* attr = schema.attr(name);
       const bool is_free = name.starts_with('_');
@@ -269,7 +293,7 @@ class Import {
     }
     for (const ArgDef& arg : schema.outputs) check_length(def, arg, spec.attrs);
     for (const AttrDef& attr : schema.attrs) {
-      if (!attr.default_value && !sorted.contains(attr.name)) {
+      if (!attr.default_value && !def.attr().contains(attr.name)) {
         problem(title(def), ": attribute '", attr.name, "' (", attr.kind,
                 ") is missing and has no default");
       }
@@ -289,8 +313,7 @@ class Import {
 
   // ---- Reports ----
 
-  void note_dropped(const NodeDef& def, const std::string& name,
-                    const tensorflow::AttrValue& value) {
+  void note_dropped(const NodeDef& def, std::string_view name, const tensorflow::AttrValue& value) {
     if (!dropped_.emplace(def.op(), name).second) return;
     std::string text = value.ShortDebugString();
     if (text.size() > 100) text = text.substr(0, 100) + "…";
@@ -333,13 +356,15 @@ class Import {
     fail(unknown_ops_.empty() ? Code::invalid_argument : Code::not_found, message);
   }
 
-  const GraphDef& def_;
+  GraphDef& def_;
   Graph& graph_;
   const ImportOptions options_;
   std::unordered_map<std::string_view, int> index_;  // node name → position in the file
   std::vector<int> waits_;                           // by position: inputs that are not added yet
-  std::vector<std::vector<int>> users_;              // by position
-  std::map<std::string, std::string> unknown_ops_;   // op → a node
+  std::vector<int> users_;                           // of all nodes, one after the other
+  std::vector<size_t> first_user_;                   // by position: where its own begin
+  std::unordered_map<std::string, DeviceName> devices_;  // by the text
+  std::map<std::string, std::string> unknown_ops_;       // op → a node
   std::vector<std::string> problems_;
   std::vector<std::string> notes_;
   std::set<std::pair<std::string, std::string>> dropped_;  // (op, attribute)

@@ -78,7 +78,7 @@ class PartCut {
       if (is_needed_[target->id]) signature.targets.push_back(target->name);
     }
     Graph graph = structure_loops(std::move(rebuild_).finish(), signature);
-    part.graph = simplify(read_late(graph, nullptr), signature);
+    part.graph = simplify(read_late(std::move(graph), nullptr), signature);
     return part;
   }
 

@@ -13,6 +13,8 @@
 #include <set>
 #include <tuple>
 #include <unordered_map>
+#include <unordered_set>
+#include <utility>
 
 #include "graph/pipeline.h"
 #include "graph/signature.h"
@@ -43,6 +45,9 @@ class Writes {
   // Can `node` run after a write to the variable that `ref` stands for, in this step?
   bool may_follow_write(const Node& node, const Output& ref) {
     const int variable = accesses_.variable_of(*ref.node);
+    // Ids are in order: what comes before all writers follows none.
+    const std::vector<Node*>& writers = accesses_.writers(variable);
+    if (writers.empty() || node.id < writers.front()->id) return false;
     auto [found, is_new] = after_.try_emplace(variable);
     if (is_new) found->second = followers(graph_, accesses_.writers(variable));
     return found->second[node.id];
@@ -102,18 +107,25 @@ class Partitioner {
 
   void find_devices() {
     std::map<std::string, int> ids;  // sorted, so that numbers follow names
+    const Node* before = nullptr;    // neighbours are in one place mostly
     for (const auto& node : graph_.nodes()) {
+      if (before != nullptr && before->assigned_device == node->assigned_device) continue;
       if (!node->assigned_device.is_complete()) {
         fail(Code::internal, "partition: ", describe(*node), " has no device");
       }
       ids.emplace(node->assigned_device.to_string(), 0);
+      before = node.get();
     }
     for (auto& [name, id] : ids) {
       id = static_cast<int>(parts_.size());
       parts_.push_back({name, DeviceName::parse(name), Graph()});
     }
+    before = nullptr;
     for (const auto& node : graph_.nodes()) {
-      devices_[node->id] = ids.at(node->assigned_device.to_string());
+      const bool is_same = before != nullptr && before->assigned_device == node->assigned_device;
+      devices_[node->id] =
+          is_same ? devices_[before->id] : ids.at(node->assigned_device.to_string());
+      before = node.get();
     }
   }
 
@@ -291,13 +303,14 @@ class Partitioner {
         inputs.push_back(receive({input.node->id, input.index, device, std::move(after)}).output());
       }
     }
-    std::vector<Node*> control_inputs;
-    for (const Node* source : node.control_inputs) {
-      add_unique(control_inputs, signal(*source, device));
-    }
+    std::vector<Node*> control_inputs;  // there may be very many
+    std::unordered_set<const Node*> seen;
+    const auto wait_for = [&](Node& source) {
+      if (seen.insert(&source).second) control_inputs.push_back(&source);
+    };
+    for (const Node* source : node.control_inputs) wait_for(signal(*source, device));
     if (const auto found = read_before_.find(node.id); found != read_before_.end()) {
-      for (const int variable : found->second)
-        add_unique(control_inputs, early_read(*graph_.nodes()[variable]));
+      for (const int variable : found->second) wait_for(early_read(*graph_.nodes()[variable]));
     }
     Node& copy = parts_[device].graph.copy(node, std::move(inputs), std::move(control_inputs));
     copy.assigned_device = parts_[device].name;
@@ -453,6 +466,30 @@ class Partitioner {
 PartitionedGraph partition(const Graph& graph, const StepSignature& signature,
                            const PartitionOptions& options) {
   return Partitioner(graph, options).run(signature.normalised());
+}
+
+PartitionedGraph partition(Graph&& graph, const StepSignature& signature,
+                           const PartitionOptions& options) {
+  const auto& nodes = graph.nodes();
+  const bool is_one = !nodes.empty() && std::ranges::all_of(nodes, [&](const auto& node) {
+    return node->assigned_device.is_complete() &&
+           node->assigned_device == nodes.front()->assigned_device;
+  });
+  if (!is_one) return partition(std::as_const(graph), signature, options);
+  const std::string device = nodes.front()->assigned_device.to_string();
+  const StepSignature all = signature.normalised();
+  PartitionedGraph out;
+  for (const std::string& feed : all.feeds) out.feed_devices[feed];
+  for (const std::string& fetch : all.fetches) {
+    check_internal(graph.find(fetch.substr(0, fetch.rfind(':'))) != nullptr,
+                   "partition: the fetched '", fetch, "' is not in the graph");
+    out.fetch_devices[fetch] = device;
+  }
+  for (const auto& node : nodes) {
+    if (node->is("_Feed")) out.feed_devices[node->attr<std::string>("name")].push_back(device);
+  }
+  out.partitions.emplace(device, std::move(graph));
+  return out;
 }
 
 }  // namespace leat

@@ -65,6 +65,7 @@ PartitionedGraph run_pipeline(const Graph& graph, const PipelineOptions& options
     finish_pass("connect", *connected);
   }
   Graph step = prune(connected ? *connected : graph, signature);
+  connected.reset();
   finish_pass("prune", step);
   FetchFeeds fetch_feeds;
   if (signature.is_partial) {
@@ -74,20 +75,20 @@ PartitionedGraph run_pipeline(const Graph& graph, const PipelineOptions& options
   }
   step = structure_loops(std::move(step), signature);
   finish_pass("structure_loops", step);
-  step = split_identity_n(step, signature);
+  step = split_identity_n(std::move(step), signature);
   finish_pass("split_identity_n", step);
-  step = infer(step);
+  step = infer(std::move(step));
   finish_pass("infer", step);
-  step = read_late(step, &options.placement);
+  step = read_late(std::move(step), &options.placement);
   finish_pass("read_late", step);
   if (options.simplify) {
-    step = simplify(step, signature);
+    step = simplify(std::move(step), signature);
     finish_pass("simplify", step);
   }
   place(step, options.placement);
   finish_pass("place", step);
   PartitionedGraph out = partition(
-      step, signature,
+      std::move(step), signature,
       {.bfloat16_edges = options.bfloat16_edges, .client = options.placement.default_device});
   for (const auto& [device, part] : out.partitions) finish_pass("partition", part);
   out.fetch_feeds = std::move(fetch_feeds);

@@ -1,6 +1,8 @@
 // The passes, by name and in order: connect (if the signature has connections) → prune → defer (if
 // the run is partial) → structure_loops → split_identity_n → infer → read_late → simplify → place →
-// partition. Each is a free function from graph to graph; verify() runs after each one.
+// partition. Each is a free function from graph to graph; verify() runs after each one. Those that
+// take a graph by value give it back as it is if there is nothing to do, or change it in place: a
+// copy of a graph of a million nodes takes a second.
 #pragma once
 
 #include <functional>
@@ -108,18 +110,18 @@ FetchFeeds feeds_behind_fetches(const Graph& graph, const StepSignature& signatu
 // frame that is no loop.
 Graph structure_loops(Graph graph, const StepSignature& signature);
 // An Identity of each input for an IdentityN that hands on handles.
-Graph split_identity_n(const Graph& graph, const StepSignature& signature);
+Graph split_identity_n(Graph graph, const StepSignature& signature);
 // Shapes again, with what is now known about feeds.
-Graph infer(const Graph& graph);
+Graph infer(Graph graph);
 // Users of an Identity of a reference that only run after an update read the updated variable, as
 // they do in TensorFlow, unless the Identity is ordered before the update. With a placement not
 // those on other devices, if the update waits for an answer from elsewhere: the value was sent
-// before. `graph` is unchanged.
-Graph read_late(Graph& graph, const PlacementOptions* placement);
+// before.
+Graph read_late(Graph graph, const PlacementOptions* placement);
 // Constant folding (results up to 10 MiB; never stateful, control-flow or fetched nodes' names),
 // common subexpressions, removal of identities and of no-ops. Endpoints named in the signature keep
 // their names.
-Graph simplify(const Graph& graph, const StepSignature& signature);
+Graph simplify(Graph graph, const StepSignature& signature);
 // Sets assigned_device and placement_reason of every node (placer.h has the rules).
 void place(Graph& graph, const PlacementOptions& options);
 // Cuts at device borders.
@@ -132,6 +134,9 @@ struct PartitionOptions {
   DeviceName client = {};
 };
 PartitionedGraph partition(const Graph& graph, const StepSignature& signature,
+                           const PartitionOptions& options = {});
+// The same of a graph that is not needed any more: if all of it is on one device, it is the part.
+PartitionedGraph partition(Graph&& graph, const StepSignature& signature,
                            const PartitionOptions& options = {});
 // Structure holds: inputs exist and belong to the graph, dtypes agree, names are unique, no cycle.
 // INTERNAL with the pass's name otherwise.

@@ -1,11 +1,11 @@
 #include "graph/placer.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <iostream>
 #include <map>
 #include <optional>
 #include <tuple>
-#include <unordered_map>
 
 #include "graph/colocation.h"
 #include "graph/frames.h"
@@ -81,9 +81,11 @@ class Placement {
       : graph_(graph),
         options_(options),
         devices_(ranked(options)),
+        names_(devices_.size()),
         ties_(graph),
         errors_(devices_, ties_) {
     check(!devices_.empty(), "there is no device to place the graph on");
+    for (size_t i = 0; i < devices_.size(); ++i) names_[i] = devices_[i].name;
     make_sets();
   }
 
@@ -123,14 +125,17 @@ class Placement {
 
  private:
   void make_sets() {
-    std::unordered_map<int, size_t> index;  // root → set
+    constexpr size_t none = SIZE_MAX;
+    std::vector<size_t> index(graph_.size(), none);  // by root: its set
     set_index_.resize(graph_.size());
+    size_t count = 0;
     for (const auto& node : graph_.nodes()) {
-      const auto [found, is_new] = index.emplace(ties_.root(node->id), sets_.size());
-      if (is_new) sets_.emplace_back();
-      set_index_[node->id] = found->second;
-      add_to(sets_[found->second], *node);
+      size_t& set = index[ties_.root(node->id)];
+      if (set == none) set = count++;
+      set_index_[node->id] = set;
     }
+    sets_.resize(count);
+    for (const auto& node : graph_.nodes()) add_to(set_of(*node), *node);
   }
 
   // A step's loop is one node, `_Loop`, which runs on CPUs: what it updates, or reads by reference,
@@ -186,8 +191,9 @@ class Placement {
       return;
     }
     const bool is_stronger = is_resource && !set.is_resource;
-    DeviceName strong = is_stronger ? node.requested_device : set.request;
-    DeviceName weak = is_stronger ? set.request : node.requested_device;
+    if (set.request == node.requested_device && !is_stronger) return;
+    DeviceName strong = node.requested_device, weak = set.request;
+    if (!is_stronger) std::swap(strong, weak);
     const Node& weaker = is_stronger ? *set.asker : node;
     const bool goes_along =
         ties_.has_variant(weaker) || (!is_stronger && !is_resource && ties_.uses_resource(weaker));
@@ -216,6 +222,8 @@ class Placement {
 
   // Devices that match and have kernels of all the types, best first. Few combinations, many nodes.
   const std::vector<const DeviceSpec*>& candidates(const DeviceName& request, unsigned types) {
+    if (last_candidates_ != nullptr && last_request_ == request && last_types_ == types)
+      return *last_candidates_;
     auto [found, is_new] = candidates_.try_emplace({request.to_string(), types});
     if (is_new) {
       for (const DeviceSpec& device : devices_) {
@@ -224,12 +232,16 @@ class Placement {
         }
       }
     }
+    last_request_ = request;
+    last_types_ = types;
+    last_candidates_ = &found->second;
     return found->second;
   }
 
   // Empty if the set cannot be placed; then set.failure says why.
-  std::vector<const DeviceSpec*> candidates_of(Set& set) {
-    if (set.failure) return {};
+  const std::vector<const DeviceSpec*>& candidates_of(Set& set) {
+    static const std::vector<const DeviceSpec*> none;
+    if (set.failure) return none;
     if (const auto& exact = candidates(set.request, set.types); !exact.empty()) return exact;
     if (options_.allow_soft_placement) {
       const auto& soft = candidates(without_type(set.request), set.types);
@@ -239,7 +251,7 @@ class Placement {
       }
     }
     set.failure = errors_.no_device(set);
-    return {};
+    return none;
   }
 
   std::string why_placed(const Set& set, const Node& node) const {
@@ -258,9 +270,14 @@ class Placement {
     return out + set.relaxed;
   }
 
-  void assign(Node& node, const DeviceName& device, std::string reason) const {
+  void assign(Node& node, const DeviceName& device, std::string reason) {
     node.assigned_device = device;
-    node.placement_reason = std::move(reason);
+    if (!(last_reason_ == reason)) last_reason_ = std::move(reason);
+    node.placement_reason = last_reason_;
+  }
+
+  const DeviceName& name_of(const DeviceSpec& device) const {
+    return names_[&device - devices_.data()];
   }
 
   void place_set(Set& set) {
@@ -269,14 +286,14 @@ class Placement {
       device = set.pinned->assigned_device;
       if (!check_pinned(set)) return;
     } else {
-      const std::vector<const DeviceSpec*> devices = candidates_of(set);
+      const std::vector<const DeviceSpec*>& devices = candidates_of(set);
       if (devices.empty()) return;
-      device = devices.front()->name;
+      device = name_of(*devices.front());
     }
     for (Node* node : set.nodes) {
       if (!is_unplaced(*node)) continue;
-      node->assigned_device = device;
-      node->placement_reason = why_placed(set, *node);
+      node->assigned_device = device;  // which the reason tells of
+      assign(*node, device, why_placed(set, *node));
     }
   }
 
@@ -287,7 +304,7 @@ class Placement {
       if (!is_unplaced(*node) || !ties_.is_resource(*node) || node->requested_device.is_empty())
         continue;
       const auto& devices = candidates(node->requested_device, kernel_types(*node));
-      if (!devices.empty()) assign(*node, devices.front()->name, "explicit");
+      if (!devices.empty()) assign(*node, name_of(*devices.front()), "explicit");
     }
   }
 
@@ -319,7 +336,7 @@ class Placement {
     if (only_placed && is_unplaced(input)) return;
     for (const DeviceSpec* device : candidates_of(set)) {
       if (device->name != input.assigned_device) continue;
-      return assign(node, device->name, "follows its input " + input.name + set.relaxed);
+      return assign(node, name_of(*device), "follows its input " + input.name + set.relaxed);
     }
     place_set(set);
   }
@@ -346,7 +363,7 @@ class Placement {
     if (const Node* consumer = only_consumer(node, consumers)) {
       for (const DeviceSpec* device : candidates_of(set)) {
         if (device->name != consumer->assigned_device) continue;
-        return assign(node, device->name, "joins its consumer " + consumer->name + set.relaxed);
+        return assign(node, name_of(*device), "joins its consumer " + consumer->name + set.relaxed);
       }
     }
     place_set(set);
@@ -372,11 +389,17 @@ class Placement {
   Graph& graph_;
   const PlacementOptions& options_;
   const std::vector<DeviceSpec> devices_;  // best first
+  std::vector<DeviceName> names_;          // of these, for many nodes
   const Colocation ties_;
   const PlacementErrors errors_;
   std::vector<Set> sets_;
   std::vector<size_t> set_index_;  // by node id
   std::map<std::pair<std::string, unsigned>, std::vector<const DeviceSpec*>> candidates_;
+  // The last answer, which is the next one mostly.
+  DeviceName last_request_;
+  unsigned last_types_ = 0;
+  const std::vector<const DeviceSpec*>* last_candidates_ = nullptr;
+  std::string last_reason_;
 };
 
 }  // namespace

@@ -150,6 +150,8 @@ Needed find_needed(const Graph& graph, const Step& step) {
 
 // A fed value has no variable behind it.
 void check_fed_handles(const Node& node, const Step& step) {
+  if (std::ranges::none_of(node.inputs, [&](const Output& input) { return step.is_fed(input); }))
+    return;
   for (const ArgRange& range : arg_ranges(node.op->schema.inputs, node.attrs)) {
     for (int i = range.begin; i < range.end; ++i) {
       const bool is_handle = range.arg->is_ref || node.inputs[i].dtype() == DType::resource;

@@ -9,9 +9,12 @@
 //
 // A Merge of references gives the value of the one that came: here they are read where they end.
 #include <algorithm>
+#include <map>
 #include <optional>
+#include <set>
 #include <tuple>
 #include <unordered_map>
+#include <utility>
 
 #include "graph/pipeline.h"
 #include "graph/rebuild.h"
@@ -24,50 +27,108 @@ namespace {
 class Reads {
  public:
   Reads(Graph& graph, const PlacementOptions* placement)
-      : graph_(graph), placement_(placement), accesses_(graph) {}
-
-  // Is the input to be read by the user itself?
-  bool is_late(const Node& user, const Output& input) {
-    const Output variable = aliased(input);
-    if (!variable) return false;
-    const std::vector<Node*>& writers = accesses_.writers(accesses_.variable_of(*variable.node));
-    return std::any_of(writers.begin(), writers.end(), [&](Node* writer) {
-      if (writer == &user) return false;
-      const std::vector<bool>& later = after(*writer);
-      return later[user.id] && !later[input.node->id] &&
-             !is_sent_before(user, input, variable, *writer);
-    });
+      : graph_(graph), placement_(placement), accesses_(graph) {
+    find_late();
   }
 
+  bool has_late() const { return !late_.empty(); }
+  // Is the input to be read by the user itself?
+  bool is_late(const Node& user, int input) const { return late_.contains({user.id, input}); }
+
   // What a value is the memory of, if it is_late(): a reference in the new graph.
-  Output reference(const Output& value, Rebuild& rebuild) {
-    const Node& node = *value.node;
-    if (value.is_ref()) return rebuild.map(value);
-    if (node.is("Identity")) return reference(node.inputs[0], rebuild);
-    Node*& made = switches_[node.id];
-    if (made == nullptr) {
-      made = &rebuild.graph().insert(
-          {.op = "RefSwitch",
-           .name = graph_.unique_name(node.name + "/late"),
-           .inputs = {reference(node.inputs[0], rebuild), rebuild.map(node.inputs[1])},
-           .attrs = {{"T", value.dtype()}},
-           .control_inputs = rebuild.control_inputs_of(node),
-           .location = node.location},
-          DeviceName());
+  Output reference(Output value, Rebuild& rebuild) {
+    std::vector<Output> switched;  // outputs of Switches, the last one first
+    for (; !value.is_ref(); value = value.node->inputs[0]) {
+      if (!value.node->is("Identity")) switched.push_back(value);
     }
-    return made->output(value.index);
+    Output out = rebuild.map(value);
+    for (; !switched.empty(); switched.pop_back()) {
+      const auto& [node, index] = switched.back();
+      Node*& made = switches_[node->id];
+      if (made == nullptr) {
+        made = &rebuild.graph().insert(
+            {.op = "RefSwitch",
+             .name = std::as_const(graph_).unique_name(node->name + "/late"),
+             .inputs = {out, rebuild.map(node->inputs[1])},
+             .attrs = {{"T", node->outputs[index].dtype}},
+             .control_inputs = rebuild.control_inputs_of(*node),
+             .location = node->location},
+            DeviceName());
+      }
+      out = made->output(index);
+    }
+    return out;
   }
 
  private:
-  // The reference whose memory a value is, by way of Identities that nothing orders, and Switches.
-  Output aliased(Output value) const {
-    while ((value.node->is("Identity") && value.node->control_inputs.empty()) ||
-           value.node->is("Switch")) {
-      value = value.node->inputs[0];
-      if (value.is_ref()) return accesses_.variable_of(*value.node) < 0 ? Output{} : value;
+  struct Use {
+    Node* user;
+    int input;
+  };
+
+  void find_late() {
+    const std::vector<Output> aliases = aliased();
+    std::map<int, std::vector<Use>> uses;  // of the memory of a variable that is written to
+    for (const auto& node : graph_.nodes()) {
+      for (size_t i = 0; i < node->inputs.size(); ++i) {
+        const Output& input = node->inputs[i];
+        const Output variable = input.is_ref() ? Output{} : aliases[input.node->id];
+        if (!variable) continue;
+        const int id = accesses_.variable_of(*variable.node);
+        // Ids are in order: what comes before all writes follows none.
+        if (const auto& writers = accesses_.writers(id);
+            !writers.empty() && writers.front()->id < node->id)
+          uses[id].push_back({node.get(), static_cast<int>(i)});
+      }
     }
-    return {};
+    if (uses.empty()) return;
+    const Consumers consumers(graph_);
+    reached_.resize(graph_.size());
+    for (const auto& [id, users] : uses) {
+      for (Node* writer : accesses_.writers(id)) {
+        follow(*writer, *users.back().user, consumers);
+        for (const auto& [user, i] : users) {
+          const Output& input = user->inputs[i];
+          if (writer == user || !follows(*user) || follows(*input.node)) continue;
+          if (is_sent_before(*user, input, aliases[input.node->id], *writer)) continue;
+          late_.emplace(user->id, i);
+        }
+      }
+    }
   }
+
+  // By node id: the reference whose memory its value is, by way of Identities that nothing orders,
+  // and Switches.
+  std::vector<Output> aliased() const {
+    std::vector<Output> out(graph_.size());
+    for (const auto& node : graph_.nodes()) {
+      if (!(node->is("Identity") && node->control_inputs.empty()) && !node->is("Switch")) continue;
+      const Output& input = node->inputs[0];
+      if (!input.is_ref()) {
+        out[node->id] = out[input.node->id];
+      } else if (accesses_.variable_of(*input.node) >= 0) {
+        out[node->id] = input;
+      }
+    }
+    return out;
+  }
+
+  // Finds what follows the node, and comes no later than `last` in the graph: follows() tells.
+  void follow(Node& node, const Node& last, const Consumers& consumers) {
+    ++round_;
+    std::vector<Node*> pending{&node};
+    reached_[node.id] = round_;
+    while (!pending.empty()) {
+      const Node& from = *pending.back();
+      pending.pop_back();
+      for (const Consumers::Use& use : consumers.of(from)) {
+        if (use.node->id > last.id || reached_[use.node->id] == round_) continue;
+        reached_[use.node->id] = round_;
+        pending.push_back(use.node);
+      }
+    }
+  }
+  bool follows(const Node& node) const { return reached_[node.id] == round_; }
 
   // Whether the input leaves the variable's device long before the write, which waits for an answer
   // from elsewhere meanwhile. If not, it is a matter of chance what TensorFlow sends.
@@ -135,18 +196,14 @@ class Reads {
     return out;
   }
 
-  const std::vector<bool>& after(Node& node) {
-    auto [found, is_new] = after_.try_emplace(node.id);
-    if (is_new) found->second = followers(graph_, {&node});
-    return found->second;
-  }
-
   Graph& graph_;
   const PlacementOptions* const placement_;
   const VariableAccesses accesses_;
-  std::optional<std::vector<DeviceName>> devices_;    // by node id
-  std::unordered_map<int, std::vector<bool>> after_;  // by node id, twice
-  std::unordered_map<int, Node*> switches_;           // RefSwitches by the id of a Switch
+  std::optional<std::vector<DeviceName>> devices_;  // by node id
+  std::set<std::pair<int, int>> late_;              // (id of the user, input)
+  std::vector<int> reached_;                        // by node id: the round that came there last
+  int round_ = 0;
+  std::unordered_map<int, Node*> switches_;  // RefSwitches by the id of a Switch
 };
 
 bool is_merge(const Node& node) { return node.is("Merge") || node.is("RefMerge"); }
@@ -190,19 +247,29 @@ void check_references(const Node& node) {
 
 }  // namespace
 
-Graph read_late(Graph& graph, const PlacementOptions* placement) {
+Graph read_late(Graph graph, const PlacementOptions* placement) {
+  bool has_work = false;
+  for (const auto& node : graph.nodes()) {
+    has_work =
+        has_work || is_merge(*node) || std::ranges::any_of(node->outputs, &OutputSpec::is_ref);
+    if (!is_merge(*node)) check_references(*node);
+  }
+  if (!has_work) return graph;
   Reads reads(graph, placement);
+  if (!reads.has_late() &&
+      std::ranges::none_of(graph.nodes(), [](const auto& node) { return is_merge(*node); }))
+    return graph;
   Rebuild rebuild(graph);
   for (const auto& node : graph.nodes()) {
     if (is_merge(*node)) {
       copy_merge(*node, rebuild);
       continue;
     }
-    check_references(*node);
     std::vector<Output> inputs;  // before the node: what they need comes first
-    for (const Output& input : node->inputs) {
-      inputs.push_back(reads.is_late(*node, input) ? reads.reference(input, rebuild)
-                                                   : rebuild.map(input));
+    for (size_t i = 0; i < node->inputs.size(); ++i) {
+      const Output& input = node->inputs[i];
+      inputs.push_back(reads.is_late(*node, static_cast<int>(i)) ? reads.reference(input, rebuild)
+                                                                 : rebuild.map(input));
     }
     rebuild.copy(*node).inputs = std::move(inputs);
   }

@@ -5,13 +5,17 @@
 namespace leat {
 
 Output Rebuild::map(Output old) const {
-  const std::vector<Output>& outputs = outputs_[old.node->id];
-  const bool is_known =
-      old.index < static_cast<int>(outputs.size()) && static_cast<bool>(outputs[old.index]);
-  if (!is_known) {
+  Output out;
+  if (Node* const copy = copies_[old.node->id]; copy != nullptr) {
+    out = {copy, old.index};
+  } else if (const auto found = replacements_.find(old.node->id); found != replacements_.end()) {
+    const std::vector<Output>& outputs = found->second.outputs;
+    if (old.index < static_cast<int>(outputs.size())) out = outputs[old.index];
+  }
+  if (!out) {
     fail(Code::internal, "'", old.name(), "' was left out of the new graph but is still used");
   }
-  return outputs[old.index];
+  return out;
 }
 
 std::vector<Output> Rebuild::inputs_of(const Node& old) const {
@@ -24,8 +28,12 @@ std::vector<Output> Rebuild::inputs_of(const Node& old) const {
 std::vector<Node*> Rebuild::control_inputs_of(const Node& old) const {
   std::vector<Node*> out;
   for (const Node* control : old.control_inputs) {
-    const std::vector<Node*>& signals = signals_[control->id];
-    out.insert(out.end(), signals.begin(), signals.end());
+    if (Node* const copy = copies_[control->id]; copy != nullptr) {
+      out.push_back(copy);
+    } else if (const auto found = replacements_.find(control->id); found != replacements_.end()) {
+      const std::vector<Node*>& signals = found->second.signals;
+      out.insert(out.end(), signals.begin(), signals.end());
+    }
   }
   const auto by_id = [](const Node* a, const Node* b) { return a->id < b->id; };
   std::sort(out.begin(), out.end(), by_id);
@@ -35,15 +43,22 @@ std::vector<Node*> Rebuild::control_inputs_of(const Node& old) const {
 
 Node& Rebuild::copy(const Node& old) {
   Node& node = graph_.copy(old, inputs_of(old), control_inputs_of(old));
-  std::vector<Output> outputs;
-  for (int i = 0; i < node.num_outputs(); ++i) outputs.push_back(node.output(i));
-  replace(old, std::move(outputs), {&node});
+  copies_[old.id] = &node;
   return node;
 }
 
 void Rebuild::replace(const Node& old, std::vector<Output> outputs, std::vector<Node*> signals) {
-  outputs_[old.id] = std::move(outputs);
-  signals_[old.id] = std::move(signals);
+  copies_[old.id] = nullptr;
+  replacements_.insert_or_assign(old.id, Replacement{std::move(outputs), std::move(signals)});
+}
+
+Graph keep_only(Graph graph, const std::vector<bool>& stays) {
+  if (std::find(stays.begin(), stays.end(), false) == stays.end()) return graph;
+  Rebuild rebuild(graph);
+  for (const auto& node : graph.nodes()) {
+    if (stays[node->id]) rebuild.copy(*node);
+  }
+  return std::move(rebuild).finish();
 }
 
 }  // namespace leat

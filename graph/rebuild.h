@@ -2,6 +2,7 @@
 // out.
 #pragma once
 
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -13,7 +14,7 @@ namespace leat {
 // before its users come.
 class Rebuild {
  public:
-  explicit Rebuild(const Graph& from) : outputs_(from.size()), signals_(from.size()) {}
+  explicit Rebuild(const Graph& from) : copies_(from.size()) {}
 
   Graph& graph() { return graph_; }
   Graph finish() && { return std::move(graph_); }
@@ -31,9 +32,17 @@ class Rebuild {
   void replace(const Node& old, std::vector<Output> outputs, std::vector<Node*> signals);
 
  private:
+  struct Replacement {
+    std::vector<Output> outputs;
+    std::vector<Node*> signals;
+  };
+
   Graph graph_;
-  std::vector<std::vector<Output>> outputs_;  // by old id
-  std::vector<std::vector<Node*>> signals_;   // by old id
+  std::vector<Node*> copies_;                          // by old id; null: replaced or left out
+  std::unordered_map<int, Replacement> replacements_;  // by old id
 };
+
+// The graph without the nodes that `stays` (by id) does not hold, which none of the others may use.
+Graph keep_only(Graph graph, const std::vector<bool>& stays);
 
 }  // namespace leat

@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <functional>
+#include <unordered_map>
 
 #include "graph/rebuild.h"
 #include "graph/simplify.h"
@@ -32,43 +34,80 @@ bool is_needless_gathering(const Node& node, size_t signals, const Uses& uses) {
 // Whoever uses a value has waited for its producer. A Merge takes dead inputs, so there the signal
 // says more.
 void drop_redundant_signals(Node& node) {
-  if (is_control_flow(node)) return;
+  if (node.control_inputs.empty() || is_control_flow(node)) return;
+  std::vector<const Node*> sources;  // sorted: nodes may have very many of both
+  for (const Output& input : node.inputs) {
+    if (!input.is_ref()) sources.push_back(input.node);
+  }
+  std::sort(sources.begin(), sources.end(), std::less<>());
   std::erase_if(node.control_inputs, [&](const Node* source) {
     return !is_control_flow(*source) &&
-           std::any_of(node.inputs.begin(), node.inputs.end(), [&](const Output& input) {
-             return input.node == source && !input.is_ref();
-           });
+           std::binary_search(sources.begin(), sources.end(), source, std::less<>());
   });
+}
+
+// What stands for a node that goes: its value, and those who tell that it has run.
+struct Replacement {
+  Output value;
+  std::vector<Node*> signals;
+};
+using Replacements = std::unordered_map<int, Replacement>;  // by id
+
+void follow_replacements(Node& node, const std::vector<bool>& stays, Replacements& replacements,
+                         const std::vector<Uses>& uses) {
+  for (Output& input : node.inputs) {
+    if (!stays[input.node->id]) input = replacements.at(input.node->id).value;
+  }
+  std::vector<Node*>& controls = node.control_inputs;
+  if (std::all_of(controls.begin(), controls.end(), [&](Node* from) { return stays[from->id]; }))
+    return;
+  const std::vector<Node*> before = std::move(controls);
+  controls.clear();
+  for (Node* from : before) {
+    if (stays[from->id]) {
+      controls.push_back(from);
+      continue;
+    }
+    std::vector<Node*>& signals = replacements.at(from->id).signals;
+    if (before.size() == 1 && uses[from->id].control == 1) {
+      controls = std::move(signals);  // of a chain of NoOps behind many nodes, say
+      return;
+    }
+    controls.insert(controls.end(), signals.begin(), signals.end());
+  }
+  sort_by_id(controls);
 }
 
 }  // namespace
 
-Graph remove_identities(const Graph& graph, const KeptNames& kept) {
+Graph remove_identities(Graph graph, const KeptNames& kept) {
   std::vector<Uses> uses(graph.size());
   for (const auto& node : graph.nodes()) {
     for (const Output& input : node->inputs) ++uses[input.node->id].data;
     for (const Node* control : node->control_inputs) ++uses[control->id].control;
   }
-  Rebuild rebuild(graph);
+  std::vector<bool> stays(graph.size(), true);
+  Replacements replacements;
   for (const auto& owned : graph.nodes()) {
-    const Node& node = *owned;
+    Node& node = *owned;
+    follow_replacements(node, stays, replacements, uses);
     if (!kept.contains(node)) {
       if (is_identity(node) && can_go(node, uses[node.id])) {
-        const Output value = rebuild.map(node.inputs[0]);
-        rebuild.replace(node, {value}, {value.node});
+        const Output value = node.inputs[0];
+        replacements.emplace(node.id, Replacement{value, {value.node}});
+        stays[node.id] = false;
         continue;
       }
-      if (node.is("NoOp")) {
-        std::vector<Node*> signals = rebuild.control_inputs_of(node);
-        if (is_needless_gathering(node, signals.size(), uses[node.id])) {
-          rebuild.replace(node, {}, std::move(signals));
-          continue;
-        }
+      if (node.is("NoOp") &&
+          is_needless_gathering(node, node.control_inputs.size(), uses[node.id])) {
+        replacements.emplace(node.id, Replacement{{}, std::move(node.control_inputs)});
+        stays[node.id] = false;
+        continue;
       }
     }
-    drop_redundant_signals(rebuild.copy(node));
+    drop_redundant_signals(node);
   }
-  return std::move(rebuild).finish();
+  return keep_only(std::move(graph), stays);
 }
 
 }  // namespace leat

@@ -33,13 +33,12 @@ class OpContext : public ShapeContext {
 class GraphContext : public OpContext {
  public:
   explicit GraphContext(Node& node)
-      : OpContext(*node.op, node.view(), node.num_outputs()),
-        inputs_(node.inputs),
-        values_(node.inputs.size()) {}
+      : OpContext(*node.op, node.view(), node.num_outputs()), inputs_(node.inputs) {}
   int num_inputs() const override { return static_cast<int>(inputs_.size()); }
   const Shape& input(int i) const override { return inputs_.at(i).shape(); }
   DType input_dtype(int i) const override { return inputs_.at(i).dtype(); }
   const Tensor* value(int i) const override {
+    if (values_.empty()) values_.resize(inputs_.size());
     std::optional<Tensor>& known = values_.at(i);
     if (!known) known = constant_value(inputs_[i]);
     return known->is_valid() ? &*known : nullptr;

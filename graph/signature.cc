@@ -1,6 +1,7 @@
 #include "graph/signature.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "graph/near_misses.h"
 #include "graph/op_schema.h"
@@ -48,7 +49,8 @@ AttrValue converted(AttrValue value, const std::string& kind) {
 
 void check_attrs(Node& node) {
   const OpSchema& schema = node.op->schema;
-  for (auto& [name, value] : node.attrs) {
+  std::vector<std::pair<std::string, AttrValue>> changed;
+  for (const auto& [name, given] : node.attrs) {
     if (name.starts_with('_')) continue;  // free-form
     const AttrDef* attr = schema.attr(name);
     if (attr == nullptr) {
@@ -57,14 +59,18 @@ void check_attrs(Node& node) {
       fail(Code::invalid_argument, "the op has no attribute '", name, "'",
            did_you_mean(name, names));
     }
-    value = converted(std::move(value), attr->kind);
-    if (value.kind() != attr->kind) {
-      fail(Code::invalid_argument, "attribute '", name, "' must be of kind ", attr->kind,
-           ", got the ", value.kind(), " ", print_attr_value(value, 8));
+    const AttrValue* value = &given;
+    if (given.kind() != attr->kind) {
+      value = &changed.emplace_back(name, converted(given, attr->kind)).second;
+      if (value->kind() != attr->kind) {
+        fail(Code::invalid_argument, "attribute '", name, "' must be of kind ", attr->kind,
+             ", got the ", value->kind(), " ", print_attr_value(*value, 8));
+      }
     }
-    const std::string wrong = violation(*attr, value);
-    check(wrong.empty(), "attribute '", name, "': ", wrong);
+    const std::string wrong = violation(*attr, *value);
+    if (!wrong.empty()) fail(Code::invalid_argument, "attribute '", name, "': ", wrong);
   }
+  for (auto& [name, value] : changed) node.attrs.insert_or_assign(name, std::move(value));
 }
 
 std::string signature_of(const OpDef& op) { return op.schema.to_string(op.name); }
@@ -120,35 +126,41 @@ void resolve_lengths(Node& node) {
 
 void check_inputs(Node& node) {
   const OpDef& op = *node.op;
-  std::map<std::string, std::string> reasons;  // attr → the input that set it
+  std::map<std::string_view, std::string> reasons;  // attr → the input that set it
   for (const ArgRange& range : arg_ranges(op.schema.inputs, node.attrs)) {
     const ArgDef& arg = *range.arg;
     for (int i = range.begin; i < range.end; ++i) {
       const Output input = node.inputs[i];
-      const std::string name =
-          arg.is_list() ? concat(arg.name, "[", i - range.begin, "]") : arg.name;
+      const auto name = [&] {
+        return arg.is_list() ? concat(arg.name, "[", i - range.begin, "]") : arg.name;
+      };
       const DType dtype = input.dtype();
-      check(!arg.is_ref || input.is_ref(), "input ", name,
-            " is updated in place, so it must be a variable; '", input.name(), "' is not");
+      if (arg.is_ref && !input.is_ref()) {
+        fail(Code::invalid_argument, "input ", name(),
+             " is updated in place, so it must be a variable; '", input.name(), "' is not");
+      }
       if (!arg.type_list_attr.empty()) {
         const DType wanted =
             node.attrs.at(arg.type_list_attr).get<std::vector<DType>>()[i - range.begin];
-        check(dtype == wanted, "input ", name, " must be ", wanted, " (attribute '",
-              arg.type_list_attr, "'), got ", dtype);
+        if (dtype == wanted) continue;
+        fail(Code::invalid_argument, "input ", name(), " must be ", wanted, " (attribute '",
+             arg.type_list_attr, "'), got ", dtype);
       } else if (arg.type_attr.empty()) {
-        check(dtype == arg.dtype, "input ", name, " must be ", arg.dtype, ", got ", dtype);
+        if (dtype == arg.dtype) continue;
+        fail(Code::invalid_argument, "input ", name(), " must be ", arg.dtype, ", got ", dtype);
       } else if (const auto found = node.attrs.find(arg.type_attr); found != node.attrs.end()) {
         const auto wanted = found->second.get<DType>();
+        if (dtype == wanted) continue;
         const auto reason = reasons.find(arg.type_attr);
-        check(dtype == wanted, "input ", name, " must be ", wanted, " like ",
-              reason == reasons.end() ? concat("attribute '", arg.type_attr, "'")
-                                      : concat("input ", reason->second),
-              ", got ", dtype);
+        fail(Code::invalid_argument, "input ", name(), " must be ", wanted, " like ",
+             reason == reasons.end() ? concat("attribute '", arg.type_attr, "'")
+                                     : concat("input ", reason->second),
+             ", got ", dtype);
       } else {
         const std::string wrong = violation(*op.schema.attr(arg.type_attr), dtype);
-        check(wrong.empty(), "input ", name, ": ", wrong);
+        if (!wrong.empty()) fail(Code::invalid_argument, "input ", name(), ": ", wrong);
         node.attrs.emplace(arg.type_attr, dtype);
-        reasons.emplace(arg.type_attr, name);
+        reasons.emplace(arg.type_attr, name());
       }
     }
     if (!arg.type_list_attr.empty()) {

@@ -40,7 +40,12 @@ bool is_pure(const Node& node) {
   return !node.inputs.empty() || node.is("Const");  // a Placeholder depends on the caller
 }
 
-Graph remove_unused(const Graph& graph, const KeptNames& kept) {
+void sort_by_id(std::vector<Node*>& nodes) {
+  std::sort(nodes.begin(), nodes.end(), [](Node* a, Node* b) { return a->id < b->id; });
+  nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
+}
+
+Graph remove_unused(Graph graph, const KeptNames& kept) {
   std::vector<bool> is_used(graph.size());
   for (auto node = graph.nodes().rbegin(); node != graph.nodes().rend(); ++node) {
     const Node& user = **node;
@@ -49,19 +54,15 @@ Graph remove_unused(const Graph& graph, const KeptNames& kept) {
     for (const Output& input : user.inputs) is_used[input.node->id] = true;
     for (const Node* control : user.control_inputs) is_used[control->id] = true;
   }
-  Rebuild rebuild(graph);
-  for (const auto& node : graph.nodes()) {
-    if (is_used[node->id]) rebuild.copy(*node);
-  }
-  return std::move(rebuild).finish();
+  return keep_only(std::move(graph), is_used);
 }
 
-Graph simplify(const Graph& graph, const StepSignature& signature) {
+Graph simplify(Graph graph, const StepSignature& signature) {
   const KeptNames kept(graph, signature);
-  Graph out = remove_identities(graph, kept);
-  out = fold_constants(out, kept);
-  out = merge_common_subexpressions(out, kept);
-  return remove_unused(out, kept);
+  graph = remove_identities(std::move(graph), kept);
+  graph = fold_constants(std::move(graph), kept);
+  graph = merge_common_subexpressions(std::move(graph), kept);
+  return remove_unused(std::move(graph), kept);
 }
 
 }  // namespace leat

@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_set>
+#include <vector>
 
 #include "graph/pipeline.h"
 
@@ -29,13 +30,16 @@ bool is_pure(const Node& node);
 bool is_control_flow(const Node& node);
 
 // Removes Identity and NoOp where values and waiting stay the same without them.
-Graph remove_identities(const Graph& graph, const KeptNames& kept);
+Graph remove_identities(Graph graph, const KeptNames& kept);
 // Replaces nodes whose inputs are constants, and the shapes of tensors of known shape, by
 // constants.
-Graph fold_constants(const Graph& graph, const KeptNames& kept);
+Graph fold_constants(Graph graph, const KeptNames& kept);
 // Keeps one of several nodes that compute the same.
-Graph merge_common_subexpressions(const Graph& graph, const KeptNames& kept);
+Graph merge_common_subexpressions(Graph graph, const KeptNames& kept);
 // Removes what no endpoint needs.
-Graph remove_unused(const Graph& graph, const KeptNames& kept);
+Graph remove_unused(Graph graph, const KeptNames& kept);
+
+// Sorted by id, without repetitions.
+void sort_by_id(std::vector<Node*>& nodes);
 
 }  // namespace leat

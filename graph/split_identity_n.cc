@@ -27,7 +27,10 @@ void keep_values(Node& node) {
 
 }  // namespace
 
-Graph split_identity_n(const Graph& graph, const StepSignature& signature) {
+Graph split_identity_n(Graph graph, const StepSignature& signature) {
+  const auto& nodes = graph.nodes();
+  if (std::none_of(nodes.begin(), nodes.end(), [](const auto& n) { return hands_on_handles(*n); }))
+    return graph;
   const KeptNames kept(graph, signature);
   Rebuild rebuild(graph);
   for (const auto& node : graph.nodes()) {

@@ -93,16 +93,16 @@ TEST(Pipeline, ReadsAfterAnUpdateSeeItUnlessTheValueWasSentBefore) {
   placement.devices = {cpu("/job:ps/task:0"), cpu("/job:worker/task:0")};
   placement.default_device = DeviceName::parse("/job:worker/task:0");
   const std::string before = dump(step);
-  const Graph late = read_late(step, &placement);
+  const Graph late = read_late(step.clone(), &placement);
   EXPECT_EQ(dump(step), before);
   EXPECT_EQ(late.find("near")->inputs[0].name(), "w:0");
   EXPECT_EQ(late.find("far")->inputs[0].name(), "w/read:0");
   EXPECT_EQ(late.find("back")->inputs[0].name(), "copy:0");
   EXPECT_TRUE(late.find("near")->assigned_device.is_empty());
-  EXPECT_EQ(read_late(step, nullptr).find("far")->inputs[0].name(), "w:0");
+  EXPECT_EQ(read_late(step.clone(), nullptr).find("far")->inputs[0].name(), "w:0");
   // Without anything that takes the update longer than the value it may see either; so it sees it.
   step.find("y")->requested_device = DeviceName::parse("/job:ps");
-  EXPECT_EQ(read_late(step, &placement).find("far")->inputs[0].name(), "w:0");
+  EXPECT_EQ(read_late(step.clone(), &placement).find("far")->inputs[0].name(), "w:0");
 }
 
 TEST(Pipeline, AFetchedVariableIsReadBeforeAnUpdateThatWaitsForAnotherTask) {
@@ -242,7 +242,7 @@ TEST(SplitIdentityN, GivesEveryHandleANodeOfItsOwn) {
       "c = Const(dtype=float, value=float[] [1]); n = NoOp(); both = IdentityN(v, c, w), ^n;"
       "values = IdentityN(c, c); read = ReadVariableOp(both:2, dtype=float); end = NoOp(), ^both");
   const auto split = [&](const StepSignature& signature) {
-    return dump(split_identity_n(graph, signature), {.attrs = false});
+    return dump(split_identity_n(graph.clone(), signature), {.attrs = false});
   };
   EXPECT_EQ(split({}), R"(c = Const()
 n = NoOp()

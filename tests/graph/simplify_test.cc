@@ -17,11 +17,12 @@ std::string simplified(std::string_view text, const StepSignature& signature) {
   return dump(graph);
 }
 
-using Part = Graph (*)(const Graph&, const KeptNames&);
+using Part = Graph (*)(Graph, const KeptNames&);
 
 std::string run(Part part, std::string_view text, const StepSignature& signature = {}) {
-  const Graph graph = parse(text);
-  const Graph out = part(graph, KeptNames(graph, signature));
+  Graph graph = parse(text);
+  const KeptNames kept(graph, signature);
+  const Graph out = part(std::move(graph), kept);
   verify(out, "simplify");
   return dump(out, {.attrs = false});
 }
@@ -68,10 +69,10 @@ TEST(Fold, ConstantsOfABranchStayInTheBranch) {
 }
 
 TEST(Fold, EveryOutputBecomesAConstant) {
-  const Graph graph = parse(
+  Graph graph = parse(
       "d = Const(dtype=int32, value=int32[] [0]); x = Const(dtype=float, value=float[2] [1, 2]);"
       "s = Split(d, x, num_split=2); y = _Feed(dtype=float, name='y:0'); z = Pack(s:1, y, s)");
-  const Graph out = simplify(graph, {.fetches = {"z:0"}});
+  const Graph out = simplify(std::move(graph), {.fetches = {"z:0"}});
   EXPECT_EQ(dump(out),
             "s/_folded_0 = Const(dtype=float, value=float[1] [1.0])\n"
             "s/_folded_1 = Const(dtype=float, value=float[1] [2.0])\n"
@@ -119,9 +120,9 @@ TEST(Fold, AnErrorIsLeftToTheStepThatRunsTheNode) {
 }
 
 TEST(Fold, KeepsDeviceAndFreeAttributes) {
-  const Graph graph = parse(
+  Graph graph = parse(
       "a = Const(dtype=float, value=float[2] [1, 2]); b = Softmax(a, _class={'loc:@w'}) @/job:ps");
-  const Graph out = simplify(graph, {.fetches = {"b:0"}});
+  const Graph out = simplify(std::move(graph), {.fetches = {"b:0"}});
   EXPECT_TRUE(out.find("b")->is("Const"));
   EXPECT_EQ(out.find("b")->requested_device, DeviceName::parse("/job:ps"));
   EXPECT_TRUE(out.find("b")->view().has("_class"));
