@@ -211,6 +211,7 @@ class Task::State {
     std::lock_guard lock(dropping_);
     if (is_shut_down_) return;
     master_->drop_unused(memory_of_programs);
+    server_.drop_unasked();
     const Clock::time_point begin = Clock::now();
     if (begin >= next_block_trim_) {
       BlockMemory::process().trim();
