@@ -193,6 +193,7 @@ class Task::State {
       std::lock_guard lock(mutex_);
       spec_ = spec;
     }
+    router_->know(spec.tasks());
     membership_->start(spec, router_);
     master_->start(peers);
     local_ = register_local_master("grpc://" + address_, master_);
