@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "core/device.h"
+#include "core/file_roots.h"
 
 namespace leat {
 namespace {
@@ -20,8 +21,10 @@ class CpuStream : public Stream {
 
 class CpuDevice : public Device {
  public:
-  CpuDevice(const DeviceName& name, ThreadPool& pool)
-      : Device(name, DeviceType::cpu), stream_(pool) {}
+  CpuDevice(const DeviceName& name, ThreadPool& pool, FileRoots files)
+      : Device(name, DeviceType::cpu), stream_(pool), files_(std::move(files)) {}
+
+  const FileRoots& files() const { return files_; }
 
   int64_t memory_limit() const override {
     return int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGE_SIZE);
@@ -44,6 +47,7 @@ class CpuDevice : public Device {
 
  private:
   CpuStream stream_;
+  const FileRoots files_;
 };
 
 }  // namespace
@@ -59,8 +63,18 @@ DeviceType device_type_from_name(std::string_view name) {
 }
 
 std::unique_ptr<Device> make_cpu_device(const DeviceName& name, ThreadPool& pool) {
+  return make_cpu_device(name, pool, any_file);
+}
+
+std::unique_ptr<Device> make_cpu_device(const DeviceName& name, ThreadPool& pool, FileRoots files) {
   check(name.is_complete(), "a device needs a complete name, not '", name, "'");
-  return std::make_unique<CpuDevice>(name, pool);
+  return std::make_unique<CpuDevice>(name, pool, std::move(files));
+}
+
+const FileRoots& files_of(const Device& device) {
+  const auto* cpu = dynamic_cast<const CpuDevice*>(&device);
+  check_internal(cpu != nullptr, "kernels reach files on CPUs only, not on ", device.name());
+  return cpu->files();
 }
 
 }  // namespace leat

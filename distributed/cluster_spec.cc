@@ -12,6 +12,9 @@
 namespace leat {
 namespace {
 
+// In an id: behind the hash, before the number of tasks.
+constexpr std::string_view hash_end = " of ";
+
 using Json = nlohmann::json;
 
 uint64_t fnv1a(std::string_view text) {
@@ -113,6 +116,13 @@ void ClusterSpec::set_address(const TaskName& task, const std::string& address) 
   if (parsed.port != 0) owners_.emplace(parsed.to_string(), task);
 }
 
+void ClusterSpec::set_files(std::vector<std::string> directories) {
+  for (const std::string& directory : directories)
+    check(directory.starts_with('/'), "'", directory,
+          "' is no absolute path: every task's host shall have this directory");
+  files_ = std::move(directories);
+}
+
 std::vector<TaskName> ClusterSpec::tasks() const {
   std::vector<TaskName> out;
   for (const auto& [job, tasks] : jobs_) {
@@ -157,8 +167,14 @@ std::string ClusterSpec::id() const {
   std::ostringstream hash;
   ClusterSpec anonymous;
   anonymous.jobs_ = jobs_;
-  hash << std::hex << fnv1a(anonymous.to_json());
+  hash << std::hex << fnv1a(anonymous.to_json()) << std::dec << hash_end << size();
   return hash.str();
+}
+
+bool may_be_one_cluster(const std::string& id, const std::string& other) {
+  if (id.empty() || other.empty() || id == other) return true;
+  const size_t end = id.find(hash_end), other_end = other.find(hash_end);
+  return end != id.npos && other_end != other.npos && id.substr(end) != other.substr(other_end);
 }
 
 std::string ClusterSpec::to_json() const {
@@ -176,6 +192,7 @@ std::string ClusterSpec::to_json() const {
   }
   Json document = {{"cluster", std::move(cluster)}};
   if (!id_.empty()) document["cluster_id"] = id_;
+  if (files_) document["files"] = *files_;
   return document.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 

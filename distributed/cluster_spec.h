@@ -49,7 +49,8 @@ class ClusterSpec {
 
   // Any of these JSON texts; errors are INVALID_ARGUMENT with the JSON pointer and, for an unknown
   // key, the nearest known one:
-  //   ours, TF_CONFIG  {"cluster": {"ps": ["h:1"], "worker": {"1": "h:2"}}, "cluster_id": "…"}
+  //   ours, TF_CONFIG  {"cluster": {"ps": ["h:1"], "worker": {"1": "h:2"}}, "cluster_id": "…",
+  //                    "files": ["/data"]}
   //   only the jobs    {"ps": ["h:1"], "worker": ["h:2", "h:3"]}
   //   a ClusterDef     {"job": [{"name": "ps", "tasks": {"0": "h:1"}}]}
   // and TensorFlow's flag: ps|h:2222;h:2223,worker|h:2224
@@ -71,10 +72,15 @@ class ClusterSpec {
   bool has_open_ports() const;                             // some "host:0": to be bound first
 
   // The same for all tasks of one cluster, different for another: given ("cluster_id"), else a hash
-  // of all addresses. A spec that is sparse or has open ports does not know them, so without a
-  // given id it is empty, which fits every cluster.
+  // of all addresses, and how many they are. A spec that is sparse or has open ports does not know
+  // them, so without a given id it is empty, which fits every cluster.
   std::string id() const;
   void set_id(std::string id) { id_ = std::move(id); }
+
+  // The directories below which every task's kernels may reach files; none given: any file.
+  // Absolute paths, each task's own host's.
+  const std::optional<std::vector<std::string>>& files() const { return files_; }
+  void set_files(std::vector<std::string> directories);
 
   std::string to_json() const;  // our file's form, one line
   bool operator==(const ClusterSpec&) const = default;
@@ -83,19 +89,27 @@ class ClusterSpec {
   std::map<std::string, Job> jobs_;
   std::map<std::string, TaskName> owners_;  // of addresses with a port
   std::string id_;
+  std::optional<std::vector<std::string>> files_;
 };
+
+// Whether two tasks with these ids may belong together. Hashes of as many addresses must be equal;
+// of two descriptions of different size, one may be a part of the other.
+bool may_be_one_cluster(const std::string& id, const std::string& other);
 
 // A cluster and who in it the asking program is.
 struct ResolvedCluster {
   ClusterSpec spec;
-  std::optional<TaskName> task;  // an evaluator's is set too, though the spec does not hold it
+  std::optional<TaskName> task;      // an evaluator's is set too, though the spec does not hold it
+  std::vector<std::string> remarks;  // what was passed over
   bool is_local() const { return spec.size() <= 1; }
   bool is_chief() const;  // the chief; without a chief job worker 0
 };
 
-// From a TF_CONFIG text.
+// From a TF_CONFIG text. Launchers of all kinds write it: keys that are not known are passed over,
+// and so is an evaluator, which runs outside of the cluster.
 ResolvedCluster parse_tf_config(std::string_view text);
-// From TF_CONFIG in the environment; nothing if it is not set. The only place that reads it.
+// From TF_CONFIG in the environment; nothing if it is not set. The only place that reads it. Says
+// on stderr what it passes over.
 std::optional<ResolvedCluster> cluster_from_environment();
 
 }  // namespace leat

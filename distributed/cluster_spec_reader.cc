@@ -3,6 +3,8 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <functional>
+#include <iostream>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -21,11 +23,11 @@ std::string text_of(const Json& value) {
   return value.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-const std::vector<std::string_view> top_keys = {"cluster",   "cluster_id",  "task",
+const std::vector<std::string_view> top_keys = {"cluster",   "cluster_id",  "files",         "task",
                                                 "rpc_layer", "environment", "session_master"};
 
 // What an unknown key probably means, or all that it could have been.
-std::string known_keys(std::string_view key) {
+std::string known_keys(const std::string& key) {
   std::string near = did_you_mean(key, top_keys);
   if (!near.empty()) return near;
   std::string all;
@@ -177,7 +179,31 @@ void read_jobs(const JsonPlace& place, const Json& jobs, ClusterSpec& spec) {
   }
 }
 
-ResolvedCluster read_document(const Json& document, std::string_view origin) {
+// Ours has no keys that we do not know; what other launchers write may have.
+enum class Keys { known, any };
+
+// Remarks on keys that are passed over, or complains.
+void check_keys(const JsonPlace& place, const Json& object, Keys keys,
+                const std::function<bool(const std::string&)>& is_known,
+                const std::function<std::string(const std::string&)>& hint,
+                std::vector<std::string>& remarks) {
+  for (const auto& [key, value] : object.items()) {
+    if (is_known(key)) continue;
+    const JsonPlace here = place.at(key);
+    here.check(keys == Keys::any, "unknown key ", quoted(key), hint(key));
+    remarks.push_back(concat(here.origin, " at ", here.pointer, ": the key ", quoted(key),
+                             " is not known, and passed over"));
+  }
+}
+
+Json without_evaluator(const JsonPlace& place, Json jobs, std::vector<std::string>& remarks) {
+  if (!jobs.is_object() || jobs.erase("evaluator") == 0) return jobs;
+  remarks.push_back(concat(place.origin, " at ", place.at("evaluator").pointer,
+                           ": the evaluator takes no part in training, and nobody waits for it"));
+  return jobs;
+}
+
+ResolvedCluster read_document(const Json& document, std::string_view origin, Keys keys) {
   const JsonPlace root{origin, ""};
   root.check(document.is_object(), "a JSON object is expected");
   ResolvedCluster out;
@@ -185,19 +211,30 @@ ResolvedCluster read_document(const Json& document, std::string_view origin) {
     read_jobs(root, document, out.spec);
     return out;
   }
-  for (const auto& [key, value] : document.items()) {
-    root.at(key).check(std::find(top_keys.begin(), top_keys.end(), key) != top_keys.end(),
-                       "unknown key ", quoted(key), known_keys(key));
-  }
+  const auto is_top_key = [](const std::string& key) {
+    return std::find(top_keys.begin(), top_keys.end(), key) != top_keys.end();
+  };
+  check_keys(root, document, keys, is_top_key, known_keys, out.remarks);
   if (document.contains("cluster")) {
-    const Json& cluster = document["cluster"];
-    if (!(cluster.is_object() && cluster.empty())) read_jobs(root.at("cluster"), cluster, out.spec);
+    const JsonPlace here = root.at("cluster");
+    const Json cluster = keys == Keys::any
+                             ? without_evaluator(here, document["cluster"], out.remarks)
+                             : document["cluster"];
+    if (!(cluster.is_object() && cluster.empty())) read_jobs(here, cluster, out.spec);
   }
   if (document.contains("cluster_id")) {
     root.at("cluster_id")
         .check(document["cluster_id"].is_string() && !document["cluster_id"].empty(),
                "a cluster id is a string");
     out.spec.set_id(document["cluster_id"].get<std::string>());
+  }
+  if (document.contains("files")) {
+    const Json& files = document["files"];
+    const JsonPlace here = root.at("files");
+    here.check(files.is_array() && std::all_of(files.begin(), files.end(),
+                                               [](const Json& path) { return path.is_string(); }),
+               "a list of directories is expected, such as [\"/data\"], this is ", text_of(files));
+    in_place(here, [&] { out.spec.set_files(files.get<std::vector<std::string>>()); });
   }
   if (document.contains("rpc_layer")) {
     root.at("rpc_layer")
@@ -210,10 +247,11 @@ ResolvedCluster read_document(const Json& document, std::string_view origin) {
     here.check(task.is_object(),
                "a task is an object such as {\"type\": \"worker\", \"index\": 0}, this is ",
                text_of(task));
-    for (const auto& [key, value] : task.items()) {
-      here.at(key).check(key == "type" || key == "index" || key == "trial", "unknown key \"", key,
-                         "\": a task has \"type\" and \"index\"");
-    }
+    const auto is_task_key = [](const std::string& key) {
+      return key == "type" || key == "index" || key == "trial";
+    };
+    const auto hint = [](const std::string&) { return ": a task has \"type\" and \"index\""; };
+    check_keys(here, task, keys, is_task_key, hint, out.remarks);
     here.check(task.contains("type") && task["type"].is_string(), "the task has no \"type\"");
     out.task = TaskName{task["type"].get<std::string>(),
                         task.contains("index") ? index_of(here.at("index"), task["index"]) : 0};
@@ -248,7 +286,7 @@ ClusterSpec ClusterSpec::parse(std::string_view text, std::string_view origin) {
   const size_t start = text.find_first_not_of(" \t\r\n");
   check(start != std::string_view::npos, origin, ": empty");
   if (text[start] != '{' && text[start] != '[') return parse_flag(text, origin);
-  ClusterSpec spec = read_document(parse_json(text, origin), origin).spec;
+  ClusterSpec spec = read_document(parse_json(text, origin), origin, Keys::known).spec;
   check(spec.size() > 0, origin, ": the cluster has no tasks");
   return spec;
 }
@@ -271,13 +309,15 @@ ClusterSpec ClusterSpec::read(const std::string& path) {
 }
 
 ResolvedCluster parse_tf_config(std::string_view text) {
-  return read_document(parse_json(text, "TF_CONFIG"), "TF_CONFIG");
+  return read_document(parse_json(text, "TF_CONFIG"), "TF_CONFIG", Keys::any);
 }
 
 std::optional<ResolvedCluster> cluster_from_environment() {
   const char* text = std::getenv("TF_CONFIG");
   if (text == nullptr || *text == '\0') return std::nullopt;
-  return parse_tf_config(text);
+  ResolvedCluster out = parse_tf_config(text);
+  for (const std::string& remark : out.remarks) std::cerr << concat("leat: ", remark, "\n");
+  return out;
 }
 
 }  // namespace leat

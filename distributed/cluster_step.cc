@@ -74,6 +74,7 @@ void ClusterStep::start() {
     run.graph = part.graph;
     run.step = id_;
     run.trace = request_.trace;
+    run.any_size = request_.any_size;
     for (const std::string& feed : part.feeds)
       run.feeds.emplace_back(feed, request_.feeds.at(feed));
     part.worker->run_graph(std::move(run), std::nullopt,

@@ -37,6 +37,7 @@ class ClusterStep : public std::enable_shared_from_this<ClusterStep> {
     std::map<std::string, Tensor, std::less<>> feeds;  // normalised names
     std::vector<std::string> fetches;                  // normalised, may repeat
     bool trace = false;
+    bool any_size = false;  // of the fetches: the client takes them
     StepTimes times;
   };
   using Done = std::function<void(StepOutcome)>;

@@ -57,6 +57,18 @@ class FrameWriter {
   Slices slices_;
 };
 
+// As they are sent.
+uint64_t payload_bytes(const Tensor& tensor, const std::string& name) {
+  if (tensor.dtype() != DType::string) return tensor.bytes();
+  uint64_t bytes = sizeof(uint32_t) * static_cast<uint64_t>(tensor.elements());
+  for (const std::string& value : tensor.span<std::string>()) {
+    if (value.size() > UINT32_MAX)
+      fail(Code::resource_exhausted, "a string of ", value.size(), " bytes in ", name);
+    bytes += value.size();
+  }
+  return bytes;
+}
+
 }  // namespace
 
 void describe(const NamedTensors& tensors, TensorHeaders* list) {
@@ -66,22 +78,30 @@ void describe(const NamedTensors& tensors, TensorHeaders* list) {
     header.set_name(name);
     header.set_dtype(static_cast<int>(tensor.dtype()));
     for (const int64_t dim : tensor.shape().dims()) header.add_dims(dim);
-    size_t bytes = tensor.bytes();
-    if (tensor.dtype() == DType::string) {
-      bytes = sizeof(uint32_t) * static_cast<size_t>(tensor.elements());
-      for (const std::string& value : tensor.span<std::string>()) {
-        if (value.size() > UINT32_MAX)
-          fail(Code::resource_exhausted, "a string of ", value.size(), " bytes in ", name);
-        bytes += value.size();
-      }
-    }
-    header.set_bytes(bytes);
+    header.set_bytes(payload_bytes(tensor, name));
   }
 }
 
 Slices frame(const google::protobuf::MessageLite& header) { return FrameWriter(header).finish(); }
 
-Slices frame(const google::protobuf::MessageLite& header, const NamedTensors& tensors) {
+Slices frame(const google::protobuf::MessageLite& header, const NamedTensors& tensors,
+             FrameSize allowed) {
+  uint64_t size = sizeof(uint32_t) + header.ByteSizeLong();
+  const std::pair<std::string, Tensor>* largest = nullptr;
+  uint64_t largest_bytes = 0;
+  for (const auto& named : tensors) {
+    const uint64_t bytes = payload_bytes(named.second, named.first);
+    size += bytes;
+    if (largest != nullptr && bytes <= largest_bytes) continue;
+    largest = &named;
+    largest_bytes = bytes;
+  }
+  if (allowed == FrameSize::one_message && size > largest_rpc_message && largest != nullptr) {
+    fail(Code::resource_exhausted, "a message between two tasks would have ", size,
+         " bytes; one holds at most ", largest_rpc_message,
+         ": feed or fetch less at a time. The largest tensor in it is ", largest->first, " ",
+         largest->second.dtype(), largest->second.shape(), " with ", largest_bytes, " bytes");
+  }
   FrameWriter writer(header);
   for (const auto& [name, tensor] : tensors) writer.add(tensor);
   return std::move(writer).finish();

@@ -24,10 +24,13 @@ using TensorHeaders = google::protobuf::RepeatedPtrField<TensorHeader>;
 // Adds what the protobuf part says of the tensors: name, dtype, extents, bytes.
 void describe(const NamedTensors& tensors, TensorHeaders* list);
 
-// RESOURCE_EXHAUSTED if the protobuf part is larger than protobuf allows. The slices hold the
-// tensors' memory.
+// RESOURCE_EXHAUSTED if the protobuf part is larger than protobuf allows, or all of it than one
+// message of gRPC may be (largest_rpc_message), with the name of the largest tensor. The slices
+// hold the tensors' memory.
 Slices frame(const google::protobuf::MessageLite& header);
-Slices frame(const google::protobuf::MessageLite& header, const NamedTensors& tensors);
+enum class FrameSize { one_message, any };
+Slices frame(const google::protobuf::MessageLite& header, const NamedTensors& tensors,
+             FrameSize size = FrameSize::one_message);
 
 // One that has come, read from front to back. The bytes must outlive it.
 class FramedMessage {

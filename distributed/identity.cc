@@ -48,10 +48,6 @@ class Reader {
   std::string_view bytes_;
 };
 
-bool same_cluster(const std::string& a, const std::string& b) {
-  return a.empty() || b.empty() || a == b;
-}
-
 // Version and cluster: what must agree whoever talks to whom. `who` says who the other one is.
 Status check_kind(const TaskIdentity& other, const std::string& who, const TaskIdentity& self) {
   if (other.version != self.version) {
@@ -59,7 +55,7 @@ Status check_kind(const TaskIdentity& other, const std::string& who, const TaskI
             concat(who, " speaks version ", other.version, " of the protocol, ", self.task,
                    " version ", self.version, ": use the same build of Leat on all tasks")};
   }
-  if (!same_cluster(other.cluster_id, self.cluster_id)) {
+  if (!may_be_one_cluster(other.cluster_id, self.cluster_id)) {
     return {Code::failed_precondition,
             concat(who, " belongs to cluster \"", other.cluster_id, "\", ", self.task,
                    " to cluster \"", self.cluster_id, "\"")};

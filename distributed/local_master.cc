@@ -131,6 +131,7 @@ class LocalMaster final : public MasterClient {
     request.fetches = signature.fetches;
     request.targets = signature.targets;
     request.options = options;
+    request.any_size = true;
     request.times = {deadline, deadline + deadline_margin, options.timeout};
     auto step = std::make_unique<LocalStep>(target_, deadline + deadline_margin);
     master()->session(handle)->run(std::move(request), step->done());

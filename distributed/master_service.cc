@@ -8,6 +8,7 @@
 #include "core/thread_pool.h"
 #include "core/utf8.h"
 #include "distributed/grpc/rpc_server.h"
+#include "distributed/large_answer.h"
 #include "distributed/master.h"
 #include "distributed/master_codec.h"
 #include "distributed/proto/master.pb.h"
@@ -53,6 +54,8 @@ template <class Message>
 Message parse(const RpcCall& call) {
   Message message;
   const std::vector<std::string_view>& parts = call.request().parts();
+  check(call.request().size() <= INT32_MAX, "the request has ", call.request().size(),
+        " bytes; a message of this protocol holds at most ", INT32_MAX);
   const bool parsed =
       parts.size() == 1 ? message.ParseFromArray(parts[0].data(), static_cast<int>(parts[0].size()))
                         : message.ParseFromString(call.request().to_string());
@@ -111,12 +114,33 @@ Answer answer_of(const Status& status, const google::protobuf::MessageLite& resp
   return finished(std::move(writer));
 }
 
+uint64_t bytes_of(const std::vector<Tensor>& tensors) {
+  uint64_t bytes = 0;
+  for (const Tensor& tensor : tensors) bytes += tensor.bytes();
+  return bytes;
+}
+
+Answer large_answer(const tensorflow::RunStepRequest& request, const StepOutcome& outcome) {
+  tensorflow::RunStepResponse response;
+  if (!is_empty(outcome.metadata)) write_metadata(outcome.metadata, *response.mutable_metadata());
+  NamedTensors fetches;
+  for (size_t i = 0; i < outcome.fetches.size(); ++i)
+    fetches.emplace_back(request.fetch(static_cast<int>(i)), outcome.fetches[i]);
+  Answer out;
+  out.body = encode_large_answer(response.SerializeAsString(), fetches);
+  out.bytes = leat::bytes_of(out.body);
+  return out;
+}
+
 // The fetches under exactly the names that were asked for, or the error: in the body if the client
 // wants it there.
-Answer step_answer(const tensorflow::RunStepRequest& request, const StepOutcome& outcome) {
+Answer step_answer(const tensorflow::RunStepRequest& request, const StepOutcome& outcome,
+                   bool takes_any_size) {
   Status status = outcome.status;
   if (status.is_ok()) {
     try {
+      if (takes_any_size && bytes_of(outcome.fetches) > most_fetched_bytes)
+        return large_answer(request, outcome);
       MessageWriter writer("the reply of RunStep");
       for (size_t i = 0; i < outcome.fetches.size(); ++i) {
         writer.add_named_tensor(tensorflow::RunStepResponse::kTensorFieldNumber,
@@ -305,10 +329,11 @@ void MasterService::run_step(RpcCall call) {
   if (!join(call, id, running)) return;
   const auto done = [self = shared_from_this(), id, running, call,
                      request](const StepOutcome& outcome) {
-    self->answer(id, running, call, step_answer(*request, outcome));
+    self->answer(id, running, call, step_answer(*request, outcome, call.takes_pieces()));
   };
   try {
     step.options = read_options(request->options());
+    step.any_size = call.takes_pieces();
     const auto session = master_->session(request->session_handle());
     step.fetches.assign(request->fetch().begin(), request->fetch().end());
     step.targets.assign(request->target().begin(), request->target().end());

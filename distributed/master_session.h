@@ -24,6 +24,7 @@ struct ClientRequest {
   std::vector<std::string> fetches, targets;
   std::map<std::string, std::string> connections;  // StepSignature::connections
   RunOptions options;
+  bool any_size = false;  // of the fetches: the client takes them
   StepTimes times;
 };
 

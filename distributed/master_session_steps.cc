@@ -29,6 +29,7 @@ ParsedRequest parse(ClientRequest request) {
         "Must specify at least one target to fetch or execute.");
   out.signature = out.signature.normalised();
   out.step.trace = request.options.trace;
+  out.step.any_size = request.any_size;
   out.step.times = request.times;
   return out;
 }

@@ -93,7 +93,8 @@ void Membership::State::stop() {
     while (!channel->is_ended() && Clock::now() < limit)
       std::this_thread::sleep_for(milliseconds(1));
   }
-  for (auto& [task, peer] : peers_) peer->client->close(milliseconds(1'000));
+  for (auto& [task, peer] : peers_)
+    if (peer->client != nullptr) peer->client->close(milliseconds(1'000));
 }
 
 void Membership::State::run() {
@@ -130,13 +131,13 @@ void Membership::State::run() {
         }
         if (beats) to_beat.push_back(peer->channel);
       } else if (peer->is_attempting) {
-        if (peer->is_dialled && peer->channel &&
+        if ((peer->is_dialled || peer->is_called) && peer->channel &&
             now - peer->attempt_begin > options.hello_timeout) {
           to_cut.emplace_back(peer->channel, Status{Code::unavailable,
                                                     concat("no answer to the greeting for ",
                                                            seconds_text(options.hello_timeout))});
         }
-      } else if (now >= peer->next_attempt) {
+      } else if (peer->client != nullptr && now >= peer->next_attempt) {
         peer->is_attempting = true;
         peer->attempt_begin = now;
         to_dial.push_back(peer.get());
@@ -209,7 +210,8 @@ Status Membership::State::status_of(const Peer& peer) const {
 std::vector<PeerStatus> Membership::State::peers() const {
   std::lock_guard lock(mutex_);
   std::vector<PeerStatus> out;
-  for (const auto& [task, peer] : peers_) out.push_back(describe(*peer));
+  for (const auto& [task, peer] : peers_)
+    if (!peer->is_learned || peer->state == PeerState::connected) out.push_back(describe(*peer));
   return out;
 }
 
@@ -254,8 +256,9 @@ void Membership::State::wait(milliseconds limit, std::span<const TaskName> tasks
   const auto missing = [&] {
     size_t count = 0;
     for (const auto& [task, peer] : peers_) {
-      const bool is_asked =
-          tasks.empty() || std::find(tasks.begin(), tasks.end(), task) != tasks.end();
+      const bool is_asked = tasks.empty()
+                                ? !peer->is_learned
+                                : std::find(tasks.begin(), tasks.end(), task) != tasks.end();
       count += is_asked && peer->state != PeerState::connected ? 1 : 0;
     }
     return count;

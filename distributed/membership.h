@@ -77,7 +77,10 @@ class MembershipListener {
   virtual void tick() {}  // with every heartbeat, on membership's thread
 };
 
-// Thread-safe. Of two tasks, the greater one (by job, then index) dials. Attempts go on for ever,
+// Thread-safe. Of two tasks, the greater one (by job, then index) dials; the other one, if it sees
+// that the greater one does not: descriptions may be sparse, and of two tasks only one need know
+// the other, which learns of it by being dialled. Nobody waits for those that are not in his own
+// description. Attempts go on for ever,
 // also after a loss: a task that was restarted is connected again, with its new incarnation, once
 // the old one is known to be gone; two processes for one task are never connected at once (the
 // second is told that the task has an owner, and who).

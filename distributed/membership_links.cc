@@ -19,6 +19,10 @@ PeerState state_of(RpcCause cause) {
   }
 }
 
+// A task that answers and has not dialled for so long may not know us.
+constexpr milliseconds dial_patience{1'500};
+constexpr size_t most_learned = 10'000;
+
 // The transport's "host:port: reason" without the address, which is told beside it.
 std::string without_address(const std::string& message, const std::string& address) {
   return message.starts_with(address + ": ") ? message.substr(address.size() + 2) : message;
@@ -79,7 +83,9 @@ std::shared_ptr<Channel> Membership::State::make_channel(std::shared_ptr<RpcStre
 }
 
 void Membership::State::attempt(Peer& peer) {
-  if (!peer.is_dialled) {
+  const bool is_called =
+      !peer.is_dialled && peer.waiting_since && Clock::now() - *peer.waiting_since > dial_patience;
+  if (!peer.is_dialled && !is_called) {
     peer.client->call(
         identify_method, {}, {.deadline = Clock::now() + options.hello_timeout},
         [weak = weak_from_this(), &peer](const RpcStatus& status, const Bytes& answer) {
@@ -97,8 +103,12 @@ void Membership::State::attempt(Peer& peer) {
   {
     std::lock_guard lock(mutex_);
     why_again = peer.why_lost;
-    // It may have ended already.
-    if (peer.is_attempting && !is_stopping_) peer.channel = channel;
+    // It may have ended already; or the peer has come to dial us.
+    if (peer.is_attempting && !is_stopping_ && peer.channel == nullptr) {
+      peer.channel = channel;
+      peer.is_called = is_called;
+      peer.waiting_since.reset();
+    }
   }
   channel->send_control(FrameKind::hello,
                         encode(Hello{self, peer.task, options.window, std::move(why_again)}));
@@ -126,6 +136,11 @@ void Membership::State::identified(Peer& peer, const RpcStatus& status, const st
   std::unique_lock lock(mutex_);
   peer.is_attempting = false;
   peer.next_attempt = Clock::now() + options.retry;
+  if (state != PeerState::waiting || peer.state == PeerState::connected) {
+    peer.waiting_since.reset();
+  } else if (!peer.waiting_since) {
+    peer.waiting_since = Clock::now();
+  }
   // What the peer was told when it tried is worth more than that its address answers.
   const bool knows_better = state == PeerState::waiting && peer.state == PeerState::rejected;
   if (peer.state != PeerState::connected && !knows_better)
@@ -181,6 +196,25 @@ void Membership::State::control(const std::shared_ptr<Link>& link, FrameKind kin
   }
 }
 
+Membership::State::Peer* Membership::State::find(const TaskName& task) {
+  std::lock_guard lock(mutex_);
+  const auto found = peers_.find(task);
+  return found == peers_.end() ? nullptr : found->second.get();
+}
+
+// One that our spec does not have. Null for our own task, or if there are too many.
+Membership::State::Peer* Membership::State::learn(const Hello& hello, const std::string& address) {
+  if (hello.from.task == self.task) return nullptr;
+  std::lock_guard lock(mutex_);
+  if (learned_ == most_learned) return nullptr;
+  auto peer = std::make_unique<Peer>();
+  peer->task = hello.from.task;
+  peer->address = address;
+  peer->is_learned = true;
+  ++learned_;
+  return peers_.emplace(hello.from.task, std::move(peer)).first->second.get();
+}
+
 void Membership::State::refuse(const std::shared_ptr<Link>& link, Peer* peer,
                                const Status& status) {
   const auto channel = link->channel.lock();
@@ -197,21 +231,26 @@ void Membership::State::refuse(const std::shared_ptr<Link>& link, Peer* peer,
 void Membership::State::hello_came(const std::shared_ptr<Link>& link, const Hello& hello) {
   const auto channel = link->channel.lock();
   if (!channel) return;
-  auto found = peers_.find(hello.from.task);
-  Peer* peer = found == peers_.end() ? nullptr : found->second.get();
+  Peer* peer = find(hello.from.task);
   if (Status status = check_hello(hello, self); !status.is_ok()) return refuse(link, peer, status);
-  if (peer == nullptr || peer->is_dialled) {
-    return refuse(link, nullptr,
-                  {Code::failed_precondition,
-                   concat(hello.from.task, " (process ", hello.from.process, ") is ",
-                          peer == nullptr ? "not in the cluster spec of " : "to be dialled by ",
-                          self.to_string())});
+  if (peer == nullptr) peer = learn(hello, channel->peer());
+  if (peer == nullptr) {
+    return refuse(
+        link, nullptr,
+        {Code::failed_precondition, concat(hello.from.task, " (process ", hello.from.process,
+                                           ") cannot be a peer of ", self.to_string())});
+  }
+  // Soon: it is here, so it will answer.
+  if (peer->is_dialled) {
+    return refuse(link, nullptr, {Code::unavailable, concat("it is to be dialled by ", self.task)});
   }
   Status taken;
   {
     std::lock_guard lock(mutex_);
     if (is_stopping_) return;
-    if (peer->channel) {
+    if (peer->channel && peer->is_called && peer->state != PeerState::connected) {
+      taken = {Code::unavailable, concat(self.task, " was about to dial it")};
+    } else if (peer->channel) {
       // The owner itself, whose loss we have not seen yet, need only come again.
       const bool is_same = peer->incarnation == hello.from.incarnation;
       taken.code = is_same ? Code::unavailable : Code::already_exists;
@@ -284,6 +323,7 @@ void Membership::State::connected(const std::shared_ptr<Link>& link, const Hello
   listener_->connected(peer.task, hello.from.incarnation, channel);
   std::unique_lock lock(mutex_);
   peer.is_attempting = false;
+  peer.waiting_since.reset();
   set(lock, peer, PeerState::connected, "");
 }
 
@@ -301,8 +341,9 @@ void Membership::State::ended(const std::shared_ptr<Link>& link, const Status& s
   // An attempt that failed heard nothing.
   if (link->is_connected) peer->heard = channel->last_heard();
   if (!link->is_connected) {
-    kept = std::move(peer->channel);
+    if (peer->channel == channel) kept = std::move(peer->channel);
     peer->is_attempting = false;
+    peer->is_called = false;
     peer->next_attempt = Clock::now() + options.retry;
     if (std::exchange(peer->has_channel_failed, false)) return;
     if (status.is_ok()) return set(lock, *peer, PeerState::connecting, "it is not ready yet");
@@ -329,6 +370,7 @@ void Membership::State::ended(const std::shared_ptr<Link>& link, const Status& s
   lock.lock();
   kept = std::move(peer->channel);
   peer->is_attempting = false;
+  peer->is_called = false;
   peer->next_attempt = Clock::now();  // a short break need not last
 }
 

@@ -55,6 +55,9 @@ class Membership::State : public std::enable_shared_from_this<Membership::State>
     TaskName task;
     std::string address;
     bool is_dialled = false;  // we dial it; otherwise it dials us, and we only ask who is there
+    bool is_learned = false;  // our spec does not have it: it dialled us
+    bool is_called = false;   // we try to dial it, since it does not dial us
+    std::optional<Clock::time_point> waiting_since;  // it answers, and does not dial us
     std::unique_ptr<RpcClient> client;
     PeerState state = PeerState::connecting;
     std::string reason;
@@ -85,6 +88,8 @@ class Membership::State : public std::enable_shared_from_this<Membership::State>
   void refuse(const std::shared_ptr<Link>& link, Peer* peer, const Status& status);
   void connected(const std::shared_ptr<Link>& link, const Hello& hello);
   void ended(const std::shared_ptr<Link>& link, const Status& status, RpcCause cause);
+  Peer* find(const TaskName& task);
+  Peer* learn(const Hello& hello, const std::string& address);
   void identified(Peer& peer, const RpcStatus& status, const std::string& answer);
 
   void run();  // the thread: heartbeats, silence, attempts
@@ -119,7 +124,9 @@ class Membership::State : public std::enable_shared_from_this<Membership::State>
 
   mutable std::mutex mutex_;
   mutable std::condition_variable changed_;
-  std::map<TaskName, std::unique_ptr<Peer>> peers_;  // fixed once started
+  // Once started, those that are learned come in addition; none goes.
+  std::map<TaskName, std::unique_ptr<Peer>> peers_;
+  size_t learned_ = 0;
   std::map<Channel*, std::pair<std::shared_ptr<Channel>, Clock::time_point>>
       unknown_;  // accepted, before hello
   std::shared_ptr<MembershipListener> listener_;

@@ -11,7 +11,7 @@ std::string Peers::stranger(const TaskName& meant, const WorkerStatus& status) c
     return concat(status.task, " answers there (process ", status.pid, " on ", status.host,
                   "): the cluster descriptions differ");
   }
-  if (!cluster_id.empty() && !status.cluster_id.empty() && status.cluster_id != cluster_id) {
+  if (!may_be_one_cluster(status.cluster_id, cluster_id)) {
     return concat("a task of another cluster answers there (process ", status.pid, " on ",
                   status.host, "; its cluster is ", status.cluster_id, ", ours ", cluster_id, ")");
   }

@@ -12,6 +12,7 @@
 #include "distributed/cluster_spec.h"
 #include "distributed/grpc/rpc_client.h"
 #include "distributed/identity.h"
+#include "distributed/large_answer.h"
 #include "distributed/master_codec.h"
 #include "distributed/proto/master.pb.h"
 #include "distributed/random_id.h"
@@ -56,11 +57,12 @@ class MasterCalls {
     Clock::time_point deadline;
     Repeat repeat = Repeat::never;
     milliseconds repeat_for{0};
+    bool takes_pieces = false;
     std::future<std::pair<RpcStatus, Bytes>> answer;
   };
   Pending start(const char* method, Slices request, Clock::time_point deadline, Repeat repeat,
-                milliseconds repeat_for) {
-    Pending out{method, std::move(request), deadline, repeat, repeat_for, {}};
+                milliseconds repeat_for, bool takes_pieces = false) {
+    Pending out{method, std::move(request), deadline, repeat, repeat_for, takes_pieces, {}};
     send(out);
     return out;
   }
@@ -129,6 +131,7 @@ class MasterCalls {
   void send(Pending& pending) {
     RpcCallOptions options;
     options.deadline = pending.deadline;
+    options.takes_pieces = pending.takes_pieces;
     const auto answered = std::make_shared<std::promise<std::pair<RpcStatus, Bytes>>>();
     pending.answer = answered->get_future();
     client_->call(std::string(master_service) + pending.method, pending.request, options,
@@ -178,11 +181,14 @@ class RemoteStep final : public StartedStep {
   StepAnswer wait() override {
     const Bytes reply = calls_.finish(std::move(pending_));
     std::map<std::string, Tensor> values;
+    const auto take = [&](std::string name, Tensor tensor) {
+      values[std::move(name)] = std::move(tensor);
+    };
     const auto response = calls_.parse<tensorflow::RunStepResponse>(
-        "RunStep", read_message(reply, tensorflow::RunStepResponse::kTensorFieldNumber,
-                                [&](std::string name, Tensor tensor) {
-                                  values[std::move(name)] = std::move(tensor);
-                                }));
+        "RunStep",
+        is_large_answer(reply)
+            ? decode_large_answer(reply, take)
+            : read_message(reply, tensorflow::RunStepResponse::kTensorFieldNumber, take));
     if (response.status_code() != 0) {
       throw Error(static_cast<Code>(response.status_code()), response.status_error_message());
     }
@@ -250,7 +256,7 @@ class RemoteMaster final : public MasterClient {
     }
     auto pending = calls_.start("RunStep", std::move(writer).finish(),
                                 Clock::now() + options.timeout + deadline_margin,
-                                MasterCalls::Repeat::if_lost, repeat_limit);
+                                MasterCalls::Repeat::if_lost, repeat_limit, /*takes_pieces=*/true);
     return std::make_unique<RemoteStep>(calls_, target_, std::move(pending), signature.fetches);
   }
 

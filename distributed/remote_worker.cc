@@ -15,7 +15,8 @@ constexpr auto notice_limit = std::chrono::seconds(10);
 // Encoding errors (a message that is too large) are answered too.
 template <class Encode, class Decode, class Answer>
 void call(RpcClient& client, const std::string& label, const char* method,
-          WorkerClient::Deadline deadline, Encode encode, Decode decode, Answer answer) {
+          WorkerClient::Deadline deadline, Encode encode, Decode decode, Answer answer,
+          bool takes_pieces = false) {
   Slices request;
   try {
     request = encode();
@@ -24,6 +25,7 @@ void call(RpcClient& client, const std::string& label, const char* method,
   }
   RpcCallOptions options;
   options.deadline = deadline;
+  options.takes_pieces = takes_pieces;
   client.call(std::string(worker_service) + method, std::move(request), options,
               [label, address = client.address(), decode, answer](const RpcStatus& status,
                                                                   const Bytes& reply) {
@@ -85,7 +87,7 @@ void RemoteWorker::deregister_graph(const std::string& session, uint64_t graph) 
 void RemoteWorker::run_graph(RunGraph request, Deadline deadline, Done<RunGraphResult> done) {
   call(
       *client_, label_, "RunGraph", deadline, [&] { return wire::encode_run_graph(request); },
-      wire::decode_run_graph_result, std::move(done));
+      wire::decode_run_graph_result, std::move(done), request.any_size);
 }
 
 void RemoteWorker::abort_step(int64_t step, const Status& status, Deadline deadline,

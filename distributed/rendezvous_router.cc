@@ -29,6 +29,10 @@ class RendezvousRouter::State {
   State(TaskName self, RouterOptions options)
       : self_(std::move(self)), options_(std::move(options)) {}
 
+  void know(const std::vector<TaskName>& tasks) {
+    std::lock_guard lock(mutex_);
+    known_ = {tasks.begin(), tasks.end()};
+  }
   std::shared_ptr<Rendezvous> open(int64_t step, const Edges& edges);
   void close(int64_t step);
   void meet(const Edges& edges, std::function<void()> ready);
@@ -91,6 +95,7 @@ class RendezvousRouter::State {
   };
 
   void end_meetings();
+  Status why_never(const TaskName& task) const;
   std::shared_ptr<const Routes> routes_of(const Edges& edges);
   bool is_over(int64_t step) const { return over_.contains(static_cast<uint64_t>(step)); }
   // With the lock held.
@@ -113,6 +118,7 @@ class RendezvousRouter::State {
   const RouterOptions options_;
   mutable std::mutex mutex_;
   std::map<TaskName, Peer> peers_;
+  std::set<TaskName> known_;  // of our description; empty: nobody has said
   std::vector<Meeting> meetings_;
   std::unordered_map<int64_t, std::shared_ptr<StepRendezvous>> steps_;
   std::unordered_map<int64_t, Parked> parked_;
@@ -138,6 +144,16 @@ std::shared_ptr<const Routes> RendezvousRouter::State::routes_of(const Edges& ed
   return routes;
 }
 
+// Waiting does not help if nobody of the two will ever dial the other.
+Status RendezvousRouter::State::why_never(const TaskName& task) const {
+  if (known_.empty() || known_.contains(task))
+    return {Code::unavailable, concat(task, " has not been connected to ", self_)};
+  return {Code::failed_precondition,
+          concat("the cluster's description of ", self_, " has no ", task, ", and ", task,
+                 " has not connected to it: one of the two must have the other in its description "
+                 "(its cluster.json, or TF_CONFIG)")};
+}
+
 std::shared_ptr<Rendezvous> RendezvousRouter::State::open(int64_t step, const Edges& edges) {
   auto routes = routes_of(edges);
   auto rendezvous = std::make_shared<StepRendezvous>(step, edges, routes, self_, options_.executor);
@@ -159,10 +175,7 @@ std::shared_ptr<Rendezvous> RendezvousRouter::State::open(int64_t step, const Ed
         rendezvous->set_channel(i, found->second.channel);
         to_settle.push_back(found->second.channel);
       } else if (status.is_ok()) {
-        status = found != peers_.end()
-                     ? found->second.why_none()
-                     : Status{Code::unavailable,
-                              concat(routes->peers[i], " has not been connected to ", self_)};
+        status = found != peers_.end() ? found->second.why_none() : why_never(routes->peers[i]);
       }
     }
     if (auto found = parked_.find(step); found != parked_.end()) {
@@ -392,6 +405,8 @@ void RendezvousRouter::State::tick() {
 RendezvousRouter::RendezvousRouter(const TaskName& self, RouterOptions options)
     : state_(std::make_unique<State>(self, std::move(options))) {}
 RendezvousRouter::~RendezvousRouter() = default;
+void RendezvousRouter::know(const std::vector<TaskName>& tasks) { state_->know(tasks); }
+
 std::shared_ptr<Rendezvous> RendezvousRouter::open(int64_t step, const Edges& edges) {
   return state_->open(step, edges);
 }

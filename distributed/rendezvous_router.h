@@ -31,6 +31,9 @@ class RendezvousRouter final : public MembershipListener {
   RendezvousRouter(const TaskName& self, RouterOptions options = {});
   ~RendezvousRouter() override;
 
+  // The tasks of this one's description: why another one is not connected is told in its terms.
+  void know(const std::vector<TaskName>& tasks);
+
   // The rendezvous of a step that begins here, for the edges that begin or end on this task. Values
   // that came before are in it. If a task that it needs is not connected, it is aborted already
   // (UNAVAILABLE names the task). Aborting it aborts the step on all tasks that share an edge with

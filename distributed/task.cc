@@ -11,6 +11,7 @@
 
 #include "core/block_memory.h"
 #include "core/device.h"
+#include "core/file_roots.h"
 #include "core/malloc_heap.h"
 #include "core/memory_limit.h"
 #include "core/thread_pool.h"
@@ -82,6 +83,10 @@ std::string owner_of_port(const std::string& address) {
   return "something that is no task of Leat has it";
 }
 
+FileRoots files_in(const ClusterSpec& spec) {
+  return spec.files() ? FileRoots(*spec.files()) : any_file;
+}
+
 DeviceName cpu_of(const TaskName& task) {
   DeviceName name = task.device_name();
   name.type = "CPU";
@@ -107,7 +112,7 @@ class Task::State {
             identity_,
             MembershipOptions{.heartbeat = options.heartbeat, .silence = options.silence})) {
     const HostPort asked = HostPort::parse(spec.address(name));
-    devices_.push_back(make_cpu_device(cpu_of(name), pool_));
+    devices_.push_back(make_cpu_device(cpu_of(name), pool_, files_in(spec)));
     if (options.gpus) {
       for (auto& gpu : make_gpu_devices(name.device_name())) devices_.push_back(std::move(gpu));
     }
@@ -188,6 +193,7 @@ class Task::State {
       std::lock_guard lock(mutex_);
       spec_ = spec;
     }
+    router_->know(spec.tasks());
     membership_->start(spec, router_);
     master_->start(peers);
     local_ = register_local_master("grpc://" + address_, master_);
@@ -206,6 +212,7 @@ class Task::State {
     std::lock_guard lock(dropping_);
     if (is_shut_down_) return;
     master_->drop_unused(memory_of_programs);
+    server_.drop_unasked();
     const Clock::time_point begin = Clock::now();
     if (begin >= next_block_trim_) {
       BlockMemory::process().trim();

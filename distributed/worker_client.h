@@ -49,6 +49,7 @@ struct RunGraph {
   int64_t step = 0;
   NamedTensors feeds;  // of this task
   bool trace = false;
+  bool any_size = false;  // of the fetches; else RESOURCE_EXHAUSTED beyond a message of gRPC
 };
 
 struct RunGraphResult {

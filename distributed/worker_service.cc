@@ -31,7 +31,9 @@ void run_graph(Worker& worker, RpcCall call) {
         if (!status.is_ok()) return fail_call(call, status);
         try {
           const auto worker = kept.lock();
-          call.reply(wire::encode_run_graph_result(result),
+          call.reply(wire::encode_run_graph_result(result, call.takes_pieces()
+                                                               ? wire::FrameSize::any
+                                                               : wire::FrameSize::one_message),
                      worker ? worker->reply_leaves(step, session) : nullptr);
         } catch (...) {
           fail_call(call, status_of_current_exception());

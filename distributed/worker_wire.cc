@@ -219,7 +219,7 @@ RunGraph decode_run_graph(const Bytes& bytes) {
   return out;
 }
 
-Slices encode_run_graph_result(const RunGraphResult& result) {
+Slices encode_run_graph_result(const RunGraphResult& result, FrameSize size) {
   RunGraphReply out;
   out.set_code(static_cast<int>(result.status.code));
   out.set_message(result.status.message);
@@ -237,7 +237,7 @@ Slices encode_run_graph_result(const RunGraphResult& result) {
     copy.set_thread(event.thread);
     copy.set_inputs(event.inputs);
   }
-  return frame(out, result.fetches);
+  return frame(out, result.fetches, size);
 }
 
 RunGraphResult decode_run_graph_result(const Bytes& bytes) {

@@ -2,6 +2,7 @@
 // that client and server cannot disagree. Malformed bytes are INVALID_ARGUMENT.
 #pragma once
 
+#include "distributed/framed_message.h"
 #include "distributed/grpc/rpc.h"
 #include "distributed/worker_client.h"
 
@@ -31,7 +32,8 @@ DeregisterGraph decode_deregister_graph(const Bytes& bytes);
 
 Slices encode_run_graph(const RunGraph& request);
 RunGraph decode_run_graph(const Bytes& bytes);
-Slices encode_run_graph_result(const RunGraphResult& result);
+Slices encode_run_graph_result(const RunGraphResult& result,
+                               FrameSize size = FrameSize::one_message);
 RunGraphResult decode_run_graph_result(const Bytes& bytes);
 
 struct AbortStep {

@@ -4,16 +4,19 @@
 #include <mutex>
 
 #include "core/device.h"
+#include "core/file_roots.h"
 #include "core/variable.h"
 #include "graph/shape_inference.h"
 
 namespace leat {
 namespace {
 
+// What is in a file is no constant, and this has not the files of a task's device.
 Device& device() {
   static ThreadPool pool(1);
   static const std::unique_ptr<Device> cpu =
-      make_cpu_device(DeviceName::parse("/job:localhost/replica:0/task:0/device:CPU:0"), pool);
+      make_cpu_device(DeviceName::parse("/job:localhost/replica:0/task:0/device:CPU:0"), pool,
+                      FileRoots(std::vector<std::string>{}));
   return *cpu;
 }
 

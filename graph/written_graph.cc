@@ -1,19 +1,13 @@
 // Reads a GraphDef for display: ops that are not registered, attributes that no schema has, even
 // dtypes of later versions.
-#include <google/protobuf/io/coded_stream.h>
-
-#include <algorithm>
-#include <limits>
-
 #include "core/error.h"
 #include "graph/graph_def.h"
+#include "graph/graph_file.h"
 #include "graph/proto/graph.pb.h"
 #include "graph/proto_codec.h"
 
 namespace leat {
 namespace {
-
-namespace io = google::protobuf::io;
 
 DType read_dtype(int number) {
   constexpr int first_ref = 100;
@@ -85,29 +79,11 @@ void read_attr(const std::string& name, const tensorflow::AttrValue& attr, Writt
   }
 }
 
-bool parse_binary(std::string_view bytes, tensorflow::GraphDef& graph) {
-  if (bytes.size() > std::numeric_limits<int>::max()) return false;
-  io::CodedInputStream input(reinterpret_cast<const uint8_t*>(bytes.data()),
-                             static_cast<int>(bytes.size()));
-  return graph.ParseFromCodedStream(&input) && input.ConsumedEntireMessage() &&
-         graph.node_size() > 0;
-}
-
 }  // namespace
 
 std::vector<WrittenNode> read_graph_def(std::string_view bytes, std::string_view origin) {
   tensorflow::GraphDef graph;
-  if (!parse_binary(bytes, graph)) {
-    const bool is_text = std::none_of(bytes.begin(), bytes.end(), [](char c) {
-      return static_cast<unsigned char>(c) < ' ' && c != '\n' && c != '\r' && c != '\t';
-    });
-    check(is_text && !bytes.empty(), origin, " is no GraphDef (", bytes.size(),
-          " bytes, neither binary nor text)");
-    check(bytes.size() <= std::numeric_limits<int>::max(), origin, " is larger than 2 GiB");
-    const std::string problem = parse_text(bytes, graph);
-    check(problem.empty(), origin, " is no GraphDef: ", problem);
-  }
-  check(graph.node_size() > 0, origin, " has no nodes");
+  read_graph_file(bytes, origin, graph);
   std::vector<WrittenNode> nodes;
   nodes.reserve(static_cast<size_t>(graph.node_size()));
   for (const auto& def : graph.node()) {

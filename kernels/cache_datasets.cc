@@ -1,5 +1,4 @@
 // Datasets that keep the elements of another, once they have been read: in memory, or in files.
-#include <filesystem>
 #include <mutex>
 
 #include "graph/formats/checkpoint.h"
@@ -61,15 +60,15 @@ class MemoryCacheDataset final : public Dataset {
 // The elements as a checkpoint, one after the other: the same files as TensorFlow's.
 class CacheFile {
  public:
-  CacheFile(std::string prefix, size_t components)
-      : prefix_(std::move(prefix)), width_(std::to_string(components - 1).size()) {}
+  CacheFile(std::string prefix, FileRoots roots, size_t components)
+      : prefix_(std::move(prefix)),
+        roots_(std::move(roots)),
+        width_(std::to_string(components - 1).size()) {}
 
   const std::string& prefix() const { return prefix_; }
+  const FileRoots& roots() const { return roots_; }
   std::string lock() const { return prefix_ + "_0.lockfile"; }
-  bool is_there() const {
-    std::error_code none;
-    return std::filesystem::exists(local_path(checkpoint_index_path(prefix_)), none);
-  }
+  bool is_there() const { return is_file_there(checkpoint_index_path(prefix_), roots_); }
   // Numbers are in front of each other in the order of the alphabet, too.
   std::string key(int64_t element, size_t component) const {
     constexpr size_t element_width = 7;
@@ -83,15 +82,16 @@ class CacheFile {
   }
 
   const std::string prefix_;
+  const FileRoots roots_;
   const size_t width_;
 };
 
 class FileCacheDataset final : public Dataset {
  public:
-  FileCacheDataset(Pointer input, std::string prefix)
+  FileCacheDataset(Pointer input, std::string prefix, FileRoots roots)
       : Dataset(input->types(), {input}),
         input_(std::move(input)),
-        file_(std::move(prefix), types().dtypes.size()) {}
+        file_(std::move(prefix), std::move(roots), types().dtypes.size()) {}
 
   int64_t cardinality() const override { return input_->cardinality(); }
   std::unique_ptr<DatasetIterator> iterate() const override {
@@ -118,15 +118,15 @@ class FileCacheDataset final : public Dataset {
     void open() {
       const CacheFile& file = dataset_.file_;
       if (!file.is_there()) {
-        auto lock = std::make_unique<FileLock>(file.lock());
+        auto lock = std::make_unique<FileLock>(file.lock(), file.roots());
         if (!file.is_there()) {  // nobody has finished it in between
-          writer_ = std::make_unique<CheckpointWriter>(file.prefix());
+          writer_ = std::make_unique<CheckpointWriter>(file.prefix(), file.roots());
           lock_ = std::move(lock);
           input_ = dataset_.input_->make_iterator();
           return;
         }
       }
-      reader_ = std::make_unique<CheckpointReader>(file.prefix());
+      reader_ = std::make_unique<CheckpointReader>(file.prefix(), file.roots());
     }
 
     std::optional<Element> read() const {
@@ -189,7 +189,8 @@ class FileCacheDataset final : public Dataset {
 Dataset::Pointer cached(ExecuteContext& c) {
   auto file = scalar_input<std::string>(c, 1, "filename");
   if (file.empty()) return std::make_shared<MemoryCacheDataset>(input_dataset(c));
-  return std::make_shared<FileCacheDataset>(input_dataset(c), std::move(file));
+  return std::make_shared<FileCacheDataset>(input_dataset(c), std::move(file),
+                                            files_of(c.device()));
 }
 
 const Op cache_op{dataset_op(

@@ -19,8 +19,10 @@ struct Dialect {
 // lone '\r' ends a record, too.
 class CsvFile {
  public:
-  CsvFile(const std::string& path, const Dialect& dialect)
-      : source_(path, dialect.compression), dialect_(dialect), is_at_header_(dialect.has_header) {}
+  CsvFile(const std::string& path, const Dialect& dialect, const FileRoots& roots)
+      : source_(path, dialect.compression, roots),
+        dialect_(dialect),
+        is_at_header_(dialect.has_header) {}
 
   const std::string& path() const { return source_.path(); }
   int64_t number() const { return number_; }  // of the record that was read last, from 0
@@ -136,9 +138,10 @@ struct Columns {
 class CsvDataset final : public Dataset {
  public:
   CsvDataset(ElementTypes types, Tensor files, const Dialect& dialect, Columns columns,
-             std::string missing, std::vector<Tensor> defaults)
+             std::string missing, std::vector<Tensor> defaults, FileRoots roots)
       : Dataset(std::move(types)),
         files_(std::move(files)),
+        roots_(std::move(roots)),
         dialect_(dialect),
         columns_(std::move(columns)),
         missing_(std::move(missing)),
@@ -163,7 +166,7 @@ class CsvDataset final : public Dataset {
         reading.check_goes_on();
         if (!s.file) {
           const std::string& path = files_.data<std::string>()[s.at];
-          s.file = std::make_unique<CsvFile>(path, dialect_);
+          s.file = std::make_unique<CsvFile>(path, dialect_, roots_);
         }
         out = next_of(*s.file);
         if (out) continue;
@@ -203,6 +206,7 @@ class CsvDataset final : public Dataset {
   }
 
   const Tensor files_;
+  const FileRoots roots_;
   const Dialect dialect_;
   const Columns columns_;
   const std::string missing_;
@@ -228,7 +232,7 @@ Dataset::Pointer csv_dataset(const ExecuteContext& c, bool has_excluded) {
   for (int i = 0; i < defaults; ++i) values.push_back(c.input(8 + i));
   return std::make_shared<CsvDataset>(
       ElementTypes::of(c.node()), c.input(0), dialect, std::move(columns),
-      scalar_input<std::string>(c, 6, "na_value"), std::move(values));
+      scalar_input<std::string>(c, 6, "na_value"), std::move(values), files_of(c.device()));
 }
 
 OpDef csv_op(std::string name, std::string doc, bool has_excluded) {

@@ -62,8 +62,9 @@ const Op lines_op{
                [](ExecuteContext& c) {
                  check_buffer_size(c, 2);
                  return std::make_shared<FileDataset>(
-                     c.input(0), [compression = compression_of(c, 1)](const std::string& path) {
-                       return open_lines(path, 0, compression);
+                     c.input(0), [compression = compression_of(c, 1),
+                                  roots = files_of(c.device())](const std::string& path) {
+                       return open_lines(path, 0, compression, roots);
                      });
                })};
 const Op records_op{
@@ -75,8 +76,9 @@ const Op records_op{
                [](ExecuteContext& c) {
                  check_buffer_size(c, 2);
                  return std::make_shared<FileDataset>(
-                     c.input(0), [compression = compression_of(c, 1)](const std::string& path) {
-                       return open_records(path, compression);
+                     c.input(0), [compression = compression_of(c, 1),
+                                  roots = files_of(c.device())](const std::string& path) {
+                       return open_records(path, compression, roots);
                      });
                })};
 
@@ -87,9 +89,10 @@ Dataset::Pointer fixed_length(const ExecuteContext& c, Compression compression) 
                              .fits = true};
   bytes.check_bytes();
   check_buffer_size(c, 4);
-  return std::make_shared<FileDataset>(c.input(0), [bytes, compression](const std::string& path) {
-    return open_fixed_length(path, bytes, compression);
-  });
+  return std::make_shared<FileDataset>(
+      c.input(0), [bytes, compression, roots = files_of(c.device())](const std::string& path) {
+        return open_fixed_length(path, bytes, compression, roots);
+      });
 }
 
 const Op fixed_length_op{

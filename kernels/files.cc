@@ -1,8 +1,5 @@
 // Files as values: ReadFile, WriteFile, MatchingFiles. They wait for the disk.
-#include <fnmatch.h>
-
 #include <algorithm>
-#include <filesystem>
 
 #include "graph/formats/file.h"
 #include "graph/gradient.h"
@@ -22,43 +19,20 @@ const std::string& scalar(const ExecuteContext& c, int input, const char* what) 
 
 void read(ExecuteContext& c) {
   const std::string& path = scalar(c, 0, "Input filename");
-  std::error_code ignored;
-  if (std::filesystem::is_directory(local_path(path), ignored))
+  const FileRoots& roots = files_of(c.device());
+  if (const std::optional<FileStatus> status = file_status(path, roots);
+      status && status->is_directory)
     fail(Code::failed_precondition, path, "; Is a directory");
-  c.set_output(0, Tensor::scalar(read_file(path)));
+  c.set_output(0, Tensor::scalar(read_file(path, roots)));
 }
 
 void write(ExecuteContext& c) {
   const std::string &path = scalar(c, 0, "Input filename"), &contents = scalar(c, 1, "Contents");
-  make_directories(directory_of(local_path(path)));
-  FileWriter writer(path);
+  const FileRoots& roots = files_of(c.device());
+  make_directories(directory_of(local_path(path)), roots);
+  FileWriter writer(path, FileWriter::Mode::create, roots);
   writer.append(contents);
   writer.close();
-}
-
-// All files whose names fit, part by part; `*` takes what is hidden too, as in TensorFlow.
-void add_matches(const std::filesystem::path& directory, const std::vector<std::string>& parts,
-                 size_t part, std::vector<std::string>& found) {
-  namespace fs = std::filesystem;
-  std::error_code error;
-  const bool is_last = part + 1 == parts.size();
-  const auto add = [&](const fs::path& path) {
-    if (is_last) {
-      found.push_back(path.string());
-    } else if (fs::is_directory(path, error)) {
-      add_matches(path, parts, part + 1, found);
-    }
-  };
-  if (parts[part].find_first_of("*?[\\") == std::string::npos) {
-    const fs::path path = directory / parts[part];
-    if (fs::exists(fs::symlink_status(path, error))) add(path);
-    return;
-  }
-  for (fs::directory_iterator at(directory.empty() ? "." : directory, error), end;
-       !error && at != end; at.increment(error)) {
-    const std::string name = at->path().filename();
-    if (::fnmatch(parts[part].c_str(), name.c_str(), 0) == 0) add(directory / name);
-  }
 }
 
 void match(ExecuteContext& c) {
@@ -66,17 +40,10 @@ void match(ExecuteContext& c) {
         "Input patterns tensor must be scalar or vector, got shape ", c.input(0).shape());
   std::vector<std::string> found;
   for (const std::string& given : c.input(0).span<std::string>()) {
-    const std::string pattern = local_path(given);
-    std::vector<std::string> parts, matches;
-    for (size_t begin = 0; begin < pattern.size();) {
-      const size_t end = std::min(pattern.find('/', begin), pattern.size());
-      if (end > begin) parts.push_back(pattern.substr(begin, end - begin));
-      begin = end + 1;
-    }
-    if (!parts.empty()) add_matches(pattern[0] == '/' ? "/" : "", parts, 0, matches);
     const std::string_view scheme =
-        std::string_view(given).substr(0, given.size() - pattern.size());
-    for (const std::string& path : matches) found.push_back(concat(scheme, path));
+        std::string_view(given).substr(0, given.size() - local_path(given).size());
+    for (const std::string& path : matching_files(given, files_of(c.device())))
+      found.push_back(concat(scheme, path));
   }
   std::sort(found.begin(), found.end());
   Tensor out(DType::string, {static_cast<int64_t>(found.size())});

@@ -121,7 +121,8 @@ void initialize_from_file(ExecuteContext& c) {
   check(!path.empty(), "filename cannot be empty.");
   check(delimiter.size() == 1, "delimiter should be only 1 char");
   const std::vector<std::string> lines =
-      lines_of(path, vocabulary < 0 ? std::numeric_limits<int64_t>::max() : vocabulary);
+      lines_of(path, vocabulary < 0 ? std::numeric_limits<int64_t>::max() : vocabulary,
+               files_of(c.device()));
   const auto n = static_cast<int64_t>(lines.size());
   check(vocabulary < 0 || n == vocabulary, "Invalid vocab_size in ", path, ": expected ",
         vocabulary, " but got ", n);

@@ -4,8 +4,8 @@
 
 #include <atomic>
 #include <cstdio>
-#include <fstream>
 
+#include "graph/formats/file.h"
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"
@@ -98,12 +98,16 @@ const Op print_op{{
 }};
 
 // Where PrintV2 writes: a stream, or the end of a file.
-void write_text(const std::string& target, const std::string& text) {
+void write_text(const std::string& target, const std::string& text, const FileRoots& roots) {
   const std::string_view file = "file://";
   if (target.starts_with(file)) {
-    std::ofstream out(target.substr(file.size()), std::ios::app);
-    if (!(out << text).flush()) {
-      fail(Code::failed_precondition, "PrintV2 cannot write to ", target.substr(file.size()));
+    try {
+      FileWriter out(target.substr(file.size()), FileWriter::Mode::append, roots);
+      out.append(text);
+      out.close();
+    } catch (const Error& error) {
+      fail(error.code() == Code::permission_denied ? error.code() : Code::failed_precondition,
+           "PrintV2 cannot write to ", target.substr(file.size()), ": ", error.message());
     }
     return;
   }
@@ -118,8 +122,9 @@ BoundKernel prepare_text(const KernelRequest& request) {
   check(target == "stdout" || target == "stderr" || is_log || target.starts_with("file://"),
         "Unknown output stream: ", target,
         ": use stdout, stderr, log(info), log(warning), log(error) or file://PATH");
-  return BoundKernel::of([target, end = request.attr<std::string>("end")](const Arguments& a) {
-    write_text(target, *a.input<std::string>(0) + end);
+  return BoundKernel::of([target, end = request.attr<std::string>("end"),
+                          roots = files_of(request.device)](const Arguments& a) {
+    write_text(target, *a.input<std::string>(0) + end, roots);
   });
 }
 

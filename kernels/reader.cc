@@ -11,8 +11,8 @@ Reader::Options Reader::Options::of(const NodeView& node) {
     const auto skipped = node.attr<int64_t>("skip_header_lines");
     check(skipped >= 0, "skip_header_lines must be >= 0 not ", skipped);
     out.what = concat("skip_header_lines ", skipped);
-    out.open = [=](const std::string& path) {
-      return open_lines(path, skipped, Compression::none);
+    out.open = [=](const std::string& path, const FileRoots& roots) {
+      return open_lines(path, skipped, Compression::none, roots);
     };
   } else if (node.has("record_bytes")) {
     const FixedLength bytes = {.header = node.attr<int64_t>("header_bytes"),
@@ -24,15 +24,22 @@ Reader::Options Reader::Options::of(const NodeView& node) {
     out.what = concat("header_bytes ", bytes.header, ", record_bytes ", bytes.record,
                       ", footer_bytes ", bytes.footer, ", hop_bytes ", bytes.hop, ", encoding '",
                       node.attr<std::string>("encoding"), "'");
-    out.open = [=](const std::string& path) { return open_fixed_length(path, bytes, compression); };
+    out.open = [=](const std::string& path, const FileRoots& roots) {
+      return open_fixed_length(path, bytes, compression, roots);
+    };
   } else if (node.has("compression_type")) {
     const auto& type = node.attr<std::string>("compression_type");
     const Compression compression = parse_compression(type);
     out.what = concat("compression_type '", type, "'");
-    out.open = [=](const std::string& path) { return open_records(path, compression); };
+    out.open = [=](const std::string& path, const FileRoots& roots) {
+      return open_records(path, compression, roots);
+    };
   } else {
     out.what = "no options";
-    out.open = out.kind == "IdentityReader" ? open_name : open_whole;
+    out.open = [is_name = out.kind == "IdentityReader"](const std::string& path,
+                                                        const FileRoots& roots) {
+      return is_name ? open_name(path) : open_whole(path, roots);
+    };
   }
   return out;
 }
@@ -95,10 +102,10 @@ void Reader::reset(Cancellation& cancellation, std::function<void(const Status&)
 
 // ---- Reading
 
-void Reader::read(int64_t count, std::shared_ptr<Queue> names, Cancellation& cancellation,
-                  Done done) {
+void Reader::read(int64_t count, std::shared_ptr<Queue> names, const FileRoots& roots,
+                  Cancellation& cancellation, Done done) {
   enter(cancellation,
-        [self = shared_from_this(), read = Read{count, std::move(names), cancellation,
+        [self = shared_from_this(), read = Read{count, std::move(names), roots, cancellation,
                                                 std::move(done)}](const Status& status) mutable {
           if (!status.is_ok()) return read.done(status, {});
           self->go_on(std::move(read));
@@ -125,7 +132,7 @@ void Reader::work(Read read, const std::string* path) {
   std::vector<RecordFile::Record> records;
   try {
     if (path != nullptr) {
-      file_ = options_.open(*path);
+      file_ = options_.open(*path, read.roots);
       const std::lock_guard lock(mutex_);
       path_ = *path;
     }

@@ -17,7 +17,7 @@ namespace leat {
 // leave it when their step ends. Thread-safe.
 class Reader : public Resource, public std::enable_shared_from_this<Reader> {
  public:
-  using Open = std::function<OpenedFile(const std::string& path)>;
+  using Open = std::function<OpenedFile(const std::string& path, const FileRoots& roots)>;
   using Done = std::function<void(const Status&, std::vector<RecordFile::Record>)>;
 
   // What nodes of one name must agree on, and how a file is opened.
@@ -34,7 +34,8 @@ class Reader : public Resource, public std::enable_shared_from_this<Reader> {
 
   // Up to `count` records of one file, at least one: from the file that is open, else from those
   // that `names` gives, which this waits for. OUT_OF_RANGE once the queue is closed and empty.
-  void read(int64_t count, std::shared_ptr<Queue> names, Cancellation& cancellation, Done done);
+  void read(int64_t count, std::shared_ptr<Queue> names, const FileRoots& roots,
+            Cancellation& cancellation, Done done);
   // Forgets the file that is open, and what was counted; waits for the read that is under way.
   void reset(Cancellation& cancellation, std::function<void(const Status&)> done);
   int64_t records() const;  // that were given
@@ -47,6 +48,7 @@ class Reader : public Resource, public std::enable_shared_from_this<Reader> {
   struct Read {
     int64_t count;
     std::shared_ptr<Queue> names;
+    FileRoots roots;
     Cancellation& cancellation;
     Done done;
   };

@@ -32,7 +32,7 @@ std::shared_ptr<Queue> names(const ExecuteContext& c) {
 template <class Give>
 void read(ExecuteContext& c, int64_t count, Give give, Done done) {
   reader(c).read(
-      count, names(c), c.cancellation(),
+      count, names(c), files_of(c.device()), c.cancellation(),
       [give, done = std::move(done)](Status status, std::vector<RecordFile::Record> records) {
         try {
           if (status.is_ok()) give(std::move(records));

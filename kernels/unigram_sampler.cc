@@ -142,9 +142,9 @@ float number_in(const std::string& line) {
 }
 
 // The last fields of the lines of a file; those of empty lines are left out.
-std::vector<std::string> lines_of(const std::string& path) {
+std::vector<std::string> lines_of(const std::string& path, const FileRoots& roots) {
   std::vector<std::string> lines(1);
-  for (const char c : read_file(path)) {
+  for (const char c : read_file(path, roots)) {
     if (c == '\n') {
       if (!lines.back().empty()) lines.emplace_back();
     } else if (c != '\r') {
@@ -193,7 +193,7 @@ struct FixedUnigram {
     if (path.empty()) {
       add([](float weight) { return weight; }, unigrams);
     } else {
-      add(number_in, lines_of(path));
+      add(number_in, lines_of(path, files_of(r.device)));
     }
     check(range == std::ssize(weights), "range is ", range, " must be equal to weights size ",
           weights.size());

@@ -5,8 +5,9 @@
 
 namespace leat {
 
-std::vector<std::string> lines_of(const std::string& path, int64_t at_most) {
-  const std::string text = read_file(path);
+std::vector<std::string> lines_of(const std::string& path, int64_t at_most,
+                                  const FileRoots& roots) {
+  const std::string text = read_file(path, roots);
   if (text.empty()) fail(Code::out_of_range, "the vocabulary file ", path, " is empty");
   std::vector<std::string> lines;
   std::string line;

@@ -5,10 +5,12 @@
 #include <string>
 #include <vector>
 
+#include "core/file_roots.h"
+
 namespace leat {
 
 // The first lines, at most so many. OUT_OF_RANGE if the file is empty, INVALID_ARGUMENT if a line
 // is.
-std::vector<std::string> lines_of(const std::string& path, int64_t at_most);
+std::vector<std::string> lines_of(const std::string& path, int64_t at_most, const FileRoots& roots);
 
 }  // namespace leat

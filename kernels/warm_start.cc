@@ -16,10 +16,11 @@ namespace leat {
 namespace {
 
 // The line of each word, of the first `most` (-1: of all).
-std::unordered_map<std::string, int64_t> numbered_words(const std::string& path, int64_t most) {
+std::unordered_map<std::string, int64_t> numbered_words(const std::string& path, int64_t most,
+                                                        const FileRoots& roots) {
   std::unordered_map<std::string, int64_t> words;
   const std::vector<std::string> lines =
-      lines_of(path, most < 0 ? std::numeric_limits<int64_t>::max() : most);
+      lines_of(path, most < 0 ? std::numeric_limits<int64_t>::max() : most, roots);
   for (size_t i = 0; i < lines.size(); ++i) {
     if (!words.emplace(lines[i], static_cast<int64_t>(i)).second)
       fail(Code::failed_precondition, "the vocabulary ", path, " has '", lines[i], "' twice");
@@ -33,8 +34,9 @@ void generate_remapping(ExecuteContext& c) {
   const std::string &new_path = c.input(0).value<std::string>(),
                     &old_path = c.input(1).value<std::string>();
   check(!new_path.empty() && !old_path.empty(), "the file names of vocabularies must not be empty");
-  const auto old_words = numbered_words(old_path, c.node().attr<int64_t>("old_vocab_size"));
-  const std::vector<std::string> words = lines_of(new_path, sum_of_extents(first, count));
+  const FileRoots& roots = files_of(c.device());
+  const auto old_words = numbered_words(old_path, c.node().attr<int64_t>("old_vocab_size"), roots);
+  const std::vector<std::string> words = lines_of(new_path, sum_of_extents(first, count), roots);
   check(static_cast<int64_t>(words.size()) == first + count, "the vocabulary ", new_path, " has ",
         words.size(), " lines, but new_vocab_offset and num_new_vocab ask for ", first, " + ",
         count);
@@ -85,7 +87,7 @@ void load_matrix(ExecuteContext& c) {
   for (const int i : {2, 3})
     check(c.input(i).shape().rank() == 1, i == 2 ? "row" : "col",
           "_remapping tensor must be 1-D, got shape ", c.input(i).shape());
-  const CheckpointReader reader(*c.input(0).data<std::string>());
+  const CheckpointReader reader(*c.input(0).data<std::string>(), files_of(c.device()));
   const Tensor old = reader.read(*c.input(1).data<std::string>());
   check(old.dtype() == f32 && old.shape().rank() == 2, "'", *c.input(1).data<std::string>(),
         "' in the checkpoint must be a matrix of floats, it is ", old.dtype(), old.shape());

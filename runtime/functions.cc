@@ -33,8 +33,9 @@ class CompiledFunction final : public Function,
                                public std::enable_shared_from_this<CompiledFunction> {
  public:
   CompiledFunction(const WrittenFunction& written, Containers& containers, const DeviceName& device,
-                   ThreadPool& pool)
-      : arguments_(static_cast<int>(written.arguments)), device_(make_cpu_device(device, loops_)) {
+                   const FileRoots& files, ThreadPool& pool)
+      : arguments_(static_cast<int>(written.arguments)),
+        device_(make_cpu_device(device, loops_, files)) {
     Graph graph;
     from_graph_def(written.graph, graph);
     has_own_state_ = leat::has_own_state(graph);
@@ -116,14 +117,15 @@ class CompiledFunction final : public Function,
 
 }  // namespace
 
-Functions::Functions(Containers& containers, DeviceName device, ThreadPool& pool)
-    : containers_(containers), device_(std::move(device)), pool_(pool) {}
+Functions::Functions(Containers& containers, const Device& device, ThreadPool& pool)
+    : containers_(containers), device_(device.name()), files_(files_of(device)), pool_(pool) {}
 
 std::shared_ptr<const Function> Functions::compiled(const WrittenFunction& written) {
   const std::lock_guard lock(mutex_);
   const auto known = functions_.find(written.name);
   if (known != functions_.end() && known->second.written == written) return known->second.function;
-  const auto function = std::make_shared<CompiledFunction>(written, containers_, device_, pool_);
+  const auto function =
+      std::make_shared<CompiledFunction>(written, containers_, device_, files_, pool_);
   if (!function->has_own_state()) functions_[written.name] = {written, function};
   return function;
 }

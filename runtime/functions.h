@@ -8,6 +8,7 @@
 #include <string>
 
 #include "core/device_name.h"
+#include "core/file_roots.h"
 #include "core/function.h"
 
 namespace leat {
@@ -19,9 +20,10 @@ class ThreadPool;
 // anew for each who asks. Thread-safe.
 class Functions {
  public:
-  // `containers` and `pool` outlive the functions; `device` is what errors call their device. The
-  // pool goes on with calls that had to wait, and may be the last that knows a function.
-  Functions(Containers& containers, DeviceName device, ThreadPool& pool);
+  // `containers` and `pool` outlive the functions; `device` is what errors call their device, and
+  // whose files they reach. The pool goes on with calls that had to wait, and may be the last that
+  // knows a function.
+  Functions(Containers& containers, const Device& device, ThreadPool& pool);
 
   // Throws what the passes, and the planning of the function's graph, throw.
   std::shared_ptr<const Function> compiled(const WrittenFunction& function);
@@ -33,6 +35,7 @@ class Functions {
   };
   Containers& containers_;
   const DeviceName device_;
+  const FileRoots files_;
   ThreadPool& pool_;
   std::mutex mutex_;
   std::map<std::string, Entry> functions_;  // by name

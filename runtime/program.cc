@@ -19,7 +19,7 @@ Program::Program(Graph partition, const std::vector<std::string>& fetches, Devic
     : plan_(plan_program(std::move(partition), fetches, device, host, containers, node_states)),
       pool_(pool),
       costs_ns_(plan_.segments.size()) {
-  plan_.functions = std::make_shared<Functions>(containers, host.name(), pool);
+  plan_.functions = std::make_shared<Functions>(containers, host, pool);
   for (const SegmentPlan& segment : plan_.segments)
     segments_.push_back(std::make_unique<Segment>(plan_, segment, node_states));
   for (const Item& item : plan_.items) {

@@ -46,6 +46,18 @@ OWNED = {  # one .cc file each
     "NCCL": re.compile(r"^nccl\.h$"),
 }
 
+# Files are opened in two places; what does it on their behalf says which files may be reached.
+FILE_FOLDERS = {"core", "graph", "kernels", "runtime"}
+FILE_OWNERS = {"core/file_roots.cc", "graph/formats/file.cc"}
+FIXED_FILES = {"core/control_groups.cc", "core/host_memory.cc", "core/memory_limit.cc"}  # of /proc and /sys
+OPENS = re.compile(
+    r"\b(f|fre|fd|p)open\s*\(|\b[io]?fstream\b|(?<![\w>])::(open|openat|openat2|creat|rename|renameat|link|linkat|symlink|unlink"
+    r"|unlinkat|mkdir|mkdirat|rmdir|remove|truncate|access|stat|lstat|chmod)\s*\(|\bstd::filesystem\b|\bmk[ds]temp\s*\("
+    r"|\b(opendir|glob|nftw)\s*\(|<(filesystem|fstream|glob\.h|ftw\.h)>|\bEnv::Default\b")
+TAKES_ROOTS = re.compile(r"\b(\w+)\((?:[^();]|\([^()]*\))*?const FileRoots& roots(?: = any_file)?\)")
+MEMBERS = {"read": "CheckpointIndex|CheckpointState", "write": "", "open": "V1Checkpoint"}  # static, of these classes
+COMMENT = re.compile(r"//.*")
+
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 CONDITION = re.compile(r"^\s*#\s*(if|ifdef|ifndef|elif|else|endif)\b(.*)")
 DUAL = re.compile(r"^// leat:.*cpu\+cuda")
@@ -85,11 +97,14 @@ class Checker:
         self.errors = []  # (file, line, text)
         self.notes = []
         self.owners = {name: {} for name in OWNED}  # library -> {file: first line}
+        self.openers = set()  # functions and classes that are told which files may be reached
 
     def error(self, file, line, rule, advice):
         self.errors.append((str(file), line, f"{rule}\n    {advice}"))
 
     def check_tree(self):
+        for path in sorted((self.root / "graph/formats").glob("*.h")):
+            self.openers |= set(TAKES_ROOTS.findall(path.read_text(encoding="utf-8"))) - set(MEMBERS)
         for folder in MAY_INCLUDE:
             for path in sorted((self.root / folder).rglob("*")):
                 if path.suffix in SOURCES and path.is_file():
@@ -108,6 +123,27 @@ class Checker:
         dual = bool(lines) and DUAL.match(lines[0]) is not None
         for include in read_includes(lines):
             self.check_include(file, dual, include)
+        if file.parts[0] in FILE_FOLDERS and str(file) not in FILE_OWNERS | FIXED_FILES:
+            self.check_files(file, [COMMENT.sub("", line) for line in lines])
+
+    def check_files(self, file, lines):
+        for number, line in enumerate(lines, 1):
+            if found := OPENS.search(line):
+                self.error(file, number, f"a file is reached past graph/formats/file.h ({found[0]})",
+                           "use what it offers, with files_of(device): a task may be limited to some directories")
+        if not (file.suffix == ".cc" and (file.parts[0] == "kernels" or file.parts[:2] == ("graph", "formats"))):
+            return
+        text = "\n".join(lines)
+        names = sorted(self.openers) + [f"(?:{owners})::{name}" for name, owners in MEMBERS.items() if owners]
+        for call in re.finditer(r"(?<!~)\b(" + "|".join(names) + r")\b>?(?: \w+)?\(", text):
+            depth, end = 1, call.end()
+            while depth > 0 and end < len(text):
+                depth += {"(": 1, ")": -1}.get(text[end], 0)
+                end += 1
+            arguments = text[call.end():end]
+            if not re.search(r"roots|files_of", arguments):
+                self.error(file, text.count("\n", 0, call.start()) + 1, f"{call[1]} is not told which files may be reached",
+                           "give it files_of(device), or the FileRoots that the caller was given")
 
     def check_include(self, file, dual, include):
         folder = file.parts[0]
@@ -205,6 +241,13 @@ EXAMPLES = [
     ("runtime/matmul.cc", "#include <dnnl.hpp>\n", "oneDNN outside kernels/"),
     ("kernels/a.cu", "#include <nccl.h>\n", ""),
     ("kernels/b.cu", "#include <nccl.h>\n", "NCCL is included by two files"),
+    ("graph/formats/lines.h", "std::string lines_of(const std::string& path, const FileRoots& roots = any_file);\n", ""),
+    ("kernels/lines.cc", "auto lines = lines_of(path, files_of(c.device()));\n", ""),
+    ("kernels/lines2.cc", "auto lines = lines_of(local(path));\n", "lines_of is not told which files"),
+    ("kernels/lines3.cc", "std::ifstream file(path);  // fopen\n", "a file is reached past graph/formats/file.h"),
+    ("graph/formats/file.cc", "int d = ::open(path, 0);\n", ""),
+    ("runtime/file.cc", "int d = ::open(path, 0);\n", "a file is reached past graph/formats/file.h"),
+    ("distributed/file.cc", "int d = ::open(path, 0);\n", ""),
     ("tools/viz/svg.cc", "#include <graphviz/gvc.h>\n", ""),
     ("tools/viz/svg.h", "#include <gvc.h>\n", "Graphviz in a header"),
 ]

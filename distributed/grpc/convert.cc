@@ -11,6 +11,7 @@
 namespace leat::transport {
 namespace {
 
+constexpr size_t piece_bytes = size_t{64} << 20;
 constexpr size_t copied_below = 128;  // a small slice costs more to pin than to copy
 
 void release_owner(void* owner) {
@@ -95,6 +96,36 @@ grpc::ByteBuffer to_byte_buffer(Slices slices) {
   parts.reserve(slices.size());
   append(std::move(slices), parts);
   return grpc::ByteBuffer(parts.data(), parts.size());
+}
+
+grpc::Status check_size(const Slices& slices, uint64_t limit) {
+  const uint64_t bytes = bytes_of(slices);
+  if (bytes <= limit) return grpc::Status::OK;
+  return {grpc::StatusCode::RESOURCE_EXHAUSTED, "a message of " + std::to_string(bytes) +
+                                                    " bytes; gRPC sends at most " +
+                                                    std::to_string(limit)};
+}
+
+std::vector<grpc::ByteBuffer> to_pieces(const Slices& slices) {
+  std::vector<grpc::ByteBuffer> out;
+  Slices piece;
+  size_t size = 0;
+  const auto end_piece = [&] {
+    if (!piece.empty()) out.push_back(to_byte_buffer(std::move(piece)));
+    piece.clear();
+    size = 0;
+  };
+  for (const Slice& slice : slices) {
+    for (size_t at = 0; at < slice.size;) {
+      const size_t bytes = std::min(slice.size - at, piece_bytes - size);
+      piece.emplace_back(static_cast<const char*>(slice.data) + at, bytes, slice.owner);
+      at += bytes;
+      size += bytes;
+      if (size == piece_bytes) end_piece();
+    }
+  }
+  end_piece();
+  return out;
 }
 
 Bytes to_bytes(const grpc::ByteBuffer& buffer) {

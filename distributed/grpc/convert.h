@@ -31,6 +31,15 @@ inline void taken_over(void* what) {
 void append(Slices slices, std::vector<grpc::Slice>& out);
 grpc::ByteBuffer to_byte_buffer(Slices slices);
 Bytes to_bytes(const grpc::ByteBuffer& buffer);
+// OK, or that there is no message of that size.
+grpc::Status check_size(const Slices& slices, uint64_t limit = largest_rpc_message);
+// What says that the client of a call takes an answer of several messages. If it has as many, the
+// call fails with details that begin like this, followed by what take_method wants to have; that is
+// answered with the messages.
+inline constexpr const char* pieces_key = "leat-pieces";
+inline constexpr const char* take_method = "/leat.Pieces/Take";
+// The same bytes as messages of a size that any receiver takes.
+std::vector<grpc::ByteBuffer> to_pieces(const Slices& slices);
 
 // The status as users should read it: gRPC's layers of text are cut down to "address: reason" and
 // the cause is told. `address` is what was dialled; empty on a server. `sent` are the bytes of the

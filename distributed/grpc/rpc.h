@@ -33,6 +33,17 @@ struct Slice {
 };
 using Slices = std::vector<Slice>;
 
+inline uint64_t bytes_of(const Slices& slices) {
+  uint64_t bytes = 0;
+  for (const Slice& slice : slices) bytes += slice.size;
+  return bytes;
+}
+
+// Of a call, either way: gRPC writes the length of a message as 32 bits, and what is longer never
+// arrives. A longer one is answered with RESOURCE_EXHAUSTED, but an answer to a client that takes
+// several messages as one (RpcCallOptions::takes_pieces) comes in pieces.
+inline constexpr uint64_t largest_rpc_message = UINT32_MAX;
+
 inline Slices to_slices(std::string text) {
   Slices slices;
   slices.emplace_back(std::move(text));

@@ -46,6 +46,7 @@ grpc::ChannelArguments to_arguments(const RpcClientOptions& options) {
 }
 
 void apply(const RpcCallOptions& options, grpc::ClientContext& context) {
+  if (options.takes_pieces) context.AddMetadata(transport::pieces_key, "1");
   if (options.deadline) {
     const auto left = *options.deadline - std::chrono::steady_clock::now();
     const auto nanoseconds = std::max<int64_t>(0, std::chrono::nanoseconds(left).count());
@@ -101,12 +102,63 @@ class ClientStream final : public transport::StreamCore,
   std::shared_ptr<ClientStream> self_;
 };
 
+// A call whose answer may come in several messages. Deletes itself.
+class PiecesCall final : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
+ public:
+  using Done = std::function<void(const grpc::Status& status, Bytes response)>;
+
+  // `limit`: of the answer's bytes; 0: none. The context and the request outlive this.
+  static void start(grpc::GenericStub& stub, const std::string& method,
+                    grpc::ClientContext& context, const grpc::ByteBuffer& request, uint64_t limit,
+                    Done done) {
+    auto* call = new PiecesCall(context, limit, std::move(done));
+    stub.PrepareBidiStreamingCall(&context, method, {}, call);
+    call->StartWriteLast(&request, {});
+    call->StartRead(&call->piece_);
+    call->StartCall();
+  }
+
+ private:
+  PiecesCall(grpc::ClientContext& context, uint64_t limit, Done done)
+      : context_(context), limit_(limit), done_(std::move(done)) {}
+
+  void OnReadDone(bool ok) override {
+    if (!ok) return;
+    size_ += piece_.Length();
+    is_too_large_ = limit_ > 0 && size_ > limit_;
+    if (is_too_large_) return context_.TryCancel();
+    pieces_.push_back(transport::to_bytes(piece_));
+    piece_.Clear();
+    StartRead(&piece_);
+  }
+  void OnDone(const grpc::Status& status) override {
+    std::vector<std::string_view> parts;
+    for (const Bytes& piece : pieces_)
+      parts.insert(parts.end(), piece.parts().begin(), piece.parts().end());
+    auto owner = std::make_shared<std::vector<Bytes>>(std::move(pieces_));
+    const grpc::Status too_large{
+        grpc::StatusCode::RESOURCE_EXHAUSTED,
+        "an answer of more than the " + std::to_string(limit_) + " bytes that there is memory for"};
+    done_(is_too_large_ ? too_large : status, Bytes(std::move(parts), std::move(owner)));
+    delete this;
+  }
+
+  grpc::ClientContext& context_;
+  const uint64_t limit_;
+  const Done done_;
+  grpc::ByteBuffer piece_;
+  std::vector<Bytes> pieces_;
+  uint64_t size_ = 0;
+  bool is_too_large_ = false;
+};
+
 }  // namespace
 
 class RpcClient::State : public std::enable_shared_from_this<RpcClient::State> {
  public:
   State(std::string address, const RpcClientOptions& options)
       : address(std::move(address)),
+        largest_answer_(options.largest_message),
         channel_((transport::keep_callback_threads(),
                   grpc::CreateCustomChannel(this->address, grpc::InsecureChannelCredentials(),
                                             to_arguments(options)))),
@@ -119,6 +171,12 @@ class RpcClient::State : public std::enable_shared_from_this<RpcClient::State> {
   };
 
   CallId call(const std::string& method, Slices request, const RpcCallOptions& options, Done done) {
+    if (const grpc::Status size = transport::check_size(request); !size.ok()) {
+      done({static_cast<int>(size.error_code()), address + ": " + size.error_message(),
+            RpcCause::none},
+           {});
+      return 0;
+    }
     auto call = std::make_shared<Call>();
     call->request = transport::to_byte_buffer(std::move(request));
     call->done = std::move(done);
@@ -139,8 +197,11 @@ class RpcClient::State : public std::enable_shared_from_this<RpcClient::State> {
     }
     handed_over(call.get());
     stub_.UnaryCall(&call->context, method, {}, &call->request, &call->response,
-                    [self = shared_from_this(), call, id](const grpc::Status& status) {
+                    [self = shared_from_this(), call, id, options](const grpc::Status& status) {
                       taken_over(call.get());
+                      const std::string& details = status.error_details();
+                      if (options.takes_pieces && details.starts_with(transport::pieces_key))
+                        return self->take_pieces(call, id, details, options);
                       const size_t sent = call->request.Length();
                       call->request.Clear();
                       Done done = std::move(call->done);
@@ -150,6 +211,31 @@ class RpcClient::State : public std::enable_shared_from_this<RpcClient::State> {
                       self->ended(id);
                     });
     return id;
+  }
+
+  // The answer of a call, which has more than one message.
+  void take_pieces(const std::shared_ptr<Call>& call, CallId id, const std::string& details,
+                   const RpcCallOptions& options) {
+    auto taken = std::make_shared<Call>();
+    taken->request = transport::to_byte_buffer(
+        to_slices(details.substr(std::string_view(transport::pieces_key).size())));
+    taken->done = std::move(call->done);
+    apply(options, taken->context);
+    {
+      std::lock_guard lock(mutex_);
+      calls_[id] = taken;
+      if (is_closed_) taken->context.TryCancel();
+    }
+    handed_over(taken.get());
+    PiecesCall::start(
+        stub_, transport::take_method, taken->context, taken->request, largest_answer_,
+        [self = shared_from_this(), taken, id](const grpc::Status& status, Bytes response) {
+          taken_over(taken.get());
+          Done done = std::move(taken->done);
+          done(transport::to_rpc_status(status, self->address, 0), std::move(response));
+          done = nullptr;
+          self->ended(id);
+        });
   }
 
   void cancel(CallId id) {
@@ -219,6 +305,7 @@ class RpcClient::State : public std::enable_shared_from_this<RpcClient::State> {
     changed_.notify_all();
   }
 
+  const uint64_t largest_answer_;
   std::shared_ptr<grpc::Channel> channel_;
   grpc::GenericStub stub_;
   std::mutex mutex_;

@@ -24,6 +24,8 @@ struct RpcClientOptions {
 // An address that cannot be reached fails a call at once, with the reason.
 struct RpcCallOptions {
   std::optional<std::chrono::steady_clock::time_point> deadline;
+  // The answer may have any size: a server of ours then sends it as several messages.
+  bool takes_pieces = false;
 };
 
 // Thread-safe. Connects on first use, and again after a loss. Proxy variables are ignored. Each

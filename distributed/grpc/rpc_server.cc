@@ -3,9 +3,12 @@
 #include <grpcpp/generic/async_generic_service.h>
 #include <grpcpp/grpcpp.h>
 
+#include <algorithm>
 #include <condition_variable>
 #include <map>
 #include <mutex>
+#include <optional>
+#include <random>
 #include <stdexcept>
 #include <vector>
 
@@ -43,6 +46,45 @@ struct Open {
 
 }  // namespace
 
+// Answers of many messages, until they are asked for.
+class LargeAnswers {
+ public:
+  struct Answer {
+    std::vector<grpc::ByteBuffer> pieces;
+    std::shared_ptr<const void> kept;
+  };
+  // What to ask with.
+  std::string add(Answer answer) {
+    std::random_device entropy;
+    const std::string key = std::to_string((uint64_t{entropy()} << 32) | entropy());
+    std::lock_guard lock(mutex_);
+    answers_[key] = {std::move(answer), Clock::now()};
+    return key;
+  }
+  std::optional<Answer> take(const std::string& key) {
+    std::lock_guard lock(mutex_);
+    const auto found = answers_.find(key);
+    if (found == answers_.end()) return std::nullopt;
+    Answer out = std::move(found->second.first);
+    answers_.erase(found);
+    return out;
+  }
+  void drop_old() {
+    std::vector<Answer> dropped;  // outside the lock
+    std::lock_guard lock(mutex_);
+    for (auto at = answers_.begin(); at != answers_.end();) {
+      const bool is_old = Clock::now() - at->second.second > std::chrono::seconds(10);
+      if (is_old) dropped.push_back(std::move(at->second.first));
+      at = is_old ? answers_.erase(at) : std::next(at);
+    }
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  std::mutex mutex_;
+  std::map<std::string, std::pair<Answer, Clock::time_point>> answers_;
+};
+
 // Answers through the reactor, which lives until it has been answered and gRPC is done with it.
 class RpcCall::State final : public Open {
  public:
@@ -54,6 +96,7 @@ class RpcCall::State final : public Open {
 
   void answer(grpc::Status status, grpc::ByteBuffer* response,
               std::shared_ptr<const void> kept = nullptr);
+  void answer_in_pieces(std::vector<grpc::ByteBuffer> all, std::shared_ptr<const void> kept);
   bool is_answered() {
     std::lock_guard lock(mutex);
     return reactor == nullptr;
@@ -88,7 +131,12 @@ class RpcCall::State final : public Open {
   std::mutex mutex;
   grpc::ServerGenericBidiReactor* reactor = nullptr;  // null once answered
   grpc::ByteBuffer* response = nullptr;               // the reactor's
-  std::shared_ptr<const void>* kept_slot = nullptr;   // the same
+  std::vector<grpc::ByteBuffer>* pieces =
+      nullptr;  // the same: what follows the response, the last first
+  bool takes_pieces = false;
+  uint64_t largest_answer = largest_rpc_message;
+  std::shared_ptr<LargeAnswers> large;
+  std::shared_ptr<const void>* kept_slot = nullptr;  // the same
   bool is_cancelled = false;
   std::function<void()> on_cancel;
 };
@@ -114,12 +162,33 @@ void RpcCall::State::answer(grpc::Status status, grpc::ByteBuffer* bytes,
   }
 }
 
+void RpcCall::State::answer_in_pieces(std::vector<grpc::ByteBuffer> all,
+                                      std::shared_ptr<const void> kept) {
+  grpc::ServerGenericBidiReactor* to;
+  std::function<void()> dropped;
+  {
+    std::lock_guard lock(mutex);
+    to = reactor;
+    reactor = nullptr;
+    dropped.swap(on_cancel);
+    if (to == nullptr) return;
+    std::reverse(all.begin(), all.end());
+    response->Swap(&all.back());
+    all.pop_back();
+    *pieces = std::move(all);
+    *kept_slot = std::move(kept);
+  }
+  handed_over(to);
+  to->StartWrite(response);  // and the rest as each has left
+}
+
 const std::string& RpcCall::method() const { return state_->method; }
 std::string RpcCall::peer() const { return state_->peer; }
 const Bytes& RpcCall::request() const { return state_->request; }
 std::optional<std::chrono::steady_clock::time_point> RpcCall::deadline() const {
   return state_->deadline;
 }
+bool RpcCall::takes_pieces() const { return state_->takes_pieces; }
 bool RpcCall::is_cancelled() const {
   std::lock_guard lock(state_->mutex);
   return state_->is_cancelled;
@@ -128,6 +197,13 @@ void RpcCall::on_cancel(std::function<void()> callback) {
   state_->set_on_cancel(std::move(callback));
 }
 void RpcCall::reply(Slices response, std::shared_ptr<const void> kept) {
+  if (const grpc::Status size = transport::check_size(response, state_->largest_answer);
+      !size.ok()) {
+    if (!state_->takes_pieces) return state_->answer(size, nullptr);
+    const std::string key = state_->large->add({transport::to_pieces(response), std::move(kept)});
+    return state_->answer({size.error_code(), size.error_message(), transport::pieces_key + key},
+                          nullptr);
+  }
   grpc::ByteBuffer buffer = transport::to_byte_buffer(std::move(response));
   state_->answer(grpc::Status::OK, &buffer, std::move(kept));
 }
@@ -163,10 +239,19 @@ class RpcServer::State final : public grpc::CallbackGenericService {
     changed_.notify_all();
   }
 
+  static void take(RpcCall::State& call) {
+    auto answer = call.large->take(call.request.to_string());
+    if (!answer)
+      return call.answer({grpc::StatusCode::NOT_FOUND, "the answer is no longer kept"}, nullptr);
+    call.answer_in_pieces(std::move(answer->pieces), std::move(answer->kept));
+  }
+
+  const std::shared_ptr<LargeAnswers> large = std::make_shared<LargeAnswers>();
   std::map<std::string, UnaryHandler> unary;
   std::map<std::string, StreamHandler> streams;
 
  private:
+  const UnaryHandler no_handler;  // of take_method, which State answers itself
   RpcServerOptions options_;
   std::unique_ptr<grpc::Server> server_;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor_;
@@ -190,6 +275,10 @@ class RpcServer::State::UnaryReactor final : public grpc::ServerGenericBidiReact
     call_->deadline = to_deadline(context->raw_deadline());
     call_->reactor = this;
     call_->response = &response_;
+    call_->pieces = &pieces_;
+    call_->takes_pieces = context->client_metadata().contains(transport::pieces_key);
+    call_->large = server_.large;
+    call_->largest_answer = server_.options_.largest_answer;
     call_->kept_slot = &kept_;
     if (!server_.opened(this, weak_)) call_->end();
     StartRead(&request_);
@@ -206,11 +295,19 @@ class RpcServer::State::UnaryReactor final : public grpc::ServerGenericBidiReact
     call->request = transport::to_bytes(request_);
     request_.Clear();
     taken_over(&server_);
+    if (call->method == transport::take_method) return take(*call);
     try {
       handler_(RpcCall(call));
     } catch (const std::exception& error) {
       call->answer({grpc::StatusCode::INTERNAL, error.what()}, nullptr);
     }
+  }
+  void OnWriteDone(bool ok) override {
+    if (!ok) return Finish({grpc::StatusCode::CANCELLED, "the client has gone"});
+    if (pieces_.empty()) return Finish(grpc::Status::OK);
+    response_.Swap(&pieces_.back());
+    pieces_.pop_back();
+    StartWrite(&response_);
   }
   void OnCancel() override {
     if (auto call = weak_.lock()) call->cancelled();
@@ -227,7 +324,8 @@ class RpcServer::State::UnaryReactor final : public grpc::ServerGenericBidiReact
   std::shared_ptr<RpcCall::State> call_;  // until the handler has it
   std::weak_ptr<RpcCall::State> weak_;
   grpc::ByteBuffer request_, response_;
-  std::shared_ptr<const void> kept_;  // until the answer has left
+  std::vector<grpc::ByteBuffer> pieces_;  // of the answer, the last one first
+  std::shared_ptr<const void> kept_;      // until the answer has left
 };
 
 class RpcServer::State::StreamReactor final : public transport::StreamCore,
@@ -298,6 +396,7 @@ grpc::ServerGenericBidiReactor* RpcServer::State::CreateReactor(
     }
     return best;
   };
+  if (method == transport::take_method) return new UnaryReactor(*this, no_handler, context);
   const auto one = longest_prefix(unary);
   const auto stream = longest_prefix(streams);
   if (one == unary.end() && stream == streams.end()) {
@@ -387,5 +486,7 @@ void RpcServer::accept(std::string prefix, StreamHandler handler) {
 }
 int RpcServer::start(const std::string& address) { return state_->start(address); }
 void RpcServer::stop(std::chrono::milliseconds grace) { state_->stop(grace); }
+
+void RpcServer::drop_unasked() { state_->large->drop_old(); }
 
 }  // namespace leat

@@ -20,6 +20,8 @@ struct RpcServerOptions {
   // Of a request, in bytes, and of all that are being collected: what is more is refused
   // (RESOURCE_EXHAUSTED). 0: any.
   uint64_t largest_message = 0;
+  // Of one message of an answer; for tests, which have no 4 GiB.
+  uint64_t largest_answer = largest_rpc_message;
 };
 
 // One unary call. A handle: copies are the same call. It must be answered, from any thread, also
@@ -32,6 +34,9 @@ class RpcCall {
   const Bytes& request() const;
   // When the client gives up. None if it set none, or one that is more than a year away.
   std::optional<std::chrono::steady_clock::time_point> deadline() const;
+
+  // The answer may be larger than largest_rpc_message.
+  bool takes_pieces() const;
 
   // The client has gone, cancelled, or passed its deadline.
   bool is_cancelled() const;
@@ -68,6 +73,10 @@ class RpcServer {
   // throws fails the call with INTERNAL, or cancels the stream.
   void handle(std::string prefix, UnaryHandler handler);
   void accept(std::string prefix, StreamHandler handler);
+
+  // Answers that are larger than one message wait here for clients that take them in pieces: those
+  // that nobody has asked for in 10 s go.
+  void drop_unasked();
 
   // Listens on "host:port" (port 0: any free one) and returns the port. The port is never shared:
   // one that is taken is an error with the reason.

@@ -33,7 +33,8 @@ struct ByteSource::Inflater {
   bool is_between_streams = true;
 };
 
-ByteSource::ByteSource(const std::string& path, Compression compression) : file_(path) {
+ByteSource::ByteSource(const std::string& path, Compression compression, const FileRoots& roots)
+    : file_(path, roots) {
   if (compression != Compression::none) inflater_ = std::make_unique<Inflater>(compression);
 }
 

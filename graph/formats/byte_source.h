@@ -18,11 +18,13 @@ Compression parse_compression(std::string_view name);
 // Errors are those of FileReader; DATA_LOSS if what is compressed is damaged or torn.
 class ByteSource {
  public:
-  explicit ByteSource(const std::string& path, Compression compression = Compression::none);
+  explicit ByteSource(const std::string& path, Compression compression = Compression::none,
+                      const FileRoots& roots = any_file);
   ~ByteSource();
 
   const std::string& path() const { return file_.path(); }
-  uint64_t position() const { return position_; }  // in what was decompressed
+  uint64_t file_size() const { return file_.size(); }  // compressed, if it is
+  uint64_t position() const { return position_; }      // in what was decompressed
 
   // The next `bytes` bytes; fewer at the end only. Takes no more memory than there are bytes.
   std::string read(uint64_t bytes);

@@ -2,41 +2,21 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <filesystem>
-#include <map>
-#include <set>
+#include <iostream>
 
 #include "core/bools.h"
 #include "core/crc32c.h"
 #include "core/error.h"
+#include "graph/formats/checkpoint_overwrite.h"
 #include "graph/formats/checkpoint_strings.h"
 #include "graph/formats/checkpoint_v1.h"
 
 namespace leat {
 namespace {
 
-bool is_there(const std::string& path) {
-  std::error_code error;
-  return std::filesystem::exists(path, error);
-}
-
-bool has_all_data(const std::string& prefix, const CheckpointIndex& index) {
-  std::vector<int64_t> sizes(index.shards);
-  for (const auto& [key, entry] : index.entries) {
-    if (entry.shard >= index.shards) return false;
-    sizes[entry.shard] = std::max(sizes[entry.shard], entry.offset + entry.size);
-  }
-  for (int shard = 0; shard < index.shards; ++shard) {
-    std::error_code error;
-    const auto size =
-        std::filesystem::file_size(checkpoint_data_path(prefix, shard, index.shards), error);
-    if (error || static_cast<int64_t>(size) < sizes[shard]) return false;
-  }
-  return true;
-}
-
-[[noreturn]] void fail_torn(const std::string& prefix, std::string_view what) {
-  const std::string other = complete_checkpoint_beside(prefix);
+[[noreturn]] void fail_torn(const std::string& prefix, std::string_view what,
+                            const FileRoots& roots) {
+  const std::string other = complete_checkpoint_beside(prefix, roots);
   fail(Code::data_loss, what,
        other.empty() ? "; there is no other complete checkpoint in its directory"
                      : "; the newest complete checkpoint beside it is '" + other + "'");
@@ -48,26 +28,26 @@ bool is_damage(const Error& error) {
 }
 
 // The prefix of the checkpoint of which this is a file; "" if it is none.
-std::string prefix_of_file(const std::string& path) {
+std::string prefix_of_file(const std::string& path, const FileRoots& roots) {
   for (const std::string_view suffix : {".index", ".data-", ".meta"}) {
     const std::string prefix = path.substr(0, path.rfind(suffix));
-    if (prefix != path && is_there(checkpoint_index_path(prefix))) return prefix;
+    if (prefix != path && is_file_there(checkpoint_index_path(prefix), roots)) return prefix;
   }
   return "";
 }
 
 // Why there may be no checkpoint of that prefix: it is the name of something else.
-std::string what_is_there_instead(const std::string& prefix) {
-  if (const std::string other = prefix_of_file(prefix); !other.empty())
+std::string what_is_there_instead(const std::string& prefix, const FileRoots& roots) {
+  if (const std::string other = prefix_of_file(prefix, roots); !other.empty())
     return "; the checkpoint's prefix is '" + other + "', without the rest of its files' names";
-  std::error_code error;
-  if (std::filesystem::is_directory(prefix, error)) {
-    const std::string newest = complete_checkpoint_beside(prefix + "/");
+  const std::optional<FileStatus> status = file_status(prefix, roots);
+  if (status && status->is_directory) {
+    const std::string newest = complete_checkpoint_beside(prefix + "/", roots);
     return newest.empty()
                ? "; it is a directory, without a complete checkpoint"
                : "; it is a directory, and '" + newest + "' the newest complete checkpoint there";
   }
-  if (is_there(prefix)) return "; the file of that name is no checkpoint of format V1, or torn";
+  if (status) return "; the file of that name is no checkpoint of format V1, or torn";
   return "";
 }
 
@@ -85,22 +65,18 @@ std::string checkpoint_data_path(std::string_view prefix, int shard, int shards)
 
 // ---- Writing ----
 
-CheckpointWriter::CheckpointWriter(const std::string& prefix)
-    : prefix_(local_path(prefix)),
-      data_path_(checkpoint_data_path(prefix_, 0, 1)),
-      temporary_data_(temporary_name(data_path_)),
-      temporary_index_(temporary_name(checkpoint_index_path(prefix_))) {
-  make_directories(directory_of(prefix_));
-  data_ = std::make_unique<FileWriter>(temporary_data_);
+CheckpointWriter::CheckpointWriter(const std::string& prefix, const FileRoots& roots)
+    : prefix_(local_path(prefix)), roots_(roots) {
+  const std::string data = checkpoint_data_path(prefix_, 0, 1),
+                    index = checkpoint_index_path(prefix_);
+  make_directories(directory_of(prefix_), roots_);
+  for (const std::string& target : {data, index}) remove_stale_temporaries(target, roots_);
+  temporary_data_ = std::make_unique<TemporaryFile>(data, roots_);
+  temporary_index_ = std::make_unique<TemporaryFile>(index, roots_);
+  data_ = std::make_unique<FileWriter>(temporary_data_->path(), FileWriter::Mode::create, roots_);
 }
 
-CheckpointWriter::~CheckpointWriter() {
-  if (is_finished_) return;
-  data_.reset();
-  std::error_code ignored;  // an error is under way already
-  std::filesystem::remove(temporary_data_, ignored);
-  std::filesystem::remove(temporary_index_, ignored);
-}
+CheckpointWriter::~CheckpointWriter() = default;
 
 void CheckpointWriter::add(const std::string& name, const Tensor& tensor) {
   check(!name.empty(), "a variable of a checkpoint needs a name");
@@ -145,27 +121,32 @@ void CheckpointWriter::add_slice(const std::string& name, const Shape& full,
   add_entry(slice_key(name, slice), tensor);
 }
 
+// The two files are renamed one directly behind the other: in between there is no pair for other
+// programs' readers.
 void CheckpointWriter::finish() {
   data_->sync();
   data_->close();
-  index_.write(temporary_index_);
-  rename_file(temporary_data_, data_path_);
-  rename_file(temporary_index_, checkpoint_index_path(prefix_));
-  sync_directory_of(prefix_);
-  is_finished_ = true;
+  index_.write(temporary_index_->path(), roots_);
+  keep_checkpoint(prefix_, roots_);
+  temporary_data_->rename_to_target();
+  temporary_index_->rename_to_target();
+  sync_directory_of(prefix_, roots_);
+  drop_kept_checkpoint(prefix_, roots_);
 }
 
 // ---- Reading ----
 
 namespace {
 
+constexpr int most_attempts = 4;
+
 // Null if there is none. A name of one of a V2 checkpoint's files is none, either.
-std::unique_ptr<V1Checkpoint> open_v1(const std::string& prefix) {
+std::unique_ptr<V1Checkpoint> open_v1(const std::string& prefix, const FileRoots& roots) {
   try {
-    return prefix_of_file(prefix).empty() ? V1Checkpoint::open(prefix) : nullptr;
+    return prefix_of_file(prefix, roots).empty() ? V1Checkpoint::open(prefix, roots) : nullptr;
   } catch (const Error& error) {
     if (!is_damage(error)) throw;
-    fail_torn(prefix, error.message());
+    fail_torn(prefix, error.message(), roots);
   }
 }
 
@@ -189,22 +170,84 @@ Tensor read_data(const FileReader& file, const CheckpointEntry& entry) {
 
 }  // namespace
 
-CheckpointReader::CheckpointReader(const std::string& prefix) : prefix_(local_path(prefix)) {
+CheckpointReader::CheckpointReader(const std::string& prefix, const FileRoots& roots)
+    : prefix_(local_path(prefix)), roots_(roots) {
   const std::string path = checkpoint_index_path(prefix_);
-  try {
-    index_ = CheckpointIndex::read(path);
-  } catch (const Error& error) {
-    if (is_damage(error)) fail_torn(prefix_, error.message());
-    if (error.code() != Code::not_found) throw;
-    v1_ = open_v1(prefix_);
-    if (v1_) {
-      index_ = v1_->take_index();
-      return;
+  const std::string kept = checkpoint_index_path(kept_prefix(prefix_));
+  std::optional<Error> damage;
+  bool has_index = false;
+  // Again if a writer has come to its end meanwhile.
+  for (int attempt = 0; attempt < most_attempts; ++attempt) {
+    damage.reset();
+    try {
+      has_index = read_index();
+    } catch (const Error& error) {
+      if (!is_damage(error)) throw;
+      damage = error;
+      has_index = false;
     }
-    fail(Code::not_found, "Failed to find any matching files for ", prefix_, ": there is no file ",
-         path, what_is_there_instead(prefix_));
+    if (!is_file_there(kept, roots_) || take_kept(has_index)) break;
   }
+  if (damage && prefix_ == local_path(prefix)) fail_torn(prefix_, damage->message(), roots_);
+  if (has_index || v1_ != nullptr || prefix_ != local_path(prefix)) return;
+  v1_ = open_v1(prefix_, roots_);
+  if (v1_ == nullptr)
+    fail(Code::not_found, "Failed to find any matching files for ", prefix_, ": there is no file ",
+         path, what_is_there_instead(prefix_, roots_));
+  index_ = v1_->take_index();
+}
+
+// False if there is none of format V2.
+bool CheckpointReader::read_index() {
+  try {
+    index_ = CheckpointIndex::read(checkpoint_index_path(prefix_), roots_);
+  } catch (const Error& error) {
+    if (error.code() != Code::not_found) throw;
+    return false;
+  }
+  shards_.clear();
   shards_.resize(index_.shards);
+  return true;
+}
+
+// A writer has died, or is at work. The kept one is taken where the index is still its own: the
+// data beside that may be the next one's. Where the index is new, the data must be, too. False if
+// the kept one has gone meanwhile.
+bool CheckpointReader::take_kept(bool has_index) {
+  const std::string path = checkpoint_index_path(prefix_), prefix = kept_prefix(prefix_);
+  try {
+    const std::string kept_index = read_file(checkpoint_index_path(prefix), roots_);
+    if (has_index && read_file(path, roots_) != kept_index) {
+      try {
+        verify();
+        return true;
+      } catch (const Error& error) {
+        if (!is_damage(error)) throw;
+      }
+    }
+    CheckpointReader kept(prefix, roots_);
+    bool is_same = has_index;
+    for (int shard = 0; shard < kept.index_.shards; ++shard) {
+      const auto mine = file_status(kept.shard(shard).path(), roots_);
+      const auto other =
+          file_status(checkpoint_data_path(prefix_, shard, kept.index_.shards), roots_);
+      is_same = is_same && mine && other && mine->disk == other->disk && mine->file == other->file;
+    }
+    if (!is_same) {
+      std::cerr << concat("leat: the checkpoint ", prefix_,
+                          " was being written over when its writer died: the one before it is "
+                          "taken, ",
+                          prefix, "\n")
+                << std::flush;
+    }
+    prefix_ = prefix;
+    index_ = std::move(kept.index_);
+    shards_ = std::move(kept.shards_);
+    return true;
+  } catch (const Error& error) {
+    if (error.code() == Code::not_found || is_damage(error)) return false;
+    throw;
+  }
 }
 
 CheckpointReader::~CheckpointReader() = default;
@@ -226,17 +269,19 @@ const CheckpointEntry& CheckpointReader::entry(const std::string& name) const {
 
 const FileReader& CheckpointReader::shard(int number) const {
   if (number >= index_.shards)
-    fail_torn(prefix_, concat(checkpoint_index_path(prefix_), " names shard ", number, " of ",
-                              index_.shards));
+    fail_torn(
+        prefix_,
+        concat(checkpoint_index_path(prefix_), " names shard ", number, " of ", index_.shards),
+        roots_);
   std::unique_ptr<FileReader>& file = shards_[number];
   if (!file) {
     const std::string path = checkpoint_data_path(prefix_, number, index_.shards);
     try {
-      file = std::make_unique<FileReader>(path);
+      file = std::make_unique<FileReader>(path, roots_);
     } catch (const Error& error) {
       if (error.code() == Code::not_found)
-        fail_torn(prefix_, concat("the checkpoint ", prefix_, " has lost its file ", path));
-      if (is_damage(error)) fail_torn(prefix_, error.message());
+        fail_torn(prefix_, concat("the checkpoint ", prefix_, " has lost its file ", path), roots_);
+      if (is_damage(error)) fail_torn(prefix_, error.message(), roots_);
       throw;
     }
   }
@@ -245,7 +290,7 @@ const FileReader& CheckpointReader::shard(int number) const {
 
 void CheckpointReader::fail_entry(const std::string& key, const std::string& path,
                                   std::string_view what) const {
-  fail_torn(prefix_, concat(readable_key(key), " in ", path, ": ", what));
+  fail_torn(prefix_, concat(readable_key(key), " in ", path, ": ", what), roots_);
 }
 
 const FileReader& CheckpointReader::file_of(const std::string& key,
@@ -294,8 +339,10 @@ Tensor CheckpointReader::assemble(const std::string& name, const CheckpointEntry
     std::string key = slice_key(name, stored);
     const auto found = index_.entries.find(key);
     const auto lost = [&](std::string_view what) {
-      fail_torn(prefix_, concat("the slice '", stored.to_string(), "' of '", name, "' ", what,
-                                " the index of ", prefix_));
+      fail_torn(prefix_,
+                concat("the slice '", stored.to_string(), "' of '", name, "' ", what,
+                       " the index of ", prefix_),
+                roots_);
     };
     if (found == index_.entries.end()) lost("is not in");
     const CheckpointEntry& part = found->second;
@@ -341,134 +388,42 @@ void CheckpointReader::verify() const {
   }
 }
 
-std::string complete_checkpoint_beside(const std::string& prefix) {
+std::string complete_checkpoint_beside(const std::string& prefix, const FileRoots& roots) {
+  constexpr std::string_view suffix = ".index";
+  const std::string directory = directory_of(prefix), own = prefix.substr(prefix.rfind('/') + 1);
   std::string newest;
-  std::filesystem::file_time_type newest_time;
-  std::error_code error;
-  for (const auto& file : std::filesystem::directory_iterator(directory_of(prefix), error)) {
-    const std::string path = file.path().string();
-    if (!path.ends_with(".index")) continue;
-    const std::string other = path.substr(0, path.size() - std::string_view(".index").size());
-    const auto time = file.last_write_time(error);
-    if (error ||
-        std::filesystem::path(other).filename() == std::filesystem::path(prefix).filename() ||
-        (!newest.empty() && time <= newest_time))
-      continue;
+  int64_t newest_time = 0;
+  for (const std::string& name : names_in(directory, roots)) {
+    if (!name.ends_with(suffix)) continue;
+    const std::string other = name.substr(0, name.size() - suffix.size());
+    const std::string path = directory + "/" + other;
+    if (other == own) continue;
     try {
-      if (!has_all_data(other, CheckpointIndex::read(path))) continue;
+      const std::optional<FileStatus> file = file_status(checkpoint_index_path(path), roots);
+      if (!file || (!newest.empty() && file->changed_ns <= newest_time)) continue;
+      const CheckpointIndex index = CheckpointIndex::read(checkpoint_index_path(path), roots);
+      if (!has_all_data(path, index, roots)) continue;
+      newest = path;
+      newest_time = file->changed_ns;
     } catch (const Error&) {
       continue;  // torn, too
     }
-    newest = other;
-    newest_time = time;
   }
   return newest;
 }
 
-void remove_checkpoint(const std::string& prefix) {
+void remove_checkpoint(const std::string& prefix, const FileRoots& roots) {
   // The index first: what is left is no checkpoint any more.
   int shards = 1;
   try {
-    shards = CheckpointIndex::read(checkpoint_index_path(prefix)).shards;
+    shards = CheckpointIndex::read(checkpoint_index_path(prefix), roots).shards;
   } catch (const Error&) {
     // Torn or gone: what a checkpoint of one shard would have is removed.
   }
-  remove_file(checkpoint_index_path(prefix));
+  drop_kept_checkpoint(local_path(prefix), roots);
+  remove_file(checkpoint_index_path(prefix), roots);
   for (int shard = 0; shard < shards; ++shard)
-    remove_file(checkpoint_data_path(prefix, shard, shards));
-}
-
-// ---- Merging ----
-
-namespace {
-
-struct Part {
-  std::string prefix;
-  CheckpointIndex index;
-};
-
-// Those that are there, with all their files.
-std::vector<Part> find_parts(const std::vector<std::string>& prefixes,
-                             const std::string& destination, bool allow_missing) {
-  std::vector<Part> out;
-  for (size_t p = 0; p < prefixes.size(); ++p) {
-    const auto fail_unseen = [&](const std::string& path) {
-      fail(Code::not_found, "part ", p + 1, " of ", prefixes.size(), " of the checkpoint ",
-           destination, " cannot be seen on this host: there is no file ", path,
-           "; all tasks must save into one shared directory");
-    };
-    const std::string prefix = local_path(prefixes[p]), index = checkpoint_index_path(prefix);
-    if (!is_there(index)) {
-      if (allow_missing) continue;
-      fail_unseen(index);
-    }
-    const Part& part = out.emplace_back(Part{prefix, CheckpointIndex::read(index)});
-    for (int shard = 0; shard < part.index.shards; ++shard) {
-      const std::string data = checkpoint_data_path(prefix, shard, part.index.shards);
-      if (!is_there(data)) fail_unseen(data);
-    }
-  }
-  check(!out.empty(), "there are no checkpoints to merge into ", destination);
-  return out;
-}
-
-// The shards of all parts, one after the other.
-CheckpointIndex joined_index(const std::vector<Part>& parts) {
-  CheckpointIndex out;
-  out.shards = 0;
-  for (const Part& part : parts) {
-    for (const auto& [key, entry] : part.index.entries) {
-      const auto [it, is_new] = out.entries.emplace(key, entry);
-      CheckpointEntry& known = it->second;
-      if (is_new) {
-        known.shard += out.shards;
-        continue;
-      }
-      check(!known.slices.empty() && !entry.slices.empty() && known.shape == entry.shape &&
-                known.dtype == entry.dtype,
-            readable_key(key), " is saved by two tasks; prefix ", part.prefix);
-      known.slices.insert(known.slices.end(), entry.slices.begin(), entry.slices.end());
-    }
-    out.shards += part.index.shards;
-  }
-  return out;
-}
-
-}  // namespace
-
-void merge_checkpoints(const std::vector<std::string>& prefixes, const std::string& to,
-                       bool delete_old_directories, bool allow_missing) {
-  const std::string destination = local_path(to);
-  const std::vector<Part> parts = find_parts(prefixes, destination, allow_missing);
-  const CheckpointIndex joined = joined_index(parts);
-  make_directories(directory_of(destination));
-  const std::string temporary = temporary_name(checkpoint_index_path(destination));
-  try {
-    joined.write(temporary);
-    int next_shard = 0;
-    for (const auto& [prefix, index] : parts) {
-      for (int shard = 0; shard < index.shards; ++shard) {
-        rename_file(checkpoint_data_path(prefix, shard, index.shards),
-                    checkpoint_data_path(destination, next_shard++, joined.shards));
-      }
-    }
-    rename_file(temporary, checkpoint_index_path(destination));
-  } catch (...) {
-    std::error_code ignored;  // an error is under way already
-    std::filesystem::remove(temporary, ignored);
-    throw;
-  }
-  sync_directory_of(destination);
-  std::set<std::string> directories;
-  for (const Part& part : parts) {
-    remove_file(checkpoint_index_path(part.prefix));
-    directories.insert(directory_of(part.prefix));
-  }
-  if (!delete_old_directories) return;
-  for (const std::string& directory : directories) {
-    std::error_code ignored;  // it is not empty
-    if (directory != directory_of(destination)) std::filesystem::remove(directory, ignored);
-  }
+    remove_file(checkpoint_data_path(prefix, shard, shards), roots);
 }
 
 }  // namespace leat

@@ -1,6 +1,11 @@
 // Checkpoints in TensorFlow's V2 format: `<prefix>.index` and `<prefix>.data-00000-of-00001`, one
 // data file per shard; the format before it is read as well (checkpoint_v1.h). Prefixes are paths,
 // or file:///… (file.h).
+//
+// Its two files cannot be renamed as one. So a checkpoint that is written over is kept as
+// `<prefix>.before-overwrite`, a checkpoint as well, until the new one stands; readers take it,
+// with a warning, if the writer died between the two. What dead writers left is removed by the
+// next.
 #pragma once
 
 #include <memory>
@@ -20,7 +25,7 @@ class V1Checkpoint;
 // prefix.
 class CheckpointWriter {
  public:
-  explicit CheckpointWriter(const std::string& prefix);
+  explicit CheckpointWriter(const std::string& prefix, const FileRoots& roots = any_file);
   ~CheckpointWriter();
   CheckpointWriter(const CheckpointWriter&) = delete;
 
@@ -33,10 +38,11 @@ class CheckpointWriter {
  private:
   void add_entry(const std::string& key, const Tensor& tensor);
 
-  const std::string prefix_, data_path_, temporary_data_, temporary_index_;
+  const std::string prefix_;
+  const FileRoots roots_;
+  std::unique_ptr<TemporaryFile> temporary_data_, temporary_index_;
   std::unique_ptr<FileWriter> data_;
   CheckpointIndex index_;
-  bool is_finished_ = false;
 };
 
 // Reads checkpoints of any number of shards; where there is none of format V2, one of V1, whose
@@ -46,7 +52,7 @@ class CheckpointWriter {
 class CheckpointReader {
  public:
   // NOT_FOUND if there is no such checkpoint; the message says what else may have been meant.
-  explicit CheckpointReader(const std::string& prefix);
+  explicit CheckpointReader(const std::string& prefix, const FileRoots& roots = any_file);
   ~CheckpointReader();
   CheckpointReader(const CheckpointReader&) = delete;
 
@@ -56,6 +62,8 @@ class CheckpointReader {
     Shape shape;  // of a partitioned one: the full shape
   };
   std::vector<Variable> variables() const;  // by name
+  // As a path; of what is kept of it, if that is what is read.
+  const std::string& prefix() const { return prefix_; }
   bool has(const std::string& name) const { return index_.entries.contains(name); }
   // NOT_FOUND "Key NAME not found in checkpoint" for this and what follows.
   const CheckpointEntry& entry(const std::string& name) const;
@@ -68,6 +76,8 @@ class CheckpointReader {
   void verify() const;
 
  private:
+  bool read_index();
+  bool take_kept(bool has_index);
   Tensor read_entry(const std::string& key, const CheckpointEntry& entry) const;
   Tensor assemble(const std::string& name, const CheckpointEntry& entry,
                   const TensorSlice& wanted) const;
@@ -77,7 +87,8 @@ class CheckpointReader {
   [[noreturn]] void fail_entry(const std::string& key, const std::string& path,
                                std::string_view what) const;
 
-  const std::string prefix_;
+  std::string prefix_;
+  const FileRoots roots_;
   CheckpointIndex index_;
   std::unique_ptr<V1Checkpoint> v1_;  // where the values are, if it is one of V1
   mutable std::vector<std::unique_ptr<FileReader>> shards_;
@@ -89,14 +100,16 @@ class CheckpointReader {
 // `delete_old_directories`: those of the prefixes, if nothing is left in them. `allow_missing`:
 // prefixes without an index are passed over; INVALID_ARGUMENT if all are.
 void merge_checkpoints(const std::vector<std::string>& prefixes, const std::string& to,
-                       bool delete_old_directories, bool allow_missing = false);
+                       bool delete_old_directories, bool allow_missing = false,
+                       const FileRoots& roots = any_file);
 
 // "<prefix>.index", "<prefix>.data-00001-of-00002".
 std::string checkpoint_index_path(std::string_view prefix);
 std::string checkpoint_data_path(std::string_view prefix, int shard, int shards);
 // The newest checkpoint in the directory of `prefix`, other than itself, of which all files are
 // there and complete; "" if there is none.
-std::string complete_checkpoint_beside(const std::string& prefix);
-void remove_checkpoint(const std::string& prefix);
+std::string complete_checkpoint_beside(const std::string& prefix,
+                                       const FileRoots& roots = any_file);
+void remove_checkpoint(const std::string& prefix, const FileRoots& roots = any_file);
 
 }  // namespace leat

@@ -60,11 +60,12 @@ bool is_stored_type(int data_type) {
   return data_type > 0 && data_type < 256 && dtype_size(static_cast<DType>(data_type)) > 0;
 }
 
-CheckpointIndex CheckpointIndex::read(const std::string& path) {
-  const std::string bytes = read_file(path);
+CheckpointIndex CheckpointIndex::read(const std::string& path, const FileRoots& roots) {
+  const std::string bytes = read_file(path, roots);
   CheckpointIndex out;
   bool has_header = false;
   const auto add = [&](std::string_view key, std::string_view value) {
+    if (value.size() > INT32_MAX) fail(Code::data_loss, "an entry of ", value.size(), " bytes");
     if (key.empty()) {
       tensorflow::BundleHeaderProto header;
       if (!header.ParseFromArray(value.data(), static_cast<int>(value.size())) ||
@@ -95,8 +96,8 @@ CheckpointIndex CheckpointIndex::read(const std::string& path) {
   return out;
 }
 
-void CheckpointIndex::write(const std::string& path) const {
-  TableWriter table(path);
+void CheckpointIndex::write(const std::string& path, const FileRoots& roots) const {
+  TableWriter table(path, roots);
   table.add(header_key, encoded_header(shards));
   for (const auto& [key, entry] : entries) table.add(key, encoded(entry));
   table.finish();

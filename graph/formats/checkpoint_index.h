@@ -8,6 +8,7 @@
 
 #include "core/dtype.h"
 #include "core/shape.h"
+#include "graph/formats/file.h"
 #include "graph/formats/tensor_slice.h"
 
 namespace leat {
@@ -31,9 +32,9 @@ struct CheckpointIndex {
   std::map<std::string, CheckpointEntry> entries;
 
   // NOT_FOUND if there is no such file, DATA_LOSS if it is torn or changed; both name it.
-  static CheckpointIndex read(const std::string& path);
+  static CheckpointIndex read(const std::string& path, const FileRoots& roots = any_file);
   // Under exactly this name, synced.
-  void write(const std::string& path) const;
+  void write(const std::string& path, const FileRoots& roots = any_file) const;
 };
 
 }  // namespace leat

@@ -21,8 +21,9 @@ std::string absolute(const std::string& path, const std::string& directory) {
   return path.starts_with("/") ? path : directory + "/" + path;
 }
 
-[[noreturn]] void fail_torn(const std::string& path, const std::string& what) {
-  const std::string newest = complete_checkpoint_beside(path);
+[[noreturn]] void fail_torn(const std::string& path, const std::string& what,
+                            const FileRoots& roots) {
+  const std::string newest = complete_checkpoint_beside(path, roots);
   fail(Code::data_loss, path, " is torn or changed: ", what,
        newest.empty() ? "; there is no complete checkpoint beside it"
                       : "; the newest complete checkpoint beside it is '" + newest + "'",
@@ -31,27 +32,27 @@ std::string absolute(const std::string& path, const std::string& directory) {
 
 }  // namespace
 
-CheckpointState CheckpointState::read(const std::string& directory) {
+CheckpointState CheckpointState::read(const std::string& directory, const FileRoots& roots) {
   CheckpointState out;
   const std::string path = directory + std::string(file_name);
   std::string text;
   try {
-    text = read_file(path);
+    text = read_file(path, roots);
   } catch (const Error& error) {
     if (error.code() == Code::not_found) return out;
     throw;
   }
   tensorflow::CheckpointState state;
   const std::string mistake = parse_text(text, state);
-  if (!mistake.empty()) fail_torn(path, mistake);
-  if (state.model_checkpoint_path().empty()) fail_torn(path, "it names no checkpoint");
+  if (!mistake.empty()) fail_torn(path, mistake, roots);
+  if (state.model_checkpoint_path().empty()) fail_torn(path, "it names no checkpoint", roots);
   out.model_checkpoint_path = absolute(state.model_checkpoint_path(), directory);
   for (const std::string& listed : state.all_model_checkpoint_paths())
     out.all_model_checkpoint_paths.push_back(absolute(listed, directory));
   return out;
 }
 
-void CheckpointState::write(const std::string& directory) const {
+void CheckpointState::write(const std::string& directory, const FileRoots& roots) const {
   tensorflow::CheckpointState state;
   state.set_model_checkpoint_path(relative(model_checkpoint_path, directory));
   for (const std::string& path : all_model_checkpoint_paths)
@@ -60,7 +61,7 @@ void CheckpointState::write(const std::string& directory) const {
   printer.SetUseUtf8StringEscaping(true);
   std::string text;
   check_internal(printer.PrintToString(state, &text), "the state of checkpoints has no text");
-  replace_file(directory + std::string(file_name), text);
+  replace_file(directory + std::string(file_name), text, roots);
 }
 
 }  // namespace leat

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "graph/formats/file.h"
+
 namespace leat {
 
 struct CheckpointState {
@@ -14,9 +16,9 @@ struct CheckpointState {
   // Of `directory`; empty if the file is not there. Relative paths come back with the directory in
   // front. DATA_LOSS if it is no such text, or names no last checkpoint; the message has the newest
   // that is complete.
-  static CheckpointState read(const std::string& directory);
+  static CheckpointState read(const std::string& directory, const FileRoots& roots = any_file);
   // Paths below the directory are written relative to it, so that it can be moved.
-  void write(const std::string& directory) const;
+  void write(const std::string& directory, const FileRoots& roots = any_file) const;
 };
 
 }  // namespace leat

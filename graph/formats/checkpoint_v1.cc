@@ -1,8 +1,6 @@
 #include "graph/formats/checkpoint_v1.h"
 
-#include <glob.h>
-
-#include <filesystem>
+#include <algorithm>
 #include <limits>
 #include <map>
 
@@ -18,18 +16,15 @@ const std::string contents_key;  // sorts first
 
 constexpr int written_version = 1;  // TensorFlow's number: there was no other
 
-std::vector<std::string> matches(const std::string& pattern) {
-  glob_t found = {};
-  std::vector<std::string> out;
-  if (glob(pattern.c_str(), 0, nullptr, &found) == 0)
-    out.assign(found.gl_pathv, found.gl_pathv + found.gl_pathc);
-  globfree(&found);
+std::vector<std::string> matches(const std::string& pattern, const FileRoots& roots) {
+  std::vector<std::string> out = matching_files(pattern, roots);
+  std::sort(out.begin(), out.end());
   return out;
 }
 
-bool is_table(const std::string& path) {
+bool is_table(const std::string& path, const FileRoots& roots) {
   try {
-    const FileReader file(path);
+    const FileReader file(path, roots);
     std::string end(std::min<uint64_t>(file.size(), 8), '\0');
     file.read(file.size() - end.size(), end.data(), end.size());
     return ends_as_table(end);
@@ -78,19 +73,20 @@ void add_variable(const tensorflow::SavedSliceMeta& meta, int table, CheckpointI
 
 // ---- Reading ----
 
-std::unique_ptr<V1Checkpoint> V1Checkpoint::open(const std::string& pattern) {
+std::unique_ptr<V1Checkpoint> V1Checkpoint::open(const std::string& pattern,
+                                                 const FileRoots& roots) {
   std::unique_ptr<V1Checkpoint> out(new V1Checkpoint);
   if (pattern.find_first_of("*?[") != pattern.npos) {
-    for (const std::string& path : matches(pattern)) out->add_table(path);
-  } else if (is_table(pattern)) {
-    out->add_table(pattern);
+    for (const std::string& path : matches(pattern, roots)) out->add_table(path, roots);
+  } else if (is_table(pattern, roots)) {
+    out->add_table(pattern, roots);
   }
   return out->tables_.empty() ? nullptr : std::move(out);
 }
 
-void V1Checkpoint::add_table(const std::string& path) {
+void V1Checkpoint::add_table(const std::string& path, const FileRoots& roots) {
   try {
-    const TableFile& table = *tables_.emplace_back(std::make_unique<TableFile>(path));
+    const TableFile& table = *tables_.emplace_back(std::make_unique<TableFile>(path, roots));
     const std::optional<std::string> contents = table.find(contents_key);
     if (!contents) fail(Code::data_loss, "it does not say what is in it");
     const tensorflow::SavedTensorSlices parsed = parse(*contents);
@@ -129,8 +125,8 @@ struct V1CheckpointWriter::Contents {
   std::map<std::string, std::string> entries;  // by key
 };
 
-V1CheckpointWriter::V1CheckpointWriter(const std::string& path)
-    : path_(local_path(path)), contents_(std::make_unique<Contents>()) {}
+V1CheckpointWriter::V1CheckpointWriter(const std::string& path, const FileRoots& roots)
+    : path_(local_path(path)), roots_(roots), contents_(std::make_unique<Contents>()) {}
 
 V1CheckpointWriter::~V1CheckpointWriter() = default;
 
@@ -179,20 +175,15 @@ void V1CheckpointWriter::finish() {
     *contents.mutable_meta()->add_tensor() = meta;
   contents.mutable_meta()->mutable_versions()->set_producer(written_version);
 
-  make_directories(directory_of(path_));
-  const std::string temporary = temporary_name(path_);
-  try {
-    TableWriter table(temporary);
-    table.add(contents_key, contents.SerializeAsString());
-    for (const auto& [key, value] : contents_->entries) table.add(key, value);
-    table.finish();
-    rename_file(temporary, path_);
-  } catch (...) {
-    std::error_code ignored;  // an error is under way already
-    std::filesystem::remove(temporary, ignored);
-    throw;
-  }
-  sync_directory_of(path_);
+  make_directories(directory_of(path_), roots_);
+  remove_stale_temporaries(path_, roots_);
+  TemporaryFile temporary(path_, roots_);
+  TableWriter table(temporary.path(), roots_);
+  table.add(contents_key, contents.SerializeAsString());
+  for (const auto& [key, value] : contents_->entries) table.add(key, value);
+  table.finish();
+  temporary.rename_to_target();
+  sync_directory_of(path_, roots_);
 }
 
 }  // namespace leat

@@ -19,7 +19,8 @@ class V1Checkpoint {
   // `pattern`: a path, or one with wildcards for all shards, "model.ckpt-?????-of-00002". Null if
   // there is no file, or what the path names is no table. DATA_LOSS names the one that is torn;
   // PERMISSION_DENIED and the like as in file.h.
-  static std::unique_ptr<V1Checkpoint> open(const std::string& pattern);
+  static std::unique_ptr<V1Checkpoint> open(const std::string& pattern,
+                                            const FileRoots& roots = any_file);
 
   // As if it were one of V2 in which every tensor has parts. `shard` is the number of the table.
   // Taken once.
@@ -32,7 +33,7 @@ class V1Checkpoint {
 
  private:
   V1Checkpoint() = default;
-  void add_table(const std::string& path);
+  void add_table(const std::string& path, const FileRoots& roots);
 
   CheckpointIndex index_;
   std::vector<std::unique_ptr<TableFile>> tables_;
@@ -42,7 +43,7 @@ class V1Checkpoint {
 // until then.
 class V1CheckpointWriter {
  public:
-  explicit V1CheckpointWriter(const std::string& path);
+  explicit V1CheckpointWriter(const std::string& path, const FileRoots& roots = any_file);
   ~V1CheckpointWriter();
   V1CheckpointWriter(const V1CheckpointWriter&) = delete;
 
@@ -56,6 +57,7 @@ class V1CheckpointWriter {
  private:
   struct Contents;
   const std::string path_;
+  const FileRoots roots_;
   std::unique_ptr<Contents> contents_;
 };
 

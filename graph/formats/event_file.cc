@@ -17,17 +17,17 @@ double now() {
 }
 
 // A second writer of the same second gets a name of its own.
-std::string new_path(const std::string& where) {
+std::string new_path(const std::string& where, const FileRoots& roots) {
   const std::string directory = local_path(where);
   check(!directory.empty(), "the directory of an event file is \"\"; \".\" is the current one");
-  make_directories(directory);
+  make_directories(directory, roots);
   char host[256] = "localhost";
   ::gethostname(host, sizeof host - 1);
   char name[320];
   std::snprintf(name, sizeof name, "/events.out.tfevents.%010lld.%s", static_cast<long long>(now()),
                 host);
   std::string path = directory + name;
-  for (int i = 1; ::access(path.c_str(), F_OK) == 0; ++i)
+  for (int i = 1; is_name_there(path, roots); ++i)
     path = directory + name + "." + std::to_string(i);
   return path;
 }
@@ -40,7 +40,8 @@ std::string encoded(tensorflow::Event& event, int64_t step) {
 
 }  // namespace
 
-EventWriter::EventWriter(const std::string& directory) : file_(new_path(directory)) {
+EventWriter::EventWriter(const std::string& directory, const FileRoots& roots)
+    : file_(new_path(directory, roots), FileWriter::Mode::create, roots) {
   tensorflow::Event event;
   event.set_file_version("brain.Event:2");
   write(encoded(event, 0));
@@ -70,7 +71,8 @@ void EventWriter::add_scalar(std::string_view tag, float value, int64_t step) {
 
 void EventWriter::add_summary(std::string_view summary, int64_t step) {
   tensorflow::Event event;
-  check(event.mutable_summary()->ParseFromArray(summary.data(), static_cast<int>(summary.size())),
+  check(summary.size() <= INT32_MAX && event.mutable_summary()->ParseFromArray(
+                                           summary.data(), static_cast<int>(summary.size())),
         "this is no serialized Summary: ", summary.size(), " bytes that do not parse");
   write(encoded(event, step));
 }
@@ -99,9 +101,9 @@ void EventWriter::flush() {
   file_.flush();
 }
 
-std::vector<LoggedEvent> read_events(const std::string& path) {
+std::vector<LoggedEvent> read_events(const std::string& path, const FileRoots& roots) {
   std::vector<LoggedEvent> out;
-  RecordReader reader(path);
+  RecordReader reader(path, Compression::none, roots);
   while (const std::optional<std::string> record = reader.next()) {
     tensorflow::Event event;
     if (!event.ParseFromString(*record))

@@ -19,7 +19,7 @@ namespace leat {
 //   log.add_scalar("loss", loss, step);
 class EventWriter {
  public:
-  explicit EventWriter(const std::string& directory);
+  explicit EventWriter(const std::string& directory, const FileRoots& roots = any_file);
   ~EventWriter();
   EventWriter(const EventWriter&) = delete;
 
@@ -51,6 +51,6 @@ struct LoggedEvent {
   std::string checkpoint;
   bool is_start = false;
 };
-std::vector<LoggedEvent> read_events(const std::string& path);
+std::vector<LoggedEvent> read_events(const std::string& path, const FileRoots& roots = any_file);
 
 }  // namespace leat

@@ -1,5 +1,6 @@
 #include "graph/formats/file.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -7,7 +8,6 @@
 
 #include <cerrno>
 #include <cstring>
-#include <filesystem>
 #include <random>
 
 #include "core/error.h"
@@ -40,10 +40,38 @@ struct Opened {
   uint64_t size;
 };
 
+// What the system says to `call(directory, name)`: -1 and errno, also if it is not asked.
+template <class Call>
+int in_place(const FileRoots::Place& place, Call call) {
+  if (place.error == 0) return call(place.directory, place.name.c_str());
+  errno = place.error;
+  return -1;
+}
+
+int open_in(const FileRoots& roots, const std::string& path, int flags) {
+  return in_place(roots.find(path), [&](int directory, const char* name) {
+    const int links = roots.are_limited() ? O_NOFOLLOW : 0;  // what was one has been followed
+    return ::openat(directory, name, flags | links | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0666);
+  });
+}
+
+int unlink_in(const FileRoots& roots, const std::string& path, int flags) {
+  return in_place(roots.find(path, FileRoots::Last::itself), [&](int directory, const char* name) {
+    return ::unlinkat(directory, name, flags);
+  });
+}
+
+bool status_in(const FileRoots& roots, const std::string& path, struct stat& status) {
+  return in_place(roots.find(path), [&](int directory, const char* name) {
+           const int links = roots.are_limited() ? AT_SYMLINK_NOFOLLOW : 0;
+           return ::fstatat(directory, name, &status, links);
+         }) == 0;
+}
+
 // Never waits: opening a pipe would, for its other end.
-Opened open_regular(const std::string& path, int flags, const char* what) {
+Opened open_regular(const std::string& path, int flags, const char* what, const FileRoots& roots) {
   check(path.find('\0') == path.npos, "the name of a file has a byte of 0: '", path, "'");
-  const int descriptor = ::open(path.c_str(), flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0666);
+  const int descriptor = open_in(roots, path, flags);
   if (descriptor < 0 && errno == ENXIO) fail_as_special(path);  // a pipe that nobody reads
   if (descriptor < 0) fail_with_errno(what, path);
   struct stat status {};
@@ -53,12 +81,29 @@ Opened open_regular(const std::string& path, int flags, const char* what) {
   fail_as_special(path);
 }
 
+std::string temporary_name(const std::string& path) {
+  std::random_device entropy;
+  return concat(path, temporary_suffix, (uint64_t{entropy()} << 32) | entropy());
+}
+
+// Whether nobody else has the file of that descriptor locked, and it still is the one of that
+// name: its last owner may have removed it.
+enum class Locked { by_us, by_another, is_another_file };
+Locked lock(int descriptor, const std::string& path, const FileRoots& roots) {
+  if (::flock(descriptor, LOCK_EX | LOCK_NB) != 0) return Locked::by_another;
+  struct stat mine {
+  }, named{};
+  const bool is_same = ::fstat(descriptor, &mine) == 0 && status_in(roots, path, named) &&
+                       mine.st_ino == named.st_ino && mine.st_dev == named.st_dev;
+  return is_same ? Locked::by_us : Locked::is_another_file;
+}
+
 }  // namespace
 
-FileWriter::FileWriter(const std::string& path, Mode mode)
+FileWriter::FileWriter(const std::string& path, Mode mode, const FileRoots& roots)
     : path_(local_path(path)), is_alone_(mode == Mode::create) {
   const int flags = O_WRONLY | O_CREAT | (mode == Mode::append ? O_APPEND : O_TRUNC);
-  descriptor_ = open_regular(path_, flags, "opening it for writing").descriptor;
+  descriptor_ = open_regular(path_, flags, "opening it for writing", roots).descriptor;
   buffer_.reserve(buffer_bytes);
 }
 
@@ -115,8 +160,8 @@ void FileWriter::close() {
   if (::close(descriptor) != 0) fail_with_errno("closing", path_);
 }
 
-FileReader::FileReader(const std::string& path) : path_(local_path(path)) {
-  const Opened file = open_regular(path_, O_RDONLY, "opening");
+FileReader::FileReader(const std::string& path, const FileRoots& roots) : path_(local_path(path)) {
+  const Opened file = open_regular(path_, O_RDONLY, "opening", roots);
   descriptor_ = file.descriptor;
   size_ = file.size;
 }
@@ -140,27 +185,26 @@ void FileReader::read(uint64_t offset, void* to, size_t bytes) const {
   }
 }
 
-// Whoever finds the file unlocked makes sure that it still is the file of that name: its last owner
-// may have removed it in between.
-FileLock::FileLock(const std::string& path) : path_(local_path(path)) {
+FileLock::FileLock(const std::string& path, const FileRoots& roots)
+    : path_(local_path(path)), roots_(roots) {
   for (;;) {
-    descriptor_ = open_regular(path_, O_RDWR | O_CREAT, "opening it as a lock").descriptor;
-    if (::flock(descriptor_, LOCK_EX | LOCK_NB) != 0) {
-      ::close(descriptor_);
+    descriptor_ = open_regular(path_, O_RDWR | O_CREAT, "opening it as a lock", roots_).descriptor;
+    const Locked locked = lock(descriptor_, path_, roots_);
+    if (locked == Locked::by_us) return;
+    ::close(descriptor_);
+    if (locked == Locked::by_another) {
       fail(Code::already_exists, "There appears to be a concurrent user: the lock '", path_,
            "' is held, by another process or another object of this one");
     }
-    struct stat mine {
-    }, named{};
-    if (::fstat(descriptor_, &mine) == 0 && ::stat(path_.c_str(), &named) == 0 &&
-        mine.st_ino == named.st_ino && mine.st_dev == named.st_dev)
-      return;
-    ::close(descriptor_);
   }
 }
 
 FileLock::~FileLock() {
-  ::unlink(path_.c_str());
+  try {
+    unlink_in(roots_, path_, 0);
+  } catch (const Error&) {
+    // Its directory has become something else: what is there now is not ours.
+  }
   ::close(descriptor_);
 }
 
@@ -182,48 +226,80 @@ std::string local_path(const std::string& path) {
   return path.substr(begin);
 }
 
-std::string read_file(const std::string& path) {
-  const FileReader reader(path);
+std::string read_file(const std::string& path, const FileRoots& roots) {
+  const FileReader reader(path, roots);
   std::string out(reader.size(), '\0');
   reader.read(0, out.data(), out.size());
   return out;
 }
 
-void replace_file(const std::string& to, std::string_view contents) {
-  const std::string path = local_path(to), temporary = temporary_name(path);
-  try {
-    FileWriter writer(temporary);
-    writer.append(contents);
-    writer.sync();
-    writer.close();
-    rename_file(temporary, path);
-  } catch (...) {
-    ::unlink(temporary.c_str());
-    throw;
+void replace_file(const std::string& to, std::string_view contents, const FileRoots& roots) {
+  TemporaryFile temporary(to, roots);
+  FileWriter writer(temporary.path(), FileWriter::Mode::create, roots);
+  writer.append(contents);
+  writer.sync();
+  writer.close();
+  temporary.rename_to_target();
+  sync_directory_of(to, roots);
+}
+
+void rename_file(const std::string& from, const std::string& to, const FileRoots& roots) {
+  const auto target = roots.find(local_path(to), FileRoots::Last::itself);
+  const int result = in_place(roots.find(local_path(from), FileRoots::Last::itself),
+                              [&](int directory, const char* name) {
+                                return in_place(target, [&](int to_directory, const char* to_name) {
+                                  return ::renameat(directory, name, to_directory, to_name);
+                                });
+                              });
+  if (result != 0) fail_with_errno(("renaming to " + to).c_str(), from);
+}
+
+bool link_file(const std::string& from, const std::string& to, const FileRoots& roots) {
+  const auto target = roots.find(local_path(to), FileRoots::Last::itself);
+  const int result = in_place(roots.find(local_path(from), FileRoots::Last::itself),
+                              [&](int directory, const char* name) {
+                                return in_place(target, [&](int to_directory, const char* to_name) {
+                                  return ::linkat(directory, name, to_directory, to_name, 0);
+                                });
+                              });
+  if (result == 0) return true;
+  if (errno == EPERM || errno == EOPNOTSUPP || errno == ENOSYS || errno == EMLINK) return false;
+  fail_with_errno(("linking to " + to).c_str(), from);
+}
+
+void remove_file(const std::string& path, const FileRoots& roots) {
+  if (unlink_in(roots, local_path(path), 0) != 0 && errno != ENOENT)
+    fail_with_errno("removing", path);
+}
+
+void remove_empty_directory(const std::string& path, const FileRoots& roots) {
+  if (unlink_in(roots, local_path(path), AT_REMOVEDIR) != 0 && errno != ENOENT)
+    fail_with_errno("removing", path);
+}
+
+void make_directories(const std::string& path, const FileRoots& roots) {
+  const std::string directory = roots.resolve(local_path(path));
+  for (size_t end = 0; end != directory.npos;) {
+    end = directory.find('/', end + 1);
+    const std::string part = directory.substr(0, end);
+    struct stat status {};
+    // Those above the roots are there, and not ours to look at.
+    if (roots.are_limited() && !roots.contains(part)) continue;
+    if (status_in(roots, part, status) && S_ISDIR(status.st_mode)) continue;
+    const int result = in_place(roots.find(part, FileRoots::Last::itself),
+                                [](int at, const char* name) { return ::mkdirat(at, name, 0777); });
+    if (result == 0) continue;
+    const int error = errno;
+    // Another may have made it meanwhile.
+    if (status_in(roots, part, status) && S_ISDIR(status.st_mode)) continue;
+    errno = error == EEXIST ? ENOTDIR : error;
+    fail_with_errno("making the directory", path);
   }
-  sync_directory_of(path);
 }
 
-void rename_file(const std::string& from, const std::string& to) {
-  if (::rename(local_path(from).c_str(), local_path(to).c_str()) != 0)
-    fail_with_errno(("renaming to " + to).c_str(), from);
-}
-
-void remove_file(const std::string& path) {
-  if (::unlink(local_path(path).c_str()) != 0 && errno != ENOENT) fail_with_errno("removing", path);
-}
-
-void make_directories(const std::string& path) {
-  std::error_code error;
-  std::filesystem::create_directories(local_path(path), error);
-  if (!error) return;
-  errno = error.value();
-  fail_with_errno("making the directory", path);
-}
-
-void sync_directory_of(const std::string& path) {
+void sync_directory_of(const std::string& path, const FileRoots& roots) {
   const std::string directory = directory_of(local_path(path));
-  const int descriptor = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  const int descriptor = open_in(roots, directory, O_RDONLY | O_DIRECTORY);
   if (descriptor < 0) fail_with_errno("opening the directory", directory);
   const int result = ::fsync(descriptor);
   const int error = errno;
@@ -233,9 +309,79 @@ void sync_directory_of(const std::string& path) {
   if (result != 0 && error != EINVAL) fail_with_errno("syncing the directory", directory);
 }
 
-std::string temporary_name(const std::string& path) {
-  std::random_device entropy;
-  return concat(path, temporary_suffix, (uint64_t{entropy()} << 32) | entropy());
+std::optional<FileStatus> file_status(const std::string& path, const FileRoots& roots) {
+  struct stat status {};
+  if (!status_in(roots, local_path(path), status)) return std::nullopt;
+  return FileStatus{.is_directory = S_ISDIR(status.st_mode),
+                    .size = static_cast<uint64_t>(status.st_size),
+                    .changed_ns = status.st_mtim.tv_sec * 1'000'000'000 + status.st_mtim.tv_nsec,
+                    .disk = status.st_dev,
+                    .file = status.st_ino};
+}
+
+bool is_name_there(const std::string& path, const FileRoots& roots) {
+  struct stat status {};
+  return in_place(roots.find(local_path(path), FileRoots::Last::itself),
+                  [&](int directory, const char* name) {
+                    return ::fstatat(directory, name, &status, AT_SYMLINK_NOFOLLOW);
+                  }) == 0;
+}
+
+std::vector<std::string> names_in(const std::string& directory, const FileRoots& roots) {
+  std::vector<std::string> out;
+  const int descriptor = open_in(roots, local_path(directory), O_RDONLY | O_DIRECTORY);
+  DIR* const opened = descriptor < 0 ? nullptr : ::fdopendir(descriptor);
+  if (opened == nullptr) {
+    if (descriptor >= 0) ::close(descriptor);
+    return out;
+  }
+  while (const dirent* entry = ::readdir(opened)) {
+    const std::string_view name = entry->d_name;
+    if (name != "." && name != "..") out.emplace_back(name);
+  }
+  ::closedir(opened);
+  return out;
+}
+
+TemporaryFile::TemporaryFile(const std::string& path, const FileRoots& roots)
+    : target_(local_path(path)), path_(temporary_name(target_)), roots_(roots) {
+  // As if it were the target: its errors are those of the file that is wanted.
+  for (;;) {
+    descriptor_ =
+        open_regular(path_, O_RDWR | O_CREAT, "opening it for writing", roots_).descriptor;
+    if (lock(descriptor_, path_, roots_) != Locked::is_another_file) return;
+    ::close(descriptor_);
+  }
+}
+
+TemporaryFile::~TemporaryFile() {
+  if (!is_renamed_) {
+    try {
+      unlink_in(roots_, path_, 0);
+    } catch (const Error&) {
+      // An error is under way already.
+    }
+  }
+  ::close(descriptor_);
+}
+
+void TemporaryFile::rename_to_target() {
+  rename_file(path_, target_, roots_);
+  is_renamed_ = true;
+}
+
+// Who cannot be asked whether he lives (no locks there) keeps his files.
+void remove_stale_temporaries(const std::string& target, const FileRoots& roots) {
+  const std::string path = local_path(target), directory = directory_of(path);
+  const std::string begin = concat(path.substr(path.rfind('/') + 1), temporary_suffix);
+  for (const std::string& name : names_in(directory, roots)) {
+    if (!name.starts_with(begin) || !is_temporary_name(name)) continue;
+    const std::string file = directory + "/" + name;
+    const int descriptor = open_in(roots, file, O_RDWR);
+    if (descriptor < 0) continue;
+    if (lock(descriptor, file, roots) == Locked::by_us) unlink_in(roots, file, 0);
+    ::close(descriptor);
+  }
 }
 
 bool is_temporary_name(std::string_view path) {

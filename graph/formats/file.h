@@ -1,13 +1,18 @@
 // Files, with errors that name the file and say what the system said. NOT_FOUND, PERMISSION_DENIED,
 // RESOURCE_EXHAUSTED (disk full, no descriptors), FAILED_PRECONDITION (a directory, a pipe, a
 // device, a link to itself), INVALID_ARGUMENT (a name that is too long), UNIMPLEMENTED (s3://…),
-// else UNKNOWN.
+// else UNKNOWN. Kernels say which files they may reach (core/file_roots.h), here and in whatever of
+// this folder opens files: PERMISSION_DENIED outside of them. Nothing else in core/, graph/,
+// kernels/ and runtime/ opens files; tools/check_layers.py checks both.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "core/file_roots.h"
 
 namespace leat {
 
@@ -18,7 +23,8 @@ namespace leat {
 class FileWriter {
  public:
   enum class Mode { create, append };
-  explicit FileWriter(const std::string& path, Mode mode = Mode::create);
+  explicit FileWriter(const std::string& path, Mode mode = Mode::create,
+                      const FileRoots& roots = any_file);
   ~FileWriter();  // closes; what was not flushed is lost
   FileWriter(const FileWriter&) = delete;
 
@@ -44,7 +50,7 @@ class FileWriter {
 // Random access. DATA_LOSS if the file ends before the bytes that are asked for.
 class FileReader {
  public:
-  explicit FileReader(const std::string& path);
+  explicit FileReader(const std::string& path, const FileRoots& roots = any_file);
   ~FileReader();
   FileReader(const FileReader&) = delete;
 
@@ -63,28 +69,73 @@ class FileReader {
 class FileLock {
  public:
   // ALREADY_EXISTS if somebody has it.
-  explicit FileLock(const std::string& path);
+  explicit FileLock(const std::string& path, const FileRoots& roots = any_file);
   ~FileLock();
   FileLock(const FileLock&) = delete;
 
  private:
   const std::string path_;
+  const FileRoots roots_;
   int descriptor_ = -1;
 };
 
 // What follows, and the classes above, take file:///… as well, by this: the path on this machine.
 // UNIMPLEMENTED for the URL of something else, which else would be a directory "s3:" here.
 std::string local_path(const std::string& path);
-std::string read_file(const std::string& path);
+std::string read_file(const std::string& path, const FileRoots& roots = any_file);
 // Under a temporary name, synced and renamed: readers see the old file or the new one.
-void replace_file(const std::string& to, std::string_view contents);
-void rename_file(const std::string& from, const std::string& to);
-void remove_file(const std::string& path);  // fine if there is none
-void make_directories(const std::string& path);
+void replace_file(const std::string& to, std::string_view contents,
+                  const FileRoots& roots = any_file);
+void rename_file(const std::string& from, const std::string& to, const FileRoots& roots = any_file);
+// Another name for the same file. False where the file system has no such thing.
+bool link_file(const std::string& from, const std::string& to, const FileRoots& roots = any_file);
+// Fine if there is none.
+void remove_file(const std::string& path, const FileRoots& roots = any_file);
+void remove_empty_directory(const std::string& path, const FileRoots& roots = any_file);
+void make_directories(const std::string& path, const FileRoots& roots = any_file);
 // Makes what was renamed or made in the directory of `path` survive a crash of the machine.
-void sync_directory_of(const std::string& path);
-// "<path>.tempstate1234": free at this moment.
-std::string temporary_name(const std::string& path);
+void sync_directory_of(const std::string& path, const FileRoots& roots = any_file);
+
+struct FileStatus {
+  bool is_directory;
+  uint64_t size;
+  int64_t changed_ns;   // since 1970
+  uint64_t disk, file;  // equal for two names of one file
+};
+// Nothing if there is no such file, nor one behind a link of that name.
+std::optional<FileStatus> file_status(const std::string& path, const FileRoots& roots = any_file);
+inline bool is_file_there(const std::string& path, const FileRoots& roots = any_file) {
+  return file_status(path, roots).has_value();
+}
+// Also if it is a link that leads nowhere.
+bool is_name_there(const std::string& path, const FileRoots& roots = any_file);
+// The names in a directory, in any order; none if it cannot be read.
+std::vector<std::string> names_in(const std::string& directory, const FileRoots& roots = any_file);
+// All files whose names fit, part by part, in any order; `*` takes what is hidden too, as in
+// TensorFlow. PERMISSION_DENIED if what is before the first wildcard leads out of the roots; what
+// it finds that does is passed over.
+std::vector<std::string> matching_files(const std::string& pattern,
+                                        const FileRoots& roots = any_file);
+
+// A name beside `path`, "<path>.tempstate1234", for what will be it. Whoever lives has its file
+// locked: those of the dead are removed by remove_stale_temporaries().
+class TemporaryFile {
+ public:
+  explicit TemporaryFile(const std::string& path, const FileRoots& roots = any_file);
+  ~TemporaryFile();  // removes it, unless it has been renamed
+  TemporaryFile(const TemporaryFile&) = delete;
+
+  const std::string& path() const { return path_; }
+  void rename_to_target();
+
+ private:
+  const std::string target_, path_;
+  const FileRoots roots_;
+  int descriptor_ = -1;
+  bool is_renamed_ = false;
+};
+// Those that would have become `target`.
+void remove_stale_temporaries(const std::string& target, const FileRoots& roots = any_file);
 bool is_temporary_name(std::string_view path);
 std::string directory_of(const std::string& path);  // "." if there is no slash
 

@@ -1,6 +1,5 @@
 #include "graph/formats/record_file.h"
 
-#include <filesystem>
 #include <utility>
 
 #include "core/error.h"
@@ -12,8 +11,8 @@ namespace {
 
 class Lines final : public RecordFile {
  public:
-  Lines(const std::string& path, int64_t skipped, Compression compression)
-      : source_(path, compression) {
+  Lines(const std::string& path, int64_t skipped, Compression compression, const FileRoots& roots)
+      : source_(path, compression, roots) {
     while (number_ < skipped && source_.read_line()) ++number_;
   }
   std::optional<Record> next() override {
@@ -29,8 +28,8 @@ class Lines final : public RecordFile {
 
 class Records final : public RecordFile {
  public:
-  Records(const std::string& path, Compression compression)
-      : path_(path), reader_(path, compression) {}
+  Records(const std::string& path, Compression compression, const FileRoots& roots)
+      : path_(path), reader_(path, compression, roots) {}
   std::optional<Record> next() override {
     const uint64_t position = reader_.position();
     std::optional<std::string> value = reader_.next();
@@ -55,11 +54,12 @@ class One final : public RecordFile {
 
 class FixedLengthRecords final : public RecordFile {
  public:
-  FixedLengthRecords(const std::string& path, FixedLength bytes, Compression compression)
-      : source_(path, compression), bytes_(bytes) {
+  FixedLengthRecords(const std::string& path, FixedLength bytes, Compression compression,
+                     const FileRoots& roots)
+      : source_(path, compression, roots), bytes_(bytes) {
     if (bytes_.hop == 0) bytes_.hop = bytes_.record;
     if (bytes_.fits && compression == Compression::none) {
-      const auto size = static_cast<int64_t>(std::filesystem::file_size(local_path(path)));
+      const auto size = static_cast<int64_t>(source_.file_size());
       const int64_t body = size - bytes_.header - bytes_.footer;
       if (body < 0 || body % bytes_.record != 0) fail(Code::invalid_argument, misfit(body));
     }
@@ -104,16 +104,17 @@ class FixedLengthRecords final : public RecordFile {
 
 }  // namespace
 
-OpenedFile open_lines(const std::string& path, int64_t skipped, Compression compression) {
-  return std::make_unique<Lines>(path, skipped, compression);
+OpenedFile open_lines(const std::string& path, int64_t skipped, Compression compression,
+                      const FileRoots& roots) {
+  return std::make_unique<Lines>(path, skipped, compression, roots);
 }
 
-OpenedFile open_records(const std::string& path, Compression compression) {
-  return std::make_unique<Records>(path, compression);
+OpenedFile open_records(const std::string& path, Compression compression, const FileRoots& roots) {
+  return std::make_unique<Records>(path, compression, roots);
 }
 
-OpenedFile open_whole(const std::string& path) {
-  return std::make_unique<One>(RecordFile::Record{path, read_file(path)});
+OpenedFile open_whole(const std::string& path, const FileRoots& roots) {
+  return std::make_unique<One>(RecordFile::Record{path, read_file(path, roots)});
 }
 
 OpenedFile open_name(const std::string& path) {
@@ -130,8 +131,9 @@ void FixedLength::check_bytes() const {
         " and footer_bytes ", footer, " are too many");
 }
 
-OpenedFile open_fixed_length(const std::string& path, FixedLength bytes, Compression compression) {
-  return std::make_unique<FixedLengthRecords>(path, bytes, compression);
+OpenedFile open_fixed_length(const std::string& path, FixedLength bytes, Compression compression,
+                             const FileRoots& roots) {
+  return std::make_unique<FixedLengthRecords>(path, bytes, compression, roots);
 }
 
 }  // namespace leat

@@ -24,11 +24,13 @@ class RecordFile {
 using OpenedFile = std::unique_ptr<RecordFile>;
 
 // Lines without their ends; keys count from 1, `skipped` header lines with them.
-OpenedFile open_lines(const std::string& path, int64_t skipped, Compression compression);
+OpenedFile open_lines(const std::string& path, int64_t skipped, Compression compression,
+                      const FileRoots& roots = any_file);
 // TFRecords; keys have the position of their first byte.
-OpenedFile open_records(const std::string& path, Compression compression);
+OpenedFile open_records(const std::string& path, Compression compression,
+                        const FileRoots& roots = any_file);
 // One record: all that is in the file, or its path; the key is the path.
-OpenedFile open_whole(const std::string& path);
+OpenedFile open_whole(const std::string& path, const FileRoots& roots = any_file);
 OpenedFile open_name(const std::string& path);
 
 struct FixedLength {
@@ -40,6 +42,7 @@ struct FixedLength {
 };
 // What is left behind the last whole record is no record; if all must fit, INVALID_ARGUMENT when
 // the file is opened or, if it is compressed, DATA_LOSS at its end. Keys count from 0.
-OpenedFile open_fixed_length(const std::string& path, FixedLength bytes, Compression compression);
+OpenedFile open_fixed_length(const std::string& path, FixedLength bytes, Compression compression,
+                             const FileRoots& roots = any_file);
 
 }  // namespace leat

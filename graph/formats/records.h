@@ -14,8 +14,9 @@ std::string framed_record(std::string_view data);
 
 class RecordReader {
  public:
-  explicit RecordReader(const std::string& path, Compression compression = Compression::none)
-      : source_(path, compression) {}
+  explicit RecordReader(const std::string& path, Compression compression = Compression::none,
+                        const FileRoots& roots = any_file)
+      : source_(path, compression, roots) {}
   // The next record; none at the end. DATA_LOSS, with the position, if it is torn or changed.
   std::optional<std::string> next();
   uint64_t position() const { return source_.position(); }  // of the next record

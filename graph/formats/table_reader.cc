@@ -137,7 +137,7 @@ void read_table(std::string_view bytes,
   });
 }
 
-TableFile::TableFile(const std::string& path) : file_(path) {
+TableFile::TableFile(const std::string& path, const FileRoots& roots) : file_(path, roots) {
   if (file_.size() < footer_bytes) fail(Code::data_loss, "it is too short for a table");
   std::string footer(footer_bytes, '\0');
   file_.read(file_.size() - footer_bytes, footer.data(), footer.size());

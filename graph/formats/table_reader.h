@@ -26,7 +26,7 @@ void read_table(std::string_view bytes,
 // A table of which only those blocks are read that are asked for. Messages do not name the file.
 class TableFile {
  public:
-  explicit TableFile(const std::string& path);
+  explicit TableFile(const std::string& path, const FileRoots& roots = any_file);
 
   const std::string& path() const { return file_.path(); }
   // The value of the key; nothing if it is not there.

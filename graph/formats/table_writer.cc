@@ -17,48 +17,76 @@ leveldb::Options table_options() {
   return options;
 }
 
-void check_written(const leveldb::Status& status, const std::string& path) {
-  if (status.ok()) return;
-  const std::string text = status.ToString();
-  const bool is_full = text.find("No space") != text.npos;
-  fail(is_full ? Code::resource_exhausted : Code::unknown, path, ": writing failed: ", text);
-}
+// Errors pass through LevelDB as text: the first is kept.
+class TableOutput final : public leveldb::WritableFile {
+ public:
+  TableOutput(const std::string& path, const FileRoots& roots)
+      : file_(path, FileWriter::Mode::create, roots) {}
 
-std::unique_ptr<leveldb::WritableFile> new_file(const std::string& path) {
-  leveldb::WritableFile* opened = nullptr;
-  check_written(leveldb::Env::Default()->NewWritableFile(path, &opened), path);
-  return std::unique_ptr<leveldb::WritableFile>(opened);
-}
+  leveldb::Status Append(const leveldb::Slice& data) override {
+    return keep_error([&] { file_.append(data.data(), data.size()); });
+  }
+  leveldb::Status Flush() override {
+    return keep_error([&] { file_.flush(); });
+  }
+  leveldb::Status Sync() override {
+    return keep_error([&] { file_.sync(); });
+  }
+  leveldb::Status Close() override {
+    return keep_error([&] { file_.close(); });
+  }
+
+  void check_written(const leveldb::Status& status) const {
+    if (!error_.is_ok()) throw Error(error_);
+    if (!status.ok()) fail(Code::unknown, file_.path(), ": writing failed: ", status.ToString());
+  }
+
+ private:
+  template <class Action>
+  leveldb::Status keep_error(Action action) {
+    try {
+      action();
+    } catch (const Error& error) {
+      if (error_.is_ok()) error_ = error.status();
+      return leveldb::Status::IOError(error.message());
+    }
+    return leveldb::Status::OK();
+  }
+
+  FileWriter file_;
+  Status error_;
+};
 
 }  // namespace
 
 struct TableWriter::State {
-  explicit State(const std::string& path)
-      : file(new_file(path)), builder(table_options(), file.get()) {}
+  State(const std::string& path, const FileRoots& roots)
+      : file(path, roots), builder(table_options(), &file) {}
   ~State() {
     if (!is_finished) builder.Abandon();
   }
 
-  std::unique_ptr<leveldb::WritableFile> file;
+  TableOutput file;
   leveldb::TableBuilder builder;
   bool is_finished = false;
 };
 
-TableWriter::TableWriter(const std::string& path)
-    : path_(path), state_(std::make_unique<State>(path)) {}
+TableWriter::TableWriter(const std::string& path, const FileRoots& roots)
+    : state_(std::make_unique<State>(path, roots)) {}
 
 TableWriter::~TableWriter() = default;
 
 void TableWriter::add(std::string_view key, std::string_view value) {
   state_->builder.Add({key.data(), key.size()}, {value.data(), value.size()});
-  check_written(state_->builder.status(), path_);
+  state_->file.check_written(state_->builder.status());
 }
 
 void TableWriter::finish() {
   state_->is_finished = true;
-  check_written(state_->builder.Finish(), path_);
-  check_written(state_->file->Sync(), path_);
-  check_written(state_->file->Close(), path_);
+  TableOutput& file = state_->file;
+  file.check_written(state_->builder.Finish());
+  file.check_written(file.Sync());
+  file.check_written(file.Close());
 }
 
 }  // namespace leat

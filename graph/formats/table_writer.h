@@ -6,13 +6,14 @@
 #include <string>
 #include <string_view>
 
+#include "graph/formats/file.h"
+
 namespace leat {
 
 class TableWriter {
  public:
-  // Under exactly this name. Errors name it: RESOURCE_EXHAUSTED where the disk is full, else
-  // UNKNOWN.
-  explicit TableWriter(const std::string& path);
+  // Under exactly this name. Errors are those of FileWriter.
+  explicit TableWriter(const std::string& path, const FileRoots& roots = any_file);
   ~TableWriter();  // without finish() what was written is no table
   TableWriter(const TableWriter&) = delete;
 
@@ -22,7 +23,6 @@ class TableWriter {
 
  private:
   struct State;
-  const std::string path_;
   std::unique_ptr<State> state_;
 };
 

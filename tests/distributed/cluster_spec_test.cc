@@ -12,6 +12,7 @@
 namespace leat {
 namespace {
 
+using testing::ElementsAre;
 using testing::HasSubstr;
 
 std::string refusal(const std::string& text) {
@@ -92,8 +93,8 @@ TEST(ClusterSpec, RefusalsNameThePlaceAndTheReason) {
       {R"({"cluster": {"ps": ["h:1"]}, "taks": {}})",
        R"(at /taks: unknown key "taks"; did you mean 'task'?)"},
       {R"({"cluster": {"ps": ["h:1"]}, "color": "red"})",
-       "at /color: unknown key \"color\"; known are cluster, cluster_id, task, rpc_layer, "
-       "environment, session_master"},
+       "at /color: unknown key \"color\"; known are cluster, cluster_id, files, task, "
+       "rpc_layer, environment, session_master"},
       {R"({"cluster": {"ps": ["h:1", "h"]}})",
        "at /cluster/ps/1: \"h\" is no address: it has no port"},
       {R"({"cluster": {"ps": ["h:99999"]}})", "\"99999\" is no port from 0 to 65535"},
@@ -176,6 +177,37 @@ TEST(TfConfig, AnEvaluatorIsOutsideTheClusterAndNoClusterIsLocal) {
       parse_tf_config(R"({"cluster": {"ps": ["a:1"]}, "task": {"type": "worker", "index": 0}})"),
       Error);
   EXPECT_THROW(parse_tf_config(R"({"cluster": {"ps": ["a:1"]}, "rpc_layer": "mpi"})"), Error);
+}
+
+TEST(TfConfig, WhatOtherLaunchersWriteIsPassedOverAndSaid) {
+  const auto remarks = [](const std::string& extra, const std::string& task_extra = "") {
+    const ResolvedCluster cluster =
+        parse_tf_config(R"({"cluster": {"worker": ["a:1"], "evaluator": ["b:1"]}, )" + extra +
+                        R"("task": {"type": "worker", "index": 0)" + task_extra + "}}");
+    EXPECT_EQ(cluster.spec.to_json(), R"({"cluster":{"worker":["a:1"]}})");
+    EXPECT_EQ(cluster.task, (TaskName{"worker", 0}));
+    return cluster.remarks;
+  };
+  const auto evaluator = HasSubstr("TF_CONFIG at /cluster/evaluator: the evaluator takes no part");
+  EXPECT_THAT(remarks(""), ElementsAre(evaluator));
+  EXPECT_THAT(remarks(R"("job": {}, "model_dir": "x", "service": {"rpc_layer": "grpc"}, )"),
+              ElementsAre(HasSubstr(R"(TF_CONFIG at /job: the key "job" is not known)"),
+                          HasSubstr("at /model_dir"), HasSubstr("at /service"), evaluator));
+  EXPECT_THAT(remarks("", R"(, "cloud": true)"),
+              ElementsAre(evaluator, HasSubstr("at /task/cloud")));
+  EXPECT_EQ(parse_tf_config(R"({"cluster": {"evaluator": ["b:1"]}})").spec.size(), 0u);
+}
+
+TEST(ClusterSpec, FilesAreAbsoluteDirectoriesAndTravelWithIt) {
+  const ClusterSpec spec =
+      ClusterSpec::parse(R"({"cluster": {"ps": ["h:1"]}, "files": ["/data", "/models"]})");
+  EXPECT_THAT(*spec.files(), ElementsAre("/data", "/models"));
+  EXPECT_EQ(ClusterSpec::parse(spec.to_json()), spec);
+  EXPECT_EQ(spec.id(), ClusterSpec::parse(R"({"cluster": {"ps": ["h:1"]}})").id());
+  EXPECT_FALSE(ClusterSpec::parse(R"({"cluster": {"ps": ["h:1"]}})").files().has_value());
+  for (const char* files : {R"("/data")", R"([1])", R"(["data"])", R"([""])"})
+    EXPECT_THAT(refusal(concat(R"({"cluster": {"ps": ["h:1"]}, "files": )", files, "}").c_str()),
+                HasSubstr("at /files"));
 }
 
 TEST(TfConfig, SaysWhatATaskIs) {

@@ -337,6 +337,41 @@ TEST(RpcUnary, AMessageThatIsTooLargeIsRefusedWithItsSize) {
   client.close();
 }
 
+TEST(RpcUnary, AnAnswerBeyondOneMessageComesInPiecesToWhoTakesThem) {
+  RpcServer server({.largest_answer = 1'000'000});
+  std::atomic<int> let_go{0};
+  std::string text(150'000'000, 'x');
+  for (size_t i = 0; i < text.size(); i += 4096) text[i] = static_cast<char>('a' + i / 4096 % 26);
+  server.handle("/test/Large", [&](RpcCall call) {
+    call.reply(to_slices(text),
+               std::shared_ptr<const void>(&let_go, [&](const void*) { ++let_go; }));
+  });
+  server.handle("/test/Echo", echo);
+  RpcClient client("127.0.0.1:" + std::to_string(server.start("127.0.0.1:0")));
+  for (const bool takes_pieces : {true, false}) {
+    const auto [status, answer] =
+        client.call_and_wait("/test/Large", "", {.takes_pieces = takes_pieces});
+    EXPECT_EQ(status.is_ok(), takes_pieces) << status.message;
+    EXPECT_EQ(status.code, takes_pieces ? 0 : 8);
+    EXPECT_TRUE(answer == (takes_pieces ? text : ""));
+  }
+  EXPECT_TRUE(eventually([&] { return let_go == 2; }));
+  const auto [status, answer] = client.call_and_wait("/test/Echo", "small", {.takes_pieces = true});
+  EXPECT_EQ(answer, "small");
+  // What is asked for twice, or was never there.
+  EXPECT_EQ(client.call_and_wait("/leat.Pieces/Take", "12345").first.code, 5);
+  EXPECT_TRUE(client.close());
+}
+
+TEST(RpcUnary, APiecemealAnswerHasALimitToo) {
+  RpcServer server({.largest_answer = 1'000});
+  server.handle("/test/Large", [](RpcCall call) { call.reply(std::string(5'000'000, 'x')); });
+  RpcClient client("127.0.0.1:" + std::to_string(server.start("127.0.0.1:0")),
+                   {.largest_message = 4'000'000});
+  EXPECT_EQ(client.call_and_wait("/test/Large", "", {.takes_pieces = true}).first.code, 8);
+  EXPECT_TRUE(client.close());
+}
+
 TEST(RpcClient, AnErrorWithoutTextHasItsCodesName) {
   Pair pair;
   pair.server.handle("/test/Fail", [](RpcCall call) { call.fail({internal, "", {}}); });

@@ -6,6 +6,8 @@
 #include <numeric>
 
 #include "core/error.h"
+#include "distributed/large_answer.h"
+#include "tests/support/expect_error.h"
 
 namespace leat {
 namespace {
@@ -71,6 +73,44 @@ TEST(WorkerWire, LargeTensorsAreSentFromWhereTheyLie) {
   for (const Slice& slice : wire::encode_run_graph(request))
     found |= slice.data == request.feeds[0].second.raw();
   EXPECT_TRUE(found);
+}
+
+// gRPC has 32 bits for the length of a message. Nothing of the tensor is touched.
+TEST(WorkerWire, WhatNoMessageHoldsIsRefusedWithTheTensorsName) {
+  RunGraphResult result;
+  try {
+    result.fetches = {{"small:0", Tensor::scalar(1.0f)},
+                      {"v/read:0", Tensor(DType::u8, {5'000'000'000})}};
+  } catch (const Error&) {
+    GTEST_SKIP() << "no room for the address of 5 GB";
+  }
+  expect_error_with(Code::resource_exhausted, "The largest tensor in it is v/read:0",
+                    [&] { wire::encode_run_graph_result(result); });
+  uint64_t size = 0;
+  for (const Slice& slice : wire::encode_run_graph_result(result, wire::FrameSize::any))
+    size += slice.size;
+  EXPECT_GT(size, 5'000'000'000u);
+}
+
+TEST(WorkerWire, AnAnswerOfAnySizeKeepsWhatItHolds) {
+  const NamedTensors fetches = {{"a:0", counting(DType::f32, {2, 600})},
+                                {"b:0", Tensor::scalar("text")}};
+  for (const size_t part : {1, 3, 100, 1 << 20}) {
+    const Bytes bytes = delivered(encode_large_answer("the response", fetches), part);
+    EXPECT_TRUE(is_large_answer(bytes));
+    NamedTensors got;
+    EXPECT_EQ(decode_large_answer(bytes,
+                                  [&](std::string name, Tensor tensor) {
+                                    got.emplace_back(std::move(name), std::move(tensor));
+                                  }),
+              "the response");
+    ASSERT_EQ(got.size(), 2u);
+    EXPECT_EQ(got[0].first, "a:0");
+    EXPECT_EQ(std::memcmp(got[0].second.raw(), fetches[0].second.raw(), fetches[0].second.bytes()),
+              0);
+    EXPECT_EQ(got[1].second.value<std::string>(), "text");
+  }
+  EXPECT_FALSE(is_large_answer(delivered(to_slices("\x0a\x01x"), 1)));
 }
 
 TEST(WorkerWire, AResultKeepsStatusAndTrace) {

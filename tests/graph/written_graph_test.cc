@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "core/error.h"
+#include "graph/formats/records.h"
 #include "graph/graph_def.h"
 
 namespace leat {
@@ -50,6 +51,62 @@ TEST(ReadGraphDef, ReadsTheBinaryForm) {
   ASSERT_EQ(nodes.size(), 1u);
   EXPECT_EQ(nodes[0].name, "x");
   EXPECT_EQ(nodes[0].op, "NoOp");
+}
+
+// A field of a message that holds others.
+std::string field(int number, const std::string& bytes) {
+  return std::string(1, static_cast<char>(number << 3 | 2)) +
+         std::string(1, static_cast<char>(bytes.size())) + bytes;
+}
+
+TEST(ReadGraphDef, ReadsWhatHoldsAGraph) {
+  const std::string graph = field(1, field(1, "x") + field(2, "NoOp"));
+  const std::string info = field(1, field(1, "v1") + field(4, "serve"));
+  const std::string meta = info + field(2, graph) + field(3, field(1, "save"));
+  const std::string model = std::string("\x08\x01", 2) + field(2, meta);
+  const std::string time = "\x09" + std::string("\0\0\0\0\0\0\xf0\x3f", 8);
+  const std::string version = framed_record(time + field(3, "brain.Event:2"));
+  const std::pair<const char*, std::string> files[] = {
+      {"graph.pb", graph},
+      {"model.ckpt.meta", meta},
+      {"saved_model.pb", model},
+      {"events.out", version + framed_record(time + field(4, graph))},
+      {"events.out of a meta graph", version + framed_record(time + field(9, meta))},
+      {"graph.pbtxt", "node { name: 'x' op: 'NoOp' }"},
+      {"meta.pbtxt", "meta_info_def { tags: 'serve' } graph_def { node { name: 'x' op: 'NoOp' } }"},
+      {"saved_model.pbtxt",
+       "saved_model_schema_version: 1 meta_graphs { graph_def { node { name: 'x' "
+       "op: 'NoOp' } } }"},
+  };
+  for (const auto& [name, bytes] : files) {
+    SCOPED_TRACE(name);
+    const auto nodes = read_graph_def(bytes, name);
+    ASSERT_EQ(nodes.size(), 1u);
+    EXPECT_EQ(nodes[0].name, "x");
+    EXPECT_EQ(nodes[0].op, "NoOp");
+  }
+}
+
+TEST(ReadGraphDef, SaysWhatAFileIsInstead) {
+  const std::string time = "\x09" + std::string("\0\0\0\0\0\0\xf0\x3f", 8);
+  const std::pair<std::string, const char*> files[] = {
+      {framed_record(time + field(3, "brain.Event:2")), "an event file without a graph (1 events)"},
+      {framed_record(field(1, field(1, "a"))) + framed_record("b"), "a file of records (TFRecord)"},
+      {"\x89HDF\r\n\x1a\n", "an HDF5 file"},
+      {std::string("\x1c\0\0\0TFL3", 8), "a model of TensorFlow Lite"},
+      {"PK\x03\x04...", "a zip archive"},
+      {std::string(40, '\0') + "\x57\xfb\x80\x8b\x24\x75\x47\xdb", "the index of a checkpoint"},
+      {"model_checkpoint_path: \"m\"\n", "the list of the checkpoints"},
+  };
+  for (const auto& [bytes, what] : files) {
+    try {
+      read_graph_def(bytes, "some/file");
+      ADD_FAILURE() << what;
+    } catch (const Error& error) {
+      EXPECT_THAT(std::string(error.message()), HasSubstr("some/file is no graph, but "));
+      EXPECT_THAT(std::string(error.message()), HasSubstr(what));
+    }
+  }
 }
 
 TEST(ReadGraphDef, SaysWhereAFileIsWrong) {

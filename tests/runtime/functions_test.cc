@@ -57,7 +57,9 @@ class FunctionsTest : public testing::Test {
   const ScratchDirectory directory;
   ThreadPool pool{2};
   Containers containers;
-  Functions functions{containers, DeviceName::parse("/job:worker/task:0/device:CPU:0"), pool};
+  const std::unique_ptr<Device> cpu =
+      make_cpu_device(DeviceName::parse("/job:worker/replica:0/task:0/device:CPU:0"), pool);
+  Functions functions{containers, *cpu, pool};
 };
 
 TEST_F(FunctionsTest, AreCompiledOnceButThoseWithStateOfTheirOwn) {

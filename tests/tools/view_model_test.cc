@@ -220,10 +220,12 @@ TEST(ViewModel, TheChosenDepthLeavesAReadableNumberOfBoxes) {
   }
   const ViewModel view = make_view(graph.nodes);
   EXPECT_EQ(view.depth, 1);
-  EXPECT_EQ(visible_boxes(view), 50u);
-  EXPECT_EQ(visible_boxes(make_view(graph.nodes, {.depth = 1, .expand = {"layer_7"}})),
-            50u - 1 + 20);
-  EXPECT_EQ(visible_boxes(make_view(graph.nodes, {.depth = 2})), 1000u);
+  EXPECT_EQ(visible_boxes(view), 1u);
+  EXPECT_EQ(box(view, "layer", 0).siblings, 50);
+  EXPECT_EQ(visible_boxes(make_view(graph.nodes, {.depth = 1, .expand = {"layer"}})), 50u);
+  // The others, and of this one its first op, its last and those between.
+  EXPECT_EQ(visible_boxes(make_view(graph.nodes, {.depth = 1, .expand = {"layer_7"}})), 4u);
+  EXPECT_EQ(visible_boxes(make_view(graph.nodes, {.depth = 2})), 150u);
 }
 
 TEST(ViewModel, OneTaskAloneShowsTheOthersAsOneBoxEach) {
@@ -281,6 +283,78 @@ TEST(Render, JsonHasEverything) {
   const std::string json = to_json(make_view(small_net().nodes, {.depth = 9}));
   EXPECT_THAT(json, HasSubstr("\"dense/kernel/read:0\""));
   EXPECT_THAT(json, HasSubstr("\"bytes\": 401408"));
+}
+
+// In one loop without a scope, as old programs do: reshape(matmul(x, w) * 2) and an assignment.
+Written flat_graph(int times) {
+  Written graph;
+  graph.node("x", "Placeholder", worker, {}, {{"dtype", f32}})
+      .node("w", "VariableV2", worker, {}, {{"dtype", f32}})
+      .node("v", "VariableV2", worker, {}, {{"dtype", f32}});
+  for (int i = 0; i < times; ++i) {
+    const std::string n = i == 0 ? "" : "_" + std::to_string(i);
+    graph.node("MatMul" + n, "MatMul", worker, {"x", "w"})
+        .node("mul" + n + "/y", "Const", worker)
+        .node("mul" + n, "Mul", worker, {"MatMul" + n, "mul" + n + "/y"})
+        .node("Reshape" + n + "/shape", "Const", worker)
+        .node("Reshape" + n, "Reshape", worker, {"mul" + n, "Reshape" + n + "/shape"})
+        .node("Assign" + n, "Assign", worker, {"v", "Reshape" + n});
+  }
+  return graph;
+}
+
+TEST(ViewModel, NumberedSiblingsThatDoTheSameAreOneBox) {
+  const Written graph = flat_graph(400);
+  const ViewModel view = make_view(graph.nodes);
+  EXPECT_EQ(visible_boxes(view), 7u);
+  const ViewBox& matmul = box(view, "MatMul", 0);
+  EXPECT_EQ(matmul.siblings, 400);
+  EXPECT_EQ(matmul.nodes, 400);
+  EXPECT_EQ(box(view, "Reshape", 0).siblings, 400);
+  EXPECT_EQ(box_note(box(view, "Reshape", 0)), "800 nodes: Reshape ×400, Const ×400");
+  EXPECT_THAT(arrows(view, ViewArrow::Kind::data),
+              testing::UnorderedElementsAre("x -> MatMul", "w -> MatMul", "MatMul -> mul",
+                                            "mul -> Reshape", "v -> Assign", "Reshape -> Assign"));
+  EXPECT_THAT(to_dot(view, "flat"), HasSubstr("MatMul ×400"));
+  EXPECT_THAT(to_json(view), HasSubstr("\"siblings\": 400"));
+  EXPECT_EQ(visible_boxes(make_view(graph.nodes, {.expand = {"MatMul"}})), 406u);
+}
+
+// One whose neighbours are of other kinds is another thing, whatever its name.
+TEST(ViewModel, SiblingsWithOtherNeighboursStayApart) {
+  Written graph = flat_graph(100);
+  for (int i = 200; i < 203; ++i)
+    graph.node("MatMul_" + std::to_string(i), "MatMul", worker, {"w", "v"});
+  graph.node("MatMul_300", "BatchMatMul", worker, {"x", "w"});
+  const ViewModel view = make_view(graph.nodes);
+  std::vector<std::string> matmuls;
+  for (const ViewBox& each : view.boxes) {
+    if (each.path.starts_with("MatMul"))
+      matmuls.push_back(each.path + " " + std::to_string(each.siblings));
+  }
+  EXPECT_THAT(matmuls, testing::UnorderedElementsAre("MatMul 100", "MatMul 3", "MatMul_300 1"));
+  EXPECT_THAT(to_dot(view, "flat"), HasSubstr("MatMul ×3<"));
+}
+
+TEST(ViewModel, FewBoxesStayAsTheyAre) {
+  const ViewModel view = make_view(flat_graph(5).nodes);
+  for (const ViewBox& each : view.boxes) EXPECT_EQ(each.siblings, 1) << each.path;
+}
+
+TEST(ViewModel, MistakesOfAGraphAreToldWithTheNames) {
+  Written graph;
+  graph.node("a", "NoOp", worker)
+      .node("a", "NoOp", worker)
+      .node("a", "NoOp", ps)  // of another partition
+      .node("b", "AddV2", worker, {"b", "missing:1"})
+      .node("c", "NoOp", worker, {"^gone"});
+  EXPECT_THAT(make_view(graph.nodes).mistakes,
+              ElementsAre("nodes of one name: a",
+                          "inputs that no node produces: missing:1 of b, ^gone of c",
+                          "nodes that feed themselves: b"));
+  for (int i = 0; i < 12; ++i) graph.node("d" + std::to_string(i), "NoOp", worker, {"nothing"});
+  EXPECT_THAT(make_view(graph.nodes).mistakes[1], HasSubstr("nothing of d7 and 4 more"));
+  EXPECT_THAT(make_view(small_net().nodes).mistakes, ElementsAre());
 }
 
 }  // namespace

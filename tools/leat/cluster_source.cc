@@ -1,6 +1,7 @@
 #include "tools/leat/cluster_source.h"
 
 #include <charconv>
+#include <filesystem>
 #include <sstream>
 #include <vector>
 
@@ -43,6 +44,16 @@ ResolvedCluster resolve_cluster(const std::string& source) {
   if (text.starts_with(mpi_prefix))
     return resolve_open_mpi(text.substr(mpi_prefix.size()), process_environment());
   return {ClusterSpec::read(source), std::nullopt};
+}
+
+void limit_files(const std::vector<std::string>& directories, ClusterSpec& cluster) {
+  if (directories.empty()) return;
+  std::vector<std::string> absolute;
+  for (const std::string& directory : directories) {
+    check(!directory.empty(), "--files wants the name of a directory");
+    absolute.push_back(std::filesystem::absolute(directory).lexically_normal().string());
+  }
+  cluster.set_files(std::move(absolute));
 }
 
 }  // namespace leat

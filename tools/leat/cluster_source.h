@@ -3,6 +3,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "distributed/cluster_spec.h"
 
@@ -13,5 +14,13 @@ namespace leat {
 // (cluster_resolvers.h), which also say which task this process is to be. INVALID_ARGUMENT and
 // NOT_FOUND say what is wrong where.
 ResolvedCluster resolve_cluster(const std::string& source);
+
+// Of --files, if it is given: instead of what the description says.
+void limit_files(const std::vector<std::string>& directories, ClusterSpec& cluster);
+constexpr const char* files_help =
+    "A directory; may be repeated. Ops that read or write files (checkpoints, records, ReadFile, "
+    "…) "
+    "then reach only what is below these, on every task; \"files\" in the description says the "
+    "same";
 
 }  // namespace leat

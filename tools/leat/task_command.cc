@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "core/error.h"
 #include "core/malloc_heap.h"
@@ -33,6 +34,7 @@ struct Arguments {
   double start_timeout = 60;  // seconds; 0: none
   double grace = 5;
   int launcher_fd = -1;
+  std::vector<std::string> files;
 };
 
 milliseconds seconds(double value) { return milliseconds(static_cast<int64_t>(value * 1e3)); }
@@ -91,7 +93,8 @@ int run_task(const Arguments& arguments) {
   limit_protobuf_log();
   survive_failed_writes();
   // Before the signals are blocked: a cluster that comes out of a pipe may not come at all.
-  const ResolvedCluster cluster = resolve(arguments);
+  ResolvedCluster cluster = resolve(arguments);
+  limit_files(arguments.files, cluster.spec);
   const StopSignals signals;
   HostedTaskOptions options;
   options.task.threads = arguments.threads;
@@ -122,6 +125,7 @@ void add_task_command(CLI::App& app, int& exit_status) {
   task->add_option("--job", arguments->job, "the task's job");
   task->add_option("--task", arguments->index, "its index there")->check(CLI::NonNegativeNumber);
   task->add_option("--threads", arguments->threads, "threads that compute (default: one per core)");
+  task->add_option("--files", arguments->files, files_help)->allow_extra_args(false);
   task->add_flag("--gpus", arguments->gpus, "offer this machine's GPUs");
   task->add_option("--start-timeout", arguments->start_timeout,
                    "seconds that the other tasks may take to come up; 0: any time")

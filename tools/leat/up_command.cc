@@ -16,6 +16,7 @@ namespace {
 struct Flags {
   LaunchOptions options;
   std::string log_directory;
+  std::vector<std::string> files;
   double start_timeout = 60, grace = 5;
 };
 
@@ -38,6 +39,7 @@ std::shared_ptr<Flags> add_flags(CLI::App& command) {
   command.add_option("--grace", flags->grace, "Seconds between SIGTERM and SIGKILL")
       ->check(CLI::Range(0.0, 86400.0))
       ->capture_default_str();
+  command.add_option("--files", flags->files, files_help)->allow_extra_args(false);
   command.add_option("--task-program", flags->options.task_program,
                      "Run as PROGRAM task … instead of this leat: a debug build, a wrapper that "
                      "starts a debugger");
@@ -62,6 +64,7 @@ int launch(Flags& flags) {
   };
   ResolvedCluster cluster = resolve_cluster(flags.options.source);
   flags.options.cluster = std::move(cluster.spec);
+  limit_files(flags.files, flags.options.cluster);
   if (!flags.options.program.empty()) check_program_has_a_job(flags.options);
   flags.options.only = cluster.task;
   flags.options.log_directory = flags.log_directory;

@@ -154,6 +154,7 @@ class DotWriter {
     const std::string in_scope =
         box.path.size() > scope.size() && !scope.empty() ? box.path.substr(scope.size() + 1) : "";
     std::string title = shortened(in_scope.empty() ? box.label : in_scope);
+    if (box.siblings > 1) title += fmt::format(" ×{}", box.siblings);
     if (box.kind == ViewBox::Kind::device) title = "not shown";
     std::string rows = fmt::format("<tr><td><b>{}</b></td></tr>", escaped(title));
     const auto add_row = [&](const std::string& text) {
@@ -190,6 +191,7 @@ class DotWriter {
         style = "penwidth=0.8";
         break;
     }
+    if (box.siblings > 1 && box.kind != ViewBox::Kind::variable) style += ", peripheries=2";
     std::string tooltip = box.path;
     for (const auto& [op, count] : box.ops) tooltip += fmt::format("\n{} {}", count, op);
     out_ += fmt::format("    b{} [label=<{}>, {}, color=\"{}\", tooltip={}]\n", index, label, style,
@@ -274,6 +276,7 @@ class DotWriter {
         "┄┄&gt; runs after (dashed: on another device)   ● arrives once, used by several boxes   "
         "cylinder: variable   pointed "
         "box: fed   thick frame: several nodes",
+        "double frame, ×N: N boxes whose names differ in their numbers only, and which do the same",
     };
     std::string keys;
     for (const char* sign : signs)

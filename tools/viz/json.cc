@@ -54,6 +54,7 @@ std::string to_json(const ViewModel& view) {
                  {"path", box.path},
                  {"nodes", box.nodes},
                  {"ops", box.ops}};
+    if (box.siblings > 1) json["siblings"] = box.siblings;
     if (box.dtype != DType::invalid)
       json["dtype"] = dtype_name(box.dtype), json["shape"] = box.shape.to_string();
     if (box.variables > 0)
@@ -75,6 +76,7 @@ std::string to_json(const ViewModel& view) {
     }
     out["arrows"].push_back(std::move(json));
   }
+  if (!view.mistakes.empty()) out["mistakes"] = view.mistakes;
   return out.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

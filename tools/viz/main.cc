@@ -15,6 +15,7 @@
 namespace {
 
 using leat::Code;
+using leat::concat;
 using leat::fail;
 namespace viz = leat::viz;
 
@@ -26,6 +27,10 @@ struct Flags {
 };
 
 std::string read_file(const std::string& path) {
+  // As TensorFlow saves a model: a directory.
+  if (const std::filesystem::path model = std::filesystem::path(path) / "saved_model.pb";
+      std::filesystem::exists(model))
+    return read_file(model.string());
   leat::check(!std::filesystem::is_directory(path), path, " is a directory");
   std::ifstream file(path, std::ios::binary);
   if (!file) fail(Code::not_found, "cannot read ", path);
@@ -34,20 +39,49 @@ std::string read_file(const std::string& path) {
   return text.str();
 }
 
+// What makes fewer boxes of this graph, with how many.
+std::string advice(const std::vector<leat::WrittenNode>& nodes, const viz::ViewModel& view,
+                   const Flags& flags) {
+  const auto boxes_with = [&](const viz::ViewOptions& options) {
+    return viz::visible_boxes(viz::make_view(nodes, options));
+  };
+  std::string out;
+  for (int depth = view.depth - 1; depth >= 1; --depth) {
+    viz::ViewOptions folded = flags.view;
+    folded.depth = depth;
+    if (const size_t boxes = boxes_with(folded); boxes <= flags.most_boxes) {
+      out = fmt::format("--depth {} shows {}, ", depth, boxes);
+      break;
+    }
+  }
+  if (!flags.view.expand.empty()) {
+    viz::ViewOptions closed = flags.view;
+    closed.expand.clear();
+    if (const size_t boxes = boxes_with(closed); boxes <= flags.most_boxes)
+      out += fmt::format("without --expand there are {}, ", boxes);
+  }
+  if (view.devices.size() > 1 && flags.view.only_device.empty()) {
+    viz::ViewOptions alone = flags.view;
+    size_t fewest = flags.most_boxes + 1;
+    std::string device;
+    for (const viz::ViewDevice& each : view.devices) {
+      alone.only_device = each.name;
+      if (each.name.empty()) continue;
+      if (const size_t boxes = boxes_with(alone); boxes < fewest)
+        fewest = boxes, device = each.name;
+    }
+    if (!device.empty()) out += fmt::format("--device {} shows {}, ", device, fewest);
+  }
+  return out + fmt::format("--max-nodes {} draws it all the same, ", viz::visible_boxes(view));
+}
+
 void check_size(const std::vector<leat::WrittenNode>& nodes, const viz::ViewModel& view,
                 const Flags& flags) {
   const size_t boxes = viz::visible_boxes(view);
   if (boxes <= flags.most_boxes) return;
-  std::string advice;
-  for (int depth = view.depth - 1; depth >= 1 && advice.empty(); --depth) {
-    viz::ViewOptions folded = flags.view;
-    folded.depth = depth;
-    const size_t fewer = viz::visible_boxes(viz::make_view(nodes, folded));
-    if (fewer <= flags.most_boxes) advice = fmt::format("--depth {} shows {}, ", depth, fewer);
-  }
   fail(Code::invalid_argument, boxes,
        " boxes are too many for a picture that can be read (--max-nodes ", flags.most_boxes,
-       "): ", advice, "--device /job:NAME/task:N shows one task alone, -o FILE.json has all of it");
+       "): ", advice(nodes, view, flags), "-o FILE.json has all of it");
 }
 
 int run(const Flags& flags) {
@@ -62,6 +96,8 @@ int run(const Flags& flags) {
 
   const auto nodes = leat::read_graph_def(read_file(flags.input), flags.input);
   const viz::ViewModel view = viz::make_view(nodes, flags.view);
+  for (const std::string& mistake : view.mistakes)
+    std::cerr << concat("leat viz: ", flags.input, ": ", mistake, "\n");
   if (format != "json") check_size(nodes, view, flags);
   const std::string title =
       flags.title.empty() ? std::filesystem::path(flags.input).filename().string() : flags.title;
@@ -90,7 +126,10 @@ int main(int argc, char** argv) {
       "Draws a graph: devices as boxes, what crosses between them as dashed cables with dtype, "
       "shape and bytes.",
       "leat viz");
-  app.add_option("graph", flags.input, "A GraphDef, binary (.pb) or text (.pbtxt)")->required();
+  app.add_option("graph", flags.input,
+                 "A GraphDef, binary (.pb) or text (.pbtxt); also a .meta, a SavedModel, or an "
+                 "event file that holds a graph")
+      ->required();
   app.add_option("-o,--output", flags.output,
                  "FILE.svg, .png, .pdf, .dot or .json (default: dot on standard output)");
   app.add_option("--format", flags.format,
@@ -101,8 +140,9 @@ int main(int argc, char** argv) {
                              "boxes)",
                              viz::readable_boxes))
       ->check(CLI::PositiveNumber);
-  app.add_option("--expand", flags.view.expand,
-                 "A scope to show one level deeper; may be repeated");
+  app.add_option(
+      "--expand", flags.view.expand,
+      "A scope to show one level deeper, or a box ×N to show one by one; may be repeated");
   app.add_option("--device", flags.view.only_device,
                  "Show only this device or task; the others are one box each");
   app.add_flag("--no-control", flags.hides_control, "Leave out control edges");

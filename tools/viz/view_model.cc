@@ -9,6 +9,7 @@
 #include <unordered_map>
 
 #include "core/device_name.h"
+#include "tools/viz/siblings.h"
 
 namespace leat::viz {
 namespace {
@@ -282,17 +283,22 @@ ViewModel make_view(const std::vector<WrittenNode>& nodes, const ViewOptions& op
     if (!wiring.is_hidden[i]) deepest = std::max(deepest, parts_of(nodes[i].name));
   }
   for (const std::string& scope : options.expand) {
+    // Or what is called so, with a number.
     const bool is_known = std::any_of(nodes.begin(), nodes.end(), [&](const WrittenNode& node) {
-      return node.name.starts_with(scope + "/");
+      const std::string part = first_parts(node.name, parts_of(scope));
+      return node.name.starts_with(scope + "/") || (part != scope && without_number(part) == scope);
     });
-    check(is_known, "no node's name begins with ", scope, "/");
+    check(is_known, "no node's name begins with ", scope, "/, and none is ", scope,
+          " with a number");
   }
   Folding folding(wiring, options);
   int depth = options.depth > 0 ? std::min(options.depth, deepest) : deepest;
   ViewModel view = folding.fold(depth);
   while (options.depth <= 0 && depth > 1 && visible_boxes(view) > readable_boxes)
     view = folding.fold(--depth);
+  if (visible_boxes(view) > readable_boxes) fold_siblings(view, options.expand);
   view.deepest = deepest;
+  view.mistakes = wiring.mistakes;
   return view;
 }
 
@@ -368,6 +374,7 @@ std::string box_note(const ViewBox& box) {
   std::stable_sort(ops.begin(), ops.end(),
                    [&](const auto& a, const auto& b) { return rank(a) < rank(b); });
   constexpr size_t shown_ops = 3;
+  if (box.siblings > 1 && ops.size() == 1) return ops[0].first == box.label ? "" : ops[0].first;
   std::string note = fmt::format("{} nodes: ", box.nodes);
   for (size_t i = 0; i < std::min(ops.size(), shown_ops); ++i) {
     note += fmt::format("{}{}", i == 0 ? "" : ", ", ops[i].first);

@@ -1,9 +1,11 @@
 // What a picture of a graph shows, before anybody decides where on the page: devices, boxes, arrows
 // and cables.
 //
-// Nodes fold into boxes by name scope, separately on every device. A Send and its Recv are no
-// boxes: together they are one cable from the producer to what consumes the value. Constants that
-// only one box uses are part of it.
+// Nodes fold into boxes by name scope, separately on every device. Where more boxes are left than
+// people read, those whose names differ in their numbers only, and which do the same to neighbours
+// of the same kinds, are one: "MatMul ×400". A Send and its Recv are no boxes: together they are
+// one cable from the producer to what consumes the value. Constants that only one box uses are part
+// of it.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +19,9 @@ namespace leat::viz {
 
 struct ViewOptions {
   int depth = 0;  // parts of a name that stay apart: 1 folds dense/MatMul into dense. 0: chosen
-  std::vector<std::string> expand;  // scopes that are shown one level deeper, wherever they lie
+  // Scopes that are shown one level deeper, and boxes ×N that are shown one by one, wherever they
+  // lie.
+  std::vector<std::string> expand;
   std::string only_device;  // a device, or a task: everything elsewhere is one box per device
   bool shows_control_edges = true;
 };
@@ -48,6 +52,7 @@ struct ViewBox {
   std::string path;   // "gradients/dense": the scope or the node's name
   std::string label;  // the last part of it
   int nodes = 0;
+  int siblings = 1;                // boxes of that name, but for the number, that it stands for
   std::string op;                  // of one node
   std::vector<std::string> slots;  // of a variable: what an optimizer keeps beside it
   std::map<std::string, int> ops;  // op → how many nodes
@@ -72,10 +77,11 @@ struct ViewModel {
   int nodes = 0;    // in the graph
   int depth = 0;    // as asked for or chosen
   int deepest = 0;  // parts of the longest name
+  std::vector<std::string>
+      mistakes;  // of the graph: names that come twice, inputs that are not there
 };
 
-// INVALID_ARGUMENT if `only_device` fits no device, or `expand` no scope. Inputs that no node
-// produces are skipped.
+// INVALID_ARGUMENT if `only_device` fits no device, or `expand` nothing.
 ViewModel make_view(const std::vector<WrittenNode>& nodes, const ViewOptions& options = {});
 
 // How many boxes (ports not counted) a depth shows.

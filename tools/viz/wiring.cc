@@ -1,6 +1,7 @@
 #include "tools/viz/wiring.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -150,14 +151,46 @@ DType output_dtype(const WrittenNode& node) {
   return DType::invalid;
 }
 
+namespace {
+
+// One kind of mistake: as many names as people read, and how many more there are.
+class Mistakes {
+ public:
+  explicit Mistakes(const char* what) : what_(what) {}
+  void add(std::string name) {
+    if (names_.size() < shown) names_.push_back(std::move(name));
+    ++count_;
+  }
+  void tell(std::vector<std::string>& to) const {
+    if (count_ == 0) return;
+    std::string text = fmt::format("{}: {}", what_, fmt::join(names_, ", "));
+    if (count_ > names_.size()) text += fmt::format(" and {} more", count_ - names_.size());
+    to.push_back(std::move(text));
+  }
+
+ private:
+  static constexpr size_t shown = 10;
+  const char* what_;
+  std::vector<std::string> names_;
+  size_t count_ = 0;
+};
+
+}  // namespace
+
 Wiring read_wiring(const std::vector<WrittenNode>& nodes) {
   Wiring wiring{.nodes = nodes,
                 .device_of = {},
                 .is_hidden = std::vector<bool>(nodes.size()),
                 .wires = {},
-                .transfers = {}};
+                .transfers = {},
+                .mistakes = {}};
   for (const WrittenNode& node : nodes) wiring.device_of.push_back(normal_device(node.device));
   const Names names(nodes, wiring.device_of);
+  Mistakes twice("nodes of one name"), missing("inputs that no node produces"),
+      own("nodes that feed themselves");
+  std::set<std::pair<std::string, std::string>> seen;  // partitions in one file may share names
+  for (size_t i = 0; i < nodes.size(); ++i)
+    if (!seen.emplace(wiring.device_of[i], nodes[i].name).second) twice.add(nodes[i].name);
 
   // What each Recv hands on, and as which transfer. A Recv that feeds a Send is shown, so that the
   // second cable has somewhere to start.
@@ -196,7 +229,11 @@ Wiring read_wiring(const std::vector<WrittenNode>& nodes) {
     if (is_send(nodes[i]) && wiring.is_hidden[i]) continue;
     for (const std::string& input : nodes[i].inputs) {
       const auto from = names.find(input, wiring.device_of[i]);
-      if (!from) continue;
+      if (!from) {
+        missing.add(fmt::format("{} of {}", input, nodes[i].name));
+        continue;
+      }
+      if (from->node == static_cast<int>(i)) own.add(nodes[i].name);
       Wire wire{.from = from->node, .to = static_cast<int>(i), .is_control = from->is_control};
       if (const auto value = received.find(from->node); value != received.end()) {
         std::tie(wire.from, wire.transfer) = value->second;
@@ -218,6 +255,7 @@ Wiring read_wiring(const std::vector<WrittenNode>& nodes) {
       wiring.wires.push_back(wire);
     }
   }
+  for (const Mistakes* mistakes : {&twice, &missing, &own}) mistakes->tell(wiring.mistakes);
   return wiring;
 }
 

@@ -31,10 +31,12 @@ struct Wiring {
   std::vector<bool> is_hidden;         // a Send or Recv whose partner is there
   std::vector<Wire> wires;             // between nodes that are not hidden
   std::vector<Transfer> transfers;     // several wires may share one
+  std::vector<std::string> mistakes;   // of the graph, for people
 };
 
 // In a graph that was placed but not partitioned, an edge between devices is a transfer as well:
-// the partitioner would cut there. Inputs that no node produces are skipped.
+// the partitioner would cut there. Inputs that no node produces, names that come twice, and nodes
+// that feed themselves, are told among the mistakes; the first are skipped.
 Wiring read_wiring(const std::vector<WrittenNode>& nodes);
 
 // Of a node's output, as far as its attributes tell.

@@ -1,0 +1,18 @@
+// Files that hold a graph, told apart by their bytes: a GraphDef, a MetaGraphDef (*.meta), a
+// SavedModel (saved_model.pb), each binary or text, and event files. Internal to the readers of
+// graphs.
+#pragma once
+
+#include <string_view>
+
+namespace tensorflow {
+class GraphDef;
+}
+
+namespace leat {
+
+// INVALID_ARGUMENT with `origin` (a path) and what the file is instead, as far as that can be seen;
+// of a text, the line.
+void read_graph_file(std::string_view bytes, std::string_view origin, tensorflow::GraphDef& graph);
+
+}  // namespace leat
