@@ -36,6 +36,7 @@ LoopProgram::Part make_part(Graph graph, const std::vector<std::string>& wanted,
 
 LoopProgram::LoopProgram(const Node& loop, Device& device, Device& host, Containers& containers,
                          NodeStates& node_states, ThreadPool& pool) {
+  done_edge_ = loop.attr<int64_t>("done_edge");
   LoopParts parts(loop);
   const int variables = static_cast<int>(loop.outputs.size());
   check(static_cast<int>(parts.next.size()) == variables, describe(loop), " has ", variables,
@@ -58,9 +59,10 @@ void LoopProgram::drop_unused() {
 LoopRun::LoopRun(const LoopProgram& loop, ProgramStep& outer, ThreadPool& pool)
     : loop_(loop), outer_(outer), pool_(pool) {}
 
-void LoopRun::start(std::vector<Tensor> inputs, bool is_traced,
+void LoopRun::start(std::vector<Tensor> inputs, Rendezvous* rendezvous, bool is_traced,
                     std::function<void(const Status&)> done) {
   values_ = std::move(inputs);
+  rendezvous_ = rendezvous;
   is_traced_ = is_traced;
   in_body_ = false;
   done_ = std::move(done);
@@ -101,7 +103,8 @@ bool LoopRun::run(const LoopProgram::Part& part, std::optional<ProgramStep>& ste
     const bool is_last_use = in_body_ && input < loop_.variables();
     feeds.push_back(is_last_use ? std::move(values_[input]) : values_[input]);
   }
-  step->start(std::move(feeds), nullptr, is_traced_);
+  step->start(std::move(feeds), rendezvous_, is_traced_);
+  under_way_.store(&*step, std::memory_order_release);
   ProgramStep* const started = &*step;
   ProgramStep::drive({&started, 1});
   return false;
@@ -127,10 +130,12 @@ bool LoopRun::take_results() {
   const std::vector<int>& next = loop_.body().fetches;
   for (size_t v = 0; v < next.size(); ++v) values_[v] = results_[next[v]];
   results_.clear();
+  if (loop_.done_edge() >= 0) rendezvous_->send(loop_.done_edge(), {}, false);
   return true;
 }
 
 void LoopRun::step_done(ProgramStep& step) {
+  under_way_.store(nullptr, std::memory_order_relaxed);
   events_.insert(events_.end(), step.events().begin(), step.events().end());
   Status status = step.status();
   bool goes_on = false;

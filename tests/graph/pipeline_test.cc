@@ -50,7 +50,8 @@ TEST(Pipeline, ATrainingStepIsTwoPartsAndThreeEdges) {
 
   EXPECT_EQ(passes,
             (std::vector<std::string>{"prune", "structure_loops", "split_identity_n", "infer",
-                                      "read_late", "simplify", "place", "partition", "partition"}));
+                                      "read_late", "simplify", "place", "spread_loops",
+                                      "partition", "partition"}));
   const DumpOptions plain = {.devices = false, .attrs = false};
   ASSERT_EQ(out.partitions.size(), 2u);
   EXPECT_EQ(dump(out.partitions.at("/job:ps/task:0/device:CPU:0"), plain),
