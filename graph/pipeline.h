@@ -1,6 +1,7 @@
 // The passes, by name and in order: connect (if the signature has connections) → prune → defer (if
 // the run is partial) → structure_loops → split_identity_n → infer → read_late → simplify → place →
-// spread_loops → partition. Each is a free function from graph to graph; verify() runs after each one.
+// spread_loops → partition. Each is a free function from graph to graph; verify() runs after each
+// one.
 #pragma once
 
 #include <functional>
@@ -125,8 +126,9 @@ Graph read_late(Graph& graph, const PlacementOptions* placement);
 Graph simplify(const Graph& graph, const StepSignature& signature);
 // Sets assigned_device and placement_reason of every node (placer.h has the rules).
 void place(Graph& graph, const PlacementOptions& options);
-// A `_Loop` on each device where a loop has state that it changes, where that is not the loop's own.
-// The edges between the parts of these loops are appended to `edges`. Of a graph that is placed.
+// A `_Loop` on each device where a loop has state that it changes, where that is not the loop's
+// own. The edges between the parts of these loops are appended to `edges`. Of a graph that is
+// placed.
 Graph spread_loops(Graph graph, std::vector<CutEdge>& edges);
 // Cuts at device borders.
 struct PartitionOptions {

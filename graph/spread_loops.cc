@@ -1,9 +1,9 @@
 // spread_loops: a loop that changes state of several devices. One `_Loop` is on each of them and on
-// the loop's own device, its home. At home are the loop variables, and what is bound to no state and
-// asked to be on none of the others; there each iteration begins and ends:
+// the loop's own device, its home. At home are the loop variables, and what is bound to no state
+// and asked to be on none of the others; there each iteration begins and ends:
 //
-//   home:   condition → _Send predicate to all;  body, whose last nodes are _Recvs of all done_edges
-//   others: condition: _Recv predicate;          body; a signal on done_edge
+//   home:   condition → _Send predicate to all; body, and a _Recv of each other's done_edge
+//   others: _Recv predicate; body; a signal on done_edge
 //
 // Both parts of the loop are placed and cut as a step is, so that values cross within an iteration
 // by edges of their own. No task begins an iteration before all have ended the one before: an edge
@@ -160,7 +160,7 @@ class LoopSpread {
     return is_there ? value : identity(value, home_, loop_.name + "/predicate", {}, part);
   }
 
-  void cut(Graph part, std::vector<std::string> endpoints, Graph Replica::* member) {
+  void cut(Graph part, std::vector<std::string> endpoints, Graph Replica::*member) {
     verify(part, "spread_loops");
     PartitionedGraph parts = partition(part, {.fetches = std::move(endpoints)},
                                        {.first_edge = static_cast<int64_t>(edges_.size())});

@@ -30,7 +30,8 @@ class SpreadLoops : public testing::Test {
       const DeviceScope on(graph_, ps[task]);
       const Output made =
           graph_
-              .add({.op = "VariableV2", .name = name, .attrs = {{"shape", Shape{}}, {"dtype", i32}}})
+              .add(
+                  {.op = "VariableV2", .name = name, .attrs = {{"shape", Shape{}}, {"dtype", i32}}})
               .output();
       initialized.push_back(
           graph_.add({.op = "Assign", .inputs = {made, count(graph_, 0)}}).output());
@@ -74,7 +75,8 @@ class SpreadLoops : public testing::Test {
   }
   std::vector<int32_t> run(const std::vector<std::string>& fetches) {
     std::vector<int32_t> out;
-    for (const Tensor& value : session_->run({}, fetches, {})) out.push_back(value.value<int32_t>());
+    for (const Tensor& value : session_->run({}, fetches, {}))
+      out.push_back(value.value<int32_t>());
     return out;
   }
   void start(int workers = 1) {
@@ -124,8 +126,7 @@ TEST_F(SpreadLoops, WhatFollowsTheLoopFollowsItOnAllTasks) {
     after = identity(a_) * count(graph_, 1000) + identity(b_);
   }
   start();
-  for (int i = 1; i <= 5; ++i)
-    EXPECT_EQ(run({after.name()}), std::vector<int32_t>{30 * 1001 * i});
+  for (int i = 1; i <= 5; ++i) EXPECT_EQ(run({after.name()}), std::vector<int32_t>{30 * 1001 * i});
 }
 
 TEST_F(SpreadLoops, LoopsInLoops) {
@@ -167,9 +168,8 @@ TEST_F(SpreadLoops, AnErrorInAPartIsTheStep) {
     const Output number =
         graph_.add({.op = "FloorDiv", .inputs = {count(graph_, 6), count(graph_, 3) - i}}).output();
     const DeviceScope on(graph_, ps[1]);
-    Node& checked = graph_.add({.op = "Assert",
-                                .name = "below_three",
-                                .inputs = {less(i, count(graph_, 3)), number}});
+    Node& checked = graph_.add(
+        {.op = "Assert", .name = "below_three", .inputs = {less(i, count(graph_, 3)), number}});
     const ControlScope after(graph_, std::vector<Node*>{&checked});
     return Outputs{add(a_, 1), add(b_, 1)};
   });
@@ -189,9 +189,10 @@ TEST_F(SpreadLoops, ADeadlineNamesTheWaitInTheLoop) {
   const Status status =
       error_of([&] { session_->run({}, {n.name()}, {}, {.timeout = milliseconds(500)}); });
   EXPECT_EQ(status.code, Code::deadline_exceeded);
-  EXPECT_THAT(status.message,
-              AllOf(HasSubstr("waits in QueueDequeueV2 node while/take: FIFOQueue 'queue' has 0 of "),
-                    HasSubstr("waits for tensor edge_"), HasSubstr("from /job:ps/task:0")));
+  EXPECT_THAT(
+      status.message,
+      AllOf(HasSubstr("waits in QueueDequeueV2 node while/take: FIFOQueue 'queue' has 0 of "),
+            HasSubstr("waits for tensor edge_"), HasSubstr("from /job:ps/task:0")));
   EXPECT_EQ(run({"b"}), std::vector<int32_t>{1});
 }
 
