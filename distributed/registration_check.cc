@@ -2,6 +2,8 @@
 
 #include <unordered_map>
 
+#include "graph/loops.h"
+
 namespace leat {
 namespace {
 
@@ -23,8 +25,7 @@ class RegistrationCheck {
       for (const auto& node : partition.nodes()) {
         check(node->assigned_device == here, describe(*node), " is for device '",
               node->assigned_device, "' and came in the partition of ", device);
-        if (node->is("_Send")) check_send(*node);
-        if (node->is("_Recv")) check_recv(*node);
+        check_node(*node, here, /*is_in_loop=*/false);
       }
     }
     for (const auto& [id, ends] : ends_) {
@@ -64,11 +65,37 @@ class RegistrationCheck {
     return entry->second;
   }
 
+  void check_node(const Node& node, const DeviceName& here, bool is_in_loop) {
+    if (node.is("_Send")) check_send(node, here, is_in_loop);
+    if (node.is("_Recv")) check_recv(node, here, is_in_loop);
+    if (node.is("_Loop")) check_loop(node, here);
+  }
+
+  // The parts of a loop that is spread over several devices have edges between them.
+  void check_loop(const Node& loop, const DeviceName& here) {
+    const LoopParts parts(loop);
+    for (const Graph* part : {&parts.condition, &parts.body}) {
+      for (const auto& node : part->nodes()) check_node(*node, here, /*is_in_loop=*/true);
+    }
+    const auto id = loop.attr<int64_t>("done_edge");
+    if (id < 0) return;
+    const auto entry = ends_.find(id);
+    check(entry != ends_.end(), describe(loop), " signals on edge ", id,
+          ", which is not among the graph's edges");
+    Ends& ends = entry->second;
+    const CutEdge& edge = *ends.edge;
+    check(ends.send == nullptr && is_control(edge) && edge.repeats && edge.source == here,
+          title(edge), " does not carry the signal of ", describe(loop), " on ", here);
+    ends.send = &loop;
+  }
+
   // What _Send and _Recv have in common.
-  static void check_end(const Node& node, const CutEdge& edge, const DeviceName& device) {
-    check(node.assigned_device == device, title(edge), ": ", describe(node), " is on ",
-          node.assigned_device, ", but the edge leads from ", edge.source, " to ",
-          edge.destination);
+  static void check_end(const Node& node, const CutEdge& edge, const DeviceName& device,
+                        const DeviceName& here, bool is_in_loop) {
+    check(here == device, title(edge), ": ", describe(node), " is on ", here,
+          ", but the edge leads from ", edge.source, " to ", edge.destination);
+    check(edge.repeats == is_in_loop, title(edge), is_in_loop ? " does not repeat" : " repeats",
+          ", but ", describe(node), is_in_loop ? " is in a loop" : " is in none");
     check(node.attr<std::string>("tensor_name") == edge.tensor_name &&
               node.attr<std::string>("send_device") == edge.source.to_string() &&
               node.attr<std::string>("recv_device") == edge.destination.to_string() &&
@@ -83,12 +110,12 @@ class RegistrationCheck {
           is_control(edge) ? "none" : "one");
   }
 
-  void check_send(const Node& node) {
+  void check_send(const Node& node, const DeviceName& here, bool is_in_loop) {
     Ends& ends = ends_of(node);
     const CutEdge& edge = *ends.edge;
     check(ends.send == nullptr, title(edge), " has two _Send nodes");
     ends.send = &node;
-    check_end(node, edge, edge.source);
+    check_end(node, edge, edge.source, here, is_in_loop);
     check_count(node, edge, node.inputs.size());
     if (is_control(edge)) return;
     const Output& value = node.inputs[0];
@@ -98,12 +125,12 @@ class RegistrationCheck {
           ", but its _Send gets ", value.shape(), " from '", value.name(), "'");
   }
 
-  void check_recv(const Node& node) {
+  void check_recv(const Node& node, const DeviceName& here, bool is_in_loop) {
     Ends& ends = ends_of(node);
     const CutEdge& edge = *ends.edge;
     check(ends.recv == nullptr, title(edge), " has two _Recv nodes");
     ends.recv = &node;
-    check_end(node, edge, edge.destination);
+    check_end(node, edge, edge.destination, here, is_in_loop);
     check_count(node, edge, node.outputs.size());
     if (is_control(edge)) return;
     check(node.outputs[0].dtype == edge.dtype, title(edge), " carries ", edge.dtype,

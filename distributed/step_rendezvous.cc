@@ -11,7 +11,7 @@ Routes::Routes(const std::vector<CutEdge>& edges, const TaskName& self) {
     const CutEdge& edge = edges[i];
     const TaskName source = TaskName::of(edge.source), destination = TaskName::of(edge.destination);
     if (source != self && destination != self) continue;
-    Route route{Kind::local, -1, i};
+    Route route{Kind::local, -1, i, edge.repeats};
     if (source != destination) {
       const TaskName& peer = source == self ? destination : source;
       route.kind = source == self ? Kind::outgoing : Kind::incoming;
@@ -81,7 +81,7 @@ void StepRendezvous::recv(Edge edge, Arrived arrived) {
     Slot& slot = slots_[static_cast<size_t>(route)];
     if (!status_.is_ok()) {
       status = status_;
-    } else if (slot.state == Slot::empty) {
+    } else if (is_empty(static_cast<size_t>(route))) {
       slot.state = Slot::awaited;
       slot.arrived = std::move(arrived);
       return;
@@ -118,7 +118,7 @@ bool StepRendezvous::deliver(size_t route, Tensor value, bool is_dead, bool is_r
     std::lock_guard lock(mutex_);
     if (!status_.is_ok()) return true;
     Slot& slot = slots_[route];
-    if (slot.state == Slot::empty) {
+    if (is_empty(route)) {
       slot.state = Slot::there;
       slot.value = std::move(value);
       slot.is_dead = is_dead;

@@ -24,6 +24,7 @@ struct Routes {
     Kind kind = Kind::local;
     int peer = -1;    // into peers
     size_t edge = 0;  // into the list of edges
+    bool repeats = false;
   };
   std::vector<Route> routes;
   std::unordered_map<int64_t, int32_t> by_id;  // edge id → route
@@ -66,12 +67,17 @@ class StepRendezvous final : public Rendezvous {
 
  private:
   struct Slot {
+    // Of an edge that repeats, `taken` is `empty` for the next value.
     enum State : uint8_t { empty, awaited, there, taken } state = empty;
     bool is_dead = false;
     Tensor value;
     Arrived arrived;
   };
 
+  bool is_empty(size_t route) const {
+    const Slot::State state = slots_[route].state;
+    return state == Slot::empty || (state == Slot::taken && routes_->routes[route].repeats);
+  }
   // False if the edge has a value already.
   bool deliver(size_t route, Tensor value, bool is_dead, bool is_remote);
 

@@ -25,6 +25,7 @@ void write_edge(const CutEdge& edge, Edge& out) {
   for (const int64_t dim : edge.shape.dims()) out.add_dims(dim);
   out.set_producer(edge.producer);
   out.set_wave(edge.wave);
+  out.set_repeats(edge.repeats);
 }
 
 CutEdge read_edge(const Edge& edge) {
@@ -45,6 +46,7 @@ CutEdge read_edge(const Edge& edge) {
   }
   out.producer = edge.producer();
   out.wave = edge.wave();
+  out.repeats = edge.repeats();
   return out;
 }
 

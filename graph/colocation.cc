@@ -5,6 +5,7 @@
 #include <numeric>
 #include <unordered_map>
 
+#include "graph/loop_frame.h"
 #include "graph/loops.h"
 #include "graph/signature.h"
 
@@ -30,6 +31,10 @@ bool follows_step_state(const Node& node) {
   return makes_step_state(node) || uses_step_state(node);
 }
 
+bool is_gpu(const DeviceName& name) {
+  return name.type && device_type_from_name(*name.type) == DeviceType::gpu;
+}
+
 }  // namespace
 
 std::vector<std::string_view> colocated_with(const Node& node) {
@@ -43,7 +48,36 @@ std::vector<std::string_view> colocated_with(const Node& node) {
 }
 
 Colocation::Colocation(const Graph& graph) : graph_(graph), parents_(graph.size()) {
+  tie_all();
+  if (set_loops_free()) tie_all();
+}
+
+// Those in sets that would have to be in several places.
+bool Colocation::set_loops_free() {
+  std::unordered_map<int, std::vector<const Node*>> loops;  // by set
+  for (const auto& node : graph_.nodes()) {
+    if (node->is("_Loop")) loops[root(node->id)].push_back(node.get());
+  }
+  if (loops.empty()) return false;
+  std::unordered_map<int, DeviceName> places;  // of sets with loops
+  for (const auto& node : graph_.nodes()) {
+    const auto set = loops.find(root(node->id));
+    const bool is_assigned = !node->assigned_device.is_empty();
+    if (set == loops.end() || !(is_assigned || is_resource(*node))) continue;
+    const DeviceName& place =
+        is_assigned ? node->assigned_device : node->requested_device.task_name();
+    const auto [first, is_first] = places.try_emplace(set->first, place);
+    if (is_first || first->second.is_compatible(place)) continue;
+    if (is_gpu(place) || is_gpu(first->second)) continue;  // loops run on CPUs
+    for (const Node* loop : set->second) free_loops_.insert(loop->id);
+  }
+  return !free_loops_.empty();
+}
+
+void Colocation::tie_all() {
+  ties_.clear();
   std::iota(parents_.begin(), parents_.end(), 0);
+  const Graph& graph = graph_;
   std::unordered_map<std::string_view, int> absent;  // name → first node that names it
   for (const auto& node : graph.nodes()) {
     for (const std::string_view other : colocated_with(*node)) {
@@ -59,7 +93,9 @@ Colocation::Colocation(const Graph& graph) : graph_(graph), parents_(graph.size(
     if (!may_tie) continue;
     for (const ArgRange& range : arg_ranges(node->op->schema.inputs, node->attrs)) {
       for (int i = range.begin; i < range.end; ++i) {
-        if (is_tying(*range.arg, node->inputs[i])) tie(node->inputs[i].node->id, node->id, i);
+        const Output& input = node->inputs[i];
+        const bool is_free = free_loops_.contains(node->id) && state_behind(input) != nullptr;
+        if (is_tying(*range.arg, input) && !is_free) tie(input.node->id, node->id, i);
       }
     }
   }

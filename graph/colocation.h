@@ -1,6 +1,7 @@
 // Which nodes must share a device, and why.
 #pragma once
 
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,6 +14,8 @@ namespace leat {
 // together (union-find), with the ties themselves kept for explanations.
 class Colocation {
  public:
+  // A `_Loop` is tied to the state that it uses unless that is on several devices, or it must be
+  // with something that is elsewhere: then spread_loops() takes it to all of them.
   explicit Colocation(const Graph& graph);
 
   // The same for all nodes of a set.
@@ -35,12 +38,15 @@ class Colocation {
     int input;  // of node b; -1: a _class attribute of b names a; -2: both name a node that is not
                 // in the graph
   };
+  void tie_all();
+  bool set_loops_free();
   void tie(int a, int b, int input);
   std::string describe_tie(const Tie& tie) const;
 
   const Graph& graph_;
   mutable std::vector<int> parents_;
   std::vector<Tie> ties_;
+  std::set<int> free_loops_;  // not tied to state
 };
 
 // What the `_class` attribute names: "loc:@w" → "w".

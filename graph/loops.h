@@ -8,7 +8,7 @@
 //
 // `condition` and `body` are GraphDefs of their own, whose `_Feed` nodes are called "variable:2" or
 // "captured:0". From then on no graph has a cycle, and a loop is on one device, as its condition
-// is.
+// is, or the state that it changes. If that is on several, spread_loops() makes a `_Loop` on each.
 #pragma once
 
 #include <string>

@@ -265,7 +265,7 @@ class Partitioner {
     std::stable_sort(order.begin(), order.end(),
                      [&](const Cut* a, const Cut* b) { return rank(a) < rank(b); });
     for (Cut* cut : order) {
-      cut->id = static_cast<int64_t>(edges_.size());
+      cut->id = options_.first_edge + static_cast<int64_t>(edges_.size());
       const Crossing& crossing = cut->crossing;
       const Node& source = *graph_.nodes()[crossing.source];
       CutEdge& edge = edges_.emplace_back();
@@ -331,7 +331,7 @@ class Partitioner {
   Node& receive(const Crossing& crossing) {
     Cut& cut = cuts_.at(crossing);
     if (cut.recv != nullptr) return *cut.recv;
-    const CutEdge& edge = edges_[cut.id];
+    const CutEdge& edge = edges_[cut.id - options_.first_edge];
     const Node& source = *graph_.nodes()[crossing.source];
     send(cut, source);
     std::vector<DType> types;
@@ -370,7 +370,7 @@ class Partitioner {
 
   void send(const Cut& cut, const Node& source) {
     const Crossing& crossing = cut.crossing;
-    const CutEdge& edge = edges_[cut.id];
+    const CutEdge& edge = edges_[cut.id - options_.first_edge];
     const int home = devices_[source.id];
     Node& producer = instance(source, home);
     NodeSpec spec{.op = "_Send",

@@ -87,9 +87,14 @@ PartitionedGraph run_pipeline(const Graph& graph, const PipelineOptions& options
   }
   place(step, options.placement);
   finish_pass("place", step);
-  PartitionedGraph out = partition(
-      std::move(step), signature,
-      {.bfloat16_edges = options.bfloat16_edges, .client = options.placement.default_device});
+  std::vector<CutEdge> loop_edges;
+  step = spread_loops(std::move(step), loop_edges);
+  finish_pass("spread_loops", step);
+  PartitionedGraph out = partition(std::move(step), signature,
+                                   {.bfloat16_edges = options.bfloat16_edges,
+                                    .client = options.placement.default_device,
+                                    .first_edge = static_cast<int64_t>(loop_edges.size())});
+  out.edges.insert(out.edges.begin(), loop_edges.begin(), loop_edges.end());
   for (const auto& [device, part] : out.partitions) finish_pass("partition", part);
   out.fetch_feeds = std::move(fetch_feeds);
   return out;

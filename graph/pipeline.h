@@ -1,8 +1,8 @@
 // The passes, by name and in order: connect (if the signature has connections) → prune → defer (if
 // the run is partial) → structure_loops → split_identity_n → infer → read_late → simplify → place →
-// partition. Each is a free function from graph to graph; verify() runs after each one. Those that
-// take a graph by value give it back as it is if there is nothing to do, or change it in place: a
-// copy of a graph of a million nodes takes a second.
+// spread_loops → partition. Each is a free function from graph to graph; verify() runs after each
+// one. Those that take a graph by value give it back as it is if there is nothing to do, or change
+// it in place: a copy of a graph of a million nodes takes a second.
 #pragma once
 
 #include <functional>
@@ -48,7 +48,7 @@ struct PlacementOptions {
   bool log_placement = false;
 };
 
-// One value that crosses from one partition to another, once per step.
+// One value that crosses from one partition to another, once per step, or per iteration of a loop.
 struct CutEdge {
   // index in PartitionedGraph::edges; the `edge` attribute of its _Send and _Recv
   int64_t id = 0;
@@ -61,6 +61,9 @@ struct CutEdge {
   int wave = 0;
   // a Switch lies upstream; also an attribute of the edge's _Recv, for the runtime
   bool may_be_dead = false;
+  // Of a loop that is spread over several devices. A value is sent when the one before has been
+  // received.
+  bool repeats = false;
 };
 
 // Of a partial run: which feeds have to be given before a fetch can be computed.
@@ -124,6 +127,10 @@ Graph read_late(Graph graph, const PlacementOptions* placement);
 Graph simplify(Graph graph, const StepSignature& signature);
 // Sets assigned_device and placement_reason of every node (placer.h has the rules).
 void place(Graph& graph, const PlacementOptions& options);
+// A `_Loop` on each device where a loop has state that it changes, where that is not the loop's
+// own. The edges between the parts of these loops are appended to `edges`. Of a graph that is
+// placed.
+Graph spread_loops(Graph graph, std::vector<CutEdge>& edges);
 // Cuts at device borders.
 struct PartitionOptions {
   // Float values travel to other tasks as bfloat16: half the bytes, 8 bits of precision.
@@ -132,6 +139,7 @@ struct PartitionOptions {
   // wait for an answer from elsewhere, the value before them (early_fetches_attr, in
   // variable_accesses.h); elsewhere, and without a client, the value after all writes.
   DeviceName client = {};
+  int64_t first_edge = 0;  // the number of the first edge
 };
 PartitionedGraph partition(const Graph& graph, const StepSignature& signature,
                            const PartitionOptions& options = {});

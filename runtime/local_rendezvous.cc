@@ -16,9 +16,9 @@ void LocalRendezvous::send(Edge edge, Tensor value, bool is_dead) {
     const std::lock_guard lock(mutex_);
     if (!aborted_.is_ok()) return;
     State& state = at(edge);
-    check_internal(!std::exchange(state.is_sent, true), "edge ", edge,
-                   " was sent twice in one step");
+    check_internal(!state.is_sent, "edge ", edge, " was sent again before it was received");
     if (!state.arrived) {
+      state.is_sent = true;
       state.value = std::move(value);
       state.is_dead = is_dead;
       return;
@@ -35,8 +35,7 @@ void LocalRendezvous::recv(Edge edge, Arrived arrived) {
   {
     const std::lock_guard lock(mutex_);
     State& state = at(edge);
-    check_internal(!std::exchange(state.is_received, true), "edge ", edge,
-                   " was received twice in one step");
+    check_internal(!state.arrived, "edge ", edge, " is received twice at a time");
     if (aborted_.is_ok() && !state.is_sent) {
       state.arrived = std::move(arrived);
       return;
@@ -44,6 +43,7 @@ void LocalRendezvous::recv(Edge edge, Arrived arrived) {
     status = aborted_;
     if (status.is_ok()) value = std::move(state.value);
     is_dead = state.is_dead;
+    state.is_sent = false;
   }
   arrived(status, std::move(value), is_dead);
 }

@@ -24,7 +24,7 @@ class LocalRendezvous : public Rendezvous {
     Arrived arrived;  // a receiver that waits
     Tensor value;     // a value that waits
     bool is_dead = false;
-    bool is_sent = false, is_received = false;
+    bool is_sent = false;
   };
   State& at(Edge edge);
 

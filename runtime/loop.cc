@@ -23,10 +23,6 @@ LoopProgram::Part make_part(const Node& loop, Graph graph, const std::vector<std
   part.program = std::make_unique<Program>(std::move(graph), wanted, device, host, containers,
                                            node_states, pool);
   const ProgramPlan& plan = part.program->plan();
-  for (const Item& item : plan.items) {
-    check(item.kind != ItemKind::send && item.kind != ItemKind::receive, describe(loop),
-          " has a part with ", describe(*item.node), ", but no edge leads out of a loop's part");
-  }
   for (const ProgramPlan::Feed& feed : plan.feeds) {
     const LoopFeed from = LoopFeed::parse(feed.name);
     const int input = from.number + (from.is_variable ? 0 : variables);
@@ -49,6 +45,7 @@ LoopProgram::Part make_part(const Node& loop, Graph graph, const std::vector<std
 
 LoopProgram::LoopProgram(const Node& loop, Device& device, Device& host, Containers& containers,
                          NodeStates& node_states, ThreadPool& pool) {
+  done_edge_ = loop.attr<int64_t>("done_edge");
   LoopParts parts(loop);
   const int variables = static_cast<int>(loop.outputs.size());
   check(static_cast<int>(parts.next.size()) == variables, describe(loop), " has ", variables,
@@ -72,9 +69,10 @@ void LoopProgram::drop_unused() {
 LoopRun::LoopRun(const LoopProgram& loop, ProgramStep& outer, ThreadPool& pool)
     : loop_(loop), outer_(outer), pool_(pool) {}
 
-void LoopRun::start(std::vector<Tensor> inputs, bool is_traced,
+void LoopRun::start(std::vector<Tensor> inputs, Rendezvous* rendezvous, bool is_traced,
                     std::function<void(const Status&)> done) {
   values_ = std::move(inputs);
+  rendezvous_ = rendezvous;
   is_traced_ = is_traced;
   in_body_ = false;
   done_ = std::move(done);
@@ -115,7 +113,8 @@ bool LoopRun::run(const LoopProgram::Part& part, std::optional<ProgramStep>& ste
     const bool is_last_use = in_body_ && input < loop_.variables();
     feeds.push_back(is_last_use ? std::move(values_[input]) : values_[input]);
   }
-  step->start(std::move(feeds), nullptr, is_traced_);
+  step->start(std::move(feeds), rendezvous_, is_traced_);
+  under_way_.store(&*step, std::memory_order_release);
   ProgramStep* const started = &*step;
   ProgramStep::drive({&started, 1});
   return false;
@@ -141,10 +140,12 @@ bool LoopRun::take_results() {
   const std::vector<int>& next = loop_.body().fetches;
   for (size_t v = 0; v < next.size(); ++v) values_[v] = results_[next[v]];
   results_.clear();
+  if (loop_.done_edge() >= 0) rendezvous_->send(loop_.done_edge(), {}, false);
   return true;
 }
 
 void LoopRun::step_done(ProgramStep& step) {
+  under_way_.store(nullptr, std::memory_order_relaxed);
   events_.insert(events_.end(), step.events().begin(), step.events().end());
   Status status = step.status();
   bool goes_on = false;

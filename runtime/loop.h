@@ -3,6 +3,7 @@
 // (Program::run_straight), any other part a ProgramStep that is started again for each iteration.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -26,11 +27,16 @@ class LoopProgram {
   };
   const Part& condition() const { return condition_; }  // one value: is there another iteration?
   const Part& body() const { return body_; }            // by variable: its next value
+  int64_t done_edge() const { return done_edge_; }
+  bool has_edges() const {
+    return done_edge_ >= 0 || condition_.program->has_edges() || body_.program->has_edges();
+  }
   int variables() const { return static_cast<int>(body_.fetches.size()); }
   void drop_unused();
 
  private:
   Part condition_, body_;
+  int64_t done_edge_;  // where the end of an iteration is signalled; -1: nobody waits for it
 };
 
 // One loop of one step. Reused: start() begins the next one.
@@ -41,9 +47,12 @@ class LoopRun final : public ProgramStep::Owner {
 
   // `inputs` as the `_Loop` node has them. `done` is called once, on any thread, perhaps before
   // start() returns; after it values() begin with the variables' last values.
-  void start(std::vector<Tensor> inputs, bool is_traced, std::function<void(const Status&)> done);
+  void start(std::vector<Tensor> inputs, Rendezvous* rendezvous, bool is_traced,
+             std::function<void(const Status&)> done);
   std::vector<Tensor>& values() { return values_; }
   std::vector<TraceEvent>& events() { return events_; }
+  // The part that is under way, if any. Any thread.
+  const ProgramStep* under_way() const { return under_way_.load(std::memory_order_acquire); }
 
   void step_done(ProgramStep& step) override;
   Status cancel_status() const override;
@@ -62,6 +71,8 @@ class LoopRun final : public ProgramStep::Owner {
   ProgramStep& outer_;
   ThreadPool& pool_;
   std::optional<ProgramStep> condition_, body_;  // made when first needed
+  Rendezvous* rendezvous_ = nullptr;
+  std::atomic<ProgramStep*> under_way_{nullptr};
   bool is_traced_ = false;
   bool in_body_ = false;
   std::function<void(const Status&)> done_;

@@ -23,9 +23,11 @@ Program::Program(Graph partition, const std::vector<std::string>& fetches, Devic
   for (const SegmentPlan& segment : plan_.segments)
     segments_.push_back(std::make_unique<Segment>(plan_, segment, node_states));
   for (const Item& item : plan_.items) {
+    has_edges_ = has_edges_ || item.kind == ItemKind::send || item.kind == ItemKind::receive;
     if (item.kind != ItemKind::loop) continue;
     loops_.push_back(
         std::make_unique<LoopProgram>(*item.node, device, host, containers, node_states, pool));
+    has_edges_ = has_edges_ || loops_.back()->has_edges();
   }
   if (!plan_.is_straight) return;
   const auto feed_of = [&](int slot) {

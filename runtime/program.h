@@ -56,6 +56,8 @@ class Program {
   // this feed.
   void check_feed(int feed, const Tensor& tensor) const;
 
+  // A step of it needs a rendezvous.
+  bool has_edges() const { return has_edges_; }
   bool is_straight() const { return plan_.is_straight; }
   // One step on the caller's thread; only if is_straight(). Feeds and fetches as in the plan; the
   // feeds were checked.
@@ -73,6 +75,7 @@ class Program {
 
   ProgramPlan plan_;
   ThreadPool& pool_;
+  bool has_edges_ = false;
   std::vector<std::unique_ptr<Segment>> segments_;
   std::vector<std::unique_ptr<LoopProgram>> loops_;
   std::vector<std::atomic<int64_t>> costs_ns_;  // running mean of each segment's time; 0 = unknown

@@ -197,7 +197,7 @@ void ProgramStep::run_loop(int index) {
     inputs[i] = is_used_again ? value_of(source) : take(source);
   }
   begin_wait(index);
-  loop->start(std::move(inputs), is_traced_,
+  loop->start(std::move(inputs), rendezvous_, is_traced_,
               [this, index](const Status& status) { arrive(index, status, {}, false); });
 }
 

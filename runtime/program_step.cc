@@ -236,17 +236,24 @@ std::vector<ProgramStep::Busy> ProgramStep::busy() const {
   std::vector<Busy> out;
   const int64_t now = trace_now_ns();
   for (size_t i = 0; i < plan_.items.size(); ++i) {
-    if (const int64_t since = waiting_since_[i].load(std::memory_order_relaxed); since > 0)
-      out.push_back({&plan_.items[i], now - since});
+    const int64_t since = waiting_since_[i].load(std::memory_order_acquire);
+    if (since == 0) continue;
+    const Item& item = plan_.items[i];
+    const ProgramStep* part =
+        item.kind == ItemKind::loop ? loops_[item.loop]->under_way() : nullptr;
+    const std::vector<Busy> inner = part != nullptr ? part->busy() : std::vector<Busy>();
+    out.insert(out.end(), inner.begin(), inner.end());
+    if (inner.empty()) out.push_back({&item, &plan_, now - since});
   }
   if (const int running = running_item_.load(std::memory_order_relaxed); running >= 0)
-    out.push_back({&plan_.items[running], now - running_since_.load(std::memory_order_relaxed)});
+    out.push_back(
+        {&plan_.items[running], &plan_, now - running_since_.load(std::memory_order_relaxed)});
   return out;
 }
 
 void ProgramStep::begin_wait(int index) {
   ++under_way_;
-  waiting_since_[index].store(trace_now_ns(), std::memory_order_relaxed);
+  waiting_since_[index].store(trace_now_ns(), std::memory_order_release);
 }
 
 // ---- Values ----

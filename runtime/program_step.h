@@ -62,6 +62,7 @@ class ProgramStep {
   // and step_done().
   struct Busy {
     const Item* item;
+    const ProgramPlan* plan;  // the program's, or that of a loop's part
     int64_t ns;
   };
   std::vector<Busy> busy() const;

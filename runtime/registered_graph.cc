@@ -278,10 +278,7 @@ RegisteredGraph::RegisteredGraph(std::map<std::string, Graph> partitions,
       state.fetches.push_back({plan.fetches[f].name, {index, static_cast<int>(f)}});
       state.fetch_places.emplace(plan.fetches[f].name, ProgramSlot{index, static_cast<int>(f)});
     }
-    for (const Item& item : plan.items) {
-      state.has_edges =
-          state.has_edges || item.kind == ItemKind::send || item.kind == ItemKind::receive;
-    }
+    state.has_edges = state.has_edges || state.programs.back()->has_edges();
   }
   for (const std::string& fetch : fetches) state.fetch_place(fetch);
 }
@@ -379,8 +376,8 @@ std::vector<StepActivity> RegisteredGraph::activity(int64_t step_id) const {
   const auto run = state_->running.find(step_id);
   if (run == state_->running.end()) return out;
   for (const auto& step : run->second->steps()) {
-    for (const auto& [item, ns] : step->busy())
-      out.push_back(activity_of(*item, ns, step->program().plan(), state_->edges));
+    for (const auto& [item, plan, ns] : step->busy())
+      out.push_back(activity_of(*item, ns, *plan, state_->edges));
   }
   return out;
 }

@@ -19,9 +19,9 @@ namespace leat {
 // Both functions are called once, to add their nodes; what they use of the graph around them is
 // taken into the loop as it is when the loop starts. `condition` gives a scalar bool, `body` a
 // value for each variable, of the same dtype; shapes may change from iteration to iteration. A loop
-// runs on one device, that of the scope it is made in, and has no gradient here (TensorFlow's
-// client makes one from StackV2 and TensorArrays). INVALID_ARGUMENT if the functions do not fit the
-// variables.
+// runs on the device of the scope it is made in, or where the state is that it changes, and has no
+// gradient here (TensorFlow's client makes one from StackV2 and TensorArrays). INVALID_ARGUMENT if
+// the functions do not fit the variables.
 std::vector<Output> while_loop(
     const std::vector<Output>& variables,
     const std::function<Output(const std::vector<Output>&)>& condition,

@@ -48,9 +48,9 @@ TEST(Pipeline, ATrainingStepIsTwoPartsAndThreeEdges) {
 
   const PartitionedGraph out = run_pipeline(graph, options);
 
-  EXPECT_EQ(passes,
-            (std::vector<std::string>{"prune", "structure_loops", "split_identity_n", "infer",
-                                      "read_late", "simplify", "place", "partition", "partition"}));
+  EXPECT_EQ(passes, (std::vector<std::string>{"prune", "structure_loops", "split_identity_n",
+                                              "infer", "read_late", "simplify", "place",
+                                              "spread_loops", "partition", "partition"}));
   const DumpOptions plain = {.devices = false, .attrs = false};
   ASSERT_EQ(out.partitions.size(), 2u);
   EXPECT_EQ(dump(out.partitions.at("/job:ps/task:0/device:CPU:0"), plain),
