@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "graph/endpoint.h"
+#include "graph/graph_versions.h"
 #include "graph/loops.h"
 #include "graph/proto/graph.pb.h"
 #include "graph/proto_codec.h"
@@ -15,7 +16,6 @@
 namespace leat {
 namespace {
 
-constexpr int producer_version = 987;  // TensorFlow 2.8's
 constexpr size_t largest_message = std::numeric_limits<int>::max();
 
 void write_inputs(const Node& node, tensorflow::NodeDef& def) {
@@ -27,7 +27,7 @@ tensorflow::GraphDef write_graph(const Graph& graph, bool assigned_devices, size
   tensorflow::GraphDef out;
   for (size_t i = first; i < graph.size(); ++i)
     write_node(*graph.nodes()[i], assigned_devices, *out.add_node());
-  out.mutable_versions()->set_producer(producer_version);
+  out.mutable_versions()->set_producer(producer_of(graph, first));
   return out;
 }
 
