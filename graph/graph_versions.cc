@@ -185,15 +185,17 @@ class Stacks {
   }
 
   std::string free_name(const std::string& wanted) {
+    int& next = next_number_[wanted];  // many nodes may have one name, which is refused later
     std::string name = wanted;
-    for (int i = 1; graph_.find(name) != nullptr || !names_.insert(name).second; ++i)
-      name = concat(wanted, "_", i);
+    while (graph_.find(name) != nullptr || !names_.insert(name).second)
+      name = concat(wanted, "_", ++next);
     return name;
   }
 
   GraphDef& def_;
   const Graph& graph_;
   std::unordered_set<std::string> names_;
+  std::unordered_map<std::string, int> next_number_;
 };
 
 }  // namespace

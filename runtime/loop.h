@@ -26,11 +26,13 @@ class LoopProgram {
   };
   const Part& condition() const { return condition_; }  // one value: is there another iteration?
   const Part& body() const { return body_; }            // by variable: its next value
+  const Part* last() const { return last_ ? &*last_ : nullptr; }
   int variables() const { return static_cast<int>(body_.fetches.size()); }
   void drop_unused();
 
  private:
   Part condition_, body_;
+  std::optional<Part> last_;  // what runs once, when there is no further iteration
 };
 
 // One loop of one step. Reused: start() begins the next one.
@@ -61,9 +63,9 @@ class LoopRun final : public ProgramStep::Owner {
   const LoopProgram& loop_;
   ProgramStep& outer_;
   ThreadPool& pool_;
-  std::optional<ProgramStep> condition_, body_;  // made when first needed
+  std::optional<ProgramStep> condition_, body_, last_;  // made when first needed
   bool is_traced_ = false;
-  bool in_body_ = false;
+  enum class At : uint8_t { condition, body, last } at_ = At::condition;
   std::function<void(const Status&)> done_;
   std::vector<Tensor> values_;   // of the inputs; variables change
   std::vector<Tensor> results_;  // of the part that ran, by fetch
