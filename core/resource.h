@@ -7,6 +7,7 @@
 #include <mutex>
 #include <span>
 #include <string>
+#include <typeindex>
 
 #include "core/attr.h"
 #include "core/error.h"
@@ -14,8 +15,8 @@
 
 namespace leat {
 
-// Found in Containers by (container, name), as variables are. Thread-safe; no function of it may
-// block: what cannot go on keeps a callback.
+// Found in Containers by (container, kind, name), as variables are. Thread-safe; no function of it
+// may block: what cannot go on keeps a callback.
 class Resource {
  public:
   explicit Resource(std::string name) : name_(std::move(name)) {}
@@ -23,8 +24,11 @@ class Resource {
   Resource(const Resource&) = delete;
 
   const std::string& name() const { return name_; }
-  // INVALID_ARGUMENT, with both sides, if another node of that name wants something else: other
-  // dtypes, another kind.
+  // State of other kinds may have the same name. All queues are of one kind, all tables, all
+  // readers: these override it with the class that they have in common.
+  virtual std::type_index kind() const { return typeid(*this); }
+  // INVALID_ARGUMENT, with both sides, if another node of that kind and name wants something else:
+  // other dtypes, another op.
   virtual void check_fits(const NodeView& node) const = 0;
   // What it has and lacks at this moment, for the messages of those who wait at it:
   // "ConditionalAccumulator 'w' has 1 of 3 gradients". From any thread.

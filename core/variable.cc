@@ -80,9 +80,9 @@ void Variable::mark_written() {
 }
 
 std::shared_ptr<Variable> Containers::variable(std::string_view container, std::string_view name,
-                                               DType dtype) {
+                                               DType dtype, VariableKind kind) {
   std::lock_guard lock(mutex_);
-  auto& slot = variables_[{std::string(container_or_default(container)), std::string(name)}];
+  auto& slot = variables_[{std::string(container_or_default(container)), kind, std::string(name)}];
   if (!slot || (slot->is_reset() && slot->dtype() != dtype))
     slot = std::make_shared<Variable>(std::string(name), dtype);
   check(slot->dtype() == dtype, "variable '", name, "' exists with dtype ", slot->dtype(),
@@ -90,12 +90,12 @@ std::shared_ptr<Variable> Containers::variable(std::string_view container, std::
   return slot;
 }
 
-std::shared_ptr<Resource> Containers::resource(
-    std::string_view container, std::string_view name,
-    const std::function<std::shared_ptr<Resource>()>& make) {
+std::shared_ptr<Resource> Containers::resource(std::string_view container,
+                                               std::shared_ptr<Resource> wanted) {
   std::lock_guard lock(mutex_);
-  auto& slot = resources_[{std::string(container_or_default(container)), std::string(name)}];
-  if (!slot) slot = make();
+  auto& slot =
+      resources_[{std::string(container_or_default(container)), wanted->kind(), wanted->name()}];
+  if (!slot) slot = std::move(wanted);
   return slot;
 }
 
@@ -105,7 +105,7 @@ void Containers::clear(std::string_view container) {
   std::vector<std::shared_ptr<Variable>> held;
   {
     std::lock_guard lock(mutex_);
-    const auto is_there = [&](const auto& entry) { return entry.first.first == name; };
+    const auto is_there = [&](const auto& entry) { return std::get<0>(entry.first) == name; };
     std::erase_if(variables_, [&](const auto& entry) {
       if (!is_there(entry)) return false;
       const bool is_held = entry.second.use_count() > 1;

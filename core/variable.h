@@ -10,6 +10,8 @@
 #include <shared_mutex>
 #include <string>
 #include <string_view>
+#include <tuple>
+#include <typeindex>
 
 #include "core/resource.h"
 #include "core/tensor.h"
@@ -65,16 +67,19 @@ class Variable {
   std::atomic<uint64_t> version_{0};
 };
 
-// All variables and other resources of one task: (container, name). The default container is
+// How graphs have a variable: by references on its memory (VariableV2), or by a resource handle
+// (VarHandleOp).
+enum class VariableKind : uint8_t { reference, resource };
+
+// All variables and other resources of one task: (container, kind, name). The default container is
 // "localhost". Thread-safe.
 class Containers {
  public:
   // Finds or makes it. INVALID_ARGUMENT, with both dtypes, if it exists with another one.
-  std::shared_ptr<Variable> variable(std::string_view container, std::string_view name,
-                                     DType dtype);
-  // Finds it, or keeps what `make` returns. Variables have names of their own.
-  std::shared_ptr<Resource> resource(std::string_view container, std::string_view name,
-                                     const std::function<std::shared_ptr<Resource>()>& make);
+  std::shared_ptr<Variable> variable(std::string_view container, std::string_view name, DType dtype,
+                                     VariableKind kind = VariableKind::reference);
+  // Finds the one that is of the kind and name of `wanted`, or keeps that.
+  std::shared_ptr<Resource> resource(std::string_view container, std::shared_ptr<Resource> wanted);
   // Forgets the variables and resources of a container ("" = the default one). Steps that run keep
   // their resources until they end. A variable that somebody holds, such as another session's
   // program, has no value any more but stays the variable of that name: all go on sharing it.
@@ -83,9 +88,10 @@ class Containers {
 
  private:
   mutable std::mutex mutex_;
-  using Key = std::pair<std::string, std::string>;
-  std::map<Key, std::shared_ptr<Variable>> variables_;
-  std::map<Key, std::shared_ptr<Resource>> resources_;
+  template <class Kind>
+  using Key = std::tuple<std::string, Kind, std::string>;
+  std::map<Key<VariableKind>, std::shared_ptr<Variable>> variables_;
+  std::map<Key<std::type_index>, std::shared_ptr<Resource>> resources_;
 };
 
 }  // namespace leat

@@ -74,7 +74,7 @@ class RegistrationCheck {
   // The parts of a loop that is spread over several devices have edges between them.
   void check_loop(const Node& loop, const DeviceName& here) {
     const LoopParts parts(loop);
-    for (const Graph* part : {&parts.condition, &parts.body}) {
+    for (const Graph* part : {&parts.condition, &parts.body, &parts.last}) {
       for (const auto& node : part->nodes()) check_node(*node, here, /*is_in_loop=*/true);
     }
     const auto id = loop.attr<int64_t>("done_edge");

@@ -132,14 +132,21 @@ class Body {
   }
 
   void set_inputs(const NodeDef& node, NodeDef& out) const {
-    bool has_arguments = false, waits_inside = false;
+    bool waits = false;
     for (const std::string& input : node.input()) {
-      const std::string_view name = std::string_view(input).substr(input.starts_with('^') ? 1 : 0);
-      (arguments_.contains(node_of(name)) ? has_arguments : waits_inside) = true;
+      waits = waits || !is_there_before(std::string_view(input).substr(input.starts_with('^')));
       out.add_input(translated(input));
     }
-    if (waits_inside || (has_arguments && !call_.has_arguments_wait)) return;
+    if (waits) return;
     for (const std::string& signal : call_.after) out.add_input(signal);
+  }
+
+  bool is_there_before(std::string_view text) const {
+    const InnerName name = parse_inner(text);
+    const auto argument = arguments_.find(name.node);
+    if (argument == arguments_.end()) return false;
+    const auto number = static_cast<size_t>(argument->second.first + name.index);
+    return number < call_.is_there_before.size() && call_.is_there_before[number];
   }
 
   std::string translated(std::string_view text) const {

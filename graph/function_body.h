@@ -41,8 +41,8 @@ struct FunctionCall {
   std::vector<std::string> arguments;  // "node" or "node:1", lists flattened
   // "^node": what the nodes wait for that wait for nothing else in the function …
   std::vector<std::string> after;
-  // … those with arguments included.
-  bool has_arguments_wait = false;
+  // … nor for an argument, but those that are there before anyway (by number; none if empty).
+  std::vector<bool> is_there_before = {};
 };
 
 struct FunctionBody {

@@ -197,11 +197,14 @@ void FunctionInliner::add_iteration(const Caller& caller, const Loop& loop) {
   const std::string pivot =
       add_part(caller, "body_pivot", "Identity", {loop.arguments[first.index]},
                {{"T", type_attr(loop.types[first.index])}});
+  std::vector<bool> is_constant(loop.types.size(), true);
+  for (const LoopVariable& variable : loop.variables) is_constant[variable.index] = false;
   const FunctionBody body = add_body({.caller = caller.node,
                                       .function = attr(caller.node, "body").func(),
                                       .scope = scope(caller, "body"),
                                       .arguments = loop.arguments,
-                                      .after = {"^" + pivot}});
+                                      .after = {"^" + pivot},
+                                      .is_there_before = std::move(is_constant)});
   for (const LoopVariable& variable : loop.variables) {
     NodeDef next;
     next.set_name(variable.next);

@@ -41,6 +41,7 @@ void FunctionInliner::add_symbolic_gradient(const Caller& caller) {
                     .arguments = {},
                     .after = {}};
   GraphDef part;
+  *part.mutable_versions() = def_.versions();
   for (size_t i = 0; i < in.size(); ++i) {
     if (i < out.size()) call.arguments.push_back(argument_name(i));
     NodeDef& argument = *part.add_node();

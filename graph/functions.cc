@@ -279,12 +279,13 @@ void FunctionInliner::enter(const FunctionCall& call) {
 
 void FunctionInliner::add_call(const Caller& caller, const NameAttrList& function,
                                const Types& types) {
-  const FunctionBody body = add_body({.caller = caller.node,
-                                      .function = function,
-                                      .scope = scope(caller, "call"),
-                                      .arguments = caller.inputs,
-                                      .after = caller.after,
-                                      .has_arguments_wait = true});
+  const FunctionBody body =
+      add_body({.caller = caller.node,
+                .function = function,
+                .scope = scope(caller, "call"),
+                .arguments = caller.inputs,
+                .after = caller.after,
+                .is_there_before = std::vector<bool>(caller.inputs.size(), true)});
   std::vector<std::string> after = caller.after;
   after.insert(after.end(), body.effects.begin(), body.effects.end());
   add_results(caller, body.results, types, after);

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "graph/endpoint.h"
+#include "graph/graph_versions.h"
 #include "graph/loops.h"
 #include "graph/proto/graph.pb.h"
 #include "graph/proto_codec.h"
@@ -15,7 +16,6 @@
 namespace leat {
 namespace {
 
-constexpr int producer_version = 987;  // TensorFlow 2.8's
 constexpr size_t largest_message = std::numeric_limits<int>::max();
 
 void write_inputs(const Node& node, tensorflow::NodeDef& def) {
@@ -26,7 +26,7 @@ void write_inputs(const Node& node, tensorflow::NodeDef& def) {
 tensorflow::GraphDef write_graph(const Graph& graph, bool assigned_devices) {
   tensorflow::GraphDef out;
   for (const auto& node : graph.nodes()) write_node(*node, assigned_devices, *out.add_node());
-  out.mutable_versions()->set_producer(producer_version);
+  out.mutable_versions()->set_producer(producer_of(graph, 0));
   return out;
 }
 
@@ -62,7 +62,7 @@ std::string to_bytes(const Graph& graph, bool assigned_devices, size_t first = 0
       write_node(*graph.nodes()[i], assigned_devices, *part.add_node());
       write();
     }
-    part.mutable_versions()->set_producer(producer_version);
+    part.mutable_versions()->set_producer(producer_of(graph, first));
     write();
   }
   if (total > largest_message) fail_too_large(graph, total);

@@ -14,6 +14,7 @@
 #include "graph/dataset_graph.h"
 #include "graph/functions.h"
 #include "graph/graph_def.h"
+#include "graph/graph_versions.h"
 #include "graph/loops.h"
 #include "graph/near_misses.h"
 #include "graph/node_name.h"
@@ -27,8 +28,6 @@ namespace {
 using tensorflow::GraphDef;
 using tensorflow::NodeDef;
 
-constexpr int consumer_version =
-    1'000'000;  // above every known producer: what is unknown is named by op and attribute
 constexpr int64_t most_outputs = 1 << 16;  // of one node
 constexpr size_t most_problems = 50;       // in one message
 
@@ -56,7 +55,6 @@ class Import {
       : def_(def), graph_(graph), options_(options), waits_(def.node_size()) {}
 
   std::vector<std::string> run() {
-    check_versions();
     for (int i = 0; i < def_.node_size(); ++i) check_node(i);
     const size_t size_before = graph_.size();
     if (is_clean()) {
@@ -79,15 +77,6 @@ class Import {
     return concat("node '", def.name(), "' (", def.op(), ")");
   }
 
-  void check_versions() {
-    const auto& versions = def_.versions();
-    const auto& bad = versions.bad_consumers();
-    check(versions.min_consumer() <= consumer_version &&
-              std::find(bad.begin(), bad.end(), consumer_version) == bad.end(),
-          "this GraphDef asks for consumers of version ", versions.min_consumer(),
-          " or later, or refuses ours, which is ", consumer_version);
-  }
-
   // ---- Before anything is added ----
 
   void check_node(int i) {
@@ -104,6 +93,7 @@ class Import {
     } else if (find_op(def.op()) == nullptr) {
       unknown_ops_.emplace(def.op(), def.name());
     }
+    check_not_deprecated(def.op(), def_.versions().producer());
     try {
       device(def);
     } catch (const Error& error) {
@@ -376,6 +366,14 @@ void check_size(size_t bytes) {
        std::numeric_limits<int>::max());
 }
 
+std::vector<std::string> import(GraphDef& def, Graph& graph, const ImportOptions& options) {
+  check_versions(def);
+  if (!options.allow_internal) drop_written_functions(def);
+  inline_functions(def, graph);
+  write_as_today(def, graph);
+  return Import(def, graph, options).run();
+}
+
 }  // namespace
 
 std::vector<std::string> from_graph_def(std::string_view bytes, Graph& graph,
@@ -384,9 +382,7 @@ std::vector<std::string> from_graph_def(std::string_view bytes, Graph& graph,
   GraphDef def;
   check(def.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())),
         "this is no GraphDef: ", bytes.size(), " bytes that do not parse");
-  if (!options.allow_internal) drop_written_functions(def);
-  inline_functions(def, graph);
-  return Import(def, graph, options).run();
+  return import(def, graph, options);
 }
 
 std::vector<std::string> from_graph_def_text(std::string_view text, Graph& graph,
@@ -395,9 +391,7 @@ std::vector<std::string> from_graph_def_text(std::string_view text, Graph& graph
   GraphDef def;
   const std::string problem = parse_text(text, def);
   check(problem.empty(), "this is no GraphDef: ", problem);
-  if (!options.allow_internal) drop_written_functions(def);
-  inline_functions(def, graph);
-  return Import(def, graph, options).run();
+  return import(def, graph, options);
 }
 
 }  // namespace leat

@@ -40,6 +40,7 @@ void FunctionInliner::write_functions(NodeDef& node) {
 
 void FunctionInliner::write_function(NodeDef& node, const std::string& name) {
   GraphDef part;
+  *part.mutable_versions() = def_.versions();
   std::vector<std::string> variables;
   const CapturedInputs captured = captured_inputs(node, name);
   const FunctionBody body = part_of(node, attr(node, name).func(), captured, part, variables);

@@ -157,6 +157,8 @@ class PartCut {
     const bool is_variable =
         (kind == Kind::merge && value.index == 0) || (kind == Kind::switch_ && value.index == 1);
     if (is_variable) return feed({true, variable}, value.dtype(), value.node->location);
+    if (kind == Kind::reference && value.index == int{is_switch(*value.node)})
+      return enter_from_outside(frame_.references()[variable].enter->inputs[0], value);
     if (kind != Kind::enter)
       frame_.refuse(concat("'", value.name(), "' is used within the loop"), *value.node);
     return enter_from_outside(value.node->inputs[0], value);
@@ -276,10 +278,17 @@ LoopCut cut_loop(const LoopFrame& frame) {
     after.insert(after.end(), variable.next->control_inputs.begin(),
                  variable.next->control_inputs.end());
   }
+  for (const LoopFrame::Variable& reference : frame.references()) {
+    after.push_back(reference.next->inputs[0].node);
+    after.insert(after.end(), reference.next->control_inputs.begin(),
+                 reference.next->control_inputs.end());
+  }
   LoopCut cut;
   cut.condition = PartCut(frame, surroundings)
                       .cut({frame.condition().inputs[0]}, frame.condition().control_inputs);
   cut.body = PartCut(frame, surroundings).cut(next, after);
+  if (const std::vector<Node*> last = frame.run_at_the_end(); !last.empty())
+    cut.last = PartCut(frame, surroundings).cut({}, last);
   cut.captured = std::move(surroundings.captured);
   cut.references = std::move(surroundings.references);
   return cut;

@@ -1,4 +1,4 @@
-// How the two parts of a while loop, its condition and its body, are cut out of the graph.
+// How the parts of a while loop, its condition and its body, are cut out of the graph.
 #pragma once
 
 #include <set>
@@ -23,11 +23,12 @@ struct Captured {
 // captured values. Constants, variables and queues come along.
 struct LoopPart {
   Graph graph;
-  std::vector<std::string> endpoints;  // "node:index" of it: the predicate, or the next values
+  std::vector<std::string> endpoints;  // "node:index" of it: the predicate, the next values, none
 };
 
 struct LoopCut {
   LoopPart condition, body;
+  LoopPart last;  // without endpoints: what runs once more when the condition ends the loop
   std::vector<Captured> captured;
   std::set<int> references;  // nodes of variables that the parts have by reference, by id
 };

@@ -39,15 +39,16 @@ const Op loop_cond_op{in_a_loop("LoopCond", "output = input: is there another it
 
 const Op loop_op{{
     .name = "_Loop",
-    .doc = "results = the variables after `body` was computed while `condition` held. The parts "
-           "are GraphDefs: their feeds are called \"variable:0\", \"captured:0\". They have "
-           "variables of their own for the references. A loop that is spread over devices "
-           "has one on each, which signals the end of each iteration on its `done_edge`.",
+    .doc = "results = the variables after `body` was computed while `condition` held, and `last` "
+           "once behind it. The parts are GraphDefs: their feeds are called \"variable:0\", "
+           "\"captured:0\". They have variables of their own for the references. A loop that is "
+           "spread over devices has one on each, which signals the end of each iteration on its "
+           "`done_edge`.",
     .inputs = {"variables: T", "captured: Tcaptured", "references: Ref(Treferences)"},
     .outputs = {"results: T"},
     .attrs = {"T: list(type)", "Tcaptured: list(type)", "Treferences: list(type)",
               "frame_name: string", "condition: string", "predicate: string", "body: string",
-              "next: list(string)", "done_edge: int = -1"},
+              "next: list(string)", "last: string = ''", "done_edge: int = -1"},
     .is_stateful = true,
     .is_not_differentiable = true,
 }};

@@ -44,6 +44,7 @@ LoopParts::LoopParts(const Node& loop)
       next(loop.attr<std::vector<std::string>>("next")) {
   from_graph_def(loop.attr<std::string>("condition"), condition);
   from_graph_def(loop.attr<std::string>("body"), body);
+  from_graph_def(loop.attr<std::string>("last"), last);
 }
 
 LoopFeed LoopFeed::parse(std::string_view name) {

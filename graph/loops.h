@@ -4,11 +4,13 @@
 // Flow in Large-Scale Machine Learning", EuroSys 2018). structure_loops(), in pipeline.h, makes
 // each loop one node:
 //
-//   results = _Loop(variables, captured, references; condition, body)
+//   results = _Loop(variables, captured, references; condition, body, last)
 //
 // `condition` and `body` are GraphDefs of their own, whose `_Feed` nodes are called "variable:2" or
-// "captured:0". From then on no graph has a cycle, and a loop is on one device, as its condition
-// is, or the state that it changes. If that is on several, spread_loops() makes a `_Loop` on each.
+// "captured:0". So is `last`, rarely there: updates that run in every iteration and once more when
+// there is no further one. From then on no graph has a cycle, and a loop is on one device, as its
+// condition is, or the state that it changes. If that is on several, spread_loops() makes a `_Loop`
+// on each.
 #pragma once
 
 #include <string>
@@ -39,7 +41,7 @@ bool uses_step_state(const Node& node);
 struct LoopParts {
   explicit LoopParts(const Node& loop);
 
-  Graph condition, body;
+  Graph condition, body, last;    // the last may be empty
   std::string predicate;          // of `condition`: "node:index", a scalar bool
   std::vector<std::string> next;  // of `body`, by variable: its value in the next iteration
 };

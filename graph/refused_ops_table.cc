@@ -126,10 +126,6 @@ ReaderReset(reader_handle: Ref(string)) -> () {}
 ReaderRestoreState(reader_handle: Ref(string), state: string) -> () {}
 ReaderSerializeState(reader_handle: Ref(string)) -> (state: string) {}
 SelfAdjointEig(input: T) -> (output: T) {T: type}
-Stack() -> (handle: Ref(string)) {elem_type: type; stack_name: string = ''}
-StackClose(handle: Ref(string)) -> () {}
-StackPop(handle: Ref(string)) -> (elem: elem_type) {elem_type: type}
-StackPush(handle: Ref(string), elem: T) -> (output: T) {T: type; swap_memory: bool = false}
 TFRecordReader() -> (reader_handle: Ref(string)) {container: string = ''; shared_name: string =
   ''; compression_type: string = ''}
 TensorArray(size: int32) -> (handle: Ref(string)) {dtype: type; dynamic_size: bool = false;

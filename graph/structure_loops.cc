@@ -65,13 +65,29 @@ Node& add_loop_node(const LoopFrame& frame, Rebuild& rebuild) {
                           {"condition", to_graph_def(cut.condition.graph)},
                           {"predicate", cut.condition.endpoints[0]},
                           {"body", to_graph_def(cut.body.graph)},
-                          {"next", cut.body.endpoints}},
+                          {"next", cut.body.endpoints},
+                          {"last", cut.last.graph.size() == 0 ? "" : to_graph_def(cut.last.graph)}},
                 .control_inputs = std::move(after),
                 .location = frame.condition().location};
   Node& loop = rebuild.graph().insert(std::move(spec), DeviceName());
   // On the condition's task. A loop's parts run on a CPU, whatever the device of a node in them.
   loop.requested_device = frame.condition().requested_device.task_name();
   return loop;
+}
+
+// A variable, after the loop that its reference went round.
+Node& add_end_of_reference(const LoopFrame& frame, const Node& node, int number, Node& loop,
+                           Rebuild& rebuild) {
+  const Output variable = rebuild.map(frame.references()[number].enter->inputs[0]);
+  Node& out = rebuild.graph().insert({.op = "RefIdentity",
+                                      .name = node.name,
+                                      .inputs = {variable},
+                                      .attrs = {{"T", variable.dtype()}},
+                                      .control_inputs = {&loop},
+                                      .location = node.location},
+                                     DeviceName());
+  out.requested_device = variable.node->requested_device;
+  return out;
 }
 
 // The loop's node, and what stands for the loop's nodes behind it.
@@ -87,6 +103,8 @@ void add_loop(const LoopFrame& frame, Rebuild& rebuild) {
     std::vector<Output> outputs;  // what an Exit reads, or something before it
     if (kind == LoopFrame::Kind::switch_) outputs = {loop.output(variable), {}};
     if (kind == LoopFrame::Kind::enter) outputs = {rebuild.map(node->inputs[0])};
+    if (kind == LoopFrame::Kind::reference && is_switch(*node))
+      outputs = {add_end_of_reference(frame, *node, variable, loop, rebuild).output(), {}};
     rebuild.replace(*node, std::move(outputs), {&loop});
   }
 }
@@ -119,7 +137,7 @@ void copy_outside(const Node& node, Rebuild& rebuild) {
 // What an Exit is afterwards: a name for a result of its loop.
 void add_result(const Node& exit, Rebuild& rebuild) {
   const Output result = rebuild.map(exit.inputs[0]);
-  Node& name = rebuild.graph().insert({.op = "Identity",
+  Node& name = rebuild.graph().insert({.op = exit.is("RefExit") ? "RefIdentity" : "Identity",
                                        .name = exit.name,
                                        .inputs = {result},
                                        .attrs = {{"T", exit.outputs[0].dtype}},

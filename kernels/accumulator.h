@@ -20,6 +20,7 @@ class Accumulator : public WaitingState {
 
   Accumulator(std::string name, const NodeView& node);
 
+  std::type_index kind() const override { return typeid(Accumulator); }
   void check_fits(const NodeView& node) const override;
   std::string state() const override;
   DType dtype() const { return dtype_; }

@@ -31,8 +31,6 @@ LookupTable::LookupTable(std::string name, Options options)
     : Resource(std::move(name)), options_(std::move(options)) {}
 
 void LookupTable::check_fits(const NodeView& node) const {
-  check(node.has("key_dtype"), "'", name(), "' is a ", options_.kind, "; node '", node.name,
-        "' wants a ", node.op);
   const Options wanted = Options::of(node);
   check(wanted.keys == options_.keys && wanted.values == options_.values &&
             wanted.kind == options_.kind && wanted.value_shape == options_.value_shape,

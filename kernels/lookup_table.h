@@ -21,6 +21,7 @@ class LookupTable : public Resource {
   LookupTable(std::string name, Options options);
 
   const Options& options() const { return options_; }
+  std::type_index kind() const override { return typeid(LookupTable); }
   void check_fits(const NodeView& node) const override;
 
   // The value of each key; of those that are not there the default: one for all, or one for each

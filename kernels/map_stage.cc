@@ -145,7 +145,7 @@ using HashMap = StagingMap<std::unordered_map<int64_t, StagedTuple>>;
 
 template <class Map>
 Map& map_of(ExecuteContext& c) {
-  return own_resource<Map>(c, "staging map of this kind");
+  return own_resource<Map>(c);
 }
 
 int64_t key_of(const Tensor& key) {

@@ -16,14 +16,10 @@ std::shared_ptr<Resource> make_named(const NodeView& node) {
   return std::make_shared<R>(resource_name(node));
 }
 
-// The node's own. INVALID_ARGUMENT if its name belongs to state of another kind.
+// The node's own: state of another kind may have the same name.
 template <class R>
-R& own_resource(ExecuteContext& c, const char* what) {
-  const std::shared_ptr<Resource>& resource = c.resource(-1);
-  auto* out = dynamic_cast<R*>(resource.get());
-  check(out != nullptr, "'", resource->name(), "' is no ", what,
-        ": choose another shared_name for one of them");
-  return *out;
+R& own_resource(ExecuteContext& c) {
+  return dynamic_cast<R&>(*c.resource(-1));
 }
 
 }  // namespace leat

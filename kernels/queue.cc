@@ -45,8 +45,6 @@ Queue::Queue(std::string name, Options options)
       random_(options_.seed, options_.seed2) {}
 
 void Queue::check_fits(const NodeView& node) const {
-  check(node.has("component_types"), "'", name(), "' is a ", options_.kind, "; node '", node.name,
-        "' wants a ", node.op);
   const Options wanted = Options::of(node);
   check(wanted.kind == options_.kind && wanted.dtypes == options_.dtypes &&
             wanted.shapes == options_.shapes && wanted.capacity == options_.capacity &&

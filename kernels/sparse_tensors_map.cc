@@ -54,9 +54,7 @@ class SparseTensorsMap : public Resource {
   int64_t next_ = 0;
 };
 
-SparseTensorsMap& map_of(ExecuteContext& c) {
-  return own_resource<SparseTensorsMap>(c, "map of sparse tensors");
-}
+SparseTensorsMap& map_of(ExecuteContext& c) { return own_resource<SparseTensorsMap>(c); }
 
 void add(ExecuteContext& c) {
   check_sparse(c.input(0), c.input(1), c.input(2));

@@ -82,7 +82,7 @@ class StagingArea : public WaitingState {
 
 using Done = std::function<void(Status)>;
 
-StagingArea& area(ExecuteContext& c) { return own_resource<StagingArea>(c, "staging area"); }
+StagingArea& area(ExecuteContext& c) { return own_resource<StagingArea>(c); }
 
 void stage(ExecuteContext& c, Done done) {
   StagedTuple tuple;

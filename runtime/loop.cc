@@ -59,11 +59,14 @@ LoopProgram::LoopProgram(const Node& loop, Device& device, Device& host, Contain
                          containers, node_states, pool);
   body_ = make_part(loop, std::move(parts.body), parts.next, device, host, containers, node_states,
                     pool);
+  if (parts.last.size() > 0)
+    last_ = make_part(loop, std::move(parts.last), {}, device, host, containers, node_states, pool);
 }
 
 void LoopProgram::drop_unused() {
   condition_.program->drop_unused();
   body_.program->drop_unused();
+  if (last_) last_->program->drop_unused();
 }
 
 LoopRun::LoopRun(const LoopProgram& loop, ProgramStep& outer, ThreadPool& pool)
@@ -74,7 +77,7 @@ void LoopRun::start(std::vector<Tensor> inputs, Rendezvous* rendezvous, bool is_
   values_ = std::move(inputs);
   rendezvous_ = rendezvous;
   is_traced_ = is_traced;
-  in_body_ = false;
+  at_ = At::condition;
   done_ = std::move(done);
   events_.clear();
   advance();
@@ -86,11 +89,13 @@ void LoopRun::advance() {
   try {
     for (;;) {
       if (is_ending()) return finish(cancel_status());
-      if (!in_body_ && pool_.threads() > 1 && trace_now_ns() - begun > long_ns) {
+      if (at_ == At::condition && pool_.threads() > 1 && trace_now_ns() - begun > long_ns) {
         pool_.schedule([this] { ProgramStep::run_in_turn([this] { advance(); }); });
         return;
       }
-      const bool has_run = in_body_ ? run(loop_.body(), body_) : run(loop_.condition(), condition_);
+      const bool has_run = at_ == At::condition ? run(loop_.condition(), condition_)
+                           : at_ == At::body    ? run(loop_.body(), body_)
+                                                : run(*loop_.last(), last_);
       if (!has_run) return;
       if (!take_results()) return finish({});
     }
@@ -110,7 +115,7 @@ bool LoopRun::run(const LoopProgram::Part& part, std::optional<ProgramStep>& ste
   feeds.reserve(part.feeds.size());
   for (const int input : part.feeds) {
     // The body gives each variable a new value, so it may have the old one.
-    const bool is_last_use = in_body_ && input < loop_.variables();
+    const bool is_last_use = at_ == At::body && input < loop_.variables();
     feeds.push_back(is_last_use ? std::move(values_[input]) : values_[input]);
   }
   step->start(std::move(feeds), rendezvous_, is_traced_);
@@ -130,13 +135,14 @@ void LoopRun::run_straight(const LoopProgram::Part& part) {
   part.program->run_straight(feeds.span(), fetches.span(), is_traced_ ? &events_ : nullptr);
 }
 
-// False if there is no further iteration.
+// False if there is nothing more to run.
 bool LoopRun::take_results() {
-  if (!in_body_) {
-    in_body_ = true;
-    return results_[loop_.condition().fetches[0]].value<bool>();
+  if (at_ == At::last) return false;
+  if (at_ == At::condition) {
+    at_ = results_[loop_.condition().fetches[0]].value<bool>() ? At::body : At::last;
+    return at_ == At::body || loop_.last() != nullptr;
   }
-  in_body_ = false;
+  at_ = At::condition;
   const std::vector<int>& next = loop_.body().fetches;
   for (size_t v = 0; v < next.size(); ++v) values_[v] = results_[next[v]];
   results_.clear();

@@ -27,15 +27,18 @@ class LoopProgram {
   };
   const Part& condition() const { return condition_; }  // one value: is there another iteration?
   const Part& body() const { return body_; }            // by variable: its next value
+  const Part* last() const { return last_ ? &*last_ : nullptr; }
   int64_t done_edge() const { return done_edge_; }
   bool has_edges() const {
-    return done_edge_ >= 0 || condition_.program->has_edges() || body_.program->has_edges();
+    return done_edge_ >= 0 || condition_.program->has_edges() || body_.program->has_edges() ||
+           (last_ && last_->program->has_edges());
   }
   int variables() const { return static_cast<int>(body_.fetches.size()); }
   void drop_unused();
 
  private:
   Part condition_, body_;
+  std::optional<Part> last_;  // what runs once, when there is no further iteration
   int64_t done_edge_;  // where the end of an iteration is signalled; -1: nobody waits for it
 };
 
@@ -70,11 +73,11 @@ class LoopRun final : public ProgramStep::Owner {
   const LoopProgram& loop_;
   ProgramStep& outer_;
   ThreadPool& pool_;
-  std::optional<ProgramStep> condition_, body_;  // made when first needed
+  std::optional<ProgramStep> condition_, body_, last_;  // made when first needed
   Rendezvous* rendezvous_ = nullptr;
   std::atomic<ProgramStep*> under_way_{nullptr};
   bool is_traced_ = false;
-  bool in_body_ = false;
+  enum class At : uint8_t { condition, body, last } at_ = At::condition;
   std::function<void(const Status&)> done_;
   std::vector<Tensor> values_;   // of the inputs; variables change
   std::vector<Tensor> results_;  // of the part that ran, by fetch

@@ -85,9 +85,8 @@ int Planner::add_resource(const Node& node) {
   const AttrMap attrs = with_constant_inputs(node);
   const NodeView view{node.name, node.op->name, attrs};
   auto resource = is_private(node) ? private_resource(view, *node.op)
-                                   : containers_.resource(
-                                         node.attr<std::string>("container"), resource_name(view),
-                                         [&] { return node.op->make_resource(view); });
+                                   : containers_.resource(node.attr<std::string>("container"),
+                                                          node.op->make_resource(view));
   resource->check_fits(view);
   plan_.resources.push_back(std::move(resource));
   return static_cast<int>(plan_.resources.size()) - 1;
@@ -101,8 +100,9 @@ std::shared_ptr<Resource> Planner::private_resource(const NodeView& node, const 
 }
 
 void Planner::add_variable(const Node& node, State& s) {
+  const auto kind = node.outputs[0].is_ref ? VariableKind::reference : VariableKind::resource;
   auto variable = containers_.variable(node.attr<std::string>("container"),
-                                       resource_name(node.view()), node.attr<DType>("dtype"));
+                                       resource_name(node.view()), node.attr<DType>("dtype"), kind);
   const auto [known, is_new] =
       variables_.try_emplace(variable.get(), static_cast<int>(plan_.variables.size()));
   s.variable = known->second;

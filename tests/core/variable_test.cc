@@ -74,6 +74,41 @@ TEST(Containers, FindOrMakeByContainerAndName) {
   EXPECT_EQ(containers.size(), 1u) << "that one is held here";
 }
 
+class Box : public Resource {
+ public:
+  using Resource::Resource;
+  void check_fits(const NodeView&) const override {}
+  std::string state() const override { return "full"; }
+};
+
+// Two classes, as queues and their users see one.
+class RedBag : public Box {
+ public:
+  using Box::Box;
+  std::type_index kind() const override { return typeid(RedBag); }
+};
+class StripedBag : public RedBag {
+  using RedBag::RedBag;
+};
+
+TEST(Containers, StateOfDifferentKindsMayHaveOneName) {
+  Containers containers;
+  const auto by_reference = containers.variable("", "w", f32);
+  const auto by_handle = containers.variable("", "w", i32, VariableKind::resource);
+  EXPECT_NE(by_reference, by_handle);
+  EXPECT_EQ(containers.variable("", "w", i32, VariableKind::resource), by_handle);
+
+  const auto box = containers.resource("", std::make_shared<Box>("w"));
+  const auto bag = containers.resource("", std::make_shared<RedBag>("w"));
+  EXPECT_NE(box, bag);
+  EXPECT_EQ(containers.resource("localhost", std::make_shared<Box>("w")), box);
+  EXPECT_EQ(containers.resource("", std::make_shared<StripedBag>("w")), bag);
+  EXPECT_NE(containers.resource("", std::make_shared<Box>("v")), box);
+  EXPECT_NE(containers.resource("other", std::make_shared<Box>("w")), box);
+  containers.clear("");
+  EXPECT_NE(containers.resource("", std::make_shared<Box>("w")), box);
+}
+
 // Else a session whose program has it would go on with a copy that nobody else sees.
 TEST(Containers, AClearedVariableThatIsHeldIsEmptyAndStaysTheOneOfItsName) {
   Containers containers;

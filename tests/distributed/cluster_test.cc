@@ -110,6 +110,33 @@ TEST(Cluster, SessionsOnDifferentTasksShareAVariable) {
   EXPECT_EQ(first->run({}, {"w:0"}, {})[0].to_string(), "float[2] [1, 1]");
 }
 
+// One program has it by references, another by a resource: they do not see each other's.
+TEST(Cluster, VariablesOfBothKindsMayHaveOneName) {
+  InProcessCluster cluster({{"ps", 1}, {"worker", 2}});
+  Counter by_reference(1);
+  Graph graph;
+  {
+    const DeviceScope on(graph, ps);
+    const Output w =
+        graph
+            .add({.op = "VarHandleOp", .name = "w", .attrs = {{"shape", Shape{3}}, {"dtype", f32}}})
+            .output();
+    graph.add({.op = "AssignVariableOp",
+               .name = "init",
+               .inputs = {w, constant(graph, Tensor::of<float>({3}, {4, 5, 6}))}});
+    graph.add({.op = "ReadVariableOp", .name = "read", .inputs = {w}, .attrs = {{"dtype", f32}}});
+  }
+  const auto first = cluster.session(by_reference.graph, "worker", 0),
+             second = cluster.session(graph, "worker", 1);
+  first->run({}, {}, {"init"});
+  expect_error_with(Code::failed_precondition, "uninitialized",
+                    [&] { second->run({}, {"read:0"}, {}); });
+  second->run({}, {}, {"init"});
+  first->run({}, {}, {"add"});
+  EXPECT_EQ(second->run({}, {"read:0"}, {})[0].to_string(), "float[3] [4, 5, 6]");
+  EXPECT_EQ(first->run({}, {"w:0"}, {})[0].to_string(), "float[2] [2, 2]");
+}
+
 TEST(Cluster, IsolatedSessionsHaveVariablesOfTheirOwn) {
   InProcessCluster cluster({{"ps", 1}, {"worker", 1}});
   Counter counter;

@@ -364,14 +364,6 @@ TEST(GraphDef, Names) {
       "own");
 }
 
-TEST(GraphDef, Versions) {
-  Graph graph;
-  import(node("a", "NoOp") + "versions { producer: 2300 min_consumer: 12 }", graph);
-  expect_refused("versions { producer: 9000000 min_consumer: 2000000 }",
-                 "this GraphDef asks for consumers of version 2000000 or later, or refuses ours, "
-                 "which is 1000000");
-}
-
 // The loop is in the graph without its back edge, and comes out with it.
 TEST(GraphDef, AWhileLoopIsKept) {
   const std::string frame = float_type + attr("frame_name", "s: 'loop'");

@@ -123,18 +123,6 @@ TEST(StagingAreas, ManyStepsAtOnce) {
   EXPECT_EQ(area.size(), 0);
 }
 
-// Another kind of state has the name.
-TEST(StagingAreas, ANameIsOfOneKind) {
-  StagingGraph area;
-  AttrMap attrs = floats_only;
-  attrs.emplace("shared_name", "area");
-  area.graph.add({.op = "OrderedMapSize", .name = "other", .attrs = attrs});
-  area.session.extend(area.graph);
-  area.put(1);
-  expect_error_with(Code::invalid_argument, "'area' is no staging map",
-                    [&] { area.session.run({}, {"other:0"}, {}); });
-}
-
 TEST(StagingMaps, GiveTheTupleOfAKeyWhenItIsWhole) {
   Graph graph;
   const AttrMap two = {{"dtypes", std::vector<DType>{f32, i32}}, {"shared_name", "map"}};
@@ -315,6 +303,68 @@ TEST(Barriers, TakersWaitForWholeElements) {
   EXPECT_EQ(last.wait_for(50ms), std::future_status::timeout);
   run({}, {"close"});
   expect_error_with(Code::out_of_range, "is closed", [&] { last.get(); });
+}
+
+// ---- Names ----
+
+// As TensorFlow finds it, by the C++ class: a queue called "stats" does not harm a program that has
+// a table of that name.
+TEST(Names, StateOfDifferentKindsMayHaveTheSame) {
+  Graph graph;
+  const auto add = [&](const std::string& op, std::vector<Output> inputs, AttrMap attrs) {
+    return &graph.add(
+        {.op = op, .name = op, .inputs = std::move(inputs), .attrs = std::move(attrs)});
+  };
+  const auto state = [&](const std::string& op, AttrMap attrs) {
+    attrs.emplace("shared_name", "stats");
+    return add(op, {}, std::move(attrs))->output();
+  };
+  const AttrMap component = {{"component_types", std::vector<DType>{f32}}};
+  const Output queue = state("FIFOQueueV2", component);
+  add("QueueEnqueueV2", {queue, constant(graph, Tensor::scalar(1.0f))}, {});
+  add("QueueSizeV2", {queue}, {});
+  const Output table = state("MutableHashTableV2", {{"key_dtype", i64}, {"value_dtype", i64}});
+  const Output two = constant(graph, Tensor::of<int64_t>({2}, {3, 4}));
+  add("LookupTableInsertV2", {table, two, two}, {});
+  add("LookupTableSizeV2", {table}, {});
+  const Output sums = state("ConditionalAccumulator", {{"dtype", f32}, {"shape", Shape{}}});
+  add("AccumulatorApplyGradient",
+      {sums, constant(graph, Tensor::scalar<int64_t>(0)), constant(graph, Tensor::scalar(1.0f))},
+      {});
+  add("AccumulatorNumAccumulated", {sums}, {});
+  const Output barrier = state("Barrier", {{"component_types", std::vector<DType>{f32}},
+                                           {"shapes", std::vector<Shape>{Shape{}}}});
+  add("BarrierReadySize", {barrier}, {});
+  add("ReaderNumRecordsProducedV2", {state("TextLineReaderV2", {})}, {});
+  for (const char* op : {"StageSize", "MapSize", "OrderedMapSize"}) state(op, floats_only);
+  add("Stage", {constant(graph, Tensor::scalar(1.0f))}, {{"shared_name", "stats"}});
+  const Output reference = state("VariableV2", {{"dtype", f32}, {"shape", Shape{2}}});
+  add("Assign", {reference, constant(graph, Tensor::of<float>({2}, {1, 2}))}, {});
+  const Output handle = state("VarHandleOp", {{"dtype", i32}, {"shape", Shape{3}}});
+  add("AssignVariableOp", {handle, constant(graph, Tensor::of<int32_t>({3}, {5, 6, 7}))}, {});
+  add("ReadVariableOp", {handle}, {{"dtype", i32}});
+
+  LocalSession session({.timeout = 20s}, one_cpu);
+  session.extend(graph);
+  session.run({}, {},
+              {"QueueEnqueueV2", "LookupTableInsertV2", "AccumulatorApplyGradient", "Stage",
+               "Assign", "AssignVariableOp"});
+  const std::vector<Tensor> out =
+      session.run({},
+                  {"QueueSizeV2:0", "LookupTableSizeV2:0", "AccumulatorNumAccumulated:0",
+                   "BarrierReadySize:0", "ReaderNumRecordsProducedV2:0", "StageSize:0", "MapSize:0",
+                   "OrderedMapSize:0", "VariableV2:0", "ReadVariableOp:0"},
+                  {});
+  EXPECT_EQ(out[0].value<int32_t>(), 1);
+  EXPECT_EQ(out[1].value<int64_t>(), 2);
+  EXPECT_EQ(out[2].value<int32_t>(), 1);
+  EXPECT_EQ(out[3].value<int32_t>(), 0);
+  EXPECT_EQ(out[4].value<int64_t>(), 0);
+  EXPECT_EQ(out[5].value<int32_t>(), 1);
+  EXPECT_EQ(out[6].value<int32_t>(), 0);
+  EXPECT_EQ(out[7].value<int32_t>(), 0);
+  EXPECT_THAT(out[8].span<float>(), testing::ElementsAre(1, 2));
+  EXPECT_THAT(out[9].span<int32_t>(), testing::ElementsAre(5, 6, 7));
 }
 
 }  // namespace

@@ -53,7 +53,8 @@ TEST(ResourceVariables, TheShapeOfAnUninitialisedOne) {
 
 TEST(ResourceVariables, AreWhatTheyHoldAndNotWhatANodeClaims) {
   TestTask task;
-  task.containers->variable("", "w", f32)->assign(Tensor::of<float>({2}, {1, 2}));
+  task.containers->variable("", "w", f32, VariableKind::resource)
+      ->assign(Tensor::of<float>({2}, {1, 2}));
   const auto refused = [&](const std::function<std::string(Graph&, const Output&)>& use) {
     Graph graph;
     const Output w = handle(graph, "w", {2});
@@ -71,8 +72,10 @@ TEST(ResourceVariables, AreWhatTheyHoldAndNotWhatANodeClaims) {
               HasSubstr("the variable 'w' holds float, not int64"));
 }
 
-TEST(ResourceVariables, AreTheVariablesOfRefs) {
+// Those of another program may have the same name.
+TEST(ResourceVariables, AreNotTheVariablesOfRefs) {
   TestTask task;
+  task.containers->variable("", "w", f32)->assign(Tensor::of<float>({2}, {5, 6}));
   Graph graph;
   const Output ref = variable(graph, "w", {2}), w = handle(graph, "w", {2});
   Node& assigned = update("AssignVariableOp", {w, feed(graph, "x", {2})});
@@ -83,12 +86,13 @@ TEST(ResourceVariables, AreTheVariablesOfRefs) {
   }
   const auto registered = task.registered(std::move(graph), {by_ref.name()});
   const auto fetches = run_step(*registered, {{"x:0", Tensor::of<float>({2}, {1, 2})}}).fetches;
-  EXPECT_EQ(floats(fetches[0].second), (std::vector<float>{2, 4}));
+  EXPECT_EQ(floats(fetches[0].second), (std::vector<float>{6, 8}));
 }
 
 TEST(ResourceVariables, AReadKeepsItsValueWhenTheVariableChanges) {
   TestTask task;
-  task.containers->variable("", "w", f32)->assign(Tensor::of<float>({2}, {1, 2}));
+  task.containers->variable("", "w", f32, VariableKind::resource)
+      ->assign(Tensor::of<float>({2}, {1, 2}));
   Graph graph;
   const Output w = handle(graph, "w", {2}), before = read(w);
   Output after, sum;
@@ -125,7 +129,9 @@ TEST(ResourceVariables, ASwitchPassesAnUninitialisedOne) {
     const auto registered = task.registered(std::move(graph), {value.name()});
     const NamedTensors feeds = {{"x:0", Tensor::of<float>({2}, {1, 2})}};
     EXPECT_EQ(floats(run_step(*registered, feeds).fetches[0].second), (std::vector<float>{1, 2}));
-    task.containers->variable("", "w", f32)->assign(Tensor::of<float>({2}, {5, 6}));
+    task.containers
+        ->variable("", "w", f32, by_ref ? VariableKind::reference : VariableKind::resource)
+        ->assign(Tensor::of<float>({2}, {5, 6}));
     EXPECT_EQ(floats(run_step(*registered, feeds).fetches[0].second), (std::vector<float>{10, 12}));
   }
 }
@@ -176,7 +182,7 @@ TEST(ResourceVariables, OneOfDeclaredShapeTakesAnother) {
 
 TEST(ResourceVariables, ADestroyedOneIsUninitialised) {
   TestTask task;
-  const auto w = task.containers->variable("", "w", f32);
+  const auto w = task.containers->variable("", "w", f32, VariableKind::resource);
   w->assign(Tensor::scalar(1.0f));
   Graph graph;
   const Node& destroy = update("DestroyResourceOp", {handle(graph, "w", {})});
@@ -187,7 +193,8 @@ TEST(ResourceVariables, ADestroyedOneIsUninitialised) {
 
 TEST(ResourceVariables, HaveGradientsByHandle) {
   TestTask task;
-  task.containers->variable("", "w", f32)->assign(Tensor::of<float>({3}, {1, 2, 3}));
+  task.containers->variable("", "w", f32, VariableKind::resource)
+      ->assign(Tensor::of<float>({3}, {1, 2, 3}));
   Graph graph;
   const Output w = handle(graph, "w", {3});
   const Output rows = op("ResourceGather", {w, constant(graph, Tensor::of<int32_t>({2}, {2, 2}))},

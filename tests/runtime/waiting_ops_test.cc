@@ -314,26 +314,6 @@ TEST(Queues, OneOfSeveralIsChosenByNumber) {
   expect_refused("of_both", "2 handles on state");
 }
 
-TEST(Queues, AndAnotherKindOfStateIsNone) {
-  QueueGraph q;
-  q.put(1);
-  Graph& graph = q.graph;
-  const AttrMap named = {{"shared_name", "q"}};
-  const auto add = [&](const std::string& op, const std::string& use, AttrMap attrs) {
-    attrs.insert(named.begin(), named.end());
-    const Output state = graph.add({.op = op, .name = op, .attrs = attrs}).output();
-    graph.add({.op = use, .name = use, .inputs = {state}});
-  };
-  add("ConditionalAccumulator", "AccumulatorNumAccumulated", {{"dtype", f32}, {"shape", Shape{}}});
-  add("HashTableV2", "LookupTableSizeV2", {{"key_dtype", i64}, {"value_dtype", i64}});
-  add("TextLineReaderV2", "ReaderNumRecordsProducedV2", {});
-  q.session.extend(graph);
-  for (const char* use :
-       {"AccumulatorNumAccumulated", "LookupTableSizeV2", "ReaderNumRecordsProducedV2"})
-    expect_error_with(Code::invalid_argument, "'q' is a FIFOQueue; node '",
-                      [&] { q.session.run({}, {concat(use, ":0")}, {}); });
-}
-
 // ---- Accumulators ----
 
 struct AccumulatorGraph {

@@ -263,6 +263,81 @@ class Queues(Agreement):
             self.assertEqual(len(errors), 8)
 
 
+class Names(unittest.TestCase):
+    """State is found by its kind, too: programs that do not know of each other use one name."""
+
+    def programs(self):
+        raw, named = tf.raw_ops, {"shared_name": "stats"}
+
+        def variable(op, assign, read, size):
+            v = op(shape=[size], dtype=tf.float32, **named)
+            return assign(v, tf.fill([size], float(size))), read(v)
+
+        def queue():
+            q = tf1.FIFOQueue(3, [tf.float32], [[]], **named)
+            return q.enqueue(5.0), q.size()
+
+        def table():
+            t = raw.MutableHashTableV2(key_dtype=tf.string, value_dtype=tf.int64, **named)
+            return (raw.LookupTableInsertV2(table_handle=t, keys=tf.constant(["a", "b"]), values=tf.constant([3, 4], tf.int64)),
+                    raw.LookupTableSizeV2(table_handle=t))
+
+        def accumulator():
+            a = tf1.ConditionalAccumulator(tf.float32, shape=[], **named)
+            return a.apply_grad(2.0), a.num_accumulated()
+
+        def barrier():
+            b = Barrier(tf.int32, [[]], **named)
+            return b.insert_many(0, ["k"], [1]), b.ready_size()
+
+        def reader():
+            r = raw.TextLineReaderV2(**named)
+            return raw.ReaderResetV2(reader_handle=r), raw.ReaderNumRecordsProducedV2(reader_handle=r)
+
+        def iterator():
+            i = raw.IteratorV2(container="", output_types=[tf.int64], output_shapes=[[]], **named)
+            return (raw.MakeIterator(dataset=tf.data.Dataset.range(7, 9)._variant_tensor, iterator=i),
+                    raw.IteratorGetNext(iterator=i, output_types=[tf.int64], output_shapes=[[]]))
+
+        floats = {"dtypes": [tf.float32], **named}
+        index = {"indices": [0], "values": [tf.constant(1.0)]}
+        return [
+            lambda: variable(raw.VariableV2, lambda v, x: raw.Assign(ref=v, value=x), lambda v: tf.identity(v), 2),
+            lambda: variable(raw.VarHandleOp, lambda v, x: raw.AssignVariableOp(resource=v, value=x),
+                             lambda v: raw.ReadVariableOp(resource=v, dtype=tf.float32), 3),
+            queue, table, accumulator, barrier, reader, iterator,
+            lambda: (raw.Stage(values=[tf.constant(1.0)], **named), raw.StageSize(**floats)),
+            lambda: (raw.MapStage(key=tf.constant(1, tf.int64), **index, **floats), raw.MapSize(**floats)),
+            lambda: (raw.OrderedMapStage(key=tf.constant(1, tf.int64), **index, **floats), raw.OrderedMapSize(**floats)),
+        ]
+
+    def test_state_of_all_kinds_under_one_name(self):
+        seen = []
+        for targets in ["", ""], cluster().targets:
+            graph = tf.Graph()
+            with graph.as_default(), tf1.device(PS[0] if targets[0] else None):
+                pairs = [program() for program in self.programs()]
+            if targets[0]:
+                tf1.Session.reset(targets[0])
+            with tf1.Session(targets[0], graph=graph, config=CONFIG) as one, tf1.Session(targets[1], graph=graph, config=CONFIG) as other:
+                for start, _ in pairs:
+                    one.run(start)
+                # Another session of TensorFlow's own process has other state.
+                seen.append([np.asarray(x).tolist() for x in (other if targets[0] else one).run([value for _, value in pairs])])
+        self.assertEqual(seen[0], [[2, 2], [3, 3, 3], 1, 2, 1, 1, 0, [7], 1, 1, 1])
+        self.assertEqual(seen[1], seen[0])
+
+    def test_queues_are_of_one_kind(self):
+        for targets in ["", ""], cluster().targets:
+            with tf1.Graph().as_default(), tf1.device(PS[0] if targets[0] else None):
+                first, second = tf1.FIFOQueue(3, [tf.float32], [[]], shared_name="q"), tf1.PaddingFIFOQueue(3, [tf.float32], [[]], shared_name="q")
+                sizes = first.size(), second.size()
+                with tf1.Session(targets[0], config=CONFIG) as session:
+                    session.run(sizes[0])
+                    with self.assertRaises(tf.errors.InvalidArgumentError):
+                        session.run(sizes[1])
+
+
 class StagingAreas(unittest.TestCase):
     """They have no handle: operations find them by name."""
 

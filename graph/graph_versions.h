@@ -1,0 +1,35 @@
+// What follows from the version of TensorFlow that wrote a GraphDef, and what Leat writes. Numbers
+// are those of GraphDef.versions: each release before 2019 that changed something had the next one,
+// since then each day has. README.md lists what depends on them.
+#pragma once
+
+#include <string_view>
+
+namespace tensorflow {
+class GraphDef;
+}
+
+namespace leat {
+
+class Graph;
+
+// INVALID_ARGUMENT if the graph was not made for readers such as this one.
+void check_versions(const tensorflow::GraphDef& def);
+
+// An op that graphs of that version or a later one do not have.
+struct Deprecation {
+  int version = 0;
+  std::string_view advice;  // "Use TopKV2 instead"
+};
+const Deprecation* deprecation(std::string_view op);  // null if there is none
+// UNIMPLEMENTED, in TensorFlow's words.
+void check_not_deprecated(std::string_view op, int producer);
+
+// What a GraphDef with this graph's nodes may say of its producer, so that it can be read again.
+int producer_of(const Graph& graph, size_t first_node);
+
+// Rewrites what meant something else once, or had another form, as it is written today. `def`
+// extends `graph`; it has no functions any more.
+void write_as_today(tensorflow::GraphDef& def, const Graph& graph);
+
+}  // namespace leat
