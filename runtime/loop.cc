@@ -55,6 +55,11 @@ void LoopProgram::drop_unused() {
   body_.program->drop_unused();
 }
 
+void LoopProgram::drop_large() {
+  condition_.program->drop_large();
+  body_.program->drop_large();
+}
+
 LoopRun::LoopRun(const LoopProgram& loop, ProgramStep& outer, ThreadPool& pool)
     : loop_(loop), outer_(outer), pool_(pool) {}
 
@@ -70,11 +75,13 @@ void LoopRun::start(std::vector<Tensor> inputs, bool is_traced,
 
 // Until the loop has ended or waits for a part that is under way: step_done() goes on then.
 void LoopRun::advance() {
+  const StepEnd::Scope scope(&step_end());
   const int64_t begun = trace_now_ns();
   try {
     for (;;) {
       if (is_ending()) return finish(cancel_status());
       if (!in_body_ && pool_.threads() > 1 && trace_now_ns() - begun > long_ns) {
+        const WorkSource::Scope source(outer_.source());
         pool_.schedule([this] { ProgramStep::run_in_turn([this] { advance(); }); });
         return;
       }
