@@ -7,6 +7,7 @@
 
 #include "core/thread_pool.h"
 #include "core/utf8.h"
+#include "core/work_source.h"
 #include "distributed/grpc/rpc_server.h"
 #include "distributed/master.h"
 #include "distributed/master_codec.h"
@@ -253,6 +254,7 @@ void MasterService::answer(uint64_t id, const std::shared_ptr<Request>& request,
 }
 
 void MasterService::create_session(RpcCall call) {
+  const WorkSource::Scope source(WorkSource::requests);
   pool_.schedule([self = shared_from_this(), call]() mutable {
     try {
       auto request = parse<tensorflow::CreateSessionRequest>(call);
@@ -274,6 +276,7 @@ void MasterService::create_session(RpcCall call) {
 }
 
 void MasterService::extend_session(RpcCall call) {
+  const WorkSource::Scope source(WorkSource::requests);
   pool_.schedule([self = shared_from_this(), call]() mutable {
     try {
       auto request = parse<tensorflow::ExtendSessionRequest>(call);

@@ -122,6 +122,7 @@ void StepRendezvous::deliver(size_t route, Tensor value, bool is_dead, bool is_r
     arrived = std::move(slot.arrived);
   }
   if (!is_remote || !executor_) return arrived({}, std::move(value), is_dead);
+  const WorkSource::Scope source(source_);
   executor_([arrived = std::move(arrived), value = std::move(value), is_dead]() mutable {
     arrived({}, std::move(value), is_dead);
   });
@@ -145,6 +146,7 @@ void StepRendezvous::abort(const Status& status, int except, bool is_remote) {
       arrived(status, {}, false);
     };
     if (is_remote && executor_) {
+      const WorkSource::Scope source(source_);
       executor_(std::move(call));
     } else {
       call();
