@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <memory>
 #include <ostream>
 
 #include "core/block_memory.h"
 #include "core/byte_size.h"
 #include "core/promised_memory.h"
+#include "core/step_end.h"
 #include "core/variant.h"
 
 namespace leat {
@@ -41,8 +43,22 @@ std::shared_ptr<Buffer> objects(int64_t count) {
   constexpr size_t most = SIZE_MAX / sizeof(T) / 2;
   const size_t bytes = std::min<size_t>(count, most) * sizeof(T);
   const MemoryClaim claim(bytes);
-  return std::make_shared<Buffer>(new T[count], bytes,
-                                  [](void* p) { delete[] static_cast<T*>(p); });
+  T* const objects = std::allocator<T>().allocate(count);
+  int64_t made = 0;
+  try {
+    for (; made < count; ++made) {
+      StepEnd::pace(8);
+      std::construct_at(objects + made);
+    }
+  } catch (...) {
+    std::destroy_n(objects, made);
+    std::allocator<T>().deallocate(objects, count);
+    throw;
+  }
+  return std::make_shared<Buffer>(objects, bytes, [count](void* p) {
+    std::destroy_n(static_cast<T*>(p), count);
+    std::allocator<T>().deallocate(static_cast<T*>(p), count);
+  });
 }
 
 }  // namespace

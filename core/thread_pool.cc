@@ -4,20 +4,33 @@
 // within a loop) does its loop alone, since the other threads are busy then. `claim` holds the
 // loop's generation and its next chunk in one word, and chunks are taken by compare-and-swap: a
 // thread that comes late finds another generation and takes nothing.
+//
+// Where work may become unwanted (step_end.h), a thread goes through its chunk in pieces and asks
+// between them.
+//
+// Work that is scheduled waits in a line per source (work_source.h), and sources are served in
+// turn, first those that have the least running. A kernel may hold its thread for long, and nothing
+// takes it away: where work of other sources waits meanwhile, and no thread has come back for a
+// while, a spare thread takes a piece of work from a source that has nothing running; the system's
+// scheduler does the rest. So there is at most one spare thread per client with long work.
 #include "core/thread_pool.h"
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
-#include <deque>
 #include <exception>
+#include <list>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "core/error.h"
+#include "core/step_end.h"
+#include "core/work_lines.h"
+#include "core/work_source.h"
 
 namespace leat {
 namespace {
@@ -34,10 +47,39 @@ constexpr int chunk_bits = 16;
 constexpr uint64_t chunk_mask = (uint64_t{1} << chunk_bits) - 1;
 constexpr int chunks_per_thread = 2;
 
+// A grain is some ten microseconds of work, so the first piece of a chunk takes about a
+// millisecond; pieces double until one takes `long_piece`.
+constexpr int64_t grains_per_piece = 64;
+constexpr auto long_piece = std::chrono::milliseconds(40);
+
+// What waits for so long, while no thread takes anything, gets a spare thread.
+constexpr auto spare_patience = std::chrono::milliseconds(10);
+// A spare thread looks at the queue for so long after it was last needed, then sleeps; later it
+// ends.
+constexpr int spare_looks = 100;
+constexpr auto spare_life = std::chrono::seconds(10);
+constexpr size_t most_spares = 64;
+
 inline void pause() {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
 #endif
+}
+
+// The range in pieces, with the question between them whether anybody still wants the rest.
+template <class Body>
+void run_in_pieces(Body body, void* self, int64_t begin, int64_t end, int64_t grain) {
+  if (StepEnd::of_thread() == nullptr) return body(self, begin, end);
+  int64_t piece = std::min(std::max<int64_t>(grain, 1), end - begin);
+  piece = std::min(end - begin, piece * std::min(grains_per_piece, (end - begin) / piece));
+  while (begin < end) {
+    StepEnd::ask();
+    if (end - begin <= piece) return body(self, begin, end);
+    const auto start = Clock::now();
+    body(self, begin, begin + piece);
+    begin += piece;
+    if (Clock::now() - start < long_piece) piece += std::min(piece, end - begin);
+  }
 }
 
 // Spins until `ready` or the time is over; reads the clock only now and then.
@@ -58,7 +100,7 @@ bool spin(std::chrono::nanoseconds limit, Ready&& ready) {
 class ThreadPool::State {
  public:
   explicit State(int threads) : threads_(threads) {
-    check(threads >= 1 && threads < 1024, "a thread pool of ", threads,
+    check(threads >= 0 && threads < 1024, "a thread pool of ", threads,
           " threads was asked for; it must have 1 to 1023");
     for (int i = 1; i < threads; ++i) workers_.emplace_back([this] { work(); });
   }
@@ -69,17 +111,22 @@ class ThreadPool::State {
       is_stopping_ = true;
     }
     wake_.notify_all();
+    spare_wake_.notify_all();
     for (std::thread& worker : workers_) worker.join();
+    for (std::thread& spare : spares_) spare.join();  // none is added any more
+    if (ended_spare_.joinable()) ended_spare_.join();
   }
 
   int threads() const { return threads_; }
 
   void schedule(std::function<void()> work_item) {
+    const WorkSource::Id source = WorkSource::of_thread();
     std::lock_guard lock(mutex_);
-    queue_.push_back(std::move(work_item));
+    lines_.add(source, std::move(work_item));
     unfinished_.fetch_add(1, std::memory_order_relaxed);
-    queued_.store(queue_.size(), std::memory_order_seq_cst);
+    queued_.fetch_add(1, std::memory_order_seq_cst);
     if (workers_.empty()) workers_.emplace_back([this] { work(); });
+    if (source != WorkSource::none) watch();
     // Under the lock: the work may be what its owner waits for before the pool is destroyed.
     wake_.notify_one();
   }
@@ -90,7 +137,8 @@ class ThreadPool::State {
   }
 
   void run_loop(int64_t n, int64_t grain, LoopBody body, void* self) {
-    if (is_loop_taken_.exchange(true, std::memory_order_acquire)) return body(self, 0, n);
+    if (threads_ == 0 || is_loop_taken_.exchange(true, std::memory_order_acquire))
+      return run_in_pieces(body, self, 0, n, grain);
     const auto chunks = static_cast<uint64_t>(std::clamp<int64_t>(
         n / std::max<int64_t>(grain, 1), 1, int64_t{threads_} * chunks_per_thread));
 
@@ -99,6 +147,8 @@ class ThreadPool::State {
     loop_.body.store(body, std::memory_order_release);
     loop_.self.store(self, std::memory_order_release);
     loop_.n.store(n, std::memory_order_release);
+    loop_.grain.store(grain, std::memory_order_release);
+    loop_.end.store(StepEnd::of_thread(), std::memory_order_release);
     loop_.chunks.store(chunks, std::memory_order_release);
     loop_.done.store(0, std::memory_order_relaxed);
     ++generation_;
@@ -126,7 +176,8 @@ class ThreadPool::State {
   struct Loop {
     std::atomic<LoopBody> body{nullptr};
     std::atomic<void*> self{nullptr};
-    std::atomic<int64_t> n{0};
+    std::atomic<int64_t> n{0}, grain{1};
+    std::atomic<const StepEnd::Flag*> end{nullptr};
     std::atomic<uint64_t> chunks{0};
     alignas(64) std::atomic<uint32_t> done{0};
     std::atomic<bool> has_failed{false};
@@ -148,6 +199,8 @@ class ThreadPool::State {
       const LoopBody body = loop_.body.load(std::memory_order_acquire);
       void* const self = loop_.self.load(std::memory_order_acquire);
       const int64_t n = loop_.n.load(std::memory_order_acquire);
+      const int64_t grain = loop_.grain.load(std::memory_order_acquire);
+      const StepEnd::Flag* const step_end = loop_.end.load(std::memory_order_acquire);
       const uint64_t chunks = loop_.chunks.load(std::memory_order_acquire);
       const uint64_t chunk = claim & chunk_mask;
       if (chunk >= chunks) break;
@@ -155,7 +208,8 @@ class ThreadPool::State {
       if (!claim_.compare_exchange_weak(claim, claim + 1, std::memory_order_acq_rel,
                                         std::memory_order_acquire))
         continue;
-      run_chunk(body, self, part(n, chunk, chunks), part(n, chunk + 1, chunks));
+      const StepEnd::Scope scope(step_end);
+      run_chunk(body, self, part(n, chunk, chunks), part(n, chunk + 1, chunks), grain);
       ++done;
       // Held until it is reported: the loop, and its generation, cannot end before.
       claim = claim_.load(std::memory_order_acquire);
@@ -170,10 +224,10 @@ class ThreadPool::State {
     return n / of * c + n % of * c / of;
   }
 
-  void run_chunk(LoopBody body, void* self, int64_t begin, int64_t end) {
+  void run_chunk(LoopBody body, void* self, int64_t begin, int64_t end, int64_t grain) {
     if (loop_.has_failed.load(std::memory_order_relaxed)) return;
     try {
-      body(self, begin, end);
+      run_in_pieces(body, self, begin, end, grain);
     } catch (...) {
       std::lock_guard lock(loop_.error_mutex);
       if (!loop_.error) loop_.error = std::current_exception();
@@ -218,27 +272,90 @@ class ThreadPool::State {
         sleepers_.fetch_add(1, std::memory_order_seq_cst);
         wake_.wait(lock, [&] { return has_work() || is_stopping_; });
         sleepers_.fetch_sub(1, std::memory_order_relaxed);
-        if (is_stopping_ && queue_.empty()) return;
+        if (is_stopping_ && lines_.are_empty()) return;
       }
-      if (std::function<void()> item = next_scheduled()) {
-        item();
-        item = nullptr;
-        if (unfinished_.fetch_sub(1, std::memory_order_acq_rel) == 1) {
-          { std::lock_guard lock(mutex_); }
-          idle_.notify_all();
-        }
+      if (queued_.load(std::memory_order_relaxed) > 0) {
+        std::unique_lock lock(mutex_);
+        if (WorkLines::Line* line = lines_.next(false)) run_first(*line, lock);
       }
     }
   }
 
-  std::function<void()> next_scheduled() {
-    if (queued_.load(std::memory_order_relaxed) == 0) return nullptr;
-    std::lock_guard lock(mutex_);
-    if (queue_.empty()) return nullptr;
-    std::function<void()> item = std::move(queue_.front());
-    queue_.pop_front();
-    queued_.store(queue_.size(), std::memory_order_relaxed);
-    return item;
+  // The first piece of work of the line, without the lock, which is held before and after.
+  void run_first(WorkLines::Line& line, std::unique_lock<std::mutex>& lock) {
+    std::function<void()> item = lines_.take(line);
+    queued_.fetch_sub(1, std::memory_order_relaxed);
+    lock.unlock();
+    {
+      const WorkSource::Scope scope(line.source);
+      item();
+      item = nullptr;
+    }
+    lock.lock();
+    lines_.ended(line);
+    if (unfinished_.fetch_sub(1, std::memory_order_acq_rel) == 1) idle_.notify_all();
+  }
+
+  // ---- Spare threads: while something is in the queue, one of them watches it ----
+
+  // With the lock held.
+  void watch() {
+    if (is_watched_ || is_stopping_) return;
+    if (sleeping_spares_ > 0) {
+      is_watched_ = is_watcher_called_ = true;
+      return spare_wake_.notify_one();
+    }
+    if (spares_.size() >= most_spares) return;
+    const auto self = spares_.emplace(spares_.end());
+    try {
+      *self = std::thread([this, self] { serve_as_spare(self); });
+      is_watched_ = true;
+    } catch (const std::system_error&) {  // the system has no more threads: then without
+      spares_.erase(self);
+    }
+  }
+
+  // Comes as the watcher.
+  void serve_as_spare(std::list<std::thread>::iterator self) {
+    std::unique_lock lock(mutex_);
+    while (!is_stopping_) {
+      WorkLines::Line* const line = watch_queue(lock);
+      is_watched_ = false;
+      if (line != nullptr) {
+        if (queued_.load(std::memory_order_relaxed) > 1) watch();  // another one
+        run_first(*line, lock);
+        if (!is_watched_ && !lines_.are_empty()) {
+          is_watched_ = true;
+          continue;
+        }
+      }
+      ++sleeping_spares_;
+      spare_wake_.wait_for(lock, spare_life, [&] { return is_watcher_called_ || is_stopping_; });
+      --sleeping_spares_;
+      if (std::exchange(is_watcher_called_, false) || is_stopping_) continue;
+      std::thread before = std::exchange(ended_spare_, std::move(*self));
+      spares_.erase(self);
+      lock.unlock();
+      if (before.joinable()) before.join();
+      return;
+    }
+  }
+
+  // The line whose work a spare thread is to do; null when there has been none for some time.
+  WorkLines::Line* watch_queue(std::unique_lock<std::mutex>& lock) {
+    bool was_waiting = false;
+    size_t taken = lines_.taken();
+    for (int looks = spare_looks; looks > 0; --looks) {
+      spare_wake_.wait_for(lock, spare_patience, [&] { return is_stopping_; });
+      if (is_stopping_) return nullptr;
+      const bool is_waiting = !lines_.are_empty();
+      const bool nobody_comes = std::exchange(taken, lines_.taken()) == lines_.taken();
+      if (is_waiting) looks = spare_looks;
+      if (std::exchange(was_waiting, is_waiting) && is_waiting && nobody_comes) {
+        if (WorkLines::Line* line = lines_.next(true)) return line;
+      }
+    }
+    return nullptr;
   }
 
   const int threads_;
@@ -253,9 +370,13 @@ class ThreadPool::State {
   std::atomic<size_t> queued_{0}, unfinished_{0};  // scheduled: and not begun, and not ended
 
   std::mutex mutex_;  // guards what follows, and sleeping
-  std::condition_variable wake_, finished_, idle_;
-  std::deque<std::function<void()>> queue_;
+  std::condition_variable wake_, finished_, idle_, spare_wake_;
+  WorkLines lines_;
   std::vector<std::thread> workers_;
+  std::list<std::thread> spares_;
+  std::thread ended_spare_;  // the last
+  int sleeping_spares_ = 0;
+  bool is_watched_ = false, is_watcher_called_ = false;
   bool is_stopping_ = false;
 };
 

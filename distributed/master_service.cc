@@ -7,6 +7,7 @@
 
 #include "core/thread_pool.h"
 #include "core/utf8.h"
+#include "core/work_source.h"
 #include "distributed/grpc/rpc_server.h"
 #include "distributed/large_answer.h"
 #include "distributed/master.h"
@@ -277,6 +278,7 @@ void MasterService::answer(uint64_t id, const std::shared_ptr<Request>& request,
 }
 
 void MasterService::create_session(RpcCall call) {
+  const WorkSource::Scope source(WorkSource::requests);
   pool_.schedule([self = shared_from_this(), call]() mutable {
     try {
       auto request = parse<tensorflow::CreateSessionRequest>(call);
@@ -298,6 +300,7 @@ void MasterService::create_session(RpcCall call) {
 }
 
 void MasterService::extend_session(RpcCall call) {
+  const WorkSource::Scope source(WorkSource::requests);
   pool_.schedule([self = shared_from_this(), call]() mutable {
     try {
       auto request = parse<tensorflow::ExtendSessionRequest>(call);

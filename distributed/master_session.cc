@@ -6,6 +6,7 @@
 
 #include "core/lasting_memory.h"
 #include "core/thread_pool.h"
+#include "core/work_source.h"
 #include "graph/graph_def.h"
 #include "graph/placer.h"
 
@@ -127,6 +128,7 @@ void MasterSession::extend(std::string graph_def, int64_t version, Deadline dead
            [self = shared_from_this(), graph, done = std::move(done)](const Status& status,
                                                                       const TaskStatuses& found) {
              // Not on the transport's thread, which may have brought the last answer.
+             const WorkSource::Scope source(WorkSource::requests);
              self->pool_.schedule([=] { self->accept_graph(status, found, graph, done); });
            });
 }
@@ -164,6 +166,7 @@ void MasterSession::accept_graph(Status status, const TaskStatuses& found,
 void MasterSession::program(const StepSignature& signature, ClusterProgramCache::Ready ready) {
   if (!programs_.get(signature, std::move(ready))) return;
   // Not on the caller's thread: it belongs to the transport.
+  const WorkSource::Scope source(WorkSource::requests);
   pool_.schedule([self = shared_from_this(), signature] { self->build(signature); });
 }
 
@@ -177,6 +180,7 @@ void MasterSession::build(const StepSignature& signature) {
   const auto self = shared_from_this();
   discover(peers_, stale, Clock::now() + start_limit, /*partial=*/false,
            [self, signature](const Status& status, const TaskStatuses& found) {
+             const WorkSource::Scope source(WorkSource::requests);
              self->pool_.schedule([=] {
                try {
                  throw_if_error(status);
@@ -292,6 +296,7 @@ void MasterSession::client_left() {
   peers_->timer->after(return_limit, [weak = weak_from_this()] {
     const auto self = weak.lock();
     if (self == nullptr || self->idle() < idle_at_return_limit) return;
+    const WorkSource::Scope source(WorkSource::requests);
     self->pool_.schedule([self] { self->sleep_if_left(); });
   });
 }

@@ -2,6 +2,7 @@
 #include "distributed/master_session.h"
 
 #include "core/thread_pool.h"
+#include "core/work_source.h"
 #include "graph/graph_def.h"
 
 namespace leat {
@@ -108,6 +109,7 @@ Timer::Id MasterSession::end_unless_built(Deadline deadline, ClusterStep::Done e
 ClusterStep::Done MasterSession::add_partition_graphs(const StepSignature& signature,
                                                       ClusterStep::Done end) {
   return [self = shared_from_this(), signature, end = std::move(end)](StepOutcome outcome) {
+    const WorkSource::Scope source(WorkSource::requests);
     self->pool_.schedule([self, end, signature, outcome = std::move(outcome)]() mutable {
       try {
         if (outcome.status.is_ok())

@@ -131,6 +131,7 @@ bool StepRendezvous::deliver(size_t route, Tensor value, bool is_dead, bool is_r
   if (!is_remote || !executor_) {
     arrived({}, std::move(value), is_dead);
   } else {
+    const WorkSource::Scope source(source_);
     executor_([arrived = std::move(arrived), value = std::move(value), is_dead]() mutable {
       arrived({}, std::move(value), is_dead);
     });
@@ -156,6 +157,7 @@ void StepRendezvous::abort(const Status& status, int except, bool is_remote) {
       arrived(status, {}, false);
     };
     if (is_remote && executor_) {
+      const WorkSource::Scope source(source_);
       executor_(std::move(call));
     } else {
       call();

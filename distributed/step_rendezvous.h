@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/rendezvous.h"
+#include "core/work_source.h"
 #include "distributed/channel.h"
 #include "distributed/cluster_spec.h"
 #include "graph/pipeline.h"
@@ -86,6 +87,7 @@ class StepRendezvous final : public Rendezvous {
   const std::shared_ptr<const Routes> routes_;
   const TaskName self_;
   const Executor executor_;
+  const WorkSource::Id source_ = WorkSource::of_thread();
   mutable std::mutex mutex_;
   std::vector<Slot> slots_;                         // by route
   Status status_;                                   // once aborted

@@ -15,6 +15,7 @@
 #include "core/malloc_heap.h"
 #include "core/memory_limit.h"
 #include "core/thread_pool.h"
+#include "core/work_source.h"
 #include "distributed/cluster_view.h"
 #include "distributed/grpc/rpc_client.h"
 #include "distributed/grpc/rpc_server.h"
@@ -52,11 +53,11 @@ constexpr auto owner_limit = std::chrono::milliseconds(1'500);
 constexpr int trim_share = 1'000;
 
 // The pool counts a caller, but all work of a task comes from its queue: one thread more makes
-// `threads` that compute.
+// `threads` that compute. (1 would be a pool whose loops never ask for their step's end.)
 int pool_size(int threads) {
   const int wanted =
       threads > 0 ? threads : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-  return wanted == 1 ? 1 : wanted + 1;
+  return wanted == 1 ? 0 : wanted + 1;
 }
 
 // Who listens where a task cannot.
@@ -205,7 +206,10 @@ class Task::State {
 
   // What a burst (a recovery, a checkpoint) leaves free goes back to the system soon after it.
   void drop_unused_later() {
-    timer_.after(look_interval, [this] { pool_.schedule([this] { drop_unused(); }); });
+    timer_.after(look_interval, [this] {
+      const WorkSource::Scope source(WorkSource::requests);
+      pool_.schedule([this] { drop_unused(); });
+    });
   }
 
   void drop_unused() {

@@ -14,10 +14,12 @@
 #include "core/lasting_memory.h"
 #include "core/malloc_heap.h"
 #include "core/thread_pool.h"
+#include "core/work_source.h"
 #include "distributed/random_id.h"
 #include "distributed/registration_check.h"
 #include "distributed/request_memory.h"
 #include "distributed/worker_replies.h"
+#include "runtime/lent_thread.h"
 #include "runtime/registered_graph.h"
 
 namespace leat {
@@ -262,6 +264,7 @@ void Worker::run_graph(RunGraph request, Deadline, Done<RunGraphResult> done) {
         id, std::make_shared<const RunAnswer>(RunAnswer{std::move(call), std::move(result)}),
         bytes);
   };
+  const WorkSource::Scope source(WorkSource::of(request.session));
   const auto step = std::make_shared<Step>();
   Status early;  // the abort came before the step
   try {
@@ -309,7 +312,10 @@ void Worker::run_graph(RunGraph request, Deadline, Done<RunGraphResult> done) {
   }
   if (!early.is_ok()) return finish(step, {early, {}, {}, {}});
   const int64_t usual_ns = step->registration->usual_ns.load(std::memory_order_relaxed);
-  if (usual_ns < quick_ns) return start(step, std::move(request));
+  if (usual_ns < quick_ns) {
+    const LentThread::Scope lent;
+    return start(step, std::move(request));
+  }
   options_.pool->schedule([self, step, request = std::move(request)]() mutable {
     self->start(step, std::move(request));
   });

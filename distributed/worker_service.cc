@@ -4,6 +4,7 @@
 
 #include "core/lasting_memory.h"
 #include "core/thread_pool.h"
+#include "core/work_source.h"
 #include "distributed/grpc/rpc_server.h"
 #include "distributed/worker.h"
 #include "distributed/worker_wire.h"
@@ -43,6 +44,7 @@ void run_graph(Worker& worker, RpcCall call) {
 
 void register_graph(Worker& worker, RpcCall call) {
   // Not on the transport's thread: a large graph takes its time.
+  const WorkSource::Scope source(WorkSource::requests);
   worker.pool().schedule([worker = worker.shared_from_this(), call]() mutable {
     if (call.is_cancelled())
       return fail_call(call, {Code::cancelled, "nobody waits for the graph"});

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/step_end.h"
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"
@@ -58,6 +59,7 @@ BoundKernel prepare_pixels(TypeTag<T>, const KernelRequest& r) {
   BoundKernel kernel = BoundKernel::of([n](const Arguments& a) {
     const float how_much = *a.input<float>(1);
     for (int64_t i = 0; i < n; i += 3) {
+      StepEnd::pace(8);
       float rgb[3];
       std::copy_n(a.input<T>(0) + i, 3, rgb);
       Pixel pixel(rgb);
@@ -121,6 +123,7 @@ BoundKernel prepare_contrast(TypeTag<T>, const KernelRequest& r) {
     const float factor = *a.input<float>(1);
     for (int64_t first = 0; first < n; first += pixels * channels) {
       for (int64_t c = first; c < first + channels; ++c) {
+        StepEnd::pace(3 * pixels);
         double sum = 0;
         for (int64_t i = 0; i < pixels; ++i)
           sum += static_cast<double>(ComputeType<T>(x[c + i * channels]));

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "core/step_end.h"
 #include "graph/formats/summary.h"
 #include "graph/formats/wav_file.h"
 #include "graph/gradient.h"
@@ -136,6 +137,7 @@ BoundKernel prepare_spectrogram(const KernelRequest& r) {
         std::vector<std::complex<double>> x(frames.fft);
         for (int64_t channel = 0; channel < channels; ++channel) {
           for (int64_t frame = 0; frame < count; ++frame) {
+            StepEnd::pace(32 * frames.fft);
             std::fill(x.begin() + frames.window, x.end(), 0.0);
             for (int64_t i = 0; i < frames.window; ++i) {
               const float sample =
@@ -260,6 +262,7 @@ BoundKernel prepare_mfcc(const KernelRequest& r) {
     }
     const MelFilters filter(bins, rate, filters, lowest, highest);
     for (int64_t row = 0; row < rows; ++row) {
+      StepEnd::pace(16 * (filters + coefficients));
       std::vector<double> bands = filter(a.input<float>(0) + row * bins);
       for (double& band : bands) band = std::log(band < 1e-12 ? 1e-12 : band);
       for (int64_t i = 0; i < coefficients; ++i) {

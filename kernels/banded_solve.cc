@@ -3,6 +3,7 @@
 // LEFT_RIGHT. All is computed in double precision.
 #include <cmath>
 
+#include "core/step_end.h"
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"
@@ -42,6 +43,7 @@ struct Band {
     const bool is_upper = lower == adjoint;
     for (int64_t step = 0; step < n; ++step) {
       const int64_t i = is_upper ? n - 1 - step : step;
+      StepEnd::pace(4 * bands * columns);
       for (int64_t d = std::min(step, bands - 1); d > 0; --d) {
         const int64_t j = is_upper ? i + d : i - d;
         for (int64_t c = 0; c < columns; ++c)

@@ -1,6 +1,7 @@
 // EncodeBase64 and DecodeBase64, in the alphabet for URLs: - and _ for the last two digits.
 #include <array>
 
+#include "core/step_end.h"
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"
@@ -71,8 +72,10 @@ const Op encode_op{{
     .kernels = {cpu_kernel([](const KernelRequest& r) {
       return BoundKernel::of(
           [pad = r.attr<bool>("pad"), n = r.inputs[0].shape.elements()](const Arguments& a) {
-            for (int64_t i = 0; i < n; ++i)
+            for (int64_t i = 0; i < n; ++i) {
+              StepEnd::pace(64);
               a.output<std::string>()[i] = encoded(a.input<std::string>(0)[i], pad);
+            }
           });
     })},
     .examples = {{.inputs = {texts({"", "a", "ab", "abc", "\xff\xfe"})},
@@ -92,8 +95,10 @@ const Op decode_op{{
     .shape = shapes::same_as(0),
     .kernels = {cpu_kernel([](const KernelRequest& r) {
       return BoundKernel::of([n = r.inputs[0].shape.elements()](const Arguments& a) {
-        for (int64_t i = 0; i < n; ++i)
+        for (int64_t i = 0; i < n; ++i) {
+          StepEnd::pace(64);
           a.output<std::string>()[i] = decoded(a.input<std::string>(0)[i]);
+        }
       });
     })},
     .examples = {{.inputs = {texts({"", "YQ", "YWI=", "YWJj", "__4"})},

@@ -1,4 +1,5 @@
 // BatchMatMul, V2 and V3: a product of matrices for every index of the leading axes.
+#include "core/step_end.h"
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"
@@ -56,7 +57,10 @@ BoundKernel prepare(const KernelRequest& request) {
     };
     const int64_t count = of_x.elements();
     if (!is_small) {
-      for (int64_t b = 0; b < count; ++b) multiply(b, *a.stream);
+      for (int64_t b = 0; b < count; ++b) {
+        StepEnd::ask();
+        multiply(b, *a.stream);
+      }
       return;
     }
     a.stream->parallel_for(count, matmul_flops_per_chunk / work, [&](int64_t begin, int64_t end) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "core/step_end.h"
 #include "kernels/onednn.h"
 
 namespace leat {
@@ -58,6 +59,7 @@ std::optional<BoundKernel> bind_bfloat16_matmul(int64_t m, int64_t n, int64_t k,
       use_one_onednn_thread();
       dnnl::stream stream(onednn_engine());
       for (int64_t c = begin; c < end; ++c) {
+        StepEnd::ask();
         const Rows& kind = c + 1 == chunks ? kinds.back() : kinds.front();
         const auto& d = kind.description;
         kind.primitive.execute(

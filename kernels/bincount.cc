@@ -1,10 +1,12 @@
 // Bincount, DenseBincount, SparseBincount and RaggedBincount: histograms of small integers.
+#include "core/step_end.h"
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"
 #include "kernels/cpu.h"
 #include "kernels/examples.h"
 #include "kernels/execute.h"
+#include "kernels/pieces.h"
 #include "kernels/sparse_tensor.h"
 
 namespace leat {
@@ -31,10 +33,11 @@ BoundKernel bind(const KernelRequest& r, bool binary) {
   const int64_t rows = r.outputs[0].shape.rank() == 2 ? input[0] : 1;
   const bool is_weighted = weights.elements() > 0;
   return BoundKernel::of([=](const Arguments& a) {
-    std::fill_n(a.output<T>(), rows * size, T(0));
+    fill_in_pieces(a.output<T>(), rows * size, T(0));
     for (int64_t i = 0; i < n; ++i)
       check(a.input<Index>(0)[i] >= 0, "Input arr must be non-negative!");
     for (int64_t i = 0; i < n; ++i) {
+      StepEnd::pace(4);
       const int64_t bin = a.input<Index>(0)[i];
       if (bin >= size) continue;
       T& to = a.output<T>()[i / (n / rows) * size + bin];
@@ -141,6 +144,7 @@ void count_sparse(ExecuteContext& c) {
   check(rows >= 0, "dense_shape[0] must not be negative, but is ", rows);
   RowCounts<T, Index> counts(c, values, c.input(3), c.input(4), rank == 1 ? Shape{} : Shape{rows});
   for (int64_t i = 0; i < values.elements(); ++i) {
+    StepEnd::pace(16);
     const int64_t first = indices.data<int64_t>()[i * rank];
     check(first >= 0 && first < rows, "indices[", i, ", 0] = ", first,
           " is out of bounds: it is not in [0, ", rows, ")");
@@ -163,7 +167,10 @@ void count_ragged(ExecuteContext& c) {
     check(starts[row] >= 0 && starts[row] <= starts[row + 1] && starts[row + 1] <= n,
           "Splits must not fall, but ", starts[row], " and ", starts[row + 1],
           " follow each other");
-    for (int64_t i = starts[row]; i < starts[row + 1]; ++i) counts.add(row, i);
+    for (int64_t i = starts[row]; i < starts[row + 1]; ++i) {
+      StepEnd::pace(16);
+      counts.add(row, i);
+    }
   }
   c.set_output(0, counts.take());
 }

@@ -3,6 +3,7 @@
 
 #include "core/blocking_work.h"
 #include "core/kernel.h"
+#include "core/step_end.h"
 
 namespace leat {
 
@@ -12,9 +13,10 @@ namespace leat {
 template <class Work>
 ExecuteAsync elsewhere(void (*run)(std::function<void()>), Work work) {
   return [run, work](ExecuteContext& context, std::function<void(Status)> done) {
-    run([work, &context, done = std::move(done)] {
+    run([work, &context, end = StepEnd::of_thread(), done = std::move(done)] {
       Status status;
       try {
+        const StepEnd::Scope scope(end);
         work(context);
       } catch (...) {
         status = status_of_current_exception();

@@ -1,6 +1,7 @@
 // Colours of images, the last axis being red, green, blue: RGBToHSV, HSVToRGB.
 #include <cmath>
 
+#include "core/step_end.h"
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"
@@ -58,6 +59,7 @@ BoundKernel prepare_colours(TypeTag<T>, const KernelRequest& r) {
   using C = ComputeType<T>;
   BoundKernel kernel = BoundKernel::of([n = r.inputs[0].shape.elements()](const Arguments& a) {
     for (int64_t i = 0; i < n; i += 3) {
+      StepEnd::pace(16);
       C in[3], out[3];
       std::copy_n(a.input<T>(0) + i, 3, in);
       Conversion::convert(in, out);

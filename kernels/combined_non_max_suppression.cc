@@ -3,6 +3,7 @@
 #include <limits>
 #include <queue>
 
+#include "core/step_end.h"
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"
@@ -49,8 +50,10 @@ struct Detections {
       candidates.pop();
       const float* box = corners(from, next.box, cls);
       bool is_suppressed = false;
-      for (int64_t i = count; i-- > 0 && !is_suppressed;)
+      for (int64_t i = count; i-- > 0 && !is_suppressed;) {
+        StepEnd::pace(16);
         is_suppressed = leat::overlap(box, out[i].corners) > overlap;
+      }
       if (!is_suppressed) out[count++] = {next.box, next.score, cls, box};
     }
   }

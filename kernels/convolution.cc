@@ -1,6 +1,7 @@
 // Which kernel runs a convolution, and the loops for f64 and int32.
 #include "kernels/convolution.h"
 
+#include "core/step_end.h"
 #include "kernels/cpu.h"
 #include "kernels/types.h"
 
@@ -22,6 +23,7 @@ struct LoopConvolution {
       for (int64_t oz = 0; oz < d.out; ++oz) {
         const Window::Range planes = d.taps(oz);
         for (int64_t kz = planes.begin; kz < planes.end; ++kz) {
+          StepEnd::ask();
           for_each_tap_of_plane(n * d.in + d.input_of(oz, kz), n * d.out + oz, kz, f);
         }
       }
@@ -36,6 +38,8 @@ struct LoopConvolution {
       const Window::Range rows = h.taps(oy);
       for (int64_t ox = 0; ox < w.out; ++ox) {
         const Window::Range columns = w.taps(ox);
+        StepEnd::pace((rows.end - rows.begin) * (columns.end - columns.begin) * c.in_channels *
+                      (c.out_channels / c.groups));
         for (int64_t ky = rows.begin; ky < rows.end; ++ky) {
           const int64_t row = (in * h.in + h.input_of(oy, ky)) * w.in;
           for (int64_t kx = columns.begin; kx < columns.end; ++kx) {
@@ -133,8 +137,8 @@ BoundKernel bind(Run run, int a, int b) {
 }
 
 // 16-bit floats are computed as f32, in the workspace.
-template <class T>
-BoundKernel bind_through_floats(OneDnnConvolution run, const Sizes& sizes, int a, int b) {
+template <class T, class Run>
+BoundKernel bind_through_floats(Run run, const Sizes& sizes, int a, int b) {
   const size_t own = (run.workspace_bytes() + 63) / 64 * 64;
   const auto aligned = [](int64_t n) { return (n + 15) / 16 * 16; };
   const int64_t at_b = aligned(sizes.a), at_out = at_b + aligned(sizes.b);
@@ -155,6 +159,13 @@ BoundKernel bind_through_floats(OneDnnConvolution run, const Sizes& sizes, int a
       .with_workspace(own + (at_out + sizes.out) * sizeof(float));
 }
 
+template <class Run>
+BoundKernel bind_floats(Run run, const Sizes& sizes, DType dtype, int a, int b) {
+  if (dtype == DType::f16) return bind_through_floats<half>(std::move(run), sizes, a, b);
+  if (dtype == DType::bf16) return bind_through_floats<bfloat16>(std::move(run), sizes, a, b);
+  return bind<float>(std::move(run), a, b);
+}
+
 }  // namespace
 
 BoundKernel bind_convolution(ConvolutionPass pass, const Convolution& c, DType dtype, int a,
@@ -173,13 +184,11 @@ BoundKernel bind_convolution(ConvolutionPass pass, const Convolution& c, DType d
   BoundKernel kernel;
   switch (dtype) {
     case DType::f32:
-      kernel = bind<float>(OneDnnConvolution(pass, c), a, b);
-      break;
     case DType::f16:
-      kernel = bind_through_floats<half>(OneDnnConvolution(pass, c), sizes, a, b);
-      break;
     case DType::bf16:
-      kernel = bind_through_floats<bfloat16>(OneDnnConvolution(pass, c), sizes, a, b);
+      kernel = LargeConvolution::is_needed(c)
+                   ? bind_floats(LargeConvolution(pass, c), sizes, dtype, a, b)
+                   : bind_floats(OneDnnConvolution(pass, c), sizes, dtype, a, b);
       break;
     case DType::f64:
       kernel = bind<double>(LoopConvolution<double>{pass, c}, a, b);

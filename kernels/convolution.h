@@ -47,4 +47,21 @@ class OneDnnConvolution {
   std::shared_ptr<const Parts> parts_;
 };
 
+// The same in parts, none of which takes long.
+class LargeConvolution {
+ public:
+  // Otherwise OneDnnConvolution holds no thread for long.
+  static bool is_needed(const Convolution& convolution);
+  // Of parts of so much work at most, where rows (or planes) are not more.
+  LargeConvolution(ConvolutionPass pass, const Convolution& convolution,
+                   double flops_per_part = 2e9);
+  size_t workspace_bytes() const;
+  void operator()(Stream& stream, const float* a, const float* b, float* out,
+                  void* workspace) const;
+
+ private:
+  struct Parts;
+  std::shared_ptr<const Parts> parts_;
+};
+
 }  // namespace leat

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "core/step_end.h"
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"
@@ -43,9 +44,10 @@ class Counts {
   // Sets the outputs; `rows` is how many there are, or -1 if there is one and its number is left
   // out.
   void set_outputs(int64_t rows) {
-    std::ranges::stable_sort(entries_, [](const Entry& a, const Entry& b) {
+    const auto comes_first = [](const Entry& a, const Entry& b) {
       return a.row != b.row ? a.row < b.row : a.value < b.value;
-    });
+    };
+    std::ranges::stable_sort(entries_, StepEnd::pacing(comes_first));
     std::vector<int64_t> indices;
     std::vector<W> counts;
     int64_t largest = 0;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/kernel.h"
+#include "core/step_end.h"
 #include "kernels/cpu_loops.h"
 #include "kernels/reduction_plan.h"
 
@@ -169,6 +170,7 @@ struct ReductionLoop {
       C total = R::template identity<C>();
       for (int64_t i = 0; i < runs; ++i) {
         const int64_t offset = offset_of(i, outer_rank, plan.reduced_extents, plan.reduced_strides);
+        StepEnd::pace(length);
         total = R::template combine<C>(total, run(from + offset, length));
       }
       out[at] = static_cast<T>(R::template finish<C>(total, plan.reduced));
@@ -189,9 +191,14 @@ struct ReductionLoop {
     const int outer_rank = std::max(0, plan.reduced_rank - 1);
     const int64_t length = plan.reduced_rank > 0 ? plan.reduced_extents[outer_rank] : 1;
     const int64_t stride = plan.reduced_rank > 0 ? plan.reduced_strides[outer_rank] : 0;
+    constexpr int64_t rows_at_once = 1 << 14;  // a multiple of what reduce_rows() sums up at a time
     for (int64_t i = 0; i < plan.reduced / length; ++i) {
-      rows(from + offset_of(i, outer_rank, plan.reduced_extents, plan.reduced_strides), length,
-           stride, columns, total);
+      const T* run = from + offset_of(i, outer_rank, plan.reduced_extents, plan.reduced_strides);
+      for (int64_t row = 0; row < length; row += rows_at_once) {
+        const int64_t count = std::min(rows_at_once, length - row);
+        StepEnd::pace(count * columns);
+        rows(run + row * stride, count, stride, columns, total);
+      }
     }
     finish_columns(total, columns, out + outer * all_columns + first);
   }

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <optional>
 
+#include "core/step_end.h"
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"
@@ -87,6 +88,7 @@ struct Crops {
         const std::optional<float> y =
             place_of(i, crop_height, height, boxes_at[0], boxes_at[2], divides_first);
         for (int64_t j = 0; j < crop_width; ++j, to += channels) {
+          StepEnd::pace(8 + 4 * channels);
           f(b, i, j, y, place_of(j, crop_width, width, boxes_at[1], boxes_at[3], divides_first),
             to);
         }

@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <limits>
 
+#include "core/step_end.h"
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"
@@ -88,6 +89,7 @@ BoundKernel prepare(const KernelRequest& r) {
   return BoundKernel::of(
       [=, dialect = std::move(dialect), n = r.inputs[0].shape.elements()](const Arguments& a) {
         for (int64_t i = 0; i < n; ++i) {
+          StepEnd::pace(64 * static_cast<int64_t>(count));
           const std::vector<std::string> fields = fields_of(a.input<std::string>(0)[i], dialect);
           check(fields.size() == count, "Expect ", count, " fields but have ", fields.size(),
                 " in record ", i);

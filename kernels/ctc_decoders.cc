@@ -2,6 +2,7 @@
 #include <deque>
 #include <map>
 
+#include "core/step_end.h"
 #include "graph/shape_inference.h"
 #include "kernels/cpu.h"
 #include "kernels/ctc.h"
@@ -56,6 +57,7 @@ void decode_greedily(ExecuteContext& c) {
     T& score = scores.data<T>()[b];
     score = 0;
     for (int64_t t = 0, previous = -1; t < s.lengths[b]; ++t) {
+      StepEnd::pace(s.classes);
       const T* x = s.logits + s.offset(t, b);
       int64_t best = 0;
       for (int64_t k = 1; k < s.classes; ++k) best = x[k] > x[best] ? k : best;
@@ -214,7 +216,10 @@ void search(ExecuteContext& c) {
   std::vector<std::vector<Labels>> decoded(n, std::vector<Labels>(s.batch));
   for (int64_t b = 0; b < s.batch; ++b) {
     Beam<T> beam(width, s.classes);
-    for (int64_t t = 0; t < s.lengths[b]; ++t) beam.step(s.logits + s.offset(t, b));
+    for (int64_t t = 0; t < s.lengths[b]; ++t) {
+      StepEnd::pace(64 * s.classes);
+      beam.step(s.logits + s.offset(t, b));
+    }
     const std::vector<Prefix<T>*> best = beam.best();
     check(n <= static_cast<int64_t>(best.size()),
           "Less leaves in the beam search than requested: ", best.size(), " of ", n,

@@ -1,4 +1,5 @@
 // CTCLoss (ctc.h).
+#include "core/step_end.h"
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"
@@ -84,6 +85,7 @@ struct Alignment {
       alpha[state] = log_probability(state, 0);
     }
     for (int64_t t = 1; t < steps; ++t) {
+      StepEnd::pace(16 * size());
       const T* before = alpha.data() + (t - 1) * size();
       for (int64_t state = first(t); state < last(t); ++state) {
         T sum = may_stay(state) ? before[state] : log_zero<T>;
@@ -102,6 +104,7 @@ struct Alignment {
       beta[(steps - 1) * size() + state] = 0;
     }
     for (int64_t t = steps - 2; t >= 0; --t) {
+      StepEnd::pace(16 * size());
       const T* after = beta.data() + (t + 1) * size();
       const auto through = [&](int64_t state) {
         return after[state] + log_probability(state, t + 1);

@@ -4,6 +4,8 @@
 #include <limits>
 #include <numeric>
 
+#include "core/step_end.h"
+
 namespace leat {
 namespace {
 
@@ -76,6 +78,7 @@ void complete_basis(std::vector<W>& a, int64_t rows, int64_t columns, int64_t fi
     x[unit] = 1;
     for (int pass = 0; pass < 2; ++pass) {  // twice is enough
       for (int64_t j = 0; j < column; ++j) {
+        StepEnd::pace(2 * rows);
         W product = 0;
         for (int64_t i = 0; i < rows; ++i) product += conjugate(a[i * columns + j]) * x[i];
         for (int64_t i = 0; i < rows; ++i) x[i] -= product * a[i * columns + j];
@@ -109,6 +112,7 @@ Qr<W>::Qr(std::vector<W> a, int64_t m, int64_t n, bool full) {
     below[j * least + j] = 1;
     for (int64_t i = j + 1; i < m; ++i) below[i * least + j] = a[i * n + j] / (head - diagonal);
     for (int64_t c = j; c < n; ++c) {
+      StepEnd::pace(2 * (m - j));
       W product = 0;
       for (int64_t i = j; i < m; ++i) product += conjugate(below[i * least + j]) * a[i * n + c];
       for (int64_t i = j; i < m; ++i) a[i * n + c] -= taus[j] * product * below[i * least + j];
@@ -121,6 +125,7 @@ Qr<W>::Qr(std::vector<W> a, int64_t m, int64_t n, bool full) {
   for (int64_t i = 0; i < k; ++i) q[i * k + i] = 1;
   for (int64_t j = least; j-- > 0;) {
     for (int64_t c = 0; c < k; ++c) {
+      StepEnd::pace(2 * (m - j));
       W product = 0;
       for (int64_t i = j; i < m; ++i) product += conjugate(below[i * least + j]) * q[i * k + c];
       const W factor = conjugate(taus[j]) * product;
@@ -154,6 +159,7 @@ SelfAdjointEigen<W>::SelfAdjointEigen(const std::vector<W>& a, int64_t n)
     for (int64_t p = 0; p < n; ++p) {
       for (int64_t q = p + 1; q < n; ++q) {
         if (std::abs(s[p * n + q]) <= epsilon * epsilon * scale) continue;
+        StepEnd::pace(3 * n);
         is_done = is_done && std::abs(s[p * n + q]) <= epsilon * scale * 1e-2;
         const Rotation<W> rotate(diagonal(p), diagonal(q), s[p * n + q]);
         for (int64_t i = 0; i < n; ++i) rotate(s[i * n + p], s[i * n + q]);
@@ -202,6 +208,7 @@ Svd<W>::Svd(const std::vector<W>& a, int64_t m, int64_t n, bool full) {
     is_done = true;
     for (int64_t p = 0; p < n; ++p) {
       for (int64_t q = p + 1; q < n; ++q) {
+        StepEnd::pace(5 * m);
         const double pp = std::real(product(p, p)), qq = std::real(product(q, q));
         const W pq = product(p, q);
         if (std::abs(pq) <= epsilon * std::sqrt(pp * qq) || pq == W(0)) continue;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/step_end.h"
 #include "kernels/wide.h"
 
 namespace leat {
@@ -32,6 +33,7 @@ struct Lu {
       }
       if (a[j * n + j] == W(0)) continue;
       for (int64_t i = j + 1; i < n; ++i) {
+        StepEnd::pace(n - j);
         const W factor = a[i * n + j] /= a[j * n + j];
         for (int64_t k = j + 1; k < n; ++k) a[i * n + k] -= factor * a[j * n + k];
       }
@@ -51,6 +53,7 @@ struct Lu {
     std::vector<W> x(b.size());
     for (int64_t i = 0; i < n; ++i) {
       for (int64_t c = 0; c < columns; ++c) {
+        StepEnd::pace(i + 1);
         W sum = b[rows[i] * columns + c];
         for (int64_t k = 0; k < i; ++k) sum -= a[i * n + k] * x[k * columns + c];
         x[i * columns + c] = sum;
@@ -58,6 +61,7 @@ struct Lu {
     }
     for (int64_t i = n - 1; i >= 0; --i) {
       for (int64_t c = 0; c < columns; ++c) {
+        StepEnd::pace(n - i);
         W sum = x[i * columns + c];
         for (int64_t k = i + 1; k < n; ++k) sum -= a[i * n + k] * x[k * columns + c];
         x[i * columns + c] = sum / a[i * n + i];

@@ -2,6 +2,7 @@
 // squares. All is computed in double precision.
 #include <numeric>
 
+#include "core/step_end.h"
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"
@@ -50,8 +51,10 @@ BoundKernel for_each_matrix(const KernelRequest& r, F f) {
   const Extents e(r.inputs[0].shape);
   if (are_empty(r.outputs)) return {};
   BoundKernel kernel = BoundKernel::of([e, f](const Arguments& a) {
-    for (int64_t b = 0; b < e.count; ++b)
+    for (int64_t b = 0; b < e.count; ++b) {
+      StepEnd::ask();
       f(widened(a.input<T>(0) + b * e.m * e.n, e.m * e.n), b, a);
+    }
   });
   kernel.cost_ns = 5.0 * static_cast<double>(e.count * e.m * e.n * std::max(e.m, e.n));
   return kernel;

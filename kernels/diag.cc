@@ -5,6 +5,7 @@
 #include "graph/shape_inference.h"
 #include "kernels/cpu.h"
 #include "kernels/examples.h"
+#include "kernels/pieces.h"
 
 namespace leat {
 namespace {
@@ -32,7 +33,7 @@ const Op diag_op{{
                            []<class T>(TypeTag<T>, const KernelRequest& r) {
                              return BoundKernel::of(
                                  [n = r.inputs[0].shape.elements()](const Arguments& a) {
-                                   std::fill_n(a.output<T>(), n * n, T(0));
+                                   fill_in_pieces(a.output<T>(), n * n, T(0));
                                    for (int64_t i = 0; i < n; ++i)
                                      a.output<T>()[i * (n + 1)] = a.input<T>(0)[i];
                                  });

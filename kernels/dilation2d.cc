@@ -1,6 +1,7 @@
 // Dilation2D, grayscale morphology, and its two gradients.
 #include <limits>
 
+#include "core/step_end.h"
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"
@@ -24,6 +25,7 @@ struct Dilation {
   void for_each_largest(const T* x, const T* filter, F f) const {
     using C = ComputeType<T>;
     for (int64_t y = 0; y < images * height.out * width.out * channels; ++y) {
+      StepEnd::pace(16);
       const int64_t c = y % channels, ox = y / channels % width.out, row = y / channels / width.out,
                     oy = row % height.out, image = row / height.out;
       const Window::Range rows = height.taps(oy), columns = width.taps(ox);

@@ -2,6 +2,7 @@
 #include <cstring>
 #include <unordered_set>
 
+#include "core/step_end.h"
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"
@@ -29,6 +30,7 @@ void dynamic_partition(ExecuteContext& c) {
   const int32_t* partition = partitions.data<int32_t>();
   std::vector<int64_t> rows(count, 0);
   for (int64_t i = 0; i < n; ++i) {
+    StepEnd::pace(4);
     check(partition[i] >= 0 && partition[i] < count, "partitions[", i, "] = ", partition[i],
           " is not in [0, ", count, ")");
     ++rows[partition[i]];
@@ -42,6 +44,7 @@ void dynamic_partition(ExecuteContext& c) {
   const int64_t row = n == 0 ? 0 : data.elements() / n;
   const T* from = static_cast<const T*>(data.raw());
   for (int64_t i = 0; i < n && row > 0; ++i) {
+    StepEnd::pace(4 + row);
     T*& end = ends[partition[i]];
     copy_elements(from + i * row, row, end);
     end += row;
@@ -107,6 +110,7 @@ void list_difference(ExecuteContext& c) {
   const std::unordered_set<Key> excluded(y.data<T>(), y.data<T>() + y.elements());
   std::vector<Index> kept;
   for (int64_t i = 0; i < x.elements(); ++i) {
+    StepEnd::pace(8);
     if (!excluded.contains(Key(x.data<T>()[i]))) kept.push_back(static_cast<Index>(i));
   }
   Tensor out(x.dtype(), {static_cast<int64_t>(kept.size())});

@@ -5,6 +5,7 @@
 #include "graph/shape_inference.h"
 #include "kernels/cpu.h"
 #include "kernels/examples.h"
+#include "kernels/pieces.h"
 
 namespace leat {
 namespace {
@@ -48,7 +49,7 @@ template <class T>
 void stitch(ExecuteContext& c, Tensor& out, int64_t row) {
   const int n = c.num_inputs() / 2;
   T* merged = static_cast<T*>(out.raw());
-  std::fill_n(merged, out.elements(), T{});
+  fill_in_pieces(merged, out.elements(), T{});
   for (int i = 0; i < n; ++i) {
     const std::span<const int32_t> indices = c.input(i).span<int32_t>();
     const T* data = static_cast<const T*>(c.input(n + i).raw());

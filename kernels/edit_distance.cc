@@ -3,6 +3,7 @@
 #include <limits>
 #include <map>
 
+#include "core/step_end.h"
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"
@@ -45,6 +46,7 @@ int64_t distance(const std::vector<T>& a, const std::vector<T>& b) {
   std::vector<int64_t> row(b.size() + 1);  // the distances of a's first i from b's first 0, 1, …
   for (size_t j = 0; j <= b.size(); ++j) row[j] = static_cast<int64_t>(j);
   for (size_t i = 1; i <= a.size(); ++i) {
+    StepEnd::pace(static_cast<int64_t>(b.size()));
     int64_t diagonal = row[0];
     row[0] = static_cast<int64_t>(i);
     for (size_t j = 1; j <= b.size(); ++j) {

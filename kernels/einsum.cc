@@ -5,6 +5,7 @@
 #include <map>
 #include <string>
 
+#include "core/step_end.h"
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"
@@ -13,6 +14,7 @@
 #include "kernels/examples.h"
 #include "kernels/extents.h"
 #include "kernels/matmul.h"
+#include "kernels/pieces.h"
 #include "kernels/strided_copy.h"
 
 namespace leat {
@@ -214,13 +216,14 @@ BoundKernel bind(const KernelRequest& request, BoundKernel product, int64_t batc
            }
            char* to = result.is_identity ? a.output<char>() : space + result.offset;
            for (int64_t b = 0; b < batches; ++b) {
+             StepEnd::ask();
              void* inputs[] = {sides[0] + b * m * k * sizeof(T),
                                sides[1] + (operands.size() == 1 ? 0 : b * k * n * sizeof(T))};
              void* outputs[] = {to + b * m * n * sizeof(T)};
              product.function(product.bound.get(), {inputs, outputs, a.workspace, a.stream});
            }
            if (result.is_identity) return;
-           if (clears_output) std::fill_n(a.output<T>(), elements, T(0));
+           if (clears_output) fill_in_pieces(a.output<T>(), elements, T(0));
            result.copy.run(*a.stream, reinterpret_cast<const T*>(to), a.output<T>());
          })
       .with_workspace(workspace);

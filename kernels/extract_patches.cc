@@ -1,4 +1,5 @@
 // ExtractImagePatches: the windows over images as the channels of an image.
+#include "core/step_end.h"
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"
@@ -42,6 +43,7 @@ BoundKernel prepare(TypeTag<T>, const KernelRequest& r) {
           const T* image = a.input<T>(0) + b * images[1] * images[2] * channels;
           for (int64_t y = 0; y < rows.out; ++y) {
             for (int64_t x = 0; x < columns.out; ++x) {
+              StepEnd::pace(rows.size * columns.size * channels);
               for (int64_t tap_y = 0; tap_y < rows.size; ++tap_y) {
                 for (int64_t tap_x = 0; tap_x < columns.size; ++tap_x, to += channels) {
                   const int64_t at_y = rows.input_of(y, tap_y), at_x = columns.input_of(x, tap_x);

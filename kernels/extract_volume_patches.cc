@@ -1,6 +1,7 @@
 // ExtractVolumePatches: the windows over volumes as the channels of a volume.
 #include <array>
 
+#include "core/step_end.h"
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"
@@ -70,7 +71,10 @@ BoundKernel prepare(TypeTag<T>, const KernelRequest& r) {
           const T* volume = a.input<T>(0) + b * volumes[1] * volumes[2] * volumes[3] * channels;
           for (int64_t z = 0; z < planes.out; ++z) {
             for (int64_t y = 0; y < rows.out; ++y) {
-              for (int64_t x = 0; x < columns.out; ++x) copy_window(volume, z, y, x);
+              for (int64_t x = 0; x < columns.out; ++x) {
+                StepEnd::pace(planes.size * rows.size * columns.size * channels);
+                copy_window(volume, z, y, x);
+              }
             }
           }
         }

@@ -5,6 +5,8 @@
 #include <numbers>
 #include <utility>
 
+#include "core/step_end.h"
+
 namespace leat {
 namespace {
 
@@ -35,6 +37,7 @@ Fft::Fft(int64_t n) : n_(n) {
   filter_.resize(m);
   // k² modulo 2n, by the difference of two squares: the square itself may not fit.
   for (int64_t k = 0, square = 0; k < n; square = (square + 2 * k + 1) % (2 * n), ++k) {
+    StepEnd::pace(8);
     chirp_.push_back(root(square, n));
     filter_[k] = filter_[(m - k) % m] = std::conj(chirp_[k]);
   }
@@ -56,15 +59,19 @@ void Fft::operator()(Complex* x) const {
 
 void Fft::transform(Complex* x) const {
   for (int64_t i = 1, j = 0; i < n_; ++i) {  // bits of the index reversed
+    StepEnd::pace();
     int64_t bit = n_ / 2;
     for (; (j & bit) != 0; bit /= 2) j ^= bit;
     j ^= bit;
     if (i < j) std::swap(x[i], x[j]);
   }
+  constexpr int64_t ask_every = 1 << 20;
   for (int64_t half = 1; half < n_; half *= 2) {
     const int64_t step = n_ / (2 * half);
     for (int64_t begin = 0; begin < n_; begin += 2 * half) {
+      StepEnd::pace(half);
       for (int64_t k = 0; k < half; ++k) {
+        if (k % ask_every == ask_every - 1) StepEnd::ask();
         Complex &a = x[begin + k], &b = x[begin + k + half];
         const Complex turned = product(b, roots_[k * step]);
         b = a - turned;

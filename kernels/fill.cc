@@ -8,6 +8,13 @@
 namespace leat {
 namespace {
 
+template <class T>
+void fill(const Arguments& a, int64_t n, const T& value) {
+  a.stream->parallel_for(n, 65'536, [&](int64_t begin, int64_t end) {
+    std::fill_n(a.output<T>() + begin, end - begin, value);
+  });
+}
+
 // As in graphs of old, one extent may come as a scalar, and the value as a vector of one element.
 void infer(ShapeContext& c) {
   check(c.input(1).is_compatible(Shape{}) || c.input(1).is_compatible(Shape{1}),
@@ -32,7 +39,7 @@ const Op fill_op{{
                                   []<class T>(TypeTag<T>, const KernelRequest& r) {
                                     return BoundKernel::of(
                                         [n = r.outputs[0].shape.elements()](const Arguments& a) {
-                                          std::fill_n(a.output<T>(), n, *a.input<T>(1));
+                                          fill(a, n, *a.input<T>(1));
                                         });
                                   })},
     .examples = {{.inputs = {ints({2, 1}), Tensor::scalar(9.0f)},
@@ -60,7 +67,7 @@ const Op empty_op{{
                                   []<class T>(TypeTag<T>, const KernelRequest& r) {
                                     return BoundKernel::of(
                                         [n = r.outputs[0].shape.elements()](const Arguments& a) {
-                                          std::fill_n(a.output<T>(), n, T());
+                                          fill(a, n, T());
                                         });
                                   })},
     .examples = {{.inputs = {ints({2})},

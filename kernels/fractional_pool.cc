@@ -5,11 +5,13 @@
 #include <limits>
 #include <random>
 
+#include "core/step_end.h"
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"
 #include "kernels/cpu.h"
 #include "kernels/examples.h"
+#include "kernels/pieces.h"
 #include "kernels/random_stream.h"
 
 namespace leat {
@@ -109,6 +111,7 @@ void for_each_window(const Planes& in, const Planes& out, const int64_t* rows,
     for (int64_t i = 0; i < out.rows; ++i) {
       const int64_t bottom = end_of(rows, i, in.rows);
       for (int64_t j = 0; j < out.columns; ++j) {
+        StepEnd::pace(8 * out.channels);
         const int64_t right = end_of(columns, j, in.columns),
                       to = ((b * out.rows + i) * out.columns + j) * out.channels;
         for (int64_t y = rows[i]; y < bottom; ++y) {
@@ -156,7 +159,7 @@ BoundKernel prepare(bool is_max, const KernelRequest& r) {
     draw(in.columns, out.columns, columns);
     const T* x = a.input<T>(0);
     T* y = a.output<T>(0);
-    std::fill_n(y, out.elements(), is_max ? std::numeric_limits<T>::lowest() : T(0));
+    fill_in_pieces(y, out.elements(), is_max ? std::numeric_limits<T>::lowest() : T(0));
     for_each_window(
         in, out, rows, columns, overlap,
         [&](int64_t to, int64_t from) {
@@ -209,7 +212,7 @@ BoundKernel prepare_max_gradient(TypeTag<T>, const KernelRequest& r) {
     const T* dy = a.input<T>(2);
     T* dx = a.output<T>();
     auto* largest = static_cast<int64_t*>(a.workspace);
-    std::fill_n(dx, in.elements(), T(0));
+    fill_in_pieces(dx, in.elements(), T(0));
     std::fill_n(largest, out.channels, -1);
     for_each_window(
         in, out, rows, columns, overlap,
@@ -242,7 +245,7 @@ BoundKernel prepare_avg_gradient(TypeTag<T>, const KernelRequest& r) {
     check_sequence(columns, out.columns, in.columns, "column");
     const T* dy = a.input<T>(1);
     auto* sums = static_cast<double*>(a.workspace);
-    std::fill_n(sums, in.elements(), 0.0);
+    fill_in_pieces(sums, in.elements(), 0.0);
     std::vector<int64_t> window;  // first channels of its pixels
     for_each_window(
         in, out, rows, columns, overlap, [&](int64_t, int64_t from) { window.push_back(from); },

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/step_end.h"
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"
@@ -23,6 +24,7 @@ BoundKernel prepare_bucketize(TypeTag<T>, const KernelRequest& r) {
   BoundKernel kernel =
       BoundKernel::of([boundaries, n = r.inputs[0].shape.elements()](const Arguments& a) {
         for (int64_t i = 0; i < n; ++i) {
+          StepEnd::pace(16);
           const auto found =
               std::upper_bound(boundaries.begin(), boundaries.end(), a.input<T>(0)[i]);
           a.output<int32_t>()[i] = static_cast<int32_t>(found - boundaries.begin());
@@ -71,6 +73,7 @@ BoundKernel bind_histogram(const KernelRequest& r) {
         const double width = distance(range[0], range[1]) / static_cast<double>(bins);
         std::fill_n(a.output<Count>(), bins, Count(0));
         for (int64_t i = 0; i < n; ++i) {
+          StepEnd::pace(8);
           check(values[i] == values[i], "Histogram values must not contain NaN");
           const auto above =
               static_cast<double>(std::max(values[i], range[0])) - static_cast<double>(range[0]);

@@ -1,6 +1,7 @@
 // InTopKV2: is the true class among the k most probable ones?
 #include <cmath>
 
+#include "core/step_end.h"
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"
@@ -21,6 +22,7 @@ BoundKernel prepare(TypeTag<T>, const KernelRequest& request) {
   return BoundKernel::of([rows, columns, is_input, given](const Arguments& a) {
     const int64_t k = is_input ? int64_t{*a.input<T>(2)} : given;
     for (int64_t r = 0; r < rows; ++r) {
+      StepEnd::pace(columns);
       const float* row = a.input<float>(0) + r * columns;
       const int64_t target = a.input<T>(1)[r];
       bool possible = target >= 0 && target < columns && std::isfinite(row[target]);

@@ -5,6 +5,7 @@
 #include <random>
 
 #include "core/blocking_work.h"
+#include "core/step_end.h"
 
 namespace leat {
 namespace {
@@ -105,12 +106,13 @@ void Iterator::next(ExecuteContext& c, Take take, std::function<void(Status)> do
   }
   source->turns->dequeue(
       1, false, c.cancellation(),
-      [self = shared_from_this(), source, &c, take = std::move(take), done = std::move(done)](
-          const Status& status, const std::vector<Queue::Element>&) {
+      [self = shared_from_this(), source, &c, take = std::move(take), done = std::move(done),
+       end = StepEnd::of_thread()](const Status& status, const std::vector<Queue::Element>&) {
         if (!status.is_ok()) return done(status);
-        const auto work = [self, source, &c, take, done] {
+        const auto work = [self, source, &c, take, done, end] {
           Status result;
           try {
+            const StepEnd::Scope scope(end);
             take(self->read(*source, c));
           } catch (...) {
             result = status_of_current_exception();

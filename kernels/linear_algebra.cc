@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "core/step_end.h"
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"
@@ -59,6 +60,7 @@ template <class T>
 bool factorize(const T* from, int64_t n, Wide<T>& l) {
   for (int64_t j = 0; j < n; ++j) {
     for (int64_t i = j; i < n; ++i) {
+      StepEnd::pace(j + 1);
       WideType<T> sum(from[i * n + j]);
       for (int64_t k = 0; k < j; ++k) sum -= l[i * n + k] * conjugate(l[j * n + k]);
       if (i > j) {
@@ -79,6 +81,7 @@ BoundKernel prepare_cholesky(TypeTag<T>, const KernelRequest& r) {
   const int64_t n = shape[shape.rank() - 1], batches = shape.elements() / (n * n);
   return BoundKernel::of([=](const Arguments& a) {
     for (int64_t b = 0; b < batches; ++b) {
+      StepEnd::ask();
       const T* from = a.input<T>(0) + b * n * n;
       Wide<T> l(n * n);
       if (!factorize(from, n, l)) {
@@ -132,6 +135,7 @@ BoundKernel prepare_triangular(TypeTag<T>, const KernelRequest& r) {
                of_rhs = matrices_of(batch_of(rhs), batch_of(out));
   return BoundKernel::of([=](const Arguments& a) {
     for (int64_t b = 0; b < of_matrix.elements(); ++b) {
+      StepEnd::ask();
       const T* m = a.input<T>(0) + of_matrix.data<int64_t>()[b] * n * n;
       const T* from = a.input<T>(1) + of_rhs.data<int64_t>()[b] * n * columns;
       T* to = a.output<T>() + b * n * columns;
@@ -142,6 +146,7 @@ BoundKernel prepare_triangular(TypeTag<T>, const KernelRequest& r) {
       for (int64_t step = 0; step < n; ++step) {
         const int64_t i = upper ? n - 1 - step : step;
         for (int64_t k = upper ? i + 1 : 0; k < (upper ? n : i); ++k) {
+          StepEnd::pace(columns);
           for (int64_t c = 0; c < columns; ++c)
             x[i * columns + c] -= element(i, k) * x[k * columns + c];
         }
@@ -220,6 +225,7 @@ BoundKernel bind_solve(const KernelRequest& r, int64_t columns) {
   return BoundKernel::of([=, adjoint = r.attr<bool>("adjoint")](const Arguments& a) {
     const int64_t width = columns == 0 ? n : columns;
     for (int64_t b = 0; b < batches; ++b) {
+      StepEnd::ask();
       Wide<T> matrix = widened(a.input<T>(0) + b * n * n, n * n);
       const Lu lu(adjoint ? adjoint_of(matrix, n, n) : std::move(matrix), n);
       lu.check_invertible();
@@ -289,6 +295,7 @@ BoundKernel bind_determinant(const KernelRequest& r, bool is_log) {
   const int64_t n = shape[shape.rank() - 1], batches = r.outputs[0].shape.elements();
   return BoundKernel::of([=](const Arguments& a) {
     for (int64_t b = 0; b < batches; ++b) {
+      StepEnd::ask();
       const Lu lu(widened(a.input<T>(0) + b * n * n, n * n), n);
       WideType<T> sign = lu.is_odd ? -1 : 1, determinant = sign;
       double log = 0;

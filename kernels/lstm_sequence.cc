@@ -1,6 +1,7 @@
 // leat: fast-math-loops
 // All steps of a recurrent network with long short-term memory: BlockLSTM, BlockLSTMV2 and their
 // gradients. x is [time, batch, inputs].
+#include "core/step_end.h"
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "kernels/examples.h"
@@ -39,6 +40,7 @@ BoundKernel prepare_sequence(const KernelRequest& r, const Cell& cell) {
     }
     float *xh = static_cast<float*>(a.workspace), *products = xh + joined;
     for (int64_t t = 0; t < steps; ++t) {
+      StepEnd::pace(8 * gates);
       join_columns(n.batch, x + t * inputs, n.inputs, h_prev, n.cells, xh);
       product(xh, w, products, products + gates, a.stream);
       float* step[7];

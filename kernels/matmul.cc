@@ -6,6 +6,7 @@
 #include <omp.h>
 #include <oneapi/dnnl/dnnl.h>
 
+#include "core/step_end.h"
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"
@@ -14,6 +15,7 @@
 #include "kernels/examples.h"
 #include "kernels/matmul.h"
 #include "kernels/narrow_matmul.h"
+#include "kernels/pieces.h"
 #include "kernels/strided_copy.h"
 
 namespace leat {
@@ -25,14 +27,49 @@ constexpr int64_t bytes_per_chunk = 1 << 20;
 
 // ---- f32
 
-void sgemm(const MatMul& mm, const float* a, const float* b, float* product, int64_t m, int64_t n) {
+// Some hundredths of a second: between tiles of so much work it is asked whether the product is
+// still wanted. They are as wide as oneDNN needs to be fast. Sums are cut by the product's extents
+// alone, not by the chunk at hand, so that equal products are equal.
+constexpr double flops_per_tile = 1e9;
+constexpr int64_t least_tile = 256, terms_per_tile = 8192;
+
+double flops_of(int64_t m, int64_t n, int64_t k) {
+  return 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
+}
+
+// product[m, n] = op(a)[m, k] op(b)[k, n], or added to it.
+void sgemm_tile(const MatMul& mm, const float* a, const float* b, float* product, int64_t m,
+                int64_t n, int64_t k, bool adds) {
+  StepEnd::ask();
   static thread_local const bool single_threaded = (omp_set_num_threads(1), true);
   (void)single_threaded;
-  const dnnl_status_t status = dnnl_sgemm(mm.transpose_a ? 'T' : 'N', mm.transpose_b ? 'T' : 'N', m,
-                                          n, mm.k, 1.0f, a, mm.transpose_a ? mm.m : mm.k, b,
-                                          mm.transpose_b ? mm.k : mm.n, 0.0f, product, mm.n);
+  const dnnl_status_t status =
+      dnnl_sgemm(mm.transpose_a ? 'T' : 'N', mm.transpose_b ? 'T' : 'N', m, n, k, 1.0f, a,
+                 mm.transpose_a ? mm.m : mm.k, b, mm.transpose_b ? mm.k : mm.n, adds ? 1.0f : 0.0f,
+                 product, mm.n);
   check_internal(status == dnnl_success, "dnnl_sgemm failed with status ",
                  static_cast<int>(status));
+}
+
+void sgemm(const MatMul& mm, const float* a, const float* b, float* product, int64_t m, int64_t n) {
+  const bool is_cut = StepEnd::of_thread() != nullptr && std::max(m, n) >= 2 * least_tile &&
+                      flops_of(m, n, mm.k) > 2 * flops_per_tile;
+  if (is_cut && m >= n) {
+    const int64_t half = m / 32 * 16;
+    sgemm(mm, a, b, product, half, n);
+    return sgemm(mm, a + half * (mm.transpose_a ? 1 : mm.k), b, product + half * mm.n, m - half, n);
+  }
+  if (is_cut) {
+    const int64_t half = n / 32 * 16;
+    sgemm(mm, a, b, product, m, half);
+    return sgemm(mm, a, b + half * (mm.transpose_b ? mm.k : 1), product + half, m, n - half);
+  }
+  const bool is_long = mm.k >= 2 * terms_per_tile && flops_of(mm.m, mm.n, mm.k) > flops_per_tile;
+  const int64_t terms = is_long ? terms_per_tile : mm.k;
+  for (int64_t at = 0; at < mm.k; at += terms) {
+    sgemm_tile(mm, a + at * (mm.transpose_a ? mm.m : 1), b + at * (mm.transpose_b ? 1 : mm.n),
+               product, m, n, std::min(terms, mm.k - at), at > 0);
+  }
 }
 
 void multiply(const MatMul& mm, Stream& stream, const float* a, const float* b, float* product) {
@@ -143,6 +180,7 @@ LEAT_INLINE inline void multiply_rows(const MatMul& mm, const T* a, const T* b, 
   for (; j + width <= mm.n; j += width) {
     int64_t i = begin;
     for (; i + height <= end; i += height) {
+      StepEnd::pace(mm.k * height);
       Sum sum[height][width] = {};
       for (int64_t k = 0; k < mm.k; ++k) {
         for (int r = 0; r < height; ++r) {
@@ -155,6 +193,7 @@ LEAT_INLINE inline void multiply_rows(const MatMul& mm, const T* a, const T* b, 
       }
     }
     for (; i < end; ++i) {
+      StepEnd::pace(mm.k);
       Sum sum[width] = {};
       for (int64_t k = 0; k < mm.k; ++k) {
         const Sum x = a[i * mm.k + k];
@@ -164,6 +203,7 @@ LEAT_INLINE inline void multiply_rows(const MatMul& mm, const T* a, const T* b, 
     }
   }
   for (int64_t i = begin; j < mm.n && i < end; ++i) {
+    StepEnd::pace(mm.k);
     std::fill(product + i * mm.n + j, product + (i + 1) * mm.n, T(0));
     for (int64_t k = 0; k < mm.k; ++k) {
       const Sum x = a[i * mm.k + k];
@@ -256,7 +296,7 @@ BoundKernel prepare(TypeTag<T> type, const MatMul& mm) {
   if (mm.m == 0 || mm.n == 0) return {};
   if (mm.k == 0) {
     return BoundKernel::of(
-        [n = mm.m * mm.n](const Arguments& args) { std::fill_n(args.output<T>(), n, T(0)); });
+        [n = mm.m * mm.n](const Arguments& args) { fill_in_pieces(args.output<T>(), n, T(0)); });
   }
   BoundKernel out = bind(type, mm);
   const double flops = 2.0 * mm.m * mm.n * mm.k;

@@ -1,12 +1,14 @@
 // Bands of diagonals of matrices: MatrixDiagPart takes them out, MatrixDiag makes matrices of them,
 // MatrixSetDiag replaces them. V1 knows the main diagonal only, V2 and V3 differ in where diagonals
 // of unequal lengths begin.
+#include "core/step_end.h"
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"
 #include "kernels/cpu.h"
 #include "kernels/examples.h"
 #include "kernels/extents.h"
+#include "kernels/pieces.h"
 
 namespace leat {
 namespace {
@@ -123,8 +125,9 @@ BoundKernel prepare_part(TypeTag<T>, const KernelRequest& r) {
   const int64_t matrix = band.rows * band.cols, packed = band.count() * band.longest();
   const int64_t batches = batch_of(input, 2).elements();
   return BoundKernel::of([=](const Arguments& a) {
-    if (pads) std::fill_n(a.output<T>(), batches * packed, *a.input<T>(2));
+    if (pads) fill_in_pieces(a.output<T>(), batches * packed, *a.input<T>(2));
     for (int64_t b = 0; b < batches; ++b) {
+      StepEnd::pace(packed);
       const T* from = a.input<T>(0) + b * matrix;
       T* to = a.output<T>() + b * packed;
       band.for_each([&](int64_t i, int64_t d) { to[d] = from[i]; });
@@ -204,8 +207,9 @@ BoundKernel prepare_diag(TypeTag<T>, const KernelRequest& r) {
   const int64_t batches = batch_of(diagonal, band.count() > 1 ? 2 : 1).elements();
   return BoundKernel::of([=](const Arguments& a) {
     const T padding = has ? *a.input<T>(4) : T{};
-    std::fill_n(a.output<T>(), batches * matrix, padding);
+    fill_in_pieces(a.output<T>(), batches * matrix, padding);
     for (int64_t b = 0; b < batches; ++b) {
+      StepEnd::pace(packed);
       const T* from = a.input<T>(0) + b * packed;
       T* to = a.output<T>() + b * matrix;
       band.for_each([&](int64_t i, int64_t d) { to[i] = from[d]; });
@@ -238,6 +242,7 @@ BoundKernel prepare_set(TypeTag<T>, const KernelRequest& r) {
            if (a.output<T>() != a.input<T>(0))
              copy_elements(a.input<T>(0), batches * matrix, a.output<T>());
            for (int64_t b = 0; b < batches; ++b) {
+             StepEnd::pace(packed);
              const T* from = a.input<T>(1) + b * packed;
              T* to = a.output<T>() + b * matrix;
              band.for_each([&](int64_t i, int64_t d) { to[i] = from[d]; });

@@ -1,10 +1,12 @@
 // MirrorPad: a border that mirrors the tensor, and its gradient, which folds a border back.
+#include "core/step_end.h"
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"
 #include "kernels/cpu.h"
 #include "kernels/examples.h"
 #include "kernels/extents.h"
+#include "kernels/pieces.h"
 #include "kernels/strided_copy.h"
 
 namespace leat {
@@ -76,6 +78,7 @@ struct Mirror {
     const std::vector<int64_t>& row = offset.back();
     const int64_t width = static_cast<int64_t>(row.size());
     for (int64_t begin = 0; begin < elements; begin += width) {
+      StepEnd::pace(width);
       int64_t from = 0, rest = begin / width;
       for (size_t axis = offset.size() - 1; axis-- > 0;) {
         const int64_t extent = static_cast<int64_t>(offset[axis].size());
@@ -107,7 +110,7 @@ BoundKernel prepare_gradient(TypeTag<T>, const KernelRequest& r) {
                           repeats_edge(r.node))](const Arguments& a) {
         const T* dy = a.input<T>(0);
         T* dx = a.output<T>();
-        std::fill_n(dx, n, T(0));
+        fill_in_pieces(dx, n, T(0));
         mirror.for_each(
             [=](int64_t padded, int64_t inner) { dx[inner] = T(C(dx[inner]) + C(dy[padded])); });
       });

@@ -5,6 +5,7 @@
 #include <limits>
 #include <queue>
 
+#include "core/step_end.h"
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"
@@ -47,6 +48,7 @@ std::vector<Candidate> selected(const std::vector<float>& scores, const Rules& r
     bool is_suppressed = false;
     for (size_t i = out.size();
          i-- > next.compared && !is_suppressed && next.score > rules.score;) {
+      StepEnd::pace(16);
       const float part = common(next.box, out[i].box);
       if (rules.sigma > 0) {
         next.score *= std::exp(-0.5F / rules.sigma * part * part);

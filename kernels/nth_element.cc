@@ -1,6 +1,7 @@
 // NthElement: the entry that would be at a place if each row were sorted.
 #include <algorithm>
 
+#include "core/step_end.h"
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"
@@ -23,8 +24,8 @@ BoundKernel prepare(TypeTag<T>, const KernelRequest& r) {
     for (int64_t i = 0; i < rows; ++i) {
       std::copy_n(a.input<T>(0) + i * columns, columns, row);
       // NaN is the largest: any other order is none.
-      std::nth_element(row, row + place, row + columns,
-                       [](T x, T y) { return C(x) < C(y) || (C(x) == C(x) && C(y) != C(y)); });
+      const auto is_less = [](T x, T y) { return C(x) < C(y) || (C(x) == C(x) && C(y) != C(y)); };
+      std::nth_element(row, row + place, row + columns, StepEnd::pacing(is_less));
       a.output<T>()[i] = row[place];
     }
   });

@@ -5,6 +5,7 @@
 #include "kernels/cpu.h"
 #include "kernels/examples.h"
 #include "kernels/extents.h"
+#include "kernels/pieces.h"
 
 namespace leat {
 namespace {
@@ -41,7 +42,7 @@ BoundKernel bind(const KernelRequest& request) {
   return BoundKernel::of([prefix, suffix, depth = out[axis]](const Arguments& a) {
     const T on = *a.input<T>(2), off = *a.input<T>(3);
     T* out = a.output<T>();
-    std::fill_n(out, prefix * depth * suffix, off);
+    fill_in_pieces(out, prefix * depth * suffix, off);
     for (int64_t p = 0; p < prefix; ++p) {
       for (int64_t s = 0; s < suffix; ++s) {
         const int64_t index = a.input<Index>(0)[p * suffix + s];

@@ -3,6 +3,7 @@
 // cut into chunks that our pool runs.
 #include <cstring>
 
+#include "core/step_end.h"
 #include "kernels/convolution.h"
 #include "kernels/cpu.h"
 #include "kernels/onednn.h"
@@ -194,6 +195,7 @@ size_t OneDnnConvolution::workspace_bytes() const { return parts_->workspace_byt
 // x, y, filter: of the whole batch; the filter is this chunk's own in a filter_gradient.
 void OneDnnConvolution::Parts::run_chunk(int64_t chunk, const float* x, const float* filter,
                                          const float* y, void* workspace) const {
+  StepEnd::ask();
   use_one_onednn_thread();
   const Primitive& p = primitive(chunk);
   x += chunk * images * x_per_image;
@@ -229,6 +231,7 @@ void OneDnnConvolution::Parts::run_filter_gradient(Stream& stream, const float* 
   float* sum = of_chunk(0);
   for (int64_t chunk = 1; chunk < chunks; ++chunk) {
     const float* term = of_chunk(chunk);
+    StepEnd::ask();
     vectorized([=]() LEAT_INLINE {
       for (int64_t i = 0; i < floats; ++i) sum[i] += term[i];
     });

@@ -5,6 +5,7 @@
 #include "kernels/cpu.h"
 #include "kernels/examples.h"
 #include "kernels/extents.h"
+#include "kernels/pieces.h"
 #include "kernels/strided_copy.h"
 
 namespace leat {
@@ -49,7 +50,7 @@ BoundKernel prepare(TypeTag<T>, const KernelRequest& request) {
   const bool has_value = request.inputs.size() == 3;
   return BoundKernel::of([copy = StridedCopy(std::move(axes)), offset, n = out.elements(),
                           has_value](const Arguments& a) {
-    std::fill_n(a.output<T>(), n, has_value ? *a.input<T>(2) : T{});
+    fill_in_pieces(a.output<T>(), n, has_value ? *a.input<T>(2) : T{});
     copy.run(*a.stream, a.input<T>(0), a.output<T>() + offset);
   });
 }

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <limits>
 
+#include "core/step_end.h"
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"
@@ -137,8 +138,10 @@ struct Transform {
   void operator()(const T* image, const float* t, T fill_value, T* out) const {
     for (int64_t i = 0; i < images; ++i, image += height * width * channels) {
       for (int64_t row = 0; row < rows; ++row) {
-        for (int64_t column = 0; column < columns; ++column, out += channels)
+        for (int64_t column = 0; column < columns; ++column, out += channels) {
+          StepEnd::pace(16 * channels);
           write(image, t, static_cast<float>(row), static_cast<float>(column), fill_value, out);
+        }
       }
       if (transforms > 1) t += 8;
     }

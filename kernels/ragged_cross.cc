@@ -3,6 +3,7 @@
 // a string or as a hash.
 #include <algorithm>
 
+#include "core/step_end.h"
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"
@@ -127,6 +128,7 @@ Tensor crosses(const std::vector<Column>& columns, const std::vector<int64_t>& s
   for (int64_t row = 0; row + 1 < std::ssize(splits); ++row) {
     for (size_t k = 0; k < columns.size(); ++k) elements[k] = columns[k].splits[row];
     for (int64_t i = splits[row]; i < splits[row + 1]; ++i) {
+      StepEnd::pace(64);
       *value++ = cross(elements);
       for (size_t k = columns.size(); k-- > 0;) {
         if (++elements[k] < columns[k].splits[row + 1]) break;

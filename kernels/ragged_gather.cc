@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "core/step_end.h"
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"
@@ -39,7 +40,10 @@ void add_uniform_splits(const Shape& indices, std::vector<Splits>& out) {
     const int64_t length = indices[axis + 1];
     product_of_extents(rows, length);
     check_memory_for(rows, sizeof(int64_t));
-    for (int64_t row = 0; row < rows; ++row) add_split(out[axis], length);
+    for (int64_t row = 0; row < rows; ++row) {
+      StepEnd::pace(8);
+      add_split(out[axis], length);
+    }
   }
 }
 
@@ -82,8 +86,10 @@ void gather_rows(ExecuteContext& c) {
     int64_t start = row, limit = row + 1;
     for (int level = 0; level < levels; ++level) {
       const Splits& splits = nested[level];
-      for (int64_t i = start; outer + level >= 0 && i < limit; ++i)
+      for (int64_t i = start; outer + level >= 0 && i < limit; ++i) {
+        StepEnd::pace(8);
         add_split(out[outer + level], splits[i + 1] - splits[i]);
+      }
       start = splits[start];
       limit = splits[limit];
     }

@@ -4,6 +4,7 @@
 #include <limits>
 #include <type_traits>
 
+#include "core/step_end.h"
 #include "graph/shape_inference.h"
 #include "kernels/examples.h"
 #include "kernels/execute.h"
@@ -83,10 +84,14 @@ void make_ranges(ExecuteContext& c) {
   Tensor values(dtype_of<T>, {total});
   T* out = values.data<T>();
   for (int64_t row = 0; row < rows; ++row) {
+    StepEnd::pace(64);
     T value = at(0, row);
     const T delta = at(2, row);
     const T* end = values.data<T>() + splits.data<Split>()[row + 1];
-    for (; out != end; value = next_of(value, delta)) *out++ = value;
+    for (; out != end; value = next_of(value, delta)) {
+      StepEnd::pace();
+      *out++ = value;
+    }
   }
   c.set_output(0, std::move(splits));
   c.set_output(1, std::move(values));

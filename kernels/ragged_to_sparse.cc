@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "core/step_end.h"
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"
@@ -40,6 +41,7 @@ Tensor indices_of(const std::vector<Splits>& nested, const Shape& values) {
   std::vector<int64_t> row(levels, 0);  // at each level: the row that the value is in
   std::vector<int64_t> prefix(levels + 1);
   for (int64_t value = 0; value < values[0]; ++value) {
+    StepEnd::pace(32);
     int64_t child = value;
     for (size_t level = levels; level-- > 0; child = row[level]) {
       while (nested[level][row[level] + 1] <= child) ++row[level];

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "core/step_end.h"
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"
@@ -141,8 +142,10 @@ Places places_of_splits(const std::vector<int64_t>& splits, const Places& rows, 
   Places out(total, nowhere);
   for (int64_t row = 0, at = 0; row < count; ++row) {
     const int64_t length = std::max<int64_t>(0, splits[row + 1] - splits[row]);
-    for (int64_t i = 0; rows[row] != nowhere && i < std::min(length, extent); ++i)
+    for (int64_t i = 0; rows[row] != nowhere && i < std::min(length, extent); ++i) {
+      StepEnd::pace(4);
       out[at + i] = rows[row] + i * step;
+    }
     at += length;
   }
   return out;
@@ -154,6 +157,7 @@ Places places_of_ids(const std::vector<int64_t>& ids, const Places& rows, int64_
   out.reserve(ids.size());
   int64_t column = 0;
   for (size_t i = 0; i < ids.size(); ++i) {
+    StepEnd::pace(8);
     check(ids[i] >= 0 && ids[i] < std::ssize(rows), "Got value_rowid=", ids[i],
           " which is not less than ", rows.size());
     column = i > 0 && ids[i] == ids[i - 1] ? column + 1 : 0;
@@ -175,6 +179,7 @@ std::vector<T> default_of(const Tensor& given, const Shape& value) {
   check(broadcast(given.shape(), value) == value, "Error broadcasting default_value");
   std::vector<T> out(n);
   for (int64_t i = 0; i < n; ++i) {
+    StepEnd::pace(16);
     int64_t at = 0, stride = 1, rest = i;
     for (int axis = value.rank(); --axis >= 0; rest /= value[axis]) {
       const int own = axis - value.rank() + given.shape().rank();
@@ -227,9 +232,12 @@ void to_tensor(ExecuteContext& c) {
   const int64_t n = out.elements() == 0 ? 0 : value.elements();
   if (n == 0) return c.set_output(0, std::move(out));
   const std::vector<T> padding = default_of<T>(given, value);
-  for (int64_t place = 0; place < places; ++place)
+  for (int64_t place = 0; place < places; ++place) {
+    StepEnd::pace(4 + n);
     std::copy(padding.begin(), padding.end(), out.data<T>() + place * n);
+  }
   for (size_t i = 0; i < to.size(); ++i) {
+    StepEnd::pace(4 + n);
     if (to[i] != nowhere)
       std::copy_n(values.data<T>() + static_cast<int64_t>(i) * n, n, out.data<T>() + to[i] * n);
   }

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "core/step_end.h"
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"
@@ -49,6 +50,7 @@ BoundKernel bind_multinomial(const KernelRequest& request) {
     for (int64_t r = 0; r < rows; ++r) {
       const double total = add_up(a.input<T>(0) + r * classes, classes, sums);
       for (int64_t s = 0; s < samples; ++s) {
+        StepEnd::pace(32);
         const uint32_t high = words.next(), low = words.next();
         const double* found = std::upper_bound(sums, sums + classes, uniform(high, low) * total);
         a.output<Out>()[r * samples + s] = static_cast<Out>(found - sums);
@@ -127,6 +129,7 @@ BoundKernel bind_shuffle(const Shape& shape, Start start) {
     int64_t* order = static_cast<int64_t*>(a.workspace);
     for (int64_t i = 0; i < rows; ++i) order[i] = i;
     for (int64_t i = 0; i + 1 < rows; ++i) {
+      StepEnd::pace(8);
       std::swap(order[i], order[i + words.next() % static_cast<uint32_t>(rows - i)]);
     }
     for (int64_t i = 0; i < rows; ++i)

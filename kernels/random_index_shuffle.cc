@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "core/step_end.h"
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"
@@ -84,6 +85,7 @@ BoundKernel bind(const KernelRequest& r) {
   return BoundKernel::of([=, index_step = step(index, 0), seed_step = 3 * step(seed, 1),
                           largest_step = step(largest, 0)](const Arguments& a) {
     for (int64_t i = 0; i < n; ++i) {
+      StepEnd::pace(64);
       const T from = a.input<T>(0)[i * index_step], last = a.input<T>(2)[i * largest_step];
       check(from >= 0, "index must be >= 0 but was ", from);
       check(last >= 0, "max_index must be >= 0 but was ", last);

@@ -11,6 +11,8 @@
 namespace leat {
 namespace {
 
+constexpr int64_t grain = 65'536;
+
 using RangeTypes = Types<float, double, half, bfloat16, int8_t, int16_t, int32_t, int64_t, uint16_t,
                          uint32_t, uint64_t>;
 
@@ -66,8 +68,11 @@ const Op range_op{{
                              return BoundKernel::of(
                                  [n = r.outputs[0].shape[0]](const Arguments& a) {
                                    const C start = *a.input<T>(0), delta = *a.input<T>(2);
-                                   for (int64_t i = 0; i < n; ++i)
-                                     a.output<T>()[i] = T(start + C(i) * delta);
+                                   a.stream->parallel_for(
+                                       n, grain, [&](int64_t begin, int64_t end) {
+                                         for (int64_t i = begin; i < end; ++i)
+                                           a.output<T>()[i] = T(start + C(i) * delta);
+                                       });
                                  });
                            })},
     .examples = {{.inputs = {Tensor::scalar<int32_t>(3), Tensor::scalar<int32_t>(8),
@@ -101,8 +106,11 @@ const Op lin_space_op{{
                                  [n = r.outputs[0].shape[0]](const Arguments& a) {
                                    const C start = *a.input<T>(0), stop = *a.input<T>(1);
                                    const C step = n > 1 ? (stop - start) / C(n - 1) : C(0);
-                                   for (int64_t i = 0; i < n; ++i)
-                                     a.output<T>()[i] = T(start + step * C(i));
+                                   a.stream->parallel_for(
+                                       n, grain, [&](int64_t begin, int64_t end) {
+                                         for (int64_t i = begin; i < end; ++i)
+                                           a.output<T>()[i] = T(start + step * C(i));
+                                       });
                                    // The ends are what they are, infinities included.
                                    if (n > 0) a.output<T>()[0] = T(start);
                                    if (n > 1) a.output<T>()[n - 1] = T(stop);

@@ -5,6 +5,7 @@
 #include <limits>
 #include <numbers>
 
+#include "core/step_end.h"
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"
@@ -170,6 +171,7 @@ void gather(const T* images, int64_t count, int64_t channels, const Spans& rows,
           line[k] += weight * static_cast<float>(ComputeType<T>(from[k]));
       });
       for (int64_t x = 0; x < columns.out; ++x, out += channels) {
+        StepEnd::pace(16 * channels);
         std::fill_n(out, channels, 0.0F);
         columns.for_each(x, [&](int64_t i, float weight) {
           for (int64_t c = 0; c < channels; ++c) out[c] += weight * line[i * channels + c];

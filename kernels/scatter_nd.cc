@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <span>
 
+#include "core/step_end.h"
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"
 #include "kernels/bad_indices.h"
 #include "kernels/cpu.h"
 #include "kernels/examples.h"
+#include "kernels/pieces.h"
 #include "kernels/resource_form.h"
 #include "kernels/strided_copy.h"
 
@@ -51,8 +53,9 @@ BoundKernel bind(const KernelRequest& request) {
   return BoundKernel::of([=, strides = strides_of(out), n = out.elements(),
                           ignores_bad = ignores_bad_indices(request)](const Arguments& a) {
     T* to = a.output<T>();
-    std::fill_n(to, n, T{});
+    fill_in_pieces(to, n, T{});
     for (int64_t p = 0; p < places; ++p) {
+      StepEnd::pace(8 + slice);
       int64_t at = 0;
       bool is_good = true;
       for (int64_t d = 0; d < depth; ++d) {
@@ -141,6 +144,7 @@ BoundKernel bind_gather(const KernelRequest& request, bool ignores_bad = false) 
   for (int i = static_cast<int>(depth); i < params.rank(); ++i) slice *= params[i];
   return BoundKernel::of([=, strides = strides_of(params)](const Arguments& a) {
     for (int64_t p = 0; p < n / slice; ++p) {
+      StepEnd::pace(8 + slice);
       int64_t at = 0;
       bool is_good = true;
       for (int64_t d = 0; d < depth; ++d) {

@@ -2,6 +2,7 @@
 // how many rows come out, and UnsortedSegmentSum, Prod, Min and Max, which are told.
 #include <limits>
 
+#include "core/step_end.h"
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"
@@ -9,6 +10,7 @@
 #include "kernels/examples.h"
 #include "kernels/execute.h"
 #include "kernels/extents.h"
+#include "kernels/pieces.h"
 #include "kernels/wrapping.h"
 
 namespace leat {
@@ -128,13 +130,15 @@ void combine_sorted(ExecuteContext& c) {
   }
   Tensor out(data.dtype(), rows_of(n == 0 ? 0 : sum_of_extents(id[n - 1], 1), data.shape()));
   const int64_t row = n == 0 ? 0 : data.elements() / n;
-  std::fill_n(out.data<T>(), out.elements(), T(Combiner::gap));
+  fill_in_pieces(out.data<T>(), out.elements(), T(Combiner::gap));
   for (int64_t begin = 0, end = 0; begin < n; begin = end) {
     const T* from = data.data<T>() + begin * row;
     T* to = out.data<T>() + id[begin] * row;
     std::copy_n(from, row, to);
-    for (end = begin + 1; end < n && id[end] == id[begin]; ++end)
+    for (end = begin + 1; end < n && id[end] == id[begin]; ++end) {
+      StepEnd::pace(row);
       combine_row<Combiner>(from += row, row, to);
+    }
     if constexpr (std::is_same_v<Combiner, Mean>) divide_row(to, row, end - begin);
   }
   c.set_output(0, std::move(out));
@@ -159,8 +163,9 @@ BoundKernel bind_unsorted(const KernelRequest& request) {
   const int64_t inner = rows == 0 ? 0 : request.outputs[0].shape.elements() / rows;
   return BoundKernel::of([rows, count, inner](const Arguments& a) {
     T* out = a.output<T>();
-    std::fill_n(out, rows * inner, Combiner::template empty<T>());
+    fill_in_pieces(out, rows * inner, Combiner::template empty<T>());
     for (int64_t i = 0; i < count; ++i) {
+      StepEnd::pace(4 + inner);
       const int64_t row = a.input<Index>(1)[i];
       if (row < 0) continue;
       check(row < rows, "segment_ids[", i, "] = ", row, " is out of range [0, ", rows, ")");

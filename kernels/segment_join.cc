@@ -1,4 +1,5 @@
 // UnsortedSegmentJoin: strings joined by segments.
+#include "core/step_end.h"
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"
@@ -40,6 +41,7 @@ BoundKernel prepare(TypeTag<Index>, const KernelRequest& r) {
     std::string* to = a.output<std::string>();
     for (int64_t i = 0; i < total; ++i) to[i].clear();
     for (int64_t i = 0; i < n; ++i) {
+      StepEnd::pace(32 * width);
       const int64_t id = a.input<Index>(1)[i];
       check(id >= 0 && id < segments, "segment_ids[", i, "] = ", id, " is not in [0, ", segments,
             ")");

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "core/step_end.h"
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"
@@ -26,7 +27,7 @@ struct Sets {
 
   void sort() {
     for (auto& [group, set] : elements) {
-      std::sort(set.begin(), set.end());
+      std::sort(set.begin(), set.end(), StepEnd::pacing(std::less<>()));
       set.erase(std::unique(set.begin(), set.end()), set.end());
     }
   }
@@ -76,6 +77,7 @@ Sets<T> sparse_sets(const ExecuteContext& c, int first) {
     groups = product_of_extents(groups, extent);
   }
   for (int64_t i = 0; i < n; ++i, index += rank) {
+    StepEnd::pace(64);
     bool is_inside = true;
     int64_t group = 0;
     for (int64_t axis = 0; axis < rank; ++axis) {
@@ -152,6 +154,7 @@ void combine(ExecuteContext& c, const Sets<T>& a, const Sets<T>& b) {
   std::map<int64_t, std::vector<T>> result;
   for (const Sets<T>* sets : {&a, &b}) {
     for (const auto& [group, set] : sets->elements) {
+      StepEnd::pace(64 + 8 * static_cast<int64_t>(set.size()));
       if (!result.contains(group)) result[group] = combined(operation, of(a, group), of(b, group));
     }
   }

@@ -6,6 +6,7 @@
 #include "kernels/cpu.h"
 #include "kernels/examples.h"
 #include "kernels/extents.h"
+#include "kernels/pieces.h"
 #include "kernels/strided_copy.h"
 #include "kernels/window.h"
 
@@ -259,7 +260,7 @@ BoundKernel prepare_batch(TypeTag<T>, const KernelRequest& r) {
     if (copies.back().copy.elements() == 0) copies.pop_back();
   }
   return BoundKernel::of([copies = std::move(copies), n = out.elements()](const Arguments& a) {
-    if (to_batch) std::fill_n(a.output<T>(), n, T{});
+    if (to_batch) fill_in_pieces(a.output<T>(), n, T{});
     for (const PlacedCopy& place : copies) {
       place.copy.run(*a.stream, a.input<T>(0) + (to_batch ? place.space : place.batch),
                      a.output<T>() + (to_batch ? place.batch : place.space));

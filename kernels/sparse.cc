@@ -1,9 +1,11 @@
 // Sparse matrices as indices, values and a dense shape: SparseToDense, SparseTensorDenseMatMul.
+#include "core/step_end.h"
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"
 #include "kernels/cpu.h"
 #include "kernels/examples.h"
+#include "kernels/pieces.h"
 #include "kernels/strided_copy.h"
 
 namespace leat {
@@ -25,9 +27,10 @@ BoundKernel bind_dense(const KernelRequest& r) {
   const bool validates = r.attr<bool>("validate_indices"), repeats = values.rank() == 0;
   return BoundKernel::of(
       [=, strides = strides_of(dense), n = dense.elements()](const Arguments& a) {
-        std::fill_n(a.output<T>(), n, *a.input<T>(3));
+        fill_in_pieces(a.output<T>(), n, *a.input<T>(3));
         int64_t last = -1;
         for (int64_t i = 0; i < count; ++i) {
+          StepEnd::pace(8);
           int64_t at = 0;
           for (int d = 0; d < depth; ++d) {
             const int64_t index = a.input<Index>(0)[i * depth + d];
@@ -116,8 +119,9 @@ BoundKernel bind_product(const KernelRequest& r) {
   return BoundKernel::of([=](const Arguments& a) {
     const Index* index = a.input<Index>(0);
     T* out = a.output<T>();
-    std::fill_n(out, rows * columns, T(0));
+    fill_in_pieces(out, rows * columns, T(0));
     for (int64_t i = 0; i < count; ++i) {
+      StepEnd::pace(4 + columns);
       const int64_t m = index[2 * i + (adjoint_a ? 1 : 0)], k = index[2 * i + (adjoint_a ? 0 : 1)];
       check(k >= 0 && k < inner, "k (", k, ") from index[", i, ",", adjoint_a ? 0 : 1,
             "] out of bounds (>=", inner, ")");

@@ -3,6 +3,7 @@
 // changing fastest, as a string or as a hash.
 #include <algorithm>
 
+#include "core/step_end.h"
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"
@@ -110,6 +111,7 @@ struct Inputs {
     std::vector<Features> features(columns.size());
     const int64_t candidates = count > 0 ? std::ssize(columns[0].rows) : batch;
     for (int64_t i = 0; i < candidates; ++i) {
+      StepEnd::pace(64);
       const int64_t row = count > 0 ? columns[0].rows[i].row : i;
       bool complete = true;
       for (size_t k = 0; k < columns.size(); ++k) {

@@ -1,5 +1,6 @@
 // A sparse tensor and a dense one that is broadcast to it, at the places of the entries:
 // SparseDenseCwiseAdd, Mul and Div.
+#include "core/step_end.h"
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"
@@ -60,6 +61,7 @@ BoundKernel bind(const KernelRequest& r) {
             extent, " vs. dense shape ", dense, " at axis ", d);
     }
     for (int64_t i = 0; i < count; ++i, index += rank) {
+      StepEnd::pace(16);
       int64_t at = 0;
       for (int axis = 0; axis < rank; ++axis) {
         check(index[axis] >= 0 && index[axis] < shape[axis], "indices[", i, "] holds ", index[axis],

@@ -1,5 +1,6 @@
 // Two sparse tensors entry by entry: SparseAdd with its gradient, SparseSparseMaximum and Minimum.
 // Both have their entries in row-major order, so one pass merges them.
+#include "core/step_end.h"
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"
@@ -18,6 +19,7 @@ void check_operands(ExecuteContext& c) {
   const Tensor &a = c.input(2), &b = c.input(5);
   check(a.shape() == b.shape(), "Operands do not have the same ranks; got shapes: ", a, " and ", b);
   for (int64_t i = 0; i < a.elements(); ++i) {
+    StepEnd::pace(16);
     check(a.data<int64_t>()[i] == b.data<int64_t>()[i], "Operands' shapes do not match: got ",
           a.data<int64_t>()[i], " and ", b.data<int64_t>()[i], " for dimension ", i);
   }
@@ -30,6 +32,7 @@ void for_each_place(const Tensor& a_indices, const Tensor& b_indices, F f) {
   const std::vector<int> columns = all_columns(a_indices);
   const int64_t a_count = a_indices.shape()[0], b_count = b_indices.shape()[0];
   for (int64_t i = 0, j = 0; i < a_count || j < b_count;) {
+    StepEnd::pace(16);
     const int order = i == a_count   ? 1
                       : j == b_count ? -1
                                      : compare_entries(a_indices, i, b_indices, j, columns);
@@ -147,6 +150,7 @@ void take_gradients(const Tensor& x_indices, const Tensor& sum_indices, const T*
   if (count == 0 || sum_count == 0) return;  // of any rank
   const std::vector<int> columns = all_columns(x_indices);
   for (int64_t i = 0, k = 0; i < count && k < sum_count;) {
+    StepEnd::pace(16);
     const int order = compare_entries(x_indices, i, sum_indices, k, columns);
     if (order == 0) dx[i] = dy[k];
     if (order <= 0) ++i;

@@ -1,4 +1,5 @@
 // Sparse tensors joined and taken apart: SparseConcat, SparseSlice with its gradient, SparseSplit.
+#include "core/step_end.h"
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"
@@ -49,6 +50,7 @@ void concat(ExecuteContext& c) {
   std::vector<const T*> all_values;
   int64_t* to = all_indices.data<int64_t>();
   for (int64_t i = 0, begin = 0; i < n; ++i) {
+    StepEnd::pace(32);
     const std::vector<int64_t> shape = to_int64s(c.input(static_cast<int>(2 * n + i)));
     check_extents(shape);
     check(static_cast<int64_t>(shape.size()) == rank,
@@ -148,6 +150,7 @@ void slice_entries(ExecuteContext& c) {
   }
   std::vector<int64_t> kept;
   for (int64_t i = 0; i < indices.shape()[0]; ++i) {
+    StepEnd::pace(16);
     const int64_t* index = indices.data<int64_t>() + i * rank;
     bool inside = true;
     for (int64_t d = 0; d < rank && inside; ++d) {
@@ -160,6 +163,7 @@ void slice_entries(ExecuteContext& c) {
   const auto count = static_cast<int64_t>(kept.size());
   Tensor out_indices(DType::i64, {count, rank}), out_values(dtype_of<T>, {count});
   for (int64_t i = 0; i < count; ++i) {
+    StepEnd::pace(16);
     for (int64_t d = 0; d < rank; ++d) {
       out_indices.data<int64_t>()[i * rank + d] =
           indices.data<int64_t>()[kept[i] * rank + d] - start[d];
@@ -227,6 +231,7 @@ void slice_gradient(ExecuteContext& c) {
   std::fill_n(dx.data<T>(), count, T(0));
   int64_t next = 0;  // entry of the slice
   for (int64_t i = 0; i < count && next < taken; ++i) {
+    StepEnd::pace(16);
     bool same = true;
     for (int64_t d = 0; d < rank; ++d) {
       // wraps where an index is none of the tensor's
@@ -291,6 +296,7 @@ void split_entries(ExecuteContext& c) {
   const Parts parts(shape[axis], n);
   std::vector<std::vector<int64_t>> entries(n);
   for (int64_t i = 0; i < count; ++i) {
+    StepEnd::pace(16);
     const int64_t* tuple = indices.data<int64_t>() + i * rank;
     for (int64_t d = 0; d < rank; ++d) {
       check(tuple[d] >= 0 && tuple[d] < shape[d], "indices[", i, "] is out of bounds: it holds ",

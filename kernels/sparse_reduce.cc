@@ -2,6 +2,7 @@
 // sparse tensors, and SparseSoftmax.
 #include <cmath>
 
+#include "core/step_end.h"
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"
@@ -9,6 +10,7 @@
 #include "kernels/examples.h"
 #include "kernels/execute.h"
 #include "kernels/extents.h"
+#include "kernels/pieces.h"
 #include "kernels/sparse_tensor.h"
 #include "kernels/wrapping.h"
 
@@ -20,6 +22,7 @@ template <class F>
 void for_each_group(const Tensor& indices, const std::vector<int64_t>& order,
                     const std::vector<int>& columns, F f) {
   for (size_t begin = 0, end = 0; begin < order.size(); begin = end) {
+    StepEnd::pace(16);
     for (end = begin + 1; end < order.size(); ++end) {
       if (compare_entries(indices, order[begin], indices, order[end], columns) != 0) break;
     }
@@ -99,7 +102,7 @@ template <class T, class Combine>
 void reduce_to_dense(ExecuteContext& c) {
   const Reduction r(c);
   Tensor out(dtype_of<T>, Shape(std::span<const int64_t>(r.out_shape)));
-  std::fill_n(out.data<T>(), out.elements(), T(0));
+  fill_in_pieces(out.data<T>(), out.elements(), T(0));
   const std::vector<int64_t> order = sorted_entries(r.indices, r.kept);
   const int64_t rank = r.indices.shape()[1];
   for_each_group(r.indices, order, r.kept, [&](size_t begin, size_t end) {

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <map>
 
+#include "core/step_end.h"
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"
@@ -10,6 +11,7 @@
 #include "kernels/examples.h"
 #include "kernels/execute.h"
 #include "kernels/extents.h"
+#include "kernels/pieces.h"
 #include "kernels/wrapping.h"
 
 namespace leat {
@@ -64,12 +66,13 @@ void combine(ExecuteContext& c) {
   }
   const Combiner combiner = combiner_of(c.node().op);
   Tensor out(data.dtype(), rows_of(segments, data.shape()));
-  std::fill_n(out.data<T>(), out.elements(), T(0));
+  fill_in_pieces(out.data<T>(), out.elements(), T(0));
   std::vector<C> sum(row);
   for (size_t begin = 0, end = 0; begin < ids.size(); begin = end) {
     while (end < ids.size() && ids[end] == ids[begin]) ++end;
     std::fill(sum.begin(), sum.end(), C(0));
     for (size_t i = begin; i < end; ++i) {
+      StepEnd::pace(4 + row);
       const T* from = data.data<T>() + indices[i] * row;
       for (int64_t j = 0; j < row; ++j)
         sum[j] = static_cast<C>(Wrapping<C>(sum[j]) + Wrapping<C>(C(from[j])));
@@ -183,6 +186,7 @@ void spread(ExecuteContext& c) {
   Tensor out(grad.dtype(), rows_of(is_compact ? next : rows, grad.shape()));
   std::vector<C> sum(out.elements(), C(0));
   for (size_t i = 0; i < ids.size(); ++i) {
+    StepEnd::pace(16 + row);
     if (row == 0) break;
     const C weight = static_cast<C>(weight_of(combiner, count[ids[i]]));
     const T* from = grad.data<T>() + ids[i] * row;

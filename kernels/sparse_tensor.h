@@ -5,6 +5,7 @@
 #include <numeric>
 #include <vector>
 
+#include "core/step_end.h"
 #include "core/tensor.h"
 #include "graph/shape_inference.h"
 
@@ -67,9 +68,10 @@ inline int compare_entries(const Tensor& a, int64_t i, const Tensor& b, int64_t 
 inline std::vector<int64_t> sorted_entries(const Tensor& indices, const std::vector<int>& columns) {
   std::vector<int64_t> order(indices.shape()[0]);
   std::iota(order.begin(), order.end(), int64_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](int64_t i, int64_t j) {
+  const auto comes_first = [&](int64_t i, int64_t j) {
     return compare_entries(indices, i, indices, j, columns) < 0;
-  });
+  };
+  std::stable_sort(order.begin(), order.end(), StepEnd::pacing(comes_first));
   return order;
 }
 

@@ -1,5 +1,6 @@
 // StridedSlice, its gradient, and assignments to such slices of variables.
 #include "kernels/strided_slice.h"
+#include "kernels/pieces.h"
 
 #include <bit>
 
@@ -191,7 +192,7 @@ BoundKernel prepare_gradient(TypeTag<T>, const KernelRequest& request) {
   for (StridedCopy::Axis& axis : layout.axes) std::swap(axis.from, axis.to);
   return BoundKernel::of([copy = StridedCopy(std::move(layout.axes)), offset = layout.offset,
                           n = whole.elements()](const Arguments& a) {
-    if (copy.elements() < n) std::fill_n(a.output<T>(), n, T{});
+    if (copy.elements() < n) fill_in_pieces(a.output<T>(), n, T{});
     copy.run(*a.stream, a.input<T>(4), a.output<T>() + offset);
   });
 }

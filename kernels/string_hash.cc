@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstring>
 
+#include "core/step_end.h"
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"
@@ -187,6 +188,7 @@ OpDef buckets(std::string name, std::string doc, std::string input, Tensor expec
         const uint64_t count = static_cast<uint64_t>(r.attr<int64_t>("num_buckets"));
         return BoundKernel::of([count, n = r.inputs[0].shape.elements()](const Arguments& a) {
           for (int64_t i = 0; i < n; ++i) {
+            StepEnd::pace(64);
             a.output<int64_t>()[i] = static_cast<int64_t>(hash(a.input<std::string>(0)[i]) % count);
           }
         });
@@ -223,6 +225,7 @@ const Op strong_op{{
                               count = static_cast<uint64_t>(r.attr<int64_t>("num_buckets")),
                               n = r.inputs[0].shape.elements()](const Arguments& a) {
         for (int64_t i = 0; i < n; ++i) {
+          StepEnd::pace(64);
           a.output<int64_t>()[i] =
               static_cast<int64_t>(sip_hash(a.input<std::string>(0)[i], key0, key1) % count);
         }

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "core/step_end.h"
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"
@@ -46,6 +47,7 @@ void add_ngrams(const Options& options, const std::string* words, int64_t num_wo
                 int64_t count, std::vector<std::string>& out) {
   const int64_t padding = options.padding(width);
   for (int64_t i = 0; i < count; ++i) {
+    StepEnd::pace(64);
     std::string ngram;
     for (int64_t at = i - padding; at < i - padding + width; ++at) {
       if (at > i - padding) ngram += options.separator;

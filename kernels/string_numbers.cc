@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "core/bools.h"
+#include "core/step_end.h"
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"
@@ -91,8 +92,10 @@ template <class T>
 BoundKernel prepare_as_string(TypeTag<T>, const KernelRequest& r) {
   return BoundKernel::of(
       [format = format_of(r), n = r.outputs[0].shape.elements()](const Arguments& a) {
-        for (int64_t i = 0; i < n; ++i)
+        for (int64_t i = 0; i < n; ++i) {
+          StepEnd::pace(64);
           a.output<std::string>()[i] = as_text(format, a.input<T>(0)[i]);
+        }
       });
 }
 
@@ -123,6 +126,7 @@ template <class T>
 BoundKernel prepare_to_number(TypeTag<T>, const KernelRequest& r) {
   return BoundKernel::of([n = r.outputs[0].shape.elements()](const Arguments& a) {
     for (int64_t i = 0; i < n; ++i) {
+      StepEnd::pace(64);
       const std::string& text = a.input<std::string>(0)[i];
       check(parse_number(text, a.output<T>()[i]),
             "StringToNumberOp could not correctly convert string: ", text);
@@ -220,6 +224,7 @@ BoundKernel prepare_decode_padded(const KernelRequest& r) {
   return BoundKernel::of([=, n = r.inputs[0].shape.elements(),
                           is_little = r.attr<bool>("little_endian")](const Arguments& a) {
     for (int64_t i = 0; i < n; ++i) {
+      StepEnd::pace(64);
       const std::string& text = a.input<std::string>(0)[i];
       char* to = a.output<char>() + i * static_cast<int64_t>(row);
       const size_t taken = std::min(text.size(), row);

@@ -3,6 +3,7 @@
 
 #include <cstdio>
 
+#include "core/step_end.h"
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"
@@ -37,6 +38,7 @@ BoundKernel prepare_join(const KernelRequest& request) {
   return BoundKernel::of([is_scalar, n = request.outputs[0].shape.elements(),
                           separator = request.attr<std::string>("separator")](const Arguments& a) {
     for (int64_t i = 0; i < n; ++i) {
+      StepEnd::pace(64);
       std::string out;
       for (size_t input = 0; input < is_scalar.size(); ++input) {
         if (input > 0) out += separator;
@@ -63,8 +65,10 @@ std::shared_ptr<const RE2> compiled(const std::string& pattern) {
 }
 
 void match_all(const RE2& pattern, const Arguments& a, int64_t n) {
-  for (int64_t i = 0; i < n; ++i)
+  for (int64_t i = 0; i < n; ++i) {
+    StepEnd::pace(64);
     a.output<bool>()[i] = RE2::FullMatch(a.input<std::string>(0)[i], pattern);
+  }
 }
 
 const Op string_join_op{{
@@ -168,6 +172,7 @@ const Op static_regex_full_match_op{{
 void replace_matches(const RE2& pattern, const std::string& rewrite, bool is_global,
                      const Arguments& a, int64_t n) {
   for (int64_t i = 0; i < n; ++i) {
+    StepEnd::pace(256);
     std::string text = a.input<std::string>(0)[i];
     if (is_global) {
       RE2::GlobalReplace(&text, pattern, rewrite);

@@ -1,5 +1,6 @@
 // TensorScatterUpdate, Add, Sub, Min and Max: a tensor with slices changed at places that index
 // vectors name.
+#include "core/step_end.h"
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"
@@ -44,6 +45,7 @@ BoundKernel bind(const KernelRequest& request) {
            T* to = a.output<T>();
            if (to != a.input<T>(0)) copy_elements(a.input<T>(0), n, to);
            for (int64_t p = 0; p < places; ++p) {
+             StepEnd::pace(8 + slice);
              int64_t at = 0;
              bool is_good = true;
              for (int64_t d = 0; d < depth; ++d) {

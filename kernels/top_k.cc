@@ -1,6 +1,7 @@
 // TopKV2 and ApproxTopK: the largest entries of each row.
 #include <numeric>
 
+#include "core/step_end.h"
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"
@@ -20,12 +21,13 @@ BoundKernel bind(int64_t rows, int64_t columns, int64_t k) {
         const T* row = a.input<T>(0) + r * columns;
         int64_t* order = static_cast<int64_t*>(a.workspace) + r * columns;
         std::iota(order, order + columns, int64_t{0});
-        std::partial_sort(order, order + k, order + columns, [row](int64_t i, int64_t j) {
+        const auto comes_first = [row](int64_t i, int64_t j) {
           const C x = row[i], y = row[j];
           const bool x_is_nan = x != x, y_is_nan = y != y;  // NaN is larger than any number
           if (x_is_nan != y_is_nan) return x_is_nan;
           return x_is_nan || x == y ? i < j : y < x;
-        });
+        };
+        std::partial_sort(order, order + k, order + columns, StepEnd::pacing(comes_first));
         for (int64_t i = 0; i < k; ++i) {
           a.output<T>(0)[r * k + i] = row[order[i]];
           a.output<Index>(1)[r * k + i] = static_cast<Index>(order[i]);

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <limits>
 
+#include "core/step_end.h"
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"
@@ -69,6 +70,7 @@ bool solve_with_pivoting(const Equations<T>& e, T* x) {
   std::copy_n(e.rhs, columns, x);
   for (int64_t i = 0; i + 1 < n; ++i) {
     T *row = x + i * columns, *next = row + columns;
+    StepEnd::pace(4 + columns);
     const T* rhs = e.rhs + (i + 1) * columns;
     const T below = e.below[i + 1], above = i + 2 < n ? e.above[i + 1] : T(0);
     if (std::abs(u.diagonal[i]) >= std::abs(below)) {
@@ -109,6 +111,7 @@ bool solve_without_pivoting(const Equations<T>& e, T* x) {
   std::vector<T> above(n);
   for (int64_t i = 0; i < n; ++i) {
     const T below = i > 0 ? e.below[i] : T(0);
+    StepEnd::pace(4 + columns);
     const T divisor = i > 0 ? e.diagonal[i] - below * above[i - 1] : e.diagonal[0];
     if (divisor == T(0)) return false;
     if (i + 1 < n) above[i] = e.above[i] / divisor;

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "core/step_end.h"
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"
@@ -65,6 +66,7 @@ class TruncatedNormalSampler {
       }
     };
     while (written < count) {
+      StepEnd::pace(64);
       if (is_mostly_within()) {
         offer_normal(random, offer);
       } else if (r(high_ - low_) < uniform_limit()) {

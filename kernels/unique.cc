@@ -6,6 +6,7 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "core/step_end.h"
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"
@@ -28,6 +29,7 @@ Groups grouped(int64_t n, KeyOf key_of) {
   Groups groups;
   std::unordered_map<Key, int64_t> found;
   for (int64_t i = 0; i < n; ++i) {
+    StepEnd::pace(32);
     const auto [at, is_new] =
         found.try_emplace(key_of(i), static_cast<int64_t>(groups.first.size()));
     if (is_new) {

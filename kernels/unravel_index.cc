@@ -1,4 +1,5 @@
 // UnravelIndex: the places of elements, which are counted in row-major order.
+#include "core/step_end.h"
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"
@@ -24,6 +25,7 @@ BoundKernel prepare(TypeTag<T>, const KernelRequest& r) {
                 "Input dims product is causing integer overflow: it does not fit ", dtype_of<T>);
         }
         for (int64_t i = 0; i < n; ++i) {
+          StepEnd::pace(32);
           int64_t rest = indices[i];
           check(rank == 0 || rest < count, "index is out of bound as with dims: ", rest,
                 " is not below ", count);

@@ -1,5 +1,6 @@
 // Where: the places at which a tensor holds. How many there are only the data shows, so it runs
 // between segments.
+#include "core/step_end.h"
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"
@@ -23,6 +24,7 @@ Tensor places(const Tensor& condition) {
   const std::vector<int64_t> strides = strides_of(condition.shape());
   int64_t* row = out.data<int64_t>();
   for (int64_t i = 0; i < n; ++i) {
+    StepEnd::pace(4);
     if (C(holds[i]) == C(0)) continue;
     int64_t rest = i;
     for (int axis = 0; axis < rank; ++axis) {

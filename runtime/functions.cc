@@ -4,6 +4,7 @@
 #include <atomic>
 
 #include "core/resource.h"
+#include "core/step_end.h"
 #include "core/thread_pool.h"
 #include "core/variable.h"
 #include "graph/graph_def.h"
@@ -67,11 +68,20 @@ class CompiledFunction final : public Function,
     check(static_cast<int>(arguments.size()) == arguments_, "a function of ", arguments_,
           " arguments is called with ", arguments.size());
     std::vector<Tensor> results;
-    if (graph_->runs_on_caller()) {
+    if (!graph_->runs_on_caller()) return run_and_wait(arguments, cancellation);
+    if (StepEnd::of_thread() != nullptr) {
       graph_->run_here(*call_, arguments, results);
       return results;
     }
-    return run_and_wait(arguments, cancellation);
+    // A thread of an iterator, which works ahead of the steps: the iterator's end ends it.
+    const auto end = std::make_shared<StepEnd::Flag>(false);
+    const auto token =
+        cancellation.add([end](const Status&) { end->store(true, std::memory_order_relaxed); });
+    const std::unique_ptr<void, std::function<void(void*)>> removed(
+        end.get(), [&](void*) { cancellation.remove(token); });
+    const StepEnd::Scope scope(end.get());
+    graph_->run_here(*call_, arguments, results);
+    return results;
   }
 
  private:
@@ -108,7 +118,7 @@ class CompiledFunction final : public Function,
 
   const int arguments_;
   bool has_own_state_ = false;
-  ThreadPool loops_{1};
+  ThreadPool loops_{0};  // on the thread that calls
   const std::unique_ptr<Device> device_;
   std::unique_ptr<RegisteredGraph> graph_;
   std::shared_ptr<const RegisteredGraph::Call> call_;

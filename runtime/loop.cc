@@ -69,6 +69,12 @@ void LoopProgram::drop_unused() {
   if (last_) last_->program->drop_unused();
 }
 
+void LoopProgram::drop_large() {
+  condition_.program->drop_large();
+  body_.program->drop_large();
+  if (last_) last_->program->drop_large();
+}
+
 LoopRun::LoopRun(const LoopProgram& loop, ProgramStep& outer, ThreadPool& pool)
     : loop_(loop), outer_(outer), pool_(pool) {}
 
@@ -85,11 +91,13 @@ void LoopRun::start(std::vector<Tensor> inputs, Rendezvous* rendezvous, bool is_
 
 // Until the loop has ended or waits for a part that is under way: step_done() goes on then.
 void LoopRun::advance() {
+  const StepEnd::Scope scope(&step_end());
   const int64_t begun = trace_now_ns();
   try {
     for (;;) {
       if (is_ending()) return finish(cancel_status());
       if (at_ == At::condition && pool_.threads() > 1 && trace_now_ns() - begun > long_ns) {
+        const WorkSource::Scope source(outer_.source());
         pool_.schedule([this] { ProgramStep::run_in_turn([this] { advance(); }); });
         return;
       }

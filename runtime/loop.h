@@ -35,6 +35,7 @@ class LoopProgram {
   }
   int variables() const { return static_cast<int>(body_.fetches.size()); }
   void drop_unused();
+  void drop_large();
 
  private:
   Part condition_, body_;
@@ -60,6 +61,7 @@ class LoopRun final : public ProgramStep::Owner {
   void step_done(ProgramStep& step) override;
   Status cancel_status() const override;
   bool is_ending() const override;
+  const StepEnd::Flag& step_end() const override { return outer_.owner().step_end(); }
   Cancellation& cancellation() override;
   void step_failed(const Status& status) override;
 

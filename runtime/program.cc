@@ -62,6 +62,11 @@ void Program::drop_unused() {
   for (const auto& loop : loops_) loop->drop_unused();
 }
 
+void Program::drop_large() {
+  for (const auto& segment : segments_) segment->drop_large();
+  for (const auto& loop : loops_) loop->drop_large();
+}
+
 void Program::check_feed(int feed, const Tensor& tensor) const {
   const ProgramPlan::Feed& expected = plan_.feeds[feed];
   if (tensor.dtype() != expected.dtype) {

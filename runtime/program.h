@@ -67,6 +67,8 @@ class Program {
   const Segment& segment(int i) const { return *segments_[i]; }
   // Gives back the memory of what has not run since the last call.
   void drop_unused();
+  // Gives back large memory that is not in use.
+  void drop_large();
 
  private:
   friend class ProgramStep;

@@ -119,6 +119,11 @@ void ProgramStep::run_item(int index) {
     case ItemKind::execute: {
       Context context(*this, index);
       const int64_t start = is_traced_ ? trace_now_ns() : 0;
+      const bool may_update =
+          std::any_of(item.inputs.begin(), item.inputs.end(),
+                      [](const ItemSource& input) { return input.variable >= 0; });
+      // A variable is changed wholly, or not at all.
+      const StepEnd::Scope scope(may_update ? nullptr : StepEnd::of_thread());
       item.kernel->execute(context);
       context.deliver();
       if (is_traced_) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/thread_pool.h"
+#include "runtime/lent_thread.h"
 #include "runtime/loop.h"
 #include "runtime/node_error.h"
 #include "runtime/program_step.h"
@@ -13,6 +14,8 @@ namespace {
 
 constexpr int64_t slow_ns =
     50'000;  // a segment that takes longer is worth a hand-off (5 to 50 µs) to another thread
+constexpr size_t quick_bytes =
+    16'384;  // so much a kernel handles at once, whatever it does with it
 
 // The steps that the thread at hand has still to run. A step that is woken by one that runs here
 // waits its turn here: that is cheaper than waking another thread, unless the present one has long
@@ -34,6 +37,7 @@ ProgramStep::~ProgramStep() = default;
 void ProgramStep::start(std::vector<Tensor> feeds, Rendezvous* rendezvous, bool is_traced) {
   rendezvous_ = rendezvous;
   is_traced_ = is_traced;
+  source_ = WorkSource::of_thread();
   is_running_ = true;
   is_drained_ = plan_.device->type() == DeviceType::cpu;
   status_ = {};
@@ -91,36 +95,50 @@ void ProgramStep::drive(std::span<ProgramStep* const> steps) {
   in_turn([&] { woken_here->insert(woken_here->end(), steps.begin(), steps.end()); });
 }
 
+// What is ready, and what becomes ready by that. False if the step goes on in the pool.
+bool ProgramStep::run_ready() {
+  const StepEnd::Scope scope(&owner_.step_end());
+  const WorkSource::Scope source(source_);
+  while (status_.is_ok() && !(ready_boundary_.empty() && ready_segments_.empty())) {
+    if (owner_.is_ending()) {
+      fail_step(owner_.cancel_status());
+      break;
+    }
+    // Boundary nodes first: they are short, and others wait for them.
+    if (ready_boundary_.empty()) {
+      try {
+        hand_out_slow_segments();
+      } catch (...) {
+        fail_step(status_of_current_exception());
+        break;
+      }
+    }
+    std::vector<int>& ready = ready_boundary_.empty() ? ready_segments_ : ready_boundary_;
+    const int next = ready.back();
+    ready.pop_back();
+    running_item_.store(next, std::memory_order_relaxed);
+    try {
+      if (LentThread::is_this_one() && may_take_long(next)) throw LentThread::TooLong();
+      run_item(next);
+    } catch (const LentThread::TooLong&) {
+      ready.push_back(next);
+      running_item_.store(-1, std::memory_order_relaxed);
+      go_on_in_pool();
+      return false;
+    } catch (...) {
+      fail_step(status_of_item(next));
+    }
+  }
+  running_item_.store(-1, std::memory_order_relaxed);
+  return true;
+}
+
 // Runs until nothing is ready. At its end the step may be gone: somebody else may run it, or it is
 // done.
 void ProgramStep::work() {
   running_since_.store(trace_now_ns(), std::memory_order_relaxed);
   for (;;) {
-    while (status_.is_ok() && !(ready_boundary_.empty() && ready_segments_.empty())) {
-      if (owner_.is_ending()) {
-        fail_step(owner_.cancel_status());
-        break;
-      }
-      // Boundary nodes first: they are short, and others wait for them.
-      if (ready_boundary_.empty()) {
-        try {
-          hand_out_slow_segments();
-        } catch (...) {
-          fail_step(status_of_current_exception());
-          break;
-        }
-      }
-      std::vector<int>& ready = ready_boundary_.empty() ? ready_segments_ : ready_boundary_;
-      const int next = ready.back();
-      ready.pop_back();
-      running_item_.store(next, std::memory_order_relaxed);
-      try {
-        run_item(next);
-      } catch (...) {
-        fail_step(status_of_item(next));
-      }
-    }
-    running_item_.store(-1, std::memory_order_relaxed);
+    if (!run_ready()) return;
     {
       std::unique_lock lock(mutex_);
       arrivals_.swap(inbox_);
@@ -156,6 +174,8 @@ void ProgramStep::drain() {
 // Of the exception being handled. What a segment throws names its node already.
 Status ProgramStep::status_of_item(int index) const {
   const Item& item = plan_.items[index];
+  if (owner_.is_ending()) return owner_.cancel_status();
+  if (Status status = status_of_current_exception(); status.derived) return status;
   return item.node != nullptr ? status_at(*item.node, *plan_.device)
                               : status_of_current_exception();
 }
@@ -196,14 +216,20 @@ void ProgramStep::arrive(int item, const Status& status, Tensor value, bool is_d
 // thread) and the step has long work to do.
 void ProgramStep::wake() {
   if (woken_here == nullptr && has_slow_work()) {
-    program_.pool_.schedule([this] {
-      ProgramStep* self = this;
-      drive({&self, 1});
-    });
+    go_on_in_pool();
   } else {
     ProgramStep* self = this;
     drive({&self, 1});
   }
+}
+
+// By the thread that runs it: goes on as such on a thread of the pool.
+void ProgramStep::go_on_in_pool() {
+  const WorkSource::Scope source(source_);
+  program_.pool_.schedule([this] {
+    ProgramStep* self = this;
+    drive({&self, 1});
+  });
 }
 
 void ProgramStep::process(Arrival& arrival) {
@@ -366,11 +392,25 @@ bool ProgramStep::has_slow_work() const {
   return false;
 }
 
+// Or nobody has measured it: a kernel's loops over its values, a loop's iterations. (Segments tell
+// by themselves what is new to them.)
+bool ProgramStep::may_take_long(int index) const {
+  const Item& item = plan_.items[index];
+  if (item.kind == ItemKind::segment) return is_slow(index);
+  if (item.kind == ItemKind::loop) return true;
+  if (item.kind != ItemKind::execute) return false;
+  size_t bytes = 0;
+  for (const ItemSource& input : item.inputs) {
+    if (input.constant >= 0 || input.slot >= 0) bytes += value_of(input).bytes();
+  }
+  return bytes > quick_bytes;
+}
+
 // Before long work: steps that wait for this thread, and all but one of the slow segments, go to
 // the pool.
 void ProgramStep::hand_out_slow_segments() {
   ThreadPool& pool = program_.pool_;
-  if (pool.threads() == 1 || !is_slow(ready_segments_.back())) return;
+  if (pool.threads() <= 1 || !is_slow(ready_segments_.back())) return;
   if (woken_here != nullptr) {
     for (; !woken_here->empty(); woken_here->pop_back())
       pool.schedule([step = woken_here->back()] { drive({&step, 1}); });
@@ -392,6 +432,7 @@ void ProgramStep::hand_out_slow_segments() {
 }
 
 void ProgramStep::run_handed_out(int index) {
+  const StepEnd::Scope scope(&owner_.step_end());
   std::vector<TraceEvent> events;
   Status status;
   try {

@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "core/rendezvous.h"
+#include "core/step_end.h"
+#include "core/work_source.h"
 #include "runtime/program.h"
 
 namespace leat {
@@ -26,6 +28,8 @@ class ProgramStep {
     // True (once cancel_status() says why): the steps end at the next item. Asked on any thread.
     virtual bool is_ending() const = 0;
     virtual Status cancel_status() const = 0;
+    // Set when is_ending() becomes true, and when a step of it fails: for kernels that run.
+    virtual const StepEnd::Flag& step_end() const = 0;
     // For kernels that wait. It is cancelled together with the step.
     virtual Cancellation& cancellation() = 0;
     // The step has failed, but waits for what is under way: kernels that wait must not.
@@ -49,6 +53,8 @@ class ProgramStep {
   static void run_in_turn(const std::function<void()>& first);
   // It has failed, or is to end. Any thread.
   bool is_ending() const { return has_failed_ || owner_.is_ending(); }
+  // For whom it was started.
+  WorkSource::Id source() const { return source_; }
 
   // After step_done(), until the next start().
   const Status& status() const { return status_; }
@@ -79,6 +85,9 @@ class ProgramStep {
   template <class F>
   static void in_turn(F&& first);
   void work();
+  bool run_ready();
+  bool may_take_long(int index) const;
+  void go_on_in_pool();
   void run_item(int index);
   bool is_dead(const std::vector<int>& flags) const;
   const Tensor& value_of(const ItemSource& source) const;
@@ -120,6 +129,7 @@ class ProgramStep {
   Owner& owner_;
   Rendezvous* rendezvous_ = nullptr;
   bool is_traced_ = false;
+  WorkSource::Id source_ = WorkSource::none;
 
   // Touched only by the thread that runs the step.
   std::vector<int> pending_;   // dependencies left, by item

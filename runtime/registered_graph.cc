@@ -84,7 +84,7 @@ class RegisteredGraph::State {
   bool has_edges = false;
 
   Run& start(int64_t step_id);
-  void finish(Run& run);
+  void finish(Run& run, const Status& status);
   ProgramSlot fetch_place(const std::string& name) const {
     if (const auto found = fetch_places.find(name); found != fetch_places.end())
       return found->second;
@@ -146,7 +146,11 @@ class RegisteredGraph::State::Run : public ProgramStep::Owner {
     return cancel_status_;
   }
   Cancellation& cancellation() override { return cancellation_; }
-  void step_failed(const Status& status) override { cancellation_.cancel(id(), status); }
+  const StepEnd::Flag& step_end() const override { return step_end_; }
+  void step_failed(const Status& status) override {
+    step_end_.store(true, std::memory_order_relaxed);
+    cancellation_.cancel(id(), status);
+  }
   // If it still is that step.
   void cancel(int64_t step_id, const Status& status) {
     std::shared_ptr<Rendezvous> rendezvous;
@@ -155,6 +159,7 @@ class RegisteredGraph::State::Run : public ProgramStep::Owner {
       if (id_ != step_id || is_cancelled_) return;
       cancel_status_ = status;
       is_cancelled_ = true;
+      step_end_.store(true, std::memory_order_relaxed);
       rendezvous = rendezvous_;
     }
     if (rendezvous) rendezvous->abort(status);
@@ -165,6 +170,7 @@ class RegisteredGraph::State::Run : public ProgramStep::Owner {
     const std::lock_guard lock(mutex_);
     id_ = id;
     is_cancelled_ = false;
+    step_end_.store(false, std::memory_order_relaxed);
     cancellation_.begin(id);
   }
   int64_t id() const { return id_; }
@@ -213,6 +219,7 @@ class RegisteredGraph::State::Run : public ProgramStep::Owner {
   std::shared_ptr<Rendezvous> rendezvous_;
   Status status_, cancel_status_;
   std::atomic<bool> is_cancelled_{false};
+  StepEnd::Flag step_end_{false};
   std::atomic<int64_t> id_{-1};
   int left_ = 0;
 };
@@ -232,10 +239,14 @@ RegisteredGraph::State::Run& RegisteredGraph::State::start(int64_t step_id) {
   return run;
 }
 
-// The last that a step does here: the graph may be destroyed now.
-void RegisteredGraph::State::finish(Run& run) {
+// The last that a step does here: the graph may be destroyed now. What a step that has failed
+// needed much memory for may never be run again.
+void RegisteredGraph::State::finish(Run& run, const Status& status) {
   const int64_t id = run.id();
   run.clear();
+  if (!status.is_ok()) {
+    for (const auto& program : programs) program->drop_large();
+  }
   const std::lock_guard lock(mutex);
   running.erase(id);
   free_runs.push_back(&run);
@@ -345,7 +356,7 @@ void RegisteredGraph::run(StepRequest request, Done done) {
             result.fetches.clear();
           }
         }
-        state.finish(run);
+        state.finish(run, result.status);
         done(std::move(result));
       });
 }
@@ -465,7 +476,7 @@ void RegisteredGraph::start(const Call& call, int64_t step_id, std::span<const T
                    status = status_of_current_exception();
                  }
                }
-               run.state().finish(run);
+               run.state().finish(run, status);
                done(status);
              });
 }

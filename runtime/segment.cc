@@ -3,10 +3,13 @@
 #include <algorithm>
 
 #include "core/block_memory.h"
+#include "runtime/lent_thread.h"
 #include "runtime/node_error.h"
 
 namespace leat {
 namespace {
+
+constexpr size_t large_bytes = size_t{1} << 20;
 
 // The exception being handled again; if it is about memory, with the node that wants most of it.
 [[noreturn]] void rethrow_with_node(const Tape& tape, const Device& device) {
@@ -77,6 +80,7 @@ bool Segment::matches(const Tape& tape, std::span<const Tensor* const> inputs) c
 std::unique_ptr<TapeInstance> Segment::acquire(std::span<const Tensor* const> inputs) {
   std::unique_ptr<TapeInstance> hot(hot_.exchange(nullptr, std::memory_order_acq_rel));
   if (hot && matches(hot->tape(), inputs)) return hot;
+  if (LentThread::is_this_one()) refuse(std::move(hot));
 
   const auto find = [&] {
     return std::find_if(tapes_.begin(), tapes_.end(),
@@ -120,6 +124,12 @@ std::unique_ptr<TapeInstance> Segment::acquire(std::span<const Tensor* const> in
   return instance;
 }
 
+// Other shapes than last time: nobody knows how long they take.
+void Segment::refuse(std::unique_ptr<TapeInstance> hot) {
+  if (hot) release(std::move(hot));
+  throw LentThread::TooLong();
+}
+
 void Segment::release(std::unique_ptr<TapeInstance> instance) {
   std::unique_ptr<TapeInstance> displaced(
       hot_.exchange(instance.release(), std::memory_order_acq_rel));
@@ -138,17 +148,27 @@ void Segment::park(std::unique_ptr<TapeInstance> instance) {
 }
 
 void Segment::drop_unused() {
-  const auto is_unused = [](const std::unique_ptr<TapeInstance>& instance) {
+  drop_idle([](const std::unique_ptr<TapeInstance>& instance) {
     return !instance->take_was_used() && instance->bytes() >= BlockMemory::least;
-  };
+  });
+}
+
+void Segment::drop_large() {
+  drop_idle([](const std::unique_ptr<TapeInstance>& instance) {
+    return instance->bytes() >= large_bytes;
+  });
+}
+
+template <class Predicate>
+void Segment::drop_idle(Predicate is_dropped) {
   std::vector<std::unique_ptr<TapeInstance>> dropped;  // die outside the lock
   std::unique_ptr<TapeInstance> hot(hot_.exchange(nullptr, std::memory_order_acq_rel));
-  if (hot && is_unused(hot)) dropped.push_back(std::move(hot));
+  if (hot && is_dropped(hot)) dropped.push_back(std::move(hot));
   if (hot) release(std::move(hot));
   std::lock_guard lock(mutex_);
   for (Entry& entry : tapes_) {
     for (auto& instance : entry.idle) {
-      if (is_unused(instance)) dropped.push_back(std::move(instance));
+      if (is_dropped(instance)) dropped.push_back(std::move(instance));
     }
     std::erase(entry.idle, nullptr);
   }

@@ -41,6 +41,8 @@ class Segment {
   // Drops the instances that have not run since the last call, and with them their arenas and
   // result buffers. Small ones stay: making them anew would cost more than they hold.
   void drop_unused();
+  // Drops those that are not running and hold 1 MB or more.
+  void drop_large();
 
   // For tests and reports.
   struct Counts {
@@ -61,8 +63,11 @@ class Segment {
                                   std::span<Tensor* const> results,
                                   std::vector<InstructionTimes>* times);
   std::unique_ptr<TapeInstance> acquire(std::span<const Tensor* const> inputs);
+  [[noreturn]] void refuse(std::unique_ptr<TapeInstance> hot);
   void release(std::unique_ptr<TapeInstance> instance);
   void park(std::unique_ptr<TapeInstance> instance);
+  template <class Predicate>
+  void drop_idle(Predicate is_dropped);
   bool matches(const Tape& tape, std::span<const Tensor* const> inputs) const;
 
   const ProgramPlan& program_;

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "core/byte_size.h"
+#include "core/step_end.h"
 #include "runtime/node_error.h"
 #include "runtime/trace.h"
 
@@ -23,6 +24,11 @@ Tensor allocate(const Tape::Memory& memory, Device& device) {
   if (memory.on_host || memory.dtype == DType::string) return Tensor(memory.dtype, memory.shape);
   return Tensor(memory.dtype, memory.shape, device.allocate(byte_size(memory.dtype, memory.shape)));
 }
+
+// Kernels ask by themselves in long loops. A tape asks before those that make much, and before one
+// of so many others.
+constexpr int64_t much = 32 << 10;  // bytes
+constexpr size_t instructions_per_question = 64;
 
 }  // namespace
 
@@ -106,6 +112,39 @@ TapeInstance::TapeInstance(std::shared_ptr<const Tape> tape, const ProgramPlan& 
     }
     bound.arguments.stream = &device_.stream();
     instructions_.push_back(bound);
+  }
+  ask_for_step_end();
+}
+
+void TapeInstance::ask_for_step_end() {
+  const auto is_update = [&](size_t i) { return tape_->instructions[i].is_update; };
+  const auto asks = [&](size_t i) {
+    return i % instructions_per_question == instructions_per_question - 1 ||
+           tape_->instructions[i].output_bytes >= much;
+  };
+  size_t count = 0;
+  for (size_t i = 0; i < instructions_.size(); ++i) count += is_update(i) || asks(i) ? 1 : 0;
+  wrapped_ = std::make_unique<Wrapped[]>(count);
+  Wrapped* next = wrapped_.get();
+  for (size_t i = 0; i < instructions_.size(); ++i) {
+    if (!is_update(i) && !asks(i)) continue;
+    Bound& instruction = instructions_[i];
+    *next = {instruction.function, instruction.bound};
+    instruction.bound = next++;
+    if (is_update(i)) {  // wholly, or not at all
+      instruction.function = [](const void* self, const Arguments& arguments) {
+        StepEnd::ask();
+        const StepEnd::Scope to_its_end(nullptr);
+        const auto& update = *static_cast<const Wrapped*>(self);
+        update.function(update.bound, arguments);
+      };
+    } else {
+      instruction.function = [](const void* self, const Arguments& arguments) {
+        StepEnd::ask();
+        const auto& wrapped = *static_cast<const Wrapped*>(self);
+        wrapped.function(wrapped.bound, arguments);
+      };
+    }
   }
 }
 
@@ -256,6 +295,11 @@ void TapeInstance::bind_results() {
 
 // A tape that fails leaves variables that it was to assign, but could not yet, as they were.
 void TapeInstance::undo_assignments() {
+  for (size_t v = 0; v < tape_->variables.size();
+       ++v) {  // and those without a value without memory
+    Variable& variable = *program_.variables[segment_.variables[v].variable];
+    if (tape_->variables[v].is_assigned && !variable.is_initialized()) variable.forget_value();
+  }
   for (size_t v = 0; v < replaced_.size(); ++v) {
     if (replaced_[v].is_valid())
       program_.variables[segment_.variables[v].variable]->restore(std::move(replaced_[v]));

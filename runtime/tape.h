@@ -54,7 +54,8 @@ struct Tape {
     const Node* node;
     std::vector<Address> inputs, outputs;
     Address workspace;
-    int64_t output_bytes = 0;  // for traces
+    int64_t output_bytes = 0;
+    bool is_update = false;  // it changes a variable
   };
   // What a value that leaves the segment is.
   struct Result {
@@ -142,6 +143,7 @@ class TapeInstance {
     }
   };
 
+  void ask_for_step_end();
   template <bool traced>
   void run_instructions(std::vector<InstructionTimes>* times);
   void bind_variables();
@@ -180,6 +182,13 @@ class TapeInstance {
   bool was_used_ = false;
   std::vector<void*> pointers_;
   std::vector<Bound> instructions_;
+  // Those that are called by way of another function: updates, and where the tape asks whether its
+  // step has ended.
+  struct Wrapped {
+    KernelFunction function;
+    const void* bound;
+  };
+  std::unique_ptr<Wrapped[]> wrapped_;
   std::vector<Outside> inputs_, variables_, results_;
 };
 

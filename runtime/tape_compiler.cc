@@ -142,6 +142,8 @@ class Compiler {
       const bool on_host = draft_.is_on_host() || is_value_input(*node.node, i) ||
                            contains(node.kernel->host_inputs, i);
       instruction.inputs.push_back(address_of(draft_.input(n, i), on_host));
+      if (instruction.inputs.back().kind == Address::Kind::variable && is_written(*node.node, i))
+        instruction.is_update = true;
     }
     for (int o = 0; o < std::ssize(draft_.values.nodes[n]); ++o) {
       const SegmentValue& value = draft_.values.nodes[n][o];

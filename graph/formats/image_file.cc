@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "core/error.h"
+#include "core/step_end.h"
 #include "graph/formats/bmp_file.h"
 
 namespace leat {
@@ -38,6 +39,7 @@ struct PngReader {
     png_set_read_fn(png, this, [](png_structp from, png_bytep to, size_t bytes) {
       auto* self = static_cast<PngReader*>(png_get_io_ptr(from));
       if (bytes > self->left.size()) png_error(from, "truncated");
+      if (StepEnd::has_come()) png_error(from, "nobody wants it any more");
       std::memcpy(to, self->left.data(), bytes);
       self->left.remove_prefix(bytes);
     });
@@ -87,6 +89,7 @@ struct PngReader {
 
 Image decode_png(std::string_view file, const DecodeOptions& options) {
   const auto damaged = [&] {
+    StepEnd::ask();
     fail(Code::invalid_argument, "Invalid PNG data, size ", file.size());
   };
   PngReader reader(file);
@@ -131,6 +134,7 @@ struct PngWriter {
     info = png == nullptr ? nullptr : png_create_info_struct(png);
     if (info == nullptr) fail(Code::resource_exhausted, "no memory to encode a PNG with");
     const auto write = [](png_structp to, png_bytep data, size_t bytes) {
+      if (StepEnd::has_come()) png_error(to, "nobody wants it any more");
       static_cast<PngWriter*>(png_get_io_ptr(to))->out.append(reinterpret_cast<char*>(data), bytes);
     };
     png_set_write_fn(png, this, write, [](png_structp) {});
@@ -159,11 +163,15 @@ struct PngWriter {
 
 struct JpegErrors : jpeg_error_mgr {
   jmp_buf jump;
+  jpeg_progress_mgr progress{};
 
   JpegErrors() {
     jpeg_std_error(this);
     error_exit = [](j_common_ptr c) { std::longjmp(static_cast<JpegErrors*>(c->err)->jump, 1); };
     output_message = [](j_common_ptr) {};
+    progress.progress_monitor = [](j_common_ptr c) {
+      if (StepEnd::has_come()) c->err->error_exit(c);
+    };
   }
 };
 
@@ -178,6 +186,7 @@ struct JpegReader {
   bool read_header(std::string_view file) {
     if (setjmp(errors.jump)) return false;
     jpeg_create_decompress(&c);
+    c.progress = &errors.progress;
     jpeg_mem_src(&c, reinterpret_cast<const unsigned char*>(file.data()), file.size());
     c.client_data = this;
     c.src->fill_input_buffer = [](j_decompress_ptr at_end) -> boolean {
@@ -248,6 +257,7 @@ struct JpegReader {
 
 Image decode_jpeg(std::string_view file, const DecodeOptions& options) {
   const auto damaged = [&] {
+    StepEnd::ask();
     fail(Code::invalid_argument, "Invalid JPEG data or crop window, data size ", file.size());
   };
   check(options.channels != 2 && options.channels != 4,
@@ -302,6 +312,7 @@ struct JpegWriter {
   bool write(const Image& image, const JpegOptions& options) {
     if (setjmp(errors.jump)) return false;
     jpeg_create_compress(&c);
+    c.progress = &errors.progress;
     jpeg_mem_dest(&c, &data, &size);
     c.image_width = static_cast<JDIMENSION>(image.width);
     c.image_height = static_cast<JDIMENSION>(image.height);

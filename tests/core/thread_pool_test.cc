@@ -5,12 +5,15 @@
 #include <array>
 #include <atomic>
 #include <condition_variable>
+#include <future>
 #include <mutex>
 #include <numeric>
 #include <thread>
 #include <vector>
 
 #include "core/error.h"
+#include "core/step_end.h"
+#include "core/work_source.h"
 
 namespace leat {
 namespace {
@@ -176,7 +179,164 @@ TEST_P(ThreadPoolTest, LoopsEndThoughAnotherThreadIsBusy) {
   busy.join();
 }
 
-TEST(ThreadPool, RefusesAnImpossibleSize) { EXPECT_THROW(ThreadPool(0), Error); }
+TEST(ThreadPool, RefusesAnImpossibleSize) {
+  EXPECT_THROW(ThreadPool(-1), Error);
+  EXPECT_THROW(ThreadPool(1024), Error);
+}
+
+// ---- Work that nobody wants any more
+
+constexpr auto a_while = std::chrono::milliseconds(2);
+
+TEST(StepEnd, ALoopStopsWhenItsStepHasEnded) {
+  for (const int threads : {0, 2, 4}) {
+    ThreadPool pool(threads);
+    StepEnd::Flag end{false};
+    const StepEnd::Scope scope(&end);
+    std::atomic<int64_t> done{0};
+    try {
+      pool.parallel_for(1'000'000, 1, [&](int64_t begin, int64_t stop) {
+        for (int64_t i = begin; i < stop; ++i)
+          std::this_thread::sleep_for(std::chrono::microseconds(50));
+        done += stop - begin;
+        end = true;
+      });
+      ADD_FAILURE() << "the loop went on to its end, with " << threads << " threads";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), Code::cancelled);
+      EXPECT_TRUE(error.status().derived);
+    }
+    EXPECT_LT(done, 10'000);
+  }
+}
+
+TEST(StepEnd, EveryIndexIsVisitedOnceWhereLoopsAsk) {
+  for (const int threads : {0, 2, 4}) {
+    ThreadPool pool(threads);
+    const StepEnd::Flag end{false};
+    const StepEnd::Scope scope(&end);
+    for (const int64_t n : {1, 2, 63, 64, 65, 1000, 40'097}) {
+      for (const int64_t grain : {1, 3, 64, 5000}) {
+        std::vector<int> visits(n);
+        pool.parallel_for(n, grain, [&](int64_t begin, int64_t stop) {
+          for (int64_t i = begin; i < stop; ++i) ++visits[i];
+        });
+        EXPECT_EQ(std::count(visits.begin(), visits.end(), 1), n) << n << ", grain " << grain;
+      }
+    }
+  }
+}
+
+TEST(StepEnd, ThreadsThatHelpAskForTheLoopsStep) {
+  ThreadPool pool(3);
+  StepEnd::Flag end{false};
+  const StepEnd::Scope scope(&end);
+  std::atomic<int> others{0};
+  pool.parallel_for(64, 1, [&](int64_t, int64_t) {
+    if (StepEnd::of_thread() != &end) ++others;
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
+  });
+  EXPECT_EQ(others, 0);
+  pool.schedule([&] {
+    if (StepEnd::of_thread() != nullptr) ++others;
+  });
+  pool.wait_until_idle();
+  EXPECT_EQ(others, 0) << "a thread that has helped goes on with other work";
+}
+
+TEST(StepEnd, WhatIsDoneToItsEndDoesNotAsk) {
+  ThreadPool pool(2);
+  StepEnd::Flag end{true};
+  const StepEnd::Scope scope(&end);
+  EXPECT_THROW(StepEnd::ask(), Error);
+  const StepEnd::Scope to_its_end(nullptr);
+  std::atomic<int64_t> sum{0};
+  pool.parallel_for(1000, 1, [&](int64_t begin, int64_t stop) { sum += stop - begin; });
+  EXPECT_EQ(sum, 1000);
+}
+
+// ---- Work of several sources
+
+// All of the pool's threads are in something long, and more of it waits.
+TEST(Sources, WhatIsShortIsServedBesideWhatIsLong) {
+  for (const int threads : {0, 2, 3}) {
+    ThreadPool pool(threads);
+    std::promise<void> ends;
+    const std::shared_future<void> end = ends.get_future().share();
+    for (WorkSource::Id client = 10; client < 16; ++client) {
+      const WorkSource::Scope source(client);
+      for (int i = 0; i < 3; ++i) pool.schedule([end] { end.wait(); });
+    }
+    std::this_thread::sleep_for(a_while);
+    for (WorkSource::Id client : {WorkSource::Id{77}, WorkSource::requests, WorkSource::requests}) {
+      const WorkSource::Scope source(client);
+      Countdown left(1);
+      pool.schedule([&] { left.tick(); });
+      EXPECT_TRUE(left.wait()) << "it waits behind all that is long, with " << threads
+                               << " threads";
+    }
+    ends.set_value();
+  }
+}
+
+TEST(Sources, OneWithMuchToDoDoesNotKeepAnotherWaiting) {
+  ThreadPool pool(0);  // one thread for what is scheduled
+  std::mutex mutex;
+  std::vector<WorkSource::Id> order;
+  Countdown left(8);
+  {
+    const std::lock_guard hold(mutex);  // the first piece of work waits here until all is scheduled
+    for (const WorkSource::Id client : {5, 5, 5, 5, 5, 5, 5, 6}) {
+      const WorkSource::Scope source(client);
+      pool.schedule([&, client] {
+        {
+          const std::lock_guard lock(mutex);
+          order.push_back(client);
+        }
+        left.tick();
+      });
+    }
+  }
+  ASSERT_TRUE(left.wait());
+  const auto at = std::find(order.begin(), order.end(), WorkSource::Id{6}) - order.begin();
+  EXPECT_LT(at, 3);
+}
+
+TEST(Sources, WhatWorkSchedulesIsForTheSameSource) {
+  ThreadPool pool(2);
+  std::atomic<WorkSource::Id> inner{0};
+  {
+    const WorkSource::Scope source(9);
+    pool.schedule([&] { pool.schedule([&] { inner = WorkSource::of_thread(); }); });
+  }
+  pool.wait_until_idle();
+  EXPECT_EQ(inner, 9u);
+}
+
+TEST(Sources, ManyOfThemAtOnceLoseNothing) {
+  std::atomic<int> ran{0};
+  {
+    ThreadPool pool(3);
+    std::vector<std::thread> clients;
+    for (WorkSource::Id client = 2; client < 10; ++client) {
+      clients.emplace_back([&, client] {
+        const WorkSource::Scope source(client);
+        for (int i = 0; i < 200; ++i) {
+          pool.schedule([&, i] {
+            if (i % 50 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(15));
+            ++ran;
+          });
+        }
+      });
+    }
+    for (std::thread& client : clients) client.join();
+    pool.wait_until_idle();
+    EXPECT_EQ(ran, 8 * 200);
+    const WorkSource::Scope source(3);
+    for (int i = 0; i < 50; ++i) pool.schedule([&] { ++ran; });
+  }
+  EXPECT_EQ(ran, 8 * 200 + 50);
+}
 
 }  // namespace
 }  // namespace leat

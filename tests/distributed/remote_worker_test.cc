@@ -9,6 +9,7 @@
 
 #include "core/device.h"
 #include "core/thread_pool.h"
+#include "core/work_source.h"
 #include "distributed/grpc/rpc_client.h"
 #include "distributed/grpc/rpc_server.h"
 #include "distributed/worker.h"
@@ -158,14 +159,22 @@ TEST(Worker, AStepWhoseSessionIsClosedWhileItBeginsDoesNotRun) {
 
 // The task is stuck until long after the master has given up.
 TEST(RemoteWorker, AGraphThatNobodyWaitsForIsNotKept) {
-  ThreadPool pool(2);  // one thread that works off the queue
+  // One thread that works off the queue, and all that the pool starts beside it while that is
+  // stuck.
+  ThreadPool pool(2);
   std::promise<void> release;
-  std::atomic<bool> is_stuck{false};
-  pool.schedule([&, go_on = release.get_future().share()] {
-    is_stuck = true;
-    go_on.wait();
-  });
-  ASSERT_TRUE(eventually([&] { return is_stuck.load(); }));
+  const std::shared_future<void> go_on = release.get_future().share();
+  std::atomic<int> stuck{0};
+  {
+    const WorkSource::Scope source(WorkSource::requests);
+    for (int i = 0; i < 100; ++i) {
+      pool.schedule([&] {
+        ++stuck;
+        go_on.wait();
+      });
+    }
+  }
+  ASSERT_TRUE(eventually([&] { return stuck == 65; }));
   const auto device = make_cpu_device(DeviceName::parse("/job:ps/task:0/device:CPU:0"), pool);
   const auto worker = std::make_shared<Worker>(options_of_ps(*device, pool));
   RpcServer server;

@@ -1,0 +1,132 @@
+// Convolutions in parts against the same as a whole.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+#include "core/device.h"
+#include "core/thread_pool.h"
+#include "kernels/convolution.h"
+
+namespace leat {
+namespace {
+
+struct Case {
+  const char* name;
+  Convolution c;
+};
+
+Window window(int64_t in, int64_t size, int64_t stride, int64_t dilation, int64_t before,
+              int64_t after) {
+  Window w{.in = in,
+           .size = size,
+           .stride = stride,
+           .dilation = dilation,
+           .before = before,
+           .after = after};
+  w.out = (in + before + after - (size - 1) * dilation - 1) / stride + 1;
+  return w;
+}
+
+const Case cases[] = {
+    {"OneImage",
+     {.batch = 1,
+      .in_channels = 8,
+      .out_channels = 16,
+      .height = window(13, 3, 1, 1, 1, 1),
+      .width = window(9, 3, 1, 1, 1, 1)}},
+    {"Batch",
+     {.batch = 5,
+      .in_channels = 3,
+      .out_channels = 8,
+      .height = window(11, 5, 2, 1, 2, 2),
+      .width = window(10, 3, 1, 1, 0, 0)}},
+    {"StridesWiderThanTheFilter",
+     {.batch = 2,
+      .in_channels = 4,
+      .out_channels = 4,
+      .height = window(17, 2, 5, 1, 0, 0),
+      .width = window(8, 2, 3, 1, 0, 1)}},
+    {"Dilations",
+     {.batch = 2,
+      .in_channels = 8,
+      .out_channels = 8,
+      .height = window(20, 3, 1, 4, 4, 4),
+      .width = window(12, 3, 1, 2, 2, 2)}},
+    {"Groups",
+     {.batch = 1,
+      .in_channels = 8,
+      .out_channels = 16,
+      .groups = 8,
+      .height = window(12, 3, 1, 1, 1, 1),
+      .width = window(12, 3, 1, 1, 1, 1)}},
+    {"ChannelsFirst",
+     {.batch = 4,
+      .in_channels = 4,
+      .out_channels = 8,
+      .height = window(9, 3, 1, 1, 1, 1),
+      .width = window(9, 3, 1, 1, 1, 1),
+      .channels_first = true}},
+    {"Volume",
+     {.batch = 2,
+      .in_channels = 4,
+      .out_channels = 8,
+      .planes = window(7, 3, 1, 1, 1, 1),
+      .height = window(6, 3, 1, 1, 1, 1),
+      .width = window(5, 3, 2, 1, 1, 1)}},
+};
+
+class LargeConvolutionTest : public testing::TestWithParam<Case> {};
+INSTANTIATE_TEST_SUITE_P(Cases, LargeConvolutionTest, testing::ValuesIn(cases),
+                         [](const auto& info) { return info.param.name; });
+
+std::vector<float> numbers(int64_t n, std::mt19937& random) {
+  std::vector<float> out(n);
+  for (float& x : out) x = std::uniform_real_distribution<float>(-1, 1)(random);
+  return out;
+}
+
+template <class Run>
+std::vector<float> run(const Run& run, Stream& stream, const std::vector<float>& a,
+                       const std::vector<float>& b, int64_t n) {
+  std::vector<float> out(n, NAN);
+  const auto workspace = Buffer::allocate(run.workspace_bytes() + 64);
+  run(stream, a.data(), b.data(), out.data(), workspace->data());
+  return out;
+}
+
+TEST_P(LargeConvolutionTest, InPartsIsAsAWhole) {
+  const Convolution& c = GetParam().c;
+  std::mt19937 random(1);
+  const std::vector<float> x = numbers(c.x_elements(), random), y = numbers(c.y_elements(), random),
+                           filter = numbers(c.filter_elements(), random);
+  ThreadPool pool(3);
+  const auto device =
+      make_cpu_device(DeviceName::parse("/job:localhost/replica:0/task:0/device:CPU:0"), pool);
+  struct Pass {
+    ConvolutionPass pass;
+    const std::vector<float>&a, &b;
+    int64_t n;
+  };
+  for (const Pass& p : {Pass{ConvolutionPass::forward, x, filter, c.y_elements()},
+                        Pass{ConvolutionPass::input_gradient, y, filter, c.x_elements()},
+                        Pass{ConvolutionPass::filter_gradient, x, y, c.filter_elements()}}) {
+    const std::vector<float> whole =
+        run(OneDnnConvolution(p.pass, c), device->stream(), p.a, p.b, p.n);
+    const double of_image = c.flops() / static_cast<double>(c.batch);
+    for (const double most : {1.0, of_image / 3, 2.5 * of_image}) {
+      const std::vector<float> parts =
+          run(LargeConvolution(p.pass, c, most), device->stream(), p.a, p.b, p.n);
+      double error = 0;
+      for (size_t i = 0; i < whole.size(); ++i) {
+        const double difference = std::abs(whole[i] - parts[i]);
+        error = std::isnan(difference) ? 1e9 : std::max(error, difference);
+      }
+      EXPECT_LT(error, 1e-3) << "pass " << static_cast<int>(p.pass) << ", " << most << " of "
+                             << of_image << " operations in a part";
+    }
+  }
+}
+
+}  // namespace
+}  // namespace leat
