@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/device_name.h"
+#include "distributed/tls_paths.h"
 
 namespace leat {
 
@@ -49,7 +50,8 @@ class ClusterSpec {
 
   // Any of these JSON texts; errors are INVALID_ARGUMENT with the JSON pointer and, for an unknown
   // key, the nearest known one:
-  //   ours, TF_CONFIG  {"cluster": {"ps": ["h:1"], "worker": {"1": "h:2"}}, "cluster_id": "…"}
+  //   ours, TF_CONFIG  {"cluster": {"ps": ["h:1"], "worker": {"1": "h:2"}}, "cluster_id": "…",
+  //                    "tls": {"ca": "ca.pem", "certificate": "{name}.pem", "key": "{name}.key"}}
   //   only the jobs    {"ps": ["h:1"], "worker": ["h:2", "h:3"]}
   //   a ClusterDef     {"job": [{"name": "ps", "tasks": {"0": "h:1"}}]}
   // and TensorFlow's flag: ps|h:2222;h:2223,worker|h:2224
@@ -75,6 +77,11 @@ class ClusterSpec {
   // given id it is empty, which fits every cluster.
   std::string id() const;
   void set_id(std::string id) { id_ = std::move(id); }
+  bool has_given_id() const { return !id_.empty(); }
+
+  // "tls": {"ca": …, "certificate": …, "key": …}, paths relative to the file.
+  const TlsPaths& tls() const { return tls_; }
+  void set_tls(TlsPaths tls) { tls_ = std::move(tls); }
 
   std::string to_json() const;  // our file's form, one line
   bool operator==(const ClusterSpec&) const = default;
@@ -83,6 +90,7 @@ class ClusterSpec {
   std::map<std::string, Job> jobs_;
   std::map<std::string, TaskName> owners_;  // of addresses with a port
   std::string id_;
+  TlsPaths tls_;
 };
 
 // A cluster and who in it the asking program is.

@@ -14,6 +14,7 @@
 #include "core/lasting_memory.h"
 #include "core/malloc_heap.h"
 #include "core/thread_pool.h"
+#include "distributed/identity.h"
 #include "distributed/random_id.h"
 #include "distributed/request_memory.h"
 #include "distributed/worker_replies.h"
@@ -132,7 +133,7 @@ void Worker::check_master(const TaskName& master, uint64_t incarnation) const {
 WorkerStatus Worker::current_status() const {
   WorkerStatus out;
   out.task = options_.task;
-  out.cluster_id = options_.cluster_id;
+  out.cluster_id = cluster_mark(options_.cluster_id, options_.task, options_.incarnation);
   out.incarnation = options_.incarnation;
   out.pid = getpid();
   char host[256] = {};
