@@ -193,6 +193,12 @@ std::string ClusterSpec::to_json() const {
   Json document = {{"cluster", std::move(cluster)}};
   if (!id_.empty()) document["cluster_id"] = id_;
   if (files_) document["files"] = *files_;
+  if (tls_.is_set()) {
+    Json& out = document["tls"] = Json::object();
+    if (!tls_.ca.empty()) out["ca"] = tls_.ca;
+    if (!tls_.certificate.empty()) out["certificate"] = tls_.certificate;
+    if (!tls_.key.empty()) out["key"] = tls_.key;
+  }
   return document.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/device_name.h"
+#include "distributed/tls_paths.h"
 
 namespace leat {
 
@@ -50,7 +51,8 @@ class ClusterSpec {
   // Any of these JSON texts; errors are INVALID_ARGUMENT with the JSON pointer and, for an unknown
   // key, the nearest known one:
   //   ours, TF_CONFIG  {"cluster": {"ps": ["h:1"], "worker": {"1": "h:2"}}, "cluster_id": "…",
-  //                    "files": ["/data"]}
+  //                    "files": ["/data"],
+  //                    "tls": {"ca": "ca.pem", "certificate": "{name}.pem", "key": "{name}.key"}}
   //   only the jobs    {"ps": ["h:1"], "worker": ["h:2", "h:3"]}
   //   a ClusterDef     {"job": [{"name": "ps", "tasks": {"0": "h:1"}}]}
   // and TensorFlow's flag: ps|h:2222;h:2223,worker|h:2224
@@ -76,6 +78,11 @@ class ClusterSpec {
   // them, so without a given id it is empty, which fits every cluster.
   std::string id() const;
   void set_id(std::string id) { id_ = std::move(id); }
+  bool has_given_id() const { return !id_.empty(); }
+
+  // "tls": {"ca": …, "certificate": …, "key": …}, paths relative to the file.
+  const TlsPaths& tls() const { return tls_; }
+  void set_tls(TlsPaths tls) { tls_ = std::move(tls); }
 
   // The directories below which every task's kernels may reach files; none given: any file.
   // Absolute paths, each task's own host's.
@@ -90,6 +97,7 @@ class ClusterSpec {
   std::map<std::string, TaskName> owners_;  // of addresses with a port
   std::string id_;
   std::optional<std::vector<std::string>> files_;
+  TlsPaths tls_;
 };
 
 // Whether two tasks with these ids may belong together. Hashes of as many addresses must be equal;

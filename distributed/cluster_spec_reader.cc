@@ -23,8 +23,8 @@ std::string text_of(const Json& value) {
   return value.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-const std::vector<std::string_view> top_keys = {"cluster",   "cluster_id",  "files",         "task",
-                                                "rpc_layer", "environment", "session_master"};
+const std::vector<std::string_view> top_keys = {
+    "cluster", "cluster_id", "files", "task", "rpc_layer", "environment", "session_master", "tls"};
 
 // What an unknown key probably means, or all that it could have been.
 std::string known_keys(const std::string& key) {
@@ -179,6 +179,29 @@ void read_jobs(const JsonPlace& place, const Json& jobs, ClusterSpec& spec) {
   }
 }
 
+TlsPaths read_tls(const JsonPlace& place, const Json& tls) {
+  place.check(tls.is_object(),
+              "TLS is an object of paths, {\"ca\": \"ca.pem\", \"certificate\": "
+              "\"{name}.pem\", \"key\": \"{name}.key\"}, this is ",
+              text_of(tls));
+  TlsPaths out;
+  for (const auto& [key, value] : tls.items()) {
+    std::string* const to = key == "ca"            ? &out.ca
+                            : key == "certificate" ? &out.certificate
+                            : key == "key"         ? &out.key
+                                                   : nullptr;
+    place.at(key).check(to != nullptr, "unknown key ", quoted(key),
+                        "; known are ca, certificate, key");
+    place.at(key).check(value.is_string() && !value.empty(), "a path is a string, this is ",
+                        text_of(value));
+    *to = value.get<std::string>();
+  }
+  for (const char* key : {"ca", "certificate", "key"})
+    place.check(tls.contains(key), "\"", key,
+                "\" is missing: ca, certificate and key belong together");
+  return out;
+}
+
 // Ours has no keys that we do not know; what other launchers write may have.
 enum class Keys { known, any };
 
@@ -236,6 +259,7 @@ ResolvedCluster read_document(const Json& document, std::string_view origin, Key
                "a list of directories is expected, such as [\"/data\"], this is ", text_of(files));
     in_place(here, [&] { out.spec.set_files(files.get<std::vector<std::string>>()); });
   }
+  if (document.contains("tls")) out.spec.set_tls(read_tls(root.at("tls"), document["tls"]));
   if (document.contains("rpc_layer")) {
     root.at("rpc_layer")
         .check(document["rpc_layer"] == "grpc", "only \"grpc\" is spoken, this is ",
@@ -305,7 +329,14 @@ ClusterSpec ClusterSpec::read(const std::string& path) {
     check(text.size() <= largest_description, path,
           ": this is no cluster description: it has more than ", largest_description >> 20, " MiB");
   }
-  return parse(text, path);
+  ClusterSpec spec = parse(text, path);
+  TlsPaths tls = spec.tls();
+  for (std::string* file : {&tls.ca, &tls.certificate, &tls.key}) {
+    if (!file->empty())
+      *file = std::filesystem::absolute(std::filesystem::path(path).parent_path() / *file);
+  }
+  spec.set_tls(std::move(tls));
+  return spec;
 }
 
 ResolvedCluster parse_tf_config(std::string_view text) {

@@ -9,6 +9,7 @@
 #include "distributed/grpc/rpc_client.h"
 #include "distributed/grpc/rpc_server.h"
 #include "distributed/peers.h"
+#include "distributed/tls.h"
 #include "distributed/worker_wire.h"
 
 namespace leat {
@@ -124,7 +125,8 @@ void serve_view(RpcServer& server, std::function<std::shared_ptr<const Peers>()>
 }
 
 ClusterView view_cluster(const std::string& target, std::chrono::milliseconds limit) {
-  RpcClient client(HostPort::of_target(target).to_string());
+  RpcClient client(HostPort::of_target(target).to_string(),
+                   {.tls = client_tls(), .check_server = is_any_task()});
   const auto [status, reply] =
       client.call_and_wait(view_method, "", {.deadline = Clock::now() + limit});
   if (!status.is_ok()) {

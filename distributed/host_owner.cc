@@ -44,7 +44,10 @@ HostOwner owner_of_host(const std::string& host) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* first = nullptr;
-  if (getaddrinfo(host.c_str(), nullptr, &hints, &first) != 0) return HostOwner::unknown;
+  if (const int error = getaddrinfo(host.c_str(), nullptr, &hints, &first); error != 0) {
+    const bool is_answer = error == EAI_NONAME || error == EAI_NODATA;
+    return is_answer ? HostOwner::nobody : HostOwner::unknown;
+  }
   bool is_ours = false;
   for (const addrinfo* at = first; at != nullptr; at = at->ai_next) {
     const std::string address = address_bytes(at->ai_addr);

@@ -11,6 +11,7 @@
 #include "core/error.h"
 #include "distributed/host_owner.h"
 #include "distributed/membership.h"
+#include "distributed/tls.h"
 #include "runtime/step_activity.h"
 
 namespace leat {
@@ -91,7 +92,10 @@ HostedTask::HostedTask(const ResolvedCluster& cluster, HostedTaskOptions options
       news->notify();
       if (also) also();
     };
-    task_ = std::make_unique<Task>(cluster.spec, *cluster.task, task);
+    ClusterSpec spec = cluster.spec;
+    spec.set_tls(merged(tls_from_environment(), spec.tls()));
+    task_ = std::make_unique<Task>(spec, *cluster.task, task);
+    if (const std::string& line = task_->exposure(); !line.empty()) std::cout << line << std::endl;
     cluster_ = link_.bound(cluster.spec, *cluster.task, task_->address(), options_.start_timeout);
     task_->start(cluster_);
   } catch (const Error& error) {
@@ -114,7 +118,11 @@ bool HostedTask::wait(milliseconds limit) {
 // listens says what is wrong.
 void HostedTask::wait_for_name(const std::string& host) {
   const Clock::time_point deadline = Clock::now() + options_.start_timeout;
-  for (bool is_told = false; owner_of_host(host) == HostOwner::unknown; is_told = true) {
+  const auto is_resolved = [&] {
+    const HostOwner owner = owner_of_host(host);
+    return owner == HostOwner::ours || owner == HostOwner::other;
+  };
+  for (bool is_told = false; !is_resolved(); is_told = true) {
     if (options_.start_timeout.count() > 0 && Clock::now() >= deadline) return;
     if (!is_told) std::cout << host << " cannot be resolved; waiting for that" << std::endl;
     if (!wait(name_interval)) return;

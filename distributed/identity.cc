@@ -7,6 +7,7 @@
 #include <sstream>
 #include <vector>
 
+#include "distributed/grpc/digest.h"
 #include "distributed/random_id.h"
 
 namespace leat {
@@ -48,17 +49,43 @@ class Reader {
   std::string_view bytes_;
 };
 
+// The number of tasks that an id made of addresses tells: no secret, and needed to compare partial
+// descriptions (may_be_one_cluster). "" of an id that was given.
+std::string size_suffix(const std::string& id) {
+  const size_t at = id.rfind(" of ");
+  if (at == id.npos || at + 4 == id.size()) return {};
+  return id.find_first_not_of("0123456789", at + 4) == id.npos ? id.substr(at) : std::string();
+}
+
+std::string proof_of(const TaskIdentity& from, const TaskName& to, const std::string& cluster_id) {
+  if (cluster_id.empty()) return {};
+  return sha256(concat("hello ", cluster_id.size(), " ", cluster_id, " ", from.task, " ",
+                       from.incarnation, " ", to)) +
+         size_suffix(cluster_id);
+}
+
+// Does who sent it know our cluster's id? `to`: whom it meant.
+bool is_of_cluster(const Hello& hello, const TaskIdentity& self) {
+  if (self.cluster_id.empty()) return true;
+  if (hello.proof.empty()) return !self.is_id_given;
+  const std::string expected = proof_of(hello.from, hello.to, self.cluster_id);
+  return self.is_id_given ? hello.proof == expected : may_be_one_cluster(hello.proof, expected);
+}
+
 // Version and cluster: what must agree whoever talks to whom. `who` says who the other one is.
-Status check_kind(const TaskIdentity& other, const std::string& who, const TaskIdentity& self) {
+Status check_kind(const Hello& hello, const std::string& who, const TaskIdentity& self) {
+  const TaskIdentity& other = hello.from;
   if (other.version != self.version) {
     return {Code::failed_precondition,
             concat(who, " speaks version ", other.version, " of the protocol, ", self.task,
                    " version ", self.version, ": use the same build of Leat on all tasks")};
   }
-  if (!may_be_one_cluster(other.cluster_id, self.cluster_id)) {
+  if (!is_of_cluster(hello, self)) {
     return {Code::failed_precondition,
-            concat(who, " belongs to cluster \"", other.cluster_id, "\", ", self.task,
-                   " to cluster \"", self.cluster_id, "\"")};
+            hello.proof.empty()
+                ? concat(who, " does not know the cluster_id that ", self.task, " has been given")
+                : concat(who, " belongs to another cluster than ", self.task,
+                         ": their cluster_id or their addresses differ")};
   }
   return {};
 }
@@ -68,15 +95,15 @@ Status check_kind(const TaskIdentity& other, const std::string& who, const TaskI
 std::string TaskIdentity::to_string() const {
   std::ostringstream out;
   out << task << " (incarnation " << std::hex << incarnation << std::dec << ", process " << process;
-  if (!cluster_id.empty()) out << ", cluster \"" << cluster_id << '"';
   out << ')';
   return out.str();
 }
 
-TaskIdentity make_identity(std::string cluster_id, const TaskName& task) {
+TaskIdentity make_identity(std::string cluster_id, const TaskName& task, bool is_id_given) {
   char host[HOST_NAME_MAX + 1] = {};
   gethostname(host, HOST_NAME_MAX);
   return {.cluster_id = std::move(cluster_id),
+          .is_id_given = is_id_given,
           .task = task,
           .incarnation = random_id(),
           .version = protocol_version,
@@ -88,7 +115,7 @@ TaskIdentity make_identity(std::string cluster_id, const TaskName& task) {
 std::string encode(const Hello& hello) {
   Writer writer;
   writer.number(hello.from.version);
-  writer.text(hello.from.cluster_id);
+  writer.text(proof_of(hello.from, hello.to, hello.from.cluster_id));
   writer.text(hello.from.task.job);
   writer.number(static_cast<uint64_t>(hello.from.task.index));
   writer.number(hello.from.incarnation);
@@ -105,7 +132,7 @@ Hello decode_hello(std::string_view bytes) {
   Hello hello;
   hello.from.version = static_cast<uint32_t>(reader.number());
   if (hello.from.version != protocol_version) return hello;
-  hello.from.cluster_id = reader.text();
+  hello.proof = reader.text();
   hello.from.task.job = reader.text();
   hello.from.task.index = static_cast<int>(reader.number());
   hello.from.incarnation = reader.number();
@@ -123,7 +150,7 @@ Status check_hello(const Hello& hello, const TaskIdentity& self) {
   const std::string who = is_known_version
                               ? concat(hello.from.task, " (process ", hello.from.process, ")")
                               : "the caller";
-  if (Status status = check_kind(hello.from, who, self); !status.is_ok()) return status;
+  if (Status status = check_kind(hello, who, self); !status.is_ok()) return status;
   if (hello.to != self.task) {
     return {Code::failed_precondition,
             concat("another task answers there: ", who, " wants to reach ", hello.to,
@@ -132,10 +159,33 @@ Status check_hello(const Hello& hello, const TaskIdentity& self) {
   return {};
 }
 
-Status check_answer(const TaskIdentity& answer, const TaskName& dialled, const std::string& address,
+std::string cluster_mark(const std::string& cluster_id, const TaskName& task,
+                         uint64_t incarnation) {
+  if (cluster_id.empty()) return {};
+  return sha256(
+             concat("status ", cluster_id.size(), " ", cluster_id, " ", task, " ", incarnation)) +
+         size_suffix(cluster_id);
+}
+
+Hello answer_to_identify(std::string_view request, const TaskIdentity& self) {
+  Hello nobody;
+  nobody.from.incarnation = random_id();
+  nobody.from.version = self.version;
+  if (request.empty()) return nobody;
+  const Hello hello = decode_hello(request);
+  if (hello.from.version != self.version || !is_of_cluster(hello, self)) return nobody;
+  return {.from = self, .to = hello.from.task, .why_again = {}, .proof = {}};
+}
+
+Status check_answer(const Hello& hello, const TaskName& dialled, const std::string& address,
                     const TaskIdentity& self) {
   const std::string who = concat("the task at ", address);
-  if (Status status = check_kind(answer, who, self); !status.is_ok()) return status;
+  const TaskIdentity& answer = hello.from;
+  if (answer.version == self.version && answer.task.job.empty()) {
+    return {Code::failed_precondition, concat(who, " belongs to another cluster than ", self.task,
+                                              ": their cluster_id or their addresses differ")};
+  }
+  if (Status status = check_kind(hello, who, self); !status.is_ok()) return status;
   if (answer.task != dialled) {
     return {Code::failed_precondition,
             concat("another task answers there: ", self.task, " dialled ", dialled, " at ", address,

@@ -56,7 +56,9 @@ void Membership::State::start(const ClusterSpec& spec, std::shared_ptr<Membershi
     peer->address = spec.address(task);
     peer->is_dialled = task < self.task;
     peer->client = std::make_unique<RpcClient>(
-        peer->address, RpcClientOptions{.largest_message = largest_message()});
+        peer->address, RpcClientOptions{.largest_message = largest_message(),
+                                        .tls = options.tls,
+                                        .check_server = is_task(task, self.cluster_id)});
     peer->next_attempt = Clock::now();
     peers_.emplace(task, std::move(peer));
   }
@@ -292,7 +294,14 @@ void Membership::attach(RpcServer& server) {
     if (auto state = weak.lock()) state->accept(std::move(stream));
   });
   server.handle(identify_method, [weak](RpcCall call) {
-    if (auto state = weak.lock()) call.reply(state->identify());
+    const auto state = weak.lock();
+    if (!state) return;
+    try {
+      call.reply(encode(answer_to_identify(call.request().to_string(), state->self)));
+    } catch (...) {
+      const Status status = status_of_current_exception();
+      call.fail({static_cast<int>(status.code), status.message, RpcCause::none});
+    }
   });
 }
 

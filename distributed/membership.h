@@ -14,6 +14,7 @@
 #include "distributed/channel.h"
 #include "distributed/cluster_spec.h"
 #include "distributed/identity.h"
+#include "distributed/tls.h"
 
 namespace leat {
 
@@ -24,6 +25,7 @@ struct MembershipOptions {
   std::chrono::milliseconds silence{6'000};  // a peer that says nothing for so long is lost
   std::chrono::milliseconds retry{250};      // between attempts to connect
   std::chrono::milliseconds hello_timeout{5'000};
+  std::shared_ptr<const RpcTls> tls = {};   // null: plaintext, and every hello is believed
   uint64_t window = uint64_t{64} << 20;  // bytes under way from one peer (channel.h)
   // For tests: puts something between this task and a stream that it dialled
   // (tests/support/faulty_stream.h).

@@ -14,6 +14,8 @@ PeerState state_of(RpcCause cause) {
       return PeerState::refused;
     case RpcCause::unresolvable:
       return PeerState::unresolvable;
+    case RpcCause::untrusted:
+      return PeerState::rejected;
     default:
       return PeerState::unreachable;
   }
@@ -87,7 +89,8 @@ void Membership::State::attempt(Peer& peer) {
       !peer.is_dialled && peer.waiting_since && Clock::now() - *peer.waiting_since > dial_patience;
   if (!peer.is_dialled && !is_called) {
     peer.client->call(
-        identify_method, {}, {.deadline = Clock::now() + options.hello_timeout},
+        identify_method, to_slices(encode(Hello{self, peer.task, 0, {}, {}})),
+        {.deadline = Clock::now() + options.hello_timeout},
         [weak = weak_from_this(), &peer](const RpcStatus& status, const Bytes& answer) {
           if (auto state = weak.lock()) state->identified(peer, status, answer.to_string());
         });
@@ -111,7 +114,7 @@ void Membership::State::attempt(Peer& peer) {
     }
   }
   channel->send_control(FrameKind::hello,
-                        encode(Hello{self, peer.task, options.window, std::move(why_again)}));
+                        encode(Hello{self, peer.task, options.window, std::move(why_again), {}}));
 }
 
 // The answer to our question who is at the address of a peer that will dial us.
@@ -123,7 +126,7 @@ void Membership::State::identified(Peer& peer, const RpcStatus& status, const st
     reason = without_address(status.message, peer.address);
   } else {
     try {
-      if (Status wrong = check_answer(decode_hello(answer).from, peer.task, peer.address, self);
+      if (Status wrong = check_answer(decode_hello(answer), peer.task, peer.address, self);
           !wrong.is_ok()) {
         state = PeerState::rejected;
         reason = wrong.message;
@@ -153,6 +156,7 @@ void Membership::State::accept(std::shared_ptr<RpcStream> stream) {
     if (!is_started_ || is_stopping_) return stream->close();  // the peer tries again
   }
   auto link = std::make_shared<Link>();
+  link->names = stream->peer_names();
   // Known before its first event: the stream is read once the channel has been made.
   Channel::create(std::move(stream), {.incarnation = self.incarnation, .window = options.window},
                   events_of(link), [&](const std::shared_ptr<Channel>& made) {
@@ -232,6 +236,17 @@ void Membership::State::hello_came(const std::shared_ptr<Link>& link, const Hell
   const auto channel = link->channel.lock();
   if (!channel) return;
   Peer* peer = find(hello.from.task);
+  if (options.tls != nullptr &&
+      certified_peer(link->names, self.cluster_id).task() != hello.from.task) {
+    // The peer stays as it is: a stranger says nothing about it.
+    const Status status{Code::permission_denied,
+                        concat("the certificate names ", names_text(link->names), ", not ",
+                               hello.from.task, ", whose place it claims")};
+    std::cerr << "leat: "
+              << concat(self.task, " refused ", channel->peer(), ": ", status.message, "\n")
+              << std::flush;
+    return refuse(link, nullptr, status);
+  }
   if (Status status = check_hello(hello, self); !status.is_ok()) return refuse(link, peer, status);
   if (peer == nullptr) peer = learn(hello, channel->peer());
   if (peer == nullptr) {
@@ -283,13 +298,13 @@ void Membership::State::hello_came(const std::shared_ptr<Link>& link, const Hell
     return refuse(link, peer, taken);
   }
   channel->send_control(FrameKind::welcome,
-                        encode(Hello{self, hello.from.task, options.window, {}}));
+                        encode(Hello{self, hello.from.task, options.window, {}, {}}));
   connected(link, hello);
 }
 
 void Membership::State::answer_came(const std::shared_ptr<Link>& link, const Hello& hello) {
   Peer& peer = *link->peer;
-  if (Status status = check_answer(hello.from, peer.task, peer.address, self); !status.is_ok()) {
+  if (Status status = check_answer(hello, peer.task, peer.address, self); !status.is_ok()) {
     {
       std::unique_lock lock(mutex_);
       peer.has_channel_failed = true;

@@ -36,7 +36,6 @@ class Membership::State : public std::enable_shared_from_this<Membership::State>
   void start(const ClusterSpec& spec, std::shared_ptr<MembershipListener> to);
   void stop();
   void accept(std::shared_ptr<RpcStream> stream);
-  std::string identify() const { return encode(Hello{self, {}, 0, {}}); }
 
   std::vector<PeerStatus> peers() const;
   PeerStatus peer(const TaskName& task) const;
@@ -77,6 +76,7 @@ class Membership::State : public std::enable_shared_from_this<Membership::State>
     Peer* peer = nullptr;  // unknown until an accepted stream has said hello
     TaskName task;         // the peer's
     bool is_connected = false;
+    std::vector<std::string> names;  // of the certificate of who dialled us
   };
 
   ChannelEvents events_of(const std::shared_ptr<Link>& link);

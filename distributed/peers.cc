@@ -1,5 +1,7 @@
 #include "distributed/peers.h"
 
+#include "distributed/identity.h"
+
 namespace leat {
 
 std::string Peers::describe(const TaskName& task) const {
@@ -11,9 +13,10 @@ std::string Peers::stranger(const TaskName& meant, const WorkerStatus& status) c
     return concat(status.task, " answers there (process ", status.pid, " on ", status.host,
                   "): the cluster descriptions differ");
   }
-  if (!may_be_one_cluster(status.cluster_id, cluster_id)) {
+  if (!may_be_one_cluster(status.cluster_id,
+                          cluster_mark(cluster_id, status.task, status.incarnation))) {
     return concat("a task of another cluster answers there (process ", status.pid, " on ",
-                  status.host, "; its cluster is ", status.cluster_id, ", ours ", cluster_id, ")");
+                  status.host, ")");
   }
   return {};
 }

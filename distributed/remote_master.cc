@@ -17,6 +17,7 @@
 #include "distributed/proto/master.pb.h"
 #include "distributed/random_id.h"
 #include "distributed/tensor_stream.h"
+#include "distributed/tls.h"
 
 namespace leat {
 namespace {
@@ -29,8 +30,8 @@ constexpr milliseconds start_limit = std::chrono::seconds(60);  // for the task 
 constexpr milliseconds first_note = std::chrono::seconds(2),
                        note_interval = std::chrono::seconds(10);
 constexpr milliseconds close_limit = std::chrono::seconds(15);
-constexpr milliseconds repeat_limit =
-    std::chrono::seconds(1);  // for a broken connection to come back
+constexpr milliseconds untrusted_limit = milliseconds(500),  // it may be one that is just ending
+    repeat_limit = std::chrono::seconds(1);                  // for a broken connection to come back
 constexpr milliseconds pause = milliseconds(100);
 constexpr milliseconds probe_limit = std::chrono::seconds(2);
 // The master answers a little before the step's deadline; the call waits a little longer than that.
@@ -41,9 +42,10 @@ class MasterCalls {
  public:
   explicit MasterCalls(const std::string& target)
       : target_(target),
-        client_(
-            std::make_unique<RpcClient>(HostPort::of_target(target).to_string(),
-                                        RpcClientOptions{.largest_message = largest_message()})) {}
+        client_(std::make_unique<RpcClient>(HostPort::of_target(target).to_string(),
+                                            RpcClientOptions{.largest_message = largest_message(),
+                                                             .tls = client_tls(),
+                                                             .check_server = is_any_task()})) {}
 
   enum class Repeat : uint8_t {
     never,
@@ -71,16 +73,22 @@ class MasterCalls {
   // reason.
   Bytes finish(Pending pending) {
     std::optional<Clock::time_point> last_repeat;
+    std::optional<Clock::time_point> untrusted_since;
     Clock::time_point next_note = Clock::now() + first_note;
     while (true) {
       auto [status, reply] = pending.answer.get();
       if (status.is_ok()) return reply;
       const bool is_lost = status.cause == RpcCause::lost || status.cause == RpcCause::silent;
+      const bool is_untrusted = status.cause == RpcCause::untrusted;
       const bool is_refused = status.cause != RpcCause::none && !is_lost;
       const bool may_repeat = (is_refused && pending.repeat != Repeat::never) ||
                               (is_lost && pending.repeat == Repeat::if_lost);
       if (!last_repeat) last_repeat = std::min(pending.deadline, Clock::now() + pending.repeat_for);
-      if (!may_repeat || Clock::now() + pause >= *last_repeat ||
+      if (!is_untrusted) untrusted_since.reset();
+      if (is_untrusted && !untrusted_since) untrusted_since = Clock::now();
+      const bool is_refused_for_good =
+          untrusted_since && Clock::now() - *untrusted_since >= untrusted_limit;
+      if (!may_repeat || is_refused_for_good || Clock::now() + pause >= *last_repeat ||
           (status.cause == RpcCause::silent && !answers())) {
         throw_failure(pending.method, status);
       }

@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <cstring>
 #include <future>
+#include <iostream>
 #include <map>
 #include <mutex>
 #include <thread>
@@ -17,6 +18,7 @@
 #include "core/thread_pool.h"
 #include "core/work_source.h"
 #include "distributed/cluster_view.h"
+#include "distributed/exposure.h"
 #include "distributed/grpc/rpc_client.h"
 #include "distributed/grpc/rpc_server.h"
 #include "distributed/identity.h"
@@ -27,6 +29,7 @@
 #include "distributed/remote_worker.h"
 #include "distributed/rendezvous_router.h"
 #include "distributed/timer.h"
+#include "distributed/tls.h"
 #include "distributed/worker.h"
 #include "distributed/worker_service.h"
 
@@ -61,10 +64,12 @@ int pool_size(int threads) {
 }
 
 // Who listens where a task cannot.
-std::string owner_of_port(const std::string& address) {
-  RpcClient client(address, {.connect_timeout = owner_limit});
+std::string owner_of_port(const std::string& address, const TaskIdentity& self,
+                          const std::shared_ptr<const RpcTls>& tls) {
+  RpcClient client(address, {.connect_timeout = owner_limit, .tls = tls});
   const auto [status, answer] =
-      client.call_and_wait(identify_method, "", {.deadline = Clock::now() + owner_limit});
+      client.call_and_wait(identify_method, encode(Hello{self, self.task, 0, {}, {}}),
+                           {.deadline = Clock::now() + owner_limit});
   client.close(owner_limit);
   if (status.cause == RpcCause::silent ||
       status.code == static_cast<int>(Code::deadline_exceeded)) {
@@ -74,10 +79,11 @@ std::string owner_of_port(const std::string& address) {
     if (status.is_ok()) {
       const TaskIdentity owner = decode_hello(answer).from;
       if (owner.incarnation == 0) return "a task of another version of Leat has it";
+      if (owner.task.job.empty()) return "a task of another cluster has it";
       const size_t colon = owner.process.rfind(':');
       return concat("there already runs ", owner.task, ", process ",
                     owner.process.substr(colon + 1), " on ", owner.process.substr(0, colon),
-                    owner.cluster_id.empty() ? "" : ", cluster ", owner.cluster_id);
+                    self.cluster_id.empty() ? "" : ", cluster ", self.cluster_id);
     }
   } catch (const Error&) {  // no greeting
   }
@@ -87,6 +93,29 @@ std::string owner_of_port(const std::string& address) {
 FileRoots files_in(const ClusterSpec& spec) {
   return spec.files() ? FileRoots(*spec.files()) : any_file;
 }
+
+// Tells of refused peers, but no more than a log can hold of someone who tries all day.
+class RefusalLog {
+ public:
+  void tell(const TaskName& self, const std::string& peer, const std::string& why) {
+    std::lock_guard lock(mutex_);
+    const auto now = Clock::now();
+    if (now - begin_ > interval) {
+      if (told_ > most) std::cerr << concat("leat: ", self, " refused ", told_ - most, " more\n");
+      begin_ = now;
+      told_ = 0;
+    }
+    if (++told_ <= most)
+      std::cerr << concat("leat: ", self, " refused ", peer, ": ", why, "\n") << std::flush;
+  }
+
+ private:
+  static constexpr auto interval = std::chrono::seconds(10);
+  static constexpr int most = 20;  // in one interval
+  std::mutex mutex_;
+  Clock::time_point begin_;
+  int told_ = 0;
+};
 
 DeviceName cpu_of(const TaskName& task) {
   DeviceName name = task.device_name();
@@ -103,7 +132,8 @@ class Task::State {
   State(const ClusterSpec& spec, const TaskName& name, const TaskOptions& options)
       : name_(name),
         pool_(pool_size(options.threads)),
-        identity_(make_identity(spec.id(), name)),
+        identity_(make_identity(spec.id(), name, spec.has_given_id())),
+        tls_(read_tls(spec.tls(), certificate_name(name))),
         router_(std::make_shared<RendezvousRouter>(
             name, RouterOptions{.executor =
                                     [this](std::function<void()> work) {
@@ -111,8 +141,14 @@ class Task::State {
                                     }})),
         membership_(std::make_shared<Membership>(
             identity_,
-            MembershipOptions{.heartbeat = options.heartbeat, .silence = options.silence})) {
+            MembershipOptions{
+                .heartbeat = options.heartbeat, .silence = options.silence, .tls = tls_})),
+        server_(server_options()) {
     const HostPort asked = HostPort::parse(spec.address(name));
+    check(tls_ == nullptr || identity_.is_id_given,
+          "with TLS the cluster needs a name, which certificates bear: give \"cluster_id\"");
+    check(tls_ != nullptr || options.plaintext_port < 0,
+          "a plaintext port is for a cluster with TLS: without, ", name, " speaks nothing else");
     devices_.push_back(make_cpu_device(cpu_of(name), pool_, files_in(spec)));
     if (options.gpus) {
       for (auto& gpu : make_gpu_devices(name.device_name())) devices_.push_back(std::move(gpu));
@@ -155,11 +191,15 @@ class Task::State {
       if (changed) changed();
     });
     try {
-      address_ = HostPort{asked.host, server_.start(asked.to_string())}.to_string();
+      const int port = server_.start(
+          asked.to_string(),
+          options.plaintext_port < 0 ? "" : concat("127.0.0.1:", options.plaintext_port));
+      address_ = HostPort{asked.host, port}.to_string();
+      exposure_ = exposure_line(address_, tls_ != nullptr, files_in(spec).to_string());
     } catch (const std::exception& error) {
       std::string text = error.what();  // "cannot listen on …"
       if (text.ends_with(std::strerror(EADDRINUSE)))
-        text += ": " + owner_of_port(spec.address(name));
+        text += ": " + owner_of_port(spec.address(name), identity_, tls_);
       fail(Code::unavailable, name, " ", text);
     }
   }
@@ -262,6 +302,20 @@ class Task::State {
     for (const auto& [task, client] : clients) client->close();
   }
 
+  RpcServerOptions server_options() {
+    RpcServerOptions out{.largest_message = largest_message()};
+    if (tls_ == nullptr) return out;
+    out.tls = tls_;
+    out.authorize = [cluster = identity_.cluster_id](const std::string& method,
+                                                     const RpcPeer& peer) {
+      return authorize_call(method, peer, cluster);
+    };
+    out.on_refused = [this](const std::string& peer, const std::string& why) {
+      refusals_.tell(name_, peer, why);
+    };
+    return out;
+  }
+
   // Null after the shutdown.
   std::shared_ptr<Membership> membership() {
     std::lock_guard lock(mutex_);
@@ -278,8 +332,11 @@ class Task::State {
     std::lock_guard lock(mutex_);
     std::shared_ptr<RpcClient>& client = clients_[task];
     if (client == nullptr)
-      client = std::make_shared<RpcClient>(spec_.address(task),
-                                           RpcClientOptions{.largest_message = largest_message()});
+      client = std::make_shared<RpcClient>(
+          spec_.address(task),
+          RpcClientOptions{.largest_message = largest_message(),
+                           .tls = tls_,
+                           .check_server = is_task(task, identity_.cluster_id)});
     return std::make_shared<RemoteWorker>(task, client);
   }
 
@@ -288,6 +345,8 @@ class Task::State {
   Timer timer_;
   WaitList waits_;
   const TaskIdentity identity_;
+  const std::shared_ptr<const RpcTls> tls_;
+  RefusalLog refusals_;
   std::vector<std::unique_ptr<Device>> devices_;
   std::mutex mutex_;     // of spec_, clients_ and membership_
   std::mutex dropping_;  // held while the memory of old steps is given back
@@ -298,8 +357,8 @@ class Task::State {
   std::shared_ptr<Worker> worker_;
   std::shared_ptr<Master> master_;
   std::shared_ptr<Membership> membership_;
-  RpcServer server_{{.largest_message = largest_message()}};
-  std::string address_;
+  RpcServer server_;
+  std::string address_, exposure_;
   std::atomic<bool> is_shut_down_{false};
   bool has_work_left_ = false;          // after the shutdown
   std::shared_ptr<const void> listed_;  // in waits_
@@ -319,6 +378,8 @@ Task::~Task() {
 const TaskName& Task::name() const { return state_->name_; }
 std::string Task::address() const { return state_->address_; }
 std::string Task::target() const { return "grpc://" + state_->address_; }
+const std::string& Task::exposure() const { return state_->exposure_; }
+int Task::plaintext_port() const { return state_->server_.plaintext_port(); }
 uint64_t Task::incarnation() const { return state_->identity_.incarnation; }
 void Task::start(const ClusterSpec& spec) { state_->start(spec); }
 void Task::wait_for_peers(std::chrono::milliseconds limit) {

@@ -26,6 +26,9 @@ struct TaskOptions {
   // Another task came, went, or could not be reached for another reason. Must be quick; what it
   // throws is told on stderr.
   std::function<void()> on_peer_change;
+  // Where the cluster asks for certificates: a second port, of 127.0.0.1 only, without TLS, at
+  // which clients may open sessions that speak none (TensorFlow's). 0: any free one; -1: none.
+  int plaintext_port = -1;
 };
 
 // Thread-safe. Several tasks may live in one process.
@@ -41,6 +44,9 @@ class Task {
   std::string address() const;  // with the port that was bound
   std::string target() const;   // "grpc://host:port", for SessionOptions
   uint64_t incarnation() const;
+  int plaintext_port() const;  // that was bound; -1: none
+  // The line of exposure.h; "" if there is nothing to say.
+  const std::string& exposure() const;
 
   // Begins to work. If the spec had open ports, `spec` now has the ports that all tasks bound.
   void start(const ClusterSpec& spec);

@@ -15,6 +15,7 @@
 #include "core/malloc_heap.h"
 #include "core/thread_pool.h"
 #include "core/work_source.h"
+#include "distributed/identity.h"
 #include "distributed/random_id.h"
 #include "distributed/registration_check.h"
 #include "distributed/request_memory.h"
@@ -135,7 +136,7 @@ void Worker::check_master(const TaskName& master, uint64_t incarnation) const {
 WorkerStatus Worker::current_status() const {
   WorkerStatus out;
   out.task = options_.task;
-  out.cluster_id = options_.cluster_id;
+  out.cluster_id = cluster_mark(options_.cluster_id, options_.task, options_.incarnation);
   out.incarnation = options_.incarnation;
   out.pid = getpid();
   char host[256] = {};

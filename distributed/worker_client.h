@@ -20,7 +20,7 @@ namespace leat {
 
 struct WorkerStatus {
   TaskName task;
-  std::string cluster_id;
+  std::string cluster_id;  // its mark (identity.h): who knows the id recognises it
   uint64_t incarnation = 0;
   int64_t pid = 0;
   std::string host;

@@ -33,6 +33,10 @@ constexpr const char* other_protocol = "something else listens there, which does
 
 // In the order in which they are looked for.
 constexpr std::array patterns = {
+    Pattern{"its certificate names", RpcCause::untrusted, nullptr},
+    Pattern{"Tls handshake failed", RpcCause::untrusted, nullptr},
+    Pattern{"Failed to create security handshaker", RpcCause::untrusted,
+            "no TLS connection: our own certificate or key cannot be used"},
     Pattern{"DNS resolution failed", RpcCause::unresolvable, "the host name cannot be resolved"},
     Pattern{"Connection refused", RpcCause::refused, "Connection refused"},
     Pattern{"No route to host", RpcCause::unreachable, "No route to host"},
@@ -167,9 +171,32 @@ RpcStatus to_rpc_status(const grpc::Status& status, const std::string& address, 
     }
   }
   if (status.error_code() != grpc::StatusCode::UNAVAILABLE) return out;
+  // Closed before it greeted: so a server says that it wants TLS, or (TLS 1.3 tells only
+  // afterwards) that it does not take the certificate.
+  if (out.message.starts_with("failed to connect") &&
+      out.message.find("Socket closed") != std::string::npos && !address.empty()) {
+    out.cause = RpcCause::untrusted;
+    out.message = address +
+                  ": the peer closed the connection before a word: it asks for TLS, or does not "
+                  "take the certificate";
+    return out;
+  }
   for (const Pattern& pattern : patterns) {
     if (out.message.find(pattern.text) == std::string::npos) continue;
     out.cause = pattern.cause;
+    if (pattern.reason == nullptr && out.cause == RpcCause::untrusted) {
+      // "Tls handshake failed: SSL_ERROR_SSL: error:0A000086:SSL routines::certificate verify
+      // failed"
+      const size_t codes = out.message.rfind("::");
+      if (out.message.find("wrong version number") != std::string::npos) {
+        out.message = "no TLS connection: what listens there does not speak TLS";
+      } else if (codes != std::string::npos &&
+                 out.message.find("SSL routines") != std::string::npos) {
+        out.message = "no TLS connection: " + out.message.substr(codes + 2);
+      } else {
+        out.message.erase(0, out.message.find(pattern.text));
+      }
+    }
     if (pattern.reason != nullptr) {
       out.message = address.empty() ? pattern.reason : address + ": " + pattern.reason;
     } else if (!address.empty()) {

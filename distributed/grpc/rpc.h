@@ -82,6 +82,7 @@ enum class RpcCause : uint8_t {
   unreachable,   // no route, or no answer to the connection attempt
   lost,          // there was a connection: closed, reset
   silent,        // there was a connection, and no answer: to its greeting, or to keepalive pings
+  untrusted,     // TLS: one side does not take the other's certificate, or does not speak it
 };
 
 // An outcome. `code` is gRPC's number, which is also leat::Code's.
@@ -125,6 +126,8 @@ class RpcStream {
   virtual void cancel() = 0;
   // The peer's socket address, "ipv4:127.0.0.1:43210".
   virtual std::string peer() const = 0;
+  // The names of the peer's certificate, at a server that asks for one (grpc/tls.h).
+  virtual std::vector<std::string> peer_names() const { return {}; }
   // What one message gathers at most, and what one write should: the peer hears nothing before a
   // message is whole, so on a slow link they are small. It follows the rate at which the transport
   // takes what is written.

@@ -9,6 +9,7 @@
 #include <mutex>
 
 #include "distributed/grpc/convert.h"
+#include "distributed/grpc/credentials.h"
 #include "distributed/grpc/stream_core.h"
 
 namespace leat {
@@ -159,9 +160,11 @@ class RpcClient::State : public std::enable_shared_from_this<RpcClient::State> {
   State(std::string address, const RpcClientOptions& options)
       : address(std::move(address)),
         largest_answer_(options.largest_message),
-        channel_((transport::keep_callback_threads(),
-                  grpc::CreateCustomChannel(this->address, grpc::InsecureChannelCredentials(),
-                                            to_arguments(options)))),
+        channel_(
+            (transport::keep_callback_threads(),
+             grpc::CreateCustomChannel(
+                 this->address, transport::client_credentials(options.tls, options.check_server),
+                 to_arguments(options)))),
         stub_(channel_) {}
 
   struct Call {

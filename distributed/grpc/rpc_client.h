@@ -8,6 +8,7 @@
 #include <string>
 
 #include "distributed/grpc/rpc.h"
+#include "distributed/grpc/tls.h"
 
 namespace leat {
 
@@ -19,6 +20,9 @@ struct RpcClientOptions {
   std::chrono::milliseconds longest_backoff{500};
   uint64_t largest_message = 0;  // of an answer, as in RpcServerOptions
   enum class Compression : uint8_t { none, deflate, gzip } compression = Compression::none;
+  // Null: plaintext. A server whose certificate `check_server` does not like is sent nothing.
+  std::shared_ptr<const RpcTls> tls = {};
+  NameCheck check_server = {};
 };
 
 // An address that cannot be reached fails a call at once, with the reason.

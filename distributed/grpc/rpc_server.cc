@@ -13,6 +13,8 @@
 #include <vector>
 
 #include "distributed/grpc/convert.h"
+#include "distributed/grpc/credentials.h"
+#include "distributed/grpc/handshake_watch.h"
 #include "distributed/grpc/listener.h"
 #include "distributed/grpc/stream_core.h"
 
@@ -21,6 +23,9 @@ namespace {
 
 using transport::handed_over;
 using transport::taken_over;
+
+// Of a TLS handshake: nobody takes longer who means it.
+constexpr int handshake_limit_ms = 5'000;
 
 std::optional<std::chrono::steady_clock::time_point> to_deadline(gpr_timespec deadline) {
   const gpr_timespec now = gpr_now(GPR_CLOCK_MONOTONIC);
@@ -223,8 +228,9 @@ class RpcServer::State final : public grpc::CallbackGenericService {
 
   grpc::ServerGenericBidiReactor* CreateReactor(
       grpc::GenericCallbackServerContext* context) override;
-  int start(const std::string& address);
+  int start(const std::string& address, const std::string& plaintext_address);
   void stop(std::chrono::milliseconds grace);
+  int plaintext_port() const { return plaintext_listener_ ? plaintext_listener_->port() : -1; }
 
   bool opened(const void* reactor, std::weak_ptr<Open> open) {
     std::lock_guard lock(mutex_);
@@ -252,10 +258,16 @@ class RpcServer::State final : public grpc::CallbackGenericService {
 
  private:
   const UnaryHandler no_handler;  // of take_method, which State answers itself
+  using Acceptor = grpc::experimental::ExternalConnectionAcceptor;
+  void refused(const std::string& peer, const std::string& why) {
+    if (options_.on_refused) options_.on_refused(peer, why);
+  }
+
   RpcServerOptions options_;
   std::unique_ptr<grpc::Server> server_;
-  std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor_;
-  std::unique_ptr<transport::Listener> listener_;
+  std::unique_ptr<transport::HandshakeWatch> watch_;
+  std::unique_ptr<Acceptor> acceptor_, plaintext_acceptor_;
+  std::unique_ptr<transport::Listener> listener_, plaintext_listener_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::map<const void*, std::weak_ptr<Open>> open_;  // by reactor
@@ -341,7 +353,8 @@ class RpcServer::State::StreamReactor final : public transport::StreamCore,
     // The client learns at once that the method exists.
     StartSendInitialMetadata();
     taken_over(&server_);
-    auto handle = std::make_shared<transport::StreamHandle>(std::move(self), context->peer());
+    auto handle = std::make_shared<transport::StreamHandle>(std::move(self), context->peer(),
+                                                            transport::peer_of(*context).names);
     try {
       handler(handle);
     } catch (const std::exception&) {
@@ -387,6 +400,15 @@ class RpcServer::State::Refusal final : public grpc::ServerGenericBidiReactor {
 grpc::ServerGenericBidiReactor* RpcServer::State::CreateReactor(
     grpc::GenericCallbackServerContext* context) {
   const std::string& method = context->method();
+  if (watch_ || options_.authorize) {
+    const RpcPeer peer = transport::peer_of(*context);
+    if (watch_) watch_->passed(peer.address);
+    const RpcStatus status = options_.authorize ? options_.authorize(method, peer) : RpcStatus();
+    if (!status.is_ok()) {
+      refused(peer.address, status.message);
+      return new Refusal(transport::to_grpc_status(status));
+    }
+  }
   const auto longest_prefix = [&](const auto& handlers) {
     auto best = handlers.end();
     for (auto at = handlers.begin(); at != handlers.end(); ++at) {
@@ -414,14 +436,17 @@ grpc::ServerGenericBidiReactor* RpcServer::State::CreateReactor(
   return raw;
 }
 
-int RpcServer::State::start(const std::string& address) {
+int RpcServer::State::start(const std::string& address, const std::string& plaintext_address) {
   transport::keep_callback_threads();
-  std::unique_ptr<transport::Listener> listener;
-  try {
-    listener = std::make_unique<transport::Listener>(address);
-  } catch (const std::runtime_error& error) {
-    throw std::runtime_error("cannot listen on " + address + ": " + error.what());
-  }
+  const auto listen = [](const std::string& where) {
+    try {
+      return std::make_unique<transport::Listener>(where);
+    } catch (const std::runtime_error& error) {
+      throw std::runtime_error("cannot listen on " + where + ": " + error.what());
+    }
+  };
+  std::unique_ptr<transport::Listener> listener = listen(address), plaintext;
+  if (!plaintext_address.empty()) plaintext = listen(plaintext_address);
   grpc::ServerBuilder builder;
   transport::set_common_arguments(
       {options_.keepalive_time, options_.keepalive_timeout, options_.largest_message},
@@ -433,21 +458,50 @@ int RpcServer::State::start(const std::string& address) {
   }
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 50);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 0);
-  acceptor_ = builder.experimental().AddExternalConnectionAcceptor(
-      grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
-      grpc::InsecureServerCredentials());
+  using grpc::ServerBuilder;
+  constexpr auto from_fd = ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD;
+  if (options_.tls != nullptr)
+    builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, handshake_limit_ms);
+  std::shared_ptr<grpc::ServerCredentials> credentials;
+  try {
+    credentials = transport::server_credentials(options_.tls);
+  } catch (const std::runtime_error& error) {
+    throw std::runtime_error("cannot serve on " + address + " with TLS: " + error.what());
+  }
+  acceptor_ = builder.experimental().AddExternalConnectionAcceptor(from_fd, credentials);
+  if (plaintext != nullptr) {
+    plaintext_acceptor_ = builder.experimental().AddExternalConnectionAcceptor(
+        from_fd, grpc::InsecureServerCredentials());
+  }
   builder.RegisterCallbackGenericService(this);
   handed_over(this);
   server_ = builder.BuildAndStart();
   if (!server_) throw std::runtime_error("cannot serve on " + address + ": gRPC does not start");
   listener_ = std::move(listener);
+  plaintext_listener_ = std::move(plaintext);
+  const auto pass_on = [](Acceptor& acceptor, int socket, int connection) {
+    Acceptor::NewConnectionParameters parameters;
+    parameters.listener_fd = socket;
+    parameters.fd = connection;
+    acceptor.HandleNewConnection(&parameters);
+  };
   try {
-    listener_->start([this](int socket, int connection) {
-      grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters parameters;
-      parameters.listener_fd = socket;
-      parameters.fd = connection;
-      acceptor_->HandleNewConnection(&parameters);
+    if (options_.tls != nullptr) {
+      watch_ = std::make_unique<transport::HandshakeWatch>(
+          [this](const std::string& peer, const std::string& why) {
+            refused(peer, why.empty() ? "the connection ended before a call came over it"
+                                      : "no TLS connection came about: " + why);
+          });
+    }
+    listener_->start([this, pass_on](int socket, int connection) {
+      if (watch_) watch_->accepted(connection);
+      pass_on(*acceptor_, socket, connection);
     });
+    if (plaintext_listener_) {
+      plaintext_listener_->start([this, pass_on](int socket, int connection) {
+        pass_on(*plaintext_acceptor_, socket, connection);
+      });
+    }
   } catch (const std::system_error& error) {  // of std::thread, which says no more than that
     throw std::runtime_error("cannot listen on " + address + ": cannot start a thread: " +
                              error.what() + "; see ulimit -v and ulimit -u");
@@ -471,8 +525,10 @@ void RpcServer::State::stop(std::chrono::milliseconds grace) {
     if (auto open = weak.lock()) open->end();
   }
   listener_.reset();
+  plaintext_listener_.reset();
   server_->Shutdown(std::chrono::system_clock::now());
   server_.reset();
+  watch_.reset();
   taken_over(this);
 }
 
@@ -484,7 +540,10 @@ void RpcServer::handle(std::string prefix, UnaryHandler handler) {
 void RpcServer::accept(std::string prefix, StreamHandler handler) {
   state_->streams.insert_or_assign(std::move(prefix), std::move(handler));
 }
-int RpcServer::start(const std::string& address) { return state_->start(address); }
+int RpcServer::start(const std::string& address, const std::string& plaintext_address) {
+  return state_->start(address, plaintext_address);
+}
+int RpcServer::plaintext_port() const { return state_->plaintext_port(); }
 void RpcServer::stop(std::chrono::milliseconds grace) { state_->stop(grace); }
 
 void RpcServer::drop_unasked() { state_->large->drop_old(); }

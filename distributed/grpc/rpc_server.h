@@ -9,6 +9,7 @@
 #include <string>
 
 #include "distributed/grpc/rpc.h"
+#include "distributed/grpc/tls.h"
 
 namespace leat {
 
@@ -22,6 +23,14 @@ struct RpcServerOptions {
   uint64_t largest_message = 0;
   // Of one message of an answer; for tests, which have no 4 GiB.
   uint64_t largest_answer = largest_rpc_message;
+  // Null: plaintext. Else a peer without a certificate that `tls->ca` has signed gets no further
+  // than the handshake.
+  std::shared_ptr<const RpcTls> tls = {};
+  // May the peer call the method? Asked before a byte of the call is read; what it answers but OK
+  // is the call's status.
+  std::function<RpcStatus(const std::string& method, const RpcPeer& peer)> authorize = {};
+  // A peer was refused: by authorize(), or in the handshake. On any thread.
+  std::function<void(const std::string& peer, const std::string& why)> on_refused = {};
 };
 
 // One unary call. A handle: copies are the same call. It must be answered, from any thread, also
@@ -80,7 +89,10 @@ class RpcServer {
 
   // Listens on "host:port" (port 0: any free one) and returns the port. The port is never shared:
   // one that is taken is an error with the reason.
-  int start(const std::string& address);
+  // `plaintext_address` is listened on as well, without TLS; "": no.
+  int start(const std::string& address, const std::string& plaintext_address = "");
+
+  int plaintext_port() const;  // -1: none
 
   // Refuses new calls, gives those under way `grace`, then cancels them and answers for them
   // (UNAVAILABLE). When it returns, no handler or callback of this server runs. Not from a handler.

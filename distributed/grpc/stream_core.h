@@ -94,8 +94,9 @@ class StreamCore {
 // What users hold.
 class StreamHandle : public RpcStream {
  public:
-  StreamHandle(std::shared_ptr<StreamCore> core, std::string peer)
-      : core_(std::move(core)), peer_(std::move(peer)) {}
+  StreamHandle(std::shared_ptr<StreamCore> core, std::string peer,
+               std::vector<std::string> peer_names = {})
+      : core_(std::move(core)), peer_(std::move(peer)), peer_names_(std::move(peer_names)) {}
   ~StreamHandle() override { core_->abandon(); }
   void start(Events events) override { core_->start(std::move(events)); }
   void write(Slices slices) override { core_->write(std::move(slices)); }
@@ -104,10 +105,12 @@ class StreamHandle : public RpcStream {
   void close() override { core_->close(); }
   void cancel() override { core_->cancel(); }
   std::string peer() const override { return peer_; }
+  std::vector<std::string> peer_names() const override { return peer_names_; }
 
  private:
   std::shared_ptr<StreamCore> core_;
   std::string peer_;
+  std::vector<std::string> peer_names_;
 };
 
 }  // namespace leat::transport

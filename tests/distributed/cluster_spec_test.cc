@@ -5,9 +5,12 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <fstream>
 
 #include "core/error.h"
+#include "distributed/tls.h"
 #include "tests/support/expect_error.h"
+#include "tests/support/scratch_directory.h"
 
 namespace leat {
 namespace {
@@ -24,6 +27,25 @@ std::string refusal(const std::string& text) {
   }
   ADD_FAILURE() << "accepted: " << text;
   return {};
+}
+
+TEST(ClusterSpec, TlsIsReadWithPathsRelativeToTheFile) {
+  const ScratchDirectory folder;
+  std::ofstream(folder / "cluster.json") << R"({"cluster": {"ps": ["h:1"]}, "cluster_id": "blue",
+             "tls": {"ca": "ca.pem", "certificate": "keys/{name}.pem", "key": "/keys/{name}.key"}})";
+  const ClusterSpec spec = ClusterSpec::read(folder / "cluster.json");
+  EXPECT_EQ(with_name(spec.tls(), certificate_name({"ps", 0})),
+            (TlsPaths{folder / "ca.pem", folder / "keys/ps-0.pem", "/keys/ps-0.key"}));
+  EXPECT_EQ(ClusterSpec::parse(spec.to_json()), spec);
+  for (const auto& [text, message] : std::vector<std::pair<const char*, const char*>>{
+           {R"("keys")", "at /tls: TLS is an object of paths"},
+           {R"({"ca": "a", "cert": "b"})", "at /tls/cert: unknown key"},
+           {R"({"ca": "a", "certificate": "b"})", "\"key\" is missing"},
+           {R"({"ca": 1})", "at /tls/ca: a path is a string"}}) {
+    expect_error_with(Code::invalid_argument, message, [&] {
+      ClusterSpec::parse(concat(R"({"cluster": {"ps": ["h:1"]}, "tls": )", text, "}"));
+    });
+  }
 }
 
 TEST(ClusterSpec, AllFormsMeanTheSame) {
@@ -94,7 +116,7 @@ TEST(ClusterSpec, RefusalsNameThePlaceAndTheReason) {
        R"(at /taks: unknown key "taks"; did you mean 'task'?)"},
       {R"({"cluster": {"ps": ["h:1"]}, "color": "red"})",
        "at /color: unknown key \"color\"; known are cluster, cluster_id, files, task, "
-       "rpc_layer, environment, session_master"},
+       "rpc_layer, environment, session_master, tls"},
       {R"({"cluster": {"ps": ["h:1", "h"]}})",
        "at /cluster/ps/1: \"h\" is no address: it has no port"},
       {R"({"cluster": {"ps": ["h:99999"]}})", "\"99999\" is no port from 0 to 65535"},

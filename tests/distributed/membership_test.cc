@@ -50,7 +50,10 @@ TEST(Identity, TextAndBytes) {
               AllOf(HasSubstr("/job:worker/task:1"), HasSubstr(identity.process)));
   const Hello hello{identity, ps0, 123, "silence"};
   const Hello copy = decode_hello(encode(hello));
-  EXPECT_EQ(copy.from, identity);
+  EXPECT_EQ(copy.from.task, identity.task);
+  EXPECT_EQ(copy.from.incarnation, identity.incarnation);
+  EXPECT_EQ(copy.from.process, identity.process);
+  EXPECT_THAT(encode(hello), Not(HasSubstr("abc")));
   EXPECT_EQ(copy.to, ps0);
   EXPECT_EQ(copy.window, 123u);
   EXPECT_EQ(copy.why_again, "silence");
@@ -62,20 +65,21 @@ TEST(Identity, TextAndBytes) {
 
 TEST(Identity, Checks) {
   const TaskIdentity ps = make_identity("abc", ps0), worker = make_identity("abc", worker1);
-  EXPECT_TRUE(check_hello({worker, ps0, 1}, ps).is_ok());
-  EXPECT_TRUE(check_answer(ps, ps0, "h:1", worker).is_ok());
+  const auto sent = [](const Hello& hello) { return decode_hello(encode(hello)); };
+  EXPECT_TRUE(check_hello(sent({worker, ps0, 1}), ps).is_ok());
+  EXPECT_TRUE(check_answer(sent({ps, worker1}), ps0, "h:1", worker).is_ok());
 
-  Status status = check_hello({make_identity("other", worker1), ps0, 1}, ps);
+  Status status = check_hello(sent({make_identity("other", worker1), ps0, 1}), ps);
   EXPECT_EQ(status.code, Code::failed_precondition);
-  EXPECT_THAT(status.message, AllOf(HasSubstr("\"other\""), HasSubstr("\"abc\""),
+  EXPECT_THAT(status.message, AllOf(HasSubstr("another cluster"), Not(HasSubstr("abc")),
                                     HasSubstr("/job:worker/task:1"), HasSubstr("/job:ps/task:0")));
-  EXPECT_TRUE(check_hello({make_identity("", worker1), ps0, 1}, ps).is_ok())
+  EXPECT_TRUE(check_hello(sent({make_identity("", worker1), ps0, 1}), ps).is_ok())
       << "a sparse spec does not know the id";
 
-  status = check_hello({worker, worker0, 1}, ps);
+  status = check_hello(sent({worker, worker0, 1}), ps);
   EXPECT_THAT(status.message, AllOf(HasSubstr("another task answers there"),
                                     HasSubstr("/job:worker/task:0"), HasSubstr("/job:ps/task:0")));
-  status = check_answer(ps, worker0, "h:1", worker);
+  status = check_answer(sent({ps, worker1}), worker0, "h:1", worker);
   EXPECT_THAT(status.message, AllOf(HasSubstr("another task answers there"), HasSubstr("h:1"),
                                     HasSubstr("/job:worker/task:0"), HasSubstr("/job:ps/task:0")));
 
@@ -167,7 +171,8 @@ TEST(Membership, AnotherClusterIsRefused) {
       return membership.peer(of).state == PeerState::rejected;
     })) << membership.table();
     EXPECT_THAT(membership.peer(other).reason,
-                AllOf(HasSubstr("\"other\""), HasSubstr("\"test\"")));
+                AllOf(HasSubstr("another cluster"), Not(HasSubstr("\"other\"")),
+                      Not(HasSubstr("\"test\""))));
   }
 }
 

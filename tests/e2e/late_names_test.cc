@@ -94,6 +94,31 @@ TEST_F(LateNames, ANameThatNeverComesIsTold) {
   EXPECT_THAT(up.output(), HasSubstr("late.test cannot be resolved"));
 }
 
+// A resolver says that nobody has it: a slip of the pen.
+TEST_F(LateNames, ANameThatNobodyHasFailsTheStartSoon) {
+  const std::string cluster =
+      write_cluster(R"({"cluster": {"ps": ["127.0.0.1:0"], "worker": ["slip.test:2222"]}})");
+  const auto files_only = [&](std::vector<std::string> command) {
+    std::ofstream(folder_ / "nsswitch.conf") << "hosts: files\n";
+    const std::vector<std::string> mount{"sh", "-c",
+                                         R"(mount --bind "$0" /etc/nsswitch.conf && exec "$@")",
+                                         folder_ / "nsswitch.conf", LEAT_BIN_DIR "/leat"};
+    command.insert(command.begin(), mount.begin(), mount.end());
+    return with_own_names(command);
+  };
+  const auto start = std::chrono::steady_clock::now();
+  ChildProcess up(files_only({"up", cluster, "--log-dir", folder_ / "logs"}));
+  EXPECT_EQ(up.wait(), 1);
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(30));
+  EXPECT_THAT(up.output(), HasSubstr("nobody has the name slip.test of /job:worker/task:0"));
+  EXPECT_THAT(up.output(), HasSubstr("--wait-for-names"));
+
+  ChildProcess patient(files_only(
+      {"up", cluster, "--wait-for-names", "--start-timeout", "7", "--log-dir", folder_ / "logs"}));
+  EXPECT_EQ(patient.wait(), 1);
+  EXPECT_THAT(patient.output(), HasSubstr("not ready within 7 s"));
+}
+
 TEST_F(LateNames, CtrlCEndsTheWait) {
   const std::string cluster = write_cluster(R"({"cluster": {"ps": ["late.test:2222"]}})");
   ChildProcess up(leat({"up", cluster, "--log-dir", folder_ / "logs"}));

@@ -8,6 +8,9 @@
 // use.
 //
 //   channel [--rounds N] [--sizes 64,1048576,…]
+//
+// With LEAT_TLS_CA, LEAT_TLS_CERTIFICATE and LEAT_TLS_KEY (`leat certificates`) the channel is over
+// TLS.
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -32,6 +35,7 @@
 #include "distributed/channel.h"
 #include "distributed/grpc/rpc_client.h"
 #include "distributed/grpc/rpc_server.h"
+#include "distributed/tls.h"
 
 extern char** environ;  // NOLINT
 
@@ -121,7 +125,7 @@ int run_child() {
 
   std::shared_ptr<Channel> channel;
   Tensor tensor;
-  RpcServer server;
+  RpcServer server({.tls = client_tls()});
   server.accept("/bench", [&](std::shared_ptr<RpcStream> stream) {
     channel =
         Channel::create(std::move(stream), {.incarnation = 2, .window = window},
@@ -194,7 +198,8 @@ class RawPeer {
 
 class ChannelPeer {
  public:
-  explicit ChannelPeer(int port) : client_("127.0.0.1:" + std::to_string(port)) {
+  explicit ChannelPeer(int port)
+      : client_("127.0.0.1:" + std::to_string(port), {.tls = client_tls()}) {
     channel_ = Channel::create(client_.open("/bench"), {.incarnation = 1, .window = window},
                                {.on_tensor =
                                     [this](int64_t, int64_t, const Tensor&, bool) {

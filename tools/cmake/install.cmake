@@ -8,7 +8,7 @@ file(GLOB_RECURSE headers CONFIGURE_DEPENDS
   ${PROJECT_SOURCE_DIR}/frontends/*.h)
 list(FILTER headers EXCLUDE REGEX "/frontends/cpp/examples/|/graph/proto_codec.h|/graph/function_body.h|/graph/functions.h|/graph/function_inliner.h")
 # Of distributed/ only what a program of a cluster names; the rest talks of the wire.
-foreach(name cluster_spec session_factory task)
+foreach(name cluster_spec session_factory task tls_paths)
   list(APPEND headers ${PROJECT_SOURCE_DIR}/distributed/${name}.h)
 endforeach()
 target_sources(leat PUBLIC FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR} FILES ${headers})

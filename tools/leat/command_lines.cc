@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "distributed/launcher_link.h"
+#include "distributed/tls.h"
 #include "tools/leat/commands.h"
 
 namespace leat {
@@ -28,18 +29,31 @@ bool has_program(const LaunchOptions& options, const TaskName& task) {
 }
 
 SpawnOptions task_command(const LaunchOptions& options, const TaskName& task,
-                          const std::string& cluster_file) {
-  return {.arguments = {options.task_program.empty() ? own_path() : options.task_program, "task",
-                        cluster_file, "--job", task.job, "--task", std::to_string(task.index),
-                        "--launcher-fd", std::to_string(link_fd), "--start-timeout",
-                        seconds(options.start_timeout)},
-          .has_link = true};
+                          const std::string& cluster_file, bool has_plaintext_port) {
+  SpawnOptions out{
+      .arguments = {options.task_program.empty() ? own_path() : options.task_program, "task",
+                    cluster_file, "--job", task.job, "--task", std::to_string(task.index),
+                    "--launcher-fd", std::to_string(link_fd), "--start-timeout",
+                    seconds(options.start_timeout)},
+      .has_link = true};
+  if (has_plaintext_port) {
+    out.arguments.insert(out.arguments.end(),
+                         {"--plaintext-port", std::to_string(options.plaintext_port)});
+  }
+  return out;
 }
 
 SpawnOptions program_command(const LaunchOptions& options, const TaskName& task,
                              const ClusterSpec& cluster) {
   SpawnOptions out{.arguments = options.program,
                    .environment = {{"TF_CONFIG", task_config(task, cluster)}}};
+  // One that is a task itself has its files from TF_CONFIG.
+  if (cluster.tls().is_set() && !options.embed) {
+    const TlsPaths tls = with_name(cluster.tls(), client_name);
+    out.environment.emplace_back(tls_ca_variable, tls.ca);
+    out.environment.emplace_back(tls_certificate_variable, tls.certificate);
+    out.environment.emplace_back(tls_key_variable, tls.key);
+  }
   if (options.embed) {
     out.has_link = true;
     out.environment.emplace_back(launcher_fd_variable, std::to_string(link_fd));

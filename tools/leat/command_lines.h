@@ -14,7 +14,7 @@ bool has_program(const LaunchOptions& options, const TaskName& task);
 
 // `cluster_file`: the cluster as it was asked for.
 SpawnOptions task_command(const LaunchOptions& options, const TaskName& task,
-                          const std::string& cluster_file);
+                          const std::string& cluster_file, bool has_plaintext_port);
 
 // `cluster`: with the ports that were bound, as far as they are. The program has it in TF_CONFIG.
 SpawnOptions program_command(const LaunchOptions& options, const TaskName& task,

@@ -18,6 +18,8 @@ void add_run_command(CLI::App& app,
                      int& exit_status);  // up_command.cc: the same, and a program per worker
 void add_top_command(CLI::App& app, int& exit_status);  // top_command.cc: who waits for what
 
+void add_certificates_command(CLI::App& app, int& exit_status);  // certificates_command.cc
+
 // `leat exec-child PARENT PROGRAM ARGS…`: becomes PROGRAM, which dies with the process PARENT.
 // Before anything else in main; never returns.
 [[noreturn]] void exec_child(const std::vector<std::string>& arguments);

@@ -28,6 +28,7 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds waiting_interval{10'000};  // between two lines on who is still missing
 constexpr milliseconds name_interval{500};        // between two questions for a host's address
+constexpr std::chrono::seconds name_limit{5};     // for a name that a resolver does not know
 constexpr milliseconds answer_limit{2'000};       // for a task to read what the cluster is
 
 // In the log folder: the cluster as it was asked for, with ports that are still open, which every
@@ -46,6 +47,7 @@ class Launcher {
   bool find_own_tasks();
   void check_own_tasks() const;
   void start_task(StartupRow& row);
+  TaskName plaintext_task() const;
   void start_programs();
   void start_program(StartupRow& row, bool has_terminal);
 
@@ -110,7 +112,8 @@ Launcher::Launcher(LaunchOptions options)
 }
 
 // A name that cannot be resolved is asked for again until the start's deadline: a host may get its
-// name after its processes. False if that passed, or a signal came.
+// name after its processes. But where a resolver says that nobody has the name, that is soon taken
+// for a slip of the pen. False if the start has failed, or a signal came.
 bool Launcher::find_own_tasks() {
   for (bool is_first = true; !table_.find_hosts(); is_first = false) {
     if (is_first) print_table(std::cout);
@@ -118,6 +121,16 @@ bool Launcher::find_own_tasks() {
     if (poll(&signals, 1, static_cast<int>(name_interval.count())) > 0) handle_signals();
     check_deadlines();
     if (phase_ != Phase::starting) return false;
+    if (options_.waits_for_names) continue;
+    for (const StartupRow& row : table_.rows()) {
+      if (!row.unknown_since || Clock::now() - *row.unknown_since < name_limit) continue;
+      fail_start(
+          fmt::format("nobody has the name {} of {}, after {} s: correct it in {}, or wait "
+                      "for it with --wait-for-names",
+                      HostPort::parse(row.address).host, row.task.to_string(), name_limit.count(),
+                      options_.source));
+      return false;
+    }
   }
   return true;
 }
@@ -134,11 +147,25 @@ void Launcher::check_own_tasks() const {
 }
 
 void Launcher::start_task(StartupRow& row) {
-  const SpawnOptions command =
-      task_command(options_, row.task, (members_.log_directory() / asked_file).string());
+  const bool has_plaintext_port = options_.plaintext_port > 0 && row.task == plaintext_task();
+  const SpawnOptions command = task_command(
+      options_, row.task, (members_.log_directory() / asked_file).string(), has_plaintext_port);
   const Member& member =
       members_.start(command, {.prefix = task_prefix(options_, row.task), .task = row.task});
   row.pid = member.process.pid;
+}
+
+// The one of this host whose master clients of the host ask.
+TaskName Launcher::plaintext_task() const {
+  const auto is_ours = [](const StartupRow& row) {
+    return row.state == "starting" || row.pid != 0;
+  };
+  const std::vector<StartupRow>& rows = table_.rows();
+  auto found = std::find_if(rows.begin(), rows.end(), [&](const StartupRow& row) {
+    return is_ours(row) && (row.task.job == "worker" || row.task.job == "chief");
+  });
+  if (found == rows.end()) found = std::find_if(rows.begin(), rows.end(), is_ours);
+  return found->task;
 }
 
 // Of the tasks of this host; the chief's first.

@@ -31,7 +31,9 @@ struct LaunchOptions {
   bool embed = false;        // each copy is its worker's task itself: leat::join_cluster()
   std::string task_program;  // what is run as `… task SOURCE --job J --task I`; "" = this leat
   std::filesystem::path
-      log_directory;  // "" = a fresh one in the system's folder for temporary files
+      log_directory;             // "" = a fresh one in the system's folder for temporary files
+  int plaintext_port = -1;       // of one task of this host (TaskOptions); -1: none
+  bool waits_for_names = false;  // for one that a resolver says nobody has, as for other names
   std::chrono::milliseconds start_timeout{60'000};
   std::chrono::milliseconds grace{5'000};  // between SIGTERM and SIGKILL
   // How long others may go on after the first failure, to say in their own words what they lost.

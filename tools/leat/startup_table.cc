@@ -44,7 +44,12 @@ bool StartupTable::find_hosts() {
     if (row.state != unresolved) continue;
     const std::string host = HostPort::parse(row.address).host;
     const HostOwner owner = owner_of_host(host);
-    if (owner == HostOwner::unknown) {
+    if (owner != HostOwner::nobody) {
+      row.unknown_since.reset();
+    } else if (!row.unknown_since) {
+      row.unknown_since = Clock::now();
+    }
+    if (owner == HostOwner::unknown || owner == HostOwner::nobody) {
       is_any_unknown = true;
       set_state(row, unresolved, host + " cannot be resolved");
     } else {

@@ -20,6 +20,8 @@ struct StartupRow {
   std::string state;                       // "starting", "waiting", "ready", "no answer", "failed"
   std::chrono::duration<double> after{0};  // since the start, when it came into that state
   std::string detail;
+  // A resolver has said since then that nobody has the host's name.
+  std::optional<std::chrono::steady_clock::time_point> unknown_since = {};
 };
 
 // Aligned columns with a heading, a line each:

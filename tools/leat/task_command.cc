@@ -19,6 +19,7 @@
 #include "tools/leat/cluster_source.h"
 #include "tools/leat/commands.h"
 #include "tools/leat/process.h"
+#include "tools/leat/tls_flags.h"
 
 namespace leat {
 namespace {
@@ -35,6 +36,8 @@ struct Arguments {
   double grace = 5;
   int launcher_fd = -1;
   std::vector<std::string> files;
+  TlsPaths tls;
+  int plaintext_port = -1;
 };
 
 milliseconds seconds(double value) { return milliseconds(static_cast<int64_t>(value * 1e3)); }
@@ -95,10 +98,12 @@ int run_task(const Arguments& arguments) {
   // Before the signals are blocked: a cluster that comes out of a pipe may not come at all.
   ResolvedCluster cluster = resolve(arguments);
   limit_files(arguments.files, cluster.spec);
+  apply_tls_flags(arguments.tls, cluster.spec);
   const StopSignals signals;
   HostedTaskOptions options;
   options.task.threads = arguments.threads;
   options.task.gpus = arguments.gpus;
+  options.task.plaintext_port = arguments.plaintext_port;
   options.launcher_fd = arguments.launcher_fd;
   options.stop_fd = signals.fd();
   options.start_timeout = seconds(arguments.start_timeout);
@@ -133,6 +138,11 @@ void add_task_command(CLI::App& app, int& exit_status) {
   task->add_option("--grace", arguments->grace,
                    "seconds that running steps get when a signal ends the task")
       ->capture_default_str();
+  add_tls_flags(*task, arguments->tls);
+  task->add_option("--plaintext-port", arguments->plaintext_port,
+                   "with TLS: a port of 127.0.0.1 at which clients that speak none (TensorFlow's) "
+                   "may open sessions")
+      ->check(CLI::Range(1, 65535));
   task->add_option("--launcher-fd", arguments->launcher_fd, "for `leat up`")->group("");
   task->footer(R"(
 Exit status: 0 after Ctrl-C, SIGTERM or SIGHUP (under nohup that is ignored), once running steps have had their grace, or

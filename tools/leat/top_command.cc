@@ -12,6 +12,7 @@
 #include "distributed/cluster_view.h"
 #include "distributed/remote_master.h"
 #include "tools/leat/commands.h"
+#include "tools/leat/tls_flags.h"
 #include "tools/standard_output.h"
 
 namespace leat {
@@ -21,6 +22,7 @@ struct Flags {
   std::string target;
   double every = 0;     // seconds; 0: once
   std::string session;  // to close
+  TlsPaths tls;
 };
 
 void show(const Flags& flags) {
@@ -42,6 +44,7 @@ void add_top_command(CLI::App& app, int& exit_status) {
       ->check(CLI::Range(0.1, 86400.0));
   top->add_option("--close", flags->session,
                   "Close this session of the task, which its client has left, and show nothing");
+  add_tls_flags(*top, flags->tls);
   top->footer(R"(
 The first table has the tasks, and why one does not answer. The second has a line for everything that a step does or waits
 for at this moment: on which task, for how long, and which task owes it; the step that has run longest is on top. Lines
@@ -52,6 +55,7 @@ Exit status: 0; 1 if the task does not answer; 2 for a mistake in the command li
   top->callback([flags, &exit_status] {
     if (flags->target.find("://") == std::string::npos) flags->target = "grpc://" + flags->target;
     exit_status = 0;
+    set_client_tls(flags->tls);
     if (!flags->session.empty()) return close_session(flags->target, flags->session);
     show(*flags);
     while (flags->every > 0) {

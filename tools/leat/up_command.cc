@@ -9,6 +9,7 @@
 #include "tools/leat/commands.h"
 #include "tools/leat/launcher.h"
 #include "tools/leat/process.h"
+#include "tools/leat/tls_flags.h"
 
 namespace leat {
 namespace {
@@ -18,6 +19,7 @@ struct Flags {
   std::string log_directory;
   std::vector<std::string> files;
   double start_timeout = 60, grace = 5;
+  TlsPaths tls;
 };
 
 constexpr const char* source_help =
@@ -43,6 +45,14 @@ std::shared_ptr<Flags> add_flags(CLI::App& command) {
   command.add_option("--task-program", flags->options.task_program,
                      "Run as PROGRAM task … instead of this leat: a debug build, a wrapper that "
                      "starts a debugger");
+  add_tls_flags(command, flags->tls);
+  command
+      .add_option("--plaintext-port", flags->options.plaintext_port,
+                  "With TLS: a port of 127.0.0.1 at which clients that speak none (TensorFlow's) "
+                  "may open sessions with this host's first worker or chief, else its first task")
+      ->check(CLI::Range(1, 65535));
+  command.add_flag("--wait-for-names", flags->options.waits_for_names,
+                   "Wait until --start-timeout for a host whose name nobody knows; without, 5 s");
   return flags;
 }
 
@@ -63,6 +73,7 @@ int launch(Flags& flags) {
     return std::chrono::milliseconds(static_cast<int64_t>(seconds * 1000));
   };
   ResolvedCluster cluster = resolve_cluster(flags.options.source);
+  apply_tls_flags(flags.tls, cluster.spec);
   flags.options.cluster = std::move(cluster.spec);
   limit_files(flags.files, flags.options.cluster);
   if (!flags.options.program.empty()) check_program_has_a_job(flags.options);

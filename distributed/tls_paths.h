@@ -1,0 +1,17 @@
+// Where the files of a cluster's TLS are.
+#pragma once
+
+#include <string>
+
+namespace leat {
+
+// In PEM. One description serves all tasks: in each path "{name}" stands for who reads it, "ps-0"
+// for a task and "client" for a client.
+struct TlsPaths {
+  std::string ca, certificate, key;
+
+  bool is_set() const { return !ca.empty() || !certificate.empty() || !key.empty(); }
+  bool operator==(const TlsPaths&) const = default;
+};
+
+}  // namespace leat
