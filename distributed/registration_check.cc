@@ -23,8 +23,10 @@ class RegistrationCheck {
     for (const auto& [device, partition] : graph_.partitions) {
       const DeviceName here = DeviceName::parse(device);
       for (const auto& node : partition.nodes()) {
-        check(node->assigned_device == here, describe(*node), " is for device '",
-              node->assigned_device, "' and came in the partition of ", device);
+        if (node->assigned_device != here) {
+          fail(Code::invalid_argument, describe(*node), " is for device '", node->assigned_device,
+               "' and came in the partition of ", device);
+        }
         check_node(*node, here, /*is_in_loop=*/false);
       }
     }

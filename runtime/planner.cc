@@ -60,8 +60,10 @@ void Planner::add(Node& node) {
     case Role::constant: {
       s.constant = static_cast<int>(plan_.constants.size());
       const auto& value = node.attr<Tensor>("value");
-      check(value.dtype() == node.outputs[0].dtype, describe(node), " declares ",
-            node.outputs[0].dtype, ", but its value is a tensor of ", value.dtype());
+      if (value.dtype() != node.outputs[0].dtype) {
+        fail(Code::invalid_argument, describe(node), " declares ", node.outputs[0].dtype,
+             ", but its value is a tensor of ", value.dtype());
+      }
       plan_.constants.push_back(value);
       s.is_foldable = true;
       break;

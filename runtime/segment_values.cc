@@ -45,8 +45,10 @@ class Inference {
     for (size_t i = 0; i < inputs.size(); ++i) {
       const Tensor& tensor = *inputs[i];
       const Output& source = segment_.inputs[i].source;
-      check(tensor.dtype() == source.dtype(), "'", source.name(), "' is declared as ",
-            source.dtype(), ", but its value is a tensor of ", tensor.dtype());
+      if (tensor.dtype() != source.dtype()) {
+        fail(Code::invalid_argument, "'", source.name(), "' is declared as ", source.dtype(),
+             ", but its value is a tensor of ", tensor.dtype());
+      }
       out_.inputs.push_back(
           {tensor.dtype(), tensor.shape(), segment_.inputs[i].is_by_value ? tensor : Tensor()});
     }
