@@ -13,6 +13,7 @@
 #include "distributed/remote_worker.h"
 #include "distributed/worker_wire.h"
 #include "graph/graph_def.h"
+#include "graph/ops.h"
 #include "tests/support/in_process_cluster.h"
 
 namespace leat {
@@ -429,6 +430,36 @@ TEST_F(LiesBetweenTasks, AFrameOfAnEdgeThatTheStepDoesNotHave) {
                       Tensor::of<double>({2}, {1, 2})),
                  "/job:worker/task:0 sent a value for edge 9 to /job:ps/task:0, which the graph "
                  "does not have");
+}
+
+// No lie: the graph says that the shape may change (validate_shape = false), in a node that the
+// reading step does not have.
+TEST(ShapesThatMayChange, CrossTasks) {
+  InProcessCluster cluster({{"ps", 1}, {"worker", 1}});
+  Graph graph;
+  {
+    const DeviceScope scope(graph, "/job:ps/task:0");
+    const Output v =
+        graph.add({.op = "VariableV2", .name = "v", .attrs = {{"shape", Shape{2}}, {"dtype", f32}}})
+            .output();
+    graph.add({.op = "Assign",
+               .name = "start",
+               .inputs = {v, constant(graph, Tensor::of<float>({2}, {1, 2}))}});
+    graph.add({.op = "Assign",
+               .name = "grow",
+               .inputs = {v, constant(graph, Tensor::of<float>({3}, {1, 2, 3}))},
+               .attrs = {{"validate_shape", false}}});
+    graph.add({.op = "Neg", .name = "negated", .inputs = {v}});
+  }
+  {
+    const DeviceScope scope(graph, "/job:worker/task:0");
+    graph.add({.op = "Square", .name = "y", .inputs = {graph.output("negated")}});
+  }
+  const auto session = cluster.session(graph);
+  session->run({}, {}, {"start"});
+  EXPECT_EQ(session->run({}, {"y:0"}, {})[0].to_string(), "float[2] [1, 4]");
+  session->run({}, {}, {"grow"});
+  EXPECT_EQ(session->run({}, {"y:0"}, {})[0].to_string(), "float[3] [1, 4, 9]");
 }
 
 }  // namespace
