@@ -31,7 +31,7 @@ class RendezvousRouter final : public MembershipListener {
   RendezvousRouter(const TaskName& self, RouterOptions options = {});
   ~RendezvousRouter() override;
 
-  // The tasks of this one's description: why another one is not connected is told in its terms.
+  // The tasks of this task's description. Errors say which description lacks a peer.
   void know(const std::vector<TaskName>& tasks);
 
   // The rendezvous of a step that begins here, for the edges that begin or end on this task. Values

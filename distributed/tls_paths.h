@@ -5,7 +5,7 @@
 
 namespace leat {
 
-// In PEM. One description serves all tasks: in each path "{name}" stands for who reads it, "ps-0"
+// In PEM. One description serves all tasks: in each path "{name}" stands for the reader's name, "ps-0"
 // for a task and "client" for a client.
 struct TlsPaths {
   std::string ca, certificate, key;

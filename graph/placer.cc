@@ -292,7 +292,7 @@ class Placement {
     }
     for (Node* node : set.nodes) {
       if (!is_unplaced(*node)) continue;
-      node->assigned_device = device;  // which the reason tells of
+      node->assigned_device = device;  // the reason names it
       assign(*node, device, why_placed(set, *node));
     }
   }

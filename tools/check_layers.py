@@ -97,7 +97,7 @@ class Checker:
         self.errors = []  # (file, line, text)
         self.notes = []
         self.owners = {name: {} for name in OWNED}  # library -> {file: first line}
-        self.openers = set()  # functions and classes that are told which files may be reached
+        self.openers = set()  # functions and classes that take the roots of files that may be reached
 
     def error(self, file, line, rule, advice):
         self.errors.append((str(file), line, f"{rule}\n    {advice}"))

@@ -216,7 +216,7 @@ class RpcClient::State : public std::enable_shared_from_this<RpcClient::State> {
     return id;
   }
 
-  // The answer of a call, which has more than one message.
+  // The answer of a call is larger than one message.
   void take_pieces(const std::shared_ptr<Call>& call, CallId id, const std::string& details,
                    const RpcCallOptions& options) {
     auto taken = std::make_shared<Call>();

@@ -36,7 +36,7 @@ struct Wiring {
 
 // In a graph that was placed but not partitioned, an edge between devices is a transfer as well:
 // the partitioner would cut there. Inputs that no node produces, names that come twice, and nodes
-// that feed themselves, are told among the mistakes; the first are skipped.
+// that feed themselves are listed in `mistakes`; the inputs are skipped.
 Wiring read_wiring(const std::vector<WrittenNode>& nodes);
 
 // Of a node's output, as far as its attributes tell.
