@@ -74,7 +74,7 @@ const Work works[] = {
      }},
     {"ManyReductions",
      [](Graph& g) {
-       Output x = numbers(g, {2'000'000});
+       Output x = numbers(g, {20'000'000});
        for (int i = 0; i < 1'000; ++i) x = x * 0.5 + sum(x) * 1e-7;
        return x;
      }},
