@@ -24,7 +24,7 @@ struct Kind {
 };
 
 Kind kind_of(const ViewBox& box) {
-  // What a node gives may depend on what it is given; what is kept, fed or constant is told by it.
+  // What a node gives may depend on its inputs. Kept, fed and constant values do not.
   const bool has_shape = box.kind == ViewBox::Kind::variable || box.kind == ViewBox::Kind::input ||
                          box.kind == ViewBox::Kind::constant;
   return {box.device,
