@@ -1,6 +1,7 @@
 #include "core/attr.h"
 
 #include <array>
+#include <utility>
 
 namespace leat {
 namespace {
@@ -42,6 +43,30 @@ bool AttrValue::operator==(const AttrValue& other) const {
         return is_equal(mine, std::get<std::remove_cvref_t<decltype(mine)>>(other.value_));
       },
       value_);
+}
+
+const AttrValue& AttrMap::at(std::string_view name) const {
+  const auto found = find(name);
+  check_internal(found != end(), "there is no attribute '", name, "'");
+  return found->second;
+}
+
+bool AttrMap::emplace(std::string_view name, AttrValue value) {
+  if (contains(name)) return false;
+  map_.write().emplace(name, std::move(value));
+  return true;
+}
+
+void AttrMap::insert_or_assign(std::string_view name, AttrValue value) {
+  map_.write().insert_or_assign(std::string(name), std::move(value));
+}
+
+AttrValue& AttrMap::operator[](std::string_view name) { return map_.write()[std::string(name)]; }
+
+void AttrMap::erase(std::string_view name) {
+  if (!contains(name)) return;
+  Map& map = map_.write();
+  map.erase(map.find(name));
 }
 
 const AttrValue& NodeView::at(std::string_view attr) const {

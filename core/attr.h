@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <map>
 #include <memory>
 #include <string>
@@ -13,12 +14,12 @@
 #include "core/dtype.h"
 #include "core/error.h"
 #include "core/shape.h"
+#include "core/shared.h"
 #include "core/tensor.h"
 
 namespace leat {
 
-class AttrValue;
-using AttrMap = std::map<std::string, AttrValue, std::less<>>;
+class AttrMap;
 
 // A function that an attribute names: it is inlined where a GraphDef is read, or called by kernels
 // (core/function.h). `attrs` are what it is instantiated with; equality looks at the name alone.
@@ -66,6 +67,37 @@ class AttrValue {
 
  private:
   Variant value_;
+};
+
+// The attributes of a node, by name: a sorted map that copies share until one of them is changed,
+// because the passes copy nodes by the million. What it gives is read only.
+class AttrMap {
+ public:
+  using Map = std::map<std::string, AttrValue, std::less<>>;
+  using value_type = Map::value_type;
+  using const_iterator = Map::const_iterator;
+
+  AttrMap() = default;
+  AttrMap(std::initializer_list<value_type> values) : map_(Map(values)) {}
+
+  const_iterator begin() const { return map_->begin(); }
+  const_iterator end() const { return map_->end(); }
+  const_iterator find(std::string_view name) const { return map_->find(name); }
+  bool contains(std::string_view name) const { return map_->contains(name); }
+  const AttrValue& at(std::string_view name) const;  // INTERNAL if absent
+  size_t size() const { return map_->size(); }
+  bool empty() const { return map_->empty(); }
+
+  // False if there is one of that name, which stays as it is.
+  bool emplace(std::string_view name, AttrValue value);
+  void insert_or_assign(std::string_view name, AttrValue value);
+  AttrValue& operator[](std::string_view name);  // to be written; made if it is not there
+  void erase(std::string_view name);
+
+  bool operator==(const AttrMap& other) const { return map_ == other.map_; }
+
+ private:
+  Shared<Map> map_;
 };
 
 // What kernels, shape functions and passes see of a node's attributes: typed access with an error

@@ -10,12 +10,20 @@ namespace leat {
 Shape::Shape(std::span<const int64_t> dims) {
   check(dims.size() <= max_rank, "a shape has ", dims.size(), " dimensions; at most ", max_rank,
         " are supported");
-  rank_ = static_cast<int>(dims.size());
+  set_rank(static_cast<int>(dims.size()));
   for (int axis = 0; axis < rank_; ++axis) {
     check(dims[axis] >= -1, "extent ", axis, " of a shape is ", dims[axis],
           "; it must be 0 or more, or `any` (-1)");
-    dims_[axis] = dims[axis];
+    set(axis, dims[axis]);
   }
+}
+
+void Shape::set_rank(int rank) {
+  if (rank > near_rank && !far_) {
+    far_ = std::make_unique<Far>();
+    std::copy(near_.begin(), near_.end(), far_->begin());
+  }
+  rank_ = rank;
 }
 
 Shape Shape::unknown() {
@@ -28,20 +36,21 @@ Shape Shape::of_rank(int rank) {
   check(rank >= 0 && rank <= max_rank, "a shape of rank ", rank, " was asked for; 0 to ", max_rank,
         " are supported");
   Shape out;
-  out.rank_ = rank;
-  std::fill_n(out.dims_.begin(), rank, any);
+  out.set_rank(rank);
+  std::fill_n(out.data(), rank, any);
   return out;
 }
 
 bool Shape::is_complete() const {
   if (rank_ < 0) return false;
-  return std::none_of(dims_.begin(), dims_.begin() + rank_, [](int64_t dim) { return dim < 0; });
+  return std::ranges::none_of(dims(), [](int64_t dim) { return dim < 0; });
 }
 
 void Shape::push_back(int64_t extent) {
   check(rank_ >= 0 && rank_ < max_rank, "a shape has at most ", max_rank,
         " dimensions: there is no room for one more after ", *this);
-  dims_[rank_++] = extent;
+  set_rank(rank_ + 1);
+  set(rank_ - 1, extent);
 }
 
 int64_t Shape::elements() const {
@@ -58,15 +67,15 @@ int64_t Shape::elements() const {
 }
 
 bool Shape::operator==(const Shape& other) const {
-  return rank_ == other.rank_ && std::equal(dims().begin(), dims().end(), other.dims().begin());
+  return rank_ == other.rank_ && std::ranges::equal(dims(), other.dims());
 }
 
 bool Shape::is_compatible(const Shape& other) const {
   if (rank_ < 0 || other.rank_ < 0) return true;
   if (rank_ != other.rank_) return false;
   for (int axis = 0; axis < rank_; ++axis) {
-    if (dims_[axis] >= 0 && other.dims_[axis] >= 0 && dims_[axis] != other.dims_[axis])
-      return false;
+    const int64_t mine = (*this)[axis], others = other[axis];
+    if (mine >= 0 && others >= 0 && mine != others) return false;
   }
   return true;
 }
@@ -77,7 +86,7 @@ Shape Shape::merged(const Shape& other) const {
   check(is_compatible(other), "shapes ", *this, " and ", other, " contradict each other");
   Shape out = *this;
   for (int axis = 0; axis < rank_; ++axis) {
-    if (out.dims_[axis] < 0) out.dims_[axis] = other.dims_[axis];
+    if (out[axis] < 0) out.set(axis, other[axis]);
   }
   return out;
 }
@@ -85,9 +94,9 @@ Shape Shape::merged(const Shape& other) const {
 std::string Shape::to_string() const {
   if (rank_ < 0) return "<unknown>";
   std::string out = "[";
-  for (int axis = 0; axis < rank_; ++axis) {
-    if (axis > 0) out += ',';
-    out += dims_[axis] < 0 ? "?" : std::to_string(dims_[axis]);
+  for (const int64_t dim : dims()) {
+    if (out.size() > 1) out += ',';
+    out += dim < 0 ? "?" : std::to_string(dim);
   }
   return out + "]";
 }

@@ -5,8 +5,10 @@
 #include <cstdint>
 #include <initializer_list>
 #include <iosfwd>
+#include <memory>
 #include <span>
 #include <string>
+#include <utility>
 
 namespace leat {
 
@@ -20,6 +22,23 @@ class Shape {
   static constexpr int max_rank = 16;
 
   Shape() = default;  // a scalar
+  Shape(const Shape& other) : rank_(other.rank_), near_(other.near_) {
+    if (other.far_) [[unlikely]]
+      far_ = std::make_unique<Far>(*other.far_);
+  }
+  Shape(Shape&& other) noexcept
+      : rank_(std::exchange(other.rank_, 0)), near_(other.near_), far_(std::move(other.far_)) {}
+  Shape& operator=(const Shape& other) {
+    if (this != &other) *this = Shape(other);
+    return *this;
+  }
+  Shape& operator=(Shape&& other) noexcept {
+    rank_ = other.rank_;
+    near_ = other.near_;
+    far_ = std::move(other.far_);
+    if (this != &other) other.rank_ = 0;
+    return *this;
+  }
   Shape(std::initializer_list<int64_t> dims)
       : Shape(std::span<const int64_t>(dims.begin(), dims.size())) {}
   explicit Shape(std::span<const int64_t> dims);
@@ -29,11 +48,11 @@ class Shape {
   bool has_rank() const { return rank_ >= 0; }
   int rank() const { return rank_; }  // -1 if unknown
   bool is_complete() const;           // rank and every extent known
-  int64_t operator[](int axis) const { return dims_[axis]; }
-  void set(int axis, int64_t extent) { dims_[axis] = extent; }
+  int64_t operator[](int axis) const { return data()[axis]; }
+  void set(int axis, int64_t extent) { data()[axis] = extent; }
   void push_back(int64_t extent);
   std::span<const int64_t> dims() const {
-    return {dims_.data(), static_cast<size_t>(rank_ < 0 ? 0 : rank_)};
+    return {data(), static_cast<size_t>(rank_ < 0 ? 0 : rank_)};
   }
 
   // Number of elements; -1 if not complete. Overflow of int64 is INVALID_ARGUMENT.
@@ -47,8 +66,17 @@ class Shape {
   std::string to_string() const;  // "[2,3]", "[?,784]", "[]", "<unknown>"
 
  private:
+  // There are millions in a large graph, and few have more dimensions than those of a video.
+  static constexpr int near_rank = 5;
+  using Far = std::array<int64_t, max_rank>;
+
+  const int64_t* data() const { return far_ ? far_->data() : near_.data(); }
+  int64_t* data() { return far_ ? far_->data() : near_.data(); }
+  void set_rank(int rank);  // extents stay; those that are new are 0
+
   int rank_ = 0;
-  std::array<int64_t, max_rank> dims_{};
+  std::array<int64_t, near_rank> near_{};
+  std::unique_ptr<Far> far_;  // holds them all, once there are more
 };
 
 std::ostream& operator<<(std::ostream& out, const Shape& shape);

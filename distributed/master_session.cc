@@ -46,8 +46,8 @@ std::set<std::string> devices_named_in(const Graph& graph) {
   const Node* before = nullptr;  // neighbours ask for the same mostly
   for (const auto& node : graph.nodes()) {
     const bool is_same = before != nullptr && before->requested_device == node->requested_device;
-    if (!is_same && !node->requested_device.is_empty())
-      out.insert(node->requested_device.to_string());
+    if (!is_same && !node->requested_device->is_empty())
+      out.insert(node->requested_device->to_string());
     before = node.get();
   }
   return out;

@@ -2,6 +2,7 @@
 
 #include <zlib.h>
 
+#include <map>
 #include <sstream>
 
 #include "core/lasting_memory.h"
@@ -55,11 +56,14 @@ std::shared_ptr<const Graph> SessionGraph::get() {
   from_graph_def(std::string_view(bytes).substr(0, packed_.graph_def_size), *graph,
                  {.allow_internal = false});
   std::istringstream placed(bytes.substr(packed_.graph_def_size));
+  std::map<std::string, Shared<DeviceName>> devices;  // of many nodes
   std::string name, device, reason;
   while (std::getline(placed, name, '\0') && std::getline(placed, device, '\0') &&
          std::getline(placed, reason, '\0')) {
     Node& node = *graph->find(name);
-    node.assigned_device = DeviceName::parse(device);
+    const auto [known, is_new] = devices.try_emplace(device);
+    if (is_new) known->second = DeviceName::parse(device);
+    node.assigned_device = known->second;
     node.placement_reason = reason;
   }
   graph_ = std::move(graph);
@@ -81,9 +85,9 @@ void SessionGraph::pack() try {
   std::string bytes = to_graph_def(*graph_);
   const size_t graph_def_size = bytes.size();
   for (const auto& node : graph_->nodes()) {
-    if (node->assigned_device.is_empty()) continue;
+    if (node->assigned_device->is_empty()) continue;
     for (const std::string& text :
-         {node->name, node->assigned_device.to_string(), node->placement_reason}) {
+         {node->name, node->assigned_device->to_string(), *node->placement_reason}) {
       bytes.append(text.c_str(), text.size() + 1);
     }
   }

@@ -62,10 +62,10 @@ bool Colocation::set_loops_free() {
   std::unordered_map<int, DeviceName> places;  // of sets with loops
   for (const auto& node : graph_.nodes()) {
     const auto set = loops.find(root(node->id));
-    const bool is_assigned = !node->assigned_device.is_empty();
+    const bool is_assigned = !node->assigned_device->is_empty();
     if (set == loops.end() || !(is_assigned || is_resource(*node))) continue;
-    const DeviceName& place =
-        is_assigned ? node->assigned_device : node->requested_device.task_name();
+    const DeviceName place =
+        is_assigned ? *node->assigned_device : node->requested_device->task_name();
     const auto [first, is_first] = places.try_emplace(set->first, place);
     if (is_first || first->second.is_compatible(place)) continue;
     if (is_gpu(place) || is_gpu(first->second)) continue;  // loops run on CPUs

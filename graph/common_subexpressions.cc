@@ -1,7 +1,9 @@
+#include <absl/container/flat_hash_map.h>
+
 #include <algorithm>
 #include <functional>
 #include <type_traits>
-#include <unordered_map>
+#include <utility>
 #include <variant>
 
 #include "graph/rebuild.h"
@@ -75,9 +77,11 @@ bool computes_the_same(const Node& a, const Node& b) {
 
 }  // namespace
 
-Graph merge_common_subexpressions(Graph graph, const KeptNames& kept) {
+void merge_common_subexpressions(Graph& graph, const KeptNames& kept) {
   std::vector<Node*> same(graph.size());  // by id: the node that it is merged into; null: it stays
-  std::unordered_multimap<size_t, Node*> known;
+  absl::flat_hash_map<size_t, Node*> known;  // by hash: the last node that has it
+  std::vector<Node*> before(graph.size());   // by id: the one before it that has the same
+  known.reserve(graph.size());
   const auto follow = [&](Node& node) {
     for (Output& input : node.inputs) {
       if (Node* const other = same[input.node->id]; other != nullptr) input.node = other;
@@ -93,19 +97,18 @@ Graph merge_common_subexpressions(Graph graph, const KeptNames& kept) {
     Node& node = *owned;
     follow(node);
     if (!is_pure(node)) continue;
-    const size_t hash = hash_of(node);
-    const auto [begin, end] = known.equal_range(hash);
-    const auto found = std::find_if(
-        begin, end, [&](const auto& entry) { return computes_the_same(*entry.second, node); });
-    if (found == end || kept.contains(node)) {
-      known.emplace(hash, &node);
-    } else {
-      same[node.id] = found->second;
+    Node*& last = known[hash_of(node)];
+    Node* other = last;
+    while (other != nullptr && !computes_the_same(*other, node)) other = before[other->id];
+    if (other == nullptr) {
+      before[node.id] = std::exchange(last, &node);
+    } else if (!kept.contains(node)) {
+      same[node.id] = other;
     }
   }
   std::vector<bool> stays(graph.size());
   for (size_t id = 0; id < same.size(); ++id) stays[id] = same[id] == nullptr;
-  return keep_only(std::move(graph), stays);
+  graph.keep(stays);
 }
 
 }  // namespace leat

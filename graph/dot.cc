@@ -30,7 +30,7 @@ class Dot {
     std::map<std::string, Box> devices;
     for (const auto& node : graph.nodes()) {
       const DeviceName& device =
-          node->assigned_device.is_empty() ? node->requested_device : node->assigned_device;
+          node->assigned_device->is_empty() ? node->requested_device : node->assigned_device;
       scope_of(*node, devices[device.to_string()]).nodes.push_back(node.get());
     }
     out_ =

@@ -169,10 +169,9 @@ class Folding {
 
 }  // namespace
 
-Graph fold_constants(Graph graph, const KeptNames& kept) {
+void fold_constants(Graph& graph, const KeptNames& kept) {
   Folding folding(graph, kept);
-  if (folding.fold_in_place()) return folding.rebuilt();
-  return graph;
+  if (folding.fold_in_place()) graph = folding.rebuilt();
 }
 
 }  // namespace leat

@@ -1,11 +1,17 @@
 #include "graph/frames.h"
 
+#include <algorithm>
 #include <queue>
 
 namespace leat {
 
 bool is_enter(const Node& node) { return node.is("Enter") || node.is("RefEnter"); }
 bool is_exit(const Node& node) { return node.is("Exit") || node.is("RefExit"); }
+
+bool has_frames(const Graph& graph) {
+  return std::ranges::any_of(graph.nodes(),
+                             [](const auto& node) { return is_enter(*node) || is_exit(*node); });
+}
 
 Frames::Frames(const Graph& graph) : frame_of_(graph.size(), none) {
   for (const auto& node : graph.nodes()) frame_of_[node->id] = find(*node);

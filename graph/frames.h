@@ -13,6 +13,7 @@ namespace leat {
 
 bool is_enter(const Node& node);
 bool is_exit(const Node& node);
+bool has_frames(const Graph& graph);
 
 // Which frame each node is in, innermost. A frame is a loop, which may lie in another; an Exit is
 // in what is around its loop. INVALID_ARGUMENT, with the node, if a node has inputs from two loops

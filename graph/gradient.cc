@@ -168,8 +168,8 @@ class Backward {
                    dx.dtype(), dx.shape());
     // What is known of the value is known of its gradient; the caller's own nodes stay as they are.
     if (dx.node->id < static_cast<int>(affected_.size())) return;
-    Shape& shape = dx.node->outputs[dx.index].shape;
-    shape = shape.merged(input.shape());
+    const Shape known = dx.shape().merged(input.shape());
+    if (!(known == dx.shape())) dx.node->outputs.write()[dx.index].shape = known;
   }
 
   [[noreturn]] void fail_without_gradient(const Node& node) const {

@@ -1,8 +1,11 @@
 // Making nodes. What a node needs to be valid is in signature.cc and shape_inference.cc.
 #include "graph/graph.h"
 
+#include <absl/container/flat_hash_set.h>
+
 #include <algorithm>
 #include <charconv>
+#include <numeric>
 #include <queue>
 #include <utility>
 
@@ -94,20 +97,39 @@ std::string describe_inputs(const Node& node) {
 
 // ---- Graph
 
-Graph::Graph() = default;
+// A pointer a node: names are compared where the nodes are.
+struct Graph::Index {
+  static std::string_view name_of(const Node* node) { return node->name; }
+  static std::string_view name_of(std::string_view name) { return name; }
+
+  struct Hash {
+    using is_transparent = void;
+    size_t operator()(const auto& key) const {
+      return absl::Hash<std::string_view>()(name_of(key));
+    }
+  };
+  struct Equal {
+    using is_transparent = void;
+    bool operator()(const auto& a, const auto& b) const { return name_of(a) == name_of(b); }
+  };
+
+  absl::flat_hash_set<Node*, Hash, Equal> nodes;
+};
+
+Graph::Graph() : index_(std::make_unique<Index>()) {}
 Graph::~Graph() = default;
 
-Graph::Graph(Graph&& other) noexcept { *this = std::move(other); }
+Graph::Graph(Graph&& other) noexcept : Graph() { *this = std::move(other); }
 
 Graph& Graph::operator=(Graph&& other) noexcept {
   if (this == &other) return *this;
   nodes_ = std::move(other.nodes_);
-  by_name_ = std::move(other.by_name_);
+  std::swap(index_, other.index_);
   name_counts_ = std::move(other.name_counts_);
   collections_ = std::move(other.collections_);
   scopes_ = std::move(other.scopes_);
   other.nodes_.clear();
-  other.by_name_.clear();
+  other.index_->nodes.clear();
   other.name_counts_.clear();
   other.collections_.clear();
   other.scopes_ = {};
@@ -159,6 +181,8 @@ std::unique_ptr<Node> Graph::make(NodeSpec spec, std::string name, std::optional
   } else {
     infer_shapes(*node);
   }
+  if (!node->inputs.empty() && node->inputs[0].node->outputs == node->outputs)
+    node->outputs = node->inputs[0].node->outputs;  // a chain of these is one in memory
   return node;
 }
 
@@ -190,21 +214,18 @@ Node& Graph::add(NodeSpec spec) {
   return adopt(std::move(node));
 }
 
-Node& Graph::insert(NodeSpec spec, const DeviceName& assigned_device,
+Node& Graph::insert(NodeSpec spec, const Shared<DeviceName>& assigned_device,
                     std::optional<Error>* deferred) {
   check_name(spec.name, /*allow_internal=*/true);
   check(find(spec.name) == nullptr, spec.op, " node '", spec.name, "'",
         location_suffix(spec.location), ": the graph has a node of that name already");
   std::string name = spec.name;
   std::unique_ptr<Node> node = make(std::move(spec), std::move(name), deferred);
-  node->assigned_device = assigned_device;
+  if (!assigned_device->is_empty()) node->assigned_device = assigned_device;
   return adopt(std::move(node));
 }
 
 Node& Graph::copy(const Node& node, std::vector<Output> inputs, std::vector<Node*> control_inputs) {
-  if (find(node.name) != nullptr) {
-    fail(Code::internal, "copy of ", describe(node), ": the name is taken");
-  }
   auto out = std::make_unique<Node>(node);
   out->graph = this;
   out->inputs = std::move(inputs);
@@ -226,22 +247,48 @@ Node& Graph::adopt(std::unique_ptr<Node> node) {
   node->id = static_cast<int>(nodes_.size());
   nodes_.push_back(std::move(node));
   Node& out = *nodes_.back();
-  by_name_.emplace(out.name, &out);
+  if (!index_->nodes.insert(&out).second) {
+    const std::string who = describe(out);
+    nodes_.pop_back();
+    fail(Code::internal, who, ": the graph has a node of that name already");
+  }
   return out;
+}
+
+void Graph::reserve(size_t size) {
+  nodes_.reserve(size);
+  index_->nodes.reserve(size);
 }
 
 void Graph::truncate(size_t size) {
   while (nodes_.size() > size) {
-    by_name_.erase(nodes_.back()->name);
+    index_->nodes.erase(nodes_.back().get());
     nodes_.pop_back();
   }
 }
 
+void Graph::keep(const std::vector<bool>& stays) {
+  if (std::find(stays.begin(), stays.end(), false) == stays.end()) return;
+  size_t kept = 0;
+  for (std::unique_ptr<Node>& node : nodes_) {
+    if (!stays[node->id]) {
+      index_->nodes.erase(node.get());
+      node.reset();
+      continue;
+    }
+    node->id = static_cast<int>(kept);
+    if (&nodes_[kept] != &node) nodes_[kept] = std::move(node);
+    ++kept;
+  }
+  nodes_.resize(kept);
+}
+
 Graph Graph::clone() const {
   Graph out;
-  out.nodes_.reserve(nodes_.size());
+  out.reserve(nodes_.size());
   for (const auto& node : nodes_) {
     std::vector<Output> inputs;
+    inputs.reserve(node->inputs.size());
     for (const Output& input : node->inputs)
       inputs.push_back({out.nodes_[input.node->id].get(), input.index});
     std::vector<Node*> control_inputs;
@@ -259,8 +306,8 @@ Graph Graph::clone() const {
 }
 
 Node* Graph::find(std::string_view name) const {
-  const auto found = by_name_.find(name);
-  return found == by_name_.end() ? nullptr : found->second;
+  const auto found = index_->nodes.find(name);
+  return found == index_->nodes.end() ? nullptr : *found;
 }
 
 Output Graph::output(std::string_view name) const {
@@ -279,7 +326,7 @@ Output Graph::output(std::string_view name) const {
 }
 
 bool Graph::is_used(std::string_view name) const {
-  return by_name_.contains(name) || name_counts_.contains(std::string(name));
+  return index_->nodes.contains(name) || name_counts_.contains(std::string(name));
 }
 
 // The first `name`_N that is not used, N > `count`, which becomes N - 1: the name is free until
@@ -377,14 +424,21 @@ ColocationScope::~ColocationScope() {
 
 // ---- Order and consumers
 
-Consumers::Consumers(const Graph& graph) : uses_(graph.size()) {
+// Counted, then written one after the other: where one's uses begin, the uses before it end.
+Consumers::Consumers(const Graph& graph) : first_(graph.size() + 2) {
+  for (const auto& node : graph.nodes()) {
+    for (const Output& input : node->inputs) ++first_[input.node->id + 2];
+    for (const Node* control : node->control_inputs) ++first_[control->id + 2];
+  }
+  std::partial_sum(first_.begin(), first_.end(), first_.begin());
+  uses_.resize(first_.back());
   for (const auto& node : graph.nodes()) {
     for (size_t i = 0; i < node->inputs.size(); ++i) {
       const Output& input = node->inputs[i];
-      uses_[input.node->id].push_back({node.get(), static_cast<int>(i), input.index});
+      uses_[first_[input.node->id + 1]++] = {node.get(), static_cast<int>(i), input.index};
     }
     for (const Node* control : node->control_inputs)
-      uses_[control->id].push_back({node.get(), -1, -1});
+      uses_[first_[control->id + 1]++] = {node.get(), -1, -1};
   }
 }
 
@@ -420,9 +474,24 @@ namespace {
   fail(Code::invalid_argument, "the graph has a cycle: ", text);
 }
 
+// As every graph is that was made or imported here: passes keep it.
+bool is_in_order(const Graph& graph) {
+  return std::ranges::all_of(graph.nodes(), [](const auto& node) {
+    const auto is_before = [&](const Node* source) { return source->id < node->id; };
+    return std::ranges::all_of(node->inputs, is_before, &Output::node) &&
+           std::ranges::all_of(node->control_inputs, is_before);
+  });
+}
+
 }  // namespace
 
 std::vector<Node*> topological_order(const Graph& graph) {
+  std::vector<Node*> out;
+  out.reserve(graph.size());
+  if (is_in_order(graph)) {
+    for (const auto& node : graph.nodes()) out.push_back(node.get());
+    return out;
+  }
   const Consumers consumers(graph);
   std::vector<int> waits(graph.size());
   const auto later = [](const Node* a, const Node* b) { return a->id > b->id; };
@@ -431,8 +500,6 @@ std::vector<Node*> topological_order(const Graph& graph) {
     waits[node->id] = static_cast<int>(node->inputs.size() + node->control_inputs.size());
     if (waits[node->id] == 0) ready.push(node.get());
   }
-  std::vector<Node*> out;
-  out.reserve(graph.size());
   while (!ready.empty()) {
     Node* node = ready.top();
     ready.pop();

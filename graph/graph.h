@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -14,6 +15,7 @@
 #include "core/device_name.h"
 #include "core/error.h"
 #include "core/location.h"
+#include "core/shared.h"
 #include "graph/op_def.h"
 
 namespace leat {
@@ -44,10 +46,35 @@ struct OutputSpec {
   bool is_ref = false;
   Shape shape = Shape::unknown();
   bool is_handle() const { return is_ref || dtype == DType::resource; }
+  bool operator==(const OutputSpec&) const = default;
+};
+
+// What a node's outputs are declared to be: read like a vector, shared by copies until one of them
+// is written.
+class OutputSpecs {
+ public:
+  OutputSpecs() = default;
+  OutputSpecs(std::vector<OutputSpec> specs) : specs_(std::move(specs)) {}  // NOLINT: it is one
+  OutputSpecs(std::initializer_list<OutputSpec> specs) : specs_(std::vector<OutputSpec>(specs)) {}
+
+  const OutputSpec& operator[](size_t i) const { return (*specs_)[i]; }
+  const OutputSpec& at(size_t i) const { return specs_->at(i); }
+  const OutputSpec& front() const { return specs_->front(); }
+  auto begin() const { return specs_->begin(); }
+  auto end() const { return specs_->end(); }
+  size_t size() const { return specs_->size(); }
+  bool empty() const { return specs_->empty(); }
+  std::vector<OutputSpec>& write() { return specs_.write(); }
+
+  bool operator==(const OutputSpecs&) const = default;
+
+ private:
+  Shared<std::vector<OutputSpec>> specs_;
 };
 
 // One application of an op. Owned by its graph, which alone changes inputs (consumers are derived,
-// not stored).
+// not stored). A graph may have millions: what is mostly the same in many of them, and in the
+// copies that the passes make, is Shared.
 struct Node {
   Graph* graph = nullptr;
   int id = 0;  // dense: position in graph.nodes()
@@ -56,11 +83,11 @@ struct Node {
   std::vector<Output> inputs;  // list arguments flattened
   std::vector<Node*> control_inputs;
   AttrMap attrs;  // complete: defaults filled in
-  std::vector<OutputSpec> outputs;
-  DeviceName requested_device;
-  DeviceName assigned_device;  // set by place()
+  OutputSpecs outputs;
+  Shared<DeviceName> requested_device;
+  Shared<DeviceName> assigned_device;  // set by place()
   // why there: "explicit", "colocated with w", "default of the dialled task"
-  std::string placement_reason;
+  Shared<std::string> placement_reason;
   Location location;  // the user's line
 
   int num_outputs() const { return static_cast<int>(outputs.size()); }
@@ -112,10 +139,14 @@ class Graph {
   // A node with exactly this name and device, no scopes: for passes that insert nodes.
   // `deferred`, if given, takes an error of the shape function, which only fails the steps that
   // need the node (infer_shapes_or_accept).
-  Node& insert(NodeSpec spec, const DeviceName& assigned_device,
+  Node& insert(NodeSpec spec, const Shared<DeviceName>& assigned_device,
                std::optional<Error>* deferred = nullptr);
+  void reserve(size_t size);  // nodes in all, which will come soon
   // Forgets all nodes but the first `size`: what an import that failed has added.
   void truncate(size_t size);
+  // Forgets the nodes that `stays` (by id) does not hold, which neither the others nor collections
+  // may use, and numbers the others anew.
+  void keep(const std::vector<bool>& stays);
   // "name", "name_1", …: a name that is free.
   std::string unique_name(std::string_view name) const;
   std::string unique_name(std::string_view name);  // the same, and the next search goes on there
@@ -148,7 +179,8 @@ class Graph {
   std::string numbered_name(std::string_view name, int& count) const;
 
   std::vector<std::unique_ptr<Node>> nodes_;
-  std::unordered_map<std::string_view, Node*> by_name_;
+  struct Index;  // nodes by name
+  std::unique_ptr<Index> index_;
   // reserved names; where to go on counting
   std::unordered_map<std::string, int> name_counts_;
   std::unordered_map<std::string, std::vector<Output>> collections_;
@@ -232,10 +264,13 @@ struct Consumers {
     int output;  // which output is used; -1 for a control edge
   };
   explicit Consumers(const Graph& graph);
-  const std::vector<Use>& of(const Node& node) const { return uses_[node.id]; }
+  std::span<const Use> of(const Node& node) const {
+    return {uses_.data() + first_[node.id], uses_.data() + first_[node.id + 1]};
+  }
 
  private:
-  std::vector<std::vector<Use>> uses_;
+  std::vector<size_t> first_;  // by id: where the uses of a node begin; one more for the end
+  std::vector<Use> uses_;
 };
 
 }  // namespace leat

@@ -74,7 +74,7 @@ std::string to_bytes(const Graph& graph, bool assigned_devices, size_t first = 0
 void write_node(const Node& node, bool assigned_device, tensorflow::NodeDef& def) {
   def.set_name(node.name);
   def.set_op(node.op->name);
-  def.set_device((assigned_device ? node.assigned_device : node.requested_device).to_string());
+  def.set_device((assigned_device ? node.assigned_device : node.requested_device)->to_string());
   write_inputs(node, def);
   for (const auto& [name, value] : node.attrs) {
     if (name == back_edge_attr) {

@@ -1,6 +1,9 @@
 // Reading GraphDefs into a graph: everything is checked and every problem is told, and only a graph
 // without any changes the one it is added to.
 
+#include <absl/container/flat_hash_map.h>
+#include <google/protobuf/arena.h>
+
 #include <algorithm>
 #include <limits>
 #include <map>
@@ -15,6 +18,7 @@
 #include "graph/functions.h"
 #include "graph/graph_def.h"
 #include "graph/graph_versions.h"
+#include "graph/kernel_lookup.h"
 #include "graph/loops.h"
 #include "graph/near_misses.h"
 #include "graph/node_name.h"
@@ -50,14 +54,17 @@ bool is_next_iteration(std::string_view op) {
 
 class Import {
  public:
-  // Empties the nodes of `def` as they are added: it is not needed twice.
+  // Empties the tensors of `def` as its nodes are added.
   Import(GraphDef& def, Graph& graph, const ImportOptions& options)
-      : def_(def), graph_(graph), options_(options), waits_(def.node_size()) {}
+      : def_(def), graph_(graph), options_(options), waits_(def.node_size()) {
+    index_.reserve(def.node_size());
+  }
 
   std::vector<std::string> run() {
     for (int i = 0; i < def_.node_size(); ++i) check_node(i);
     const size_t size_before = graph_.size();
     if (is_clean()) {
+      graph_.reserve(size_before + def_.node_size());
       add_in_order();
       if (!is_clean()) graph_.truncate(size_before);
     }
@@ -90,10 +97,9 @@ class Import {
     }
     if (!options_.allow_internal && def.op().starts_with('_')) {
       problem(title(def), ": ops that start with '_' are the runtime's own");
-    } else if (find_op(def.op()) == nullptr) {
+    } else if (op(def) == nullptr) {
       unknown_ops_.emplace(def.op(), def.name());
     }
-    check_not_deprecated(def.op(), def_.versions().producer());
     try {
       device(def);
     } catch (const Error& error) {
@@ -101,18 +107,19 @@ class Import {
     }
   }
 
-  // Few names, many nodes.
-  const DeviceName& device(const NodeDef& def) {
-    const auto [known, is_new] = devices_.try_emplace(def.device());
+  // Few ops and devices, many nodes: what is new is looked up.
+  const OpDef* op(const NodeDef& def) {
+    const auto [known, is_new] = ops_.try_emplace(def.op());
     if (is_new) {
-      try {
-        known->second = DeviceName::parse(def.device());
-      } catch (...) {
-        devices_.erase(known);
-        throw;
-      }
+      known->second = find_op(def.op());
+      check_not_deprecated(def.op(), def_.versions().producer());
     }
     return known->second;
+  }
+  const Shared<DeviceName>& device(const NodeDef& def) {
+    const auto known = devices_.find(def.device());
+    if (known != devices_.end()) return known->second;
+    return devices_.emplace(def.device(), DeviceName::parse(def.device())).first->second;
   }
 
   // ---- Adding, inputs first and otherwise in the order of the file ----
@@ -136,12 +143,15 @@ class Import {
 
   void count_waits() {
     std::vector<std::pair<int, int>> edges;  // (from, to)
+    first_source_.reserve(def_.node_size());
     for (int i = 0; i < def_.node_size(); ++i) {
       const NodeDef& def = def_.node(i);
+      first_source_.push_back(sources_.size());
       for (const std::string& text : def.input()) {
         try {
           const InputName input = parse_input(text);
           const int source = position(input.node);
+          sources_.push_back(source);
           if (source == nowhere) {
             problem(title(def), ": input '", text, "' is not in the graph",
                     did_you_mean(input.node));
@@ -173,6 +183,7 @@ class Import {
   void add_in_order() {
     count_waits();
     if (!is_clean()) return;
+    added_.resize(def_.node_size());
     std::priority_queue<int, std::vector<int>, std::greater<>> ready;
     for (int i = 0; i < def_.node_size(); ++i) {
       if (waits_[i] == 0) ready.push(i);
@@ -182,15 +193,20 @@ class Import {
       const int i = ready.top();
       ready.pop();
       ++done;
-      add(def_.node(i));
-      NodeDef& def = *def_.mutable_node(i);
-      google::protobuf::RepeatedPtrField<std::string>().Swap(def.mutable_input());
-      def.clear_attr();
+      add(i);
+      drop_tensor(*def_.mutable_node(i));
       for (size_t at = first_user_[i]; at < first_user_[i + 1]; ++at) {
         if (--waits_[users_[at]] == 0) ready.push(users_[at]);
       }
     }
     if (done < def_.node_size()) report_cycle();
+  }
+
+  // It may be large, and is not needed twice.
+  static void drop_tensor(NodeDef& def) {
+    for (auto& [name, attr] : *def.mutable_attr()) {
+      if (attr.has_tensor()) std::string().swap(*attr.mutable_tensor()->mutable_tensor_content());
+    }
   }
 
   void report_cycle() {
@@ -205,30 +221,47 @@ class Import {
         count, count == 1 ? " node: " : " nodes: ", names, count > 5 ? ", …" : "");
   }
 
-  void add(const NodeDef& def) {
+  void add(int i) {
+    const NodeDef& def = def_.node(i);
     const size_t problems = problems_.size();
     NodeSpec spec{.op = def.op(), .name = def.name()};
-    if (!read_inputs(def, spec)) return;  // follows from another problem
+    if (!read_inputs(i, spec)) return;  // follows from another problem
     read_attrs(def, spec);
     if (problems_.size() > problems) return;
     try {
       std::optional<Error> deferred;
-      Node& node = graph_.insert(std::move(spec), DeviceName(), &deferred);
+      Node& node = graph_.insert(std::move(spec), {}, &deferred);
       if (deferred) notes_.push_back(deferred->message() + "; steps that need it will fail");
       node.requested_device = device(def);
+      share_attrs(node);
+      added_[i] = &node;
     } catch (const Error& error) {
       problem(error.message());
     }
   }
 
+  // Many nodes of an op have the same ones as the one before.
+  void share_attrs(Node& node) {
+    AttrMap& before = last_attrs_[node.op];
+    if (before == node.attrs) {
+      node.attrs = before;
+    } else {
+      before = node.attrs;
+    }
+  }
+
   // False if an input could not be added.
-  bool read_inputs(const NodeDef& def, NodeSpec& spec) {
+  bool read_inputs(int i, NodeSpec& spec) {
+    const NodeDef& def = def_.node(i);
+    const int* position = sources_.data() + first_source_[i];
     std::string back_edge;
     std::unordered_set<const Node*> controls;
+    spec.inputs.reserve(def.input_size());
     for (const std::string& text : def.input()) {
       const InputName input = parse_input(text);
-      Node* source = graph_.find(input.node);
-      if (!input.is_control && may_have_back_edge(def) && is_back_edge(def, position(input.node))) {
+      const int at = *position++;
+      Node* source = at >= 0 ? added_[at] : graph_.find(input.node);
+      if (!input.is_control && is_back_edge(def, at)) {
         back_edge = text;
         continue;
       }
@@ -260,8 +293,9 @@ class Import {
   }
 
   void read_attrs(const NodeDef& def, NodeSpec& spec) {
-    const OpSchema& schema = op_named(def.op()).schema;
+    const OpSchema& schema = op(def)->schema;
     std::vector<std::pair<std::string_view, const tensorflow::AttrValue*>> sorted;
+    sorted.reserve(def.attr().size());
     for (const auto& [name, value] : def.attr()) sorted.emplace_back(name, &value);
     std::sort(sorted.begin(), sorted.end());
     for (const auto& [name, value] : sorted) {
@@ -313,10 +347,11 @@ class Import {
 
   void note_missing_kernels(size_t size_before) {
     std::map<std::string, std::vector<const Node*>> lacking;  // by op
+    KernelLookup find_kernel;
     for (size_t i = size_before; i < graph_.size(); ++i) {
       const Node& node = *graph_.nodes()[i];
-      const bool has_kernel = find_kernel(*node.op, node.attrs, DeviceType::cpu) != nullptr ||
-                              find_kernel(*node.op, node.attrs, DeviceType::gpu) != nullptr;
+      const bool has_kernel = find_kernel(node, DeviceType::cpu) != nullptr ||
+                              find_kernel(node, DeviceType::gpu) != nullptr;
       const bool is_for_passes =
           node.op->name.starts_with('_') || is_loop_node(node) || is_dataset_to_graph(node);
       if (!has_kernel && !is_for_passes) lacking[node.op->name].push_back(&node);
@@ -349,12 +384,17 @@ class Import {
   GraphDef& def_;
   Graph& graph_;
   const ImportOptions options_;
-  std::unordered_map<std::string_view, int> index_;  // node name → position in the file
-  std::vector<int> waits_;                           // by position: inputs that are not added yet
-  std::vector<int> users_;                           // of all nodes, one after the other
-  std::vector<size_t> first_user_;                   // by position: where its own begin
-  std::unordered_map<std::string, DeviceName> devices_;  // by the text
-  std::map<std::string, std::string> unknown_ops_;       // op → a node
+  absl::flat_hash_map<std::string_view, int> index_;  // node name → position in the file
+  std::vector<int> waits_;                            // by position: inputs that are not added yet
+  std::vector<int> sources_;          // position() of the inputs of all nodes, one after the other
+  std::vector<size_t> first_source_;  // by position: where its own begin
+  std::vector<Node*> added_;          // by position
+  std::vector<int> users_;            // of all nodes, one after the other
+  std::vector<size_t> first_user_;    // by position: where its own begin
+  absl::flat_hash_map<std::string_view, const OpDef*> ops_;            // by name
+  absl::flat_hash_map<std::string_view, Shared<DeviceName>> devices_;  // by the text
+  absl::flat_hash_map<const OpDef*, AttrMap> last_attrs_;  // of the last node of each op
+  std::map<std::string, std::string> unknown_ops_;         // op → a node
   std::vector<std::string> problems_;
   std::vector<std::string> notes_;
   std::set<std::pair<std::string, std::string>> dropped_;  // (op, attribute)
@@ -379,7 +419,8 @@ std::vector<std::string> import(GraphDef& def, Graph& graph, const ImportOptions
 std::vector<std::string> from_graph_def(std::string_view bytes, Graph& graph,
                                         const ImportOptions& options) {
   check_size(bytes.size());
-  GraphDef def;
+  google::protobuf::Arena arena;  // what is parsed and forgotten at once
+  GraphDef& def = *google::protobuf::Arena::CreateMessage<GraphDef>(&arena);
   check(def.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())),
         "this is no GraphDef: ", bytes.size(), " bytes that do not parse");
   return import(def, graph, options);

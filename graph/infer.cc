@@ -4,9 +4,8 @@
 
 namespace leat {
 
-Graph infer(Graph graph) {
+void infer(Graph& graph) {
   for (const auto& node : graph.nodes()) infer_shapes_or_defer(*node);
-  return graph;
 }
 
 }  // namespace leat

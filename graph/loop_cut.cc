@@ -77,8 +77,10 @@ class PartCut {
     for (const Node* target : targets) {
       if (is_needed_[target->id]) signature.targets.push_back(target->name);
     }
-    Graph graph = structure_loops(std::move(rebuild_).finish(), signature);
-    part.graph = simplify(read_late(std::move(graph), nullptr), signature);
+    part.graph = std::move(rebuild_).finish();
+    structure_loops(part.graph, signature);
+    read_late(part.graph, nullptr);
+    simplify(part.graph, signature);
     return part;
   }
 

@@ -238,7 +238,7 @@ std::set<std::string> LoopFrame::tasks_of_state() const {
     if (!is_within(*node) || is_enter(*node) || is_early_read(*node)) continue;
     for (const Output& input : node->inputs) {
       const Node* state = input.is_handle() ? state_behind(input) : nullptr;
-      if (state != nullptr) out.insert(state->requested_device.task_name().to_string());
+      if (state != nullptr) out.insert(state->requested_device->task_name().to_string());
     }
   }
   return out;

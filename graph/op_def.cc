@@ -2,6 +2,8 @@
 // from any thread.
 #include "graph/op_def.h"
 
+#include <absl/container/flat_hash_map.h>
+
 #include <algorithm>
 #include <map>
 #include <mutex>
@@ -16,6 +18,7 @@ namespace {
 struct Registry {
   std::shared_mutex mutex;
   std::map<std::string, std::unique_ptr<OpDef>, std::less<>> ops;
+  absl::flat_hash_map<std::string_view, const OpDef*> by_name;  // the same: asked for often
   // Kernel lists that grew: a `const Kernel*` handed out before stays valid.
   std::vector<std::vector<Kernel>> outgrown;
 
@@ -78,6 +81,7 @@ Op::Op(OpDef def) {
   std::unique_ptr<OpDef>& known = all.ops[def.name];
   if (!known) {
     known = std::make_unique<OpDef>(std::move(def));
+    all.by_name.emplace(known->name, known.get());
     return;
   }
   check(fingerprint(*known) == fingerprint(def), "op ", def.name,
@@ -97,8 +101,8 @@ OpKernels::OpKernels(std::string_view op, std::vector<Kernel> kernels) {
 const OpDef* find_op(std::string_view name) {
   Registry& all = registry();
   const std::shared_lock lock(all.mutex);
-  const auto found = all.ops.find(name);
-  return found == all.ops.end() ? nullptr : found->second.get();
+  const auto found = all.by_name.find(name);
+  return found == all.by_name.end() ? nullptr : found->second;
 }
 
 const OpDef& op_named(std::string_view name) {

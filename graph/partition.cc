@@ -110,10 +110,10 @@ class Partitioner {
     const Node* before = nullptr;    // neighbours are in one place mostly
     for (const auto& node : graph_.nodes()) {
       if (before != nullptr && before->assigned_device == node->assigned_device) continue;
-      if (!node->assigned_device.is_complete()) {
+      if (!node->assigned_device->is_complete()) {
         fail(Code::internal, "partition: ", describe(*node), " has no device");
       }
-      ids.emplace(node->assigned_device.to_string(), 0);
+      ids.emplace(node->assigned_device->to_string(), 0);
       before = node.get();
     }
     for (auto& [name, id] : ids) {
@@ -124,7 +124,7 @@ class Partitioner {
     for (const auto& node : graph_.nodes()) {
       const bool is_same = before != nullptr && before->assigned_device == node->assigned_device;
       devices_[node->id] =
-          is_same ? devices_[before->id] : ids.at(node->assigned_device.to_string());
+          is_same ? devices_[before->id] : ids.at(node->assigned_device->to_string());
       before = node.get();
     }
   }
@@ -139,7 +139,7 @@ class Partitioner {
   bool can_be_on(const Node& node, int device) const {
     if (!is_everywhere(node)) return devices_[node.id] == device;
     if (node.is("_Feed") || devices_[node.id] == device) return true;
-    const DeviceType type = device_type_from_name(*parts_[device].name.type);
+    const DeviceType type = device_type_from_name(*parts_[device].name->type);
     return find_kernel(*node.op, node.attrs, type) != nullptr;
   }
 
@@ -441,7 +441,7 @@ class Partitioner {
 
   struct Part {
     std::string text;
-    DeviceName name;
+    Shared<DeviceName> name;
     Graph graph;
   };
 
@@ -472,11 +472,11 @@ PartitionedGraph partition(Graph&& graph, const StepSignature& signature,
                            const PartitionOptions& options) {
   const auto& nodes = graph.nodes();
   const bool is_one = !nodes.empty() && std::ranges::all_of(nodes, [&](const auto& node) {
-    return node->assigned_device.is_complete() &&
+    return node->assigned_device->is_complete() &&
            node->assigned_device == nodes.front()->assigned_device;
   });
   if (!is_one) return partition(std::as_const(graph), signature, options);
-  const std::string device = nodes.front()->assigned_device.to_string();
+  const std::string device = nodes.front()->assigned_device->to_string();
   const StepSignature all = signature.normalised();
   PartitionedGraph out;
   for (const std::string& feed : all.feeds) out.feed_devices[feed];

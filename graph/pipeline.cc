@@ -73,23 +73,26 @@ PartitionedGraph run_pipeline(const Graph& graph, const PipelineOptions& options
     step = defer(step, options.placement.default_device, signature);
     finish_pass("defer", step);
   }
-  step = structure_loops(std::move(step), signature);
-  finish_pass("structure_loops", step);
-  step = split_identity_n(std::move(step), signature);
-  finish_pass("split_identity_n", step);
-  step = infer(std::move(step));
+  // A pass that makes a new graph or leaves the old one as it is.
+  const auto rebuild = [&](std::string_view name, auto&& pass) {
+    const auto* const before = step.nodes().data();
+    pass();
+    if (step.nodes().data() != before) verify(step, name);
+    if (options.after_pass) options.after_pass(name, step);
+  };
+  rebuild("structure_loops", [&] { structure_loops(step, signature); });
+  rebuild("split_identity_n", [&] { split_identity_n(step, signature); });
+  infer(step);
   finish_pass("infer", step);
-  step = read_late(std::move(step), &options.placement);
-  finish_pass("read_late", step);
+  rebuild("read_late", [&] { read_late(step, &options.placement); });
   if (options.simplify) {
-    step = simplify(std::move(step), signature);
+    simplify(step, signature);
     finish_pass("simplify", step);
   }
   place(step, options.placement);
   finish_pass("place", step);
   std::vector<CutEdge> loop_edges;
-  step = spread_loops(std::move(step), loop_edges);
-  finish_pass("spread_loops", step);
+  rebuild("spread_loops", [&] { spread_loops(step, loop_edges); });
   PartitionedGraph out = partition(std::move(step), signature,
                                    {.bfloat16_edges = options.bfloat16_edges,
                                     .client = options.placement.default_device,

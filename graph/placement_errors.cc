@@ -40,7 +40,7 @@ std::string members(const PlacementSet& set) {
   for (size_t i = 0; i < set.nodes.size() && i < 10; ++i) {
     const Node& node = *set.nodes[i];
     out += concat(i == 0 ? " " : ", ", node.name, " (", node.op->name);
-    if (!node.requested_device.is_empty()) out += concat(", requests ", node.requested_device);
+    if (!node.requested_device->is_empty()) out += concat(", requests ", node.requested_device);
     out += ")";
   }
   if (set.nodes.size() > 10) out += concat(", and ", set.nodes.size() - 10, " more");
@@ -90,7 +90,7 @@ PlacementError PlacementErrors::no_kernel_on(const DeviceSpec& device,
 PlacementError PlacementErrors::no_device(const PlacementSet& set) const {
   const bool matches_any =
       std::any_of(devices_.begin(), devices_.end(),
-                  [&](const DeviceSpec& device) { return set.request.matches(device.name); });
+                  [&](const DeviceSpec& device) { return set.request->matches(device.name); });
   const Node* asker = set.asker != nullptr ? set.asker : set.nodes.front();
   if (!matches_any) {
     return {asker->name,
@@ -101,14 +101,14 @@ PlacementError PlacementErrors::no_device(const PlacementSet& set) const {
   for (const Node* node : set.nodes) {
     const unsigned types = kernel_types(*node);
     const bool fits = std::any_of(devices_.begin(), devices_.end(), [&](const DeviceSpec& device) {
-      return set.request.matches(device.name) && (types & bit(device.type)) != 0;
+      return set.request->matches(device.name) && (types & bit(device.type)) != 0;
     });
     if (!fits && lacking == nullptr) lacking = node;
   }
   std::string why;
   if (lacking != nullptr) {
     why = concat(lacking->op->name, " has no kernel for its types on ",
-                 set.request.is_empty() ? "any device" : set.request.to_string());
+                 set.request->is_empty() ? "any device" : set.request->to_string());
     if (lacking != asker && set.asker != nullptr) {
       why +=
           concat(", which ", asker->name, " requests\n  tied by: ", ties_.chain(*asker, *lacking));

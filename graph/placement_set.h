@@ -5,14 +5,18 @@
 #include <string>
 #include <vector>
 
-#include "graph/graph.h"
+#include "graph/kernel_lookup.h"
 
 namespace leat {
 
 // Sets of kinds of device.
 inline unsigned bit(DeviceType type) { return 1u << static_cast<unsigned>(type); }
 // The kinds that have a kernel for the node.
-unsigned kernel_types(const Node& node);
+unsigned kernel_types(const Node& node, KernelLookup& find_kernel);
+inline unsigned kernel_types(const Node& node) {
+  KernelLookup find_kernel;
+  return kernel_types(node, find_kernel);
+}
 
 struct PlacementError {
   std::string node;  // its name
@@ -22,7 +26,7 @@ struct PlacementError {
 // What a colocation set is asked for and where it may go.
 struct PlacementSet {
   std::vector<Node*> nodes;               // by id
-  DeviceName request;                     // merged
+  Shared<DeviceName> request;             // merged
   Node* asker = nullptr;                  // who made the strongest request
   bool is_resource = false;               // the asker is a variable or resource of the set
   unsigned types = ~0u;                   // kinds of device with kernels for all

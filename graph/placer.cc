@@ -30,17 +30,17 @@ bool has_host_value(const Node& node) {
 
 }  // namespace
 
-unsigned kernel_types(const Node& node) {
+unsigned kernel_types(const Node& node, KernelLookup& find_kernel) {
   if (has_host_value(node)) {
     const bool has_kernel = node.is("_Feed") || node.is("_Loop") || is_loop_node(node) ||
-                            find_kernel(*node.op, node.attrs, DeviceType::cpu) != nullptr;
+                            find_kernel(node, DeviceType::cpu) != nullptr;
     return has_kernel ? bit(DeviceType::cpu) : 0;
   }
   if (node.is("_Feed") || is_loop_node(node)) return bit(DeviceType::cpu) | bit(DeviceType::gpu);
   if (node.is("_Loop")) return bit(DeviceType::cpu);
   unsigned types = 0;
   for (const DeviceType type : {DeviceType::cpu, DeviceType::gpu}) {
-    if (find_kernel(*node.op, node.attrs, type) != nullptr) types |= bit(type);
+    if (find_kernel(node, type) != nullptr) types |= bit(type);
   }
   return types;
 }
@@ -80,6 +80,7 @@ class Placement {
   Placement(Graph& graph, const PlacementOptions& options)
       : graph_(graph),
         options_(options),
+        dialled_(options.default_device.task_name()),
         devices_(ranked(options)),
         names_(devices_.size()),
         ties_(graph),
@@ -141,6 +142,7 @@ class Placement {
   // A step's loop is one node, `_Loop`, which runs on CPUs: what it updates, or reads by reference,
   // must be there, too.
   void keep_state_of_loops_on_cpus() {
+    if (!has_frames(graph_)) return;
     std::optional<Frames> frames;
     try {
       frames.emplace(graph_);
@@ -180,9 +182,9 @@ class Placement {
 
   void add_to(Set& set, Node& node) {
     set.nodes.push_back(&node);
-    set.types &= kernel_types(node);
-    if (!node.assigned_device.is_empty() && set.pinned == nullptr) set.pinned = &node;
-    if (node.requested_device.is_empty()) return;
+    set.types &= kernel_types(node, find_kernel_);
+    if (!node.assigned_device->is_empty() && set.pinned == nullptr) set.pinned = &node;
+    if (node.requested_device->is_empty()) return;
     const bool is_resource = ties_.is_resource(node);
     if (set.asker == nullptr) {
       set.request = node.requested_device;
@@ -218,16 +220,17 @@ class Placement {
   }
 
   Set& set_of(const Node& node) { return sets_[set_index_[node.id]]; }
-  static bool is_unplaced(const Node& node) { return node.assigned_device.is_empty(); }
+  static bool is_unplaced(const Node& node) { return node.assigned_device->is_empty(); }
 
   // Devices that match and have kernels of all the types, best first. Few combinations, many nodes.
-  const std::vector<const DeviceSpec*>& candidates(const DeviceName& request, unsigned types) {
+  const std::vector<const DeviceSpec*>& candidates(const Shared<DeviceName>& request,
+                                                   unsigned types) {
     if (last_candidates_ != nullptr && last_request_ == request && last_types_ == types)
       return *last_candidates_;
-    auto [found, is_new] = candidates_.try_emplace({request.to_string(), types});
+    auto [found, is_new] = candidates_.try_emplace({request->to_string(), types});
     if (is_new) {
       for (const DeviceSpec& device : devices_) {
-        if (request.matches(device.name) && (types & bit(device.type)) != 0) {
+        if (request->matches(device.name) && (types & bit(device.type)) != 0) {
           found->second.push_back(&device);
         }
       }
@@ -260,28 +263,27 @@ class Placement {
     if (with == nullptr && set.nodes.size() > 1) with = set.nodes.front();
     if (with != nullptr && with != &node) {
       out = concat("colocated with ", with->name);
-    } else if (with != nullptr && !node.requested_device.is_empty()) {
+    } else if (with != nullptr && !node.requested_device->is_empty()) {
       out = "explicit";
     } else {
-      const bool is_dialled = !options_.default_device.task_name().is_empty() &&
-                              options_.default_device.task_name().matches(node.assigned_device);
+      const bool is_dialled = !dialled_.is_empty() && dialled_.matches(node.assigned_device);
       out = is_dialled ? "default of the dialled task" : "first device with a kernel";
     }
     return out + set.relaxed;
   }
 
-  void assign(Node& node, const DeviceName& device, std::string reason) {
+  void assign(Node& node, const Shared<DeviceName>& device, std::string reason) {
     node.assigned_device = device;
     if (!(last_reason_ == reason)) last_reason_ = std::move(reason);
     node.placement_reason = last_reason_;
   }
 
-  const DeviceName& name_of(const DeviceSpec& device) const {
+  const Shared<DeviceName>& name_of(const DeviceSpec& device) const {
     return names_[&device - devices_.data()];
   }
 
   void place_set(Set& set) {
-    DeviceName device;
+    Shared<DeviceName> device;
     if (set.pinned != nullptr) {
       device = set.pinned->assigned_device;
       if (!check_pinned(set)) return;
@@ -301,7 +303,7 @@ class Placement {
   // be elsewhere there.
   void place_state_alone(const Set& set) {
     for (Node* node : set.nodes) {
-      if (!is_unplaced(*node) || !ties_.is_resource(*node) || node->requested_device.is_empty())
+      if (!is_unplaced(*node) || !ties_.is_resource(*node) || node->requested_device->is_empty())
         continue;
       const auto& devices = candidates(node->requested_device, kernel_types(*node));
       if (!devices.empty()) assign(*node, name_of(*devices.front()), "explicit");
@@ -388,18 +390,20 @@ class Placement {
 
   Graph& graph_;
   const PlacementOptions& options_;
+  const DeviceName dialled_;               // the task
   const std::vector<DeviceSpec> devices_;  // best first
-  std::vector<DeviceName> names_;          // of these, for many nodes
+  std::vector<Shared<DeviceName>> names_;  // of these, for many nodes
   const Colocation ties_;
   const PlacementErrors errors_;
+  KernelLookup find_kernel_;
   std::vector<Set> sets_;
   std::vector<size_t> set_index_;  // by node id
   std::map<std::pair<std::string, unsigned>, std::vector<const DeviceSpec*>> candidates_;
   // The last answer, which is the next one mostly.
-  DeviceName last_request_;
+  Shared<DeviceName> last_request_;
   unsigned last_types_ = 0;
   const std::vector<const DeviceSpec*>* last_candidates_ = nullptr;
-  std::string last_reason_;
+  Shared<std::string> last_reason_;
 };
 
 }  // namespace

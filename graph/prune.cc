@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <unordered_map>
 
 #include "graph/dataset_graph.h"
 #include "graph/loops.h"
@@ -219,6 +220,12 @@ Graph prune(const Graph& graph, const StepSignature& signature) {
   }
   const std::set<const Node*> any_shape = variables_of_any_shape(graph);
   std::vector<const Node*> refused;
+  std::unordered_map<const OpDef*, bool> refusals;
+  const auto is_refused = [&](const OpDef& op) {
+    const auto [known, is_new] = refusals.try_emplace(&op);
+    if (is_new) known->second = !refusal(op.name).empty();
+    return known->second;
+  };
   for (const auto& owned : graph.nodes()) {
     const Node& node = *owned;
     const auto fed = fed_outputs.find(node.id);
@@ -234,7 +241,7 @@ Graph prune(const Graph& graph, const StepSignature& signature) {
       rebuild.replace(node, {written.output()}, {&written});
     } else if (needed.nodes[node.id]) {
       check_fed_handles(node, step);
-      if (!refusal(node.op->name).empty()) refused.push_back(&node);
+      if (is_refused(*node.op)) refused.push_back(&node);
       Node& copy = rebuild.copy(node);
       if (any_shape.contains(&node)) copy.attrs.emplace(any_shape_attr, true);
       if (fed == fed_outputs.end()) continue;

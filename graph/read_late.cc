@@ -247,18 +247,18 @@ void check_references(const Node& node) {
 
 }  // namespace
 
-Graph read_late(Graph graph, const PlacementOptions* placement) {
+void read_late(Graph& graph, const PlacementOptions* placement) {
   bool has_work = false;
   for (const auto& node : graph.nodes()) {
     has_work =
         has_work || is_merge(*node) || std::ranges::any_of(node->outputs, &OutputSpec::is_ref);
     if (!is_merge(*node)) check_references(*node);
   }
-  if (!has_work) return graph;
+  if (!has_work) return;
   Reads reads(graph, placement);
   if (!reads.has_late() &&
       std::ranges::none_of(graph.nodes(), [](const auto& node) { return is_merge(*node); }))
-    return graph;
+    return;
   Rebuild rebuild(graph);
   for (const auto& node : graph.nodes()) {
     if (is_merge(*node)) {
@@ -273,7 +273,7 @@ Graph read_late(Graph graph, const PlacementOptions* placement) {
     }
     rebuild.copy(*node).inputs = std::move(inputs);
   }
-  return std::move(rebuild).finish();
+  graph = std::move(rebuild).finish();
 }
 
 }  // namespace leat

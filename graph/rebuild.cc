@@ -52,13 +52,4 @@ void Rebuild::replace(const Node& old, std::vector<Output> outputs, std::vector<
   replacements_.insert_or_assign(old.id, Replacement{std::move(outputs), std::move(signals)});
 }
 
-Graph keep_only(Graph graph, const std::vector<bool>& stays) {
-  if (std::find(stays.begin(), stays.end(), false) == stays.end()) return graph;
-  Rebuild rebuild(graph);
-  for (const auto& node : graph.nodes()) {
-    if (stays[node->id]) rebuild.copy(*node);
-  }
-  return std::move(rebuild).finish();
-}
-
 }  // namespace leat

@@ -14,7 +14,7 @@ namespace leat {
 // before its users come.
 class Rebuild {
  public:
-  explicit Rebuild(const Graph& from) : copies_(from.size()) {}
+  explicit Rebuild(const Graph& from) : copies_(from.size()) { graph_.reserve(from.size()); }
 
   Graph& graph() { return graph_; }
   Graph finish() && { return std::move(graph_); }
@@ -41,8 +41,5 @@ class Rebuild {
   std::vector<Node*> copies_;                          // by old id; null: replaced or left out
   std::unordered_map<int, Replacement> replacements_;  // by old id
 };
-
-// The graph without the nodes that `stays` (by id) does not hold, which none of the others may use.
-Graph keep_only(Graph graph, const std::vector<bool>& stays);
 
 }  // namespace leat

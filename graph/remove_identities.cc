@@ -28,7 +28,7 @@ bool can_go(const Node& node, const Uses& uses) {
 // A NoOp that gathers many signals for many, or on one device for another, saves edges.
 bool is_needless_gathering(const Node& node, size_t signals, const Uses& uses) {
   if (signals <= 1) return true;
-  return uses.control <= 1 && node.requested_device.is_empty() && node.assigned_device.is_empty();
+  return uses.control <= 1 && node.requested_device->is_empty() && node.assigned_device->is_empty();
 }
 
 // Whoever uses a value has waited for its producer. A Merge takes dead inputs, so there the signal
@@ -80,7 +80,7 @@ void follow_replacements(Node& node, const std::vector<bool>& stays, Replacement
 
 }  // namespace
 
-Graph remove_identities(Graph graph, const KeptNames& kept) {
+void remove_identities(Graph& graph, const KeptNames& kept) {
   std::vector<Uses> uses(graph.size());
   for (const auto& node : graph.nodes()) {
     for (const Output& input : node->inputs) ++uses[input.node->id].data;
@@ -107,7 +107,7 @@ Graph remove_identities(Graph graph, const KeptNames& kept) {
     }
     drop_redundant_signals(node);
   }
-  return keep_only(std::move(graph), stays);
+  graph.keep(stays);
 }
 
 }  // namespace leat

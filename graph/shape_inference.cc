@@ -64,6 +64,13 @@ class SpecContext : public OpContext {
   std::span<const TensorSpec> inputs_;
 };
 
+// Written only where they are others: copies of the node share what its outputs are.
+void set_shapes(Node& node, const std::vector<Shape>& shapes) {
+  for (int i = 0; i < node.num_outputs(); ++i) {
+    if (!(node.outputs[i].shape == shapes[i])) node.outputs.write()[i].shape = shapes[i];
+  }
+}
+
 }  // namespace
 
 Shape ShapeContext::partial_value(int i) const {
@@ -111,7 +118,7 @@ void infer_shapes(Node& node) {
     fail(error.code(), describe(node), ": ", error.message(),
          node.inputs.empty() ? "" : "; inputs: ", describe_inputs(node));
   }
-  for (int i = 0; i < node.num_outputs(); ++i) node.outputs[i].shape = context.outputs()[i];
+  set_shapes(node, context.outputs());
 }
 
 std::optional<Error> infer_shapes_or_defer(Node& node) {
@@ -127,7 +134,7 @@ std::optional<Error> infer_shapes_or_defer(Node& node) {
     } catch (const Error&) {
       throw error;
     }
-    for (int i = 0; i < node.num_outputs(); ++i) node.outputs[i].shape = shapes[i];
+    set_shapes(node, shapes);
     return error;
   }
 }
@@ -137,7 +144,7 @@ std::optional<Error> infer_shapes_or_accept(Node& node) {
     return infer_shapes_or_defer(node);
   } catch (const Error& error) {
     if (node.inputs.empty()) throw;
-    for (OutputSpec& output : node.outputs) output.shape = Shape::unknown();
+    set_shapes(node, std::vector<Shape>(node.num_outputs(), Shape::unknown()));
     return error;
   }
 }

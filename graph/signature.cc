@@ -186,11 +186,11 @@ void fill_defaults(Node& node) {
 }
 
 void make_outputs(Node& node) {
-  node.outputs.clear();
+  std::vector<OutputSpec> outputs;
   for (const ArgRange& range : arg_ranges(node.op->schema.outputs, node.attrs)) {
     const ArgDef& arg = *range.arg;
     for (int i = range.begin; i < range.end; ++i) {
-      OutputSpec& out = node.outputs.emplace_back();
+      OutputSpec& out = outputs.emplace_back();
       out.is_ref = arg.is_ref;
       out.dtype = !arg.type_list_attr.empty()
                       ? node.attrs.at(arg.type_list_attr).get<std::vector<DType>>()[i - range.begin]
@@ -198,19 +198,13 @@ void make_outputs(Node& node) {
                                            : arg.dtype;
     }
   }
+  node.outputs = std::move(outputs);
 }
 
 }  // namespace
 
-std::vector<ArgRange> arg_ranges(const std::vector<ArgDef>& args, const AttrMap& attrs) {
-  std::vector<ArgRange> out;
-  int begin = 0;
-  for (const ArgDef& arg : args) {
-    const int length = std::max(0, length_of(arg, attrs));
-    out.push_back({&arg, begin, begin + length});
-    begin += length;
-  }
-  return out;
+void ArgRanges::Iterator::find_end() {
+  if (range_.arg != last_) range_.end += std::max(0, length_of(*range_.arg, attrs_));
 }
 
 std::string input_name(const OpDef& op, const AttrMap& attrs, int input) {

@@ -14,8 +14,45 @@ struct ArgRange {
   int begin;
   int end;
 };
-// For complete attrs.
-std::vector<ArgRange> arg_ranges(const std::vector<ArgDef>& args, const AttrMap& attrs);
+// The ranges of all arguments, in order, told one by one. For complete attrs, which outlive this.
+class ArgRanges {
+ public:
+  class Iterator {
+   public:
+    Iterator(const ArgDef* arg, const ArgDef* last, const AttrMap& attrs)
+        : last_(last), attrs_(attrs), range_{arg, 0, 0} {
+      find_end();
+    }
+    const ArgRange& operator*() const { return range_; }
+    Iterator& operator++() {
+      range_ = {range_.arg + 1, range_.end, range_.end};
+      find_end();
+      return *this;
+    }
+    bool operator==(const Iterator& other) const { return range_.arg == other.range_.arg; }
+
+   private:
+    void find_end();
+
+    const ArgDef* last_;
+    const AttrMap& attrs_;
+    ArgRange range_;
+  };
+
+  ArgRanges(const std::vector<ArgDef>& args, const AttrMap& attrs) : args_(args), attrs_(attrs) {}
+  Iterator begin() const { return {args_.data(), args_.data() + args_.size(), attrs_}; }
+  Iterator end() const {
+    const ArgDef* last = args_.data() + args_.size();
+    return {last, last, attrs_};
+  }
+
+ private:
+  const std::vector<ArgDef>& args_;
+  const AttrMap& attrs_;
+};
+inline ArgRanges arg_ranges(const std::vector<ArgDef>& args, const AttrMap& attrs) {
+  return {args, attrs};
+}
 
 // "a", or "values[1]" within a list; "#7" where that is not known (yet).
 std::string input_name(const OpDef& op, const AttrMap& attrs, int input);

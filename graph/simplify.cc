@@ -45,7 +45,7 @@ void sort_by_id(std::vector<Node*>& nodes) {
   nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
 }
 
-Graph remove_unused(Graph graph, const KeptNames& kept) {
+void remove_unused(Graph& graph, const KeptNames& kept) {
   std::vector<bool> is_used(graph.size());
   for (auto node = graph.nodes().rbegin(); node != graph.nodes().rend(); ++node) {
     const Node& user = **node;
@@ -54,15 +54,15 @@ Graph remove_unused(Graph graph, const KeptNames& kept) {
     for (const Output& input : user.inputs) is_used[input.node->id] = true;
     for (const Node* control : user.control_inputs) is_used[control->id] = true;
   }
-  return keep_only(std::move(graph), is_used);
+  graph.keep(is_used);
 }
 
-Graph simplify(Graph graph, const StepSignature& signature) {
+void simplify(Graph& graph, const StepSignature& signature) {
   const KeptNames kept(graph, signature);
-  graph = remove_identities(std::move(graph), kept);
-  graph = fold_constants(std::move(graph), kept);
-  graph = merge_common_subexpressions(std::move(graph), kept);
-  return remove_unused(std::move(graph), kept);
+  remove_identities(graph, kept);
+  fold_constants(graph, kept);
+  merge_common_subexpressions(graph, kept);
+  remove_unused(graph, kept);
 }
 
 }  // namespace leat

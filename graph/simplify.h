@@ -30,14 +30,14 @@ bool is_pure(const Node& node);
 bool is_control_flow(const Node& node);
 
 // Removes Identity and NoOp where values and waiting stay the same without them.
-Graph remove_identities(Graph graph, const KeptNames& kept);
+void remove_identities(Graph& graph, const KeptNames& kept);
 // Replaces nodes whose inputs are constants, and the shapes of tensors of known shape, by
 // constants.
-Graph fold_constants(Graph graph, const KeptNames& kept);
+void fold_constants(Graph& graph, const KeptNames& kept);
 // Keeps one of several nodes that compute the same.
-Graph merge_common_subexpressions(Graph graph, const KeptNames& kept);
+void merge_common_subexpressions(Graph& graph, const KeptNames& kept);
 // Removes what no endpoint needs.
-Graph remove_unused(Graph graph, const KeptNames& kept);
+void remove_unused(Graph& graph, const KeptNames& kept);
 
 // Sorted by id, without repetitions.
 void sort_by_id(std::vector<Node*>& nodes);

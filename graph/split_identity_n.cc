@@ -27,10 +27,10 @@ void keep_values(Node& node) {
 
 }  // namespace
 
-Graph split_identity_n(Graph graph, const StepSignature& signature) {
+void split_identity_n(Graph& graph, const StepSignature& signature) {
   const auto& nodes = graph.nodes();
   if (std::none_of(nodes.begin(), nodes.end(), [](const auto& n) { return hands_on_handles(*n); }))
-    return graph;
+    return;
   const KeptNames kept(graph, signature);
   Rebuild rebuild(graph);
   for (const auto& node : graph.nodes()) {
@@ -56,7 +56,7 @@ Graph split_identity_n(Graph graph, const StepSignature& signature) {
     }
     rebuild.replace(*node, std::move(outputs), std::move(signals));
   }
-  return std::move(rebuild).finish();
+  graph = std::move(rebuild).finish();
 }
 
 }  // namespace leat

@@ -118,7 +118,7 @@ class LoopSpread {
       if (node->is("_Feed")) node->assigned_device = home_;
     }
     place(part, placement_);
-    part = spread_loops(std::move(part), edges_);
+    spread_loops(part, edges_);
     return with_variables_at_home(part);
   }
 
@@ -281,7 +281,8 @@ class LoopSpread {
          .location = loop_.location},
         devices_[d]);
     made.requested_device = loop_.requested_device;
-    made.placement_reason = d == 0 ? loop_.placement_reason : "where the loop has state";
+    made.placement_reason = loop_.placement_reason;
+    if (d > 0) made.placement_reason = std::string("where the loop has state");
     return made;
   }
 
@@ -317,11 +318,11 @@ class LoopSpread {
 
 }  // namespace
 
-Graph spread_loops(Graph graph, std::vector<CutEdge>& edges) {
+void spread_loops(Graph& graph, std::vector<CutEdge>& edges) {
   const auto is_spread = [](const auto& node) {
     return node->is("_Loop") && devices_of(*node).size() > 1;
   };
-  if (std::none_of(graph.nodes().begin(), graph.nodes().end(), is_spread)) return graph;
+  if (std::none_of(graph.nodes().begin(), graph.nodes().end(), is_spread)) return;
   Rebuild rebuild(graph);
   for (const auto& node : graph.nodes()) {
     if (is_spread(node)) {
@@ -330,7 +331,7 @@ Graph spread_loops(Graph graph, std::vector<CutEdge>& edges) {
       rebuild.copy(*node);
     }
   }
-  return std::move(rebuild).finish();
+  graph = std::move(rebuild).finish();
 }
 
 }  // namespace leat

@@ -71,7 +71,7 @@ Node& add_loop_node(const LoopFrame& frame, Rebuild& rebuild) {
                 .location = frame.condition().location};
   Node& loop = rebuild.graph().insert(std::move(spec), DeviceName());
   // On the condition's task. A loop's parts run on a CPU, whatever the device of a node in them.
-  loop.requested_device = frame.condition().requested_device.task_name();
+  loop.requested_device = frame.condition().requested_device->task_name();
   return loop;
 }
 
@@ -150,9 +150,10 @@ void add_result(const Node& exit, Rebuild& rebuild) {
 
 }  // namespace
 
-Graph structure_loops(Graph graph, const StepSignature& signature) {
+void structure_loops(Graph& graph, const StepSignature& signature) {
+  if (!has_frames(graph)) return;
   const Frames frames(graph);
-  if (frames.count() == 0) return graph;
+  if (frames.count() == 0) return;
   check_endpoints(graph, frames, signature);
   const FrameOrder order(graph, frames);
   Rebuild rebuild(graph);
@@ -165,8 +166,8 @@ Graph structure_loops(Graph graph, const StepSignature& signature) {
       copy_outside(node, rebuild);
     }
   }
-  // Again, if what came behind a loop has loops in it.
-  return structure_loops(std::move(rebuild).finish(), signature);
+  graph = std::move(rebuild).finish();
+  structure_loops(graph, signature);  // again, if what came behind a loop has loops in it
 }
 
 }  // namespace leat

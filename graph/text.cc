@@ -62,7 +62,7 @@ std::string print_node(const Node& node, const DumpOptions& options) {
   }
   std::string out = concat(node.name, " = ", node.op->name, "(", arguments, ")");
   const DeviceName& device =
-      node.assigned_device.is_empty() ? node.requested_device : node.assigned_device;
+      node.assigned_device->is_empty() ? node.requested_device : node.assigned_device;
   if (options.devices && !device.is_empty()) out += " @" + print_device(device);
   std::vector<std::string> controls;
   for (const Node* control : node.control_inputs) controls.push_back(control->name);
@@ -249,7 +249,7 @@ class Parser {
       }
       try {
         const Shape shape = parse_attr_value("shape", rest_).get<Shape>();
-        node.outputs[i].shape = output.shape.merged(shape);
+        node.outputs.write()[i].shape = output.shape.merged(shape);
       } catch (const Error& error) {
         fail_here(error.message());
       }

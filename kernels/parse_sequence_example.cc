@@ -282,7 +282,7 @@ AttrMap example_attrs() {
           {"feature_list_dense_shapes", std::vector<Shape>{{1}}}};
 }
 AttrMap with(AttrMap attrs, const AttrMap& more) {
-  attrs.insert(more.begin(), more.end());
+  for (const auto& [name, value] : more) attrs.emplace(name, value);
   return attrs;
 }
 const Tensor no_strings(DType::string, {0});

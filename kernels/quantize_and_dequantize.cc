@@ -136,7 +136,8 @@ const char* const narrow = "narrow_range: bool = false";
 const char* const axis_attr = "axis: int = -1";
 
 Example example(AttrMap attrs) {
-  attrs.merge(AttrMap{{"num_bits", 3}, {"range_given", true}});
+  attrs.emplace("num_bits", 3);
+  attrs.emplace("range_given", true);
   return {.inputs = {floats({-9, 0.4F, 1.6F, 9}), Tensor::scalar(-4.0F), Tensor::scalar(3.0F)},
           .attrs = std::move(attrs),
           .outputs = {floats({-4, 0, 2, 3})}};

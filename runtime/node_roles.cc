@@ -7,6 +7,7 @@
 
 #include "core/variable.h"
 #include "graph/colocation.h"
+#include "graph/kernel_lookup.h"
 #include "graph/signature.h"
 #include "graph/variable_accesses.h"
 
@@ -53,7 +54,8 @@ Execute noting_other_shape(Execute assign, const Shape& declared) {
 using KernelCopies = std::unordered_map<const Kernel*, KernelCopy>;
 
 // False if no kernel fits.
-bool find_role(const Node& node, const Device& device, KernelCopies& copies, NodeRole& out) {
+bool find_role(const Node& node, const Device& device, KernelLookup& find_kernel,
+               KernelCopies& copies, NodeRole& out) {
   const auto is_boundary = [&](ItemKind kind) {
     out.role = Role::boundary;
     out.kind = kind;
@@ -68,7 +70,7 @@ bool find_role(const Node& node, const Device& device, KernelCopies& copies, Nod
   if (node.is("Const")) return out.role = Role::constant, true;
   if (is_state(node)) return out.role = Role::state, true;
 
-  const Kernel* kernel = find_kernel(*node.op, node.attrs, device.type());
+  const Kernel* kernel = find_kernel(node, device.type());
   if (kernel == nullptr) return false;
   KernelCopy& copy = copies[kernel];
   if (copy == nullptr) copy = std::make_shared<const Kernel>(*kernel);
@@ -96,8 +98,9 @@ bool find_role(const Node& node, const Device& device, KernelCopies& copies, Nod
 Node& insert(NodeSpec spec, Graph& partition, std::vector<NodeRole>& roles, const Device& device) {
   Node& node = partition.insert(std::move(spec), device.name());
   roles.resize(partition.size());
+  KernelLookup find_kernel;
   KernelCopies copies;
-  check_internal(find_role(node, device, copies, roles[node.id]), node.op->name,
+  check_internal(find_role(node, device, find_kernel, copies, roles[node.id]), node.op->name,
                  " has no kernel on ", device.name());
   return node;
 }
@@ -173,10 +176,11 @@ KernelCopy no_kernel() {
 
 std::vector<NodeRole> find_roles(const Graph& partition, const Device& device) {
   std::vector<NodeRole> roles(partition.size());
+  KernelLookup find_kernel;
   KernelCopies copies;
   std::string missing, first;
   for (const auto& node : partition.nodes()) {
-    if (find_role(*node, device, copies, roles[node->id])) continue;
+    if (find_role(*node, device, find_kernel, copies, roles[node->id])) continue;
     if (missing.empty()) first = node->name;
     missing += concat("\n  ", node->op->name, " node '", node->name, "'");
     if (node->location.is_known()) {

@@ -16,6 +16,7 @@ Planner::Planner(Graph graph, const std::vector<std::string>& fetches, Device& d
   plan_.host = &host;
   std::vector<NodeRole> roles = find_roles(plan_.graph, device);
   fetches_ = make_reads_explicit(plan_.graph, roles, fetches, device);
+  states_.reserve(roles.size());
   for (NodeRole& role : roles) states_.push_back({std::move(role)});
   has_many_groups_ = has_many_groups();
   for (Node* node : topological_order(plan_.graph)) add(*node);

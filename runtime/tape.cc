@@ -58,10 +58,8 @@ TapeInstance::TapeInstance(std::shared_ptr<const Tape> tape, const ProgramPlan& 
   variables_.resize(tape_->variables.size());
   results_.resize(tape_->results_memory.size());
 
-  size_t count = 0;
-  for (const Tape::Instruction& instruction : tape_->instructions)
-    count += instruction.inputs.size() + instruction.outputs.size();
-  pointers_.resize(count);
+  pointers_.resize(tape_->addresses.size());
+  instructions_.reserve(tape_->instructions.size());
   int position = 0;
   const auto at = [](void* memory, size_t available, const Address& address) -> void* {
     if (address.offset + address.bytes > available)
@@ -71,7 +69,8 @@ TapeInstance::TapeInstance(std::shared_ptr<const Tape> tape, const ProgramPlan& 
   const auto in_arena = [&](const Address& address) {
     return at(arena_->data(), arena_->bytes(), address);
   };
-  const auto bind = [&](const Address& address) {
+  const auto bind_next = [&] {
+    const Address& address = tape_->addresses[position];
     switch (address.kind) {
       case Address::Kind::none:
         break;
@@ -104,9 +103,9 @@ TapeInstance::TapeInstance(std::shared_ptr<const Tape> tape, const ProgramPlan& 
     const Tape::Instruction& instruction = tape_->instructions[i];
     Bound bound{instruction.function, tape_->arguments[i], {}};
     bound.arguments.inputs = pointers_.data() + position;
-    for (const Address& address : instruction.inputs) bind(address);
+    for (int input = 0; input < instruction.inputs; ++input) bind_next();
     bound.arguments.outputs = pointers_.data() + position;
-    for (const Address& address : instruction.outputs) bind(address);
+    for (int output = 0; output < instruction.outputs; ++output) bind_next();
     if (instruction.workspace.kind == Address::Kind::arena) {
       bound.arguments.workspace = in_arena(instruction.workspace);
     }

@@ -52,7 +52,7 @@ struct Tape {
   struct Instruction {
     KernelFunction function;
     const Node* node;
-    std::vector<Address> inputs, outputs;
+    int inputs = 0, outputs = 0;  // how many: their addresses come next in `addresses`
     Address workspace;
     int64_t output_bytes = 0;
     bool is_update = false;  // it changes a variable
@@ -72,6 +72,7 @@ struct Tape {
 
   Key key;
   std::vector<Instruction> instructions;
+  std::vector<Address> addresses;  // of each instruction's inputs, then its outputs
   std::vector<std::shared_ptr<const void>> bound;  // what the functions get, kept alive
   std::vector<const void*> arguments;              // by instruction
   std::vector<Tensor> constants;  // in the device's memory, or the host's where a kernel wants that

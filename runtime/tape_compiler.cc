@@ -25,6 +25,9 @@ class Compiler {
     prepare_kernels();
     find_order(draft_);
     const std::vector<Address> workspaces = place_memory(draft_, *tape_);
+    tape_->instructions.reserve(draft_.sequence.size());
+    tape_->arguments.reserve(draft_.sequence.size());
+    tape_->bound.reserve(draft_.sequence.size());
     for (size_t at = 0; at < draft_.sequence.size(); ++at) {
       const int n = draft_.sequence[at];
       if (draft_.has_instruction(n)) emit(n, workspaces[at]);
@@ -136,18 +139,22 @@ class Compiler {
 
   void emit(int n, const Address& workspace) {
     const SegmentNode& node = draft_.segment.nodes[n];
-    BoundKernel kernel = draft_.is_copied[n] ? copy_kernel(n) : draft_.kernels[n];
-    Tape::Instruction instruction{kernel.function, node.node, {}, {}, workspace};
+    BoundKernel kernel = draft_.is_copied[n] ? copy_kernel(n) : std::move(draft_.kernels[n]);
+    Tape::Instruction instruction{.function = kernel.function,
+                                  .node = node.node,
+                                  .inputs = draft_.num_inputs(n),
+                                  .outputs = static_cast<int>(draft_.values.nodes[n].size()),
+                                  .workspace = workspace};
     for (int i = 0; i < draft_.num_inputs(n); ++i) {
       const bool on_host = draft_.is_on_host() || is_value_input(*node.node, i) ||
                            contains(node.kernel->host_inputs, i);
-      instruction.inputs.push_back(address_of(draft_.input(n, i), on_host));
-      if (instruction.inputs.back().kind == Address::Kind::variable && is_written(*node.node, i))
+      tape_->addresses.push_back(address_of(draft_.input(n, i), on_host));
+      if (tape_->addresses.back().kind == Address::Kind::variable && is_written(*node.node, i))
         instruction.is_update = true;
     }
-    for (int o = 0; o < std::ssize(draft_.values.nodes[n]); ++o) {
+    for (int o = 0; o < instruction.outputs; ++o) {
       const SegmentValue& value = draft_.values.nodes[n][o];
-      instruction.outputs.push_back(address_of(value, draft_.is_output_on_host(n, o)));
+      tape_->addresses.push_back(address_of(value, draft_.is_output_on_host(n, o)));
       if (!node.node->outputs[o].is_ref)
         instruction.output_bytes += static_cast<int64_t>(value.bytes());
     }

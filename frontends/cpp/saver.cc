@@ -99,7 +99,7 @@ Saver::Saver(Graph& graph, Options options)
   std::map<std::string, Shard> shards;  // by the device that was asked for
   for (const SavedTensor& tensor : tensors_) {
     for (const Output& variable : tensor.variables)
-      shards[variable.node->requested_device.task_name().to_string()].add(tensor.name, variable);
+      shards[variable.node->requested_device->task_name().to_string()].add(tensor.name, variable);
   }
 
   const NameScope scope(graph, "save");

@@ -53,7 +53,7 @@ std::string placed_graph_def(const Graph& graph, const std::vector<DeviceDescrip
     place(placed, options);
   } catch (const Error&) {  // there are nodes that nothing could run, and no step has needed
     for (const auto& node : placed.nodes()) {
-      if (node->assigned_device.is_empty()) node->assigned_device = node->requested_device;
+      if (node->assigned_device->is_empty()) node->assigned_device = node->requested_device;
     }
   }
   return to_graph_def(placed, /*assigned_devices=*/true);

@@ -3,6 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <string>
+#include <thread>
+#include <vector>
+
 namespace leat {
 namespace {
 
@@ -27,6 +31,59 @@ TEST(AttrValue, KnowsItsKind) {
     EXPECT_EQ(value, AttrValue(value));
   }
   EXPECT_EQ(AttrValue().kind(), "nothing");
+}
+
+TEST(AttrMap, CopiesShareWhatTheyHoldUntilOneIsWritten) {
+  AttrMap a = {{"T", f32}, {"N", 2}};
+  AttrMap b = a;
+  EXPECT_EQ(&a.at("T"), &b.at("T"));
+  EXPECT_FALSE(b.emplace("N", 3));  // there is one, which stays
+  EXPECT_EQ(&a.at("T"), &b.at("T"));
+
+  b.insert_or_assign("N", 3);
+  EXPECT_EQ(a.at("N").get<int64_t>(), 2);
+  EXPECT_EQ(b.at("N").get<int64_t>(), 3);
+  b.erase("T");
+  EXPECT_TRUE(a.contains("T"));
+  EXPECT_FALSE(b.contains("T"));
+  b.erase("T");
+  EXPECT_EQ(b.size(), 1u);
+
+  AttrMap c = a;
+  c["N"] = 4;
+  EXPECT_EQ(a.at("N").get<int64_t>(), 2);
+  EXPECT_FALSE(a == c);
+  c["N"] = 2;
+  EXPECT_TRUE(a == c);
+
+  AttrMap none;
+  none.erase("N");
+  EXPECT_TRUE(none.empty());
+  EXPECT_EQ(none.find("N"), none.end());
+}
+
+TEST(Shared, EachThreadWritesItsOwnCopy) {
+  const Shared<std::string> first(std::string("first"));
+  std::vector<std::thread> threads;
+  std::vector<std::string> written(4);
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&, i, mine = first]() mutable {
+      for (int round = 0; round < 1000; ++round) {
+        Shared<std::string> copy = mine;
+        copy.write() += static_cast<char>('0' + i);
+        mine = copy;
+        if (mine->size() > 10) mine = first;
+      }
+      written[i] = *mine;
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(*first, "first");
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_EQ(written[i].substr(0, 5), "first");
+    EXPECT_EQ(written[i].find_first_not_of(static_cast<char>('0' + i), 5), std::string::npos);
+  }
+  EXPECT_EQ(*Shared<std::string>(), "");
 }
 
 TEST(AttrValue, TensorsAreComparedByElements) {

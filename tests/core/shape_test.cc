@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <utility>
+
 #include "core/error.h"
 
 namespace leat {
@@ -23,6 +25,34 @@ TEST(Shape, Elements) {
   EXPECT_EQ(Shape::unknown().elements(), -1);
   EXPECT_EQ(Shape({int64_t{1} << 40, 0, int64_t{1} << 40}).elements(), 0);
   EXPECT_THROW(Shape({int64_t{1} << 40, int64_t{1} << 40}).elements(), Error);
+}
+
+TEST(Shape, ManyDimensionsAreCopiedAndMovedLikeFew) {
+  for (const int rank : {4, 5, 6, Shape::max_rank}) {
+    Shape shape;
+    for (int axis = 0; axis < rank; ++axis) shape.push_back(axis + 2);
+    Shape copy = shape;
+    EXPECT_EQ(copy, shape);
+    copy.set(rank - 1, 1);
+    copy.set(0, 7);
+    EXPECT_EQ(shape[rank - 1], rank + 1);
+    EXPECT_EQ(shape[0], 2);
+    EXPECT_EQ(copy[rank - 1], 1);
+
+    const Shape before = shape;
+    Shape moved = std::move(shape);
+    EXPECT_EQ(moved, before);
+    EXPECT_EQ(shape.rank(), 0);  // NOLINT: what was moved from is a scalar
+    EXPECT_EQ(shape, Shape());   // NOLINT
+    shape = moved;
+    EXPECT_EQ(shape, before);
+    moved = Shape{3};
+    EXPECT_EQ(moved, Shape{3});
+    moved = std::move(shape);
+    EXPECT_EQ(moved, before);
+    EXPECT_EQ(moved.dims().size(), static_cast<size_t>(rank));
+    EXPECT_EQ(Shape::of_rank(rank).merged(before), before);
+  }
 }
 
 TEST(Shape, RefusesWhatNoTensorHas) {

@@ -86,7 +86,7 @@ TEST(KeptMemory, ASleepingGraphIsTheSameWhenItWakes) {
     add_counter(*graph);
   }
   graph->find("w")->assigned_device = DeviceName::parse("/job:ps/task:0/device:CPU:0");
-  graph->find("w")->placement_reason = "explicit";
+  graph->find("w")->placement_reason = std::string("explicit");
   const std::string before = to_graph_def(*graph);
   SessionGraph session;
   session.set(std::move(graph));
@@ -96,9 +96,9 @@ TEST(KeptMemory, ASleepingGraphIsTheSameWhenItWakes) {
     const std::shared_ptr<const Graph> woken = session.get();
     EXPECT_FALSE(session.is_packed());
     EXPECT_EQ(to_graph_def(*woken), before);
-    EXPECT_EQ(woken->find("w")->assigned_device.to_string(), "/job:ps/task:0/device:CPU:0");
+    EXPECT_EQ(woken->find("w")->assigned_device->to_string(), "/job:ps/task:0/device:CPU:0");
     EXPECT_EQ(woken->find("w")->placement_reason, "explicit");
-    EXPECT_TRUE(woken->find("add")->assigned_device.is_empty());
+    EXPECT_TRUE(woken->find("add")->assigned_device->is_empty());
   }
 }
 

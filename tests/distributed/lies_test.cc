@@ -261,9 +261,9 @@ TEST_F(Lies, AConstantOfAnotherDtypeThanItDeclares) {
                        on_ps);
   negate(partition, constant, on_ps);
   constant.attrs["dtype"] = DType::f64;  // the value stays
-  constant.outputs[0].dtype = DType::f64;
+  constant.outputs.write()[0].dtype = DType::f64;
   partition.find("y")->attrs["T"] = DType::f64;
-  partition.find("y")->outputs[0].dtype = DType::f64;
+  partition.find("y")->outputs.write()[0].dtype = DType::f64;
   graph.partitions.emplace(on_ps.to_string(), std::move(partition));
   graph.fetches = {"y:0"};
   expect_refused(std::move(graph), "'value' holds int8, 'dtype' says double");

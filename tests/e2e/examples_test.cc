@@ -134,7 +134,7 @@ TEST_F(Examples, TheGraphOfAModelParallelStepLiesOnBothWorkers) {
   for (const auto& node : graph.nodes()) {
     if (node->is("_Send")) ++sends;
     if (!node->is("MatMul")) continue;
-    const bool on_first = *node->requested_device.task == 0;
+    const bool on_first = *node->requested_device->task == 0;
     // Forward and backward products of the hidden layer are on worker 0, those of the output layer
     // on worker 1.
     (on_first ? hidden : logits) += 1;

@@ -71,8 +71,8 @@ TEST_F(PartitionedCluster, PartsGoWhereTheFewestBytesAre) {
   build_on_cluster(program, 4);  // of 3, 2, 2 and 2 rows
   std::vector<int> tasks;
   for (const Output& part : program.parts) {
-    EXPECT_EQ(part.node->requested_device.job, "ps");
-    tasks.push_back(*part.node->requested_device.task);
+    EXPECT_EQ(part.node->requested_device->job, "ps");
+    tasks.push_back(*part.node->requested_device->task);
   }
   EXPECT_THAT(tasks, ElementsAre(0, 1, 1, 0));
 }

@@ -251,7 +251,7 @@ TEST(WhileLoop, KeepsItsVariablesOffTheGpu) {
                                    {"/job:worker/task:0/gpu:0", DeviceType::gpu}})
     options.devices.push_back({DeviceName::parse(name), type});
   place_stateful(graph, options);
-  EXPECT_EQ(w.node->assigned_device.type, "CPU");
+  EXPECT_EQ(w.node->assigned_device->type, "CPU");
   PipelineOptions step{.signature = {.fetches = {out[1].name()}}};
   step.placement = options;
   EXPECT_NO_THROW(run_pipeline(graph, step));

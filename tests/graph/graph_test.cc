@@ -169,6 +169,34 @@ TEST(Graph, NodesKeepTheirAddressesWhenTheGraphMoves) {
   EXPECT_EQ(value(moved, "x").node->name, "x_1");
 }
 
+TEST(Graph, KeepForgetsTheOthersAndNumbersAnew) {
+  Graph graph;
+  const Output a = value(graph, "a");
+  value(graph, "b");
+  const Output c = value(graph, "c");
+  graph.keep({true, false, true});
+  ASSERT_EQ(graph.size(), 2u);
+  EXPECT_EQ(graph.nodes()[1].get(), c.node);
+  EXPECT_EQ(c.node->id, 1);
+  EXPECT_EQ(graph.find("a"), a.node);
+  EXPECT_EQ(graph.find("b"), nullptr);
+  EXPECT_EQ(value(graph, "b").node->id, 2);
+}
+
+TEST(Graph, CopiesShareOutputsUntilOneIsWritten) {
+  Graph graph;
+  const Output x = value(graph, "x", f32, {2, 2});
+  const Output y = graph.add({.op = "TestMatMul", .name = "y", .inputs = {x, x}}).output();
+  EXPECT_EQ(&y.shape(), &x.shape());  // they are the same
+  const Graph copy = graph.clone();
+  Node& copied = *copy.find("y");
+  EXPECT_EQ(&copied.output().shape(), &y.shape());
+  copied.outputs.write()[0].shape = {2, 3};
+  EXPECT_EQ(copied.output().shape(), (Shape{2, 3}));
+  EXPECT_EQ(y.shape(), (Shape{2, 2}));
+  EXPECT_EQ(x.shape(), (Shape{2, 2}));
+}
+
 TEST(Graph, InsertUsesNeitherScopesNorAnotherName) {
   Graph graph;
   const NameScope scope(graph, "layer");
@@ -178,7 +206,7 @@ TEST(Graph, InsertUsesNeitherScopesNorAnotherName) {
       graph.insert({.op = "TestValue", .name = "_edge/x", .attrs = {{"dtype", f32}}}, worker);
   EXPECT_EQ(node.name, "_edge/x");
   EXPECT_EQ(node.assigned_device, worker);
-  EXPECT_TRUE(node.requested_device.is_empty());
+  EXPECT_TRUE(node.requested_device->is_empty());
 }
 
 TEST(Graph, TopologicalOrderAndConsumers) {
@@ -193,6 +221,10 @@ TEST(Graph, TopologicalOrderAndConsumers) {
   ASSERT_EQ(consumers.of(*a.node).size(), 2u);
   EXPECT_EQ(consumers.of(*a.node)[0].input, 1);
   EXPECT_EQ(consumers.of(*a.node)[1].input, -1);
+  ASSERT_EQ(consumers.of(*b.node).size(), 2u);
+  EXPECT_EQ(consumers.of(*b.node)[0].node, a.node);
+  EXPECT_EQ(consumers.of(*b.node)[1].node, &tuple);
+  EXPECT_TRUE(consumers.of(tuple).empty());
   b.node->control_inputs = {&tuple};
   try {
     topological_order(graph);

@@ -52,7 +52,9 @@ Graph graph_of(std::string text, std::string_view old = "", std::string_view fre
 
 Graph structured(const Graph& graph, std::vector<std::string> fetches = {"loop/Exit:0"}) {
   const StepSignature signature{.fetches = std::move(fetches)};
-  return structure_loops(prune(graph, signature), signature);
+  Graph step = prune(graph, signature);
+  structure_loops(step, signature);
+  return step;
 }
 
 std::string node(std::string_view name, std::string_view op, std::string_view input) {
@@ -68,7 +70,7 @@ TEST(Loops, ALoopIsOneNode) {
   verify(graph, "structure_loops");
   const Node& node = *graph.find("loop/Cond");
   // Its task is that of the condition; loops run on a CPU.
-  EXPECT_EQ(node.requested_device.to_string(), "/job:worker/task:1");
+  EXPECT_EQ(node.requested_device->to_string(), "/job:worker/task:1");
   EXPECT_EQ(node.inputs[0].name(), "zero:0");
   EXPECT_EQ(node.inputs[1].name(), "x:0");
 

@@ -92,17 +92,22 @@ TEST(Pipeline, ReadsAfterAnUpdateSeeItUnlessTheValueWasSentBefore) {
   PlacementOptions placement;
   placement.devices = {cpu("/job:ps/task:0"), cpu("/job:worker/task:0")};
   placement.default_device = DeviceName::parse("/job:worker/task:0");
+  const auto read = [&](const PlacementOptions* options) {
+    Graph out = step.clone();
+    read_late(out, options);
+    return out;
+  };
   const std::string before = dump(step);
-  const Graph late = read_late(step.clone(), &placement);
+  const Graph late = read(&placement);
   EXPECT_EQ(dump(step), before);
   EXPECT_EQ(late.find("near")->inputs[0].name(), "w:0");
   EXPECT_EQ(late.find("far")->inputs[0].name(), "w/read:0");
   EXPECT_EQ(late.find("back")->inputs[0].name(), "copy:0");
-  EXPECT_TRUE(late.find("near")->assigned_device.is_empty());
-  EXPECT_EQ(read_late(step.clone(), nullptr).find("far")->inputs[0].name(), "w:0");
+  EXPECT_TRUE(late.find("near")->assigned_device->is_empty());
+  EXPECT_EQ(read(nullptr).find("far")->inputs[0].name(), "w:0");
   // Without anything that takes the update longer than the value it may see either; so it sees it.
   step.find("y")->requested_device = DeviceName::parse("/job:ps");
-  EXPECT_EQ(read_late(step.clone(), &placement).find("far")->inputs[0].name(), "w:0");
+  EXPECT_EQ(read(&placement).find("far")->inputs[0].name(), "w:0");
 }
 
 TEST(Pipeline, AFetchedVariableIsReadBeforeAnUpdateThatWaitsForAnotherTask) {
@@ -229,7 +234,7 @@ TEST_F(Verify, InputsThatAreMissing) {
 }
 
 TEST_F(Verify, AnOutputThatDoesNotFollow) {
-  node("x").outputs[0].dtype = i32;
+  node("x").outputs.write()[0].dtype = i32;
   expect(
       "after pass 'fold': Placeholder node 'x' (text:1) has an output 0 that does not follow from "
       "its op "
@@ -242,7 +247,9 @@ TEST(SplitIdentityN, GivesEveryHandleANodeOfItsOwn) {
       "c = Const(dtype=float, value=float[] [1]); n = NoOp(); both = IdentityN(v, c, w), ^n;"
       "values = IdentityN(c, c); read = ReadVariableOp(both:2, dtype=float); end = NoOp(), ^both");
   const auto split = [&](const StepSignature& signature) {
-    return dump(split_identity_n(graph.clone(), signature), {.attrs = false});
+    Graph out = graph.clone();
+    split_identity_n(out, signature);
+    return dump(out, {.attrs = false});
   };
   EXPECT_EQ(split({}), R"(c = Const()
 n = NoOp()

@@ -62,7 +62,7 @@ TEST(Parse, ADeviceOfOneLetterIsATask) {
   const Graph graph = parse("a = TestValue(dtype=float) @A; b = TestValue(dtype=float) @/job:ps");
   EXPECT_EQ(graph.find("a")->assigned_device, DeviceName::parse("/job:A/task:0/device:CPU:0"));
   EXPECT_EQ(graph.find("a")->requested_device, DeviceName::parse("/job:A/task:0/device:CPU:0"));
-  EXPECT_TRUE(graph.find("b")->assigned_device.is_empty());
+  EXPECT_TRUE(graph.find("b")->assigned_device->is_empty());
   EXPECT_EQ(graph.find("b")->requested_device, DeviceName::parse("/job:ps"));
 }
 

@@ -34,7 +34,8 @@ struct Pipeline {
 
   void read(Output dataset, AttrMap types = int64_scalars) {
     AttrMap named = types;
-    named.insert({{"shared_name", "it"}, {"container", ""}});
+    named.emplace("shared_name", "it");
+    named.emplace("container", "");
     const Output iterator = graph.add({.op = "IteratorV2", .attrs = named}).output();
     graph.add({.op = "MakeIterator", .name = "make", .inputs = {dataset, iterator}});
     graph.add({.op = "IteratorGetNext", .name = "next", .inputs = {iterator}, .attrs = types});
@@ -143,7 +144,7 @@ TEST(Datasets, ElementsThatAreNotWhatTheirDatasetSaysAreRefused) {
   {
     Pipeline p;
     AttrMap attrs = int64_scalars;
-    attrs.insert({{"N", int64_t{2}}});
+    attrs.emplace("N", int64_t{2});
     const Output pairs = p.add("ZipDataset", {p.range(4), p.range(4)}, attrs);
     const Output shape = constant(p.graph, Tensor::of<int64_t>({0}, {}));
     p.read(p.add("PaddedBatchDataset", {pairs, p.number(2), shape, p.number(0)},

@@ -22,7 +22,7 @@ const AttrMap floats_only = {{"dtypes", std::vector<DType>{f32}}};
 // Nodes of a staging area of floats that is called "area".
 struct StagingGraph {
   explicit StagingGraph(AttrMap limits = {}) {
-    limits.merge(AttrMap{floats_only});
+    for (const auto& [name, value] : floats_only) limits.emplace(name, value);
     limits.emplace("shared_name", "area");
     x = placeholder(graph, "x", f32, {});
     index = placeholder(graph, "index", i32, {});
