@@ -296,24 +296,48 @@ Image decode_jpeg(std::string_view file, const DecodeOptions& options) {
   return out;
 }
 
+// Where libjpeg writes. Its own jpeg_mem_dest frees a buffer that it outgrows and tells so only at
+// the end, which a step that ends meanwhile never reaches.
+struct JpegBytes : jpeg_destination_mgr {
+  static constexpr size_t block = size_t{64} << 10;
+  std::string bytes;
+
+  JpegBytes() : jpeg_destination_mgr{} {
+    init_destination = [](j_compress_ptr c) { of(c).grow(); };
+    empty_output_buffer = [](j_compress_ptr c) -> boolean {
+      of(c).grow();
+      return TRUE;
+    };
+    term_destination = [](j_compress_ptr c) {
+      JpegBytes& self = of(c);
+      self.bytes.resize(self.bytes.size() - self.free_in_buffer);
+    };
+  }
+
+ private:
+  static JpegBytes& of(j_compress_ptr c) { return *static_cast<JpegBytes*>(c->dest); }
+  void grow() {
+    const size_t size = bytes.size();
+    bytes.resize(size + std::max(block, size / 2));
+    next_output_byte = reinterpret_cast<JOCTET*>(bytes.data()) + size;
+    free_in_buffer = bytes.size() - size;
+  }
+};
+
 struct JpegWriter {
   JpegErrors errors;
+  JpegBytes to;
   jpeg_compress_struct c{};
-  unsigned char* data = nullptr;
-  unsigned long size = 0;  // NOLINT: libjpeg's type
 
   JpegWriter() { c.err = &errors; }
-  ~JpegWriter() {
-    jpeg_destroy_compress(&c);
-    std::free(data);
-  }
+  ~JpegWriter() { jpeg_destroy_compress(&c); }
   JpegWriter(const JpegWriter&) = delete;
 
   bool write(const Image& image, const JpegOptions& options) {
     if (setjmp(errors.jump)) return false;
     jpeg_create_compress(&c);
     c.progress = &errors.progress;
-    jpeg_mem_dest(&c, &data, &size);
+    c.dest = &to;
     c.image_width = static_cast<JDIMENSION>(image.width);
     c.image_height = static_cast<JDIMENSION>(image.height);
     c.input_components = image.channels;
@@ -386,7 +410,7 @@ std::string encode_jpeg(const Image& image, const JpegOptions& options) {
   JpegWriter writer;
   check(writer.write(image, options), "JPEG encoding of ", image.height, " x ", image.width,
         " pixels failed");
-  return std::string(reinterpret_cast<const char*>(writer.data), writer.size);
+  return std::move(writer.to.bytes);
 }
 
 }  // namespace leat
