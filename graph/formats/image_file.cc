@@ -408,8 +408,9 @@ std::string encode_png(const Image& image, int compression) {
 
 std::string encode_jpeg(const Image& image, const JpegOptions& options) {
   JpegWriter writer;
-  check(writer.write(image, options), "JPEG encoding of ", image.height, " x ", image.width,
-        " pixels failed");
+  const bool is_written = writer.write(image, options);
+  StepEnd::ask();
+  check(is_written, "JPEG encoding of ", image.height, " x ", image.width, " pixels failed");
   return std::move(writer.to.bytes);
 }
 

@@ -3,8 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cmath>
+#include <thread>
 
+#include "core/step_end.h"
 #include "tests/support/expect_error.h"
 
 namespace leat {
@@ -66,6 +69,31 @@ TEST(ImageFiles, AVastOneIsRefused) {
   EXPECT_THROW(decode_image(vast, {}), Error);
   expect_error_with(Code::invalid_argument, "Unknown image file format",
                     [] { decode_image("GIF89a", {}); });
+}
+
+// In the middle, when its memory has grown already.
+TEST(ImageFiles, AJpegThatIsGivenUpLeavesNothingBehind) {
+  const Image image = picture(2500, 2500, 3);
+  const auto encode_until = [&](std::chrono::milliseconds end) {
+    StepEnd::Flag has_ended = false;
+    const std::jthread ends([&] {
+      std::this_thread::sleep_for(end);
+      has_ended = true;
+    });
+    const StepEnd::Scope scope(&has_ended);
+    encode_jpeg(image, {.quality = 100});
+  };
+  int given_up = 0;
+  for (const int end : {1, 5, 10, 20, 40}) {
+    try {
+      encode_until(std::chrono::milliseconds(end));
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), Code::cancelled);
+      ++given_up;
+    }
+  }
+  EXPECT_GT(given_up, 0);
+  EXPECT_EQ(decode_image(encode_jpeg(image, {.quality = 100}), {}).width, 2500);
 }
 
 }  // namespace
