@@ -6,7 +6,6 @@
 #include <utility>
 #include <variant>
 
-#include "graph/rebuild.h"
 #include "graph/simplify.h"
 
 namespace leat {

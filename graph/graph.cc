@@ -269,6 +269,15 @@ void Graph::truncate(size_t size) {
 
 void Graph::keep(const std::vector<bool>& stays) {
   if (std::find(stays.begin(), stays.end(), false) == stays.end()) return;
+  const auto check_use = [&](const Node& user, const Node& used) {
+    check_internal(stays[used.id], "'", used.name, "' was left out of the graph, but '", user.name,
+                   "' uses it");
+  };
+  for (const auto& node : nodes_) {
+    if (!stays[node->id]) continue;
+    for (const Output& input : node->inputs) check_use(*node, *input.node);
+    for (const Node* control : node->control_inputs) check_use(*node, *control);
+  }
   size_t kept = 0;
   for (std::unique_ptr<Node>& node : nodes_) {
     if (!stays[node->id]) {

@@ -10,7 +10,6 @@
 #include <numeric>
 #include <queue>
 #include <set>
-#include <unordered_map>
 #include <unordered_set>
 #include <utility>
 

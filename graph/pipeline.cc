@@ -73,18 +73,15 @@ PartitionedGraph run_pipeline(const Graph& graph, const PipelineOptions& options
     step = defer(step, options.placement.default_device, signature);
     finish_pass("defer", step);
   }
-  // A pass that makes a new graph or leaves the old one as it is.
-  const auto rebuild = [&](std::string_view name, auto&& pass) {
-    const auto* const before = step.nodes().data();
-    pass();
-    if (step.nodes().data() != before) verify(step, name);
-    if (options.after_pass) options.after_pass(name, step);
+  const auto finish_if = [&](bool has_changed, std::string_view pass) {
+    if (has_changed) verify(step, pass);
+    if (options.after_pass) options.after_pass(pass, step);
   };
-  rebuild("structure_loops", [&] { structure_loops(step, signature); });
-  rebuild("split_identity_n", [&] { split_identity_n(step, signature); });
+  finish_if(structure_loops(step, signature), "structure_loops");
+  finish_if(split_identity_n(step, signature), "split_identity_n");
   infer(step);
   finish_pass("infer", step);
-  rebuild("read_late", [&] { read_late(step, &options.placement); });
+  finish_if(read_late(step, &options.placement), "read_late");
   if (options.simplify) {
     simplify(step, signature);
     finish_pass("simplify", step);
@@ -92,7 +89,7 @@ PartitionedGraph run_pipeline(const Graph& graph, const PipelineOptions& options
   place(step, options.placement);
   finish_pass("place", step);
   std::vector<CutEdge> loop_edges;
-  rebuild("spread_loops", [&] { spread_loops(step, loop_edges); });
+  finish_if(spread_loops(step, loop_edges), "spread_loops");
   PartitionedGraph out = partition(std::move(step), signature,
                                    {.bfloat16_edges = options.bfloat16_edges,
                                     .client = options.placement.default_device,

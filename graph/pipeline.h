@@ -2,7 +2,8 @@
 // the run is partial) → structure_loops → split_identity_n → infer → read_late → simplify → place →
 // spread_loops → partition. Each is a free function from graph to graph; verify() runs after each
 // one that made or changed a graph. Most change it in place, or put a new one in its place: a large
-// graph is copied, and even moved, as seldom as can be.
+// graph is copied, and even moved, as seldom as can be. What gives a bool tells whether there was
+// anything to do.
 #pragma once
 
 #include <functional>
@@ -111,16 +112,16 @@ Graph defer(const Graph& graph, const DeviceName& master, StepSignature& signatu
 FetchFeeds feeds_behind_fetches(const Graph& graph, const StepSignature& signature);
 // One `_Loop` node for each while loop (loops.h). INVALID_ARGUMENT, with frame and node, for a
 // frame that is no loop.
-void structure_loops(Graph& graph, const StepSignature& signature);
+bool structure_loops(Graph& graph, const StepSignature& signature);
 // An Identity of each input for an IdentityN that hands on handles.
-void split_identity_n(Graph& graph, const StepSignature& signature);
+bool split_identity_n(Graph& graph, const StepSignature& signature);
 // Shapes again, with what is now known about feeds.
 void infer(Graph& graph);
 // Users of an Identity of a reference that only run after an update read the updated variable, as
 // they do in TensorFlow, unless the Identity is ordered before the update. With a placement not
 // those on other devices, if the update waits for an answer from elsewhere: the value was sent
 // before.
-void read_late(Graph& graph, const PlacementOptions* placement);
+bool read_late(Graph& graph, const PlacementOptions* placement);
 // Constant folding (results up to 10 MiB; never stateful, control-flow or fetched nodes' names),
 // common subexpressions, removal of identities and of no-ops. Endpoints named in the signature keep
 // their names.
@@ -130,7 +131,7 @@ void place(Graph& graph, const PlacementOptions& options);
 // A `_Loop` on each device where a loop has state that it changes, where that is not the loop's
 // own. The edges between the parts of these loops are appended to `edges`. Of a graph that is
 // placed.
-void spread_loops(Graph& graph, std::vector<CutEdge>& edges);
+bool spread_loops(Graph& graph, std::vector<CutEdge>& edges);
 // Cuts at device borders.
 struct PartitionOptions {
   // Float values travel to other tasks as bfloat16: half the bytes, 8 bits of precision.
@@ -146,7 +147,7 @@ PartitionedGraph partition(const Graph& graph, const StepSignature& signature,
 // The same of a graph that is not needed any more: if all of it is on one device, it is the part.
 PartitionedGraph partition(Graph&& graph, const StepSignature& signature,
                            const PartitionOptions& options = {});
-// Structure holds: inputs exist and belong to the graph, dtypes agree, no cycle.
+// Structure holds: inputs exist and belong to the graph, dtypes agree, names are unique, no cycle.
 // INTERNAL with the pass's name otherwise.
 void verify(const Graph& graph, std::string_view pass);
 

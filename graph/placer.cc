@@ -305,7 +305,7 @@ class Placement {
     for (Node* node : set.nodes) {
       if (!is_unplaced(*node) || !ties_.is_resource(*node) || node->requested_device->is_empty())
         continue;
-      const auto& devices = candidates(node->requested_device, kernel_types(*node));
+      const auto& devices = candidates(node->requested_device, kernel_types(*node, find_kernel_));
       if (!devices.empty()) assign(*node, name_of(*devices.front()), "explicit");
     }
   }

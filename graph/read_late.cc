@@ -247,18 +247,18 @@ void check_references(const Node& node) {
 
 }  // namespace
 
-void read_late(Graph& graph, const PlacementOptions* placement) {
+bool read_late(Graph& graph, const PlacementOptions* placement) {
   bool has_work = false;
   for (const auto& node : graph.nodes()) {
     has_work =
         has_work || is_merge(*node) || std::ranges::any_of(node->outputs, &OutputSpec::is_ref);
     if (!is_merge(*node)) check_references(*node);
   }
-  if (!has_work) return;
+  if (!has_work) return false;
   Reads reads(graph, placement);
   if (!reads.has_late() &&
       std::ranges::none_of(graph.nodes(), [](const auto& node) { return is_merge(*node); }))
-    return;
+    return false;
   Rebuild rebuild(graph);
   for (const auto& node : graph.nodes()) {
     if (is_merge(*node)) {
@@ -274,6 +274,7 @@ void read_late(Graph& graph, const PlacementOptions* placement) {
     rebuild.copy(*node).inputs = std::move(inputs);
   }
   graph = std::move(rebuild).finish();
+  return true;
 }
 
 }  // namespace leat

@@ -2,7 +2,6 @@
 #include <functional>
 #include <unordered_map>
 
-#include "graph/rebuild.h"
 #include "graph/simplify.h"
 
 namespace leat {

@@ -5,7 +5,6 @@
 #include <array>
 
 #include "graph/colocation.h"
-#include "graph/rebuild.h"
 
 namespace leat {
 

@@ -27,10 +27,10 @@ void keep_values(Node& node) {
 
 }  // namespace
 
-void split_identity_n(Graph& graph, const StepSignature& signature) {
+bool split_identity_n(Graph& graph, const StepSignature& signature) {
   const auto& nodes = graph.nodes();
   if (std::none_of(nodes.begin(), nodes.end(), [](const auto& n) { return hands_on_handles(*n); }))
-    return;
+    return false;
   const KeptNames kept(graph, signature);
   Rebuild rebuild(graph);
   for (const auto& node : graph.nodes()) {
@@ -57,6 +57,7 @@ void split_identity_n(Graph& graph, const StepSignature& signature) {
     rebuild.replace(*node, std::move(outputs), std::move(signals));
   }
   graph = std::move(rebuild).finish();
+  return true;
 }
 
 }  // namespace leat

@@ -318,11 +318,11 @@ class LoopSpread {
 
 }  // namespace
 
-void spread_loops(Graph& graph, std::vector<CutEdge>& edges) {
+bool spread_loops(Graph& graph, std::vector<CutEdge>& edges) {
   const auto is_spread = [](const auto& node) {
     return node->is("_Loop") && devices_of(*node).size() > 1;
   };
-  if (std::none_of(graph.nodes().begin(), graph.nodes().end(), is_spread)) return;
+  if (std::none_of(graph.nodes().begin(), graph.nodes().end(), is_spread)) return false;
   Rebuild rebuild(graph);
   for (const auto& node : graph.nodes()) {
     if (is_spread(node)) {
@@ -332,6 +332,7 @@ void spread_loops(Graph& graph, std::vector<CutEdge>& edges) {
     }
   }
   graph = std::move(rebuild).finish();
+  return true;
 }
 
 }  // namespace leat

@@ -150,10 +150,10 @@ void add_result(const Node& exit, Rebuild& rebuild) {
 
 }  // namespace
 
-void structure_loops(Graph& graph, const StepSignature& signature) {
-  if (!has_frames(graph)) return;
+bool structure_loops(Graph& graph, const StepSignature& signature) {
+  if (!has_frames(graph)) return false;
   const Frames frames(graph);
-  if (frames.count() == 0) return;
+  if (frames.count() == 0) return false;
   check_endpoints(graph, frames, signature);
   const FrameOrder order(graph, frames);
   Rebuild rebuild(graph);
@@ -168,6 +168,7 @@ void structure_loops(Graph& graph, const StepSignature& signature) {
   }
   graph = std::move(rebuild).finish();
   structure_loops(graph, signature);  // again, if what came behind a loop has loops in it
+  return true;
 }
 
 }  // namespace leat

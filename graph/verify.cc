@@ -23,6 +23,7 @@ class Verifier {
       const Node& node = *graph_.nodes()[i];
       expect(node.id == static_cast<int>(i) && node.graph == &graph_, node,
              "does not know its place in the graph");
+      expect(graph_.find(node.name) == &node, node, "shares its name with another node");
       expect(node.op != nullptr, node, "has no op");
       check_edges(node);
       check_types(node);

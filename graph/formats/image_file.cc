@@ -5,6 +5,8 @@
 
 #include <csetjmp>
 #include <cstring>
+#include <exception>
+#include <new>
 
 #include "core/error.h"
 #include "core/step_end.h"
@@ -301,11 +303,12 @@ Image decode_jpeg(std::string_view file, const DecodeOptions& options) {
 struct JpegBytes : jpeg_destination_mgr {
   static constexpr size_t block = size_t{64} << 10;
   std::string bytes;
+  bool has_no_memory = false;
 
   JpegBytes() : jpeg_destination_mgr{} {
-    init_destination = [](j_compress_ptr c) { of(c).grow(); };
+    init_destination = grow;
     empty_output_buffer = [](j_compress_ptr c) -> boolean {
-      of(c).grow();
+      grow(c);
       return TRUE;
     };
     term_destination = [](j_compress_ptr c) {
@@ -316,11 +319,18 @@ struct JpegBytes : jpeg_destination_mgr {
 
  private:
   static JpegBytes& of(j_compress_ptr c) { return *static_cast<JpegBytes*>(c->dest); }
-  void grow() {
-    const size_t size = bytes.size();
-    bytes.resize(size + std::max(block, size / 2));
-    next_output_byte = reinterpret_cast<JOCTET*>(bytes.data()) + size;
-    free_in_buffer = bytes.size() - size;
+  // No exception passes through libjpeg.
+  static void grow(j_compress_ptr c) {
+    JpegBytes& self = of(c);
+    const size_t size = self.bytes.size();
+    try {
+      self.bytes.resize(size + std::max(block, size / 2));
+    } catch (const std::exception&) {
+      self.has_no_memory = true;
+    }
+    if (self.has_no_memory) c->err->error_exit(reinterpret_cast<j_common_ptr>(c));
+    self.next_output_byte = reinterpret_cast<JOCTET*>(self.bytes.data()) + size;
+    self.free_in_buffer = self.bytes.size() - size;
   }
 };
 
@@ -410,6 +420,7 @@ std::string encode_jpeg(const Image& image, const JpegOptions& options) {
   JpegWriter writer;
   const bool is_written = writer.write(image, options);
   StepEnd::ask();
+  if (writer.to.has_no_memory) throw std::bad_alloc();
   check(is_written, "JPEG encoding of ", image.height, " x ", image.width, " pixels failed");
   return std::move(writer.to.bytes);
 }

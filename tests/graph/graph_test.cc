@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/support/expect_error.h"
+
 namespace leat {
 namespace {
 
@@ -181,6 +183,18 @@ TEST(Graph, KeepForgetsTheOthersAndNumbersAnew) {
   EXPECT_EQ(graph.find("a"), a.node);
   EXPECT_EQ(graph.find("b"), nullptr);
   EXPECT_EQ(value(graph, "b").node->id, 2);
+}
+
+TEST(Graph, KeepRefusesToForgetWhatIsUsed) {
+  Graph graph;
+  const Output a = value(graph, "a");
+  graph.add({.op = "TestMatMul", .name = "y", .inputs = {a, a}});
+  expect_error(
+      [&] {
+        graph.keep({false, true});
+      },
+      Code::internal, "'a' was left out of the graph, but 'y' uses it");
+  EXPECT_EQ(graph.size(), 2u);
 }
 
 TEST(Graph, CopiesShareOutputsUntilOneIsWritten) {

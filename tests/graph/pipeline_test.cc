@@ -233,6 +233,11 @@ TEST_F(Verify, InputsThatAreMissing) {
   expect("after pass 'fold': Assign node 'a' (text:1) has only 1 inputs");
 }
 
+TEST_F(Verify, NamesThatAreOne) {
+  node("a").name = "x";
+  expect("after pass 'fold': Assign node 'x' (text:1) shares its name with another node");
+}
+
 TEST_F(Verify, AnOutputThatDoesNotFollow) {
   node("x").outputs.write()[0].dtype = i32;
   expect(
