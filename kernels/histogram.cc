@@ -125,6 +125,7 @@ BoundKernel bind_bound(const KernelRequest& r, bool upper) {
   return BoundKernel::of(
       [upper, rows = values[0], n = sorted[1], count = values[1]](const Arguments& a) {
         for (int64_t i = 0; i < rows * count; ++i) {
+          StepEnd::pace(64);
           const T *begin = a.input<T>(0) + i / count * n, *end = begin + n;
           const T& value = a.input<T>(1)[i];
           const T* found =
