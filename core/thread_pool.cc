@@ -47,9 +47,8 @@ constexpr int chunk_bits = 16;
 constexpr uint64_t chunk_mask = (uint64_t{1} << chunk_bits) - 1;
 constexpr int chunks_per_thread = 2;
 
-// A grain is some ten microseconds of work, so the first piece of a chunk takes about a
-// millisecond; pieces double until one takes `long_piece`.
-constexpr int64_t grains_per_piece = 64;
+// The first piece of a chunk is a grain, some ten microseconds of work, or one unit if that takes
+// longer; pieces grow until one takes `long_piece`.
 constexpr auto long_piece = std::chrono::milliseconds(40);
 
 // What waits for so long, while no thread takes anything, gets a spare thread.
@@ -71,14 +70,15 @@ template <class Body>
 void run_in_pieces(Body body, void* self, int64_t begin, int64_t end, int64_t grain) {
   if (StepEnd::of_thread() == nullptr) return body(self, begin, end);
   int64_t piece = std::min(std::max<int64_t>(grain, 1), end - begin);
-  piece = std::min(end - begin, piece * std::min(grains_per_piece, (end - begin) / piece));
   while (begin < end) {
     StepEnd::ask();
     if (end - begin <= piece) return body(self, begin, end);
     const auto start = Clock::now();
     body(self, begin, begin + piece);
     begin += piece;
-    if (Clock::now() - start < long_piece) piece += std::min(piece, end - begin);
+    const auto taken = Clock::now() - start;
+    const int64_t growth = taken < long_piece / 16 ? 8 : taken < long_piece ? 2 : 1;
+    piece *= std::min(growth, 1 + (end - begin) / piece);
   }
 }
 

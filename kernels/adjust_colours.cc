@@ -123,13 +123,16 @@ BoundKernel prepare_contrast(TypeTag<T>, const KernelRequest& r) {
     const float factor = *a.input<float>(1);
     for (int64_t first = 0; first < n; first += pixels * channels) {
       for (int64_t c = first; c < first + channels; ++c) {
-        StepEnd::pace(3 * pixels);
         double sum = 0;
-        for (int64_t i = 0; i < pixels; ++i)
+        for (int64_t i = 0; i < pixels; ++i) {
+          StepEnd::pace();
           sum += static_cast<double>(ComputeType<T>(x[c + i * channels]));
+        }
         const auto mean = static_cast<float>(sum / static_cast<double>(pixels));
-        for (int64_t i = c; i < c + pixels * channels; i += channels)
+        for (int64_t i = c; i < c + pixels * channels; i += channels) {
+          StepEnd::pace();
           y[i] = T((static_cast<float>(ComputeType<T>(x[i])) - mean) * factor + mean);
+        }
       }
     }
   });

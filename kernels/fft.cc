@@ -1,5 +1,6 @@
 #include "kernels/fft.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <numbers>
@@ -24,17 +25,34 @@ Complex root(int64_t numerator, int64_t denominator) {
   return {std::cos(angle), -std::sin(angle)};
 }
 
+// As many may take a second.
+std::vector<Complex> zeros(int64_t n) {
+  std::vector<Complex> out;
+  out.reserve(n);
+  constexpr int64_t piece = 1 << 16;
+  while (static_cast<int64_t>(out.size()) < n) {
+    StepEnd::ask();
+    out.resize(std::min(n, static_cast<int64_t>(out.size()) + piece));
+  }
+  return out;
+}
+
 }  // namespace
 
 Fft::Fft(int64_t n) : n_(n) {
   if (std::has_single_bit(static_cast<uint64_t>(n))) {
-    for (int64_t i = 0; i < n / 2; ++i) roots_.push_back(root(2 * i, n));
+    roots_.reserve(n / 2);
+    for (int64_t i = 0; i < n / 2; ++i) {
+      StepEnd::pace(8);
+      roots_.push_back(root(2 * i, n));
+    }
     return;
   }
   convolution_ =
       std::make_shared<Fft>(static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(2 * n - 1))));
   const int64_t m = convolution_->length();
-  filter_.resize(m);
+  chirp_.reserve(n);
+  filter_ = zeros(m);
   // k² modulo 2n, by the difference of two squares: the square itself may not fit.
   for (int64_t k = 0, square = 0; k < n; square = (square + 2 * k + 1) % (2 * n), ++k) {
     StepEnd::pace(8);
@@ -47,14 +65,22 @@ Fft::Fft(int64_t n) : n_(n) {
 void Fft::operator()(Complex* x) const {
   if (!convolution_) return transform(x);
   const int64_t m = convolution_->length();
-  std::vector<Complex> spectrum(m);
-  for (int64_t k = 0; k < n_; ++k) spectrum[k] = product(x[k], chirp_[k]);
+  std::vector<Complex> spectrum = zeros(m);
+  for (int64_t k = 0; k < n_; ++k) {
+    StepEnd::pace();
+    spectrum[k] = product(x[k], chirp_[k]);
+  }
   convolution_->transform(spectrum.data());
   // The inverse transform is the conjugate of that of the conjugate, divided by m.
-  for (int64_t k = 0; k < m; ++k) spectrum[k] = std::conj(product(spectrum[k], filter_[k]));
+  for (int64_t k = 0; k < m; ++k) {
+    StepEnd::pace();
+    spectrum[k] = std::conj(product(spectrum[k], filter_[k]));
+  }
   convolution_->transform(spectrum.data());
-  for (int64_t k = 0; k < n_; ++k)
+  for (int64_t k = 0; k < n_; ++k) {
+    StepEnd::pace();
     x[k] = product(std::conj(spectrum[k]), chirp_[k]) / static_cast<double>(m);
+  }
 }
 
 void Fft::transform(Complex* x) const {

@@ -72,18 +72,34 @@ StridedCopy::StridedCopy(std::vector<Axis> axes) {
 }
 
 template <class T>
+void StridedCopy::copy_row(const T* from, T* to, int64_t n) const {
+  if (row_.from == 1 && row_.to == 1) {
+    std::copy_n(from, n, to);
+  } else if (row_.from == 0 && row_.to == 1) {
+    std::fill_n(to, n, *from);
+  } else {
+    for (int64_t j = 0; j < n; ++j) to[j * row_.to] = from[j * row_.from];
+  }
+}
+
+template <class T>
 void StridedCopy::copy_rows(const T* from, T* to, int64_t begin, int64_t end) const {
   Odometer at(outer_, begin);
-  for (int64_t i = begin; i < end; ++i, at.advance()) {
-    const T* source = from + at.from;
-    T* target = to + at.to;
-    if (row_.from == 1 && row_.to == 1) {
-      std::copy_n(source, row_.extent, target);
-    } else if (row_.from == 0 && row_.to == 1) {
-      std::fill_n(target, row_.extent, *source);
-    } else {
-      for (int64_t j = 0; j < row_.extent; ++j) target[j * row_.to] = source[j * row_.from];
-    }
+  for (int64_t i = begin; i < end; ++i, at.advance())
+    copy_row(from + at.from, to + at.to, row_.extent);
+}
+
+// [begin, end) counts parts of `length` steps, the last of a row shorter, for each outer index.
+template <class T>
+void StridedCopy::copy_parts(const T* from, T* to, int64_t length, int64_t begin,
+                             int64_t end) const {
+  const int64_t parts = (row_.extent + length - 1) / length;
+  Odometer at(outer_, begin / parts);
+  for (int64_t s = begin; s < end; ++s) {
+    const int64_t first = s % parts * length;
+    copy_row(from + at.from + first * row_.from, to + at.to + first * row_.to,
+             std::min(length, row_.extent - first));
+    if ((s + 1) % parts == 0) at.advance();
   }
 }
 
@@ -110,6 +126,12 @@ template <class T>
 void StridedCopy::run(Stream& stream, const T* from, T* to) const {
   if (elements_ == 0) return;
   const bool tiled = plane_.extent > 1;
+  constexpr int64_t part = bytes_per_chunk / static_cast<int64_t>(sizeof(T));
+  if (!tiled && row_.extent > 2 * part) {
+    return stream.parallel_for(
+        outer_count_ * ((row_.extent + part - 1) / part), 1,
+        [&](int64_t begin, int64_t end) { copy_parts(from, to, part, begin, end); });
+  }
   const int64_t units = tiled ? outer_count_ * ((plane_.extent + tile - 1) / tile) : outer_count_;
   const int64_t bytes_per_unit =
       std::max<int64_t>(1, elements_ / units * static_cast<int64_t>(sizeof(T)));

@@ -32,7 +32,11 @@ class StridedCopy {
 
  private:
   template <class T>
+  void copy_row(const T* from, T* to, int64_t n) const;
+  template <class T>
   void copy_rows(const T* from, T* to, int64_t begin, int64_t end) const;
+  template <class T>
+  void copy_parts(const T* from, T* to, int64_t length, int64_t begin, int64_t end) const;
   template <class T>
   void copy_tiles(const T* from, T* to, int64_t begin, int64_t end) const;
 

@@ -206,7 +206,7 @@ TEST(StepEnd, ALoopStopsWhenItsStepHasEnded) {
       EXPECT_EQ(error.code(), Code::cancelled);
       EXPECT_TRUE(error.status().derived);
     }
-    EXPECT_LT(done, 10'000);
+    EXPECT_LE(done, std::max(threads, 1)) << "each thread begins with one grain";
   }
 }
 

@@ -101,6 +101,27 @@ TEST(Concatenation, AndSplitAreInverse) {
   EXPECT_EQ(to_doubles(run_op("Pack", rows, {{"axis", -2}}).at(0)), to_doubles(x));
 }
 
+// Rows that are shared out in parts, the last of them shorter.
+TEST(Concatenation, OfLongRows) {
+  const int64_t long_row = 200'001, short_row = 5, rows = 3;
+  const Tensor x = counting(i32, {rows, long_row}), y = counting(i32, {rows, short_row});
+  const Tensor joined = run_op("ConcatV2", {x, y, Tensor::scalar(1)}, {}, test_cpu(3)).at(0);
+  ASSERT_EQ(joined.shape(), Shape({rows, long_row + short_row}));
+  for (int64_t row = 0; row < rows; ++row) {
+    const int32_t* at = joined.data<int32_t>() + row * (long_row + short_row);
+    ASSERT_TRUE(std::equal(at, at + long_row, x.data<int32_t>() + row * long_row)) << row;
+    ASSERT_TRUE(
+        std::equal(at + long_row, at + long_row + short_row, y.data<int32_t>() + row * short_row));
+  }
+  const Tensor backwards = run_op("ReverseV2", {x, ints({1})}, {}, test_cpu(3)).at(0);
+  const Tensor repeated =
+      run_op("BroadcastTo", {Tensor::scalar(7), ints({200'001})}, {}, test_cpu(3)).at(0);
+  for (int64_t i = 0; i < long_row; ++i) {
+    ASSERT_EQ(backwards.data<int32_t>()[i], x.data<int32_t>()[long_row - 1 - i]);
+    ASSERT_EQ(repeated.data<int32_t>()[i], 7);
+  }
+}
+
 TEST(Concatenation, OfStrings) {
   const Tensor joined =
       run_op("ConcatV2", {words({"a", "b"}), words({}),

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Which kernels go on when their step has ended? Runs each of many kernels, on inputs that keep it busy for long, with a
-deadline of a second, from TensorFlow's client; half a second after the deadline the task should be idle again.
+deadline (a second; more on a machine that needs longer to make the inputs), from TensorFlow's client; half a second after it
+the task should be idle again.
 
-  tools/load/abandoned.py --leat build/release/bin/leat [--only REGEX]
+  tools/load/abandoned.py --leat build/release/bin/leat [--only REGEX] [--deadline S]
 
 Prints a line per kernel: what the client was told and when, how long the task went on computing after the deadline, and what
 it still held. Exits 1 if one went on for more than 0.5 s. Needs 8 GB of memory and some minutes. The probe is the task's CPU
@@ -18,7 +19,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../
 import leat_cluster  # noqa: E402
 from leat_cluster import np, tf, tf1  # noqa: E402
 
-DEADLINE, LIMIT, PROBE = 1.0, 0.5, 0.05
+LIMIT, PROBE = 0.5, 0.05
 
 
 def uniform(*shape, dtype=tf.float32):
@@ -272,6 +273,7 @@ def main():
     ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     ap.add_argument("--leat", required=True)
     ap.add_argument("--only", default="", help="a regular expression of kernels")
+    ap.add_argument("--deadline", type=float, default=1.0, metavar="S")
     a = ap.parse_args()
     failures = []
     cluster = leat_cluster.Cluster(a.leat, workers=1)
@@ -286,7 +288,7 @@ def main():
                     with tf1.device("/job:ps/task:0"):
                         tensors = tf.nest.flatten(make())
                         end = tf.group(*[tf.identity(t) for t in tensors])
-                    config = tf1.ConfigProto(operation_timeout_in_ms=int(DEADLINE * 1000))
+                    config = tf1.ConfigProto(operation_timeout_in_ms=int(a.deadline * 1000))
                     with tf1.Session("grpc://" + address, graph=graph, config=config) as session:
                         begin = time.monotonic()
                         try:
@@ -297,7 +299,7 @@ def main():
                             if not isinstance(error, tf.errors.DeadlineExceededError):
                                 what += " " + error.message.splitlines()[0][:100]
                         answered = time.monotonic() - begin
-                        after = went_on(pid, begin + min(DEADLINE, answered)) if what != "finished" else 0
+                        after = went_on(pid, begin + min(a.deadline, answered)) if what != "finished" else 0
                     time.sleep(0.1)
             except Exception as error:  # the graph cannot be made, with this version of TensorFlow
                 print(f"{name:34} cannot be tried: {error!r:.120}", flush=True)
