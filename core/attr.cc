@@ -1,6 +1,9 @@
 #include "core/attr.h"
 
+#include <algorithm>
 #include <array>
+#include <bit>
+#include <cstring>
 #include <utility>
 
 namespace leat {
@@ -15,15 +18,26 @@ bool is_equal(const Tensor& a, const Tensor& b) {
   return a.raw() == b.raw() || a.bytes() == 0 || std::memcmp(a.raw(), b.raw(), a.bytes()) == 0;
 }
 
+// 0 and -0 differ, a NaN is equal to itself.
+bool is_equal(float a, float b) { return std::bit_cast<uint32_t>(a) == std::bit_cast<uint32_t>(b); }
+
+bool is_equal(const FunctionRef& a, const FunctionRef& b) {
+  static const AttrMap none;
+  const auto attrs = [](const FunctionRef& f) -> const AttrMap& {
+    return f.attrs ? *f.attrs : none;
+  };
+  return a.name == b.name && attrs(a) == attrs(b);
+}
+
 template <class T>
 bool is_equal(const T& a, const T& b) {
-  if constexpr (std::is_same_v<T, std::vector<Tensor>>) {
-    return a.size() == b.size() &&
-           std::equal(a.begin(), a.end(), b.begin(),
-                      [](const Tensor& x, const Tensor& y) { return is_equal(x, y); });
-  } else {
-    return a == b;
-  }
+  return a == b;
+}
+
+template <class T>
+bool is_equal(const std::vector<T>& a, const std::vector<T>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](const T& x, const T& y) { return is_equal(x, y); });
 }
 
 }  // namespace

@@ -82,6 +82,8 @@ void SessionGraph::pack() try {
   std::lock_guard lock(mutex_);
   if (graph_ == nullptr || graph_->size() == 0 || constant_bytes(*graph_) > most_constant_bytes)
     return;
+  // Who still works on it keeps it in memory.
+  if (graph_.use_count() > 1) return;
   std::string bytes = to_graph_def(*graph_);
   const size_t graph_def_size = bytes.size();
   for (const auto& node : graph_->nodes()) {

@@ -1,6 +1,7 @@
 // Making nodes. What a node needs to be valid is in signature.cc and shape_inference.cc.
 #include "graph/graph.h"
 
+#include <absl/container/flat_hash_map.h>
 #include <absl/container/flat_hash_set.h>
 
 #include <algorithm>
@@ -97,6 +98,46 @@ std::string describe_inputs(const Node& node) {
 
 // ---- Graph
 
+namespace {
+
+// What resolve_signature made of a node. The next of the op is often given the same, and then has
+// the same attributes and outputs, in memory too.
+class Signature {
+ public:
+  Signature() = default;
+  Signature(AttrMap given, const Node& resolved)
+      : given_(std::move(given)), attrs_(resolved.attrs), outputs_(resolved.outputs) {
+    for (const Output& input : resolved.inputs) inputs_.emplace_back(input.dtype(), input.is_ref());
+  }
+
+  // False if `node` was given something else.
+  bool resolve(Node& node) const {
+    const auto fits = [](const std::pair<DType, bool>& one, const Output& input) {
+      return one == std::pair(input.dtype(), input.is_ref());
+    };
+    if (outputs_.empty() || !(node.attrs == given_) ||
+        !std::equal(inputs_.begin(), inputs_.end(), node.inputs.begin(), node.inputs.end(), fits)) {
+      return false;
+    }
+    node.attrs = attrs_;
+    node.outputs = outputs_;
+    return true;
+  }
+
+ private:
+  AttrMap given_, attrs_;
+  std::vector<std::pair<DType, bool>> inputs_;  // dtype, is_ref
+  OutputSpecs outputs_;                         // of unknown shapes
+};
+
+bool holds_tensor(const AttrMap& attrs) {
+  return std::any_of(attrs.begin(), attrs.end(), [](const auto& attr) {
+    return attr.second.template is<Tensor>() || attr.second.template is<std::vector<Tensor>>();
+  });
+}
+
+}  // namespace
+
 // A pointer a node: names are compared where the nodes are.
 struct Graph::Index {
   static std::string_view name_of(const Node* node) { return node->name; }
@@ -114,6 +155,7 @@ struct Graph::Index {
   };
 
   absl::flat_hash_set<Node*, Hash, Equal> nodes;
+  absl::flat_hash_map<const OpDef*, Signature> last_signatures;
 };
 
 Graph::Graph() : index_(std::make_unique<Index>()) {}
@@ -171,10 +213,15 @@ std::unique_ptr<Node> Graph::make(NodeSpec spec, std::string name, std::optional
   } catch (const Error& error) {
     fail(error.code(), describe(*node), ": ", error.message());
   }
-  try {
-    resolve_signature(*node);
-  } catch (const Error& error) {
-    fail_for(*node, error.code(), error.message());
+  Signature& last = index_->last_signatures[node->op];
+  if (!last.resolve(*node)) {
+    AttrMap given = node->attrs;
+    try {
+      resolve_signature(*node);
+    } catch (const Error& error) {
+      fail_for(*node, error.code(), error.message());
+    }
+    if (!holds_tensor(given)) last = Signature(std::move(given), *node);
   }
   if (deferred != nullptr) {
     *deferred = infer_shapes_or_accept(*node);
@@ -219,7 +266,7 @@ Node& Graph::insert(NodeSpec spec, const Shared<DeviceName>& assigned_device,
   check_name(spec.name, /*allow_internal=*/true);
   check(find(spec.name) == nullptr, spec.op, " node '", spec.name, "'",
         location_suffix(spec.location), ": the graph has a node of that name already");
-  std::string name = spec.name;
+  std::string name = std::move(spec.name);
   std::unique_ptr<Node> node = make(std::move(spec), std::move(name), deferred);
   if (!assigned_device->is_empty()) node->assigned_device = assigned_device;
   return adopt(std::move(node));

@@ -51,6 +51,31 @@ bool is_next_iteration(std::string_view op) {
   return op == "NextIteration" || op == "RefNextIteration";
 }
 
+// Whether both say the same, as far as that is told quickly.
+bool is_same(const tensorflow::AttrValue& a, const tensorflow::AttrValue& b) {
+  if (a.value_case() != b.value_case()) return false;
+  switch (a.value_case()) {
+    case tensorflow::AttrValue::kType:
+      return a.type() == b.type();
+    case tensorflow::AttrValue::kI:
+      return a.i() == b.i();
+    case tensorflow::AttrValue::kB:
+      return a.b() == b.b();
+    case tensorflow::AttrValue::kS:
+      return a.s() == b.s();
+    default:
+      return false;
+  }
+}
+
+bool has_same_attrs(const NodeDef& a, const NodeDef& b) {
+  if (a.attr().size() != b.attr().size()) return false;
+  return std::all_of(a.attr().begin(), a.attr().end(), [&](const auto& attr) {
+    const auto other = b.attr().find(attr.first);
+    return other != b.attr().end() && is_same(attr.second, other->second);
+  });
+}
+
 class Import {
  public:
   // Empties the tensors of `def` as its nodes are added.
@@ -83,13 +108,19 @@ class Import {
     return concat("node '", def.name(), "' (", def.op(), ")");
   }
 
+  // What was read of a node, to be used again where the next of its op says the same.
+  struct Attributes {
+    const NodeDef* of = nullptr;
+    AttrMap read;
+  };
+
   // ---- Before anything is added ----
 
   void check_node(int i) {
     const NodeDef& def = def_.node(i);
     if (!is_node_name(def.name(), options_.allow_internal)) {
       problem("'", def.name(), "' (", def.op(), ") is not a node name: ", node_name_rule);
-    } else if (graph_.find(def.name()) != nullptr) {
+    } else if (graph_.size() > 0 && graph_.find(def.name()) != nullptr) {
       problem(title(def), " is in the graph already");
     } else if (!index_.emplace(def.name(), i).second) {
       problem(title(def), " comes twice");
@@ -127,7 +158,8 @@ class Import {
   static constexpr int nowhere = -2;
 
   // Position in the file of the node that an input names, or one of the above.
-  int position(std::string_view name) const {
+  int position(std::string_view name, int user) const {
+    if (user > 0 && def_.node(user - 1).name() == name) return user - 1;  // often
     const auto found = index_.find(name);
     if (found != index_.end()) return found->second;
     return graph_.find(name) != nullptr ? in_graph : nowhere;
@@ -149,7 +181,7 @@ class Import {
       for (const std::string& text : def.input()) {
         try {
           const InputName input = parse_input(text);
-          const int source = position(input.node);
+          const int source = position(input.node, i);
           sources_.push_back(source);
           if (source == nowhere) {
             problem(title(def), ": input '", text, "' is not in the graph",
@@ -225,27 +257,23 @@ class Import {
     const size_t problems = problems_.size();
     NodeSpec spec{.op = def.op(), .name = def.name()};
     if (!read_inputs(i, spec)) return;  // follows from another problem
-    read_attrs(def, spec);
+    const bool has_back_edge = !spec.attrs.empty();
+    Attributes& last = last_attrs_[op(def)];
+    if (!has_back_edge && last.of != nullptr && has_same_attrs(def, *last.of)) {
+      spec.attrs = last.read;
+    } else {
+      read_attrs(def, spec);
+      if (!has_back_edge && problems_.size() == problems) last = {&def, spec.attrs};
+    }
     if (problems_.size() > problems) return;
     try {
       std::optional<Error> deferred;
       Node& node = graph_.insert(std::move(spec), {}, &deferred);
       if (deferred) notes_.push_back(deferred->message() + "; steps that need it will fail");
       node.requested_device = device(def);
-      share_attrs(node);
       added_[i] = &node;
     } catch (const Error& error) {
       problem(error.message());
-    }
-  }
-
-  // Many nodes of an op have the same ones as the one before.
-  void share_attrs(Node& node) {
-    AttrMap& before = last_attrs_[node.op];
-    if (before == node.attrs) {
-      node.attrs = before;
-    } else {
-      before = node.attrs;
     }
   }
 
@@ -392,8 +420,8 @@ class Import {
   std::vector<size_t> first_user_;    // by position: where its own begin
   absl::flat_hash_map<std::string_view, const OpDef*> ops_;            // by name
   absl::flat_hash_map<std::string_view, Shared<DeviceName>> devices_;  // by the text
-  absl::flat_hash_map<const OpDef*, AttrMap> last_attrs_;  // of the last node of each op
-  std::map<std::string, std::string> unknown_ops_;         // op → a node
+  absl::flat_hash_map<const OpDef*, Attributes> last_attrs_;  // of the last node of each op
+  std::map<std::string, std::string> unknown_ops_;            // op → a node
   std::vector<std::string> problems_;
   std::vector<std::string> notes_;
   std::set<std::pair<std::string, std::string>> dropped_;  // (op, attribute)

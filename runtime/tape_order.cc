@@ -2,7 +2,9 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <numeric>
 #include <queue>
+#include <unordered_map>
 #include <utility>
 
 #include "runtime/tape_draft.h"
@@ -12,9 +14,14 @@ namespace {
 
 class Order {
  public:
-  explicit Order(TapeDraft& draft) : draft_(draft), successors_(draft.count()) {
+  explicit Order(TapeDraft& draft) : draft_(draft), first_(draft.count() + 2) {
+    for (const SegmentNode& node : draft_.segment.nodes) {
+      for (const int before : node.after) ++first_[before + 2];
+    }
+    std::partial_sum(first_.begin(), first_.end(), first_.begin());
+    successors_.resize(first_.back());
     for (int n = 0; n < draft_.count(); ++n) {
-      for (const int before : draft_.segment.nodes[n].after) successors_[before].push_back(n);
+      for (const int before : draft_.segment.nodes[n].after) successors_[first_[before + 1]++] = n;
     }
   }
 
@@ -124,9 +131,9 @@ class Order {
           if (read.node < 0 || is_reached(read.node)) {
             draft_.is_copied[read.origin] = true;
             is_in_order = false;
-            successors_[read.origin].push_back(writer);
+            add_edge(read.origin, writer);
           } else {
-            successors_[read.node].push_back(writer);
+            add_edge(read.node, writer);
           }
         }
       }
@@ -143,9 +150,9 @@ class Order {
     while (!stack.empty()) {
       const int n = stack.back();
       stack.pop_back();
-      for (const int next : successors_[n]) {
+      for_each_successor(n, [&](int next) {
         if (std::exchange(reached_[next], round_) != round_) stack.push_back(next);
-      }
+      });
     }
   }
   bool is_reached(int n) const { return reached_[n] == round_; }
@@ -153,9 +160,8 @@ class Order {
   // The graph's order, as far as the edges allow.
   void sort() {
     std::vector<int> pending(draft_.count());
-    for (const auto& successors : successors_) {
-      for (const int next : successors) ++pending[next];
-    }
+    for (int n = 0; n < draft_.count(); ++n)
+      for_each_successor(n, [&](int next) { ++pending[next]; });
     std::priority_queue<int, std::vector<int>, std::greater<>> ready;
     for (int n = 0; n < draft_.count(); ++n) {
       if (pending[n] == 0) ready.push(n);
@@ -165,16 +171,29 @@ class Order {
       const int n = ready.top();
       ready.pop();
       if (draft_.is_live(n)) draft_.sequence.push_back(n);
-      for (const int next : successors_[n]) {
+      for_each_successor(n, [&](int next) {
         if (--pending[next] == 0) ready.push(next);
-      }
+      });
     }
     check_internal(sorted == draft_.count(), "reads and writes of variables form a cycle");
   }
 
+  void add_edge(int from, int to) { more_successors_[from].push_back(to); }
+
+  template <class Visit>
+  void for_each_successor(int n, Visit visit) const {
+    for (int at = first_[n]; at < first_[n + 1]; ++at) visit(successors_[at]);
+    if (more_successors_.empty()) return;
+    const auto more = more_successors_.find(n);
+    if (more == more_successors_.end()) return;
+    for (const int next : more->second) visit(next);
+  }
+
   TapeDraft& draft_;
-  std::vector<std::vector<int>> successors_;  // by node
-  std::vector<int> reached_;                  // by node: the round that came there last
+  std::vector<int> successors_;  // of the segment: of all nodes, one after the other
+  std::vector<int> first_;       // by node: where its own begin
+  std::unordered_map<int, std::vector<int>> more_successors_;  // of accesses to variables
+  std::vector<int> reached_;  // by node: the round that came there last
   int round_ = 0;
 };
 

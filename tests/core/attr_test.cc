@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
@@ -94,6 +96,24 @@ TEST(AttrValue, TensorsAreComparedByElements) {
                AttrValue(Tensor::of<float>({1, 2}, {1, 2})));
   EXPECT_EQ(AttrValue(Tensor::scalar("a")), AttrValue(Tensor::scalar("a")));
   EXPECT_FALSE(AttrValue(1) == AttrValue(true));
+}
+
+// Nodes share what is equal, so equal is only what a kernel cannot tell apart.
+TEST(AttrValue, WhatAKernelCanTellApartDiffers) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  EXPECT_FALSE(AttrValue(0.0F) == AttrValue(-0.0F));
+  EXPECT_EQ(AttrValue(nan), AttrValue(nan));
+  EXPECT_FALSE(AttrValue(std::vector<float>{1, 0.0F}) == AttrValue(std::vector<float>{1, -0.0F}));
+  const auto function = [](DType dtype) {
+    return FunctionRef{"f", std::make_shared<AttrMap>(AttrMap{{"T", dtype}})};
+  };
+  EXPECT_EQ(AttrValue(function(f32)), AttrValue(function(f32)));
+  EXPECT_FALSE(AttrValue(function(f32)) == AttrValue(function(i32)));
+  EXPECT_FALSE(AttrValue(function(f32)) == AttrValue(FunctionRef{"f", nullptr}));
+  EXPECT_EQ(AttrValue(FunctionRef{"f", std::make_shared<AttrMap>()}),
+            AttrValue(FunctionRef{"f", nullptr}));
+  EXPECT_FALSE(AttrValue(std::vector<FunctionRef>{function(f32)}) ==
+               AttrValue(std::vector<FunctionRef>{function(i32)}));
 }
 
 TEST(AttrValue, TheWrongKindNamesBoth) {

@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "graph/pipeline.h"
 #include "graph/text.h"
 #include "tests/support/expect_error.h"
@@ -191,6 +193,58 @@ TEST(GraphDef, AnExtensionRefersToWhatIsThere) {
   import(node("b", "Softmax", {"a"}, float_type), graph);
   EXPECT_EQ(graph.find("a"), before);
   EXPECT_EQ(graph.find("b")->inputs[0].node, before);
+}
+
+// A node takes over what was found out about the one before only if it says the same.
+TEST(GraphDef, NeighboursThatDifferStayApart) {
+  const Graph graph = parse(R"(
+    a = Placeholder(dtype=float, shape=[2,2])
+    b = Placeholder(dtype=double, shape=[2,2])
+    c = Placeholder(dtype=float, shape=[2,3])
+    v = VariableV2(dtype=float, shape=[2,2])
+    c0 = Const(dtype=int32, value=int32[] [0])
+    c1 = Const(dtype=int32, value=int32[] [1])
+    m0 = MatMul(a, a)
+    m1 = MatMul(a, a)
+    m2 = MatMul(a, a, transpose_a=true)
+    m3 = MatMul(b, b, transpose_a=true)
+    m4 = MatMul(a, c, transpose_a=true)
+    m5 = MatMul(v, c, transpose_a=true)
+    l0 = LeakyRelu(a, alpha=0.0)
+    l1 = LeakyRelu(a, alpha=-0.0)
+    l2 = LeakyRelu(b, alpha=-0.0)
+    n0 = AddN(a, a)
+    n1 = AddN(a, a, a)
+    s0 = Sum(c, c0, keep_dims=true)
+    s1 = Sum(c, c0)
+    s2 = Sum(c, c1)
+    i0 = Identity(v)
+    i1 = Identity(i0)
+  )");
+  const auto check = [](const Graph& g) {
+    const auto node = [&](const char* name) -> const Node& { return *g.find(name); };
+    EXPECT_FALSE(node("m1").attr<bool>("transpose_a"));
+    EXPECT_TRUE(node("m2").attr<bool>("transpose_a"));
+    EXPECT_EQ(node("m2").outputs[0].dtype, f32);
+    EXPECT_EQ(node("m3").attr<DType>("T"), f64);
+    EXPECT_EQ(node("m3").outputs[0].dtype, f64);
+    EXPECT_EQ(node("m4").outputs[0].shape, Shape({2, 3}));
+    EXPECT_EQ(node("m3").outputs[0].shape, Shape({2, 2}));
+    EXPECT_FALSE(std::signbit(node("l0").attr<float>("alpha")));
+    EXPECT_TRUE(std::signbit(node("l1").attr<float>("alpha")));
+    EXPECT_EQ(node("l2").outputs[0].dtype, f64);
+    EXPECT_EQ(node("n0").attr<int64_t>("N"), 2);
+    EXPECT_EQ(node("n1").attr<int64_t>("N"), 3);
+    EXPECT_EQ(node("s0").outputs[0].shape, Shape({1, 3}));
+    EXPECT_EQ(node("s1").outputs[0].shape, Shape({3}));
+    EXPECT_EQ(node("s2").outputs[0].shape, Shape({2}));
+    EXPECT_EQ(*node("c1").attr<Tensor>("value").data<int32_t>(), 1);
+    verify(g, "import");
+  };
+  check(graph);
+  Graph read;
+  from_graph_def(to_graph_def(graph), read);
+  check(read);
 }
 
 TEST(GraphDef, DefaultsAreFilledIn) {
