@@ -42,9 +42,8 @@ TEST(ClusterSpec, TlsIsReadWithPathsRelativeToTheFile) {
            {R"({"ca": "a", "cert": "b"})", "at /tls/cert: unknown key"},
            {R"({"ca": "a", "certificate": "b"})", "\"key\" is missing"},
            {R"({"ca": 1})", "at /tls/ca: a path is a string"}}) {
-    expect_error_with(Code::invalid_argument, message, [&] {
-      ClusterSpec::parse(concat(R"({"cluster": {"ps": ["h:1"]}, "tls": )", text, "}"));
-    });
+    const std::string document = concat(R"({"cluster": {"ps": ["h:1"]}, "tls": )", text, "}");
+    expect_error_with(Code::invalid_argument, message, [&] { ClusterSpec::parse(document); });
   }
 }
 
