@@ -12,7 +12,20 @@
 
 namespace leat {
 
-inline constexpr int64_t any = -1;  // an extent that is not known: {any, 784}
+class Axes;
+class Operand;
+struct Output;
+struct ReduceOptions;
+
+// An extent that is not known: {any, 784}. As NumPy calls a reduction of bools the same, it is that
+// as well: any(x, axis), in graph/ops/reduce.h.
+struct AnyExtent {
+  constexpr operator int64_t() const { return -1; }  // NOLINT: it is a number
+  Output operator()(const Operand& x) const;
+  Output operator()(const Operand& x, const Axes& axes) const;
+  Output operator()(const Operand& x, const Axes& axes, const ReduceOptions& options) const;
+};
+inline constexpr AnyExtent any;
 
 // Row-major extents; a scalar has rank 0. An extent of `any` or an unknown rank make the shape
 // partial: the graph deals in partial shapes, tensors only ever have complete ones. At most 16

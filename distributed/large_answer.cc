@@ -17,7 +17,7 @@ Slices encode_large_answer(const std::string& response, const NamedTensors& fetc
   answer.set_response(response);
   wire::describe(fetches, answer.mutable_fetches());
   Slices out = to_slices(std::string(mark));
-  for (Slice& slice : wire::frame(answer, fetches, wire::FrameSize::any))
+  for (ByteSlice& slice : wire::frame(answer, fetches, wire::FrameSize::any))
     out.push_back(std::move(slice));
   return out;
 }

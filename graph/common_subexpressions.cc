@@ -64,8 +64,9 @@ size_t hash_of(const Node& node) {
 }
 
 bool has_same_inputs(const Node& a, const Node& b) {
-  if (a.inputs == b.inputs) return true;
-  return is_symmetric(a) && a.inputs[0] == b.inputs[1] && a.inputs[1] == b.inputs[0];
+  if (std::equal(a.inputs.begin(), a.inputs.end(), b.inputs.begin(), b.inputs.end(), same))
+    return true;
+  return is_symmetric(a) && same(a.inputs[0], b.inputs[1]) && same(a.inputs[1], b.inputs[0]);
 }
 
 bool computes_the_same(const Node& a, const Node& b) {

@@ -22,6 +22,7 @@ namespace leat {
 
 class Graph;
 struct Node;
+class Index;
 
 // One result of a node: the value that users hold. Cheap to copy; valid as long as its graph. A
 // default Output is "none".
@@ -30,7 +31,10 @@ struct Output {
   int index = 0;
 
   explicit operator bool() const { return node != nullptr; }
-  bool operator==(const Output&) const = default;
+  // x == y is a node that compares (graph/ops/compare.h); same(x, y) tells whether they are one.
+  // x[0], x[{all, slice(1, 3)}]: graph/ops/index.h.
+  Output operator[](const Index& index) const;
+  Output operator[](std::initializer_list<Index> indices) const;
   DType dtype() const;
   bool is_ref() const;
   // Stands for state (a variable, a queue) and is no value: a ref, or a resource. Its shape is that
@@ -40,6 +44,14 @@ struct Output {
   Graph& graph() const;
   std::string name() const;  // "logits/MatMul:0"
 };
+
+// Whether two Outputs are one. As an option of convolutions it is a kind of padding.
+struct Same {
+  constexpr bool operator()(const Output& a, const Output& b) const {
+    return a.node == b.node && a.index == b.index;
+  }
+};
+inline constexpr Same same;
 
 struct OutputSpec {
   DType dtype = DType::invalid;

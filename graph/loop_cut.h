@@ -16,7 +16,9 @@ struct Captured {
   Output value;
   const Node* read = nullptr;
 
-  bool operator==(const Captured&) const = default;
+  bool operator==(const Captured& other) const {
+    return same(value, other.value) && read == other.read;
+  }
 };
 
 // A graph of its own, whose `_Feed` nodes (LoopFeed, loops.h) stand for loop variables and for

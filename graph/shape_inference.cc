@@ -81,7 +81,7 @@ Shape ShapeContext::partial_value(int i) const {
     return has_length ? Shape::of_rank(static_cast<int>(shape[0])) : Shape::unknown();
   }
   Shape out;
-  for (const int64_t extent : to_int64s(*elements)) out.push_back(std::max(extent, any));
+  for (const int64_t extent : to_int64s(*elements)) out.push_back(std::max<int64_t>(extent, any));
   return out;
 }
 

@@ -35,7 +35,7 @@ const Op abs_op{{
     .outputs = {"y: T"},
     .attrs = {"T: {bfloat16, half, float, double, int8, int16, int32, int64}"},
     .shape = shapes::same_as(0),
-    .gradient = [](Gradient& g) { g.dx() = mul(g.dy(), sign(g.x())); },
+    .gradient = [](Gradient& g) { g.dx() = g.dy() * sign(g.x()); },
     .kernels = elementwise<Abs, SignedTypes>(),
     .examples = {{.inputs = {floats({-1, 2})}, .outputs = {floats({1, 2})}}},
 }};

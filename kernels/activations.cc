@@ -168,7 +168,7 @@ const Op leaky_relu_grad_op{{
 }};
 
 // The gradient of dx = dy * f'(y), by y: dy where y < 0, else 0.
-Output where_negative(Gradient& g) { return select(less(g.x(1), 0), mul(g.dy(), g.x(0)), 0); }
+Output where_negative(Gradient& g) { return where(less(g.x(1), 0), g.dy() * g.x(0), 0); }
 
 const Op elu_op{{
     .name = "Elu",
@@ -263,7 +263,7 @@ const Op softplus_grad_op{{
         [](Gradient& g) {
           const Output x = g.x(1);
           g.dx(0) = op("SoftplusGrad", {g.dy(), x});
-          g.dx(1) = div(mul(g.dy(), g.x(0)), add(add(exp(neg(x)), 2), exp(x)));
+          g.dx(1) = g.dy() * g.x(0) / ((exp(-x) + 2) + exp(x));
         },
     .kernels = elementwise<SoftplusGrad, FloatTypes>(),
     .examples = {{.inputs = {floats({4, 4}), floats({0, 100})}, .outputs = {floats({2, 4})}}},

@@ -63,7 +63,7 @@ const Op sub_op{{
               "complex64, complex128, uint32, "
               "uint64}"},
     .shape = shapes::broadcast_binary(),
-    .gradient = [](Gradient& g) { set_broadcast_gradients(g, g.dy(), neg(g.dy())); },
+    .gradient = [](Gradient& g) { set_broadcast_gradients(g, g.dy(), -g.dy()); },
     .kernels = elementwise_with_complex<Sub>(),
     .examples = {{.inputs = {floats({3, 4}), Tensor::scalar(1.0f)}, .outputs = {floats({2, 3})}}},
 }};

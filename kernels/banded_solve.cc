@@ -110,10 +110,10 @@ void gradient(Gradient& g) {
   const Output db =
       op("BandedTriangularSolve", {matrix, g.dy()}, {{"lower", lower}, {"adjoint", !adjoint}});
   const Output all =
-      neg(adjoint ? batch_matmul(x, db, false, true) : batch_matmul(db, x, false, true));
+      -(adjoint ? matmul(x, db, {.adjoint_b = true}) : matmul(db, x, {.adjoint_b = true}));
   const auto number = [&](int32_t value) { return constant(g.graph(), Tensor::scalar(value)); };
-  const Output others = gather(shape_of(matrix), number(matrix.shape().rank() - 2)) - 1;
-  const Output diagonals = lower ? pack({neg(others), number(0)}) : pack({number(0), others});
+  const Output others = take(shape_of(matrix), number(matrix.shape().rank() - 2)) - 1;
+  const Output diagonals = lower ? stack({-others, number(0)}) : stack({number(0), others});
   const Output zero = cast(number(0), matrix.dtype());
   const Output da = op("MatrixDiagPartV3", {all, diagonals, zero}, {{"align", "LEFT_RIGHT"}});
   g.dx(0) = sum_to_shape_of(matrix, da, da);

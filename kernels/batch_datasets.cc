@@ -55,7 +55,7 @@ void fill(const Tensor& value, Tensor& out) {
   for (int64_t i = 0; i < out.shape().elements(); ++i) copy_elements(value, 0, out, i, 1);
 }
 
-Tensor padded(const std::vector<Element>& elements, size_t component, const Padding& padding) {
+Tensor padded(const std::vector<Element>& elements, size_t component, const BatchPadding& padding) {
   const Shape room = padded_shape(elements, component, padding.shapes[component]);
   const Tensor& value = padding.values[component];
   check(elements[0][component].dtype() == value.dtype(), "component ", component, " is ",
@@ -76,7 +76,7 @@ Tensor padded(const std::vector<Element>& elements, size_t component, const Padd
 class BatchDataset final : public Dataset {
  public:
   BatchDataset(Pointer input, int64_t size, bool drops_remainder, ElementTypes types,
-               std::optional<Padding> padding)
+               std::optional<BatchPadding> padding)
       : Dataset(std::move(types), {input}),
         input_(std::move(input)),
         size_(size),
@@ -128,10 +128,10 @@ class BatchDataset final : public Dataset {
   const Pointer input_;
   const int64_t size_;
   const bool drops_remainder_;
-  const std::optional<Padding> padding_;
+  const std::optional<BatchPadding> padding_;
 };
 
-Padding padding_of(const ExecuteContext& c) {
+BatchPadding padding_of(const ExecuteContext& c) {
   const auto count = c.node().attr<int64_t>("N");
   const size_t components = input_dataset(c)->types().dtypes.size();
   check(count == static_cast<int64_t>(components), "Number of padded shapes (", count,
@@ -140,7 +140,7 @@ Padding padding_of(const ExecuteContext& c) {
         "Number of padding values must match the number of components in the input dataset's "
         "elements (",
         components, ")");
-  Padding out;
+  BatchPadding out;
   for (int64_t i = 0; i < count; ++i) {
     const Tensor& shape = c.input(static_cast<int>(2 + i));
     check(shape.shape().rank() == 1, "All padded shapes must be vectors");
@@ -219,7 +219,7 @@ Element stacked(const std::vector<Element>& elements) {
 }
 
 Dataset::Pointer batches_of(Dataset::Pointer input, int64_t size, bool drops_remainder,
-                            ElementTypes types, std::optional<Padding> padding) {
+                            ElementTypes types, std::optional<BatchPadding> padding) {
   return std::make_shared<BatchDataset>(std::move(input), size, drops_remainder, std::move(types),
                                         std::move(padding));
 }

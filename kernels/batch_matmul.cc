@@ -130,8 +130,10 @@ void infer_v1(ShapeContext& c) {
 void gradient(Gradient& g) {
   const bool tx = g.attr<bool>("adj_x"), ty = g.attr<bool>("adj_y");
   const Output x = g.x(0), y = g.x(1), dy = g.dy();
-  const Output dx0 = tx ? batch_matmul(y, dy, ty, true) : batch_matmul(dy, y, false, !ty);
-  const Output dx1 = ty ? batch_matmul(dy, x, true, tx) : batch_matmul(x, dy, !tx, false);
+  const Output dx0 =
+      tx ? matmul(y, dy, {.adjoint_a = ty, .adjoint_b = true}) : matmul(dy, y, {.adjoint_b = !ty});
+  const Output dx1 =
+      ty ? matmul(dy, x, {.adjoint_a = true, .adjoint_b = tx}) : matmul(x, dy, {.adjoint_a = !tx});
   g.dx(0) = sum_to_shape_of(x, dx0, dx0);
   g.dx(1) = sum_to_shape_of(y, dx1, dx1);
 }

@@ -127,74 +127,70 @@ OpDef bessel(std::string name, std::string doc, std::initializer_list<float> exp
 
 // dx = dy of_zero where x is 0, dy slope elsewhere: slope divides by x.
 Output times_slope(Gradient& g, double of_zero, const Output& slope) {
-  return mul(g.dy(), select(equal(g.x(), 0), of_zero, slope));
+  return g.dy() * where(equal(g.x(), 0), of_zero, slope);
 }
 
 const Op i0_op{bessel<BesselI<0, false>>(
     "BesselI0", "y = I_0(x), the modified Bessel function of the first kind of order 0.",
     {1.2660659F, 2.2795853F, 7.816723e11F},
-    [](Gradient& g) { g.dx() = mul(g.dy(), op("BesselI1", {g.x()})); })};
+    [](Gradient& g) { g.dx() = g.dy() * op("BesselI1", {g.x()}); })};
 
 const Op i0e_op{bessel<BesselI<0, true>>(
     "BesselI0e", "y = e^-|x| I_0(x).", {0.46575961F, 0.30850832F, 0.07314474F}, [](Gradient& g) {
       const Output x = g.x();
-      g.dx() = mul(g.dy(), sub(op("BesselI1e", {x}), mul(sign(x), g.y())));
+      g.dx() = g.dy() * (op("BesselI1e", {x}) - sign(x) * g.y());
     })};
 
 const Op i1_op{bessel<BesselI<1, false>>(
     "BesselI1", "y = I_1(x), the modified Bessel function of the first kind of order 1.",
-    {0.56515910F, 1.5906368F, 7.685320e11F}, [](Gradient& g) {
-      g.dx() = times_slope(g, 1, sub(op("BesselI0", {g.x()}), div(g.y(), g.x())));
-    })};
+    {0.56515910F, 1.5906368F, 7.685320e11F},
+    [](Gradient& g) { g.dx() = times_slope(g, 1, op("BesselI0", {g.x()}) - g.y() / g.x()); })};
 
 const Op i1e_op{bessel<BesselI<1, true>>(
     "BesselI1e", "y = e^-|x| I_1(x).", {0.20791042F, 0.21526929F, 0.07191493F}, [](Gradient& g) {
       const Output x = g.x();
-      g.dx() =
-          times_slope(g, 0.5, sub(op("BesselI0e", {x}), mul(g.y(), add(sign(x), reciprocal(x)))));
+      g.dx() = times_slope(g, 0.5, op("BesselI0e", {x}) - g.y() * (sign(x) + reciprocal(x)));
     })};
 
 const Op k0_op{bessel<BesselK<0, false>>(
     "BesselK0", "y = K_0(x), the modified Bessel function of the second kind of order 0.",
     {0.42102444F, 0.11389387F, 2.1324774e-14F},
-    [](Gradient& g) { g.dx() = neg(mul(g.dy(), op("BesselK1", {g.x()}))); })};
+    [](Gradient& g) { g.dx() = -(g.dy() * op("BesselK1", {g.x()})); })};
 
 const Op k0e_op{bessel<BesselK<0, true>>(
     "BesselK0e", "y = e^x K_0(x).", {1.1444631F, 0.84156822F, 0.22788667F},
-    [](Gradient& g) { g.dx() = mul(g.dy(), sub(g.y(), op("BesselK1e", {g.x()}))); })};
+    [](Gradient& g) { g.dx() = g.dy() * (g.y() - op("BesselK1e", {g.x()})); })};
 
 const Op k1_op{bessel<BesselK<1, false>>(
     "BesselK1", "y = K_1(x), the modified Bessel function of the second kind of order 1.",
-    {0.60190723F, 0.13986588F, 2.1677320e-14F}, [](Gradient& g) {
-      g.dx() = neg(mul(g.dy(), add(op("BesselK0", {g.x()}), div(g.y(), g.x()))));
-    })};
+    {0.60190723F, 0.13986588F, 2.1677320e-14F},
+    [](Gradient& g) { g.dx() = -(g.dy() * (op("BesselK0", {g.x()}) + g.y() / g.x())); })};
 
 const Op k1e_op{bessel<BesselK<1, true>>(
     "BesselK1e", "y = e^x K_1(x).", {1.6361535F, 1.0334768F, 0.23165413F}, [](Gradient& g) {
       const Output x = g.x();
-      g.dx() = mul(g.dy(), sub(mul(g.y(), sub(1, reciprocal(x))), op("BesselK0e", {x})));
+      g.dx() = g.dy() * (g.y() * (1 - reciprocal(x)) - op("BesselK0e", {x}));
     })};
 
 const Op j0_op{
     bessel<BesselJ<0>>("BesselJ0", "y = J_0(x), the Bessel function of the first kind of order 0.",
                        {0.76519769F, 0.22389078F, -0.08636798F},
-                       [](Gradient& g) { g.dx() = neg(mul(g.dy(), op("BesselJ1", {g.x()}))); })};
+                       [](Gradient& g) { g.dx() = -(g.dy() * op("BesselJ1", {g.x()})); })};
 
 const Op j1_op{bessel<BesselJ<1>>(
     "BesselJ1", "y = J_1(x), the Bessel function of the first kind of order 1.",
-    {0.44005059F, 0.57672481F, -0.11875107F}, [](Gradient& g) {
-      g.dx() = times_slope(g, 0.5, sub(op("BesselJ0", {g.x()}), div(g.y(), g.x())));
-    })};
+    {0.44005059F, 0.57672481F, -0.11875107F},
+    [](Gradient& g) { g.dx() = times_slope(g, 0.5, op("BesselJ0", {g.x()}) - g.y() / g.x()); })};
 
 const Op y0_op{
     bessel<BesselY<0>>("BesselY0", "y = Y_0(x), the Bessel function of the second kind of order 0.",
                        {0.08825696F, 0.51037567F, -0.11729573F},
-                       [](Gradient& g) { g.dx() = neg(mul(g.dy(), op("BesselY1", {g.x()}))); })};
+                       [](Gradient& g) { g.dx() = -(g.dy() * op("BesselY1", {g.x()})); })};
 
 const Op y1_op{bessel<BesselY<1>>(
     "BesselY1", "y = Y_1(x), the Bessel function of the second kind of order 1.",
     {-0.78121282F, -0.10703243F, 0.08442557F},
-    [](Gradient& g) { g.dx() = mul(g.dy(), sub(op("BesselY0", {g.x()}), div(g.y(), g.x()))); })};
+    [](Gradient& g) { g.dx() = g.dy() * (op("BesselY0", {g.x()}) - g.y() / g.x()); })};
 
 }  // namespace
 }  // namespace leat

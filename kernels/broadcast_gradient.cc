@@ -9,17 +9,17 @@
 namespace leat {
 namespace {
 
-struct Axes {
-  std::vector<int32_t> missing;   // of the result, which x does not have
-  std::vector<int32_t> repeated;  // where x has extent 1
+struct SummedAxes {
+  std::vector<int> missing;   // of the result, which x does not have
+  std::vector<int> repeated;  // where x has extent 1
 };
 
 // None if an unknown extent leaves it open. To sum an axis where both have extent 1 changes
 // nothing, so `repeated` may hold one too many.
-std::optional<Axes> static_axes(const Shape& x, const Shape& y) {
+std::optional<SummedAxes> static_axes(const Shape& x, const Shape& y) {
   if (!x.has_rank() || !y.has_rank()) return std::nullopt;
   const int rank = std::max(x.rank(), y.rank());
-  Axes axes;
+  SummedAxes axes;
   for (int axis = 0; axis < rank; ++axis) {
     const int x_axis = axis - (rank - x.rank());
     const int y_axis = axis - (rank - y.rank());
@@ -38,20 +38,17 @@ std::optional<Axes> static_axes(const Shape& x, const Shape& y) {
 }  // namespace
 
 Output sum_to_shape_of(const Output& x, const Output& y, const Output& dx) {
-  Graph& graph = dx.graph();
-  if (x == y || (x.shape().is_complete() && x.shape() == y.shape())) return dx;
-  const std::optional<Axes> axes = static_axes(x.shape(), y.shape());
+  if (same(x, y) || (x.shape().is_complete() && x.shape() == y.shape())) return dx;
+  const std::optional<SummedAxes> axes = static_axes(x.shape(), y.shape());
   if (!axes) {
     const Output x_shape = shape_of(x);
     return reshape(sum(dx, broadcast_gradient_args(x_shape, shape_of(y))), x_shape);
   }
-  std::vector<int32_t> all = axes->missing;
+  std::vector<int> all = axes->missing;
   all.insert(all.end(), axes->repeated.begin(), axes->repeated.end());
   if (all.empty()) return dx;
-  const Output indices = constant(graph, Tensor::of<int32_t>({static_cast<int64_t>(all.size())},
-                                                             std::span<const int32_t>(all)));
-  if (axes->missing.empty()) return sum(dx, indices, true);
-  const Output total = sum(dx, indices);
+  if (axes->missing.empty()) return sum(dx, all, {.keep_dims = true});
+  const Output total = sum(dx, all);
   if (axes->repeated.empty()) return total;
   return reshape(total, shape_of(x));
 }

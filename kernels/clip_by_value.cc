@@ -54,9 +54,9 @@ const Op clip_op{{
         [](Gradient& g) {
           const Output x = g.x(0), low = g.x(1), high = g.x(2), dy = g.dy(), none = zeros_like(dy);
           const Output is_below = less(x, low), is_above = greater(x, high);
-          g.dx(0) = select(logical_or(is_below, is_above), none, dy);
-          g.dx(1) = sum_to_shape_of(low, x, select(is_below, dy, none));
-          g.dx(2) = sum_to_shape_of(high, x, select(is_above, dy, none));
+          g.dx(0) = where(logical_or(is_below, is_above), none, dy);
+          g.dx(1) = sum_to_shape_of(low, x, where(is_below, dy, none));
+          g.dx(2) = sum_to_shape_of(high, x, where(is_above, dy, none));
         },
     .kernels = kernels(),
     .examples = {{.inputs = {floats({-2, 0.5F, 3}), Tensor::scalar(-1.0F), floats({1, 1, 2})},

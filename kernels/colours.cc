@@ -89,7 +89,7 @@ void hsv_gradient(Gradient& g) {
   };
   const Output red = channel(g.x(), 0), green = channel(g.x(), 1), blue = channel(g.x(), 2);
   const Output value = channel(g.y(), 2), saturation = channel(g.y(), 1);
-  const Output range = mul(saturation, value);
+  const Output range = saturation * value;
   const auto is_largest = [&](Output x) { return op("Equal", {x, value}); };
   const auto both = [](Output a, Output b) { return op("LogicalAnd", {a, b}); };
   const auto negated = [](Output a) { return op("LogicalNot", {a}); };
@@ -107,23 +107,21 @@ void hsv_gradient(Gradient& g) {
   const auto divided = [](Output a, Output b) { return op("DivNoNan", {a, b}); };
   // saturation = 1 - least / value; hue = (second - third) / (6 range) + constant, where the second
   // and third follow the leading channel around the circle.
-  const Output by_largest = add(dvalue, mul(dsaturation, divided(least, mul(value, value))));
-  const Output by_least = neg(divided(dsaturation, value));
-  const Output difference = op(
-      "Select",
-      {red_leads, sub(green, blue), op("Select", {green_leads, sub(blue, red), sub(red, green)})});
+  const Output by_largest = dvalue + dsaturation * divided(least, value * value);
+  const Output by_least = -divided(dsaturation, value);
+  const Output difference =
+      op("Select", {red_leads, green - blue, op("Select", {green_leads, blue - red, red - green})});
   const Output by_difference = divided(dhue, 6 * range);
-  const Output by_range = neg(divided(mul(dhue, difference), 6 * mul(range, range)));
+  const Output by_range = -divided(dhue * difference, 6 * (range * range));
   const auto by_channel = [&](Output leads, Output trails, Output leads_before,
                               Output leads_after) {
-    return add(add(mul(number(leads), add(by_largest, by_range)),
-                   mul(number(trails), sub(by_least, by_range))),
-               mul(sub(number(leads_before), number(leads_after)), by_difference));
+    return (number(leads) * (by_largest + by_range) + number(trails) * (by_least - by_range)) +
+           (number(leads_before) - number(leads_after)) * by_difference;
   };
-  g.dx() = pack({by_channel(red_leads, red_trails, blue_leads, green_leads),
-                 by_channel(green_leads, green_trails, red_leads, blue_leads),
-                 by_channel(blue_leads, blue_trails, green_leads, red_leads)},
-                -1);
+  g.dx() = stack({by_channel(red_leads, red_trails, blue_leads, green_leads),
+                  by_channel(green_leads, green_trails, red_leads, blue_leads),
+                  by_channel(blue_leads, blue_trails, green_leads, red_leads)},
+                 -1);
 }
 
 const Op to_hsv_op{{

@@ -88,7 +88,7 @@ const Op complex_op{{
     .outputs = {"out: Tout"},
     .attrs = {"T: {float, double} = float", "Tout: {complex64, complex128} = complex64"},
     .shape = shapes::broadcast_binary(),
-    .gradient = [](Gradient& g) { set_broadcast_gradients(g, real(g.dy()), imaginary(g.dy())); },
+    .gradient = [](Gradient& g) { set_broadcast_gradients(g, real(g.dy()), imag(g.dy())); },
     .kernels = {combining_kernel<float>(), combining_kernel<double>()},
     .examples = {{.inputs = {floats({1, 2}), Tensor::scalar(3.0F)},
                   .outputs = {Tensor::of<complex64>({2}, {{1, 3}, {2, 3}})}}},
@@ -105,7 +105,7 @@ const Op abs_op{part<Absolute>(
     "ComplexAbs", "y = |x|, elementwise.", "y",
     [](Gradient& g) {
       const Output share = div_no_nan(g.dy(), g.y());
-      g.dx() = mul(complex(share, none_of(share)), g.x());
+      g.dx() = complex(share, none_of(share)) * g.x();
     },
     5)};
 const Op angle_op{part<Argument>(
@@ -114,7 +114,7 @@ const Op angle_op{part<Argument>(
       // i x / |x|²: at a right angle to x
       const Output x = g.x(), length = square(op("ComplexAbs", {x}, {{"Tout", g.dy().dtype()}}));
       const Output share = div_no_nan(g.dy(), length);
-      g.dx() = mul(complex(none_of(share), share), x);
+      g.dx() = complex(none_of(share), share) * x;
     },
     0.92729521F)};
 

@@ -136,7 +136,7 @@ void concat_gradient(Gradient& g) {
     dim = constant(g.graph(), Tensor::scalar(static_cast<int32_t>(axis_value(value) + rank)));
   }
   const std::vector<Output> offsets = concat_offset(dim, shapes);
-  for (int i = 0; i < n; ++i) g.dx(i) = slice(g.dy(), offsets[i], shapes[i]);
+  for (int i = 0; i < n; ++i) g.dx(i) = op("Slice", {g.dy(), offsets[i], shapes[i]});
 }
 
 const Op concat_v1_op{{
@@ -151,7 +151,7 @@ const Op concat_v1_op{{
           const std::vector<Output> parts(g.node().inputs.begin() + 1, g.node().inputs.end());
           const std::vector<Output> shapes = shape_n(parts), at = concat_offset(g.x(0), shapes);
           for (size_t i = 0; i < parts.size(); ++i)
-            g.dx(static_cast<int>(i) + 1) = slice(g.dy(), at[i], shapes[i]);
+            g.dx(static_cast<int>(i) + 1) = op("Slice", {g.dy(), at[i], shapes[i]});
         },
     .kernels = {cpu_moving_kernel(
         "T",
@@ -247,6 +247,11 @@ BoundKernel prepare_split(TypeTag<T>, const KernelRequest& request) {
 }
 
 // The gradients of all outputs, zeros for those that nothing depends on.
+Output joined(std::vector<Output> parts, Output axis) {
+  parts.push_back(axis);
+  return op("ConcatV2", parts);
+}
+
 std::vector<Output> all_gradients(Gradient& g) {
   std::vector<Output> out;
   for (int i = 0; i < static_cast<int>(g.node().outputs.size()); ++i) {
@@ -265,7 +270,7 @@ const Op split_op{{
     .gradient =
         [](Gradient& g) {
           std::vector<Output> parts = all_gradients(g);
-          g.dx(1) = parts.size() == 1 ? parts[0] : concatenate(parts, g.x(0));
+          g.dx(1) = parts.size() == 1 ? parts[0] : joined(parts, g.x(0));
         },
     .kernels = and_for_variants(cpu_moving_kernel(
         "T", []<class T>(TypeTag<T> t, const KernelRequest& r) { return prepare_split(t, r); })),
@@ -340,7 +345,7 @@ const Op split_v_op{{
     .gradient =
         [](Gradient& g) {
           std::vector<Output> parts = all_gradients(g);
-          g.dx(0) = parts.size() == 1 ? parts[0] : concatenate(parts, g.x(2));
+          g.dx(0) = parts.size() == 1 ? parts[0] : joined(parts, g.x(2));
         },
     .kernels = and_for_variants(cpu_moving_kernel(
         "T", []<class T>(TypeTag<T> t, const KernelRequest& r) { return prepare_split_v(t, r); })),
@@ -409,7 +414,8 @@ const Op pack_op{{
     .shape = infer_pack,
     .gradient =
         [](Gradient& g) {
-          const std::vector<Output> parts = unpack(g.dy(), g.num_inputs(), g.attr<int64_t>("axis"));
+          const std::vector<Output> parts = op_outputs(
+              "Unpack", {g.dy()}, {{"num", g.num_inputs()}, {"axis", g.attr<int64_t>("axis")}});
           for (int i = 0; i < g.num_inputs(); ++i) g.dx(i) = parts[i];
         },
     .kernels = and_pack_handles(and_for_variants(cpu_moving_kernel(
@@ -426,7 +432,7 @@ const Op unpack_op{{
     .outputs = {"output: num * T"},
     .attrs = {"num: int >= 0", "T: type", "axis: int = 0"},
     .shape = infer_unpack,
-    .gradient = [](Gradient& g) { g.dx(0) = pack(all_gradients(g), g.attr<int64_t>("axis")); },
+    .gradient = [](Gradient& g) { g.dx(0) = stack(all_gradients(g), g.attr<int64_t>("axis")); },
     .kernels = and_for_variants(cpu_moving_kernel(
         "T", []<class T>(TypeTag<T> t, const KernelRequest& r) { return prepare_unpack(t, r); })),
     .examples = {{.inputs = {floats({2, 2}, {1, 3, 2, 4})},

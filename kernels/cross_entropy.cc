@@ -166,7 +166,7 @@ void infer_sparse(ShapeContext& c) {
 }
 
 Output times_rows(Output loss_gradient, Output matrix) {
-  return mul(expand_dims(loss_gradient, -1), matrix);
+  return expand_dims(loss_gradient, -1) * matrix;
 }
 
 // By the logits: of the loss, and for second derivatives of `backprop`, which is softmax(logits) -
@@ -176,9 +176,9 @@ Output logits_gradient(Gradient& g) {
   if (g.dy(0)) out = times_rows(g.dy(0), g.y(1));
   if (g.dy(1)) {
     const Output probabilities = softmax(g.x(0));
-    const Output mean = sum(mul(g.dy(1), probabilities), axes(g.dy(1), {-1}), true);
-    const Output second = mul(sub(g.dy(1), mean), probabilities);
-    out = out ? add(out, second) : second;
+    const Output mean = sum(g.dy(1) * probabilities, -1, {.keep_dims = true});
+    const Output second = (g.dy(1) - mean) * probabilities;
+    out = out ? out + second : second;
   }
   return out;
 }
@@ -195,7 +195,7 @@ const Op dense_op{{
     .gradient =
         [](Gradient& g) {
           g.dx(0) = logits_gradient(g);
-          if (g.dy(0)) g.dx(1) = times_rows(g.dy(0), neg(log_softmax(g.x(0))));
+          if (g.dy(0)) g.dx(1) = times_rows(g.dy(0), -log_softmax(g.x(0)));
         },
     .kernels = {cpu_kernel(
         "T", FloatTypes{},

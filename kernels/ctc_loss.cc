@@ -208,7 +208,7 @@ const Op loss_op{{
         [](Gradient& g) {
           const Output dx =
               op("PreventGradient", {g.y(1)}, {{"message", "CTCLoss has no second derivative"}});
-          g.dx(0) = mul(reshape(g.dy(0), constant(g.graph(), ints({1, -1, 1}))), dx);
+          g.dx(0) = reshape(g.dy(0), constant(g.graph(), ints({1, -1, 1}))) * dx;
         },
     .kernels = {execute_kernel("T", Types<float, double>{},
                                []<class T>(TypeTag<T>, ExecuteContext& c) { loss<T>(c); })},

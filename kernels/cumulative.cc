@@ -139,8 +139,8 @@ const Op cumprod_op{{
     .shape = shapes::same_as(0),
     .gradient =
         [](Gradient& g) {
-          const Output total = cumsum(mul(g.y(), g.dy()), g.x(1), g.attr<bool>("exclusive"),
-                                      !g.attr<bool>("reverse"));
+          const Output total =
+              cumsum(g.y() * g.dy(), g.x(1), g.attr<bool>("exclusive"), !g.attr<bool>("reverse"));
           g.dx(0) = div_no_nan(total, g.x(0));
         },
     .kernels = scan_kernels_with_complex<Product>(),
@@ -159,8 +159,8 @@ Output log_of_part(const Output& dy, double sign) {
                         : dy.dtype() == DType::bf16 ? -0x1.fep127
                         : dy.dtype() == f32         ? -0x1.fffffep127
                                                     : std::numeric_limits<double>::lowest();
-  const Output part = sign < 0 ? neg(dy) : dy;
-  return select(greater(part, 0), log(part), lowest);
+  const Output part = sign < 0 ? -dy : dy;
+  return where(greater(part, 0), log(part), lowest);
 }
 
 const Op cumulative_logsumexp_op{{
@@ -179,10 +179,10 @@ const Op cumulative_logsumexp_op{{
           const AttrMap attrs = {{"exclusive", g.attr<bool>("exclusive")},
                                  {"reverse", !g.attr<bool>("reverse")}};
           const auto part = [&](double sign) {
-            const Output logs = sub(log_of_part(g.dy(), sign), g.y());
-            return exp(add(op("CumulativeLogsumexp", {logs, g.x(1)}, attrs), g.x(0)));
+            const Output logs = log_of_part(g.dy(), sign) - g.y();
+            return exp(op("CumulativeLogsumexp", {logs, g.x(1)}, attrs) + g.x(0));
           };
-          g.dx(0) = sub(part(1), part(-1));
+          g.dx(0) = part(1) - part(-1);
         },
     .kernels = scan_kernels<LogSumExp, FloatTypes>(),
     .examples = {{.inputs = {floats({3}, {0, 0, 100}), Tensor::scalar(0)},

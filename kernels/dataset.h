@@ -164,12 +164,12 @@ inline const char* const metadata_attr = "metadata: string = ''";
 // ---- Datasets that others are made of ----
 
 // Each element of a batch must have the same shapes, or is filled up to `padded`.
-struct Padding {
+struct BatchPadding {
   std::vector<Shape> shapes;   // -1: as the largest element
   std::vector<Tensor> values;  // scalars
 };
 Dataset::Pointer batches_of(Dataset::Pointer input, int64_t size, bool drops_remainder,
-                            ElementTypes types, std::optional<Padding> padding = {});
+                            ElementTypes types, std::optional<BatchPadding> padding = {});
 // One batch of at least one element, which must have the same shapes.
 Element stacked(const std::vector<Element>& elements);
 Dataset::Pointer repeated(Dataset::Pointer input, int64_t count);

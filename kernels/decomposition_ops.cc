@@ -171,17 +171,17 @@ void eigen_gradient(Gradient& g) {
   Output inner;
   if (g.dy(0)) inner = op("MatrixDiag", {g.dy(0)});
   if (g.dy(1)) {
-    const Output differences = sub(expand_dims(e, -2), expand_dims(e, -1));
+    const Output differences = expand_dims(e, -2) - expand_dims(e, -1);
     const Output f = op("MatrixSetDiag", {reciprocal(differences), zeros_like(e)});
-    const Output by_vectors = mul(f, batch_matmul(v, g.dy(1), true));
-    inner = inner ? add(inner, by_vectors) : by_vectors;
+    const Output by_vectors = f * matmul(v, g.dy(1), {.adjoint_a = true});
+    inner = inner ? inner + by_vectors : by_vectors;
   }
   if (!inner) return;
-  const Output da = batch_matmul(v, batch_matmul(inner, v, false, true));
+  const Output da = matmul(v, matmul(inner, v, {.adjoint_b = true}));
   const auto number = [&](int64_t value) { return constant(g.graph(), Tensor::scalar(value)); };
-  const Output lower =
-      op("MatrixBandPart",
-         {add(da, batch_matmul(v, batch_matmul(inner, v, true, true))), number(-1), number(0)});
+  const Output lower = op("MatrixBandPart",
+                          {da + matmul(v, matmul(inner, v, {.adjoint_a = true, .adjoint_b = true})),
+                           number(-1), number(0)});
   g.dx() = op("MatrixSetDiag", {lower, op("MatrixDiagPart", {da})});
 }
 

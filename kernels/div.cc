@@ -138,8 +138,8 @@ struct TruncateMod {
 };
 
 void quotient_gradient(Gradient& g) {
-  const Output dx = div(g.dy(), g.x(1));
-  set_broadcast_gradients(g, dx, neg(mul(dx, g.y())));
+  const Output dx = g.dy() / g.x(1);
+  set_broadcast_gradients(g, dx, -(dx * g.y()));
 }
 
 const Op real_div_op{{
@@ -181,7 +181,7 @@ const Op div_no_nan_op{{
     .gradient =
         [](Gradient& g) {
           const Output dx = div_no_nan(g.dy(), g.x(1));
-          set_broadcast_gradients(g, dx, neg(mul(dx, g.y())));
+          set_broadcast_gradients(g, dx, -(dx * g.y()));
         },
     .kernels = elementwise_with_complex<DivNoNan, FloatTypes>(),
     .examples = {{.inputs = {floats({1, 6}), floats({0, 3})}, .outputs = {floats({0, 2})}}},
@@ -212,7 +212,7 @@ const Op floor_mod_op{{
     .shape = shapes::broadcast_binary(),
     .gradient =
         [](Gradient& g) {
-          set_broadcast_gradients(g, g.dy(), neg(mul(g.dy(), floor_div(g.x(0), g.x(1)))));
+          set_broadcast_gradients(g, g.dy(), -(g.dy() * floor_div(g.x(0), g.x(1))));
         },
     .kernels = elementwise<FloorMod>(),
     .examples = {{.inputs = {ints({-7, 7, 6}), ints({2, 2, -4})}, .outputs = {ints({1, 1, -2})}},

@@ -62,7 +62,7 @@ void partition_gradient(Gradient& g) {
   const int64_t n = g.attr<int64_t>("num_partitions");
   const auto number = [&](int32_t value) { return constant(g.graph(), Tensor::scalar(value)); };
   const Output numbers =
-      reshape(range(number(0), size_of(partitions), number(1)), shape_of(partitions));
+      reshape(op("Range", {number(0), size_of(partitions), number(1)}), shape_of(partitions));
   const std::vector<Output> indices =
       op_outputs("DynamicPartition", {numbers, partitions}, {{"num_partitions", n}});
   std::vector<Output> parts;

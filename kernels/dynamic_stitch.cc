@@ -90,7 +90,7 @@ OpDef stitch_op(std::string name, std::string doc) {
       .gradient =
           [](Gradient& g) {
             const int n = g.num_inputs() / 2;
-            for (int i = 0; i < n; ++i) g.dx(n + i) = gather(g.dy(), g.x(i));
+            for (int i = 0; i < n; ++i) g.dx(n + i) = take(g.dy(), g.x(i));
           },
       .kernels = {{.types = {{"T", AllTypes::list()}}, .execute = run}},
       .examples = {{.inputs = {ints({0, 2}), Tensor::scalar<int32_t>(1), floats({2, 1}, {1, 3}),

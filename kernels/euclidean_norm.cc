@@ -35,8 +35,8 @@ const Op norm_op{{
     .shape = infer_reduction,
     .gradient =
         [](Gradient& g) {
-          const Output share = div(with_reduced_axes(g, g.dy()), with_reduced_axes(g, g.y()));
-          g.dx(0) = mul(g.x(0), share);
+          const Output share = with_reduced_axes(g, g.dy()) / with_reduced_axes(g, g.y());
+          g.dx(0) = g.x(0) * share;
         },
     .kernels = reduction_with_complex<NormReducer>(),
     .examples = {{.inputs = {floats({2, 2}, {3, 4, 5, 12}), ints({1})},

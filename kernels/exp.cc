@@ -84,7 +84,7 @@ const Op exp_op{{
     .outputs = {"y: T"},
     .attrs = {"T: {bfloat16, half, float, double, complex64, complex128}"},
     .shape = shapes::same_as(0),
-    .gradient = [](Gradient& g) { g.dx() = mul(g.dy(), g.y()); },
+    .gradient = [](Gradient& g) { g.dx() = g.dy() * g.y(); },
     .kernels = elementwise_with_complex<Exp, FloatTypes>(),
     .examples = {{.inputs = {floats({0, 1})}, .outputs = {floats({1, 2.7182817})}}},
 }};
@@ -96,7 +96,7 @@ const Op log_op{{
     .outputs = {"y: T"},
     .attrs = {"T: {bfloat16, half, float, double, complex64, complex128}"},
     .shape = shapes::same_as(0),
-    .gradient = [](Gradient& g) { g.dx() = div(g.dy(), g.x()); },
+    .gradient = [](Gradient& g) { g.dx() = g.dy() / g.x(); },
     .kernels = elementwise_with_complex<Log, FloatTypes>(),
     .examples = {{.inputs = {floats({1, 2})}, .outputs = {floats({0, 0.6931472})}}},
 }};
@@ -108,7 +108,7 @@ const Op expm1_op{{
     .outputs = {"y: T"},
     .attrs = {"T: {bfloat16, half, float, double, complex64, complex128}"},
     .shape = shapes::same_as(0),
-    .gradient = [](Gradient& g) { g.dx() = mul(g.dy(), exp(g.x())); },
+    .gradient = [](Gradient& g) { g.dx() = g.dy() * exp(g.x()); },
     .kernels = elementwise_with_complex<Expm1, FloatTypes>(),
     .examples = {{.inputs = {floats({0, 1, 1e-7f})}, .outputs = {floats({0, 1.7182818f, 1e-7f})}}},
 }};
@@ -120,15 +120,13 @@ const Op log1p_op{{
     .outputs = {"y: T"},
     .attrs = {"T: {bfloat16, half, float, double, complex64, complex128}"},
     .shape = shapes::same_as(0),
-    .gradient = [](Gradient& g) { g.dx() = div(g.dy(), add(1, g.x())); },
+    .gradient = [](Gradient& g) { g.dx() = g.dy() / (1 + g.x()); },
     .kernels = elementwise_with_complex<Log1p, FloatTypes>(),
     .examples = {{.inputs = {floats({0, 1, 1e-7f})}, .outputs = {floats({0, 0.6931472f, 1e-7f})}}},
 }};
 
 // 2/√π exp(-x²) dy
-Output erf_gradient(Gradient& g) {
-  return mul(mul(1.1283791670955126, exp(neg(square(g.x())))), g.dy());
-}
+Output erf_gradient(Gradient& g) { return (1.1283791670955126 * exp(-square(g.x()))) * g.dy(); }
 
 const Op erf_op{{
     .name = "Erf",
@@ -149,7 +147,7 @@ const Op erfc_op{{
     .outputs = {"y: T"},
     .attrs = {"T: {bfloat16, half, float, double}"},
     .shape = shapes::same_as(0),
-    .gradient = [](Gradient& g) { g.dx() = neg(erf_gradient(g)); },
+    .gradient = [](Gradient& g) { g.dx() = -erf_gradient(g); },
     .kernels = elementwise<Erfc, FloatTypes>(),
     .examples = {{.inputs = {floats({0, 0.5})}, .outputs = {floats({1, 0.47950012f})}}},
 }};
@@ -167,9 +165,8 @@ const Op pow_op{{
           // ln x where it is defined; elsewhere no gradient flows to y, as in TensorFlow.
           const Output x = g.x(0), y = g.x(1);
           const Output has_log = is_complex(x.dtype()) ? not_equal(x, 0) : greater(x, 0);
-          const Output log_x = select(has_log, log(select(has_log, x, ones_like(x))), 0);
-          set_broadcast_gradients(g, mul(mul(g.dy(), y), pow(x, sub(y, 1))),
-                                  mul(mul(g.dy(), g.y()), log_x));
+          const Output log_x = where(has_log, log(where(has_log, x, ones_like(x))), 0);
+          set_broadcast_gradients(g, (g.dy() * y) * pow(x, y - 1), (g.dy() * g.y()) * log_x);
         },
     .kernels = elementwise_with_complex<Pow, SignedTypes>(),
     .examples = {{.inputs = {floats({2, 4}), floats({3, 0.5})}, .outputs = {floats({8, 2})}},

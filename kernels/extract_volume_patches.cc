@@ -92,7 +92,7 @@ void gradient(Gradient& g) {
     return strided_slice(shape, numbers({begin}), numbers({end}), numbers({1}));
   };
   const auto swapped = [&](Output x) { return op("Transpose", {x, numbers({1, 0, 2})}); };
-  const Output extents = part(1, 4), numbered = add(op("Prod", {extents, numbers({0})}), one);
+  const Output extents = part(1, 4), numbered = op("Prod", {extents, numbers({0})}) + one;
   const Output volume = reshape(op("Range", {one, numbered, one}),
                                 concatenate({numbers({1}), extents, numbers({1})}, 0));
   const Output ids = reshape(op("ExtractVolumePatches", {volume},

@@ -133,7 +133,7 @@ Output block_size(Gradient& g, int axes) {
   for (int axis = 0; axis < axes; ++axis) last.push_back(axis - axes);
   const Output rank = op("Rank", {g.x()});
   const Output extents =
-      op("GatherV2", {shape, add(rank, constant(g.graph(), Tensor::of<int32_t>({axes}, last))),
+      op("GatherV2", {shape, rank + constant(g.graph(), Tensor::of<int32_t>({axes}, last)),
                       constant(g.graph(), Tensor::scalar(0))});
   return cast(prod(extents, constant(g.graph(), ints({0}))), g.x().dtype());
 }
@@ -157,8 +157,7 @@ OpDef transform_op(int axes, bool is_inverse) {
       .gradient =
           [=](Gradient& g) {
             const Output size = block_size(g, axes);
-            g.dx() =
-                is_inverse ? div(op(forward, {g.dy()}), size) : mul(op(inverse, {g.dy()}), size);
+            g.dx() = is_inverse ? op(forward, {g.dy()}) / size : op(inverse, {g.dy()}) * size;
           },
       .kernels = {cpu_kernel("Tcomplex", ComplexTypes{},
                              [=]<class T>(TypeTag<T> t, const KernelRequest& r) {

@@ -88,7 +88,7 @@ const Op lgamma_op{{
     .outputs = {"y: T"},
     .attrs = {"T: {bfloat16, half, float, double}"},
     .shape = shapes::same_as(0),
-    .gradient = [](Gradient& g) { g.dx() = mul(g.dy(), op("Digamma", {g.x()})); },
+    .gradient = [](Gradient& g) { g.dx() = g.dy() * op("Digamma", {g.x()}); },
     .kernels = elementwise<Lgamma, FloatTypes>(),
     .examples = {{.inputs = {floats({1, 4})}, .outputs = {floats({0, 1.7917595f})}}},
 }};
@@ -102,7 +102,7 @@ const Op digamma_op{{
     .shape = shapes::same_as(0),
     .gradient =
         [](Gradient& g) {
-          g.dx() = mul(g.dy(), op("Polygamma", {ones_like(g.x()), g.x()}));
+          g.dx() = g.dy() * op("Polygamma", {ones_like(g.x()), g.x()});
         },
     .kernels = elementwise<Digamma, FloatTypes>(),
     .examples = {{.inputs = {floats({1, -0.5})}, .outputs = {floats({-0.57721566f, 0.03648998f})}}},
@@ -117,8 +117,8 @@ const Op polygamma_op{{
     .shape = shapes::broadcast_binary(),
     .gradient =
         [](Gradient& g) {
-          const Output next = op("Polygamma", {add(g.x(0), 1), g.x(1)});
-          g.dx(1) = sum_to_shape_of(g.x(1), g.x(0), mul(g.dy(), next));
+          const Output next = op("Polygamma", {g.x(0) + 1, g.x(1)});
+          g.dx(1) = sum_to_shape_of(g.x(1), g.x(0), g.dy() * next);
         },
     .kernels = elementwise<Polygamma, Types<float, double>>(),
     .examples = {{.inputs = {floats({0, 1, 2}), floats({1})},
@@ -135,8 +135,8 @@ const Op zeta_op{{
     .gradient =
         [](Gradient& g) {
           const Output x = g.x(0), q = g.x(1);
-          const Output dq = neg(mul(x, op("Zeta", {add(x, 1), q})));
-          g.dx(1) = sum_to_shape_of(q, x, mul(g.dy(), dq));
+          const Output dq = -(x * op("Zeta", {x + 1, q}));
+          g.dx(1) = sum_to_shape_of(q, x, g.dy() * dq);
         },
     .kernels = elementwise<Zeta, Types<float, double>>(),
     .examples = {{.inputs = {floats({2, 4}), floats({1})},

@@ -138,11 +138,10 @@ const Op betainc_op{{
     .gradient =
         [](Gradient& g) {
           const Output a = g.x(0), b = g.x(1), x = g.x(2);
-          const Output log_beta =
-              sub(add(op("Lgamma", {a}), op("Lgamma", {b})), op("Lgamma", {add(a, b)}));
+          const Output log_beta = op("Lgamma", {a}) + op("Lgamma", {b}) - op("Lgamma", {a + b});
           const Output log_density =
-              sub(add(op("Xlog1py", {sub(b, 1), neg(x)}), op("Xlogy", {sub(a, 1), x})), log_beta);
-          g.dx(2) = sum_to_shape_of(x, g.y(), mul(exp(log_density), g.dy()));
+              op("Xlog1py", {b - 1, -x}) + op("Xlogy", {a - 1, x}) - log_beta;
+          g.dx(2) = sum_to_shape_of(x, g.y(), exp(log_density) * g.dy());
         },
     .kernels = kernels(),
     .examples = {{.inputs = {floats({2, 0.5F}), floats({3, 0.5F}), floats({0.3F, 0.75F})},

@@ -135,9 +135,9 @@ struct RandomGammaGrad {
 GradientFunction gradient_of(double sign) {
   return [sign](Gradient& g) {
     const Output a = g.x(0), x = g.x(1);
-    const Output log_density = sub(sub(mul(sub(a, 1), log(x)), x), op("Lgamma", {a}));
-    set_broadcast_gradients(g, mul(mul(g.dy(), op("IgammaGradA", {a, x})), sign),
-                            mul(mul(g.dy(), exp(log_density)), sign));
+    const Output log_density = ((a - 1) * log(x) - x) - op("Lgamma", {a});
+    set_broadcast_gradients(g, (g.dy() * op("IgammaGradA", {a, x})) * sign,
+                            (g.dy() * exp(log_density)) * sign);
   };
 }
 

@@ -45,7 +45,7 @@ const Op l2_loss_op{{
     .outputs = {"output: T"},
     .attrs = {"T: {half, bfloat16, float, double}"},
     .shape = shapes::scalar(),
-    .gradient = [](Gradient& g) { g.dx() = mul(g.x(), g.dy()); },
+    .gradient = [](Gradient& g) { g.dx() = g.x() * g.dy(); },
     .kernels = kernels(),
     .examples = {{.inputs = {floats({1, 2, 3})}, .outputs = {Tensor::scalar(7.0f)}}},
 }};

@@ -36,7 +36,7 @@ Shape square(ShapeContext& c, int i) {
 // ---- The gradients' parts
 
 Output product(Output a, Output b, bool adj_a = false, bool adj_b = false) {
-  return batch_matmul(a, b, adj_a, adj_b);
+  return matmul(a, b, {.adjoint_a = adj_a, .adjoint_b = adj_b});
 }
 
 Output band(Output x, int64_t lower, int64_t upper) {
@@ -100,10 +100,10 @@ void cholesky_gradient(Gradient& g) {
   const Output eye = op("MatrixDiag", {ones_like(diagonal)});
   const Output inverse = op("MatrixTriangularSolve", {l, eye});
   Output middle = product(l, g.dy(), true);
-  middle = op("MatrixSetDiag", {middle, mul(op("MatrixDiagPart", {middle}), 0.5)});
+  middle = op("MatrixSetDiag", {middle, op("MatrixDiagPart", {middle}) * 0.5});
   middle = band(middle, -1, 0);
   const Output da = product(product(inverse, middle, true), inverse);
-  g.dx() = mul(add(da, product(da, eye, true)), 0.5);
+  g.dx() = (da + product(da, eye, true)) * 0.5;
 }
 
 const Op cholesky_op{{
@@ -183,7 +183,7 @@ void solve_gradient(Gradient& g, Output& da, Output& db) {
   AttrMap attrs = {{"adjoint", !adjoint}};
   if (g.node().op->name == "MatrixTriangularSolve") attrs["lower"] = g.attr<bool>("lower");
   db = op(g.node().op->name, {g.x(0), g.dy()}, attrs);
-  da = neg(adjoint ? product(g.y(), db, false, true) : product(db, g.y(), false, true));
+  da = -(adjoint ? product(g.y(), db, false, true) : product(db, g.y(), false, true));
 }
 
 const Op triangular_solve_op{{
@@ -267,8 +267,8 @@ const Op inverse_op{{
     .gradient =
         [](Gradient& g) {
           const Output y = g.y();
-          g.dx() = neg(g.attr<bool>("adjoint") ? product(y, product(g.dy(), y, true))
-                                               : product(y, product(g.dy(), y, false, true), true));
+          g.dx() = -(g.attr<bool>("adjoint") ? product(y, product(g.dy(), y, true))
+                                             : product(y, product(g.dy(), y, false, true), true));
         },
     .kernels = {cpu_kernel(
         "T", SolvedTypes{},
@@ -324,8 +324,7 @@ const Op determinant_op{{
     .outputs = {"output: T"},
     .attrs = {determinant_types},
     .shape = infer_determinant,
-    .gradient =
-        [](Gradient& g) { g.dx() = mul(to_matrices(mul(g.dy(), g.y())), inverse_of(g.x(), true)); },
+    .gradient = [](Gradient& g) { g.dx() = to_matrices(g.dy() * g.y()) * inverse_of(g.x(), true); },
     .kernels = {cpu_kernel(
         "T", SolvedTypes{},
         []<class T>(TypeTag<T>, const KernelRequest& r) { return bind_determinant<T>(r, false); })},
@@ -341,7 +340,7 @@ const Op log_determinant_op{{
     .shape = infer_determinant,
     .gradient =
         [](Gradient& g) {
-          if (g.dy(1)) g.dx() = mul(to_matrices(g.dy(1)), inverse_of(g.x(), true));
+          if (g.dy(1)) g.dx() = to_matrices(g.dy(1)) * inverse_of(g.x(), true);
         },
     .kernels = {cpu_kernel(
         "T", SolvedTypes{},

@@ -323,8 +323,10 @@ void infer(ShapeContext& c) {
 void gradient(Gradient& g) {
   const bool ta = g.attr<bool>("transpose_a"), tb = g.attr<bool>("transpose_b");
   const Output a = g.x(0), b = g.x(1), dy = g.dy();
-  g.dx(0) = ta ? matmul(b, dy, tb, true) : matmul(dy, b, false, !tb);
-  g.dx(1) = tb ? matmul(dy, a, true, ta) : matmul(a, dy, !ta, false);
+  g.dx(0) = ta ? matmul(b, dy, {.transpose_a = tb, .transpose_b = true})
+               : matmul(dy, b, {.transpose_b = !tb});
+  g.dx(1) = tb ? matmul(dy, a, {.transpose_a = true, .transpose_b = ta})
+               : matmul(a, dy, {.transpose_a = !ta});
 }
 
 const Op matmul_op{{

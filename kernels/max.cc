@@ -32,8 +32,8 @@ struct MinReducer : Reducer {
 // The gradient is divided among the elements that are equal to the result.
 void gradient(Gradient& g) {
   const Output chosen = cast(equal(with_reduced_axes(g, g.y()), g.x(0)), g.dy().dtype());
-  const Output count = sum(chosen, g.x(1), g.attr<bool>("keep_dims"));
-  g.dx(0) = mul(chosen, with_reduced_axes(g, div(g.dy(), count)));
+  const Output count = sum(chosen, g.x(1), {.keep_dims = g.attr<bool>("keep_dims")});
+  g.dx(0) = chosen * with_reduced_axes(g, g.dy() / count);
 }
 
 const Op max_op{{

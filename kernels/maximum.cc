@@ -21,7 +21,7 @@ struct Minimum {
 
 // The gradient goes to the operand that was taken, to x where both are equal.
 void gradient(Gradient& g, const Output& takes_x) {
-  set_broadcast_gradients(g, select(takes_x, g.dy(), 0), select(takes_x, 0, g.dy()));
+  set_broadcast_gradients(g, where(takes_x, g.dy(), 0), where(takes_x, 0, g.dy()));
 }
 
 const Op maximum_op{{

@@ -46,8 +46,7 @@ const Op mul_op{{
               "uint64, int64, complex64, "
               "complex128}"},
     .shape = shapes::broadcast_binary(),
-    .gradient =
-        [](Gradient& g) { set_broadcast_gradients(g, mul(g.dy(), g.x(1)), mul(g.dy(), g.x(0))); },
+    .gradient = [](Gradient& g) { set_broadcast_gradients(g, g.dy() * g.x(1), g.dy() * g.x(0)); },
     .kernels = elementwise_with_complex<Mul>(),
     .examples = {{.inputs = {floats({2, 2}, {1, 2, 3, 4}), floats({2, 1}, {10, 100})},
                   .outputs = {floats({2, 2}, {10, 20, 300, 400})}}},
@@ -62,7 +61,7 @@ const Op neg_op{{
     .attrs =
         {"T: {bfloat16, half, float, double, int8, int16, int32, int64, complex64, complex128}"},
     .shape = shapes::same_as(0),
-    .gradient = [](Gradient& g) { g.dx() = neg(g.dy()); },
+    .gradient = [](Gradient& g) { g.dx() = -g.dy(); },
     .kernels = elementwise_with_complex<Neg, SignedTypes>(),
     .examples = {{.inputs = {floats({1, -2})}, .outputs = {floats({-1, 2})}}},
 }};
@@ -76,7 +75,7 @@ const Op square_op{{
               "uint32, uint64, complex64, "
               "complex128}"},
     .shape = shapes::same_as(0),
-    .gradient = [](Gradient& g) { g.dx() = mul(g.dy(), mul(2, g.x())); },
+    .gradient = [](Gradient& g) { g.dx() = g.dy() * (2 * g.x()); },
     .kernels = elementwise_with_complex<Square>(),
     .examples = {{.inputs = {floats({1, -3})}, .outputs = {floats({1, 9})}}},
 }};
@@ -93,8 +92,8 @@ const Op squared_difference_op{{
           // Of complex numbers, whose results are real.
           const Output dy =
               is_complex(g.dy().dtype()) ? cast(real(g.dy()), g.dy().dtype()) : g.dy();
-          const Output dx = mul(mul(2, dy), sub(g.x(0), g.x(1)));
-          set_broadcast_gradients(g, dx, neg(dx));
+          const Output dx = (2 * dy) * (g.x(0) - g.x(1));
+          set_broadcast_gradients(g, dx, -dx);
         },
     .kernels = elementwise_with_complex<SquaredDifference,
                                         Types<float, double, half, bfloat16, int32_t, int64_t>>(),

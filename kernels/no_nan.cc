@@ -72,8 +72,8 @@ const Op xdivy_op{product(
     elementwise_with_complex<Xdivy, FloatTypes>(),
     [](Gradient& g) {
       const Output x = g.x(0), y = g.x(1);
-      set_broadcast_gradients(g, mul(g.dy(), op("Xdivy", {is_not_zero(x), y})),
-                              mul(g.dy(), op("Xdivy", {neg(x), square(y)})));
+      set_broadcast_gradients(g, g.dy() * op("Xdivy", {is_not_zero(x), y}),
+                              g.dy() * op("Xdivy", {-x, square(y)}));
     },
     floats({1.5, 0, 2}))};
 
@@ -82,8 +82,8 @@ const Op xlogy_op{product(
     elementwise_with_complex<Xlogy, FloatTypes>(),
     [](Gradient& g) {
       const Output x = g.x(0), y = g.x(1);
-      set_broadcast_gradients(g, mul(g.dy(), op("Xlogy", {is_not_zero(x), y})),
-                              mul(g.dy(), op("Xdivy", {x, y})));
+      set_broadcast_gradients(g, g.dy() * op("Xlogy", {is_not_zero(x), y}),
+                              g.dy() * op("Xdivy", {x, y}));
     },
     floats({2.0794415f, 0, 0}))};
 
@@ -92,8 +92,8 @@ const Op xlog1py_op{product(
     "half, bfloat16, float, double", elementwise_with_complex<Xlog1py, FloatTypes>(),
     [](Gradient& g) {
       const Output x = g.x(0), y = g.x(1);
-      set_broadcast_gradients(g, mul(g.dy(), op("Xlog1py", {is_not_zero(x), y})),
-                              mul(g.dy(), op("Xdivy", {x, add(y, 1)})));
+      set_broadcast_gradients(g, g.dy() * op("Xlog1py", {is_not_zero(x), y}),
+                              g.dy() * op("Xdivy", {x, y + 1}));
     },
     floats({3.2958369f, 0, 1.3862944f}))};
 

@@ -101,7 +101,7 @@ const Op ndtri_op{{
     .gradient =
         [](Gradient& g) {
           constexpr double root_two_pi = 2.50662827463100050242;
-          g.dx() = mul(mul(g.dy(), root_two_pi), exp(div(square(g.y()), 2)));
+          g.dx() = (g.dy() * root_two_pi) * exp(square(g.y()) / 2);
         },
     .kernels = elementwise<Ndtri, FloatTypes>(),
     .examples = {{.inputs = {floats({0.5F, 0.025F, 1e-20F, 1})},
@@ -119,7 +119,7 @@ const Op erfinv_op{{
     .gradient =
         [](Gradient& g) {
           constexpr double half_root_pi = 0.88622692545275801365;
-          g.dx() = mul(mul(g.dy(), half_root_pi), exp(square(g.y())));
+          g.dx() = (g.dy() * half_root_pi) * exp(square(g.y()));
         },
     .kernels = elementwise<Erfinv, FloatTypes>(),
     .examples = {{.inputs = {floats({0.5F, -0.99F, 1e-8F, -1})},

@@ -51,8 +51,7 @@ void infer(ShapeContext& c) {
 // It is shared by the entries that are as large.
 void gradient(Gradient& g) {
   const Output is_it = cast(equal(expand_dims(g.y(), -1), g.x(0)), g.dy().dtype());
-  const Output last = axes(g.x(0), {-1});
-  g.dx(0) = mul(div(is_it, sum(is_it, last, true)), expand_dims(g.dy(), -1));
+  g.dx(0) = (is_it / sum(is_it, -1, {.keep_dims = true})) * expand_dims(g.dy(), -1);
 }
 
 const Op nth_element_op{{

@@ -65,8 +65,8 @@ void gradient(Gradient& g) {
   const Output before =
       strided_slice(paddings, at({0, 0}), at({0, 1}), at({1, 1}),
                     {{"begin_mask", 1}, {"end_mask", 1}, {"shrink_axis_mask", 2}});
-  g.dx(0) = slice(g.dy(), before, shape_of(g.x(0), paddings.dtype()));
-  if (g.num_inputs() == 3) g.dx(2) = sub(sum(g.dy()), sum(g.dx(0)));
+  g.dx(0) = op("Slice", {g.dy(), before, shape_of(g.x(0), paddings.dtype())});
+  if (g.num_inputs() == 3) g.dx(2) = sum(g.dy()) - sum(g.dx(0));
 }
 
 const Kernel kernel = cpu_moving_kernel(

@@ -27,7 +27,7 @@ void gradient(Gradient& g) {
   const Output x = g.x(0);
   if (!indices.is_valid() ||
       !x.shape().has_rank()) {  // wrong next to a zero, but nothing else is known
-    g.dx(0) = mul(dy, div(with_reduced_axes(g, g.y()), x));
+    g.dx(0) = dy * (with_reduced_axes(g, g.y()) / x);
     return;
   }
   const std::vector<bool> reduced = reduced_axes(indices, x.shape().rank());
@@ -39,8 +39,8 @@ void gradient(Gradient& g) {
       return op("Cumprod", {product, constant(g.graph(), Tensor::scalar(axis))},
                 {{"exclusive", true}, {"reverse", reverse}});
     };
-    dx = mul(dx, mul(along(false), along(true)));
-    product = prod(product, axes(product, {axis}), true);
+    dx = dx * (along(false) * along(true));
+    product = prod(product, axis, {.keep_dims = true});
   }
   g.dx(0) = dx;
 }

@@ -115,14 +115,13 @@ void gather_gradient(Gradient& g) {
   const int levels = g.num_inputs() - 2;
   const auto vector = [&](int32_t i) { return constant(g.graph(), ints({i})); };
   Output splits = g.x(0);  // of the outer rows, in values
-  for (int i = 1; i < levels; ++i) splits = gather(g.x(i), splits);
+  for (int i = 1; i < levels; ++i) splits = take(g.x(i), splits);
   const Output rows = reshape(g.x(levels + 1), vector(-1));
   const Output ends = strided_slice(splits, vector(1), vector(0), vector(1), {{"end_mask", 1}});
   const DType dtype = splits.dtype();
   const Output one = constant(
       g.graph(), dtype == DType::i64 ? Tensor::scalar<int64_t>(1) : Tensor::scalar<int32_t>(1));
-  const Output places =
-      op_outputs("RaggedRange", {gather(splits, rows), gather(ends, rows), one})[1];
+  const Output places = op_outputs("RaggedRange", {take(splits, rows), take(ends, rows), one})[1];
   const Output count = strided_slice(shape_of(g.x(levels)), vector(0), vector(1), vector(1),
                                      {{"shrink_axis_mask", 1}});
   g.dx(levels) = unsorted_segment_sum(g.dy(static_cast<int>(g.attr<int64_t>("OUTPUT_RAGGED_RANK"))),

@@ -180,7 +180,7 @@ using PoissonTypes = Types<half, float, double, int32_t, int64_t>;
 Output gradient_of_alpha(Gradient& g, const Output& alpha, const Output& axes) {
   const Output by_alpha = op("RandomGammaGrad", {alpha, g.y()});
   const auto number = [&](int32_t value) { return constant(g.graph(), Tensor::scalar(value)); };
-  return sum(mul(g.dy(), by_alpha), range(number(0), axes, number(1)));
+  return sum(g.dy() * by_alpha, op("Range", {number(0), axes, number(1)}));
 }
 
 // bind_out(TypeTag<Rate>, TypeTag<Out>, request) for the two types of a Poisson op.
@@ -242,7 +242,7 @@ OpDef stateless_gamma_op(bool has_seed) {
       .gradient =
           [](Gradient& g) {
             const int last = g.num_inputs() - 1;
-            g.dx(last) = gradient_of_alpha(g, g.x(last), sub(size_of(g.x(0)), rank_of(g.x(last))));
+            g.dx(last) = gradient_of_alpha(g, g.x(last), size_of(g.x(0)) - rank_of(g.x(last)));
           },
       .kernels = {cpu_kernel("dtype", GammaTypes{},
                              []<class T>(TypeTag<T>, const KernelRequest& r) {

@@ -374,7 +374,7 @@ const Op nearest_op{{
     .gradient =
         [](Gradient& g) {
           const auto one = [&](int32_t i) { return constant(g.graph(), ints({i})); };
-          const Output size = slice(shape_of(g.x(0)), one(1), one(2));
+          const Output size = op("Slice", {shape_of(g.x(0)), one(1), one(2)});
           g.dx(0) = op("ResizeNearestNeighborGrad", {g.dy(), size}, attrs_of(g));
         },
     .kernels = {cpu_moving_kernel(
@@ -395,7 +395,7 @@ const Op nearest_grad_op{{
     .gradient =
         [](Gradient& g) {
           const auto one = [&](int32_t i) { return constant(g.graph(), ints({i})); };
-          const Output size = slice(shape_of(g.x(0)), one(1), one(2));
+          const Output size = op("Slice", {shape_of(g.x(0)), one(1), one(2)});
           g.dx(0) = op("ResizeNearestNeighbor", {g.dy(), size}, attrs_of(g));
         },
     .kernels = {cpu_kernel("T", Types<float, double, half, bfloat16, uint8_t, int8_t, int32_t>{},

@@ -65,7 +65,7 @@ const Op roll_op{{
         },
     .gradient =
         [](Gradient& g) {
-          g.dx(0) = op("Roll", {g.dy(), neg(g.x(1)), g.x(2)});
+          g.dx(0) = op("Roll", {g.dy(), -g.x(1), g.x(2)});
         },
     .kernels = {cpu_moving_kernel(
         "T", []<class T>(TypeTag<T> t, const KernelRequest& r) { return prepare(t, r); })},

@@ -215,7 +215,7 @@ struct Segments {
   }
   // For every row of data, that of its segment; any row where the id is negative.
   Output spread(Output of_segments) const {
-    return gather(of_segments, count ? maximum(ids, 0) : ids);
+    return take(of_segments, count ? maximum(ids, 0) : ids);
   }
   // `value`, and 0 in rows that were dropped because their id is negative.
   Output or_zero(Output value) const {
@@ -223,7 +223,7 @@ struct Segments {
     Output is_kept = greater_equal(ids, 0);
     for (int i = ids.shape().rank(); i < data.shape().rank(); ++i)
       is_kept = expand_dims(is_kept, -1);
-    return select(is_kept, value, zeros_like(value));
+    return where(is_kept, value, zeros_like(value));
   }
 };
 
@@ -244,7 +244,7 @@ void extremum_gradient(Gradient& g) {
   const Output is_extremum = equal(segments.data, segments.spread(g.y()));
   const Output count = segments.combine("Sum", cast(is_extremum, g.dy().dtype()));
   const Output share = segments.spread(div_no_nan(g.dy(), count));
-  g.dx(0) = segments.or_zero(select(is_extremum, share, zeros_like(share)));
+  g.dx(0) = segments.or_zero(where(is_extremum, share, zeros_like(share)));
 }
 
 // The product of the others: without a zero in the segment the quotient; the zero itself gets the
@@ -253,11 +253,11 @@ void prod_gradient(Gradient& g) {
   const Segments segments(g);
   const Output data = segments.data, is_zero = equal(data, zeros_like(data));
   const Output zeros = segments.combine("Sum", cast(is_zero, i32));
-  const Output dy = select(greater(zeros, 1), zeros_like(g.dy()), g.dy());
-  const Output nonzero = select(is_zero, ones_like(data), data);
+  const Output dy = where(greater(zeros, 1), zeros_like(g.dy()), g.dy());
+  const Output nonzero = where(is_zero, ones_like(data), data);
   const Output rest = segments.spread(segments.combine("Prod", nonzero));
-  const Output others = select(is_zero, rest, div(segments.spread(g.y()), nonzero));
-  g.dx(0) = segments.or_zero(mul(segments.spread(dy), others));
+  const Output others = where(is_zero, rest, segments.spread(g.y()) / nonzero);
+  g.dx(0) = segments.or_zero(segments.spread(dy) * others);
 }
 
 // ---- The ops

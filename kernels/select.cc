@@ -101,8 +101,8 @@ const Op select_v2_op{{
     .shape = infer_select_v2,
     .gradient =
         [](Gradient& g) {
-          g.dx(1) = sum_to_shape_of(g.x(1), g.y(), select(g.x(0), g.dy(), 0));
-          g.dx(2) = sum_to_shape_of(g.x(2), g.y(), select(g.x(0), 0, g.dy()));
+          g.dx(1) = sum_to_shape_of(g.x(1), g.y(), where(g.x(0), g.dy(), 0));
+          g.dx(2) = sum_to_shape_of(g.x(2), g.y(), where(g.x(0), 0, g.dy()));
         },
     .kernels = kernels(),
     .examples = {{.inputs = {bools({true, false}), floats({1, 2}), Tensor::scalar(9.0f)},

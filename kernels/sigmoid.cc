@@ -57,7 +57,7 @@ const Op sigmoid_grad_op{{
     .shape = shapes::same_for_all(),
     .gradient =
         [](Gradient& g) {
-          g.dx(0) = mul(mul(g.dy(), g.x(1)), sub(1, mul(2, g.x(0))));
+          g.dx(0) = (g.dy() * g.x(1)) * (1 - 2 * g.x(0));
           g.dx(1) = sigmoid_grad(g.x(0), g.dy());
         },
     .kernels = elementwise_with_complex<SigmoidGrad, FloatTypes>(),
@@ -85,7 +85,7 @@ const Op tanh_grad_op{{
     .shape = shapes::same_for_all(),
     .gradient =
         [](Gradient& g) {
-          g.dx(0) = mul(mul(-2, g.dy()), mul(g.x(0), g.x(1)));
+          g.dx(0) = (-2 * g.dy()) * (g.x(0) * g.x(1));
           g.dx(1) = tanh_grad(g.x(0), g.dy());
         },
     .kernels = elementwise_with_complex<TanhGrad, FloatTypes>(),

@@ -62,7 +62,7 @@ BoundKernel prepare(TypeTag<T>, const KernelRequest& request) {
 void gradient(Gradient& g) {
   const Output begin = g.x(1), shape = shape_of(g.x(0), begin.dtype()),
                size = shape_of(g.y(), begin.dtype());
-  g.dx(0) = strided_slice_grad(shape, begin, add(begin, size), ones_like(begin), g.dy());
+  g.dx(0) = strided_slice_grad(shape, begin, begin + size, ones_like(begin), g.dy());
 }
 
 const Op slice_op{{

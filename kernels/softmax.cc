@@ -46,7 +46,7 @@ BoundKernel prepare(const KernelRequest& request) {
 
 void infer(ShapeContext& c) { c.set_output(0, c.with_rank_at_least(0, 1)); }
 
-Output sum_over_classes(Output x) { return sum(x, axes(x, {-1}), true); }
+Output sum_over_classes(Output x) { return sum(x, -1, {.keep_dims = true}); }
 
 const Op softmax_op{{
     .name = "Softmax",
@@ -55,8 +55,7 @@ const Op softmax_op{{
     .outputs = {"softmax: T"},
     .attrs = {"T: {half, bfloat16, float, double}"},
     .shape = infer,
-    .gradient =
-        [](Gradient& g) { g.dx() = mul(sub(g.dy(), sum_over_classes(mul(g.dy(), g.y()))), g.y()); },
+    .gradient = [](Gradient& g) { g.dx() = (g.dy() - sum_over_classes(g.dy() * g.y())) * g.y(); },
     .kernels = {cpu_kernel(
         "T", FloatTypes{},
         []<class T>(TypeTag<T>, const KernelRequest& r) { return prepare<T, false>(r); })},
@@ -71,8 +70,7 @@ const Op log_softmax_op{{
     .outputs = {"logsoftmax: T"},
     .attrs = {"T: {half, bfloat16, float, double}"},
     .shape = infer,
-    .gradient =
-        [](Gradient& g) { g.dx() = sub(g.dy(), mul(sum_over_classes(g.dy()), exp(g.y()))); },
+    .gradient = [](Gradient& g) { g.dx() = g.dy() - sum_over_classes(g.dy()) * exp(g.y()); },
     .kernels = {cpu_kernel(
         "T", FloatTypes{},
         []<class T>(TypeTag<T>, const KernelRequest& r) { return prepare<T, true>(r); })},

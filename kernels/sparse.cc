@@ -69,7 +69,7 @@ const Op to_dense_op{{
         [](Gradient& g) {
           const Output values = op("GatherNd", {g.dy(), g.x(0)});
           g.dx(2) = values;
-          g.dx(3) = sub(sum(g.dy()), sum(values));
+          g.dx(3) = sum(g.dy()) - sum(values);
         },
     .kernels = {cpu_kernel("T", AllTypes{},
                            []<class T>(TypeTag<T>, const KernelRequest& r) {
@@ -151,10 +151,10 @@ void product_gradient(Gradient& g) {
     return op("GatherV2", {g.x(0), constant(g.graph(), Tensor::scalar(i)),
                            constant(g.graph(), Tensor::scalar<int32_t>(1))});
   };
-  const Output rows = gather(g.dy(), column(adjoint_a ? 1 : 0));
-  const Output others = gather(adjoint_b ? transposed(g.x(3)) : g.x(3), column(adjoint_a ? 0 : 1));
-  const Output products = mul(rows, conj(others));
-  g.dx(1) = sum(adjoint_a ? conj(products) : products, axes(rows, {1}));
+  const Output rows = take(g.dy(), column(adjoint_a ? 1 : 0));
+  const Output others = take(adjoint_b ? transposed(g.x(3)) : g.x(3), column(adjoint_a ? 0 : 1));
+  const Output products = rows * conj(others);
+  g.dx(1) = sum(adjoint_a ? conj(products) : products, 1);
 }
 
 const Op product_op{{

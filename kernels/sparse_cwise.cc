@@ -92,10 +92,10 @@ Kernel kernel() {
 Output dense_places(Gradient& g) {
   const Output dense_shape = shape_of(g.x(3), i64), rank = size_of(dense_shape);
   const auto vector = [&](int32_t value) { return constant(g.graph(), ints({value})); };
-  const Output first = reshape(sub(size_of(g.x(2)), rank), vector(1));
+  const Output first = reshape(size_of(g.x(2)) - rank, vector(1));
   const Output begin = op("ConcatV2", {vector(0), first, constant(g.graph(), Tensor::scalar(0))});
-  const Output columns = slice(g.x(0), begin, constant(g.graph(), ints({-1, -1})));
-  return minimum(columns, sub(dense_shape, 1));
+  const Output columns = op("Slice", {g.x(0), begin, constant(g.graph(), ints({-1, -1}))});
+  return minimum(columns, dense_shape - 1);
 }
 
 // What arrives at the dense tensor: entries that share an element of it add up.
@@ -126,8 +126,8 @@ const Op mul_op{{
     .gradient =
         [](Gradient& g) {
           const Output places = dense_places(g);
-          g.dx(1) = mul(g.dy(), op("GatherNd", {g.x(3), places}));
-          g.dx(3) = gathered(g, places, mul(g.dy(), g.x(1)));
+          g.dx(1) = g.dy() * op("GatherNd", {g.x(3), places});
+          g.dx(3) = gathered(g, places, g.dy() * g.x(1));
         },
     .kernels = {kernel<Mul>()},
     .examples = {{.inputs = {longs({2, 2}, {0, 1, 1, 0}), floats({5, 6}), longs({2, 2}),
@@ -145,8 +145,8 @@ const Op div_op{{
     .gradient =
         [](Gradient& g) {
           const Output places = dense_places(g), divisors = op("GatherNd", {g.x(3), places});
-          g.dx(1) = div(g.dy(), divisors);
-          g.dx(3) = gathered(g, places, neg(mul(g.dx(1), div(g.x(1), divisors))));
+          g.dx(1) = g.dy() / divisors;
+          g.dx(3) = gathered(g, places, -(g.dx(1) * (g.x(1) / divisors)));
         },
     .kernels = {kernel<Div>()},
     .examples = {{.inputs = {longs({2, 2}, {0, 1, 1, 0}), floats({5, 6}), longs({2, 2}),

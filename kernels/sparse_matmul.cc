@@ -89,7 +89,8 @@ BoundKernel prepare(const KernelRequest& r) {
 // MatMul in float, whose result is cast to the operand's type. The zeros of the gradient of a Relu
 // are no reason for more here: its zeros are too few.
 Output product(const Output& a, const Output& b, bool transpose_a, bool transpose_b, DType dtype) {
-  const Output in_float = matmul(cast(a, f32), cast(b, f32), transpose_a, transpose_b);
+  const Output in_float =
+      matmul(cast(a, f32), cast(b, f32), {.transpose_a = transpose_a, .transpose_b = transpose_b});
   return dtype == f32 ? in_float : cast(in_float, dtype);
 }
 

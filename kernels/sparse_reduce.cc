@@ -171,11 +171,11 @@ void infer_sparse_reduction(ShapeContext& c) {
 void sum_gradient(Gradient& g) {
   const Output indices = g.x(0), shape = g.x(2), rank = size_of(shape);
   const auto scalar = [&](int32_t value) { return constant(g.graph(), Tensor::scalar(value)); };
-  const Output axes = floor_mod(g.x(3), rank);
+  const Output axes = g.x(3) % rank;
   const Output ones = cast(op("OnesLike", {axes}), i64);
   const Output kept_shape =
-      dynamic_stitch({range(scalar(0), rank, scalar(1)), axes}, {shape, ones});
-  g.dx(1) = op("GatherNd", {reshape(g.dy(), kept_shape), minimum(indices, sub(kept_shape, 1))});
+      dynamic_stitch({op("Range", {scalar(0), rank, scalar(1)}), axes}, {shape, ones});
+  g.dx(1) = op("GatherNd", {reshape(g.dy(), kept_shape), minimum(indices, kept_shape - 1)});
 }
 
 const Op sum_op{{
@@ -291,9 +291,9 @@ void softmax(ExecuteContext& c) {
 void softmax_gradient(Gradient& g) {
   const Output indices = g.x(0), shape = g.x(2);
   const Output sums =
-      op("SparseReduceSum", {indices, mul(g.dy(), g.y()), shape, constant(g.graph(), ints({-1}))},
+      op("SparseReduceSum", {indices, g.dy() * g.y(), shape, constant(g.graph(), ints({-1}))},
          {{"keep_dims", true}});
-  g.dx(1) = mul(op("SparseDenseCwiseAdd", {indices, g.dy(), shape, neg(sums)}), g.y());
+  g.dx(1) = op("SparseDenseCwiseAdd", {indices, g.dy(), shape, -sums}) * g.y();
 }
 
 const Op softmax_op{{

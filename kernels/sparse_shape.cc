@@ -36,9 +36,9 @@ void reorder(ExecuteContext& c) {
 void reorder_gradient(Gradient& g) {
   const auto scalar = [&](int64_t value) { return constant(g.graph(), Tensor::scalar(value)); };
   const Output count = cast(size_of(g.x(1)), i64);
-  const Output numbers = range(scalar(0), count, scalar(1));
+  const Output numbers = op("Range", {scalar(0), count, scalar(1)});
   const Output order = op_outputs("SparseReorder", {g.x(0), numbers, g.x(2)})[1];
-  g.dx(1) = gather(g.dy(1), invert_permutation(order));
+  g.dx(1) = take(g.dy(1), invert_permutation(order));
 }
 
 const Op reorder_op{{

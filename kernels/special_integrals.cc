@@ -171,28 +171,28 @@ OpDef integral(std::string name, std::string doc, std::initializer_list<float> e
 const Op dawsn_op{integral<Dawsn>(
     "Dawsn", "y = e^(-x²) times the integral of e^(t²) from 0 to x: Dawson's integral.",
     {0.23983916F, 0.53807951F, 0.17827103F},
-    [](Gradient& g) { g.dx() = mul(g.dy(), sub(1, mul(mul(g.x(), g.y()), 2))); })};
+    [](Gradient& g) { g.dx() = g.dy() * (1 - (g.x() * g.y()) * 2); })};
 
 const Op expint_op{
     integral<Expint>("Expint", "y = Ei(x), the integral of e^t / t from -∞ to x; NaN for x < 0.",
                      {-0.54254326F, 1.8951178F, 9.9338326F},
-                     [](Gradient& g) { g.dx() = div(mul(g.dy(), exp(g.x())), g.x()); })};
+                     [](Gradient& g) { g.dx() = g.dy() * exp(g.x()) / g.x(); })};
 
 const Op fresnel_cos_op{integral<Fresnel<false>>(
     "FresnelCos", "y = the integral of cos(π t² / 2) from 0 to x.",
     {0.24975915F, 0.77989340F, 0.60572079F},
-    [](Gradient& g) { g.dx() = mul(g.dy(), op("Cos", {mul(square(g.x()), pi / 2)})); })};
+    [](Gradient& g) { g.dx() = g.dy() * op("Cos", {square(g.x()) * (pi / 2)}); })};
 
 const Op fresnel_sin_op{integral<Fresnel<true>>(
     "FresnelSin", "y = the integral of sin(π t² / 2) from 0 to x.",
     {0.00817560F, 0.43825915F, 0.49631300F},
-    [](Gradient& g) { g.dx() = mul(g.dy(), op("Sin", {mul(square(g.x()), pi / 2)})); })};
+    [](Gradient& g) { g.dx() = g.dy() * op("Sin", {square(g.x()) * (pi / 2)}); })};
 
 const Op spence_op{
     integral<Spence>("Spence", "y = the integral of log(t) / (1 - t) from 1 to x; NaN for x < 0.",
                      {0.97846940F, 0, -1.4367464F}, [](Gradient& g) {
                        const Output x = g.x();
-                       g.dx() = mul(g.dy(), select(equal(x, 1), -1, div(log(x), sub(1, x))));
+                       g.dx() = g.dy() * where(equal(x, 1), -1, log(x) / (1 - x));
                      })};
 
 }  // namespace

@@ -84,9 +84,9 @@ const Op sqrt_grad_op{{
     .shape = shapes::same_for_all(),
     .gradient =
         [](Gradient& g) {
-          const Output share = div(g.dy(), g.x(0));
-          g.dx(0) = neg(mul(conj(share), g.y()));
-          g.dx(1) = mul(share, 0.5);
+          const Output share = g.dy() / g.x(0);
+          g.dx(0) = -(conj(share) * g.y());
+          g.dx(1) = share * 0.5;
         },
     .kernels = elementwise_with_complex<SqrtGrad, FloatTypes>(),
     .examples = {{.inputs = {floats({2, 4}), floats({1, 2})}, .outputs = {floats({0.25, 0.25})}}},
@@ -116,7 +116,7 @@ const Op rsqrt_grad_op{{
     .gradient =
         [](Gradient& g) {
           const Output y = conj(g.x(0));
-          g.dx(0) = mul(mul(conj(g.dy()), g.x(1)), mul(-1.5, square(y)));
+          g.dx(0) = (conj(g.dy()) * g.x(1)) * (-1.5 * square(y));
           g.dx(1) = rsqrt_grad(y, g.dy());
         },
     .kernels = elementwise_with_complex<RsqrtGrad, FloatTypes>(),
@@ -148,7 +148,7 @@ const OpDef reciprocal_grad_def{
     .gradient =
         [](Gradient& g) {
           const Output y = conj(g.x(0));
-          g.dx(0) = mul(mul(-2, conj(g.dy())), mul(y, g.x(1)));
+          g.dx(0) = (-2 * conj(g.dy())) * (y * g.x(1));
           g.dx(1) = reciprocal_grad(y, g.dy());
         },
     .kernels = elementwise_with_complex<ReciprocalGrad, FloatTypes>(),

@@ -19,7 +19,7 @@ namespace {
 bool bit(int64_t mask, int64_t i) { return (mask >> i) & 1; }
 
 // One index that was written down, or -1 for an axis that an ellipsis stands for.
-struct Index {
+struct AxisIndex {
   int64_t at = -1;
   bool shrink = false;
 };
@@ -52,7 +52,7 @@ StridedSlice StridedSlice::resolve(const NodeView& node, const Shape& input, int
         strides.size());
 
   // Which index belongs to which axis, and the order of axes in the result (-1 is a new one).
-  std::vector<Index> of_axis;
+  std::vector<AxisIndex> of_axis;
   std::vector<int> order;
   bool ellipsis_seen = false;
   const auto skip_to = [&](int64_t axis) {
@@ -82,7 +82,7 @@ StridedSlice StridedSlice::resolve(const NodeView& node, const Shape& input, int
   StridedSlice out;
   for (int axis = 0; axis < input.rank(); ++axis) {
     const int64_t dim = input[axis];
-    const Index index = of_axis[axis];
+    const AxisIndex index = of_axis[axis];
     Axis resolved{0, 1, dim};
     if (index.at >= 0 && !known) {
       resolved.extent = index.shrink ? 1 : any;

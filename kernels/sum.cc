@@ -47,13 +47,13 @@ void mean_gradient(Gradient& g) {
   if (all.is_complete() && kept.is_complete()) {
     const double n =
         kept.elements() == 0 ? 1 : static_cast<double>(all.elements() / kept.elements());
-    share = mul(g.dy(), 1 / std::max(n, 1.0));
+    share = g.dy() * (1 / std::max(n, 1.0));
   } else {
     const auto size = [&](const Output& of) {
       return prod(shape_of(of), constant(g.graph(), ints({0})));
     };
     const Output n = floor_div(size(g.x(0)), maximum(size(g.y()), 1));
-    share = div(g.dy(), cast(maximum(n, 1), g.dy().dtype()));
+    share = g.dy() / cast(maximum(n, 1), g.dy().dtype());
   }
   g.dx(0) = broadcast_to(with_reduced_axes(g, share), shape_of(g.x(0)));
 }

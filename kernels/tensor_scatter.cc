@@ -132,7 +132,7 @@ const Op sub_op{scatter_op<scatter::Subtract>(
     "int32, int64", NumberAndComplexTypes{},
     [](Gradient& g) {
       g.dx(0) = g.dy();
-      g.dx(2) = neg(at_places(g));
+      g.dx(2) = -at_places(g);
     },
     floats({3, 2}, {1, -6, 3, 4, -2, 4}))};
 
@@ -142,10 +142,9 @@ void gradient_of_extremum(Gradient& g) {
   const DType dtype = x.dtype();
   const Output x_has = cast(equal(x, g.y()), dtype);
   const Output update_has = cast(equal(updates, op("GatherNd", {g.y(), indices})), dtype);
-  const Output count =
-      add(x_has, op("ScatterNd", {indices, update_has, shape_of(x, indices.dtype())}));
-  g.dx(0) = div(mul(g.dy(), x_has), count);
-  g.dx(2) = mul(op("GatherNd", {div(g.dy(), count), indices}), update_has);
+  const Output count = x_has + op("ScatterNd", {indices, update_has, shape_of(x, indices.dtype())});
+  g.dx(0) = g.dy() * x_has / count;
+  g.dx(2) = op("GatherNd", {g.dy() / count, indices}) * update_has;
 }
 
 const Op min_op{scatter_op<scatter::Least>(

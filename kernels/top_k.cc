@@ -79,12 +79,11 @@ void gradient(Gradient& g) {
   const auto vector = [&](int32_t value) { return constant(g.graph(), ints({value})); };
   // As matrices of [rows, columns] and [rows, k]; row r begins at element r * columns.
   const int last = x.shape().rank() - 1;
-  const Output columns = gather(shape_of(x), number(last)),
-               k = gather(shape_of(indices), number(last));
-  const Output flat = reshape(indices, pack({number(-1), k}));
-  const Output rows = gather(shape_of(flat), number(0));
-  const Output starts = expand_dims(range(number(0), mul(rows, columns), columns), -1);
-  const Output at = reshape(add(flat, starts), vector(-1));
+  const Output columns = take(shape_of(x), number(last)), k = take(shape_of(indices), number(last));
+  const Output flat = reshape(indices, stack({number(-1), k}));
+  const Output rows = take(shape_of(flat), number(0));
+  const Output starts = expand_dims(op("Range", {number(0), rows * columns, columns}), -1);
+  const Output at = reshape(flat + starts, vector(-1));
   const Output dx = unsorted_segment_sum(reshape(g.dy(0), vector(-1)), at, size_of(x));
   g.dx(0) = reshape(dx, shape_of(x));
 }

@@ -202,7 +202,7 @@ Output moved_up(const Output& x, int axis) {
   return concatenate({zeros_like(part(x, axis, 0, 1)), part(x, axis, 0, -1)}, axis);
 }
 
-Output sum_of_rows(const Output& x) { return sum(x, axes(x, {-1})); }
+Output sum_of_rows(const Output& x) { return sum(x, -1); }
 
 Output as_column(const Output& diagonal) { return expand_dims(row(diagonal, 0), -1); }
 
@@ -220,15 +220,15 @@ const Op solve_op{{
     .gradient =
         [](Gradient& g) {
           const Output diagonals = g.x(0), y = g.y();
-          const Output transposed = pack({moved_down(row(diagonals, 2), -1), row(diagonals, 1),
-                                          moved_up(row(diagonals, 0), -1)},
-                                         -2);
+          const Output transposed = stack({moved_down(row(diagonals, 2), -1), row(diagonals, 1),
+                                           moved_up(row(diagonals, 0), -1)},
+                                          -2);
           const Output dx = op("TridiagonalSolve", {transposed, g.dy()},
                                {{"partial_pivoting", g.attr<bool>("partial_pivoting")},
                                 {"perturb_singular", g.attr<bool>("perturb_singular")}});
-          g.dx(0) = neg(pack({sum_of_rows(mul(dx, moved_down(y, -2))), sum_of_rows(mul(dx, y)),
-                              sum_of_rows(mul(dx, moved_up(y, -2)))},
-                             -2));
+          g.dx(0) = -stack({sum_of_rows(dx * moved_down(y, -2)), sum_of_rows(dx * y),
+                            sum_of_rows(dx * moved_up(y, -2))},
+                           -2);
           g.dx(1) = dx;
         },
     .kernels = {cpu_kernel(
@@ -292,11 +292,11 @@ const Op product_op{{
     .gradient =
         [](Gradient& g) {
           const Output x = g.x(3), dy = g.dy();
-          g.dx(0) = expand_dims(sum_of_rows(mul(moved_down(x, -2), dy)), -2);
-          g.dx(1) = expand_dims(sum_of_rows(mul(x, dy)), -2);
-          g.dx(2) = expand_dims(sum_of_rows(mul(moved_up(x, -2), dy)), -2);
-          g.dx(3) = add_n({moved_up(mul(as_column(g.x(0)), dy), -2), mul(as_column(g.x(1)), dy),
-                           moved_down(mul(as_column(g.x(2)), dy), -2)});
+          g.dx(0) = expand_dims(sum_of_rows(moved_down(x, -2) * dy), -2);
+          g.dx(1) = expand_dims(sum_of_rows(x * dy), -2);
+          g.dx(2) = expand_dims(sum_of_rows(moved_up(x, -2) * dy), -2);
+          g.dx(3) = add_n({moved_up(as_column(g.x(0)) * dy, -2), as_column(g.x(1)) * dy,
+                           moved_down(as_column(g.x(2)) * dy, -2)});
         },
     .kernels = {cpu_kernel(
         "T", MatrixTypes{},

@@ -38,58 +38,57 @@ OpDef function(std::string name, std::string doc, std::vector<Kernel> kernels,
 
 const Op sin_op{function("Sin", "y = sin x, elementwise; x in radians.",
                          elementwise_with_complex<Sin, FloatTypes>(),
-                         [](Gradient& g) { g.dx() = mul(g.dy(), op("Cos", {g.x()})); },
+                         [](Gradient& g) { g.dx() = g.dy() * op("Cos", {g.x()}); },
                          {.inputs = {floats({0, 1})}, .outputs = {floats({0, 0.84147098f})}})};
 
 const Op cos_op{function("Cos", "y = cos x, elementwise; x in radians.",
                          elementwise_with_complex<Cos, FloatTypes>(),
-                         [](Gradient& g) { g.dx() = neg(mul(g.dy(), op("Sin", {g.x()}))); },
+                         [](Gradient& g) { g.dx() = -(g.dy() * op("Sin", {g.x()})); },
                          {.inputs = {floats({0, 1})}, .outputs = {floats({1, 0.54030231f})}})};
 
 const Op tan_op{function("Tan", "y = tan x, elementwise; x in radians.",
                          elementwise_with_complex<Tan, FloatTypes>(),
-                         [](Gradient& g) { g.dx() = div(g.dy(), square(op("Cos", {g.x()}))); },
+                         [](Gradient& g) { g.dx() = g.dy() / square(op("Cos", {g.x()})); },
                          {.inputs = {floats({0, 1})}, .outputs = {floats({0, 1.5574077f})}})};
 
 const Op asin_op{function("Asin", "sin y = x with y in [-π/2, π/2], elementwise.",
                           elementwise_with_complex<Asin, FloatTypes>(),
-                          [](Gradient& g) { g.dx() = div(g.dy(), sqrt(sub(1, square(g.x())))); },
+                          [](Gradient& g) { g.dx() = g.dy() / sqrt(1 - square(g.x())); },
                           {.inputs = {floats({0, 0.5})}, .outputs = {floats({0, 0.52359878f})}})};
 
-const Op acos_op{
-    function("Acos", "cos y = x with y in [0, π], elementwise.",
-             elementwise_with_complex<Acos, FloatTypes>(),
-             [](Gradient& g) { g.dx() = neg(div(g.dy(), sqrt(sub(1, square(g.x()))))); },
-             {.inputs = {floats({1, 0.5})}, .outputs = {floats({0, 1.0471976f})}})};
+const Op acos_op{function("Acos", "cos y = x with y in [0, π], elementwise.",
+                          elementwise_with_complex<Acos, FloatTypes>(),
+                          [](Gradient& g) { g.dx() = -(g.dy() / sqrt(1 - square(g.x()))); },
+                          {.inputs = {floats({1, 0.5})}, .outputs = {floats({0, 1.0471976f})}})};
 
 const Op atan_op{function("Atan", "tan y = x with y in (-π/2, π/2), elementwise.",
                           elementwise_with_complex<Atan, FloatTypes>(),
-                          [](Gradient& g) { g.dx() = div(g.dy(), add(1, square(g.x()))); },
+                          [](Gradient& g) { g.dx() = g.dy() / (1 + square(g.x())); },
                           {.inputs = {floats({0, 1})}, .outputs = {floats({0, 0.78539816f})}})};
 
 const Op sinh_op{function("Sinh", "y = (exp(x) - exp(-x)) / 2, elementwise.",
                           elementwise_with_complex<Sinh, FloatTypes>(),
-                          [](Gradient& g) { g.dx() = mul(g.dy(), op("Cosh", {g.x()})); },
+                          [](Gradient& g) { g.dx() = g.dy() * op("Cosh", {g.x()}); },
                           {.inputs = {floats({0, 1})}, .outputs = {floats({0, 1.1752012f})}})};
 
 const Op cosh_op{function("Cosh", "y = (exp(x) + exp(-x)) / 2, elementwise.",
                           elementwise_with_complex<Cosh, FloatTypes>(),
-                          [](Gradient& g) { g.dx() = mul(g.dy(), op("Sinh", {g.x()})); },
+                          [](Gradient& g) { g.dx() = g.dy() * op("Sinh", {g.x()}); },
                           {.inputs = {floats({0, 1})}, .outputs = {floats({1, 1.5430806f})}})};
 
 const Op asinh_op{function("Asinh", "sinh y = x, elementwise.",
                            elementwise_with_complex<Asinh, FloatTypes>(),
-                           [](Gradient& g) { g.dx() = div(g.dy(), op("Cosh", {g.y()})); },
+                           [](Gradient& g) { g.dx() = g.dy() / op("Cosh", {g.y()}); },
                            {.inputs = {floats({0, 1})}, .outputs = {floats({0, 0.88137359f})}})};
 
 const Op acosh_op{function("Acosh", "cosh y = x with y ≥ 0, elementwise.",
                            elementwise_with_complex<Acosh, FloatTypes>(),
-                           [](Gradient& g) { g.dx() = div(g.dy(), op("Sinh", {g.y()})); },
+                           [](Gradient& g) { g.dx() = g.dy() / op("Sinh", {g.y()}); },
                            {.inputs = {floats({1, 2})}, .outputs = {floats({0, 1.3169579f})}})};
 
 const Op atanh_op{function("Atanh", "tanh y = x, elementwise.",
                            elementwise_with_complex<Atanh, FloatTypes>(),
-                           [](Gradient& g) { g.dx() = div(g.dy(), sub(1, square(g.x()))); },
+                           [](Gradient& g) { g.dx() = g.dy() / (1 - square(g.x())); },
                            {.inputs = {floats({0, 0.5})}, .outputs = {floats({0, 0.54930614f})}})};
 
 const Op atan2_op{{
@@ -102,8 +101,8 @@ const Op atan2_op{{
     .gradient =
         [](Gradient& g) {
           const Output y = g.x(0), x = g.x(1);
-          const Output share = div(g.dy(), add(square(x), square(y)));
-          set_broadcast_gradients(g, mul(x, share), neg(mul(y, share)));
+          const Output share = g.dy() / (square(x) + square(y));
+          set_broadcast_gradients(g, x * share, -(y * share));
         },
     .kernels = elementwise<Atan2, FloatTypes>(),
     .examples = {{.inputs = {floats({0, 1, 1}), floats({1, 1, -1})},

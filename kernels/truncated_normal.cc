@@ -262,7 +262,7 @@ Output normal_distribution_function(const Output& x) {
   const double root = std::sqrt(0.5);
   const Output w = x * root, z = abs(w), above = op("Erfc", {z});
   return 0.5 *
-         select(less(z, root), 1.0 + op("Erf", {w}), select(greater(w, 0.0), 2.0 - above, above));
+         where(less(z, root), 1.0 + op("Erf", {w}), where(greater(w, 0.0), 2.0 - above, above));
 }
 
 // The smallest number that is not 0 and the distance from 1 to the next one.
@@ -282,7 +282,7 @@ void gradient(Gradient& g) {
                                               (normal_distribution_function(high) - below),
                                           tiny),
                                   1.0 - epsilon);
-  const Output by_low = exp(0.5 * (square(y) - square(low)) + op("Log1p", {neg(quantile)}));
+  const Output by_low = exp(0.5 * (square(y) - square(low)) + op("Log1p", {-quantile}));
   const Output by_high = exp(0.5 * (square(y) - square(high)) + log(quantile));
   const auto set = [&](int input, const Output& dx) {
     g.dx(input) = sum_to_shape_of(g.x(input), g.y(), dx);

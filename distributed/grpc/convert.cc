@@ -83,7 +83,7 @@ constexpr std::array code_names = {
 }  // namespace
 
 void append(Slices slices, std::vector<grpc::Slice>& out) {
-  for (Slice& slice : slices) {
+  for (ByteSlice& slice : slices) {
     if (slice.size == 0) continue;
     if (!slice.owner || slice.size < copied_below) {
       out.emplace_back(slice.data, slice.size);
@@ -119,7 +119,7 @@ std::vector<grpc::ByteBuffer> to_pieces(const Slices& slices) {
     piece.clear();
     size = 0;
   };
-  for (const Slice& slice : slices) {
+  for (const ByteSlice& slice : slices) {
     for (size_t at = 0; at < slice.size;) {
       const size_t bytes = std::min(slice.size - at, piece_bytes - size);
       piece.emplace_back(static_cast<const char*>(slice.data) + at, bytes, slice.owner);

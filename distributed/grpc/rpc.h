@@ -16,26 +16,26 @@ namespace leat {
 
 // Bytes to send. They are read from where they lie; `owner` is let go (on a transport thread) when
 // nothing needs them any more. Without an owner they are copied at once.
-struct Slice {
+struct ByteSlice {
   const void* data = nullptr;
   size_t size = 0;
   std::shared_ptr<const void> owner;
 
-  Slice() = default;
-  Slice(const void* data, size_t size, std::shared_ptr<const void> owner)
+  ByteSlice() = default;
+  ByteSlice(const void* data, size_t size, std::shared_ptr<const void> owner)
       : data(data), size(size), owner(std::move(owner)) {}
-  explicit Slice(std::string text) {
+  explicit ByteSlice(std::string text) {
     auto kept = std::make_shared<const std::string>(std::move(text));
     data = kept->data();
     size = kept->size();
     owner = std::move(kept);
   }
 };
-using Slices = std::vector<Slice>;
+using Slices = std::vector<ByteSlice>;
 
 inline uint64_t bytes_of(const Slices& slices) {
   uint64_t bytes = 0;
-  for (const Slice& slice : slices) bytes += slice.size;
+  for (const ByteSlice& slice : slices) bytes += slice.size;
   return bytes;
 }
 

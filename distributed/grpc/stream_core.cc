@@ -63,7 +63,7 @@ void StreamCore::begin_reading() {
 
 void StreamCore::write(Slices slices) {
   Write write;
-  for (const Slice& slice : slices) write.bytes += slice.size;
+  for (const ByteSlice& slice : slices) write.bytes += slice.size;
   append(std::move(slices), write.slices);
   {
     std::lock_guard lock(mutex_);

@@ -54,7 +54,7 @@ void assign_flat(Output mean, const std::vector<size_t>& bucket, Gradients& grad
   std::vector<int64_t> sizes;
   for (const size_t i : bucket) sizes.push_back(gradients[i].variable.shape().elements());
   const std::vector<Output> rows =
-      sizes.size() == 1 ? std::vector<Output>{mean} : split_v(mean, sizes, 0);
+      sizes.size() == 1 ? std::vector<Output>{mean} : split(mean, sizes, 0);
   for (size_t n = 0; n < bucket.size(); ++n) {
     GradientAndVariable& each = gradients[bucket[n]];
     each.gradient = reshaped(rows[n], each.variable.shape());
@@ -102,7 +102,7 @@ class Exchange {
     const size_t n = values.size();
     const std::vector<int64_t> sizes =
         chunk_sizes(values.front().shape().elements(), static_cast<int64_t>(n));
-    const auto chunks = on_each([&](size_t k) { return split_v(values[k], sizes, 0); });
+    const auto chunks = on_each([&](size_t k) { return split(values[k], sizes, 0); });
     const auto means = on_each([&](size_t owner) {
       std::vector<Output> of_owner;
       for (size_t k = 0; k < n; ++k) of_owner.push_back(chunks[k][owner]);

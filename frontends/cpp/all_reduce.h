@@ -38,7 +38,7 @@ namespace leat {
 // what a Saver saves. Those of the others, "worker_1/…", are copies of them (variables.h):
 // initialised from them, and made equal again when a checkpoint is restored. What a replica changes
 // itself, such as moving averages of its batches, stays its own; that of replica 0 is saved.
-// global_step is one variable, made in replica 0. Gradients are dense, also those of gather().
+// global_step is one variable, made in replica 0. Gradients are dense, also those of take().
 class AllReduce {
  public:
   struct Options {

@@ -8,9 +8,7 @@ struct Places {
   Output part, row;
 };
 
-Places in_turns(const Output& ids, int64_t parts) {
-  return {floor_mod(ids, parts), floor_div(ids, parts)};
-}
+Places in_turns(const Output& ids, int64_t parts) { return {ids % parts, floor_div(ids, parts)}; }
 
 // The first `longer` parts have `rows` + 1 rows each, the others `rows`.
 Places in_order(const Output& ids, int64_t parts, int64_t all_rows) {
@@ -29,7 +27,7 @@ Output extents_of_row(Graph& graph, const Shape& table, Location at) {
 
 Output gather_beside(const Output& part, const Output& rows, Location at) {
   const ColocationScope with(part.graph(), {part});
-  return gather(part, rows, 0, at);
+  return take(part, rows, 0, at);
 }
 
 }  // namespace
@@ -54,7 +52,7 @@ Output embedding_lookup(const PartitionedVariable& table, Output ids, PartitionS
                                 : in_turns(flat, count);
   const Output part = cast(place, i32, at);
   const auto number = [&](int32_t n) { return constant(graph, Tensor::scalar(n), "number", at); };
-  const Output positions = range(number(0), size_of(flat, i32, at), number(1), at);
+  const Output positions = op("Range", {number(0), size_of(flat, i32, at), number(1)}, {}, at);
   const std::vector<Output> rows_of = dynamic_partition(row, part, count, at),
                             positions_of = dynamic_partition(positions, part, count, at);
   std::vector<Output> found;

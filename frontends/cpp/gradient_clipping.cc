@@ -50,9 +50,9 @@ std::vector<GradientAndVariable> clip_by_global_norm(std::vector<GradientAndVari
   // What is infinite or no number is to be seen in the variables.
   const Output is_finite = op("IsFinite", {all}, {}, at);
   const Output factor =
-      select(is_finite, minimum(norm * reciprocal(all, at), 1.0), Operand(all - all, at));
+      where(is_finite, minimum(norm * reciprocal(all, at), 1.0), Operand(all - all, at));
   return changed(std::move(gradients), [&](Output gradient) {
-    return mul({gradient, at}, in_dtype_of(factor, gradient, at));
+    return Operand(gradient, at) * in_dtype_of(factor, gradient, at);
   });
 }
 
@@ -63,7 +63,7 @@ std::vector<GradientAndVariable> clip_by_norm(std::vector<GradientAndVariable> g
     const NameScope scope(gradient.graph(), "clip_by_norm");
     const Output own = sqrt(l2_loss(gradient, at) * 2.0, at);
     // A gradient of nothing but zeros has no direction to keep.
-    return mul({gradient, at}, norm / maximum(own, norm));
+    return Operand(gradient, at) * (norm / maximum(own, norm));
   });
 }
 

@@ -24,8 +24,8 @@ Output filled(Graph& graph, DType dtype, const Shape& shape, double value, Locat
   return op("Fill", {extents(graph, shape, at), constant(graph, scalar, "value", at)}, {}, at);
 }
 
-Output random(Graph& graph, std::string_view op_name, DType dtype, const VariablePart& part,
-              int64_t seed) {
+Output drawn(Graph& graph, std::string_view op_name, DType dtype, const VariablePart& part,
+             int64_t seed) {
   // (0, 0) asks for a seed that differs at each run; any other pair is reproducible.
   int64_t seed2 = 0;
   if (seed != 0) {
@@ -87,13 +87,13 @@ Initializer value_of(Output variable) {
 
 Initializer truncated_normal(double stddev, int64_t seed) {
   return [=](Graph& graph, DType dtype, const VariablePart& part) {
-    return scaled(random(graph, "TruncatedNormal", dtype, part, seed), stddev);
+    return scaled(drawn(graph, "TruncatedNormal", dtype, part, seed), stddev);
   };
 }
 
 Initializer random_uniform(double low, double high, int64_t seed) {
   return [=](Graph& graph, DType dtype, const VariablePart& part) {
-    return scaled(random(graph, "RandomUniform", dtype, part, seed), high - low) + low;
+    return scaled(drawn(graph, "RandomUniform", dtype, part, seed), high - low) + low;
   };
 }
 

@@ -39,7 +39,7 @@ Node& ExponentialMovingAverage::apply(Graph& graph, std::vector<Output> variable
 
 Output ExponentialMovingAverage::average(Output variable) const {
   const auto found = std::find_if(averages_.begin(), averages_.end(),
-                                  [&](const Pair& pair) { return pair.variable == variable; });
+                                  [&](const Pair& pair) { return same(pair.variable, variable); });
   if (found == averages_.end())
     fail(Code::not_found, "apply() made no moving average of '", variable.name(), "'");
   return found->average;
@@ -49,8 +49,8 @@ std::multimap<std::string, Output> ExponentialMovingAverage::variables_to_restor
     const Graph& graph) const {
   std::multimap<std::string, Output> out;
   for (const Output& variable : graph.collection("variables")) {
-    const auto is_of = [&](const Pair& pair) { return pair.average == variable; };
-    const auto has_one = [&](const Pair& pair) { return pair.variable == variable; };
+    const auto is_of = [&](const Pair& pair) { return same(pair.average, variable); };
+    const auto has_one = [&](const Pair& pair) { return same(pair.variable, variable); };
     if (std::any_of(averages_.begin(), averages_.end(), is_of)) continue;
     const auto pair = std::find_if(averages_.begin(), averages_.end(), has_one);
     out.emplace(checkpoint_name(pair == averages_.end() ? variable : pair->average), variable);

@@ -19,8 +19,8 @@ Dense::Dense(Graph& graph, int64_t inputs, int64_t units, std::string_view name,
 Output Dense::operator()(Output x, Location at) const {
   check(static_cast<bool>(x), "dense layer '", name_, "' (", at, "): its input is an empty Output");
   const NameScope scope(x.graph(), scope_);
-  Output y = matmul(x, kernel_, false, false, at);
-  if (bias_) y = bias_add(y, bias_, "NHWC", at);
+  Output y = matmul(x, kernel_, {}, at);
+  if (bias_) y = bias_add(y, bias_, at);
   return options_.activation ? options_.activation(y) : y;
 }
 
@@ -35,14 +35,10 @@ Output dense(Output x, int64_t units, std::string_view name, const DenseOptions&
 
 namespace {
 
-AttrMap windows(int64_t stride, std::string_view padding) {
-  return {{"strides", std::vector<int64_t>{1, stride, stride, 1}}, {"padding", padding}};
-}
-
-AttrMap pool_windows(int64_t size, int64_t stride, std::string_view padding) {
-  AttrMap attrs = windows(stride, padding);
-  attrs["ksize"] = std::vector<int64_t>{1, size, size, 1};
-  return attrs;
+Padding padding_of(std::string_view text, Location at) {
+  check(text == "SAME" || text == "VALID", "the padding (", at,
+        ") is \"SAME\" or \"VALID\", not \"", text, "\"");
+  return text == "SAME" ? Padding(same) : Padding(valid);
 }
 
 // Where it is known before a step: an empty image has no mean.
@@ -76,8 +72,9 @@ Conv2d::Conv2d(Graph& graph, int64_t channels, int64_t filters, int64_t size, st
 Output Conv2d::operator()(Output x, Location at) const {
   check_window(concat("conv2d layer '", name_, "'"), x, kernel_.shape()[0], options_.padding, at);
   const NameScope scope(x.graph(), scope_);
-  Output y = leat::conv2d(x, kernel_, windows(options_.stride, options_.padding), at);
-  if (bias_) y = bias_add(y, bias_, "NHWC", at);
+  Output y = leat::conv2d(
+      x, kernel_, {.strides = options_.stride, .padding = padding_of(options_.padding, at)}, at);
+  if (bias_) y = bias_add(y, bias_, at);
   return options_.activation ? options_.activation(y) : y;
 }
 
@@ -93,12 +90,14 @@ Output conv2d(Output x, int64_t filters, int64_t size, std::string_view name,
 
 Output max_pool(Output x, int64_t size, int64_t stride, std::string_view padding, Location at) {
   check_window("max_pool", x, size, padding, at);
-  return leat::max_pool(x, pool_windows(size, stride, padding), at);
+  return leat::max_pool(x, {.size = size, .strides = stride, .padding = padding_of(padding, at)},
+                        at);
 }
 
 Output avg_pool(Output x, int64_t size, int64_t stride, std::string_view padding, Location at) {
   check_window("avg_pool", x, size, padding, at);
-  return leat::avg_pool(x, pool_windows(size, stride, padding), at);
+  return leat::avg_pool(x, {.size = size, .strides = stride, .padding = padding_of(padding, at)},
+                        at);
 }
 
 BatchNorm::BatchNorm(Graph& graph, int64_t channels, std::string_view name,
@@ -170,8 +169,9 @@ Output dropped_out(Output x, double rate, Location at, Draw&& draw) {
 }
 
 Output dropout(Output x, double rate, int64_t seed, Location at) {
-  return dropped_out(x, rate, at,
-                     [&](Output shape) { return random_uniform(shape, x.dtype(), seed, 0, at); });
+  return dropped_out(x, rate, at, [&](Output shape) {
+    return random::uniform(x.graph(), shape, {.dtype = x.dtype(), .seed = seed}, at);
+  });
 }
 
 Output dropout(Output x, double rate, int64_t seed, Output step, Location at) {
@@ -179,7 +179,7 @@ Output dropout(Output x, double rate, int64_t seed, Output step, Location at) {
         step ? concat(step.name(), " ", step.dtype()) : "an empty Output", ", not an integer");
   return dropped_out(x, rate, at, [&](Output shape) {
     const Output first = constant(x.graph(), Tensor::scalar(seed));
-    return op("StatelessRandomUniform", {shape, pack({first, cast(step, i64, at)})},
+    return op("StatelessRandomUniform", {shape, stack({first, cast(step, i64, at)})},
               {{"dtype", x.dtype()}}, at);
   });
 }
@@ -199,7 +199,7 @@ Output Embedding::operator()(Output ids, Location at) const {
         "): it needs ids, int32 or int64, got ",
         ids ? concat(ids.name(), " ", ids.dtype()) : "none");
   const NameScope scope(ids.graph(), scope_);
-  return gather(embeddings_, ids, 0, at);
+  return take(embeddings_, ids, 0, at);
 }
 
 Output flatten(Output x, Location at) {
@@ -215,9 +215,7 @@ Output flatten(Output x, Location at) {
   }
   check(shape.rank() >= 1, "flatten (", at, "): the rank must be at least 1, got ", x.name(), " ",
         shape);
-  return reshape(
-      x, constant(x.graph(), Tensor::of<int32_t>({2}, {-1, static_cast<int32_t>(n)}), "shape", at),
-      at);
+  return reshape(x, {-1, n}, at);
 }
 
 Output softmax_cross_entropy(Output logits, Output labels, Location at) {
@@ -228,8 +226,7 @@ Output softmax_cross_entropy(Output logits, Output labels, Location at) {
         "): labels must be class numbers (int32 or int64, [batch]) or probabilities ([batch, "
         "classes]), got ",
         labels.name(), " ", labels.dtype(), shape);
-  return are_classes ? sparse_softmax_cross_entropy(logits, labels, at)
-                     : leat::softmax_cross_entropy(logits, labels, at);
+  return leat::softmax_cross_entropy(logits, labels, at);
 }
 
 Output accuracy(Output logits, Output labels, Location at) {
@@ -246,8 +243,8 @@ Output accuracy(Output logits, Output labels, Location at) {
       classes);
   Graph& graph = logits.graph();
   const NameScope scope(graph, "accuracy");
-  const Output guess = cast(arg_max(logits, 1, at), labels.dtype(), at);
-  return mean(cast(equal({guess, at}, labels), f32, at), at);
+  const Output guess = cast(argmax(logits, 1, {}, at), labels.dtype(), at);
+  return mean(cast(equal({guess, at}, labels), f32, at), {}, {}, at);
 }
 
 }  // namespace leat::nn

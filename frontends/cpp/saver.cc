@@ -136,7 +136,7 @@ Saver::Saver(Graph& graph, Options options)
   copy_restored(graph, restored);
   if (shards.size() > 1) {
     const ControlScope after(graph, saved);
-    save_ = &op_node(graph, "MergeV2Checkpoints", {pack(parts), prefix_});
+    save_ = &op_node(graph, "MergeV2Checkpoints", {stack(parts), prefix_});
   } else {
     save_ = saved.front();
   }

@@ -65,7 +65,7 @@ Output piecewise_constant(Output step, const std::vector<int64_t>& boundaries,
   Output out =
       constant(step.graph(), Tensor::scalar(static_cast<float>(values.back())), "value", at);
   for (size_t i = boundaries.size(); i-- > 0;)
-    out = select(less_equal(cast(step, i64, at), boundaries[i]), values[i], out);
+    out = where(less_equal(cast(step, i64, at), boundaries[i]), values[i], out);
   return out;
 }
 

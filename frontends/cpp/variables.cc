@@ -141,7 +141,7 @@ std::string_view copy_root_of(const Graph& graph, std::string_view name) {
 Node& initializer_of(const Graph& graph, const Output& variable) {
   check(bool{variable}, "a variable is an empty Output");
   for (const Output& assign : graph.collection("initializers")) {
-    if (assign.node->inputs[0] == variable) return *assign.node;
+    if (same(assign.node->inputs[0], variable)) return *assign.node;
   }
   fail(Code::invalid_argument, "the variable '", variable.node->name,
        "' has no initialiser: make it with variable()");

@@ -27,9 +27,7 @@ constexpr const char* ps = "/job:ps/task:0";
 constexpr auto soon = seconds(6);
 
 Output numbers(Graph& graph, const Shape& shape, DType dtype = f32) {
-  std::vector<int64_t> extents(shape.dims().begin(), shape.dims().end());
-  const Output dims = constant(graph, Tensor::of<int64_t>({shape.rank()}, extents));
-  const Output out = random_uniform(dims, dtype == f64 ? f32 : dtype);
+  const Output out = random::uniform(graph, shape, {.dtype = dtype == f64 ? f32 : dtype});
   return dtype == f64 ? cast(out, f64) : out;
 }
 
@@ -57,8 +55,7 @@ const Work works[] = {
      }},
     {"Convolution",
      [](Graph& g) {
-       return conv2d(numbers(g, {64, 256, 256, 32}), numbers(g, {9, 9, 32, 128}),
-                     {{"strides", std::vector<int64_t>{1, 1, 1, 1}}, {"padding", "SAME"}});
+       return conv2d(numbers(g, {64, 256, 256, 32}), numbers(g, {9, 9, 32, 128}));
      }},
     {"ElementByElement",
      [](Graph& g) {
@@ -140,12 +137,11 @@ TEST(AbandonedSteps, DoNotLeaveAVariableHalfUpdated) {
                                .name = "w",
                                .attrs = {{"shape", Shape{slow_elements}}, {"dtype", f32}}})
                          .output(0);
-    const Output zeros = fill(constant(graph, Tensor::of<int32_t>({1}, {slow_elements})),
-                              constant(graph, Tensor::scalar(0.0F)));
+    const Output zeros = leat::zeros(graph, {slow_elements});
     graph.add({.op = "Assign", .name = "init", .inputs = {w, zeros}});
     graph.add({.op = "TestSlowUpdate", .name = "update", .inputs = {w}});
-    graph.add({.op = "Max", .name = "max", .inputs = {w, axes(w, {0})}});
-    graph.add({.op = "Min", .name = "min", .inputs = {w, axes(w, {0})}});
+    graph.add({.op = "Max", .name = "max", .inputs = {w, Axes(0).of(w)}});
+    graph.add({.op = "Min", .name = "min", .inputs = {w, Axes(0).of(w)}});
   }
   const auto session = cluster.session(graph);
   session->run({}, {}, {"init"});
@@ -168,7 +164,7 @@ TEST_P(Clients, WithLongWorkDoNotKeepOthersWaiting) {
   {
     const DeviceScope on(graph, ps);
     const Output n = placeholder(graph, "n", i32, {2});
-    const Output inverse = op("MatrixInverse", {cast(random_uniform(n, f32), f64)});
+    const Output inverse = op("MatrixInverse", {cast(random::uniform(graph, n), f64)});
     graph.add({.op = "Identity", .name = "end", .inputs = {sum(inverse)}});
   }
   {
@@ -214,8 +210,7 @@ TEST(AbandonedSteps, GiveBackTheirMemory) {
   {
     const DeviceScope on(graph, ps);
     const Output large = numbers(graph, {100 * megabyte / 4});
-    const Output first = slice(sqrt(large), constant(graph, Tensor::of<int32_t>({1}, {0})),
-                               constant(graph, Tensor::of<int32_t>({1}, {1})));
+    const Output first = sqrt(large)[slice(0, 1)];
     const Output inverse = op("MatrixInverse", {numbers(graph, {2500, 2500}, f64)});
     const Output different = op("Unique", {large * 2}, {{"out_idx", DType::i64}});
     graph.add({.op = "Identity", .name = "end", .inputs = {sum(inverse) + cast(first, f64)}});

@@ -186,7 +186,7 @@ TEST(Cluster, TrainsATinyModelAsynchronously) {
       const Output x = placeholder(graph, "x", f32, {4, 2});
       const Output y = placeholder(graph, "y", f32, {4, 1});
       const Output error = matmul(x, w) + b - y;
-      dw = matmul(x, error, true);
+      dw = matmul(x, error, {.transpose_a = true});
       db = bias_add_grad(error);
     }
     const Output rate = constant(graph, Tensor::scalar(0.05f));

@@ -121,7 +121,7 @@ TEST(KeptMemory, TasksGiveBackWhatOneHugeFetchTook) {
   {
     const DeviceScope on(graph, "/job:ps/task:0");
     const Output length = placeholder(graph, "length", i32, {1});
-    huge = fill(length, constant(graph, Tensor::scalar(1.0f)));
+    huge = ones(graph, length);
   }
   {
     const DeviceScope on(graph, "/job:worker/task:0");

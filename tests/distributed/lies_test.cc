@@ -317,7 +317,7 @@ TEST(LiesInBytes, BoolsAreZeroOrOne) {
   RunGraph run;
   run.feeds = {{"x:0", lie}};
   std::string request;
-  for (const Slice& slice : wire::encode_run_graph(run))
+  for (const ByteSlice& slice : wire::encode_run_graph(run))
     request.append(static_cast<const char*>(slice.data), slice.size);
   EXPECT_EQ(values(wire::decode_run_graph(bytes_of(request)).feeds.at(0).second), right);
 

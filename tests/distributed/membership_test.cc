@@ -65,7 +65,8 @@ TEST(Identity, TextAndBytes) {
 }
 
 TEST(Identity, Checks) {
-  const TaskIdentity ps = make_identity("our-cluster", ps0), worker = make_identity("our-cluster", worker1);
+  const TaskIdentity ps = make_identity("our-cluster", ps0),
+                     worker = make_identity("our-cluster", worker1);
   const auto sent = [](const Hello& hello) { return decode_hello(encode(hello)); };
   EXPECT_TRUE(check_hello(sent({worker, ps0, 1}), ps).is_ok());
   EXPECT_TRUE(check_answer(sent({ps, worker1}), ps0, "h:1", worker).is_ok());

@@ -98,7 +98,8 @@ TEST(Worker, AMasterThatWasReplacedIsRefusedAndTheNextKeepsItsSessions) {
   worker.master_connected(master, 100);
   EXPECT_TRUE(ask(100, "old").is_ok());
   EXPECT_TRUE(ask(200, "new").is_ok());  // which membership has not met yet
-  EXPECT_EQ(sessions(), 2) << "whoever says that it is the master's next process ended its sessions";
+  EXPECT_EQ(sessions(), 2)
+      << "whoever says that it is the master's next process ended its sessions";
   worker.master_connected(master, 200);
   EXPECT_EQ(sessions(), 1);
   const Status late = ask(100, "old");

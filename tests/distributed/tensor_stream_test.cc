@@ -15,7 +15,8 @@ namespace {
 
 std::string whole(const Slices& slices) {
   std::string out;
-  for (const Slice& slice : slices) out.append(static_cast<const char*>(slice.data), slice.size);
+  for (const ByteSlice& slice : slices)
+    out.append(static_cast<const char*>(slice.data), slice.size);
   return out;
 }
 

@@ -15,7 +15,8 @@ namespace {
 // As the transport may deliver it: cut into parts of `size` bytes.
 Bytes delivered(const Slices& slices, size_t size) {
   auto text = std::make_shared<std::string>();
-  for (const Slice& slice : slices) text->append(static_cast<const char*>(slice.data), slice.size);
+  for (const ByteSlice& slice : slices)
+    text->append(static_cast<const char*>(slice.data), slice.size);
   std::vector<std::string_view> parts;
   for (size_t at = 0; at < text->size(); at += size)
     parts.push_back(std::string_view(*text).substr(at, size));
@@ -70,7 +71,7 @@ TEST(WorkerWire, LargeTensorsAreSentFromWhereTheyLie) {
   RunGraph request;
   request.feeds = {{"large:0", counting(DType::f32, {1'000})}};
   bool found = false;
-  for (const Slice& slice : wire::encode_run_graph(request))
+  for (const ByteSlice& slice : wire::encode_run_graph(request))
     found |= slice.data == request.feeds[0].second.raw();
   EXPECT_TRUE(found);
 }
@@ -87,7 +88,7 @@ TEST(WorkerWire, WhatNoMessageHoldsIsRefusedWithTheTensorsName) {
   expect_error_with(Code::resource_exhausted, "The largest tensor in it is v/read:0",
                     [&] { wire::encode_run_graph_result(result); });
   uint64_t size = 0;
-  for (const Slice& slice : wire::encode_run_graph_result(result, wire::FrameSize::any))
+  for (const ByteSlice& slice : wire::encode_run_graph_result(result, wire::FrameSize::any))
     size += slice.size;
   EXPECT_GT(size, 5'000'000'000u);
 }

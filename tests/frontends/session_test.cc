@@ -24,7 +24,7 @@ TEST(Session, FirstStepsAtOnce) {
     for (int round = 0; round < 20; ++round) {
       Graph graph;
       const Output x = placeholder(graph, "x", f32, {});
-      const Output y = add(x, 1);
+      const Output y = x + 1;
       for (int i = 0; i < 500; ++i) identity(y);  // taking them over takes a while
       Session session(graph, {.target = target});
       std::vector<std::string> errors(4);
@@ -50,7 +50,7 @@ TEST(Session, FirstStepsAtOnce) {
 
 TEST(Session, WhatIsOfAnotherGraphIsRefused) {
   Graph mine, other;
-  const Output x = placeholder(mine, "x", f32, {}), y = add(x, 1);
+  const Output x = placeholder(mine, "x", f32, {}), y = x + 1;
   const Output same_name = placeholder(other, "x", f32, {});
   Session session(mine);
   const Tensor one = Tensor::scalar(1.0f);

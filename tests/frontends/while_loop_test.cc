@@ -92,7 +92,7 @@ TEST(WhileLoop, AnErrorInItNamesTheNode) {
   const Output table = placeholder(graph, "table", f32, {any});
   const Outputs results = counted(count(graph, 10), number(graph, 0), [&](Output y, Output i) {
     NameScope scope(graph, "look");
-    return y + gather(table, i);
+    return y + take(table, i);
   });
   Session session(graph);
   const Status status = error_of([&] {

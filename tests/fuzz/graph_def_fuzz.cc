@@ -47,7 +47,7 @@ Graph training() {
   }
   const Output x = placeholder(graph, "x", f32, {any, 2});
   const Output y = relu(matmul(x, w) + 1);
-  const Output g = matmul(x, y, true);
+  const Output g = matmul(x, y, {.transpose_a = true});
   graph.add({.op = "ApplyGradientDescent",
              .name = "train",
              .inputs = {w, constant(graph, Tensor::scalar(0.1f)), g}});

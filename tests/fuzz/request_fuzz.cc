@@ -116,7 +116,8 @@ std::vector<std::string> seeds() {
   };
   const auto framed = [&](size_t method, const Slices& slices) {
     std::string body;
-    for (const Slice& slice : slices) body.append(static_cast<const char*>(slice.data), slice.size);
+    for (const ByteSlice& slice : slices)
+      body.append(static_cast<const char*>(slice.data), slice.size);
     out.push_back(seed(method, body));
   };
   RunGraph run;

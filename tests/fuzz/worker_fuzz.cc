@@ -28,7 +28,8 @@ const DeviceName there = DeviceName::parse("/job:worker/replica:0/task:0/device:
 
 std::string text_of(const Slices& slices) {
   std::string out;
-  for (const Slice& slice : slices) out.append(static_cast<const char*>(slice.data), slice.size);
+  for (const ByteSlice& slice : slices)
+    out.append(static_cast<const char*>(slice.data), slice.size);
   return out;
 }
 

@@ -16,7 +16,7 @@ TEST(Cholesky, GradientAgreesWithCentralDifferences) {
   Graph graph;
   const Output x = placeholder(graph, "x", f64, {2, 3, 3});
   const Output two = constant(graph, Tensor::of<double>({3, 3}, {2, 0, 0, 0, 2, 0, 0, 0, 2}));
-  const Output y = op("Cholesky", {batch_matmul(x, x, false, true) + two});
+  const Output y = op("Cholesky", {matmul(x, x, {.adjoint_b = true}) + two});
   const Output weighted = sum(square(y) + y);  // dy is not the same everywhere
   const Output dx = gradients({weighted}, {x})[0];
   Tensor value(f64, {2, 3, 3});
@@ -150,7 +150,7 @@ Tensor complex_pseudo_random(int64_t m, int64_t n) {
 
 // The largest |x - y|.
 double distance(const Output& x, const Output& y) {
-  const Tensor difference = evaluate({sub(x, y)}, {})[0];
+  const Tensor difference = evaluate({x - y}, {})[0];
   double largest = 0;
   for (int64_t i = 0; i < difference.elements(); ++i)
     largest = std::max(largest, std::abs(difference.data<complex128>()[i]));
@@ -158,8 +158,9 @@ double distance(const Output& x, const Output& y) {
 }
 
 Output unit_matrix(const Output& of_columns) {
-  return op("MatrixDiag",
-            {ones_like(op("MatrixDiagPart", {batch_matmul(of_columns, of_columns, true)}))});
+  return op(
+      "MatrixDiag",
+      {ones_like(op("MatrixDiagPart", {matmul(of_columns, of_columns, {.adjoint_a = true})}))});
 }
 
 TEST(ComplexMatrix, SvdGivesItAgain) {
@@ -167,13 +168,15 @@ TEST(ComplexMatrix, SvdGivesItAgain) {
     Graph graph;
     const Output a = constant(graph, complex_pseudo_random(m, n));
     const std::vector<Output> svd = op_outputs("Svd", {a});
-    const Output us = batch_matmul(svd[1], op("MatrixDiag", {svd[0]}));
-    EXPECT_LT(distance(batch_matmul(us, svd[2], false, true), a), 1e-12) << m << "x" << n;
+    const Output us = matmul(svd[1], op("MatrixDiag", {svd[0]}));
+    EXPECT_LT(distance(matmul(us, svd[2], {.adjoint_b = true}), a), 1e-12) << m << "x" << n;
     for (const Output& columns : {svd[1], svd[2]})
-      EXPECT_LT(distance(batch_matmul(columns, columns, true), unit_matrix(columns)), 1e-12);
+      EXPECT_LT(distance(matmul(columns, columns, {.adjoint_a = true}), unit_matrix(columns)),
+                1e-12);
     const std::vector<Output> full = op_outputs("Svd", {a}, {{"full_matrices", true}});
     for (const Output& columns : {full[1], full[2]})
-      EXPECT_LT(distance(batch_matmul(columns, columns, true), unit_matrix(columns)), 1e-12);
+      EXPECT_LT(distance(matmul(columns, columns, {.adjoint_a = true}), unit_matrix(columns)),
+                1e-12);
   }
 }
 
@@ -181,11 +184,13 @@ TEST(ComplexMatrix, SelfAdjointEigGivesItAgain) {
   for (const int64_t n : {1, 2, 5, 25}) {
     Graph graph;
     const Output half = constant(graph, complex_pseudo_random(n, n));
-    const Output a = batch_matmul(half, half, false, true);
+    const Output a = matmul(half, half, {.adjoint_b = true});
     const std::vector<Output> eigen = op_outputs("SelfAdjointEigV2", {a});
-    const Output scaled = batch_matmul(eigen[1], op("MatrixDiag", {eigen[0]}));
-    EXPECT_LT(distance(batch_matmul(scaled, eigen[1], false, true), a), 1e-11) << n;
-    EXPECT_LT(distance(batch_matmul(eigen[1], eigen[1], true), unit_matrix(eigen[1])), 1e-12) << n;
+    const Output scaled = matmul(eigen[1], op("MatrixDiag", {eigen[0]}));
+    EXPECT_LT(distance(matmul(scaled, eigen[1], {.adjoint_b = true}), a), 1e-11) << n;
+    EXPECT_LT(distance(matmul(eigen[1], eigen[1], {.adjoint_a = true}), unit_matrix(eigen[1])),
+              1e-12)
+        << n;
   }
 }
 
@@ -195,8 +200,8 @@ TEST(ComplexMatrix, QrGivesItAgain) {
       Graph graph;
       const Output a = constant(graph, complex_pseudo_random(m, n));
       const std::vector<Output> qr = op_outputs("Qr", {a}, {{"full_matrices", full}});
-      EXPECT_LT(distance(batch_matmul(qr[0], qr[1]), a), 1e-12) << m << "x" << n;
-      EXPECT_LT(distance(batch_matmul(qr[0], qr[0], true), unit_matrix(qr[0])), 1e-12);
+      EXPECT_LT(distance(matmul(qr[0], qr[1]), a), 1e-12) << m << "x" << n;
+      EXPECT_LT(distance(matmul(qr[0], qr[0], {.adjoint_a = true}), unit_matrix(qr[0])), 1e-12);
     }
   }
 }
@@ -208,7 +213,7 @@ TEST(SelfAdjointEig, GradientAgreesWithCentralDifferences) {
   const std::vector<Output> eigen = op_outputs("SelfAdjointEigV2", {x});
   const Output weights =
       constant(graph, Tensor::of<double>({3, 3}, {1, 2, -1, 0.5, 3, 1, -2, 1, 4}), "weights");
-  const Output y = add(sum(square(eigen[0])), sum(mul(weights, square(eigen[1]))));
+  const Output y = sum(square(eigen[0])) + sum(weights * square(eigen[1]));
   const Output dx = gradients({y}, {x})[0];
   Tensor value = tensor_of(pseudo_random(3, 3), 3, 3);
   const Tensor gradient = evaluate({dx}, {{x.node, value}})[0];

@@ -49,8 +49,8 @@ struct BatchNorm {
         offset(constant(graph, floats({1, 0, -1}))) {}
 
   Output composed(Output images, Output mean, Output variance) {
-    const Output z = mul(sub(images, mean), rsqrt(add(variance, 0.001)));
-    return add(mul(z, scale), offset);
+    const Output z = (images - mean) * rsqrt(variance + 0.001);
+    return z * scale + offset;
   }
 };
 
@@ -58,19 +58,20 @@ TEST(BatchNorm, TrainingIsTheFormulaWithTheMomentsOfTheBatch) {
   BatchNorm b(image({4, 5, 6, 3}));
   const Output none = constant(b.graph, floats({}));
   const auto out = fused_batch_norm(b.x, b.scale, b.offset, none, none, {{"epsilon", 0.001}});
-  const Output all = axes(b.x, {0, 1, 2}), average = mean(b.x, all);
-  const Output variance = mean(square(sub(b.x, average)), all);
+  const Axes all = {0, 1, 2};
+  const Output average = mean(b.x, all);
+  const Output variance = mean(square(b.x - average), all);
   expect_same_function(out[0], b.composed(b.x, average, variance), {b.x, b.scale, b.offset});
   expect_close(out[1], average, "mean");
-  expect_close(out[2], mul(variance, 120.0 / 119), "unbiased variance");
+  expect_close(out[2], variance * (120.0 / 119), "unbiased variance");
 }
 
 TEST(BatchNorm, LargeValuesDoNotCancel) {
   BatchNorm b(image({4, 5, 6, 3}, 1000));
   const Output none = constant(b.graph, floats({}));
   const auto out = fused_batch_norm(b.x, b.scale, b.offset, none, none, {{"epsilon", 0.001}});
-  const Output all = axes(b.x, {0, 1, 2});
-  const Output centered = sub(b.x, mean(b.x, all));
+  const Axes all = {0, 1, 2};
+  const Output centered = b.x - mean(b.x, all);
   expect_close(out[4], mean(square(centered), all), "variance", 1e-3);
 }
 
@@ -114,8 +115,8 @@ TEST(BatchNorm, MomentsOfAnotherLengthAreRefused) {
 TEST(Lrn, IsTheFormula) {
   Graph graph;
   const Output x = constant(graph, image({2, 2, 3, 4}));
-  const Output actual = local_response_normalization(
-      x, {{"depth_radius", 1}, {"bias", 1.5}, {"alpha", 0.5}, {"beta", 0.75}});
+  const Output actual =
+      op("LRN", {x}, {{"depth_radius", 1}, {"bias", 1.5}, {"alpha", 0.5}, {"beta", 0.75}});
   // Neighbours: the channel itself, the one before and the one after.
   const Output squares = square(x);
   const Output none = constant(graph, image({2, 2, 3, 1}));
@@ -123,8 +124,8 @@ TEST(Lrn, IsTheFormula) {
   const Output zero = zeros_like(none);
   const Output before = concatenate({zero, part[0], part[1], part[2]}, 3),
                after = concatenate({part[1], part[2], part[3], zero}, 3);
-  const Output norm = add(mul(add(squares, add(before, after)), 0.5), 1.5);
-  expect_same_function(actual, mul(x, pow(norm, -0.75)), {x});
+  const Output norm = (squares + (before + after)) * 0.5 + 1.5;
+  expect_same_function(actual, x * pow(norm, -0.75), {x});
 }
 
 }  // namespace

@@ -62,7 +62,7 @@ TEST(Allocations, NoneInAThousandTrainingSteps) {
     if (next != 4) h = relu(h);
     width = next;
   }
-  const Output loss = mean(sparse_softmax_cross_entropy(h, labels));
+  const Output loss = mean(softmax_cross_entropy(h, labels));
   const std::vector<Output> gradient = gradients({loss}, variables);
   std::vector<std::string> updates;
   const Output rate = constant(graph, Tensor::scalar(0.1f));

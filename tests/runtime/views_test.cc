@@ -25,8 +25,8 @@ TEST(Views, PartsOfAValueThatLeavesAreInItsMemory) {
   TestTask task;
   Graph graph;
   const Output x = feed(graph, "x", {6});
-  const std::vector<Output> parts = split_v(op("TestAdd", {x, x}), {1, 2, 3}, 0);
-  const std::vector<Output> halves = split_v(parts[2], {2, -1}, 0);
+  const std::vector<Output> parts = split(op("TestAdd", {x, x}), {1, 2, 3}, 0);
+  const std::vector<Output> halves = split(parts[2], {2, -1}, 0);
   const Output used =
       op("TestAdd", {parts[1], reshape(halves[0], constant(graph, Tensor::of<int64_t>({1}, {2})))});
   const auto got = run(std::move(graph), {parts[0], parts[1], halves[0], halves[1], used},
@@ -42,8 +42,8 @@ TEST(Views, PartsOfAValueThatLeavesAreInItsMemory) {
 TEST(Views, PartsOfWhatIsGivenAndOfStrings) {
   TestTask task;
   Graph graph;
-  const std::vector<Output> rows = unpack(feed(graph, "x", {2, 2}), 2);
-  const std::vector<Output> words = split_v(feed(graph, "words", {3}, DType::string), {1, 2}, 0);
+  const std::vector<Output> rows = unstack(feed(graph, "x", {2, 2}));
+  const std::vector<Output> words = split(feed(graph, "words", {3}, DType::string), {1, 2}, 0);
   const Tensor x = Tensor::of<float>({2, 2}, {1, 2, 3, 4});
   const auto got =
       run(std::move(graph), {rows[0], rows[1], words[0], words[1]},
@@ -59,7 +59,7 @@ TEST(Views, PartsOfStringsThatStay) {
   TestTask task;
   Graph graph;
   const Output words = feed(graph, "words", {3}, DType::string);
-  const std::vector<Output> parts = split_v(concatenate({words, words}, 0), {2, 4}, 0);
+  const std::vector<Output> parts = split(concatenate({words, words}, 0), {2, 4}, 0);
   const Output turned = concatenate({parts[1], parts[0]}, 0);
   const auto got = run(std::move(graph), {turned},
                        {{"words:0", Tensor::of<std::string>({3}, {"a", "b", "c"})}}, task);
@@ -71,7 +71,7 @@ TEST(Views, PartsOfConstantsAreKnown) {
   Graph graph;
   const Output x = feed(graph, "x", {4});
   const std::vector<Output> extents =
-      unpack(constant(graph, Tensor::of<int64_t>({2, 2}, {4, 1, 2, 2})), 2);
+      unstack(constant(graph, Tensor::of<int64_t>({2, 2}, {4, 1, 2, 2})));
   const auto got = run(std::move(graph), {reshape(x, extents[1])},
                        {{"x:0", Tensor::of<float>({4}, {1, 2, 3, 4})}}, task);
   EXPECT_EQ(got[0].shape(), (Shape{2, 2}));
@@ -82,13 +82,13 @@ TEST(Views, PartsOfAVariableAreCopiedIfTheirUserMustRunAfterItsUpdate) {
   task.containers->variable("", "w", f32)->assign(Tensor::of<float>({4}, {1, 2, 3, 4}));
   Graph graph;
   const Output w = variable(graph, "w", {4});
-  const std::vector<Output> before = split_v(w, {2, 2}, 0);
+  const std::vector<Output> before = split(w, {2, 2}, 0);
   Output updated;
   {
     const ControlScope scope(graph, before);
     updated = assign_add(w, feed(graph, "x", {4}));
   }
-  const std::vector<Output> after = split_v(updated, {2, 2}, 0);
+  const std::vector<Output> after = split(updated, {2, 2}, 0);
   const Output sum = op("TestAdd", {before[1], after[1]});
   const auto got = run(std::move(graph), {sum, before[0], after[0]},
                        {{"x:0", Tensor::of<float>({4}, {10, 10, 10, 10})}}, task);
@@ -101,7 +101,7 @@ TEST(Views, FetchedPartsOfAVariableStayAsTheyWere) {
   TestTask task;
   task.containers->variable("", "w", f32)->assign(Tensor::of<float>({4}, {1, 2, 3, 4}));
   Graph reading, update;
-  const std::vector<Output> parts = split_v(variable(reading, "w", {4}), {2, 2}, 0);
+  const std::vector<Output> parts = split(variable(reading, "w", {4}), {2, 2}, 0);
   const Output updated = assign_add(variable(update, "w", {4}), feed(update, "x", {4}));
   const auto before = run(std::move(reading), parts, {}, task);
   run(std::move(update), {updated}, {{"x:0", Tensor::of<float>({4}, {10, 10, 10, 10})}}, task);
@@ -114,7 +114,7 @@ TEST(Views, WhatIsComputedOfPartsLeavesTheOthersAlone) {
   TestTask task;
   Graph graph;
   const Output x = feed(graph, "x", {4});
-  const std::vector<Output> parts = split_v(op("TestAdd", {x, x}), {2, 2}, 0);
+  const std::vector<Output> parts = split(op("TestAdd", {x, x}), {2, 2}, 0);
   const Output first = op("TestAdd", {parts[0], parts[0]});
   const Output second = op("TestAdd", {parts[1], first});
   const Output all = concatenate({parts[1], second, parts[0], first}, 0);

@@ -38,11 +38,11 @@ class FaultyStream final : public RpcStream {
 
  private:
   void damage(Slices& slices) {
-    for (Slice& slice : slices) {
+    for (ByteSlice& slice : slices) {
       if (slice.size < 4096) continue;
       std::string bytes(static_cast<const char*>(slice.data), slice.size);
       bytes[bytes.size() / 3] = static_cast<char>(bytes[bytes.size() / 3] ^ 0x10);
-      slice = Slice(std::move(bytes));
+      slice = ByteSlice(std::move(bytes));
       --faults_.to_damage_;
       return;
     }

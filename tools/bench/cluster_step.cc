@@ -111,21 +111,15 @@ struct OwnData {
 OwnData make_data(Graph& graph, const Flags& flags, int workers, int replica) {
   const NameScope scope(graph, concat("data_", replica));
   const int64_t batches = std::max<int64_t>(examples(flags, workers) / flags.batch, 1);
-  const auto extents = [&](std::vector<int32_t> list) {
-    return constant(graph, Tensor::of<int32_t>({std::ssize(list)}, std::span<const int32_t>(list)));
-  };
-  const auto rows = static_cast<int32_t>(flags.batch),
-             columns = static_cast<int32_t>(features(flags));
-  const Output images = random_standard_normal(
-      extents({static_cast<int32_t>(batches), rows, columns}), f32, replica + 1);
-  const Output labels = random_uniform_int(
-      extents({static_cast<int32_t>(batches), rows}), constant(graph, Tensor::scalar<int32_t>(0)),
-      constant(graph, Tensor::scalar<int32_t>(classes(flags))), replica + 1);
+  const int64_t rows = flags.batch, columns = features(flags);
+  const Output images = random::normal(graph, {batches, rows, columns}, {.seed = replica + 1});
+  const Output labels = random::integers(graph, {batches, rows}, 0, classes(flags),
+                                         {.dtype = i32, .seed = replica + 1});
   const std::vector<DType> types = {f32, i32};
   const Output queue = op_node(graph, "FIFOQueueV2", {}, {{"component_types", types}}).output();
   const std::vector<Output> batch =
       op_outputs("QueueDequeueV2", {queue}, {{"component_types", types}});
-  return {reshape(batch[0], extents({rows, columns})), reshape(batch[1], extents({rows})),
+  return {reshape(batch[0], {rows, columns}), reshape(batch[1], {rows}),
           &op_node(graph, "QueueEnqueueManyV2", {queue, images, labels}),
           &op_node(graph, "QueueEnqueueV2", {queue, batch[0], batch[1]})};
 }

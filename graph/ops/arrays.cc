@@ -1,0 +1,193 @@
+#include "graph/ops/arrays.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "graph/ops/math.h"
+
+namespace leat {
+namespace {
+
+Output int32(Graph& graph, int64_t value, std::string_view name, Location at) {
+  return constant(graph, Tensor::scalar<int32_t>(static_cast<int32_t>(value)), name, at);
+}
+Output int32_vector(Graph& graph, std::span<const int32_t> values, std::string_view name,
+                    Location at) {
+  return constant(graph, Tensor::of<int32_t>({static_cast<int64_t>(values.size())}, values), name,
+                  at);
+}
+
+// The dtype of a range: that of an Output among its bounds.
+DType dtype_of_bounds(std::initializer_list<const Operand*> bounds) {
+  bool are_integers = true;
+  for (const Operand* bound : bounds) {
+    if (!bound->is_number()) return bound->output().dtype();
+    are_integers &= bound->is_integer();
+  }
+  return are_integers ? i32 : f32;
+}
+
+}  // namespace
+
+// ---- Made ----
+
+Output zeros(Graph& graph, const Dims& dims, DType dtype, Location at) {
+  return op("Fill", {dims.in(graph, at), Operand(0, at).as(graph, dtype)}, {}, at);
+}
+Output ones(Graph& graph, const Dims& dims, DType dtype, Location at) {
+  return op("Fill", {dims.in(graph, at), Operand(1, at).as(graph, dtype)}, {}, at);
+}
+Output full(Graph& graph, const Dims& dims, const Operand& value, Location at) {
+  return op("Fill", {dims.in(graph, at), value.as(graph, value.is_integer() ? i32 : f32)}, {}, at);
+}
+Output zeros_like(Output x, Location at) { return op("ZerosLike", {x}, {}, at); }
+Output ones_like(Output x, Location at) { return op("OnesLike", {x}, {}, at); }
+Output arange(Graph& graph, const Operand& stop, Location at) {
+  return arange(graph, Operand(0, at), stop, Operand(1, at), at);
+}
+Output arange(Graph& graph, const Operand& start, const Operand& stop, const Operand& step,
+              Location at) {
+  const DType dtype = dtype_of_bounds({&start, &stop, &step});
+  return op("Range", {start.as(graph, dtype), stop.as(graph, dtype), step.as(graph, dtype)}, {},
+            at);
+}
+Output linspace(Graph& graph, double start, double stop, int count, DType dtype, Location at) {
+  return op("LinSpace",
+            {Operand(start, at).as(graph, dtype), Operand(stop, at).as(graph, dtype),
+             int32(graph, count, "num", at)},
+            {}, at);
+}
+Output eye(Graph& graph, int64_t rows, int64_t columns, DType dtype, Location at) {
+  columns = columns < 0 ? rows : columns;
+  const Output diagonal = ones(graph, {std::min(rows, columns)}, dtype, at);
+  return op("MatrixDiagV2",
+            {diagonal, int32(graph, 0, "k", at), int32(graph, rows, "num_rows", at),
+             int32(graph, columns, "num_cols", at), Operand(0, at).as(graph, dtype)},
+            {}, at);
+}
+
+// ---- Shapes ----
+
+Output shape_of(Output x, DType dtype, Location at) {
+  return op("Shape", {x}, {{"out_type", dtype}}, at);
+}
+Output size_of(Output x, DType dtype, Location at) {
+  return op("Size", {x}, {{"out_type", dtype}}, at);
+}
+Output rank_of(Output x, Location at) { return op("Rank", {x}, {}, at); }
+Output reshape(Output x, const Dims& dims, Location at) {
+  return op("Reshape", {x, dims.in(x.graph(), at)}, {}, at);
+}
+Output broadcast_to(Output x, const Dims& dims, Location at) {
+  return op("BroadcastTo", {x, dims.in(x.graph(), at)}, {}, at);
+}
+Output expand_dims(Output x, int axis, Location at) {
+  return op("ExpandDims", {x, int32(x.graph(), axis, "dim", at)}, {}, at);
+}
+Output squeeze(Output x, std::vector<int64_t> axes, Location at) {
+  return op("Squeeze", {x}, {{"squeeze_dims", std::move(axes)}}, at);
+}
+Output transpose(Output x, const Axes& axes, Location at) {
+  if (!axes.is_all()) return op("Transpose", {x, axes.of(x, at)}, {}, at);
+  if (!x.shape().has_rank()) {
+    const Output last = Operand(rank_of(x, at), at) - Operand(1, at);
+    Graph& graph = x.graph();
+    return op("Transpose",
+              {x, op("Range", {last, int32(graph, -1, "limit", at), int32(graph, -1, "delta", at)},
+                     {}, at)},
+              {}, at);
+  }
+  std::vector<int32_t> reversed(x.shape().rank());
+  std::iota(reversed.rbegin(), reversed.rend(), 0);
+  return op("Transpose", {x, int32_vector(x.graph(), reversed, "perm", at)}, {}, at);
+}
+
+// ---- Put together, taken apart ----
+
+Output concatenate(const std::vector<Output>& values, int axis, Location at) {
+  check(!values.empty(), "concatenate (", at, "): there is nothing to concatenate");
+  std::vector<Output> inputs = values;
+  inputs.push_back(int32(values.front().graph(), axis, "axis", at));
+  return op("ConcatV2", inputs, {}, at);
+}
+Output stack(const std::vector<Output>& values, int axis, Location at) {
+  check(!values.empty(), "stack (", at, "): there is nothing to stack");
+  return op("Pack", values, {{"axis", axis}}, at);
+}
+std::vector<Output> unstack(Output x, int axis, Location at) {
+  const int rank = x.shape().rank();
+  const int from_front = axis < 0 ? axis + rank : axis;
+  check(rank >= 0 && from_front >= 0 && from_front < rank && x.shape()[from_front] != -1,
+        "unstack (", at, "): the length of axis ", axis, " of '", x.name(), "' ", x.shape(),
+        " must be known");
+  return op_outputs("Unpack", {x}, {{"num", x.shape()[from_front]}, {"axis", axis}}, at);
+}
+std::vector<Output> split(Output x, int parts, int axis, Location at) {
+  return op_outputs("Split", {int32(x.graph(), axis, "split_dim", at), x}, {{"num_split", parts}},
+                    at);
+}
+std::vector<Output> split(Output x, const std::vector<int64_t>& sizes, int axis, Location at) {
+  const auto parts = static_cast<int64_t>(sizes.size());
+  return op_outputs(
+      "SplitV",
+      {x,
+       constant(x.graph(), Tensor::of<int64_t>({parts}, std::span<const int64_t>(sizes)),
+                "size_splits", at),
+       int32(x.graph(), axis, "split_dim", at)},
+      {{"num_split", parts}}, at);
+}
+Output tile(Output x, const Dims& repeats, Location at) {
+  return op("Tile", {x, repeats.in(x.graph(), at)}, {}, at);
+}
+Output flip(Output x, const Axes& axes, Location at) {
+  return op("ReverseV2", {x, axes.of(x, at)}, {}, at);
+}
+Output roll(Output x, int shift, int axis, Location at) {
+  return op("Roll", {x, int32(x.graph(), shift, "shift", at), int32(x.graph(), axis, "axis", at)},
+            {}, at);
+}
+
+// ---- Borders ----
+
+Output pad(Output x, const std::vector<std::pair<int64_t, int64_t>>& widths,
+           const PadOptions& options, Location at) {
+  std::vector<int64_t> values;
+  for (const auto& [before, after] : widths) values.insert(values.end(), {before, after});
+  const Output paddings = constant(x.graph(),
+                                   Tensor::of<int64_t>({static_cast<int64_t>(widths.size()), 2},
+                                                       std::span<const int64_t>(values)),
+                                   "paddings", at);
+  if (options.mode != PadMode::constant) {
+    return op("MirrorPad", {x, paddings},
+              {{"mode", options.mode == PadMode::reflect ? "REFLECT" : "SYMMETRIC"}}, at);
+  }
+  return op("PadV2", {x, paddings, options.value.as(Operand(x, at))}, {}, at);
+}
+
+// ---- Chosen ----
+
+Output take(Output x, Output indices, int axis, Location at) {
+  return op("GatherV2", {x, indices, int32(x.graph(), axis, "axis", at)}, {}, at);
+}
+Output gather_nd(Output x, Output indices, Location at) {
+  return op("GatherNd", {x, indices}, {}, at);
+}
+Output argwhere(Output x, Location at) { return op("Where", {x}, {}, at); }
+Output boolean_mask(Output x, Output mask, Location at) {
+  return gather_nd(x, argwhere(mask, at), at);
+}
+Output one_hot(Output indices, const Operand& depth, const OneHotOptions& options, Location at) {
+  Graph& graph = indices.graph();
+  return op("OneHot",
+            {indices, depth.as(graph, i32), options.on.as(graph, options.dtype),
+             options.off.as(graph, options.dtype)},
+            {{"axis", options.axis}}, at);
+}
+std::vector<Output> unique(Output x, DType index_dtype, Location at) {
+  return op_outputs("Unique", {x}, {{"out_idx", index_dtype}}, at);
+}
+Output segment_sum(Output data, Output segment_ids, const Operand& segments, Location at) {
+  return op("UnsortedSegmentSum", {data, segment_ids, segments.as(data.graph(), i32)}, {}, at);
+}
+
+}  // namespace leat

@@ -1,0 +1,230 @@
+#include "graph/ops/operand.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <utility>
+
+namespace leat {
+namespace {
+
+template <class Number>
+[[noreturn]] void fail_to_fit(Number number, const Location& at, DType dtype) {
+  fail(Code::invalid_argument, "the number ", number, " (", at, ") cannot be a constant of dtype ",
+       dtype, ", which the other operand has");
+}
+
+template <class T>
+Tensor scalar_of(double number, const Location& at) {
+  if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
+    // 2^63 is a double and max() of int64 is not: compare with the power of two above.
+    const double end = std::ldexp(1.0, std::numeric_limits<T>::digits);
+    const bool fits = number == std::trunc(number) && number < end &&
+                      number >= static_cast<double>(std::numeric_limits<T>::min());
+    if (!fits) fail_to_fit(number, at, dtype_of<T>);
+  }
+  return Tensor::scalar<T>(static_cast<T>(number));
+}
+
+template <class T, std::integral Number>
+Tensor scalar_of(Number number, const Location& at) {
+  if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
+    if (!std::in_range<T>(number)) fail_to_fit(number, at, dtype_of<T>);
+    return Tensor::scalar<T>(static_cast<T>(number));
+  } else {
+    return scalar_of<T>(static_cast<double>(number), at);
+  }
+}
+
+constexpr const char* empty_output =
+    "is an empty Output: it was never set to a result of the graph";
+
+}  // namespace
+
+// ---- Operand ----
+
+Output Operand::as(Graph& graph, DType dtype) const {
+  check(is_number() || output_, "an operand (", at_, ") ", empty_output);
+  if (output_) return output_;
+  Tensor value;
+  const auto convert = [&]<class Number>(const Number& number) {
+    if constexpr (!std::is_same_v<Number, std::monostate>) {
+      visit_dtype(dtype, [&]<class T>(TypeTag<T>) {
+        if constexpr (std::is_same_v<T, half> || std::is_same_v<T, bfloat16>) {
+          value = Tensor::scalar<T>(T(static_cast<float>(number)));
+        } else if constexpr (!std::is_same_v<T, std::string>) {
+          value = scalar_of<T>(number, at_);
+        }
+      });
+      check(value.is_valid(), "the number ", number, " (", at_, ") cannot be a ", dtype);
+    }
+  };
+  std::visit(convert, number_);
+  return constant(graph, std::move(value), "Const", at_);
+}
+
+Output Operand::as(const Operand& other) const {
+  for (const Operand* operand : {this, &other})
+    check(operand->is_number() || operand->output_, "an operand (", operand->at_, ") ",
+          empty_output);
+  if (output_) return output_;
+  check(!other.is_number(), "an operator needs an Output on one side at least (", at_, ")");
+  const DType dtype = other.output_.dtype();
+  if (dtype == DType::string || dtype == DType::resource || dtype == DType::variant) {
+    const auto refuse = [&](const auto& number) {
+      if constexpr (!std::is_same_v<std::remove_cvref_t<decltype(number)>, std::monostate>)
+        fail(Code::invalid_argument, "the number ", number, " (", at_, ") cannot meet '",
+             other.output_.name(), "', whose dtype is ", dtype);
+    };
+    std::visit(refuse, number_);
+  }
+  return as(other.output_.graph(), dtype);
+}
+
+// ---- Axes and Dims ----
+
+Output Axes::of(Output x, Location at) const {
+  if (const Output* given = std::get_if<Output>(&axes_)) return *given;
+  Graph& graph = x.graph();
+  std::vector<int32_t> axes;
+  if (const std::vector<int>* given = list()) {
+    axes.assign(given->begin(), given->end());
+  } else if (x.shape().has_rank()) {
+    axes.resize(x.shape().rank());
+    std::iota(axes.begin(), axes.end(), 0);
+  } else {
+    const auto number = [&](int32_t value) {
+      return constant(graph, Tensor::scalar(value), "Const", at);
+    };
+    return op("Range", {number(0), op("Rank", {x}, {}, at), number(1)}, {}, at);
+  }
+  const auto n = static_cast<int64_t>(axes.size());
+  return constant(graph, Tensor::of<int32_t>({n}, std::span<const int32_t>(axes)), "axes", at);
+}
+
+Dims::Dims(const Shape& shape)
+    : dims_(std::vector<int64_t>(shape.dims().begin(), shape.dims().end())) {
+  check(shape.has_rank(), "a shape of unknown rank cannot say what a tensor's shape becomes");
+}
+
+Output Dims::in(Graph& graph, Location at) const {
+  if (const Output* given = std::get_if<Output>(&dims_)) return *given;
+  const std::vector<int64_t>& dims = *list();
+  const auto n = static_cast<int64_t>(dims.size());
+  const bool fits = std::all_of(dims.begin(), dims.end(),
+                                [](int64_t extent) { return std::in_range<int32_t>(extent); });
+  if (!fits)
+    return constant(graph, Tensor::of<int64_t>({n}, std::span<const int64_t>(dims)), "shape", at);
+  const std::vector<int32_t> narrow(dims.begin(), dims.end());
+  return constant(graph, Tensor::of<int32_t>({n}, std::span<const int32_t>(narrow)), "shape", at);
+}
+
+// ---- Any op ----
+
+Node& op_node(Graph& graph, std::string_view name, const std::vector<Output>& inputs, AttrMap attrs,
+              Location at) {
+  return graph.add(
+      {.op = std::string(name), .inputs = inputs, .attrs = std::move(attrs), .location = at});
+}
+
+Output op(std::string_view name, const std::vector<Output>& inputs, AttrMap attrs, Location at) {
+  Graph* graph = nullptr;
+  for (const Output& input : inputs) {
+    if (input) graph = input.node->graph;
+  }
+  check(graph != nullptr, "op '", name, "' (", at, ") ",
+        inputs.empty() ? "has no input that would tell the graph: use op_node(graph, …)"
+                       : "is given an empty Output: it was never set to a result of the graph");
+  Node& node = op_node(*graph, name, inputs, std::move(attrs), at);
+  return node.outputs.empty() ? Output{} : node.output();
+}
+
+std::vector<Output> op_outputs(std::string_view name, const std::vector<Output>& inputs,
+                               AttrMap attrs, Location at) {
+  check(!inputs.empty(), "op '", name, "' (", at, ") has no inputs");
+  check(bool{inputs.front()}, "op '", name, "' (", at,
+        ") is given an empty Output: it was never set to a result of the graph");
+  Node& node = op_node(inputs.front().graph(), name, inputs, std::move(attrs), at);
+  std::vector<Output> outputs;
+  for (int i = 0; i < static_cast<int>(node.outputs.size()); ++i) outputs.push_back(node.output(i));
+  return outputs;
+}
+
+// ---- Constants ----
+
+Literal::Literal(std::initializer_list<Literal> parts)
+    : extents_{static_cast<int64_t>(parts.size())} {
+  if (parts.size() == 0) return;
+  const Literal& first = *parts.begin();
+  kind_ = first.kind_;
+  extents_.insert(extents_.end(), first.extents_.begin(), first.extents_.end());
+  for (const Literal& part : parts) {
+    check(!part.tensor_.is_valid(), "a list of values holds no Tensor: use stack()");
+    is_ragged_ |= part.is_ragged_ || part.extents_ != first.extents_;
+    const bool are_numbers = kind_ != DType::boolean && kind_ != DType::string &&
+                             part.kind_ != DType::boolean && part.kind_ != DType::string;
+    check(kind_ == part.kind_ || are_numbers, "a list holds a ", kind_, " and a ", part.kind_);
+    if (part.kind_ == DType::f32 || (part.kind_ == DType::i64 && kind_ == DType::i32))
+      kind_ = part.kind_;
+    values_.insert(values_.end(), part.values_.begin(), part.values_.end());
+  }
+}
+
+Tensor Literal::tensor(Location at) const {
+  if (tensor_.is_valid()) return tensor_;
+  check(!is_ragged_, "a list (", at, ") has rows of different lengths");
+  Tensor out(kind_, Shape(std::span<const int64_t>(extents_)));
+  const auto write = [&]<class T>(T* to) {
+    for (const Value& value : values_) {
+      std::visit(
+          [&](const auto& given) {
+            if constexpr (std::is_convertible_v<decltype(given), T>) *to = static_cast<T>(given);
+          },
+          value);
+      ++to;
+    }
+  };
+  switch (kind_) {
+    case DType::boolean:
+      write(out.data<bool>());
+      break;
+    case DType::i32:
+      write(out.data<int32_t>());
+      break;
+    case DType::i64:
+      write(out.data<int64_t>());
+      break;
+    case DType::string:
+      write(out.data<std::string>());
+      break;
+    default:
+      write(out.data<float>());
+  }
+  return out;
+}
+
+Output constant(Graph& graph, const Literal& literal, std::string_view name, Location at) {
+  Tensor value = literal.tensor(at);
+  const DType dtype = value.dtype();
+  check(dtype != DType::invalid, "constant '", name, "' (", at, "): its value is an empty Tensor");
+  return graph
+      .add({.op = "Const",
+            .name = std::string(name),
+            .attrs = {{"dtype", dtype}, {"value", std::move(value)}},
+            .location = at})
+      .output();
+}
+
+Output placeholder(Graph& graph, std::string_view name, DType dtype, const Shape& shape,
+                   Location at) {
+  check(dtype != DType::invalid, "placeholder '", name, "' (", at, "): it needs a dtype");
+  return graph
+      .add({.op = "Placeholder",
+            .name = std::string(name),
+            .attrs = {{"dtype", dtype}, {"shape", shape}},
+            .location = at})
+      .output();
+}
+
+}  // namespace leat

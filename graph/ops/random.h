@@ -1,0 +1,28 @@
+// Random tensors. With a seed the numbers of a session are the same at each start; without one
+// they differ.
+#pragma once
+
+#include "graph/ops/operand.h"
+
+namespace leat::random {
+
+struct Options {
+  DType dtype = f32;
+  int64_t seed = 0;  // 0: another one at each run
+};
+
+Output normal(Graph& graph, const Dims& dims, const Options& options = {}, Location at = here());
+// In [0, 1).
+Output uniform(Graph& graph, const Dims& dims, const Options& options = {}, Location at = here());
+// Of the normal distribution, what is within two standard deviations.
+Output truncated_normal(Graph& graph, const Dims& dims, const Options& options = {},
+                        Location at = here());
+// Integers in [low, high): int32 or int64.
+Output integers(Graph& graph, const Dims& dims, const Operand& low, const Operand& high,
+                Options options = {.dtype = i32}, Location at = here());
+// The rows of x in another order.
+Output shuffle(Output x, int64_t seed = 0, Location at = here());
+// Class numbers drawn from rows of logits [batch, classes]: [batch, samples], int64.
+Output categorical(Output logits, const Operand& samples, int64_t seed = 0, Location at = here());
+
+}  // namespace leat::random
