@@ -24,7 +24,7 @@ TEST_F(Operators, MakeTensorFlowsOps) {
   EXPECT_TRUE((x - y).node->is("Sub"));
   EXPECT_TRUE((x * y).node->is("Mul"));
   EXPECT_TRUE((x / y).node->is("RealDiv"));
-  EXPECT_TRUE((n / n).node->is("Div"));
+  EXPECT_TRUE((n % n).node->is("FloorMod"));
   EXPECT_TRUE((-x).node->is("Neg"));
   EXPECT_TRUE((s + s).node->is("Add"));
 }
