@@ -51,7 +51,7 @@ bool is_next_iteration(std::string_view op) {
   return op == "NextIteration" || op == "RefNextIteration";
 }
 
-// Whether both say the same, as far as that is told quickly.
+// True only if both hold the same value. False as well for kinds that take long to compare.
 bool is_same(const tensorflow::AttrValue& a, const tensorflow::AttrValue& b) {
   if (a.value_case() != b.value_case()) return false;
   switch (a.value_case()) {

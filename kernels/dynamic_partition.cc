@@ -60,9 +60,7 @@ void execute_partition(ExecuteContext& c) {
 void partition_gradient(Gradient& g) {
   const Output data = g.x(0), partitions = g.x(1);
   const int64_t n = g.attr<int64_t>("num_partitions");
-  const auto number = [&](int32_t value) { return constant(g.graph(), Tensor::scalar(value)); };
-  const Output numbers =
-      reshape(op("Range", {number(0), size_of(partitions), number(1)}), shape_of(partitions));
+  const Output numbers = reshape(arange(g.graph(), size_of(partitions)), shape_of(partitions));
   const std::vector<Output> indices =
       op_outputs("DynamicPartition", {numbers, partitions}, {{"num_partitions", n}});
   std::vector<Output> parts;

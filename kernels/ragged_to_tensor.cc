@@ -253,7 +253,7 @@ void to_tensor_gradient(Gradient& g) {
   const Partitions partitions(NodeView{g.node().name, "RaggedTensorToTensor", g.node().attrs});
   std::vector<Output> inputs = {
       strided_slice(shape_of(g.dy()), vector(0), vector(partitions.ragged_rank() + 1), vector(1)),
-      op("Range", {scalar(0), count, scalar(1)}), scalar(-1)};
+      arange(g.graph(), count), scalar(-1)};
   for (int i = first_partition; i < g.num_inputs(); ++i) inputs.push_back(g.x(i));
   const Output numbers =
       op("RaggedTensorToTensor", inputs, {{"row_partition_types", AttrValue(partitions.kinds)}});

@@ -179,8 +179,7 @@ using PoissonTypes = Types<half, float, double, int32_t, int64_t>;
 // first `axes` axes.
 Output gradient_of_alpha(Gradient& g, const Output& alpha, const Output& axes) {
   const Output by_alpha = op("RandomGammaGrad", {alpha, g.y()});
-  const auto number = [&](int32_t value) { return constant(g.graph(), Tensor::scalar(value)); };
-  return sum(g.dy() * by_alpha, op("Range", {number(0), axes, number(1)}));
+  return sum(g.dy() * by_alpha, arange(g.graph(), axes));
 }
 
 // bind_out(TypeTag<Rate>, TypeTag<Out>, request) for the two types of a Poisson op.

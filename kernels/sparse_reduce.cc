@@ -170,11 +170,9 @@ void infer_sparse_reduction(ShapeContext& c) {
 // Every entry gets the gradient of the element that it went into.
 void sum_gradient(Gradient& g) {
   const Output indices = g.x(0), shape = g.x(2), rank = size_of(shape);
-  const auto scalar = [&](int32_t value) { return constant(g.graph(), Tensor::scalar(value)); };
   const Output axes = g.x(3) % rank;
   const Output ones = cast(op("OnesLike", {axes}), i64);
-  const Output kept_shape =
-      dynamic_stitch({op("Range", {scalar(0), rank, scalar(1)}), axes}, {shape, ones});
+  const Output kept_shape = dynamic_stitch({arange(g.graph(), rank), axes}, {shape, ones});
   g.dx(1) = op("GatherNd", {reshape(g.dy(), kept_shape), minimum(indices, kept_shape - 1)});
 }
 

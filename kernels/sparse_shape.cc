@@ -34,9 +34,8 @@ void reorder(ExecuteContext& c) {
 // The gradient of entry i is that of its place in the output: the places are reordered with the
 // indices, and inverted.
 void reorder_gradient(Gradient& g) {
-  const auto scalar = [&](int64_t value) { return constant(g.graph(), Tensor::scalar(value)); };
   const Output count = cast(size_of(g.x(1)), i64);
-  const Output numbers = op("Range", {scalar(0), count, scalar(1)});
+  const Output numbers = arange(g.graph(), count);
   const Output order = op_outputs("SparseReorder", {g.x(0), numbers, g.x(2)})[1];
   g.dx(1) = take(g.dy(1), invert_permutation(order));
 }

@@ -51,11 +51,8 @@ BoundKernel prepare_tile(TypeTag<T>, const KernelRequest& request) {
 // The output as [multiples[0], extent 0, multiples[1], extent 1, …], summed over the multiples.
 void tile_gradient(Gradient& g) {
   const Output shape = shape_of(g.x(0), g.x(1).dtype());
-  const auto number = [&](int32_t value) { return constant(g.graph(), Tensor::scalar(value)); };
-  const Output pairs =
-      reshape(transpose(stack({g.x(1), shape}, 0), constant(g.graph(), ints({1, 0}))),
-              constant(g.graph(), ints({-1})));
-  const Output axes = op("Range", {number(0), size_of(pairs), number(2)});
+  const Output pairs = reshape(transpose(stack({g.x(1), shape})), {-1});
+  const Output axes = arange(g.graph(), 0, size_of(pairs), 2);
   g.dx(0) = reshape(sum(reshape(g.dy(), pairs), axes), shape);
 }
 

@@ -35,11 +35,7 @@ std::vector<std::vector<size_t>> make_buckets(const Gradients& gradients, int64_
   return buckets;
 }
 
-Output reshaped(Output x, const Shape& shape) {
-  if (x.shape() == shape) return x;
-  const Tensor extents = Tensor::of<int64_t>({shape.rank()}, shape.dims());
-  return reshape(x, constant(x.graph(), extents, "shape"));
-}
+Output reshaped(Output x, const Shape& shape) { return x.shape() == shape ? x : reshape(x, shape); }
 
 // The gradients of a bucket in one vector.
 Output flat(const Gradients& gradients, const std::vector<size_t>& bucket) {

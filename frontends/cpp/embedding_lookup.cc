@@ -46,13 +46,12 @@ Output embedding_lookup(const PartitionedVariable& table, Output ids, PartitionS
   const NameScope scope(graph, "embedding_lookup");
   if (count == 1) return identity(gather_beside(table.parts().front(), ids, at), at);
 
-  const Output flat = reshape(ids, constant(graph, Tensor::of<int32_t>({1}, {-1}), "flat", at), at);
+  const Output flat = reshape(ids, {-1}, at);
   const auto [place, row] = strategy == PartitionStrategy::div
                                 ? in_order(flat, count, table.shape()[0])
                                 : in_turns(flat, count);
   const Output part = cast(place, i32, at);
-  const auto number = [&](int32_t n) { return constant(graph, Tensor::scalar(n), "number", at); };
-  const Output positions = op("Range", {number(0), size_of(flat, i32, at), number(1)}, {}, at);
+  const Output positions = arange(graph, size_of(flat, i32, at), at);
   const std::vector<Output> rows_of = dynamic_partition(row, part, count, at),
                             positions_of = dynamic_partition(positions, part, count, at);
   std::vector<Output> found;

@@ -7,12 +7,6 @@
 namespace leat {
 namespace {
 
-Output extents(Graph& graph, const Shape& shape, Location at) {
-  std::vector<int64_t> dims(shape.dims().begin(), shape.dims().end());
-  return constant(graph, Tensor::of<int64_t>({shape.rank()}, std::span<const int64_t>(dims)),
-                  "shape", at);
-}
-
 // A constant whose value repeats over the whole shape, without storing it: Fill of a scalar.
 Output filled(Graph& graph, DType dtype, const Shape& shape, double value, Location at) {
   Tensor scalar(dtype, {});
@@ -21,7 +15,7 @@ Output filled(Graph& graph, DType dtype, const Shape& shape, double value, Locat
   });
   check(is_number && dtype != DType::string, "a variable of dtype ", dtype,
         " cannot be filled with a number");
-  return op("Fill", {extents(graph, shape, at), constant(graph, scalar, "value", at)}, {}, at);
+  return op("Fill", {Dims(shape).in(graph, at), constant(graph, scalar, "value", at)}, {}, at);
 }
 
 Output drawn(Graph& graph, std::string_view op_name, DType dtype, const VariablePart& part,
@@ -32,7 +26,7 @@ Output drawn(Graph& graph, std::string_view op_name, DType dtype, const Variable
     for (const TensorSlice::Extent& extent : part.slice.extents) seed2 += extent.start;
   }
   AttrMap attrs{{"dtype", dtype}, {"seed", seed}, {"seed2", seed2}};
-  return op(op_name, {extents(graph, part.shape(), here())}, std::move(attrs));
+  return op(op_name, {Dims(part.shape()).in(graph)}, std::move(attrs));
 }
 
 Output scaled(Output x, double factor) { return factor == 1.0 ? x : x * factor; }

@@ -12,7 +12,7 @@ namespace {
 template <class Number>
 [[noreturn]] void fail_to_fit(Number number, const Location& at, DType dtype) {
   fail(Code::invalid_argument, "the number ", number, " (", at, ") cannot be a constant of dtype ",
-       dtype, ", which the other operand has");
+       dtype);
 }
 
 template <class T>
@@ -79,7 +79,11 @@ Output Operand::as(const Operand& other) const {
     };
     std::visit(refuse, number_);
   }
-  return as(other.output_.graph(), dtype);
+  try {
+    return as(other.output_.graph(), dtype);
+  } catch (const Error& error) {
+    fail(error.code(), error.message(), ", which the other operand has");
+  }
 }
 
 // ---- Axes and Dims ----

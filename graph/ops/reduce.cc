@@ -54,9 +54,8 @@ Output logsumexp(Output x, const Axes& axes, ReduceOptions options, Location at)
       op("AddV2",
          {op("Log", {reduce("Sum", exponentials, where, {.keep_dims = true}, at)}, {}, at), offset},
          {}, at);
-  if (options.keep_dims) return result;
-  const Output shape = op("Shape", {reduce("Sum", exponentials, where, {}, at)}, {}, at);
-  return op("Reshape", {result, shape}, {}, at);
+  // The axes have length 1 now.
+  return options.keep_dims ? result : reduce("Sum", result, where, {}, at);
 }
 
 Output argmax(Output x, int axis, ArgOptions options, Location at) {

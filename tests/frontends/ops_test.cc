@@ -143,6 +143,10 @@ TEST_F(Ops, Arrays) {
   expect(full(g, {2}, 7), {2}, {7, 7});
   EXPECT_EQ(full(g, {2}, 7).dtype(), i32);
   EXPECT_EQ(full(g, {2}, 7.5).dtype(), f32);
+  // Nobody else says int32 here.
+  expect_error([&] { one_hot(ids, 2, {.on = 0.5, .dtype = i32}); }, Code::invalid_argument,
+               concat("the number 0.5 (", __FILE__, ":", __LINE__ - 1,
+                      ") cannot be a constant of dtype int32"));
   expect(arange(g, 4), {4}, {0, 1, 2, 3});
   expect(arange(g, 2, 11, 3), {3}, {2, 5, 8});
   expect(arange(g, 0, 1, 0.25), {4}, {0, 0.25, 0.5, 0.75});
