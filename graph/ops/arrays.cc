@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "graph/ops/graph_of.h"
 #include "graph/ops/math.h"
 
 namespace leat {
@@ -76,22 +77,22 @@ Output size_of(Output x, DType dtype, Location at) {
 }
 Output rank_of(Output x, Location at) { return op("Rank", {x}, {}, at); }
 Output reshape(Output x, const Dims& dims, Location at) {
-  return op("Reshape", {x, dims.in(x.graph(), at)}, {}, at);
+  return op("Reshape", {x, dims.in(graph_of(x, at), at)}, {}, at);
 }
 Output broadcast_to(Output x, const Dims& dims, Location at) {
-  return op("BroadcastTo", {x, dims.in(x.graph(), at)}, {}, at);
+  return op("BroadcastTo", {x, dims.in(graph_of(x, at), at)}, {}, at);
 }
 Output expand_dims(Output x, int axis, Location at) {
-  return op("ExpandDims", {x, int32(x.graph(), axis, "dim", at)}, {}, at);
+  return op("ExpandDims", {x, int32(graph_of(x, at), axis, "dim", at)}, {}, at);
 }
 Output squeeze(Output x, std::vector<int64_t> axes, Location at) {
   return op("Squeeze", {x}, {{"squeeze_dims", std::move(axes)}}, at);
 }
 Output transpose(Output x, const Axes& axes, Location at) {
+  Graph& graph = graph_of(x, at);
   if (!axes.is_all()) return op("Transpose", {x, axes.of(x, at)}, {}, at);
   if (!x.shape().has_rank()) {
     const Output last = Operand(rank_of(x, at), at) - Operand(1, at);
-    Graph& graph = x.graph();
     return op("Transpose",
               {x, op("Range", {last, int32(graph, -1, "limit", at), int32(graph, -1, "delta", at)},
                      {}, at)},
@@ -99,7 +100,7 @@ Output transpose(Output x, const Axes& axes, Location at) {
   }
   std::vector<int32_t> reversed(x.shape().rank());
   std::iota(reversed.rbegin(), reversed.rend(), 0);
-  return op("Transpose", {x, int32_vector(x.graph(), reversed, "perm", at)}, {}, at);
+  return op("Transpose", {x, int32_vector(graph, reversed, "perm", at)}, {}, at);
 }
 
 // ---- Put together, taken apart ----
@@ -107,7 +108,7 @@ Output transpose(Output x, const Axes& axes, Location at) {
 Output concatenate(const std::vector<Output>& values, int axis, Location at) {
   check(!values.empty(), "concatenate (", at, "): there is nothing to concatenate");
   std::vector<Output> inputs = values;
-  inputs.push_back(int32(values.front().graph(), axis, "axis", at));
+  inputs.push_back(int32(graph_of(values.front(), at), axis, "axis", at));
   return op("ConcatV2", inputs, {}, at);
 }
 Output stack(const std::vector<Output>& values, int axis, Location at) {
@@ -115,6 +116,7 @@ Output stack(const std::vector<Output>& values, int axis, Location at) {
   return op("Pack", values, {{"axis", axis}}, at);
 }
 std::vector<Output> unstack(Output x, int axis, Location at) {
+  graph_of(x, at);
   const int rank = x.shape().rank();
   const int from_front = axis < 0 ? axis + rank : axis;
   check(rank >= 0 && from_front >= 0 && from_front < rank && x.shape()[from_front] != -1,
@@ -123,28 +125,30 @@ std::vector<Output> unstack(Output x, int axis, Location at) {
   return op_outputs("Unpack", {x}, {{"num", x.shape()[from_front]}, {"axis", axis}}, at);
 }
 std::vector<Output> split(Output x, int parts, int axis, Location at) {
-  return op_outputs("Split", {int32(x.graph(), axis, "split_dim", at), x}, {{"num_split", parts}},
-                    at);
+  return op_outputs("Split", {int32(graph_of(x, at), axis, "split_dim", at), x},
+                    {{"num_split", parts}}, at);
 }
 std::vector<Output> split(Output x, const std::vector<int64_t>& sizes, int axis, Location at) {
   const auto parts = static_cast<int64_t>(sizes.size());
   return op_outputs(
       "SplitV",
       {x,
-       constant(x.graph(), Tensor::of<int64_t>({parts}, std::span<const int64_t>(sizes)),
+       constant(graph_of(x, at), Tensor::of<int64_t>({parts}, std::span<const int64_t>(sizes)),
                 "size_splits", at),
-       int32(x.graph(), axis, "split_dim", at)},
+       int32(graph_of(x, at), axis, "split_dim", at)},
       {{"num_split", parts}}, at);
 }
 Output tile(Output x, const Dims& repeats, Location at) {
-  return op("Tile", {x, repeats.in(x.graph(), at)}, {}, at);
+  return op("Tile", {x, repeats.in(graph_of(x, at), at)}, {}, at);
 }
 Output flip(Output x, const Axes& axes, Location at) {
   return op("ReverseV2", {x, axes.of(x, at)}, {}, at);
 }
 Output roll(Output x, int shift, int axis, Location at) {
-  return op("Roll", {x, int32(x.graph(), shift, "shift", at), int32(x.graph(), axis, "axis", at)},
-            {}, at);
+  return op(
+      "Roll",
+      {x, int32(graph_of(x, at), shift, "shift", at), int32(graph_of(x, at), axis, "axis", at)}, {},
+      at);
 }
 
 // ---- Borders ----
@@ -153,7 +157,7 @@ Output pad(Output x, const std::vector<std::pair<int64_t, int64_t>>& widths,
            const PadOptions& options, Location at) {
   std::vector<int64_t> values;
   for (const auto& [before, after] : widths) values.insert(values.end(), {before, after});
-  const Output paddings = constant(x.graph(),
+  const Output paddings = constant(graph_of(x, at),
                                    Tensor::of<int64_t>({static_cast<int64_t>(widths.size()), 2},
                                                        std::span<const int64_t>(values)),
                                    "paddings", at);
@@ -167,7 +171,7 @@ Output pad(Output x, const std::vector<std::pair<int64_t, int64_t>>& widths,
 // ---- Chosen ----
 
 Output take(Output x, Output indices, int axis, Location at) {
-  return op("GatherV2", {x, indices, int32(x.graph(), axis, "axis", at)}, {}, at);
+  return op("GatherV2", {x, indices, int32(graph_of(x, at), axis, "axis", at)}, {}, at);
 }
 Output gather_nd(Output x, Output indices, Location at) {
   return op("GatherNd", {x, indices}, {}, at);
@@ -177,7 +181,7 @@ Output boolean_mask(Output x, Output mask, Location at) {
   return gather_nd(x, argwhere(mask, at), at);
 }
 Output one_hot(Output indices, const Operand& depth, const OneHotOptions& options, Location at) {
-  Graph& graph = indices.graph();
+  Graph& graph = graph_of(indices, at);
   return op("OneHot",
             {indices, depth.as(graph, i32), options.on.as(graph, options.dtype),
              options.off.as(graph, options.dtype)},
@@ -187,7 +191,8 @@ std::vector<Output> unique(Output x, DType index_dtype, Location at) {
   return op_outputs("Unique", {x}, {{"out_idx", index_dtype}}, at);
 }
 Output segment_sum(Output data, Output segment_ids, const Operand& segments, Location at) {
-  return op("UnsortedSegmentSum", {data, segment_ids, segments.as(data.graph(), i32)}, {}, at);
+  return op("UnsortedSegmentSum", {data, segment_ids, segments.as(graph_of(data, at), i32)}, {},
+            at);
 }
 
 }  // namespace leat

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "graph/ops/graph_of.h"
+
 namespace leat {
 namespace {
 
@@ -102,8 +104,9 @@ class Parts {
 Output Output::operator[](const Index& index) const { return (*this)[{index}]; }
 
 Output Output::operator[](std::initializer_list<Index> indices) const {
-  check(node != nullptr, "x[…]: x is an empty Output: it was never set to a result of the graph");
-  Parts parts(*this, indices.size() == 0 ? Location{} : indices.begin()->at());
+  const Location at = indices.size() == 0 ? Location{} : indices.begin()->at();
+  graph_of(*this, at);
+  Parts parts(*this, at);
   for (const Index& index : indices) parts.add(index);
   return parts.of_x();
 }

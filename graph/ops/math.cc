@@ -1,5 +1,7 @@
 #include "graph/ops/math.h"
 
+#include "graph/ops/graph_of.h"
+
 namespace leat {
 namespace {
 
@@ -10,7 +12,10 @@ Output binary(std::string_view name, const Operand& a, const Operand& b) {
 }
 
 // Of a real part, an imaginary part or an angle.
-DType part_of(Output x) { return x.dtype() == DType::complex128 ? f64 : f32; }
+DType part_of(Output x, Location at) {
+  graph_of(x, at);
+  return x.dtype() == DType::complex128 ? f64 : f32;
+}
 
 bool is_bool(const Operand& a, const Operand& b) {
   const Output known = a.is_number() ? b.output() : a.output();
@@ -88,7 +93,8 @@ Output clip(Output x, const Operand& low, const Operand& high, Location at) {
 Output add_n(const std::vector<Output>& inputs, Location at) { return op("AddN", inputs, {}, at); }
 
 Output abs(Output x, Location at) {
-  return is_complex(x.dtype()) ? op("ComplexAbs", {x}, {{"Tout", part_of(x)}}, at)
+  graph_of(x, at);
+  return is_complex(x.dtype()) ? op("ComplexAbs", {x}, {{"Tout", part_of(x, at)}}, at)
                                : unary("Abs", x, at);
 }
 Output sign(Output x, Location at) { return unary("Sign", x, at); }
@@ -123,18 +129,22 @@ Output logical_or(Output x, Output y, Location at) { return op("LogicalOr", {x, 
 Output where(Output condition, const Operand& x, const Operand& y, Location at) {
   if (x.is_number() && y.is_number()) {
     const DType dtype = x.is_integer() && y.is_integer() ? i32 : f32;
-    Graph& graph = condition.graph();
+    Graph& graph = graph_of(condition, at);
     return op("SelectV2", {condition, x.as(graph, dtype), y.as(graph, dtype)}, {}, at);
   }
   return op("SelectV2", {condition, x.as(y), y.as(x)}, {}, at);
 }
 
 Output cast(Output x, DType to, Location at) { return op("Cast", {x}, {{"DstT", to}}, at); }
-Output real(Output x, Location at) { return op("Real", {x}, {{"Tout", part_of(x)}}, at); }
-Output imag(Output x, Location at) { return op("Imag", {x}, {{"Tout", part_of(x)}}, at); }
-Output angle(Output x, Location at) { return op("Angle", {x}, {{"Tout", part_of(x)}}, at); }
-Output conj(Output x, Location at) { return is_complex(x.dtype()) ? unary("Conj", x, at) : x; }
+Output real(Output x, Location at) { return op("Real", {x}, {{"Tout", part_of(x, at)}}, at); }
+Output imag(Output x, Location at) { return op("Imag", {x}, {{"Tout", part_of(x, at)}}, at); }
+Output angle(Output x, Location at) { return op("Angle", {x}, {{"Tout", part_of(x, at)}}, at); }
+Output conj(Output x, Location at) {
+  graph_of(x, at);
+  return is_complex(x.dtype()) ? unary("Conj", x, at) : x;
+}
 Output complex(Output re, Output im, Location at) {
+  graph_of(re, at);
   return op("Complex", {re, im},
             {{"Tout", re.dtype() == f64 ? DType::complex128 : DType::complex64}}, at);
 }

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "graph/ops/graph_of.h"
 #include "graph/ops/math.h"
 
 namespace leat {
@@ -58,7 +59,8 @@ Output depthwise_conv2d(Output x, Output filter, const ConvolutionOptions& optio
 }
 Output conv2d_transpose(Output x, Output filter, const Dims& dims,
                         const ConvolutionOptions& options, Location at) {
-  return op("Conv2DBackpropInput", {dims.in(x.graph(), at), filter, x}, attrs_of(options), at);
+  return op("Conv2DBackpropInput", {dims.in(graph_of(x, at), at), filter, x}, attrs_of(options),
+            at);
 }
 Output max_pool(Output x, const PoolOptions& options, Location at) {
   return pool("MaxPool", x, options, at);
@@ -69,6 +71,7 @@ Output avg_pool(Output x, const PoolOptions& options, Location at) {
 Output bias_add(Output x, Output bias, Location at) { return op("BiasAdd", {x, bias}, {}, at); }
 
 Output softmax_cross_entropy(Output logits, Output labels, Location at) {
+  graph_of(labels, at);
   return op(is_integer(labels.dtype()) ? "SparseSoftmaxCrossEntropyWithLogits"
                                        : "SoftmaxCrossEntropyWithLogits",
             {logits, labels}, {}, at);
@@ -81,7 +84,8 @@ Output sigmoid_cross_entropy(Output logits, Output labels, Location at) {
          Operand(tail, at);
 }
 Output in_top_k(Output predictions, Output targets, const Operand& k, Location at) {
-  return op("InTopKV2", {predictions, targets, k.as(predictions.graph(), targets.dtype())}, {}, at);
+  return op("InTopKV2", {predictions, targets, k.as(graph_of(predictions, at), targets.dtype())},
+            {}, at);
 }
 
 }  // namespace leat

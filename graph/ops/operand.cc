@@ -6,6 +6,8 @@
 #include <numeric>
 #include <utility>
 
+#include "graph/ops/graph_of.h"
+
 namespace leat {
 namespace {
 
@@ -90,7 +92,7 @@ Output Operand::as(const Operand& other) const {
 
 Output Axes::of(Output x, Location at) const {
   if (const Output* given = std::get_if<Output>(&axes_)) return *given;
-  Graph& graph = x.graph();
+  Graph& graph = graph_of(x, at);
   std::vector<int32_t> axes;
   if (const std::vector<int>* given = list()) {
     axes.assign(given->begin(), given->end());

@@ -1,5 +1,7 @@
 #include "graph/ops/random.h"
 
+#include "graph/ops/graph_of.h"
+
 namespace leat::random {
 namespace {
 
@@ -29,7 +31,7 @@ Output shuffle(Output x, int64_t seed, Location at) {
   return op("RandomShuffle", {x}, {{"seed", seed}}, at);
 }
 Output categorical(Output logits, const Operand& samples, int64_t seed, Location at) {
-  return op("Multinomial", {logits, samples.as(logits.graph(), i32)}, {{"seed", seed}}, at);
+  return op("Multinomial", {logits, samples.as(graph_of(logits, at), i32)}, {{"seed", seed}}, at);
 }
 
 }  // namespace leat::random

@@ -1,5 +1,7 @@
 #include "graph/ops/reduce.h"
 
+#include "graph/ops/graph_of.h"
+
 namespace leat {
 namespace {
 
@@ -9,7 +11,7 @@ Output reduce(std::string_view name, Output x, const Axes& axes, ReduceOptions o
 }
 
 Output number(Output x, int value, std::string_view name, Location at) {
-  return constant(x.graph(), Tensor::scalar<int32_t>(value), name, at);
+  return constant(graph_of(x, at), Tensor::scalar<int32_t>(value), name, at);
 }
 
 }  // namespace
@@ -65,7 +67,7 @@ Output argmin(Output x, int axis, ArgOptions options, Location at) {
   return op("ArgMin", {x, number(x, axis, "dimension", at)}, {{"output_type", options.dtype}}, at);
 }
 std::vector<Output> top_k(Output x, const Operand& k, Location at) {
-  return op_outputs("TopKV2", {x, k.as(x.graph(), i32)}, {}, at);
+  return op_outputs("TopKV2", {x, k.as(graph_of(x, at), i32)}, {}, at);
 }
 Output cumsum(Output x, int axis, Location at) {
   return op("Cumsum", {x, number(x, axis, "axis", at)}, {}, at);

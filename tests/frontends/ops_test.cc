@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <functional>
 
 #include "frontends/cpp/session.h"
 #include "tests/support/expect_error.h"
@@ -226,6 +227,53 @@ TEST_F(Ops, ActivationsAndLosses) {
   expect(softmax_cross_entropy(logits, constant(g, {1, 0})), {2}, {0.313262, 0.126928});
   expect(softmax_cross_entropy(logits, constant(g, {{0.0, 1.0}, {1.0, 0.0}})), {2},
          {0.313262, 0.126928});
+}
+
+TEST_F(Ops, AnEmptyOutputIsToldWithItsLine) {
+  const Output never;
+  const std::function<void()> uses[] = {[&] { mean(never); },
+                                        [&] { mean(never, 0); },
+                                        [&] { any(never); },
+                                        [&] { argmax(never, 0); },
+                                        [&] { top_k(never, 1); },
+                                        [&] { never[0]; },
+                                        [&] {
+                                          never[{all, 0}];
+                                        },
+                                        [&] { reshape(never, {1}); },
+                                        [&] { transpose(never); },
+                                        [&] { unstack(never); },
+                                        [&] { concatenate({never}); },
+                                        [&] { stack({never}); },
+                                        [&] { split(never, 2); },
+                                        [&] {
+                                          split(never, {1, 1});
+                                        },
+                                        [&] {
+                                          pad(never, {{0, 1}});
+                                        },
+                                        [&] { take(never, x); },
+                                        [&] { one_hot(never, 2); },
+                                        [&] { where(never, 1, 0); },
+                                        [&] { clip(never, 0, 1); },
+                                        [&] { abs(never); },
+                                        [&] { conj(never); },
+                                        [&] { real(never); },
+                                        [&] { complex(never, x); },
+                                        [&] { cast(never, i32); },
+                                        [&] { matmul(never, x); },
+                                        [&] { relu(never); },
+                                        [&] { never + 1; },
+                                        [&] { never < 1; },
+                                        [&] { conv2d(never, never); },
+                                        [&] { softmax_cross_entropy(x, never); },
+                                        [&] { random::shuffle(never); }};
+  for (const auto& use : uses) {
+    const int64_t number = &use - uses;
+    SCOPED_TRACE(number);
+    expect_error_with(Code::invalid_argument, "ops_test.cc:", use);
+    expect_error_with(Code::invalid_argument, "an empty Output", use);
+  }
 }
 
 TEST_F(Ops, RandomNumbersFollowTheirSeed) {

@@ -1,0 +1,16 @@
+// For the functions of this folder.
+#pragma once
+
+#include "graph/graph.h"
+
+namespace leat {
+
+// The graph that an operand belongs to. INVALID_ARGUMENT, with the user's line, for an empty
+// Output.
+inline Graph& graph_of(Output x, Location at) {
+  check(bool{x}, "an operand (", at,
+        ") is an empty Output: it was never set to a result of the graph");
+  return x.graph();
+}
+
+}  // namespace leat
