@@ -22,11 +22,10 @@ namespace leat {
 class AttrMap;
 
 // A function that an attribute names: it is inlined where a GraphDef is read, or called by kernels
-// (core/function.h). `attrs` are what it is instantiated with; equality looks at the name alone.
+// (core/function.h). `attrs` are what it is instantiated with.
 struct FunctionRef {
   std::string name;
   std::shared_ptr<const AttrMap> attrs;
-  bool operator==(const FunctionRef& other) const { return name == other.name; }
 };
 
 // One value. In schemas (OpDef::attrs) the kinds are written "string", "int", "float", "bool",

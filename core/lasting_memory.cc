@@ -80,13 +80,17 @@ void LastingMemory::unlink(Group& group, uint16_t number) {
 // ---- Blocks ----
 
 void* LastingMemory::take(size_t bytes, uint32_t& id) {
+  if (is_exhausted_.load(std::memory_order_relaxed)) return nullptr;
   const uint8_t kind = kind_of_units[(bytes + unit - 1) / unit];
   std::lock_guard lock(mutex_);
   if (!open(id)) return nullptr;
   Group& mine = group(id);
   if (mine.with_room[kind] == 0) {
     const void* const fresh = memory_.take();
-    if (fresh == nullptr) return nullptr;
+    if (fresh == nullptr) {
+      is_exhausted_.store(true, std::memory_order_relaxed);
+      return nullptr;
+    }
     const auto number = static_cast<uint16_t>(memory_.index_of(fresh) + 1);
     page(number) = {.group = id, .kind = kind};
     link(mine, number);
@@ -110,6 +114,7 @@ void LastingMemory::give(void* data) {
   const auto number = static_cast<uint16_t>(memory_.index_of(data) + 1);
   char* const begin = memory_.slot(number - 1);
   std::lock_guard lock(mutex_);
+  is_exhausted_.store(false, std::memory_order_relaxed);
   Page& in = page(number);
   const size_t size = sizes[in.kind];
   --blocks_;

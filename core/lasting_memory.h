@@ -5,6 +5,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
@@ -92,6 +93,9 @@ class LastingMemory {
   void unlink(Group& group, uint16_t number);
 
   Slots<page_bytes, pages> memory_;
+  // Every page is taken and nothing has been given back since: a large graph is being made, whose
+  // other blocks are malloc's and need no lock.
+  std::atomic<bool> is_exhausted_{false};
   mutable std::mutex mutex_;  // guards what follows
   std::array<Page, pages> pages_{};
   std::array<Group, most_open> open_{};

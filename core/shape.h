@@ -17,8 +17,8 @@ class Operand;
 struct Output;
 struct ReduceOptions;
 
-// An extent that is not known: {any, 784}. As NumPy calls a reduction of bools the same, it is that
-// as well: any(x, axis), in graph/ops/reduce.h.
+// An extent that is not known: {any, 784}. Called, it reduces bools as numpy.any does: any(x, 0),
+// in graph/ops/reduce.h.
 struct AnyExtent {
   constexpr operator int64_t() const { return -1; }  // NOLINT: it is a number
   Output operator()(const Operand& x) const;

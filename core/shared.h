@@ -32,7 +32,8 @@ class Shared {
 
   // This one's own: the other copies do not see what is written.
   T& write() {
-    if (held_ == nullptr || held_->users.load(std::memory_order_acquire) > 1) *this = Shared(**this);
+    if (held_ == nullptr || held_->users.load(std::memory_order_acquire) > 1)
+      *this = Shared(**this);
     return held_->value;
   }
 
@@ -41,7 +42,9 @@ class Shared {
     return a.held_ == b.held_ || *a == *b;
   }
   friend bool operator==(const Shared& a, const T& b) { return *a == b; }
-  friend std::ostream& operator<<(std::ostream& out, const Shared& shared) { return out << *shared; }
+  friend std::ostream& operator<<(std::ostream& out, const Shared& shared) {
+    return out << *shared;
+  }
 
  private:
   struct Held {

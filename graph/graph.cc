@@ -264,8 +264,6 @@ Node& Graph::add(NodeSpec spec) {
 Node& Graph::insert(NodeSpec spec, const Shared<DeviceName>& assigned_device,
                     std::optional<Error>* deferred) {
   check_name(spec.name, /*allow_internal=*/true);
-  check(find(spec.name) == nullptr, spec.op, " node '", spec.name, "'",
-        location_suffix(spec.location), ": the graph has a node of that name already");
   std::string name = std::move(spec.name);
   std::unique_ptr<Node> node = make(std::move(spec), std::move(name), deferred);
   if (!assigned_device->is_empty()) node->assigned_device = assigned_device;
@@ -297,7 +295,7 @@ Node& Graph::adopt(std::unique_ptr<Node> node) {
   if (!index_->nodes.insert(&out).second) {
     const std::string who = describe(out);
     nodes_.pop_back();
-    fail(Code::internal, who, ": the graph has a node of that name already");
+    fail(Code::invalid_argument, who, ": the graph has a node of that name already");
   }
   return out;
 }
@@ -364,6 +362,15 @@ Graph Graph::clone() const {
 Node* Graph::find(std::string_view name) const {
   const auto found = index_->nodes.find(name);
   return found == index_->nodes.end() ? nullptr : *found;
+}
+
+const Node* Graph::find_lost() const {
+  constexpr size_t ahead = 16;  // lookups under way
+  for (size_t i = 0; i < nodes_.size(); ++i) {
+    if (i + ahead < nodes_.size()) index_->nodes.prefetch(nodes_[i + ahead]->name);
+    if (find(nodes_[i]->name) != nodes_[i].get()) return nodes_[i].get();
+  }
+  return nullptr;
 }
 
 Output Graph::output(std::string_view name) const {

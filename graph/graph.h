@@ -140,6 +140,9 @@ class Graph {
   const std::vector<std::unique_ptr<Node>>& nodes() const { return nodes_; }
   size_t size() const { return nodes_.size(); }
   Node* find(std::string_view name) const;  // null if there is none
+  // A node that find() does not lead to by its name; null if it leads to all. For verify(): the
+  // lookups of a large graph wait for memory together.
+  const Node* find_lost() const;
   // "node" or "node:1"; NOT_FOUND names what was asked for and near misses
   Output output(std::string_view name) const;
 
