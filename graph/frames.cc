@@ -22,9 +22,10 @@ bool Frames::is_within(int frame, int outer) const {
   return frame == outer;
 }
 
-int Frames::outermost(int frame) const {
-  while (frame != none && frames_[frame].parent != none) frame = frames_[frame].parent;
-  return frame;
+int Frames::outermost(int frame, int inside) const {
+  int out = none;
+  for (; !is_within(inside, frame); frame = frames_[frame].parent) out = frame;
+  return out;
 }
 
 int Frames::find(const Node& node) {
@@ -58,8 +59,8 @@ int Frames::entered(int parent, const std::string& name) {
   return found->second;
 }
 
-FrameOrder::FrameOrder(const Graph& graph, const Frames& frames)
-    : frames_(frames), size_(static_cast<int>(graph.size())) {
+FrameOrder::FrameOrder(const Graph& graph, const Frames& frames, int inside)
+    : frames_(frames), inside_(inside), size_(static_cast<int>(graph.size())) {
   const int count = size_ + frames.count();
   std::vector<std::vector<int>> users(count);
   std::vector<int> waits(count);
@@ -102,7 +103,7 @@ FrameOrder::FrameOrder(const Graph& graph, const Frames& frames)
 }
 
 int FrameOrder::unit_of(const Node& node) const {
-  const int loop = frames_.outermost(frames_.of(node));
+  const int loop = frames_.outermost(frames_.of(node), inside_);
   return loop == Frames::none ? node.id : size_ + loop;
 }
 

@@ -28,8 +28,8 @@ class Frames {
   int of(const Node& node) const { return frame_of_[node.id]; }
   const std::string& name(int frame) const { return frames_[frame].name; }
   bool is_within(int frame, int outer) const;
-  // The loop that is in no other, of those around the frame.
-  int outermost(int frame) const;
+  // The outermost of the loops around the frame that are not around `inside`, too.
+  int outermost(int frame, int inside = none) const;
 
  private:
   struct Frame {
@@ -45,10 +45,11 @@ class Frames {
 };
 
 // Nodes outside of loops, and outermost loops as wholes, in an order in which each comes after what
-// it needs. INVALID_ARGUMENT, with the frame, if a loop waits for what comes out of it.
+// it needs. Seen from within a loop: its own nodes are not part of a whole, nor are those of the
+// loops around it. INVALID_ARGUMENT, with the frame, if a loop waits for what comes out of it.
 class FrameOrder {
  public:
-  FrameOrder(const Graph& graph, const Frames& frames);
+  FrameOrder(const Graph& graph, const Frames& frames, int inside = Frames::none);
 
   const std::vector<int>& units() const { return units_; }
   // The loop that a unit is; Frames::none if it is a node, whose id is the unit.
@@ -58,6 +59,7 @@ class FrameOrder {
   int unit_of(const Node& node) const;
 
   const Frames& frames_;
+  const int inside_;
   const int size_;
   std::vector<int> units_;
 };

@@ -5,45 +5,16 @@
 #include <algorithm>
 #include <map>
 
+#include "graph/beside.h"
+#include "graph/conditions.h"
+#include "graph/frames.h"
+#include "graph/loop_gradient.h"
 #include "graph/loops.h"
 #include "graph/ops.h"
 #include "graph/signature.h"
 
 namespace leat {
 namespace {
-
-// Nodes made meanwhile get the scope, device, colocation and line of a node that is there already.
-class Beside {
- public:
-  Beside(Graph& graph, const Node& node, std::string_view scope)
-      : graph_(graph),
-        node_(node),
-        name_(graph, scope),
-        outer_(graph.scopes()),
-        first_(graph.size()) {
-    Graph::Scopes& scopes = graph.scopes();
-    scopes.device = node.requested_device;
-    scopes.device_function = nullptr;
-    scopes.colocate_with.clear();
-    if (node.view().has("_class")) {
-      for (const std::string& entry : node.attr<std::vector<std::string>>("_class")) {
-        if (entry.starts_with("loc:@")) scopes.colocate_with.push_back(entry.substr(5));
-      }
-    }
-  }
-  ~Beside() {
-    graph_.scopes() = outer_;
-    for (size_t i = first_; i < graph_.size(); ++i) graph_.nodes()[i]->location = node_.location;
-  }
-  Beside(const Beside&) = delete;
-
- private:
-  Graph& graph_;
-  const Node& node_;
-  NameScope name_;
-  Graph::Scopes outer_;
-  size_t first_;
-};
 
 Tensor ones(DType dtype, const Shape& shape) {
   Tensor out(dtype, shape);
@@ -60,12 +31,17 @@ Position position(const Output& output) { return {output.node->id, output.index}
 
 class Backward {
  public:
-  Backward(const std::vector<Output>& ys, const std::vector<Output>& xs)
+  Backward(const std::vector<Output>& ys, const std::vector<Output>& xs,
+           const LoopBody* within = nullptr)
       : graph_(ys.front().graph()),
         ys_(ys),
         order_(topological_order(graph_)),
-        affected_(graph_.size()) {
+        affected_(graph_.size()),
+        within_(within) {
     for (const Output& x : xs) gradients_of_xs_.emplace(position(x), Output{});
+    for (Node* control : graph_.scopes().control_inputs) {
+      if (is_pivot(*control)) open_pivots_.push_back(control);
+    }
     // Once, and again as long as something comes round a while loop.
     for (bool has_changed = true; has_changed;) {
       has_changed = false;
@@ -78,22 +54,63 @@ class Backward {
         affected_[node->id] = has_changed = true;
       }
     }
+    if (has_frames(graph_)) find_loops(xs);
   }
 
-  void start(const Output& y, Output dy) { arrive(y, dy); }
+  void start(const Output& y, Output dy) { arrive(y, {dy, {}}); }
 
   void run() {
-    for (auto node = order_.rbegin(); node != order_.rend(); ++node) visit(**node);
+    if (!units_) {
+      for (auto node = order_.rbegin(); node != order_.rend(); ++node) visit(**node);
+      return;
+    }
+    const std::vector<int>& units = units_->units();
+    for (auto unit = units.rbegin(); unit != units.rend(); ++unit) {
+      const int loop = units_->loop(*unit);
+      if (loop == Frames::none) {
+        visit(*graph_.nodes()[*unit]);
+      } else {
+        leave_loop(loop);
+      }
+    }
   }
 
   Output gradient_of(const Output& x) const { return gradients_of_xs_.at(position(x)); }
 
  private:
+  // A gradient that comes out of branches of conditions, the innermost last.
+  struct Arrival {
+    Output dy;
+    std::vector<Node*> pivots;
+  };
+
+  // The loops that the ys are in are not left: their nodes are visited like others.
+  void find_loops(const std::vector<Output>& xs) {
+    frames_.emplace(graph_);
+    int open = within_ == nullptr ? Frames::none : within_->frame;
+    for (const Output& y : ys_) {
+      const int frame = frames_->of(*y.node);
+      if (frames_->is_within(frame, open)) open = frame;
+    }
+    units_.emplace(graph_, *frames_, open);
+    for (const Output& x : xs) {
+      const int loop = frames_->outermost(frames_->of(*x.node), open);
+      check(loop == Frames::none, "gradients(): '", x.name(), "' (", describe(*x.node),
+            ") lies in the while loop '", loop == Frames::none ? "" : frames_->name(loop),
+            "': it has a value in each iteration; ask for the gradient of what enters the loop");
+    }
+  }
+
   // Whether a gradient may flow back through this value to one of the xs.
-  // (What is read from a resource has gradients, and so, by its handle, has the variable.)
+  // (What is read from a resource has gradients, and so, by its handle, has the variable. A variant
+  // may be a list of values.)
   bool is_affected(const Output& output) const {
-    return (has_gradients(output.dtype()) || output.dtype() == DType::resource) &&
-           (affected_[output.node->id] || gradients_of_xs_.contains(position(output)));
+    const DType dtype = output.dtype();
+    return (has_gradients(dtype) || dtype == DType::resource || dtype == DType::variant) &&
+           (is_affected(*output.node) || gradients_of_xs_.contains(position(output)));
+  }
+  bool is_affected(const Node& node) const {
+    return node.id < static_cast<int>(affected_.size()) && affected_[node.id];
   }
 
   // With what the last iteration of a while loop gave; while its body is being built there is none.
@@ -106,7 +123,13 @@ class Backward {
     return out;
   }
 
-  void arrive(const Output& value, Output dy) { arrived_[position(value)].push_back(dy); }
+  void arrive(const Output& value, Arrival arrival) {
+    arrived_[position(value)].push_back(std::move(arrival));
+  }
+  // The branches that a gradient leaves on its way from a node to what the node uses.
+  std::vector<Node*> left_branches(const Node& from, const Node& to) const {
+    return pivots_beyond(pivots_beyond(pivots_of(from), pivots_of(to)), open_pivots_);
+  }
 
   void visit(Node& node) {
     std::vector<Output> dy(node.outputs.size());
@@ -114,26 +137,129 @@ class Backward {
     for (int i = 0; i < node.num_outputs(); ++i) {
       const auto found = arrived_.find({node.id, i});
       if (found == arrived_.end()) continue;
-      dy[i] = sum(node, found->second);
+      dy[i] = sum(node.output(i), std::move(found->second));
       has_any = true;
       const auto x = gradients_of_xs_.find({node.id, i});
       if (x != gradients_of_xs_.end()) x->second = dy[i];
       arrived_.erase(found);
     }
-    if (has_any && affected_[node.id]) propagate(node, std::move(dy));
+    if (!has_any || !affected_[node.id]) return;
+    if (is_exit(node)) {
+      exits_[frames_->of(*node.inputs[0].node)].push_back({&node, dy[0]});
+    } else if (is_enter(node)) {
+      arrive(node.inputs[0], {dy[0], {}});
+    } else if (is_boundary(node)) {
+      if (within_ == nullptr) fail_round_a_loop(node);
+    } else if (joins_branches(node)) {
+      enter_branches(node, dy[0]);
+    } else {
+      propagate(node, std::move(dy));
+    }
+  }
+
+  // Of a value of that output.
+  Output sum(const Output& value, std::vector<Arrival> arrivals) {
+    while (true) {
+      const auto deepest = std::max_element(
+          arrivals.begin(), arrivals.end(),
+          [](const Arrival& a, const Arrival& b) { return a.pivots.size() < b.pivots.size(); });
+      if (deepest->pivots.empty()) break;
+      arrivals.push_back(leave_branch(value, deepest->pivots, arrivals));
+    }
+    return sum_of(value, arrivals, {});
+  }
+
+  // What has come out of one branch, or of the other of the same condition: what comes out of the
+  // condition. Takes it from the arrivals.
+  Arrival leave_branch(const Output& value, std::vector<Node*> pivots,
+                       std::vector<Arrival>& arrivals) {
+    const std::vector<Node*> outer(pivots.begin(), pivots.end() - 1);
+    std::vector<Node*> others = outer;
+    others.push_back(&other_pivot(*pivots.back()));
+    const Output here = sum_of(value, take(arrivals, pivots), pivots);
+    const std::vector<Arrival> there = take(arrivals, others);
+    Output elsewhere;
+    if (there.empty()) {
+      const Beside beside(graph_, *value.node, value.node->name, others);
+      elsewhere = zeros_for(value, here.dtype());
+    } else {
+      elsewhere = sum_of(value, there, others);
+    }
+    const Beside beside(graph_, *value.node, value.node->name, outer);
+    return {merge({here, elsewhere})[0], outer};
+  }
+
+  static std::vector<Arrival> take(std::vector<Arrival>& arrivals,
+                                   const std::vector<Node*>& pivots) {
+    const auto rest =
+        std::stable_partition(arrivals.begin(), arrivals.end(),
+                              [&](const Arrival& arrival) { return arrival.pivots != pivots; });
+    std::vector<Arrival> out(rest, arrivals.end());
+    arrivals.erase(rest, arrivals.end());
+    return out;
   }
 
   // Where the first of the gradients is, so that one sum crosses to a parameter server, not every
   // summand.
-  Output sum(const Node& node, const std::vector<Output>& dys) {
-    if (dys.size() == 1) return dys.front();
-    const Beside beside(graph_, *dys.front().node, node.name);
+  Output sum_of(const Output& value, const std::vector<Arrival>& arrivals,
+                const std::vector<Node*>& pivots) {
+    if (arrivals.size() == 1) return arrivals.front().dy;
+    std::vector<Output> dys;
+    for (const Arrival& arrival : arrivals) dys.push_back(arrival.dy);
+    const Beside beside(graph_, *dys.front().node, value.node->name, pivots);
     return op("AddN", dys);
   }
 
+  // ---- Loops and conditions ----
+
+  // A variable of a loop that the ys are in, as the iteration finds it.
+  static bool is_boundary(const Node& node) {
+    return node.view().has(back_edge_attr) ||
+           (node.is("Switch") && node.inputs[1].node->is("LoopCond"));
+  }
+  [[noreturn]] void fail_round_a_loop(const Node& node) const {
+    fail(Code::invalid_argument, "gradients(): the path from '", ys_.front().name(),
+         "' to an x goes round the while loop in which they are, by ", describe(node),
+         "; ask for the gradient of the loop's result");
+  }
+
+  static bool joins_branches(const Node& node) {
+    const std::vector<Node*> around = pivots_of(node);
+    return node.is("Merge") &&
+           std::any_of(node.inputs.begin(), node.inputs.end(), [&](const Output& input) {
+             return !pivots_beyond(pivots_of(*input.node), around).empty();
+           });
+  }
+  // Each branch gets the gradient where it was taken, else a dead value.
+  void enter_branches(const Node& node, Output dy) {
+    if (!dy) return;
+    for (const Output& input : node.inputs) {
+      if (!is_affected(input)) continue;
+      const Beside beside(graph_, node, node.name, pivots_of(*input.node));
+      arrive(input, {op("Identity", {dy}), {}});
+    }
+  }
+
+  void leave_loop(int loop) {
+    const auto exits = exits_.find(loop);
+    if (exits == exits_.end()) return;
+    const auto results = loop_gradient({.graph = graph_,
+                                        .frame = loop,
+                                        .exits = std::move(exits->second),
+                                        .is_affected = [&](Output x) { return is_affected(x); }});
+    if (within_ != nullptr) {
+      within_->loop_nodes.insert(within_->loop_nodes.end(), results.loop_nodes.begin(),
+                                 results.loop_nodes.end());
+    }
+    for (const auto& [value, gradient] : results.gradients)
+      arrive(value, {gradient, left_branches(*results.loop, *value.node)});
+  }
+
+  // ---- Other nodes ----
+
   void propagate(Node& node, std::vector<Output> dy) {
     if (!node.op->gradient) fail_without_gradient(node);
-    const Beside beside(graph_, node, node.name);
+    const Beside beside(graph_, node, node.name, pivots_of(node));
     const bool conjugates = !node.op->has_complex_gradient;
     if (conjugates) conjugate(dy);
     Gradient gradient(node, std::move(dy));
@@ -148,7 +274,7 @@ class Backward {
       if (conjugates) dx = conj(dx);
       check_gradient(node, i, dx);
       if (dx.is_ref()) dx = op("Identity", {dx});
-      arrive(node.inputs[i], dx);
+      arrive(node.inputs[i], {dx, left_branches(node, *node.inputs[i].node)});
     }
   }
 
@@ -196,9 +322,8 @@ class Backward {
     }
     const auto y =
         std::find_if(ys_.begin(), ys_.end(), [&](const Output& y) { return reached[y.node->id]; });
-    const bool is_loop = node.is("Exit") || node.is("RefExit");
-    fail(Code::invalid_argument, describe(node), is_loop ? ", the end of a while loop," : "",
-         " has no gradient, but lies on the path from '", x.name(), "' to '", y->name(),
+    fail(Code::invalid_argument, describe(node), " has no gradient, but lies on the path from '",
+         x.name(), "' to '", y->name(),
          "'; end the path with stop_gradient() if none should flow there");
   }
 
@@ -206,8 +331,13 @@ class Backward {
   const std::vector<Output>& ys_;
   std::vector<Node*> order_;
   std::vector<bool> affected_;  // by node id: a gradient of its outputs reaches an x
-  std::map<Position, std::vector<Output>> arrived_;
+  std::map<Position, std::vector<Arrival>> arrived_;
   std::map<Position, Output> gradients_of_xs_;
+  std::optional<Frames> frames_;     // if the graph has loops
+  std::optional<FrameOrder> units_;  // and then the order of what is visited
+  std::map<int, std::vector<std::pair<Node*, Output>>> exits_;  // by loop: what has arrived
+  std::vector<Node*> open_pivots_;  // of the branch that this is part of
+  const LoopBody* const within_;
 };
 
 void check_request(const std::vector<Output>& ys, const std::vector<Output>& xs,
@@ -241,7 +371,7 @@ constexpr int64_t largest_constant = 1024;  // elements of a Const of ones; abov
 
 Output initial_gradient(const Output& y) {
   Graph& graph = y.graph();
-  const Beside beside(graph, *y.node, "grad_ys");
+  const Beside beside(graph, *y.node, "grad_ys", pivots_of(*y.node));
   if (y.shape().is_complete() && y.shape().elements() <= largest_constant) {
     return constant(graph, ones(y.dtype(), y.shape()), "ones");
   }
@@ -249,6 +379,16 @@ Output initial_gradient(const Output& y) {
 }
 
 }  // namespace
+
+std::vector<Output> gradients_in_body(const std::vector<Output>& ys, const std::vector<Output>& xs,
+                                      const std::vector<Output>& dys, const LoopBody& body) {
+  Backward backward(ys, xs, &body);
+  for (size_t i = 0; i < ys.size(); ++i) backward.start(ys[i], dys[i]);
+  backward.run();
+  std::vector<Output> out;
+  for (const Output& x : xs) out.push_back(backward.gradient_of(x));
+  return out;
+}
 
 bool has_gradients(DType dtype) { return is_floating(dtype) || is_complex(dtype); }
 

@@ -6,6 +6,8 @@
 #include <numeric>
 #include <optional>
 
+#include "graph/gradient.h"
+#include "graph/ops.h"
 #include "graph/shape_inference.h"
 #include "kernels/copy_elements.h"
 #include "kernels/cpu.h"
@@ -389,6 +391,79 @@ OpDef on_list(const char* name, const char* doc, Strings inputs, Strings outputs
           .is_not_differentiable = true};
 }
 
+OpDef with(GradientFunction gradient, OpDef op) {
+  op.gradient = std::move(gradient);
+  op.is_not_differentiable = false;
+  return op;
+}
+
+// The shape of elements as far as it can be told from that input.
+ShapeFunction element_of(int shape_input, int list_output, int element_output) {
+  return [=](ShapeContext& c) {
+    if (list_output >= 0) c.set_output(list_output, Shape{});
+    const Tensor* const value = c.value(shape_input);
+    c.set_output(element_output, value == nullptr || value->shape().rank() == 0
+                                     ? Shape::unknown()
+                                     : c.shape_from_value(shape_input));
+  };
+}
+
+// ---- Gradients: the gradient of a list is the list of its elements' gradients ----
+
+AttrMap dtype_of(const Gradient& g) { return {{"element_dtype", g.attr<DType>("element_dtype")}}; }
+
+void push_gradient(Gradient& g) {
+  if (!g.dy(0)) return;
+  Node& pop = op_node(g.graph(), "TensorListPopBack", {g.dy(0), shape_of(g.x(1))}, dtype_of(g));
+  g.dx(0) = pop.output(0);
+  g.dx(1) = pop.output(1);
+}
+
+void pop_gradient(Gradient& g) {
+  g.dx(0) = op("TensorListPushBack", {g.dy_or_zeros(0), g.dy_or_zeros(1)}, dtype_of(g));
+}
+
+void stack_gradient(Gradient& g) {
+  if (g.dy(0)) g.dx(0) = op("TensorListFromTensor", {g.dy(0), g.x(1)}, dtype_of(g));
+}
+
+void from_tensor_gradient(Gradient& g) {
+  if (!g.dy(0)) return;
+  const Output element = shape_of(g.x(0))[slice(1, {})];
+  g.dx(0) = op("TensorListStack", {g.dy(0), element}, dtype_of(g));
+}
+
+// As long as the list, but of nothing except in one place.
+void get_gradient(Gradient& g) {
+  if (!g.dy(0)) return;
+  const Output length = op("TensorListLength", {g.x(0)});
+  const Output nothing = op("TensorListReserve", {shape_of(g.dy(0)), length}, dtype_of(g));
+  g.dx(0) = op("TensorListSetItem", {nothing, g.x(1), g.dy(0)}, dtype_of(g));
+}
+
+void set_gradient(Gradient& g) {
+  if (!g.dy(0)) return;
+  g.dx(0) = op("TensorListSetItem", {g.dy(0), g.x(1), zeros_like(g.x(2))}, dtype_of(g));
+  g.dx(2) = op("TensorListGetItem", {g.dy(0), g.x(1), shape_of(g.x(2))}, dtype_of(g));
+}
+
+void resize_gradient(Gradient& g) {
+  if (g.dy(0)) g.dx(0) = op("TensorListResize", {g.dy(0), op("TensorListLength", {g.x(0)})});
+}
+
+void gather_gradient(Gradient& g) {
+  if (!g.dy(0)) return;
+  const Output length = op("TensorListLength", {g.x(0)});
+  g.dx(0) = op("TensorListScatterV2", {g.dy(0), g.x(1), shape_of(g.dy(0))[slice(1, {})], length},
+               dtype_of(g));
+}
+
+void scatter_gradient(Gradient& g) {
+  if (!g.dy(0)) return;
+  const Output element = shape_of(g.x(0))[slice(1, {})];
+  g.dx(0) = op("TensorListGather", {g.dy(0), g.x(1), element}, dtype_of(g));
+}
+
 const Op empty_op{on_list("EmptyTensorList",
                           "handle = a list without elements, of at most max_num_elements "
                           "(-1: any number).",
@@ -401,38 +476,43 @@ const Op reserve_op{on_list("TensorListReserve",
                             {"element_shape: shape_type", "num_elements: int32"},
                             {"handle: variant"}, {of_type, shape_type}, reserve, shapes::scalar())};
 
-const Op push_op{on_list("TensorListPushBack", "output_handle = the list, with one element more.",
-                         {"input_handle: variant", "tensor: element_dtype"},
-                         {"output_handle: variant"}, {of_type}, push_back, shapes::scalar())};
+const Op push_op{with(
+    push_gradient, on_list("TensorListPushBack", "output_handle = the list, with one element more.",
+                           {"input_handle: variant", "tensor: element_dtype"},
+                           {"output_handle: variant"}, {of_type}, push_back, shapes::scalar()))};
 
-void infer_pop(ShapeContext& c) {
-  c.set_output(0, Shape{});
-  c.set_output(1, Shape::unknown());
-}
-const Op pop_op{
+const Op pop_op{with(
+    pop_gradient,
     on_list("TensorListPopBack", "tensor = the last element, output_handle = the list without it.",
             {"input_handle: variant", "element_shape: int32"},
-            {"output_handle: variant", "tensor: element_dtype"}, {of_type}, pop_back, infer_pop)};
+            {"output_handle: variant", "tensor: element_dtype"}, {of_type}, pop_back,
+            element_of(1, 0, 1)))};
 
-const Op stack_op{on_list(
-    "TensorListStack", "tensor[i] = element i. num_elements: how many there must be; -1: any.",
-    {"input_handle: variant", "element_shape: int32"}, {"tensor: element_dtype"},
-    {of_type, "num_elements: int = -1"}, stack, nullptr)};
+const Op stack_op{
+    with(stack_gradient,
+         on_list("TensorListStack",
+                 "tensor[i] = element i. num_elements: how many there must be; -1: any.",
+                 {"input_handle: variant", "element_shape: int32"}, {"tensor: element_dtype"},
+                 {of_type, "num_elements: int = -1"}, stack, nullptr))};
 
-const Op from_tensor_op{on_list("TensorListFromTensor", "output_handle[i] = tensor[i].",
-                                {"tensor: element_dtype", "element_shape: shape_type"},
-                                {"output_handle: variant"}, {of_type, shape_type}, from_tensor,
-                                shapes::scalar())};
+const Op from_tensor_op{
+    with(from_tensor_gradient,
+         on_list("TensorListFromTensor", "output_handle[i] = tensor[i].",
+                 {"tensor: element_dtype", "element_shape: shape_type"}, {"output_handle: variant"},
+                 {of_type, shape_type}, from_tensor, shapes::scalar()))};
 
-const Op get_op{on_list("TensorListGetItem", "item = element `index`.",
-                        {"input_handle: variant", "index: int32", "element_shape: Tshape"},
-                        {"item: element_dtype"}, {of_type, "Tshape: {int32, int64} = int32"},
-                        get_item, nullptr)};
+const Op get_op{
+    with(get_gradient, on_list("TensorListGetItem", "item = element `index`.",
+                               {"input_handle: variant", "index: int32", "element_shape: Tshape"},
+                               {"item: element_dtype"}, {of_type, "Tshape: {int32, int64} = int32"},
+                               get_item, element_of(2, -1, 0)))};
 
-const Op set_op{on_list(
-    "TensorListSetItem", "output_handle = the list, with another element `index`.",
-    {"input_handle: variant", "index: int32", "item: element_dtype"}, {"output_handle: variant"},
-    {of_type, "resize_if_index_out_of_bounds: bool = false"}, set_item, shapes::scalar())};
+const Op set_op{with(
+    set_gradient,
+    on_list("TensorListSetItem", "output_handle = the list, with another element `index`.",
+            {"input_handle: variant", "index: int32", "item: element_dtype"},
+            {"output_handle: variant"}, {of_type, "resize_if_index_out_of_bounds: bool = false"},
+            set_item, shapes::scalar()))};
 
 const Op length_op{on_list(
     "TensorListLength", "length = how many elements the list has.", {"input_handle: variant"},
@@ -442,25 +522,30 @@ const Op length_op{on_list(
     },
     shapes::scalar())};
 
-const Op resize_op{on_list("TensorListResize",
-                           "output_handle = the first `size` elements; those that the list lacks "
-                           "are not set.",
-                           {"input_handle: variant", "size: int32"}, {"output_handle: variant"}, {},
-                           resize, shapes::scalar())};
+const Op resize_op{with(
+    resize_gradient, on_list("TensorListResize",
+                             "output_handle = the first `size` elements; those that the list lacks "
+                             "are not set.",
+                             {"input_handle: variant", "size: int32"}, {"output_handle: variant"},
+                             {}, resize, shapes::scalar()))};
 
-const Op gather_op{on_list("TensorListGather", "values[i] = element indices[i].",
-                           {"input_handle: variant", "indices: int32", "element_shape: int32"},
-                           {"values: element_dtype"}, {of_type}, gather, nullptr)};
+const Op gather_op{with(gather_gradient,
+                        on_list("TensorListGather", "values[i] = element indices[i].",
+                                {"input_handle: variant", "indices: int32", "element_shape: int32"},
+                                {"values: element_dtype"}, {of_type}, gather, nullptr))};
 
 const Op scatter_op{
-    on_list("TensorListScatter", "output_handle[indices[i]] = tensor[i].",
-            {"tensor: element_dtype", "indices: int32", "element_shape: shape_type"},
-            {"output_handle: variant"}, {of_type, shape_type}, scatter, shapes::scalar())};
+    with(scatter_gradient,
+         on_list("TensorListScatter", "output_handle[indices[i]] = tensor[i].",
+                 {"tensor: element_dtype", "indices: int32", "element_shape: shape_type"},
+                 {"output_handle: variant"}, {of_type, shape_type}, scatter, shapes::scalar()))};
 
-const Op scatter_v2_op{on_list(
-    "TensorListScatterV2", "As TensorListScatter, of at least num_elements elements.",
-    {"tensor: element_dtype", "indices: int32", "element_shape: shape_type", "num_elements: int32"},
-    {"output_handle: variant"}, {of_type, shape_type}, scatter, shapes::scalar())};
+const Op scatter_v2_op{
+    with(scatter_gradient,
+         on_list("TensorListScatterV2", "As TensorListScatter, of at least num_elements elements.",
+                 {"tensor: element_dtype", "indices: int32", "element_shape: shape_type",
+                  "num_elements: int32"},
+                 {"output_handle: variant"}, {of_type, shape_type}, scatter, shapes::scalar()))};
 
 const Op scatter_into_op{
     on_list("TensorListScatterIntoExistingList",

@@ -4,7 +4,7 @@
 
 #include <thread>
 
-#include "frontends/cpp/while_loop.h"
+#include "frontends/cpp/control_flow/while_loop.h"
 #include "graph/ops.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/in_process_cluster.h"
@@ -66,12 +66,12 @@ class SpreadLoops : public testing::Test {
   }
   // i from 0 to n; `body` gives what each iteration waits for.
   Output counted(Output n, const std::function<Outputs(Output i)>& body) {
-    return while_loop(
-        {count(graph_, 0)}, [&](const Outputs& v) { return less(v[0], n); },
-        [&](const Outputs& v) {
-          const ControlScope after(graph_, body(v[0]));
-          return Outputs{identity(v[0]) + count(graph_, 1)};
-        })[0];
+    return while_loop([&](const Outputs& v) { return less(v[0], n); },
+                      [&](const Outputs& v) {
+                        const ControlScope after(graph_, body(v[0]));
+                        return Outputs{identity(v[0]) + count(graph_, 1)};
+                      },
+                      Outputs{count(graph_, 0)})[0];
   }
   std::vector<int32_t> run(const std::vector<std::string>& fetches) {
     std::vector<int32_t> out;
@@ -140,13 +140,13 @@ TEST_F(SpreadLoops, LoopsInLoops) {
 }
 
 TEST_F(SpreadLoops, AConditionThatReadsStateOfAnotherTask) {
-  const Output n = while_loop(
-      {count(graph_, 0)},
-      [&](const Outputs& v) { return less(identity(a_) + v[0], count(graph_, 10)); },
-      [&](const Outputs& v) {
-        const ControlScope after(graph_, Outputs{add(a_, 1), add(b_, v[0])});
-        return Outputs{identity(v[0]) + count(graph_, 1)};
-      })[0];
+  const Output n =
+      while_loop([&](const Outputs& v) { return less(identity(a_) + v[0], count(graph_, 10)); },
+                 [&](const Outputs& v) {
+                   const ControlScope after(graph_, Outputs{add(a_, 1), add(b_, v[0])});
+                   return Outputs{identity(v[0]) + count(graph_, 1)};
+                 },
+                 Outputs{count(graph_, 0)})[0];
   start();
   EXPECT_EQ(run({n.name()}), std::vector<int32_t>{5});
   EXPECT_EQ(run({"a", "b"}), (std::vector<int32_t>{5, 10}));

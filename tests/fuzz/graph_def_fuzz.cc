@@ -1,7 +1,7 @@
 // GraphDefs, binary and text: the import, then all passes on what was accepted, for every node as
 // the target; what is exported must be accepted again.
 #include "distributed/cluster_spec.h"
-#include "frontends/cpp/while_loop.h"
+#include "frontends/cpp/control_flow/while_loop.h"
 #include "graph/graph_def.h"
 #include "graph/ops.h"
 #include "graph/pipeline.h"
@@ -80,15 +80,15 @@ Graph loops() {
       graph.add({.op = "VariableV2", .name = "v", .attrs = {{"shape", Shape{}}, {"dtype", f32}}})
           .output();
   using Outputs = std::vector<Output>;
-  while_loop(
-      {x, constant(graph, Tensor::scalar(0))},
-      [&](const Outputs& outer) { return less(outer[0], x); },
-      [&](const Outputs& outer) {
-        const Outputs inner = while_loop(
-            {outer[0]}, [&](const Outputs& i) { return less(i[0], outer[0]); },
-            [&](const Outputs& i) { return Outputs{i[0] + assign_add(v, x)}; }, "inner");
-        return Outputs{inner[0], outer[1] + 1};
-      });
+  while_loop([&](const Outputs& outer) { return less(outer[0], x); },
+             [&](const Outputs& outer) {
+               const Outputs inner =
+                   while_loop([&](const Outputs& i) { return less(i[0], outer[0]); },
+                              [&](const Outputs& i) { return Outputs{i[0] + assign_add(v, x)}; },
+                              Outputs{outer[0]}, {.name = "inner"});
+               return Outputs{inner[0], outer[1] + 1};
+             },
+             Outputs{x, constant(graph, Tensor::scalar(0))});
   return graph;
 }
 

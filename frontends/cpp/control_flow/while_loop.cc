@@ -1,0 +1,71 @@
+#include "frontends/cpp/control_flow/while_loop.h"
+
+#include "graph/loop_builder.h"
+
+namespace leat {
+
+std::vector<Output> while_loop(
+    const std::function<Output(const std::vector<Output>&)>& condition,
+    const std::function<std::vector<Output>(const std::vector<Output>&)>& body,
+    const std::vector<Output>& variables, const LoopOptions& options, Location at) {
+  std::function<std::vector<Operand>(const std::vector<Output>&)> step;
+  if (body) step = [&](const std::vector<Output>& v) { return values::list(body(v)); };
+  return make_loop(condition, step, variables, options, at);
+}
+
+std::vector<Output> make_loop(
+    const std::function<Output(const std::vector<Output>&)>& condition,
+    const std::function<std::vector<Operand>(const std::vector<Output>&)>& body,
+    const std::vector<Output>& variables, const LoopOptions& options, Location at) {
+  const std::string title = concat("while_loop '", options.name, "' (", at, ")");
+  check(!variables.empty(), title, ": it needs a variable");
+  check(condition && body, title, ": the condition or the body is empty");
+  for (size_t i = 0; i < variables.size(); ++i)
+    check(bool{variables[i]}, title, ": variable ", i, " is none");
+  const auto limit = options.maximum_iterations;
+  check(!limit || *limit >= 0, title, ": maximum_iterations is ", limit.value_or(0));
+  Graph& graph = variables[0].graph();
+  const NameScope scope(graph, options.name);
+  LoopBuilder loop(graph, scope.name() + "frame", {}, at);
+  for (const Output& variable : variables) loop.add_variable(variable);
+  const auto count = static_cast<int>(variables.size());
+  if (limit) loop.add_variable(constant(graph, int64_t{0}, "zero", at));
+
+  std::vector<Output> merged;
+  for (int i = 0; i < count; ++i) merged.push_back(loop.merged(i));
+  Output predicate;
+  {
+    const ControlScope inside(graph, std::vector<Output>{merged[0]});
+    predicate = condition(merged);
+    check(bool{predicate}, title, ": the condition is none");
+    check(predicate.dtype() == DType::boolean && Shape{}.is_compatible(predicate.shape()), title,
+          ": the condition must be a scalar bool, not ", predicate.dtype(), predicate.shape());
+    if (limit)
+      predicate = op("LogicalAnd", {predicate, less({loop.merged(count), at}, *limit)}, {}, at);
+  }
+  loop.start_body(predicate);
+
+  std::vector<Output> entering;
+  for (int i = 0; i < count; ++i) entering.push_back(loop.in_body(i));
+  std::vector<Operand> next;
+  {
+    const ControlScope inside(graph, std::vector<Output>{entering[0]});
+    next = body(entering);
+    check(next.size() == variables.size(), title, ": the body gives ", next.size(), " values for ",
+          count, " variables");
+    for (int i = 0; i < count; ++i) {
+      check(next[i].is_number() || next[i].output(), title, ": the body gives none for variable ",
+            i);
+      const Output value = next[i].as(graph, variables[i].dtype());
+      check(value.dtype() == variables[i].dtype(), title, ": the body gives variable ", i,
+            " the dtype ", value.dtype(), " instead of ", variables[i].dtype());
+      loop.set_next(i, value);
+    }
+    if (limit) loop.set_next(count, Operand(loop.in_body(count), at) + 1);
+  }
+  std::vector<Output> results;
+  for (int i = 0; i < count; ++i) results.push_back(loop.result(i));
+  return results;
+}
+
+}  // namespace leat

@@ -1,0 +1,22 @@
+// Lists of tensors as values of the graph (variants). What changes a list gives a new one; the
+// elements are moved, not copied, where nobody else uses the old one.
+#pragma once
+
+#include <utility>
+
+#include "graph/graph.h"
+
+namespace leat::tensor_list {
+
+// For elements of that dtype and shape, which may be partial.
+Output empty(Graph& graph, DType dtype, const Shape& shape, Location at = here());
+// The rows of x.
+Output from_tensor(Output x, Location at = here());
+// The list with one element more, at its end.
+Output push(Output list, Output element, Location at = here());
+// {the list without its last element, that element}
+std::pair<Output, Output> pop(Output list, DType dtype, const Shape& shape, Location at = here());
+// The elements in one tensor, along a new first axis.
+Output stack(Output list, DType dtype, const Shape& shape, Location at = here());
+
+}  // namespace leat::tensor_list
