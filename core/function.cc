@@ -19,8 +19,8 @@ WrittenFunction WrittenFunction::of(const NodeView& node, std::string_view attr)
           .effects = node.attr<std::vector<std::string>>(prefix + "_effects")};
 }
 
-std::shared_ptr<const Function> compile_function(ExecuteContext& context,
-                                                 const WrittenFunction& function) {
+std::shared_ptr<const CallableFunction> compile_function(ExecuteContext& context,
+                                                         const WrittenFunction& function) {
   auto* compiler = dynamic_cast<FunctionCompiler*>(&context);
   check(compiler != nullptr, "functions cannot be called here: ", function.name);
   return compiler->compile(function);

@@ -33,9 +33,9 @@ struct WrittenFunction {
 };
 
 // Thread-safe.
-class Function {
+class CallableFunction {
  public:
-  virtual ~Function() = default;
+  virtual ~CallableFunction() = default;
   virtual int arguments() const = 0;
   // One call. It may wait: not on a compute thread. Throws what its nodes throw; ends early if
   // `cancellation` says so.
@@ -48,10 +48,10 @@ class Function {
 class FunctionCompiler {
  public:
   virtual ~FunctionCompiler() = default;
-  virtual std::shared_ptr<const Function> compile(const WrittenFunction& function) = 0;
+  virtual std::shared_ptr<const CallableFunction> compile(const WrittenFunction& function) = 0;
 };
 
-std::shared_ptr<const Function> compile_function(ExecuteContext& context,
-                                                 const WrittenFunction& function);
+std::shared_ptr<const CallableFunction> compile_function(ExecuteContext& context,
+                                                         const WrittenFunction& function);
 
 }  // namespace leat

@@ -329,7 +329,11 @@ void drop_written_functions(GraphDef& def) {
   };
   for (NodeDef& node : *def.mutable_node()) drop_from(node);
   for (auto& function : *def.mutable_library()->mutable_function()) {
-    for (NodeDef& node : *function.mutable_node_def()) drop_from(node);
+    for (NodeDef& node : *function.mutable_node_def()) {
+      drop_from(node);
+      check(!node.op().starts_with('_'), "function '", function.signature().name(), "': node '",
+            node.name(), "' (", node.op(), "): ops that start with '_' are the runtime's own");
+    }
   }
 }
 

@@ -37,7 +37,8 @@ class Graph;
 // none of whose variables has a value. `def` extends `graph`: functions may capture its variables.
 void inline_functions(tensorflow::GraphDef& def, const Graph& graph);
 
-// What a client has no business to write: functions as attributes.
+// What a client has no business to write: functions as attributes, which are dropped, and ops in
+// functions that are the runtime's own: INVALID_ARGUMENT.
 void drop_written_functions(tensorflow::GraphDef& def);
 
 }  // namespace leat

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "graph/endpoint.h"
+#include "graph/function_library.h"
 #include "graph/graph_versions.h"
 #include "graph/loops.h"
 #include "graph/proto/graph.pb.h"
@@ -25,7 +26,10 @@ void write_inputs(const Node& node, tensorflow::NodeDef& def) {
 
 tensorflow::GraphDef write_graph(const Graph& graph, bool assigned_devices) {
   tensorflow::GraphDef out;
-  for (const auto& node : graph.nodes()) write_node(*node, assigned_devices, *out.add_node());
+  for (const auto& node : graph.nodes()) {
+    write_node(*node, assigned_devices, *out.add_node());
+    if (!assigned_devices && has_functions(*node)) write_functions(*node, *out.mutable_library());
+  }
   out.mutable_versions()->set_producer(producer_of(graph, 0));
   return out;
 }
@@ -59,7 +63,9 @@ std::string to_bytes(const Graph& graph, bool assigned_devices, size_t first = 0
       part.Clear();
     };
     for (size_t i = first; i < graph.size(); ++i) {
-      write_node(*graph.nodes()[i], assigned_devices, *part.add_node());
+      const Node& node = *graph.nodes()[i];
+      write_node(node, assigned_devices, *part.add_node());
+      if (!assigned_devices && has_functions(node)) write_functions(node, *part.mutable_library());
       write();
     }
     part.mutable_versions()->set_producer(producer_of(graph, first));

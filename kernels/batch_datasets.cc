@@ -73,11 +73,11 @@ Tensor padded(const std::vector<Element>& elements, size_t component, const Batc
 
 // ---- Datasets ----
 
-class BatchDataset final : public Dataset {
+class BatchDataset final : public ElementSource {
  public:
   BatchDataset(Pointer input, int64_t size, bool drops_remainder, ElementTypes types,
                std::optional<BatchPadding> padding)
-      : Dataset(std::move(types), {input}),
+      : ElementSource(std::move(types), {input}),
         input_(std::move(input)),
         size_(size),
         drops_remainder_(drops_remainder),
@@ -218,8 +218,8 @@ Element stacked(const std::vector<Element>& elements) {
   return out;
 }
 
-Dataset::Pointer batches_of(Dataset::Pointer input, int64_t size, bool drops_remainder,
-                            ElementTypes types, std::optional<BatchPadding> padding) {
+ElementSource::Pointer batches_of(ElementSource::Pointer input, int64_t size, bool drops_remainder,
+                                  ElementTypes types, std::optional<BatchPadding> padding) {
   return std::make_shared<BatchDataset>(std::move(input), size, drops_remainder, std::move(types),
                                         std::move(padding));
 }

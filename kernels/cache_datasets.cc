@@ -8,10 +8,10 @@ namespace leat {
 namespace {
 
 // Elements are kept once an iterator has seen them all; the iterators of this dataset share them.
-class MemoryCacheDataset final : public Dataset {
+class MemoryCacheDataset final : public ElementSource {
  public:
   explicit MemoryCacheDataset(Pointer input)
-      : Dataset(input->types(), {input}), input_(std::move(input)) {}
+      : ElementSource(input->types(), {input}), input_(std::move(input)) {}
 
   int64_t cardinality() const override { return input_->cardinality(); }
   std::unique_ptr<DatasetIterator> iterate() const override {
@@ -86,10 +86,10 @@ class CacheFile {
   const size_t width_;
 };
 
-class FileCacheDataset final : public Dataset {
+class FileCacheDataset final : public ElementSource {
  public:
   FileCacheDataset(Pointer input, std::string prefix, FileRoots roots)
-      : Dataset(input->types(), {input}),
+      : ElementSource(input->types(), {input}),
         input_(std::move(input)),
         file_(std::move(prefix), std::move(roots), types().dtypes.size()) {}
 
@@ -186,7 +186,7 @@ class FileCacheDataset final : public Dataset {
   const CacheFile file_;
 };
 
-Dataset::Pointer cached(ExecuteContext& c) {
+ElementSource::Pointer cached(ExecuteContext& c) {
   auto file = scalar_input<std::string>(c, 1, "filename");
   if (file.empty()) return std::make_shared<MemoryCacheDataset>(input_dataset(c));
   return std::make_shared<FileCacheDataset>(input_dataset(c), std::move(file),

@@ -6,11 +6,11 @@
 namespace leat {
 namespace {
 
-class DirectedInterleaveDataset final : public Dataset {
+class DirectedInterleaveDataset final : public ElementSource {
  public:
   DirectedInterleaveDataset(ElementTypes types, Pointer selector, std::vector<Pointer> inputs,
                             bool stops_on_empty)
-      : Dataset(std::move(types), all_of(selector, inputs)),
+      : ElementSource(std::move(types), all_of(selector, inputs)),
         selector_(std::move(selector)),
         inputs_(std::move(inputs)),
         stops_on_empty_(stops_on_empty) {
@@ -85,10 +85,10 @@ std::string key_of(const Tensor& tensor) {
   return out;
 }
 
-class UniqueDataset final : public Dataset {
+class UniqueDataset final : public ElementSource {
  public:
   explicit UniqueDataset(Pointer input)
-      : Dataset(input->types(), {input}), input_(std::move(input)) {
+      : ElementSource(input->types(), {input}), input_(std::move(input)) {
     check(types().dtypes.size() == 1,
           "UniqueDataset only supports inputs with a single component.");
     const DType dtype = types().dtypes[0];
@@ -113,10 +113,10 @@ class UniqueDataset final : public Dataset {
   const Pointer input_;
 };
 
-class IgnoreErrorsDataset final : public Dataset {
+class IgnoreErrorsDataset final : public ElementSource {
  public:
   explicit IgnoreErrorsDataset(Pointer input)
-      : Dataset(input->types(), {input}), input_(std::move(input)) {}
+      : ElementSource(input->types(), {input}), input_(std::move(input)) {}
 
   std::unique_ptr<DatasetIterator> iterate() const override {
     return iterator([input = input_->make_iterator()](Reading& reading) mutable {
@@ -140,7 +140,7 @@ const Op directed_interleave_op{dataset_op(
      .inputs = {"selector_input_dataset: variant", "data_input_datasets: N * variant"},
      .attrs = dataset_attrs({"N: int >= 1", "stop_on_empty_dataset: bool = false"})},
     [](ExecuteContext& c) {
-      std::vector<Dataset::Pointer> inputs;
+      std::vector<ElementSource::Pointer> inputs;
       for (int i = 1; i < c.num_inputs(); ++i) inputs.push_back(dataset_of(c.input(i)));
       return std::make_shared<DirectedInterleaveDataset>(
           ElementTypes::of(c.node()), input_dataset(c), std::move(inputs),

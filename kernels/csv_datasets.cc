@@ -135,11 +135,11 @@ struct Columns {
   }
 };
 
-class CsvDataset final : public Dataset {
+class CsvDataset final : public ElementSource {
  public:
   CsvDataset(ElementTypes types, Tensor files, const Dialect& dialect, Columns columns,
              std::string missing, std::vector<Tensor> defaults, FileRoots roots)
-      : Dataset(std::move(types)),
+      : ElementSource(std::move(types)),
         files_(std::move(files)),
         roots_(std::move(roots)),
         dialect_(dialect),
@@ -215,7 +215,7 @@ class CsvDataset final : public Dataset {
 
 // CSVDataset(filenames, compression_type, buffer_size, header, field_delim, use_quote_delim,
 // na_value, select_cols, record_defaults…), in V2 with exclude_cols behind them.
-Dataset::Pointer csv_dataset(const ExecuteContext& c, bool has_excluded) {
+ElementSource::Pointer csv_dataset(const ExecuteContext& c, bool has_excluded) {
   const auto buffer_size = scalar_input<int64_t>(c, 2, "buffer_size");
   check(buffer_size > 0, "buffer_size should be positive");
   const auto delimiter = scalar_input<std::string>(c, 4, "field_delim");

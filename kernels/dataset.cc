@@ -86,7 +86,7 @@ void check_same_types(const ElementTypes& expected, const ElementTypes& got) {
   }
 }
 
-Dataset::Dataset(ElementTypes types, const std::vector<Pointer>& inputs)
+ElementSource::ElementSource(ElementTypes types, const std::vector<Pointer>& inputs)
     : types_(std::move(types)) {
   for (const Pointer& input : inputs) {
     depth_ = std::max(depth_, input->depth_ + 1);
@@ -98,7 +98,7 @@ Dataset::Dataset(ElementTypes types, const std::vector<Pointer>& inputs)
         " others, each counted as often as it is used, is not supported");
 }
 
-std::unique_ptr<DatasetIterator> Dataset::make_iterator() const {
+std::unique_ptr<DatasetIterator> ElementSource::make_iterator() const {
   std::unique_ptr<DatasetIterator> out = iterate();
   out->of_ = shared_from_this();
   return out;
@@ -111,7 +111,7 @@ std::optional<Element> DatasetIterator::next(Reading& reading) {
   return out;
 }
 
-Dataset::Pointer dataset_of(const Tensor& tensor) {
+ElementSource::Pointer dataset_of(const Tensor& tensor) {
   check(tensor.shape().rank() == 0, "The given variant tensor must be a scalar.");
   return variant_as<DatasetVariant>(tensor).dataset;
 }
@@ -133,7 +133,7 @@ void set_element(ExecuteContext& c, const ElementTypes& types, Element element) 
     c.set_output(static_cast<int>(i), std::move(element[i]));
 }
 
-Tensor dataset_tensor(Dataset::Pointer dataset, int depth) {
+Tensor dataset_tensor(ElementSource::Pointer dataset, int depth) {
   return variant_tensor(std::make_unique<DatasetVariant>(std::move(dataset), depth));
 }
 
@@ -142,7 +142,7 @@ OpDef dataset_op(OpDef op, MakeDataset make) {
   op.shape = shapes::scalar();
   op.is_not_differentiable = true;
   op.kernels = {{.execute = [make = std::move(make)](ExecuteContext& c) {
-    Dataset::Pointer dataset = make(c);
+    ElementSource::Pointer dataset = make(c);
     c.set_output(0, dataset_tensor(std::move(dataset), depth_around(variants_among_inputs(c))));
   }}};
   return op;

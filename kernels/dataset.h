@@ -40,7 +40,7 @@ class Reading {
   Cancellation::Token token_;
 };
 
-class Dataset;
+class ElementSource;
 
 // One reading of a dataset from its beginning. Used by one thread at a time, which may wait for
 // disks; it keeps what it reads of.
@@ -53,9 +53,9 @@ class DatasetIterator {
   std::optional<Element> next(Reading& reading);
 
  private:
-  friend class Dataset;
+  friend class ElementSource;
   virtual std::optional<Element> advance(Reading& reading) = 0;
-  std::shared_ptr<const Dataset> of_;
+  std::shared_ptr<const ElementSource> of_;
 };
 
 // The components of one, then those of the other.
@@ -85,13 +85,13 @@ inline int64_t batches(int64_t n, int64_t size) {
 }
 
 // Constant, but for what its iterators share (a cache, seeds). Thread-safe. Always in a shared_ptr.
-class Dataset : public std::enable_shared_from_this<Dataset> {
+class ElementSource : public std::enable_shared_from_this<ElementSource> {
  public:
-  using Pointer = std::shared_ptr<const Dataset>;
+  using Pointer = std::shared_ptr<const ElementSource>;
   // INVALID_ARGUMENT if it is made of others of others … more than 1,000 times, or if a reading of
   // it would have more than 100,000 parts.
-  explicit Dataset(ElementTypes types, const std::vector<Pointer>& inputs = {});
-  virtual ~Dataset() = default;
+  explicit ElementSource(ElementTypes types, const std::vector<Pointer>& inputs = {});
+  virtual ~ElementSource() = default;
 
   const ElementTypes& types() const { return types_; }
   std::unique_ptr<DatasetIterator> make_iterator() const;
@@ -111,22 +111,24 @@ class Dataset : public std::enable_shared_from_this<Dataset> {
 class DatasetVariant final : public Variant {
  public:
   static constexpr std::string_view kind_name = "a dataset";
-  DatasetVariant(Dataset::Pointer dataset, int depth)
+  DatasetVariant(ElementSource::Pointer dataset, int depth)
       : dataset(std::move(dataset)), depth_(depth) {}
   std::string_view kind() const override { return kind_name; }
   std::unique_ptr<Variant> copy() const override { return std::make_unique<DatasetVariant>(*this); }
   int depth() const override { return depth_; }
 
-  const Dataset::Pointer dataset;
+  const ElementSource::Pointer dataset;
 
  private:
   const int depth_;
 };
 
-Dataset::Pointer dataset_of(const Tensor& tensor);  // INVALID_ARGUMENT if it is none
+ElementSource::Pointer dataset_of(const Tensor& tensor);  // INVALID_ARGUMENT if it is none
 // `depth`: that around what it is made of.
-Tensor dataset_tensor(Dataset::Pointer dataset, int depth);
-inline Dataset::Pointer input_dataset(const ExecuteContext& c) { return dataset_of(c.input(0)); }
+Tensor dataset_tensor(ElementSource::Pointer dataset, int depth);
+inline ElementSource::Pointer input_dataset(const ExecuteContext& c) {
+  return dataset_of(c.input(0));
+}
 // An input that must be a scalar.
 template <class T>
 T scalar_input(const ExecuteContext& c, int input, std::string_view name) {
@@ -154,7 +156,7 @@ std::unique_ptr<DatasetIterator> iterator(Next next) {
 }
 
 // An op that makes a dataset. Schema and doc are `op`'s; the output and the kernel are added.
-using MakeDataset = std::function<Dataset::Pointer(ExecuteContext&)>;
+using MakeDataset = std::function<ElementSource::Pointer(ExecuteContext&)>;
 OpDef dataset_op(OpDef op, MakeDataset make);
 // Attributes that most of them have.
 std::vector<std::string> dataset_attrs(std::vector<std::string> more = {});
@@ -168,11 +170,11 @@ struct BatchPadding {
   std::vector<Shape> shapes;   // -1: as the largest element
   std::vector<Tensor> values;  // scalars
 };
-Dataset::Pointer batches_of(Dataset::Pointer input, int64_t size, bool drops_remainder,
-                            ElementTypes types, std::optional<BatchPadding> padding = {});
+ElementSource::Pointer batches_of(ElementSource::Pointer input, int64_t size, bool drops_remainder,
+                                  ElementTypes types, std::optional<BatchPadding> padding = {});
 // One batch of at least one element, which must have the same shapes.
 Element stacked(const std::vector<Element>& elements);
-Dataset::Pointer repeated(Dataset::Pointer input, int64_t count);
+ElementSource::Pointer repeated(ElementSource::Pointer input, int64_t count);
 
 // Elements that are kept: RESOURCE_EXHAUSTED if they no longer fit into memory.
 void check_memory_for_element(const Element& element);

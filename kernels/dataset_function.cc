@@ -43,7 +43,8 @@ std::optional<Element> DatasetFunction::call_or_end(const Element& element, bool
   }
 }
 
-Dataset::Pointer DatasetFunction::call_for_dataset(const Element& element, Reading& reading) const {
+ElementSource::Pointer DatasetFunction::call_for_dataset(const Element& element,
+                                                         Reading& reading) const {
   const Element result = call(element, reading);
   check(result.size() == 1 && result[0].dtype() == DType::variant, name_,
         ": its function must return a dataset");

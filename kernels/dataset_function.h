@@ -22,7 +22,7 @@ class DatasetFunction {
   // give a result for each element.
   std::optional<Element> call_or_end(const Element& element, bool preserves_count,
                                      Reading& reading) const;
-  Dataset::Pointer call_for_dataset(const Element& element, Reading& reading) const;
+  ElementSource::Pointer call_for_dataset(const Element& element, Reading& reading) const;
   // INVALID_ARGUMENT "`predicate` must return a scalar bool." unless it is one, of `what` it is.
   template <class T>
   T call_for_scalar(const Element& element, std::string_view what, Reading& reading) const {
@@ -34,7 +34,7 @@ class DatasetFunction {
 
  private:
   const std::string name_;
-  std::shared_ptr<const Function> function_;
+  std::shared_ptr<const CallableFunction> function_;
   std::vector<Tensor> captured_;
 };
 

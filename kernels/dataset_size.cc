@@ -11,10 +11,10 @@ std::string elements_text(int64_t n) {
   return concat(n, n == 1 ? " element" : " elements");
 }
 
-class AssertCardinalityDataset final : public Dataset {
+class AssertCardinalityDataset final : public ElementSource {
  public:
   AssertCardinalityDataset(ElementTypes types, Pointer input, int64_t count)
-      : Dataset(std::move(types), {input}), input_(std::move(input)), count_(count) {}
+      : ElementSource(std::move(types), {input}), input_(std::move(input)), count_(count) {}
 
   int64_t cardinality() const override { return count_; }
   std::unique_ptr<DatasetIterator> iterate() const override {
@@ -64,8 +64,8 @@ void only_element(ExecuteContext& c) {
   Reading reading(c.cancellation());
   const auto elements = input_dataset(c)->make_iterator();
   std::optional<Element> element = elements->next(reading);
-  check(element.has_value(), "Dataset was empty.");
-  check(!elements->next(reading), "Dataset had more than one element.");
+  check(element.has_value(), "ElementSource was empty.");
+  check(!elements->next(reading), "ElementSource had more than one element.");
   set_element(c, ElementTypes::of(c.node()), std::move(*element));
 }
 

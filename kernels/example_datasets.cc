@@ -10,10 +10,12 @@ namespace leat {
 namespace {
 
 // A component per key, in the order of the keys.
-class ParseExampleDataset final : public Dataset {
+class ParseExampleDataset final : public ElementSource {
  public:
   ParseExampleDataset(ElementTypes types, Pointer input, WantedFeatures wanted)
-      : Dataset(std::move(types), {input}), input_(std::move(input)), wanted_(std::move(wanted)) {
+      : ElementSource(std::move(types), {input}),
+        input_(std::move(input)),
+        wanted_(std::move(wanted)) {
     wanted_.check_counts();
     for (const auto* keys : {&wanted_.sparse_keys, &wanted_.dense_keys, &wanted_.ragged_keys})
       keys_.insert(keys_.end(), keys->begin(), keys->end());
@@ -25,7 +27,7 @@ class ParseExampleDataset final : public Dataset {
           keys_.size(), " keys");
     for (const DType dtype : input_->types().dtypes) {
       check(dtype == DType::string,
-            "Dataset of serialized tf.train.Example records must be of strings, not ", dtype);
+            "ElementSource of serialized tf.train.Example records must be of strings, not ", dtype);
     }
   }
 
@@ -67,7 +69,7 @@ class ParseExampleDataset final : public Dataset {
   std::vector<std::string> keys_;
 };
 
-Dataset::Pointer parse_example_dataset(const ExecuteContext& c) {
+ElementSource::Pointer parse_example_dataset(const ExecuteContext& c) {
   WantedFeatures wanted = WantedFeatures::of(c.node());
   wanted.sparse_keys = c.node().attr<std::vector<std::string>>("sparse_keys");
   wanted.dense_keys = c.node().attr<std::vector<std::string>>("dense_keys");

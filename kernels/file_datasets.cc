@@ -5,11 +5,13 @@
 namespace leat {
 namespace {
 
-class FileDataset final : public Dataset {
+class FileDataset final : public ElementSource {
  public:
   using Open = std::function<OpenedFile(const std::string& path)>;
   FileDataset(Tensor files, Open open)
-      : Dataset({{DType::string}, {Shape{}}}), files_(std::move(files)), open_(std::move(open)) {
+      : ElementSource({{DType::string}, {Shape{}}}),
+        files_(std::move(files)),
+        open_(std::move(open)) {
     check(files_.shape().rank() <= 1, "`filenames` must be a scalar or a vector.");
   }
 
@@ -82,7 +84,7 @@ const Op records_op{
                      });
                })};
 
-Dataset::Pointer fixed_length(const ExecuteContext& c, Compression compression) {
+ElementSource::Pointer fixed_length(const ExecuteContext& c, Compression compression) {
   const FixedLength bytes = {.header = scalar_input<int64_t>(c, 1, "header_bytes"),
                              .record = scalar_input<int64_t>(c, 2, "record_bytes"),
                              .footer = scalar_input<int64_t>(c, 3, "footer_bytes"),

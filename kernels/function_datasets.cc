@@ -4,10 +4,10 @@
 namespace leat {
 namespace {
 
-class MapDataset final : public Dataset {
+class MapDataset final : public ElementSource {
  public:
   MapDataset(ElementTypes types, Pointer input, DatasetFunction f, bool preserves_count)
-      : Dataset(std::move(types), {input}),
+      : ElementSource(std::move(types), {input}),
         input_(std::move(input)),
         f_(std::move(f)),
         preserves_count_(preserves_count) {}
@@ -30,10 +30,10 @@ class MapDataset final : public Dataset {
   const bool preserves_count_;
 };
 
-class FilterDataset final : public Dataset {
+class FilterDataset final : public ElementSource {
  public:
   FilterDataset(Pointer input, DatasetFunction predicate)
-      : Dataset(input->types(), {input}),
+      : ElementSource(input->types(), {input}),
         input_(std::move(input)),
         predicate_(std::move(predicate)) {}
 
@@ -51,10 +51,10 @@ class FilterDataset final : public Dataset {
   const DatasetFunction predicate_;
 };
 
-class TakeWhileDataset final : public Dataset {
+class TakeWhileDataset final : public ElementSource {
  public:
   TakeWhileDataset(Pointer input, DatasetFunction predicate)
-      : Dataset(input->types(), {input}),
+      : ElementSource(input->types(), {input}),
         input_(std::move(input)),
         predicate_(std::move(predicate)) {}
 
@@ -74,10 +74,10 @@ class TakeWhileDataset final : public Dataset {
   const DatasetFunction predicate_;
 };
 
-class FlatMapDataset final : public Dataset {
+class FlatMapDataset final : public ElementSource {
  public:
   FlatMapDataset(ElementTypes types, Pointer input, DatasetFunction f)
-      : Dataset(std::move(types), {input}), input_(std::move(input)), f_(std::move(f)) {}
+      : ElementSource(std::move(types), {input}), input_(std::move(input)), f_(std::move(f)) {}
 
   std::unique_ptr<DatasetIterator> iterate() const override {
     struct State {
@@ -104,7 +104,7 @@ class FlatMapDataset final : public Dataset {
 
 // ---- Ops ----
 
-Dataset::Pointer mapped(ExecuteContext& c) {
+ElementSource::Pointer mapped(ExecuteContext& c) {
   return std::make_shared<MapDataset>(ElementTypes::of(c.node()), input_dataset(c),
                                       DatasetFunction(c, "f"),
                                       c.node().attr<bool>("preserve_cardinality"));
@@ -163,8 +163,8 @@ const Op flat_map_op{
                                                          input_dataset(c), DatasetFunction(c, "f"));
                })};
 
-Dataset::Pointer mapped_in_batches(ExecuteContext& c) {
-  const Dataset::Pointer input = mapped(c);
+ElementSource::Pointer mapped_in_batches(ExecuteContext& c) {
+  const ElementSource::Pointer input = mapped(c);
   checked_calls(scalar_input<int64_t>(c, behind_captured(c, 1), "num_parallel_calls"));
   return batches_of(input, scalar_input<int64_t>(c, behind_captured(c, 0), "batch_size"),
                     scalar_input<bool>(c, behind_captured(c, 2), "drop_remainder"),

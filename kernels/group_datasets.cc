@@ -9,13 +9,13 @@ namespace {
 
 using Key = int64_t;
 
-class GroupByWindowDataset final : public Dataset {
+class GroupByWindowDataset final : public ElementSource {
  public:
   struct Functions {
     DatasetFunction key, reduce, window_size;
   };
   GroupByWindowDataset(ElementTypes types, Pointer input, Functions functions)
-      : Dataset(std::move(types), {input}),
+      : ElementSource(std::move(types), {input}),
         input_(std::move(input)),
         functions_(std::move(functions)) {}
 
@@ -99,13 +99,13 @@ class GroupByWindowDataset final : public Dataset {
   const Functions functions_;
 };
 
-class GroupByReducerDataset final : public Dataset {
+class GroupByReducerDataset final : public ElementSource {
  public:
   struct Functions {
     DatasetFunction key, init, reduce, finalize;
   };
   GroupByReducerDataset(ElementTypes types, Pointer input, Functions functions)
-      : Dataset(std::move(types), {input}),
+      : ElementSource(std::move(types), {input}),
         input_(std::move(input)),
         functions_(std::move(functions)) {}
 

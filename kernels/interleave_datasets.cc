@@ -10,12 +10,12 @@ namespace {
 
 // block_length elements of each of cycle_length inner datasets in turn; one that is at its end is
 // replaced when its turn comes again.
-class InterleaveDataset final : public Dataset {
+class InterleaveDataset final : public ElementSource {
  public:
   // An error is an element if `keeps_errors`, so that it has its turn; else the turn goes on.
   InterleaveDataset(ElementTypes types, Pointer input, DatasetFunction f, int64_t cycle,
                     int64_t block, bool keeps_errors = false)
-      : Dataset(std::move(types), {input}),
+      : ElementSource(std::move(types), {input}),
         input_(std::move(input)),
         f_(std::move(f)),
         cycle_(cycle),
@@ -104,7 +104,7 @@ int64_t chosen_cycle(std::optional<int64_t> calls) {
   return *calls == -1 ? (cores + 2) / 3 : std::min(*calls, cores);
 }
 
-Dataset::Pointer interleaved(ExecuteContext& c) {
+ElementSource::Pointer interleaved(ExecuteContext& c) {
   auto cycle = scalar_input<int64_t>(c, behind_captured(c, 0), "cycle_length");
   if (c.node().op == "InterleaveDataset") {
     if (cycle == -1) cycle = chosen_cycle({});
@@ -149,7 +149,7 @@ const Op parallel_interleave_v4{
                   {"f: func", "deterministic: string = 'default'"})};
 
 // TensorFlow reads ahead, on threads; the elements are the same.
-Dataset::Pointer interleaved_ahead(ExecuteContext& c) {
+ElementSource::Pointer interleaved_ahead(ExecuteContext& c) {
   const int last = c.num_inputs() - 1;
   check(scalar_input<int64_t>(c, last - 1, "buffer_output_elements") > 0,
         "`buffer_output_elements` must be > 0");

@@ -51,7 +51,7 @@ struct Iterator::Source {
   // Its one element is with whoever reads, who touches what follows.
   const std::shared_ptr<Queue> turns =
       std::make_shared<Queue>("", Queue::Options{.kind = "Iterator"});
-  Dataset::Pointer dataset;
+  ElementSource::Pointer dataset;
   std::unique_ptr<DatasetIterator> iterator;
 };
 
@@ -83,7 +83,7 @@ std::string Iterator::state() const {
 
 void Iterator::check_types(const ElementTypes& wanted) const { check_same_types(wanted, types_); }
 
-void Iterator::begin(Dataset::Pointer dataset) {
+void Iterator::begin(ElementSource::Pointer dataset) {
   check(!factory_, "'", name(), "' is a one-shot iterator, which has its dataset already");
   check_same_types(types_, dataset->types());
   auto source = std::make_shared<Source>();

@@ -28,7 +28,7 @@ class Iterator : public Resource, public std::enable_shared_from_this<Iterator> 
 
   const ElementTypes& types() const { return types_; }
   // From its beginning on. Steps that are reading finish with the dataset before it.
-  void begin(Dataset::Pointer dataset);
+  void begin(ElementSource::Pointer dataset);
   // Gives the next element to `take`, or none at the end, on a thread that may wait; `c` is the
   // step that asks. FAILED_PRECONDITION without a dataset.
   using Take = std::function<void(std::optional<Element>)>;

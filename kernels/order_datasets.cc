@@ -4,10 +4,10 @@
 namespace leat {
 namespace {
 
-class RepeatDataset final : public Dataset {
+class RepeatDataset final : public ElementSource {
  public:
   RepeatDataset(Pointer input, int64_t count)
-      : Dataset(input->types(), {input}), input_(std::move(input)), count_(count) {}
+      : ElementSource(input->types(), {input}), input_(std::move(input)), count_(count) {}
 
   int64_t cardinality() const override {
     const int64_t n = input_->cardinality();
@@ -42,10 +42,10 @@ class RepeatDataset final : public Dataset {
   const int64_t count_;
 };
 
-class TakeDataset final : public Dataset {
+class TakeDataset final : public ElementSource {
  public:
   TakeDataset(Pointer input, int64_t count)
-      : Dataset(input->types(), {input}), input_(std::move(input)), count_(count) {}
+      : ElementSource(input->types(), {input}), input_(std::move(input)), count_(count) {}
 
   int64_t cardinality() const override {
     const int64_t n = input_->cardinality();
@@ -68,10 +68,10 @@ class TakeDataset final : public Dataset {
   const int64_t count_;  // negative: all
 };
 
-class SkipDataset final : public Dataset {
+class SkipDataset final : public ElementSource {
  public:
   SkipDataset(Pointer input, int64_t count)
-      : Dataset(input->types(), {input}), input_(std::move(input)), count_(count) {}
+      : ElementSource(input->types(), {input}), input_(std::move(input)), count_(count) {}
 
   int64_t cardinality() const override {
     const int64_t n = input_->cardinality();
@@ -96,10 +96,13 @@ class SkipDataset final : public Dataset {
   const int64_t count_;  // negative: all
 };
 
-class ShardDataset final : public Dataset {
+class ShardDataset final : public ElementSource {
  public:
   ShardDataset(Pointer input, int64_t shards, int64_t index)
-      : Dataset(input->types(), {input}), input_(std::move(input)), shards_(shards), index_(index) {
+      : ElementSource(input->types(), {input}),
+        input_(std::move(input)),
+        shards_(shards),
+        index_(index) {
     check(shards > 0, "Number of shards must be greater than zero (currently num_shards = ", shards,
           ").");
     check(index >= 0 && index < shards, "Index must be between 0 and ", shards - 1,
@@ -128,10 +131,10 @@ class ShardDataset final : public Dataset {
   const int64_t shards_, index_;
 };
 
-class ZipDataset final : public Dataset {
+class ZipDataset final : public ElementSource {
  public:
   ZipDataset(ElementTypes types, std::vector<Pointer> inputs)
-      : Dataset(std::move(types), inputs), inputs_(std::move(inputs)) {}
+      : ElementSource(std::move(types), inputs), inputs_(std::move(inputs)) {}
 
   int64_t cardinality() const override {
     int64_t out = infinite;
@@ -171,10 +174,10 @@ class ZipDataset final : public Dataset {
   const std::vector<Pointer> inputs_;
 };
 
-class ConcatenateDataset final : public Dataset {
+class ConcatenateDataset final : public ElementSource {
  public:
   ConcatenateDataset(ElementTypes types, Pointer first, Pointer second)
-      : Dataset(std::move(types), {first, second}),
+      : ElementSource(std::move(types), {first, second}),
         first_(std::move(first)),
         second_(std::move(second)) {
     check(first_->types().dtypes == second_->types().dtypes,
@@ -243,7 +246,7 @@ const Op zip_op{dataset_op({.name = "ZipDataset",
                             .inputs = {"input_datasets: N * variant"},
                             .attrs = dataset_attrs({"N: int >= 1", metadata_attr})},
                            [](ExecuteContext& c) {
-                             std::vector<Dataset::Pointer> inputs;
+                             std::vector<ElementSource::Pointer> inputs;
                              for (int i = 0; i < c.num_inputs(); ++i)
                                inputs.push_back(dataset_of(c.input(i)));
                              return std::make_shared<ZipDataset>(ElementTypes::of(c.node()),
@@ -317,7 +320,7 @@ const Op assert_next_op{dataset_op({.name = "AssertNextDataset",
 
 }  // namespace
 
-Dataset::Pointer repeated(Dataset::Pointer input, int64_t count) {
+ElementSource::Pointer repeated(ElementSource::Pointer input, int64_t count) {
   return std::make_shared<RepeatDataset>(std::move(input), count);
 }
 

@@ -65,10 +65,10 @@ struct ShuffleOptions {
   int64_t count;        // of epochs; -1: without end
 };
 
-class ShuffleDataset final : public Dataset {
+class ShuffleDataset final : public ElementSource {
  public:
   ShuffleDataset(Pointer input, const ShuffleOptions& options)
-      : Dataset(input->types(), {input}),
+      : ElementSource(input->types(), {input}),
         input_(std::move(input)),
         options_(options),
         seeds_(std::make_shared<EpochSeeds>(options.seeds, options.reshuffles)) {
@@ -151,10 +151,11 @@ class ShuffleDataset final : public Dataset {
   const std::shared_ptr<EpochSeeds> seeds_;
 };
 
-class RandomDataset final : public Dataset {
+class RandomDataset final : public ElementSource {
  public:
   RandomDataset(Seeds seeds, bool changes)
-      : Dataset({{DType::i64}, {Shape{}}}), seeds_(std::make_shared<EpochSeeds>(seeds, changes)) {}
+      : ElementSource({{DType::i64}, {Shape{}}}),
+        seeds_(std::make_shared<EpochSeeds>(seeds, changes)) {}
 
   int64_t cardinality() const override { return infinite; }
   std::unique_ptr<DatasetIterator> iterate() const override {
@@ -172,7 +173,7 @@ Seeds seeds_at(const ExecuteContext& c, int input) {
                    scalar_input<int64_t>(c, input + 1, "seed2"));
 }
 
-Dataset::Pointer shuffled(ExecuteContext& c, int64_t count) {
+ElementSource::Pointer shuffled(ExecuteContext& c, int64_t count) {
   const auto& node = c.node();
   return std::make_shared<ShuffleDataset>(
       input_dataset(c), ShuffleOptions{.seeds = seeds_at(c, 2),
@@ -194,7 +195,7 @@ const Op shuffle_v3_op{dataset_op(
                 "seed_generator: resource"},
      .attrs = dataset_attrs({"reshuffle_each_iteration: bool = true", metadata_attr})},
     [](ExecuteContext& c) { return shuffled(c, 1); })};
-Dataset::Pointer shuffled_and_repeated(ExecuteContext& c) {
+ElementSource::Pointer shuffled_and_repeated(ExecuteContext& c) {
   const auto count = scalar_input<int64_t>(c, 4, "count");
   check(count > 0 || count == -1, "count must be greater than zero or equal to -1.");
   return shuffled(c, count);

@@ -12,10 +12,10 @@ std::vector<Tensor> inputs_of(const ExecuteContext& c) {
   return out;
 }
 
-class TensorDataset final : public Dataset {
+class TensorDataset final : public ElementSource {
  public:
   TensorDataset(ElementTypes types, Element element)
-      : Dataset(std::move(types)), element_(std::move(element)) {}
+      : ElementSource(std::move(types)), element_(std::move(element)) {}
 
   int64_t cardinality() const override { return 1; }
   std::unique_ptr<DatasetIterator> iterate() const override {
@@ -30,10 +30,10 @@ class TensorDataset final : public Dataset {
   const Element element_;
 };
 
-class TensorSliceDataset final : public Dataset {
+class TensorSliceDataset final : public ElementSource {
  public:
   TensorSliceDataset(ElementTypes types, std::vector<Tensor> components)
-      : Dataset(std::move(types)), components_(std::move(components)) {
+      : ElementSource(std::move(types)), components_(std::move(components)) {
     for (const Tensor& component : components_) {
       check(component.shape().rank() > 0,
             "All components must be at least 1-dimensional, not scalars");
@@ -61,10 +61,10 @@ class TensorSliceDataset final : public Dataset {
   const std::vector<Tensor> components_;
 };
 
-class RangeDataset final : public Dataset {
+class RangeDataset final : public ElementSource {
  public:
   RangeDataset(ElementTypes types, int64_t start, int64_t stop, int64_t step)
-      : Dataset(std::move(types)), start_(start), stop_(stop), step_(step) {
+      : ElementSource(std::move(types)), start_(start), stop_(stop), step_(step) {
     check(step != 0, "step must be a non-zero integer.");
     check(this->types().dtypes.size() == 1, "a range has one component");
     converted(0);

@@ -9,10 +9,10 @@
 namespace leat {
 namespace {
 
-class SparseTensorSliceDataset final : public Dataset {
+class SparseTensorSliceDataset final : public ElementSource {
  public:
   SparseTensorSliceDataset(const Tensor& indices, const Tensor& values, const Tensor& shape)
-      : Dataset(types_of(indices, values, shape)), rows_(indices, values, shape) {}
+      : ElementSource(types_of(indices, values, shape)), rows_(indices, values, shape) {}
 
   int64_t cardinality() const override { return rows_.size(); }
   std::unique_ptr<DatasetIterator> iterate() const override {
@@ -46,10 +46,10 @@ class SparseTensorSliceDataset final : public Dataset {
 };
 
 // Dense elements, which may have different extents, as rows of sparse tensors that hold them all.
-class DenseToSparseBatchDataset final : public Dataset {
+class DenseToSparseBatchDataset final : public ElementSource {
  public:
   DenseToSparseBatchDataset(ElementTypes types, Pointer input, int64_t size, Shape row_shape)
-      : Dataset(std::move(types), {input}),
+      : ElementSource(std::move(types), {input}),
         input_(std::move(input)),
         size_(size),
         row_shape_(std::move(row_shape)) {

@@ -13,11 +13,11 @@ Element initial_state(const ExecuteContext& c) {
   return out;
 }
 
-class ScanDataset final : public Dataset {
+class ScanDataset final : public ElementSource {
  public:
   ScanDataset(ElementTypes types, Pointer input, Element initial, DatasetFunction f,
               bool preserves_count)
-      : Dataset(std::move(types), {input}),
+      : ElementSource(std::move(types), {input}),
         input_(std::move(input)),
         initial_(std::move(initial)),
         f_(std::move(f)),

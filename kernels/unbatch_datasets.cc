@@ -17,10 +17,10 @@ int64_t rows_of_batch(const Element& batch) {
   return batch[0].shape()[0];
 }
 
-class UnbatchDataset final : public Dataset {
+class UnbatchDataset final : public ElementSource {
  public:
   UnbatchDataset(ElementTypes types, Pointer input)
-      : Dataset(std::move(types), {input}), input_(std::move(input)) {}
+      : ElementSource(std::move(types), {input}), input_(std::move(input)) {}
 
   int64_t cardinality() const override {
     const int64_t n = input_->cardinality();
@@ -60,11 +60,11 @@ class UnbatchDataset final : public Dataset {
 };
 
 // Batches of these sizes, in turn.
-class RebatchDataset final : public Dataset {
+class RebatchDataset final : public ElementSource {
  public:
   // `rows`: what they are made of.
   RebatchDataset(ElementTypes types, Pointer rows, const Tensor& sizes, bool drops_remainder)
-      : Dataset(std::move(types), {rows}),
+      : ElementSource(std::move(types), {rows}),
         rows_(std::move(rows)),
         drops_remainder_(drops_remainder) {
     check(sizes.shape().rank() <= 1, "`batch_sizes` must be a scalar or a vector.");
@@ -127,7 +127,7 @@ const Op rebatch_op{dataset_op(
      .inputs = {input_dataset_arg, "batch_sizes: int64", "drop_remainder: bool"},
      .attrs = dataset_attrs()},
     [](ExecuteContext& c) {
-      const Dataset::Pointer input = input_dataset(c);
+      const ElementSource::Pointer input = input_dataset(c);
       return std::make_shared<RebatchDataset>(
           ElementTypes::of(c.node()), std::make_shared<UnbatchDataset>(input->types(), input),
           c.input(1), scalar_input<bool>(c, 2, "drop_remainder"));

@@ -6,10 +6,10 @@
 namespace leat {
 namespace {
 
-class Window final : public Dataset {
+class Window final : public ElementSource {
  public:
   Window(ElementTypes types, std::vector<Element> elements)
-      : Dataset(std::move(types)), elements_(std::move(elements)) {}
+      : ElementSource(std::move(types)), elements_(std::move(elements)) {}
 
   int64_t cardinality() const override { return static_cast<int64_t>(elements_.size()); }
   std::unique_ptr<DatasetIterator> iterate() const override {
@@ -40,10 +40,10 @@ struct WindowSizes {
   }
 };
 
-class WindowDataset final : public Dataset {
+class WindowDataset final : public ElementSource {
  public:
   WindowDataset(Pointer input, const WindowSizes& sizes)
-      : Dataset(types_of(*input), {input}),
+      : ElementSource(types_of(*input), {input}),
         input_(std::move(input)),
         sizes_(sizes),
         span_(sizes.span()) {}
@@ -59,7 +59,7 @@ class WindowDataset final : public Dataset {
   }
 
  private:
-  static ElementTypes types_of(const Dataset& input) {
+  static ElementTypes types_of(const ElementSource& input) {
     const size_t components = input.types().dtypes.size();
     return {std::vector<DType>(components, DType::variant), std::vector<Shape>(components)};
   }
@@ -158,7 +158,7 @@ const Op window_op{dataset_op(
 
 }  // namespace
 
-Dataset::Pointer window_of(std::vector<Element> elements, ElementTypes types) {
+ElementSource::Pointer window_of(std::vector<Element> elements, ElementTypes types) {
   return std::make_shared<Window>(std::move(types), std::move(elements));
 }
 

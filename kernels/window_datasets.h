@@ -7,7 +7,7 @@
 
 namespace leat {
 
-Dataset::Pointer window_of(std::vector<Element> elements, ElementTypes types);
+ElementSource::Pointer window_of(std::vector<Element> elements, ElementTypes types);
 Tensor window_tensor(std::vector<Element> elements, ElementTypes types);
 
 }  // namespace leat

@@ -30,7 +30,7 @@ bool has_own_state(const Graph& graph) {
   });
 }
 
-class CompiledFunction final : public Function,
+class CompiledFunction final : public CallableFunction,
                                public std::enable_shared_from_this<CompiledFunction> {
  public:
   CompiledFunction(const WrittenFunction& written, Containers& containers, const DeviceName& device,
@@ -130,7 +130,7 @@ class CompiledFunction final : public Function,
 Functions::Functions(Containers& containers, const Device& device, ThreadPool& pool)
     : containers_(containers), device_(device.name()), files_(files_of(device)), pool_(pool) {}
 
-std::shared_ptr<const Function> Functions::compiled(const WrittenFunction& written) {
+std::shared_ptr<const CallableFunction> Functions::compiled(const WrittenFunction& written) {
   const std::lock_guard lock(mutex_);
   const auto known = functions_.find(written.name);
   if (known != functions_.end() && known->second.written == written) return known->second.function;

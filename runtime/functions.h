@@ -26,12 +26,12 @@ class Functions {
   Functions(Containers& containers, const Device& device, ThreadPool& pool);
 
   // Throws what the passes, and the planning of the function's graph, throw.
-  std::shared_ptr<const Function> compiled(const WrittenFunction& function);
+  std::shared_ptr<const CallableFunction> compiled(const WrittenFunction& function);
 
  private:
   struct Entry {
     WrittenFunction written;
-    std::shared_ptr<const Function> function;
+    std::shared_ptr<const CallableFunction> function;
   };
   Containers& containers_;
   const DeviceName device_;

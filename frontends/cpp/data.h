@@ -16,6 +16,19 @@ namespace leat::data {
 // it cannot be opened, DATA_LOSS if it is damaged: both name the file, and what was expected where.
 Tensor read_idx(const std::string& path);
 
+// What such a file says of itself, without its elements. The same errors.
+struct IdxHeader {
+  DType dtype;
+  Shape shape;
+};
+IdxHeader read_idx_header(const std::string& path);
+
+// The paths of MNIST's files in a directory, to train or to test with: see load_mnist().
+struct MnistFiles {
+  std::string images, labels;
+};
+MnistFiles mnist_files(const std::string& directory, bool train);
+
 // Examples and their classes, row i of both belonging together.
 struct Labelled {
   Tensor images;  // f32 [n, pixels], 0 (black) to 1

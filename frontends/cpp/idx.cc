@@ -88,6 +88,22 @@ DType dtype_of_code(const IdxFile& file, const std::array<uint8_t, 4>& magic) {
                "; expected 00 00, a type (08 to 0e) and the number of dimensions");
 }
 
+IdxHeader read_header(IdxFile& file) {
+  std::array<uint8_t, 4> magic{};
+  file.read(magic.data(), magic.size(), "the magic number");
+  if (magic[0] != 0 || magic[1] != 0) magic[2] = 0;  // reported by dtype_of_code
+  IdxHeader out{dtype_of_code(file, magic), {}};
+  if (magic[3] > Shape::max_rank)
+    file.damaged(concat("it has ", int{magic[3]}, " dimensions; at most ", Shape::max_rank,
+                        " are supported"));
+  for (int axis = 0; axis < magic[3]; ++axis) {
+    std::array<uint8_t, 4> dim{};
+    file.read(dim.data(), dim.size(), concat("dimension ", axis));
+    out.shape.push_back(int64_t{dim[0]} << 24 | dim[1] << 16 | dim[2] << 8 | dim[3]);
+  }
+  return out;
+}
+
 void swap_bytes(Tensor& tensor) {
   const size_t size = dtype_size(tensor.dtype());
   auto* bytes = static_cast<char*>(tensor.raw());
@@ -139,21 +155,14 @@ Labelled load_pair(const std::string& directory, const std::string& prefix) {
 
 }  // namespace
 
+IdxHeader read_idx_header(const std::string& path) {
+  IdxFile file(path);
+  return read_header(file);
+}
+
 Tensor read_idx(const std::string& path) {
   IdxFile file(path);
-  std::array<uint8_t, 4> magic{};
-  file.read(magic.data(), magic.size(), "the magic number");
-  if (magic[0] != 0 || magic[1] != 0) magic[2] = 0;  // reported by dtype_of_code
-  const DType dtype = dtype_of_code(file, magic);
-  if (magic[3] > Shape::max_rank)
-    file.damaged(concat("it has ", int{magic[3]}, " dimensions; at most ", Shape::max_rank,
-                        " are supported"));
-  Shape shape;
-  for (int axis = 0; axis < magic[3]; ++axis) {
-    std::array<uint8_t, 4> dim{};
-    file.read(dim.data(), dim.size(), concat("dimension ", axis));
-    shape.push_back(int64_t{dim[0]} << 24 | dim[1] << 16 | dim[2] << 8 | dim[3]);
-  }
+  const auto [dtype, shape] = read_header(file);
   // Claimed sizes are not believed: memory grows only as data arrives.
   constexpr int64_t block = int64_t{1} << 24;
   const int64_t size = static_cast<int64_t>(dtype_size(dtype));
@@ -172,6 +181,12 @@ Tensor read_idx(const std::string& path) {
   if (total > 0) std::memcpy(out.raw(), content.data(), content.size());
   if constexpr (std::endian::native == std::endian::little) swap_bytes(out);
   return out;
+}
+
+MnistFiles mnist_files(const std::string& directory, bool train) {
+  const std::string prefix = train ? "train" : "t10k";
+  return {find_file(directory, prefix + "-images", "idx3-ubyte"),
+          find_file(directory, prefix + "-labels", "idx1-ubyte")};
 }
 
 Digits load_mnist(const std::string& directory) {

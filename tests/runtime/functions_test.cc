@@ -49,7 +49,7 @@ class FunctionsTest : public testing::Test {
  protected:
   FunctionsTest() { std::ofstream(directory / "file") << "content"; }
 
-  std::string read(const Function& function) {
+  std::string read(const CallableFunction& function) {
     Cancellation never;
     return function.run({Tensor::scalar(directory / "file")}, never).at(0).value<std::string>();
   }
@@ -79,7 +79,7 @@ TEST_F(FunctionsTest, HaveNoThreadsOfTheirOwn) {
   };
   for (int i = 0; i < 10; ++i) read(*functions.compiled(reader("r")));
   const auto before = threads();
-  std::vector<std::shared_ptr<const Function>> kept;
+  std::vector<std::shared_ptr<const CallableFunction>> kept;
   for (int i = 0; i < 50; ++i) {
     kept.push_back(functions.compiled(reader("r")));
     EXPECT_EQ(read(*kept.back()), "contentcontent");

@@ -1,0 +1,215 @@
+// Datasets: pipelines that read, transform and batch training data. They are part of the graph and
+// run beside the step, on the device where `next` is made.
+//
+//   auto digits = datasets::mnist(directory).shuffle(10'000, 1).repeat(epochs).batch(100);
+//   Batch batch = digits.next(g);   // batch["image"]: [100, 784], batch["label"]: [100]
+#pragma once
+
+#include <functional>
+#include <initializer_list>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <variant>
+#include <vector>
+
+#include "frontends/cpp/control_flow/values.h"
+
+namespace leat {
+
+// What elements consist of. Of a batch, all shapes begin with its size.
+struct Component {
+  std::string name;  // "" if it has none
+  DType dtype;
+  Shape shape;
+};
+
+class DatasetBuilder;
+
+// An Output for each component.
+class Batch {
+ public:
+  Batch(std::vector<Output> components, std::vector<std::string> names = {})
+      : components_(std::move(components)), names_(std::move(names)) {}
+
+  Output operator[](int i) const;
+  Output operator[](std::string_view name) const;  // NOT_FOUND lists the names
+  int size() const { return static_cast<int>(components_.size()); }
+  const std::vector<Output>& components() const { return components_; }
+  const std::vector<std::string>& names() const { return names_; }
+
+ private:
+  std::vector<Output> components_;
+  std::vector<std::string> names_;
+};
+
+struct BatchOptions {
+  bool drop_remainder = false;  // leave out the last batch if it is smaller
+};
+struct PaddedBatchOptions {
+  std::vector<Shape> shapes = {};    // to be filled up to; `any`, and none: the batch's largest
+  std::vector<Literal> values = {};  // to be filled with; none: 0 and ""
+  bool drop_remainder = false;
+};
+struct ShuffleOptions {
+  bool reshuffle = true;  // another order in each repetition
+};
+struct InterleaveOptions {
+  int64_t cycle = 4;  // so many datasets are open at a time
+  int64_t block = 1;  // so many elements come from one, then from the next
+};
+
+// A sequence of elements, each of one or more tensors. Cheap to copy. Every method gives another
+// dataset; none reads anything before a step asks for `next`. Functions that are passed get an
+// Output for each component (or all in a std::vector<Output>), and must use nothing of another
+// graph: constants are made by constant(x.graph(), …).
+class Dataset {
+ public:
+  const std::vector<Component>& components() const { return components_; }
+  // The same with names for its components.
+  Dataset named(std::vector<std::string> names, Location at = here()) const;
+
+  // ---- Which elements, in which order ----
+  // Each is drawn from a buffer of the next `buffer` ones. Seed 0: another order in each run.
+  Dataset shuffle(int64_t buffer, int64_t seed = 0, const ShuffleOptions& options = {},
+                  Location at = here()) const;
+  Dataset repeat(int64_t count = -1, Location at = here()) const;  // -1: without end
+  Dataset take(int64_t count, Location at = here()) const;
+  Dataset skip(int64_t count, Location at = here()) const;
+  // Elements index, index + count, …: what one of `count` workers reads.
+  Dataset shard(int64_t count, int64_t index, Location at = here()) const;
+  Dataset concatenate(const Dataset& other, Location at = here()) const;
+  template <class F>
+  Dataset filter(const F& predicate, Location at = here()) const {
+    return filtered(tracer(predicate, at), at);
+  }
+
+  // ---- What becomes of them ----
+  template <class F>
+  Dataset map(const F& f, Location at = here()) const {
+    return mapped(tracer(f, at), at);
+  }
+  // f gives a dataset for each element: all of one, then all of the next.
+  template <class F>
+  Dataset flat_map(const F& f, Location at = here()) const {
+    return interleave(f, {.cycle = 1}, at);
+  }
+  // The same from several at a time, in turns.
+  template <class F>
+  Dataset interleave(const F& f, const InterleaveOptions& options = {},
+                     Location at = here()) const {
+    return interleaved(dataset_tracer(f, at), options, at);
+  }
+  Dataset batch(int64_t size, const BatchOptions& options = {}, Location at = here()) const;
+  // Of elements whose shapes differ.
+  Dataset padded_batch(int64_t size, const PaddedBatchOptions& options = {},
+                       Location at = here()) const;
+
+  // ---- How they are read ----
+  // Keeps what was read, in memory or in that file, for the next repetition.
+  Dataset cache(std::string_view file = "", Location at = here()) const;
+  Dataset prefetch(int64_t count, Location at = here()) const;
+
+  // The next element in each step. OUT_OF_RANGE at the end of the dataset. Two of them read the
+  // dataset independently of each other; each session begins anew.
+  Batch next(Graph& graph, Location at = here()) const;
+
+ private:
+  friend class DatasetBuilder;
+  using Tracer = std::function<std::vector<Operand>(const std::vector<Output>&)>;
+  using DatasetTracer = std::function<Dataset(const std::vector<Output>&)>;
+
+  Dataset(std::shared_ptr<Graph> graph, Output variant, std::vector<Component> components)
+      : graph_(std::move(graph)), variant_(variant), components_(std::move(components)) {}
+
+  Dataset mapped(const Tracer& f, Location at) const;
+  Dataset filtered(const Tracer& predicate, Location at) const;
+  Dataset interleaved(const DatasetTracer& f, const InterleaveOptions& options, Location at) const;
+  void check_arity(int taken, Location at) const;
+
+  template <class F>
+  decltype(auto) call(const F& f, const std::vector<Output>& x, Location at) const {
+    if constexpr (std::is_invocable_v<F, const std::vector<Output>&>) {
+      return f(x);
+    } else {
+      constexpr int count = values::arity<F>();
+      static_assert(count > 0,
+                    "a function of a dataset takes one to eight Outputs, or all in a "
+                    "std::vector<Output>");
+      check_arity(count, at);
+      return values::apply<count>(f, x);
+    }
+  }
+  template <class F>
+  Tracer tracer(const F& f, Location at) const {
+    return [=, this](const std::vector<Output>& x) { return values::list(call(f, x, at)); };
+  }
+  template <class F>
+  DatasetTracer dataset_tracer(const F& f, Location at) const {
+    return [=, this](const std::vector<Output>& x) -> Dataset { return call(f, x, at); };
+  }
+
+  std::shared_ptr<Graph> graph_;  // where its nodes are
+  Output variant_;
+  std::vector<Component> components_;
+};
+
+// Where data comes from. Paths are those of the task that reads; a list, or an Output of strings
+// where a dataset of files is interleaved.
+namespace datasets {
+
+class Files {
+ public:
+  Files(const char* file) : files_(std::vector<std::string>{file}) {}             // NOLINT
+  Files(std::string file) : files_(std::vector<std::string>{std::move(file)}) {}  // NOLINT
+  Files(std::initializer_list<std::string> files) : files_(std::vector<std::string>(files)) {}
+  Files(std::vector<std::string> files) : files_(std::move(files)) {}  // NOLINT
+  Files(Output files) : files_(files) {}                               // NOLINT
+
+ private:
+  friend class leat::DatasetBuilder;
+  std::variant<std::vector<std::string>, Output> files_;
+};
+
+// The rows of tensors, side by side.
+Dataset from_tensors(const std::vector<Tensor>& tensors, Location at = here());
+Dataset range(int64_t stop, Location at = here());  // 0, 1, …: int64
+Dataset range(int64_t start, int64_t stop, int64_t step = 1, Location at = here());
+// Elements side by side, as long as each dataset has one.
+Dataset zip(const std::vector<Dataset>& datasets, Location at = here());
+
+struct FileOptions {
+  std::string compression = "";  // "GZIP", "ZLIB"
+};
+// Lines without their ends; the contents of TFRecord files; the files that a pattern matches.
+Dataset text_files(const Files& files, const FileOptions& options = {}, Location at = here());
+Dataset records(const Files& files, const FileOptions& options = {}, Location at = here());
+Dataset files(std::string_view pattern, Location at = here());
+
+struct CsvOptions {
+  bool has_header = false;
+  char delimiter = ',';
+  std::string na_value = "";          // as good as nothing
+  std::vector<int64_t> columns = {};  // those that are wanted; none: all
+};
+// A component for each default: its dtype, and the value of empty fields.
+Dataset csv(const Files& files, const std::vector<Literal>& defaults,
+            const CsvOptions& options = {}, Location at = here());
+
+// An idx file (format: http://yann.lecun.com/exdb/mnist), compressed or not: its slices along the
+// first axis. This program reads the file's header, the task that runs the dataset the rest.
+Dataset idx(const std::string& file, Location at = here());
+// The digits of a directory that has MNIST's files: "image", f32 [784] from 0 (black) to 1, and
+// "label", i32. `train`: the 60,000 to train with, else those to test.
+Dataset mnist(const std::string& directory, bool train = true, Location at = here());
+
+// What `next` gives each time, a tensor for each component, until it gives none. It is called in
+// this process: a dataset that goes to a task elsewhere fails with NOT_FOUND.
+Dataset generator(std::function<std::optional<std::vector<Tensor>>()> next,
+                  const std::vector<Component>& components, Location at = here());
+
+}  // namespace datasets
+
+}  // namespace leat

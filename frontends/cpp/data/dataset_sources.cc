@@ -1,0 +1,146 @@
+// Where the elements of datasets come from.
+#include <fstream>
+
+#include "core/host_functions.h"
+#include "frontends/cpp/data.h"
+#include "frontends/cpp/data/dataset_builder.h"
+
+namespace leat::datasets {
+namespace {
+
+Shape row_of(const Shape& shape) { return Shape(shape.dims().subspan(1)); }
+
+Dataset file_dataset(std::string_view op, std::string_view name, const Files& files,
+                     const FileOptions& options, Location at) {
+  DatasetBuilder build(files, name, at);
+  build.set_components({{"", DType::string, {}}});
+  return build.add(op, {build.paths(files), build.text(options.compression), build.number(0)});
+}
+
+bool is_gzip(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return file.get() == 0x1f && file.get() == 0x8b;
+}
+
+}  // namespace
+
+Dataset from_tensors(const std::vector<Tensor>& tensors, Location at) {
+  check(!tensors.empty(), "from_tensors (", at, "): there are no tensors");
+  DatasetBuilder build("tensors", at);
+  std::vector<Output> inputs;
+  std::vector<Component> components;
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    const Shape& shape = tensors[i].shape();
+    check(shape.rank() > 0, "from_tensors (", at, "): tensor ", i, " is a scalar: it has no rows");
+    check(shape[0] == tensors[0].shape()[0], "from_tensors (", at, "): tensor ", i, " has ",
+          shape[0], " rows, and tensor 0 has ", tensors[0].shape()[0]);
+    inputs.push_back(build.value(tensors[i]));
+    components.push_back({"", tensors[i].dtype(), row_of(shape)});
+  }
+  build.set_components(std::move(components));
+  return build.add("TensorSliceDataset", inputs);
+}
+
+Dataset range(int64_t stop, Location at) { return range(0, stop, 1, at); }
+
+Dataset range(int64_t start, int64_t stop, int64_t step, Location at) {
+  check(step != 0, "range (", at, "): the step is 0");
+  DatasetBuilder build("range", at);
+  build.set_components({{"", i64, {}}});
+  return build.add("RangeDataset", {build.number(start), build.number(stop), build.number(step)});
+}
+
+Dataset zip(const std::vector<Dataset>& datasets, Location at) {
+  check(!datasets.empty(), "zip (", at, "): there are no datasets");
+  DatasetBuilder build(datasets[0], "zip", at);
+  std::vector<Output> inputs;
+  std::vector<Component> components;
+  for (const Dataset& dataset : datasets) {
+    inputs.push_back(build.taken_over(dataset));
+    components.insert(components.end(), dataset.components().begin(), dataset.components().end());
+  }
+  build.set_components(std::move(components));
+  return build.add("ZipDataset", inputs, {{"N", static_cast<int64_t>(inputs.size())}});
+}
+
+Dataset text_files(const Files& files, const FileOptions& options, Location at) {
+  return file_dataset("TextLineDataset", "text_files", files, options, at);
+}
+
+Dataset records(const Files& files, const FileOptions& options, Location at) {
+  return file_dataset("TFRecordDataset", "records", files, options, at);
+}
+
+Dataset files(std::string_view pattern, Location at) {
+  DatasetBuilder build("files", at);
+  build.set_components({{"", DType::string, {}}});
+  const Output found = op("MatchingFiles", {build.text(std::string(pattern))}, {}, at);
+  return build.add("TensorSliceDataset", {found});
+}
+
+Dataset csv(const Files& files, const std::vector<Literal>& defaults, const CsvOptions& options,
+            Location at) {
+  check(!defaults.empty(), "csv (", at, "): there are no columns");
+  DatasetBuilder build(files, "csv", at);
+  std::vector<Output> inputs = {build.paths(files),
+                                build.text(""),
+                                build.number(1 << 16),
+                                build.boolean(options.has_header),
+                                build.text(std::string(1, options.delimiter)),
+                                build.boolean(true),
+                                build.text(options.na_value),
+                                build.numbers(options.columns)};
+  std::vector<Component> components;
+  for (size_t i = 0; i < defaults.size(); ++i) {
+    const Tensor value = defaults[i].tensor(at);
+    check(value.shape().rank() == 0, "csv (", at, "): default ", i, " is no scalar, but ",
+          value.shape());
+    components.push_back({"", value.dtype(), {}});
+    inputs.push_back(op("Reshape", {build.value(value), build.numbers({1})}, {}, at));
+  }
+  build.set_components(std::move(components));
+  inputs.push_back(build.numbers({}));  // of no column that is left out
+  return build.add("CSVDatasetV2", inputs);
+}
+
+Dataset idx(const std::string& file, Location at) {
+  const auto [dtype, shape] = data::read_idx_header(file);
+  check(shape.rank() > 0, "idx (", at, "): ", file, " holds a scalar");
+  const Shape row = row_of(shape);
+  const int64_t bytes = row.elements() * static_cast<int64_t>(dtype_size(dtype));
+  check(bytes > 0, "idx (", at, "): ", file, " holds ", shape, ": nothing in a row");
+  DatasetBuilder build("idx", at);
+  build.set_components({{"", DType::string, {}}});
+  const Dataset pieces =
+      build.add("FixedLengthRecordDatasetV2",
+                {build.paths(file), build.number(4 + 4 * shape.rank()), build.number(bytes),
+                 build.number(0), build.number(0), build.text(is_gzip(file) ? "GZIP" : "")});
+  return pieces.map(
+      [dtype = dtype, row, at](Output piece) {
+        return reshape(
+            op("DecodeRaw", {piece}, {{"out_type", dtype}, {"little_endian", false}}, at), row, at);
+      },
+      at);
+}
+
+Dataset mnist(const std::string& directory, bool train, Location at) {
+  const data::MnistFiles files = data::mnist_files(directory, train);
+  return zip({idx(files.images, at), idx(files.labels, at)}, at)
+      .map(
+          [](Output image, Output label) {
+            return std::tuple{reshape(cast(image, f32) / 255, {-1}), cast(label, i32)};
+          },
+          at)
+      .named({"image", "label"}, at);
+}
+
+Dataset generator(std::function<std::optional<std::vector<Tensor>>()> next,
+                  const std::vector<Component>& components, Location at) {
+  check(bool{next}, "generator (", at, "): the function is empty");
+  check(!components.empty(), "generator (", at, "): its elements have no components");
+  DatasetBuilder build("generator", at);
+  build.set_components(components);
+  return build.add("_HostDataset", {}, {{"function", register_host_function(std::move(next))}});
+}
+
+}  // namespace leat::datasets

@@ -1,0 +1,206 @@
+// Datasets of the C++ API, read in this process and on a cluster.
+#include "frontends/cpp/data/dataset.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "frontends/cpp/data.h"
+#include "frontends/cpp/session.h"
+#include "graph/graph_def.h"
+#include "tests/support/expect_error.h"
+#include "tests/support/in_process_cluster.h"
+#include "tests/support/scratch_directory.h"
+
+namespace leat {
+namespace {
+
+using testing::ElementsAre;
+using testing::UnorderedElementsAre;
+
+class Datasets : public testing::Test {
+ protected:
+  // One component of all elements, one behind the other.
+  template <class T = int64_t>
+  std::vector<T> all(const Dataset& dataset, int component = 0) {
+    Graph g;
+    const Output next = dataset.next(g)[component];
+    Session session(g, options);
+    std::vector<T> out;
+    while (true) {
+      Tensor value;
+      const Status status = error_of([&] { value = session.run({}, {next})[0]; });
+      if (status.code == Code::out_of_range) return out;
+      EXPECT_TRUE(status.is_ok()) << status.to_string();
+      if (!status.is_ok()) return out;
+      const auto span = value.span<T>();
+      out.insert(out.end(), span.begin(), span.end());
+    }
+  }
+
+  std::string file(const std::string& name, const std::string& text) {
+    const std::string path = directory / name;
+    std::ofstream(path, std::ios::binary) << text;
+    return path;
+  }
+
+  ScratchDirectory directory;
+  SessionOptions options;
+};
+
+// On a cluster the functions travel in the graph's library.
+class DatasetsOfACluster : public Datasets {
+ protected:
+  DatasetsOfACluster() { options.target = cluster.target("worker", 0); }
+  InProcessCluster cluster{{{"worker", 1}}};
+};
+
+TEST_F(Datasets, ElementsAreChosenAndPutInOrder) {
+  const Dataset ten = datasets::range(10);
+  EXPECT_THAT(all(ten.skip(2).take(3)), ElementsAre(2, 3, 4));
+  EXPECT_THAT(all(ten.shard(3, 1)), ElementsAre(1, 4, 7));
+  EXPECT_THAT(all(ten.take(2).repeat(3)), ElementsAre(0, 1, 0, 1, 0, 1));
+  EXPECT_THAT(all(ten.take(2).concatenate(datasets::range(5, 0, -2))), ElementsAre(0, 1, 5, 3, 1));
+  EXPECT_THAT(all(ten.take(4).cache().repeat(2).prefetch(2)), ElementsAre(0, 1, 2, 3, 0, 1, 2, 3));
+  const std::vector<int64_t> once = all(ten.shuffle(5, 7)), again = all(ten.shuffle(5, 7));
+  EXPECT_EQ(once, again);
+  EXPECT_THAT(once, UnorderedElementsAre(0, 1, 2, 3, 4, 5, 6, 7, 8, 9));
+  EXPECT_NE(once, all(ten));
+}
+
+TEST_F(Datasets, FunctionsAreMappedAndFilter) {
+  const Dataset squares = datasets::range(6).map([](Output x) { return x * x; });
+  EXPECT_THAT(all(squares), ElementsAre(0, 1, 4, 9, 16, 25));
+  EXPECT_THAT(all(squares.filter([](Output x) { return x % 2 == 0; })), ElementsAre(0, 4, 16));
+  const Dataset pairs = squares.map([](Output x) { return std::tuple{x, cast(x, f32) / 2}; });
+  EXPECT_THAT(all<float>(pairs, 1), ElementsAre(0, .5, 2, 4.5, 8, 12.5));
+  EXPECT_THAT(all<float>(pairs.map([](Output x, Output y) { return cast(x, f32) + y; })),
+              ElementsAre(0, 1.5, 6, 13.5, 24, 37.5));
+  const Dataset nested = datasets::range(3).flat_map(
+      [](Output) { return datasets::range(3).map([](Output x) { return x + 10; }).take(2); });
+  EXPECT_THAT(all(nested), ElementsAre(10, 11, 10, 11, 10, 11));
+}
+
+TEST_F(Datasets, ElementsAreBatched) {
+  const Dataset ten = datasets::range(10);
+  EXPECT_EQ(ten.batch(4).components()[0].shape, (Shape{any}));
+  EXPECT_EQ(ten.batch(4, {.drop_remainder = true}).components()[0].shape, (Shape{4}));
+  EXPECT_THAT(all(ten.batch(4).map([](Output b) { return sum(b); })), ElementsAre(6, 22, 17));
+  EXPECT_THAT(all(ten.batch(4, {.drop_remainder = true}).map([](Output b) { return sum(b); })),
+              ElementsAre(6, 22));
+  const Dataset rows =
+      ten.take(4).map([](Output n) { return full(n.graph(), reshape(n, {1}), n); });
+  EXPECT_THAT(all(rows.padded_batch(2)), ElementsAre(0, 1, 2, 2, 0, 3, 3, 3));
+  EXPECT_THAT(all(rows.padded_batch(4, {.shapes = {{3}}, .values = {-1}})),
+              ElementsAre(-1, -1, -1, 1, -1, -1, 2, 2, -1, 3, 3, 3));
+}
+
+TEST_F(Datasets, OfTensorsAndSideBySide) {
+  const Dataset rows = datasets::from_tensors(
+      {Tensor::of<float>({3, 2}, {1, 2, 3, 4, 5, 6}), Tensor::of<int32_t>({3}, {7, 8, 9})});
+  EXPECT_THAT(all<float>(rows), ElementsAre(1, 2, 3, 4, 5, 6));
+  const Dataset both =
+      datasets::zip({rows, datasets::range(100)}).named({"x", "y", "number"}).batch(2);
+  EXPECT_THAT(all<int32_t>(both, 1), ElementsAre(7, 8, 9));
+  Graph g;
+  const Batch batch = both.next(g);
+  EXPECT_EQ(batch["x"].shape(), (Shape{any, 2}));
+  EXPECT_TRUE(same(batch["number"], batch[2]));
+  expect_error([&] { batch["z"]; }, Code::not_found,
+               "the batch has no component 'z'; it has 'x', 'y', 'number'");
+}
+
+TEST_F(Datasets, OfFiles) {
+  const std::string a = file("a.txt", "one\ntwo\n"), b = file("b.txt", "three");
+  EXPECT_THAT(all<std::string>(datasets::text_files({a, b})), ElementsAre("one", "two", "three"));
+  const Dataset found = datasets::files(directory / "*.txt");
+  const auto lines = [](Output path) { return datasets::text_files(reshape(path, {1})); };
+  EXPECT_THAT(all<std::string>(found.flat_map(lines)), ElementsAre("one", "two", "three"));
+  EXPECT_THAT(all<std::string>(found.interleave(lines, {.cycle = 2})),
+              ElementsAre("one", "three", "two"));
+  const std::string table = file("t.csv", "x,y,z\n1,2.5,c\n,7,d\n");
+  const Dataset csv = datasets::csv(table, {-1, 0.5, ""}, {.has_header = true});
+  EXPECT_THAT(all<int32_t>(csv), ElementsAre(1, -1));
+  EXPECT_THAT(all<float>(csv, 1), ElementsAre(2.5, 7));
+  EXPECT_THAT(all<std::string>(csv, 2), ElementsAre("c", "d"));
+}
+
+TEST_F(Datasets, OfIdxFiles) {
+  using namespace std::string_literals;
+  file("train-images-idx3-ubyte", "\0\0\x08\x03\0\0\0\2\0\0\0\1\0\0\0\2"s + "\0\xff\x33\x66"s);
+  file("train-labels-idx1-ubyte", "\0\0\x08\x01\0\0\0\2"s + "\x04\x09"s);
+  const Dataset digits = datasets::mnist(directory.path());
+  EXPECT_EQ(digits.batch(2).components()[0].shape, (Shape{any, 2}));
+  EXPECT_THAT(all<float>(digits), ElementsAre(0, 1, 0.2f, 0.4f));
+  Graph g;
+  const Batch batch = digits.batch(2).next(g);
+  EXPECT_EQ(batch["label"].shape(), (Shape{any}));
+  EXPECT_THAT(all<int32_t>(digits, 1), ElementsAre(4, 9));
+  const std::string shorts = file("shorts", "\0\0\x0b\x01\0\0\0\2"s + "\x01\x02\xff\xfe"s);
+  EXPECT_THAT(all<int16_t>(datasets::idx(shorts)), ElementsAre(258, -2));
+}
+
+TEST_F(Datasets, OfACppFunction) {
+  const auto counter = std::make_shared<int>(0);
+  const Dataset made = datasets::generator(
+      [counter]() -> std::optional<std::vector<Tensor>> {
+        if (*counter == 3) return std::nullopt;
+        return std::vector<Tensor>{Tensor::scalar(++*counter), Tensor::of<float>({1}, {0.5f})};
+      },
+      {{"number", i32, {}}, {"half", f32, {1}}});
+  EXPECT_THAT(all<int32_t>(made.map([](Output n, Output) { return n * 2; })), ElementsAre(2, 4, 6));
+}
+
+TEST_F(Datasets, TwoReadersAreIndependent) {
+  Graph g;
+  const Dataset ten = datasets::range(10);
+  const Output a = ten.next(g)[0], b = ten.next(g)[0];
+  Session session(g);
+  EXPECT_EQ(session.run({}, {a})[0].value<int64_t>(), 0);
+  EXPECT_EQ(session.run({}, {a})[0].value<int64_t>(), 1);
+  EXPECT_EQ(session.run({}, {b})[0].value<int64_t>(), 0);
+  EXPECT_EQ(Session(g).run({}, {a})[0].value<int64_t>(), 0);
+}
+
+TEST_F(Datasets, WhatDoesNotFitIsRefused) {
+  const Dataset ten = datasets::range(10);
+  Graph g;
+  const Output outside = constant(g, int64_t{3});
+  const auto refuse = [&](std::string_view text, const std::function<void()>& build) {
+    expect_error_with(Code::invalid_argument, text, build);
+    expect_error_with(Code::invalid_argument, "dataset_test.cc:", build);
+  };
+  refuse("takes 2 Outputs, but elements have 1 components",
+         [&] { ten.map([](Output a, Output b) { return a + b; }); });
+  refuse("the predicate must give a scalar bool, not int64[]",
+         [&] { ten.filter([](Output x) { return x; }); });
+  refuse("which is of another graph", [&] { ten.map([&](Output) { return outside; }); });
+  refuse("belongs to another graph", [&] { ten.map([&](Output x) { return x + outside; }); });
+  refuse("the size must be positive, got 0", [&] { ten.batch(0); });
+  refuse("there is no shard 3 of 3", [&] { ten.shard(3, 3); });
+  refuse("component 0 is int64, and float in the other dataset",
+         [&] { ten.concatenate(ten.map([](Output x) { return cast(x, f32); })); });
+}
+
+TEST_F(DatasetsOfACluster, FunctionsTravelWithTheGraph) {
+  const std::string a = file("a.txt", "1\n2\n3");
+  const Dataset numbers = datasets::text_files(a).map([](Output line) {
+    return op("StringToNumber", {line}, {{"out_type", i64}});
+  });
+  const Dataset nested = numbers.flat_map(
+      [](Output) { return datasets::range(2).map([](Output x) { return x * 10; }); });
+  EXPECT_THAT(all(numbers.filter([](Output n) { return n != 2; })), ElementsAre(1, 3));
+  EXPECT_THAT(all(nested), ElementsAre(0, 10, 0, 10, 0, 10));
+}
+
+TEST_F(DatasetsOfACluster, ACppFunctionDoesNotTravel) {
+  const Dataset made = datasets::generator([] { return std::nullopt; }, {{"", i32, {}}});
+  Graph g;
+  const Output next = made.next(g)[0];
+  expect_error_with(Code::invalid_argument, "ops that start with '_' are the runtime's own",
+                    [&] { Session(g, options).run({}, {next}); });
+}
+
+}  // namespace
+}  // namespace leat
