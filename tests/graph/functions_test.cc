@@ -394,9 +394,18 @@ TEST(Functions, OfDatasetsAreWrittenIntoTheirNodes) {
   Graph again;
   from_graph_def(to_graph_def(graph), again);
   EXPECT_EQ(again.find("m")->attr<std::string>("_leat_f"), map.attr<std::string>("_leat_f"));
-  // What a client wrote is not looked at, and so there is no function.
+  // What a client wrote is not looked at: without its library there is no function.
+  std::string text = to_graph_def_text(graph);
   Graph from_client;
-  EXPECT_THROW(from_graph_def(to_graph_def(graph), from_client, {.allow_internal = false}), Error);
+  from_graph_def_text(text, from_client, {.allow_internal = false});
+  EXPECT_NE(from_client.find("m"), nullptr);
+  const size_t library = text.find("\nlibrary {"), end = text.find("\nversions {", library);
+  ASSERT_NE(end, std::string::npos) << text;
+  text.erase(library, end - library);
+  Graph without;
+  expect_error_with(Code::invalid_argument, "twice", [&] {
+    from_graph_def_text(text, without, {.allow_internal = false});
+  });
 }
 
 TEST(Functions, OfDatasetsThatMapThemselves) {

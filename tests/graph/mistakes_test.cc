@@ -30,6 +30,7 @@ class Mistake : public testing::Test {
   Graph graph_;
   Output a_ = value("a", f32, {32, 784});
   Output b_ = value("b", f32, {128, 10});
+  Output c_ = value("c", f32, {784, 10});
   Output n_ = value("n", i32, {});
 };
 
@@ -181,7 +182,7 @@ TEST_F(Mistake, Names) {
   });
   expect_error(
       [&] {
-        graph_.insert({.op = "TestMatMul", .name = "a", .inputs = {a_, b_}}, {});
+        graph_.insert({.op = "TestMatMul", .name = "a", .inputs = {a_, c_}}, {});
       },
       Code::invalid_argument, "TestMatMul node 'a': the graph has a node of that name already");
 }

@@ -59,7 +59,9 @@ const std::set<std::string, std::less<>> without_example = {
     "TensorListConcatV2", "TensorListSplit", "TensorListConcatLists", "TensorListElementShape",
     "OptionalFromValue", "OptionalNone", "OptionalGetValue", "OptionalHasValue",
     // Datasets are variants, iterators state: tests/runtime/datasets_test.cc,
-    // tests/tensorflow/data_test.py, data_groups_test.py and data_features_test.py.
+    // tests/frontends/dataset_test.cc, tests/tensorflow/data_test.py, data_groups_test.py and
+    // data_features_test.py.
+    "_HostDataset",
     "TensorDataset", "TensorSliceDataset", "RangeDataset", "BatchDataset", "BatchDatasetV2",
     "ParallelBatchDataset", "PaddedBatchDataset", "PaddedBatchDatasetV2", "RepeatDataset",
     "TakeDataset", "SkipDataset", "ShardDataset", "ZipDataset", "ConcatenateDataset",
@@ -107,6 +109,10 @@ const std::set<std::string, std::less<>> without_gradient_check = {
     "ImageProjectiveTransformV2", "ImageProjectiveTransformV3",
     "Cholesky",  // supposes a symmetric matrix: linear_algebra_test.cc
     "Switch", "RefSwitch", "Merge", "RefMerge", "RefIdentity",
+    // Of lists, which are no numbers: control_flow_gradients_test.cc.
+    "TensorListFromTensor", "TensorListGather", "TensorListGetItem", "TensorListPopBack",
+    "TensorListPushBack", "TensorListResize", "TensorListScatter", "TensorListScatterV2",
+    "TensorListSetItem", "TensorListStack",
     // Of a variable: tests of their own.
     "ReadVariableOp", "ResourceGather", "ResourceGatherNd",
     // Of complex numbers only: complex_test.cc.

@@ -154,6 +154,10 @@ class Variables(Agreement):
                 return [update(v), what(v)], []
             return build
 
+        def updated_twice(v):  # in order: in TensorFlow two updates at once may write over each other's elements
+            with tf1.control_dependencies([updated(v)]):
+                return updated(v)
+
         def doubled(v):
             return tf1.assign(v, 2.0 * v).op
 
@@ -172,7 +176,7 @@ class Variables(Agreement):
             return [OPTIMIZERS["adam"]().minimize(loss, global_step=step), step], []
 
         programs = {"reference": of(updated), "read": of(updated, lambda v: v.value()),
-                    "twice": of(lambda v: tf.group(updated(v), updated(v))),
+                    "twice": of(updated_twice),
                     "branch": of(in_branch(True)), "other branch": of(in_branch(False)), "loop": of(in_loop)}
         for name, build in programs.items():
             with self.subTest(name=name):
