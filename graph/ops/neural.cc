@@ -2,7 +2,9 @@
 
 #include <cmath>
 
+#include "graph/ops/arrays.h"
 #include "graph/ops/graph_of.h"
+#include "graph/ops/index.h"
 #include "graph/ops/math.h"
 
 namespace leat {
@@ -19,7 +21,21 @@ AttrMap attrs_of(const ConvolutionOptions& options) {
   return attrs;
 }
 
+// Where it is known before a step: nothing comes of an image smaller than the window.
+void check_window(std::string_view what, const Output& x, const Extents2d& size,
+                  const Padding& padding, Location at) {
+  graph_of(x, at);
+  const Shape& shape = x.shape();
+  if (padding.name() != "VALID" || shape.rank() != 4) return;
+  for (const auto& [extent, window] : {std::pair{shape[1], size.y}, {shape[2], size.x}}) {
+    check(extent == any || extent >= window, what, " (", at, "): a window of ", window,
+          " does not fit into ", x.name(), " ", shape,
+          "; pad it (.padding = same) or take a smaller one");
+  }
+}
+
 Output pool(std::string_view name, Output x, const PoolOptions& options, Location at) {
+  check_window(name == "MaxPool" ? "max_pool" : "avg_pool", x, options.size, options.padding, at);
   const Extents2d strides{options.strides.y == 0 ? options.size.y : options.strides.y,
                           options.strides.x == 0 ? options.size.x : options.strides.x};
   AttrMap attrs = {{"ksize", of_images(options.size)},
@@ -52,6 +68,14 @@ Output softmax(Output logits, Location at) { return op("Softmax", {logits}, {}, 
 Output log_softmax(Output logits, Location at) { return op("LogSoftmax", {logits}, {}, at); }
 
 Output conv2d(Output x, Output filter, const ConvolutionOptions& options, Location at) {
+  graph_of(filter, at);
+  const Shape& kernel = filter.shape();
+  const auto extent = [](int64_t size, int64_t dilation) { return (size - 1) * dilation + 1; };
+  if (kernel.rank() == 4 && kernel[0] != any && kernel[1] != any) {
+    check_window("conv2d", x,
+                 {extent(kernel[0], options.dilations.y), extent(kernel[1], options.dilations.x)},
+                 options.padding, at);
+  }
   return op("Conv2D", {x, filter}, attrs_of(options), at);
 }
 Output depthwise_conv2d(Output x, Output filter, const ConvolutionOptions& options, Location at) {
@@ -72,9 +96,22 @@ Output bias_add(Output x, Output bias, Location at) { return op("BiasAdd", {x, b
 
 Output softmax_cross_entropy(Output logits, Output labels, Location at) {
   graph_of(labels, at);
-  return op(is_integer(labels.dtype()) ? "SparseSoftmaxCrossEntropyWithLogits"
-                                       : "SoftmaxCrossEntropyWithLogits",
-            {logits, labels}, {}, at);
+  graph_of(logits, at);
+  const bool are_classes = is_integer(labels.dtype());
+  const auto of_rows = [&](Output x, Output y) {
+    return op(are_classes ? "SparseSoftmaxCrossEntropyWithLogits" : "SoftmaxCrossEntropyWithLogits",
+              {x, y}, {}, at);
+  };
+  const Shape& shape = logits.shape();
+  if (!shape.has_rank() || shape.rank() <= 2) return of_rows(logits, labels);
+  const int64_t classes = shape[shape.rank() - 1];
+  check(classes != any, "softmax_cross_entropy (", at,
+        "): the number of classes must be known, got ", logits.name(), " ", shape);
+  const Output rows =
+      of_rows(reshape(logits, {-1, classes}, at),
+              are_classes ? reshape(labels, {-1}, at) : reshape(labels, {-1, classes}, at));
+  const Output leading = shape_of(logits, i32, at)[slice(0, -1)];
+  return reshape(rows, leading, at);
 }
 Output sigmoid_cross_entropy(Output logits, Output labels, Location at) {
   // max(x, 0) - x z + log(1 + exp(-|x|))

@@ -8,7 +8,7 @@
 #include <cmath>
 #include <set>
 
-#include "frontends/cpp/nn.h"
+#include "frontends/cpp/nn/nn.h"
 #include "frontends/cpp/training_session.h"
 #include "graph/formats/checkpoint.h"
 #include "graph/pipeline.h"
@@ -30,7 +30,8 @@ ClusterSpec workers(int count) {
 nn::Dense make_layer(Graph& graph) {
   nn::DenseOptions options;
   options.kernel_initializer = initializers::random_uniform(-1, 1, 7);
-  return {graph, 4, 2, "layer", options};  // 10 numbers
+  options.name = "layer";
+  return {graph, 4, 2, options};  // 10 numbers
 }
 
 // Replicas of a model; what a program builds.

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "frontends/cpp/nn.h"
+#include "frontends/cpp/nn/nn.h"
 #include "frontends/cpp/optimizers.h"
 #include "frontends/cpp/session.h"
 #include "tests/support/expect_error.h"
@@ -102,7 +102,8 @@ TEST(EmbeddingLookup, LearnsAsAnEmbeddingDoes) {
     return embedding_lookup(numbered_table(graph, 5, 3), ids);
   };
   const auto in_one = [](Graph& graph, Output ids) {
-    return nn::Embedding(graph, 5, 2, "table", initializers::constant(numbered(5)))(ids);
+    return nn::Embedding(
+        graph, 5, 2, {.initializer = initializers::constant(numbered(5)), .name = "table"})(ids);
   };
   EXPECT_EQ(train(in_parts, GradientDescent(0.1)), train(in_one, GradientDescent(0.1)));
   EXPECT_EQ(train(in_parts, Momentum(0.1, 0.9)), train(in_one, Momentum(0.1, 0.9)));

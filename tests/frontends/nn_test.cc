@@ -1,4 +1,4 @@
-#include "frontends/cpp/nn.h"
+#include "frontends/cpp/nn/nn.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@ namespace {
 TEST(BatchNorm, NormalisesABatchAndRemembersItsMean) {
   Graph graph;
   const Output x = placeholder(graph, "x", f32, {any, 2});
-  const nn::BatchNorm layer(graph, 2, "norm", {.momentum = 0.9, .epsilon = 0.01});
+  const nn::BatchNorm layer(graph, 2, {.momentum = 0.9, .epsilon = 0.01});
   const Output trained = layer(x, true), used = layer(x, false);
   Node& train = GradientDescent(0).minimize(sum(trained));
   Node& init = initialize_variables(graph);
@@ -62,7 +62,7 @@ TEST(Flatten, RowsFitIntoAShapeOfInt32) {
 TEST(BatchNorm, TakesImages) {
   Graph graph;
   const Output x = placeholder(graph, "x", f32, {any, 2, 2, 1});
-  const nn::BatchNorm layer(graph, 1, "norm", {.epsilon = 0, .use_scale = false});
+  const nn::BatchNorm layer(graph, 1, {.epsilon = 0, .use_scale = false});
   const Output y = layer(x, true);
   EXPECT_EQ(graph.collection("trainable_variables").size(), 1U);
   Node& init = initialize_variables(graph);
@@ -114,7 +114,7 @@ TEST(Accuracy, RefusesWhatAreNoClasses) {
 TEST(Dropout, KeepsTheMean) {
   Graph graph;
   const Output x = constant(graph, Tensor::of<float>({10000}, std::vector<float>(10000, 3)));
-  const Output y = nn::dropout(x, 0.25, 7);
+  const Output y = nn::dropout(x, 0.25, {.seed = 7});
   EXPECT_TRUE(same(nn::dropout(x, 0), x));
   EXPECT_THROW(nn::dropout(x, 1), Error);
   const Tensor out = Session(graph).run({}, {y})[0];
@@ -133,7 +133,8 @@ TEST(Dropout, OfAStepIsTheSameInEverySession) {
   Graph graph;
   const Output x = constant(graph, Tensor::of<float>({1, 64}, std::vector<float>(64, 1)));
   const Output step = placeholder(graph, "step", i64, {});
-  const Output first = nn::dropout(x, 0.5, 7, step), other = nn::dropout(x, 0.5, 8, step);
+  const Output first = nn::dropout(x, 0.5, {.seed = 7, .step = step}),
+               other = nn::dropout(x, 0.5, {.seed = 8, .step = step});
   const auto at = [&](int64_t number) {
     return Session(graph).run({{step, Tensor::scalar(number)}}, {first, other});
   };
@@ -142,14 +143,15 @@ TEST(Dropout, OfAStepIsTheSameInEverySession) {
   EXPECT_NE(at(4)[0].to_string(), once[0].to_string());
   EXPECT_NE(once[1].to_string(), once[0].to_string());
   for (const float value : once[0].span<float>()) EXPECT_TRUE(value == 0 || value == 2) << value;
-  EXPECT_THROW(nn::dropout(x, 0.5, 7, x), Error);
+  EXPECT_THROW(nn::dropout(x, 0.5, {.step = x}), Error);
 }
 
 TEST(Embedding, GivesRowsAndLearnsThem) {
   Graph graph;
   const Output ids = placeholder(graph, "ids", i32, {any, 2});
-  const nn::Embedding table(graph, 3, 2, "words",
-                            initializers::constant(Tensor::of<float>({3, 2}, {0, 1, 2, 3, 4, 5})));
+  const nn::Embedding table(
+      graph, 3, 2,
+      {.initializer = initializers::constant(Tensor::of<float>({3, 2}, {0, 1, 2, 3, 4, 5}))});
   const Output y = table(ids);
   EXPECT_EQ(y.shape(), Shape({any, 2, 2}));
   Node& train = GradientDescent(1).minimize(sum(y));

@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "frontends/cpp/cluster_member.h"
-#include "frontends/cpp/nn.h"
+#include "frontends/cpp/nn/nn.h"
 #include "frontends/cpp/variables.h"
 #include "graph/ops.h"
 #include "tests/support/expect_error.h"
@@ -198,10 +198,10 @@ TEST(Layers, MistakesAreTold) {
   Graph graph;
   const Output image = placeholder(graph, "image", f32, {any, 8, 8, 1});
   expect_error_with(Code::invalid_argument, "a window of 9 does not fit into image:0",
-                    [&] { nn::max_pool(image, 9, 1); });
+                    [&] { max_pool(image, {.size = 9}); });
   expect_error_with(Code::invalid_argument, "a window of 9 does not fit into image:0",
-                    [&] { nn::conv2d(image, 1, 9, "c", {.padding = "VALID"}); });
-  EXPECT_EQ(nn::avg_pool(image, 8, 1).shape()[1], 1);
+                    [&] { nn::conv2d(image, 1, 9, {.padding = valid}); });
+  EXPECT_EQ(avg_pool(image, {.size = 8}).shape()[1], 1);
   const Output logits = placeholder(graph, "logits", f32, {any, 3});
   const Output labels = placeholder(graph, "labels", f32, {any});
   expect_error_with(Code::invalid_argument, "labels must be class numbers",

@@ -16,7 +16,7 @@
 
 #include "frontends/cpp/all_reduce.h"
 #include "frontends/cpp/cluster_member.h"
-#include "frontends/cpp/nn.h"
+#include "frontends/cpp/nn/nn.h"
 #include "frontends/cpp/parameter_server.h"
 #include "frontends/cpp/readiness.h"
 #include "frontends/cpp/session.h"
@@ -45,8 +45,9 @@ struct Work {
 
 nn::Dense layer(Graph& graph, int64_t inputs, int64_t units, int number, bool has_relu) {
   nn::DenseOptions options;
-  if (has_relu) options.activation = [](Output x) { return relu(x); };
-  return {graph, inputs, units, concat("layer_", number), options};
+  if (has_relu) options.activation = relu;
+  options.name = concat("layer_", number);
+  return {graph, inputs, units, options};
 }
 
 std::vector<nn::Dense> make_layers(Graph& graph, const std::string& work) {

@@ -5,7 +5,7 @@
 
 #include <random>
 
-#include "frontends/cpp/nn.h"
+#include "frontends/cpp/nn/nn.h"
 #include "frontends/cpp/optimizers.h"
 #include "frontends/cpp/session.h"
 
@@ -66,13 +66,9 @@ void mlp_train_step(benchmark::State& state) {
   Graph graph;
   const Output images = placeholder(graph, "images", f32, {any, 784});
   const Output labels = placeholder(graph, "labels", i32, {any});
-  const auto with_relu = [] {
-    nn::DenseOptions options;
-    options.activation = [](Output x) { return relu(x); };
-    return options;
-  };
-  const Output hidden = nn::dense(nn::dense(images, 256, "a", with_relu()), 128, "b", with_relu());
-  const Output logits = nn::dense(hidden, 10, "c");
+  Output hidden = nn::dense(images, 256, {.activation = relu});
+  hidden = nn::dense(hidden, 128, {.activation = relu});
+  const Output logits = nn::dense(hidden, 10);
   const Output loss = mean(nn::softmax_cross_entropy(logits, labels));
   Node& train = GradientDescent(0.01).minimize(loss);
   Node& init = initialize_variables(graph);

@@ -90,7 +90,18 @@ function(leat_add_library)
   set_target_properties(leat PROPERTIES
     VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
   target_compile_features(leat PUBLIC cxx_std_20)
-  target_include_directories(leat PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>)
+  # What users of the build see, as those of the installed package do; its own sources see the source folder.
+  target_include_directories(leat INTERFACE $<BUILD_INTERFACE:${PROJECT_BINARY_DIR}/include>)
+  leat_public_headers(${PROJECT_SOURCE_DIR} headers)
+  list(TRANSFORM headers PREPEND ${PROJECT_SOURCE_DIR}/)
+  add_custom_command(OUTPUT ${PROJECT_BINARY_DIR}/include/headers.stamp
+    COMMAND ${CMAKE_COMMAND} -D SOURCE=${PROJECT_SOURCE_DIR} -D OUT=${PROJECT_BINARY_DIR}/include
+            -P ${PROJECT_SOURCE_DIR}/tools/cmake/public_headers.cmake
+    COMMAND ${CMAKE_COMMAND} -E touch ${PROJECT_BINARY_DIR}/include/headers.stamp
+    DEPENDS ${headers} ${PROJECT_SOURCE_DIR}/tools/cmake/public_headers.cmake
+    COMMENT "include/leat/" VERBATIM)
+  add_custom_target(leat_headers DEPENDS ${PROJECT_BINARY_DIR}/include/headers.stamp)
+  add_dependencies(leat leat_headers)
   target_link_libraries(leat PRIVATE leat_sanitize leat_dependencies leat_dnnl leat_leveldb)
   if(TARGET leat_transport)
     target_link_libraries(leat PRIVATE leat_transport)

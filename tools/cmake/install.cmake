@@ -3,18 +3,6 @@
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
-file(GLOB_RECURSE headers CONFIGURE_DEPENDS
-  ${PROJECT_SOURCE_DIR}/core/*.h ${PROJECT_SOURCE_DIR}/graph/*.h ${PROJECT_SOURCE_DIR}/runtime/*.h
-  ${PROJECT_SOURCE_DIR}/frontends/*.h)
-list(FILTER headers EXCLUDE REGEX "/frontends/cpp/examples/|/graph/proto_codec.h|/graph/function_body.h|/graph/functions.h|/graph/function_inliner.h")
-# Of distributed/ only what a program of a cluster names; the rest talks of the wire.
-foreach(name cluster_spec session_factory task tls_paths)
-  list(APPEND headers ${PROJECT_SOURCE_DIR}/distributed/${name}.h)
-endforeach()
-target_sources(leat PUBLIC FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR} FILES ${headers})
-# Target leat_verify_interface_header_sets compiles each header alone.
-set_target_properties(leat PROPERTIES VERIFY_INTERFACE_HEADER_SETS ON)
-
 file(RELATIVE_PATH prefix_from_pc /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
 string(REGEX REPLACE "/$" "" prefix_from_pc ${prefix_from_pc})
 file(RELATIVE_PATH lib_from_bin /${CMAKE_INSTALL_BINDIR} /${CMAKE_INSTALL_LIBDIR})
@@ -25,8 +13,8 @@ endif()
 set_target_properties(${libraries} PROPERTIES INSTALL_RPATH "$ORIGIN")
 install(TARGETS ${libraries} EXPORT LeatTargets
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
-  FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/leat
-  INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/leat)
+  INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(DIRECTORY ${PROJECT_BINARY_DIR}/include/leat DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 if(TARGET leat_cuda)
   install(TARGETS leat_cuda LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 endif()

@@ -10,7 +10,7 @@
 #include <thread>
 
 #include "frontends/cpp/data.h"
-#include "frontends/cpp/nn.h"
+#include "frontends/cpp/nn/nn.h"
 #include "frontends/cpp/parameter_server.h"
 #include "frontends/cpp/training_hooks.h"
 #include "frontends/cpp/training_session.h"
@@ -114,11 +114,13 @@ Model build(Graph& graph, const Flags& flags, const ParameterServer& strategy,
   step_options.trainable = false;
   out.global_step = variable(graph, "global_step", {}, initializers::zeros(), i64, step_options);
   nn::DenseOptions hidden_options, logits_options;
-  hidden_options.activation = [](Output x) { return relu(x); };
+  hidden_options.activation = relu;
   hidden_options.kernel_initializer = initializers::glorot_uniform(1);
   logits_options.kernel_initializer = initializers::glorot_uniform(2);
-  const nn::Dense hidden(graph, pixels, flags.hidden, "hidden", hidden_options);
-  const nn::Dense logits(graph, flags.hidden, 10, "logits", logits_options);
+  hidden_options.name = "hidden";
+  logits_options.name = "logits";
+  const nn::Dense hidden(graph, pixels, flags.hidden, hidden_options);
+  const nn::Dense logits(graph, flags.hidden, 10, logits_options);
   std::vector<Output> losses;
   for (const int worker : workers) {
     const auto there = strategy.replica(graph, worker);

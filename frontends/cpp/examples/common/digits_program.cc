@@ -131,15 +131,17 @@ bool left_to_the_chief(const ClusterMember& member) {
 
 nn::Dense make_hidden_layer(Graph& graph, const Flags& flags) {
   nn::DenseOptions options;
-  options.activation = [](Output x) { return relu(x); };
+  options.activation = relu;
   options.kernel_initializer = initializers::glorot_uniform(static_cast<int64_t>(flags.seed));
-  return {graph, pixels, flags.hidden, "hidden", options};
+  options.name = "hidden";
+  return {graph, pixels, flags.hidden, options};
 }
 
 nn::Dense make_logits_layer(Graph& graph, const Flags& flags) {
   nn::DenseOptions options;
   options.kernel_initializer = initializers::glorot_uniform(static_cast<int64_t>(flags.seed) + 1);
-  return {graph, flags.hidden, 10, "logits", options};
+  options.name = "logits";
+  return {graph, flags.hidden, 10, options};
 }
 
 Mlp::Mlp(Graph& graph, const Flags& flags)
@@ -151,17 +153,19 @@ constexpr int64_t side = 28, filters = 8;
 
 nn::Conv2d make_convolution(Graph& graph, const Flags& flags, int number) {
   nn::Conv2dOptions options;
-  options.activation = [](Output x) { return relu(x); };
+  options.activation = relu;
   options.kernel_initializer =
       initializers::glorot_uniform(static_cast<int64_t>(flags.seed) + 1 + number);
-  return {graph, number == 1 ? 1 : filters, filters * number, 5, concat("conv", number), options};
+  options.name = concat("conv", number);
+  return {graph, number == 1 ? 1 : filters, filters * number, 5, options};
 }
 
 nn::Dense make_hidden_layer_of_cnn(Graph& graph, const Flags& flags) {
   nn::DenseOptions options;
-  options.activation = [](Output x) { return relu(x); };
+  options.activation = relu;
   options.kernel_initializer = initializers::glorot_uniform(static_cast<int64_t>(flags.seed));
-  return {graph, side / 4 * (side / 4) * 2 * filters, flags.hidden, "hidden", options};
+  options.name = "hidden";
+  return {graph, side / 4 * (side / 4) * 2 * filters, flags.hidden, options};
 }
 
 }  // namespace
@@ -173,9 +177,8 @@ Cnn::Cnn(Graph& graph, const Flags& flags)
       logits_(make_logits_layer(graph, flags)) {}
 
 Output Cnn::operator()(Output images) const {
-  const Output shape = constant(images.graph(), Tensor::of<int32_t>({4}, {-1, side, side, 1}));
-  Output x = nn::max_pool(first_(reshape(images, shape)), 2, 2);
-  x = nn::max_pool(second_(x), 2, 2);
+  Output x = max_pool(first_(reshape(images, {-1, side, side, 1})));
+  x = max_pool(second_(x));
   return logits_(hidden_(nn::flatten(x)));
 }
 

@@ -8,7 +8,7 @@
 
 #include "frontends/cpp/cluster_member.h"
 #include "frontends/cpp/data.h"
-#include "frontends/cpp/nn.h"
+#include "frontends/cpp/nn/nn.h"
 #include "frontends/cpp/optimizers.h"
 #include "frontends/cpp/session.h"
 

@@ -1,0 +1,86 @@
+#include "frontends/cpp/control_flow/traversal.h"
+
+#include "graph/loop_builder.h"
+#include "graph/ops.h"
+#include "graph/tensor_list.h"
+
+namespace leat {
+namespace {
+
+using Outputs = std::vector<Output>;
+
+Shape row_of(const Shape& shape) {
+  if (!shape.has_rank()) return Shape::unknown();
+  return Shape(shape.dims().subspan(1));
+}
+
+void check_inputs(const std::string& title, const Outputs& x) {
+  check(!x.empty(), title, ": it has nothing to go through");
+  for (size_t i = 0; i < x.size(); ++i) {
+    check(bool{x[i]}, title, ": input ", i, " is an empty Output");
+    const Shape &shape = x[i].shape(), &first = x[0].shape();
+    check(shape.rank() != 0, title, ": input ", i, ", '", x[i].name(),
+          "', is a scalar: there is no axis to go along");
+    check(!shape.has_rank() || !first.has_rank() || shape[0] == any || first[0] == any ||
+              shape[0] == first[0],
+          title, ": input ", i, ", '", x[i].name(), "', has ", shape, ", but input 0 has ", first);
+  }
+}
+
+}  // namespace
+
+Traversal::Step Traversal::run(
+    const std::function<Step(const Outputs& states, const Outputs& elements)>& f) const {
+  check_inputs(title, x);
+  for (const Output& state : initial) check(bool{state}, title, ": an initial value is none");
+  Graph& graph = x[0].graph();
+  LoopBuilder loop(graph, graph.scopes().name + "frame", {}, at);
+  const int index = loop.add_variable(constant(graph, 0, "zero", at));
+  std::vector<int> inputs, states;
+  for (const Output& input : x) {
+    const Output in_order = reverse ? input : flip(input, 0, at);
+    inputs.push_back(loop.add_variable(tensor_list::from_tensor(in_order, at)));
+  }
+  for (const Output& state : initial) states.push_back(loop.add_variable(state));
+  const Output length = shape_of(x[0], i32, at)[0];
+  const Output go_on = [&] {
+    const ControlScope inside(graph, std::vector<Output>{loop.merged(index)});
+    return less({loop.merged(index), at}, length);
+  }();
+  loop.start_body(go_on);
+  loop.set_next(index, Operand(loop.in_body(index), at) + 1);
+  Outputs before, elements;
+  for (const int state : states) before.push_back(loop.in_body(state));
+  for (size_t i = 0; i < x.size(); ++i) {
+    const auto [rest, last] =
+        tensor_list::pop(loop.in_body(inputs[i]), x[i].dtype(), row_of(x[i].shape()), at);
+    loop.set_next(inputs[i], rest);
+    elements.push_back(last);
+  }
+  const Step made = [&] {
+    const ControlScope inside(graph, std::vector<Output>{loop.in_body(index)});
+    return f(before, elements);
+  }();
+  check(made.states.size() == states.size(), title, ": the function gives ", made.states.size(),
+        " states instead of ", states.size());
+  Step out;
+  for (size_t i = 0; i < states.size(); ++i) {
+    const Output next = made.states[i];
+    check(bool{next}, title, ": the function gives none as state ", i);
+    check(next.dtype() == before[i].dtype(), title, ": the function gives state ", i, " the dtype ",
+          next.dtype(), " instead of ", before[i].dtype());
+    loop.set_next(states[i], next);
+    out.states.push_back(loop.result(states[i]));
+  }
+  for (size_t i = 0; i < made.kept.size(); ++i) {
+    const Output value = made.kept[i];
+    check(bool{value}, title, ": the function gives none as value ", i);
+    const int list = loop.add_variable(tensor_list::empty(graph, value.dtype(), value.shape(), at));
+    loop.set_next(list, tensor_list::push(loop.in_body(list), value, at));
+    const Output rows = tensor_list::stack(loop.result(list), value.dtype(), value.shape(), at);
+    out.kept.push_back(reverse ? flip(rows, 0, at) : rows);
+  }
+  return out;
+}
+
+}  // namespace leat

@@ -1,0 +1,4 @@
+// TensorFlow's checkpoints.
+#pragma once
+
+#include "frontends/cpp/saver.h"

@@ -1,0 +1,7 @@
+// Ops and kernels of a program's own.
+#pragma once
+
+#include "core/kernel.h"
+#include "graph/gradient.h"
+#include "graph/op_def.h"
+#include "graph/shape_inference.h"

@@ -1,0 +1,4 @@
+// Input pipelines: sources, transformations, batches.
+#pragma once
+
+#include "frontends/cpp/data/dataset.h"

@@ -1,0 +1,4 @@
+// gradients(ys, xs).
+#pragma once
+
+#include "graph/gradient.h"

@@ -1,0 +1,4 @@
+// The graph, its nodes and scopes.
+#pragma once
+
+#include "graph/graph.h"

@@ -1,0 +1,4 @@
+// Layers, losses and metrics.
+#pragma once
+
+#include "frontends/cpp/nn/nn.h"

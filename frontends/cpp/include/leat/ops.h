@@ -1,0 +1,4 @@
+// Builder functions: mathematics, arrays, activations, strings, …
+#pragma once
+
+#include "graph/ops.h"

@@ -1,0 +1,5 @@
+// Variables and how they begin.
+#pragma once
+
+#include "frontends/cpp/initializers.h"
+#include "frontends/cpp/variables.h"

@@ -1,0 +1,33 @@
+// A function that a layer applies to its result.
+#pragma once
+
+#include <concepts>
+#include <functional>
+
+#include "graph/ops.h"
+
+namespace leat::nn {
+
+// Made of a builder function, of anything that takes an Output and gives one, or of nothing:
+//   .activation = relu      .activation = tanh      .activation = [](Output x) { return 2 * x; }
+class Activation {
+ public:
+  Activation() = default;
+  Activation(std::nullptr_t) {}                                              // NOLINT: converts
+  Activation(Output (*function)(Output, Location)) : function_(function) {}  // NOLINT
+  template <class F>
+  requires(std::is_invocable_r_v<Output, F, Output> && !std::same_as<F, Activation>)
+      Activation(F function)  // NOLINT
+      : function_([=](Output x, Location) -> Output { return function(x); }) {}
+
+  explicit operator bool() const { return bool{function_}; }
+  // x itself if there is no function.
+  Output operator()(Output x, Location at = here()) const {
+    return function_ ? function_(x, at) : x;
+  }
+
+ private:
+  std::function<Output(Output, Location)> function_;
+};
+
+}  // namespace leat::nn

@@ -1,0 +1,90 @@
+#include "frontends/cpp/nn/attention.h"
+
+#include <cmath>
+
+#include "frontends/cpp/nn/dense.h"
+
+namespace leat::nn {
+namespace {
+
+// [batch, time, heads · n] as [batch, heads, time, n].
+Output split_heads(Output x, int64_t heads, Location at) {
+  const Shape& shape = x.shape();
+  const int64_t n = shape[2] / heads;
+  Output cut;
+  if (shape[1] == any && shape[0] == any) {
+    const Output leading = shape_of(x, i32, at)[slice(0, 2)];
+    const Output rest =
+        constant(x.graph(),
+                 Tensor::of<int32_t>({2}, {static_cast<int32_t>(heads), static_cast<int32_t>(n)}));
+    cut = reshape(x, concatenate({leading, rest}, 0, at), at);
+  } else {
+    cut = reshape(x, {shape[0], shape[1], heads, n}, at);
+  }
+  return transpose(cut, {0, 2, 1, 3}, at);
+}
+
+Output join_heads(Output x, Output like, int64_t size, Location at) {
+  const Output y = transpose(x, {0, 2, 1, 3}, at);
+  const Shape& shape = like.shape();
+  if (shape[1] != any || shape[0] != any) return reshape(y, {shape[0], shape[1], size}, at);
+  const Output leading = shape_of(like, i32, at)[slice(0, 2)];
+  const Output rest = constant(x.graph(), Tensor::of<int32_t>({1}, {static_cast<int32_t>(size)}));
+  return reshape(y, concatenate({leading, rest}, 0, at), at);
+}
+
+// Bool [queries, keys]: is the key's position at most the query's?
+Output is_before(Output q, Output k, Location at) {
+  Graph& graph = q.graph();
+  const Output rows = arange(graph, shape_of(q, i32, at)[1]);
+  const Output columns = arange(graph, shape_of(k, i32, at)[1]);
+  return greater_equal({expand_dims(rows, 1, at), at}, expand_dims(columns, 0, at));
+}
+
+}  // namespace
+
+Output attention(Output q, Output k, Output v, const AttentionOptions& options, Location at) {
+  const std::string title = concat("attention '", options.name, "' (", at, ")");
+  const int64_t heads = options.heads;
+  check(heads > 0, title, ": the number of heads must be positive, got ", heads);
+  for (const auto& [what, x] : {std::pair{"q", q}, {"k", k}, {"v", v}}) {
+    check(bool{x}, title, ": ", what, " is an empty Output");
+    check(x.shape().rank() == 3 && x.shape()[2] > 0 && x.shape()[2] % heads == 0, title, ": ", what,
+          " must be [batch, time, n], n a known multiple of ", heads, " heads, got ", x.name(), " ",
+          x.dtype(), x.shape());
+  }
+  check(q.shape()[2] == k.shape()[2], title, ": q and k differ in their last extent: ", q.shape(),
+        " and ", k.shape());
+  Graph& graph = q.graph();
+  const NameScope scope(graph, options.name);
+  const double size = static_cast<double>(q.shape()[2] / heads);
+  const Output scaled = split_heads(q, heads, at) * (1 / std::sqrt(size));
+  Output scores = matmul(scaled, split_heads(k, heads, at), {.transpose_b = true}, at);
+  Output seen = options.mask;
+  check(!seen || seen.dtype() == DType::boolean, title, ": the mask must be bool, not ",
+        seen ? seen.dtype() : DType::invalid);
+  if (options.causal) {
+    const Output before = is_before(q, k, at);
+    seen = seen ? logical_and(seen, before, at) : before;
+  }
+  // A number so small that its share is 0, in half precision too.
+  if (seen) scores = where(seen, scores, scores.dtype() == f16 ? -6e4 : -1e9, at);
+  const Output mixed = matmul(softmax(scores, at), split_heads(v, heads, at), {}, at);
+  return join_heads(mixed, q, v.shape()[2], at);
+}
+
+Output multi_head_attention(Output queries, Output memory, int64_t size, int64_t heads,
+                            const MultiHeadAttentionOptions& options, Location at) {
+  check(bool{queries} && bool{memory}, "multi_head_attention '", options.name, "' (", at,
+        "): an input is an empty Output");
+  const NameScope scope(queries.graph(), options.name);
+  const auto project = [&](Output x, std::string name) {
+    return dense(x, size, {.use_bias = options.use_bias, .name = std::move(name)}, at);
+  };
+  const Output mixed =
+      attention(project(queries, "query"), project(memory, "key"), project(memory, "value"),
+                {.heads = heads, .causal = options.causal, .mask = options.mask}, at);
+  return project(mixed, "output");
+}
+
+}  // namespace leat::nn

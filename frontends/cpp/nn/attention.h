@@ -1,0 +1,34 @@
+// Attention.
+#pragma once
+
+#include "frontends/cpp/variables.h"
+
+namespace leat::nn {
+
+struct AttentionOptions {
+  int64_t heads = 1;    // the last axes of q, k and v are cut into as many parts
+  bool causal = false;  // position i sees positions up to i
+  // bool, to be broadcast to [batch, heads, queries, keys]: where it is false, nothing is seen.
+  Output mask = {};
+  std::string name = "attention";
+};
+
+// softmax(q·kᵀ / √size + mask)·v for each head, the results side by side (Vaswani et al., NeurIPS
+// 2017). q: [batch, queries, heads · size], k: [batch, keys, heads · size], v: [batch, keys, heads
+// · n]; result: [batch, queries, heads · n]. Last extents must be known. No variables: project with
+// dense() before and after.
+Output attention(Output q, Output k, Output v, const AttentionOptions& options = {},
+                 Location at = here());
+
+struct MultiHeadAttentionOptions {
+  bool causal = false;
+  Output mask = {};
+  bool use_bias = true;
+  std::string name = "multi_head_attention";
+};
+// attention() between projections of its own: query, key, value and output, each a dense() of
+// `size` units under `name`. Of one sequence: multi_head_attention(x, x, 512, 8).
+Output multi_head_attention(Output queries, Output memory, int64_t size, int64_t heads,
+                            const MultiHeadAttentionOptions& options = {}, Location at = here());
+
+}  // namespace leat::nn

@@ -1,0 +1,57 @@
+// Convolutions of images [batch, height, width, channels] with variables of their own. Pooling is
+// in graph/ops/neural.h: max_pool(x, {.size = 2}).
+#pragma once
+
+#include "frontends/cpp/nn/activation.h"
+#include "frontends/cpp/variables.h"
+
+namespace leat::nn {
+
+struct Conv2dOptions {
+  Extents2d strides = 1;
+  Padding padding = same;
+  Extents2d dilations = 1;
+  Activation activation = {};
+  bool use_bias = true;
+  Initializer kernel_initializer = initializers::glorot_uniform();
+  Initializer bias_initializer = initializers::zeros();
+  std::string name = "conv2d";
+  DType dtype = f32;  // of a Conv2d; conv2d() takes that of x
+};
+
+// A convolution, y = activation(x * kernel + bias), with variables `name`/kernel [height, width,
+// channels, filters] and `name`/bias [filters], made once like those of Dense. x: [batch, height,
+// width, channels], y: [batch, height', width', filters]. `size`: that of the kernel.
+class Conv2d {
+ public:
+  Conv2d(Graph& graph, int64_t channels, int64_t filters, Extents2d size,
+         Conv2dOptions options = {}, Location at = here());
+  Output operator()(Output x, Location at = here()) const;
+
+  Output kernel() const { return kernel_; }
+  Output bias() const { return bias_; }  // none without use_bias
+
+ private:
+  Conv2dOptions options_;
+  std::string scope_;  // where its variables are, and its nodes go: "outer/name_1/"
+  Output kernel_, bias_;
+};
+
+// The layer used once: the channels of x must be known.
+Output conv2d(Output x, int64_t filters, Extents2d size, const Conv2dOptions& options = {},
+              Location at = here());
+// Each channel with `multiplier` filters of its own: kernel [height, width, channels, multiplier].
+Output depthwise_conv2d(Output x, Extents2d size, int64_t multiplier = 1,
+                        const Conv2dOptions& options = {.name = "depthwise_conv2d"},
+                        Location at = here());
+// What conv2d takes from a larger image to x: kernel [height, width, filters, channels]. The height
+// of the result is height · stride (same), or (height - 1) · stride + size (valid); height and
+// width must be known.
+Output conv2d_transpose(Output x, int64_t filters, Extents2d size,
+                        const Conv2dOptions& options = {.name = "conv2d_transpose"},
+                        Location at = here());
+
+// The mean over height and width: [batch, channels].
+Output global_avg_pool(Output x, Location at = here());
+
+}  // namespace leat::nn

@@ -1,0 +1,88 @@
+#include "frontends/cpp/nn/dense.h"
+
+#include <limits>
+
+namespace leat::nn {
+
+Dense::Dense(Graph& graph, int64_t inputs, int64_t units, DenseOptions options, Location at)
+    : options_(std::move(options)) {
+  check(inputs > 0 && units > 0, "dense layer '", options_.name, "' (", at,
+        "): inputs and units must be positive, got ", inputs, " and ", units);
+  const NameScope scope(graph, options_.name);
+  scope_ = scope.name();
+  kernel_ = variable(graph, "kernel", {inputs, units}, options_.kernel_initializer, options_.dtype,
+                     {}, at);
+  if (options_.use_bias) {
+    bias_ = variable(graph, "bias", {units}, options_.bias_initializer, options_.dtype, {}, at);
+  }
+}
+
+Output Dense::operator()(Output x, Location at) const {
+  check(bool{x}, "dense layer '", options_.name, "' (", at, "): its input is an empty Output");
+  const NameScope scope(x.graph(), scope_);
+  const Shape& shape = x.shape();
+  const bool is_flat = !shape.has_rank() || shape.rank() == 2;
+  Output rows = x;
+  if (!is_flat) rows = reshape(x, {-1, kernel_.shape()[0]}, at);
+  Output y = matmul(rows, kernel_, {}, at);
+  if (bias_) y = bias_add(y, bias_, at);
+  y = options_.activation(y, at);
+  if (is_flat) return y;
+  const int64_t units = kernel_.shape()[1];
+  Shape known = shape;
+  known.set(shape.rank() - 1, units);
+  if (std::count(known.dims().begin(), known.dims().end(), int64_t{any}) <= 1)
+    return reshape(y, known, at);
+  const Output leading = shape_of(x, i32, at)[slice(0, -1)];
+  return reshape(
+      y, concatenate({leading, constant(x.graph(), {static_cast<int32_t>(units)})}, 0, at), at);
+}
+
+Output dense(Output x, int64_t units, const DenseOptions& options, Location at) {
+  check(bool{x}, "dense layer '", options.name, "' (", at, "): its input is an empty Output");
+  const Shape& shape = x.shape();
+  check(shape.rank() >= 2 && shape[shape.rank() - 1] > 0, "dense layer '", options.name, "' (", at,
+        "): the input must be [batch, ..., n] with n known, got ", x.name(), " ", x.dtype(), shape);
+  DenseOptions own = options;
+  own.dtype = x.dtype();
+  return Dense(x.graph(), shape[shape.rank() - 1], units, std::move(own), at)(x, at);
+}
+
+Output dropout(Output x, double rate, const DropoutOptions& options, Location at) {
+  check(bool{x}, "dropout (", at, "): its input is an empty Output");
+  check(rate >= 0 && rate < 1, "dropout (", at, "): the rate must be in [0, 1), got ", rate);
+  if (rate == 0) return x;
+  Graph& graph = x.graph();
+  const NameScope scope(graph, "dropout");
+  const Output shape = shape_of(x, i32, at), step = options.step;
+  Output drawn;  // in [0, 1)
+  if (step) {
+    check(is_integer(step.dtype()), "dropout (", at, "): its step is ", step.name(), " ",
+          step.dtype(), ", not an integer");
+    const Output seed = constant(graph, Tensor::scalar(options.seed));
+    drawn = op("StatelessRandomUniform", {shape, stack({seed, cast(step, i64, at)})},
+               {{"dtype", x.dtype()}}, at);
+  } else {
+    drawn = random::uniform(graph, shape, {.dtype = x.dtype(), .seed = options.seed}, at);
+  }
+  return x * (1 / (1 - rate)) * cast(greater_equal({drawn, at}, rate), x.dtype(), at);
+}
+
+Output flatten(Output x, Location at) {
+  check(bool{x}, "flatten (", at, "): its input is an empty Output");
+  const Shape& shape = x.shape();
+  constexpr int64_t most = std::numeric_limits<int32_t>::max();  // the shape is one of int32
+  int64_t n = 1;
+  for (int i = 1; i < shape.rank(); ++i) {
+    check(shape[i] != any, "flatten (", at, "): all extents but the batch's must be known, got ",
+          x.name(), " ", shape);
+    check(shape[i] == 0 || n <= most / shape[i], "flatten (", at, "): rows of more than ", most,
+          " elements, got ", x.name(), " ", shape);
+    n *= shape[i];
+  }
+  check(shape.rank() >= 1, "flatten (", at, "): the rank must be at least 1, got ", x.name(), " ",
+        shape);
+  return reshape(x, {-1, n}, at);
+}
+
+}  // namespace leat::nn

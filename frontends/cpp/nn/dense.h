@@ -1,0 +1,54 @@
+// Fully connected layers, and what changes the shape or drops elements between them.
+#pragma once
+
+#include "frontends/cpp/nn/activation.h"
+#include "frontends/cpp/variables.h"
+
+namespace leat::nn {
+
+struct DenseOptions {
+  Activation activation = {};
+  bool use_bias = true;
+  Initializer kernel_initializer = initializers::glorot_uniform();
+  Initializer bias_initializer = initializers::zeros();
+  std::string name = "dense";
+  DType dtype = f32;  // of a Dense; dense() takes that of x
+};
+
+// A fully connected layer: its variables `name`/kernel [inputs, units] and `name`/bias [units] are
+// made once, and every call adds y = activation(x·kernel + bias), x: [..., inputs], y: [...,
+// units], under the scopes of the call. Several replicas of a model share the layer that way.
+class Dense {
+ public:
+  Dense(Graph& graph, int64_t inputs, int64_t units, DenseOptions options = {},
+        Location at = here());
+  Output operator()(Output x, Location at = here()) const;
+
+  Output kernel() const { return kernel_; }
+  Output bias() const { return bias_; }  // none without use_bias
+
+ private:
+  DenseOptions options_;
+  std::string scope_;  // where its variables are, and its nodes go: "outer/name_1/"
+  Output kernel_, bias_;
+};
+
+// The layer used once: the last extent of x must be known.
+Output dense(Output x, int64_t units, const DenseOptions& options = {}, Location at = here());
+
+struct DropoutOptions {
+  int64_t seed = 0;  // 0: other masks in each run
+  // Given (of an integer dtype, such as the global step): seed and step determine the mask, so that
+  // a training that goes on from a checkpoint has the same ones. Layers of one size then need
+  // different seeds.
+  Output step = {};
+};
+// For training: an element of x is 0 with that probability, else x / (1 - rate) (Srivastava et al.,
+// JMLR 2014). 0 <= rate < 1. Without `step` the numbers are a stream of the session: after a
+// restart it begins anew.
+Output dropout(Output x, double rate, const DropoutOptions& options = {}, Location at = here());
+
+// [batch, …] as [batch, n]; all extents but the batch's must be known.
+Output flatten(Output x, Location at = here());
+
+}  // namespace leat::nn

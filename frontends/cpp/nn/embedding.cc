@@ -1,0 +1,39 @@
+#include "frontends/cpp/nn/embedding.h"
+
+#include "graph/ops.h"
+
+namespace leat::nn {
+namespace {
+
+void check_ids(const Output& ids, std::string_view name, Location at) {
+  check(ids && is_integer(ids.dtype()), "embedding '", name, "' (", at,
+        "): it needs ids, int32 or int64, got ",
+        ids ? concat(ids.name(), " ", ids.dtype()) : "none");
+}
+
+}  // namespace
+
+Embedding::Embedding(Graph& graph, int64_t rows, int64_t size, EmbeddingOptions options,
+                     Location at)
+    : options_(std::move(options)) {
+  check(rows > 0 && size > 0, "embedding '", options_.name, "' (", at,
+        "): rows and size must be positive, got ", rows, " and ", size);
+  const NameScope scope(graph, options_.name);
+  scope_ = scope.name();
+  embeddings_ =
+      variable(graph, "embeddings", {rows, size}, options_.initializer, options_.dtype, {}, at);
+}
+
+Output Embedding::operator()(Output ids, Location at) const {
+  check_ids(ids, options_.name, at);
+  const NameScope scope(ids.graph(), scope_);
+  return take(embeddings_, ids, 0, at);
+}
+
+Output embedding(Output ids, int64_t rows, int64_t size, const EmbeddingOptions& options,
+                 Location at) {
+  check_ids(ids, options.name, at);
+  return Embedding(ids.graph(), rows, size, options, at)(ids, at);
+}
+
+}  // namespace leat::nn

@@ -1,0 +1,34 @@
+// Rows of a table by number.
+#pragma once
+
+#include "frontends/cpp/variables.h"
+
+namespace leat::nn {
+
+struct EmbeddingOptions {
+  Initializer initializer = initializers::random_uniform(-0.05, 0.05);
+  std::string name = "embedding";
+  DType dtype = f32;
+};
+
+// A row of the variable `name`/embeddings [rows, size] for each id. ids: int32 or int64 of any
+// shape, each in [0, rows); y: their shape and [size]. For a table in parts: embedding_lookup.h.
+class Embedding {
+ public:
+  Embedding(Graph& graph, int64_t rows, int64_t size, EmbeddingOptions options = {},
+            Location at = here());
+  Output operator()(Output ids, Location at = here()) const;
+
+  Output embeddings() const { return embeddings_; }
+
+ private:
+  EmbeddingOptions options_;
+  std::string scope_;  // where its variables are, and its nodes go: "outer/name_1/"
+  Output embeddings_;
+};
+
+// The table used once.
+Output embedding(Output ids, int64_t rows, int64_t size, const EmbeddingOptions& options = {},
+                 Location at = here());
+
+}  // namespace leat::nn

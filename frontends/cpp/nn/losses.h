@@ -1,0 +1,35 @@
+// Losses: one value per example, as in Keras; mean(loss) is what one minimises. Predictions and
+// targets have one shape and dtype; means are taken over the last axis.
+#pragma once
+
+#include "graph/ops.h"
+
+namespace leat::nn {
+
+struct CrossEntropyOptions {
+  // s: the true class counts 1 - s, and s is shared by all (Szegedy et al., CVPR 2016).
+  double label_smoothing = 0;
+};
+// -Σ p log softmax(logits). logits: [batch, ..., classes]; labels: [batch, ...] of class numbers
+// (int32, int64), or of logits' shape, probabilities p. Result: [batch, ...].
+Output softmax_cross_entropy(Output logits, Output labels, const CrossEntropyOptions& options = {},
+                             Location at = here());
+// -p log σ(logits) - (1 - p) log(1 - σ(logits)), the mean over the last axis. labels: p, of logits'
+// shape.
+Output sigmoid_cross_entropy(Output logits, Output labels, const CrossEntropyOptions& options = {},
+                             Location at = here());
+
+Output mean_squared_error(Output predictions, Output targets, Location at = here());
+Output mean_absolute_error(Output predictions, Output targets, Location at = here());
+// Of d = predictions - targets: d² / 2 where |d| <= delta, else delta (|d| - delta / 2). Huber,
+// 1964.
+Output huber(Output predictions, Output targets, double delta = 1, Location at = here());
+Output log_cosh(Output predictions, Output targets, Location at = here());
+// max(1 - t · prediction, 0); targets t are -1 or 1.
+Output hinge(Output predictions, Output targets, Location at = here());
+// Σ t log(t / p), of probabilities; 0 where t is 0.
+Output kl_divergence(Output predictions, Output targets, Location at = here());
+// Of vectors along the last axis: their cosine, from -1 to 1.
+Output cosine_similarity(Output x, Output y, Location at = here());
+
+}  // namespace leat::nn

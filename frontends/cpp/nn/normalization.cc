@@ -1,0 +1,89 @@
+#include "frontends/cpp/nn/normalization.h"
+
+#include "graph/ops.h"
+
+namespace leat::nn {
+
+BatchNorm::BatchNorm(Graph& graph, int64_t channels, BatchNormOptions options, Location at)
+    : options_(std::move(options)) {
+  check(channels > 0, "batch_norm layer '", options_.name, "' (", at, "): it needs channels, got ",
+        channels);
+  const NameScope scope(graph, options_.name);
+  scope_ = scope.name();
+  const auto make = [&](std::string_view part, const Initializer& initial, bool trainable) {
+    return variable(graph, part, {channels}, initial, f32, {.trainable = trainable}, at);
+  };
+  if (options_.use_scale) gamma_ = make("gamma", initializers::ones(), true);
+  if (options_.use_offset) beta_ = make("beta", initializers::zeros(), true);
+  moving_mean_ = make("moving_mean", initializers::zeros(), false);
+  moving_variance_ = make("moving_variance", initializers::ones(), false);
+}
+
+Output BatchNorm::operator()(Output x, bool is_training, Location at) const {
+  check(static_cast<bool>(x), "batch_norm layer '", options_.name, "' (", at,
+        "): its input is an empty Output");
+  const int64_t channels = moving_mean_.shape()[0];
+  const Shape& shape = x.shape();
+  const bool fits = shape.has_rank() && (shape.rank() == 2 || shape.rank() == 4) &&
+                    shape[shape.rank() - 1] == channels && x.dtype() == f32;
+  check(fits, "batch_norm layer '", options_.name, "' (", at,
+        "): the input must be float, [batch, ", channels, "] or [batch, height, width, ", channels,
+        "], got ", x.name(), " ", x.dtype(), shape);
+  Graph& graph = x.graph();
+  const NameScope scope(graph, scope_);
+  const auto filled = [&](float value) {
+    return leat::constant(
+        graph,
+        Tensor::of<float>({channels}, std::vector<float>(static_cast<size_t>(channels), value)),
+        "Const", at);
+  };
+  const bool is_flat = shape.rank() == 2;
+  Output image = x;
+  if (is_flat) image = expand_dims(expand_dims(x, 1, at), 1, at);
+  const Output gamma = gamma_ ? gamma_ : filled(1), beta = beta_ ? beta_ : filled(0);
+  // In training it takes the averages from the batch, and these must be empty.
+  const Output none = leat::constant(graph, Tensor(f32, {0}), "none", at);
+  const std::vector<Output> outputs = fused_batch_norm(
+      image, gamma, beta, is_training ? none : moving_mean_, is_training ? none : moving_variance_,
+      {{"epsilon", options_.epsilon}, {"is_training", is_training}}, at);
+  if (is_training) {
+    follow(moving_mean_, outputs[1], at);
+    follow(moving_variance_, outputs[2], at);
+  }
+  return is_flat ? squeeze(outputs[0], {1, 2}, at) : outputs[0];
+}
+
+void BatchNorm::follow(Output average, Output of_batch, Location at) const {
+  Graph& graph = average.graph();
+  const ColocationScope with(graph, {average});
+  const Output change = (average - of_batch) * (1 - options_.momentum);
+  graph.add_to_collection("update_ops", assign_sub(average, change, at));
+}
+
+Output batch_norm(Output x, bool is_training, const BatchNormOptions& options, Location at) {
+  check(bool{x}, "batch_norm layer '", options.name, "' (", at, "): its input is an empty Output");
+  const Shape& shape = x.shape();
+  check(shape.rank() > 0 && shape[shape.rank() - 1] > 0, "batch_norm layer '", options.name, "' (",
+        at, "): the channels of its input must be known, got ", x.name(), " ", x.dtype(), shape);
+  return BatchNorm(x.graph(), shape[shape.rank() - 1], options, at)(x, is_training, at);
+}
+
+Output layer_norm(Output x, const LayerNormOptions& options, Location at) {
+  check(bool{x}, "layer_norm '", options.name, "' (", at, "): its input is an empty Output");
+  const Shape& shape = x.shape();
+  check(shape.rank() > 0 && shape[shape.rank() - 1] > 0, "layer_norm '", options.name, "' (", at,
+        "): the last extent of its input must be known, got ", x.name(), " ", x.dtype(), shape);
+  Graph& graph = x.graph();
+  const NameScope scope(graph, options.name);
+  const int64_t extent = shape[shape.rank() - 1];
+  const Output centred = x - mean(x, -1, {.keep_dims = true}, at);
+  const Output variance = mean(square(centred, at), -1, {.keep_dims = true}, at);
+  Output y = centred * rsqrt(variance + options.epsilon, at);
+  if (options.use_scale)
+    y = y * variable(graph, "gamma", {extent}, initializers::ones(), x.dtype(), {}, at);
+  if (options.use_offset)
+    y = y + variable(graph, "beta", {extent}, initializers::zeros(), x.dtype(), {}, at);
+  return y;
+}
+
+}  // namespace leat::nn

@@ -1,0 +1,52 @@
+// Normalisation: over a batch, or within each example.
+#pragma once
+
+#include "frontends/cpp/variables.h"
+
+namespace leat::nn {
+
+struct BatchNormOptions {
+  // Of the moving averages: average = momentum · average + (1 - momentum) · batch.
+  double momentum = 0.99;
+  double epsilon = 1e-3;
+  bool use_scale = true, use_offset = true;
+  std::string name = "batch_norm";
+};
+
+// Batch normalisation, y = (x - mean) / √(variance + epsilon) · gamma + beta, over all axes but the
+// last (Ioffe and Szegedy, ICML 2015). x: [batch, channels] or [batch, height, width, channels],
+// f32. Variables `name`/gamma, beta, moving_mean and moving_variance [channels], made once like
+// those of Dense.
+class BatchNorm {
+ public:
+  BatchNorm(Graph& graph, int64_t channels, BatchNormOptions options = {}, Location at = here());
+  // is_training: with the mean and the variance of the batch, and the moving averages follow it, by
+  // ops in the collection "update_ops", which Optimizer::apply() runs. Else with the averages.
+  Output operator()(Output x, bool is_training, Location at = here()) const;
+
+  Output moving_mean() const { return moving_mean_; }
+  Output moving_variance() const { return moving_variance_; }
+
+ private:
+  void follow(Output average, Output of_batch, Location at) const;
+
+  BatchNormOptions options_;
+  std::string scope_;    // where its variables are, and its nodes go: "outer/name_1/"
+  Output gamma_, beta_;  // none without use_scale, use_offset
+  Output moving_mean_, moving_variance_;
+};
+
+// The layer used once: the channels of x must be known.
+Output batch_norm(Output x, bool is_training, const BatchNormOptions& options = {},
+                  Location at = here());
+
+struct LayerNormOptions {
+  double epsilon = 1e-3;
+  bool use_scale = true, use_offset = true;
+  std::string name = "layer_norm";
+};
+// y = (x - mean) / √(variance + epsilon) · gamma + beta, over the last axis of x, whose extent must
+// be known (Ba, Kiros and Hinton, arXiv:1607.06450). Variables `name`/gamma and beta [extent].
+Output layer_norm(Output x, const LayerNormOptions& options = {}, Location at = here());
+
+}  // namespace leat::nn

@@ -1,0 +1,186 @@
+#include "frontends/cpp/nn/recurrent.h"
+
+#include <algorithm>
+
+#include "frontends/cpp/control_flow/traversal.h"
+
+namespace leat::nn {
+namespace {
+
+using Outputs = std::vector<Output>;
+
+Outputs parts(Output x, int count, Location at) { return split(x, count, -1, at); }
+
+}  // namespace
+
+Cell::Cell(Graph& graph, int64_t units, std::string kind, const std::string& name, Location at)
+    : shared_(
+          std::make_shared<Shared>(Shared{graph, units, std::move(kind), name, "", {}, {}, {}})) {
+  check(units > 0, shared_->kind, " '", name, "' (", at, "): units must be positive, got ", units);
+  const NameScope scope(graph, name);
+  shared_->scope = scope.name();
+}
+
+void Cell::make(Output x, int gates, const Initializer& kernel, const Initializer& recurrent,
+                const Initializer& bias, int bias_rows, Location at) const {
+  Shared& s = *shared_;
+  check(bool{x}, s.kind, " '", s.name, "' (", at, "): its input is an empty Output");
+  const Shape& shape = x.shape();
+  check(shape.rank() >= 2 && shape[shape.rank() - 1] > 0, s.kind, " '", s.name, "' (", at,
+        "): the number of features of its input must be known, got ", x.name(), " ", x.dtype(),
+        shape);
+  const int64_t features = shape[shape.rank() - 1], width = gates * s.units;
+  if (s.kernel) {
+    check(features == s.kernel.shape()[0], s.kind, " '", s.name, "' (", at, "): it was made for ",
+          s.kernel.shape()[0], " features, but ", x.name(), " has ", shape);
+    return;
+  }
+  const NameScope scope(s.graph, s.scope);
+  s.kernel = variable(s.graph, "kernel", {features, width}, kernel, x.dtype(), {}, at);
+  s.recurrent =
+      variable(s.graph, "recurrent_kernel", {s.units, width}, recurrent, x.dtype(), {}, at);
+  const Shape of_bias = bias_rows == 1 ? Shape{width} : Shape{bias_rows, width};
+  s.bias = variable(s.graph, "bias", of_bias, bias, x.dtype(), {}, at);
+}
+
+Output Cell::times_kernel(Output x, Location at) const {
+  const Shape& shape = x.shape();
+  if (shape.rank() == 2) return matmul(x, shared_->kernel, {}, at);
+  const Output rows = reshape(x, {-1, shape[shape.rank() - 1]}, at);
+  const Output leading = shape_of(x, i32, at)[slice(0, -1)];
+  const auto width = static_cast<int32_t>(shared_->kernel.shape()[1]);
+  Output dims = concatenate({leading, constant(x.graph(), {width})}, 0, at);
+  return reshape(matmul(rows, shared_->kernel, {}, at), dims, at);
+}
+
+Outputs Cell::zero_state(Output x, Location at) const {
+  check(bool{x}, shared_->kind, " '", shared_->name, "' (", at, "): its input is an empty Output");
+  const NameScope scope(x.graph(), shared_->scope);
+  Output dims;
+  const int64_t batch = x.shape().has_rank() ? x.shape()[0] : int64_t{any};
+  if (batch != any) {
+    dims = Dims{batch, units()}.in(x.graph(), at);
+  } else {
+    dims = concatenate(
+        {shape_of(x, i32, at)[slice(0, 1)], constant(x.graph(), {static_cast<int32_t>(units())})},
+        0, at);
+  }
+  return Outputs(static_cast<size_t>(states()), zeros(x.graph(), dims, x.dtype(), at));
+}
+
+// ---- Cells ----
+
+Output SimpleRnn::project(Output x, Location at) const {
+  make(x, 1, options_.kernel_initializer, options_.recurrent_initializer, initializers::zeros(), 1,
+       at);
+  const NameScope scope(x.graph(), shared_->scope);
+  return times_kernel(x, at) + bias();
+}
+
+Outputs SimpleRnn::step(Output projected, const Outputs& state, Location at) const {
+  const NameScope scope(projected.graph(), shared_->scope);
+  return {options_.activation(projected + matmul(state[0], recurrent_kernel(), {}, at), at)};
+}
+
+Output Lstm::project(Output x, Location at) const {
+  const auto bias = [this](Graph& graph, DType dtype, const VariablePart&) {
+    const int64_t n = units();
+    const auto filled = [&](int64_t count, double value) {
+      return full(graph, {count}, Operand(value).as(graph, dtype));
+    };
+    return concatenate({filled(n, 0), filled(n, options_.forget_bias), filled(2 * n, 0)}, 0);
+  };
+  make(x, 4, options_.kernel_initializer, options_.recurrent_initializer, bias, 1, at);
+  const NameScope scope(x.graph(), shared_->scope);
+  return times_kernel(x, at) + this->bias();
+}
+
+Outputs Lstm::step(Output projected, const Outputs& state, Location at) const {
+  const NameScope scope(projected.graph(), shared_->scope);
+  const Outputs gates = parts(projected + matmul(state[0], recurrent_kernel(), {}, at), 4, at);
+  const Output c = sigmoid(gates[1], at) * state[1] + sigmoid(gates[0], at) * tanh(gates[2], at);
+  return {sigmoid(gates[3], at) * tanh(c, at), c};
+}
+
+Output Gru::project(Output x, Location at) const {
+  make(x, 3, options_.kernel_initializer, options_.recurrent_initializer, initializers::zeros(), 2,
+       at);
+  const NameScope scope(x.graph(), shared_->scope);
+  return times_kernel(x, at) + bias()[0];
+}
+
+Outputs Gru::step(Output projected, const Outputs& state, Location at) const {
+  const NameScope scope(projected.graph(), shared_->scope);
+  const Output h = state[0];
+  const Outputs x = parts(projected, 3, at);
+  const Outputs own = parts(matmul(h, recurrent_kernel(), {}, at) + bias()[1], 3, at);
+  const Output u = sigmoid(x[0] + own[0], at), r = sigmoid(x[1] + own[1], at);
+  return {u * h + (1 - u) * tanh(x[2] + r * own[2], at)};
+}
+
+// ---- Along a sequence ----
+
+RnnResult rnn(const Cell& cell, Output x, const RnnOptions& options, Location at) {
+  const std::string title = concat("rnn '", options.name, "' (", at, ")");
+  check(bool{x}, title, ": its input is an empty Output");
+  check(x.shape().rank() == 3, title, ": the input must be [batch, time, features], got ", x.name(),
+        " ", x.dtype(), x.shape());
+  const Output lengths = options.lengths;
+  check(!lengths || is_integer(lengths.dtype()), title, ": lengths must be integers, got ",
+        lengths ? lengths.dtype() : DType::invalid);
+  Graph& graph = x.graph();
+  const NameScope scope(graph, options.name);
+  const auto turned = [&](Output y) {  // of each example the first positions, up to its length
+    if (!options.reverse || !lengths) return y;
+    return op("ReverseSequence", {y, lengths}, {{"seq_dim", 1}, {"batch_dim", 0}}, at);
+  };
+  Outputs inputs = {transpose(cell.project(turned(x), at), {1, 0, 2}, at)};
+  if (lengths) {
+    // Whether a position is within its example, [time, batch, 1].
+    const Output positions = arange(graph, shape_of(x, i32, at)[1], at);
+    const Output within =
+        less({expand_dims(positions, 1, at), at}, expand_dims(cast(lengths, i32, at), 0, at));
+    inputs.push_back(expand_dims(within, 2, at));
+  }
+  Outputs initial = options.initial_state;
+  if (initial.empty()) initial = cell.zero_state(x, at);
+  check(static_cast<int>(initial.size()) == cell.states(), title, ": the initial state has ",
+        initial.size(), " tensors instead of ", cell.states());
+  const Traversal along{.title = title,
+                        .x = inputs,
+                        .initial = initial,
+                        .reverse = options.reverse && !lengths,
+                        .at = at};
+  const Traversal::Step all = along.run([&](const Outputs& before, const Outputs& elements) {
+    Outputs next = cell.step(elements[0], before, at);
+    Output result = next[0];
+    if (lengths) {
+      result = where(elements[1], result, 0, at);
+      for (size_t i = 0; i < next.size(); ++i) next[i] = where(elements[1], next[i], before[i], at);
+    }
+    return Traversal::Step{next, {result}};
+  });
+  return {turned(transpose(all.kept[0], {1, 0, 2}, at)), all.states};
+}
+
+RnnResult bidirectional_rnn(const Cell& forward, const Cell& backward, Output x,
+                            const RnnOptions& options, Location at) {
+  RnnOptions there = options, back = options;
+  const auto half = static_cast<size_t>(forward.states());
+  if (!options.initial_state.empty()) {
+    check(options.initial_state.size() == half + static_cast<size_t>(backward.states()),
+          "bidirectional_rnn '", options.name, "' (", at, "): the initial state has ",
+          options.initial_state.size(), " tensors instead of ",
+          half + static_cast<size_t>(backward.states()));
+    const auto middle = options.initial_state.begin() + static_cast<int64_t>(half);
+    there.initial_state.assign(options.initial_state.begin(), middle);
+    back.initial_state.assign(middle, options.initial_state.end());
+  }
+  back.reverse = !there.reverse;
+  const RnnResult a = rnn(forward, x, there, at), b = rnn(backward, x, back, at);
+  RnnResult out{concatenate({a.outputs, b.outputs}, 2, at), a.state};
+  out.state.insert(out.state.end(), b.state.begin(), b.state.end());
+  return out;
+}
+
+}  // namespace leat::nn
