@@ -64,8 +64,8 @@ void only_element(ExecuteContext& c) {
   Reading reading(c.cancellation());
   const auto elements = input_dataset(c)->make_iterator();
   std::optional<Element> element = elements->next(reading);
-  check(element.has_value(), "ElementSource was empty.");
-  check(!elements->next(reading), "ElementSource had more than one element.");
+  check(element.has_value(), "Dataset was empty.");
+  check(!elements->next(reading), "Dataset had more than one element.");
   set_element(c, ElementTypes::of(c.node()), std::move(*element));
 }
 

@@ -27,7 +27,7 @@ class ParseExampleDataset final : public ElementSource {
           keys_.size(), " keys");
     for (const DType dtype : input_->types().dtypes) {
       check(dtype == DType::string,
-            "ElementSource of serialized tf.train.Example records must be of strings, not ", dtype);
+            "Dataset of serialized tf.train.Example records must be of strings, not ", dtype);
     }
   }
 
