@@ -26,19 +26,61 @@ Tensor ones(DType dtype, const Shape& shape) {
   return out;
 }
 
+// What the rows add up to, as a whole value.
+Output dense(const IndexedSlices& slices, const Output& value) {
+  if (!slices.indices) return slices.values;
+  const auto at = [&](int32_t i) { return constant(value.graph(), Tensor::of<int32_t>({1}, {i})); };
+  const Output shape =
+      value.dtype() == DType::resource ? op("VariableShape", {value}) : shape_of(value);
+  const Output rows = strided_slice(shape, at(0), at(1), at(1), {{"shrink_axis_mask", 1}});
+  return unsorted_segment_sum(slices.values, slices.indices, rows);
+}
+
+// Of one of the rows, whose indices have a rank.
+Output row_shape(const IndexedSlices& slices) {
+  const Shape& shape = slices.values.shape();
+  const auto ints = [&](const std::vector<int32_t>& values) {
+    Tensor out(i32, {static_cast<int64_t>(values.size())});
+    std::copy(values.begin(), values.end(), out.data<int32_t>());
+    return constant(slices.values.graph(), out);
+  };
+  const int begin = slices.indices.shape().rank();
+  std::vector<int32_t> sizes;
+  for (int i = begin; shape.has_rank() && i < shape.rank(); ++i)
+    sizes.push_back(static_cast<int32_t>(shape[i]));
+  if (shape.has_rank() && std::count(sizes.begin(), sizes.end(), any) == 0) return ints(sizes);
+  return strided_slice(shape_of(slices.values), ints({begin}), ints({0}), ints({1}),
+                       {{"end_mask", 1}});
+}
+
+// With indices [n], of a dtype that updates of rows take.
+IndexedSlices flat(const IndexedSlices& slices) {
+  const Output& indices = slices.indices;
+  const DType dtype = indices.dtype() == DType::i64 ? DType::i64 : DType::i32;
+  IndexedSlices out = {slices.values, indices.dtype() == dtype ? indices : cast(indices, dtype)};
+  if (indices.shape().has_rank() && indices.shape().rank() == 1) return out;
+  check(indices.shape().has_rank(), "the gradient of rows needs the rank of their indices '",
+        indices.name(), "', which is not known");
+  Graph& graph = indices.graph();
+  const Output all = constant(graph, Tensor::of<int32_t>({1}, {-1}));
+  return {reshape(slices.values, concatenate({all, row_shape(slices)}, 0)),
+          reshape(out.indices, all)};
+}
+
 using Position = std::pair<int, int>;  // node id, output
 Position position(const Output& output) { return {output.node->id, output.index}; }
 
 class Backward {
  public:
   Backward(const std::vector<Output>& ys, const std::vector<Output>& xs,
-           const LoopBody* within = nullptr)
+           const LoopBody* within = nullptr, bool keeps_rows = false)
       : graph_(ys.front().graph()),
         ys_(ys),
         order_(topological_order(graph_)),
         affected_(graph_.size()),
-        within_(within) {
-    for (const Output& x : xs) gradients_of_xs_.emplace(position(x), Output{});
+        within_(within),
+        keeps_rows_(keeps_rows) {
+    for (const Output& x : xs) gradients_of_xs_.emplace(position(x), IndexedSlices{});
     for (Node* control : graph_.scopes().control_inputs) {
       if (is_pivot(*control)) open_pivots_.push_back(control);
     }
@@ -57,7 +99,7 @@ class Backward {
     if (has_frames(graph_)) find_loops(xs);
   }
 
-  void start(const Output& y, Output dy) { arrive(y, {dy, {}}); }
+  void start(const Output& y, Output dy) { arrive(y, {{dy, {}}, {}}); }
 
   void run() {
     if (!units_) {
@@ -75,12 +117,14 @@ class Backward {
     }
   }
 
-  Output gradient_of(const Output& x) const { return gradients_of_xs_.at(position(x)); }
+  const IndexedSlices& gradient_of(const Output& x) const {
+    return gradients_of_xs_.at(position(x));
+  }
 
  private:
-  // A gradient that comes out of branches of conditions, the innermost last.
+  // A gradient that comes out of branches of conditions, the innermost last. Rows come out of none.
   struct Arrival {
-    Output dy;
+    IndexedSlices dy;
     std::vector<Node*> pivots;
   };
 
@@ -137,17 +181,26 @@ class Backward {
     for (int i = 0; i < node.num_outputs(); ++i) {
       const auto found = arrived_.find({node.id, i});
       if (found == arrived_.end()) continue;
+      const auto x = gradients_of_xs_.find({node.id, i});
+      if (takes_rows(node.output(i)) && are_rows(found->second)) {
+        const IndexedSlices rows = sum_of_rows(node, found->second);
+        if (x != gradients_of_xs_.end()) {
+          x->second = rows;
+        } else {
+          arrive(node.inputs[0], {rows, {}});
+        }
+        return;
+      }
       dy[i] = sum(node.output(i), std::move(found->second));
       has_any = true;
-      const auto x = gradients_of_xs_.find({node.id, i});
-      if (x != gradients_of_xs_.end()) x->second = dy[i];
+      if (x != gradients_of_xs_.end()) x->second.values = dy[i];
       arrived_.erase(found);
     }
     if (!has_any || !affected_[node.id]) return;
     if (is_exit(node)) {
       exits_[frames_->of(*node.inputs[0].node)].push_back({&node, dy[0]});
     } else if (is_enter(node)) {
-      arrive(node.inputs[0], {dy[0], {}});
+      arrive(node.inputs[0], {{dy[0], {}}, {}});
     } else if (is_boundary(node)) {
       if (within_ == nullptr) fail_round_a_loop(node);
     } else if (joins_branches(node)) {
@@ -155,6 +208,36 @@ class Backward {
     } else {
       propagate(node, std::move(dy));
     }
+  }
+
+  // An x behind which nothing needs the gradient, or what reads one.
+  bool takes_rows(const Output& value) const {
+    if (!keeps_rows_ || within_ != nullptr) return false;
+    const Node& node = *value.node;
+    const bool is_x = gradients_of_xs_.contains(position(value));
+    if (is_x || !node.is("Identity")) return is_x && !is_affected(node);
+    return left_branches(node, *node.inputs[0].node).empty() && takes_rows(node.inputs[0]);
+  }
+  static bool are_rows(const std::vector<Arrival>& arrivals) {
+    return std::all_of(arrivals.begin(), arrivals.end(), [](const Arrival& arrival) {
+      return arrival.dy.indices && arrival.pivots.empty();
+    });
+  }
+  // One after the other: what has the same index is not summed.
+  IndexedSlices sum_of_rows(const Node& node, const std::vector<Arrival>& arrivals) {
+    if (arrivals.size() == 1) return arrivals.front().dy;
+    const Beside beside(graph_, *arrivals.front().dy.values.node, node.name, {});
+    const bool are_wide = std::any_of(arrivals.begin(), arrivals.end(), [](const Arrival& arrival) {
+      return arrival.dy.indices.dtype() == DType::i64;
+    });
+    std::vector<Output> values, indices;
+    for (const Arrival& arrival : arrivals) {
+      const IndexedSlices rows = flat(arrival.dy);
+      values.push_back(rows.values);
+      const DType dtype = are_wide ? DType::i64 : DType::i32;
+      indices.push_back(rows.indices.dtype() == dtype ? rows.indices : cast(rows.indices, dtype));
+    }
+    return {concatenate(values, 0), concatenate(indices, 0)};
   }
 
   // Of a value of that output.
@@ -186,7 +269,7 @@ class Backward {
       elsewhere = sum_of(value, there, others);
     }
     const Beside beside(graph_, *value.node, value.node->name, outer);
-    return {merge({here, elsewhere})[0], outer};
+    return {{merge({here, elsewhere})[0], {}}, outer};
   }
 
   static std::vector<Arrival> take(std::vector<Arrival>& arrivals,
@@ -199,13 +282,20 @@ class Backward {
     return out;
   }
 
+  // Rows have come out of no branch: they are where they were read.
+  Output whole(const IndexedSlices& dy, const Output& value) {
+    if (!dy.indices) return dy.values;
+    const Beside beside(graph_, *dy.values.node, value.node->name, {});
+    return dense(dy, value);
+  }
+
   // Where the first of the gradients is, so that one sum crosses to a parameter server, not every
   // summand.
   Output sum_of(const Output& value, const std::vector<Arrival>& arrivals,
                 const std::vector<Node*>& pivots) {
-    if (arrivals.size() == 1) return arrivals.front().dy;
     std::vector<Output> dys;
-    for (const Arrival& arrival : arrivals) dys.push_back(arrival.dy);
+    for (const Arrival& arrival : arrivals) dys.push_back(whole(arrival.dy, value));
+    if (dys.size() == 1) return dys.front();
     const Beside beside(graph_, *dys.front().node, value.node->name, pivots);
     return op("AddN", dys);
   }
@@ -236,7 +326,7 @@ class Backward {
     for (const Output& input : node.inputs) {
       if (!is_affected(input)) continue;
       const Beside beside(graph_, node, node.name, pivots_of(*input.node));
-      arrive(input, {op("Identity", {dy}), {}});
+      arrive(input, {{op("Identity", {dy}), {}}, {}});
     }
   }
 
@@ -252,7 +342,7 @@ class Backward {
                                  results.loop_nodes.end());
     }
     for (const auto& [value, gradient] : results.gradients)
-      arrive(value, {gradient, left_branches(*results.loop, *value.node)});
+      arrive(value, {{gradient, {}}, left_branches(*results.loop, *value.node)});
   }
 
   // ---- Other nodes ----
@@ -272,9 +362,14 @@ class Backward {
       Output dx = gradient.dx(i);
       if (!dx || !is_affected(node.inputs[i])) continue;
       if (conjugates) dx = conj(dx);
-      check_gradient(node, i, dx);
       if (dx.is_ref()) dx = op("Identity", {dx});
-      arrive(node.inputs[i], {dx, left_branches(node, *node.inputs[i].node)});
+      IndexedSlices rows = {dx, gradient.indices(i)};
+      std::vector<Node*> branches = left_branches(node, *node.inputs[i].node);
+      if (!rows.indices || !branches.empty() || !takes_rows(node.inputs[i])) {
+        rows = {dense(rows, node.inputs[i]), {}};
+        check_gradient(node, i, rows.values);
+      }
+      arrive(node.inputs[i], {std::move(rows), std::move(branches)});
     }
   }
 
@@ -332,12 +427,13 @@ class Backward {
   std::vector<Node*> order_;
   std::vector<bool> affected_;  // by node id: a gradient of its outputs reaches an x
   std::map<Position, std::vector<Arrival>> arrived_;
-  std::map<Position, Output> gradients_of_xs_;
+  std::map<Position, IndexedSlices> gradients_of_xs_;
   std::optional<Frames> frames_;     // if the graph has loops
   std::optional<FrameOrder> units_;  // and then the order of what is visited
   std::map<int, std::vector<std::pair<Node*, Output>>> exits_;  // by loop: what has arrived
   std::vector<Node*> open_pivots_;  // of the branch that this is part of
   const LoopBody* const within_;
+  const bool keeps_rows_;  // where a gradient has only some: sparse_gradients()
 };
 
 void check_request(const std::vector<Output>& ys, const std::vector<Output>& xs,
@@ -386,7 +482,7 @@ std::vector<Output> gradients_in_body(const std::vector<Output>& ys, const std::
   for (size_t i = 0; i < ys.size(); ++i) backward.start(ys[i], dys[i]);
   backward.run();
   std::vector<Output> out;
-  for (const Output& x : xs) out.push_back(backward.gradient_of(x));
+  for (const Output& x : xs) out.push_back(backward.gradient_of(x).values);
   return out;
 }
 
@@ -394,19 +490,48 @@ bool has_gradients(DType dtype) { return is_floating(dtype) || is_complex(dtype)
 
 Output Gradient::dy_or_zeros(int i) const { return dy_[i] ? dy_[i] : op("ZerosLike", {y(i)}); }
 
-std::vector<Output> gradients(const std::vector<Output>& ys, const std::vector<Output>& xs,
-                              const std::vector<Output>& grad_ys) {
-  check_request(ys, xs, grad_ys);
-  const NameScope scope(ys.front().graph(), "gradients");
-  Backward backward(ys, xs);
+namespace {
+
+Backward run_backward(const std::vector<Output>& ys, const std::vector<Output>& xs,
+                      const std::vector<Output>& grad_ys, bool keeps_rows) {
+  Backward backward(ys, xs, nullptr, keeps_rows);
   for (size_t i = 0; i < ys.size(); ++i) {
     Output dy = grad_ys.empty() ? Output{} : grad_ys[i];
     if (dy && dy.is_ref()) dy = op("Identity", {dy}, {}, dy.node->location);
     backward.start(ys[i], dy ? dy : initial_gradient(ys[i]));
   }
   backward.run();
+  return backward;
+}
+
+}  // namespace
+
+std::vector<Output> gradients(const std::vector<Output>& ys, const std::vector<Output>& xs,
+                              const std::vector<Output>& grad_ys) {
+  check_request(ys, xs, grad_ys);
+  const NameScope scope(ys.front().graph(), "gradients");
+  const Backward backward = run_backward(ys, xs, grad_ys, false);
   std::vector<Output> out;
-  for (const Output& x : xs) out.push_back(backward.gradient_of(x));
+  for (const Output& x : xs) out.push_back(backward.gradient_of(x).values);
+  return out;
+}
+
+std::vector<IndexedSlices> sparse_gradients(const std::vector<Output>& ys,
+                                            const std::vector<Output>& xs,
+                                            const std::vector<Output>& grad_ys) {
+  check_request(ys, xs, grad_ys);
+  const NameScope scope(ys.front().graph(), "gradients");
+  const Backward backward = run_backward(ys, xs, grad_ys, true);
+  std::vector<IndexedSlices> out;
+  for (const Output& x : xs) {
+    IndexedSlices gradient = backward.gradient_of(x);
+    if (gradient.indices) {
+      Node& rows = *gradient.values.node;
+      const Beside beside(x.graph(), rows, x.node->name, pivots_of(rows));
+      gradient = flat(gradient);
+    }
+    out.push_back(gradient);
+  }
   return out;
 }
 

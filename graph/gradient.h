@@ -13,7 +13,7 @@ namespace leat {
 class Gradient {
  public:
   Gradient(Node& node, std::vector<Output> dy)
-      : node_(node), dy_(std::move(dy)), dx_(node.inputs.size()) {}
+      : node_(node), dy_(std::move(dy)), dx_(node.inputs.size()), indices_(node.inputs.size()) {}
   Graph& graph() const { return *node_.graph; }
   Node& node() const { return node_; }
   Output x(int i = 0) const { return node_.inputs[i]; }
@@ -21,6 +21,13 @@ class Gradient {
   Output dy(int i = 0) const { return dy_[i]; }  // none if nothing depends on that output
   Output dy_or_zeros(int i = 0) const;           // for ops that need all of them
   Output& dx(int i = 0) { return dx_[i]; }       // leave as none where no gradient flows
+  // Instead of dx(i), where the gradient of input i is zero but for some rows: values[j…] is added
+  // to row indices[j…]. `values` has the shape of `indices` and that of a row.
+  void set_rows(int i, Output values, Output indices) {
+    dx_[i] = std::move(values);
+    indices_[i] = std::move(indices);
+  }
+  const Output& indices(int i) const { return indices_[i]; }  // none if dx(i) is all of it
   int num_inputs() const { return static_cast<int>(dx_.size()); }
   template <class T>
   const T& attr(std::string_view name) const {
@@ -31,6 +38,7 @@ class Gradient {
   Node& node_;
   std::vector<Output> dy_;
   std::vector<Output> dx_;
+  std::vector<Output> indices_;  // of rows
 };
 
 // Floating-point and complex values: gradients end at all others.
@@ -43,5 +51,17 @@ bool has_gradients(DType dtype);
 // crosses an op without gradient that is not marked not-differentiable.
 std::vector<Output> gradients(const std::vector<Output>& ys, const std::vector<Output>& xs,
                               const std::vector<Output>& grad_ys = {});
+
+// A gradient that may have some rows only, as TensorFlow's IndexedSlices.
+struct IndexedSlices {
+  Output values;  // [n, …]: a row each; without indices the whole gradient, none if there is none
+  Output indices;  // [n], int32 or int64: whose rows they are; may repeat, then they add up
+};
+// The same as gradients(); but of an x of which only rows were read (take(), nn::embedding) the
+// result has these rows. Of no other x is it sparse, and of none that lies in a while loop or a
+// branch of a condition.
+std::vector<IndexedSlices> sparse_gradients(const std::vector<Output>& ys,
+                                            const std::vector<Output>& xs,
+                                            const std::vector<Output>& grad_ys = {});
 
 }  // namespace leat

@@ -108,6 +108,7 @@ Output row_sums(Output dy, Output indices, Output params) {
       strided_slice(shape_of(params), at(0), at(1), at(1), {{"shrink_axis_mask", 1}});
   return unsorted_segment_sum(dy, indices, rows);
 }
+void gradient_of_rows(Gradient& g) { g.set_rows(0, g.dy(), g.x(1)); }
 
 // The axes of the indices are brought to the front, summed into rows, and the rows' axis is put
 // back.
@@ -117,7 +118,7 @@ void gradient_v2(Gradient& g) {
   check(axis_value.is_valid() && g.attr<int64_t>("batch_dims") == 0,
         "the gradient of GatherV2 needs a constant axis and batch_dims = 0");
   if (to_int64s(axis_value)[0] == 0) {
-    g.dx(0) = row_sums(g.dy(), g.x(1), g.x(0));
+    gradient_of_rows(g);
     return;
   }
   check(params.has_rank() && indices.has_rank(),
@@ -149,7 +150,7 @@ const Op gather_op{{
     .outputs = {"output: Tparams"},
     .attrs = {"validate_indices: bool = true", "Tparams: type", "Tindices: {int32, int64}"},
     .shape = infer_v1,
-    .gradient = [](Gradient& g) { g.dx(0) = row_sums(g.dy(), g.x(1), g.x(0)); },
+    .gradient = gradient_of_rows,
     .kernels = and_gather_handles(
         and_for_variants(cpu_moving_kernel("Tparams",
                                            []<class T>(TypeTag<T> t, const KernelRequest& r) {
@@ -208,10 +209,7 @@ const Op resource_gather_op{{
         [](Gradient& g) {
           check(g.attr<int64_t>("batch_dims") == 0,
                 "the gradient of ResourceGather needs batch_dims = 0");
-          const auto at = [&](int32_t i) { return constant(g.graph(), ints({i})); };
-          const Output rows = strided_slice(op("VariableShape", {g.x(0)}), at(0), at(1), at(1),
-                                            {{"shrink_axis_mask", 1}});
-          g.dx(0) = unsorted_segment_sum(g.dy(), g.x(1), rows);
+          gradient_of_rows(g);
         },
     .kernels = {cpu_moving_kernel("dtype",
                                   []<class T>(TypeTag<T> t, const KernelRequest& r) {
