@@ -30,7 +30,6 @@ class Mistake : public testing::Test {
   Graph graph_;
   Output a_ = value("a", f32, {32, 784});
   Output b_ = value("b", f32, {128, 10});
-  Output c_ = value("c", f32, {784, 10});
   Output n_ = value("n", i32, {});
 };
 
@@ -180,9 +179,10 @@ TEST_F(Mistake, Names) {
   expect_error_with(Code::invalid_argument, "'_x' is not a node name", [&] {
     graph_.add({.op = "TestMatMul", .name = "_x", .inputs = {a_, b_}});
   });
+  const Output fits = value("c", f32, {784, 10});
   expect_error(
       [&] {
-        graph_.insert({.op = "TestMatMul", .name = "a", .inputs = {a_, c_}}, {});
+        graph_.insert({.op = "TestMatMul", .name = "a", .inputs = {a_, fits}}, {});
       },
       Code::invalid_argument, "TestMatMul node 'a': the graph has a node of that name already");
 }
