@@ -19,6 +19,8 @@ void add_run_command(CLI::App& app,
 void add_top_command(CLI::App& app, int& exit_status);  // top_command.cc: who waits for what
 
 void add_certificates_command(CLI::App& app, int& exit_status);  // certificates_command.cc
+void add_ops_command(CLI::App& app, int& exit_status);           // ops_command.cc: what an op does
+void add_doctor_command(CLI::App& app, int& exit_status);  // doctor_command.cc: what works here
 
 // `leat exec-child PARENT PROGRAM ARGS…`: becomes PROGRAM, which dies with the process PARENT.
 // Before anything else in main; never returns.

@@ -51,6 +51,8 @@ int run(int argc, char** argv) {
   leat::add_run_command(app, exit_status);
   leat::add_top_command(app, exit_status);
   leat::add_certificates_command(app, exit_status);
+  leat::add_ops_command(app, exit_status);
+  leat::add_doctor_command(app, exit_status);
   // Only for --help: run above.
   app.add_subcommand("viz", "Draw a graph: leat viz graph.pb -o graph.svg");
   if (!command.empty() && command[0] != '-' && !has_command(app, command)) {

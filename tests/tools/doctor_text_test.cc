@@ -1,0 +1,54 @@
+// leat doctor: what it finds on a machine without GPU, and who of a cluster reaches whom.
+#include "tools/leat/doctor_text.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/support/eventually.h"
+#include "tests/support/expect_error.h"
+#include "tests/support/in_process_cluster.h"
+
+namespace leat {
+namespace {
+
+using testing::AllOf;
+using testing::ContainsRegex;
+using testing::HasSubstr;
+
+TEST(Doctor, SaysWhatIsBuiltInAndWhereItIs) {
+  EXPECT_THAT(description_of_this_machine(),
+              AllOf(ContainsRegex("program\n +version +[0-9]+\\.[0-9]+"),
+                    ContainsRegex("cores +[1-9]"), ContainsRegex("libleat\\.so[.0-9]* +/"),
+                    ContainsRegex("libdnnl\\.so[.0-9]* +/"), ContainsRegex("GPU\n +driver +"),
+                    HasSubstr("/job:localhost/replica:0/task:0/device:CPU:0")));
+}
+
+TEST(Doctor, ATaskThatReachesAllSaysSo) {
+  InProcessCluster cluster({{"ps", 1}, {"worker", 2}});
+  bool all = false;
+  const std::string text = to_text(who_reaches_whom(cluster.target("worker", 1)), all);
+  EXPECT_TRUE(all);
+  for (const char* task : {"/job:ps/task:0", "/job:worker/task:0", "/job:worker/task:1"})
+    EXPECT_THAT(text, ContainsRegex(std::string(task) + " +127.0.0.1:[0-9]+ +all 3\n"));
+}
+
+TEST(Doctor, ATaskThatIsGoneIsNamedByWhoDoesNotReachIt) {
+  InProcessCluster cluster({{"ps", 1}, {"worker", 1}});
+  cluster.kill("ps");
+  bool all = true;
+  std::string text;
+  EXPECT_TRUE(eventually([&] {
+    text = to_text(who_reaches_whom(cluster.target("worker")), all);
+    return !all;
+  }));
+  EXPECT_THAT(text, AllOf(ContainsRegex("/job:ps/task:0 +127.0.0.1:[0-9]+ +not asked from here: "),
+                          ContainsRegex("/job:worker/task:0 .*not /job:ps/task:0: ")));
+}
+
+TEST(Doctor, ATargetWhereNobodyListensIsAnError) {
+  expect_error_with(Code::unavailable, "127.0.0.1:1",
+                    [] { who_reaches_whom("grpc://127.0.0.1:1"); });
+}
+
+}  // namespace
+}  // namespace leat
