@@ -5,14 +5,14 @@
 
 namespace leat {
 
-Accumulator::Accumulator(std::string name, const NodeView& node)
+GradientAccumulator::GradientAccumulator(std::string name, const NodeView& node)
     : WaitingState(std::move(name), Order::of_arrival),
       kind_(node.op),
       dtype_(node.attr<DType>("dtype")),
       shape_(node.attr<Shape>("shape")),
       is_mean_(node.attr<std::string>("reduction_type") == "MEAN") {}
 
-void Accumulator::check_fits(const NodeView& node) const {
+void GradientAccumulator::check_fits(const NodeView& node) const {
   check(node.op == kind_, "'", name(), "' is a ", kind_, "; node '", node.name, "' wants a ",
         node.op);
   check(node.attr<DType>("dtype") == dtype_ && node.attr<Shape>("shape") == shape_ &&
@@ -22,7 +22,7 @@ void Accumulator::check_fits(const NodeView& node) const {
         node.attr<Shape>("shape"), ", ", node.attr<std::string>("reduction_type"));
 }
 
-std::string Accumulator::state() const {
+std::string GradientAccumulator::state() const {
   const std::lock_guard lock(mutex_);
   std::string out = concat(kind_, " '", name(), "' has ", count_);
   if (waiting() > 0) out += concat(" of ", wanted_);
@@ -33,7 +33,7 @@ std::string Accumulator::state() const {
   return out;
 }
 
-void Accumulator::apply(int64_t local_step, const Gradient& gradient) {
+void GradientAccumulator::apply(int64_t local_step, const Gradient& gradient) {
   check_gradient(gradient);
   change([&] {
     if (local_step < step_) {
@@ -45,7 +45,7 @@ void Accumulator::apply(int64_t local_step, const Gradient& gradient) {
   });
 }
 
-void Accumulator::take(int64_t required, Cancellation& cancellation, Taken taken) {
+void GradientAccumulator::take(int64_t required, Cancellation& cancellation, Taken taken) {
   check(required > 0, "Argument num_required must be positive, got ", required);
   const auto gradient = std::make_shared<Gradient>();
   when_possible(
@@ -61,7 +61,7 @@ void Accumulator::take(int64_t required, Cancellation& cancellation, Taken taken
       [gradient, taken = std::move(taken)](const Status& status) { taken(status, *gradient); });
 }
 
-void Accumulator::set_step(int64_t step) {
+void GradientAccumulator::set_step(int64_t step) {
   const std::lock_guard lock(mutex_);
   if (step < step_) {
     std::fprintf(stderr, "leat: the accumulator '%s' goes back from step %lld to %lld\n",
@@ -70,28 +70,29 @@ void Accumulator::set_step(int64_t step) {
   step_ = step;
 }
 
-int64_t Accumulator::count() const {
+int64_t GradientAccumulator::count() const {
   const std::lock_guard lock(mutex_);
   return count_;
 }
 
-Accumulator& accumulator_of(const ExecuteContext& c) {
-  auto* out = dynamic_cast<Accumulator*>(c.resource(0).get());
+GradientAccumulator& accumulator_of(const ExecuteContext& c) {
+  auto* out = dynamic_cast<GradientAccumulator*>(c.resource(0).get());
   check(out != nullptr, "'", c.resource(0)->name(), "' is no accumulator");
   return *out;
 }
 
 void take_gradient(ExecuteContext& c, std::function<void(Status)> done) {
-  Accumulator& accumulator = accumulator_of(c);
+  GradientAccumulator& accumulator = accumulator_of(c);
   check(c.node().attr<DType>("dtype") == accumulator.dtype(), "the accumulator '",
         accumulator.name(), "' holds ", accumulator.dtype(), ", not ",
         c.node().attr<DType>("dtype"));
-  accumulator.take(
-      c.input(1).value<int32_t>(), c.cancellation(),
-      [&c, done = std::move(done)](const Status& status, const Accumulator::Gradient& gradient) {
-        for (size_t i = 0; i < gradient.size(); ++i) c.set_output(static_cast<int>(i), gradient[i]);
-        done(status);
-      });
+  accumulator.take(c.input(1).value<int32_t>(), c.cancellation(),
+                   [&c, done = std::move(done)](const Status& status,
+                                                const GradientAccumulator::Gradient& gradient) {
+                     for (size_t i = 0; i < gradient.size(); ++i)
+                       c.set_output(static_cast<int>(i), gradient[i]);
+                     done(status);
+                   });
 }
 
 }  // namespace leat

@@ -13,14 +13,14 @@
 namespace leat {
 
 // Counts, steps and waiting; what a gradient is, a derived class knows. Thread-safe.
-class Accumulator : public WaitingState {
+class GradientAccumulator : public WaitingState {
  public:
   using Gradient = std::vector<Tensor>;
   using Taken = std::function<void(const Status&, const Gradient&)>;
 
-  Accumulator(std::string name, const NodeView& node);
+  GradientAccumulator(std::string name, const NodeView& node);
 
-  std::type_index kind() const override { return typeid(Accumulator); }
+  std::type_index kind() const override { return typeid(GradientAccumulator); }
   void check_fits(const NodeView& node) const override;
   std::string state() const override;
   DType dtype() const { return dtype_; }
@@ -54,7 +54,7 @@ class Accumulator : public WaitingState {
 };
 
 // The accumulator behind input 0.
-Accumulator& accumulator_of(const ExecuteContext& context);
+GradientAccumulator& accumulator_of(const ExecuteContext& context);
 // execute_async of the Take ops: the outputs are the parts of the gradient.
 void take_gradient(ExecuteContext& context, std::function<void(Status)> done);
 

@@ -11,9 +11,9 @@
 namespace leat {
 namespace {
 
-class DenseAccumulator : public Accumulator {
+class DenseAccumulator : public GradientAccumulator {
  public:
-  using Accumulator::Accumulator;
+  using GradientAccumulator::GradientAccumulator;
 
  private:
   void check_gradient(const Gradient& gradient) const override {

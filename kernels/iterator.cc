@@ -49,8 +49,8 @@ struct Iterator::Source {
   void leave() { turns->put({}); }
 
   // Its one element is with whoever reads, who touches what follows.
-  const std::shared_ptr<Queue> turns =
-      std::make_shared<Queue>("", Queue::Options{.kind = "Iterator"});
+  const std::shared_ptr<TensorQueue> turns =
+      std::make_shared<TensorQueue>("", TensorQueue::Options{.kind = "Iterator"});
   ElementSource::Pointer dataset;
   std::unique_ptr<DatasetIterator> iterator;
 };
@@ -107,7 +107,7 @@ void Iterator::next(ExecuteContext& c, Take take, std::function<void(Status)> do
   source->turns->dequeue(
       1, false, c.cancellation(),
       [self = shared_from_this(), source, &c, take = std::move(take), done = std::move(done),
-       end = StepEnd::of_thread()](const Status& status, const std::vector<Queue::Element>&) {
+       end = StepEnd::of_thread()](const Status& status, const std::vector<TensorQueue::Element>&) {
         if (!status.is_ok()) return done(status);
         const auto work = [self, source, &c, take, done, end] {
           Status result;

@@ -6,7 +6,7 @@
 
 namespace leat {
 
-Queue::Options Queue::Options::of(const NodeView& node) {
+TensorQueue::Options TensorQueue::Options::of(const NodeView& node) {
   Options out{.kind = std::string(node.op),
               .dtypes = node.attr<std::vector<DType>>("component_types"),
               .shapes = node.attr<std::vector<Shape>>("shapes"),
@@ -39,12 +39,12 @@ Queue::Options Queue::Options::of(const NodeView& node) {
   return out;
 }
 
-Queue::Queue(std::string name, Options options)
+TensorQueue::TensorQueue(std::string name, Options options)
     : Resource(std::move(name)),
       options_(std::move(options)),
       random_(options_.seed, options_.seed2) {}
 
-void Queue::check_fits(const NodeView& node) const {
+void TensorQueue::check_fits(const NodeView& node) const {
   const Options wanted = Options::of(node);
   check(wanted.kind == options_.kind && wanted.dtypes == options_.dtypes &&
             wanted.shapes == options_.shapes && wanted.capacity == options_.capacity &&
@@ -54,7 +54,7 @@ void Queue::check_fits(const NodeView& node) const {
         ", or other components");
 }
 
-std::string Queue::state() const {
+std::string TensorQueue::state() const {
   const auto count = [](size_t n, const char* what) {
     return n == 0 ? concat("no ", what, " waits")
                   : concat(n, ' ', what, n == 1 ? " waits" : "s wait");
@@ -74,7 +74,7 @@ std::string Queue::state() const {
   return out;
 }
 
-void Queue::check_batches() const {
+void TensorQueue::check_batches() const {
   const auto fits = [&](const Shape& shape) {
     return options_.is_padded ? shape.has_rank() : shape.is_complete();
   };
@@ -84,7 +84,7 @@ void Queue::check_batches() const {
       "'s DequeueMany and DequeueUpTo require the components to have specified shapes.");
 }
 
-void Queue::check_element(const std::vector<Tensor>& components, bool are_many) const {
+void TensorQueue::check_element(const std::vector<Tensor>& components, bool are_many) const {
   check(components.size() == options_.dtypes.size(),
         "Wrong number of components in tuple. Expected ", options_.dtypes.size(), ", got ",
         components.size());
@@ -114,7 +114,7 @@ void Queue::check_element(const std::vector<Tensor>& components, bool are_many) 
 
 // Its step's end is known to it before anybody can serve it: `done` may end the step, and the
 // cancellation with it.
-void Queue::join(Line& line, Operation operation, Cancellation& cancellation) {
+void TensorQueue::join(Line& line, Operation operation, Cancellation& cancellation) {
   {
     const std::lock_guard lock(mutex_);
     operation.id = next_id_++;
@@ -135,7 +135,7 @@ void Queue::join(Line& line, Operation operation, Cancellation& cancellation) {
   serve();
 }
 
-void Queue::enqueue(std::vector<Element> elements, Cancellation& cancellation, Done done) {
+void TensorQueue::enqueue(std::vector<Element> elements, Cancellation& cancellation, Done done) {
   join(enqueues_,
        {.elements = std::move(elements),
         .done = [done = std::move(done)](const Status& status,
@@ -143,7 +143,7 @@ void Queue::enqueue(std::vector<Element> elements, Cancellation& cancellation, D
        cancellation);
 }
 
-void Queue::put(Element element) {
+void TensorQueue::put(Element element) {
   {
     const std::lock_guard lock(mutex_);
     put_one(std::move(element));
@@ -151,11 +151,11 @@ void Queue::put(Element element) {
   serve();
 }
 
-void Queue::dequeue(int64_t count, bool up_to, Cancellation& cancellation, Taken taken) {
+void TensorQueue::dequeue(int64_t count, bool up_to, Cancellation& cancellation, Taken taken) {
   join(dequeues_, {.wanted = count, .up_to = up_to, .done = std::move(taken)}, cancellation);
 }
 
-void Queue::close(bool cancel_pending, Cancellation& cancellation, Done done) {
+void TensorQueue::close(bool cancel_pending, Cancellation& cancellation, Done done) {
   if (cancel_pending) {
     Calls calls;
     {
@@ -175,18 +175,18 @@ void Queue::close(bool cancel_pending, Cancellation& cancellation, Done done) {
        cancellation);
 }
 
-int64_t Queue::size() const {
+int64_t TensorQueue::size() const {
   const std::lock_guard lock(mutex_);
   return static_cast<int64_t>(elements_.size());
 }
 
-bool Queue::is_closed() const {
+bool TensorQueue::is_closed() const {
   const std::lock_guard lock(mutex_);
   return is_closed_;
 }
 
 // Its step has ended.
-void Queue::leave(int64_t id, const Status& why) {
+void TensorQueue::leave(int64_t id, const Status& why) {
   Calls calls;
   {
     const std::lock_guard lock(mutex_);
@@ -210,7 +210,7 @@ void Queue::leave(int64_t id, const Status& why) {
 
 // ---- Serving; what follows up to serve() runs with the lock held ----
 
-void Queue::finish(Line& line, Status status, Calls& calls) {
+void TensorQueue::finish(Line& line, Status status, Calls& calls) {
   Operation& first = line.front();
   calls.push_back([done = std::move(first.done), forget = std::move(first.forget),
                    elements = std::move(first.elements), status = std::move(status)]() mutable {
@@ -220,7 +220,7 @@ void Queue::finish(Line& line, Status status, Calls& calls) {
   line.pop_front();
 }
 
-void Queue::give_back(Operation& operation) {
+void TensorQueue::give_back(Operation& operation) {
   for (auto element = operation.elements.rbegin(); element != operation.elements.rend(); ++element)
     elements_.push_front(std::move(*element));
   operation.elements.clear();
@@ -228,18 +228,18 @@ void Queue::give_back(Operation& operation) {
 
 namespace {
 
-bool comes_later(const Queue::Element& a, const Queue::Element& b) {
+bool comes_later(const TensorQueue::Element& a, const TensorQueue::Element& b) {
   return a[0].value<int64_t>() > b[0].value<int64_t>();
 }
 
 }  // namespace
 
-void Queue::put_one(Element element) {
+void TensorQueue::put_one(Element element) {
   elements_.push_back(std::move(element));
   if (options_.is_sorted) std::push_heap(elements_.begin(), elements_.end(), comes_later);
 }
 
-Queue::Element Queue::take_one() {
+TensorQueue::Element TensorQueue::take_one() {
   if (options_.is_sorted) {
     std::pop_heap(elements_.begin(), elements_.end(), comes_later);
     Element out = std::move(elements_.back());
@@ -258,7 +258,7 @@ Queue::Element Queue::take_one() {
   return out;
 }
 
-bool Queue::serve_enqueues(Calls& calls) {
+bool TensorQueue::serve_enqueues(Calls& calls) {
   bool has_moved = false;
   while (!enqueues_.empty()) {
     Operation& first = enqueues_.front();
@@ -285,7 +285,7 @@ bool Queue::serve_enqueues(Calls& calls) {
   return has_moved;
 }
 
-bool Queue::serve_dequeues(Calls& calls) {
+bool TensorQueue::serve_dequeues(Calls& calls) {
   bool has_moved = false;
   while (!dequeues_.empty()) {
     Operation& first = dequeues_.front();
@@ -320,7 +320,7 @@ bool Queue::serve_dequeues(Calls& calls) {
   return has_moved;
 }
 
-void Queue::serve() {
+void TensorQueue::serve() {
   Calls calls;
   {
     const std::lock_guard lock(mutex_);

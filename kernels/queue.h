@@ -22,7 +22,7 @@ namespace leat {
 // as from TensorFlow's heap. Enqueues are served in the order in which they came, and
 // so are dequeues. Closing takes its turn behind the enqueues that wait: they finish first.
 // Thread-safe.
-class Queue : public Resource, public std::enable_shared_from_this<Queue> {
+class TensorQueue : public Resource, public std::enable_shared_from_this<TensorQueue> {
  public:
   using Element = std::vector<Tensor>;  // one tensor per component
   using Done = std::function<void(const Status&)>;
@@ -40,7 +40,7 @@ class Queue : public Resource, public std::enable_shared_from_this<Queue> {
     uint64_t seed = 0, seed2 = 0;
     static Options of(const NodeView& node);
   };
-  Queue(std::string name, Options options);
+  TensorQueue(std::string name, Options options);
 
   const Options& options() const { return options_; }
   void check_fits(const NodeView& node) const override;

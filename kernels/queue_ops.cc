@@ -14,8 +14,8 @@ namespace {
 
 using Done = std::function<void(Status)>;
 
-Queue& queue(const ExecuteContext& c) {
-  auto* out = dynamic_cast<Queue*>(c.resource(0).get());
+TensorQueue& queue(const ExecuteContext& c) {
+  auto* out = dynamic_cast<TensorQueue*>(c.resource(0).get());
   check(out != nullptr, "'", c.resource(0)->name(), "' is no queue");
   return *out;
 }
@@ -30,12 +30,12 @@ std::vector<Tensor> components(const ExecuteContext& c) {
 
 // The largest extents of a component's elements; `shape` if there are none, 0 where it leaves them
 // open.
-Shape padded_shape(const std::vector<Queue::Element>& elements, size_t component,
+Shape padded_shape(const std::vector<TensorQueue::Element>& elements, size_t component,
                    const Shape& shape) {
   Shape out = shape;
   for (int axis = 0; axis < shape.rank(); ++axis) {
     int64_t extent = std::max<int64_t>(shape[axis], 0);
-    for (const Queue::Element& element : elements)
+    for (const TensorQueue::Element& element : elements)
       extent = std::max(extent, element[component].shape()[axis]);
     out.set(axis, extent);
   }
@@ -43,7 +43,7 @@ Shape padded_shape(const std::vector<Queue::Element>& elements, size_t component
 }
 
 // What an element lacks of the largest extents is 0, or empty strings.
-Tensor batch_of(const std::vector<Queue::Element>& elements, size_t component, DType dtype,
+Tensor batch_of(const std::vector<TensorQueue::Element>& elements, size_t component, DType dtype,
                 const Shape& shape) {
   const Shape room = padded_shape(elements, component, shape);
   const Shape all = rows_of(std::ssize(elements), room, 0);
@@ -57,7 +57,7 @@ Tensor batch_of(const std::vector<Queue::Element>& elements, size_t component, D
 // ---- Kernels ----
 
 void enqueue(ExecuteContext& c, Done done) {
-  Queue::Element element = components(c);
+  TensorQueue::Element element = components(c);
   queue(c).check_element(element, false);
   queue(c).enqueue({std::move(element)}, c.cancellation(), std::move(done));
 }
@@ -65,8 +65,9 @@ void enqueue(ExecuteContext& c, Done done) {
 void enqueue_many(ExecuteContext& c, Done done) {
   const std::vector<Tensor> batch = components(c);
   queue(c).check_element(batch, true);
-  check_memory_for(batch[0].shape()[0], sizeof(Queue::Element) + batch.size() * sizeof(Tensor));
-  std::vector<Queue::Element> elements(batch[0].shape()[0]);
+  check_memory_for(batch[0].shape()[0],
+                   sizeof(TensorQueue::Element) + batch.size() * sizeof(Tensor));
+  std::vector<TensorQueue::Element> elements(batch[0].shape()[0]);
   for (size_t i = 0; i < elements.size(); ++i) {
     for (const Tensor& component : batch)
       elements[i].push_back(slice_of(component, static_cast<int64_t>(i)));
@@ -81,27 +82,28 @@ void check_types(const ExecuteContext& c) {
 
 void dequeue(ExecuteContext& c, Done done) {
   check_types(c);
-  queue(c).dequeue(
-      1, false, c.cancellation(),
-      [&c, done = std::move(done)](const Status& status, std::vector<Queue::Element> elements) {
-        for (size_t i = 0; status.is_ok() && i < elements[0].size(); ++i)
-          c.set_output(static_cast<int>(i), std::move(elements[0][i]));
-        done(status);
-      });
+  queue(c).dequeue(1, false, c.cancellation(),
+                   [&c, done = std::move(done)](const Status& status,
+                                                std::vector<TensorQueue::Element> elements) {
+                     for (size_t i = 0; status.is_ok() && i < elements[0].size(); ++i)
+                       c.set_output(static_cast<int>(i), std::move(elements[0][i]));
+                     done(status);
+                   });
 }
 
 template <bool up_to>
 void dequeue_many(ExecuteContext& c, Done done) {
   check_types(c);
-  Queue& from = queue(c);
+  TensorQueue& from = queue(c);
   const int64_t count = c.input(1).value<int32_t>();
   check(count >= 0, "DequeueManyOp requires a number of elements that is not negative, got ",
         count);
   from.check_batches();
   from.dequeue(count, up_to, c.cancellation(),
                [&c, queue = c.resource(0), done = std::move(done)](
-                   Status status, std::vector<Queue::Element> elements) {
-                 const Queue::Options& options = static_cast<const Queue&>(*queue).options();
+                   Status status, std::vector<TensorQueue::Element> elements) {
+                 const TensorQueue::Options& options =
+                     static_cast<const TensorQueue&>(*queue).options();
                  try {  // whoever serves the queue has nothing to do with a batch too large
                    for (size_t i = 0; status.is_ok() && i < options.dtypes.size(); ++i) {
                      c.set_output(static_cast<int>(i),
@@ -121,7 +123,7 @@ void close(ExecuteContext& c, Done done) {
 // ---- Ops ----
 
 std::shared_ptr<Resource> make_queue(const NodeView& node) {
-  return std::make_shared<Queue>(resource_name(node), Queue::Options::of(node));
+  return std::make_shared<TensorQueue>(resource_name(node), TensorQueue::Options::of(node));
 }
 
 const Kernel no_kernel = cpu_kernel([](const KernelRequest&) { return BoundKernel{}; });

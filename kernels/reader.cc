@@ -47,7 +47,8 @@ Reader::Options Reader::Options::of(const NodeView& node) {
 Reader::Reader(std::string name, Options options)
     : Resource(std::move(name)),
       options_(std::move(options)),
-      turns_(std::make_shared<Queue>(this->name(), Queue::Options{.kind = options_.kind})) {
+      turns_(std::make_shared<TensorQueue>(this->name(),
+                                           TensorQueue::Options{.kind = options_.kind})) {
   leave();
 }
 
@@ -79,9 +80,8 @@ int64_t Reader::files() const {
 
 void Reader::enter(Cancellation& cancellation, std::function<void(const Status&)> then) {
   turns_->dequeue(1, false, cancellation,
-                  [then = std::move(then)](const Status& status, std::vector<Queue::Element>) {
-                    then(status);
-                  });
+                  [then = std::move(then)](const Status& status,
+                                           std::vector<TensorQueue::Element>) { then(status); });
 }
 
 void Reader::leave() { turns_->put({}); }
@@ -102,7 +102,7 @@ void Reader::reset(Cancellation& cancellation, std::function<void(const Status&)
 
 // ---- Reading
 
-void Reader::read(int64_t count, std::shared_ptr<Queue> names, const FileRoots& roots,
+void Reader::read(int64_t count, std::shared_ptr<TensorQueue> names, const FileRoots& roots,
                   Cancellation& cancellation, Done done) {
   enter(cancellation,
         [self = shared_from_this(), read = Read{count, std::move(names), roots, cancellation,
@@ -116,15 +116,16 @@ void Reader::read(int64_t count, std::shared_ptr<Queue> names, const FileRoots& 
 void Reader::go_on(Read read) {
   const auto self = shared_from_this();
   if (file_) return run_blocking([self, read = std::move(read)] { self->work(read, nullptr); });
-  Queue& names = *read.names;
+  TensorQueue& names = *read.names;
   Cancellation& cancellation = read.cancellation;
-  names.dequeue(
-      1, false, cancellation,
-      [self, read = std::move(read)](const Status& status, std::vector<Queue::Element> elements) {
-        if (!status.is_ok()) return self->finish(read, status, {});
-        run_blocking(
-            [self, read, name = elements[0][0]] { self->work(read, name.data<std::string>()); });
-      });
+  names.dequeue(1, false, cancellation,
+                [self, read = std::move(read)](const Status& status,
+                                               std::vector<TensorQueue::Element> elements) {
+                  if (!status.is_ok()) return self->finish(read, status, {});
+                  run_blocking([self, read, name = elements[0][0]] {
+                    self->work(read, name.data<std::string>());
+                  });
+                });
 }
 
 // On a thread that may wait for the disk. A file that cannot be read is not tried again.

@@ -34,7 +34,7 @@ class Reader : public Resource, public std::enable_shared_from_this<Reader> {
 
   // Up to `count` records of one file, at least one: from the file that is open, else from those
   // that `names` gives, which this waits for. OUT_OF_RANGE once the queue is closed and empty.
-  void read(int64_t count, std::shared_ptr<Queue> names, const FileRoots& roots,
+  void read(int64_t count, std::shared_ptr<TensorQueue> names, const FileRoots& roots,
             Cancellation& cancellation, Done done);
   // Forgets the file that is open, and what was counted; waits for the read that is under way.
   void reset(Cancellation& cancellation, std::function<void(const Status&)> done);
@@ -47,7 +47,7 @@ class Reader : public Resource, public std::enable_shared_from_this<Reader> {
   void leave();
   struct Read {
     int64_t count;
-    std::shared_ptr<Queue> names;
+    std::shared_ptr<TensorQueue> names;
     FileRoots roots;
     Cancellation& cancellation;
     Done done;
@@ -57,10 +57,10 @@ class Reader : public Resource, public std::enable_shared_from_this<Reader> {
   void finish(const Read& read, const Status& status, std::vector<RecordFile::Record> records);
 
   const Options options_;
-  const std::shared_ptr<Queue> turns_;  // its one element is with whoever has the turn
-  OpenedFile file_;                     // touched by whoever has the turn
-  mutable std::mutex mutex_;            // guards what follows
-  std::string path_;                    // of the file that is open
+  const std::shared_ptr<TensorQueue> turns_;  // its one element is with whoever has the turn
+  OpenedFile file_;                           // touched by whoever has the turn
+  mutable std::mutex mutex_;                  // guards what follows
+  std::string path_;                          // of the file that is open
   int64_t records_ = 0, files_ = 0;
 };
 

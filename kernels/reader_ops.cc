@@ -17,8 +17,8 @@ Reader& reader(const ExecuteContext& c) {
   return *out;
 }
 
-std::shared_ptr<Queue> names(const ExecuteContext& c) {
-  auto out = std::dynamic_pointer_cast<Queue>(c.resource(1));
+std::shared_ptr<TensorQueue> names(const ExecuteContext& c) {
+  auto out = std::dynamic_pointer_cast<TensorQueue>(c.resource(1));
   check(out != nullptr, "'", c.resource(1)->name(), "' is no queue");
   check(out->options().dtypes == std::vector{DType::string}, "the queue '", out->name(),
         "' does not hold file names: its elements must be one string each");

@@ -15,9 +15,9 @@ namespace leat {
 namespace {
 
 // The mean of a row is over the gradients that had it.
-class SparseAccumulator : public Accumulator {
+class SparseGradientAccumulator : public GradientAccumulator {
  public:
-  using Accumulator::Accumulator;
+  using GradientAccumulator::GradientAccumulator;
 
  private:
   // indices, values, shape (empty: not known). A scalar, or no shape, fits all: it is what
@@ -178,7 +178,7 @@ const Op accumulator_op{{
     .is_stateful = true,
     .make_resource =
         [](const NodeView& node) {
-          return std::make_shared<SparseAccumulator>(resource_name(node), node);
+          return std::make_shared<SparseGradientAccumulator>(resource_name(node), node);
         },
     .is_private_resource = true,
     .is_not_differentiable = true,

@@ -11,9 +11,9 @@
 namespace leat {
 namespace {
 
-class StagingArea : public WaitingState {
+class StagedTuples : public WaitingState {
  public:
-  explicit StagingArea(const NodeView& node)
+  explicit StagedTuples(const NodeView& node)
       : WaitingState(resource_name(node)), limits_(StagingLimits::of(node)) {}
 
   std::string state() const override {
@@ -82,7 +82,7 @@ class StagingArea : public WaitingState {
 
 using Done = std::function<void(Status)>;
 
-StagingArea& area(ExecuteContext& c) { return own_resource<StagingArea>(c); }
+StagedTuples& area(ExecuteContext& c) { return own_resource<StagedTuples>(c); }
 
 void stage(ExecuteContext& c, Done done) {
   StagedTuple tuple;
@@ -106,7 +106,7 @@ void peek(ExecuteContext& c, Done done) {
 
 OpDef on_area(OpDef op, Kernel kernel) {
   return staging_op(std::move(op), std::move(kernel),
-                    [](const NodeView& node) { return std::make_shared<StagingArea>(node); });
+                    [](const NodeView& node) { return std::make_shared<StagedTuples>(node); });
 }
 
 const char* const tuple_types = "dtypes: list(type) >= 1";
