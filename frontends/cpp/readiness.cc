@@ -6,7 +6,10 @@
 namespace leat {
 
 Readiness::Readiness(Graph& graph)
-    : initializer_(&initialize_variables(graph)), variables_(graph.collection("variables")) {
+    : initializer_(&initialize_variables(graph)),
+      table_initializer_(
+          graph.collection("table_initializers").empty() ? nullptr : &initialize_tables(graph)),
+      variables_(graph.collection("variables")) {
   const NameScope scope(graph, "readiness");
   for (const Output& variable : variables_) {
     const ColocationScope with(graph, {variable});
@@ -15,6 +18,10 @@ Readiness::Readiness(Graph& graph)
 }
 
 void Readiness::initialize(Session& session) const { session.run({*initializer_}); }
+
+void Readiness::fill_tables(Session& session) const {
+  if (table_initializer_ != nullptr) session.run({*table_initializer_});
+}
 
 std::vector<std::string> Readiness::uninitialized(Session& session) const {
   std::vector<std::string> out;

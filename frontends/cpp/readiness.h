@@ -15,6 +15,9 @@ class Readiness {
   explicit Readiness(Graph& graph);
 
   void initialize(Session& session) const;
+  // Fills the tables: for a session whose variables have their values from a checkpoint, or from
+  // the chief. Tables that are filled already stay as they are.
+  void fill_tables(Session& session) const;
   // Names of variables that have no value yet.
   std::vector<std::string> uninitialized(Session& session) const;
   // Returns when all are initialised. DEADLINE_EXCEEDED, after `limit`, says how many are not,
@@ -23,6 +26,7 @@ class Readiness {
 
  private:
   Node* initializer_;
+  Node* table_initializer_;  // null if there are no tables
   std::vector<Output> variables_;
   std::vector<Output> checks_;  // IsVariableInitialized of each
 };

@@ -103,6 +103,7 @@ void TrainingSession::start() {
   std::string restored;
   if (!options_.is_chief) {
     readiness_.wait(*session_, options_.patience);
+    readiness_.fill_tables(*session_);
   } else if (!saver_) {
     readiness_.initialize(*session_);
   } else {
@@ -111,6 +112,7 @@ void TrainingSession::start() {
     if (restored.empty()) {
       readiness_.initialize(*session_);
     } else {
+      readiness_.fill_tables(*session_);
       std::cerr << "leat: restored " << restored << std::endl;
     }
   }

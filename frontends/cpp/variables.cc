@@ -1,21 +1,9 @@
 #include "frontends/cpp/variables.h"
 
+#include "frontends/cpp/outside_control_scopes.h"
+
 namespace leat {
 namespace {
-
-// What is made while it lives does not wait for the steps around it.
-class OutsideControlScopes {
- public:
-  explicit OutsideControlScopes(Graph& graph) : graph_(graph) {
-    graph.scopes().control_inputs.swap(outer_);
-  }
-  ~OutsideControlScopes() { graph_.scopes().control_inputs.swap(outer_); }
-  OutsideControlScopes(const OutsideControlScopes&) = delete;
-
- private:
-  Graph& graph_;
-  std::vector<Node*> outer_;
-};
 
 // What a variable that is about to be made is a copy of; none if its name has no copy root.
 Output original_of(Graph& graph, std::string_view name, const Shape& shape, DType dtype) {
@@ -148,7 +136,14 @@ Node& initializer_of(const Graph& graph, const Output& variable) {
 }
 
 Node& initialize_variables(Graph& graph, Location at) {
-  return group(graph, graph.collection("initializers"), "initialize_variables", at);
+  std::vector<Output> all = graph.collection("initializers");
+  const std::vector<Output>& tables = graph.collection("table_initializers");
+  all.insert(all.end(), tables.begin(), tables.end());
+  return group(graph, all, "initialize_variables", at);
+}
+
+Node& initialize_tables(Graph& graph, Location at) {
+  return group(graph, graph.collection("table_initializers"), "initialize_tables", at);
 }
 
 Node& group(Graph& graph, const std::vector<Output>& after, std::string_view name, Location at) {

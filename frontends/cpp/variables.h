@@ -51,9 +51,11 @@ void add_copy_root(Graph& graph, Node& root);
 // "worker_1/" if that begins the name and is a copy root, else "".
 std::string_view copy_root_of(const Graph& graph, std::string_view name);
 
-// One node that waits for the initialisers of all variables made so far:
+// One node that waits for the initialisers of all variables and tables (state/table.h) made so far:
 // session.run({initialize_variables(graph)}).
 Node& initialize_variables(Graph& graph, Location at = here());
+// The same for the tables alone: checkpoints have the variables, but no tables.
+Node& initialize_tables(Graph& graph, Location at = here());
 
 // One NoOp that runs after all of these.
 Node& group(Graph& graph, const std::vector<Output>& after, std::string_view name = "group",

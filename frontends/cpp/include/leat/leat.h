@@ -15,6 +15,7 @@
 #include "frontends/cpp/include/leat/optimizers.h"
 #include "frontends/cpp/include/leat/partitioned_variables.h"
 #include "frontends/cpp/include/leat/session.h"
+#include "frontends/cpp/include/leat/state.h"
 #include "frontends/cpp/include/leat/strategies.h"
 #include "frontends/cpp/include/leat/tensor.h"
 #include "frontends/cpp/include/leat/training.h"
