@@ -1,5 +1,6 @@
 #include "frontends/cpp/initializers.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "frontends/cpp/variables.h"
@@ -31,14 +32,49 @@ Output drawn(Graph& graph, std::string_view op_name, DType dtype, const Variable
 
 Output scaled(Output x, double factor) { return factor == 1.0 ? x : x * factor; }
 
-// fan_in and fan_out of a kernel: [in, out], or [spatial…, in, out].
+// fan_in and fan_out, as Keras' compute_fans.
 std::pair<double, double> fans(const Shape& shape) {
-  check(shape.rank() >= 2,
-        "an initialiser that looks at fan-in and fan-out needs rank 2 or more, got ", shape);
-  double receptive = 1;
-  for (int axis = 0; axis < shape.rank() - 2; ++axis) receptive *= static_cast<double>(shape[axis]);
-  return {receptive * static_cast<double>(shape[shape.rank() - 2]),
-          receptive * static_cast<double>(shape[shape.rank() - 1])};
+  const int rank = shape.rank();
+  if (rank == 0) return {1, 1};
+  if (rank == 1) return {static_cast<double>(shape[0]), static_cast<double>(shape[0])};
+  double positions = 1;
+  for (int axis = 0; axis < rank - 2; ++axis) positions *= static_cast<double>(shape[axis]);
+  return {positions * static_cast<double>(shape[rank - 2]),
+          positions * static_cast<double>(shape[rank - 1])};
+}
+
+// The standard deviation of what is within two of a normal distribution's:
+// sqrt(1 - 4 phi(2) / (2 Phi(2) - 1)).
+constexpr double truncated_stddev = 0.87962566103423978;
+
+Initializer scaled_by(double scale, initializers::Fan fan, initializers::Distribution distribution,
+                      int64_t seed) {
+  return initializers::variance_scaling(
+      {.scale = scale, .fan = fan, .distribution = distribution, .seed = seed});
+}
+
+// The part of a value that has been computed for the whole.
+Output part_of_value(Output whole, const VariablePart& part) {
+  if (part.slice.covers(part.whole)) return whole;
+  const auto rank = static_cast<int64_t>(part.slice.extents.size());
+  Tensor begin(i64, {rank}), size(i64, {rank});
+  for (int64_t i = 0; i < rank; ++i) {
+    begin.data<int64_t>()[i] = part.slice.extents[static_cast<size_t>(i)].start;
+    size.data<int64_t>()[i] = part.slice.extents[static_cast<size_t>(i)].length;
+  }
+  Graph& graph = whole.graph();
+  return op("Slice", {whole, constant(graph, std::move(begin)), constant(graph, std::move(size))});
+}
+
+// Uniform over the orthogonal matrices: Q of a normal matrix, with the signs that make the diagonal
+// of R positive.
+Output orthonormal(Graph& graph, DType dtype, int64_t rows, int64_t columns, int64_t seed) {
+  const int64_t many = std::max(rows, columns), few = std::min(rows, columns);
+  const Output normal = drawn(graph, "RandomStandardNormal", dtype, Shape{many, few}, seed);
+  const std::vector<Output> qr = op_outputs("Qr", {normal});
+  const Output diagonal = op("MatrixDiagPart", {qr[1]});
+  const Output q = qr[0] * (1 - 2 * cast(diagonal < 0, dtype));
+  return rows < columns ? transpose(q) : q;
 }
 
 Tensor slice_of(const Tensor& whole, const TensorSlice& slice) {
@@ -75,7 +111,13 @@ Initializer value_of(Output variable) {
     check(variable.dtype() == dtype && variable.shape() == shape, "'", variable.name(), "' is ",
           variable.dtype(), variable.shape(), ", but what is to begin with its value is ", dtype,
           shape);
-    return identity(initializer_of(graph, variable).output());
+    return leat::identity(initializer_of(graph, variable).output());
+  };
+}
+
+Initializer random_normal(double stddev, int64_t seed) {
+  return [=](Graph& graph, DType dtype, const VariablePart& part) {
+    return scaled(drawn(graph, "RandomStandardNormal", dtype, part, seed), stddev);
   };
 }
 
@@ -91,17 +133,67 @@ Initializer random_uniform(double low, double high, int64_t seed) {
   };
 }
 
-Initializer glorot_uniform(int64_t seed) {
-  return [=](Graph& graph, DType dtype, const VariablePart& part) {
+Initializer variance_scaling(const VarianceScalingOptions& options, Location at) {
+  check(options.scale > 0, "variance_scaling (", at, "): the scale must be positive, got ",
+        options.scale);
+  return [options](Graph& graph, DType dtype, const VariablePart& part) -> Output {
     const auto [in, out] = fans(part.whole);
-    const double limit = std::sqrt(6.0 / (in + out));
-    return random_uniform(-limit, limit, seed)(graph, dtype, part);
+    const double fan = options.fan == Fan::in ? in : options.fan == Fan::out ? out : (in + out) / 2;
+    const double stddev = std::sqrt(options.scale / std::max(1.0, fan));
+    switch (options.distribution) {
+      case Distribution::normal:
+        return random_normal(stddev, options.seed)(graph, dtype, part);
+      case Distribution::uniform: {
+        const double limit = std::sqrt(3.0) * stddev;
+        return random_uniform(-limit, limit, options.seed)(graph, dtype, part);
+      }
+      default:
+        return truncated_normal(stddev / truncated_stddev, options.seed)(graph, dtype, part);
+    }
   };
 }
 
+Initializer glorot_uniform(int64_t seed) {
+  return scaled_by(1, Fan::average, Distribution::uniform, seed);
+}
+Initializer glorot_normal(int64_t seed) {
+  return scaled_by(1, Fan::average, Distribution::truncated_normal, seed);
+}
+Initializer he_uniform(int64_t seed) { return scaled_by(2, Fan::in, Distribution::uniform, seed); }
 Initializer he_normal(int64_t seed) {
+  return scaled_by(2, Fan::in, Distribution::truncated_normal, seed);
+}
+Initializer lecun_uniform(int64_t seed) {
+  return scaled_by(1, Fan::in, Distribution::uniform, seed);
+}
+Initializer lecun_normal(int64_t seed) {
+  return scaled_by(1, Fan::in, Distribution::truncated_normal, seed);
+}
+
+Initializer orthogonal(double gain, int64_t seed) {
   return [=](Graph& graph, DType dtype, const VariablePart& part) {
-    return truncated_normal(std::sqrt(2.0 / fans(part.whole).first), seed)(graph, dtype, part);
+    const Shape& shape = part.whole;
+    const int rank = shape.rank();
+    check(rank >= 2, "orthogonal needs a matrix, or more axes, got shape ", shape);
+    check(is_floating(dtype), "orthogonal numbers are floating-point, but the variable is ", dtype);
+    check(seed != 0 || part.slice.covers(shape),
+          "orthogonal needs a seed for a variable in parts: ",
+          "each part draws the whole, and they must draw the same");
+    const int64_t columns = shape[rank - 1];
+    const int64_t rows = columns == 0 ? 0 : shape.elements() / columns;
+    const DType computed = dtype == f64 ? f64 : f32;
+    Output out = scaled(orthonormal(graph, computed, rows, columns, seed), gain);
+    if (rank > 2) out = reshape(out, shape);
+    out = part_of_value(out, part);
+    return dtype == computed ? out : cast(out, dtype);
+  };
+}
+
+Initializer identity(double gain) {
+  return [=](Graph& graph, DType dtype, const VariablePart& part) {
+    const Shape& shape = part.whole;
+    check(shape.rank() == 2, "identity is the first value of a matrix, got shape ", shape);
+    return part_of_value(scaled(eye(graph, shape[0], shape[1], dtype), gain), part);
   };
 }
 

@@ -41,13 +41,49 @@ Initializer constant(double value);
 Initializer constant(Tensor value);
 // What another variable begins with, whose shape and dtype must be the same.
 Initializer value_of(Output variable);
+// Normal with mean 0; of the truncated one, what is within two standard deviations is kept, and
+// `stddev` is that of the normal distribution before: what is kept has 0.8796 of it.
+Initializer random_normal(double stddev = 1.0, int64_t seed = 0);
 Initializer truncated_normal(double stddev = 1.0, int64_t seed = 0);
 Initializer random_uniform(double low, double high, int64_t seed = 0);
-// U(-l, l) with l = sqrt(6 / (fan_in + fan_out)); Glorot and Bengio, AISTATS 2010. Rank 2 or more.
-// Fans are those of the whole variable here and below, for a part as well.
+
+// ---- By the size of a layer ----
+// Fans are Keras': of a kernel [in, out] fan_in is `in` and fan_out `out`; of a convolution's
+// [spatial…, in, out] both times the number of positions; of a vector [n] both are n, of a scalar
+// 1. They are those of the whole variable, for a part as well.
+enum class Fan { in, out, average };
+enum class Distribution { truncated_normal, normal, uniform };
+struct VarianceScalingOptions {
+  double scale = 1;
+  Fan fan = Fan::in;
+  Distribution distribution = Distribution::truncated_normal;
+  int64_t seed = 0;
+};
+// Numbers with mean 0 and variance scale / fan, in all three distributions; those below are
+// special cases. As tf.keras.initializers.VarianceScaling.
+Initializer variance_scaling(const VarianceScalingOptions& options, Location at = here());
+// U(-l, l) with l = sqrt(6 / (fan_in + fan_out)), and truncated normal with variance
+// 2 / (fan_in + fan_out); Glorot and Bengio, "Understanding the difficulty of training deep
+// feedforward neural networks", AISTATS 2010. For tanh and sigmoid.
 Initializer glorot_uniform(int64_t seed = 0);
-// Truncated normal with stddev sqrt(2 / fan_in); He et al., ICCV 2015.
-Initializer he_normal(int64_t seed = 0);
+Initializer glorot_normal(int64_t seed = 0);
+// Variance 2 / fan_in; He et al., "Delving Deep into Rectifiers", ICCV 2015. For relu.
+Initializer he_uniform(int64_t seed = 0);  // U(-l, l) with l = sqrt(6 / fan_in)
+Initializer he_normal(int64_t seed = 0);   // truncated
+// Variance 1 / fan_in; LeCun et al., "Efficient BackProp", 1998; for selu, Klambauer et al.,
+// "Self-Normalizing Neural Networks", NIPS 2017.
+Initializer lecun_uniform(int64_t seed = 0);  // U(-l, l) with l = sqrt(3 / fan_in)
+Initializer lecun_normal(int64_t seed = 0);   // truncated
+
+// ---- Matrices ----
+// gain * Q, where the rows or the columns of Q, whichever are fewer, are orthonormal; Saxe et al.,
+// "Exact solutions to the nonlinear dynamics of learning in deep linear neural networks", ICLR
+// 2014. Q is drawn uniformly (Mezzadri, "How to generate random matrices from the classical compact
+// groups", 2007). More than two axes: a matrix of the last axis and all others. float32, float64,
+// float16 or bfloat16. Parts of a variable need a seed.
+Initializer orthogonal(double gain = 1, int64_t seed = 0);
+// gain on the diagonal, else 0: a matrix.
+Initializer identity(double gain = 1);
 }  // namespace initializers
 
 }  // namespace leat

@@ -205,6 +205,22 @@ Dataset idx(const std::string& file, Location at = here());
 // "label", i32. `train`: the 60,000 to train with, else those to test.
 Dataset mnist(const std::string& directory, bool train = true, Location at = here());
 
+struct ImageOptions {
+  // {height, width} that all images are brought to, bilinearly; none: each as it is, so batches
+  // need padded_batch().
+  std::vector<int64_t> size = {};
+  int64_t channels = 3;  // 1 (gray), 3 (RGB) or 4 (RGBA)
+};
+// Pictures in folders, one folder for each class: `directory/cat/1.jpg`. JPEG, PNG, BMP and GIF
+// (the first frame). "image", f32 [height, width, channels] from 0 to 1, and "label", i32: the
+// position of the folder's name in image_classes(). They come in the order of their paths:
+// shuffle() with a buffer for all mixes the classes. This program lists the folders, the task that
+// runs the dataset reads the files. NOT_FOUND if there are no pictures.
+Dataset images(const std::string& directory, const ImageOptions& options = {},
+               Location at = here());
+// The names of the folders in `directory`, sorted.
+std::vector<std::string> image_classes(const std::string& directory, Location at = here());
+
 // What `next` gives each time, a tensor for each component, until it gives none. It is called in
 // this process: a dataset that goes to a task elsewhere fails with NOT_FOUND.
 Dataset generator(std::function<std::optional<std::vector<Tensor>>()> next,

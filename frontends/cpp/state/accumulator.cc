@@ -120,7 +120,7 @@ Node& SparseAccumulator::apply(Output indices, Output values, const Operand& loc
              {{"has_known_shape", is_known}}, at);
 }
 
-SparseRows SparseAccumulator::take(const Operand& required, Location at) const {
+SparseGradient SparseAccumulator::take(const Operand& required, Location at) const {
   Node& node = add("SparseAccumulatorTakeGradient", "take", {required_of(required, "take", at)},
                    {{"dtype", dtype()}}, at);
   Shape rows = shape();

@@ -71,7 +71,7 @@ class Accumulator : public AnyAccumulator {
 };
 
 // Rows `indices`, int64 [n], of a gradient of that dense shape, int64 [rank].
-struct SparseRows {
+struct SparseGradient {
   Output indices;
   Output values;  // [n, …]
   Output shape;
@@ -87,7 +87,7 @@ class SparseAccumulator : public AnyAccumulator {
   // values[i] belongs to row indices[i]: int64 or int32, [n]. As Accumulator::apply else.
   Node& apply(Output indices, Output values, const Operand& local_step = 0,
               Location at = here()) const;
-  SparseRows take(const Operand& required, Location at = here()) const;  // rows in order
+  SparseGradient take(const Operand& required, Location at = here()) const;  // rows in order
 };
 
 }  // namespace leat

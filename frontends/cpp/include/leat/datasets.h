@@ -1,4 +1,5 @@
 // Input pipelines: sources, transformations, batches.
 #pragma once
 
+#include "frontends/cpp/data/csv.h"
 #include "frontends/cpp/data/dataset.h"

@@ -1,0 +1,44 @@
+// Lines of comma-separated values (RFC 4180), as they come from datasets::text_files.
+#pragma once
+
+#include <concepts>
+#include <string>
+#include <vector>
+
+#include "graph/ops.h"
+
+namespace leat {
+
+// A column: its dtype if each line must have a value, or the value of empty fields. float32,
+// float64, int32, int64 or string.
+class CsvColumn {
+ public:
+  CsvColumn(DType dtype) : dtype_(dtype) {}  // NOLINT: converts
+  template <class T>
+  requires(std::convertible_to<T, Literal>) CsvColumn(T value)  // NOLINT
+      : default_(Literal(std::move(value)).tensor()) {}
+
+  DType dtype() const { return default_.is_valid() ? default_.dtype() : dtype_; }
+  // One element, or none where a value is required.
+  Tensor default_value() const { return default_.is_valid() ? default_ : Tensor(dtype_, {0}); }
+
+ private:
+  DType dtype_ = DType::invalid;
+  Tensor default_;
+};
+
+struct DecodeCsvOptions {
+  char delimiter = ',';
+  bool quotes = true;                 // "a,b" is one field
+  std::string na_value = "";          // as good as an empty field
+  std::vector<int64_t> columns = {};  // those that are wanted, increasing; none: all
+};
+
+// An Output for each column, of the shape of `lines`, strings. A line with another number of
+// fields, or a field that is no such value, fails the step with INVALID_ARGUMENT, which names line
+// and field.
+//   decode_csv(line, {f32, f32, 0, "unknown"})
+std::vector<Output> decode_csv(Output lines, const std::vector<CsvColumn>& columns,
+                               const DecodeCsvOptions& options = {}, Location at = here());
+
+}  // namespace leat
