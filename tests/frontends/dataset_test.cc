@@ -4,10 +4,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <fstream>
 
 #include "frontends/cpp/data.h"
+#include "frontends/cpp/data/csv.h"
 #include "frontends/cpp/session.h"
+#include "graph/formats/image_file.h"
 #include "graph/graph_def.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/in_process_cluster.h"
@@ -17,6 +20,7 @@ namespace leat {
 namespace {
 
 using testing::ElementsAre;
+using testing::Pointwise;
 using testing::UnorderedElementsAre;
 
 class Datasets : public testing::Test {
@@ -181,6 +185,103 @@ TEST_F(Datasets, WhatDoesNotFitIsRefused) {
   refuse("there is no shard 3 of 3", [&] { ten.shard(3, 3); });
   refuse("component 0 is int64, and float in the other dataset",
          [&] { ten.concatenate(ten.map([](Output x) { return cast(x, f32); })); });
+}
+
+// ---- Lines of comma-separated values
+
+TEST_F(Datasets, LinesAreDecoded) {
+  const std::string table = file("a.csv", "1,2.5\n3,4.5\n5,6.5\n");
+  const Dataset rows = datasets::text_files({table})
+                           .map([](Output line) {
+                             return decode_csv(line, {f32, f32});
+                           })
+                           .batch(2);
+  ASSERT_EQ(rows.components().size(), 2u);
+  EXPECT_EQ(rows.components()[1].shape, Shape{any});
+  EXPECT_THAT(all<float>(rows), ElementsAre(1, 3, 5));
+  EXPECT_THAT(all<float>(rows, 1), ElementsAre(2.5, 4.5, 6.5));
+}
+
+TEST(DecodeCsv, HasDefaultsAndDelimiters) {
+  Graph g;
+  const Output lines = placeholder(g, "lines", DType::string, {any});
+  const std::vector<Output> all =
+      decode_csv(lines, {f64, -1, "none", 0.5, i64}, {.delimiter = ';', .na_value = "NA"});
+  const std::vector<Output> some =
+      decode_csv(lines, {"none", i64}, {.delimiter = ';', .columns = {2, 4}});
+  EXPECT_EQ(all[0].shape(), Shape{any});
+  Session session(g);
+  const Feeds feeds = {{lines, Tensor::of<std::string>({2}, {"1.5;NA;\"a;b\";;7", "2;3;;0.25;8"})}};
+  const std::vector<Tensor> got = session.run(feeds, all);
+  EXPECT_THAT(got[0].span<double>(), ElementsAre(1.5, 2));
+  EXPECT_THAT(got[1].span<int32_t>(), ElementsAre(-1, 3));
+  EXPECT_THAT(got[2].span<std::string>(), ElementsAre("a;b", "none"));
+  EXPECT_THAT(got[3].span<float>(), ElementsAre(0.5, 0.25));
+  EXPECT_THAT(got[4].span<int64_t>(), ElementsAre(7, 8));
+  EXPECT_THAT(session.run(feeds, some)[1].span<int64_t>(), ElementsAre(7, 8));
+  expect_error_with(Code::invalid_argument, "dataset_test.cc", [&] {
+    session.run({{lines, Tensor::of<std::string>({1}, {";1;a;1;1"})}}, all);
+  });
+}
+
+TEST(DecodeCsv, MistakesAreToldAtTheirLine) {
+  Graph g;
+  const Output lines = placeholder(g, "lines", DType::string, {any});
+  const auto refuse = [](std::string_view part, auto&& f) {
+    expect_error_with(Code::invalid_argument, part, f);
+    expect_error_with(Code::invalid_argument, "dataset_test.cc:", f);
+  };
+  refuse("not strings", [&] { decode_csv(constant(g, 1), {f32}); });
+  refuse("there are no columns", [&] { decode_csv(lines, {}); });
+  refuse("column 1 is bfloat16", [&] { decode_csv(lines, {f32, bf16}); });
+  refuse("it must be a scalar", [&] { decode_csv(lines, {Tensor(f32, {2})}); });
+  refuse("2 columns are wanted, but 1", [&] { decode_csv(lines, {f32}, {.columns = {0, 1}}); });
+  refuse("must increase", [&] { decode_csv(lines, {f32, f32}, {.columns = {1, 0}}); });
+  refuse("empty Output", [&] { decode_csv({}, {f32}); });
+}
+
+// ---- Pictures
+
+class Pictures : public Datasets {
+ protected:
+  // A PNG of one gray, in a folder.
+  void picture(const std::string& folder, const std::string& name, int64_t height, int64_t width,
+               uint8_t gray) {
+    std::filesystem::create_directories(directory / folder);
+    file(folder + "/" + name,
+         encode_png({.height = height,
+                     .width = width,
+                     .channels = 1,
+                     .contents = std::vector<uint8_t>(static_cast<size_t>(height * width), gray)}));
+  }
+};
+
+TEST_F(Pictures, ComeWithTheLabelsOfTheirFolders) {
+  picture("dog", "1.png", 2, 3, 51);
+  picture("cat", "b.PNG", 1, 1, 102);
+  picture("cat", "a.png", 4, 2, 255);
+  file("cat/notes.txt", "no picture");
+  EXPECT_THAT(datasets::image_classes(directory.path()), ElementsAre("cat", "dog"));
+  const Dataset images = datasets::images(directory.path(), {.size = {2, 2}, .channels = 1});
+  EXPECT_EQ(images.components()[0].name, "image");
+  EXPECT_EQ(images.components()[0].shape, (Shape{2, 2, 1}));
+  EXPECT_THAT(all<int32_t>(images, 1), ElementsAre(0, 0, 1));
+  EXPECT_THAT(
+      all<float>(images.batch(3)),
+      Pointwise(testing::FloatNear(1e-6F), {1., 1., 1., 1., .4, .4, .4, .4, .2, .2, .2, .2}));
+  const Dataset own = datasets::images(directory.path()).skip(2);
+  EXPECT_EQ(own.components()[0].shape, (Shape{any, any, 3}));
+  EXPECT_THAT(all<float>(own), testing::SizeIs(2 * 3 * 3));
+}
+
+TEST_F(Pictures, MistakesAreToldAtTheirLine) {
+  expect_error_with(Code::not_found, "has no folders with pictures",
+                    [&] { datasets::images(directory.path()); });
+  expect_error_with(Code::not_found, "dataset_test.cc:", [&] { datasets::images("/no/such"); });
+  expect_error_with(Code::invalid_argument, "the size must be {height, width}",
+                    [&] { datasets::images(directory.path(), {.size = {3}}); });
+  expect_error_with(Code::invalid_argument, "channels must be 1, 3 or 4, got 2",
+                    [&] { datasets::images(directory.path(), {.channels = 2}); });
 }
 
 TEST_F(DatasetsOfACluster, FunctionsTravelWithTheGraph) {

@@ -1,5 +1,8 @@
 #include "frontends/cpp/state/accumulator.h"
 
+#include <algorithm>
+#include <tuple>
+
 #include "frontends/cpp/outside_control_scopes.h"
 #include "frontends/cpp/state/tuple.h"
 
@@ -96,6 +99,20 @@ Output Accumulator::take(const Operand& required, Location at) const {
 
 // ---- Sparse gradients
 
+namespace {
+
+// Rows that come once each, in ascending order, as the accumulator takes them: of an index that
+// comes twice the sum. {indices, values}.
+std::pair<Output, Output> in_order(Output indices, Output values, Location at) {
+  const std::vector<Output> different = unique(indices, i32, at);
+  const Output count = size_of(different[0], i32, at);
+  const Output sums = segment_sum(values, different[1], count, at);
+  const std::vector<Output> descending = top_k(-Operand(different[0], at), count, at);
+  return {-Operand(descending[0], at), take(sums, descending[1], 0, at)};
+}
+
+}  // namespace
+
 SparseAccumulator::SparseAccumulator(Graph& graph, std::string_view name, DType dtype,
                                      const Shape& shape, const AccumulatorOptions& options,
                                      Location at)
@@ -111,6 +128,7 @@ Node& SparseAccumulator::apply(Output indices, Output values, const Operand& loc
   check(is_integer(indices.dtype()), what("apply", at), ": the indices, '", indices.name(),
         "', are ", indices.dtype(), ", not integers");
   if (indices.dtype() != i64) indices = cast(indices, i64, at);
+  std::tie(indices, values) = in_order(indices, values, at);
   const bool is_known = shape().is_complete();
   Tensor dims(i64, {is_known ? shape().rank() : 0});
   if (is_known) std::copy(shape().dims().begin(), shape().dims().end(), dims.data<int64_t>());

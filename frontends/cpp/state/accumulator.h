@@ -84,7 +84,8 @@ class SparseAccumulator : public AnyAccumulator {
   SparseAccumulator(Graph& graph, std::string_view name, DType dtype, const Shape& shape,
                     const AccumulatorOptions& options = {}, Location at = here());
 
-  // values[i] belongs to row indices[i]: int64 or int32, [n]. As Accumulator::apply else.
+  // values[i] belongs to row indices[i]: int64 or int32, [n], in any order; rows with one index are
+  // added up, as one gradient of that row. `local_step` is that of Accumulator::apply.
   Node& apply(Output indices, Output values, const Operand& local_step = 0,
               Location at = here()) const;
   SparseGradient take(const Operand& required, Location at = here()) const;  // rows in order
