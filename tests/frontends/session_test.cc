@@ -149,7 +149,7 @@ TEST(Variables, MistakesAreTold) {
 TEST(Variables, AnInitialiserThatFailsIsNamed) {
   Graph graph;
   const int line = __LINE__ + 1;
-  const auto make = [&] { variable(graph, "w", {2}, initializers::glorot_uniform()); };
+  const auto make = [&] { variable(graph, "w", {2}, initializers::orthogonal()); };
   expect_error_with(Code::invalid_argument,
                     concat("the initialiser of variable 'w' (", __FILE__, ":", line), make);
   expect_error_with(Code::invalid_argument, "variable 'v'", [&] {
