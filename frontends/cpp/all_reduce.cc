@@ -144,9 +144,10 @@ ReplicaScope AllReduce::replica(Graph& graph, int index) const {
 
 // By replica, and there by variable; without variables on which no loss depends.
 std::vector<AllReduce::Gradients> AllReduce::gradients(const Optimizer& optimizer,
-                                                       const std::vector<Output>& losses) const {
+                                                       const std::vector<Output>& losses,
+                                                       std::vector<Output> variables) const {
   Graph& graph = losses.front().graph();
-  const std::vector<Output> variables = graph.collection("trainable_variables");
+  if (variables.empty()) variables = graph.collection("trainable_variables");
   std::vector<Gradients> all;
   for (int k = 0; k < workers(); ++k) {
     const ReplicaScope there = replica(graph, k);
@@ -171,7 +172,7 @@ std::vector<AllReduce::Gradients> AllReduce::gradients(const Optimizer& optimize
           "', which is given for replica ", k, ", does not depend on its variable '", name,
           "', but another replica's does: losses are given in the order of the replicas, and all ",
           "of the same model");
-      used[k].push_back(all[k][v]);
+      used[k].push_back(densify(all[k][v]));
     }
   }
   check(!used.front().empty(),
@@ -197,22 +198,24 @@ void AllReduce::exchange(Graph& graph, std::vector<Gradients>& all) const {
 }
 
 Node& AllReduce::minimize(const Optimizer& optimizer, const std::vector<Output>& losses,
-                          Output global_step) const {
+                          const MinimizeOptions& options, Location at) const {
   check(std::ssize(losses) == workers(), "an all-reduce over ", workers(),
         " workers needs the loss of each replica, got ", losses.size());
   for (size_t k = 0; k < losses.size(); ++k)
     check(bool(losses[k]), "the loss of replica ", k, " is an empty Output");
   Graph& graph = losses.front().graph();
-  std::vector<Gradients> all = gradients(optimizer, losses);
+  std::vector<Gradients> all = gradients(optimizer, losses, options.variables);
   if (workers() > 1) exchange(graph, all);
   std::vector<Output> updates;
   for (int k = 0; k < workers(); ++k) {
     const ReplicaScope there = replica(graph, k);
-    updates.push_back(
-        optimizer.apply(all[static_cast<size_t>(k)], k == 0 ? global_step : Output{}).output());
+    updates.push_back(optimizer
+                          .apply(all[static_cast<size_t>(k)],
+                                 {.global_step = k == 0 ? options.global_step : Output{}}, at)
+                          .output());
   }
   const ReplicaScope chief = replica(graph, 0);
-  return updates.size() == 1 ? *updates.front().node : group(graph, updates, "update");
+  return updates.size() == 1 ? *updates.front().node : group(graph, updates, "update", at);
 }
 
 }  // namespace leat

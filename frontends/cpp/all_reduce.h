@@ -21,7 +21,7 @@
 #include <vector>
 
 #include "distributed/cluster_spec.h"
-#include "frontends/cpp/optimizers.h"
+#include "frontends/cpp/optimizers/optimizers.h"
 #include "frontends/cpp/replica.h"
 
 namespace leat {
@@ -33,12 +33,13 @@ namespace leat {
 //       const auto replica = strategy.replica(graph, k);
 //       … variables and all, as for a single process …  losses.push_back(loss);
 //     }
-//     Node& train = strategy.minimize(Adam{1e-3}, losses, global_step);
+//     Node& train = strategy.minimize(Adam{1e-3}, losses, {.global_step = step});
 // Variables of replica 0 and their slots have the names that they have in a single process, and are
 // what a Saver saves. Those of the others, "worker_1/…", are copies of them (variables.h):
 // initialised from them, and made equal again when a checkpoint is restored. What a replica changes
 // itself, such as moving averages of its batches, stays its own; that of replica 0 is saved.
-// global_step is one variable, made in replica 0. Gradients are dense, also those of take().
+// global_step is one variable, made in replica 0. Gradients of rows are made dense before they are
+// exchanged.
 class AllReduce {
  public:
   struct Options {
@@ -67,13 +68,13 @@ class AllReduce {
   // are not one per worker, or if a variable that one of them depends on has no counterpart on
   // which another does.
   Node& minimize(const Optimizer& optimizer, const std::vector<Output>& losses,
-                 Output global_step = {}) const;
+                 const MinimizeOptions& options = {}, Location at = here()) const;
 
  private:
   using Gradients = std::vector<GradientAndVariable>;  // of one replica
   std::string root(int index) const;                   // "worker_1/"; "" for replica 0
-  std::vector<Gradients> gradients(const Optimizer& optimizer,
-                                   const std::vector<Output>& losses) const;
+  std::vector<Gradients> gradients(const Optimizer& optimizer, const std::vector<Output>& losses,
+                                   std::vector<Output> variables) const;
   void exchange(Graph& graph, std::vector<Gradients>& all) const;
 
   Options options_;

@@ -42,33 +42,35 @@ ReplicaScope ParameterServer::replica(Graph& graph, int index) const {
   return {graph, std::move(scopes)};
 }
 
-Node& ParameterServer::minimize(const Optimizer& optimizer, Output loss, Output global_step) const {
-  return optimizer.minimize(loss, global_step);
+Node& ParameterServer::minimize(const Optimizer& optimizer, Output loss,
+                                const MinimizeOptions& options, Location at) const {
+  return optimizer.minimize(loss, options, at);
 }
 
 Node& ParameterServer::minimize(const Optimizer& optimizer, const std::vector<Output>& losses,
-                                Output global_step) const {
+                                const MinimizeOptions& options, Location at) const {
   check(std::ssize(losses) == workers(), "synchronous training with ", workers(),
         " workers needs the loss of each replica, got ", losses.size());
   for (size_t k = 0; k < losses.size(); ++k)
     check(bool(losses[k]), "the loss of replica ", k, " is an empty Output");
   std::vector<std::vector<GradientAndVariable>> of_replica;
-  for (const Output& loss : losses) of_replica.push_back(optimizer.gradients(loss));
+  for (const Output& loss : losses)
+    of_replica.push_back(optimizer.gradients(loss, options.variables));
   Graph& graph = losses.front().graph();
   const NameScope scope(graph, "mean_gradients");
   std::vector<GradientAndVariable> means;
   for (size_t v = 0; v < of_replica.front().size(); ++v) {
     const Output variable = of_replica.front()[v].variable;
     const ColocationScope with(graph, {variable});  // the mean is taken where the update is
-    std::vector<Output> gradients;
+    std::vector<GradientAndVariable> gradients;
     for (const auto& replica : of_replica) {
-      if (replica[v].gradient) gradients.push_back(replica[v].gradient);
+      if (replica[v].gradient) gradients.push_back(replica[v]);
     }
     if (gradients.empty()) continue;
-    const Output sum = gradients.size() == 1 ? gradients.front() : add_n(gradients);
-    means.push_back({sum * (1.0 / static_cast<double>(losses.size())), variable});
+    means.push_back(sum_of(gradients, at));
+    means.back().gradient = means.back().gradient * (1.0 / static_cast<double>(losses.size()));
   }
-  return optimizer.apply(means, global_step);
+  return optimizer.apply(means, {.global_step = options.global_step}, at);
 }
 
 }  // namespace leat

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "distributed/cluster_spec.h"
-#include "frontends/cpp/optimizers.h"
+#include "frontends/cpp/optimizers/optimizers.h"
 #include "frontends/cpp/replica.h"
 
 namespace leat {
@@ -20,11 +20,11 @@ namespace leat {
 //   gradient arrives; nobody waits. k workers make k updates of the full rate in the time of one
 //   synchronous step.
 //       auto replica = strategy.replica(graph, task.index);
-//       … model … ;  strategy.minimize(Adam{1e-3}, loss, global_step);
+//       … model … ;  strategy.minimize(Adam{1e-3}, loss, {.global_step = step});
 //   Synchronous, in-graph: one program (the chief's) builds a replica per worker over shared
 //   variables; one update per step with the mean of all replicas' gradients.
 //       for (int k = 0; k < strategy.workers(); ++k) { auto replica = strategy.replica(graph, k);
-//       losses.push_back(…); } strategy.minimize(Adam{1e-3}, losses, global_step);
+//       losses.push_back(…); } strategy.minimize(Adam{1e-3}, losses, {.global_step = step});
 class ParameterServer {
  public:
   struct Options {
@@ -43,12 +43,14 @@ class ParameterServer {
   ReplicaScope replica(Graph& graph, int index) const;
 
   // Asynchronous: an update with this replica's gradient alone, as Optimizer::minimize makes it.
-  Node& minimize(const Optimizer& optimizer, Output loss, Output global_step = {}) const;
+  Node& minimize(const Optimizer& optimizer, Output loss, const MinimizeOptions& options = {},
+                 Location at = here()) const;
   // Synchronous: one update with the mean of the replicas' gradients, taken where the variable is;
-  // a replica whose loss does not depend on a variable counts as 0. `losses` by replica, all of one
-  // graph. INVALID_ARGUMENT if they are not one per worker.
+  // a replica whose loss does not depend on a variable counts as 0. Gradients of rows cross to the
+  // ps as rows. `losses` by replica, all of one graph. INVALID_ARGUMENT if they are not one per
+  // worker.
   Node& minimize(const Optimizer& optimizer, const std::vector<Output>& losses,
-                 Output global_step = {}) const;
+                 const MinimizeOptions& options = {}, Location at = here()) const;
 
  private:
   struct Load;  // bytes placed so far, by ps task

@@ -44,7 +44,7 @@ struct Program {
       inputs.push_back(placeholder(graph, "x", f32, {3, 4}));
       losses.push_back(mean(square(make_layer(graph)(inputs.back()) - 1.0)));
     }
-    train = &strategy.minimize(optimizer, losses, step);
+    train = &strategy.minimize(optimizer, losses, {.global_step = step});
   }
   Graph graph;
   Output step;
@@ -230,7 +230,7 @@ TEST_P(AllReduceTraining, IsThatOfOneDeviceWithTheMeanGradient) {
 INSTANTIATE_TEST_SUITE_P(
     All, AllReduceTraining,
     testing::Values(Case{"OneWorker", 1, 0, std::make_shared<Adam>(0.1)},
-                    Case{"TwoWorkers", 2, 0, std::make_shared<Momentum>(0.1, 0.9)},
+                    Case{"TwoWorkers", 2, 0, std::make_shared<Momentum>(0.1)},
                     Case{"ThreeDirectly", 3, 1 << 20, std::make_shared<Adam>(0.1)},
                     Case{"ThreeByChunks", 3, 0, std::make_shared<Adam>(0.1)},
                     Case{"FourByChunks", 4, 0, std::make_shared<GradientDescent>(0.1)}),

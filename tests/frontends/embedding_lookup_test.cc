@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "frontends/cpp/nn/nn.h"
-#include "frontends/cpp/optimizers.h"
+#include "frontends/cpp/optimizers/optimizers.h"
 #include "frontends/cpp/session.h"
 #include "tests/support/expect_error.h"
 
@@ -106,7 +106,7 @@ TEST(EmbeddingLookup, LearnsAsAnEmbeddingDoes) {
         graph, 5, 2, {.initializer = initializers::constant(numbered(5)), .name = "table"})(ids);
   };
   EXPECT_EQ(train(in_parts, GradientDescent(0.1)), train(in_one, GradientDescent(0.1)));
-  EXPECT_EQ(train(in_parts, Momentum(0.1, 0.9)), train(in_one, Momentum(0.1, 0.9)));
+  EXPECT_EQ(train(in_parts, Momentum(0.1)), train(in_one, Momentum(0.1)));
   EXPECT_EQ(train(in_parts, Adam(0.1)), train(in_one, Adam(0.1)));
 }
 

@@ -1,5 +1,5 @@
 // Clipped gradients against the same in straight C++.
-#include "frontends/cpp/gradient_clipping.h"
+#include "frontends/cpp/optimizers/gradient_clipping.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 
+#include "frontends/cpp/optimizers/gradient_descent.h"
 #include "frontends/cpp/session.h"
 
 namespace leat {

@@ -1,8 +1,8 @@
-#include "frontends/cpp/moving_average.h"
+#include "frontends/cpp/optimizers/moving_average.h"
 
 #include <gtest/gtest.h>
 
-#include "frontends/cpp/optimizers.h"
+#include "frontends/cpp/optimizers/optimizers.h"
 #include "frontends/cpp/saver.h"
 #include "frontends/cpp/session.h"
 #include "tests/support/scratch_directory.h"
@@ -15,7 +15,7 @@ TEST(ExponentialMovingAverage, FollowsItsVariableFromItsFirstValue) {
   const Output w = variable(graph, "layer/w", {}, initializers::constant(4.0), f64);
   const Output step =
       variable(graph, "global_step", {}, initializers::zeros(), i64, {.trainable = false});
-  Node& train = GradientDescent(1).minimize(w, step);
+  Node& train = GradientDescent(1).minimize(w, {.global_step = step});
   ExponentialMovingAverage averages(0.75);
   Node& follow = averages.apply(graph, {}, &train);
   Node& evaluate = averages.assign_averages();

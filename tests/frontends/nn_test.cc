@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-#include "frontends/cpp/optimizers.h"
+#include "frontends/cpp/optimizers/optimizers.h"
 #include "frontends/cpp/session.h"
 #include "tests/support/expect_error.h"
 

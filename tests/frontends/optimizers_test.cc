@@ -1,12 +1,14 @@
 // Optimizers against the update rules written as straight C++, on a quadratic in two variables.
-#include "frontends/cpp/optimizers.h"
+#include "frontends/cpp/optimizers/optimizers.h"
 
 #include <gtest/gtest.h>
 
 #include <array>
 #include <cmath>
+#include <concepts>
 
 #include "frontends/cpp/session.h"
+#include "tests/support/expect_error.h"
 
 namespace leat {
 namespace {
@@ -26,15 +28,17 @@ Tensor tensor(const Values& values) {
   return Tensor::of<double>({3}, std::span<const double>(values));
 }
 
-void expect_follows(const Optimizer& optimizer,
-                    const std::function<Values(Values, int step)>& rule) {
+using Rule = std::function<Values(Values, int step)>;
+
+void expect_follows(const std::function<std::unique_ptr<Optimizer>(Output global_step)>& make,
+                    const Rule& rule) {
   Graph graph;
   const Output w = variable(graph, "w", {3}, initializers::constant(tensor(start)), f64);
   const Output loss =
       sum(constant(graph, tensor(scale)) * square(w - constant(graph, tensor(target))));
   const Output step =
       variable(graph, "global_step", {}, initializers::zeros(), i64, {.trainable = false});
-  Node& train = optimizer.minimize(loss, step);
+  Node& train = make(step)->minimize(loss, {.global_step = step});
   Node& init = initialize_variables(graph);
   Session session(graph);
   session.run({init});
@@ -49,6 +53,11 @@ void expect_follows(const Optimizer& optimizer,
   }
 }
 
+template <std::derived_from<Optimizer> T>
+void expect_follows(const T& optimizer, const Rule& rule) {
+  expect_follows([&](Output) { return std::make_unique<T>(optimizer); }, rule);
+}
+
 TEST(GradientDescent, FollowsItsRule) {
   expect_follows(GradientDescent(0.1), [](Values w, int) {
     const Values g = gradient(w);
@@ -59,7 +68,7 @@ TEST(GradientDescent, FollowsItsRule) {
 
 void expect_momentum(bool use_nesterov) {
   Values m{};
-  expect_follows(Momentum(0.05, 0.9, use_nesterov), [&](Values w, int) {
+  expect_follows(Momentum(0.05, {.nesterov = use_nesterov}), [&](Values w, int) {
     const Values g = gradient(w);
     for (size_t i = 0; i < 3; ++i) {
       m[i] = 0.9 * m[i] + g[i];
@@ -85,7 +94,7 @@ TEST(Adagrad, FollowsItsRule) {
 
 void expect_rms_prop(bool is_centered) {
   Values s = {1, 1, 1}, mean{}, m{};
-  const RmsProp optimizer(0.05, {.decay = 0.8, .momentum = 0.5, .is_centered = is_centered});
+  const RmsProp optimizer(0.05, {.decay = 0.8, .momentum = 0.5, .centered = is_centered});
   expect_follows(optimizer, [&](Values w, int) {
     const Values g = gradient(w);
     for (size_t i = 0; i < 3; ++i) {
@@ -115,6 +124,178 @@ TEST(Adam, FollowsItsRule) {
     }
     return w;
   });
+}
+
+TEST(AdamW, FollowsItsRule) {
+  Values m{}, v{};
+  const AdamW optimizer(0.02, {.weight_decay = 0.3, .beta1 = 0.8, .beta2 = 0.9, .epsilon = 1e-3});
+  expect_follows(optimizer, [&](Values w, int step) {
+    const Values g = gradient(w);
+    const double rate = 0.02 * std::sqrt(1 - std::pow(0.9, step)) / (1 - std::pow(0.8, step));
+    for (size_t i = 0; i < 3; ++i) {
+      m[i] = 0.8 * m[i] + 0.2 * g[i];
+      v[i] = 0.9 * v[i] + 0.1 * g[i] * g[i];
+      w[i] = w[i] * (1 - 0.02 * 0.3) - rate * m[i] / (std::sqrt(v[i]) + 1e-3);
+    }
+    return w;
+  });
+}
+
+TEST(Adamax, FollowsItsRule) {
+  Values m{}, u{};
+  expect_follows(Adamax(0.02), [&](Values w, int step) {
+    const Values g = gradient(w);
+    for (size_t i = 0; i < 3; ++i) {
+      m[i] = 0.9 * m[i] + (1 - 0.9) * g[i];
+      u[i] = std::max(0.999 * u[i], std::abs(g[i]));
+      w[i] -= 0.02 / (1 - std::pow(0.9, step)) * m[i] / (u[i] + 1e-8);
+    }
+    return w;
+  });
+}
+
+double sign(double x) { return x > 0 ? 1 : x < 0 ? -1 : 0; }
+
+// What the penalties of strength l1 and l2 leave of w when the rate is r.
+double shrunk(double w, double r, double l1, double l2) {
+  return sign(w) * std::max(std::abs(w) - r * l1, 0.0) / (1 + r * l2);
+}
+
+TEST(AdagradDA, FollowsItsRule) {
+  Values s{}, a = {0.1, 0.1, 0.1};
+  const auto make = [](Output step) {
+    return std::make_unique<AdagradDA>(0.3, step, AdagradDAOptions{.l1 = 0.05, .l2 = 0.2});
+  };
+  expect_follows(make, [&](Values w, int step) {
+    const Values g = gradient(w);
+    for (size_t i = 0; i < 3; ++i) {
+      s[i] += g[i];
+      a[i] += g[i] * g[i];
+      w[i] = -0.3 * sign(s[i]) * std::max(std::abs(s[i]) - 0.05 * step, 0.0) /
+             (std::sqrt(a[i]) + 0.2 * step * 0.3);
+    }
+    return w;
+  });
+}
+
+TEST(Adadelta, FollowsItsRule) {
+  Values a{}, u{};
+  expect_follows(Adadelta(1, {.rho = 0.8, .epsilon = 1e-3}), [&](Values w, int) {
+    const Values g = gradient(w);
+    for (size_t i = 0; i < 3; ++i) {
+      a[i] = 0.8 * a[i] + 0.2 * g[i] * g[i];
+      const double d = g[i] * std::sqrt(u[i] + 1e-3) / std::sqrt(a[i] + 1e-3);
+      u[i] = 0.8 * u[i] + 0.2 * d * d;
+      w[i] -= d;
+    }
+    return w;
+  });
+}
+
+void expect_ftrl(double power, double shrinkage) {
+  Values a = {0.2, 0.2, 0.2}, z{};
+  const Ftrl optimizer(
+      0.3, {.power = power, .initial = 0.2, .l1 = 0.05, .l2 = 0.1, .l2_shrinkage = shrinkage});
+  expect_follows(optimizer, [&](Values w, int) {
+    const Values g = gradient(w);
+    for (size_t i = 0; i < 3; ++i) {
+      const double b = a[i] + g[i] * g[i];
+      z[i] +=
+          g[i] + 2 * shrinkage * w[i] - (std::pow(b, -power) - std::pow(a[i], -power)) / 0.3 * w[i];
+      a[i] = b;
+      w[i] = std::abs(z[i]) > 0.05
+                 ? (sign(z[i]) * 0.05 - z[i]) / (std::pow(b, -power) / 0.3 + 2 * 0.1)
+                 : 0;
+    }
+    return w;
+  });
+}
+TEST(Ftrl, FollowsItsRule) { expect_ftrl(-0.5, 0); }
+TEST(Ftrl, FollowsItsRuleOfAnotherPower) { expect_ftrl(-0.75, 0); }
+TEST(Ftrl, FollowsItsRuleWithShrinkage) { expect_ftrl(-0.5, 0.1); }
+
+TEST(ProximalGradientDescent, FollowsItsRule) {
+  expect_follows(ProximalGradientDescent(0.1, {.l1 = 0.2, .l2 = 0.3}), [](Values w, int) {
+    const Values g = gradient(w);
+    for (size_t i = 0; i < 3; ++i) w[i] = shrunk(w[i] - 0.1 * g[i], 0.1, 0.2, 0.3);
+    return w;
+  });
+}
+
+TEST(ProximalAdagrad, FollowsItsRule) {
+  Values a = {0.1, 0.1, 0.1};
+  expect_follows(ProximalAdagrad(0.3, {.l1 = 0.2, .l2 = 0.3}), [&](Values w, int) {
+    const Values g = gradient(w);
+    for (size_t i = 0; i < 3; ++i) {
+      a[i] += g[i] * g[i];
+      const double rate = 0.3 / std::sqrt(a[i]);
+      w[i] = shrunk(w[i] - rate * g[i], rate, 0.2, 0.3);
+    }
+    return w;
+  });
+}
+
+void expect_sign_rule(const std::function<std::unique_ptr<Optimizer>(Output)>& make,
+                      const std::function<double(double agreement)>& factor) {
+  Values m{};
+  expect_follows(make, [&](Values w, int) {
+    const Values g = gradient(w);
+    for (size_t i = 0; i < 3; ++i) {
+      m[i] = 0.8 * m[i] + 0.2 * g[i];
+      w[i] -= 0.05 * factor(0.5 * sign(g[i]) * sign(m[i])) * g[i];
+    }
+    return w;
+  });
+}
+TEST(AddSign, FollowsItsRule) {
+  const auto make = [](Output) {
+    return std::make_unique<AddSign>(0.05,
+                                     AddSignOptions{.alpha = 2, .beta = 0.8, .sign_decay = 0.5});
+  };
+  expect_sign_rule(make, [](double agreement) { return 2 + agreement; });
+}
+TEST(PowerSign, FollowsItsRule) {
+  const auto make = [](Output) {
+    return std::make_unique<PowerSign>(0.05,
+                                       PowerSignOptions{.base = 3, .beta = 0.8, .sign_decay = 0.5});
+  };
+  expect_sign_rule(make, [](double agreement) { return std::pow(3, agreement); });
+}
+
+TEST(Optimizer, TrainsTheVariablesThatItIsGiven) {
+  Graph graph;
+  const Output a = variable(graph, "a", {}, initializers::ones()),
+               b = variable(graph, "b", {}, initializers::ones());
+  Node& train = GradientDescent(0.25).minimize(square(a) + square(b), {.variables = {b}});
+  Session session(graph);
+  session.run({initialize_variables(graph)});
+  session.run({train});
+  const auto [kept, trained] = session.run({}, fetch(a, b));
+  EXPECT_EQ(kept.value<float>(), 1);
+  EXPECT_EQ(trained.value<float>(), 0.5F);
+}
+
+TEST(Optimizer, NamesTheOptionThatIsOutOfRange) {
+  const auto expect = [](const std::string& text, const std::function<void()>& make) {
+    expect_error_with(Code::invalid_argument, text, make);
+  };
+  expect("optimizers_test.cc:", [] { Adam(0.1, {.beta1 = 1}); });
+  expect("): beta1 must be in [0, 1), got 1", [] { Adam(0.1, {.beta1 = 1}); });
+  expect("): beta2 must be in [0, 1), got -0.5", [] { Adamax(0.1, {.beta2 = -0.5}); });
+  expect("): weight_decay must be finite and not negative, got -1",
+         [] { AdamW(0.1, {.weight_decay = -1}); });
+  expect("): momentum must be in [0, 1), got nan", [] { Momentum(0.1, {.momentum = NAN}); });
+  expect("): initial must be finite and not negative, got -0.1",
+         [] { Adagrad(0.1, {.initial = -0.1}); });
+  expect("): rho must be in [0, 1), got 2", [] { Adadelta(0.1, {.rho = 2}); });
+  expect("): epsilon must be finite and not negative, got inf",
+         [] { RmsProp(0.1, {.epsilon = INFINITY}); });
+  expect("): power must be finite and not positive, got 0.5", [] { Ftrl(0.1, {.power = 0.5}); });
+  expect("): initial must be positive, got 0", [] { ProximalAdagrad(0.1, {.initial = 0}); });
+  expect("): base must be finite and positive, got 0", [] { PowerSign(0.1, {.base = 0}); });
+  expect("): it needs the variable that counts updates, int32 or int64, got none",
+         [] { AdagradDA(0.1, {}); });
+  expect("must be finite and not negative, got -0.1", [] { GradientDescent(-0.1); });
 }
 
 TEST(Optimizer, SlotsAreNamedAndPlacedAsTensorFlowsAre) {

@@ -36,7 +36,7 @@ struct Program {
     parts = table.parts();
     value = table.value();
     ids = placeholder(graph, "ids", i32, {any});
-    train = &minimize(Momentum(0.1, 0.9), sum(square(embedding_lookup(table, ids) - 1.0)));
+    train = &minimize(Momentum(0.1), sum(square(embedding_lookup(table, ids) - 1.0)));
     init = &initialize_variables(graph);
   }
   std::vector<float> learn(Session& session, int steps) {

@@ -5,8 +5,8 @@
 
 #include <memory>
 
-#include "frontends/cpp/moving_average.h"
-#include "frontends/cpp/optimizers.h"
+#include "frontends/cpp/optimizers/moving_average.h"
+#include "frontends/cpp/optimizers/optimizers.h"
 #include "frontends/cpp/session.h"
 #include "tests/support/expect_error.h"
 
@@ -141,9 +141,9 @@ TEST(PartitionedVariable, WhatGoesWithAPartIsAPart) {
 TEST(PartitionedVariable, LearnsAsAVariableDoes) {
   const std::vector<std::pair<std::string, std::shared_ptr<Optimizer>>> optimizers = {
       {"sgd", std::make_shared<GradientDescent>(0.1)},
-      {"momentum", std::make_shared<Momentum>(0.1, 0.9)},
+      {"momentum", std::make_shared<Momentum>(0.1)},
       {"adagrad", std::make_shared<Adagrad>(0.1)},
-      {"rmsprop", std::make_shared<RmsProp>(0.1, RmsProp::Options{.momentum = 0.5})},
+      {"rmsprop", std::make_shared<RmsProp>(0.1, RmsPropOptions{.momentum = 0.5})},
       {"adam", std::make_shared<Adam>(0.1)}};
   const auto train = [](const Optimizer& optimizer, int64_t parts) {
     Graph graph;

@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <map>
 
-#include "frontends/cpp/optimizers.h"
+#include "frontends/cpp/optimizers/optimizers.h"
 #include "frontends/cpp/training_hooks.h"
 #include "graph/formats/event_file.h"
 #include "graph/graph_def.h"
@@ -58,7 +58,7 @@ struct Program {
     }
     loss = mean(square(difference));
     summary = scalar_summary("loss", loss);
-    train = &GradientDescent{0.1}.minimize(loss, step);
+    train = &GradientDescent{0.1}.minimize(loss, {.global_step = step});
   }
 };
 

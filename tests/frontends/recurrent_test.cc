@@ -7,7 +7,7 @@
 #include <cmath>
 #include <random>
 
-#include "frontends/cpp/optimizers.h"
+#include "frontends/cpp/optimizers/optimizers.h"
 #include "frontends/cpp/session.h"
 #include "graph/gradient.h"
 #include "tests/support/expect_error.h"

@@ -5,7 +5,7 @@
 
 #include <filesystem>
 
-#include "frontends/cpp/optimizers.h"
+#include "frontends/cpp/optimizers/optimizers.h"
 #include "frontends/cpp/partitioned_variables.h"
 #include "graph/formats/checkpoint.h"
 #include "graph/formats/file.h"
@@ -113,7 +113,7 @@ struct Program {
                        : partitioned_variable(graph, "table", {7, 2},
                                               partitioners::fixed_size(parts, axis), initial)
                              .value();
-    train = &Momentum(0.1, 0.9).minimize(sum(square(value)));
+    train = &Momentum(0.1).minimize(sum(square(value)));
     init = &initialize_variables(graph);
   }
 };

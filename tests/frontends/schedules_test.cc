@@ -1,12 +1,12 @@
 // Learning-rate schedules against their formulas, step by step.
-#include "frontends/cpp/schedules.h"
+#include "frontends/cpp/optimizers/schedules.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-#include "frontends/cpp/optimizers.h"
+#include "frontends/cpp/optimizers/optimizers.h"
 #include "frontends/cpp/session.h"
 
 namespace leat {
@@ -26,29 +26,41 @@ void expect_values(const std::function<Output(Output step)>& schedule,
 }
 
 TEST(Schedules, ExponentialDecay) {
-  expect_values([](Output s) { return schedules::exponential_decay(0.5, s, 10, 0.9); },
-                [](double s) { return 0.5 * std::pow(0.9, s / 10); });
-  expect_values([](Output s) { return schedules::exponential_decay(0.5, s, 10, 0.9, true); },
-                [](double s) { return 0.5 * std::pow(0.9, std::floor(s / 10)); });
+  expect_values(
+      [](Output s) { return schedules::exponential_decay(0.5, s, {.steps = 10, .decay = 0.9}); },
+      [](double s) { return 0.5 * std::pow(0.9, s / 10); });
+  expect_values(
+      [](Output s) {
+        return schedules::exponential_decay(0.5, s, {.steps = 10, .decay = 0.9, .staircase = true});
+      },
+      [](double s) { return 0.5 * std::pow(0.9, std::floor(s / 10)); });
 }
 
 TEST(Schedules, InverseTimeDecay) {
-  expect_values([](Output s) { return schedules::inverse_time_decay(0.5, s, 10, 2); },
-                [](double s) { return 0.5 / (1 + 2 * s / 10); });
-  expect_values([](Output s) { return schedules::inverse_time_decay(0.5, s, 10, 2, true); },
-                [](double s) { return 0.5 / (1 + 2 * std::floor(s / 10)); });
+  expect_values(
+      [](Output s) { return schedules::inverse_time_decay(0.5, s, {.steps = 10, .decay = 2}); },
+      [](double s) { return 0.5 / (1 + 2 * s / 10); });
+  expect_values(
+      [](Output s) {
+        return schedules::inverse_time_decay(0.5, s, {.steps = 10, .decay = 2, .staircase = true});
+      },
+      [](double s) { return 0.5 / (1 + 2 * std::floor(s / 10)); });
 }
 
 TEST(Schedules, PolynomialDecay) {
-  expect_values([](Output s) { return schedules::polynomial_decay(0.5, s, 20, 0.1, 2); },
-                [](double s) { return 0.4 * std::pow(1 - std::min(s, 20.0) / 20, 2) + 0.1; });
+  expect_values(
+      [](Output s) {
+        return schedules::polynomial_decay(0.5, s, {.steps = 20, .end = 0.1, .power = 2});
+      },
+      [](double s) { return 0.4 * std::pow(1 - std::min(s, 20.0) / 20, 2) + 0.1; });
 }
 
 TEST(Schedules, CosineDecay) {
-  expect_values([](Output s) { return schedules::cosine_decay(0.5, s, 20, 0.2); },
-                [](double s) {
-                  return 0.5 * (0.8 * 0.5 * (1 + std::cos(M_PI * std::min(s, 20.0) / 20)) + 0.2);
-                });
+  expect_values(
+      [](Output s) { return schedules::cosine_decay(0.5, s, {.steps = 20, .alpha = 0.2}); },
+      [](double s) {
+        return 0.5 * (0.8 * 0.5 * (1 + std::cos(M_PI * std::min(s, 20.0) / 20)) + 0.2);
+      });
 }
 
 TEST(Schedules, PiecewiseConstant) {
@@ -66,7 +78,8 @@ TEST(Schedules, PiecewiseConstant) {
 TEST(Schedules, LinearWarmUpOfAnother) {
   expect_values(
       [](Output s) {
-        return schedules::linear_warm_up(schedules::exponential_decay(0.5, s, 10, 0.9), s, 20);
+        return schedules::linear_warm_up(
+            schedules::exponential_decay(0.5, s, {.steps = 10, .decay = 0.9}), s, 20);
       },
       [](double s) { return 0.5 * std::pow(0.9, s / 10) * std::min(1.0, (s + 1) / 20); });
 }
@@ -77,8 +90,8 @@ TEST(Schedules, OptimizersUseThem) {
   const Output w = variable(graph, "w", {}, initializers::zeros(), f64);
   const Output step =
       variable(graph, "global_step", {}, initializers::zeros(), i64, {.trainable = false});
-  Node& train =
-      GradientDescent(schedules::piecewise_constant(step, {0, 1}, {100, 10, 1})).minimize(w, step);
+  Node& train = GradientDescent(schedules::piecewise_constant(step, {0, 1}, {100, 10, 1}))
+                    .minimize(w, {.global_step = step});
   Node& init = initialize_variables(graph);
   Session session(graph);
   session.run({init});
@@ -100,9 +113,9 @@ TEST(Schedules, SayWhatIsWrong) {
     }
     return std::string("nothing");
   };
-  EXPECT_THAT(message_of([&] { schedules::cosine_decay(1, real, 10); }),
+  EXPECT_THAT(message_of([&] { schedules::cosine_decay(1, real, {.steps = 10}); }),
               testing::HasSubstr("the step must be of an integer type, but 'x:0' is float"));
-  EXPECT_THAT(message_of([&] { schedules::cosine_decay(1, step, 0); }),
+  EXPECT_THAT(message_of([&] { schedules::cosine_decay(1, step, {.steps = 0}); }),
               testing::HasSubstr("the number of steps must be positive, got 0"));
   EXPECT_THAT(message_of([&] {
                 schedules::piecewise_constant(step, {1, 2}, {1});

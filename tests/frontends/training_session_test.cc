@@ -14,7 +14,7 @@
 #include <thread>
 
 #include "distributed/worker.h"
-#include "frontends/cpp/optimizers.h"
+#include "frontends/cpp/optimizers/optimizers.h"
 #include "frontends/cpp/training_hooks.h"
 #include "graph/formats/checkpoint.h"
 #include "graph/formats/checkpoint_state.h"
@@ -41,7 +41,7 @@ struct Program {
     w = variable(graph, "w", {}, initializers::zeros());
     b = variable(graph, "b", {}, initializers::ones());
     loss = mean(square(w * x + b - (x * 2.0 - 1.0)));
-    options.train = &Momentum{0.05, 0.9}.minimize(loss, step);
+    options.train = &Momentum{0.05}.minimize(loss, {.global_step = step});
     options.global_step = step;
     options.inputs = {x};
     options.fetches = {loss};

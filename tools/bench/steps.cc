@@ -6,7 +6,7 @@
 #include <random>
 
 #include "frontends/cpp/nn/nn.h"
-#include "frontends/cpp/optimizers.h"
+#include "frontends/cpp/optimizers/optimizers.h"
 #include "frontends/cpp/session.h"
 
 namespace {

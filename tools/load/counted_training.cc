@@ -131,8 +131,9 @@ Model build(Graph& graph, const Flags& flags, const ParameterServer& strategy,
     out.inputs.insert(out.inputs.end(), {images, labels});
   }
   out.loss = losses.front();
-  out.train = workers.size() == 1 ? &strategy.minimize(Adam{1e-3}, losses.front(), out.global_step)
-                                  : &strategy.minimize(Adam{1e-3}, losses, out.global_step);
+  out.train = workers.size() == 1
+                  ? &strategy.minimize(Adam{1e-3}, losses.front(), {.global_step = out.global_step})
+                  : &strategy.minimize(Adam{1e-3}, losses, {.global_step = out.global_step});
   out.counts = count_updates(graph, strategy, cluster, workers, *out.train);
   return out;
 }

@@ -40,7 +40,8 @@ void run(const Flags& flags) {
         k));
     losses.push_back(training.replicas.back().loss);
   }
-  training.train = &strategy.minimize(*make_optimizer(flags), losses, training.global_step);
+  training.train =
+      &strategy.minimize(*make_optimizer(flags), losses, {.global_step = training.global_step});
   train(flags, member, training);
 }
 

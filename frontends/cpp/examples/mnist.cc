@@ -23,8 +23,8 @@ void build_local(const Flags& flags, Training& training) {
   training.global_step = make_global_step(training.graph);
   const auto model = make_model(training.graph, flags);
   training.replicas = {make_replica(training.graph, model)};
-  training.train =
-      &make_optimizer(flags)->minimize(training.replicas[0].loss, training.global_step);
+  training.train = &make_optimizer(flags)->minimize(training.replicas[0].loss,
+                                                    {.global_step = training.global_step});
 }
 
 void build_async(const Flags& flags, const ParameterServer& strategy, int worker,
@@ -33,8 +33,8 @@ void build_async(const Flags& flags, const ParameterServer& strategy, int worker
   training.global_step = make_global_step(training.graph);
   const auto model = make_model(training.graph, flags);
   training.replicas = {make_replica(training.graph, model)};
-  training.train =
-      &strategy.minimize(*make_optimizer(flags), training.replicas[0].loss, training.global_step);
+  training.train = &strategy.minimize(*make_optimizer(flags), training.replicas[0].loss,
+                                      {.global_step = training.global_step});
 }
 
 void build_sync(const Flags& flags, const ParameterServer& strategy, Training& training) {
@@ -47,7 +47,8 @@ void build_sync(const Flags& flags, const ParameterServer& strategy, Training& t
     training.replicas.push_back(make_replica(training.graph, model, k));
     losses.push_back(training.replicas.back().loss);
   }
-  training.train = &strategy.minimize(*make_optimizer(flags), losses, training.global_step);
+  training.train =
+      &strategy.minimize(*make_optimizer(flags), losses, {.global_step = training.global_step});
 }
 
 void build_all_reduce(const Flags& flags, const AllReduce& strategy, Training& training) {
@@ -58,7 +59,8 @@ void build_all_reduce(const Flags& flags, const AllReduce& strategy, Training& t
     training.replicas.push_back(make_replica(training.graph, make_model(training.graph, flags), k));
     losses.push_back(training.replicas.back().loss);
   }
-  training.train = &strategy.minimize(*make_optimizer(flags), losses, training.global_step);
+  training.train =
+      &strategy.minimize(*make_optimizer(flags), losses, {.global_step = training.global_step});
 }
 
 void run(const Flags& flags) {

@@ -35,8 +35,8 @@ void run(const Flags& flags) {
     const DeviceScope back(graph, second_task);
     return logits(features);
   })};
-  training.train =
-      &make_optimizer(flags)->minimize(training.replicas[0].loss, training.global_step);
+  training.train = &make_optimizer(flags)->minimize(training.replicas[0].loss,
+                                                    {.global_step = training.global_step});
   train(flags, member, training);
 }
 

@@ -110,7 +110,7 @@ void build(Program& out, const RatingFlags& flags) {
       embedding_lookup(user_table, out.users) * embedding_lookup(item_table, out.items);
   const Output last_axis = constant(graph, Tensor::scalar<int32_t>(1));
   out.loss = mean(square(sum(product, last_axis) - out.ratings));
-  out.train = &Adam(flags.rate).minimize(out.loss, out.step);
+  out.train = &Adam(flags.rate).minimize(out.loss, {.global_step = out.step});
 }
 
 void run(const RatingFlags& flags) {

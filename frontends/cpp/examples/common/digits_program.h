@@ -9,7 +9,7 @@
 #include "frontends/cpp/cluster_member.h"
 #include "frontends/cpp/data.h"
 #include "frontends/cpp/nn/nn.h"
-#include "frontends/cpp/optimizers.h"
+#include "frontends/cpp/optimizers/optimizers.h"
 #include "frontends/cpp/session.h"
 
 namespace leat::examples {

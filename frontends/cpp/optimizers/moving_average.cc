@@ -1,4 +1,4 @@
-#include "frontends/cpp/moving_average.h"
+#include "frontends/cpp/optimizers/moving_average.h"
 
 #include <algorithm>
 

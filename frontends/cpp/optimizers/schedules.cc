@@ -1,4 +1,4 @@
-#include "frontends/cpp/schedules.h"
+#include "frontends/cpp/optimizers/schedules.h"
 
 #include <algorithm>
 #include <numbers>
@@ -13,10 +13,16 @@ void check_step(std::string_view what, Output step, double steps, Location at) {
   check(steps > 0, what, " (", at, "): the number of steps must be positive, got ", steps);
 }
 
+void check_decay(std::string_view what, Output step, const DecayOptions& options, Location at) {
+  check_step(what, step, options.steps, at);
+  check(options.decay >= 0, what, " (", at, "): the decay must be given and not negative, got ",
+        options.decay);
+}
+
 // step / steps
-Output share(Output step, double steps, bool is_staircase, Location at) {
+Output share(Output step, double steps, bool staircase, Location at) {
   const Output out = cast(step, f32, at) / steps;
-  return is_staircase ? floor(out, at) : out;
+  return staircase ? floor(out, at) : out;
 }
 
 // 0 … 1, and 1 from then on
@@ -26,28 +32,28 @@ Output progress(Output step, double steps, Location at) {
 
 }  // namespace
 
-Output exponential_decay(double rate, Output step, double steps, double decay, bool is_staircase,
-                         Location at) {
-  check_step("exponential_decay", step, steps, at);
+Output exponential_decay(double rate, Output step, const DecayOptions& options, Location at) {
+  check_decay("exponential_decay", step, options, at);
   const NameScope scope(step.graph(), "exponential_decay");
-  return rate * pow(decay, share(step, steps, is_staircase, at));
+  return rate * pow(options.decay, share(step, options.steps, options.staircase, at));
 }
 
-Output inverse_time_decay(double rate, Output step, double steps, double decay, bool is_staircase,
-                          Location at) {
-  check_step("inverse_time_decay", step, steps, at);
+Output inverse_time_decay(double rate, Output step, const DecayOptions& options, Location at) {
+  check_decay("inverse_time_decay", step, options, at);
   const NameScope scope(step.graph(), "inverse_time_decay");
-  return rate / (1.0 + decay * share(step, steps, is_staircase, at));
+  return rate / (1.0 + options.decay * share(step, options.steps, options.staircase, at));
 }
 
-Output polynomial_decay(double rate, Output step, double steps, double end, double power,
+Output polynomial_decay(double rate, Output step, const PolynomialDecayOptions& options,
                         Location at) {
+  const auto& [steps, end, power] = options;
   check_step("polynomial_decay", step, steps, at);
   const NameScope scope(step.graph(), "polynomial_decay");
   return (rate - end) * pow(1.0 - progress(step, steps, at), power) + end;
 }
 
-Output cosine_decay(double rate, Output step, double steps, double alpha, Location at) {
+Output cosine_decay(double rate, Output step, const CosineDecayOptions& options, Location at) {
+  const auto& [steps, alpha] = options;
   check_step("cosine_decay", step, steps, at);
   const NameScope scope(step.graph(), "cosine_decay");
   const Output cosine = op("Cos", {progress(step, steps, at) * std::numbers::pi}, {}, at);

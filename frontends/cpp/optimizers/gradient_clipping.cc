@@ -1,4 +1,4 @@
-#include "frontends/cpp/gradient_clipping.h"
+#include "frontends/cpp/optimizers/gradient_clipping.h"
 
 namespace leat {
 namespace {
@@ -12,14 +12,22 @@ Output in_dtype_of(Output scalar, Output gradient, Location at) {
   return scalar.dtype() == gradient.dtype() ? scalar : cast(scalar, gradient.dtype(), at);
 }
 
+std::vector<GradientAndVariable> summed(std::vector<GradientAndVariable> gradients, Location at) {
+  for (GradientAndVariable& each : gradients) {
+    if (each.gradient) each = sum_repeated(each, at);
+  }
+  return gradients;
+}
+
 // Applied to each that is there, where its variable is.
 template <class Change>
-std::vector<GradientAndVariable> changed(std::vector<GradientAndVariable> gradients,
+std::vector<GradientAndVariable> changed(std::vector<GradientAndVariable> gradients, Location at,
                                          Change change) {
-  for (auto& [gradient, variable] : gradients) {
-    if (!gradient) continue;
-    const ColocationScope with(variable.graph(), {variable});
-    gradient = change(gradient);
+  gradients = summed(std::move(gradients), at);
+  for (GradientAndVariable& each : gradients) {
+    if (!each.gradient) continue;
+    const ColocationScope with(each.variable.graph(), {each.variable});
+    each.gradient = change(each.gradient);
   }
   return gradients;
 }
@@ -28,11 +36,12 @@ std::vector<GradientAndVariable> changed(std::vector<GradientAndVariable> gradie
 
 Output global_norm(const std::vector<GradientAndVariable>& gradients, Location at) {
   std::vector<Output> halves;
-  for (const auto& [gradient, variable] : gradients) {
-    if (!gradient) continue;
-    const NameScope scope(gradient.graph(), "global_norm");
-    const ColocationScope with(gradient.graph(), {variable});
-    halves.push_back(l2_loss(gradient, at));
+  for (const GradientAndVariable& each : gradients) {
+    if (!each.gradient) continue;
+    Graph& graph = each.variable.graph();
+    const NameScope scope(graph, "global_norm");
+    const ColocationScope with(graph, {each.variable});
+    halves.push_back(l2_loss(sum_repeated(each, at).gradient, at));
     if (halves.back().dtype() != halves.front().dtype())
       halves.back() = cast(halves.back(), halves.front().dtype(), at);
   }
@@ -45,13 +54,14 @@ Output global_norm(const std::vector<GradientAndVariable>& gradients, Location a
 std::vector<GradientAndVariable> clip_by_global_norm(std::vector<GradientAndVariable> gradients,
                                                      double norm, Location at) {
   check_norm("clip_by_global_norm", norm, at);
+  gradients = summed(std::move(gradients), at);
   const Output all = global_norm(gradients, at);
   const NameScope scope(all.graph(), "clip_by_global_norm");
   // What is infinite or no number is to be seen in the variables.
   const Output is_finite = op("IsFinite", {all}, {}, at);
   const Output factor =
       where(is_finite, minimum(norm * reciprocal(all, at), 1.0), Operand(all - all, at));
-  return changed(std::move(gradients), [&](Output gradient) {
+  return changed(std::move(gradients), at, [&](Output gradient) {
     return Operand(gradient, at) * in_dtype_of(factor, gradient, at);
   });
 }
@@ -59,7 +69,7 @@ std::vector<GradientAndVariable> clip_by_global_norm(std::vector<GradientAndVari
 std::vector<GradientAndVariable> clip_by_norm(std::vector<GradientAndVariable> gradients,
                                               double norm, Location at) {
   check_norm("clip_by_norm", norm, at);
-  return changed(std::move(gradients), [&](Output gradient) {
+  return changed(std::move(gradients), at, [&](Output gradient) {
     const NameScope scope(gradient.graph(), "clip_by_norm");
     const Output own = sqrt(l2_loss(gradient, at) * 2.0, at);
     // A gradient of nothing but zeros has no direction to keep.
@@ -71,7 +81,7 @@ std::vector<GradientAndVariable> clip_by_value(std::vector<GradientAndVariable> 
                                                double low, double high, Location at) {
   check(low <= high, "clip_by_value (", at, "): the lower bound ", low, " is above the upper one, ",
         high);
-  return changed(std::move(gradients), [&](Output gradient) {
+  return changed(std::move(gradients), at, [&](Output gradient) {
     const NameScope scope(gradient.graph(), "clip_by_value");
     return maximum(minimum({gradient, at}, high), low);
   });

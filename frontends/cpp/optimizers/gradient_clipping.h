@@ -1,12 +1,14 @@
-// Gradients are kept from being too large. For a strategy, or minimize(), give one as a transform:
+// Keeps gradients from being too large. For a strategy, or minimize(), give one as a transform:
 //   optimizer.set_gradient_transform([](auto gradients) {
 //     return clip_by_global_norm(std::move(gradients), 5);
 //   });
+// Gradients of rows stay rows: those of equal index are added up first, and norms are those of the
+// sums.
 #pragma once
 
 #include <vector>
 
-#include "frontends/cpp/optimizers.h"
+#include "frontends/cpp/optimizers/optimizer.h"
 
 namespace leat {
 
@@ -23,7 +25,7 @@ std::vector<GradientAndVariable> clip_by_global_norm(std::vector<GradientAndVari
 std::vector<GradientAndVariable> clip_by_norm(std::vector<GradientAndVariable> gradients,
                                               double norm, Location at = here());
 
-// Each element is at least `low` and at most `high`.
+// Each element is at least `low` and at most `high`; of rows, the elements that are there.
 std::vector<GradientAndVariable> clip_by_value(std::vector<GradientAndVariable> gradients,
                                                double low, double high, Location at = here());
 

@@ -1,0 +1,69 @@
+#include "frontends/cpp/optimizers/optimizer.h"
+
+#include "frontends/cpp/optimizers/update_op.h"
+
+namespace leat {
+
+Output Rate::in(Graph& graph, DType dtype, std::string_view name) const {
+  if (!scalar_) return scalar_of(graph, dtype, value_, name);
+  check(&scalar_.graph() == &graph, "the learning rate '", scalar_.name(),
+        "' is in another graph than the variables");
+  check(!scalar_.shape().has_rank() || scalar_.shape().rank() == 0, "the learning rate '",
+        scalar_.name(), "' must be a scalar, got ", scalar_.shape());
+  return scalar_.dtype() == dtype ? scalar_ : cast(scalar_, dtype);
+}
+
+std::vector<GradientAndVariable> Optimizer::gradients(Output loss,
+                                                      std::vector<Output> variables) const {
+  check(static_cast<bool>(loss), "the loss is an empty Output");
+  if (variables.empty()) variables = loss.graph().collection("trainable_variables");
+  check(
+      !variables.empty(),
+      "there is nothing to train: the graph has no trainable variables; make them with variable()");
+  const std::vector<IndexedSlices> gradients = sparse_gradients({loss}, variables);
+  std::vector<GradientAndVariable> out;
+  for (size_t i = 0; i < variables.size(); ++i)
+    out.push_back({gradients[i].values, variables[i], gradients[i].indices});
+  return out;
+}
+
+Node& Optimizer::apply(const std::vector<GradientAndVariable>& gradients,
+                       const ApplyOptions& options, Location at) const {
+  std::vector<GradientAndVariable> used;
+  for (const GradientAndVariable& pair : gradients) {
+    if (pair.gradient) used.push_back(pair);
+  }
+  check(!used.empty(), "no variable has a gradient (", at, "): the loss does not depend on any of ",
+        "the ", gradients.size(), " given, or only by ops through which no gradient flows");
+  Graph& graph = used.front().variable.graph();
+  const NameScope scope(graph, "train");
+  if (transform_) used = transform_(std::move(used));
+  check(!used.empty(), "the transformation of gradients has left none (", at, ")");
+  for (const GradientAndVariable& pair : used) {
+    check(pair.gradient && pair.variable,
+          "the transformation of gradients has left a pair with an empty Output (", at, ")");
+  }
+  const Shared shared = make_shared_state(graph, used);
+  std::vector<Output> updates;
+  for (const GradientAndVariable& pair : used) {
+    const ColocationScope with(graph, {pair.variable});
+    updates.push_back(update(pair, shared, at));
+  }
+  {
+    const ControlScope after(graph, updates);
+    for (const Output& done : finish(shared)) updates.push_back(done);
+    if (const Output step = options.global_step) {
+      const ColocationScope with(graph, {step});
+      updates.push_back(op("AssignAdd", {step, scalar_like(step, 1, "one")}, {}, at));
+    }
+  }
+  const std::vector<Output>& others = graph.collection("update_ops");
+  updates.insert(updates.end(), others.begin(), others.end());
+  return group(graph, updates, "update", at);
+}
+
+Node& Optimizer::minimize(Output loss, const MinimizeOptions& options, Location at) const {
+  return apply(gradients(loss, options.variables), {.global_step = options.global_step}, at);
+}
+
+}  // namespace leat

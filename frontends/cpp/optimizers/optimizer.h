@@ -1,0 +1,86 @@
+// What all optimizers are: gradients() of a loss, and apply(), which adds the update ops to the
+// graph. State that an update keeps (slots) is a variable beside the one it belongs to, named and
+// updated as TensorFlow's tf.train optimizers do.
+#pragma once
+
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include "frontends/cpp/optimizers/sparse_rows.h"
+#include "frontends/cpp/variables.h"
+
+namespace leat {
+
+// What an update multiplies its gradient with: a number, or a scalar of the graph that each step
+// computes anew (schedules.h).
+class Rate {
+ public:
+  Rate(double value, Location at = here()) : value_(value) {  // NOLINT: converts
+    check(value >= 0 && value <= max, "a learning rate (", at,
+          ") must be finite and not negative, got ", value);
+  }
+  Rate(Output scalar, Location at = here()) : value_(0), scalar_(scalar) {  // NOLINT
+    check(bool{scalar}, "a learning rate (", at, ") is an empty Output: it was never set to a ",
+          "result of the graph");
+  }
+  // A scalar of that dtype.
+  Output in(Graph& graph, DType dtype, std::string_view name = "learning_rate") const;
+
+ private:
+  static constexpr double max = 1e308;  // neither infinite nor no number
+  double value_;
+  Output scalar_;
+};
+
+// What becomes of gradients before they are applied (gradient_clipping.h).
+using GradientTransform =
+    std::function<std::vector<GradientAndVariable>(std::vector<GradientAndVariable>)>;
+
+struct MinimizeOptions {
+  Output global_step = {};  // a variable that grows by 1 with each update
+  // What is trained; none: all of the collection "trainable_variables".
+  std::vector<Output> variables = {};
+};
+
+struct ApplyOptions {
+  Output global_step = {};  // as above
+};
+
+class Optimizer {
+ public:
+  virtual ~Optimizer() = default;
+
+  // For every apply() from now on, also those of strategies, where it sees the mean over the
+  // replicas.
+  void set_gradient_transform(GradientTransform transform) { transform_ = std::move(transform); }
+
+  // d(loss)/d(variable) for `variables`, or for the collection "trainable_variables". That of a
+  // table of which the loss reads some rows has these rows only.
+  std::vector<GradientAndVariable> gradients(Output loss, std::vector<Output> variables = {}) const;
+  // One update of every variable; `global_step` is increased by 1 after them. The node runs the
+  // collection "update_ops" too, such as the moving averages of nn::BatchNorm. INVALID_ARGUMENT if
+  // there is no gradient at all.
+  Node& apply(const std::vector<GradientAndVariable>& gradients, const ApplyOptions& options = {},
+              Location at = here()) const;
+  // gradients() and apply().
+  Node& minimize(Output loss, const MinimizeOptions& options = {}, Location at = here()) const;
+
+ protected:
+  // Variables that all updates of one apply() share, such as Adam's beta powers.
+  using Shared = std::vector<Output>;
+  virtual Shared make_shared_state(Graph&, const std::vector<GradientAndVariable>&) const {
+    return {};
+  }
+  // The update op for one variable, with its slots. The gradient may be rows, which may repeat:
+  // update_op() takes them as they are, others need sum_repeated() or densify().
+  virtual Output update(const GradientAndVariable& gradient, const Shared& shared,
+                        Location at) const = 0;
+  // Ops that change the shared state once all updates have read it.
+  virtual std::vector<Output> finish(const Shared&) const { return {}; }
+
+ private:
+  GradientTransform transform_;
+};
+
+}  // namespace leat

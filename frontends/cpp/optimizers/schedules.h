@@ -1,0 +1,58 @@
+// Learning rates that change as training goes on: scalars (float) of the graph, for an optimizer's
+// Rate.
+//   GradientDescent(schedules::exponential_decay(0.1, global_step, {.steps = 1000, .decay = 0.96}))
+// `step` is a scalar of any integer type, such as the variable that minimize() increases; a step of
+// training sees it as it was before. Formulas are those of TensorFlow's tf.train functions. All
+// fail with INVALID_ARGUMENT if `steps` is not positive.
+#pragma once
+
+#include <vector>
+
+#include "graph/ops.h"
+
+namespace leat::schedules {
+
+struct DecayOptions {
+  double steps = 0;        // must be given
+  double decay = -1;       // must be given
+  bool staircase = false;  // takes the whole part of step / steps
+};
+
+// rate · decay ^ (step / steps).
+Output exponential_decay(double rate, Output step, const DecayOptions& options,
+                         Location at = here());
+
+// rate / (1 + decay · step / steps).
+Output inverse_time_decay(double rate, Output step, const DecayOptions& options,
+                          Location at = here());
+
+struct PolynomialDecayOptions {
+  double steps = 0;  // must be given
+  double end = 1e-4;
+  double power = 1;
+};
+
+// From `rate` to `end` in `steps` steps: (rate - end) · (1 - min(step, steps) / steps) ^ power +
+// end.
+Output polynomial_decay(double rate, Output step, const PolynomialDecayOptions& options,
+                        Location at = here());
+
+struct CosineDecayOptions {
+  double steps = 0;  // must be given
+  double alpha = 0;  // the share of the rate that is left at the end
+};
+
+// rate · ((1 - alpha) · (1 + cos(π · min(step, steps) / steps)) / 2 + alpha). Loshchilov and
+// Hutter, ICLR 2017.
+Output cosine_decay(double rate, Output step, const CosineDecayOptions& options,
+                    Location at = here());
+
+// values[i] as long as step <= boundaries[i], then values.back(): one value more than boundaries,
+// which ascend.
+Output piecewise_constant(Output step, const std::vector<int64_t>& boundaries,
+                          const std::vector<double>& values, Location at = here());
+
+// rate · min(1, (step + 1) / steps): for the beginning of training. Goyal et al., arXiv:1706.02677.
+Output linear_warm_up(Output rate, Output step, double steps, Location at = here());
+
+}  // namespace leat::schedules

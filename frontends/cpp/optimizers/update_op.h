@@ -1,0 +1,35 @@
+// How an optimizer makes its update op. Not for programs.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "frontends/cpp/optimizers/optimizer.h"
+
+namespace leat {
+
+// An input of an update op by the name that its signature gives it: "accum", "lr", "momentum".
+struct UpdateInput {
+  std::string_view name;
+  Output value;
+};
+
+// Apply<rule> of a gradient of the whole, SparseApply<rule> of one of rows, whose repeated rows are
+// added up before. The variable, the gradient and its indices are put where the signature wants
+// them, `inputs` go by their names.
+Output update_op(std::string_view rule, const GradientAndVariable& gradient,
+                 const std::vector<UpdateInput>& inputs, const AttrMap& attrs, Location at);
+
+Output scalar_of(Graph& graph, DType dtype, double value, std::string_view name);
+// Of the variable's dtype.
+Output scalar_like(const Output& variable, double value, std::string_view name);
+
+// INVALID_ARGUMENT unless low <= value < high: "Adam (train.cc:12): beta1 must be in [0, 1), got
+// 2".
+void check_option(std::string_view optimizer, std::string_view option, double value, double low,
+                  double high, Location at);
+// INVALID_ARGUMENT unless value >= 0 and finite.
+void check_not_negative(std::string_view optimizer, std::string_view option, double value,
+                        Location at);
+
+}  // namespace leat
