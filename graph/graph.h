@@ -204,11 +204,11 @@ class Graph {
 
 // Everything made while one of these lives gets the prefix, the device, the control inputs, the
 // colocation.
-//   NameScope layer{graph, "layer1"};         nodes are called layer1/…, of a second one layer1_1/…
-//   DeviceScope on{graph, "/job:ps/task:0"};  merged with outer ones, the inner wins part by part
-//   ControlScope after{graph, {init}};        nodes wait for these nodes
-//   ColocationScope with{graph, {variable}};  nodes are placed where the variable is; outer device
-//                                             scopes do not count
+//   NameScope layer{graph, "layer1"};         // names: layer1/w, in a second one layer1_1/w
+//   DeviceScope on{graph, "/job:ps/task:0"};  // merged with outer ones, part by part
+//   ControlScope after{graph, {&init}};       // nodes wait for these nodes
+//   ColocationScope with{graph, {w}};         // nodes are placed where w is, whatever the outer
+//                                             // device scopes say
 // A NameScope "" leads back to the root, "layer1/" into the scope that exists already.
 class NameScope {
  public:

@@ -1,6 +1,6 @@
 // All builder functions of C++ programs, gradients and passes: those of graph/ops/, by topic, and
 // here what has no topic of its own yet.
-//   auto y = relu(matmul(x, w) + b);
+//   Output h = relu(matmul(x, w) + b);
 #pragma once
 
 #include "graph/ops/arrays.h"

@@ -31,7 +31,7 @@ namespace leat {
 //     const AllReduce strategy(cluster);
 //     for (int k = 0; k < strategy.workers(); ++k) {
 //       const auto replica = strategy.replica(graph, k);
-//       … variables and all, as for a single process …  losses.push_back(loss);
+//       losses.push_back(model(graph));  // variables and all, as for a single process
 //     }
 //     Node& train = strategy.minimize(Adam{1e-3}, losses, {.global_step = step});
 // Variables of replica 0 and their slots have the names that they have in a single process, and are

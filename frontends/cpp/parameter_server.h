@@ -14,17 +14,22 @@
 
 namespace leat {
 
-// Two ways to train, chosen by what is handed to minimize():
-//   Asynchronous, between-graph: every worker runs this program with its own index. Each builds one
-//   replica; variables have the same names, so they are shared. An update is applied as soon as its
-//   gradient arrives; nobody waits. k workers make k updates of the full rate in the time of one
-//   synchronous step.
-//       auto replica = strategy.replica(graph, task.index);
-//       … model … ;  strategy.minimize(Adam{1e-3}, loss, {.global_step = step});
-//   Synchronous, in-graph: one program (the chief's) builds a replica per worker over shared
-//   variables; one update per step with the mean of all replicas' gradients.
-//       for (int k = 0; k < strategy.workers(); ++k) { auto replica = strategy.replica(graph, k);
-//       losses.push_back(…); } strategy.minimize(Adam{1e-3}, losses, {.global_step = step});
+// Two ways to train, chosen by what is handed to minimize().
+// Asynchronous, between-graph: every worker runs this program with its own index. Each builds one
+// replica; variables have the same names, so they are shared. An update is applied as soon as its
+// gradient arrives; nobody waits. k workers make k updates of the full rate in the time of one
+// synchronous step.
+//   const ParameterServer strategy(cluster);
+//   const auto replica = strategy.replica(graph, task.index);
+//   strategy.minimize(Adam{1e-3}, model(graph), {.global_step = step});
+// Synchronous, in-graph: one program (the chief's) builds a replica per worker over shared
+// variables; one update per step with the mean of all replicas' gradients.
+//   const ParameterServer strategy(cluster);
+//   for (int k = 0; k < strategy.workers(); ++k) {
+//     const auto replica = strategy.replica(graph, k);
+//     losses.push_back(loss_of(layers));  // objects of nn, made once
+//   }
+//   strategy.minimize(Adam{1e-3}, losses, {.global_step = step});
 class ParameterServer {
  public:
   struct Options {

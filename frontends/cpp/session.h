@@ -1,7 +1,7 @@
 // Session: what a C++ program holds to run its graph, in this process or on a cluster.
 //   Session session{graph, {.target = "grpc://10.0.1.1:2222"}};
-//   session.run({{images, batch.images}, {labels, batch.labels}}, {train});
-//   auto [l] = session.run({{images, batch.images}, {labels, batch.labels}}, fetch(loss), {train});
+//   session.run({{x, examples}, {y, labels}}, {train});
+//   auto [l] = session.run({{x, examples}, {y, labels}}, fetch(loss), {train});
 #pragma once
 
 #include <array>
@@ -34,7 +34,7 @@ struct Target {
 using Targets = std::vector<Target>;
 
 // A fixed number of fetches, so that the result can be unpacked:
-//   auto [a, b] = session.run(feeds, fetch(x, y));
+//   auto [a, b] = Session(graph).run(feeds, fetch(x, y));
 template <size_t count>
 struct Fetch {
   std::array<Output, count> outputs;

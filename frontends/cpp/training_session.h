@@ -3,8 +3,7 @@
 //                                    .fetches = {loss}, .directory = "runs/1"}};
 //   training.add(std::make_unique<StopAtStep>(10'000));
 //   while (!training.should_stop()) {
-//     const Batch batch = batches.at(training.global_step());
-//     if (auto fetched = training.step({batch.x, batch.y})) std::cout << (*fetched)[0] << "\n";
+//     if (auto fetched = training.step({examples, labels})) std::cout << (*fetched)[0] << "\n";
 //   }
 #pragma once
 

@@ -16,7 +16,7 @@ namespace leat {
 // One file per writer: <directory>/events.out.tfevents.<seconds>.<host>. Thread-safe. What is
 // written is in the file after flush(), at the latest when the writer dies.
 //   EventWriter log("runs/1");
-//   log.add_scalar("loss", loss, step);
+//   log.add_scalar("loss", 0.25F, 100);
 class EventWriter {
  public:
   explicit EventWriter(const std::string& directory, const FileRoots& roots = any_file);

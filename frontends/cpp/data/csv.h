@@ -37,7 +37,7 @@ struct DecodeCsvOptions {
 // An Output for each column, of the shape of `lines`, strings. A line with another number of
 // fields, or a field that is no such value, fails the step with INVALID_ARGUMENT, which names line
 // and field.
-//   decode_csv(line, {f32, f32, 0, "unknown"})
+//   std::vector<Output> columns = decode_csv(line, {f32, f32, 0, "unknown"});
 std::vector<Output> decode_csv(Output lines, const std::vector<CsvColumn>& columns,
                                const DecodeCsvOptions& options = {}, Location at = here());
 

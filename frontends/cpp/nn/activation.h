@@ -9,7 +9,8 @@
 namespace leat::nn {
 
 // Made of a builder function, of anything that takes an Output and gives one, or of nothing:
-//   .activation = relu      .activation = tanh      .activation = [](Output x) { return 2 * x; }
+//   nn::dense(x, 8, {.activation = relu});
+//   nn::dense(x, 8, {.activation = [](Output h) { return 2 * h; }});
 class Activation {
  public:
   Activation() = default;

@@ -1,6 +1,7 @@
 // Learning rates that change as training goes on: scalars (float) of the graph, for an optimizer's
 // Rate.
-//   GradientDescent(schedules::exponential_decay(0.1, global_step, {.steps = 1000, .decay = 0.96}))
+//   const Output rate = schedules::exponential_decay(0.1, step, {.steps = 1000, .decay = 0.96});
+//   GradientDescent{rate}.minimize(loss, {.global_step = step});
 // `step` is a scalar of any integer type, such as the variable that minimize() increases; a step of
 // training sees it as it was before. Formulas are those of TensorFlow's tf.train functions. All
 // fail with INVALID_ARGUMENT if `steps` is not positive.

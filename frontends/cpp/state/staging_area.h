@@ -1,7 +1,7 @@
 // Staging areas: elements that a step puts in and a later one takes out, as when the next batch is
 // copied to a device while the current one is used. Leaner than a queue: it is never closed.
 //   StagingArea staged(g, "staged", {f32, i32}, {.capacity = 2});
-//   Node& put = staged.put({images, labels});
+//   Node& put = staged.put({x, y});
 //   std::vector<Output> batch = staged.get();
 #pragma once
 
