@@ -24,8 +24,15 @@ Output LoopBuilder::add(std::string_view op, std::vector<Output> inputs, AttrMap
       .output();
 }
 
-int LoopBuilder::add_variable(Output initial) {
+Output LoopBuilder::ensured(Output value, const Shape& shape) {
+  if (value.shape().merged(shape) == value.shape()) return value;
+  return add("EnsureShape", {value}, {{"shape", shape}});
+}
+
+int LoopBuilder::add_variable(Output initial, const Shape& shape) {
   Variable variable;
+  variable.shape = shape;
+  initial = ensured(initial, shape);
   const Output enter = [&] {
     const ControlScope after(graph_, after_);
     return add("Enter", {initial}, {{"frame_name", frame_}});
@@ -33,6 +40,9 @@ int LoopBuilder::add_variable(Output initial) {
   variable.next = graph_.unique_name(graph_.scopes().name + "NextIteration");
   graph_.reserve_name(variable.next);
   variable.merged = add("Merge", {enter, enter}, {{std::string(back_edge_attr), variable.next}});
+  // The shape is known here and where gradients are made, not where the graph is imported: what
+  // came over the wire is not believed.
+  variable.merged.node->outputs.write()[0].shape = shape;
   if (go_on_) branch(variable);
   variables_.push_back(std::move(variable));
   return size() - 1;
@@ -50,6 +60,10 @@ void LoopBuilder::start_body(Output predicate) {
 }
 
 void LoopBuilder::set_next(int variable, Output value) {
+  const Shape& shape = variables_[variable].shape;
+  check(value.shape().is_compatible(shape), "variable ", variable, " has shape ", shape,
+        " in the loop, and its body gives ", value.shape());
+  value = ensured(value, shape);
   graph_.insert({.op = "NextIteration",
                  .name = variables_[variable].next,
                  .inputs = {value},

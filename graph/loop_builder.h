@@ -17,9 +17,11 @@ class LoopBuilder {
   // The loop of that frame, which `condition`, a LoopCond, decides about.
   LoopBuilder(Node& condition, std::string frame_name, std::vector<Node*> after);
 
-  // The variable's number.
-  int add_variable(Output initial);
+  // The variable's number. `shape` is what it has in every iteration, as far as that is known.
+  int add_variable(Output initial, const Shape& shape = Shape::unknown());
   void start_body(Output predicate);
+  // A value that may turn out to have another shape than the variable's fails the step then.
+  // INVALID_ARGUMENT if it cannot have that shape.
   void set_next(int variable, Output value);
 
   int size() const { return static_cast<int>(variables_.size()); }
@@ -30,9 +32,11 @@ class LoopBuilder {
  private:
   struct Variable {
     Output merged, in_body, result;
+    Shape shape;
     std::string next;  // the name of its NextIteration, which is made last
   };
   Output add(std::string_view op, std::vector<Output> inputs, AttrMap attrs = {});
+  Output ensured(Output value, const Shape& shape);
   void branch(Variable& variable);
 
   Graph& graph_;

@@ -89,6 +89,10 @@ Output variable(Graph& graph, std::string_view name, const Shape& shape, const I
   return ref;
 }
 
+Output make_global_step(Graph& graph, Location at) {
+  return variable(graph, "global_step", {}, initializers::zeros(), i64, {.trainable = false}, at);
+}
+
 Output slot(Output of, std::string_view name, const Initializer& initial, Location at) {
   Graph& graph = of.graph();
   const ColocationScope with(graph, {of});

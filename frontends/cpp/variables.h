@@ -30,6 +30,9 @@ Output variable(Graph& graph, std::string_view name, const Shape& shape,
                 const Initializer& initial = initializers::zeros(), DType dtype = f32,
                 const VariableOptions& options = {}, Location at = here());
 
+// The variable "global_step", int64, not trainable: it counts updates. Give it to minimize().
+Output make_global_step(Graph& graph, Location at = here());
+
 // A variable that goes with `of`: where it is, of its shape and dtype, called "<of>/<name>", not
 // trainable. What optimizers and averages keep for a variable, as TensorFlow's slots. That of a
 // part is the same part of the partitioned "<variable>/<name>".

@@ -162,7 +162,7 @@ TEST(LoopGradient, OfShapesThatGrow) {
                        [](Output i, Output rows) {
                          return std::tuple{i + 1, concatenate({rows, rows * rows + 1}, 0)};
                        },
-                       constant(x[0].graph(), 0), x[0]);
+                       std::tuple{constant(x[0].graph(), 0), x[0]}, {.shapes = {{}, {any}}});
         return sum(rows);
       },
       {vector({0.5, 0.2})});

@@ -26,13 +26,14 @@ Output number(Graph& graph, float value) { return constant(graph, Tensor::scalar
 Output count(Graph& graph, int32_t value) { return constant(graph, Tensor::scalar(value)); }
 
 // i from 0 to n, and y = f(y, i).
-Outputs counted(Output n, Output y, const std::function<Output(Output, Output)>& f) {
+Outputs counted(Output n, Output y, const std::function<Output(Output, Output)>& f,
+                const LoopOptions& options = {}) {
   Graph& graph = n.graph();
   return while_loop([&](const Outputs& v) { return less(v[0], n); },
                     [&](const Outputs& v) {
                       return Outputs{v[0] + count(graph, 1), f(v[1], v[0])};
                     },
-                    Outputs{count(graph, 0), y});
+                    Outputs{count(graph, 0), y}, options);
 }
 
 TEST(WhileLoop, RunsAsOftenAsItsConditionHolds) {
@@ -51,13 +52,47 @@ TEST(WhileLoop, RunsAsOftenAsItsConditionHolds) {
   }
 }
 
+TEST(WhileLoop, VariablesKeepTheirShapesInTheBody) {
+  Graph graph;
+  const Output x = placeholder(graph, "x", f32, {any, 3});
+  Shape seen;
+  const Outputs results = counted(count(graph, 2), x, [&](Output y, Output) {
+    seen = y.shape();
+    return y * 2;
+  });
+  EXPECT_EQ(seen, Shape({any, 3}));
+  EXPECT_EQ(results[1].shape(), Shape({any, 3}));
+}
+
+TEST(WhileLoop, AShapeThatChangesIsNamed) {
+  Graph graph;
+  const Output n = count(graph, 3), x = constant(graph, {1.0F, 2.0F});
+  expect_error_with(Code::invalid_argument,
+                    "): variable 1, 'Const_1:0', has shape [2], but the body gives it [4]: give "
+                    "LoopOptions the shapes",
+                    [&] { counted(n, x, [](Output y, Output) {
+                            return concatenate({y, y});
+                          }); });
+  expect_error_with(Code::invalid_argument, "): 1 shapes are given for 2 variables",
+                    [&] { counted(n, x, [](Output y, Output) { return y; }, {.shapes = {{2}}}); });
+  expect_error_with(Code::invalid_argument, "begins with shape [2], which is not among [3]", [&] {
+    counted(n, x, [](Output y, Output) { return y; }, {.shapes = {{}, {3}}});
+  });
+  // What shows only in the step.
+  const Outputs results = counted(n, x, [](Output y, Output) { return boolean_mask(y, y > 1.5); });
+  expect_error_with(Code::invalid_argument, "Shape of tensor [1] is not compatible with",
+                    [&] { Session(graph).run({}, {results[1]}); });
+}
+
 TEST(WhileLoop, ShapesMayGrow) {
   Graph graph;
   const Output n = count(graph, 4);
   const Output one = constant(graph, Tensor::of<float>({1}, {1}));
-  const Outputs results = counted(n, one, [&](Output y, Output) {
-    return concatenate({y, y + one}, 0);
-  });
+  const Outputs results = counted(n, one,
+                                  [&](Output y, Output) {
+                                    return concatenate({y, y + one}, 0);
+                                  },
+                                  {.shapes = {{}, {any}}});
   const Tensor value = Session(graph).run({}, {results[1]})[0];
   EXPECT_EQ(value.shape(), (Shape{16}));
   EXPECT_EQ(value.data<float>()[15], 5);

@@ -35,13 +35,13 @@ Traversal::Step Traversal::run(
   for (const Output& state : initial) check(bool{state}, title, ": an initial value is none");
   Graph& graph = x[0].graph();
   LoopBuilder loop(graph, graph.scopes().name + "frame", {}, at);
-  const int index = loop.add_variable(constant(graph, 0, "zero", at));
+  const int index = loop.add_variable(constant(graph, 0, "zero", at), Shape{});
   std::vector<int> inputs, states;
   for (const Output& input : x) {
     const Output in_order = reverse ? input : flip(input, 0, at);
     inputs.push_back(loop.add_variable(tensor_list::from_tensor(in_order, at)));
   }
-  for (const Output& state : initial) states.push_back(loop.add_variable(state));
+  for (const Output& state : initial) states.push_back(loop.add_variable(state, state.shape()));
   const Output length = shape_of(x[0], i32, at)[0];
   const Output go_on = [&] {
     const ControlScope inside(graph, std::vector<Output>{loop.merged(index)});
@@ -69,6 +69,8 @@ Traversal::Step Traversal::run(
     check(bool{next}, title, ": the function gives none as state ", i);
     check(next.dtype() == before[i].dtype(), title, ": the function gives state ", i, " the dtype ",
           next.dtype(), " instead of ", before[i].dtype());
+    check(next.shape().is_compatible(before[i].shape()), title, ": state ", i, " has shape ",
+          before[i].shape(), ", but the function gives it ", next.shape());
     loop.set_next(states[i], next);
     out.states.push_back(loop.result(states[i]));
   }

@@ -4,6 +4,24 @@
 
 namespace leat {
 
+namespace {
+
+std::vector<Shape> shapes_of(const std::vector<Output>& variables, const std::vector<Shape>& given,
+                             const std::string& title) {
+  check(given.empty() || given.size() == variables.size(), title, ": ", given.size(),
+        " shapes are given for ", variables.size(), " variables");
+  std::vector<Shape> out;
+  for (size_t i = 0; i < variables.size(); ++i) {
+    const Shape& initial = variables[i].shape();
+    out.push_back(given.empty() ? initial : given[i]);
+    check(initial.is_compatible(out[i]), title, ": variable ", i, ", '", variables[i].name(),
+          "', begins with shape ", initial, ", which is not among ", out[i]);
+  }
+  return out;
+}
+
+}  // namespace
+
 std::vector<Output> while_loop(
     const std::function<Output(const std::vector<Output>&)>& condition,
     const std::function<std::vector<Output>(const std::vector<Output>&)>& body,
@@ -27,9 +45,10 @@ std::vector<Output> make_loop(
   Graph& graph = variables[0].graph();
   const NameScope scope(graph, options.name);
   LoopBuilder loop(graph, scope.name() + "frame", {}, at);
-  for (const Output& variable : variables) loop.add_variable(variable);
+  const std::vector<Shape> shapes = shapes_of(variables, options.shapes, title);
+  for (size_t i = 0; i < variables.size(); ++i) loop.add_variable(variables[i], shapes[i]);
   const auto count = static_cast<int>(variables.size());
-  if (limit) loop.add_variable(constant(graph, int64_t{0}, "zero", at));
+  if (limit) loop.add_variable(constant(graph, int64_t{0}, "zero", at), Shape{});
 
   std::vector<Output> merged;
   for (int i = 0; i < count; ++i) merged.push_back(loop.merged(i));
@@ -59,6 +78,9 @@ std::vector<Output> make_loop(
       const Output value = next[i].as(graph, variables[i].dtype());
       check(value.dtype() == variables[i].dtype(), title, ": the body gives variable ", i,
             " the dtype ", value.dtype(), " instead of ", variables[i].dtype());
+      check(value.shape().is_compatible(shapes[i]), title, ": variable ", i, ", '",
+            variables[i].name(), "', has shape ", shapes[i], ", but the body gives it ",
+            value.shape(), ": give LoopOptions the shapes that hold in all iterations");
       loop.set_next(i, value);
     }
     if (limit) loop.set_next(count, Operand(loop.in_body(count), at) + 1);

@@ -12,7 +12,10 @@
 namespace leat {
 
 struct LoopOptions {
-  std::optional<int64_t> maximum_iterations;
+  std::optional<int64_t> maximum_iterations = {};
+  // The shape that each variable has in all iterations; left out: that of its initial value. `any`
+  // for extents that change, Shape::unknown() where even the rank does.
+  std::vector<Shape> shapes = {};
   std::string name = "while";
 };
 
@@ -24,7 +27,7 @@ struct LoopOptions {
 //
 // Both functions are called to add their nodes, once; what they use of the graph around them is
 // taken into the loop as it is when the loop starts. `condition` gives a scalar bool, `body` a
-// value for each variable, of the same dtype; shapes may change from iteration to iteration. A
+// value for each variable, of the same dtype and shape (LoopOptions::shapes for one that grows). A
 // loop runs on the device of the scope it is made in, or where the state is that it changes.
 // Results: an Output for one variable, else something to be unpacked, with as many.
 // INVALID_ARGUMENT if the functions do not fit the variables.

@@ -201,9 +201,13 @@ Dataset csv(const Files& files, const std::vector<Literal>& defaults,
 // An idx file (format: http://yann.lecun.com/exdb/mnist), compressed or not: its slices along the
 // first axis. This program reads the file's header, the task that runs the dataset the rest.
 Dataset idx(const std::string& file, Location at = here());
+struct MnistOptions {
+  bool train = true;  // the digits to train with, else those to test
+};
 // The digits of a directory that has MNIST's files: "image", f32 [784] from 0 (black) to 1, and
-// "label", i32. `train`: the 60,000 to train with, else those to test.
-Dataset mnist(const std::string& directory, bool train = true, Location at = here());
+// "label", i32.
+Dataset mnist(const std::string& directory, const MnistOptions& options = {},
+              Location at = here());
 
 struct ImageOptions {
   // {height, width} that all images are brought to, bilinearly; none: each as it is, so batches

@@ -123,8 +123,8 @@ Dataset idx(const std::string& file, Location at) {
       at);
 }
 
-Dataset mnist(const std::string& directory, bool train, Location at) {
-  const data::MnistFiles files = data::mnist_files(directory, train);
+Dataset mnist(const std::string& directory, const MnistOptions& options, Location at) {
+  const data::MnistFiles files = data::mnist_files(directory, options.train);
   return zip({idx(files.images, at), idx(files.labels, at)}, at)
       .map(
           [](Output image, Output label) {

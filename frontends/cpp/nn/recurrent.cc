@@ -56,6 +56,7 @@ Output Cell::times_kernel(Output x, Location at) const {
 Outputs Cell::zero_state(Output x, Location at) const {
   check(bool{x}, shared_->kind, " '", shared_->name, "' (", at, "): its input is an empty Output");
   const NameScope scope(x.graph(), shared_->scope);
+  const DType dtype = is_floating(x.dtype()) ? x.dtype() : f32;  // x may be numbers of words
   Output dims;
   const int64_t batch = x.shape().has_rank() ? x.shape()[0] : int64_t{any};
   if (batch != any) {
@@ -65,7 +66,7 @@ Outputs Cell::zero_state(Output x, Location at) const {
         {shape_of(x, i32, at)[slice(0, 1)], constant(x.graph(), {static_cast<int32_t>(units())})},
         0, at);
   }
-  return Outputs(static_cast<size_t>(states()), zeros(x.graph(), dims, x.dtype(), at));
+  return Outputs(static_cast<size_t>(states()), zeros(x.graph(), dims, dtype, at));
 }
 
 // ---- Cells ----

@@ -30,7 +30,8 @@ class Cell {
   virtual Output project(Output x, Location at) const = 0;
   virtual std::vector<Output> step(Output projected, const std::vector<Output>& state,
                                    Location at) const = 0;
-  // Zeros, [batch, units] each, for as many examples as x has.
+  // Zeros, [batch, units] each, for as many examples as x has; float32 unless x is of another
+  // floating-point type.
   std::vector<Output> zero_state(Output x, Location at = here()) const;
 
   Output kernel() const { return shared_->kernel; }  // none before the first call, as the others

@@ -197,12 +197,6 @@ Replica make_replica(Graph& graph, const std::function<Output(Output)>& model, i
   return out;
 }
 
-Output make_global_step(Graph& graph) {
-  VariableOptions options;
-  options.trainable = false;
-  return variable(graph, "global_step", {}, initializers::zeros(), i64, options);
-}
-
 void train(const Flags& flags, const ClusterMember& member, Training& training) {
   const data::Digits digits = load(flags);
   const bool is_chief = member.is_chief();

@@ -79,9 +79,6 @@ struct Replica {
 // `model` maps images [?, 784] to logits [?, 10].
 Replica make_replica(Graph& graph, const std::function<Output(Output)>& model, int index = 0);
 
-// An int64 variable that counts updates.
-Output make_global_step(Graph& graph);
-
 // All that a program builds.
 struct Training {
   Graph graph;
