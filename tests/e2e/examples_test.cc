@@ -8,6 +8,7 @@
 #include <regex>
 #include <string>
 
+#include "frontends/cpp/data.h"
 #include "graph/graph_def.h"
 #include "tests/support/sanitizers.h"
 
@@ -111,11 +112,53 @@ TEST_F(Examples, EveryOptimizerLearns) {
   }
 }
 
+// MNIST's files, of digits that are drawn here.
+void write_digits(const std::filesystem::path& directory, const data::Labelled& digits,
+                  const std::string& name) {
+  const auto count = static_cast<int>(digits.size());
+  const auto big_endian = [](std::ofstream& out, std::initializer_list<int> numbers) {
+    for (const int n : numbers)
+      for (const int shift : {24, 16, 8, 0}) out.put(static_cast<char>(n >> shift));
+  };
+  std::ofstream images(directory / (name + "-images-idx3-ubyte"), std::ios::binary),
+      labels(directory / (name + "-labels-idx1-ubyte"), std::ios::binary);
+  big_endian(images, {0x803, count, 28, 28});
+  for (const float x : digits.images.span<float>()) images.put(static_cast<char>(x * 255));
+  big_endian(labels, {0x801, count});
+  for (const int32_t x : digits.labels.span<int32_t>()) labels.put(static_cast<char>(x));
+}
+
+TEST_F(Examples, AConvolutionGoesOnFromItsCheckpoint) {
+  const data::Digits digits = data::draw_digits(1000, 2000);
+  write_digits(directory_, digits.train, "train");
+  write_digits(directory_, digits.test, "t10k");
+  const std::string program = std::string("timeout ") + std::to_string(limit_s) + " " +
+                              LEAT_BIN_DIR + "/examples/convolution " + directory_.string();
+  const std::string checkpoints = " " + (directory_ / "checkpoints").string();
+  EXPECT_EQ(run(program + " 20" + checkpoints).exit_status, 0);
+  const Outcome outcome = run(program + " 60" + checkpoints);
+  EXPECT_EQ(outcome.exit_status, 0) << outcome.output;
+  EXPECT_NE(outcome.output.find("model.ckpt-20"), std::string::npos) << outcome.output;
+  std::smatch found;
+  ASSERT_TRUE(std::regex_search(outcome.output, found, std::regex("accuracy ([0-9.]+)")))
+      << outcome.output;
+  EXPECT_GT(std::stod(found[1]), 0.7) << outcome.output;
+}
+
+TEST_F(Examples, AnLstmInALoopWritesWhatItHasRead) {
+  const Outcome outcome = run(std::string(LEAT_BIN_DIR) + "/examples/char_lstm '' 200");
+  EXPECT_EQ(outcome.exit_status, 0) << outcome.output;
+  std::smatch found;
+  ASSERT_TRUE(std::regex_search(outcome.output, found, std::regex("step 200  loss ([^ \n]+)")))
+      << outcome.output;
+  EXPECT_LT(std::stod(found[1]), 1) << outcome.output;  // 4.9 before the first step
+  EXPECT_NE(outcome.output.find("\nshe sells "), std::string::npos) << outcome.output;
+}
+
 TEST_F(Examples, TablesInPartsLearnOnTwoParameterServers) {
   const std::string bin = LEAT_BIN_DIR;
-  const Outcome outcome =
-      run("timeout " + std::to_string(limit_s) + " " + bin + "/leat run local:ps=2,worker=2 -- " +
-          bin + "/examples/ratings --parts 3");
+  const Outcome outcome = run("timeout " + std::to_string(limit_s) + " " + bin +
+                              "/leat run local:ps=2,worker=2 -- " + bin + "/examples/ratings 3");
   EXPECT_EQ(outcome.exit_status, 0) << outcome.output;
   std::smatch found;
   ASSERT_TRUE(std::regex_search(outcome.output, found, std::regex("mean squared error ([^ \n]+)")))

@@ -3,7 +3,6 @@
 // replica 1 the other way round). One synchronous update per step with the mean gradient.
 //   leat run cluster.json -- data_and_model_parallel
 #include "frontends/cpp/examples/common/digits_program.h"
-#include "frontends/cpp/parameter_server.h"
 
 using namespace leat;
 using namespace leat::examples;

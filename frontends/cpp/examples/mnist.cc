@@ -10,9 +10,7 @@
 // Without a cluster it trains in this process.
 #include <iostream>
 
-#include "frontends/cpp/all_reduce.h"
 #include "frontends/cpp/examples/common/digits_program.h"
-#include "frontends/cpp/parameter_server.h"
 
 using namespace leat;
 using namespace leat::examples;

@@ -5,9 +5,6 @@
 #include <fstream>
 #include <iostream>
 
-#include "frontends/cpp/training_hooks.h"
-#include "graph/graph_def.h"
-
 namespace leat::examples {
 namespace {
 

@@ -6,11 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "frontends/cpp/cluster_member.h"
-#include "frontends/cpp/data.h"
-#include "frontends/cpp/nn/nn.h"
-#include "frontends/cpp/optimizers/optimizers.h"
-#include "frontends/cpp/session.h"
+#include <leat/leat.h>
 
 namespace leat::examples {
 

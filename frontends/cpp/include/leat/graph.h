@@ -2,3 +2,4 @@
 #pragma once
 
 #include "graph/graph.h"
+#include "graph/graph_def.h"
