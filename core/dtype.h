@@ -38,6 +38,8 @@ enum class DType : uint8_t {
 
 inline constexpr DType f32 = DType::f32, f64 = DType::f64, f16 = DType::f16, bf16 = DType::bf16;
 inline constexpr DType i8 = DType::i8, i16 = DType::i16, i32 = DType::i32, i64 = DType::i64;
+// `bool` and `string` are C++'s own words.
+inline constexpr DType boolean = DType::boolean, str = DType::string;
 inline constexpr DType u8 = DType::u8, u16 = DType::u16, u32 = DType::u32, u64 = DType::u64;
 
 std::string_view dtype_name(DType dtype);      // TensorFlow's: "float", "int32", "bfloat16", …

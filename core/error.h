@@ -32,6 +32,7 @@ enum class Code {
 
 // "INVALID_ARGUMENT" and so on, as gRPC spells them.
 std::string_view code_name(Code code);
+inline std::ostream& operator<<(std::ostream& out, Code code) { return out << code_name(code); }
 
 // An outcome that is passed instead of thrown: at the three borders, and in callbacks.
 // `derived` marks an error that only follows from another one (a cancelled neighbour): the root

@@ -15,6 +15,7 @@ namespace leat {
 class Axes;
 class Operand;
 struct Output;
+struct ReduceAllOptions;
 struct ReduceOptions;
 
 // An extent that is not known: {any, 784}. Called, it reduces bools as numpy.any does: any(x, 0),
@@ -23,6 +24,7 @@ struct AnyExtent {
   constexpr operator int64_t() const { return -1; }  // NOLINT: it is a number
   Output operator()(const Operand& x) const;
   Output operator()(const Operand& x, const Axes& axes) const;
+  Output operator()(const Operand& x, const ReduceAllOptions& options) const;
   Output operator()(const Operand& x, const Axes& axes, const ReduceOptions& options) const;
 };
 inline constexpr AnyExtent any;

@@ -124,6 +124,13 @@ Tensor::Tensor(DType dtype, const Shape& shape, std::shared_ptr<Buffer> buffer, 
         buffer_ ? buffer_->bytes() : 0, " bytes");
 }
 
+Tensor Tensor::zeros(const Shape& shape, DType dtype) {
+  Tensor out(dtype, shape);
+  if (dtype != DType::string && dtype != DType::variant && out.bytes() > 0)
+    std::memset(out.raw(), 0, out.bytes());
+  return out;
+}
+
 Tensor Tensor::reshaped(const Shape& shape) const {
   check(shape.elements() == elements_, "a tensor of shape ", shape_, " (", elements_,
         " elements) cannot take shape ", shape);

@@ -72,6 +72,18 @@ class Tensor {
     return out;
   }
 
+  // The same of a vector; without a shape it is [values.size()].
+  template <class T>
+  static Tensor of(const Shape& shape, const std::vector<T>& values) {
+    return of<T>(shape, std::span<const T>(values));
+  }
+  template <class T>
+  static Tensor of(const std::vector<T>& values) {
+    return of<T>(Shape{static_cast<int64_t>(values.size())}, values);
+  }
+  // Of numbers; empty strings.
+  static Tensor zeros(const Shape& shape, DType dtype = DType::f32);
+
   bool is_valid() const { return dtype_ != DType::invalid; }
   DType dtype() const { return dtype_; }
   const Shape& shape() const { return shape_; }
@@ -96,6 +108,10 @@ class Tensor {
   template <class T>
   std::span<const T> span() const {
     return {data<T>(), static_cast<size_t>(elements_)};
+  }
+  template <class T>
+  std::vector<T> to_vector() const {
+    return {data<T>(), data<T>() + elements_};
   }
   // The only element; INVALID_ARGUMENT unless there is exactly one.
   template <class T>

@@ -467,6 +467,12 @@ ControlScope::ControlScope(Graph& graph, const std::vector<Output>& after)
         for (const Output& output : after) nodes.push_back(output.node);
         return nodes;
       }()) {}
+ControlScope::ControlScope(Graph& graph, std::initializer_list<Awaited> after)
+    : ControlScope(graph, [&] {
+        std::vector<Node*> nodes;
+        for (const Awaited& each : after) nodes.push_back(each.node);
+        return nodes;
+      }()) {}
 ControlScope::~ControlScope() { graph_.scopes().control_inputs = outer_; }
 
 ColocationScope::ColocationScope(Graph& graph, const std::vector<Output>& with)

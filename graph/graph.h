@@ -2,7 +2,9 @@
 // graph_def.h.
 #pragma once
 
+#include <concepts>
 #include <functional>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <span>
@@ -29,6 +31,11 @@ class Index;
 struct Output {
   Node* node = nullptr;
   int index = 0;
+
+  Output() = default;
+  // Only of a Node*: {0, 1} is a list of numbers, and no Output.
+  template <std::same_as<Node*> Pointer>
+  Output(Pointer node, int index) : node(node), index(index) {}
 
   explicit operator bool() const { return node != nullptr; }
   // x == y is a node that compares (graph/ops/compare.h); same(x, y) tells whether they are one.
@@ -206,7 +213,7 @@ class Graph {
 // colocation.
 //   NameScope layer{graph, "layer1"};         // names: layer1/w, in a second one layer1_1/w
 //   DeviceScope on{graph, "/job:ps/task:0"};  // merged with outer ones, part by part
-//   ControlScope after{graph, {&init}};       // nodes wait for these nodes
+//   ControlScope after{graph, {init}};        // nodes wait for these nodes
 //   ColocationScope with{graph, {w}};         // nodes are placed where w is, whatever the outer
 //                                             // device scopes say
 // A NameScope "" leads back to the root, "layer1/" into the scope that exists already.
@@ -231,10 +238,18 @@ class DeviceScope {
   Graph& graph_;
   DeviceName outer_;
 };
+// A node, or any output of it.
+struct Awaited {
+  Node* node;
+  Awaited(Output output) : node(output.node) {}  // NOLINT: converts
+  Awaited(Node& node) : node(&node) {}           // NOLINT
+  Awaited(Node* node) : node(node) {}            // NOLINT
+};
 class ControlScope {
  public:
   ControlScope(Graph& graph, const std::vector<Output>& after);
   ControlScope(Graph& graph, const std::vector<Node*>& after);
+  ControlScope(Graph& graph, std::initializer_list<Awaited> after);
   ~ControlScope();
   ControlScope(const ControlScope&) = delete;
 

@@ -33,8 +33,8 @@ struct ImportOptions {
 // Throws with *all* problems in one message, and leaves the graph as it was: NOT_FOUND "Op type not
 // registered 'X' …" if ops are unknown (each with one node), else INVALID_ARGUMENT: bad names,
 // missing inputs, attributes that are missing or of the wrong kind, cycles. Before that, what the
-// graph's version says (graph_versions.h): INVALID_ARGUMENT, or UNIMPLEMENTED for an op that is gone.
-// Functions of the library are inlined where they are called (functions.h).
+// graph's version says (graph_versions.h): INVALID_ARGUMENT, or UNIMPLEMENTED for an op that is
+// gone. Functions of the library are inlined where they are called (functions.h).
 std::vector<std::string> from_graph_def(std::string_view bytes, Graph& graph,
                                         const ImportOptions& options = {});
 std::vector<std::string> from_graph_def_text(std::string_view text, Graph& graph,

@@ -134,9 +134,9 @@ inline Output dynamic_stitch(const std::vector<Output>& indices, const std::vect
   all.insert(all.end(), data.begin(), data.end());
   return op("DynamicStitch", all, {}, at);
 }
-inline Output unsorted_segment_sum(Output data, Output segment_ids, Output num_segments,
+inline Output unsorted_segment_sum(Output data, Output segment_ids, const Operand& num_segments,
                                    Location at = here()) {
-  return op("UnsortedSegmentSum", {data, segment_ids, num_segments}, {}, at);
+  return op("UnsortedSegmentSum", {data, segment_ids, num_segments.as(data.graph(), i32)}, {}, at);
 }
 inline std::vector<Output> dynamic_partition(Output data, Output partitions, int64_t num_partitions,
                                              Location at = here()) {
@@ -152,9 +152,9 @@ inline Output string_to_number(Output x, DType out_type = f32, Location at = her
   return op("StringToNumber", {x}, {{"out_type", out_type}}, at);
 }
 // {indices, values, shape} of a sparse matrix: a row per string.
-inline std::vector<Output> string_split(Output x, Output separator, int64_t maxsplit = -1,
-                                        Location at = here()) {
-  return op_outputs("StringSplitV2", {x, separator}, {{"maxsplit", maxsplit}}, at);
+inline std::vector<Output> string_split(Output x, const TensorLike& separator,
+                                        int64_t maxsplit = -1, Location at = here()) {
+  return op_outputs("StringSplitV2", {x, separator.in(x.graph())}, {{"maxsplit", maxsplit}}, at);
 }
 inline Output string_strip(Output x, Location at = here()) {
   return op("StringStrip", {x}, {}, at);
@@ -227,23 +227,28 @@ inline Output merge_summaries(const std::vector<Output>& summaries, Location at 
 inline Output is_variable_initialized(Output ref, Location at = here()) {
   return op("IsVariableInitialized", {ref}, {}, at);
 }
-inline Output assign(Output ref, Output value, Location at = here()) {
-  return op("Assign", {ref, value}, {}, at);
+// A number is a value for all elements.
+inline Output assign(Output ref, const TensorLike& value, Location at = here()) {
+  return op("Assign", {ref, value.like(ref)}, {}, at);
 }
-inline Output assign_add(Output ref, Output value, Location at = here()) {
-  return op("AssignAdd", {ref, value}, {}, at);
+inline Output assign_add(Output ref, const TensorLike& value, Location at = here()) {
+  return op("AssignAdd", {ref, value.like(ref)}, {}, at);
 }
-inline Output scatter_update(Output ref, Output indices, Output updates, Location at = here()) {
-  return op("ScatterUpdate", {ref, indices, updates}, {}, at);
+inline Output assign_sub(Output ref, const TensorLike& value, Location at = here()) {
+  return op("AssignSub", {ref, value.like(ref)}, {}, at);
 }
-inline Output scatter_add(Output ref, Output indices, Output updates, Location at = here()) {
-  return op("ScatterAdd", {ref, indices, updates}, {}, at);
+// Rows of ref by their numbers; updates: the shape of the indices and that of a row, or a number.
+inline Output scatter_update(Output ref, const TensorLike& indices, const Operand& updates,
+                             Location at = here()) {
+  return op("ScatterUpdate", {ref, indices.in(ref.graph()), updates.as(ref)}, {}, at);
 }
-inline Output scatter_sub(Output ref, Output indices, Output updates, Location at = here()) {
-  return op("ScatterSub", {ref, indices, updates}, {}, at);
+inline Output scatter_add(Output ref, const TensorLike& indices, const Operand& updates,
+                          Location at = here()) {
+  return op("ScatterAdd", {ref, indices.in(ref.graph()), updates.as(ref)}, {}, at);
 }
-inline Output assign_sub(Output ref, Output value, Location at = here()) {
-  return op("AssignSub", {ref, value}, {}, at);
+inline Output scatter_sub(Output ref, const TensorLike& indices, const Operand& updates,
+                          Location at = here()) {
+  return op("ScatterSub", {ref, indices.in(ref.graph()), updates.as(ref)}, {}, at);
 }
 
 }  // namespace leat

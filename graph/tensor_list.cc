@@ -40,8 +40,10 @@ std::pair<Output, Output> pop(Output list, DType dtype, const Shape& shape, Loca
   return {node.output(0), node.output(1)};
 }
 
-Output stack(Output list, DType dtype, const Shape& shape, Location at) {
-  return op("TensorListStack", {list, shape_input(list.graph(), shape, at)}, of(dtype), at);
+Output stack(Output list, DType dtype, const Shape& shape, int64_t count, Location at) {
+  AttrMap attrs = of(dtype);
+  attrs.emplace("num_elements", count);
+  return op("TensorListStack", {list, shape_input(list.graph(), shape, at)}, std::move(attrs), at);
 }
 
 }  // namespace leat::tensor_list

@@ -16,7 +16,8 @@ Output from_tensor(Output x, Location at = here());
 Output push(Output list, Output element, Location at = here());
 // {the list without its last element, that element}
 std::pair<Output, Output> pop(Output list, DType dtype, const Shape& shape, Location at = here());
-// The elements in one tensor, along a new first axis.
-Output stack(Output list, DType dtype, const Shape& shape, Location at = here());
+// The elements in one tensor, along a new first axis; `count` of them, if that is known.
+Output stack(Output list, DType dtype, const Shape& shape, int64_t count = any,
+             Location at = here());
 
 }  // namespace leat::tensor_list

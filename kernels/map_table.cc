@@ -112,7 +112,7 @@ Tensor MapTable::find(const Tensor& keys, const Tensor& default_value) const {
   const std::lock_guard lock(mutex_);
   if (is_filled_once_ && !is_initialized_) {
     fail(Code::failed_precondition, "Table not initialized. (", options().kind, " '", name(),
-         "': run tables_initializer() first)");
+         "': run initialize_variables() or tables_initializer() first)");
   }
   for (int64_t i = 0; i < keys.elements(); ++i) {
     key_of(keys, i, key);

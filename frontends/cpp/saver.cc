@@ -93,6 +93,13 @@ void copy_restored(Graph& graph, std::vector<Output>& restored) {
 
 }  // namespace
 
+Saver::Saver(Graph& graph, std::initializer_list<Output> variables)
+    : Saver(graph, [&] {
+        Options options;
+        for (const Output& each : variables) options.variables.emplace(checkpoint_name(each), each);
+        return options;
+      }()) {}
+
 Saver::Saver(Graph& graph, Options options)
     : max_to_keep_(options.max_to_keep), tensors_(saved_tensors(graph, options.variables)) {
   check(max_to_keep_ >= 0, "a Saver cannot keep ", max_to_keep_, " checkpoints; 0: all of them");

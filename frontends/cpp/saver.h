@@ -24,6 +24,8 @@ class Saver {
   };
   explicit Saver(Graph& graph) : Saver(graph, Options{}) {}
   Saver(Graph& graph, Options options);
+  // Of these variables, by their own names.
+  Saver(Graph& graph, std::initializer_list<Output> variables);
 
   // Writes <directory>/model.ckpt-<step> and notes it in <directory>/checkpoint. Returns the
   // prefix. The checkpoint appears whole or not at all. The directory may be file:///…; other URLs

@@ -67,6 +67,10 @@ auto located(const Graph& graph, Run run) {
 
 }  // namespace
 
+Feed::Feed(Output endpoint, const Literal& literal, Location at)
+    : endpoint(endpoint),
+      value(endpoint ? literal.tensor(endpoint.dtype(), at) : literal.tensor(at)) {}
+
 // Released once, when the last copy of the Callable goes.
 struct Callable::Registration {
   const std::shared_ptr<SessionInterface> session;
@@ -147,8 +151,21 @@ std::vector<Tensor> Session::run(const Feeds& feeds, const std::vector<Output>& 
   });
 }
 
-void Session::run(const Feeds& feeds, const Targets& targets) {
-  run(feeds, std::vector<Output>{}, targets);
+std::vector<Tensor> Session::run(const Feeds& feeds, const Targets& list) {
+  std::vector<Output> fetches;
+  Targets targets;
+  for (const Target& each : list) {
+    // Of a node without outputs, and of state, there is nothing to fetch.
+    const bool has_value = each.output && each.output.index < each.node->num_outputs() &&
+                           each.output.dtype() != DType::resource &&
+                           each.output.dtype() != DType::variant;
+    if (has_value) {
+      fetches.push_back(each.output);
+    } else {
+      targets.push_back(each);
+    }
+  }
+  return run(feeds, fetches, targets);
 }
 
 Callable Session::prepare(const std::vector<Output>& feeds, const std::vector<Output>& fetches,

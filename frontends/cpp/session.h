@@ -6,6 +6,7 @@
 
 #include <array>
 #include <atomic>
+#include <concepts>
 #include <functional>
 #include <initializer_list>
 #include <memory>
@@ -13,23 +14,27 @@
 #include <utility>
 #include <vector>
 
-#include "graph/graph.h"
+#include "graph/ops/operand.h"
 #include "runtime/session.h"
 
 namespace leat {
 
-// A value for an endpoint of the graph, usually a placeholder. Must agree with its dtype and shape.
+// A value for an endpoint of the graph, usually a placeholder. Must agree with its shape, and a
+// Tensor with its dtype; numbers become that: {x, 0.5}, {x, {{1, 2}, {3, 4}}}.
 struct Feed {
   Output endpoint;
   Tensor value;
+  Feed(Output endpoint, Tensor value) : endpoint(endpoint), value(std::move(value)) {}
+  Feed(Output endpoint, const Literal& value, Location at = here());
 };
 using Feeds = std::vector<Feed>;
 
-// Something to run for its effect: a node, or any output of it.
+// Something to run: a node for its effect, or an Output, whose value run(list) returns.
 struct Target {
   const Node* node;
-  Target(Output output) : node(output.node) {}   // NOLINT: converts
-  Target(const Node& to_run) : node(&to_run) {}  // NOLINT
+  Output output = {};                                           // none of a node
+  Target(Output output) : node(output.node), output(output) {}  // NOLINT: converts
+  Target(const Node& to_run) : node(&to_run) {}                 // NOLINT
 };
 using Targets = std::vector<Target>;
 
@@ -52,6 +57,10 @@ class Callable {
     return (*this)(std::span<const Tensor>(feeds.begin(), feeds.size()));
   }
   std::vector<Tensor> operator()(std::span<const Tensor> feeds = {}) const;
+  template <std::same_as<Tensor>... Others>
+  std::vector<Tensor> operator()(const Tensor& feed, const Others&... others) const {
+    return (*this)({feed, others...});
+  }
   // The same into `fetches`, whose memory is used again: nothing is allocated in steady state (in
   // process).
   void run(std::span<const Tensor> feeds, std::vector<Tensor>& fetches) const;
@@ -86,8 +95,21 @@ class Session {
                           RunMetadata* metadata = nullptr) {
     return run(feeds, std::vector<Output>(fetches), targets, options, metadata);
   }
-  void run(const Feeds& feeds, const Targets& targets);
-  void run(const Targets& targets) { run({}, targets); }
+  // The values of the Outputs in the list, in their order; nodes are run for their effect:
+  // session.run({train}), session.run({loss})[0], session.run(feeds, {loss, train})[0].
+  std::vector<Tensor> run(const Feeds& feeds, const Targets& list);
+  std::vector<Tensor> run(const Targets& list) { return run({}, list); }
+  // One of them, without braces.
+  template <std::same_as<Output> T>
+  Tensor run(const T& fetched) {
+    return run({}, std::vector<Output>{fetched}).front();
+  }
+  template <std::same_as<Output> T>
+  Tensor run(const Feeds& feeds, const T& fetched) {
+    return run(feeds, std::vector<Output>{fetched}).front();
+  }
+  void run(const Node& target) { run({}, Targets{target}); }
+  void run(const Feeds& feeds, const Node& target) { run(feeds, Targets{target}); }
   template <size_t count>
   std::array<Tensor, count> run(const Feeds& feeds, const Fetch<count>& fetches,
                                 const Targets& targets = {}, const RunOptions& options = {},

@@ -25,7 +25,8 @@ std::chrono::milliseconds longer(std::chrono::milliseconds pause) {
 }
 
 const TrainingOptions& checked(const TrainingOptions& options) {
-  check(options.train != nullptr, "a training session needs a node to train with");
+  check(static_cast<Node*>(options.train) != nullptr,
+        "a training session needs a node to train with");
   check(options.checkpoint_steps >= 0, "a checkpoint every ", options.checkpoint_steps,
         " steps: 0 is none by steps");
   check(options.global_step && options.global_step.dtype() == i64,
@@ -67,8 +68,9 @@ TrainingSession::TrainingSession(Graph& graph, TrainingOptions options)
   // Behind the update, in the same step.
   const NameScope scope(graph, "training_session");
   const ColocationScope with(graph, {options_.global_step});
-  const ControlScope after(graph, {options_.train});
+  const ControlScope after(graph, {static_cast<Node*>(options_.train)});
   step_after_ = identity(options_.global_step);
+  for (const std::shared_ptr<TrainingHook>& hook : options_.hooks) add(hook);
   if (options_.recoveries == 0) {
     start();
   } else {
@@ -87,7 +89,7 @@ TrainingSession::~TrainingSession() {
   }
 }
 
-void TrainingSession::add(std::unique_ptr<TrainingHook> hook) {
+void TrainingSession::add(std::shared_ptr<TrainingHook> hook) {
   check(hook != nullptr, "a training session was given an empty hook");
   check(!has_begun_, "hooks are added before the first step");
   wants_placed_graph_ = wants_placed_graph_ || hook->wants_placed_graph();

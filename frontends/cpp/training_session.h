@@ -1,7 +1,7 @@
 // TrainingSession: a training loop that starts, checkpoints, recovers and stops by itself.
-//   TrainingSession training{graph, {.train = &train, .global_step = step, .inputs = {x, y},
-//                                    .fetches = {loss}, .directory = "runs/1"}};
-//   training.add(std::make_unique<StopAtStep>(10'000));
+//   TrainingSession training{graph, {.train = train, .global_step = step, .inputs = {x, y},
+//                                    .fetches = {loss}, .directory = "runs/1",
+//                                    .hooks = {std::make_shared<StopAtStep>(10'000)}}};
 //   while (!training.should_stop()) {
 //     if (auto fetched = training.step({examples, labels})) std::cout << (*fetched)[0] << "\n";
 //   }
@@ -44,8 +44,19 @@ class TrainingHook {
   virtual void end(TrainingSession&) {}
 };
 
+// A node, given as itself or by its address.
+class NodePointer {
+ public:
+  NodePointer(Node* node) : node_(node) {}   // NOLINT: converts
+  NodePointer(Node& node) : node_(&node) {}  // NOLINT
+  operator Node*() const { return node_; }   // NOLINT
+
+ private:
+  Node* node_;
+};
+
 struct TrainingOptions {
-  Node* train = nullptr;
+  NodePointer train = nullptr;
   Output global_step = {};           // an int64 variable that `train` increases
   std::vector<Output> inputs = {};   // fed in every step
   std::vector<Output> fetches = {};  // what step() returns
@@ -61,6 +72,8 @@ struct TrainingOptions {
   // lost while the session starts is waited for as well, as `patience` allows.
   int recoveries = 10;
   std::chrono::milliseconds patience{60'000};  // for lost tasks to come back, and for the chief
+  // Called in their order: {std::make_shared<StopAtStep>(10'000)}. More by add().
+  std::vector<std::shared_ptr<TrainingHook>> hooks = {};
 };
 
 class TrainingSession {
@@ -73,7 +86,7 @@ class TrainingSession {
   TrainingSession(const TrainingSession&) = delete;
 
   // Before the first step. Hooks are called in the order in which they were added.
-  void add(std::unique_ptr<TrainingHook> hook);
+  void add(std::shared_ptr<TrainingHook> hook);
 
   bool should_stop() const { return should_stop_; }
   void request_stop() { should_stop_ = true; }
@@ -101,7 +114,7 @@ class TrainingSession {
 
  private:
   struct Hook {
-    std::unique_ptr<TrainingHook> hook;
+    std::shared_ptr<TrainingHook> hook;
     std::vector<Output> fetches;
   };
   // What is fetched depends on the hooks that are due.

@@ -89,8 +89,43 @@ Output variable(Graph& graph, std::string_view name, const Shape& shape, const I
   return ref;
 }
 
-Output make_global_step(Graph& graph, Location at) {
-  return variable(graph, "global_step", {}, initializers::zeros(), i64, {.trainable = false}, at);
+Output variable(Graph& graph, std::string_view name, const Shape& shape,
+                const VariableOptions& options, Location at) {
+  const Initializer initial = options.initializer ? options.initializer : initializers::zeros();
+  return variable(graph, name, shape, initial, options.dtype, options, at);
+}
+
+Output variable(Graph& graph, std::string_view name, const Shape& shape, DType dtype,
+                const VariableOptions& options, Location at) {
+  const Initializer initial = options.initializer ? options.initializer : initializers::zeros();
+  return variable(graph, name, shape, initial, dtype, options, at);
+}
+
+Output variable_of(Graph& graph, std::string_view name, const TensorLike& initial,
+                   const VariableOptions& options, Location at) {
+  const Output value = [&] {
+    // Before any step, as an initialiser's.
+    const OutsideControlScopes outside(graph);
+    return initial.in(graph);
+  }();
+  check(bool{value}, "the variable '", name, "' (", at, "): its first value is an empty Output");
+  check(value.shape().is_complete(), "the variable '", name, "' (", at, "): the shape of '",
+        value.name(), "', its first value, is not known: ", value.shape());
+  const auto same_value = [value](Graph&, DType, const VariablePart&) { return value; };
+  return variable(graph, name, value.shape(), Initializer(same_value), value.dtype(), options, at);
+}
+
+Output global_step(Graph& graph, Location at) {
+  const std::vector<Output>& made = graph.collection("global_step");
+  if (!made.empty()) return made.front();
+  const NameScope absolute(graph, "");
+  const Output step = variable(graph, "global_step", {}, i64, {.trainable = false}, at);
+  graph.add_to_collection("global_step", step);
+  return step;
+}
+
+std::vector<Output> trainable_variables(const Graph& graph) {
+  return graph.collection("trainable_variables");
 }
 
 Output slot(Output of, std::string_view name, const Initializer& initial, Location at) {
@@ -150,6 +185,11 @@ Node& initialize_tables(Graph& graph, Location at) {
   return group(graph, graph.collection("table_initializers"), "initialize_tables", at);
 }
 
+Node& group(Graph& graph, std::initializer_list<Awaited> after, std::string_view name,
+            Location at) {
+  const ControlScope wait(graph, after);
+  return no_op(graph, name, at);
+}
 Node& group(Graph& graph, const std::vector<Output>& after, std::string_view name, Location at) {
   std::vector<Node*> nodes;
   for (const Output& output : after) nodes.push_back(output.node);

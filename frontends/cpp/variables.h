@@ -1,6 +1,7 @@
 // Variables, and the nodes that initialise them.
 #pragma once
 
+#include <concepts>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -11,6 +12,8 @@
 namespace leat {
 
 struct VariableOptions {
+  Initializer initializer = {};  // zeros if there is none
+  DType dtype = f32;
   bool trainable = true;
   std::string container = {};  // "" = the task's default container
   // "" = the node's name: programs that build the same graph share the variable
@@ -20,18 +23,36 @@ struct VariableOptions {
   std::optional<VariablePart> part = {};
 };
 
+// What the template below does.
+Output variable_of(Graph& graph, std::string_view name, const TensorLike& initial,
+                   const VariableOptions& options, Location at);
+
 // A VariableV2 under the current scopes with an Assign that initialises it (collections
-// "variables", "trainable_variables", "initializers"). Returns the ref; ops that take values read
+// "variables", "trainable_variables", "initializers"). An initializer or a dtype that stands in its
+// own place counts before that of the options. Returns the ref; ops that take values read
 // it. If its name has a copy root, it is a copy of the variable of the rest of that name:
 // initialised from that one, and not in "variables", so that it is not saved; its Assign is in
 // "initializers" and in "copy_initializers". INVALID_ARGUMENT if there is no such variable, or it
 // has another dtype or shape.
+Output variable(Graph& graph, std::string_view name, const Shape& shape, const Initializer& initial,
+                DType dtype = f32, const VariableOptions& options = {}, Location at = here());
 Output variable(Graph& graph, std::string_view name, const Shape& shape,
-                const Initializer& initial = initializers::zeros(), DType dtype = f32,
                 const VariableOptions& options = {}, Location at = here());
+Output variable(Graph& graph, std::string_view name, const Shape& shape, DType dtype,
+                const VariableOptions& options = {}, Location at = here());
+// Of the shape and dtype of its first value: an Output, a Tensor or a number.
+template <class T>
+requires(std::same_as<T, Output> || std::same_as<T, Tensor> || std::is_arithmetic_v<T>) Output
+    variable(Graph& graph, std::string_view name, const T& initial,
+             const VariableOptions& options = {}, Location at = here()) {
+  return variable_of(graph, name, TensorLike(initial, at), options, at);
+}
 
-// The variable "global_step", int64, not trainable: it counts updates. Give it to minimize().
-Output make_global_step(Graph& graph, Location at = here());
+// The variable "global_step" of the graph, int64, not trainable, which counts updates: made if it
+// is not there yet. Give it to minimize().
+Output global_step(Graph& graph, Location at = here());
+// In the order in which they were made.
+std::vector<Output> trainable_variables(const Graph& graph);
 
 // A variable that goes with `of`: where it is, of its shape and dtype, called "<of>/<name>", not
 // trainable. What optimizers and averages keep for a variable, as TensorFlow's slots. That of a
@@ -62,6 +83,8 @@ Node& initialize_tables(Graph& graph, Location at = here());
 
 // One NoOp that runs after all of these.
 Node& group(Graph& graph, const std::vector<Output>& after, std::string_view name = "group",
+            Location at = here());
+Node& group(Graph& graph, std::initializer_list<Awaited> after, std::string_view name = "group",
             Location at = here());
 
 }  // namespace leat

@@ -85,8 +85,12 @@ Output broadcast_to(Output x, const Dims& dims, Location at) {
 Output expand_dims(Output x, int axis, Location at) {
   return op("ExpandDims", {x, int32(graph_of(x, at), axis, "dim", at)}, {}, at);
 }
-Output squeeze(Output x, std::vector<int64_t> axes, Location at) {
-  return op("Squeeze", {x}, {{"squeeze_dims", std::move(axes)}}, at);
+Output squeeze(Output x, const Axes& axes, Location at) {
+  const std::vector<int>* list = axes.list();
+  check(list != nullptr || axes.is_all(), "squeeze (", at, "): its axes must be numbers");
+  const std::vector<int64_t> dims =
+      list == nullptr ? std::vector<int64_t>() : std::vector<int64_t>(list->begin(), list->end());
+  return op("Squeeze", {x}, {{"squeeze_dims", dims}}, at);
 }
 Output transpose(Output x, const Axes& axes, Location at) {
   Graph& graph = graph_of(x, at);
@@ -170,8 +174,9 @@ Output pad(Output x, const std::vector<std::pair<int64_t, int64_t>>& widths,
 
 // ---- Chosen ----
 
-Output take(Output x, Output indices, int axis, Location at) {
-  return op("GatherV2", {x, indices, int32(graph_of(x, at), axis, "axis", at)}, {}, at);
+Output take(Output x, const TensorLike& indices, int axis, Location at) {
+  Graph& graph = graph_of(x, at);
+  return op("GatherV2", {x, indices.in(graph), int32(graph, axis, "axis", at)}, {}, at);
 }
 Output gather_nd(Output x, Output indices, Location at) {
   return op("GatherNd", {x, indices}, {}, at);

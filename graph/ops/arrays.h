@@ -32,7 +32,7 @@ Output reshape(Output x, const Dims& dims, Location at = here());
 Output broadcast_to(Output x, const Dims& dims, Location at = here());
 Output expand_dims(Output x, int axis, Location at = here());
 // Without the given axes of length 1, or all of them.
-Output squeeze(Output x, std::vector<int64_t> axes = {}, Location at = here());
+Output squeeze(Output x, const Axes& axes = {}, Location at = here());
 // Axis i of the result is axis axes[i] of x; the axes in reverse if left out.
 Output transpose(Output x, const Axes& axes = {}, Location at = here());
 
@@ -63,7 +63,7 @@ Output pad(Output x, const std::vector<std::pair<int64_t, int64_t>>& widths,
 // ---- Chosen ----
 // Slices of x at the indices along the axis: [..., indices' shape, ...]. Out of range is
 // INVALID_ARGUMENT in the step.
-Output take(Output x, Output indices, int axis = 0, Location at = here());
+Output take(Output x, const TensorLike& indices, int axis = 0, Location at = here());
 // x at index tuples, which are the last axis of `indices`.
 Output gather_nd(Output x, Output indices, Location at = here());
 // Where the elements are not zero: [how many, rank of x], int64.

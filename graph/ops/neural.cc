@@ -64,8 +64,18 @@ Output gelu(Output x, Location at) {
   return Operand(Operand(x, at) * Operand(0.5, at), at) *
          Operand(Operand(ratio, at) + Operand(1, at), at);
 }
+Output leaky_relu(Output x, Location at) { return leaky_relu(x, 0.2, at); }
 Output softmax(Output logits, Location at) { return op("Softmax", {logits}, {}, at); }
 Output log_softmax(Output logits, Location at) { return op("LogSoftmax", {logits}, {}, at); }
+Output softmax(Output logits, int axis, Location at) {
+  const bool is_last = axis == -1 || axis == logits.shape().rank() - 1;
+  return is_last ? softmax(logits, at) : exp(log_softmax(logits, axis, at), at);
+}
+Output log_softmax(Output logits, int axis, Location at) {
+  const bool is_last = axis == -1 || axis == logits.shape().rank() - 1;
+  if (is_last) return log_softmax(logits, at);
+  return Operand(logits, at) - logsumexp(logits, axis, {.keep_dims = true}, at);
+}
 
 Output conv2d(Output x, Output filter, const ConvolutionOptions& options, Location at) {
   graph_of(filter, at);

@@ -7,9 +7,10 @@
 namespace leat {
 
 // ---- Activations ----
-Output relu(Output x, Location at = here());                            // max(x, 0)
-Output relu6(Output x, Location at = here());                           // min(max(x, 0), 6)
-Output leaky_relu(Output x, double slope = 0.2, Location at = here());  // slope: where x < 0
+Output relu(Output x, Location at = here());                      // max(x, 0)
+Output relu6(Output x, Location at = here());                     // min(max(x, 0), 6)
+Output leaky_relu(Output x, double slope, Location at = here());  // slope: where x < 0
+Output leaky_relu(Output x, Location at = here());                // of slope 0.2
 Output elu(Output x, Location at = here());
 Output selu(Output x, Location at = here());
 Output softplus(Output x, Location at = here());  // log(1 + exp(x))
@@ -18,6 +19,9 @@ Output sigmoid(Output x, Location at = here());
 Output silu(Output x, Location at = here());  // x sigmoid(x)
 // x Φ(x), Φ the normal distribution (Hendrycks and Gimpel, 2016).
 Output gelu(Output x, Location at = here());
+// exp(x) / sum(exp(x)) along the axis.
+Output softmax(Output logits, int axis, Location at = here());
+Output log_softmax(Output logits, int axis, Location at = here());
 Output softmax(Output logits, Location at = here());  // along the last axis
 Output log_softmax(Output logits, Location at = here());
 
@@ -71,6 +75,15 @@ struct PoolOptions {
 };
 Output max_pool(Output x, const PoolOptions& options = {}, Location at = here());
 Output avg_pool(Output x, const PoolOptions& options = {}, Location at = here());
+// Of squares: max_pool(x, 2).
+template <std::integral T>
+Output max_pool(Output x, T size, Location at = here()) {
+  return max_pool(x, {.size = int64_t{size}}, at);
+}
+template <std::integral T>
+Output avg_pool(Output x, T size, Location at = here()) {
+  return avg_pool(x, {.size = int64_t{size}}, at);
+}
 
 Output bias_add(Output x, Output bias, Location at = here());  // bias: [channels]
 

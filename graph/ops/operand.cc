@@ -39,6 +39,42 @@ Tensor scalar_of(Number number, const Location& at) {
   }
 }
 
+template <class To>
+To element_of(const Tensor& values, int64_t i, const Location& at) {
+  To out{};
+  const auto read = [&]<class From>(TypeTag<From>) {
+    if constexpr (std::is_same_v<From, int32_t> || std::is_same_v<From, int64_t>) {
+      out = *scalar_of<To>(int64_t{values.data<From>()[i]}, at).template data<To>();
+    } else if constexpr (std::is_same_v<From, float> || std::is_same_v<From, double>) {
+      out = *scalar_of<To>(static_cast<double>(values.data<From>()[i]), at).template data<To>();
+    }
+  };
+  visit_dtype(values.dtype(), read);
+  return out;
+}
+
+// What numbers are in another dtype.
+Tensor converted(const Tensor& values, DType dtype, const Location& at) {
+  if (values.dtype() == dtype) return values;
+  Tensor out;
+  const auto convert = [&]<class To>(TypeTag<To>) {
+    if constexpr (std::is_arithmetic_v<To> && !std::is_same_v<To, bool>) {
+      out = Tensor(dtype, values.shape());
+      for (int64_t i = 0; i < out.elements(); ++i)
+        out.data<To>()[i] = element_of<To>(values, i, at);
+    } else if constexpr (std::is_same_v<To, half> || std::is_same_v<To, bfloat16>) {
+      out = Tensor(dtype, values.shape());
+      for (int64_t i = 0; i < out.elements(); ++i)
+        out.data<To>()[i] = To(element_of<float>(values, i, at));
+    }
+  };
+  const bool are_numbers = values.dtype() == DType::i32 || values.dtype() == DType::i64 ||
+                           values.dtype() == DType::f32 || values.dtype() == DType::f64;
+  if (are_numbers) visit_dtype(dtype, convert);
+  check(out.is_valid(), "a constant (", at, ") of dtype ", values.dtype(), " cannot be a ", dtype);
+  return out;
+}
+
 constexpr const char* empty_output =
     "is an empty Output: it was never set to a result of the graph";
 
@@ -220,6 +256,26 @@ Output constant(Graph& graph, const Literal& literal, std::string_view name, Loc
             .attrs = {{"dtype", dtype}, {"value", std::move(value)}},
             .location = at})
       .output();
+}
+Output constant(Graph& graph, const Literal& literal, DType dtype, std::string_view name,
+                Location at) {
+  return constant(graph, literal.tensor(dtype, at), name, at);
+}
+
+Tensor Literal::tensor(DType dtype, Location at) const { return converted(tensor(at), dtype, at); }
+
+Output TensorLike::in(Graph& graph) const {
+  return literal_ ? constant(graph, *literal_, "Const", at_) : output_;
+}
+
+Output TensorLike::like(Output other) const {
+  if (!literal_) return output_;
+  Graph& graph = graph_of(other, at_);
+  Tensor value = literal_->tensor(other.dtype(), at_);
+  const Shape& shape = other.shape();
+  const bool is_for_all = value.shape().rank() == 0 && shape.is_complete() && shape.rank() > 0;
+  const Output made = constant(graph, std::move(value), "Const", at_);
+  return is_for_all ? op("Fill", {Dims(shape).in(graph, at_), made}, {}, at_) : made;
 }
 
 Output placeholder(Graph& graph, std::string_view name, DType dtype, const Shape& shape,

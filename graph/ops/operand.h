@@ -42,15 +42,33 @@ class Operand {
   Location at_;
 };
 
+// true or false, and no number that happens to be 0 or 1.
+class Flag {
+ public:
+  template <std::same_as<bool> T>
+  Flag(T value) : value_(value) {}          // NOLINT: converts
+  operator bool() const { return value_; }  // NOLINT
+
+ private:
+  bool value_;
+};
+
+template <class T>
+concept AxisNumber = std::integral<T> && !std::same_as<T, bool>;
+
 // Which axes of a tensor: one, several, an int32 Output that holds them, or all of them: Axes().
 // Negative ones count from the last: -1.
 class Axes {
  public:
-  Axes() = default;                                                         // all
-  Axes(int axis) : axes_(std::vector<int>{axis}) {}                         // NOLINT
-  Axes(std::initializer_list<int> axes) : axes_(std::vector<int>(axes)) {}  // NOLINT
-  Axes(std::vector<int> axes) : axes_(std::move(axes)) {}                   // NOLINT
-  Axes(Output axes) : axes_(axes) {}                                        // NOLINT
+  Axes() = default;  // all
+  // Not of bools: {.keep_dims = true} is no list of axes.
+  template <AxisNumber T>
+  Axes(T axis) : axes_(std::vector<int>{static_cast<int>(axis)}) {}  // NOLINT: converts
+  template <AxisNumber T>
+  Axes(std::initializer_list<T> axes)
+      : axes_(std::vector<int>(axes.begin(), axes.end())) {}  // NOLINT
+  Axes(std::vector<int> axes) : axes_(std::move(axes)) {}     // NOLINT
+  Axes(Output axes) : axes_(axes) {}                          // NOLINT
 
   bool is_all() const { return axes_.index() == 0; }
   // The list, where it is one; null for all and for an Output.
@@ -110,6 +128,8 @@ class Literal {
   Literal(std::initializer_list<Literal> parts);                                     // NOLINT
 
   Tensor tensor(Location at = here()) const;
+  // Its numbers as those of another dtype. INVALID_ARGUMENT if they do not fit.
+  Tensor tensor(DType dtype, Location at = here()) const;
 
  private:
   using Value = std::variant<bool, int64_t, double, std::string>;
@@ -123,6 +143,31 @@ class Literal {
 // constant(g, 1.0f), constant(g, {{1, 2}, {3, 4}}), constant(g, Tensor::of<double>({2}, {1, 2})).
 Output constant(Graph& graph, const Literal& value, std::string_view name = "Const",
                 Location at = here());
+// The same of that dtype: constant(g, {1, 2}, i64). INVALID_ARGUMENT if a number does not fit.
+Output constant(Graph& graph, const Literal& value, DType dtype, std::string_view name = "Const",
+                Location at = here());
+
+// A tensor as an argument: an Output, or what becomes a constant: 1, {0, 2}, "text", a Tensor.
+class TensorLike {
+ public:
+  TensorLike(Output output, Location at = here()) : output_(output), at_(at) {}  // NOLINT: converts
+  template <class T>
+  requires(std::convertible_to<T, Literal> && !std::convertible_to<T, Output>)
+      TensorLike(T&& literal, Location at = here())  // NOLINT
+      : literal_(std::forward<T>(literal)), at_(at) {}
+  TensorLike(std::initializer_list<Literal> parts, Location at = here())  // NOLINT
+      : literal_(parts), at_(at) {}
+
+  // The Output, which may be empty, or the constant as it is written.
+  Output in(Graph& graph) const;
+  // The same; a constant has that dtype and, if it is one number, that shape where this is known.
+  Output like(Output other) const;
+
+ private:
+  Output output_;
+  std::optional<Literal> literal_;
+  Location at_;
+};
 // What each step feeds. Extents that differ from step to step are `any`.
 Output placeholder(Graph& graph, std::string_view name, DType dtype,
                    const Shape& shape = Shape::unknown(), Location at = here());

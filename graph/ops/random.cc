@@ -5,21 +5,28 @@
 namespace leat::random {
 namespace {
 
-Output of_shape(std::string_view name, Graph& graph, const Dims& dims, const Options& options,
-                Location at) {
-  return op(name, {dims.in(graph, at)}, {{"dtype", options.dtype}, {"seed", options.seed}}, at);
+// The numbers that the op draws, times `scale`, plus `offset`.
+Output drawn(std::string_view name, Graph& graph, const Dims& dims, const Options& options,
+             double scale, double offset, Location at) {
+  Output out =
+      op(name, {dims.in(graph, at)}, {{"dtype", options.dtype}, {"seed", options.seed}}, at);
+  if (scale != 1) out = Operand(out, at) * scale;
+  return offset == 0 ? out : Operand(out, at) + offset;
 }
 
 }  // namespace
 
-Output normal(Graph& graph, const Dims& dims, const Options& options, Location at) {
-  return of_shape("RandomStandardNormal", graph, dims, options, at);
+Output normal(Graph& graph, const Dims& dims, const NormalOptions& options, Location at) {
+  const auto& [mean, stddev, dtype, seed] = options;
+  return drawn("RandomStandardNormal", graph, dims, {dtype, seed}, stddev, mean, at);
 }
-Output uniform(Graph& graph, const Dims& dims, const Options& options, Location at) {
-  return of_shape("RandomUniform", graph, dims, options, at);
+Output truncated_normal(Graph& graph, const Dims& dims, const NormalOptions& options, Location at) {
+  const auto& [mean, stddev, dtype, seed] = options;
+  return drawn("TruncatedNormal", graph, dims, {dtype, seed}, stddev, mean, at);
 }
-Output truncated_normal(Graph& graph, const Dims& dims, const Options& options, Location at) {
-  return of_shape("TruncatedNormal", graph, dims, options, at);
+Output uniform(Graph& graph, const Dims& dims, const UniformOptions& options, Location at) {
+  const auto& [low, high, dtype, seed] = options;
+  return drawn("RandomUniform", graph, dims, {dtype, seed}, high - low, low, at);
 }
 Output integers(Graph& graph, const Dims& dims, const Operand& low, const Operand& high,
                 Options options, Location at) {

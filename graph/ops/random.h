@@ -11,12 +11,24 @@ struct Options {
   int64_t seed = 0;  // 0: another one at each run
 };
 
-Output normal(Graph& graph, const Dims& dims, const Options& options = {}, Location at = here());
-// In [0, 1).
-Output uniform(Graph& graph, const Dims& dims, const Options& options = {}, Location at = here());
+struct NormalOptions {
+  double mean = 0, stddev = 1;
+  DType dtype = f32;
+  int64_t seed = 0;  // as above
+};
+Output normal(Graph& graph, const Dims& dims, const NormalOptions& options = {},
+              Location at = here());
 // Of the normal distribution, what is within two standard deviations.
-Output truncated_normal(Graph& graph, const Dims& dims, const Options& options = {},
+Output truncated_normal(Graph& graph, const Dims& dims, const NormalOptions& options = {},
                         Location at = here());
+struct UniformOptions {
+  double low = 0, high = 1;
+  DType dtype = f32;
+  int64_t seed = 0;  // as above
+};
+// In [low, high).
+Output uniform(Graph& graph, const Dims& dims, const UniformOptions& options = {},
+               Location at = here());
 // Integers in [low, high): int32 or int64.
 Output integers(Graph& graph, const Dims& dims, const Operand& low, const Operand& high,
                 Options options = {.dtype = i32}, Location at = here());

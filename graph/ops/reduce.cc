@@ -7,7 +7,7 @@ namespace {
 
 Output reduce(std::string_view name, Output x, const Axes& axes, ReduceOptions options,
               Location at) {
-  return op(name, {x, axes.of(x, at)}, {{"keep_dims", options.keep_dims}}, at);
+  return op(name, {x, axes.of(x, at)}, {{"keep_dims", bool{options.keep_dims}}}, at);
 }
 
 Output number(Output x, int value, std::string_view name, Location at) {
@@ -31,10 +31,23 @@ Output max(Output x, const Axes& axes, ReduceOptions options, Location at) {
 Output min(Output x, const Axes& axes, ReduceOptions options, Location at) {
   return reduce("Min", x, axes, options, at);
 }
+Output var(Output x, const Axes& axes, ReduceOptions options, Location at) {
+  const Output away = op("Sub", {x, mean(x, axes, {.keep_dims = true}, at)}, {}, at);
+  return mean(op("Square", {away}, {}, at), axes, options, at);
+}
+Output stddev(Output x, const Axes& axes, ReduceOptions options, Location at) {
+  return op("Sqrt", {var(x, axes, options, at)}, {}, at);
+}
+Output norm(Output x, const Axes& axes, ReduceOptions options, Location at) {
+  return op("Sqrt", {sum(op("Square", {x}, {}, at), axes, options, at)}, {}, at);
+}
 Output AllOrAxis::operator()(Output x, const Axes& axes, ReduceOptions options, Location at) const {
   return reduce("All", x, axes, options, at);
 }
 Output AnyExtent::operator()(const Operand& x) const { return (*this)(x, Axes(), {}); }
+Output AnyExtent::operator()(const Operand& x, const ReduceAllOptions& options) const {
+  return (*this)(x, Axes(), {options.keep_dims});
+}
 Output AnyExtent::operator()(const Operand& x, const Axes& axes) const {
   return (*this)(x, axes, {});
 }
@@ -66,9 +79,32 @@ Output argmax(Output x, int axis, ArgOptions options, Location at) {
 Output argmin(Output x, int axis, ArgOptions options, Location at) {
   return op("ArgMin", {x, number(x, axis, "dimension", at)}, {{"output_type", options.dtype}}, at);
 }
+Output argmax(Output x, Location at) {
+  return argmax(op("Reshape", {x, constant(graph_of(x, at), {-1}, "shape", at)}, {}, at), 0, {},
+                at);
+}
+Output argmin(Output x, Location at) {
+  return argmin(op("Reshape", {x, constant(graph_of(x, at), {-1}, "shape", at)}, {}, at), 0, {},
+                at);
+}
 std::vector<Output> top_k(Output x, const Operand& k, Location at) {
   return op_outputs("TopKV2", {x, k.as(graph_of(x, at), i32)}, {}, at);
 }
+namespace {
+// {values, positions}, the smallest first.
+std::vector<Output> ascending(std::string_view what, Output x, Location at) {
+  Graph& graph = graph_of(x, at);
+  const Shape& shape = x.shape();
+  check(shape.rank() > 0 && shape[shape.rank() - 1] != any, what, " (", at,
+        "): the last extent of its input must be known, got ", x.name(), " ", shape);
+  const Output last = constant(graph, {shape.rank() - 1}, "axis", at);
+  std::vector<Output> out = top_k(x, shape[shape.rank() - 1], at);
+  for (Output& each : out) each = op("ReverseV2", {each, last}, {}, at);
+  return out;
+}
+}  // namespace
+Output sort(Output x, Location at) { return ascending("sort", x, at)[0]; }
+Output argsort(Output x, Location at) { return ascending("argsort", x, at)[1]; }
 Output cumsum(Output x, int axis, Location at) {
   return op("Cumsum", {x, number(x, axis, "axis", at)}, {}, at);
 }

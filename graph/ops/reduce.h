@@ -7,21 +7,51 @@
 namespace leat {
 
 struct ReduceOptions {
-  bool keep_dims = false;  // reduced axes stay, with length 1
+  Flag keep_dims = false;  // reduced axes stay, with length 1
+};
+// The same beside no axes: mean(x, {.keep_dims = true}).
+struct ReduceAllOptions {
+  Flag keep_dims;
 };
 
 Output sum(Output x, const Axes& axes = {}, ReduceOptions options = {}, Location at = here());
+inline Output sum(Output x, ReduceAllOptions options, Location at = here()) {
+  return sum(x, Axes(), {options.keep_dims}, at);
+}
 Output mean(Output x, const Axes& axes = {}, ReduceOptions options = {}, Location at = here());
+inline Output mean(Output x, ReduceAllOptions options, Location at = here()) {
+  return mean(x, Axes(), {options.keep_dims}, at);
+}
 Output prod(Output x, const Axes& axes = {}, ReduceOptions options = {}, Location at = here());
+inline Output prod(Output x, ReduceAllOptions options, Location at = here()) {
+  return prod(x, Axes(), {options.keep_dims}, at);
+}
 Output max(Output x, const Axes& axes = {}, ReduceOptions options = {}, Location at = here());
+inline Output max(Output x, ReduceAllOptions options, Location at = here()) {
+  return max(x, Axes(), {options.keep_dims}, at);
+}
 Output min(Output x, const Axes& axes = {}, ReduceOptions options = {}, Location at = here());
+inline Output min(Output x, ReduceAllOptions options, Location at = here()) {
+  return min(x, Axes(), {options.keep_dims}, at);
+}
 // log(sum(exp(x))), without overflow.
 Output logsumexp(Output x, const Axes& axes = {}, ReduceOptions options = {}, Location at = here());
+inline Output logsumexp(Output x, ReduceAllOptions options, Location at = here()) {
+  return logsumexp(x, Axes(), {options.keep_dims}, at);
+}
+// mean((x - mean(x))²), and its root: of all elements, not of a sample.
+Output var(Output x, const Axes& axes = {}, ReduceOptions options = {}, Location at = here());
+Output stddev(Output x, const Axes& axes = {}, ReduceOptions options = {}, Location at = here());
+// √(sum(x²))
+Output norm(Output x, const Axes& axes = {}, ReduceOptions options = {}, Location at = here());
 // Of bools: all(x, axis), and the whole axis in an index: x[{all, 0}]. any(x, axis) is in
 // core/shape.h, because it is an unknown extent, too.
 struct AllOrAxis {
   Output operator()(Output x, const Axes& axes = {}, ReduceOptions options = {},
                     Location at = here()) const;
+  Output operator()(Output x, ReduceAllOptions options, Location at = here()) const {
+    return (*this)(x, Axes(), {options.keep_dims}, at);
+  }
 };
 inline constexpr AllOrAxis all;
 
@@ -31,8 +61,14 @@ struct ArgOptions {
 };
 Output argmax(Output x, int axis, ArgOptions options = {}, Location at = here());
 Output argmin(Output x, int axis, ArgOptions options = {}, Location at = here());
+// In the order of the elements, over all axes.
+Output argmax(Output x, Location at = here());
+Output argmin(Output x, Location at = here());
 // {values, int32 indices} of the k largest elements of each row, the largest first.
 std::vector<Output> top_k(Output x, const Operand& k, Location at = here());
+// Along the last axis, whose extent must be known, the smallest first; and the positions, int32.
+Output sort(Output x, Location at = here());
+Output argsort(Output x, Location at = here());
 Output cumsum(Output x, int axis, Location at = here());
 Output cumprod(Output x, int axis, Location at = here());
 

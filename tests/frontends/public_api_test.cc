@@ -206,4 +206,165 @@ TEST(PublicApi, EmbeddingsLearnTheRowsThatTheyRead) {
   EXPECT_EQ(all_of<float>(session.run({{ids, other}}, {rows})[0]), kept);
 }
 
+TEST(PublicApi, ReductionsOfAllAxesTakeOptions) {
+  Graph g;
+  Output x = constant(g, {{1.0F, 2.0F, 3.0F}, {4.0F, 5.0F, 9.0F}});
+  Output all_of_it = mean(x, {.keep_dims = true});
+  EXPECT_EQ(all_of_it.shape(), Shape({1, 1}));
+  EXPECT_THAT(values(all_of_it), ElementsAre(4));
+  EXPECT_THAT(values(mean(x, {1})), ElementsAre(2, 6));
+  EXPECT_THAT(values(var(x, 1)),
+              ElementsAre(FloatNear(2.0F / 3, 1e-6F), FloatNear(14.0F / 3, 1e-6F)));
+  EXPECT_THAT(values(norm(constant(g, {3.0F, 4.0F}))), ElementsAre(5));
+  EXPECT_THAT(values(sort(constant(g, {3.0F, 1.0F, 2.0F}))), ElementsAre(1, 2, 3));
+  EXPECT_THAT(values<int32_t>(argsort(constant(g, {3.0F, 1.0F, 2.0F}))), ElementsAre(1, 2, 0));
+  EXPECT_THAT(values<int64_t>(argmax(x)), ElementsAre(5));
+  EXPECT_THAT(values(softmax(zeros(g, {2, 3}), 0)), testing::Each(0.5F));
+  EXPECT_EQ(squeeze(x[{newaxis, all}], 0).shape(), Shape({2, 3}));
+}
+
+TEST(PublicApi, NumbersAndListsStandForTensors) {
+  Graph g;
+  Output w = variable(g, "w", {2, 2}), n = variable(g, "n", {}, i64);
+  Output rows = constant(g, {{1.0F, 2.0F}, {3.0F, 4.0F}, {5.0F, 6.0F}});
+  EXPECT_THAT(values(take(rows, {2, 0})), ElementsAre(5, 6, 1, 2));
+  EXPECT_THAT(values(take(rows, 1)), ElementsAre(3, 4));
+  EXPECT_THAT(values(assign(w, 3)), ElementsAre(3, 3, 3, 3));
+  EXPECT_THAT(values(assign(w, {{1, 2}, {3, 4}})), ElementsAre(1, 2, 3, 4));
+  EXPECT_THAT(values<int64_t>(assign_add(n, 5)), ElementsAre(5));
+  EXPECT_THAT(values(scatter_add(w, {1}, 0.5)), ElementsAre(0, 0, 0.5, 0.5));
+  EXPECT_THAT(values<int64_t>(constant(g, {1, 2}, i64)), ElementsAre(1, 2));
+  EXPECT_THROW(constant(g, {0.5}, i32), Error);
+  EXPECT_THROW(constant(g, "text", f32), Error);
+}
+
+TEST(PublicApi, VariablesBeginWithWhatTheyAreGiven) {
+  Graph g;
+  Output from_output = variable(g, "a", constant(g, {1.0F, 2.0F}));
+  Output from_tensor = variable(g, "b", Tensor::of<double>({2}, {3, 4}));
+  Output from_number = variable(g, "c", 5);
+  Output by_options = variable(
+      g, "d", {2}, {.initializer = initializers::ones(), .dtype = i32, .trainable = false});
+  EXPECT_THAT(values(from_output), ElementsAre(1, 2));
+  EXPECT_THAT(values<double>(from_tensor), ElementsAre(3, 4));
+  EXPECT_THAT(values<int32_t>(from_number), ElementsAre(5));
+  EXPECT_THAT(values<int32_t>(by_options), ElementsAre(1, 1));
+  EXPECT_EQ(trainable_variables(g).size(), 3U);
+  EXPECT_TRUE(same(global_step(g), global_step(g)));
+}
+
+TEST(PublicApi, ARunGivesTheValuesInItsList) {
+  Graph g;
+  Output x = placeholder(g, "x", f32, {2}), w = variable(g, "w", 1.0F);
+  Output y = x * w, loss = sum(y);
+  Node& grow = group(g, {assign_add(w, 1)});
+  Session session(g);
+  session.run(initialize_variables(g));
+  const std::vector<Tensor> both = session.run({{x, {3, 4}}}, {y, grow, loss});
+  ASSERT_EQ(both.size(), 2U) << "the node has no value";
+  EXPECT_EQ(both[0].shape(), Shape({2}));
+  EXPECT_EQ(session.run({w})[0].value<float>(), 2);
+  EXPECT_EQ(session.run(w).value<float>(), 2);
+  EXPECT_EQ(session.run({{x, {1, 1}}}, loss).value<float>(), 4);
+  session.run(grow);
+  EXPECT_EQ(session.run(w).value<float>(), 3);
+  const Callable step = session.prepare({x}, {loss});
+  EXPECT_EQ(step(Tensor::of<float>({2}, {1, 2}))[0].value<float>(), 9);
+}
+
+TEST(PublicApi, TensorsComeFromVectorsAndGoBack) {
+  const std::vector<float> v = {1, 2, 3, 4};
+  EXPECT_EQ(Tensor::of(v).shape(), Shape({4}));
+  EXPECT_EQ(Tensor::of({2, 2}, v).shape(), Shape({2, 2}));
+  EXPECT_EQ(Tensor::of({2, 2}, v).to_vector<float>(), v);
+  EXPECT_THAT(Tensor::zeros({2}).to_vector<float>(), ElementsAre(0, 0));
+}
+
+TEST(PublicApi, LayersAreToldWhetherTheyTrain) {
+  Graph g;
+  Output training = placeholder(g, "training", boolean);
+  Output x = ones(g, {4, 100});
+  Output dropped = nn::dropout(x, 0.5, {.seed = 1, .training = training});
+  EXPECT_THAT(values(dropped, {{training, false}}), testing::Each(1));
+  EXPECT_THAT(values(dropped, {{training, true}}),
+              testing::AllOf(testing::Contains(0), testing::Contains(2)));
+  EXPECT_TRUE(same(nn::dropout(x, 0.5, {.training = false}), x));
+
+  const nn::BatchNorm layer(g, 1);
+  Output y = layer(constant(g, {{1.0F}, {3.0F}}), training);
+  Node& train = GradientDescent{0}.minimize(sum(y));
+  Session session(g);
+  session.run(initialize_variables(g));
+  const auto run = [&](bool on) { return all_of<float>(session.run({{training, on}}, y)); };
+  EXPECT_THAT(run(true), Pointwise(FloatNear(1e-3F), {-1.0F, 1.0F}));
+  EXPECT_THAT(run(false), Pointwise(FloatNear(1e-2F), {1.0F, 3.0F})) << "by mean 0, variance 1";
+  session.run({{training, false}}, train);
+  EXPECT_EQ(session.run(layer.moving_mean()).value<float>(), 0);
+  session.run({{training, true}}, train);
+  EXPECT_NEAR(session.run(layer.moving_mean()).value<float>(), 0.02, 1e-6);
+}
+
+TEST(PublicApi, ALayerFindsOutHowManyInputsItHas) {
+  Graph g;
+  const nn::Dense layer(g, 4, {.activation = leaky_relu});
+  EXPECT_FALSE(layer.kernel());
+  EXPECT_EQ(layer(zeros(g, {2, 3})).shape(), Shape({2, 4}));
+  EXPECT_EQ(layer.kernel().shape(), Shape({3, 4}));
+  layer(ones(g, {5, 3}));
+  EXPECT_EQ(trainable_variables(g).size(), 2U);
+  EXPECT_EQ(nn::relu(zeros(g, {1})).shape(), Shape({1}));
+}
+
+TEST(PublicApi, SequencesKeepTheirShapes) {
+  Graph g;
+  Output x = placeholder(g, "x", f32, {any, 7, 16});
+  const auto [outputs, state] = nn::rnn(nn::Gru(g, 4), x);
+  EXPECT_EQ(outputs.shape(), Shape({any, 7, 4}));
+  EXPECT_EQ(state[0].shape(), Shape({any, 4}));
+  nn::dense(outputs, 3);
+  EXPECT_EQ(map_fn([](Output row) { return row * 2; }, zeros(g, {4, 7})).shape(), Shape({4, 7}));
+}
+
+TEST(PublicApi, DrawnNumbersHaveTheirBounds) {
+  Graph g;
+  EXPECT_THAT(values(random::uniform(g, {100}, {.low = 2, .high = 3, .seed = 1})),
+              testing::Each(testing::AllOf(testing::Ge(2), testing::Lt(3))));
+  const std::vector<float> drawn =
+      values(random::normal(g, {1000}, {.mean = 5, .stddev = 0.1, .seed = 1}));
+  EXPECT_THAT(drawn, testing::Each(FloatNear(5, 0.6F)));
+}
+
+TEST(PublicApi, ClippingTakesTensors) {
+  Graph g;
+  Output x = constant(g, {3.0F, 4.0F});
+  EXPECT_THAT(values(clip_by_norm(x, 1)), Pointwise(FloatNear(1e-6F), {0.6F, 0.8F}));
+  const std::vector<Output> clipped = clip_by_global_norm({x, Output(), x * 0}, 2.5);
+  EXPECT_THAT(values(clipped[0]), Pointwise(FloatNear(1e-6F), {1.5F, 2.0F}));
+  EXPECT_FALSE(clipped[1]);
+}
+
+TEST(PublicApi, AGeneratorOfOneTensor) {
+  Graph g;
+  auto count = std::make_shared<int>(0);
+  const auto numbers = datasets::generator(
+      [count]() -> std::optional<Tensor> {
+        if (*count == 2) return std::nullopt;
+        return Tensor::scalar(++*count);
+      },
+      i32);
+  for (Output each : numbers.batch(2).next(g))
+    EXPECT_THAT(values<int32_t>(each), ElementsAre(1, 2));
+}
+
+TEST(PublicApi, HooksAreOptions) {
+  Graph g;
+  Output w = variable(g, "w", 1.0F);
+  Node& train = Momentum{0.1, 0.5}.minimize(square(w), {.global_step = global_step(g)});
+  TrainingSession session(
+      g,
+      {.train = train, .global_step = global_step(g), .hooks = {std::make_shared<StopAtStep>(3)}});
+  while (!session.should_stop()) session.step({});
+  EXPECT_EQ(session.global_step(), 3);
+}
+
 }  // namespace

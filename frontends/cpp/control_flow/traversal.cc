@@ -74,12 +74,13 @@ Traversal::Step Traversal::run(
     loop.set_next(states[i], next);
     out.states.push_back(loop.result(states[i]));
   }
+  const int64_t count = x[0].shape().has_rank() ? x[0].shape()[0] : int64_t{any};
   for (size_t i = 0; i < made.kept.size(); ++i) {
     const Output value = made.kept[i];
     check(bool{value}, title, ": the function gives none as value ", i);
     const int list = loop.add_variable(tensor_list::empty(graph, value.dtype(), value.shape(), at));
     loop.set_next(list, tensor_list::push(loop.in_body(list), value, at));
-    const Output rows = tensor_list::stack(loop.result(list), value.dtype(), value.shape(), at);
+    const Output rows = tensor_list::stack(loop.result(list), value.dtype(), value.shape(), count, at);
     out.kept.push_back(reverse ? flip(rows, 0, at) : rows);
   }
   return out;

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "frontends/cpp/control_flow/values.h"
+#include "frontends/cpp/data/csv.h"
 
 namespace leat {
 
@@ -24,6 +25,9 @@ struct Component {
   std::string name;  // "" if it has none
   DType dtype;
   Shape shape;
+  Component(std::string name, DType dtype, const Shape& shape = {})
+      : name(std::move(name)), dtype(dtype), shape(shape) {}
+  Component(DType dtype, const Shape& shape = {}) : dtype(dtype), shape(shape) {}  // NOLINT
 };
 
 class DatasetBuilder;
@@ -37,6 +41,8 @@ class Batch {
   Output operator[](int i) const;
   Output operator[](std::string_view name) const;  // NOT_FOUND lists the names
   int size() const { return static_cast<int>(components_.size()); }
+  auto begin() const { return components_.begin(); }
+  auto end() const { return components_.end(); }
   const std::vector<Output>& components() const { return components_; }
   const std::vector<std::string>& names() const { return names_; }
 
@@ -175,6 +181,9 @@ class Files {
 
 // The rows of tensors, side by side.
 Dataset from_tensors(const std::vector<Tensor>& tensors, Location at = here());
+inline Dataset from_tensors(const Tensor& tensor, Location at = here()) {
+  return from_tensors(std::vector<Tensor>{tensor}, at);
+}
 Dataset range(int64_t stop, Location at = here());  // 0, 1, …: int64
 Dataset range(int64_t start, int64_t stop, int64_t step = 1, Location at = here());
 // Elements side by side, as long as each dataset has one.
@@ -194,8 +203,8 @@ struct CsvOptions {
   std::string na_value = "";          // as good as nothing
   std::vector<int64_t> columns = {};  // those that are wanted; none: all
 };
-// A component for each default: its dtype, and the value of empty fields.
-Dataset csv(const Files& files, const std::vector<Literal>& defaults,
+// A component for each column: csv("a.csv", {f32, 0, "unknown"}).
+Dataset csv(const Files& files, const std::vector<CsvColumn>& columns,
             const CsvOptions& options = {}, Location at = here());
 
 // An idx file (format: http://yann.lecun.com/exdb/mnist), compressed or not: its slices along the
@@ -206,8 +215,7 @@ struct MnistOptions {
 };
 // The digits of a directory that has MNIST's files: "image", f32 [784] from 0 (black) to 1, and
 // "label", i32.
-Dataset mnist(const std::string& directory, const MnistOptions& options = {},
-              Location at = here());
+Dataset mnist(const std::string& directory, const MnistOptions& options = {}, Location at = here());
 
 struct ImageOptions {
   // {height, width} that all images are brought to, bilinearly; none: each as it is, so batches
@@ -229,6 +237,9 @@ std::vector<std::string> image_classes(const std::string& directory, Location at
 // this process: a dataset that goes to a task elsewhere fails with NOT_FOUND.
 Dataset generator(std::function<std::optional<std::vector<Tensor>>()> next,
                   const std::vector<Component>& components, Location at = here());
+// The same of one component: generator([] { return std::optional(Tensor::scalar(1)); }, i32).
+Dataset generator(std::function<std::optional<Tensor>()> next, const Component& component,
+                  Location at = here());
 
 }  // namespace datasets
 

@@ -78,9 +78,9 @@ Dataset files(std::string_view pattern, Location at) {
   return build.add("TensorSliceDataset", {found});
 }
 
-Dataset csv(const Files& files, const std::vector<Literal>& defaults, const CsvOptions& options,
+Dataset csv(const Files& files, const std::vector<CsvColumn>& columns, const CsvOptions& options,
             Location at) {
-  check(!defaults.empty(), "csv (", at, "): there are no columns");
+  check(!columns.empty(), "csv (", at, "): there are no columns");
   DatasetBuilder build(files, "csv", at);
   std::vector<Output> inputs = {build.paths(files),
                                 build.text(""),
@@ -91,12 +91,12 @@ Dataset csv(const Files& files, const std::vector<Literal>& defaults, const CsvO
                                 build.text(options.na_value),
                                 build.numbers(options.columns)};
   std::vector<Component> components;
-  for (size_t i = 0; i < defaults.size(); ++i) {
-    const Tensor value = defaults[i].tensor(at);
-    check(value.shape().rank() == 0, "csv (", at, "): default ", i, " is no scalar, but ",
+  for (size_t i = 0; i < columns.size(); ++i) {
+    const Tensor value = columns[i].default_value();
+    check(value.elements() <= 1, "csv (", at, "): the default of column ", i, " is no scalar, but ",
           value.shape());
     components.push_back({"", value.dtype(), {}});
-    inputs.push_back(op("Reshape", {build.value(value), build.numbers({1})}, {}, at));
+    inputs.push_back(build.value(value.reshaped({value.elements()})));
   }
   build.set_components(std::move(components));
   inputs.push_back(build.numbers({}));  // of no column that is left out
@@ -141,6 +141,18 @@ Dataset generator(std::function<std::optional<std::vector<Tensor>>()> next,
   DatasetBuilder build("generator", at);
   build.set_components(components);
   return build.add("_HostDataset", {}, {{"function", register_host_function(std::move(next))}});
+}
+
+Dataset generator(std::function<std::optional<Tensor>()> next, const Component& component,
+                  Location at) {
+  check(bool{next}, "generator (", at, "): the function is empty");
+  const auto as_list = [next = std::move(next)]() -> std::optional<std::vector<Tensor>> {
+    std::optional<Tensor> one = next();
+    if (!one) return std::nullopt;
+    return std::vector<Tensor>{std::move(*one)};
+  };
+  return generator(std::function<std::optional<std::vector<Tensor>>()>(as_list),
+                   std::vector<Component>{component}, at);
 }
 
 }  // namespace leat::datasets

@@ -37,7 +37,7 @@ void train(const std::string& data, int64_t steps, const std::string& checkpoint
   const Network network(g);
   const Output loss = mean(nn::softmax_cross_entropy(network(batch["image"]), batch["label"]));
   const Output accuracy = nn::accuracy(network(test["image"]), test["label"]);
-  const Output step = make_global_step(g);
+  const Output step = global_step(g);
   Node& update = Adam{1e-3}.minimize(loss, {.global_step = step});
 
   TrainingSession training(

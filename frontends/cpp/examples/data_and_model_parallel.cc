@@ -21,7 +21,7 @@ void run(const Flags& flags) {
   Training training;
   Graph& graph = training.graph;
   const auto on_chief = strategy.replica(graph, 0);
-  training.global_step = make_global_step(graph);
+  training.global_step = global_step(graph);
   const nn::Dense hidden = make_hidden_layer(graph, flags);
   const nn::Dense logits = make_logits_layer(graph, flags);
   std::vector<Output> losses;

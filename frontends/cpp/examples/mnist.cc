@@ -18,7 +18,7 @@ using namespace leat::examples;
 namespace {
 
 void build_local(const Flags& flags, Training& training) {
-  training.global_step = make_global_step(training.graph);
+  training.global_step = global_step(training.graph);
   const auto model = make_model(training.graph, flags);
   training.replicas = {make_replica(training.graph, model)};
   training.train = &make_optimizer(flags)->minimize(training.replicas[0].loss,
@@ -28,7 +28,7 @@ void build_local(const Flags& flags, Training& training) {
 void build_async(const Flags& flags, const ParameterServer& strategy, int worker,
                  Training& training) {
   const auto on_worker = strategy.replica(training.graph, worker);
-  training.global_step = make_global_step(training.graph);
+  training.global_step = global_step(training.graph);
   const auto model = make_model(training.graph, flags);
   training.replicas = {make_replica(training.graph, model)};
   training.train = &strategy.minimize(*make_optimizer(flags), training.replicas[0].loss,
@@ -37,7 +37,7 @@ void build_async(const Flags& flags, const ParameterServer& strategy, int worker
 
 void build_sync(const Flags& flags, const ParameterServer& strategy, Training& training) {
   const auto on_chief = strategy.replica(training.graph, 0);
-  training.global_step = make_global_step(training.graph);
+  training.global_step = global_step(training.graph);
   const auto model = make_model(training.graph, flags);
   std::vector<Output> losses;
   for (int k = 0; k < strategy.workers(); ++k) {
@@ -53,7 +53,7 @@ void build_all_reduce(const Flags& flags, const AllReduce& strategy, Training& t
   std::vector<Output> losses;
   for (int k = 0; k < strategy.workers(); ++k) {
     const auto replica = strategy.replica(training.graph, k);
-    if (k == 0) training.global_step = make_global_step(training.graph);
+    if (k == 0) training.global_step = global_step(training.graph);
     training.replicas.push_back(make_replica(training.graph, make_model(training.graph, flags), k));
     losses.push_back(training.replicas.back().loss);
   }

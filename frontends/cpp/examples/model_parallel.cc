@@ -28,7 +28,7 @@ void run(const Flags& flags) {
   const nn::Dense logits = make_on(second_task, make_logits_layer);
   // labels, loss and counter are where the logits are
   const DeviceScope on_second(graph, second_task);
-  training.global_step = make_global_step(graph);
+  training.global_step = global_step(graph);
   training.replicas = {make_replica(graph, [&](Output images) {
     const DeviceScope on_first(graph, first_task);
     const Output features = hidden(images);

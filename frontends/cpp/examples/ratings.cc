@@ -46,7 +46,7 @@ void train(int64_t parts, int64_t steps, const std::string& directory, double ra
   const auto start = initializers::truncated_normal(0.5, 1);
   const auto of_users = partitioned_variable(g, "users", {users, factors}, cut, start);
   const auto of_items = partitioned_variable(g, "items", {items, factors}, cut, start);
-  const Output step = make_global_step(g);
+  const Output step = global_step(g);
   const Output user = placeholder(g, "user", i32, {any}), item = placeholder(g, "item", i32, {any}),
                rating = placeholder(g, "rating", f32, {any});
   const Output guess = sum(embedding_lookup(of_users, user) * embedding_lookup(of_items, item), 1);

@@ -4,38 +4,56 @@
 
 namespace leat::nn {
 
+Dense::Dense(Graph& graph, int64_t units, DenseOptions options, Location at)
+    : options_(std::move(options)), units_(units) {
+  check(units > 0, "dense layer '", options_.name, "' (", at, "): units must be positive, got ",
+        units);
+  scope_ = NameScope(graph, options_.name).name();
+}
+
 Dense::Dense(Graph& graph, int64_t inputs, int64_t units, DenseOptions options, Location at)
-    : options_(std::move(options)) {
-  check(inputs > 0 && units > 0, "dense layer '", options_.name, "' (", at,
-        "): inputs and units must be positive, got ", inputs, " and ", units);
-  const NameScope scope(graph, options_.name);
-  scope_ = scope.name();
-  kernel_ = variable(graph, "kernel", {inputs, units}, options_.kernel_initializer, options_.dtype,
-                     {}, at);
-  if (options_.use_bias) {
-    bias_ = variable(graph, "bias", {units}, options_.bias_initializer, options_.dtype, {}, at);
-  }
+    : Dense(graph, units, std::move(options), at) {
+  check(inputs > 0, "dense layer '", options_.name, "' (", at, "): inputs must be positive, got ",
+        inputs);
+  make(graph, inputs, at);
+}
+
+void Dense::make(Graph& graph, int64_t inputs, Location at) const {
+  check(is_floating(options_.dtype), "dense layer '", options_.name, "' (", at,
+        "): it needs floating-point numbers, got ", options_.dtype, ": cast() the input");
+  const NameScope scope(graph, scope_);
+  made_->kernel = variable(graph, "kernel", {inputs, units_}, options_.kernel_initializer,
+                           options_.dtype, {}, at);
+  if (options_.use_bias)
+    made_->bias =
+        variable(graph, "bias", {units_}, options_.bias_initializer, options_.dtype, {}, at);
 }
 
 Output Dense::operator()(Output x, Location at) const {
   check(bool{x}, "dense layer '", options_.name, "' (", at, "): its input is an empty Output");
-  const NameScope scope(x.graph(), scope_);
   const Shape& shape = x.shape();
+  if (!made_->kernel) {
+    check(shape.rank() >= 2 && shape[shape.rank() - 1] > 0, "dense layer '", options_.name, "' (",
+          at, "): its first input must be [batch, ..., n] with n known, got ", x.name(), " ",
+          x.dtype(), shape);
+    make(x.graph(), shape[shape.rank() - 1], at);
+  }
+  const auto& [kernel, bias] = *made_;
+  const NameScope scope(x.graph(), scope_);
   const bool is_flat = !shape.has_rank() || shape.rank() == 2;
   Output rows = x;
-  if (!is_flat) rows = reshape(x, {-1, kernel_.shape()[0]}, at);
-  Output y = matmul(rows, kernel_, {}, at);
-  if (bias_) y = bias_add(y, bias_, at);
+  if (!is_flat) rows = reshape(x, {-1, kernel.shape()[0]}, at);
+  Output y = matmul(rows, kernel, {}, at);
+  if (bias) y = bias_add(y, bias, at);
   y = options_.activation(y, at);
   if (is_flat) return y;
-  const int64_t units = kernel_.shape()[1];
   Shape known = shape;
-  known.set(shape.rank() - 1, units);
+  known.set(shape.rank() - 1, units_);
   if (std::count(known.dims().begin(), known.dims().end(), int64_t{any}) <= 1)
     return reshape(y, known, at);
   const Output leading = shape_of(x, i32, at)[slice(0, -1)];
   return reshape(
-      y, concatenate({leading, constant(x.graph(), {static_cast<int32_t>(units)})}, 0, at), at);
+      y, concatenate({leading, constant(x.graph(), {static_cast<int32_t>(units_)})}, 0, at), at);
 }
 
 Output dense(Output x, int64_t units, const DenseOptions& options, Location at) {
@@ -51,7 +69,8 @@ Output dense(Output x, int64_t units, const DenseOptions& options, Location at) 
 Output dropout(Output x, double rate, const DropoutOptions& options, Location at) {
   check(bool{x}, "dropout (", at, "): its input is an empty Output");
   check(rate >= 0 && rate < 1, "dropout (", at, "): the rate must be in [0, 1), got ", rate);
-  if (rate == 0) return x;
+  const TrainingFlag& training = options.training;
+  if (rate == 0 || (training.is_fixed() && !training.value())) return x;
   Graph& graph = x.graph();
   const NameScope scope(graph, "dropout");
   const Output shape = shape_of(x, i32, at), step = options.step;
@@ -65,7 +84,8 @@ Output dropout(Output x, double rate, const DropoutOptions& options, Location at
   } else {
     drawn = random::uniform(graph, shape, {.dtype = x.dtype(), .seed = options.seed}, at);
   }
-  return x * (1 / (1 - rate)) * cast(greater_equal({drawn, at}, rate), x.dtype(), at);
+  const Output y = x * (1 / (1 - rate)) * cast(greater_equal({drawn, at}, rate), x.dtype(), at);
+  return training.is_fixed() ? y : where(training.scalar(), y, x, at);
 }
 
 Output flatten(Output x, Location at) {

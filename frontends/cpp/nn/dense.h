@@ -1,7 +1,10 @@
 // Fully connected layers, and what changes the shape or drops elements between them.
 #pragma once
 
+#include <memory>
+
 #include "frontends/cpp/nn/activation.h"
+#include "frontends/cpp/nn/training_flag.h"
 #include "frontends/cpp/variables.h"
 
 namespace leat::nn {
@@ -18,19 +21,28 @@ struct DenseOptions {
 // A fully connected layer: its variables `name`/kernel [inputs, units] and `name`/bias [units] are
 // made once, and every call adds y = activation(x·kernel + bias), x: [..., inputs], y: [...,
 // units], under the scopes of the call. Several replicas of a model share the layer that way.
+// Copies are the same layer.
 class Dense {
  public:
   Dense(Graph& graph, int64_t inputs, int64_t units, DenseOptions options = {},
         Location at = here());
+  // The first call makes the variables, for as many inputs as its x has.
+  Dense(Graph& graph, int64_t units, DenseOptions options = {}, Location at = here());
   Output operator()(Output x, Location at = here()) const;
 
-  Output kernel() const { return kernel_; }
-  Output bias() const { return bias_; }  // none without use_bias
+  Output kernel() const { return made_->kernel; }  // none before they are made
+  Output bias() const { return made_->bias; }      // and without use_bias
 
  private:
+  struct Variables {
+    Output kernel, bias;
+  };
+  void make(Graph& graph, int64_t inputs, Location at) const;
+
   DenseOptions options_;
+  int64_t units_;
   std::string scope_;  // where its variables are, and its nodes go: "outer/name_1/"
-  Output kernel_, bias_;
+  std::shared_ptr<Variables> made_ = std::make_shared<Variables>();
 };
 
 // The layer used once: the last extent of x must be known.
@@ -42,6 +54,7 @@ struct DropoutOptions {
   // a training that goes on from a checkpoint has the same ones. Layers of one size then need
   // different seeds.
   Output step = {};
+  TrainingFlag training = true;  // else the result is x
 };
 // For training: an element of x is 0 with that probability, else x / (1 - rate) (Srivastava et al.,
 // JMLR 2014). 0 <= rate < 1. Without `step` the numbers are a stream of the session: after a

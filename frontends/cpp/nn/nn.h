@@ -10,3 +10,25 @@
 #include "frontends/cpp/nn/metrics.h"
 #include "frontends/cpp/nn/normalization.h"
 #include "frontends/cpp/nn/recurrent.h"
+
+namespace leat::nn {
+
+// What networks are made of has no variables, and is in leat; nn has it as well, as Keras does.
+using leat::avg_pool;
+using leat::elu;
+using leat::gelu;
+using leat::l2_loss;
+using leat::leaky_relu;
+using leat::log_softmax;
+using leat::max_pool;
+using leat::relu;
+using leat::relu6;
+using leat::selu;
+using leat::sigmoid;
+using leat::silu;
+using leat::softmax;
+using leat::softplus;
+using leat::softsign;
+using leat::tanh;
+
+}  // namespace leat::nn

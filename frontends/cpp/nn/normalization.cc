@@ -19,7 +19,7 @@ BatchNorm::BatchNorm(Graph& graph, int64_t channels, BatchNormOptions options, L
   moving_variance_ = make("moving_variance", initializers::ones(), false);
 }
 
-Output BatchNorm::operator()(Output x, bool is_training, Location at) const {
+Output BatchNorm::operator()(Output x, TrainingFlag training, Location at) const {
   check(static_cast<bool>(x), "batch_norm layer '", options_.name, "' (", at,
         "): its input is an empty Output");
   const int64_t channels = moving_mean_.shape()[0];
@@ -29,43 +29,51 @@ Output BatchNorm::operator()(Output x, bool is_training, Location at) const {
   check(fits, "batch_norm layer '", options_.name, "' (", at,
         "): the input must be float, [batch, ", channels, "] or [batch, height, width, ", channels,
         "], got ", x.name(), " ", x.dtype(), shape);
-  Graph& graph = x.graph();
-  const NameScope scope(graph, scope_);
-  const auto filled = [&](float value) {
-    return leat::constant(
-        graph,
-        Tensor::of<float>({channels}, std::vector<float>(static_cast<size_t>(channels), value)),
-        "Const", at);
-  };
+  const NameScope scope(x.graph(), scope_);
   const bool is_flat = shape.rank() == 2;
-  Output image = x;
-  if (is_flat) image = expand_dims(expand_dims(x, 1, at), 1, at);
-  const Output gamma = gamma_ ? gamma_ : filled(1), beta = beta_ ? beta_ : filled(0);
-  // In training it takes the averages from the batch, and these must be empty.
-  const Output none = leat::constant(graph, Tensor(f32, {0}), "none", at);
-  const std::vector<Output> outputs = fused_batch_norm(
-      image, gamma, beta, is_training ? none : moving_mean_, is_training ? none : moving_variance_,
-      {{"epsilon", options_.epsilon}, {"is_training", is_training}}, at);
-  if (is_training) {
-    follow(moving_mean_, outputs[1], at);
-    follow(moving_variance_, outputs[2], at);
+  const Output image = is_flat ? expand_dims(expand_dims(x, 1, at), 1, at) : x;
+  Output y;
+  if (!training.is_fixed() || training.value()) {
+    const std::vector<Output> outputs = normalised(image, true, at);
+    y = outputs[0];
+    follow(moving_mean_, outputs[1], training, at);
+    follow(moving_variance_, outputs[2], training, at);
   }
-  return is_flat ? squeeze(outputs[0], {1, 2}, at) : outputs[0];
+  if (!training.is_fixed()) {
+    y = where(training.scalar(), y, normalised(image, false, at)[0], at);
+  } else if (!training.value()) {
+    y = normalised(image, false, at)[0];
+  }
+  return is_flat ? squeeze(y, {1, 2}, at) : y;
 }
 
-void BatchNorm::follow(Output average, Output of_batch, Location at) const {
+std::vector<Output> BatchNorm::normalised(Output image, bool is_training, Location at) const {
+  Graph& graph = image.graph();
+  const Shape& channels = moving_mean_.shape();
+  const Output gamma = gamma_ ? gamma_ : ones(graph, channels, f32, at);
+  const Output beta = beta_ ? beta_ : zeros(graph, channels, f32, at);
+  // In training it takes the averages from the batch, and these must be empty.
+  const Output none = leat::constant(graph, Tensor(f32, {0}), "none", at);
+  return fused_batch_norm(image, gamma, beta, is_training ? none : moving_mean_,
+                          is_training ? none : moving_variance_,
+                          {{"epsilon", options_.epsilon}, {"is_training", is_training}}, at);
+}
+
+void BatchNorm::follow(Output average, Output of_batch, const TrainingFlag& training,
+                       Location at) const {
   Graph& graph = average.graph();
   const ColocationScope with(graph, {average});
-  const Output change = (average - of_batch) * (1 - options_.momentum);
+  Output change = (average - of_batch) * (1 - options_.momentum);
+  if (!training.is_fixed()) change = where(training.scalar(), change, 0, at);
   graph.add_to_collection("update_ops", assign_sub(average, change, at));
 }
 
-Output batch_norm(Output x, bool is_training, const BatchNormOptions& options, Location at) {
+Output batch_norm(Output x, TrainingFlag training, const BatchNormOptions& options, Location at) {
   check(bool{x}, "batch_norm layer '", options.name, "' (", at, "): its input is an empty Output");
   const Shape& shape = x.shape();
   check(shape.rank() > 0 && shape[shape.rank() - 1] > 0, "batch_norm layer '", options.name, "' (",
         at, "): the channels of its input must be known, got ", x.name(), " ", x.dtype(), shape);
-  return BatchNorm(x.graph(), shape[shape.rank() - 1], options, at)(x, is_training, at);
+  return BatchNorm(x.graph(), shape[shape.rank() - 1], options, at)(x, training, at);
 }
 
 Output layer_norm(Output x, const LayerNormOptions& options, Location at) {

@@ -1,6 +1,7 @@
 // Normalisation: over a batch, or within each example.
 #pragma once
 
+#include "frontends/cpp/nn/training_flag.h"
 #include "frontends/cpp/variables.h"
 
 namespace leat::nn {
@@ -20,15 +21,16 @@ struct BatchNormOptions {
 class BatchNorm {
  public:
   BatchNorm(Graph& graph, int64_t channels, BatchNormOptions options = {}, Location at = here());
-  // is_training: with the mean and the variance of the batch, and the moving averages follow it, by
+  // training: with the mean and the variance of the batch, and the moving averages follow it, by
   // ops in the collection "update_ops", which Optimizer::apply() runs. Else with the averages.
-  Output operator()(Output x, bool is_training, Location at = here()) const;
+  Output operator()(Output x, TrainingFlag training, Location at = here()) const;
 
   Output moving_mean() const { return moving_mean_; }
   Output moving_variance() const { return moving_variance_; }
 
  private:
-  void follow(Output average, Output of_batch, Location at) const;
+  std::vector<Output> normalised(Output image, bool is_training, Location at) const;
+  void follow(Output average, Output of_batch, const TrainingFlag& training, Location at) const;
 
   BatchNormOptions options_;
   std::string scope_;    // where its variables are, and its nodes go: "outer/name_1/"
@@ -37,7 +39,7 @@ class BatchNorm {
 };
 
 // The layer used once: the channels of x must be known.
-Output batch_norm(Output x, bool is_training, const BatchNormOptions& options = {},
+Output batch_norm(Output x, TrainingFlag training, const BatchNormOptions& options = {},
                   Location at = here());
 
 struct LayerNormOptions {

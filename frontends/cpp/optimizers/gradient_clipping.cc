@@ -69,12 +69,25 @@ std::vector<GradientAndVariable> clip_by_global_norm(std::vector<GradientAndVari
 std::vector<GradientAndVariable> clip_by_norm(std::vector<GradientAndVariable> gradients,
                                               double norm, Location at) {
   check_norm("clip_by_norm", norm, at);
-  return changed(std::move(gradients), at, [&](Output gradient) {
-    const NameScope scope(gradient.graph(), "clip_by_norm");
-    const Output own = sqrt(l2_loss(gradient, at) * 2.0, at);
-    // A gradient of nothing but zeros has no direction to keep.
-    return Operand(gradient, at) * (norm / maximum(own, norm));
-  });
+  return changed(std::move(gradients), at,
+                 [&](Output gradient) { return clip_by_norm(gradient, norm, at); });
+}
+
+Output clip_by_norm(Output x, double norm, Location at) {
+  check_norm("clip_by_norm", norm, at);
+  check(bool{x}, "clip_by_norm (", at, "): x is an empty Output");
+  const NameScope scope(x.graph(), "clip_by_norm");
+  const Output own = sqrt(l2_loss(x, at) * 2.0, at);
+  // A gradient of nothing but zeros has no direction to keep.
+  return Operand(x, at) * (norm / maximum(own, norm));
+}
+
+std::vector<Output> clip_by_global_norm(std::vector<Output> gradients, double norm, Location at) {
+  std::vector<GradientAndVariable> pairs;
+  for (const Output& each : gradients) pairs.push_back({each, each});
+  pairs = clip_by_global_norm(std::move(pairs), norm, at);
+  for (size_t i = 0; i < gradients.size(); ++i) gradients[i] = pairs[i].gradient;
+  return gradients;
 }
 
 std::vector<GradientAndVariable> clip_by_value(std::vector<GradientAndVariable> gradients,

@@ -25,6 +25,11 @@ std::vector<GradientAndVariable> clip_by_global_norm(std::vector<GradientAndVari
 std::vector<GradientAndVariable> clip_by_norm(std::vector<GradientAndVariable> gradients,
                                               double norm, Location at = here());
 
+// The same of what gradients() gives; empty Outputs stay so.
+std::vector<Output> clip_by_global_norm(std::vector<Output> gradients, double norm,
+                                        Location at = here());
+Output clip_by_norm(Output x, double norm, Location at = here());
+
 // Each element is at least `low` and at most `high`; of rows, the elements that are there.
 std::vector<GradientAndVariable> clip_by_value(std::vector<GradientAndVariable> gradients,
                                                double low, double high, Location at = here());

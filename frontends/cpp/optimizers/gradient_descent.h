@@ -28,6 +28,8 @@ struct MomentumOptions {
 class Momentum : public Optimizer {
  public:
   explicit Momentum(Rate rate, const MomentumOptions& options = {}, Location at = here());
+  Momentum(Rate rate, double momentum, Location at = here())
+      : Momentum(rate, MomentumOptions{.momentum = momentum}, at) {}
 
  protected:
   Output update(const GradientAndVariable& gradient, const Shared&, Location at) const override;

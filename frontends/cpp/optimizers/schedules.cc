@@ -75,9 +75,10 @@ Output piecewise_constant(Output step, const std::vector<int64_t>& boundaries,
   return out;
 }
 
-Output linear_warm_up(Output rate, Output step, double steps, Location at) {
+Output linear_warm_up(const Operand& full_rate, Output step, double steps, Location at) {
   check_step("linear_warm_up", step, steps, at);
   const NameScope scope(step.graph(), "linear_warm_up");
+  const Output rate = full_rate.as(step.graph(), f32);
   return rate * cast(minimum((cast(step, f32, at) + 1.0) / steps, 1.0), rate.dtype(), at);
 }
 

@@ -54,6 +54,6 @@ Output piecewise_constant(Output step, const std::vector<int64_t>& boundaries,
                           const std::vector<double>& values, Location at = here());
 
 // rate · min(1, (step + 1) / steps): for the beginning of training. Goyal et al., arXiv:1706.02677.
-Output linear_warm_up(Output rate, Output step, double steps, Location at = here());
+Output linear_warm_up(const Operand& rate, Output step, double steps, Location at = here());
 
 }  // namespace leat::schedules
