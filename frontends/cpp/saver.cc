@@ -234,4 +234,8 @@ void Saver::remove_remains(const std::string& where) {
   for (const std::filesystem::path& path : remains) std::filesystem::remove_all(path, ignored);
 }
 
+std::string latest_checkpoint(const std::string& directory) {
+  return CheckpointState::read(absolute(directory)).model_checkpoint_path;
+}
+
 }  // namespace leat

@@ -51,4 +51,7 @@ class Saver {
   Node* restore_ = nullptr;
 };
 
+// The prefix of the directory's last checkpoint, for Saver::restore(); "" if there is none.
+std::string latest_checkpoint(const std::string& directory);
+
 }  // namespace leat

@@ -24,7 +24,9 @@ std::chrono::milliseconds longer(std::chrono::milliseconds pause) {
   return std::clamp(2 * pause, std::chrono::milliseconds(100), std::chrono::milliseconds(2'000));
 }
 
-const TrainingOptions& checked(const TrainingOptions& options) {
+TrainingOptions checked(TrainingOptions options, const Graph& graph) {
+  const std::vector<Output>& counters = graph.collection("global_step");
+  if (!options.global_step && !counters.empty()) options.global_step = counters.front();
   check(static_cast<Node*>(options.train) != nullptr,
         "a training session needs a node to train with");
   check(options.checkpoint_steps >= 0, "a checkpoint every ", options.checkpoint_steps,
@@ -63,7 +65,7 @@ std::string placed_graph_def(const Graph& graph, const std::vector<DeviceDescrip
 }  // namespace
 
 TrainingSession::TrainingSession(Graph& graph, TrainingOptions options)
-    : graph_(graph), options_(checked(options)), readiness_(graph) {
+    : graph_(graph), options_(checked(std::move(options), graph)), readiness_(graph) {
   if (options_.is_chief && !options_.directory.empty()) saver_.emplace(graph, options_.saver);
   // Behind the update, in the same step.
   const NameScope scope(graph, "training_session");

@@ -57,7 +57,8 @@ class NodePointer {
 
 struct TrainingOptions {
   NodePointer train = nullptr;
-  Output global_step = {};           // an int64 variable that `train` increases
+  // An int64 variable that `train` increases; none: that of leat::global_step(), if it was made.
+  Output global_step = {};
   std::vector<Output> inputs = {};   // fed in every step
   std::vector<Output> fetches = {};  // what step() returns
   SessionOptions session = {};

@@ -367,4 +367,36 @@ TEST(PublicApi, HooksAreOptions) {
   EXPECT_EQ(session.global_step(), 3);
 }
 
+TEST(PublicApi, ASaverOfSomeVariables) {
+  const auto directory =
+      std::filesystem::temp_directory_path() / concat("leat_public_api_", ::getpid(), "_saver");
+  std::filesystem::create_directories(directory);
+  EXPECT_EQ(latest_checkpoint(directory.string()), "");
+  Graph g;
+  Output a = variable(g, "a", 1.0F), b = variable(g, "b", 2.0F);
+  Saver saver(g, {a});
+  Session session(g);
+  session.run(initialize_variables(g));
+  saver.save(session, directory.string(), 3);
+  session.run({assign(a, 5), assign(b, 6)});
+  saver.restore(session, latest_checkpoint(directory.string()));
+  EXPECT_EQ(session.run(a).value<float>(), 1);
+  EXPECT_EQ(session.run(b).value<float>(), 6);
+  std::filesystem::remove_all(directory);
+}
+
+TEST(PublicApi, AFunctionOfADatasetSaysWhatItMayUse) {
+  Graph g;
+  Output outside = constant(g, int64_t{3});
+  const auto numbers = datasets::range(3);
+  try {
+    numbers.map([&](Output x) { return x + outside; });
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_THAT(error.message(),
+                testing::HasSubstr("can use only its arguments and what it makes"));
+    EXPECT_THAT(error.message(), testing::HasSubstr("public_api_test.cc:"));
+  }
+}
+
 }  // namespace

@@ -151,7 +151,14 @@ TracedFunction DatasetBuilder::arguments_of() const {
 TracedFunction DatasetBuilder::trace(
     const std::function<std::vector<Operand>(const std::vector<Output>&)>& f) const {
   TracedFunction out = arguments_of();
-  const std::vector<Operand> results = f(out.results);
+  const std::vector<Operand> results = [&] {
+    try {
+      return f(out.results);
+    } catch (const Error& error) {
+      fail(error.code(), name_, " (", at_, "): its function, which can use only its arguments and ",
+           "what it makes of them, fails: ", error.message());
+    }
+  }();
   out.results.clear();
   check(!results.empty(), "a function of ", name_, " (", at_, ") gives no results");
   for (const Operand& result : results) {
