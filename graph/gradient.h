@@ -52,10 +52,12 @@ bool has_gradients(DType dtype);
 std::vector<Output> gradients(const std::vector<Output>& ys, const std::vector<Output>& xs,
                               const std::vector<Output>& grad_ys = {});
 
-// Of one with respect to one: none if there is no path.
-template <std::same_as<Output> T>
-Output gradients(const T& y, const T& x) {
-  return gradients(std::vector<Output>{y}, std::vector<Output>{x})[0];
+// Of one y; also with respect to one x: gradients(loss, w)[0].
+inline std::vector<Output> gradients(Output y, const std::vector<Output>& xs) {
+  return gradients(std::vector<Output>{y}, xs);
+}
+inline std::vector<Output> gradients(Output y, Output x) {
+  return gradients(std::vector<Output>{y}, std::vector<Output>{x});
 }
 
 // A gradient that may have some rows only, as TensorFlow's IndexedSlices.

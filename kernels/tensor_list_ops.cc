@@ -408,6 +408,19 @@ ShapeFunction element_of(int shape_input, int list_output, int element_output) {
   };
 }
 
+// The number of elements, as far as it is said, and their shape.
+void infer_stack(ShapeContext& c) {
+  const Tensor* const value = c.value(1);
+  if (value == nullptr || value->shape().rank() == 0) return c.set_output(0, Shape::unknown());
+  const Shape element = c.shape_from_value(1);
+  if (!element.has_rank() || element.rank() == Shape::max_rank)
+    return c.set_output(0, Shape::unknown());
+  const auto count = c.attr<int64_t>("num_elements");
+  Shape out{count < 0 ? int64_t{any} : count};
+  for (const int64_t extent : element.dims()) out.push_back(extent);
+  c.set_output(0, out);
+}
+
 // ---- Gradients: the gradient of a list is the list of its elements' gradients ----
 
 AttrMap dtype_of(const Gradient& g) { return {{"element_dtype", g.attr<DType>("element_dtype")}}; }
@@ -493,7 +506,7 @@ const Op stack_op{
          on_list("TensorListStack",
                  "tensor[i] = element i. num_elements: how many there must be; -1: any.",
                  {"input_handle: variant", "element_shape: int32"}, {"tensor: element_dtype"},
-                 {of_type, "num_elements: int = -1"}, stack, nullptr))};
+                 {of_type, "num_elements: int = -1"}, stack, infer_stack))};
 
 const Op from_tensor_op{
     with(from_tensor_gradient,

@@ -275,6 +275,15 @@ TEST(Optimizer, TrainsTheVariablesThatItIsGiven) {
   EXPECT_EQ(trained.value<float>(), 0.5F);
 }
 
+TEST(Optimizer, AGlobalStepIsNoVariableToBeTrained) {
+  Graph graph;
+  const Output a = variable(graph, "a", 1.0F);
+  expect_error_with(Code::invalid_argument,
+                    "must be an integer variable, got 'a:0', which is float; what is to be "
+                    "trained goes into .variables",
+                    [&] { GradientDescent(0.1).minimize(square(a), {a}); });
+}
+
 TEST(Optimizer, NamesTheOptionThatIsOutOfRange) {
   const auto expect = [](const std::string& text, const std::function<void()>& make) {
     expect_error_with(Code::invalid_argument, text, make);

@@ -112,6 +112,8 @@ TEST(PublicApi, GradientsOfWhatIsNoLoss) {
   EXPECT_THAT(values(dx[0]), ElementsAre(6, 6));
   EXPECT_THAT(values(dx[1]), ElementsAre(6, 12));
   EXPECT_THAT(values(hv), ElementsAre(-2, -4)) << "2 xᵀ x v";
+  EXPECT_THAT(values(gradients(loss, w)[0]), ElementsAre(6, 12));
+  EXPECT_EQ(gradients(loss, {x, w}).size(), 2U);
 }
 
 TEST(PublicApi, ControlFlowIsValuesInValuesOut) {

@@ -29,6 +29,10 @@ std::vector<GradientAndVariable> Optimizer::gradients(Output loss,
 
 Node& Optimizer::apply(const std::vector<GradientAndVariable>& gradients,
                        const ApplyOptions& options, Location at) const {
+  const Output& counter = options.global_step;
+  check(!counter || is_integer(counter.dtype()), "the global_step (", at,
+        ") must be an integer variable, got '", counter ? counter.name() : "", "', which is ",
+        counter ? counter.dtype() : DType::invalid, "; what is to be trained goes into .variables");
   std::vector<GradientAndVariable> used;
   for (const GradientAndVariable& pair : gradients) {
     if (pair.gradient) used.push_back(pair);

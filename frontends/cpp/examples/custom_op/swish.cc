@@ -1,4 +1,4 @@
-#include "swish.h"
+#include "frontends/cpp/examples/custom_op/swish.h"
 
 #include <leat/custom_op.h>
 #include <cmath>
