@@ -61,7 +61,7 @@ TEST(Session, WhatIsOfAnotherGraphIsRefused) {
     session.run({{same_name, one}}, {y});
   });
   expect_error_with(Code::invalid_argument, "a target, 'x', belongs to another graph", [&] {
-    session.run({{x, one}}, Targets{same_name});
+    session.run({{x, one}}, Targets{*same_name.node});
   });
   expect_error_with(Code::invalid_argument, "a target is an empty Output", [&] {
     session.run({{x, one}}, Targets{Output{}});
