@@ -116,6 +116,18 @@ TEST(Attention, OfSeveralHeadsLearns) {
     EXPECT_EQ(got[i].shape(), variables[i].shape()) << names[i];
 }
 
+TEST(Attention, AMaskWithoutHeadsIsThatOfAllHeads) {
+  Graph g;
+  const Output q = constant(g, waves({2, 3, 4}, 0));
+  const Output seen = constant(g, {{{true, false, false}, {true, true, false}, {true, true, true}},
+                                   {{true, true, true}, {false, true, true}, {true, false, true}}});
+  const Output with_heads = expand_dims(seen, 1);
+  const std::vector<Tensor> got =
+      Session(g).run({}, {nn::attention(q, q, q, {.heads = 2, .mask = seen}),
+                          nn::attention(q, q, q, {.heads = 2, .mask = with_heads})});
+  EXPECT_EQ(got[0].to_vector<float>(), got[1].to_vector<float>());
+}
+
 TEST(Attention, Mistakes) {
   Graph g;
   const Output q = placeholder(g, "q", f32, {any, 3, 10});

@@ -63,6 +63,8 @@ Output attention(Output q, Output k, Output v, const AttentionOptions& options, 
   Output seen = options.mask;
   check(!seen || seen.dtype() == DType::boolean, title, ": the mask must be bool, not ",
         seen ? seen.dtype() : DType::invalid);
+  // Broadcast as it is, its batch would be taken for the heads.
+  if (seen && seen.shape().rank() == 3) seen = expand_dims(seen, 1, at);
   if (options.causal) {
     const Output before = is_before(q, k, at);
     seen = seen ? logical_and(seen, before, at) : before;

@@ -8,7 +8,8 @@ namespace leat::nn {
 struct AttentionOptions {
   int64_t heads = 1;    // the last axes of q, k and v are cut into as many parts
   bool causal = false;  // position i sees positions up to i
-  // bool, to be broadcast to [batch, heads, queries, keys]: where it is false, nothing is seen.
+  // bool, where it is false, nothing is seen: [batch, queries, keys] for all heads alike, or what
+  // is broadcast to [batch, heads, queries, keys].
   Output mask = {};
   std::string name = "attention";
 };
