@@ -61,8 +61,6 @@ void LoopBuilder::start_body(Output predicate) {
 
 void LoopBuilder::set_next(int variable, Output value) {
   const Shape& shape = variables_[variable].shape;
-  check(value.shape().is_compatible(shape), "variable ", variable, " has shape ", shape,
-        " in the loop, and its body gives ", value.shape());
   value = ensured(value, shape);
   graph_.insert({.op = "NextIteration",
                  .name = variables_[variable].next,

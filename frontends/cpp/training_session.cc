@@ -27,8 +27,7 @@ std::chrono::milliseconds longer(std::chrono::milliseconds pause) {
 TrainingOptions checked(TrainingOptions options, const Graph& graph) {
   const std::vector<Output>& counters = graph.collection("global_step");
   if (!options.global_step && !counters.empty()) options.global_step = counters.front();
-  check(static_cast<Node*>(options.train) != nullptr,
-        "a training session needs a node to train with");
+  check(options.train.node != nullptr, "a training session needs a node to train with");
   check(options.checkpoint_steps >= 0, "a checkpoint every ", options.checkpoint_steps,
         " steps: 0 is none by steps");
   check(options.global_step && options.global_step.dtype() == i64,
@@ -70,7 +69,7 @@ TrainingSession::TrainingSession(Graph& graph, TrainingOptions options)
   // Behind the update, in the same step.
   const NameScope scope(graph, "training_session");
   const ColocationScope with(graph, {options_.global_step});
-  const ControlScope after(graph, {static_cast<Node*>(options_.train)});
+  const ControlScope after(graph, {options_.train});
   step_after_ = identity(options_.global_step);
   for (const std::shared_ptr<TrainingHook>& hook : options_.hooks) add(hook);
   if (options_.recoveries == 0) {
@@ -177,7 +176,8 @@ std::optional<std::vector<Tensor>> TrainingSession::step(std::span<const Tensor>
     if (wants_placed_graph_ && placed_graph_.empty()) {
       values = run_first(step, feeds);
     } else {
-      if (!step.run) step.run = session_->prepare(options_.inputs, step.fetches, {*options_.train});
+      if (!step.run)
+        step.run = session_->prepare(options_.inputs, step.fetches, {*options_.train.node});
       step.run->run(feeds, values);
     }
     note_step(values[options_.fetches.size()].value<int64_t>());
@@ -240,7 +240,7 @@ std::vector<Tensor> TrainingSession::run_first(const Step& step, std::span<const
   for (size_t i = 0; i < feeds.size(); ++i) named.push_back({options_.inputs[i], feeds[i]});
   RunMetadata ran;
   std::vector<Tensor> values =
-      session_->run(named, step.fetches, {*options_.train}, {.partition_graphs = true}, &ran);
+      session_->run(named, step.fetches, {*options_.train.node}, {.partition_graphs = true}, &ran);
   placed_graph_ = placed_graph_def(graph_, session_->list_devices(), ran.partition_graphs);
   return values;
 }

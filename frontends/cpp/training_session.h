@@ -44,19 +44,8 @@ class TrainingHook {
   virtual void end(TrainingSession&) {}
 };
 
-// A node, given as itself or by its address.
-class NodePointer {
- public:
-  NodePointer(Node* node) : node_(node) {}   // NOLINT: converts
-  NodePointer(Node& node) : node_(&node) {}  // NOLINT
-  operator Node*() const { return node_; }   // NOLINT
-
- private:
-  Node* node_;
-};
-
 struct TrainingOptions {
-  NodePointer train = nullptr;
+  Awaited train = nullptr;  // the node that a step runs: what minimize() returns
   // An int64 variable that `train` increases; none: that of leat::global_step(), if it was made.
   Output global_step = {};
   std::vector<Output> inputs = {};   // fed in every step

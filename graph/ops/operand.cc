@@ -237,6 +237,9 @@ Tensor Literal::tensor(Location at) const {
     case DType::i64:
       write(out.data<int64_t>());
       break;
+    case DType::f64:
+      write(out.data<double>());
+      break;
     case DType::string:
       write(out.data<std::string>());
       break;
@@ -262,7 +265,12 @@ Output constant(Graph& graph, const Literal& literal, DType dtype, std::string_v
   return constant(graph, literal.tensor(dtype, at), name, at);
 }
 
-Tensor Literal::tensor(DType dtype, Location at) const { return converted(tensor(at), dtype, at); }
+Tensor Literal::tensor(DType dtype, Location at) const {
+  if (tensor_.is_valid() || kind_ != DType::f32) return converted(tensor(at), dtype, at);
+  Literal exact = *this;  // 0.1 as a double is not the double of 0.1F
+  exact.kind_ = DType::f64;
+  return converted(exact.tensor(at), dtype, at);
+}
 
 Output TensorLike::in(Graph& graph) const {
   return literal_ ? constant(graph, *literal_, "Const", at_) : output_;

@@ -41,9 +41,18 @@ inline Output logsumexp(Output x, ReduceAllOptions options, Location at = here()
 }
 // mean((x - mean(x))²), and its root: of all elements, not of a sample.
 Output var(Output x, const Axes& axes = {}, ReduceOptions options = {}, Location at = here());
+inline Output var(Output x, ReduceAllOptions options, Location at = here()) {
+  return var(x, Axes(), {options.keep_dims}, at);
+}
 Output stddev(Output x, const Axes& axes = {}, ReduceOptions options = {}, Location at = here());
+inline Output stddev(Output x, ReduceAllOptions options, Location at = here()) {
+  return stddev(x, Axes(), {options.keep_dims}, at);
+}
 // √(sum(x²))
 Output norm(Output x, const Axes& axes = {}, ReduceOptions options = {}, Location at = here());
+inline Output norm(Output x, ReduceAllOptions options, Location at = here()) {
+  return norm(x, Axes(), {options.keep_dims}, at);
+}
 // Of bools: all(x, axis), and the whole axis in an index: x[{all, 0}]. any(x, axis) is in
 // core/shape.h, because it is an unknown extent, too.
 struct AllOrAxis {

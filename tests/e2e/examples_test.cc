@@ -146,7 +146,7 @@ TEST_F(Examples, AConvolutionGoesOnFromItsCheckpoint) {
 }
 
 TEST_F(Examples, AnLstmInALoopWritesWhatItHasRead) {
-  const Outcome outcome = run(std::string(LEAT_BIN_DIR) + "/examples/char_lstm '' 200");
+  const Outcome outcome = run(std::string(LEAT_BIN_DIR) + "/examples/char_lstm");
   EXPECT_EQ(outcome.exit_status, 0) << outcome.output;
   std::smatch found;
   ASSERT_TRUE(std::regex_search(outcome.output, found, std::regex("step 200  loss ([^ \n]+)")))
@@ -155,10 +155,26 @@ TEST_F(Examples, AnLstmInALoopWritesWhatItHasRead) {
   EXPECT_NE(outcome.output.find("\nshe sells "), std::string::npos) << outcome.output;
 }
 
+TEST_F(Examples, SayWhatIsWrongWithTheirArguments) {
+  const std::string bin = std::string(LEAT_BIN_DIR) + "/examples/";
+  for (const auto& [command, text] :
+       {std::pair{"char_lstm /no/such/text", "the text /no/such/text cannot be read"},
+        {"convolution", "usage: convolution DIR"},
+        {"convolution . many", "usage: convolution DIR"},
+        {"convolution /no/such/digits", "/no/such/digits"},
+        {"ratings --parts none", "--parts"}}) {
+    const Outcome outcome = run(bin + command);
+    EXPECT_GT(outcome.exit_status, 0) << command;
+    EXPECT_LT(outcome.exit_status, 128) << command;
+    EXPECT_NE(outcome.output.find(text), std::string::npos) << command << "\n" << outcome.output;
+  }
+}
+
 TEST_F(Examples, TablesInPartsLearnOnTwoParameterServers) {
   const std::string bin = LEAT_BIN_DIR;
-  const Outcome outcome = run("timeout " + std::to_string(limit_s) + " " + bin +
-                              "/leat run local:ps=2,worker=2 -- " + bin + "/examples/ratings 3");
+  const Outcome outcome =
+      run("timeout " + std::to_string(limit_s) + " " + bin + "/leat run local:ps=2,worker=2 -- " +
+          bin + "/examples/ratings --parts 3");
   EXPECT_EQ(outcome.exit_status, 0) << outcome.output;
   std::smatch found;
   ASSERT_TRUE(std::regex_search(outcome.output, found, std::regex("mean squared error ([^ \n]+)")))

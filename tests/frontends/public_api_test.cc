@@ -218,6 +218,7 @@ TEST(PublicApi, ReductionsOfAllAxesTakeOptions) {
   EXPECT_THAT(values(var(x, 1)),
               ElementsAre(FloatNear(2.0F / 3, 1e-6F), FloatNear(14.0F / 3, 1e-6F)));
   EXPECT_THAT(values(norm(constant(g, {3.0F, 4.0F}))), ElementsAre(5));
+  EXPECT_EQ(norm(x, {.keep_dims = true}).shape(), Shape({1, 1}));
   EXPECT_THAT(values(sort(constant(g, {3.0F, 1.0F, 2.0F}))), ElementsAre(1, 2, 3));
   EXPECT_THAT(values<int32_t>(argsort(constant(g, {3.0F, 1.0F, 2.0F}))), ElementsAre(1, 2, 0));
   EXPECT_THAT(values<int64_t>(argmax(x)), ElementsAre(5));
@@ -236,6 +237,7 @@ TEST(PublicApi, NumbersAndListsStandForTensors) {
   EXPECT_THAT(values<int64_t>(assign_add(n, 5)), ElementsAre(5));
   EXPECT_THAT(values(scatter_add(w, {1}, 0.5)), ElementsAre(0, 0, 0.5, 0.5));
   EXPECT_THAT(values<int64_t>(constant(g, {1, 2}, i64)), ElementsAre(1, 2));
+  EXPECT_THAT(values<double>(constant(g, 0.1, f64)), ElementsAre(0.1)) << "and not 0.1F";
   EXPECT_THROW(constant(g, {0.5}, i32), Error);
   EXPECT_THROW(constant(g, "text", f32), Error);
 }

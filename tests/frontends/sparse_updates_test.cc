@@ -169,6 +169,21 @@ TEST_P(RowRule, MakesNoTensorOfTheSizeOfTheTable) {
   }
 }
 
+// Numbers that unique() gives for repeated ids are no different ones themselves.
+TEST(SparseUpdates, RowsOfUniquesSecondOutputRepeat) {
+  const auto learn = [](Reads what) {
+    Graph graph;
+    const Output table = make_table(graph);
+    const Output ids = unique(constant(graph, {9, 7, 9}))[1];
+    Node& update = Momentum(0.05).minimize(loss_of(read(table, ids, what), ids));
+    Session session(graph);
+    session.run(initialize_variables(graph));
+    session.run(update);
+    return floats(session.run(table));
+  };
+  EXPECT_THAT(learn(Reads::rows), Pointwise(near(), learn(Reads::everything)));
+}
+
 TEST(SparseUpdates, ClippingSeesTheSumsOfRows) {
   using Transform = GradientTransform;
   const auto clipped = [](const Transform& transform) {

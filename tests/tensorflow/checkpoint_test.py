@@ -272,10 +272,10 @@ class Partitions(unittest.TestCase):
     def tearDown(self):
         self.directory.cleanup()
 
-    def train_in_leat(self, parts, steps, *rate_and_batch):
+    def train_in_leat(self, parts, steps, *flags):
         """Goes on from the directory's checkpoint, if it has one; all tensors of the last one."""
-        subprocess.run([cluster().leat, "run", "local:ps=2,worker=1", "--", self.example, str(parts), str(steps),
-                        self.directory.name, *rate_and_batch],
+        subprocess.run([cluster().leat, "run", "local:ps=2,worker=1", "--", self.example, "--parts", str(parts), "--steps",
+                        str(steps), "--directory", self.directory.name, *flags],
                        check=True, timeout=120, stdout=subprocess.DEVNULL)
         return self.tensors()
 
@@ -333,7 +333,7 @@ class Partitions(unittest.TestCase):
                 self.directory = tempfile.TemporaryDirectory()
                 _, expected = self.in_tensorflow(written, restore=False)
                 # A step of one rating that changes nothing but the slots of two rows, and lets the others fade.
-                got = self.train_in_leat(read, 2, "1e-30", "1")
+                got = self.train_in_leat(read, 2, "--batch", "1", "--rate", "1e-30")
                 self.assertEqual(sorted(got), sorted(expected))
                 self.assertEqual(got["global_step"], 2)
                 for name in self.SHAPES:

@@ -1,6 +1,5 @@
-// A character model: an LSTM in a while loop learns a text by the loop's gradient, then writes
-// some.
-//   char_lstm [FILE [STEPS]]
+// An LSTM in a while loop learns a text by the loop's gradient, then writes some.
+//   char_lstm [FILE]
 #include <leat/leat.h>
 #include <fstream>
 #include <iostream>
@@ -37,7 +36,7 @@ std::string continued(std::string text, size_t count, const nn::Lstm& cell, cons
   const Output h = placeholder(g, "h", f32, {1, units}), c = placeholder(g, "c", f32, {1, units});
   const auto state = cell(one_hot(id, characters), {h, c});
   const Output guess = argmax(logits(state[0]), 1);
-  Tensor h_value(f32, {1, units}), c_value(f32, {1, units});  // zeros
+  Tensor h_value = Tensor::zeros({1, units}), c_value = Tensor::zeros({1, units});
   const size_t size = text.size() + count;
   for (size_t i = 0; text.size() < size; ++i) {
     const Tensor read = Tensor::of<int32_t>({1}, {text[i]});
@@ -53,6 +52,7 @@ std::string continued(std::string text, size_t count, const nn::Lstm& cell, cons
 
 int main(int argc, char** argv) try {
   std::ifstream in(argc > 1 ? argv[1] : "");
+  check(argc == 1 || in.good(), "char_lstm: the text ", argv[argc - 1], " cannot be read");
   std::string text(std::istreambuf_iterator<char>(in), {});
   while (text.size() < 2 * length) text += "she sells sea shells by the sea shore. ";
   for (char& each : text) each &= 127;
@@ -65,7 +65,7 @@ int main(int argc, char** argv) try {
   Session session(g);
   session.run({initialize_variables(g)});
   std::mt19937 random(1);
-  for (int step = 1; step <= (argc > 2 ? std::stoi(argv[2]) : 200); ++step) {
+  for (int step = 1; step <= 200; ++step) {
     Tensor batch(i32, {batch_size, length});
     for (int64_t row = 0; row < batch_size; ++row)
       std::copy_n(text.begin() + static_cast<int64_t>(random() % (text.size() - length)), length,
@@ -74,7 +74,7 @@ int main(int argc, char** argv) try {
     if (step % 50 == 0) std::cout << "step " << step << "  loss " << value.value<float>() << "\n";
   }
   std::cout << continued(text.substr(0, 10), 60, cell, logits, session) << "\n";
-} catch (const Error& error) {
-  std::cerr << error.status().to_string() << "\n";
+} catch (const std::exception& error) {
+  std::cerr << error.what() << "\n";
   return 1;
 }

@@ -37,30 +37,29 @@ void train(const std::string& data, int64_t steps, const std::string& checkpoint
   const Network network(g);
   const Output loss = mean(nn::softmax_cross_entropy(network(batch["image"]), batch["label"]));
   const Output accuracy = nn::accuracy(network(test["image"]), test["label"]);
-  const Output step = global_step(g);
-  Node& update = Adam{1e-3}.minimize(loss, {.global_step = step});
+  Node& update = Adam{1e-3}.minimize(loss, {.global_step = global_step(g)});
 
-  TrainingSession training(
-      g,
-      {.train = &update, .global_step = step, .directory = checkpoints, .checkpoint_steps = 100});
-  training.add(std::make_unique<StopAtStep>(steps));
-  training.add(std::make_unique<ShowProgress>(loss, steps, batch_size));
+  TrainingSession training(g, {.train = update,
+                               .directory = checkpoints,
+                               .checkpoint_steps = 100,
+                               .hooks = {std::make_shared<StopAtStep>(steps),
+                                         std::make_shared<ShowProgress>(loss, steps, batch_size)}});
   while (!training.should_stop()) training.step({});
 
   float sum = 0;
-  for (int i = 0; i < 2; ++i) sum += training.session().run({}, {accuracy})[0].value<float>();
-  std::cout << "accuracy " << sum / 2 << "\n";
+  for (int i = 0; i < 2; ++i) sum += training.session().run(accuracy).value<float>();
+  std::cout << "accuracy " << sum / 2 << " on 2000 test digits\n";
 }
 
 }  // namespace
 
 int main(int argc, char** argv) try {
-  if (argc < 2) {
+  if (argc < 2 || argc > 4 || (argc > 2 && std::atoll(argv[2]) <= 0)) {
     std::cerr << "usage: convolution DIR [STEPS [CHECKPOINTS]]\n";
     return 2;
   }
-  train(argv[1], argc > 2 ? std::stoll(argv[2]) : 300, argc > 3 ? argv[3] : "");
-} catch (const Error& error) {
-  std::cerr << error.status().to_string() << "\n";
+  train(argv[1], argc > 2 ? std::atoll(argv[2]) : 300, argc > 3 ? argv[3] : "");
+} catch (const std::exception& error) {
+  std::cerr << error.what() << "\n";
   return 1;
 }

@@ -1,80 +1,78 @@
 // Matrix factorisation: a rating is the product of the user's row of one table and the item's row
 // of another (Koren, Bell and Volinsky, IEEE Computer 42(8), 2009). The tables lie in parts on all
 // ps tasks; a step moves only the rows that it needs. A training goes on from its checkpoints.
-//   leat run local:ps=2,worker=2 -- ratings [PARTS [STEPS [CHECKPOINTS [RATE [BATCH]]]]]
+//   leat run local:ps=2,worker=2 -- ratings --parts 4
 #include <leat/leat.h>
+#include <CLI/CLI.hpp>
 #include <iostream>
-#include <numeric>
 #include <random>
 
 using namespace leat;
 
 namespace {
+
 constexpr int64_t users = 300, items = 200, factors = 4;
 
-// What is to be found out: ratings by hidden rows, which all workers draw alike.
-struct Ratings {
-  explicit Ratings(uint64_t seed) {
-    std::normal_distribution<float> normal;
-    for (float& x : hidden) x = normal(random);
-    random.seed(seed);
-  }
-  // The numbers of users and items, and the ratings that these give to those: [count] each.
-  std::vector<Tensor> draw(int64_t count) {
-    std::vector<Tensor> out = {Tensor(i32, {count}), Tensor(i32, {count}), Tensor(f32, {count})};
-    for (int64_t n = 0; n < count; ++n) {
-      const size_t user = random() % users, item = random() % items;
-      const float *of_user = &hidden[user * factors], *of_item = &hidden[(users + item) * factors];
-      out[0].data<int32_t>()[n] = static_cast<int32_t>(user);
-      out[1].data<int32_t>()[n] = static_cast<int32_t>(item);
-      out[2].data<float>()[n] = std::inner_product(of_user, of_user + factors, of_item, 0.0F);
-    }
-    return out;
-  }
-  std::mt19937_64 random{1};
-  std::array<float, (users + items) * factors> hidden;
+struct Flags {
+  int64_t parts = 2, steps = 2000, batch = 200;
+  double rate = 0.01;
+  std::string directory;
 };
 
-void train(int64_t parts, int64_t steps, const std::string& directory, double rate, int64_t batch) {
+// What is to be found out: a row for each, which all workers draw alike.
+Tensor hidden_rows(int64_t count, uint64_t seed) {
+  Tensor out = Tensor::zeros({count, factors});
+  std::mt19937_64 random(seed);
+  std::normal_distribution<float> normal;
+  for (float& x : out.span<float>()) x = normal(random);
+  return out;
+}
+
+void train(const Flags& flags) {
   const ClusterMember member = join_cluster();
   const auto& task = member.cluster().task;
   Graph g;
   // Variables go to the ps tasks, all else to this worker.
   const ReplicaScope scope = task ? ParameterServer(member.cluster().spec).replica(g, task->index)
                                   : ReplicaScope(g, g.scopes());
-  const auto cut = partitioners::fixed_size(parts);
-  const auto start = initializers::truncated_normal(0.5, 1);
+  const auto cut = partitioners::fixed_size(flags.parts);
+  const auto start = initializers::truncated_normal(0.5);
   const auto of_users = partitioned_variable(g, "users", {users, factors}, cut, start);
   const auto of_items = partitioned_variable(g, "items", {items, factors}, cut, start);
-  const Output step = global_step(g);
-  const Output user = placeholder(g, "user", i32, {any}), item = placeholder(g, "item", i32, {any}),
-               rating = placeholder(g, "rating", f32, {any});
+  // Each step sees other ratings.
+  const Output user = random::integers(g, {flags.batch}, 0, users);
+  const Output item = random::integers(g, {flags.batch}, 0, items);
+  const Output rating = sum(take(constant(g, hidden_rows(users, 1)), user) *
+                                take(constant(g, hidden_rows(items, 2)), item),
+                            1);
   const Output guess = sum(embedding_lookup(of_users, user) * embedding_lookup(of_items, item), 1);
   const Output loss = mean(square(guess - rating));
-  Node& update = Adam{rate}.minimize(loss, {.global_step = step});
-  TrainingOptions options{.train = &update, .global_step = step, .inputs = {user, item, rating}};
+  Node& update = Adam{flags.rate}.minimize(loss, {.global_step = global_step(g)});
+
+  TrainingOptions options{
+      .train = update, .is_chief = member.is_chief(), .directory = flags.directory};
   options.session.target = member.target();
-  options.is_chief = member.is_chief();
-  options.directory = directory;
+  options.hooks = {std::make_shared<StopAtStep>(flags.steps),
+                   std::make_shared<ShowProgress>(loss, flags.steps, flags.batch)};
   TrainingSession training(g, options);
-  training.add(std::make_unique<StopAtStep>(steps));
-  training.add(std::make_unique<ShowProgress>(loss, steps, batch));
-  Ratings ratings(task ? 2 + static_cast<uint64_t>(task->index) : 2);
-  while (!training.should_stop()) training.step(ratings.draw(batch));
-  if (member.is_chief()) {
-    const auto test = ratings.draw(5000);
-    const auto [error] =
-        training.session().run({{user, test[0]}, {item, test[1]}, {rating, test[2]}}, fetch(loss));
-    std::cout << "mean squared error " << error.value<float>() << "\n";
-  }
+  while (!training.should_stop()) training.step({});
+  if (member.is_chief())
+    std::cout << "mean squared error " << training.session().run(loss).value<float>() << std::endl;
   training.close();
 }
+
 }  // namespace
 
 int main(int argc, char** argv) try {
-  train(argc > 1 ? std::stoll(argv[1]) : 2, argc > 2 ? std::stoll(argv[2]) : 2000,
-        argc > 3 ? argv[3] : "", argc > 4 ? std::stod(argv[4]) : 0.01,
-        argc > 5 ? std::stoll(argv[5]) : 200);
+  Flags flags;
+  CLI::App app{"Learns the ratings that users give to items, with tables in parts."};
+  app.add_option("--parts", flags.parts, "of each table")->capture_default_str();
+  app.add_option("--steps", flags.steps, "of all workers together")->capture_default_str();
+  app.add_option("--batch", flags.batch, "ratings per step")->capture_default_str();
+  app.add_option("--rate", flags.rate, "learning rate")->capture_default_str();
+  app.add_option("--directory", flags.directory, "checkpoints");
+  CLI11_PARSE(app, argc, argv);
+  train(flags);
 } catch (const Error& error) {
   std::cerr << error.status().to_string() << "\n";
   return 1;

@@ -15,8 +15,8 @@ class TrainingFlag {
   TrainingFlag(T value) : value_(value) {}  // NOLINT: converts
   template <std::same_as<Output> T>
   TrainingFlag(T scalar, Location at = here()) : scalar_(scalar) {  // NOLINT
-    check(scalar && scalar.dtype() == boolean, "whether a layer trains (", at,
-          ") must be a scalar bool, got ",
+    check(scalar && scalar.dtype() == boolean && Shape{}.is_compatible(scalar.shape()),
+          "whether a layer trains (", at, ") must be a scalar bool, got ",
           scalar ? concat(scalar.name(), " ", scalar.dtype(), scalar.shape()) : "none");
   }
   bool is_fixed() const { return value_.has_value(); }

@@ -16,8 +16,7 @@ Output make_power(Graph& graph, Output first, std::string_view name, double beta
 
 Output next_power(Output power, double beta) {
   const ColocationScope with(power.graph(), {power});
-  const Output next = op("Mul", {power, scalar_like(power, beta, "beta")});
-  return op("Assign", {power, next}, {{"use_locking", false}});
+  return op("Assign", {power, power * beta}, {{"use_locking", false}});
 }
 
 Output in_dtype_of(Output variable, Output power) {
@@ -49,10 +48,10 @@ Output Adam::update(const GradientAndVariable& gradient, const Shared& powers, L
                     {"v", v},
                     {"beta1_power", in_dtype_of(w, powers[0])},
                     {"beta2_power", in_dtype_of(w, powers[1])},
-                    {"lr", rate_.in(w.graph(), w.dtype())},
-                    {"beta1", scalar_like(w, options_.beta1, "beta1")},
-                    {"beta2", scalar_like(w, options_.beta2, "beta2")},
-                    {"epsilon", scalar_like(w, options_.epsilon, "epsilon")}},
+                    {"lr", rate_.like(w)},
+                    {"beta1", options_.beta1},
+                    {"beta2", options_.beta2},
+                    {"epsilon", options_.epsilon}},
                    {}, at);
 }
 
@@ -64,12 +63,10 @@ Output Adam::update_rows(const GradientAndVariable& gradient, Output m, Output v
   const Output new_v = beta2 * take(v, rows, 0, at) + (1 - beta2) * square(g, at);
   const Output correction =
       sqrt(1.0 - in_dtype_of(w, powers[1]), at) / (1.0 - in_dtype_of(w, powers[0]));
-  const Output step =
-      rate_.in(w.graph(), w.dtype()) * correction * new_m / (sqrt(new_v, at) + options_.epsilon);
+  const Output step = rate_.like(w) * correction * new_m / (sqrt(new_v, at) + options_.epsilon);
   return group(w.graph(),
-               {op("ScatterUpdate", {m, rows, new_m}, {}, at),
-                op("ScatterUpdate", {v, rows, new_v}, {}, at),
-                op("ScatterSub", {w, rows, step}, {}, at)},
+               {scatter_update(m, rows, new_m, at), scatter_update(v, rows, new_v, at),
+                scatter_sub(w, rows, step, at)},
                "update_rows", at)
       .output();
 }
@@ -96,11 +93,10 @@ Output AdamW::update(const GradientAndVariable& gradient, const Shared& powers, 
   {
     // The gradient is that of the weights before they decay.
     const ControlScope after(w.graph(), {used.gradient});
-    const Output share = rate().in(w.graph(), w.dtype()) * weight_decay_;
-    decayed =
-        used.indices && options().lazy
-            ? op("ScatterSub", {w, used.indices, take(w, used.indices, 0, at) * share}, {}, at)
-            : op("AssignSub", {w, Operand(w, at) * share}, {}, at);
+    const Output share = rate().like(w) * weight_decay_;
+    decayed = used.indices && options().lazy
+                  ? scatter_sub(w, used.indices, take(w, used.indices, 0, at) * share, at)
+                  : assign_sub(w, Operand(w, at) * share, at);
   }
   const ControlScope after(w.graph(), {decayed});
   return Adam::update(used, powers, at);
@@ -126,10 +122,10 @@ Output Adamax::update(const GradientAndVariable& gradient, const Shared& powers,
                    {{"m", m},
                     {"v", v},
                     {"beta1_power", in_dtype_of(w, powers[0])},
-                    {"lr", rate_.in(w.graph(), w.dtype())},
-                    {"beta1", scalar_like(w, options_.beta1, "beta1")},
-                    {"beta2", scalar_like(w, options_.beta2, "beta2")},
-                    {"epsilon", scalar_like(w, options_.epsilon, "epsilon")}},
+                    {"lr", rate_.like(w)},
+                    {"beta1", options_.beta1},
+                    {"beta2", options_.beta2},
+                    {"epsilon", options_.epsilon}},
                    {}, at);
 }
 

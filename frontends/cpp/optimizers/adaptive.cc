@@ -13,7 +13,7 @@ Output Adagrad::update(const GradientAndVariable& gradient, const Shared&, Locat
   const Output w = gradient.variable;
   return update_op("Adagrad", gradient,
                    {{"accum", slot(w, "Adagrad", initializers::constant(options_.initial))},
-                    {"lr", rate_.in(w.graph(), w.dtype())}},
+                    {"lr", rate_.like(w)}},
                    {}, at);
 }
 
@@ -37,9 +37,9 @@ Output AdagradDA::update(const GradientAndVariable& gradient, const Shared&, Loc
   return update_op("AdagradDA", gradient,
                    {{"gradient_accumulator", sum},
                     {"gradient_squared_accumulator", squares},
-                    {"lr", rate_.in(w.graph(), w.dtype())},
-                    {"l1", scalar_like(w, options_.l1, "l1")},
-                    {"l2", scalar_like(w, options_.l2, "l2")},
+                    {"lr", rate_.like(w)},
+                    {"l1", options_.l1},
+                    {"l2", options_.l2},
                     {"global_step", update}},
                    {}, at);
 }
@@ -56,9 +56,9 @@ Output Adadelta::update(const GradientAndVariable& gradient, const Shared&, Loca
   return update_op("Adadelta", gradient,
                    {{"accum", squares},
                     {"accum_update", updates},
-                    {"lr", rate_.in(w.graph(), w.dtype())},
-                    {"rho", scalar_like(w, options_.rho, "rho")},
-                    {"epsilon", scalar_like(w, options_.epsilon, "epsilon")}},
+                    {"lr", rate_.like(w)},
+                    {"rho", options_.rho},
+                    {"epsilon", options_.epsilon}},
                    {}, at);
 }
 
@@ -78,10 +78,10 @@ Output RmsProp::update(const GradientAndVariable& gradient, const Shared&, Locat
                    {{"mg", mean},
                     {"ms", squares},
                     {"mom", momentum},
-                    {"lr", rate_.in(w.graph(), w.dtype())},
-                    {"rho", scalar_like(w, options_.decay, "decay")},
-                    {"momentum", scalar_like(w, options_.momentum, "momentum")},
-                    {"epsilon", scalar_like(w, options_.epsilon, "epsilon")}},
+                    {"lr", rate_.like(w)},
+                    {"rho", options_.decay},
+                    {"momentum", options_.momentum},
+                    {"epsilon", options_.epsilon}},
                    {}, at);
 }
 

@@ -7,10 +7,10 @@ namespace leat {
 Output GradientDescent::update(const GradientAndVariable& gradient, const Shared&,
                                Location at) const {
   const auto& [delta, variable, indices] = gradient;
-  const Output rate = rate_.in(variable.graph(), variable.dtype());
+  const Output rate = rate_.like(variable);
   if (!indices) return op("ApplyGradientDescent", {variable, rate, delta}, {}, at);
   // Rows that repeat add up here by themselves.
-  return op("ScatterSub", {variable, indices, Operand(delta, at) * rate}, {}, at);
+  return scatter_sub(variable, indices, Operand(delta, at) * rate, at);
 }
 
 Momentum::Momentum(Rate rate, const MomentumOptions& options, Location at)
@@ -20,11 +20,10 @@ Momentum::Momentum(Rate rate, const MomentumOptions& options, Location at)
 
 Output Momentum::update(const GradientAndVariable& gradient, const Shared&, Location at) const {
   const Output w = gradient.variable;
-  return update_op("Momentum", gradient,
-                   {{"accum", slot(w, "Momentum")},
-                    {"lr", rate_.in(w.graph(), w.dtype())},
-                    {"momentum", scalar_like(w, options_.momentum, "momentum")}},
-                   {{"use_nesterov", options_.nesterov}}, at);
+  return update_op(
+      "Momentum", gradient,
+      {{"accum", slot(w, "Momentum")}, {"lr", rate_.like(w)}, {"momentum", options_.momentum}},
+      {{"use_nesterov", options_.nesterov}}, at);
 }
 
 }  // namespace leat

@@ -1,12 +1,11 @@
 #include "frontends/cpp/optimizers/optimizer.h"
 
-#include "frontends/cpp/optimizers/update_op.h"
-
 namespace leat {
 
-Output Rate::in(Graph& graph, DType dtype, std::string_view name) const {
-  if (!scalar_) return scalar_of(graph, dtype, value_, name);
-  check(&scalar_.graph() == &graph, "the learning rate '", scalar_.name(),
+Output Rate::like(const Output& variable, std::string_view name) const {
+  const DType dtype = variable.dtype();
+  if (!scalar_) return constant(variable.graph(), value_, dtype, name);
+  check(&scalar_.graph() == &variable.graph(), "the learning rate '", scalar_.name(),
         "' is in another graph than the variables");
   check(!scalar_.shape().has_rank() || scalar_.shape().rank() == 0, "the learning rate '",
         scalar_.name(), "' must be a scalar, got ", scalar_.shape());
@@ -29,10 +28,10 @@ std::vector<GradientAndVariable> Optimizer::gradients(Output loss,
 
 Node& Optimizer::apply(const std::vector<GradientAndVariable>& gradients,
                        const ApplyOptions& options, Location at) const {
-  const Output& counter = options.global_step;
-  check(!counter || is_integer(counter.dtype()), "the global_step (", at,
-        ") must be an integer variable, got '", counter ? counter.name() : "", "', which is ",
-        counter ? counter.dtype() : DType::invalid, "; what is to be trained goes into .variables");
+  if (const Output step = options.global_step)
+    check(is_integer(step.dtype()), "the global_step (", at, ") must be an integer variable, got '",
+          step.name(), "', which is ", step.dtype(),
+          "; what is to be trained goes into .variables");
   std::vector<GradientAndVariable> used;
   for (const GradientAndVariable& pair : gradients) {
     if (pair.gradient) used.push_back(pair);
@@ -58,7 +57,7 @@ Node& Optimizer::apply(const std::vector<GradientAndVariable>& gradients,
     for (const Output& done : finish(shared)) updates.push_back(done);
     if (const Output step = options.global_step) {
       const ColocationScope with(graph, {step});
-      updates.push_back(op("AssignAdd", {step, scalar_like(step, 1, "one")}, {}, at));
+      updates.push_back(assign_add(step, 1, at));
     }
   }
   const std::vector<Output>& others = graph.collection("update_ops");

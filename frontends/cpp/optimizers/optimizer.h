@@ -3,6 +3,7 @@
 // updated as TensorFlow's tf.train optimizers do.
 #pragma once
 
+#include <cmath>
 #include <functional>
 #include <utility>
 #include <vector>
@@ -17,18 +18,17 @@ namespace leat {
 class Rate {
  public:
   Rate(double value, Location at = here()) : value_(value) {  // NOLINT: converts
-    check(value >= 0 && value <= max, "a learning rate (", at,
+    check(value >= 0 && std::isfinite(value), "a learning rate (", at,
           ") must be finite and not negative, got ", value);
   }
   Rate(Output scalar, Location at = here()) : value_(0), scalar_(scalar) {  // NOLINT
     check(bool{scalar}, "a learning rate (", at, ") is an empty Output: it was never set to a ",
           "result of the graph");
   }
-  // A scalar of that dtype.
-  Output in(Graph& graph, DType dtype, std::string_view name = "learning_rate") const;
+  // A scalar of the variable's dtype; a number becomes a constant of that name.
+  Output like(const Output& variable, std::string_view name = "learning_rate") const;
 
  private:
-  static constexpr double max = 1e308;  // neither infinite nor no number
   double value_;
   Output scalar_;
 };

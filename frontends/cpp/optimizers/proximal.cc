@@ -26,14 +26,11 @@ Output Ftrl::update(const GradientAndVariable& gradient, const Shared&, Location
   const Output w = gradient.variable;
   const Output squares = slot(w, "Ftrl", initializers::constant(options_.initial));
   const Output linear = slot(w, "Ftrl");
-  std::vector<UpdateInput> inputs = {{"accum", squares},
-                                     {"linear", linear},
-                                     {"lr", rate_.in(w.graph(), w.dtype())},
-                                     {"l1", scalar_like(w, options_.l1, "l1")},
-                                     {"l2", scalar_like(w, options_.l2, "l2")},
-                                     {"lr_power", scalar_like(w, options_.power, "power")}};
+  std::vector<UpdateInput> inputs = {{"accum", squares},    {"linear", linear},
+                                     {"lr", rate_.like(w)}, {"l1", options_.l1},
+                                     {"l2", options_.l2},   {"lr_power", options_.power}};
   if (options_.l2_shrinkage == 0) return update_op("Ftrl", gradient, inputs, {}, at);
-  inputs.push_back({"l2_shrinkage", scalar_like(w, options_.l2_shrinkage, "l2_shrinkage")});
+  inputs.push_back({"l2_shrinkage", options_.l2_shrinkage});
   return update_op("FtrlV2", gradient, inputs, {}, at);
 }
 
@@ -47,10 +44,7 @@ Output ProximalGradientDescent::update(const GradientAndVariable& gradient, cons
                                        Location at) const {
   const Output w = gradient.variable;
   return update_op("ProximalGradientDescent", gradient,
-                   {{"alpha", rate_.in(w.graph(), w.dtype())},
-                    {"l1", scalar_like(w, options_.l1, "l1")},
-                    {"l2", scalar_like(w, options_.l2, "l2")}},
-                   {}, at);
+                   {{"alpha", rate_.like(w)}, {"l1", options_.l1}, {"l2", options_.l2}}, {}, at);
 }
 
 ProximalAdagrad::ProximalAdagrad(Rate rate, const ProximalAdagradOptions& options, Location at)
@@ -65,9 +59,9 @@ Output ProximalAdagrad::update(const GradientAndVariable& gradient, const Shared
   const Output w = gradient.variable;
   return update_op("ProximalAdagrad", gradient,
                    {{"accum", slot(w, "ProximalAdagrad", initializers::constant(options_.initial))},
-                    {"lr", rate_.in(w.graph(), w.dtype())},
-                    {"l1", scalar_like(w, options_.l1, "l1")},
-                    {"l2", scalar_like(w, options_.l2, "l2")}},
+                    {"lr", rate_.like(w)},
+                    {"l1", options_.l1},
+                    {"l2", options_.l2}},
                    {}, at);
 }
 

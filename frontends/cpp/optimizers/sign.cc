@@ -16,10 +16,10 @@ Output AddSign::update(const GradientAndVariable& gradient, const Shared&, Locat
   const Output w = gradient.variable;
   return update_op("AddSign", densify(gradient, at),
                    {{"m", slot(w, "AddSign")},
-                    {"lr", rate_.in(w.graph(), w.dtype())},
-                    {"alpha", scalar_like(w, options_.alpha, "alpha")},
-                    {"sign_decay", options_.sign_decay.in(w.graph(), w.dtype(), "sign_decay")},
-                    {"beta", scalar_like(w, options_.beta, "beta")}},
+                    {"lr", rate_.like(w)},
+                    {"alpha", options_.alpha},
+                    {"sign_decay", options_.sign_decay.like(w, "sign_decay")},
+                    {"beta", options_.beta}},
                    {}, at);
 }
 
@@ -34,10 +34,10 @@ Output PowerSign::update(const GradientAndVariable& gradient, const Shared&, Loc
   const Output w = gradient.variable;
   return update_op("PowerSign", densify(gradient, at),
                    {{"m", slot(w, "PowerSign")},
-                    {"lr", rate_.in(w.graph(), w.dtype())},
-                    {"logbase", scalar_like(w, std::log(options_.base), "log_base")},
-                    {"sign_decay", options_.sign_decay.in(w.graph(), w.dtype(), "sign_decay")},
-                    {"beta", scalar_like(w, options_.beta, "beta")}},
+                    {"lr", rate_.like(w)},
+                    {"logbase", std::log(options_.base)},
+                    {"sign_decay", options_.sign_decay.like(w, "sign_decay")},
+                    {"beta", options_.beta}},
                    {}, at);
 }
 

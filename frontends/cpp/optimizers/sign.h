@@ -2,6 +2,8 @@
 // Vasudevan and Le, ICML 2017 (arXiv:1709.07417).
 #pragma once
 
+#include <numbers>
+
 #include "frontends/cpp/optimizers/optimizer.h"
 
 namespace leat {
@@ -27,8 +29,8 @@ class AddSign : public Optimizer {
 };
 
 struct PowerSignOptions {
-  double base = 2.718281828459045;  // e; positive
-  double beta = 0.9;                // of the moving average; in [0, 1)
+  double base = std::numbers::e;  // positive
+  double beta = 0.9;              // of the moving average; in [0, 1)
   Rate sign_decay = 1;
 };
 

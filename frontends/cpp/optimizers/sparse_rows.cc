@@ -7,7 +7,9 @@
 namespace leat {
 
 GradientAndVariable sum_repeated(const GradientAndVariable& gradient, Location at) {
-  if (!gradient.indices || gradient.indices.node->is("Unique")) return gradient;
+  const Output& indices = gradient.indices;
+  // The first output of Unique is what is different; the second one repeats.
+  if (!indices || (indices.node->is("Unique") && indices.index == 0)) return gradient;
   Graph& graph = gradient.variable.graph();
   const NameScope scope(graph, "sum_repeated");
   const ColocationScope with(graph, {gradient.variable});

@@ -23,22 +23,13 @@ Output update_op(std::string_view rule, const GradientAndVariable& gradient,
       const auto found = std::find_if(inputs.begin(), inputs.end(),
                                       [&](const UpdateInput& in) { return in.name == arg.name; });
       check_internal(found != inputs.end(), def.name, " has no input for ", arg.name);
-      ordered.push_back(found->value);
+      const double* number = std::get_if<double>(&found->value);
+      ordered.push_back(number == nullptr ? std::get<Output>(found->value)
+                                          : constant(used.variable.graph(), *number,
+                                                     used.variable.dtype(), arg.name, at));
     }
   }
   return op(def.name, ordered, attrs, at);
-}
-
-Output scalar_of(Graph& graph, DType dtype, double value, std::string_view name) {
-  Tensor scalar(dtype, {});
-  visit_dtype(dtype, [&]<class T>(TypeTag<T>) {
-    if constexpr (!std::is_same_v<T, std::string>) *scalar.data<T>() = static_cast<T>(value);
-  });
-  return constant(graph, std::move(scalar), name);
-}
-
-Output scalar_like(const Output& variable, double value, std::string_view name) {
-  return scalar_of(variable.graph(), variable.dtype(), value, name);
 }
 
 void check_option(std::string_view optimizer, std::string_view option, double value, double low,

@@ -2,16 +2,18 @@
 #pragma once
 
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "frontends/cpp/optimizers/optimizer.h"
 
 namespace leat {
 
-// An input of an update op by the name that its signature gives it: "accum", "lr", "momentum".
+// An input of an update op by the name that its signature gives it: "accum", "lr", "momentum". A
+// number becomes a constant of that name and of the variable's dtype.
 struct UpdateInput {
   std::string_view name;
-  Output value;
+  std::variant<Output, double> value;
 };
 
 // Apply<rule> of a gradient of the whole, SparseApply<rule> of one of rows, whose repeated rows are
@@ -19,10 +21,6 @@ struct UpdateInput {
 // them, `inputs` go by their names.
 Output update_op(std::string_view rule, const GradientAndVariable& gradient,
                  const std::vector<UpdateInput>& inputs, const AttrMap& attrs, Location at);
-
-Output scalar_of(Graph& graph, DType dtype, double value, std::string_view name);
-// Of the variable's dtype.
-Output scalar_like(const Output& variable, double value, std::string_view name);
 
 // INVALID_ARGUMENT unless low <= value < high: "Adam (train.cc:12): beta1 must be in [0, 1), got
 // 2".
