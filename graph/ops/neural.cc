@@ -46,6 +46,11 @@ Output pool(std::string_view name, Output x, const PoolOptions& options, Locatio
   return op(name, {x}, std::move(attrs), at);
 }
 
+// As far as it can be told.
+bool is_last(int axis, const Output& x) {
+  return axis == -1 || (x.shape().has_rank() && axis == x.shape().rank() - 1);
+}
+
 }  // namespace
 
 Output relu(Output x, Location at) { return op("Relu", {x}, {}, at); }
@@ -68,12 +73,10 @@ Output leaky_relu(Output x, Location at) { return leaky_relu(x, 0.2, at); }
 Output softmax(Output logits, Location at) { return op("Softmax", {logits}, {}, at); }
 Output log_softmax(Output logits, Location at) { return op("LogSoftmax", {logits}, {}, at); }
 Output softmax(Output logits, int axis, Location at) {
-  const bool is_last = axis == -1 || axis == logits.shape().rank() - 1;
-  return is_last ? softmax(logits, at) : exp(log_softmax(logits, axis, at), at);
+  return is_last(axis, logits) ? softmax(logits, at) : exp(log_softmax(logits, axis, at), at);
 }
 Output log_softmax(Output logits, int axis, Location at) {
-  const bool is_last = axis == -1 || axis == logits.shape().rank() - 1;
-  if (is_last) return log_softmax(logits, at);
+  if (is_last(axis, logits)) return log_softmax(logits, at);
   return Operand(logits, at) - logsumexp(logits, axis, {.keep_dims = true}, at);
 }
 

@@ -14,18 +14,25 @@ Output drawn(std::string_view name, Graph& graph, const Dims& dims, const Option
   return offset == 0 ? out : Operand(out, at) + offset;
 }
 
+void check_stddev(std::string_view what, double stddev, Location at) {
+  check(stddev >= 0, "random::", what, " (", at, "): stddev must not be negative, got ", stddev);
+}
+
 }  // namespace
 
 Output normal(Graph& graph, const Dims& dims, const NormalOptions& options, Location at) {
   const auto& [mean, stddev, dtype, seed] = options;
+  check_stddev("normal", stddev, at);
   return drawn("RandomStandardNormal", graph, dims, {dtype, seed}, stddev, mean, at);
 }
 Output truncated_normal(Graph& graph, const Dims& dims, const NormalOptions& options, Location at) {
   const auto& [mean, stddev, dtype, seed] = options;
+  check_stddev("truncated_normal", stddev, at);
   return drawn("TruncatedNormal", graph, dims, {dtype, seed}, stddev, mean, at);
 }
 Output uniform(Graph& graph, const Dims& dims, const UniformOptions& options, Location at) {
   const auto& [low, high, dtype, seed] = options;
+  check(low < high, "random::uniform (", at, "): low must be below high, got ", low, " and ", high);
   return drawn("RandomUniform", graph, dims, {dtype, seed}, high - low, low, at);
 }
 Output integers(Graph& graph, const Dims& dims, const Operand& low, const Operand& high,

@@ -223,6 +223,9 @@ TEST(PublicApi, ReductionsOfAllAxesTakeOptions) {
   EXPECT_THAT(values<int32_t>(argsort(constant(g, {3.0F, 1.0F, 2.0F}))), ElementsAre(1, 2, 0));
   EXPECT_THAT(values<int64_t>(argmax(x)), ElementsAre(5));
   EXPECT_THAT(values(softmax(zeros(g, {2, 3}), 0)), testing::Each(0.5F));
+  Output of_any_rank = placeholder(g, "of_any_rank", f32);
+  EXPECT_THAT(values(softmax(of_any_rank, -2), {{of_any_rank, Tensor::zeros({2, 3})}}),
+              testing::Each(0.5F));
   EXPECT_EQ(squeeze(x[{newaxis, all}], 0).shape(), Shape({2, 3}));
 }
 
@@ -336,6 +339,8 @@ TEST(PublicApi, DrawnNumbersHaveTheirBounds) {
   const std::vector<float> drawn =
       values(random::normal(g, {1000}, {.mean = 5, .stddev = 0.1, .seed = 1}));
   EXPECT_THAT(drawn, testing::Each(FloatNear(5, 0.6F)));
+  EXPECT_THROW(random::normal(g, {2}, {.stddev = -1}), Error);
+  EXPECT_THROW(random::uniform(g, {2}, {.low = 1}), Error);
 }
 
 TEST(PublicApi, ClippingTakesTensors) {
