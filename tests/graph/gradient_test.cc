@@ -151,7 +151,7 @@ TEST(Gradients, SayWhyThereIsNone) {
         gradients({loss}, {x, Output{}});
       },
       Code::invalid_argument, "gradients(): xs[1] is none");
-  expect_error([&] { gradients({}, {x}); }, Code::invalid_argument,
+  expect_error([&] { gradients(std::vector<Output>{}, {x}); }, Code::invalid_argument,
                "gradients() needs at least one y");
   expect_error(
       [&] {
