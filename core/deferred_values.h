@@ -1,5 +1,5 @@
 // Values that a client gives and takes while their step runs: the feeds and fetches of a partial
-// run. graph/defer.cc puts the nodes there that use them.
+// run. graph/passes/defer.cc puts the nodes there that use them.
 #pragma once
 
 #include <map>

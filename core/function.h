@@ -1,5 +1,6 @@
 // Functions of a client's program that kernels call: what Dataset.map does to an element. A node
-// that has one carries it in attributes (graph/functions.h); runtime/ compiles and runs it.
+// that has one carries it in attributes (graph/functions/functions.h); runtime/ compiles and runs
+// it.
 #pragma once
 
 #include <memory>

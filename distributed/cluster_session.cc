@@ -4,9 +4,9 @@
 #include <map>
 #include <mutex>
 
-#include "distributed/local_master.h"
-#include "distributed/remote_master.h"
-#include "graph/graph_def.h"
+#include "distributed/master/local_master.h"
+#include "distributed/master/remote_master.h"
+#include "graph/import/graph_def.h"
 
 namespace leat {
 namespace {

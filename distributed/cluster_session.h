@@ -4,7 +4,7 @@
 
 #include <memory>
 
-#include "distributed/master_client.h"
+#include "distributed/master/master_client.h"
 
 namespace leat {
 

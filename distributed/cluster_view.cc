@@ -6,11 +6,11 @@
 #include <sstream>
 
 #include "core/text_table.h"
+#include "distributed/cluster/tls.h"
 #include "distributed/grpc/rpc_client.h"
 #include "distributed/grpc/rpc_server.h"
-#include "distributed/peers.h"
-#include "distributed/tls.h"
-#include "distributed/worker_wire.h"
+#include "distributed/master/peers.h"
+#include "distributed/worker/worker_wire.h"
 
 namespace leat {
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "distributed/worker_client.h"
+#include "distributed/worker/worker_client.h"
 
 namespace leat {
 

@@ -9,9 +9,9 @@
 #include <thread>
 
 #include "core/error.h"
-#include "distributed/host_owner.h"
-#include "distributed/membership.h"
-#include "distributed/tls.h"
+#include "distributed/cluster/host_owner.h"
+#include "distributed/cluster/membership.h"
+#include "distributed/cluster/tls.h"
 #include "runtime/step_activity.h"
 
 namespace leat {

@@ -6,8 +6,8 @@
 #include <chrono>
 #include <memory>
 
-#include "distributed/cluster_spec.h"
-#include "distributed/launcher_link.h"
+#include "distributed/cluster/cluster_spec.h"
+#include "distributed/cluster/launcher_link.h"
 #include "distributed/task.h"
 
 namespace leat {

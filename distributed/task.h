@@ -9,7 +9,7 @@
 #include <memory>
 #include <string>
 
-#include "distributed/cluster_spec.h"
+#include "distributed/cluster/cluster_spec.h"
 
 namespace leat {
 

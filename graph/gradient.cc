@@ -6,10 +6,10 @@
 #include <map>
 
 #include "graph/beside.h"
-#include "graph/conditions.h"
-#include "graph/frames.h"
-#include "graph/loop_gradient.h"
-#include "graph/loops.h"
+#include "graph/loops/conditions.h"
+#include "graph/loops/frames.h"
+#include "graph/loops/loop_gradient.h"
+#include "graph/loops/loops.h"
 #include "graph/ops.h"
 #include "graph/signature.h"
 

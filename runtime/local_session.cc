@@ -4,8 +4,8 @@
 #include <thread>
 
 #include "core/block_memory.h"
-#include "graph/graph_def.h"
-#include "graph/placer.h"
+#include "graph/import/graph_def.h"
+#include "graph/passes/placer.h"
 #include "runtime/local_rendezvous.h"
 #include "runtime/pending_step.h"
 #include "runtime/program.h"

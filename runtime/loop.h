@@ -9,7 +9,7 @@
 #include <optional>
 #include <vector>
 
-#include "graph/loops.h"
+#include "graph/loops/loops.h"
 #include "runtime/program_step.h"
 
 namespace leat {

@@ -6,10 +6,10 @@
 #include <unordered_map>
 
 #include "core/variable.h"
-#include "graph/colocation.h"
 #include "graph/kernel_lookup.h"
+#include "graph/passes/colocation.h"
+#include "graph/passes/variable_accesses.h"
 #include "graph/signature.h"
-#include "graph/variable_accesses.h"
 
 namespace leat {
 namespace {

@@ -2,7 +2,7 @@
 //
 // Life of a step
 //   1. A session turns (feeds, fetches, targets) into a StepSignature and looks up its
-//      RegisteredGraph: one Program per device. The first time, graph/pipeline.h prunes,
+//      RegisteredGraph: one Program per device. The first time, graph/passes/pipeline.h prunes,
 //      simplifies, places and partitions the graph for it.
 //   2. When a Program is made, planner.h cuts its partition into items (program_plan.h): segments,
 //      and boundary nodes between them (_Send, _Recv, Switch, Merge, kernels that wait or whose

@@ -11,7 +11,7 @@
 #include "core/device.h"
 #include "core/rendezvous.h"
 #include "core/variable.h"
-#include "graph/pipeline.h"
+#include "graph/passes/pipeline.h"
 #include "runtime/node_states.h"
 #include "runtime/session.h"
 #include "runtime/step_activity.h"

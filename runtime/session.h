@@ -13,7 +13,7 @@
 
 #include "core/tensor.h"
 #include "graph/graph.h"
-#include "graph/pipeline.h"
+#include "graph/passes/pipeline.h"
 
 namespace leat {
 

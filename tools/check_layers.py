@@ -2,7 +2,8 @@
 """Checks who may include whom.
 
 core <- graph <- kernels; core, graph <- runtime <- distributed <- frontends <- tools, tests. Kernels and runtime
-never include each other: they meet in core/kernel.h. gRPC, protobuf, CUDA and a few other libraries have owners.
+never include each other: they meet in core/kernel.h. Rooms of a folder have an order, too (ROOMS). gRPC, protobuf, CUDA
+and a few other libraries have owners.
 
 Prints `file:line: rule` and what to do. Exit status 1 if a rule is broken. Files over 800 lines are reported only.
 """
@@ -24,6 +25,14 @@ MAY_INCLUDE = {
     "tools": {"core", "graph", "kernels", "runtime", "distributed", "frontends", "tools"},
     "tests": {"core", "graph", "kernels", "runtime", "distributed", "frontends", "tools", "tests"},
 }
+ROOMS = [  # files, what they do not include, why
+    (r"graph/(?!passes/)", r"graph/passes/", "passes know graphs, loops, functions and GraphDefs; none of these knows a pass"),
+    (r"kernels/[^/]+$", r"kernels/(?!cuda/)[^/]+/", "what kernels share knows no op: move it up, or into the room of its one user"),
+    (r"distributed/grpc/", r"distributed/(?!grpc/)", "the transport carries bytes and uses nothing of what lies above it"),
+    (r"distributed/wire/", r"distributed/(cluster|worker|master)/", "the wire carries what it is given, whoever speaks"),
+    (r"distributed/cluster/", r"distributed/(worker|master)/", "who is there is known without knowing what they do"),
+    (r"distributed/worker/", r"distributed/master/", "a worker serves any master: put what both need into distributed/"),
+]
 LIBRARY = {"core", "graph", "kernels", "runtime", "distributed", "frontends"}  # what libleat.so is made of
 SOURCES = {".h", ".cc", ".cu", ".cuh"}
 MAX_LINES = 800
@@ -164,6 +173,10 @@ class Checker:
             self.error(file, line, f"include relative to the file: {path}",
                        f"write the path from the root of the repository: \"{(file.parent / path).as_posix()}\"")
 
+        for files, others, why in ROOMS if include.quoted else []:
+            if re.match(files, file.as_posix()) and re.match(others, path):
+                self.error(file, line, f"{file.parent.as_posix()}/ includes {path.rsplit('/', 1)[0]}/ ({path})", why)
+
         if GRPC.search(path) and not in_grpc:
             self.error(file, line, f"gRPC outside distributed/grpc/ ({path})",
                        "use the transport's own interface; only libleat_transport.so links gRPC")
@@ -239,6 +252,15 @@ EXAMPLES = [
     ("kernels/matmul.cc", "#include <oneapi/dnnl/dnnl.hpp>\n", ""),
     ("kernels/dual.cc", "// leat: cpu+cuda\n#include <oneapi/dnnl/dnnl.hpp>\n", "oneDNN in a file that nvcc compiles"),
     ("runtime/matmul.cc", "#include <dnnl.hpp>\n", "oneDNN outside kernels/"),
+    ("graph/passes/fold.cc", '#include "graph/import/graph_def.h"\n', ""),
+    ("graph/import/graph_def.cc", '#include "graph/passes/fold.h"\n', "graph/import/ includes graph/passes/"),
+    ("kernels/math/exp.cc", '#include "kernels/elementwise.h"\n#include "kernels/random/philox.h"\n', ""),
+    ("kernels/elementwise.h", '#include "kernels/random/philox.h"\n', "kernels/ includes kernels/random/"),
+    ("kernels/launch.cuh", '#include "kernels/cuda/device.cuh"\n', ""),
+    ("distributed/master/step.cc", '#include "distributed/worker/worker.h"\n#include "distributed/timer.h"\n', ""),
+    ("distributed/worker/step.cc", '#include "distributed/master/master.h"\n', "distributed/worker/ includes distributed/master/"),
+    ("distributed/cluster/tls.cc", '#include "distributed/worker/worker.h"\n', "distributed/cluster/ includes distributed/worker/"),
+    ("distributed/wire/frame.cc", '#include "distributed/cluster/tls.h"\n', "distributed/wire/ includes distributed/cluster/"),
     ("kernels/a.cu", "#include <nccl.h>\n", ""),
     ("kernels/b.cu", "#include <nccl.h>\n", "NCCL is included by two files"),
     ("graph/formats/lines.h", "std::string lines_of(const std::string& path, const FileRoots& roots = any_file);\n", ""),

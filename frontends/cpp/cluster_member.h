@@ -11,7 +11,7 @@
 #include <memory>
 #include <string>
 
-#include "distributed/cluster_spec.h"
+#include "distributed/cluster/cluster_spec.h"
 #include "distributed/task.h"
 
 namespace leat {

@@ -7,7 +7,7 @@
 #include "graph/formats/proto/tensor_bundle.pb.h"
 #include "graph/formats/table_reader.h"
 #include "graph/formats/table_writer.h"
-#include "graph/proto_codec.h"
+#include "graph/import/proto_codec.h"
 
 namespace leat {
 namespace {

@@ -6,7 +6,7 @@
 #include "graph/formats/checkpoint.h"
 #include "graph/formats/file.h"
 #include "graph/formats/proto/checkpoint_state.pb.h"
-#include "graph/proto_codec.h"
+#include "graph/import/proto_codec.h"
 
 namespace leat {
 namespace {

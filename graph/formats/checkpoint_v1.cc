@@ -7,7 +7,7 @@
 #include "core/error.h"
 #include "graph/formats/proto/saved_tensor_slice.pb.h"
 #include "graph/formats/table_writer.h"
-#include "graph/proto_codec.h"
+#include "graph/import/proto_codec.h"
 
 namespace leat {
 namespace {

@@ -8,7 +8,7 @@
 #include "core/error.h"
 #include "graph/formats/proto/event.pb.h"
 #include "graph/formats/wav_file.h"
-#include "graph/proto_codec.h"
+#include "graph/import/proto_codec.h"
 
 namespace leat {
 namespace {

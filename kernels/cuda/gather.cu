@@ -1,6 +1,6 @@
 // Gather, GatherV2 and ResourceGather on the GPU. An index out of range gives zeros, as in
 // TensorFlow: nobody can be told from there.
-#include "kernels/gather.h"
+#include "kernels/arrays/gather.h"
 
 #include "graph/op_def.h"
 #include "kernels/cuda_launch.cuh"

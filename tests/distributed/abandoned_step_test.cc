@@ -7,7 +7,7 @@
 #include "core/device.h"
 #include "core/host_memory.h"
 #include "core/malloc_heap.h"
-#include "distributed/worker.h"
+#include "distributed/worker/worker.h"
 #include "graph/op_def.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"

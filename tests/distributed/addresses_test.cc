@@ -5,9 +5,9 @@
 
 #include <climits>
 
+#include "distributed/cluster/membership.h"
 #include "distributed/cluster_session.h"
 #include "distributed/grpc/rpc_server.h"
-#include "distributed/membership.h"
 #include "distributed/task.h"
 #include "graph/ops.h"
 #include "tests/support/expect_error.h"

@@ -1,6 +1,6 @@
 // Tensors between two tasks: every size and dtype arrives as it was, and what goes wrong is told to
 // both.
-#include "distributed/channel.h"
+#include "distributed/wire/channel.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "distributed/cluster_program_cache.h"
+#include "distributed/master/cluster_program_cache.h"
 
 #include <gtest/gtest.h>
 

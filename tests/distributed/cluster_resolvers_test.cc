@@ -1,5 +1,5 @@
 // Clusters out of the environments of Slurm and Open MPI, as srun 22.05 and mpirun 4.1 set them.
-#include "distributed/cluster_resolvers.h"
+#include "distributed/cluster/cluster_resolvers.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // ClusterSpec: every form that is read, and what is refused with which words.
-#include "distributed/cluster_spec.h"
+#include "distributed/cluster/cluster_spec.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 #include <fstream>
 
 #include "core/error.h"
-#include "distributed/tls.h"
+#include "distributed/cluster/tls.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/scratch_directory.h"
 

@@ -8,9 +8,9 @@
 #include <thread>
 
 #include "distributed/cluster_view.h"
-#include "distributed/master.h"
-#include "distributed/remote_master.h"
-#include "distributed/worker.h"
+#include "distributed/master/master.h"
+#include "distributed/master/remote_master.h"
+#include "distributed/worker/worker.h"
 #include "graph/ops.h"
 #include "tests/support/eventually.h"
 #include "tests/support/expect_error.h"

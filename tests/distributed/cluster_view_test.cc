@@ -7,8 +7,8 @@
 
 #include <future>
 
-#include "distributed/master.h"
-#include "distributed/remote_master.h"
+#include "distributed/master/master.h"
+#include "distributed/master/remote_master.h"
 #include "distributed/wait_list.h"
 #include "graph/ops.h"
 #include "tests/support/eventually.h"

@@ -7,11 +7,11 @@
 #include <future>
 #include <thread>
 
+#include "distributed/cluster/membership.h"
 #include "distributed/cluster_session.h"
 #include "distributed/cluster_view.h"
-#include "distributed/master.h"
-#include "distributed/membership.h"
-#include "distributed/worker.h"
+#include "distributed/master/master.h"
+#include "distributed/worker/worker.h"
 #include "graph/ops.h"
 #include "tests/support/counter_graph.h"
 #include "tests/support/eventually.h"

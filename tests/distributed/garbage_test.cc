@@ -11,10 +11,10 @@
 #include <fstream>
 #include <random>
 
-#include "distributed/frame.h"
+#include "distributed/cluster/identity.h"
 #include "distributed/grpc/rpc_client.h"
-#include "distributed/identity.h"
-#include "graph/graph_def.h"
+#include "distributed/wire/frame.h"
+#include "graph/import/graph_def.h"
 #include "graph/ops.h"
 #include "tests/support/eventually.h"
 #include "tests/support/in_process_cluster.h"

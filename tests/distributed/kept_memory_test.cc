@@ -2,10 +2,10 @@
 #include <gtest/gtest.h>
 
 #include "core/host_memory.h"
-#include "distributed/master.h"
-#include "distributed/session_graph.h"
-#include "distributed/worker.h"
-#include "graph/graph_def.h"
+#include "distributed/master/master.h"
+#include "distributed/master/session_graph.h"
+#include "distributed/worker/worker.h"
+#include "graph/import/graph_def.h"
 #include "graph/ops.h"
 #include "tests/support/counter_graph.h"
 #include "tests/support/eventually.h"

@@ -7,12 +7,12 @@
 #include <cstring>
 #include <future>
 
-#include "distributed/frame.h"
 #include "distributed/grpc/rpc_client.h"
-#include "distributed/incoming_tensor.h"
-#include "distributed/remote_worker.h"
-#include "distributed/worker_wire.h"
-#include "graph/graph_def.h"
+#include "distributed/wire/frame.h"
+#include "distributed/wire/incoming_tensor.h"
+#include "distributed/worker/remote_worker.h"
+#include "distributed/worker/worker_wire.h"
+#include "graph/import/graph_def.h"
 #include "graph/ops.h"
 #include "tests/support/in_process_cluster.h"
 

@@ -1,11 +1,11 @@
 // Sessions on a task of the same process: no wire, the same answers.
-#include "distributed/local_master.h"
+#include "distributed/master/local_master.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "distributed/cluster_session.h"
-#include "distributed/master.h"
+#include "distributed/master/master.h"
 #include "graph/ops.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/gate.h"

@@ -6,8 +6,8 @@
 #include <future>
 
 #include "distributed/grpc/rpc_client.h"
-#include "distributed/master.h"
-#include "graph/graph_def.h"
+#include "distributed/master/master.h"
+#include "graph/import/graph_def.h"
 #include "graph/ops.h"
 #include "tests/support/counter_graph.h"
 #include "tests/support/eventually.h"

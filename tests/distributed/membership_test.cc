@@ -1,5 +1,5 @@
 // Who is connected, who is not and why, and how fast a loss is told.
-#include "distributed/membership.h"
+#include "distributed/cluster/membership.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // What becomes of a partial run whose client does not come back. What it does for one that does,
 // master_service_test.cc and tests/tensorflow/ see.
-#include "distributed/partial_run.h"
+#include "distributed/master/partial_run.h"
 
 #include <gtest/gtest.h>
 

@@ -13,9 +13,9 @@
 #include <future>
 #include <iostream>
 
+#include "distributed/cluster/membership.h"
 #include "distributed/cluster_view.h"
-#include "distributed/membership.h"
-#include "distributed/remote_master.h"
+#include "distributed/master/remote_master.h"
 #include "distributed/session_factory.h"
 #include "distributed/task.h"
 #include "graph/ops.h"

@@ -8,7 +8,7 @@
 #include <iterator>
 
 #include "distributed/grpc/rpc_client.h"
-#include "graph/graph_def.h"
+#include "graph/import/graph_def.h"
 #include "tests/support/in_process_cluster.h"
 #include "tests/support/wire.h"
 

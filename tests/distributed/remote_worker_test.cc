@@ -1,5 +1,5 @@
 // What a caller hears of another task's worker, and what that worker keeps.
-#include "distributed/remote_worker.h"
+#include "distributed/worker/remote_worker.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,9 +12,9 @@
 #include "core/work_source.h"
 #include "distributed/grpc/rpc_client.h"
 #include "distributed/grpc/rpc_server.h"
-#include "distributed/worker.h"
-#include "distributed/worker_service.h"
-#include "distributed/worker_wire.h"
+#include "distributed/worker/worker.h"
+#include "distributed/worker/worker_service.h"
+#include "distributed/worker/worker_wire.h"
 #include "runtime/local_rendezvous.h"
 #include "tests/support/eventually.h"
 

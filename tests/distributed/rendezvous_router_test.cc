@@ -1,6 +1,6 @@
 // Steps that span tasks: N tasks in one process exchange values by edge, and end together when
 // something goes wrong.
-#include "distributed/rendezvous_router.h"
+#include "distributed/worker/rendezvous_router.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

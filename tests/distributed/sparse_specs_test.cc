@@ -2,8 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "distributed/cluster/membership.h"
 #include "distributed/cluster_session.h"
-#include "distributed/membership.h"
 #include "distributed/task.h"
 #include "graph/ops.h"
 #include "tests/support/expect_error.h"

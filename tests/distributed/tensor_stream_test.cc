@@ -1,13 +1,13 @@
 // Tensors inside messages: written and read without copies, in every form and however the transport
 // cuts them.
-#include "distributed/tensor_stream.h"
+#include "distributed/wire/tensor_stream.h"
 
 #include <gtest/gtest.h>
 
 #include <cstring>
 
 #include "core/error.h"
-#include "graph/graph_def.h"
+#include "graph/import/graph_def.h"
 #include "tests/support/wire.h"
 
 namespace leat {

@@ -1,5 +1,5 @@
 // Who is who: what a task that asks for certificates lets whom do.
-#include "distributed/tls.h"
+#include "distributed/cluster/tls.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,12 +11,12 @@
 #include <map>
 #include <thread>
 
+#include "distributed/cluster/exposure.h"
+#include "distributed/cluster/identity.h"
+#include "distributed/cluster/membership.h"
 #include "distributed/cluster_session.h"
 #include "distributed/cluster_view.h"
-#include "distributed/exposure.h"
 #include "distributed/grpc/rpc_client.h"
-#include "distributed/identity.h"
-#include "distributed/membership.h"
 #include "distributed/task.h"
 #include "tests/support/child_process.h"
 #include "tests/support/counter_graph.h"

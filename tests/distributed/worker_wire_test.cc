@@ -1,12 +1,12 @@
 // The messages between master and worker: what goes in comes out, and malformed bytes are refused.
-#include "distributed/worker_wire.h"
+#include "distributed/worker/worker_wire.h"
 
 #include <gtest/gtest.h>
 
 #include <numeric>
 
 #include "core/error.h"
-#include "distributed/large_answer.h"
+#include "distributed/wire/large_answer.h"
 #include "tests/support/expect_error.h"
 
 namespace leat {

@@ -8,8 +8,8 @@
 #include <regex>
 #include <string>
 
-#include "frontends/cpp/data.h"
-#include "graph/graph_def.h"
+#include "frontends/cpp/data/data.h"
+#include "graph/import/graph_def.h"
 #include "tests/support/sanitizers.h"
 
 namespace leat {

@@ -1,6 +1,6 @@
 // All-reduce: what crosses between the workers, and that it trains as one device would with the
 // mean gradient.
-#include "frontends/cpp/all_reduce.h"
+#include "frontends/cpp/strategies/all_reduce.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,9 +9,9 @@
 #include <set>
 
 #include "frontends/cpp/nn/nn.h"
-#include "frontends/cpp/training_session.h"
+#include "frontends/cpp/training/training_session.h"
 #include "graph/formats/checkpoint.h"
-#include "graph/pipeline.h"
+#include "graph/passes/pipeline.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/in_process_cluster.h"
 #include "tests/support/scratch_directory.h"

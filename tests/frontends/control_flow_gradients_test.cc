@@ -11,7 +11,7 @@
 #include "frontends/cpp/session.h"
 #include "frontends/cpp/variables.h"
 #include "graph/gradient.h"
-#include "graph/tensor_list.h"
+#include "graph/loops/tensor_list.h"
 #include "tests/support/expect_error.h"
 
 namespace leat {

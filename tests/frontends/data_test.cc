@@ -1,4 +1,4 @@
-#include "frontends/cpp/data.h"
+#include "frontends/cpp/data/data.h"
 
 #include <gtest/gtest.h>
 #include <zlib.h>

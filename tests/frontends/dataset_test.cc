@@ -7,11 +7,11 @@
 #include <filesystem>
 #include <fstream>
 
-#include "frontends/cpp/data.h"
 #include "frontends/cpp/data/csv.h"
+#include "frontends/cpp/data/data.h"
 #include "frontends/cpp/session.h"
 #include "graph/formats/image_file.h"
-#include "graph/graph_def.h"
+#include "graph/import/graph_def.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/in_process_cluster.h"
 #include "tests/support/scratch_directory.h"

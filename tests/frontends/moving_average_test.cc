@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "frontends/cpp/optimizers/optimizers.h"
-#include "frontends/cpp/saver.h"
 #include "frontends/cpp/session.h"
+#include "frontends/cpp/training/saver.h"
 #include "tests/support/scratch_directory.h"
 
 namespace leat {

@@ -1,4 +1,4 @@
-#include "frontends/cpp/parameter_server.h"
+#include "frontends/cpp/strategies/parameter_server.h"
 
 #include <gtest/gtest.h>
 

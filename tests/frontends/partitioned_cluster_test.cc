@@ -4,9 +4,9 @@
 
 #include <filesystem>
 
-#include "frontends/cpp/embedding_lookup.h"
-#include "frontends/cpp/parameter_server.h"
-#include "frontends/cpp/saver.h"
+#include "frontends/cpp/strategies/embedding_lookup.h"
+#include "frontends/cpp/strategies/parameter_server.h"
+#include "frontends/cpp/training/saver.h"
 #include "tests/support/in_process_cluster.h"
 #include "tests/support/scratch_directory.h"
 

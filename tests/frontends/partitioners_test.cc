@@ -1,5 +1,5 @@
 // The numbers are what TensorFlow 2.21's partitioners answer.
-#include "frontends/cpp/partitioners.h"
+#include "frontends/cpp/strategies/partitioners.h"
 
 #include <gtest/gtest.h>
 

@@ -6,9 +6,9 @@
 #include <map>
 
 #include "frontends/cpp/optimizers/optimizers.h"
-#include "frontends/cpp/training_hooks.h"
+#include "frontends/cpp/training/training_hooks.h"
 #include "graph/formats/event_file.h"
-#include "graph/graph_def.h"
+#include "graph/import/graph_def.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/in_process_cluster.h"
 #include "tests/support/scratch_directory.h"

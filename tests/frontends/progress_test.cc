@@ -1,4 +1,4 @@
-#include "frontends/cpp/progress.h"
+#include "frontends/cpp/training/progress.h"
 
 #include <gtest/gtest.h>
 

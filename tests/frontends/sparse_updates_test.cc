@@ -4,13 +4,13 @@
 
 #include <optional>
 
-#include "frontends/cpp/all_reduce.h"
 #include "frontends/cpp/nn/nn.h"
 #include "frontends/cpp/optimizers/gradient_clipping.h"
 #include "frontends/cpp/optimizers/optimizers.h"
-#include "frontends/cpp/parameter_server.h"
 #include "frontends/cpp/session.h"
-#include "graph/pipeline.h"
+#include "frontends/cpp/strategies/all_reduce.h"
+#include "frontends/cpp/strategies/parameter_server.h"
+#include "graph/passes/pipeline.h"
 #include "tests/support/in_process_cluster.h"
 
 namespace leat {

@@ -1,5 +1,5 @@
 // Training sessions in this process: checkpoints, resuming, hooks.
-#include "frontends/cpp/training_session.h"
+#include "frontends/cpp/training/training_session.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -13,9 +13,9 @@
 #include <stdexcept>
 #include <thread>
 
-#include "distributed/worker.h"
+#include "distributed/worker/worker.h"
 #include "frontends/cpp/optimizers/optimizers.h"
-#include "frontends/cpp/training_hooks.h"
+#include "frontends/cpp/training/training_hooks.h"
 #include "graph/formats/checkpoint.h"
 #include "graph/formats/checkpoint_state.h"
 #include "tests/support/eventually.h"

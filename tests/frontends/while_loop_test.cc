@@ -10,8 +10,8 @@
 #include "frontends/cpp/variables.h"
 #include "graph/gradient.h"
 #include "graph/ops.h"
-#include "graph/pipeline.h"
-#include "graph/placer.h"
+#include "graph/passes/pipeline.h"
+#include "graph/passes/placer.h"
 #include "tests/support/expect_error.h"
 
 namespace leat {

@@ -1,6 +1,6 @@
 // Descriptions of clusters: files, TF_CONFIG, TensorFlow's flag, lists of hosts.
-#include "distributed/cluster_resolvers.h"
-#include "distributed/cluster_spec.h"
+#include "distributed/cluster/cluster_resolvers.h"
+#include "distributed/cluster/cluster_spec.h"
 #include "tests/fuzz/target.h"
 
 namespace leat::fuzz {

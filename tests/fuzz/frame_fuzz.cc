@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <memory>
 
-#include "distributed/channel.h"
-#include "distributed/identity.h"
+#include "distributed/cluster/identity.h"
+#include "distributed/wire/channel.h"
 #include "tests/fuzz/input_stream.h"
 #include "tests/fuzz/target.h"
 

@@ -1,10 +1,10 @@
 // GraphDefs, binary and text: the import, then all passes on what was accepted, for every node as
 // the target; what is exported must be accepted again.
-#include "distributed/cluster_spec.h"
+#include "distributed/cluster/cluster_spec.h"
 #include "frontends/cpp/control_flow/while_loop.h"
-#include "graph/graph_def.h"
+#include "graph/import/graph_def.h"
 #include "graph/ops.h"
-#include "graph/pipeline.h"
+#include "graph/passes/pipeline.h"
 #include "tests/fuzz/target.h"
 #include "tests/support/run_op.h"
 

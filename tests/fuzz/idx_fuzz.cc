@@ -2,7 +2,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "frontends/cpp/data.h"
+#include "frontends/cpp/data/data.h"
 #include "tests/fuzz/target.h"
 
 namespace leat::fuzz {

@@ -6,8 +6,8 @@
 #include <string>
 
 #include "core/crc32c.h"
-#include "distributed/frame.h"
 #include "distributed/grpc/rpc.h"
+#include "distributed/wire/frame.h"
 
 namespace leat::fuzz {
 

@@ -4,12 +4,12 @@
 #include <chrono>
 
 #include "distributed/grpc/rpc_client.h"
-#include "distributed/master.h"
+#include "distributed/master/master.h"
 #include "distributed/session_factory.h"
 #include "distributed/task.h"
-#include "distributed/worker.h"
-#include "distributed/worker_wire.h"
-#include "graph/graph_def.h"
+#include "distributed/worker/worker.h"
+#include "distributed/worker/worker_wire.h"
+#include "graph/import/graph_def.h"
 #include "graph/ops.h"
 #include "tests/fuzz/target.h"
 #include "tests/support/wire.h"

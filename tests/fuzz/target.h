@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "core/error.h"
-#include "graph/proto_codec.h"
+#include "graph/import/proto_codec.h"
 
 // Ends the process if the input finds a mistake.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);

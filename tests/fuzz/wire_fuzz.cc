@@ -1,9 +1,9 @@
 // Tensors in messages: TensorFlow's forms, and ours between master and worker. The first byte says
 // into how many parts the transport has cut the message.
 #include "distributed/cluster_view.h"
-#include "distributed/tensor_stream.h"
-#include "distributed/worker_wire.h"
-#include "graph/graph_def.h"
+#include "distributed/wire/tensor_stream.h"
+#include "distributed/worker/worker_wire.h"
+#include "graph/import/graph_def.h"
 #include "tests/fuzz/target.h"
 #include "tests/support/wire.h"
 

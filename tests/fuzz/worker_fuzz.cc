@@ -9,11 +9,11 @@
 
 #include "core/device.h"
 #include "core/thread_pool.h"
-#include "distributed/channel.h"
-#include "distributed/rendezvous_router.h"
-#include "distributed/worker.h"
-#include "distributed/worker_wire.h"
-#include "graph/pipeline.h"
+#include "distributed/wire/channel.h"
+#include "distributed/worker/rendezvous_router.h"
+#include "distributed/worker/worker.h"
+#include "distributed/worker/worker_wire.h"
+#include "graph/passes/pipeline.h"
 #include "tests/fuzz/input_stream.h"
 #include "tests/fuzz/target.h"
 

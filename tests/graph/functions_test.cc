@@ -1,11 +1,11 @@
 // GraphDefs whose nodes call functions: what is in the graph in their place, and mistakes.
-#include "graph/functions.h"
+#include "graph/functions/functions.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
-#include "graph/graph_def.h"
+#include "graph/import/graph_def.h"
 #include "graph/text.h"
 #include "tests/support/expect_error.h"
 

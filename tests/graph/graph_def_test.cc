@@ -1,13 +1,13 @@
 // GraphDef: what is written is read again, and every way in which a foreign graph can be wrong is
 // told.
-#include "graph/graph_def.h"
+#include "graph/import/graph_def.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-#include "graph/pipeline.h"
+#include "graph/passes/pipeline.h"
 #include "graph/text.h"
 #include "tests/support/expect_error.h"
 

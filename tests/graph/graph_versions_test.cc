@@ -1,10 +1,10 @@
 // What a GraphDef means depends on the version of TensorFlow that wrote it. The values are those of
 // TensorFlow 2.21.
-#include "graph/graph_versions.h"
+#include "graph/import/graph_versions.h"
 
 #include <gtest/gtest.h>
 
-#include "graph/graph_def.h"
+#include "graph/import/graph_def.h"
 #include "graph/text.h"
 #include "tests/support/expect_error.h"
 

@@ -2,10 +2,10 @@
 // the graph, and nothing grows with the square of it. What it costs is tools/bench/compile.cc's.
 #include <gtest/gtest.h>
 
-#include "graph/graph_def.h"
+#include "graph/import/graph_def.h"
 #include "graph/ops.h"
-#include "graph/pipeline.h"
-#include "graph/placer.h"
+#include "graph/passes/pipeline.h"
+#include "graph/passes/placer.h"
 
 namespace leat {
 namespace {

@@ -1,10 +1,10 @@
 // structure_loops: each while loop becomes one node, and what is no while loop is refused.
-#include "graph/loops.h"
+#include "graph/loops/loops.h"
 
 #include <gtest/gtest.h>
 
-#include "graph/graph_def.h"
-#include "graph/pipeline.h"
+#include "graph/import/graph_def.h"
+#include "graph/passes/pipeline.h"
 #include "graph/text.h"
 #include "tests/support/expect_error.h"
 

@@ -1,7 +1,7 @@
 // partition, by golden text: nodes are placed by a letter.
 #include <gtest/gtest.h>
 
-#include "graph/pipeline.h"
+#include "graph/passes/pipeline.h"
 #include "graph/text.h"
 
 namespace leat {

@@ -1,11 +1,11 @@
 // The whole list of passes on one training step, and verify() on graphs that a broken pass would
 // leave.
-#include "graph/pipeline.h"
+#include "graph/passes/pipeline.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "graph/placer.h"
+#include "graph/passes/placer.h"
 #include "graph/text.h"
 #include "tests/support/expect_error.h"
 

@@ -1,5 +1,5 @@
 // place: where nodes go, why, and the explanations of what cannot be placed.
-#include "graph/placer.h"
+#include "graph/passes/placer.h"
 
 #include <gtest/gtest.h>
 

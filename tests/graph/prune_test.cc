@@ -2,8 +2,8 @@
 // wrong.
 #include <gtest/gtest.h>
 
-#include "graph/graph_def.h"
-#include "graph/pipeline.h"
+#include "graph/import/graph_def.h"
+#include "graph/passes/pipeline.h"
 #include "graph/text.h"
 #include "tests/support/expect_error.h"
 

@@ -1,5 +1,5 @@
 // simplify, part by part. What must stay is tested as much as what must go.
-#include "graph/simplify.h"
+#include "graph/passes/simplify.h"
 
 #include <gtest/gtest.h>
 

@@ -5,8 +5,8 @@
 #include <cmath>
 #include <limits>
 
-#include "graph/graph_def.h"
-#include "graph/proto_codec.h"
+#include "graph/import/graph_def.h"
+#include "graph/import/proto_codec.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/wire.h"
 

@@ -4,7 +4,7 @@
 
 #include "core/error.h"
 #include "graph/formats/records.h"
-#include "graph/graph_def.h"
+#include "graph/import/graph_def.h"
 
 namespace leat {
 namespace {

@@ -9,8 +9,8 @@
 
 #include "graph/ops.h"
 #include "graph/shape_inference.h"
+#include "kernels/control/tensor_array.h"
 #include "kernels/examples.h"
-#include "kernels/tensor_array.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/run_op.h"
 

@@ -6,7 +6,7 @@
 
 #include "core/device.h"
 #include "core/thread_pool.h"
-#include "kernels/convolution.h"
+#include "kernels/neural/convolution.h"
 
 namespace leat {
 namespace {

@@ -13,7 +13,7 @@
 #include "core/thread_pool.h"
 #include "core/variable.h"
 #include "graph/graph.h"
-#include "graph/graph_def.h"
+#include "graph/import/graph_def.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/scratch_directory.h"
 

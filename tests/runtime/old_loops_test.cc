@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "graph/graph_def.h"
+#include "graph/import/graph_def.h"
 #include "runtime/local_session.h"
 #include "tests/support/expect_error.h"
 

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "graph/ops.h"
-#include "kernels/tensor_list.h"
+#include "kernels/control/tensor_list.h"
 #include "runtime/local_session.h"
 #include "tests/support/expect_error.h"
 

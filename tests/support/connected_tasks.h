@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "core/thread_pool.h"
+#include "distributed/cluster/membership.h"
 #include "distributed/grpc/rpc_server.h"
-#include "distributed/membership.h"
-#include "distributed/rendezvous_router.h"
+#include "distributed/worker/rendezvous_router.h"
 
 namespace leat {
 

@@ -1,7 +1,7 @@
 #include "tests/support/in_process_cluster.h"
 
+#include "distributed/cluster/membership.h"
 #include "distributed/cluster_session.h"
-#include "distributed/membership.h"
 #include "distributed/random_id.h"
 #include "tests/support/eventually.h"
 

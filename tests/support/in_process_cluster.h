@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "distributed/cluster_spec.h"
+#include "distributed/cluster/cluster_spec.h"
 #include "distributed/task.h"
 #include "runtime/session.h"
 

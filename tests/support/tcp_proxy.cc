@@ -14,7 +14,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include "distributed/cluster_spec.h"
+#include "distributed/cluster/cluster_spec.h"
 
 namespace leat {
 namespace {

@@ -72,7 +72,7 @@ TOLERANCE = {np.float64: 1e-9, np.float32: 2e-5, np.float16: 1e-2, bf16: 5e-2, n
 def ops_of_leat():
     """Every name in the kernels' sources that is one of TensorFlow's ops: they define it, or their gradients call it."""
     words = set()
-    for source in (SOURCES / "kernels").glob("*.cc"):
+    for source in (SOURCES / "kernels").rglob("*.cc"):
         words |= set(re.findall(r'"([A-Z]\w+)"', source.read_text()))
     ops = {word for word in words if op_def_registry.get(word) is not None}
     return {op for op in ops if op not in NOT_HERE and not op.startswith(FAMILIES_NOT_HERE)

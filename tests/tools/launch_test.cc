@@ -8,8 +8,8 @@
 #include <future>
 
 #include "core/error.h"
-#include "distributed/host_owner.h"
-#include "distributed/launcher_link.h"
+#include "distributed/cluster/host_owner.h"
+#include "distributed/cluster/launcher_link.h"
 #include "tools/leat/cluster_source.h"
 #include "tools/leat/failure_report.h"
 #include "tools/leat/process.h"

@@ -32,10 +32,10 @@
 #include <thread>
 #include <vector>
 
-#include "distributed/channel.h"
+#include "distributed/cluster/tls.h"
 #include "distributed/grpc/rpc_client.h"
 #include "distributed/grpc/rpc_server.h"
-#include "distributed/tls.h"
+#include "distributed/wire/channel.h"
 
 extern char** environ;  // NOLINT
 

@@ -14,12 +14,12 @@
 #include <optional>
 #include <random>
 
-#include "frontends/cpp/all_reduce.h"
 #include "frontends/cpp/cluster_member.h"
 #include "frontends/cpp/nn/nn.h"
-#include "frontends/cpp/parameter_server.h"
-#include "frontends/cpp/readiness.h"
 #include "frontends/cpp/session.h"
+#include "frontends/cpp/strategies/all_reduce.h"
+#include "frontends/cpp/strategies/parameter_server.h"
+#include "frontends/cpp/training/readiness.h"
 
 namespace {
 

@@ -14,12 +14,12 @@
 
 #include "core/device.h"
 #include "core/thread_pool.h"
-#include "distributed/worker_wire.h"
+#include "distributed/worker/worker_wire.h"
 #include "frontends/cpp/session.h"
 #include "frontends/cpp/variables.h"
-#include "graph/graph_def.h"
+#include "graph/import/graph_def.h"
 #include "graph/ops.h"
-#include "graph/placer.h"
+#include "graph/passes/placer.h"
 #include "runtime/registered_graph.h"
 
 namespace {

@@ -14,8 +14,8 @@
 
 #include "frontends/cpp/cluster_member.h"
 #include "frontends/cpp/nn/nn.h"
-#include "frontends/cpp/parameter_server.h"
 #include "frontends/cpp/session.h"
+#include "frontends/cpp/strategies/parameter_server.h"
 
 namespace {
 

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "core/error.h"
-#include "distributed/tls.h"
+#include "distributed/cluster/tls.h"
 #include "tools/leat/cluster_source.h"
 #include "tools/leat/commands.h"
 #include "tools/leat/process.h"

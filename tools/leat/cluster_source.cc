@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/error.h"
-#include "distributed/cluster_resolvers.h"
+#include "distributed/cluster/cluster_resolvers.h"
 
 namespace leat {
 namespace {

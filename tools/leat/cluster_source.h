@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "distributed/cluster_spec.h"
+#include "distributed/cluster/cluster_spec.h"
 
 namespace leat {
 

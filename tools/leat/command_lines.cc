@@ -4,8 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "distributed/launcher_link.h"
-#include "distributed/tls.h"
+#include "distributed/cluster/launcher_link.h"
+#include "distributed/cluster/tls.h"
 #include "tools/leat/commands.h"
 
 namespace leat {

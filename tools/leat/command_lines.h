@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "distributed/cluster_spec.h"
+#include "distributed/cluster/cluster_spec.h"
 #include "tools/leat/launcher.h"
 #include "tools/leat/process.h"
 

@@ -12,7 +12,7 @@
 #include <set>
 
 #include "core/error.h"
-#include "distributed/launcher_link.h"
+#include "distributed/cluster/launcher_link.h"
 #include "graph/formats/file.h"
 #include "tools/leat/command_lines.h"
 #include "tools/leat/console.h"

@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "distributed/cluster_spec.h"
+#include "distributed/cluster/cluster_spec.h"
 
 namespace leat {
 

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "distributed/launcher_link.h"
+#include "distributed/cluster/launcher_link.h"
 #include "tools/leat/console.h"
 #include "tools/leat/process.h"
 

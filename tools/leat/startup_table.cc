@@ -6,7 +6,7 @@
 
 #include "core/error.h"
 #include "core/text_table.h"
-#include "distributed/host_owner.h"
+#include "distributed/cluster/host_owner.h"
 
 namespace leat {
 namespace {

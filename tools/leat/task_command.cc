@@ -13,9 +13,9 @@
 
 #include "core/error.h"
 #include "core/malloc_heap.h"
-#include "distributed/cluster_spec.h"
+#include "distributed/cluster/cluster_spec.h"
 #include "distributed/hosted_task.h"
-#include "distributed/protobuf_log.h"
+#include "distributed/wire/protobuf_log.h"
 #include "tools/leat/cluster_source.h"
 #include "tools/leat/commands.h"
 #include "tools/leat/process.h"

@@ -1,8 +1,8 @@
 // The flags of TLS, the same for every command that has a cluster.
 #pragma once
 
-#include "distributed/cluster_spec.h"
-#include "distributed/tls.h"
+#include "distributed/cluster/cluster_spec.h"
+#include "distributed/cluster/tls.h"
 
 namespace CLI {
 class App;

@@ -10,7 +10,7 @@
 
 #include "core/error.h"
 #include "distributed/cluster_view.h"
-#include "distributed/remote_master.h"
+#include "distributed/master/remote_master.h"
 #include "tools/leat/commands.h"
 #include "tools/leat/tls_flags.h"
 #include "tools/standard_output.h"

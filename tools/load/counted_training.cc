@@ -9,11 +9,11 @@
 #include <iostream>
 #include <thread>
 
-#include "frontends/cpp/data.h"
+#include "frontends/cpp/data/data.h"
 #include "frontends/cpp/nn/nn.h"
-#include "frontends/cpp/parameter_server.h"
-#include "frontends/cpp/training_hooks.h"
-#include "frontends/cpp/training_session.h"
+#include "frontends/cpp/strategies/parameter_server.h"
+#include "frontends/cpp/training/training_hooks.h"
+#include "frontends/cpp/training/training_session.h"
 #include "graph/formats/checkpoint.h"
 #include "graph/formats/checkpoint_state.h"
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "graph/graph_def.h"
+#include "graph/import/graph_def.h"
 
 namespace leat::viz {
 

@@ -1,6 +1,6 @@
 #include "frontends/cpp/control_flow/cond.h"
 
-#include "graph/conditions.h"
+#include "graph/loops/conditions.h"
 
 namespace leat {
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include "graph/conditions.h"
-#include "graph/loops.h"
+#include "graph/loops/conditions.h"
+#include "graph/loops/loops.h"
 
 namespace leat {
 

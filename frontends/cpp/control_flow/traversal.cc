@@ -1,8 +1,8 @@
 #include "frontends/cpp/control_flow/traversal.h"
 
-#include "graph/loop_builder.h"
+#include "graph/loops/loop_builder.h"
+#include "graph/loops/tensor_list.h"
 #include "graph/ops.h"
-#include "graph/tensor_list.h"
 
 namespace leat {
 namespace {

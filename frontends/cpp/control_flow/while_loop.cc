@@ -1,6 +1,6 @@
 #include "frontends/cpp/control_flow/while_loop.h"
 
-#include "graph/loop_builder.h"
+#include "graph/loops/loop_builder.h"
 
 namespace leat {
 

@@ -32,8 +32,8 @@ struct LoopOptions {
 // Results: an Output for one variable, else something to be unpacked, with as many.
 // INVALID_ARGUMENT if the functions do not fit the variables.
 //
-// gradients() goes through loops, of any depth and order (graph/loop_gradient.h). It makes the
-// loop keep what its body's gradient needs of each iteration: memory grows with their number.
+// gradients() goes through loops, of any depth and order (graph/loops/loop_gradient.h). It makes
+// the loop keep what its body's gradient needs of each iteration: memory grows with their number.
 
 template <class Condition, class Body, std::convertible_to<Output>... Others>
 auto while_loop(const Condition& condition, const Body& body, const Operand& variable,

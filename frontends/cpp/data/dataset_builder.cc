@@ -3,7 +3,7 @@
 #include <atomic>
 #include <unordered_map>
 
-#include "graph/graph_def.h"
+#include "graph/import/graph_def.h"
 
 namespace leat {
 namespace {

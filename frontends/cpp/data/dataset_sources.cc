@@ -2,7 +2,7 @@
 #include <fstream>
 
 #include "core/host_functions.h"
-#include "frontends/cpp/data.h"
+#include "frontends/cpp/data/data.h"
 #include "frontends/cpp/data/dataset_builder.h"
 
 namespace leat::datasets {

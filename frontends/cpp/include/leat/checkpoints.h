@@ -1,4 +1,4 @@
 // TensorFlow's checkpoints.
 #pragma once
 
-#include "frontends/cpp/saver.h"
+#include "frontends/cpp/training/saver.h"

@@ -1,4 +1,4 @@
 // MNIST's files, drawn digits, batches.
 #pragma once
 
-#include "frontends/cpp/data.h"
+#include "frontends/cpp/data/data.h"

@@ -2,4 +2,4 @@
 #pragma once
 
 #include "graph/graph.h"
-#include "graph/graph_def.h"
+#include "graph/import/graph_def.h"

@@ -1,5 +1,5 @@
 // Ways to train on many tasks.
 #pragma once
 
-#include "frontends/cpp/all_reduce.h"
-#include "frontends/cpp/parameter_server.h"
+#include "frontends/cpp/strategies/all_reduce.h"
+#include "frontends/cpp/strategies/parameter_server.h"

@@ -1,0 +1,128 @@
+// Which tasks of the cluster this one is connected to, and if not, why: one stream per pair of
+// tasks, identities checked when it opens, heartbeats while it lives.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/error.h"
+#include "distributed/cluster/cluster_spec.h"
+#include "distributed/cluster/identity.h"
+#include "distributed/cluster/tls.h"
+#include "distributed/wire/channel.h"
+
+namespace leat {
+
+class RpcServer;
+
+struct MembershipOptions {
+  std::chrono::milliseconds heartbeat{500};  // sent so often
+  std::chrono::milliseconds silence{6'000};  // a peer that says nothing for so long is lost
+  std::chrono::milliseconds retry{250};      // between attempts to connect
+  std::chrono::milliseconds hello_timeout{5'000};
+  std::shared_ptr<const RpcTls> tls = {};   // null: plaintext, and every hello is believed
+  uint64_t window = uint64_t{64} << 20;  // bytes under way from one peer (channel.h)
+  // For tests: puts something between this task and a stream that it dialled
+  // (tests/support/faulty_stream.h).
+  std::function<std::shared_ptr<RpcStream>(const TaskName& peer, std::shared_ptr<RpcStream>)>
+      wrap_stream;
+};
+
+enum class PeerState : uint8_t {
+  waiting,       // it dials us, and has not yet; we can reach its address
+  connecting,    // no answer yet
+  refused,       // nobody listens there
+  unresolvable,  // its host has no address
+  unreachable,   // no route, no answer, or not Leat
+  rejected,      // wrong identity, version or cluster, on either side; the reason names both
+  connected,
+  lost,  // was connected
+};
+std::string_view peer_state_name(PeerState state);
+
+struct PeerStatus {
+  TaskName task;
+  std::string address;
+  PeerState state = PeerState::connecting;
+  std::string reason;                        // of the last failure; "" when connected
+  uint64_t incarnation = 0;                  // of the last connection; 0: none yet
+  std::chrono::milliseconds last_heard{-1};  // ago; -1: never
+};
+
+// Who hears of connections and what comes over them: the data plane (rendezvous_router.h). Calls
+// for one peer come in order and never overlap: connected; early, received or aborted any number of
+// times; lost, connected, …; on transport threads.
+class MembershipListener {
+ public:
+  virtual ~MembershipListener() = default;
+  // `incarnation`: of the process; another one than before has none of the steps that were.
+  virtual void connected(const TaskName& peer, uint64_t incarnation,
+                         std::shared_ptr<Channel> channel) = 0;
+  // UNAVAILABLE: "/job:ps/task:0 (127.0.0.1:2222) is gone: the peer closed the connection". When it
+  // was heard last is told apart, for that gets older (heard_text()).
+  virtual void lost(const TaskName& peer, const Status& status,
+                    std::chrono::steady_clock::time_point heard) = 0;
+  virtual void received(const TaskName& peer, int64_t step, int64_t edge, Tensor value,
+                        bool is_dead) = 0;
+  // The first bytes of a value for a step that has not begun here: they hold what the peer may send
+  // until the step begins, or somebody settles it (channel.h).
+  virtual void early(const TaskName& peer, int64_t step) = 0;
+  virtual void aborted(const TaskName& peer, int64_t step, const Status& status) = 0;
+  virtual StepPhase phase_of(int64_t step) = 0;  // from any thread
+  // An edge of a step that runs here, for messages (channel.h).
+  virtual std::string describe(int64_t step, int64_t edge) = 0;
+  virtual void tick() {}  // with every heartbeat, on membership's thread
+};
+
+// Thread-safe. Of two tasks, the greater one (by job, then index) dials; the other one, if it sees
+// that the greater one does not: descriptions may be sparse, and of two tasks only one need know
+// the other, which learns of it by being dialled. Nobody waits for those that are not in his own
+// description. Attempts go on for ever,
+// also after a loss: a task that was restarted is connected again, with its new incarnation, once
+// the old one is known to be gone; two processes for one task are never connected at once (the
+// second is told that the task has an owner, and who).
+class Membership {
+ public:
+  explicit Membership(TaskIdentity self, MembershipOptions options = {});
+  // Says goodbye, closes all streams. None of on_lost and on_change comes later: waits for one that
+  // runs, and ends the process if that does not return within 10 s. Not from such a callback.
+  ~Membership();
+  Membership(const Membership&) = delete;
+
+  const TaskIdentity& self() const;
+  // Adds what peers call to a server that has not been started.
+  void attach(RpcServer& server);
+  // Begins to connect to all other tasks of `spec`.
+  void start(const ClusterSpec& spec, std::shared_ptr<MembershipListener> listener);
+  // Also called after MembershipListener::lost, with its status and ", last heard 0.2 s ago". Set
+  // before start().
+  void on_lost(std::function<void(const TaskName& peer, const Status& status)> callback);
+  // Called when a peer's state or reason has changed. Set before start().
+  void on_change(std::function<void(const PeerStatus& peer)> callback);
+
+  // Waits for `tasks` (none given: for all). UNAVAILABLE after `limit`, with the table of those
+  // that are missing; ALREADY_EXISTS earlier, when a peer insists that this task has another owner.
+  void wait_until_connected(std::chrono::milliseconds limit = std::chrono::seconds(60),
+                            std::span<const TaskName> tasks = {}) const;
+
+  std::vector<PeerStatus> peers() const;
+  PeerStatus peer(const TaskName& task) const;  // NOT_FOUND if it is not in the spec
+  bool is_connected(const TaskName& task) const;
+  bool is_lost(const TaskName& task) const;            // it was connected, and is not
+  std::string last_heard(const TaskName& task) const;  // "last heard 4.2 s ago", "never heard of"
+  // OK if connected; else UNAVAILABLE, with address, state and reason.
+  Status status_of(const TaskName& task) const;
+  // A line per task: name, address, state, reason. Only those that are not connected, or all.
+  std::string table(bool only_missing = false) const;
+
+ private:
+  class State;
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace leat

@@ -1,0 +1,144 @@
+// What membership knows and does, behind its handle. Internal to membership*.cc: membership.cc has
+// its life and what it tells, membership_links.cc how connections come and go.
+//
+// Life of a connection: the greater task opens a stream and says hello; the other one checks it and
+// answers welcome or refusal. From then on both send heartbeats. When the stream ends, or its peer
+// has been silent for too long and it is cut, the loss is told; only then may a new connection take
+// its place, so that the listener hears all in order.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <iostream>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "distributed/cluster/membership.h"
+#include "distributed/grpc/rpc_client.h"
+#include "distributed/wire/channel.h"
+#include "runtime/step_activity.h"
+
+namespace leat {
+
+class Membership::State : public std::enable_shared_from_this<Membership::State> {
+ public:
+  using Clock = std::chrono::steady_clock;
+  static constexpr const char* connect_method = "/leat.Channel/Connect";
+
+  State(TaskIdentity self, MembershipOptions options)
+      : self(std::move(self)), options(std::move(options)) {}
+
+  void start(const ClusterSpec& spec, std::shared_ptr<MembershipListener> to);
+  void stop();
+  void accept(std::shared_ptr<RpcStream> stream);
+
+  std::vector<PeerStatus> peers() const;
+  PeerStatus peer(const TaskName& task) const;
+  std::string last_heard(const TaskName& task) const;
+  Status status_of(const TaskName& task) const;
+  std::string table(bool only_missing) const;
+  void wait(std::chrono::milliseconds limit, std::span<const TaskName> tasks) const;
+
+  const TaskIdentity self;
+  const MembershipOptions options;
+  std::function<void(const TaskName&, const Status&)> on_lost;
+  std::function<void(const PeerStatus&)> on_change;
+
+ private:
+  struct Peer {
+    TaskName task;
+    std::string address;
+    bool is_dialled = false;  // we dial it; otherwise it dials us, and we only ask who is there
+    bool is_learned = false;  // our spec does not have it: it dialled us
+    bool is_called = false;   // we try to dial it, since it does not dial us
+    std::optional<Clock::time_point> waiting_since;  // it answers, and does not dial us
+    std::unique_ptr<RpcClient> client;
+    PeerState state = PeerState::connecting;
+    std::string reason;
+    std::string why_lost;   // of the last connection, until there is another
+    std::string process;    // "host:pid", of the last connection
+    bool has_left = false;  // it said goodbye
+    uint64_t incarnation = 0;
+    std::shared_ptr<Channel> channel;  // connected (until its loss is told), or the attempt
+    bool is_attempting = false;
+    bool has_channel_failed = false;  // the attempt's failure has been told already
+    Clock::time_point attempt_begin, next_attempt;
+    std::optional<Clock::time_point> heard;  // last, once the channel has gone
+  };
+  // One stream to or from a peer, seen from its events, which may outlive this State.
+  struct Link {
+    std::weak_ptr<Channel> channel;
+    Peer* peer = nullptr;  // unknown until an accepted stream has said hello
+    TaskName task;         // the peer's
+    bool is_connected = false;
+    std::vector<std::string> names;  // of the certificate of who dialled us
+  };
+
+  ChannelEvents events_of(const std::shared_ptr<Link>& link);
+  std::shared_ptr<Channel> make_channel(std::shared_ptr<RpcStream> stream,
+                                        const std::shared_ptr<Link>& link);
+  void control(const std::shared_ptr<Link>& link, FrameKind kind, const std::string& payload);
+  void hello_came(const std::shared_ptr<Link>& link, const Hello& hello);
+  void answer_came(const std::shared_ptr<Link>& link, const Hello& hello);
+  void refuse(const std::shared_ptr<Link>& link, Peer* peer, const Status& status);
+  void connected(const std::shared_ptr<Link>& link, const Hello& hello);
+  void ended(const std::shared_ptr<Link>& link, const Status& status, RpcCause cause);
+  Peer* find(const TaskName& task);
+  Peer* learn(const Hello& hello, const std::string& address);
+  void identified(Peer& peer, const RpcStatus& status, const std::string& answer);
+
+  void run();  // the thread: heartbeats, silence, attempts
+  void attempt(Peer& peer);
+  void set(std::unique_lock<std::mutex>& lock, Peer& peer, PeerState state, std::string reason);
+  PeerStatus describe(const Peer& peer) const;
+  std::string heard_text(const Peer& peer) const;
+  // "; /job:worker/task:0 itself stood still for 7.0 s" if that is so and the others have given it
+  // up for it: what it hears of them just afterwards is not their fault. Under the lock.
+  std::string own_pause_text() const;
+  Status status_of(const Peer& peer) const;
+
+  // Users' callbacks: none begins after stop(), which waits for those that run. What one throws is
+  // told and changes nothing: who was lost stays lost.
+  template <class Call>
+  void call_out(const char* name, Call&& call) {
+    {
+      std::lock_guard lock(mutex_);
+      if (is_stopping_) return;
+      ++calls_;
+    }
+    try {
+      call();
+    } catch (...) {
+      std::cerr << "leat: " << self.task << ": the callback " << name
+                << " threw: " << status_of_current_exception().message << std::endl;
+    }
+    std::lock_guard lock(mutex_);
+    --calls_;
+    changed_.notify_all();
+  }
+
+  mutable std::mutex mutex_;
+  mutable std::condition_variable changed_;
+  // Once started, those that are learned come in addition; none goes.
+  std::map<TaskName, std::unique_ptr<Peer>> peers_;
+  size_t learned_ = 0;
+  std::map<Channel*, std::pair<std::shared_ptr<Channel>, Clock::time_point>>
+      unknown_;  // accepted, before hello
+  std::shared_ptr<MembershipListener> listener_;
+  std::optional<Clock::time_point> owned_since_;  // a peer says that this task has another owner
+  std::string owner_;
+  int calls_ = 0;
+  Clock::time_point last_round_;  // of the thread; a pause shows that this process did not run
+  Clock::duration pause_{0};      // the last long one
+  Clock::time_point woke_;        // from it
+  bool is_started_ = false;
+  bool is_stopping_ = false;
+  std::thread thread_;
+};
+
+}  // namespace leat

@@ -1,0 +1,164 @@
+// The data plane between two tasks: tensors, each for one edge of one step, over one stream.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include "core/error.h"
+#include "core/tensor.h"
+#include "distributed/grpc/rpc.h"
+#include "distributed/wire/frame.h"
+#include "distributed/wire/incoming_tensor.h"
+
+namespace leat {
+
+// What has become of a step at the receiver: decides what happens to a tensor that comes for it.
+enum class StepPhase : uint8_t {
+  early,  // has not begun here: its tensors are kept, and count against the sender's window
+  running,
+  over,  // its tensors are dropped
+};
+
+struct ChannelEvents {
+  // On transport threads; no two of these at a time for one channel, but on_abort may also come
+  // from the thread of a device copy that failed. None after the channel has been destroyed.
+  std::function<void(int64_t step, int64_t edge, Tensor value, bool is_dead)> on_tensor;
+  std::function<void(int64_t step, const Status& status)> on_abort;
+  // The first piece of a tensor has come for a step that has not begun here: what it takes of the
+  // window is held until settle(). May be empty.
+  std::function<void(int64_t step)> on_early = {};
+  // hello, welcome, refusal, goodbye.
+  std::function<void(FrameKind kind, const FrameHeader& header, std::string payload)> on_control;
+  // Once, last: the stream has ended, or was cut. UNAVAILABLE or DATA_LOSS, with the reason; OK if
+  // the peer closed.
+  std::function<void(const Status& status, RpcCause cause)> on_end;
+  // From any thread.
+  std::function<StepPhase(int64_t step)> phase_of;
+  // "w:0 (of node w) from /job:ps/task:0 to /job:worker/task:1": an edge, for messages. May be
+  // empty.
+  std::function<std::string(int64_t step, int64_t edge)> describe = {};
+};
+
+struct ChannelOptions {
+  uint64_t incarnation = 0;              // of this task, on every frame
+  uint64_t window = uint64_t{64} << 20;  // what this end lets the peer have under way
+  size_t chunk = size_t{512} << 10;      // larger tensors travel in pieces of this size, or less
+  size_t queue = size_t{4} << 20;        // handed to the stream ahead of its writes
+  uint64_t largest_tensor = 0;           // bytes that a peer may announce; 0: host_memory_limit()
+};
+
+// One end. Thread-safe.
+//   Cost per tensor: a 64-byte header per chunk; the sender reads the tensor's own memory, the
+//   receiver copies once, from the socket's slices into the tensor that it hands on; and
+//   computes the checksum meanwhile. What does not fit its checksum, or is no frame, ends the
+//   stream on both sides, with the reason: DATA_LOSS. send() returns
+//   at once; the tensor's buffer is pinned until it has left. Small tensors overtake large ones
+//   that wait; edges are independent of each other, so nothing depends on the order. Back-pressure:
+//   at most `window` bytes are under way that the receiver has not yet given to a step. It gives
+//   bytes back as they are copied; those of a step that has not begun there when it begins, or when
+//   the receiver waits for that no longer. A tensor that it cannot take (too large, out of memory)
+//   aborts its step on both ends.
+class Channel : public std::enable_shared_from_this<Channel> {
+ public:
+  // `made`, if given, is called with the channel before its first event.
+  static std::shared_ptr<Channel> create(
+      std::shared_ptr<RpcStream> stream, ChannelOptions options, ChannelEvents events,
+      const std::function<void(const std::shared_ptr<Channel>&)>& made = {});
+  ~Channel();
+  Channel(const Channel&) = delete;
+
+  // A value without dtype is a control edge. A tensor in device memory is copied to the host first.
+  void send(int64_t step, int64_t edge, Tensor value, bool is_dead);
+  // Drops what waits to be sent for the step, and tells the peer.
+  void abort(int64_t step, const Status& status);
+  // The step has begun here, or is over: what it held of the window goes back.
+  void settle(int64_t step);
+
+  // Frames that need no credit.
+  void send_control(FrameKind kind, std::string_view payload);
+  void heartbeat();
+  // The peer's hello came: it has this incarnation and lets us have so much under way.
+  void admit(uint64_t peer_incarnation, uint64_t window);
+
+  // Ends the stream after what is queued.
+  void close();
+  // Ends it now; on_end gets `reason`.
+  void cut(const Status& reason);
+
+  std::chrono::steady_clock::time_point last_heard() const;
+  // The same, unless silence since has been forgiven.
+  std::chrono::steady_clock::time_point silent_since() const;
+  void forgive_silence();
+  bool is_ended() const;  // on_end has been called, or is
+  std::string peer() const { return stream_->peer(); }
+  uint64_t queued_bytes() const;  // waiting here, not yet handed to the stream
+  uint64_t received_bytes() const { return received_; }
+
+ private:
+  struct Outgoing {
+    FrameHeader header;
+    Shape shape;
+    const char* data = nullptr;
+    std::shared_ptr<const void> owner;
+  };
+
+  Channel(std::shared_ptr<RpcStream> stream, ChannelOptions options, ChannelEvents events);
+  void listen();
+  // With mutex_ held.
+  void pump();
+  void push_frame(FrameHeader header, const Shape& shape, const char* data,
+                  const std::shared_ptr<const void>& owner, Slices& out);
+  void push_now(FrameHeader header, std::string_view payload);  // cut to less than 2 KB
+  // On the stream's thread.
+  void receive(const Bytes& message);
+  void receive_frame(FrameReader& reader);
+  void complain(const Status& reason);
+  void complaint_came(const std::string& text);
+  void receive_tensor(FrameReader& reader, const FrameHeader& header);
+  // False if there is no memory for what `action` does: then the frame's step has been refused.
+  template <class Action>
+  bool fits(const FrameHeader& header, Action&& action);
+  static std::string read_text(FrameReader& reader, const FrameHeader& header);
+  std::string describe(const FrameHeader& header) const;
+  void forget_ended_steps();
+  void ended(const RpcStatus& status);
+  // On any.
+  void refuse(int64_t step, const Status& status);
+  void give_back(uint64_t bytes);
+
+  const std::shared_ptr<RpcStream> stream_;
+  const ChannelOptions options_;
+  const ChannelEvents events_;
+
+  mutable std::mutex mutex_;  // of sending
+  uint32_t sequence_ = 0;
+  size_t chunk_;
+  uint64_t credit_ = 0;  // bytes that the peer lets us have under way
+  std::deque<Outgoing> small_, large_;
+  uint64_t queued_ = 0;
+  Status cut_;              // the reason, if this end or the peer ends the stream for one
+  bool is_broken_ = false;  // what comes is not believed
+  bool is_ended_ = false;
+
+  // Of receiving; touched by the stream's callbacks only, but for what the mutex guards.
+  uint32_t expected_ = 0;
+  std::atomic<uint64_t> peer_incarnation_{0};
+  std::atomic<uint64_t> received_{0};
+  std::atomic<int64_t> forgiven_{0};
+  std::atomic<int64_t> last_heard_;  // steady clock, ns
+  // Tensors of which pieces are missing, by step and edge.
+  std::map<std::pair<int64_t, int64_t>, IncomingTensor> incoming_;
+  std::mutex credit_mutex_;
+  uint64_t to_give_back_ = 0;
+  std::map<int64_t, uint64_t> held_;  // bytes of steps that have not begun, by step
+};
+
+}  // namespace leat

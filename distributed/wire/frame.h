@@ -1,0 +1,90 @@
+// What travels on a stream between two tasks: frames of a fixed header, the extents of a tensor,
+// and a payload. Header and extents have one checksum, the payload another: nothing is believed,
+// and nothing allocated, that did not come as it was sent.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/tensor.h"
+#include "distributed/wire/bytes_reader.h"
+
+namespace leat {
+
+enum class FrameKind : uint8_t {
+  hello = 1,  // payload: Hello; the dialling task's first frame
+  welcome,    // payload: Hello; the answer
+  refusal,    // payload: Refusal; the answer, then the stream ends
+  heartbeat,
+  tensor,     // the payload is a piece of a tensor's bytes, the first one after its extents
+  abort,      // of `step`; edge: the code, payload: the message
+  credit,     // total: so many more bytes of tensors may be sent
+  goodbye,    // the sender is ending
+  complaint,  // payload: why the sender believes no more of what it gets; then the stream ends
+};
+
+// As it lies on the wire, little-endian. 64 bytes.
+struct FrameHeader {
+  uint32_t magic = expected_magic;
+  FrameKind kind = FrameKind::heartbeat;
+  uint8_t flags = 0;
+  DType dtype = DType::invalid;  // invalid: a control edge, or no tensor
+  uint8_t rank = 0;
+  uint32_t sequence = 0;  // counts the frames of one direction: a lost or doubled one is seen
+  uint32_t payload = 0;   // bytes after the header and the extents
+  int64_t step = 0;
+  int64_t edge = 0;
+  uint64_t total = 0;             // bytes of the whole tensor
+  uint64_t offset = 0;            // of this piece; its extents come only with the first one
+  uint64_t incarnation = 0;       // of the sender
+  uint32_t payload_checksum = 0;  // CRC-32C
+  uint32_t checksum = 0;          // CRC-32C of header (with 0 here) and extents; encode() sets it
+
+  static constexpr uint32_t expected_magic = 0x5441454c;  // "LEAT"
+  static constexpr uint8_t dead = 1;                      // the value is dead: no payload
+  static constexpr uint8_t derived = 2;                   // of an abort: follows from another error
+
+  size_t extents() const { return offset == 0 ? rank : 0; }
+  bool is_greeting() const { return kind <= FrameKind::refusal; }
+};
+static_assert(sizeof(FrameHeader) == 64);
+
+// Header, with its checksum, and extents as bytes, with room for `extra` more.
+std::string encode(FrameHeader header, const Shape& shape, size_t extra = 0);
+// A whole frame, both checksums set.
+std::string encode(FrameHeader header, const Shape& shape, std::string_view payload);
+
+// Reads a message from front to back. Reading beyond its end is DATA_LOSS.
+class FrameReader {
+ public:
+  explicit FrameReader(const Bytes& message) : bytes_(message) {}
+
+  size_t left() const { return bytes_.left(); }
+  void read(void* into, size_t bytes);
+  void skip(size_t bytes);
+  // Header and extents. Checks magic, checksum, kind, rank, and that the payload is there.
+  // DATA_LOSS otherwise.
+  FrameHeader header();
+  // The extents of the last header. DATA_LOSS if one is negative, or the number of elements
+  // overflows.
+  Shape shape() const;
+  // The payload of `header`. False if its checksum does not fit what came.
+  bool read_payload(const FrameHeader& header, void* into);
+
+ private:
+  void need(size_t bytes) const;
+
+  BytesReader bytes_;
+  std::array<int64_t, Shape::max_rank> extents_{};  // of the last header
+  size_t rank_ = 0;
+};
+
+// The elements of a tensor of strings: their lengths, 8 bytes each, then their bytes.
+std::string encode_strings(const Tensor& tensor);
+// DATA_LOSS unless `bytes` are exactly that. Nothing is allocated beyond what is there.
+Tensor decode_strings(const Shape& shape, std::string_view bytes);
+
+}  // namespace leat

@@ -1,0 +1,36 @@
+// Another task's worker, over the wire.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "distributed/worker/worker_client.h"
+
+namespace leat {
+
+class RpcClient;
+
+// Calls the worker of `task` at its address. A call that cannot reach it fails at once, with
+// UNAVAILABLE and a text that names the task, the address and the reason: "/job:ps/task:1
+// (10.0.1.7:2222): Connection refused".
+class RemoteWorker final : public WorkerClient {
+ public:
+  RemoteWorker(TaskName task, std::shared_ptr<RpcClient> client);
+
+  void status(Deadline deadline, Done<WorkerStatus> done) override;
+  void register_graph(RegisterGraph request, Deadline deadline, Done<uint64_t> done) override;
+  void deregister_graph(const std::string& session, uint64_t graph) override;
+  void run_graph(RunGraph request, Deadline deadline, Done<RunGraphResult> done) override;
+  void abort_step(int64_t step, const Status& status, Deadline deadline,
+                  Done<std::vector<StepActivity>> done) override;
+  void activity(Deadline deadline, Done<TaskActivity> done) override;
+  void cleanup_session(const std::string& session) override;
+  void reset(const std::vector<std::string>& containers, Deadline deadline, Done<> done) override;
+
+ private:
+  const TaskName task_;
+  const std::string label_;  // "/job:ps/task:1 (10.0.1.7:2222)"
+  const std::shared_ptr<RpcClient> client_;
+};
+
+}  // namespace leat

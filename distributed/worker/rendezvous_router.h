@@ -1,0 +1,71 @@
+// The data plane of a task: the rendezvous of each of its steps. Values for the task itself stay
+// here, others are pushed to the task that owns the edge's destination as soon as they exist.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/rendezvous.h"
+#include "distributed/cluster/membership.h"
+#include "graph/passes/pipeline.h"
+
+namespace leat {
+
+struct RouterOptions {
+  // Runs what a value from another task sets off (the rest of a step): on a thread that may
+  // compute. Without it, the transport's thread does, and nothing else is received meanwhile.
+  std::function<void(std::function<void()>)> executor;
+  // How long values of a step that has not begun here are kept, also those of which only a part
+  // has come.
+  std::chrono::milliseconds parking{60'000};
+  // How long meet() waits.
+  std::chrono::milliseconds patience{5'000};
+};
+
+// Thread-safe.
+class RendezvousRouter final : public MembershipListener {
+ public:
+  RendezvousRouter(const TaskName& self, RouterOptions options = {});
+  ~RendezvousRouter() override;
+
+  // The tasks of this task's description. Errors say which description lacks a peer.
+  void know(const std::vector<TaskName>& tasks);
+
+  // The rendezvous of a step that begins here, for the edges that begin or end on this task. Values
+  // that came before are in it. If a task that it needs is not connected, it is aborted already
+  // (UNAVAILABLE names the task). Aborting it aborts the step on all tasks that share an edge with
+  // this one. ALREADY_EXISTS if the step runs here.
+  std::shared_ptr<Rendezvous> open(int64_t step,
+                                   const std::shared_ptr<const std::vector<CutEdge>>& edges);
+  // The step has ended here: what still comes for it is dropped. What it sent is still delivered.
+  void close(int64_t step);
+  // Calls `ready`, perhaps on a thread of the transport, when all tasks at the other ends of the
+  // edges have been connected once: in a cluster that is starting they soon are. Also after
+  // `patience`: then open() says which task is missing. Not at all if the router goes before.
+  void meet(const std::shared_ptr<const std::vector<CutEdge>>& edges, std::function<void()> ready);
+
+  // Bytes of values that wait for their step to begin.
+  size_t parked_bytes() const;
+  size_t open_steps() const;
+
+  void connected(const TaskName& peer, uint64_t incarnation,
+                 std::shared_ptr<Channel> channel) override;
+  void lost(const TaskName& peer, const Status& status,
+            std::chrono::steady_clock::time_point heard) override;
+  void received(const TaskName& peer, int64_t step, int64_t edge, Tensor value,
+                bool is_dead) override;
+  void early(const TaskName& peer, int64_t step) override;
+  void aborted(const TaskName& peer, int64_t step, const Status& status) override;
+  StepPhase phase_of(int64_t step) override;
+  std::string describe(int64_t step, int64_t edge) override;
+  void tick() override;
+
+ private:
+  class State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace leat

@@ -1,0 +1,58 @@
+#include "frontends/cpp/strategies/partitioned_variables.h"
+
+#include <algorithm>
+
+namespace leat {
+namespace {
+
+Partitioning checked_partitioning(std::string_view name, const Shape& shape,
+                                  const Partitioner& partitioner, DType dtype, Location at) {
+  const std::string what = concat("partitioned variable '", name, "' (", at, ")");
+  check(shape.is_complete(), what, ": its shape ", shape, " is not complete: give every extent");
+  check(shape.rank() > 0, what, ": a scalar has no axis to cut: make it with variable()");
+  check(partitioner != nullptr, what, ": its partitioner is empty: give one of partitioners.h");
+  const Partitioning cut = partitioner(shape, dtype);
+  check(cut.axis >= 0 && cut.axis < shape.rank(), what, ": axis ", cut.axis,
+        " is to be cut, and the shape is ", shape, ": give an axis in [0, ", shape.rank(), ")");
+  check(cut.parts > 0, what, ": ", cut.parts, " parts were asked for: give 1 or more");
+  // A variable without rows is one part without rows.
+  check(cut.parts <= std::max<int64_t>(1, shape[cut.axis]), what, ": ", cut.parts,
+        " parts were asked for, and axis ", cut.axis, " of ", shape, " has the extent ",
+        shape[cut.axis], ": give at most as many parts");
+  return cut;
+}
+
+}  // namespace
+
+PartitionedVariable partitioned_variable(Graph& graph, std::string_view name, const Shape& shape,
+                                         const Partitioner& partitioner, const Initializer& initial,
+                                         DType dtype, const VariableOptions& options, Location at) {
+  const auto [axis, count] = checked_partitioning(name, shape, partitioner, dtype, at);
+  const NameScope scope(graph, name);
+  PartitionedVariable out;
+  out.name_ = scope.name().substr(0, scope.name().size() - 1);
+  out.shape_ = shape;
+  out.axis_ = axis;
+  TensorSlice slice = TensorSlice::whole(shape.rank()).resolved(shape);
+  TensorSlice::Extent& rows = slice.extents[static_cast<size_t>(axis)];
+  rows.length = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    rows.start += rows.length;
+    rows.length = shape[axis] / count + (i < shape[axis] % count ? 1 : 0);
+    const std::string part_name = concat("part_", i);
+    VariableOptions of_part = options;
+    of_part.part.emplace(out.name_, shape, slice);
+    if (!options.shared_name.empty())
+      of_part.shared_name = concat(options.shared_name, "/", part_name);
+    out.parts_.push_back(variable(graph, part_name, slice.shape(), initial, dtype, of_part, at));
+  }
+  return out;
+}
+
+Output PartitionedVariable::value(Location at) const {
+  if (parts_.size() == 1) return identity(parts_.front(), at);
+  const NameScope scope(graph(), concat(name_.substr(name_.rfind('/') + 1), "/ConcatPartitions"));
+  return concatenate(parts_, axis_, at);
+}
+
+}  // namespace leat

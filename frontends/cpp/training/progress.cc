@@ -1,0 +1,58 @@
+#include "frontends/cpp/training/progress.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <string>
+
+namespace leat {
+
+using Clock = std::chrono::steady_clock;
+
+Progress::Progress(int64_t steps, int64_t samples_per_step)
+    : steps_(steps),
+      samples_per_step_(samples_per_step),
+      is_terminal_(isatty(STDOUT_FILENO) != 0),
+      start_(Clock::now()) {}
+
+Progress::~Progress() { finish(); }
+
+void Progress::update(int64_t step, double loss) {
+  if (first_step_ == 0) first_step_ = step;
+  const bool is_last = step >= steps_;
+  const auto since_drawn = Clock::now() - (drawn_step_ > 0 ? drawn_ : start_);
+  const bool is_due = is_terminal_ ? since_drawn >= std::chrono::milliseconds(100)
+                                   : step - drawn_step_ >= std::max<int64_t>(1, steps_ / 20) ||
+                                         since_drawn >= std::chrono::seconds(2);
+  if (is_due || is_last) draw(step, loss, is_last);
+}
+
+void Progress::draw(int64_t step, double loss, bool is_last) {
+  drawn_ = Clock::now();
+  drawn_step_ = step;
+  const double seconds = std::chrono::duration<double>(drawn_ - start_).count();
+  const auto samples = static_cast<double>((step - first_step_ + 1) * samples_per_step_);
+  const double rate = samples / std::max(seconds, 1e-9);
+  constexpr int width = 20;
+  const int filled = static_cast<int>(width * step / std::max<int64_t>(steps_, 1));
+  std::string bar(static_cast<size_t>(filled), '=');
+  if (filled < width) bar += '>';
+  bar.resize(width, ' ');
+  std::printf("%sstep %*lld/%lld [%s] %3lld%%  loss %.4f  %.1fk samples/s%s",
+              is_terminal_ ? "\r\033[K" : "", static_cast<int>(std::to_string(steps_).size()),
+              static_cast<long long>(step), static_cast<long long>(steps_), bar.c_str(),
+              static_cast<long long>(100 * std::min(step, steps_) / std::max<int64_t>(steps_, 1)),
+              loss, rate / 1000, is_terminal_ && !is_last ? "" : "\n");
+  std::fflush(stdout);
+  is_open_ = is_terminal_ && !is_last;
+}
+
+void Progress::finish() {
+  if (!is_open_) return;
+  std::printf("\n");
+  std::fflush(stdout);
+  is_open_ = false;
+}
+
+}  // namespace leat

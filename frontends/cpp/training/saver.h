@@ -1,0 +1,57 @@
+// Saver: checkpoints of a graph's variables, in TensorFlow's format. Each task writes the variables
+// that it holds; what they wrote is joined afterwards.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "frontends/cpp/session.h"
+#include "frontends/cpp/training/saved_tensors.h"
+
+namespace leat {
+
+// Make it when all variables have been made; it adds its nodes to the graph. On a cluster all tasks
+// that hold variables, and the one that the session dials, must see the same directory.
+class Saver {
+ public:
+  struct Options {
+    int max_to_keep = 5;  // older ones of the directory are removed; 0 = none is
+    // By their names in the checkpoint. Empty: all variables, by their own names. The parts of a
+    // partitioned variable have one name: they are slices of one tensor, which a graph with other
+    // parts, or none, can restore.
+    std::multimap<std::string, Output> variables = {};
+  };
+  explicit Saver(Graph& graph) : Saver(graph, Options{}) {}
+  Saver(Graph& graph, Options options);
+  // Of these variables, by their own names.
+  Saver(Graph& graph, std::initializer_list<Output> variables);
+
+  // Writes <directory>/model.ckpt-<step> and notes it in <directory>/checkpoint. Returns the
+  // prefix. The checkpoint appears whole or not at all. The directory may be file:///…; other URLs
+  // are UNIMPLEMENTED.
+  std::string save(Session& session, const std::string& directory, int64_t step);
+  // Copies of variables (all_reduce.h) are made equal to them again. NOT_FOUND or INVALID_ARGUMENT
+  // lists all variables that are missing or differ; DATA_LOSS names a torn file.
+  void restore(Session& session, const std::string& prefix) const;
+  // The last checkpoint of the directory, by its file `checkpoint`, or, if it is torn, the newest
+  // of the others that can be read (a line on standard error says so; save() no longer counts nor
+  // names what was torn). "" if there is none. DATA_LOSS if there are some and all are torn, or the
+  // file `checkpoint` is.
+  std::string restore_latest(Session& session, const std::string& directory);
+  // What saves into the directory have left that were interrupted. While none is under way.
+  static void remove_remains(const std::string& directory);
+
+ private:
+  const int max_to_keep_;
+  const std::vector<SavedTensor> tensors_;
+  std::vector<std::string> torn_;  // prefixes
+  Output prefix_;                  // placeholder
+  Node* save_ = nullptr;
+  Node* restore_ = nullptr;
+};
+
+// The prefix of the directory's last checkpoint, for Saver::restore(); "" if there is none.
+std::string latest_checkpoint(const std::string& directory);
+
+}  // namespace leat

@@ -1,0 +1,113 @@
+#include "frontends/cpp/training/training_hooks.h"
+
+#include <cmath>
+#include <iostream>
+#include <utility>
+
+namespace leat {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+Output checked_loss(Output loss, std::string_view hook) {
+  check(bool{loss}, hook, " was given an empty Output: it was never set to a result of the graph");
+  const bool is_number = is_floating(loss.dtype()) || is_integer(loss.dtype());
+  check(is_number && (!loss.shape().has_rank() || loss.shape().rank() == 0), hook,
+        " needs a loss that is one number; '", loss.name(), "' is ", loss.dtype(), loss.shape());
+  return loss;
+}
+
+double number(const Tensor& tensor) {
+  double out = 0;
+  visit_dtype(tensor.dtype(), [&]<class T>(TypeTag<T>) {
+    if constexpr (std::is_convertible_v<T, double>) out = static_cast<double>(tensor.value<T>());
+  });
+  return out;
+}
+
+// A full disk does not stop the training. What is in the writer's memory is tried again with what
+// comes next.
+template <class Action>
+void unless_disk_is_full(int64_t step, Action&& write) {
+  try {
+    write();
+  } catch (const Error& error) {
+    if (error.code() != Code::resource_exhausted) throw;
+    std::cerr << "leat: no summaries at step " << step << ": " << error.message() << std::endl;
+  }
+}
+
+}  // namespace
+
+NanGuard::NanGuard(Output loss, bool fails)
+    : loss_(checked_loss(loss, "NanGuard")), fails_(fails) {}
+
+void NanGuard::after_step(TrainingSession& training, std::span<const Tensor> values) {
+  if (!std::isnan(number(values[0]))) return;
+  const std::string text = concat("'", loss_.name(), "' is NaN at step ", training.global_step());
+  if (fails_) {
+    fail(Code::failed_precondition, text, "; this step was not saved. Restore a checkpoint",
+         training.directory().empty() ? "" : " of " + training.directory(),
+         " from before its variables became NaN, which may be some steps earlier");
+  }
+  std::cerr << "leat: " << text << "; the training ends" << std::endl;
+  training.request_stop();
+}
+
+ShowProgress::ShowProgress(Output loss, int64_t steps, int64_t samples_per_step)
+    : loss_(checked_loss(loss, "ShowProgress")), progress_(steps, samples_per_step) {}
+
+void ShowProgress::after_step(TrainingSession& training, std::span<const Tensor> values) {
+  progress_.update(training.global_step(), number(values[0]));
+}
+
+WriteSummaries::WriteSummaries(std::string directory, std::vector<Output> summaries,
+                               int64_t every_steps)
+    : directory_(std::move(directory)),
+      summaries_(std::move(summaries)),
+      every_steps_(every_steps) {
+  check(every_steps_ > 0, "summaries are written every 1 or more steps, not every ", every_steps_);
+  for (const Output& summary : summaries_) {
+    check(summary && summary.dtype() == DType::string, "'", summary.name(),
+          "' is no summary: make it with scalar_summary()");
+  }
+}
+
+void WriteSummaries::begin(TrainingSession& training) {
+  written_step_ = training.global_step();
+  written_at_ = Clock::now();
+  if (!writer_) writer_ = std::make_unique<EventWriter>(directory_);
+  // What was written of the step before stays: it is not done again.
+  const int64_t first = training.global_step() + 1;
+  unless_disk_is_full(first, [&] { writer_->add_start(first); });
+}
+
+void WriteSummaries::after_step(TrainingSession& training, std::span<const Tensor> values) {
+  const int64_t step = training.global_step();
+  if (!std::exchange(has_graph_, true))
+    unless_disk_is_full(step, [&] { writer_->add_graph(training.placed_graph()); });
+  // Other workers' steps may have made it due since it was asked: then with the next one.
+  if (!is_due(step) || values.size() < summaries_.size()) return;
+  const double seconds = std::chrono::duration<double>(Clock::now() - written_at_).count();
+  unless_disk_is_full(step, [&] {
+    for (const Tensor& summary : values) writer_->add_summary(summary.value<std::string>(), step);
+    writer_->add_scalar(
+        "global_step/sec",
+        static_cast<float>(static_cast<double>(step - written_step_) / std::max(seconds, 1e-9)),
+        step);
+    writer_->flush();
+  });
+  written_step_ = step;
+  written_at_ = Clock::now();
+}
+
+void WriteSummaries::after_save(TrainingSession& training, const std::string& prefix) {
+  const int64_t step = training.global_step();
+  if (writer_) unless_disk_is_full(step, [&] { writer_->add_checkpoint(prefix, step); });
+}
+
+void WriteSummaries::end(TrainingSession& training) {
+  if (writer_) unless_disk_is_full(training.global_step(), [&] { writer_->flush(); });
+}
+
+}  // namespace leat

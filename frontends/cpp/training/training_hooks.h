@@ -1,0 +1,80 @@
+// The usual hooks of a TrainingSession.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "frontends/cpp/training/progress.h"
+#include "frontends/cpp/training/training_session.h"
+#include "graph/formats/event_file.h"
+
+namespace leat {
+
+// Stops when the global step, which all workers increase together, has reached `last`.
+class StopAtStep : public TrainingHook {
+ public:
+  explicit StopAtStep(int64_t last) : last_(last) {}
+  void begin(TrainingSession& training) override { look(training); }
+  void after_step(TrainingSession& training, std::span<const Tensor>) override { look(training); }
+
+ private:
+  void look(TrainingSession& training) const {
+    if (training.global_step() >= last_) training.request_stop();
+  }
+  const int64_t last_;
+};
+
+// An error, or only the end of the training, once `loss` is NaN.
+class NanGuard : public TrainingHook {
+ public:
+  // INVALID_ARGUMENT if `loss` is not one number.
+  explicit NanGuard(Output loss, bool fails = true);
+  std::vector<Output> fetches() override { return {loss_}; }
+  void after_step(TrainingSession& training, std::span<const Tensor> values) override;
+
+ private:
+  const Output loss_;
+  const bool fails_;
+};
+
+// A progress line with the loss.
+class ShowProgress : public TrainingHook {
+ public:
+  // INVALID_ARGUMENT if `loss` is not one number.
+  ShowProgress(Output loss, int64_t steps, int64_t samples_per_step);
+  std::vector<Output> fetches() override { return {loss_}; }
+  void after_step(TrainingSession& training, std::span<const Tensor> values) override;
+  void end(TrainingSession&) override { progress_.finish(); }
+
+ private:
+  const Output loss_;
+  Progress progress_;
+};
+
+// Writes summaries (of op ScalarSummary, HistogramSummary or MergeSummary), the number of steps per
+// second, where checkpoints were written, and once the graph with its placement, into an event file
+// for TensorBoard. The summaries are computed in the steps that are written. Every process of a
+// cluster that logs needs a directory of its own. A full disk is told on standard error, and the
+// training goes on.
+class WriteSummaries : public TrainingHook {
+ public:
+  WriteSummaries(std::string directory, std::vector<Output> summaries, int64_t every_steps = 100);
+  void begin(TrainingSession& training) override;
+  std::vector<Output> fetches() override { return summaries_; }
+  bool is_due(int64_t step) override { return step - written_step_ >= every_steps_; }
+  bool wants_placed_graph() const override { return true; }
+  void after_step(TrainingSession& training, std::span<const Tensor> values) override;
+  void after_save(TrainingSession& training, const std::string& prefix) override;
+  void end(TrainingSession&) override;
+
+ private:
+  const std::string directory_;
+  const std::vector<Output> summaries_;
+  const int64_t every_steps_;
+  std::unique_ptr<EventWriter> writer_;
+  bool has_graph_ = false;
+  int64_t written_step_ = 0;
+  std::chrono::steady_clock::time_point written_at_;
+};
+
+}  // namespace leat

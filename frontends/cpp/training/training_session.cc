@@ -1,0 +1,315 @@
+#include "frontends/cpp/training/training_session.h"
+
+#include <algorithm>
+#include <exception>
+#include <iostream>
+#include <thread>
+
+#include "core/malloc_heap.h"
+#include "graph/import/graph_def.h"
+#include "graph/passes/pipeline.h"
+
+namespace leat {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// What another session can mend.
+bool is_loss_of_a_task(const Error& error) {
+  return error.code() == Code::aborted || error.code() == Code::unavailable;
+}
+
+// Pauses between attempts: 0, 100 ms, 200 ms, … 2 s.
+std::chrono::milliseconds longer(std::chrono::milliseconds pause) {
+  return std::clamp(2 * pause, std::chrono::milliseconds(100), std::chrono::milliseconds(2'000));
+}
+
+TrainingOptions checked(TrainingOptions options, const Graph& graph) {
+  const std::vector<Output>& counters = graph.collection("global_step");
+  if (!options.global_step && !counters.empty()) options.global_step = counters.front();
+  check(options.train.node != nullptr, "a training session needs a node to train with");
+  check(options.checkpoint_steps >= 0, "a checkpoint every ", options.checkpoint_steps,
+        " steps: 0 is none by steps");
+  check(options.global_step && options.global_step.dtype() == i64,
+        "a training session needs a global_step, an int64 variable that `train` increases");
+  return options;
+}
+
+// `graph` with the devices of `partitions`, which are what a step ran, and the placer's for the
+// rest.
+std::string placed_graph_def(const Graph& graph, const std::vector<DeviceDescription>& devices,
+                             const std::vector<std::string>& partitions) {
+  Graph placed = graph.clone();
+  for (const std::string& partition : partitions) {
+    for (const WrittenNode& node : read_graph_def(partition, "a partition of the step")) {
+      if (Node* same = placed.find(node.name))
+        same->assigned_device = DeviceName::parse(node.device);
+    }
+  }
+  PlacementOptions options{.allow_soft_placement = true};
+  for (const DeviceDescription& device : devices) {
+    options.devices.push_back({DeviceName::parse(device.name), device_type_from_name(device.type)});
+  }
+  if (!devices.empty()) options.default_device = options.devices.front().name;
+  try {
+    place(placed, options);
+  } catch (const Error&) {  // there are nodes that nothing could run, and no step has needed
+    for (const auto& node : placed.nodes()) {
+      if (node->assigned_device->is_empty()) node->assigned_device = node->requested_device;
+    }
+  }
+  return to_graph_def(placed, /*assigned_devices=*/true);
+}
+
+}  // namespace
+
+TrainingSession::TrainingSession(Graph& graph, TrainingOptions options)
+    : graph_(graph), options_(checked(std::move(options), graph)), readiness_(graph) {
+  if (options_.is_chief && !options_.directory.empty()) saver_.emplace(graph, options_.saver);
+  // Behind the update, in the same step.
+  const NameScope scope(graph, "training_session");
+  const ColocationScope with(graph, {options_.global_step});
+  const ControlScope after(graph, {options_.train});
+  step_after_ = identity(options_.global_step);
+  for (const std::shared_ptr<TrainingHook>& hook : options_.hooks) add(hook);
+  if (options_.recoveries == 0) {
+    start();
+  } else {
+    start_patiently(std::chrono::milliseconds(0));
+  }
+}
+
+TrainingSession::~TrainingSession() {
+  constexpr const char* where = "leat: the end of a training session: ";
+  try {
+    close();
+  } catch (const std::exception& error) {  // an Error's what() is its message
+    std::cerr << where << error.what() << std::endl;
+  } catch (...) {
+    std::cerr << where << "a hook has thrown what is no exception" << std::endl;
+  }
+}
+
+void TrainingSession::add(std::shared_ptr<TrainingHook> hook) {
+  check(hook != nullptr, "a training session was given an empty hook");
+  check(!has_begun_, "hooks are added before the first step");
+  wants_placed_graph_ = wants_placed_graph_ || hook->wants_placed_graph();
+  std::vector<Output> fetches = hook->fetches();
+  hooks_.push_back({std::move(hook), std::move(fetches)});
+}
+
+// A session with variables that have values.
+void TrainingSession::start() {
+  steps_.clear();
+  session_.reset();
+  session_ = std::make_unique<Session>(graph_, options_.session);
+  std::string restored;
+  if (!options_.is_chief) {
+    readiness_.wait(*session_, options_.patience);
+    readiness_.fill_tables(*session_);
+  } else if (!saver_) {
+    readiness_.initialize(*session_);
+  } else {
+    Saver::remove_remains(options_.directory);
+    restored = saver_->restore_latest(*session_, options_.directory);
+    if (restored.empty()) {
+      readiness_.initialize(*session_);
+    } else {
+      readiness_.fill_tables(*session_);
+      std::cerr << "leat: restored " << restored << std::endl;
+    }
+  }
+  step_number_ = session_->run({}, std::vector<Output>{options_.global_step})[0].value<int64_t>();
+  same_steps_ = 0;
+  tried_at_ = Clock::now();
+  saved_step_ = tried_step_ = restored.empty() ? -1 : step_number_;
+  // So that there is something to go back to.
+  if (saver_ && restored.empty()) save();
+}
+
+// Until the tasks are there that it needs.
+void TrainingSession::start_patiently(std::chrono::milliseconds pause) {
+  const auto end = Clock::now() + options_.patience;
+  for (std::string told;;) {
+    std::this_thread::sleep_for(pause);
+    pause = longer(pause);
+    try {
+      return start();
+    } catch (const Error& error) {
+      const bool may_pass = is_loss_of_a_task(error) || error.code() == Code::deadline_exceeded;
+      if (!may_pass || Clock::now() + pause > end) throw;
+      if (const std::string text = error.status().to_string(); text != told) {
+        std::cerr << "leat: " << text << "; starting again" << std::endl;
+        told = text;
+      }
+    }
+  }
+}
+
+void TrainingSession::recover(const Error& error) {
+  const bool has_checkpoints = saver_.has_value() || !options_.is_chief;
+  if (!has_checkpoints || ++recoveries_in_a_row_ > options_.recoveries) throw error;
+  std::cerr << "leat: " << error.status().to_string() << "; starting again" << std::endl;
+  // A step may fail again at once, while a task that has come back is not yet connected to all
+  // others: the pauses grow with the recoveries in a row as well.
+  std::chrono::milliseconds pause(0);
+  for (int i = 1; i < recoveries_in_a_row_; ++i) pause = longer(pause);
+  start_patiently(pause);
+  give_back_free_heap();  // two sessions were there, and a graph for each
+  for (const Hook& h : hooks_) h.hook->begin(*this);
+}
+
+std::optional<std::vector<Tensor>> TrainingSession::step(std::span<const Tensor> feeds) {
+  check(!is_closed_, "the training session is closed");
+  has_failed_ = true;  // until it has not
+  if (!has_begun_) {
+    has_begun_ = true;
+    for (const Hook& h : hooks_) h.hook->begin(*this);
+    if (should_stop_) {
+      has_failed_ = false;
+      return std::nullopt;
+    }
+  }
+  std::vector<Tensor> values;
+  try {
+    Step& step = next_step();
+    if (wants_placed_graph_ && placed_graph_.empty()) {
+      values = run_first(step, feeds);
+    } else {
+      if (!step.run)
+        step.run = session_->prepare(options_.inputs, step.fetches, {*options_.train.node});
+      step.run->run(feeds, values);
+    }
+    note_step(values[options_.fetches.size()].value<int64_t>());
+    tell_hooks(step, values);
+    save_if_due();
+  } catch (const Error& error) {
+    if (!is_loss_of_a_task(error)) throw;
+    recover(error);
+    has_failed_ = false;
+    return std::nullopt;
+  }
+  recoveries_in_a_row_ = 0;
+  has_failed_ = false;
+  values.resize(options_.fetches.size());
+  return values;
+}
+
+TrainingSession::Step& TrainingSession::next_step() {
+  std::vector<bool> due;
+  for (const Hook& h : hooks_)
+    due.push_back(!h.fetches.empty() && h.hook->is_due(step_number_ + 1));
+  const auto [entry, is_new] = steps_.try_emplace(std::move(due));
+  Step& step = entry->second;
+  if (is_new) {
+    step.fetches = options_.fetches;
+    step.fetches.push_back(step_after_);
+    for (size_t h = 0; h < hooks_.size(); ++h) {
+      if (entry->first[h])
+        step.fetches.insert(step.fetches.end(), hooks_[h].fetches.begin(), hooks_[h].fetches.end());
+      step.ends.push_back(step.fetches.size());
+    }
+  }
+  return step;
+}
+
+void TrainingSession::tell_hooks(const Step& step, std::span<const Tensor> values) {
+  size_t begin = options_.fetches.size() + 1;
+  for (size_t h = 0; h < hooks_.size(); ++h) {
+    hooks_[h].hook->after_step(*this, values.subspan(begin, step.ends[h] - begin));
+    begin = step.ends[h];
+  }
+}
+
+void TrainingSession::note_step(int64_t step) {
+  constexpr int told_after = 5;  // steps of a synchronous strategy may leave it as it is
+  same_steps_ = step == step_number_ ? same_steps_ + 1 : 0;
+  if (same_steps_ == told_after) {
+    std::cerr << "leat: global_step is still " << step << " after " << told_after
+              << " more steps: does `train` increase '" << options_.global_step.name()
+              << "'? Pass it to minimize()" << std::endl;
+  }
+  step_number_ = step;
+}
+
+// A step that also tells where its nodes ran.
+std::vector<Tensor> TrainingSession::run_first(const Step& step, std::span<const Tensor> feeds) {
+  check(feeds.size() == options_.inputs.size(), "the step has ", options_.inputs.size(),
+        " inputs, but ", feeds.size(), " values were given");
+  Feeds named;
+  for (size_t i = 0; i < feeds.size(); ++i) named.push_back({options_.inputs[i], feeds[i]});
+  RunMetadata ran;
+  std::vector<Tensor> values =
+      session_->run(named, step.fetches, {*options_.train.node}, {.partition_graphs = true}, &ran);
+  placed_graph_ = placed_graph_def(graph_, session_->list_devices(), ran.partition_graphs);
+  return values;
+}
+
+std::string TrainingSession::placed_graph() const {
+  if (placed_graph_.empty()) {
+    fail(Code::failed_precondition, "where the nodes of a graph run is known after a first step, ",
+         "for hooks that want it");
+  }
+  return placed_graph_;
+}
+
+void TrainingSession::save_if_due() {
+  if (!saver_) return;
+  const bool by_steps =
+      options_.checkpoint_steps > 0 && step_number_ - tried_step_ >= options_.checkpoint_steps;
+  const bool by_time =
+      options_.checkpoint_time.count() > 0 && Clock::now() - tried_at_ >= options_.checkpoint_time;
+  if (!by_steps && !by_time) return;
+  try {
+    save();
+  } catch (const Error& error) {
+    // A full disk does not stop the training; the next attempt is as far away as if it had worked.
+    if (error.code() != Code::resource_exhausted) throw;
+    std::cerr << "leat: no checkpoint at step " << step_number_ << ": " << error.message()
+              << std::endl;
+  }
+}
+
+std::string TrainingSession::save() {
+  check(saver_.has_value(), "only the chief saves, and only with a directory");
+  tried_at_ = Clock::now();
+  tried_step_ = step_number_;
+  const std::string prefix = saver_->save(*session_, options_.directory, step_number_);
+  tried_at_ = Clock::now();
+  saved_step_ = step_number_;
+  for (const Hook& h : hooks_) h.hook->after_save(*this, prefix);
+  return prefix;
+}
+
+// A cluster that has gone keeps nothing of the session, and by now all is done that was to be done
+// with it.
+void TrainingSession::close_session() {
+  try {
+    session_->close();
+  } catch (const Error& error) {
+    if (!is_loss_of_a_task(error)) throw;
+    std::cerr << "leat: the session was not closed: " << error.message() << std::endl;
+  }
+}
+
+void TrainingSession::close() {
+  if (is_closed_) return;
+  is_closed_ = true;
+  std::exception_ptr first;
+  const auto attempt = [&](auto&& action) {
+    try {
+      action();
+    } catch (...) {
+      if (!first) first = std::current_exception();
+    }
+  };
+  for (const Hook& h : hooks_) {
+    if (has_begun_) attempt([&] { h.hook->end(*this); });
+  }
+  if (saver_ && !has_failed_ && saved_step_ != step_number_) attempt([&] { save(); });
+  steps_.clear();
+  if (session_) attempt([&] { close_session(); });
+  if (first) std::rethrow_exception(first);
+}
+
+}  // namespace leat

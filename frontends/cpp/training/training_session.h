@@ -1,0 +1,145 @@
+// TrainingSession: a training loop that starts, checkpoints, recovers and stops by itself.
+//   TrainingSession training{graph, {.train = train, .global_step = step, .inputs = {x, y},
+//                                    .fetches = {loss}, .directory = "runs/1",
+//                                    .hooks = {std::make_shared<StopAtStep>(10'000)}}};
+//   while (!training.should_stop()) {
+//     if (auto fetched = training.step({examples, labels})) std::cout << (*fetched)[0] << "\n";
+//   }
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "frontends/cpp/session.h"
+#include "frontends/cpp/training/readiness.h"
+#include "frontends/cpp/training/saver.h"
+
+namespace leat {
+
+class TrainingSession;
+
+// Something that happens beside the steps. training_hooks.h has the usual ones.
+class TrainingHook {
+ public:
+  virtual ~TrainingHook() = default;
+  // Fetched in the steps in which it is due, for after_step(). Asked once.
+  virtual std::vector<Output> fetches() { return {}; }
+  // Does it want fetches() of the next step, which makes `step` steps, or more if other workers
+  // train as well? What is not fetched is not computed. Asked before each step.
+  virtual bool is_due(int64_t /*step*/) { return true; }
+  // Will after_step() ask for placed_graph()? Asked once.
+  virtual bool wants_placed_graph() const { return false; }
+  // The variables have values: the first, or those of a checkpoint. Again after every recovery.
+  virtual void begin(TrainingSession&) {}
+  // After each step: `values` are those of fetches(), none if it was not due;
+  // training.global_step() is the number of steps done by now.
+  virtual void after_step(TrainingSession&, std::span<const Tensor> values) = 0;
+  // A checkpoint was written, after begin(). The last one is written when end() has been called.
+  virtual void after_save(TrainingSession&, const std::string& /*prefix*/) {}
+  // An error does not keep the others from ending, nor the last checkpoint from being written.
+  virtual void end(TrainingSession&) {}
+};
+
+struct TrainingOptions {
+  Awaited train = nullptr;  // the node that a step runs: what minimize() returns
+  // An int64 variable that `train` increases; none: that of leat::global_step(), if it was made.
+  Output global_step = {};
+  std::vector<Output> inputs = {};   // fed in every step
+  std::vector<Output> fetches = {};  // what step() returns
+  SessionOptions session = {};
+  bool is_chief = true;        // initialises, restores and saves; the others wait for it
+  std::string directory = {};  // of checkpoints; "" = none are written
+  Saver::Options saver = {};
+  int64_t checkpoint_steps = 0;  // a checkpoint every so many steps; 0 = not by steps
+  std::chrono::milliseconds checkpoint_time{600'000};  // or after this time; 0 = not by time
+  // How often in a row a lost task may be recovered from: the session is made anew, the chief
+  // restores the last checkpoint, at once the first time and after growing pauses (10 take at least
+  // 11 s). 0 = the error goes to the caller, as it does where there are no checkpoints. One that is
+  // lost while the session starts is waited for as well, as `patience` allows.
+  int recoveries = 10;
+  std::chrono::milliseconds patience{60'000};  // for lost tasks to come back, and for the chief
+  // Called in their order: {std::make_shared<StopAtStep>(10'000)}. More by add().
+  std::vector<std::shared_ptr<TrainingHook>> hooks = {};
+};
+
+class TrainingSession {
+ public:
+  // Make it when the graph is complete: it adds the nodes of its Saver. Starts: the chief restores
+  // the last checkpoint of the directory, or initialises; the others wait.
+  TrainingSession(Graph& graph, TrainingOptions options);
+  // close(), with its hooks' end() and its last checkpoint; an error is only printed to stderr.
+  ~TrainingSession();
+  TrainingSession(const TrainingSession&) = delete;
+
+  // Before the first step. Hooks are called in the order in which they were added.
+  void add(std::shared_ptr<TrainingHook> hook);
+
+  bool should_stop() const { return should_stop_; }
+  void request_stop() { should_stop_ = true; }
+  int64_t global_step() const { return step_number_; }  // steps done
+
+  // One step: the values of options.fetches. None if a task was lost: the step has not counted, and
+  // global_step() has gone back to the checkpoint, so feed anew for it. None as well if a hook asks
+  // in begin() to stop: then there was no step. Other errors are thrown.
+  std::optional<std::vector<Tensor>> step(std::span<const Tensor> feeds);
+  std::optional<std::vector<Tensor>> step(std::initializer_list<Tensor> feeds) {
+    return step(std::span<const Tensor>(feeds.begin(), feeds.size()));
+  }
+  // Writes a checkpoint now; returns its prefix.
+  std::string save();
+  // The graph as a GraphDef with complete devices: where its nodes ran in the first step, the
+  // others where they would. FAILED_PRECONDITION before the first step, or if no hook wants it.
+  std::string placed_graph() const;
+  // Ends the hooks, writes a last checkpoint (unless the last step failed), closes the session: all
+  // of it, then the first error is thrown. That the session's task has gone when it is closed is
+  // only told.
+  void close();
+
+  Session& session() { return *session_; }
+  const std::string& directory() const { return options_.directory; }
+
+ private:
+  struct Hook {
+    std::shared_ptr<TrainingHook> hook;
+    std::vector<Output> fetches;
+  };
+  // What is fetched depends on the hooks that are due.
+  struct Step {
+    std::vector<Output> fetches;  // of the caller, the global step, of the hooks
+    std::vector<size_t> ends;     // where each hook's end
+    std::optional<Callable> run;
+  };
+
+  void start();
+  void start_patiently(std::chrono::milliseconds pause);
+  void recover(const Error& error);
+  void close_session();
+  Step& next_step();
+  std::vector<Tensor> run_first(const Step& step, std::span<const Tensor> feeds);
+  void note_step(int64_t step);
+  void tell_hooks(const Step& step, std::span<const Tensor> values);
+  void save_if_due();
+
+  Graph& graph_;
+  const TrainingOptions options_;
+  Readiness readiness_;
+  std::optional<Saver> saver_;  // of the chief with a directory
+  std::vector<Hook> hooks_;
+  Output step_after_;  // the global step behind the update
+  std::unique_ptr<Session> session_;
+  std::map<std::vector<bool>, Step> steps_;  // by which hooks are due
+  int64_t step_number_ = 0, saved_step_ = -1;
+  int64_t tried_step_ = -1;  // to save
+  std::chrono::steady_clock::time_point tried_at_;
+  int same_steps_ = 0;  // in a row that left the global step as it was
+  int recoveries_in_a_row_ = 0;
+  bool wants_placed_graph_ = false;
+  std::string placed_graph_;
+  bool should_stop_ = false, has_begun_ = false, has_failed_ = false, is_closed_ = false;
+};
+
+}  // namespace leat

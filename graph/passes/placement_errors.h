@@ -1,0 +1,38 @@
+// Why nodes cannot be placed: which requests contradict each other and what ties their nodes, or
+// which kernels there are for what.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "graph/passes/colocation.h"
+#include "graph/passes/placement_set.h"
+#include "graph/passes/placer.h"
+
+namespace leat {
+
+class PlacementErrors {
+ public:
+  // Both are kept by reference.
+  PlacementErrors(const std::vector<DeviceSpec>& devices, const Colocation& ties)
+      : devices_(devices), ties_(ties) {}
+
+  // `node` and the set's asker request devices that exclude each other.
+  PlacementError opposite_requests(const PlacementSet& set, const Node& node) const;
+  // `node` has another device already than the set's pinned node.
+  PlacementError opposite_devices(const PlacementSet& set, const Node& node) const;
+  // The pinned node's device is none of the session's any more.
+  PlacementError device_is_gone(const PlacementSet& set) const;
+  // A node of the set has no kernel for the kind of device of its pinned node.
+  PlacementError no_kernel_on(const DeviceSpec& device, const PlacementSet& set) const;
+  // No device matches the request and has kernels for all.
+  PlacementError no_device(const PlacementSet& set) const;
+
+ private:
+  std::string device_list() const;
+
+  const std::vector<DeviceSpec>& devices_;
+  const Colocation& ties_;
+};
+
+}  // namespace leat

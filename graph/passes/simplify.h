@@ -1,0 +1,45 @@
+// The parts of simplify, each a pass of its own.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <unordered_set>
+#include <vector>
+
+#include "graph/passes/pipeline.h"
+
+namespace leat {
+
+// Names that must be in the graph afterwards: those of the step's endpoints, and those that
+// `_class` attributes refer to.
+struct KeptNames {
+  KeptNames(const Graph& graph, const StepSignature& signature);
+
+  bool contains(const Node& node) const {
+    return endpoints.contains(node.name) || anchors.contains(node.name);
+  }
+
+  std::unordered_set<std::string> endpoints;
+  std::unordered_set<std::string> anchors;
+};
+
+// Depends on nothing but its inputs and changes nothing: no state, no variables, no control flow,
+// no feed, no transfer.
+bool is_pure(const Node& node);
+// Passes deadness on in its own way: Switch, Merge, and the ops of loops.
+bool is_control_flow(const Node& node);
+
+// Removes Identity and NoOp where values and waiting stay the same without them.
+void remove_identities(Graph& graph, const KeptNames& kept);
+// Replaces nodes whose inputs are constants, and the shapes of tensors of known shape, by
+// constants.
+void fold_constants(Graph& graph, const KeptNames& kept);
+// Keeps one of several nodes that compute the same.
+void merge_common_subexpressions(Graph& graph, const KeptNames& kept);
+// Removes what no endpoint needs.
+void remove_unused(Graph& graph, const KeptNames& kept);
+
+// Sorted by id, without repetitions.
+void sort_by_id(std::vector<Node*>& nodes);
+
+}  // namespace leat

@@ -1,0 +1,80 @@
+// oneDNN's bfloat16 matmul, 8 to 10 times as fast as f32 where there is AMX. The primitive is made
+// once; its scratch memory is our workspace.
+#include "kernels/linear_algebra/bfloat16_matmul.h"
+
+#include <algorithm>
+
+#include "core/step_end.h"
+#include "kernels/onednn.h"
+
+namespace leat {
+namespace {
+
+// One primitive for a fixed number of rows.
+struct Rows {
+  dnnl::matmul::primitive_desc description;
+  dnnl::matmul primitive;
+  int64_t count;
+};
+
+Rows make_rows(int64_t count, int64_t m, int64_t n, int64_t k, bool transpose_a, bool transpose_b) {
+  using Desc = dnnl::memory::desc;
+  constexpr auto bf16_type = dnnl::memory::data_type::bf16;
+  const Desc a({count, k}, bf16_type,
+               transpose_a ? dnnl::memory::dims{1, m} : dnnl::memory::dims{k, 1});
+  const Desc b({k, n}, bf16_type,
+               transpose_b ? dnnl::memory::dims{1, k} : dnnl::memory::dims{n, 1});
+  const Desc product({count, n}, bf16_type, dnnl::memory::dims{n, 1});
+  dnnl::primitive_attr attributes;
+  attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  const dnnl::matmul::primitive_desc description({a, b, product}, attributes, onednn_engine());
+  return {description, dnnl::matmul(description), count};
+}
+
+}  // namespace
+
+std::optional<BoundKernel> bind_bfloat16_matmul(int64_t m, int64_t n, int64_t k, bool transpose_a,
+                                                bool transpose_b) {
+  if (dnnl::get_effective_cpu_isa() < dnnl::cpu_isa::avx512_core_bf16)
+    return std::nullopt;  // emulated: slower than f32
+  use_one_onednn_thread();
+  // Tens of microseconds of work are worth a chunk of their own.
+  const int64_t rows = std::clamp<int64_t>(40'000'000 / (2 * n * k), 16, std::max<int64_t>(16, m));
+  const int64_t chunks = (m + rows - 1) / rows;
+  std::vector<Rows> kinds;  // all chunks but the last, the last
+  try {
+    if (chunks > 1) kinds.push_back(make_rows(rows, m, n, k, transpose_a, transpose_b));
+    kinds.push_back(make_rows(m - (chunks - 1) * rows, m, n, k, transpose_a, transpose_b));
+  } catch (const dnnl::error&) {
+    return std::nullopt;
+  }
+  size_t scratch = 0;
+  for (const Rows& kind : kinds)
+    scratch = std::max(scratch, kind.description.scratchpad_desc().get_size());
+  scratch = (scratch + 63) / 64 * 64;
+  BoundKernel kernel = BoundKernel::of([=](const Arguments& args) {
+    const bfloat16 *a = args.input<bfloat16>(0), *b = args.input<bfloat16>(1);
+    bfloat16* product = args.output<bfloat16>();
+    args.stream->parallel_for(chunks, 1, [&](int64_t begin, int64_t end) {
+      use_one_onednn_thread();
+      dnnl::stream stream(onednn_engine());
+      for (int64_t c = begin; c < end; ++c) {
+        StepEnd::ask();
+        const Rows& kind = c + 1 == chunks ? kinds.back() : kinds.front();
+        const auto& d = kind.description;
+        kind.primitive.execute(
+            stream,
+            {{DNNL_ARG_SRC, onednn_memory(d.src_desc(), a + c * rows * (transpose_a ? 1 : k))},
+             {DNNL_ARG_WEIGHTS, onednn_memory(d.weights_desc(), b)},
+             {DNNL_ARG_DST, onednn_memory(d.dst_desc(), product + c * rows * n)},
+             {DNNL_ARG_SCRATCHPAD,
+              onednn_memory(d.scratchpad_desc(),
+                            static_cast<char*>(args.workspace) + c * scratch)}});
+      }
+    });
+  });
+  kernel.workspace_bytes = scratch * chunks;
+  return kernel;
+}
+
+}  // namespace leat

@@ -1,0 +1,359 @@
+// leat: fast-math-loops
+// Matrix products. f32 is oneDNN's sgemm, single-threaded: our pool splits the rows or columns. It
+// beat oneDNN's own matmul primitive on plain (unpacked) operands in time and in calls to malloc;
+// weights change at every step, so packing them does not pay. Vectors and other types have loops
+// here, products with few columns in narrow_matmul.cc.
+#include <omp.h>
+#include <oneapi/dnnl/dnnl.h>
+
+#include "core/step_end.h"
+#include "graph/gradient.h"
+#include "graph/ops.h"
+#include "graph/shape_inference.h"
+#include "kernels/cpu.h"
+#include "kernels/examples.h"
+#include "kernels/linear_algebra/bfloat16_matmul.h"
+#include "kernels/linear_algebra/matmul.h"
+#include "kernels/linear_algebra/narrow_matmul.h"
+#include "kernels/pieces.h"
+#include "kernels/strided_copy.h"
+
+namespace leat {
+namespace {
+
+// Tens of microseconds of work: less is not worth a second thread.
+constexpr int64_t flops_per_chunk = matmul_flops_per_chunk;
+constexpr int64_t bytes_per_chunk = 1 << 20;
+
+// ---- f32
+
+// Some hundredths of a second: between tiles of so much work it is asked whether the product is
+// still wanted. They are as wide as oneDNN needs to be fast. Sums are cut by the product's extents
+// alone, not by the chunk at hand, so that equal products are equal.
+constexpr double flops_per_tile = 1e9;
+constexpr int64_t least_tile = 256, terms_per_tile = 8192;
+
+double flops_of(int64_t m, int64_t n, int64_t k) {
+  return 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
+}
+
+// product[m, n] = op(a)[m, k] op(b)[k, n], or added to it.
+void sgemm_tile(const MatMul& mm, const float* a, const float* b, float* product, int64_t m,
+                int64_t n, int64_t k, bool adds) {
+  StepEnd::ask();
+  static thread_local const bool single_threaded = (omp_set_num_threads(1), true);
+  (void)single_threaded;
+  const dnnl_status_t status =
+      dnnl_sgemm(mm.transpose_a ? 'T' : 'N', mm.transpose_b ? 'T' : 'N', m, n, k, 1.0f, a,
+                 mm.transpose_a ? mm.m : mm.k, b, mm.transpose_b ? mm.k : mm.n, adds ? 1.0f : 0.0f,
+                 product, mm.n);
+  check_internal(status == dnnl_success, "dnnl_sgemm failed with status ",
+                 static_cast<int>(status));
+}
+
+void sgemm(const MatMul& mm, const float* a, const float* b, float* product, int64_t m, int64_t n) {
+  const bool is_cut = StepEnd::of_thread() != nullptr && std::max(m, n) >= 2 * least_tile &&
+                      flops_of(m, n, mm.k) > 2 * flops_per_tile;
+  if (is_cut && m >= n) {
+    const int64_t half = m / 32 * 16;
+    sgemm(mm, a, b, product, half, n);
+    return sgemm(mm, a + half * (mm.transpose_a ? 1 : mm.k), b, product + half * mm.n, m - half, n);
+  }
+  if (is_cut) {
+    const int64_t half = n / 32 * 16;
+    sgemm(mm, a, b, product, m, half);
+    return sgemm(mm, a, b + half * (mm.transpose_b ? mm.k : 1), product + half, m, n - half);
+  }
+  const bool is_long = mm.k >= 2 * terms_per_tile && flops_of(mm.m, mm.n, mm.k) > flops_per_tile;
+  const int64_t terms = is_long ? terms_per_tile : mm.k;
+  for (int64_t at = 0; at < mm.k; at += terms) {
+    sgemm_tile(mm, a + at * (mm.transpose_a ? mm.m : 1), b + at * (mm.transpose_b ? 1 : mm.n),
+               product, m, n, std::min(terms, mm.k - at), at > 0);
+  }
+}
+
+void multiply(const MatMul& mm, Stream& stream, const float* a, const float* b, float* product) {
+  if (mm.m >= mm.n) {
+    const int64_t grain = std::max<int64_t>(16, flops_per_chunk / (2 * mm.n * mm.k));
+    stream.parallel_for(mm.m, grain, [&](int64_t begin, int64_t end) {
+      sgemm(mm, a + begin * (mm.transpose_a ? 1 : mm.k), b, product + begin * mm.n, end - begin,
+            mm.n);
+    });
+  } else {
+    const int64_t grain = std::max<int64_t>(16, flops_per_chunk / (2 * mm.m * mm.k));
+    stream.parallel_for(mm.n, grain, [&](int64_t begin, int64_t end) {
+      sgemm(mm, a, b + begin * (mm.transpose_b ? mm.k : 1), product + begin, mm.m, end - begin);
+    });
+  }
+}
+
+// product[i, j] = a[i] b[j]
+void multiply_outer(Stream& stream, int64_t m, int64_t n, const float* a, const float* b,
+                    float* product) {
+  stream.parallel_for(m, 1 + bytes_per_chunk / (4 * n), [&](int64_t begin, int64_t end) {
+    vectorized([=]() LEAT_INLINE {
+      for (int64_t i = begin; i < end; ++i) {
+        const float x = a[i];
+        for (int64_t j = 0; j < n; ++j) product[i * n + j] = x * b[j];
+      }
+    });
+  });
+}
+
+// y[j] = sum over k of x[k] matrix[k, j], for a block of columns kept in registers.
+template <int width>
+LEAT_INLINE inline void columns(const float* x, const float* matrix, int64_t k, int64_t stride,
+                                float* y) {
+  float sum[width] = {};
+  for (int64_t i = 0; i < k; ++i) {
+    const float* row = matrix + i * stride;
+    for (int j = 0; j < width; ++j) sum[j] += x[i] * row[j];
+  }
+  for (int j = 0; j < width; ++j) y[j] = sum[j];
+}
+
+// A row vector times a row-major matrix. Reading the matrix is all the work: small ones are read in
+// blocks of columns, so that sums stay in registers; larger ones as they lie in memory, eight rows
+// at a time.
+void multiply_vector(Stream& stream, int64_t n, int64_t k, const float* x, const float* matrix,
+                     float* y) {
+  stream.parallel_for(
+      n, std::max<int64_t>(128, bytes_per_chunk / (4 * k)), [&](int64_t begin, int64_t end) {
+        vectorized([=]() LEAT_INLINE {
+          int64_t at = begin;
+          if (n * k <= int64_t{1} << 18) {
+            for (; at + 128 <= end; at += 128) columns<128>(x, matrix + at, k, n, y + at);
+            for (; at + 16 <= end; at += 16) columns<16>(x, matrix + at, k, n, y + at);
+          }
+          if (at == end) return;
+          std::fill(y + at, y + end, 0.0f);
+          int64_t i = 0;
+          for (; i + 8 <= k; i += 8) {
+            const float *r = matrix + i * n, *c = x + i;
+            for (int64_t j = at; j < end; ++j) {
+              y[j] += c[0] * r[j] + c[1] * r[n + j] + c[2] * r[2 * n + j] + c[3] * r[3 * n + j] +
+                      c[4] * r[4 * n + j] + c[5] * r[5 * n + j] + c[6] * r[6 * n + j] +
+                      c[7] * r[7 * n + j];
+            }
+          }
+          for (; i < k; ++i) {
+            for (int64_t j = at; j < end; ++j) y[j] += x[i] * matrix[i * n + j];
+          }
+        });
+      });
+}
+
+BoundKernel bind(TypeTag<float>, const MatMul& mm) {
+  if (mm.k == 1) {
+    return BoundKernel::of([mm](const Arguments& a) {
+      multiply_outer(*a.stream, mm.m, mm.n, a.input<float>(0), a.input<float>(1),
+                     a.output<float>());
+    });
+  }
+  if (mm.m == 1 && !mm.transpose_b) {
+    return BoundKernel::of([mm](const Arguments& a) {
+      multiply_vector(*a.stream, mm.n, mm.k, a.input<float>(0), a.input<float>(1),
+                      a.output<float>());
+    });
+  }
+  if (mm.n == 1 && mm.transpose_a) {
+    return BoundKernel::of([mm](const Arguments& a) {
+      multiply_vector(*a.stream, mm.m, mm.k, a.input<float>(1), a.input<float>(0),
+                      a.output<float>());
+    });
+  }
+  if (auto narrow = bind_narrow_matmul(mm)) return std::move(*narrow);
+  return BoundKernel::of([mm](const Arguments& a) {
+    multiply(mm, *a.stream, a.input<float>(0), a.input<float>(1), a.output<float>());
+  });
+}
+
+// ---- f64, integers and complex numbers
+
+// Rows [begin, end) of a product of untransposed matrices: 4 rows by 2 cache lines of columns are
+// kept in registers.
+template <class T, class Sum>
+LEAT_INLINE inline void multiply_rows(const MatMul& mm, const T* a, const T* b, T* product,
+                                      int64_t begin, int64_t end) {
+  constexpr int width = 128 / sizeof(T), height = 4;
+  int64_t j = 0;
+  for (; j + width <= mm.n; j += width) {
+    int64_t i = begin;
+    for (; i + height <= end; i += height) {
+      StepEnd::pace(mm.k * height);
+      Sum sum[height][width] = {};
+      for (int64_t k = 0; k < mm.k; ++k) {
+        for (int r = 0; r < height; ++r) {
+          const Sum x = a[(i + r) * mm.k + k];
+          for (int c = 0; c < width; ++c) sum[r][c] += x * Sum(b[k * mm.n + j + c]);
+        }
+      }
+      for (int r = 0; r < height; ++r) {
+        for (int c = 0; c < width; ++c) product[(i + r) * mm.n + j + c] = T(sum[r][c]);
+      }
+    }
+    for (; i < end; ++i) {
+      StepEnd::pace(mm.k);
+      Sum sum[width] = {};
+      for (int64_t k = 0; k < mm.k; ++k) {
+        const Sum x = a[i * mm.k + k];
+        for (int c = 0; c < width; ++c) sum[c] += x * Sum(b[k * mm.n + j + c]);
+      }
+      for (int c = 0; c < width; ++c) product[i * mm.n + j + c] = T(sum[c]);
+    }
+  }
+  for (int64_t i = begin; j < mm.n && i < end; ++i) {
+    StepEnd::pace(mm.k);
+    std::fill(product + i * mm.n + j, product + (i + 1) * mm.n, T(0));
+    for (int64_t k = 0; k < mm.k; ++k) {
+      const Sum x = a[i * mm.k + k];
+      for (int64_t c = j; c < mm.n; ++c)
+        product[i * mm.n + c] = T(Sum(product[i * mm.n + c]) + x * Sum(b[k * mm.n + c]));
+    }
+  }
+}
+
+template <class T>
+void conjugate(const MatMul& mm, T* values, int64_t n) {
+  if constexpr (is_complex_type<T>) {
+    if (mm.conjugates) std::transform(values, values + n, values, [](T x) { return std::conj(x); });
+  }
+}
+
+// Signed integers wrap around, as TensorFlow's do: they are multiplied as unsigned ones. Transposed
+// operands are first laid out plainly in the workspace.
+template <class T>
+BoundKernel bind(TypeTag<T>, const MatMul& mm) {
+  using U = typename std::conditional_t<std::is_integral_v<T>, std::make_unsigned<T>,
+                                        std::type_identity<T>>::type;
+  using Sum = std::conditional_t<sizeof(T) == 2, uint32_t, U>;
+  using Bits = std::conditional_t<
+      sizeof(T) == 16, complex128,
+      std::conditional_t<sizeof(T) == 8, uint64_t,
+                         std::conditional_t<sizeof(T) == 4, uint32_t, uint16_t>>>;
+  const int64_t a_copy = mm.transpose_a ? mm.m * mm.k : 0,
+                b_copy = mm.transpose_b ? mm.k * mm.n : 0;
+  const StridedCopy plain_a({{mm.m, 1, mm.k}, {mm.k, mm.m, 1}}),
+      plain_b({{mm.k, 1, mm.n}, {mm.n, mm.k, 1}});
+  return BoundKernel::of([=](const Arguments& args) {
+           const U *a = args.input<U>(0), *b = args.input<U>(1);
+           U* product = args.output<U>();
+           U* scratch = static_cast<U*>(args.workspace);
+           if (a_copy > 0) {
+             plain_a.run(*args.stream, args.input<Bits>(0), reinterpret_cast<Bits*>(scratch));
+             a = scratch;
+             conjugate(mm, scratch, a_copy);
+             scratch += a_copy;
+           }
+           if (b_copy > 0) {
+             plain_b.run(*args.stream, args.input<Bits>(1), reinterpret_cast<Bits*>(scratch));
+             conjugate(mm, scratch, b_copy);
+             b = scratch;
+           }
+           const int64_t grain = 4 + flops_per_chunk / (4 * mm.n * mm.k);
+           args.stream->parallel_for(mm.m, grain, [&](int64_t begin, int64_t end) {
+             vectorized([=]()
+                            LEAT_INLINE { multiply_rows<U, Sum>(mm, a, b, product, begin, end); });
+           });
+         })
+      .with_workspace((a_copy + b_copy) * sizeof(T));
+}
+
+// ---- 16-bit floats
+
+// As f32 in the workspace.
+template <class T>
+BoundKernel bind_through_floats(const MatMul& mm) {
+  const int64_t size_a = mm.m * mm.k, size_b = mm.k * mm.n, size = mm.m * mm.n;
+  return BoundKernel::of([=](const Arguments& args) {
+           float *a = static_cast<float*>(args.workspace), *b = a + size_a, *product = b + size_b;
+           const T *a16 = args.input<T>(0), *b16 = args.input<T>(1);
+           T* product16 = args.output<T>();
+           vectorized([=]() LEAT_INLINE {
+             for (int64_t i = 0; i < size_a; ++i) a[i] = a16[i];
+             for (int64_t i = 0; i < size_b; ++i) b[i] = b16[i];
+           });
+           multiply(mm, *args.stream, a, b, product);
+           vectorized([=]() LEAT_INLINE {
+             for (int64_t i = 0; i < size; ++i) product16[i] = T(product[i]);
+           });
+         })
+      .with_workspace((size_a + size_b + size) * sizeof(float));
+}
+
+BoundKernel bind(TypeTag<half>, const MatMul& mm) { return bind_through_floats<half>(mm); }
+
+BoundKernel bind(TypeTag<bfloat16>, const MatMul& mm) {
+  if (auto native = bind_bfloat16_matmul(mm.m, mm.n, mm.k, mm.transpose_a, mm.transpose_b))
+    return *native;
+  return bind_through_floats<bfloat16>(mm);
+}
+
+// ---- The op
+
+template <class T>
+BoundKernel prepare(TypeTag<T> type, const MatMul& mm) {
+  if (mm.m == 0 || mm.n == 0) return {};
+  if (mm.k == 0) {
+    return BoundKernel::of(
+        [n = mm.m * mm.n](const Arguments& args) { fill_in_pieces(args.output<T>(), n, T(0)); });
+  }
+  BoundKernel out = bind(type, mm);
+  const double flops = 2.0 * mm.m * mm.n * mm.k;
+  const double elements = 1.0 * mm.m * mm.k + 1.0 * mm.k * mm.n + 1.0 * mm.m * mm.n;
+  out.cost_ns = 500 + std::max(flops / 120, elements * sizeof(T) / 40);
+  return out;
+}
+
+BoundKernel prepare_matmul(const KernelRequest& request) {
+  const Shape &a = request.inputs[0].shape, &product = request.outputs[0].shape;
+  const bool ta = request.attr<bool>("transpose_a"), tb = request.attr<bool>("transpose_b");
+  return bind_matmul(request.inputs[0].dtype, {product[0], product[1], a[ta ? 0 : 1], ta, tb});
+}
+
+void infer(ShapeContext& c) {
+  const Shape a = c.with_rank(0, 2), b = c.with_rank(1, 2);
+  const bool ta = c.attr<bool>("transpose_a"), tb = c.attr<bool>("transpose_b");
+  const int64_t k_of_a = a[ta ? 0 : 1], k_of_b = b[tb ? 1 : 0];
+  check(k_of_a == any || k_of_b == any || k_of_a == k_of_b, "Matrix size-incompatible: In[0]: ", a,
+        ", In[1]: ", b, ta ? ", transpose_a" : "", tb ? ", transpose_b" : "");
+  c.set_output(0, Shape{a[ta ? 1 : 0], b[tb ? 0 : 1]});
+}
+
+void gradient(Gradient& g) {
+  const bool ta = g.attr<bool>("transpose_a"), tb = g.attr<bool>("transpose_b");
+  const Output a = g.x(0), b = g.x(1), dy = g.dy();
+  g.dx(0) = ta ? matmul(b, dy, {.transpose_a = tb, .transpose_b = true})
+               : matmul(dy, b, {.transpose_b = !tb});
+  g.dx(1) = tb ? matmul(dy, a, {.transpose_a = true, .transpose_b = ta})
+               : matmul(a, dy, {.transpose_a = !ta});
+}
+
+const Op matmul_op{{
+    .name = "MatMul",
+    .doc =
+        "product[i, j] = sum over k of op(a)[i, k] * op(b)[k, j], where op transposes if asked to.",
+    .inputs = {"a: T", "b: T"},
+    .outputs = {"product: T"},
+    .attrs = {"transpose_a: bool = false", "transpose_b: bool = false",
+              "T: {bfloat16, half, float, double, int32, int64, uint8, uint16, uint32, uint64, "
+              "complex64, complex128}",
+              "grad_a: bool = false", "grad_b: bool = false"},
+    .shape = infer,
+    .gradient = gradient,
+    .kernels = {cpu_kernel("T", MatMulTypes{},
+                           [](auto, const KernelRequest& r) { return prepare_matmul(r); })},
+    .examples = {{.inputs = {floats({2, 3}, {1, 2, 3, 4, 5, 6}), floats({3, 1}, {1, 0, 2})},
+                  .outputs = {floats({2, 1}, {7, 16})}},
+                 {.inputs = {floats({3, 2}, {1, 4, 2, 5, 3, 6}), floats({1, 3}, {1, 0, 2})},
+                  .attrs = {{"transpose_a", true}, {"transpose_b", true}},
+                  .outputs = {floats({2, 1}, {7, 16})}}},
+}};
+
+}  // namespace
+
+BoundKernel bind_matmul(DType dtype, const MatMul& extents) {
+  return visit_type(MatMulTypes{}, dtype, [&](auto type) { return prepare(type, extents); });
+}
+
+}  // namespace leat

@@ -1,0 +1,59 @@
+// leat: cpu+cuda
+// AddN: where gradients of several paths meet.
+#include "kernels/control/variant_arithmetic.h"
+#include "kernels/elementwise.h"
+#include "kernels/wrapping.h"
+
+namespace leat {
+namespace {
+
+struct Add {
+  template <class T>
+  LEAT_DEVICE T operator()(T x, T y) const {
+    return static_cast<T>(Wrapping<T>(x) + Wrapping<T>(y));
+  }
+};
+
+template <class Supported>
+std::vector<Kernel> kernels() {
+  Kernel kernel;
+  kernel.device = kernel_device;
+  kernel.types = {{"T", Supported::list()}};
+  kernel.prepare = [](const KernelRequest& request) {
+    const int count = static_cast<int>(request.inputs.size());
+    if (count == 1) return BoundKernel::view();
+    BoundKernel bound = visit_type(Supported{}, request.inputs[0].dtype, [&](auto tag) {
+      return bind_fold<Add, typename decltype(tag)::type>(count,
+                                                          request.outputs[0].shape.elements());
+    });
+    bound.may_share = {{0, 0}};
+    return bound;
+  };
+  return {kernel};
+}
+
+const Op add_n_op{{
+    .name = "AddN",
+    .doc = "sum = the sum of the inputs, all of one shape.",
+    .inputs = {"inputs: N * T"},
+    .outputs = {"sum: T"},
+    .attrs = {"N: int >= 1", "T: {numbertype, variant}"},
+    .shape = shapes::same_for_all(),
+    .gradient =
+        [](Gradient& g) {
+          for (int i = 0; i < g.num_inputs(); ++i) g.dx(i) = g.dy();
+        },
+    .kernels =
+        join(kernels<std::conditional_t<has_host_types, NumberAndComplexTypes, NumberTypes>>(),
+             variant_kernels([](ExecuteContext& c) {
+               Tensor sum = c.input(0);
+               for (int i = 1; i < c.num_inputs(); ++i) sum = sum_of_variants(sum, c.input(i));
+               c.set_output(0, std::move(sum));
+             })),
+    .examples = {{.inputs = {floats({1, 2}), floats({3, 4}), floats({5, 6})},
+                  .outputs = {floats({9, 12})}}},
+    .is_commutative = true,
+}};
+
+}  // namespace
+}  // namespace leat

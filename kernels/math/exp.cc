@@ -1,0 +1,177 @@
+// leat: cpu+cuda
+// leat: fast-math-loops
+// Exp, Log and Pow; Expm1 and Log1p; Erf and Erfc.
+#include "kernels/elementwise.h"
+
+#include "kernels/math/complex_math.h"
+
+namespace leat {
+namespace {
+
+struct Exp {
+  static constexpr int cost = 4;
+  template <class T>
+  LEAT_DEVICE T operator()(T x) const {
+    return std::exp(x);
+  }
+};
+
+struct Log {
+  static constexpr int cost = 4;
+  template <class T>
+  LEAT_DEVICE T operator()(T x) const {
+    return std::log(x);
+  }
+};
+
+struct Expm1 {
+  static constexpr int cost = 10;
+  template <class T>
+  LEAT_DEVICE T operator()(T x) const {
+    return expm1_of(x);
+  }
+};
+
+struct Log1p {
+  static constexpr int cost = 10;
+  template <class T>
+  LEAT_DEVICE T operator()(T x) const {
+    return log1p_of(x);
+  }
+};
+
+struct Erf {
+  static constexpr int cost = 20;
+  template <class T>
+  LEAT_DEVICE T operator()(T x) const {
+    return std::erf(x);
+  }
+};
+
+struct Erfc {
+  static constexpr int cost = 20;
+  template <class T>
+  LEAT_DEVICE T operator()(T x) const {
+    return std::erfc(x);
+  }
+};
+
+struct Pow {
+  static constexpr int cost = 10;
+  template <class T>
+  LEAT_DEVICE T operator()(T x, T y) const {
+    if constexpr (std::is_integral_v<T>) {
+      if (y < T(0)) {
+        report_invalid("Integers to negative integer powers are not allowed");
+        return T(0);
+      }
+      uint64_t power = 1;  // unsigned, so that overflow wraps
+      for (uint64_t base = static_cast<uint64_t>(x), n = static_cast<uint64_t>(y); n > 0;
+           n /= 2, base *= base) {
+        if (n % 2 == 1) power *= base;
+      }
+      return static_cast<T>(power);
+    } else {
+      return std::pow(x, y);
+    }
+  }
+};
+
+const Op exp_op{{
+    .name = "Exp",
+    .doc = "y = e^x, elementwise.",
+    .inputs = {"x: T"},
+    .outputs = {"y: T"},
+    .attrs = {"T: {bfloat16, half, float, double, complex64, complex128}"},
+    .shape = shapes::same_as(0),
+    .gradient = [](Gradient& g) { g.dx() = g.dy() * g.y(); },
+    .kernels = elementwise_with_complex<Exp, FloatTypes>(),
+    .examples = {{.inputs = {floats({0, 1})}, .outputs = {floats({1, 2.7182817})}}},
+}};
+
+const Op log_op{{
+    .name = "Log",
+    .doc = "y = ln x, elementwise.",
+    .inputs = {"x: T"},
+    .outputs = {"y: T"},
+    .attrs = {"T: {bfloat16, half, float, double, complex64, complex128}"},
+    .shape = shapes::same_as(0),
+    .gradient = [](Gradient& g) { g.dx() = g.dy() / g.x(); },
+    .kernels = elementwise_with_complex<Log, FloatTypes>(),
+    .examples = {{.inputs = {floats({1, 2})}, .outputs = {floats({0, 0.6931472})}}},
+}};
+
+const Op expm1_op{{
+    .name = "Expm1",
+    .doc = "y = e^x - 1, elementwise; exact for small x.",
+    .inputs = {"x: T"},
+    .outputs = {"y: T"},
+    .attrs = {"T: {bfloat16, half, float, double, complex64, complex128}"},
+    .shape = shapes::same_as(0),
+    .gradient = [](Gradient& g) { g.dx() = g.dy() * exp(g.x()); },
+    .kernels = elementwise_with_complex<Expm1, FloatTypes>(),
+    .examples = {{.inputs = {floats({0, 1, 1e-7f})}, .outputs = {floats({0, 1.7182818f, 1e-7f})}}},
+}};
+
+const Op log1p_op{{
+    .name = "Log1p",
+    .doc = "y = ln(1 + x), elementwise; exact for small x.",
+    .inputs = {"x: T"},
+    .outputs = {"y: T"},
+    .attrs = {"T: {bfloat16, half, float, double, complex64, complex128}"},
+    .shape = shapes::same_as(0),
+    .gradient = [](Gradient& g) { g.dx() = g.dy() / (1 + g.x()); },
+    .kernels = elementwise_with_complex<Log1p, FloatTypes>(),
+    .examples = {{.inputs = {floats({0, 1, 1e-7f})}, .outputs = {floats({0, 0.6931472f, 1e-7f})}}},
+}};
+
+// 2/√π exp(-x²) dy
+Output erf_gradient(Gradient& g) { return (1.1283791670955126 * exp(-square(g.x()))) * g.dy(); }
+
+const Op erf_op{{
+    .name = "Erf",
+    .doc = "y = 2/√π times the integral of exp(-t²) from 0 to x, elementwise.",
+    .inputs = {"x: T"},
+    .outputs = {"y: T"},
+    .attrs = {"T: {bfloat16, half, float, double}"},
+    .shape = shapes::same_as(0),
+    .gradient = [](Gradient& g) { g.dx() = erf_gradient(g); },
+    .kernels = elementwise<Erf, FloatTypes>(),
+    .examples = {{.inputs = {floats({0, 0.5})}, .outputs = {floats({0, 0.52049988f})}}},
+}};
+
+const Op erfc_op{{
+    .name = "Erfc",
+    .doc = "y = 1 - erf(x), elementwise; exact for large x.",
+    .inputs = {"x: T"},
+    .outputs = {"y: T"},
+    .attrs = {"T: {bfloat16, half, float, double}"},
+    .shape = shapes::same_as(0),
+    .gradient = [](Gradient& g) { g.dx() = -erf_gradient(g); },
+    .kernels = elementwise<Erfc, FloatTypes>(),
+    .examples = {{.inputs = {floats({0, 0.5})}, .outputs = {floats({1, 0.47950012f})}}},
+}};
+
+const Op pow_op{{
+    .name = "Pow",
+    .doc = "z = x^y with broadcasting; integers take no negative powers.",
+    .inputs = {"x: T", "y: T"},
+    .outputs = {"z: T"},
+    .attrs =
+        {"T: {bfloat16, float, half, double, int8, int16, int32, int64, complex64, complex128}"},
+    .shape = shapes::broadcast_binary(),
+    .gradient =
+        [](Gradient& g) {
+          // ln x where it is defined; elsewhere no gradient flows to y, as in TensorFlow.
+          const Output x = g.x(0), y = g.x(1);
+          const Output has_log = is_complex(x.dtype()) ? not_equal(x, 0) : greater(x, 0);
+          const Output log_x = where(has_log, log(where(has_log, x, ones_like(x))), 0);
+          set_broadcast_gradients(g, (g.dy() * y) * pow(x, y - 1), (g.dy() * g.y()) * log_x);
+        },
+    .kernels = elementwise_with_complex<Pow, SignedTypes>(),
+    .examples = {{.inputs = {floats({2, 4}), floats({3, 0.5})}, .outputs = {floats({8, 2})}},
+                 {.inputs = {ints({2, -3}), ints({10, 3})}, .outputs = {ints({1024, -27})}}},
+}};
+
+}  // namespace
+}  // namespace leat

@@ -1,0 +1,451 @@
+// The loops and shape functions of poolings: loops over the channels of a pixel. Channels-first
+// images are one channel per image here.
+#include "kernels/neural/pooling.h"
+
+#include <limits>
+
+#include "graph/shape_inference.h"
+#include "kernels/window.h"
+
+namespace leat {
+namespace {
+
+// x[image, z, y, x, channel], pooled along planes (of volumes; images have one), height and width.
+struct Pool {
+  int64_t images, channels;
+  Window planes{.in = 1, .out = 1}, height, width;
+
+  int64_t x_elements() const { return images * planes.in * height.in * width.in * channels; }
+  int64_t y_elements() const { return rows() * width.out * channels; }
+  // Rows of the output are numbered through all images and planes.
+  int64_t rows_per_image() const { return planes.out * height.out; }
+  int64_t rows() const { return images * rows_per_image(); }
+
+  // f(the input pixel) for each tap of pixel ox of an output row; how many there are.
+  template <class F>
+  LEAT_INLINE int64_t for_each_tap(int64_t output_row, int64_t ox, F f) const {
+    const int64_t oy = output_row % height.out, plane = output_row / height.out;
+    const int64_t oz = plane % planes.out, image = plane / planes.out;
+    const Window::Range depth = planes.taps(oz), rows = height.taps(oy), columns = width.taps(ox);
+    for (int64_t kz = depth.begin; kz < depth.end; ++kz) {
+      const int64_t from = (image * planes.in + planes.input_of(oz, kz)) * height.in;
+      for (int64_t ky = rows.begin; ky < rows.end; ++ky) {
+        const int64_t row = (from + height.input_of(oy, ky)) * width.in;
+        for (int64_t kx = columns.begin; kx < columns.end; ++kx) f(row + width.input_of(ox, kx));
+      }
+    }
+    return (depth.end - depth.begin) * (rows.end - rows.begin) * (columns.end - columns.begin);
+  }
+  LEAT_INLINE int64_t count_taps(int64_t output_row, int64_t ox) const {
+    return for_each_tap(output_row, ox, [](int64_t) {});
+  }
+};
+
+// ---- Shapes
+
+int64_t channel_window(const NodeView& node) {
+  return image_steps(node, "ksize")[image_axes(node).channels];
+}
+
+// Pooling over channels instead of pixels: windows that do not overlap, and not both at once.
+void check_channel_window(const NodeView& node, const Shape& x) {
+  const ImageAxes axes = image_axes(node);
+  const std::vector<int64_t>& sizes = image_steps(node, "ksize");
+  const auto need = [](bool condition, const char* message) {
+    if (!condition) fail(Code::unimplemented, message);
+  };
+  need(node.op.starts_with("Max"), "Non-spatial pooling is not yet supported.");
+  need(!axes.has_planes(), "Pooling over the channels of volumes is not yet supported.");
+  need(!axes.channels_first(), "Pooling over channels needs data_format NHWC.");
+  need(sizes[axes.height] == 1 && sizes[axes.width] == 1,
+       "MaxPooling supports exactly one of pooling across depth or pooling across width/height.");
+  need(x[axes.channels] % channel_window(node) == 0,
+       "Depthwise max pooling requires the depth window to evenly divide the input depth.");
+  need(channel_window(node) == image_steps(node, "strides")[axes.channels],
+       "Depthwise max pooling requires the depth window to equal the depth stride.");
+}
+
+Window window_of(const NodeView& node, int axis, const Shape& x) {
+  return window_along(node, axis, x[axis], image_steps(node, "ksize")[axis]);
+}
+
+Shape output_shape(const NodeView& node, const Shape& x) {
+  const ImageAxes axes = image_axes(node);
+  Shape y = x;
+  for (int axis : axes.spatial()) y.set(axis, window_of(node, axis, x).out);
+  if (x[axes.channels] != any) y.set(axes.channels, x[axes.channels] / channel_window(node));
+  return y;
+}
+
+Pool pool_of(const NodeView& node, const Shape& x) {
+  const ImageAxes axes = image_axes(node);
+  if (image_steps(node, "ksize")[axes.batch] != 1)
+    fail(Code::unimplemented, "Pooling is not yet supported on the batch dimension.");
+  if (const int64_t size = channel_window(node); size > 1) {
+    check_channel_window(node, x);  // the channels of a pixel are the columns of an image
+    const int64_t n = x[axes.channels];
+    return {.images = n == 0 ? 0 : x.elements() / n,
+            .channels = 1,
+            .height = {.in = 1, .out = 1},
+            .width = {.in = n, .out = n / size, .size = size, .stride = size}};
+  }
+  check_spatial_steps(node, "strides");
+  const int64_t channels = axes.channels_first() ? 1 : x[axes.channels];
+  Pool pool{.images = axes.channels_first() ? x[axes.batch] * x[axes.channels] : x[axes.batch],
+            .channels = channels,
+            .height = window_of(node, axes.height, x),
+            .width = window_of(node, axes.width, x)};
+  if (axes.has_planes()) pool.planes = window_of(node, axes.planes, x);
+  for (const Window* window : {&pool.height, &pool.width}) {
+    const int64_t padding = std::max(window->before, window->after);
+    check(padding == 0 || padding < window->size, "padding ", padding,
+          " needs to be smaller than the window size ", window->size);
+  }
+  return pool;
+}
+
+void check_output_shape(const NodeView& node, const Shape& x, const Shape& y, const char* name) {
+  const Shape expected = output_shape(node, x);
+  check(expected.is_compatible(y), node.op, ": expected ", name, " shape to be ", expected,
+        ", but got ", y);
+}
+
+// ---- Loops
+
+// Versions for vector instructions only where they pay: for floats.
+template <class T, class Loop>
+void run_loop(const Loop& loop) {
+  if constexpr (std::is_floating_point_v<ComputeType<T>>) {
+    vectorized(loop);
+  } else {
+    loop();
+  }
+}
+
+// At most: a window may be far larger than what is below it.
+int64_t taps(const Pool& p) {
+  const auto along = [](const Window& w) { return std::min(w.size, w.in); };
+  return along(p.planes) * along(p.height) * along(p.width);
+}
+// Units of `elements` elements and as many times the window.
+int64_t grain(const Pool& p, int64_t elements) {
+  return 1 + 200'000 / std::max<int64_t>(1, elements * taps(p));
+}
+double cost_ns(const Pool& p) { return 0.3 * static_cast<double>(p.y_elements() * taps(p)); }
+
+template <class T>
+constexpr T lowest() {
+  if constexpr (std::is_integral_v<T>) {
+    return std::numeric_limits<T>::lowest();
+  } else {
+    return T(std::numeric_limits<float>::lowest());
+  }
+}
+
+template <class T>
+BoundKernel prepare_max(TypeTag<T>, const KernelRequest& r) {
+  using C = ComputeType<T>;
+  const Pool p = pool_of(r.node, r.inputs[0].shape);
+  if (p.y_elements() == 0) return {};
+  BoundKernel kernel = BoundKernel::of([p](const Arguments& a) {
+    const T* x = a.input<T>(0);
+    T* y = a.output<T>();
+    a.stream->parallel_for(p.rows(), grain(p, p.width.out * p.channels),
+                           [&](int64_t begin, int64_t end) {
+                             run_loop<T>([=]() LEAT_INLINE {
+                               for (int64_t row = begin; row < end; ++row) {
+                                 for (int64_t ox = 0; ox < p.width.out; ++ox) {
+                                   T* best = y + (row * p.width.out + ox) * p.channels;
+                                   std::fill_n(best, p.channels, lowest<T>());
+                                   p.for_each_tap(row, ox, [=](int64_t pixel) LEAT_INLINE {
+                                     const T* from = x + pixel * p.channels;
+                                     for (int64_t c = 0; c < p.channels; ++c)
+                                       best[c] = C(best[c]) < C(from[c]) ? from[c] : best[c];
+                                   });
+                                 }
+                               }
+                             });
+                           });
+  });
+  kernel.cost_ns = cost_ns(p);
+  return kernel;
+}
+
+// Calls f(output element, input element) for every output of the images [begin, end): where its
+// largest input is, the first of equal ones.
+template <class T, class F>
+LEAT_INLINE inline void for_each_largest(const Pool& p, const T* x, int64_t begin, int64_t end,
+                                         F f) {
+  using C = ComputeType<T>;
+  constexpr int64_t width = 64;
+  C best[width];
+  int64_t where[width];
+  for (int64_t row = begin * p.rows_per_image(); row < end * p.rows_per_image(); ++row) {
+    for (int64_t ox = 0; ox < p.width.out; ++ox) {
+      const int64_t y = (row * p.width.out + ox) * p.channels;
+      for (int64_t first = 0; first < p.channels; first += width) {
+        const int64_t n = std::min(width, p.channels - first);
+        std::fill_n(where, n, int64_t{-1});
+        p.for_each_tap(row, ox, [&](int64_t pixel) LEAT_INLINE {
+          const int64_t at = pixel * p.channels + first;
+          for (int64_t c = 0; c < n; ++c) {
+            const C value = x[at + c];
+            const bool better = where[c] < 0 || best[c] < value;
+            best[c] = better ? value : best[c];
+            where[c] = better ? at + c : where[c];
+          }
+        });
+        for (int64_t c = 0; c < n; ++c) {
+          if (where[c] >= 0) f(y + first + c, where[c]);
+        }
+      }
+    }
+  }
+}
+
+template <class T>
+BoundKernel prepare_max_gradient(TypeTag<T>, const KernelRequest& r) {
+  using C = ComputeType<T>;
+  const Pool p = pool_of(r.node, r.inputs[0].shape);
+  if (p.x_elements() == 0) return {};
+  BoundKernel kernel = BoundKernel::of([p](const Arguments& a) {
+    const T *x = a.input<T>(0), *dy = a.input<T>(2);
+    T* dx = a.output<T>();
+    const int64_t image = p.x_elements() / p.images;
+    a.stream->parallel_for(p.images, grain(p, image), [&](int64_t begin, int64_t end) {
+      run_loop<T>([=]() LEAT_INLINE {
+        std::fill(dx + begin * image, dx + end * image, T(0));
+        for_each_largest(p, x, begin, end, [=](int64_t y, int64_t at) LEAT_INLINE {
+          dx[at] = T(C(dx[at]) + C(dy[y]));
+        });
+      });
+    });
+  });
+  kernel.cost_ns = 2 * cost_ns(p);
+  return kernel;
+}
+
+template <class T>
+BoundKernel prepare_max_gradient_gradient(TypeTag<T>, const KernelRequest& r) {
+  const Pool p = pool_of(r.node, r.inputs[0].shape);
+  if (p.y_elements() == 0) return {};
+  BoundKernel kernel = BoundKernel::of([p](const Arguments& a) {
+    const T *x = a.input<T>(0), *dx = a.input<T>(2);
+    T* dy = a.output<T>();
+    const int64_t image = p.y_elements() / p.images;
+    a.stream->parallel_for(p.images, grain(p, image), [&](int64_t begin, int64_t end) {
+      std::fill(dy + begin * image, dy + end * image, T(0));
+      for_each_largest(p, x, begin, end, [=](int64_t y, int64_t at) { dy[y] = dx[at]; });
+    });
+  });
+  kernel.cost_ns = 2 * cost_ns(p);
+  return kernel;
+}
+
+// Sums in float for 16-bit floats; a block of channels at a time stays in registers or close to
+// them.
+template <class T>
+BoundKernel prepare_average(TypeTag<T>, const KernelRequest& r) {
+  using C = ComputeType<T>;
+  const Pool p = pool_of(r.node, r.inputs[0].shape);
+  if (p.y_elements() == 0) return {};
+  BoundKernel kernel = BoundKernel::of([p](const Arguments& a) {
+    const T* x = a.input<T>(0);
+    T* y = a.output<T>();
+    a.stream->parallel_for(
+        p.rows(), grain(p, p.width.out * p.channels), [&](int64_t begin, int64_t end) {
+          vectorized([=]() LEAT_INLINE {
+            constexpr int64_t width = 64;
+            C sum[width];
+            for (int64_t row = begin; row < end; ++row) {
+              for (int64_t ox = 0; ox < p.width.out; ++ox) {
+                for (int64_t first = 0; first < p.channels; first += width) {
+                  const int64_t n = std::min(width, p.channels - first);
+                  std::fill_n(sum, n, C(0));
+                  C* const total = sum;
+                  const int64_t count = p.for_each_tap(row, ox, [=](int64_t pixel) LEAT_INLINE {
+                    const T* from = x + pixel * p.channels + first;
+                    for (int64_t c = 0; c < n; ++c) total[c] += C(from[c]);
+                  });
+                  T* to = y + (row * p.width.out + ox) * p.channels + first;
+                  for (int64_t c = 0; c < n; ++c) to[c] = T(sum[c] / C(count));
+                }
+              }
+            }
+          });
+        });
+  });
+  kernel.cost_ns = cost_ns(p);
+  return kernel;
+}
+
+template <class T>
+BoundKernel prepare_average_gradient(TypeTag<T>, const KernelRequest& r) {
+  using C = ComputeType<T>;
+  const Pool p = pool_of(r.node, r.outputs[0].shape);
+  if (p.x_elements() == 0) return {};
+  BoundKernel kernel = BoundKernel::of([p](const Arguments& a) {
+    const T* dy = a.input<T>(1);
+    T* dx = a.output<T>();
+    const int64_t image = p.x_elements() / p.images;
+    a.stream->parallel_for(p.images, grain(p, image), [&](int64_t begin, int64_t end) {
+      vectorized([=]() LEAT_INLINE {
+        std::fill(dx + begin * image, dx + end * image, T(0));
+        for (int64_t row = begin * p.rows_per_image(); row < end * p.rows_per_image(); ++row) {
+          for (int64_t ox = 0; ox < p.width.out; ++ox) {
+            const T* from = dy + (row * p.width.out + ox) * p.channels;
+            const C share = C(1) / C(p.count_taps(row, ox));
+            p.for_each_tap(row, ox, [=](int64_t pixel) LEAT_INLINE {
+              T* to = dx + pixel * p.channels;
+              for (int64_t c = 0; c < p.channels; ++c) to[c] = T(C(to[c]) + C(from[c]) * share);
+            });
+          }
+        }
+      });
+    });
+  });
+  kernel.cost_ns = cost_ns(p);
+  return kernel;
+}
+
+// ---- MaxPoolWithArgmax: places are counted in an image, or with include_batch_in_index in the
+// whole batch
+
+template <class T, class Index>
+BoundKernel bind_max_argmax(const KernelRequest& r) {
+  const Shape& shape = r.inputs[0].shape;
+  check(shape.elements() > 0, "tensor_in must not be empty, got shape ", shape);
+  const Pool p = pool_of(r.node, shape);
+  if (p.y_elements() == 0) return {};
+  const bool in_batch = r.attr<bool>("include_batch_in_index");
+  const int64_t counted = in_batch ? shape.elements() : shape.elements() / shape[0];
+  BoundKernel kernel = BoundKernel::of([p, counted](const Arguments& a) {
+    const T* x = a.input<T>(0);
+    T* y = a.output<T>(0);
+    Index* places = a.output<Index>(1);
+    a.stream->parallel_for(
+        p.images, grain(p, p.y_elements() / p.images), [&](int64_t begin, int64_t end) {
+          for (int64_t image = begin; image < end; ++image) {
+            for_each_largest(p, x, image, image + 1, [=](int64_t to, int64_t at) {
+              y[to] = x[at];
+              places[to] = static_cast<Index>(at % counted);
+            });
+          }
+        });
+  });
+  kernel.cost_ns = 2 * cost_ns(p);
+  return kernel;
+}
+
+template <class T, class Index>
+BoundKernel bind_max_argmax_gradient(const KernelRequest& r) {
+  using C = ComputeType<T>;
+  const Shape& shape = r.inputs[0].shape;
+  const Pool p = pool_of(r.node, shape);
+  if (p.x_elements() == 0) return {};
+  const bool in_batch = r.attr<bool>("include_batch_in_index");
+  const int64_t counted = in_batch ? shape.elements() : shape.elements() / shape[0];
+  BoundKernel kernel = BoundKernel::of([p, counted](const Arguments& a) {
+    const T* dy = a.input<T>(1);
+    const Index* places = a.input<Index>(2);
+    T* dx = a.output<T>();
+    const int64_t x_image = p.x_elements() / p.images, y_image = p.y_elements() / p.images;
+    a.stream->parallel_for(p.images, grain(p, x_image), [&](int64_t begin, int64_t end) {
+      std::fill(dx + begin * x_image, dx + end * x_image, T(0));
+      for (int64_t i = begin * y_image; i < end * y_image; ++i) {
+        const int64_t begin_of_image = i / y_image * x_image, first = begin_of_image % counted;
+        check(places[i] >= first && places[i] < first + x_image, "argmax[", i, "] is ", places[i],
+              ", but what is pooled there has the places from ", first, " to ",
+              first + x_image - 1);
+        T& sum = dx[begin_of_image + (places[i] - first)];
+        sum = T(C(sum) + C(dy[i]));
+      }
+    });
+  });
+  kernel.cost_ns = static_cast<double>(p.x_elements() + 2 * p.y_elements());
+  return kernel;
+}
+
+}  // namespace
+
+void infer_pool(ShapeContext& c) {
+  c.set_output(0, output_shape(c.node(), c.with_rank(0, image_axes(c.node()).rank())));
+}
+
+void infer_max_pool_gradient(ShapeContext& c) {
+  const Shape x = c.with_rank(0, image_axes(c.node()).rank());
+  check_output_shape(c.node(), x, c.with_rank(1, image_axes(c.node()).rank()), "orig_output");
+  check_output_shape(c.node(), x, c.with_rank(2, image_axes(c.node()).rank()), "grad");
+  c.set_output(0, x);
+}
+
+void infer_max_pool_gradient_gradient(ShapeContext& c) {
+  const Shape x = c.with_rank(0, image_axes(c.node()).rank()),
+              y = c.with_rank(1, image_axes(c.node()).rank());
+  check_output_shape(c.node(), x, y, "orig_output");
+  check(x.is_compatible(c.with_rank(2, image_axes(c.node()).rank())), "Expected grad shape to be ",
+        x, ", but got ", c.input(2));
+  c.set_output(0, y.merged(output_shape(c.node(), x)));
+}
+
+void infer_average_pool_gradient(ShapeContext& c) {
+  const Shape dy = c.with_rank(1, image_axes(c.node()).rank()), x = c.shape_from_value(0);
+  if (!x.has_rank()) return c.set_output(0, Shape::of_rank(dy.rank()));
+  check(x.rank() == dy.rank(), "orig_input_shape must be 1-dimensional and ", dy.rank(),
+        " elements, got ", x.rank());
+  check_output_shape(c.node(), x, dy, "grad");
+  c.set_output(0, x);
+}
+
+void infer_max_pool_argmax(ShapeContext& c) {
+  infer_pool(c);
+  c.set_output(1, output_shape(c.node(), c.with_rank(0, 4)));
+}
+
+void infer_max_pool_argmax_gradient(ShapeContext& c) {
+  const Shape x = c.with_rank(0, 4);
+  check_output_shape(c.node(), x, c.with_rank(1, 4), "grad");
+  check_output_shape(c.node(), x, c.with_rank(2, 4), "argmax");
+  c.set_output(0, x);
+}
+
+Kernel max_pool_kernel() {
+  return cpu_kernel(
+      "T",
+      Types<float, double, half, bfloat16, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t>{},
+      []<class T>(TypeTag<T> t, const KernelRequest& r) { return prepare_max(t, r); });
+}
+Kernel max_pool_gradient_kernel() {
+  return cpu_kernel("T", NumberTypes{}, []<class T>(TypeTag<T> t, const KernelRequest& r) {
+    return prepare_max_gradient(t, r);
+  });
+}
+Kernel max_pool_gradient_gradient_kernel() {
+  return cpu_kernel("T", NumberTypes{}, []<class T>(TypeTag<T> t, const KernelRequest& r) {
+    return prepare_max_gradient_gradient(t, r);
+  });
+}
+Kernel average_pool_kernel() {
+  return cpu_kernel("T", FloatTypes{}, []<class T>(TypeTag<T> t, const KernelRequest& r) {
+    return prepare_average(t, r);
+  });
+}
+Kernel average_pool_gradient_kernel() {
+  return cpu_kernel("T", FloatTypes{}, []<class T>(TypeTag<T> t, const KernelRequest& r) {
+    return prepare_average_gradient(t, r);
+  });
+}
+Kernel max_pool_argmax_kernel() {
+  return cpu_kernel("T", NumberTypes{}, []<class T>(TypeTag<T>, const KernelRequest& r) {
+    return r.attr<DType>("Targmax") == DType::i64 ? bind_max_argmax<T, int64_t>(r)
+                                                  : bind_max_argmax<T, int32_t>(r);
+  });
+}
+Kernel max_pool_argmax_gradient_kernel() {
+  return cpu_kernel("T", NumberTypes{}, []<class T>(TypeTag<T>, const KernelRequest& r) {
+    return r.attr<DType>("Targmax") == DType::i64 ? bind_max_argmax_gradient<T, int64_t>(r)
+                                                  : bind_max_argmax_gradient<T, int32_t>(r);
+  });
+}
+
+}  // namespace leat

@@ -1,0 +1,49 @@
+// leat: cpu+cuda
+// Relu and its gradient: the op to copy from (kernels/README.md tells how).
+#include "kernels/elementwise.h"
+
+namespace leat {
+namespace {
+
+struct Relu {
+  template <class T>
+  LEAT_DEVICE T operator()(T x) const {
+    return x < T(0) ? T(0) : x;  // NaN stays NaN
+  }
+};
+
+// A product, as TensorFlow has it: dy = NaN or infinity is seen wherever it comes.
+struct ReluGrad {
+  template <class T>
+  LEAT_DEVICE T operator()(T dy, T x) const {
+    return static_cast<T>(dy * T(x > T(0)));
+  }
+};
+
+const Op relu_op{{
+    .name = "Relu",
+    .doc = "y = max(x, 0), elementwise.",
+    .inputs = {"features: T"},
+    .outputs = {"activations: T"},
+    .attrs = {"T: realnumbertype"},
+    .shape = shapes::same_as(0),
+    .gradient = [](Gradient& g) { g.dx() = relu_grad(g.dy(), g.y()); },
+    .kernels = elementwise<Relu>(),
+    .examples = {{.inputs = {floats({-1, 0, 2})}, .outputs = {floats({0, 0, 2})}}},
+}};
+
+const Op relu_grad_op{{
+    .name = "ReluGrad",
+    .doc = "dx = dy where x > 0, else 0; x may be Relu's input or its output.",
+    .inputs = {"gradients: T", "features: T"},
+    .outputs = {"backprops: T"},
+    .attrs = {"T: realnumbertype"},
+    .shape = shapes::same_for_all(),
+    .gradient = [](Gradient& g) { g.dx(0) = relu_grad(g.dy(), g.x(1)); },
+    .kernels = elementwise<ReluGrad>(),
+    .examples = {{.inputs = {floats({3, 4, 5}), floats({-1, 0, 2})},
+                  .outputs = {floats({0, 0, 5})}}},
+}};
+
+}  // namespace
+}  // namespace leat
