@@ -94,7 +94,8 @@ class Tensor {
   // for 0 elements.
   template <class T>
   T* data() {
-    check(dtype_of<T> == dtype_, "a tensor of dtype ", dtype_, " was read as ", dtype_of<T>);
+    check(dtype_of<T> == dtype_, "a tensor of dtype ", dtype_, " was read as ", dtype_of<T>,
+          ": give data() or value() the type of its elements, or cast() it in the graph");
     return static_cast<T*>(raw());
   }
   template <class T>

@@ -115,21 +115,27 @@ Initializer value_of(Output variable) {
   };
 }
 
-Initializer random_normal(double stddev, int64_t seed) {
-  return [=](Graph& graph, DType dtype, const VariablePart& part) {
-    return scaled(drawn(graph, "RandomStandardNormal", dtype, part, seed), stddev);
+namespace {
+Initializer normal(std::string op, const NormalOptions& options) {
+  return [op = std::move(op), options](Graph& graph, DType dtype, const VariablePart& part) {
+    const Output numbers = scaled(drawn(graph, op, dtype, part, options.seed), options.stddev);
+    return options.mean == 0 ? numbers : numbers + options.mean;
   };
 }
+}  // namespace
 
-Initializer truncated_normal(double stddev, int64_t seed) {
-  return [=](Graph& graph, DType dtype, const VariablePart& part) {
-    return scaled(drawn(graph, "TruncatedNormal", dtype, part, seed), stddev);
-  };
+Initializer random_normal(const NormalOptions& options) {
+  return normal("RandomStandardNormal", options);
 }
 
-Initializer random_uniform(double low, double high, int64_t seed) {
-  return [=](Graph& graph, DType dtype, const VariablePart& part) {
-    return scaled(drawn(graph, "RandomUniform", dtype, part, seed), high - low) + low;
+Initializer truncated_normal(const NormalOptions& options) {
+  return normal("TruncatedNormal", options);
+}
+
+Initializer random_uniform(const UniformOptions& options) {
+  return [options](Graph& graph, DType dtype, const VariablePart& part) {
+    const Output numbers = drawn(graph, "RandomUniform", dtype, part, options.seed);
+    return scaled(numbers, options.high - options.low) + options.low;
   };
 }
 

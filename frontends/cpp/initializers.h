@@ -43,9 +43,31 @@ Initializer constant(Tensor value);
 Initializer value_of(Output variable);
 // Normal with mean 0; of the truncated one, what is within two standard deviations is kept, and
 // `stddev` is that of the normal distribution before: what is kept has 0.8796 of it.
-Initializer random_normal(double stddev = 1.0, int64_t seed = 0);
-Initializer truncated_normal(double stddev = 1.0, int64_t seed = 0);
-Initializer random_uniform(double low, double high, int64_t seed = 0);
+struct NormalOptions {
+  double mean = 0, stddev = 1;
+  int64_t seed = 0;
+};
+Initializer random_normal(const NormalOptions& options = {});
+Initializer truncated_normal(const NormalOptions& options = {});
+struct UniformOptions {
+  double low = -0.05, high = 0.05;
+  int64_t seed = 0;
+};
+Initializer random_uniform(const UniformOptions& options = {});
+// The same: random_normal(0.1), random_uniform(-1, 1). No options in braces end up here.
+template <class T>
+requires std::is_arithmetic_v<T> Initializer random_normal(T stddev, int64_t seed = 0) {
+  return random_normal(NormalOptions{.stddev = static_cast<double>(stddev), .seed = seed});
+}
+template <class T>
+requires std::is_arithmetic_v<T> Initializer truncated_normal(T stddev, int64_t seed = 0) {
+  return truncated_normal(NormalOptions{.stddev = static_cast<double>(stddev), .seed = seed});
+}
+template <class T>
+requires std::is_arithmetic_v<T> Initializer random_uniform(T low, double high, int64_t seed = 0) {
+  return random_uniform(
+      UniformOptions{.low = static_cast<double>(low), .high = high, .seed = seed});
+}
 
 // ---- By the size of a layer ----
 // Fans are Keras': of a kernel [in, out] fan_in is `in` and fan_out `out`; of a convolution's

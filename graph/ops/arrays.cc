@@ -67,6 +67,36 @@ Output eye(Graph& graph, int64_t rows, int64_t columns, DType dtype, Location at
             {}, at);
 }
 
+Output diag(Output x, Location at) {
+  Graph& graph = graph_of(x, at);
+  const int rank = x.shape().rank();
+  check(rank == 1 || rank == 2, "diag (", at, "): '", x.name(), "' ", x.shape(),
+        " must be a vector or a matrix");
+  const Output main = int32(graph, 0, "k", at), zero = Operand(0, at).as(graph, x.dtype());
+  if (rank == 2) return op("MatrixDiagPartV2", {x, main, zero}, {}, at);
+  const Output as_long = int32(graph, -1, "num_rows", at);
+  return op("MatrixDiagV2", {x, main, as_long, as_long, zero}, {}, at);
+}
+namespace {
+// Of the band from `below` diagonals under the main one to `above` over it; -1: all.
+Output band(Output x, int64_t below, int64_t above, Location at) {
+  Graph& graph = graph_of(x, at);
+  return op("MatrixBandPart",
+            {x, Operand(below, at).as(graph, i64), Operand(above, at).as(graph, i64)}, {}, at);
+}
+}  // namespace
+// A band holds the main diagonal: what has not got it is what is outside of one.
+Output tril(Output x, int k, Location at) {
+  if (k >= 0) return band(x, -1, k, at);
+  const Output ones = ones_like(x, at);
+  return where(equal({band(ones, -int64_t{k} - 1, -1, at), at}, 0), x, 0, at);
+}
+Output triu(Output x, int k, Location at) {
+  if (k <= 0) return band(x, -int64_t{k}, -1, at);
+  const Output ones = ones_like(x, at);
+  return where(equal({band(ones, -1, int64_t{k} - 1, at), at}, 0), x, 0, at);
+}
+
 // ---- Shapes ----
 
 Output shape_of(Output x, DType dtype, Location at) {
@@ -192,8 +222,9 @@ Output one_hot(Output indices, const Operand& depth, const OneHotOptions& option
              options.off.as(graph, options.dtype)},
             {{"axis", options.axis}}, at);
 }
-std::vector<Output> unique(Output x, DType index_dtype, Location at) {
-  return op_outputs("Unique", {x}, {{"out_idx", index_dtype}}, at);
+Unique unique(Output x, DType index_dtype, Location at) {
+  const std::vector<Output> out = op_outputs("Unique", {x}, {{"out_idx", index_dtype}}, at);
+  return {out[0], out[1]};
 }
 Output segment_sum(Output data, Output segment_ids, const Operand& segments, Location at) {
   return op("UnsortedSegmentSum", {data, segment_ids, segments.as(graph_of(data, at), i32)}, {},

@@ -23,6 +23,11 @@ Output linspace(Graph& graph, double start, double stop, int count, DType dtype 
                 Location at = here());
 Output eye(Graph& graph, int64_t rows, int64_t columns = -1, DType dtype = f32,
            Location at = here());  // columns: rows if left out
+// A matrix with the vector on its diagonal; of a matrix, its diagonal.
+Output diag(Output x, Location at = here());
+// Matrices [..., n, m] with zeros above (below) the k-th diagonal; 0 is the main one.
+Output tril(Output x, int k = 0, Location at = here());
+Output triu(Output x, int k = 0, Location at = here());
 
 // ---- Shapes ----
 Output shape_of(Output x, DType dtype = i32, Location at = here());  // as the step finds it
@@ -47,7 +52,7 @@ std::vector<Output> split(Output x, int parts, int axis = 0, Location at = here(
 std::vector<Output> split(Output x, const std::vector<int64_t>& sizes, int axis = 0,
                           Location at = here());
 Output tile(Output x, const Dims& repeats, Location at = here());
-Output flip(Output x, const Axes& axes, Location at = here());
+Output flip(Output x, const Axes& axes = {}, Location at = here());
 Output roll(Output x, int shift, int axis, Location at = here());
 
 // ---- Borders ----
@@ -78,8 +83,12 @@ struct OneHotOptions {
 // [indices' shape, depth]; a row of `off` for an index outside [0, depth).
 Output one_hot(Output indices, const Operand& depth, const OneHotOptions& options = {},
                Location at = here());
-// {the different values, the number of each x among them}; x is a vector.
-std::vector<Output> unique(Output x, DType index_dtype = i32, Location at = here());
+// The different values of a vector in the order in which they come, and for each element the
+// number of its value: auto [values, indices] = unique(x).
+struct Unique {
+  Output values, indices;
+};
+Unique unique(Output x, DType index_dtype = i32, Location at = here());
 // Sums of the rows of data whose ids are equal; ids in [0, segments).
 Output segment_sum(Output data, Output segment_ids, const Operand& segments, Location at = here());
 

@@ -19,6 +19,16 @@ Comparison operator<=(const Operand& a, const Operand& b);
 Comparison operator>(const Operand& a, const Operand& b);
 Comparison operator>=(const Operand& a, const Operand& b);
 
+// Of what was compared: x > 0 && x < 1, !(x > 0). Bools that are placeholders or variables take
+// &, | and logical_not(), because `if (x && y)` asks of Outputs whether they are set.
+Comparison operator&&(const Comparison& a, const Output& b);
+Comparison operator&&(const Output& a, const Comparison& b);
+Comparison operator&&(const Comparison& a, const Comparison& b);
+Comparison operator||(const Comparison& a, const Output& b);
+Comparison operator||(const Output& a, const Comparison& b);
+Comparison operator||(const Comparison& a, const Comparison& b);
+Comparison operator!(const Comparison& x);
+
 // By name, as NumPy has them too.
 Output equal(const Operand& a, const Operand& b);
 Output not_equal(const Operand& a, const Operand& b);

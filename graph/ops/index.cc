@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "graph/ops/arrays.h"
 #include "graph/ops/graph_of.h"
 
 namespace leat {
@@ -39,6 +40,18 @@ class Parts {
   }
   int64_t bit() const { return int64_t{1} << count_; }
 
+  Output as_int32(Output position) const {
+    check(position && is_integer(position.dtype()), "an index (", at_, ") must be an integer, got ",
+          position ? concat(position.name(), " ", position.dtype(), position.shape())
+                   : "an empty Output");
+    return position.dtype() == i32 ? position : op("Cast", {position}, {{"DstT", i32}}, at_);
+  }
+  Entry entry(const Bound& bound) const {
+    if (const Output* scalar = std::get_if<Output>(&bound.position())) return as_int32(*scalar);
+    const auto* number = std::get_if<int64_t>(&bound.position());
+    return number != nullptr ? *number : 0;
+  }
+
   void add(int64_t position) {
     // Behind -1 comes the axis's end, and not position 0.
     push(position, position + 1, 1);
@@ -46,16 +59,15 @@ class Parts {
     if (position == -1) end_mask_ |= bit();
   }
   void add(Output position) {
-    const Output begin =
-        position.dtype() == i32 ? position : op("Cast", {position}, {{"DstT", i32}}, at_);
+    const Output begin = as_int32(position);
     push(begin, Operand(begin, at_) + Operand(1, at_), 1);
     shrink_axis_mask_ |= bit();
   }
   void add(const Slice& slice) {
     check(slice.step != 0, "a slice (", at_, ") has step 0");
-    push(slice.begin.value_or(0), slice.end.value_or(0), slice.step);
-    if (!slice.begin) begin_mask_ |= bit();
-    if (!slice.end) end_mask_ |= bit();
+    push(entry(slice.begin), entry(slice.end), slice.step);
+    if (slice.begin.position().index() == 0) begin_mask_ |= bit();
+    if (slice.end.position().index() == 0) end_mask_ |= bit();
   }
   void add(NewAxis) {
     push(int64_t{0}, int64_t{0}, 1);
@@ -101,7 +113,14 @@ class Parts {
 
 }  // namespace
 
-Output Output::operator[](const Index& index) const { return (*this)[{index}]; }
+Output Output::operator[](const Index& index) const {
+  const Output* which = std::get_if<Output>(&index.what());
+  if (which != nullptr && *which && which->dtype() == DType::boolean)
+    return boolean_mask(*this, *which, index.at());
+  if (which != nullptr && *which && which->shape().rank() > 0 && is_integer(which->dtype()))
+    return take(*this, *which, 0, index.at());
+  return (*this)[{index}];
+}
 
 Output Output::operator[](std::initializer_list<Index> indices) const {
   const Location at = indices.size() == 0 ? Location{} : indices.begin()->at();

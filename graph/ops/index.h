@@ -1,4 +1,5 @@
-// Parts of a tensor: x[0], x[{all, slice(0, 2)}], x[{slice(1, 3), newaxis}].
+// Parts of a tensor: x[0], x[{all, slice(0, 2)}], x[{slice(1, 3), newaxis}]. Alone in the brackets,
+// an Output may be a bool mask, x[mask] (boolean_mask), or a vector of indices, x[ids] (take).
 #pragma once
 
 #include <concepts>
@@ -9,15 +10,36 @@
 
 namespace leat {
 
-// Positions begin, begin + step, … before end. Negative positions count from the end; without
-// begin or end the slice goes to that end of the axis.
+inline constexpr std::nullopt_t none = std::nullopt;
+
+// Where a slice begins or ends: a number, a scalar of the graph, or none: at that end of the axis.
+class Bound {
+ public:
+  Bound() = default;        // none
+  Bound(std::nullopt_t) {}  // NOLINT: converts
+  template <AxisNumber T>
+  Bound(T position) : position_(static_cast<int64_t>(position)) {}  // NOLINT
+  Bound(Output position) : position_(position) {}                   // NOLINT
+  template <AxisNumber T>
+  Bound(std::optional<T> position) {  // NOLINT
+    if (position) position_ = int64_t{*position};
+  }
+
+  using Position = std::variant<std::monostate, int64_t, Output>;
+  const Position& position() const { return position_; }
+
+ private:
+  Position position_;
+};
+
+// Positions begin, begin + step, … before end. Negative positions count from the end; `none` is
+// that end of the axis.
 struct Slice {
-  std::optional<int64_t> begin, end;
+  Bound begin, end;
   int64_t step = 1;
 };
-inline Slice slice(std::optional<int64_t> begin, std::optional<int64_t> end, int64_t step = 1) {
-  return {begin, end, step};
-}
+inline Slice slice(Bound begin, Bound end, int64_t step = 1) { return {begin, end, step}; }
+inline Slice slice(Bound end) { return {none, end, 1}; }  // the first ones, as in Python
 
 struct NewAxis {};
 struct Ellipsis {};

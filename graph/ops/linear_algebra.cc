@@ -1,5 +1,7 @@
 #include "graph/ops/linear_algebra.h"
 
+#include "graph/ops/arrays.h"
+
 namespace leat {
 
 Output matmul(Output a, Output b, MatmulOptions options, Location at) {
@@ -7,6 +9,18 @@ Output matmul(Output a, Output b, MatmulOptions options, Location at) {
         ") is given an empty Output: it was never set to a result of the graph");
   check(!(options.transpose_a && options.adjoint_a) && !(options.transpose_b && options.adjoint_b),
         "matmul (", at, "): an operand is transposed or its adjoint is taken, not both");
+  if (a.shape().rank() == 1 || b.shape().rank() == 1) {
+    const bool is_row = a.shape().rank() == 1, is_column = b.shape().rank() == 1;
+    check((!is_row || !(options.transpose_a || options.adjoint_a)) &&
+              (!is_column || !(options.transpose_b || options.adjoint_b)),
+          "matmul (", at, "): a vector has no transpose, got ", a.shape(), " and ", b.shape());
+    const Output y = matmul(is_row ? expand_dims(a, 0, at) : a,
+                            is_column ? expand_dims(b, 1, at) : b, options, at);
+    std::vector<int> axes;
+    if (is_row) axes.push_back(-2);
+    if (is_column) axes.push_back(-1);
+    return squeeze(y, axes, at);
+  }
   const bool are_matrices = a.shape().rank() == 2 && b.shape().rank() == 2;
   const bool are_complex = is_complex(a.dtype());
   if (are_matrices && !(are_complex && (options.adjoint_a || options.adjoint_b))) {

@@ -9,7 +9,8 @@ struct MatmulOptions {
   bool transpose_a = false, transpose_b = false;
   bool adjoint_a = false, adjoint_b = false;  // transposed and conjugated
 };
-// The product of matrices [..., n, k] and [..., k, m]; dimensions in front are broadcast.
+// The product of matrices [..., n, k] and [..., k, m]; dimensions in front are broadcast. A vector
+// is a row on the left and a column on the right, and the result has no axis for it, as in NumPy.
 Output matmul(Output a, Output b, MatmulOptions options = {}, Location at = here());
 // Sums of products over labelled axes, as NumPy writes them: einsum("bij,bjk->bik", a, b).
 Output einsum(std::string_view equation, const std::vector<Output>& operands, Location at = here());

@@ -74,6 +74,21 @@ Comparison operator>(const Operand& a, const Operand& b) { return Comparison(gre
 Comparison operator>=(const Operand& a, const Operand& b) {
   return Comparison(greater_equal(a, b));
 }
+Comparison operator&&(const Comparison& a, const Output& b) {
+  return Comparison(logical_and(a, b));
+}
+Comparison operator&&(const Output& a, const Comparison& b) {
+  return Comparison(logical_and(a, b));
+}
+Comparison operator&&(const Comparison& a, const Comparison& b) {
+  return Comparison(logical_and(a, b));
+}
+Comparison operator||(const Comparison& a, const Output& b) { return Comparison(logical_or(a, b)); }
+Comparison operator||(const Output& a, const Comparison& b) { return Comparison(logical_or(a, b)); }
+Comparison operator||(const Comparison& a, const Comparison& b) {
+  return Comparison(logical_or(a, b));
+}
+Comparison operator!(const Comparison& x) { return Comparison(logical_not(x)); }
 
 // ---- Functions ----
 
@@ -150,6 +165,24 @@ Output complex(Output re, Output im, Location at) {
 }
 
 Output identity(Output x, Location at) { return unary("Identity", x, at); }
+Output identity(Output x, std::string_view name, Location at) {
+  return graph_of(x, at)
+      .add({.op = "Identity", .name = std::string(name), .inputs = {x}, .location = at})
+      .output();
+}
+Output with_dependencies(std::initializer_list<Awaited> after, Output x, Location at) {
+  const ControlScope scope(graph_of(x, at), after);
+  return identity(x, at);
+}
+Output print(Output x, const std::vector<Output>& values, std::string_view message,
+             const PrintOptions& options, Location at) {
+  graph_of(x, at);
+  std::vector<Output> inputs = {x};
+  inputs.insert(inputs.end(), values.begin(), values.end());
+  return op("Print", inputs,
+            {{"message", message}, {"first_n", options.first}, {"summarize", options.summarize}},
+            at);
+}
 Output stop_gradient(Output x, Location at) { return unary("StopGradient", x, at); }
 Output check_numerics(Output x, std::string_view message, Location at) {
   return op("CheckNumerics", {x}, {{"message", message}}, at);

@@ -65,6 +65,16 @@ Output complex(Output re, Output im, Location at = here());
 
 // ---- Values passed on ----
 Output identity(Output x, Location at = here());
+Output identity(Output x, std::string_view name, Location at = here());
+// x, when all of these have run: with_dependencies({update}, loss).
+Output with_dependencies(std::initializer_list<Awaited> after, Output x, Location at = here());
+// x; each step that needs it writes the message and the values to the log of its task.
+struct PrintOptions {
+  int first = -1;     // how many times; -1: always
+  int summarize = 3;  // how many elements of each value
+};
+Output print(Output x, const std::vector<Output>& values, std::string_view message = "",
+             const PrintOptions& options = {}, Location at = here());
 Output stop_gradient(Output x, Location at = here());
 // INVALID_ARGUMENT with the message, in the step, if x has a NaN or an infinity.
 Output check_numerics(Output x, std::string_view message, Location at = here());

@@ -69,6 +69,11 @@ Output conv2d_transpose(Output x, Output filter, const Dims& dims,
                         const ConvolutionOptions& options = {}, Location at = here());
 
 struct PoolOptions {
+  // Options have names: a list of numbers, {3, 2}, might be a size and a stride, or two sizes.
+  struct ByName {
+    explicit ByName() = default;
+  };
+  ByName by_name = ByName();
   Extents2d size = 2;
   Extents2d strides = 0;  // 0: as size
   Padding padding = valid;

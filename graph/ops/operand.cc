@@ -87,7 +87,12 @@ Output Operand::as(Graph& graph, DType dtype) const {
   if (output_) return output_;
   Tensor value;
   const auto convert = [&]<class Number>(const Number& number) {
-    if constexpr (!std::is_same_v<Number, std::monostate>) {
+    if constexpr (std::is_same_v<Number, Tensor>) {
+      value = converted(number, dtype, at_);
+    } else if constexpr (std::is_same_v<Number, std::string>) {
+      check(dtype == DType::string, "the text \"", number, "\" (", at_, ") cannot be a ", dtype);
+      value = Tensor::scalar(number);
+    } else if constexpr (!std::is_same_v<Number, std::monostate>) {
       visit_dtype(dtype, [&]<class T>(TypeTag<T>) {
         if constexpr (std::is_same_v<T, half> || std::is_same_v<T, bfloat16>) {
           value = Tensor::scalar<T>(T(static_cast<float>(number)));
@@ -102,6 +107,14 @@ Output Operand::as(Graph& graph, DType dtype) const {
   return constant(graph, std::move(value), "Const", at_);
 }
 
+Output Operand::in(Graph& graph) const {
+  if (const auto* text = std::get_if<std::string>(&number_))
+    return constant(graph, *text, "Const", at_);
+  if (const auto* value = std::get_if<Tensor>(&number_))
+    return constant(graph, *value, "Const", at_);
+  return as(graph, is_integer() ? i32 : f32);
+}
+
 Output Operand::as(const Operand& other) const {
   for (const Operand* operand : {this, &other})
     check(operand->is_number() || operand->output_, "an operand (", operand->at_, ") ",
@@ -111,7 +124,7 @@ Output Operand::as(const Operand& other) const {
   const DType dtype = other.output_.dtype();
   if (dtype == DType::string || dtype == DType::resource || dtype == DType::variant) {
     const auto refuse = [&](const auto& number) {
-      if constexpr (!std::is_same_v<std::remove_cvref_t<decltype(number)>, std::monostate>)
+      if constexpr (std::is_arithmetic_v<std::remove_cvref_t<decltype(number)>>)
         fail(Code::invalid_argument, "the number ", number, " (", at_, ") cannot meet '",
              other.output_.name(), "', whose dtype is ", dtype);
     };
@@ -145,6 +158,20 @@ Output Axes::of(Output x, Location at) const {
   return constant(graph, Tensor::of<int32_t>({n}, std::span<const int32_t>(axes)), "axes", at);
 }
 
+Dims::Dims(std::initializer_list<Extent> dims) {
+  const bool are_numbers =
+      std::none_of(dims.begin(), dims.end(), [](const Extent& e) { return bool{e.scalar()}; });
+  if (are_numbers) {
+    std::vector<int64_t> numbers;
+    for (const Extent& extent : dims) numbers.push_back(extent.number());
+    dims_ = std::move(numbers);
+  } else if (dims.size() == 1 && dims.begin()->scalar().shape().rank() == 1) {
+    dims_ = dims.begin()->scalar();  // {shape_of(x)} holds all extents
+  } else {
+    dims_ = std::vector<Extent>(dims);
+  }
+}
+
 Dims::Dims(const Shape& shape)
     : dims_(std::vector<int64_t>(shape.dims().begin(), shape.dims().end())) {
   check(shape.has_rank(), "a shape of unknown rank cannot say what a tensor's shape becomes");
@@ -152,6 +179,18 @@ Dims::Dims(const Shape& shape)
 
 Output Dims::in(Graph& graph, Location at) const {
   if (const Output* given = std::get_if<Output>(&dims_)) return *given;
+  if (const auto* extents = std::get_if<std::vector<Extent>>(&dims_)) {
+    std::vector<Output> parts;
+    for (const Extent& extent : *extents) {
+      const Output scalar = extent.scalar();
+      if (!scalar) {
+        parts.push_back(Operand(extent.number(), at).as(graph, i64));
+      } else {
+        parts.push_back(scalar.dtype() == i64 ? scalar : op("Cast", {scalar}, {{"DstT", i64}}, at));
+      }
+    }
+    return op("Pack", parts, {}, at);
+  }
   const std::vector<int64_t>& dims = *list();
   const auto n = static_cast<int64_t>(dims.size());
   const bool fits = std::all_of(dims.begin(), dims.end(),

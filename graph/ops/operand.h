@@ -14,31 +14,44 @@
 
 namespace leat {
 
-// An Output, or a number that becomes a constant of the other operand's dtype. It remembers the
-// line where it was converted, so that `a + b` can report it.
+// An Output, or a number or text that becomes a constant of the other operand's dtype, or a Tensor.
+// It remembers the line where it was converted, so that `a + b` can report it.
 class Operand {
  public:
   Operand(Output output, Location at = here()) : output_(output), at_(at) {}  // NOLINT: converts
+  // No bool is a number: !x and x && y of Outputs are bools of C++, and no nodes.
+  template <std::same_as<bool> T>
+  Operand(T, Location = here()) = delete;
   template <std::floating_point T>
   Operand(T number, Location at = here())  // NOLINT
       : number_(static_cast<double>(number)), at_(at) {}
   template <std::signed_integral T>
   Operand(T number, Location at = here()) : number_(int64_t{number}), at_(at) {}  // NOLINT
   template <std::unsigned_integral T>
-  Operand(T number, Location at = here()) : number_(uint64_t{number}), at_(at) {}  // NOLINT
+  requires(!std::same_as<T, bool>) Operand(T number, Location at = here())  // NOLINT
+      : number_(uint64_t{number}), at_(at) {}
+  Operand(const char* text, Location at = here())
+      : number_(std::string(text)), at_(at) {}                                            // NOLINT
+  Operand(std::string text, Location at = here()) : number_(std::move(text)), at_(at) {}  // NOLINT
+  Operand(Tensor value, Location at = here()) : number_(std::move(value)), at_(at) {}     // NOLINT
 
   Location at() const { return at_; }
-  bool is_number() const { return number_.index() != 0; }
-  bool is_integer() const { return number_.index() > 1; }  // a number without fraction
-  Output output() const { return output_; }                // none of a number
-  // The Output, or the number as a constant like `other`, which must be one then.
+  bool is_number() const { return number_.index() != 0; }  // or a text, or a Tensor
+  bool is_real() const { return number_.index() > 0 && number_.index() < 4; }  // 1 or 1.5
+  // A number without fraction.
+  bool is_integer() const { return number_.index() == 2 || number_.index() == 3; }
+  Output output() const { return output_; }  // none of a number
+  // The Output, or the number as a constant like `other`, which must be an Output then.
   Output as(const Operand& other) const;
   // The Output, or the number as a constant of that dtype.
   Output as(Graph& graph, DType dtype) const;
+  // The Output, or the constant by itself: integers are int32, other numbers float32.
+  Output in(Graph& graph) const;
 
  private:
   Output output_;
-  std::variant<std::monostate, double, int64_t, uint64_t> number_;  // integers are kept exact
+  // Integers are kept exact.
+  std::variant<std::monostate, double, int64_t, uint64_t, std::string, Tensor> number_;
   Location at_;
 };
 
@@ -80,20 +93,42 @@ class Axes {
   std::variant<std::monostate, std::vector<int>, Output> axes_;
 };
 
-// A shape to be made: extents, where -1 (any) means what is left, a Shape, or an integer Output.
+// One extent of a shape: a number, or a scalar of the graph.
+class Extent {
+ public:
+  template <AxisNumber T>
+  Extent(T number) : number_(static_cast<int64_t>(number)) {}  // NOLINT: converts
+  Extent(const AnyExtent&) : number_(-1) {}                    // NOLINT
+  Extent(Output scalar) : scalar_(scalar) {}                   // NOLINT
+
+  int64_t number() const { return number_; }  // of what is no Output
+  Output scalar() const { return scalar_; }   // none of a number
+
+ private:
+  int64_t number_ = 0;
+  Output scalar_;
+};
+
+// A shape to be made: one extent or several, where -1 (any) means what is left and some may be
+// Outputs; a Shape; or an integer Output that holds all of them.
 class Dims {
  public:
-  Dims(std::initializer_list<int64_t> dims) : dims_(std::vector<int64_t>(dims)) {}  // NOLINT
-  Dims(std::vector<int64_t> dims) : dims_(std::move(dims)) {}                       // NOLINT
-  Dims(const Shape& shape);                                                         // NOLINT
-  Dims(Output dims) : dims_(dims) {}                                                // NOLINT
+  template <AxisNumber T>
+  Dims(T extent) : dims_(std::vector<int64_t>{static_cast<int64_t>(extent)}) {}  // NOLINT: converts
+  Dims(std::initializer_list<Extent> dims);                                      // NOLINT
+  Dims(std::vector<int64_t> dims) : dims_(std::move(dims)) {}                    // NOLINT
+  Dims(const std::vector<int>& dims)                                             // NOLINT
+      : dims_(std::vector<int64_t>(dims.begin(), dims.end())) {}
+  Dims(const Shape& shape);           // NOLINT
+  Dims(Output dims) : dims_(dims) {}  // NOLINT
 
+  // Null where Outputs are among them.
   const std::vector<int64_t>* list() const { return std::get_if<std::vector<int64_t>>(&dims_); }
   // As a vector of the graph: int32, or int64 where an extent needs it.
   Output in(Graph& graph, Location at = here()) const;
 
  private:
-  std::variant<std::vector<int64_t>, Output> dims_;
+  std::variant<std::vector<int64_t>, Output, std::vector<Extent>> dims_;
 };
 
 // ---- Any op ----
@@ -125,7 +160,12 @@ class Literal {
   Literal(const char* text) : values_({std::string(text)}), kind_(DType::string) {}  // NOLINT
   Literal(std::string text) : values_({std::move(text)}), kind_(DType::string) {}    // NOLINT
   Literal(Tensor value) : tensor_(std::move(value)) {}                               // NOLINT
-  Literal(std::initializer_list<Literal> parts);                                     // NOLINT
+  // A vector of that dtype.
+  template <class T>
+  requires((std::is_arithmetic_v<T> && !std::same_as<T, bool>) || std::same_as<T, std::string>)
+      Literal(const std::vector<T>& values)  // NOLINT
+      : tensor_(Tensor::of(values)) {}
+  Literal(std::initializer_list<Literal> parts);  // NOLINT
 
   Tensor tensor(Location at = here()) const;
   // Its numbers as those of another dtype. INVALID_ARGUMENT if they do not fit.

@@ -87,29 +87,36 @@ Output argmin(Output x, Location at) {
   return argmin(op("Reshape", {x, constant(graph_of(x, at), {-1}, "shape", at)}, {}, at), 0, {},
                 at);
 }
-std::vector<Output> top_k(Output x, const Operand& k, Location at) {
-  return op_outputs("TopKV2", {x, k.as(graph_of(x, at), i32)}, {}, at);
+TopK top_k(Output x, const Operand& k, Location at) {
+  const std::vector<Output> out = op_outputs("TopKV2", {x, k.as(graph_of(x, at), i32)}, {}, at);
+  return {out[0], out[1]};
 }
 namespace {
-// {values, positions}, the smallest first.
-std::vector<Output> ascending(std::string_view what, Output x, Location at) {
+// The smallest first.
+TopK ascending(std::string_view what, Output x, Location at) {
   Graph& graph = graph_of(x, at);
   const Shape& shape = x.shape();
   check(shape.rank() > 0 && shape[shape.rank() - 1] != any, what, " (", at,
         "): the last extent of its input must be known, got ", x.name(), " ", shape);
   const Output last = constant(graph, {shape.rank() - 1}, "axis", at);
-  std::vector<Output> out = top_k(x, shape[shape.rank() - 1], at);
-  for (Output& each : out) each = op("ReverseV2", {each, last}, {}, at);
-  return out;
+  const auto [values, indices] = top_k(x, shape[shape.rank() - 1], at);
+  return {op("ReverseV2", {values, last}, {}, at), op("ReverseV2", {indices, last}, {}, at)};
 }
 }  // namespace
-Output sort(Output x, Location at) { return ascending("sort", x, at)[0]; }
-Output argsort(Output x, Location at) { return ascending("argsort", x, at)[1]; }
-Output cumsum(Output x, int axis, Location at) {
-  return op("Cumsum", {x, number(x, axis, "axis", at)}, {}, at);
+Output sort(Output x, Location at) { return ascending("sort", x, at).values; }
+Output argsort(Output x, Location at) { return ascending("argsort", x, at).indices; }
+namespace {
+Output cumulative(std::string_view name, Output x, int axis, CumulativeOptions options,
+                  Location at) {
+  return op(name, {x, number(x, axis, "axis", at)},
+            {{"exclusive", bool{options.exclusive}}, {"reverse", bool{options.reverse}}}, at);
 }
-Output cumprod(Output x, int axis, Location at) {
-  return op("Cumprod", {x, number(x, axis, "axis", at)}, {}, at);
+}  // namespace
+Output cumsum(Output x, int axis, CumulativeOptions options, Location at) {
+  return cumulative("Cumsum", x, axis, options, at);
+}
+Output cumprod(Output x, int axis, CumulativeOptions options, Location at) {
+  return cumulative("Cumprod", x, axis, options, at);
 }
 
 }  // namespace leat

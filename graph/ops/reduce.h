@@ -73,12 +73,21 @@ Output argmin(Output x, int axis, ArgOptions options = {}, Location at = here())
 // In the order of the elements, over all axes.
 Output argmax(Output x, Location at = here());
 Output argmin(Output x, Location at = here());
-// {values, int32 indices} of the k largest elements of each row, the largest first.
-std::vector<Output> top_k(Output x, const Operand& k, Location at = here());
+// The k largest elements of each row, the largest first, and where they are, int32:
+// auto [values, indices] = top_k(x, 3).
+struct TopK {
+  Output values, indices;
+};
+TopK top_k(Output x, const Operand& k, Location at = here());
 // Along the last axis, whose extent must be known, the smallest first; and the positions, int32.
 Output sort(Output x, Location at = here());
 Output argsort(Output x, Location at = here());
-Output cumsum(Output x, int axis, Location at = here());
-Output cumprod(Output x, int axis, Location at = here());
+// Sums (products) of all elements up to each one, along the axis.
+struct CumulativeOptions {
+  Flag exclusive = false;  // without the element itself
+  Flag reverse = false;    // from the last element on
+};
+Output cumsum(Output x, int axis, CumulativeOptions options = {}, Location at = here());
+Output cumprod(Output x, int axis, CumulativeOptions options = {}, Location at = here());
 
 }  // namespace leat

@@ -100,7 +100,7 @@ TEST(Attention, IsItsFormula) {
 TEST(Attention, OfSeveralHeadsLearns) {
   Graph g;
   const Output x = placeholder(g, "x", f32, {any, any, 6});
-  const Output y = nn::multi_head_attention(x, x, 6, 3, {.causal = true});
+  const Output y = nn::multi_head_attention(x, x, x, {.heads = 3, .size = 6, .causal = true});
   EXPECT_EQ(y.shape()[2], 6);
   const auto variables = g.collection("trainable_variables");
   std::vector<std::string> names;

@@ -114,10 +114,6 @@ TEST_F(ControlFlow, ConditionsThatDoNotFitAreRefused) {
     cond(
         p, [&] { return x; }, [&] { return constant(g, 1); });
   });
-  refuse("value 0 is a number in both branches", [&] {
-    cond(
-        p, [&] { return 1; }, [&] { return 2; });
-  });
   refuse("one branch gives 1 values, the other 2", [&] {
     cond(
         p, [&] { return Outputs{x}; },

@@ -57,7 +57,7 @@ TEST_F(Ops, Reductions) {
   expect(any(x > 2.9, {0, 1}, {.keep_dims = true}), {1, 1}, {1});
   expect(argmax(x, 1), {3}, {3, 3, 3});
   expect(argmin(x, 0, {.dtype = i32}), {4}, {0, 0, 0, 0});
-  expect(top_k(x, 2)[0], {3, 2}, {1, 0.75, 2, 1.75, 3, 2.75});
+  expect(top_k(x, 2).values, {3, 2}, {1, 0.75, 2, 1.75, 3, 2.75});
   expect(cumsum(x, 1), {3, 4}, {0.25, 0.75, 1.5, 2.5, 1.25, 2.75, 4.5, 6.5, 2.25, 4.75, 7.5, 10.5});
 }
 

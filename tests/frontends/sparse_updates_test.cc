@@ -174,7 +174,7 @@ TEST(SparseUpdates, RowsOfUniquesSecondOutputRepeat) {
   const auto learn = [](Reads what) {
     Graph graph;
     const Output table = make_table(graph);
-    const Output ids = unique(constant(graph, {9, 7, 9}))[1];
+    const Output ids = unique(constant(graph, {9, 7, 9})).indices;
     Node& update = Momentum(0.05).minimize(loss_of(read(table, ids, what), ids));
     Session session(graph);
     session.run(initialize_variables(graph));

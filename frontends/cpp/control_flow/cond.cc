@@ -29,12 +29,16 @@ std::vector<Output> make_cond(Output predicate,
   for (size_t i = 0; i < yes.size(); ++i) {
     const auto is_missing = [](const Operand& x) { return !x.is_number() && !x.output(); };
     check(!is_missing(yes[i]) && !is_missing(no[i]), title, ": a branch gives none as value ", i);
-    check(!yes[i].is_number() || !no[i].is_number(), title, ": value ", i,
-          " is a number in both branches: of which dtype?");
     // In the branch, for it may come from around it.
     const auto end = [&](Node* pivot, const Operand& value, const Operand& other) {
       const ControlScope within(graph, std::vector<Node*>{pivot});
-      return op("Identity", {value.as(other)}, {}, at);
+      // Of two numbers both are float32 if one is.
+      const DType dtype = value.is_integer() && other.is_integer() ? i32 : f32;
+      const bool are_numbers = value.is_real() && other.is_real();
+      const Output made = are_numbers         ? value.as(graph, dtype)
+                          : other.is_number() ? value.in(graph)
+                                              : value.as(other);
+      return op("Identity", {made}, {}, at);
     };
     const Output a = end(pivots.if_true, yes[i], no[i]), b = end(pivots.if_false, no[i], yes[i]);
     check(a.dtype() == b.dtype(), title, ": value ", i, " is ", a.dtype(), a.shape(),

@@ -44,7 +44,7 @@ Outputs scan(const std::function<Outputs(const Outputs&, const Outputs&)>& f, co
       .kept;
 }
 
-Output scan(const std::function<Output(Output, Output)>& f, Output x, Output initial,
+Output scan(const std::function<Output(Output, Output)>& f, Output x, const Operand& initial,
             const ScanOptions& options, Location at) {
   std::function<Outputs(const Outputs&, const Outputs&)> all;
   if (f) {
@@ -52,7 +52,8 @@ Output scan(const std::function<Output(Output, Output)>& f, Output x, Output ini
       return Outputs{f(states[0], elements[0])};
     };
   }
-  return scan(all, Outputs{x}, Outputs{initial}, options, at)[0];
+  const Output start = initial.is_number() && x ? initial.as(Operand(x, at)) : initial.output();
+  return scan(all, Outputs{x}, Outputs{start}, options, at)[0];
 }
 
 }  // namespace leat

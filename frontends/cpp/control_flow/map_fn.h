@@ -25,9 +25,27 @@ std::vector<Output> map_fn(const std::function<std::vector<Output>(const std::ve
                            const std::vector<Output>& x, const MapOptions& options = {},
                            Location at = here());
 
+// The same of f(x[i], y[i], …), which gives an Output or several: auto [a, b] = map_fn(f, x, y).
+template <class F, std::convertible_to<Output>... More>
+auto map_fn(const F& f, const Operand& x,
+            More... more) requires(values::arity<F>() == 1 + sizeof...(More) &&
+                                   (sizeof...(More) > 0 ||
+                                    values::TupleOfValues<std::invoke_result_t<F, Output>>)) {
+  constexpr size_t count = 1 + sizeof...(More);
+  const std::vector<Output> inputs = {x.output(), more...};
+  const std::function<std::vector<Output>(const std::vector<Output>&)> all =
+      [&](const std::vector<Output>& elements) {
+        std::vector<Output> out;
+        for (const Operand& value : values::list(values::apply<count>(f, elements)))
+          out.push_back(value.in(elements[0].graph()));
+        return out;
+      };
+  return values::like<decltype(values::apply<count>(f, inputs))>(map_fn(all, inputs, {}, x.at()));
+}
+
 // y[i] = f(y[i - 1], x[i]), y[-1] = initial: a sum of all before, a recurrent network. Of several
 // states and inputs: f(states, elements) gives the states. gradients() goes through.
-Output scan(const std::function<Output(Output, Output)>& f, Output x, Output initial,
+Output scan(const std::function<Output(Output, Output)>& f, Output x, const Operand& initial,
             const ScanOptions& options = {}, Location at = here());
 std::vector<Output> scan(const std::function<std::vector<Output>(const std::vector<Output>& states,
                                                                  const std::vector<Output>& x)>& f,

@@ -28,22 +28,29 @@ std::vector<Output> while_loop(
     const std::vector<Output>& variables, const LoopOptions& options, Location at) {
   std::function<std::vector<Operand>(const std::vector<Output>&)> step;
   if (body) step = [&](const std::vector<Output>& v) { return values::list(body(v)); };
-  return make_loop(condition, step, variables, options, at);
+  return make_loop(condition, step, values::list(variables), options, at);
 }
 
 std::vector<Output> make_loop(
     const std::function<Output(const std::vector<Output>&)>& condition,
     const std::function<std::vector<Operand>(const std::vector<Output>&)>& body,
-    const std::vector<Output>& variables, const LoopOptions& options, Location at) {
+    const std::vector<Operand>& initial, const LoopOptions& options, Location at) {
   const std::string title = concat("while_loop '", options.name, "' (", at, ")");
-  check(!variables.empty(), title, ": it needs a variable");
+  check(!initial.empty(), title, ": it needs a variable");
   check(condition && body, title, ": the condition or the body is empty");
-  for (size_t i = 0; i < variables.size(); ++i)
-    check(bool{variables[i]}, title, ": variable ", i, " is none");
+  Output first;
+  for (size_t i = 0; i < initial.size(); ++i) {
+    check(initial[i].is_number() || initial[i].output(), title, ": variable ", i, " is none");
+    if (!first) first = initial[i].output();
+  }
+  check(bool{first}, title,
+        ": all variables begin with numbers, which belong to no graph: make one a constant(g, …)");
   const auto limit = options.maximum_iterations;
   check(!limit || *limit >= 0, title, ": maximum_iterations is ", limit.value_or(0));
-  Graph& graph = variables[0].graph();
+  Graph& graph = first.graph();
   const NameScope scope(graph, options.name);
+  std::vector<Output> variables;
+  for (const Operand& value : initial) variables.push_back(value.in(graph));
   LoopBuilder loop(graph, scope.name() + "frame", {}, at);
   const std::vector<Shape> shapes = shapes_of(variables, options.shapes, title);
   for (size_t i = 0; i < variables.size(); ++i) loop.add_variable(variables[i], shapes[i]);

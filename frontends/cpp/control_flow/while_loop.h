@@ -23,8 +23,9 @@ struct LoopOptions {
 //
 //   auto [i, power] = while_loop([](Output i, Output) { return i < 10; },
 //                                [&](Output i, Output power) { return std::tuple{i + 1, power * x};
-//                                }, constant(g, 0), ones_like(x));
+//                                }, 0, ones_like(x));
 //
+// A variable may begin with a number: 0 is an int32, 0.0 a float32; at least one is an Output.
 // Both functions are called to add their nodes, once; what they use of the graph around them is
 // taken into the loop as it is when the loop starts. `condition` gives a scalar bool, `body` a
 // value for each variable, of the same dtype and shape (LoopOptions::shapes for one that grows). A
@@ -35,7 +36,7 @@ struct LoopOptions {
 // gradients() goes through loops, of any depth and order (graph/loops/loop_gradient.h). It makes
 // the loop keep what its body's gradient needs of each iteration: memory grows with their number.
 
-template <class Condition, class Body, std::convertible_to<Output>... Others>
+template <class Condition, class Body, values::Value... Others>
 auto while_loop(const Condition& condition, const Body& body, const Operand& variable,
                 const Others&... others);
 
@@ -57,25 +58,23 @@ std::vector<Output> while_loop(
 std::vector<Output> make_loop(
     const std::function<Output(const std::vector<Output>&)>& condition,
     const std::function<std::vector<Operand>(const std::vector<Output>&)>& body,
-    const std::vector<Output>& variables, const LoopOptions& options, Location at);
+    const std::vector<Operand>& variables, const LoopOptions& options, Location at);
 
 template <class Condition, class Body, values::TupleOfValues Variables>
 auto while_loop(const Condition& condition, const Body& body, const Variables& variables,
                 const LoopOptions& options, Location at) {
   constexpr size_t count = std::tuple_size_v<Variables>;
-  std::vector<Output> initial;
-  for (const Operand& variable : values::list(variables)) initial.push_back(variable.output());
   return values::like<Variables>(make_loop(
       [&](const std::vector<Output>& v) -> Output { return values::apply<count>(condition, v); },
       [&](const std::vector<Output>& v) { return values::list(values::apply<count>(body, v)); },
-      initial, options, at));
+      values::list(variables), options, at));
 }
 
-template <class Condition, class Body, std::convertible_to<Output>... Others>
+template <class Condition, class Body, values::Value... Others>
 auto while_loop(const Condition& condition, const Body& body, const Operand& variable,
                 const Others&... others) {
   const auto out = while_loop(
-      condition, body, std::array<Output, 1 + sizeof...(Others)>{variable.output(), others...}, {},
+      condition, body, std::array<Operand, 1 + sizeof...(Others)>{variable, Operand(others)...}, {},
       variable.at());
   if constexpr (sizeof...(Others) == 0) {
     return out[0];

@@ -124,7 +124,12 @@ Dataset idx(const std::string& file, Location at) {
 }
 
 Dataset mnist(const std::string& directory, const MnistOptions& options, Location at) {
-  const data::MnistFiles files = data::mnist_files(directory, options.train);
+  data::MnistFiles files;
+  try {
+    files = data::mnist_files(directory, options.train);
+  } catch (const Error& error) {
+    fail(error.code(), "mnist (", at, "): ", error.message());
+  }
   return zip({idx(files.images, at), idx(files.labels, at)}, at)
       .map(
           [](Output image, Output label) {

@@ -183,19 +183,25 @@ Tensor read_idx(const std::string& path) {
   return out;
 }
 
+namespace {
+void check_directory(const std::string& directory) {
+  if (std::filesystem::is_directory(directory)) return;
+  fail(Code::not_found, "'", directory,
+       "' is not a directory; expected one with the four MNIST files "
+       "train-images-idx3-ubyte, train-labels-idx1-ubyte, t10k-images-idx3-ubyte, "
+       "t10k-labels-idx1-ubyte (each may end in .gz)");
+}
+}  // namespace
+
 MnistFiles mnist_files(const std::string& directory, bool train) {
+  check_directory(directory);
   const std::string prefix = train ? "train" : "t10k";
   return {find_file(directory, prefix + "-images", "idx3-ubyte"),
           find_file(directory, prefix + "-labels", "idx1-ubyte")};
 }
 
 Digits load_mnist(const std::string& directory) {
-  if (!std::filesystem::is_directory(directory)) {
-    fail(Code::not_found, "'", directory,
-         "' is not a directory; expected one with the four MNIST files "
-         "train-images-idx3-ubyte, train-labels-idx1-ubyte, t10k-images-idx3-ubyte, "
-         "t10k-labels-idx1-ubyte (each may end in .gz)");
-  }
+  check_directory(directory);
   return {load_pair(directory, "train"), load_pair(directory, "t10k")};
 }
 

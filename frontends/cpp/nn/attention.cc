@@ -75,17 +75,22 @@ Output attention(Output q, Output k, Output v, const AttentionOptions& options, 
   return join_heads(mixed, q, v.shape()[2], at);
 }
 
-Output multi_head_attention(Output queries, Output memory, int64_t size, int64_t heads,
+Output multi_head_attention(Output queries, Output keys, Output values,
                             const MultiHeadAttentionOptions& options, Location at) {
-  check(bool{queries} && bool{memory}, "multi_head_attention '", options.name, "' (", at,
-        "): an input is an empty Output");
+  const std::string title = concat("multi_head_attention '", options.name, "' (", at, ")");
+  check(queries && keys && values, title, ": an input is an empty Output");
+  const Shape& shape = queries.shape();
+  const int64_t size = options.size > 0 ? options.size : shape.rank() == 3 ? shape[2] : any;
+  check(size > 0 && options.heads > 0 && size % options.heads == 0, title,
+        ": the size must be a known multiple of the ", options.heads, " heads, got ", size,
+        " of queries ", shape);
   const NameScope scope(queries.graph(), options.name);
   const auto project = [&](Output x, std::string name) {
     return dense(x, size, {.use_bias = options.use_bias, .name = std::move(name)}, at);
   };
   const Output mixed =
-      attention(project(queries, "query"), project(memory, "key"), project(memory, "value"),
-                {.heads = heads, .causal = options.causal, .mask = options.mask}, at);
+      attention(project(queries, "query"), project(keys, "key"), project(values, "value"),
+                {.heads = options.heads, .causal = options.causal, .mask = options.mask}, at);
   return project(mixed, "output");
 }
 

@@ -22,14 +22,16 @@ Output attention(Output q, Output k, Output v, const AttentionOptions& options =
                  Location at = here());
 
 struct MultiHeadAttentionOptions {
+  int64_t heads = 8;
+  int64_t size = 0;  // of the projections and the result; 0: as the queries
   bool causal = false;
   Output mask = {};
   bool use_bias = true;
   std::string name = "multi_head_attention";
 };
 // attention() between projections of its own: query, key, value and output, each a dense() of
-// `size` units under `name`. Of one sequence: multi_head_attention(x, x, 512, 8).
-Output multi_head_attention(Output queries, Output memory, int64_t size, int64_t heads,
+// `size` units under `name`. Of one sequence: multi_head_attention(x, x, x, {.heads = 8}).
+Output multi_head_attention(Output queries, Output keys, Output values,
                             const MultiHeadAttentionOptions& options = {}, Location at = here());
 
 }  // namespace leat::nn

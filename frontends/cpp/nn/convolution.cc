@@ -17,29 +17,37 @@ std::string title(std::string_view kind, const Conv2dOptions& options) {
 
 }  // namespace
 
-Conv2d::Conv2d(Graph& graph, int64_t channels, int64_t filters, Extents2d size,
-               Conv2dOptions options, Location at)
-    : options_(std::move(options)) {
-  check(channels > 0 && filters > 0 && size.y > 0 && size.x > 0, title("conv2d", options_), " (",
-        at, "): channels, filters and size must be positive, got ", channels, ", ", filters,
-        " and ", size.y, " x ", size.x);
-  const NameScope scope(graph, options_.name);
-  scope_ = scope.name();
-  kernel_ = variable(graph, "kernel", {size.y, size.x, channels, filters},
-                     options_.kernel_initializer, options_.dtype, {}, at);
-  if (options_.use_bias) {
-    bias_ = variable(graph, "bias", {filters}, options_.bias_initializer, options_.dtype, {}, at);
-  }
+Conv2d::Conv2d(Graph& graph, int64_t filters, Extents2d size, Conv2dOptions options, Location at)
+    : options_(std::move(options)), filters_(filters), size_(size) {
+  check(filters > 0 && size.y > 0 && size.x > 0, title("conv2d", options_), " (", at,
+        "): filters and size must be positive, got ", filters, " and ", size.y, " x ", size.x);
+  scope_ = NameScope(graph, options_.name).name();
+}
+
+void Conv2d::make(Graph& graph, int64_t channels, Location at) const {
+  check(channels > 0, title("conv2d", options_), " (", at, "): channels must be positive, got ",
+        channels);
+  const NameScope scope(graph, scope_);
+  made_->kernel = variable(graph, "kernel", {size_.y, size_.x, channels, filters_},
+                           options_.kernel_initializer, options_.dtype, {}, at);
+  if (options_.use_bias)
+    made_->bias =
+        variable(graph, "bias", {filters_}, options_.bias_initializer, options_.dtype, {}, at);
 }
 
 Output Conv2d::operator()(Output x, Location at) const {
   check(bool{x}, title("conv2d", options_), " (", at, "): its input is an empty Output");
+  if (!made_->kernel) {
+    check_image(title("conv2d", options_), x, at);
+    make(x.graph(), x.shape()[3], at);
+  }
+  const auto& [kernel, bias] = *made_;
   const NameScope scope(x.graph(), scope_);
   Output y = leat::conv2d(
-      x, kernel_,
+      x, kernel,
       {.strides = options_.strides, .padding = options_.padding, .dilations = options_.dilations},
       at);
-  if (bias_) y = bias_add(y, bias_, at);
+  if (bias) y = bias_add(y, bias, at);
   return options_.activation(y, at);
 }
 

@@ -2,6 +2,8 @@
 // in graph/ops/neural.h: max_pool(x, {.size = 2}).
 #pragma once
 
+#include <memory>
+
 #include "frontends/cpp/nn/activation.h"
 #include "frontends/cpp/variables.h"
 
@@ -24,17 +26,32 @@ struct Conv2dOptions {
 // width, channels], y: [batch, height', width', filters]. `size`: that of the kernel.
 class Conv2d {
  public:
-  Conv2d(Graph& graph, int64_t channels, int64_t filters, Extents2d size,
-         Conv2dOptions options = {}, Location at = here());
+  // The first call makes the variables, for as many channels as its x has.
+  Conv2d(Graph& graph, int64_t filters, Extents2d size, Conv2dOptions options = {},
+         Location at = here());
+  // For that many channels. The size is a number or an Extents2d, not a list in braces.
+  template <std::convertible_to<Extents2d> Size>
+  Conv2d(Graph& graph, int64_t channels, int64_t filters, Size size, Conv2dOptions options = {},
+         Location at = here())
+      : Conv2d(graph, filters, Extents2d(size), std::move(options), at) {
+    make(graph, channels, at);
+  }
   Output operator()(Output x, Location at = here()) const;
 
-  Output kernel() const { return kernel_; }
-  Output bias() const { return bias_; }  // none without use_bias
+  Output kernel() const { return made_->kernel; }  // none before they are made
+  Output bias() const { return made_->bias; }      // and without use_bias
 
  private:
+  struct Variables {
+    Output kernel, bias;
+  };
+  void make(Graph& graph, int64_t channels, Location at) const;
+
   Conv2dOptions options_;
+  int64_t filters_;
+  Extents2d size_;
   std::string scope_;  // where its variables are, and its nodes go: "outer/name_1/"
-  Output kernel_, bias_;
+  std::shared_ptr<Variables> made_ = std::make_shared<Variables>();
 };
 
 // The layer used once: the channels of x must be known.

@@ -5,9 +5,11 @@
 namespace leat {
 namespace {
 
-// Are these rows of logits and their classes?
-void check_classes(std::string_view what, const Output& logits, const Output& labels, Location at) {
+// The classes of rows of logits: as they are given, or where one-hot rows have their one.
+Output classes_of(std::string_view what, const Output& logits, Output labels, Location at) {
   check(logits && labels, what, " (", at, "): an operand is an empty Output");
+  if (labels.shape().rank() == 2 && labels.shape().is_compatible(logits.shape()))
+    labels = argmax(cast(labels, f32, at), 1, {}, at);
   const Shape &rows = logits.shape(), &classes = labels.shape();
   const bool fits = is_integer(labels.dtype()) && (!classes.has_rank() || classes.rank() == 1) &&
                     (!rows.has_rank() || rows.rank() == 2);
@@ -18,6 +20,7 @@ void check_classes(std::string_view what, const Output& logits, const Output& la
       "): logits must be [batch, classes] and labels class numbers (int32 or int64, [batch]), got ",
       logits.name(), " ", logits.dtype(), rows, " and ", labels.name(), " ", labels.dtype(),
       classes);
+  return labels;
 }
 
 Output hits(Output logits, Output labels, Location at) {
@@ -31,13 +34,13 @@ Output hits(Output logits, Output labels, Location at) {
 namespace leat::nn {
 
 Output accuracy(Output logits, Output labels, Location at) {
-  check_classes("accuracy", logits, labels, at);
+  labels = classes_of("accuracy", logits, labels, at);
   const NameScope scope(logits.graph(), "accuracy");
   return mean(hits(logits, labels, at), {}, {}, at);
 }
 
 Output top_k_accuracy(Output logits, Output labels, int k, Location at) {
-  check_classes("top_k_accuracy", logits, labels, at);
+  labels = classes_of("top_k_accuracy", logits, labels, at);
   check(k > 0, "top_k_accuracy (", at, "): k must be positive, got ", k);
   const NameScope scope(logits.graph(), "top_k_accuracy");
   return mean(cast(in_top_k(logits, labels, k, at), f32, at), {}, {}, at);
@@ -114,7 +117,7 @@ Mean::Mean(Output values, const MetricOptions& options, Location at) {
 }
 
 Accuracy::Accuracy(Output logits, Output labels, const MetricOptions& options, Location at) {
-  check_classes("metrics::Accuracy", logits, labels, at);
+  labels = classes_of("metrics::Accuracy", logits, labels, at);
   Sums sums(logits.graph(), name_or(options.name, "accuracy"), at);
   const Output hit = hits(logits, labels, at);
   const Output total = sums.add("total", {}, sum(hit, {}, {}, at));

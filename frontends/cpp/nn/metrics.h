@@ -9,7 +9,7 @@
 namespace leat::nn {
 
 // The share of rows whose largest logit is at the label. logits: [batch, classes]; labels: [batch]
-// integers. A scalar.
+// integers, or one-hot rows [batch, classes]. A scalar.
 Output accuracy(Output logits, Output labels, Location at = here());
 // The share of rows whose label is among the k largest logits.
 Output top_k_accuracy(Output logits, Output labels, int k, Location at = here());

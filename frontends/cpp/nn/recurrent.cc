@@ -126,7 +126,7 @@ RnnResult rnn(const Cell& cell, Output x, const RnnOptions& options, Location at
   check(bool{x}, title, ": its input is an empty Output");
   check(x.shape().rank() == 3, title, ": the input must be [batch, time, features], got ", x.name(),
         " ", x.dtype(), x.shape());
-  const Output lengths = options.lengths;
+  const Output lengths = options.lengths.in(x.graph());
   check(!lengths || is_integer(lengths.dtype()), title, ": lengths must be integers, got ",
         lengths ? lengths.dtype() : DType::invalid);
   Graph& graph = x.graph();

@@ -121,7 +121,7 @@ class Gru : public Cell {
 
 struct RnnOptions {
   // Integers [batch]: positions behind an example's length give zeros and leave its state.
-  Output lengths = {};
+  TensorLike lengths = Output();
   std::vector<Output> initial_state = {};  // none: zeros
   bool reverse = false;                    // from the end of each example to its beginning
   std::string name = "rnn";

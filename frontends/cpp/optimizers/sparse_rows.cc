@@ -13,9 +13,9 @@ GradientAndVariable sum_repeated(const GradientAndVariable& gradient, Location a
   Graph& graph = gradient.variable.graph();
   const NameScope scope(graph, "sum_repeated");
   const ColocationScope with(graph, {gradient.variable});
-  const std::vector<Output> unique = leat::unique(gradient.indices, i32, at);
-  return {unsorted_segment_sum(gradient.gradient, unique[1], size_of(unique[0], i32, at), at),
-          gradient.variable, unique[0]};
+  const auto [rows, numbers] = unique(gradient.indices, i32, at);
+  return {unsorted_segment_sum(gradient.gradient, numbers, size_of(rows, i32, at), at),
+          gradient.variable, rows};
 }
 
 GradientAndVariable sum_of(const std::vector<GradientAndVariable>& gradients, Location at) {

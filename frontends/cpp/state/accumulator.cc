@@ -104,11 +104,11 @@ namespace {
 // Rows that come once each, in ascending order, as the accumulator takes them: of an index that
 // comes twice the sum. {indices, values}.
 std::pair<Output, Output> in_order(Output indices, Output values, Location at) {
-  const std::vector<Output> different = unique(indices, i32, at);
-  const Output count = size_of(different[0], i32, at);
-  const Output sums = segment_sum(values, different[1], count, at);
-  const std::vector<Output> descending = top_k(-Operand(different[0], at), count, at);
-  return {-Operand(descending[0], at), take(sums, descending[1], 0, at)};
+  const auto [different, numbers] = unique(indices, i32, at);
+  const Output count = size_of(different, i32, at);
+  const Output sums = segment_sum(values, numbers, count, at);
+  const auto [descending, order] = top_k(-Operand(different, at), count, at);
+  return {-Operand(descending, at), take(sums, order, 0, at)};
 }
 
 }  // namespace

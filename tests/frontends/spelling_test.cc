@@ -1,0 +1,195 @@
+// What somebody who knows NumPy or Keras types first, compared with the values of NumPy.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <leat/leat.h>
+
+namespace {
+
+using namespace leat;
+using testing::ElementsAre;
+
+template <class T = float>
+std::vector<T> values(Output y) {
+  Session session(y.graph());
+  session.run({initialize_variables(y.graph())});
+  const Tensor t = session.run({y})[0];
+  return {t.data<T>(), t.data<T>() + t.elements()};
+}
+
+// Does this fail with that code, and say that?
+void expect_error_with(Code code, std::string_view text, const std::function<void()>& call) {
+  try {
+    call();
+    FAIL() << "no error that says '" << text << "'";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), code);
+    EXPECT_THAT(error.message(), testing::HasSubstr(text));
+  }
+}
+
+class Spelling : public testing::Test {
+ protected:
+  Graph g;
+  Output x = constant(g, {{0.0, 1.0, 2.0}, {3.0, 4.0, 5.0}});
+  Output v = constant(g, {1.0, -2.0, 3.0});
+};
+
+TEST_F(Spelling, ComparisonsAreJoined) {
+  EXPECT_THAT(values(where(v > 0 && v < 2, v, 0)), ElementsAre(1, 0, 0));
+  EXPECT_THAT(values(where(v < 0 || v > 2, v, 0)), ElementsAre(0, -2, 3));
+  EXPECT_THAT(values(where(!(v > 0), v, 0)), ElementsAre(0, -2, 0));
+  const Output mask = constant(g, {true, false, true});
+  EXPECT_THAT(values(where(mask && v < 2, v, 0)), ElementsAre(1, 0, 0));
+  EXPECT_THAT(values(where(v > 2 || mask, v, 0)), ElementsAre(1, 0, 3));
+  EXPECT_FALSE((std::is_convertible_v<bool, Operand>));  // as !x of an Output is one
+}
+
+TEST_F(Spelling, ExtentsAreNumbersOutputsAndVectors) {
+  EXPECT_EQ(reshape(x, -1).shape(), Shape({6}));
+  EXPECT_EQ(zeros(g, 3).shape(), Shape({3}));
+  const std::vector<int> dims = {3, 2};
+  EXPECT_EQ(reshape(x, dims).shape(), Shape({3, 2}));
+  const Output rows = shape_of(x)[1];
+  EXPECT_THAT(values(reshape(x, {rows, -1})[0]), ElementsAre(0, 1));
+  EXPECT_THAT(values(reshape(v, {shape_of(v)})), ElementsAre(1, -2, 3));
+  EXPECT_THAT(values(tile(v, 2)), ElementsAre(1, -2, 3, 1, -2, 3));
+}
+
+TEST_F(Spelling, SlicesHaveNoneAndOutputsAsBounds) {
+  const Output n = constant(g, 2);
+  EXPECT_THAT(values(v[slice(1)]), ElementsAre(1));
+  EXPECT_THAT(values(v[slice(1, none)]), ElementsAre(-2, 3));
+  EXPECT_THAT(values(v[slice(none, none, -1)]), ElementsAre(3, -2, 1));
+  EXPECT_THAT(values(v[slice(0, n)]), ElementsAre(1, -2));
+  EXPECT_THAT(values(x[{all, slice(n, none)}]), ElementsAre(2, 5));
+  expect_error_with(Code::invalid_argument, "an index (", [&] { v[slice(0, v)]; });
+}
+
+TEST_F(Spelling, MasksAndIndicesInBrackets) {
+  EXPECT_THAT(values(v[v > 0]), ElementsAre(1, 3));
+  EXPECT_THAT(values(x[constant(g, {true, false})]), ElementsAre(0, 1, 2));
+  EXPECT_THAT(values(v[constant(g, {2, 0, 0})]), ElementsAre(3, 1, 1));
+  EXPECT_THAT(values(v[constant(g, 1)]), ElementsAre(-2));
+}
+
+TEST_F(Spelling, ResultsHaveNames) {
+  const auto [largest, where_they_are] = top_k(v, 2);
+  EXPECT_THAT(values(largest), ElementsAre(3, 1));
+  EXPECT_THAT(values<int>(where_they_are), ElementsAre(2, 0));
+  const auto [different, numbers] = unique(constant(g, {7, 3, 7}));
+  EXPECT_THAT(values<int>(different), ElementsAre(7, 3));
+  EXPECT_THAT(values<int>(numbers), ElementsAre(0, 1, 0));
+}
+
+TEST_F(Spelling, SumsSoFar) {
+  EXPECT_THAT(values(cumsum(v, 0)), ElementsAre(1, -1, 2));
+  EXPECT_THAT(values(cumsum(v, 0, {.exclusive = true})), ElementsAre(0, 1, -1));
+  EXPECT_THAT(values(cumsum(v, 0, {.reverse = true})), ElementsAre(2, 1, 3));
+  EXPECT_THAT(values(cumprod(v, 0, {.exclusive = true})), ElementsAre(1, 1, -2));
+  EXPECT_THAT(values(flip(v)), ElementsAre(3, -2, 1));
+}
+
+TEST_F(Spelling, VectorsAreMultiplied) {
+  EXPECT_THAT(values(matmul(x, v)), ElementsAre(4, 10));
+  EXPECT_THAT(values(matmul(v, transpose(x))), ElementsAre(4, 10));
+  EXPECT_THAT(values(matmul(v, v)), ElementsAre(14));
+  EXPECT_EQ(matmul(v, v).shape(), Shape{});
+  expect_error_with(Code::invalid_argument, "a vector has no transpose",
+                    [&] { matmul(v, x, {.transpose_a = true}); });
+}
+
+TEST_F(Spelling, Triangles) {
+  const Output m = constant(g, {{1, 2, 3}, {4, 5, 6}, {7, 8, 9}});
+  EXPECT_THAT(values<int>(tril(m)), ElementsAre(1, 0, 0, 4, 5, 0, 7, 8, 9));
+  EXPECT_THAT(values<int>(tril(m, -1)), ElementsAre(0, 0, 0, 4, 0, 0, 7, 8, 0));
+  EXPECT_THAT(values<int>(tril(m, 1)), ElementsAre(1, 2, 0, 4, 5, 6, 7, 8, 9));
+  EXPECT_THAT(values<int>(triu(m)), ElementsAre(1, 2, 3, 0, 5, 6, 0, 0, 9));
+  EXPECT_THAT(values<int>(triu(m, 1)), ElementsAre(0, 2, 3, 0, 0, 6, 0, 0, 0));
+  EXPECT_THAT(values<int>(diag(m)), ElementsAre(1, 5, 9));
+  EXPECT_THAT(values(diag(constant(g, {1.0, 2.0}))), ElementsAre(1, 0, 0, 2));
+}
+
+TEST_F(Spelling, TextsTensorsAndVectorsAreOperands) {
+  const Output hello = constant(g, "hello") + " world";
+  Session session(g);
+  EXPECT_EQ(session.run(hello).value<std::string>(), "hello world");
+  EXPECT_THAT(values(v + Tensor::of<float>({3}, {1, 1, 1})), ElementsAre(2, -1, 4));
+  const std::vector<float> numbers = {0.5F, 1.5F};
+  EXPECT_THAT(values(constant(g, numbers)), ElementsAre(0.5, 1.5));
+  const Output fed = placeholder(g, "fed", f32, {any});
+  const Tensor sum_of_fed = session.run({{fed, numbers}}, {sum(fed)})[0];
+  EXPECT_EQ(sum_of_fed.value<float>(), 2);
+  expect_error_with(Code::invalid_argument, "the text \"a\"", [&] { v + "a"; });
+}
+
+TEST_F(Spelling, NumbersInControlFlow) {
+  const auto [i, total] = while_loop([](Output i, Output) { return i < 4; },
+                                     [](Output i, Output total) {
+                                       return std::tuple{i + 1, total * 2};
+                                     },
+                                     0, v);
+  EXPECT_THAT(values<int>(i), ElementsAre(4));
+  EXPECT_THAT(values(total), ElementsAre(16, -32, 48));
+  const Output p = constant(g, false);
+  EXPECT_THAT(values(cond(
+                  p, [] { return 1; }, [] { return 2.5; })),
+              ElementsAre(2.5));
+  EXPECT_THAT(values<int>(cond(
+                  p, [] { return 1; }, [] { return 2; })),
+              ElementsAre(2));
+  EXPECT_THAT(values(scan([](Output sum, Output each) { return sum + each; }, v, 0)),
+              ElementsAre(1, -1, 2));
+  EXPECT_THAT(values(map_fn([](Output a, Output b) { return a * b; }, v, v)), ElementsAre(1, 4, 9));
+  const auto [twice, squares] = map_fn([](Output a) { return std::tuple{a * 2, a * a}; }, v);
+  EXPECT_THAT(values(twice), ElementsAre(2, -4, 6));
+  EXPECT_THAT(values(squares), ElementsAre(1, 4, 9));
+  expect_error_with(Code::invalid_argument, "all variables begin with numbers", [] {
+    while_loop([](Output i) { return i < 4; }, [](Output i) { return i + 1; }, 0);
+  });
+}
+
+TEST_F(Spelling, LayersFindTheirInputs) {
+  const nn::Conv2d conv(g, 4, 3, {.strides = 2, .activation = relu});
+  EXPECT_FALSE(conv.kernel());
+  const Output y = conv(zeros(g, {2, 8, 8, 3}));
+  EXPECT_EQ(y.shape(), Shape({2, 4, 4, 4}));
+  EXPECT_EQ(conv.kernel().shape(), Shape({3, 3, 3, 4}));
+  const nn::Conv2d wide(g, 4, {1, 5});
+  EXPECT_EQ(wide(zeros(g, {1, 8, 8, 2})).shape(), Shape({1, 8, 8, 4}));
+  EXPECT_EQ(wide.kernel().shape(), Shape({1, 5, 2, 4}));
+  EXPECT_EQ(nn::Conv2d(g, 2, 4, 3).kernel().shape(), Shape({3, 3, 2, 4}));
+  EXPECT_EQ(max_pool(y, {.size = 2, .strides = 1}).shape(), Shape({2, 3, 3, 4}));
+  const nn::Lstm cell(g, 4);
+  EXPECT_EQ(nn::rnn(cell, zeros(g, {2, 5, 3}), {.lengths = {5, 2}}).outputs.shape(),
+            Shape({2, 5, 4}));
+}
+
+TEST_F(Spelling, LabelsMayBeOneHot) {
+  const Output logits = constant(g, {{0.1, 0.9}, {0.8, 0.2}, {0.3, 0.7}});
+  const Output ids = constant(g, {1, 1, 1});
+  EXPECT_NEAR(values(nn::accuracy(logits, ids))[0], 2.0 / 3, 1e-6);
+  EXPECT_NEAR(values(nn::accuracy(logits, one_hot(ids, 2)))[0], 2.0 / 3, 1e-6);
+}
+
+TEST_F(Spelling, InitialisersHaveOptions) {
+  const Output w = variable(g, "w", {1000}, initializers::random_normal({.mean = 5, .seed = 3}));
+  EXPECT_NEAR(values(mean(w))[0], 5, 0.2);
+  const Output u = variable(g, "u", {1000}, initializers::random_uniform({.low = 2, .high = 3}));
+  EXPECT_GE(values(min(u))[0], 2);
+}
+
+TEST_F(Spelling, OrderAndNames) {
+  const Output w = variable(g, "w", 1.0);
+  const Output added = assign_add(w, 2.0);
+  const Output after = with_dependencies({added}, identity(v, "named"));
+  Session session(g);
+  session.run({initialize_variables(g)});
+  session.run(after);
+  EXPECT_EQ(session.run(w).value<float>(), 3);
+  EXPECT_TRUE(g.output("named").node->is("Identity"));
+  testing::internal::CaptureStderr();
+  session.run(print(v, {w}, "w is ", {.summarize = 1}));
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), testing::HasSubstr("w is [3]"));
+}
+
+}  // namespace
