@@ -2,11 +2,13 @@
 
 #include <charconv>
 #include <filesystem>
+#include <iostream>
 #include <sstream>
 #include <vector>
 
 #include "core/error.h"
 #include "distributed/cluster/cluster_resolvers.h"
+#include "graph/op_library.h"
 
 namespace leat {
 namespace {
@@ -54,6 +56,14 @@ void limit_files(const std::vector<std::string>& directories, ClusterSpec& clust
     absolute.push_back(std::filesystem::absolute(directory).lexically_normal().string());
   }
   cluster.set_files(std::move(absolute));
+}
+
+void load_op_libraries(const std::vector<std::string>& paths) {
+  for (const std::string& path : paths) {
+    std::string names;
+    for (const std::string& name : load_op_library(path)) names += " " + name;
+    if (!names.empty()) std::cout << path << " adds" << names << std::endl;
+  }
 }
 
 }  // namespace leat

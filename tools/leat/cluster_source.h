@@ -23,4 +23,9 @@ constexpr const char* files_help =
     "then reach only what is below these, on every task; \"files\" in the description says the "
     "same";
 
+// Of --ops: each library is loaded, and a line says what it adds.
+void load_op_libraries(const std::vector<std::string>& paths);
+constexpr const char* ops_help =
+    "A shared library with ops of your own (leat/custom_op.h), for every task; may be repeated";
+
 }  // namespace leat

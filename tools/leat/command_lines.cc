@@ -36,6 +36,8 @@ SpawnOptions task_command(const LaunchOptions& options, const TaskName& task,
                     "--launcher-fd", std::to_string(link_fd), "--start-timeout",
                     seconds(options.start_timeout)},
       .has_link = true};
+  for (const std::string& path : options.op_libraries)
+    out.arguments.insert(out.arguments.end(), {"--ops", path});
   if (has_plaintext_port) {
     out.arguments.insert(out.arguments.end(),
                          {"--plaintext-port", std::to_string(options.plaintext_port)});

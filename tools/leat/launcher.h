@@ -27,8 +27,9 @@ struct LaunchOptions {
   // more: a worker's when the chief has left, a parameter server's when all workers have.
   std::optional<TaskName> only;
   std::vector<std::string>
-      program;               // one copy per worker and chief of this host; empty: the tasks alone
-  bool embed = false;        // each copy is its worker's task itself: leat::join_cluster()
+      program;         // one copy per worker and chief of this host; empty: the tasks alone
+  bool embed = false;  // each copy is its worker's task itself: leat::join_cluster()
+  std::vector<std::string> op_libraries;  // that tasks load: absolute paths
   std::string task_program;  // what is run as `… task SOURCE --job J --task I`; "" = this leat
   std::filesystem::path
       log_directory;             // "" = a fresh one in the system's folder for temporary files

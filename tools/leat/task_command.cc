@@ -35,7 +35,7 @@ struct Arguments {
   double start_timeout = 60;  // seconds; 0: none
   double grace = 5;
   int launcher_fd = -1;
-  std::vector<std::string> files;
+  std::vector<std::string> files, op_libraries;
   TlsPaths tls;
   int plaintext_port = -1;
 };
@@ -95,6 +95,7 @@ int run_task(const Arguments& arguments) {
   prepare_heaps();
   limit_protobuf_log();
   survive_failed_writes();
+  load_op_libraries(arguments.op_libraries);
   // Before the signals are blocked: a cluster that comes out of a pipe may not come at all.
   ResolvedCluster cluster = resolve(arguments);
   limit_files(arguments.files, cluster.spec);
@@ -131,6 +132,7 @@ void add_task_command(CLI::App& app, int& exit_status) {
   task->add_option("--task", arguments->index, "its index there")->check(CLI::NonNegativeNumber);
   task->add_option("--threads", arguments->threads, "threads that compute (default: one per core)");
   task->add_option("--files", arguments->files, files_help)->allow_extra_args(false);
+  task->add_option("--ops", arguments->op_libraries, ops_help)->allow_extra_args(false);
   task->add_flag("--gpus", arguments->gpus, "offer this machine's GPUs");
   task->add_option("--start-timeout", arguments->start_timeout,
                    "seconds that the other tasks may take to come up; 0: any time")

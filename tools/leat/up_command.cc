@@ -1,6 +1,7 @@
 // `leat up` and `leat run`: the command lines of launcher.h.
 #include <CLI/CLI.hpp>
 #include <chrono>
+#include <filesystem>
 #include <memory>
 
 #include "core/error.h"
@@ -17,7 +18,7 @@ namespace {
 struct Flags {
   LaunchOptions options;
   std::string log_directory;
-  std::vector<std::string> files;
+  std::vector<std::string> files, op_libraries;
   double start_timeout = 60, grace = 5;
   TlsPaths tls;
 };
@@ -42,6 +43,7 @@ std::shared_ptr<Flags> add_flags(CLI::App& command) {
       ->check(CLI::Range(0.0, 86400.0))
       ->capture_default_str();
   command.add_option("--files", flags->files, files_help)->allow_extra_args(false);
+  command.add_option("--ops", flags->op_libraries, ops_help)->allow_extra_args(false);
   command.add_option("--task-program", flags->options.task_program,
                      "Run as PROGRAM task … instead of this leat: a debug build, a wrapper that "
                      "starts a debugger");
@@ -76,6 +78,11 @@ int launch(Flags& flags) {
   apply_tls_flags(flags.tls, cluster.spec);
   flags.options.cluster = std::move(cluster.spec);
   limit_files(flags.files, flags.options.cluster);
+  for (const std::string& path : flags.op_libraries) {
+    flags.options.op_libraries.push_back(std::filesystem::absolute(path));
+    check(std::filesystem::exists(flags.options.op_libraries.back()), "--ops: there is no file ",
+          path);
+  }
   if (!flags.options.program.empty()) check_program_has_a_job(flags.options);
   flags.options.only = cluster.task;
   flags.options.log_directory = flags.log_directory;

@@ -4,4 +4,5 @@
 #include "core/kernel.h"
 #include "graph/gradient.h"
 #include "graph/op_def.h"
+#include "graph/op_library.h"
 #include "graph/shape_inference.h"

@@ -1,0 +1,46 @@
+// Ops of a user's own on a cluster: every task loads them, and so does the program.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <regex>
+
+#include "frontends/cpp/session.h"
+#include "graph/op_library.h"
+#include "graph/ops.h"
+#include "tests/support/child_process.h"
+#include "tests/support/expect_error.h"
+
+namespace leat {
+namespace {
+
+constexpr const char* library = LEAT_BIN_DIR "/examples/libexample_swish.so";
+
+TEST(OpLibrary, IsLoadedByTheTasksAndByTheProgram) {
+  ChildProcess up({LEAT_BIN_DIR "/leat", "up", "local:ps=1,worker=1", "--ops", library});
+  const std::string output = up.wait_for("Ctrl-C ends it");
+  EXPECT_THAT(output, testing::HasSubstr("adds Swish"));
+  std::smatch found;
+  ASSERT_TRUE(std::regex_search(output, found, std::regex("connect to (grpc://[0-9.:]+)")));
+  load_op_library(library);
+  Graph g;
+  const DeviceScope on_ps(g, "/job:ps/task:0");
+  const Output x = placeholder(g, "x", f32, {});
+  const Output y = op("Swish", {x}, {{"beta", 1.0F}});
+  Session session(g, {.target = found[1]});
+  EXPECT_FLOAT_EQ(session.run({{x, 0.0F}}, {y})[0].value<float>(), 0);
+  EXPECT_NEAR(session.run({{x, 2.0F}}, {y})[0].value<float>(), 1.7615942F, 1e-6);
+  EXPECT_TRUE(load_op_library(library).empty());  // a second time
+}
+
+TEST(OpLibrary, MistakesAreTold) {
+  expect_error_with(Code::not_found, "cannot be loaded: /no/such.so",
+                    [] { load_op_library("/no/such.so"); });
+  expect_error_with(Code::invalid_argument, "is no op library: it registers no op",
+                    [] { load_op_library(LEAT_BIN_DIR "/../lib/libleat_transport.so"); });
+  ChildProcess up({LEAT_BIN_DIR "/leat", "up", "local:worker=1", "--ops", "missing.so"});
+  EXPECT_EQ(up.wait(), 2);
+  EXPECT_THAT(up.output(), testing::HasSubstr("--ops: there is no file missing.so"));
+}
+
+}  // namespace
+}  // namespace leat
