@@ -12,10 +12,10 @@ constexpr int64_t batch_size = 100;
 
 struct Network {
   explicit Network(Graph& g)
-      : conv1(g, 1, 16, 5, {.activation = relu, .name = "conv1"}),
-        conv2(g, 16, 32, 5, {.activation = relu, .name = "conv2"}),
-        hidden(g, 7 * 7 * 32, 128, {.activation = relu, .name = "hidden"}),
-        logits(g, 128, 10, {.name = "logits"}) {}
+      : conv1(g, 16, 5, {.activation = relu, .name = "conv1"}),
+        conv2(g, 32, 5, {.activation = relu, .name = "conv2"}),
+        hidden(g, 128, {.activation = relu, .name = "hidden"}),
+        logits(g, 10, {.name = "logits"}) {}
 
   Output operator()(Output images) const {
     Output h = reshape(images, {-1, 28, 28, 1});
