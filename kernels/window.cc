@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "core/error.h"
+#include "graph/gradient.h"
 #include "kernels/extents.h"
 
 namespace leat {
@@ -101,6 +102,16 @@ Window window_along(const NodeView& node, int axis, int64_t in, int64_t size) {
         ", effective_filter_size: ", reach, ", stride: ", w.stride, "]");
   w.out = padded < reach ? 0 : (padded - reach) / w.stride + 1;
   return w;
+}
+
+AttrMap window_attrs(const Gradient& g) {
+  AttrMap attrs;
+  for (const char* name : {"ksize", "strides", "padding", "explicit_paddings", "data_format",
+                           "dilations", "include_batch_in_index"}) {
+    const auto attr = g.node().attrs.find(name);
+    if (attr != g.node().attrs.end()) attrs[name] = attr->second;
+  }
+  return attrs;
 }
 
 }  // namespace leat

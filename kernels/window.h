@@ -11,6 +11,8 @@
 
 namespace leat {
 
+class Gradient;
+
 // Which axis of an image tensor is which: attribute data_format. Only volumes have planes.
 struct ImageAxes {
   int batch = 0, planes = -1, height = 1, width = 2, channels = 3;
@@ -58,5 +60,8 @@ const std::vector<int64_t>& image_steps(const NodeView& node, std::string_view a
 // For `prepare`: UNIMPLEMENTED unless the entries for batch and channels are 1. (TensorFlow takes
 // graphs with others, and refuses to run them.)
 void check_spatial_steps(const NodeView& node, std::string_view attr);
+
+// The attributes of the node that say how its window slides. Its gradient ops have the same.
+AttrMap window_attrs(const Gradient& g);
 
 }  // namespace leat

@@ -267,22 +267,46 @@ AttrMap attrs_of(Gradient& g) {
           {"half_pixel_centers", g.attr<bool>("half_pixel_centers")}};
 }
 
-const Op bilinear_op{{
+// resized_images = images resized to floats.
+template <Method method>
+OpDef resize(OpDef op) {
+  op.inputs = {"images: T", "size: int32"};
+  op.outputs = {"resized_images: float"};
+  if (op.attrs.empty()) op.attrs = attrs(image_types);
+  op.shape = infer;
+  op.kernels = {cpu_kernel("T", ImageTypes{}, []<class T>(TypeTag<T> t, const KernelRequest& r) {
+    return prepare<method>(t, r);
+  })};
+  op.value_inputs = {1};
+  return op;
+}
+
+// output = the gradient of resize<method> by its images.
+template <Method method, class Supported>
+OpDef resize_gradient(OpDef op) {
+  op.inputs = {"grads: float", "original_image: T"};
+  op.outputs = {"output: T"};
+  op.shape = infer_gradient;
+  op.kernels = {cpu_kernel("T", Supported{}, []<class T>(TypeTag<T> t, const KernelRequest& r) {
+    return prepare_gradient<method, float>(t, r);
+  })};
+  return op;
+}
+
+// [height, width] of the gradient's first input.
+Output image_size(Gradient& g) {
+  const auto one = [&](int32_t i) { return constant(g.graph(), ints({i})); };
+  return op("Slice", {shape_of(g.x(0)), one(1), one(2)});
+}
+
+const Op bilinear_op{resize<Method::bilinear>({
     .name = "ResizeBilinear",
     .doc = "Images [batch, height, width, channels] resized to size = [height, width]: each pixel "
            "interpolated between the four around its place in the input.",
-    .inputs = {"images: T", "size: int32"},
-    .outputs = {"resized_images: float"},
-    .attrs = attrs(image_types),
-    .shape = infer,
     .gradient =
         [](Gradient& g) {
           g.dx(0) = op("ResizeBilinearGrad", {g.dy(), g.x(0)}, attrs_of(g));
         },
-    .kernels = {cpu_kernel("T", ImageTypes{},
-                           []<class T>(TypeTag<T> t, const KernelRequest& r) {
-                             return prepare<Method::bilinear>(t, r);
-                           })},
     .examples = {{.inputs = {floats({1, 1, 2, 1}, {1, 3}), ints({1, 4})},
                   .outputs = {floats({1, 1, 4, 1}, {1, 2, 3, 3})}},
                  {.inputs = {floats({1, 1, 2, 1}, {1, 4}), ints({1, 4})},
@@ -291,77 +315,46 @@ const Op bilinear_op{{
                  {.inputs = {floats({1, 1, 2, 1}, {1, 5}), ints({1, 4})},
                   .attrs = {{"half_pixel_centers", true}},
                   .outputs = {floats({1, 1, 4, 1}, {1, 2, 4, 5})}}},
-    .value_inputs = {1},
-}};
+})};
 
-const Op bilinear_grad_op{{
+const Op bilinear_grad_op{resize_gradient<Method::bilinear, FloatTypes>({
     .name = "ResizeBilinearGrad",
     .doc = "output = d(sum(ResizeBilinear(original_image) * grads)) / d(original_image).",
-    .inputs = {"grads: float", "original_image: T"},
-    .outputs = {"output: T"},
     .attrs = attrs("T: {float, bfloat16, half, double}"),
-    .shape = infer_gradient,
-    .kernels = {cpu_kernel("T", FloatTypes{},
-                           []<class T>(TypeTag<T> t, const KernelRequest& r) {
-                             return prepare_gradient<Method::bilinear, float>(t, r);
-                           })},
     .examples = {{.inputs = {floats({1, 1, 4, 1}, {1, 2, 3, 4}), floats({1, 1, 2, 1}, {0, 0})},
                   .outputs = {floats({1, 1, 2, 1}, {2, 8})}}},
-}};
+})};
 
-const Op bicubic_op{{
+const Op bicubic_op{resize<Method::bicubic>({
     .name = "ResizeBicubic",
     .doc = "Images [batch, height, width, channels] resized to size = [height, width]: each pixel "
            "a cubic convolution of the sixteen around its place in the input.",
-    .inputs = {"images: T", "size: int32"},
-    .outputs = {"resized_images: float"},
-    .attrs = attrs(image_types),
-    .shape = infer,
     .gradient =
         [](Gradient& g) {
           g.dx(0) = op("ResizeBicubicGrad", {g.dy(), g.x(0)}, attrs_of(g));
         },
-    .kernels = {cpu_kernel("T", ImageTypes{},
-                           []<class T>(TypeTag<T> t, const KernelRequest& r) {
-                             return prepare<Method::bicubic>(t, r);
-                           })},
     .examples = {{.inputs = {floats({1, 1, 2, 1}, {1, 3}), ints({1, 4})},
                   .outputs = {floats({1, 1, 4, 1}, {1, 2, 3, 3.1875})}}},
-    .value_inputs = {1},
-}};
+})};
 
-const Op bicubic_grad_op{{
+const Op bicubic_grad_op{resize_gradient<Method::bicubic, Types<float, double>>({
     .name = "ResizeBicubicGrad",
     .doc = "output = d(sum(ResizeBicubic(original_image) * grads)) / d(original_image).",
-    .inputs = {"grads: float", "original_image: T"},
-    .outputs = {"output: T"},
     .attrs = attrs("T: {float, double}"),
-    .shape = infer_gradient,
-    .kernels = {cpu_kernel("T", Types<float, double>{},
-                           []<class T>(TypeTag<T> t, const KernelRequest& r) {
-                             return prepare_gradient<Method::bicubic, float>(t, r);
-                           })},
     .examples = {{.inputs = {floats({1, 1, 4, 1}, {1, 2, 3, 0}), floats({1, 1, 2, 1}, {0, 0})},
                   .outputs = {floats({1, 1, 2, 1}, {2, 4})}}},
-}};
+})};
 
-const Op area_op{{
+const Op area_op{resize<Method::area>({
     .name = "ResizeArea",
     .doc = "Images [batch, height, width, channels] resized to size = [height, width]: each pixel "
            "the mean of the input over the area that it covers.",
-    .inputs = {"images: T", "size: int32"},
-    .outputs = {"resized_images: float"},
     .attrs = {image_types, "align_corners: bool = false"},
-    .shape = infer,
-    .kernels = {cpu_kernel(
-        "T", ImageTypes{},
-        []<class T>(TypeTag<T> t, const KernelRequest& r) { return prepare<Method::area>(t, r); })},
     .examples = {{.inputs = {floats({1, 1, 3, 1}, {1, 4, 6}), ints({1, 2})},
                   .outputs = {floats({1, 1, 2, 1}, {2, 5.3333333F})}},
                  {.inputs = {floats({1, 1, 4, 1}, {1, 3, 5, 8}), ints({1, 2})},
                   .outputs = {floats({1, 1, 2, 1}, {2, 6.5})}}},
-    .value_inputs = {1},
-}};
+})};
 
 const Op nearest_op{{
     .name = "ResizeNearestNeighbor",
@@ -373,9 +366,7 @@ const Op nearest_op{{
     .shape = infer,
     .gradient =
         [](Gradient& g) {
-          const auto one = [&](int32_t i) { return constant(g.graph(), ints({i})); };
-          const Output size = op("Slice", {shape_of(g.x(0)), one(1), one(2)});
-          g.dx(0) = op("ResizeNearestNeighborGrad", {g.dy(), size}, attrs_of(g));
+          g.dx(0) = op("ResizeNearestNeighborGrad", {g.dy(), image_size(g)}, attrs_of(g));
         },
     .kernels = {cpu_moving_kernel(
         "T", []<class T>(TypeTag<T> t, const KernelRequest& r) { return prepare_nearest(t, r); })},
@@ -394,9 +385,7 @@ const Op nearest_grad_op{{
     .shape = infer,
     .gradient =
         [](Gradient& g) {
-          const auto one = [&](int32_t i) { return constant(g.graph(), ints({i})); };
-          const Output size = op("Slice", {shape_of(g.x(0)), one(1), one(2)});
-          g.dx(0) = op("ResizeNearestNeighbor", {g.dy(), size}, attrs_of(g));
+          g.dx(0) = op("ResizeNearestNeighbor", {g.dy(), image_size(g)}, attrs_of(g));
         },
     .kernels = {cpu_kernel("T", Types<float, double, half, bfloat16, uint8_t, int8_t, int32_t>{},
                            []<class T>(TypeTag<T> t, const KernelRequest& r) {

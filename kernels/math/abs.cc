@@ -1,6 +1,6 @@
 // leat: cpu+cuda
 // Abs and Sign.
-#include "kernels/elementwise.h"
+#include "kernels/elementwise_ops.h"
 #include "kernels/wrapping.h"
 
 namespace leat {
@@ -28,30 +28,23 @@ struct Sign {
   }
 };
 
-const Op abs_op{{
+const Op abs_op{unary({
     .name = "Abs",
     .doc = "y = |x|, elementwise.",
-    .inputs = {"x: T"},
-    .outputs = {"y: T"},
     .attrs = {"T: {bfloat16, half, float, double, int8, int16, int32, int64}"},
-    .shape = shapes::same_as(0),
     .gradient = [](Gradient& g) { g.dx() = g.dy() * sign(g.x()); },
     .kernels = elementwise<Abs, SignedTypes>(),
     .examples = {{.inputs = {floats({-1, 2})}, .outputs = {floats({1, 2})}}},
-}};
+})};
 
-const Op sign_op{{
+const Op sign_op{unary({
     .name = "Sign",
     .doc = "y = -1, 0 or 1: the sign of x, elementwise; x / |x| of complex numbers.",
-    .inputs = {"x: T"},
-    .outputs = {"y: T"},
-    .attrs =
-        {"T: {bfloat16, half, float, double, int8, int16, int32, int64, complex64, complex128}"},
-    .shape = shapes::same_as(0),
+    .attrs = {signed_or_complex_attr},
     .kernels = elementwise_with_complex<Sign, SignedTypes>(),
     .examples = {{.inputs = {floats({-3, 0, 2})}, .outputs = {floats({-1, 0, 1})}}},
     .is_not_differentiable = true,
-}};
+})};
 
 }  // namespace
 }  // namespace leat

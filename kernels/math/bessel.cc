@@ -1,7 +1,7 @@
 // leat: cpu+cuda
 // Bessel functions of orders 0 and 1: J, Y, and the modified I and K, these also scaled by e^-|x|
 // and e^x. All is computed in double precision. J and Y are the C library's.
-#include "kernels/elementwise.h"
+#include "kernels/elementwise_ops.h"
 
 namespace leat {
 namespace {
@@ -112,17 +112,12 @@ struct BesselY {
 template <class F>
 OpDef bessel(std::string name, std::string doc, std::initializer_list<float> expected,
              GradientFunction gradient) {
-  return {
+  return unary<F>({
       .name = std::move(name),
       .doc = std::move(doc),
-      .inputs = {"x: T"},
-      .outputs = {"y: T"},
-      .attrs = {"T: {bfloat16, half, float, double}"},
-      .shape = shapes::same_as(0),
       .gradient = std::move(gradient),
-      .kernels = elementwise<F, FloatTypes>(),
       .examples = {{.inputs = {floats({1, 2, 30})}, .outputs = {floats(expected)}}},
-  };
+  });
 }
 
 // dx = dy of_zero where x is 0, dy slope elsewhere: slope divides by x.

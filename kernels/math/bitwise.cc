@@ -1,6 +1,6 @@
 // leat: cpu+cuda
 // Ops on the bits of integers.
-#include "kernels/elementwise.h"
+#include "kernels/elementwise_ops.h"
 
 namespace leat {
 namespace {
@@ -62,18 +62,15 @@ std::vector<Kernel> population_count_kernels() {
 
 const char* const integers = "T: {int8, int16, int32, int64, uint8, uint16, uint32, uint64}";
 
-OpDef binary(std::string name, std::string doc, std::vector<Kernel> kernels, Tensor expected) {
-  return {
+OpDef bitwise(std::string name, std::string doc, std::vector<Kernel> kernels, Tensor expected) {
+  return binary({
       .name = std::move(name),
       .doc = std::move(doc),
-      .inputs = {"x: T", "y: T"},
-      .outputs = {"z: T"},
       .attrs = {integers},
-      .shape = shapes::broadcast_binary(),
       .kernels = std::move(kernels),
       .examples = {{.inputs = {ints({6, -8}), ints({3, 1})}, .outputs = {std::move(expected)}}},
       .is_not_differentiable = true,
-  };
+  });
 }
 
 OpDef commutative(OpDef op) {
@@ -81,42 +78,37 @@ OpDef commutative(OpDef op) {
   return op;
 }
 
-const Op invert_op{{
+const Op invert_op{unary({
     .name = "Invert",
     .doc = "y = ~x: every bit of x inverted.",
-    .inputs = {"x: T"},
-    .outputs = {"y: T"},
     .attrs = {integers},
-    .shape = shapes::same_as(0),
     .kernels = elementwise<Invert, IntegerTypes>(),
     .examples = {{.inputs = {ints({0, 5})}, .outputs = {ints({-1, -6})}}},
     .is_not_differentiable = true,
-}};
+})};
 
-const Op and_op{commutative(binary("BitwiseAnd", "z = x & y with broadcasting.",
-                                   elementwise<BitwiseAnd, IntegerTypes>(), ints({2, 0})))};
-const Op or_op{commutative(binary("BitwiseOr", "z = x | y with broadcasting.",
-                                  elementwise<BitwiseOr, IntegerTypes>(), ints({7, -7})))};
-const Op xor_op{commutative(binary("BitwiseXor", "z = x ^ y with broadcasting.",
-                                   elementwise<BitwiseXor, IntegerTypes>(), ints({5, -7})))};
-const Op left_shift_op{binary("LeftShift",
-                              "z = x << y with broadcasting; y within the bits of its type.",
-                              elementwise<LeftShift, IntegerTypes>(), ints({48, -16}))};
-const Op right_shift_op{binary(
+const Op and_op{commutative(bitwise("BitwiseAnd", "z = x & y with broadcasting.",
+                                    elementwise<BitwiseAnd, IntegerTypes>(), ints({2, 0})))};
+const Op or_op{commutative(bitwise("BitwiseOr", "z = x | y with broadcasting.",
+                                   elementwise<BitwiseOr, IntegerTypes>(), ints({7, -7})))};
+const Op xor_op{commutative(bitwise("BitwiseXor", "z = x ^ y with broadcasting.",
+                                    elementwise<BitwiseXor, IntegerTypes>(), ints({5, -7})))};
+const Op left_shift_op{bitwise("LeftShift",
+                               "z = x << y with broadcasting; y within the bits of its type.",
+                               elementwise<LeftShift, IntegerTypes>(), ints({48, -16}))};
+const Op right_shift_op{bitwise(
     "RightShift", "z = x >> y with broadcasting: the sign is kept; y within the bits of its type.",
     elementwise<RightShift, IntegerTypes>(), ints({0, -4}))};
 
-const Op population_count_op{{
+const Op population_count_op{unary({
     .name = "PopulationCount",
     .doc = "y = how many bits of x are set.",
-    .inputs = {"x: T"},
     .outputs = {"y: uint8"},
     .attrs = {integers},
-    .shape = shapes::same_as(0),
     .kernels = population_count_kernels(),
     .examples = {{.inputs = {ints({0, 5, -1})}, .outputs = {Tensor::of<uint8_t>({3}, {0, 2, 32})}}},
     .is_not_differentiable = true,
-}};
+})};
 
 }  // namespace
 }  // namespace leat

@@ -1,6 +1,6 @@
 // leat: cpu+cuda
 // Division and its relatives. Integer division by zero is an error on the CPU.
-#include "kernels/elementwise.h"
+#include "kernels/elementwise_ops.h"
 
 namespace leat {
 namespace {
@@ -142,42 +142,29 @@ void quotient_gradient(Gradient& g) {
   set_broadcast_gradients(g, dx, -(dx * g.y()));
 }
 
-const Op real_div_op{{
+const Op real_div_op{binary({
     .name = "RealDiv",
     .doc = "z = x / y with broadcasting.",
-    .inputs = {"x: T", "y: T"},
-    .outputs = {"z: T"},
-    .attrs = {"T: {bfloat16, half, float, double, uint8, int8, uint16, int16, int32, uint32, "
-              "uint64, int64, complex64, "
-              "complex128}"},
-    .shape = shapes::broadcast_binary(),
+    .attrs = {number_or_complex_attr},
     .gradient = quotient_gradient,
     .kernels = elementwise_with_complex<Div, FloatTypes>(),
     .examples = {{.inputs = {floats({1, 6}), floats({2, 3})}, .outputs = {floats({0.5, 2})}}},
-}};
+})};
 
-const Op div_op{{
+const Op div_op{binary({
     .name = "Div",
     .doc = "z = x / y with broadcasting; integers are divided towards zero.",
-    .inputs = {"x: T", "y: T"},
-    .outputs = {"z: T"},
-    .attrs = {"T: {bfloat16, half, float, double, uint8, int8, uint16, int16, int32, uint32, "
-              "uint64, int64, complex64, "
-              "complex128}"},
-    .shape = shapes::broadcast_binary(),
+    .attrs = {number_or_complex_attr},
     .gradient = quotient_gradient,
     .kernels = elementwise_with_complex<Div>(),
     .examples = {{.inputs = {ints({-7, 7}), ints({2, -2})}, .outputs = {ints({-3, -3})}},
                  {.inputs = {floats({1, 6}), floats({2, 3})}, .outputs = {floats({0.5, 2})}}},
-}};
+})};
 
-const Op div_no_nan_op{{
+const Op div_no_nan_op{binary({
     .name = "DivNoNan",
     .doc = "z = x / y with broadcasting, and 0 where y is 0.",
-    .inputs = {"x: T", "y: T"},
-    .outputs = {"z: T"},
     .attrs = {"T: {half, float, bfloat16, double, complex64, complex128}"},
-    .shape = shapes::broadcast_binary(),
     .gradient =
         [](Gradient& g) {
           const Output dx = div_no_nan(g.dy(), g.x(1));
@@ -185,31 +172,23 @@ const Op div_no_nan_op{{
         },
     .kernels = elementwise_with_complex<DivNoNan, FloatTypes>(),
     .examples = {{.inputs = {floats({1, 6}), floats({0, 3})}, .outputs = {floats({0, 2})}}},
-}};
+})};
 
-const Op floor_div_op{{
+const Op floor_div_op{binary({
     .name = "FloorDiv",
     .doc = "z = floor(x / y) with broadcasting.",
-    .inputs = {"x: T", "y: T"},
-    .outputs = {"z: T"},
-    .attrs = {"T: {bfloat16, half, float, double, uint8, int8, uint16, int16, int32, uint32, "
-              "uint64, int64, complex64, "
-              "complex128}"},
-    .shape = shapes::broadcast_binary(),
+    .attrs = {number_or_complex_attr},
     .kernels = rounded_quotient_kernels<FloorDiv>(),
     .examples = {{.inputs = {ints({-7, 7, 6}), ints({2, 2, -4})}, .outputs = {ints({-4, 3, -2})}},
                  {.inputs = {floats({-7}), floats({2})}, .outputs = {floats({-4})}}},
     .is_not_differentiable = true,
-}};
+})};
 
-const Op floor_mod_op{{
+const Op floor_mod_op{binary({
     .name = "FloorMod",
     .doc = "z = x - floor(x / y) y with broadcasting: the sign of y.",
-    .inputs = {"x: T", "y: T"},
-    .outputs = {"z: T"},
     .attrs = {"T: {int8, int16, int32, int64, uint8, uint16, uint32, uint64, bfloat16, half, "
               "float, double}"},
-    .shape = shapes::broadcast_binary(),
     .gradient =
         [](Gradient& g) {
           set_broadcast_gradients(g, g.dy(), -(g.dy() * floor_div(g.x(0), g.x(1))));
@@ -217,35 +196,27 @@ const Op floor_mod_op{{
     .kernels = elementwise<FloorMod>(),
     .examples = {{.inputs = {ints({-7, 7, 6}), ints({2, 2, -4})}, .outputs = {ints({1, 1, -2})}},
                  {.inputs = {floats({-7}), floats({2})}, .outputs = {floats({1})}}},
-}};
+})};
 
-const Op truncate_div_op{{
+const Op truncate_div_op{binary({
     .name = "TruncateDiv",
     .doc = "z = x / y, rounded towards zero, with broadcasting.",
-    .inputs = {"x: T", "y: T"},
-    .outputs = {"z: T"},
-    .attrs = {"T: {bfloat16, half, float, double, uint8, int8, uint16, int16, int32, uint32, "
-              "uint64, int64, complex64, "
-              "complex128}"},
-    .shape = shapes::broadcast_binary(),
+    .attrs = {number_or_complex_attr},
     .kernels = rounded_quotient_kernels<TruncateDiv>(),
     .examples = {{.inputs = {ints({-7, 7, 6}), ints({2, 2, -4})}, .outputs = {ints({-3, 3, -1})}},
                  {.inputs = {floats({-7}), floats({2})}, .outputs = {floats({-3})}}},
     .is_not_differentiable = true,
-}};
+})};
 
 OpDef truncate_mod(std::string name, std::string types) {
-  return {
+  return binary({
       .name = std::move(name),
       .doc = "z = x - trunc(x / y) y with broadcasting: the sign of x, as % in C.",
-      .inputs = {"x: T", "y: T"},
-      .outputs = {"z: T"},
       .attrs = {"T: {" + types + ", float, double}"},
-      .shape = shapes::broadcast_binary(),
       .kernels = elementwise<TruncateMod, Types<float, double, half, bfloat16, int32_t, int64_t>>(),
       .examples = {{.inputs = {ints({-7, 7, 6}), ints({2, 2, -4})}, .outputs = {ints({-1, 1, 2})}},
                    {.inputs = {floats({-7}), floats({2})}, .outputs = {floats({-1})}}},
-  };
+  });
 }
 const Op truncate_mod_op{truncate_mod("TruncateMod", "int32, int64, bfloat16, half")};
 const Op mod_op{truncate_mod("Mod", "int32, int64, half, half, bfloat16")};

@@ -1,7 +1,7 @@
 // leat: cpu+cuda
 // leat: fast-math-loops
 // Exp, Log and Pow; Expm1 and Log1p; Erf and Erfc.
-#include "kernels/elementwise.h"
+#include "kernels/elementwise_ops.h"
 
 #include "kernels/math/complex_math.h"
 
@@ -77,89 +77,56 @@ struct Pow {
   }
 };
 
-const Op exp_op{{
+const Op exp_op{unary_with_complex<Exp>({
     .name = "Exp",
     .doc = "y = e^x, elementwise.",
-    .inputs = {"x: T"},
-    .outputs = {"y: T"},
-    .attrs = {"T: {bfloat16, half, float, double, complex64, complex128}"},
-    .shape = shapes::same_as(0),
     .gradient = [](Gradient& g) { g.dx() = g.dy() * g.y(); },
-    .kernels = elementwise_with_complex<Exp, FloatTypes>(),
     .examples = {{.inputs = {floats({0, 1})}, .outputs = {floats({1, 2.7182817})}}},
-}};
+})};
 
-const Op log_op{{
+const Op log_op{unary_with_complex<Log>({
     .name = "Log",
     .doc = "y = ln x, elementwise.",
-    .inputs = {"x: T"},
-    .outputs = {"y: T"},
-    .attrs = {"T: {bfloat16, half, float, double, complex64, complex128}"},
-    .shape = shapes::same_as(0),
     .gradient = [](Gradient& g) { g.dx() = g.dy() / g.x(); },
-    .kernels = elementwise_with_complex<Log, FloatTypes>(),
     .examples = {{.inputs = {floats({1, 2})}, .outputs = {floats({0, 0.6931472})}}},
-}};
+})};
 
-const Op expm1_op{{
+const Op expm1_op{unary_with_complex<Expm1>({
     .name = "Expm1",
     .doc = "y = e^x - 1, elementwise; exact for small x.",
-    .inputs = {"x: T"},
-    .outputs = {"y: T"},
-    .attrs = {"T: {bfloat16, half, float, double, complex64, complex128}"},
-    .shape = shapes::same_as(0),
     .gradient = [](Gradient& g) { g.dx() = g.dy() * exp(g.x()); },
-    .kernels = elementwise_with_complex<Expm1, FloatTypes>(),
     .examples = {{.inputs = {floats({0, 1, 1e-7f})}, .outputs = {floats({0, 1.7182818f, 1e-7f})}}},
-}};
+})};
 
-const Op log1p_op{{
+const Op log1p_op{unary_with_complex<Log1p>({
     .name = "Log1p",
     .doc = "y = ln(1 + x), elementwise; exact for small x.",
-    .inputs = {"x: T"},
-    .outputs = {"y: T"},
-    .attrs = {"T: {bfloat16, half, float, double, complex64, complex128}"},
-    .shape = shapes::same_as(0),
     .gradient = [](Gradient& g) { g.dx() = g.dy() / (1 + g.x()); },
-    .kernels = elementwise_with_complex<Log1p, FloatTypes>(),
     .examples = {{.inputs = {floats({0, 1, 1e-7f})}, .outputs = {floats({0, 0.6931472f, 1e-7f})}}},
-}};
+})};
 
 // 2/√π exp(-x²) dy
 Output erf_gradient(Gradient& g) { return (1.1283791670955126 * exp(-square(g.x()))) * g.dy(); }
 
-const Op erf_op{{
+const Op erf_op{unary<Erf>({
     .name = "Erf",
     .doc = "y = 2/√π times the integral of exp(-t²) from 0 to x, elementwise.",
-    .inputs = {"x: T"},
-    .outputs = {"y: T"},
-    .attrs = {"T: {bfloat16, half, float, double}"},
-    .shape = shapes::same_as(0),
     .gradient = [](Gradient& g) { g.dx() = erf_gradient(g); },
-    .kernels = elementwise<Erf, FloatTypes>(),
     .examples = {{.inputs = {floats({0, 0.5})}, .outputs = {floats({0, 0.52049988f})}}},
-}};
+})};
 
-const Op erfc_op{{
+const Op erfc_op{unary<Erfc>({
     .name = "Erfc",
     .doc = "y = 1 - erf(x), elementwise; exact for large x.",
-    .inputs = {"x: T"},
-    .outputs = {"y: T"},
-    .attrs = {"T: {bfloat16, half, float, double}"},
-    .shape = shapes::same_as(0),
     .gradient = [](Gradient& g) { g.dx() = -erf_gradient(g); },
-    .kernels = elementwise<Erfc, FloatTypes>(),
     .examples = {{.inputs = {floats({0, 0.5})}, .outputs = {floats({1, 0.47950012f})}}},
-}};
+})};
 
-const Op pow_op{{
+const Op pow_op{binary({
     .name = "Pow",
     .doc = "z = x^y with broadcasting; integers take no negative powers.",
-    .inputs = {"x: T", "y: T"},
-    .outputs = {"z: T"},
     .attrs =
         {"T: {bfloat16, float, half, double, int8, int16, int32, int64, complex64, complex128}"},
-    .shape = shapes::broadcast_binary(),
     .gradient =
         [](Gradient& g) {
           // ln x where it is defined; elsewhere no gradient flows to y, as in TensorFlow.
@@ -171,7 +138,7 @@ const Op pow_op{{
     .kernels = elementwise_with_complex<Pow, SignedTypes>(),
     .examples = {{.inputs = {floats({2, 4}), floats({3, 0.5})}, .outputs = {floats({8, 2})}},
                  {.inputs = {ints({2, -3}), ints({10, 3})}, .outputs = {ints({1024, -27})}}},
-}};
+})};
 
 }  // namespace
 }  // namespace leat

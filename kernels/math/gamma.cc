@@ -1,6 +1,7 @@
 // leat: cpu+cuda
 // Functions of the gamma family: Lgamma, Digamma, Polygamma, Zeta. The series are those of the
 // Cephes library.
+#include "kernels/elementwise_ops.h"
 #include "kernels/math/digamma.h"
 
 namespace leat {
@@ -81,32 +82,22 @@ struct Polygamma {
   }
 };
 
-const Op lgamma_op{{
+const Op lgamma_op{unary<Lgamma>({
     .name = "Lgamma",
     .doc = "y = ln |Γ(x)|, elementwise.",
-    .inputs = {"x: T"},
-    .outputs = {"y: T"},
-    .attrs = {"T: {bfloat16, half, float, double}"},
-    .shape = shapes::same_as(0),
     .gradient = [](Gradient& g) { g.dx() = g.dy() * op("Digamma", {g.x()}); },
-    .kernels = elementwise<Lgamma, FloatTypes>(),
     .examples = {{.inputs = {floats({1, 4})}, .outputs = {floats({0, 1.7917595f})}}},
-}};
+})};
 
-const Op digamma_op{{
+const Op digamma_op{unary<Digamma>({
     .name = "Digamma",
     .doc = "y = ψ(x), the derivative of ln |Γ(x)|, elementwise.",
-    .inputs = {"x: T"},
-    .outputs = {"y: T"},
-    .attrs = {"T: {bfloat16, half, float, double}"},
-    .shape = shapes::same_as(0),
     .gradient =
         [](Gradient& g) {
           g.dx() = g.dy() * op("Polygamma", {ones_like(g.x()), g.x()});
         },
-    .kernels = elementwise<Digamma, FloatTypes>(),
     .examples = {{.inputs = {floats({1, -0.5})}, .outputs = {floats({-0.57721566f, 0.03648998f})}}},
-}};
+})};
 
 const Op polygamma_op{{
     .name = "Polygamma",

@@ -1,6 +1,6 @@
 // leat: cpu+cuda
 // IsFinite, IsInf and IsNan.
-#include "kernels/elementwise.h"
+#include "kernels/elementwise_ops.h"
 
 namespace leat {
 namespace {
@@ -14,18 +14,16 @@ struct IsNan    { template <class T> LEAT_DEVICE bool operator()(T x) const { re
 OpDef test(std::string name, std::string doc, std::vector<Kernel> kernels, Tensor expected) {
   constexpr float infinity = std::numeric_limits<float>::infinity();
   constexpr float nan = std::numeric_limits<float>::quiet_NaN();
-  return {
+  return unary({
       .name = std::move(name),
       .doc = std::move(doc),
-      .inputs = {"x: T"},
       .outputs = {"y: bool"},
-      .attrs = {"T: {bfloat16, half, float, double}"},
-      .shape = shapes::same_as(0),
+      .attrs = {float_attr},
       .kernels = std::move(kernels),
       .examples = {{.inputs = {floats({1, infinity, -infinity, nan})},
                     .outputs = {std::move(expected)}}},
       .is_not_differentiable = true,
-  };
+  });
 }
 
 const Op is_finite_op{test("IsFinite", "y = x is neither infinite nor NaN, elementwise.",

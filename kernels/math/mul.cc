@@ -1,6 +1,6 @@
 // leat: cpu+cuda
 // Mul, Neg, Square and SquaredDifference.
-#include "kernels/elementwise.h"
+#include "kernels/elementwise_ops.h"
 
 #include "kernels/math/complex_math.h"
 #include "kernels/wrapping.h"
@@ -37,56 +37,41 @@ struct SquaredDifference {
   }
 };
 
-const Op mul_op{{
+const Op mul_op{binary({
     .name = "Mul",
     .doc = "z = x y with broadcasting.",
-    .inputs = {"x: T", "y: T"},
-    .outputs = {"z: T"},
-    .attrs = {"T: {bfloat16, half, float, double, uint8, int8, uint16, int16, int32, uint32, "
-              "uint64, int64, complex64, "
-              "complex128}"},
-    .shape = shapes::broadcast_binary(),
+    .attrs = {number_or_complex_attr},
     .gradient = [](Gradient& g) { set_broadcast_gradients(g, g.dy() * g.x(1), g.dy() * g.x(0)); },
     .kernels = elementwise_with_complex<Mul>(),
     .examples = {{.inputs = {floats({2, 2}, {1, 2, 3, 4}), floats({2, 1}, {10, 100})},
                   .outputs = {floats({2, 2}, {10, 20, 300, 400})}}},
     .is_commutative = true,
-}};
+})};
 
-const Op neg_op{{
+const Op neg_op{unary({
     .name = "Neg",
     .doc = "y = -x, elementwise.",
-    .inputs = {"x: T"},
-    .outputs = {"y: T"},
-    .attrs =
-        {"T: {bfloat16, half, float, double, int8, int16, int32, int64, complex64, complex128}"},
-    .shape = shapes::same_as(0),
+    .attrs = {signed_or_complex_attr},
     .gradient = [](Gradient& g) { g.dx() = -g.dy(); },
     .kernels = elementwise_with_complex<Neg, SignedTypes>(),
     .examples = {{.inputs = {floats({1, -2})}, .outputs = {floats({-1, 2})}}},
-}};
+})};
 
-const Op square_op{{
+const Op square_op{unary({
     .name = "Square",
     .doc = "y = x², elementwise.",
-    .inputs = {"x: T"},
-    .outputs = {"y: T"},
     .attrs = {"T: {bfloat16, half, float, double, int8, int16, int32, int64, uint8, uint16, "
               "uint32, uint64, complex64, "
               "complex128}"},
-    .shape = shapes::same_as(0),
     .gradient = [](Gradient& g) { g.dx() = g.dy() * (2 * g.x()); },
     .kernels = elementwise_with_complex<Square>(),
     .examples = {{.inputs = {floats({1, -3})}, .outputs = {floats({1, 9})}}},
-}};
+})};
 
-const Op squared_difference_op{{
+const Op squared_difference_op{binary({
     .name = "SquaredDifference",
     .doc = "z = |x - y|² with broadcasting.",
-    .inputs = {"x: T", "y: T"},
-    .outputs = {"z: T"},
     .attrs = {"T: {bfloat16, half, float, double, int32, int64, complex64, complex128}"},
-    .shape = shapes::broadcast_binary(),
     .gradient =
         [](Gradient& g) {
           // Of complex numbers, whose results are real.
@@ -100,7 +85,7 @@ const Op squared_difference_op{{
     .examples = {{.inputs = {floats({1, 5}), floats({3, 4})}, .outputs = {floats({4, 1})}}},
     .is_commutative = true,
     .has_complex_gradient = true,
-}};
+})};
 
 }  // namespace
 }  // namespace leat

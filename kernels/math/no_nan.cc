@@ -1,7 +1,7 @@
 // leat: cpu+cuda
 // Products and quotients that are 0 where a factor is 0, whatever the other one is: MulNoNan,
 // Xdivy, Xlogy, Xlog1py.
-#include "kernels/elementwise.h"
+#include "kernels/elementwise_ops.h"
 
 #include "kernels/math/complex_math.h"
 
@@ -42,17 +42,14 @@ struct Xlog1py {
 
 OpDef product(std::string name, std::string doc, std::string types, std::vector<Kernel> kernels,
               GradientFunction gradient, Tensor example) {
-  return {
+  return binary({
       .name = std::move(name),
       .doc = std::move(doc),
-      .inputs = {"x: T", "y: T"},
-      .outputs = {"z: T"},
       .attrs = {"T: {" + types + ", complex64, complex128}"},
-      .shape = shapes::broadcast_binary(),
       .gradient = std::move(gradient),
       .kernels = std::move(kernels),
       .examples = {{.inputs = {floats({3, 0, 2}), floats({2, -1, 1})}, .outputs = {example}}},
-  };
+  });
 }
 
 // 1 where x is not 0, else 0.

@@ -1,7 +1,7 @@
 // leat: cpu+cuda
 // Ndtri and Erfinv: the inverses of the normal distribution function and of erf, by algorithm
 // AS 241 (Wichura, "The percentage points of the normal distribution", 1988, PPND16).
-#include "kernels/elementwise.h"
+#include "kernels/elementwise_ops.h"
 
 namespace leat {
 namespace {
@@ -89,43 +89,31 @@ struct Erfinv {
   }
 };
 
-const char* const types = "T: {bfloat16, half, float, double}";
-
-const Op ndtri_op{{
+const Op ndtri_op{unary<Ndtri>({
     .name = "Ndtri",
     .doc = "y = the x-quantile of the standard normal distribution; NaN outside [0, 1].",
-    .inputs = {"x: T"},
-    .outputs = {"y: T"},
-    .attrs = {types},
-    .shape = shapes::same_as(0),
     .gradient =
         [](Gradient& g) {
           constexpr double root_two_pi = 2.50662827463100050242;
           g.dx() = (g.dy() * root_two_pi) * exp(square(g.y()) / 2);
         },
-    .kernels = elementwise<Ndtri, FloatTypes>(),
     .examples = {{.inputs = {floats({0.5F, 0.025F, 1e-20F, 1})},
                   .outputs = {floats(
                       {0, -1.9599640F, -9.2623401F, std::numeric_limits<float>::infinity()})}}},
-}};
+})};
 
-const Op erfinv_op{{
+const Op erfinv_op{unary<Erfinv>({
     .name = "Erfinv",
     .doc = "y with erf(y) = x; NaN outside [-1, 1].",
-    .inputs = {"x: T"},
-    .outputs = {"y: T"},
-    .attrs = {types},
-    .shape = shapes::same_as(0),
     .gradient =
         [](Gradient& g) {
           constexpr double half_root_pi = 0.88622692545275801365;
           g.dx() = (g.dy() * half_root_pi) * exp(square(g.y()));
         },
-    .kernels = elementwise<Erfinv, FloatTypes>(),
     .examples = {{.inputs = {floats({0.5F, -0.99F, 1e-8F, -1})},
                   .outputs = {floats({0.47693628F, -1.8213864F, 8.8622693e-9F,
                                       -std::numeric_limits<float>::infinity()})}}},
-}};
+})};
 
 }  // namespace
 }  // namespace leat

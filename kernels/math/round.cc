@@ -1,6 +1,6 @@
 // leat: cpu+cuda
 // Floor, Ceil, Rint and Round.
-#include "kernels/elementwise.h"
+#include "kernels/elementwise_ops.h"
 
 namespace leat {
 namespace {
@@ -30,17 +30,14 @@ struct Round {
 
 OpDef rounding(std::string name, std::string doc, std::string types, std::vector<Kernel> kernels,
                Tensor expected) {
-  return {
+  return unary({
       .name = std::move(name),
       .doc = std::move(doc),
-      .inputs = {"x: T"},
-      .outputs = {"y: T"},
       .attrs = {"T: {bfloat16, half, float, double" + types + "}"},
-      .shape = shapes::same_as(0),
       .kernels = std::move(kernels),
       .examples = {{.inputs = {floats({-1.5, 2.5, 0.7f})}, .outputs = {std::move(expected)}}},
       .is_not_differentiable = true,
-  };
+  });
 }
 
 const Op floor_op{rounding("Floor", "y = the largest integer that is at most x, elementwise.", "",

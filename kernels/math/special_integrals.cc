@@ -1,7 +1,7 @@
 // leat: cpu+cuda
 // Functions defined by integrals, in double precision: Dawsn, Expint, FresnelCos, FresnelSin and
 // Spence. The formulas are those of the NIST Digital Library of Mathematical Functions (DLMF).
-#include "kernels/elementwise.h"
+#include "kernels/elementwise_ops.h"
 
 namespace leat {
 namespace {
@@ -155,17 +155,12 @@ struct Spence {
 template <class F>
 OpDef integral(std::string name, std::string doc, std::initializer_list<float> expected,
                GradientFunction gradient) {
-  return {
+  return unary<F>({
       .name = std::move(name),
       .doc = std::move(doc),
-      .inputs = {"x: T"},
-      .outputs = {"y: T"},
-      .attrs = {"T: {bfloat16, half, float, double}"},
-      .shape = shapes::same_as(0),
       .gradient = std::move(gradient),
-      .kernels = elementwise<F, FloatTypes>(),
       .examples = {{.inputs = {floats({0.25F, 1, 3})}, .outputs = {floats(expected)}}},
-  };
+  });
 }
 
 const Op dawsn_op{integral<Dawsn>(

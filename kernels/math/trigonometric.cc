@@ -1,7 +1,7 @@
 // leat: cpu+cuda
 // leat: fast-math-loops
 // Circular and hyperbolic functions and their inverses.
-#include "kernels/elementwise.h"
+#include "kernels/elementwise_ops.h"
 
 namespace leat {
 namespace {
@@ -21,75 +21,65 @@ struct Atanh { static constexpr int cost = 30; static constexpr bool has_version
 struct Atan2 { static constexpr int cost = 30; static constexpr bool has_versions = false; template <class T> LEAT_DEVICE T operator()(T y, T x) const { return std::atan2(y, x); } };
 // clang-format on
 
-OpDef function(std::string name, std::string doc, std::vector<Kernel> kernels,
-               GradientFunction gradient, Example example) {
-  return {
+template <class F>
+OpDef function(std::string name, std::string doc, GradientFunction gradient, Example example) {
+  return unary_with_complex<F>({
       .name = std::move(name),
       .doc = std::move(doc),
-      .inputs = {"x: T"},
-      .outputs = {"y: T"},
-      .attrs = {"T: {bfloat16, half, float, double, complex64, complex128}"},
-      .shape = shapes::same_as(0),
       .gradient = std::move(gradient),
-      .kernels = std::move(kernels),
       .examples = {std::move(example)},
-  };
+  });
 }
 
-const Op sin_op{function("Sin", "y = sin x, elementwise; x in radians.",
-                         elementwise_with_complex<Sin, FloatTypes>(),
-                         [](Gradient& g) { g.dx() = g.dy() * op("Cos", {g.x()}); },
-                         {.inputs = {floats({0, 1})}, .outputs = {floats({0, 0.84147098f})}})};
+const Op sin_op{function<Sin>("Sin", "y = sin x, elementwise; x in radians.",
+                              [](Gradient& g) { g.dx() = g.dy() * op("Cos", {g.x()}); },
+                              {.inputs = {floats({0, 1})}, .outputs = {floats({0, 0.84147098f})}})};
 
-const Op cos_op{function("Cos", "y = cos x, elementwise; x in radians.",
-                         elementwise_with_complex<Cos, FloatTypes>(),
-                         [](Gradient& g) { g.dx() = -(g.dy() * op("Sin", {g.x()})); },
-                         {.inputs = {floats({0, 1})}, .outputs = {floats({1, 0.54030231f})}})};
+const Op cos_op{function<Cos>("Cos", "y = cos x, elementwise; x in radians.",
+                              [](Gradient& g) { g.dx() = -(g.dy() * op("Sin", {g.x()})); },
+                              {.inputs = {floats({0, 1})}, .outputs = {floats({1, 0.54030231f})}})};
 
-const Op tan_op{function("Tan", "y = tan x, elementwise; x in radians.",
-                         elementwise_with_complex<Tan, FloatTypes>(),
-                         [](Gradient& g) { g.dx() = g.dy() / square(op("Cos", {g.x()})); },
-                         {.inputs = {floats({0, 1})}, .outputs = {floats({0, 1.5574077f})}})};
+const Op tan_op{function<Tan>("Tan", "y = tan x, elementwise; x in radians.",
+                              [](Gradient& g) { g.dx() = g.dy() / square(op("Cos", {g.x()})); },
+                              {.inputs = {floats({0, 1})}, .outputs = {floats({0, 1.5574077f})}})};
 
-const Op asin_op{function("Asin", "sin y = x with y in [-π/2, π/2], elementwise.",
-                          elementwise_with_complex<Asin, FloatTypes>(),
-                          [](Gradient& g) { g.dx() = g.dy() / sqrt(1 - square(g.x())); },
-                          {.inputs = {floats({0, 0.5})}, .outputs = {floats({0, 0.52359878f})}})};
+const Op asin_op{
+    function<Asin>("Asin", "sin y = x with y in [-π/2, π/2], elementwise.",
+                   [](Gradient& g) { g.dx() = g.dy() / sqrt(1 - square(g.x())); },
+                   {.inputs = {floats({0, 0.5})}, .outputs = {floats({0, 0.52359878f})}})};
 
-const Op acos_op{function("Acos", "cos y = x with y in [0, π], elementwise.",
-                          elementwise_with_complex<Acos, FloatTypes>(),
-                          [](Gradient& g) { g.dx() = -(g.dy() / sqrt(1 - square(g.x()))); },
-                          {.inputs = {floats({1, 0.5})}, .outputs = {floats({0, 1.0471976f})}})};
+const Op acos_op{
+    function<Acos>("Acos", "cos y = x with y in [0, π], elementwise.",
+                   [](Gradient& g) { g.dx() = -(g.dy() / sqrt(1 - square(g.x()))); },
+                   {.inputs = {floats({1, 0.5})}, .outputs = {floats({0, 1.0471976f})}})};
 
-const Op atan_op{function("Atan", "tan y = x with y in (-π/2, π/2), elementwise.",
-                          elementwise_with_complex<Atan, FloatTypes>(),
-                          [](Gradient& g) { g.dx() = g.dy() / (1 + square(g.x())); },
-                          {.inputs = {floats({0, 1})}, .outputs = {floats({0, 0.78539816f})}})};
+const Op atan_op{
+    function<Atan>("Atan", "tan y = x with y in (-π/2, π/2), elementwise.",
+                   [](Gradient& g) { g.dx() = g.dy() / (1 + square(g.x())); },
+                   {.inputs = {floats({0, 1})}, .outputs = {floats({0, 0.78539816f})}})};
 
-const Op sinh_op{function("Sinh", "y = (exp(x) - exp(-x)) / 2, elementwise.",
-                          elementwise_with_complex<Sinh, FloatTypes>(),
-                          [](Gradient& g) { g.dx() = g.dy() * op("Cosh", {g.x()}); },
-                          {.inputs = {floats({0, 1})}, .outputs = {floats({0, 1.1752012f})}})};
+const Op sinh_op{
+    function<Sinh>("Sinh", "y = (exp(x) - exp(-x)) / 2, elementwise.",
+                   [](Gradient& g) { g.dx() = g.dy() * op("Cosh", {g.x()}); },
+                   {.inputs = {floats({0, 1})}, .outputs = {floats({0, 1.1752012f})}})};
 
-const Op cosh_op{function("Cosh", "y = (exp(x) + exp(-x)) / 2, elementwise.",
-                          elementwise_with_complex<Cosh, FloatTypes>(),
-                          [](Gradient& g) { g.dx() = g.dy() * op("Sinh", {g.x()}); },
-                          {.inputs = {floats({0, 1})}, .outputs = {floats({1, 1.5430806f})}})};
+const Op cosh_op{
+    function<Cosh>("Cosh", "y = (exp(x) + exp(-x)) / 2, elementwise.",
+                   [](Gradient& g) { g.dx() = g.dy() * op("Sinh", {g.x()}); },
+                   {.inputs = {floats({0, 1})}, .outputs = {floats({1, 1.5430806f})}})};
 
-const Op asinh_op{function("Asinh", "sinh y = x, elementwise.",
-                           elementwise_with_complex<Asinh, FloatTypes>(),
-                           [](Gradient& g) { g.dx() = g.dy() / op("Cosh", {g.y()}); },
-                           {.inputs = {floats({0, 1})}, .outputs = {floats({0, 0.88137359f})}})};
+const Op asinh_op{function<Asinh>(
+    "Asinh", "sinh y = x, elementwise.", [](Gradient& g) { g.dx() = g.dy() / op("Cosh", {g.y()}); },
+    {.inputs = {floats({0, 1})}, .outputs = {floats({0, 0.88137359f})}})};
 
-const Op acosh_op{function("Acosh", "cosh y = x with y ≥ 0, elementwise.",
-                           elementwise_with_complex<Acosh, FloatTypes>(),
-                           [](Gradient& g) { g.dx() = g.dy() / op("Sinh", {g.y()}); },
-                           {.inputs = {floats({1, 2})}, .outputs = {floats({0, 1.3169579f})}})};
+const Op acosh_op{
+    function<Acosh>("Acosh", "cosh y = x with y ≥ 0, elementwise.",
+                    [](Gradient& g) { g.dx() = g.dy() / op("Sinh", {g.y()}); },
+                    {.inputs = {floats({1, 2})}, .outputs = {floats({0, 1.3169579f})}})};
 
-const Op atanh_op{function("Atanh", "tanh y = x, elementwise.",
-                           elementwise_with_complex<Atanh, FloatTypes>(),
-                           [](Gradient& g) { g.dx() = g.dy() / (1 - square(g.x())); },
-                           {.inputs = {floats({0, 0.5})}, .outputs = {floats({0, 0.54930614f})}})};
+const Op atanh_op{function<Atanh>(
+    "Atanh", "tanh y = x, elementwise.", [](Gradient& g) { g.dx() = g.dy() / (1 - square(g.x())); },
+    {.inputs = {floats({0, 0.5})}, .outputs = {floats({0, 0.54930614f})}})};
 
 const Op atan2_op{{
     .name = "Atan2",

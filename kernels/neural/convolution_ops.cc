@@ -8,7 +8,7 @@
 #include "kernels/cpu.h"
 #include "kernels/examples.h"
 #include "kernels/extents.h"
-#include "kernels/neural/convolution.h"
+#include "kernels/window.h"
 
 namespace leat {
 namespace {
@@ -145,15 +145,6 @@ using ConvolutionAndIntTypes = Types<float, double, half, bfloat16, int32_t>;
 // ---- Gradients: each of the three ops is linear in two operands, and its gradients are the other
 // two ops.
 
-AttrMap attrs_of(Gradient& g) {
-  AttrMap attrs;
-  for (const char* name : {"strides", "padding", "explicit_paddings", "data_format", "dilations"}) {
-    const auto attr = g.node().attrs.find(name);
-    if (attr != g.node().attrs.end()) attrs[name] = attr->second;
-  }
-  return attrs;
-}
-
 // The op itself has no suffix, its gradients are BackpropInput and BackpropFilter.
 std::string relative(Gradient& g, const std::string& suffix) {
   const std::string& name = g.node().op->name;
@@ -161,13 +152,13 @@ std::string relative(Gradient& g, const std::string& suffix) {
   return (name.starts_with("Depthwise") ? "DepthwiseConv2dNative" : "Conv2D") + suffix;
 }
 Output convolution(Gradient& g, Output x, Output filter) {
-  return op(relative(g, ""), {x, filter}, attrs_of(g));
+  return op(relative(g, ""), {x, filter}, window_attrs(g));
 }
 Output input_gradient(Gradient& g, Output sizes, Output filter, Output dy) {
-  return op(relative(g, "BackpropInput"), {sizes, filter, dy}, attrs_of(g));
+  return op(relative(g, "BackpropInput"), {sizes, filter, dy}, window_attrs(g));
 }
 Output filter_gradient(Gradient& g, Output x, Output sizes, Output dy) {
-  return op(relative(g, "BackpropFilter"), {x, sizes, dy}, attrs_of(g));
+  return op(relative(g, "BackpropFilter"), {x, sizes, dy}, window_attrs(g));
 }
 
 void gradient(Gradient& g) {

@@ -4,18 +4,10 @@
 #include "graph/ops.h"
 #include "kernels/examples.h"
 #include "kernels/neural/pooling.h"
+#include "kernels/window.h"
 
 namespace leat {
 namespace {
-
-AttrMap attrs_of(Gradient& g) {
-  AttrMap attrs;
-  for (const char* name : {"ksize", "strides", "padding", "explicit_paddings", "data_format"}) {
-    const auto attr = g.node().attrs.find(name);
-    if (attr != g.node().attrs.end()) attrs[name] = attr->second;
-  }
-  return attrs;
-}
 
 std::vector<std::string> attrs(std::string types, bool has_explicit) {
   std::vector<std::string> out = {
@@ -53,7 +45,7 @@ const Op max_pool_op{{
     .shape = infer_pool,
     .gradient =
         [](Gradient& g) {
-          g.dx() = op("MaxPoolGrad", {g.x(), g.y(), g.dy()}, attrs_of(g));
+          g.dx() = op("MaxPoolGrad", {g.x(), g.y(), g.dy()}, window_attrs(g));
         },
     .kernels = {max_pool_kernel()},
     .examples = {{.inputs = {floats({1, 2, 3, 1}, {1, 5, 2, 4, 3, 6})},
@@ -79,7 +71,7 @@ const Op max_pool_grad_op{{
     .shape = infer_max_pool_gradient,
     .gradient =
         [](Gradient& g) {
-          AttrMap attrs = attrs_of(g);
+          AttrMap attrs = window_attrs(g);
           check(attrs.at("padding") != AttrValue("EXPLICIT"),
                 "MaxPoolGradGrad has no explicit padding");
           attrs.erase("explicit_paddings");
@@ -102,7 +94,7 @@ const Op max_pool_grad_grad_op{{
     .shape = infer_max_pool_gradient_gradient,
     .gradient =
         [](Gradient& g) {
-          g.dx(2) = op("MaxPoolGrad", {g.x(0), g.x(1), g.dy()}, attrs_of(g));
+          g.dx(2) = op("MaxPoolGrad", {g.x(0), g.x(1), g.dy()}, window_attrs(g));
         },
     .kernels = {max_pool_gradient_gradient_kernel()},
     .examples = {{.inputs = {floats({1, 2, 3, 1}, {1, 5, 2, 4, 3, 6}), floats({1, 1, 2, 1}, {5, 6}),
@@ -122,7 +114,7 @@ const Op avg_pool_op{{
     .shape = infer_pool,
     .gradient =
         [](Gradient& g) {
-          g.dx() = op("AvgPoolGrad", {shape_of(g.x()), g.dy()}, attrs_of(g));
+          g.dx() = op("AvgPoolGrad", {shape_of(g.x()), g.dy()}, window_attrs(g));
         },
     .kernels = {average_pool_kernel()},
     .examples = {{.inputs = {floats({1, 2, 3, 1}, {1, 5, 2, 4, 2, 6})},
@@ -138,7 +130,7 @@ const Op avg_pool_grad_op{{
     .outputs = {"output: T"},
     .attrs = with(attrs(floating, false), two_formats),
     .shape = infer_average_pool_gradient,
-    .gradient = [](Gradient& g) { g.dx(1) = op("AvgPool", {g.dy()}, attrs_of(g)); },
+    .gradient = [](Gradient& g) { g.dx(1) = op("AvgPool", {g.dy()}, window_attrs(g)); },
     .kernels = {average_pool_gradient_kernel()},
     .examples = {{.inputs = {ints({1, 2, 3, 1}), floats({1, 1, 2, 1}, {4, 6})},
                   .attrs = windows(2, 2, "SAME"),
@@ -147,12 +139,6 @@ const Op avg_pool_grad_op{{
 }};
 
 // ---- Places
-
-AttrMap argmax_attrs_of(Gradient& g) {
-  AttrMap attrs = attrs_of(g);
-  attrs["include_batch_in_index"] = g.attr<bool>("include_batch_in_index");
-  return attrs;
-}
 
 const Op max_pool_with_argmax_op{{
     .name = "MaxPoolWithArgmax",
@@ -166,7 +152,7 @@ const Op max_pool_with_argmax_op{{
     .gradient =
         [](Gradient& g) {
           if (!g.dy(0)) return;
-          g.dx() = op("MaxPoolGradWithArgmax", {g.x(), g.dy(0), g.y(1)}, argmax_attrs_of(g));
+          g.dx() = op("MaxPoolGradWithArgmax", {g.x(), g.dy(0), g.y(1)}, window_attrs(g));
         },
     .kernels = {max_pool_argmax_kernel()},
     .examples = {{.inputs = {floats({2, 1, 3, 1}, {1, 5, 2, 4, 3, 6})},

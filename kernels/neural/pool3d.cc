@@ -3,16 +3,10 @@
 #include "graph/ops.h"
 #include "kernels/examples.h"
 #include "kernels/neural/pooling.h"
+#include "kernels/window.h"
 
 namespace leat {
 namespace {
-
-AttrMap attrs_of(Gradient& g) {
-  AttrMap attrs;
-  for (const char* name : {"ksize", "strides", "padding", "data_format"})
-    attrs[name] = g.node().attrs.at(name);
-  return attrs;
-}
 
 std::vector<std::string> attrs(std::vector<std::string> types) {
   std::vector<std::string> out = {"ksize: list(int) >= 5", "strides: list(int) >= 5",
@@ -39,7 +33,7 @@ const Op max_pool_op{{
     .shape = infer_pool,
     .gradient =
         [](Gradient& g) {
-          g.dx() = op("MaxPool3DGrad", {g.x(), g.y(), g.dy()}, attrs_of(g));
+          g.dx() = op("MaxPool3DGrad", {g.x(), g.y(), g.dy()}, window_attrs(g));
         },
     .kernels = {max_pool_kernel()},
     .examples = {{.inputs = {floats({1, 2, 1, 3, 1}, {1, 5, 2, 4, 3, 6})},
@@ -69,7 +63,7 @@ const Op max_pool_grad_op{{
     .shape = infer_max_pool_gradient,
     .gradient =
         [](Gradient& g) {
-          g.dx(2) = op("MaxPool3DGradGrad", {g.x(0), g.x(1), g.dy()}, attrs_of(g));
+          g.dx(2) = op("MaxPool3DGradGrad", {g.x(0), g.x(1), g.dy()}, window_attrs(g));
         },
     .kernels = {gradient_kernel()},
     .examples = {{.inputs = {floats({1, 2, 1, 3, 1}, {1, 5, 2, 4, 3, 5}),
@@ -88,7 +82,7 @@ const Op max_pool_grad_grad_op{{
     .shape = infer_max_pool_gradient_gradient,
     .gradient =
         [](Gradient& g) {
-          g.dx(2) = op("MaxPool3DGrad", {g.x(0), g.x(1), g.dy()}, attrs_of(g));
+          g.dx(2) = op("MaxPool3DGrad", {g.x(0), g.x(1), g.dy()}, window_attrs(g));
         },
     .kernels = {max_pool_gradient_gradient_kernel()},
     .examples = {{.inputs = {floats({1, 2, 1, 3, 1}, {1, 5, 2, 4, 3, 6}),
@@ -107,7 +101,7 @@ const Op avg_pool_op{{
     .shape = infer_pool,
     .gradient =
         [](Gradient& g) {
-          g.dx() = op("AvgPool3DGrad", {shape_of(g.x()), g.dy()}, attrs_of(g));
+          g.dx() = op("AvgPool3DGrad", {shape_of(g.x()), g.dy()}, window_attrs(g));
         },
     .kernels = {average_pool_kernel()},
     .examples = {{.inputs = {floats({1, 2, 1, 3, 1}, {1, 5, 2, 4, 2, 6})},
@@ -123,7 +117,7 @@ const Op avg_pool_grad_op{{
     .outputs = {"output: T"},
     .attrs = attrs({floating}),
     .shape = infer_average_pool_gradient,
-    .gradient = [](Gradient& g) { g.dx(1) = op("AvgPool3D", {g.dy()}, attrs_of(g)); },
+    .gradient = [](Gradient& g) { g.dx(1) = op("AvgPool3D", {g.dy()}, window_attrs(g)); },
     .kernels = {average_pool_gradient_kernel()},
     .examples = {{.inputs = {ints({1, 2, 1, 3, 1}), floats({1, 1, 1, 2, 1}, {4, 6})},
                   .attrs = windows(2, 2, "SAME"),

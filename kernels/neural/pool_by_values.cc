@@ -4,6 +4,7 @@
 #include "graph/ops.h"
 #include "kernels/examples.h"
 #include "kernels/neural/pooling.h"
+#include "kernels/window.h"
 
 namespace leat {
 namespace {
@@ -58,11 +59,6 @@ Kernel by_values(Kernel kernel) {
   return kernel;
 }
 
-AttrMap attrs_of(Gradient& g) {
-  return {{"padding", g.attr<std::string>("padding")},
-          {"data_format", g.attr<std::string>("data_format")}};
-}
-
 const char* const padding = "padding: {'SAME', 'VALID'}";
 const char* const two_formats = "data_format: {'NHWC', 'NCHW'} = 'NHWC'";
 
@@ -79,7 +75,7 @@ const Op max_pool_op{{
     .shape = [](ShapeContext& c) { infer(c, infer_pool); },
     .gradient =
         [](Gradient& g) {
-          g.dx(0) = op("MaxPoolGradV2", {g.x(0), g.y(), g.dy(), g.x(1), g.x(2)}, attrs_of(g));
+          g.dx(0) = op("MaxPoolGradV2", {g.x(0), g.y(), g.dy(), g.x(1), g.x(2)}, window_attrs(g));
         },
     .kernels = {by_values(max_pool_kernel())},
     .examples = {{.inputs = {floats({1, 2, 3, 1}, {1, 5, 2, 4, 3, 6}), window(2), window(1)},
@@ -97,7 +93,8 @@ const Op max_pool_grad_op{{
     .shape = [](ShapeContext& c) { infer(c, infer_max_pool_gradient); },
     .gradient =
         [](Gradient& g) {
-          g.dx(2) = op("MaxPoolGradGradV2", {g.x(0), g.x(1), g.dy(), g.x(3), g.x(4)}, attrs_of(g));
+          g.dx(2) =
+              op("MaxPoolGradGradV2", {g.x(0), g.x(1), g.dy(), g.x(3), g.x(4)}, window_attrs(g));
         },
     .kernels = {by_values(max_pool_gradient_kernel())},
     .examples = {{.inputs = {floats({1, 2, 3, 1}, {1, 5, 2, 4, 3, 5}), floats({1, 1, 2, 1}, {5, 5}),
@@ -116,7 +113,7 @@ const Op max_pool_grad_grad_op{{
     .shape = [](ShapeContext& c) { infer(c, infer_max_pool_gradient_gradient); },
     .gradient =
         [](Gradient& g) {
-          g.dx(2) = op("MaxPoolGradV2", {g.x(0), g.x(1), g.dy(), g.x(3), g.x(4)}, attrs_of(g));
+          g.dx(2) = op("MaxPoolGradV2", {g.x(0), g.x(1), g.dy(), g.x(3), g.x(4)}, window_attrs(g));
         },
     .kernels = {by_values(max_pool_gradient_gradient_kernel())},
     .examples = {{.inputs = {floats({1, 2, 3, 1}, {1, 5, 2, 4, 3, 6}), floats({1, 1, 2, 1}, {5, 6}),

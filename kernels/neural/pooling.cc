@@ -133,6 +133,23 @@ int64_t grain(const Pool& p, int64_t elements) {
 }
 double cost_ns(const Pool& p) { return 0.3 * static_cast<double>(p.y_elements() * taps(p)); }
 
+template <class Run>
+BoundKernel bound_kernel(double cost_ns, Run run) {
+  BoundKernel kernel = BoundKernel::of(std::move(run));
+  kernel.cost_ns = cost_ns;
+  return kernel;
+}
+
+// Sets all images of `out` to zero, `image` elements each, then calls f(begin, end) for ranges of
+// images, which adds to them.
+template <class T, class F>
+void for_zeroed_images(const Arguments& a, const Pool& p, T* out, int64_t image, F f) {
+  a.stream->parallel_for(p.images, grain(p, image), [&](int64_t begin, int64_t end) {
+    std::fill(out + begin * image, out + end * image, T(0));
+    f(begin, end);
+  });
+}
+
 template <class T>
 constexpr T lowest() {
   if constexpr (std::is_integral_v<T>) {
@@ -142,12 +159,11 @@ constexpr T lowest() {
   }
 }
 
-template <class T>
-BoundKernel prepare_max(TypeTag<T>, const KernelRequest& r) {
+constexpr auto prepare_max = []<class T>(TypeTag<T>, const KernelRequest& r) -> BoundKernel {
   using C = ComputeType<T>;
   const Pool p = pool_of(r.node, r.inputs[0].shape);
   if (p.y_elements() == 0) return {};
-  BoundKernel kernel = BoundKernel::of([p](const Arguments& a) {
+  return bound_kernel(cost_ns(p), [p](const Arguments& a) {
     const T* x = a.input<T>(0);
     T* y = a.output<T>();
     a.stream->parallel_for(p.rows(), grain(p, p.width.out * p.channels),
@@ -167,9 +183,7 @@ BoundKernel prepare_max(TypeTag<T>, const KernelRequest& r) {
                              });
                            });
   });
-  kernel.cost_ns = cost_ns(p);
-  return kernel;
-}
+};
 
 // Calls f(output element, input element) for every output of the images [begin, end): where its
 // largest input is, the first of equal ones.
@@ -203,53 +217,44 @@ LEAT_INLINE inline void for_each_largest(const Pool& p, const T* x, int64_t begi
   }
 }
 
-template <class T>
-BoundKernel prepare_max_gradient(TypeTag<T>, const KernelRequest& r) {
+constexpr auto prepare_max_gradient = []<class T>(TypeTag<T>,
+                                                  const KernelRequest& r) -> BoundKernel {
   using C = ComputeType<T>;
   const Pool p = pool_of(r.node, r.inputs[0].shape);
   if (p.x_elements() == 0) return {};
-  BoundKernel kernel = BoundKernel::of([p](const Arguments& a) {
+  return bound_kernel(2 * cost_ns(p), [p](const Arguments& a) {
     const T *x = a.input<T>(0), *dy = a.input<T>(2);
     T* dx = a.output<T>();
-    const int64_t image = p.x_elements() / p.images;
-    a.stream->parallel_for(p.images, grain(p, image), [&](int64_t begin, int64_t end) {
+    for_zeroed_images(a, p, dx, p.x_elements() / p.images, [=](int64_t begin, int64_t end) {
       run_loop<T>([=]() LEAT_INLINE {
-        std::fill(dx + begin * image, dx + end * image, T(0));
         for_each_largest(p, x, begin, end, [=](int64_t y, int64_t at) LEAT_INLINE {
           dx[at] = T(C(dx[at]) + C(dy[y]));
         });
       });
     });
   });
-  kernel.cost_ns = 2 * cost_ns(p);
-  return kernel;
-}
+};
 
-template <class T>
-BoundKernel prepare_max_gradient_gradient(TypeTag<T>, const KernelRequest& r) {
+constexpr auto prepare_max_gradient_gradient = []<class T>(TypeTag<T>,
+                                                           const KernelRequest& r) -> BoundKernel {
   const Pool p = pool_of(r.node, r.inputs[0].shape);
   if (p.y_elements() == 0) return {};
-  BoundKernel kernel = BoundKernel::of([p](const Arguments& a) {
+  return bound_kernel(2 * cost_ns(p), [p](const Arguments& a) {
     const T *x = a.input<T>(0), *dx = a.input<T>(2);
     T* dy = a.output<T>();
-    const int64_t image = p.y_elements() / p.images;
-    a.stream->parallel_for(p.images, grain(p, image), [&](int64_t begin, int64_t end) {
-      std::fill(dy + begin * image, dy + end * image, T(0));
+    for_zeroed_images(a, p, dy, p.y_elements() / p.images, [=](int64_t begin, int64_t end) {
       for_each_largest(p, x, begin, end, [=](int64_t y, int64_t at) { dy[y] = dx[at]; });
     });
   });
-  kernel.cost_ns = 2 * cost_ns(p);
-  return kernel;
-}
+};
 
 // Sums in float for 16-bit floats; a block of channels at a time stays in registers or close to
 // them.
-template <class T>
-BoundKernel prepare_average(TypeTag<T>, const KernelRequest& r) {
+constexpr auto prepare_average = []<class T>(TypeTag<T>, const KernelRequest& r) -> BoundKernel {
   using C = ComputeType<T>;
   const Pool p = pool_of(r.node, r.inputs[0].shape);
   if (p.y_elements() == 0) return {};
-  BoundKernel kernel = BoundKernel::of([p](const Arguments& a) {
+  return bound_kernel(cost_ns(p), [p](const Arguments& a) {
     const T* x = a.input<T>(0);
     T* y = a.output<T>();
     a.stream->parallel_for(
@@ -275,22 +280,18 @@ BoundKernel prepare_average(TypeTag<T>, const KernelRequest& r) {
           });
         });
   });
-  kernel.cost_ns = cost_ns(p);
-  return kernel;
-}
+};
 
-template <class T>
-BoundKernel prepare_average_gradient(TypeTag<T>, const KernelRequest& r) {
+constexpr auto prepare_average_gradient = []<class T>(TypeTag<T>,
+                                                      const KernelRequest& r) -> BoundKernel {
   using C = ComputeType<T>;
   const Pool p = pool_of(r.node, r.outputs[0].shape);
   if (p.x_elements() == 0) return {};
-  BoundKernel kernel = BoundKernel::of([p](const Arguments& a) {
+  return bound_kernel(cost_ns(p), [p](const Arguments& a) {
     const T* dy = a.input<T>(1);
     T* dx = a.output<T>();
-    const int64_t image = p.x_elements() / p.images;
-    a.stream->parallel_for(p.images, grain(p, image), [&](int64_t begin, int64_t end) {
+    for_zeroed_images(a, p, dx, p.x_elements() / p.images, [=](int64_t begin, int64_t end) {
       vectorized([=]() LEAT_INLINE {
-        std::fill(dx + begin * image, dx + end * image, T(0));
         for (int64_t row = begin * p.rows_per_image(); row < end * p.rows_per_image(); ++row) {
           for (int64_t ox = 0; ox < p.width.out; ++ox) {
             const T* from = dy + (row * p.width.out + ox) * p.channels;
@@ -304,12 +305,15 @@ BoundKernel prepare_average_gradient(TypeTag<T>, const KernelRequest& r) {
       });
     });
   });
-  kernel.cost_ns = cost_ns(p);
-  return kernel;
-}
+};
 
-// ---- MaxPoolWithArgmax: places are counted in an image, or with include_batch_in_index in the
-// whole batch
+// ---- MaxPoolWithArgmax
+
+// The places are counted in an image, or with include_batch_in_index in the whole batch.
+int64_t counted_places(const KernelRequest& r) {
+  const Shape& x = r.inputs[0].shape;
+  return r.attr<bool>("include_batch_in_index") ? x.elements() : x.elements() / x[0];
+}
 
 template <class T, class Index>
 BoundKernel bind_max_argmax(const KernelRequest& r) {
@@ -317,9 +321,8 @@ BoundKernel bind_max_argmax(const KernelRequest& r) {
   check(shape.elements() > 0, "tensor_in must not be empty, got shape ", shape);
   const Pool p = pool_of(r.node, shape);
   if (p.y_elements() == 0) return {};
-  const bool in_batch = r.attr<bool>("include_batch_in_index");
-  const int64_t counted = in_batch ? shape.elements() : shape.elements() / shape[0];
-  BoundKernel kernel = BoundKernel::of([p, counted](const Arguments& a) {
+  const int64_t counted = counted_places(r);
+  return bound_kernel(2 * cost_ns(p), [p, counted](const Arguments& a) {
     const T* x = a.input<T>(0);
     T* y = a.output<T>(0);
     Index* places = a.output<Index>(1);
@@ -333,25 +336,21 @@ BoundKernel bind_max_argmax(const KernelRequest& r) {
           }
         });
   });
-  kernel.cost_ns = 2 * cost_ns(p);
-  return kernel;
 }
 
 template <class T, class Index>
 BoundKernel bind_max_argmax_gradient(const KernelRequest& r) {
   using C = ComputeType<T>;
-  const Shape& shape = r.inputs[0].shape;
-  const Pool p = pool_of(r.node, shape);
+  const Pool p = pool_of(r.node, r.inputs[0].shape);
   if (p.x_elements() == 0) return {};
-  const bool in_batch = r.attr<bool>("include_batch_in_index");
-  const int64_t counted = in_batch ? shape.elements() : shape.elements() / shape[0];
-  BoundKernel kernel = BoundKernel::of([p, counted](const Arguments& a) {
+  const int64_t counted = counted_places(r);
+  const auto cost = static_cast<double>(p.x_elements() + 2 * p.y_elements());
+  return bound_kernel(cost, [p, counted](const Arguments& a) {
     const T* dy = a.input<T>(1);
     const Index* places = a.input<Index>(2);
     T* dx = a.output<T>();
     const int64_t x_image = p.x_elements() / p.images, y_image = p.y_elements() / p.images;
-    a.stream->parallel_for(p.images, grain(p, x_image), [&](int64_t begin, int64_t end) {
-      std::fill(dx + begin * x_image, dx + end * x_image, T(0));
+    for_zeroed_images(a, p, dx, x_image, [=](int64_t begin, int64_t end) {
       for (int64_t i = begin * y_image; i < end * y_image; ++i) {
         const int64_t begin_of_image = i / y_image * x_image, first = begin_of_image % counted;
         check(places[i] >= first && places[i] < first + x_image, "argmax[", i, "] is ", places[i],
@@ -362,8 +361,6 @@ BoundKernel bind_max_argmax_gradient(const KernelRequest& r) {
       }
     });
   });
-  kernel.cost_ns = static_cast<double>(p.x_elements() + 2 * p.y_elements());
-  return kernel;
 }
 
 }  // namespace
@@ -413,27 +410,15 @@ Kernel max_pool_kernel() {
   return cpu_kernel(
       "T",
       Types<float, double, half, bfloat16, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t>{},
-      []<class T>(TypeTag<T> t, const KernelRequest& r) { return prepare_max(t, r); });
+      prepare_max);
 }
-Kernel max_pool_gradient_kernel() {
-  return cpu_kernel("T", NumberTypes{}, []<class T>(TypeTag<T> t, const KernelRequest& r) {
-    return prepare_max_gradient(t, r);
-  });
-}
+Kernel max_pool_gradient_kernel() { return cpu_kernel("T", NumberTypes{}, prepare_max_gradient); }
 Kernel max_pool_gradient_gradient_kernel() {
-  return cpu_kernel("T", NumberTypes{}, []<class T>(TypeTag<T> t, const KernelRequest& r) {
-    return prepare_max_gradient_gradient(t, r);
-  });
+  return cpu_kernel("T", NumberTypes{}, prepare_max_gradient_gradient);
 }
-Kernel average_pool_kernel() {
-  return cpu_kernel("T", FloatTypes{}, []<class T>(TypeTag<T> t, const KernelRequest& r) {
-    return prepare_average(t, r);
-  });
-}
+Kernel average_pool_kernel() { return cpu_kernel("T", FloatTypes{}, prepare_average); }
 Kernel average_pool_gradient_kernel() {
-  return cpu_kernel("T", FloatTypes{}, []<class T>(TypeTag<T> t, const KernelRequest& r) {
-    return prepare_average_gradient(t, r);
-  });
+  return cpu_kernel("T", FloatTypes{}, prepare_average_gradient);
 }
 Kernel max_pool_argmax_kernel() {
   return cpu_kernel("T", NumberTypes{}, []<class T>(TypeTag<T>, const KernelRequest& r) {
