@@ -16,6 +16,7 @@
 #include "distributed/request_memory.h"
 #include "distributed/tensor_stream.h"
 #include "distributed/timer.h"
+#include "graph/endpoint.h"
 #include "graph/graph_def.h"
 
 namespace leat {
@@ -420,7 +421,7 @@ void MasterService::make_callable(RpcCall call) {
     const RunOptions run_options = read_options(options.run_options());
     StepSignature signature;
     for (const tensorflow::TensorConnection& connection : options.tensor_connection()) {
-      const std::string to = endpoint(connection.to_tensor());
+      const std::string to = Endpoint::complete(connection.to_tensor());
       const bool is_new = signature.connections.emplace(to, connection.from_tensor()).second;
       check(is_new, "Endpoint \"", to, "\" fed more than once.");
     }

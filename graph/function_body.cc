@@ -26,7 +26,8 @@ int length_of(const Attrs& attrs, const std::string& number_attr, const std::str
                              : static_cast<int>(std::clamp<int64_t>(found->second.i(), 0, 1 << 16));
 }
 
-// "then/mul:z:1" in its parts.
+// "then/mul:z:1" in its parts: the form within functions, which names an output of the op before
+// the number. An Endpoint ("node:1") has no such part.
 struct InnerName {
   std::string_view node;    // or an argument of the function
   std::string_view output;  // an output argument of the node's op; may be empty
@@ -163,7 +164,8 @@ class Body {
     if (node == nodes_.end()) refuse("'", text, "' is not in it");
     const std::string called = concat(call_.scope, "/", name.node);
     if (is_control) return "^" + called;
-    return endpoint_of(called, library_.first_output(*node->second, name.output) + name.index);
+    const int first = library_.first_output(*node->second, name.output);
+    return Endpoint{called, first + name.index}.short_name();
   }
 
   // A node that uses a variable from outside goes where that is.

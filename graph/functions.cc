@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "graph/endpoint.h"
 #include "graph/function_inliner.h"
 #include "graph/graph.h"
 #include "graph/proto/graph.pb.h"
@@ -218,7 +219,7 @@ void FunctionInliner::add_results(const Caller& caller, std::vector<std::string>
   for (size_t i = 0; i < types.size(); ++i) {
     if (is_fetchable(types[i])) continue;
     // No value that a node could hand on with others: its users get it directly.
-    direct_[i == 0 ? caller.node.name() : concat(caller.node.name(), ":", i)] = results[i];
+    direct_[Endpoint{caller.node.name(), static_cast<int>(i)}.short_name()] = results[i];
     if (value == types.end()) continue;
     results[i] = results[at];
     kept[i] = *value;
@@ -245,8 +246,8 @@ void FunctionInliner::add_results(const Caller& caller, std::vector<std::string>
 
 void FunctionInliner::use_directly(std::string& input) const {
   for (int hops = 0; hops < static_cast<int>(deepest) && !input.starts_with('^'); ++hops) {
-    const auto found =
-        direct_.find(input.ends_with(":0") ? input.substr(0, input.size() - 2) : input);
+    const std::optional<Endpoint> endpoint = Endpoint::parse(input);
+    const auto found = direct_.find(endpoint ? endpoint->short_name() : input);
     if (found == direct_.end()) return;
     input = found->second;
   }

@@ -7,6 +7,7 @@
 
 #include "graph/beside.h"
 #include "graph/conditions.h"
+#include "graph/endpoint.h"
 #include "graph/frames.h"
 #include "graph/loop_gradient.h"
 #include "graph/loops.h"
@@ -161,7 +162,7 @@ class Backward {
   std::vector<Output> inputs_of(const Node& node) const {
     std::vector<Output> out = node.inputs;
     if (!node.view().has(back_edge_attr)) return out;
-    const auto name = parse_output_name(node.attr<std::string>(back_edge_attr));
+    const auto name = Endpoint::parse(node.attr<std::string>(back_edge_attr));
     const Node* next = name ? graph_.find(name->node) : nullptr;
     if (next != nullptr) out.push_back(next->inputs[0]);
     return out;

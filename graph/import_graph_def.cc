@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "graph/dataset_graph.h"
+#include "graph/endpoint.h"
 #include "graph/functions.h"
 #include "graph/graph_def.h"
 #include "graph/graph_versions.h"
@@ -42,7 +43,7 @@ struct InputName {
 
 InputName parse_input(std::string_view text) {
   if (text.starts_with('^')) return {text.substr(1), 0, true};
-  const std::optional<OutputName> name = parse_output_name(text);
+  const std::optional<Endpoint> name = Endpoint::parse(text);
   check(name.has_value(), "input '", text, "' is none of 'node', 'node:1' and '^node'");
   return {name->node, name->index, false};
 }

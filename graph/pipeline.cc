@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "graph/endpoint.h"
+
 namespace leat {
 namespace {
 
@@ -12,7 +14,7 @@ void sort_unique(std::vector<std::string>& names) {
 }
 
 void complete_endpoints(std::vector<std::string>& names) {
-  for (std::string& name : names) name = endpoint(std::move(name));
+  for (std::string& name : names) name = Endpoint::complete(std::move(name));
   sort_unique(names);
 }
 
@@ -25,18 +27,14 @@ void append_list(std::string& out, std::string_view title, const std::vector<std
 
 }  // namespace
 
-std::string endpoint(std::string name) {
-  if (name.find(':') == std::string::npos) name += ":0";
-  return name;
-}
-
 StepSignature StepSignature::normalised() const {
   StepSignature out = *this;
   complete_endpoints(out.feeds);
   complete_endpoints(out.fetches);
   sort_unique(out.targets);
   out.connections.clear();
-  for (const auto& [to, from] : connections) out.connections.emplace(endpoint(to), endpoint(from));
+  for (const auto& [to, from] : connections)
+    out.connections.emplace(Endpoint::complete(to), Endpoint::complete(from));
   return out;
 }
 

@@ -15,9 +15,6 @@
 
 namespace leat {
 
-// "w" → "w:0": how a client may call the first output of a node.
-std::string endpoint(std::string name);
-
 // What one step computes. Order does not matter and is normalised. Feeds and fetches are
 // "node:index", targets "node".
 struct StepSignature {

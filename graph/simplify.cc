@@ -5,12 +5,13 @@
 #include <array>
 
 #include "graph/colocation.h"
+#include "graph/endpoint.h"
 
 namespace leat {
 
 KeptNames::KeptNames(const Graph& graph, const StepSignature& signature) {
   const StepSignature all = signature.normalised();
-  for (const std::string& fetch : all.fetches) endpoints.insert(fetch.substr(0, fetch.rfind(':')));
+  for (const std::string& fetch : all.fetches) endpoints.emplace(node_of(fetch));
   endpoints.insert(all.targets.begin(), all.targets.end());
   for (const auto& node : graph.nodes()) {
     for (const std::string_view anchor : colocated_with(*node)) anchors.emplace(anchor);

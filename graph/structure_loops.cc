@@ -1,6 +1,7 @@
 // structure_loops(): the pass that makes each loop one node.
 #include <algorithm>
 
+#include "graph/endpoint.h"
 #include "graph/graph_def.h"
 #include "graph/loop_cut.h"
 #include "graph/loop_frame.h"
@@ -110,7 +111,7 @@ void add_loop(const LoopFrame& frame, Rebuild& rebuild) {
 }
 
 void check_endpoints(const Graph& graph, const Frames& frames, const StepSignature& signature) {
-  const auto look = [&](const std::string& name, std::string_view what) {
+  const auto look = [&](std::string_view name, std::string_view what) {
     const Node* node = graph.find(name);
     if (node == nullptr || frames.of(*node) == Frames::none) return;
     fail(Code::invalid_argument,
@@ -119,8 +120,7 @@ void check_endpoints(const Graph& graph, const Frames& frames, const StepSignatu
                           ": it has a value in each iteration; take the loop's result"),
                    name));
   };
-  for (const std::string& fetch : signature.normalised().fetches)
-    look(fetch.substr(0, fetch.rfind(':')), "fetched");
+  for (const std::string& fetch : signature.normalised().fetches) look(node_of(fetch), "fetched");
   for (const std::string& target : signature.targets) look(target, "a target");
 }
 
