@@ -65,4 +65,15 @@ void simplify(Graph& graph, const StepSignature& signature) {
   remove_unused(graph, kept);
 }
 
+bool simplify_placed(Graph& graph, const StepSignature& signature) {
+  // Nodes that asked for the same were merged before they had a device.
+  const auto asks_as_the_first = [&](const auto& node) {
+    return node->requested_device == graph.nodes().front()->requested_device;
+  };
+  if (std::ranges::all_of(graph.nodes(), asks_as_the_first)) return false;
+  const size_t size = graph.size();
+  merge_common_subexpressions(graph, KeptNames(graph, signature));
+  return graph.size() != size;
+}
+
 }  // namespace leat
