@@ -14,6 +14,7 @@
 #include "distributed/master_codec.h"
 #include "distributed/proto/master.pb.h"
 #include "distributed/request_memory.h"
+#include "distributed/rpc_status.h"
 #include "distributed/tensor_stream.h"
 #include "distributed/timer.h"
 #include "graph/endpoint.h"
@@ -37,11 +38,10 @@ constexpr auto answer_time = std::chrono::milliseconds(500);
 
 // A gRPC status has a limit; the node that TensorFlow's client looks for stands at the end and
 // stays.
-std::string cut(const std::string& message) {
+std::string cut(const std::string& message, const std::string& node) {
   if (message.size() <= longest_status) return message;
-  const size_t node = message.rfind("\n\t [[{{node ");
-  const std::string tail =
-      node != std::string::npos && message.size() - node < 1'000 ? message.substr(node) : "";
+  std::string tail = node.empty() ? "" : as_utf8(node_text(node));
+  if (tail.size() >= 1'000) tail.clear();
   return message.substr(0, longest_status - tail.size() - 3) + "..." + tail;
 }
 
@@ -49,7 +49,7 @@ std::string cut(const std::string& message) {
 // been applied.
 RpcStatus rpc_status(const Status& status) {
   const Code code = status.code == Code::unavailable ? Code::aborted : status.code;
-  return {static_cast<int>(code), cut(as_utf8(status.message))};
+  return to_rpc_status({code, cut(as_utf8(status.message), status.node), false, status.node});
 }
 
 template <class Message>
@@ -162,6 +162,7 @@ Answer step_answer(const tensorflow::RunStepRequest& request, const StepOutcome&
   tensorflow::RunStepResponse response;
   response.set_status_code(static_cast<int>(status.code));
   response.set_status_error_message(as_utf8(status.message));
+  response.set_error_node(status.node);
   writer.append(response.SerializeAsString());
   Answer answer = finished(std::move(writer));
   if (!request.store_errors_in_response_body()) answer.status = rpc_status(status);

@@ -92,10 +92,9 @@ class Body {
  private:
   template <class... Parts>
   [[noreturn]] void refuse(const Parts&... parts) const {
-    fail(Code::invalid_argument,
-         with_node(concat("function '", call_.function.name(), "', which node '",
-                          call_.caller.name(), "' (", call_.caller.op(), ") calls: ", parts...),
-                   call_.caller.name()));
+    fail_at(call_.caller.name(), Code::invalid_argument, "function '", call_.function.name(),
+            "', which node '", call_.caller.name(), "' (", call_.caller.op(),
+            ") calls: ", parts...);
   }
 
   void read_arguments() {
@@ -256,11 +255,9 @@ int FunctionLibrary::first_output(const NodeDef& node, std::string_view name) co
 
 FunctionBody instantiate(const FunctionLibrary& library, const FunctionCall& call) {
   if (library.find(call.function.name()) == nullptr) {
-    fail(Code::invalid_argument,
-         with_node(
-             concat("node '", call.caller.name(), "' (", call.caller.op(), ") calls the function '",
-                    call.function.name(), "', which is not in the graph's library"),
-             call.caller.name()));
+    fail_at(call.caller.name(), Code::invalid_argument, "node '", call.caller.name(), "' (",
+            call.caller.op(), ") calls the function '", call.function.name(),
+            "', which is not in the graph's library");
   }
   return Body(library, call).make();
 }

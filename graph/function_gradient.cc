@@ -73,7 +73,7 @@ void FunctionInliner::add_symbolic_gradient(const Caller& caller) {
     if (!ys.empty()) dx = gradients(ys, xs, dys);
     add_gradients(caller, graph, dx, out);
   } catch (const Error& error) {
-    refuse(caller.node, error.message());
+    refuse(caller.node, error.message(), error.node());
   }
   expansion_.active.pop_back();
 }

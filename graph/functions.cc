@@ -138,9 +138,12 @@ void FunctionInliner::count(const NodeDef& node) {
        " nodes or ", most_bytes, " bytes, those of each call counted");
 }
 
-void FunctionInliner::refuse(const NodeDef& node, const std::string& why) {
-  fail(Code::invalid_argument,
-       with_node(concat("node '", node.name(), "' (", node.op(), "): ", why), node.name()));
+void FunctionInliner::refuse(const NodeDef& node, const std::string& why,
+                             const std::string& inner) {
+  Status status{Code::invalid_argument,
+                concat("node '", node.name(), "' (", node.op(), "): ", why)};
+  status.node = inner;
+  throw Error(with_node(std::move(status), node.name()));
 }
 
 const tensorflow::AttrValue& FunctionInliner::attr(const NodeDef& node, const std::string& name) {

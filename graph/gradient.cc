@@ -357,7 +357,7 @@ class Backward {
     try {
       node.op->gradient(gradient);
     } catch (const Error& error) {
-      fail(error.code(), "gradient of ", describe(node), ": ", error.message());
+      fail_again(error, error.code(), "gradient of ", describe(node), ": ", error.message());
     }
     for (int i = 0; i < gradient.num_inputs(); ++i) {
       Output dx = gradient.dx(i);

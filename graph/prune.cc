@@ -186,7 +186,7 @@ void check_runnable(const std::vector<const Node*>& refused) {
     message += concat(message.empty() ? "" : "\n", "the step needs ", describe(*node), ": ",
                       refusal(node->op->name));
   }
-  fail(Code::invalid_argument, with_node(std::move(message), refused.front()->name));
+  fail_at(refused.front()->name, Code::invalid_argument, message);
 }
 
 }  // namespace
