@@ -53,9 +53,13 @@ Status status_of_current_exception() {
   }
 }
 
-std::string with_node(std::string message, std::string_view node_name) {
-  if (message.find("[[{{node ") != std::string::npos) return message;
-  return concat(message, "\n\t [[{{node ", node_name, "}}]]");
+std::string node_text(std::string_view node) { return concat("\n\t [[{{node ", node, "}}]]"); }
+
+Status with_node(Status status, std::string_view node) {
+  if (!status.node.empty()) return status;
+  status.node = node;
+  status.message += node_text(node);
+  return status;
 }
 
 }  // namespace leat

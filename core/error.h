@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace leat {
 
@@ -41,6 +42,9 @@ struct Status {
   Code code = Code::ok;
   std::string message;
   bool derived = false;
+  // The name of the node whose error it is; empty if it is that of none. with_node() sets it and
+  // names it in the message: nobody looks for it there.
+  std::string node = {};
 
   bool is_ok() const { return code == Code::ok; }
   std::string to_string() const;  // "OK", or "INVALID_ARGUMENT: message"
@@ -48,16 +52,23 @@ struct Status {
 
 class Error : public std::runtime_error {
  public:
-  Error(Code code, const std::string& message) : std::runtime_error(message), code_(code) {}
+  // `node`: as in a Status.
+  Error(Code code, const std::string& message, std::string node = {})
+      : std::runtime_error(message), code_(code), node_(std::move(node)) {}
   explicit Error(const Status& status)
-      : std::runtime_error(status.message), code_(status.code), derived_(status.derived) {}
+      : std::runtime_error(status.message),
+        code_(status.code),
+        derived_(status.derived),
+        node_(status.node) {}
   Code code() const { return code_; }
   std::string message() const { return what(); }
-  Status status() const { return {code_, what(), derived_}; }
+  const std::string& node() const { return node_; }
+  Status status() const { return {code_, what(), derived_, node_}; }
 
  private:
   Code code_;
   bool derived_ = false;
+  std::string node_;
 };
 
 // Throws if the status is an error.
@@ -68,9 +79,12 @@ void throw_if_error(const Status& status);
 // text.
 Status status_of_current_exception();
 
-// The form TensorFlow clients look for: message + "\n\t [[{{node NAME}}]]"; left alone if it names
-// a node already.
-std::string with_node(std::string message, std::string_view node_name);
+// "\n\t [[{{node NAME}}]]": how a message names the node of an error. TensorFlow's clients look for
+// it.
+std::string node_text(std::string_view node);
+// An error of this node: sets `node`, and appends node_text() to the message. Left alone if the
+// status has a node already.
+Status with_node(Status status, std::string_view node);
 
 template <class... Parts>
 std::string concat(const Parts&... parts) {
@@ -82,6 +96,18 @@ std::string concat(const Parts&... parts) {
 template <class... Parts>
 [[noreturn]] void fail(Code code, const Parts&... parts) {
   throw Error(code, concat(parts...));
+}
+
+// The same error with other words around it: the node, if there is one, is that of the error.
+template <class... Parts>
+[[noreturn]] void fail_again(const Error& error, Code code, const Parts&... parts) {
+  throw Error(code, concat(parts...), error.node());
+}
+
+// As fail(), but an error of this node.
+template <class... Parts>
+[[noreturn]] void fail_at(std::string_view node, Code code, const Parts&... parts) {
+  throw Error(with_node({code, concat(parts...)}, node));
 }
 
 // The caller's mistake: INVALID_ARGUMENT with the parts joined. Parts are only formatted on

@@ -1,6 +1,8 @@
-// Results of nodes as GraphDefs write them: "node" for the first, "node:1" for others.
+// One output of a node as text: "node:1". GraphDefs write "node" for the first output.
 #pragma once
 
+#include <compare>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -9,14 +11,24 @@
 
 namespace leat {
 
-inline std::string endpoint_of(const std::string& node, int index) {
-  return index == 0 ? node : concat(node, ":", index);
-}
-inline std::string endpoint_of(const Output& output) {
-  return endpoint_of(output.node->name, output.index);
-}
+struct Endpoint {
+  std::string_view node;  // a part of the text, or the name of the node, that it was made from
+  int index = 0;
 
-// "node:1" → "node"; also of "argument:output:1", as functions write it.
+  // "node" is output 0. None if the text has no node before its last ':', or no number after it.
+  static std::optional<Endpoint> parse(std::string_view text);
+  static Endpoint of(const Output& output) { return {output.node->name, output.index}; }
+  // "w" → "w:0". Other text stays as it is, also what parse() does not take: prune reports it.
+  static std::string complete(std::string text);
+
+  std::string short_name() const;  // "node" or "node:1": as GraphDefs write it
+  std::string full_name() const;   // "node:0" or "node:1": as steps and errors name it
+  bool operator==(const Endpoint&) const = default;
+  auto operator<=>(const Endpoint&) const = default;
+};
+
+// "node:1" → "node"; also of "argument:output:1", the form within functions, which has a rule of
+// its own (function_body.cc).
 inline std::string_view node_of(std::string_view endpoint) {
   return endpoint.substr(0, endpoint.find(':'));
 }

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "graph/beside.h"
+#include "graph/endpoint.h"
 #include "graph/loops/conditions.h"
 #include "graph/loops/frames.h"
 #include "graph/loops/loop_gradient.h"
@@ -161,7 +162,7 @@ class Backward {
   std::vector<Output> inputs_of(const Node& node) const {
     std::vector<Output> out = node.inputs;
     if (!node.view().has(back_edge_attr)) return out;
-    const auto name = parse_output_name(node.attr<std::string>(back_edge_attr));
+    const auto name = Endpoint::parse(node.attr<std::string>(back_edge_attr));
     const Node* next = name ? graph_.find(name->node) : nullptr;
     if (next != nullptr) out.push_back(next->inputs[0]);
     return out;
@@ -356,7 +357,7 @@ class Backward {
     try {
       node.op->gradient(gradient);
     } catch (const Error& error) {
-      fail(error.code(), "gradient of ", describe(node), ": ", error.message());
+      fail_again(error, error.code(), "gradient of ", describe(node), ": ", error.message());
     }
     for (int i = 0; i < gradient.num_inputs(); ++i) {
       Output dx = gradient.dx(i);

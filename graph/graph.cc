@@ -5,11 +5,11 @@
 #include <absl/container/flat_hash_set.h>
 
 #include <algorithm>
-#include <charconv>
 #include <numeric>
 #include <queue>
 #include <utility>
 
+#include "graph/endpoint.h"
 #include "graph/near_misses.h"
 #include "graph/node_name.h"
 #include "graph/op_schema.h"
@@ -62,17 +62,7 @@ Graph& Output::graph() const {
   return *node->graph;
 }
 std::string Output::name() const {
-  return node == nullptr ? "<none>" : concat(node->name, ":", index);
-}
-
-std::optional<OutputName> parse_output_name(std::string_view text) {
-  const size_t colon = text.rfind(':');
-  if (colon == std::string_view::npos) return OutputName{text, 0};
-  OutputName out{text.substr(0, colon), 0};
-  const char* end = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(text.data() + colon + 1, end, out.index);
-  if (error != std::errc() || rest != end || out.index < 0 || colon == 0) return std::nullopt;
-  return out;
+  return node == nullptr ? "<none>" : Endpoint::of(*this).full_name();
 }
 
 std::string describe(const Node& node) {
@@ -374,7 +364,7 @@ const Node* Graph::find_lost() const {
 }
 
 Output Graph::output(std::string_view name) const {
-  const std::optional<OutputName> wanted = parse_output_name(name);
+  const std::optional<Endpoint> wanted = Endpoint::parse(name);
   check(wanted.has_value(), "'", name, "' does not name an output: expected 'node' or 'node:1'");
   Node* node = find(wanted->node);
   if (node == nullptr) {

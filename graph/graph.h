@@ -274,14 +274,6 @@ std::string describe(const Node& node);
 // "a: float[32,784], b: Ref(float)[128,10]": the inputs by the names of the op's arguments.
 std::string describe_inputs(const Node& node);
 
-// "node" or "node:1", in parts; "node" is its output 0.
-struct OutputName {
-  std::string_view node;  // a part of the text that was parsed
-  int index = 0;
-};
-// None if the text has no node before its last ':', or no number after it.
-std::optional<OutputName> parse_output_name(std::string_view text);
-
 // Nodes ordered so that inputs (data and control) come before users. INVALID_ARGUMENT names a
 // cycle.
 std::vector<Node*> topological_order(const Graph& graph);

@@ -47,7 +47,7 @@ std::string print_node(const Node& node, const DumpOptions& options) {
   const auto separate = [&] { arguments += arguments.empty() ? "" : ", "; };
   for (const Output& input : node.inputs) {
     separate();
-    arguments += endpoint_of(input);
+    arguments += Endpoint::of(input).short_name();
   }
   for (const auto& [name, value] : node.attrs) {
     if (!options.attrs) break;

@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "core/block_memory.h"
+#include "graph/endpoint.h"
 #include "graph/import/graph_def.h"
 #include "graph/passes/placer.h"
 #include "runtime/local_rendezvous.h"
@@ -38,7 +39,7 @@ size_t hash_of(const StepSignature& signature) {
 
 std::vector<std::string> endpoints(const std::vector<std::string>& names) {
   std::vector<std::string> out;
-  for (const std::string& name : names) out.push_back(endpoint(name));
+  for (const std::string& name : names) out.push_back(Endpoint::complete(name));
   return out;
 }
 

@@ -2,14 +2,14 @@
 
 namespace leat {
 
-std::string uninitialized(const Variable& variable, const Node& reader, const Device& device) {
+Error uninitialized(const Variable& variable, const Node& reader, const Device& device) {
   std::string message = concat("Attempting to use uninitialized value ", variable.name(), " (on ",
                                device.name(), ")");
   if (reader.location.is_known()) {
     message += concat(", which ", reader.op->name, " (", reader.location,
                       ") reads; run initialize_variables() or restore a checkpoint first");
   }
-  return with_node(std::move(message), reader.name);
+  return Error(with_node({Code::failed_precondition, std::move(message)}, reader.name));
 }
 
 Status status_at(const Node& node, const Device& device) {
@@ -17,11 +17,11 @@ Status status_at(const Node& node, const Device& device) {
 }
 
 Status status_at(const Node& node, const Device& device, Status status) {
-  if (status.message.find("[[{{node ") != std::string::npos) return status;
+  if (!status.node.empty()) return status;
   std::string place = concat(" (", node.op->name, " on ", device.name());
   if (node.location.is_known()) place += concat(", ", node.location);
-  status.message = with_node(status.message + place + ")", node.name);
-  return status;
+  status.message += place + ")";
+  return with_node(std::move(status), node.name);
 }
 
 }  // namespace leat

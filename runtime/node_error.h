@@ -11,10 +11,10 @@ namespace leat {
 
 // TensorFlow's words, where the variable is, and for nodes of a C++ program its line and what to
 // do.
-std::string uninitialized(const Variable& variable, const Node& reader, const Device& device);
+Error uninitialized(const Variable& variable, const Node& reader, const Device& device);
 
-// The status of the exception being handled, followed by " (Op on device, file:line)" and
-// "\n\t [[{{node NAME}}]]", unless it names a node already.
+// The status of the exception being handled as one of this node, its message followed by
+// " (Op on device, file:line)", unless it has a node already.
 Status status_at(const Node& node, const Device& device);
 Status status_at(const Node& node, const Device& device, Status status);
 

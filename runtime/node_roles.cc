@@ -189,8 +189,7 @@ std::vector<NodeRole> find_roles(const Graph& partition, const Device& device) {
     missing += "; kernels exist for " + describe_kernels(*node->op);
   }
   if (!missing.empty()) {
-    fail(Code::unimplemented,
-         with_node(concat("no kernel fits on ", device.name(), " for:", missing), first));
+    fail_at(first, Code::unimplemented, "no kernel fits on ", device.name(), " for:", missing);
   }
   return roles;
 }

@@ -64,10 +64,8 @@ void Planner::check_dtype(const Node& node, const Output& handle) {
     if (attr == node.attrs.end() || !attr->second.is<DType>()) continue;
     const auto wanted = attr->second.get<DType>();
     if (wanted == held || wanted == DType::resource) continue;
-    fail(Code::invalid_argument,
-         with_node(concat(node.op->name, ": the variable '", plan_.variables[variable]->name(),
-                          "' holds ", held, ", not ", wanted),
-                   node.name));
+    fail_at(node.name, Code::invalid_argument, node.op->name, ": the variable '",
+            plan_.variables[variable]->name(), "' holds ", held, ", not ", wanted);
   }
 }
 

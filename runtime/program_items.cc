@@ -227,10 +227,10 @@ Status ProgramStep::check_received(const Item& item, const Arrival& arrival) con
   const Node& node = *item.node;
   const Tensor& value = arrival.value;
   const auto refuse = [&](const auto&... why) {
-    return Status{Code::invalid_argument,
-                  with_node(concat("edge '", item.label, "' from ",
-                                   node.attr<std::string>("send_device"), ' ', why...),
-                            node.name)};
+    return with_node(
+        {Code::invalid_argument, concat("edge '", item.label, "' from ",
+                                        node.attr<std::string>("send_device"), ' ', why...)},
+        node.name);
   };
   if (arrival.is_dead) {
     if (item.dead_flag >= 0) return {};

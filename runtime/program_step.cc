@@ -364,9 +364,9 @@ void ProgramStep::merge_input_arrived(int index, int input) {
   if (!is_dead(item.inputs[input].dead_on)) {
     if (counters[inputs + 1] > 0) {
       return fail_step(
-          {Code::internal, with_node(concat("inputs ", counters[inputs + 1] - 1, " and ", input,
-                                            " of a Merge are both live"),
-                                     item.node->name)});
+          with_node({Code::internal, concat("inputs ", counters[inputs + 1] - 1, " and ", input,
+                                            " of a Merge are both live")},
+                    item.node->name));
     }
     counters[inputs + 1] = input + 1;
   }

@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "core/lasting_memory.h"
+#include "graph/endpoint.h"
 #include "runtime/pointers.h"
 #include "runtime/program_step.h"
 #include "runtime/trace.h"
@@ -275,8 +276,7 @@ RegisteredGraph::RegisteredGraph(std::map<std::string, Graph> partitions,
     check(device != nullptr, "a partition is for device ", name, ", which this task does not have");
     std::vector<std::string> here;
     for (const std::string& fetch : fetches) {
-      if (partition.find(std::string_view(fetch).substr(0, fetch.rfind(':'))) != nullptr)
-        here.push_back(fetch);
+      if (partition.find(node_of(fetch)) != nullptr) here.push_back(fetch);
     }
     const int index = static_cast<int>(state.programs.size());
     state.programs.push_back(std::make_unique<Program>(

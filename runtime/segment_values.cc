@@ -100,7 +100,7 @@ class Inference {
     for (const SegmentNode& node : segment_.nodes) {
       for (const SegmentSource& source : node.inputs) {
         if (source.kind != SegmentSource::Kind::variable || source.index != use.variable) continue;
-        fail(Code::failed_precondition, uninitialized(variable, *node.node, *program_.device));
+        throw uninitialized(variable, *node.node, *program_.device);
       }
     }
     return variable.value();

@@ -222,10 +222,9 @@ void TapeInstance::check_shape_stays(const Variable& variable, const Tape::Varia
   if (!variable.is_initialized() || variable.value().shape() == use.shape ||
       !use.assigner->is("Assign"))
     return;
-  fail(Code::invalid_argument,
-       with_node(concat("Assign requires shapes of both tensors to match. lhs shape= ",
-                        variable.value().shape(), " rhs shape= ", use.shape),
-                 use.assigner->name));
+  fail_at(use.assigner->name, Code::invalid_argument,
+          "Assign requires shapes of both tensors to match. lhs shape= ", variable.value().shape(),
+          " rhs shape= ", use.shape);
 }
 
 // Programs share a variable by its name, on whatever device each of them wants it.
@@ -250,15 +249,15 @@ void TapeInstance::bind_variables() {
     }
     if (!variable.is_initialized()) {
       check_internal(use.reader != nullptr, "nobody reads variable '", variable.name(), "'");
-      fail(Code::failed_precondition, uninitialized(variable, *use.reader, device_));
+      throw uninitialized(variable, *use.reader, device_);
     }
     check_lies_here(variable);
     if (!(variable.value().shape() == use.shape)) {
-      std::string what =
+      const std::string what =
           concat("variable '", variable.name(), "' has shape ", variable.value().shape(),
                  " in its container, but the graph declares ", use.shape,
                  ": another program that shares it gave it this shape");
-      if (use.reader != nullptr) what = with_node(std::move(what), use.reader->name);
+      if (use.reader != nullptr) fail_at(use.reader->name, Code::invalid_argument, what);
       fail(Code::invalid_argument, what);
     }
   }

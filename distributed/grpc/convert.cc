@@ -146,7 +146,8 @@ Bytes to_bytes(const grpc::ByteBuffer& buffer) {
 
 RpcStatus to_rpc_status(const grpc::Status& status, const std::string& address, size_t sent) {
   if (status.ok()) return {};
-  RpcStatus out{static_cast<int>(status.error_code()), status.error_message(), RpcCause::none};
+  RpcStatus out{static_cast<int>(status.error_code()), status.error_message(), RpcCause::none,
+                status.error_details()};
   if (!address.empty() && is_no_such_method(status)) {
     out.cause = RpcCause::unreachable;
     out.message = address + ": a gRPC server that is no Leat task answers there";
@@ -212,7 +213,7 @@ grpc::Status to_grpc_status(const RpcStatus& status) {
   const bool is_known =
       status.code > 0 && status.code <= static_cast<int>(grpc::StatusCode::UNAUTHENTICATED);
   return {is_known ? static_cast<grpc::StatusCode>(status.code) : grpc::StatusCode::UNKNOWN,
-          status.message};
+          status.message, status.details};
 }
 
 void set_common_arguments(const ConnectionOptions& options, const ArgumentSetter& set) {

@@ -90,6 +90,7 @@ struct RpcStatus {
   int code = 0;
   std::string message;
   RpcCause cause = RpcCause::none;
+  std::string details = {};  // bytes beside the message; empty if the peer sent none
 
   bool is_ok() const { return code == 0; }
 };

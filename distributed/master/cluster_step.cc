@@ -164,7 +164,7 @@ void ClusterStep::abort_others() {
     // The own part first: it says what it waits for before others, aborted, end it.
     std::stable_partition(running.begin(), running.end(),
                           [&](size_t i) { return program_->parts[i].task == peers_->self; });
-    status = {Code::cancelled, "the step was aborted: " + status_.message, true};
+    status = {Code::cancelled, "the step was aborted: " + status_.message, true, status_.node};
     if (is_deadline_) status.message += "its deadline has passed";
     grace_timer_ =
         peers_->timer->at(abort_deadline(), [self = shared_from_this()] { self->finish(); });

@@ -12,10 +12,10 @@
 #include "distributed/master/master.h"
 #include "distributed/proto/master.pb.h"
 #include "distributed/request_memory.h"
+#include "distributed/rpc_status.h"
 #include "distributed/timer.h"
-#include "distributed/wire/large_answer.h"
-#include "distributed/wire/master_codec.h"
 #include "distributed/wire/tensor_stream.h"
+#include "graph/endpoint.h"
 #include "graph/import/graph_def.h"
 
 namespace leat {
@@ -36,11 +36,10 @@ constexpr auto answer_time = std::chrono::milliseconds(500);
 
 // A gRPC status has a limit; the node that TensorFlow's client looks for stands at the end and
 // stays.
-std::string cut(const std::string& message) {
+std::string cut(const std::string& message, const std::string& node) {
   if (message.size() <= longest_status) return message;
-  const size_t node = message.rfind("\n\t [[{{node ");
-  const std::string tail =
-      node != std::string::npos && message.size() - node < 1'000 ? message.substr(node) : "";
+  std::string tail = node.empty() ? "" : as_utf8(node_text(node));
+  if (tail.size() >= 1'000) tail.clear();
   return message.substr(0, longest_status - tail.size() - 3) + "..." + tail;
 }
 
@@ -48,7 +47,7 @@ std::string cut(const std::string& message) {
 // been applied.
 RpcStatus rpc_status(const Status& status) {
   const Code code = status.code == Code::unavailable ? Code::aborted : status.code;
-  return {static_cast<int>(code), cut(as_utf8(status.message))};
+  return to_rpc_status({code, cut(as_utf8(status.message), status.node), false, status.node});
 }
 
 template <class Message>
@@ -161,6 +160,7 @@ Answer step_answer(const tensorflow::RunStepRequest& request, const StepOutcome&
   tensorflow::RunStepResponse response;
   response.set_status_code(static_cast<int>(status.code));
   response.set_status_error_message(as_utf8(status.message));
+  response.set_error_node(status.node);
   writer.append(response.SerializeAsString());
   Answer answer = finished(std::move(writer));
   if (!request.store_errors_in_response_body()) answer.status = rpc_status(status);
@@ -420,7 +420,7 @@ void MasterService::make_callable(RpcCall call) {
     const RunOptions run_options = read_options(options.run_options());
     StepSignature signature;
     for (const tensorflow::TensorConnection& connection : options.tensor_connection()) {
-      const std::string to = endpoint(connection.to_tensor());
+      const std::string to = Endpoint::complete(connection.to_tensor());
       const bool is_new = signature.connections.emplace(to, connection.from_tensor()).second;
       check(is_new, "Endpoint \"", to, "\" fed more than once.");
     }

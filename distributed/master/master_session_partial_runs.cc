@@ -1,5 +1,6 @@
 // The partial runs of a session.
 #include "distributed/master/master_session.h"
+#include "graph/endpoint.h"
 
 namespace leat {
 
@@ -12,7 +13,7 @@ void MasterSession::partial_run_setup(const StepSignature& signature,
     partial = signature.normalised();
     std::set<std::string> fed;
     for (const std::string& name : signature.feeds) {
-      const std::string feed = endpoint(name);
+      const std::string feed = Endpoint::complete(name);
       check(fed.insert(feed).second, "Endpoint \"", feed, "\" fed more than once.");
     }
     partial.is_partial = true;
@@ -64,7 +65,7 @@ MasterSession::Cancel MasterSession::partial_run(const std::string& handle, Clie
   }
   if (call.is_first) {
     ClusterStep::Request step;
-    step.feeds.emplace(endpoint(std::string(deferred_values)), run->values());
+    step.feeds.emplace(Endpoint::complete(std::string(deferred_values)), run->values());
     step.trace = request.options.trace;
     run->begun(start(run->signature(), std::move(step), request.options.partition_graphs,
                      [run](StepOutcome outcome) { run->ended(std::move(outcome)); }));

@@ -3,6 +3,7 @@
 
 #include "core/thread_pool.h"
 #include "core/work_source.h"
+#include "graph/endpoint.h"
 #include "graph/import/graph_def.h"
 
 namespace leat {
@@ -16,12 +17,12 @@ struct ParsedRequest {
 ParsedRequest parse(ClientRequest request) {
   ParsedRequest out;
   for (auto& [name, tensor] : request.feeds) {
-    std::string feed = endpoint(std::move(name));
+    std::string feed = Endpoint::complete(std::move(name));
     out.signature.feeds.push_back(feed);
     check(out.step.feeds.emplace(feed, std::move(tensor)).second, feed, " is fed more than once.");
   }
   for (std::string& fetch : request.fetches) {
-    out.step.fetches.push_back(endpoint(std::move(fetch)));
+    out.step.fetches.push_back(Endpoint::complete(std::move(fetch)));
     out.signature.fetches.push_back(out.step.fetches.back());
   }
   out.signature.targets = std::move(request.targets);
@@ -155,8 +156,8 @@ void MasterSession::make_callable(StepSignature signature, const RunOptions& opt
   try {
     check(!signature.fetches.empty() || !signature.targets.empty(),
           "Must specify at least one target to fetch or execute.");
-    for (std::string& feed : signature.feeds) feed = endpoint(std::move(feed));
-    for (std::string& fetch : signature.fetches) fetch = endpoint(std::move(fetch));
+    for (std::string& feed : signature.feeds) feed = Endpoint::complete(std::move(feed));
+    for (std::string& fetch : signature.fetches) fetch = Endpoint::complete(std::move(fetch));
     const std::set<std::string> feeds(signature.feeds.begin(), signature.feeds.end());
     check(feeds.size() == signature.feeds.size(), "a callable feeds a tensor more than once");
     std::lock_guard lock(mutex_);

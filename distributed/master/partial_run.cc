@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "graph/endpoint.h"
+
 namespace leat {
 namespace {
 
@@ -58,10 +60,10 @@ PartialRun::Call PartialRun::accept(NamedTensors feeds, const std::vector<std::s
   Call call;
   std::vector<std::string> fed;
   for (auto& [name, value] : feeds) {
-    fed.push_back(endpoint(std::move(name)));
+    fed.push_back(Endpoint::complete(std::move(name)));
     call.feeds.emplace_back(fed.back(), std::move(value));
   }
-  for (const std::string& fetch : fetches) call.fetches.push_back(endpoint(fetch));
+  for (const std::string& fetch : fetches) call.fetches.push_back(Endpoint::complete(fetch));
   std::vector<std::string> fetched = call.fetches;  // a call may ask for one twice
   std::sort(fetched.begin(), fetched.end());
   fetched.erase(std::unique(fetched.begin(), fetched.end()), fetched.end());

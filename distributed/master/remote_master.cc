@@ -15,8 +15,7 @@
 #include "distributed/grpc/rpc_client.h"
 #include "distributed/proto/master.pb.h"
 #include "distributed/random_id.h"
-#include "distributed/wire/large_answer.h"
-#include "distributed/wire/master_codec.h"
+#include "distributed/rpc_status.h"
 #include "distributed/wire/tensor_stream.h"
 
 namespace leat {
@@ -155,7 +154,7 @@ class MasterCalls {
         if (code == Code::deadline_exceeded) {
           fail(code, method, " on ", name(), " was not answered within its deadline");
         }
-        fail(code, status.message);
+        throw Error(code, status.message, node_of(status));
       case RpcCause::refused:
         fail(Code::unavailable, name(), " cannot be reached for ", method, ": ", status.message,
              ". Nobody listens there: is `leat up` or `leat task` running on that host?");
@@ -198,7 +197,8 @@ class RemoteStep final : public StartedStep {
             ? decode_large_answer(reply, take)
             : read_message(reply, tensorflow::RunStepResponse::kTensorFieldNumber, take));
     if (response.status_code() != 0) {
-      throw Error(static_cast<Code>(response.status_code()), response.status_error_message());
+      throw Error(static_cast<Code>(response.status_code()), response.status_error_message(),
+                  response.error_node());
     }
     StepAnswer out;
     for (const std::string& fetch : fetches_) {

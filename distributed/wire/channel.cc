@@ -181,11 +181,15 @@ void Channel::abort(int64_t step, const Status& status) {
       return true;
     });
   }
-  push_now({.kind = FrameKind::abort,
-            .flags = status.derived ? FrameHeader::derived : uint8_t{0},
-            .step = step,
-            .edge = static_cast<int64_t>(status.code)},
-           status.message);
+  FrameHeader header{.kind = FrameKind::abort,
+                     .flags = status.derived ? FrameHeader::derived : uint8_t{0},
+                     .step = step,
+                     .edge = static_cast<int64_t>(status.code)};
+  if (!status.node.empty()) {
+    const size_t at = status.message.find(status.node);
+    if (at != std::string::npos) header.offset = at, header.total = status.node.size();
+  }
+  push_now(header, status.message);
 }
 
 void Channel::admit(uint64_t peer_incarnation, uint64_t window) {
@@ -299,6 +303,9 @@ void Channel::receive_frame(FrameReader& reader) {
       Status status{static_cast<Code>(header.edge), read_text(reader, header),
                     (header.flags & FrameHeader::derived) != 0};
       if (status.is_ok()) status.code = Code::aborted;
+      const uint64_t size = status.message.size();
+      if (header.offset <= size && header.total <= size - header.offset)
+        status.node = status.message.substr(header.offset, header.total);
       std::erase_if(incoming_, [&](const auto& entry) { return entry.first.first == header.step; });
       if (events_.on_abort) events_.on_abort(header.step, status);
       return;

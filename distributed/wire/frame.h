@@ -20,7 +20,8 @@ enum class FrameKind : uint8_t {
   refusal,    // payload: Refusal; the answer, then the stream ends
   heartbeat,
   tensor,     // the payload is a piece of a tensor's bytes, the first one after its extents
-  abort,      // of `step`; edge: the code, payload: the message
+  abort,      // of `step`; edge: the code, payload: the message; offset and total: where in it the
+              // node is named, and with how many bytes (0: nowhere)
   credit,     // total: so many more bytes of tensors may be sent
   goodbye,    // the sender is ending
   complaint,  // payload: why the sender believes no more of what it gets; then the stream ends

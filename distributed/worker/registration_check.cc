@@ -2,6 +2,7 @@
 
 #include <unordered_map>
 
+#include "graph/endpoint.h"
 #include "graph/loops/loops.h"
 
 namespace leat {
@@ -142,7 +143,7 @@ class RegistrationCheck {
   }
 
   void check_fetch(const std::string& fetch) const {
-    const std::optional<OutputName> name = parse_output_name(fetch);
+    const std::optional<Endpoint> name = Endpoint::parse(fetch);
     check(name.has_value(), "the fetch '", fetch, "' is not of the form node:1");
     for (const auto& [device, partition] : graph_.partitions) {
       const Node* node = partition.find(name->node);

@@ -1,6 +1,7 @@
 #include "distributed/worker/remote_worker.h"
 
 #include "distributed/grpc/rpc_client.h"
+#include "distributed/rpc_status.h"
 #include "distributed/worker/worker_wire.h"
 
 namespace leat {
@@ -39,7 +40,7 @@ void call(RpcClient& client, const std::string& label, const char* method,
                     if (has_address) message.erase(0, address.size() + 2);
                     if (message.find(label) == std::string::npos) message = label + ": " + message;
                   }
-                  return answer({code, message}, {});
+                  return answer({code, message, false, node_of(status)}, {});
                 }
                 decltype(decode(reply)) result{};
                 try {

@@ -6,15 +6,14 @@
 #include "core/thread_pool.h"
 #include "core/work_source.h"
 #include "distributed/grpc/rpc_server.h"
+#include "distributed/rpc_status.h"
 #include "distributed/worker/worker.h"
 #include "distributed/worker/worker_wire.h"
 
 namespace leat {
 namespace {
 
-void fail_call(RpcCall& call, const Status& status) {
-  call.fail({static_cast<int>(status.code), status.message});
-}
+void fail_call(RpcCall& call, const Status& status) { call.fail(to_rpc_status(status)); }
 
 void run_graph(Worker& worker, RpcCall call) {
   RunGraph request = wire::decode_run_graph(call.request());

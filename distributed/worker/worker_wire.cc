@@ -226,6 +226,7 @@ Slices encode_run_graph_result(const RunGraphResult& result, FrameSize size) {
   out.set_code(static_cast<int>(result.status.code));
   out.set_message(result.status.message);
   out.set_derived(result.status.derived);
+  out.set_node(result.status.node);
   write(result.activity, out.mutable_activity());
   describe(result.fetches, out.mutable_fetches());
   for (const leat::TraceEvent& event : result.events) {
@@ -246,7 +247,7 @@ RunGraphResult decode_run_graph_result(const Bytes& bytes) {
   FramedMessage message(bytes);
   const auto in = message.header<RunGraphReply>();
   RunGraphResult out;
-  out.status = {code_of(in.code()), in.message(), in.derived()};
+  out.status = {code_of(in.code()), in.message(), in.derived(), in.node()};
   out.activity = read(in.activity());
   out.fetches = message.tensors(in.fetches());
   for (const TraceEvent& event : in.events()) {
@@ -261,12 +262,13 @@ Slices encode_abort_step(const AbortStep& request) {
   out.set_step(static_cast<uint64_t>(request.step));
   out.set_code(static_cast<int>(request.status.code));
   out.set_message(request.status.message);
+  out.set_node(request.status.node);
   return frame(out);
 }
 
 AbortStep decode_abort_step(const Bytes& bytes) {
   const auto in = unframe<AbortStepRequest>(bytes);
-  return {static_cast<int64_t>(in.step()), {code_of(in.code()), in.message(), true}};
+  return {static_cast<int64_t>(in.step()), {code_of(in.code()), in.message(), true, in.node()}};
 }
 
 Slices encode_activity(const std::vector<StepActivity>& activity) {

@@ -37,12 +37,7 @@ std::vector<std::string> names_of(const Targets& targets, const Graph& graph) {
 // A cluster knows the names of nodes, this process also the lines that made them.
 [[noreturn]] void rethrow_located(const Error& error, const Graph& graph) {
   std::string message = error.message();
-  constexpr std::string_view opening = "{{node ";
-  const size_t name = message.find(opening), end = message.find("}}", name);
-  const Node* node =
-      end == message.npos
-          ? nullptr
-          : graph.find(message.substr(name + opening.size(), end - name - opening.size()));
+  const Node* node = error.node().empty() ? nullptr : graph.find(error.node());
   if (node == nullptr || !node->location.is_known()) throw error;
   const std::string line = concat(node->location);
   if (message.find(line) != message.npos) throw error;
@@ -53,7 +48,7 @@ std::vector<std::string> names_of(const Targets& targets, const Graph& graph) {
   } else {
     message.insert(close, ", " + line);
   }
-  throw Error(Status{error.code(), std::move(message), error.status().derived});
+  throw Error(Status{error.code(), std::move(message), error.status().derived, error.node()});
 }
 
 template <class Run>

@@ -26,7 +26,8 @@ int length_of(const Attrs& attrs, const std::string& number_attr, const std::str
                              : static_cast<int>(std::clamp<int64_t>(found->second.i(), 0, 1 << 16));
 }
 
-// "then/mul:z:1" in its parts.
+// "then/mul:z:1" in its parts: the form within functions, which names an output of the op before
+// the number. An Endpoint ("node:1") has no such part.
 struct InnerName {
   std::string_view node;    // or an argument of the function
   std::string_view output;  // an output argument of the node's op; may be empty
@@ -91,10 +92,9 @@ class Body {
  private:
   template <class... Parts>
   [[noreturn]] void refuse(const Parts&... parts) const {
-    fail(Code::invalid_argument,
-         with_node(concat("function '", call_.function.name(), "', which node '",
-                          call_.caller.name(), "' (", call_.caller.op(), ") calls: ", parts...),
-                   call_.caller.name()));
+    fail_at(call_.caller.name(), Code::invalid_argument, "function '", call_.function.name(),
+            "', which node '", call_.caller.name(), "' (", call_.caller.op(),
+            ") calls: ", parts...);
   }
 
   void read_arguments() {
@@ -163,7 +163,8 @@ class Body {
     if (node == nodes_.end()) refuse("'", text, "' is not in it");
     const std::string called = concat(call_.scope, "/", name.node);
     if (is_control) return "^" + called;
-    return endpoint_of(called, library_.first_output(*node->second, name.output) + name.index);
+    const int first = library_.first_output(*node->second, name.output);
+    return Endpoint{called, first + name.index}.short_name();
   }
 
   // A node that uses a variable from outside goes where that is.
@@ -254,11 +255,9 @@ int FunctionLibrary::first_output(const NodeDef& node, std::string_view name) co
 
 FunctionBody instantiate(const FunctionLibrary& library, const FunctionCall& call) {
   if (library.find(call.function.name()) == nullptr) {
-    fail(Code::invalid_argument,
-         with_node(
-             concat("node '", call.caller.name(), "' (", call.caller.op(), ") calls the function '",
-                    call.function.name(), "', which is not in the graph's library"),
-             call.caller.name()));
+    fail_at(call.caller.name(), Code::invalid_argument, "node '", call.caller.name(), "' (",
+            call.caller.op(), ") calls the function '", call.function.name(),
+            "', which is not in the graph's library");
   }
   return Body(library, call).make();
 }

@@ -17,7 +17,7 @@ using tensorflow::NodeDef;
 std::string argument_name(size_t i) { return concat("argument_", i); }
 
 Output output_named(const Graph& graph, const std::string& text) {
-  const OutputName name = *parse_output_name(text);
+  const Endpoint name = *Endpoint::parse(text);
   return graph.find(name.node)->output(name.index);
 }
 
@@ -73,7 +73,7 @@ void FunctionInliner::add_symbolic_gradient(const Caller& caller) {
     if (!ys.empty()) dx = gradients(ys, xs, dys);
     add_gradients(caller, graph, dx, out);
   } catch (const Error& error) {
-    refuse(caller.node, error.message());
+    refuse(caller.node, error.message(), error.node());
   }
   expansion_.active.pop_back();
 }
@@ -110,7 +110,7 @@ void FunctionInliner::add_gradients(const Caller& caller, const Graph& graph,
   std::vector<std::string> results;
   for (size_t i = 0; i < dx.size(); ++i) {
     if (dx[i]) {
-      results.push_back(called(endpoint_of(dx[i])));
+      results.push_back(called(Endpoint::of(dx[i]).short_name()));
     } else if (is_fetchable(types[i])) {
       results.push_back(
           add_part(caller, "zeros", "ZerosLike", {caller.inputs[i]}, {{"T", type_attr(types[i])}}));

@@ -68,7 +68,9 @@ class FunctionInliner {
   // Adds a node, or what it stands for.
   void add(NodeDef node);
   void count(const NodeDef& node);
-  [[noreturn]] static void refuse(const NodeDef& node, const std::string& why);
+  // `inner` is the node that `why` names, if it is an error of another one.
+  [[noreturn]] static void refuse(const NodeDef& node, const std::string& why,
+                                  const std::string& inner = {});
   static const AttrValue& attr(const NodeDef& node, const std::string& name);
   static Types types(const NodeDef& node, const std::string& name);
   static Types input_types(const Caller& caller, const std::string& name);

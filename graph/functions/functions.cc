@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "graph/endpoint.h"
 #include "graph/functions/function_inliner.h"
 #include "graph/graph.h"
 #include "graph/import/proto_codec.h"
@@ -137,9 +138,12 @@ void FunctionInliner::count(const NodeDef& node) {
        " nodes or ", most_bytes, " bytes, those of each call counted");
 }
 
-void FunctionInliner::refuse(const NodeDef& node, const std::string& why) {
-  fail(Code::invalid_argument,
-       with_node(concat("node '", node.name(), "' (", node.op(), "): ", why), node.name()));
+void FunctionInliner::refuse(const NodeDef& node, const std::string& why,
+                             const std::string& inner) {
+  Status status{Code::invalid_argument,
+                concat("node '", node.name(), "' (", node.op(), "): ", why)};
+  status.node = inner;
+  throw Error(with_node(std::move(status), node.name()));
 }
 
 const tensorflow::AttrValue& FunctionInliner::attr(const NodeDef& node, const std::string& name) {
@@ -218,7 +222,7 @@ void FunctionInliner::add_results(const Caller& caller, std::vector<std::string>
   for (size_t i = 0; i < types.size(); ++i) {
     if (is_fetchable(types[i])) continue;
     // No value that a node could hand on with others: its users get it directly.
-    direct_[i == 0 ? caller.node.name() : concat(caller.node.name(), ":", i)] = results[i];
+    direct_[Endpoint{caller.node.name(), static_cast<int>(i)}.short_name()] = results[i];
     if (value == types.end()) continue;
     results[i] = results[at];
     kept[i] = *value;
@@ -245,8 +249,8 @@ void FunctionInliner::add_results(const Caller& caller, std::vector<std::string>
 
 void FunctionInliner::use_directly(std::string& input) const {
   for (int hops = 0; hops < static_cast<int>(deepest) && !input.starts_with('^'); ++hops) {
-    const auto found =
-        direct_.find(input.ends_with(":0") ? input.substr(0, input.size() - 2) : input);
+    const std::optional<Endpoint> endpoint = Endpoint::parse(input);
+    const auto found = direct_.find(endpoint ? endpoint->short_name() : input);
     if (found == direct_.end()) return;
     input = found->second;
   }

@@ -52,7 +52,7 @@ void FunctionInliner::write_function(NodeDef& node, const std::string& name) {
   }
   for (int i = 0; i < signature.output_arg_size(); ++i) {
     const std::string& result = body.results[i];
-    results.push_back(result.find(':') == std::string::npos ? result + ":0" : result);
+    results.push_back(Endpoint::complete(result));
     if (is_fetchable(signature.output_arg(i).type())) continue;
     // Only this op's value can be a variant that leaves a graph.
     NodeDef& last = *part.add_node();
@@ -60,7 +60,7 @@ void FunctionInliner::write_function(NodeDef& node, const std::string& name) {
     last.set_op("_Result");
     last.add_input(result);
     (*last.mutable_attr())["T"] = type_attr(signature.output_arg(i).type());
-    results.back() = last.name() + ":0";
+    results.back() = Endpoint{last.name()}.full_name();
   }
   for (const std::string& effect : body.effects) effects.push_back(effect.substr(1));
   FunctionInliner(part, library_, expansion_).run();

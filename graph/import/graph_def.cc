@@ -20,7 +20,7 @@ namespace {
 constexpr size_t largest_message = std::numeric_limits<int>::max();
 
 void write_inputs(const Node& node, tensorflow::NodeDef& def) {
-  for (const Output& input : node.inputs) def.add_input(endpoint_of(input));
+  for (const Output& input : node.inputs) def.add_input(Endpoint::of(input).short_name());
   for (const Node* control : node.control_inputs) def.add_input("^" + control->name);
 }
 

@@ -13,11 +13,11 @@
 #include <unordered_set>
 #include <utility>
 
+#include "graph/endpoint.h"
 #include "graph/functions/functions.h"
 #include "graph/import/dataset_graph.h"
 #include "graph/import/graph_def.h"
 #include "graph/import/graph_versions.h"
-#include "graph/import/proto_codec.h"
 #include "graph/kernel_lookup.h"
 #include "graph/loops/loops.h"
 #include "graph/near_misses.h"
@@ -42,7 +42,7 @@ struct InputName {
 
 InputName parse_input(std::string_view text) {
   if (text.starts_with('^')) return {text.substr(1), 0, true};
-  const std::optional<OutputName> name = parse_output_name(text);
+  const std::optional<Endpoint> name = Endpoint::parse(text);
   check(name.has_value(), "input '", text, "' is none of 'node', 'node:1' and '^node'");
   return {name->node, name->index, false};
 }

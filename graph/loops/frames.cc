@@ -34,10 +34,9 @@ int Frames::find(const Node& node) {
     const int frame = of(source);
     if (is_within(inside, frame)) return;
     if (!is_within(frame, inside)) {
-      fail(Code::invalid_argument,
-           with_node(concat(describe(node), " has inputs from two while loops, '", name(inside),
-                            "' and '", name(frame), "': what leaves a loop goes through an Exit"),
-                     node.name));
+      fail_at(node.name, Code::invalid_argument, describe(node),
+              " has inputs from two while loops, '", name(inside), "' and '", name(frame),
+              "': what leaves a loop goes through an Exit");
     }
     inside = frame;
   };
@@ -46,9 +45,8 @@ int Frames::find(const Node& node) {
   if (is_enter(node)) return entered(inside, node.attr<std::string>("frame_name"));
   if (!is_exit(node)) return inside;
   if (inside == none) {
-    fail(Code::invalid_argument,
-         with_node(concat(describe(node), " leaves a while loop, but its input is in none"),
-                   node.name));
+    fail_at(node.name, Code::invalid_argument, describe(node),
+            " leaves a while loop, but its input is in none");
   }
   return frames_[inside].parent;
 }
@@ -96,9 +94,8 @@ FrameOrder::FrameOrder(const Graph& graph, const Frames& frames, int inside)
   for (int unit = 0; unit < count; ++unit) {
     if (waits[unit] == 0 || first[unit] < 0 || unit < size_) continue;
     const Node& node = *graph.nodes()[first[unit]];
-    fail(Code::invalid_argument, with_node(concat("while loop '", frames.name(unit - size_),
-                                                  "' waits for something that comes out of it"),
-                                           node.name));
+    fail_at(node.name, Code::invalid_argument, "while loop '", frames.name(unit - size_),
+            "' waits for something that comes out of it");
   }
 }
 

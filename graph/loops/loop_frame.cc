@@ -72,7 +72,7 @@ LoopFrame::LoopFrame(const Graph& graph, const Frames& frames, int frame)
 }
 
 void LoopFrame::refuse(const std::string& what, const Node& node) const {
-  fail(Code::invalid_argument, with_node(concat("while loop '", name(), "': ", what), node.name));
+  fail_at(node.name, Code::invalid_argument, "while loop '", name(), "': ", what);
 }
 
 // Called in the graph's order: a Merge before the Switch of its variable.

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "graph/endpoint.h"
 #include "graph/import/graph_def.h"
 #include "graph/loops/frames.h"
 #include "graph/loops/loops.h"
@@ -12,7 +13,7 @@ Node* next_iteration(const Node& merge) {
   const auto found = merge.attrs.find(back_edge_attr);
   if (found == merge.attrs.end()) return nullptr;
   const std::string& source = found->second.get<std::string>();
-  Node* next = merge.graph->find(source.substr(0, source.rfind(':')));
+  Node* next = merge.graph->find(node_of(source));
   check(next != nullptr, describe(merge), ": its input '", source, "' is not in the graph");
   return next;
 }

@@ -69,10 +69,15 @@ bool has_same_inputs(const Node& a, const Node& b) {
   return is_symmetric(a) && same(a.inputs[0], b.inputs[1]) && same(a.inputs[1], b.inputs[0]);
 }
 
+// Once nodes have their devices, it does not matter which they asked for.
+bool is_on_one_device(const Node& a, const Node& b) {
+  return a.assigned_device == b.assigned_device &&
+         (!a.assigned_device->is_empty() || a.requested_device == b.requested_device);
+}
+
 bool computes_the_same(const Node& a, const Node& b) {
   return a.op == b.op && a.inputs.size() == b.inputs.size() && has_same_inputs(a, b) &&
-         a.control_inputs == b.control_inputs && a.requested_device == b.requested_device &&
-         a.assigned_device == b.assigned_device && a.attrs == b.attrs;
+         a.control_inputs == b.control_inputs && is_on_one_device(a, b) && a.attrs == b.attrs;
 }
 
 }  // namespace

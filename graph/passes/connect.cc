@@ -3,6 +3,7 @@
 #include <functional>
 #include <queue>
 
+#include "graph/endpoint.h"
 #include "graph/passes/pipeline.h"
 
 namespace leat {
@@ -12,7 +13,7 @@ namespace {
 using Sources = std::map<std::pair<int, int>, Output>;
 
 Output find_source(const Graph& graph, const std::string& text) {
-  const std::optional<OutputName> name = parse_output_name(text);
+  const std::optional<Endpoint> name = Endpoint::parse(text);
   Node* node = name ? graph.find(name->node) : nullptr;
   check(node != nullptr, "Requested tensor connection from unknown node: \"", text, "\".");
   check(name->index < node->num_outputs(), "Requested tensor connection from unknown edge: \"",
@@ -21,7 +22,7 @@ Output find_source(const Graph& graph, const std::string& text) {
 }
 
 Output find_destination(const Graph& graph, const std::string& text) {
-  const std::optional<OutputName> name = parse_output_name(text);
+  const std::optional<Endpoint> name = Endpoint::parse(text);
   Node* node = name ? graph.find(name->node) : nullptr;
   if (node == nullptr) fail(Code::not_found, "FeedInputs: unable to find feed output ", text);
   check(name->index < node->num_outputs(), "FeedInputs: ", text, " should have output index < ",

@@ -3,6 +3,7 @@
 // the step is fed.
 #include <algorithm>
 
+#include "graph/endpoint.h"
 #include "graph/loops/loops.h"
 #include "graph/passes/pipeline.h"
 #include "graph/rebuild.h"
@@ -10,7 +11,9 @@
 namespace leat {
 namespace {
 
-const Node& node_of(const Graph& graph, const OutputName& name) { return *graph.find(name.node); }
+const Node& node_of(const Graph& graph, const Endpoint& endpoint) {
+  return *graph.find(endpoint.node);
+}
 
 }  // namespace
 
@@ -40,7 +43,7 @@ Graph defer(const Graph& graph, const DeviceName& master, StepSignature& signatu
     rebuild.replace(*node, {awaited.output()}, {&awaited});
   }
   for (const std::string& fetch : signature.fetches) {
-    const OutputName name = *parse_output_name(fetch);
+    const Endpoint name = *Endpoint::parse(fetch);
     const Node& old = node_of(graph, name);
     const Output value = rebuild.map(Output{const_cast<Node*>(&old), name.index});
     check(value.dtype() != DType::resource, "'", fetch,
@@ -72,7 +75,7 @@ FetchFeeds feeds_behind_fetches(const Graph& graph, const StepSignature& signatu
       seen[node.id] = true;
       stack.push_back(&node);
     };
-    see(node_of(graph, *parse_output_name(fetch)));
+    see(node_of(graph, *Endpoint::parse(fetch)));
     while (!stack.empty()) {
       const Node& node = *stack.back();
       stack.pop_back();

@@ -16,8 +16,8 @@
 #include <unordered_set>
 #include <utility>
 
+#include "graph/endpoint.h"
 #include "graph/passes/pipeline.h"
-#include "graph/passes/variable_accesses.h"
 #include "graph/signature.h"
 
 namespace leat {
@@ -404,9 +404,9 @@ class Partitioner {
   // A constant or feed that nobody consumes but the caller.
   void keep_named(const StepSignature& signature) {
     for (const std::string& target : signature.targets) keep(target);
-    for (const std::string& fetch : signature.fetches) keep(fetch.substr(0, fetch.rfind(':')));
+    for (const std::string& fetch : signature.fetches) keep(node_of(fetch));
   }
-  void keep(const std::string& name) {
+  void keep(std::string_view name) {
     const Node* node = graph_.find(name);
     if (node != nullptr) instance(*node, devices_[node->id]);
   }
@@ -415,7 +415,7 @@ class Partitioner {
     PartitionedGraph out;
     for (const std::string& feed : signature.feeds) out.feed_devices[feed];
     for (const std::string& fetch : signature.fetches) {
-      const Node* node = graph_.find(fetch.substr(0, fetch.rfind(':')));
+      const Node* node = graph_.find(node_of(fetch));
       check_internal(node != nullptr, "partition: the fetched '", fetch, "' is not in the graph");
       out.fetch_devices[fetch] = parts_[devices_[node->id]].text;
     }
@@ -481,8 +481,8 @@ PartitionedGraph partition(Graph&& graph, const StepSignature& signature,
   PartitionedGraph out;
   for (const std::string& feed : all.feeds) out.feed_devices[feed];
   for (const std::string& fetch : all.fetches) {
-    check_internal(graph.find(fetch.substr(0, fetch.rfind(':'))) != nullptr,
-                   "partition: the fetched '", fetch, "' is not in the graph");
+    check_internal(graph.find(node_of(fetch)) != nullptr, "partition: the fetched '", fetch,
+                   "' is not in the graph");
     out.fetch_devices[fetch] = device;
   }
   for (const auto& node : nodes) {

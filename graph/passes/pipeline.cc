@@ -2,6 +2,10 @@
 #include "graph/passes/pipeline.h"
 
 #include <algorithm>
+#include <array>
+#include <utility>
+
+#include "graph/endpoint.h"
 
 namespace leat {
 namespace {
@@ -12,7 +16,7 @@ void sort_unique(std::vector<std::string>& names) {
 }
 
 void complete_endpoints(std::vector<std::string>& names) {
-  for (std::string& name : names) name = endpoint(std::move(name));
+  for (std::string& name : names) name = Endpoint::complete(std::move(name));
   sort_unique(names);
 }
 
@@ -23,12 +27,91 @@ void append_list(std::string& out, std::string_view title, const std::vector<std
   for (size_t i = 0; i < names.size(); ++i) out += concat(i == 0 ? "" : ", ", names[i]);
 }
 
-}  // namespace
-
-std::string endpoint(std::string name) {
-  if (name.find(':') == std::string::npos) name += ":0";
-  return name;
+PassResult changed_if(bool has_changed) {
+  return has_changed ? PassResult::changed : PassResult::unchanged;
 }
+
+PassResult run_connect(Graph& graph, StepContext& step) {
+  if (step.signature.connections.empty()) return PassResult::skipped;
+  graph = connect(step.whole, step.signature);
+  return PassResult::changed;
+}
+
+PassResult run_prune(Graph& graph, StepContext& step) {
+  graph = prune(step.signature.connections.empty() ? step.whole : graph, step.signature);
+  return PassResult::changed;
+}
+
+PassResult run_defer(Graph& graph, StepContext& step) {
+  if (!step.signature.is_partial) return PassResult::skipped;
+  step.fetch_feeds = feeds_behind_fetches(graph, step.signature);
+  graph = defer(graph, step.options.placement.default_device, step.signature);
+  return PassResult::changed;
+}
+
+PassResult run_structure_loops(Graph& graph, StepContext& step) {
+  return changed_if(structure_loops(graph, step.signature));
+}
+
+PassResult run_split_identity_n(Graph& graph, StepContext& step) {
+  return changed_if(split_identity_n(graph, step.signature));
+}
+
+PassResult run_infer(Graph& graph, StepContext&) {
+  infer(graph);
+  return PassResult::unchanged;  // it writes shapes, of which verify knows nothing
+}
+
+PassResult run_read_late(Graph& graph, StepContext& step) {
+  return changed_if(read_late(graph, &step.options.placement));
+}
+
+PassResult run_simplify(Graph& graph, StepContext& step) {
+  if (!step.options.simplify) return PassResult::skipped;
+  simplify(graph, step.signature);
+  return PassResult::changed;
+}
+
+PassResult run_place(Graph& graph, StepContext& step) {
+  place(graph, step.options.placement);
+  return PassResult::unchanged;  // it writes devices alone
+}
+
+PassResult run_simplify_placed(Graph& graph, StepContext& step) {
+  if (!step.options.simplify) return PassResult::skipped;
+  return changed_if(simplify_placed(graph, step.signature));
+}
+
+PassResult run_spread_loops(Graph& graph, StepContext& step) {
+  return changed_if(spread_loops(graph, step.loop_edges));
+}
+
+PassResult run_partition(Graph& graph, StepContext& step) {
+  std::vector<CutEdge>& first = step.loop_edges;
+  PartitionedGraph& out =
+      step.parts.emplace(partition(std::move(graph), step.signature,
+                                   {.bfloat16_edges = step.options.bfloat16_edges,
+                                    .client = step.options.placement.default_device,
+                                    .first_edge = static_cast<int64_t>(first.size())}));
+  out.edges.insert(out.edges.begin(), first.begin(), first.end());
+  out.fetch_feeds = std::move(step.fetch_feeds);
+  return PassResult::changed;
+}
+
+constexpr auto passes = std::to_array<Pass>({{"connect", run_connect},
+                                             {"prune", run_prune},
+                                             {"defer", run_defer},
+                                             {"structure_loops", run_structure_loops},
+                                             {"split_identity_n", run_split_identity_n},
+                                             {"infer", run_infer},
+                                             {"read_late", run_read_late},
+                                             {"simplify", run_simplify},
+                                             {"place", run_place},
+                                             {"simplify_placed", run_simplify_placed},
+                                             {"spread_loops", run_spread_loops},
+                                             {"partition", run_partition}});
+
+}  // namespace
 
 StepSignature StepSignature::normalised() const {
   StepSignature out = *this;
@@ -36,7 +119,8 @@ StepSignature StepSignature::normalised() const {
   complete_endpoints(out.fetches);
   sort_unique(out.targets);
   out.connections.clear();
-  for (const auto& [to, from] : connections) out.connections.emplace(endpoint(to), endpoint(from));
+  for (const auto& [to, from] : connections)
+    out.connections.emplace(Endpoint::complete(to), Endpoint::complete(from));
   return out;
 }
 
@@ -52,52 +136,25 @@ std::string StepSignature::to_string() const {
   return out;
 }
 
-PartitionedGraph run_pipeline(const Graph& graph, const PipelineOptions& options) {
-  const auto finish_pass = [&](std::string_view pass, const Graph& result) {
-    verify(result, pass);
-    if (options.after_pass) options.after_pass(pass, result);
-  };
+std::span<const Pass> pipeline() { return passes; }
 
-  StepSignature signature = options.signature;
-  std::optional<Graph> connected;
-  if (!signature.connections.empty()) {
-    connected = connect(graph, signature);
-    finish_pass("connect", *connected);
+PartitionedGraph run_pipeline(const Graph& graph, const PipelineOptions& options) {
+  StepContext step{.whole = graph, .options = options, .signature = options.signature};
+  Graph made;
+  for (const Pass& pass : pipeline()) {
+    const PassResult result = pass.run(made, step);
+    if (result == PassResult::skipped) continue;
+    const auto finish = [&](const Graph& after) {
+      if (result == PassResult::changed) verify(after, pass.name);
+      if (options.after_pass) options.after_pass(pass.name, after);
+    };
+    if (!step.parts) {
+      finish(made);
+    } else {
+      for (const auto& [device, part] : step.parts->partitions) finish(part);
+    }
   }
-  Graph step = prune(connected ? *connected : graph, signature);
-  connected.reset();
-  finish_pass("prune", step);
-  FetchFeeds fetch_feeds;
-  if (signature.is_partial) {
-    fetch_feeds = feeds_behind_fetches(step, signature);
-    step = defer(step, options.placement.default_device, signature);
-    finish_pass("defer", step);
-  }
-  const auto finish_if = [&](bool has_changed, std::string_view pass) {
-    if (has_changed) verify(step, pass);
-    if (options.after_pass) options.after_pass(pass, step);
-  };
-  finish_if(structure_loops(step, signature), "structure_loops");
-  finish_if(split_identity_n(step, signature), "split_identity_n");
-  infer(step);
-  finish_if(false, "infer");  // writes shapes, of which verify knows nothing
-  finish_if(read_late(step, &options.placement), "read_late");
-  if (options.simplify) {
-    simplify(step, signature);
-    finish_pass("simplify", step);
-  }
-  place(step, options.placement);
-  finish_if(false, "place");  // writes devices alone
-  std::vector<CutEdge> loop_edges;
-  finish_if(spread_loops(step, loop_edges), "spread_loops");
-  PartitionedGraph out = partition(std::move(step), signature,
-                                   {.bfloat16_edges = options.bfloat16_edges,
-                                    .client = options.placement.default_device,
-                                    .first_edge = static_cast<int64_t>(loop_edges.size())});
-  out.edges.insert(out.edges.begin(), loop_edges.begin(), loop_edges.end());
-  for (const auto& [device, part] : out.partitions) finish_pass("partition", part);
-  out.fetch_feeds = std::move(fetch_feeds);
-  return out;
+  return std::move(*step.parts);
 }
 
 }  // namespace leat

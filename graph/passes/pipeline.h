@@ -1,22 +1,23 @@
-// The passes, by name and in order: connect (if the signature has connections) → prune → defer (if
-// the run is partial) → structure_loops → split_identity_n → infer → read_late → simplify → place →
-// spread_loops → partition. Each is a free function from graph to graph; verify() runs after each
-// one that made or changed a graph. Most change it in place, or put a new one in its place: a large
-// graph is copied, and even moved, as seldom as can be. What gives a bool tells whether there was
-// anything to do.
+// The passes. pipeline() lists them by name, in order: connect (if the signature has connections) →
+// prune → defer (if the run is partial) → structure_loops → split_identity_n → infer → read_late →
+// simplify → place → simplify_placed (both if the option is on) → spread_loops → partition. Each is
+// also a free function from graph to graph, for tests; verify() runs after each one that made or
+// changed a graph. Most change it in place, or put a new one in its place: a large graph is copied,
+// and even moved, as seldom as can be. A free function that returns a bool returns whether there
+// was anything to do.
 #pragma once
 
 #include <functional>
 #include <map>
+#include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "graph/graph.h"
 
 namespace leat {
-
-// "w" → "w:0": how a client may call the first output of a node.
-std::string endpoint(std::string name);
 
 // What one step computes. Order does not matter and is normalised. Feeds and fetches are
 // "node:index", targets "node".
@@ -90,8 +91,33 @@ struct PipelineOptions {
   std::function<void(std::string_view pass, const Graph& graph)> after_pass;
 };
 
-// The whole list. `graph` must have been placed for its stateful nodes already (place_stateful), or
-// is placed afresh.
+// What the passes of one step share.
+struct StepContext {
+  const Graph& whole;  // what the step is a part of: read by connect and prune, never copied
+  const PipelineOptions& options;
+  StepSignature signature;                     // as the options have it; defer changes it
+  FetchFeeds fetch_feeds = {};                 // set by defer
+  std::vector<CutEdge> loop_edges = {};        // set by spread_loops
+  std::optional<PartitionedGraph> parts = {};  // set by partition, which leaves the graph empty
+};
+
+enum class PassResult {
+  skipped,    // it has no part in this step
+  unchanged,  // the structure of the graph is what it was
+  changed,
+};
+
+// `graph` is that of the step: empty until connect or prune makes it.
+struct Pass {
+  std::string_view name;
+  PassResult (*run)(Graph& graph, StepContext& step);
+};
+
+// All passes, in order.
+std::span<const Pass> pipeline();
+
+// Runs all of them. `graph` must have been placed for its stateful nodes already (place_stateful),
+// or is placed afresh.
 PartitionedGraph run_pipeline(const Graph& graph, const PipelineOptions& options);
 
 // ---- The passes. Each throws leat::Error with op, node and line where the graph is at fault. ----
@@ -128,6 +154,9 @@ bool read_late(Graph& graph, const PlacementOptions* placement);
 void simplify(Graph& graph, const StepSignature& signature);
 // Sets assigned_device and placement_reason of every node (placer.h has the rules).
 void place(Graph& graph, const PlacementOptions& options);
+// Common subexpressions again, of a graph that is placed: nodes that asked for different devices,
+// or only one of them for any, may have got the same one.
+bool simplify_placed(Graph& graph, const StepSignature& signature);
 // A `_Loop` on each device where a loop has state that it changes, where that is not the loop's
 // own. The edges between the parts of these loops are appended to `edges`. Of a graph that is
 // placed.

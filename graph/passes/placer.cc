@@ -385,7 +385,7 @@ class Placement {
     if (count == 0) return;
     if (count > 10) message += concat("\n… and ", count - 10, " more");
     // The client adds the Python line of the node that is named.
-    fail(Code::invalid_argument, with_node(std::move(message), node));
+    fail_at(node, Code::invalid_argument, message);
   }
 
   Graph& graph_;

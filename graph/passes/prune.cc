@@ -5,6 +5,7 @@
 #include <set>
 #include <unordered_map>
 
+#include "graph/endpoint.h"
 #include "graph/import/dataset_graph.h"
 #include "graph/loops/loops.h"
 #include "graph/near_misses.h"
@@ -17,16 +18,10 @@
 namespace leat {
 namespace {
 
-struct Endpoint {
-  std::string node;
-  int index = 0;
-  std::string name() const { return concat(node, ":", index); }
-};
-
 Endpoint parse_endpoint(std::string_view what, const std::string& text) {
-  const std::optional<OutputName> name = parse_output_name(text);
-  check(name.has_value(), what, " '", text, "' does not name an output: expected 'node:0'");
-  return {std::string(name->node), name->index};
+  const std::optional<Endpoint> endpoint = Endpoint::parse(text);
+  check(endpoint.has_value(), what, " '", text, "' does not name an output: expected 'node:0'");
+  return *endpoint;
 }
 
 std::string suggestion(const Graph& graph, std::string_view wanted) {
@@ -39,10 +34,10 @@ std::string suggestion(const Graph& graph, std::string_view wanted) {
 Output find_feed(const Graph& graph, const Endpoint& feed) {
   Node* node = graph.find(feed.node);
   if (node == nullptr) {
-    fail(Code::not_found, "FeedInputs: unable to find feed output ", feed.name(),
+    fail(Code::not_found, "FeedInputs: unable to find feed output ", feed.full_name(),
          suggestion(graph, feed.node));
   }
-  check(feed.index < node->num_outputs(), "FeedInputs: ", feed.name(),
+  check(feed.index < node->num_outputs(), "FeedInputs: ", feed.full_name(),
         " should have output index < ", node->num_outputs());
   return node->output(feed.index);
 }
@@ -50,16 +45,16 @@ Output find_feed(const Graph& graph, const Endpoint& feed) {
 Output find_fetch(const Graph& graph, const Endpoint& fetch) {
   Node* node = graph.find(fetch.node);
   if (node == nullptr) {
-    fail(Code::not_found, "FetchOutputs node ", fetch.name(), ": not found",
+    fail(Code::not_found, "FetchOutputs node ", fetch.full_name(), ": not found",
          suggestion(graph, fetch.node));
   }
-  check(node->num_outputs() > 0, "Tried to fetch data for '", fetch.name(),
+  check(node->num_outputs() > 0, "Tried to fetch data for '", fetch.full_name(),
         "', which has no output. To run a node without fetching anything, pass '", fetch.node,
         "' as a target");
-  check(fetch.index < node->num_outputs(), "FetchOutputs ", fetch.name(),
+  check(fetch.index < node->num_outputs(), "FetchOutputs ", fetch.full_name(),
         ": output index too large, must be < ", node->num_outputs());
   const bool stays = node->output(fetch.index).dtype() == DType::variant && !node->is("_Result");
-  check(!stays, "'", fetch.name(),
+  check(!stays, "'", fetch.full_name(),
         "' is a variant, such as a TensorList, which stays on its task: fetch what is computed "
         "from it");
   return node->output(fetch.index);
@@ -83,13 +78,13 @@ Step resolve(const Graph& graph, const StepSignature& signature) {
   for (const std::string& text : signature.feeds) {
     const Endpoint feed = parse_endpoint("feed", text);
     const Output output = find_feed(graph, feed);
-    const bool is_new = step.feeds.insert({{output.node->id, feed.index}, feed.name()}).second;
-    check(is_new, "Endpoint \"", feed.name(), "\" fed more than once.");
+    const bool is_new = step.feeds.insert({{output.node->id, feed.index}, feed.full_name()}).second;
+    check(is_new, "Endpoint \"", feed.full_name(), "\" fed more than once.");
   }
   for (const std::string& text : signature.fetches) {
     const Endpoint fetch = parse_endpoint("fetch", text);
     const Output output = find_fetch(graph, fetch);
-    check(!step.is_fed(output), "Endpoint \"", fetch.name(), "\" is both fed and fetched.");
+    check(!step.is_fed(output), "Endpoint \"", fetch.full_name(), "\" is both fed and fetched.");
     step.fetches.push_back(output);
   }
   std::string unknown;
@@ -191,7 +186,7 @@ void check_runnable(const std::vector<const Node*>& refused) {
     message += concat(message.empty() ? "" : "\n", "the step needs ", describe(*node), ": ",
                       refusal(node->op->name));
   }
-  fail(Code::invalid_argument, with_node(std::move(message), refused.front()->name));
+  fail_at(refused.front()->name, Code::invalid_argument, message);
 }
 
 }  // namespace

@@ -237,10 +237,8 @@ void check_references(const Node& node) {
   for (const ArgRange& range : arg_ranges(node.op->schema.inputs, node.attrs)) {
     for (int i = range.begin; i < range.end && range.arg->is_ref; ++i) {
       if (!node.inputs[i].node->is("RefMerge") || is_merge(node)) continue;
-      fail(Code::unimplemented,
-           with_node(concat("it writes to '", node.inputs[i].name(),
-                            "', which is one variable or another: write in each branch"),
-                     node.name));
+      fail_at(node.name, Code::unimplemented, "it writes to '", node.inputs[i].name(),
+              "', which is one variable or another: write in each branch");
     }
   }
 }

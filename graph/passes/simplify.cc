@@ -4,13 +4,14 @@
 #include <algorithm>
 #include <array>
 
+#include "graph/endpoint.h"
 #include "graph/passes/colocation.h"
 
 namespace leat {
 
 KeptNames::KeptNames(const Graph& graph, const StepSignature& signature) {
   const StepSignature all = signature.normalised();
-  for (const std::string& fetch : all.fetches) endpoints.insert(fetch.substr(0, fetch.rfind(':')));
+  for (const std::string& fetch : all.fetches) endpoints.emplace(node_of(fetch));
   endpoints.insert(all.targets.begin(), all.targets.end());
   for (const auto& node : graph.nodes()) {
     for (const std::string_view anchor : colocated_with(*node)) anchors.emplace(anchor);
@@ -62,6 +63,17 @@ void simplify(Graph& graph, const StepSignature& signature) {
   fold_constants(graph, kept);
   merge_common_subexpressions(graph, kept);
   remove_unused(graph, kept);
+}
+
+bool simplify_placed(Graph& graph, const StepSignature& signature) {
+  // Nodes that asked for the same were merged before they had a device.
+  const auto asks_as_the_first = [&](const auto& node) {
+    return node->requested_device == graph.nodes().front()->requested_device;
+  };
+  if (std::ranges::all_of(graph.nodes(), asks_as_the_first)) return false;
+  const size_t size = graph.size();
+  merge_common_subexpressions(graph, KeptNames(graph, signature));
+  return graph.size() != size;
 }
 
 }  // namespace leat

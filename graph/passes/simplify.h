@@ -34,7 +34,8 @@ void remove_identities(Graph& graph, const KeptNames& kept);
 // Replaces nodes whose inputs are constants, and the shapes of tensors of known shape, by
 // constants.
 void fold_constants(Graph& graph, const KeptNames& kept);
-// Keeps one of several nodes that compute the same.
+// Keeps one of several nodes that compute the same on one device: the assigned one, or as long as
+// there is none, the one they ask for.
 void merge_common_subexpressions(Graph& graph, const KeptNames& kept);
 // Removes what no endpoint needs.
 void remove_unused(Graph& graph, const KeptNames& kept);

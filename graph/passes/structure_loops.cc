@@ -1,6 +1,7 @@
 // structure_loops(): the pass that makes each loop one node.
 #include <algorithm>
 
+#include "graph/endpoint.h"
 #include "graph/import/graph_def.h"
 #include "graph/loops/loop_frame.h"
 #include "graph/loops/loops.h"
@@ -110,17 +111,14 @@ void add_loop(const LoopFrame& frame, Rebuild& rebuild) {
 }
 
 void check_endpoints(const Graph& graph, const Frames& frames, const StepSignature& signature) {
-  const auto look = [&](const std::string& name, std::string_view what) {
+  const auto look = [&](std::string_view name, std::string_view what) {
     const Node* node = graph.find(name);
     if (node == nullptr || frames.of(*node) == Frames::none) return;
-    fail(Code::invalid_argument,
-         with_node(concat("'", name, "' is within the while loop '", frames.name(frames.of(*node)),
-                          "' and cannot be ", what,
-                          ": it has a value in each iteration; take the loop's result"),
-                   name));
+    fail_at(name, Code::invalid_argument, "'", name, "' is within the while loop '",
+            frames.name(frames.of(*node)), "' and cannot be ", what,
+            ": it has a value in each iteration; take the loop's result");
   };
-  for (const std::string& fetch : signature.normalised().fetches)
-    look(fetch.substr(0, fetch.rfind(':')), "fetched");
+  for (const std::string& fetch : signature.normalised().fetches) look(node_of(fetch), "fetched");
   for (const std::string& target : signature.targets) look(target, "a target");
 }
 

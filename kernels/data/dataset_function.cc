@@ -38,7 +38,10 @@ std::optional<Element> DatasetFunction::call_or_end(const Element& element, bool
     return call(element, reading);
   } catch (const Error& error) {
     if (error.code() != Code::out_of_range) throw;
-    check(!preserves_count, "Function invocation produced OutOfRangeError: ", error.message());
+    if (preserves_count) {
+      fail_again(error, Code::invalid_argument,
+                 "Function invocation produced OutOfRangeError: ", error.message());
+    }
     return {};
   }
 }

@@ -33,9 +33,33 @@ TEST(Error, EveryExceptionHasAStatus) {
 }
 
 TEST(Error, TheNodeIsNamedOnce) {
-  const std::string once = with_node("bad", "a/b");
-  EXPECT_EQ(once, "bad\n\t [[{{node a/b}}]]");
-  EXPECT_EQ(with_node(once, "outer"), once);
+  const Status once = with_node({Code::internal, "bad", true}, "a/b");
+  EXPECT_EQ(once.message, "bad\n\t [[{{node a/b}}]]");
+  EXPECT_EQ(once.node, "a/b");
+  EXPECT_EQ(once.code, Code::internal);
+  EXPECT_TRUE(once.derived);
+  const Status again = with_node(once, "outer");
+  EXPECT_EQ(again.message, once.message);
+  EXPECT_EQ(again.node, "a/b");
+}
+
+TEST(Error, KeepsItsNodeAsAStatusAndAsAnException) {
+  const Status status = status_of([] { fail_at("a/b", Code::not_found, "no file ", 3); });
+  EXPECT_EQ(status.to_string(), "NOT_FOUND: no file 3\n\t [[{{node a/b}}]]");
+  EXPECT_EQ(status.node, "a/b");
+  EXPECT_EQ(status_of([&] { throw_if_error(status); }).node, "a/b");
+  const Status around = status_of([&] {
+    try {
+      throw_if_error(status);
+    } catch (const Error& error) {
+      fail_again(error, Code::aborted, "around: ", error.message());
+    }
+  });
+  EXPECT_EQ(around.code, Code::aborted);
+  EXPECT_EQ(around.message, "around: " + status.message);
+  EXPECT_EQ(around.node, "a/b");
+  EXPECT_EQ(status_of([] { fail(Code::not_found, "[[{{node a}}]]"); }).node, "")
+      << "a message is not searched";
 }
 
 }  // namespace

@@ -298,6 +298,12 @@ TEST(Channel, AnAbortDropsWhatWaitsAndReachesThePeer) {
   EXPECT_EQ(pair.b.aborts[0].second.code, Code::invalid_argument);
   EXPECT_EQ(pair.b.aborts[0].second.message, "the root cause");
   EXPECT_TRUE(pair.b.aborts[0].second.derived);
+  EXPECT_EQ(pair.b.aborts[0].second.node, "");
+  const Status of_node = with_node({Code::internal, "bad", true}, "layer/add");
+  pair.a.channel->abort(3, of_node);
+  ASSERT_TRUE(eventually([&] { return pair.b.abort_count() == 2; }));
+  EXPECT_EQ(pair.b.aborts[1].second.message, of_node.message);
+  EXPECT_EQ(pair.b.aborts[1].second.node, "layer/add");
   pair.b.channel->settle(1);
   pair.b.phase = StepPhase::running;
   ASSERT_TRUE(eventually([&] { return pair.b.count() == 1; }));

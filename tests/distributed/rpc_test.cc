@@ -138,7 +138,7 @@ TEST(RpcUnary, WaitingCallsHoldNoThread) {
 TEST(RpcUnary, FailuresCarryCodeAndMessage) {
   Pair pair;
   pair.server.handle("/test/Fail", [](RpcCall call) {
-    call.fail({9, "no graph; [[{{node a}}]]", {}});
+    call.fail({9, "no graph; [[{{node a}}]]", {}, std::string("de\0tails\xff", 9)});
     call.reply("too late");
   });
   pair.server.handle("/test/Throw", [](RpcCall) { throw std::runtime_error("a handler threw"); });
@@ -147,9 +147,11 @@ TEST(RpcUnary, FailuresCarryCodeAndMessage) {
   auto [failed, nothing] = pair.client->call_and_wait("/test/Fail", "");
   EXPECT_EQ(failed.code, 9);
   EXPECT_EQ(failed.message, "no graph; [[{{node a}}]]");
+  EXPECT_EQ(failed.details, std::string("de\0tails\xff", 9));
   auto [thrown, nothing2] = pair.client->call_and_wait("/test/Throw", "");
   EXPECT_EQ(thrown.code, internal);
   EXPECT_EQ(thrown.message, "a handler threw");
+  EXPECT_EQ(thrown.details, "");
   EXPECT_EQ(pair.client->call_and_wait("/test/Forget", "").first.code, internal);
 }
 

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "core/error.h"
+#include "distributed/rpc_status.h"
 #include "distributed/wire/large_answer.h"
 #include "tests/support/expect_error.h"
 
@@ -116,7 +117,7 @@ TEST(WorkerWire, AnAnswerOfAnySizeKeepsWhatItHolds) {
 
 TEST(WorkerWire, AResultKeepsStatusAndTrace) {
   RunGraphResult result;
-  result.status = {Code::aborted, "why", true};
+  result.status = {Code::aborted, "why", true, "layer/add"};
   result.activity = {{"waits for tensor edge_7_w of node w", "/job:ps/task:0", 1'200'000'000}};
   result.events = {{"node", "MatMul", "/device:CPU:0", 10, 20, 30, 4}};
   const RunGraphResult got =
@@ -124,12 +125,35 @@ TEST(WorkerWire, AResultKeepsStatusAndTrace) {
   EXPECT_EQ(got.status.code, Code::aborted);
   EXPECT_EQ(got.status.message, "why");
   EXPECT_TRUE(got.status.derived);
+  EXPECT_EQ(got.status.node, "layer/add");
   ASSERT_EQ(got.activity.size(), 1u);
   EXPECT_EQ(got.activity[0].to_string(),
             "waits for tensor edge_7_w of node w from /job:ps/task:0, for 1.2 s");
   ASSERT_EQ(got.events.size(), 1u);
   EXPECT_EQ(got.events[0].op, "MatMul");
   EXPECT_EQ(got.events[0].end_ns, 20);
+}
+
+TEST(WorkerWire, AnAbortNamesTheNodeIfThereIsOne) {
+  for (const char* node : {"layer/add", ""}) {
+    const wire::AbortStep got = wire::decode_abort_step(
+        delivered(wire::encode_abort_step({3, {Code::cancelled, "enough", true, node}}), 100));
+    EXPECT_EQ(got.step, 3);
+    EXPECT_EQ(got.status.message, "enough");
+    EXPECT_EQ(got.status.node, node);
+  }
+}
+
+TEST(WorkerWire, TheDetailsOfACallNameTheNode) {
+  const RpcStatus sent = to_rpc_status(with_node({Code::not_found, "bad"}, "layer/add"));
+  EXPECT_EQ(sent.code, static_cast<int>(Code::not_found));
+  EXPECT_EQ(sent.message, "bad\n\t [[{{node layer/add}}]]");
+  EXPECT_EQ(node_of(sent), "layer/add");
+  EXPECT_EQ(to_rpc_status({Code::not_found, "bad"}).details, "");
+  EXPECT_EQ(node_of({5, sent.message}), "") << "a peer that sends no details";
+  EXPECT_EQ(node_of({5, sent.message, RpcCause::none, "\xff\xff"}), "");
+  const Status long_name{Code::not_found, "bad", false, std::string(10'000, 'n')};
+  EXPECT_EQ(to_rpc_status(long_name).details, "");
 }
 
 TEST(WorkerWire, WhatIsNoDTypeAndNoDeviceIsRefused) {

@@ -5,6 +5,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
+#include <map>
+
 #include "graph/passes/placer.h"
 #include "graph/text.h"
 #include "tests/support/expect_error.h"
@@ -48,9 +51,10 @@ TEST(Pipeline, ATrainingStepIsTwoPartsAndThreeEdges) {
 
   const PartitionedGraph out = run_pipeline(graph, options);
 
-  EXPECT_EQ(passes, (std::vector<std::string>{"prune", "structure_loops", "split_identity_n",
-                                              "infer", "read_late", "simplify", "place",
-                                              "spread_loops", "partition", "partition"}));
+  EXPECT_EQ(passes,
+            (std::vector<std::string>{"prune", "structure_loops", "split_identity_n", "infer",
+                                      "read_late", "simplify", "place", "simplify_placed",
+                                      "spread_loops", "partition", "partition"}));
   const DumpOptions plain = {.devices = false, .attrs = false};
   ASSERT_EQ(out.partitions.size(), 2u);
   EXPECT_EQ(dump(out.partitions.at("/job:ps/task:0/device:CPU:0"), plain),
@@ -152,6 +156,51 @@ w/read/_send_0 = _Send(w/read)
   EXPECT_EQ(out.feed_devices.size(), 1u);
   EXPECT_TRUE(out.fetch_devices.empty());
   EXPECT_EQ(out.fetch_feeds, (FetchFeeds{{"loss:0", {"x:0"}}, {"w/read:0", {}}}));
+}
+
+TEST(Pipeline, ListsItsPasses) {
+  std::vector<std::string_view> names;
+  for (const Pass& pass : pipeline()) names.push_back(pass.name);
+  EXPECT_EQ(names,
+            (std::vector<std::string_view>{
+                "connect", "prune", "defer", "structure_loops", "split_identity_n", "infer",
+                "read_late", "simplify", "place", "simplify_placed", "spread_loops", "partition"}));
+}
+
+TEST(Pipeline, NodesThatAskedForDifferentDevicesAndGotTheSameAreOne) {
+  const Graph graph = parse(R"(
+    x = Placeholder(dtype=float, shape=[2])
+    free = Relu(x)
+    job = Relu(x) @/job:worker
+    task = Relu(x) @/job:worker/task:0
+    other = Relu(x) @/job:ps
+    fetched = Relu(x) @/job:worker/device:CPU:0
+    sum = AddN(free, job, task, other, fetched) @/job:worker
+  )");
+  PipelineOptions options;
+  options.signature = {.feeds = {"x:0"}, .fetches = {"sum:0", "fetched:0"}};
+  options.placement.devices = {cpu("/job:ps/task:0"), cpu("/job:worker/task:0")};
+  options.placement.default_device = DeviceName::parse("/job:worker/task:0");
+  std::map<std::string, size_t, std::less<>> sizes;
+  std::string inputs;
+  options.after_pass = [&](std::string_view pass, const Graph& step) {
+    sizes.emplace(pass, step.size());
+    if (pass != "simplify_placed") return;
+    for (const Output& input : step.find("sum")->inputs) inputs += input.name() + " ";
+  };
+  run_pipeline(graph, options);
+  EXPECT_EQ(sizes["simplify"], 7u);
+  EXPECT_EQ(sizes["place"], 7u);
+  EXPECT_EQ(sizes["simplify_placed"], 5u);
+  EXPECT_EQ(inputs, "free:0 free:0 free:0 other:0 fetched:0 ");
+
+  sizes.clear();
+  options.after_pass = [&](std::string_view pass, const Graph& step) {
+    sizes.emplace(pass, step.size());
+  };
+  options.simplify = false;
+  run_pipeline(graph, options);
+  EXPECT_FALSE(sizes.contains("simplify_placed"));
 }
 
 TEST(Pipeline, WithoutSimplifyTheGraphIsAsWritten) {

@@ -158,6 +158,19 @@ TEST(CommonSubexpressions, WhatDiffersStays) {
   EXPECT_EQ(run(merge_common_subexpressions, text), dump(parse(text), {.attrs = false}));
 }
 
+TEST(CommonSubexpressions, AnAssignedDeviceCountsMoreThanARequest) {
+  Graph graph = parse(feed + "a = Softmax(x) @A; b = Softmax(x) @B; c = Softmax(x) @A");
+  const DeviceName one = DeviceName::parse("/job:a/replica:0/task:0/device:CPU:0");
+  const DeviceName other = DeviceName::parse("/job:a/replica:0/task:1/device:CPU:0");
+  graph.find("a")->assigned_device = graph.find("b")->assigned_device = one;
+  graph.find("c")->assigned_device = other;
+  EXPECT_TRUE(simplify_placed(graph, {}));
+  EXPECT_NE(graph.find("a"), nullptr);
+  EXPECT_EQ(graph.find("b"), nullptr);
+  EXPECT_NE(graph.find("c"), nullptr);
+  EXPECT_FALSE(simplify_placed(graph, {}));
+}
+
 TEST(CommonSubexpressions, WhatTheStepNamesStays) {
   EXPECT_EQ(
       run(merge_common_subexpressions, feed + "a = Softmax(x); b = Softmax(x); c = Softmax(x)",

@@ -73,9 +73,11 @@ TEST(LocalSession, TheTextsThatTensorFlowUsersKnow) {
   const Error unfed = error({}, {"y:0"});
   EXPECT_THAT(unfed.message(), AllOf(HasSubstr("You must feed a value for placeholder tensor 'x'"),
                                      HasSubstr("[[{{node x}}]]")));
+  EXPECT_EQ(unfed.node(), "x");
   const Error uninitialised = error({}, {"w/read:0"});
   EXPECT_EQ(uninitialised.code(), Code::failed_precondition);
   EXPECT_THAT(uninitialised.message(), HasSubstr("Attempting to use uninitialized value w"));
+  EXPECT_EQ(uninitialised.node(), "w/read");
   session.close();
   session.close();
   const Error closed = error({{"x:0", value}}, {"y:0"});

@@ -81,6 +81,7 @@ TEST(Program, AnErrorNamesNodeOpDeviceAndLine) {
   EXPECT_EQ(error.code(), Code::invalid_argument);
   EXPECT_EQ(error.message(),
             "sum is negative (TestFail on " + cpu0 + ", model.cc:12)\n\t [[{{node layer/bad}}]]");
+  EXPECT_EQ(error.node(), "layer/bad");
   // The next step is not harmed.
   EXPECT_EQ(floats(run_step(*registered, {{"x:0", Tensor::of<float>({1}, {1})}}).fetches[0].second),
             std::vector<float>{1});

@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <map>
 #include <optional>
 #include <set>
@@ -12,6 +11,7 @@
 #include <unordered_map>
 
 #include "core/device_name.h"
+#include "graph/endpoint.h"
 
 namespace leat::viz {
 namespace {
@@ -68,11 +68,10 @@ class Names {
   std::optional<Source> find(std::string_view input, const std::string& device) const {
     Source source;
     if (input.starts_with("^")) source.is_control = true, input.remove_prefix(1);
-    if (const size_t colon = input.rfind(':'); colon != std::string_view::npos) {
-      source.output = std::atoi(std::string(input.substr(colon + 1)).c_str());
-      input = input.substr(0, colon);
-    }
-    const auto found = by_name_.find(std::string(input));
+    const std::optional<Endpoint> endpoint = Endpoint::parse(input);
+    if (!endpoint) return std::nullopt;
+    source.output = endpoint->index;
+    const auto found = by_name_.find(std::string(endpoint->node));
     if (found == by_name_.end()) return std::nullopt;
     source.node = found->second.front();
     for (const int node : found->second) {
