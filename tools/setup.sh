@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs the Debian packages that Leat is built with, and only those that are missing.
+# Installs the Debian packages needed to build Leat that are missing.
 #   tools/setup.sh [more packages]        Debian 12, Ubuntu 24.04
 set -euo pipefail
 
