@@ -1,4 +1,4 @@
-// What becomes of indices that lie outside of a tensor: attribute bad_indices_policy.
+// What happens to indices outside a tensor: attribute bad_indices_policy.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace leat {
 
-// Are they passed over? Else they are an error; so they are on a CPU unless the graph asks.
+// True if bad indices are skipped. Otherwise they are an error, which is the default on a CPU.
 inline bool ignores_bad_indices(const KernelRequest& request) {
   const auto& policy = request.attr<std::string>("bad_indices_policy");
   check(policy.empty() || policy == "DEFAULT" || policy == "ERROR" || policy == "IGNORE",

@@ -7,9 +7,9 @@
 
 namespace leat {
 
-// An execute_async that does `work(context)` where `run` runs it: on a thread that may wait. What
-// it throws is the kernel's status. The kernel's inputs, and the context for its outputs, live
-// until then.
+// An execute_async that does `work(context)` where `run` runs it: on a thread that may wait. An
+// exception from `work` becomes the kernel's status. The kernel's inputs, and the context for its
+// outputs, live until then.
 template <class Work>
 ExecuteAsync elsewhere(void (*run)(std::function<void()>), Work work) {
   return [run, work](ExecuteContext& context, std::function<void(Status)> done) {
@@ -31,7 +31,7 @@ template <class Work>
 ExecuteAsync blocking(Work work) {
   return elsewhere(run_blocking, std::move(work));
 }
-// `work` waits for what waits for the disk, in its turn.
+// `work` waits for other work that waits for the disk.
 template <class Work>
 ExecuteAsync waiting(Work work) {
   return elsewhere(run_waiting, std::move(work));

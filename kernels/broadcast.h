@@ -10,9 +10,9 @@
 
 namespace leat {
 
-// Neighbouring dimensions that behave alike are one dimension here, and extents of 1 are gone:
-// equal shapes, or a scalar operand, give rank 1; a row vector or a column gives rank 2. The
-// innermost stride of an input is 1 or 0.
+// Neighbouring dimensions that behave alike are merged, and extents of 1 are dropped: equal shapes,
+// or a scalar operand, give rank 1; a row vector or a column gives rank 2. The innermost stride of
+// an input is 1 or 0.
 struct BroadcastPlan {
   static constexpr int max_inputs = 3;
 
@@ -25,7 +25,7 @@ struct BroadcastPlan {
   bool repeats_inner(int input) const { return strides[input][rank - 1] == 0; }
 };
 
-// Every input's shape must broadcast to `output` (the op's shape function has seen to that).
+// Every input's shape must broadcast to `output` (the op's shape function has checked that).
 BroadcastPlan plan_broadcast(const Shape& output, std::span<const Shape> inputs);
 BroadcastPlan plan_broadcast(const KernelRequest& request);
 

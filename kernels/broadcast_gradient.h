@@ -5,8 +5,8 @@
 
 namespace leat {
 
-// `dx`, which has the shape of x op y, summed to the shape of x. Axes are found from the static
-// shapes where these tell all, and by BroadcastGradientArgs when the step runs where they do not.
+// `dx`, which has the shape of x op y, summed to the shape of x. The axes come from the static
+// shapes where these are known, else from BroadcastGradientArgs when the step runs.
 Output sum_to_shape_of(const Output& x, const Output& y, const Output& dx);
 
 // For ops of two broadcast inputs: g.dx(0) and g.dx(1).

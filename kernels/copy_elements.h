@@ -9,7 +9,7 @@
 
 namespace leat {
 
-// `count` elements, from number `from_at` on, to number `to_at` on. The dtypes are the same.
+// Copies `count` elements, from index `from_at` on, to index `to_at` on. The dtypes are the same.
 inline void copy_elements(const Tensor& from, int64_t from_at, Tensor& to, int64_t to_at,
                           int64_t count) {
   if (count == 0) return;
@@ -33,7 +33,7 @@ inline Tensor zeros(DType dtype, const Shape& shape) {
   return out;
 }
 
-// Element `at` along the first axis, as a tensor of its own.
+// Element `at` along the first axis, as a new tensor.
 inline Tensor slice_of(const Tensor& batch, int64_t at) {
   Tensor out(batch.dtype(), Shape(batch.shape().dims().subspan(1)));
   copy_elements(batch, at * out.elements(), out, 0, out.elements());

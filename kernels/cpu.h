@@ -1,5 +1,5 @@
 // What CPU kernels share: dispatch on element types in `prepare`, and loops compiled for the vector
-// instructions of the processor at hand.
+// instructions of this processor.
 #pragma once
 
 #include <algorithm>
@@ -68,7 +68,7 @@ void vectorized(const Loop& loop) {
   }
 }
 
-// `axis` as a TensorFlow op means it: negative counts from the end. INVALID_ARGUMENT outside
+// `axis` as a TensorFlow op reads it: negative counts from the end. INVALID_ARGUMENT outside
 // [-rank, rank).
 inline int normalized_axis(int64_t axis, int rank) {
   check(axis >= -rank && axis < rank, "axis ", axis, " is out of range [", -rank, ", ", rank, ")");

@@ -16,11 +16,11 @@ Function choose_isa(Function base, Function avx2, Function avx512) {
 
 }  // namespace leat
 
-// What a version of a loop is compiled with. `flatten` pulls the loop's body, which is generic
-// code, into the version.
+// How a version of a loop is compiled. `flatten` inlines the loop's body, which is generic code,
+// into the version.
 #if defined(__x86_64__)
 #define LEAT_TARGET_AVX2 __attribute__((target("avx2,fma,f16c,bmi2"), flatten))
-#if defined(__clang__)  // has no such word; half as wide is what it takes
+#if defined(__clang__)  // has no such attribute; uses vectors half as wide
 #define LEAT_PREFER_512
 #else
 #define LEAT_PREFER_512 ",prefer-vector-width=512"

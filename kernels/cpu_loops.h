@@ -19,8 +19,8 @@ namespace leat {
 inline constexpr DeviceType kernel_device = DeviceType::cpu;
 inline constexpr bool has_host_types = true;  // strings, variants and complex numbers
 
-// For functors whose operands make no sense (an integer division by zero): INVALID_ARGUMENT. A GPU
-// cannot report it and goes on, so the functor returns something after it.
+// For functors whose operands are invalid (an integer division by zero): INVALID_ARGUMENT. A GPU
+// cannot report it and continues, so the functor must return a value after the call.
 inline void report_invalid(const char* message) { fail(Code::invalid_argument, message); }
 
 namespace cpu {
@@ -32,7 +32,7 @@ LEAT_DEVICE const T& widened(const T& value) {
 LEAT_DEVICE float widened(const half& value) { return value; }
 LEAT_DEVICE float widened(const bfloat16& value) { return value; }
 
-// An operand within one row: its elements go with the output's, or one is repeated.
+// An operand within one row: it advances with the output, or repeats one element.
 template <class T, bool repeats>
 struct Elements {
   const T* from;
@@ -46,16 +46,16 @@ struct Elements<T, true> {
   LEAT_DEVICE const ComputeType<T>& operator[](int64_t) const { return value; }
 };
 
-// One row of n elements. The types are erased, so that all that is around a row exists once
+// One row of n elements. The types are erased, so that the code around a row exists once
 // (cpu_loops.cc).
 using RowLoop = void (*)(const void* functor, int64_t n, void* out, const void* const* in);
 
-// Loops over other types are rare enough that one version of them must do.
+// Loops over other types are rare: one version is enough.
 template <class T>
 inline constexpr bool is_common = std::is_floating_point_v<ComputeType<T>> ||
                                   std::is_same_v<T, int32_t> || std::is_same_v<T, int64_t>;
 
-// A functor that says `static constexpr bool has_versions = false` has one version for all types.
+// A functor with `static constexpr bool has_versions = false` has one version for all types.
 template <class F>
 constexpr bool has_versions() {
   if constexpr (requires { F::has_versions; }) {
@@ -107,8 +107,8 @@ RowLoop choose_row(unsigned pattern, std::index_sequence<repeated...>) {
   return row;
 }
 
-// Rough time of one element, in tenths of a nanosecond: functors of more than one instruction say
-// `cost`.
+// Approximate time per element, in tenths of a nanosecond. Functors of more than one instruction
+// define `cost`.
 template <class F>
 constexpr int64_t cost_of() {
   if constexpr (requires { F::cost; }) {
@@ -134,12 +134,12 @@ struct ElementwiseLoop {
   void operator()(const Arguments& arguments) const;
 };
 
-// One row, by the thread that calls: what a small tensor costs is what is around its loop.
+// One row, on the calling thread: for a small tensor the overhead is everything outside its loop.
 struct SingleRow {
   RowLoop row;
   const void* functor;
   int64_t elements;
-  std::shared_ptr<const void> owner;  // of the functor
+  std::shared_ptr<const void> owner;  // owns the functor
 
   void operator()(const Arguments& arguments) const {
     row(functor, elements, arguments.outputs[0], arguments.inputs);
@@ -166,7 +166,7 @@ BoundKernel bind_elementwise(F f, const BroadcastPlan& plan) {
   for (unsigned i = 0; i < sizeof...(In); ++i) {
     if (plan.inner() > 1 && plan.repeats_inner(static_cast<int>(i))) pattern |= 1u << i;
   }
-  // One operand at least has the output's extent, but for BroadcastTo's.
+  // At least one operand has the output's extent, except in BroadcastTo.
   constexpr size_t patterns =
       (size_t{1} << sizeof...(In)) - (requires { F::repeats_its_only_operand; } ? 0 : 1);
   constexpr int64_t cost = cpu::cost_of<F>();
@@ -198,7 +198,7 @@ BoundKernel bind_fold(int count, int64_t elements) {
   if (elements == 0) return {};
   const cpu::RowLoop row = cpu::Row<0, F, T, T, T>::choose();
   BoundKernel kernel = BoundKernel::of([count, elements, row](const Arguments& arguments) {
-    constexpr int64_t tile = 4096;  // the running result stays in the first-level cache
+    constexpr int64_t tile = 4096;  // keeps the running result in the first-level cache
     const F f;
     T* out = arguments.output<T>();
     arguments.stream->parallel_for(elements, cpu::grain_cost / cpu::cost_of<F>() / count,
@@ -218,7 +218,7 @@ BoundKernel bind_fold(int count, int64_t elements) {
   return kernel;
 }
 
-// What an indexed loop reads and writes.
+// The memory that an indexed loop reads and writes.
 struct Pointers {
   void* const* inputs;
   void* const* outputs;

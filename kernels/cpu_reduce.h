@@ -1,4 +1,4 @@
-// The CPU's side of reduction.h. Two loops: over elements side by side (rows are reduced), and over
+// The CPU's side of reduction.h. Two loops: over adjacent elements (rows are reduced), and over
 // rows that are combined element by element (columns are reduced).
 #pragma once
 
@@ -13,8 +13,8 @@
 namespace leat {
 namespace cpu {
 
-// Partial results side by side, because the compiler may not reorder floating-point additions by
-// itself. Runs are cut into blocks: the error of a sum grows with the length of a block, not of the
+// Parallel partial results, because the compiler may not reorder floating-point additions itself.
+// Runs are cut into blocks, so that the error of a sum grows with the length of a block, not of the
 // tensor.
 inline constexpr int lanes = 64;
 inline constexpr int64_t run_block = 4096;
@@ -109,11 +109,11 @@ struct ReductionLoop {
   using Run = C (*)(const T*, int64_t);
   using Rows = void (*)(const T*, int64_t, int64_t, int64_t, C*);
   ReductionPlan plan;
-  Run run = nullptr;    // elements that are combined lie side by side
-  Rows rows = nullptr;  // results lie side by side
+  Run run = nullptr;    // elements to combine are adjacent
+  Rows rows = nullptr;  // results are adjacent
 
-  // A full reduction of many elements is done in pieces of fixed size, so that its result does not
-  // depend on threads.
+  // A full reduction of many elements runs in pieces of fixed size, so that its result does not
+  // depend on the number of threads.
   static constexpr int64_t piece = 65536;
   int64_t pieces() const {
     return plan.outputs == 1 && plan.reduced_rank == 1 ? (plan.reduced + piece - 1) / piece : 1;
@@ -191,7 +191,7 @@ struct ReductionLoop {
     const int outer_rank = std::max(0, plan.reduced_rank - 1);
     const int64_t length = plan.reduced_rank > 0 ? plan.reduced_extents[outer_rank] : 1;
     const int64_t stride = plan.reduced_rank > 0 ? plan.reduced_strides[outer_rank] : 0;
-    constexpr int64_t rows_at_once = 1 << 14;  // a multiple of what reduce_rows() sums up at a time
+    constexpr int64_t rows_at_once = 1 << 14;  // a multiple of what reduce_rows() adds at a time
     for (int64_t i = 0; i < plan.reduced / length; ++i) {
       const T* run = from + offset_of(i, outer_rank, plan.reduced_extents, plan.reduced_strides);
       for (int64_t row = 0; row < length; row += rows_at_once) {

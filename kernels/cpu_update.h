@@ -11,7 +11,7 @@
 namespace leat {
 namespace cpu {
 
-// n elements of var and its slots from `at` on, with the gradient's from `from` on.
+// n elements of var and its slots from `at` on, with the gradient's elements from `from` on.
 template <class Rule, class T, size_t... slot>
 void update_elements(const Rule& given, const Arguments& a, int gradient, int64_t at, int64_t from,
                      int64_t n, std::index_sequence<slot...>) {
@@ -19,7 +19,7 @@ void update_elements(const Rule& given, const Arguments& a, int gradient, int64_
   T* const variables[] = {a.ref<T>(slot) + at...};
   const T* grad = a.input<T>(gradient) + from;
   vectorized([&]() LEAT_INLINE {
-    const Rule rule = given;  // a copy that no store can change
+    const Rule rule = given;  // a copy that no store can alias
     T* const to[] = {variables[slot]...};
     const T* const g = grad;
     LEAT_INDEPENDENT_ITERATIONS
@@ -46,12 +46,12 @@ BoundKernel bind_update(const KernelRequest& /*request*/, const UpdatePlan& plan
       });
       return;
     }
-    for (int64_t i = 0; i < plan.count; ++i) {  // all are checked before any row changes
+    for (int64_t i = 0; i < plan.count; ++i) {  // checks all before any row changes
       const int64_t row = index_at(plan, a, i);
       check(row >= 0 && row < plan.rows, "Index ", row, " at offset ", i,
             " in indices is out of range [0, ", plan.rows, ")");
     }
-    // One index after the other: where one comes twice, both updates count.
+    // In order, one index at a time: both updates of a repeated index count.
     for (int64_t i = 0; i < plan.count; ++i) {
       cpu::update_elements<Rule, T>(rule, a, plan.gradient,
                                     index_at(plan, a, i) * plan.row_elements, i * plan.row_elements,

@@ -1,5 +1,5 @@
 // The GPU's side of elementwise.h: runs a functor over tensors in one launch. Nothing here
-// synchronises, allocates or reads back, so that a tape of such kernels can be captured.
+// synchronises, allocates or reads back, so a tape of such kernels can be captured.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -18,14 +18,14 @@
 #define LEAT_DEVICE __device__ __forceinline__
 
 #pragma nv_diag_suppress 186  // "x < 0 is pointless" where a functor meets an unsigned type
-#pragma nv_diag_suppress 177  // members that only the loops of the CPU ask for
+#pragma nv_diag_suppress 177  // members that only the CPU's loops use
 
 namespace leat {
 
 inline constexpr DeviceType kernel_device = DeviceType::gpu;
-inline constexpr bool has_host_types = false;  // those of the CPU only: strings, variants, complex
+inline constexpr bool has_host_types = false;  // strings, variants, complex numbers
 
-// Nobody can be told from inside a kernel: the functor goes on and returns something.
+// A kernel cannot report an error: the functor continues and returns some value.
 LEAT_DEVICE void report_invalid(const char* /*message*/) {}
 
 namespace cuda {
@@ -41,7 +41,7 @@ LEAT_DEVICE ComputeType<T> widened(const T& value) {
   return static_cast<ComputeType<T>>(value);
 }
 
-// As many elements as one load of 16 bytes takes.
+// As many elements as one 16-byte load takes.
 template <class T, int N>
 struct alignas(sizeof(T) * N) Pack {
   T values[N];
@@ -91,7 +91,7 @@ __global__ void __launch_bounds__(threads_per_block)
   run_flat(f, n, repeated, std::index_sequence_for<In...>{}, out, in...);
 }
 
-// Where element `at` of the output comes from, in each input.
+// The element of each input that element `at` of the output reads.
 template <class Unsigned>
 LEAT_DEVICE void offsets_at(const BroadcastPlan& plan, int inputs, Unsigned at, int64_t* offsets) {
   for (int axis = plan.rank - 1; axis >= 0; --axis) {
@@ -166,7 +166,7 @@ BoundKernel bind_elementwise(F f, const BroadcastPlan& plan) {
   return BoundKernel::of(cuda::ElementwiseLaunch<F, Out, In...>{std::move(f), plan});
 }
 
-// What an indexed loop reads and writes, by value: a launch copies it.
+// The memory that an indexed loop reads and writes, by value: a launch copies it.
 struct Pointers {
   static constexpr int max_inputs = 12;
   static constexpr int max_outputs = 4;
@@ -249,7 +249,7 @@ BoundKernel bind_fold(int count, int64_t elements) {
       cuda::Terms<T> terms{};
       int n = 0;
       if (first > 0)
-        terms.in[n++] = out;  // more than one launch takes: go on from the last one's result
+        terms.in[n++] = out;  // more than one launch takes: continue from the previous result
       while (n < cuda::max_terms && first < count) terms.in[n++] = arguments.input<T>(first++);
       cuda::fold_kernel<F, T>
           <<<cuda::blocks_for(elements), cuda::threads_per_block, 0, cuda_stream(arguments)>>>(

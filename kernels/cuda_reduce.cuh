@@ -1,7 +1,7 @@
 // The GPU's side of reduction.h. Rows (the innermost axis is reduced): a warp or a block per
-// result. Columns: a thread per result, so that neighbours read neighbours. Few results of many
-// elements each are done in chunks, whose partial results a second launch combines; the order is
-// fixed, so results are the same at every run.
+// result. Columns: a thread per result, so that neighbouring threads read neighbouring elements. If
+// a few results combine many elements each, they are computed in chunks, whose partial results a
+// second launch combines. The order is fixed, so results are reproducible.
 #pragma once
 
 #include <algorithm>
@@ -24,7 +24,7 @@ LEAT_DEVICE int64_t offset_of(int64_t index, int rank, const int64_t* extents,
   return offset;
 }
 
-// Which part of the reduced elements chunk `blockIdx.y` has.
+// The reduced elements that chunk `blockIdx.y` handles.
 struct ChunkRange {
   int64_t begin;
   int64_t end;
@@ -35,7 +35,7 @@ LEAT_DEVICE ChunkRange chunk_range(int64_t reduced) {
   return {begin, begin + size < reduced ? begin + size : reduced};
 }
 
-// The result of one chunk: the final value if there is but one chunk, else a partial one.
+// The result of one chunk: final if there is only one chunk, else partial.
 template <class R, class T>
 LEAT_DEVICE void store(const ReductionPlan& plan, int64_t output, Accumulator<R, T> total, T* out,
                        Accumulator<R, T>* partial) {
@@ -114,7 +114,7 @@ BoundKernel bind_reduction(const ReductionPlan& plan) {
   using C = Accumulator<R, T>;
   if (plan.outputs == 0) return {};
   const bool rows = plan.reduces_inner();
-  // Threads per result, and chunks so that some hundred thousand threads have work.
+  // Threads per result, and chunks: gives some hundred thousand threads work.
   int team = 1;
   while (rows && team < cuda::threads_per_block && team * 4 < plan.reduced) team *= 2;
   constexpr int64_t wanted_threads = 1 << 17;

@@ -1,5 +1,5 @@
-// The GPU's side of update_rule.h: one pass over the parameter, its slots and the gradient. Rates
-// are read on the device, when the update runs; nobody can be told there of bad ones.
+// The GPU's side of update_rule.h: one pass over the parameter, its slots and the gradient. The
+// device reads the rates when the update runs; it cannot report invalid ones.
 #pragma once
 
 #include "kernels/cuda_launch.cuh"
@@ -26,9 +26,8 @@ __global__ void __launch_bounds__(threads_per_block)
   update_element<Rule, T>(rule_now<Rule, T>(plan, pointers), pointers, plan.gradient, i, i);
 }
 
-// A block for each index. Where a row comes twice, both updates count, in the order of the
-// indices: the block of its first index makes them all, the others leave. A row that is not there
-// is left out.
+// One block per index. Both updates of a repeated row count, in the order of the indices: the block
+// of the row's first index makes them all, the other blocks return. Missing rows are skipped.
 template <class Rule, class T>
 __global__ void __launch_bounds__(threads_per_block)
     update_rows_kernel(UpdatePlan plan, Pointers pointers) {
@@ -41,7 +40,7 @@ __global__ void __launch_bounds__(threads_per_block)
     const bool is_here = seen < plan.count && index_at(plan, pointers, seen) == row;
     if (!__syncthreads_or(is_here)) continue;
     const int64_t end = begin + blockDim.x < plan.count ? begin + blockDim.x : plan.count;
-    for (int64_t i = begin; i < end; ++i) {  // what each thread decides, all decide
+    for (int64_t i = begin; i < end; ++i) {  // all threads decide alike
       if (index_at(plan, pointers, i) != row) continue;
       if (i < own) return;
       for (int64_t k = threadIdx.x; k < plan.row_elements; k += blockDim.x) {

@@ -1,4 +1,4 @@
-// Elements of tensors as texts: what Print, Assert and StringFormat show.
+// Elements of tensors as text: for Print, Assert and StringFormat.
 #pragma once
 
 #include <cstdio>
@@ -20,7 +20,7 @@ std::string number_text(T value, int digits, int more_digits) {
   return text;
 }
 
-// A string is itself.
+// A string is returned unchanged.
 template <class T>
 std::string element_text(const T& value) {
   if constexpr (std::is_same_v<T, std::string>) {

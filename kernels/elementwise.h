@@ -1,6 +1,6 @@
-// Elementwise ops: the op's file has the scalar maths as a functor, this header has the rest. The
-// same file is compiled by g++ for the CPU and by nvcc for the GPU plug-in (`// leat: cpu+cuda` in
-// its first line); which loop a functor gets is decided here and nowhere else.
+// Elementwise ops: the op's file has the scalar maths as a functor, this header has the rest. g++
+// compiles the file for the CPU, and nvcc compiles it for the GPU plug-in (`// leat: cpu+cuda` in
+// its first line). Only this header chooses the loop that a functor gets.
 //
 //   struct Relu {
 //     template <class T> LEAT_DEVICE T operator()(T x) const { return x > T(0) ? x : T(0); }
@@ -9,8 +9,8 @@
 //
 // A functor takes 1 or 2 values of a type, or a bool and 2 values, and lives in an unnamed
 // namespace (the plug-in's copy must stay its own). It returns that type, or bool; 16-bit floats
-// arrive and leave as float. `explicit F(const NodeView&)`, if it has that, reads attributes.
-// `static constexpr int cost` is the time of an element in tenths of a nanosecond, where it is more
+// arrive and leave as float. A constructor `explicit F(const NodeView&)` may read attributes.
+// `static constexpr int cost` is the time per element in tenths of a nanosecond, if that is more
 // than 2.
 #pragma once
 
@@ -34,7 +34,7 @@
 
 namespace leat {
 
-// Of a real number: itself.
+// A real number is returned unchanged.
 template <class T>
 LEAT_DEVICE T conjugate(const T& x) {
   if constexpr (is_complex_type<T>) {
@@ -84,7 +84,7 @@ BoundKernel prepare_elementwise(const KernelRequest& request) {
   return share_where_equal(std::move(kernel), request);
 }
 
-// The kernels of an elementwise op whose type attribute is T (or that knows bool only).
+// The kernels of an elementwise op whose type attribute is T (or that supports only bool).
 template <class F, class Supported = NumberTypes>
 std::vector<Kernel> elementwise() {
   Kernel kernel;
@@ -113,7 +113,7 @@ inline std::vector<Kernel> join(std::vector<Kernel> kernels, const std::vector<K
   return kernels;
 }
 
-// The kernels for `Supported`, and on the CPU those for complex numbers.
+// The kernels for `Supported`, plus those for complex numbers on the CPU.
 template <class F, class Supported = NumberTypes>
 std::vector<Kernel> elementwise_with_complex() {
   std::vector<Kernel> kernels = elementwise<F, Supported>();
@@ -121,7 +121,7 @@ std::vector<Kernel> elementwise_with_complex() {
   return kernels;
 }
 
-// What an op does with variants; on the CPU only.
+// The kernel of an op for variants; on the CPU only.
 inline std::vector<Kernel> variant_kernels(Execute execute) {
   if constexpr (!has_host_types) return {};
   return {{.types = {{"T", {DType::variant}}}, .execute = std::move(execute)}};

@@ -1,4 +1,4 @@
-// Kernels that run between segments: output shapes depend on the data.
+// Kernels that run between segments: their output shapes depend on the data.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// Handles on state as elements of a tensor, for QueueBase.from_list: Pack puts queues side by side,
-// Gather takes the one whose number a step computes.
+// Handles to state as elements of a tensor, for QueueBase.from_list: Pack stacks queues, and Gather
+// selects the one whose index a step computes.
 #pragma once
 
 #include <vector>
@@ -8,9 +8,9 @@
 
 namespace leat {
 
-// Pack's kernels, and one for handles on queues and other state (not on variables).
+// Pack's kernels, plus one for handles to queues and other state (not to variables).
 std::vector<Kernel> and_pack_handles(std::vector<Kernel> kernels);
-// The same for Gather and GatherV2, of a vector of handles.
+// The same for Gather and GatherV2, from a vector of handles.
 std::vector<Kernel> and_gather_handles(std::vector<Kernel> kernels);
 
 }  // namespace leat

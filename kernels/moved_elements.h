@@ -1,4 +1,4 @@
-// Elements that are only moved: one instance of a kernel per size, and one for strings.
+// Elements that are only moved: one kernel instance per element size, and one for strings.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace leat {
 
-// f(TypeTag<T>{}) with a T that is as large as elements of this dtype: uint8_t, uint16_t, uint32_t,
+// Calls f(TypeTag<T>{}) with a T of the size of the dtype's elements: uint8_t, uint16_t, uint32_t,
 // uint64_t or complex128; or with std::string.
 template <class F>
 auto visit_moved(DType dtype, F&& f) {

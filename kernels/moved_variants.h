@@ -1,4 +1,4 @@
-// Ops that only move elements, for variants.
+// Variant kernels for ops that only move elements.
 #pragma once
 
 #include <vector>
@@ -8,7 +8,7 @@
 namespace leat {
 
 // `moving`, which is a cpu_moving_kernel on an attribute, and the same for variants: it moves their
-// numbers. For ops all of whose outputs are such elements.
+// indices. For ops whose outputs all consist of such elements.
 std::vector<Kernel> and_for_variants(Kernel moving);
 
 }  // namespace leat

@@ -1,5 +1,5 @@
-// State that a task keeps under a name: how it is made, and how ops find it that have no handle on
-// it (a staging area, a map of sparse tensors). These set OpDef::make_resource, too.
+// State that a task keeps under a name: how it is made, and how ops without a handle to it find it
+// (a staging area, a map of sparse tensors). These ops also set OpDef::make_resource.
 #pragma once
 
 #include <memory>
@@ -16,7 +16,7 @@ std::shared_ptr<Resource> make_named(const NodeView& node) {
   return std::make_shared<R>(resource_name(node));
 }
 
-// The node's own: state of another kind may have the same name.
+// The node's own state: state of another kind may have the same name.
 template <class R>
 R& own_resource(ExecuteContext& c) {
   return dynamic_cast<R&>(*c.resource(-1));

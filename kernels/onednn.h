@@ -1,5 +1,5 @@
-// oneDNN as our kernels use it: one engine, always on the thread that calls; our pool splits the
-// work. Only for .cc files.
+// oneDNN as our kernels use it: one engine, always on the calling thread; our pool splits the work.
+// Only for .cc files.
 #pragma once
 
 #include <omp.h>
@@ -8,7 +8,8 @@
 namespace leat {
 
 // oneDNN's OpenMP threads would spin at their barriers. Call it on a thread before the first use
-// there: primitives size their scratch memory for the threads there are, and run on as many.
+// there: primitives size their scratch memory for the current number of threads, and run on as
+// many.
 inline void use_one_onednn_thread() {
   static thread_local const bool done = (omp_set_num_threads(1), true);
   (void)done;

@@ -1,4 +1,4 @@
-// Elements of different extents in one batch: each fills a corner of its row.
+// Elements of different extents in one batch: each fills a corner of its padded row.
 #pragma once
 
 #include "kernels/copy_elements.h"
@@ -6,7 +6,7 @@
 
 namespace leat {
 
-// Into `to`, which is at least as large in each axis; `at` is where its elements begin in it.
+// Copies into `to`, which is at least as large in each axis; the element begins at `at`.
 inline void copy_into_corner(const Tensor& from, Tensor& to, int64_t at, const Shape& room) {
   const Shape& shape = from.shape();
   if (shape == room) return copy_elements(from, 0, to, at, room.elements());

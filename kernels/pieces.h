@@ -1,4 +1,4 @@
-// Long writes that ask between pieces whether their step has ended.
+// Long writes that check between pieces whether their step has ended.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Reductions over axes: the shape function and gradient parts they share, and the kernels' side,
-// chosen by compiler as in elementwise.h. A reducer is a struct in an unnamed namespace:
+// Reductions over axes: shared shape function and gradient parts, and the kernels, chosen by
+// compiler as in elementwise.h. A reducer is a struct in an unnamed namespace:
 //
 //   struct SumReducer : Reducer {
 //     template <class T> LEAT_DEVICE static T identity() { return T(0); }
@@ -20,7 +20,7 @@
 
 namespace leat {
 
-// What happens to an element before, and to the total of n elements after.
+// Maps an element before the reduction, and the total of n elements after it.
 struct Reducer {
   template <class T>
   LEAT_DEVICE static T map(T x) {
@@ -38,8 +38,8 @@ void infer_reduction(ShapeContext& c);
 // The axes as flags; negative ones count from the end. INVALID_ARGUMENT if one is out of range.
 std::vector<bool> reduced_axes(const Tensor& indices, int rank);
 
-// For gradients: `reduced` (dy, or y), which lacks the reduced axes of x, in a shape that
-// broadcasts to x's again.
+// For gradients: reshapes `reduced` (dy, or y), which lacks the reduced axes of x, so that it
+// broadcasts to x's shape again.
 Output with_reduced_axes(Gradient& g, Output reduced);
 
 // Prepares output 0 = reduction of input 0 over the axes in input 1.
@@ -62,7 +62,7 @@ std::vector<Kernel> reduction() {
   return {kernel};
 }
 
-// The kernels for `Supported`, and on the CPU those for complex numbers.
+// The kernels for `Supported`, plus those for complex numbers on the CPU.
 template <class R, class Supported = NumberTypes>
 std::vector<Kernel> reduction_with_complex() {
   std::vector<Kernel> kernels = reduction<R, Supported>();

@@ -1,4 +1,4 @@
-// A reduction's loops, resolved once: runs of kept and of reduced axes, merged.
+// A reduction's loops, resolved once: merged runs of kept and of reduced axes.
 #pragma once
 
 #include <cstdint>
@@ -22,13 +22,12 @@ struct ReductionPlan {
   int64_t reduced_extents[Shape::max_rank] = {};
   int64_t reduced_strides[Shape::max_rank] = {};
 
-  // The innermost axis of the input is one of the reduced: elements that are combined lie side by
-  // side.
+  // Whether the innermost axis of the input is reduced: elements to combine are adjacent.
   bool reduces_inner() const { return reduced_rank > 0 && reduced_strides[reduced_rank - 1] == 1; }
 };
 
-// What reducer R adds up elements of type T in: its own `Accumulator<T>`, or T (float for 16-bit
-// floats).
+// The type in which reducer R accumulates elements of type T: its own `Accumulator<T>`, or T (float
+// for 16-bit floats).
 template <class R, class T>
 struct AccumulatorOf {
   using type = ComputeType<T>;

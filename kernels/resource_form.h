@@ -1,5 +1,5 @@
-// Updates come in two forms, of a reference and of a resource, which differ in their signatures
-// only.
+// Updates have two forms, for a reference and for a resource, which differ only in their
+// signatures.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 namespace leat {
 
 // ApplyAdam(var: Ref(T), …) -> (out: Ref(T))  becomes  ResourceApplyAdam(var: resource, …). The
-// shape function must allow that there are no outputs.
+// shape function must support a node without outputs.
 inline OpDef resource_form(OpDef op) {
   constexpr std::string_view ref = ": Ref(";
   op.name = "Resource" + op.name;
@@ -23,7 +23,7 @@ inline OpDef resource_form(OpDef op) {
   return op;
 }
 
-// INVALID_ARGUMENT unless the variable that input 0 stands for holds what the attribute says: a
+// INVALID_ARGUMENT unless the variable behind input 0 has the dtype that the attribute names: a
 // resource does not show its dtype.
 inline void check_variable_dtype(const KernelRequest& request, std::string_view type_attr) {
   const DType held = request.inputs[0].dtype, wanted = request.attr<DType>(type_attr);

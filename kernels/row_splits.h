@@ -10,7 +10,7 @@
 
 namespace leat {
 
-// Where the rows begin, and the end of the last, as int32 or int64. INVALID_ARGUMENT if they do not
+// The start of each row and the end of the last, as int32 or int64. INVALID_ARGUMENT if they do not
 // fit.
 inline Tensor row_splits(const std::vector<int64_t>& splits, DType dtype) {
   const Shape shape{static_cast<int64_t>(splits.size())};

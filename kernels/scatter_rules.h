@@ -1,4 +1,4 @@
-// What a scatter does to an element with its update: for the ops on variables and on tensors.
+// How a scatter combines an element with its update: for the ops on variables and on tensors.
 #pragma once
 
 #include <type_traits>
@@ -37,7 +37,7 @@ struct Add {
   }
 };
 
-// Of truth values: whether they differ, for 0 - 1 is -1 and true.
+// For bools: whether they differ, because 0 - 1 is -1, which is true.
 struct Subtract {
   template <class T>
   void operator()(T& to, const T& from) const {
@@ -56,7 +56,7 @@ struct Multiply {
   }
 };
 
-// Towards zero. Who calls it has made sure that no integer is divided by zero.
+// Rounds towards zero. The caller has checked that no integer is divided by zero.
 struct Divide {
   template <class T>
   void operator()(T& to, const T& from) const {
@@ -72,7 +72,7 @@ struct Divide {
   }
 };
 
-// A NaN that is there stays, one that comes is nothing.
+// An existing NaN stays, a NaN update is ignored.
 struct Least {
   template <class T>
   void operator()(T& to, const T& from) const {

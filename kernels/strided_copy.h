@@ -1,5 +1,5 @@
-// Copies between two strided views of one set of elements: what Slice, Transpose, Tile, ConcatV2
-// and their kin come to.
+// Copies between two strided views of one set of elements: Slice, Transpose, Tile, ConcatV2 and
+// their kin reduce to it.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ class StridedCopy {
 
   StridedCopy() = default;
   // to[Σ i·to] = from[Σ i·from] for all i; axes from the outermost to the innermost. Views may
-  // start anywhere: offsets are added to the pointers by the caller.
+  // start anywhere: the caller adds offsets to the pointers.
   explicit StridedCopy(std::vector<Axis> axes);
 
   int64_t elements() const { return elements_; }
@@ -40,13 +40,13 @@ class StridedCopy {
   template <class T>
   void copy_tiles(const T* from, T* to, int64_t begin, int64_t end) const;
 
-  std::vector<Axis> outer_;  // all but `plane_` and `row_`
-  Axis plane_{1, 0, 0};      // an axis along which `from` is contiguous, where the rows are not
+  std::vector<Axis> outer_;  // all except `plane_` and `row_`
+  Axis plane_{1, 0, 0};      // an axis along which `from` is contiguous, if the rows are not
   Axis row_{1, 0, 0};        // the innermost axis
   int64_t outer_count_ = 1, elements_ = 1;
 };
 
-// Row-major strides of a shape, in elements; 0 if it has none.
+// Row-major strides of a shape, in elements; 0 if the shape has no elements.
 std::vector<int64_t> strides_of(const Shape& shape);
 
 }  // namespace leat

@@ -1,5 +1,5 @@
-// Lists of element types that kernels are compiled for, and the step from a dtype known at run time
-// to a C++ type.
+// Lists of element types that kernels are compiled for, and the dispatch from a run-time dtype to a
+// C++ type.
 #pragma once
 
 #include <string>
@@ -37,13 +37,13 @@ using NumberComplexAndBoolTypes =
     Types<float, double, half, bfloat16, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t,
           uint32_t, uint64_t, complex64, complex128, bool>;
 
-// What arithmetic on T happens in: float for the 16-bit floats.
+// The type for arithmetic on T: float for the 16-bit floats.
 template <class T>
 using ComputeType =
     std::conditional_t<std::is_same_v<T, half> || std::is_same_v<T, bfloat16>, float, T>;
 
-// f(TypeTag<T>{}) for the T of `types` whose dtype it is. find_kernel() has checked that there is
-// one.
+// Calls f(TypeTag<T>{}) for the T of `types` with this dtype. find_kernel() has checked that there
+// is one.
 template <class... Ts, class F>
 auto visit_type(Types<Ts...>, DType dtype, F&& f) {
   using Result = std::common_type_t<decltype(f(TypeTag<Ts>{}))...>;

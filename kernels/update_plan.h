@@ -1,5 +1,5 @@
-// What one update of variables reads and writes, for the loops on either side of update_rule.h,
-// which include it behind the header that defines LEAT_DEVICE. A launch copies it.
+// What one update of variables reads and writes, for the loops of update_rule.h on both sides,
+// which include it after the header that defines LEAT_DEVICE. A launch copies it.
 #pragma once
 
 #include <cstdint>
@@ -10,18 +10,18 @@ namespace leat {
 
 struct UpdatePlan {
   static constexpr int max_scalars = 8;
-  int scalars[max_scalars] = {};  // the inputs that are rates and the like
+  int scalars[max_scalars] = {};  // positions of the inputs that are rates and the like
   int num_scalars = 0;
-  bool ends_with_step = false;  // the last scalar is an int64, whatever T
-  bool option = false;          // the flag that the rule gets
+  bool ends_with_step = false;  // the last scalar is an int64, whatever T is
+  bool option = false;          // the flag passed to the rule
   int gradient = 0;
-  int indices = -1;  // of an update of rows; the gradient has a row for each
+  int indices = -1;  // for an update of rows; the gradient has a row for each
   bool wide_indices = false;
   int64_t rows = 0, row_elements = 0;  // of var; a dense update has one row
   int64_t count = 1;                   // of indices
 };
 
-// The rule with the scalars as they are now, where `from` has the inputs.
+// The rule with the current values of the scalars; `from` has the inputs.
 template <class Rule, class T, class From>
 LEAT_DEVICE Rule rule_now(const UpdatePlan& plan, const From& from) {
   using C = ComputeType<T>;

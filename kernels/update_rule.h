@@ -1,13 +1,13 @@
-// Optimizer updates as rules for one element: a rule gets an element of the variable and of each
-// of its slots, and the gradient's. The ops, over all elements (ApplyX) and over the rows that
-// indices name (SparseApplyX), are made here; the loops are chosen by compiler as in elementwise.h.
+// Optimizer updates as rules for one element: a rule gets an element of the variable and of each of
+// its slots, and of the gradient. This header makes the ops, over all elements (ApplyX) and over
+// the rows that indices name (SparseApplyX); the loops are chosen by compiler as in elementwise.h.
 //
 //   template <class C>
 //   struct Rule {
 //     static constexpr int variables = 2;  // var and its slots: the first inputs
-//     LEAT_DEVICE Rule(const C* scalars, bool option);  // the scalar inputs in their order, the
-//     flag LEAT_DEVICE void operator()(C* values, C gradient) const;  // values[0] is var's element
-//     void check_rates() const;  // optional: throws before an update, where it can be told (CPU)
+//     LEAT_DEVICE Rule(const C* scalars, bool option);  // the scalar inputs in order, the flag
+//     LEAT_DEVICE void operator()(C* values, C gradient) const;  // values[0] is var's element
+//     void check_rates() const;  // optional: throws before an update, where it can (CPU)
 //   };
 #pragma once
 
@@ -30,11 +30,11 @@
 
 namespace leat {
 
-// Which inputs of an update are what. Those that are not named here are scalars.
+// The roles of an update's inputs. All others are scalars.
 struct UpdateInputs {
   int variables = 0;  // the first ones
   int gradient = 0;
-  int indices = -1;  // of a sparse update
+  int indices = -1;  // for a sparse update
   std::vector<int> scalars;
 
   explicit UpdateInputs(const std::vector<std::string>& inputs) {
@@ -107,7 +107,7 @@ BoundKernel prepare_update(const KernelRequest& request, const UpdateInputs& inp
   return bind_update<Rule<ComputeType<T>>, T>(request, plan);
 }
 
-// The op of a rule, on references. `option`: the flag that the rule gets, "" if it takes none.
+// The op of a rule, on references. `option`: the flag passed to the rule, "" if it takes none.
 template <template <class> class Rule>
 OpDef update_op(std::string name, std::string doc, std::vector<std::string> inputs,
                 std::string option, std::vector<Example> examples) {
@@ -139,7 +139,7 @@ OpDef update_op(std::string name, std::string doc, std::vector<std::string> inpu
   };
 }
 
-// The sparse form's inputs: indices behind the gradient.
+// The sparse form's inputs: indices after the gradient.
 inline std::vector<std::string> with_indices(std::vector<std::string> inputs) {
   const UpdateInputs kinds(inputs);
   inputs[kinds.gradient] = "grad: T";
@@ -147,7 +147,7 @@ inline std::vector<std::string> with_indices(std::vector<std::string> inputs) {
   return inputs;
 }
 
-// [n] twice, as two rows: an update of the second must leave the first as it was.
+// [n] twice, as two rows: an update of the second must leave the first unchanged.
 inline Tensor two_rows(const Tensor& first, const Tensor& second) {
   const int64_t n = first.elements();
   Tensor out(f32, {2, n});

@@ -1,5 +1,5 @@
-// Windows that slide over images, or over volumes (images in several planes): what convolutions and
-// poolings share. Extents that are not known yet are `any`.
+// Windows that slide over images, or over volumes (images in several planes): shared by
+// convolutions and poolings. Extents that are not known yet are `any`.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace leat {
 
 class Gradient;
 
-// Which axis of an image tensor is which: attribute data_format. Only volumes have planes.
+// The roles of an image tensor's axes: attribute data_format. Only volumes have planes.
 struct ImageAxes {
   int batch = 0, planes = -1, height = 1, width = 2, channels = 3;
   bool channels_first() const { return channels == 1; }
@@ -31,7 +31,7 @@ ImageAxes image_axes(const NodeView& node);
 struct Window {
   int64_t in = any, out = any;
   int64_t size = 1, stride = 1, dilation = 1;
-  int64_t before = 0, after = 0;  // padding; 0 while `in` is not known
+  int64_t before = 0, after = 0;  // padding; 0 if `in` is unknown
 
   struct Range {
     int64_t begin, end;
@@ -48,17 +48,17 @@ struct Window {
   }
 };
 
-// The window along `axis` of the image, by the attributes strides, padding and, if the op has them,
-// dilations (or rates) and explicit_paddings. INVALID_ARGUMENT if it is larger than the padded
-// image by two strides or more; by less, `out` is 0.
+// The window along `axis` of the image, from the attributes strides, padding and, if the op has
+// them, dilations (or rates) and explicit_paddings. INVALID_ARGUMENT if it exceeds the padded image
+// by two strides or more; if by less, `out` is 0.
 Window window_along(const NodeView& node, int axis, int64_t in, int64_t size);
 
 // The entries of strides, dilations or ksize, one per axis; INVALID_ARGUMENT unless all are
 // positive.
 const std::vector<int64_t>& image_steps(const NodeView& node, std::string_view attr);
 
-// For `prepare`: UNIMPLEMENTED unless the entries for batch and channels are 1. (TensorFlow takes
-// graphs with others, and refuses to run them.)
+// For `prepare`: UNIMPLEMENTED unless the entries for batch and channels are 1. (TensorFlow accepts
+// graphs with others, and fails to run them.)
 void check_spatial_steps(const NodeView& node, std::string_view attr);
 
 // The attributes of the node that say how its window slides. Its gradient ops have the same.

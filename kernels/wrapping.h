@@ -1,4 +1,5 @@
-// Integers that wrap where they overflow, as TensorFlow's do: in C++, a signed one must not.
+// Integers that wrap on overflow, as TensorFlow's do: in C++, overflow of a signed one is
+// undefined.
 #pragma once
 
 #include <type_traits>
@@ -15,8 +16,8 @@ struct WrappingType<T> {
   using Type = std::make_unsigned_t<std::common_type_t<T, int>>;  // not promoted to int
 };
 
-// What sums, differences and products of T are made of before they are cast back: an unsigned type
-// no smaller than int for an integer, T itself for all others.
+// The type in which sums, differences and products of T are computed before they are cast back: an
+// unsigned type no smaller than int for an integer, T itself for all others.
 template <class T>
 using Wrapping = typename WrappingType<T>::Type;
 

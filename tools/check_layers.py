@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks who may include whom.
+"""Checks which folders may include which.
 
 core <- graph <- kernels; core, graph <- runtime <- distributed <- frontends <- tools, tests. Kernels and runtime
 never include each other: they meet in core/kernel.h. Rooms of a folder have an order, too (ROOMS). gRPC, protobuf, CUDA

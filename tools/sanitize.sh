@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Builds Leat with sanitizers and runs its tests, all of them or those that ctest's arguments choose.
+# Builds Leat with sanitizers and runs all of its tests, or those that ctest's arguments select.
 #   tools/sanitize.sh                         both presets, one after the other
 #   tools/sanitize.sh --preset asan           clang's AddressSanitizer and UndefinedBehaviorSanitizer
 #   tools/sanitize.sh --preset tsan           g++'s ThreadSanitizer
 #   tools/sanitize.sh --preset fuzz           libFuzzer's targets of tests/fuzz/, a minute each
 #   tools/sanitize.sh --fuzz 600              all three, the targets for 600 seconds each
 #   tools/sanitize.sh --preset asan -R Crc32c
-# Ends with a line for each: what passed, and how long it took.
+# Ends with a line for each preset: what passed, and how long it took.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs the Debian packages that Leat is built with, and only those that are missing.
+# Installs the missing Debian packages that Leat is built with.
 #   tools/setup.sh [more packages]        Debian 12, Ubuntu 24.04
 set -euo pipefail
 

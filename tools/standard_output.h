@@ -1,4 +1,4 @@
-// For commands whose answer is what they print.
+// For commands whose result is their output.
 #pragma once
 
 #include <iostream>
@@ -7,7 +7,7 @@
 
 namespace leat {
 
-// DATA_LOSS if what was printed did not get out: a full disk, a closed descriptor.
+// DATA_LOSS if the output was not written: a full disk, a closed descriptor.
 inline void finish_standard_output() {
   std::cout.flush();
   if (!std::cout) fail(Code::data_loss, "cannot write to standard output");

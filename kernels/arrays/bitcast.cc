@@ -1,5 +1,5 @@
-// Bitcast: the same bytes as elements of another type. They are copied: a view has the type of what
-// it shows.
+// Bitcast: the same bytes as elements of another type. Copies them, because a view must have the
+// type of its tensor.
 #include <cstring>
 
 #include "graph/gradient.h"

@@ -1,5 +1,5 @@
-// Shapes that are not known when the graph is built: BroadcastArgs, the one that two broadcast to,
-// and BroadcastGradientArgs, for the gradients of ops that broadcast.
+// For shapes unknown when the graph is built: BroadcastArgs, the common shape of two, and
+// BroadcastGradientArgs, for the gradients of ops that broadcast.
 #include <algorithm>
 
 #include "graph/op_def.h"

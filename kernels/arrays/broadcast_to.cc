@@ -1,5 +1,5 @@
 // leat: cpu+cuda
-// BroadcastTo: the gradient of sums, and what a 2.x client sends for it.
+// BroadcastTo: the gradient of sums, also sent by 2.x clients.
 #include "kernels/elementwise.h"
 
 namespace leat {

@@ -1,5 +1,5 @@
-// Ops that join tensors along an axis and take them apart: ConcatV2, ConcatOffset, Split, Pack,
-// Unpack, ParallelConcat.
+// Ops that join and split tensors along an axis: ConcatV2, ConcatOffset, Split, Pack, Unpack,
+// ParallelConcat.
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"

@@ -1,4 +1,4 @@
-// DynamicPartition and ListDiff: rows are chosen, as many as the data says.
+// DynamicPartition and ListDiff: select rows; the data determines how many.
 #include <cstring>
 #include <unordered_set>
 

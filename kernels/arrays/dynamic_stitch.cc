@@ -1,5 +1,5 @@
-// DynamicStitch, ParallelDynamicStitch: rows from several tensors, each with its place in the
-// result. The largest place decides how many rows there are, so it runs between segments.
+// DynamicStitch, ParallelDynamicStitch: merge rows from several tensors at given positions. The
+// largest position determines the number of rows, so they run between segments.
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"

@@ -1,4 +1,4 @@
-// Gather: rows of a table by number. Its gradient adds rows up again: segment.cc.
+// Gather: rows of a table by index. Its gradient adds up rows: segment.cc.
 #include "kernels/arrays/gather.h"
 
 #include "graph/gradient.h"

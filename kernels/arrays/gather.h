@@ -1,4 +1,4 @@
-// What a gather moves, for its kernels on either device.
+// The extents of a gather, for its kernels on both devices.
 #pragma once
 
 #include "core/kernel.h"
@@ -11,11 +11,11 @@ struct GatherExtents {
   int64_t batch, outer, rows, inner, count;
 };
 
-// Of Gather: rows of axis 0.
+// For Gather: rows of axis 0.
 GatherExtents gather_extents(const KernelRequest& request);
-// Of GatherV2: along the axis in input 2.
+// For GatherV2: along the axis in input 2.
 GatherExtents gather_v2_extents(const KernelRequest& request);
-// Of ResourceGather: along the first axis behind batch_dims.
+// For ResourceGather: along the first axis after batch_dims.
 GatherExtents resource_gather_extents(const KernelRequest& request);
 
 }  // namespace leat

@@ -1,5 +1,5 @@
-// InplaceUpdate, InplaceAdd and InplaceSub: rows of a tensor changed, in its own memory where
-// nobody else needs it.
+// InplaceUpdate, InplaceAdd and InplaceSub: change rows of a tensor, in its own memory if no other
+// node needs it.
 #include "graph/op_def.h"
 #include "graph/shape_inference.h"
 #include "kernels/cpu.h"

@@ -1,4 +1,4 @@
-// Ops that show the same elements under another shape: views, nothing runs.
+// Ops that give the same elements another shape: views, which run nothing.
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"

@@ -1,5 +1,4 @@
-// ReverseV2: the elements in the opposite order along some axes. ReverseSequence: the first ones of
-// each sequence.
+// ReverseV2 reverses the elements along some axes, ReverseSequence the first ones of each sequence.
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"

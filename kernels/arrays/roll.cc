@@ -1,4 +1,4 @@
-// Roll: the elements shifted along some axes; what leaves at one end comes in at the other.
+// Roll: shifts the elements along some axes, with wrap-around.
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"

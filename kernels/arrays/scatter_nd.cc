@@ -1,5 +1,5 @@
-// ScatterNd adds slices into a tensor of zeros, at places that index vectors name; GatherNd takes
-// slices from such places, ResourceGatherNd those of a variable.
+// ScatterNd adds slices into a tensor of zeros at the positions of index vectors; GatherNd reads
+// slices from these positions, ResourceGatherNd from those of a variable.
 #include <algorithm>
 #include <span>
 

@@ -1,5 +1,5 @@
-// Ops that tell the shape of a tensor. Shapes are known when a tape is compiled, so their results
-// are constants, but for variants, which no tape has.
+// Ops that return the shape of a tensor. Shapes are known when a tape is compiled, so their results
+// are constants, except for variants, which never run in a tape.
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"

@@ -1,4 +1,4 @@
-// Blocks of pixels moved between space and channels (SpaceToDepth, DepthToSpace) or between space
+// Move blocks of pixels between space and channels (SpaceToDepth, DepthToSpace) or between space
 // and batch (SpaceToBatchND, BatchToSpaceND and their forms for images).
 #include "graph/gradient.h"
 #include "graph/ops.h"

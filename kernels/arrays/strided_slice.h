@@ -1,4 +1,4 @@
-// What StridedSlice's begin, end, strides and its five masks mean for one input shape.
+// Resolves StridedSlice's begin, end, strides and its five masks for one input shape.
 #pragma once
 
 #include <vector>
@@ -15,10 +15,10 @@ struct StridedSlice {
     int64_t begin = 0, stride = 1, extent = any;
   };
   std::vector<Axis> axes;
-  Shape result;  // axes without the shrunk ones, with the new ones
+  Shape result;  // without the shrunk axes, with the new ones
 
-  // begin, end and strides may be null where they are not known yet: then extents that depend on
-  // them are `any`. INVALID_ARGUMENT for a stride of 0, too many indices, an index out of bounds.
+  // begin, end and strides may be null if not known yet: extents that depend on them are then
+  // `any`. INVALID_ARGUMENT for a stride of 0, too many indices, an index out of bounds.
   static StridedSlice resolve(const NodeView& node, const Shape& input, int64_t indices,
                               const Tensor* begin, const Tensor* end, const Tensor* strides);
 };

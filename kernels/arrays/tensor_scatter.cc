@@ -1,5 +1,5 @@
-// TensorScatterUpdate, Add, Sub, Min and Max: a tensor with slices changed at places that index
-// vectors name.
+// TensorScatterUpdate, Add, Sub, Min and Max: a tensor with slices changed at the positions of
+// index vectors.
 #include "core/step_end.h"
 #include "graph/gradient.h"
 #include "graph/ops.h"

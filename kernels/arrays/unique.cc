@@ -1,5 +1,5 @@
-// Unique, UniqueWithCounts and their V2 forms: the different elements of a vector, or the different
-// slices along an axis, in the order of their first occurrence.
+// Unique, UniqueWithCounts and their V2 forms: the distinct elements of a vector, or distinct
+// slices along an axis, in order of first occurrence.
 #include <algorithm>
 #include <cstring>
 #include <limits>

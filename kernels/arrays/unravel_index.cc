@@ -1,4 +1,4 @@
-// UnravelIndex: the places of elements, which are counted in row-major order.
+// UnravelIndex: converts indices in row-major order to coordinates.
 #include "core/step_end.h"
 #include "graph/gradient.h"
 #include "graph/ops.h"

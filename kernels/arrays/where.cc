@@ -1,5 +1,5 @@
-// Where: the places at which a tensor holds. How many there are only the data shows, so it runs
-// between segments.
+// Where: the positions of true elements. Their number depends on the data, so it runs between
+// segments.
 #include "core/step_end.h"
 #include "graph/gradient.h"
 #include "graph/ops.h"

@@ -1,7 +1,7 @@
-// Discrete Fourier transforms. Of lengths that are powers of two: J. Cooley, J. Tukey, "An
-// algorithm for the machine calculation of complex Fourier series", 1965; of others as a
-// convolution with a chirp: L. Bluestein, "A linear filtering approach to the computation of the
-// discrete Fourier transform", 1970.
+// Discrete Fourier transforms. Lengths that are powers of two: J. Cooley, J. Tukey, "An algorithm
+// for the machine calculation of complex Fourier series", 1965. Other lengths, as a convolution
+// with a chirp: L. Bluestein, "A linear filtering approach to the computation of the discrete
+// Fourier transform", 1970.
 #pragma once
 
 #include <complex>
@@ -25,9 +25,8 @@ class Fft {
   void transform(std::complex<double>* x) const;
 
   int64_t n_;
-  std::vector<std::complex<double>> roots_;  // of a power of two
-  // Of other lengths: exp(-pi i k² / n), and what its conjugate becomes in the transform of the
-  // convolution.
+  std::vector<std::complex<double>> roots_;  // for a power of two
+  // For other lengths: exp(-pi i k² / n), and the transform of its conjugate.
   std::vector<std::complex<double>> chirp_, filter_;
   std::shared_ptr<const Fft> convolution_;
 };

@@ -1,5 +1,5 @@
-// Discrete Fourier transforms over the last 1, 2 or 3 axes: FFT, IFFT and, of real numbers, RFFT
-// and IRFFT. All is computed in double precision.
+// Discrete Fourier transforms over the last 1, 2 or 3 axes: FFT, IFFT and, for real numbers, RFFT
+// and IRFFT. Computes in double precision.
 #include <memory>
 
 #include "graph/gradient.h"

@@ -1,5 +1,5 @@
 // Switch, RefSwitch and Merge: the runtime itself handles dead values, so these have no kernels,
-// only the device on which they are.
+// only a device.
 #include "graph/gradient.h"
 #include "graph/loops/loops.h"
 #include "graph/ops.h"

@@ -1,4 +1,4 @@
-// Ops that pass a tensor on; they differ in what happens to the gradient.
+// Ops that pass a tensor on; they differ in how they treat the gradient.
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"

@@ -1,5 +1,5 @@
-// Optionals: values that may hold tensors. A condition of control flow v2 hands what only one of
-// its branches computed to its gradient in them.
+// Optionals: values that may hold tensors. A condition of control flow v2 uses them to pass values
+// that only one branch computed to its gradient.
 #pragma once
 
 #include <optional>

@@ -1,4 +1,4 @@
-// What a partial run exchanges with its client (core/deferred_values.h), as ops.
+// Ops that exchange the values of a partial run with its client (core/deferred_values.h).
 #include "core/deferred_values.h"
 #include "graph/op_def.h"
 #include "graph/shape_inference.h"

@@ -1,5 +1,5 @@
-// Print: passes a tensor on and shows others on the standard error of the task that runs it.
-// PrintV2 shows a text.
+// Print: passes a tensor on and prints others on the standard error of the task that runs it.
+// PrintV2 prints a text.
 #include "kernels/control/summarize.h"
 
 #include <atomic>

@@ -1,5 +1,4 @@
-// Ops without computation: values that the graph holds or the caller feeds, NoOp and
-// ControlTrigger.
+// Ops without computation: constants and fed values, NoOp and ControlTrigger.
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"

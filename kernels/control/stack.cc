@@ -1,4 +1,4 @@
-// Stacks: what a while loop's forward pass keeps of its iterations for the gradient. A stack
+// Stacks: values of each iteration that a while loop's forward pass keeps for the gradient. A stack
 // belongs to the step that made it.
 #include <mutex>
 #include <vector>

@@ -1,5 +1,5 @@
-// TensorArrays: tensors by number, written once each, by which while loops take their inputs apart
-// and put their outputs together. An array belongs to the step that made it.
+// TensorArrays: numbered tensors, each written once, into which while loops split their inputs and
+// from which they join their outputs. An array belongs to the step that made it.
 #pragma once
 
 #include <memory>
@@ -21,10 +21,10 @@ class TensorArray final : public Resource {
     DType dtype;
     int32_t size;
     Shape element_shape;
-    bool is_dynamic;        // grows when something is written behind its end
+    bool is_dynamic;        // grows when an element is written past its end
     bool clear_after_read;  // an element can be read once
     bool has_one_shape;     // all elements have the shape of the first
-    bool is_gradient;       // what is written again is added
+    bool is_gradient;       // repeated writes are added
   };
   TensorArray(std::string name, Options options);
 
@@ -36,18 +36,19 @@ class TensorArray final : public Resource {
 
   void write(int32_t index, Tensor value);
   void write_all(std::span<const int32_t> indices, std::vector<Tensor> values);
-  // For `count` new elements, from number 0 on.
+  // Checks that there is memory for `count` new elements, from number 0 on.
   void check_room(int64_t count) const;
 
-  // What was not written is zeros, if the shape is known.
+  // An element that was not written is zeros, if the shape is known.
   Tensor read(int32_t index);
   std::vector<Tensor> read_all(std::span<const int32_t> indices);
 
-  // What is wanted fits the elements' shape, which it may make more precise.
+  // Merges `wanted` into the elements' shape, which may become more precise; both must be
+  // compatible.
   Shape merge_element_shape(const Shape& wanted);
 
-  // The array of the gradients that `source` computes, its elements with `prefix` before their
-  // shape; made when it is first asked for. From then on this one cannot grow.
+  // The array of the gradients that `source` computes. `prefix` precedes the shape of its elements.
+  // Created by the first call; from then on this array cannot grow.
   std::shared_ptr<TensorArray> gradient(const std::string& source, const Shape& prefix);
 
   void close();
@@ -57,17 +58,17 @@ class TensorArray final : public Resource {
     Tensor value;
     Shape shape = Shape::unknown();
     bool is_written = false, is_read = false, is_cleared = false;
-    bool is_own = false;  // a sum, whose memory nobody else has
+    bool is_own = false;  // a sum, whose memory is not shared
   };
 
-  // With the lock held.
+  // Called with the lock held.
   void check_open() const;
   void write_locked(int32_t index, Tensor value);
   Tensor read_locked(int32_t index);
 
   mutable std::mutex mutex_;
   Options options_;
-  std::unordered_map<int32_t, Element> elements_;  // those that were touched
+  std::unordered_map<int32_t, Element> elements_;                            // those in use
   std::unordered_map<std::string, std::shared_ptr<TensorArray>> gradients_;  // by source
   bool is_closed_ = false;
 };

@@ -1,5 +1,5 @@
 // Ops on TensorArrays (tensor_array.h). They are ordered by `flow`, a float that each takes and
-// gives on and that has no other meaning.
+// passes on and that has no other meaning.
 #include "kernels/control/tensor_array.h"
 #include "kernels/extents.h"
 

@@ -1,5 +1,5 @@
-// TensorLists: values that hold tensors of one dtype by number. While loops of control flow v2 take
-// their inputs apart, put their outputs together, and keep what their gradients need, by them.
+// TensorLists: values that hold numbered tensors of one dtype. While loops of control flow v2 use
+// them to split their inputs, join their outputs and keep what their gradients need.
 #pragma once
 
 #include <span>
@@ -14,30 +14,30 @@ class TensorList final : public Variant {
   static constexpr std::string_view kind_name = "a TensorList";
 
   DType dtype = DType::invalid;
-  Shape element_shape = Shape::unknown();  // what each element's fits
-  int64_t most = -1;                       // elements; -1: no limit
-  std::vector<Tensor> elements;            // an invalid one was not set: zeros
+  Shape element_shape = Shape::unknown();  // every element must fit it
+  int64_t most = -1;                       // of elements; -1: no limit
+  std::vector<Tensor> elements;            // invalid: not set, reads as zeros
 
   std::string_view kind() const override { return kind_name; }
   std::unique_ptr<Variant> copy() const override { return std::make_unique<TensorList>(*this); }
 
   // INVALID_ARGUMENT unless elements have this dtype.
   void check_dtype(DType wanted) const;
-  // What `wanted` and this list's element shape say together, and then what elements are there.
+  // Merges `wanted` with this list's element shape, and then with the elements that are set.
   Shape merged_shape(const Shape& wanted) const;
-  // The same, asking these elements only.
+  // The same, but only with these elements.
   Shape merged_shape(const Shape& wanted, std::span<const int32_t> numbers) const;
-  // Element `i`; zeros of `wanted`, merged, if it was not set.
+  // Element `i`; if it was not set, zeros of the shape merged with `wanted`.
   Tensor element(size_t i, const Shape& wanted) const;
   int depth() const override { return depth_; }
-  // For an element that comes. INVALID_ARGUMENT if variants lie too deep in it.
+  // Call it for a new element. INVALID_ARGUMENT if its variants are nested too deep.
   void note_depth_of(const Tensor& element);
 
  private:
   int depth_ = 1;
 };
 
-// What a kernel has as the shape of elements: a vector with -1 for unknown extents, or the scalar
+// The shape of elements from a kernel's input: a vector with -1 for unknown extents, or the scalar
 // -1 for an unknown shape.
 Shape element_shape_from(const Tensor& tensor);
 

@@ -1,5 +1,5 @@
-// Ops on TensorLists (tensor_list.h). A list is a value: what changes it gives a new one, which
-// takes over the elements of the old one if nobody else has that.
+// Ops on TensorLists (tensor_list.h). A list is a value: an op that changes it returns a new one,
+// which takes over the old one's elements if no other node holds the old one.
 #include "kernels/control/tensor_list.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Timestamp: the clock of the task that the node runs on.
+// Timestamp: the clock of the task that runs the node.
 #include <chrono>
 
 #include "graph/op_def.h"

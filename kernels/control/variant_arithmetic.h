@@ -1,4 +1,4 @@
-// Sums and zeros of variants, element by element: gradients of what passes through loops and
+// Sums and zeros of variants, element by element: gradients of values that pass through loops and
 // branches.
 #pragma once
 

@@ -1,4 +1,4 @@
-// AssignAdd and AssignSub on the GPU, on references and resources; assign.cc has the CPU's.
+// AssignAdd and AssignSub on the GPU, on references and resources; assign.cc has the CPU kernels.
 #include "graph/op_def.h"
 #include "kernels/cuda_launch.cuh"
 #include "kernels/wrapping.h"

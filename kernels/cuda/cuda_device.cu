@@ -1,5 +1,5 @@
-// GPUs as devices: one compute stream each, memory that is kept for reuse, and a thread that waits
-// for the stream where somebody asked to be told.
+// GPUs as devices: one compute stream each, memory kept for reuse, and a thread that waits for the
+// stream when a caller requests a notification.
 #include "kernels/cuda/cuda_device.cuh"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// What CUDA kernels need of their device: the stream to enqueue on, and errors.
+// What CUDA kernels need from their device: the stream to enqueue on, and errors.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -21,8 +21,8 @@ class CudaStream : public Stream {
   cudaStream_t handle_;
 };
 
-// The stream that a bound function enqueues on. Makes the stream's device the thread's current one,
-// as launches need.
+// The stream that a bound function enqueues on. Makes the stream's device current in this thread,
+// as launches require.
 cudaStream_t cuda_stream(const Arguments& arguments);
 
 // The number of a device made by this plug-in.
@@ -30,9 +30,9 @@ int cuda_ordinal(Device& device);
 
 namespace cuda {
 
-// INTERNAL (RESOURCE_EXHAUSTED for lack of memory) with CUDA's text and what was tried.
+// INTERNAL (RESOURCE_EXHAUSTED if memory is short) with CUDA's text and the operation.
 void check_cuda(cudaError_t error, const char* what);
-// After <<<>>>: a launch that could not be enqueued.
+// After <<<>>>: checks that the launch was enqueued.
 inline void check_launch() { check_cuda(cudaGetLastError(), "kernel launch"); }
 
 }  // namespace cuda

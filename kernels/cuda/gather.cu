@@ -1,5 +1,5 @@
-// Gather, GatherV2 and ResourceGather on the GPU. An index out of range gives zeros, as in
-// TensorFlow: nobody can be told from there.
+// Gather, GatherV2 and ResourceGather on the GPU. As in TensorFlow, an index out of range gives
+// zeros: a kernel cannot report it.
 #include "kernels/arrays/gather.h"
 
 #include "graph/op_def.h"

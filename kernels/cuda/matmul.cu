@@ -1,5 +1,5 @@
-// MatMul on the GPU: cuBLASLt. Descriptors and the algorithm are chosen in `prepare`, the workspace
-// is ours, so that the call itself only enqueues.
+// MatMul on the GPU: cuBLASLt. `prepare` chooses descriptors and the algorithm, and the workspace
+// is ours, so the call itself only enqueues.
 #include <cublasLt.h>
 
 #include <map>

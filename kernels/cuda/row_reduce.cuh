@@ -1,4 +1,4 @@
-// One block per row: what softmax and the cross-entropies share.
+// One block per row: shared by softmax and the cross-entropies.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -13,14 +13,14 @@ namespace cuda {
 
 inline constexpr int max_row_threads = 1024;
 
-// Threads for a row: a power of two, at least a warp.
+// Threads per row: a power of two, at least a warp.
 inline int row_threads(int64_t columns) {
   int threads = 32;
   while (threads < max_row_threads && threads * 4 < columns) threads *= 2;
   return threads;
 }
 
-// combine() over a value per thread; every thread gets the result. `shared` has one element per
+// combine() over one value per thread; every thread gets the result. `shared` has one element per
 // thread.
 template <class C, class Combine>
 LEAT_DEVICE C reduce_block(C value, C* shared, Combine combine) {
@@ -32,11 +32,11 @@ LEAT_DEVICE C reduce_block(C value, C* shared, Combine combine) {
   }
   __syncthreads();
   const C result = shared[0];
-  __syncthreads();  // before somebody writes to it again
+  __syncthreads();  // before any thread writes to it again
   return result;
 }
 
-// Largest x and the sum of exp(x - largest) over a row, whose elements lie `step` apart.
+// Largest x and the sum of exp(x - largest) over a row, whose elements are `step` apart.
 template <class C>
 struct RowTotals {
   C max;

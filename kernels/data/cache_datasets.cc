@@ -1,4 +1,4 @@
-// Datasets that keep the elements of another, once they have been read: in memory, or in files.
+// Datasets that cache the elements of another once they have been read: in memory, or in files.
 #include <mutex>
 
 #include "graph/formats/checkpoint.h"

@@ -1,4 +1,4 @@
-// Datasets that choose: from which dataset an element comes, or which elements are there at all.
+// Datasets that choose the source of each element, or filter the elements.
 #include <unordered_set>
 
 #include "kernels/data/dataset.h"

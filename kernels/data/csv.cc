@@ -1,4 +1,4 @@
-// DecodeCSV: records of comma separated values (RFC 4180) to a tensor per column.
+// DecodeCSV: converts records of comma separated values (RFC 4180) to a tensor per column.
 #include <cmath>
 #include <cstdlib>
 #include <limits>

@@ -1,4 +1,4 @@
-// Datasets of the records of files of comma separated values.
+// Datasets of records from files of comma separated values.
 #include <algorithm>
 #include <utility>
 

@@ -17,9 +17,9 @@ inline void check_field_default(const Shape& shape) {
         shape.elements());
 }
 
-// A field's text as a T: float, double, int32, int64 or string. `missing`: a text that stands for
-// the default, as no text does. INVALID_ARGUMENT, with field and record, if it is none, or is
-// required (`otherwise` is null) and missing.
+// A field's text as a T: float, double, int32, int64 or string. An empty text, or `missing`, stands
+// for the default. INVALID_ARGUMENT, with field and record, if the text is not a T, or is missing
+// while the field is required (`otherwise` is null).
 template <class T>
 void read_field(const std::string& text, const std::string& missing, const T* otherwise,
                 size_t field, int64_t record, T& to) {

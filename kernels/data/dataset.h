@@ -1,4 +1,4 @@
-// Datasets: variants that say how the elements of an input pipeline are made. Iterators
+// Datasets: variants that describe how the elements of an input pipeline are made. Iterators
 // (iterator.h) read them.
 #pragma once
 
@@ -16,17 +16,18 @@
 
 namespace leat {
 
-// One element: nested structures are flat by now.
+// One element: nested structures are already flattened.
 using Element = std::vector<Tensor>;
 
-// What an iterator's user asked for one element with: a step, which may end while pipelines work.
+// The context in which an iterator's user asks for one element: a step, which may end while
+// pipelines work.
 class Reading {
  public:
   explicit Reading(Cancellation& cancellation);
   ~Reading();
   Reading(const Reading&) = delete;
 
-  // Throws once the step has ended. To be asked at least once per element that is read or dropped.
+  // Throws once the step has ended. Call it at least once per element that is read or dropped.
   void check_goes_on() const;
   Cancellation& cancellation() { return cancellation_; }
 
@@ -43,13 +44,13 @@ class Reading {
 class ElementSource;
 
 // One reading of a dataset from its beginning. Used by one thread at a time, which may wait for
-// disks; it keeps what it reads of.
+// disks; it keeps alive the sources that it reads.
 class DatasetIterator {
  public:
   virtual ~DatasetIterator() = default;
-  // None at the end; then again none. After an error it goes on behind what failed. Throws once the
-  // step of `reading` has ended. INVALID_ARGUMENT for an element that has not the types of the
-  // dataset: they are what a client says.
+  // Returns none at the end, and again after it. After an error it continues behind the failed
+  // element. Throws once the step of `reading` has ended. INVALID_ARGUMENT for an element whose
+  // types differ from the dataset's, which a client declares.
   std::optional<Element> next(Reading& reading);
 
  private:
@@ -58,47 +59,49 @@ class DatasetIterator {
   std::shared_ptr<const ElementSource> of_;
 };
 
-// The components of one, then those of the other.
+// The components of `a`, then those of `b`.
 Element joined(const Element& a, const Element& b);
 
 struct ElementTypes {
   std::vector<DType> dtypes;
   std::vector<Shape> shapes;  // partial
-  // The attributes output_types and output_shapes, or Toutput_types for the first.
+  // From the attributes output_types and output_shapes; Toutput_types instead of the first in some
+  // ops.
   static ElementTypes of(const NodeView& node);
   static ElementTypes of(const Element& element);
 };
 // INVALID_ARGUMENT "… at component 0: expected … but got …".
 void check_same_types(const ElementTypes& expected, const ElementTypes& got);
 
-// Numbers of elements that are none.
+// Special values of a number of elements.
 inline constexpr int64_t infinite = -1, unknown = -2;
-// So many times n elements, of which there may be infinitely many, or who knows how many.
+// `count` times n elements; n may be infinite or unknown.
 inline int64_t times(int64_t n, int64_t count) {
   int64_t out = 0;
   if (n < 0) return n;
   return __builtin_mul_overflow(n, count, &out) ? unknown : out;
 }
-// n elements, `size` at a time; the last may have fewer.
+// The batches of `size` elements in n; the last may be smaller.
 inline int64_t batches(int64_t n, int64_t size) {
   return n < 0 ? n : n / size + (n % size == 0 ? 0 : 1);
 }
 
-// Constant, but for what its iterators share (a cache, seeds). Thread-safe. Always in a shared_ptr.
+// Immutable, except for state that its iterators share (a cache, seeds). Thread-safe. Always in a
+// shared_ptr.
 class ElementSource : public std::enable_shared_from_this<ElementSource> {
  public:
   using Pointer = std::shared_ptr<const ElementSource>;
-  // INVALID_ARGUMENT if it is made of others of others … more than 1,000 times, or if a reading of
-  // it would have more than 100,000 parts.
+  // INVALID_ARGUMENT if datasets are nested more than 1,000 deep, or if a reading of this one would
+  // have more than 100,000 parts.
   explicit ElementSource(ElementTypes types, const std::vector<Pointer>& inputs = {});
   virtual ~ElementSource() = default;
 
   const ElementTypes& types() const { return types_; }
   std::unique_ptr<DatasetIterator> make_iterator() const;
-  // How many elements it has, as far as TensorFlow tells without reading any.
+  // The number of elements, as far as TensorFlow knows it without reading any.
   virtual int64_t cardinality() const { return unknown; }
-  // An element that fails takes the batch that it would be in with it: TensorFlow computes a map
-  // and its batches together.
+  // Whether a failed element takes its whole batch with it: TensorFlow computes a map and its
+  // batches together.
   virtual bool fails_by_batch() const { return false; }
 
  private:
@@ -123,8 +126,8 @@ class DatasetVariant final : public Variant {
   const int depth_;
 };
 
-ElementSource::Pointer dataset_of(const Tensor& tensor);  // INVALID_ARGUMENT if it is none
-// `depth`: that around what it is made of.
+ElementSource::Pointer dataset_of(const Tensor& tensor);  // INVALID_ARGUMENT if it is not one
+// `depth`: one more than the nesting depth of its input variants.
 Tensor dataset_tensor(ElementSource::Pointer dataset, int depth);
 inline ElementSource::Pointer input_dataset(const ExecuteContext& c) {
   return dataset_of(c.input(0));
@@ -136,7 +139,7 @@ T scalar_input(const ExecuteContext& c, int input, std::string_view name) {
   return c.input(input).value<T>();
 }
 
-// The shapes of an op's outputs that are an element: its output_shapes.
+// The shapes of an op's outputs that form an element: its output_shapes.
 void element_shapes(ShapeContext& c);
 // Sets the outputs of `c` to the element. INVALID_ARGUMENT unless it has these types.
 void set_element(ExecuteContext& c, const ElementTypes& types, Element element);
@@ -155,7 +158,7 @@ std::unique_ptr<DatasetIterator> iterator(Next next) {
   return std::make_unique<Iterator>(std::move(next));
 }
 
-// An op that makes a dataset. Schema and doc are `op`'s; the output and the kernel are added.
+// An op that makes a dataset. Schema and doc come from `op`; the output and the kernel are added.
 using MakeDataset = std::function<ElementSource::Pointer(ExecuteContext&)>;
 OpDef dataset_op(OpDef op, MakeDataset make);
 // Attributes that most of them have.
@@ -165,18 +168,18 @@ inline const char* const metadata_attr = "metadata: string = ''";
 
 // ---- Datasets that others are made of ----
 
-// Each element of a batch must have the same shapes, or is filled up to `padded`.
+// All elements of a batch must have the same shapes, or are padded to `padded`.
 struct BatchPadding {
   std::vector<Shape> shapes;   // -1: as the largest element
   std::vector<Tensor> values;  // scalars
 };
 ElementSource::Pointer batches_of(ElementSource::Pointer input, int64_t size, bool drops_remainder,
                                   ElementTypes types, std::optional<BatchPadding> padding = {});
-// One batch of at least one element, which must have the same shapes.
+// One batch of at least one element; all must have the same shapes.
 Element stacked(const std::vector<Element>& elements);
 ElementSource::Pointer repeated(ElementSource::Pointer input, int64_t count);
 
-// Elements that are kept: RESOURCE_EXHAUSTED if they no longer fit into memory.
+// For elements that are kept: RESOURCE_EXHAUSTED if one does not fit into memory.
 void check_memory_for_element(const Element& element);
 
 }  // namespace leat

@@ -1,4 +1,4 @@
-// Functions that datasets call, together with the values around them that they use.
+// Functions that datasets call, together with their captured values.
 #pragma once
 
 #include <memory>
@@ -14,16 +14,17 @@ namespace leat {
 // Thread-safe.
 class DatasetFunction {
  public:
-  // `attr`: the attribute of the node of `c` that has the function.
+  // `attr`: the attribute of the node of `c` that names the function.
   DatasetFunction(ExecuteContext& c, std::string_view attr);
 
   Element call(const Element& element, Reading& reading) const;
-  // None if the function ends the sequence so, by OUT_OF_RANGE. INVALID_ARGUMENT instead if it must
-  // give a result for each element.
+  // None if the function ends the sequence with OUT_OF_RANGE. With `preserves_count` that is
+  // INVALID_ARGUMENT instead: the function must return a result for each element.
   std::optional<Element> call_or_end(const Element& element, bool preserves_count,
                                      Reading& reading) const;
   ElementSource::Pointer call_for_dataset(const Element& element, Reading& reading) const;
-  // INVALID_ARGUMENT "`predicate` must return a scalar bool." unless it is one, of `what` it is.
+  // INVALID_ARGUMENT "`predicate` must return a scalar bool." unless it returns one; `what` names
+  // the function.
   template <class T>
   T call_for_scalar(const Element& element, std::string_view what, Reading& reading) const {
     const Element result = call(element, reading);
@@ -38,12 +39,12 @@ class DatasetFunction {
   std::vector<Tensor> captured_;
 };
 
-// The input that has the captured values of an op with one function, and its attributes.
+// The input with the captured values of an op with one function, and its attributes.
 inline const char* const captured_arg = "other_arguments: Targuments";
 std::vector<std::string> function_attrs(std::vector<std::string> more);
-// The inputs behind the captured values, by number.
+// The position of the i-th input after the captured values.
 int behind_captured(const ExecuteContext& c, int i);
-// Calls run one at a time, but what is asked for must make sense.
+// Calls run one at a time, but the requested number must be valid.
 int64_t checked_calls(int64_t calls);
 
 }  // namespace leat

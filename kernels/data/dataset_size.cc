@@ -1,4 +1,5 @@
-// How many elements a dataset has: asked for, or asserted; and the only one of those with one.
+// The number of a dataset's elements, queried or asserted; and the single element of a dataset with
+// one.
 #include "graph/shape_inference.h"
 #include "kernels/blocking.h"
 #include "kernels/data/dataset.h"

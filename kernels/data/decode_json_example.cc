@@ -1,4 +1,4 @@
-// DecodeJSONExample: records that were written as text.
+// DecodeJSONExample: records written as text.
 #include "graph/formats/example.h"
 #include "graph/gradient.h"
 #include "graph/ops.h"

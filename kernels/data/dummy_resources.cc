@@ -1,5 +1,5 @@
-// DummySeedGenerator and DummyMemoryCache: what TensorFlow's client hands to a dataset that shall
-// have seeds, or a cache, of its own.
+// DummySeedGenerator and DummyMemoryCache: TensorFlow's client passes them to a dataset that is to
+// have its own seeds or cache.
 #include "core/resource.h"
 #include "graph/shape_inference.h"
 #include "kernels/cpu.h"

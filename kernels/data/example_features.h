@@ -1,5 +1,5 @@
-// The features of tf.train.Example records as tensors, one per feature: for the ops that parse
-// records and for the dataset that does.
+// The features of tf.train.Example records as tensors, one per feature: shared by the ops and the
+// dataset that parse records.
 #pragma once
 
 #include <span>
@@ -17,13 +17,13 @@ struct WantedFeatures {
   std::vector<std::string> sparse_keys, dense_keys, ragged_keys;
   std::vector<DType> sparse_types, dense_types, ragged_types, split_types;
   std::vector<Shape> dense_shapes;
-  std::vector<Tensor> dense_defaults;  // without elements: the feature is required
-  bool is_batch = true;                // else one record, and no axis for records
+  std::vector<Tensor> dense_defaults;  // no elements: the feature is required
+  bool is_batch = true;                // else a single record, without an axis for records
   std::vector<std::string> names;      // of the records, for messages; may be empty
 
-  // The types and dense shapes, which all ops have as attributes of the same names.
+  // The types and dense shapes, from attributes that have the same names in all ops.
   static WantedFeatures of(const NodeView& node);
-  // Once the keys are there. INVALID_ARGUMENT unless there are as many keys, types, shapes.
+  // Call once the keys are set. INVALID_ARGUMENT unless keys, types and shapes agree in number.
   void check_counts() const;
 };
 
@@ -37,7 +37,7 @@ struct ParsedFeatures {
   std::vector<RaggedFeature> ragged;
 };
 
-// INVALID_ARGUMENT, with the key, if a record is damaged or has other values than wanted.
+// INVALID_ARGUMENT, with the key, if a record is damaged or has values other than those wanted.
 ParsedFeatures parse_features(const WantedFeatures& wanted, std::span<const std::string> records);
 
 }  // namespace leat

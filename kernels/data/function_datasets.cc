@@ -1,4 +1,4 @@
-// Datasets that call functions of the client's program.
+// Datasets that call functions defined in the client's program.
 #include "kernels/data/dataset_function.h"
 
 namespace leat {

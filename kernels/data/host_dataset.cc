@@ -1,4 +1,4 @@
-// _HostDataset: the elements that a C++ function of this process gives.
+// _HostDataset: elements that a C++ function of this process returns.
 #include "core/host_functions.h"
 #include "kernels/data/dataset.h"
 

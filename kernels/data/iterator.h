@@ -1,4 +1,4 @@
-// Iterators: state of a task that reads a dataset (dataset.h), element by element, for any number
+// Iterators: state of a task that reads a dataset (dataset.h) one element at a time, for any number
 // of steps.
 #pragma once
 
@@ -27,14 +27,14 @@ class Iterator : public Resource, public std::enable_shared_from_this<Iterator> 
   std::string state() const override;
 
   const ElementTypes& types() const { return types_; }
-  // From its beginning on. Steps that are reading finish with the dataset before it.
+  // Starts at the beginning. Steps that are reading finish with the previous dataset.
   void begin(ElementSource::Pointer dataset);
-  // Gives the next element to `take`, or none at the end, on a thread that may wait; `c` is the
-  // step that asks. FAILED_PRECONDITION without a dataset.
+  // Passes the next element to `take`, or none at the end, on a thread that may wait; `c` is the
+  // calling step. FAILED_PRECONDITION without a dataset.
   using Take = std::function<void(std::optional<Element>)>;
   void next(ExecuteContext& c, Take take, std::function<void(Status)> done);
 
-  // What stands for it in strings, and what such a string stands for, on one device.
+  // The string that stands for the iterator on one device, and back.
   std::string handle(const std::string& device);
   static std::shared_ptr<Iterator> find(const std::string& handle, const std::string& device);
   // INVALID_ARGUMENT, with the component, unless its elements have these types.
@@ -47,9 +47,9 @@ class Iterator : public Resource, public std::enable_shared_from_this<Iterator> 
 
   const ElementTypes types_;
   const std::optional<WrittenFunction> factory_;
-  mutable std::mutex mutex_;  // guards what follows
+  mutable std::mutex mutex_;  // guards the members below
   std::shared_ptr<Source> source_;
-  int64_t number_ = 0;  // in handles; 0: it has none
+  int64_t number_ = 0;  // used in handles; 0: not assigned
 };
 
 }  // namespace leat

@@ -1,4 +1,4 @@
-// Datasets that give the elements of others: all or some of them, several times, side by side.
+// Datasets that pass on elements of others: all or some of them, repeated, or side by side.
 #include "kernels/data/dataset.h"
 
 namespace leat {

@@ -1,5 +1,5 @@
-// ParseExampleV2, ParseExample and ParseSingleExample: tf.train.Example records to a tensor per
-// feature.
+// ParseExampleV2, ParseExample and ParseSingleExample: parse tf.train.Example records to a tensor
+// per feature.
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"

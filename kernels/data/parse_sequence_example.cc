@@ -1,5 +1,5 @@
 // ParseSequenceExampleV2, ParseSequenceExample and ParseSingleSequenceExample:
-// tf.train.SequenceExample records, which have features of their own, the context, and lists with a
+// tf.train.SequenceExample records, which have their own features (the context) and lists with a
 // feature for each step.
 #include <algorithm>
 #include <set>

@@ -1,4 +1,4 @@
-// Readers: records of the files whose names are in a queue.
+// Readers: records of files whose names are in a queue.
 #pragma once
 
 #include <functional>
@@ -13,17 +13,17 @@
 
 namespace leat {
 
-// TensorFlow's readers: TextLineReader and so on. One read at a time; the others wait in line, and
-// leave it when their step ends. Thread-safe.
+// TensorFlow's readers: TextLineReader and so on. Reads run one at a time; the others wait in line,
+// and leave it when their step ends. Thread-safe.
 class Reader : public Resource, public std::enable_shared_from_this<Reader> {
  public:
   using Open = std::function<OpenedFile(const std::string& path, const FileRoots& roots)>;
   using Done = std::function<void(const Status&, std::vector<RecordFile::Record>)>;
 
-  // What nodes of one name must agree on, and how a file is opened.
+  // Options that nodes with one name must agree on, and how a file is opened.
   struct Options {
     std::string kind;  // "TextLineReader"
-    std::string what;  // the rest of it, in words
+    std::string what;  // the other options, as text
     Open open;
     static Options of(const NodeView& node);
   };
@@ -32,17 +32,17 @@ class Reader : public Resource, public std::enable_shared_from_this<Reader> {
   void check_fits(const NodeView& node) const override;
   std::string state() const override;
 
-  // Up to `count` records of one file, at least one: from the file that is open, else from those
-  // that `names` gives, which this waits for. OUT_OF_RANGE once the queue is closed and empty.
+  // Reads up to `count` records of one file, at least one: from the open file, else from the next
+  // files in `names`, which this waits for. OUT_OF_RANGE once the queue is closed and empty.
   void read(int64_t count, std::shared_ptr<TensorQueue> names, const FileRoots& roots,
             Cancellation& cancellation, Done done);
-  // Forgets the file that is open, and what was counted; waits for the read that is under way.
+  // Closes the open file and resets the counts; waits for a read in progress.
   void reset(Cancellation& cancellation, std::function<void(const Status&)> done);
-  int64_t records() const;  // that were given
-  int64_t files() const;    // that were read to their end
+  int64_t records() const;  // produced so far
+  int64_t files() const;    // read to their end
 
  private:
-  // `then` has the turn, if its status is OK, until leave().
+  // If its status is OK, `then` holds the turn until leave().
   void enter(Cancellation& cancellation, std::function<void(const Status&)> then);
   void leave();
   struct Read {
@@ -57,10 +57,10 @@ class Reader : public Resource, public std::enable_shared_from_this<Reader> {
   void finish(const Read& read, const Status& status, std::vector<RecordFile::Record> records);
 
   const Options options_;
-  const std::shared_ptr<TensorQueue> turns_;  // its one element is with whoever has the turn
-  OpenedFile file_;                           // touched by whoever has the turn
-  mutable std::mutex mutex_;                  // guards what follows
-  std::string path_;                          // of the file that is open
+  const std::shared_ptr<TensorQueue> turns_;  // holds one element, taken by the holder of the turn
+  OpenedFile file_;                           // used by the holder of the turn
+  mutable std::mutex mutex_;                  // guards the members below
+  std::string path_;                          // of the open file
   int64_t records_ = 0, files_ = 0;
 };
 

@@ -1,4 +1,4 @@
-// ScanDataset and ReduceDataset: functions that hand a state from element to element.
+// ScanDataset and ReduceDataset: functions that pass a state from element to element.
 #include "kernels/blocking.h"
 #include "kernels/data/dataset_function.h"
 

@@ -1,4 +1,4 @@
-// Datasets of the rows of the elements: one by one, or in batches of other sizes.
+// Datasets of the rows of another's elements: one by one, or in batches of other sizes.
 #include "kernels/copy_elements.h"
 #include "kernels/data/dataset.h"
 

@@ -1,4 +1,4 @@
-// Windows: elements that have been read, as a dataset for functions.
+// Windows: elements that have been read, as a dataset that functions take.
 #pragma once
 
 #include <vector>

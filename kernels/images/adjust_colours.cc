@@ -1,4 +1,4 @@
-// Other colours for images [height, width, channels] and batches of them: AdjustHue,
+// Colour changes of images [height, width, channels] and batches of them: AdjustHue,
 // AdjustSaturation and AdjustContrastv2.
 #include <algorithm>
 #include <cmath>

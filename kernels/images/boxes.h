@@ -1,4 +1,4 @@
-// Boxes [y1, x1, y2, x2] by two opposite corners, in any order: what the suppressions share.
+// Boxes [y1, x1, y2, x2], given by two opposite corners in any order: shared by the suppressions.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,7 @@ inline float box_area(const float* box) {
   return std::abs(box[2] - box[0]) * std::abs(box[3] - box[1]);
 }
 
-// The area that two boxes have in common over the area that they cover.
+// Intersection over union of two boxes.
 inline float overlap(const float* a, const float* b) {
   const float area_a = box_area(a), area_b = box_area(b);
   if (area_a <= 0 || area_b <= 0) return 0;

@@ -1,4 +1,4 @@
-// CombinedNonMaxSuppression: what a detector keeps of each image, of all classes.
+// CombinedNonMaxSuppression: the boxes of all classes that a detector keeps for each image.
 #include <algorithm>
 #include <limits>
 #include <queue>

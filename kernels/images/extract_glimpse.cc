@@ -1,5 +1,5 @@
-// ExtractGlimpse and ExtractGlimpseV2: a window of every image, around a place of its own; noise
-// where it lies outside of the image. TensorFlow's noise has no seed, nor has ours.
+// ExtractGlimpse and ExtractGlimpseV2: a window of every image, around its own centre, with noise
+// outside the image. As in TensorFlow, the noise has no seed.
 #include <cmath>
 #include <limits>
 #include <random>

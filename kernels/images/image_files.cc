@@ -1,4 +1,4 @@
-// Images as files: DecodePng, DecodeJpeg, DecodeAndCropJpeg, DecodeBmp, DecodeGif, DecodeImage,
+// Image files: DecodePng, DecodeJpeg, DecodeAndCropJpeg, DecodeBmp, DecodeGif, DecodeImage,
 // ExtractJpegShape, EncodePng, EncodeJpeg, EncodeJpegVariableQuality.
 #include "graph/formats/gif_file.h"
 #include "graph/formats/image_file.h"

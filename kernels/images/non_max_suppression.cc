@@ -1,5 +1,5 @@
-// Of boxes that overlap, the one with the largest score: NonMaxSuppression to NonMaxSuppressionV5,
-// and NonMaxSuppressionWithOverlaps.
+// Keeps the box with the largest score among overlapping ones: NonMaxSuppression to
+// NonMaxSuppressionV5, and NonMaxSuppressionWithOverlaps.
 #include <algorithm>
 #include <cmath>
 #include <limits>

@@ -1,4 +1,4 @@
-// ImageProjectiveTransformV2 and V3: images seen through a projective transformation.
+// ImageProjectiveTransformV2 and V3: apply a projective transformation to images.
 #include <cmath>
 #include <limits>
 

@@ -1,5 +1,5 @@
-// SampleDistortedBoundingBox, its V2 and the stateless one: a random part of an image to train on.
-// As in random.cc, results are TensorFlow's for the same seeds.
+// SampleDistortedBoundingBox, its V2 and the stateless form: choose a random part of an image for
+// training. As in random.cc, results are TensorFlow's for the same seeds.
 #include <cmath>
 #include <limits>
 

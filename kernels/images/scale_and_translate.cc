@@ -1,6 +1,6 @@
 // ScaleAndTranslate and its gradient: images resized and moved. Every output pixel is a sum over
-// the input pixels around its place, weighted by a sampling kernel (K. Turkowski, "Filters for
-// Common Resampling Tasks", 1990), that is divided by the weights' sum.
+// nearby input pixels, weighted by a sampling kernel (K. Turkowski, "Filters for Common Resampling
+// Tasks", 1990) and divided by the sum of the weights.
 #include <cmath>
 #include <limits>
 #include <numbers>

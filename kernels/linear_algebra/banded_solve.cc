@@ -1,6 +1,6 @@
-// BandedTriangularSolve: equations of a triangular matrix that is 0 but for some diagonals. They
-// are the rows of its input, [..., bands, n], in the layout of MatrixDiagPartV3 with align
-// LEFT_RIGHT. All is computed in double precision.
+// BandedTriangularSolve: solves systems with a triangular matrix that is 0 except on some
+// diagonals. These are the rows of its input, [..., bands, n], in the layout of MatrixDiagPartV3
+// with align LEFT_RIGHT. Computes in double precision.
 #include <cmath>
 
 #include "core/step_end.h"

@@ -1,5 +1,5 @@
-// oneDNN's bfloat16 matmul, 8 to 10 times as fast as f32 where there is AMX. The primitive is made
-// once; its scratch memory is our workspace.
+// oneDNN's bfloat16 matmul, 8 to 10 times as fast as f32 on processors with AMX. The primitive is
+// made once; its scratch memory is our workspace.
 #include "kernels/linear_algebra/bfloat16_matmul.h"
 
 #include <algorithm>

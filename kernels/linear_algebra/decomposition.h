@@ -17,7 +17,7 @@ struct Lu {
   std::vector<W> a;
   std::vector<int64_t> rows;  // row i of PA is row rows[i] of A
   int64_t n;
-  bool is_odd = false;  // the permutation
+  bool is_odd = false;  // parity of the permutation
 
   Lu(std::vector<W> matrix, int64_t extent) : a(std::move(matrix)), rows(extent), n(extent) {
     for (int64_t i = 0; i < n; ++i) rows[i] = i;
@@ -40,7 +40,7 @@ struct Lu {
     }
   }
 
-  // Where NaN is not the first pivot, it passes, as in TensorFlow.
+  // NaN passes unless it is the first pivot, as in TensorFlow.
   void check_invertible() const {
     for (int64_t i = 0; i < n; ++i) {
       const double pivot = std::abs(a[i * n + i]);
@@ -71,19 +71,19 @@ struct Lu {
   }
 };
 
-// A = Q R with A [m, n], Q [m, k] and R [k, n]; k = m if it is `full`, else min(m, n). By
-// Householder's reflections (Golub and Van Loan, "Matrix computations", 5.2); each diagonal element
-// of R is real and has the other sign than the real part of the element it comes from, or is that
-// if it is real and there is nothing below it.
+// A = Q R with A [m, n], Q [m, k] and R [k, n]; k = m if `full`, else min(m, n). By Householder
+// reflections (Golub and Van Loan, "Matrix computations", 5.2). Each diagonal element of R is real:
+// its sign is opposite to the real part of the element it comes from, or it is that element, if
+// that is real with only zeros below it.
 template <class W>
 struct Qr {
   std::vector<W> q, r;
   Qr(std::vector<W> a, int64_t m, int64_t n, bool full);
 };
 
-// The eigenvalues of a self-adjoint matrix in rising order, and its eigenvectors as columns; only
-// the lower triangle is read, and of its diagonal the real parts. By Jacobi's rotations (Golub and
-// Van Loan, 8.5). INVALID_ARGUMENT if the matrix is not finite.
+// The eigenvalues of a self-adjoint matrix in ascending order, and its eigenvectors as columns.
+// Reads only the lower triangle, and only the real parts of its diagonal. By Jacobi rotations
+// (Golub and Van Loan, 8.5). INVALID_ARGUMENT if the matrix is not finite.
 template <class W>
 struct SelfAdjointEigen {
   std::vector<double> values;
@@ -91,9 +91,9 @@ struct SelfAdjointEigen {
   SelfAdjointEigen(const std::vector<W>& a, int64_t n);
 };
 
-// A = U diag(s) V' with A [m, n], U [m, k], V [n, k], k = min(m, n), and s falling; with `full`, U
-// and V are square. By rotations of columns until all are orthogonal (Hestenes, "Inversion of
-// matrices by biorthogonalization", 1958). All are NaN if the matrix is not finite.
+// A = U diag(s) V' with A [m, n], U [m, k], V [n, k], k = min(m, n), and s descending; with `full`,
+// U and V are square. Rotates columns until all are orthogonal (Hestenes, "Inversion of matrices by
+// biorthogonalization", 1958). All results are NaN if the matrix is not finite.
 template <class W>
 struct Svd {
   std::vector<double> s;
@@ -101,7 +101,7 @@ struct Svd {
   Svd(const std::vector<W>& a, int64_t m, int64_t n, bool full);
 };
 
-// decomposition.cc has them of both.
+// decomposition.cc instantiates both.
 extern template struct Qr<double>;
 extern template struct Qr<complex128>;
 extern template struct SelfAdjointEigen<double>;

@@ -1,5 +1,5 @@
 // Decompositions of matrices [..., m, n]: Qr, Svd, SelfAdjointEigV2, Lu; and MatrixSolveLs, least
-// squares. All is computed in double precision.
+// squares. Computes in double precision.
 #include <numeric>
 
 #include "core/step_end.h"

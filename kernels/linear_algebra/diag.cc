@@ -1,5 +1,5 @@
-// Diag and DiagPart: a tensor's diagonal, of any even rank. MatrixDiag (matrix_diag.cc) has those
-// of matrices.
+// Diag and DiagPart: the diagonal of a tensor of any even rank. MatrixDiag (matrix_diag.cc) handles
+// diagonals of matrices.
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"

@@ -1,6 +1,6 @@
-// Einsum: sums of products over labelled axes. Operands are brought into the order [batch, rows,
-// summed] and [batch, summed, columns], multiplied as matrices, and the product put into the
-// output's order.
+// Einsum: sums of products over labelled axes. Transposes operands to [batch, rows, summed] and
+// [batch, summed, columns], multiplies them as matrices, and transposes the product to the output's
+// order.
 #include <algorithm>
 #include <map>
 #include <string>

@@ -1,5 +1,5 @@
-// Solving with square matrices, [..., n, n]: Cholesky, MatrixTriangularSolve, MatrixSolve,
-// MatrixInverse, determinants. All is computed in double precision.
+// Solves systems with square matrices, [..., n, n]: Cholesky, MatrixTriangularSolve, MatrixSolve,
+// MatrixInverse, determinants. Computes in double precision.
 #include <algorithm>
 #include <cmath>
 #include <limits>

@@ -1,8 +1,8 @@
 // leat: fast-math-loops
-// Matrix products. f32 is oneDNN's sgemm, single-threaded: our pool splits the rows or columns. It
-// beat oneDNN's own matmul primitive on plain (unpacked) operands in time and in calls to malloc;
-// weights change at every step, so packing them does not pay. Vectors and other types have loops
-// here, products with few columns in narrow_matmul.cc.
+// Matrix products. f32 uses oneDNN's sgemm, single-threaded: our pool splits the rows or columns.
+// It beat oneDNN's own matmul primitive on plain (unpacked) operands in time and in calls to
+// malloc; weights change at every step, so packing them does not pay. Vectors and other types have
+// loops here, products with few columns in narrow_matmul.cc.
 #include <omp.h>
 #include <oneapi/dnnl/dnnl.h>
 

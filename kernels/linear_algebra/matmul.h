@@ -10,16 +10,16 @@ namespace leat {
 struct MatMul {
   int64_t m, n, k;
   bool transpose_a, transpose_b;
-  bool conjugates = false;  // what it transposes, of complex numbers
+  bool conjugates = false;  // conjugates what it transposes (complex numbers)
 };
 
 using MatMulTypes =
     Types<float, double, half, bfloat16, int16_t, int32_t, int64_t, complex64, complex128>;
 
-// A kernel of inputs a, b and one output.
+// A kernel with inputs a, b and one output.
 BoundKernel bind_matmul(DType dtype, const MatMul& extents);
 
-// Tens of microseconds of work: less is not worth a second thread.
+// Tens of microseconds of work: a second thread does not pay for less.
 inline constexpr int64_t matmul_flops_per_chunk = 8'000'000;
 
 }  // namespace leat

@@ -1,4 +1,4 @@
-// Batches of matrices, [..., m, n], of which two may be broadcast against each other.
+// Batches of matrices, [..., m, n]; two of them may be broadcast against each other.
 #pragma once
 
 #include <algorithm>
@@ -9,9 +9,9 @@ namespace leat {
 
 inline Shape batch_of(const Shape& shape) { return Shape(shape.dims().first(shape.rank() - 2)); }
 
-// Which matrix of an operand belongs to each of the output: the batch's axes are broadcast.
+// The index of an operand's matrix for each matrix of the output: the batch axes are broadcast.
 inline Tensor matrices_of(const Shape& operand, const Shape& out) {
-  Tensor numbers(i64, {out.elements()});  // says so where memory is short
+  Tensor numbers(i64, {out.elements()});  // throws if memory is short
   int64_t* found = numbers.data<int64_t>();
   std::fill_n(found, out.elements(), int64_t{0});
   const int added = out.rank() - operand.rank();

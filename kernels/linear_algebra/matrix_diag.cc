@@ -1,6 +1,6 @@
-// Bands of diagonals of matrices: MatrixDiagPart takes them out, MatrixDiag makes matrices of them,
-// MatrixSetDiag replaces them. V1 knows the main diagonal only, V2 and V3 differ in where diagonals
-// of unequal lengths begin.
+// Bands of diagonals of matrices: MatrixDiagPart extracts them, MatrixDiag builds matrices from
+// them, MatrixSetDiag replaces them. V1 supports only the main diagonal; V2 and V3 differ in where
+// diagonals of unequal lengths begin.
 #include "core/step_end.h"
 #include "graph/gradient.h"
 #include "graph/ops.h"

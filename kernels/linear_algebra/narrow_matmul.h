@@ -1,4 +1,4 @@
-// f32 products with few columns, as of a classifier with two classes: reading `a` is all the work.
+// f32 products with few columns, as in a classifier with two classes: reading `a` is all the work.
 #pragma once
 
 #include <optional>
@@ -7,8 +7,8 @@
 
 namespace leat {
 
-// None where sgemm is as fast: from 4 columns on, from 5 if `a` is transposed; and for one column
-// of a transposed `a`.
+// None where sgemm is as fast: from 4 columns on (from 5 if `a` is transposed), and for one column
+// if `a` is transposed.
 std::optional<BoundKernel> bind_narrow_matmul(const MatMul& extents);
 
 }  // namespace leat

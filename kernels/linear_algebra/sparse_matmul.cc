@@ -1,5 +1,5 @@
-// SparseMatMul: matrix products one operand of which is mostly zeros, which are skipped. As in
-// TensorFlow, a zero times NaN or infinity is therefore nothing.
+// SparseMatMul: matrix products that skip the zeros of one operand, which is mostly zeros. As in
+// TensorFlow, zero times NaN or infinity therefore adds nothing.
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"

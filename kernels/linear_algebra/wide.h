@@ -1,4 +1,4 @@
-// What matrices are computed in, whatever their type: double precision.
+// The type that matrices are computed in, whatever their own type: double precision.
 #pragma once
 
 #include <algorithm>
@@ -25,7 +25,7 @@ void narrow(const std::vector<W>& values, T* to) {
   std::transform(values.begin(), values.end(), to, [](const W& x) { return static_cast<T>(x); });
 }
 
-// Its conjugate, which of a real number is itself.
+// The conjugate; of a real number, the number itself.
 template <class W>
 W conjugate(const W& x) {
   if constexpr (is_complex_type<W>)
@@ -34,7 +34,7 @@ W conjugate(const W& x) {
     return x;
 }
 
-// [columns, rows] of [rows, columns].
+// Transposes [rows, columns] to [columns, rows].
 template <class W>
 std::vector<W> adjoint_of(const std::vector<W>& a, int64_t rows, int64_t columns) {
   std::vector<W> out(a.size());

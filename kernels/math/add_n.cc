@@ -1,5 +1,5 @@
 // leat: cpu+cuda
-// AddN: where gradients of several paths meet.
+// AddN: sums the gradients of several paths.
 #include "kernels/control/variant_arithmetic.h"
 #include "kernels/elementwise.h"
 #include "kernels/wrapping.h"

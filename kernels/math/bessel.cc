@@ -1,6 +1,6 @@
 // leat: cpu+cuda
 // Bessel functions of orders 0 and 1: J, Y, and the modified I and K, these also scaled by e^-|x|
-// and e^x. All is computed in double precision. J and Y are the C library's.
+// and e^x. Computes in double precision. J and Y are the C library's.
 #include "kernels/elementwise_ops.h"
 
 namespace leat {

@@ -1,5 +1,5 @@
 // leat: cpu+cuda
-// Cast: every number type and bool to every other; of a complex number the real part goes.
+// Cast: every number type and bool to every other; a complex number becomes its real part.
 #include <bit>
 
 #include "kernels/elementwise.h"

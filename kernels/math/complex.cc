@@ -1,5 +1,6 @@
-// Complex numbers and their parts: Complex, Real, Imag, Conj, ComplexAbs and Angle. Their gradients
-// follow TensorFlow's convention: that of a real y is conj(dy/dx), so that -gradient descends.
+// Complex numbers and their parts: Complex, Real, Imag, Conj, ComplexAbs and Angle. Gradients
+// follow TensorFlow's convention: the gradient of a real y is conj(dy/dx), so that -gradient
+// descends.
 #include "kernels/elementwise.h"
 
 namespace leat {

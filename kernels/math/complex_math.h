@@ -1,4 +1,4 @@
-// Functions of real and of complex numbers. After elementwise.h.
+// Functions of real and of complex numbers. Include after elementwise.h.
 #pragma once
 
 #include <cmath>
@@ -7,7 +7,7 @@
 
 namespace leat {
 
-// Of complex numbers without a look for what infinite parts may have meant, as in TensorFlow.
+// Complex products do not check for infinite parts, as in TensorFlow.
 template <class T>
 LEAT_DEVICE T product(const T& a, const T& b) {
   if constexpr (is_complex_type<T>) {

@@ -4,7 +4,7 @@
 #include "kernels/elementwise.h"
 
 namespace leat {
-namespace {  // of each file, as elementwise functors must be
+namespace {  // in each file, as for every elementwise functor
 
 struct Digamma {
   static constexpr int cost = 100;

@@ -1,5 +1,5 @@
 // leat: cpu+cuda
-// EuclideanNorm: the length of what is reduced.
+// EuclideanNorm: the Euclidean length over the reduced axes.
 #include "kernels/reduction.h"
 #include "kernels/wrapping.h"
 

@@ -1,4 +1,4 @@
-// Numbers by the range they are in: Bucketize, HistogramFixedWidth, LowerBound and UpperBound.
+// Assigns numbers to ranges: Bucketize, HistogramFixedWidth, LowerBound and UpperBound.
 #include <algorithm>
 #include <cmath>
 

@@ -1,5 +1,5 @@
 // leat: cpu+cuda
-// Incomplete gamma functions and what follows from them: Igamma, Igammac, IgammaGradA and
+// Incomplete gamma functions and their derivatives: Igamma, Igammac, IgammaGradA and
 // RandomGammaGrad. P by its power series where x is below a or 1, else Q by its continued fraction
 // (Abramowitz and Stegun, 6.5.29 and 6.5.31); both are differentiated by a term by term.
 #include "kernels/math/digamma.h"

@@ -1,5 +1,5 @@
 // leat: cpu+cuda
-// Max and Min over axes. NaN wins; of nothing they are the lowest and the highest value.
+// Max and Min over axes. NaN wins; over no elements the result is the lowest or the highest value.
 #include "kernels/reduction.h"
 
 namespace leat {

@@ -1,5 +1,5 @@
 // leat: cpu+cuda
-// ApproximateEqual and NextAfter: floating numbers that lie close to each other.
+// ApproximateEqual and NextAfter: floating-point numbers close to each other.
 #include "kernels/elementwise.h"
 
 namespace leat {

@@ -1,6 +1,6 @@
 // leat: cpu+cuda
-// Products and quotients that are 0 where a factor is 0, whatever the other one is: MulNoNan,
-// Xdivy, Xlogy, Xlog1py.
+// Products and quotients that are 0 if a factor is 0, whatever the other one is: MulNoNan, Xdivy,
+// Xlogy, Xlog1py.
 #include "kernels/elementwise_ops.h"
 
 #include "kernels/math/complex_math.h"

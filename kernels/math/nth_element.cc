@@ -1,4 +1,4 @@
-// NthElement: the entry that would be at a place if each row were sorted.
+// NthElement: the n-th smallest (or largest) entry of each row.
 #include <algorithm>
 
 #include "core/step_end.h"

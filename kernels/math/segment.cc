@@ -1,5 +1,5 @@
-// Rows of equal id are combined: SegmentSum, Mean, Prod, Min and Max, whose ids are sorted and say
-// how many rows come out, and UnsortedSegmentSum, Prod, Min and Max, which are told.
+// Combine rows with equal ids: SegmentSum, Mean, Prod, Min and Max, whose sorted ids determine the
+// number of output rows, and UnsortedSegmentSum, Prod, Min and Max, which take it as an input.
 #include <limits>
 
 #include "core/step_end.h"

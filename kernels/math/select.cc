@@ -1,5 +1,5 @@
 // leat: cpu+cuda
-// Select and SelectV2: one of two values, by a condition.
+// Select and SelectV2: choose one of two values by a condition.
 #include "kernels/elementwise.h"
 
 namespace leat {

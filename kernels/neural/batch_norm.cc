@@ -1,4 +1,4 @@
-// Batch normalisation: FusedBatchNormV3 and its gradient. Images are matrices here: a row per
+// Batch normalisation: FusedBatchNormV3 and its gradient. Images are treated as matrices: a row per
 // pixel, a column per channel.
 #include <cmath>
 #include <limits>

@@ -1,6 +1,6 @@
 // leat: fast-math-loops
-// BiasAdd and its gradient: a vector over the channels, which are the last axis (NHWC) or axis 1
-// (NCHW).
+// BiasAdd and its gradient: adds a vector over the channels, which are the last axis (NHWC) or axis
+// 1 (NCHW).
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"

@@ -6,8 +6,8 @@
 //     float probability(int64_t k) const;
 //     void learn(const int64_t*, int64_t);      // if it learns from the true classes
 //   };
-// One belongs to every node of a session. As in random.cc, what is drawn is what TensorFlow draws
-// for the same seeds.
+// Every node of a session has its own. As in random.cc, the same seeds draw the same numbers as in
+// TensorFlow.
 #pragma once
 
 #include <cmath>
@@ -59,7 +59,7 @@ template <class Sampler>
 struct SamplerState {
   std::shared_ptr<RandomStream> stream;
   Sampler sampler;
-  std::mutex mutex;  // of the sampler, if it learns
+  std::mutex mutex;  // guards the sampler, if it learns
 
   explicit SamplerState(const KernelRequest& r) : stream(stream_of(r)), sampler(r) {}
 
@@ -69,7 +69,7 @@ struct SamplerState {
   }
 };
 
-// `count` classes, different ones if `unique`; returns how many draws that took.
+// Draws `count` classes, distinct if `unique`; returns how many draws that took.
 template <class Sampler>
 int64_t sample(const Sampler& sampler, RandomWords& words, int64_t count, bool unique,
                int64_t* samples) {

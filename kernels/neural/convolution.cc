@@ -1,4 +1,4 @@
-// Which kernel runs a convolution, and the loops for f64 and int32.
+// Chooses the kernel of a convolution; has the loops for f64 and int32.
 #include "kernels/neural/convolution.h"
 
 #include "core/step_end.h"

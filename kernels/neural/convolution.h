@@ -8,8 +8,8 @@
 namespace leat {
 
 // y[n, oy, ox, o] = sum over (ky, kx, i) of x[n, iy, ix, g * depth() + i] * filter[ky, kx, i, o], g
-// = o's group. A depthwise filter [ky, kx, channel, multiplier] is that with as many groups as
-// input channels. Volumes x[n, iz, iy, ix, channel] have a filter [kz, ky, kx, i, o]; images have
+// = o's group. A depthwise filter [ky, kx, channel, multiplier] is the same with one group per
+// input channel. Volumes x[n, iz, iy, ix, channel] have a filter [kz, ky, kx, i, o]; images have
 // one plane.
 struct Convolution {
   int64_t batch = 0, in_channels = 0, out_channels = 0, groups = 1;
@@ -27,14 +27,13 @@ struct Convolution {
 
 enum class ConvolutionPass { forward, input_gradient, filter_gradient };
 
-// What a pass reads and writes: forward x, filter -> y; input_gradient dy, filter -> dx;
-// filter_gradient x, dy -> filter. `a` and `b` are the numbers of these two among the kernel's
-// inputs. T: float, double, half, bfloat16, int32.
+// Reads and writes of a pass: forward x, filter -> y; input_gradient dy, filter -> dx;
+// filter_gradient x, dy -> filter. `a` and `b` are the positions of the two operands among the
+// kernel's inputs. T: float, double, half, bfloat16, int32.
 BoundKernel bind_convolution(ConvolutionPass pass, const Convolution& convolution, DType dtype,
                              int a, int b);
 
-// For convolution.cc: f32, none of the extents 0. The function object of a kernel, and the
-// workspace it needs.
+// For convolution.cc: f32, no extent is 0. A kernel's function object, and the workspace it needs.
 class OneDnnConvolution {
  public:
   OneDnnConvolution(ConvolutionPass pass, const Convolution& convolution);
@@ -47,12 +46,12 @@ class OneDnnConvolution {
   std::shared_ptr<const Parts> parts_;
 };
 
-// The same in parts, none of which takes long.
+// The same in parts, each of which is short.
 class LargeConvolution {
  public:
-  // Otherwise OneDnnConvolution holds no thread for long.
+  // If false, OneDnnConvolution holds no thread for long.
   static bool is_needed(const Convolution& convolution);
-  // Of parts of so much work at most, where rows (or planes) are not more.
+  // Parts of at most this much work, unless a single row (or plane) is more.
   LargeConvolution(ConvolutionPass pass, const Convolution& convolution,
                    double flops_per_part = 2e9);
   size_t workspace_bytes() const;

@@ -1,6 +1,6 @@
-// Connectionist temporal classification: labels of a sequence whose places in time are not known.
-// A. Graves, Supervised Sequence Labelling with Recurrent Neural Networks, chapter 7. What the loss
-// and the decoders share.
+// Connectionist temporal classification: labels of a sequence whose positions in time are unknown.
+// A. Graves, Supervised Sequence Labelling with Recurrent Neural Networks, chapter 7. Shared by the
+// loss and the decoders.
 #pragma once
 
 #include <algorithm>
@@ -30,7 +30,7 @@ struct Sequences {
   int64_t time, batch, classes;
   const int32_t* lengths;
 
-  // `code` for lengths that do not fit, which TensorFlow's ops do not agree on.
+  // `code`: the error for lengths that do not fit. TensorFlow's ops differ in it.
   Sequences(const Tensor& inputs, const Tensor& sequence_length, Code code) {
     const Shape &shape = inputs.shape(), &of_lengths = sequence_length.shape();
     check(shape.rank() == 3, "inputs is not a 3-Tensor, but has shape ", shape);
@@ -52,7 +52,7 @@ struct Sequences {
   int64_t offset(int64_t t, int64_t b) const { return (t * batch + b) * classes; }
 };
 
-// The batch size, and the shape of the logits with it.
+// Infers the batch size, and returns the shape of the logits with it.
 inline Shape infer_logits(ShapeContext& c, int lengths) {
   Shape logits = c.with_rank(0, 3);
   const int64_t batch = c.with_rank(lengths, 1)[0];

@@ -1,4 +1,4 @@
-// DataFormatDimMap, DataFormatVecPermute: from one layout of images (NHWC, NCHW, …) to another.
+// DataFormatDimMap, DataFormatVecPermute: convert between layouts of images (NHWC, NCHW, …).
 #include <algorithm>
 
 #include "graph/gradient.h"

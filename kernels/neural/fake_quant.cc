@@ -1,6 +1,6 @@
 // Training for quantised inference (Jacob et al., "Quantization and training of neural networks for
-// efficient integer-arithmetic-only inference", 2018): the ops FakeQuantWithMinMax… round to what
-// num_bits can hold of a range; their gradients pass within it.
+// efficient integer-arithmetic-only inference", 2018): the ops FakeQuantWithMinMax… round to the
+// values that num_bits can represent in a range; their gradients pass within it.
 #include <cmath>
 
 #include "graph/gradient.h"

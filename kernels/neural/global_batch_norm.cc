@@ -1,4 +1,4 @@
-// BatchNormWithGlobalNormalization and its gradient: what graphs from before FusedBatchNorm have.
+// BatchNormWithGlobalNormalization and its gradient, for graphs that predate FusedBatchNorm.
 #include <cmath>
 
 #include "graph/gradient.h"

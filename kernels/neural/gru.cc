@@ -1,5 +1,5 @@
 // leat: fast-math-loops
-// A step of a recurrent network with gated units (Cho et al., 2014): GRUBlockCell and its gradient.
+// A step of a gated recurrent network (Cho et al., 2014): GRUBlockCell and its gradient.
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "kernels/examples.h"

@@ -1,7 +1,6 @@
-// Convolutions that would hold a thread for long, in parts of some hundredths of a second: it is
-// asked between them whether the result is still wanted. A part is some images of the batch, or of
-// one large image (or volume) a band of the output's rows (or planes) with the input's that it
-// sees.
+// Long convolutions, in parts of some hundredths of a second; between them it checks whether the
+// result is still wanted. A part is some images of the batch. For one large image (or volume) it is
+// a band of the output's rows (or planes) with the input rows it reads.
 #include <algorithm>
 #include <cstring>
 #include <map>

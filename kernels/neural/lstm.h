@@ -1,5 +1,5 @@
 // A cell of long short-term memory (Hochreiter and Schmidhuber, 1997), with optional peepholes
-// (Gers and Schmidhuber, 2000): what its ops and those on sequences share.
+// (Gers and Schmidhuber, 2000): shared by its ops and those on sequences.
 #pragma once
 
 #include "graph/shape_inference.h"
@@ -10,7 +10,7 @@ namespace leat::lstm {
 using CellTypes = Types<float, half>;
 inline const char* const types = "T: {half, float}";
 
-// Where the four gates' columns are in the weights.
+// The columns of the four gates in the weights.
 struct GateOrder {
   int input, candidate, forget, output;
 };
@@ -21,7 +21,7 @@ struct Extents {
   int64_t states() const { return batch * cells; }
 };
 
-// What all kernels know. A step's values lie one after the other.
+// What all kernels know. The values of a step are stored one after the other.
 struct Cell {
   Extents n;
   GateOrder order;
@@ -58,8 +58,8 @@ struct Cell {
     }
   }
 
-  // The gradients of the gates [batch, 4 cells] and of the state before; of the peepholes, which
-  // are added up.
+  // Computes the gradients of the gates [batch, 4 cells] and of the previous state; adds up those
+  // of the peepholes.
   void backward(const float* cs_prev, const float* const (&peepholes)[3],
                 const float* const (&values)[6], const float* cs_grad, const float* h_grad,
                 float* gates_grad, float* cs_prev_grad, float* const (&peephole_grads)[3]) const {
@@ -92,7 +92,8 @@ struct Cell {
   }
 };
 
-// What inputs x, cs_prev, h_prev, w, wci, wcf, wco, b, from `first` on, must be. {batch, cells}
+// Checks the inputs x, cs_prev, h_prev, w, wci, wcf, wco, b, from `first` on. Returns {batch,
+// cells}.
 inline Shape infer_cell(ShapeContext& c, int first, const Shape& x, bool has_peepholes) {
   const Shape cs_prev = c.with_rank(first + 1, 2);
   const int64_t batch = x[0] == any ? cs_prev[0] : x[0], cells = cs_prev[1];

@@ -1,6 +1,6 @@
-// oneDNN's convolutions. Images stay NHWC, as they come; filters are reordered to what the
-// primitive wants, in the workspace: they are small, and new at every training step. The batch is
-// cut into chunks that our pool runs.
+// oneDNN's convolutions. Images stay NHWC. Filters are reordered to the primitive's format, in the
+// workspace: they are small, and new at every training step. The batch is cut into chunks that our
+// pool runs.
 #include <cstring>
 
 #include "core/step_end.h"

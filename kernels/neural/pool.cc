@@ -1,4 +1,4 @@
-// MaxPool, with or without the places of its outputs, and AvgPool with their gradients: schemas.
+// MaxPool, with or without the positions of its outputs, and AvgPool with their gradients: schemas.
 // pooling.h has shapes and loops.
 #include "graph/gradient.h"
 #include "graph/ops.h"

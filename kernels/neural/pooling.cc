@@ -1,5 +1,5 @@
-// The loops and shape functions of poolings: loops over the channels of a pixel. Channels-first
-// images are one channel per image here.
+// The shape functions of poolings, and their loops over the channels of a pixel. Channels-first
+// images are treated as one image per channel.
 #include "kernels/neural/pooling.h"
 
 #include <limits>

@@ -7,9 +7,9 @@
 
 namespace leat {
 
-// Inputs as of the ops MaxPool and AvgPool; MaxPoolGrad: x, y, dy; MaxPoolGradGrad: x, y, the
-// gradient's gradient; AvgPoolGrad: the shape of x, dy; MaxPoolGradWithArgmax: x, dy, where the
-// elements of dy belong.
+// Inputs as in the ops MaxPool and AvgPool; MaxPoolGrad: x, y, dy; MaxPoolGradGrad: x, y, the
+// gradient's gradient; AvgPoolGrad: the shape of x, dy; MaxPoolGradWithArgmax: x, dy, the target
+// index of each element of dy.
 void infer_pool(ShapeContext& c);
 void infer_max_pool_gradient(ShapeContext& c);
 void infer_max_pool_gradient_gradient(ShapeContext& c);

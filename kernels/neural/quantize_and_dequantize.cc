@@ -1,5 +1,5 @@
-// QuantizeAndDequantizeV2, V3, V4: numbers rounded to what integers of num_bits can stand for, for
-// training of quantised inference. Unlike fake_quant.cc the scale is symmetric: 0 is always 0.
+// QuantizeAndDequantizeV2, V3, V4: round numbers to the values that integers of num_bits represent,
+// to train for quantised inference. Unlike fake_quant.cc the scale is symmetric: 0 is always 0.
 #include <algorithm>
 #include <cmath>
 #include <limits>

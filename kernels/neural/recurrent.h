@@ -1,5 +1,5 @@
-// What the cells of recurrent networks share: all is computed in float, on matrices whose rows are
-// the examples of a batch.
+// What the cells of recurrent networks share: all computation is in float, on matrices whose rows
+// are the examples of a batch.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace leat {
 
 inline float logistic(float x) { return 1 / (1 + std::exp(-x)); }
 
-// A matrix product inside another kernel; its workspace is a part of that kernel's.
+// A matrix product inside another kernel; its workspace is part of that kernel's.
 class Product {
  public:
   explicit Product(const MatMul& extents) : kernel_(bind_matmul(f32, extents)) {
@@ -38,7 +38,7 @@ class Product {
   int64_t elements_;
 };
 
-// A kernel's inputs and outputs as floats; those of 16 bits are copied, in and out.
+// A kernel's inputs and outputs as floats; those of 16 bits are copied in and out.
 template <class T>
 class Floats {
  public:
@@ -80,13 +80,13 @@ inline void join_columns(int64_t rows, const float* left, int64_t n, const float
   }
 }
 
-// INVALID_ARGUMENT unless input `i` may have this shape.
+// INVALID_ARGUMENT unless input `i` can have this shape.
 inline void expect_shape(const ShapeContext& c, int i, const Shape& expected) {
   check(c.input(i).is_compatible(expected), c.input_name(i), " must have shape ", expected,
         ", got ", c.input(i));
 }
 
-// An extent that is a multiple of another one, or not known.
+// An extent that is a multiple of another one; either may be unknown.
 inline int64_t times(int64_t factor, int64_t extent) {
   return extent == any ? any : product_of_extents(factor, extent);
 }

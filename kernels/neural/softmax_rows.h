@@ -17,13 +17,12 @@ inline int64_t softmax_rows_per_block(int64_t columns) {
   return std::clamp<int64_t>(4096 / std::max<int64_t>(1, columns), 1, softmax_block_rows);
 }
 
-// A chunk of rows worth a second thread: exp takes about 0.3 ns per element.
+// Rows per chunk that are worth a second thread: exp takes about 0.3 ns per element.
 inline int64_t softmax_rows_per_chunk(int64_t columns) {
   return 1 + 65536 / std::max<int64_t>(1, columns);
 }
 
-// Reductions in lanes, which the compiler may not invent itself: it would change the order of
-// additions.
+// Reductions in lanes. The compiler may not create them itself: that would reorder additions.
 inline constexpr int lanes = 16;
 
 template <class C, class T>

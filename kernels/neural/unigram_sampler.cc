@@ -1,6 +1,6 @@
 // Candidate samplers with a weight per class: LearnedUnigramCandidateSampler and
-// ThreadUnsafeUnigramCandidateSampler, which count the true classes they have seen, and
-// FixedUnigramCandidateSampler, whose weights are given.
+// ThreadUnsafeUnigramCandidateSampler count the true classes they have seen;
+// FixedUnigramCandidateSampler takes its weights.
 #include <algorithm>
 #include <bit>
 #include <cstdlib>

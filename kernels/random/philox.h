@@ -17,7 +17,7 @@ class Philox {
       : counter_{0, 0, static_cast<uint32_t>(seed2), static_cast<uint32_t>(seed2 >> 32)},
         key_{static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32)} {}
 
-  // Passes over `blocks` results.
+  // Skips `blocks` results.
   void skip(uint64_t blocks) {
     const uint32_t low = static_cast<uint32_t>(blocks);
     uint32_t high = static_cast<uint32_t>(blocks >> 32);

@@ -1,6 +1,6 @@
-// Random tensors. The numbers are TensorFlow's for the same (seed, seed2): Philox4x32-10, the same
-// way from bits to numbers, the same grouping of outputs, and the same number of blocks passed over
-// after each run.
+// Random tensors. The numbers equal TensorFlow's for the same (seed, seed2): Philox4x32-10, the
+// same conversion from bits to numbers, the same grouping of outputs, and the same number of blocks
+// skipped after each run.
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"

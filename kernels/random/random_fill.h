@@ -1,5 +1,5 @@
-// Random numbers of one distribution into an output: what the ops with a stream of their own and
-// those with a seed per call share.
+// Fills an output with random numbers of one distribution: shared by ops with a stream of their own
+// and ops with a seed per call.
 #pragma once
 
 #include <cmath>
@@ -11,8 +11,8 @@
 
 namespace leat {
 
-// A distribution draws groups of outputs. After each run a stream moves on by 256 blocks per
-// output, whatever was used.
+// A distribution draws groups of outputs. After each run a stream advances by 256 blocks per
+// output, however many were used.
 inline constexpr int64_t blocks_per_output = 256;
 
 // ---- Distributions: a group is what one call of `fill` writes
@@ -54,7 +54,7 @@ struct Uniform<float> {
   }
 };
 
-// Whole numbers in [low, low + range). The bounds are inputs, so they are set at every run.
+// Integers in [low, low + range). The bounds are inputs, so they are set at every run.
 template <class T>
 struct UniformInt {
   using U = std::make_unsigned_t<T>;
@@ -73,7 +73,7 @@ struct UniformInt {
   }
 };
 
-// Whole numbers, each of the type as often as any other.
+// Integers, uniform over all values of the type.
 template <class T>
 struct AnyInt {
   static constexpr int group = sizeof(T) == 8 ? 2 : 4;
@@ -109,8 +109,8 @@ struct Normal {
   }
 };
 
-// Normal numbers within two standard deviations; others are drawn again. A group may use any number
-// of blocks, so each has its own stretch of the stream.
+// Normal numbers within two standard deviations; others are redrawn. A group may use any number of
+// blocks, so each has its own part of the stream.
 template <class T>
 struct TruncatedNormal {
   static constexpr int group = std::is_same_v<T, double> ? 2 : 4;

@@ -1,6 +1,6 @@
 // Random numbers of a gamma and of a Poisson distribution, from a stream and stateless. As in
-// random.cc, results are TensorFlow's for the same seeds: each output has a stretch of the stream
-// of its own, and all is computed in double precision.
+// random.cc, results are TensorFlow's for the same seeds: each output has its own part of the
+// stream, and all computation is in double precision.
 #include <algorithm>
 #include <cmath>
 #include <limits>

@@ -1,4 +1,4 @@
-// RandomIndexShuffle: where an index goes in a random order, without the order being drawn up.
+// RandomIndexShuffle: the position of an index in a random order, without generating that order.
 #include <algorithm>
 #include <bit>
 #include <cmath>

@@ -1,5 +1,5 @@
-// The stream of random numbers that a node owns in a session: TensorFlow's for the same attributes
-// seed and seed2.
+// The stream of random numbers that a node owns in a session: the same as TensorFlow's for the same
+// attributes seed and seed2.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 
 namespace leat {
 
-// Concurrent steps take disjoint parts of it.
+// Concurrent steps take disjoint parts of the stream.
 class RandomStream {
  public:
   explicit RandomStream(const Philox& start) : start_(start) {}
@@ -27,7 +27,7 @@ class RandomStream {
     return part;
   }
 
-  // The one of the request's node, made at the first call; seeds of 0 and 0 draw a seed.
+  // The stream of the request's node, created by the first call; seeds 0 and 0 draw a random seed.
   static std::shared_ptr<RandomStream> of(const KernelRequest& request) {
     if (!request.node_state) {
       uint64_t seed = static_cast<uint64_t>(request.attr<int64_t>("seed"));
@@ -48,7 +48,7 @@ class RandomStream {
   std::atomic<uint64_t> taken_{0};
 };
 
-// The key and the counter, as 64-bit numbers, that the stateless ops make of a seed.
+// The key and the counter, as 64-bit numbers, that the stateless ops derive from a seed.
 struct StatelessSeed {
   uint64_t key, counter[2];
 
@@ -60,7 +60,7 @@ struct StatelessSeed {
     counter[0] = 0;
     counter[1] = mixed[2] | (uint64_t{mixed[3]} << 32);
   }
-  // Of the two int32 or int64 in an input.
+  // From the two int32 or int64 values in an input.
   static StatelessSeed of(const Arguments& a, int input, DType dtype) {
     if (dtype == DType::i64) {
       const int64_t* seed = a.input<int64_t>(input);

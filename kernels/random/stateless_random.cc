@@ -1,6 +1,6 @@
-// Random numbers that depend on their inputs alone: on a seed of two numbers, or on the key and the
-// counter made of one. They are TensorFlow's for the same inputs. random_choice.cc has the choices,
-// random_gamma.cc and truncated_normal.cc have the distributions with parameters.
+// Random numbers that depend only on their inputs: on a seed of two numbers, or on the key and the
+// counter derived from one. They equal TensorFlow's for the same inputs. random_choice.cc has the
+// choices, random_gamma.cc and truncated_normal.cc the distributions with parameters.
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"

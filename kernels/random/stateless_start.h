@@ -1,5 +1,6 @@
-// Where the generator of a stateless random op starts, and what its shape function asks of that: a
-// seed of two numbers, or the key and the counter made of one, and the number of an algorithm.
+// Where the generator of a stateless random op starts, and what its shape function requires of
+// these inputs: a seed of two numbers, or the key and the counter derived from one and an algorithm
+// number.
 #pragma once
 
 #include "graph/shape_inference.h"
@@ -8,11 +9,11 @@
 
 namespace leat {
 
-// TensorFlow's numbers of algorithms. Automatic is Philox on a CPU.
+// TensorFlow's algorithm numbers. Automatic is Philox on a CPU.
 inline constexpr int32_t philox = 1, automatic = 3;
 
-// The generator that inputs of an op describe, the first of which is input 1: a seed, if the op has
-// an attribute Tseed, or key, counter and algorithm.
+// The generator that the inputs from input 1 on describe: a seed, if the op has an attribute Tseed,
+// else key, counter and algorithm.
 class StatelessStart {
  public:
   explicit StatelessStart(const KernelRequest& r)
@@ -49,7 +50,7 @@ inline void check_key_and_counter(const ShapeContext& c) {
   c.with_rank(3, 0);
 }
 
-// The output has the shape that input 0 tells.
+// The output has the shape given by input 0.
 inline void infer_stateless(ShapeContext& c) {
   if (c.node().has("Tseed")) {
     check_seed(c, 1);

@@ -1,7 +1,7 @@
-// Normal numbers within bounds, where mean, deviation and bounds are inputs:
-// ParameterizedTruncatedNormal and StatelessParameterizedTruncatedNormal. Numbers are TensorFlow's
-// for the same seeds as long as it works with one thread; with more they depend on how it shares
-// the work, here they never do.
+// Truncated normal numbers whose mean, deviation and bounds are inputs:
+// ParameterizedTruncatedNormal and StatelessParameterizedTruncatedNormal. They equal TensorFlow's
+// for the same seeds if TensorFlow runs on one thread. With more threads TensorFlow's depend on how
+// it splits the work; ours never do.
 #include <cmath>
 #include <limits>
 

@@ -1,5 +1,5 @@
-// What the ops that cross features share: a feature as text or as a number, and how hashes are put
-// together. Inputs are int64 or string.
+// What the ops that cross features share: a feature as text or as a number, and how hashes are
+// combined. Inputs are int64 or string.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,7 @@ inline uint64_t combined_hash(uint64_t a, uint64_t b) {  // as TensorFlow's Fing
   return mixed(mixed(out) * factor);
 }
 
-// Not negative, and below `num_buckets` if that is not 0.
+// Non-negative, and below `num_buckets` unless that is 0.
 inline int64_t bucket_of(uint64_t hash, int64_t num_buckets) {
   const int64_t count = num_buckets > 0 ? num_buckets : std::numeric_limits<int64_t>::max();
   return static_cast<int64_t>(hash % static_cast<uint64_t>(count));

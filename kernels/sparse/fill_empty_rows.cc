@@ -1,4 +1,5 @@
-// Rows without entries get one: SparseFillEmptyRows, RaggedFillEmptyRows and their gradients.
+// Adds an entry to rows without entries: SparseFillEmptyRows, RaggedFillEmptyRows and their
+// gradients.
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"

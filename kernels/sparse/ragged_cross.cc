@@ -1,6 +1,6 @@
 // RaggedCross: the crosses of ragged, sparse and dense columns. A row of the result has every
-// combination of one feature of each column's row, the last column's features changing fastest, as
-// a string or as a hash.
+// combination of one feature per column, as a string or as a hash; the last column's features
+// change fastest.
 #include <algorithm>
 
 #include "core/step_end.h"

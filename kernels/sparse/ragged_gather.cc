@@ -1,4 +1,4 @@
-// RaggedGather: rows of a ragged tensor by number.
+// RaggedGather: rows of a ragged tensor by index.
 #include <algorithm>
 #include <vector>
 

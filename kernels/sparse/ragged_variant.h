@@ -1,4 +1,4 @@
-// Variants that are a ragged tensor each: elements of datasets and of loops over rows.
+// Variants that each hold a ragged tensor: elements of datasets and of loops over rows.
 #pragma once
 
 #include <utility>
@@ -13,7 +13,7 @@ class RaggedVariant final : public Variant {
   static constexpr std::string_view kind_name = "a ragged tensor";
 
   // Each of `splits` is a vector of int32 or int64, outermost first. INVALID_ARGUMENT for values
-  // that are variants: nothing says how deep they would be nested.
+  // that are variants: their nesting depth would be unknown.
   RaggedVariant(std::vector<Tensor> splits, Tensor values)
       : splits(std::move(splits)), values(std::move(values)) {
     check(this->values.dtype() != DType::variant, "a variant cannot be kept within a variant");

@@ -1,5 +1,5 @@
 // SerializeSparse, SerializeManySparse and back: sparse tensors as three strings, the TensorProtos
-// of indices, values and dense shape, or as three variants, as they are in datasets.
+// of indices, values and dense shape, or as three variants, as in datasets.
 #include "graph/gradient.h"
 #include "graph/import/graph_def.h"
 #include "graph/ops.h"

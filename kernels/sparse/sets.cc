@@ -1,5 +1,5 @@
-// Sets, each the elements along the last axis of a tensor: DenseToDenseSetOperation,
-// DenseToSparseSetOperation, SparseToSparseSetOperation, SetSize. What comes out is sorted.
+// Sets, each formed by the elements along the last axis of a tensor: DenseToDenseSetOperation,
+// DenseToSparseSetOperation, SparseToSparseSetOperation, SetSize. Results are sorted.
 #include <algorithm>
 #include <map>
 

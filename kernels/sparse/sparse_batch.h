@@ -1,5 +1,5 @@
 // Batches of sparse tensors: one sparse tensor whose first axis numbers its elements, and the
-// elements one by one, as queues hold them.
+// separate elements, as queues hold them.
 #pragma once
 
 #include <vector>
@@ -19,11 +19,11 @@ class SparseRows {
   SparseRows(const Tensor& indices, const Tensor& values, const Tensor& shape);
 
   int64_t size() const { return size_; }
-  // Those that have entries: row_of(0) < row_of(1) < …
+  // Rows that have entries: row_of(0) < row_of(1) < …
   int64_t groups() const { return static_cast<int64_t>(begins_.size()) - 1; }
   int64_t row_of(int64_t group) const;
   SparseTensor element(int64_t group) const;
-  SparseTensor empty() const;  // all other rows
+  SparseTensor empty() const;  // every other row
 
  private:
   SparseTensor part(int64_t begin, int64_t end) const;
@@ -31,12 +31,12 @@ class SparseRows {
   const Tensor indices_, values_;
   Tensor element_shape_;
   int64_t size_ = 0;
-  std::vector<int64_t> begins_;  // of each group's entries, and the end of the last
+  std::vector<int64_t> begins_;  // the start of each group's entries, and the end of the last
 };
 
-// One behind the other along new leading axes of the extents `batch`, whose product is the number
-// of elements, at least one. Each further extent is the largest of the elements'.
-// INVALID_ARGUMENT if their ranks or dtypes differ.
+// Stacks the elements along new leading axes with the extents `batch`, whose product is the number
+// of elements, at least one. Each further extent is the maximum over the elements. INVALID_ARGUMENT
+// if their ranks or dtypes differ.
 SparseTensor batch_of(const std::vector<SparseTensor>& elements, DType dtype,
                       const std::vector<int64_t>& batch);
 

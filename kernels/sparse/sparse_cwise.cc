@@ -1,4 +1,4 @@
-// A sparse tensor and a dense one that is broadcast to it, at the places of the entries:
+// A sparse tensor with a dense one that is broadcast to it, at the positions of the entries:
 // SparseDenseCwiseAdd, Mul and Div.
 #include "core/step_end.h"
 #include "graph/gradient.h"

@@ -1,4 +1,4 @@
-// Sparse tensors joined and taken apart: SparseConcat, SparseSlice with its gradient, SparseSplit.
+// Join and split sparse tensors: SparseConcat, SparseSlice with its gradient, SparseSplit.
 #include "core/step_end.h"
 #include "graph/gradient.h"
 #include "graph/ops.h"

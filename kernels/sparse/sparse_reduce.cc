@@ -1,5 +1,5 @@
-// Groups of entries that differ only along some axes: SparseReduceSum and Max, to dense and to
-// sparse tensors, and SparseSoftmax.
+// Combine entries that differ only along some axes: SparseReduceSum and Max, to dense and to sparse
+// tensors, and SparseSoftmax.
 #include <cmath>
 
 #include "core/step_end.h"

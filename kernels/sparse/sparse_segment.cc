@@ -1,5 +1,5 @@
-// SparseSegmentSum, Mean and SqrtN: segment sums of rows that indices choose, as embeddings of
-// sparse features are; with the ops of their gradients.
+// SparseSegmentSum, Mean and SqrtN: segment sums of rows selected by indices, as for embeddings of
+// sparse features; with the ops of their gradients.
 #include <cmath>
 #include <map>
 

@@ -28,8 +28,8 @@ inline void check_sparse(const Tensor& indices, const Tensor& values, const Tens
         shape.shape()[0], " dimensions, indices shape: ", indices.shape());
 }
 
-// Inputs first, first + 1, first + 2 are indices, values and shape; what is known of the number of
-// entries, and the rank.
+// Inputs first, first + 1, first + 2 are indices, values and shape. Returns what is known of the
+// number of entries, and the rank.
 inline Shape infer_sparse(ShapeContext& c, int first = 0) {
   const Shape indices = c.with_rank(first, 2), values = c.with_rank(first + 1, 1),
               shape = c.with_rank(first + 2, 1);
@@ -40,7 +40,7 @@ inline Shape infer_sparse(ShapeContext& c, int first = 0) {
   return {indices[0] == any ? values[0] : indices[0], indices[1] == any ? shape[0] : indices[1]};
 }
 
-// The ranks alone, for ops that take parts which do not fit together.
+// Only the ranks, for ops that accept parts which do not fit together.
 inline void infer_sparse_ranks(ShapeContext& c) {
   c.with_rank(0, 2);
   c.with_rank(1, 1);
@@ -53,7 +53,7 @@ inline std::vector<int> all_columns(const Tensor& indices) {
   return columns;
 }
 
-// -1, 0 or 1: how row i of a and row j of b compare, by these columns.
+// Compares row i of a with row j of b by these columns: -1, 0 or 1.
 inline int compare_entries(const Tensor& a, int64_t i, const Tensor& b, int64_t j,
                            const std::vector<int>& columns) {
   const int64_t *x = a.data<int64_t>() + i * a.shape()[1],
@@ -64,7 +64,7 @@ inline int compare_entries(const Tensor& a, int64_t i, const Tensor& b, int64_t 
   return 0;
 }
 
-// The entries ordered by these columns of their indices; those that are alike as they were.
+// The order of the entries by these columns of their indices; stable.
 inline std::vector<int64_t> sorted_entries(const Tensor& indices, const std::vector<int>& columns) {
   std::vector<int64_t> order(indices.shape()[0]);
   std::iota(order.begin(), order.end(), int64_t{0});

@@ -1,6 +1,5 @@
 // AddSparseToTensorsMap, AddManySparseToTensorsMap and TakeManySparseFromTensorsMap: sparse tensors
-// that wait in a map of their task while a queue carries their numbers. It is how tf.train.batch
-// batches them.
+// wait in a map of their task while a queue carries their numbers. tf.train.batch uses them.
 #include <map>
 #include <mutex>
 

@@ -1,4 +1,4 @@
-// Variants that are a tensor each: parts of sparse tensors, as datasets hold them.
+// Variants that each hold a tensor: parts of sparse tensors, as datasets hold them.
 #pragma once
 
 #include "core/variant.h"
@@ -10,7 +10,7 @@ class TensorVariant final : public Variant {
  public:
   static constexpr std::string_view kind_name = "a tensor";
 
-  // INVALID_ARGUMENT for variants: nothing says how deep they would be nested.
+  // INVALID_ARGUMENT for variants: their nesting depth would be unknown.
   explicit TensorVariant(Tensor tensor) : tensor(std::move(tensor)) {
     check(this->tensor.dtype() != DType::variant, "a variant cannot be kept within a variant");
   }
@@ -21,7 +21,7 @@ class TensorVariant final : public Variant {
   const Tensor tensor;
 };
 
-// Indices, values and shape, as SerializeSparse gives them and datasets hold them.
+// Indices, values and shape, as SerializeSparse returns them and datasets hold them.
 inline void write(const SparseTensor& sparse, VariantPointer* to) {
   for (const Tensor* part : {&sparse.indices, &sparse.values, &sparse.shape})
     *to++ = std::make_shared<TensorVariant>(*part);

@@ -1,5 +1,5 @@
-// Conditional accumulators: sums of gradients that are given out, averaged, once enough have come.
-// What SyncReplicasOptimizer is built of.
+// Conditional accumulators: sums of gradients, handed out as a mean once enough gradients have
+// arrived. SyncReplicasOptimizer is built on them.
 #pragma once
 
 #include <functional>
@@ -12,7 +12,7 @@
 
 namespace leat {
 
-// Counts, steps and waiting; what a gradient is, a derived class knows. Thread-safe.
+// Counts, steps and waiting; a derived class knows what a gradient is. Thread-safe.
 class GradientAccumulator : public WaitingState {
  public:
   using Gradient = std::vector<Tensor>;
@@ -25,10 +25,10 @@ class GradientAccumulator : public WaitingState {
   std::string state() const override;
   DType dtype() const { return dtype_; }
 
-  // A gradient from before the accumulator's step is dropped, and counted.
+  // Drops and counts a gradient from before the accumulator's step.
   void apply(int64_t local_step, const Gradient& gradient);
-  // Waits for `required` gradients, gives the mean (or sum) of all that have come, and goes one
-  // step further. The operation leaves the line when the step ends.
+  // Waits for `required` gradients, hands out the mean (or sum) of all that have arrived, and
+  // increments the step. The operation leaves the line when the step ends.
   void take(int64_t required, Cancellation& cancellation, Taken taken);
   void set_step(int64_t step);
   int64_t count() const;
@@ -38,7 +38,7 @@ class GradientAccumulator : public WaitingState {
   bool is_mean() const { return is_mean_; }
 
  private:
-  // INVALID_ARGUMENT if it does not fit. The rest is called with the lock held.
+  // INVALID_ARGUMENT if it does not fit. The functions below are called with the lock held.
   virtual void check_gradient(const Gradient& gradient) const = 0;
   virtual void add(const Gradient& gradient, bool is_first) = 0;
   virtual Gradient result(int64_t count) = 0;
@@ -49,8 +49,8 @@ class GradientAccumulator : public WaitingState {
   const bool is_mean_;
   // Under the lock.
   int64_t count_ = 0, step_ = 0;
-  int64_t wanted_ = 0;   // by the first in line
-  int64_t dropped_ = 0;  // gradients that came too late, since the beginning
+  int64_t wanted_ = 0;   // by the first operation in line
+  int64_t dropped_ = 0;  // gradients that came too late, in total
 };
 
 // The accumulator behind input 0.

@@ -1,7 +1,7 @@
 // leat: cpu+cuda
 // leat: fast-math-loops
-// Optimizers that scale each element's step by what its gradients were: centered RMSProp,
-// Adadelta, AdaMax, AMSGrad, Adagrad with epsilon; AddSign, PowerSign; Keras's momentum.
+// Optimizers that scale each element's step by its past gradients: centered RMSProp, Adadelta,
+// AdaMax, AMSGrad, Adagrad with epsilon; AddSign, PowerSign; Keras's momentum.
 #include <cmath>
 
 #include "kernels/update_rule.h"

@@ -1,5 +1,5 @@
-// Barrier and its operations: tuples of tensors, under keys, that leave when all of their
-// components have come.
+// Barrier and its operations: tuples of tensors under keys. A tuple leaves once all of its
+// components have arrived.
 #include <algorithm>
 #include <limits>
 #include <optional>

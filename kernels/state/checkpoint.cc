@@ -1,6 +1,6 @@
-// Checkpoints as ops, beside the variables of each task: SaveV2, RestoreV2, MergeV2Checkpoints;
-// Save, SaveSlices, Restore and RestoreSlice of the format before. They wait for the disk, so they
-// run on threads of their own.
+// Checkpoints as ops, run where each task's variables are: SaveV2, RestoreV2, MergeV2Checkpoints;
+// Save, SaveSlices, Restore and RestoreSlice of the previous format. They wait for the disk, so
+// they run on threads of their own.
 #include "graph/formats/checkpoint.h"
 
 #include "graph/formats/checkpoint_v1.h"

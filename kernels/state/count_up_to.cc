@@ -1,4 +1,4 @@
-// CountUpTo: how input pipelines of queues count their epochs.
+// CountUpTo: counts the epochs of queue-based input pipelines.
 #include "graph/shape_inference.h"
 #include "kernels/cpu.h"
 #include "kernels/examples.h"

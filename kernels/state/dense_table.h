@@ -1,6 +1,6 @@
 // TensorFlow's MutableDenseHashTable: all keys, and all values, lie in one tensor of buckets, which
-// is what an export lists. A bucket that has no entry has the empty key, or the deleted one if it
-// had an entry; no entry may have these keys. A key is a scalar or a vector.
+// an export lists. A bucket without an entry has the empty key, or the deleted key if it had an
+// entry; no entry may have either key. A key is a scalar or a vector.
 #pragma once
 
 #include <mutex>
@@ -23,7 +23,7 @@ class DenseTable : public LookupTable {
   int64_t size() const override;
 
  private:
-  // As wide as a key and as a value.
+  // Rows are as wide as a key and as a value.
   struct Buckets {
     Tensor keys, values;  // [count, width]
     int64_t count() const { return keys.shape()[0]; }
@@ -43,7 +43,7 @@ class DenseTable : public LookupTable {
 
   const Tensor empty_key_, deleted_key_;
   const float max_load_;
-  mutable std::mutex mutex_;  // guards what follows
+  mutable std::mutex mutex_;  // guards the members below
   Buckets buckets_;
   int64_t size_ = 0;
 };

@@ -1,4 +1,4 @@
-// Lookup tables: maps from keys to values, each of one shape.
+// Lookup tables: maps from keys to values; all values have one shape.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace leat {
 
-// Thread-safe: each function is done as a whole before or after another.
+// Thread-safe: each function is atomic.
 class LookupTable : public Resource {
  public:
   struct Options {
@@ -24,18 +24,18 @@ class LookupTable : public Resource {
   std::type_index kind() const override { return typeid(LookupTable); }
   void check_fits(const NodeView& node) const override;
 
-  // The value of each key; of those that are not there the default: one for all, or one for each
-  // key. FAILED_PRECONDITION if the table has to be filled first.
+  // The value of each key, or the default for missing keys: one for all, or one for each key.
+  // FAILED_PRECONDITION if the table must be filled first.
   virtual Tensor find(const Tensor& keys, const Tensor& default_value) const = 0;
-  // Fills a table that is filled once. A second time is fine if there are as many keys;
-  // FAILED_PRECONDITION if there are not, or if a key has two values: then it may be tried again,
-  // and must agree with the entries before.
+  // Fills a table that is filled once. A second call succeeds if it has as many keys.
+  // FAILED_PRECONDITION if it does not, or if a key has two values: the call may be repeated then,
+  // and must agree with the entries already there.
   virtual void initialize(const Tensor& keys, const Tensor& values);
   virtual void insert(const Tensor& keys, const Tensor& values) = 0;
   virtual void remove(const Tensor& keys) = 0;
-  // Replaces all that the table has.
+  // Replaces all entries.
   virtual void import_all(const Tensor& keys, const Tensor& values) = 0;
-  // What import_all() takes, in any order.
+  // Returns what import_all() takes, in any order.
   virtual std::pair<Tensor, Tensor> export_all() const = 0;
   virtual int64_t size() const = 0;
 
@@ -43,14 +43,14 @@ class LookupTable : public Resource {
   void check_keys(const Tensor& keys) const;
   void check_entries(const Tensor& keys, const Tensor& values) const;
   void check_default(const Tensor& keys, const Tensor& default_value) const;
-  // Of the values that belong to keys of this shape.
+  // The shape of the values for keys of this shape.
   Shape shape_of_values(const Shape& keys) const;
 
  private:
   const Options options_;
 };
 
-// The table that a node is about. Its constant inputs, such as the empty_key of a
+// The table that a node describes. Its constant inputs, such as the empty_key of a
 // MutableDenseHashTable, are among the attributes.
 std::shared_ptr<LookupTable> make_lookup_table(const NodeView& node);
 

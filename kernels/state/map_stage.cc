@@ -1,5 +1,5 @@
-// MapStage, MapUnstage and their like, plain and Ordered: a staging map, which has tuples of
-// tensors under keys, found by its name. Components may come, and be taken, one by one.
+// MapStage, MapUnstage and their like, plain and Ordered: a staging map, found by its name, which
+// holds tuples of tensors under keys. Components may arrive, and be taken, one by one.
 #include <map>
 #include <numeric>
 #include <unordered_map>

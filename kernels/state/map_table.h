@@ -1,4 +1,4 @@
-// The tables whose keys are scalars, any scalars: TensorFlow's HashTable, which is filled once, and
+// Tables whose keys are arbitrary scalars: TensorFlow's HashTable, which is filled once, and
 // MutableHashTable.
 #pragma once
 
@@ -10,7 +10,7 @@
 
 namespace leat {
 
-// Rows of as many elements each, one after the other.
+// Rows of equal length, one after the other.
 class Rows {
  public:
   Rows(DType dtype, int64_t width) : dtype_(dtype), width_(static_cast<size_t>(width)) {}
@@ -19,14 +19,14 @@ class Rows {
   void set(int64_t row, const Tensor& from, int64_t from_row);
   void copy(int64_t row, Tensor& to, int64_t to_row) const;
   bool equals(int64_t row, const Tensor& other, int64_t other_row) const;
-  // Puts the last row in the place of this one.
+  // Moves the last row into the place of `row`.
   void remove(int64_t row);
   std::string to_string(int64_t row) const;
 
  private:
   DType dtype_;
   size_t width_;
-  std::vector<char> bytes_;  // of all types but
+  std::vector<char> bytes_;  // of all types except
   std::vector<std::string> strings_;
 };
 
@@ -44,11 +44,11 @@ class MapTable : public LookupTable {
   int64_t size() const override;
 
  private:
-  // Every key's row.
+  // The row of every key.
   struct Entries {
     explicit Entries(const Options& options)
         : keys(options.keys, 1), values(options.values, options.value_shape.elements()) {}
-    std::unordered_map<std::string, int64_t> rows;  // by the bytes of the key
+    std::unordered_map<std::string, int64_t> rows;  // by the key's bytes
     Rows keys, values;
   };
 
@@ -56,7 +56,7 @@ class MapTable : public LookupTable {
   void add(Entries& entries, const Tensor& keys, const Tensor& values) const;
 
   const bool is_filled_once_;
-  mutable std::mutex mutex_;  // guards what follows
+  mutable std::mutex mutex_;  // guards the members below
   Entries entries_;
   bool is_initialized_ = false;
 };

@@ -1,5 +1,5 @@
-// Queues of tuples of tensors. Operations that cannot go on wait in line; nobody's thread waits
-// with them.
+// Queues of tuples of tensors. Operations that cannot proceed wait in line, without blocking a
+// thread.
 #pragma once
 
 #include <deque>
@@ -17,11 +17,10 @@
 
 namespace leat {
 
-// TensorFlow's FIFOQueue, PaddingFIFOQueue, RandomShuffleQueue and PriorityQueue; the shuffled one
-// draws the elements that TensorFlow's draws for the same seeds, and those of equal priority come
-// as from TensorFlow's heap. Enqueues are served in the order in which they came, and
-// so are dequeues. Closing takes its turn behind the enqueues that wait: they finish first.
-// Thread-safe.
+// TensorFlow's FIFOQueue, PaddingFIFOQueue, RandomShuffleQueue and PriorityQueue. For the same
+// seeds the shuffled one draws the same elements as TensorFlow's, and elements of equal priority
+// come in the order of TensorFlow's heap. Enqueues are served in order of arrival, and so are
+// dequeues. A close waits in line behind the waiting enqueues, which finish first. Thread-safe.
 class TensorQueue : public Resource, public std::enable_shared_from_this<TensorQueue> {
  public:
   using Element = std::vector<Tensor>;  // one tensor per component
@@ -33,7 +32,7 @@ class TensorQueue : public Resource, public std::enable_shared_from_this<TensorQ
     std::vector<DType> dtypes;
     std::vector<Shape> shapes;  // empty: anything
     int64_t capacity = -1;      // -1: unbounded
-    bool is_padded = false;     // extents that a shape leaves open may differ in one batch
+    bool is_padded = false;     // unknown extents may differ within one batch
     bool is_shuffled = false;
     bool is_sorted = false;  // by the first component, the priority: smallest first
     int64_t min_after_dequeue = 0;
@@ -45,21 +44,21 @@ class TensorQueue : public Resource, public std::enable_shared_from_this<TensorQ
   const Options& options() const { return options_; }
   void check_fits(const NodeView& node) const override;
   std::string state() const override;
-  // INVALID_ARGUMENT if elements of these shapes do not fit into one batch.
+  // INVALID_ARGUMENT if elements of these shapes cannot form a batch.
   void check_batches() const;
-  // INVALID_ARGUMENT if an element has other dtypes or shapes than the queue's.
+  // INVALID_ARGUMENT if an element's dtypes or shapes differ from the queue's.
   void check_element(const std::vector<Tensor>& components, bool are_many) const;
 
-  // `done` is called once: CANCELLED if the queue is closed. With `cancellation` the operation
+  // Calls `done` once: with CANCELLED if the queue is closed. With `cancellation` the operation
   // leaves the line when the step ends.
   void enqueue(std::vector<Element> elements, Cancellation& cancellation, Done done);
-  // Of a queue without a bound that nobody closes: does not wait.
+  // For an unbounded queue that is never closed: does not wait.
   void put(Element element);
-  // Waits for `count` elements. `up_to`: fewer, but at least one, will do once the queue is closed.
-  // OUT_OF_RANGE if it is closed and has too few; then it keeps what it has.
+  // Waits for `count` elements. `up_to`: fewer, but at least one, are enough once the queue is
+  // closed. OUT_OF_RANGE if it is closed and has too few; it then keeps its elements.
   void dequeue(int64_t count, bool up_to, Cancellation& cancellation, Taken taken);
-  // With `cancel_pending` the enqueues that wait are CANCELLED, and a queue may be closed again;
-  // else `done` waits for them.
+  // With `cancel_pending` waiting enqueues fail with CANCELLED, and the queue may already be
+  // closed; else `done` waits for them.
   void close(bool cancel_pending, Cancellation& cancellation, Done done);
   int64_t size() const;
   bool is_closed() const;
@@ -67,12 +66,12 @@ class TensorQueue : public Resource, public std::enable_shared_from_this<TensorQ
  private:
   struct Operation {
     int64_t id;
-    std::vector<Element> elements;  // still to be put in; or taken so far
-    int64_t wanted = 0;             // of a dequeue
+    std::vector<Element> elements;  // still to be enqueued, or taken so far
+    int64_t wanted = 0;             // by a dequeue
     bool up_to = false;
     bool closes = false;
     std::function<void(const Status&, std::vector<Element>)> done;
-    std::function<void()> forget;  // its cancellation
+    std::function<void()> forget;  // unregisters the cancellation
   };
   using Line = std::deque<Operation>;
   using Calls = std::vector<std::function<void()>>;
@@ -91,13 +90,13 @@ class TensorQueue : public Resource, public std::enable_shared_from_this<TensorQ
   }
 
   const Options options_;
-  mutable std::mutex mutex_;  // guards what follows
+  mutable std::mutex mutex_;  // guards the members below
   std::deque<Element> elements_;
   Line enqueues_, dequeues_;
-  std::map<int64_t, Status> joining_;  // not yet in line; not OK: their steps have ended
+  std::map<int64_t, Status> joining_;  // not yet in line; not OK: the step has ended
   Philox random_;
   Philox::Block drawn_{};
-  size_t used_ = drawn_.size();  // of what was drawn
+  size_t used_ = drawn_.size();  // numbers used of those drawn
   int64_t next_id_ = 0;
   bool is_closed_ = false;
 };

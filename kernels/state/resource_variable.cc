@@ -1,6 +1,6 @@
-// Variables by handle (tf.Variable with use_resource=True). Inside they are the same as ref
-// variables: the runtime resolves a handle to the variable before anything runs, and kernels get
-// the variable's memory.
+// Variables by handle (tf.Variable with use_resource=True). Internally they are the same as ref
+// variables: the runtime resolves a handle to the variable before a step runs, and kernels get the
+// variable's memory.
 #include <mutex>
 
 #include "core/variable.h"

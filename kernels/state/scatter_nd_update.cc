@@ -1,5 +1,5 @@
-// ScatterNdUpdate, Add, Sub, Max and Min: slices of a variable changed at places that index vectors
-// name, and the same on resources.
+// ScatterNdUpdate, Add, Sub, Max and Min: change slices of a variable at the positions of index
+// vectors; and the same on resources.
 #include <array>
 
 #include "graph/gradient.h"

@@ -1,5 +1,5 @@
 // Accumulators of sparse gradients (rows of an embedding table). AccumulatorSetGlobalStep and
-// AccumulatorNumAccumulated are those of dense ones.
+// AccumulatorNumAccumulated are shared with the dense ones.
 #include <span>
 #include <vector>
 

@@ -1,5 +1,5 @@
-// Stage, Unstage and their like: a staging area, which is a first-in-first-out buffer of tuples of
-// tensors, found by its name.
+// Stage, Unstage and their like: a staging area, found by its name, which is a first-in-first-out
+// buffer of tuples of tensors.
 #include <deque>
 
 #include "graph/gradient.h"

@@ -1,4 +1,4 @@
-// What staging areas and staging maps have in common: tuples, limits, the form of their ops.
+// What staging areas and staging maps share: tuples, limits, the form of their ops.
 #pragma once
 
 #include <memory>
@@ -14,29 +14,29 @@
 
 namespace leat {
 
-// A component of a staging map may not have come yet, or have been taken already.
+// A component of a staging map may not have arrived yet, or may already have been taken.
 using StagedTuple = std::vector<std::optional<Tensor>>;
 
 uint64_t bytes_of(const StagedTuple& tuple);
 
 struct StagingLimits {
-  uint64_t capacity = 0, memory = 0;  // 0: none
+  uint64_t capacity = 0, memory = 0;  // 0: unlimited
 
   static StagingLimits of(const NodeView& node);
-  // RESOURCE_EXHAUSTED if there can never be space for so much.
+  // RESOURCE_EXHAUSTED if so many bytes can never fit.
   void check_bytes(uint64_t bytes) const;
   bool has_space(size_t elements, uint64_t bytes, uint64_t more) const;
   std::string to_string() const;
 };
 
-// Sets the outputs from `first` on. INVALID_ARGUMENT if they are of another number or other dtypes.
+// Sets the outputs from `first` on. INVALID_ARGUMENT if their number or dtypes differ.
 void set_staged(ExecuteContext& c, const StagedTuple& tuple, int first);
 
-// A `done` that first passes on what was taken.
+// A `done` that first passes on the taken tuple.
 template <class Out, class Taken, class Done>
 auto giving(std::shared_ptr<Out> out, Taken taken, Done done) {
   return [out = std::move(out), taken = std::move(taken), done = std::move(done)](Status status) {
-    try {  // whoever serves it has nothing to do with an element of the wrong types
+    try {  // the operation that serves it must not fail for an element of the wrong types
       if (status.is_ok()) taken(*out);
     } catch (...) {
       status = status_of_current_exception();
@@ -45,7 +45,7 @@ auto giving(std::shared_ptr<Out> out, Taken taken, Done done) {
   };
 }
 
-// With the attributes that all of them have.
+// Adds the attributes that all of them have.
 OpDef staging_op(OpDef op, Kernel kernel,
                  std::function<std::shared_ptr<Resource>(const NodeView&)> make);
 

@@ -1,4 +1,4 @@
-// GenerateVocabRemapping and LoadAndRemapMatrix: what tf.train.warm_start() makes of a matrix whose
+// GenerateVocabRemapping and LoadAndRemapMatrix: for tf.train.warm_start(), remap a matrix whose
 // rows or columns belong to the words of a vocabulary that has changed since the checkpoint.
 #include <limits>
 #include <numeric>

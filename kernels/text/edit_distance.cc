@@ -1,4 +1,5 @@
-// EditDistance: Levenshtein's, between the sequences along the last axes of two sparse tensors.
+// EditDistance: Levenshtein distance between the sequences along the last axes of two sparse
+// tensors.
 #include <algorithm>
 #include <limits>
 #include <map>

@@ -1,4 +1,4 @@
-// Fingerprint: eight bytes that stand for a row of any type.
+// Fingerprint: an eight-byte hash of a row of any type.
 #include <cstring>
 
 #include "core/step_end.h"

@@ -1,5 +1,5 @@
-// Single letters are glibc's, in the locale C.UTF-8, which it brings along; for the others see
-// SpecialCasing.txt of Unicode.
+// Single letters use glibc's mapping in the locale C.UTF-8, which glibc includes; for the others
+// see SpecialCasing.txt of Unicode.
 #include "kernels/text/letter_case.h"
 
 #include <locale.h>

@@ -1,4 +1,4 @@
-// Upper and lower case of Unicode texts.
+// Upper and lower case of Unicode text.
 #pragma once
 
 #include <string>
@@ -6,9 +6,10 @@
 
 namespace leat {
 
-// Of UTF-8; bytes that are none become U+FFFD. As Unicode's default mappings, which know no
-// language: "ß" ↔ "SS" upwards only, a Σ that ends a word becomes ς. UNIMPLEMENTED for the letters
-// that become two or three others (ligatures such as ﬁ, İ, some Greek and Armenian ones; not ß).
+// For UTF-8; invalid bytes become U+FFFD. Follows Unicode's default mappings, which are independent
+// of language: "ß" becomes "SS" in upper case only, a Σ at the end of a word becomes ς.
+// UNIMPLEMENTED for letters that become two or three others (ligatures such as ﬁ, İ, some Greek and
+// Armenian ones; not ß).
 std::string lower_case(std::string_view text);
 std::string upper_case(std::string_view text);
 

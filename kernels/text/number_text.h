@@ -1,4 +1,4 @@
-// Numbers as TensorFlow reads them from text: StringToNumber, DecodeCSV.
+// Parses numbers as TensorFlow does: StringToNumber, DecodeCSV.
 #pragma once
 
 #include <cerrno>
@@ -9,8 +9,8 @@
 
 namespace leat {
 
-// The number that is the whole text but for white space around it; false if there is none, or T
-// cannot hold it.
+// Parses the whole text except surrounding white space; false if it is not a number, or T cannot
+// hold it.
 template <class T>
 bool parse_number(const std::string& text, T& value) {
   const size_t begin = text.find_first_not_of(" \t\n\r\f\v");

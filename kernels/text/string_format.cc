@@ -1,4 +1,4 @@
-// StringFormat: tensors in a text, as tf.print shows them.
+// StringFormat: inserts tensors into a text, in the format of tf.print.
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"

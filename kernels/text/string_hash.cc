@@ -1,6 +1,5 @@
 // StringToHashBucketFast, …Strong and StringToHashBucket: strings to bucket numbers, the same on
-// every machine and in TensorFlow. The first is FarmHash's Fingerprint64, the second SipHash-2-4,
-// the third MurmurHash64.
+// every machine and in TensorFlow. They use FarmHash's Fingerprint64, SipHash-2-4 and MurmurHash64.
 #include <bit>
 #include <cstring>
 

@@ -1,4 +1,4 @@
-// Hashes of strings that are the same on every machine and in TensorFlow.
+// String hashes that are the same on every machine and in TensorFlow.
 #pragma once
 
 #include <cstdint>

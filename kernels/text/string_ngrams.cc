@@ -1,4 +1,4 @@
-// StringNGrams: runs of words, of every row of a ragged tensor of words.
+// StringNGrams: n-grams of every row of a ragged tensor of words.
 #include <algorithm>
 #include <limits>
 

@@ -1,5 +1,5 @@
-// Between strings and numbers: AsString and StringToNumber by their text, DecodeRaw and
-// DecodePaddedRaw by their bytes.
+// Conversions between strings and numbers: AsString and StringToNumber by text, DecodeRaw and
+// DecodePaddedRaw by bytes.
 #include <algorithm>
 #include <bit>
 #include <cmath>

@@ -1,4 +1,4 @@
-// Strings: what Saver and its kin make names of files with, and regular expressions.
+// Strings: ops with which Saver and its kin build file names, and regular expressions.
 #include <re2/re2.h>
 
 #include <cstdio>

@@ -1,5 +1,5 @@
-// UnicodeDecode, UnicodeDecodeWithOffsets, UnicodeEncode, UnicodeTranscode: strings from and to
-// code points, in UTF-8, UTF-16-BE and UTF-32-BE.
+// UnicodeDecode, UnicodeDecodeWithOffsets, UnicodeEncode, UnicodeTranscode: convert strings from
+// and to code points, in UTF-8, UTF-16-BE and UTF-32-BE.
 #include <algorithm>
 #include <cctype>
 #include <optional>

@@ -1,4 +1,4 @@
-// A real process in a test: what it prints, how it ends, and that nothing of it is left behind.
+// A real process in a test: reads its output, waits for its end, and leaves nothing behind.
 #pragma once
 
 #include <sys/types.h>
@@ -13,7 +13,7 @@
 
 namespace leat {
 
-// Started by posix_spawn in a process group of its own. Both output streams are read, together. The
+// Started by posix_spawn in a process group of its own. Reads both output streams, merged. The
 // destructor kills the group.
 class ChildProcess {
  public:
@@ -23,11 +23,12 @@ class ChildProcess {
   ChildProcess(const ChildProcess&) = delete;
 
   pid_t pid() const { return pid_; }
-  // Returns once SIGSTOP or SIGKILL has taken effect: after kill(2) the process may run on a while.
+  // Returns once SIGSTOP or SIGKILL has taken effect: after kill(2) the process may run for a
+  // while.
   void send_signal(int signal) const;
 
-  // Waits until the output has `text`, and returns all output so far. Throws std::runtime_error
-  // with the output if the program ends without it, or after the deadline.
+  // Waits until the output contains `text`, and returns all output so far. Throws
+  // std::runtime_error with the output if the program ends without it, or at the deadline.
   std::string wait_for(const std::string& text,
                        std::chrono::milliseconds deadline = std::chrono::seconds(60));
   // Waits for the end: exit status, or 128 + signal. Throws as above.
@@ -41,16 +42,16 @@ class ChildProcess {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::string output_;
-  bool is_at_end_ = false;  // of its output
+  bool is_at_end_ = false;  // end of its output
   bool is_reaped_ = false;
   int status_ = 0;
   std::thread reader_;
 };
 
-bool is_alive(pid_t pid);  // and no zombie
-// True when the process has gone within the deadline.
+bool is_alive(pid_t pid);  // and not a zombie
+// True if the process ends within the deadline.
 bool wait_until_gone(pid_t pid, std::chrono::milliseconds deadline = std::chrono::seconds(10));
-// A failure of the test for each that has not gone by then.
+// Fails the test once for each process that has not ended by then.
 void expect_gone(const std::vector<pid_t>& pids);
 
 }  // namespace leat

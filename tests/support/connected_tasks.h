@@ -1,5 +1,4 @@
-// Tasks of a cluster in one process, over loopback: each with a server, its membership and a
-// router.
+// Tasks of a cluster in one process, over loopback: each has a server, its membership and a router.
 #pragma once
 
 #include <map>
@@ -18,8 +17,7 @@ struct ConnectedTask {
   ConnectedTask(TaskIdentity identity, MembershipOptions membership_options,
                 RouterOptions router_options);
   ~ConnectedTask() { stop(); }
-  // Leaves the cluster: what the others see of a process that ends without a word, or (politely)
-  // says goodbye.
+  // Leaves the cluster: with a goodbye if `politely`, else as a process that ends without one.
   void stop(bool politely = true);
 
   TaskIdentity identity;
@@ -36,13 +34,13 @@ class ConnectedTasks {
                           RouterOptions router = {});
 
   ConnectedTask& operator[](const std::string& name) { return *tasks_.at(name); }
-  // Adds one that is not started.
+  // Adds a task without starting it.
   ConnectedTask& add(const std::string& name, const std::string& cluster_id = "test");
   void start(const std::string& name) {
     (*this)[name].membership->start(spec, (*this)[name].router);
   }
   void stop(const std::string& name, bool politely = true) { (*this)[name].stop(politely); }
-  // Each to all others.
+  // Connects each task to all others.
   void start_all();
   void wait_until_connected();
 

@@ -1,4 +1,4 @@
-// The smallest graph with state, of many tests of clusters.
+// The smallest graph with state, for many cluster tests.
 #pragma once
 
 #include "graph/ops.h"

@@ -1,4 +1,4 @@
-// Waiting in tests: for a condition, with a deadline far beyond what it should take.
+// Waiting in tests: for a condition, with a deadline far beyond the expected time.
 #pragma once
 
 #include <chrono>

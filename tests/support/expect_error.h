@@ -1,4 +1,4 @@
-// Mistakes and what they must be answered by.
+// Expected errors: code and message.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -23,8 +23,8 @@ void expect_error(F&& f, Code code, std::string_view message) {
   ADD_FAILURE() << "no error, but expected " << code_name(code) << ": " << message;
 }
 
-// The same where the message also holds what a test does not know (a line number): this part of it
-// must be there.
+// The same if the message also contains text that a test does not know (a line number): it must
+// contain this part.
 template <class F>
 void expect_error_with(Code code, std::string_view part, F&& f) {
   try {
@@ -38,7 +38,7 @@ void expect_error_with(Code code, std::string_view part, F&& f) {
   ADD_FAILURE() << "no error, but expected " << code_name(code) << " with: " << part;
 }
 
-// What the action throws; OK if nothing.
+// The error that the action throws; OK if it throws nothing.
 template <class Action>
 Status error_of(Action&& action) {
   try {

@@ -1,6 +1,5 @@
-// A GPU that is not there: its memory is host memory, its stream runs nothing by itself, and it
-// writes down what it is asked to do. For tests of what must hold of GPU work on machines without
-// one.
+// A GPU that does not exist: its memory is host memory, its stream runs nothing by itself, and it
+// records the calls it receives. For tests of GPU work on machines without a GPU.
 #pragma once
 
 #include <cstring>

@@ -1,4 +1,4 @@
-// A stream that misbehaves on command, for tests of what lies above it.
+// A stream that misbehaves on command, for tests of the layers above it.
 #pragma once
 
 #include <atomic>
@@ -12,7 +12,7 @@
 
 namespace leat {
 
-// The commands; shared by all streams that it wraps. Thread-safe. Must outlive their events.
+// The commands, shared by all streams that it wraps. Thread-safe. Must outlive the streams' events.
 class Faults {
  public:
   std::shared_ptr<RpcStream> wrap(std::shared_ptr<RpcStream> stream);
@@ -20,13 +20,13 @@ class Faults {
   void delay(std::chrono::milliseconds time) {
     delay_ms_ = time.count();
   }                                                  // every message, both ways, order kept
-  void drop_writes(int count) { to_drop_ = count; }  // the next ones vanish
-  // The next ones with a large slice arrive with one bit of it changed.
+  void drop_writes(int count) { to_drop_ = count; }  // the next `count` vanish
+  // The next `count` with a large slice arrive with one bit of it flipped.
   void damage_writes(int count) { to_damage_ = count; }
   void freeze(bool is_frozen = true) {
     is_frozen_ = is_frozen;
-  }            // both ways: messages vanish, no end is seen
-  void cut();  // ends all streams, as a broken connection
+  }            // both ways: messages vanish, no end is reported
+  void cut();  // ends all streams, like a broken connection
 
  private:
   friend class FaultyStream;

@@ -1,4 +1,4 @@
-// A cluster in one process: N tasks on loopback ports of their own, over the real wire.
+// A cluster in one process: N tasks, each on its own loopback port, over the real wire.
 #pragma once
 
 #include <functional>
@@ -14,7 +14,7 @@ namespace leat {
 
 class InProcessCluster {
  public:
-  // How `viewer` shall reach the others: the cluster as it is told to it. For proxies on the way.
+  // The cluster description that `viewer` gets. For proxies between tasks.
   using View = std::function<ClusterSpec(const TaskName& viewer, const ClusterSpec& cluster)>;
 
   // {{"ps", 1}, {"worker", 2}}: started and connected when the constructor returns.
@@ -26,13 +26,13 @@ class InProcessCluster {
   std::string target(const std::string& job, int index = 0) { return task(job, index).target(); }
   const ClusterSpec& spec() const { return spec_; }
 
-  // The task goes away without a word to its steps, its address refuses connections.
+  // The task ends without notifying its steps, and its address refuses connections.
   void kill(const std::string& job, int index = 0);
-  // A new process, as it were, on the same address: another incarnation, no variables. Connected
+  // Starts a new incarnation on the same address, without variables, like a new process. Connected
   // when this returns.
   void restart(const std::string& job, int index = 0);
 
-  // A session on the task, with `graph` taken over.
+  // A session on the task, created with `graph`.
   std::unique_ptr<SessionInterface> session(const Graph& graph, const std::string& job = "worker",
                                             int index = 0, SessionOptions options = {});
 

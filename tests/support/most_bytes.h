@@ -1,4 +1,4 @@
-// A disk that is full, for tests.
+// A full disk, for tests.
 #pragma once
 
 #include <signal.h>
@@ -6,7 +6,8 @@
 
 namespace leat {
 
-// While it lives a file of this process can have so many bytes, as if the disk were full then.
+// While it exists, files of this process may not exceed so many bytes, as if the disk were full
+// then.
 class MostBytes {
  public:
   explicit MostBytes(rlim_t bytes) : handler_(signal(SIGXFSZ, SIG_IGN)) {

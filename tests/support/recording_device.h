@@ -1,5 +1,5 @@
-// A GPU for tests on machines without one: memory that the host cannot touch, work that runs later
-// on a thread of its own, in order, and a record of all that was asked for.
+// A GPU for tests on machines without one: memory that the host cannot touch, work that runs later,
+// in order, on its own thread, and a record of all requests.
 #pragma once
 
 #include <atomic>
@@ -15,14 +15,14 @@
 
 namespace leat {
 
-// The stream: what test kernels enqueue on.
+// The stream that test kernels enqueue on.
 class RecordingStream : public Stream {
  public:
   RecordingStream();
-  ~RecordingStream() override;  // runs what was enqueued
+  ~RecordingStream() override;  // runs the enqueued work
 
   void enqueue(std::function<void()> work);
-  // Nothing that is enqueued runs while it is held: the host gets ahead of the device.
+  // While held, no enqueued work runs: the host gets ahead of the device.
   void hold();
   void resume();
 
@@ -36,8 +36,7 @@ class RecordingStream : public Stream {
   std::thread thread_;
 };
 
-// Its addresses fault when they are read or written; view() is the same memory where test kernels
-// may touch it.
+// Reads and writes of its addresses fault; view() is the same memory, accessible to test kernels.
 class RecordingDevice : public Device {
  public:
   explicit RecordingDevice(const DeviceName& name);
@@ -60,9 +59,9 @@ class RecordingDevice : public Device {
   };
   Record record() const;
   void clear_record();
-  // What the next copy to the host, or the next when_finished(), tells instead of success.
+  // The next copy to the host, or the next when_finished(), fails with this status.
   void fail_next(Status status);
-  // While it is sick when_finished() throws, as a GPU takes no more work after a fault.
+  // While it is sick when_finished() throws, like a GPU that accepts no more work after a fault.
   void make_sick(bool is_sick = true) { is_sick_ = is_sick; }
 
  private:

@@ -1,4 +1,4 @@
-// What the sanitizers ask a test program when it starts.
+// Options that the sanitizers request from a test program at its start.
 #if defined(__SANITIZE_ADDRESS__)
 #define LEAT_HAS_ASAN 1
 #elif defined(__has_feature)

@@ -1,5 +1,5 @@
-// LEAT_UNDER_SANITIZER: memory is AddressSanitizer's or ThreadSanitizer's, which keep what was
-// freed and have a malloc of their own.
+// LEAT_UNDER_SANITIZER: memory belongs to AddressSanitizer or ThreadSanitizer, which keep freed
+// memory and have their own malloc.
 #pragma once
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)

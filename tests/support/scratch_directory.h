@@ -1,4 +1,4 @@
-// A directory of a test's own, removed with what is in it.
+// A directory for one test, removed with its contents.
 #pragma once
 
 #include <unistd.h>

@@ -1,5 +1,5 @@
-// A TCP relay that misbehaves on command: a network between two real ends, for tests of what a
-// lost, slow or lying one does to them.
+// A TCP relay that misbehaves on command: a network between two real ends, for tests of how they
+// handle a lost, slow or corrupt one.
 #pragma once
 
 #include <atomic>
@@ -11,7 +11,7 @@
 
 namespace leat {
 
-// Listens on a port of 127.0.0.1 and passes on to `target` ("host:port"), both ways. Thread-safe.
+// Listens on a port of 127.0.0.1 and relays to `target` ("host:port"), both ways. Thread-safe.
 class TcpProxy {
  public:
   explicit TcpProxy(const std::string& target);
@@ -20,29 +20,29 @@ class TcpProxy {
 
   std::string address() const;  // "127.0.0.1:port"
 
-  // Bytes arrive so much later, in order.
+  // Delays bytes by this time, in order.
   void delay(std::chrono::milliseconds time) { delay_ms_ = time.count(); }
-  // So many bytes pass in a second, each way of each connection; 0: as many as come.
+  // Limits the bytes per second, each way of each connection; 0: unlimited.
   void limit(int64_t bytes_per_second) { limit_ = bytes_per_second; }
-  // Nothing passes, and nobody is told: a pulled cable, a half-open connection. What waited goes
-  // on when it is over.
+  // Nothing passes, and neither end notices: a pulled cable, a half-open connection. Pending bytes
+  // continue when it is over.
   void stall(bool is_stalled = true) {
     stall_requests(is_stalled);
     stall_replies(is_stalled);
   }
   void stall_requests(bool is_stalled = true) { stalled_[0] = is_stalled; }  // to the target
   void stall_replies(bool is_stalled = true) { stalled_[1] = is_stalled; }   // from it
-  // New connections are refused (closed at once).
+  // Refuses new connections (closes them at once).
   void refuse(bool is_refusing = true) { is_refusing_ = is_refusing; }
-  // Resets all connections that there are; returns when that is done: what waited in them is lost.
+  // Resets all current connections, and returns when done; their pending bytes are lost.
   void reset();
-  // Changes one bit of the next `count` pieces that pass.
+  // Flips one bit in each of the next `count` pieces that pass.
   void corrupt(int count) { to_corrupt_ = count; }
-  // The same of large pieces from the target: the payload of a large tensor.
+  // The same for large pieces from the target: the payload of a large tensor.
   void corrupt_large_replies(int count) { large_to_corrupt_ = count; }
 
-  int64_t bytes(bool is_reply) const { return passed_[is_reply ? 1 : 0]; }  // passed on so far
-  int connections() const { return connections_; }                          // there are now
+  int64_t bytes(bool is_reply) const { return passed_[is_reply ? 1 : 0]; }  // relayed so far
+  int connections() const { return connections_; }                          // currently open
 
  private:
   class Relay;

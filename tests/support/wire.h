@@ -1,5 +1,4 @@
-// Protobuf's wire format by hand: what a client says, independent of the code that the library
-// generates.
+// Protobuf's wire format by hand: a client's messages, independent of the library's generated code.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +21,8 @@ inline std::string text(int field, std::string_view value) {
   return varint(static_cast<uint64_t>(field) << 3 | 2) + varint(value.size()) + std::string(value);
 }
 
-// The fields of a message by number; numbers as decimal text. For well-formed messages of varints
-// and bytes.
+// The fields of a message by number; numbers as decimal text. Supports well-formed messages of
+// varints and bytes.
 inline std::multimap<int, std::string> fields(std::string_view message) {
   std::multimap<int, std::string> out;
   const auto read = [&message] {

@@ -2,10 +2,9 @@
 // pair of processes.
 //
 // The child is this program again. On request it sends `count` tensors of one size, and the parent
-// measures the time from its request to the last byte in its own memory. Both ways take turns (A B
-// B A), so that what else happens on the machine happens to both; what counts is the ratio of each
-// pair. The parent's buffer for the raw socket is reused, the channel's tensors are new ones, as in
-// use.
+// measures the time from its request to the last byte in its own memory. The two take turns (A B B
+// A), so that other load on the machine affects both; the result is the ratio of each pair. The
+// parent reuses its buffer for the raw socket; the channel allocates new tensors, as in real use.
 //
 //   channel [--rounds N] [--sizes 64,1048576,…]
 //

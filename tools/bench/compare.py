@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Sets Leat's figures beside those of TensorFlow, ONNX Runtime and torch, taken in turn in one run.
+"""Compares Leat with TensorFlow, ONNX Runtime and torch, taken in turn in one run.
 
   tools/bench/compare.py --build build/release --python PY [--rounds 3] null_ops run_one mlp_1 mlp_64 cluster_null …
 
-PY is a Python that has the peers (pip install tensorflow-cpu onnxruntime onnx numpy; torch may sit in another one:
---torch-python). Each comparison runs A B B A …, so that a drift of the machine hits both; printed are medians and the
-ratio peer / Leat (above 1: Leat is faster). Where the two halves of one side differ by more than 10 % the row says so.
+PY is a Python with the peers (pip install tensorflow-cpu onnxruntime onnx numpy; torch may be in another one:
+--torch-python). Each comparison runs A B B A …, so that drift of the machine affects both. Prints medians and the
+ratio peer / Leat (above 1: Leat is faster), and marks rows where the two halves of one side differ by more than 10 %.
 """
 import argparse
 import json

@@ -1,5 +1,5 @@
-// What it costs to compile a large graph, phase by phase: seconds, bytes that stay, bytes at the
-// peak. One process; with many tasks the graph is placed and cut, but not registered.
+// The cost of compiling a large graph, phase by phase: seconds, bytes that stay allocated, peak
+// bytes. One process; with many tasks the graph is placed and cut, but not registered.
 //   compile --shape chain --nodes 1000000
 //   compile --shape chain --nodes 1000000 --tasks 1000
 //   compile --shape chain --nodes 1000000 --target grpc://127.0.0.1:2222   # CreateSession, RunStep

@@ -1,4 +1,4 @@
-// Elementwise ops and reductions against memcpy, one thread: the bound function alone, as a tape
+// Elementwise ops and reductions against memcpy, on one thread: only the bound function, as a tape
 // calls it.
 #include <benchmark/benchmark.h>
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Instructions per node of a chain of additions of 8 floats, counted by valgrind's callgrind: the difference between many
-runs and few, divided by the nodes between them, so that start and compilation drop out. Repeatable to the instruction.
+runs and few, divided by the difference in nodes, so that start and compilation cancel out. Exactly repeatable.
 
   tools/bench/instructions.py [--build build/release] [--nodes 1000]
 """

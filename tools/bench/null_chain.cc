@@ -1,5 +1,5 @@
-// Runs a chain of additions of 8 floats so many times and prints nothing: the work that
-// instructions.py counts.
+// Runs a chain of additions of 8 floats RUNS times and prints nothing: instructions.py counts its
+// instructions.
 //   null_chain NODES RUNS
 #include <algorithm>
 #include <cstdlib>

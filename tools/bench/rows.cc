@@ -1,9 +1,9 @@
-// What it costs to train on 100 rows of a table of 64 floats a row: for each optimizer the step on
-// a large table beside the step on a small one, taken in turns, and their ratio. In this process,
-// or with the tables on a ps:
+// The cost of training on 100 rows of a table with 64 floats per row: for each optimizer the step
+// on a large table beside the step on a small one, taken in turns, and their ratio. In this
+// process, or with the tables on a ps:
 //   rows
 //   leat run --embed local:ps=1,worker=1 -- rows
-// A step looks up the rows of ids that it is fed, and takes the mean of their squares for its loss.
+// A step looks up the rows of the ids it is fed; its loss is the mean of their squares.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>

@@ -1,6 +1,6 @@
-// What a step costs in this process, on one thread: the executor by itself (a chain of additions of
-// 8 floats), the call (one node), and whole training steps. tools/bench/compare.py sets the figures
-// beside those of peers.
+// The cost of a step in this process, on one thread: the executor by itself (a chain of additions
+// of 8 floats), the call (one node), and whole training steps. tools/bench/compare.py compares the
+// figures with those of peers.
 #include <benchmark/benchmark.h>
 
 #include <random>

@@ -1,4 +1,4 @@
-// What the user writes where a cluster is wanted.
+// The cluster argument of a command.
 #pragma once
 
 #include <string>
@@ -10,12 +10,12 @@
 namespace leat {
 
 // A file with a ClusterSpec; `local:ps=1,worker=2` (all on 127.0.0.1, ports chosen when they are
-// bound); `slurm:ps=1,worker=*` or `mpi:ps=1,worker=*` in a process that srun or mpirun has started
-// (cluster_resolvers.h), which also say which task this process is to be. INVALID_ARGUMENT and
-// NOT_FOUND say what is wrong where.
+// bound); `slurm:ps=1,worker=*` or `mpi:ps=1,worker=*` in a process started by srun or mpirun
+// (cluster_resolvers.h), which also determine this process's task. INVALID_ARGUMENT and NOT_FOUND
+// say what is wrong, and where.
 ResolvedCluster resolve_cluster(const std::string& source);
 
-// Of --files, if it is given: instead of what the description says.
+// Applies --files, if given: it replaces the description's directories.
 void limit_files(const std::vector<std::string>& directories, ClusterSpec& cluster);
 constexpr const char* files_help =
     "A directory; may be repeated. Ops that read or write files (checkpoints, records, ReadFile, "

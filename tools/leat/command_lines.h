@@ -1,4 +1,4 @@
-// How the processes of a launch are called: the tasks, and the programs that use them.
+// Command lines for the processes of a launch: the tasks, and the programs that use them.
 #pragma once
 
 #include <string>
@@ -9,18 +9,18 @@
 
 namespace leat {
 
-// Whether a copy of the program runs beside this task, or is it.
+// Whether a copy of the program runs beside this task, or as this task.
 bool has_program(const LaunchOptions& options, const TaskName& task);
 
-// `cluster_file`: the cluster as it was asked for.
+// `cluster_file`: the cluster as requested.
 SpawnOptions task_command(const LaunchOptions& options, const TaskName& task,
                           const std::string& cluster_file, bool has_plaintext_port);
 
-// `cluster`: with the ports that were bound, as far as they are. The program has it in TF_CONFIG.
+// `cluster`: with the ports that are bound so far. The program gets it in TF_CONFIG.
 SpawnOptions program_command(const LaunchOptions& options, const TaskName& task,
                              const ClusterSpec& cluster);
 
-// What the lines that a process writes begin with: "[worker:1]". Where a program of the same name
+// The prefix of the lines that a process writes: "[worker:1]". If a program with the same name
 // runs, the plain prefix is the program's.
 std::string task_prefix(const LaunchOptions& options, const TaskName& task);
 std::string program_prefix(const TaskName& task);

@@ -1,6 +1,6 @@
-// The sub-commands of `leat`. Each adds itself to the command line; its callback leaves the
-// process's exit status in `exit_status`. leat::Error thrown from a callback is printed by main:
-// status 2 for the user's mistake, else 1.
+// The sub-commands of `leat`. Each adds itself to the command line; its callback stores the
+// process's exit status in `exit_status`. main prints a leat::Error from a callback: status 2 for
+// the user's mistake, else 1.
 #pragma once
 
 #include <string>
@@ -22,11 +22,11 @@ void add_certificates_command(CLI::App& app, int& exit_status);  // certificates
 void add_ops_command(CLI::App& app, int& exit_status);           // ops_command.cc: what an op does
 void add_doctor_command(CLI::App& app, int& exit_status);  // doctor_command.cc: what works here
 
-// `leat exec-child PARENT PROGRAM ARGS…`: becomes PROGRAM, which dies with the process PARENT.
-// Before anything else in main; never returns.
+// `leat exec-child PARENT PROGRAM ARGS…`: becomes PROGRAM, which dies with the process PARENT. Call
+// it first in main; never returns.
 [[noreturn]] void exec_child(const std::vector<std::string>& arguments);
 
-// `leat NAME …` for a program leat-NAME beside this one (leat-viz). Never returns.
+// `leat NAME …` runs the program leat-NAME beside this one (leat-viz). Never returns.
 [[noreturn]] void exec_sibling(const std::string& name, const std::vector<std::string>& arguments);
 
 // The path of this executable.

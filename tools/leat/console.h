@@ -9,12 +9,12 @@
 
 namespace leat {
 
-// What one process writes, cut into lines. A carriage return starts the line over, as on a
-// terminal; escape sequences other than colours are dropped.
+// Cuts the output of one process into lines. A carriage return restarts the line, as on a terminal;
+// drops escape sequences other than colours.
 class LineReader {
  public:
-  // Calls on_line(text) for every finished line and on_redraw(text) for each state of a line that
-  // is being redrawn.
+  // Calls on_line(text) for every finished line and on_redraw(text) for each state of a redrawn
+  // line.
   template <class OnLine, class OnRedraw>
   void feed(std::string_view bytes, OnLine&& on_line, OnRedraw&& on_redraw) {
     for (const char c : bytes) {
@@ -29,10 +29,10 @@ class LineReader {
         line_ += c;
       }
     }
-    // "\rstep 3" without an end: progress bars that return before they draw.
+    // "\rstep 3" without an end: progress bars that write the carriage return first.
     if (!previous_.empty() && !line_.empty()) on_redraw(line_);
   }
-  // What is left at the end of file.
+  // What is left at end of file.
   template <class OnLine>
   void finish(OnLine&& on_line) {
     if (!line_.empty() || !previous_.empty()) on_line(line_.empty() ? previous_ : line_);
@@ -41,7 +41,7 @@ class LineReader {
 
  private:
   static constexpr size_t longest_line = 1 << 16;
-  bool take_escape(char c);  // it is part of an escape sequence
+  bool take_escape(char c);  // true if it is part of an escape sequence
 
   std::string line_;
   std::string previous_;  // before the last carriage return
@@ -59,10 +59,10 @@ class Console {
   int columns() const { return columns_; }
 
   void line(std::string_view prefix, std::string_view text);
-  // On a terminal the last line, until another one or the next redraw takes its place. Elsewhere
+  // On a terminal: the last line, until another line or the next redraw replaces it. Elsewhere:
   // nothing.
   void redraw(std::string_view prefix, std::string_view text);
-  void end_redraw();  // leaves the redrawn line where it is
+  void end_redraw();  // keeps the redrawn line on the screen
 
  private:
   std::string painted(std::string_view prefix);

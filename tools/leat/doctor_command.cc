@@ -1,4 +1,4 @@
-// `leat doctor`: what is built in, which devices and libraries there are, who reaches whom.
+// `leat doctor`: what is built in, which devices and libraries exist, which tasks reach each other.
 #include <CLI/CLI.hpp>
 #include <iostream>
 #include <memory>

@@ -1,5 +1,5 @@
-// bin/leat: the command line of everything that runs. `leat NAME` for a program leat-NAME beside
-// this one runs that, so that its libraries (Graphviz) are no part of a worker's start.
+// bin/leat: the command line of everything that runs. `leat NAME` runs a program leat-NAME beside
+// this one, so that a worker does not load its libraries (Graphviz).
 #include <fcntl.h>
 
 #include <CLI/CLI.hpp>

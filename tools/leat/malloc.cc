@@ -1,6 +1,6 @@
-// malloc of the program `leat`: glibc's, but for blocks of the size into which gRPC reads, and for
-// what is made to last (LastingMemory::Scope). Left out of builds with a sanitizer, which has a
-// malloc of its own, and where there is no glibc.
+// malloc of the program `leat`: glibc's, except for blocks of the size that gRPC reads into, and
+// for long-lived memory (LastingMemory::Scope). Left out of sanitizer builds, which have their own
+// malloc, and of builds without glibc.
 #include <dlfcn.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// One process of a launch: what it is, what it writes, what it reports, and how it ended.
+// One process of a launch: its role, its output, its reports, and how it ended.
 #pragma once
 
 #include <chrono>
@@ -22,34 +22,34 @@ struct Member {
   TaskName task;
   bool is_program = false;
   bool is_task = true;        // a program may be both
-  bool is_done = false;       // a program that is a task: it only serves the others now
+  bool is_done = false;       // a program that is a task: now it only serves the others
   bool has_terminal = false;  // its progress line is the console's redrawn one
   Process process;
   std::ofstream log;
   std::string log_path;
-  std::string log_problem;  // why not all of it is there
+  std::string log_problem;  // why the log is incomplete
   std::deque<std::string> last_lines;
   std::optional<Ending> ending;
   Clock::time_point ended;
   bool was_stopped = false;
-  bool is_handled = false;  // its ending
+  bool is_handled = false;  // its end has been handled
 
   bool is_running() const { return process.pid != 0 && !ending; }
   bool is_busy() const { return is_program && is_running() && !is_done; }
 
-  // Passes what has been written on to the console and the log: one turn, which is short even if
-  // it writes without an end.
+  // Passes new output on to the console and the log: one turn, which is short even if it writes
+  // endlessly.
   void read_output(Console& console);
-  // What an ended process left in the pipe, as far as no descendant keeps that open.
+  // Reads the output left in the pipe of an ended process, unless a descendant keeps the pipe open.
   void read_last_output(Console& console);
-  // What has been reported since the last call. INTERNAL if it does not speak as a task does.
+  // Reports since the last call. INTERNAL if it does not follow the task's protocol.
   std::vector<TaskReport> read_reports();
 
   void keep_line(const std::string& line, Console& console);
   void end_output(Console& console);
   void write_log(std::string_view bytes);
 
-  // What has been read of a line so far.
+  // The part of a line read so far.
   LineReader lines;
   Clock::time_point redrawn;
   std::string link_text;

@@ -1,4 +1,4 @@
-// The processes of a launch, their output and their logs. The launcher's one thread waits in here.
+// The processes of a launch, their output and their logs. The launcher's one thread waits here.
 #pragma once
 
 #include <chrono>
@@ -17,24 +17,23 @@ class MemberGroup {
  public:
   explicit MemberGroup(Console& console) : console_(console) {}
 
-  // Where the logs are from now on: a folder that is made if it is not there; if empty, a fresh one
-  // in the system's folder for temporary files. PERMISSION_DENIED says why it cannot be.
+  // Sets the log folder, creating it if needed; if empty, a new one in the system's temporary
+  // folder. PERMISSION_DENIED says why it cannot.
   void set_log_directory(std::filesystem::path directory);
   const std::filesystem::path& log_directory() const { return log_directory_; }
 
   // PERMISSION_DENIED if its log cannot be written.
   Member& start(const SpawnOptions& spawn_options, Member member);
 
-  // Until there is output, which is passed on, a report (on_report is told whose), a signal to be
-  // read from `signals` or nothing for `limit`. True for a signal. Members may be started in
-  // on_report.
+  // Waits for output, which it passes on, a report (calls on_report with the member), a signal
+  // readable from `signals`, or `limit`. Returns true for a signal. on_report may start members.
   bool wait(const Fd& signals, std::chrono::milliseconds limit,
             const std::function<void(Member&)>& on_report);
-  // Notes who has ended; tells of each once. Members may be started in on_end.
+  // Records ended members; calls on_end once for each. on_end may start members.
   void reap(const std::function<void(Member&)>& on_end);
 
-  // SIGTERM to all that run, but for programs that are done: they end by themselves now, and their
-  // status is their own.
+  // SIGTERM to all that run, except programs that are done: they now end by themselves, with their
+  // own status.
   void terminate();
   void kill();  // SIGKILL to all that run
 

@@ -1,4 +1,4 @@
-// `leat ops`: which ops there are, and what one of them does.
+// `leat ops`: lists the ops, or describes one of them.
 #include <CLI/CLI.hpp>
 #include <iostream>
 #include <memory>

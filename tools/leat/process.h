@@ -1,5 +1,5 @@
-// Child processes of the launcher: each its own process group, ended when the launcher ends,
-// however that happens.
+// Child processes of the launcher: each has its own process group, and ends when the launcher ends,
+// for whatever reason.
 #pragma once
 
 #include <sys/types.h>
@@ -16,7 +16,7 @@ namespace leat {
 // How a process ended.
 struct Ending {
   int exit_status = 0;
-  int signal = 0;  // not 0: ended by it
+  int signal = 0;  // the signal that ended it, or 0
 
   bool is_success() const { return exit_status == 0 && signal == 0; }
   int shell_status() const { return signal != 0 ? 128 + signal : exit_status; }
@@ -25,7 +25,7 @@ struct Ending {
 
 std::string signal_name(int signal);  // "SIGKILL", or "signal 99"
 
-// A file descriptor that closes itself. Every one made here is close-on-exec.
+// A file descriptor that closes itself. Every one created here is close-on-exec.
 class Fd {
  public:
   Fd() = default;
@@ -45,9 +45,9 @@ class Fd {
 };
 
 struct SpawnOptions {
-  std::vector<std::string> arguments;  // [0]: a path, or a name to be found in PATH
+  std::vector<std::string> arguments;  // [0]: a path, or a name to find in PATH
   std::vector<std::pair<std::string, std::string>> environment;  // set on top of ours
-  bool has_terminal = false;  // output is a pseudo-terminal, so that it draws progress
+  bool has_terminal = false;  // output is a pseudo-terminal, so that the program draws progress
   int terminal_columns = 80;
   bool has_link = false;  // fd 3 of the child is one end of a socket pair
 };
@@ -60,30 +60,30 @@ struct Process {
 
 inline constexpr int link_fd = 3;  // in the child
 
-// Starts a process by way of `leat exec-child`, with standard input from /dev/null. The calling
-// thread must be the main thread: the child dies with it. RESOURCE_EXHAUSTED if the system has no
+// Starts a process through `leat exec-child`, with standard input from /dev/null. Call it from the
+// main thread: the child dies with the calling thread. RESOURCE_EXHAUSTED if the system has no
 // process or descriptor left.
 Process spawn(const SpawnOptions& options);
 
-// A reader of our output that leaves, and a file that may not grow (ulimit -f), become errors of
-// the write, and end nobody. Children do not inherit it.
+// After this call, a closed reader of our output or a file at its size limit (ulimit -f) is an
+// error of the write and ends no process. Children do not inherit it.
 void survive_failed_writes();
 
-// Whether this process ignores the signal: `nohup` says so of SIGHUP, before it starts us.
+// Whether this process ignores the signal: `nohup` sets that for SIGHUP before it starts us.
 bool is_ignored(int signal);
 
-// Whether the process has ended. Ends what is left of its group before its id can be used again.
+// Whether the process has ended. Ends the rest of its group before its id can be reused.
 std::optional<Ending> reap(pid_t pid);
 
 // Writes a line to a process that reads it soon: a long one does not fit into the socket at once.
-// False if it has gone, or has not taken it all within `limit`.
+// False if the process is gone, or has not read all of it within `limit`.
 bool send_line(const Fd& link, std::string_view line, std::chrono::milliseconds limit);
 
 // Sends a signal to the process and all its descendants that stayed in its group.
 void signal_group(pid_t pid, int signal);
 
-// Where PATH has the program; NOT_FOUND with what was looked for, another code if it is there and
-// cannot be run.
+// The program's path in PATH; NOT_FOUND with the name, another code if it is there but cannot be
+// run.
 std::string find_program(const std::string& name);
 
 }  // namespace leat

@@ -1,4 +1,4 @@
-// The table that is printed while a cluster starts: every task, and what it waits for.
+// The table printed while a cluster starts: every task, and what it waits for.
 #pragma once
 
 #include <sys/types.h>
@@ -18,9 +18,9 @@ struct StartupRow {
   std::string address;
   pid_t pid = 0;                           // 0: a task of another host
   std::string state;                       // "starting", "waiting", "ready", "no answer", "failed"
-  std::chrono::duration<double> after{0};  // since the start, when it came into that state
+  std::chrono::duration<double> after{0};  // when it entered that state, since the start
   std::string detail;
-  // A resolver has said since then that nobody has the host's name.
+  // Since then a resolver has reported that the host's name does not exist.
   std::optional<std::chrono::steady_clock::time_point> unknown_since = {};
 };
 
@@ -29,25 +29,25 @@ struct StartupRow {
 //   /job:ps/task:0      10.0.0.1:2222  4711  ready       0.2s  16 cores
 std::string format_startup_table(const std::vector<StartupRow>& rows);
 
-// Row by row, what is known of the cluster's tasks. Those that belong on this host are "starting",
-// those of other hosts have no state at first.
+// The state of each task of the cluster, a row each. Tasks of this host are "starting", those of
+// other hosts have no state at first.
 class StartupTable {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // `only`: the one task that belongs here; else those whose host is ours, see find_hosts().
+  // `only`: the one task of this host; else all whose host is ours, see find_hosts().
   StartupTable(const ClusterSpec& cluster, const std::optional<TaskName>& only,
                Clock::time_point start);
 
-  // Looks which hosts are this one, as far as that is not known yet. False if the name of one
-  // cannot be resolved: its rows say so.
+  // Finds which hosts are this one, as far as that is not known yet. False if a name cannot be
+  // resolved: its rows say so.
   bool find_hosts();
 
   std::vector<StartupRow>& rows() { return rows_; }
   const std::vector<StartupRow>& rows() const { return rows_; }
   StartupRow& row(const TaskName& task);
   void set_state(StartupRow& row, const std::string& state, const std::string& detail);
-  // Have all the processes that we started come into this state?
+  // Whether all the processes that we started have this state.
   bool are_ours(std::string_view state) const;
   // A line for each task that is not ready: "/job:ps/task:0 (10.0.0.1:2222): no answer, …".
   std::vector<std::string> missing() const;

@@ -1,4 +1,4 @@
-// The flags of TLS, the same for every command that has a cluster.
+// The TLS flags, the same for every command that takes a cluster.
 #pragma once
 
 #include "distributed/cluster/cluster_spec.h"
@@ -11,9 +11,9 @@ class App;
 namespace leat {
 
 void add_tls_flags(CLI::App& command, TlsPaths& paths);
-// What the flags say comes before what the cluster's description says.
+// The flags override the cluster's description.
 void apply_tls_flags(const TlsPaths& flags, ClusterSpec& cluster);
-// LEAT_TLS_…, for a client: what the flags say, else what is in the environment.
+// LEAT_TLS_…, for a client: the flags, else the environment.
 void set_client_tls(const TlsPaths& flags);
 
 }  // namespace leat

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Which kernels go on when their step has ended? Runs each of many kernels, on inputs that keep it busy for long, with a
-deadline (a second; more on a machine that needs longer to make the inputs), from TensorFlow's client; half a second after it
-the task should be idle again.
+"""Finds kernels that continue after their step has ended. Runs each of many kernels from TensorFlow's client, on inputs that
+keep it busy for long, with a deadline (a second; more on a machine that needs longer to make the inputs); half a second
+after the deadline the task should be idle again.
 
   tools/load/abandoned.py --leat build/release/bin/leat [--only REGEX] [--deadline S]
 
-Prints a line per kernel: what the client was told and when, how long the task went on computing after the deadline, and what
-it still held. Exits 1 if one went on for more than 0.5 s. Needs 8 GB of memory and some minutes. The probe is the task's CPU
-time, so nothing else may use the cluster; a kernel that is done before its deadline is marked "finished" and shows nothing.
+Prints a line per kernel: the client's answer and its time, how long the task continued computing after the deadline, and the
+memory it still held. Exits 1 if one continued for more than 0.5 s. Needs 8 GB of memory and some minutes. The probe is the task's CPU
+time, so nothing else may use the cluster; a kernel that is done before its deadline is marked "finished" and proves nothing.
 """
 import argparse
 import os

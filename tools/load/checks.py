@@ -1,19 +1,19 @@
 #!/usr/bin/env python3
-"""Is every update there, once? Reads what counted_training has logged.
+"""Checks that every update is there, once. Reads the log of counted_training.
 
 Each worker's updates are counted on every ps task, in the step that makes them. `count` below is such a counter: one
-worker's on one ps task. What must hold:
+worker's on one ps task. These rules must hold:
 
-* An answered step has raised its counts by 1. By more only if earlier steps were not answered (their task or program was
-  killed): such a step may have been done or not, once.
-* Counts go back only when the chief restores a checkpoint, and then to what that checkpoint holds: the first step that
-  began afterwards sees exactly that and itself.
-* A checkpoint holds all updates that were answered before it was begun, and none that had not been asked for by its end.
-* global_step agrees with the counts: exactly if the training is synchronous; else but for steps that a kill, a recovery
-  or a checkpoint beside running workers has cut in two, one for each worker each time.
-* Synchronous: a step that is done again after a recovery has the same loss.
+* An answered step has raised its counts by 1. It may be more only if earlier steps were not answered (their task or
+  program was killed): such a step may have run once, or not at all.
+* Counts go back only when the chief restores a checkpoint, and then to the counts in that checkpoint: the first step that
+  began afterwards sees exactly these and itself.
+* A checkpoint holds all updates that were answered before it began, and none that had not been requested by its end.
+* global_step agrees with the counts: exactly if the training is synchronous; else except for steps that a kill, a
+  recovery or a checkpoint beside running workers has cut in two, one for each worker each time.
+* Synchronous: a step that is repeated after a recovery has the same loss.
 
-`checks.py --self-test` breaks each of these in an invented log and must find it.
+`checks.py --self-test` breaks each of these rules in an invented log and must detect it.
 """
 import collections
 import json

@@ -1,7 +1,7 @@
 // An MNIST perceptron whose updates are counted, for tools/load/run.py: on every ps task a variable
-// counts each worker's updates, in the step that makes them and after them. Every step that was
-// answered, every checkpoint and every recovery goes to a log with the counts that were seen, so
-// that checks.py can tell an update that was lost, or made twice.
+// counts each worker's updates, in the step that makes them and after them. A log records every
+// answered step, every checkpoint and every recovery with the counts they saw, so that checks.py
+// can detect updates that were lost or made twice.
 //   --mode async: every worker's program trains. sync: the chief's program drives all workers.
 #include <CLI/CLI.hpp>
 #include <chrono>

@@ -1,12 +1,12 @@
-"""How the memory of long-lived processes grows, as /proc tells it.
+"""How the memory of long-lived processes grows, according to /proc.
 
-An incarnation is one life of one process, watched from its start to its end. The first half of it, and no less than
-`warm_up` steps of the cluster, is its warm-up: programs are compiled, tables fill, the heap finds its shape. Growth is
-from the median resident size in the first fifth of the steps that are left to the median in their last fifth. So a leak
-of x bytes a step shows as 0.4 x per step of its life, however long that is: run it longer to find a smaller one.
+An incarnation is one life of one process, watched from its start to its end. The first half of it, at least `warm_up`
+steps of the cluster, is its warm-up: programs are compiled, tables fill, the heap settles. Growth is the change of the
+median resident size from the first fifth of the remaining steps to their last fifth. So a leak of x bytes per step shows
+as 0.4 x per step of its life, however long that is: run it longer to find a smaller one.
 
 Resident size is VmRSS, but pages of files count even after the kernel has dropped them: it does that when memory is short
-and reads them again, which says nothing of the process.
+and reads them again, which says nothing about the process.
 """
 import statistics
 from dataclasses import dataclass, field

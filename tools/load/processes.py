@@ -1,4 +1,4 @@
-"""A cluster as processes that are killed and started again: `leat task` for each task, a program for each worker."""
+"""A cluster of processes that are killed and restarted: `leat task` for each task, a program for each worker."""
 import json
 import os
 import random

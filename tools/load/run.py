@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
-"""The load test: trains for long on a cluster of real processes, kills some of them, and looks for what went missing.
+"""The load test: trains for a long time on a cluster of real processes, kills some of them, and looks for losses.
 
-Three phases, each on a cluster of its own (2 ps, 3 workers): asynchronous training that nobody disturbs; the same while
-every so many steps a random task or program is killed with SIGKILL and started again; synchronous training, disturbed as
-well. Afterwards it says whether every update is there, once (checks.py), and by how much each process has grown
-(memory.py). Ctrl-C ends all of it.
+Three phases, each on its own cluster (2 ps, 3 workers): undisturbed asynchronous training; the same while every so many
+steps a random task or program is killed with SIGKILL and restarted; synchronous training, with the same kills.
+Afterwards it reports whether every update is there, once (checks.py), and how much each process has grown (memory.py).
+Ctrl-C ends everything.
 
   tools/load/run.py                                    # 20,000 steps in each phase
   tools/load/run.py --phases kills --steps 1000000     # all night
   tools/load/run.py --seed 7                           # the same tasks are killed at the same steps
 
-Exit status: 0; 1 if an update is lost or was made twice, a process grew too much, a recovery took too long, or something
-ended that was not killed; 2 for a mistake in the command line; 130 after Ctrl-C.
+Exit status: 0; 1 if an update is lost or was made twice, a process grew too much, a recovery took too long, or a
+process ended that was not killed; 2 for a mistake in the command line; 130 after Ctrl-C.
 """
 import argparse
 import os

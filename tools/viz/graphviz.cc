@@ -1,4 +1,4 @@
-// The one file that knows Graphviz. Not thread-safe: libgvc has global state.
+// The only file that uses Graphviz. Not thread-safe: libgvc has global state.
 #include <graphviz/gvc.h>
 
 #include <memory>

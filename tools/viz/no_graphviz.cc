@@ -1,4 +1,4 @@
-// In place of graphviz.cc where libgvc was not there to build with.
+// Replaces graphviz.cc in builds without libgvc.
 #include "core/error.h"
 #include "tools/viz/render.h"
 

@@ -1,4 +1,4 @@
-// A view as text: Graphviz DOT (which svg, png and pdf are made from) and JSON.
+// A view as text: Graphviz DOT (for svg, png and pdf) and JSON.
 #pragma once
 
 #include <string>
@@ -13,8 +13,8 @@ std::string to_dot(const ViewModel& view, const std::string& title);
 
 std::string to_json(const ViewModel& view);
 
-// Lays out DOT and writes it: `format` is svg, png or pdf. UNIMPLEMENTED where Leat was built
-// without Graphviz, INTERNAL if Graphviz refuses.
+// Lays out DOT and renders it: `format` is svg, png or pdf. UNIMPLEMENTED if Leat was built without
+// Graphviz, INTERNAL if Graphviz fails.
 std::string draw(const std::string& dot, const std::string& format);
 
 }  // namespace leat::viz

@@ -1,4 +1,4 @@
-// Boxes whose names differ in their numbers only, as one.
+// Merges boxes whose names differ only in their numbers.
 #pragma once
 
 #include <string>
@@ -8,12 +8,12 @@
 
 namespace leat::viz {
 
-// "gradients/MatMul" of "gradients/MatMul_17"; the name itself if there is no number behind it.
+// "gradients/MatMul" for "gradients/MatMul_17"; the name itself if it has no number.
 std::string without_number(const std::string& name);
 
-// Those of one device and one scope that hold the same ops, and whose arrows go to and come from
-// boxes of the same kinds, become one box; few of them stay as they are, and so do those whose name
-// without its number is in `apart`.
+// Boxes of one device and one scope that hold the same ops, and whose arrows connect to boxes of
+// the same kinds, become one box. Small groups stay as they are, and so do boxes whose name without
+// its number is in `apart`.
 void fold_siblings(ViewModel& view, const std::vector<std::string>& apart);
 
 }  // namespace leat::viz

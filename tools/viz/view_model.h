@@ -1,11 +1,10 @@
-// What a picture of a graph shows, before anybody decides where on the page: devices, boxes, arrows
-// and cables.
+// What a picture of a graph shows, independent of layout: devices, boxes, arrows and cables.
 //
-// Nodes fold into boxes by name scope, separately on every device. Where more boxes are left than
-// people read, those whose names differ in their numbers only, and which do the same to neighbours
-// of the same kinds, are one: "MatMul ×400". A Send and its Recv are no boxes: together they are
-// one cable from the producer to what consumes the value. Constants that only one box uses are part
-// of it.
+// Nodes fold into boxes by name scope, separately on every device. If more boxes remain than people
+// can read, those whose names differ only in their numbers, and which connect in the same way to
+// neighbours of the same kinds, become one: "MatMul ×400". A Send and its Recv are not boxes:
+// together they are one cable from the producer to the consumers of the value. Constants that only
+// one box uses are part of it.
 #pragma once
 
 #include <cstdint>
@@ -18,15 +17,14 @@
 namespace leat::viz {
 
 struct ViewOptions {
-  int depth = 0;  // parts of a name that stay apart: 1 folds dense/MatMul into dense. 0: chosen
-  // Scopes that are shown one level deeper, and boxes ×N that are shown one by one, wherever they
-  // lie.
+  int depth = 0;  // name parts kept apart: 1 folds dense/MatMul into dense. 0: automatic
+  // Scopes to show one level deeper, and boxes ×N to show one by one, wherever they are.
   std::vector<std::string> expand;
   std::string only_device;  // a device, or a task: everything elsewhere is one box per device
   bool shows_control_edges = true;
 };
 
-// Most boxes that a chosen depth leaves visible, if any depth does.
+// Most boxes that an automatic depth leaves visible, if any depth does.
 inline constexpr size_t readable_boxes = 40;
 
 struct ViewDevice {
@@ -40,21 +38,21 @@ struct ViewDevice {
 struct ViewBox {
   enum class Kind {
     op,        // one node
-    scope,     // several
-    variable,  // one node that holds state
-    input,     // one node that is fed
+    scope,     // several nodes
+    variable,  // one node with state
+    input,     // one fed node
     constant,  // one node that never changes
-    port,      // where a value from another device arrives that several boxes of this one use
-    device,    // everything on a device that is not shown
+    port,      // a value from another device, used by several boxes of this one
+    device,    // all nodes of a device that is not shown
   };
   Kind kind = Kind::op;
   int device = 0;     // index in ViewModel::devices
   std::string path;   // "gradients/dense": the scope or the node's name
-  std::string label;  // the last part of it
+  std::string label;  // its last part
   int nodes = 0;
-  int siblings = 1;                // boxes of that name, but for the number, that it stands for
-  std::string op;                  // of one node
-  std::vector<std::string> slots;  // of a variable: what an optimizer keeps beside it
+  int siblings = 1;                // number of merged boxes, whose names differ only in a number
+  std::string op;                  // of a single node
+  std::vector<std::string> slots;  // of a variable: the optimizer's slots for it
   std::map<std::string, int> ops;  // op → how many nodes
   DType dtype = DType::invalid;    // of a variable, an input, a constant
   Shape shape = Shape::unknown();
@@ -66,7 +64,7 @@ struct ViewArrow {
   enum class Kind { data, control, cable };
   Kind kind = Kind::data;
   int from = 0, to = 0;             // indices in ViewModel::boxes
-  int count = 1;                    // edges of the graph that it stands for
+  int count = 1;                    // edges of the graph merged into it
   std::vector<Transfer> transfers;  // of a cable, the largest first
 };
 
@@ -75,16 +73,16 @@ struct ViewModel {
   std::vector<ViewBox> boxes;
   std::vector<ViewArrow> arrows;
   int nodes = 0;    // in the graph
-  int depth = 0;    // as asked for or chosen
+  int depth = 0;    // as requested or chosen
   int deepest = 0;  // parts of the longest name
   std::vector<std::string>
-      mistakes;  // of the graph: names that come twice, inputs that are not there
+      mistakes;  // of the graph: names that occur twice, inputs that do not exist
 };
 
-// INVALID_ARGUMENT if `only_device` fits no device, or `expand` nothing.
+// INVALID_ARGUMENT if `only_device` or an entry of `expand` matches nothing.
 ViewModel make_view(const std::vector<WrittenNode>& nodes, const ViewOptions& options = {});
 
-// How many boxes (ports not counted) a depth shows.
+// How many boxes a depth shows, without ports.
 size_t visible_boxes(const ViewModel& view);
 
 // "392 KiB", "1.5 MiB", "12 B".

@@ -1,5 +1,4 @@
-// The edges of a graph file as a picture needs them: each Send/Recv pair is taken out and becomes
-// one transfer.
+// The edges of a graph file as a picture needs them: each Send/Recv pair becomes one transfer.
 #pragma once
 
 #include <cstdint>
@@ -13,10 +12,10 @@ namespace leat::viz {
 // One value that crosses between devices once per step.
 struct Transfer {
   std::string tensor;            // "dense/kernel/read:0"; "^dense/update" for a signal
-  int64_t edge = -1;             // the number of its Send and Recv; -1 if they have none
+  int64_t edge = -1;             // the number of its Send and Recv; -1 if none
   DType dtype = DType::invalid;  // invalid: a signal without payload
   Shape shape = Shape::unknown();
-  int64_t bytes() const;  // -1: not known
+  int64_t bytes() const;  // -1: unknown
 };
 
 struct Wire {
@@ -28,22 +27,22 @@ struct Wire {
 struct Wiring {
   const std::vector<WrittenNode>& nodes;
   std::vector<std::string> device_of;  // of every node: complete name, as DeviceName writes it
-  std::vector<bool> is_hidden;         // a Send or Recv whose partner is there
+  std::vector<bool> is_hidden;         // a Send or Recv whose partner exists
   std::vector<Wire> wires;             // between nodes that are not hidden
   std::vector<Transfer> transfers;     // several wires may share one
-  std::vector<std::string> mistakes;   // of the graph, for people
+  std::vector<std::string> mistakes;   // in the graph, for people
 };
 
-// In a graph that was placed but not partitioned, an edge between devices is a transfer as well:
-// the partitioner would cut there. Inputs that no node produces, names that come twice, and nodes
-// that feed themselves are listed in `mistakes`; the inputs are skipped.
+// In a graph that is placed but not partitioned, an edge between devices is a transfer too: the
+// partitioner would cut there. `mistakes` lists inputs that no node produces, duplicate names, and
+// nodes that feed themselves; missing inputs are skipped.
 Wiring read_wiring(const std::vector<WrittenNode>& nodes);
 
-// Of a node's output, as far as its attributes tell.
+// The dtype of a node's output, as far as its attributes determine it.
 DType output_dtype(const WrittenNode& node);
 Shape output_shape(const WrittenNode& node, int output);
 
-// -1: not known.
+// -1: unknown.
 int64_t bytes_of(DType dtype, const Shape& shape);
 
 }  // namespace leat::viz
