@@ -14,6 +14,8 @@
 #include "distributed/request_memory.h"
 #include "distributed/rpc_status.h"
 #include "distributed/timer.h"
+#include "distributed/wire/large_answer.h"
+#include "distributed/wire/master_codec.h"
 #include "distributed/wire/tensor_stream.h"
 #include "graph/endpoint.h"
 #include "graph/import/graph_def.h"

@@ -16,6 +16,8 @@
 #include "distributed/proto/master.pb.h"
 #include "distributed/random_id.h"
 #include "distributed/rpc_status.h"
+#include "distributed/wire/large_answer.h"
+#include "distributed/wire/master_codec.h"
 #include "distributed/wire/tensor_stream.h"
 
 namespace leat {

@@ -18,6 +18,7 @@
 #include "graph/import/dataset_graph.h"
 #include "graph/import/graph_def.h"
 #include "graph/import/graph_versions.h"
+#include "graph/import/proto_codec.h"
 #include "graph/kernel_lookup.h"
 #include "graph/loops/loops.h"
 #include "graph/near_misses.h"

@@ -18,6 +18,7 @@
 
 #include "graph/endpoint.h"
 #include "graph/passes/pipeline.h"
+#include "graph/passes/variable_accesses.h"
 #include "graph/signature.h"
 
 namespace leat {

@@ -8,6 +8,7 @@
 #include "kernels/cpu.h"
 #include "kernels/examples.h"
 #include "kernels/extents.h"
+#include "kernels/neural/convolution.h"
 #include "kernels/window.h"
 
 namespace leat {
