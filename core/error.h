@@ -1,5 +1,5 @@
 // Errors: thrown as leat::Error inside, turned into a Status at three borders only (segment
-// completion, rendezvous callback, RPC). Codes are gRPC's and TensorFlow's, so nothing ever
+// completion, rendezvous callback, RPC). The codes are those of gRPC and TensorFlow, so nothing
 // translates them.
 #pragma once
 
@@ -34,9 +34,9 @@ enum class Code {
 std::string_view code_name(Code code);
 inline std::ostream& operator<<(std::ostream& out, Code code) { return out << code_name(code); }
 
-// An outcome that is passed instead of thrown: at the three borders, and in callbacks.
-// `derived` marks an error that only follows from another one (a cancelled neighbour): the root
-// cause is reported first, derived ones are hidden behind it.
+// An outcome that is passed instead of thrown: at the three borders, and in callbacks. `derived`
+// marks an error that only follows from another one (a cancelled neighbour). The root cause is
+// reported; derived errors are hidden behind it.
 struct Status {
   Code code = Code::ok;
   std::string message;
@@ -63,13 +63,12 @@ class Error : public std::runtime_error {
 // Throws if the status is an error.
 void throw_if_error(const Status& status);
 
-// The status of the exception being handled: call it in a catch block at one of the borders.
-// An exception that is not ours (bad_alloc: RESOURCE_EXHAUSTED; anything else: INTERNAL) keeps its
-// text.
+// The status of the exception being handled: call it in a catch block at one of the borders. A
+// foreign exception keeps its text (bad_alloc: RESOURCE_EXHAUSTED; anything else: INTERNAL).
 Status status_of_current_exception();
 
-// The form TensorFlow clients look for: message + "\n\t [[{{node NAME}}]]"; left alone if it names
-// a node already.
+// Appends the form that TensorFlow clients look for: "\n\t [[{{node NAME}}]]". Leaves a message
+// that names a node unchanged.
 std::string with_node(std::string message, std::string_view node_name);
 
 template <class... Parts>
@@ -84,7 +83,7 @@ template <class... Parts>
   throw Error(code, concat(parts...));
 }
 
-// The caller's mistake: INVALID_ARGUMENT with the parts joined. Parts are only formatted on
+// For the caller's mistakes: INVALID_ARGUMENT with the parts joined. Parts are formatted only on
 // failure.
 template <class... Parts>
 void check(bool condition, const Parts&... parts) {
@@ -92,7 +91,7 @@ void check(bool condition, const Parts&... parts) {
     fail(Code::invalid_argument, parts...);
 }
 
-// Our own mistake: INTERNAL.
+// For our own mistakes: INTERNAL.
 template <class... Parts>
 void check_internal(bool condition, const Parts&... parts) {
   if (!condition) [[unlikely]]
