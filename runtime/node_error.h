@@ -1,5 +1,4 @@
-// What an error of a node says beside what went wrong: op, device, the user's line, the node's
-// name.
+// The text around a node's error: op, device, the user's line, and the node's name.
 #pragma once
 
 #include "core/device.h"
@@ -9,12 +8,11 @@
 
 namespace leat {
 
-// TensorFlow's words, where the variable is, and for nodes of a C++ program its line and what to
-// do.
+// TensorFlow's words, the variable's place, and for nodes of a C++ program the line and the remedy.
 std::string uninitialized(const Variable& variable, const Node& reader, const Device& device);
 
-// The status of the exception being handled, followed by " (Op on device, file:line)" and
-// "\n\t [[{{node NAME}}]]", unless it names a node already.
+// The status of the exception being handled. Unless it already names a node, it is followed by
+// " (Op on device, file:line)" and "\n\t [[{{node NAME}}]]".
 Status status_at(const Node& node, const Device& device);
 Status status_at(const Node& node, const Device& device, Status status);
 
