@@ -10,8 +10,8 @@
 //   3. A step counts dependencies between items. It starts all _Recvs that depend on nothing, then
 //      runs what is ready on the thread that started it. Items run one at a time, in the order in
 //      which they become ready: boundary nodes first, since they feed others; of several segments
-//      that take long, all but one go to the pool. What arrives from elsewhere (a _Recv, a finished
-//      copy) goes into the step's inbox; whoever puts it there while nobody runs the step, runs it.
+//      that take long, all but one go to the pool. Arrivals from elsewhere (a _Recv, a finished
+//      copy) go into the step's inbox; the thread that puts one there runs the step if none does.
 //   4. A segment looks for the tape for the shapes that arrived: two atomic exchanges if they are
 //      those of last time, else a short list, else compile_tape(). The tape locks its variables,
 //      patches the pointers of inputs and results into its arena, and calls {function, bound
