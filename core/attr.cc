@@ -18,7 +18,7 @@ bool is_equal(const Tensor& a, const Tensor& b) {
   return a.raw() == b.raw() || a.bytes() == 0 || std::memcmp(a.raw(), b.raw(), a.bytes()) == 0;
 }
 
-// 0 and -0 differ, a NaN is equal to itself.
+// 0 and -0 differ; a NaN equals itself.
 bool is_equal(float a, float b) { return std::bit_cast<uint32_t>(a) == std::bit_cast<uint32_t>(b); }
 
 bool is_equal(const FunctionRef& a, const FunctionRef& b) {

@@ -21,8 +21,8 @@ namespace leat {
 
 class AttrMap;
 
-// A function that an attribute names: it is inlined where a GraphDef is read, or called by kernels
-// (core/function.h). `attrs` are what it is instantiated with.
+// A function named by an attribute. Either it is inlined when a GraphDef is read, or kernels call
+// it (core/function.h). `attrs` instantiate it.
 struct FunctionRef {
   std::string name;
   std::shared_ptr<const AttrMap> attrs;
@@ -52,7 +52,7 @@ class AttrValue {
   bool is() const {
     return std::holds_alternative<T>(value_);
   }
-  // INVALID_ARGUMENT, naming both kinds, if it holds something else.
+  // INVALID_ARGUMENT, naming both kinds, if it holds another kind.
   template <class T>
   const T& get() const {
     const T* value = std::get_if<T>(&value_);
@@ -68,8 +68,8 @@ class AttrValue {
   Variant value_;
 };
 
-// The attributes of a node, by name: a sorted map that copies share until one of them is changed,
-// because the passes copy nodes by the million. What it gives is read only.
+// The attributes of a node, sorted by name. Copies share the map until one of them changes, because
+// the passes copy nodes by the million. Read access is const.
 class AttrMap {
  public:
   using Map = std::map<std::string, AttrValue, std::less<>>;
@@ -87,10 +87,10 @@ class AttrMap {
   size_t size() const { return map_->size(); }
   bool empty() const { return map_->empty(); }
 
-  // False if there is one of that name, which stays as it is.
+  // Returns false and changes nothing if the name exists.
   bool emplace(std::string_view name, AttrValue value);
   void insert_or_assign(std::string_view name, AttrValue value);
-  AttrValue& operator[](std::string_view name);  // to be written; made if it is not there
+  AttrValue& operator[](std::string_view name);  // for writing; created if absent
   void erase(std::string_view name);
 
   bool operator==(const AttrMap& other) const { return map_ == other.map_; }
@@ -99,8 +99,8 @@ class AttrMap {
   Shared<Map> map_;
 };
 
-// What kernels, shape functions and passes see of a node's attributes: typed access with an error
-// that names the node.
+// A node's attributes as kernels, shape functions and passes see them: typed access, with errors
+// that name the node.
 struct NodeView {
   std::string_view name;
   std::string_view op;

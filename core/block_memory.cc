@@ -21,7 +21,7 @@ void* map(size_t bytes, int flags = 0) {
   return data == MAP_FAILED ? nullptr : data;
 }
 
-// Starts on a huge page, and asks for them.
+// Starts at a huge page, and asks for huge pages.
 void* map_huge(size_t bytes) {
   auto* data = static_cast<char*>(map(bytes + huge_page));
   if (data == nullptr) return nullptr;

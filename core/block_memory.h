@@ -1,7 +1,6 @@
-// Host memory for big buffers, apart from malloc's heap. There, what is small and lives long would
-// settle between what is big and lives for a step, and the holes would never be whole again. A
-// block that is freed is kept for a while: a page that is touched for the first time costs up
-// to 1.5 µs.
+// Host memory for big buffers, apart from malloc's heap. In the heap, small long-lived blocks would
+// settle between big blocks that live for one step, and fragment it for good. A freed block is kept
+// for a while, because the first touch of a page costs up to 1.5 µs.
 #pragma once
 
 #include <cstddef>
@@ -15,33 +14,33 @@ namespace leat {
 // Thread-safe.
 class BlockMemory {
  public:
-  // What is smaller is malloc's; what is larger is mapped afresh each time (by malloc), in huge
-  // pages.
+  // malloc serves smaller blocks. It also serves larger ones: it maps them afresh each time, in
+  // huge pages.
   static constexpr size_t least = size_t{64} << 10, most = size_t{32} << 20;
   static constexpr size_t keep_at_most = size_t{128} << 20;
 
-  // With no more than `reserve` bytes in all its blocks, nothing is given back, and where there are
-  // many of a size, more than one of it is mapped at a time: their number soon stays.
+  // While all blocks together have at most `reserve` bytes, nothing is given back, and a size with
+  // many blocks is mapped several blocks at a time, so that their number soon settles.
   explicit BlockMemory(size_t reserve = 0) : reserve_(reserve) {}
   ~BlockMemory();
   BlockMemory(const BlockMemory&) = delete;
 
-  // That of this process, with a reserve of 8 MB: what a small model needs anew in every step
-  // stays. Lives as long as the process.
+  // The instance of this process, with a reserve of 8 MB: enough to keep what a small model takes
+  // in every step. Lives as long as the process.
   static BlockMemory& process();
 
-  // At least `bytes` (which is in [least, most]), uninitialised, on a page's border: from 4 MB on
-  // on a huge page's. Null if there is none.
+  // At least `bytes` (in [least, most]), uninitialised, page-aligned; from 4 MB on aligned to a
+  // huge page. Null if out of memory.
   void* take(size_t bytes);
-  // `bytes` as they were asked for.
+  // `bytes` as passed to take().
   void give(void* data, size_t bytes);
-  // Gives back to the system what has not been used since the last call but one, the largest first,
-  // down to the reserve. Called by take() every so often, and by those who run steps.
+  // Returns to the system the blocks that are unused since the last call but one, largest first,
+  // down to the reserve. take() calls it every so often, and so does the code that runs steps.
   void trim();
 
   struct Counts {
     size_t blocks = 0, bytes = 0;            // mapped
-    size_t kept_blocks = 0, kept_bytes = 0;  // of them, free
+    size_t kept_blocks = 0, kept_bytes = 0;  // the free ones among them
   };
   Counts counts() const;
 
@@ -51,7 +50,7 @@ class BlockMemory {
     uint64_t since;  // number of the trim() before it was freed
   };
   struct Size {
-    std::vector<Free> free;  // the longest free first
+    std::vector<Free> free;  // longest free first
     size_t blocks = 0;       // mapped
   };
   void add_spares(size_t size);

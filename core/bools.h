@@ -1,12 +1,12 @@
-// Bytes from outside where C++ has bools.
+// Makes C++ bools of bytes that come from outside.
 #pragma once
 
 #include "core/tensor.h"
 
 namespace leat {
 
-// Every byte that is not 0 becomes 1. A bool of any other value is undefined behaviour: it may be
-// used as an index. To be called on every host tensor whose bytes were read and not computed.
+// Every nonzero byte becomes 1. A bool with any other value is undefined behaviour: it may be used
+// as an index. Call it on every host tensor whose bytes were read, not computed.
 inline void normalise_bools(Tensor& tensor) {
   if (tensor.dtype() != DType::boolean) return;
   auto* const bytes = static_cast<unsigned char*>(tensor.raw());

@@ -1,4 +1,4 @@
-// How many bytes a tensor has, for shapes that nobody has checked yet.
+// The size of a tensor in bytes, for shapes that nothing has checked yet.
 #pragma once
 
 #include <cstddef>
@@ -8,8 +8,8 @@
 
 namespace leat {
 
-// Of a complete shape. RESOURCE_EXHAUSTED if no machine has so many: sums of thousands of such
-// sizes fit into 64 bits.
+// The shape must be complete. RESOURCE_EXHAUSTED if the size exceeds any machine's memory. The
+// limit is low enough that sums of thousands of sizes fit into 64 bits.
 size_t byte_size(DType dtype, const Shape& shape);
 
 }  // namespace leat

@@ -12,7 +12,8 @@ namespace {
 
 constexpr uint64_t no_limit = std::numeric_limits<uint64_t>::max();
 
-// The number after `key` in a file of "key number" lines; of a file of one number if it is "".
+// The number after `key` in a file of "key number" lines; the only number in the file if `key` is
+// "".
 uint64_t number_in(const std::string& path, const std::string& key, uint64_t otherwise) {
   std::ifstream file(path);
   std::string word;

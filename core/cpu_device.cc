@@ -1,5 +1,5 @@
-// The CPU as a device: memory is host memory, work is done when the bound function returns, copies
-// are memcpy.
+// The CPU as a device: its memory is host memory, work is done when the bound function returns, and
+// copies are memcpy.
 #include <unistd.h>
 
 #include <cstring>

@@ -1,6 +1,6 @@
-// By tables of eight bytes at a time; on x86-64 by the CPU's instruction, on three parts of the
-// data at once (it takes a new word every cycle, but has an answer only after three); or by
-// carry-less products of 64 bytes at a time, where there are such.
+// Three implementations: by tables, eight bytes at a time; on x86-64 by the CPU's CRC instruction,
+// on three parts of the data at once (it takes a new word every cycle, but needs three for a
+// result); or by carry-less products, 64 bytes at a time, where the CPU has them.
 #include "core/crc32c.h"
 
 #include <array>

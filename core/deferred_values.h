@@ -1,5 +1,5 @@
-// Values that a client gives and takes while their step runs: the feeds and fetches of a partial
-// run. graph/passes/defer.cc puts the nodes there that use them.
+// Values that a client and its running step exchange: the feeds and fetches of a partial run.
+// graph/passes/defer.cc adds the nodes that use them.
 #pragma once
 
 #include <map>
@@ -11,7 +11,7 @@
 
 namespace leat {
 
-// Of one step. Feeds and fetches are called "node:index". Thread-safe.
+// The values of one step. Feeds and fetches are named "node:index". Thread-safe.
 class DeferredValues final : public WaitingState {
  public:
   explicit DeferredValues(std::string name) : WaitingState(std::move(name)) {}
@@ -20,7 +20,7 @@ class DeferredValues final : public WaitingState {
 
   // ---- The client's side ----
   void give(std::vector<std::pair<std::string, Tensor>> feeds);
-  // Waits for all of these; `done` gets them in this order, or the status of `cancellation`.
+  // Waits for all `fetches`. `done` gets them in this order, or the status of `cancellation`.
   using Taken = std::function<void(const Status&, std::vector<Tensor>)>;
   void take(std::vector<std::string> fetches, Cancellation& cancellation, Taken done);
 
@@ -35,9 +35,9 @@ class DeferredValues final : public WaitingState {
   std::map<std::string, Tensor> feeds_, fetches_;
 };
 
-// How a step gets them: a variant that is fed.
+// How a step receives them: as a variant feed.
 Tensor deferred_variant(std::shared_ptr<DeferredValues> values);
-// INVALID_ARGUMENT for another variant.
+// INVALID_ARGUMENT for any other variant.
 DeferredValues& deferred_values_of(const Tensor& variant);
 
 }  // namespace leat

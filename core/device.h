@@ -18,8 +18,8 @@ enum class DeviceType : uint8_t { cpu, gpu };
 std::string_view device_type_name(DeviceType type);       // "CPU", "GPU"
 DeviceType device_type_from_name(std::string_view name);  // INVALID_ARGUMENT otherwise
 
-// An ordered queue of work on a device. On the CPU the work is done when the bound function
-// returns; on a GPU it has been enqueued, and native() is its cudaStream_t.
+// An ordered queue of work on a device. On the CPU, work is done when the bound function returns.
+// On a GPU it has only been enqueued; native() is the cudaStream_t.
 class Stream {
  public:
   virtual ~Stream() = default;
@@ -49,21 +49,21 @@ class Device {
   DeviceType type() const { return type_; }
   virtual int64_t memory_limit() const = 0;  // bytes
 
-  // Uninitialised memory of this device. RESOURCE_EXHAUSTED with the size, and on a GPU with the
-  // device, when there is none.
+  // Uninitialised memory of this device. If there is none: RESOURCE_EXHAUSTED with the size, and on
+  // a GPU with the device.
   virtual std::shared_ptr<Buffer> allocate(size_t bytes) = 0;
   // The compute stream.
   virtual Stream& stream() = 0;
 
-  // Copies between host memory and this device's, in stream order. `done` may run on any thread;
-  // neither buffer may go before that.
+  // Copies between host memory and this device's memory, in stream order. `done` may run on any
+  // thread; both buffers must live until then.
   using Done = std::function<void(const Status&)>;
   virtual void copy_from_host(const void* host, void* device, size_t bytes, Done done) = 0;
   virtual void copy_to_host(const void* device, void* host, size_t bytes, Done done) = 0;
-  // Copies within this device's memory, in stream order: for values that leave a tape and copy on
-  // write.
+  // Copies within this device's memory, in stream order: for values that leave a tape, and for copy
+  // on write.
   virtual void copy_within(const void* from, void* to, size_t bytes) = 0;
-  // Calls `done` when all that was enqueued on stream() so far has run. A CPU calls it at once.
+  // Calls `done` when all work enqueued on stream() so far has run. A CPU calls it at once.
   virtual void when_finished(Done done) = 0;
 
  private:
@@ -74,9 +74,9 @@ class Device {
 // The CPU of this process as device `name`. The pool must outlive it.
 std::unique_ptr<Device> make_cpu_device(const DeviceName& name, ThreadPool& pool);
 
-// The GPUs of this process as devices `task`/device:GPU:0, …: loads the CUDA plug-in if a driver
-// can be opened; empty otherwise, which is normal. Loading also adds the plug-in's kernels to the
-// op registry.
+// The GPUs of this process as devices `task`/device:GPU:0, …. Loads the CUDA plug-in if a driver
+// can be opened; otherwise the result is empty, which is normal. Loading adds the plug-in's kernels
+// to the op registry.
 std::vector<std::unique_ptr<Device>> make_gpu_devices(const DeviceName& task);
 
 }  // namespace leat

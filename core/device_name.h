@@ -1,4 +1,4 @@
-// Device names: /job:worker/replica:0/task:1/device:GPU:0, any part of which may be missing or *.
+// Device names: /job:worker/replica:0/task:1/device:GPU:0. Any part may be missing or *.
 #pragma once
 
 #include <iosfwd>
@@ -23,19 +23,19 @@ struct DeviceName {
 
   bool is_complete() const { return job && task && type && id; }
   bool is_empty() const { return !job && !replica && !task && !type && !id; }
-  // "/job:ps/replica:0/task:0/device:CPU:0", the parts that are set.
+  // "/job:ps/replica:0/task:0/device:CPU:0": only the parts that are set.
   std::string to_string() const;
-  // "/job:ps/task:0", the task's part; the key of everything that is kept per task.
+  // The task's part, "/job:ps/task:0": the key of all per-task state.
   std::string task_string() const;
   DeviceName task_name() const;  // job, replica and task only
 
   bool operator==(const DeviceName&) const = default;
-  // Every part that is set here equals the other's part ("a device that satisfies me").
+  // Each part that is set here equals the other's part ("a device that satisfies me").
   bool matches(const DeviceName& device) const;
   bool is_compatible(const DeviceName& other) const;  // no part contradicts
-  // Both constraints at once; INVALID_ARGUMENT if they contradict each other.
+  // The conjunction of both constraints; INVALID_ARGUMENT if they contradict each other.
   DeviceName merged(const DeviceName& other) const;
-  // This one, with the parts that are absent here taken from `defaults`.
+  // A copy that takes absent parts from `defaults`.
   DeviceName with_defaults(const DeviceName& defaults) const;
 };
 

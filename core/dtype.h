@@ -30,7 +30,7 @@ enum class DType : uint8_t {
   u16 = 17,
   complex128 = 18,  // two doubles
   f16 = 19,
-  resource = 20,  // a handle on state; kernels get what it leads to, or the handle itself
+  resource = 20,  // a handle on state; a kernel gets the state, or the handle itself
   variant = 21,   // an object of the runtime (variant.h)
   u32 = 22,
   u64 = 23,
@@ -55,8 +55,8 @@ bool is_integer(DType dtype);   // signed and unsigned integers, not bool
 bool is_complex(DType dtype);   // complex64 complex128
 std::ostream& operator<<(std::ostream& out, DType dtype);
 
-// The lists that OpDefs name: "type", "numbertype", "realnumbertype", "floating", "integer", …
-// INVALID_ARGUMENT otherwise.
+// The dtype lists that OpDefs name: "type", "numbertype", "realnumbertype", "floating", "integer",
+// … INVALID_ARGUMENT for other names.
 std::span<const DType> dtype_list(std::string_view name);
 
 // clang-format off

@@ -1,5 +1,5 @@
 // Errors: thrown as leat::Error inside, turned into a Status at three borders only (segment
-// completion, rendezvous callback, RPC). Codes are gRPC's and TensorFlow's, so nothing ever
+// completion, rendezvous callback, RPC). The codes are those of gRPC and TensorFlow, so nothing
 // translates them.
 #pragma once
 
@@ -35,9 +35,9 @@ enum class Code {
 std::string_view code_name(Code code);
 inline std::ostream& operator<<(std::ostream& out, Code code) { return out << code_name(code); }
 
-// An outcome that is passed instead of thrown: at the three borders, and in callbacks.
-// `derived` marks an error that only follows from another one (a cancelled neighbour): the root
-// cause is reported first, derived ones are hidden behind it.
+// An outcome that is passed instead of thrown: at the three borders, and in callbacks. `derived`
+// marks an error that only follows from another one (a cancelled neighbour). The root cause is
+// reported; derived errors are hidden behind it.
 struct Status {
   Code code = Code::ok;
   std::string message;
@@ -74,9 +74,8 @@ class Error : public std::runtime_error {
 // Throws if the status is an error.
 void throw_if_error(const Status& status);
 
-// The status of the exception being handled: call it in a catch block at one of the borders.
-// An exception that is not ours (bad_alloc: RESOURCE_EXHAUSTED; anything else: INTERNAL) keeps its
-// text.
+// The status of the exception being handled: call it in a catch block at one of the borders. A
+// foreign exception keeps its text (bad_alloc: RESOURCE_EXHAUSTED; anything else: INTERNAL).
 Status status_of_current_exception();
 
 // "\n\t [[{{node NAME}}]]": how a message names the node of an error. TensorFlow's clients look for
@@ -110,7 +109,7 @@ template <class... Parts>
   throw Error(with_node({code, concat(parts...)}, node));
 }
 
-// The caller's mistake: INVALID_ARGUMENT with the parts joined. Parts are only formatted on
+// For the caller's mistakes: INVALID_ARGUMENT with the parts joined. Parts are formatted only on
 // failure.
 template <class... Parts>
 void check(bool condition, const Parts&... parts) {
@@ -118,7 +117,7 @@ void check(bool condition, const Parts&... parts) {
     fail(Code::invalid_argument, parts...);
 }
 
-// Our own mistake: INTERNAL.
+// For our own mistakes: INTERNAL.
 template <class... Parts>
 void check_internal(bool condition, const Parts&... parts) {
   if (!condition) [[unlikely]]

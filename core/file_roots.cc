@@ -17,7 +17,7 @@ namespace {
 
 constexpr int most_links = 40;  // as in Linux
 
-// One may be the other.
+// A path is below itself.
 bool is_below(const std::string& path, const std::string& directory) {
   if (directory == "/") return true;
   return path.starts_with(directory) &&

@@ -1,5 +1,5 @@
-// Loads the GPU plug-in, libleat_cuda.so, which lies beside libleat.so, the first time that GPUs
-// are asked for. Without a driver nothing of CUDA is opened: a machine without GPU pays one failed
+// Loads the GPU plug-in, libleat_cuda.so, which lies beside libleat.so, when GPUs are first asked
+// for. Without a driver nothing of CUDA is opened: a machine without a GPU pays for one failed
 // dlopen.
 #include <dlfcn.h>
 

@@ -1,6 +1,6 @@
-// IEEE half and bfloat16 as storage types: arithmetic happens in float, each result is rounded to
-// nearest even. Plain bit arithmetic, so g++ and nvcc (with --expt-relaxed-constexpr) compile the
-// same code.
+// IEEE half and bfloat16 as storage types: arithmetic happens in float, and each result is rounded
+// to nearest even. Plain bit arithmetic, so g++ and nvcc (with --expt-relaxed-constexpr) compile
+// the same code.
 #pragma once
 
 #include <bit>

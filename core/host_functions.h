@@ -1,5 +1,5 @@
-// C++ functions of this process that a graph calls by a number: where a dataset gets the elements
-// that a program makes itself.
+// C++ functions of this process that a graph calls by number: a dataset gets elements that the
+// program itself makes.
 #pragma once
 
 #include <cstdint>
@@ -12,12 +12,13 @@
 
 namespace leat {
 
-// None: there is no more.
+// Returns nullopt at the end.
 using HostFunction = std::function<std::optional<std::vector<Tensor>>()>;
 
-// The function's number. It is known for as long as the process runs: graphs are copied.
+// Returns the function's number, which stays valid as long as the process runs, because graphs are
+// copied.
 int64_t register_host_function(HostFunction function);
-// NOT_FOUND if this process has none of that number.
+// NOT_FOUND if this process has no function of that number.
 std::shared_ptr<const HostFunction> host_function(int64_t number);
 
 }  // namespace leat

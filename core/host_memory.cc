@@ -34,7 +34,7 @@ Sizes sizes_of_process() {
   return {pages.addresses * page, pages.resident * page};
 }
 
-// Under `ulimit -v`.
+// The rest of the `ulimit -v`.
 uint64_t left_in_address_space() {
   const uint64_t limit = address_space_limit();
   if (limit == std::numeric_limits<uint64_t>::max()) return limit;

@@ -1,17 +1,17 @@
-// How much memory this process has, and how much it can still have: asked before a large buffer is
-// made, since Linux promises more than there is, and ends the process that believes it.
+// How much memory this process has, and how much it can still get. Ask before you make a large
+// buffer: Linux promises more than it has, and kills a process that uses it.
 #pragma once
 
 #include <cstdint>
 
 namespace leat {
 
-// Bytes that the machine, and the control groups that the process is in, can give without taking
-// anything from a process. Of that, `promised` are already spoken for (promised_memory.h); they are
-// part of the address space that the process has (`ulimit -v`), so there they do not count again.
-// Reads files of the kernel: about 50 µs.
+// Bytes that the machine and the process's control groups can give without taking memory from
+// another process. `promised` bytes of them are already claimed (promised_memory.h) and are
+// subtracted. They are already part of the process's address space, so they do not count again
+// under `ulimit -v`. Reads kernel files: about 50 µs.
 uint64_t available_host_memory(uint64_t promised = 0);
-// Bytes of this process that lie in memory.
+// Resident bytes of this process.
 int64_t resident_host_memory();
 
 }  // namespace leat

@@ -1,6 +1,5 @@
-// The kernel contract: prepare + run. All that can be known before a step is done once in
-// `prepare`; a step only calls the bound function with pointers. kernels/ and runtime/ meet here
-// and nowhere else.
+// The kernel contract: prepare + run. `prepare` does once all work that needs no step; a step only
+// calls the bound function with pointers. kernels/ and runtime/ meet only here.
 #pragma once
 
 #include <functional>
@@ -23,7 +22,7 @@ class Variable;
 
 // ---- Kernels on a tape
 
-// What a bound function gets at each run: bare pointers in the order of the op's inputs and
+// The arguments of one run of a bound function: bare pointers in the order of the op's inputs and
 // outputs, list inputs flattened. A ref input, or a resource input that is a variable, points at
 // the variable's elements, which may be updated in place; its TensorSpec is the variable's. A ref
 // output, an output that is a view, and anything with 0 elements have no memory of their own (the
@@ -49,12 +48,11 @@ struct Arguments {
   }
 };
 
-// May throw leat::Error for what only the data can show (a label out of range); otherwise cannot
-// fail. Allocates nothing, blocks on nothing, and on a GPU only enqueues (so that a tape can be
-// captured).
+// May throw leat::Error only for errors in the data (a label out of range). Allocates nothing,
+// blocks on nothing, and on a GPU only enqueues (so that a tape can be captured).
 using KernelFunction = void (*)(const void* bound, const Arguments& arguments);
 
-// What is known of a tensor when a kernel is prepared: complete shape, and the elements if it is a
+// A tensor as known when a kernel is prepared: its complete shape, and its elements if it is
 // constant.
 struct TensorSpec {
   DType dtype = DType::invalid;
@@ -67,8 +65,8 @@ struct KernelRequest {
   std::span<const TensorSpec> inputs;
   std::span<const TensorSpec> outputs;  // shapes from the op's shape function
   Device& device;
-  // State that belongs to (session, node) and survives steps and tapes, such as a random
-  // generator's counter. Empty at first; the kernel makes it.
+  // State of (session, node) that outlives steps and tapes, such as a random generator's counter.
+  // Initially empty; the kernel creates it.
   std::shared_ptr<void>& node_state;
 
   template <class T>
@@ -91,9 +89,9 @@ struct View {
 
 struct BoundKernel {
   KernelFunction function = nullptr;  // null: nothing to run (NoOp, or all outputs are views)
-  std::shared_ptr<const void> bound;  // what the function gets; kept alive by the tape
+  std::shared_ptr<const void> bound;  // passed to the function; kept alive by the tape
   size_t workspace_bytes = 0;
-  // output may be written over the input's memory if nobody else needs it
+  // output may overwrite the input's memory if nothing else needs it
   std::vector<Alias> may_share;
   std::vector<View> views;  // Reshape, Identity; parts of the input: Split
   double cost_ns = 0;       // rough time of one run on one thread; 0 = unknown
@@ -133,24 +131,25 @@ using Prepare = std::function<BoundKernel(const KernelRequest&)>;
 
 // ---- Kernels between segments
 
-// For ops that a tape cannot hold: output shapes that depend on data, variables whose shape
-// changes, waiting (queues). They get whole tensors, and set every output that is a value.
+// For ops that a tape cannot hold: data-dependent output shapes, variables whose shape changes,
+// waiting (queues). Kernels get whole tensors, and set every output that is a value.
 class ExecuteContext {
  public:
   virtual ~ExecuteContext() = default;
   virtual const NodeView& node() const = 0;
   virtual int num_inputs() const = 0;
   virtual const Tensor& input(int i) const = 0;  // not for ref inputs
-  // The input, to be changed if its memory has no other handle. input(i) may be none afterwards.
+  // The input, for changing in place if nothing else holds its memory. input(i) may be empty
+  // afterwards.
   virtual Tensor take_input(int i) { return input(i); }
-  virtual Variable& variable(int i) const = 0;  // a handle on a variable: a ref, or a resource
-  // A handle on other state: the queue of a dequeue. -1: the node's own, found by its name.
+  virtual Variable& variable(int i) const = 0;  // of a handle on a variable: a ref, or a resource
+  // Other state behind a handle, such as the queue of a dequeue. -1: the node's own, found by name.
   virtual const std::shared_ptr<Resource>& resource(int) const {
     fail(Code::internal, "no resources here");
   }
   virtual void set_output(int i, Tensor value) = 0;
   virtual Device& device() const = 0;
-  // For execute_async: how it learns that the step has ended.
+  // For execute_async: signals that the step has ended.
   virtual Cancellation& cancellation() { fail(Code::internal, "nothing can wait here"); }
 };
 
@@ -166,9 +165,9 @@ struct TypeConstraint {
   std::vector<DType> allowed;
 };
 
-// One implementation of an op. An op's kernels are tried in order; the first whose device and types
-// fit is taken. A kernel has `prepare` (tape) or one of the others; an op may have both (Assign),
-// the runtime prefers `prepare`. One without any of them only says where nodes can be whose work
+// One implementation of an op. Lookup takes the op's first kernel whose device and types fit. A
+// kernel has `prepare` (tape) or one of the others; an op may have both (Assign), and the runtime
+// prefers `prepare`. A kernel with none of them only declares where a node may be placed whose work
 // the runtime does itself (Switch, Merge).
 struct Kernel {
   DeviceType device = DeviceType::cpu;
@@ -176,7 +175,7 @@ struct Kernel {
   Prepare prepare;
   Execute execute;
   ExecuteAsync execute_async;
-  // inputs and outputs that live in host memory though the device is a GPU
+  // inputs and outputs in host memory even if the device is a GPU
   std::vector<int> host_inputs;
   std::vector<int> host_outputs;
 };

@@ -5,7 +5,8 @@
 namespace leat {
 namespace {
 
-// By an eighth to a quarter from one to the next, so that few bytes are lost at the end of a block.
+// Each size exceeds the previous one by an eighth to a quarter, so that few bytes are lost per
+// block.
 constexpr std::array<uint16_t, 20> sizes = {16,  32,  48,  64,  80,  96,  112, 128, 160, 192,
                                             224, 256, 320, 384, 448, 512, 640, 768, 896, 1024};
 

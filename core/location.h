@@ -1,4 +1,4 @@
-// Where in the user's program a node was made: errors about a graph print it.
+// The place in the user's program where a node was made: graph errors print it.
 #pragma once
 
 #include <ostream>
@@ -6,8 +6,7 @@
 namespace leat {
 
 // Default arguments are evaluated at the call, so `Location at = here()` as the last parameter of a
-// builder function records the line of its caller. (std::source_location is unreadable to
-// clang-tidy 14.)
+// builder function records its caller's line. (clang-tidy 14 cannot read std::source_location.)
 struct Location {
   const char* file = "";  // a string literal; empty when unknown (an imported graph)
   int line = 0;

@@ -24,7 +24,7 @@ namespace {
 constexpr size_t ready_at_end = size_t{4} << 20;
 constexpr int kept_at_end = 8 << 20;
 
-// The end of this thread's heap gets pages. In parts, each too small for a mapping of its own.
+// Gives pages to the end of this thread's heap: in parts, each too small for its own mapping.
 void touch_heap() {
   std::array<void* volatile, 4> parts;
   constexpr size_t bytes = ready_at_end / parts.size();
@@ -35,9 +35,9 @@ void touch_heap() {
   for (void* const part : parts) std::free(part);
 }
 
-// What the process has beside what is in use in the heap, and beside its big blocks, grows with
-// what is free there. What was free at the first look stays: it is soon used again. What others free
-// while the heap is trimmed is not seen: so once more, until nothing changes.
+// The process's memory beside the heap's blocks in use and the big blocks grows with what is free
+// in the heap. Memory that was free at the first look stays: it is soon used again. A trim misses
+// memory that others free meanwhile, so it is repeated until nothing changes.
 class HeapTrimmer {
  public:
   void look() {

@@ -1,6 +1,6 @@
-// malloc's heaps, where gRPC's memory comes from and all that is small: what a task tells glibc of
-// them. glibc has up to 8 per core, and what one thread frees those of other heaps cannot use.
-// Nothing happens where there is another malloc.
+// How a task tunes glibc's heaps, which hold gRPC's memory and all small blocks. glibc has up to 8
+// heaps per core, and a thread cannot use memory freed in other heaps. Under another malloc these
+// functions do nothing.
 #pragma once
 
 #include <cstdint>
@@ -8,23 +8,23 @@
 namespace leat {
 
 // For a process with a task, which calls trim_heaps() regularly: up to 8 MB stay at the end of each
-// heap. Else glibc gives them back as soon as 128 KB are free there, and each message that comes
-// takes them again, page by page.
+// heap. By default glibc gives the end back as soon as 128 KB are free there, and each new message
+// takes it again, page by page.
 void keep_heap_ends();
 
-// That, for a process that is nothing but a task, with many threads that are seldom busy: a heap
-// per core, two at least. Two of them, and what is beside the heaps (slot_memory.h,
-// lasting_memory.h), have some MB from the beginning, for bursts (a recovery, a checkpoint), and
-// keep them. Before threads are started.
+// The same for a process that only runs a task, with many threads that are seldom busy: one heap
+// per core, at least two. Two heaps, and the memory beside the heaps (slot_memory.h,
+// lasting_memory.h), start with some MB for bursts (a recovery, a checkpoint) and keep them. Call
+// it before any thread starts.
 void prepare_heaps();
 
-// Gives back to the system what is free in the heaps, once the process has grown by `kept_in_heaps`
-// beside what is in use there since the first call, and slots that were not used since the last
-// one. Takes milliseconds then. Thread-safe.
+// Returns free heap memory to the system once the process's memory beside what its heaps have in
+// use has grown by `kept_in_heaps` since the first call. Also returns slots that are unused since
+// the last call. Takes milliseconds when it trims. Thread-safe.
 void trim_heaps();
 inline constexpr int64_t kept_in_heaps = int64_t{8} << 20;
 
-// All that is free in the heaps, in milliseconds: after what took much and seldom happens.
+// Returns all free heap memory; takes milliseconds. Call it after rare work that took much memory.
 void give_back_free_heap();
 
 }  // namespace leat

@@ -20,7 +20,8 @@ size_t page_size() {
   return size;
 }
 
-// For what is not asked for: messages, the tensors of 64 MB between two questions, other processes.
+// For memory that no claim asks for: messages, 64 MB of tensors between two questions, other
+// processes.
 uint64_t reserve() {
   static const uint64_t bytes =
       std::clamp<uint64_t>(host_memory_limit() / 32, uint64_t{64} << 20, uint64_t{1} << 30);

@@ -1,6 +1,6 @@
-// What the system has promised this process and not yet given. Linux maps more than it has: pages
-// are taken from what is free when they are first used, so a hundred buffers that are made before
-// one is written all see the same free memory, and the process that uses them gets a signal 9.
+// Memory that the system has promised this process but not yet given. Linux maps more than it has,
+// and takes pages from free memory at first use. So a hundred buffers made before any is written
+// all see the same free memory, and the process that uses them gets a SIGKILL.
 #pragma once
 
 #include <cstddef>
@@ -11,18 +11,17 @@
 
 namespace leat {
 
-// Mappings of which a part has not been used. Thread-safe.
+// Mappings that are partly unused. Thread-safe.
 class PromisedMemory {
  public:
-  // That of this process. Lives as long as it.
+  // The instance of this process. Lives as long as the process.
   static PromisedMemory& process();
 
-  // Was just mapped, and nothing of it is used: page by page, `data` starts on one.
+  // Adds a fresh mapping, of which no page is used. `data` is page-aligned.
   void add(void* data, size_t bytes);
-  // Is being unmapped. Fine if it is not known.
+  // Removes a mapping that is being unmapped. Unknown ones are ignored.
   void remove(void* data);
-  // Bytes that have no page yet. Forgets mappings that are used, up to the rest of an eighth at
-  // most.
+  // Bytes that have no page yet. Forgets mappings once at most an eighth of them is unused.
   uint64_t bytes();
 
  private:
@@ -36,12 +35,11 @@ class PromisedMemory {
 };
 
 // The right to a buffer, while it is being mapped or filled. A claim on a large buffer asks the
-// system, as does one small claim for every 64 MB of them.
+// system, and so does one small claim for every 64 MB of small buffers.
 class MemoryClaim {
  public:
-  // RESOURCE_EXHAUSTED if the machine, the control groups or the address space of the process have
-  // not so much left besides what is promised, and a reserve: a 32nd of the memory, from 64 MB to
-  // 1 GB.
+  // RESOURCE_EXHAUSTED if the machine, the control groups or the address space have too little left
+  // besides promised memory and a reserve: 1/32 of the memory, from 64 MB to 1 GB.
   explicit MemoryClaim(size_t bytes);
   ~MemoryClaim();
   MemoryClaim(const MemoryClaim&) = delete;

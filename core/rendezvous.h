@@ -12,11 +12,11 @@ namespace leat {
 
 // One per step and task. An edge is one (tensor, destination partition) of the registered graph,
 // numbered when the graph was partitioned; each edge carries one value per step. Thread-safe.
-//   - send() hands the value over and returns; the buffer stays alive until it has been delivered.
+//   - send() hands the value over and returns; the buffer stays alive until it is delivered.
 //   - recv() calls `arrived` once: with the value, or with the status that ended the step. On any
-//     thread, possibly before recv() returns. Dead: of a branch that was not taken, without a
-//     value.
-//   - abort() ends all that waits and all that comes later with `status`; the first abort wins.
+//     thread, possibly before recv() returns. A dead value is of a branch that was not taken and
+//     has no tensor.
+//   - abort() ends all current and later calls with `status`; the first abort wins.
 class Rendezvous {
  public:
   using Edge = int64_t;

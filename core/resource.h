@@ -1,5 +1,5 @@
-// State of a task that is not a variable, such as queues and accumulators; and how kernels that
-// wait on it learn that their step has ended.
+// State of a task other than variables, such as queues and accumulators; and how kernels that wait
+// on it learn that their step has ended.
 #pragma once
 
 #include <functional>
@@ -15,8 +15,8 @@
 
 namespace leat {
 
-// Found in Containers by (container, kind, name), as variables are. Thread-safe; no function of it
-// may block: what cannot go on keeps a callback.
+// Found in Containers by (container, kind, name), as variables are. Thread-safe. None of its
+// functions may block: an operation that cannot go on keeps a callback.
 class Resource {
  public:
   explicit Resource(std::string name) : name_(std::move(name)) {}
@@ -24,50 +24,50 @@ class Resource {
   Resource(const Resource&) = delete;
 
   const std::string& name() const { return name_; }
-  // State of other kinds may have the same name. All queues are of one kind, all tables, all
-  // readers: these override it with the class that they have in common.
+  // State of different kinds may share a name. All queues are of one kind, as are all tables and
+  // all readers: they override this with their common class.
   virtual std::type_index kind() const { return typeid(*this); }
-  // INVALID_ARGUMENT, with both sides, if another node of that kind and name wants something else:
-  // other dtypes, another op.
+  // INVALID_ARGUMENT, with both sides, if `node`, which has the same kind and name, needs other
+  // dtypes or another op.
   virtual void check_fits(const NodeView& node) const = 0;
-  // What it has and lacks at this moment, for the messages of those who wait at it:
-  // "ConditionalAccumulator 'w' has 1 of 3 gradients". From any thread.
+  // What it has and lacks now, for messages about operations that wait: "ConditionalAccumulator 'w'
+  // has 1 of 3 gradients". From any thread.
   virtual std::string state() const = 0;
 
  private:
   const std::string name_;
 };
 
-// How a task knows the state that a node stands for, beside the container: `shared_name`, or the
-// node's name.
+// The name, beside the container, of the state that a node stands for: `shared_name`, or the node's
+// name.
 std::string resource_name(const NodeView& node);
 
-// A handle on state that belongs to a step (a TensorArray, a Stack): a scalar of dtype resource,
-// which lives as long as somebody has the handle.
+// A handle on state of one step (a TensorArray, a Stack): a scalar of dtype resource. The state
+// lives as long as a handle.
 Tensor resource_handle(std::shared_ptr<Resource> resource);
-// INVALID_ARGUMENT if the tensor is no such handle.
+// INVALID_ARGUMENT if the tensor is not one of these handles.
 const std::shared_ptr<Resource>& resource_of(const Tensor& handle);
 
-// As many as the shape has elements, in one tensor; and what it holds, as long as it lives.
+// One tensor of several handles, one per element of the shape; and the state behind such a tensor,
+// valid as long as the tensor.
 Tensor resource_handles(const Shape& shape, std::span<const std::shared_ptr<Resource>> resources);
 std::span<const std::shared_ptr<Resource>> resources_of(const Tensor& handles);
 
-// One step's end, told to its waiting kernels. Thread-safe.
+// Signals the end of one step to its waiting kernels. Thread-safe.
 //   const auto token = cancellation.add([…](const Status& why) { take the waiting operation out,
 //   done(why) }); … when the operation is served: cancellation.remove(token)
-// A callback may run at the same time as remove(), and after it: it must find out by itself that it
-// comes too late.
+// A callback may run during remove(), and after it: it must detect by itself that it is too late.
 class Cancellation {
  public:
   using Callback = std::function<void(const Status&)>;
   using Token = int64_t;
 
-  // A new step: what is cancelled from now on is this one.
+  // Begins a new step: cancel() applies to it from now on.
   void begin(int64_t step);
-  // The status is passed to `callback`, at once if the step is cancelled already.
+  // `callback` gets the status; at once if the step is already cancelled.
   Token add(Callback callback);
   void remove(Token token);
-  // Nothing happens if another step has begun meanwhile.
+  // Does nothing if another step has begun.
   void cancel(int64_t step, const Status& status);
 
  private:

@@ -1,4 +1,4 @@
-// The extents of a tensor, possibly not all known yet.
+// The extents of a tensor, some possibly unknown.
 #pragma once
 
 #include <array>
@@ -18,8 +18,8 @@ struct Output;
 struct ReduceAllOptions;
 struct ReduceOptions;
 
-// An extent that is not known: {any, 784}. Called, it reduces bools as numpy.any does: any(x, 0),
-// in graph/ops/reduce.h.
+// An unknown extent: {any, 784}. As a function it reduces bools as numpy.any does: any(x, 0), in
+// graph/ops/reduce.h.
 struct AnyExtent {
   constexpr operator int64_t() const { return -1; }  // NOLINT: it is a number
   Output operator()(const Operand& x) const;
@@ -29,9 +29,9 @@ struct AnyExtent {
 };
 inline constexpr AnyExtent any;
 
-// Row-major extents; a scalar has rank 0. An extent of `any` or an unknown rank make the shape
-// partial: the graph deals in partial shapes, tensors only ever have complete ones. At most 16
-// dimensions (a gradient of Tile has twice those of its input); more is INVALID_ARGUMENT.
+// Row-major extents; a scalar has rank 0. A shape with an `any` extent or unknown rank is partial.
+// Graphs use partial shapes, tensors only complete ones. At most 16 dimensions (a gradient of Tile
+// has twice those of its input); INVALID_ARGUMENT beyond.
 class Shape {
  public:
   static constexpr int max_rank = 16;
@@ -75,13 +75,13 @@ class Shape {
 
   bool operator==(const Shape& other) const;     // same rank and extents, `any` only equals `any`
   bool is_compatible(const Shape& other) const;  // some complete shape fits both
-  // The most that both say; INVALID_ARGUMENT if they contradict each other.
+  // Everything that either one knows; INVALID_ARGUMENT if they contradict each other.
   Shape merged(const Shape& other) const;
 
   std::string to_string() const;  // "[2,3]", "[?,784]", "[]", "<unknown>"
 
  private:
-  // There are millions in a large graph, and few have more dimensions than those of a video.
+  // A large graph has millions of shapes; few have more dimensions than a video.
   static constexpr int near_rank = 5;
   using Far = std::array<int64_t, max_rank>;
 
@@ -91,7 +91,7 @@ class Shape {
 
   int rank_ = 0;
   std::array<int64_t, near_rank> near_{};
-  std::unique_ptr<Far> far_;  // holds them all, once there are more
+  std::unique_ptr<Far> far_;  // all extents, once rank > near_rank
 };
 
 std::ostream& operator<<(std::ostream& out, const Shape& shape);

@@ -1,4 +1,4 @@
-// Values that many hold and few write.
+// Values with many holders and few writers.
 #pragma once
 
 #include <atomic>
@@ -7,8 +7,8 @@
 
 namespace leat {
 
-// A T that copies share until one of them is written: of the size of a pointer, and copied like
-// one. A default Shared is T(). The copies may belong to different threads.
+// A T that copies share until one of them is written. It is as small and as cheap to copy as a
+// pointer. A default Shared is T(). Copies may belong to different threads.
 template <class T>
 class Shared {
  public:
@@ -30,14 +30,14 @@ class Shared {
   const T* operator->() const { return &**this; }
   operator const T&() const { return **this; }  // NOLINT: it is a T
 
-  // This one's own: the other copies do not see what is written.
+  // A private copy for writing: the other copies do not see the changes.
   T& write() {
     if (held_ == nullptr || held_->users.load(std::memory_order_acquire) > 1)
       *this = Shared(**this);
     return held_->value;
   }
 
-  // Cheap where they are one.
+  // Cheap if they share one value.
   friend bool operator==(const Shared& a, const Shared& b) {
     return a.held_ == b.held_ || *a == *b;
   }

@@ -8,7 +8,7 @@
 
 namespace leat {
 
-// With the lock held. False if there is no address space, now and later.
+// Call with the lock held. False if there is no address space, now and in later calls.
 template <size_t slot_bytes, size_t slot_count>
 bool Slots<slot_bytes, slot_count>::reserve() {
   if (is_reserved_ || is_useless_) return is_reserved_;

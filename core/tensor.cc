@@ -19,7 +19,7 @@ namespace {
 constexpr size_t alignment = 64;
 constexpr size_t huge_page = size_t{2} << 20;
 
-// AddressSanitizer sees the use of a freed block only if it is really freed.
+// AddressSanitizer detects the use of a freed block only if the block is really freed.
 #if defined(__SANITIZE_ADDRESS__)
 constexpr bool keeps_blocks = false;
 #elif defined(__has_feature)

@@ -19,8 +19,8 @@ namespace leat {
 
 class Device;
 
-// One block of memory of one device. Freed when the last handle goes. Alignment: 64 bytes on hosts,
-// 256 on GPUs.
+// One block of memory of one device. Freed with the last handle. Alignment: 64 bytes on hosts, 256
+// on GPUs.
 class Buffer {
  public:
   // `release` is called once with `data` when the buffer dies; it may be empty.
@@ -29,7 +29,7 @@ class Buffer {
   Buffer(const Buffer&) = delete;
   Buffer& operator=(const Buffer&) = delete;
 
-  // Uninitialised host memory, 64-byte aligned. RESOURCE_EXHAUSTED (with the size) when there is
+  // Uninitialised host memory, 64-byte aligned. RESOURCE_EXHAUSTED (with the size) if there is
   // none.
   static std::shared_ptr<Buffer> allocate(size_t bytes);
 
@@ -49,7 +49,7 @@ class Tensor {
   Tensor() = default;  // dtype invalid: "no tensor"
   // Uninitialised elements (strings are empty, variants null). The shape must be complete.
   Tensor(DType dtype, const Shape& shape);
-  // Over memory that exists: `offset` bytes into `buffer`, which must hold all elements. Not for
+  // Over existing memory: `offset` bytes into `buffer`, which must hold all elements. Not for
   // strings and variants.
   Tensor(DType dtype, const Shape& shape, std::shared_ptr<Buffer> buffer, size_t offset = 0);
 
@@ -72,7 +72,7 @@ class Tensor {
     return out;
   }
 
-  // The same of a vector; without a shape it is [values.size()].
+  // The same from a vector; without a shape it is [values.size()].
   template <class T>
   static Tensor of(const Shape& shape, const std::vector<T>& values) {
     return of<T>(shape, std::span<const T>(values));
@@ -81,7 +81,7 @@ class Tensor {
   static Tensor of(const std::vector<T>& values) {
     return of<T>(Shape{static_cast<int64_t>(values.size())}, values);
   }
-  // Of numbers; empty strings.
+  // Zeros for numbers, empty strings for strings.
   static Tensor zeros(const Shape& shape, DType dtype = DType::f32);
 
   bool is_valid() const { return dtype_ != DType::invalid; }
@@ -90,8 +90,8 @@ class Tensor {
   int64_t elements() const { return elements_; }
   size_t bytes() const { return static_cast<size_t>(elements_) * dtype_size(dtype_); }
 
-  // Elements in row-major order. T must be the element type (INVALID_ARGUMENT). Null is possible
-  // for 0 elements.
+  // Elements in row-major order. INVALID_ARGUMENT unless T is the element type. May be null for 0
+  // elements.
   template <class T>
   T* data() {
     check(dtype_of<T> == dtype_, "a tensor of dtype ", dtype_, " was read as ", dtype_of<T>,
@@ -124,9 +124,9 @@ class Tensor {
   const std::shared_ptr<Buffer>& buffer() const { return buffer_; }
   Device* device() const { return buffer_ ? buffer_->device() : nullptr; }  // null: host memory
 
-  // The same elements under another shape with as many of them.
+  // The same elements in another shape of the same size.
   Tensor reshaped(const Shape& shape) const;
-  // Those that begin `offset` bytes behind the first, in the same memory.
+  // The elements from `offset` bytes on, in the same memory.
   Tensor part(const Shape& shape, size_t offset) const;
   // A copy of the elements (host tensors only).
   Tensor clone() const;

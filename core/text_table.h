@@ -1,4 +1,4 @@
-// Tables for people: columns as wide as their longest cell, two blanks apart.
+// Tables for people: columns as wide as their longest cell, two spaces apart.
 #pragma once
 
 #include <string>
@@ -6,8 +6,8 @@
 
 namespace leat {
 
-// A line per row, without blanks at its end. Cells are aligned on the left, those of column
-// `right_aligned` on the right. Rows have as many cells as the first one.
+// One line per row, without trailing spaces. Cells are left-aligned, those of column
+// `right_aligned` right-aligned. All rows have as many cells as the first.
 std::string aligned(const std::vector<std::vector<std::string>>& rows, int right_aligned = -1);
 
 }  // namespace leat

@@ -1,18 +1,18 @@
 // The pool's threads, its loops and its queue.
 //
-// At most one loop is shared out at a time; whoever comes while it runs (a second step, a loop
-// within a loop) does its loop alone, since the other threads are busy then. `claim` holds the
-// loop's generation and its next chunk in one word, and chunks are taken by compare-and-swap: a
-// thread that comes late finds another generation and takes nothing.
+// At most one loop is shared out at a time. A caller that arrives while it runs (a second step, a
+// loop within a loop) runs its loop alone, since the other threads are busy. `claim` holds the
+// loop's generation and its next chunk in one word, and threads take chunks by compare-and-swap: a
+// late thread finds another generation and takes nothing.
 //
-// Where work may become unwanted (step_end.h), a thread goes through its chunk in pieces and asks
+// Where work may become unwanted (step_end.h), a thread splits its chunk into pieces and asks
 // between them.
 //
-// Work that is scheduled waits in a line per source (work_source.h), and sources are served in
-// turn, first those that have the least running. A kernel may hold its thread for long, and nothing
-// takes it away: where work of other sources waits meanwhile, and no thread has come back for a
-// while, a spare thread takes a piece of work from a source that has nothing running; the system's
-// scheduler does the rest. So there is at most one spare thread per client with long work.
+// Scheduled work waits in a line per source (work_source.h). Sources are served in turn, those with
+// the least running work first. A kernel may hold its thread for long, and nothing preempts it. If
+// other sources' work waits meanwhile, and no thread has come back for a while, a spare thread
+// takes work from a source that has none running; the system's scheduler does the rest. So there is
+// at most one spare thread per client with long work.
 #include "core/thread_pool.h"
 
 #include <algorithm>

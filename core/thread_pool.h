@@ -1,5 +1,5 @@
-// The thread pool of a task or of a local session: all its parallel work goes through it (libraries
-// are called single-threaded). What must wait has threads of its own (blocking_work.h).
+// The thread pool of a task or local session. All its parallel work runs here (libraries are called
+// single-threaded). Blocking work has its own threads (blocking_work.h).
 #pragma once
 
 #include <cstdint>
@@ -9,29 +9,29 @@
 
 namespace leat {
 
-// Threads that claim work. Compute work never blocks: what waits is a callback elsewhere.
-// Thread-safe. The destructor runs what was scheduled, then joins.
+// Threads that claim work. Compute work never blocks: it waits by a callback elsewhere.
+// Thread-safe. The destructor runs all scheduled work, then joins.
 class ThreadPool {
  public:
-  // `threads` counts the caller of parallel_for: 1 means that no thread is started and everything
-  // runs inline.
+  // `threads` counts the caller of parallel_for: with 1, no thread is started and everything runs
+  // inline.
   explicit ThreadPool(int threads);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
 
   int threads() const;
 
-  // Runs `work` on a thread of the pool, never on the caller (a pool of 1 starts one background
-  // thread on first use).
+  // Runs `work` on a pool thread, never on the caller (a pool of 1 starts one background thread on
+  // first use).
   void schedule(std::function<void()> work);
-  // Returns when nothing that was scheduled is left or runs. Not from a thread of the pool.
+  // Returns when no scheduled work is left or running. Not from a thread of the pool.
   void wait_until_idle();
 
-  // body(begin, end) over [0, n) cut into chunks of at least `grain`; the caller takes part and
-  // returns when all is done. Chunks are claimed from a shared counter, so a thread without a core
-  // costs at most the chunk it holds. With n <= grain, or one thread, body(0, n) is called
-  // directly. The first exception is rethrown on the caller. The body is only borrowed for the
-  // call: no allocation.
+  // Calls body(begin, end) over [0, n) cut into chunks of at least `grain`. The caller takes part
+  // and returns when all is done. Threads claim chunks from a shared counter, so a thread without a
+  // core delays at most the chunk it holds. With n <= grain, or one thread, calls body(0, n)
+  // directly. The caller rethrows the first exception. The body is only borrowed for the call: no
+  // allocation.
   template <class Body>
   void parallel_for(int64_t n, int64_t grain, Body&& body) {
     if (n <= 0) return;

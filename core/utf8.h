@@ -10,19 +10,18 @@ namespace leat {
 
 struct Utf8Character {
   size_t bytes;                   // at least 1
-  std::optional<char32_t> value;  // none if the bytes are no character
+  std::optional<char32_t> value;  // none if the bytes are invalid
 };
 
-// The character at the front of a text that is not empty. Of what is none, the longest part that
-// could have begun one.
+// The first character of a non-empty text. For invalid bytes: the longest prefix that could begin a
+// character.
 Utf8Character next_utf8(std::string_view text);
 
-// Half of a surrogate pair becomes U+FFFD.
+// A surrogate becomes U+FFFD.
 void append_utf8(char32_t character, std::string& out);
 
-// For texts that go where only UTF-8 may, the strings of protobuf messages: with each byte that is
-// not part of a character as \xNN. An error quotes what a client sent, and a client cannot read an
-// answer whose strings are no UTF-8.
+// The text as valid UTF-8, for strings of protobuf messages: each invalid byte becomes \xNN. An
+// error quotes what a client sent, and a client cannot read an answer whose strings are not UTF-8.
 std::string as_utf8(std::string_view text);
 
 }  // namespace leat

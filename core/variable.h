@@ -1,5 +1,5 @@
 // Variables: state that outlives steps, in named containers of a task. Sessions that use the same
-// name on the same device share the variable: that is all that between-graph replication needs.
+// name on the same device share the variable; between-graph replication needs no more.
 #pragma once
 
 #include <atomic>
@@ -18,10 +18,10 @@
 
 namespace leat {
 
-// One variable. Readers hold the lock shared, writers alone, for the run of one tape at most: a
-// read is never torn. A value that must outlive the lock (a Send, a fetch) is a handle on the
-// buffer: a writer that finds handles out there first moves the variable to a buffer of its own
-// (copy on write), so what was read never changes.
+// One variable. Readers share the lock, writers hold it alone, for one tape at most: a read is
+// never torn. A value that must outlive the lock (a Send, a fetch) is a handle on the buffer. A
+// writer that finds such handles first moves the variable to a new buffer (copy on write), so a
+// value that was read never changes.
 class Variable {
  public:
   Variable(std::string name, DType dtype) : name_(std::move(name)), dtype_(dtype) {}
@@ -30,28 +30,28 @@ class Variable {
   DType dtype() const { return dtype_; }
   std::shared_mutex& mutex() { return mutex_; }
   bool is_initialized() const { return initialized_.load(std::memory_order_acquire); }
-  // Somebody gave it a value of another shape than before: shapes that graphs declare tell nothing.
+  // It has had values of different shapes, so the shapes that graphs declare are not reliable.
   bool has_changed_shape() const { return has_changed_shape_.load(std::memory_order_acquire); }
-  // The same of a shape that the graph does not declare.
+  // Marks the same for a shape that differs from the declared one.
   void note_other_shape() { has_changed_shape_.store(true, std::memory_order_release); }
   uint64_t version() const { return version_.load(std::memory_order_acquire); }  // counts writes
 
-  // The value. Call with the lock held (shared is enough). Throws FAILED_PRECONDITION
-  // "Attempting to use uninitialized value NAME" if it has none.
+  // The value. Hold the lock (shared is enough). FAILED_PRECONDITION "Attempting to use
+  // uninitialized value NAME" if there is none.
   const Tensor& value() const;
-  // The elements, to be changed in place. Call with the lock held alone. Copies them first if a
-  // handle is out.
+  // The elements, for changing in place. Hold the lock alone. Copies them first if another handle
+  // exists.
   Tensor& mutable_value();
-  // Replaces the value (initialises). Call with the lock held alone.
+  // Replaces the value (initialises). Hold the lock alone.
   void assign(Tensor value);
   // Memory of this shape, without marking the variable initialised: for a tape that assigns all of
-  // it. If the old memory could not be used, the old value moves to `replaced`, so that restore()
-  // can bring it back should the tape fail.
+  // it. If the old memory cannot be used, the old value moves to `replaced`; restore() brings it
+  // back if the tape fails.
   Tensor& memory(const Shape& shape, Device& device, Tensor* replaced = nullptr);
   void restore(Tensor replaced) { value_ = std::move(replaced); }
-  // Back to the state before the first assignment. Call with the lock held alone.
+  // Returns to the state before the first assignment. Hold the lock alone.
   void forget_value();
-  // The same, for good: whoever asks for another dtype gets another variable.
+  // The same, for good: a request with another dtype then gets a new variable.
   void reset();
   bool is_reset() const { return is_reset_.load(std::memory_order_acquire); }
   void mark_written();  // initialised, version + 1
@@ -67,7 +67,7 @@ class Variable {
   std::atomic<uint64_t> version_{0};
 };
 
-// How graphs have a variable: by references on its memory (VariableV2), or by a resource handle
+// How graphs refer to a variable: by references to its memory (VariableV2), or by a resource handle
 // (VarHandleOp).
 enum class VariableKind : uint8_t { reference, resource };
 
@@ -75,14 +75,14 @@ enum class VariableKind : uint8_t { reference, resource };
 // "localhost". Thread-safe.
 class Containers {
  public:
-  // Finds or makes it. INVALID_ARGUMENT, with both dtypes, if it exists with another one.
+  // Finds or creates it. INVALID_ARGUMENT, with both dtypes, if it exists with another one.
   std::shared_ptr<Variable> variable(std::string_view container, std::string_view name, DType dtype,
                                      VariableKind kind = VariableKind::reference);
-  // Finds the one that is of the kind and name of `wanted`, or keeps that.
+  // Finds the resource with the kind and name of `wanted`, or keeps `wanted`.
   std::shared_ptr<Resource> resource(std::string_view container, std::shared_ptr<Resource> wanted);
-  // Forgets the variables and resources of a container ("" = the default one). Steps that run keep
-  // their resources until they end. A variable that somebody holds, such as another session's
-  // program, has no value any more but stays the variable of that name: all go on sharing it.
+  // Forgets the variables and resources of a container ("" = the default one). Running steps keep
+  // their resources until they end. A variable that something still holds, such as another
+  // session's program, loses its value but stays the shared variable of that name.
   void clear(std::string_view container);
   size_t size() const;  // variables
 

@@ -15,12 +15,12 @@ class Variant {
   virtual ~Variant() = default;
   virtual std::string_view kind() const = 0;  // "a TensorList", for messages
   virtual std::unique_ptr<Variant> copy() const = 0;
-  // How many variants lie in one another in it, itself included.
+  // The nesting depth of variants in this one, itself included.
   virtual int depth() const { return 1; }
 };
 
-// An element of a tensor of variants. Null: it has none yet. Elements are shared by the tensors
-// that have them, so they are constant.
+// An element of a tensor of variants. Null: no value yet. Tensors share elements, so they are
+// const.
 using VariantPointer = std::shared_ptr<const Variant>;
 template <>
 struct DTypeOf<VariantPointer> {
@@ -29,14 +29,14 @@ struct DTypeOf<VariantPointer> {
 
 Tensor variant_tensor(std::unique_ptr<Variant> value);  // a scalar
 
-// Of a scalar, or of element `at`. INVALID_ARGUMENT if that is no variant.
+// From a scalar, or from element `at`. INVALID_ARGUMENT if that is not a variant.
 const Variant& variant_of(const Tensor& tensor);
 const Variant& variant_of(const Tensor& tensor, int64_t at);
-// Of a scalar, to be changed: `tensor` gets a copy first if somebody else has its value.
+// From a scalar, for changing: `tensor` first gets a copy if the value is shared.
 Variant& own_variant_of(Tensor& tensor);
 
-// The depth of a variant that holds these tensors. INVALID_ARGUMENT above 1,000: when it dies, each
-// level is a call.
+// The depth of a variant that holds these tensors. INVALID_ARGUMENT above 1,000, because the
+// destructor recurses once per level.
 int depth_around(std::span<const Tensor> held);
 
 // For kernels that want one kind: INVALID_ARGUMENT, "this is a dataset, not a TensorList".

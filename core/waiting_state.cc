@@ -6,8 +6,8 @@
 
 namespace leat {
 
-// Its step's end is known to it before anybody can serve it: `done` may end the step, and the
-// cancellation with it.
+// The operation knows its step's end before any thread can serve it: `done` may end the step, and
+// the cancellation with it.
 void WaitingState::when_possible(Attempt attempt, Cancellation& cancellation, Done done) {
   int64_t id = 0;
   {

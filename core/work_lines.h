@@ -1,4 +1,4 @@
-// What waits in a pool's queue: a line per source (work_source.h), served in turn. For
+// The work that waits in a pool's queue: a line per source (work_source.h), served in turn. For
 // thread_pool.cc, whose lock guards it.
 #pragma once
 
@@ -18,12 +18,12 @@ class WorkLines {
   // The scheduled work of one source.
   struct Line {
     WorkSource::Id source = WorkSource::none;
-    std::deque<std::function<void()>> work;  // not begun; if there is any, the line is in turns_
+    std::deque<std::function<void()>> work;  // not begun; if not empty, the line is in turns_
     int running = 0;
   };
 
   bool are_empty() const { return turns_.empty(); }
-  size_t taken() const { return taken_; }  // pieces of work, so far
+  size_t taken() const { return taken_; }  // pieces of work, in total
 
   void add(WorkSource::Id source, std::function<void()> work) {
     Line& line = source == WorkSource::none ? own_ : lines_[source];
@@ -32,8 +32,8 @@ class WorkLines {
     line.work.push_back(std::move(work));
   }
 
-  // Whose turn it is: that of those who have the least running. For a spare thread only of those
-  // who have nothing running. May be null.
+  // The next line: one with the least work running. A spare thread gets only a line with none
+  // running. May be null.
   Line* next(bool is_spare) const {
     Line* next = nullptr;
     for (Line* line : turns_) {
@@ -45,7 +45,7 @@ class WorkLines {
     return next;
   }
 
-  // Its first piece of work, which runs from now on until ended().
+  // Removes its first piece of work, which counts as running until ended().
   std::function<void()> take(Line& line) {
     std::function<void()> work = std::move(line.work.front());
     line.work.pop_front();
@@ -55,7 +55,7 @@ class WorkLines {
     ++taken_;
     return work;
   }
-  // The line may go.
+  // May erase the line.
   void ended(Line& line) {
     const WorkSource::Id source = line.source;
     if (--line.running == 0 && line.work.empty() && source > WorkSource::requests)
@@ -64,7 +64,7 @@ class WorkLines {
 
  private:
   Line own_;  // of no source
-  // Of those that have something waiting or running; those with something waiting.
+  // lines_: those with work that waits or runs. turns_: those with work that waits.
   std::unordered_map<WorkSource::Id, Line> lines_;
   std::deque<Line*> turns_;
   size_t taken_ = 0;

@@ -1,4 +1,4 @@
-// For whom work is scheduled: a pool serves those who want something in turn.
+// For whom work is scheduled: a pool serves its sources in turn.
 #pragma once
 
 #include <cstdint>
@@ -6,14 +6,14 @@
 
 namespace leat {
 
-// What a thread schedules while a Scope is open is for that source: a client's session. What a pool
-// runs, it runs in the scope in which it was scheduled. See ThreadPool's queue for what follows.
+// Work that a thread schedules while a Scope is open belongs to that source: a client's session. A
+// pool runs work in the scope in which it was scheduled. For the effect see ThreadPool's queue.
 class WorkSource {
  public:
   using Id = uint64_t;
   static constexpr Id none = 0;  // a pool of one user
-  // Short work for a task's clients that cannot be told apart yet, such as the reading of a
-  // request: each piece is a source by itself.
+  // Short work for clients of a task that it cannot tell apart yet, such as reading a request. Each
+  // piece counts as its own source.
   static constexpr Id requests = 1;
   static Id of(std::string_view session);
 

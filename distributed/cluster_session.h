@@ -1,5 +1,4 @@
-// A session on a cluster: options.target "grpc://host:port" is the task whose master runs its
-// steps.
+// A session on a cluster. Its target "grpc://host:port" is the task whose master runs its steps.
 #pragma once
 
 #include <memory>
@@ -8,8 +7,8 @@
 
 namespace leat {
 
-// The session is made by the first extend(). Every call has a deadline (options.timeout, 10 minutes
-// if that is 0). A task of this process is asked directly: feeds and fetches are then not copied.
+// The first extend() makes the session. Every call has a deadline (options.timeout, 10 minutes if
+// that is 0). A task of this process is called directly, without copying feeds and fetches.
 std::unique_ptr<SessionInterface> make_cluster_session(const SessionOptions& options);
 
 // The same, always over the wire.

@@ -20,7 +20,7 @@ using Clock = std::chrono::steady_clock;
 constexpr const char* view_method = "/leat.Cluster/View";
 constexpr auto collect_limit = std::chrono::seconds(2);  // for all tasks together
 
-// What the answers of the tasks share.
+// State shared by the tasks' answers.
 struct Collecting {
   std::mutex mutex;
   ClusterView view;

@@ -1,4 +1,4 @@
-// Who in a cluster waits for what, from whom, and since when: what `leat top` shows. Asked of one
+// Who in a cluster waits for what, from whom, and since when, for `leat top`. The client asks one
 // task, which asks all others.
 #pragma once
 
@@ -17,7 +17,7 @@ class RpcServer;
 struct TaskView {
   TaskName task;
   std::string address;
-  std::string problem;  // why it does not answer; then the rest is empty
+  std::string problem;  // why it does not answer; the rest is then empty
   int64_t pid = 0;
   std::string host;
   int64_t sessions = 0, graphs = 0;
@@ -29,13 +29,13 @@ struct ClusterView {
   std::vector<TaskView> tasks;  // by job, then index
 };
 
-// Asks every task of the cluster; one that has not answered by the deadline is told with the
+// Asks every task of the cluster. A task that has not answered by the deadline is listed with the
 // reason. `done` is called once, on any thread.
 void collect_view(const std::shared_ptr<const Peers>& peers,
                   std::chrono::steady_clock::time_point deadline,
                   std::function<void(ClusterView)> done);
 
-// Adds the method to a server that has not been started. `peers` throws while they are not known.
+// Adds the method to a server that has not been started. `peers` throws until they are known.
 void serve_view(RpcServer& server, std::function<std::shared_ptr<const Peers>()> peers);
 
 // Asks the task at "grpc://host:port". UNAVAILABLE, with the reason, if it cannot be reached;
@@ -43,7 +43,7 @@ void serve_view(RpcServer& server, std::function<std::shared_ptr<const Peers>()>
 ClusterView view_cluster(const std::string& target,
                          std::chrono::milliseconds limit = std::chrono::seconds(5));
 
-// A table of the tasks, and one of what they do: steps first, those that run longest on top.
+// A table of the tasks and one of their activity: steps first, the longest-running on top.
 std::string to_text(const ClusterView& view);
 
 }  // namespace leat

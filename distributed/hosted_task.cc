@@ -22,7 +22,7 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds longest_wait = std::chrono::seconds(60);
 constexpr milliseconds name_interval{500};  // between two questions for our own address
-// Without a launcher: what is missing is told this long after the start, and then so often.
+// Without a launcher: reports missing tasks this long after the start, then at this interval.
 constexpr milliseconds first_note{2'000}, note_interval{10'000};
 
 // Who is missing, for the launcher and for the console.

@@ -1,6 +1,7 @@
-// The task that this process is: bound, told where the others are, ready, in service, done. A
-// launcher that has started the process is told of each (launcher_link.h). `leat task` is this with
-// signals; a program that is its own task (frontends/cpp/cluster_member.h) is this with a session.
+// The task that this process is: bound, given the others' addresses, ready, in service, done. It
+// reports each state to the launcher that started the process (launcher_link.h). `leat task` is
+// this plus signals; a program that is its own task (frontends/cpp/cluster_member.h) is this plus a
+// session.
 #pragma once
 
 #include <chrono>
@@ -14,28 +15,28 @@ namespace leat {
 
 struct HostedTaskOptions {
   TaskOptions task;
-  int launcher_fd = -1;  // -1: nobody is told
-  int stop_fd = -1;      // readable when the task shall end; -1: only its launcher ends it
+  int launcher_fd = -1;  // -1: no reports
+  int stop_fd = -1;      // readable when the task must end; -1: only its launcher ends it
   std::chrono::milliseconds start_timeout{60'000};  // 0: none
 };
 
-// Not thread-safe, but for task().
+// Not thread-safe, except task().
 class HostedTask {
  public:
-  // Waits until its own host's name can be resolved, listens, and learns the cluster: `cluster` may
-  // have open ports, which the launcher knows. cluster.task says which task it is. Errors as of
-  // Task and LauncherLink::bound().
+  // Waits until its own host name resolves, listens, and learns the cluster: `cluster` may have
+  // open ports, which the launcher knows. cluster.task is this task. Fails like Task and
+  // LauncherLink::bound().
   HostedTask(const ResolvedCluster& cluster, HostedTaskOptions options);
   ~HostedTask();
   HostedTask(const HostedTask&) = delete;
 
-  // Waits until all other tasks are connected, and tells the launcher whom it misses meanwhile.
-  // False if it was told to stop first. UNAVAILABLE after the start time-out, with a table of who
-  // is missing, and why; ALREADY_EXISTS if another process owns this task.
+  // Waits until all other tasks are connected, and meanwhile reports missing ones to the launcher.
+  // False if it was stopped first. UNAVAILABLE after the start timeout, with a table of missing
+  // tasks and reasons; ALREADY_EXISTS if another process owns this task.
   bool wait_for_peers();
-  // The launcher need not wait for this process any more.
+  // The launcher need no longer wait for this process.
   void done() { link_.done(); }
-  // Computes for others until it is told to stop.
+  // Computes for others until it is stopped.
   void serve();
 
   Task& task() { return *task_; }

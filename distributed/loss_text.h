@@ -1,6 +1,6 @@
-// What is said of a task that is lost: when it was heard last, and what it owed. Whoever hears of a
-// loss first says so, in the text of an error that may come by way of other tasks; the master adds
-// what that lacks. So these words are written, and looked for, here alone.
+// The words about a lost task: when it was last heard, and what it owed. The first to notice a loss
+// puts them into an error that may travel through other tasks; the master adds what is missing. So
+// they are written, and searched for, only here.
 #pragma once
 
 #include <chrono>

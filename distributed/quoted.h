@@ -1,4 +1,4 @@
-// Texts of users in messages.
+// User texts in messages.
 #pragma once
 
 #include <string>
@@ -6,7 +6,7 @@
 
 namespace leat {
 
-// In quotes; what does not print is escaped, and the end of a long text left out.
+// Quotes the text, escapes unprintable characters, and cuts a long text.
 std::string quoted(std::string_view text);
 
 }  // namespace leat

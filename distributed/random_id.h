@@ -1,5 +1,4 @@
-// Ids that nobody else has: of requests, sessions, steps, registered graphs, and
-// incarnations of processes.
+// Unique ids: of requests, sessions, steps, registered graphs, and process incarnations.
 #pragma once
 
 #include <cstdint>

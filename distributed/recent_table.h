@@ -1,6 +1,6 @@
-// What was last seen under the last so many ids. All its memory is there from the start: a task
-// that has run ten thousand steps holds no more than one that begins, and nothing small and
-// long-lived lies between the big and short-lived values of steps.
+// The values last seen under the most recent ids. All its memory is allocated at the start: a task
+// that has run ten thousand steps holds no more than a fresh one, and no small long-lived blocks
+// lie between the big short-lived values of steps.
 #pragma once
 
 #include <bit>
@@ -11,7 +11,7 @@
 
 namespace leat {
 
-// Ids may be any numbers. Not thread-safe.
+// Ids may be arbitrary numbers. Not thread-safe.
 template <class Value>
 class RecentTable {
  public:
@@ -25,7 +25,7 @@ class RecentTable {
   const Value* find(uint64_t id) const { return const_cast<RecentTable*>(this)->find(id); }
   bool contains(uint64_t id) const { return find(id) != nullptr; }
 
-  // If it is full, the oldest entry goes. False, and nothing changes, if the id is there.
+  // Evicts the oldest entry if full. False, and no change, if the id exists.
   bool insert(uint64_t id, Value value) {
     if (contains(id)) return false;
     const size_t at = inserted_ % capacity_;
@@ -36,7 +36,7 @@ class RecentTable {
     return true;
   }
 
-  // f(id, value) for each that is remembered.
+  // Calls f(id, value) for each entry.
   template <class F>
   void for_each(F f) const {
     const size_t count = inserted_ < capacity_ ? inserted_ : capacity_;
@@ -52,13 +52,13 @@ class RecentTable {
     return (id * 0x9E3779B97F4A7C15u) >> 32 & (slots_.size() - 1);
   }
   size_t next(size_t slot) const { return (slot + 1) & (slots_.size() - 1); }
-  // Where the id is, or the free slot where it would be. There is one: half of them are free.
+  // The slot of the id, or the free slot for it. There is one: half of the slots are free.
   size_t slot_of(uint64_t id) const {
     size_t slot = home_of(id);
     while (slots_[slot] != 0 && entries_[slots_[slot] - 1].id != id) slot = next(slot);
     return slot;
   }
-  // Moves what was pushed beyond the freed slot back to it (Knuth, TAOCP 6.4, algorithm R).
+  // Moves entries that were pushed past the freed slot back to it (Knuth, TAOCP 6.4, algorithm R).
   void forget(uint64_t id) {
     size_t free = slot_of(id);
     for (size_t slot = next(free); slots_[slot] != 0; slot = next(slot)) {

@@ -1,5 +1,5 @@
-// Requests that may come twice: a repeat (same id) gets the first one's answer, or joins it while
-// it still runs. What makes a client's retry after a lost connection harmless.
+// Requests that may arrive twice: a repeat (same id) gets the first one's answer, or joins it while
+// it runs. This makes a client's retry after a lost connection harmless.
 #pragma once
 
 #include <algorithm>
@@ -18,13 +18,13 @@
 namespace leat {
 
 struct RequestMemoryLimits {
-  size_t requests = 10'000;  // whose ids are remembered: as many as TensorFlow does
-  // Of these, whose answers are there still. Few: a client repeats what it has under way, no more;
-  // and they are small and short-lived, but each keeps a page that a recovery has left free.
+  size_t requests = 10'000;  // ids remembered: as many as TensorFlow's
+  // Of these, the answers still kept. Few: a client repeats only requests under way. And each small
+  // answer keeps a page alive that a recovery has left free.
   size_t answers = 256;
   size_t bytes = 16 << 20;  // of these answers, together
-  // Older answers go when another comes: requests of a kind that is seldom would keep theirs, each
-  // somewhere between what is big and short-lived.
+  // Older answers are dropped when another comes. Otherwise rare kinds of requests would keep
+  // theirs, scattered between big short-lived blocks.
   std::chrono::steady_clock::duration age = std::chrono::minutes(1);
 };
 
@@ -32,14 +32,14 @@ struct RequestMemoryLimits {
 template <class Answer>
 class RequestMemory {
  public:
-  // Null: the request was answered, but the answer is too old (or too large) to be there still.
+  // Null: the request was answered, but the answer is too old (or too large) to be kept.
   using Done = std::function<void(const std::shared_ptr<const Answer>&)>;
 
   explicit RequestMemory(RequestMemoryLimits limits)
       : limits_(limits), answered_(limits.requests) {}
 
-  // True: the id is new, so do the work and then call answer(). False: `done` was called, or will
-  // be with the answer.
+  // True: the id is new; do the work, then call answer(). False: `done` was called, or will be
+  // called with the answer.
   bool begin(uint64_t id, Done done) {
     std::shared_ptr<const Answer> answer;
     {
@@ -56,7 +56,7 @@ class RequestMemory {
     return false;
   }
 
-  // Answers all who asked with this id. `bytes` is what keeping it costs.
+  // Answers all callers that asked with this id. `bytes` is the cost of keeping it.
   void answer(uint64_t id, std::shared_ptr<const Answer> answer, size_t bytes) {
     std::vector<Done> waiting;
     {

@@ -18,16 +18,16 @@ class Membership;
 class Worker;
 
 struct TaskOptions {
-  int threads = 0;    // that compute; 0: one per core
+  int threads = 0;    // compute threads; 0: one per core
   bool gpus = false;  // offer this machine's GPUs; a parameter server rarely needs them
-  // Of other tasks (membership.h).
+  // Towards other tasks (membership.h).
   std::chrono::milliseconds heartbeat{500};
   std::chrono::milliseconds silence{6'000};
-  // Another task came, went, or could not be reached for another reason. Must be quick; what it
-  // throws is told on stderr.
+  // Called when another task comes, goes, or becomes unreachable for another reason. Must be quick;
+  // an exception is logged to stderr.
   std::function<void()> on_peer_change;
-  // Where the cluster asks for certificates: a second port, of 127.0.0.1 only, without TLS, at
-  // which clients may open sessions that speak none (TensorFlow's). 0: any free one; -1: none.
+  // If the cluster requires certificates: a second port without TLS, on 127.0.0.1 only, for
+  // sessions of clients without TLS (TensorFlow's). 0: any free one; -1: none.
   int plaintext_port = -1;
 };
 
@@ -35,7 +35,7 @@ struct TaskOptions {
 class Task {
  public:
   // Listens on the task's address in `spec` (port 0: any free one). NOT_FOUND if the spec has no
-  // such task; UNAVAILABLE if the address cannot be used, and why.
+  // such task; UNAVAILABLE, with the reason, if the address cannot be used.
   Task(const ClusterSpec& spec, const TaskName& name, TaskOptions options = {});
   ~Task();  // shutdown() with no grace
   Task(const Task&) = delete;
@@ -44,14 +44,14 @@ class Task {
   std::string address() const;  // with the port that was bound
   std::string target() const;   // "grpc://host:port", for SessionOptions
   uint64_t incarnation() const;
-  int plaintext_port() const;  // that was bound; -1: none
-  // The line of exposure.h; "" if there is nothing to say.
+  int plaintext_port() const;  // as bound; -1: none
+  // The line of exposure.h; may be "".
   const std::string& exposure() const;
 
-  // Begins to work. If the spec had open ports, `spec` now has the ports that all tasks bound.
+  // Begins to work. If the spec had open ports, `spec` now has the bound ports of all tasks.
   void start(const ClusterSpec& spec);
-  // Waits for all tasks of the cluster; UNAVAILABLE after `limit` with a table of who is missing,
-  // and why.
+  // Waits for all tasks of the cluster. UNAVAILABLE after `limit`, with a table of the missing
+  // tasks and reasons.
   void wait_for_peers(std::chrono::milliseconds limit = std::chrono::seconds(60));
 
   // Refuses new work, gives running steps `grace` to end, aborts the rest, says goodbye to the
@@ -60,7 +60,7 @@ class Task {
 
   Master& master();
   Worker& worker();
-  Membership& membership();  // UNAVAILABLE after shutdown(), during which it goes
+  Membership& membership();  // UNAVAILABLE after shutdown(), which destroys it
 
  private:
   class State;

@@ -1,4 +1,4 @@
-// Deadlines: one thread that calls functions at their time.
+// Deadlines: one thread that calls functions when they are due.
 #pragma once
 
 #include <chrono>
@@ -22,9 +22,9 @@ class Timer {
   Id after(Clock::duration delay, std::function<void()> action) {
     return at(Clock::now() + delay, std::move(action));
   }
-  // False if it has run, runs, or was cancelled. Does not wait. 0 is ignored.
+  // False if it has run, is running, or was cancelled. Does not wait. Ignores 0.
   bool cancel(Id id);
-  // Drops what is left, and all that comes later; waits for the function that runs. Not from one.
+  // Drops all pending and later functions; waits for a running one. Not from such a function.
   void stop();
 
  private:

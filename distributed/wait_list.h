@@ -1,4 +1,4 @@
-// What a master waits for besides its steps: tasks that have not answered, graphs that workers
+// What a master waits for besides its steps: tasks that have not answered, and graphs that workers
 // compile. For `leat top`.
 #pragma once
 
@@ -12,13 +12,13 @@
 
 namespace leat {
 
-// Thread-safe. Shared by those who wait; a handle may outlive it.
+// Thread-safe. Shared by all waiters; a handle may outlive it.
 class WaitList {
  public:
   using Describe = std::function<std::vector<StepActivity>()>;
 
-  // Listed until the handle goes. `describe` is called on any thread, perhaps once more just after
-  // that: what it uses, it holds weakly.
+  // Listed while the handle lives. `describe` is called on any thread, perhaps once more just after
+  // that, so it must hold what it uses weakly.
   [[nodiscard]] std::shared_ptr<const void> add(Describe describe);
   std::vector<StepActivity> now() const;
 

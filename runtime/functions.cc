@@ -18,7 +18,7 @@ namespace {
 
 constexpr auto for_ever = std::chrono::hours(24 * 365);  // the caller's step ends it before
 
-// State that is nowhere but in the function: what its random ops have drawn.
+// State that exists only in the function: the progress of its random ops.
 bool has_own_state(const Graph& graph) {
   return std::any_of(graph.nodes().begin(), graph.nodes().end(), [](const auto& node) {
     const bool gives_value = !node->outputs.empty() && node->outputs[0].dtype != DType::variant &&

@@ -1,5 +1,5 @@
-// Functions that kernels call (core/function.h), compiled: each is a RegisteredGraph on a CPU
-// device of its own, whose loops run on the thread that calls.
+// Functions that kernels call (core/function.h), compiled. Each is a RegisteredGraph on its own CPU
+// device, whose loops run on the calling thread.
 #pragma once
 
 #include <map>
@@ -16,16 +16,15 @@ namespace leat {
 class Containers;
 class ThreadPool;
 
-// Those of one program, each compiled once; but one with state of its own, such as random numbers,
-// anew for each who asks. Thread-safe.
+// The functions of one program, each compiled once. A function with its own state, such as random
+// numbers, is compiled anew for each request. Thread-safe.
 class Functions {
  public:
-  // `containers` and `pool` outlive the functions; `device` is what errors call their device, and
-  // whose files they reach. The pool goes on with calls that had to wait, and may be the last that
-  // knows a function.
+  // `containers` and `pool` outlive the functions. Errors name `device`, and functions reach its
+  // files. The pool resumes calls that had to wait, and may hold the last handle on a function.
   Functions(Containers& containers, const Device& device, ThreadPool& pool);
 
-  // Throws what the passes, and the planning of the function's graph, throw.
+  // Throws the errors of the passes, and of planning the function's graph.
   std::shared_ptr<const CallableFunction> compiled(const WrittenFunction& function);
 
  private:

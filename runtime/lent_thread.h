@@ -1,13 +1,12 @@
-// Threads that are lent for quick work only: those of the transport, on which nothing else arrives
-// meanwhile.
+// Threads lent for quick work only: the transport's threads, which receive nothing else meanwhile.
 #pragma once
 
 namespace leat {
 
 class LentThread {
  public:
-  // While one is open, what turns out to be new, and so may take long, is not begun on the thread:
-  // TooLong is thrown, and the step goes on in the pool.
+  // While a Scope is open, the thread does not begin work that is new and so may take long: it
+  // throws TooLong, and the step goes on in the pool.
   class Scope {
    public:
     Scope() { ++depth_; }

@@ -9,8 +9,8 @@
 
 namespace leat {
 
-// See Rendezvous for the contract. A value is handed on where it lies: the receiver copies it if it
-// needs it elsewhere.
+// See Rendezvous for the contract. A value is handed on where it lies: a receiver that needs it
+// elsewhere copies it.
 class LocalRendezvous : public Rendezvous {
  public:
   explicit LocalRendezvous(size_t edges) : edges_(edges) {}

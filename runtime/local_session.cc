@@ -14,7 +14,7 @@
 namespace leat {
 namespace {
 
-// Closing waits this long for steps that were told to end.
+// close() waits this long for steps that it ended.
 constexpr auto patience = std::chrono::seconds(60);
 constexpr size_t max_graphs = 64;
 constexpr size_t max_spellings = 1024;  // of their signatures

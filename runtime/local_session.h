@@ -1,4 +1,4 @@
-// The session in this process: a graph of its own, a RegisteredGraph per step signature.
+// The session in this process: its own graph, and a RegisteredGraph per step signature.
 #pragma once
 
 #include <atomic>
@@ -19,20 +19,20 @@
 
 namespace leat {
 
-// What the session computes on, as /job:localhost/replica:0/task:0.
+// The devices that the session computes on, as /job:localhost/replica:0/task:0.
 struct LocalDevices {
   int cpus = 1;      // several CPU devices share the cores: edges between them are cut like those
                      // between any devices
   bool gpus = true;  // those of this machine, if it has a driver
 };
 
-// Variables belong to the session. Thread-safe, as SessionInterface says. A step that is one
-// segment runs on the caller's thread, without allocation in steady state; others begin there and
-// may go on elsewhere while the caller waits, until the deadline at most. The memory of steps that
-// are no longer run is given back after some others.
+// Variables belong to the session. Thread-safe, as SessionInterface requires. A step of a single
+// segment runs on the caller's thread, without allocation in steady state. Other steps begin there
+// and may go on elsewhere while the caller waits, at most until the deadline. Steps that no longer
+// run give their memory back after a number of other calls.
 class LocalSession : public SessionInterface {
  public:
-  // What has not run for so many calls, or twice as many, is given back.
+  // A step gives its memory back after this many to twice this many calls without a run.
   static constexpr int64_t calls_of_memory = 1'024;
 
   explicit LocalSession(const SessionOptions& options = {}, const LocalDevices& devices = {});
@@ -58,14 +58,14 @@ class LocalSession : public SessionInterface {
   std::shared_ptr<const RegisteredGraph> registered_graph(CallableHandle handle) const;
 
  private:
-  // A signature as somebody spelled it: which RegisteredGraph, and where feeds and fetches go.
+  // A signature as a caller spelled it: its RegisteredGraph, and where feeds and fetches go.
   struct Prepared {
     StepSignature spelling;
     std::shared_ptr<RegisteredGraph> graph;
     std::shared_ptr<const RegisteredGraph::Call> call;
     size_t edges = 0;
   };
-  // A normalised signature. Built by whoever asks first; others wait for that.
+  // A normalised signature. The first caller that asks builds it; the others wait.
   struct Entry {
     StepSignature signature;
     std::shared_ptr<RegisteredGraph> graph;  // null until built
@@ -73,7 +73,7 @@ class LocalSession : public SessionInterface {
     Status failure;
     bool is_built = false;
   };
-  // Counts the calls that run, for close(). FAILED_PRECONDITION if the session is closed.
+  // Counts running calls, for close(). FAILED_PRECONDITION if the session is closed.
   class Running {
    public:
     explicit Running(LocalSession& session);
@@ -99,7 +99,7 @@ class LocalSession : public SessionInterface {
   void drop_unused();
 
   const SessionOptions options_;
-  const std::chrono::milliseconds timeout_;  // of a call that asks for none
+  const std::chrono::milliseconds timeout_;  // for calls without their own
   ThreadPool pool_;
   std::vector<std::unique_ptr<Device>> devices_;
   TaskResources resources_;
@@ -107,9 +107,9 @@ class LocalSession : public SessionInterface {
 
   std::shared_mutex graph_mutex_;  // guards the two below
   Graph graph_;
-  std::vector<Node*> nodes_;  // of graph_, by the id that they have in the user's graph
+  std::vector<Node*> nodes_;  // of graph_, by id in the user's graph
 
-  mutable std::mutex cache_mutex_;  // guards what follows
+  mutable std::mutex cache_mutex_;  // guards the next four
   std::condition_variable built_;
   std::list<std::shared_ptr<Entry>> entries_;  // the most recently used first
   std::unordered_multimap<size_t, std::shared_ptr<const Prepared>> spellings_;
@@ -119,7 +119,7 @@ class LocalSession : public SessionInterface {
 
   std::atomic<int64_t> next_step_{1};
   std::atomic<int64_t> running_{0};  // calls
-  std::atomic<int64_t> calls_{0};    // about, since the last drop_unused()
+  std::atomic<int64_t> calls_{0};    // approximate, since the last drop_unused()
   std::atomic<bool> is_closed_{false};
   std::mutex idle_mutex_;
   std::condition_variable idle_;

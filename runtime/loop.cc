@@ -10,7 +10,7 @@
 namespace leat {
 namespace {
 
-// A loop that takes longer goes on on another thread, so that the step's can do the rest.
+// A longer loop continues on another thread, so that the step's thread can do the rest.
 constexpr int64_t long_ns = 50'000;
 
 // The parts of a loop may come from another process: what goes into them, and out of them, is

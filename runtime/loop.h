@@ -1,6 +1,6 @@
 // While loops: a boundary node of a program that owns two programs, its condition and its body.
-// Between iterations nothing is kept but the loop variables; a part that is one segment is a call
-// (Program::run_straight), any other part a ProgramStep that is started again for each iteration.
+// Only the loop variables are kept between iterations. A part of a single segment is a call
+// (Program::run_straight); any other part is a ProgramStep that restarts in each iteration.
 #pragma once
 
 #include <atomic>
@@ -14,7 +14,7 @@
 
 namespace leat {
 
-// Made once per program; constant then.
+// Made once per program; then constant.
 class LoopProgram {
  public:
   LoopProgram(const Node& loop, Device& device, Device& host, Containers& containers,
@@ -22,8 +22,8 @@ class LoopProgram {
 
   struct Part {
     std::unique_ptr<Program> program;
-    std::vector<int> feeds;    // by feed: which of the `_Loop` node's inputs
-    std::vector<int> fetches;  // by value that is asked for: which fetch it is
+    std::vector<int> feeds;    // by feed: which input of the `_Loop` node
+    std::vector<int> fetches;  // by requested value: which fetch it is
   };
   const Part& condition() const { return condition_; }  // one value: is there another iteration?
   const Part& body() const { return body_; }            // by variable: its next value
@@ -39,8 +39,8 @@ class LoopProgram {
 
  private:
   Part condition_, body_;
-  std::optional<Part> last_;  // what runs once, when there is no further iteration
-  int64_t done_edge_;  // where the end of an iteration is signalled; -1: nobody waits for it
+  std::optional<Part> last_;  // runs once after the last iteration
+  int64_t done_edge_;  // signals the end of an iteration; -1: nothing waits for it
 };
 
 // One loop of one step. Reused: start() begins the next one.
@@ -49,13 +49,13 @@ class LoopRun final : public ProgramStep::Owner {
   // `outer` is the step that the loop is part of.
   LoopRun(const LoopProgram& loop, ProgramStep& outer, ThreadPool& pool);
 
-  // `inputs` as the `_Loop` node has them. `done` is called once, on any thread, perhaps before
-  // start() returns; after it values() begin with the variables' last values.
+  // `inputs` are those of the `_Loop` node. `done` is called once, on any thread, perhaps before
+  // start() returns; from then on values() begin with the final values of the variables.
   void start(std::vector<Tensor> inputs, Rendezvous* rendezvous, bool is_traced,
              std::function<void(const Status&)> done);
   std::vector<Tensor>& values() { return values_; }
   std::vector<TraceEvent>& events() { return events_; }
-  // The part that is under way, if any. Any thread.
+  // The part that runs, if any. Any thread.
   const ProgramStep* under_way() const { return under_way_.load(std::memory_order_acquire); }
 
   void step_done(ProgramStep& step) override;

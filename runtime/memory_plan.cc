@@ -14,7 +14,7 @@
 namespace leat {
 namespace {
 
-// Blocks that have their place, found by the instructions at which they live.
+// The blocks placed so far, found by the instructions during which they live.
 class Placed {
  public:
   Placed(std::span<const MemoryBlock> blocks, std::span<const size_t> sizes, int instructions)

@@ -1,4 +1,4 @@
-// Where each intermediate value of a tape lies in the tape's arena.
+// Places each intermediate value of a tape in the tape's arena.
 #pragma once
 
 #include <cstddef>
@@ -17,13 +17,13 @@ struct MemoryBlock {
 struct MemoryPlan {
   std::vector<size_t> offsets;  // by block, multiples of the alignment
   size_t bytes = 0;             // of the whole arena
-  size_t max_live = 0;          // most bytes that live at one time: no plan can be smaller
+  size_t max_live = 0;          // most bytes live at one time: a lower bound for any plan
 };
 
-// Offsets such that blocks that live at the same time never overlap. Greedy by size (arXiv
-// 2001.03288): the largest block first, each into the smallest gap that fits. It meets the bound on
-// the graphs of networks; where it does not, other orders are tried and the best is kept. Of very
-// many blocks that live at the same time each is placed once, when it comes.
+// Chooses offsets so that blocks that live at the same time never overlap. Greedy by size (arXiv
+// 2001.03288): the largest block first, each into the smallest gap that fits. This meets the bound
+// on the graphs of networks; where it does not, other orders are tried and the best is kept. With
+// very many blocks live at the same time, each is placed once, in order of arrival.
 MemoryPlan plan_memory(std::span<const MemoryBlock> blocks, size_t alignment = 64);
 
 }  // namespace leat

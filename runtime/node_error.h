@@ -1,5 +1,4 @@
-// What an error of a node says beside what went wrong: op, device, the user's line, the node's
-// name.
+// The text around a node's error: op, device, the user's line, and the node's name.
 #pragma once
 
 #include "core/device.h"
@@ -9,8 +8,7 @@
 
 namespace leat {
 
-// TensorFlow's words, where the variable is, and for nodes of a C++ program its line and what to
-// do.
+// TensorFlow's words, the variable's place, and for nodes of a C++ program the line and the remedy.
 Error uninitialized(const Variable& variable, const Node& reader, const Device& device);
 
 // The status of the exception being handled as one of this node, its message followed by

@@ -18,7 +18,7 @@ bool is_variable(const Node& node) {
   return node.is("VariableV2") || node.is("Variable") || node.is("VarHandleOp");
 }
 
-// State that handles lead to; not what an op finds by its name alone (Stage).
+// State behind handles; not state that an op finds by name alone (Stage).
 bool is_state(const Node& node) {
   return is_variable(node) ||
          (node.op->make_resource && !node.outputs.empty() && node.outputs[0].is_handle());

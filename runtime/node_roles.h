@@ -1,5 +1,5 @@
-// What each node of a partition is to the runtime: a value or a piece of state that is there, a
-// part of a segment, or a boundary node.
+// The role of each node of a partition: an available value or state, a part of a segment, or a
+// boundary node.
 #pragma once
 
 #include <memory>
@@ -29,7 +29,8 @@ enum class ItemKind : uint8_t {
   to_host
 };
 
-// A copy, since a plug-in may add kernels meanwhile; one for all nodes of a program that have it.
+// A copy, since a plug-in may add kernels meanwhile. All nodes of a program with this kernel share
+// it.
 using KernelCopy = std::shared_ptr<const Kernel>;
 KernelCopy no_kernel();
 
@@ -42,29 +43,29 @@ struct NodeRole {
 // By node id. UNIMPLEMENTED lists all nodes without a kernel in one message.
 std::vector<NodeRole> find_roles(const Graph& partition, const Device& device);
 
-// What a fetch reads. `name` is "node:index" as asked for.
+// The source of a fetch. `name` is "node:index" as requested.
 struct FetchedOutput {
   std::string name;
   Output source;
   const Node* node;
 };
 
-// A boundary node, or a fetch, that takes the value behind a reference gets an Identity that does
-// the read, in a segment, after all else that the reader waits for; for a fetch, after all that
-// writes to the variable. Adds nodes and their roles.
-// NOT_FOUND if a fetch does not exist.
+// Gives each boundary node, and each fetch, that takes the value behind a reference an Identity in
+// a segment that does the read. The read runs after everything else that its reader waits for; for
+// a fetch, after all writes to the variable. Adds nodes and their roles. NOT_FOUND if a fetch does
+// not exist.
 std::vector<FetchedOutput> make_reads_explicit(Graph& partition, std::vector<NodeRole>& roles,
                                                const std::vector<std::string>& fetches,
                                                const Device& device);
 
 // The input is a handle on state: declared as a reference, or a resource. (A reference that flows
-// into another input is read there.)
+// into another kind of input is read there.)
 bool is_handle_input(const Node& node, int input);
-// A handle input through which the node may change the variable.
+// The input is a handle through which the node may change the variable.
 bool is_written(const Node& node, int input);
-// The handle that a node's handle outputs pass on; none if it has none.
+// The handle that a node's handle outputs pass on, if any.
 Output passed_handle(const Node& node);
-// Nothing but a name for a handle: Identity of a resource.
+// The node only renames a handle: Identity of a resource.
 bool only_passes_handle(const Node& node);
 // A kernel needs the elements of this input in `prepare`.
 bool is_value_input(const Node& node, int input);

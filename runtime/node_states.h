@@ -1,5 +1,5 @@
-// State that belongs to a session and a node: kernels' own, such as the counters of random
-// generators, and resources that no other session can have, such as iterators.
+// State per session and node: kernels' own state, such as counters of random generators, and
+// resources that no other session can have, such as iterators.
 #pragma once
 
 #include <memory>
@@ -12,9 +12,9 @@ class NodeStates {
  public:
   NodeStates();
   ~NodeStates();
-  // Held while kernels are prepared and programs planned: only then are the states touched.
+  // Hold it while kernels are prepared and programs planned: only then are the states touched.
   std::mutex& mutex();
-  // The node's state; empty until its kernel makes it. The address is stable.
+  // The node's state; empty until its kernel creates it. The address is stable.
   std::shared_ptr<void>& of(std::string_view node);
 
  private:

@@ -3,7 +3,7 @@
 namespace leat {
 namespace {
 
-// A step that was told to end does so at its next segment border.
+// A cancelled step ends at its next segment border.
 constexpr auto patience = std::chrono::seconds(60);
 
 }  // namespace

@@ -12,17 +12,17 @@
 
 namespace leat {
 
-// Shared by the waiter and the step, so that a waiter who gives up leaves nothing dangling.
+// Shared by the waiter and the step, so that nothing dangles when a waiter gives up.
 class PendingStep {
  public:
   int64_t id = 0;
   std::vector<Tensor> feeds, fetches;
-  std::shared_ptr<const void> keeps;  // what the step needs as long as it runs
+  std::shared_ptr<const void> keeps;  // keeps alive what the running step needs
 
   void begin(int64_t step_id);
   void finish(const Status& status);
-  // Until the step has ended, or `timeout` has passed: then the step is cancelled, and the error is
-  // DEADLINE_EXCEEDED with what it waited for. Throws the step's error.
+  // Waits until the step has ended; throws its error. After `timeout` it cancels the step and
+  // throws DEADLINE_EXCEEDED with what the step waited for.
   void wait(RegisteredGraph& graph, std::chrono::milliseconds timeout);
 
  private:

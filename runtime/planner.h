@@ -1,5 +1,5 @@
-// How plan_program() goes about it: nodes in topological order, each becomes part of a segment, an
-// item of its own, or nothing (constants, variables, feeds), and what it reads is carried there.
+// How plan_program() works: each node, in topological order, becomes part of a segment, an item of
+// its own, or nothing (constants, variables, feeds), and its inputs are brought to it.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +17,7 @@
 
 namespace leat {
 
-// Sets of small integers by number, so that equal sets compare in one instruction.
+// Interned sets of small integers: comparing two sets is one instruction.
 class SetPool {
  public:
   SetPool() { number({}); }
@@ -40,8 +40,8 @@ class SetPool {
   int with(int set, int element) { return unite(set, one(element)); }
   int one(int element) { return number({element}); }
 
-  // For sets of what comes one behind the other, which would grow with every element: `element`,
-  // the largest so far, implies all of `set`. Of a chain of elements that do, sets keep the last.
+  // For elements in a sequence, whose sets would grow with every element: `element`, the largest so
+  // far, implies all of `set`. Sets keep only the last element of a chain of implications.
   void imply(int element, int set) {
     chains_.resize(element + 1, -1);
     for (auto it = sets_[set]->rbegin(); it != sets_[set]->rend() && chains_[element] < 0; ++it) {
@@ -55,7 +55,7 @@ class SetPool {
 
  private:
   void drop_implied(std::vector<int>& set) const {
-    std::unordered_set<int> later;  // chains
+    std::unordered_set<int> later;  // chains of later elements
     const auto is_implied = [&](int element) { return !later.insert(chains_[element]).second; };
     set.erase(set.begin(), std::remove_if(set.rbegin(), set.rend(), is_implied).base());
   }
@@ -73,7 +73,7 @@ class SetPool {
   std::vector<int> ends_;    // by chain: its last element
 };
 
-// Where a value lies. On a CPU everything is `host`; only on other devices do values get copied.
+// Where a value lies. On a CPU everything is `host`; values are copied only on other devices.
 enum class Place : uint8_t { host, device };
 
 class Planner {
@@ -86,18 +86,17 @@ class Planner {
  private:
   struct State : NodeRole {
     int waits = 0, dead = 0;  // sets
-    int group = -1;           // what others wait for: of a boundary node, some ControlTriggers
+    int group = -1;           // what others wait for: of boundary nodes and some ControlTriggers
     int flag = -1;            // of a boundary node: first dead flag
     int item = -1;
-    std::vector<const Node*> upstream;  // of a node without an item: the nodes that it stands for
+    std::vector<const Node*> upstream;  // of a node without an item: the nodes it stands for
     int segment_node = -1;
     int variable = -1, resource = -1;  // handle outputs resolve to one of them
-    int constant = -1;                 // its number; of a feed: the feed's
-    // A handle on state of the step, such as a TensorArray: known when it runs, as other values
-    // are.
+    int constant = -1;                 // its number; for a feed, the feed's number
+    // A handle on state of the step, such as a TensorArray: known at run time, like other values.
     bool is_value_handle = false;
     bool is_wanted = false;
-    // Known when a tape is compiled, from shapes and constants of its own segment.
+    // Known when a tape is compiled, from shapes and constants of the same segment.
     bool is_foldable = false;
   };
 
@@ -110,16 +109,16 @@ class Planner {
   void join_sets(const Node& node, State& s);
   int waits_for(const State& from);
   void add_boundary(Node& node, State& s);
-  // The group and the dead flags of a boundary node's item.
+  // Sets the group and the dead flags of a boundary node's item.
   void enter_group(const Node& node, State& s, Item& item);
   void add_to_segment(Node& node, State& s);
   void use_variable(int item, int variable, bool is_written);
-  // What must be known before the tape is compiled, or lie in another memory, comes from another
-  // segment.
+  // A value that must be known before the tape is compiled, or lie in other memory, must come from
+  // another segment.
   void wait_for_values(const Node& node, State& s);
   int segment_item(const State& s);
   bool has_foldable_inputs(const Node& node, const State& s);
-  // Another item first, or an earlier node of the same segment.
+  // `before` is another item, which runs first, or an earlier node of the same segment.
   void run_after(const Node& before, const State& s);
   void add_fetches();
   void connect();
@@ -127,13 +126,13 @@ class Planner {
   // ---- planner_handles.cc: variables, resources and what leads to them ----
 
   void resolve_handle(const Node& node, State& s);
-  // Made by a kernel, fed, or passed on.
+  // True for a handle that a kernel makes, a feed provides, or a node passes on.
   bool find_value_handle(const Node& node, State& s);
-  // A handle that leads to one piece of state, whatever the step.
+  // True for a handle that leads to the same state in every step.
   bool is_fixed_handle(const Output& output);
-  // A resource does not show what its variable holds: the node's attributes claim it.
+  // A resource does not show its variable's dtype: the node's attributes claim one.
   void check_dtype(const Node& node, const Output& handle);
-  // A resource is made of its node's attributes, and of its inputs if they are constants.
+  // A resource is made from its node's attributes, and from its inputs if they are constants.
   AttrMap with_constant_inputs(const Node& node);
   int add_resource(const Node& node);
   std::shared_ptr<Resource> private_resource(const NodeView& node, const OpDef& op);
@@ -143,12 +142,12 @@ class Planner {
 
   Place place_of(const Output& value);
   Place wanted_place(const Node& node, const State& s, int input, const Output& value);
-  // The item that copies a value to another place; made when first asked for.
+  // The item that copies a value to another place; created on the first request.
   int copy_item(const Output& value, Place place);
-  int copy_group(int copy, int waits);  // of what is copied
+  int copy_group(int copy, int waits);  // the group of the copied value
   ItemSource source_of(const Output& value, Place place);
   int slot_of(const Output& value, Place place);
-  // The items that must be done before the value is there.
+  // The items that must complete before the value is available.
   std::vector<int> suppliers_of(const Output& value, Place place);
   int segment_input(int item, const Output& value, Place place, bool is_by_value);
   static int dead_flag_of(const State& boundary, int output);
@@ -156,7 +155,7 @@ class Planner {
   int new_group(int waits);
   int new_flags(int count);
   int value_group(const Output& value);
-  // The node itself, or what stands before it if it does nothing (constants, variables).
+  // The node itself; for a node that does nothing (constants, variables), the nodes before it.
   std::vector<const Node*> real_nodes(const Node& node);
   std::vector<int> items_of(const Node& node);
   std::vector<const Node*> upstream_of(const Node& node);

@@ -1,4 +1,4 @@
-// Variables, resources and what leads to them.
+// Variables, resources and the handles that lead to them.
 #include "runtime/planner.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Where values lie, the slots that they cross segments in, and the items that must be done before
-// they are there.
+// Where values lie, the slots that carry them between segments, and the items that must complete
+// before they are available.
 #include "runtime/planner.h"
 
 #include <algorithm>

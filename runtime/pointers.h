@@ -1,4 +1,4 @@
-// An array of pointers on the stack, for as many as nearly all segments have.
+// An array of pointers, on the stack up to the size that nearly all segments need.
 #pragma once
 
 #include <array>

@@ -10,18 +10,18 @@
 //   3. A step counts dependencies between items. It starts all _Recvs that depend on nothing, then
 //      runs what is ready on the thread that started it. Items run one at a time, in the order in
 //      which they become ready: boundary nodes first, since they feed others; of several segments
-//      that take long, all but one go to the pool. What arrives from elsewhere (a _Recv, a finished
-//      copy) goes into the step's inbox; whoever puts it there while nobody runs the step, runs it.
+//      that take long, all but one go to the pool. Arrivals from elsewhere (a _Recv, a finished
+//      copy) go into the step's inbox; the thread that puts one there runs the step if none does.
 //   4. A segment looks for the tape for the shapes that arrived: two atomic exchanges if they are
-//      those of last time, else a short list, else compile_tape(). The tape locks the variables it
-//      touches, patches the pointers of inputs and results into its arena, and calls {function,
-//      bound arguments} from top to bottom.
+//      those of last time, else a short list, else compile_tape(). The tape locks its variables,
+//      patches the pointers of inputs and results into its arena, and calls {function, bound
+//      arguments} from top to bottom.
 //   5. A dead value sets a flag. An item with a dead input does not run; Merge takes the first live
 //      one.
-//   6. The first error ends the step: what is ready is dropped, the rendezvous is aborted so that
-//      nobody waits for us, and the step ends when nothing is under way any more.
-// A Program that is one segment takes none of these detours: run_straight() calls the tape on the
-// caller's thread. Next: tape.h, and for what a step with several items does program_step.h.
+//   6. The first error ends the step: ready items are dropped, the rendezvous is aborted so that no
+//      other partition waits for this one, and the step ends when nothing is under way any more.
+// A Program of a single segment skips all this: run_straight() calls the tape on the caller's
+// thread. Next: tape.h, and program_step.h for steps with several items.
 #pragma once
 
 #include <atomic>
@@ -43,8 +43,7 @@ class ProgramStep;
 // Thread-safe; any number of steps at once.
 class Program {
  public:
-  // `pool` (for work that is handed to another thread) and all other references outlive the
-  // program.
+  // `pool` (for work handed to another thread) and all other references outlive the program.
   Program(Graph partition, const std::vector<std::string>& fetches, Device& device, Device& host,
           Containers& containers, NodeStates& node_states, ThreadPool& pool);
   ~Program();
@@ -52,20 +51,20 @@ class Program {
 
   const ProgramPlan& plan() const { return plan_; }
 
-  // INVALID_ARGUMENT, with both dtypes or both shapes and the user's line, if the tensor cannot be
-  // this feed.
+  // INVALID_ARGUMENT, with both dtypes or both shapes and the user's line, if the tensor does not
+  // fit this feed.
   void check_feed(int feed, const Tensor& tensor) const;
 
-  // A step of it needs a rendezvous.
+  // Its steps need a rendezvous.
   bool has_edges() const { return has_edges_; }
   bool is_straight() const { return plan_.is_straight; }
-  // One step on the caller's thread; only if is_straight(). Feeds and fetches as in the plan; the
-  // feeds were checked.
+  // Runs one step on the caller's thread; only if is_straight(). Feeds and fetches are in the order
+  // of the plan; feeds must have been checked.
   void run_straight(std::span<const Tensor* const> feeds, std::span<Tensor* const> fetches,
                     std::vector<TraceEvent>* events);
 
   const Segment& segment(int i) const { return *segments_[i]; }
-  // Gives back the memory of what has not run since the last call.
+  // Gives back the memory of segments that have not run since the last call.
   void drop_unused();
   // Gives back large memory that is not in use.
   void drop_large();
@@ -82,10 +81,10 @@ class Program {
   std::vector<std::unique_ptr<LoopProgram>> loops_;
   std::vector<std::atomic<int64_t>> costs_ns_;  // running mean of each segment's time; 0 = unknown
 
-  // run_straight: where the segment's inputs and results come from and go to.
+  // run_straight: sources of the segment's inputs and destinations of its results.
   std::vector<int> straight_inputs_;                                      // feed
   std::vector<int> straight_results_;                                     // fetch
-  std::vector<std::pair<int, int>> straight_constants_, straight_feeds_;  // fetch, where from
+  std::vector<std::pair<int, int>> straight_constants_, straight_feeds_;  // fetch, source
 };
 
 }  // namespace leat

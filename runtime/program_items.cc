@@ -1,5 +1,5 @@
-// What the items of a step do when it is their turn: send, receive, switch, merge, run a segment, a
-// kernel or a loop, copy from and to a device. program_step.cc says when.
+// What each kind of item does when it runs: send, receive, switch, merge, run a segment, a kernel
+// or a loop, copy from and to a device. program_step.cc decides when.
 #include <algorithm>
 
 #include "core/function.h"

@@ -1,9 +1,9 @@
 // How a partition is cut: segments, and the boundary nodes between them. Made once per
-// RegisteredGraph; constant then.
+// RegisteredGraph; then constant.
 //
-// Two nodes are in one segment if they wait for the same things (the boundary nodes upstream of
-// them: their wait set) and die of the same things (their dead set). So a segment runs as a whole
-// or not at all, and never waits inside.
+// Two nodes share a segment if they wait for the same things (the boundary nodes upstream of them:
+// their wait set) and die of the same things (their dead set). So a segment runs as a whole or not
+// at all, and never waits inside.
 #pragma once
 
 #include <algorithm>
@@ -19,12 +19,12 @@
 
 namespace leat {
 
-// Of short lists: a kernel's host_inputs, the flags of an item.
+// For short lists: a kernel's host_inputs, the flags of an item.
 inline bool contains(const std::vector<int>& list, int value) {
   return std::find(list.begin(), list.end(), value) != list.end();
 }
 
-// What an instruction of a segment reads.
+// The source of an instruction's input.
 struct SegmentSource {
   enum class Kind : uint8_t { local, input, constant, variable };
   Kind kind;
@@ -37,9 +37,9 @@ struct SegmentNode {
   KernelCopy kernel;  // the one for this device
   std::vector<SegmentSource> inputs;
   std::vector<int>
-      after;  // nodes of this segment that must have run: local inputs, control and ref edges
+      after;  // nodes of this segment that must run before: local inputs, control and ref edges
   bool
-      is_wanted;  // asked for by name, or by a control edge: runs though nobody may use its outputs
+      is_wanted;  // requested by name or by a control edge: it runs even if nothing uses its output
 };
 
 struct SegmentPlan {
@@ -59,24 +59,24 @@ struct SegmentPlan {
   };
   std::vector<SegmentNode> nodes;  // inputs before users
   std::vector<Input> inputs;
-  std::vector<Result> results;  // values that leave
+  std::vector<Result> results;  // values that leave the segment
   std::vector<VariableUse> variables;
 };
 
-// What an item reads: a value of the step, a constant, or (handle inputs of `execute`) a variable
-// or another resource.
+// The source of an item's input: a value of the step, a constant, or (handle inputs of `execute`) a
+// variable or another resource.
 struct ItemSource {
   int slot = -1;
   int constant = -1;
   int variable = -1;
   int resource = -1;
   std::vector<int> dead_on;  // of Merge: the flags that make this input dead
-  int arrivals = 0;          // of Merge: completions that it takes until this input is there
+  int arrivals = 0;          // of Merge: completions until this input is available
 };
 
 struct Successor {
   int item;
-  int merge_input;  // which input of a Merge has come nearer; -1 = an ordinary dependency
+  int merge_input;  // the Merge input that it brings nearer; -1 = an ordinary dependency
 };
 
 struct Item {
@@ -87,9 +87,9 @@ struct Item {
   int loop = -1;      // its number among the program's loops
   int resource = -1;  // of an op that finds its state by name (Stage)
   std::vector<ItemSource> inputs;
-  std::vector<int> outputs;  // slots, by output; -1 = nobody wants it
+  std::vector<int> outputs;  // slots, by output; -1 = unused
   std::vector<int> dead_on;  // any of these flags set: the item does not run
-  int dead_flag = -1;        // the flag it sets; Switch: the one of output 0, output 1 has the next
+  int dead_flag = -1;        // the flag it sets; Switch: output 0's flag, output 1 has the next one
   int dependencies = 0;
   std::vector<Successor> successors;
   std::vector<int> releases;  // slots that it reads
@@ -129,14 +129,14 @@ struct ProgramPlan {
   std::vector<Feed> feeds;
   std::vector<Fetch> fetches;
 
-  std::shared_ptr<Functions> functions;  // that kernels call
+  std::shared_ptr<Functions> functions;  // called by kernels
 
-  // One segment at most and nothing else, on the host: a step is one call on the caller's thread.
+  // At most one segment and nothing else, on the host: a step is one call on the caller's thread.
   bool is_straight = false;
 };
 
 // Throws if an op has no kernel for the device (all such nodes in one message) or a fetch does not
-// exist. `host` is a CPU device: where what is known before a step is computed.
+// exist. `host` is a CPU device that computes values known before a step.
 ProgramPlan plan_program(Graph graph, const std::vector<std::string>& fetches, Device& device,
                          Device& host, Containers& containers, NodeStates& node_states);
 

@@ -1,5 +1,5 @@
-// One step of a Program: dependency counts, dead flags, arrivals, and which thread runs it. "Life
-// of a step" in program.h tells the order, program_items.cc what each kind of item does.
+// One step of a Program: dependency counts, dead flags, arrivals, and the thread that runs it.
+// "Life of a step" in program.h has the order; program_items.cc has what each kind of item does.
 #include <algorithm>
 
 #include "core/thread_pool.h"

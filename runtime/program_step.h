@@ -1,4 +1,4 @@
-// ProgramStep: one run of a Program, if that is more than one segment. program.h tells its life.
+// ProgramStep: one run of a Program with more than one segment. program.h describes its life.
 #pragma once
 
 #include <atomic>
@@ -23,16 +23,17 @@ class ProgramStep {
   class Owner {
    public:
     virtual ~Owner() = default;
-    // Once per start(), on any thread, when nothing of the step is under way any more.
+    // Called once per start(), on any thread, when nothing of the step is under way any more.
     virtual void step_done(ProgramStep& step) = 0;
-    // True (once cancel_status() says why): the steps end at the next item. Asked on any thread.
+    // True (from then on cancel_status() has the reason) ends the steps at the next item. Any
+    // thread.
     virtual bool is_ending() const = 0;
     virtual Status cancel_status() const = 0;
-    // Set when is_ending() becomes true, and when a step of it fails: for kernels that run.
+    // Set when is_ending() becomes true, and when one of its steps fails: for running kernels.
     virtual const StepEnd::Flag& step_end() const = 0;
-    // For kernels that wait. It is cancelled together with the step.
+    // For waiting kernels. Cancelled together with the step.
     virtual Cancellation& cancellation() = 0;
-    // The step has failed, but waits for what is under way: kernels that wait must not.
+    // The step has failed and waits for what is under way: waiting kernels must end.
     virtual void step_failed(const Status& status) = 0;
   };
 
@@ -43,17 +44,16 @@ class ProgramStep {
   Program& program() const { return program_; }
   Owner& owner() const { return owner_; }
 
-  // Feeds in the order of the plan; they were checked. Then drive() runs the steps that were
-  // started.
+  // Feeds in the order of the plan, already checked. Afterwards call drive() for the started steps.
   void start(std::vector<Tensor> feeds, Rendezvous* rendezvous, bool is_traced);
-  // Runs what is ready of these steps on the calling thread, and whatever they wake; long work of
-  // several steps is shared with the pool.
+  // Runs what is ready of these steps, and of steps that they wake, on the calling thread. Shares
+  // long work of several steps with the pool.
   static void drive(std::span<ProgramStep* const> steps);
-  // Calls `first`, then runs the steps that it woke, and those that they woke.
+  // Calls `first`, then runs the steps that it woke, and in turn the steps that those woke.
   static void run_in_turn(const std::function<void()>& first);
-  // It has failed, or is to end. Any thread.
+  // It has failed, or must end. Any thread.
   bool is_ending() const { return has_failed_ || owner_.is_ending(); }
-  // For whom it was started.
+  // The source that it was started for.
   WorkSource::Id source() const { return source_; }
 
   // After step_done(), until the next start().
@@ -64,8 +64,8 @@ class ProgramStep {
   // Drops all values.
   void clear();
 
-  // What it waits for and what it runs, and for how long. Any thread, at any time between start()
-  // and step_done().
+  // What it waits for and runs, and for how long. Any thread, any time between start() and
+  // step_done().
   struct Busy {
     const Item* item;
     const ProgramPlan* plan;  // the program's, or that of a loop's part
@@ -139,8 +139,8 @@ class ProgramStep {
   std::vector<int> uses_;    // readers left, by slot
   std::vector<char> flags_;  // dead
   std::vector<int> ready_boundary_, ready_segments_;
-  int unfinished_ = 0;  // items
-  int under_way_ = 0;   // items that will arrive
+  int unfinished_ = 0;  // items left
+  int under_way_ = 0;   // items whose completion is still to arrive
   bool is_drained_ = false;
   Status status_;
   std::atomic<bool> has_failed_{false};  // status_, for other threads
@@ -148,9 +148,9 @@ class ProgramStep {
   std::vector<Arrival> arrivals_;                // being processed
   std::vector<std::unique_ptr<LoopRun>> loops_;  // made when first needed
 
-  std::unique_ptr<std::atomic<int64_t>[]> waiting_since_;  // by item; 0 = it does not wait
+  std::unique_ptr<std::atomic<int64_t>[]> waiting_since_;  // by item; 0 = not waiting
   std::atomic<int> running_item_{-1};                      // on the thread that runs the step
-  std::atomic<int64_t> running_since_{0};                  // when that thread came
+  std::atomic<int64_t> running_since_{0};                  // when that thread arrived
 
   std::mutex mutex_;  // guards what follows
   std::vector<Arrival> inbox_;

@@ -15,7 +15,7 @@
 namespace leat {
 namespace {
 
-// A destroyed graph waits this long for its steps, which it has cancelled.
+// The destructor waits this long for the steps that it has cancelled.
 constexpr auto patience = std::chrono::seconds(60);
 
 struct ProgramSlot {

@@ -1,5 +1,5 @@
-// What one task holds of one step signature: a Program per device, ready to run. The local session
-// has one, a worker of a cluster has one per graph that a master registered with it.
+// One task's part of a step signature: a Program per device, ready to run. A local session has one
+// per signature; a worker of a cluster has one per graph that a master registered with it.
 #pragma once
 
 #include <functional>
@@ -20,7 +20,7 @@ namespace leat {
 
 class Program;
 
-// What a task lends to the graphs that run on it; all outlive the RegisteredGraph.
+// What a task lends to the graphs that run on it. All of it outlives the RegisteredGraph.
 struct TaskResources {
   std::vector<Device*> devices;
   ThreadPool* pool = nullptr;
@@ -28,15 +28,15 @@ struct TaskResources {
   std::shared_ptr<NodeStates> node_states;  // of the session
 };
 
-// One step's inputs. Feeds are host tensors; their dtypes must fit the graph (INVALID_ARGUMENT
+// The inputs of one step. Feeds are host tensors whose dtypes must fit the graph (INVALID_ARGUMENT
 // names the feed, and shows both shapes if a partial shape is contradicted).
 struct StepRequest {
   int64_t step_id = 0;
   NamedTensors feeds;
   std::shared_ptr<Rendezvous> rendezvous;  // null if no edge crosses a device
   bool trace = false;
-  // Asked once from when on cancel() finds the step: if it was aborted before that, the status with
-  // which it shall end. May be empty.
+  // Called once, as soon as cancel() can find the step. If the step was aborted before that,
+  // returns the status to end it with. May be empty.
   std::function<Status()> early_abort;
 };
 
@@ -49,36 +49,36 @@ struct StepResult {
 // Thread-safe; any number of steps at once.
 class RegisteredGraph {
  public:
-  // Only the partitions of this task, and the fetches ("node:index") that they hold. What is fed is
-  // told by the `_Feed` nodes. Throws if an op has no kernel (all such nodes in one message).
+  // Only this task's partitions, and the fetches ("node:index") in them. The `_Feed` nodes say what
+  // is fed. Throws if an op has no kernel (all such nodes in one message).
   RegisteredGraph(std::map<std::string, Graph> partitions, std::vector<std::string> fetches,
                   const std::vector<CutEdge>& edges, TaskResources resources);
-  // Cancels the steps that run and waits for them.
+  // Cancels the running steps and waits for them.
   ~RegisteredGraph();
 
-  // Starts a step; `done` is called once, on any thread, possibly before run() returns (a step that
+  // Starts a step. `done` is called once, on any thread, possibly before run() returns (a step that
   // never waits runs on the caller).
   using Done = std::function<void(StepResult)>;
   void run(StepRequest request, Done done);
 
-  // Ends the steps that run with `status`, at the next segment border; returns at once.
+  // Ends the running steps with `status` at the next segment border; returns at once.
   void cancel(const Status& status);
-  void cancel(int64_t step_id, const Status& status);  // one step, if it still runs
+  void cancel(int64_t step_id, const Status& status);  // one step, if it is running
   // What the step waits for and runs. Empty if it does not run here.
   std::vector<StepActivity> activity(int64_t step_id) const;
 
-  // Prepared calls, for callers in this process that hold all feeds: positions instead of names.
+  // Prepared calls, for callers in this process that hold all feeds: by position, not by name.
   struct Call;
   // NOT_FOUND if the graph does not hold a fetch; INVALID_ARGUMENT if a feed of the graph is
-  // missing. Feeds that nothing needs are ignored.
+  // missing. Unneeded feeds are ignored.
   std::shared_ptr<const Call> prepare(const std::vector<std::string>& feeds,
                                       const std::vector<std::string>& fetches) const;
   bool has_feed(const std::string& name) const;
-  // True if a step is one segment of one program: it neither waits nor needs a rendezvous, and
+  // True if a step is one segment of one program: it neither waits nor needs a rendezvous, so
   // run_here() may be used.
   bool runs_on_caller() const;
-  // One step on the caller's thread. Throws. Handles that `fetches` still holds are dropped first,
-  // so that their memory is used again: in steady state nothing is allocated.
+  // Runs one step on the caller's thread. Throws. First drops the handles in `fetches`, so that
+  // their memory is reused: in steady state nothing is allocated.
   void run_here(const Call& call, std::span<const Tensor> feeds, std::vector<Tensor>& fetches);
   // Starts a step. `fetches` must live until `done`, which is called once, on any thread, possibly
   // before start() returns.
@@ -86,8 +86,8 @@ class RegisteredGraph {
              std::shared_ptr<Rendezvous> rendezvous, std::vector<Tensor>* fetches,
              std::function<void(const Status&)> done);
 
-  // Gives back the memory of what has not run since the last call. For whoever runs steps to call
-  // now and then, and BlockMemory::trim() after it.
+  // Gives back the memory of segments that have not run since the last call. Code that runs steps
+  // calls it now and then, followed by BlockMemory::trim().
   void drop_unused();
 
   // For tests and reports.

@@ -11,7 +11,8 @@ namespace {
 
 constexpr size_t large_bytes = size_t{1} << 20;
 
-// The exception being handled again; if it is about memory, with the node that wants most of it.
+// Rethrows the exception being handled; an out-of-memory error names the node with the largest
+// outputs.
 [[noreturn]] void rethrow_with_node(const Tape& tape, const Device& device) {
   try {
     throw;

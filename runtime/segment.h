@@ -1,5 +1,5 @@
-// Segment: a run of nodes that cannot wait, branch or produce a shape that depends on data. It
-// finds (or compiles) the tape for the shapes that arrived, and runs it.
+// Segment: a group of nodes that cannot wait, branch or produce a data-dependent shape. It finds
+// (or compiles) the tape for the shapes that arrived, and runs it.
 #pragma once
 
 #include <atomic>
@@ -15,33 +15,33 @@ namespace leat {
 
 class NodeStates;
 
-// Thread-safe: any number of runs at once, each on an instance of its own.
+// Thread-safe: any number of runs at once, each on its own instance.
 class Segment {
  public:
-  // At most `max_tapes` tapes are kept; the least recently used goes first. All arguments outlive
+  // Keeps at most `max_tapes` tapes; evicts the least recently used first. All arguments outlive
   // the segment.
   Segment(const ProgramPlan& program, const SegmentPlan& plan, NodeStates& node_states,
           size_t max_tapes = 32);
   ~Segment();
   Segment(const Segment&) = delete;
 
-  // Runs on the calling thread, which it never blocks but for the variables' locks (held for this
-  // run at most). `inputs` as SegmentPlan::inputs, `results` as SegmentPlan::results (null: not
-  // wanted). Throws with the node's name.
+  // Runs on the calling thread, and blocks only on the variables' locks (held for this run at
+  // most). `inputs` as SegmentPlan::inputs, `results` as SegmentPlan::results (null: not wanted).
+  // Throws with the node's name.
   void run(std::span<const Tensor* const> inputs, std::span<Tensor* const> results) {
     run(inputs, results, nullptr);
   }
-  // The same, and tells when each instruction ran; returns the tape that the times belong to.
+  // The same, and reports when each instruction ran. Returns the tape that the times belong to.
   std::shared_ptr<const Tape> run_traced(std::span<const Tensor* const> inputs,
                                          std::span<Tensor* const> results,
                                          std::vector<InstructionTimes>& times) {
     return run(inputs, results, &times);
   }
 
-  // Drops the instances that have not run since the last call, and with them their arenas and
-  // result buffers. Small ones stay: making them anew would cost more than they hold.
+  // Drops the instances that have not run since the last call, with their arenas and result
+  // buffers. Keeps small ones: making them anew would cost more than they hold.
   void drop_unused();
-  // Drops those that are not running and hold 1 MB or more.
+  // Drops idle instances that hold 1 MB or more.
   void drop_large();
 
   // For tests and reports.
@@ -78,9 +78,9 @@ class Segment {
     Variable* variable;
     bool is_exclusive;
   };
-  std::vector<Lock> locks_;  // by address, so that no two runs wait for each other
+  std::vector<Lock> locks_;  // by address, so that no two runs deadlock
 
-  // The instance that ran last: in steady state two exchanges are all that finding a tape costs.
+  // The instance that ran last: in steady state, finding a tape costs only two exchanges.
   std::atomic<TapeInstance*> hot_{nullptr};
   mutable std::mutex mutex_;
   std::list<Entry> tapes_;  // the most recently used first

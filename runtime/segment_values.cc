@@ -8,7 +8,7 @@
 namespace leat {
 namespace {
 
-// What folds to more than this stays a computation: it would lie in memory for the tape's life.
+// Larger results are not folded: a constant occupies memory as long as the tape.
 constexpr size_t largest_constant = 64 << 10;
 
 // What a kernel between segments sees that runs while a tape is compiled.

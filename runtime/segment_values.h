@@ -1,5 +1,5 @@
-// What is known of every value of a segment once its inputs have arrived: shapes, and the elements
-// of all that follows from shapes and constants.
+// All that is known of a segment's values once its inputs have arrived: shapes, and the elements of
+// all values that follow from shapes and constants.
 #pragma once
 
 #include <map>
@@ -15,11 +15,11 @@ namespace leat {
 struct SegmentValue {
   DType dtype = DType::invalid;
   Shape shape;
-  Tensor known;  // its elements (on the host), if they are
+  Tensor known;  // its elements (on the host), if known
 
   // Filled in when memory is planned.
   int root = -1;              // whose memory it lies in …
-  size_t offset = 0;          // … so many bytes from its beginning
+  size_t offset = 0;          // … this many bytes from its beginning
   int view_of_variable = -1;  // the node that first read a variable, if it is a view of one
 
   size_t bytes() const { return byte_size(dtype, shape); }
@@ -37,9 +37,9 @@ struct SegmentValues {
   std::vector<TensorSpec> output_specs(int node) const;
 };
 
-// The inputs give shapes, and elements where SegmentPlan::Input::is_by_value. Variables must be
-// locked: their present shapes count where the declared ones are partial. Shapes come from the
-// functions that Graph::add runs; constants from the CPU kernels. Throws with the node's name.
+// Inputs give shapes, and elements where SegmentPlan::Input::is_by_value. Variables must be locked:
+// where declared shapes are partial, their present shapes count. Shapes come from the functions
+// that Graph::add runs; constants from the CPU kernels. Throws with the node's name.
 SegmentValues infer_values(const ProgramPlan& program, const SegmentPlan& segment,
                            std::span<const Tensor* const> inputs);
 

@@ -18,7 +18,7 @@ void fail_for_feeds(const StepSignature& signature, size_t values) {
        names.empty() ? "" : " (" + names + ")", ", ", values, " were given");
 }
 
-// Sessions that can do no better: one step at a time.
+// For sessions without a better way: one step at a time.
 void SessionInterface::run_steps(CallableHandle handle, int64_t steps, const StepFeeds& feed,
                                  const StepFetches& result, int) {
   std::vector<Tensor> feeds, fetches;

@@ -1,5 +1,5 @@
-// What every kind of session can do: in this process (local_session.h) or on a cluster
-// (distributed/cluster_session.h). frontends/cpp/session.h is what users hold.
+// The interface of every session: in this process (local_session.h) or on a cluster
+// (distributed/cluster_session.h). Users hold frontends/cpp/session.h.
 #pragma once
 
 #include <chrono>
@@ -17,7 +17,7 @@
 
 namespace leat {
 
-// What is longer is as good as for ever, and sums with the clock do not overflow.
+// Practically unlimited, yet sums with the clock do not overflow.
 inline constexpr std::chrono::milliseconds longest_timeout = std::chrono::hours(24 * 365);
 
 struct SessionOptions {
@@ -33,7 +33,7 @@ struct SessionOptions {
   int threads = 0;                       // in process: threads of the pool; 0 = one per core
 };
 
-// How long a call may take: what it asks for, else what the session's options say, else 10 minutes.
+// The time limit of a call: its own, else the session's option, else 10 minutes.
 std::chrono::milliseconds call_timeout(const SessionOptions& options,
                                        std::chrono::milliseconds asked = {});
 
@@ -43,7 +43,7 @@ struct RunOptions {
   bool partition_graphs = false;
 };
 
-// One timed thing of a traced step.
+// One timed event of a traced step.
 struct TraceEvent {
   std::string node;  // a node's name, or "RecvTensor …"
   std::string op;
@@ -52,7 +52,7 @@ struct TraceEvent {
   int64_t end_ns = 0;
   int64_t output_bytes = 0;
   uint32_t thread = 0;
-  std::string inputs;  // "a, b"; of a transfer "edge_7_w @/job:worker/…": from or to there
+  std::string inputs;  // "a, b"; for a transfer "edge_7_w @/job:worker/…": the other end
 };
 
 struct RunMetadata {
@@ -73,41 +73,42 @@ struct DeviceDescription {
   uint64_t incarnation = 0;
 };
 
-// INVALID_ARGUMENT, with their names, unless there are as many values as feeds.
+// INVALID_ARGUMENT, naming the feeds, unless there is one value per feed.
 [[noreturn]] void fail_for_feeds(const StepSignature& signature, size_t values);
 inline void check_feeds(const StepSignature& signature, size_t values) {
   if (values != signature.feeds.size()) fail_for_feeds(signature, values);
 }
 
-// Thread-safe: any number of runs at once. Every call throws leat::Error; a call on a closed
-// session is FAILED_PRECONDITION "Session is closed.".
+// Thread-safe: any number of runs at once. Every call throws leat::Error; on a closed session
+// FAILED_PRECONDITION "Session is closed.".
 class SessionInterface {
  public:
   virtual ~SessionInterface() = default;
 
-  // Takes over what `graph` has beyond what it had at the last call.
+  // Adds the nodes that `graph` has gained since the last call.
   virtual void extend(const Graph& graph) = 0;
-  // One step. Fetches come back in the order asked for; a variable as the step leaves it.
+  // Runs one step. Fetches come back in the requested order; a variable has its value at the end of
+  // the step.
   virtual std::vector<Tensor> run(const NamedTensors& feeds,
                                   const std::vector<std::string>& fetches,
                                   const std::vector<std::string>& targets,
                                   const RunOptions& options = {},
                                   RunMetadata* metadata = nullptr) = 0;
   // A prepared step: the signature is looked up once. Feeds and fetches are in the order of
-  // `signature`, as given. A session in this process compiles it at once and throws what is wrong
-  // with it (NOT_FOUND for a fetch that does not exist); one on a cluster does so at its first run.
+  // `signature`. A session in this process compiles it at once and throws its errors (NOT_FOUND for
+  // a missing fetch); a session on a cluster does so at the first run.
   using CallableHandle = int64_t;
   virtual CallableHandle make_callable(const StepSignature& signature) = 0;
   virtual void run_callable(CallableHandle handle, std::span<const Tensor> feeds,
                             std::vector<Tensor>& fetches) = 0;
   virtual void release_callable(CallableHandle handle) = 0;
 
-  // `steps` runs of a prepared step, up to `in_flight` of them begun before the first has ended, so
-  // that feeds are made and results used while others compute. `feed(step, feeds)` fills in the
-  // feeds, `result(step, fetches)` gets what was fetched; both are called on the caller's thread,
-  // in the order of the steps. Steps in flight together are not ordered among each other on several
-  // devices: one may read a variable before the step before it has written it. The first error ends
-  // it: no further step is begun, those in flight are waited for.
+  // Runs a prepared step `steps` times. Up to `in_flight` steps begin before the first has ended,
+  // so that the caller makes feeds and uses results while others compute. `feed(step, feeds)` fills
+  // in the feeds, and `result(step, fetches)` gets the fetches; both are called on the caller's
+  // thread, in the order of the steps. On several devices, steps in flight together are not
+  // ordered: one may read a variable before the preceding step has written it. After the first
+  // error no further step begins; the call waits for those in flight.
   using StepFeeds = std::function<void(int64_t step, std::vector<Tensor>& feeds)>;
   using StepFetches = std::function<void(int64_t step, std::vector<Tensor>& fetches)>;
   virtual void run_steps(CallableHandle handle, int64_t steps, const StepFeeds& feed,

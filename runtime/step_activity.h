@@ -1,5 +1,4 @@
-// What a step does at this moment, in words: for the errors of steps that do not end, and for
-// `leat top`.
+// What a step is doing now, in words: for errors of steps that do not end, and for `leat top`.
 #pragma once
 
 #include <chrono>
@@ -11,8 +10,8 @@ namespace leat {
 struct StepActivity {
   std::string what;  // "runs TestGate node gate", "waits for tensor edge_7_w of node w",
                      // "waits in QueueDequeueV2 node q_Dequeue: FIFOQueue 'q' has 0 elements; …"
-  std::string from;  // who owes it: "/job:ps/task:0"; empty: nobody but the task itself
-  int64_t ns = 0;    // for so long; 0: not a matter of time
+  std::string from;  // who owes it: "/job:ps/task:0"; empty: only the task itself
+  int64_t ns = 0;    // duration; 0: none
 
   // "waits for tensor edge_7_w of node w from /job:ps/task:0, for 1.2 s"
   std::string to_string() const;

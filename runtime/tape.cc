@@ -25,8 +25,8 @@ Tensor allocate(const Tape::Memory& memory, Device& device) {
   return Tensor(memory.dtype, memory.shape, device.allocate(byte_size(memory.dtype, memory.shape)));
 }
 
-// Kernels ask by themselves in long loops. A tape asks before those that make much, and before one
-// of so many others.
+// In long loops, kernels themselves ask whether the step has ended. A tape asks before kernels with
+// large outputs, and once every so many instructions.
 constexpr int64_t much = 32 << 10;  // bytes
 constexpr size_t instructions_per_question = 64;
 

@@ -1,6 +1,6 @@
 // Tape: a segment compiled for concrete input shapes, a flat list of {function, bound arguments}
-// over one arena. All that is hot in a step happens in TapeInstance::run; see program.h for where
-// it stands in a step.
+// over one arena. The hot path of a step is all in TapeInstance::run; program.h shows its place in
+// a step.
 #pragma once
 
 #include <algorithm>
@@ -37,9 +37,9 @@ struct Address {
   size_t bytes = 0;   // that a kernel reads or writes there
 };
 
-// What a segment was compiled to. Immutable; shared by its instances.
+// A compiled segment. Immutable; shared by its instances.
 struct Tape {
-  // The shapes (and elements, where they matter) that it was compiled for.
+  // The shapes (and elements, where they matter) that the tape is for.
   struct Key {
     std::vector<DType> dtypes;  // by input
     std::vector<Shape> inputs;
@@ -57,7 +57,7 @@ struct Tape {
     int64_t output_bytes = 0;
     bool is_update = false;  // it changes a variable
   };
-  // What a value that leaves the segment is.
+  // A value that leaves the segment.
   struct Result {
     Address address;
     Shape shape;
@@ -73,7 +73,7 @@ struct Tape {
   Key key;
   std::vector<Instruction> instructions;
   std::vector<Address> addresses;  // of each instruction's inputs, then its outputs
-  std::vector<std::shared_ptr<const void>> bound;  // what the functions get, kept alive
+  std::vector<std::shared_ptr<const void>> bound;  // arguments of the functions, kept alive
   std::vector<const void*> arguments;              // by instruction
   std::vector<Tensor> constants;  // in the device's memory, or the host's where a kernel wants that
   struct Memory {
@@ -86,11 +86,11 @@ struct Tape {
   std::vector<Result> results;         // in the order of SegmentPlan::results
   std::vector<VariableUse> variables;  // in the order of SegmentPlan::variables
   size_t arena_bytes = 0;
-  size_t max_live_bytes = 0;  // what no planner could beat
+  size_t max_live_bytes = 0;  // a lower bound for any planner
 };
 
-// Compiles a segment. The inputs give shapes, and elements where SegmentPlan::Input::is_by_value.
-// Variables must be locked: their present shapes count where the declared ones are partial. Throws
+// Compiles a segment. Inputs give shapes, and elements where SegmentPlan::Input::is_by_value.
+// Variables must be locked: where declared shapes are partial, their present shapes count. Throws
 // with the node's name.
 std::shared_ptr<const Tape> compile_tape(const ProgramPlan& program, const SegmentPlan& segment,
                                          std::span<const Tensor* const> inputs,
@@ -103,7 +103,7 @@ struct InstructionTimes {
 };
 
 // One arena with everything bound to it: runs one step at a time. Runs reuse the memory, so a run
-// allocates only when a result of an earlier run is still held by somebody.
+// allocates only while something still holds a result of an earlier run.
 class TapeInstance {
  public:
   TapeInstance(std::shared_ptr<const Tape> tape, const ProgramPlan& program,
@@ -111,15 +111,15 @@ class TapeInstance {
 
   const Tape& tape() const { return *tape_; }
   const std::shared_ptr<const Tape>& shared_tape() const { return tape_; }
-  // Has it run since the last call?
+  // Returns whether it has run since the last call.
   bool take_was_used() { return std::exchange(was_used_, false); }
-  // Of its arena and result buffers.
+  // The size of its arena and result buffers.
   size_t bytes() const;
 
-  // Runs it. The segment's variables are locked by the caller. Results are written to `results`
-  // (null entries are skipped). An exception of a kernel is rethrown with node, op and device;
-  // variables that were to be assigned keep their old value, unless the new one was computed in
-  // their own memory (Variable::memory): what was overwritten by then is gone.
+  // Runs the tape. The caller locks the segment's variables. Writes results to `results` (skips
+  // null entries). Rethrows an exception of a kernel with node, op and device. Variables to be
+  // assigned then keep their old value, unless the new value was computed in their own memory
+  // (Variable::memory): overwritten elements are lost.
   void run(std::span<const Tensor* const> inputs, std::span<Tensor* const> results,
            std::vector<InstructionTimes>* times);
 
@@ -129,14 +129,14 @@ class TapeInstance {
     const void* bound;
     Arguments arguments;
   };
-  // Memory that may be another one at the next run, and where it is used.
+  // Memory that may move between runs, and the places that use it.
   struct Outside {
     struct Use {
       int position;  // in pointers_
       size_t offset;
     };
     void* bound = nullptr;
-    size_t bytes = 0;  // that its users reach
+    size_t bytes = 0;  // that its users access
     std::vector<Use> uses;
     void add(int position, const Address& address) {
       uses.push_back({position, address.offset});
@@ -153,7 +153,7 @@ class TapeInstance {
   void check_lies_here(const Variable& variable) const;
   void bind_results();
   // Every pointer that a kernel gets is bound here or in the constructor. Both compare the bytes
-  // behind it with those that the kernels were compiled to reach.
+  // behind it with those that the kernels were compiled to access.
   void bind(Outside& outside, const Tensor& tensor) {
     char* const memory = static_cast<char*>(tensor.raw());
     if (bytes_behind(tensor) < outside.bytes) [[unlikely]]
@@ -183,8 +183,7 @@ class TapeInstance {
   bool was_used_ = false;
   std::vector<void*> pointers_;
   std::vector<Bound> instructions_;
-  // Those that are called by way of another function: updates, and where the tape asks whether its
-  // step has ended.
+  // Kernels called through a wrapper: updates, and where the tape asks whether its step has ended.
   struct Wrapped {
     KernelFunction function;
     const void* bound;

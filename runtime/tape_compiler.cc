@@ -1,5 +1,5 @@
-// From a segment and concrete shapes to a tape, in six passes: shapes and constants, what is
-// needed, kernels, the order that keeps reads of variables before writes (tape_order.cc), memory
+// Compiles a segment for concrete shapes to a tape, in six passes: shapes and constants, needed
+// nodes, kernels, the order that keeps reads of variables before writes (tape_order.cc), memory
 // (tape_memory.cc), addresses.
 #include <algorithm>
 #include <map>

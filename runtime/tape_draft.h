@@ -1,4 +1,4 @@
-// A tape in the making: what compile_tape's passes hand on to each other.
+// A tape under construction, passed between the passes of compile_tape().
 #pragma once
 
 #include <vector>
@@ -8,7 +8,7 @@
 
 namespace leat {
 
-// Nodes are numbers in SegmentPlan::nodes.
+// A node is an index into SegmentPlan::nodes.
 struct TapeDraft {
   // One piece of memory: values that are views of each other share it.
   struct Root {
@@ -19,7 +19,7 @@ struct TapeDraft {
     bool on_host = true;
     int first = -1, last = -1;  // positions in `sequence`
     bool is_result = false;
-    int merged_into = -1;  // written over another's memory
+    int merged_into = -1;  // overwrites another root's memory
   };
 
   const SegmentPlan& segment;
@@ -27,15 +27,15 @@ struct TapeDraft {
   SegmentValues values;
 
   std::vector<bool> is_needed;       // by node
-  std::vector<BoundKernel> kernels;  // by node; of those that are live
+  std::vector<BoundKernel> kernels;  // by node; only of live nodes
   std::vector<bool> is_copied;       // by node: its views became copies
-  std::vector<int> sequence;         // live nodes, in the order in which they run
+  std::vector<int> sequence;         // live nodes, in execution order
   std::vector<Root> roots;
 
   bool is_on_host() const { return device.type() == DeviceType::cpu; }
   int count() const { return static_cast<int>(segment.nodes.size()); }
   const Node& node(int n) const { return *segment.nodes[n].node; }
-  // It runs: somebody needs it, and its values are not known yet.
+  // The node runs: it is needed, and its values are not known yet.
   bool is_live(int n) const { return is_needed[n] && !values.is_folded[n]; }
   bool has_instruction(int n) const { return kernels[n].function != nullptr || is_copied[n]; }
 
@@ -52,7 +52,7 @@ struct TapeDraft {
     roots.push_back(std::move(root));
     return static_cast<int>(roots.size()) - 1;
   }
-  // Whose memory it is in the end.
+  // The root that finally owns the memory.
   int resolved(int root) const {
     while (roots[root].merged_into >= 0) root = roots[root].merged_into;
     return root;
@@ -62,13 +62,13 @@ struct TapeDraft {
   }
 };
 
-// Finds `sequence`, the root of every value, and which views must be copies: a read of a variable
-// that is not ordered after a write goes before it. What must not happen: that a value changes
-// after the node that read it.
+// Finds `sequence`, the root of every value, and the views that must be copies. A read of a
+// variable that is not ordered after a write goes before it. A value must never change after the
+// node that read it.
 void find_order(TapeDraft& draft);
 
-// Gives each root its address, and the tape its memory. Returns the addresses of the workspaces, by
-// position in `sequence`.
+// Assigns each root its address, and the tape its memory. Returns the addresses of the workspaces,
+// by position in `sequence`.
 std::vector<Address> place_memory(TapeDraft& draft, Tape& tape);
 
 }  // namespace leat

@@ -1,4 +1,4 @@
-// Where the values of a tape lie.
+// Places the values of a tape in memory.
 #include <algorithm>
 
 #include "runtime/memory_plan.h"

@@ -37,7 +37,7 @@ TraceEvent trace_event(const Node& node, std::string device, int64_t start_ns, i
 }
 
 // https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU: a process per
-// task, a thread per (device, thread). Times are in microseconds, from the first event on.
+// task, a thread per (device, thread). Times are in microseconds since the first event.
 std::string to_chrome_trace(const std::vector<TraceEvent>& events) {
   using nlohmann::json;
   json list = json::array();

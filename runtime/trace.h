@@ -1,4 +1,4 @@
-// When what ran: clocks of traced steps, and Chrome's trace format.
+// What ran when: clocks of traced steps, and Chrome's trace format.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@
 namespace leat {
 
 int64_t trace_now_ns();   // since the epoch
-uint32_t trace_thread();  // of the caller, as the operating system counts
-// Of a node that ran or, for _Send and _Recv, of the transfer.
+uint32_t trace_thread();  // the caller's thread id in the operating system
+// For a node that ran or, for _Send and _Recv, the transfer.
 TraceEvent trace_event(const Node& node, std::string device, int64_t start_ns, int64_t end_ns,
                        int64_t output_bytes);
 

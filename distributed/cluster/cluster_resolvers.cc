@@ -30,7 +30,7 @@ void check_ranks(int ranks, const char* variable) {
         most_ranks, " tasks");
 }
 
-// What the user wrote.
+// The user's request.
 struct Wanted {
   std::map<std::string, int> jobs;  // -1: the ranks that are left
   int port = default_port;

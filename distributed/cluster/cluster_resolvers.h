@@ -1,5 +1,5 @@
-// Clusters that somebody else has laid out: Slurm and Open MPI start processes on hosts of their
-// choice and tell each its rank in the environment. Every rank becomes one task.
+// Clusters laid out by a launcher: Slurm and Open MPI start processes on hosts of their choice and
+// give each its rank in the environment. Every rank becomes one task.
 #pragma once
 
 #include <functional>
@@ -12,25 +12,25 @@
 
 namespace leat {
 
-// A variable of the environment; nothing if it is not set.
+// Looks up a variable of the environment; nullopt if it is not set.
 using Environment = std::function<std::optional<std::string>(const std::string& name)>;
 Environment process_environment();
 
-// `jobs` says which ranks are what: "ps=1,worker=3". Ranks are dealt to the jobs sorted by name, as
-// TensorFlow's SlurmClusterResolver does; "worker=*" takes the ranks that are left. "port=9000" is
-// the first port of every host (default 8888), the next rank there has the next one. An empty text
+// `jobs` maps ranks to jobs: "ps=1,worker=3". Ranks are dealt to the jobs sorted by name, as in
+// TensorFlow's SlurmClusterResolver; "worker=*" takes the remaining ranks. "port=9000" is the first
+// port of every host (default 8888); each further rank there takes the next one. An empty text
 // means "ps=1,worker=*".
 //
-// The answer has the cluster, which every rank computes alike, and the rank's own task.
+// The result has the cluster, which every rank computes alike, and the rank's own task.
 // INVALID_ARGUMENT if the counts do not fit the number of ranks, or the environment is not one of a
-// job step: it says which variable is missing and how to start.
+// job step: it names the missing variable and says how to start.
 
 // Ranks and hosts from SLURM_PROCID, SLURM_STEP_NUM_TASKS, SLURM_STEP_NODELIST and
 // SLURM_STEP_TASKS_PER_NODE (or their older names), for block distribution.
 ResolvedCluster resolve_slurm(std::string_view jobs, const Environment& environment);
-// Ranks from OMPI_COMM_WORLD_*. Open MPI does not tell the hosts: they are Slurm's if it runs
-// below, 127.0.0.1 if all ranks are on this host, else `jobs` names them:
-// "ps=1,worker=3,hosts=a;b", with equally many ranks each.
+// Ranks from OMPI_COMM_WORLD_*. Open MPI does not publish the hosts. They are Slurm's if it runs
+// below, 127.0.0.1 if all ranks are on this host; otherwise `jobs` names them, with equally many
+// ranks each: "ps=1,worker=3,hosts=a;b".
 ResolvedCluster resolve_open_mpi(std::string_view jobs, const Environment& environment);
 
 // "node[01-03,7],gpu1" → node01 node02 node03 node7 gpu1

@@ -12,7 +12,7 @@
 namespace leat {
 namespace {
 
-// In an id: behind the hash, before the number of tasks.
+// In an id, between the hash and the number of tasks.
 constexpr std::string_view hash_end = " of ";
 
 using Json = nlohmann::json;

@@ -1,4 +1,4 @@
-// Which tasks a cluster has and where they listen: TensorFlow's ClusterSpec, read from a file, from
+// The tasks of a cluster and their addresses: TensorFlow's ClusterSpec, read from a file, from
 // TF_CONFIG, or made in code. Plain values; nothing here opens a connection.
 #pragma once
 
@@ -15,13 +15,12 @@
 
 namespace leat {
 
-// A task of a cluster: its job and its index there.
+// A task of a cluster: its job, and its index in the job.
 struct TaskName {
   std::string job;
   int index = 0;
 
-  // "/job:ps/task:0" (a replica and a device are ignored). INVALID_ARGUMENT unless job and task are
-  // there.
+  // "/job:ps/task:0" (ignores a replica and a device). INVALID_ARGUMENT unless it has job and task.
   static TaskName parse(std::string_view text);
   static TaskName of(const DeviceName& device);
   std::string to_string() const;   // "/job:ps/task:0"
@@ -31,8 +30,8 @@ struct TaskName {
 };
 std::ostream& operator<<(std::ostream& out, const TaskName& task);
 
-// "host:port" taken apart. An IPv6 host has brackets in text and none here. INVALID_ARGUMENT shows
-// a correct example.
+// A parsed "host:port". An IPv6 host has brackets in text and none here. INVALID_ARGUMENT shows a
+// correct example.
 struct HostPort {
   std::string host;
   int port = 0;
@@ -48,7 +47,7 @@ class ClusterSpec {
 
   ClusterSpec() = default;
 
-  // Any of these JSON texts; errors are INVALID_ARGUMENT with the JSON pointer and, for an unknown
+  // Any of these JSON texts. Errors are INVALID_ARGUMENT with the JSON pointer and, for an unknown
   // key, the nearest known one:
   //   ours, TF_CONFIG  {"cluster": {"ps": ["h:1"], "worker": {"1": "h:2"}}, "cluster_id": "…",
   //                    "files": ["/data"],
@@ -60,9 +59,9 @@ class ClusterSpec {
   static ClusterSpec parse(std::string_view text, std::string_view origin = "cluster spec");
   static ClusterSpec read(const std::string& path);  // NOT_FOUND if there is no such file
 
-  // Checks the job's name and the address, and that neither the task nor the address is there yet.
+  // Checks the job's name and the address, and that neither the task nor the address exists yet.
   void add(const TaskName& task, const std::string& address);
-  // After a task that was given port 0 has bound one.
+  // For a task with port 0, after it has bound one.
   void set_address(const TaskName& task, const std::string& address);
 
   const std::map<std::string, Job>& jobs() const { return jobs_; }
@@ -73,9 +72,9 @@ class ClusterSpec {
   bool is_sparse() const;                                  // an index is missing somewhere
   bool has_open_ports() const;                             // some "host:0": to be bound first
 
-  // The same for all tasks of one cluster, different for another: given ("cluster_id"), else a hash
-  // of all addresses, and how many they are. A spec that is sparse or has open ports does not know
-  // them, so without a given id it is empty, which fits every cluster.
+  // The same for all tasks of one cluster, different for another. Given ("cluster_id"), or else a
+  // hash of all addresses and their number. A spec that is sparse or has open ports does not know
+  // all addresses: without a given id, its id is empty, which fits every cluster.
   std::string id() const;
   void set_id(std::string id) { id_ = std::move(id); }
   bool has_given_id() const { return !id_.empty(); }
@@ -84,8 +83,8 @@ class ClusterSpec {
   const TlsPaths& tls() const { return tls_; }
   void set_tls(TlsPaths tls) { tls_ = std::move(tls); }
 
-  // The directories below which every task's kernels may reach files; none given: any file.
-  // Absolute paths, each task's own host's.
+  // Every task's kernels may reach only files below these directories; nullopt: any file. Absolute
+  // paths, on each task's own host.
   const std::optional<std::vector<std::string>>& files() const { return files_; }
   void set_files(std::vector<std::string> directories);
 
@@ -100,24 +99,24 @@ class ClusterSpec {
   TlsPaths tls_;
 };
 
-// Whether two tasks with these ids may belong together. Hashes of as many addresses must be equal;
-// of two descriptions of different size, one may be a part of the other.
+// Whether two tasks with these ids may belong together. Hashes of equally many addresses must be
+// equal; of two descriptions of different size, one may be part of the other.
 bool may_be_one_cluster(const std::string& id, const std::string& other);
 
-// A cluster and who in it the asking program is.
+// A cluster, and the calling program's task in it.
 struct ResolvedCluster {
   ClusterSpec spec;
   std::optional<TaskName> task;      // an evaluator's is set too, though the spec does not hold it
-  std::vector<std::string> remarks;  // what was passed over
+  std::vector<std::string> remarks;  // what was ignored
   bool is_local() const { return spec.size() <= 1; }
   bool is_chief() const;  // the chief; without a chief job worker 0
 };
 
-// From a TF_CONFIG text. Launchers of all kinds write it: keys that are not known are passed over,
-// and so is an evaluator, which runs outside of the cluster.
+// From a TF_CONFIG text. Launchers of all kinds write it, so unknown keys are ignored, and so is an
+// evaluator, which runs outside of the cluster.
 ResolvedCluster parse_tf_config(std::string_view text);
-// From TF_CONFIG in the environment; nothing if it is not set. The only place that reads it. Says
-// on stderr what it passes over.
+// From TF_CONFIG in the environment; nullopt if it is not set. The only code that reads it. Logs to
+// stderr what it ignores.
 std::optional<ResolvedCluster> cluster_from_environment();
 
 }  // namespace leat

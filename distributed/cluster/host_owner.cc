@@ -8,7 +8,7 @@
 namespace leat {
 namespace {
 
-// The address alone, without port and scope, so that two can be compared.
+// The address alone, without port and scope, for comparison.
 std::string address_bytes(const sockaddr* address) {
   if (address == nullptr) return "";
   if (address->sa_family == AF_INET) {

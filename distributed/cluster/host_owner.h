@@ -1,4 +1,4 @@
-// Whether an address is one of this machine's.
+// Whether an address belongs to this machine.
 #pragma once
 
 #include <cstdint>
@@ -6,9 +6,9 @@
 
 namespace leat {
 
-// Whose the host of an address is. Ours: localhost, a loopback or any-address, this host's name, or
-// a name that resolves to one of its interfaces. Nobody: a resolver has answered that there is no
-// such name, at least not yet. Unknown: none has answered. May ask the name service.
+// The owner of an address's host. `ours`: localhost, a loopback or any-address, this host's name,
+// or a name that resolves to one of its interfaces. `nobody`: a resolver answered that the name
+// does not exist, at least not yet. `unknown`: no resolver answered. May ask the name service.
 enum class HostOwner : uint8_t { ours, other, nobody, unknown };
 HostOwner owner_of_host(const std::string& host);
 

@@ -1,4 +1,4 @@
-// Who a task is, and the greeting in which two tasks find out that they mean each other.
+// A task's identity, and the greeting by which two tasks verify each other.
 #pragma once
 
 #include <cstdint>
@@ -10,15 +10,15 @@
 
 namespace leat {
 
-// Of what tasks say to each other on streams. Tasks with different versions refuse each other.
+// The version of the streams between tasks. Tasks with different versions refuse each other.
 inline constexpr uint32_t protocol_version = 4;
 
-// A task of a cluster, as one process. Two processes that are started for the same task differ in
-// their incarnation.
+// A task of a cluster, as one process. Two processes started for the same task differ in their
+// incarnation.
 struct TaskIdentity {
   std::string cluster_id;  // "" fits every cluster (a sparse spec does not know); never sent
-  // The cluster's description gives the id: who does not know it is refused. One that is made of
-  // the addresses is no secret, and who knows not all of them does not know it.
+  // The cluster's description gives the id: a task that does not know it is refused. An id made of
+  // the addresses is no secret, and unknown to a task that does not know all addresses.
   bool is_id_given = false;
   TaskName task;
   uint64_t incarnation = 0;  // random, never 0
@@ -33,35 +33,35 @@ struct TaskIdentity {
 // This process's identity as `task`, with a fresh incarnation.
 TaskIdentity make_identity(std::string cluster_id, const TaskName& task, bool is_id_given = false);
 
-// Any task answers this call, whose request is a Hello: with a Hello if the caller knows the
-// cluster's id, else with one that tells no more than the version.
+// Any task answers this call. The request is a Hello. The answer is a Hello if the caller knows the
+// cluster's id, else one with only the version.
 inline constexpr const char* identify_method = "/leat.Channel/Identify";
 
-// What the dialling task says first.
+// The dialling task's first message.
 struct Hello {
   TaskIdentity from;
-  TaskName to;            // whom it wants to reach
+  TaskName to;            // the task it wants to reach
   uint64_t window = 0;    // bytes that may be under way to it (channel.h)
-  std::string why_again;  // why it had lost the task that it greets anew; "" if it had not
-  // That `from` knows the cluster's id, told to `to` alone: of no use to say it to another task, or
-  // of another process. "" if it does not know one. encode() makes it.
+  std::string why_again;  // why it lost the task it greets again; "" if it did not
+  // Proves to `to` alone that `from` knows the cluster's id: useless towards another task or from
+  // another process. "" if it does not know an id. encode() computes it.
   std::string proof;
 };
 
 std::string encode(const Hello& hello);
 Hello decode_hello(std::string_view bytes);  // INVALID_ARGUMENT if it is none
 
-// What a task says of its cluster to masters, who know the id: of no use for a greeting.
+// How a task identifies its cluster to masters that know the id; useless for a greeting.
 std::string cluster_mark(const std::string& cluster_id, const TaskName& task, uint64_t incarnation);
 
 // The answer to identify_method.
 Hello answer_to_identify(std::string_view request, const TaskIdentity& self);
 
-// Is `hello` from a task that `self` may talk to? OK, or FAILED_PRECONDITION with both sides named:
-// another version, another cluster, or meant for another task. Whether the sender's task has an
-// owner already is membership's matter.
+// OK if `self` may talk to the sender of `hello`. FAILED_PRECONDITION, naming both sides, for
+// another version, another cluster, or a hello meant for another task. Membership checks whether
+// the sender's task already has an owner.
 Status check_hello(const Hello& hello, const TaskIdentity& self);
-// Is the one who answered the task that was dialled at `address`?
+// OK if the answer comes from the task that was dialled at `address`.
 Status check_answer(const Hello& answer, const TaskName& dialled, const std::string& address,
                     const TaskIdentity& self);
 

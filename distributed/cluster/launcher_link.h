@@ -1,6 +1,6 @@
-// What a launcher (`leat up`, `leat run`) and the processes that it starts as tasks say to each
-// other, over an inherited socket (`leat task … --launcher-fd N`; LEAT_LAUNCHER_FD=N of a program
-// that is its own task): one JSON object a line.
+// The protocol between a launcher (`leat up`, `leat run`) and the task processes that it starts,
+// over an inherited socket (`leat task … --launcher-fd N`; LEAT_LAUNCHER_FD=N of a program that is
+// its own task): one JSON object per line.
 //   task → launcher   {"state": "bound", "address": "127.0.0.1:41231"}
 //                     {"state": "waiting", "missing": [{"task": …, "address": …, "reason": …,
 //                                                      "refused": true}]}
@@ -9,7 +9,7 @@
 //                     {"state": "done"}              a program: it only serves the others now
 //                     {"state": "failed", "detail": "cannot listen on 127.0.0.1:2222: …"}
 //   launcher → task   {"cluster": {…}}  every port filled in; when all tasks of this host are bound
-// End of file tells a task that its launcher has gone.
+// At end of file, a task knows that its launcher has ended.
 #pragma once
 
 #include <chrono>
@@ -22,10 +22,10 @@
 
 namespace leat {
 
-// In the environment of a program that is its own task: the number of the inherited socket.
+// An environment variable for a program that is its own task: the number of the inherited socket.
 inline constexpr const char* launcher_fd_variable = "LEAT_LAUNCHER_FD";
 
-// And how many seconds it may take until the other tasks are there.
+// The same for its start timeout: the seconds to wait for the other tasks.
 inline constexpr const char* start_timeout_variable = "LEAT_START_TIMEOUT";
 
 struct MissingPeer {
@@ -53,15 +53,15 @@ class LauncherLink {
  public:
   explicit LauncherLink(int fd);  // owned by the process: closed when it ends
 
-  // Tells where this task listens and returns the spec with every port filled in: the launcher's
+  // Reports this task's address and returns the spec with every port filled in: the launcher's
   // answer, or without a launcher `spec` with this address. DEADLINE_EXCEEDED if the launcher does
-  // not answer within `limit` (0: it has any), CANCELLED if it has gone, INVALID_ARGUMENT if
-  // another task's port is open and nobody is there to tell it.
+  // not answer within `limit` (0: none), CANCELLED if it has ended, INVALID_ARGUMENT if another
+  // task's port is open and there is no launcher to provide it.
   ClusterSpec bound(const ClusterSpec& spec, const TaskName& task, const std::string& address,
                     std::chrono::milliseconds limit);
   void waiting(std::vector<MissingPeer> missing);
   void ready(std::string detail);
-  void left(std::vector<MissingPeer> peers);  // that were there; told when that has changed
+  void left(std::vector<MissingPeer> peers);  // lost peers; sent when they change
   void done();
   void failed(std::string detail);
 

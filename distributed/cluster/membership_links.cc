@@ -21,7 +21,7 @@ PeerState state_of(RpcCause cause) {
   }
 }
 
-// A task that answers and has not dialled for so long may not know us.
+// A task that answers but has not dialled for this long may not know us.
 constexpr milliseconds dial_patience{1'500};
 constexpr size_t most_learned = 10'000;
 

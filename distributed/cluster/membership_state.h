@@ -1,9 +1,9 @@
-// What membership knows and does, behind its handle. Internal to membership*.cc: membership.cc has
-// its life and what it tells, membership_links.cc how connections come and go.
+// Membership's state and logic, behind its handle. Internal to membership*.cc: membership.cc has
+// its life and its reports, membership_links.cc how connections come and go.
 //
 // Life of a connection: the greater task opens a stream and says hello; the other one checks it and
-// answers welcome or refusal. From then on both send heartbeats. When the stream ends, or its peer
-// has been silent for too long and it is cut, the loss is told; only then may a new connection take
+// answers welcome or refusal. From then on both send heartbeats. When the stream ends, or is cut
+// because its peer was silent too long, the loss is reported. Only then may a new connection take
 // its place, so that the listener hears all in order.
 #pragma once
 
@@ -53,10 +53,10 @@ class Membership::State : public std::enable_shared_from_this<Membership::State>
   struct Peer {
     TaskName task;
     std::string address;
-    bool is_dialled = false;  // we dial it; otherwise it dials us, and we only ask who is there
+    bool is_dialled = false;  // we dial it; otherwise it dials us, and we only probe its address
     bool is_learned = false;  // our spec does not have it: it dialled us
-    bool is_called = false;   // we try to dial it, since it does not dial us
-    std::optional<Clock::time_point> waiting_since;  // it answers, and does not dial us
+    bool is_called = false;   // we try to dial it, because it does not dial us
+    std::optional<Clock::time_point> waiting_since;  // it answers but does not dial us
     std::unique_ptr<RpcClient> client;
     PeerState state = PeerState::connecting;
     std::string reason;
@@ -64,19 +64,19 @@ class Membership::State : public std::enable_shared_from_this<Membership::State>
     std::string process;    // "host:pid", of the last connection
     bool has_left = false;  // it said goodbye
     uint64_t incarnation = 0;
-    std::shared_ptr<Channel> channel;  // connected (until its loss is told), or the attempt
+    std::shared_ptr<Channel> channel;  // connected (until its loss is reported), or the attempt
     bool is_attempting = false;
-    bool has_channel_failed = false;  // the attempt's failure has been told already
+    bool has_channel_failed = false;  // the attempt's failure has been reported
     Clock::time_point attempt_begin, next_attempt;
-    std::optional<Clock::time_point> heard;  // last, once the channel has gone
+    std::optional<Clock::time_point> heard;  // last time, once the channel is gone
   };
-  // One stream to or from a peer, seen from its events, which may outlive this State.
+  // One stream to or from a peer, as its events see it; they may outlive this State.
   struct Link {
     std::weak_ptr<Channel> channel;
-    Peer* peer = nullptr;  // unknown until an accepted stream has said hello
+    Peer* peer = nullptr;  // null until an accepted stream says hello
     TaskName task;         // the peer's
     bool is_connected = false;
-    std::vector<std::string> names;  // of the certificate of who dialled us
+    std::vector<std::string> names;  // in the certificate of the task that dialled us
   };
 
   ChannelEvents events_of(const std::shared_ptr<Link>& link);
@@ -97,13 +97,13 @@ class Membership::State : public std::enable_shared_from_this<Membership::State>
   void set(std::unique_lock<std::mutex>& lock, Peer& peer, PeerState state, std::string reason);
   PeerStatus describe(const Peer& peer) const;
   std::string heard_text(const Peer& peer) const;
-  // "; /job:worker/task:0 itself stood still for 7.0 s" if that is so and the others have given it
-  // up for it: what it hears of them just afterwards is not their fault. Under the lock.
+  // "; /job:worker/task:0 itself stood still for 7.0 s" if that made the others give it up: losses
+  // that it reports just afterwards are not the others' fault. Under the lock.
   std::string own_pause_text() const;
   Status status_of(const Peer& peer) const;
 
-  // Users' callbacks: none begins after stop(), which waits for those that run. What one throws is
-  // told and changes nothing: who was lost stays lost.
+  // Calls a user's callback: none begins after stop(), which waits for running ones. An exception
+  // is logged and changes nothing: a lost peer stays lost.
   template <class Call>
   void call_out(const char* name, Call&& call) {
     {
@@ -124,7 +124,7 @@ class Membership::State : public std::enable_shared_from_this<Membership::State>
 
   mutable std::mutex mutex_;
   mutable std::condition_variable changed_;
-  // Once started, those that are learned come in addition; none goes.
+  // After the start, learned peers are added; none is removed.
   std::map<TaskName, std::unique_ptr<Peer>> peers_;
   size_t learned_ = 0;
   std::map<Channel*, std::pair<std::shared_ptr<Channel>, Clock::time_point>>
@@ -135,7 +135,7 @@ class Membership::State : public std::enable_shared_from_this<Membership::State>
   int calls_ = 0;
   Clock::time_point last_round_;  // of the thread; a pause shows that this process did not run
   Clock::duration pause_{0};      // the last long one
-  Clock::time_point woke_;        // from it
+  Clock::time_point woke_;        // when it ended
   bool is_started_ = false;
   bool is_stopping_ = false;
   std::thread thread_;

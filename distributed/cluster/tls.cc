@@ -18,7 +18,7 @@ using Kind = CertifiedPeer::Kind;
 constexpr std::string_view place_of_name = "{name}";
 constexpr std::string_view spiffe = "spiffe://";
 
-// What a client may call. Any task answers it who it is, as far as the asker knows that already.
+// The methods that a client may call. Identify reveals no more than the caller already knows.
 constexpr std::string_view for_clients[] = {"/tensorflow.MasterService/", "/leat.Cluster/View",
                                             "/leat.Channel/Identify", "/leat.Pieces/"};
 

@@ -1,12 +1,12 @@
-// Where the files of a cluster's TLS are.
+// The files of a cluster's TLS.
 #pragma once
 
 #include <string>
 
 namespace leat {
 
-// In PEM. One description serves all tasks: in each path "{name}" stands for the reader's name, "ps-0"
-// for a task and "client" for a client.
+// PEM files. One description serves all tasks: in each path, "{name}" stands for the reader's name,
+// "ps-0" for a task and "client" for a client.
 struct TlsPaths {
   std::string ca, certificate, key;
 

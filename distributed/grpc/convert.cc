@@ -31,7 +31,7 @@ struct Pattern {
 
 constexpr const char* other_protocol = "something else listens there, which does not speak gRPC";
 
-// In the order in which they are looked for.
+// In search order.
 constexpr std::array patterns = {
     Pattern{"its certificate names", RpcCause::untrusted, nullptr},
     Pattern{"Tls handshake failed", RpcCause::untrusted, nullptr},

@@ -1,4 +1,4 @@
-// Between the transport's own types and gRPC's: internal to this folder.
+// Conversions between the transport's types and gRPC's. Internal to this folder.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -10,9 +10,9 @@
 
 #include "distributed/grpc/rpc.h"
 
-// This library is not instrumented, so under TSan what passes through it (a callback set on one
-// thread and called on another) needs its order told. The symbols exist only in a process that runs
-// under TSan.
+// gRPC is not instrumented. So under TSan, the order of what passes through it (a callback set on
+// one thread and called on another) must be annotated. The symbols exist only in a process that
+// runs under TSan.
 extern "C" {
 void __tsan_acquire(void* address) __attribute__((weak));
 void __tsan_release(void* address) __attribute__((weak));
@@ -27,23 +27,22 @@ inline void taken_over(void* what) {
   if (__tsan_acquire != nullptr) __tsan_acquire(what);
 }
 
-// Appends one gRPC slice per slice; small ones and those without an owner are copied.
+// Appends one gRPC slice per slice; copies small ones and those without an owner.
 void append(Slices slices, std::vector<grpc::Slice>& out);
 grpc::ByteBuffer to_byte_buffer(Slices slices);
 Bytes to_bytes(const grpc::ByteBuffer& buffer);
-// OK, or that there is no message of that size.
+// OK, or the error that no message can be that large.
 grpc::Status check_size(const Slices& slices, uint64_t limit = largest_rpc_message);
-// What says that the client of a call takes an answer of several messages. If it has as many, the
-// call fails with details that begin like this, followed by what take_method wants to have; that is
-// answered with the messages.
+// Metadata by which a client accepts an answer of several messages. If the answer has several, the
+// call fails with details that begin with this key, followed by the request for take_method, which
+// returns the messages.
 inline constexpr const char* pieces_key = "leat-pieces";
 inline constexpr const char* take_method = "/leat.Pieces/Take";
 // The same bytes as messages of a size that any receiver takes.
 std::vector<grpc::ByteBuffer> to_pieces(const Slices& slices);
 
-// The status as users should read it: gRPC's layers of text are cut down to "address: reason" and
-// the cause is told. `address` is what was dialled; empty on a server. `sent` are the bytes of the
-// request.
+// The status as users should read it: gRPC's layers of text reduced to "address: reason", plus the
+// cause. `address` is the dialled one; empty on a server. `sent` is the request's size in bytes.
 RpcStatus to_rpc_status(const grpc::Status& status, const std::string& address, size_t sent = 0);
 grpc::Status to_grpc_status(const RpcStatus& status);
 

@@ -10,20 +10,20 @@
 
 namespace leat::transport {
 
-// Without `tls` they are plaintext. `check` is asked when a server has shown its certificate,
-// before anything is sent to it.
+// Plaintext without `tls`. `check` is called with a server's certificate before anything is sent to
+// it.
 std::shared_ptr<grpc::ChannelCredentials> client_credentials(
     const std::shared_ptr<const RpcTls>& tls, const NameCheck& check);
 std::shared_ptr<grpc::ServerCredentials> server_credentials(
     const std::shared_ptr<const RpcTls>& tls);
 
-// Who has made a call.
+// The caller of a call.
 RpcPeer peer_of(const grpc::ServerContextBase& context);
 
-// What gRPC says of a failed handshake, which it tells only its log. Once this has been called,
-// such lines are kept here instead of being printed.
+// gRPC reports a failed handshake only to its log. After this call, those lines are kept here
+// instead of printed.
 void keep_handshake_failures();
-// The oldest one of the last two seconds that nobody has taken, in short: "peer did not return a
+// Takes the oldest such line of the last two seconds, shortened: "peer did not return a
 // certificate"; "" if there is none.
 std::string take_handshake_failure();
 

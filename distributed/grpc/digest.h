@@ -1,4 +1,4 @@
-// A digest that nobody can turn round, of the cryptographic library that gRPC uses.
+// A one-way digest, from the cryptographic library that gRPC uses.
 #pragma once
 
 #include <string>

@@ -18,7 +18,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr size_t most_watched = 1024;
-// One that has neither ended nor called by then is left to gRPC's own limits.
+// After this, a connection that has neither ended nor made a call is left to gRPC's own limits.
 constexpr auto longest_watch = std::chrono::seconds(10);
 
 // As gRPC writes it, but for the brackets of IPv6, which it escapes.

@@ -1,5 +1,5 @@
-// Tells of connections that end before a call has come over them: gRPC says of a handshake that
-// fails neither to whom nor that it did. Internal to this folder.
+// Reports connections that end before a call arrives over them: gRPC reports neither a failed
+// handshake nor its peer. Internal to this folder.
 #pragma once
 
 #include <chrono>
@@ -13,16 +13,16 @@ namespace leat::transport {
 
 class HandshakeWatch {
  public:
-  // `failed` is called on a thread of this object: the peer's address, and why if that is known.
+  // `failed` is called on a thread of this object with the peer's address, and the reason if known.
   using Failed = std::function<void(const std::string& peer, const std::string& why)>;
   explicit HandshakeWatch(Failed failed);
   ~HandshakeWatch();
   HandshakeWatch(const HandshakeWatch&) = delete;
 
-  // A connection has been accepted, which somebody else closes. With thousands of connections that
-  // say nothing, and without descriptors, the rest are not watched.
+  // A connection was accepted; its owner closes it. With thousands of silent connections, or
+  // without free descriptors, the rest are not watched.
   void accepted(int connection);
-  // A call has come over it.
+  // A call has arrived over it.
   void passed(const std::string& peer);
 
  private:

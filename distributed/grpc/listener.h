@@ -1,5 +1,5 @@
-// The listening sockets of a server. gRPC (1.51) would listen by itself, but it stops accepting for
-// good when the process has once run out of file descriptors, and only logs why it cannot bind.
+// The listening sockets of a server. gRPC (1.51) could listen itself, but once the process has run
+// out of file descriptors it never accepts again, and it only logs why it cannot bind.
 #pragma once
 
 #include <functional>
@@ -12,8 +12,8 @@ namespace leat::transport {
 
 class Listener {
  public:
-  // Listens on all addresses of "host:port", at one port (0: any free one), which is shared with
-  // nobody. std::runtime_error with the reason if none of them can be used.
+  // Listens on all addresses of "host:port", at one exclusive port (0: any free one).
+  // std::runtime_error with the reason if none of them can be used.
   explicit Listener(const std::string& address);
   ~Listener();  // stops; the port is free
   Listener(const Listener&) = delete;
@@ -21,7 +21,7 @@ class Listener {
   int port() const { return port_; }
 
   // Takes over the connection; called on the listener's thread. While no descriptors are left,
-  // connections are reset instead, so that clients hear at once that they are refused.
+  // connections are reset instead, so that clients learn at once that they are refused.
   using Accepted = std::function<void(int listener, int connection)>;
   void start(Accepted accepted);
 
@@ -31,7 +31,7 @@ class Listener {
 
   std::vector<int> sockets_;
   int port_ = 0;
-  int stop_ = -1;     // an eventfd: readable when the thread is to end
+  int stop_ = -1;     // an eventfd: readable when the thread must end
   int reserve_ = -1;  // a descriptor to give up when there are no others
   Accepted accepted_;
   std::thread thread_;

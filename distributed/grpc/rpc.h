@@ -1,5 +1,5 @@
-// What crosses the border to gRPC: bytes, an outcome, a bidirectional stream of messages. Nothing
-// of gRPC shows, and nothing but the standard library is used, so that this library can stay
+// What crosses the border to gRPC: bytes, an outcome, a bidirectional stream of messages. It
+// exposes nothing of gRPC and uses only the standard library, so that this library can stay
 // uninstrumented under TSan.
 #pragma once
 
@@ -14,8 +14,8 @@
 
 namespace leat {
 
-// Bytes to send. They are read from where they lie; `owner` is let go (on a transport thread) when
-// nothing needs them any more. Without an owner they are copied at once.
+// Bytes to send. They are read in place; `owner` is released (on a transport thread) when nothing
+// needs them any more. Without an owner they are copied at once.
 struct ByteSlice {
   const void* data = nullptr;
   size_t size = 0;
@@ -39,9 +39,9 @@ inline uint64_t bytes_of(const Slices& slices) {
   return bytes;
 }
 
-// Of a call, either way: gRPC writes the length of a message as 32 bits, and what is longer never
-// arrives. A longer one is answered with RESOURCE_EXHAUSTED, but an answer to a client that takes
-// several messages as one (RpcCallOptions::takes_pieces) comes in pieces.
+// The limit of one message, either way: gRPC writes the length as 32 bits, and a longer message
+// never arrives. A longer one is answered with RESOURCE_EXHAUSTED, but an answer to a client that
+// accepts several messages (RpcCallOptions::takes_pieces) is sent in pieces.
 inline constexpr uint64_t largest_rpc_message = UINT32_MAX;
 
 inline Slices to_slices(std::string text) {
@@ -50,7 +50,7 @@ inline Slices to_slices(std::string text) {
   return slices;
 }
 
-// Bytes received, in the parts in which they came. A copy shares them.
+// Received bytes, in the parts in which they came. Copies share them.
 class Bytes {
  public:
   Bytes() = default;
@@ -74,15 +74,15 @@ class Bytes {
   size_t size_ = 0;
 };
 
-// Why a call could not reach its peer, or lost it.
+// Why a call did not reach its peer, or lost it.
 enum class RpcCause : uint8_t {
   none,          // not a matter of the connection
   refused,       // the host answered that nobody listens
   unresolvable,  // the host name has no address
   unreachable,   // no route, or no answer to the connection attempt
   lost,          // there was a connection: closed, reset
-  silent,        // there was a connection, and no answer: to its greeting, or to keepalive pings
-  untrusted,     // TLS: one side does not take the other's certificate, or does not speak it
+  silent,        // there was a connection, but no answer to its greeting or to keepalive pings
+  untrusted,     // TLS: one side rejects the other's certificate, or does not speak TLS
 };
 
 // An outcome. `code` is gRPC's number, which is also leat::Code's.
@@ -95,43 +95,43 @@ struct RpcStatus {
   bool is_ok() const { return code == 0; }
 };
 
-// A bidirectional stream of messages, either end. Thread-safe. Letting go of the last handle ends
-// it as cancel() does, unless close() was called.
+// A bidirectional stream of messages, either end. Thread-safe. Dropping the last handle ends it
+// like cancel(), unless close() was called.
 class RpcStream {
  public:
-  // Called on transport threads, none after on_end, which comes exactly once. on_message and on_end
+  // Called on transport threads; on_end comes exactly once, and is the last. on_message and on_end
   // never run at the same time; on_written may run beside on_message. They may still run when the
-  // handle is gone: what they use, they must keep. They must not block.
+  // handle is gone, so they must keep what they use. They must not block.
   struct Events {
-    // One message of the peer: one or several of its writes, whole, in order. The next one is read
+    // One message of the peer: one or more of its writes, whole, in order. The next message is read
     // after the return.
     std::function<void(Bytes message)> on_message;
-    // OK: the peer closed. Otherwise why the stream broke.
+    // OK: the peer closed. Otherwise the reason why the stream broke.
     std::function<void(const RpcStatus& status)> on_end;
-    // The transport has taken over what was queued, or part of it: queued_bytes() has fallen.
+    // The transport has taken over queued data: queued_bytes() has fallen.
     std::function<void()> on_written;
   };
 
   virtual ~RpcStream() = default;
 
-  // Begins to read; called once. Before this nothing is received and no end is reported.
+  // Begins to read; call once. Before this, nothing is received and no end is reported.
   virtual void start(Events events) = 0;
-  // Queues the bytes and returns. What is queued while an earlier write is under way travels
-  // together in one message. After the end, the slices are dropped.
+  // Queues the bytes and returns. Slices queued while an earlier write is under way travel together
+  // in one message. After the end, slices are dropped.
   virtual void write(Slices slices) = 0;
-  // Written here, not yet taken over by the transport.
+  // Bytes written here that the transport has not taken over yet.
   virtual size_t queued_bytes() const = 0;
-  // Sends what is queued, then ends the stream; both sides see OK.
+  // Sends queued data, then ends the stream; both sides see OK.
   virtual void close() = 0;
-  // Ends the stream now; what is queued is dropped.
+  // Ends the stream now; queued data is dropped.
   virtual void cancel() = 0;
   // The peer's socket address, "ipv4:127.0.0.1:43210".
   virtual std::string peer() const = 0;
   // The names of the peer's certificate, at a server that asks for one (grpc/tls.h).
   virtual std::vector<std::string> peer_names() const { return {}; }
-  // What one message gathers at most, and what one write should: the peer hears nothing before a
-  // message is whole, so on a slow link they are small. It follows the rate at which the transport
-  // takes what is written.
+  // The most that one message gathers, and that one write should have. A peer sees nothing before a
+  // message is complete, so messages are small on a slow link. The size follows the rate at which
+  // the transport takes data.
   virtual size_t message_bytes() const = 0;
 };
 

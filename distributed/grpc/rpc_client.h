@@ -20,48 +20,46 @@ struct RpcClientOptions {
   std::chrono::milliseconds longest_backoff{500};
   uint64_t largest_message = 0;  // of an answer, as in RpcServerOptions
   enum class Compression : uint8_t { none, deflate, gzip } compression = Compression::none;
-  // Null: plaintext. A server whose certificate `check_server` does not like is sent nothing.
+  // Null: plaintext. Nothing is sent to a server whose certificate `check_server` rejects.
   std::shared_ptr<const RpcTls> tls = {};
   NameCheck check_server = {};
 };
 
-// An address that cannot be reached fails a call at once, with the reason.
+// A call to an unreachable address fails at once, with the reason.
 struct RpcCallOptions {
   std::optional<std::chrono::steady_clock::time_point> deadline;
-  // The answer may have any size: a server of ours then sends it as several messages.
+  // The answer may have any size: our servers then send it as several messages.
   bool takes_pieces = false;
 };
 
-// Thread-safe. Connects on first use, and again after a loss. Proxy variables are ignored. Each
-// client has a connection of its own.
+// Thread-safe. Connects on first use, and again after a loss. Ignores proxy variables. Each client
+// has its own connection.
 class RpcClient {
  public:
   explicit RpcClient(std::string address, RpcClientOptions options = {});
-  // Cancels what is under way without waiting for it: callbacks may come later and must keep what
-  // they use.
+  // Cancels calls under way without waiting: callbacks may come later and must keep what they use.
   ~RpcClient();
   RpcClient(const RpcClient&) = delete;
 
   const std::string& address() const;
 
-  // `done` is called once, on a transport thread (after close(), on the caller). A message about
-  // the connection reads "10.0.0.7:2222: Connection refused". Returns a handle for cancel(); 0 is
-  // never one.
+  // `done` is called once, on a transport thread (after close(), on the caller). A connection error
+  // reads "10.0.0.7:2222: Connection refused". Returns a handle for cancel(), never 0.
   using CallId = uint64_t;
   using Done = std::function<void(const RpcStatus& status, Bytes response)>;
   CallId call(const std::string& method, Slices request, const RpcCallOptions& options, Done done);
-  // The call ends with CANCELLED unless it has ended.
+  // Ends the call with CANCELLED unless it has ended.
   void cancel(CallId call);
 
-  // Opens a stream. It may be written to at once; if the address cannot be reached, on_end says
-  // why.
+  // Opens a stream, which may be written to at once. If the address is unreachable, on_end has the
+  // reason.
   std::shared_ptr<RpcStream> open(const std::string& method, const RpcCallOptions& options = {});
 
-  // The same as call(), but waits. The deadline is not optional here: without one it is 60 s.
+  // Like call(), but waits. There is always a deadline: 60 s if none is given.
   std::pair<RpcStatus, std::string> call_and_wait(const std::string& method, std::string request,
                                                   RpcCallOptions options = {});
 
-  // Cancels what is under way and waits until no callback runs; false if that took longer than
+  // Cancels calls under way and waits until no callback runs; false if that takes longer than
   // `limit`. Not from a callback.
   bool close(std::chrono::milliseconds limit = std::chrono::milliseconds{10'000});
 

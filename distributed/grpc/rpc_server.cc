@@ -24,7 +24,7 @@ namespace {
 using transport::handed_over;
 using transport::taken_over;
 
-// Of a TLS handshake: nobody takes longer who means it.
+// For a TLS handshake: a serious peer needs no longer.
 constexpr int handshake_limit_ms = 5'000;
 
 std::optional<std::chrono::steady_clock::time_point> to_deadline(gpr_timespec deadline) {

@@ -10,7 +10,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// What one message may gather from the queue. More would only delay its first byte.
+// The most that one message gathers from the queue. More would only delay its first byte.
 constexpr size_t most_bytes = size_t{1} << 20;
 constexpr size_t least_bytes = size_t{16} << 10;
 constexpr size_t batch_slices = 512;

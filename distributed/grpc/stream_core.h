@@ -1,5 +1,5 @@
-// What both ends of a stream share: the queue of writes, one of them under way at a time, and the
-// order of events. Internal to this folder.
+// What both ends of a stream share: the queue of writes, one of which is under way at a time, and
+// the order of events. Internal to this folder.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -16,9 +16,9 @@
 
 namespace leat::transport {
 
-// How large a message may be to take half a second at most, from how long large ones took. It
-// begins small, and at most doubles with every 4 MB: so much may lie in the buffers of sockets,
-// which take it at once.
+// The message size that takes at most half a second, estimated from how long large messages took.
+// It begins small, and at most doubles with every 4 MB: the buffers of sockets may hold that much,
+// and take it at once.
 class MessageSize {
  public:
   size_t bytes() const { return bytes_; }
@@ -30,7 +30,7 @@ class MessageSize {
   std::chrono::nanoseconds took_{0};
 };
 
-// A reactor derives from this and passes gRPC's notifications on. It keeps itself alive (self_)
+// A reactor derives from this and forwards gRPC's notifications. It keeps itself alive (self_)
 // until gRPC is done.
 class StreamCore {
  public:
@@ -42,11 +42,11 @@ class StreamCore {
   size_t message_bytes() const;
   void close();
   void cancel();
-  // The handle has gone.
+  // The handle is gone.
   void abandon();
 
  protected:
-  // From the reactor. done() is the last; afterwards the core may be destroyed.
+  // From the reactor. done() is the last; after it the core may be destroyed.
   void read_done(bool ok);
   void write_done(bool ok);
   void done(RpcStatus status);
@@ -56,7 +56,7 @@ class StreamCore {
   virtual void begin_write(const grpc::ByteBuffer* from) = 0;
   // No write follows. True: write_done() will be called for it.
   virtual bool begin_half_close() = 0;
-  // No read and no write is or will be under way but a read at a server; called once.
+  // No read or write is or will be under way, except a read at a server; called once.
   virtual void finish() = 0;
   virtual void try_cancel() = 0;
 
@@ -85,7 +85,7 @@ class StreamCore {
   bool is_half_closed_ = false;
   bool is_broken_ = false;     // writes fail
   bool is_cancelled_ = false;  // cancel() was called
-  bool has_read_all_ = false;  // the peer sends no more
+  bool has_read_all_ = false;  // the peer will send no more
   bool is_finished_ = false;   // finish() was called
   bool is_done_ = false;
   RpcStatus status_;  // once is_done_

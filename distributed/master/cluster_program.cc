@@ -16,7 +16,7 @@ constexpr auto register_limit = std::chrono::seconds(60);
 
 TaskName task_of(const std::string& device) { return TaskName::of(DeviceName::parse(device)); }
 
-// What the answers of the workers share.
+// State shared by the workers' answers.
 struct Registering {
   std::mutex mutex;
   std::shared_ptr<ClusterProgram> program = std::make_shared<ClusterProgram>();

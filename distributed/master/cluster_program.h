@@ -1,5 +1,5 @@
-// A step signature's partitions, registered with the workers that run them. There each part is a
-// RegisteredGraph with a Program per device (runtime/).
+// A step signature's partitions, registered with the workers that run them. On a worker, each part
+// is a RegisteredGraph with a Program per device (runtime/).
 #pragma once
 
 #include <functional>
@@ -14,7 +14,7 @@
 
 namespace leat {
 
-// Deregistered with the last handle: a step that runs holds one.
+// Deregistered when the last handle goes. Each running step holds one.
 class ClusterProgram {
  public:
   struct Part {
@@ -32,21 +32,21 @@ class ClusterProgram {
   std::string session;
   std::vector<Part> parts;
   std::vector<CutEdge> edges;
-  std::map<std::string, TaskName> fetch_tasks;   // who owes which fetch
+  std::map<std::string, TaskName> fetch_tasks;   // the task that owes each fetch
   std::map<std::string, DType> fetch_dtypes;
-  std::map<std::string, TaskName> target_tasks;  // and who runs which target
+  std::map<std::string, TaskName> target_tasks;  // the task that runs each target
   FetchFeeds fetch_feeds;                        // of a partial run
 };
 
-// On whose behalf.
+// The session and master on whose behalf it is registered.
 struct ProgramOwner {
   std::string session;
   bool isolate_state = false;
   uint64_t master_incarnation = 0;
 };
 
-// Passes on the program, or the first error and the tasks that have restarted since `tasks` were
-// asked (an ABORTED from them). On any thread, possibly before the return.
+// Gets the program; or the first error, and the tasks that have restarted since `tasks` was
+// collected (they answered ABORTED). On any thread, possibly before the return.
 using ProgramRegistered = std::function<void(const Status&, std::shared_ptr<const ClusterProgram>,
                                              const std::vector<TaskName>& restarted)>;
 void register_program(const Peers& peers, const ProgramOwner& owner, PartitionedGraph graph,

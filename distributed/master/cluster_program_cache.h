@@ -1,5 +1,5 @@
-// What a session has compiled: a cluster program per signature, built once however many steps
-// ask for it, the least recently used ones dropped.
+// A session's compiled programs: one cluster program per signature, built once for all steps that
+// ask for it. Evicts the least recently used.
 #pragma once
 
 #include <chrono>
@@ -14,7 +14,7 @@
 
 namespace leat {
 
-// Thread-safe; calls nobody with its lock held.
+// Thread-safe. Makes no calls while it holds its lock.
 class ClusterProgramCache {
  public:
   using Program = std::shared_ptr<const ClusterProgram>;
@@ -22,20 +22,20 @@ class ClusterProgramCache {
 
   explicit ClusterProgramCache(size_t limit) : limit_(limit) {}
 
-  // Calls `ready` with the signature's program: at once if it is there, else when built() has been
-  // called for it. Returns true to the first one who asks: build it. (A normalised signature.)
+  // Calls `ready` with the signature's program: at once if it exists, else after built(). Returns
+  // true to the first caller, which must build it. (A normalised signature.)
   bool get(const StepSignature& signature, Ready ready);
   // Ends a build. A failed one is not remembered: the next get() tries again.
   void built(const StepSignature& signature, const Status& status, const Program& program);
-  // Drops the programs that have a part on one of these tasks.
+  // Drops the programs with a part on one of these tasks.
   void forget(const std::vector<TaskName>& tasks);
-  // Drops those that no step runs and that nobody has asked for since `limit`. The next get()
-  // builds anew.
+  // Drops programs that no step runs and that nobody has asked for during `limit`. The next get()
+  // rebuilds them.
   void forget_unused(std::chrono::nanoseconds limit);
-  // Drops all that are built.
+  // Drops all built programs.
   void forget_all();
-  // Drops all, and what is built later. Those who wait for a build, and all who ask from now on,
-  // are called with CANCELLED.
+  // Drops all programs, and those built later. Calls all who wait, and all who ask from now on,
+  // with CANCELLED.
   void close();
 
  private:
@@ -54,7 +54,7 @@ class ClusterProgramCache {
   const size_t limit_;
   std::mutex mutex_;
   Entries entries_;
-  std::list<StepSignature> recently_used_;  // first: the last one used
+  std::list<StepSignature> recently_used_;  // most recent first
   bool is_closed_ = false;
 };
 

@@ -11,7 +11,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// How long the tasks may take to confirm that a failed step has ended there.
+// The time that tasks have to confirm that a failed step has ended there.
 constexpr auto abort_grace = std::chrono::milliseconds(1'000);
 constexpr auto abort_limit = std::chrono::seconds(10);  // of the call that tells them
 constexpr auto answers_grace = std::chrono::milliseconds(250);

@@ -1,8 +1,8 @@
-// One step of a cluster: the master tells each task to run its part, collects the fetches, and
-// makes one outcome of what the tasks say. Life of a step: start() sends RunGraph to all tasks, the
-// own one last; tensors go from task to task without the master; each task answers when its part
-// has ended. The first error that is not derived from another one is the step's; it aborts the
-// other tasks, whose answers say what they were waiting for.
+// One step of a cluster: the master makes each task run its part, collects the fetches, and forms
+// one outcome from the answers. Life of a step: start() sends RunGraph to all tasks, its own last.
+// Tensors go from task to task without the master. Each task answers when its part has ended. The
+// first error that is not derived from another one is the step's. It aborts the other tasks, whose
+// answers say what they were waiting for.
 #pragma once
 
 #include <functional>
@@ -25,7 +25,7 @@ struct StepOutcome {
 };
 
 struct StepTimes {
-  WorkerClient::Deadline deadline;   // the step must have ended
+  WorkerClient::Deadline deadline;   // the step ends by then
   WorkerClient::Deadline answer_by;  // the client stops listening: somewhat later
   std::chrono::nanoseconds limit{};  // what it asked for, for messages
 };
@@ -37,7 +37,7 @@ class ClusterStep : public std::enable_shared_from_this<ClusterStep> {
     std::map<std::string, Tensor, std::less<>> feeds;  // normalised names
     std::vector<std::string> fetches;                  // normalised, may repeat
     bool trace = false;
-    bool any_size = false;  // of the fetches: the client takes them
+    bool any_size = false;  // the client takes fetches of any size
     StepTimes times;
   };
   using Done = std::function<void(StepOutcome)>;
@@ -46,9 +46,9 @@ class ClusterStep : public std::enable_shared_from_this<ClusterStep> {
               Request request, Done done);
 
   void start();
-  // The first error wins: ends the step on every task with `status`, if it has not ended.
+  // Ends the step on every task with `status`, if it has not ended. The first error wins.
   void fail(const Status& status);
-  // A task is gone: if it has a part in this step, the step ends with an error that says what it
+  // A task is lost. If it has a part in this step, the step ends with an error that says what it
   // owed.
   void task_lost(const TaskName& task, const std::string& why);
 
@@ -56,7 +56,7 @@ class ClusterStep : public std::enable_shared_from_this<ClusterStep> {
   void declare_lost(const TaskName& task, const std::string& why);
   struct PartState {
     bool has_ended = false;
-    bool has_answered = false;  // it ended, or said what it does when it was told to
+    bool has_answered = false;  // it ended, or reported its activity when aborted
     RunGraphResult result;
   };
   void part_ended(size_t index, const Status& call, RunGraphResult result);

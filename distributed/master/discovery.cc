@@ -9,7 +9,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Of one attempt. Two of them, and a task that has been frozen since the first is named.
+// The limit of one attempt. After two attempts, a task that has been frozen since the first is
+// reported.
 constexpr auto answer_limit = std::chrono::seconds(4);
 constexpr auto pause = std::chrono::milliseconds(200);  // between attempts
 // A task that is starting late is waited for. Who answers in its place has its port, and it cannot

@@ -13,7 +13,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-// A master answers before its deadline; who waits for it waits a little longer.
+// A master answers before its deadline, so its caller waits a little longer.
 constexpr milliseconds deadline_margin = std::chrono::seconds(2);
 
 class Registry {

@@ -1,6 +1,6 @@
-// The master of a task: makes sessions for clients, and steps out of what they ask. Every task has
-// one; the one that a client dials is its master. It reaches workers through WorkerClient and knows
-// nothing of the wire.
+// The master of a task: makes sessions for clients, and runs the steps they ask for. Every task has
+// one; a client's master is that of the task it dials. It reaches workers through WorkerClient and
+// knows nothing of the wire.
 #pragma once
 
 #include <map>
@@ -14,7 +14,7 @@
 
 namespace leat {
 
-// Thread-safe. Callbacks run on any thread, possibly before the call returns; a status that is not
+// Thread-safe. Callbacks run on any thread, possibly before the call returns; a status other than
 // OK is the answer to the client. An unknown session is ABORTED "Session H is not found. …".
 class Master : public std::enable_shared_from_this<Master> {
  public:
@@ -24,7 +24,7 @@ class Master : public std::enable_shared_from_this<Master> {
 
   Master(uint64_t incarnation, ThreadPool& pool);
 
-  // Before this, when the addresses of the other tasks are not known yet, sessions are refused with
+  // Before this, while the addresses of the other tasks are unknown, sessions are refused with
   // UNAVAILABLE.
   void start(std::shared_ptr<const Peers> peers);
 
@@ -35,7 +35,8 @@ class Master : public std::enable_shared_from_this<Master> {
   void extend_session(const std::string& handle, std::string graph_def, int64_t version,
                       Deadline deadline, Done<int64_t> done);
   void close_session(const std::string& handle, Done<> done);
-  // Of a session, or of the whole cluster if `handle` is empty: the tasks that answer at once.
+  // Devices of a session, or of the whole cluster if `handle` is empty: of the tasks that answer at
+  // once.
   void list_devices(const std::string& handle, Done<std::vector<DeviceDescription>> done);
   // Clears containers (none: the default one) on the tasks that pass the filters, and closes all
   // sessions of this master.
@@ -46,23 +47,22 @@ class Master : public std::enable_shared_from_this<Master> {
   std::shared_ptr<MasterSession> session(const std::string& handle) const;
   std::vector<std::shared_ptr<MasterSession>> all_sessions() const;
 
-  // Membership has lost a task: steps that it has a part in end.
+  // Membership has lost a task: steps with a part on it end.
   void task_lost(const TaskName& task, const std::string& why);
-  // From now on clients that want a session, or something of theirs, are told `why`. Steps that run
-  // go on.
+  // From now on answers all client requests for sessions or their state with `why`. Running steps
+  // continue.
   void refuse(const Status& why);
   // Closes all sessions; their steps end with `why`.
   void close(const Status& why, std::function<void()> done);
 
   // UNAVAILABLE before start().
   std::shared_ptr<const Peers> peers() const;
-  // Sessions whose clients have asked for nothing for so long: they may have vanished, and hold
+  // Sessions that have been idle for `limit`: their clients may have vanished, and they hold
   // memory. For `leat top`.
   std::vector<StepActivity> idle_sessions(
       std::chrono::seconds limit = std::chrono::minutes(1)) const;
-  // Gives back the programs and graphs that sessions have not used for so long, here and on all
-  // tasks, those that are quickly made again even sooner; state stays, and what is needed again is
-  // made again.
+  // Gives back, here and on all tasks, programs and graphs that sessions have not used for `limit`;
+  // sooner if they are quick to rebuild. State stays; what a step needs later is rebuilt.
   void drop_unused(std::chrono::seconds limit) const;
   size_t sessions() const;
   size_t running_steps() const;

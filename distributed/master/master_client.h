@@ -1,4 +1,4 @@
-// What a session asks of its master: over the wire (remote_master.h), or in this process if the
+// The master's interface to a session: over the wire (remote_master.h), or in this process if the
 // program is the task itself (local_master.h).
 #pragma once
 
@@ -18,15 +18,15 @@ struct StepAnswer {
   RunMetadata metadata;
 };
 
-// A step under way.
+// A running step.
 class StartedStep {
  public:
   virtual ~StartedStep() = default;
-  // Once. The step's end, or its error.
+  // Call once. Waits for the step's end; throws its error.
   virtual StepAnswer wait() = 0;
 };
 
-// Thread-safe. Every call blocks until the answer or its time-out, and throws leat::Error.
+// Thread-safe. Every call blocks until the answer or its timeout, and throws leat::Error.
 class MasterClient {
  public:
   virtual ~MasterClient() = default;
@@ -40,7 +40,7 @@ class MasterClient {
   // Adds the nodes of `graph_def` to a session that is at `version`; returns the new one.
   virtual int64_t extend_session(const std::string& handle, std::string graph_def, int64_t version,
                                  std::chrono::milliseconds timeout) = 0;
-  // Begins a step; feeds in the order of the signature. options.timeout is above 0.
+  // Begins a step. Feeds are in the order of the signature; options.timeout is above 0.
   virtual std::unique_ptr<StartedStep> start_step(const std::string& handle,
                                                   const StepSignature& signature,
                                                   std::span<const Tensor> feeds,

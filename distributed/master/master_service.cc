@@ -26,7 +26,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr size_t longest_status = 3'072;  // of a gRPC status message, as TensorFlow cuts it
-// After its connection broke, a client may come again with the same request before its step is
+// After a lost connection, a client has this long to repeat its request before its step is
 // cancelled.
 constexpr auto repeat_grace = std::chrono::seconds(1);
 constexpr const char* client_is_gone =

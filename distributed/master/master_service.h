@@ -1,8 +1,8 @@
-// TensorFlow's MasterService on the wire, in front of a Master: what
-// tf.compat.v1.Session("grpc://host:port") and our own remote_master speak. The traps are those of
-// TensorFlow's clients: errors of a step travel in the body of an OK reply, fetches come back under
-// exactly the asked names, a repeated request gets the first answer, and UNAVAILABLE, which makes
-// clients repeat a call, is never said about another task.
+// TensorFlow's MasterService on the wire, in front of a Master.
+// tf.compat.v1.Session("grpc://host:port") and our own remote_master speak it. The traps are those
+// of TensorFlow's clients: errors of a step travel in the body of an OK reply, fetches come back
+// under exactly the requested names, a repeated request gets the first answer, and UNAVAILABLE,
+// which makes clients repeat a call, is never reported for another task.
 #pragma once
 
 #include <memory>

@@ -17,7 +17,8 @@ using Clock = std::chrono::steady_clock;
 
 constexpr auto start_limit = std::chrono::seconds(60);  // for the tasks that a session needs
 constexpr auto close_limit = std::chrono::seconds(10);
-// A client that is not back so long after its step was cancelled was killed, or has no haste.
+// A client that has not returned this long after its step was cancelled was killed, or is in no
+// hurry.
 constexpr auto return_limit = std::chrono::seconds(1);
 constexpr auto idle_at_return_limit =
     std::chrono::milliseconds(300);  // the step took some time to end

@@ -1,5 +1,5 @@
-// A client's session on a master: its graph as it grows, the devices it may use, and a bounded
-// cache of what was compiled and registered for each signature that it ran.
+// A client's session on a master: its growing graph, the devices it may use, and a bounded cache of
+// the programs compiled and registered for its signatures.
 #pragma once
 
 #include <map>
@@ -18,13 +18,13 @@ namespace leat {
 
 class ThreadPool;
 
-// What a step asks for, as the client wrote it: feeds and fetches "node:index", targets "node".
+// A step request as the client wrote it: feeds and fetches "node:index", targets "node".
 struct ClientRequest {
   NamedTensors feeds;
   std::vector<std::string> fetches, targets;
   std::map<std::string, std::string> connections;  // StepSignature::connections
   RunOptions options;
-  bool any_size = false;  // of the fetches: the client takes them
+  bool any_size = false;  // the client takes fetches of any size
   StepTimes times;
 };
 
@@ -39,28 +39,29 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   const std::string& handle() const { return handle_; }
   const SessionOptions& options() const { return options_; }
 
-  // Adds the nodes of a GraphDef to a session that is at `version` (ABORTED if it is not), waits
-  // for the tasks that they need, and places what is stateful. The session is unchanged if that
-  // fails. Passes on the new version. The first call, with the client's graph, is for version -1
-  // and makes it 0.
+  // Adds the nodes of a GraphDef to a session at `version` (ABORTED if it is at another), waits for
+  // the tasks that they need, and places stateful nodes. A failure leaves the session unchanged.
+  // Passes on the new version. The first call, with the client's graph, is for version -1 and makes
+  // it 0.
   void extend(std::string graph_def, int64_t version, Deadline deadline,
               std::function<void(const Status&, int64_t version)> done);
 
-  // Starts a step. What is returned cancels it, and may be called at any time.
+  // Starts a step. The returned function cancels it, and may be called at any time.
   using Cancel = std::function<void(const Status&)>;
   Cancel run(ClientRequest request, ClusterStep::Done done);
 
-  // Compiles the step. Passes on the callable's handle, or what is wrong with the signature.
+  // Compiles the step. Passes on the callable's handle, or the error in the signature.
   void make_callable(StepSignature signature, const RunOptions& options,
                      std::function<void(const Status&, int64_t handle)> done);
-  // What run() needs for one run of it; feeds in the order of the callable's signature.
+  // The request for one run of a callable; feeds are in the order of its signature.
   ClientRequest request_of_callable(int64_t handle, std::vector<Tensor> feeds) const;
   void release_callable(int64_t handle);
 
-  // Compiles the step of a partial run, which partial_run() begins. Passes on its handle.
+  // Compiles the step of a partial run. Passes on the handle for partial_run().
   void partial_run_setup(const StepSignature& signature,
                          std::function<void(const Status&, std::string handle)> done);
-  // One call of it (partial_run.h). What is returned ends the whole run, as an error does.
+  // One call of a partial run (partial_run.h). The returned function ends the whole run, as an
+  // error does.
   Cancel partial_run(const std::string& handle, ClientRequest request, ClusterStep::Done done);
 
   std::vector<DeviceDescription> devices() const;
@@ -68,20 +69,20 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   // Ends running steps with CANCELLED, waits for them (10 s at most), and drops the session on all
   // workers.
   void close(std::function<void()> done);
-  // The same where it is not the client that closes: `why` is what its steps are told.
+  // The same when not closed by the client: its steps end with `why`.
   void close(const Status& why, std::function<void()> done);
 
   size_t running_steps() const;
-  // Since its client asked for something last; 0 while a step runs.
+  // Time since the client's last request; 0 while a step runs.
   std::chrono::nanoseconds idle() const;
-  // Gives back what has not been used for `limit`, or for so long that making it again would cost
-  // little beside it: programs on all tasks, and most of what the graph holds here. The next step
-  // that needs them makes them again. Steps that run are not disturbed.
+  // Gives back programs on all tasks, and most of the graph's memory here, if they are unused for
+  // `limit`, or so long that rebuilding them would cost little by comparison. The next step that
+  // needs them rebuilds them. Running steps are not disturbed.
   void drop_unused(std::chrono::nanoseconds limit);
-  // A step was cancelled because its client went away. Unless the client is soon back, it was
-  // killed and never closes the session, which then gives back all that it can.
+  // A step was cancelled because its client went away. Unless the client soon returns, it was
+  // killed and will never close the session, which then gives back all that it can.
   void client_left();
-  // Gives back all that it can, if nothing has been asked of it since client_left().
+  // Gives back all that it can, if no request has come since client_left().
   void sleep_if_left();
 
  private:
@@ -134,7 +135,7 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   std::map<std::string, std::shared_ptr<PartialRun>> partial_runs_;
   int64_t last_partial_run_ = 0;
   std::set<std::shared_ptr<SessionStep>> runs_;
-  Status closed_;  // once it is, what those are told who still come
+  Status closed_;  // the status for later requests, once closed
   std::vector<std::function<void()>> when_idle_;
   std::chrono::steady_clock::time_point last_used_ = std::chrono::steady_clock::now();
   bool has_client_left_ = false;  // since the last step began

@@ -18,7 +18,7 @@ bool are_all_done(const std::map<std::string, bool>& names) {
   return std::ranges::all_of(names, [](const auto& entry) { return entry.second; });
 }
 
-// Marks them. Throws before it marks any.
+// Marks all names, or throws and marks none.
 void mark(std::map<std::string, bool>& known, const std::vector<std::string>& names,
           std::string_view what, std::string_view participle) {
   std::map<std::string, bool> marked = known;

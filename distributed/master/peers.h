@@ -1,4 +1,4 @@
-// What a master knows of the tasks of its cluster, and how it reaches them.
+// A master's knowledge of its cluster's tasks, and how it reaches them.
 #pragma once
 
 #include <functional>
@@ -20,18 +20,18 @@ struct Peers {
   std::function<std::shared_ptr<WorkerClient>(const TaskName&)> worker;
   // "last heard 4.2 s ago", or "" if nothing is known.
   std::function<std::string(const TaskName&)> last_heard;
-  // It was connected to this task, and no longer is.
+  // It was connected to this task and no longer is.
   std::function<bool(const TaskName&)> is_lost;
   Timer* timer = nullptr;
   WaitList* waits = nullptr;
 
   // "/job:ps/task:1 (10.0.1.7:2222)"
   std::string describe(const TaskName& task) const;
-  // Why who answered is not the task that was meant; empty if it is.
+  // Why the answering task is not `meant`; empty if it is.
   std::string stranger(const TaskName& meant, const WorkerStatus& status) const;
 };
 
-// What tasks have answered to who they are.
+// The tasks' answers about themselves.
 using TaskStatuses = std::map<TaskName, WorkerStatus>;
 
 }  // namespace leat

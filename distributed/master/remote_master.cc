@@ -27,7 +27,7 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
 constexpr milliseconds start_limit = std::chrono::seconds(60);  // for the task to come up
-// Whom it waits for is told this long after the start, and then so often.
+// Reports the task that it waits for this long after the start, then at this interval.
 constexpr milliseconds first_note = std::chrono::seconds(2),
                        note_interval = std::chrono::seconds(10);
 constexpr milliseconds close_limit = std::chrono::seconds(15);

@@ -6,9 +6,9 @@
 
 namespace leat {
 
-// Every error says what is unreachable, and why. A task that is only starting is waited for up to a
-// minute when the session is made. A call whose connection breaks is repeated for a second, with
-// the id that makes the master answer it only once.
+// Errors say what is unreachable and why. Making a session waits up to a minute for a task that is
+// starting. A call whose connection breaks is repeated for a second, with the id that makes the
+// master answer it only once.
 std::unique_ptr<MasterClient> make_remote_master(const std::string& target);
 
 // Clears containers (none: the default one) on the tasks that pass the filters, and closes all
@@ -16,8 +16,8 @@ std::unique_ptr<MasterClient> make_remote_master(const std::string& target);
 void reset_containers(const std::string& target, const std::vector<std::string>& containers,
                       const std::vector<std::string>& device_filters = {});
 
-// Closes a session of another client, one that has vanished: its handle is in `leat top`. ABORTED
-// if the master at `target` has no such session.
+// Closes the session of another client that has vanished: `leat top` shows its handle. ABORTED if
+// the master at `target` has no session of that handle.
 void close_session(const std::string& target, const std::string& handle);
 
 }  // namespace leat

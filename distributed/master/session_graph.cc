@@ -22,7 +22,7 @@ size_t constant_bytes(const Graph& graph) {
   return out;
 }
 
-// Text that repeats itself: a tenth of it is left.
+// The text repeats itself: a tenth of it remains.
 std::string compressed(const std::string& bytes) {
   std::string out(compressBound(bytes.size()), '\0');
   uLongf size = out.size();

@@ -1,6 +1,5 @@
-// The graph that a master keeps for a client: nodes while the client uses it, bytes once it has
-// been idle. A client that was killed never closes its session, and nobody can tell it from one
-// that pauses.
+// The graph that a master keeps for a client: nodes while the client uses it, bytes once it is
+// idle. A killed client never closes its session, and looks the same as one that pauses.
 #pragma once
 
 #include <chrono>
@@ -15,18 +14,18 @@ namespace leat {
 // Thread-safe.
 class SessionGraph {
  public:
-  // Unpacked if it was packed. What it points to stays valid for its holder.
+  // Unpacks the graph if needed. Its nodes stay valid for the holder.
   std::shared_ptr<const Graph> get();
   void set(std::shared_ptr<const Graph> graph);
-  // Keeps it as bytes until the next get(). Not done for a graph whose constants have more than
-  // 16 MB: they would be copied for little gain; nor where there is no memory for it.
+  // Keeps the graph as bytes until the next get(). Does nothing if its constants exceed 16 MB,
+  // because copying them would gain little, or if memory is short.
   void pack();
   bool is_packed() const;
   std::chrono::nanoseconds unused() const;  // since the last get() or set()
 
  private:
-  // One piece, made of a GraphDef and of what that does not hold: node, device and reason, each
-  // with a 0. Compressed: a session whose client is gone may stay for good.
+  // One piece: a GraphDef, and what it does not hold: node, device and reason, each ending in a 0.
+  // Compressed, because a session whose client is gone may stay for good.
   struct Packed {
     std::string bytes;
     size_t graph_def_size = 0, placed_size = 0;

@@ -1,5 +1,5 @@
-// A step of a client's session, from the request on: first its program is looked up or built, then
-// it runs.
+// A step of a client's session, from its request on: its program is looked up or built, then it
+// runs.
 #pragma once
 
 #include <memory>
@@ -12,10 +12,10 @@ namespace leat {
 // Thread-safe.
 class SessionStep {
  public:
-  // `end` is called once, by end() or by what is begun.
+  // `end` is called once, by end() or by the step passed to begin().
   explicit SessionStep(ClusterStep::Done end) : end_(std::move(end)) {}
 
-  // The program is there. False: the step was cancelled while that was built.
+  // The program is ready. False: the step was cancelled while it was built.
   bool begin(std::shared_ptr<ClusterStep> step);
   void cancel(const Status& status);
   void task_lost(const TaskName& task, const std::string& why);

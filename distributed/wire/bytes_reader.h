@@ -1,5 +1,5 @@
-// Reads received bytes from front to back, over the borders of their parts. What is there is asked
-// before it is read: who reads knows what a message that ends too early is called.
+// Reads received bytes front to back, across the borders of their parts. Callers check left()
+// before they read: they know how to name a message that ends too early.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@ class BytesReader {
 
   size_t left() const { return left_; }
 
-  // Calls it with one piece after the other. At most left() bytes.
+  // Calls `take` with one piece after another. At most left() bytes.
   template <class Take>
   void take(size_t bytes, Take&& take) {
     check_internal(bytes <= left_, "reads ", bytes, " bytes of ", left_);
@@ -43,7 +43,7 @@ class BytesReader {
       to += piece.size();
     });
   }
-  // Reads them where they lie, if that is in one part; otherwise nothing is read.
+  // Reads bytes in place if they lie in one part; otherwise reads nothing.
   std::optional<std::string_view> view(size_t bytes) {
     if (bytes == 0) return std::string_view();
     if (part_ == parts_.size() || bytes > parts_[part_].size() - at_) return std::nullopt;

@@ -20,7 +20,7 @@
 
 namespace leat {
 
-// What has become of a step at the receiver: decides what happens to a tensor that comes for it.
+// The state of a step at the receiver. It decides what happens to a tensor that arrives for it.
 enum class StepPhase : uint8_t {
   early,  // has not begun here: its tensors are kept, and count against the sender's window
   running,
@@ -28,44 +28,43 @@ enum class StepPhase : uint8_t {
 };
 
 struct ChannelEvents {
-  // On transport threads; no two of these at a time for one channel, but on_abort may also come
-  // from the thread of a device copy that failed. None after the channel has been destroyed.
+  // Called on transport threads, never two at a time for one channel, except that on_abort may also
+  // come from the thread of a failed device copy. None after the channel is destroyed.
   std::function<void(int64_t step, int64_t edge, Tensor value, bool is_dead)> on_tensor;
   std::function<void(int64_t step, const Status& status)> on_abort;
-  // The first piece of a tensor has come for a step that has not begun here: what it takes of the
+  // The first piece of a tensor has arrived for a step that has not begun here. Its share of the
   // window is held until settle(). May be empty.
   std::function<void(int64_t step)> on_early = {};
   // hello, welcome, refusal, goodbye.
   std::function<void(FrameKind kind, const FrameHeader& header, std::string payload)> on_control;
-  // Once, last: the stream has ended, or was cut. UNAVAILABLE or DATA_LOSS, with the reason; OK if
+  // Once, last: the stream has ended or was cut. UNAVAILABLE or DATA_LOSS, with the reason; OK if
   // the peer closed.
   std::function<void(const Status& status, RpcCause cause)> on_end;
   // From any thread.
   std::function<StepPhase(int64_t step)> phase_of;
-  // "w:0 (of node w) from /job:ps/task:0 to /job:worker/task:1": an edge, for messages. May be
+  // Names an edge in messages: "w:0 (of node w) from /job:ps/task:0 to /job:worker/task:1". May be
   // empty.
   std::function<std::string(int64_t step, int64_t edge)> describe = {};
 };
 
 struct ChannelOptions {
   uint64_t incarnation = 0;              // of this task, on every frame
-  uint64_t window = uint64_t{64} << 20;  // what this end lets the peer have under way
-  size_t chunk = size_t{512} << 10;      // larger tensors travel in pieces of this size, or less
+  uint64_t window = uint64_t{64} << 20;  // bytes that the peer may have under way to us
+  size_t chunk = size_t{512} << 10;      // larger tensors travel in pieces of at most this size
   size_t queue = size_t{4} << 20;        // handed to the stream ahead of its writes
   uint64_t largest_tensor = 0;           // bytes that a peer may announce; 0: host_memory_limit()
 };
 
 // One end. Thread-safe.
-//   Cost per tensor: a 64-byte header per chunk; the sender reads the tensor's own memory, the
-//   receiver copies once, from the socket's slices into the tensor that it hands on; and
-//   computes the checksum meanwhile. What does not fit its checksum, or is no frame, ends the
-//   stream on both sides, with the reason: DATA_LOSS. send() returns
-//   at once; the tensor's buffer is pinned until it has left. Small tensors overtake large ones
-//   that wait; edges are independent of each other, so nothing depends on the order. Back-pressure:
-//   at most `window` bytes are under way that the receiver has not yet given to a step. It gives
-//   bytes back as they are copied; those of a step that has not begun there when it begins, or when
-//   the receiver waits for that no longer. A tensor that it cannot take (too large, out of memory)
-//   aborts its step on both ends.
+//   Cost per tensor: a 64-byte header per chunk. The sender reads the tensor's own memory; the
+//   receiver copies once, from the socket's slices into the tensor that it hands on, and computes
+//   the checksum meanwhile. A wrong checksum or a malformed frame ends the stream on both sides,
+//   with the reason: DATA_LOSS. send() returns at once; the tensor's buffer is pinned until sent.
+//   Small tensors overtake large ones that wait; edges are independent, so nothing depends on the
+//   order. Back-pressure: at most `window` bytes are under way that the receiver has not yet given
+//   to a step. It returns bytes as it copies them; for a step that has not begun there, when the
+//   step begins or the receiver stops waiting for it. A tensor that it cannot take (too large, out
+//   of memory) aborts its step on both ends.
 class Channel : public std::enable_shared_from_this<Channel> {
  public:
   // `made`, if given, is called with the channel before its first event.
@@ -77,27 +76,27 @@ class Channel : public std::enable_shared_from_this<Channel> {
 
   // A value without dtype is a control edge. A tensor in device memory is copied to the host first.
   void send(int64_t step, int64_t edge, Tensor value, bool is_dead);
-  // Drops what waits to be sent for the step, and tells the peer.
+  // Drops values still to be sent for the step, and notifies the peer.
   void abort(int64_t step, const Status& status);
-  // The step has begun here, or is over: what it held of the window goes back.
+  // The step has begun here, or is over: its held share of the window goes back.
   void settle(int64_t step);
 
   // Frames that need no credit.
   void send_control(FrameKind kind, std::string_view payload);
   void heartbeat();
-  // The peer's hello came: it has this incarnation and lets us have so much under way.
+  // The peer's hello has arrived: its incarnation, and the bytes that it lets us have under way.
   void admit(uint64_t peer_incarnation, uint64_t window);
 
-  // Ends the stream after what is queued.
+  // Ends the stream after the queued data.
   void close();
   // Ends it now; on_end gets `reason`.
   void cut(const Status& reason);
 
   std::chrono::steady_clock::time_point last_heard() const;
-  // The same, unless silence since has been forgiven.
+  // The same, but later if silence was forgiven since.
   std::chrono::steady_clock::time_point silent_since() const;
   void forgive_silence();
-  bool is_ended() const;  // on_end has been called, or is
+  bool is_ended() const;  // on_end has been called, or is being called
   std::string peer() const { return stream_->peer(); }
   uint64_t queued_bytes() const;  // waiting here, not yet handed to the stream
   uint64_t received_bytes() const { return received_; }
@@ -123,14 +122,14 @@ class Channel : public std::enable_shared_from_this<Channel> {
   void complain(const Status& reason);
   void complaint_came(const std::string& text);
   void receive_tensor(FrameReader& reader, const FrameHeader& header);
-  // False if there is no memory for what `action` does: then the frame's step has been refused.
+  // False if there is no memory for `action`: the frame's step has then been refused.
   template <class Action>
   bool fits(const FrameHeader& header, Action&& action);
   static std::string read_text(FrameReader& reader, const FrameHeader& header);
   std::string describe(const FrameHeader& header) const;
   void forget_ended_steps();
   void ended(const RpcStatus& status);
-  // On any.
+  // On any thread.
   void refuse(int64_t step, const Status& status);
   void give_back(uint64_t bytes);
 
@@ -144,17 +143,17 @@ class Channel : public std::enable_shared_from_this<Channel> {
   uint64_t credit_ = 0;  // bytes that the peer lets us have under way
   std::deque<Outgoing> small_, large_;
   uint64_t queued_ = 0;
-  Status cut_;              // the reason, if this end or the peer ends the stream for one
-  bool is_broken_ = false;  // what comes is not believed
+  Status cut_;              // the reason, if either end ends the stream for one
+  bool is_broken_ = false;  // incoming data is no longer trusted
   bool is_ended_ = false;
 
-  // Of receiving; touched by the stream's callbacks only, but for what the mutex guards.
+  // Of receiving. Only the stream's callbacks touch it, except for members that the mutex guards.
   uint32_t expected_ = 0;
   std::atomic<uint64_t> peer_incarnation_{0};
   std::atomic<uint64_t> received_{0};
   std::atomic<int64_t> forgiven_{0};
   std::atomic<int64_t> last_heard_;  // steady clock, ns
-  // Tensors of which pieces are missing, by step and edge.
+  // Tensors with missing pieces, by step and edge.
   std::map<std::pair<int64_t, int64_t>, IncomingTensor> incoming_;
   std::mutex credit_mutex_;
   uint64_t to_give_back_ = 0;

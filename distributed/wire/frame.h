@@ -1,6 +1,6 @@
-// What travels on a stream between two tasks: frames of a fixed header, the extents of a tensor,
-// and a payload. Header and extents have one checksum, the payload another: nothing is believed,
-// and nothing allocated, that did not come as it was sent.
+// The frames of a stream between two tasks: a fixed header, the extents of a tensor, and a payload.
+// Header and extents share one checksum; the payload has another. Nothing is trusted or allocated
+// before its checksum matches.
 #pragma once
 
 #include <array>
@@ -22,24 +22,24 @@ enum class FrameKind : uint8_t {
   tensor,     // the payload is a piece of a tensor's bytes, the first one after its extents
   abort,      // of `step`; edge: the code, payload: the message; offset and total: where in it the
               // node is named, and with how many bytes (0: nowhere)
-  credit,     // total: so many more bytes of tensors may be sent
+  credit,     // total: this many more bytes of tensors may be sent
   goodbye,    // the sender is ending
-  complaint,  // payload: why the sender believes no more of what it gets; then the stream ends
+  complaint,  // payload: why the sender no longer trusts what it receives; then the stream ends
 };
 
-// As it lies on the wire, little-endian. 64 bytes.
+// The wire layout: little-endian, 64 bytes.
 struct FrameHeader {
   uint32_t magic = expected_magic;
   FrameKind kind = FrameKind::heartbeat;
   uint8_t flags = 0;
   DType dtype = DType::invalid;  // invalid: a control edge, or no tensor
   uint8_t rank = 0;
-  uint32_t sequence = 0;  // counts the frames of one direction: a lost or doubled one is seen
+  uint32_t sequence = 0;  // counts frames per direction, to detect lost or doubled ones
   uint32_t payload = 0;   // bytes after the header and the extents
   int64_t step = 0;
   int64_t edge = 0;
   uint64_t total = 0;             // bytes of the whole tensor
-  uint64_t offset = 0;            // of this piece; its extents come only with the first one
+  uint64_t offset = 0;            // of this piece; only the first piece has extents
   uint64_t incarnation = 0;       // of the sender
   uint32_t payload_checksum = 0;  // CRC-32C
   uint32_t checksum = 0;          // CRC-32C of header (with 0 here) and extents; encode() sets it
@@ -53,7 +53,7 @@ struct FrameHeader {
 };
 static_assert(sizeof(FrameHeader) == 64);
 
-// Header, with its checksum, and extents as bytes, with room for `extra` more.
+// Header, with its checksum, and extents as bytes; reserves room for `extra` more.
 std::string encode(FrameHeader header, const Shape& shape, size_t extra = 0);
 // A whole frame, both checksums set.
 std::string encode(FrameHeader header, const Shape& shape, std::string_view payload);
@@ -66,13 +66,13 @@ class FrameReader {
   size_t left() const { return bytes_.left(); }
   void read(void* into, size_t bytes);
   void skip(size_t bytes);
-  // Header and extents. Checks magic, checksum, kind, rank, and that the payload is there.
-  // DATA_LOSS otherwise.
+  // Header and extents. DATA_LOSS unless magic, checksum, kind and rank are right and the payload
+  // is there.
   FrameHeader header();
-  // The extents of the last header. DATA_LOSS if one is negative, or the number of elements
+  // The extents of the last header. DATA_LOSS if one is negative or the number of elements
   // overflows.
   Shape shape() const;
-  // The payload of `header`. False if its checksum does not fit what came.
+  // The payload of `header`. False if its checksum does not match.
   bool read_payload(const FrameHeader& header, void* into);
 
  private:
@@ -85,7 +85,7 @@ class FrameReader {
 
 // The elements of a tensor of strings: their lengths, 8 bytes each, then their bytes.
 std::string encode_strings(const Tensor& tensor);
-// DATA_LOSS unless `bytes` are exactly that. Nothing is allocated beyond what is there.
+// DATA_LOSS unless `bytes` are exactly that. Allocates nothing beyond the bytes that are there.
 Tensor decode_strings(const Shape& shape, std::string_view bytes);
 
 }  // namespace leat

@@ -9,7 +9,7 @@
 namespace leat::wire {
 namespace {
 
-// Less than this is copied into the slice before it.
+// A smaller payload is copied into the slice before it.
 constexpr size_t small_payload = 1024;
 
 class FrameWriter {

@@ -1,6 +1,6 @@
 // A message between master and worker as bytes: [u32 size of the protobuf part][protobuf part]
 // [elements of its tensors, one after the other; of a string, u32 size and bytes]. Tensors are sent
-// from where they lie, and no protobuf limit applies to them. Malformed bytes are INVALID_ARGUMENT.
+// in place, and no protobuf limit applies to them. Malformed bytes are INVALID_ARGUMENT.
 #pragma once
 
 #include <cstddef>
@@ -21,23 +21,22 @@ namespace leat::wire {
 class TensorHeader;
 using TensorHeaders = google::protobuf::RepeatedPtrField<TensorHeader>;
 
-// Adds what the protobuf part says of the tensors: name, dtype, extents, bytes.
+// Adds each tensor's name, dtype, extents and bytes to the protobuf part.
 void describe(const NamedTensors& tensors, TensorHeaders* list);
 
-// RESOURCE_EXHAUSTED if the protobuf part is larger than protobuf allows, or all of it than one
-// message of gRPC may be (largest_rpc_message), with the name of the largest tensor. The slices
-// hold the tensors' memory.
+// RESOURCE_EXHAUSTED, naming the largest tensor, if the protobuf part exceeds protobuf's limit, or
+// the whole exceeds one gRPC message (largest_rpc_message). The slices hold the tensors' memory.
 Slices frame(const google::protobuf::MessageLite& header);
 enum class FrameSize { one_message, any };
 Slices frame(const google::protobuf::MessageLite& header, const NamedTensors& tensors,
              FrameSize size = FrameSize::one_message);
 
-// One that has come, read from front to back. The bytes must outlive it.
+// A received message, read front to back. The bytes must outlive it.
 class FramedMessage {
  public:
   explicit FramedMessage(const Bytes& bytes) : bytes_(bytes) {}
 
-  // First, and once.
+  // Call first, and once.
   template <class Message>
   Message header() {
     Message out;

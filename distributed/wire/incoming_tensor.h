@@ -1,4 +1,4 @@
-// A tensor that comes in pieces over a channel, the first one with its extents (frame.h).
+// A tensor that arrives in pieces over a channel; the first piece has the extents (frame.h).
 #pragma once
 
 #include <memory>
@@ -12,16 +12,16 @@ namespace leat {
 class IncomingTensor {
  public:
   IncomingTensor() = default;
-  // Room for what a first piece announces. DATA_LOSS if that is no tensor; RESOURCE_EXHAUSTED if
-  // it is larger than `largest` bytes or does not fit.
+  // Makes room for the tensor that a first piece announces. DATA_LOSS if it is not a valid tensor;
+  // RESOURCE_EXHAUSTED if it is larger than `largest` bytes or does not fit.
   IncomingTensor(const FrameHeader& header, const Shape& shape, uint64_t largest);
 
-  // Reads the next piece. DATA_LOSS if it is not the next one of this tensor. False if its
-  // checksum does not fit what came. std::bad_alloc, with nothing read, if strings do not fit.
+  // Reads the next piece. False if its checksum does not match. DATA_LOSS if it is not the next
+  // piece of this tensor. std::bad_alloc, with nothing read, if strings do not fit.
   bool read(FrameReader& reader, const FrameHeader& header);
   bool is_whole() const { return received_ == total_; }
-  // Without dtype if it is dead, or a control edge. DATA_LOSS if the bytes are no strings;
-  // RESOURCE_EXHAUSTED or std::bad_alloc if these do not fit.
+  // Without dtype for a dead value or a control edge. DATA_LOSS if the bytes are not valid strings;
+  // RESOURCE_EXHAUSTED or std::bad_alloc if they do not fit.
   Tensor take() &&;
 
  private:

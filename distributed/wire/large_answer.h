@@ -1,5 +1,5 @@
-// RunStep's answer where TensorFlow's message, of 2 GiB, cannot hold the fetches: a message of our
-// own, for clients of ours. It begins with a byte that is no message of protobuf.
+// RunStep's answer when the fetches exceed TensorFlow's message limit of 2 GiB: our own message,
+// for our clients. Its first byte cannot begin a protobuf message.
 #pragma once
 
 #include <functional>
@@ -10,7 +10,7 @@
 
 namespace leat {
 
-// Beyond what the tensors' bytes are, a message has names, shapes and the like.
+// Leaves room in a message for names, shapes and the like beside the tensors' bytes.
 inline constexpr uint64_t most_fetched_bytes = uint64_t{INT32_MAX} - (uint64_t{16} << 20);
 
 // `response`: a serialised RunStepResponse without tensors.

@@ -7,7 +7,7 @@
 namespace leat {
 namespace {
 
-// Zero, which is none, if the client means none.
+// Zero, meaning none, if the client means none.
 std::chrono::milliseconds timeout_of(int64_t milliseconds) {
   const bool is_none = milliseconds < 0 || milliseconds > longest_timeout.count();
   return std::chrono::milliseconds(is_none ? 0 : milliseconds);

@@ -1,6 +1,6 @@
-// Between the messages of TensorFlow's MasterService and our values, in both directions, so that
-// client (remote_master) and master (master_service) cannot disagree. For .cc files that speak the
-// protocol.
+// Converts between the messages of TensorFlow's MasterService and our values, in both directions,
+// so that client (remote_master) and master (master_service) cannot disagree. For .cc files that
+// speak the protocol.
 #pragma once
 
 #include "runtime/session.h"
@@ -17,8 +17,8 @@ namespace leat {
 // Methods of the service; the wire's path is this + name.
 inline constexpr const char* master_service = "/tensorflow.MasterService/";
 
-// What is not written: the target, and threads. INVALID_ARGUMENT or UNIMPLEMENTED for what
-// TensorFlow's client may ask and a task cannot do.
+// Does not write the target and threads. INVALID_ARGUMENT or UNIMPLEMENTED for options of
+// TensorFlow's client that a task does not support.
 void write_options(const SessionOptions& options, tensorflow::ConfigProto& proto);
 SessionOptions read_options(const tensorflow::ConfigProto& proto);
 

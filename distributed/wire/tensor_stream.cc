@@ -16,7 +16,7 @@ using google::protobuf::internal::WireFormatLite;
 using google::protobuf::io::CodedInputStream;
 using google::protobuf::io::CodedOutputStream;
 
-// Less than this is copied: a slice of its own costs more.
+// Smaller tensors are copied: a slice costs more.
 constexpr size_t small_tensor = 4096;
 
 // TensorProto's fields.

@@ -1,7 +1,7 @@
-// Tensors inside TensorFlow's messages, without copies: a message is written as slices that point
-// at the tensors' memory, and elements are read from the received parts straight into a tensor.
-// What is small or unusual (strings, bools, the *_val forms) goes through
-// graph/import/graph_def.h, which owns the format.
+// Tensors inside TensorFlow's messages, without copies. A message is written as slices that point
+// at the tensors' memory; elements are read from the received parts straight into a tensor. Small
+// or unusual forms (strings, bools, *_val) go through graph/import/graph_def.h, which owns the
+// format.
 #pragma once
 
 #include <functional>
@@ -18,8 +18,7 @@ class MessageWriter {
  public:
   explicit MessageWriter(std::string_view what) : what_(what) {}
 
-  // Fields of the message itself, encoded elsewhere: a serialised protobuf message without its
-  // tensors.
+  // Adds other fields of the message: a serialised protobuf message without its tensors.
   void append(std::string_view fields);
   // `field` = NamedTensorProto{name = 1, tensor = 2}.
   void add_named_tensor(int field, std::string_view name, const Tensor& tensor);
@@ -27,7 +26,7 @@ class MessageWriter {
   void add_tensor(int field, const Tensor& tensor);
 
   uint64_t size() const { return size_; }
-  // RESOURCE_EXHAUSTED if the message is larger than protobuf allows.
+  // RESOURCE_EXHAUSTED if the message exceeds protobuf's limit.
   Slices finish() &&;
 
  private:
@@ -43,8 +42,8 @@ class MessageWriter {
 };
 
 // Reads a message: calls `named_tensor` for each NamedTensorProto in field `tensor_field`, and
-// returns all other fields as they came, to be parsed as protobuf. INVALID_ARGUMENT if the bytes
-// are no message; errors of a tensor name it.
+// returns all other fields unchanged, for protobuf to parse. INVALID_ARGUMENT for malformed bytes;
+// a tensor's error names it.
 std::string read_message(const Bytes& bytes, int tensor_field,
                          const std::function<void(std::string name, Tensor tensor)>& named_tensor);
 // The same for fields that are TensorProtos.

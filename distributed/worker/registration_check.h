@@ -1,5 +1,5 @@
-// What a worker verifies of a graph before it compiles it. Our own master sends graphs that its
-// passes have verified; another process may send anything.
+// A worker's checks on a graph before it compiles it. Our own master sends graphs that its passes
+// have verified; another process may send anything.
 #pragma once
 
 #include "distributed/worker/worker_client.h"
@@ -12,7 +12,7 @@ namespace leat {
 // * every _Send and _Recv belongs to an edge;
 // * every node is on the device of its partition;
 // * every fetch is an output of a partition.
-// Inputs, dtypes and attributes of nodes have been checked when their graph was read.
+// Nodes' inputs, dtypes and attributes were checked when the graph was read.
 void check_registration(const RegisterGraph& graph, const TaskName& self);
 
 }  // namespace leat

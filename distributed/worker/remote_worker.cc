@@ -9,7 +9,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Of calls that nobody waits for.
+// For calls whose result nobody waits for.
 constexpr auto notice_limit = std::chrono::seconds(10);
 
 // Sends a request; `answer` gets the status, and on success what `decode` makes of the reply.

@@ -10,7 +10,7 @@ namespace leat {
 
 class RpcClient;
 
-// Calls the worker of `task` at its address. A call that cannot reach it fails at once, with
+// Calls the worker of `task` at its address. If it is unreachable, a call fails at once with
 // UNAVAILABLE and a text that names the task, the address and the reason: "/job:ps/task:1
 // (10.0.1.7:2222): Connection refused".
 class RemoteWorker final : public WorkerClient {

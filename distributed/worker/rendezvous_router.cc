@@ -19,7 +19,7 @@ using Clock = std::chrono::steady_clock;
 using Edges = std::shared_ptr<const std::vector<CutEdge>>;
 
 constexpr auto remembered_for = std::chrono::seconds(60);
-// Steps that are over, so that late messages are known for what they are.
+// Ended steps, so that late messages are recognised.
 constexpr size_t remembered_steps = 1 << 14;
 
 }  // namespace

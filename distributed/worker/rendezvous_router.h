@@ -1,5 +1,5 @@
 // The data plane of a task: the rendezvous of each of its steps. Values for the task itself stay
-// here, others are pushed to the task that owns the edge's destination as soon as they exist.
+// here; others are pushed to the task at the edge's destination as soon as they exist.
 #pragma once
 
 #include <chrono>
@@ -15,11 +15,10 @@
 namespace leat {
 
 struct RouterOptions {
-  // Runs what a value from another task sets off (the rest of a step): on a thread that may
-  // compute. Without it, the transport's thread does, and nothing else is received meanwhile.
+  // Runs the work that a value from another task triggers (the rest of a step) on a thread that may
+  // compute. Without it, the transport's thread runs it, and receives nothing else meanwhile.
   std::function<void(std::function<void()>)> executor;
-  // How long values of a step that has not begun here are kept, also those of which only a part
-  // has come.
+  // How long values of a step that has not begun here are kept, including incomplete ones.
   std::chrono::milliseconds parking{60'000};
   // How long meet() waits.
   std::chrono::milliseconds patience{5'000};
@@ -34,17 +33,18 @@ class RendezvousRouter final : public MembershipListener {
   // The tasks of this task's description. Errors say which description lacks a peer.
   void know(const std::vector<TaskName>& tasks);
 
-  // The rendezvous of a step that begins here, for the edges that begin or end on this task. Values
-  // that came before are in it. If a task that it needs is not connected, it is aborted already
-  // (UNAVAILABLE names the task). Aborting it aborts the step on all tasks that share an edge with
-  // this one. ALREADY_EXISTS if the step runs here.
+  // The rendezvous of a step that begins here, for the edges that begin or end on this task. It
+  // contains values that came before. If a task that it needs is not connected, it is already
+  // aborted (UNAVAILABLE names the task). Aborting it aborts the step on all tasks that share an
+  // edge with this one. ALREADY_EXISTS if the step already runs here.
   std::shared_ptr<Rendezvous> open(int64_t step,
                                    const std::shared_ptr<const std::vector<CutEdge>>& edges);
-  // The step has ended here: what still comes for it is dropped. What it sent is still delivered.
+  // The step has ended here: drops what still arrives for it. What it sent is still delivered.
   void close(int64_t step);
-  // Calls `ready`, perhaps on a thread of the transport, when all tasks at the other ends of the
-  // edges have been connected once: in a cluster that is starting they soon are. Also after
-  // `patience`: then open() says which task is missing. Not at all if the router goes before.
+  // Calls `ready`, perhaps on a transport thread, once all tasks at the other ends of the edges
+  // have been connected at some time: in a starting cluster they soon are. Also calls it after
+  // `patience`: open() then names the missing task. Never calls it if the router is destroyed
+  // first.
   void meet(const std::shared_ptr<const std::vector<CutEdge>>& edges, std::function<void()> ready);
 
   // Bytes of values that wait for their step to begin.

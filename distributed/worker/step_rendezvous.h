@@ -1,4 +1,4 @@
-// One step's rendezvous on one task, and where its edges lead. Internal to the router
+// One step's rendezvous on one task, and the destinations of its edges. Internal to the router
 // (rendezvous_router.h).
 #pragma once
 
@@ -33,8 +33,8 @@ struct Routes {
   const std::vector<TaskName>* lasting_peers = nullptr;  // the same; outlives the graph
 
   Routes(const std::vector<CutEdge>& edges, const TaskName& self);
-  int find(int64_t edge) const;                // into routes, -1: not of this task
-  int peer_index(const TaskName& task) const;  // into peers, -1: no edge to or from it
+  int find(int64_t edge) const;                // into routes; -1: not of this task
+  int peer_index(const TaskName& task) const;  // into peers; -1: no edge to or from it
 };
 
 // Thread-safe.
@@ -44,7 +44,7 @@ class StepRendezvous final : public Rendezvous {
 
   StepRendezvous(int64_t step, std::shared_ptr<const std::vector<CutEdge>> edges,
                  std::shared_ptr<const Routes> routes, TaskName self, Executor executor);
-  // Before the step is used: where its peers are reached.
+  // Before the step is used: sets the channel to one of its peers.
   void set_channel(size_t peer, std::shared_ptr<Channel> channel) {
     channels_[peer] = std::move(channel);
   }
@@ -53,22 +53,22 @@ class StepRendezvous final : public Rendezvous {
   void recv(Edge edge, Arrived arrived) override;
   void abort(const Status& status) override { abort(status, /*except=*/-1, /*is_remote=*/false); }
 
-  // A value from another task of the step. One that the edges do not announce (no such edge from
-  // that task, a second value) aborts the step with INVALID_ARGUMENT.
+  // A value from another task of the step. A value that the edges do not announce (no such edge
+  // from that task, a second value) aborts the step with INVALID_ARGUMENT.
   void receive(int peer, Edge edge, Tensor value, bool is_dead);
-  // `except`: the peer that knows already. Remote: the executor runs what follows.
+  // `except` is the peer that already knows. If remote, the executor runs the consequences.
   void abort(const Status& status, int except, bool is_remote);
 
   const std::shared_ptr<const Routes>& routes() const { return routes_; }
   Status status() const;  // OK unless it was aborted
   // "edge_7_w (of node w) from /job:ps/task:0 to /job:worker/task:1".
   std::string describe(Edge edge) const;
-  // "; it owed edge_7_w (of node w) and 3 more": what has not come from a peer.
+  // "; it owed edge_7_w (of node w) and 3 more": values still missing from a peer.
   std::string owed_by(int peer) const;
 
  private:
   struct Slot {
-    // Of an edge that repeats, `taken` is `empty` for the next value.
+    // For an edge that repeats, `taken` counts as `empty` for the next value.
     enum State : uint8_t { empty, awaited, there, taken } state = empty;
     bool is_dead = false;
     Tensor value;
@@ -79,7 +79,7 @@ class StepRendezvous final : public Rendezvous {
     const Slot::State state = slots_[route].state;
     return state == Slot::empty || (state == Slot::taken && routes_->routes[route].repeats);
   }
-  // False if the edge has a value already.
+  // False if the edge already has a value.
   bool deliver(size_t route, Tensor value, bool is_dead, bool is_remote);
 
   const int64_t step_;

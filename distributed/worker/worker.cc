@@ -1,5 +1,5 @@
-// Sessions, registered graphs and running steps of one task, in tables under one lock; what lies
-// outside is called without it.
+// Sessions, registered graphs and running steps of one task, in tables under one lock. Calls to the
+// outside are made without it.
 #include "distributed/worker/worker.h"
 
 #include <unistd.h>

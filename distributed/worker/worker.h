@@ -12,16 +12,16 @@
 
 namespace leat {
 
-// Where the steps of a task exchange tensors with those of other tasks (rendezvous_router.h).
+// How a task's steps exchange tensors with those of other tasks (rendezvous_router.h).
 struct StepExchange {
-  // The rendezvous of a step, for these edges. Values may have come before.
+  // Opens the rendezvous of a step for these edges. Values may have come before.
   std::function<std::shared_ptr<Rendezvous>(
       int64_t step, const std::shared_ptr<const std::vector<CutEdge>>& edges)>
       open;
-  // The step has ended here: what still comes for it is dropped.
+  // The step has ended here: drops what still arrives for it.
   std::function<void(int64_t step)> close;
-  // Calls `ready` when this task has met the tasks at the other ends of these edges, or has given
-  // those that it never met their time. May be empty.
+  // Calls `ready` when this task has met the tasks at the other ends of these edges, or has waited
+  // long enough for those it has not met. May be empty.
   std::function<void(const std::shared_ptr<const std::vector<CutEdge>>& edges,
                      std::function<void()> ready)>
       meet;
@@ -30,11 +30,11 @@ struct StepExchange {
 struct WorkerOptions {
   TaskName task;
   std::string cluster_id;
-  uint64_t incarnation = 0;  // random, not 0: another one after every start of the process
+  uint64_t incarnation = 0;  // random, not 0; differs after every start of the process
   std::vector<Device*> devices;
   ThreadPool* pool = nullptr;
   StepExchange exchange;
-  const WaitList* waits = nullptr;  // the task's: told with its activity
+  const WaitList* waits = nullptr;  // the task's: part of its activity
 };
 
 // Thread-safe. register_graph() and run_graph() with another incarnation than the worker's are
@@ -57,19 +57,20 @@ class Worker final : public WorkerClient, public std::enable_shared_from_this<Wo
   // abort_step(), for callers in this process.
   std::vector<StepActivity> abort(int64_t step, const Status& status);
   TaskActivity current_activity() const;
-  // The reply of a step that has ended here is on its way to another process until the handle goes:
-  // it is part of the activity meanwhile. Null for a small one.
+  // Until the handle goes, the reply of a step that has ended here is on its way to another process
+  // and part of the activity. Null for a small reply.
   [[nodiscard]] std::shared_ptr<const void> reply_leaves(int64_t step, const std::string& session);
   WorkerStatus current_status() const;
   const TaskName& task() const { return options_.task; }
   ThreadPool& pool() const { return *options_.pool; }
-  // Membership has met this process of `master`. Drops the sessions of those before it: nobody will
-  // close them. What these still ask for, on its way since then, is ABORTED.
+  // Membership has met this process of `master`. Drops the sessions of earlier processes: nobody
+  // will close them. Their late requests are ABORTED.
   void master_connected(const TaskName& master, uint64_t incarnation);
-  // Gives back the memory of what has not run since the last call, and free memory of the process.
+  // Gives back the memory of graphs that have not run since the last call, and free memory of the
+  // process.
   void drop_unused();
-  // Refuses new steps with `status`, gives those that run `grace` to end, then aborts them. False
-  // if some have not ended a second later.
+  // Refuses new steps with `status`, gives running steps `grace` to end, then aborts them. False if
+  // some have not ended a second later.
   bool drain(const Status& status, std::chrono::milliseconds grace);
 
  private:

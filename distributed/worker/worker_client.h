@@ -1,5 +1,5 @@
-// How a master reaches a worker: the worker itself in the same process (worker.h), or another
-// task's over the wire (remote_worker.h).
+// How a master reaches a worker: the worker itself in this process (worker.h), or another task's
+// worker over the wire (remote_worker.h).
 #pragma once
 
 #include <chrono>
@@ -20,7 +20,7 @@ namespace leat {
 
 struct WorkerStatus {
   TaskName task;
-  std::string cluster_id;  // its mark (identity.h): who knows the id recognises it
+  std::string cluster_id;  // its mark (identity.h): recognised by tasks that know the id
   uint64_t incarnation = 0;
   int64_t pid = 0;
   std::string host;
@@ -28,10 +28,10 @@ struct WorkerStatus {
   int64_t sessions = 0, graphs = 0, running_steps = 0;
 };
 
-// One task's part of a partitioned graph. The session is made by its first graph.
+// One task's part of a partitioned graph. Its first graph creates the session.
 struct RegisterGraph {
   uint64_t request_id = 0;          // a repeat gets the first answer; if not 0, the graph's handle
-  uint64_t worker_incarnation = 0;  // of the worker that the master means; 0: whoever answers
+  uint64_t worker_incarnation = 0;  // the worker that the master means; 0: any
   std::string session;
   bool isolate_state = false;  // variables of the session's own
   TaskName master;
@@ -49,7 +49,7 @@ struct RunGraph {
   int64_t step = 0;
   NamedTensors feeds;  // of this task
   bool trace = false;
-  bool any_size = false;  // of the fetches; else RESOURCE_EXHAUSTED beyond a message of gRPC
+  bool any_size = false;  // of the fetches; else RESOURCE_EXHAUSTED beyond one gRPC message
 };
 
 struct RunGraphResult {
@@ -59,24 +59,24 @@ struct RunGraphResult {
   std::vector<StepActivity> activity;  // what the step did and waited for when it was aborted
 };
 
-// A step that runs on a worker.
+// A running step of a worker.
 struct RunningStep {
   int64_t step = 0;
   std::string session;
   TaskName master;  // that started it
-  int64_t ns = 0;   // for so long
+  int64_t ns = 0;   // duration
   std::vector<StepActivity> activity;
 };
 
-// What goes on in a task at this moment.
+// A task's current activity.
 struct TaskActivity {
   std::vector<RunningStep> steps;   // of all masters
-  std::vector<StepActivity> waits;  // what its own master waits for besides
+  std::vector<StepActivity> waits;  // what its own master waits for besides steps
 };
 
 // Thread-safe. Every call returns at once; `done` is called exactly once, on any thread, possibly
-// before the return. A status that is not OK says which task, and why it could not be reached;
-// UNAVAILABLE is that of the connection. Deadlines are the connection's, too: a worker in this
+// before the return. A status other than OK names the task and says why it could not be reached;
+// UNAVAILABLE comes from the connection. Deadlines also belong to the connection: a worker in this
 // process ignores them, and its master ends its steps.
 class WorkerClient {
  public:
@@ -88,15 +88,15 @@ class WorkerClient {
 
   virtual void status(Deadline deadline, Done<WorkerStatus> done) = 0;
   virtual void register_graph(RegisterGraph request, Deadline deadline, Done<uint64_t> done) = 0;
-  // Steps that run keep the graph until they end.
+  // Running steps keep the graph until they end.
   virtual void deregister_graph(const std::string& session, uint64_t graph) = 0;
-  // The status is that of the call; result.status that of the step.
+  // The status is the call's; result.status is the step's.
   virtual void run_graph(RunGraph request, Deadline deadline, Done<RunGraphResult> done) = 0;
-  // Ends the step here, also if it has not come yet. Passes on what it did and waited for, at once:
-  // a kernel that is blocked may take its time to end.
+  // Ends the step here, even if it has not arrived yet. Passes on at once what it did and waited
+  // for: a blocked kernel may take time to end.
   virtual void abort_step(int64_t step, const Status& status, Deadline deadline,
                           Done<std::vector<StepActivity>> done) = 0;
-  // Drops the session with its graphs, and its variables if they are its own.
+  // Drops the session with its graphs, and with its variables if they are its own.
   virtual void cleanup_session(const std::string& session) = 0;
   // Forgets the variables of these containers; none: of the default one.
   virtual void reset(const std::vector<std::string>& containers, Deadline deadline,

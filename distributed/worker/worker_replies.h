@@ -1,5 +1,5 @@
-// What a worker remembers of steps that have ended on it: that its part is done, and whether the
-// reply to the master is still on its way. A master that asks late is told this.
+// A worker's memory of steps that have ended on it: that its part is done, and whether the reply to
+// the master is still on its way. It answers a master that asks late.
 #pragma once
 
 #include <map>
@@ -23,9 +23,9 @@ class WorkerReplies : public std::enable_shared_from_this<WorkerReplies> {
   void add(int64_t step, const RunGraphResult& result);
   // Until the handle goes, the reply is on its way to another process. Null for a small one.
   [[nodiscard]] std::shared_ptr<const void> leaves(int64_t step, const std::string& session);
-  // Nothing if the step has not ended here, or so long ago that it is forgotten.
+  // Nullopt if the step has not ended here, or so long ago that it is forgotten.
   std::optional<StepActivity> activity(int64_t step) const;
-  // Those on their way, without their masters.
+  // The steps whose replies are on their way, without their masters.
   std::vector<RunningStep> leaving() const;
 
  private:
@@ -41,7 +41,7 @@ class WorkerReplies : public std::enable_shared_from_this<WorkerReplies> {
   std::multimap<int64_t, std::string> leaving_;  // steps, sessions
 };
 
-// What the tensors of a result take, and their names.
+// The size of a result's tensors and their names.
 size_t bytes_of(const RunGraphResult& result);
 
 }  // namespace leat
