@@ -28,8 +28,8 @@ void check_not_deprecated(std::string_view op, int producer);
 // The producer to write into a GraphDef with this graph's nodes, so that it can be read again.
 int producer_of(const Graph& graph, size_t first_node);
 
-// Rewrites nodes of which the meaning or the form has changed as they are written today. `def`
-// extends `graph` and has no functions left.
+// Rewrites nodes whose meaning or form has changed as they are written today. `def` extends `graph`
+// and has no functions left.
 void write_as_today(tensorflow::GraphDef& def, const Graph& graph);
 
 }  // namespace leat

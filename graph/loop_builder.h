@@ -1,4 +1,4 @@
-// How a while loop is written into a graph (loops.h).
+// Adds the nodes of a while loop to a graph (loops.h).
 #pragma once
 
 #include <string>

@@ -70,7 +70,7 @@ struct CutEdge {
 
 // Of a partial run: which feeds have to be given before a fetch can be computed.
 using FetchFeeds = std::map<std::string, std::vector<std::string>>;
-// What a partial run is fed when it starts: the name of its only feed's node.
+// The node of the only feed that a partial run starts with.
 inline constexpr std::string_view deferred_values = "_partial_run";
 
 struct PartitionedGraph {

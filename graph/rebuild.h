@@ -1,4 +1,4 @@
-// How a pass makes its new graph: node by node in the old order, each one copied, replaced or left
+// Makes a pass's new graph, node by node in the old order; each node is copied, replaced or left
 // out.
 #pragma once
 

@@ -73,8 +73,8 @@ Tensor constant_value(const Output& output);
 Shape constant_value_as_shape(const Output& output);
 
 // Complete shapes of a node's outputs for given inputs; used when a tape is compiled. `values` are
-// null where unknown. The same function that Graph::add runs, so what was inferred is what is
-// produced.
+// null where unknown. The same function that Graph::add runs, so inferred and produced shapes
+// agree.
 std::vector<Shape> infer_shapes(const NodeView& node, const OpDef& op,
                                 std::span<const TensorSpec> inputs, int num_outputs);
 

@@ -130,7 +130,7 @@ class TrainingSession {
   Readiness readiness_;
   std::optional<Saver> saver_;  // of the chief with a directory
   std::vector<Hook> hooks_;
-  Output step_after_;  // the global step behind the update
+  Output step_after_;  // the global step after the update
   std::unique_ptr<Session> session_;
   std::map<std::vector<bool>, Step> steps_;  // by which hooks are due
   int64_t step_number_ = 0, saved_step_ = -1;

@@ -88,7 +88,7 @@ void replace_file(const std::string& to, std::string_view contents,
 void rename_file(const std::string& from, const std::string& to, const FileRoots& roots = any_file);
 // Makes a hard link. False where the file system has none.
 bool link_file(const std::string& from, const std::string& to, const FileRoots& roots = any_file);
-// Fine if there is none.
+// No error if there is none.
 void remove_file(const std::string& path, const FileRoots& roots = any_file);
 void remove_empty_directory(const std::string& path, const FileRoots& roots = any_file);
 void make_directories(const std::string& path, const FileRoots& roots = any_file);

@@ -62,7 +62,7 @@ class DatasetBuilder {
   std::vector<Component> components_;
 };
 
-// What both shapes have in common.
+// The extents that both shapes have in common; the others are unknown.
 Shape common(const Shape& a, const Shape& b);
 
 }  // namespace leat
