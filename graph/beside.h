@@ -1,4 +1,4 @@
-// Where the nodes of a gradient go.
+// The scopes of a gradient's nodes.
 #pragma once
 
 #include <string_view>
@@ -8,8 +8,8 @@
 
 namespace leat {
 
-// Nodes made meanwhile get the scope, device, colocation and line of a node that is there already,
-// and lie in the branches of these pivots (conditions.h).
+// While it lives, new nodes get this name scope, the device, colocation and line of `node`, and lie
+// in the branches of these pivots (conditions.h).
 class Beside {
  public:
   Beside(Graph& graph, const Node& node, std::string_view scope, const std::vector<Node*>& pivots);
@@ -24,8 +24,8 @@ class Beside {
   size_t first_;
 };
 
-// What a gradient of x is where nothing depends on x. x may be a handle: of a resource, that of
-// what is read from it, of this dtype.
+// The gradient of x where nothing depends on x. x may be a handle; for a resource it is the
+// gradient of the value read from it, of this dtype.
 Output zeros_for(Output x, DType dtype);
 
 }  // namespace leat

@@ -1,6 +1,6 @@
-// What can be told of a value without running anything: constants, shapes, and the small integer
-// arithmetic that graphs do with them. One evaluator serves complete values and shapes of which
-// some extents are known.
+// Values that are known without running anything: constants, shapes, and the small integer
+// arithmetic that graphs do with them. One evaluator serves complete values and partly known
+// shapes.
 #include <algorithm>
 #include <limits>
 #include <map>

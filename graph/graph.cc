@@ -1,4 +1,4 @@
-// Making nodes. What a node needs to be valid is in signature.cc and shape_inference.cc.
+// Making nodes. signature.cc and shape_inference.cc check that a node is valid.
 #include "graph/graph.h"
 
 #include <absl/container/flat_hash_map.h>

@@ -33,18 +33,18 @@ struct Output {
   int index = 0;
 
   Output() = default;
-  // Only of a Node*: {0, 1} is a list of numbers, and no Output.
+  // Only from a Node*: {0, 1} is a list of numbers, not an Output.
   template <std::same_as<Node*> Pointer>
   Output(Pointer node, int index) : node(node), index(index) {}
 
   explicit operator bool() const { return node != nullptr; }
-  // x == y is a node that compares (graph/ops/compare.h); same(x, y) tells whether they are one.
-  // x[0], x[{all, slice(1, 3)}]: graph/ops/index.h.
+  // x == y adds a comparison node (graph/ops/compare.h); same(x, y) returns whether they are one
+  // Output. x[0], x[{all, slice(1, 3)}]: graph/ops/index.h.
   Output operator[](const Index& index) const;
   Output operator[](std::initializer_list<Index> indices) const;
   DType dtype() const;
   bool is_ref() const;
-  // Stands for state (a variable, a queue) and is no value: a ref, or a resource. Its shape is that
+  // Stands for state (a variable, a queue), not for a value: a ref or a resource. Its shape is that
   // of the variable.
   bool is_handle() const;
   const Shape& shape() const;  // as inferred; may be partial
@@ -52,7 +52,7 @@ struct Output {
   std::string name() const;  // "logits/MatMul:0"
 };
 
-// Whether two Outputs are one. As an option of convolutions it is a kind of padding.
+// Whether two Outputs are one. As a convolution option it is a kind of padding.
 struct Same {
   constexpr bool operator()(const Output& a, const Output& b) const {
     return a.node == b.node && a.index == b.index;
@@ -68,8 +68,7 @@ struct OutputSpec {
   bool operator==(const OutputSpec&) const = default;
 };
 
-// What a node's outputs are declared to be: read like a vector, shared by copies until one of them
-// is written.
+// The declared outputs of a node: reads like a vector; copies share it until one is written.
 class OutputSpecs {
  public:
   OutputSpecs() = default;
@@ -91,9 +90,9 @@ class OutputSpecs {
   Shared<std::vector<OutputSpec>> specs_;
 };
 
-// One application of an op. Owned by its graph, which alone changes inputs (consumers are derived,
-// not stored). A graph may have millions: what is mostly the same in many of them, and in the
-// copies that the passes make, is Shared.
+// One application of an op. Owned by its graph; only the graph changes inputs (consumers are
+// derived, not stored). A graph may have millions of nodes, so fields that many of them, and the
+// copies made by passes, have in common are Shared.
 struct Node {
   Graph* graph = nullptr;
   int id = 0;  // dense: position in graph.nodes()
@@ -130,8 +129,8 @@ struct NodeSpec {
   Location location = {};
 };
 
-// Owner of nodes, in an order in which every input comes before its users. Not thread-safe.
-// Movable; nodes keep their addresses.
+// Owns its nodes; every input comes before its users. Not thread-safe. Movable; nodes keep their
+// addresses.
 class Graph {
  public:
   Graph();
@@ -140,15 +139,15 @@ class Graph {
   Graph& operator=(Graph&&) noexcept;
 
   // Adds a node under the current scopes. Checks it against the op's schema and infers types and
-  // shapes; INVALID_ARGUMENT says op, node name, the input shapes and the user's line. NOT_FOUND if
-  // the op is unknown.
+  // shapes; INVALID_ARGUMENT names the op, the node, the input shapes and the user's line.
+  // NOT_FOUND if the op is unknown.
   Node& add(NodeSpec spec);
 
   const std::vector<std::unique_ptr<Node>>& nodes() const { return nodes_; }
   size_t size() const { return nodes_.size(); }
   Node* find(std::string_view name) const;  // null if there is none
-  // A node that find() does not lead to by its name; null if it leads to all. For verify(): the
-  // lookups of a large graph wait for memory together.
+  // A node that find() does not return for its name; null if there is none. For verify(): the
+  // lookups of a large graph overlap their cache misses.
   const Node* find_lost() const;
   // "node" or "node:1"; NOT_FOUND names what was asked for and near misses
   Output output(std::string_view name) const;
@@ -158,22 +157,22 @@ class Graph {
   // Copies one node of another graph, with inputs that belong to this one; keeps name, attrs,
   // devices, location and output specs; runs no scopes.
   Node& copy(const Node& node, std::vector<Output> inputs, std::vector<Node*> control_inputs);
-  // A node with exactly this name and device, no scopes: for passes that insert nodes.
-  // `deferred`, if given, takes an error of the shape function, which only fails the steps that
-  // need the node (infer_shapes_or_accept).
+  // A node with exactly this name and device, no scopes: for passes that insert nodes. `deferred`,
+  // if given, receives an error of the shape function; it then fails only the steps that need the
+  // node (infer_shapes_or_accept).
   Node& insert(NodeSpec spec, const Shared<DeviceName>& assigned_device,
                std::optional<Error>* deferred = nullptr);
-  void reserve(size_t size);  // nodes in all, which will come soon
-  // Forgets all nodes but the first `size`: what an import that failed has added.
+  void reserve(size_t size);  // the expected number of nodes in all
+  // Removes all nodes but the first `size`: undoes a failed import.
   void truncate(size_t size);
-  // Forgets the nodes that `stays` (by id) does not hold, which neither the others nor collections
-  // may use, and numbers the others anew.
+  // Keeps only the nodes that are true in `stays` (by id) and renumbers them. Neither they nor
+  // collections may use a removed node.
   void keep(const std::vector<bool>& stays);
   // "name", "name_1", …: a name that is free.
   std::string unique_name(std::string_view name) const;
-  std::string unique_name(std::string_view name);  // the same, and the next search goes on there
+  std::string unique_name(std::string_view name);  // the same; the next search continues there
 
-  // Takes a name so that no node or scope gets it; what NameScope does.
+  // Reserves a name so that no node or scope gets it, as NameScope does.
   void reserve_name(std::string_view name);
 
   // Current scopes; set by the RAII classes below.
@@ -182,8 +181,8 @@ class Graph {
     DeviceName device;
     std::vector<Node*> control_inputs;
     std::vector<std::string> colocate_with;  // "_class" entries without "loc:@"
-    // A device request by kind of node, stronger than `device` part by part; not asked for
-    // colocated nodes. Strategies put variables on parameter servers with it.
+    // A device request by op and attributes; it overrides `device` part by part and is not called
+    // for colocated nodes. Strategies use it to put variables on parameter servers.
     std::function<DeviceName(const OpDef& op, const AttrMap& attrs)> device_function;
   };
   Scopes& scopes() { return scopes_; }
@@ -203,20 +202,19 @@ class Graph {
   std::vector<std::unique_ptr<Node>> nodes_;
   struct Index;  // nodes by name
   std::unique_ptr<Index> index_;
-  // reserved names; where to go on counting
+  // reserved names, each with the next number to try
   std::unordered_map<std::string, int> name_counts_;
   std::unordered_map<std::string, std::vector<Output>> collections_;
   Scopes scopes_;
 };
 
-// Everything made while one of these lives gets the prefix, the device, the control inputs, the
-// colocation.
+// While one of these lives, every new node gets its prefix, device, control inputs or colocation.
 //   NameScope layer{graph, "layer1"};         // names: layer1/w, in a second one layer1_1/w
 //   DeviceScope on{graph, "/job:ps/task:0"};  // merged with outer ones, part by part
 //   ControlScope after{graph, {init}};        // nodes wait for these nodes
 //   ColocationScope with{graph, {w}};         // nodes are placed where w is, whatever the outer
 //                                             // device scopes say
-// A NameScope "" leads back to the root, "layer1/" into the scope that exists already.
+// A NameScope "" returns to the root; "layer1/" re-enters the existing scope.
 class NameScope {
  public:
   NameScope(Graph& graph, std::string_view name);

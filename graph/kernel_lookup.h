@@ -8,8 +8,8 @@
 
 namespace leat {
 
-// Remembers answers: most nodes are of few ops, and share their attributes with others. For as long
-// as no attribute of the graph changes.
+// Caches answers: most nodes are of few ops and share their attributes. Valid until an attribute of
+// the graph changes.
 class KernelLookup {
  public:
   const Kernel* operator()(const Node& node, DeviceType device) {

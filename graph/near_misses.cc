@@ -1,4 +1,4 @@
-// Edit distance with a bound: long lists of nodes are searched only when an error is written.
+// Edit distance with a bound: long lists of nodes are searched only to write an error.
 #include "graph/near_misses.h"
 
 #include <algorithm>

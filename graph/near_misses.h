@@ -1,4 +1,4 @@
-// "Did you mean …": what a NOT_FOUND error offers.
+// "Did you mean …": suggestions for NOT_FOUND errors.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// The registry. Ops are registered by static objects (and by the plug-in when it is loaded), read
-// from any thread.
+// The registry. Static objects register ops (and the plug-in's when it is loaded); any thread may
+// read.
 #include "graph/op_def.h"
 
 #include <absl/container/flat_hash_map.h>

@@ -1,4 +1,4 @@
-// OpDef: all that is known of an op, and the registry of all ops.
+// OpDef: the full definition of an op; and the registry of all ops.
 #pragma once
 
 #include <functional>
@@ -50,9 +50,9 @@ struct OpSchema {
   std::string to_string(std::string_view op) const;
 };
 
-// One call with its expected result: documentation, and a test on every device. Tensors in the
-// order of the inputs; for a resource, the variable's value. Of an op without outputs that updates
-// variables: what the first is then.
+// One call with its expected result: documentation, and a test on every device. Tensors are in the
+// order of the inputs; for a resource, the variable's value. For an op without outputs that updates
+// variables, the output is the first variable's new value.
 struct Example {
   std::vector<Tensor> inputs;
   AttrMap attrs;
@@ -62,7 +62,7 @@ struct Example {
 using ShapeFunction = std::function<void(ShapeContext&)>;
 using GradientFunction = std::function<void(Gradient&)>;
 
-// TensorFlow's names, attrs and defaults, so that its graphs are ours.
+// Names, attrs and defaults are TensorFlow's, so that Leat runs its graphs.
 struct OpDef {
   std::string name;
   std::string doc;                  // the formula first
@@ -74,26 +74,28 @@ struct OpDef {
   std::vector<Kernel> kernels;
   std::vector<Example> examples;
   // Inputs (flattened) whose elements a kernel needs in `prepare`: shapes, axes. -1 is the last,
-  // behind a list (ConcatV2).
+  // after a list (ConcatV2).
   std::vector<int> value_inputs = {};
   bool is_stateful = false;  // never folded, merged or run twice
   bool is_commutative = false;
   bool allows_uninitialized = false;  // a ref or resource input may be uninitialised
-  // Never changes what its inputs that are references or resources stand for.
+  // Never changes the state behind its reference and resource inputs.
   bool only_reads_state = false;
-  // Its output is a handle on what this makes, once per (container, shared_name or node name) of a
-  // task: a queue. Without such an output its kernels have it as resource(-1): a staging area.
+  // Makes the resource, such as a queue, behind the output handle, once per task and (container,
+  // shared_name or node name). Without such an output, kernels get it as resource(-1): a staging
+  // area.
   std::function<std::shared_ptr<Resource>(const NodeView&)> make_resource = {};
-  // Without a shared_name (a table: or its node's) it is the session's own, and ends with it.
+  // Without a shared_name (for a table: nor use_node_name_sharing) it belongs to the session and
+  // ends with it.
   bool is_private_resource = false;
-  // The outputs follow from the shapes of the inputs, whose elements are not read: Shape, Rank. It
-  // is computed where the input is, and as soon as the shapes are known.
+  // The outputs follow from the shapes of the inputs; no elements are read: Shape, Rank. It is
+  // computed where the input is, as soon as the shapes are known.
   bool tells_shape = false;
   bool has_data_dependent_shape = false;  // output shapes depend on elements: runs between segments
   // gradients stop here silently (Shape, ArgMax), as TensorFlow's NotDifferentiable
   bool is_not_differentiable = false;
-  // Of complex numbers TensorFlow's gradient is conj(dy/dx) dy. What `gradient` gives is dy/dx dy,
-  // and conjugated by whoever calls it; this one says that it gives the former.
+  // TensorFlow's complex gradient is conj(dy/dx) dy. `gradient` returns dy/dx dy, and its caller
+  // conjugates; if this is set, `gradient` returns the former.
   bool has_complex_gradient = false;
 
   OpSchema schema = {};  // filled by registration
@@ -114,8 +116,8 @@ class Op {
   explicit Op(OpDef def);
 };
 
-// Adds kernels to an op that is registered: how the plug-in adds what is more than a second
-// compilation of an op's file. NOT_FOUND if there is no such op.
+// Adds kernels to a registered op: for plug-in kernels that are not just a second compilation of
+// the op's file. NOT_FOUND if there is no such op.
 class OpKernels {
  public:
   OpKernels(std::string_view op, std::vector<Kernel> kernels);

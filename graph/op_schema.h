@@ -20,8 +20,7 @@ OpSchema parse_schema(const std::vector<std::string>& inputs,
 // written [1, 2] or {1, 2}; strings in either quotes; types by name (also DT_FLOAT); shapes [2,?]
 // or <unknown>; tensors float[2] [1, 2].
 AttrValue parse_attr_value(std::string_view kind, std::string_view& text);
-// The inverse. Of a tensor with more than `elements` elements only so many are printed, and "…":
-// that cannot be read.
+// The inverse. Prints at most `elements` elements of a tensor, then "…", which cannot be read back.
 std::string print_attr_value(const AttrValue& value, int64_t elements = INT64_MAX);
 
 // "int16 is not one of {float, double}", "0 is less than 1": why the value breaks the attr's rules

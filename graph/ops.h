@@ -1,5 +1,5 @@
 // All builder functions of C++ programs, gradients and passes: those of graph/ops/, by topic, and
-// here what has no topic of its own yet.
+// here those without a topic yet.
 //   Output h = relu(matmul(x, w) + b);
 #pragma once
 
@@ -237,7 +237,8 @@ inline Output assign_add(Output ref, const TensorLike& value, Location at = here
 inline Output assign_sub(Output ref, const TensorLike& value, Location at = here()) {
   return op("AssignSub", {ref, value.like(ref)}, {}, at);
 }
-// Rows of ref by their numbers; updates: the shape of the indices and that of a row, or a number.
+// Rows of ref, by index. The shape of `updates` is that of the indices, then that of a row; or it
+// is a number.
 inline Output scatter_update(Output ref, const TensorLike& indices, const Operand& updates,
                              Location at = here()) {
   return op("ScatterUpdate", {ref, indices.in(ref.graph()), updates.as(ref)}, {}, at);

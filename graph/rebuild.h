@@ -1,4 +1,4 @@
-// How a pass makes its new graph: node by node in the old order, each one copied, replaced or left
+// Makes a pass's new graph, node by node in the old order; each node is copied, replaced or left
 // out.
 #pragma once
 
@@ -10,8 +10,7 @@
 
 namespace leat {
 
-// Remembers what became of every node of the old graph. Every node must be copied or replaced
-// before its users come.
+// Maps every node of the old graph to the new one. Copy or replace every node before its users.
 class Rebuild {
  public:
   explicit Rebuild(const Graph& from) : copies_(from.size()) { graph_.reserve(from.size()); }
@@ -19,7 +18,7 @@ class Rebuild {
   Graph& graph() { return graph_; }
   Graph finish() && { return std::move(graph_); }
 
-  // What `old` is in the new graph. INTERNAL if it was left out.
+  // What `old` became in the new graph. INTERNAL if it was left out.
   Output map(Output old) const;
   std::vector<Output> inputs_of(const Node& old) const;
   // Without repetitions.

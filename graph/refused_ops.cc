@@ -1,6 +1,6 @@
 // Schemas of ops without any kernel. A client's graph often contains some that no step touches
-// (readers, summaries of another program), so it must be readable; prune() refuses the steps that
-// need one, with the reason given in the table.
+// (readers, summaries of another program), so Leat must be able to read them; prune() refuses the
+// steps that need one, with the reason from the table.
 #include "graph/refused_ops.h"
 
 #include <map>

@@ -1,5 +1,5 @@
-// Ops that graphs contain and that Leat does not run: they are accepted, and a step that needs one
-// is told what to do.
+// Ops that Leat reads but does not run. A step that needs one fails with advice on what to do
+// instead.
 #pragma once
 
 #include <string_view>

@@ -1,5 +1,6 @@
-// The ops that passes make, never users: values that enter a step, and values that cross from one
-// device to another. The runtime handles them itself between segments, so they have no kernels.
+// The ops that passes insert, and users never do: values that enter a step, and values that cross
+// from one device to another. The runtime handles them itself between segments, so they have no
+// kernels.
 #include "graph/shape_inference.h"
 
 namespace leat {

@@ -1,4 +1,4 @@
-// Running shape functions: on nodes of a graph, and on complete specs when a tape is compiled.
+// Runs shape functions: on nodes of a graph, and on complete specs when a tape is compiled.
 #include "graph/shape_inference.h"
 
 #include <algorithm>

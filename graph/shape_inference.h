@@ -18,11 +18,10 @@ class ShapeContext {
   virtual const Shape& input(int i) const = 0;
   virtual DType input_dtype(int i) const = 0;
   virtual std::string input_name(int i) const = 0;  // as the schema calls it: "a", "values[1]"
-  // The elements of an input, if they are known now (a constant, or the shape of something
-  // complete); else null.
+  // The elements of an input, if they are known now (a constant, or a complete shape); else null.
   virtual const Tensor* value(int i) const = 0;
-  // Input i read as a shape of which some extents may be known though the whole is not:
-  // Pack({Size(x), 10}) → [?,10].
+  // Input i read as a shape; some extents may be known even if the whole is not: Pack({Size(x),
+  // 10}) → [?,10].
   virtual Shape partial_value(int i) const;
   virtual int num_outputs() const = 0;
   virtual void set_output(int i, const Shape& shape) = 0;
@@ -34,8 +33,8 @@ class ShapeContext {
   // The same, checked: a vector without extents below -1. [2, -1] → [2,?]; unknown if not even its
   // length is known.
   Shape shape_from_value(int i) const;
-  // Checks: INVALID_ARGUMENT "input b must have rank 2, got [3]" unless it may hold. They return
-  // the refined shape.
+  // Fail with INVALID_ARGUMENT "input b must have rank 2, got [3]" if it cannot hold. Return the
+  // refined shape.
   Shape with_rank(int input, int rank) const;
   Shape with_rank_at_least(int input, int rank) const;
 };
@@ -50,32 +49,32 @@ ShapeFunction none();                       // no outputs
 ShapeFunction same_for_all();
 }  // namespace shapes
 
-// Runs the op's shape function on the node's inputs as they are inferred by now, and sets the
-// shapes of its outputs. What Graph::add does. INVALID_ARGUMENT names op, node, line and the shapes
-// of all inputs.
+// Runs the op's shape function on the inferred shapes of the node's inputs and sets the shapes of
+// its outputs, as Graph::add does. INVALID_ARGUMENT names op, node, line and the shapes of all
+// inputs.
 void infer_shapes(Node& node);
 
-// The same for what a client sends: as in TensorFlow, a node whose inputs cannot fit is harmless as
-// long as no step runs it (in a branch that is never taken). Its outputs are then what they are for
-// inputs of which nothing is known, and the error is returned; the step that runs it finds it
-// again. Throws if the fault is not the inputs'.
+// The same for nodes from a client: as in TensorFlow, a node whose inputs cannot fit is harmless as
+// long as no step runs it (in a branch that is never taken). Its outputs get the shapes for unknown
+// inputs, and the error is returned; a step that runs the node meets it again. Throws if the inputs
+// are not at fault.
 std::optional<Error> infer_shapes_or_defer(Node& node);
 
-// The same where nobody has asked for the node yet: it is taken even if the fault is not the
-// inputs', and of its outputs nothing is known. A step that needs it throws, in the pass `infer`.
-// Throws for a node without inputs: what it is, such as a constant, others rely on.
+// The same if no step has asked for the node yet: it is accepted even if the inputs are not at
+// fault, and its output shapes are unknown. A step that needs it throws, in the pass `infer`.
+// Throws for a node without inputs, such as a constant: others rely on its shape.
 std::optional<Error> infer_shapes_or_accept(Node& node);
 
-// The value of an output if it can be told without running anything: Const, Shape of a complete
-// shape, Size, Rank, and small integer arithmetic on these (Pack, Cast, Add, Sub, Mul, ConcatV2,
+// The value of an output if it is known without running anything: Const, Shape of a complete shape,
+// Size, Rank, and small integer arithmetic on these (Pack, Cast, Add, Sub, Mul, ConcatV2,
 // StridedSlice, Gather, Prod, …). Else an invalid tensor.
 Tensor constant_value(const Output& output);
 // The same read as a shape, in which single extents may be unknown.
 Shape constant_value_as_shape(const Output& output);
 
 // Complete shapes of a node's outputs for given inputs; used when a tape is compiled. `values` are
-// null where unknown. The same function that Graph::add runs, so what was inferred is what is
-// produced.
+// null where unknown. The same function that Graph::add runs, so inferred and produced shapes
+// agree.
 std::vector<Shape> infer_shapes(const NodeView& node, const OpDef& op,
                                 std::span<const TensorSpec> inputs, int num_outputs);
 

@@ -14,7 +14,7 @@ struct ArgRange {
   int begin;
   int end;
 };
-// The ranges of all arguments, in order, told one by one. For complete attrs, which outlive this.
+// Iterates over the ranges of all arguments, in order. The attrs must be complete and outlive this.
 class ArgRanges {
  public:
   class Iterator {
@@ -62,7 +62,7 @@ std::string input_name(const OpDef& op, const AttrMap& attrs, int input);
 // and node: the caller adds them) if the inputs or attributes do not fit the schema.
 void resolve_signature(Node& node);
 
-// The attrs that resolve_signature would find by itself: those that inputs determine.
+// Whether the inputs determine this attr, so that resolve_signature finds it.
 bool follows_from_inputs(const OpSchema& schema, std::string_view attr);
 
 }  // namespace leat

@@ -23,9 +23,9 @@ struct DumpOptions {
 std::string dump(const Graph& graph, const DumpOptions& options = {});
 
 // The inverse, for tests and small examples: "a = Placeholder(dtype=float) @A;  b = Relu(a) @B,
-// ^a". A device that is one letter stands for /job:<letter>/task:0/device:CPU:0 (dump() writes it
-// so, too); a device is requested, and if it is complete also assigned. '#' starts a comment.
-// INVALID_ARGUMENT with line and column.
+// ^a". A one-letter device stands for /job:<letter>/task:0/device:CPU:0 (dump() writes it so, too);
+// a device is requested and, if complete, also assigned. '#' starts a comment. INVALID_ARGUMENT
+// with line and column.
 Graph parse(std::string_view text);
 
 // Graphviz DOT: devices as boxes, name scopes as boxes within; control edges dotted, _Send to _Recv

@@ -1,9 +1,9 @@
 // A program's place in the cluster that TF_CONFIG describes.
 //   const ClusterMember member = join_cluster();
 //   Session session(graph, {.target = member.target()});
-// `leat run cluster -- program` runs a task of its own beside each worker's program, which dials
-// it. Under `leat run --embed` the program is that task itself, as a program with TensorFlow's
-// tf.train.Server is: one process less, and feeds and fetches cross no wire. Without TF_CONFIG it
+// `leat run cluster -- program` runs a task beside each worker's program; the program dials it.
+// Under `leat run --embed` the program itself is the task, like one with TensorFlow's
+// tf.train.Server: one process fewer, and feeds and fetches cross no wire. Without TF_CONFIG it
 // trains in this process.
 #pragma once
 
@@ -17,24 +17,24 @@
 namespace leat {
 
 struct JoinOptions {
-  // Be the task oneself also where no launcher asks for it: for programs that are started by hand,
-  // one per worker, with TF_CONFIG.
+  // Run the task in this process even if no launcher asks for it: for programs started by hand, one
+  // per worker, with TF_CONFIG.
   bool embed = false;
   TaskOptions task;  // of an own task
-  // Under `leat run --embed` its --start-timeout counts.
+  // Under `leat run --embed` its --start-timeout applies instead.
   std::chrono::milliseconds start_timeout{60'000};
 };
 
-// An own task lives as long as this, which must outlive all sessions: after its program's part is
-// done it still computes for the others, until the launcher says that all are done. If the member
-// goes because of an exception the task ends at once.
+// An own task lives as long as this object, which must outlive all sessions. When its program is
+// done, the task still computes for the others, until the launcher reports that all are done. If an
+// exception destroys the member, the task ends at once.
 class ClusterMember {
  public:
   ~ClusterMember();
   ClusterMember(ClusterMember&&) noexcept;
   ClusterMember& operator=(ClusterMember&&) = delete;
 
-  // Every port known; empty, and without a task, if there is no cluster.
+  // All ports are known; empty, and without a task, if there is no cluster.
   const ResolvedCluster& cluster() const;
   // For SessionOptions: "grpc://host:port", or "" if there is no cluster.
   std::string target() const;
@@ -47,8 +47,8 @@ class ClusterMember {
   std::unique_ptr<State> state_;
 };
 
-// Waits, with an own task, until all tasks are there: UNAVAILABLE after options.start_timeout, with
-// a table of who is missing, and why. INVALID_ARGUMENT for a TF_CONFIG that is none.
+// With an own task, waits until all tasks are up: UNAVAILABLE after options.start_timeout, with a
+// table of missing tasks and reasons. INVALID_ARGUMENT for a malformed TF_CONFIG.
 ClusterMember join_cluster(const JoinOptions& options = {});
 
 }  // namespace leat

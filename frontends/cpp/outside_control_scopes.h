@@ -1,4 +1,4 @@
-// For builders of state: what a program makes once, in whatever scope it does so.
+// For builders of state, which a program makes once, in whatever scope.
 #pragma once
 
 #include <vector>
@@ -7,8 +7,8 @@
 
 namespace leat {
 
-// What is made while it lives does not wait for the steps around it: state, and what initialises
-// it, are also made in a loop's body.
+// While it lives, new nodes do not wait for the control scopes around it: state and its
+// initialisers may also be made in a loop's body.
 class OutsideControlScopes {
  public:
   explicit OutsideControlScopes(Graph& graph) : graph_(graph) {

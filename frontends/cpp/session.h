@@ -1,4 +1,4 @@
-// Session: what a C++ program holds to run its graph, in this process or on a cluster.
+// Session: runs the graph of a C++ program, in this process or on a cluster.
 //   Session session{graph, {.target = "grpc://10.0.1.1:2222"}};
 //   session.run({{x, examples}, {y, labels}}, {train});
 //   auto [l] = session.run({{x, examples}, {y, labels}}, fetch(loss), {train});
@@ -19,8 +19,8 @@
 
 namespace leat {
 
-// A value for an endpoint of the graph, usually a placeholder. Must agree with its shape, and a
-// Tensor with its dtype; numbers become that: {x, 0.5}, {x, {{1, 2}, {3, 4}}}.
+// A value for an endpoint of the graph, usually a placeholder. It must have the endpoint's shape,
+// and a Tensor its dtype; numbers are converted to that dtype: {x, 0.5}, {x, {{1, 2}, {3, 4}}}.
 struct Feed {
   Output endpoint;
   Tensor value;
@@ -49,7 +49,7 @@ Fetch<sizeof...(Outputs)> fetch(Outputs... outputs) {
   return {{Output(outputs)...}};
 }
 
-// A prepared step: what a training loop calls. Feeds and results are in the order given to
+// A prepared step, which a training loop calls. Feeds and results are in the order given to
 // prepare(). Thread-safe; must not outlive its session, nor the graph.
 class Callable {
  public:
@@ -61,7 +61,7 @@ class Callable {
   std::vector<Tensor> operator()(const Tensor& feed, const Others&... others) const {
     return (*this)({feed, others...});
   }
-  // The same into `fetches`, whose memory is used again: nothing is allocated in steady state (in
+  // The same into `fetches`, whose memory is reused: nothing is allocated in steady state (in
   // process).
   void run(std::span<const Tensor> feeds, std::vector<Tensor>& fetches) const;
 
@@ -73,12 +73,12 @@ class Callable {
   std::shared_ptr<Registration> registration_;
 };
 
-// Thread-safe as long as nobody adds to the graph at the same time. Nodes added since the last call
-// are taken over at the next one. The destructor closes it. Errors: leat::Error, with the node and
-// the user's line where there is one; FAILED_PRECONDITION once it was moved from.
-// Tensors are handles: in this process what is fed, and what is fetched, may be the very memory
-// that a constant, a variable, a queue or a later step uses. Do not write to either afterwards:
-// fill another tensor for the next step, and change a clone() of what was fetched.
+// Thread-safe as long as nobody adds to the graph at the same time. Each call picks up the nodes
+// added since the last one. The destructor closes the session. Errors: leat::Error, with the node
+// and the user's line where there is one; FAILED_PRECONDITION after it was moved from. Tensors are
+// handles: in this process a fed or fetched tensor may share its memory with a constant, a
+// variable, a queue or a later step. Do not write to it afterwards: fill another tensor for the
+// next step, and change a clone() of a fetched one.
 class Session {
  public:
   explicit Session(const Graph& graph, SessionOptions options = {});
@@ -122,9 +122,9 @@ class Session {
     return out;
   }
 
-  // Looks everything up once: for the steps of a loop. In process the step is compiled here, and
-  // what is wrong with it is thrown here: NOT_FOUND for an endpoint that the graph does not have.
-  // On a cluster only the names are kept; the first run compiles it, and throws.
+  // Looks everything up once, for the steps of a loop. In process it compiles the step and throws
+  // its errors: NOT_FOUND for an endpoint that the graph does not have. On a cluster it only keeps
+  // the names; the first run compiles the step and throws.
   Callable prepare(const std::vector<Output>& feeds, const std::vector<Output>& fetches,
                    const Targets& targets = {});
 

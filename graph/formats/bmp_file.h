@@ -7,7 +7,7 @@
 
 namespace leat {
 
-// `channels`: 3, 4, or 0 for those it has. INVALID_ARGUMENT says what of the file is not so.
+// `channels`: 3, 4, or 0 for those of the file. INVALID_ARGUMENT says what is wrong with the file.
 Image decode_bmp(std::string_view file, int channels);
 
 }  // namespace leat

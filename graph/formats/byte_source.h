@@ -1,4 +1,4 @@
-// Files that are read from their beginning on, and decompressed on the way.
+// Reads files sequentially and decompresses them.
 #pragma once
 
 #include <cstdint>
@@ -12,10 +12,10 @@
 namespace leat {
 
 enum class Compression { none, gzip, zlib };
-// "", "GZIP" or "ZLIB", as ops have it; INVALID_ARGUMENT otherwise.
+// "", "GZIP" or "ZLIB", as in ops' attributes; INVALID_ARGUMENT otherwise.
 Compression parse_compression(std::string_view name);
 
-// Errors are those of FileReader; DATA_LOSS if what is compressed is damaged or torn.
+// Errors are those of FileReader; DATA_LOSS if compressed data is damaged or torn.
 class ByteSource {
  public:
   explicit ByteSource(const std::string& path, Compression compression = Compression::none,
@@ -24,15 +24,15 @@ class ByteSource {
 
   const std::string& path() const { return file_.path(); }
   uint64_t file_size() const { return file_.size(); }  // compressed, if it is
-  uint64_t position() const { return position_; }      // in what was decompressed
+  uint64_t position() const { return position_; }      // in the decompressed data
 
-  // The next `bytes` bytes; fewer at the end only. Takes no more memory than there are bytes.
+  // The next `bytes` bytes; fewer only at the end. Takes no more memory than there are bytes.
   std::string read(uint64_t bytes);
-  uint64_t skip(uint64_t bytes);  // how many there were
+  uint64_t skip(uint64_t bytes);  // returns how many there were
   // Up to the next '\n', without it and without one '\r' before it; none at the end.
   std::optional<std::string> read_line();
 
-  // At least one byte, of which there may be more; empty at the end. Stays until some are consumed.
+  // The bytes at hand, at least one; empty at the end. Valid until some are consumed.
   std::string_view available();
   void consume(size_t bytes);  // of those available
 

@@ -23,7 +23,7 @@ struct CheckpointEntry {
       slices;  // of a partitioned variable, whose full shape this is; it has no data itself
 };
 
-// Whether a file's DataType is one that Leat has, and whose tensors have bytes.
+// Whether Leat has this DataType of a file, and its tensors have bytes.
 bool is_stored_type(int data_type);
 
 struct CheckpointIndex {
@@ -33,7 +33,7 @@ struct CheckpointIndex {
 
   // NOT_FOUND if there is no such file, DATA_LOSS if it is torn or changed; both name it.
   static CheckpointIndex read(const std::string& path, const FileRoots& roots = any_file);
-  // Under exactly this name, synced.
+  // Writes to exactly this path, and syncs.
   void write(const std::string& path, const FileRoots& roots = any_file) const;
 };
 

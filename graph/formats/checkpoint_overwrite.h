@@ -1,4 +1,4 @@
-// What stands behind a checkpoint while another is written over it (checkpoint.h).
+// Keeps a checkpoint while another is written over it (checkpoint.h).
 #pragma once
 
 #include <string>
@@ -10,10 +10,10 @@ namespace leat {
 
 // The prefix under which it is kept.
 std::string kept_prefix(std::string_view prefix);
-// Before any file of `prefix` changes: what is there is kept, on the disk, if it is whole. What a
-// writer that died has kept stays, if that is the one that is whole.
+// Call it before any file of `prefix` changes: it keeps the present checkpoint, on the disk, if it
+// is whole. If not, but the one kept by a dead writer is whole, that one stays.
 void keep_checkpoint(const std::string& prefix, const FileRoots& roots);
-// Once the new one is on the disk.
+// Call it once the new one is on the disk.
 void drop_kept_checkpoint(const std::string& prefix, const FileRoots& roots);
 
 // Whether its data files are there and as long as the index says.

@@ -1,4 +1,4 @@
-// Strings as a checkpoint's data has them: their lengths as varints, a checksum of the lengths,
+// Strings as a checkpoint's data stores them: their lengths as varints, a checksum of the lengths,
 // then the bytes.
 #pragma once
 
@@ -11,7 +11,7 @@ namespace leat {
 
 struct StringLengths {
   std::string bytes;  // what stands before the strings
-  uint32_t crc = 0;   // of the lengths and of their checksum; that of the strings goes on from it
+  uint32_t crc = 0;   // of the lengths and their checksum; that of the strings continues it
 };
 
 StringLengths string_lengths(std::span<const std::string> strings);

@@ -1,4 +1,4 @@
-// Checkpoints in TensorFlow's format V1, that of before 2017: one table (table_reader.h) under the
+// Checkpoints in TensorFlow's format V1, used before 2017: one table (table_reader.h) under the
 // checkpoint's own name, or one per shard, "model.ckpt-00000-of-00002". CheckpointReader
 // (checkpoint.h) reads both formats.
 #pragma once
@@ -17,15 +17,15 @@ namespace leat {
 class V1Checkpoint {
  public:
   // `pattern`: a path, or one with wildcards for all shards, "model.ckpt-?????-of-00002". Null if
-  // there is no file, or what the path names is no table. DATA_LOSS names the one that is torn;
-  // PERMISSION_DENIED and the like as in file.h.
+  // there is no file, or it is no table. DATA_LOSS names the one that is torn; PERMISSION_DENIED
+  // and the like as in file.h.
   static std::unique_ptr<V1Checkpoint> open(const std::string& pattern,
                                             const FileRoots& roots = any_file);
 
-  // As if it were one of V2 in which every tensor has parts. `shard` is the number of the table.
-  // Taken once.
+  // As an index of V2 in which every tensor has parts. `shard` is the number of the table. Call it
+  // once.
   CheckpointIndex take_index() { return std::move(index_); }
-  // Of a part. DATA_LOSS if it is not as the index says.
+  // Reads a part. DATA_LOSS if it does not match the index.
   Tensor read(const std::string& key, const CheckpointEntry& entry) const;
   const std::string& path_of(const CheckpointEntry& entry) const {
     return tables_[static_cast<size_t>(entry.shard)]->path();
@@ -39,7 +39,7 @@ class V1Checkpoint {
   std::vector<std::unique_ptr<TableFile>> tables_;
 };
 
-// Writes one table. Nothing is visible under its name before finish(). Holds all that it is given
+// Writes one table. Nothing is visible under its name before finish(). Keeps all data in memory
 // until then.
 class V1CheckpointWriter {
  public:
@@ -47,8 +47,8 @@ class V1CheckpointWriter {
   ~V1CheckpointWriter();
   V1CheckpointWriter(const V1CheckpointWriter&) = delete;
 
-  // INVALID_ARGUMENT if the part has not the shape that it says, was added already, or is of
-  // another dtype or shape than the parts before; UNIMPLEMENTED for dtypes, RESOURCE_EXHAUSTED for
+  // INVALID_ARGUMENT if the tensor does not have its slice's shape, was added already, or differs
+  // from earlier parts in dtype or full shape; UNIMPLEMENTED for dtypes, RESOURCE_EXHAUSTED for
   // sizes that the format does not have.
   void add(const std::string& name, const Shape& full, const TensorSlice& slice,
            const Tensor& tensor);

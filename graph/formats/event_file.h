@@ -1,5 +1,5 @@
-// Event files: what TensorBoard shows. Usable without a session: only to log numbers, this header
-// is all.
+// Event files: what TensorBoard shows. Usable without a session: to log numbers, this header is
+// enough.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@
 
 namespace leat {
 
-// One file per writer: <directory>/events.out.tfevents.<seconds>.<host>. Thread-safe. What is
-// written is in the file after flush(), at the latest when the writer dies.
+// One file per writer: <directory>/events.out.tfevents.<seconds>.<host>. Thread-safe. Data is in
+// the file after flush(), at the latest when the writer is destroyed.
 //   EventWriter log("runs/1");
 //   log.add_scalar("loss", 0.25F, 100);
 class EventWriter {
@@ -29,7 +29,7 @@ class EventWriter {
   void add_summary(std::string_view summary, int64_t step);
   // A serialized GraphDef. TensorBoard colours nodes by device if the devices are filled in.
   void add_graph(std::string_view graph_def);
-  // Values of `step` and later that other files of the directory hold are overtaken.
+  // Marks values of `step` and later in other files of the directory as superseded.
   void add_start(int64_t step);
   void add_checkpoint(std::string_view path, int64_t step);
   void flush();

@@ -16,11 +16,11 @@ using Feature = std::variant<std::monostate, std::vector<std::string>, std::vect
                              std::vector<int64_t>>;
 using Features = std::map<std::string, Feature, std::less<>>;
 
-// Reads a serialized Example (proto/example.proto). INVALID_ARGUMENT if the bytes are none.
+// Reads a serialized Example (proto/example.proto). INVALID_ARGUMENT if the bytes are not one.
 Features parse_example(std::string_view serialized);
 
-// The serialized Example that a text in JSON says, by protobuf's rules. INVALID_ARGUMENT, with the
-// place, if it says none.
+// Converts JSON to a serialized Example, by protobuf's rules. INVALID_ARGUMENT, with the position,
+// if it is malformed.
 std::string example_from_json(const std::string& json);
 
 struct SequenceFeatures {
@@ -28,7 +28,7 @@ struct SequenceFeatures {
   std::map<std::string, std::vector<Feature>, std::less<>> lists;  // a feature per step
 };
 
-// Reads a serialized SequenceExample. INVALID_ARGUMENT if the bytes are none.
+// Reads a serialized SequenceExample. INVALID_ARGUMENT if the bytes are not one.
 SequenceFeatures parse_sequence_example(std::string_view serialized);
 
 }  // namespace leat

@@ -14,8 +14,8 @@ struct Animation {
 };
 
 // As TensorFlow shows them: a canvas as large as the largest frame, black at first, on which every
-// frame is drawn over the one before. With a damaged frame the animation ends; INVALID_ARGUMENT if
-// it is the first. RESOURCE_EXHAUSTED for more than 2^31 values.
+// frame is drawn over the one before. A damaged frame ends the animation; INVALID_ARGUMENT if it is
+// the first. RESOURCE_EXHAUSTED for more than 2^31 values.
 Animation decode_gif(std::string_view file, bool only_first = false);
 
 }  // namespace leat

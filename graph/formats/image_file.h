@@ -23,25 +23,25 @@ ImageFormat image_format(std::string_view file);  // by the first bytes
 
 struct DecodeOptions {
   int channels = 0;  // 0: as the file has it
-  // Of PNG: what has fewer bits is scaled up, what has more is cut. A JPEG has 1.
+  // PNG only: fewer bits are scaled up, more are cut off. A JPEG has 1.
   int bytes_per_value = 1;
-  // Of JPEG only
+  // JPEG only
   int ratio = 1;  // every side is divided by it: 1, 2, 4 or 8
   bool fancy_upscaling = true;
-  bool try_recover_truncated = false;  // what is missing is gray
+  bool try_recover_truncated = false;  // missing parts are gray
   bool accurate_dct = false;
-  // The only part that is decoded, in pixels of the result.
+  // Decodes only this part, in pixels of the result.
   struct Crop {
     int64_t top, left, height, width;
   };
   std::optional<Crop> crop = {};
 };
 
-// INVALID_ARGUMENT "Invalid PNG data, size 17" and so on if it is of no format, or damaged;
-// RESOURCE_EXHAUSTED for more than 2^29 values. Of a GIF: decode_gif() (gif_file.h).
+// INVALID_ARGUMENT "Invalid PNG data, size 17" and so on if the format is unknown or the file
+// damaged; RESOURCE_EXHAUSTED for more than 2^29 values. For a GIF use decode_gif() (gif_file.h).
 Image decode_image(std::string_view file, const DecodeOptions& options);
 
-// The height, width and number of channels that a JPEG has by its header.
+// The height, width and number of channels from a JPEG's header.
 std::array<int64_t, 3> jpeg_shape(std::string_view file);
 
 // `compression` as zlib's: -1 (its default) to 9. Deterministic.

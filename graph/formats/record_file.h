@@ -23,25 +23,25 @@ class RecordFile {
 
 using OpenedFile = std::unique_ptr<RecordFile>;
 
-// Lines without their ends; keys count from 1, `skipped` header lines with them.
+// Lines without their ends; keys count from 1 and include the `skipped` header lines.
 OpenedFile open_lines(const std::string& path, int64_t skipped, Compression compression,
                       const FileRoots& roots = any_file);
-// TFRecords; keys have the position of their first byte.
+// TFRecords; keys have the position of the record's first byte.
 OpenedFile open_records(const std::string& path, Compression compression,
                         const FileRoots& roots = any_file);
-// One record: all that is in the file, or its path; the key is the path.
+// One record: the file's contents, or (open_name) its path; the key is the path.
 OpenedFile open_whole(const std::string& path, const FileRoots& roots = any_file);
 OpenedFile open_name(const std::string& path);
 
 struct FixedLength {
   int64_t header = 0, record, footer = 0;  // bytes
   int64_t hop = 0;                         // from a record to the next; 0 = record
-  bool fits = false;                       // is it an error if a part of a record is left?
+  bool fits = false;                       // is a partial record at the end an error?
   // INVALID_ARGUMENT "record_bytes must be >= 0 …"
   void check_bytes() const;
 };
-// What is left behind the last whole record is no record; if all must fit, INVALID_ARGUMENT when
-// the file is opened or, if it is compressed, DATA_LOSS at its end. Keys count from 0.
+// A partial record at the end is ignored; if `fits`, it is INVALID_ARGUMENT when the file is opened
+// or, in a compressed file, DATA_LOSS at its end. Keys count from 0.
 OpenedFile open_fixed_length(const std::string& path, FixedLength bytes, Compression compression,
                              const FileRoots& roots = any_file);
 

@@ -1,4 +1,4 @@
-// Snappy, with which blocks of a LevelDB table may be compressed. Leat only reads it.
+// Snappy, which may compress blocks of a LevelDB table. Leat only decompresses.
 #pragma once
 
 #include <string>
@@ -6,7 +6,7 @@
 
 namespace leat {
 
-// DATA_LOSS if it is damaged; then no more memory was taken than 32 times the bytes given.
+// DATA_LOSS if it is damaged; even then it takes at most 32 times the given bytes of memory.
 std::string snappy_decompressed(std::string_view bytes);
 
 }  // namespace leat

@@ -26,12 +26,11 @@ class Histogram {
   std::vector<double> counts_;
 };
 
-// Of each image as PNG: "TAG/image/0", "TAG/image/1" …, or "TAG/image" for the one that is not
-// numbered.
+// Each image as PNG: "TAG/image/0", "TAG/image/1" …, or "TAG/image" for an unnumbered one.
 std::string image_summary(std::string_view tag, bool is_numbered, std::span<const Image> images);
 
-// Of each clip as WAV, of this many samples a second: "TAG/audio/0" and so on, as images. The clips
-// lie one behind the other.
+// Each clip as WAV, with `rate` samples a second: "TAG/audio/0" and so on, as images. The clips are
+// contiguous.
 struct AudioClips {
   int64_t count, frames, channels;
   const float* samples;
@@ -39,11 +38,11 @@ struct AudioClips {
 };
 std::string audio_summary(std::string_view tag, bool is_numbered, const AudioClips& clips);
 
-// `metadata` is a serialized SummaryMetadata, which says what the tensor means to whom; it may be
-// empty. INVALID_ARGUMENT if it is none.
+// `metadata` is a serialized SummaryMetadata, which says what the tensor means to which plugin; it
+// may be empty. INVALID_ARGUMENT if it is malformed.
 std::string tensor_summary(std::string_view tag, const Tensor& tensor, const std::string& metadata);
 
-// One message with the values of all. INVALID_ARGUMENT if a tag comes twice, or one of them is no
+// One message with the values of all. INVALID_ARGUMENT if a tag repeats or one of them is not a
 // Summary.
 std::string merge_summaries(std::span<const std::string> summaries);
 

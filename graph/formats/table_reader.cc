@@ -1,7 +1,7 @@
 // Layout: data blocks, a block of metadata, a block that maps keys to data blocks, a footer with
 // the handles of the last two. A block is its contents, a byte for the compression and a checksum;
-// its contents are entries whose keys leave out what they share with the one before, then the
-// offsets of keys that are whole, and how many these are.
+// its contents are entries whose keys omit the prefix they share with the previous one, then the
+// offsets of whole keys, and their number.
 #include "graph/formats/table_reader.h"
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // LevelDB's table, read: sorted entries in blocks with checksums. Our own reader, since the
-// library's allocates what a changed length says before it looks at the checksum. DATA_LOSS if a
-// byte that is read has changed, or a length leads out of its block; UNIMPLEMENTED if it is
-// compressed by anything but Snappy.
+// library's allocates what a corrupt length asks for before it checks the checksum. DATA_LOSS if a
+// byte has changed or a length leads out of its block; UNIMPLEMENTED for any compression but
+// Snappy.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace leat {
 
-// Of the last bytes of a file: is it such a table?
+// Whether a file with these last bytes is such a table.
 bool ends_as_table(std::string_view bytes);
 
 // Calls `on_entry` for every entry of the table whose bytes these are, in their order. The views
@@ -23,7 +23,7 @@ bool ends_as_table(std::string_view bytes);
 void read_table(std::string_view bytes,
                 const std::function<void(std::string_view key, std::string_view value)>& on_entry);
 
-// A table of which only those blocks are read that are asked for. Messages do not name the file.
+// A table that reads only the blocks it needs. Messages do not name the file.
 class TableFile {
  public:
   explicit TableFile(const std::string& path, const FileRoots& roots = any_file);

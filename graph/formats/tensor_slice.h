@@ -50,11 +50,11 @@ void write_slice(const TensorSlice& slice, tensorflow::TensorSliceProto& proto);
 
 // The index key of a slice: bytes that sort as the numbers do.
 std::string slice_key(std::string_view name, const TensorSlice& slice);
-// The key of an index for people: a name as it is, of a slice "a part of NAME".
+// An index key for messages: a name as it is, a slice as "a part of NAME".
 std::string readable_key(std::string_view key);
 
-// How many elements both have; and copying them from one part of a tensor to another. Both slices
-// are resolved, and those of the tensors.
+// Counts the elements that both slices have; copies them from one part of a tensor to another. Both
+// slices must be resolved; in copy_common they are those of the tensors.
 int64_t common_elements(const TensorSlice& a, const TensorSlice& b);
 void copy_common(const Tensor& from, const TensorSlice& from_slice, Tensor& to,
                  const TensorSlice& to_slice);

@@ -1,5 +1,5 @@
-// One function of a library, as nodes of a graph: names, inputs, attributes and devices of its
-// nodes as they are where it is called.
+// Instantiates one function of a library as nodes of a graph, with the names, inputs, attributes
+// and devices that they have where it is called.
 #pragma once
 
 #include <string>
@@ -16,16 +16,15 @@ class NodeDef;
 
 namespace leat {
 
-// A library by name; what an op of a graph is to it.
+// A library's functions and gradients, by name, and the output positions of its nodes.
 class FunctionLibrary {
  public:
   explicit FunctionLibrary(const tensorflow::FunctionDefLibrary& library);
 
   const tensorflow::FunctionDef* find(std::string_view name) const;  // null if it is not there
-  // The function that makes the gradients of this one, "" if ours do.
+  // The function that computes this one's gradients; "" if Leat derives them.
   std::string_view gradient_of(std::string_view name) const;
-  // How many results a node has before those of its output argument `name`; 0 if nothing is known
-  // of its op.
+  // The index of the first result of a node's output argument `name`; 0 if its op is unknown.
   int first_output(const tensorflow::NodeDef& node, std::string_view name) const;
 
  private:
@@ -35,29 +34,29 @@ class FunctionLibrary {
 
 // Where and how a function is called.
 struct FunctionCall {
-  const tensorflow::NodeDef& caller;  // its device is that of nodes that ask for none
+  const tensorflow::NodeDef& caller;  // nodes without a device get its device
   const tensorflow::NameAttrList& function;
-  std::string scope;                   // in front of the names of its nodes: "cond/then"
+  std::string scope;                   // prefix of its nodes' names: "cond/then"
   std::vector<std::string> arguments;  // "node" or "node:1", lists flattened
-  // "^node": what the nodes wait for that wait for nothing else in the function …
+  // "^node": control inputs of the nodes that wait for nothing else in the function …
   std::vector<std::string> after;
-  // … nor for an argument, but those that are there before anyway (by number; none if empty).
+  // … nor for an argument, except those that exist before the call (by number; none if empty).
   std::vector<bool> is_there_before = {};
 };
 
 struct FunctionBody {
   std::vector<tensorflow::NodeDef> nodes;
   std::vector<std::string> results;  // "node" or "node:1"
-  // "^node": what it says that it does beside its results (control_ret), such as updates of
-  // variables; of a Defun, which never says it, all that changes state
+  // "^node": its declared side effects (control_ret), such as updates of variables; for a Defun,
+  // which declares none, all nodes that change state
   std::vector<std::string> effects;
 };
 
-// INVALID_ARGUMENT, with the caller: the function is not in the library or has other arguments, or
-// something in it is called that is not there.
+// INVALID_ARGUMENT, with the caller, if the function is not in the library, has other arguments, or
+// refers to something that is not there.
 FunctionBody instantiate(const FunctionLibrary& library, const FunctionCall& call);
 
-// By result: the argument that it is, passed on unchanged; -1 if it is none.
+// For each result, the argument that it passes on unchanged; -1 if there is none.
 std::vector<int> passed_arguments(const tensorflow::FunctionDef& function);
 
 }  // namespace leat

@@ -1,4 +1,4 @@
-// What becomes of If, Case and While (functions.h).
+// Lowers If, Case and While (functions.h).
 #include <algorithm>
 
 #include "core/error.h"

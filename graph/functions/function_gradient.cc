@@ -1,5 +1,5 @@
-// SymbolicGradient: the gradient of a function, which is inlined once more together with what our
-// own gradients make of it.
+// SymbolicGradient: the gradient of a function. Inlines the function once more and adds our own
+// gradients of its nodes.
 #include "core/error.h"
 #include "graph/endpoint.h"
 #include "graph/functions/function_inliner.h"

@@ -1,6 +1,6 @@
-// How functions.h does what it says: one GraphDef, made anew without its functions. functions.cc
-// has the nodes, names and calls, function_control_flow.cc what becomes of If, Case and While,
-// function_gradient.cc their gradients, kernel_functions.cc the functions that stay functions.
+// Implements functions.h: rewrites one GraphDef without its functions. functions.cc has nodes,
+// names and calls, function_control_flow.cc lowers If, Case and While, function_gradient.cc has
+// gradients, kernel_functions.cc the functions that stay functions.
 #pragma once
 
 #include <memory>
@@ -22,8 +22,8 @@ enum DataType : int;
 
 namespace leat {
 
-// What the functions of one graph have come to so far: a call costs its sender a line, and the
-// functions behind it call others.
+// How far the functions of one graph have expanded. A short GraphDef can expand without bound,
+// since functions call others.
 struct FunctionExpansion {
   std::vector<std::string> active;     // functions, the outermost first
   std::vector<std::string> gradients;  // nodes whose functions are to be differentiated
@@ -37,7 +37,7 @@ class FunctionInliner {
                   FunctionExpansion& expansion);
 
   bool has_work() const;
-  // One that functions may capture, though it is not in this GraphDef.
+  // A variable that functions may capture although it is not in this GraphDef.
   void add_variable(tensorflow::NodeDef node);
   void run();
 
@@ -47,7 +47,7 @@ class FunctionInliner {
   using NameAttrList = tensorflow::NameAttrList;
   using NodeDef = tensorflow::NodeDef;
 
-  // What a node that is replaced is called with.
+  // A node that is being replaced, with its inputs.
   struct Caller {
     explicit Caller(const NodeDef& node);
     const NodeDef& node;
@@ -65,7 +65,7 @@ class FunctionInliner {
   static bool is_while(const NodeDef& node);
   static bool is_gradient(const NodeDef& node);
   bool is_functional(const NodeDef& node) const;
-  // Adds a node, or what it stands for.
+  // Adds a node, or the nodes that replace it.
   void add(NodeDef node);
   void count(const NodeDef& node);
   // `inner` is the node that `why` names, if it is an error of another one.
@@ -74,33 +74,34 @@ class FunctionInliner {
   static const AttrValue& attr(const NodeDef& node, const std::string& name);
   static Types types(const NodeDef& node, const std::string& name);
   static Types input_types(const Caller& caller, const std::string& name);
-  // "cond/then", "cond/then_1", …: nothing else is called so, or begins so.
+  // "cond/then", "cond/then_1", …: no other name is that, or begins with it.
   std::string scope(const Caller& caller, std::string_view part);
   std::string free_name(const std::string& wanted);
-  // `known`: the length of what it begins with and is taken already.
+  // `known`: the length of its prefix that is already taken.
   void take_name(const std::string& name, size_t known = 0);
-  // A node "cond/what", where its caller is; its name.
+  // Adds a node "cond/what" on the caller's device; returns its name.
   std::string add_part(const Caller& caller, std::string_view what, const std::string& op,
                        const std::vector<std::string>& inputs,
                        std::vector<std::pair<std::string, AttrValue>> attrs);
   static bool is_fetchable(tensorflow::DataType type);
-  // The node that has the caller's name, and the results for its values.
+  // Adds the node that has the caller's name and gives these results.
   void add_results(const Caller& caller, std::vector<std::string> results, const Types& types,
                    const std::vector<std::string>& after);
-  // An input that is a handle or a variant of a caller: what the caller would pass on.
+  // Replaces an input that is a caller's handle or variant by the value that the caller would pass
+  // on.
   void use_directly(std::string& input) const;
-  // The nodes of the function, added; its results.
+  // Adds the nodes of the function; returns its results.
   FunctionBody add_body(const FunctionCall& call);
   void enter(const FunctionCall& call);
 
   // ---- Functions that a node's kernel calls ----
 
-  // The attributes that name one. Not those of a node that a master has given them to already.
+  // The attributes that name one; none if a master has already added the functions to the node.
   std::vector<std::string> functions_of(const NodeDef& node) const;
   void write_functions(NodeDef& node);
   void write_function(NodeDef& node, const std::string& name);
-  // Those of the node's inputs that are the last arguments of the function in attribute `name`: its
-  // "other_arguments", or "NAME_other_arguments" of a node with several functions.
+  // The node's inputs that are the last arguments of the function in attribute `name`:
+  // "other_arguments", or "NAME_other_arguments" if the node has several functions.
   struct CapturedInputs {
     int first = 0, count = 0;
   };
@@ -109,7 +110,7 @@ class FunctionInliner {
   const NodeDef* variable_at(const NodeDef& node, int input) const;
   // A node that finds the same variable from within another graph.
   static NodeDef handle_on(const NodeDef& variable);
-  // A function as a graph of its own: its arguments are fed, its nodes go wherever it is called.
+  // A function as a graph of its own: its arguments are fed, its nodes run where it is called.
   FunctionBody part_of(const NodeDef& node, const NameAttrList& function,
                        const CapturedInputs& captured, GraphDef& part,
                        std::vector<std::string>& variables);
@@ -134,10 +135,10 @@ class FunctionInliner {
     std::string predicate;  // a scalar bool …
     int side;               // … and what it must be
   };
-  // A scalar bool that says what `value` of that type says as a condition.
+  // `value`, of that type, as a scalar bool condition.
   std::string as_bool(const Caller& caller, const std::string& value, tensorflow::DataType type);
   void add_if(const Caller& caller);
-  // The last branch is taken for every index that no other has.
+  // The last branch also handles every index without a branch.
   void add_case(const Caller& caller);
   std::string add_constant(const Caller& caller, tensorflow::DataType type, int value);
   // Input 0 of the caller chooses, the others are the functions' arguments.
@@ -147,7 +148,7 @@ class FunctionInliner {
                                         const Types& types);
   std::string add_merge(const Caller& caller, const std::vector<std::string>& values,
                         tensorflow::DataType type);
-  // The value, once all of that has happened.
+  // The value, after all effects.
   std::string after_effects(const Caller& caller, const std::string& what, const std::string& value,
                             tensorflow::DataType type, const std::vector<std::string>& effects);
 
@@ -167,14 +168,14 @@ class FunctionInliner {
   // Whether there is another iteration.
   std::string add_condition(const Caller& caller, const Loop& loop);
   void add_iteration(const Caller& caller, const Loop& loop);
-  // By argument: the body hands it on as it is. Handles always are.
+  // For each argument, whether the body passes it on unchanged. Handles always are.
   std::vector<bool> unchanged(const Caller& caller, const NameAttrList& body, const Types& types);
 
   GraphDef& def_;
   const FunctionLibrary& library_;
   FunctionExpansion& expansion_;
-  std::unordered_set<std::string> taken_;         // names, and what names begin with
-  std::unordered_map<std::string, int> numbers_;  // free_name() has given, by what was wanted
+  std::unordered_set<std::string> taken_;         // names and their prefixes
+  std::unordered_map<std::string, int> numbers_;  // last given by free_name(), by wanted name
   std::unordered_map<std::string, std::shared_ptr<const NodeDef>>
       variables_;                                        // VarHandleOps, by name
   std::unordered_map<std::string, std::string> direct_;  // result of a caller → what it is

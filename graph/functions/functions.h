@@ -9,9 +9,9 @@
 //   dx = SymbolicGradient(x, dy)[f] → f's nodes and their gradients, called "dx/gradient/…"
 //
 // In each case an Identity or IdentityN (NoOp, if there is no value) called "y" gives the results,
-// so that they can be used and fetched by name. It waits for all that the function does beside
-// its results. Other nodes that have functions, such as those of Dataset.map, are given them as
-// attributes, in which everything is inlined (core/function.h reads them):
+// so that they can be used and fetched by name. It waits for all side effects of the function.
+// Other nodes that have functions, such as those of Dataset.map, get them as attributes with
+// everything inlined (core/function.h reads them):
 //
 //   MapDataset(…)[f]  →  MapDataset(…)[f, _leat_f: GraphDef, _leat_f_arguments: 1,
 //                                      _leat_f_captured: 1, _leat_f_captured_from: 1 (an input),
@@ -32,13 +32,13 @@ namespace leat {
 
 class Graph;
 
-// INVALID_ARGUMENT, with the node: a function that is not in the library or has other arguments,
-// one that calls itself, more than 200,000 nodes of functions, calls nested deeper than 100, a loop
+// INVALID_ARGUMENT, with the node, for a function that is not in the library, has other arguments
+// or calls itself, more than 200,000 nodes of functions, calls nested deeper than 100, or a loop
 // none of whose variables has a value. `def` extends `graph`: functions may capture its variables.
 void inline_functions(tensorflow::GraphDef& def, const Graph& graph);
 
-// What a client has no business to write: functions as attributes, which are dropped, and ops in
-// functions that are the runtime's own: INVALID_ARGUMENT.
+// Removes what a client must not write: drops functions as attributes; fails with INVALID_ARGUMENT
+// for the runtime's own ops in functions.
 void drop_written_functions(tensorflow::GraphDef& def);
 
 }  // namespace leat

@@ -1,5 +1,6 @@
-// DatasetToGraph, DatasetToGraphV2: a dataset as the GraphDef that makes it. Which nodes made it is
-// known of the graph, not of the dataset, so prune() gives the result and no device runs these ops.
+// DatasetToGraph, DatasetToGraphV2: a dataset as the GraphDef that makes it. The graph knows which
+// nodes made the dataset; the dataset does not. So prune() computes the result, and no device runs
+// these ops.
 #pragma once
 
 #include "graph/graph.h"
@@ -8,10 +9,10 @@ namespace leat {
 
 bool is_dataset_to_graph(const Node& node);
 
-// What such a node gives: a string scalar, the GraphDef of all that its dataset is made of, inputs
-// first, so that the last node is the dataset. TensorFlow's has the values of inputs that are no
-// constants; here their nodes are in it, a Placeholder for what is fed. RESOURCE_EXHAUSTED if it
-// has more than 2 GiB.
+// The result of such a node: a string scalar, the GraphDef of all nodes its dataset is made of,
+// inputs first, so the last node is the dataset. TensorFlow's has the values of non-constant
+// inputs; this one has their nodes, and a Placeholder for each feed. RESOURCE_EXHAUSTED above 2
+// GiB.
 Tensor dataset_graph(const Graph& graph, const Node& node);
 
 }  // namespace leat

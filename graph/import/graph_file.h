@@ -11,8 +11,8 @@ class GraphDef;
 
 namespace leat {
 
-// INVALID_ARGUMENT with `origin` (a path) and what the file is instead, as far as that can be seen;
-// of a text, the line.
+// INVALID_ARGUMENT names `origin` (a path), what the file seems to be instead and, for text, the
+// line.
 void read_graph_file(std::string_view bytes, std::string_view origin, tensorflow::GraphDef& graph);
 
 }  // namespace leat

@@ -1,6 +1,6 @@
 // What follows from the version of TensorFlow that wrote a GraphDef, and what Leat writes. Numbers
-// are those of GraphDef.versions: each release before 2019 that changed something had the next one,
-// since then each day has. README.md lists what depends on them.
+// are those of GraphDef.versions: until 2019 each release that changed something took the next one;
+// since then each day does. README.md lists what depends on them.
 #pragma once
 
 #include <string_view>
@@ -25,11 +25,11 @@ const Deprecation* deprecation(std::string_view op);  // null if there is none
 // UNIMPLEMENTED, in TensorFlow's words.
 void check_not_deprecated(std::string_view op, int producer);
 
-// What a GraphDef with this graph's nodes may say of its producer, so that it can be read again.
+// The producer to write into a GraphDef with this graph's nodes, so that it can be read again.
 int producer_of(const Graph& graph, size_t first_node);
 
-// Rewrites what meant something else once, or had another form, as it is written today. `def`
-// extends `graph`; it has no functions any more.
+// Rewrites nodes whose meaning or form has changed as they are written today. `def` extends `graph`
+// and has no functions left.
 void write_as_today(tensorflow::GraphDef& def, const Graph& graph);
 
 }  // namespace leat

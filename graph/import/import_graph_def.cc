@@ -1,5 +1,5 @@
-// Reading GraphDefs into a graph: everything is checked and every problem is told, and only a graph
-// without any changes the one it is added to.
+// Reads GraphDefs into a graph: checks everything and reports every problem. Only a GraphDef
+// without problems changes the graph.
 
 #include <absl/container/flat_hash_map.h>
 #include <google/protobuf/arena.h>

@@ -1,5 +1,5 @@
-// Between the wire's messages and our values; what GraphDef, feeds, fetches and checkpoints share.
-// For .cc files that own a format.
+// Converts between protobuf messages and our values; shared by GraphDef, feeds, fetches and
+// checkpoints. For .cc files that own a format.
 #pragma once
 
 #include <cstdint>
@@ -27,16 +27,15 @@ Shape read_shape(const tensorflow::TensorShapeProto& proto);
 void write_shape(const Shape& shape, tensorflow::TensorShapeProto& proto);
 
 // Either form of elements: `tensor_content`, or a list whose last element repeats. INVALID_ARGUMENT
-// for a shape, dtype or length that is wrong; RESOURCE_EXHAUSTED where a short list stands for more
-// than half of the memory that is free, or for more than 256 MiB of strings.
+// for a shape, dtype or length that is wrong; RESOURCE_EXHAUSTED if a short list stands for more
+// than half of the free memory, or for more than 256 MiB of strings.
 Tensor read_tensor(const tensorflow::TensorProto& proto);
-// Instead of half of the memory, so many bytes (256 MiB at least), for programs that try hostile
-// messages.
+// Sets this limit to that many bytes (256 MiB at least), for programs that test hostile messages.
 void limit_expansions(uint64_t bytes);
 // Few elements, or many equal ones, become a list; others `tensor_content`.
 void write_tensor(const Tensor& tensor, tensorflow::TensorProto& proto);
-// Elements without dtype and shape, all of them as a list. Reading is INVALID_ARGUMENT unless there
-// are exactly as many as the shape has.
+// Elements without dtype and shape, all of them as a list. Reading fails with INVALID_ARGUMENT
+// unless there are exactly as many as the shape has.
 Tensor read_elements(const tensorflow::TensorProto& proto, DType dtype, const Shape& shape);
 void write_elements(const Tensor& tensor, tensorflow::TensorProto& proto);
 
@@ -47,11 +46,11 @@ void write_attr(const AttrValue& value, tensorflow::AttrValue& proto);
 // `assigned_device`: the one after placement instead of the requested one.
 void write_node(const Node& node, bool assigned_device, tensorflow::NodeDef& def);
 
-// What is wrong with a message in protobuf's text form ("line 3, column 5: …"); "" if nothing is.
-// Fields that are not known are passed over. At most 2 GiB.
+// Parses protobuf's text form. Returns the error ("line 3, column 5: …"), or "". Skips unknown
+// fields. At most 2 GiB.
 std::string parse_text(std::string_view text, google::protobuf::Message& message);
 
-// "float", "qint8": also of types that Leat has no word for.
+// "float", "qint8": also for types that Leat does not have.
 std::string wire_type_name(int data_type);
 
 }  // namespace leat

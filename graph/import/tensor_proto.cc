@@ -1,6 +1,6 @@
-// TensorProto, both ways. Its two forms of elements and their traps are the reason for the length
-// of this file: short lists whose last element repeats, strings packed into tensor_content, sizes
-// that are claimed but not there.
+// Reads and writes TensorProto. Its two forms of elements and their traps make this file long:
+// short lists whose last element repeats, strings packed into tensor_content, sizes larger than the
+// data.
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/wire_format_lite.h>
 

@@ -1,5 +1,5 @@
-// Reads a GraphDef for display: ops that are not registered, attributes that no schema has, even
-// dtypes of later versions.
+// Reads a GraphDef for display, even with unregistered ops, attributes of no schema and dtypes of
+// later versions.
 #include "core/error.h"
 #include "graph/import/graph_def.h"
 #include "graph/import/graph_file.h"

@@ -1,6 +1,6 @@
 // Conditions as cond() builds them (frontends/cpp/control_flow/cond.h): the nodes of a branch wait
 // for its pivot by a control edge. The pivot of the branch that is not taken is dead, and so are
-// its nodes. What a branch uses of the graph around it needs no Switch of its own.
+// its nodes. Values of the surrounding graph need no Switch of their own in a branch.
 #pragma once
 
 #include <string_view>
@@ -10,7 +10,7 @@
 
 namespace leat {
 
-// The pivot is an Identity of one side of a Switch. This attribute of it names the other pivot.
+// The pivot is an Identity of one side of a Switch. This attribute names the other pivot.
 inline constexpr std::string_view pivot_attr = "_leat_pivot";
 
 struct Pivots {

@@ -1,5 +1,5 @@
-// The frames of a graph with while loops: what lies in which loop, before loops.h makes a node of
-// each.
+// The frames of a graph with while loops: which node lies in which loop, before loops.h makes each
+// loop a node.
 #pragma once
 
 #include <map>
@@ -15,9 +15,9 @@ bool is_enter(const Node& node);
 bool is_exit(const Node& node);
 bool has_frames(const Graph& graph);
 
-// Which frame each node is in, innermost. A frame is a loop, which may lie in another; an Exit is
-// in what is around its loop. INVALID_ARGUMENT, with the node, if a node has inputs from two loops
-// of which neither lies in the other, or an Exit's input is in none.
+// The innermost frame of each node. A frame is a loop, which may lie in another; an Exit is in the
+// frame around its loop. INVALID_ARGUMENT, with the node, if a node has inputs from two loops and
+// neither lies in the other, or an Exit's input is in no loop.
 class Frames {
  public:
   static constexpr int none = -1;
@@ -28,7 +28,7 @@ class Frames {
   int of(const Node& node) const { return frame_of_[node.id]; }
   const std::string& name(int frame) const { return frames_[frame].name; }
   bool is_within(int frame, int outer) const;
-  // The outermost of the loops around the frame that are not around `inside`, too.
+  // The outermost loop around `frame` that is not also around `inside`.
   int outermost(int frame, int inside = none) const;
 
  private:
@@ -44,15 +44,15 @@ class Frames {
   std::vector<int> frame_of_;  // by node id
 };
 
-// Nodes outside of loops, and outermost loops as wholes, in an order in which each comes after what
-// it needs. Seen from within a loop: its own nodes are not part of a whole, nor are those of the
-// loops around it. INVALID_ARGUMENT, with the frame, if a loop waits for what comes out of it.
+// Nodes outside of loops, and whole outermost loops, in dependency order. With `inside`, the nodes
+// of that loop and of the loops around it are units of their own. INVALID_ARGUMENT, with the frame,
+// if a loop waits for its own results.
 class FrameOrder {
  public:
   FrameOrder(const Graph& graph, const Frames& frames, int inside = Frames::none);
 
   const std::vector<int>& units() const { return units_; }
-  // The loop that a unit is; Frames::none if it is a node, whose id is the unit.
+  // The loop of this unit; Frames::none if the unit is a node, whose id it then is.
   int loop(int unit) const { return unit < size_ ? Frames::none : unit - size_; }
 
  private:

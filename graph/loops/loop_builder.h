@@ -1,4 +1,4 @@
-// How a while loop is written into a graph (loops.h).
+// Adds the nodes of a while loop to a graph (loops.h).
 #pragma once
 
 #include <string>
@@ -8,20 +8,20 @@
 
 namespace leat {
 
-// First the variables, then start_body(), then set_next() for each. A variable may also be added to
-// a loop that has its body. All nodes are made under the current scopes.
+// Add the variables, call start_body(), then set_next() for each. A variable may also be added to a
+// loop that already has its body. All nodes are made under the current scopes.
 class LoopBuilder {
  public:
   // A new loop. What enters it waits for `after`.
   LoopBuilder(Graph& graph, std::string frame_name, std::vector<Node*> after, Location at);
-  // The loop of that frame, which `condition`, a LoopCond, decides about.
+  // The existing loop of that frame, with `condition` as its LoopCond.
   LoopBuilder(Node& condition, std::string frame_name, std::vector<Node*> after);
 
-  // The variable's number. `shape` is what it has in every iteration, as far as that is known.
+  // Returns the variable's number. `shape` is its shape in every iteration, as far as known.
   int add_variable(Output initial, const Shape& shape = Shape::unknown());
   void start_body(Output predicate);
-  // A value that may turn out to have another shape than the variable's fails the step then.
-  // INVALID_ARGUMENT if it cannot have that shape.
+  // The step fails if the value turns out to have another shape than the variable. INVALID_ARGUMENT
+  // if it cannot have that shape.
   void set_next(int variable, Output value);
 
   int size() const { return static_cast<int>(variables_.size()); }

@@ -4,8 +4,8 @@
 //   backward  (dx, dc)   = for each iteration, from the last one: what it needs off the lists,
 //                          (dbody/dx · dx, dc + dbody/dc · dx)    c: what the body has from outside
 //
-// So the loop that is there gets further variables: the lists, and a counter. Yu et al., "Dynamic
-// Control Flow in Large-Scale Machine Learning", EuroSys 2018, section 5.
+// So the forward loop gets more variables: the lists and a counter. Yu et al., "Dynamic Control
+// Flow in Large-Scale Machine Learning", EuroSys 2018, section 5.
 #pragma once
 
 #include <functional>
@@ -27,21 +27,21 @@ struct LoopGradientRequest {
 
 struct LoopGradient {
   const Node* loop = nullptr;  // its LoopCond
-  // Values from outside that the loop begins with, or that its body uses.
+  // Of values from outside that the loop begins with or that its body uses.
   std::vector<std::pair<Output, Output>> gradients;
-  // What was added to the loop, and to loops in it: part of the body, if this one is in a loop.
+  // Nodes added to the loop and to loops in it; part of the outer body if this loop is in one.
   std::vector<Node*> loop_nodes;
 };
 
-// INVALID_ARGUMENT if the loop is none whose gradient can be made: of a graph that was read, with
-// conditions in the body or with references going round.
+// INVALID_ARGUMENT if the gradient cannot be made: the body has a condition that cond() did not
+// make, or the loop carries references.
 LoopGradient loop_gradient(const LoopGradientRequest& request);
 
-// Of gradient.cc: d(ys)/d(xs) · dys within the body of a loop, where a gradient ends at the loop's
+// Defined in gradient.cc: d(ys)/d(xs) · dys within the body of a loop; gradients end at the loop's
 // variables. An entry is none where no gradient flows.
 struct LoopBody {
   int frame;
-  std::vector<Node*>& loop_nodes;  // get what is added to loops within the body
+  std::vector<Node*>& loop_nodes;  // receives the nodes added to loops in the body
 };
 std::vector<Output> gradients_in_body(const std::vector<Output>& ys, const std::vector<Output>& xs,
                                       const std::vector<Output>& dys, const LoopBody& body);

@@ -1,4 +1,4 @@
-// The ops of while loops: those that clients write, which no device ever runs, and the one that
+// The ops of while loops: those that clients write, which no device ever runs, and `_Loop`, which
 // structure_loops() makes of them. See graph/loops/loops.h.
 #include "graph/shape_inference.h"
 

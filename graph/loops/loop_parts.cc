@@ -1,4 +1,4 @@
-// What is known of loops outside of structure_loops().
+// The functions of loops.h other than structure_loops().
 #include <algorithm>
 #include <charconv>
 

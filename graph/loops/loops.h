@@ -1,5 +1,5 @@
 // While loops. A client writes one as a cycle in a frame: Enter brings a value in, Merge takes it,
-// or what NextIteration has of the iteration before, LoopCond says whether there is another
+// or NextIteration's value from the previous iteration, LoopCond says whether there is another
 // iteration, Switch passes a variable to the body or out through Exit (Yu et al., "Dynamic Control
 // Flow in Large-Scale Machine Learning", EuroSys 2018). structure_loops(), in pipeline.h, makes
 // each loop one node:
@@ -7,10 +7,10 @@
 //   results = _Loop(variables, captured, references; condition, body, last)
 //
 // `condition` and `body` are GraphDefs of their own, whose `_Feed` nodes are called "variable:2" or
-// "captured:0". So is `last`, rarely there: updates that run in every iteration and once more when
-// there is no further one. From then on no graph has a cycle, and a loop is on one device, as its
-// condition is, or the state that it changes. If that is on several, spread_loops() makes a `_Loop`
-// on each.
+// "captured:0". So is `last`, which is rare: updates that run in every iteration and once more when
+// the loop ends. After this pass no graph has a cycle. A loop is on one device, that of its
+// condition or of the state that it changes; if this state is on several, spread_loops() makes a
+// `_Loop` on each.
 #pragma once
 
 #include <string>
@@ -21,7 +21,7 @@
 
 namespace leat {
 
-// A while loop's Merge has this attribute: what its second input is in the GraphDef
+// A while loop's Merge has this attribute: the name of its second input in the GraphDef
 // ("body/NextIteration"). Graphs have no cycles, so that edge is not in the graph.
 inline constexpr std::string_view back_edge_attr = "_leat_back_edge";
 
@@ -32,9 +32,9 @@ Node* next_iteration(const Node& merge);
 // them.
 bool is_loop_node(const Node& node);
 
-// Makes state that lives as long as the step and goes where its users are, such as a TensorArray.
+// Makes state that lives as long as the step and is placed with its users, such as a TensorArray.
 bool makes_step_state(const Node& node);
-// Has it, or its handle, as an input, directly or through the nodes of a loop.
+// Has that state, or its handle, as an input, directly or through the nodes of a loop.
 bool uses_step_state(const Node& node);
 
 // What a `_Loop` node computes in each iteration.

@@ -1,5 +1,5 @@
-// Lists of tensors as values of the graph (variants). What changes a list gives a new one; the
-// elements are moved, not copied, where nobody else uses the old one.
+// Lists of tensors as values of the graph (variants). Operations return a new list; the elements
+// are moved, not copied, if nothing else uses the old one.
 #pragma once
 
 #include <utility>
@@ -12,7 +12,7 @@ namespace leat::tensor_list {
 Output empty(Graph& graph, DType dtype, const Shape& shape, Location at = here());
 // The rows of x.
 Output from_tensor(Output x, Location at = here());
-// The list with one element more, at its end.
+// The list with `element` appended.
 Output push(Output list, Output element, Location at = here());
 // {the list without its last element, that element}
 std::pair<Output, Output> pop(Output list, DType dtype, const Shape& shape, Location at = here());

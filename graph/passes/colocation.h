@@ -14,8 +14,8 @@ namespace leat {
 // together (union-find), with the ties themselves kept for explanations.
 class Colocation {
  public:
-  // A `_Loop` is tied to the state that it uses unless that is on several devices, or it must be
-  // with something that is elsewhere: then spread_loops() takes it to all of them.
+  // A `_Loop` is tied to the state that it uses, unless its set would then have to be on several
+  // devices: spread_loops() puts a `_Loop` on each of them.
   explicit Colocation(const Graph& graph);
 
   // The same for all nodes of a set.
@@ -23,7 +23,7 @@ class Colocation {
 
   // A node without inputs whose one output is a variable or a resource.
   static bool is_resource(const Node& node);
-  // A node that updates or reads one by its handle, and so must be where it is.
+  // A node that updates or reads one through its handle, and so must be on its device.
   static bool uses_resource(const Node& node);
   // A node that makes or uses a value of dtype variant, which stays where it is made.
   static bool has_variant(const Node& node);

@@ -1,4 +1,4 @@
-// connect: what CallableOptions.tensor_connection asks for. Codes and texts are TensorFlow's.
+// connect: implements CallableOptions.tensor_connection. Codes and texts are TensorFlow's.
 #include <algorithm>
 #include <functional>
 #include <queue>

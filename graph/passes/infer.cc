@@ -1,4 +1,5 @@
-// infer: shapes anew, because a feed may have replaced a constant that they were derived from.
+// infer: infers shapes again, since a feed may have replaced a constant that they were derived
+// from.
 #include "graph/passes/pipeline.h"
 #include "graph/shape_inference.h"
 

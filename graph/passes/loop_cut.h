@@ -1,4 +1,4 @@
-// How the parts of a while loop, its condition and its body, are cut out of the graph.
+// Cuts the parts of a while loop, its condition and its body, out of the graph.
 #pragma once
 
 #include <set>
@@ -9,7 +9,7 @@
 
 namespace leat {
 
-// A value of the graph around the loop that its parts use. `read`: a read of every iteration that
+// A value of the graph around the loop that its parts use. `read`: a read in every iteration that
 // runs once before the loop instead (LoopFrame::is_early_read, is_brought_read); `value` is then
 // the read itself, or the handle of its variable.
 struct Captured {
@@ -22,7 +22,7 @@ struct Captured {
 };
 
 // A graph of its own, whose `_Feed` nodes (LoopFeed, loops.h) stand for loop variables and for
-// captured values. Constants, variables and queues come along.
+// captured values. Constants, variables and queues are copied along.
 struct LoopPart {
   Graph graph;
   std::vector<std::string> endpoints;  // "node:index" of it: the predicate, the next values, none
@@ -32,7 +32,7 @@ struct LoopCut {
   LoopPart condition, body;
   LoopPart last;  // without endpoints: what runs once more when the condition ends the loop
   std::vector<Captured> captured;
-  std::set<int> references;  // nodes of variables that the parts have by reference, by id
+  std::set<int> references;  // ids of variables that the parts have by reference
 };
 
 // INVALID_ARGUMENT if the loop uses a value that no iteration has yet.

@@ -1,12 +1,12 @@
 // partition: one graph per device, with a _Send and a _Recv for every value that crosses.
 //
-// First all crossings are found and numbered, then the parts are built. One edge serves any number
-// of consumers on the destination. Where a variable itself (a ref edge) crosses, the _Send is the
-// read, and a read happens "when the consumer runs": if one of the consumer's other inputs can
-// depend on a write to that variable, the _Send waits for it.
+// It first finds and numbers all crossings, then builds the parts. One edge serves all consumers on
+// the destination. Where a variable itself (a ref edge) crosses, the _Send is the read, and a read
+// happens "when the consumer runs": if one of the consumer's other inputs can depend on a write to
+// that variable, the _Send waits for it.
 //
-// A fetched variable crosses to the client's task without an edge, and is read by whoever gives it
-// to the client (node_roles.h): after the writes. Where TensorFlow's cluster has sent it before
+// A fetched variable crosses to the client's task without an edge; the code that gives it to the
+// client (node_roles.h) reads it, after the writes. Where TensorFlow's cluster sends it before
 // them, an Identity reads it here.
 #include <algorithm>
 #include <map>

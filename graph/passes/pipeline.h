@@ -1,10 +1,9 @@
-// The passes. pipeline() lists them by name, in order: connect (if the signature has connections) →
-// prune → defer (if the run is partial) → structure_loops → split_identity_n → infer → read_late →
-// simplify → place → simplify_placed (both if the option is on) → spread_loops → partition. Each is
-// also a free function from graph to graph, for tests; verify() runs after each one that made or
-// changed a graph. Most change it in place, or put a new one in its place: a large graph is copied,
-// and even moved, as seldom as can be. A free function that returns a bool returns whether there
-// was anything to do.
+// The passes, by name and in order: connect (if the signature has connections) → prune → defer (if
+// the run is partial) → structure_loops → split_identity_n → infer → read_late → simplify → place →
+// spread_loops → partition. Each is a free function from graph to graph; verify() runs after each
+// one that made or changed a graph. Most change the graph in place or replace it: a large graph is
+// copied, and even moved, as rarely as possible. A pass that returns bool returns whether it had
+// anything to do.
 #pragma once
 
 #include <functional>
@@ -25,7 +24,7 @@ struct StepSignature {
   std::vector<std::string> feeds;
   std::vector<std::string> fetches;
   std::vector<std::string> targets;
-  // to → from, "node:index" both: who uses `to` gets the value of `from` instead.
+  // to → from, "node:index" both: users of `to` get the value of `from` instead.
   std::map<std::string, std::string> connections = {};
   // Feeds are given, and fetches taken, while the step runs (defer).
   bool is_partial = false;
@@ -59,18 +58,19 @@ struct CutEdge {
   DType dtype = DType::invalid;  // invalid: a control edge, no payload
   Shape shape = Shape::unknown();
   std::string producer;  // node name, for messages
-  // most borders on any path to the value, or its own number: edges of one wave never await others
+  // most borders on any path to the value, or its own number; edges of one wave never wait for each
+  // other
   int wave = 0;
   // a Switch lies upstream; also an attribute of the edge's _Recv, for the runtime
   bool may_be_dead = false;
-  // Of a loop that is spread over several devices. A value is sent when the one before has been
+  // In a loop that is spread over several devices: each value is sent once the previous one was
   // received.
   bool repeats = false;
 };
 
 // Of a partial run: which feeds have to be given before a fetch can be computed.
 using FetchFeeds = std::map<std::string, std::vector<std::string>>;
-// What a partial run is fed when it starts: the name of its only feed's node.
+// The node of the only feed that a partial run starts with.
 inline constexpr std::string_view deferred_values = "_partial_run";
 
 struct PartitionedGraph {
@@ -116,37 +116,38 @@ struct Pass {
 // All passes, in order.
 std::span<const Pass> pipeline();
 
-// Runs all of them. `graph` must have been placed for its stateful nodes already (place_stateful),
-// or is placed afresh.
+// Runs all passes. place_stateful() must have placed the stateful nodes of `graph`, or they are
+// placed afresh.
 PartitionedGraph run_pipeline(const Graph& graph, const PipelineOptions& options);
 
 // ---- The passes. Each throws leat::Error with op, node and line where the graph is at fault. ----
 
-// The graph with the signature's connections as edges. INVALID_ARGUMENT, or NOT_FOUND, for one that
-// names no output, or another dtype, or what is fed as well, or that closes a cycle.
+// The graph with the signature's connections as edges. INVALID_ARGUMENT or NOT_FOUND for a
+// connection that names no output, joins different dtypes, targets a value that is also fed, or
+// closes a cycle.
 Graph connect(const Graph& graph, const StepSignature& signature);
-// Only what fetches and targets need; what is fed becomes a node `_Feed` (a source with the fed
-// dtype and shape; its attribute `name` is the fed "node:index"). What asks for a dataset as a
-// GraphDef becomes a constant (dataset_graph.h). A step without fetch or target,
-// unknown or doubly named endpoints: TensorFlow's codes and texts, which its clients look for.
-// INVALID_ARGUMENT, with the reason, if it needs an op of refused_ops.h.
+// Keeps only what fetches and targets need; each feed becomes a node `_Feed` (a source with the fed
+// dtype and shape; its attribute `name` is the fed "node:index"). A node that asks for a dataset as
+// a GraphDef becomes a constant (dataset_graph.h). Errors for a step without fetch or target, or
+// for unknown or repeated endpoints, have TensorFlow's codes and texts, since clients look for
+// them. INVALID_ARGUMENT, with the reason, if the step needs an op of refused_ops.h.
 Graph prune(const Graph& graph, const StepSignature& signature);
-// For a partial run: its feeds wait on `master` for what the client gives there, its fetches are
-// kept there. `signature` becomes that of a step that is fed the object by which they do.
+// For a partial run: its feeds wait on `master` for the client's values, its fetches are kept
+// there. `signature` becomes that of a step that is fed one object, which connects them to the
+// client.
 Graph defer(const Graph& graph, const DeviceName& master, StepSignature& signature);
-// Of a graph that was pruned.
+// `graph` must be pruned.
 FetchFeeds feeds_behind_fetches(const Graph& graph, const StepSignature& signature);
-// One `_Loop` node for each while loop (loops.h). INVALID_ARGUMENT, with frame and node, for a
-// frame that is no loop.
+// Makes one `_Loop` node of each while loop (loops.h). INVALID_ARGUMENT, with frame and node, for a
+// frame that is not a loop.
 bool structure_loops(Graph& graph, const StepSignature& signature);
-// An Identity of each input for an IdentityN that hands on handles.
+// Replaces an IdentityN of handles by an Identity of each input.
 bool split_identity_n(Graph& graph, const StepSignature& signature);
-// Shapes again, with what is now known about feeds.
+// Infers shapes again, with what is now known about feeds.
 void infer(Graph& graph);
-// Users of an Identity of a reference that only run after an update read the updated variable, as
-// they do in TensorFlow, unless the Identity is ordered before the update. With a placement not
-// those on other devices, if the update waits for an answer from elsewhere: the value was sent
-// before.
+// A user of a reference's Identity that runs only after an update reads the updated variable, as in
+// TensorFlow, unless the Identity is ordered before the update. With a placement, users on other
+// devices do not if the update waits for a value from elsewhere: theirs was sent before.
 bool read_late(Graph& graph, const PlacementOptions* placement);
 // Constant folding (results up to 10 MiB; never stateful, control-flow or fetched nodes' names),
 // common subexpressions, removal of identities and of no-ops. Endpoints named in the signature keep
@@ -154,30 +155,30 @@ bool read_late(Graph& graph, const PlacementOptions* placement);
 void simplify(Graph& graph, const StepSignature& signature);
 // Sets assigned_device and placement_reason of every node (placer.h has the rules).
 void place(Graph& graph, const PlacementOptions& options);
-// Common subexpressions again, of a graph that is placed: nodes that asked for different devices,
-// or only one of them for any, may have got the same one.
+// Merges common subexpressions again. `graph` must be placed: nodes that request different devices
+// may be on one device.
 bool simplify_placed(Graph& graph, const StepSignature& signature);
-// A `_Loop` on each device where a loop has state that it changes, where that is not the loop's
-// own. The edges between the parts of these loops are appended to `edges`. Of a graph that is
-// placed.
+// Makes a `_Loop` on each device where a loop changes state, besides the loop's own. Appends the
+// edges between the parts of these loops to `edges`. `graph` must be placed.
 bool spread_loops(Graph& graph, std::vector<CutEdge>& edges);
 // Cuts at device borders.
 struct PartitionOptions {
   // Float values travel to other tasks as bfloat16: half the bytes, 8 bits of precision.
   bool bfloat16_edges = false;
-  // Whose task gives the client what is fetched. A reference of another one has, beside writes that
-  // wait for an answer from elsewhere, the value before them (early_fetches_attr, in
-  // variable_accesses.h); elsewhere, and without a client, the value after all writes.
+  // The task that gives the client the fetched values. A fetched reference on another task has the
+  // value before any writes that wait for a value from elsewhere (early_fetches_attr, in
+  // variable_accesses.h). Otherwise, and without a client, it has the value after all writes.
   DeviceName client = {};
   int64_t first_edge = 0;  // the number of the first edge
 };
 PartitionedGraph partition(const Graph& graph, const StepSignature& signature,
                            const PartitionOptions& options = {});
-// The same of a graph that is not needed any more: if all of it is on one device, it is the part.
+// The same for a graph that is no longer needed: if all of it is on one device, it becomes the
+// part.
 PartitionedGraph partition(Graph&& graph, const StepSignature& signature,
                            const PartitionOptions& options = {});
-// Structure holds: inputs exist and belong to the graph, dtypes agree, names are unique, no cycle.
-// INTERNAL with the pass's name otherwise.
+// Checks the structure: inputs exist and belong to the graph, dtypes agree, names are unique, no
+// cycle. INTERNAL, with the pass's name, otherwise.
 void verify(const Graph& graph, std::string_view pass);
 
 }  // namespace leat

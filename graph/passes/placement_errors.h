@@ -1,5 +1,5 @@
 // Why nodes cannot be placed: which requests contradict each other and what ties their nodes, or
-// which kernels there are for what.
+// which kernels exist.
 #pragma once
 
 #include <string>
@@ -19,9 +19,9 @@ class PlacementErrors {
 
   // `node` and the set's asker request devices that exclude each other.
   PlacementError opposite_requests(const PlacementSet& set, const Node& node) const;
-  // `node` has another device already than the set's pinned node.
+  // `node` already has another device than the set's pinned node.
   PlacementError opposite_devices(const PlacementSet& set, const Node& node) const;
-  // The pinned node's device is none of the session's any more.
+  // The session no longer has the pinned node's device.
   PlacementError device_is_gone(const PlacementSet& set) const;
   // A node of the set has no kernel for the kind of device of its pinned node.
   PlacementError no_kernel_on(const DeviceSpec& device, const PlacementSet& set) const;

@@ -1,4 +1,4 @@
-// What the placer (placer.cc) and its explanations (placement_errors.h) speak of.
+// Types shared by the placer (placer.cc) and its errors (placement_errors.h).
 #pragma once
 
 #include <optional>
@@ -23,14 +23,14 @@ struct PlacementError {
   std::string why;
 };
 
-// What a colocation set is asked for and where it may go.
+// The requests of a colocation set, and where it may go.
 struct PlacementSet {
   std::vector<Node*> nodes;               // by id
   Shared<DeviceName> request;             // merged
-  Node* asker = nullptr;                  // who made the strongest request
+  Node* asker = nullptr;                  // has the strongest request
   bool is_resource = false;               // the asker is a variable or resource of the set
   unsigned types = ~0u;                   // kinds of device with kernels for all
-  Node* pinned = nullptr;                 // a node that has its device already
+  Node* pinned = nullptr;                 // a node that already has its device
   std::string relaxed;                    // what soft placement dropped: the reason's tail
   std::optional<PlacementError> failure;  // the first contradiction
 };

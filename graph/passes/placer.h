@@ -14,20 +14,19 @@
 //     consumers if these share a device that can run it. Shape, Size and Rank follow their input. A
 //     feed goes where it is consumed.
 //
-// A node that has its device already keeps it, and so does its set. Every node gets the reason in
-// placement_reason. INVALID_ARGUMENT "Cannot assign a device for operation NAME: …" tells who asked
-// for what, what ties the nodes together, which kernels exist, and which devices; all such nodes in
-// one message.
+// A node that already has a device keeps it, and so does its set. Every node gets the reason in
+// placement_reason. INVALID_ARGUMENT "Cannot assign a device for operation NAME: …" lists the
+// requests, what ties the nodes together, the kernels and the devices; one message covers all such
+// nodes.
 #pragma once
 
 #include "graph/passes/pipeline.h"
 
 namespace leat {
 
-// Places what a smaller graph must not move: the sets of more than one node and all stateful nodes
-// of a whole graph (the session's), so that every step that is pruned from it agrees about them.
-// What cannot be placed is left for the step that needs it, which then fails. Call it again after
-// the graph has grown: placed nodes stay.
+// Places the sets of more than one node and all stateful nodes of a whole graph (the session's), so
+// that all steps pruned from it agree on their devices. A node that cannot be placed is skipped;
+// the step that needs it fails. Call it again after the graph has grown: placed nodes stay.
 void place_stateful(Graph& graph, const PlacementOptions& options);
 
 }  // namespace leat

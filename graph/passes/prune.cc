@@ -1,5 +1,5 @@
-// prune: only what a step needs. Codes and texts of bad endpoints are TensorFlow's: clients look
-// for them.
+// prune: keeps only what a step needs. Errors for bad endpoints have TensorFlow's codes and texts,
+// since clients look for them.
 #include <algorithm>
 #include <map>
 #include <set>

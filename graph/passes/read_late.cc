@@ -1,13 +1,14 @@
 // read_late: what TensorFlow 1 programs expect of `w/read`, the Identity of a reference that every
-// variable has. There its value is the variable's own memory: who uses it after an update sees the
-// updated value, also if the Identity ran before the update (as it does when the loss needs it,
-// too). Moving averages after a train op, target networks, and SyncReplicasOptimizer's tokens rely
-// on it. So users that follow a write, by an Identity that does not, read the variable themselves;
-// in a branch of a condition, where the value comes through a Switch, through a RefSwitch. A user
-// on another device gets what was sent there: the value before an update that waits for an answer
-// from elsewhere, as gradients are.
+// variable has. There its value is the variable's own memory: a node that uses it after an update
+// sees the updated value, even if the Identity ran before the update (as it does when the loss
+// needs it, too). Moving averages after a train op, target networks, and SyncReplicasOptimizer's
+// tokens rely on it. So a node that runs after a write, but uses an Identity that does not, reads
+// the variable itself; in a branch of a condition, where the value comes through a Switch, it reads
+// through a RefSwitch. A node on another device gets the value that was sent there: the one before
+// an update that waits for a value from elsewhere, as updates wait for gradients.
 //
-// A Merge of references gives the value of the one that came: here they are read where they end.
+// A Merge of references gives the value of the one that arrived: here references are read before
+// the Merge.
 #include <algorithm>
 #include <map>
 #include <optional>

@@ -1,4 +1,4 @@
-// simplify: less work with the same result. A step cannot tell that it ran, except by speed.
+// simplify: saves work without changing results. Only speed shows that it ran.
 #include "graph/passes/simplify.h"
 
 #include <algorithm>

@@ -29,10 +29,9 @@ bool is_pure(const Node& node);
 // Passes deadness on in its own way: Switch, Merge, and the ops of loops.
 bool is_control_flow(const Node& node);
 
-// Removes Identity and NoOp where values and waiting stay the same without them.
+// Removes Identity and NoOp where this changes neither values nor waiting.
 void remove_identities(Graph& graph, const KeptNames& kept);
-// Replaces nodes whose inputs are constants, and the shapes of tensors of known shape, by
-// constants.
+// Replaces nodes with constant inputs, and the shapes of tensors of known shape, by constants.
 void fold_constants(Graph& graph, const KeptNames& kept);
 // Keeps one of several nodes that compute the same on one device: the assigned one, or as long as
 // there is none, the one they ask for.

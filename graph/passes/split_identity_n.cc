@@ -1,5 +1,5 @@
-// split_identity_n: a handle stands for one variable or resource, by the node that it comes from;
-// so one node cannot hand on several. An IdentityN of handles becomes an Identity of each input.
+// split_identity_n: a handle's node identifies its variable or resource, so one node cannot pass on
+// several. An IdentityN of handles becomes an Identity of each input.
 #include <algorithm>
 
 #include "graph/passes/pipeline.h"

@@ -1,13 +1,13 @@
-// spread_loops: a loop that changes state of several devices. One `_Loop` is on each of them and on
-// the loop's own device, its home. At home are the loop variables, and what is bound to no state
-// and asked to be on none of the others; there each iteration begins and ends:
+// spread_loops: a loop that changes state on several devices. Each of them, and the loop's own
+// device, its home, gets one `_Loop`. Home has the loop variables, and all nodes not bound to state
+// or requested on another device; each iteration begins and ends there:
 //
 //   home:   condition → _Send predicate to all; body, and a _Recv of each other's done_edge
 //   others: _Recv predicate; body; a signal on done_edge
 //
-// Both parts of the loop are placed and cut as a step is, so that values cross within an iteration
-// by edges of their own. No task begins an iteration before all have ended the one before: an edge
-// carries one value at a time, and what one iteration writes the next one reads.
+// Both parts of the loop are placed and partitioned like a step, so values cross within an
+// iteration by edges of their own. No task begins an iteration before all have ended the previous
+// one: an edge carries one value at a time, and each iteration reads what the previous one wrote.
 #include <algorithm>
 #include <map>
 

@@ -9,7 +9,7 @@
 
 namespace leat {
 
-// A column: its dtype if each line must have a value, or the value of empty fields. float32,
+// A column: its dtype if each line must have a value, else the default for empty fields. float32,
 // float64, int32, int64 or string.
 class CsvColumn {
  public:
@@ -30,13 +30,13 @@ class CsvColumn {
 struct DecodeCsvOptions {
   char delimiter = ',';
   bool quotes = true;                 // "a,b" is one field
-  std::string na_value = "";          // as good as an empty field
-  std::vector<int64_t> columns = {};  // those that are wanted, increasing; none: all
+  std::string na_value = "";          // counts as an empty field
+  std::vector<int64_t> columns = {};  // which to read, increasing; none: all
 };
 
-// An Output for each column, of the shape of `lines`, strings. A line with another number of
-// fields, or a field that is no such value, fails the step with INVALID_ARGUMENT, which names line
-// and field.
+// An Output for each column, of the shape of `lines`, which are strings. A line with the wrong
+// number of fields, or a field of the wrong type, fails the step with INVALID_ARGUMENT, which names
+// line and field.
 //   std::vector<Output> columns = decode_csv(line, {f32, f32, 0, "unknown"});
 std::vector<Output> decode_csv(Output lines, const std::vector<CsvColumn>& columns,
                                const DecodeCsvOptions& options = {}, Location at = here());

@@ -1,4 +1,4 @@
-// Training data in memory: idx files (MNIST's format), drawn digits for when there are none, and
+// Training data in memory: idx files (MNIST's format), drawn digits in place of missing files, and
 // batches.
 #pragma once
 
@@ -16,7 +16,7 @@ namespace leat::data {
 // it cannot be opened, DATA_LOSS if it is damaged: both name the file, and what was expected where.
 Tensor read_idx(const std::string& path);
 
-// What such a file says of itself, without its elements. The same errors.
+// The header of such a file. The same errors.
 struct IdxHeader {
   DType dtype;
   Shape shape;
@@ -29,7 +29,7 @@ struct MnistFiles {
 };
 MnistFiles mnist_files(const std::string& directory, bool train);
 
-// Examples and their classes, row i of both belonging together.
+// Examples and their classes: row i of both belongs together.
 struct Labelled {
   Tensor images;  // f32 [n, pixels], 0 (black) to 1
   Tensor labels;  // i32 [n]
@@ -57,10 +57,9 @@ class Batches {
           int count = 1);
   Batches(Labelled&& examples, int64_t batch_size, uint64_t seed, int index = 0,
           int count = 1) = delete;
-  // The next batch; every example of the shard comes once per epoch, what does not fill a batch is
-  // left for the next one.
+  // The next batch; every epoch shuffles the shard and skips the rest that does not fill a batch.
   Labelled next();
-  // Makes next() the batch number `batch` since the beginning: for a training that resumes there.
+  // Makes next() return batch number `batch`, counted from the beginning: to resume training there.
   void seek(int64_t batch);
   int64_t per_epoch() const { return static_cast<int64_t>(order_.size()) / batch_size_; }
 

@@ -20,7 +20,7 @@
 
 namespace leat {
 
-// What elements consist of. Of a batch, all shapes begin with its size.
+// One tensor of each element. In a batch, all shapes begin with its size.
 struct Component {
   std::string name;  // "" if it has none
   DType dtype;
@@ -55,22 +55,22 @@ struct BatchOptions {
   bool drop_remainder = false;  // leave out the last batch if it is smaller
 };
 struct PaddedBatchOptions {
-  std::vector<Shape> shapes = {};    // to be filled up to; `any`, and none: the batch's largest
-  std::vector<Literal> values = {};  // to be filled with; none: 0 and ""
+  std::vector<Shape> shapes = {};    // to pad to; `any`, or none: the batch's largest
+  std::vector<Literal> values = {};  // to pad with; none: 0 and ""
   bool drop_remainder = false;
 };
 struct ShuffleOptions {
   bool reshuffle = true;  // another order in each repetition
 };
 struct InterleaveOptions {
-  int64_t cycle = 4;  // so many datasets are open at a time
-  int64_t block = 1;  // so many elements come from one, then from the next
+  int64_t cycle = 4;  // how many datasets are open at a time
+  int64_t block = 1;  // how many elements come from one before the next
 };
 
-// A sequence of elements, each of one or more tensors. Cheap to copy. Every method gives another
-// dataset; none reads anything before a step asks for `next`. Functions that are passed get an
-// Output for each component (or all in a std::vector<Output>), and must use nothing of another
-// graph: constants are made by constant(x.graph(), …).
+// A sequence of elements, each of one or more tensors. Cheap to copy. Every method returns another
+// dataset; none reads anything before a step runs `next`. Passed functions get an Output for each
+// component (or all in a std::vector<Output>), and must use nothing of another graph: make
+// constants with constant(x.graph(), …).
 class Dataset {
  public:
   const std::vector<Component>& components() const { return components_; }
@@ -97,7 +97,7 @@ class Dataset {
   Dataset map(const F& f, Location at = here()) const {
     return mapped(tracer(f, at), at);
   }
-  // f gives a dataset for each element: all of one, then all of the next.
+  // f returns a dataset for each element: reads all of one, then all of the next.
   template <class F>
   Dataset flat_map(const F& f, Location at = here()) const {
     return interleave(f, {.cycle = 1}, at);
@@ -109,7 +109,7 @@ class Dataset {
     return interleaved(dataset_tracer(f, at), options, at);
   }
   Dataset batch(int64_t size, const BatchOptions& options = {}, Location at = here()) const;
-  // Of elements whose shapes differ.
+  // For elements whose shapes differ.
   Dataset padded_batch(int64_t size, const PaddedBatchOptions& options = {},
                        Location at = here()) const;
 
@@ -118,8 +118,8 @@ class Dataset {
   Dataset cache(std::string_view file = "", Location at = here()) const;
   Dataset prefetch(int64_t count, Location at = here()) const;
 
-  // The next element in each step. OUT_OF_RANGE at the end of the dataset. Two of them read the
-  // dataset independently of each other; each session begins anew.
+  // The next element in each step. OUT_OF_RANGE at the end of the dataset. Two `next` nodes read
+  // the dataset independently; each session begins anew.
   Batch next(Graph& graph, Location at = here()) const;
 
  private:
@@ -162,8 +162,8 @@ class Dataset {
   std::vector<Component> components_;
 };
 
-// Where data comes from. Paths are those of the task that reads; a list, or an Output of strings
-// where a dataset of files is interleaved.
+// Sources of data. Paths are those of the task that reads: a list, or an Output of strings to
+// interleave a dataset of files.
 namespace datasets {
 
 class Files {
@@ -186,7 +186,7 @@ inline Dataset from_tensors(const Tensor& tensor, Location at = here()) {
 }
 Dataset range(int64_t stop, Location at = here());  // 0, 1, …: int64
 Dataset range(int64_t start, int64_t stop, int64_t step = 1, Location at = here());
-// Elements side by side, as long as each dataset has one.
+// Elements side by side, until one dataset ends.
 Dataset zip(const std::vector<Dataset>& datasets, Location at = here());
 
 struct FileOptions {
@@ -200,8 +200,8 @@ Dataset files(std::string_view pattern, Location at = here());
 struct CsvOptions {
   bool has_header = false;
   char delimiter = ',';
-  std::string na_value = "";          // as good as nothing
-  std::vector<int64_t> columns = {};  // those that are wanted; none: all
+  std::string na_value = "";          // counts as an empty field
+  std::vector<int64_t> columns = {};  // which to read; none: all
 };
 // A component for each column: csv("a.csv", {f32, 0, "unknown"}).
 Dataset csv(const Files& files, const std::vector<CsvColumn>& columns,
@@ -218,7 +218,7 @@ struct MnistOptions {
 Dataset mnist(const std::string& directory, const MnistOptions& options = {}, Location at = here());
 
 struct ImageOptions {
-  // {height, width} that all images are brought to, bilinearly; none: each as it is, so batches
+  // {height, width} to resize all images to, bilinearly; none: images keep their sizes, so batches
   // need padded_batch().
   std::vector<int64_t> size = {};
   int64_t channels = 3;  // 1 (gray), 3 (RGB) or 4 (RGBA)
@@ -233,11 +233,11 @@ Dataset images(const std::string& directory, const ImageOptions& options = {},
 // The names of the folders in `directory`, sorted.
 std::vector<std::string> image_classes(const std::string& directory, Location at = here());
 
-// What `next` gives each time, a tensor for each component, until it gives none. It is called in
-// this process: a dataset that goes to a task elsewhere fails with NOT_FOUND.
+// Calls `next` for each element, a tensor for each component, until it returns none. The call is in
+// this process: a dataset on a task elsewhere fails with NOT_FOUND.
 Dataset generator(std::function<std::optional<std::vector<Tensor>>()> next,
                   const std::vector<Component>& components, Location at = here());
-// The same of one component: generator([] { return std::optional(Tensor::scalar(1)); }, i32).
+// The same for one component: generator([] { return std::optional(Tensor::scalar(1)); }, i32).
 Dataset generator(std::function<std::optional<Tensor>()> next, const Component& component,
                   Location at = here());
 

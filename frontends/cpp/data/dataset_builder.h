@@ -1,5 +1,5 @@
-// How datasets are put together: their nodes are in a graph of their own, which becomes the
-// function that makes the dataset where a program asks for its elements.
+// Builds datasets: their nodes are in a graph of their own, which becomes the function that makes
+// the dataset when a program calls next().
 #pragma once
 
 #include <memory>
@@ -11,7 +11,7 @@
 
 namespace leat {
 
-// What a C++ function did to stand-ins for the components, in a graph of its own.
+// A C++ function traced on placeholders for the components, in a graph of its own.
 struct TracedFunction {
   std::shared_ptr<Graph> graph;
   int arguments;
@@ -36,13 +36,13 @@ class DatasetBuilder {
   // The dataset, as a node of this graph.
   Output taken_over(const Dataset& other) const;
 
-  // What elements of the new dataset are, if they are not those of the input.
+  // The components of the new dataset, if they are not those of the input.
   void set_components(std::vector<Component> components) { components_ = std::move(components); }
   Dataset add(std::string_view op, const std::vector<Output>& inputs, AttrMap attrs = {}) const;
 
   TracedFunction trace(
       const std::function<std::vector<Operand>(const std::vector<Output>&)>& f) const;
-  // `f` gives a dataset, of these components.
+  // `f` returns a dataset; `components` receives its components.
   TracedFunction trace_dataset(const std::function<Dataset(const std::vector<Output>&)>& f,
                                std::vector<Component>& components) const;
   AttrMap with_function(std::string_view attr, const TracedFunction& function,
@@ -52,7 +52,7 @@ class DatasetBuilder {
 
  private:
   TracedFunction arguments_of() const;
-  // What a function that gives the dataset returns.
+  // The result of a function that returns the dataset.
   Output result(const Dataset& dataset) const;
 
   const std::string name_;
@@ -62,7 +62,7 @@ class DatasetBuilder {
   std::vector<Component> components_;
 };
 
-// What both shapes have in common.
+// The extents that both shapes have in common; the others are unknown.
 Shape common(const Shape& a, const Shape& b);
 
 }  // namespace leat

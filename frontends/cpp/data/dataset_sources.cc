@@ -1,4 +1,4 @@
-// Where the elements of datasets come from.
+// The sources of datasets.
 #include <fstream>
 
 #include "core/host_functions.h"

@@ -1,5 +1,5 @@
-// A convolutional network on MNIST: the input pipeline is part of the graph; checkpoints let a
-// training that was stopped go on.
+// A convolutional network on MNIST: the input pipeline is part of the graph; stopped training
+// resumes from its checkpoints.
 //   convolution DIR [STEPS [CHECKPOINTS]]     DIR has the four MNIST files
 #include <leat/leat.h>
 #include <iostream>

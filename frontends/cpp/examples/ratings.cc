@@ -1,6 +1,6 @@
 // Matrix factorisation: a rating is the product of the user's row of one table and the item's row
 // of another (Koren, Bell and Volinsky, IEEE Computer 42(8), 2009). The tables lie in parts on all
-// ps tasks; a step moves only the rows that it needs. A training goes on from its checkpoints.
+// ps tasks; a step moves only the rows that it needs. Training resumes from its checkpoints.
 //   leat run local:ps=2,worker=2 -- ratings --parts 4
 #include <leat/leat.h>
 #include <CLI/CLI.hpp>
@@ -19,7 +19,7 @@ struct Flags {
   std::string directory;
 };
 
-// What is to be found out: a row for each, which all workers draw alike.
+// The true factors, which training must find: a row for each; all workers draw the same.
 Tensor hidden_rows(int64_t count, uint64_t seed) {
   Tensor out = Tensor::zeros({count, factors});
   std::mt19937_64 random(seed);

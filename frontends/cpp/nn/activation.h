@@ -8,7 +8,7 @@
 
 namespace leat::nn {
 
-// Made of a builder function, of anything that takes an Output and gives one, or of nothing:
+// Made from a builder function, from anything that takes and returns an Output, or from nothing:
 //   nn::dense(x, 8, {.activation = relu});
 //   nn::dense(x, 8, {.activation = [](Output h) { return 2 * h; }});
 class Activation {

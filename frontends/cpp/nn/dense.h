@@ -1,4 +1,4 @@
-// Fully connected layers, and what changes the shape or drops elements between them.
+// Fully connected layers, and the dropout and flattening between them.
 #pragma once
 
 #include <memory>
@@ -50,15 +50,15 @@ Output dense(Output x, int64_t units, const DenseOptions& options = {}, Location
 
 struct DropoutOptions {
   int64_t seed = 0;  // 0: other masks in each run
-  // Given (of an integer dtype, such as the global step): seed and step determine the mask, so that
-  // a training that goes on from a checkpoint has the same ones. Layers of one size then need
-  // different seeds.
+  // If given (an integer, such as the global step), seed and step determine the mask, so that
+  // training resumed from a checkpoint has the same masks. Layers of one size then need different
+  // seeds.
   Output step = {};
   TrainingFlag training = true;  // else the result is x
 };
 // For training: an element of x is 0 with that probability, else x / (1 - rate) (Srivastava et al.,
-// JMLR 2014). 0 <= rate < 1. Without `step` the numbers are a stream of the session: after a
-// restart it begins anew.
+// JMLR 2014). 0 <= rate < 1. Without `step` the session has a stream of random numbers, which
+// begins anew after a restart.
 Output dropout(Output x, double rate, const DropoutOptions& options = {}, Location at = here());
 
 // [batch, …] as [batch, n]; all extents but the batch's must be known.

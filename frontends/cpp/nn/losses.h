@@ -1,5 +1,5 @@
-// Losses: one value per example, as in Keras; mean(loss) is what one minimises. Predictions and
-// targets have one shape and dtype; means are taken over the last axis.
+// Losses: one value per example, as in Keras; minimise mean(loss). Predictions and targets have one
+// shape and dtype; means are taken over the last axis.
 #pragma once
 
 #include "graph/ops.h"
@@ -21,7 +21,7 @@ Output sigmoid_cross_entropy(Output logits, Output labels, const CrossEntropyOpt
 
 Output mean_squared_error(Output predictions, Output targets, Location at = here());
 Output mean_absolute_error(Output predictions, Output targets, Location at = here());
-// Of d = predictions - targets: d² / 2 where |d| <= delta, else delta (|d| - delta / 2). Huber,
+// For d = predictions - targets: d² / 2 where |d| <= delta, else delta (|d| - delta / 2). Huber,
 // 1964.
 Output huber(Output predictions, Output targets, double delta = 1, Location at = here());
 Output log_cosh(Output predictions, Output targets, Location at = here());

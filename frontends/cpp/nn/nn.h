@@ -1,5 +1,6 @@
 // Layers, losses and metrics: functions and objects that add ops and variables to the graph of
-// their input. What needs no variables (relu, conv2d of a given filter) is in graph/ops/neural.h.
+// their input. Functions without variables (relu, conv2d of a given filter) are in
+// graph/ops/neural.h.
 #pragma once
 
 #include "frontends/cpp/nn/attention.h"
@@ -13,7 +14,7 @@
 
 namespace leat::nn {
 
-// What networks are made of has no variables, and is in leat; nn has it as well, as Keras does.
+// Network functions without variables are in leat; nn has them as well, as Keras does.
 using leat::avg_pool;
 using leat::elu;
 using leat::gelu;

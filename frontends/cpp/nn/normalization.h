@@ -21,8 +21,8 @@ struct BatchNormOptions {
 class BatchNorm {
  public:
   BatchNorm(Graph& graph, int64_t channels, BatchNormOptions options = {}, Location at = here());
-  // training: with the mean and the variance of the batch, and the moving averages follow it, by
-  // ops in the collection "update_ops", which Optimizer::apply() runs. Else with the averages.
+  // If `training`, uses the mean and variance of the batch, and moves the averages towards them, by
+  // ops in the collection "update_ops", which Optimizer::apply() runs. Else uses the averages.
   Output operator()(Output x, TrainingFlag training, Location at = here()) const;
 
   Output moving_mean() const { return moving_mean_; }

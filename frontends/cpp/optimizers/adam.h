@@ -8,8 +8,9 @@ namespace leat {
 struct AdamOptions {
   double beta1 = 0.9, beta2 = 0.999;  // in [0, 1)
   double epsilon = 1e-8;
-  // Of rows: leave alone what the step did not read. Else m, v and w go on everywhere as if the
-  // gradient were 0 there, as in TensorFlow, which costs as much as the variable is large.
+  // For gradients of rows: leave rows alone that the step did not read. Else m, v and w change
+  // everywhere, as if the gradient were 0 elsewhere, as in TensorFlow, at the cost of the whole
+  // variable.
   bool lazy = false;
 };
 
@@ -46,7 +47,7 @@ struct AdamWOptions {
   bool lazy = false;  // as for Adam; weights that the step did not read do not decay either
 };
 
-// w -= rate · weight_decay · w;  then Adam's update of a gradient that does not know the decay.
+// w -= rate · weight_decay · w;  then Adam's update, with a gradient that excludes the decay.
 // Loshchilov and Hutter, ICLR 2019 (arXiv:1711.05101), with the rate on both, as in PyTorch.
 class AdamW : public Adam {
  public:

@@ -1,4 +1,4 @@
-// Optimizers that scale each element by the gradients that it has had.
+// Optimizers that scale each element by its past gradients.
 #pragma once
 
 #include "frontends/cpp/optimizers/optimizer.h"

@@ -1,8 +1,8 @@
-// Keeps gradients from being too large. For a strategy, or minimize(), give one as a transform:
+// Limits the size of gradients. For a strategy, or minimize(), set one as a transform:
 //   optimizer.set_gradient_transform([](auto gradients) {
 //     return clip_by_global_norm(std::move(gradients), 5);
 //   });
-// Gradients of rows stay rows: those of equal index are added up first, and norms are those of the
+// Gradients of rows stay rows: rows of equal index are added up first, and norms are those of the
 // sums.
 #pragma once
 
@@ -12,25 +12,25 @@
 
 namespace leat {
 
-// √(sum of the squares of all elements of all gradients), a scalar; those that are none are left
-// out. INVALID_ARGUMENT if all are.
+// √(sum of the squares of all elements of all gradients), a scalar; empty ones are left out.
+// INVALID_ARGUMENT if all are empty.
 Output global_norm(const std::vector<GradientAndVariable>& gradients, Location at = here());
 
-// All by the same factor, so that their global norm is at most `norm` (> 0). If it is not finite,
+// Scales all by one factor, so that their global norm is at most `norm` (> 0). If it is not finite,
 // all become NaN. Pascanu, Mikolov and Bengio, ICML 2013.
 std::vector<GradientAndVariable> clip_by_global_norm(std::vector<GradientAndVariable> gradients,
                                                      double norm, Location at = here());
 
-// Each by itself: √(sum of the squares of its elements) is at most `norm` (> 0).
+// Scales each by itself, so that √(sum of the squares of its elements) is at most `norm` (> 0).
 std::vector<GradientAndVariable> clip_by_norm(std::vector<GradientAndVariable> gradients,
                                               double norm, Location at = here());
 
-// The same of what gradients() gives; empty Outputs stay so.
+// The same for the result of gradients(); empty Outputs stay empty.
 std::vector<Output> clip_by_global_norm(std::vector<Output> gradients, double norm,
                                         Location at = here());
 Output clip_by_norm(Output x, double norm, Location at = here());
 
-// Each element is at least `low` and at most `high`; of rows, the elements that are there.
+// Clips each element to [low, high]; of rows, only the elements that are there.
 std::vector<GradientAndVariable> clip_by_value(std::vector<GradientAndVariable> gradients,
                                                double low, double high, Location at = here());
 

@@ -11,8 +11,8 @@
 namespace leat {
 
 // average = decay · average + (1 - decay) · variable. An average is a variable beside the one it
-// follows, called "<w>/ExponentialMovingAverage" as TensorFlow's, and begins with that one's
-// initial value; a Saver that is made later has it, too.
+// follows, called "<w>/ExponentialMovingAverage" as in TensorFlow, and begins with that one's
+// initial value; a Saver made later saves it, too.
 class ExponentialMovingAverage {
  public:
   // With `num_updates` (a scalar of the graph, such as the global step) the decay is
@@ -20,15 +20,16 @@ class ExponentialMovingAverage {
   explicit ExponentialMovingAverage(double decay, Output num_updates = {});
 
   // Makes the averages of `variables`, or of the collection "trainable_variables". The node updates
-  // all of them: run it after a step, or in one, behind `after` (the update of an optimizer).
+  // all of them: run it after a step, or in one, following `after` (the update of an optimizer).
   Node& apply(Graph& graph, std::vector<Output> variables = {}, Node* after = nullptr,
               Location at = here());
-  // NOT_FOUND if apply() made none of it.
+  // NOT_FOUND if apply() made no average of it.
   Output average(Output variable) const;
-  // For a Saver that gives variables the values that their averages have in a checkpoint: to
-  // evaluate or to serve. All others of the graph are by their own names.
+  // For a Saver that restores variables from their averages in a checkpoint, to evaluate or to
+  // serve. All other variables of the graph have their own names.
   std::multimap<std::string, Output> variables_to_restore(const Graph& graph) const;
-  // Variables become their averages: for evaluation. What they were is lost but for a checkpoint.
+  // Sets variables to their averages, for evaluation. Their old values are lost unless a checkpoint
+  // has them.
   Node& assign_averages(Location at = here()) const;
 
  private:

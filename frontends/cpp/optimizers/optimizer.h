@@ -1,6 +1,6 @@
-// What all optimizers are: gradients() of a loss, and apply(), which adds the update ops to the
-// graph. State that an update keeps (slots) is a variable beside the one it belongs to, named and
-// updated as TensorFlow's tf.train optimizers do.
+// The interface of all optimizers: gradients() of a loss, and apply(), which adds the update ops to
+// the graph. State that an update keeps (a slot) is a variable beside the one it belongs to, named
+// and updated as TensorFlow's tf.train optimizers do.
 #pragma once
 
 #include <cmath>
@@ -13,8 +13,8 @@
 
 namespace leat {
 
-// What an update multiplies its gradient with: a number, or a scalar of the graph that each step
-// computes anew (schedules.h).
+// The factor of an update: a number, or a scalar of the graph that each step computes anew
+// (schedules.h).
 class Rate {
  public:
   Rate(double value, Location at = here()) : value_(value) {  // NOLINT: converts
@@ -33,13 +33,13 @@ class Rate {
   Output scalar_;
 };
 
-// What becomes of gradients before they are applied (gradient_clipping.h).
+// Changes gradients before they are applied (gradient_clipping.h).
 using GradientTransform =
     std::function<std::vector<GradientAndVariable>(std::vector<GradientAndVariable>)>;
 
 struct MinimizeOptions {
   Output global_step = {};  // a variable that grows by 1 with each update
-  // What is trained; none: all of the collection "trainable_variables".
+  // The variables to train; none: all of the collection "trainable_variables".
   std::vector<Output> variables = {};
 };
 
@@ -51,12 +51,12 @@ class Optimizer {
  public:
   virtual ~Optimizer() = default;
 
-  // For every apply() from now on, also those of strategies, where it sees the mean over the
+  // Applies to every apply() from now on, also in strategies, where it gets the mean over the
   // replicas.
   void set_gradient_transform(GradientTransform transform) { transform_ = std::move(transform); }
 
-  // d(loss)/d(variable) for `variables`, or for the collection "trainable_variables". That of a
-  // table of which the loss reads some rows has these rows only.
+  // d(loss)/d(variable) for `variables`, or for the collection "trainable_variables". If the loss
+  // reads only rows of a table, the table's gradient has only these rows.
   std::vector<GradientAndVariable> gradients(Output loss, std::vector<Output> variables = {}) const;
   // One update of every variable; `global_step` is increased by 1 after them. The node runs the
   // collection "update_ops" too, such as the moving averages of nn::BatchNorm. INVALID_ARGUMENT if
@@ -73,7 +73,7 @@ class Optimizer {
     return {};
   }
   // The update op for one variable, with its slots. The gradient may be rows, which may repeat:
-  // update_op() takes them as they are, others need sum_repeated() or densify().
+  // update_op() accepts them; other ops need sum_repeated() or densify().
   virtual Output update(const GradientAndVariable& gradient, const Shared& shared,
                         Location at) const = 0;
   // Ops that change the shared state once all updates have read it.

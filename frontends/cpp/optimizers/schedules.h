@@ -2,9 +2,9 @@
 // Rate.
 //   const Output rate = schedules::exponential_decay(0.1, step, {.steps = 1000, .decay = 0.96});
 //   GradientDescent{rate}.minimize(loss, {.global_step = step});
-// `step` is a scalar of any integer type, such as the variable that minimize() increases; a step of
-// training sees it as it was before. Formulas are those of TensorFlow's tf.train functions. All
-// fail with INVALID_ARGUMENT if `steps` is not positive.
+// `step` is a scalar of any integer type, such as the variable that minimize() increases; a
+// training step sees its value from before the update. Formulas are those of TensorFlow's tf.train
+// functions. All fail with INVALID_ARGUMENT if `steps` is not positive.
 #pragma once
 
 #include <vector>

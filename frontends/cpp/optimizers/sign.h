@@ -1,4 +1,4 @@
-// Optimizers that ask whether the gradient agrees in sign with its moving average. Bello, Zoph,
+// Optimizers that compare the sign of the gradient with that of its moving average. Bello, Zoph,
 // Vasudevan and Le, ICML 2017 (arXiv:1709.07417).
 #pragma once
 

@@ -1,6 +1,6 @@
-// Gradients that are zero but for some rows: of tables of which a step reads a few (take(),
-// nn::embedding). They stay rows from backward to the update, so that a step costs what its rows
-// cost, whatever the size of the table.
+// Gradients that are zero except in some rows: those of tables of which a step reads few rows
+// (take(), nn::embedding). They stay rows from backward to the update, so the cost of a step
+// depends on its rows, not on the size of the table.
 #pragma once
 
 #include <vector>
@@ -10,25 +10,24 @@
 namespace leat {
 
 struct GradientAndVariable {
-  // None: nothing depends on the variable; it is left alone. Else of the variable's shape, or, with
-  // indices, [n, …] of a row each.
+  // None if nothing depends on the variable, which is then left alone. Else of the variable's shape
+  // or, with indices, [n, …]: n rows.
   Output gradient;
   Output variable;
-  // [n], int32 or int64: to which row of the variable each row of the gradient belongs. Rows of
-  // equal index add up. None: the gradient is of the whole variable.
+  // [n], int32 or int64: the variable's row for each row of the gradient. Rows of equal index add
+  // up. None: the gradient is dense.
   Output indices = {};
 };
 
 // The same gradient with each index once: [m, …] with m <= n, in the order in which they first
-// occur. A gradient of the whole is left as it is.
+// occur. A dense gradient is left as it is.
 GradientAndVariable sum_repeated(const GradientAndVariable& gradient, Location at = here());
 
-// The sum of gradients of one variable, which are not empty: rows behind rows if all are rows, else
-// of the whole.
+// The sum of gradients of one variable, none of them empty: concatenated rows if all are rows, else
+// dense.
 GradientAndVariable sum_of(const std::vector<GradientAndVariable>& gradients, Location at = here());
 
-// The same gradient of the whole variable, zero where there is no row. It costs as much as the
-// variable is large.
+// The same gradient, dense: zero where there is no row. It costs as much as the variable is large.
 GradientAndVariable densify(const GradientAndVariable& gradient, Location at = here());
 
 }  // namespace leat

@@ -1,4 +1,4 @@
-// How an optimizer makes its update op. Not for programs.
+// Makes an optimizer's update op. Not for programs.
 #pragma once
 
 #include <string_view>
@@ -9,16 +9,16 @@
 
 namespace leat {
 
-// An input of an update op by the name that its signature gives it: "accum", "lr", "momentum". A
-// number becomes a constant of that name and of the variable's dtype.
+// An input of an update op, by its name in the signature: "accum", "lr", "momentum". A number
+// becomes a constant of that name and of the variable's dtype.
 struct UpdateInput {
   std::string_view name;
   std::variant<Output, double> value;
 };
 
-// Apply<rule> of a gradient of the whole, SparseApply<rule> of one of rows, whose repeated rows are
-// added up before. The variable, the gradient and its indices are put where the signature wants
-// them, `inputs` go by their names.
+// Apply<rule> for a dense gradient, SparseApply<rule> for one of rows, after repeated rows are
+// added up. The variable, the gradient and its indices go where the signature has them, `inputs` by
+// name.
 Output update_op(std::string_view rule, const GradientAndVariable& gradient,
                  const std::vector<UpdateInput>& inputs, const AttrMap& attrs, Location at);
 

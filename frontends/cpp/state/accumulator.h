@@ -1,6 +1,6 @@
-// Accumulators: gradients from many steps, given out as their mean once enough have come. What
-// synchronous training with stale gradients dropped is made of (Chen et al., "Revisiting
-// Distributed Synchronous SGD", 2016).
+// Accumulators: collect gradients from many steps and give their mean once enough have arrived. For
+// synchronous training that drops stale gradients (Chen et al., "Revisiting Distributed Synchronous
+// SGD", 2016).
 //   Accumulator sum(g, "w/acc", f32, {784, 10});
 //   Node& push = sum.apply(gradient, local_step);
 //   Output mean = sum.take(3);
@@ -22,13 +22,13 @@ struct AccumulatorOptions {
   std::string shared_name = {};
 };
 
-// The node behind an accumulator, and what does not depend on the kind of gradient. An accumulator
-// counts its own steps: it begins at step 0, and each take() goes one further. It lives as long as
-// its session and is not part of checkpoints.
+// The node behind an accumulator, and the methods that do not depend on the kind of gradient. An
+// accumulator counts its own steps: it begins at step 0, and each take() adds one. It lives as long
+// as its session and is not part of checkpoints.
 class AnyAccumulator {
  public:
-  // Continues with that step: after a restart, from a checkpoint's global step. A step before the
-  // accumulator's is INVALID_ARGUMENT when the node runs.
+  // Sets its step: after a restart, to a checkpoint's global step. When the node runs, a step
+  // before the accumulator's fails with INVALID_ARGUMENT.
   Node& set_global_step(const Operand& step, Location at = here()) const;
   Output count(Location at = here()) const;  // int32: the gradients since the last take()
 
@@ -55,7 +55,7 @@ class AnyAccumulator {
   Output handle_;
 };
 
-// Of dense gradients: numbers of that dtype and shape (extents may be `any`). Cheap to copy; valid
+// For dense gradients: numbers of that dtype and shape (extents may be `any`). Cheap to copy; valid
 // as long as its graph.
 class Accumulator : public AnyAccumulator {
  public:
@@ -65,8 +65,8 @@ class Accumulator : public AnyAccumulator {
   // Adds the gradient, unless `local_step`, an int64 scalar, is before the accumulator's step: then
   // the gradient was computed from variables that have changed since, and is dropped.
   Node& apply(Output gradient, const Operand& local_step = 0, Location at = here()) const;
-  // Waits for `required` gradients, and gives the mean (or sum) of all that have come. The
-  // accumulator is empty then.
+  // Waits for `required` gradients, returns the mean (or sum) of all that have arrived, and empties
+  // the accumulator.
   Output take(const Operand& required, Location at = here()) const;
 };
 
@@ -77,7 +77,7 @@ struct SparseGradient {
   Output shape;
 };
 
-// Of gradients that touch some rows of a table. The mean of a row is over the gradients that had
+// For gradients that touch some rows of a table. The mean of a row is over the gradients that had
 // it. `shape` is that of the table.
 class SparseAccumulator : public AnyAccumulator {
  public:

@@ -25,7 +25,7 @@ class Counter {
 
   // Adds `by`, an integer scalar. The Output is the new value.
   Output increment(const Operand& by = 1, Location at = here()) const;
-  // 0, 1, … limit - 1, one in each step; OUT_OF_RANGE then. TensorFlow's count_up_to.
+  // 0, 1, … limit - 1, one in each step; then OUT_OF_RANGE. TensorFlow's count_up_to.
   Output count_up_to(int64_t limit, Location at = here()) const;
   Output value(Location at = here()) const;
 

@@ -23,8 +23,8 @@ struct QueueOptions {
 
 struct ShuffleQueueOptions {
   int64_t capacity = -1;
-  // So many elements stay in the queue until it is closed: the more, the better it shuffles. Below
-  // the capacity.
+  // So many elements stay in the queue until it is closed: the more, the better it shuffles. Must
+  // be below the capacity.
   int64_t min_after_dequeue = 0;
   int64_t seed = 0;  // 0: another order in each run
   std::vector<Shape> shapes = {};
@@ -33,7 +33,7 @@ struct ShuffleQueueOptions {
 };
 
 struct CloseOptions {
-  bool cancel_pending = false;  // enqueues that wait fail with CANCELLED, else they finish first
+  bool cancel_pending = false;  // waiting enqueues fail with CANCELLED, else they finish first
 };
 
 // First in, first out. An element has one tensor for each dtype. A queue lives as long as its
@@ -42,7 +42,7 @@ struct CloseOptions {
 //
 // All operations are nodes; they are served in the order in which the steps reach them. Errors of a
 // step: CANCELLED for an enqueue after close(), OUT_OF_RANGE for a dequeue of a closed queue that
-// has too few elements: how readers of an epoch learn that it has ended.
+// has too few elements: so readers learn that an epoch has ended.
 class Queue {
  public:
   Queue(Graph& graph, std::string_view name, std::vector<DType> dtypes,
@@ -50,7 +50,7 @@ class Queue {
 
   // Puts one element in. Waits while the queue is full.
   Node& enqueue(const Tuple& values, Location at = here()) const;
-  // Puts an element in for each position of the first axis, which the values have in common.
+  // Puts in an element for each position of the values' common first axis.
   Node& enqueue_many(const Tuple& values, Location at = here()) const;
   // Takes one element out: an Output for each component. Waits for one.
   std::vector<Output> dequeue(Location at = here()) const;
@@ -86,8 +86,8 @@ class Queue {
   Output handle_;
 };
 
-// A queue of elements whose shapes differ where `shapes`, which must be given, say `any`. A batch
-// has the largest extents of its elements; the rest is 0 or "".
+// A queue of elements whose shapes may differ where `shapes`, which must be given, has `any`. A
+// batch has the largest extents of its elements, padded with 0 or "".
 class PaddingQueue : public Queue {
  public:
   PaddingQueue(Graph& graph, std::string_view name, std::vector<DType> dtypes,

@@ -20,7 +20,7 @@ struct TableOptions {
 // Where a key or a value of a text file comes from: a column, counted from 0, or one of these.
 inline constexpr int64_t line_number = -1, whole_line = -2;
 
-// As they are: a vocabulary, one word per line, that maps words to their line numbers from 0.
+// The defaults read a vocabulary, one word per line, that maps words to their line numbers from 0.
 struct TableFileOptions {
   DType keys = DType::string, values = i64;  // string, int32, int64, float32 or float64
   int64_t key_column = whole_line, value_column = line_number;
@@ -34,7 +34,8 @@ struct TableEntries {
   Output keys, values;
 };
 
-// What both kinds of table have. The shape of a result is that of the keys, then that of a value.
+// The common part of both kinds of table. The shape of a result is that of the keys, then that of a
+// value.
 class AnyTable {
  public:
   // The value of each key, of any shape; the table's default value where a key is not there.
@@ -64,8 +65,8 @@ class AnyTable {
 };
 
 // A table that is filled once, by initialize_variables(); TrainingSession does that in each
-// session, also where the variables come from a checkpoint. find() before is FAILED_PRECONDITION.
-// Cheap to copy; valid as long as its graph.
+// session, also where the variables come from a checkpoint. find() before that fails with
+// FAILED_PRECONDITION. Cheap to copy; valid as long as its graph.
 class Table : public AnyTable {
  public:
   // keys[i] -> values[i], vectors. Integers written in braces are int64 here.

@@ -23,7 +23,7 @@ class Tuple {
   std::vector<Operand> values_;
 };
 
-// What elements consist of: for the classes of this folder.
+// The components of elements, for the classes of this folder.
 struct TupleSpec {
   std::vector<DType> dtypes;
   std::vector<Shape> shapes;  // none: any
@@ -35,13 +35,13 @@ struct TupleSpec {
   // position for each element.
   std::vector<Output> inputs(Graph& graph, const Tuple& tuple, bool are_many,
                              std::string_view what) const;
-  // The outputs of a node that gives an element, or with `elements` (which may be `any`) a batch of
-  // so many, with the shapes that they then have.
+  // The outputs of a node that returns an element, or with `elements` (which may be `any`) a batch
+  // of so many, with their shapes.
   std::vector<Output> outputs(Node& node, std::optional<int64_t> elements = {}) const;
 };
 
-// `x` with that shape, which no op can know that reads state: an EnsureShape; x itself if nothing
-// is known.
+// `x` with that shape, by an EnsureShape, since an op that reads state cannot know it; x itself if
+// nothing is known.
 Output with_shape(Output x, const Shape& shape, Location at);
 
 }  // namespace leat

@@ -1,6 +1,6 @@
 // All-reduce: every worker has its own copy of the variables, and all apply the same mean gradient.
 // A graph transformation of existing ops (Split, AddN, Concat and device requests); the runtime
-// knows nothing of it, and no ps job is needed.
+// does not know about it, and no ps job is needed.
 //
 // Cost of a step for N workers and S bytes of gradients, with α the time of a trip and B the
 // bandwidth of a worker:
@@ -12,9 +12,9 @@
 //     α + (N-1) · S/B. Chosen where (N-1)(N-2)/N · S <= αB = Options::trip_bytes: always for two
 //     workers, and for small gradients.
 //   One worker sends nothing.
-// Sums are taken in the order of the replicas in both, so the copies stay equal bit by bit and runs
-// can be repeated (on machines of one kind: what else an update computes may differ in the last bit
-// between kinds of CPU).
+// Both sum in the order of the replicas, so the copies stay equal bit by bit and runs are
+// reproducible (on machines of one kind: the rest of an update may differ in the last bit between
+// kinds of CPU).
 #pragma once
 
 #include <string>
@@ -26,7 +26,7 @@
 
 namespace leat {
 
-// Synchronous, in-graph: one program (the chief's) builds the model once for every worker, by the
+// Synchronous, in-graph: one program (the chief's) builds the model once for every worker, with the
 // same names; one update per step with the mean of the replicas' gradients.
 //     const AllReduce strategy(cluster);
 //     for (int k = 0; k < strategy.workers(); ++k) {
@@ -34,19 +34,18 @@ namespace leat {
 //       losses.push_back(model(graph));  // variables and all, as for a single process
 //     }
 //     Node& train = strategy.minimize(Adam{1e-3}, losses, {.global_step = step});
-// Variables of replica 0 and their slots have the names that they have in a single process, and are
-// what a Saver saves. Those of the others, "worker_1/…", are copies of them (variables.h):
-// initialised from them, and made equal again when a checkpoint is restored. What a replica changes
-// itself, such as moving averages of its batches, stays its own; that of replica 0 is saved.
-// global_step is one variable, made in replica 0. Gradients of rows are made dense before they are
-// exchanged.
+// Variables of replica 0 and their slots have the same names as in a single process; a Saver saves
+// these. Those of the others, "worker_1/…", are copies of them (variables.h): initialised from
+// them, and made equal again when a checkpoint is restored. State that a replica changes itself,
+// such as moving averages of its batches, stays its own; that of replica 0 is saved. global_step is
+// one variable, made in replica 0. Gradients of rows are made dense before they are exchanged.
 class AllReduce {
  public:
   struct Options {
     std::string worker_job = "worker";
-    // Gradients of one dtype are exchanged together, those that backward makes first (the last
-    // layer's) in buckets of so many bytes, so that sending begins before backward ends; a larger
-    // gradient is a bucket of its own. As torch's DistributedDataParallel has it.
+    // Gradients of one dtype are exchanged in buckets of so many bytes, in the order in which
+    // backward makes them (last layer first), so that sending begins before backward ends; a larger
+    // gradient is a bucket of its own. As in torch's DistributedDataParallel.
     int64_t bucket_bytes = 25 << 20;
     // αB, see above: the bytes that could be sent in the time of one trip. Measured with
     // cluster_step --trip-bytes, workers on one host over loopback: direct exchange took 0.6 to 0.9
@@ -59,14 +58,14 @@ class AllReduce {
 
   int workers() const { return static_cast<int>(worker_tasks_.size()); }
 
-  // While it lives, what is made in the graph goes to worker `index`, and variables are copies of
-  // replica 0's unless `index` is 0. Replica 0 must be built first. It may be asked for again, and
-  // inside of another one.
+  // While it lives, new nodes of the graph go to worker `index`, and variables are copies of
+  // replica 0's unless `index` is 0. Build replica 0 first. A replica may be opened again, and
+  // inside another one.
   ReplicaScope replica(Graph& graph, int index) const;
 
   // One update of all copies with the mean gradient; `losses` by replica. INVALID_ARGUMENT if they
-  // are not one per worker, or if a variable that one of them depends on has no counterpart on
-  // which another does.
+  // are not one per worker, or if one depends on a variable and another does not depend on its
+  // counterpart.
   Node& minimize(const Optimizer& optimizer, const std::vector<Output>& losses,
                  const MinimizeOptions& options = {}, Location at = here()) const;
 

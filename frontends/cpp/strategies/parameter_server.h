@@ -1,6 +1,6 @@
 // Parameter server: variables, their slots and updates live on ps tasks, forward and backward
-// passes on workers. A graph transformation (device requests and a mean); the runtime knows nothing
-// of it. Li et al., OSDI 2014; Abadi et al., OSDI 2016 §4.4.
+// passes on workers. A graph transformation (device requests and a mean); the runtime does not know
+// about it. Li et al., OSDI 2014; Abadi et al., OSDI 2016 §4.4.
 #pragma once
 
 #include <map>
@@ -14,11 +14,10 @@
 
 namespace leat {
 
-// Two ways to train, chosen by what is handed to minimize().
-// Asynchronous, between-graph: every worker runs this program with its own index. Each builds one
-// replica; variables have the same names, so they are shared. An update is applied as soon as its
-// gradient arrives; nobody waits. k workers make k updates of the full rate in the time of one
-// synchronous step.
+// Two ways to train, chosen by the arguments of minimize(). Asynchronous, between-graph: every
+// worker runs this program with its own index. Each builds one replica; variables have the same
+// names, so they are shared. An update is applied as soon as its gradient arrives; nobody waits. k
+// workers make k updates of the full rate in the time of one synchronous step.
 //   const ParameterServer strategy(cluster);
 //   const auto replica = strategy.replica(graph, task.index);
 //   strategy.minimize(Adam{1e-3}, model(graph), {.global_step = step});
@@ -42,9 +41,8 @@ class ParameterServer {
 
   int workers() const { return static_cast<int>(worker_tasks_.size()); }
 
-  // While it lives, variables made in the graph go to the ps task that holds the fewest bytes so
-  // far (programs that make the same variables in the same order agree on it), everything else to
-  // worker `index`.
+  // While it lives, new variables go to the ps task that holds the fewest bytes so far (programs
+  // that make the same variables in the same order agree on it), other nodes to worker `index`.
   ReplicaScope replica(Graph& graph, int index) const;
 
   // Asynchronous: an update with this replica's gradient alone, as Optimizer::minimize makes it.

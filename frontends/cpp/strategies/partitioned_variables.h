@@ -1,4 +1,4 @@
-// A variable in parts: for a table that is too large for one task, or asked too much of one.
+// A variable in parts: for a table that is too large, or too busy, for one task.
 //   auto table = partitioned_variable(graph, "words", {1000000, 64}, partitioners::fixed_size(4));
 //   Output rows = embedding_lookup(table, ids);  // embedding_lookup.h
 // Under a ParameterServer strategy each part goes to the ps task with the fewest bytes so far.
@@ -16,17 +16,17 @@ namespace leat {
 // Cheap to copy; valid as long as its graph. Made by partitioned_variable().
 class PartitionedVariable {
  public:
-  // "layer/words": the tensor of a checkpoint that has all parts.
+  // "layer/words": the tensor in a checkpoint that holds all parts.
   const std::string& name() const { return name_; }
   const Shape& shape() const { return shape_; }  // of the whole
   DType dtype() const { return parts_.front().dtype(); }
   int axis() const { return axis_; }  // which is cut
-  // Refs of ordinary variables name()/part_0, …: one after the other along the axis, extents that
+  // Refs of ordinary variables name()/part_0, …: consecutive along the axis, with extents that
   // differ by at most one, the longer ones first.
   const std::vector<Output>& parts() const { return parts_; }
   Graph& graph() const { return parts_.front().graph(); }
 
-  // The value of the whole, which crosses to the device of the current scopes: [shape()].
+  // The value of the whole, [shape()], gathered on the device of the current scopes.
   Output value(Location at = here()) const;
 
  private:
@@ -39,12 +39,12 @@ class PartitionedVariable {
   std::vector<Output> parts_;
 };
 
-// Makes the parts, each as variable() does: under the current scopes, in the collections, with a
-// value of its own by the initialiser, which sees the part. Optimizers and averages take parts for
-// variables; a Saver saves each, and what goes with it, as a slice of one tensor. A shared_name
-// gets the suffix /part_<i>, too. `options.part` is not looked at. INVALID_ARGUMENT if the shape
-// is not complete or a scalar, the axis is not one of its axes, or the number of parts is not in
-// [1, extent].
+// Makes the parts, each as variable() does: under the current scopes, in the collections, with an
+// initial value of its own from the initialiser, which sees the part. Optimizers and averages treat
+// parts as variables; a Saver saves each part, and each of its slots, as a slice of one tensor. A
+// shared_name gets the suffix /part_<i>, too. `options.part` is ignored. INVALID_ARGUMENT if the
+// shape is not complete or a scalar, the axis is not one of its axes, or the number of parts is not
+// in [1, extent].
 PartitionedVariable partitioned_variable(Graph& graph, std::string_view name, const Shape& shape,
                                          const Partitioner& partitioner,
                                          const Initializer& initial = initializers::zeros(),

@@ -9,7 +9,7 @@
 
 namespace leat {
 
-// While it lives, what is made in the graph has the scopes of a replica.
+// While it lives, new nodes of the graph get the scopes of a replica.
 class ReplicaScope {
  public:
   ReplicaScope(Graph& graph, Graph::Scopes scopes)

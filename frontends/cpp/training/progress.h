@@ -16,8 +16,8 @@ class Progress {
   ~Progress();
   Progress(const Progress&) = delete;
 
-  // After a step: its number from 1 on, and the loss. The first one need not be 1, where training
-  // goes on: the rate is of the steps since this object was made.
+  // Call it after each step, with its number from 1 on, and the loss. The first number may be
+  // larger if training resumes: the rate counts steps since this object was made.
   void update(int64_t step, double loss);
   // Ends the line.
   void finish();

@@ -1,4 +1,4 @@
-// Who initialises the variables of a cluster, and how everybody else waits for it.
+// The chief initialises the variables of a cluster; everybody else waits for it.
 #pragma once
 
 #include <chrono>
@@ -21,7 +21,7 @@ class Readiness {
   // Names of variables that have no value yet.
   std::vector<std::string> uninitialized(Session& session) const;
   // Returns when all are initialised. DEADLINE_EXCEEDED, after `limit`, says how many are not,
-  // names the first one, and who should have done it.
+  // which is the first, and who should have done it.
   void wait(Session& session, std::chrono::milliseconds limit = std::chrono::minutes(1)) const;
 
  private:

@@ -11,7 +11,7 @@ namespace leat {
 
 class CheckpointReader;
 
-// A variable, or a partitioned one, of which each part is a slice of the tensor.
+// A variable, or a partitioned one whose parts are slices of the tensor.
 struct SavedTensor {
   std::string name;  // in the checkpoint
   DType dtype;
@@ -19,13 +19,14 @@ struct SavedTensor {
   std::vector<Output> variables;  // one, or all parts
 };
 
-// Of those variables, by name, or if there are none, of all of the graph by their own names
-// (checkpoint_name). INVALID_ARGUMENT if there is nothing, something is no variable of the graph,
-// or variables of one name are not the parts of one, none missing.
+// The tensors of these variables, by name, or if there are none, of all in the graph by their own
+// names (checkpoint_name). INVALID_ARGUMENT if there are no variables, if one is not a variable of
+// the graph, or if variables of one name are not exactly the parts of one.
 std::vector<SavedTensor> saved_tensors(const Graph& graph,
                                        const std::multimap<std::string, Output>& variables);
 
-// NOT_FOUND or INVALID_ARGUMENT with all that the checkpoint `prefix` lacks or has otherwise.
+// NOT_FOUND or INVALID_ARGUMENT lists all that the checkpoint `prefix` lacks or has with another
+// dtype or shape.
 void check_fits(const CheckpointReader& reader, const std::string& prefix,
                 const std::vector<SavedTensor>& tensors);
 

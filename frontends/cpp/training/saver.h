@@ -1,5 +1,5 @@
 // Saver: checkpoints of a graph's variables, in TensorFlow's format. Each task writes the variables
-// that it holds; what they wrote is joined afterwards.
+// that it holds; their files are merged afterwards.
 #pragma once
 
 #include <map>
@@ -16,7 +16,7 @@ namespace leat {
 class Saver {
  public:
   struct Options {
-    int max_to_keep = 5;  // older ones of the directory are removed; 0 = none is
+    int max_to_keep = 5;  // older ones of the directory are removed; 0 = keep all
     // By their names in the checkpoint. Empty: all variables, by their own names. The parts of a
     // partitioned variable have one name: they are slices of one tensor, which a graph with other
     // parts, or none, can restore.
@@ -34,12 +34,12 @@ class Saver {
   // Copies of variables (all_reduce.h) are made equal to them again. NOT_FOUND or INVALID_ARGUMENT
   // lists all variables that are missing or differ; DATA_LOSS names a torn file.
   void restore(Session& session, const std::string& prefix) const;
-  // The last checkpoint of the directory, by its file `checkpoint`, or, if it is torn, the newest
-  // of the others that can be read (a line on standard error says so; save() no longer counts nor
-  // names what was torn). "" if there is none. DATA_LOSS if there are some and all are torn, or the
-  // file `checkpoint` is.
+  // Restores the last checkpoint of the directory, by its file `checkpoint`, or, if it is torn, the
+  // newest readable one (a line on standard error says so; save() no longer counts or names torn
+  // ones). Returns its prefix, or "" if there is none. DATA_LOSS if all are torn, or the file
+  // `checkpoint` is.
   std::string restore_latest(Session& session, const std::string& directory);
-  // What saves into the directory have left that were interrupted. While none is under way.
+  // Removes what interrupted saves left in the directory. Call it while no save is under way.
   static void remove_remains(const std::string& directory);
 
  private:

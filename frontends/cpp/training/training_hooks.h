@@ -24,7 +24,7 @@ class StopAtStep : public TrainingHook {
   const int64_t last_;
 };
 
-// An error, or only the end of the training, once `loss` is NaN.
+// Fails, or only stops the training, once `loss` is NaN.
 class NanGuard : public TrainingHook {
  public:
   // INVALID_ARGUMENT if `loss` is not one number.
@@ -52,10 +52,10 @@ class ShowProgress : public TrainingHook {
 };
 
 // Writes summaries (of op ScalarSummary, HistogramSummary or MergeSummary), the number of steps per
-// second, where checkpoints were written, and once the graph with its placement, into an event file
-// for TensorBoard. The summaries are computed in the steps that are written. Every process of a
-// cluster that logs needs a directory of its own. A full disk is told on standard error, and the
-// training goes on.
+// second, where checkpoints were written and, once, the graph with its placement, into an event
+// file for TensorBoard. The summaries are computed only in the steps that are written. Every
+// process of a cluster that logs needs a directory of its own. If the disk is full, it logs to
+// standard error and the training goes on.
 class WriteSummaries : public TrainingHook {
  public:
   WriteSummaries(std::string directory, std::vector<Output> summaries, int64_t every_steps = 100);

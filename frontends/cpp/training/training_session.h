@@ -22,23 +22,24 @@ namespace leat {
 
 class TrainingSession;
 
-// Something that happens beside the steps. training_hooks.h has the usual ones.
+// Code that runs between steps. training_hooks.h has the usual hooks.
 class TrainingHook {
  public:
   virtual ~TrainingHook() = default;
-  // Fetched in the steps in which it is due, for after_step(). Asked once.
+  // Fetched in the steps in which it is due, for after_step(). Called once.
   virtual std::vector<Output> fetches() { return {}; }
-  // Does it want fetches() of the next step, which makes `step` steps, or more if other workers
-  // train as well? What is not fetched is not computed. Asked before each step.
+  // Whether to fetch fetches() in the next step, with which `step` steps are done, or more if other
+  // workers train as well. What is not fetched is not computed. Called before each step.
   virtual bool is_due(int64_t /*step*/) { return true; }
-  // Will after_step() ask for placed_graph()? Asked once.
+  // Whether after_step() will call placed_graph(). Called once.
   virtual bool wants_placed_graph() const { return false; }
-  // The variables have values: the first, or those of a checkpoint. Again after every recovery.
+  // Called when the variables have values, initial or from a checkpoint; again after every
+  // recovery.
   virtual void begin(TrainingSession&) {}
-  // After each step: `values` are those of fetches(), none if it was not due;
+  // Called after each step: `values` are those of fetches(), none if it was not due;
   // training.global_step() is the number of steps done by now.
   virtual void after_step(TrainingSession&, std::span<const Tensor> values) = 0;
-  // A checkpoint was written, after begin(). The last one is written when end() has been called.
+  // Called when a checkpoint was written, after begin(). The last one is written after end().
   virtual void after_save(TrainingSession&, const std::string& /*prefix*/) {}
   // An error does not keep the others from ending, nor the last checkpoint from being written.
   virtual void end(TrainingSession&) {}
@@ -56,10 +57,10 @@ struct TrainingOptions {
   Saver::Options saver = {};
   int64_t checkpoint_steps = 0;  // a checkpoint every so many steps; 0 = not by steps
   std::chrono::milliseconds checkpoint_time{600'000};  // or after this time; 0 = not by time
-  // How often in a row a lost task may be recovered from: the session is made anew, the chief
-  // restores the last checkpoint, at once the first time and after growing pauses (10 take at least
-  // 11 s). 0 = the error goes to the caller, as it does where there are no checkpoints. One that is
-  // lost while the session starts is waited for as well, as `patience` allows.
+  // How many recoveries in a row from a lost task: the session is made anew and the chief restores
+  // the last checkpoint, at once the first time, then after growing pauses (10 take at least 11 s).
+  // With 0, or without checkpoints, the error goes to the caller. A task lost while the session
+  // starts is waited for as well, as `patience` allows.
   int recoveries = 10;
   std::chrono::milliseconds patience{60'000};  // for lost tasks to come back, and for the chief
   // Called in their order: {std::make_shared<StopAtStep>(10'000)}. More by add().
@@ -71,7 +72,7 @@ class TrainingSession {
   // Make it when the graph is complete: it adds the nodes of its Saver. Starts: the chief restores
   // the last checkpoint of the directory, or initialises; the others wait.
   TrainingSession(Graph& graph, TrainingOptions options);
-  // close(), with its hooks' end() and its last checkpoint; an error is only printed to stderr.
+  // Calls close(), with its hooks' end() and its last checkpoint; only prints an error to stderr.
   ~TrainingSession();
   TrainingSession(const TrainingSession&) = delete;
 
@@ -82,21 +83,21 @@ class TrainingSession {
   void request_stop() { should_stop_ = true; }
   int64_t global_step() const { return step_number_; }  // steps done
 
-  // One step: the values of options.fetches. None if a task was lost: the step has not counted, and
-  // global_step() has gone back to the checkpoint, so feed anew for it. None as well if a hook asks
-  // in begin() to stop: then there was no step. Other errors are thrown.
+  // Runs one step: returns the values of options.fetches. None if a task was lost: the step does
+  // not count, and global_step() is that of the checkpoint again, so feed anew from there. None,
+  // and no step, if a hook requests a stop in begin(). Throws other errors.
   std::optional<std::vector<Tensor>> step(std::span<const Tensor> feeds);
   std::optional<std::vector<Tensor>> step(std::initializer_list<Tensor> feeds) {
     return step(std::span<const Tensor>(feeds.begin(), feeds.size()));
   }
   // Writes a checkpoint now; returns its prefix.
   std::string save();
-  // The graph as a GraphDef with complete devices: where its nodes ran in the first step, the
-  // others where they would. FAILED_PRECONDITION before the first step, or if no hook wants it.
+  // The graph as a GraphDef with complete devices: nodes of the first step where they ran, others
+  // where they would. FAILED_PRECONDITION before the first step, or if no hook wants it.
   std::string placed_graph() const;
-  // Ends the hooks, writes a last checkpoint (unless the last step failed), closes the session: all
-  // of it, then the first error is thrown. That the session's task has gone when it is closed is
-  // only told.
+  // Ends the hooks, writes a last checkpoint (unless the last step failed) and closes the session.
+  // Does all of it, then throws the first error. If the session's task is already gone, it logs
+  // this and returns.
   void close();
 
   Session& session() { return *session_; }
@@ -129,7 +130,7 @@ class TrainingSession {
   Readiness readiness_;
   std::optional<Saver> saver_;  // of the chief with a directory
   std::vector<Hook> hooks_;
-  Output step_after_;  // the global step behind the update
+  Output step_after_;  // the global step after the update
   std::unique_ptr<Session> session_;
   std::map<std::vector<bool>, Step> steps_;  // by which hooks are due
   int64_t step_number_ = 0, saved_step_ = -1;

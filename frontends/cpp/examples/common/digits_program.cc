@@ -229,8 +229,8 @@ void train(const Flags& flags, const ClusterMember& member, Training& training) 
   losses.precision(9);
 
   std::vector<Tensor> feeds;
-  // Who trains alone, or for all, feeds by the global step, so that it goes on exactly where a
-  // checkpoint was made.
+  // A program that trains alone, or for all, feeds by the global step, so it resumes exactly where
+  // a checkpoint was made.
   for (int64_t own = 0; !loop.should_stop(); ++own) {
     feeds.clear();
     for (data::Batches& share : shares) {

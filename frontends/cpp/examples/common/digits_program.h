@@ -33,8 +33,8 @@ Flags parse_flags(int argc, char** argv, const std::string& description, bool ha
 data::Digits load(const Flags& flags);
 std::unique_ptr<Optimizer> make_optimizer(const Flags& flags);
 
-// True (and a line says so) if this program is not the chief's and the chief's drives all workers:
-// it has nothing to do.
+// True (and a line says so) if the chief's program drives all workers and this one is not it: it
+// has nothing to do.
 bool left_to_the_chief(const ClusterMember& member);
 
 inline constexpr int64_t pixels = 28 * 28;
@@ -68,7 +68,7 @@ std::function<Output(Output)> make_model(Graph& graph, const Flags& flags);
 nn::Dense make_hidden_layer(Graph& graph, const Flags& flags);
 nn::Dense make_logits_layer(Graph& graph, const Flags& flags);
 
-// A place for a batch, and what the model makes of it.
+// Placeholders for a batch, and the model's results for it.
 struct Replica {
   Output images, labels, logits, loss;
 };

@@ -7,7 +7,7 @@ using namespace leat;
 
 namespace {
 
-// What a tape runs: attributes are read and shapes known once, here.
+// Returns the kernel that a tape runs; reads attributes and shapes once, here.
 BoundKernel prepare(const KernelRequest& request) {
   const int64_t count = request.inputs[0].shape.elements();
   const auto beta = request.attr<float>("beta");

@@ -1,4 +1,4 @@
-// An op of this program's own.
+// A custom op.
 #pragma once
 
 #include <leat/ops.h>

@@ -1,4 +1,4 @@
-// Ops and kernels of a program's own.
+// Custom ops and kernels.
 #pragma once
 
 #include "core/kernel.h"

@@ -1,4 +1,4 @@
-// What is thrown: leat::Error, with a code and a message.
+// leat::Error, the exception that Leat throws: a code and a message.
 #pragma once
 
 #include "core/error.h"

@@ -1,5 +1,5 @@
-// All that a program needs. Its parts may be included alone, which compiles faster; operators of a
-// program's own need <leat/custom_op.h>.
+// All that a program needs. Its parts may be included alone, which compiles faster; custom ops need
+// <leat/custom_op.h>.
 #pragma once
 
 #include "frontends/cpp/include/leat/checkpoints.h"

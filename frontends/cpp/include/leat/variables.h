@@ -1,4 +1,4 @@
-// Variables and how they begin.
+// Variables and their initialisers.
 #pragma once
 
 #include "frontends/cpp/initializers.h"
