@@ -95,6 +95,8 @@ struct OpDef {
   // Of complex numbers TensorFlow's gradient is conj(dy/dx) dy. What `gradient` gives is dy/dx dy,
   // and conjugated by whoever calls it; this one says that it gives the former.
   bool has_complex_gradient = false;
+  // Its output is a variable: a reference to it, or a handle on it (variable_node.h).
+  bool is_variable = false;
 
   OpSchema schema = {};  // filled by registration
 
