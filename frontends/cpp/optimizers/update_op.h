@@ -17,8 +17,9 @@ struct UpdateInput {
 };
 
 // Apply<rule> of a gradient of the whole, SparseApply<rule> of one of rows, whose repeated rows are
-// added up before. The variable, the gradient and its indices are put where the signature wants
-// them, `inputs` go by their names.
+// added up before; of a resource variable their forms for these. The variable, the gradient and its
+// indices are put where the signature wants them, `inputs` go by their names. The result is there
+// to wait for: an op on a resource variable has no output.
 Output update_op(std::string_view rule, const GradientAndVariable& gradient,
                  const std::vector<UpdateInput>& inputs, const AttrMap& attrs, Location at);
 
