@@ -216,7 +216,8 @@ class Backward {
     if (!keeps_rows_ || within_ != nullptr) return false;
     const Node& node = *value.node;
     const bool is_x = gradients_of_xs_.contains(position(value));
-    if (is_x || !node.is("Identity")) return is_x && !is_affected(node);
+    if (is_x || !(node.is("Identity") || node.is("ReadVariableOp")))
+      return is_x && !is_affected(node);
     return left_branches(node, *node.inputs[0].node).empty() && takes_rows(node.inputs[0]);
   }
   static bool are_rows(const std::vector<Arrival>& arrivals) {

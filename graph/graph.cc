@@ -15,6 +15,7 @@
 #include "graph/op_schema.h"
 #include "graph/shape_inference.h"
 #include "graph/signature.h"
+#include "graph/variable_node.h"
 
 namespace leat {
 namespace {
@@ -471,10 +472,10 @@ ColocationScope::ColocationScope(Graph& graph, const std::vector<Output>& with)
   for (const Output& output : with) {
     check(output && output.node->graph == &graph,
           "a colocation scope needs nodes of its own graph, got '", output.name(), "'");
-    names.push_back(output.node->name);
+    names.push_back(variable_handle(output).node->name);
   }
   graph.scopes().colocate_with = std::move(names);
-  if (!with.empty()) graph.scopes().device = with.front().node->requested_device;
+  if (!with.empty()) graph.scopes().device = variable_handle(with.front()).node->requested_device;
 }
 ColocationScope::~ColocationScope() {
   graph_.scopes().colocate_with = outer_;

@@ -214,7 +214,8 @@ class Graph {
 //   ControlScope after{graph, {init}};        // nodes wait for these nodes
 //   ColocationScope with{graph, {w}};         // nodes are placed where w is, whatever the outer
 //                                             // device scopes say
-// A NameScope "" returns to the root; "layer1/" re-enters the existing scope.
+// Of a value read from a resource variable, where that is: a step may run without the read.
+// A NameScope "" leads back to the root, "layer1/" into the scope that exists already.
 class NameScope {
  public:
   NameScope(Graph& graph, std::string_view name);

@@ -97,6 +97,8 @@ struct OpDef {
   // TensorFlow's complex gradient is conj(dy/dx) dy. `gradient` returns dy/dx dy, and its caller
   // conjugates; if this is set, `gradient` returns the former.
   bool has_complex_gradient = false;
+  // Its output is a variable: a reference to it, or a handle on it (variable_node.h).
+  bool is_variable = false;
 
   OpSchema schema = {};  // filled by registration
 

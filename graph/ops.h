@@ -8,6 +8,7 @@
 #include "graph/ops/math.h"
 #include "graph/ops/neural.h"
 #include "graph/ops/random.h"
+#include "graph/ops/variables.h"
 
 namespace leat {
 
@@ -221,35 +222,6 @@ inline Output histogram_summary(std::string_view tag, Output values, Location at
 }
 inline Output merge_summaries(const std::vector<Output>& summaries, Location at = here()) {
   return op("MergeSummary", summaries, {}, at);
-}
-
-// ---- variables ----
-inline Output is_variable_initialized(Output ref, Location at = here()) {
-  return op("IsVariableInitialized", {ref}, {}, at);
-}
-// A number is a value for all elements.
-inline Output assign(Output ref, const TensorLike& value, Location at = here()) {
-  return op("Assign", {ref, value.like(ref)}, {}, at);
-}
-inline Output assign_add(Output ref, const TensorLike& value, Location at = here()) {
-  return op("AssignAdd", {ref, value.like(ref)}, {}, at);
-}
-inline Output assign_sub(Output ref, const TensorLike& value, Location at = here()) {
-  return op("AssignSub", {ref, value.like(ref)}, {}, at);
-}
-// Rows of ref, by index. The shape of `updates` is that of the indices, then that of a row; or it
-// is a number.
-inline Output scatter_update(Output ref, const TensorLike& indices, const Operand& updates,
-                             Location at = here()) {
-  return op("ScatterUpdate", {ref, indices.in(ref.graph()), updates.as(ref)}, {}, at);
-}
-inline Output scatter_add(Output ref, const TensorLike& indices, const Operand& updates,
-                          Location at = here()) {
-  return op("ScatterAdd", {ref, indices.in(ref.graph()), updates.as(ref)}, {}, at);
-}
-inline Output scatter_sub(Output ref, const TensorLike& indices, const Operand& updates,
-                          Location at = here()) {
-  return op("ScatterSub", {ref, indices.in(ref.graph()), updates.as(ref)}, {}, at);
 }
 
 }  // namespace leat

@@ -14,19 +14,15 @@
 namespace leat {
 namespace {
 
-bool is_variable(const Node& node) {
-  return node.is("VariableV2") || node.is("Variable") || node.is("VarHandleOp");
-}
-
 // State behind handles; not state that an op finds by name alone (Stage).
 bool is_state(const Node& node) {
-  return is_variable(node) ||
+  return node.op->is_variable ||
          (node.op->make_resource && !node.outputs.empty() && node.outputs[0].is_handle());
 }
 
 Shape declared_shape(Output ref) {
   while (ref.node != nullptr) {
-    if (is_variable(*ref.node)) return ref.shape();
+    if (ref.node->op->is_variable) return ref.shape();
     ref = passed_handle(*ref.node);
   }
   return Shape::unknown();

@@ -111,7 +111,8 @@ Initializer value_of(Output variable) {
     check(variable.dtype() == dtype && variable.shape() == shape, "'", variable.name(), "' is ",
           variable.dtype(), variable.shape(), ", but what is to begin with its value is ", dtype,
           shape);
-    return leat::identity(initializer_of(graph, variable).output());
+    const ControlScope after(graph, {initializer_of(graph, variable)});
+    return read_variable(variable);
   };
 }
 

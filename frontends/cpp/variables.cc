@@ -1,24 +1,30 @@
 #include "frontends/cpp/variables.h"
 
 #include "frontends/cpp/outside_control_scopes.h"
+#include "graph/variable_node.h"
 
 namespace leat {
 namespace {
 
-// What a variable that is about to be made is a copy of; none if its name has no copy root.
-Output original_of(Graph& graph, std::string_view name, const Shape& shape, DType dtype) {
-  const std::string full = graph.unique_name(concat(graph.scopes().name, name));
+// What a variable that is about to be made is a copy of; null if its name has no copy root.
+Node* original_of(Graph& graph, std::string_view full, const Shape& shape, DType dtype,
+                  bool use_resource) {
   const std::string_view root = copy_root_of(graph, full);
-  if (root.empty()) return {};
-  const std::string_view original = std::string_view(full).substr(root.size());
+  if (root.empty()) return nullptr;
+  const std::string_view original = full.substr(root.size());
   Node* found = graph.find(original);
-  check(found != nullptr && found->is("VariableV2"), "the variable '", full,
-        "' is to be a copy of '", original, "', which does not exist: every replica must make the ",
-        "variables that replica 0 has, by the same names, and after it");
-  const OutputSpec& spec = found->outputs[0];
-  check(spec.dtype == dtype && spec.shape == shape, "the variable '", full, "' is ", dtype, shape,
-        ", but '", original, "', of which it is to be a copy, is ", spec.dtype, spec.shape);
-  return found->output();
+  check(found != nullptr && found->op->is_variable, "the variable '", full,
+        "' is to be a copy of '", original,
+        "', which does not exist: every replica must make the variables that replica 0 ",
+        "has, by the same names, and after it");
+  const Shape& its_shape = found->outputs[0].shape;
+  const auto its_dtype = found->attr<DType>("dtype");
+  check(its_dtype == dtype && its_shape == shape, "the variable '", full, "' is ", dtype, shape,
+        ", but '", original, "', of which it is to be a copy, is ", its_dtype, its_shape);
+  check(is_resource_variable(*found->op) == use_resource, "the variable '", full, "' is to be a ",
+        "copy of '", original,
+        "', and only one of them is a resource variable: give both the same ", "use_resource");
+  return found;
 }
 
 // How a node tells which part it is: TensorFlow has this beside its graph, in SaveSliceInfo.
@@ -43,6 +49,56 @@ Output initial_value(Graph& graph, const Node& variable, const Initializer& init
   return value;
 }
 
+constexpr std::string_view read_name = "/Read/ReadVariableOp";
+
+// The name of what goes with a variable, in the current scope.
+std::string name_beside(const Node& variable, std::string_view suffix) {
+  return concat(variable.name.substr(variable.graph->scopes().name.size()), suffix);
+}
+
+// What stands for a resource variable in a program.
+Output first_read(Node& handle) {
+  return handle.graph
+      ->add({.op = "ReadVariableOp",
+             .name = name_beside(handle, read_name),
+             .inputs = {handle.output()},
+             .attrs = {{"dtype", handle.attr<DType>("dtype")}},
+             .location = handle.location})
+      .output();
+}
+
+// Runs where the variable lives, whose colocation scope is open.
+Node& add_initializer(const Output& variable, Node* original, const Initializer& initial,
+                      const VariablePart& part) {
+  Node& node = *variable_node(variable);
+  Graph& graph = *node.graph;
+  const bool is_resource = is_resource_variable(*node.op);
+  const std::string outer = graph.scopes().name;
+  const NameScope scope(graph, name_beside(node, "/initial"));
+  Output value;
+  std::vector<Node*> after;
+  if (original == nullptr) {
+    value = initial_value(graph, node, initial, variable.dtype(), part);
+  } else {
+    after = {&initializer_of(graph, original->output())};
+    const ControlScope wait(graph, after);
+    value = is_resource ? read_variable(original->output(), node.location) : original->output();
+  }
+  if (!is_resource) {
+    return graph.add({.op = "Assign",
+                      .name = "Assign",
+                      .inputs = {variable, value},
+                      .control_inputs = after,
+                      .location = node.location});
+  }
+  const NameScope beside(graph, outer);
+  return graph.add({.op = "AssignVariableOp",
+                    .name = name_beside(node, "/Assign"),
+                    .inputs = {node.output(), value},
+                    .attrs = {{"validate_shape", true}},
+                    .location = node.location});
+}
+
 }  // namespace
 
 Output variable(Graph& graph, std::string_view name, const Shape& shape, const Initializer& initial,
@@ -55,38 +111,30 @@ Output variable(Graph& graph, std::string_view name, const Shape& shape, const I
         part.slice.to_string(), " of '", part.of, "' ", part.whole, ", but its shape is ", shape);
   // The variable, and what runs before any step, do not wait for a step: also in a loop's body.
   const OutsideControlScopes outside(graph);
-  const Output original = original_of(graph, name, shape, dtype);
-  AttrMap attrs{{"shape", shape},
-                {"dtype", dtype},
-                {"container", options.container},
-                {"shared_name", options.shared_name}};
+  const std::string full = graph.unique_name(concat(graph.scopes().name, name));
+  Node* original = original_of(graph, full, shape, dtype, options.use_resource);
+  AttrMap attrs{{"shape", shape}, {"dtype", dtype}, {"container", options.container}};
+  // TensorFlow looks for a resource by this name alone, also if it is empty.
+  attrs.emplace("shared_name",
+                options.use_resource && options.shared_name.empty() ? full : options.shared_name);
   if (options.part) note_part(*options.part, attrs);
-  Node& node = graph.add({.op = "VariableV2",
+  Node& node = graph.add({.op = options.use_resource ? "VarHandleOp" : "VariableV2",
                           .name = std::string(name),
                           .inputs = {},
                           .attrs = std::move(attrs),
                           .control_inputs = {},
                           .location = at});
-  const Output ref = node.output();
-  // The initialiser runs where the variable lives.
-  const NameScope scope(graph, node.name.substr(graph.scopes().name.size()) + "/initial");
-  const ColocationScope with(graph, {ref});
-  NodeSpec assign{.op = "Assign", .name = "Assign", .inputs = {ref}, .location = at};
-  if (original) {
-    assign.inputs.push_back(original);
-    assign.control_inputs = {&initializer_of(graph, original)};
-  } else {
-    assign.inputs.push_back(initial_value(graph, node, initial, dtype, part));
+  const ColocationScope with(graph, {node.output()});
+  const Output made = options.use_resource ? first_read(node) : node.output();
+  Node& assign = add_initializer(made, original, initial, part);
+  graph.add_to_collection("initializers", {&assign, 0});
+  if (original != nullptr) {
+    graph.add_to_collection("copy_initializers", {&assign, 0});
+    return made;
   }
-  const Output initialized = graph.add(std::move(assign)).output();
-  graph.add_to_collection("initializers", initialized);
-  if (original) {
-    graph.add_to_collection("copy_initializers", initialized);
-    return ref;
-  }
-  graph.add_to_collection("variables", ref);
-  if (options.trainable) graph.add_to_collection("trainable_variables", ref);
-  return ref;
+  graph.add_to_collection("variables", made);
+  if (options.trainable) graph.add_to_collection("trainable_variables", made);
+  return made;
 }
 
 Output variable(Graph& graph, std::string_view name, const Shape& shape,
@@ -132,15 +180,37 @@ Output slot(Output of, std::string_view name, const Initializer& initial, Locati
   Graph& graph = of.graph();
   const ColocationScope with(graph, {of});
   const NameScope absolute(graph, "");
-  const std::string full = graph.unique_name(concat(of.node->name, "/", name));
-  VariableOptions options{.trainable = false, .part = part_of(of)};
-  if (options.part) options.part->of += full.substr(of.node->name.size());
+  const std::string full = graph.unique_name(concat(variable_name(of), "/", name));
+  VariableOptions options{
+      .trainable = false, .use_resource = is_resource_variable(of), .part = part_of(of)};
+  if (options.part) options.part->of += full.substr(variable_name(of).size());
   return variable(graph, full, of.shape(), initial, of.dtype(), options, at);
+}
+
+const std::string& variable_name(const Output& variable) {
+  check(bool{variable}, "a variable is an empty Output");
+  const Node* node = variable_node(variable);
+  return (node == nullptr ? variable.node : node)->name;
+}
+
+Output variable_named(Graph& graph, std::string_view name) {
+  Node* node = graph.find(name);
+  if (node == nullptr || !node->op->is_variable) return {};
+  if (!is_resource_variable(*node->op)) return node->output();
+  Node* read = graph.find(concat(name, read_name));
+  const bool is_its_own = read != nullptr && variable_node(read->output()) == node;
+  return is_its_own ? read->output() : read_variable(node->output());
+}
+
+bool is_resource_variable(const Output& variable) {
+  const Node* node = variable_node(variable);
+  return node != nullptr && is_resource_variable(*node->op);
 }
 
 std::optional<VariablePart> part_of(const Output& variable) {
   check(bool{variable}, "a variable is an empty Output");
-  const AttrMap& attrs = variable.node->attrs;
+  const Node* node = variable_node(variable);
+  const AttrMap& attrs = (node == nullptr ? variable.node : node)->attrs;
   const auto name = attrs.find(name_of_whole), place = attrs.find(place_in_whole);
   if (name == attrs.end() || place == attrs.end()) return {};
   const auto parsed = ShapeAndSlice::parse(place->second.get<std::string>());
@@ -149,7 +219,7 @@ std::optional<VariablePart> part_of(const Output& variable) {
 
 std::string checkpoint_name(const Output& variable) {
   const auto part = part_of(variable);
-  return part ? part->of : variable.node->name;
+  return part ? part->of : variable_name(variable);
 }
 
 void add_copy_root(Graph& graph, Node& root) {
@@ -167,10 +237,11 @@ std::string_view copy_root_of(const Graph& graph, std::string_view name) {
 
 Node& initializer_of(const Graph& graph, const Output& variable) {
   check(bool{variable}, "a variable is an empty Output");
+  const Node* node = variable_node(variable);
   for (const Output& assign : graph.collection("initializers")) {
-    if (same(assign.node->inputs[0], variable)) return *assign.node;
+    if (variable_node(assign.node->inputs[0]) == node) return *assign.node;
   }
-  fail(Code::invalid_argument, "the variable '", variable.node->name,
+  fail(Code::invalid_argument, "the variable '", variable_name(variable),
        "' has no initialiser: make it with variable()");
 }
 

@@ -18,6 +18,9 @@ struct VariableOptions {
   std::string container = {};  // "" = the task's default container
   // "" = the node's name: programs that build the same graph share the variable
   std::string shared_name = {};
+  // A resource variable (VarHandleOp) instead of a reference, as TensorFlow's use_resource: a read
+  // is a value that later updates do not change.
+  bool use_resource = false;
   // Given for a part of a partitioned variable: the initialiser is told, and checkpoints have the
   // part as a slice of the tensor `part->of`.
   std::optional<VariablePart> part = {};
@@ -29,11 +32,14 @@ Output variable_of(Graph& graph, std::string_view name, const TensorLike& initia
 
 // A VariableV2 under the current scopes with an Assign that initialises it (collections
 // "variables", "trainable_variables", "initializers"). An initializer or a dtype that stands in its
-// own place counts before that of the options. Returns the ref; ops that take values read
-// it. If its name has a copy root, it is a copy of the variable of the rest of that name:
-// initialised from that one, and not in "variables", so that it is not saved; its Assign is in
-// "initializers" and in "copy_initializers". INVALID_ARGUMENT if there is no such variable, or it
-// has another dtype or shape.
+// own place counts before that of the options. Returns the ref; ops that take values read it.
+// A resource variable "w" has a VarHandleOp "w" and an AssignVariableOp "w/Assign". Returns the
+// ReadVariableOp "w/Read/ReadVariableOp", which is accepted wherever a variable is: assign(w, …),
+// optimizers, Saver. A step runs it once, before or after updates that do not depend on it;
+// read_variable(w) under a ControlScope reads what an update has left. If its name has a copy root,
+// it is a copy of the variable of the rest of that name: initialised from that one, and not in
+// "variables", so that it is not saved; its Assign is in "initializers" and in "copy_initializers".
+// INVALID_ARGUMENT if there is no such variable, or it has another dtype or shape.
 Output variable(Graph& graph, std::string_view name, const Shape& shape, const Initializer& initial,
                 DType dtype = f32, const VariableOptions& options = {}, Location at = here());
 Output variable(Graph& graph, std::string_view name, const Shape& shape,
@@ -54,11 +60,18 @@ Output global_step(Graph& graph, Location at = here());
 // In the order in which they were made.
 std::vector<Output> trainable_variables(const Graph& graph);
 
-// A variable that goes with `of`: where it is, of its shape and dtype, called "<of>/<name>", not
-// trainable. What optimizers and averages keep for a variable, as TensorFlow's slots. That of a
+// A variable that goes with `of`: where it is, of its shape, dtype and kind, called "<of>/<name>",
+// not trainable. What optimizers and averages keep for a variable, as TensorFlow's slots. That of a
 // part is the same part of the partitioned "<variable>/<name>".
 Output slot(Output of, std::string_view name, const Initializer& initial = initializers::zeros(),
             Location at = here());
+
+// The name of the variable's node, of which TensorFlow makes the names of slots and checkpoints:
+// "w", also if w is the read of a resource variable.
+const std::string& variable_name(const Output& variable);
+// What variable() returned for the variable of that name; none if there is no such variable.
+Output variable_named(Graph& graph, std::string_view name);
+bool is_resource_variable(const Output& variable);
 
 // Which part of a partitioned variable this one is; none if it is no part.
 std::optional<VariablePart> part_of(const Output& variable);

@@ -8,6 +8,7 @@
 #include "graph/graph.h"
 #include "graph/import/proto_codec.h"
 #include "graph/proto/graph.pb.h"
+#include "graph/variable_node.h"
 
 namespace leat {
 namespace {
@@ -16,7 +17,6 @@ using tensorflow::GraphDef;
 using tensorflow::NameAttrList;
 using tensorflow::NodeDef;
 
-constexpr std::string_view variable_op = "VarHandleOp";
 constexpr size_t most_nodes = 200'000;
 constexpr size_t most_bytes = size_t{1} << 31;  // as of a GraphDef
 
@@ -64,7 +64,8 @@ void FunctionInliner::run() {
   nodes.Swap(def_.mutable_node());
   for (const NodeDef& node : nodes) {
     take_name(node.name());
-    if (node.op() == variable_op) add_variable(node);
+    const OpDef* op = find_op(node.op());
+    if (op != nullptr && is_resource_variable(*op)) add_variable(node);
   }
   for (NodeDef& node : nodes) add(std::move(node));
   for (NodeDef& node : *def_.mutable_node()) {
@@ -315,7 +316,7 @@ void inline_functions(GraphDef& def, const Graph& graph) {
   FunctionInliner inliner(def, library, expansion);
   if (!inliner.has_work()) return;
   for (const auto& node : graph.nodes()) {
-    if (!node->is(variable_op)) continue;
+    if (!is_resource_variable(*node->op)) continue;
     NodeDef variable;
     write_node(*node, /*assigned_device=*/false, variable);
     inliner.add_variable(std::move(variable));

@@ -55,6 +55,7 @@ const Op var_handle_op{{
     .shape = shapes::from_attr("shape"),
     .kernels = kernels_for_any_device([](const KernelRequest&) { return BoundKernel{}; }),
     .is_stateful = true,
+    .is_variable = true,
 }};
 
 const Op var_is_initialized_op{{

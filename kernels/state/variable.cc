@@ -35,6 +35,7 @@ const Op variable_v2_op{{
     .shape = shapes::from_attr("shape"),
     .kernels = kernels_for_any_device(no_kernel),
     .is_stateful = true,
+    .is_variable = true,
 }};
 
 const Op variable_op{{
@@ -49,6 +50,7 @@ const Op variable_op{{
         },
     .kernels = kernels_for_any_device(no_kernel),
     .is_stateful = true,
+    .is_variable = true,
 }};
 
 const Op assign_op{{

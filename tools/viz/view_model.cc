@@ -9,6 +9,7 @@
 #include <unordered_map>
 
 #include "core/device_name.h"
+#include "graph/op_def.h"
 #include "tools/viz/siblings.h"
 
 namespace leat::viz {
@@ -28,8 +29,8 @@ std::string first_parts(const std::string& name, int count) {
 }
 
 ViewBox::Kind kind_of(const WrittenNode& node) {
-  if (node.op == "VariableV2" || node.op == "Variable" || node.op == "VarHandleOp")
-    return ViewBox::Kind::variable;
+  const OpDef* op = find_op(node.op);
+  if (op != nullptr && op->is_variable) return ViewBox::Kind::variable;
   if (node.op == "Placeholder" || node.op == "PlaceholderWithDefault" || node.op == "_Feed" ||
       node.op == "_Arg") {
     return ViewBox::Kind::input;

@@ -20,8 +20,8 @@ Embedding::Embedding(Graph& graph, int64_t rows, int64_t size, EmbeddingOptions 
         "): rows and size must be positive, got ", rows, " and ", size);
   const NameScope scope(graph, options_.name);
   scope_ = scope.name();
-  embeddings_ =
-      variable(graph, "embeddings", {rows, size}, options_.initializer, options_.dtype, {}, at);
+  embeddings_ = variable(graph, "embeddings", {rows, size}, options_.initializer, options_.dtype,
+                         {.use_resource = options_.use_resource}, at);
 }
 
 Output Embedding::operator()(Output ids, Location at) const {

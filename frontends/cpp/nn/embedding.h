@@ -9,6 +9,7 @@ struct EmbeddingOptions {
   Initializer initializer = initializers::random_uniform(-0.05, 0.05);
   std::string name = "embedding";
   DType dtype = f32;
+  bool use_resource = false;  // of the table (variables.h)
 };
 
 // A row of the variable `name`/embeddings [rows, size] for each id. ids: int32 or int64 of any

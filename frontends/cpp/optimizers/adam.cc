@@ -9,14 +9,14 @@ namespace {
 // first variable.
 Output make_power(Graph& graph, Output first, std::string_view name, double beta) {
   const ColocationScope with(graph, {first});
-  const NameScope absolute(graph, copy_root_of(graph, first.node->name));
+  const NameScope absolute(graph, copy_root_of(graph, variable_name(first)));
   return variable(graph, name, {}, initializers::constant(beta), first.dtype(),
-                  {.trainable = false});
+                  {.trainable = false, .use_resource = is_resource_variable(first)});
 }
 
 Output next_power(Output power, double beta) {
   const ColocationScope with(power.graph(), {power});
-  return op("Assign", {power, power * beta}, {{"use_locking", false}});
+  return {&update_variable("Assign", {power, power * beta}, {{"use_locking", false}}), 0};
 }
 
 Output in_dtype_of(Output variable, Output power) {

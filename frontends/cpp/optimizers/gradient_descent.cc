@@ -8,9 +8,10 @@ Output GradientDescent::update(const GradientAndVariable& gradient, const Shared
                                Location at) const {
   const auto& [delta, variable, indices] = gradient;
   const Output rate = rate_.like(variable);
-  if (!indices) return op("ApplyGradientDescent", {variable, rate, delta}, {}, at);
+  if (!indices) return update_op("GradientDescent", gradient, {{"alpha", rate}}, {}, at);
   // Rows that repeat add up here by themselves.
-  return scatter_sub(variable, indices, Operand(delta, at) * rate, at);
+  const Output change = Operand(delta, at) * rate;
+  return {&update_variable("ScatterSub", {variable, indices, change}, {}, at), 0};
 }
 
 Momentum::Momentum(Rate rate, const MomentumOptions& options, Location at)

@@ -2,7 +2,17 @@
 
 #include <algorithm>
 
+#include "graph/variable_node.h"
+
 namespace leat {
+namespace {
+
+// Of a resource variable any read will do.
+bool is_same_variable(const Output& a, const Output& b) {
+  return same(variable_handle(a), variable_handle(b));
+}
+
+}  // namespace
 
 ExponentialMovingAverage::ExponentialMovingAverage(double decay, Output num_updates)
     : decay_(decay), num_updates_(num_updates) {
@@ -32,14 +42,15 @@ Node& ExponentialMovingAverage::apply(Graph& graph, std::vector<Output> variable
     const auto& [of, average] = averages_[i];
     const ColocationScope with(graph, {of});
     const Output rate = cast(1.0 - decay, of.dtype(), at);
-    updates.push_back(assign_sub(average, (average - of) * rate, at));
+    updates.push_back(assign_sub(average, (average - read_variable(of, at)) * rate, at));
   }
   return group(graph, updates, "update", at);
 }
 
 Output ExponentialMovingAverage::average(Output variable) const {
-  const auto found = std::find_if(averages_.begin(), averages_.end(),
-                                  [&](const Pair& pair) { return same(pair.variable, variable); });
+  const auto found = std::find_if(averages_.begin(), averages_.end(), [&](const Pair& pair) {
+    return is_same_variable(pair.variable, variable);
+  });
   if (found == averages_.end())
     fail(Code::not_found, "apply() made no moving average of '", variable.name(), "'");
   return found->average;
@@ -49,8 +60,10 @@ std::multimap<std::string, Output> ExponentialMovingAverage::variables_to_restor
     const Graph& graph) const {
   std::multimap<std::string, Output> out;
   for (const Output& variable : graph.collection("variables")) {
-    const auto is_of = [&](const Pair& pair) { return same(pair.average, variable); };
-    const auto has_one = [&](const Pair& pair) { return same(pair.variable, variable); };
+    const auto is_of = [&](const Pair& pair) { return is_same_variable(pair.average, variable); };
+    const auto has_one = [&](const Pair& pair) {
+      return is_same_variable(pair.variable, variable);
+    };
     if (std::any_of(averages_.begin(), averages_.end(), is_of)) continue;
     const auto pair = std::find_if(averages_.begin(), averages_.end(), has_one);
     out.emplace(checkpoint_name(pair == averages_.end() ? variable : pair->average), variable);

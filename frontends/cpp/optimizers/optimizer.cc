@@ -1,5 +1,7 @@
 #include "frontends/cpp/optimizers/optimizer.h"
 
+#include "graph/variable_node.h"
+
 namespace leat {
 
 Output Rate::like(const Output& variable, std::string_view name) const {
@@ -19,7 +21,9 @@ std::vector<GradientAndVariable> Optimizer::gradients(Output loss,
   check(
       !variables.empty(),
       "there is nothing to train: the graph has no trainable variables; make them with variable()");
-  const std::vector<IndexedSlices> gradients = sparse_gradients({loss}, variables);
+  std::vector<Output> xs;  // with all that reads a resource variable
+  for (const Output& variable : variables) xs.push_back(variable_handle(variable));
+  const std::vector<IndexedSlices> gradients = sparse_gradients({loss}, xs);
   std::vector<GradientAndVariable> out;
   for (size_t i = 0; i < variables.size(); ++i)
     out.push_back({gradients[i].values, variables[i], gradients[i].indices});

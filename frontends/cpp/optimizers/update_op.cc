@@ -29,7 +29,7 @@ Output update_op(std::string_view rule, const GradientAndVariable& gradient,
                                                      used.variable.dtype(), arg.name, at));
     }
   }
-  return op(def.name, ordered, attrs, at);
+  return {&update_variable(def.name, ordered, attrs, at), 0};
 }
 
 void check_option(std::string_view optimizer, std::string_view option, double value, double low,

@@ -16,9 +16,10 @@ struct UpdateInput {
   std::variant<Output, double> value;
 };
 
-// Apply<rule> for a dense gradient, SparseApply<rule> for one of rows, after repeated rows are
-// added up. The variable, the gradient and its indices go where the signature has them, `inputs` by
-// name.
+// Apply<rule> of a gradient of the whole, SparseApply<rule> of one of rows, whose repeated rows are
+// added up before; of a resource variable their forms for these. The variable, the gradient and its
+// indices are put where the signature wants them, `inputs` go by their names. The result is there
+// to wait for: an op on a resource variable has no output.
 Output update_op(std::string_view rule, const GradientAndVariable& gradient,
                  const std::vector<UpdateInput>& inputs, const AttrMap& attrs, Location at);
 

@@ -153,8 +153,8 @@ std::vector<AllReduce::Gradients> AllReduce::gradients(const Optimizer& optimize
     const ReplicaScope there = replica(graph, k);
     std::vector<Output> copies;
     for (const Output& variable : variables) {
-      Node* copy = graph.find(root(k) + variable.node->name);
-      copies.push_back(copy != nullptr ? copy->output() : variable);
+      const Output copy = variable_named(graph, root(k) + variable_name(variable));
+      copies.push_back(copy ? copy : variable);
     }
     all.push_back(optimizer.gradients(losses[static_cast<size_t>(k)], copies));
   }
@@ -163,9 +163,9 @@ std::vector<AllReduce::Gradients> AllReduce::gradients(const Optimizer& optimize
     const bool is_used = std::any_of(all.begin(), all.end(),
                                      [&](const Gradients& g) { return bool(g[v].gradient); });
     for (size_t k = 0; is_used && k < all.size(); ++k) {
-      const std::string name = root(static_cast<int>(k)) + variables[v].node->name;
-      check(all[k][v].variable.node->name == name, "replica ", k, " has no copy '", name,
-            "' of the variable '", variables[v].node->name,
+      const std::string name = root(static_cast<int>(k)) + variable_name(variables[v]);
+      check(variable_name(all[k][v].variable) == name, "replica ", k, " has no copy '", name,
+            "' of the variable '", variable_name(variables[v]),
             "': every replica must make the variables that replica 0 has, by the same names");
       check(
           bool(all[k][v].gradient), "the loss '", losses[k].name(),

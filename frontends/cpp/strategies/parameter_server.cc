@@ -35,7 +35,7 @@ DeviceName ParameterServer::place_variable(const Shape& shape, DType dtype) cons
 ReplicaScope ParameterServer::replica(Graph& graph, int index) const {
   Graph::Scopes scopes = scopes_on_worker(graph, options_.worker_job, worker_tasks_, index);
   scopes.device_function = [strategy = *this](const OpDef& op, const AttrMap& attrs) -> DeviceName {
-    if (op.name != "VariableV2") return {};
+    if (!op.is_variable) return {};
     return strategy.place_variable(attrs.find("shape")->second.get<Shape>(),
                                    attrs.find("dtype")->second.get<DType>());
   };

@@ -13,7 +13,7 @@ Readiness::Readiness(Graph& graph)
   const NameScope scope(graph, "readiness");
   for (const Output& variable : variables_) {
     const ColocationScope with(graph, {variable});
-    checks_.push_back(op("IsVariableInitialized", {variable}));
+    checks_.push_back(is_variable_initialized(variable));
   }
 }
 
@@ -28,7 +28,7 @@ std::vector<std::string> Readiness::uninitialized(Session& session) const {
   if (variables_.empty()) return out;
   const std::vector<Tensor> flags = session.run({}, checks_);
   for (size_t i = 0; i < flags.size(); ++i) {
-    if (!flags[i].value<bool>()) out.push_back(variables_[i].node->name);
+    if (!flags[i].value<bool>()) out.push_back(variable_name(variables_[i]));
   }
   return out;
 }

@@ -28,7 +28,7 @@ class Readiness {
   Node* initializer_;
   Node* table_initializer_;  // null if there are no tables
   std::vector<Output> variables_;
-  std::vector<Output> checks_;  // IsVariableInitialized of each
+  std::vector<Output> checks_;  // whether each has a value
 };
 
 }  // namespace leat

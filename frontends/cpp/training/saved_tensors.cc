@@ -3,12 +3,18 @@
 #include <algorithm>
 
 #include "graph/formats/checkpoint.h"
+#include "graph/variable_node.h"
 
 namespace leat {
 namespace {
 
+// A reference, or what was read from a resource variable.
+bool is_savable(const Output& variable) {
+  return variable_node(variable) != nullptr && variable.dtype() != DType::resource;
+}
+
 void check_is_variable(const Graph& graph, const std::string& name, const Output& variable) {
-  check(variable && variable.is_ref() && &variable.graph() == &graph, "what is to be saved as '",
+  check(variable && is_savable(variable) && &variable.graph() == &graph, "what is to be saved as '",
         name, "' is no variable of this graph");
 }
 
@@ -23,11 +29,12 @@ void add_part(SavedTensor& tensor, const Output& variable) {
   const auto part = part_of(variable), other = part_of(first);
   check(part && other && part->of == other->of && part->whole == other->whole &&
             variable.dtype() == tensor.dtype,
-        "'", first.node->name, "' and '", variable.node->name, "' are both to be saved as '",
-        tensor.name, "', and are not parts of one variable: give them different names");
+        "'", variable_name(first), "' and '", variable_name(variable),
+        "' are both to be saved as '", tensor.name,
+        "', and are not parts of one variable: give them different names");
   for (const Output& same : tensor.variables) {
-    check(common_elements(part_of(same)->slice, part->slice) == 0, "'", same.node->name, "' and '",
-          variable.node->name, "' hold the same elements of '", tensor.name,
+    check(common_elements(part_of(same)->slice, part->slice) == 0, "'", variable_name(same),
+          "' and '", variable_name(variable), "' hold the same elements of '", tensor.name,
           "': give each part once");
   }
   tensor.variables.push_back(variable);
@@ -38,7 +45,7 @@ void check_is_complete(const SavedTensor& tensor) {
   int64_t elements = 0;
   for (const Output& variable : tensor.variables) elements += variable.shape().elements();
   check(elements == tensor.shape.elements(), "'", tensor.name, "' ", tensor.shape, " is in parts, ",
-        "and those that are given, beginning with '", tensor.variables.front().node->name,
+        "and those that are given, beginning with '", variable_name(tensor.variables.front()),
         "', hold ", elements, " of its ", tensor.shape.elements(),
         " elements: save all parts, or none");
 }

@@ -8,6 +8,7 @@
 
 #include "graph/formats/checkpoint.h"
 #include "graph/formats/checkpoint_state.h"
+#include "graph/variable_node.h"
 
 namespace leat {
 namespace {
@@ -80,14 +81,16 @@ std::vector<std::string> prefixes_to_try(const CheckpointState& state) {
 // Adds the updates of the variables' copies, after those of the variables.
 void copy_restored(Graph& graph, std::vector<Output>& restored) {
   std::map<const Node*, Output> of_variable;
-  for (const Output& update : restored) of_variable[update.node->inputs[0].node] = update;
+  for (const Output& update : restored) of_variable[variable_node(update)] = update;
   for (const Output& initializer : graph.collection("copy_initializers")) {
-    const Output copy = initializer.node->inputs[0], variable = initializer.node->inputs[1];
-    const auto update = of_variable.find(variable.node);
+    const Output copy = initializer.node->inputs[0];
+    // Not what a resource variable's copy began with, which was read after an initialiser.
+    const Output variable = variable_handle(initializer.node->inputs[1]);
+    const auto update = of_variable.find(variable_node(variable));
     if (update == of_variable.end()) continue;
     const ColocationScope beside(graph, {copy});
     const ControlScope after(graph, {update->second});
-    restored.push_back(assign(copy, variable));
+    restored.push_back(assign(copy, read_variable(variable)));
   }
 }
 
@@ -106,7 +109,8 @@ Saver::Saver(Graph& graph, Options options)
   std::map<std::string, Shard> shards;  // by the device that was asked for
   for (const SavedTensor& tensor : tensors_) {
     for (const Output& variable : tensor.variables)
-      shards[variable.node->requested_device->task_name().to_string()].add(tensor.name, variable);
+      shards[variable_node(variable)->requested_device->task_name().to_string()].add(tensor.name,
+                                                                                     variable);
   }
 
   const NameScope scope(graph, "save");
