@@ -30,16 +30,18 @@ struct VariableOptions {
 Output variable_of(Graph& graph, std::string_view name, const TensorLike& initial,
                    const VariableOptions& options, Location at);
 
-// A VariableV2 under the current scopes with an Assign that initialises it (collections
-// "variables", "trainable_variables", "initializers"). An initializer or a dtype that stands in its
-// own place counts before that of the options. Returns the ref; ops that take values read it.
-// A resource variable "w" has a VarHandleOp "w" and an AssignVariableOp "w/Assign". Returns the
-// ReadVariableOp "w/Read/ReadVariableOp", which is accepted wherever a variable is: assign(w, …),
-// optimizers, Saver. A step runs it once, before or after updates that do not depend on it;
-// read_variable(w) under a ControlScope reads what an update has left. If its name has a copy root,
-// it is a copy of the variable of the rest of that name: initialised from that one, and not in
-// "variables", so that it is not saved; its Assign is in "initializers" and in "copy_initializers".
-// INVALID_ARGUMENT if there is no such variable, or it has another dtype or shape.
+// Makes a variable under the current scopes, with the op that initialises it, and adds both to the
+// collections "variables", "trainable_variables" and "initializers". An initializer or dtype given
+// as an argument of its own wins over that of the options.
+// Returns a reference (VariableV2); ops that take values read it. A resource variable "w" consists
+// of a VarHandleOp "w", an AssignVariableOp "w/Assign" and the ReadVariableOp
+// "w/Read/ReadVariableOp", which is returned and accepted wherever a variable is: assign(w, …),
+// optimizers, Saver. A step runs this read once, before or after updates that do not depend on it;
+// read_variable(w) under a ControlScope reads what an update has left.
+// A name that begins with a copy root (add_copy_root) makes a copy of the variable with the rest of
+// that name. The copy is initialised from that variable, by an op in "initializers" and
+// "copy_initializers", and is not saved. INVALID_ARGUMENT if there is no such variable, or its
+// dtype or shape differs.
 Output variable(Graph& graph, std::string_view name, const Shape& shape, const Initializer& initial,
                 DType dtype = f32, const VariableOptions& options = {}, Location at = here());
 Output variable(Graph& graph, std::string_view name, const Shape& shape,
