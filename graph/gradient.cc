@@ -12,6 +12,7 @@
 #include "graph/loops/loop_gradient.h"
 #include "graph/loops/loops.h"
 #include "graph/ops.h"
+#include "graph/ops/raw.h"
 #include "graph/signature.h"
 
 namespace leat {
@@ -34,7 +35,7 @@ Output dense(const IndexedSlices& slices, const Output& value) {
   const Output shape =
       value.dtype() == DType::resource ? op("VariableShape", {value}) : shape_of(value);
   const Output rows = strided_slice(shape, at(0), at(1), at(1), {{"shrink_axis_mask", 1}});
-  return unsorted_segment_sum(slices.values, slices.indices, rows);
+  return segment_sum(slices.values, slices.indices, rows);
 }
 
 // Of one of the rows, whose indices have a rank.

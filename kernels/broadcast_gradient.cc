@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "graph/ops.h"
+#include "graph/ops/raw.h"
 
 namespace leat {
 namespace {

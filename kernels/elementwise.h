@@ -26,6 +26,7 @@
 #include "graph/gradient.h"
 #include "graph/op_def.h"
 #include "graph/ops.h"
+#include "graph/ops/raw.h"
 #include "graph/shape_inference.h"
 #include "kernels/broadcast.h"
 #include "kernels/broadcast_gradient.h"

@@ -226,6 +226,15 @@ Unique unique(Output x, DType index_dtype, Location at) {
   const std::vector<Output> out = op_outputs("Unique", {x}, {{"out_idx", index_dtype}}, at);
   return {out[0], out[1]};
 }
+std::vector<Output> dynamic_partition(Output data, Output which, int64_t parts, Location at) {
+  return op_outputs("DynamicPartition", {data, which}, {{"num_partitions", parts}}, at);
+}
+Output dynamic_stitch(const std::vector<Output>& indices, const std::vector<Output>& data,
+                      Location at) {
+  std::vector<Output> all = indices;
+  all.insert(all.end(), data.begin(), data.end());
+  return op("DynamicStitch", all, {}, at);
+}
 Output segment_sum(Output data, Output segment_ids, const Operand& segments, Location at) {
   return op("UnsortedSegmentSum", {data, segment_ids, segments.as(graph_of(data, at), i32)}, {},
             at);

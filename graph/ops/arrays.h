@@ -89,6 +89,12 @@ struct Unique {
   Output values, indices;
 };
 Unique unique(Output x, DType index_dtype = i32, Location at = here());
+// The rows of data by the part, in [0, parts), that each belongs to; and the rows of all data at
+// their indices, which is the reverse.
+std::vector<Output> dynamic_partition(Output data, Output which, int64_t parts,
+                                      Location at = here());
+Output dynamic_stitch(const std::vector<Output>& indices, const std::vector<Output>& data,
+                      Location at = here());
 // Sums of the rows of data whose ids are equal; ids in [0, segments).
 Output segment_sum(Output data, Output segment_ids, const Operand& segments, Location at = here());
 

@@ -3,6 +3,7 @@
 
 #include "graph/gradient.h"
 #include "graph/ops.h"
+#include "graph/ops/raw.h"
 #include "graph/shape_inference.h"
 #include "kernels/cpu.h"
 #include "kernels/examples.h"
@@ -106,7 +107,7 @@ Output row_sums(Output dy, Output indices, Output params) {
   const auto at = [&](int32_t i) { return constant(dy.graph(), ints({i})); };
   const Output rows =
       strided_slice(shape_of(params), at(0), at(1), at(1), {{"shrink_axis_mask", 1}});
-  return unsorted_segment_sum(dy, indices, rows);
+  return segment_sum(dy, indices, rows);
 }
 void gradient_of_rows(Gradient& g) { g.set_rows(0, g.dy(), g.x(1)); }
 

@@ -1,6 +1,7 @@
 // Slice: a box of a tensor.
 #include "graph/gradient.h"
 #include "graph/ops.h"
+#include "graph/ops/raw.h"
 #include "graph/shape_inference.h"
 #include "kernels/cpu.h"
 #include "kernels/examples.h"

@@ -1,6 +1,7 @@
 // Transpose, ConjugateTranspose, and the inverse of their permutation.
 #include "graph/gradient.h"
 #include "graph/ops.h"
+#include "graph/ops/raw.h"
 #include "graph/shape_inference.h"
 #include "kernels/cpu.h"
 #include "kernels/examples.h"

@@ -84,7 +84,7 @@ void gradient(Gradient& g) {
   const Output rows = take(shape_of(flat), number(0));
   const Output starts = expand_dims(arange(g.graph(), 0, rows * columns, columns), -1);
   const Output at = reshape(flat + starts, vector(-1));
-  const Output dx = unsorted_segment_sum(reshape(g.dy(0), vector(-1)), at, size_of(x));
+  const Output dx = segment_sum(reshape(g.dy(0), vector(-1)), at, size_of(x));
   g.dx(0) = reshape(dx, shape_of(x));
 }
 

@@ -6,6 +6,7 @@
 #include "core/step_end.h"
 #include "graph/gradient.h"
 #include "graph/ops.h"
+#include "graph/ops/raw.h"
 #include "graph/shape_inference.h"
 #include "kernels/broadcast_gradient.h"
 #include "kernels/examples.h"
@@ -257,9 +258,9 @@ void to_tensor_gradient(Gradient& g) {
   for (int i = first_partition; i < g.num_inputs(); ++i) inputs.push_back(g.x(i));
   const Output numbers =
       op("RaggedTensorToTensor", inputs, {{"row_partition_types", AttrValue(partitions.kinds)}});
-  g.dx(1) = unsorted_segment_sum(g.dy(), numbers, count);
+  g.dx(1) = segment_sum(g.dy(), numbers, count);
   const Output is_padding = cast(equal(numbers, scalar(-1)), i32);  // 1 or 0; row 1 is kept
-  const Output sums = unsorted_segment_sum(g.dy(), is_padding, scalar(2));
+  const Output sums = segment_sum(g.dy(), is_padding, scalar(2));
   const Output sum =
       strided_slice(sums, vector(1), vector(2), vector(1), {{"shrink_axis_mask", 1}});
   g.dx(2) = sum_to_shape_of(g.x(2), sum, sum);

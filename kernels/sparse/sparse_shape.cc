@@ -2,6 +2,7 @@
 // SparseReshape, SparseTensorDenseAdd.
 #include "graph/gradient.h"
 #include "graph/ops.h"
+#include "graph/ops/raw.h"
 #include "graph/shape_inference.h"
 #include "kernels/cpu.h"
 #include "kernels/examples.h"

@@ -12,6 +12,7 @@
 #include "distributed/master/remote_master.h"
 #include "distributed/worker/worker.h"
 #include "graph/ops.h"
+#include "graph/ops/raw.h"
 #include "tests/support/eventually.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/gate.h"

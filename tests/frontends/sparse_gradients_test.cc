@@ -33,7 +33,7 @@ class SparseGradients : public testing::Test {
   // The rows added up are what gradients() says.
   void expect_equals_dense(Output loss, Output x, const IndexedSlices& got) {
     const Output whole = gradients({loss}, {x})[0];
-    const Output rows = unsorted_segment_sum(got.values, got.indices, constant(g_, 5));
+    const Output rows = segment_sum(got.values, got.indices, constant(g_, 5));
     const std::vector<Tensor> values = run({whole, rows});
     EXPECT_THAT(floats(values[1]), ElementsAreArray(floats(values[0])));
   }

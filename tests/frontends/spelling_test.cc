@@ -178,6 +178,42 @@ TEST_F(Spelling, InitialisersHaveOptions) {
   EXPECT_GE(values(min(u))[0], 2);
 }
 
+TEST_F(Spelling, Images) {
+  const Output image = reshape(constant(g, {0.0, 1.0, 2.0, 3.0}), {1, 2, 2, 1});
+  EXPECT_THAT(values(resize_images(image, {1, 1}, {.method = ResizeMethod::area})),
+              ElementsAre(1.5));
+  EXPECT_THAT(values(resize_images(image, {2, 4}, {.method = ResizeMethod::nearest})),
+              ElementsAre(0, 0, 1, 1, 2, 2, 3, 3));
+  EXPECT_EQ(resize_images(image, {4, 4}).shape(), Shape({1, 4, 4, 1}));
+  const Output blocks = space_to_batch(image, {2, 2}, {{0, 0}, {0, 0}});
+  EXPECT_EQ(blocks.shape(), Shape({4, 1, 1, 1}));
+  EXPECT_THAT(values(batch_to_space(blocks, {2, 2}, {{0, 0}, {0, 0}})), ElementsAre(0, 1, 2, 3));
+  expect_error_with(Code::invalid_argument, "align_corners excludes half_pixel_centers", [&] {
+    resize_images(image, {4, 4}, {.align_corners = true});
+  });
+}
+
+TEST_F(Spelling, TextAndSparseTensors) {
+  const Output lines = constant(g, {"a bc", "", "d"});
+  const SparseTensor parts = string_split(lines);
+  Session session(g);
+  const Tensor words = session.run(parts.values);
+  EXPECT_EQ(words.data<std::string>()[1], "bc");
+  EXPECT_EQ(session.run(string_join({lines, constant(g, "!")}, "-")).data<std::string>()[2], "d-!");
+  EXPECT_EQ(session.run(substr(lines, 0, 1)).data<std::string>()[0], "a");
+  EXPECT_EQ(session.run(regex_replace(lines, "[a-c]+", "x")).data<std::string>()[0], "x x");
+  EXPECT_EQ(session.run(as_string(v, {.precision = 1})).data<std::string>()[1], "-2.0");
+  EXPECT_THAT(values(string_to_number(constant(g, {"1.5", "2"}))), ElementsAre(1.5, 2));
+
+  const SparseTensor ones = {parts.indices, constant(g, {1.0, 2.0, 3.0}), parts.shape};
+  EXPECT_THAT(values(sparse_to_dense(ones)), ElementsAre(1, 2, 0, 0, 3, 0));
+  const FilledRows filled = sparse_fill_empty_rows(ones, -1);
+  EXPECT_THAT(values(sparse_to_dense(filled.filled)), ElementsAre(1, 2, -1, 0, 3, 0));
+  EXPECT_THAT(values(sparse_to_dense(sparse_reshape(ones, {2, -1}))),
+              ElementsAre(1, 2, 0, 0, 3, 0));
+  EXPECT_THAT(values(sparse_matmul(ones, constant(g, {{1.0}, {10.0}}))), ElementsAre(21, 0, 3));
+}
+
 TEST_F(Spelling, OrderAndNames) {
   const Output w = variable(g, "w", 1.0);
   const Output added = assign_add(w, 2.0);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "graph/ops.h"
+#include "graph/ops/raw.h"
 #include "graph/shape_inference.h"
 #include "kernels/control/tensor_array.h"
 #include "kernels/examples.h"

@@ -6,6 +6,7 @@
 
 #include "graph/gradient.h"
 #include "graph/ops.h"
+#include "graph/ops/raw.h"
 #include "kernels/examples.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/run_op.h"

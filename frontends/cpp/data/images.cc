@@ -73,9 +73,7 @@ Dataset images(const std::string& directory, const ImageOptions& options, Locati
       Tensor extents =
           Tensor::of<int32_t>({2}, {static_cast<int32_t>(size[0]), static_cast<int32_t>(size[1])});
       const Output wanted = constant(path.graph(), std::move(extents), "size", at);
-      image = squeeze(
-          resize_bilinear(expand_dims(image, 0, at), wanted, {{"half_pixel_centers", true}}, at),
-          {0}, at);
+      image = squeeze(resize_images(expand_dims(image, 0, at), wanted, {}, at), {0}, at);
     }
     return std::tuple{image, label};
   };

@@ -1,6 +1,7 @@
 #include "frontends/cpp/nn/normalization.h"
 
 #include "graph/ops.h"
+#include "graph/ops/raw.h"
 
 namespace leat::nn {
 

@@ -14,7 +14,7 @@ GradientAndVariable sum_repeated(const GradientAndVariable& gradient, Location a
   const NameScope scope(graph, "sum_repeated");
   const ColocationScope with(graph, {gradient.variable});
   const auto [rows, numbers] = unique(gradient.indices, i32, at);
-  return {unsorted_segment_sum(gradient.gradient, numbers, size_of(rows, i32, at), at),
+  return {segment_sum(gradient.gradient, numbers, size_of(rows, i32, at), at),
           gradient.variable, rows};
 }
 
@@ -45,7 +45,7 @@ GradientAndVariable densify(const GradientAndVariable& gradient, Location at) {
   const ColocationScope with(graph, {gradient.variable});
   const Output rows =
       constant(graph, Tensor::scalar<int64_t>(gradient.variable.shape()[0]), "rows", at);
-  return {unsorted_segment_sum(gradient.gradient, gradient.indices, rows, at), gradient.variable};
+  return {segment_sum(gradient.gradient, gradient.indices, rows, at), gradient.variable};
 }
 
 }  // namespace leat

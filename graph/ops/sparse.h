@@ -1,0 +1,31 @@
+// Sparse tensors: the elements that are given, and where they are. Positions in row-major order,
+// as most functions expect them, are what sparse_reorder() makes.
+#pragma once
+
+#include "graph/ops/operand.h"
+
+namespace leat {
+
+struct SparseTensor {
+  Output indices;  // int64 [n, rank]
+  Output values;   // [n]
+  Output shape;    // int64 [rank]: that of the whole
+};
+
+// The whole tensor; `fill` where no element is given.
+Output sparse_to_dense(const SparseTensor& x, const Operand& fill = 0, Location at = here());
+SparseTensor sparse_reorder(const SparseTensor& x, Location at = here());
+SparseTensor sparse_reshape(const SparseTensor& x, const Dims& dims, Location at = here());
+// Rows without an element get one, `fill`, in column 0.
+struct FilledRows {
+  SparseTensor filled;
+  Output was_empty;  // bool [rows]
+  Output places;     // int64 [n]: where each element of x went
+};
+FilledRows sparse_fill_empty_rows(const SparseTensor& x, const Operand& fill, Location at = here());
+// x + dense, a dense tensor.
+Output sparse_add(const SparseTensor& x, Output dense, Location at = here());
+// The product of a sparse matrix and a dense one.
+Output sparse_matmul(const SparseTensor& a, Output b, Location at = here());
+
+}  // namespace leat
