@@ -26,7 +26,7 @@ const Feature* find(const Features& features, const std::string& key) {
 }
 
 template <class T>
-SparseTensor sparse_feature(const std::string& key, const Records& records, bool is_batch) {
+SparseValue sparse_feature(const std::string& key, const Records& records, bool is_batch) {
   std::vector<int64_t> indices;
   std::vector<T> values;
   int64_t longest = 0;

@@ -32,7 +32,7 @@ struct RaggedFeature {
 };
 
 struct ParsedFeatures {
-  std::vector<SparseTensor> sparse;
+  std::vector<SparseValue> sparse;
   std::vector<Tensor> dense;
   std::vector<RaggedFeature> ragged;
 };

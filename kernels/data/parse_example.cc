@@ -18,9 +18,9 @@ void parse(ExecuteContext& c, WantedFeatures wanted, int first_default, const Te
     wanted.dense_defaults.push_back(c.input(first_default + i));
   const ParsedFeatures features = parse_features(wanted, serialized.span<std::string>());
   int output = 0;
-  for (const SparseTensor& sparse : features.sparse) c.set_output(output++, sparse.indices);
-  for (const SparseTensor& sparse : features.sparse) c.set_output(output++, sparse.values);
-  for (const SparseTensor& sparse : features.sparse) c.set_output(output++, sparse.shape);
+  for (const SparseValue& sparse : features.sparse) c.set_output(output++, sparse.indices);
+  for (const SparseValue& sparse : features.sparse) c.set_output(output++, sparse.values);
+  for (const SparseValue& sparse : features.sparse) c.set_output(output++, sparse.shape);
   for (const Tensor& dense : features.dense) c.set_output(output++, dense);
   for (const RaggedFeature& ragged : features.ragged) c.set_output(output++, ragged.values);
   for (const RaggedFeature& ragged : features.ragged) c.set_output(output++, ragged.splits);

@@ -20,7 +20,7 @@ class SparseTensorSliceDataset final : public ElementSource {
       std::optional<Element> out;
       if (row == rows_.size()) return out;
       const bool has_entries = group < rows_.groups() && rows_.row_of(group) == row;
-      const SparseTensor slice = has_entries ? rows_.element(group++) : rows_.empty();
+      const SparseValue slice = has_entries ? rows_.element(group++) : rows_.empty();
       ++row;
       out = Element{slice.indices, slice.values, slice.shape};
       return out;
@@ -108,14 +108,14 @@ class DenseToSparseBatchDataset final : public ElementSource {
     return out;
   }
 
-  SparseTensor batch_of(const std::vector<Tensor>& rows) const {
+  SparseValue batch_of(const std::vector<Tensor>& rows) const {
     const std::vector<int64_t> shape = shape_of(rows);
     const auto rank = std::ssize(shape);
     int64_t count = 0;
     for (const Tensor& row : rows) count = sum_of_extents(count, row.elements());
     check_memory_for(count, sizeof(int64_t) * rank + dtype_size(rows[0].dtype()));
-    SparseTensor out{Tensor(DType::i64, {count, rank}), Tensor(rows[0].dtype(), {count}),
-                     Tensor::of<int64_t>({rank}, std::span<const int64_t>(shape))};
+    SparseValue out{Tensor(DType::i64, {count, rank}), Tensor(rows[0].dtype(), {count}),
+                    Tensor::of<int64_t>({rank}, std::span<const int64_t>(shape))};
     auto* index = out.indices.data<int64_t>();
     int64_t at = 0;
     for (int64_t number = 0; number < std::ssize(rows); ++number) {

@@ -14,7 +14,7 @@
 namespace leat {
 namespace {
 
-void write(const SparseTensor& sparse, std::string* to) {
+void write(const SparseValue& sparse, std::string* to) {
   for (const Tensor* part : {&sparse.indices, &sparse.values, &sparse.shape})
     *to++ = to_tensor_content_proto(*part);
 }
@@ -64,8 +64,8 @@ Tensor read_part(const Tensor& serialized, int64_t at) {
 }
 
 // From a client, so everything is looked at.
-SparseTensor read(const Tensor& serialized, int64_t number) {
-  SparseTensor out;
+SparseValue read(const Tensor& serialized, int64_t number) {
+  SparseValue out;
   int column = 0;
   for (Tensor* part : {&out.indices, &out.values, &out.shape}) {
     try {
@@ -104,11 +104,10 @@ void deserialize(ExecuteContext& c) {
   check(serialized.elements() > 0,
         "Serialized sparse should have at least 1 serialized tensor, but has a zero dimension ",
         shape);
-  std::vector<SparseTensor> elements;
+  std::vector<SparseValue> elements;
   for (int64_t i = 0; i < serialized.elements() / 3; ++i) elements.push_back(read(serialized, i));
   const std::span<const int64_t> batch = shape.dims().first(rank - 1);
-  SparseTensor out =
-      batch_of(elements, c.node().attr<DType>("dtype"), {batch.begin(), batch.end()});
+  SparseValue out = batch_of(elements, c.node().attr<DType>("dtype"), {batch.begin(), batch.end()});
   c.set_output(0, std::move(out.indices));
   c.set_output(1, std::move(out.values));
   c.set_output(2, std::move(out.shape));

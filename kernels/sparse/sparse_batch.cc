@@ -67,31 +67,31 @@ int64_t SparseRows::row_of(int64_t group) const {
   return indices_.data<int64_t>()[begins_[group] * indices_.shape()[1]];
 }
 
-SparseTensor SparseRows::element(int64_t group) const {
+SparseValue SparseRows::element(int64_t group) const {
   return part(begins_[group], begins_[group + 1]);
 }
 
-SparseTensor SparseRows::empty() const { return part(0, 0); }
+SparseValue SparseRows::empty() const { return part(0, 0); }
 
-SparseTensor SparseRows::part(int64_t begin, int64_t end) const {
+SparseValue SparseRows::part(int64_t begin, int64_t end) const {
   const int64_t rank = indices_.shape()[1], count = end - begin;
-  SparseTensor out{Tensor(DType::i64, {count, rank - 1}), Tensor(values_.dtype(), {count}),
-                   element_shape_};
+  SparseValue out{Tensor(DType::i64, {count, rank - 1}), Tensor(values_.dtype(), {count}),
+                  element_shape_};
   for (int64_t i = 0; i < count; ++i)
     copy_elements(indices_, (begin + i) * rank + 1, out.indices, i * (rank - 1), rank - 1);
   copy_elements(values_, begin, out.values, 0, count);
   return out;
 }
 
-SparseTensor batch_of(const std::vector<SparseTensor>& elements, DType dtype,
-                      const std::vector<int64_t>& batch) {
+SparseValue batch_of(const std::vector<SparseValue>& elements, DType dtype,
+                     const std::vector<int64_t>& batch) {
   const int64_t rank = elements.front().shape.elements(),
                 leading = static_cast<int64_t>(batch.size());
   std::vector<int64_t> shape = batch;
   shape.resize(leading + rank);
   int64_t count = 0;
   for (size_t i = 0; i < elements.size(); ++i) {
-    const SparseTensor& element = elements[i];
+    const SparseValue& element = elements[i];
     check(element.values.dtype() == dtype, "Requested SparseTensor of type ", dtype,
           " but SparseTensor[", i, "].values.dtype() == ", element.values.dtype());
     check(element.shape.elements() == rank,
@@ -101,12 +101,12 @@ SparseTensor batch_of(const std::vector<SparseTensor>& elements, DType dtype,
       shape[leading + d] = std::max(shape[leading + d], element.shape.data<int64_t>()[d]);
     count += element.values.elements();
   }
-  SparseTensor out{Tensor(DType::i64, {count, leading + rank}), Tensor(dtype, {count}),
-                   Tensor::of<int64_t>({leading + rank}, std::span<const int64_t>(shape))};
+  SparseValue out{Tensor(DType::i64, {count, leading + rank}), Tensor(dtype, {count}),
+                  Tensor::of<int64_t>({leading + rank}, std::span<const int64_t>(shape))};
   check_dense_shape(out.shape);
   int64_t at = 0;
   for (size_t i = 0; i < elements.size(); ++i) {
-    const SparseTensor& element = elements[i];
+    const SparseValue& element = elements[i];
     const int64_t entries = element.values.elements();
     copy_elements(element.values, 0, out.values, at, entries);
     for (int64_t entry = 0; entry < entries; ++entry, ++at) {

@@ -8,7 +8,7 @@
 
 namespace leat {
 
-struct SparseTensor {
+struct SparseValue {
   Tensor indices, values, shape;  // int64[n, rank], [n], int64[rank]
 };
 
@@ -22,11 +22,11 @@ class SparseRows {
   // Rows that have entries: row_of(0) < row_of(1) < …
   int64_t groups() const { return static_cast<int64_t>(begins_.size()) - 1; }
   int64_t row_of(int64_t group) const;
-  SparseTensor element(int64_t group) const;
-  SparseTensor empty() const;  // every other row
+  SparseValue element(int64_t group) const;
+  SparseValue empty() const;  // every other row
 
  private:
-  SparseTensor part(int64_t begin, int64_t end) const;
+  SparseValue part(int64_t begin, int64_t end) const;
 
   const Tensor indices_, values_;
   Tensor element_shape_;
@@ -37,7 +37,7 @@ class SparseRows {
 // Stacks the elements along new leading axes with the extents `batch`, whose product is the number
 // of elements, at least one. Each further extent is the maximum over the elements. INVALID_ARGUMENT
 // if their ranks or dtypes differ.
-SparseTensor batch_of(const std::vector<SparseTensor>& elements, DType dtype,
+SparseValue batch_of(const std::vector<SparseValue>& elements, DType dtype,
                       const std::vector<int64_t>& batch);
 
 // INVALID_ARGUMENT unless a tensor could have this dense shape.

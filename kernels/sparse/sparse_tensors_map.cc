@@ -27,15 +27,15 @@ class SparseTensorsMap : public Resource {
     return concat("SparseTensorsMap '", name(), "' has ", tensors_.size(), " sparse tensors");
   }
 
-  int64_t add(std::shared_ptr<const SparseTensor> tensor) {
+  int64_t add(std::shared_ptr<const SparseValue> tensor) {
     const std::lock_guard lock(mutex_);
     tensors_.emplace(next_, std::move(tensor));
     return next_++;
   }
 
   // They leave the map.
-  std::vector<SparseTensor> take(std::span<const int64_t> handles) {
-    std::vector<SparseTensor> out;
+  std::vector<SparseValue> take(std::span<const int64_t> handles) {
+    std::vector<SparseValue> out;
     const std::lock_guard lock(mutex_);
     for (const int64_t handle : handles) {
       const auto found = tensors_.find(handle);
@@ -49,7 +49,7 @@ class SparseTensorsMap : public Resource {
 
  private:
   mutable std::mutex mutex_;
-  std::map<int64_t, std::shared_ptr<const SparseTensor>> tensors_;
+  std::map<int64_t, std::shared_ptr<const SparseValue>> tensors_;
   int64_t next_ = 0;
 };
 
@@ -58,8 +58,8 @@ SparseTensorsMap& map_of(ExecuteContext& c) { return own_resource<SparseTensorsM
 void add(ExecuteContext& c) {
   check_sparse(c.input(0), c.input(1), c.input(2));
   check_dense_shape(c.input(2));
-  c.set_output(0, Tensor::scalar(map_of(c).add(std::make_shared<const SparseTensor>(
-                      SparseTensor{c.input(0), c.input(1), c.input(2)}))));
+  c.set_output(0, Tensor::scalar(map_of(c).add(std::make_shared<const SparseValue>(
+                      SparseValue{c.input(0), c.input(1), c.input(2)}))));
 }
 
 // Numbers first for the elements with entries, then for the empty ones, as TensorFlow counts.
@@ -67,14 +67,14 @@ void add_many(ExecuteContext& c) {
   constexpr uint64_t bytes_per_element = 80;  // of the map
   const SparseRows rows(c.input(0), c.input(1), c.input(2));
   check_memory_for(rows.size(), bytes_per_element);
-  const auto empty = std::make_shared<const SparseTensor>(rows.empty());
+  const auto empty = std::make_shared<const SparseValue>(rows.empty());
   check_dense_shape(empty->shape);
   Tensor handles(DType::i64, {rows.size()});
   auto* out = handles.data<int64_t>();
   std::fill_n(out, rows.size(), -1);
   SparseTensorsMap& map = map_of(c);
   for (int64_t group = 0; group < rows.groups(); ++group)
-    out[rows.row_of(group)] = map.add(std::make_shared<const SparseTensor>(rows.element(group)));
+    out[rows.row_of(group)] = map.add(std::make_shared<const SparseValue>(rows.element(group)));
   for (int64_t row = 0; row < rows.size(); ++row) {
     if (out[row] < 0) out[row] = map.add(empty);
   }
@@ -87,7 +87,7 @@ void take_many(ExecuteContext& c) {
         handles.shape());
   check(handles.elements() > 0,
         "Must have at least 1 serialized SparseTensor, but input matrix has 0 rows");
-  SparseTensor out = batch_of(map_of(c).take(handles.span<int64_t>()),
+  SparseValue out = batch_of(map_of(c).take(handles.span<int64_t>()),
                               c.node().attr<DType>("dtype"), {handles.elements()});
   c.set_output(0, std::move(out.indices));
   c.set_output(1, std::move(out.values));

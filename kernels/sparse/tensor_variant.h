@@ -22,11 +22,11 @@ class TensorVariant final : public Variant {
 };
 
 // Indices, values and shape, as SerializeSparse returns them and datasets hold them.
-inline void write(const SparseTensor& sparse, VariantPointer* to) {
+inline void write(const SparseValue& sparse, VariantPointer* to) {
   for (const Tensor* part : {&sparse.indices, &sparse.values, &sparse.shape})
     *to++ = std::make_shared<TensorVariant>(*part);
 }
-inline Tensor sparse_variant(const SparseTensor& sparse) {
+inline Tensor sparse_variant(const SparseValue& sparse) {
   Tensor out(DType::variant, {3});
   write(sparse, out.data<VariantPointer>());
   return out;
