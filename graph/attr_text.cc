@@ -282,7 +282,7 @@ AttrValue parse_attr_value(std::string_view kind, std::string_view& text) {
   if (kind == "shape") return parse_as<Shape>(is_list, text);
   if (kind == "tensor") return parse_as<Tensor>(is_list, text);
   if (kind == "func") return parse_as<FunctionRef>(is_list, text);
-  fail(Code::invalid_argument, "no kind of attribute is called '", kind, "'");
+  fail(Code::invalid_argument, "'", kind, "' is not a kind of attribute");
 }
 
 std::string print_attr_value(const AttrValue& value, int64_t elements) {

@@ -312,7 +312,7 @@ class Backward {
   }
   [[noreturn]] void fail_round_a_loop(const Node& node) const {
     fail(Code::invalid_argument, "gradients(): the path from '", ys_.front().name(),
-         "' to an x goes round the while loop in which they are, by ", describe(node),
+         "' to an x runs round the while loop that contains both, through ", describe(node),
          "; ask for the gradient of the loop's result");
   }
 
@@ -446,7 +446,7 @@ void check_request(const std::vector<Output>& ys, const std::vector<Output>& xs,
         " grad_ys for ", ys.size(), " ys");
   const Graph* graph = ys.front() ? ys.front().node->graph : nullptr;
   const auto check_output = [&](std::string_view what, size_t i, const Output& output) {
-    check(static_cast<bool>(output), "gradients(): ", what, "[", i, "] is none");
+    check(static_cast<bool>(output), "gradients(): ", what, "[", i, "] is an empty Output");
     check(output.node->graph == graph, "gradients(): ", what, "[", i, "], '", output.name(),
           "', belongs to another graph than ys[0]");
   };

@@ -49,17 +49,17 @@ void append_unique(std::vector<Node*>& nodes, const std::vector<Node*>& more) {
 // ---- Output and Node
 
 DType Output::dtype() const {
-  check(node != nullptr, "an Output that is none has no dtype");
+  check(node != nullptr, "an empty Output has no dtype");
   return node->outputs[index].dtype;
 }
 bool Output::is_ref() const { return node != nullptr && node->outputs[index].is_ref; }
 bool Output::is_handle() const { return node != nullptr && node->outputs[index].is_handle(); }
 const Shape& Output::shape() const {
-  check(node != nullptr, "an Output that is none has no shape");
+  check(node != nullptr, "an empty Output has no shape");
   return node->outputs[index].shape;
 }
 Graph& Output::graph() const {
-  check(node != nullptr, "an Output that is none belongs to no graph");
+  check(node != nullptr, "an empty Output belongs to no graph");
   return *node->graph;
 }
 std::string Output::name() const {
@@ -189,7 +189,7 @@ std::unique_ptr<Node> Graph::make(NodeSpec spec, std::string name, std::optional
   try {
     for (size_t i = 0; i < node->inputs.size(); ++i) {
       const Output& input = node->inputs[i];
-      check(static_cast<bool>(input), "input ", i, " is none");
+      check(static_cast<bool>(input), "input ", i, " is an empty Output");
       if (input.node->graph != this) {
         fail(Code::invalid_argument, "input ", i, ", '", input.name(),
              "', belongs to another graph");
@@ -198,7 +198,7 @@ std::unique_ptr<Node> Graph::make(NodeSpec spec, std::string name, std::optional
             input.index, " of '", input.node->name, "', which has ", input.node->outputs.size());
     }
     for (const Node* control : node->control_inputs) {
-      check(control != nullptr, "a control input is none");
+      check(control != nullptr, "a control input is a null pointer");
       check(control->graph == this, "control input '", control->name, "' belongs to another graph");
     }
   } catch (const Error& error) {
@@ -286,7 +286,7 @@ Node& Graph::adopt(std::unique_ptr<Node> node) {
   if (!index_->nodes.insert(&out).second) {
     const std::string who = describe(out);
     nodes_.pop_back();
-    fail(Code::invalid_argument, who, ": the graph has a node of that name already");
+    fail(Code::invalid_argument, who, ": the graph already has a node of that name");
   }
   return out;
 }

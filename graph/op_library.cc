@@ -22,7 +22,7 @@ std::vector<std::string> load_op_library(const std::string& path) {
     if (!before.contains(op)) added.push_back(op->name);
   }
   check(was_loaded || !added.empty(), path,
-        " is no op library: it registers no op (const Op op{{…}}; of <leat/custom_op.h>)");
+        " is not an op library: it registers no op (const Op op{{…}}; of <leat/custom_op.h>)");
   return added;
 }
 

@@ -74,7 +74,7 @@ ArgDef parse_arg(std::string_view whole, const std::vector<AttrDef>& attrs) {
   } else {
     check(attr->kind == "list(type)", "'", whole, "': attribute '", text, "' is a ", attr->kind,
           ", not a type");
-    check(arg.number_attr.empty(), "'", whole, "': a list of types stands alone");
+    check(arg.number_attr.empty(), "'", whole, "': a list of types cannot have a number attribute");
     arg.type_list_attr = text;
   }
   return arg;
@@ -106,14 +106,14 @@ std::string parse_kind(std::string_view text, AttrDef& attr, std::string_view wh
     try {
       types = dtype_list(text);
     } catch (const Error&) {
-      fail(Code::invalid_argument, "'", whole, "': '", text, "' is no kind of attribute");
+      fail(Code::invalid_argument, "'", whole, "': '", text, "' is not a kind of attribute");
     }
     attr.allowed_types.assign(types.begin(), types.end());
     return "type";
   }
   check(text.back() == '}', "'", whole, "': '{' without '}'");
   text = trimmed(text.substr(1, text.size() - 2));
-  check(!text.empty(), "'", whole, "' allows nothing");
+  check(!text.empty(), "'", whole, "' allows no value");
   const bool is_string = text.front() == '\'' || text.front() == '"';
   while (true) {
     if (is_string) {

@@ -17,8 +17,8 @@ GeneratorDataset(init_func_other_args: Tinit_func_args, next_func_other_args: Tn
   next_func: func; finalize_func: func; Tinit_func_args: list(type) >= 0;
   Tnext_func_args: list(type) >= 0; Tfinalize_func_args: list(type) >= 0;
   output_types: list(type) >= 1; output_shapes: list(shape) >= 1; metadata: string = ''}
-# this part of tf.data is not supported: map, filter, shuffle, batch, window, scan, interleave and
-  the like are
+# this part of tf.data is not supported; map, filter, shuffle, batch, window, scan, interleave and
+  similar ones are
 ShuffleDatasetV2(input_dataset: variant, buffer_size: int64, seed_generator: resource)
   -> (handle: variant) {output_types: list(type) >= 1; output_shapes: list(shape) >= 1;
   metadata: string = ''}
@@ -53,13 +53,12 @@ SqlDataset(driver_name: string, data_source_name: string, query: string) -> (han
   {output_types: list(type) >= 1; output_shapes: list(shape) >= 1}
 TFRecordDatasetV2(filenames: string, compression_type: string, buffer_size: int64, byte_offsets:
   int64) -> (handle: variant) {metadata: string = ''}
-# a cluster keeps no tensors for handles, as TensorFlow's does not: keep the value in a variable
+# a cluster keeps no tensors for handles, nor does TensorFlow's: keep the value in a variable
 GetSessionHandle(value: T) -> (handle: string) {T: type}
 GetSessionHandleV2(value: T) -> (handle: resource) {T: type}
 GetSessionTensor(handle: string) -> (value: dtype) {dtype: type}
 DeleteSessionTensor(handle: string) -> () {}
-# newer versions of TensorFlow write another op in its place: export the graph again with one of
-  them
+# newer versions of TensorFlow write another op instead: export the graph again with one of them
 BatchCholesky(input: T) -> (output: T) {T: type}
 BatchCholeskyGrad(l: T, grad: T) -> (output: T) {T: type}
 BatchMatrixBandPart(input: T, num_lower: int64, num_upper: int64) -> (band: T) {T: type}
@@ -169,7 +168,7 @@ TileGrad(input: T, multiples: int32) -> (output: T) {T: type}
 TopK(input: T) -> (values: T, indices: int32) {k: int; sorted: bool = true; T: type}
 WholeFileReader() -> (reader_handle: Ref(string)) {container: string = ''; shared_name: string =
   ''}
-# networks of 8-bit integers have no kernels: use the graph in float
+# ops of 8-bit integer networks have no kernels: use the float graph
 Dequantize(input: T, min_range: float, max_range: float) -> (output: dtype) {T: type; mode: string
   = 'MIN_COMBINED'; narrow_range: bool = false; axis: int = -1; dtype: type = float}
 QuantizeDownAndShrinkRange(input: Tinput, input_min: float, input_max: float) -> (output:
@@ -316,7 +315,7 @@ Requantize(input: Tinput, input_min: float, input_max: float, requested_output_m
 RequantizePerChannel(input: T, input_min: float, input_max: float, requested_output_min: float,
   requested_output_max: float) -> (output: out_type, output_min: float, output_max: float) {T:
   type; out_type: type}
-# there are no summary writers in graphs: fetch the summaries and write them with
+# summary writers in graphs are not supported: fetch the summaries and write them with
   tf.compat.v1.summary.FileWriter
 CloseSummaryWriter(writer: resource) -> () {}
 CreateSummaryDbWriter(writer: resource, db_uri: string, experiment_name: string, run_name: string,
@@ -337,7 +336,7 @@ WriteRawProtoSummary(writer: resource, step: int64, tensor: string) -> () {}
 WriteScalarSummary(writer: resource, step: int64, tag: string, value: T) -> () {T: type}
 WriteSummary(writer: resource, step: int64, tensor: T, tag: string, summary_metadata: string) ->
   () {T: type}
-# there are no generators whose state is a variable: use tf.random.stateless_uniform and its kin
+# generators with state in a variable are not supported: use tf.random.stateless_uniform or similar
 NonDeterministicInts(shape: shape_dtype) -> (output: dtype) {dtype: type = int64; shape_dtype:
   type = int64}
 RngReadAndSkip(resource: resource, alg: int32, delta: uint64) -> (value: int64) {}

@@ -24,7 +24,7 @@ std::optional<Number> take_from_environment(const char* variable) {
   Number out{};
   const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), out);
   check(error == std::errc() && end == value.data() + value.size(), variable, "=\"", value,
-        "\" is no number: `leat run --embed` sets it");
+        "\" is not a number: unset it; only `leat run --embed` sets it");
   return out;
 }
 
@@ -32,7 +32,7 @@ std::optional<Number> take_from_environment(const char* variable) {
 std::optional<int> take_launcher_fd() {
   const std::optional<int> fd = take_from_environment<int>(launcher_fd_variable);
   check(!fd || fcntl(*fd, F_SETFD, FD_CLOEXEC) == 0, launcher_fd_variable, "=", fd.value_or(-1),
-        " is no open file: `leat run --embed` sets it");
+        " is not an open file: unset it; only `leat run --embed` sets it");
   return fd;
 }
 
@@ -72,7 +72,7 @@ ClusterMember join_cluster(const JoinOptions& options) {
   if (auto cluster = cluster_from_environment()) state->cluster = std::move(*cluster);
   const ResolvedCluster& found = state->cluster;
   check(found.task || found.spec.size() == 0,
-        "TF_CONFIG has a cluster, but does not say which of its tasks this process is: it needs "
+        "TF_CONFIG has a cluster but does not name this process's task: add "
         "\"task\": {\"type\": \"worker\", \"index\": 0}");
   state->has_launcher = launcher_fd.has_value();
   if (state->cluster.task && (state->has_launcher || options.embed)) {
@@ -86,7 +86,7 @@ ClusterMember join_cluster(const JoinOptions& options) {
     state->hosted.emplace(state->cluster, hosted);
     state->cluster.spec = state->hosted->cluster();
     if (!state->hosted->wait_for_peers())
-      fail(Code::cancelled, *state->cluster.task, " was told to stop before all tasks were there");
+      fail(Code::cancelled, *state->cluster.task, " was stopped before all tasks were ready");
   }
   return ClusterMember(std::move(state));
 }

@@ -109,8 +109,8 @@ Initializer constant(Tensor value) {
 Initializer value_of(Output variable) {
   return [variable](Graph& graph, DType dtype, const Shape& shape) {
     check(variable.dtype() == dtype && variable.shape() == shape, "'", variable.name(), "' is ",
-          variable.dtype(), variable.shape(), ", but what is to begin with its value is ", dtype,
-          shape);
+          variable.dtype(), variable.shape(), ", but the variable that starts with its value is ",
+          dtype, shape);
     const ControlScope after(graph, {initializer_of(graph, variable)});
     return read_variable(variable);
   };
@@ -181,11 +181,11 @@ Initializer orthogonal(double gain, int64_t seed) {
   return [=](Graph& graph, DType dtype, const VariablePart& part) {
     const Shape& shape = part.whole;
     const int rank = shape.rank();
-    check(rank >= 2, "orthogonal needs a matrix, or more axes, got shape ", shape);
-    check(is_floating(dtype), "orthogonal numbers are floating-point, but the variable is ", dtype);
+    check(rank >= 2, "orthogonal needs a shape of rank 2 or more, got ", shape);
+    check(is_floating(dtype), "orthogonal needs a floating-point variable, got ", dtype);
     check(seed != 0 || part.slice.covers(shape),
-          "orthogonal needs a seed for a variable in parts: ",
-          "each part draws the whole, and they must draw the same");
+          "orthogonal needs a seed for a partitioned variable: ",
+          "each part draws the whole matrix, and all parts must draw the same one");
     const int64_t columns = shape[rank - 1];
     const int64_t rows = columns == 0 ? 0 : shape.elements() / columns;
     const DType computed = dtype == f64 ? f64 : f32;
@@ -199,7 +199,7 @@ Initializer orthogonal(double gain, int64_t seed) {
 Initializer identity(double gain) {
   return [=](Graph& graph, DType dtype, const VariablePart& part) {
     const Shape& shape = part.whole;
-    check(shape.rank() == 2, "identity is the first value of a matrix, got shape ", shape);
+    check(shape.rank() == 2, "identity needs a matrix, got shape ", shape);
     return part_of_value(scaled(eye(graph, shape[0], shape[1], dtype), gain), part);
   };
 }

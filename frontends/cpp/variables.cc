@@ -13,17 +13,16 @@ Node* original_of(Graph& graph, std::string_view full, const Shape& shape, DType
   if (root.empty()) return nullptr;
   const std::string_view original = full.substr(root.size());
   Node* found = graph.find(original);
-  check(found != nullptr && found->op->is_variable, "the variable '", full,
-        "' is to be a copy of '", original,
-        "', which does not exist: every replica must make the variables that replica 0 ",
-        "has, by the same names, and after it");
+  check(found != nullptr && found->op->is_variable, "the variable '", full, "' must be a copy of '",
+        original, "', which does not exist: make replica 0 first, and give every replica the same ",
+        "variables under the same names");
   const Shape& its_shape = found->outputs[0].shape;
   const auto its_dtype = found->attr<DType>("dtype");
   check(its_dtype == dtype && its_shape == shape, "the variable '", full, "' is ", dtype, shape,
-        ", but '", original, "', of which it is to be a copy, is ", its_dtype, its_shape);
-  check(is_resource_variable(*found->op) == use_resource, "the variable '", full, "' is to be a ",
+        ", but its original '", original, "' is ", its_dtype, its_shape);
+  check(is_resource_variable(*found->op) == use_resource, "the variable '", full, "' is a ",
         "copy of '", original,
-        "', and only one of them is a resource variable: give both the same ", "use_resource");
+        "', but only one of them is a resource variable: give both the same ", "use_resource");
   return found;
 }
 
@@ -45,7 +44,7 @@ Output initial_value(Graph& graph, const Node& variable, const Initializer& init
          "): ", error.message());
   }
   check(bool{value}, "the initialiser of variable '", variable.name, "' (", variable.location,
-        ") gave an empty Output");
+        ") returned an empty Output");
   return value;
 }
 
@@ -107,7 +106,7 @@ Output variable(Graph& graph, std::string_view name, const Shape& shape, const I
         shape);
   check(initial != nullptr, "variable '", name, "' (", at, ") has an empty initialiser");
   const VariablePart part = options.part ? *options.part : VariablePart(shape);
-  check(part.shape() == shape, "variable '", name, "' (", at, ") is to be the part ",
+  check(part.shape() == shape, "variable '", name, "' (", at, ") is the part ",
         part.slice.to_string(), " of '", part.of, "' ", part.whole, ", but its shape is ", shape);
   // The variable, and what runs before any step, do not wait for a step: also in a loop's body.
   const OutsideControlScopes outside(graph);
@@ -157,8 +156,8 @@ Output variable_of(Graph& graph, std::string_view name, const TensorLike& initia
     return initial.in(graph);
   }();
   check(bool{value}, "the variable '", name, "' (", at, "): its first value is an empty Output");
-  check(value.shape().is_complete(), "the variable '", name, "' (", at, "): the shape of '",
-        value.name(), "', its first value, is not known: ", value.shape());
+  check(value.shape().is_complete(), "the variable '", name, "' (", at, "): its first value '",
+        value.name(), "' has an incomplete shape: ", value.shape());
   const auto same_value = [value](Graph&, DType, const VariablePart&) { return value; };
   return variable(graph, name, value.shape(), Initializer(same_value), value.dtype(), options, at);
 }

@@ -59,7 +59,7 @@ void ByteSource::inflate_some() {
       raw_begin_ = 0;
       if (!refill(raw_)) {
         if (!inflater_->is_between_streams)
-          fail(Code::data_loss, path(), " is torn: what is compressed in it has no end");
+          fail(Code::data_loss, path(), " is torn: its compressed data has no end");
         break;
       }
     }

@@ -39,15 +39,15 @@ std::string prefix_of_file(const std::string& path, const FileRoots& roots) {
 // Why there may be no checkpoint of that prefix: it is the name of something else.
 std::string what_is_there_instead(const std::string& prefix, const FileRoots& roots) {
   if (const std::string other = prefix_of_file(prefix, roots); !other.empty())
-    return "; the checkpoint's prefix is '" + other + "', without the rest of its files' names";
+    return "; use the checkpoint's prefix '" + other + "' instead of the name of one of its files";
   const std::optional<FileStatus> status = file_status(prefix, roots);
   if (status && status->is_directory) {
     const std::string newest = complete_checkpoint_beside(prefix + "/", roots);
     return newest.empty()
-               ? "; it is a directory, without a complete checkpoint"
-               : "; it is a directory, and '" + newest + "' the newest complete checkpoint there";
+               ? "; it is a directory without a complete checkpoint"
+               : "; it is a directory, and its newest complete checkpoint is '" + newest + "'";
   }
-  if (status) return "; the file of that name is no checkpoint of format V1, or torn";
+  if (status) return "; the file of that name is torn or not a checkpoint of format V1";
   return "";
 }
 
@@ -234,10 +234,9 @@ bool CheckpointReader::take_kept(bool has_index) {
       is_same = is_same && mine && other && mine->disk == other->disk && mine->file == other->file;
     }
     if (!is_same) {
-      std::cerr << concat("leat: the checkpoint ", prefix_,
-                          " was being written over when its writer died: the one before it is "
-                          "taken, ",
-                          prefix, "\n")
+      std::cerr << concat("leat: the writer of the checkpoint ", prefix_,
+                          " died while it overwrote an older one: reading the older one, ", prefix,
+                          "\n")
                 << std::flush;
     }
     prefix_ = prefix;
@@ -280,7 +279,7 @@ const FileReader& CheckpointReader::shard(int number) const {
       file = std::make_unique<FileReader>(path, roots_);
     } catch (const Error& error) {
       if (error.code() == Code::not_found)
-        fail_torn(prefix_, concat("the checkpoint ", prefix_, " has lost its file ", path), roots_);
+        fail_torn(prefix_, concat("the checkpoint ", prefix_, " lacks its file ", path), roots_);
       if (is_damage(error)) fail_torn(prefix_, error.message(), roots_);
       throw;
     }
@@ -299,7 +298,7 @@ const FileReader& CheckpointReader::file_of(const std::string& key,
   const auto end = static_cast<uint64_t>(entry.offset + entry.size);
   if (end > file.size())
     fail_entry(key, file.path(),
-               concat("it ends at byte ", end, ", but the file at ", file.size()));
+               concat("it ends at byte ", end, ", but the file ends at ", file.size()));
   const int64_t elements = entry.shape.elements();
   if (entry.dtype == DType::string) {
     if (elements > entry.size) fail_entry(key, file.path(), "it has fewer bytes than strings");
@@ -347,7 +346,7 @@ Tensor CheckpointReader::assemble(const std::string& name, const CheckpointEntry
     if (found == index_.entries.end()) lost("is not in");
     const CheckpointEntry& part = found->second;
     if (part.dtype != entry.dtype || part.shape != slice.shape() || !part.slices.empty())
-      lost("has another dtype or shape than it should have in");
+      lost("has a wrong dtype or shape in");
     for (const Part& other : parts)
       if (common_elements(slice, other.slice) > 0) lost("overlaps another one in");
     add(part, std::move(key), slice);

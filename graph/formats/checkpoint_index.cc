@@ -88,7 +88,7 @@ CheckpointIndex CheckpointIndex::read(const std::string& path, const FileRoots& 
   };
   try {
     read_table(bytes, add);
-    if (!has_header) fail(Code::data_loss, "it has no header, so it is no checkpoint's index");
+    if (!has_header) fail(Code::data_loss, "it has no header, so it is not a checkpoint's index");
   } catch (const Error& error) {
     const bool is_lost = error.code() == Code::data_loss;
     fail(error.code(), path, is_lost ? " is torn or changed: " : ": ", error.message());

@@ -27,7 +27,7 @@ std::string absolute(const std::string& path, const std::string& directory) {
   fail(Code::data_loss, path, " is torn or changed: ", what,
        newest.empty() ? "; there is no complete checkpoint beside it"
                       : "; the newest complete checkpoint beside it is '" + newest + "'",
-       "; write the line `model_checkpoint_path: \"…\"` into it, or remove it to begin anew");
+       "; write the line `model_checkpoint_path: \"…\"` into it, or remove it to start over");
 }
 
 }  // namespace

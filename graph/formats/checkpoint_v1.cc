@@ -51,22 +51,23 @@ bool has_format(DType dtype) {
 
 void add_variable(const tensorflow::SavedSliceMeta& meta, int table, CheckpointIndex& index) {
   const Shape shape = read_shape(meta.shape());
-  check(shape.is_complete() && !meta.name().empty(), "a shape that is not complete, or no name");
+  check(shape.is_complete() && !meta.name().empty(), "its shape is incomplete, or it has no name");
   shape.elements();  // throws if they are too many
   const auto dtype = static_cast<DType>(meta.type());
   CheckpointEntry& whole =
       index.entries
           .try_emplace(meta.name(), CheckpointEntry{.dtype = dtype, .shape = shape, .slices = {}})
           .first->second;
-  check(whole.dtype == dtype && whole.shape == shape, "parts of different dtypes or shapes");
+  check(whole.dtype == dtype && whole.shape == shape, "its parts have different dtypes or shapes");
   for (const auto& proto : meta.slice()) {
     const TensorSlice slice = read_slice(proto);
     const CheckpointEntry part{
         .dtype = dtype, .shape = slice.resolved(shape).shape(), .shard = table, .slices = {}};
-    check(index.entries.emplace(slice_key(meta.name(), slice), part).second, "a part comes twice");
+    check(index.entries.emplace(slice_key(meta.name(), slice), part).second,
+          "it has the same part twice");
     whole.slices.push_back(slice);
   }
-  check(!whole.slices.empty(), "no parts");
+  check(!whole.slices.empty(), "it has no parts");
 }
 
 }  // namespace
@@ -88,10 +89,9 @@ void V1Checkpoint::add_table(const std::string& path, const FileRoots& roots) {
   try {
     const TableFile& table = *tables_.emplace_back(std::make_unique<TableFile>(path, roots));
     const std::optional<std::string> contents = table.find(contents_key);
-    if (!contents) fail(Code::data_loss, "it does not say what is in it");
+    if (!contents) fail(Code::data_loss, "it has no list of its contents");
     const tensorflow::SavedTensorSlices parsed = parse(*contents);
-    check(parsed.meta().versions().min_consumer() <= written_version,
-          "it is of a version that is not known");
+    check(parsed.meta().versions().min_consumer() <= written_version, "its version is unknown");
     for (const auto& meta : parsed.meta().tensor()) {
       if (!is_stored_type(meta.type())) continue;
       try {
@@ -142,8 +142,8 @@ void V1CheckpointWriter::add(const std::string& name, const Shape& full, const T
   const auto check_size = [&](uint64_t bytes) {
     if (bytes <= std::numeric_limits<int>::max()) return;
     fail(Code::resource_exhausted, "'", name, "' would have ", bytes,
-         " bytes or more; a tensor in a checkpoint of format V1 has ",
-         std::numeric_limits<int>::max(), " at most: save it in format V2");
+         " bytes or more; a tensor in a checkpoint of format V1 has at most ",
+         std::numeric_limits<int>::max(), ": save it in format V2");
   };
   check_size(static_cast<uint64_t>(tensor.elements()));
   const std::string key = slice_key(name, slice);

@@ -19,7 +19,8 @@ double now() {
 // A second writer of the same second gets a name of its own.
 std::string new_path(const std::string& where, const FileRoots& roots) {
   const std::string directory = local_path(where);
-  check(!directory.empty(), "the directory of an event file is \"\"; \".\" is the current one");
+  check(!directory.empty(),
+        "the directory of an event file is \"\": use \".\" for the current one");
   make_directories(directory, roots);
   char host[256] = "localhost";
   ::gethostname(host, sizeof host - 1);
@@ -73,7 +74,7 @@ void EventWriter::add_summary(std::string_view summary, int64_t step) {
   tensorflow::Event event;
   check(summary.size() <= INT32_MAX && event.mutable_summary()->ParseFromArray(
                                            summary.data(), static_cast<int>(summary.size())),
-        "this is no serialized Summary: ", summary.size(), " bytes that do not parse");
+        "this is not a serialized Summary: its ", summary.size(), " bytes do not parse");
   write(encoded(event, step));
 }
 
@@ -107,7 +108,7 @@ std::vector<LoggedEvent> read_events(const std::string& path, const FileRoots& r
   while (const std::optional<std::string> record = reader.next()) {
     tensorflow::Event event;
     if (!event.ParseFromString(*record))
-      fail(Code::data_loss, path, ": record ", out.size(), " is no event");
+      fail(Code::data_loss, path, ": record ", out.size(), " is not an event");
     LoggedEvent& logged = out.emplace_back();
     logged.wall_time = event.wall_time();
     logged.step = event.step();

@@ -42,7 +42,7 @@ const Message& parse(std::string_view serialized, google::protobuf::Arena& arena
   auto& message = *google::protobuf::Arena::CreateMessage<Message>(&arena);
   check(serialized.size() <= INT_MAX &&
             message.ParseFromArray(serialized.data(), static_cast<int>(serialized.size())),
-        "Could not parse example: ", serialized.size(), " bytes that are no tf.train.",
+        "Could not parse example: ", serialized.size(), " bytes are not a tf.train.",
         message.GetDescriptor()->name());
   return message;
 }

@@ -170,8 +170,8 @@ FileReader::~FileReader() { ::close(descriptor_); }
 
 void FileReader::read(uint64_t offset, void* to, size_t bytes) const {
   if (offset > size_ || bytes > size_ - offset) {
-    fail(Code::data_loss, path_, " is torn: it has ", size_, " bytes, but ", bytes, " bytes at ",
-         offset, " should be there");
+    fail(Code::data_loss, path_, " is torn: it has ", size_, " bytes, but should have ", bytes,
+         " bytes at ", offset);
   }
   char* out = static_cast<char*>(to);
   while (bytes > 0) {
@@ -219,10 +219,10 @@ std::string local_path(const std::string& path) {
   }
   if (scheme != "file") {
     fail(Code::unimplemented, "File system scheme '", scheme, "' not implemented (file: '", path,
-         "'); there are paths and file:///…");
+         "'): use a path or file:///…");
   }
   const size_t begin = path.find('/', end + 3);
-  check(begin != path.npos, "'", path, "' has no path; it would be file:///…");
+  check(begin != path.npos, "'", path, "' has no path: write file:///…");
   return path.substr(begin);
 }
 

@@ -21,7 +21,7 @@ class GifReader {
   explicit GifReader(std::string_view file) : left_(file) {}
 
   std::string_view bytes(size_t count) {
-    if (count > left_.size()) throw Damage{"the file is cut"};
+    if (count > left_.size()) throw Damage{"the file is truncated"};
     const std::string_view out = left_.substr(0, count);
     left_.remove_prefix(count);
     return out;
@@ -162,12 +162,12 @@ Frame read_frame(GifReader& reader, std::string_view colors, int transparent, in
   if (frame.colors.empty()) frame.colors = colors;
   frame.transparent = transparent;
   const int bits = reader.byte();
-  if (bits > 8) throw Damage{"a frame has no size of codes"};
+  if (bits > 8) throw Damage{"a frame has a wrong code size"};
   if (frame.width == 0 || frame.height == 0) throw Damage{"a frame is empty"};
   pixels += frame.width * frame.height;
   if (pixels > most_values / 3) {
-    fail(Code::resource_exhausted, "frames of ", pixels, " pixels in all are more than the ",
-         most_values, " values that are decoded");
+    fail(Code::resource_exhausted, "frames of ", pixels, " pixels in all exceed the limit of ",
+         most_values, " decoded values");
   }
   frame.indices = Lzw(reader, bits).read(frame.width * frame.height);
   if ((packed & 0x40) != 0) deinterlace(frame);
@@ -240,7 +240,7 @@ Animation decode_gif(std::string_view file, bool only_first) {
   const int64_t size = 3 * width * height;
   if (out.frames > most_values / size) {
     fail(Code::resource_exhausted, out.frames, " frames of ", height, " x ", width,
-         " pixels are more than the ", most_values, " values that are decoded");
+         " pixels exceed the limit of ", most_values, " decoded values");
   }
   out.image = {.height = out.frames * height, .width = width, .channels = 3, .contents = {}};
   std::vector<uint8_t>& pixels = out.image.contents;

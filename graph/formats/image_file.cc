@@ -20,7 +20,7 @@ constexpr int64_t most_values = int64_t{1} << 29;
 void check_size(int64_t height, int64_t width, int channels) {
   if (height > 0 && width > most_values / channels / height) {
     fail(Code::resource_exhausted, "an image of ", height, " x ", width, " pixels in ", channels,
-         " channels is larger than the ", most_values, " values that are decoded");
+         " channels exceeds the limit of ", most_values, " decoded values");
   }
 }
 
@@ -41,7 +41,7 @@ struct PngReader {
     png_set_read_fn(png, this, [](png_structp from, png_bytep to, size_t bytes) {
       auto* self = static_cast<PngReader*>(png_get_io_ptr(from));
       if (bytes > self->left.size()) png_error(from, "truncated");
-      if (StepEnd::has_come()) png_error(from, "nobody wants it any more");
+      if (StepEnd::has_come()) png_error(from, "the step has ended");
       std::memcpy(to, self->left.data(), bytes);
       self->left.remove_prefix(bytes);
     });
@@ -136,7 +136,7 @@ struct PngWriter {
     info = png == nullptr ? nullptr : png_create_info_struct(png);
     if (info == nullptr) fail(Code::resource_exhausted, "no memory to encode a PNG with");
     const auto write = [](png_structp to, png_bytep data, size_t bytes) {
-      if (StepEnd::has_come()) png_error(to, "nobody wants it any more");
+      if (StepEnd::has_come()) png_error(to, "the step has ended");
       static_cast<PngWriter*>(png_get_io_ptr(to))->out.append(reinterpret_cast<char*>(data), bytes);
     };
     png_set_write_fn(png, this, write, [](png_structp) {});

@@ -128,7 +128,7 @@ void FixedLength::check_bytes() const {
   check(hop >= 0, "hop_bytes must be >= 0 not ", hop);
   int64_t ignored = 0;
   check(!__builtin_add_overflow(record, footer, &ignored), "record_bytes ", record,
-        " and footer_bytes ", footer, " are too many");
+        " and footer_bytes ", footer, " are too large together");
 }
 
 OpenedFile open_fixed_length(const std::string& path, FixedLength bytes, Compression compression,

@@ -13,7 +13,7 @@ std::string snappy_decompressed(std::string_view bytes) {
                              size / most_per_byte <= bytes.size();
   std::string out(is_believable ? size : 0, '\0');
   if (!is_believable || !snappy::RawUncompress(bytes.data(), bytes.size(), out.data()))
-    fail(Code::data_loss, "what is compressed in it is damaged");
+    fail(Code::data_loss, "its compressed data is damaged");
   return out;
 }
 

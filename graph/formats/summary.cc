@@ -111,7 +111,7 @@ std::string tensor_summary(std::string_view tag, const Tensor& tensor,
   auto* value = summary.add_value();
   value->set_tag(std::string(tag));
   check(value->mutable_metadata()->ParseFromString(metadata),
-        "Could not parse serialized_summary_metadata: it is no SummaryMetadata");
+        "Could not parse serialized_summary_metadata: it is not a SummaryMetadata");
   auto* out = value->mutable_tensor();
   if (tensor.dtype() == DType::string) {
     write_tensor(tensor, *out);
@@ -129,7 +129,7 @@ std::string merge_summaries(std::span<const std::string> summaries) {
   for (const std::string& bytes : summaries) {
     tensorflow::Summary summary;
     check(summary.ParseFromString(bytes),
-          "Could not parse one of the summary inputs: it is no serialized Summary");
+          "Could not parse one of the summary inputs: it is not a serialized Summary");
     for (auto& value : *summary.mutable_value()) {
       check(tags.insert(value.tag()).second, "Duplicate tag ", value.tag(),
             " found in summary inputs");

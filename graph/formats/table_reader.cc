@@ -39,7 +39,7 @@ uint64_t take_varint(std::string_view& bytes) {
 }
 
 std::string_view take(std::string_view& bytes, uint64_t count) {
-  if (count > bytes.size()) fail(Code::data_loss, "an entry leads out of its block");
+  if (count > bytes.size()) fail(Code::data_loss, "an entry ends outside its block");
   const std::string_view out = bytes.substr(0, count);
   bytes.remove_prefix(count);
   return out;
@@ -58,14 +58,14 @@ Handle take_handle(std::string_view& bytes, uint64_t end) {
   if (out.offset > end || out.size > end - out.offset ||
       trailer_bytes > end - out.offset - out.size) {
     fail(Code::data_loss, "a block of ", out.size, " bytes at ", out.offset,
-         " leads out of the file");
+         " ends outside the file");
   }
   return out;
 }
 
 // The handle of the block of keys, from the footer.
 Handle keys_of(std::string_view footer, uint64_t end) {
-  if (!ends_as_table(footer)) fail(Code::data_loss, "it does not end as a table does");
+  if (!ends_as_table(footer)) fail(Code::data_loss, "it does not end like a table");
   for (int number = 0; number < 2; ++number) take_varint(footer);  // the block of metadata
   return take_handle(footer, end);
 }
@@ -80,7 +80,7 @@ std::string_view contents_of(const Handle& handle, std::string_view stored, std:
   if (trailer[0] == stored_plain) return contents;
   if (trailer[0] != stored_by_snappy) {
     fail(Code::unimplemented, "the block at ", handle.offset,
-         " is compressed in a way that is not known: ", int{trailer[0]});
+         " has an unknown kind of compression: ", int{trailer[0]});
   }
   buffer = snappy_decompressed(contents);
   return buffer;
@@ -88,7 +88,7 @@ std::string_view contents_of(const Handle& handle, std::string_view stored, std:
 
 template <class Action>
 void for_each_entry(std::string_view contents, const Action& action) {
-  const auto bad = [] { fail(Code::data_loss, "a block is too short for what it says"); };
+  const auto bad = [] { fail(Code::data_loss, "a block is too short for its entries"); };
   if (contents.size() < sizeof(uint32_t)) bad();
   const size_t end = contents.size() - sizeof(uint32_t);
   const auto restarts = fixed<uint32_t>(contents.substr(end));
@@ -97,7 +97,8 @@ void for_each_entry(std::string_view contents, const Action& action) {
   std::string key;
   while (!rest.empty()) {
     const uint64_t shared = take_varint(rest), own = take_varint(rest), size = take_varint(rest);
-    if (shared > key.size()) fail(Code::data_loss, "a key shares more than there is");
+    if (shared > key.size())
+      fail(Code::data_loss, "a key shares more bytes than the key before it has");
     key.resize(shared);
     key += take(rest, own);
     action(std::string_view(key), take(rest, size));

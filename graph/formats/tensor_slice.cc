@@ -23,7 +23,7 @@ int64_t number(std::string_view text, std::string_view whole) {
   int64_t out = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
   check(error == std::errc() && end == text.data() + text.size() && out >= 0, "'", text,
-        "' is no number in '", whole,
+        "' is not a number in '", whole,
         "'; a shape and slice look like \"10 20 0,5:-\": extents, then start,length or - each");
   return out;
 }

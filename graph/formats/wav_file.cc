@@ -20,7 +20,7 @@ class WavReader {
   bool is_at_end() const { return left_.empty(); }
   std::string_view bytes(size_t count) {
     check(count <= left_.size(), "Data too short when trying to read ", count,
-          " bytes of a WAV file of which ", left_.size(), " are left");
+          " bytes of a WAV file with ", left_.size(), " bytes left");
     const std::string_view out = left_.substr(0, count);
     left_.remove_prefix(count);
     return out;

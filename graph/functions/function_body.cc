@@ -66,7 +66,7 @@ class Body {
     read_arguments();
     for (const NodeDef& node : function_.node_def()) {
       if (!nodes_.emplace(node.name(), &node).second)
-        refuse("its node '", node.name(), "' comes twice");
+        refuse("it has two nodes '", node.name(), "'");
     }
   }
 
@@ -75,7 +75,7 @@ class Body {
     for (const NodeDef& node : function_.node_def()) out.nodes.push_back(instance(node));
     for (const auto& result : function_.signature().output_arg()) {
       const auto found = function_.ret().find(result.name());
-      if (found == function_.ret().end()) refuse("it does not say what '", result.name(), "' is");
+      if (found == function_.ret().end()) refuse("its result '", result.name(), "' has no value");
       out.results.push_back(translated(found->second));
     }
     for (const auto& [name, node] : function_.control_ret())
@@ -106,7 +106,7 @@ class Body {
       count += length;
     }
     if (count != static_cast<int>(call_.arguments.size())) {
-      refuse("it has ", count, count == 1 ? " argument" : " arguments", ", but is given ",
+      refuse("it has ", count, count == 1 ? " argument" : " arguments", ", but the call passes ",
              call_.arguments.size());
     }
   }
@@ -155,12 +155,12 @@ class Body {
     const auto argument = arguments_.find(name.node);
     if (argument != arguments_.end()) {
       if (name.index < 0 || name.index >= argument->second.length)
-        refuse("'", text, "' is none of its arguments");
+        refuse("'", text, "' is not one of its arguments");
       const std::string& given = call_.arguments[argument->second.first + name.index];
       return is_control ? concat("^", node_of(given)) : given;
     }
     const auto node = nodes_.find(name.node);
-    if (node == nodes_.end()) refuse("'", text, "' is not in it");
+    if (node == nodes_.end()) refuse("it has no node for '", text, "'");
     const std::string called = concat(call_.scope, "/", name.node);
     if (is_control) return "^" + called;
     const int first = library_.first_output(*node->second, name.output);

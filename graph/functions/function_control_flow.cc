@@ -88,7 +88,7 @@ void FunctionInliner::add_branches(const Caller& caller, const std::vector<Branc
                                         .arguments = std::move(arguments),
                                         .after = {"^" + pivot}});
     if (body.results.size() != out.size()) {
-      refuse(caller.node, concat("function '", branch.function.name(), "' gives ",
+      refuse(caller.node, concat("function '", branch.function.name(), "' returns ",
                                  body.results.size(), " results, not ", out.size()));
     }
     for (size_t i = 0; i < out.size(); ++i) {
@@ -181,8 +181,8 @@ std::string FunctionInliner::add_condition(const Caller& caller, const Loop& loo
                                       .arguments = loop.arguments,
                                       .after = {signal_of(loop.variables[0].merge)}});
   if (test.results.size() != 1) {
-    refuse(caller.node, concat("function '", function.name(), "' gives ", test.results.size(),
-                               " results; a condition is one"));
+    refuse(caller.node, concat("function '", function.name(), "' returns ", test.results.size(),
+                               " results; a condition must return one"));
   }
   const tensorflow::DataType type =
       library_.find(function.name())->signature().output_arg(0).type();
@@ -237,7 +237,8 @@ std::vector<bool> FunctionInliner::unchanged(const Caller& caller, const NameAtt
   const auto value = std::find_if(types.begin(), types.end(), [](tensorflow::DataType type) {
     return type != tensorflow::DT_RESOURCE;
   });
-  if (value == types.end()) refuse(caller.node, "none of its variables has a value");
+  if (value == types.end())
+    refuse(caller.node, "all its variables are resource handles; one must be a value");
   out[value - types.begin()] = false;
   return out;
 }

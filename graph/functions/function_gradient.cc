@@ -51,7 +51,7 @@ void FunctionInliner::add_symbolic_gradient(const Caller& caller) {
   }
   FunctionBody body = instantiate(library_, call);
   if (body.results.size() != in.size() - out.size()) {
-    refuse(caller.node, concat("gives ", in.size() - out.size(), " gradients of the ",
+    refuse(caller.node, concat("passes ", in.size() - out.size(), " gradients for the ",
                                body.results.size(), " results of '", call.function.name(), "'"));
   }
   enter(call);

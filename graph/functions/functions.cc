@@ -136,7 +136,7 @@ void FunctionInliner::count(const NodeDef& node) {
   expansion_.bytes += node.ByteSizeLong();
   if (++expansion_.nodes <= most_nodes && expansion_.bytes <= most_bytes) return;
   fail(Code::invalid_argument, "the functions that the graph calls have more than ", most_nodes,
-       " nodes or ", most_bytes, " bytes, those of each call counted");
+       " nodes or ", most_bytes, " bytes, counted once per call");
 }
 
 void FunctionInliner::refuse(const NodeDef& node, const std::string& why,
@@ -214,8 +214,8 @@ bool FunctionInliner::is_fetchable(tensorflow::DataType type) {
 void FunctionInliner::add_results(const Caller& caller, std::vector<std::string> results,
                                   const Types& types, const std::vector<std::string>& after) {
   if (results.size() != types.size()) {
-    refuse(caller.node,
-           concat("asks for ", types.size(), " results of functions that give ", results.size()));
+    refuse(caller.node, concat("asks for ", types.size(), " results, but the functions return ",
+                               results.size()));
   }
   Types kept = types;
   const auto value = std::find_if(types.begin(), types.end(), is_fetchable);
@@ -276,8 +276,8 @@ void FunctionInliner::enter(const FunctionCall& call) {
   if (!expansion_.gradients.empty() && !library_.gradient_of(call.function.name()).empty()) {
     refuse(call.caller, concat("the gradient of '", expansion_.gradients.back(),
                                "' goes through function '", call.function.name(),
-                               "', which brings its own (grad_func): that is only "
-                               "possible where it is called outside of other functions"));
+                               "', which has a gradient function of its own "
+                               "(grad_func): call it outside of other functions"));
   }
   active.push_back(call.function.name());
 }

@@ -11,7 +11,7 @@ using ListValue = tensorflow::AttrValue::ListValue;
 // Types without kernels keep their number, so that they come out as they went in.
 DType read_dtype(int data_type) {
   check(data_type >= 0 && data_type <= std::numeric_limits<uint8_t>::max(), "the dtype number ",
-        data_type, " is none of TensorFlow's");
+        data_type, " does not exist in TensorFlow");
   return static_cast<DType>(data_type);
 }
 
@@ -117,7 +117,7 @@ AttrValue read_attr(const tensorflow::AttrValue& proto, std::string_view kind) {
       return read_function(proto.func());
     case tensorflow::AttrValue::kPlaceholder:
       fail(Code::invalid_argument, "the placeholder '", proto.placeholder(),
-           "' has a meaning within functions only");
+           "' is valid only in functions");
     case tensorflow::AttrValue::VALUE_NOT_SET:
       break;
   }

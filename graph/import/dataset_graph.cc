@@ -12,8 +12,8 @@ OpDef dataset_to_graph(const char* name, std::vector<std::string> attrs) {
   attrs.push_back("strip_device_assignment: bool = false");
   return {.name = name,
           .doc =
-              "graph = the GraphDef of all that input_dataset is made of, serialized; "
-              "the functions that it calls are not in its library.",
+              "graph = the serialized GraphDef that makes input_dataset; "
+              "its library lacks the functions that the graph calls.",
           .inputs = {"input_dataset: variant"},
           .outputs = {"graph: string"},
           .attrs = std::move(attrs),

@@ -116,21 +116,21 @@ constexpr const char* weights_only = "it holds values, and the graph is in the .
 constexpr Magic magics[] = {
     {0, "\x89HDF", "an HDF5 file, as Keras saves weights in"},
     {0, "PK\x03\x04", "a zip archive, as .keras, .npz and PyTorch's files are"},
-    {4, "TFL3", "a model of TensorFlow Lite"},
+    {4, "TFL3", "a TensorFlow Lite model"},
     {0, "\x89PNG", "a picture (PNG)"},
     {0, "\xff\xd8\xff", "a picture (JPEG)"},
     {0, "%PDF", "a PDF"},
     {0, "\x1f\x8b", "compressed with gzip: unpack it first"},
-    {0, "\x93NUMPY", "an array of NumPy"},
-    {0, "SQLite format 3", "a database of SQLite"},
+    {0, "\x93NUMPY", "a NumPy array"},
+    {0, "SQLite format 3", "an SQLite database"},
     {0,
      "\x7f"
      "ELF",
      "a program or a library"},
-    {0, "\x80\x02", "a pickle of Python"},
-    {0, "\x80\x03", "a pickle of Python"},
-    {0, "\x80\x04", "a pickle of Python"},
-    {0, "\x80\x05", "a pickle of Python"},
+    {0, "\x80\x02", "a Python pickle"},
+    {0, "\x80\x03", "a Python pickle"},
+    {0, "\x80\x04", "a Python pickle"},
+    {0, "\x80\x05", "a Python pickle"},
 };
 
 // "" if it cannot be seen.
@@ -140,18 +140,18 @@ std::string what_else(std::string_view bytes, std::string_view origin, const Rec
       return magic.what;
   if (records.events > 0)
     return concat("an event file without a graph (", records.events,
-                  " events): the program that wrote it has added none");
+                  " events): the program that wrote it added none");
   if (records.count > 0)
-    return concat("a file of records (TFRecord), of which it has ", records.count);
+    return concat("a TFRecord file with ", records.count,
+                  records.count == 1 ? " record" : " records");
   if (ends_as_table(bytes))
     return concat("the index of a checkpoint, or a checkpoint of format V1: ", weights_only);
   if (origin.find(".data-") != origin.npos)
     return concat("the data file of a checkpoint: ", weights_only);
-  if (bytes.starts_with("model_checkpoint_path:"))
-    return "the list of the checkpoints of its directory";
+  if (bytes.starts_with("model_checkpoint_path:")) return "the checkpoint list of its directory";
   // ModelProto: ir_version, producer_name.
   if (bytes.size() > 2 && bytes[0] == '\x08' && bytes[2] == '\x12')
-    return "another message of protobuf; models of ONNX begin like this";
+    return "another protobuf message, perhaps an ONNX model";
   return "";
 }
 
@@ -162,16 +162,16 @@ void read_graph_file(std::string_view bytes, std::string_view origin, tensorflow
   Records records;
   if (parse_events(bytes, graph, records)) return;
   const std::string other = what_else(bytes, origin, records);
-  check(other.empty(), origin, " is no graph, but ", other);
+  check(other.empty(), origin, " is not a graph but ", other);
   const bool is_text = std::none_of(bytes.begin(), bytes.end(), [](char c) {
     return static_cast<unsigned char>(c) < ' ' && c != '\n' && c != '\r' && c != '\t';
   });
-  check(is_text && !bytes.empty(), origin, " is no GraphDef (", bytes.size(),
+  check(is_text && !bytes.empty(), origin, " is not a GraphDef (", bytes.size(),
         " bytes, neither binary nor text)");
   check(bytes.size() <= std::numeric_limits<int>::max(), origin, " is larger than 2 GiB");
   graph.Clear();
   const std::string problem = parse_text(bytes, graph);
-  check(problem.empty(), origin, " is no GraphDef: ", problem);
+  check(problem.empty(), origin, " is not a GraphDef: ", problem);
   if (graph.node_size() > 0) return;
   tensorflow::MetaGraphDef meta;
   tensorflow::SavedModel model;

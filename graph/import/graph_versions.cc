@@ -207,10 +207,10 @@ void check_versions(const GraphDef& def) {
         " below min producer ", oldest_producer, ": write the graph again");
   check(versions.min_consumer() <= consumer_version, "GraphDef min consumer version ",
         versions.min_consumer(), " above current version ", consumer_version,
-        ": the graph needs what Leat does not know yet");
+        ": the graph needs features that Leat does not have yet");
   check(std::find(bad.begin(), bad.end(), consumer_version) == bad.end(),
         "GraphDef disallows consumer version ", consumer_version,
-        ", which is Leat's: whoever wrote the graph says that such a one runs it wrongly");
+        ", which is Leat's: the graph's writer declared that this version runs it wrongly");
 }
 
 const Deprecation* deprecation(std::string_view op) {

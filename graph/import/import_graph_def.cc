@@ -44,7 +44,7 @@ struct InputName {
 InputName parse_input(std::string_view text) {
   if (text.starts_with('^')) return {text.substr(1), 0, true};
   const std::optional<Endpoint> name = Endpoint::parse(text);
-  check(name.has_value(), "input '", text, "' is none of 'node', 'node:1' and '^node'");
+  check(name.has_value(), "input '", text, "' is not of the form 'node', 'node:1' or '^node'");
   return {name->node, name->index, false};
 }
 
@@ -122,7 +122,7 @@ class Import {
     if (!is_node_name(def.name(), options_.allow_internal)) {
       problem("'", def.name(), "' (", def.op(), ") is not a node name: ", node_name_rule);
     } else if (graph_.size() > 0 && graph_.find(def.name()) != nullptr) {
-      problem(title(def), " is in the graph already");
+      problem(title(def), " is already in the graph");
     } else if (!index_.emplace(def.name(), i).second) {
       problem(title(def), " comes twice");
     }
@@ -248,8 +248,8 @@ class Import {
       if (waits_[i] > 0 && ++count <= 5) names += (names.empty() ? "" : ", ") + def_.node(i).name();
     }
     problem(
-        "the graph has a cycle that is no while loop (only a Merge may wait for a "
-        "NextIteration), among or before ",
+        "the graph has a cycle that is not a while loop (only a Merge may wait for a "
+        "NextIteration), in or before ",
         count, count == 1 ? " node: " : " nodes: ", names, count > 5 ? ", …" : "");
   }
 
@@ -430,7 +430,7 @@ class Import {
 
 void check_size(size_t bytes) {
   if (bytes <= static_cast<size_t>(std::numeric_limits<int>::max())) return;
-  fail(Code::resource_exhausted, "a GraphDef of ", bytes, " bytes; the limit is ",
+  fail(Code::resource_exhausted, "a GraphDef of ", bytes, " bytes is too large; the limit is ",
        std::numeric_limits<int>::max());
 }
 
@@ -450,7 +450,7 @@ std::vector<std::string> from_graph_def(std::string_view bytes, Graph& graph,
   google::protobuf::Arena arena;  // what is parsed and forgotten at once
   GraphDef& def = *google::protobuf::Arena::CreateMessage<GraphDef>(&arena);
   check(def.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())),
-        "this is no GraphDef: ", bytes.size(), " bytes that do not parse");
+        "this is not a GraphDef: its ", bytes.size(), " bytes do not parse");
   return import(def, graph, options);
 }
 
@@ -459,7 +459,7 @@ std::vector<std::string> from_graph_def_text(std::string_view text, Graph& graph
   check_size(text.size());
   GraphDef def;
   const std::string problem = parse_text(text, def);
-  check(problem.empty(), "this is no GraphDef: ", problem);
+  check(problem.empty(), "this is not a GraphDef: ", problem);
   return import(def, graph, options);
 }
 

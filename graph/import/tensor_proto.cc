@@ -39,8 +39,8 @@ DType read_element_type(int data_type) {
   check(data_type != tensorflow::DT_INVALID, "a tensor has no dtype");
   const auto dtype = static_cast<DType>(data_type);
   if (data_type < 0 || data_type > 100 || !has_elements(dtype)) {
-    fail(Code::invalid_argument, "a tensor of dtype ", wire_type_name(data_type),
-         " has no elements that Leat could hold");
+    fail(Code::invalid_argument, "a tensor has the dtype ", wire_type_name(data_type),
+         ", which Leat does not support");
   }
   return dtype;
 }
@@ -73,7 +73,7 @@ void read_strings(std::string_view content, Tensor& tensor) {
   }
   const auto begin = static_cast<size_t>(in.CurrentPosition());
   check(content.size() - begin == total, "tensor_content of ", n, " strings has ",
-        content.size() - begin, " bytes of text, their lengths sum up to ", total);
+        content.size() - begin, " bytes of text, but their lengths add up to ", total);
   std::string_view rest = content.substr(begin);
   std::string* out = tensor.data<std::string>();
   for (size_t i = 0; i < n; ++i) {
@@ -185,9 +185,9 @@ void check_expansion(const TensorProto& proto, DType dtype, const Shape& shape) 
                              : std::max(largest_expansion, std::min(expansion_limit.load(),
                                                                     available_host_memory() / 2));
   if (bytes <= limit) return;
-  fail(Code::resource_exhausted, "a tensor ", dtype, shape, " of ", bytes, " bytes is given by ",
-       list_length(proto, dtype), " elements; the limit for that is ", limit, " bytes",
-       dtype == DType::string ? "" : ", half of the memory that is free", ": use Fill");
+  fail(Code::resource_exhausted, "a tensor ", dtype, shape, " of ", bytes,
+       " bytes is expanded from ", list_length(proto, dtype), " elements; the limit for that is ",
+       limit, " bytes", dtype == DType::string ? "" : ", half of the free memory", ": use Fill");
 }
 
 void read_list(const TensorProto& proto, Tensor& tensor) {
@@ -334,7 +334,7 @@ Tensor read_tensor(const TensorProto& proto) {
 }
 
 Tensor read_elements(const TensorProto& proto, DType dtype, const Shape& shape) {
-  check(list_length(proto, dtype) == shape.elements(), "a tensor ", dtype, shape, " with ",
+  check(list_length(proto, dtype) == shape.elements(), "a tensor ", dtype, shape, " has a list of ",
         list_length(proto, dtype), " elements");
   Tensor out(dtype, shape);
   read_list(proto, out);
@@ -397,8 +397,8 @@ std::string to_tensor_content_proto(const Tensor& tensor) {
 
 Tensor from_tensor_proto(std::string_view bytes) {
   if (bytes.size() > largest_message) {
-    fail(Code::resource_exhausted, "a TensorProto of ", bytes.size(), " bytes; the limit is ",
-         largest_message);
+    fail(Code::resource_exhausted, "a TensorProto of ", bytes.size(),
+         " bytes is too large; the limit is ", largest_message);
   }
   DType dtype = DType::invalid;
   Shape shape;
@@ -406,7 +406,7 @@ Tensor from_tensor_proto(std::string_view bytes) {
   if (scan_content(bytes, dtype, shape, content)) return from_content(dtype, shape, content);
   TensorProto proto;
   check(proto.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())),
-        "this is no TensorProto: ", bytes.size(), " bytes that do not parse");
+        "this is not a TensorProto: its ", bytes.size(), " bytes do not parse");
   return read_tensor(proto);
 }
 

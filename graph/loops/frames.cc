@@ -36,7 +36,7 @@ int Frames::find(const Node& node) {
     if (!is_within(frame, inside)) {
       fail_at(node.name, Code::invalid_argument, describe(node),
               " has inputs from two while loops, '", name(inside), "' and '", name(frame),
-              "': what leaves a loop goes through an Exit");
+              "': values leave a loop only through an Exit");
     }
     inside = frame;
   };
@@ -95,7 +95,7 @@ FrameOrder::FrameOrder(const Graph& graph, const Frames& frames, int inside)
     if (waits[unit] == 0 || first[unit] < 0 || unit < size_) continue;
     const Node& node = *graph.nodes()[first[unit]];
     fail_at(node.name, Code::invalid_argument, "while loop '", frames.name(unit - size_),
-            "' waits for something that comes out of it");
+            "' waits for its own result");
   }
 }
 

@@ -90,7 +90,8 @@ void LoopFrame::find_boundary(const Node& node) {
     if (!is_enter(enter)) refuse("its Merge does not follow an Enter", node);
     const Node& next = *next_iteration(node);
     if (frames_.of(next) != frame_)
-      refuse(concat("NextIteration node '", next.name, "' has a value from outside of it"), next);
+      refuse(concat("NextIteration node '", next.name, "' takes a value from outside the loop"),
+             next);
     all.push_back({&enter, &node, &next});
   } else if (node.is("LoopCond")) {
     if (condition_ != nullptr) refuse("it has two LoopConds", node);
@@ -99,7 +100,7 @@ void LoopFrame::find_boundary(const Node& node) {
   } else if (is_switch(node) && node.inputs[1].node->is("LoopCond")) {
     const Boundary& data = boundary_[node.inputs[0].node->id];
     if (data.kind != Kind::merge && data.kind != Kind::reference)
-      refuse(concat("Switch node '", node.name, "' is not that of a loop variable"), node);
+      refuse(concat("Switch node '", node.name, "' does not belong to a loop variable"), node);
     boundary = {data.kind == Kind::merge ? Kind::switch_ : Kind::reference, data.variable};
   }
 }
@@ -184,7 +185,7 @@ void LoopFrame::check_references() const {
     if (variable == nullptr) refuse("its reference does not lead to one variable", *enter);
     if (variables[next->inputs[0].node->id] != variable)
       refuse(concat("the reference to '", variable->name,
-                    "' may be another variable's in the next iteration"),
+                    "' may refer to another variable in the next iteration"),
              *next);
   }
 }
@@ -199,8 +200,8 @@ void LoopFrame::check_after(const Node& node) const {
     const bool is_there = !is_within(*input.node) || is_from_the_end(input) ||
                           boundary(*input.node).kind == Kind::enter;
     if (is_there) continue;
-    refuse(concat(describe(node), " has '", input.name(),
-                  "' of an iteration and a value of the loop's end among its inputs"),
+    refuse(concat(describe(node), " mixes '", input.name(),
+                  "', a value of one iteration, with a value from the end of the loop"),
            node);
   }
 }

@@ -191,14 +191,17 @@ class Differentiation {
   // What a Switch of a read graph lets through may be dead where the gradient's lists want it.
   void check_conditions() const {
     if (!frame_.references().empty())
-      frame_.refuse("its gradient cannot be made: a reference goes round", condition_);
+      frame_.refuse(
+          "its gradient cannot be made: it carries a reference from iteration to iteration",
+          condition_);
     for (const auto& node : graph_.nodes()) {
       if (!is_within(*node) || !node->is("Switch") || node->inputs[1].node->is("LoopCond"))
         continue;
       if (same(node->inputs[0], node->inputs[1])) continue;  // that of pivots
       frame_.refuse(
-          concat("its gradient cannot be made: ", describe(*node),
-                 " in its body takes a value into a branch; cond() makes conditions without"),
+          concat(
+              "its gradient cannot be made: ", describe(*node),
+              " in its body takes a value into a branch; use cond(), which needs no such Switch"),
           *node);
     }
   }

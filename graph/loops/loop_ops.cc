@@ -26,7 +26,7 @@ const Op enter_op{in_a_loop("Enter",
                             "data: T", "output: T", frame())};
 const Op ref_enter_op{
     in_a_loop("RefEnter", "Enter of a variable.", "data: Ref(T)", "output: Ref(T)", frame())};
-const Op exit_op{in_a_loop("Exit", "output = data, in what is around the while loop, at its end.",
+const Op exit_op{in_a_loop("Exit", "output = data, outside the while loop, when the loop ends.",
                            "data: T", "output: T", {"T: type"})};
 const Op ref_exit_op{
     in_a_loop("RefExit", "Exit of a variable.", "data: Ref(T)", "output: Ref(T)", {"T: type"})};

@@ -53,7 +53,7 @@ LoopFeed LoopFeed::parse(std::string_view name) {
   const std::string_view digits = name.substr(name.find(':') + 1);
   std::from_chars(digits.data(), digits.data() + digits.size(), out.number);
   check((out.is_variable || name.starts_with("captured:")) && out.number >= 0, "'", name,
-        "' is no input of a while loop");
+        "' is not an input of a while loop");
   return out;
 }
 

@@ -8,7 +8,7 @@ Output matmul(Output a, Output b, MatmulOptions options, Location at) {
   check(bool{a} && bool{b}, "matmul (", at,
         ") is given an empty Output: it was never set to a result of the graph");
   check(!(options.transpose_a && options.adjoint_a) && !(options.transpose_b && options.adjoint_b),
-        "matmul (", at, "): an operand is transposed or its adjoint is taken, not both");
+        "matmul (", at, "): an operand cannot have both transpose and adjoint");
   if (a.shape().rank() == 1 || b.shape().rank() == 1) {
     const bool is_row = a.shape().rank() == 1, is_column = b.shape().rank() == 1;
     check((!is_row || !(options.transpose_a || options.adjoint_a)) &&

@@ -125,15 +125,15 @@ Output Operand::as(const Operand& other) const {
   if (dtype == DType::string || dtype == DType::resource || dtype == DType::variant) {
     const auto refuse = [&](const auto& number) {
       if constexpr (std::is_arithmetic_v<std::remove_cvref_t<decltype(number)>>)
-        fail(Code::invalid_argument, "the number ", number, " (", at_, ") cannot meet '",
-             other.output_.name(), "', whose dtype is ", dtype);
+        fail(Code::invalid_argument, "the number ", number, " (", at_,
+             ") cannot be combined with '", other.output_.name(), "', whose dtype is ", dtype);
     };
     std::visit(refuse, number_);
   }
   try {
     return as(other.output_.graph(), dtype);
   } catch (const Error& error) {
-    fail(error.code(), error.message(), ", which the other operand has");
+    fail(error.code(), error.message(), ", the dtype of the other operand");
   }
 }
 
@@ -174,7 +174,7 @@ Dims::Dims(std::initializer_list<Extent> dims) {
 
 Dims::Dims(const Shape& shape)
     : dims_(std::vector<int64_t>(shape.dims().begin(), shape.dims().end())) {
-  check(shape.has_rank(), "a shape of unknown rank cannot say what a tensor's shape becomes");
+  check(shape.has_rank(), "dims need a shape of known rank");
 }
 
 Output Dims::in(Graph& graph, Location at) const {
@@ -215,7 +215,7 @@ Output op(std::string_view name, const std::vector<Output>& inputs, AttrMap attr
     if (input) graph = input.node->graph;
   }
   check(graph != nullptr, "op '", name, "' (", at, ") ",
-        inputs.empty() ? "has no input that would tell the graph: use op_node(graph, …)"
+        inputs.empty() ? "has no input to take the graph from: use op_node(graph, …)"
                        : "is given an empty Output: it was never set to a result of the graph");
   Node& node = op_node(*graph, name, inputs, std::move(attrs), at);
   return node.outputs.empty() ? Output{} : node.output();
@@ -241,11 +241,11 @@ Literal::Literal(std::initializer_list<Literal> parts)
   kind_ = first.kind_;
   extents_.insert(extents_.end(), first.extents_.begin(), first.extents_.end());
   for (const Literal& part : parts) {
-    check(!part.tensor_.is_valid(), "a list of values holds no Tensor: use stack()");
+    check(!part.tensor_.is_valid(), "a list of values cannot hold a Tensor: use stack()");
     is_ragged_ |= part.is_ragged_ || part.extents_ != first.extents_;
     const bool are_numbers = kind_ != DType::boolean && kind_ != DType::string &&
                              part.kind_ != DType::boolean && part.kind_ != DType::string;
-    check(kind_ == part.kind_ || are_numbers, "a list holds a ", kind_, " and a ", part.kind_);
+    check(kind_ == part.kind_ || are_numbers, "a list mixes a ", kind_, " and a ", part.kind_);
     if (part.kind_ == DType::f32 || (part.kind_ == DType::i64 && kind_ == DType::i32))
       kind_ = part.kind_;
     values_.insert(values_.end(), part.values_.begin(), part.values_.end());

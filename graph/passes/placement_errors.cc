@@ -115,7 +115,8 @@ PlacementError PlacementErrors::no_device(const PlacementSet& set) const {
     }
   } else {
     lacking = set.nodes.front();
-    why = concat("no kind of device has kernels for all nodes that must be with it", members(set));
+    why = concat("no type of device has kernels for all nodes that must be together with it",
+                 members(set));
   }
   return {lacking->name, why + kernels_of(set) + "\n  devices: " + device_list()};
 }

@@ -239,7 +239,7 @@ void check_references(const Node& node) {
     for (int i = range.begin; i < range.end && range.arg->is_ref; ++i) {
       if (!node.inputs[i].node->is("RefMerge") || is_merge(node)) continue;
       fail_at(node.name, Code::unimplemented, "it writes to '", node.inputs[i].name(),
-              "', which is one variable or another: write in each branch");
+              "', which may be one variable or another: write in each branch");
     }
   }
 }

@@ -57,7 +57,7 @@ class LoopSpread {
   void add_to(Rebuild& rebuild) && {
     LoopParts parts(loop_);
     check(parts.last.size() == 0, describe(loop_),
-          " changes state of several devices, and has a control edge from a Switch itself: put the "
+          " changes state on several devices and has a control edge from a Switch itself: put the "
           "state on one device, or take the edge from an output of the Switch");
     cut_condition(std::move(parts.condition), parts.predicate);
     cut_body(std::move(parts.body), std::move(parts.next));

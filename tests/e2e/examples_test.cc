@@ -158,7 +158,7 @@ TEST_F(Examples, AnLstmInALoopWritesWhatItHasRead) {
 TEST_F(Examples, SayWhatIsWrongWithTheirArguments) {
   const std::string bin = std::string(LEAT_BIN_DIR) + "/examples/";
   for (const auto& [command, text] :
-       {std::pair{"char_lstm /no/such/text", "the text /no/such/text cannot be read"},
+       {std::pair{"char_lstm /no/such/text", "cannot read the text /no/such/text"},
         {"convolution", "usage: convolution DIR"},
         {"convolution . many", "usage: convolution DIR"},
         {"convolution /no/such/digits", "/no/such/digits"},

@@ -110,7 +110,8 @@ TEST_F(LateNames, ANameThatNobodyHasFailsTheStartSoon) {
   ChildProcess up(files_only({"up", cluster, "--log-dir", folder_ / "logs"}));
   EXPECT_EQ(up.wait(), 1);
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(30));
-  EXPECT_THAT(up.output(), HasSubstr("nobody has the name slip.test of /job:worker/task:0"));
+  EXPECT_THAT(up.output(),
+              HasSubstr("the host name slip.test of /job:worker/task:0 has no address"));
   EXPECT_THAT(up.output(), HasSubstr("--wait-for-names"));
 
   ChildProcess patient(files_only(

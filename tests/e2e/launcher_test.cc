@@ -147,7 +147,7 @@ TEST_F(Launcher, ASecondSignalKillsAtOnce) {
   ChildProcess up(leat("up", {"--grace", "3600"}), {{"FAKE_worker_0", "stubborn"}});
   const std::vector<pid_t> pids = pids_in(up.wait_for("Ctrl-C ends it"));
   up.send_signal(SIGINT);
-  up.wait_for("once more to kill at once");
+  up.wait_for("send it again to kill at once");
   up.send_signal(SIGINT);
   EXPECT_EQ(up.wait(), 0);
   expect_gone(pids);
@@ -246,7 +246,7 @@ TEST_F(Launcher, RunGivesEveryWorkerACopyAndItsTfConfig) {
 TEST_F(Launcher, AnEmbeddedProgramThatDoesNotJoinIsToldHow) {
   ChildProcess ends(leat("run", {"--embed", "--", "true"}));
   EXPECT_EQ(ends.wait(), 1);
-  EXPECT_THAT(ends.output(), HasSubstr("without having joined the cluster"));
+  EXPECT_THAT(ends.output(), HasSubstr("without joining the cluster"));
   EXPECT_THAT(ends.output(), HasSubstr("leat::join_cluster()"));
   ChildProcess stays(leat("run", {"--embed", "--start-timeout", "1", "--", "sleep", "3600"}));
   EXPECT_EQ(stays.wait(), 1);
@@ -465,7 +465,7 @@ TEST_F(Launcher, AProgramThatIsNotThereStartsNothing) {
   std::filesystem::permissions(folder_ / "script", std::filesystem::perms::owner_all);
   ChildProcess script(leat("run", {"--", folder_ / "script"}));
   EXPECT_EQ(script.wait(), 126);
-  EXPECT_THAT(script.output(), HasSubstr("asks for \"/no/such/shell\", which is not there"));
+  EXPECT_THAT(script.output(), HasSubstr("asks for \"/no/such/shell\", which does not exist"));
   EXPECT_THAT(script.output(), Not(HasSubstr("starting")));
 }
 

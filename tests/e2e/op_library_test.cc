@@ -35,7 +35,7 @@ TEST(OpLibrary, IsLoadedByTheTasksAndByTheProgram) {
 TEST(OpLibrary, MistakesAreTold) {
   expect_error_with(Code::not_found, "cannot be loaded: /no/such.so",
                     [] { load_op_library("/no/such.so"); });
-  expect_error_with(Code::invalid_argument, "is no op library: it registers no op",
+  expect_error_with(Code::invalid_argument, "is not an op library: it registers no op",
                     [] { load_op_library(LEAT_BIN_DIR "/../lib/libleat_transport.so"); });
   ChildProcess up({LEAT_BIN_DIR "/leat", "up", "local:worker=1", "--ops", "missing.so"});
   EXPECT_EQ(up.wait(), 2);

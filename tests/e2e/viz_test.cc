@@ -95,7 +95,7 @@ TEST_F(Viz, NamesWhatIsWrongWithAFile) {
   EXPECT_THAT(output_, HasSubstr("is a directory"));
   std::ofstream(path("noise.pb"), std::ios::binary) << std::string("\x00\xff\x07 noise", 9);
   EXPECT_EQ(viz({path("noise.pb")}), 2);
-  EXPECT_THAT(output_, HasSubstr("noise.pb is no GraphDef"));
+  EXPECT_THAT(output_, HasSubstr("noise.pb is not a GraphDef"));
   std::ofstream(path("typo.pbtxt")) << "node { name: \"a\"\n  opp: 3 $ }";
   EXPECT_EQ(viz({path("typo.pbtxt")}), 2);
   EXPECT_THAT(output_, HasSubstr("line 2"));

@@ -91,7 +91,7 @@ TEST_F(CheckpointOverwrite, EveryStateOnTheWayIsOneOfTheTwo) {
     testing::internal::CaptureStderr();
     EXPECT_EQ(restored(m), state.wanted);
     const std::string said = testing::internal::GetCapturedStderr();
-    const char* wanted = state.is_said ? "was being written over when its writer died" : "";
+    const char* wanted = state.is_said ? "died while it overwrote an older one" : "";
     EXPECT_THAT(said, HasSubstr(wanted));
     EXPECT_EQ(said.empty(), !state.is_said) << said;
     // The next save begins from here, and may die as well.

@@ -238,7 +238,8 @@ TEST(Checkpoint, AnIndexIsNotBelievedMoreThanItsFiles) {
   constexpr int64_t most = INT64_MAX, tera = int64_t{1} << 40;
   expect_refused(one({2}, most, 8), "m.index is torn or changed: the entry of 'w' is not valid");
   expect_refused(one({tera, tera, tera}, 0, 8), "more than 2^63 elements");
-  expect_refused(one({tera}, 0, 4 * tera), "it ends at byte 4398046511104, but the file at 16");
+  expect_refused(one({tera}, 0, 4 * tera),
+                 "it ends at byte 4398046511104, but the file ends at 16");
   expect_refused(one({2}, 0, tera, DType::string), "it ends at byte 1099511627776");
   expect_refused(one({tera}, 0, 16, DType::string), "it has fewer bytes than strings");
   expect_refused(one({int64_t{1} << 62}, 0, 0), "it has 0 bytes for float[4611686018427387904]");
@@ -261,9 +262,9 @@ TEST(Checkpoint, PartsThatAreNotWhatTheirVariableSaysAreRefused) {
     }
     return out;
   };
-  expect_refused(index({{"0,2", part({1})}, {"2,2", part({2})}}), "another dtype or shape");
+  expect_refused(index({{"0,2", part({1})}, {"2,2", part({2})}}), "a wrong dtype or shape");
   expect_refused(index({{"0,2", part({2}, DType::i64)}, {"2,2", part({2})}}),
-                 "another dtype or shape");
+                 "a wrong dtype or shape");
   expect_refused(index({{"0,2", part({2})}, {"1,2", part({2})}}),
                  "the slice '1,2' of 'w' overlaps another one");
   CheckpointIndex outside = index({{"0,2", part({2})}});
@@ -336,11 +337,11 @@ TEST(Checkpoint, ANameOfSomethingElseIsExplained) {
   const auto expect = [](const std::string& name, const std::string& text) {
     expect_error_with(Code::not_found, text, [&] { CheckpointReader reader(name); });
   };
-  expect(directory.path(), "it is a directory, without a complete checkpoint");
+  expect(directory.path(), "it is a directory without a complete checkpoint");
   write_example(directory / "m-1");
-  expect(directory.path(), "'" + directory.path() + "/m-1' the newest complete checkpoint there");
-  expect(directory / "m-1.index", "the checkpoint's prefix is '" + directory.path() + "/m-1'");
-  expect(directory / "m-1.data-00000-of-00001", "prefix is '" + directory.path() + "/m-1'");
+  expect(directory.path(), "its newest complete checkpoint is '" + directory.path() + "/m-1'");
+  expect(directory / "m-1.index", "the checkpoint's prefix '" + directory.path() + "/m-1'");
+  expect(directory / "m-1.data-00000-of-00001", "prefix '" + directory.path() + "/m-1'");
 }
 
 TEST(Checkpoint, ANameWithAZeroByteIsRefused) {

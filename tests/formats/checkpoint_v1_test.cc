@@ -113,7 +113,8 @@ TEST(V1Checkpoint, ShardsAreFoundByTheirPattern) {
   replace_file(second, bytes.substr(0, bytes.size() / 2));
   expect_error_with(Code::data_loss, second + " is torn or changed",
                     [&] { CheckpointReader torn(directory / "m-\?\?\?\?\?-of-00002"); });
-  expect_error_with(Code::not_found, "the file of that name is no checkpoint of format V1, or torn",
+  expect_error_with(Code::not_found,
+                    "the file of that name is torn or not a checkpoint of format V1",
                     [&] { CheckpointReader torn(second); });
   const CheckpointReader half(directory / "m-00000-of-00002");
   expect_error_with(Code::invalid_argument, "holds only 2 of the 4 elements",
@@ -174,13 +175,13 @@ TEST(V1Checkpoint, ATableOfSomethingElseIsDataLoss) {
     }
     expect_error_with(Code::data_loss, text, [&] { CheckpointReader(directory / "m").verify(); });
   };
-  expect("does not say what is in it", [](TableWriter& table) { table.add("a", "b"); });
+  expect("it has no list of its contents", [](TableWriter& table) { table.add("a", "b"); });
   expect("does not parse", [](TableWriter& table) { table.add("", "\x0a\x05"); });
   // It says w: float[2] in one part.
   const std::string contents = bytes_of("0a150a0f0a0177120412020802180122020a0012020801");
   expect("'w' in " + directory / "m" + ": it is not there",
          [&](TableWriter& table) { table.add("", contents); });
-  expect("a tensor float[2] with 1 elements", [&](TableWriter& table) {
+  expect("a tensor float[2] has a list of 1 elements", [&](TableWriter& table) {
     table.add("", contents);
     table.add(slice_key("w", whole(1)), bytes_of("120f0a017712020a001a062a040000803f"));
   });

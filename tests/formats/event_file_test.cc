@@ -103,7 +103,7 @@ TEST(EventWriter, GoesOnWhenThereIsRoomAgain) {
 }
 
 TEST(EventWriter, NeedsADirectory) {
-  expect_error_with(Code::invalid_argument, "is the current one", [] { EventWriter(""); });
+  expect_error_with(Code::invalid_argument, "for the current one", [] { EventWriter(""); });
 }
 
 TEST(Summaries, ATagComesOnce) {

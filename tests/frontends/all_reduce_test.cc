@@ -333,12 +333,12 @@ TEST(AllReduce, MistakesAreNamed) {
   {
     Graph graph;
     expect_error([&] { strategy.replica(graph, 2); }, Code::invalid_argument,
-                 "replica 2 was asked for, but job 'worker' has 2 tasks");
+                 "replica 2 does not exist: job 'worker' has 2 tasks");
     const auto second = strategy.replica(graph, 1);
-    expect_error([&] { variable(graph, "w", {2}); }, Code::invalid_argument,
-                 "the variable 'worker_1/w' is to be a copy of 'w', which does not exist: every "
-                 "replica must make the variables that replica 0 has, by the same names, and after "
-                 "it");
+    expect_error(
+        [&] { variable(graph, "w", {2}); }, Code::invalid_argument,
+        "the variable 'worker_1/w' must be a copy of 'w', which does not exist: make replica "
+        "0 first, and give every replica the same variables under the same names");
   }
   Graph graph;
   Output w, copy, second_loss;
@@ -349,8 +349,7 @@ TEST(AllReduce, MistakesAreNamed) {
   {
     const auto second = strategy.replica(graph, 1);
     expect_error([&] { variable(graph, "w", {3}); }, Code::invalid_argument,
-                 "the variable 'worker_1/w' is float[3], but 'w', of which it is to be a copy, is "
-                 "float[2]");
+                 "the variable 'worker_1/w' is float[3], but its original 'w' is float[2]");
     second_loss = sum(square(w));
   }
   const Output loss = sum(square(w));
@@ -363,17 +362,17 @@ TEST(AllReduce, MistakesAreNamed) {
                "the loss of replica 1 is an empty Output");
   expect_error(minimize({loss, second_loss}), Code::invalid_argument,
                "replica 1 has no copy 'worker_1/w' of the variable 'w': every replica must make "
-               "the variables that replica 0 has, by the same names");
+               "the same variables as replica 0, under the same names");
   {
     const auto second = strategy.replica(graph, 1);
     copy = variable(graph, "w", {2});
     second_loss = sum(square(copy));
   }
   expect_error(minimize({second_loss, loss}), Code::invalid_argument,
-               "no loss depends on a trainable variable of its own replica: losses are given in "
+               "no loss depends on a trainable variable of its own replica: give the losses in "
                "the order of the replicas");
   expect_error_with(Code::invalid_argument,
-                    "which is given for replica 1, does not depend on its variable 'worker_1/w'",
+                    "of replica 1 does not depend on its variable 'worker_1/w'",
                     minimize({loss, loss}));
   EXPECT_NO_THROW(minimize({loss, second_loss})());
 }

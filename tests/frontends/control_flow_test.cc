@@ -114,14 +114,14 @@ TEST_F(ControlFlow, ConditionsThatDoNotFitAreRefused) {
     cond(
         p, [&] { return x; }, [&] { return constant(g, 1); });
   });
-  refuse("one branch gives 1 values, the other 2", [&] {
+  refuse("one branch returns 1 values, the other 2", [&] {
     cond(
         p, [&] { return Outputs{x}; },
         [&] {
           return Outputs{x, x};
         });
   });
-  refuse("a branch gives none as value 0", [&] {
+  refuse("a branch returns an empty Output as value 0", [&] {
     cond(
         p, [&] { return x; }, [&] { return Output(); });
   });
@@ -182,12 +182,12 @@ TEST_F(ControlFlow, MapsThatDoNotFitAreRefused) {
     expect_error_with(Code::invalid_argument, text, build);
   };
   const auto same_value = [](Output v) { return v; };
-  refuse("is a scalar: there is no axis to go along",
+  refuse("is a scalar: it has no axis to iterate over",
          [&] { map_fn(same_value, constant(g, 1.f)); });
   refuse("has [3], but input 0 has [2]", [&] {
     map_fn([](const Outputs& v) { return v; }, {x, y});
   });
-  refuse("the function gives state 0 the dtype int32 instead of float",
+  refuse("the function returns state 0 with dtype int32 instead of float",
          [&] { scan([](Output s, Output) { return cast(s, i32); }, x, constant(g, 1.f)); });
 }
 

@@ -84,7 +84,7 @@ TEST_F(IdxTest, NamesWhatIsDamaged) {
                 "to 0e) and the number of dimensions");
   const std::string more = write("long", images(1, 1) + "x");
   EXPECT_EQ(message_of([&] { read_idx(more); }),
-            more + " is not a valid idx file: it goes on after the last element");
+            more + " is not a valid idx file: it has more bytes after the last element");
   const std::string huge = write(
       "huge", std::string("\0\0\x08\x03\x7f\xff\xff\xff\x7f\xff\xff\xff\x7f\xff\xff\xff", 16));
   EXPECT_THROW(read_idx(huge), Error);

@@ -179,7 +179,7 @@ TEST_F(Datasets, WhatDoesNotFitIsRefused) {
          [&] { ten.map([](Output a, Output b) { return a + b; }); });
   refuse("the predicate must give a scalar bool, not int64[]",
          [&] { ten.filter([](Output x) { return x; }); });
-  refuse("which is of another graph", [&] { ten.map([&](Output) { return outside; }); });
+  refuse("which belongs to another graph", [&] { ten.map([&](Output) { return outside; }); });
   refuse("belongs to another graph", [&] { ten.map([&](Output x) { return x + outside; }); });
   refuse("the size must be positive, got 0", [&] { ten.batch(0); });
   refuse("there is no shard 3 of 3", [&] { ten.shard(3, 3); });
@@ -235,7 +235,9 @@ TEST(DecodeCsv, MistakesAreToldAtTheirLine) {
   refuse("there are no columns", [&] { decode_csv(lines, {}); });
   refuse("column 1 is bfloat16", [&] { decode_csv(lines, {f32, bf16}); });
   refuse("it must be a scalar", [&] { decode_csv(lines, {Tensor(f32, {2})}); });
-  refuse("2 columns are wanted, but 1", [&] { decode_csv(lines, {f32}, {.columns = {0, 1}}); });
+  refuse("options.columns selects 2 columns, but 1", [&] {
+    decode_csv(lines, {f32}, {.columns = {0, 1}});
+  });
   refuse("must increase", [&] { decode_csv(lines, {f32, f32}, {.columns = {1, 0}}); });
   refuse("empty Output", [&] { decode_csv({}, {f32}); });
 }

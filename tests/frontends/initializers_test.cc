@@ -172,8 +172,8 @@ TEST(Initializers, MistakesAreTold) {
     expect_error_with(Code::invalid_argument,
                       "initializers_test.cc:", [&] { variable(g, "v", shape, initial); });
   };
-  expect("orthogonal needs a matrix", {3}, initializers::orthogonal());
-  expect("the first value of a matrix", {3}, initializers::identity());
+  expect("orthogonal needs a shape of rank 2 or more", {3}, initializers::orthogonal());
+  expect("identity needs a matrix", {3}, initializers::identity());
   expect_error_with(Code::invalid_argument, "floating-point", [&] {
     variable(g, "v", {2, 2}, initializers::orthogonal(), i32);
   });

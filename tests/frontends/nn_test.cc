@@ -55,7 +55,7 @@ TEST(Flatten, RowsFitIntoAShapeOfInt32) {
   const Output x = placeholder(graph, "x", f32, {any, 2, 3});
   EXPECT_EQ(nn::flatten(x).shape(), Shape({any, 6}));
   const Output large = placeholder(graph, "large", f32, {any, 1 << 16, 1 << 16});
-  expect_error_with(Code::invalid_argument, "rows of more than 2147483647 elements, got large",
+  expect_error_with(Code::invalid_argument, "a row can have at most 2147483647 elements, got large",
                     [&] { nn::flatten(large); });
 }
 

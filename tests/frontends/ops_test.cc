@@ -182,7 +182,7 @@ TEST_F(Ops, Constants) {
   expect_error_with(Code::invalid_argument, "rows of different lengths", [&] {
     constant(g, {{1, 2}, {3}});
   });
-  expect_error_with(Code::invalid_argument, "a list holds a int32 and a string", [&] {
+  expect_error_with(Code::invalid_argument, "a list mixes a int32 and a string", [&] {
     constant(g, {1, "a"});
   });
 }

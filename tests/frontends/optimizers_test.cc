@@ -279,8 +279,8 @@ TEST(Optimizer, AGlobalStepIsNoVariableToBeTrained) {
   Graph graph;
   const Output a = variable(graph, "a", 1.0F);
   expect_error_with(Code::invalid_argument,
-                    "must be an integer variable, got 'a:0', which is float; what is to be "
-                    "trained goes into .variables",
+                    "must be an integer variable, got 'a:0', which is float; pass the "
+                    "variables to train as .variables",
                     [&] { GradientDescent(0.1).minimize(square(a), {a}); });
 }
 
@@ -302,7 +302,7 @@ TEST(Optimizer, NamesTheOptionThatIsOutOfRange) {
   expect("): power must be finite and not positive, got 0.5", [] { Ftrl(0.1, {.power = 0.5}); });
   expect("): initial must be positive, got 0", [] { ProximalAdagrad(0.1, {.initial = 0}); });
   expect("): base must be finite and positive, got 0", [] { PowerSign(0.1, {.base = 0}); });
-  expect("): it needs the variable that counts updates, int32 or int64, got none",
+  expect("): global_step must be the int32 or int64 variable that counts updates, got none",
          [] { AdagradDA(0.1, {}); });
   expect("must be finite and not negative, got -0.1", [] { GradientDescent(-0.1); });
 }

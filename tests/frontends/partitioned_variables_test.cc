@@ -180,24 +180,24 @@ TEST(PartitionedVariable, SaysWhatIsWrong) {
   expect({}, fixed_size(1), "): a scalar has no axis to cut: make it with variable()");
   expect({3}, nullptr, "): its partitioner is empty: give one of partitioners.h");
   expect({3}, fixed_size(2, 1),
-         "): axis 1 is to be cut, and the shape is [3]: give an axis in [0, 1)");
+         "): its partitioner cuts axis 1, but the shape is [3]: give an axis in [0, 1)");
   expect({3}, fixed_size(2, -1), "give an axis in [0, 1)");
   expect(
       {3},
       [](const Shape&, DType) {
         return Partitioning{0, 0};
       },
-      "): 0 parts were asked for: give 1 or more");
+      "): its partitioner makes 0 parts: give 1 or more");
   expect({3, 9}, fixed_size(4),
-         "): 4 parts were asked for, and axis 0 of [3,9] has the extent 3: give at most as many "
-         "parts");
+         "): its partitioner makes 4 parts, but axis 0 of [3,9] has the extent 3: give at most "
+         "that many parts");
   expect_error_with(Code::invalid_argument,
                     "): the initial value is float[3] but the variable is float[4]", [&] {
                       partitioned_variable(graph, "table", {4}, fixed_size(2),
                                            initializers::constant(counted({3})));
                     });
-  expect_error_with(Code::invalid_argument,
-                    "is to be the part 0,2 of 'whole' [4], but its shape is [3]", [&] {
+  expect_error_with(Code::invalid_argument, "is the part 0,2 of 'whole' [4], but its shape is [3]",
+                    [&] {
                       VariableOptions options;
                       options.part.emplace("whole", Shape{4}, TensorSlice{{{0, 2}}});
                       variable(graph, "part", {3}, initializers::zeros(), f32, options);

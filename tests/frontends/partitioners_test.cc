@@ -51,7 +51,7 @@ TEST(Partitioners, CutTheAxisThatTheyAreTold) {
         axis_size(40, {.axis = 2})({10, 3}, f32);
       },
       Code::invalid_argument,
-      "the partitioner axis_size is to cut axis 2, and the variable is [10,3]: give an "
+      "the partitioner axis_size cuts axis 2, but the variable is [10,3]: give an "
       "axis in [0, 2)");
 }
 

@@ -75,7 +75,7 @@ TEST(PlacedGraph, HasTheDevicesThatThePlacerChose) {
                                              .session = {.target = cluster.target("worker", 0)}});
     training.add(std::make_unique<WriteSummaries>(directory.path(),
                                                   std::vector<Output>{program.summary}, 1));
-    expect_error_with(Code::failed_precondition, "after a first step",
+    expect_error_with(Code::failed_precondition, "only after the first step",
                       [&] { training.placed_graph(); });
     for (int i = 0; i < 3; ++i) ASSERT_TRUE(training.step({Tensor::of<float>({2}, {1, 2})}));
     training.session().run({{program.x, Tensor::of<float>({2}, {1, 2})}}, {program.loss},

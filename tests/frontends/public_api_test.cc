@@ -403,7 +403,7 @@ TEST(PublicApi, AFunctionOfADatasetSaysWhatItMayUse) {
     FAIL();
   } catch (const Error& error) {
     EXPECT_THAT(error.message(),
-                testing::HasSubstr("can use only its arguments and what it makes"));
+                testing::HasSubstr("can use only its arguments and values computed"));
     EXPECT_THAT(error.message(), testing::HasSubstr("public_api_test.cc:"));
   }
 }

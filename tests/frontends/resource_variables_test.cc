@@ -459,7 +459,7 @@ TEST(UseResource, CopiesAreOfTheSameKind) {
   }
   const auto replica = strategy.replica(graph, 1);
   expect_error([&] { variable(graph, "w", {2}); }, Code::invalid_argument,
-               "the variable 'worker_1/w' is to be a copy of 'w', and only one of them is a "
+               "the variable 'worker_1/w' is a copy of 'w', but only one of them is a "
                "resource variable: give both the same use_resource");
 }
 

@@ -190,15 +190,15 @@ TEST(Saver, RefusesHalfAVariable) {
   };
   const auto& parts = table.parts();
   expect_error(save({{"x", parts[1]}}), Code::invalid_argument,
-               "'x' [5,2] is in parts, and those that are given, beginning with 'table/part_1', "
-               "hold 4 of its 10 elements: save all parts, or none");
+               "'x' [5,2] is partitioned, but the given parts, starting with 'table/part_1', "
+               "hold only 4 of its 10 elements: save all parts or none");
   expect_error(save({{"x", parts[0]}, {"x", parts[0]}}), Code::invalid_argument,
                "'table/part_0' and 'table/part_0' hold the same elements of 'x': give each part "
                "once");
   for (const Output& other : {second.parts()[1], plain}) {
     expect_error(save({{"x", parts[0]}, {"x", other}}), Code::invalid_argument,
-                 concat("'table/part_0' and '", other.node->name, "' are both to be saved as 'x', ",
-                        "and are not parts of one variable: give them different names"));
+                 concat("'table/part_0' and '", other.node->name, "' both save as 'x' ",
+                        "but are not parts of one variable: give them different names"));
   }
 }
 
@@ -215,7 +215,8 @@ TEST(Saver, TellsTheWholeThatDiffers) {
   const std::string prefix = saver.save(session, directory.path(), 1);
   expect_error([&] { other.restore(restored, prefix); }, Code::invalid_argument,
                concat("the checkpoint ", prefix,
-                      " is of another model:\n  table is float[3] in it, and here float[4]"));
+                      " does not fit this graph:\n  table is float[3] in the checkpoint but "
+                      "float[4] in this graph"));
 }
 
 }  // namespace

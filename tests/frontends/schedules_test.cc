@@ -120,7 +120,7 @@ TEST(Schedules, SayWhatIsWrong) {
   EXPECT_THAT(message_of([&] {
                 schedules::piecewise_constant(step, {1, 2}, {1});
               }),
-              testing::HasSubstr("2 boundaries need one value more, got 1"));
+              testing::HasSubstr("one more value than boundaries, got 2 boundaries and 1 values"));
   EXPECT_THAT(message_of([&] {
                 schedules::piecewise_constant(step, {2, 1}, {1, 2, 3});
               }),

@@ -210,7 +210,7 @@ TEST(Layers, MistakesAreTold) {
 
 TEST(ClusterMember, AClusterWithoutATaskIsRefused) {
   ASSERT_EQ(setenv("TF_CONFIG", R"({"cluster": {"worker": ["127.0.0.1:1"]}})", 1), 0);
-  expect_error_with(Code::invalid_argument, "does not say which of its tasks this process is",
+  expect_error_with(Code::invalid_argument, "does not name this process's task",
                     [] { join_cluster(); });
   unsetenv("TF_CONFIG");
 }

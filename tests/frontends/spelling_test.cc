@@ -143,7 +143,7 @@ TEST_F(Spelling, NumbersInControlFlow) {
   const auto [twice, squares] = map_fn([](Output a) { return std::tuple{a * 2, a * a}; }, v);
   EXPECT_THAT(values(twice), ElementsAre(2, -4, 6));
   EXPECT_THAT(values(squares), ElementsAre(1, 4, 9));
-  expect_error_with(Code::invalid_argument, "all variables begin with numbers", [] {
+  expect_error_with(Code::invalid_argument, "all variables start as numbers", [] {
     while_loop([](Output i) { return i < 4; }, [](Output i) { return i + 1; }, 0);
   });
 }

@@ -201,7 +201,7 @@ TEST(QueueBuilder, MistakesAreToldAtTheirLine) {
   expect("has 1 dtypes, but 2 shapes", [&] {
     Queue(g, "no", {f32}, {.shapes = {Shape{}, Shape{}}});
   });
-  expect("are for a PaddingQueue", [&] { Queue(g, "no", {f32}, {.shapes = {Shape{any}}}); });
+  expect("only a PaddingQueue takes", [&] { Queue(g, "no", {f32}, {.shapes = {Shape{any}}}); });
   expect("so it needs their shapes", [&] { PaddingQueue(g, "no", {f32}, {}); });
   expect("needs the shapes of its components", [&] { PriorityQueue(g, "no", {f32}); });
   expect("min_after_dequeue must be from 0 to below",

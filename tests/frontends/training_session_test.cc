@@ -233,10 +233,11 @@ TEST(TrainingSession, AnotherProgramsCheckpointIsRefused) {
   variable(graph, "lost", {});
   Node& train = group(graph, {assign_add(step, constant(graph, Tensor::scalar<int64_t>(1)))});
   expect_error_with(Code::invalid_argument,
-                    "is of another model:\n  w is float[] in it, and here float[2]\n"
-                    "  b is float[] in it, and here double[]\n"
-                    "  missing is not in it (here it is float[])\n"
-                    "  lost is not in it (here it is float[])",
+                    "does not fit this graph:\n"
+                    "  w is float[] in the checkpoint but float[2] in this graph\n"
+                    "  b is float[] in the checkpoint but double[] in this graph\n"
+                    "  missing is missing (this graph has float[])\n"
+                    "  lost is missing (this graph has float[])",
                     [&] {
                       TrainingSession(
                           graph,
@@ -303,14 +304,15 @@ TEST(TrainingSession, SaysThatTheStepDoesNotCount) {
 
 TEST(TrainingSession, MistakesAreTold) {
   Program program;
-  expect_error_with(Code::invalid_argument, "an empty hook",
+  expect_error_with(Code::invalid_argument, "needs a hook, got an empty pointer",
                     [&] { program.training->add(nullptr); });
   expect_error_with(Code::invalid_argument, "takes 1 feeds (x:0), 0 were given",
                     [&] { program.training->step({}); });
   Saver saver(program.graph);
   expect_error_with(Code::invalid_argument, "the path of checkpoints is \"\"",
                     [&] { saver.save(program.training->session(), "", 1); });
-  expect_error_with(Code::invalid_argument, "a checkpoint every -5 steps",
+  expect_error_with(Code::invalid_argument,
+                    "checkpoint_steps must be positive, or 0 for none by steps, got -5",
                     [] { Program({.checkpoint_steps = -5}); });
 }
 
@@ -409,7 +411,7 @@ TEST(TrainingHooks, OneThatCannotEndDoesNotKeepTheOthersFromIt) {
   }
   EXPECT_EQ(ended, 2);
   EXPECT_THAT(testing::internal::GetCapturedStderr(),
-              testing::HasSubstr("the end of a training session: I cannot end 1"));
+              testing::HasSubstr("closing a training session failed: I cannot end 1"));
   EXPECT_THAT(checkpoints(directory.path()), ElementsAre("model.ckpt-0", "model.ckpt-3"));
 }
 

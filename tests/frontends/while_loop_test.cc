@@ -68,14 +68,14 @@ TEST(WhileLoop, AShapeThatChangesIsNamed) {
   Graph graph;
   const Output n = count(graph, 3), x = constant(graph, {1.0F, 2.0F});
   expect_error_with(Code::invalid_argument,
-                    "): variable 1, 'Const_1:0', has shape [2], but the body gives it [4]: give "
-                    "LoopOptions the shapes",
+                    "): variable 1, 'Const_1:0', has shape [2], but the body returns [4]: set "
+                    "LoopOptions::shapes",
                     [&] { counted(n, x, [](Output y, Output) {
                             return concatenate({y, y});
                           }); });
   expect_error_with(Code::invalid_argument, "): 1 shapes are given for 2 variables",
                     [&] { counted(n, x, [](Output y, Output) { return y; }, {.shapes = {{2}}}); });
-  expect_error_with(Code::invalid_argument, "begins with shape [2], which is not among [3]", [&] {
+  expect_error_with(Code::invalid_argument, "starts with shape [2], which does not match [3]", [&] {
     counted(n, x, [](Output y, Output) { return y; }, {.shapes = {{}, {3}}});
   });
   // What shows only in the step.
@@ -155,16 +155,18 @@ TEST(WhileLoop, MistakesAreTold) {
   const auto same = [](const Outputs& v) { return v; };
   expect("it needs a variable", {}, below_ten, same);
   expect("the condition or the body is empty", {zero}, below_ten, nullptr);
-  expect("variable 1 is none", {zero, Output()}, below_ten, same);
+  expect("variable 1 is an empty Output", {zero, Output()}, below_ten, same);
   expect(
-      "the condition is none", {zero}, [](const Outputs&) { return Output(); }, same);
+      "the condition returns an empty Output", {zero}, [](const Outputs&) { return Output(); },
+      same);
   expect(
       "a scalar bool, not float", {zero}, [](const Outputs& v) { return v[0]; }, same);
-  expect("gives 2 values for 1 variables", {zero}, below_ten, [](const Outputs& v) {
+  expect("returns 2 values for 1 variables", {zero}, below_ten, [](const Outputs& v) {
     return Outputs{v[0], v[0]};
   });
-  expect("gives none for variable 0", {zero}, below_ten, [](const Outputs&) { return Outputs(1); });
-  expect("the dtype int32 instead of float", {zero}, below_ten,
+  expect("returns an empty Output for variable 0", {zero}, below_ten,
+         [](const Outputs&) { return Outputs(1); });
+  expect("variable 0 with dtype int32 instead of float", {zero}, below_ten,
          [](const Outputs& v) { return Outputs{cast(v[0], i32)}; });
 }
 

@@ -145,12 +145,13 @@ TEST(Functions, GradientsThatAFunctionBringsAlong) {
             "dx = Identity(dx/call/mul)\n");
   const std::string outer =
       function("outer", 1, in_function(node("inner", "square", {"x0"})), {"inner:y0:0"});
-  expect_refused(x + dy + gradient_of("outer"), square + own + outer,
-                 "node 'forward/inner' (square): the gradient of 'dx' goes through function "
-                 "'square', which brings its own (grad_func): that is only possible where it is "
-                 "called outside of other functions\n\t [[{{node forward/inner}}]]");
+  expect_refused(
+      x + dy + gradient_of("outer"), square + own + outer,
+      "node 'forward/inner' (square): the gradient of 'dx' goes through function "
+      "'square', which has a gradient function of its own (grad_func): call it outside of "
+      "other functions\n\t [[{{node forward/inner}}]]");
   expect_refused(x + dy + gradient_of("two"), function("two", 1, "", {"x0", "x0"}),
-                 "node 'dx' (SymbolicGradient): gives 1 gradients of the 2 results of 'two'\n\t "
+                 "node 'dx' (SymbolicGradient): passes 1 gradients for the 2 results of 'two'\n\t "
                  "[[{{node dx}}]]");
 }
 
@@ -304,18 +305,19 @@ TEST(Functions, Mistakes) {
                  "graph's library\n\t [[{{node y}}]]");
   expect_refused(x + call("y", "square", {"x", "x"}), square,
                  "function 'square', which node 'y' (PartitionedCall) calls: it has 1 argument, "
-                 "but is given 2\n\t [[{{node y}}]]");
+                 "but the call passes 2\n\t [[{{node y}}]]");
   expect_refused(x + call("y", "square", {"x"}, 2), square,
-                 "node 'y' (PartitionedCall): asks for 2 results of functions that give 1\n\t "
+                 "node 'y' (PartitionedCall): asks for 2 results, but the functions return 1\n\t "
                  "[[{{node y}}]]");
   expect_refused(x + in_graph(node("y", "PartitionedCall", {"x"}, types("Tout", 1))), "",
                  "node 'y' (PartitionedCall): attribute 'f' is missing and has no default\n\t "
                  "[[{{node y}}]]");
   expect_refused(in_graph(node("y", "If", {}, attr("Tcond", "type: DT_BOOL"))), "",
                  "node 'y' (If): has no condition\n\t [[{{node y}}]]");
-  expect_refused(x + call("y", "f", {"x"}), function("f", 1, "", {"z:y:0"}),
-                 "function 'f', which node 'y' (PartitionedCall) calls: 'z:y:0' is not in it\n\t "
-                 "[[{{node y}}]]");
+  expect_refused(
+      x + call("y", "f", {"x"}), function("f", 1, "", {"z:y:0"}),
+      "function 'f', which node 'y' (PartitionedCall) calls: it has no node for 'z:y:0'\n\t "
+      "[[{{node y}}]]");
   expect_refused(
       x + in_graph(node("y", "While", {"x"},
                         types("T", 1) + called("cond", "square") + called("body", "missing"))),
@@ -345,7 +347,7 @@ TEST(Functions, MoreNodesThanAnybodyHas) {
   expect_refused(
       x + call("y", "f0", {"x"}), text,
       "the functions that the graph calls have more than 200000 nodes or 2147483648 bytes, "
-      "those of each call counted");
+      "counted once per call");
 }
 
 TEST(Functions, CallsThatAreNestedTooDeep) {

@@ -150,7 +150,7 @@ TEST(Gradients, SayWhyThereIsNone) {
       [&] {
         gradients({loss}, {x, Output{}});
       },
-      Code::invalid_argument, "gradients(): xs[1] is none");
+      Code::invalid_argument, "gradients(): xs[1] is an empty Output");
   expect_error([&] { gradients(std::vector<Output>{}, {x}); }, Code::invalid_argument,
                "gradients() needs at least one y");
   expect_error(

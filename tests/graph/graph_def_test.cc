@@ -351,7 +351,7 @@ TEST(GraphDef, AllProblemsAreToldAtOnce) {
       node("a", "Placeholder", {}, float_dtype) + node("a", "NoOp") + node("mine", "NoOp") +
           node("b", "NoOp", {}, "device: '/job:ps/cpu:x'") + node("c", "NoOp", {"^gone"}),
       "node 'a' (NoOp) comes twice\n"
-      "node 'mine' (NoOp) is in the graph already\n"
+      "node 'mine' (NoOp) is already in the graph\n"
       "node 'b' (NoOp): " +
           [] {
             try {
@@ -381,10 +381,10 @@ TEST(GraphDef, InputsThatAreWrong) {
       "node 'b' (Softmax): input 'a' comes after a control input");
   expect_refused(
       node("b", "Softmax", {"a:x"}, float_type) + node("a", "Placeholder", {}, float_dtype),
-      "node 'b' (Softmax): input 'a:x' is none of 'node', 'node:1' and '^node'");
+      "node 'b' (Softmax): input 'a:x' is not of the form 'node', 'node:1' or '^node'");
   expect_refused(node("b", "NoOp", {"^c"}) + node("c", "NoOp", {"^b"}),
-                 "the graph has a cycle that is no while loop (only a Merge may wait for a "
-                 "NextIteration), among or before 2 nodes: b, c");
+                 "the graph has a cycle that is not a while loop (only a Merge may wait for a "
+                 "NextIteration), in or before 2 nodes: b, c");
 }
 
 TEST(GraphDef, OutputsThatAreClaimedAreNotMade) {
@@ -443,9 +443,9 @@ TEST(GraphDef, AWhileLoopIsKept) {
 TEST(GraphDef, WhatIsNoGraphDef) {
   Graph graph;
   expect_error([&] { from_graph_def("\xff\xff", graph); }, Code::invalid_argument,
-               "this is no GraphDef: 2 bytes that do not parse");
+               "this is not a GraphDef: its 2 bytes do not parse");
   expect_error([&] { from_graph_def_text("node {\n  name: a\n}", graph); }, Code::invalid_argument,
-               "this is no GraphDef: line 2, column 9: Expected string, got: a");
+               "this is not a GraphDef: line 2, column 9: Expected string, got: a");
   EXPECT_TRUE(from_graph_def("", graph).empty());
   EXPECT_EQ(graph.size(), 0u);
 }

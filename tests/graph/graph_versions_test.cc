@@ -30,11 +30,11 @@ TEST(GraphVersions, SayWhoMayReadAGraph) {
   graph_of(nothing, "producer: 9000 min_consumer: 12 bad_consumers: 2473");
   expect_refused(nothing, "producer: 9000 min_consumer: 2475", Code::invalid_argument,
                  "GraphDef min consumer version 2475 above current version 2474: the graph needs "
-                 "what Leat does not know yet");
+                 "features that Leat does not have yet");
   expect_refused(nothing, "producer: 9000 bad_consumers: 7 bad_consumers: 2474",
                  Code::invalid_argument,
-                 "GraphDef disallows consumer version 2474, which is Leat's: whoever wrote the "
-                 "graph says that such a one runs it wrongly");
+                 "GraphDef disallows consumer version 2474, which is Leat's: the graph's "
+                 "writer declared that this version runs it wrongly");
   expect_refused(nothing, "producer: -1", Code::invalid_argument,
                  "GraphDef producer version -1 below min producer 0: write the graph again");
 }

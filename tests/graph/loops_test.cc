@@ -184,16 +184,17 @@ TEST(Loops, WhatIsNoLoopIsRefusedWithItsFrameAndNode) {
                  "'after' is within the while loop 'loop/frame' and cannot be fetched: it has a "
                  "value in each iteration; take the loop's result\n\t [[{{node after}}]]",
                  {"after:0"});
-  expect_refused(graph_of(loop, "'NextIteration' input: 'loop/Mul'", "'NextIteration' input: 'x'"),
-                 "while loop 'loop/frame': NextIteration node 'loop/Next' has a value from outside "
-                 "of it\n\t [[{{node loop/Next}}]]");
+  expect_refused(
+      graph_of(loop, "'NextIteration' input: 'loop/Mul'", "'NextIteration' input: 'x'"),
+      "while loop 'loop/frame': NextIteration node 'loop/Next' takes a value from outside "
+      "the loop\n\t [[{{node loop/Next}}]]");
   expect_refused(
       graph_of(loop + node("loop/Neg", "Neg", "loop/Switch") +
                    "node { name: 'loop/Max' op: 'Maximum' input: 'loop/Neg' input: 'loop/Merge' "
                    "attr { key: 'T' value { type: DT_FLOAT } } }\n",
                "'Exit' input: 'loop/Switch'", "'Exit' input: 'loop/Max'"),
-      "while loop 'loop/frame': Maximum node 'loop/Max' has 'loop/Merge:0' of an iteration and a "
-      "value of the loop's end among its inputs\n\t [[{{node loop/Max}}]]");
+      "while loop 'loop/frame': Maximum node 'loop/Max' mixes 'loop/Merge:0', a value of one "
+      "iteration, with a value from the end of the loop\n\t [[{{node loop/Max}}]]");
   // Another variable that starts from what the loop gives.
   const std::string other = R"(
     node { name: 'u' op: 'Enter' input: 'loop/Exit' attr { key: 'T' value { type: DT_FLOAT } }
@@ -205,7 +206,7 @@ TEST(Loops, WhatIsNoLoopIsRefusedWithItsFrameAndNode) {
   )" + node("u/Next", "NextIteration", "u/Switch:1") +
                             node("u/Exit", "Exit", "u/Switch");
   expect_refused(graph_of(loop + other),
-                 "while loop 'loop/frame' waits for something that comes out of it\n\t "
+                 "while loop 'loop/frame' waits for its own result\n\t "
                  "[[{{node loop/Enter}}]]",
                  {"u/Exit:0"});
 }

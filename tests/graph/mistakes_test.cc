@@ -92,7 +92,7 @@ TEST_F(Mistake, NumberOfInputs) {
 
 TEST_F(Mistake, AnInputThatCannotBe) {
   expect({.op = "TestMatMul", .name = "m", .inputs = {a_, Output{}}},
-         "TestMatMul node 'm' (model.cc:41): input 1 is none");
+         "TestMatMul node 'm' (model.cc:41): input 1 is an empty Output");
   expect({.op = "TestMatMul", .name = "m", .inputs = {a_, {b_.node, 1}}},
          "TestMatMul node 'm' (model.cc:41): input 1 is output 1 of 'b', which has 1");
   Graph other;
@@ -184,7 +184,7 @@ TEST_F(Mistake, Names) {
       [&] {
         graph_.insert({.op = "TestMatMul", .name = "a", .inputs = {a_, fits}}, {});
       },
-      Code::invalid_argument, "TestMatMul node 'a': the graph has a node of that name already");
+      Code::invalid_argument, "TestMatMul node 'a': the graph already has a node of that name");
 }
 
 TEST_F(Mistake, LookingForWhatIsNotThere) {
@@ -198,8 +198,7 @@ TEST_F(Mistake, LookingForWhatIsNotThere) {
                "'layer1/pair:2': TestTuple node 'layer1/pair' (model.cc:7) has 2 outputs");
   expect_error([&] { graph_.output("a:x"); }, Code::invalid_argument,
                "'a:x' does not name an output: expected 'node' or 'node:1'");
-  expect_error([] { Output{}.dtype(); }, Code::invalid_argument,
-               "an Output that is none has no dtype");
+  expect_error([] { Output{}.dtype(); }, Code::invalid_argument, "an empty Output has no dtype");
 }
 
 }  // namespace

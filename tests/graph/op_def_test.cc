@@ -77,7 +77,7 @@ TEST(Schema, SaysWhatIsWrong) {
   expect_error(parse_one("T {float}"), Code::invalid_argument,
                "'T {float}' must have the form 'name: type'");
   expect_error(parse_one("T: number"), Code::invalid_argument,
-               "'T: number': 'number' is no kind of attribute");
+               "'T: number': 'number' is not a kind of attribute");
   expect_error(parse_one("T: {float"), Code::invalid_argument, "'T: {float': '{' without '}'");
   expect_error(parse_one("a: int = x"), Code::invalid_argument,
                "'a: int = x': expected an int before 'x'");

@@ -47,14 +47,14 @@ TEST_F(Operators, ANumberMustFitTheDtype) {
     expect_error(
         make, Code::invalid_argument,
         concat("the number ", number, " (", __FILE__, ":", line, ") cannot be a constant of dtype ",
-               dtype, ", which the other operand has"));
+               dtype, ", the dtype of the other operand"));
   };
   expect([&] { n * 0.5; }, "0.5", "int32", __LINE__);
   expect([&] { u + 256; }, "256", "uint8", __LINE__);
   expect([&] { u - -1; }, "-1", "uint8", __LINE__);
   expect_error([&] { s + 1; }, Code::invalid_argument,
                concat("the number 1 (", __FILE__, ":", __LINE__ - 1,
-                      ") cannot meet 's:0', whose dtype is string"));
+                      ") cannot be combined with 's:0', whose dtype is string"));
 }
 
 TEST_F(Operators, ReportTheLineOfTheExpression) {
@@ -70,7 +70,7 @@ TEST_F(Operators, OpByName) {
   EXPECT_EQ(op("Identity", {x}).node->location.line, __LINE__);
   expect_error([&] { op("NoOp", {}); }, Code::invalid_argument,
                concat("op 'NoOp' (", __FILE__, ":", __LINE__ - 1,
-                      ") has no input that would tell the graph: use op_node(graph, …)"));
+                      ") has no input to take the graph from: use op_node(graph, …)"));
   EXPECT_EQ(op_node(graph_, "NoOp", {}).name, "NoOp");
   for (const auto& action : std::initializer_list<void (*)()>{
            [] { relu(Output{}); }, [] { identity_n({Output{}}); }, [] { add_n({Output{}}); }}) {

@@ -280,9 +280,8 @@ TEST(PlaceFails, ANodeIsPlacedWhereAnotherHasNoKernel) {
 TEST(PlaceFails, NoKindOfDeviceSuitsAll) {
   expect_unplaceable(
       "x = _Feed(dtype=float, name='x:0'); a = PlaceAccel(x); b = PlaceHost(x, _class={'loc:@a'})",
-      "Cannot assign a device for operation a: no kind of device has kernels for all nodes that "
-      "must "
-      "be with it\n  nodes that must be together: a (PlaceAccel), b (PlaceHost)\n"
+      "Cannot assign a device for operation a: no type of device has kernels for all nodes that "
+      "must be together with it\n  nodes that must be together: a (PlaceAccel), b (PlaceHost)\n"
       "  kernels of PlaceAccel: GPU; here T = float\n  kernels of PlaceHost: CPU; here T = float\n"
       "  devices: " +
           devices + "\n\t [[{{node a}}]]");

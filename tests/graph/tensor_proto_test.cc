@@ -108,9 +108,9 @@ void expect_refused(std::string_view hex, std::string_view message,
 
 TEST(TensorProto, RefusesWhatIsWrong) {
   expect_refused("12 00", "a tensor has no dtype");
-  expect_refused("08 0b", "a tensor of dtype qint8 has no elements that Leat could hold");
-  expect_refused("08 14", "a tensor of dtype resource has no elements that Leat could hold");
-  expect_refused("08 63", "a tensor of dtype number 99 has no elements that Leat could hold");
+  expect_refused("08 0b", "a tensor has the dtype qint8, which Leat does not support");
+  expect_refused("08 14", "a tensor has the dtype resource, which Leat does not support");
+  expect_refused("08 63", "a tensor has the dtype number 99, which Leat does not support");
   expect_refused("08 01  12 02 18 01", "a tensor has the partial shape <unknown>");
   expect_refused("08 01  12 0d 12 0b 08 ff ff ff ff ff ff ff ff ff 01",
                  "a tensor has the partial shape [?]");
@@ -119,12 +119,12 @@ TEST(TensorProto, RefusesWhatIsWrong) {
   expect_refused("08 01  12 04 12 02 08 02  22 04 00 00 80 3f",
                  "tensor_content has 4 bytes, but float[2] needs 8");
   expect_refused("08 07  12 04 12 02 08 03  22 06 02 00 02 61 62 63",
-                 "tensor_content of 3 strings has 3 bytes of text, their lengths sum up to 4");
+                 "tensor_content of 3 strings has 3 bytes of text, but their lengths add up to 4");
   expect_refused("08 07  12 04 12 02 08 03  22 02 00 00",
                  "tensor_content of 2 bytes is too short for 3 strings");
   expect_refused("08 07  12 04 12 02 08 03  22 03 00 00 80",
                  "tensor_content of 3 strings ends within their lengths");
-  expect_refused("08 01 12 04 12", "this is no TensorProto: 5 bytes that do not parse");
+  expect_refused("08 01 12 04 12", "this is not a TensorProto: its 5 bytes do not parse");
 }
 
 // 2^40 floats, and shapes whose number of elements or bytes overflows.
@@ -134,10 +134,11 @@ TEST(TensorProto, NeverAllocatesWhatIsClaimedButNotThere) {
                  "tensor_content has 4 bytes, but float[1099511627776] needs 4398046511104");
   expect_refused("08 07  12 09 12 07 08 80 80 80 80 80 20  22 01 00",
                  "tensor_content of 1 bytes is too short for 1099511627776 strings");
-  expect_refused("08 01  12 09 12 07 08 80 80 80 80 80 20  2a 04 00 00 80 3f",
-                 "a tensor float[1099511627776] of 4398046511104 bytes is given by 1 elements; the "
-                 "limit for that is 1000000000 bytes, half of the memory that is free: use Fill",
-                 Code::resource_exhausted);
+  expect_refused(
+      "08 01  12 09 12 07 08 80 80 80 80 80 20  2a 04 00 00 80 3f",
+      "a tensor float[1099511627776] of 4398046511104 bytes is expanded from 1 elements; the "
+      "limit for that is 1000000000 bytes, half of the free memory: use Fill",
+      Code::resource_exhausted);
   expect_refused("08 01  12 12 12 07 08 80 80 80 80 80 20 12 07 08 80 80 80 80 80 20  22 01 00",
                  "shape [1099511627776,1099511627776] has more than 2^63 elements");
 }
@@ -157,7 +158,7 @@ TEST(TensorProto, ARepeatedStringCountsWithItsText) {
   using namespace wire_format;
   const std::string shape = text(2, text(2, number(1, 1 << 20)));
   const std::string bytes = number(1, 7) + shape + text(8, std::string(1000, 'a'));
-  expect_error_with(Code::resource_exhausted, "of 1082130432 bytes is given by 1 elements",
+  expect_error_with(Code::resource_exhausted, "of 1082130432 bytes is expanded from 1 elements",
                     [&] { from_tensor_proto(bytes); });
 }
 

@@ -91,19 +91,20 @@ TEST(ReadGraphDef, SaysWhatAFileIsInstead) {
   const std::string time = "\x09" + std::string("\0\0\0\0\0\0\xf0\x3f", 8);
   const std::pair<std::string, const char*> files[] = {
       {framed_record(time + field(3, "brain.Event:2")), "an event file without a graph (1 events)"},
-      {framed_record(field(1, field(1, "a"))) + framed_record("b"), "a file of records (TFRecord)"},
+      {framed_record(field(1, field(1, "a"))) + framed_record("b"),
+       "a TFRecord file with 2 records"},
       {"\x89HDF\r\n\x1a\n", "an HDF5 file"},
-      {std::string("\x1c\0\0\0TFL3", 8), "a model of TensorFlow Lite"},
+      {std::string("\x1c\0\0\0TFL3", 8), "a TensorFlow Lite model"},
       {"PK\x03\x04...", "a zip archive"},
       {std::string(40, '\0') + "\x57\xfb\x80\x8b\x24\x75\x47\xdb", "the index of a checkpoint"},
-      {"model_checkpoint_path: \"m\"\n", "the list of the checkpoints"},
+      {"model_checkpoint_path: \"m\"\n", "the checkpoint list"},
   };
   for (const auto& [bytes, what] : files) {
     try {
       read_graph_def(bytes, "some/file");
       ADD_FAILURE() << what;
     } catch (const Error& error) {
-      EXPECT_THAT(std::string(error.message()), HasSubstr("some/file is no graph, but "));
+      EXPECT_THAT(std::string(error.message()), HasSubstr("some/file is not a graph but "));
       EXPECT_THAT(std::string(error.message()), HasSubstr(what));
     }
   }
@@ -119,7 +120,7 @@ TEST(ReadGraphDef, SaysWhereAFileIsWrong) {
     }
     return "no error";
   };
-  EXPECT_THAT(message(""), HasSubstr("some/file is no GraphDef (0 bytes"));
+  EXPECT_THAT(message(""), HasSubstr("some/file is not a GraphDef (0 bytes"));
   EXPECT_THAT(message(std::string_view("\x01\x02\x00zzz", 6)),
               HasSubstr("neither binary nor text"));
   EXPECT_THAT(message("node {\n  name: \"a\"\n  name }"), HasSubstr("line 3"));
@@ -127,7 +128,7 @@ TEST(ReadGraphDef, SaysWhereAFileIsWrong) {
   // Deeper than a stack.
   std::string deep = "node { attr { key: 'a' value ";
   for (int i = 0; i < 200'000; ++i) deep += "{ func { attr { key: 'a' value ";
-  EXPECT_THAT(message(deep), HasSubstr("some/file is no GraphDef: "));
+  EXPECT_THAT(message(deep), HasSubstr("some/file is not a GraphDef: "));
 }
 
 }  // namespace

@@ -284,12 +284,13 @@ TEST(LoopsByHand, LoopsInLoopsMayPassAReferenceOn) {
 TEST(LoopsByHand, AReferenceIsOneVariables) {
   const auto session = session_of(reference_loop("other/in") + counter("k", 3));
   session->run({}, {}, {"assign"});
-  expect_error_with(Code::invalid_argument,
-                    "while loop 'k': the reference to 'v' may be another variable's in the next "
-                    "iteration\n\t [[{{node m/next}}]]",
-                    [&] {
-                      session->run({}, {"read:0", "k/exit:0"}, {});
-                    });
+  expect_error_with(
+      Code::invalid_argument,
+      "while loop 'k': the reference to 'v' may refer to another variable in the next "
+      "iteration\n\t [[{{node m/next}}]]",
+      [&] {
+        session->run({}, {"read:0", "k/exit:0"}, {});
+      });
 }
 
 }  // namespace

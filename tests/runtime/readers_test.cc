@@ -128,7 +128,7 @@ TEST(Readers, BadOptions) {
                 lz4 = {{"compression_type", "LZ4"}};
   expect_error_with(Code::invalid_argument, "record_bytes must be > 0",
                     [&] { ReaderGraph("FixedLengthRecordReaderV2", none).counts(); });
-  expect_error_with(Code::invalid_argument, "are too many",
+  expect_error_with(Code::invalid_argument, "are too large together",
                     [&] { ReaderGraph("FixedLengthRecordReaderV2", vast).counts(); });
   expect_error_with(Code::invalid_argument, "Unsupported compression_type: LZ4",
                     [&] { ReaderGraph("TFRecordReaderV2", lz4).counts(); });

@@ -230,7 +230,7 @@ class Errors(unittest.TestCase):
                 session.run(v.initializer)
                 self.assertEqual(session.run(v + 1.0).tolist(), [2] * 64)
                 for fetch, words in ((script, "there is no kernel for it"), (root, "there is no kernel for it"),
-                                     (values, "there is no kernel for it"), (eights, "use the graph in float"),
+                                     (values, "there is no kernel for it"), (eights, "use the float graph"),
                                      (handle, "keep the value in a variable")):
                     with self.assertRaises(tf.errors.InvalidArgumentError) as caught:
                         session.run(fetch)

@@ -453,7 +453,7 @@ class References(Programs):
             return tf1.assign(chosen, 3.0)
         error = self.outcome(cluster().target, build, 1)
         self.assertIsInstance(error, tf.errors.UnimplementedError)
-        self.assertIn("which is one variable or another", str(error))
+        self.assertIn("which may be one variable or another", str(error))
 
     def test_reads_after_writes_in_branches_and_iterations(self):
         def bump(v, read):

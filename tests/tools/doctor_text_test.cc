@@ -41,8 +41,9 @@ TEST(Doctor, ATaskThatIsGoneIsNamedByWhoDoesNotReachIt) {
     text = to_text(who_reaches_whom(cluster.target("worker")), all);
     return !all;
   }));
-  EXPECT_THAT(text, AllOf(ContainsRegex("/job:ps/task:0 +127.0.0.1:[0-9]+ +not asked from here: "),
-                          ContainsRegex("/job:worker/task:0 .*not /job:ps/task:0: ")));
+  EXPECT_THAT(text,
+              AllOf(ContainsRegex("/job:ps/task:0 +127.0.0.1:[0-9]+ +cannot ask it from here: "),
+                    ContainsRegex("/job:worker/task:0 .*not /job:ps/task:0: ")));
 }
 
 TEST(Doctor, ATargetWhereNobodyListensIsAnError) {

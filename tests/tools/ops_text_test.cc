@@ -30,7 +30,7 @@ TEST(OpsText, OneOpHasItsSignatureAttributesKernelsAndAnExample) {
 
 TEST(OpsText, AnOpThatGraphsMayContainOnlySaysWhy) {
   EXPECT_THAT(description_of_op("PyFunc"),
-              AllOf(HasSubstr("a step may not run it: the function lives in the client's process"),
+              AllOf(HasSubstr("no step can run it: the function lives in the client's process"),
                     Not(HasSubstr("kernels"))));
 }
 

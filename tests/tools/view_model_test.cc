@@ -349,7 +349,7 @@ TEST(ViewModel, MistakesOfAGraphAreToldWithTheNames) {
       .node("b", "AddV2", worker, {"b", "missing:1"})
       .node("c", "NoOp", worker, {"^gone"});
   EXPECT_THAT(make_view(graph.nodes).mistakes,
-              ElementsAre("nodes of one name: a",
+              ElementsAre("nodes that share a name: a",
                           "inputs that no node produces: missing:1 of b, ^gone of c",
                           "nodes that feed themselves: b"));
   for (int i = 0; i < 12; ++i) graph.node("d" + std::to_string(i), "NoOp", worker, {"nothing"});

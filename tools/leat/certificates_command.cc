@@ -69,7 +69,7 @@ std::string find_openssl() {
     return find_program("openssl");
   } catch (const Error& error) {
     fail(Code::failed_precondition, error.message(),
-         "; `leat certificates` runs it: install the package openssl");
+         "; `leat certificates` needs it: install the package openssl");
   }
 }
 
@@ -128,13 +128,13 @@ class Maker {
 void make_certificates(const Flags& flags) {
   const ClusterSpec cluster = resolve_cluster(flags.source).spec;
   check(cluster.has_given_id(), flags.source,
-        ": the certificates bear the cluster's name: give it a \"cluster_id\"");
+        ": certificates contain the cluster's name: add a \"cluster_id\"");
   const std::string id = cluster.id();
   check(std::all_of(
             id.begin(), id.end(),
             [](unsigned char c) { return std::isalnum(c) || c == '-' || c == '.' || c == '_'; }),
         flags.source, ": the cluster_id \"", id,
-        "\" cannot stand in a certificate: letters, digits, dots, - and _ can");
+        "\" does not fit in a certificate: use only letters, digits, dots, - and _");
   umask(0077);  // keys are for this user only
   const fs::path directory = fs::absolute(flags.directory);
   std::error_code error;
@@ -147,18 +147,19 @@ void make_certificates(const Flags& flags) {
     maker.make(certificate_name(task), concat("/job/", task.job, "/task/", task.index));
   maker.make(client_name, concat("/client/", client_name));
   const auto path = [&](const char* name) { return (fs::path(flags.directory) / name).string(); };
-  std::cout
-      << (is_new ? "made " : "kept ") << path("ca.pem") << ", and signed certificates of "
-      << cluster.size() << (cluster.size() == 1 ? " task" : " tasks")
-      << " and a client with it, for " << flags.days << " days\n"
-      << "in the cluster's description (paths are relative to it):\n"
-      << R"(  "tls": {"ca": ")" << (directory / "ca.pem").string() << R"(", "certificate": ")"
-      << (directory / "{name}.pem").string() << R"(", "key": ")"
-      << (directory / "{name}.key").string() << "\"}\n"
-      << "for clients:\n  export " << tls_ca_variable << "=" << (directory / "ca.pem").string()
-      << " " << tls_certificate_variable << "=" << (directory / "client.pem").string() << " "
-      << tls_key_variable << "=" << (directory / "client.key").string() << "\n"
-      << "to other hosts go ca.pem and their own tasks' files; ca.key, which signs, stays here\n";
+  std::cout << (is_new ? "made " : "kept ") << path("ca.pem") << ", and signed certificates of "
+            << cluster.size() << (cluster.size() == 1 ? " task" : " tasks")
+            << " and a client with it, for " << flags.days << " days\n"
+            << "add to the cluster's description (paths are relative to it):\n"
+            << R"(  "tls": {"ca": ")" << (directory / "ca.pem").string() << R"(", "certificate": ")"
+            << (directory / "{name}.pem").string() << R"(", "key": ")"
+            << (directory / "{name}.key").string() << "\"}\n"
+            << "for clients:\n  export " << tls_ca_variable << "="
+            << (directory / "ca.pem").string() << " " << tls_certificate_variable << "="
+            << (directory / "client.pem").string() << " " << tls_key_variable << "="
+            << (directory / "client.key").string() << "\n"
+            << "copy ca.pem and the files of its tasks to each host; keep ca.key, the signing key, "
+               "here\n";
 }
 
 }  // namespace
@@ -167,17 +168,19 @@ void add_certificates_command(CLI::App& app, int& exit_status) {
   const auto flags = std::make_shared<Flags>();
   CLI::App* command = app.add_subcommand(
       "certificates", "A CA and certificates for development: leat certificates DIR cluster.json");
-  command->add_option("directory", flags->directory, "Where the files go; made if it is not there")
+  command
+      ->add_option("directory", flags->directory,
+                   "The folder for the files; created if it does not exist")
       ->required();
   command->add_option("cluster", flags->source, "The cluster's description: its id and its tasks")
       ->required();
-  command->add_option("--days", flags->days, "How long the certificates are good")
+  command->add_option("--days", flags->days, "Days until the certificates expire")
       ->check(CLI::Range(1, 3650))
       ->capture_default_str();
   command->footer(R"(
 DIR gets ca.pem and ca.key, ps-0.pem and ps-0.key for every task, client.pem and client.key. A certificate names its owner:
 spiffe://CLUSTER/job/ps/task/0 and ps-0.CLUSTER, or spiffe://CLUSTER/client/client and client.CLUSTER, where CLUSTER is the
-"cluster_id". Run again, it keeps the CA and renews the rest. Needs the program openssl.
+"cluster_id". A second run keeps the CA and renews the rest. Needs the program openssl.
 
 Exit status: 0; 1 if openssl fails or cannot be run; 2 for a mistake in the command line or the cluster description.)");
   command->callback([flags, &exit_status] {

@@ -52,7 +52,7 @@ void limit_files(const std::vector<std::string>& directories, ClusterSpec& clust
   if (directories.empty()) return;
   std::vector<std::string> absolute;
   for (const std::string& directory : directories) {
-    check(!directory.empty(), "--files wants the name of a directory");
+    check(!directory.empty(), "--files needs the name of a directory");
     absolute.push_back(std::filesystem::absolute(directory).lexically_normal().string());
   }
   cluster.set_files(std::move(absolute));

@@ -18,14 +18,12 @@ ResolvedCluster resolve_cluster(const std::string& source);
 // Applies --files, if given: it replaces the description's directories.
 void limit_files(const std::vector<std::string>& directories, ClusterSpec& cluster);
 constexpr const char* files_help =
-    "A directory; may be repeated. Ops that read or write files (checkpoints, records, ReadFile, "
-    "…) "
-    "then reach only what is below these, on every task; \"files\" in the description says the "
-    "same";
+    "A directory; may be repeated. Ops that use files (checkpoints, records, ReadFile, …) then "
+    "reach only files below these directories, on every task; same as \"files\" in the description";
 
 // Of --ops: each library is loaded, and a line says what it adds.
 void load_op_libraries(const std::vector<std::string>& paths);
 constexpr const char* ops_help =
-    "A shared library with ops of your own (leat/custom_op.h), for every task; may be repeated";
+    "A shared library of custom ops (leat/custom_op.h) that every task loads; may be repeated";
 
 }  // namespace leat

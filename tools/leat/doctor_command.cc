@@ -21,14 +21,15 @@ struct Flags {
 
 void add_doctor_command(CLI::App& app, int& exit_status) {
   const auto flags = std::make_shared<Flags>();
-  CLI::App* doctor = app.add_subcommand(
-      "doctor", "What this build can do here; who reaches whom: leat doctor grpc://host:port");
+  CLI::App* doctor = app.add_subcommand("doctor",
+                                        "Show what this build can do here, or which tasks reach "
+                                        "each other: leat doctor grpc://host:port");
   doctor->add_option("target", flags->target,
-                     "A task of a cluster: grpc://host:port; none: this machine only");
+                     "A task of a cluster: grpc://host:port (default: only this machine)");
   add_tls_flags(*doctor, flags->tls);
   doctor->footer(R"(
-Of a cluster: a line for each task. "reaches" is what the task itself says of the others; a task that this machine does not
-reach cannot be asked.
+With a target: a line for each task of its cluster. "reaches" is what the task itself reports about the others; this machine
+cannot ask a task that it does not reach.
 
 Exit status: 0; 1 if a task does not reach another or does not answer; 2 for a mistake in the command line.)");
   doctor->callback([flags, &exit_status] {

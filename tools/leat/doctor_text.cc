@@ -61,7 +61,7 @@ std::string instruction_sets() {
   add(__builtin_cpu_supports("avx512vnni"), "VNNI");
   return out;
 #else
-  return "not asked on this processor";
+  return "not detected on this processor";
 #endif
 }
 
@@ -123,7 +123,7 @@ Rows gpu(const Rows& libraries, bool has_gpu) {
   return {{"driver", driver.empty() ? "none: libcuda.so.1 was not found" : driver},
           {"plug-in", !plugin.empty() ? plugin
                       : is_built      ? beside.string() + ", not loaded"
-                                      : "not built: no nvcc was found by cmake"},
+                                      : "not built: cmake found no nvcc"},
           {"in use", has_gpu ? "yes" : "no: steps run on the CPU"}};
 }
 
@@ -185,7 +185,8 @@ std::vector<Reach> who_reaches_whom(const std::string& target) {
       try {
         reach.view = view_cluster("grpc://" + task.address);
         if (reach.view.asked != task.task)
-          reach.problem = concat("is ", reach.view.asked.to_string(), " of another cluster");
+          reach.problem = concat("its address belongs to ", reach.view.asked.to_string(),
+                                 " of another cluster");
       } catch (const Error& error) {
         reach.problem = error.message();
       }
@@ -200,7 +201,7 @@ std::string to_text(const std::vector<Reach>& reaches, bool& all) {
   Rows rows = {{"task", "address", "reaches"}};
   for (const Reach& reach : reaches) {
     std::vector<std::string> problems;
-    if (!reach.problem.empty()) problems.push_back("not asked from here: " + reach.problem);
+    if (!reach.problem.empty()) problems.push_back("cannot ask it from here: " + reach.problem);
     for (const TaskView& task : reach.view.tasks) {
       if (!task.problem.empty())
         problems.push_back(concat("not ", task.task.to_string(), ": ", task.problem));

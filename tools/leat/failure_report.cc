@@ -36,7 +36,7 @@ std::string format_failure_report(const std::vector<Failure>& failures) {
     for (const std::string& line : cause.last_lines) out += "        " + line + "\n";
   }
   if (!cause.log_problem.empty()) {
-    out += "      There is no more: its log could not be written: " + cause.log_problem + "\n";
+    out += "      The rest is lost: its log could not be written: " + cause.log_problem + "\n";
   } else if (!cause.log.empty()) {
     out += "      All of it: " + cause.log + "\n";
   }

@@ -125,8 +125,8 @@ bool Launcher::find_own_tasks() {
     for (const StartupRow& row : table_.rows()) {
       if (!row.unknown_since || Clock::now() - *row.unknown_since < name_limit) continue;
       fail_start(
-          fmt::format("nobody has the name {} of {}, after {} s: correct it in {}, or wait "
-                      "for it with --wait-for-names",
+          fmt::format("the host name {} of {} has no address after {} s: correct it in {}, or "
+                      "wait for it with --wait-for-names",
                       HostPort::parse(row.address).host, row.task.to_string(), name_limit.count(),
                       options_.source));
       return false;
@@ -140,9 +140,9 @@ void Launcher::check_own_tasks() const {
   for (const StartupRow& row : table_.rows())
     (row.state == "starting" ? is_any_ours : is_any_elsewhere) = true;
   check(is_any_ours || options_.only, "no task of ", options_.source,
-        " belongs on this host: none of the addresses is its own (", cluster_.to_json(), ")");
+        " belongs on this host: none of the addresses is local (", cluster_.to_json(), ")");
   check(!is_any_elsewhere || !cluster_.has_open_ports(), options_.source,
-        " has tasks on several hosts, so every port must be given: other hosts cannot know one "
+        " has tasks on several hosts, so every task needs a port: other hosts cannot know a port "
         "that is chosen here");
 }
 
@@ -179,8 +179,7 @@ void Launcher::start_programs() {
                         [](const StartupRow* row) { return row->task.job == "chief"; });
   for (StartupRow* row : rows) start_program(*row, /*has_terminal=*/row == rows.front());
   if (rows.empty() && !options_.only)
-    say("this host has no worker, so no program runs here; its tasks run until they are told to "
-        "stop");
+    say("this host has no worker, so no program runs here; its tasks run until they are stopped");
 }
 
 void Launcher::start_program(StartupRow& row, bool has_terminal) {
@@ -241,7 +240,7 @@ void Launcher::tell_of_logs() {
   for (const auto& member : members_.all()) {
     if (member->log_problem.empty()) continue;
     has_told_of_logs_ = true;
-    return say(fmt::format("cannot write the log {}: {}; more is shown here, but not kept",
+    return say(fmt::format("cannot write the log {}: {}; further output is shown here but not kept",
                            member->log_path, member->log_problem));
   }
 }
@@ -276,12 +275,12 @@ void Launcher::handle_signals() {
     const int signal = static_cast<int>(received.ssi_signo);
     if (signal == SIGCHLD) continue;
     if (stop_signal_ != 0) {
-      say("killing what is left");
+      say("killing the remaining processes");
       stop(Phase::killing);
       continue;
     }
     stop_signal_ = signal;
-    say(fmt::format("{}: stopping; once more to kill at once", signal_name(signal)));
+    say(fmt::format("{}: stopping; send it again to kill at once", signal_name(signal)));
     reap_all();
     if (phase_ != Phase::stopping && phase_ != Phase::killing) stop(Phase::stopping);
   }
@@ -402,8 +401,8 @@ void Launcher::handle_ending(Member& member) {
   if (phase_ == Phase::stopping || phase_ == Phase::killing || member.was_stopped) return;
   if (phase_ == Phase::starting && member.is_program && member.ending->is_success()) {
     return fail_start(fmt::format(
-        "{} ended without having joined the cluster: with --embed a program is its worker's task, "
-        "and has to call leat::join_cluster()",
+        "{} ended without joining the cluster: with --embed, each program is its worker's task "
+        "and must call leat::join_cluster()",
         member.prefix));
   }
   if (member.is_program && member.ending->is_success()) {

@@ -84,7 +84,8 @@ int main(int argc, char** argv) {
     // std::thread says no more than that.
     const bool is_thread = error.code() == std::errc::resource_unavailable_try_again;
     std::cerr << "leat: " << (is_thread ? "cannot start a thread: " : "") << error.what()
-              << (is_thread ? " (processes, threads or memory are limited: ulimit -a)" : "")
+              << (is_thread ? " (check the limits on processes, threads and memory: ulimit -a)"
+                            : "")
               << "\n";
     return 1;
   } catch (const std::bad_alloc&) {

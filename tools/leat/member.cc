@@ -94,7 +94,7 @@ std::vector<TaskReport> Member::read_reports() {
       out.push_back(TaskReport::parse(line));
     } catch (const Error& error) {
       fail(Code::internal, prefix, ", process ", process.pid,
-           ", does not speak as leat task does: ", error.message());
+           ", does not follow the protocol of `leat task`: ", error.message());
     }
   }
   return out;

@@ -21,7 +21,7 @@ std::filesystem::path fresh_directory() {
   if (mkdtemp(name.data()) == nullptr) {
     const std::string reason = std::strerror(errno);
     fail(Code::permission_denied, "cannot make a log folder in ", parent.string(), ": ", reason,
-         " (TMPDIR names another place, --log-dir the folder itself)");
+         " (set TMPDIR to another place, or name the folder with --log-dir)");
   }
   return name;
 }

@@ -20,12 +20,11 @@ struct Flags {
 
 void add_ops_command(CLI::App& app, int& exit_status) {
   const auto flags = std::make_shared<Flags>();
-  CLI::App* ops =
-      app.add_subcommand("ops", "Which ops there are, and what one does: leat ops MatMul");
-  const auto name = ops->add_option("name", flags->name, "Say all of this op");
+  CLI::App* ops = app.add_subcommand("ops", "List the ops, or describe one: leat ops MatMul");
+  const auto name = ops->add_option("name", flags->name, "Describe this op in full");
   const auto filter =
       ops->add_option("--filter", flags->filter, "Only ops with this in the name or description");
-  ops->add_flag("--markdown", flags->markdown, "All ops as a page: docs/ops.md")
+  ops->add_flag("--markdown", flags->markdown, "Print all ops as the page docs/ops.md")
       ->excludes(name)
       ->excludes(filter);
   name->excludes(filter);

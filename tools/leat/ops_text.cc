@@ -100,7 +100,8 @@ std::string description_of_op(std::string_view name) {
   for (const std::string& attr : op->attrs) out += "  " + attr + "\n";
   if (!is_runnable(*op))
     return out +
-           concat("\nA graph may contain it, a step may not run it: ", refusal(op->name), "\n");
+           concat("\nA graph may contain this op, but no step can run it: ", refusal(op->name),
+                  "\n");
   out += concat("\nkernels   ",
                 op->kernels.empty() ? "none: a pass replaces it" : describe_kernels(*op),
                 "\ngradient  ", gradient_of(*op), "\n");
@@ -112,8 +113,8 @@ std::string description_of_op(std::string_view name) {
 
 std::string page_of_ops() {
   std::string out =
-      "# Ops\n\nMade by `leat ops --markdown`. `leat ops NAME` says more of one: attributes, "
-      "kernels, gradient, an example.\n\n| op | what it gives |\n|---|---|\n";
+      "# Ops\n\nMade by `leat ops --markdown`. `leat ops NAME` describes one: its attributes, "
+      "kernels, gradient and an example.\n\n| op | what it gives |\n|---|---|\n";
   for (const OpDef* op : all_ops()) {
     if (!is_for_users(*op) || !is_runnable(*op)) continue;
     out += concat("| `", cell(op->schema.to_string(op->name)), "` | ",

@@ -238,7 +238,7 @@ std::string find_program(const std::string& name) {
     const std::string shown =
         nlohmann::json(interpreter).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
     fail(Code::failed_precondition, "cannot run ", path, ": its first line asks for ", shown,
-         ", which is not there");
+         ", which does not exist");
   };
   const auto is_runnable = [](const std::string& path, bool& exists) {
     struct stat found {};

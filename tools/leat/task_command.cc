@@ -53,7 +53,7 @@ ResolvedCluster resolve(const Arguments& arguments) {
     out = std::move(*found);
   }
   check(!arguments.job.empty() || arguments.index < 0 || out.task, "--task ", arguments.index,
-        " of which job? Name it: --job ps --task ", arguments.index);
+        " needs a job, such as: --job ps --task ", arguments.index);
   if (!arguments.job.empty() || arguments.index >= 0) {
     const bool is_named = !arguments.job.empty();
     TaskName asked{is_named ? arguments.job : out.task->job, std::max(arguments.index, 0)};
@@ -63,7 +63,8 @@ ResolvedCluster resolve(const Arguments& arguments) {
           out.task ? out.task->to_string() : "");
     out.task = asked;
   }
-  check(out.task.has_value(), "which task? Name it: --job ps --task 0; the cluster has ",
+  check(out.task.has_value(),
+        "no task is named: add its job and index, such as --job ps --task 0; the cluster has ",
         out.spec.to_json());
   out.spec.address(*out.task);  // NOT_FOUND lists what there is
   return out;
@@ -125,30 +126,31 @@ void add_task_command(CLI::App& app, int& exit_status) {
   const auto arguments = std::make_shared<Arguments>();
   CLI::App* task =
       app.add_subcommand("task", "One task of a cluster: leat task cluster.json --job ps --task 0");
-  task->add_option(
-      "cluster", arguments->source,
-      "a ClusterSpec file; slurm: or mpi: (see leat run); without it TF_CONFIG says all");
+  task->add_option("cluster", arguments->source,
+                   "a ClusterSpec file, slurm: or mpi: (see leat run); default: TF_CONFIG");
   task->add_option("--job", arguments->job, "the task's job");
-  task->add_option("--task", arguments->index, "its index there")->check(CLI::NonNegativeNumber);
-  task->add_option("--threads", arguments->threads, "threads that compute (default: one per core)");
+  task->add_option("--task", arguments->index, "the task's index in its job")
+      ->check(CLI::NonNegativeNumber);
+  task->add_option("--threads", arguments->threads, "compute threads (default: one per core)");
   task->add_option("--files", arguments->files, files_help)->allow_extra_args(false);
   task->add_option("--ops", arguments->op_libraries, ops_help)->allow_extra_args(false);
   task->add_flag("--gpus", arguments->gpus, "offer this machine's GPUs");
   task->add_option("--start-timeout", arguments->start_timeout,
-                   "seconds that the other tasks may take to come up; 0: any time")
+                   "seconds to wait for the other tasks to start; 0: no limit")
       ->capture_default_str();
   task->add_option("--grace", arguments->grace,
-                   "seconds that running steps get when a signal ends the task")
+                   "seconds for running steps to finish after a signal ends the task")
       ->capture_default_str();
   add_tls_flags(*task, arguments->tls);
-  task->add_option("--plaintext-port", arguments->plaintext_port,
-                   "with TLS: a port of 127.0.0.1 at which clients that speak none (TensorFlow's) "
-                   "may open sessions")
+  task->add_option(
+          "--plaintext-port", arguments->plaintext_port,
+          "with TLS: a port of 127.0.0.1 where clients without TLS (TensorFlow's) may open "
+          "sessions")
       ->check(CLI::Range(1, 65535));
   task->add_option("--launcher-fd", arguments->launcher_fd, "for `leat up`")->group("");
   task->footer(R"(
-Exit status: 0 after Ctrl-C, SIGTERM or SIGHUP (under nohup that is ignored), once running steps have had their grace, or
-when its launcher has gone; 1 if the address cannot be used, others are not there in time, or another process owns the
+Exit status: 0 after Ctrl-C, SIGTERM or SIGHUP (ignored under nohup), when running steps have ended or --grace is over, or
+when the launcher is gone; 1 if the address cannot be used, other tasks do not start in time, or another process owns the
 task; 2 for a mistake in the command line or the cluster description.)");
   task->callback([arguments, &exit_status] { exit_status = run_task(*arguments); });
 }

@@ -18,10 +18,10 @@ TlsPaths absolute(TlsPaths paths) {
 
 void add_tls_flags(CLI::App& command, TlsPaths& paths) {
   const std::string otherwise =
-      " (else \"tls\" of the cluster's description, else LEAT_TLS_CA, LEAT_TLS_CERTIFICATE, "
-      "LEAT_TLS_KEY); {name} stands for who reads it: ps-0, client";
+      " (default: \"tls\" of the cluster's description, then LEAT_TLS_CA, LEAT_TLS_CERTIFICATE, "
+      "LEAT_TLS_KEY); {name} stands for the reader's name: ps-0, client";
   command.add_option("--tls-ca", paths.ca,
-                     "Who is let in: PEM file of the CA that signs all certificates" + otherwise);
+                     "PEM file of the CA that signs the certificates of all peers" + otherwise);
   command.add_option("--tls-certificate", paths.certificate, "PEM file with the certificate");
   command.add_option("--tls-key", paths.key, "PEM file with its private key");
 }

@@ -37,19 +37,20 @@ void show(const Flags& flags) {
 
 void add_top_command(CLI::App& app, int& exit_status) {
   const auto flags = std::make_shared<Flags>();
-  CLI::App* top =
-      app.add_subcommand("top", "What a cluster does and waits for: leat top grpc://host:port");
+  CLI::App* top = app.add_subcommand(
+      "top", "Show what a cluster does and waits for: leat top grpc://host:port");
   top->add_option("target", flags->target, "Any task of the cluster: grpc://host:port")->required();
-  top->add_option("--every", flags->every, "Show it again after so many seconds, until Ctrl-C")
+  top->add_option("--every", flags->every,
+                  "Seconds between updates, until Ctrl-C (default: show once)")
       ->check(CLI::Range(0.1, 86400.0));
   top->add_option("--close", flags->session,
-                  "Close this session of the task, which its client has left, and show nothing");
+                  "Close this session of the task, whose client is gone, and show nothing");
   add_tls_flags(*top, flags->tls);
   top->footer(R"(
-The first table has the tasks, and why one does not answer. The second has a line for everything that a step does or waits
-for at this moment: on which task, for how long, and which task owes it; the step that has run longest is on top. Lines
-without a step are what a master waits for: a task that does not answer, a graph that is being compiled; and sessions whose
-clients have asked for nothing for a minute.
+The first table lists the tasks, and why one does not answer. The second has a line for everything that a step does or waits
+for now: on which task, for how long, and which task owes it; the step that has run longest comes first. Lines without a
+step show what a master waits for (a task that does not answer, a graph that is being compiled), and sessions whose clients
+have asked for nothing for a minute.
 
 Exit status: 0; 1 if the task does not answer; 2 for a mistake in the command line.)");
   top->callback([flags, &exit_status] {

@@ -26,7 +26,7 @@ struct Flags {
 constexpr const char* source_help =
     "A file with the cluster's addresses, {\"cluster\": {\"ps\": [\"host:port\"], \"worker\": "
     "[…]}}, or "
-    "local:ps=1,worker=2. Port 0: one is chosen. Under srun or mpirun, with a process per task: "
+    "local:ps=1,worker=2. Port 0: Leat chooses one. Under srun or mpirun, a process per task: "
     "slurm:ps=1,worker=* or mpi:ps=1,worker=*";
 
 std::shared_ptr<Flags> add_flags(CLI::App& command) {
@@ -34,7 +34,7 @@ std::shared_ptr<Flags> add_flags(CLI::App& command) {
   command.add_option("cluster", flags->options.source, source_help)->required();
   command.add_option(
       "--log-dir", flags->log_directory,
-      "Where each process's output goes, besides the console (default: a fresh temporary folder)");
+      "Folder for each process's output, besides the console (default: a new temporary folder)");
   command
       .add_option("--start-timeout", flags->start_timeout, "Seconds until every task must be ready")
       ->check(CLI::Range(0.1, 86400.0))
@@ -44,17 +44,18 @@ std::shared_ptr<Flags> add_flags(CLI::App& command) {
       ->capture_default_str();
   command.add_option("--files", flags->files, files_help)->allow_extra_args(false);
   command.add_option("--ops", flags->op_libraries, ops_help)->allow_extra_args(false);
-  command.add_option("--task-program", flags->options.task_program,
-                     "Run as PROGRAM task … instead of this leat: a debug build, a wrapper that "
-                     "starts a debugger");
+  command.add_option(
+      "--task-program", flags->options.task_program,
+      "Start tasks as `PROGRAM task …` instead of with this leat: a debug build, or a "
+      "wrapper that starts a debugger");
   add_tls_flags(command, flags->tls);
   command
       .add_option("--plaintext-port", flags->options.plaintext_port,
-                  "With TLS: a port of 127.0.0.1 at which clients that speak none (TensorFlow's) "
-                  "may open sessions with this host's first worker or chief, else its first task")
+                  "With TLS: a port of 127.0.0.1 where clients without TLS (TensorFlow's) may open "
+                  "sessions with this host's first worker or chief, else its first task")
       ->check(CLI::Range(1, 65535));
   command.add_flag("--wait-for-names", flags->options.waits_for_names,
-                   "Wait until --start-timeout for a host whose name nobody knows; without, 5 s");
+                   "Wait until --start-timeout for a host name without an address (default: 5 s)");
   return flags;
 }
 
@@ -98,8 +99,8 @@ void add_up_command(CLI::App& app, int& exit_status) {
       app.add_subcommand("up", "Start every task of a cluster that belongs on this host");
   const auto flags = add_flags(*command);
   command->footer(R"(
-Tasks whose address is this host's run as child processes until Ctrl-C or SIGTERM (twice: at once). If one ends by itself,
-its last lines are shown and the others are stopped.
+Tasks with an address of this host run as child processes until Ctrl-C or SIGTERM (a second one kills them at once). If one
+ends by itself, leat shows its last lines and stops the others.
 
 Exit status: 0 after Ctrl-C or SIGTERM; the status of the task that ended, 128 + n if it was killed by signal n; 1 if
 the cluster could not start; 2 for a mistake in the command line or the cluster description.)");
@@ -108,11 +109,11 @@ the cluster could not start; 2 for a mistake in the command line or the cluster 
 
 void add_run_command(CLI::App& app, int& exit_status) {
   CLI::App* command = app.add_subcommand(
-      "run", "The same, and one copy of a program per worker; ends when they do");
+      "run", "Do as `up`, run one copy of a program per worker, and end when they end");
   const auto flags = add_flags(*command);
   command->add_flag("--embed", flags->options.embed,
-                    "The program is its worker's task itself, as with tf.train.Server: it calls "
-                    "leat::join_cluster(), and its feeds and fetches need no wire");
+                    "Each program is its worker's task, as with tf.train.Server: it calls "
+                    "leat::join_cluster(), and its feeds and fetches stay in the process");
   command->add_option("program", flags->options.program, "The program and its arguments, after --")
       ->required();
   command->footer(R"(
@@ -127,7 +128,7 @@ Examples:
 
 Exit status: 0 if all programs ended with 0; else that of the first program or task that failed, 128 + n if it was killed
 by signal n; 128 + n after Ctrl-C or another signal n; 1 if the cluster could not start; 2 for a mistake in the command
-line or the cluster description; 126 or 127 if the program cannot be run or is not there.)");
+line or the cluster description; 126 or 127 if the program cannot be run or does not exist.)");
   command->callback([flags, &exit_status] {
     try {
       flags->options.program[0] = find_program(flags->options.program[0]);

@@ -72,16 +72,15 @@ std::string advice(const std::vector<leat::WrittenNode>& nodes, const viz::ViewM
     }
     if (!device.empty()) out += fmt::format("--device {} shows {}, ", device, fewest);
   }
-  return out + fmt::format("--max-nodes {} draws it all the same, ", viz::visible_boxes(view));
+  return out + fmt::format("--max-nodes {} draws it anyway, ", viz::visible_boxes(view));
 }
 
 void check_size(const std::vector<leat::WrittenNode>& nodes, const viz::ViewModel& view,
                 const Flags& flags) {
   const size_t boxes = viz::visible_boxes(view);
   if (boxes <= flags.most_boxes) return;
-  fail(Code::invalid_argument, boxes,
-       " boxes are too many for a picture that can be read (--max-nodes ", flags.most_boxes,
-       "): ", advice(nodes, view, flags), "-o FILE.json has all of it");
+  fail(Code::invalid_argument, boxes, " boxes are too many for a readable picture (--max-nodes ",
+       flags.most_boxes, "): ", advice(nodes, view, flags), "-o FILE.json has all of it");
 }
 
 int run(const Flags& flags) {
@@ -92,7 +91,7 @@ int run(const Flags& flags) {
   }
   const bool is_drawn = format == "svg" || format == "png" || format == "pdf";
   leat::check(is_drawn || format == "dot" || format == "json", "\"", format,
-              "\" is no format: svg, png, pdf, dot or json");
+              "\" is not a format: use svg, png, pdf, dot or json");
 
   const auto nodes = leat::read_graph_def(read_file(flags.input), flags.input);
   const viz::ViewModel view = viz::make_view(nodes, flags.view);
@@ -123,8 +122,8 @@ int run(const Flags& flags) {
 int main(int argc, char** argv) {
   Flags flags;
   CLI::App app(
-      "Draws a graph: devices as boxes, what crosses between them as dashed cables with dtype, "
-      "shape and bytes.",
+      "Draws a graph: devices as boxes, the tensors that cross between them as dashed cables with "
+      "dtype, shape and bytes.",
       "leat viz");
   app.add_option("graph", flags.input,
                  "A GraphDef, binary (.pb) or text (.pbtxt); also a .meta, a SavedModel, or an "
@@ -133,11 +132,10 @@ int main(int argc, char** argv) {
   app.add_option("-o,--output", flags.output,
                  "FILE.svg, .png, .pdf, .dot or .json (default: dot on standard output)");
   app.add_option("--format", flags.format,
-                 "If the file's name does not say it: svg, png, pdf, dot, json");
+                 "If the file name does not end in it: svg, png, pdf, dot, json");
   app.add_option("--depth", flags.view.depth,
-                 fmt::format("Parts of a name that stay apart: 1 folds dense/MatMul into dense "
-                             "(default: the most that leaves {} "
-                             "boxes)",
+                 fmt::format("Parts of a name that stay separate: 1 folds dense/MatMul into dense "
+                             "(default: the deepest that leaves {} boxes)",
                              viz::readable_boxes))
       ->check(CLI::PositiveNumber);
   app.add_option(

@@ -289,7 +289,7 @@ ViewModel make_view(const std::vector<WrittenNode>& nodes, const ViewOptions& op
       const std::string part = first_parts(node.name, parts_of(scope));
       return node.name.starts_with(scope + "/") || (part != scope && without_number(part) == scope);
     });
-    check(is_known, "no node's name begins with ", scope, "/, and none is ", scope,
+    check(is_known, "no node's name begins with ", scope, "/, and no node is named ", scope,
           " with a number");
   }
   Folding folding(wiring, options);

@@ -185,7 +185,7 @@ Wiring read_wiring(const std::vector<WrittenNode>& nodes) {
                 .mistakes = {}};
   for (const WrittenNode& node : nodes) wiring.device_of.push_back(normal_device(node.device));
   const Names names(nodes, wiring.device_of);
-  Mistakes twice("nodes of one name"), missing("inputs that no node produces"),
+  Mistakes twice("nodes that share a name"), missing("inputs that no node produces"),
       own("nodes that feed themselves");
   std::set<std::pair<std::string, std::string>> seen;  // partitions in one file may share names
   for (size_t i = 0; i < nodes.size(); ++i)

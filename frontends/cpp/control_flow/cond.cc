@@ -23,12 +23,13 @@ std::vector<Output> make_cond(Output predicate,
   };
   const std::vector<Operand> yes = run(pivots.if_true, if_true, "true");
   const std::vector<Operand> no = run(pivots.if_false, if_false, "false");
-  check(yes.size() == no.size(), title, ": one branch gives ", yes.size(), " values, the other ",
+  check(yes.size() == no.size(), title, ": one branch returns ", yes.size(), " values, the other ",
         no.size());
   std::vector<Output> out;
   for (size_t i = 0; i < yes.size(); ++i) {
     const auto is_missing = [](const Operand& x) { return !x.is_number() && !x.output(); };
-    check(!is_missing(yes[i]) && !is_missing(no[i]), title, ": a branch gives none as value ", i);
+    check(!is_missing(yes[i]) && !is_missing(no[i]), title,
+          ": a branch returns an empty Output as value ", i);
     // In the branch, for it may come from around it.
     const auto end = [&](Node* pivot, const Operand& value, const Operand& other) {
       const ControlScope within(graph, std::vector<Node*>{pivot});

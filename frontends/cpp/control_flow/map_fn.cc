@@ -10,7 +10,7 @@ Outputs map_fn(const std::function<Outputs(const Outputs&)>& f, const Outputs& x
                const MapOptions& options, Location at) {
   const std::string title = concat("map_fn '", options.name, "' (", at, ")");
   check(bool{f}, title, ": the function is empty");
-  check(!x.empty() && bool{x[0]}, title, ": it has nothing to go through");
+  check(!x.empty() && bool{x[0]}, title, ": it has no input");
   const NameScope scope(x[0].graph(), options.name);
   const Traversal along{.title = title, .x = x, .at = at};
   return along
@@ -31,7 +31,7 @@ Outputs scan(const std::function<Outputs(const Outputs&, const Outputs&)>& f, co
              const Outputs& initial, const ScanOptions& options, Location at) {
   const std::string title = concat("scan '", options.name, "' (", at, ")");
   check(bool{f}, title, ": the function is empty");
-  check(!x.empty() && bool{x[0]}, title, ": it has nothing to go through");
+  check(!x.empty() && bool{x[0]}, title, ": it has no input");
   check(!initial.empty(), title, ": it needs an initial value");
   const NameScope scope(x[0].graph(), options.name);
   const Traversal along{

@@ -15,12 +15,12 @@ Shape row_of(const Shape& shape) {
 }
 
 void check_inputs(const std::string& title, const Outputs& x) {
-  check(!x.empty(), title, ": it has nothing to go through");
+  check(!x.empty(), title, ": it has no input");
   for (size_t i = 0; i < x.size(); ++i) {
     check(bool{x[i]}, title, ": input ", i, " is an empty Output");
     const Shape &shape = x[i].shape(), &first = x[0].shape();
     check(shape.rank() != 0, title, ": input ", i, ", '", x[i].name(),
-          "', is a scalar: there is no axis to go along");
+          "', is a scalar: it has no axis to iterate over");
     check(!shape.has_rank() || !first.has_rank() || shape[0] == any || first[0] == any ||
               shape[0] == first[0],
           title, ": input ", i, ", '", x[i].name(), "', has ", shape, ", but input 0 has ", first);
@@ -32,7 +32,8 @@ void check_inputs(const std::string& title, const Outputs& x) {
 Traversal::Step Traversal::run(
     const std::function<Step(const Outputs& states, const Outputs& elements)>& f) const {
   check_inputs(title, x);
-  for (const Output& state : initial) check(bool{state}, title, ": an initial value is none");
+  for (const Output& state : initial)
+    check(bool{state}, title, ": an initial value is an empty Output");
   Graph& graph = x[0].graph();
   LoopBuilder loop(graph, graph.scopes().name + "frame", {}, at);
   const int index = loop.add_variable(constant(graph, 0, "zero", at), Shape{});
@@ -61,23 +62,23 @@ Traversal::Step Traversal::run(
     const ControlScope inside(graph, std::vector<Output>{loop.in_body(index)});
     return f(before, elements);
   }();
-  check(made.states.size() == states.size(), title, ": the function gives ", made.states.size(),
+  check(made.states.size() == states.size(), title, ": the function returns ", made.states.size(),
         " states instead of ", states.size());
   Step out;
   for (size_t i = 0; i < states.size(); ++i) {
     const Output next = made.states[i];
-    check(bool{next}, title, ": the function gives none as state ", i);
-    check(next.dtype() == before[i].dtype(), title, ": the function gives state ", i, " the dtype ",
-          next.dtype(), " instead of ", before[i].dtype());
+    check(bool{next}, title, ": the function returns an empty Output as state ", i);
+    check(next.dtype() == before[i].dtype(), title, ": the function returns state ", i,
+          " with dtype ", next.dtype(), " instead of ", before[i].dtype());
     check(next.shape().is_compatible(before[i].shape()), title, ": state ", i, " has shape ",
-          before[i].shape(), ", but the function gives it ", next.shape());
+          before[i].shape(), ", but the function returns ", next.shape());
     loop.set_next(states[i], next);
     out.states.push_back(loop.result(states[i]));
   }
   const int64_t count = x[0].shape().has_rank() ? x[0].shape()[0] : int64_t{any};
   for (size_t i = 0; i < made.kept.size(); ++i) {
     const Output value = made.kept[i];
-    check(bool{value}, title, ": the function gives none as value ", i);
+    check(bool{value}, title, ": the function returns an empty Output as value ", i);
     const int list = loop.add_variable(tensor_list::empty(graph, value.dtype(), value.shape(), at));
     loop.set_next(list, tensor_list::push(loop.in_body(list), value, at));
     const Output rows = tensor_list::stack(loop.result(list), value.dtype(), value.shape(), count, at);

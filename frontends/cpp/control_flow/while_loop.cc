@@ -15,7 +15,7 @@ std::vector<Shape> shapes_of(const std::vector<Output>& variables, const std::ve
     const Shape& initial = variables[i].shape();
     out.push_back(given.empty() ? initial : given[i]);
     check(initial.is_compatible(out[i]), title, ": variable ", i, ", '", variables[i].name(),
-          "', begins with shape ", initial, ", which is not among ", out[i]);
+          "', starts with shape ", initial, ", which does not match ", out[i]);
   }
   return out;
 }
@@ -40,13 +40,15 @@ std::vector<Output> make_loop(
   check(condition && body, title, ": the condition or the body is empty");
   Output first;
   for (size_t i = 0; i < initial.size(); ++i) {
-    check(initial[i].is_number() || initial[i].output(), title, ": variable ", i, " is none");
+    check(initial[i].is_number() || initial[i].output(), title, ": variable ", i,
+          " is an empty Output");
     if (!first) first = initial[i].output();
   }
   check(bool{first}, title,
-        ": all variables begin with numbers, which belong to no graph: make one a constant(g, …)");
+        ": all variables start as numbers, which belong to no graph: make one a constant(g, …)");
   const auto limit = options.maximum_iterations;
-  check(!limit || *limit >= 0, title, ": maximum_iterations is ", limit.value_or(0));
+  check(!limit || *limit >= 0, title, ": maximum_iterations must not be negative, got ",
+        limit.value_or(0));
   Graph& graph = first.graph();
   const NameScope scope(graph, options.name);
   std::vector<Output> variables;
@@ -63,7 +65,7 @@ std::vector<Output> make_loop(
   {
     const ControlScope inside(graph, std::vector<Output>{merged[0]});
     predicate = condition(merged);
-    check(bool{predicate}, title, ": the condition is none");
+    check(bool{predicate}, title, ": the condition returns an empty Output");
     check(predicate.dtype() == DType::boolean && Shape{}.is_compatible(predicate.shape()), title,
           ": the condition must be a scalar bool, not ", predicate.dtype(), predicate.shape());
     if (limit)
@@ -77,17 +79,17 @@ std::vector<Output> make_loop(
   {
     const ControlScope inside(graph, std::vector<Output>{entering[0]});
     next = body(entering);
-    check(next.size() == variables.size(), title, ": the body gives ", next.size(), " values for ",
-          count, " variables");
+    check(next.size() == variables.size(), title, ": the body returns ", next.size(),
+          " values for ", count, " variables");
     for (int i = 0; i < count; ++i) {
-      check(next[i].is_number() || next[i].output(), title, ": the body gives none for variable ",
-            i);
+      check(next[i].is_number() || next[i].output(), title,
+            ": the body returns an empty Output for variable ", i);
       const Output value = next[i].as(graph, variables[i].dtype());
-      check(value.dtype() == variables[i].dtype(), title, ": the body gives variable ", i,
-            " the dtype ", value.dtype(), " instead of ", variables[i].dtype());
+      check(value.dtype() == variables[i].dtype(), title, ": the body returns variable ", i,
+            " with dtype ", value.dtype(), " instead of ", variables[i].dtype());
       check(value.shape().is_compatible(shapes[i]), title, ": variable ", i, ", '",
-            variables[i].name(), "', has shape ", shapes[i], ", but the body gives it ",
-            value.shape(), ": give LoopOptions the shapes that hold in all iterations");
+            variables[i].name(), "', has shape ", shapes[i], ", but the body returns ",
+            value.shape(), ": set LoopOptions::shapes to shapes that hold in all iterations");
       loop.set_next(i, value);
     }
     if (limit) loop.set_next(count, Operand(loop.in_body(count), at) + 1);

@@ -8,7 +8,7 @@
 namespace leat {
 
 Output Batch::operator[](int i) const {
-  check(i >= 0 && i < size(), "batch[", i, "]: it has ", size(), " components");
+  check(i >= 0 && i < size(), "batch[", i, "]: the batch has ", size(), " components");
   return components_[static_cast<size_t>(i)];
 }
 
@@ -20,7 +20,7 @@ Output Batch::operator[](std::string_view name) const {
       if (!other.empty()) known += concat(known.empty() ? "" : ", ", "'", other, "'");
     }
     fail(Code::not_found, "the batch has no component '", name, "'; it has ",
-         known.empty() ? concat(size(), " without names") : known);
+         known.empty() ? concat(size(), " unnamed components") : known);
   }
   return components_[static_cast<size_t>(found - names_.begin())];
 }
@@ -73,7 +73,7 @@ Dataset Dataset::shard(int64_t count, int64_t index, Location at) const {
 
 Dataset Dataset::concatenate(const Dataset& other, Location at) const {
   check(other.components_.size() == components_.size(), "concatenate (", at, "): elements have ",
-        components_.size(), " components, and those of the other dataset ",
+        components_.size(), " components, but those of the other dataset have ",
         other.components_.size());
   std::vector<Component> both = components_;
   for (size_t i = 0; i < both.size(); ++i) {
@@ -141,8 +141,8 @@ Tensor scalar_of(const Literal& literal, DType dtype, Location at) {
   Tensor value = literal.tensor(at);
   if (value.dtype() == dtype) return value;
   check(value.elements() == 1 && value.dtype() != DType::string && dtype != DType::string,
-        "padded_batch (", at, "): a value ", value.dtype(), value.shape(), " for a component ",
-        dtype);
+        "padded_batch (", at, "): the padding value ", value.dtype(), value.shape(),
+        " does not fit a component of dtype ", dtype);
   double number = 0;
   visit_dtype(value.dtype(), [&]<class T>(TypeTag<T>) {
     if constexpr (std::is_convertible_v<T, double>) number = static_cast<double>(*value.data<T>());

@@ -155,17 +155,18 @@ TracedFunction DatasetBuilder::trace(
     try {
       return f(out.results);
     } catch (const Error& error) {
-      fail(error.code(), name_, " (", at_, "): its function, which can use only its arguments and ",
-           "what it makes of them, fails: ", error.message());
+      fail(error.code(), name_, " (", at_,
+           "): its function fails (it can use only its arguments and ",
+           "values computed from them): ", error.message());
     }
   }();
   out.results.clear();
-  check(!results.empty(), "a function of ", name_, " (", at_, ") gives no results");
+  check(!results.empty(), "a function of ", name_, " (", at_, ") returns no results");
   for (const Operand& result : results) {
     const Output value = result.as(*out.graph, DType::invalid);
-    check(bool{value}, "a function of ", name_, " (", at_, ") gives an empty Output");
-    check(&value.graph() == out.graph.get(), "a function of ", name_, " (", at_, ") gives '",
-          value.name(), "', which is of another graph: it must compute with its arguments");
+    check(bool{value}, "a function of ", name_, " (", at_, ") returns an empty Output");
+    check(&value.graph() == out.graph.get(), "a function of ", name_, " (", at_, ") returns '",
+          value.name(), "', which belongs to another graph: compute with the arguments only");
     out.results.push_back(value);
   }
   return out;

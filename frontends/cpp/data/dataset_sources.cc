@@ -33,7 +33,7 @@ Dataset from_tensors(const std::vector<Tensor>& tensors, Location at) {
     const Shape& shape = tensors[i].shape();
     check(shape.rank() > 0, "from_tensors (", at, "): tensor ", i, " is a scalar: it has no rows");
     check(shape[0] == tensors[0].shape()[0], "from_tensors (", at, "): tensor ", i, " has ",
-          shape[0], " rows, and tensor 0 has ", tensors[0].shape()[0]);
+          shape[0], " rows, but tensor 0 has ", tensors[0].shape()[0]);
     inputs.push_back(build.value(tensors[i]));
     components.push_back({"", tensors[i].dtype(), row_of(shape)});
   }
@@ -93,8 +93,8 @@ Dataset csv(const Files& files, const std::vector<CsvColumn>& columns, const Csv
   std::vector<Component> components;
   for (size_t i = 0; i < columns.size(); ++i) {
     const Tensor value = columns[i].default_value();
-    check(value.elements() <= 1, "csv (", at, "): the default of column ", i, " is no scalar, but ",
-          value.shape());
+    check(value.elements() <= 1, "csv (", at, "): the default of column ", i,
+          " must be a scalar, not ", value.shape());
     components.push_back({"", value.dtype(), {}});
     inputs.push_back(build.value(value.reshaped({value.elements()})));
   }
@@ -105,10 +105,10 @@ Dataset csv(const Files& files, const std::vector<CsvColumn>& columns, const Csv
 
 Dataset idx(const std::string& file, Location at) {
   const auto [dtype, shape] = data::read_idx_header(file);
-  check(shape.rank() > 0, "idx (", at, "): ", file, " holds a scalar");
+  check(shape.rank() > 0, "idx (", at, "): ", file, " holds a scalar: it has no rows");
   const Shape row = row_of(shape);
   const int64_t bytes = row.elements() * static_cast<int64_t>(dtype_size(dtype));
-  check(bytes > 0, "idx (", at, "): ", file, " holds ", shape, ": nothing in a row");
+  check(bytes > 0, "idx (", at, "): ", file, " holds ", shape, ": its rows are empty");
   DatasetBuilder build("idx", at);
   build.set_components({{"", DType::string, {}}});
   const Dataset pieces =

@@ -109,8 +109,8 @@ Labelled draw_many(int64_t count, std::mt19937_64& random) {
 }  // namespace
 
 Digits draw_digits(int64_t train, int64_t test, uint64_t seed) {
-  check(train > 0 && test > 0, "draw_digits needs at least one picture of each kind, got ", train,
-        " and ", test);
+  check(train > 0 && test > 0, "draw_digits needs at least one training and one test picture, got ",
+        train, " and ", test);
   std::mt19937_64 random(seed);
   Labelled first = draw_many(train, random);
   return {std::move(first), draw_many(test, random)};
@@ -126,8 +126,8 @@ Batches::Batches(const Labelled& examples, int64_t batch_size, uint64_t seed, in
         "batches need images, float [n, pixels], and as many labels, int32 [n]; got ",
         images.dtype(), images.shape(), " and ", labels.dtype(), labels.shape());
   restart();
-  check(batch_size > 0 && per_epoch() > 0, "a batch of ", batch_size, " was asked for, but shard ",
-        index, " of ", count, " has ", order_.size(), " examples");
+  check(batch_size > 0 && per_epoch() > 0, "cannot make a batch of ", batch_size, ": shard ", index,
+        " of ", count, " has ", order_.size(), " examples");
 }
 
 void Batches::restart() {

@@ -43,7 +43,7 @@ class IdxFile {
     char extra = 0;
     const int n = gzread(file_.get(), &extra, 1);
     if (n < 0) damaged(concat("its gzip stream is broken at the end: ", gzip_error()));
-    if (n > 0) damaged("it goes on after the last element");
+    if (n > 0) damaged("it has more bytes after the last element");
     int code = 0;
     gzerror(file_.get(), &code);
     if (code == Z_BUF_ERROR) damaged("its gzip stream ends before its checksum");

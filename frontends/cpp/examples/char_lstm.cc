@@ -52,7 +52,7 @@ std::string continued(std::string text, size_t count, const nn::Lstm& cell, cons
 
 int main(int argc, char** argv) try {
   std::ifstream in(argc > 1 ? argv[1] : "");
-  check(argc == 1 || in.good(), "char_lstm: the text ", argv[argc - 1], " cannot be read");
+  check(argc == 1 || in.good(), "char_lstm: cannot read the text ", argv[argc - 1]);
   std::string text(std::istreambuf_iterator<char>(in), {});
   while (text.size() < 2 * length) text += "she sells sea shells by the sea shore. ";
   for (char& each : text) each &= 127;

@@ -15,7 +15,7 @@ void run(const Flags& flags) {
   check(cluster.task.has_value(),
         "this program needs a cluster: leat run local:ps=1,worker=2 -- data_and_model_parallel");
   const ParameterServer strategy(cluster.spec);
-  check(strategy.workers() >= 2, "this program needs two workers, the cluster has ",
+  check(strategy.workers() >= 2, "this program needs two workers, but the cluster has ",
         strategy.workers());
   if (left_to_the_chief(member)) return;
   Training training;
@@ -48,6 +48,6 @@ void run(const Flags& flags) {
 
 int main(int argc, char** argv) {
   const Flags flags = parse_flags(
-      argc, argv, "Trains replicas of a perceptron whose layers lie on different workers.");
+      argc, argv, "Trains replicas of a perceptron whose layers run on different workers.");
   return guarded([&] { run(flags); });
 }

@@ -44,6 +44,6 @@ void run(const Flags& flags) {
 
 int main(int argc, char** argv) {
   const Flags flags =
-      parse_flags(argc, argv, "Trains a perceptron whose two layers live on two tasks.");
+      parse_flags(argc, argv, "Trains a perceptron whose two layers run on two tasks.");
   return guarded([&] { run(flags); });
 }

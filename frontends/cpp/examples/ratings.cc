@@ -65,9 +65,9 @@ void train(const Flags& flags) {
 
 int main(int argc, char** argv) try {
   Flags flags;
-  CLI::App app{"Learns the ratings that users give to items, with tables in parts."};
-  app.add_option("--parts", flags.parts, "of each table")->capture_default_str();
-  app.add_option("--steps", flags.steps, "of all workers together")->capture_default_str();
+  CLI::App app{"Learns the ratings that users give to items, with partitioned tables."};
+  app.add_option("--parts", flags.parts, "parts of each table")->capture_default_str();
+  app.add_option("--steps", flags.steps, "steps of all workers together")->capture_default_str();
   app.add_option("--batch", flags.batch, "ratings per step")->capture_default_str();
   app.add_option("--rate", flags.rate, "learning rate")->capture_default_str();
   app.add_option("--directory", flags.directory, "checkpoints");

@@ -96,8 +96,8 @@ Output flatten(Output x, Location at) {
   for (int i = 1; i < shape.rank(); ++i) {
     check(shape[i] != any, "flatten (", at, "): all extents but the batch's must be known, got ",
           x.name(), " ", shape);
-    check(shape[i] == 0 || n <= most / shape[i], "flatten (", at, "): rows of more than ", most,
-          " elements, got ", x.name(), " ", shape);
+    check(shape[i] == 0 || n <= most / shape[i], "flatten (", at, "): a row can have at most ",
+          most, " elements, got ", x.name(), " ", shape);
     n *= shape[i];
   }
   check(shape.rank() >= 1, "flatten (", at, "): the rank must be at least 1, got ", x.name(), " ",

@@ -7,8 +7,8 @@ namespace leat::nn {
 
 BatchNorm::BatchNorm(Graph& graph, int64_t channels, BatchNormOptions options, Location at)
     : options_(std::move(options)) {
-  check(channels > 0, "batch_norm layer '", options_.name, "' (", at, "): it needs channels, got ",
-        channels);
+  check(channels > 0, "batch_norm layer '", options_.name, "' (", at,
+        "): channels must be positive, got ", channels);
   const NameScope scope(graph, options_.name);
   scope_ = scope.name();
   const auto make = [&](std::string_view part, const Initializer& initial, bool trainable) {

@@ -16,7 +16,7 @@ class TrainingFlag {
   template <std::same_as<Output> T>
   TrainingFlag(T scalar, Location at = here()) : scalar_(scalar) {  // NOLINT
     check(scalar && scalar.dtype() == boolean && Shape{}.is_compatible(scalar.shape()),
-          "whether a layer trains (", at, ") must be a scalar bool, got ",
+          "the training flag of a layer (", at, ") must be a scalar bool, got ",
           scalar ? concat(scalar.name(), " ", scalar.dtype(), scalar.shape()) : "none");
   }
   bool is_fixed() const { return value_.has_value(); }

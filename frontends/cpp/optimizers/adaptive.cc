@@ -20,7 +20,7 @@ Output Adagrad::update(const GradientAndVariable& gradient, const Shared&, Locat
 AdagradDA::AdagradDA(Rate rate, Output global_step, const AdagradDAOptions& options, Location at)
     : rate_(rate), global_step_(global_step), options_(options) {
   check(global_step && is_integer(global_step.dtype()), "AdagradDA (", at,
-        "): it needs the variable that counts updates, int32 or int64, got ",
+        "): global_step must be the int32 or int64 variable that counts updates, got ",
         global_step ? concat(global_step.name(), " ", global_step.dtype()) : "none");
   check(options.initial > 0, "AdagradDA (", at, "): initial must be positive, got ",
         options.initial);

@@ -26,7 +26,7 @@ Node& ExponentialMovingAverage::apply(Graph& graph, std::vector<Output> variable
   const size_t first = averages_.size();
   for (const Output& of : variables) {
     check(is_floating(of.dtype()), "moving averages (", at, "): '", of.name(), "' is ", of.dtype(),
-          ", and only floating-point variables have one");
+          ", but only floating-point variables have a moving average");
     averages_.push_back({of, slot(of, "ExponentialMovingAverage", initializers::value_of(of), at)});
   }
   const NameScope scope(graph, "moving_averages");
@@ -72,7 +72,8 @@ std::multimap<std::string, Output> ExponentialMovingAverage::variables_to_restor
 }
 
 Node& ExponentialMovingAverage::assign_averages(Location at) const {
-  check(!averages_.empty(), "there are no moving averages to assign (", at, "): call apply()");
+  check(!averages_.empty(), "there are no moving averages to assign (", at,
+        "): call apply() first");
   Graph& graph = averages_.front().variable.graph();
   const NameScope scope(graph, "assign_averages");
   std::vector<Output> assigns;

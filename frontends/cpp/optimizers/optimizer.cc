@@ -34,21 +34,20 @@ Node& Optimizer::apply(const std::vector<GradientAndVariable>& gradients,
                        const ApplyOptions& options, Location at) const {
   if (const Output step = options.global_step)
     check(is_integer(step.dtype()), "the global_step (", at, ") must be an integer variable, got '",
-          step.name(), "', which is ", step.dtype(),
-          "; what is to be trained goes into .variables");
+          step.name(), "', which is ", step.dtype(), "; pass the variables to train as .variables");
   std::vector<GradientAndVariable> used;
   for (const GradientAndVariable& pair : gradients) {
     if (pair.gradient) used.push_back(pair);
   }
   check(!used.empty(), "no variable has a gradient (", at, "): the loss does not depend on any of ",
-        "the ", gradients.size(), " given, or only by ops through which no gradient flows");
+        "the ", gradients.size(), " variables, or only through ops without a gradient");
   Graph& graph = used.front().variable.graph();
   const NameScope scope(graph, "train");
   if (transform_) used = transform_(std::move(used));
-  check(!used.empty(), "the transformation of gradients has left none (", at, ")");
+  check(!used.empty(), "the gradient transformation left no gradient (", at, ")");
   for (const GradientAndVariable& pair : used) {
     check(pair.gradient && pair.variable,
-          "the transformation of gradients has left a pair with an empty Output (", at, ")");
+          "the gradient transformation left a pair with an empty Output (", at, ")");
   }
   const Shared shared = make_shared_state(graph, used);
   std::vector<Output> updates;

@@ -64,7 +64,8 @@ Output piecewise_constant(Output step, const std::vector<int64_t>& boundaries,
                           const std::vector<double>& values, Location at) {
   check_step("piecewise_constant", step, 1, at);
   check(values.size() == boundaries.size() + 1, "piecewise_constant (", at,
-        "): ", boundaries.size(), " boundaries need one value more, got ", values.size());
+        "): there must be one more value than boundaries, got ", boundaries.size(),
+        " boundaries and ", values.size(), " values");
   check(std::is_sorted(boundaries.begin(), boundaries.end()), "piecewise_constant (", at,
         "): the boundaries must ascend");
   const NameScope scope(step.graph(), "piecewise_constant");

@@ -93,7 +93,7 @@ Queue::Queue(Graph& graph, std::string_view kind, std::string_view name, TupleSp
     check(!pads_ || shape.has_rank(), what, " pads its elements, so the rank of each component ",
           "must be known");
     check(pads_ || !shape.has_rank() || shape.is_complete(), what, " has elements of shape ", shape,
-          ": extents that differ are for a PaddingQueue");
+          ": only a PaddingQueue takes elements with unknown extents");
   }
   check(!pads_ || !spec_.shapes.empty(), what, " pads its elements, so it needs their shapes");
   const OutsideControlScopes outside(graph);

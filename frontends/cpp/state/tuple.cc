@@ -33,9 +33,9 @@ std::vector<Output> TupleSpec::inputs(Graph& graph, const Tuple& tuple, bool are
           " is an empty Output");
     const Output value = values[i].as(graph, dtypes[i]);
     check(&value.graph() == &graph, what, ": component ", i, " is '", value.name(),
-          "', which is of another graph");
+          "', which belongs to another graph");
     check(value.dtype() == dtypes[i], what, ": component ", i, " is ", dtypes[i], ", but '",
-          value.name(), "' is ", value.dtype(), "; cast() converts");
+          value.name(), "' is ", value.dtype(), ": use cast()");
     const Shape& shape = value.shape();
     check(!are_many || !shape.has_rank() || shape.rank() > 0, what, ": component ", i, ", '",
           value.name(), "', is a scalar: it needs a first axis, one position for each element");

@@ -166,18 +166,18 @@ std::vector<AllReduce::Gradients> AllReduce::gradients(const Optimizer& optimize
       const std::string name = root(static_cast<int>(k)) + variable_name(variables[v]);
       check(variable_name(all[k][v].variable) == name, "replica ", k, " has no copy '", name,
             "' of the variable '", variable_name(variables[v]),
-            "': every replica must make the variables that replica 0 has, by the same names");
+            "': every replica must make the same variables as replica 0, under the same names");
       check(
-          bool(all[k][v].gradient), "the loss '", losses[k].name(),
-          "', which is given for replica ", k, ", does not depend on its variable '", name,
-          "', but another replica's does: losses are given in the order of the replicas, and all ",
+          bool(all[k][v].gradient), "the loss '", losses[k].name(), "' of replica ", k,
+          " does not depend on its variable '", name,
+          "', but another replica's loss does: give the losses in the order of the replicas, all ",
           "of the same model");
       used[k].push_back(densify(all[k][v]));
     }
   }
   check(!used.front().empty(),
-        "no loss depends on a trainable variable of its own replica: losses ",
-        "are given in the order of the replicas");
+        "no loss depends on a trainable variable of its own replica: give the losses ",
+        "in the order of the replicas");
   return used;
 }
 

@@ -12,13 +12,13 @@ Partitioning checked_partitioning(std::string_view name, const Shape& shape,
   check(shape.rank() > 0, what, ": a scalar has no axis to cut: make it with variable()");
   check(partitioner != nullptr, what, ": its partitioner is empty: give one of partitioners.h");
   const Partitioning cut = partitioner(shape, dtype);
-  check(cut.axis >= 0 && cut.axis < shape.rank(), what, ": axis ", cut.axis,
-        " is to be cut, and the shape is ", shape, ": give an axis in [0, ", shape.rank(), ")");
-  check(cut.parts > 0, what, ": ", cut.parts, " parts were asked for: give 1 or more");
+  check(cut.axis >= 0 && cut.axis < shape.rank(), what, ": its partitioner cuts axis ", cut.axis,
+        ", but the shape is ", shape, ": give an axis in [0, ", shape.rank(), ")");
+  check(cut.parts > 0, what, ": its partitioner makes ", cut.parts, " parts: give 1 or more");
   // A variable without rows is one part without rows.
-  check(cut.parts <= std::max<int64_t>(1, shape[cut.axis]), what, ": ", cut.parts,
-        " parts were asked for, and axis ", cut.axis, " of ", shape, " has the extent ",
-        shape[cut.axis], ": give at most as many parts");
+  check(cut.parts <= std::max<int64_t>(1, shape[cut.axis]), what, ": its partitioner makes ",
+        cut.parts, " parts, but axis ", cut.axis, " of ", shape, " has the extent ",
+        shape[cut.axis], ": give at most that many parts");
   return cut;
 }
 

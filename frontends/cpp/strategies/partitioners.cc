@@ -13,8 +13,8 @@ void check_positive(std::string_view partitioner, std::string_view what, int64_t
 }
 
 void check_axis(std::string_view partitioner, int axis, const Shape& shape) {
-  check(axis >= 0 && axis < shape.rank(), "the partitioner ", partitioner, " is to cut axis ", axis,
-        ", and the variable is ", shape, ": give an axis in [0, ", shape.rank(), ")");
+  check(axis >= 0 && axis < shape.rank(), "the partitioner ", partitioner, " cuts axis ", axis,
+        ", but the variable is ", shape, ": give an axis in [0, ", shape.rank(), ")");
 }
 
 // As floating-point: a variable may have more bytes than an int64 counts.

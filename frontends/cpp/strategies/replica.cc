@@ -6,8 +6,8 @@ namespace leat {
 
 Graph::Scopes scopes_on_worker(Graph& graph, const std::string& job, const std::vector<int>& tasks,
                                int index) {
-  check(index >= 0 && index < std::ssize(tasks), "replica ", index, " was asked for, but job '",
-        job, "' has ", tasks.size(), " tasks");
+  check(index >= 0 && index < std::ssize(tasks), "replica ", index, " does not exist: job '", job,
+        "' has ", tasks.size(), " tasks");
   DeviceName worker;
   worker.job = job;
   worker.task = tasks[static_cast<size_t>(index)];

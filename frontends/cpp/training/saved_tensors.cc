@@ -14,8 +14,8 @@ bool is_savable(const Output& variable) {
 }
 
 void check_is_variable(const Graph& graph, const std::string& name, const Output& variable) {
-  check(variable && is_savable(variable) && &variable.graph() == &graph, "what is to be saved as '",
-        name, "' is no variable of this graph");
+  check(variable && is_savable(variable) && &variable.graph() == &graph, "cannot save '", name,
+        "': it is not a variable of this graph");
 }
 
 SavedTensor tensor_of(const std::string& name, const Output& variable) {
@@ -29,9 +29,8 @@ void add_part(SavedTensor& tensor, const Output& variable) {
   const auto part = part_of(variable), other = part_of(first);
   check(part && other && part->of == other->of && part->whole == other->whole &&
             variable.dtype() == tensor.dtype,
-        "'", variable_name(first), "' and '", variable_name(variable),
-        "' are both to be saved as '", tensor.name,
-        "', and are not parts of one variable: give them different names");
+        "'", variable_name(first), "' and '", variable_name(variable), "' both save as '",
+        tensor.name, "' but are not parts of one variable: give them different names");
   for (const Output& same : tensor.variables) {
     check(common_elements(part_of(same)->slice, part->slice) == 0, "'", variable_name(same),
           "' and '", variable_name(variable), "' hold the same elements of '", tensor.name,
@@ -44,10 +43,10 @@ void add_part(SavedTensor& tensor, const Output& variable) {
 void check_is_complete(const SavedTensor& tensor) {
   int64_t elements = 0;
   for (const Output& variable : tensor.variables) elements += variable.shape().elements();
-  check(elements == tensor.shape.elements(), "'", tensor.name, "' ", tensor.shape, " is in parts, ",
-        "and those that are given, beginning with '", variable_name(tensor.variables.front()),
-        "', hold ", elements, " of its ", tensor.shape.elements(),
-        " elements: save all parts, or none");
+  check(elements == tensor.shape.elements(), "'", tensor.name, "' ", tensor.shape,
+        " is partitioned, ", "but the given parts, starting with '",
+        variable_name(tensor.variables.front()), "', hold only ", elements, " of its ",
+        tensor.shape.elements(), " elements: save all parts or none");
 }
 
 }  // namespace
@@ -85,15 +84,16 @@ void check_fits(const CheckpointReader& reader, const std::string& prefix,
   for (const SavedTensor& tensor : tensors) {
     const auto found = stored.find(tensor.name);
     if (found == stored.end()) {
-      problems += concat("\n  ", tensor.name, " is not in it (here it is ", tensor.dtype,
+      problems += concat("\n  ", tensor.name, " is missing (this graph has ", tensor.dtype,
                          tensor.shape, ")");
     } else if (found->second.dtype != tensor.dtype || found->second.shape != tensor.shape) {
       problems += concat("\n  ", tensor.name, " is ", found->second.dtype, found->second.shape,
-                         " in it, and here ", tensor.dtype, tensor.shape);
+                         " in the checkpoint but ", tensor.dtype, tensor.shape, " in this graph");
       code = Code::invalid_argument;
     }
   }
-  if (!problems.empty()) fail(code, "the checkpoint ", prefix, " is of another model:", problems);
+  if (!problems.empty())
+    fail(code, "the checkpoint ", prefix, " does not fit this graph:", problems);
 }
 
 }  // namespace leat

@@ -44,10 +44,10 @@ constexpr std::string_view name_in_directory = "model.ckpt-", parts_suffix = "_t
 // Tasks may have started in other directories. Without a slash at the end.
 std::string absolute(const std::string& given) {
   const std::string path = local_path(given);
-  check(!path.empty(), "the path of checkpoints is \"\"; \".\" is the current directory");
+  check(!path.empty(), "the path of checkpoints is \"\": use \".\" for the current directory");
   std::error_code error;
   std::filesystem::path out = std::filesystem::absolute(path, error);
-  check(!error, "the path of checkpoints '", path, "': ", error.message());
+  check(!error, "cannot use the path of checkpoints '", path, "': ", error.message());
   out = out.lexically_normal();
   return (out.has_filename() ? out : out.parent_path()).string();
 }
@@ -58,7 +58,7 @@ CheckpointState state_before_save(const std::string& directory) {
     return CheckpointState::read(directory);
   } catch (const Error& error) {
     if (error.code() != Code::data_loss) throw;
-    std::cerr << "leat: " << error.message() << "; it is written anew" << std::endl;
+    std::cerr << "leat: " << error.message() << "; writing a new one" << std::endl;
     return {};
   }
 }
@@ -105,7 +105,8 @@ Saver::Saver(Graph& graph, std::initializer_list<Output> variables)
 
 Saver::Saver(Graph& graph, Options options)
     : max_to_keep_(options.max_to_keep), tensors_(saved_tensors(graph, options.variables)) {
-  check(max_to_keep_ >= 0, "a Saver cannot keep ", max_to_keep_, " checkpoints; 0: all of them");
+  check(max_to_keep_ >= 0, "a Saver cannot keep ", max_to_keep_,
+        " checkpoints; 0 keeps all of them");
   std::map<std::string, Shard> shards;  // by the device that was asked for
   for (const SavedTensor& tensor : tensors_) {
     for (const Output& variable : tensor.variables)
@@ -221,7 +222,7 @@ std::string Saver::restore_latest(Session& session, const std::string& where) {
   }
   if (!torn.is_ok())
     fail(Code::data_loss, "none of the ", prefixes.size(), " checkpoints of ", directory,
-         " can be read; the last one tried, ", torn_.back(), ": ", torn.message);
+         " can be read; the last one tried is ", torn_.back(), ": ", torn.message);
   return "";
 }
 

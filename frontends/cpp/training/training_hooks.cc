@@ -10,7 +10,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 Output checked_loss(Output loss, std::string_view hook) {
-  check(bool{loss}, hook, " was given an empty Output: it was never set to a result of the graph");
+  check(bool{loss}, hook,
+        " needs a loss, got an empty Output: it was never set to a result of the graph");
   const bool is_number = is_floating(loss.dtype()) || is_integer(loss.dtype());
   check(is_number && (!loss.shape().has_rank() || loss.shape().rank() == 0), hook,
         " needs a loss that is one number; '", loss.name(), "' is ", loss.dtype(), loss.shape());
@@ -33,7 +34,8 @@ void unless_disk_is_full(int64_t step, Action&& write) {
     write();
   } catch (const Error& error) {
     if (error.code() != Code::resource_exhausted) throw;
-    std::cerr << "leat: no summaries at step " << step << ": " << error.message() << std::endl;
+    std::cerr << "leat: cannot write summaries at step " << step << ": " << error.message()
+              << std::endl;
   }
 }
 
@@ -66,10 +68,11 @@ WriteSummaries::WriteSummaries(std::string directory, std::vector<Output> summar
     : directory_(std::move(directory)),
       summaries_(std::move(summaries)),
       every_steps_(every_steps) {
-  check(every_steps_ > 0, "summaries are written every 1 or more steps, not every ", every_steps_);
+  check(every_steps_ > 0, "the number of steps between summaries must be positive, got ",
+        every_steps_);
   for (const Output& summary : summaries_) {
     check(summary && summary.dtype() == DType::string, "'", summary.name(),
-          "' is no summary: make it with scalar_summary()");
+          "' is not a summary: make it with scalar_summary()");
   }
 }
 

@@ -27,9 +27,11 @@ std::chrono::milliseconds longer(std::chrono::milliseconds pause) {
 TrainingOptions checked(TrainingOptions options, const Graph& graph) {
   const std::vector<Output>& counters = graph.collection("global_step");
   if (!options.global_step && !counters.empty()) options.global_step = counters.front();
-  check(options.train.node != nullptr, "a training session needs a node to train with");
-  check(options.checkpoint_steps >= 0, "a checkpoint every ", options.checkpoint_steps,
-        " steps: 0 is none by steps");
+  check(options.train.node != nullptr,
+        "a training session needs `train`, the node that updates the variables");
+  check(options.checkpoint_steps >= 0,
+        "checkpoint_steps must be positive, or 0 for none by steps, got ",
+        options.checkpoint_steps);
   check(options.global_step && options.global_step.dtype() == i64,
         "a training session needs a global_step, an int64 variable that `train` increases");
   return options;
@@ -80,19 +82,19 @@ TrainingSession::TrainingSession(Graph& graph, TrainingOptions options)
 }
 
 TrainingSession::~TrainingSession() {
-  constexpr const char* where = "leat: the end of a training session: ";
+  constexpr const char* where = "leat: closing a training session failed: ";
   try {
     close();
   } catch (const std::exception& error) {  // an Error's what() is its message
     std::cerr << where << error.what() << std::endl;
   } catch (...) {
-    std::cerr << where << "a hook has thrown what is no exception" << std::endl;
+    std::cerr << where << "a hook threw something that is not a std::exception" << std::endl;
   }
 }
 
 void TrainingSession::add(std::shared_ptr<TrainingHook> hook) {
-  check(hook != nullptr, "a training session was given an empty hook");
-  check(!has_begun_, "hooks are added before the first step");
+  check(hook != nullptr, "a training session needs a hook, got an empty pointer");
+  check(!has_begun_, "add hooks before the first step");
   wants_placed_graph_ = wants_placed_graph_ || hook->wants_placed_graph();
   std::vector<Output> fetches = hook->fetches();
   hooks_.push_back({std::move(hook), std::move(fetches)});
@@ -247,8 +249,8 @@ std::vector<Tensor> TrainingSession::run_first(const Step& step, std::span<const
 
 std::string TrainingSession::placed_graph() const {
   if (placed_graph_.empty()) {
-    fail(Code::failed_precondition, "where the nodes of a graph run is known after a first step, ",
-         "for hooks that want it");
+    fail(Code::failed_precondition, "the placed graph is known only after the first step, ",
+         "and only if a hook's wants_placed_graph() is true");
   }
   return placed_graph_;
 }
@@ -265,13 +267,13 @@ void TrainingSession::save_if_due() {
   } catch (const Error& error) {
     // A full disk does not stop the training; the next attempt is as far away as if it had worked.
     if (error.code() != Code::resource_exhausted) throw;
-    std::cerr << "leat: no checkpoint at step " << step_number_ << ": " << error.message()
-              << std::endl;
+    std::cerr << "leat: cannot write a checkpoint at step " << step_number_ << ": "
+              << error.message() << std::endl;
   }
 }
 
 std::string TrainingSession::save() {
-  check(saver_.has_value(), "only the chief saves, and only with a directory");
+  check(saver_.has_value(), "cannot save: only the chief saves, and only if it has a directory");
   tried_at_ = Clock::now();
   tried_step_ = step_number_;
   const std::string prefix = saver_->save(*session_, options_.directory, step_number_);

@@ -12,7 +12,8 @@ void write_file(const std::string& path, const std::string& content) {
   std::ofstream out(path, std::ios::binary);
   out.write(content.data(), static_cast<std::streamsize>(content.size()));
   out.close();
-  if (!out) fail(Code::unknown, "cannot write ", path, ": is its directory there and writable?");
+  if (!out)
+    fail(Code::unknown, "cannot write ", path, ": check that its directory exists and is writable");
 }
 
 // Accuracy over all test examples, in batches.
@@ -59,7 +60,7 @@ Flags parse_flags(int argc, char** argv, const std::string& description, bool ha
   Flags flags;
   CLI::App app{description};
   app.add_option("--data", flags.data,
-                 "directory of MNIST idx files (gzip or not); without it digits are drawn");
+                 "directory of MNIST idx files, plain or gzip (default: drawn digits)");
   app.add_option("--epochs", flags.epochs, "passes over the training data")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
@@ -90,13 +91,13 @@ Flags parse_flags(int argc, char** argv, const std::string& description, bool ha
                  "write the partitioned graph of a training step to this file (GraphDef)");
   app.add_option("--trace", flags.trace, "write a Chrome trace of one training step to this file");
   app.add_option("--directory", flags.directory,
-                 "checkpoints and summaries; a training that was stopped goes on from there");
+                 "for checkpoints and summaries; a stopped training resumes from its checkpoint");
   app.add_option("--checkpoint-steps", flags.checkpoint_steps,
-                 "a checkpoint every so many steps (default: every 10 minutes)")
+                 "steps between checkpoints (default: one every 10 minutes)")
       ->check(CLI::PositiveNumber)
       ->needs("--directory");
   app.add_option("--losses", flags.losses, "write step and loss of every step to this file");
-  app.add_option("--seed", flags.seed, "of initial weights, drawn digits and batches; above 0")
+  app.add_option("--seed", flags.seed, "seed of initial weights, drawn digits and batches; above 0")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   try {
@@ -121,7 +122,7 @@ std::unique_ptr<Optimizer> make_optimizer(const Flags& flags) {
 
 bool left_to_the_chief(const ClusterMember& member) {
   if (member.is_chief()) return false;
-  std::cout << "the chief's program drives all workers; this one's task computes for it"
+  std::cout << "the chief's program drives all workers; this program's task computes for it"
             << std::endl;
   return true;
 }

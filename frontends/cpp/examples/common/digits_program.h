@@ -22,7 +22,7 @@ struct Flags {
   std::string graph;               // write the partitioned graph of a training step here
   std::string trace;               // write a Chrome trace of one training step here
   std::string
-      directory;  // checkpoints and summaries; a training that was stopped goes on from there
+      directory;  // for checkpoints and summaries; a stopped training resumes from its checkpoint
   int64_t checkpoint_steps = 0;  // a checkpoint every so many steps; 0 = every 10 minutes
   std::string losses;            // write step and loss of every step here
   uint64_t seed = 1;
