@@ -46,7 +46,7 @@ TEST(Tensor, MemoryThatOthersHaveIsNotThereEither) {
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), Code::resource_exhausted);
       EXPECT_THAT(error.message(), testing::HasSubstr(std::to_string(bytes / size * size)));
-      EXPECT_THAT(error.message(), testing::HasSubstr("bytes are there"));
+      EXPECT_THAT(error.message(), testing::HasSubstr("bytes are available"));
     }
   }
 }

@@ -81,7 +81,7 @@ TEST(Address, ThatIsTakenIsSaidWithWhoHasIt) {
   EXPECT_EQ(code_name(status.code), code_name(Code::unavailable));
   EXPECT_EQ(status.message,
             concat("/job:worker/task:1 cannot listen on ", first.address(),
-                   ": Address already in use: there already runs /job:worker/task:1, process ",
+                   ": Address already in use: /job:worker/task:1 already uses it, process ",
                    getpid(), " on ", host, ", cluster taken"));
 }
 
@@ -93,8 +93,9 @@ TEST(Address, ThatIsTakenBySomethingElseIsSaid) {
   const Status status = error_of([&] {
     Task(spec, TaskName{"worker", 1}, TaskOptions{.threads = 1});
   });
-  EXPECT_THAT(status.message, HasSubstr(address + ": Address already in use: something that is no "
-                                                  "task of Leat has it"));
+  EXPECT_THAT(status.message,
+              HasSubstr(address + ": Address already in use: a program that is not a "
+                                  "Leat task uses it"));
 }
 
 TEST(Address, ANameThatDoesNotResolveIsWaitedForAndNamed) {

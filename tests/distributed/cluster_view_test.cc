@@ -75,11 +75,11 @@ TEST(ClusterView, ATaskThatIsGoneIsShownWithTheReasonAndSoIsWhoWaitsForIt) {
   std::string text;
   EXPECT_TRUE(eventually([&] {
     text = to_text(view_cluster(cluster.target("worker")));
-    return text.find("waits for an answer") != std::string::npos;
+    return text.find("waits for the identity of a task") != std::string::npos;
   })) << text;
   EXPECT_THAT(text,
               AllOf(ContainsRegex("/job:ps/task:0 +" + address + " .*refused.*last heard"),
-                    ContainsRegex("/job:worker/task:0 +[0-9.]+ s +waits for an answer to who it is "
+                    ContainsRegex("/job:worker/task:0 +[0-9.]+ s +waits for the identity of a task "
                                   ".*/job:ps/task:0")))
       << text;
   creating.wait();

@@ -392,7 +392,7 @@ TEST(RpcClient, AServerOfAnotherKindIsSaidToBeOne) {
     call.fail({unimplemented, "no such cast", {}});
   });
   pair.start();
-  const std::string text = pair.address + ": a gRPC server that is no Leat task answers there";
+  const std::string text = pair.address + ": a gRPC server that is not a Leat task answers there";
   EXPECT_EQ(pair.client->call_and_wait("/test/Cpp", "").first.message, text);
   EXPECT_EQ(pair.client->call_and_wait("/test/Python", "").first.message, text);
   EXPECT_EQ(pair.client->call_and_wait("/test/Python", "").first.code, unimplemented);
@@ -446,8 +446,7 @@ TEST(RpcClient, AServerOfAnotherProtocolIsSaidToBeOne) {
     RpcClient client(address);
     const auto [status, reply] = client.call_and_wait("/test/Echo", "");
     EXPECT_EQ(status.code, unavailable);
-    EXPECT_EQ(status.message,
-              address + ": something else listens there, which does not speak gRPC");
+    EXPECT_EQ(status.message, address + ": the server there does not speak gRPC");
     EXPECT_EQ(status.cause, RpcCause::unreachable);
     client.close();
   }

@@ -277,9 +277,9 @@ TEST_F(Tls, ATasksCertificateIsForItsPlaceOnly) {
   impostor.start(spec);
   const Status status = error_of([&] { impostor.wait_for_peers(std::chrono::seconds(1)); });
   const std::string log = testing::internal::GetCapturedStderr();
-  EXPECT_THAT(status.message, HasSubstr("not /job:worker/task:1, whose place it claims"));
+  EXPECT_THAT(status.message, HasSubstr("not /job:worker/task:1, which it claims to be"));
   EXPECT_THAT(log, AllOf(HasSubstr("/job:ps/task:0 refused ipv4:127.0.0.1:"),
-                         HasSubstr("whose place it claims")));
+                         HasSubstr("which it claims to be")));
   EXPECT_NE(peer_state_name(cluster.tasks[ps0]->membership().peer(worker1).state), "connected");
 }
 
@@ -322,7 +322,8 @@ TEST_F(Tls, WhatIsMissingIsSaid) {
                     [&] { task(paths("ps-0"), R"({"cluster": {"ps": ["127.0.0.1:0"]}})"); });
   TlsPaths mixed = paths("ps-0");
   mixed.key = paths("worker-0").key;
-  expect_error_with(Code::unavailable, "the key is not the certificate's", [&] { task(mixed); });
+  expect_error_with(Code::unavailable, "the key does not belong to the certificate",
+                    [&] { task(mixed); });
 }
 
 // Without TLS: who does not know the cluster's id does not learn it either.

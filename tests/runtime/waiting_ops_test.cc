@@ -308,10 +308,10 @@ TEST(Queues, OneOfSeveralIsChosenByNumber) {
     expect_error_with(Code::invalid_argument, text, [&] { size(name); });
   };
   expect_refused("third", "indices = 2 is not in [0, 2)");
-  expect_refused("two", "2 handles on state");
-  expect_refused("of_one", "input 0 is a handle on state, not a value");
-  expect_refused("of_packs", "2 handles on state");
-  expect_refused("of_both", "2 handles on state");
+  expect_refused("two", "the tensor has 2");
+  expect_refused("of_one", "input 0 is a resource handle, not a value");
+  expect_refused("of_packs", "the tensor has 2");
+  expect_refused("of_both", "the tensor has 2");
 }
 
 // ---- Accumulators ----
