@@ -58,7 +58,7 @@ TEST_P(Addresses, TasksAndClientsMeetThere) {
   EXPECT_EQ(session->run({{"x:0", Tensor::scalar(2.0f)}}, {"y:0"}, {})[0].value<float>(), 3);
 }
 
-TEST(Address, ThatIsNotThisHostsIsSaidWithTheReason) {
+TEST(Address, AnAddressOfAnotherHostIsAnErrorWithTheReason) {
   ClusterSpec spec;
   spec.add({"ps", 0}, "192.0.2.1:0");  // reserved for documentation
   const Status status = error_of([&] { Task(spec, TaskName{"ps", 0}, TaskOptions{.threads = 1}); });
@@ -68,7 +68,7 @@ TEST(Address, ThatIsNotThisHostsIsSaidWithTheReason) {
   EXPECT_EQ(text.find("cannot listen"), text.rfind("cannot listen")) << text;
 }
 
-TEST(Address, ThatIsTakenIsSaidWithWhoHasIt) {
+TEST(Address, AnAddressTakenByATaskNamesThatTask) {
   const TaskName name{"worker", 1};
   ClusterSpec spec;
   spec.add(name, "127.0.0.1:0");
@@ -85,7 +85,7 @@ TEST(Address, ThatIsTakenIsSaidWithWhoHasIt) {
                    getpid(), " on ", host, ", cluster taken"));
 }
 
-TEST(Address, ThatIsTakenBySomethingElseIsSaid) {
+TEST(Address, AnAddressTakenByAnotherProgramIsAnError) {
   RpcServer other;  // speaks gRPC, and knows no tasks
   const std::string address = concat("127.0.0.1:", other.start("127.0.0.1:0"));
   ClusterSpec spec;
@@ -98,7 +98,7 @@ TEST(Address, ThatIsTakenBySomethingElseIsSaid) {
                                   "Leat task uses it"));
 }
 
-TEST(Address, ANameThatDoesNotResolveIsWaitedForAndNamed) {
+TEST(Address, ATaskWaitsForANameThatDoesNotResolve) {
   ClusterSpec spec;
   spec.add({"ps", 0}, "ps.invalid:2222");
   spec.add({"worker", 0}, "127.0.0.1:0");

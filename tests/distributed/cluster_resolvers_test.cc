@@ -80,7 +80,7 @@ TEST(Slurm, OlderNamesAndAnotherPort) {
   EXPECT_EQ(found.task, (TaskName{"worker", 1}));
 }
 
-TEST(Slurm, WhatDoesNotFitIsSaid) {
+TEST(Slurm, ImpossibleLayoutsAreRefused) {
   const auto refused = [](const char* part, const char* jobs, Variables variables) {
     expect_error_with(Code::invalid_argument, part,
                       [&] { resolve_slurm(jobs, environment(std::move(variables))); });

@@ -159,7 +159,7 @@ TEST(ClusterSpec, AByteOrderMarkIsNoPartOfIt) {
   EXPECT_EQ(ClusterSpec::parse("\xef\xbb\xbf{\"ps\": [\"h:1\"]}"), ClusterSpec::parse("ps|h:1"));
 }
 
-TEST(ClusterSpec, WhatIsNoFileOfThatSizeIsRefused) {
+TEST(ClusterSpec, DirectoriesAndHugeFilesAreRefused) {
   expect_error_with(Code::invalid_argument, "/tmp: this is a directory",
                     [] { ClusterSpec::read("/tmp"); });
   expect_error_with(Code::invalid_argument, "more than 16 MiB",
@@ -168,7 +168,7 @@ TEST(ClusterSpec, WhatIsNoFileOfThatSizeIsRefused) {
 }
 
 // It could not be written as JSON again.
-TEST(ClusterSpec, AHostThatIsNoTextIsRefused) {
+TEST(ClusterSpec, AHostWithInvalidCharactersIsRefused) {
   for (const char* text : {"ps|\xff\xff\x7fh:2224", "ps|h\x01:1", "ps|h\xc3\xa4:1"})
     EXPECT_THAT(refusal(text), HasSubstr("the host contains an invalid character"));
 }
@@ -200,7 +200,7 @@ TEST(TfConfig, AnEvaluatorIsOutsideTheClusterAndNoClusterIsLocal) {
   EXPECT_THROW(parse_tf_config(R"({"cluster": {"ps": ["a:1"]}, "rpc_layer": "mpi"})"), Error);
 }
 
-TEST(TfConfig, WhatOtherLaunchersWriteIsPassedOverAndSaid) {
+TEST(TfConfig, UnknownKeysOfOtherLaunchersAreIgnoredWithARemark) {
   const auto remarks = [](const std::string& extra, const std::string& task_extra = "") {
     const ResolvedCluster cluster =
         parse_tf_config(R"({"cluster": {"worker": ["a:1"], "evaluator": ["b:1"]}, )" + extra +

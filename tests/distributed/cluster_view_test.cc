@@ -23,7 +23,7 @@ using testing::AllOf;
 using testing::ContainsRegex;
 using testing::HasSubstr;
 
-TEST(ClusterView, AStepIsShownWithWhoWaitsForWhomSinceWhen) {
+TEST(ClusterView, AStepShowsWhichTaskWaitsForWhich) {
   InProcessCluster cluster({{"ps", 1}, {"worker", 2}});
   Graph graph;
   Output slow;
@@ -58,7 +58,7 @@ TEST(ClusterView, AStepIsShownWithWhoWaitsForWhomSinceWhen) {
   }));
 }
 
-TEST(ClusterView, ATaskThatIsGoneIsShownWithTheReasonAndSoIsWhoWaitsForIt) {
+TEST(ClusterView, ALostTaskAndTheMasterThatWaitsForItAreShown) {
   InProcessCluster cluster({{"ps", 1}, {"worker", 1}});
   cluster.kill("ps");
   Graph graph;
@@ -103,7 +103,7 @@ TEST(ClusterView, ASessionThatNobodyUsesIsListedAndCanBeClosed) {
   expect_error_with(Code::aborted, "is not found", [&] { session->run({}, {"y:0"}, {}); });
 }
 
-TEST(ClusterView, NobodyThereIsSaidWithTheReason) {
+TEST(ClusterView, AnUnreachableTargetIsAnErrorWithTheReason) {
   InProcessCluster cluster({{"worker", 1}});
   const std::string target = cluster.target("worker");
   cluster.kill("worker");

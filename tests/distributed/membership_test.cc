@@ -288,7 +288,7 @@ TEST(Membership, ATaskThatGoesIsLostAndMayComeBack) {
   EXPECT_EQ(worker.peer(ps0).incarnation, again.self().incarnation);
 }
 
-TEST(Membership, AGoodbyeIsSaidToBeOne) {
+TEST(Membership, AStoppedTaskIsReportedAsStopped) {
   Losses losses;
   ConnectedTasks tasks({"ps:0", "worker:0"});
   losses.listen(*tasks["ps:0"].membership);
@@ -420,7 +420,7 @@ struct WithChild {
   }
 };
 
-TEST(MembershipProcess, KilledIsToldAtOnce) {
+TEST(MembershipProcess, AKilledTaskIsLostAtOnce) {
   WithChild with;
   const auto begin = std::chrono::steady_clock::now();
   with.child->signal(SIGKILL);
@@ -432,7 +432,7 @@ TEST(MembershipProcess, KilledIsToldAtOnce) {
   EXPECT_THAT(with.losses.all[0].second.message, HasSubstr("last heard 0."));
 }
 
-TEST(MembershipProcess, FrozenIsToldAfterTheSilence) {
+TEST(MembershipProcess, AFrozenTaskIsLostAfterTheSilence) {
   const ScratchDirectory folder;
   const std::string losses = folder / "losses";
   setenv("LEAT_TEST_LOSSES", losses.c_str(), 1);  // for the child

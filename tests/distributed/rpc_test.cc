@@ -382,7 +382,7 @@ TEST(RpcClient, AnErrorWithoutTextHasItsCodesName) {
 }
 
 // TensorFlow's server has no text for a method that it does not have, Python's has one.
-TEST(RpcClient, AServerOfAnotherKindIsSaidToBeOne) {
+TEST(RpcClient, AServerThatIsNoTaskIsNamed) {
   Pair pair;
   pair.server.handle("/test/Cpp", [](RpcCall call) { call.fail({unimplemented, "", {}}); });
   pair.server.handle("/test/Python", [](RpcCall call) {
@@ -400,7 +400,7 @@ TEST(RpcClient, AServerOfAnotherKindIsSaidToBeOne) {
 }
 
 // The system accepts for a process that is stopped.
-TEST(RpcClient, WhatAcceptsAndNeverAnswersMayBeFrozen) {
+TEST(RpcClient, AServerThatNeverAnswersMayBeFrozen) {
   const int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in name{};
   name.sin_family = AF_INET;
@@ -421,7 +421,7 @@ TEST(RpcClient, WhatAcceptsAndNeverAnswersMayBeFrozen) {
   close(listener);
 }
 
-TEST(RpcClient, AServerOfAnotherProtocolIsSaidToBeOne) {
+TEST(RpcClient, AServerThatDoesNotSpeakGrpcIsNamed) {
   const int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in name{};
   name.sin_family = AF_INET;

@@ -81,7 +81,7 @@ TEST(Authorization, IsByWhoCallsAndWhat) {
   EXPECT_FALSE(may(nobody, "/leat.Cluster/View"));
 }
 
-TEST(Exposure, IsSaidWhereOthersReachThePort) {
+TEST(Exposure, AReachablePortIsWarnedAbout) {
   EXPECT_EQ(exposure_line("127.0.0.1:2222", false, "files"), "");
   EXPECT_EQ(exposure_line("localhost:2222", false, "files"), "");
   EXPECT_EQ(exposure_line("[::1]:2222", false, "files"), "");
@@ -284,7 +284,7 @@ TEST_F(Tls, ATasksCertificateIsForItsPlaceOnly) {
 }
 
 // The other way round: what is dialled must be who was meant, or it is sent nothing.
-TEST_F(Tls, WhoIsDialledMustBeWhoIsMeant) {
+TEST_F(Tls, ADialledTaskMustHaveTheExpectedCertificate) {
   Cluster cluster(true);
   RpcClient client(cluster.tasks[worker1]->address(),
                    {.tls = read_tls(paths("worker-0"), ""), .check_server = is_task(ps0, "blue")});
@@ -305,7 +305,7 @@ TEST_F(Tls, ThePlaintextPortIsForSessionsOfThisHost) {
             static_cast<int>(Code::permission_denied));
 }
 
-TEST_F(Tls, WhatIsMissingIsSaid) {
+TEST_F(Tls, MissingTlsFilesAndSettingsAreNamed) {
   const auto task = [](const TlsPaths& tls, const char* text = cluster_json) {
     ClusterSpec spec = ClusterSpec::parse(text);
     spec.set_tls(tls);

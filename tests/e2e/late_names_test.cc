@@ -86,7 +86,7 @@ TEST_F(LateNames, TheLauncherFindsOutThatATaskIsItsOwn) {
   EXPECT_EQ(up.wait(), 0);
 }
 
-TEST_F(LateNames, ANameThatNeverComesIsTold) {
+TEST_F(LateNames, ANameThatNeverResolvesIsReported) {
   const std::string cluster = write_cluster(R"({"cluster": {"ps": ["late.test:2222"]}})");
   ChildProcess up(leat({"up", cluster, "--log-dir", folder_ / "logs", "--start-timeout", "1"}));
   EXPECT_EQ(up.wait(), 1);

@@ -51,7 +51,7 @@ TEST(ResourceVariables, TheShapeOfAnUninitialisedOne) {
   }
 }
 
-TEST(ResourceVariables, AreWhatTheyHoldAndNotWhatANodeClaims) {
+TEST(ResourceVariables, ANodeThatClaimsAnotherDtypeIsRefused) {
   TestTask task;
   task.containers->variable("", "w", f32, VariableKind::resource)
       ->assign(Tensor::of<float>({2}, {1, 2}));

@@ -194,7 +194,7 @@ TEST(Queues, ClosingTheSessionEndsAllWaits) {
 }
 
 // More signatures than a session keeps: the one that waits is no longer among those it knows.
-TEST(Queues, ClosingTheSessionEndsAlsoWhatItHasForgotten) {
+TEST(Queues, ClosingTheSessionEndsStepsOfEvictedGraphs) {
   QueueGraph q;
   auto taken = q.taking();
   EXPECT_EQ(taken.wait_for(50ms), std::future_status::timeout);
