@@ -39,7 +39,7 @@ class BlockingThreads {
     } catch (const std::system_error& error) {
       if (!threads_.empty()) return;
       work_.pop_back();
-      fail(Code::resource_exhausted, "a thread for work that waits: ", error.what());
+      fail(Code::resource_exhausted, "cannot start a thread for a waiting op: ", error.what());
     }
   }
 

@@ -7,7 +7,7 @@ namespace {
 
 class DeferredVariant final : public Variant {
  public:
-  static constexpr std::string_view kind_name = "what a partial run exchanges with its client";
+  static constexpr std::string_view kind_name = "the exchanged values of a partial run";
 
   explicit DeferredVariant(std::shared_ptr<DeferredValues> values) : values(std::move(values)) {}
 

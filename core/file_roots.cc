@@ -68,14 +68,14 @@ FileRoots::FileRoots(const std::vector<std::string>& directories) {
   std::vector<std::string> resolved;
   for (const std::string& directory : directories) {
     check(directory.starts_with('/'), "\"files\": '", directory,
-          "' is no absolute path of a directory");
+          "' is not the absolute path of a directory");
     std::error_code error;
     const std::filesystem::path path = std::filesystem::canonical(directory, error);
     if (error)
       fail(Code::not_found, "\"files\": there is no directory ", directory,
            " on this host: ", error.message());
     if (!std::filesystem::is_directory(path, error))
-      fail(Code::failed_precondition, "\"files\": ", directory, " is no directory");
+      fail(Code::failed_precondition, "\"files\": ", directory, " is not a directory");
     resolved.push_back(path.string());
   }
   directories_ = std::make_shared<const std::vector<std::string>>(std::move(resolved));

@@ -16,7 +16,7 @@ class FileRoots {
  public:
   constexpr FileRoots() noexcept {}  // any file
   // Files below the directories; none if the list is empty. INVALID_ARGUMENT names a path that is
-  // not absolute; NOT_FOUND or FAILED_PRECONDITION names one that is no directory here.
+  // not absolute; NOT_FOUND or FAILED_PRECONDITION names one that is not a directory here.
   explicit FileRoots(const std::vector<std::string>& directories);
 
   bool are_limited() const { return directories_ != nullptr; }

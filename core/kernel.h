@@ -145,12 +145,14 @@ class ExecuteContext {
   virtual Variable& variable(int i) const = 0;  // of a handle on a variable: a ref, or a resource
   // Other state behind a handle, such as the queue of a dequeue. -1: the node's own, found by name.
   virtual const std::shared_ptr<Resource>& resource(int) const {
-    fail(Code::internal, "no resources here");
+    fail(Code::internal, "an op has no resources in this context");
   }
   virtual void set_output(int i, Tensor value) = 0;
   virtual Device& device() const = 0;
   // For execute_async: signals that the step has ended.
-  virtual Cancellation& cancellation() { fail(Code::internal, "nothing can wait here"); }
+  virtual Cancellation& cancellation() {
+    fail(Code::internal, "an op cannot wait in this context");
+  }
 };
 
 // finished on return

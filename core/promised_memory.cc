@@ -82,7 +82,7 @@ MemoryClaim::MemoryClaim(size_t bytes) {
   const uint64_t available = available_host_memory(taken);
   if (bytes > available) {
     fail(Code::resource_exhausted, "out of host memory: ", bytes,
-         " bytes were asked for one buffer, ", available, " bytes are there");
+         " bytes are needed for one buffer, but only ", available, " bytes are available");
   }
   promised.claimed_ += bytes;
   claimed_ = bytes;

@@ -15,8 +15,8 @@ Tensor resource_handle(std::shared_ptr<Resource> resource) {
 
 const std::shared_ptr<Resource>& resource_of(const Tensor& handle) {
   const auto resources = resources_of(handle);
-  check(resources.size() == 1, "a tensor of ", resources.size(),
-        " handles on state is not one of them");
+  check(resources.size() == 1, "one resource handle is expected, but the tensor has ",
+        resources.size());
   return resources.front();
 }
 
@@ -32,7 +32,7 @@ Tensor resource_handles(const Shape& shape, std::span<const std::shared_ptr<Reso
 
 std::span<const std::shared_ptr<Resource>> resources_of(const Tensor& handles) {
   check(handles.dtype() == DType::resource && handles.raw() != nullptr, "a tensor of dtype ",
-        handles.dtype(), " and shape ", handles.shape(), " is no handle on state");
+        handles.dtype(), " and shape ", handles.shape(), " is not a resource handle");
   return {static_cast<const std::shared_ptr<Resource>*>(handles.raw()),
           static_cast<size_t>(handles.elements())};
 }

@@ -83,7 +83,7 @@ std::shared_ptr<Buffer> Buffer::allocate(size_t bytes) {
   // them cost 25 ms.
   const bool is_big = bytes >= 2 * huge_page;
   const size_t unit = is_big ? huge_page : alignment;
-  check(bytes < SIZE_MAX - unit, "a buffer of ", bytes, " bytes was asked for");
+  check(bytes < SIZE_MAX - unit, "cannot allocate a buffer of ", bytes, " bytes");
   const size_t rounded = (bytes + unit - 1) / unit * unit;
   void* data = std::aligned_alloc(unit, rounded);
   if (data == nullptr) fail_out_of_memory(bytes);
@@ -104,7 +104,7 @@ Tensor::Tensor(DType dtype, const Shape& shape) : dtype_(dtype), shape_(shape) {
   } else if (dtype == DType::variant) {
     buffer_ = objects<VariantPointer>(elements_);
   } else {
-    check(dtype_size(dtype) > 0, "tensors of dtype ", dtype, " cannot be made");
+    check(dtype_size(dtype) > 0, "a tensor cannot have dtype ", dtype);
     buffer_ = Buffer::allocate(byte_size(dtype, shape));
   }
 }
@@ -117,7 +117,7 @@ Tensor::Tensor(DType dtype, const Shape& shape, std::shared_ptr<Buffer> buffer, 
       offset_(offset) {
   check(shape.is_complete(), "a tensor needs a complete shape, not ", shape);
   check(dtype != DType::string && dtype != DType::variant, "a tensor of ", dtype,
-        " owns its elements; it cannot be laid over a buffer");
+        " owns its elements; it cannot be a view of a buffer");
   check(elements_ == 0 || (buffer_ && offset <= buffer_->bytes() &&
                            byte_size(dtype, shape) <= buffer_->bytes() - offset),
         "a tensor of ", bytes(), " bytes at offset ", offset, " does not fit a buffer of ",
@@ -141,7 +141,7 @@ Tensor Tensor::reshaped(const Shape& shape) const {
 
 Tensor Tensor::part(const Shape& shape, size_t offset) const {
   check(offset <= bytes() && byte_size(dtype_, shape) <= bytes() - offset, "a tensor of shape ",
-        shape_, " has no part of shape ", shape, " from byte ", offset, " on");
+        shape_, " has no part of shape ", shape, " at byte offset ", offset);
   Tensor out = *this;
   out.shape_ = shape;
   out.elements_ = shape.elements();

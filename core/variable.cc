@@ -85,8 +85,8 @@ std::shared_ptr<Variable> Containers::variable(std::string_view container, std::
   auto& slot = variables_[{std::string(container_or_default(container)), kind, std::string(name)}];
   if (!slot || (slot->is_reset() && slot->dtype() != dtype))
     slot = std::make_shared<Variable>(std::string(name), dtype);
-  check(slot->dtype() == dtype, "variable '", name, "' exists with dtype ", slot->dtype(),
-        " and was asked for with dtype ", dtype, "; Session reset clears it");
+  check(slot->dtype() == dtype, "variable '", name, "' already has dtype ", slot->dtype(),
+        ", but dtype ", dtype, " was requested; Session reset clears the variable");
   return slot;
 }
 

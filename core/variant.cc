@@ -17,7 +17,7 @@ Tensor variant_tensor(std::unique_ptr<Variant> value) {
 
 const Variant& variant_of(const Tensor& tensor) {
   check(tensor.dtype() == DType::variant && tensor.shape().rank() == 0, "a tensor of dtype ",
-        tensor.dtype(), " and shape ", tensor.shape(), " is not one variant");
+        tensor.dtype(), " and shape ", tensor.shape(), " is not a scalar variant");
   return variant_of(tensor, 0);
 }
 
@@ -44,8 +44,8 @@ int depth_around(std::span<const Tensor> held) {
       if (element != nullptr) out = std::max(out, element->depth() + 1);
     }
   }
-  check(out <= deepest, "variants (lists, Optionals, datasets) lie in one another more than ",
-        deepest, " deep");
+  check(out <= deepest, "variants (lists, Optionals, datasets) are nested more than ", deepest,
+        " levels deep");
   return out;
 }
 

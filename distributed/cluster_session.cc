@@ -71,9 +71,10 @@ class ClusterSession final : public SessionInterface {
   // A callable is kept here: it runs as a step, whose errors come with their whole text.
   CallableHandle make_callable(const StepSignature& signature) override {
     if (!signature.connections.empty()) {
-      fail(Code::unimplemented,
-           "a step with connections on a cluster: its steps are sent by their feeds, fetches and "
-           "targets; fetch and feed the tensor, or add the edge to the graph");
+      fail(
+          Code::unimplemented,
+          "a step on a cluster cannot have connections: fetch and feed the tensor, or add the edge "
+          "to the graph");
     }
     std::lock_guard lock(mutex_);
     throw_if_closed();

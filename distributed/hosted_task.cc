@@ -124,7 +124,7 @@ void HostedTask::wait_for_name(const std::string& host) {
   };
   for (bool is_told = false; !is_resolved(); is_told = true) {
     if (options_.start_timeout.count() > 0 && Clock::now() >= deadline) return;
-    if (!is_told) std::cout << host << " cannot be resolved; waiting for that" << std::endl;
+    if (!is_told) std::cout << host << " cannot be resolved yet; waiting" << std::endl;
     if (!wait(name_interval)) return;
   }
 }
@@ -152,7 +152,7 @@ bool HostedTask::wait_for_peers() {
         throw Error(refused);
       const auto left = std::chrono::ceil<milliseconds>(deadline - Clock::now());
       if (is_limited && left.count() <= 0) {
-        fail(Code::unavailable, "not all tasks of the cluster were there within ",
+        fail(Code::unavailable, "not all tasks of the cluster connected within ",
              seconds_text(options_.start_timeout), ":\n", table);
       }
       if (!wait(is_limited ? std::min(left, pause) : pause)) return false;

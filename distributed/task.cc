@@ -73,21 +73,21 @@ std::string owner_of_port(const std::string& address, const TaskIdentity& self,
   client.close(owner_limit);
   if (status.cause == RpcCause::silent ||
       status.code == static_cast<int>(Code::deadline_exceeded)) {
-    return "who has it does not say who it is; it may be frozen";
+    return "the process that uses it does not answer; it may be frozen";
   }
   try {
     if (status.is_ok()) {
       const TaskIdentity owner = decode_hello(answer).from;
-      if (owner.incarnation == 0) return "a task of another version of Leat has it";
-      if (owner.task.job.empty()) return "a task of another cluster has it";
+      if (owner.incarnation == 0) return "a task of another version of Leat uses it";
+      if (owner.task.job.empty()) return "a task of another cluster uses it";
       const size_t colon = owner.process.rfind(':');
-      return concat("there already runs ", owner.task, ", process ",
-                    owner.process.substr(colon + 1), " on ", owner.process.substr(0, colon),
+      return concat(owner.task, " already uses it, process ", owner.process.substr(colon + 1),
+                    " on ", owner.process.substr(0, colon),
                     self.cluster_id.empty() ? "" : ", cluster ", self.cluster_id);
     }
   } catch (const Error&) {  // no greeting
   }
-  return "something that is no task of Leat has it";
+  return "a program that is not a Leat task uses it";
 }
 
 FileRoots files_in(const ClusterSpec& spec) {
@@ -146,9 +146,9 @@ class Task::State {
         server_(server_options()) {
     const HostPort asked = HostPort::parse(spec.address(name));
     check(tls_ == nullptr || identity_.is_id_given,
-          "with TLS the cluster needs a name, which certificates bear: give \"cluster_id\"");
+          "a cluster with TLS needs a name, which its certificates contain: set \"cluster_id\"");
     check(tls_ != nullptr || options.plaintext_port < 0,
-          "a plaintext port is for a cluster with TLS: without, ", name, " speaks nothing else");
+          "a separate plaintext port needs TLS: without it, every port of ", name, " is plaintext");
     devices_.push_back(make_cpu_device(cpu_of(name), pool_, files_in(spec)));
     if (options.gpus) {
       for (auto& gpu : make_gpu_devices(name.device_name())) devices_.push_back(std::move(gpu));

@@ -6,7 +6,7 @@ namespace leat {
 
 LocalRendezvous::State& LocalRendezvous::at(Edge edge) {
   check_internal(edge >= 0 && static_cast<size_t>(edge) < edges_.size(), "edge ", edge,
-                 " of a graph with ", edges_.size(), " edges");
+                 " does not exist: the graph has ", edges_.size(), " edges");
   return edges_[edge];
 }
 
@@ -35,7 +35,7 @@ void LocalRendezvous::recv(Edge edge, Arrived arrived) {
   {
     const std::lock_guard lock(mutex_);
     State& state = at(edge);
-    check_internal(!state.arrived, "edge ", edge, " is received twice at a time");
+    check_internal(!state.arrived, "edge ", edge, " is already being received");
     if (aborted_.is_ok() && !state.is_sent) {
       state.arrived = std::move(arrived);
       return;

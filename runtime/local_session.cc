@@ -20,7 +20,8 @@ constexpr size_t max_graphs = 64;
 constexpr size_t max_spellings = 1024;  // of their signatures
 
 int threads_of(const SessionOptions& options) {
-  check(options.threads >= 0, "a session with ", options.threads, " threads: 0 is one per core");
+  check(options.threads >= 0, "a session cannot have ", options.threads,
+        " threads: give 0 for one per core, or more");
   if (options.threads > 0) return options.threads;
   return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
 }
@@ -106,11 +107,11 @@ void LocalSession::extend(const Graph& graph) {
   for (size_t n = nodes_.size(); n < graph.size(); ++n) {
     const Node& node = *graph.nodes()[n];
     check(graph_.find(node.name) == nullptr, "node '", node.name,
-          "' is in the session's graph already");
+          "' is already in the session's graph");
     const auto check_is_before = [&](const Node& other) {
-      check(other.id < node.id, "node '", node.name, "' waits for '", other.name,
-            "', which was added to the graph after it: a node's inputs are there before it, and "
-            "loops are made by while_loop()");
+      check(other.id < node.id, "node '", node.name, "' depends on '", other.name,
+            "', which was added to the graph after it: add a node's inputs before it, and "
+            "make loops with while_loop()");
     };
     for (const Output& input : node.inputs) check_is_before(*input.node);
     for (const Node* control : node.control_inputs) check_is_before(*control);
@@ -171,8 +172,8 @@ std::shared_ptr<LocalSession::Entry> LocalSession::entry_of(const StepSignature&
       entry = entries_.front();
       const bool is_built = built_.wait_for(lock, timeout_, [&] { return entry->is_built; });
       if (!is_built)
-        fail(Code::deadline_exceeded, "another thread prepares the same step (",
-             signature.to_string(), ") and does not end");
+        fail(Code::deadline_exceeded, "another thread is still preparing the same step (",
+             signature.to_string(), ")");
       throw_if_error(entry->failure);
       return entry;
     }

@@ -30,7 +30,7 @@ LoopProgram::Part make_part(const Node& loop, Graph graph, const std::vector<std
               (!from.is_variable || input < variables),
           describe(loop), " has no input '", feed.name, "'");
     check(feed.dtype == loop.inputs[input].dtype(), describe(loop), ": '", feed.name, "' is ",
-          loop.inputs[input].dtype(), ", but its part expects ", feed.dtype);
+          loop.inputs[input].dtype(), ", but the loop's graph expects ", feed.dtype);
     part.feeds.push_back(input);
   }
   for (const std::string& name : wanted) {

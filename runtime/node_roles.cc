@@ -214,8 +214,8 @@ std::vector<FetchedOutput> make_reads_explicit(Graph& partition, std::vector<Nod
     Output source = partition.output(name);
     const Node* node = source.node;
     check(source.dtype() != DType::resource, "'", name,
-          "' stands for a variable or other state and has no value to fetch: fetch what is read "
-          "from it");
+          "' is a handle to a variable or other state and has no value to fetch: fetch the output "
+          "of a node that reads it");
     source = reads.of(name, source);
     out.push_back({name, source, node});
   }

@@ -26,7 +26,7 @@ void Planner::resolve_handle(const Node& node, State& s) {
     const bool must_be_one = s.kind == ItemKind::merge || node.is("IdentityN");
     check(is_first || !must_be_one || (s.variable == from.variable && s.resource == from.resource),
           node.op->name, " node '", node.name,
-          "' may pass on one or another variable; merge their values instead");
+          "' may pass on different variables; merge their values instead");
     if (is_first) s.variable = from.variable, s.resource = from.resource;
   }
   check(s.variable >= 0 || s.resource >= 0, node.op->name, " node '", node.name,

@@ -64,7 +64,7 @@ class ProgramStep::Context : public ExecuteContext, public FunctionCompiler {
   const ItemSource& value_source(int i) const {
     const ItemSource& source = item_.inputs[i];
     check(source.slot >= 0 || source.constant >= 0, "input ", i,
-          " is a handle on state, not a value");
+          " is a resource handle, not a value");
     return source;
   }
 
@@ -301,7 +301,7 @@ Status ProgramStep::deliver_from_kernel(int index) {
 void ProgramStep::copy_to_device(const Item& item) {
   const Tensor& host = value_of(item.inputs[0]);
   Device& device = *plan_.device;
-  check(host.dtype() != DType::string, "strings cannot lie in the memory of ", device.name());
+  check(host.dtype() != DType::string, "strings cannot be stored in the memory of ", device.name());
   Tensor copy(host.dtype(), host.shape(), device.allocate(host.bytes()));
   // Copies and kernels of a device run in order: what is enqueued from now on finds the value
   // there.

@@ -148,8 +148,8 @@ void TapeInstance::ask_for_step_end() {
 }
 
 void TapeInstance::fail_beyond(size_t wanted, size_t available) {
-  fail(Code::internal, "a kernel would reach ", wanted, " bytes of memory of which ", available,
-       " are there");
+  fail(Code::internal, "a kernel would access ", wanted, " bytes of memory, but only ", available,
+       " are available");
 }
 
 size_t TapeInstance::bytes() const {
@@ -232,10 +232,10 @@ void TapeInstance::check_lies_here(const Variable& variable) const {
   const Device* const owner = variable.value().device();  // null: the host
   const bool is_here = owner == nullptr ? device_.type() == DeviceType::cpu : owner == &device_;
   if (is_here || variable.value().bytes() == 0) return;
-  fail(Code::failed_precondition, "variable '", variable.name(), "' lies in the memory of ",
+  fail(Code::failed_precondition, "variable '", variable.name(), "' is in the memory of ",
        owner == nullptr ? "the host" : owner->name().to_string(),
-       ", where another program has put it, but this program has it on ", device_.name(),
-       ": give it the same device in both");
+       ", where another program placed it, but this program places it on ", device_.name(),
+       ": use the same device in both programs");
 }
 
 void TapeInstance::bind_variables() {
@@ -248,7 +248,7 @@ void TapeInstance::bind_variables() {
       continue;
     }
     if (!variable.is_initialized()) {
-      check_internal(use.reader != nullptr, "nobody reads variable '", variable.name(), "'");
+      check_internal(use.reader != nullptr, "no node reads variable '", variable.name(), "'");
       throw uninitialized(variable, *use.reader, device_);
     }
     check_lies_here(variable);

@@ -128,7 +128,7 @@ class Compiler {
   }
 
   Tensor uploaded(const Tensor& tensor) {
-    check(tensor.dtype() != DType::string, "strings cannot lie in the memory of ",
+    check(tensor.dtype() != DType::string, "strings cannot be stored in the memory of ",
           draft_.device.name());
     Tensor copy(tensor.dtype(), tensor.shape(), draft_.device.allocate(tensor.bytes()));
     if (tensor.bytes() > 0)

@@ -21,7 +21,7 @@ int number(std::string_view text, std::string_view what) {
   check(error != std::errc::result_out_of_range || text[0] == '-', what, " is ", text,
         ", which is too large");
   check(error == std::errc() && end == text.data() + text.size() && value >= 0, what, " is \"",
-        text, "\", which is no number from 0 up");
+        text, "\", which is not a number of 0 or more");
   return value;
 }
 
@@ -47,19 +47,19 @@ Wanted parse_wanted(std::string_view text) {
     const std::string key = part.substr(0, equals), value = part.substr(equals + 1);
     if (key == "port") {
       out.port = number(value, "port");
-      check(out.port > 0 && out.port < 65536, "port ", out.port, " is none");
+      check(out.port > 0 && out.port < 65536, "port ", out.port, " is not from 1 to 65535");
     } else if (key == "hosts") {
       std::istringstream hosts(value);
       for (std::string host; std::getline(hosts, host, ';');) out.hosts.push_back(host);
     } else {
       const int count = value == "*" ? -1 : number(value, "the count of job " + key);
       check(count != 0, "job ", key, " has no tasks", example);
-      check(out.jobs.emplace(key, count).second, "job ", key, " is there twice", example);
+      check(out.jobs.emplace(key, count).second, "job ", key, " appears twice", example);
     }
   }
   const auto is_open = [](const auto& job) { return job.second < 0; };
   check(std::count_if(out.jobs.begin(), out.jobs.end(), is_open) <= 1,
-        "only one job can take the ranks that are left", example);
+        "only one job can take the remaining ranks", example);
   check(!out.jobs.empty(), "no jobs", example);
   return out;
 }
@@ -88,7 +88,7 @@ ResolvedCluster deal(const Wanted& wanted, const Layout& layout, int rank, std::
   int given = 0, open = 0;
   for (const auto& [job, count] : wanted.jobs) (count < 0 ? open : given) += count < 0 ? 1 : count;
   check(given + open <= ranks && (open > 0 || given == ranks), "the jobs have ", given, " tasks",
-        open > 0 ? " and one that takes the rest" : "", ", but there are ", ranks,
+        open > 0 ? " and one job takes the rest" : "", ", but there are ", ranks,
         " ranks: every rank is one task");
   check(rank < ranks, rank_name, " is ", rank, ", but ", size_name, " says that there are ", ranks,
         " ranks, from 0");
@@ -115,13 +115,14 @@ std::string needed(const Environment& environment, std::initializer_list<const c
 }
 
 constexpr const char* slurm_how =
-    "this is no process of a Slurm job step; start it with srun, one process per task";
+    "this process is not part of a Slurm job step; start it with srun, one process per task";
 constexpr const char* mpi_how =
-    "this is no process of Open MPI; start it with mpirun, one process per task";
+    "this process was not started by Open MPI; start it with mpirun, one process per task";
 
 // Where there is a rank.
 constexpr const char* mpi_part =
-    "mpirun sets it beside OMPI_COMM_WORLD_RANK, so something has taken it out of the environment";
+    "mpirun sets it together with OMPI_COMM_WORLD_RANK, so something removed it from the "
+    "environment";
 
 // "2(x3),1" → 2 2 2 1
 std::vector<int> expand_counts(const std::string& text) {
@@ -132,8 +133,8 @@ std::vector<int> expand_counts(const std::string& text) {
     const int count = number(part.substr(0, bracket), "SLURM_STEP_TASKS_PER_NODE");
     int times = 1;
     if (bracket != std::string::npos) {
-      check(part.back() == ')', "SLURM_STEP_TASKS_PER_NODE is \"", text, "\": the bracket of \"",
-            part, "\" is open");
+      check(part.back() == ')', "SLURM_STEP_TASKS_PER_NODE is \"", text, "\": \"", part,
+            "\" has no closing bracket");
       times = number(part.substr(bracket + 2, part.size() - bracket - 3), "its repetition");
     }
     check(times <= most_ranks, "SLURM_STEP_TASKS_PER_NODE is \"", text, "\": \"", part,
@@ -206,21 +207,22 @@ std::vector<std::string> expand_host_list(std::string_view text) {
     const size_t open = item.find('['), close = item.find(']', open);
     if (open == std::string_view::npos) {
       check(!item.empty() && item.find(']') == std::string_view::npos, "\"", text,
-            "\" is no list of hosts");
+            "\" is not a list of hosts");
       out.emplace_back(item);
       continue;
     }
-    check(close != std::string_view::npos, "\"", text, "\" is no list of hosts: a bracket is open");
+    check(close != std::string_view::npos, "\"", text,
+          "\" is not a list of hosts: a bracket is not closed");
     // Brackets without a number would make no host of all that the brackets before them stand for.
-    check(close > open + 1, "\"", text, "\" is no list of hosts: there is nothing in brackets");
+    check(close > open + 1, "\"", text, "\" is not a list of hosts: the brackets are empty");
     std::istringstream ranges{std::string(item.substr(open + 1, close - open - 1))};
     for (std::string range; std::getline(ranges, range, ',');) {
       const size_t dash = range.find('-');
       const std::string first = range.substr(0, dash);
       const std::string last = dash == std::string::npos ? first : range.substr(dash + 1);
       const int from = number(first, "a host number"), to = number(last, "a host number");
-      check(from <= to && to - from < most_ranks, "\"", text, "\" is no list of hosts: \"", range,
-            "\"");
+      check(from <= to && to - from < most_ranks, "\"", text, "\" is not a list of hosts: \"",
+            range, "\"");
       for (int i = from; i <= to; ++i) {
         std::string digits = std::to_string(i);
         if (digits.size() < first.size()) digits.insert(0, first.size() - digits.size(), '0');
@@ -255,7 +257,7 @@ ResolvedCluster resolve_open_mpi(std::string_view jobs, const Environment& envir
   Layout layout;
   if (!wanted.hosts.empty()) {
     const int hosts = static_cast<int>(wanted.hosts.size());
-    check(ranks % hosts == 0, ranks, " ranks cannot be dealt equally to ", hosts, " hosts");
+    check(ranks % hosts == 0, ranks, " ranks cannot be divided equally among ", hosts, " hosts");
     layout = lay_out(wanted.hosts, std::vector<int>(wanted.hosts.size(), ranks / hosts));
   } else if (here == ranks) {
     layout = lay_out({"127.0.0.1"}, {ranks});
@@ -264,10 +266,9 @@ ResolvedCluster resolve_open_mpi(std::string_view jobs, const Environment& envir
     check(static_cast<int>(layout.hosts.size()) == ranks, "Slurm has ", layout.hosts.size(),
           " tasks, Open MPI ", ranks, " ranks");
   } else {
-    fail(
-        Code::invalid_argument, here, " of ", ranks,
-        " ranks are on this host, and Open MPI does not tell where the others are: name the hosts, "
-        "mpi:ps=1,worker=*,hosts=a;b");
+    fail(Code::invalid_argument, here, " of ", ranks,
+         " ranks are on this host, and Open MPI does not report where the others are: name the "
+         "hosts, mpi:ps=1,worker=*,hosts=a;b");
   }
   check_place(layout, rank, environment("OMPI_COMM_WORLD_LOCAL_RANK"), "OMPI_COMM_WORLD_LOCAL_RANK",
               "start mpirun with --map-by slot");

@@ -55,7 +55,7 @@ std::ostream& operator<<(std::ostream& out, const TaskName& task) {
 
 HostPort HostPort::parse(std::string_view address) {
   const auto refuse = [&](auto... why) {
-    fail(Code::invalid_argument, quoted(address), " is no address: ", why...,
+    fail(Code::invalid_argument, quoted(address), " is not an address: ", why...,
          "; write host:port, for example 10.0.0.1:2222 or [::1]:2222");
   };
   if (address.find("://") != std::string_view::npos) refuse("it has a scheme");
@@ -74,11 +74,11 @@ HostPort HostPort::parse(std::string_view address) {
     return c <= ' ' || c > '~' || c == '/' || c == '[' || c == ']';  // also all that is no ASCII
   };
   if (std::any_of(host.begin(), host.end(), is_wrong))
-    refuse("the host has a character that no host has");
+    refuse("the host contains an invalid character");
   int port = -1;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), port);
   if (error != std::errc() || end != digits.data() + digits.size() || port < 0 || port > 65535) {
-    refuse(quoted(digits), " is no port from 0 to 65535");
+    refuse(quoted(digits), " is not a port from 0 to 65535");
   }
   return {std::string(host), port};
 }
@@ -86,7 +86,8 @@ HostPort HostPort::parse(std::string_view address) {
 HostPort HostPort::of_target(std::string_view target) {
   constexpr std::string_view scheme = "grpc://";
   check(target.starts_with(scheme), "\"", target,
-        "\" is no target: write \"\" for this process or grpc://host:port for a task of a cluster");
+        "\" is not a target: write \"\" for this process or grpc://host:port for a task of a "
+        "cluster");
   return parse(target.substr(scheme.size()));
 }
 
@@ -97,7 +98,7 @@ std::string HostPort::to_string() const {
 
 void ClusterSpec::add(const TaskName& task, const std::string& address) {
   check(is_job_name(task.job), quoted(task.job),
-        " is no job name: a letter, then letters, digits and _");
+        " is not a job name: write a letter, then letters, digits and _");
   check(task.job != "evaluator", "an evaluator runs outside the cluster: leave it out of the jobs");
   check(task.job != "chief" || task.index == 0, "a cluster has at most one chief");
   const HostPort parsed = HostPort::parse(address);
@@ -105,7 +106,7 @@ void ClusterSpec::add(const TaskName& task, const std::string& address) {
   if (owner != owners_.end()) {
     fail(Code::invalid_argument, owner->second, " and ", task, " have the same address ", address);
   }
-  check(jobs_[task.job].emplace(task.index, parsed.to_string()).second, task, " is there twice");
+  check(jobs_[task.job].emplace(task.index, parsed.to_string()).second, task, " appears twice");
   if (parsed.port != 0) owners_.emplace(parsed.to_string(), task);
 }
 
@@ -119,7 +120,7 @@ void ClusterSpec::set_address(const TaskName& task, const std::string& address) 
 void ClusterSpec::set_files(std::vector<std::string> directories) {
   for (const std::string& directory : directories)
     check(directory.starts_with('/'), "'", directory,
-          "' is no absolute path: every task's host shall have this directory");
+          "' is not an absolute path: every task's host must have this directory");
   files_ = std::move(directories);
 }
 

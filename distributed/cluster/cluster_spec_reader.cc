@@ -96,7 +96,7 @@ int parse_index(const JsonPlace& place, std::string_view text) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), index);
   place.check(error == std::errc() && end == text.data() + text.size() && index >= 0 &&
                   index <= largest_index,
-              quoted(text), " is no task index: write a number from 0 to ", largest_index);
+              quoted(text), " is not a task index: write a number from 0 to ", largest_index);
   return index;
 }
 
@@ -118,8 +118,7 @@ std::string address_of(const JsonPlace& place, const Json& value) {
 // job → list of addresses, or job → {"index": address}.
 void read_tasks(const JsonPlace& place, const std::string& job, const Json& tasks,
                 ClusterSpec& spec) {
-  place.check(!job.empty(),
-              "a job without a name; a name has a letter, then letters, digits and _");
+  place.check(!job.empty(), "a job has no name; a name is a letter, then letters, digits and _");
   place.check(tasks.is_array() || tasks.is_object(), "job \"", job,
               "\" is a list of addresses or a map of index to address, this is ", text_of(tasks));
   place.check(!tasks.empty(), "job \"", job, "\" has no tasks: leave it out or give it an address");
@@ -215,14 +214,14 @@ void check_keys(const JsonPlace& place, const Json& object, Keys keys,
     const JsonPlace here = place.at(key);
     here.check(keys == Keys::any, "unknown key ", quoted(key), hint(key));
     remarks.push_back(concat(here.origin, " at ", here.pointer, ": the key ", quoted(key),
-                             " is not known, and passed over"));
+                             " is unknown and ignored"));
   }
 }
 
 Json without_evaluator(const JsonPlace& place, Json jobs, std::vector<std::string>& remarks) {
   if (!jobs.is_object() || jobs.erase("evaluator") == 0) return jobs;
   remarks.push_back(concat(place.origin, " at ", place.at("evaluator").pointer,
-                           ": the evaluator takes no part in training, and nobody waits for it"));
+                           ": the evaluator takes no part in training, and no task waits for it"));
   return jobs;
 }
 
@@ -262,7 +261,7 @@ ResolvedCluster read_document(const Json& document, std::string_view origin, Key
   if (document.contains("tls")) out.spec.set_tls(read_tls(root.at("tls"), document["tls"]));
   if (document.contains("rpc_layer")) {
     root.at("rpc_layer")
-        .check(document["rpc_layer"] == "grpc", "only \"grpc\" is spoken, this is ",
+        .check(document["rpc_layer"] == "grpc", "only \"grpc\" is supported, this is ",
                text_of(document["rpc_layer"]));
   }
   if (document.contains("task")) {
@@ -321,13 +320,14 @@ ClusterSpec ClusterSpec::read(const std::string& path) {
     fail(Code::not_found, "cannot read the cluster description ", path,
          ": no such file, or no permission");
   check(!std::filesystem::is_directory(path), path,
-        ": this is a directory, a file with a cluster description is wanted");
+        ": this is a directory; give a file with a cluster description");
   std::string text;
   char piece[65536];
   while (file.read(piece, sizeof piece), file.gcount() > 0) {
     text.append(piece, static_cast<size_t>(file.gcount()));
     check(text.size() <= largest_description, path,
-          ": this is no cluster description: it has more than ", largest_description >> 20, " MiB");
+          ": this is not a cluster description: it has more than ", largest_description >> 20,
+          " MiB");
   }
   ClusterSpec spec = parse(text, path);
   TlsPaths tls = spec.tls();

@@ -14,10 +14,10 @@ bool is_loopback(const std::string& host) {
 
 std::string exposure_line(const std::string& address, bool has_tls, const std::string& files) {
   if (has_tls || is_loopback(HostPort::parse(address).host)) return {};
-  return concat("warning: whoever reaches ", address,
-                " may run graphs here, and with them read and write ", files,
-                ": ask for certificates (\"tls\", see `leat certificates --help`), limit the files "
-                "(\"files\"), or keep strangers from the port");
+  return concat("warning: anyone who can reach ", address,
+                " can run graphs here that read and write ", files,
+                ": require certificates (\"tls\", see `leat certificates --help`), limit the files "
+                "(\"files\"), or block the port for strangers");
 }
 
 }  // namespace leat

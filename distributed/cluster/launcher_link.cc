@@ -92,7 +92,7 @@ ClusterSpec LauncherLink::bound(const ClusterSpec& spec, const TaskName& task,
     ClusterSpec filled = spec;
     filled.set_address(task, address);
     check(!filled.has_open_ports(),
-          "the cluster has tasks with port 0, whose ports only `leat up` can tell: ",
+          "the cluster has tasks with port 0, and only `leat up` knows their ports: ",
           filled.to_json());
     return filled;
   }
@@ -104,7 +104,7 @@ ClusterSpec LauncherLink::bound(const ClusterSpec& spec, const TaskName& task,
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now());
     if (left.count() <= 0) {
       fail(Code::deadline_exceeded, task, " waited ", seconds_text(limit),
-           " for its launcher to tell the other tasks' addresses");
+           " for its launcher to send the other tasks' addresses");
     }
     pollfd wait{fd_, POLLIN, 0};
     const auto turn = std::min<std::chrono::milliseconds>(left, std::chrono::minutes(1));

@@ -187,7 +187,7 @@ PeerStatus Membership::State::describe(const Peer& peer) const {
 
 std::string Membership::State::heard_text(const Peer& peer) const {
   const PeerStatus status = describe(peer);
-  return status.last_heard.count() < 0 ? "never heard of" : leat::heard_text(status.last_heard);
+  return status.last_heard.count() < 0 ? "never heard from" : leat::heard_text(status.last_heard);
 }
 
 std::string Membership::State::own_pause_text() const {
@@ -198,7 +198,7 @@ std::string Membership::State::own_pause_text() const {
                      : now - woke_ < excused                 ? pause_
                                                              : Clock::duration::zero();
   if (!is_started_ || pause + options.heartbeat < options.silence) return {};
-  return concat("; ", self.task, " itself stood still for ", seconds_text(pause));
+  return concat("; ", self.task, " itself was frozen for ", seconds_text(pause));
 }
 
 Status Membership::State::status_of(const Peer& peer) const {

@@ -114,7 +114,7 @@ class Membership {
   PeerStatus peer(const TaskName& task) const;  // NOT_FOUND if it is not in the spec
   bool is_connected(const TaskName& task) const;
   bool is_lost(const TaskName& task) const;            // it was connected and no longer is
-  std::string last_heard(const TaskName& task) const;  // "last heard 4.2 s ago", "never heard of"
+  std::string last_heard(const TaskName& task) const;  // "last heard 4.2 s ago", "never heard from"
   // OK if connected; else UNAVAILABLE, with address, state and reason.
   Status status_of(const TaskName& task) const;
   // A line per task: name, address, state, reason. Only those that are not connected, or all.

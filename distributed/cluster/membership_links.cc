@@ -241,7 +241,7 @@ void Membership::State::hello_came(const std::shared_ptr<Link>& link, const Hell
     // The peer stays as it is: a stranger says nothing about it.
     const Status status{Code::permission_denied,
                         concat("the certificate names ", names_text(link->names), ", not ",
-                               hello.from.task, ", whose place it claims")};
+                               hello.from.task, ", which it claims to be")};
     std::cerr << "leat: "
               << concat(self.task, " refused ", channel->peer(), ": ", status.message, "\n")
               << std::flush;
@@ -257,7 +257,8 @@ void Membership::State::hello_came(const std::shared_ptr<Link>& link, const Hell
   }
   // Soon: it is here, so it will answer.
   if (peer->is_dialled) {
-    return refuse(link, nullptr, {Code::unavailable, concat("it is to be dialled by ", self.task)});
+    return refuse(link, nullptr,
+                  {Code::unavailable, concat(self.task, " will dial this task itself")});
   }
   Status taken;
   {
@@ -290,9 +291,9 @@ void Membership::State::hello_came(const std::shared_ptr<Link>& link, const Hell
         std::lock_guard lock(mutex_);
         old = peer->channel;
       }
-      std::string why = "it connected anew";
+      std::string why = "it connected again";
       if (!hello.why_again.empty())
-        why += concat(", since ", self.task, " was gone for it: ", hello.why_again);
+        why += concat(", because it had lost ", self.task, ": ", hello.why_again);
       if (old) old->cut({Code::unavailable, why});
     }
     return refuse(link, peer, taken);

@@ -97,7 +97,7 @@ class Membership::State : public std::enable_shared_from_this<Membership::State>
   void set(std::unique_lock<std::mutex>& lock, Peer& peer, PeerState state, std::string reason);
   PeerStatus describe(const Peer& peer) const;
   std::string heard_text(const Peer& peer) const;
-  // "; /job:worker/task:0 itself stood still for 7.0 s" if that made the others give it up: losses
+  // "; /job:worker/task:0 itself was frozen for 7.0 s" if that made the others give it up: losses
   // that it reports just afterwards are not the others' fault. Under the lock.
   std::string own_pause_text() const;
   Status status_of(const Peer& peer) const;

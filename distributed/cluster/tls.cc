@@ -74,7 +74,7 @@ std::string read_pem(const std::string& path, const char* what) {
          ": no such file, or no permission; `leat certificates` makes files for development");
   }
   check(text.find("-----BEGIN ") != std::string::npos, path, ": the ", what,
-        " is to be in PEM, with a line -----BEGIN …");
+        " must be in PEM format, with a line -----BEGIN …");
   return text;
 }
 
@@ -159,7 +159,7 @@ NameCheck is_task(const TaskName& task, const std::string& cluster) {
 NameCheck is_any_task() {
   return [](const std::vector<std::string>& names) {
     if (certified_peer(names, "").kind == Kind::task) return std::string();
-    return concat("its certificate names ", names_text(names), ", which is no task");
+    return concat("its certificate names ", names_text(names), ", which is not a task");
   };
 }
 
@@ -171,7 +171,7 @@ RpcStatus authorize_call(const std::string& method, const RpcPeer& peer,
   if (!peer.is_certified) {
     if (method.starts_with(for_clients[0])) return {};
     return refuse(Code::permission_denied,
-                  concat("only sessions may be opened without TLS, not ", method, " called"));
+                  concat("without TLS a client may only open sessions, not call ", method));
   }
   switch (certified_peer(peer.names, cluster).kind) {
     case Kind::task:

@@ -29,7 +29,7 @@ struct Pattern {
   const char* reason;  // null: what stands in the message from here on
 };
 
-constexpr const char* other_protocol = "something else listens there, which does not speak gRPC";
+constexpr const char* other_protocol = "the server there does not speak gRPC";
 
 // In search order.
 constexpr std::array patterns = {
@@ -150,10 +150,10 @@ RpcStatus to_rpc_status(const grpc::Status& status, const std::string& address, 
                 status.error_details()};
   if (!address.empty() && is_no_such_method(status)) {
     out.cause = RpcCause::unreachable;
-    out.message = address + ": a gRPC server that is no Leat task answers there";
+    out.message = address + ": a gRPC server that is not a Leat task answers there";
   } else if (out.message.empty()) {
     const auto code = static_cast<size_t>(out.code);
-    out.message = code < code_names.size() ? code_names[code] : "an error without a text";
+    out.message = code < code_names.size() ? code_names[code] : "an error without a message";
   }
   // ENHANCE_YOUR_CALM: the server's quota (rpc_server.cc) was used up before the message was whole.
   if (out.message.find("RST_STREAM with error code 11") != std::string::npos && !address.empty()) {
@@ -178,8 +178,8 @@ RpcStatus to_rpc_status(const grpc::Status& status, const std::string& address, 
       out.message.find("Socket closed") != std::string::npos && !address.empty()) {
     out.cause = RpcCause::untrusted;
     out.message = address +
-                  ": the peer closed the connection before a word: it asks for TLS, or does not "
-                  "take the certificate";
+                  ": the peer closed the connection before it sent anything: it requires TLS, or "
+                  "does not accept the certificate";
     return out;
   }
   for (const Pattern& pattern : patterns) {
@@ -190,7 +190,7 @@ RpcStatus to_rpc_status(const grpc::Status& status, const std::string& address, 
       // failed"
       const size_t codes = out.message.rfind("::");
       if (out.message.find("wrong version number") != std::string::npos) {
-        out.message = "no TLS connection: what listens there does not speak TLS";
+        out.message = "no TLS connection: the server there does not speak TLS";
       } else if (codes != std::string::npos &&
                  out.message.find("SSL routines") != std::string::npos) {
         out.message = "no TLS connection: " + out.message.substr(codes + 2);

@@ -57,9 +57,9 @@ void check_pair(const RpcTls& tls) {
       PEM_read_bio_PrivateKey(key_text.get(), nullptr, nullptr, const_cast<char*>("")),
       EVP_PKEY_free);
   if (key == nullptr)
-    throw std::runtime_error("the key cannot be read (one with a passphrase is of no use here)");
+    throw std::runtime_error("the key cannot be read (a key with a passphrase is not supported)");
   if (X509_check_private_key(certificate.get(), key.get()) != 1)
-    throw std::runtime_error("the key is not the certificate's");
+    throw std::runtime_error("the key does not belong to the certificate");
 }
 
 // Never destroyed: threads of gRPC may log until the end of the process.

@@ -137,9 +137,9 @@ class PiecesCall final : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::
     for (const Bytes& piece : pieces_)
       parts.insert(parts.end(), piece.parts().begin(), piece.parts().end());
     auto owner = std::make_shared<std::vector<Bytes>>(std::move(pieces_));
-    const grpc::Status too_large{
-        grpc::StatusCode::RESOURCE_EXHAUSTED,
-        "an answer of more than the " + std::to_string(limit_) + " bytes that there is memory for"};
+    const grpc::Status too_large{grpc::StatusCode::RESOURCE_EXHAUSTED,
+                                 "the answer is larger than the " + std::to_string(limit_) +
+                                     " bytes of memory that are available"};
     done_(is_too_large_ ? too_large : status, Bytes(std::move(parts), std::move(owner)));
     delete this;
   }

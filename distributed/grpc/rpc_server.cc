@@ -489,8 +489,8 @@ int RpcServer::State::start(const std::string& address, const std::string& plain
     if (options_.tls != nullptr) {
       watch_ = std::make_unique<transport::HandshakeWatch>(
           [this](const std::string& peer, const std::string& why) {
-            refused(peer, why.empty() ? "the connection ended before a call came over it"
-                                      : "no TLS connection came about: " + why);
+            refused(peer, why.empty() ? "the connection ended before its first call"
+                                      : "the TLS handshake failed: " + why);
           });
     }
     listener_->start([this, pass_on](int socket, int connection) {

@@ -133,8 +133,7 @@ void register_program(const Peers& peers, const ProgramOwner& owner, Partitioned
         if (!status.is_ok() && state->status.is_ok()) {
           state->status = status;
           if (status.code == Code::unavailable) {
-            state->status.message +=
-                "; " + debt_text("its part of the step, which it was to compile");
+            state->status.message += "; " + debt_text("the compilation of its part of the step");
             if (last_heard) state->status.message += ", " + last_heard(task);
           }
         }

@@ -5,7 +5,7 @@
 namespace leat {
 namespace {
 
-const Status closed{Code::cancelled, "the session was closed before the step's program was there"};
+const Status closed{Code::cancelled, "the session was closed before the step's program was built"};
 
 }  // namespace
 

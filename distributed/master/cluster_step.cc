@@ -273,7 +273,7 @@ std::string ClusterStep::owed_by(const TaskName& task) const {
       if (each.ns <= longest.ns) continue;
       const std::string tensor =
           each.what.starts_with(waits_for) ? each.what.substr(waits_for.size()) : each.what;
-      longest = {concat(tensor, " to ", program_->parts[i].task, ", which waited for it for ",
+      longest = {concat(tensor, " to ", program_->parts[i].task, ", which had been waiting for ",
                         seconds_text(std::chrono::nanoseconds(each.ns))),
                  each.ns};
     }

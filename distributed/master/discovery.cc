@@ -96,7 +96,7 @@ class Discovery : public std::enable_shared_from_this<Discovery> {
     const int64_t ns = std::chrono::nanoseconds(Clock::now() - start_).count();
     std::lock_guard lock(mutex_);
     for (const auto& [task, missing] : missing_) {
-      out.push_back({concat("waits for an answer to who it is (", missing.why, ")"),
+      out.push_back({concat("waits for the identity of a task (", missing.why, ")"),
                      peers_->describe(task), ns});
     }
     return out;

@@ -162,7 +162,7 @@ class LocalMaster final : public MasterClient {
   std::shared_ptr<Master> master() const {
     std::shared_ptr<Master> master = master_.lock();
     if (master == nullptr)
-      fail(Code::unavailable, "the task at ", target_, ", one of this process, has ended");
+      fail(Code::unavailable, "the task at ", target_, ", in this process, has ended");
     return master;
   }
 

@@ -223,7 +223,7 @@ std::vector<StepActivity> Master::idle_sessions(std::chrono::seconds limit) cons
   for (const auto& [handle, session] : sessions_) {
     const std::chrono::nanoseconds idle = session->idle();
     if (idle >= limit)
-      out.push_back({concat("keeps session ", handle, " for a client that asks for nothing"), "",
+      out.push_back({concat("keeps session ", handle, " for a client that sends no requests"), "",
                      idle.count()});
   }
   return out;

@@ -61,7 +61,7 @@ Message parse(const RpcCall& call) {
   const bool parsed =
       parts.size() == 1 ? message.ParseFromArray(parts[0].data(), static_cast<int>(parts[0].size()))
                         : message.ParseFromString(call.request().to_string());
-  check(parsed, "the request is no ", message.GetTypeName());
+  check(parsed, "the request is not a ", message.GetTypeName());
   return message;
 }
 
@@ -328,7 +328,7 @@ void MasterService::run_step(RpcCall call) {
                    [&](std::string name, Tensor tensor) {
                      step.feeds.emplace_back(std::move(name), std::move(tensor));
                    });
-  check(request->ParseFromString(rest), "the request is no RunStepRequest");
+  check(request->ParseFromString(rest), "the request is not a RunStepRequest");
   const auto id = static_cast<uint64_t>(request->request_id());
   std::shared_ptr<Request> running;
   if (!join(call, id, running)) return;
@@ -442,7 +442,7 @@ void MasterService::run_callable(RpcCall call) {
   const std::string rest =
       read_message_of_tensors(call.request(), tensorflow::RunCallableRequest::kFeedFieldNumber,
                               [&](Tensor tensor) { feeds.push_back(std::move(tensor)); });
-  check(request.ParseFromString(rest), "the request is no RunCallableRequest");
+  check(request.ParseFromString(rest), "the request is not a RunCallableRequest");
   const auto id = static_cast<uint64_t>(request.request_id());
   std::shared_ptr<Request> running;
   if (!join(call, id, running)) return;

@@ -98,9 +98,9 @@ Timer::Id MasterSession::end_call_at(const StepTimes& times, const std::string& 
   if (!times.deadline) return 0;
   std::string wanted;
   for (const std::string& fetch : call.fetches) wanted += (wanted.empty() ? "" : ", ") + fetch;
-  const std::string text = concat(
-      "partial run ", handle, " did not ", wanted.empty() ? "end" : concat("come to ", wanted),
-      " within the deadline of the call (", seconds_text(times.limit), ")");
+  const std::string text =
+      concat("partial run ", handle, " did not ", wanted.empty() ? "end" : concat("reach ", wanted),
+             " within the deadline of the call (", seconds_text(times.limit), ")");
   return peers_->timer->at(*times.deadline, [run, text] {
     run->cancel({Code::deadline_exceeded, text, false});
   });

@@ -125,8 +125,8 @@ class MasterCalls {
   template <class Response>
   Response parse(const char* method, const std::string& bytes) const {
     Response response;
-    check_internal(response.ParseFromString(bytes), target_, " answered ", method,
-                   " with something else");
+    check_internal(response.ParseFromString(bytes), target_, " sent an answer to ", method,
+                   " that cannot be read");
     return response;
   }
 

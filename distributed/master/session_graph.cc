@@ -38,7 +38,7 @@ std::string uncompressed(const std::string& bytes, size_t size) {
   const int result = uncompress(reinterpret_cast<Bytef*>(out.data()), &got,
                                 reinterpret_cast<const Bytef*>(bytes.data()), bytes.size());
   if (result == Z_MEM_ERROR) throw std::bad_alloc();
-  check_internal(result == Z_OK && got == size, "a graph that was packed cannot be unpacked");
+  check_internal(result == Z_OK && got == size, "a compressed graph cannot be decompressed");
   return out;
 }
 

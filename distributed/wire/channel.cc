@@ -277,7 +277,7 @@ void Channel::receive_frame(FrameReader& reader) {
   const FrameHeader header = reader.header();
   if (header.kind == FrameKind::complaint) return complaint_came(read_text(reader, header));
   if (header.sequence != expected_) {
-    fail(Code::data_loss, "frame ", header.sequence, " came where ", expected_, " was due");
+    fail(Code::data_loss, "frame ", header.sequence, " arrived where ", expected_, " was expected");
   }
   ++expected_;
   const uint64_t peer = peer_incarnation_;
@@ -319,7 +319,7 @@ std::string Channel::read_text(FrameReader& reader, const FrameHeader& header) {
   std::string text(header.payload, '\0');
   const bool has_checksum = !header.is_greeting() || header.checksum != 0;
   if (!reader.read_payload(header, text.data()) && has_checksum) {
-    fail(Code::data_loss, "the checksum of a message does not fit what was received");
+    fail(Code::data_loss, "the checksum of a message does not match the received bytes");
   }
   return text;
 }
@@ -356,7 +356,7 @@ bool Channel::fits(const FrameHeader& header, Action&& action) {
 void Channel::receive_tensor(FrameReader& reader, const FrameHeader& header) {
   const uint64_t cost = cost_of(header.payload);
   if (header.offset > header.total || header.payload > header.total - header.offset) {
-    fail(Code::data_loss, "a piece of a tensor beyond its end");
+    fail(Code::data_loss, "a piece of a tensor ends beyond the end of the tensor");
   }
   const auto key = std::pair(header.step, header.edge);
   const Shape shape = reader.shape();
@@ -385,7 +385,7 @@ void Channel::receive_tensor(FrameReader& reader, const FrameHeader& header) {
   if (!is_sound) {
     fail(Code::data_loss, "the checksum of ", describe(header), ", bytes ", header.offset, " to ",
          header.offset + header.payload, " of ", header.total, " in step ", header.step,
-         ", does not fit what was received");
+         ", does not match the received bytes");
   }
 
   if (phase == StepPhase::early) {

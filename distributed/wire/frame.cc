@@ -72,7 +72,7 @@ FrameHeader FrameReader::header() {
   FrameHeader header;
   read(&header, sizeof header);
   if (header.magic != FrameHeader::expected_magic)
-    fail(Code::data_loss, "what was received is not a frame of Leat");
+    fail(Code::data_loss, "the received bytes are not a frame of Leat");
   rank_ = std::min<size_t>(header.extents(), Shape::max_rank);
   read(extents_.data(), std::min(left(), rank_ * sizeof(int64_t)));
   // Tasks of version 1, whose frames have no checksums, are greeted so far that they hear why they
@@ -80,14 +80,14 @@ FrameHeader FrameReader::header() {
   const bool is_old = header.is_greeting() && header.checksum == 0;
   if (header.rank > Shape::max_rank ||
       (checksum_of(header, extents_.data()) != header.checksum && !is_old)) {
-    fail(Code::data_loss, "the checksum of a frame's header does not fit what was received");
+    fail(Code::data_loss, "the checksum of a frame's header does not match the received bytes");
   }
   if (header.kind < FrameKind::hello || header.kind > FrameKind::complaint) {
     fail(Code::data_loss, "a frame of unknown kind ", static_cast<int>(header.kind));
   }
   if (header.payload > left()) {
-    fail(Code::data_loss, "a frame announces ", header.payload, " bytes, of which ", left(),
-         " are there");
+    fail(Code::data_loss, "a frame announces ", header.payload, " bytes, but only ", left(),
+         " are left");
   }
   return header;
 }
@@ -121,7 +121,7 @@ std::string encode_strings(const Tensor& tensor) {
 Tensor decode_strings(const Shape& shape, std::string_view bytes) {
   const auto count = static_cast<uint64_t>(shape.elements());
   if (count > bytes.size() / sizeof(uint64_t)) {
-    fail(Code::data_loss, "a tensor of ", count, " strings in ", bytes.size(), " bytes");
+    fail(Code::data_loss, "a tensor announces ", count, " strings in ", bytes.size(), " bytes");
   }
   std::string_view texts = bytes.substr(count * sizeof(uint64_t));
   Tensor tensor(DType::string, shape);
@@ -130,8 +130,8 @@ Tensor decode_strings(const Shape& shape, std::string_view bytes) {
     std::memcpy(&length, bytes.data(), sizeof length);
     bytes.remove_prefix(sizeof length);
     if (length > texts.size())
-      fail(Code::data_loss, "a string of ", length, " bytes, of which ", texts.size(),
-           " are there");
+      fail(Code::data_loss, "a string announces ", length, " bytes, but only ", texts.size(),
+           " are left");
     text.assign(texts.substr(0, length));
     texts.remove_prefix(length);
   }

@@ -116,7 +116,7 @@ void FramedMessage::parse_header(google::protobuf::MessageLite& header) {
   uint32_t size = 0;
   read(&size, sizeof(size));
   check(size <= bytes_.left() && size <= INT32_MAX, "a message claims a header of ", size,
-        " bytes and has ", bytes_.left());
+        " bytes, but has ", bytes_.left());
   bool parsed = false;
   if (const auto lies = bytes_.view(size)) {
     parsed = header.ParseFromArray(lies->data(), static_cast<int>(size));
@@ -125,7 +125,7 @@ void FramedMessage::parse_header(google::protobuf::MessageLite& header) {
     read(text.data(), size);
     parsed = header.ParseFromString(text);
   }
-  check(parsed, "a message is no ", header.GetTypeName());
+  check(parsed, "a message is not a ", header.GetTypeName());
 }
 
 Tensor FramedMessage::tensor(const TensorHeader& header) {

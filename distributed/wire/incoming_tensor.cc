@@ -38,7 +38,7 @@ IncomingTensor::IncomingTensor(const FrameHeader& header, const Shape& shape, ui
     const uint64_t available = header.total < worth_asking ? header.total : available_host_memory();
     if (header.total > available) {
       fail(Code::resource_exhausted, "a tensor of strings of ", header.total,
-           " bytes does not fit: ", available, " bytes of memory are there");
+           " bytes does not fit: ", available, " bytes of memory are available");
     }
     strings_ = std::make_unique<std::string>();
   } else {
@@ -50,8 +50,8 @@ IncomingTensor::IncomingTensor(const FrameHeader& header, const Shape& shape, ui
 bool IncomingTensor::read(FrameReader& reader, const FrameHeader& header) {
   if (header.offset != received_) fail(Code::data_loss, "a piece of a tensor is missing");
   if (header.total != total_) {
-    fail(Code::data_loss, "a piece of a tensor of ", header.total, " bytes, which began as one of ",
-         total_);
+    fail(Code::data_loss, "a piece belongs to a tensor of ", header.total,
+         " bytes, but the tensor began with ", total_);
   }
   if (strings_) strings_->resize(header.offset + header.payload);
   char* const to = strings_ ? strings_->data() : destination_;

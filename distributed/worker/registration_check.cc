@@ -57,7 +57,7 @@ class RegistrationCheck {
     check(edge.id >= 0 && edge.id <= INT32_MAX, title(edge), ": an edge's id is from 0 to ",
           INT32_MAX);
     const auto [entry, is_new] = ends_.try_emplace(edge.id, Ends{&edge});
-    check(is_new, title(edge), " has the id of '", entry->second.edge->tensor_name, "'");
+    check(is_new, title(edge), " has the same id as '", entry->second.edge->tensor_name, "'");
   }
 
   Ends& ends_of(const Node& node) {

@@ -163,10 +163,10 @@ std::shared_ptr<Rendezvous> RendezvousRouter::State::open(int64_t step, const Ed
   {
     std::lock_guard lock(mutex_);
     if (steps_.contains(step))
-      fail(Code::already_exists, "step ", step, " runs on ", self_, " already");
+      fail(Code::already_exists, "step ", step, " already runs on ", self_);
     if (const Over* over = over_.find(static_cast<uint64_t>(step)); over != nullptr) {
       if (over->peers != nullptr)
-        fail(Code::already_exists, "step ", step, " has run on ", self_, " already");
+        fail(Code::already_exists, "step ", step, " has already run on ", self_);
       status = over->status();
     }
     for (size_t i = 0; i < routes->peers.size(); ++i) {

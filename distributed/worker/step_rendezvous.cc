@@ -90,7 +90,7 @@ void StepRendezvous::recv(Edge edge, Arrived arrived) {
       value = std::move(slot.value);
       is_dead = slot.is_dead;
     } else {
-      status = {Code::internal, concat("edge ", edge, " was asked for twice in a step")};
+      status = {Code::internal, concat("edge ", edge, " was requested twice in one step")};
     }
   }
   arrived(status, std::move(value), is_dead);

@@ -130,7 +130,8 @@ void Worker::check_master(const TaskName& master, uint64_t incarnation) const {
   const std::vector<uint64_t>& gone = found->second.gone;
   if (std::find(gone.begin(), gone.end(), incarnation) == gone.end()) return;
   fail(Code::aborted, master, " has restarted: a graph of its incarnation ", incarnation,
-       " came to ", options_.task, " when that of ", found->second.connected, " was connected");
+       " reached ", options_.task, " while incarnation ", found->second.connected,
+       " was connected");
 }
 
 WorkerStatus Worker::current_status() const {
@@ -162,7 +163,7 @@ void Worker::register_graph(RegisterGraph request, Deadline, Done<uint64_t> done
   const bool is_first =
       state_->registrations.begin(id, [done](const std::shared_ptr<const RegisterAnswer>& answer) {
         if (answer == nullptr) {
-          done({Code::aborted, "the graph was registered before, long ago"}, 0);
+          done({Code::aborted, "the answer to this registration is no longer kept"}, 0);
         } else {
           done(answer->call, answer->graph);
         }
@@ -382,7 +383,7 @@ std::vector<StepActivity> Worker::abort(int64_t id, const Status& status) {
       if (const auto ended = state_->replies->activity(id)) return {*ended};
       state_->aborted.push_back({id, status, Clock::now()});
       if (state_->aborted.size() > remembered_aborts) state_->aborted.pop_front();
-      return {{"has not been told of the step", "", 0}};
+      return {{"has not received the step", "", 0}};
     }
     step = found->second;
     if (!step->abort.is_ok()) return step->activity;

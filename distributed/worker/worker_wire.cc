@@ -51,7 +51,8 @@ CutEdge read_edge(const Edge& edge) {
 }
 
 Code code_of(int code) {
-  check(code >= 0 && code <= static_cast<int>(Code::unauthenticated), code, " is no error code");
+  check(code >= 0 && code <= static_cast<int>(Code::unauthenticated), code,
+        " is not an error code");
   return static_cast<Code>(code);
 }
 

@@ -99,7 +99,7 @@ TEST(AttrValue, TensorsAreComparedByElements) {
 }
 
 // Nodes share what is equal, so equal is only what a kernel cannot tell apart.
-TEST(AttrValue, WhatAKernelCanTellApartDiffers) {
+TEST(AttrValue, ValuesThatKernelsDistinguishAreNotEqual) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   EXPECT_FALSE(AttrValue(0.0F) == AttrValue(-0.0F));
   EXPECT_EQ(AttrValue(nan), AttrValue(nan));

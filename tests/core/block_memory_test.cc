@@ -39,7 +39,7 @@ TEST(BlockMemory, AllOfABlockCanBeWritten) {
   }
 }
 
-TEST(BlockMemory, WhatIsNotUsedGoesBackToTheSystem) {
+TEST(BlockMemory, UnusedBlocksGoBackToTheSystem) {
   BlockMemory memory;
   void* const used = memory.take(megabyte);
   void* const unused = memory.take(2 * megabyte);
@@ -84,14 +84,14 @@ TEST(BlockMemory, WithinTheReserveTheNumberOfBlocksGrowsByHalf) {
   EXPECT_EQ(std::set<void*>(blocks.begin(), blocks.end()).size(), 8u);
 }
 
-TEST(BlockMemory, TakingTrims) {
+TEST(BlockMemory, TakingABlockTrimsUnusedOnes) {
   BlockMemory memory;
   memory.give(memory.take(2 * megabyte), 2 * megabyte);
   for (int i = 0; i < 3'000; ++i) memory.give(memory.take(megabyte), megabyte);
   EXPECT_EQ(memory.counts().blocks, 1u);
 }
 
-TEST(BlockMemory, KeepsSoMuch) {
+TEST(BlockMemory, KeepsFreeBlocksUpToItsLimit) {
   BlockMemory memory;
   std::vector<void*> blocks;
   for (size_t i = 0; i < BlockMemory::keep_at_most / (16 * megabyte) + 3; ++i)

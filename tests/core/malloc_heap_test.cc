@@ -23,7 +23,7 @@ std::unique_ptr<char[]> free_in_heap(int64_t bytes) {
   return std::make_unique<char[]>(block);
 }
 
-TEST(MallocHeap, MuchThatIsFreeGoesBackLittleStays) {
+TEST(MallocHeap, LargeFreeMemoryGoesBackASmallRestStays) {
 #ifdef LEAT_UNDER_SANITIZER
   GTEST_SKIP() << "the heap is the sanitizer's";
 #endif

@@ -20,7 +20,7 @@ bool is_resident(void* data) {
   return (out & 1) != 0;
 }
 
-TEST(SlotMemory, TheSlotThatWasGivenLastIsTakenNext) {
+TEST(SlotMemory, TheLastFreedSlotIsTakenNext) {
   const auto memory = std::make_unique<SlotMemory>();
   void* const first = memory->take();
   void* const second = memory->take();
@@ -55,7 +55,7 @@ TEST(SlotMemory, EndsWithNull) {
   EXPECT_EQ(memory->take(), *taken.begin());
 }
 
-TEST(SlotMemory, WhatIsNotUsedBetweenTwoTrimsIsGivenBack) {
+TEST(SlotMemory, SlotsUnusedBetweenTwoTrimsGoBack) {
   const auto memory = std::make_unique<SlotMemory>();
   void* const often = memory->take();
   void* const once = memory->take();
@@ -98,7 +98,7 @@ TEST(SlotMemory, SlotsCanHaveMemoryBeforeTheyAreTaken) {
   for (const bool expected : {true, true, false}) EXPECT_EQ(is_resident(memory->take()), expected);
 }
 
-TEST(SlotMemory, AllThatIsFreeIsGivenBack) {
+TEST(SlotMemory, FreeSlotsGoBackToTheSystem) {
   const auto memory = std::make_unique<SlotMemory>();
   void* const kept = memory->take();
   void* const freed = memory->take();

@@ -26,7 +26,7 @@ TEST(Tensor, HoldsElementsOfEveryType) {
   EXPECT_THROW(Tensor(f32, {int64_t{1} << 62}), Error);
 }
 
-TEST(Tensor, MemoryThatIsNotThereIsAnError) {
+TEST(Tensor, MoreThanAllMemoryIsAnError) {
   try {
     Tensor(f32, {int64_t{1} << 50});
     FAIL();
@@ -36,7 +36,7 @@ TEST(Tensor, MemoryThatIsNotThereIsAnError) {
   }
 }
 
-TEST(Tensor, MemoryThatOthersHaveIsNotThereEither) {
+TEST(Tensor, MoreThanTheFreeMemoryIsAnError) {
   // Less than the machine has, so that the system would say yes.
   const int64_t bytes = static_cast<int64_t>(available_host_memory()) + (int64_t{512} << 20);
   for (const auto& [dtype, size] : {std::pair(DType::u8, 1), std::pair(DType::string, 32)}) {
@@ -46,13 +46,13 @@ TEST(Tensor, MemoryThatOthersHaveIsNotThereEither) {
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), Code::resource_exhausted);
       EXPECT_THAT(error.message(), testing::HasSubstr(std::to_string(bytes / size * size)));
-      EXPECT_THAT(error.message(), testing::HasSubstr("bytes are there"));
+      EXPECT_THAT(error.message(), testing::HasSubstr("bytes are available"));
     }
   }
 }
 
 // Each would fit, all of them do not: the system says yes as long as nobody writes into them.
-TEST(Tensor, WhatIsPromisedAndNotYetUsedIsNotThereEither) {
+TEST(Tensor, MemoryPromisedToOtherTensorsIsNotFree) {
 #ifdef LEAT_UNDER_SANITIZER
   GTEST_SKIP() << "a sanitizer limits what can be mapped";
 #endif

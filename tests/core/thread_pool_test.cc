@@ -210,7 +210,7 @@ TEST(StepEnd, ALoopStopsWhenItsStepHasEnded) {
   }
 }
 
-TEST(StepEnd, EveryIndexIsVisitedOnceWhereLoopsAsk) {
+TEST(StepEnd, LoopsThatCheckTheStepVisitEveryIndexOnce) {
   for (const int threads : {0, 2, 4}) {
     ThreadPool pool(threads);
     const StepEnd::Flag end{false};
@@ -227,7 +227,7 @@ TEST(StepEnd, EveryIndexIsVisitedOnceWhereLoopsAsk) {
   }
 }
 
-TEST(StepEnd, ThreadsThatHelpAskForTheLoopsStep) {
+TEST(StepEnd, HelpingThreadsCheckTheStepOfTheLoop) {
   ThreadPool pool(3);
   StepEnd::Flag end{false};
   const StepEnd::Scope scope(&end);
@@ -244,7 +244,7 @@ TEST(StepEnd, ThreadsThatHelpAskForTheLoopsStep) {
   EXPECT_EQ(others, 0) << "a thread that has helped goes on with other work";
 }
 
-TEST(StepEnd, WhatIsDoneToItsEndDoesNotAsk) {
+TEST(StepEnd, WorkWithoutAStepIsNotStopped) {
   ThreadPool pool(2);
   StepEnd::Flag end{true};
   const StepEnd::Scope scope(&end);
@@ -258,7 +258,7 @@ TEST(StepEnd, WhatIsDoneToItsEndDoesNotAsk) {
 // ---- Work of several sources
 
 // All of the pool's threads are in something long, and more of it waits.
-TEST(Sources, WhatIsShortIsServedBesideWhatIsLong) {
+TEST(Sources, ShortWorkRunsBesideLongWork) {
   for (const int threads : {0, 2, 3}) {
     ThreadPool pool(threads);
     std::promise<void> ends;
@@ -279,7 +279,7 @@ TEST(Sources, WhatIsShortIsServedBesideWhatIsLong) {
   }
 }
 
-TEST(Sources, OneWithMuchToDoDoesNotKeepAnotherWaiting) {
+TEST(Sources, ABusySourceDoesNotBlockAnother) {
   ThreadPool pool(0);  // one thread for what is scheduled
   std::mutex mutex;
   std::vector<WorkSource::Id> order;
@@ -302,7 +302,7 @@ TEST(Sources, OneWithMuchToDoDoesNotKeepAnotherWaiting) {
   EXPECT_LT(at, 3);
 }
 
-TEST(Sources, WhatWorkSchedulesIsForTheSameSource) {
+TEST(Sources, WorkSchedulesForItsOwnSource) {
   ThreadPool pool(2);
   std::atomic<WorkSource::Id> inner{0};
   {
@@ -313,7 +313,7 @@ TEST(Sources, WhatWorkSchedulesIsForTheSameSource) {
   EXPECT_EQ(inner, 9u);
 }
 
-TEST(Sources, ManyOfThemAtOnceLoseNothing) {
+TEST(Sources, ManySourcesAtOnceLoseNoWork) {
   std::atomic<int> ran{0};
   {
     ThreadPool pool(3);

@@ -110,7 +110,7 @@ TEST(Containers, StateOfDifferentKindsMayHaveOneName) {
 }
 
 // Else a session whose program has it would go on with a copy that nobody else sees.
-TEST(Containers, AClearedVariableThatIsHeldIsEmptyAndStaysTheOneOfItsName) {
+TEST(Containers, AClearedVariableInUseKeepsItsName) {
   Containers containers;
   const auto held = containers.variable("", "w", f32);
   held->assign(Tensor::scalar(1.0f));

@@ -58,7 +58,7 @@ TEST_P(Addresses, TasksAndClientsMeetThere) {
   EXPECT_EQ(session->run({{"x:0", Tensor::scalar(2.0f)}}, {"y:0"}, {})[0].value<float>(), 3);
 }
 
-TEST(Address, ThatIsNotThisHostsIsSaidWithTheReason) {
+TEST(Address, AnAddressOfAnotherHostIsAnErrorWithTheReason) {
   ClusterSpec spec;
   spec.add({"ps", 0}, "192.0.2.1:0");  // reserved for documentation
   const Status status = error_of([&] { Task(spec, TaskName{"ps", 0}, TaskOptions{.threads = 1}); });
@@ -68,7 +68,7 @@ TEST(Address, ThatIsNotThisHostsIsSaidWithTheReason) {
   EXPECT_EQ(text.find("cannot listen"), text.rfind("cannot listen")) << text;
 }
 
-TEST(Address, ThatIsTakenIsSaidWithWhoHasIt) {
+TEST(Address, AnAddressTakenByATaskNamesThatTask) {
   const TaskName name{"worker", 1};
   ClusterSpec spec;
   spec.add(name, "127.0.0.1:0");
@@ -81,11 +81,11 @@ TEST(Address, ThatIsTakenIsSaidWithWhoHasIt) {
   EXPECT_EQ(code_name(status.code), code_name(Code::unavailable));
   EXPECT_EQ(status.message,
             concat("/job:worker/task:1 cannot listen on ", first.address(),
-                   ": Address already in use: there already runs /job:worker/task:1, process ",
+                   ": Address already in use: /job:worker/task:1 already uses it, process ",
                    getpid(), " on ", host, ", cluster taken"));
 }
 
-TEST(Address, ThatIsTakenBySomethingElseIsSaid) {
+TEST(Address, AnAddressTakenByAnotherProgramIsAnError) {
   RpcServer other;  // speaks gRPC, and knows no tasks
   const std::string address = concat("127.0.0.1:", other.start("127.0.0.1:0"));
   ClusterSpec spec;
@@ -93,11 +93,12 @@ TEST(Address, ThatIsTakenBySomethingElseIsSaid) {
   const Status status = error_of([&] {
     Task(spec, TaskName{"worker", 1}, TaskOptions{.threads = 1});
   });
-  EXPECT_THAT(status.message, HasSubstr(address + ": Address already in use: something that is no "
-                                                  "task of Leat has it"));
+  EXPECT_THAT(status.message,
+              HasSubstr(address + ": Address already in use: a program that is not a "
+                                  "Leat task uses it"));
 }
 
-TEST(Address, ANameThatDoesNotResolveIsWaitedForAndNamed) {
+TEST(Address, ATaskWaitsForANameThatDoesNotResolve) {
   ClusterSpec spec;
   spec.add({"ps", 0}, "ps.invalid:2222");
   spec.add({"worker", 0}, "127.0.0.1:0");

@@ -333,7 +333,7 @@ TEST(Channel, ALostFrameIsNoticed) {
   pair.a.channel->heartbeat();
   ASSERT_TRUE(eventually([&] { return pair.b.has_ended() && pair.a.has_ended(); }));
   EXPECT_EQ(pair.b.end->code, Code::data_loss);
-  EXPECT_THAT(pair.b.end->message, HasSubstr("frame 2 came where 1 was due"));
+  EXPECT_THAT(pair.b.end->message, HasSubstr("frame 2 arrived where 1 was expected"));
 }
 
 TEST(Channel, ADamagedPieceIsNeverHandedOn) {
@@ -533,7 +533,7 @@ TEST(ChannelInput, DamageIsNoticedAndBothEndsHearOfIt) {
     const bool is_payload = at >= good.size() - 8;
     EXPECT_THAT(status.message, HasSubstr(at < 4       ? "not a frame of Leat"
                                           : is_payload ? "the checksum of edge 0, bytes 0 to 8 of "
-                                                         "8 in step 1, does not fit"
+                                                         "8 in step 1, does not match"
                                                        : "the checksum of a frame's header"));
     EXPECT_EQ(pair.end.count(), 0u);
     ASSERT_TRUE(eventually([&] { return pair.raw_ended.load(); }));
@@ -572,7 +572,7 @@ TEST(ChannelInput, APieceOfALargerTensorThanItBeganAsIsRefused) {
     header.total = total;
     const Status status = pair.send(encode(header, {6}, eight_bytes));
     EXPECT_EQ(status.code, Code::data_loss);
-    EXPECT_THAT(status.message, HasSubstr("which began as one of 24"));
+    EXPECT_THAT(status.message, HasSubstr("but the tensor began with 24"));
     EXPECT_EQ(pair.end.count(), 0u);
   }
 }

@@ -80,7 +80,7 @@ TEST(Slurm, OlderNamesAndAnotherPort) {
   EXPECT_EQ(found.task, (TaskName{"worker", 1}));
 }
 
-TEST(Slurm, WhatDoesNotFitIsSaid) {
+TEST(Slurm, ImpossibleLayoutsAreRefused) {
   const auto refused = [](const char* part, const char* jobs, Variables variables) {
     expect_error_with(Code::invalid_argument, part,
                       [&] { resolve_slurm(jobs, environment(std::move(variables))); });
@@ -92,7 +92,7 @@ TEST(Slurm, WhatDoesNotFitIsSaid) {
   refused("--distribution=block", "", slurm(1, 0));
   refused("only one job", "ps=*,worker=*", slurm(0, 0));
   refused("is not JOB=COUNT", "ps", slurm(0, 0));
-  refused("no number", "ps=many", slurm(0, 0));
+  refused("not a number", "ps=many", slurm(0, 0));
   Variables odd = slurm(0, 0);
   odd["SLURM_STEP_TASKS_PER_NODE"] = "3,1";
   refused("do not add up", "", odd);
@@ -108,7 +108,7 @@ TEST(Slurm, WhatDoesNotFitIsSaid) {
           with("SLURM_STEP_NUM_TASKS", "99999999999"));
   refused("SLURM_STEP_NUM_TASKS is 70000, but a cluster has 1 to 65536 tasks", "",
           with("SLURM_STEP_NUM_TASKS", "70000"));
-  refused("the bracket of \"1(x2\" is open", "", with("SLURM_STEP_TASKS_PER_NODE", "3,1(x2"));
+  refused("\"1(x2\" has no closing bracket", "", with("SLURM_STEP_TASKS_PER_NODE", "3,1(x2"));
   refused("\"1(x70000)\" stands for more than 65536 nodes", "",
           with("SLURM_STEP_TASKS_PER_NODE", "1(x70000)"));
 }
@@ -137,7 +137,7 @@ TEST(OpenMpi, SeveralHostsAreNamedOrSlurms) {
   Variables part = mpi(0, 2, 2);
   part.erase("OMPI_COMM_WORLD_LOCAL_SIZE");
   expect_error_with(Code::invalid_argument,
-                    "OMPI_COMM_WORLD_LOCAL_SIZE is not set: mpirun sets it beside",
+                    "OMPI_COMM_WORLD_LOCAL_SIZE is not set: mpirun sets it together",
                     [&] { resolve_open_mpi("", environment(part)); });
   expect_error_with(Code::invalid_argument,
                     "OMPI_COMM_WORLD_SIZE is 2000000000, but a cluster has 1 to 65536 tasks",

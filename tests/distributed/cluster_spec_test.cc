@@ -117,16 +117,16 @@ TEST(ClusterSpec, RefusalsNameThePlaceAndTheReason) {
        "at /color: unknown key \"color\"; known are cluster, cluster_id, files, task, "
        "rpc_layer, environment, session_master, tls"},
       {R"({"cluster": {"ps": ["h:1", "h"]}})",
-       "at /cluster/ps/1: \"h\" is no address: it has no port"},
-      {R"({"cluster": {"ps": ["h:99999"]}})", "\"99999\" is no port from 0 to 65535"},
-      {R"({"cluster": {"ps": ["h:22x"]}})", "\"22x\" is no port"},
+       "at /cluster/ps/1: \"h\" is not an address: it has no port"},
+      {R"({"cluster": {"ps": ["h:99999"]}})", "\"99999\" is not a port from 0 to 65535"},
+      {R"({"cluster": {"ps": ["h:22x"]}})", "\"22x\" is not a port"},
       {R"({"cluster": {"ps": ["grpc://h:1"]}})", "it has a scheme"},
       {R"({"cluster": {"ps": [":1"]}})", "it has no host"},
       {R"({"cluster": {"ps": [2222]}})", "at /cluster/ps/0: an address is a string"},
       {R"({"cluster": {"ps": []}})", "at /cluster/ps: job \"ps\" has no tasks"},
       {R"({"cluster": {"ps": "h:1"}})", "at /cluster/ps: job \"ps\" is a list of addresses"},
-      {R"({"cluster": {"p/s": ["h:1"]}})", "at /cluster/p~1s/0: \"p/s\" is no job name"},
-      {R"({"cluster": {"ps": {"x": "h:1"}}})", "at /cluster/ps/x: \"x\" is no task index"},
+      {R"({"cluster": {"p/s": ["h:1"]}})", "at /cluster/p~1s/0: \"p/s\" is not a job name"},
+      {R"({"cluster": {"ps": {"x": "h:1"}}})", "at /cluster/ps/x: \"x\" is not a task index"},
       {R"({"cluster": {"ps": ["h:1"], "worker": ["h:1"]}})",
        "/job:ps/task:0 and /job:worker/task:0 have the same address"},
       {R"({"cluster": {"chief": ["h:1", "h:2"]}})", "at most one chief"},
@@ -138,8 +138,8 @@ TEST(ClusterSpec, RefusalsNameThePlaceAndTheReason) {
       {"{\n\"ps\": [\"h:1\"],\n", "not valid JSON, line 3"},
       {R"({"ps": [1e999]})", "a number is too large"},
       {R"({"cluster": ["h:1"]})", "at /cluster: the jobs are an object"},
-      {R"({"": {"0": "h:1"}})", "a job without a name"},
-      {R"({"ps": ["h\u0000x:1"]})", R"("h\u0000x:1" is no address: the host has)"},
+      {R"({"": {"0": "h:1"}})", "a job has no name"},
+      {R"({"ps": ["h\u0000x:1"]})", R"("h\u0000x:1" is not an address: the host contains)"},
       {"ps=h:1", "neither JSON nor"},
       {"", "empty"},
   };
@@ -159,7 +159,7 @@ TEST(ClusterSpec, AByteOrderMarkIsNoPartOfIt) {
   EXPECT_EQ(ClusterSpec::parse("\xef\xbb\xbf{\"ps\": [\"h:1\"]}"), ClusterSpec::parse("ps|h:1"));
 }
 
-TEST(ClusterSpec, WhatIsNoFileOfThatSizeIsRefused) {
+TEST(ClusterSpec, DirectoriesAndHugeFilesAreRefused) {
   expect_error_with(Code::invalid_argument, "/tmp: this is a directory",
                     [] { ClusterSpec::read("/tmp"); });
   expect_error_with(Code::invalid_argument, "more than 16 MiB",
@@ -168,9 +168,9 @@ TEST(ClusterSpec, WhatIsNoFileOfThatSizeIsRefused) {
 }
 
 // It could not be written as JSON again.
-TEST(ClusterSpec, AHostThatIsNoTextIsRefused) {
+TEST(ClusterSpec, AHostWithInvalidCharactersIsRefused) {
   for (const char* text : {"ps|\xff\xff\x7fh:2224", "ps|h\x01:1", "ps|h\xc3\xa4:1"})
-    EXPECT_THAT(refusal(text), HasSubstr("a character that no host has"));
+    EXPECT_THAT(refusal(text), HasSubstr("the host contains an invalid character"));
 }
 
 TEST(TfConfig, GivesClusterAndTask) {
@@ -200,7 +200,7 @@ TEST(TfConfig, AnEvaluatorIsOutsideTheClusterAndNoClusterIsLocal) {
   EXPECT_THROW(parse_tf_config(R"({"cluster": {"ps": ["a:1"]}, "rpc_layer": "mpi"})"), Error);
 }
 
-TEST(TfConfig, WhatOtherLaunchersWriteIsPassedOverAndSaid) {
+TEST(TfConfig, UnknownKeysOfOtherLaunchersAreIgnoredWithARemark) {
   const auto remarks = [](const std::string& extra, const std::string& task_extra = "") {
     const ResolvedCluster cluster =
         parse_tf_config(R"({"cluster": {"worker": ["a:1"], "evaluator": ["b:1"]}, )" + extra +
@@ -212,7 +212,7 @@ TEST(TfConfig, WhatOtherLaunchersWriteIsPassedOverAndSaid) {
   const auto evaluator = HasSubstr("TF_CONFIG at /cluster/evaluator: the evaluator takes no part");
   EXPECT_THAT(remarks(""), ElementsAre(evaluator));
   EXPECT_THAT(remarks(R"("job": {}, "model_dir": "x", "service": {"rpc_layer": "grpc"}, )"),
-              ElementsAre(HasSubstr(R"(TF_CONFIG at /job: the key "job" is not known)"),
+              ElementsAre(HasSubstr(R"(TF_CONFIG at /job: the key "job" is unknown)"),
                           HasSubstr("at /model_dir"), HasSubstr("at /service"), evaluator));
   EXPECT_THAT(remarks("", R"(, "cloud": true)"),
               ElementsAre(evaluator, HasSubstr("at /task/cloud")));
@@ -244,7 +244,7 @@ TEST(TfConfig, SaysWhatATaskIs) {
             "at /task/index: a task index is a number from 0 to 999999, this is ");
   }
   for (const std::string index : {R"("-1")", R"("1000000")", R"("99999999999999999999")"})
-    refused(R"({"type": "ps", "index": )" + index + "}", index + " is no task index: write");
+    refused(R"({"type": "ps", "index": )" + index + "}", index + " is not a task index: write");
 }
 
 TEST(TfConfig, ComesFromTheEnvironment) {

@@ -453,8 +453,9 @@ TEST(Cluster, AStepThatEndsBeforeItBeginsSaysWhoIsMissing) {
   const Status status = error_of(
       [&] { session->run({}, {}, {"add"}, {.timeout = std::chrono::seconds(3)}, nullptr); });
   EXPECT_EQ(code_name(status.code), code_name(Code::deadline_exceeded));
-  EXPECT_THAT(status.message, AllOf(HasSubstr("/job:worker/task:0 waits for an answer"),
-                                    HasSubstr("/job:ps/task:0"), HasSubstr("refused")));
+  EXPECT_THAT(status.message,
+              AllOf(HasSubstr("/job:worker/task:0 waits for the identity of a task"),
+                    HasSubstr("/job:ps/task:0"), HasSubstr("refused")));
 }
 
 TEST(Cluster, ARestartedMasterDoesNotKnowTheSession) {

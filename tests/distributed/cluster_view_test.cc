@@ -23,7 +23,7 @@ using testing::AllOf;
 using testing::ContainsRegex;
 using testing::HasSubstr;
 
-TEST(ClusterView, AStepIsShownWithWhoWaitsForWhomSinceWhen) {
+TEST(ClusterView, AStepShowsWhichTaskWaitsForWhich) {
   InProcessCluster cluster({{"ps", 1}, {"worker", 2}});
   Graph graph;
   Output slow;
@@ -58,7 +58,7 @@ TEST(ClusterView, AStepIsShownWithWhoWaitsForWhomSinceWhen) {
   }));
 }
 
-TEST(ClusterView, ATaskThatIsGoneIsShownWithTheReasonAndSoIsWhoWaitsForIt) {
+TEST(ClusterView, ALostTaskAndTheMasterThatWaitsForItAreShown) {
   InProcessCluster cluster({{"ps", 1}, {"worker", 1}});
   cluster.kill("ps");
   Graph graph;
@@ -75,11 +75,11 @@ TEST(ClusterView, ATaskThatIsGoneIsShownWithTheReasonAndSoIsWhoWaitsForIt) {
   std::string text;
   EXPECT_TRUE(eventually([&] {
     text = to_text(view_cluster(cluster.target("worker")));
-    return text.find("waits for an answer") != std::string::npos;
+    return text.find("waits for the identity of a task") != std::string::npos;
   })) << text;
   EXPECT_THAT(text,
               AllOf(ContainsRegex("/job:ps/task:0 +" + address + " .*refused.*last heard"),
-                    ContainsRegex("/job:worker/task:0 +[0-9.]+ s +waits for an answer to who it is "
+                    ContainsRegex("/job:worker/task:0 +[0-9.]+ s +waits for the identity of a task "
                                   ".*/job:ps/task:0")))
       << text;
   creating.wait();
@@ -103,7 +103,7 @@ TEST(ClusterView, ASessionThatNobodyUsesIsListedAndCanBeClosed) {
   expect_error_with(Code::aborted, "is not found", [&] { session->run({}, {"y:0"}, {}); });
 }
 
-TEST(ClusterView, NobodyThereIsSaidWithTheReason) {
+TEST(ClusterView, AnUnreachableTargetIsAnErrorWithTheReason) {
   InProcessCluster cluster({{"worker", 1}});
   const std::string target = cluster.target("worker");
   cluster.kill("worker");

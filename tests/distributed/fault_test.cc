@@ -119,7 +119,7 @@ TEST_F(Fault, AHalfOpenConnectionEndsTheStepAndNamesWhoIsSilentAndWhatItOwed) {
   EXPECT_EQ(step(), 1);
 }
 
-TEST_F(Fault, OneDirectionAloneIsEnough) {
+TEST_F(Fault, AStallInOneDirectionEndsTheStep) {
   EXPECT_EQ(step(), 0);
   proxy_->stall_replies();
   expect_names_the_ps(failing_step());

@@ -270,7 +270,7 @@ TEST_F(LimitedFiles, EveryOpStaysBelowTheDirectories) {
   }
 }
 
-TEST(LimitedFilesOfATask, ADirectoryThatIsNotThereIsSaid) {
+TEST(LimitedFilesOfATask, AMissingDirectoryIsAnError) {
   ClusterSpec spec;
   spec.add({"ps", 0}, "127.0.0.1:0");
   spec.set_files({"/nonexistent"});

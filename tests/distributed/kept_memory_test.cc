@@ -66,7 +66,7 @@ TEST(KeptMemory, ASessionKeepsWhatItUses) {
   EXPECT_GT(graphs(), 0);
 }
 
-TEST(KeptMemory, WhatIsQuicklyMadeAgainGoesSooner) {
+TEST(KeptMemory, ProgramsThatAreQuickToBuildAreEvictedSooner) {
   InProcessCluster cluster({{"ps", 1}, {"worker", 1}});
   Graph graph;
   {
@@ -79,7 +79,7 @@ TEST(KeptMemory, WhatIsQuicklyMadeAgainGoesSooner) {
   EXPECT_TRUE(eventually(is_asleep, std::chrono::seconds(20)));
 }
 
-TEST(KeptMemory, ASleepingGraphIsTheSameWhenItWakes) {
+TEST(KeptMemory, AnUnpackedGraphEqualsTheOneThatWasPacked) {
   auto graph = std::make_shared<Graph>();
   {
     const DeviceScope on(*graph, "/job:ps/task:0");

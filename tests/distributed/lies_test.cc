@@ -212,7 +212,7 @@ TEST_F(Lies, AboutWhichEdge) {
   RegisterGraph twice = graph_of(Pieces{});
   twice.edges.push_back(edge(0, DType::f64, {4}));
   twice.edges.back().tensor_name = "edge_0_again";
-  expect_refused(std::move(twice), "edge 0 'edge_0_again' has the id of 'edge_0_x'");
+  expect_refused(std::move(twice), "edge 0 'edge_0_again' has the same id as 'edge_0_x'");
   RegisterGraph no_end = graph_of(Pieces{});
   no_end.edges.push_back(edge(1, DType::f64, {4}));
   expect_refused(std::move(no_end), "edge 1 'edge_1_x' begins on /job:ps/task:0, but no");

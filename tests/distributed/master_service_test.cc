@@ -307,7 +307,7 @@ TEST(MasterService, LongMessagesAreCutToWhatAStatusHolds) {
   EXPECT_EQ(status.message.size(), 3'072u);
 }
 
-TEST(MasterService, UnavailableIsNeverSaidOfAnotherTaskWhereTheClientWouldRepeat) {
+TEST(MasterService, ALostTaskIsAbortedInTheStatusAndUnavailableInTheBody) {
   InProcessCluster cluster({{"ps", 1}, {"worker", 1}});
   RawClient client(cluster);
   const std::string session = client.create(counter());

@@ -137,7 +137,7 @@ TEST(Membership, TheTableSaysWhoIsMissingAndWhy) {
                     HasSubstr("no-such-host.invalid:2222"), Not(HasSubstr("/job:ps/task:0"))));
   EXPECT_THAT(membership.table(), AllOf(HasSubstr("/job:ps/task:0"), HasSubstr("connected")));
   EXPECT_THAT(membership.status_of({"ps", 1}).message,
-              HasSubstr("is not connected: refused: Connection refused, never heard of"));
+              HasSubstr("is not connected: refused: Connection refused, never heard from"));
   // A task that is to dial us is asked for all the same.
   auto& ps = *tasks["ps:0"].membership;
   EXPECT_TRUE(eventually([&] { return ps.peer({"ps", 1}).state == PeerState::refused; }));
@@ -288,7 +288,7 @@ TEST(Membership, ATaskThatGoesIsLostAndMayComeBack) {
   EXPECT_EQ(worker.peer(ps0).incarnation, again.self().incarnation);
 }
 
-TEST(Membership, AGoodbyeIsSaidToBeOne) {
+TEST(Membership, AStoppedTaskIsReportedAsStopped) {
   Losses losses;
   ConnectedTasks tasks({"ps:0", "worker:0"});
   losses.listen(*tasks["ps:0"].membership);
@@ -420,7 +420,7 @@ struct WithChild {
   }
 };
 
-TEST(MembershipProcess, KilledIsToldAtOnce) {
+TEST(MembershipProcess, AKilledTaskIsLostAtOnce) {
   WithChild with;
   const auto begin = std::chrono::steady_clock::now();
   with.child->signal(SIGKILL);
@@ -432,7 +432,7 @@ TEST(MembershipProcess, KilledIsToldAtOnce) {
   EXPECT_THAT(with.losses.all[0].second.message, HasSubstr("last heard 0."));
 }
 
-TEST(MembershipProcess, FrozenIsToldAfterTheSilence) {
+TEST(MembershipProcess, AFrozenTaskIsLostAfterTheSilence) {
   const ScratchDirectory folder;
   const std::string losses = folder / "losses";
   setenv("LEAT_TEST_LOSSES", losses.c_str(), 1);  // for the child
@@ -459,7 +459,7 @@ TEST(MembershipProcess, FrozenIsToldAfterTheSilence) {
   with.tasks.wait_until_connected();
   EXPECT_EQ(with.tasks["ps:0"].membership->peer(worker0).incarnation, first);
   // It blames itself, not the innocent.
-  EXPECT_TRUE(child_tells("/job:worker/task:0 itself stood still for ")) << told;
+  EXPECT_TRUE(child_tells("/job:worker/task:0 itself was frozen for ")) << told;
 }
 
 }  // namespace

@@ -60,7 +60,7 @@ TEST(PartialRun, IsForgottenIfItsStepEndsBetweenTwoCalls) {
   EXPECT_TRUE(eventually([&] { return run.is_forgotten.load(); }));
 }
 
-TEST(PartialRun, OneThatIsOverWaitsForNobody) {
+TEST(PartialRun, AnEndedRunDoesNotWaitForItsClient) {
   Begun run;
   run.run->begin_patience();
   run.call({}, "y:0");

@@ -34,7 +34,7 @@ WorkerOptions options_of_ps(Device& device, ThreadPool& pool) {
 }
 
 // A server that stops answers for the calls that it has, with no word of who it was.
-TEST(RemoteWorker, NamesItsTaskWhenThatStops) {
+TEST(RemoteWorker, NamesItsTaskWhenTheTaskStops) {
   RpcServer server;
   std::atomic<int> calls{0};
   std::shared_ptr<RpcCall> kept;
@@ -57,7 +57,7 @@ TEST(RemoteWorker, NamesItsTaskWhenThatStops) {
 }
 
 // TensorFlow's client looks for these words; the rest says what to do.
-TEST(Worker, ARequestForItsFormerProcessIsToldWhatIsGone) {
+TEST(Worker, ARequestForItsFormerProcessIsAborted) {
   ThreadPool pool(1);
   const auto device = make_cpu_device(DeviceName::parse("/job:ps/task:0/device:CPU:0"), pool);
   Worker worker(options_of_ps(*device, pool));

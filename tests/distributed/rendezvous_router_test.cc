@@ -194,7 +194,7 @@ TEST(RendezvousRouter, ValuesMayComeBeforeTheStep) {
   EXPECT_EQ(arrivals.all[0].value.shape(), sent.shape());
 }
 
-TEST(RendezvousRouter, WhatNobodyBeginsIsDroppedInTime) {
+TEST(RendezvousRouter, ValuesOfAStepThatNeverBeginsAreDropped) {
   MembershipOptions options;
   options.heartbeat = milliseconds(20);
   ConnectedTasks tasks({"ps:0", "worker:0"}, options,
@@ -409,7 +409,7 @@ TEST(RendezvousRouter, MeetsNoTaskForLongerThanItsPatience) {
               HasSubstr("/job:ps/task:0 has not been connected to /job:worker/task:0"));
 }
 
-TEST(RendezvousRouter, EdgesOfOthersAreMistakes) {
+TEST(RendezvousRouter, EdgesOfOtherTasksAreRefused) {
   ConnectedTasks tasks({"ps:0", "worker:0"});
   tasks.start_all();
   tasks.wait_until_connected();

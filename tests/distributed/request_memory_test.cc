@@ -64,7 +64,7 @@ TEST(RequestMemory, AnAnswerThatIsTooLargeDrivesNoOtherOut) {
   EXPECT_EQ(answers, (std::vector<std::string>{"small", "gone"}));
 }
 
-TEST(RequestMemory, KeepsSoManyAnswers) {
+TEST(RequestMemory, KeepsAnswersUpToItsLimit) {
   Memory memory({.requests = 10, .answers = 1});
   std::vector<std::string> answers;
   for (const uint64_t id : {1, 2}) {

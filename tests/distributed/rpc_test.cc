@@ -382,7 +382,7 @@ TEST(RpcClient, AnErrorWithoutTextHasItsCodesName) {
 }
 
 // TensorFlow's server has no text for a method that it does not have, Python's has one.
-TEST(RpcClient, AServerOfAnotherKindIsSaidToBeOne) {
+TEST(RpcClient, AServerThatIsNoTaskIsNamed) {
   Pair pair;
   pair.server.handle("/test/Cpp", [](RpcCall call) { call.fail({unimplemented, "", {}}); });
   pair.server.handle("/test/Python", [](RpcCall call) {
@@ -392,7 +392,7 @@ TEST(RpcClient, AServerOfAnotherKindIsSaidToBeOne) {
     call.fail({unimplemented, "no such cast", {}});
   });
   pair.start();
-  const std::string text = pair.address + ": a gRPC server that is no Leat task answers there";
+  const std::string text = pair.address + ": a gRPC server that is not a Leat task answers there";
   EXPECT_EQ(pair.client->call_and_wait("/test/Cpp", "").first.message, text);
   EXPECT_EQ(pair.client->call_and_wait("/test/Python", "").first.message, text);
   EXPECT_EQ(pair.client->call_and_wait("/test/Python", "").first.code, unimplemented);
@@ -400,7 +400,7 @@ TEST(RpcClient, AServerOfAnotherKindIsSaidToBeOne) {
 }
 
 // The system accepts for a process that is stopped.
-TEST(RpcClient, WhatAcceptsAndNeverAnswersMayBeFrozen) {
+TEST(RpcClient, AServerThatNeverAnswersMayBeFrozen) {
   const int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in name{};
   name.sin_family = AF_INET;
@@ -421,7 +421,7 @@ TEST(RpcClient, WhatAcceptsAndNeverAnswersMayBeFrozen) {
   close(listener);
 }
 
-TEST(RpcClient, AServerOfAnotherProtocolIsSaidToBeOne) {
+TEST(RpcClient, AServerThatDoesNotSpeakGrpcIsNamed) {
   const int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in name{};
   name.sin_family = AF_INET;
@@ -446,8 +446,7 @@ TEST(RpcClient, AServerOfAnotherProtocolIsSaidToBeOne) {
     RpcClient client(address);
     const auto [status, reply] = client.call_and_wait("/test/Echo", "");
     EXPECT_EQ(status.code, unavailable);
-    EXPECT_EQ(status.message,
-              address + ": something else listens there, which does not speak gRPC");
+    EXPECT_EQ(status.message, address + ": the server there does not speak gRPC");
     EXPECT_EQ(status.cause, RpcCause::unreachable);
     client.close();
   }

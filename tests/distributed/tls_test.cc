@@ -81,7 +81,7 @@ TEST(Authorization, IsByWhoCallsAndWhat) {
   EXPECT_FALSE(may(nobody, "/leat.Cluster/View"));
 }
 
-TEST(Exposure, IsSaidWhereOthersReachThePort) {
+TEST(Exposure, AReachablePortIsWarnedAbout) {
   EXPECT_EQ(exposure_line("127.0.0.1:2222", false, "files"), "");
   EXPECT_EQ(exposure_line("localhost:2222", false, "files"), "");
   EXPECT_EQ(exposure_line("[::1]:2222", false, "files"), "");
@@ -277,14 +277,14 @@ TEST_F(Tls, ATasksCertificateIsForItsPlaceOnly) {
   impostor.start(spec);
   const Status status = error_of([&] { impostor.wait_for_peers(std::chrono::seconds(1)); });
   const std::string log = testing::internal::GetCapturedStderr();
-  EXPECT_THAT(status.message, HasSubstr("not /job:worker/task:1, whose place it claims"));
+  EXPECT_THAT(status.message, HasSubstr("not /job:worker/task:1, which it claims to be"));
   EXPECT_THAT(log, AllOf(HasSubstr("/job:ps/task:0 refused ipv4:127.0.0.1:"),
-                         HasSubstr("whose place it claims")));
+                         HasSubstr("which it claims to be")));
   EXPECT_NE(peer_state_name(cluster.tasks[ps0]->membership().peer(worker1).state), "connected");
 }
 
 // The other way round: what is dialled must be who was meant, or it is sent nothing.
-TEST_F(Tls, WhoIsDialledMustBeWhoIsMeant) {
+TEST_F(Tls, ADialledTaskMustHaveTheExpectedCertificate) {
   Cluster cluster(true);
   RpcClient client(cluster.tasks[worker1]->address(),
                    {.tls = read_tls(paths("worker-0"), ""), .check_server = is_task(ps0, "blue")});
@@ -305,7 +305,7 @@ TEST_F(Tls, ThePlaintextPortIsForSessionsOfThisHost) {
             static_cast<int>(Code::permission_denied));
 }
 
-TEST_F(Tls, WhatIsMissingIsSaid) {
+TEST_F(Tls, MissingTlsFilesAndSettingsAreNamed) {
   const auto task = [](const TlsPaths& tls, const char* text = cluster_json) {
     ClusterSpec spec = ClusterSpec::parse(text);
     spec.set_tls(tls);
@@ -322,7 +322,8 @@ TEST_F(Tls, WhatIsMissingIsSaid) {
                     [&] { task(paths("ps-0"), R"({"cluster": {"ps": ["127.0.0.1:0"]}})"); });
   TlsPaths mixed = paths("ps-0");
   mixed.key = paths("worker-0").key;
-  expect_error_with(Code::unavailable, "the key is not the certificate's", [&] { task(mixed); });
+  expect_error_with(Code::unavailable, "the key does not belong to the certificate",
+                    [&] { task(mixed); });
 }
 
 // Without TLS: who does not know the cluster's id does not learn it either.

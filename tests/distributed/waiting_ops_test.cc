@@ -86,7 +86,7 @@ TEST_F(WaitingOps, AnAccumulatorSaysHowManyGradientsItHasAndHowManyWereStale) {
                     HasSubstr("within its deadline (0.5 s)")));
 }
 
-TEST_F(WaitingOps, AnEmptyQueueSaysThatNobodyPutsAnythingIntoIt) {
+TEST_F(WaitingOps, AnEmptyQueueSaysThatItHasNoProducer) {
   EXPECT_THAT(missing("take"),
               HasSubstr(label() + " waits in QueueDequeueV2 node take: FIFOQueue 'tokens' has 0 of "
                                   "at most 2 elements; no enqueue waits, 1 dequeue waits, for "));

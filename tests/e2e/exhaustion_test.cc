@@ -104,7 +104,7 @@ TEST(Memory, AThreadThatCannotStartIsCalledThat) {
   }
 }
 
-TEST(StandardOutput, WhatIsLostIsAFailure) {
+TEST(StandardOutput, LostOutputIsAFailure) {
   ChildProcess up({LEAT_BIN_DIR "/leat", "up", "local:worker=1"});
   const std::string output = up.wait_for("Ctrl-C ends it");
   std::smatch found;

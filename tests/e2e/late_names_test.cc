@@ -86,7 +86,7 @@ TEST_F(LateNames, TheLauncherFindsOutThatATaskIsItsOwn) {
   EXPECT_EQ(up.wait(), 0);
 }
 
-TEST_F(LateNames, ANameThatNeverComesIsTold) {
+TEST_F(LateNames, ANameThatNeverResolvesIsReported) {
   const std::string cluster = write_cluster(R"({"cluster": {"ps": ["late.test:2222"]}})");
   ChildProcess up(leat({"up", cluster, "--log-dir", folder_ / "logs", "--start-timeout", "1"}));
   EXPECT_EQ(up.wait(), 1);
@@ -135,7 +135,7 @@ TEST_F(LateNames, TasksWaitForTheirOwnAndForEachOthers) {
                     R"("], "worker": ["127.0.0.1:)" + std::to_string(free_port()) + R"("]}})");
   ChildProcess worker(leat({"task", cluster, "--job", "worker", "--task", "0"}));
   ChildProcess ps(leat({"task", cluster, "--job", "ps", "--task", "0"}));
-  ps.wait_for("late.test cannot be resolved; waiting for that");
+  ps.wait_for("late.test cannot be resolved yet; waiting");
   EXPECT_TRUE(std::regex_search(
       worker.wait_for("cannot be resolved"),
       std::regex("waiting for\n +/job:ps/task:0[^\n]*late\\.test[^\n]*cannot be resolved")))

@@ -180,7 +180,7 @@ TEST_F(Launcher, WaitingTasksEndWhenTheStartFails) {
   EXPECT_EQ(up.wait(), 3);
 }
 
-TEST_F(Launcher, AClusterThatIsNotReadyInTimeIsToldByTask) {
+TEST_F(Launcher, AClusterThatIsNotReadyInTimeListsTheMissingTasks) {
   ChildProcess up(leat("up", {"--start-timeout", "2"}), {{"FAKE_worker_1", "deaf"}});
   EXPECT_EQ(up.wait(), 1);
   EXPECT_THAT(up.output(), HasSubstr("not ready within 2 s"));
@@ -243,7 +243,7 @@ TEST_F(Launcher, RunGivesEveryWorkerACopyAndItsTfConfig) {
   expect_gone(pids_in(run.output()));
 }
 
-TEST_F(Launcher, AnEmbeddedProgramThatDoesNotJoinIsToldHow) {
+TEST_F(Launcher, AnEmbeddedProgramThatDoesNotJoinIsReported) {
   ChildProcess ends(leat("run", {"--embed", "--", "true"}));
   EXPECT_EQ(ends.wait(), 1);
   EXPECT_THAT(ends.output(), HasSubstr("without joining the cluster"));
@@ -359,7 +359,7 @@ TEST_F(Launcher, AProgramThatFloodsKeepsNothingElseAway) {
   EXPECT_EQ(failed.wait(seconds(15)), 3);
 }
 
-TEST_F(Launcher, AFullDiskIsToldOnceAndNoEmptyLogIsNamed) {
+TEST_F(Launcher, AFullDiskIsReportedOnceWithoutEmptyLogs) {
   std::filesystem::create_directory(folder_ / "logs");
   for (const char* name : {"worker-0.program.log", "worker-1.program.log"})
     std::filesystem::create_symlink("/dev/full", folder_ / concat("logs/", name));
@@ -374,7 +374,7 @@ TEST_F(Launcher, AFullDiskIsToldOnceAndNoEmptyLogIsNamed) {
 }
 
 // ulimit -f, which batch systems set.
-TEST_F(Launcher, AFileThatMayNotGrowIsToldAndEndsNobody) {
+TEST_F(Launcher, ALogThatMayNotGrowIsReportedAndEndsNoTask) {
   std::vector<std::string> arguments{"/bin/sh", "-c", "ulimit -f 1; exec \"$@\"", "sh"};
   const std::string program = "for i in $(seq 500); do echo 0123456789; done";
   for (std::string& each : leat("run", {"--", "/bin/sh", "-c", program}))
@@ -405,7 +405,7 @@ TEST_F(Launcher, NohupHoldsForTheLauncher) {
   EXPECT_THAT(up.output(), Not(HasSubstr("SIGHUP")));
 }
 
-TEST_F(Launcher, ATaskThatNobodyReadsGoesOn) {
+TEST_F(Launcher, ATaskWhoseOutputIsNotReadGoesOn) {
   const std::string address = "127.0.0.1:" + std::to_string(free_port());
   std::ofstream(folder_ / "one.json") << R"({"cluster": {"ps": [")" + address + "\"]}}";
   const std::string command = "(echo pid $$ >&2; sleep 0.5; " LEAT_BIN_DIR "/leat task " +

@@ -85,7 +85,7 @@ TEST_F(FileRootsTest, ResolveLinksAndWhatIsNotThereYet) {
   expect_error_with(Code::invalid_argument, "absolute", [] { FileRoots({"data"}); });
   expect_error_with(Code::not_found, "there is no directory",
                     [&] { FileRoots({directory / "none"}); });
-  expect_error_with(Code::failed_precondition, "is no directory",
+  expect_error_with(Code::failed_precondition, "is not a directory",
                     [&] { FileRoots({directory / "in/a.txt"}); });
 }
 

@@ -189,7 +189,7 @@ TEST(Session, AnInputThatComesLaterIsNamed) {
     const Output a = op("Neg", {x}), b = op("Neg", {a});
     a.node->control_inputs.push_back(b.node);
     Session session(graph, {.target = target});
-    expect_error_with(Code::invalid_argument, target.empty() ? "'Neg' waits for 'Neg_1'" : "cycle",
+    expect_error_with(Code::invalid_argument, target.empty() ? "'Neg' depends on 'Neg_1'" : "cycle",
                       [&] { session.run({}, {b}); });
   }
 }

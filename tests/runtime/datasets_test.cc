@@ -66,7 +66,7 @@ TEST(Datasets, EndAgainAndAgain) {
   }
 }
 
-TEST(Datasets, HugeSizesTakeTheMemoryOfWhatIsThere) {
+TEST(Datasets, HugeSizesUseOnlyTheMemoryOfTheElements) {
   const int64_t huge = int64_t{1} << 62;
   {
     Pipeline p;
@@ -119,7 +119,7 @@ TEST(Datasets, RangesStopAtTheLastNumber) {
   expect_error_with(Code::out_of_range, "End of sequence", [&] { p.next(); });
 }
 
-TEST(Datasets, PaddingOfMoreThanThereIsMemory) {
+TEST(Datasets, PaddingBeyondTheMemoryIsAnError) {
   Pipeline p;
   Tensor shape(i64, {2});
   shape.data<int64_t>()[0] = shape.data<int64_t>()[1] = int64_t{1} << 31;
@@ -175,7 +175,7 @@ TEST(Datasets, DatasetsOfDatasetsHaveALimit) {
                     [&] { p.make(); });
 }
 
-TEST(Datasets, WhatNeverEndsEndsWithItsStep) {
+TEST(Datasets, AnEndlessSkipEndsWithItsStep) {
   Pipeline p(300ms);
   // Skips for ever.
   p.read(p.add("SkipDataset",

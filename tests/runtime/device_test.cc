@@ -169,7 +169,7 @@ TEST(Device, AVariableInTheMemoryOfAnotherDeviceIsAnError) {
   EXPECT_THAT(thrown_by([&] {
                 run_step(*registered, {{"x:0", vector_of({1, 2})}});
               }).message(),
-              HasSubstr("variable 'w' lies in the memory of the host"));
+              HasSubstr("variable 'w' is in the memory of the host"));
 }
 
 class DeviceThreads : public testing::TestWithParam<int> {};

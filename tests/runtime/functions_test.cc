@@ -62,7 +62,7 @@ class FunctionsTest : public testing::Test {
   Functions functions{containers, *cpu, pool};
 };
 
-TEST_F(FunctionsTest, AreCompiledOnceButThoseWithStateOfTheirOwn) {
+TEST_F(FunctionsTest, AreCompiledOnceUnlessTheyHaveState) {
   const auto function = functions.compiled(twice("f"));
   EXPECT_EQ(functions.compiled(twice("f")), function);
   Cancellation never;

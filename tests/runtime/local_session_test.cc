@@ -379,7 +379,7 @@ TEST(LocalSession, TracesAndListsDevices) {
 
 // w/read of TensorFlow 1: its value is the variable's memory, so that who uses it after an update
 // sees the update; also where the update itself needs what was read, and by Identities of it.
-TEST(LocalSession, AReadOfAReferenceIsLateForWhoFollowsAWrite) {
+TEST(LocalSession, AUserOfAReadAfterAWriteSeesTheNewValue) {
   for (const bool feeds_write : {false, true}) {
     for (const bool is_chain : {false, true}) {
       Graph graph;

@@ -152,22 +152,22 @@ float after_loop(const std::string& text, const std::string& start = "assign") {
   return number(*session, "v:0");
 }
 
-TEST(LoopsByHand, ASwitchRunsInEachIterationAndAtTheEnd) {
+TEST(LoopsByHand, AnUpdateAfterTheSwitchRunsOnceMoreThanTheBody) {
   EXPECT_EQ(after_loop(update("^k/switch") + counter("k", 4, {"update"})), 10);
 }
 
-TEST(LoopsByHand, SoDoesWhatFollowsTheMergeOnly) {
+TEST(LoopsByHand, AnUpdateAfterTheMergeRunsOnceMoreThanTheBody) {
   EXPECT_EQ(after_loop(update("^k/merge") + counter("k", 4, {"update"})), 10);
 }
 
-TEST(LoopsByHand, WhatASwitchHasForTheBodyDoesNot) {
+TEST(LoopsByHand, AnUpdateAfterTheSwitchsTrueSideRunsWithTheBody) {
   EXPECT_EQ(after_loop(update("^pivot") + node("pivot", "Identity", {"k/switch:1"}, ints) +
                        counter("k", 4, {"update"})),
             9);
 }
 
 // The condition has it already, once more than the body.
-TEST(LoopsByHand, WhatTheConditionWaitsForIsNotRunTwice) {
+TEST(LoopsByHand, AnUpdateThatTheConditionNeedsRunsOncePerTest) {
   const std::string text = update("^k/merge") + counter("k", 4);
   std::string waiting = text;
   const std::string cond = node("k/cond", "LoopCond", {"k/less"});
@@ -176,7 +176,7 @@ TEST(LoopsByHand, WhatTheConditionWaitsForIsNotRunTwice) {
   EXPECT_EQ(after_loop(waiting), 10);
 }
 
-TEST(LoopsByHand, ALoopWithoutAnIterationHasItOnce) {
+TEST(LoopsByHand, ALoopWithoutIterationsRunsTheUpdateOnce) {
   const auto session = session_of(update("^k/switch") + counter("k", 0, {"update"}));
   session->run({}, {}, {"assign"});
   session->run({}, {"k/exit:0"}, {});
@@ -281,7 +281,7 @@ TEST(LoopsByHand, LoopsInLoopsMayPassAReferenceOn) {
   EXPECT_EQ(number(*session, "m/exit:0"), 4);
 }
 
-TEST(LoopsByHand, AReferenceIsOneVariables) {
+TEST(LoopsByHand, AReferenceToAnotherVariableInTheNextIterationIsAnError) {
   const auto session = session_of(reference_loop("other/in") + counter("k", 3));
   session->run({}, {}, {"assign"});
   expect_error_with(

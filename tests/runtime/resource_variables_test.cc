@@ -51,7 +51,7 @@ TEST(ResourceVariables, TheShapeOfAnUninitialisedOne) {
   }
 }
 
-TEST(ResourceVariables, AreWhatTheyHoldAndNotWhatANodeClaims) {
+TEST(ResourceVariables, ANodeThatClaimsAnotherDtypeIsRefused) {
   TestTask task;
   task.containers->variable("", "w", f32, VariableKind::resource)
       ->assign(Tensor::of<float>({2}, {1, 2}));
@@ -212,7 +212,7 @@ TEST(ResourceVariables, AreNoValuesToFetch) {
   const Output w = handle(graph, "w", {});
   const Error error = thrown_by([&] { task.registered(std::move(graph), {w.name()}); });
   EXPECT_EQ(error.code(), Code::invalid_argument);
-  EXPECT_THAT(error.message(), HasSubstr("fetch what is read from it"));
+  EXPECT_THAT(error.message(), HasSubstr("of a node that reads it"));
 }
 
 }  // namespace

@@ -44,7 +44,7 @@ TEST(Variables, AssignInitialisesAndItsOutputIsTheNewValue) {
   EXPECT_EQ(floats(second), (std::vector<float>{21, 22}));
 }
 
-TEST(Variables, AReadThatIsNotOrderedAfterAWriteComesBeforeItForAllButTheClient) {
+TEST(Variables, AnUnorderedReadSeesTheOldValueExceptWhenFetched) {
   TestTask task;
   task.containers->variable("", "w", f32)->assign(Tensor::of<float>({2}, {1, 2}));
   Graph graph;
@@ -96,7 +96,7 @@ TEST(Variables, AControlEdgeOrdersAReadAfterAWrite) {
       std::vector<float>{11});
 }
 
-TEST(Variables, ATapeThatFailsLeavesWhatItWasToAssignAsItWas) {
+TEST(Variables, AFailedTapeLeavesItsVariableUnchanged) {
   TestTask task;
   const auto w = task.containers->variable("", "w", f32);
   w->assign(Tensor::of<float>({1}, {1}));

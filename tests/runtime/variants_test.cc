@@ -103,7 +103,7 @@ TEST(TensorLists, ListsInListsHaveALimit) {
     lists.run({length});
     ADD_FAILURE() << "no error";
   } catch (const Error& error) {
-    EXPECT_NE(error.message().find("lie in one another more than 1000 deep"), std::string::npos)
+    EXPECT_NE(error.message().find("are nested more than 1000 levels deep"), std::string::npos)
         << error.message();
   }
 }
@@ -120,7 +120,7 @@ TEST(Optionals, InOptionalsAndDatasetsHaveALimit) {
     for (int i = 0; i < 1000; ++i)
       value = lists.graph.add({.op = op, .inputs = {value}, .attrs = attrs}).output();
     const Output answer = lists.add(asks, {value});
-    expect_error_with(Code::invalid_argument, "lie in one another more than 1000 deep",
+    expect_error_with(Code::invalid_argument, "are nested more than 1000 levels deep",
                       [&] { lists.run({answer}); });
   }
 }

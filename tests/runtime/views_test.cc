@@ -21,7 +21,7 @@ std::vector<Tensor> run(Graph graph, const std::vector<Output>& fetches, NamedTe
   return out;
 }
 
-TEST(Views, PartsOfAValueThatLeavesAreInItsMemory) {
+TEST(Views, PartsOfAFetchedValueShareItsMemory) {
   TestTask task;
   Graph graph;
   const Output x = feed(graph, "x", {6});
@@ -39,7 +39,7 @@ TEST(Views, PartsOfAValueThatLeavesAreInItsMemory) {
   for (const int part : {1, 2, 3}) EXPECT_EQ(got[part].buffer(), got[0].buffer());
 }
 
-TEST(Views, PartsOfWhatIsGivenAndOfStrings) {
+TEST(Views, PartsOfFeedsShareTheirMemory) {
   TestTask task;
   Graph graph;
   const std::vector<Output> rows = unstack(feed(graph, "x", {2, 2}));
@@ -55,7 +55,7 @@ TEST(Views, PartsOfWhatIsGivenAndOfStrings) {
   EXPECT_THAT(got[3].span<std::string>(), testing::ElementsAre("b", "c"));
 }
 
-TEST(Views, PartsOfStringsThatStay) {
+TEST(Views, PartsOfComputedStrings) {
   TestTask task;
   Graph graph;
   const Output words = feed(graph, "words", {3}, DType::string);
@@ -77,7 +77,7 @@ TEST(Views, PartsOfConstantsAreKnown) {
   EXPECT_EQ(got[0].shape(), (Shape{2, 2}));
 }
 
-TEST(Views, PartsOfAVariableAreCopiedIfTheirUserMustRunAfterItsUpdate) {
+TEST(Views, PartsOfAVariableAreCopiedIfUsedAfterItsUpdate) {
   TestTask task;
   task.containers->variable("", "w", f32)->assign(Tensor::of<float>({4}, {1, 2, 3, 4}));
   Graph graph;
@@ -110,7 +110,7 @@ TEST(Views, FetchedPartsOfAVariableStayAsTheyWere) {
 }
 
 // The second half is written over the sum's memory only once nobody needs the first.
-TEST(Views, WhatIsComputedOfPartsLeavesTheOthersAlone) {
+TEST(Views, ResultsDoNotOverwriteOtherParts) {
   TestTask task;
   Graph graph;
   const Output x = feed(graph, "x", {4});

@@ -194,7 +194,7 @@ TEST(Queues, ClosingTheSessionEndsAllWaits) {
 }
 
 // More signatures than a session keeps: the one that waits is no longer among those it knows.
-TEST(Queues, ClosingTheSessionEndsAlsoWhatItHasForgotten) {
+TEST(Queues, ClosingTheSessionEndsStepsOfEvictedGraphs) {
   QueueGraph q;
   auto taken = q.taking();
   EXPECT_EQ(taken.wait_for(50ms), std::future_status::timeout);
@@ -308,10 +308,10 @@ TEST(Queues, OneOfSeveralIsChosenByNumber) {
     expect_error_with(Code::invalid_argument, text, [&] { size(name); });
   };
   expect_refused("third", "indices = 2 is not in [0, 2)");
-  expect_refused("two", "2 handles on state");
-  expect_refused("of_one", "input 0 is a handle on state, not a value");
-  expect_refused("of_packs", "2 handles on state");
-  expect_refused("of_both", "2 handles on state");
+  expect_refused("two", "the tensor has 2");
+  expect_refused("of_one", "input 0 is a resource handle, not a value");
+  expect_refused("of_packs", "the tensor has 2");
+  expect_refused("of_both", "the tensor has 2");
 }
 
 // ---- Accumulators ----

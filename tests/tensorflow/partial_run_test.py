@@ -162,7 +162,7 @@ class PartialRuns(unittest.TestCase):
         config.operation_timeout_in_ms = 500
         with tf1.Session(cluster().target, config=config) as session:
             handle = session.partial_run_setup([value], [self.a])
-            with self.refused("partial run .* did not come to value:0 within the deadline of the call", tf.errors.DeadlineExceededError):
+            with self.refused("partial run .* did not reach value:0 within the deadline of the call", tf.errors.DeadlineExceededError):
                 session.partial_run(handle, value, {self.a: 1})
             with self.refused(NOT_THERE):
                 session.partial_run(handle, value)
