@@ -1,5 +1,5 @@
 // leat: cpu+cuda
-// Relu and its gradient: the op to copy from (see README.md).
+// Relu and its gradient: the op to copy from (see kernels/README.md).
 #include "kernels/elementwise.h"
 
 namespace leat {

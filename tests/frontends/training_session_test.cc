@@ -111,7 +111,7 @@ TEST(TrainingSession, ATornCheckpointIsSkipped) {
   EXPECT_EQ(Program({.directory = directory.path()}).training->global_step(), 4);
   for (const char* name : {"model.ckpt-0", "model.ckpt-4"})
     std::filesystem::resize_file(directory / name + ".data-00000-of-00001", 3);
-  for (const std::string part : {"none of the 3 checkpoints", "the last one tried, /"}) {
+  for (const std::string part : {"none of the 3 checkpoints", "the last one tried is /"}) {
     expect_error_with(Code::data_loss, part, [&] { Program({.directory = directory.path()}); });
   }
   expect_error_with(Code::data_loss,

@@ -106,7 +106,7 @@ TEST(LargeProgram, DatasetsThatAreTooDeepAreRefused) {
     ADD_FAILURE() << "no error";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), Code::invalid_argument);
-    EXPECT_NE(error.message().find("more than 1000 deep"), std::string::npos) << error.message();
+    EXPECT_NE(error.message().find("more than 1000 levels deep"), std::string::npos) << error.message();
   }
 }
 
