@@ -7,7 +7,7 @@ Error uninitialized(const Variable& variable, const Node& reader, const Device& 
                                device.name(), ")");
   if (reader.location.is_known()) {
     message += concat(", which ", reader.op->name, " (", reader.location,
-                      ") reads; run initialize_variables() or restore a checkpoint first");
+                      ") reads; call session.initialize() or restore a checkpoint first");
   }
   return Error(with_node({Code::failed_precondition, std::move(message)}, reader.name));
 }

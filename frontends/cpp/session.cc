@@ -131,6 +131,15 @@ SessionInterface& Session::up_to_date() {
   return session;
 }
 
+void Session::initialize() {
+  Targets all;
+  for (const char* collection : {"initializers", "table_initializers"}) {
+    for (const Output& initializer : graph_.collection(collection))
+      all.push_back(Target(*initializer.node));
+  }
+  if (!all.empty()) run({}, std::vector<Output>(), all);
+}
+
 std::vector<Tensor> Session::run(const Feeds& feeds, const std::vector<Output>& fetches,
                                  const Targets& targets, const RunOptions& options,
                                  RunMetadata* metadata) {

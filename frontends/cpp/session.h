@@ -110,6 +110,12 @@ class Session {
   }
   void run(const Node& target) { run({}, Targets{target}); }
   void run(const Feeds& feeds, const Node& target) { run(feeds, Targets{target}); }
+  // In TensorFlow's order: session.run(loss, {{x, batch}}).
+  template <std::same_as<Output> T>
+  Tensor run(const T& fetched, const Feeds& feeds) {
+    return run(feeds, fetched);
+  }
+  void run(const Node& target, const Feeds& feeds) { run(feeds, target); }
   template <size_t count>
   std::array<Tensor, count> run(const Feeds& feeds, const Fetch<count>& fetches,
                                 const Targets& targets = {}, const RunOptions& options = {},
@@ -121,6 +127,11 @@ class Session {
     std::move(values.begin(), values.end(), out.begin());
     return out;
   }
+
+  // Gives the variables and tables that the graph has now their first values; after a restore only
+  // what no checkpoint has needs it. Variables made later need another call. The same as a node of
+  // the graph, for hooks and other programs: initialize_variables(graph).
+  void initialize();
 
   // Looks everything up once, for the steps of a loop. In process it compiles the step and throws
   // its errors: NOT_FOUND for an endpoint that the graph does not have. On a cluster it only keeps

@@ -214,6 +214,24 @@ TEST_F(Spelling, TextAndSparseTensors) {
   EXPECT_THAT(values(sparse_matmul(ones, constant(g, {{1.0}, {10.0}}))), ElementsAre(21, 0, 3));
 }
 
+TEST_F(Spelling, SessionsInitialiseAndTakeFeedsAtEitherPlace) {
+  const Output in = placeholder(g, "in", f32, {});
+  const Output w = variable(g, "w", 2.0);
+  const Output twice = variable(g, "twice", 4.0);
+  Session session(g);
+  session.initialize();
+  EXPECT_EQ(session.run(in * twice, {{in, 3.0F}}).value<float>(), 12);
+  EXPECT_EQ(session.run({{in, 3.0F}}, in * w).value<float>(), 6);
+  Node& add = *assign_add(w, in).node;
+  session.run(add, {{in, 5.0F}});
+  EXPECT_EQ(session.run(w).value<float>(), 7);
+  const Output late = variable(g, "late", 1.0);
+  session.initialize();
+  EXPECT_EQ(session.run(late + w).value<float>(), 3);
+  Graph without;
+  Session(without).initialize();
+}
+
 TEST_F(Spelling, OrderAndNames) {
   const Output w = variable(g, "w", 1.0);
   const Output added = assign_add(w, 2.0);
