@@ -160,21 +160,23 @@ Initializer variance_scaling(const VarianceScalingOptions& options, Location at)
   };
 }
 
-Initializer glorot_uniform(int64_t seed) {
-  return scaled_by(1, Fan::average, Distribution::uniform, seed);
+Initializer glorot_uniform(SeedOptions options) {
+  return scaled_by(1, Fan::average, Distribution::uniform, options.seed);
 }
-Initializer glorot_normal(int64_t seed) {
-  return scaled_by(1, Fan::average, Distribution::truncated_normal, seed);
+Initializer glorot_normal(SeedOptions options) {
+  return scaled_by(1, Fan::average, Distribution::truncated_normal, options.seed);
 }
-Initializer he_uniform(int64_t seed) { return scaled_by(2, Fan::in, Distribution::uniform, seed); }
-Initializer he_normal(int64_t seed) {
-  return scaled_by(2, Fan::in, Distribution::truncated_normal, seed);
+Initializer he_uniform(SeedOptions options) {
+  return scaled_by(2, Fan::in, Distribution::uniform, options.seed);
 }
-Initializer lecun_uniform(int64_t seed) {
-  return scaled_by(1, Fan::in, Distribution::uniform, seed);
+Initializer he_normal(SeedOptions options) {
+  return scaled_by(2, Fan::in, Distribution::truncated_normal, options.seed);
 }
-Initializer lecun_normal(int64_t seed) {
-  return scaled_by(1, Fan::in, Distribution::truncated_normal, seed);
+Initializer lecun_uniform(SeedOptions options) {
+  return scaled_by(1, Fan::in, Distribution::uniform, options.seed);
+}
+Initializer lecun_normal(SeedOptions options) {
+  return scaled_by(1, Fan::in, Distribution::truncated_normal, options.seed);
 }
 
 Initializer orthogonal(double gain, int64_t seed) {

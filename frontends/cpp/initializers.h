@@ -1,6 +1,7 @@
 // How variables start.
 #pragma once
 
+#include <concepts>
 #include <functional>
 #include <string>
 
@@ -70,6 +71,10 @@ requires std::is_arithmetic_v<T> Initializer random_uniform(T low, double high, 
 }
 
 // ---- By the size of a layer ----
+// glorot_uniform({.seed = 1}), or glorot_uniform(1).
+struct SeedOptions {
+  int64_t seed = 0;
+};
 // Fans are Keras': of a kernel [in, out] fan_in is `in` and fan_out `out`; of a convolution's
 // [spatial…, in, out] both times the number of positions; of a vector [n] both are n, of a scalar
 // 1. They are those of the whole variable, for a part as well.
@@ -87,15 +92,40 @@ Initializer variance_scaling(const VarianceScalingOptions& options, Location at 
 // U(-l, l) with l = sqrt(6 / (fan_in + fan_out)), and truncated normal with variance
 // 2 / (fan_in + fan_out); Glorot and Bengio, "Understanding the difficulty of training deep
 // feedforward neural networks", AISTATS 2010. For tanh and sigmoid.
-Initializer glorot_uniform(int64_t seed = 0);
-Initializer glorot_normal(int64_t seed = 0);
+Initializer glorot_uniform(SeedOptions options = {});
+Initializer glorot_normal(SeedOptions options = {});
 // Variance 2 / fan_in; He et al., "Delving Deep into Rectifiers", ICCV 2015. For relu.
-Initializer he_uniform(int64_t seed = 0);  // U(-l, l) with l = sqrt(6 / fan_in)
-Initializer he_normal(int64_t seed = 0);   // truncated
+Initializer he_uniform(SeedOptions options = {});  // U(-l, l) with l = sqrt(6 / fan_in)
+Initializer he_normal(SeedOptions options = {});   // truncated
 // Variance 1 / fan_in; LeCun et al., "Efficient BackProp", 1998; for selu, Klambauer et al.,
 // "Self-Normalizing Neural Networks", NIPS 2017.
-Initializer lecun_uniform(int64_t seed = 0);  // U(-l, l) with l = sqrt(3 / fan_in)
-Initializer lecun_normal(int64_t seed = 0);   // truncated
+Initializer lecun_uniform(SeedOptions options = {});  // U(-l, l) with l = sqrt(3 / fan_in)
+Initializer lecun_normal(SeedOptions options = {});   // truncated
+// The same of a number.
+template <std::integral T>
+Initializer glorot_uniform(T seed) {
+  return glorot_uniform(SeedOptions{static_cast<int64_t>(seed)});
+}
+template <std::integral T>
+Initializer glorot_normal(T seed) {
+  return glorot_normal(SeedOptions{static_cast<int64_t>(seed)});
+}
+template <std::integral T>
+Initializer he_uniform(T seed) {
+  return he_uniform(SeedOptions{static_cast<int64_t>(seed)});
+}
+template <std::integral T>
+Initializer he_normal(T seed) {
+  return he_normal(SeedOptions{static_cast<int64_t>(seed)});
+}
+template <std::integral T>
+Initializer lecun_uniform(T seed) {
+  return lecun_uniform(SeedOptions{static_cast<int64_t>(seed)});
+}
+template <std::integral T>
+Initializer lecun_normal(T seed) {
+  return lecun_normal(SeedOptions{static_cast<int64_t>(seed)});
+}
 
 // ---- Matrices ----
 // gain * Q, where the rows or the columns of Q, whichever are fewer, are orthonormal; Saxe et al.,

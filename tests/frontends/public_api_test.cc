@@ -291,7 +291,7 @@ TEST(PublicApi, LayersAreToldWhetherTheyTrain) {
   Graph g;
   Output training = placeholder(g, "training", boolean);
   Output x = ones(g, {4, 100});
-  Output dropped = nn::dropout(x, 0.5, {.seed = 1, .training = training});
+  Output dropped = nn::dropout(x, 0.5, {.training = training, .seed = 1});
   EXPECT_THAT(values(dropped, {{training, false}}), testing::Each(1));
   EXPECT_THAT(values(dropped, {{training, true}}),
               testing::AllOf(testing::Contains(0), testing::Contains(2)));

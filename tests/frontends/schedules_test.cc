@@ -27,22 +27,28 @@ void expect_values(const std::function<Output(Output step)>& schedule,
 
 TEST(Schedules, ExponentialDecay) {
   expect_values(
-      [](Output s) { return schedules::exponential_decay(0.5, s, {.steps = 10, .decay = 0.9}); },
+      [](Output s) {
+        return schedules::exponential_decay(0.5, s, {.decay_steps = 10, .decay_rate = 0.9});
+      },
       [](double s) { return 0.5 * std::pow(0.9, s / 10); });
   expect_values(
       [](Output s) {
-        return schedules::exponential_decay(0.5, s, {.steps = 10, .decay = 0.9, .staircase = true});
+        return schedules::exponential_decay(
+            0.5, s, {.decay_steps = 10, .decay_rate = 0.9, .staircase = true});
       },
       [](double s) { return 0.5 * std::pow(0.9, std::floor(s / 10)); });
 }
 
 TEST(Schedules, InverseTimeDecay) {
   expect_values(
-      [](Output s) { return schedules::inverse_time_decay(0.5, s, {.steps = 10, .decay = 2}); },
+      [](Output s) {
+        return schedules::inverse_time_decay(0.5, s, {.decay_steps = 10, .decay_rate = 2});
+      },
       [](double s) { return 0.5 / (1 + 2 * s / 10); });
   expect_values(
       [](Output s) {
-        return schedules::inverse_time_decay(0.5, s, {.steps = 10, .decay = 2, .staircase = true});
+        return schedules::inverse_time_decay(
+            0.5, s, {.decay_steps = 10, .decay_rate = 2, .staircase = true});
       },
       [](double s) { return 0.5 / (1 + 2 * std::floor(s / 10)); });
 }
@@ -50,14 +56,14 @@ TEST(Schedules, InverseTimeDecay) {
 TEST(Schedules, PolynomialDecay) {
   expect_values(
       [](Output s) {
-        return schedules::polynomial_decay(0.5, s, {.steps = 20, .end = 0.1, .power = 2});
+        return schedules::polynomial_decay(0.5, s, {.decay_steps = 20, .end = 0.1, .power = 2});
       },
       [](double s) { return 0.4 * std::pow(1 - std::min(s, 20.0) / 20, 2) + 0.1; });
 }
 
 TEST(Schedules, CosineDecay) {
   expect_values(
-      [](Output s) { return schedules::cosine_decay(0.5, s, {.steps = 20, .alpha = 0.2}); },
+      [](Output s) { return schedules::cosine_decay(0.5, s, {.decay_steps = 20, .alpha = 0.2}); },
       [](double s) {
         return 0.5 * (0.8 * 0.5 * (1 + std::cos(M_PI * std::min(s, 20.0) / 20)) + 0.2);
       });
@@ -79,7 +85,7 @@ TEST(Schedules, LinearWarmUpOfAnother) {
   expect_values(
       [](Output s) {
         return schedules::linear_warm_up(
-            schedules::exponential_decay(0.5, s, {.steps = 10, .decay = 0.9}), s, 20);
+            schedules::exponential_decay(0.5, s, {.decay_steps = 10, .decay_rate = 0.9}), s, 20);
       },
       [](double s) { return 0.5 * std::pow(0.9, s / 10) * std::min(1.0, (s + 1) / 20); });
 }
@@ -113,9 +119,9 @@ TEST(Schedules, SayWhatIsWrong) {
     }
     return std::string("nothing");
   };
-  EXPECT_THAT(message_of([&] { schedules::cosine_decay(1, real, {.steps = 10}); }),
+  EXPECT_THAT(message_of([&] { schedules::cosine_decay(1, real, {.decay_steps = 10}); }),
               testing::HasSubstr("the step must be of an integer type, but 'x:0' is float"));
-  EXPECT_THAT(message_of([&] { schedules::cosine_decay(1, step, {.steps = 0}); }),
+  EXPECT_THAT(message_of([&] { schedules::cosine_decay(1, step, {.decay_steps = 0}); }),
               testing::HasSubstr("the number of steps must be positive, got 0"));
   EXPECT_THAT(message_of([&] {
                 schedules::piecewise_constant(step, {1, 2}, {1});

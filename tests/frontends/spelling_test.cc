@@ -171,7 +171,19 @@ TEST_F(Spelling, LabelsMayBeOneHot) {
   EXPECT_NEAR(values(nn::accuracy(logits, one_hot(ids, 2)))[0], 2.0 / 3, 1e-6);
 }
 
+TEST_F(Spelling, TrainingIsAnOption) {
+  const Output rows = constant(g, {{1.0, 2.0}, {3.0, 6.0}});
+  EXPECT_THAT(values(mean(nn::batch_norm(rows, {.training = true, .epsilon = 1e-6}), 0)),
+              testing::Each(testing::FloatNear(0, 1e-5)));
+  const Output training = constant(g, false);
+  EXPECT_EQ(nn::batch_norm(rows, {.training = training}).shape(), Shape({2, 2}));
+  EXPECT_EQ(nn::batch_norm(rows, training, {.momentum = 0.9}).shape(), Shape({2, 2}));
+  EXPECT_EQ(nn::dropout(rows, 0.5, {.training = training, .seed = 1}).shape(), Shape({2, 2}));
+}
+
 TEST_F(Spelling, InitialisersHaveOptions) {
+  EXPECT_EQ(values(variable(g, "a", {4}, initializers::glorot_uniform({.seed = 1}))),
+            values(variable(g, "b", {4}, initializers::glorot_uniform(1))));
   const Output w = variable(g, "w", {1000}, initializers::random_normal({.mean = 5, .seed = 3}));
   EXPECT_NEAR(values(mean(w))[0], 5, 0.2);
   const Output u = variable(g, "u", {1000}, initializers::random_uniform({.low = 2, .high = 3}));

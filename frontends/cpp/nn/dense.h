@@ -49,12 +49,12 @@ class Dense {
 Output dense(Output x, int64_t units, const DenseOptions& options = {}, Location at = here());
 
 struct DropoutOptions {
-  int64_t seed = 0;  // 0: other masks in each run
+  TrainingFlag training = true;  // else the result is x
+  int64_t seed = 0;              // 0: other masks in each run
   // If given (an integer, such as the global step), seed and step determine the mask, so that
   // training resumed from a checkpoint has the same masks. Layers of one size then need different
   // seeds.
   Output step = {};
-  TrainingFlag training = true;  // else the result is x
 };
 // For training: an element of x is 0 with that probability, else x / (1 - rate) (Srivastava et al.,
 // JMLR 2014). 0 <= rate < 1. Without `step` the session has a stream of random numbers, which

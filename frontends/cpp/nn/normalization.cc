@@ -69,12 +69,12 @@ void BatchNorm::follow(Output average, Output of_batch, const TrainingFlag& trai
   graph.add_to_collection("update_ops", assign_sub(average, change, at));
 }
 
-Output batch_norm(Output x, TrainingFlag training, const BatchNormOptions& options, Location at) {
+Output batch_norm(Output x, const BatchNormOptions& options, Location at) {
   check(bool{x}, "batch_norm layer '", options.name, "' (", at, "): its input is an empty Output");
   const Shape& shape = x.shape();
   check(shape.rank() > 0 && shape[shape.rank() - 1] > 0, "batch_norm layer '", options.name, "' (",
         at, "): the channels of its input must be known, got ", x.name(), " ", x.dtype(), shape);
-  return BatchNorm(x.graph(), shape[shape.rank() - 1], options, at)(x, training, at);
+  return BatchNorm(x.graph(), shape[shape.rank() - 1], options, at)(x, options.training, at);
 }
 
 Output layer_norm(Output x, const LayerNormOptions& options, Location at) {

@@ -7,6 +7,7 @@
 namespace leat::nn {
 
 struct BatchNormOptions {
+  TrainingFlag training = true;  // of batch_norm(); a BatchNorm gets it with each call
   // Of the moving averages: average = momentum · average + (1 - momentum) · batch.
   double momentum = 0.99;
   double epsilon = 1e-3;
@@ -39,8 +40,14 @@ class BatchNorm {
 };
 
 // The layer used once: the channels of x must be known.
-Output batch_norm(Output x, TrainingFlag training, const BatchNormOptions& options = {},
-                  Location at = here());
+Output batch_norm(Output x, const BatchNormOptions& options, Location at = here());
+// The same; whether it trains is an argument of its own.
+template <class T>
+requires(std::convertible_to<T, TrainingFlag>) Output
+    batch_norm(Output x, const T& training, BatchNormOptions options = {}, Location at = here()) {
+  options.training = TrainingFlag(training);
+  return batch_norm(x, options, at);
+}
 
 struct LayerNormOptions {
   double epsilon = 1e-3;

@@ -14,9 +14,9 @@ void check_step(std::string_view what, Output step, double steps, Location at) {
 }
 
 void check_decay(std::string_view what, Output step, const DecayOptions& options, Location at) {
-  check_step(what, step, options.steps, at);
-  check(options.decay >= 0, what, " (", at, "): the decay must be given and not negative, got ",
-        options.decay);
+  check_step(what, step, options.decay_steps, at);
+  check(options.decay_rate >= 0, what, " (", at,
+        "): decay_rate must be given and not negative, got ", options.decay_rate);
 }
 
 // step / steps
@@ -35,13 +35,14 @@ Output progress(Output step, double steps, Location at) {
 Output exponential_decay(double rate, Output step, const DecayOptions& options, Location at) {
   check_decay("exponential_decay", step, options, at);
   const NameScope scope(step.graph(), "exponential_decay");
-  return rate * pow(options.decay, share(step, options.steps, options.staircase, at));
+  return rate * pow(options.decay_rate, share(step, options.decay_steps, options.staircase, at));
 }
 
 Output inverse_time_decay(double rate, Output step, const DecayOptions& options, Location at) {
   check_decay("inverse_time_decay", step, options, at);
   const NameScope scope(step.graph(), "inverse_time_decay");
-  return rate / (1.0 + options.decay * share(step, options.steps, options.staircase, at));
+  return rate /
+         (1.0 + options.decay_rate * share(step, options.decay_steps, options.staircase, at));
 }
 
 Output polynomial_decay(double rate, Output step, const PolynomialDecayOptions& options,

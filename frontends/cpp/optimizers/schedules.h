@@ -1,10 +1,10 @@
 // Learning rates that change as training goes on: scalars (float) of the graph, for an optimizer's
 // Rate.
-//   const Output rate = schedules::exponential_decay(0.1, step, {.steps = 1000, .decay = 0.96});
-//   GradientDescent{rate}.minimize(loss, {.global_step = step});
+//   const Output rate = schedules::exponential_decay(0.1, step, {.decay_steps = 1000, .decay_rate =
+//   0.96}); GradientDescent{rate}.minimize(loss, {.global_step = step});
 // `step` is a scalar of any integer type, such as the variable that minimize() increases; a
 // training step sees its value from before the update. Formulas are those of TensorFlow's tf.train
-// functions. All fail with INVALID_ARGUMENT if `steps` is not positive.
+// functions. All fail with INVALID_ARGUMENT if the number of steps is not positive.
 #pragma once
 
 #include <vector>
@@ -14,37 +14,37 @@
 namespace leat::schedules {
 
 struct DecayOptions {
-  double steps = 0;        // must be given
-  double decay = -1;       // must be given
+  double decay_steps = 0;  // must be given
+  double decay_rate = -1;  // must be given
   bool staircase = false;  // takes the whole part of step / steps
 };
 
-// rate · decay ^ (step / steps).
+// rate · decay_rate ^ (step / decay_steps).
 Output exponential_decay(double rate, Output step, const DecayOptions& options,
                          Location at = here());
 
-// rate / (1 + decay · step / steps).
+// rate / (1 + decay_rate · step / decay_steps).
 Output inverse_time_decay(double rate, Output step, const DecayOptions& options,
                           Location at = here());
 
 struct PolynomialDecayOptions {
-  double steps = 0;  // must be given
+  double decay_steps = 0;  // must be given
   double end = 1e-4;
   double power = 1;
 };
 
-// From `rate` to `end` in `steps` steps: (rate - end) · (1 - min(step, steps) / steps) ^ power +
-// end.
+// From `rate` to `end` in `decay_steps` steps:
+// (rate - end) · (1 - min(step, decay_steps) / decay_steps) ^ power + end.
 Output polynomial_decay(double rate, Output step, const PolynomialDecayOptions& options,
                         Location at = here());
 
 struct CosineDecayOptions {
-  double steps = 0;  // must be given
-  double alpha = 0;  // the share of the rate that is left at the end
+  double decay_steps = 0;  // must be given
+  double alpha = 0;        // the share of the rate that is left at the end
 };
 
-// rate · ((1 - alpha) · (1 + cos(π · min(step, steps) / steps)) / 2 + alpha). Loshchilov and
-// Hutter, ICLR 2017.
+// rate · ((1 - alpha) · (1 + cos(π · min(step, decay_steps) / decay_steps)) / 2 + alpha).
+// Loshchilov and Hutter, ICLR 2017.
 Output cosine_decay(double rate, Output step, const CosineDecayOptions& options,
                     Location at = here());
 
