@@ -11,6 +11,8 @@ namespace leat {
 namespace {
 
 constexpr size_t largest_result = 10 << 20;  // bytes: TensorFlow's limit
+// Bytes of all inputs of an op whose result may have any size: nothing else bounds its time.
+constexpr size_t largest_unbounded_input = 64 << 10;
 
 bool is_small(const Tensor& tensor) { return tensor.bytes() <= largest_result; }
 
@@ -73,8 +75,14 @@ class Folding {
       if (!source.is("Const")) return std::nullopt;
       inputs.push_back(source.attr<Tensor>("value"));
     }
+    size_t input_bytes = 0;
+    for (const Tensor& input : inputs) input_bytes += input.bytes();
     for (const OutputSpec& output : node.outputs) {
-      if (!output.shape.is_complete()) continue;
+      if (!output.shape.is_complete()) {
+        if (input_bytes > largest_unbounded_input && node.op->has_data_dependent_shape)
+          return std::nullopt;
+        continue;
+      }
       const auto bytes = static_cast<double>(output.shape.elements()) *
                          static_cast<double>(dtype_size(output.dtype));
       if (bytes > static_cast<double>(largest_result)) return std::nullopt;

@@ -97,6 +97,36 @@ void make_ranges(ExecuteContext& c) {
   c.set_output(1, std::move(values));
 }
 
+// How many values there are, if the inputs are constants: nothing else bounds the result. Any if
+// there are many rows, or if the op will fail.
+int64_t number_of_values(const ShapeContext& c) {
+  constexpr int64_t most_rows = 4096;
+  int64_t rows = 1, total = any;
+  for (int i = 0; i < 3; ++i) {
+    if (c.value(i) == nullptr || c.value(i)->elements() > most_rows) return any;
+    if (c.value(i)->shape().rank() > 0) rows = c.value(i)->elements();
+  }
+  const auto count = [&]<class T>(TypeTag<T>) {
+    if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double> ||
+                  std::is_same_v<T, int32_t> || std::is_same_v<T, int64_t>) {
+      const auto at = [&](int input, int64_t row) {
+        return c.value(input)->data<T>()[c.value(input)->shape().rank() == 0 ? 0 : row];
+      };
+      total = 0;
+      for (int64_t row = 0; row < rows; ++row) {
+        total = sum_of_extents(
+            total, steps(at(0, row), at(1, row), at(2, row), std::numeric_limits<int64_t>::max()));
+      }
+    }
+  };
+  try {
+    visit_dtype(c.input_dtype(0), count);
+  } catch (const Error&) {
+    return any;
+  }
+  return total;
+}
+
 const Op range_op{{
     .name = "RaggedRange",
     .doc = "Row i has starts[i], starts[i] + deltas[i], … up to limits[i], without it; a scalar is "
@@ -110,7 +140,7 @@ const Op range_op{{
           const Shape rows = rows_of_inputs(c.input(0), c.input(1), c.input(2));
           const int64_t n = rows.rank() == 0 ? 1 : rows[0];
           c.set_output(0, {n == any ? any : sum_of_extents(n, 1)});
-          c.set_output(1, {any});
+          c.set_output(1, {number_of_values(c)});
         },
     .kernels = {execute_kernel("T", Types<float, double, int32_t, int64_t>{},
                                []<class T>(TypeTag<T>, ExecuteContext& c) {
