@@ -120,6 +120,11 @@ class Tensor {
     check(elements_ == 1, "a tensor of shape ", shape_, " was read as a scalar");
     return *data<T>();
   }
+  // The same, by NumPy's name.
+  template <class T>
+  T item() const {
+    return value<T>();
+  }
   void* raw() const { return buffer_ ? static_cast<char*>(buffer_->data()) + offset_ : nullptr; }
   const std::shared_ptr<Buffer>& buffer() const { return buffer_; }
   Device* device() const { return buffer_ ? buffer_->device() : nullptr; }  // null: host memory

@@ -236,7 +236,7 @@ TEST_F(Spelling, SessionsInitialiseAndTakeFeedsAtEitherPlace) {
   EXPECT_EQ(session.run({{in, 3.0F}}, in * w).value<float>(), 6);
   Node& add = *assign_add(w, in).node;
   session.run(add, {{in, 5.0F}});
-  EXPECT_EQ(session.run(w).value<float>(), 7);
+  EXPECT_EQ(session.run(w).item<float>(), 7);
   const Output late = variable(g, "late", 1.0);
   session.initialize();
   EXPECT_EQ(session.run(late + w).value<float>(), 3);
