@@ -27,8 +27,8 @@ class Resource {
   // State of different kinds may share a name. All queues are of one kind, as are all tables and
   // all readers: they override this with their common class.
   virtual std::type_index kind() const { return typeid(*this); }
-  // INVALID_ARGUMENT, with both sides, if `node`, which has the same kind and name, needs other
-  // dtypes or another op.
+  // INVALID_ARGUMENT if `node`, of the same kind and name, needs other dtypes or another op. The
+  // message shows both sides.
   virtual void check_fits(const NodeView& node) const = 0;
   // What it has and lacks now, for messages about operations that wait: "ConditionalAccumulator 'w'
   // has 1 of 3 gradients". From any thread.

@@ -95,7 +95,7 @@ class Tensor {
   template <class T>
   T* data() {
     check(dtype_of<T> == dtype_, "a tensor of dtype ", dtype_, " was read as ", dtype_of<T>,
-          ": give data() or value() the type of its elements, or cast() it in the graph");
+          ": give data() or item() the type of its elements, or cast() it in the graph");
     return static_cast<T*>(raw());
   }
   template <class T>
@@ -116,14 +116,9 @@ class Tensor {
   }
   // The only element; INVALID_ARGUMENT unless there is exactly one.
   template <class T>
-  T value() const {
+  T item() const {
     check(elements_ == 1, "a tensor of shape ", shape_, " was read as a scalar");
     return *data<T>();
-  }
-  // The same, by NumPy's name.
-  template <class T>
-  T item() const {
-    return value<T>();
   }
   void* raw() const { return buffer_ ? static_cast<char*>(buffer_->data()) + offset_ : nullptr; }
   const std::shared_ptr<Buffer>& buffer() const { return buffer_; }

@@ -12,13 +12,13 @@
 namespace leat {
 
 struct Endpoint {
-  std::string_view node;  // a part of the text, or the name of the node, that it was made from
+  std::string_view node;  // into the text that was parsed, or the node's name
   int index = 0;
 
   // "node" is output 0. None if the text has no node before its last ':', or no number after it.
   static std::optional<Endpoint> parse(std::string_view text);
   static Endpoint of(const Output& output) { return {output.node->name, output.index}; }
-  // "w" → "w:0". Other text stays as it is, also what parse() does not take: prune reports it.
+  // "w" → "w:0". Leaves other text unchanged, even if parse() rejects it: prune reports that.
   static std::string complete(std::string text);
 
   std::string short_name() const;  // "node" or "node:1": as GraphDefs write it
@@ -27,8 +27,7 @@ struct Endpoint {
   auto operator<=>(const Endpoint&) const = default;
 };
 
-// "node:1" → "node"; also of "argument:output:1", the form within functions, which has a rule of
-// its own (function_body.cc).
+// "node:1" → "node". Also takes "argument:output:1", the form within functions (function_body.cc).
 inline std::string_view node_of(std::string_view endpoint) {
   return endpoint.substr(0, endpoint.find(':'));
 }

@@ -5,8 +5,8 @@
 
 namespace leat {
 
-// `dx`, which has the shape of x op y, summed to the shape of x. The axes come from the static
-// shapes where these are known, else from BroadcastGradientArgs when the step runs.
+// Sums `dx`, of the shape of x op y, to the shape of x. The axes come from the static shapes if
+// they are known, else from BroadcastGradientArgs when the step runs.
 Output sum_to_shape_of(const Output& x, const Output& y, const Output& dx);
 
 // For ops of two broadcast inputs: g.dx(0) and g.dx(1).

@@ -147,7 +147,7 @@ void LoopRun::run_straight(const LoopProgram::Part& part) {
 bool LoopRun::take_results() {
   if (at_ == At::last) return false;
   if (at_ == At::condition) {
-    at_ = results_[loop_.condition().fetches[0]].value<bool>() ? At::body : At::last;
+    at_ = results_[loop_.condition().fetches[0]].item<bool>() ? At::body : At::last;
     return at_ == At::body || loop_.last() != nullptr;
   }
   at_ = At::condition;

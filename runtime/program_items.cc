@@ -171,7 +171,7 @@ void ProgramStep::run_switch(const Item& item, bool is_dead_item) {
     flags_[item.dead_flag] = flags_[item.dead_flag + 1] = true;
     return;
   }
-  const int taken = value_of(item.inputs[1]).value<bool>() ? 1 : 0;
+  const int taken = value_of(item.inputs[1]).item<bool>() ? 1 : 0;
   flags_[item.dead_flag + 1 - taken] = true;
   if (item.outputs[taken] >= 0) set(item.outputs[taken], take(item.inputs[0]));
 }

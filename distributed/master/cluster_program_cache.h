@@ -34,8 +34,7 @@ class ClusterProgramCache {
   void forget_unused(std::chrono::nanoseconds limit);
   // Drops all built programs.
   void forget_all();
-  // Drops all programs, and those built later. Calls all who wait, and all who ask from now on,
-  // with CANCELLED.
+  // Drops all programs, and those built later. All waiting and later callers get CANCELLED.
   void close();
 
  private:

@@ -71,7 +71,6 @@ requires std::is_arithmetic_v<T> Initializer random_uniform(T low, double high, 
 }
 
 // ---- By the size of a layer ----
-// glorot_uniform({.seed = 1}), or glorot_uniform(1).
 struct SeedOptions {
   int64_t seed = 0;
 };
@@ -101,31 +100,6 @@ Initializer he_normal(SeedOptions options = {});   // truncated
 // "Self-Normalizing Neural Networks", NIPS 2017.
 Initializer lecun_uniform(SeedOptions options = {});  // U(-l, l) with l = sqrt(3 / fan_in)
 Initializer lecun_normal(SeedOptions options = {});   // truncated
-// The same of a number.
-template <std::integral T>
-Initializer glorot_uniform(T seed) {
-  return glorot_uniform(SeedOptions{static_cast<int64_t>(seed)});
-}
-template <std::integral T>
-Initializer glorot_normal(T seed) {
-  return glorot_normal(SeedOptions{static_cast<int64_t>(seed)});
-}
-template <std::integral T>
-Initializer he_uniform(T seed) {
-  return he_uniform(SeedOptions{static_cast<int64_t>(seed)});
-}
-template <std::integral T>
-Initializer he_normal(T seed) {
-  return he_normal(SeedOptions{static_cast<int64_t>(seed)});
-}
-template <std::integral T>
-Initializer lecun_uniform(T seed) {
-  return lecun_uniform(SeedOptions{static_cast<int64_t>(seed)});
-}
-template <std::integral T>
-Initializer lecun_normal(T seed) {
-  return lecun_normal(SeedOptions{static_cast<int64_t>(seed)});
-}
 
 // ---- Matrices ----
 // gain * Q, where the rows or the columns of Q, whichever are fewer, are orthonormal; Saxe et al.,

@@ -128,9 +128,9 @@ class Session {
     return out;
   }
 
-  // Gives the variables and tables that the graph has now their first values; after a restore only
-  // what no checkpoint has needs it. Variables made later need another call. The same as a node of
-  // the graph, for hooks and other programs: initialize_variables(graph).
+  // Gives all variables and tables that the graph has now their initial values. Variables made
+  // later need another call, which initialises all of them again. initialize_variables(graph) is
+  // the same as a node of the graph, for hooks and other programs.
   void initialize();
 
   // Looks everything up once, for the steps of a loop. In process it compiles the step and throws

@@ -18,11 +18,18 @@ Output int32_vector(Graph& graph, std::span<const int32_t> values, std::string_v
                   at);
 }
 
+// Of the band from `below` diagonals under the main one to `above` over it; -1: all.
+Output band(Output x, int64_t below, int64_t above, Location at) {
+  Graph& graph = graph_of(x, at);
+  return op("MatrixBandPart",
+            {x, Operand(below, at).as(graph, i64), Operand(above, at).as(graph, i64)}, {}, at);
+}
+
 // The dtype of a range: that of an Output among its bounds.
 DType dtype_of_bounds(std::initializer_list<const Operand*> bounds) {
   bool are_integers = true;
   for (const Operand* bound : bounds) {
-    if (!bound->is_number()) return bound->output().dtype();
+    if (!bound->is_constant()) return bound->output().dtype();
     are_integers &= bound->is_integer();
   }
   return are_integers ? i32 : f32;
@@ -77,14 +84,6 @@ Output diag(Output x, Location at) {
   const Output as_long = int32(graph, -1, "num_rows", at);
   return op("MatrixDiagV2", {x, main, as_long, as_long, zero}, {}, at);
 }
-namespace {
-// Of the band from `below` diagonals under the main one to `above` over it; -1: all.
-Output band(Output x, int64_t below, int64_t above, Location at) {
-  Graph& graph = graph_of(x, at);
-  return op("MatrixBandPart",
-            {x, Operand(below, at).as(graph, i64), Operand(above, at).as(graph, i64)}, {}, at);
-}
-}  // namespace
 // A band holds the main diagonal: what has not got it is what is outside of one.
 Output tril(Output x, int k, Location at) {
   if (k >= 0) return band(x, -1, k, at);

@@ -5,7 +5,7 @@
 namespace leat {
 namespace {
 
-Location line_of(const Operand& a, const Operand& b) { return a.is_number() ? b.at() : a.at(); }
+Location line_of(const Operand& a, const Operand& b) { return a.is_constant() ? b.at() : a.at(); }
 
 Output binary(std::string_view name, const Operand& a, const Operand& b) {
   return op(name, {a.as(b), b.as(a)}, {}, line_of(a, b));
@@ -18,7 +18,7 @@ DType part_of(Output x, Location at) {
 }
 
 bool is_bool(const Operand& a, const Operand& b) {
-  const Output known = a.is_number() ? b.output() : a.output();
+  const Output known = a.is_constant() ? b.output() : a.output();
   return known && known.dtype() == DType::boolean;
 }
 
@@ -29,13 +29,13 @@ Output unary(std::string_view name, Output x, Location at) { return op(name, {x}
 // ---- Operators ----
 
 Output operator+(const Operand& a, const Operand& b) {
-  const Output known = a.is_number() ? b.output() : a.output();
+  const Output known = a.is_constant() ? b.output() : a.output();
   return binary(known && known.dtype() == DType::string ? "Add" : "AddV2", a, b);
 }
 Output operator-(const Operand& a, const Operand& b) { return binary("Sub", a, b); }
 Output operator*(const Operand& a, const Operand& b) { return binary("Mul", a, b); }
 Output operator/(const Operand& a, const Operand& b) {
-  const Output known = a.is_number() ? b.output() : a.output();
+  const Output known = a.is_constant() ? b.output() : a.output();
   check(!known || !is_integer(known.dtype()), "x / y (", line_of(a, b), ") of ",
         known ? known.dtype() : DType::invalid,
         " would not be exact: write floor_div(x, y), or cast(x, f32) / y");
@@ -52,11 +52,11 @@ Output operator^(const Operand& a, const Operand& b) {
   return binary(is_bool(a, b) ? "NotEqual" : "BitwiseXor", a, b);
 }
 Output operator-(const Operand& x) {
-  check(!x.is_number(), "an operator needs an Output");
+  check(!x.is_constant(), "an operator needs an Output");
   return unary("Neg", x.output(), x.at());
 }
 Output operator~(const Operand& x) {
-  check(!x.is_number(), "an operator needs an Output");
+  check(!x.is_constant(), "an operator needs an Output");
   return unary(is_bool(x, x) ? "LogicalNot" : "Invert", x.output(), x.at());
 }
 
@@ -142,12 +142,8 @@ Output logical_not(Output x, Location at) { return unary("LogicalNot", x, at); }
 Output logical_and(Output x, Output y, Location at) { return op("LogicalAnd", {x, y}, {}, at); }
 Output logical_or(Output x, Output y, Location at) { return op("LogicalOr", {x, y}, {}, at); }
 Output where(Output condition, const Operand& x, const Operand& y, Location at) {
-  if (x.is_number() && y.is_number()) {
-    const DType dtype = x.is_integer() && y.is_integer() ? i32 : f32;
-    Graph& graph = graph_of(condition, at);
-    return op("SelectV2", {condition, x.as(graph, dtype), y.as(graph, dtype)}, {}, at);
-  }
-  return op("SelectV2", {condition, x.as(y), y.as(x)}, {}, at);
+  Graph& graph = graph_of(condition, at);
+  return op("SelectV2", {condition, x.beside(y, graph), y.beside(x, graph)}, {}, at);
 }
 
 Output cast(Output x, DType to, Location at) { return op("Cast", {x}, {{"DstT", to}}, at); }

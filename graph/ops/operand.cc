@@ -83,7 +83,7 @@ constexpr const char* empty_output =
 // ---- Operand ----
 
 Output Operand::as(Graph& graph, DType dtype) const {
-  check(is_number() || output_, "an operand (", at_, ") ", empty_output);
+  check(is_constant() || output_, "an operand (", at_, ") ", empty_output);
   if (output_) return output_;
   Tensor value;
   const auto convert = [&]<class Number>(const Number& number) {
@@ -103,24 +103,30 @@ Output Operand::as(Graph& graph, DType dtype) const {
       check(value.is_valid(), "the number ", number, " (", at_, ") cannot be a ", dtype);
     }
   };
-  std::visit(convert, number_);
+  std::visit(convert, constant_);
   return constant(graph, std::move(value), "Const", at_);
 }
 
 Output Operand::in(Graph& graph) const {
-  if (const auto* text = std::get_if<std::string>(&number_))
+  if (const auto* text = std::get_if<std::string>(&constant_))
     return constant(graph, *text, "Const", at_);
-  if (const auto* value = std::get_if<Tensor>(&number_))
+  if (const auto* value = std::get_if<Tensor>(&constant_))
     return constant(graph, *value, "Const", at_);
   return as(graph, is_integer() ? i32 : f32);
 }
 
+Output Operand::beside(const Operand& other, Graph& graph) const {
+  if (!other.is_constant()) return as(other);
+  if (!is_number() || !other.is_number()) return in(graph);
+  return as(graph, is_integer() && other.is_integer() ? i32 : f32);
+}
+
 Output Operand::as(const Operand& other) const {
   for (const Operand* operand : {this, &other})
-    check(operand->is_number() || operand->output_, "an operand (", operand->at_, ") ",
+    check(operand->is_constant() || operand->output_, "an operand (", operand->at_, ") ",
           empty_output);
   if (output_) return output_;
-  check(!other.is_number(), "an operator needs an Output on one side at least (", at_, ")");
+  check(!other.is_constant(), "an operator needs an Output on one side at least (", at_, ")");
   const DType dtype = other.output_.dtype();
   if (dtype == DType::string || dtype == DType::resource || dtype == DType::variant) {
     const auto refuse = [&](const auto& number) {
@@ -128,7 +134,7 @@ Output Operand::as(const Operand& other) const {
         fail(Code::invalid_argument, "the number ", number, " (", at_,
              ") cannot be combined with '", other.output_.name(), "', whose dtype is ", dtype);
     };
-    std::visit(refuse, number_);
+    std::visit(refuse, constant_);
   }
   try {
     return as(other.output_.graph(), dtype);

@@ -24,22 +24,23 @@ class Operand {
   Operand(T, Location = here()) = delete;
   template <std::floating_point T>
   Operand(T number, Location at = here())  // NOLINT
-      : number_(static_cast<double>(number)), at_(at) {}
+      : constant_(static_cast<double>(number)), at_(at) {}
   template <std::signed_integral T>
-  Operand(T number, Location at = here()) : number_(int64_t{number}), at_(at) {}  // NOLINT
+  Operand(T number, Location at = here()) : constant_(int64_t{number}), at_(at) {}  // NOLINT
   template <std::unsigned_integral T>
   requires(!std::same_as<T, bool>) Operand(T number, Location at = here())  // NOLINT
-      : number_(uint64_t{number}), at_(at) {}
+      : constant_(uint64_t{number}), at_(at) {}
   Operand(const char* text, Location at = here())
-      : number_(std::string(text)), at_(at) {}                                            // NOLINT
-  Operand(std::string text, Location at = here()) : number_(std::move(text)), at_(at) {}  // NOLINT
-  Operand(Tensor value, Location at = here()) : number_(std::move(value)), at_(at) {}     // NOLINT
+      : constant_(std::string(text)), at_(at) {}  // NOLINT
+  Operand(std::string text, Location at = here())
+      : constant_(std::move(text)), at_(at) {}                                           // NOLINT
+  Operand(Tensor value, Location at = here()) : constant_(std::move(value)), at_(at) {}  // NOLINT
 
   Location at() const { return at_; }
-  bool is_number() const { return number_.index() != 0; }  // or a text, or a Tensor
-  bool is_real() const { return number_.index() > 0 && number_.index() < 4; }  // 1 or 1.5
+  bool is_constant() const { return constant_.index() != 0; }  // a number, a text or a Tensor
+  bool is_number() const { return constant_.index() > 0 && constant_.index() < 4; }
   // A number without fraction.
-  bool is_integer() const { return number_.index() == 2 || number_.index() == 3; }
+  bool is_integer() const { return constant_.index() == 2 || constant_.index() == 3; }
   Output output() const { return output_; }  // none of a number
   // The Output, or the number as a constant like `other`, which must be an Output then.
   Output as(const Operand& other) const;
@@ -47,11 +48,14 @@ class Operand {
   Output as(Graph& graph, DType dtype) const;
   // The Output, or the constant by itself: integers are int32, other numbers float32.
   Output in(Graph& graph) const;
+  // For two values of which either may be given: as(other), or in(graph) if `other` is a constant
+  // too. Of two numbers both become float32 if one is.
+  Output beside(const Operand& other, Graph& graph) const;
 
  private:
   Output output_;
   // Integers are kept exact.
-  std::variant<std::monostate, double, int64_t, uint64_t, std::string, Tensor> number_;
+  std::variant<std::monostate, double, int64_t, uint64_t, std::string, Tensor> constant_;
   Location at_;
 };
 

@@ -67,7 +67,7 @@ Node& update_variable(std::string_view op, std::vector<Output> inputs, AttrMap a
     inputs[i] = variable_handle(inputs[i]);
   }
   if (form.schema.attr("use_locking") == nullptr) attrs.erase("use_locking");
-  // Assign checks the shape unless told otherwise, AssignVariableOp only if it is told to.
+  // Assign checks the shape by default, AssignVariableOp only if validate_shape is set.
   const AttrDef* checks_shape = def.schema.attr("validate_shape");
   if (checks_shape != nullptr) attrs.emplace("validate_shape", *checks_shape->default_value);
   const ControlScope after(graph, before);

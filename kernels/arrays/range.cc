@@ -48,7 +48,7 @@ void infer(ShapeContext& c) {
   if (c.value(0) != nullptr && c.value(1) != nullptr && c.value(2) != nullptr) {
     visit_dtype(c.input_dtype(0), [&]<class T>(TypeTag<T>) {
       if constexpr (std::is_convertible_v<T, double> && !std::is_same_v<T, bool>)
-        n = count<T>(c.value(0)->value<T>(), c.value(1)->value<T>(), c.value(2)->value<T>());
+        n = count<T>(c.value(0)->item<T>(), c.value(1)->item<T>(), c.value(2)->item<T>());
     });
   }
   c.set_output(0, Shape{n});

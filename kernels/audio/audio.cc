@@ -52,7 +52,7 @@ void encode(ExecuteContext& c) {
   check(audio.elements() < std::numeric_limits<int32_t>::max(),
         "Cannot encode audio with >= max int32 elements: shape ", audio.shape());
   c.set_output(0, Tensor::scalar(encode_wav(audio.data<float>(), audio.shape()[0], audio.shape()[1],
-                                            rate.value<int32_t>())));
+                                            rate.item<int32_t>())));
 }
 
 // Two frames of one channel.

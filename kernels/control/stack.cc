@@ -79,7 +79,7 @@ const Op stack_op{{
                        c.set_output(
                            0, resource_handle(std::make_shared<Stack>(
                                   name.empty() ? std::string(c.node().name) : name,
-                                  c.node().attr<DType>("elem_type"), c.input(0).value<int32_t>())));
+                                  c.node().attr<DType>("elem_type"), c.input(0).item<int32_t>())));
                      }}},
     .is_stateful = true,
     .is_not_differentiable = true,

@@ -42,7 +42,7 @@ void make_array(ExecuteContext& c) {
                       name.empty() ? std::string(node.name) : name,
                       TensorArray::Options{
                           .dtype = node.attr<DType>("dtype"),
-                          .size = c.input(0).value<int32_t>(),
+                          .size = c.input(0).item<int32_t>(),
                           .element_shape = node.attr<Shape>("element_shape"),
                           .is_dynamic = node.attr<bool>("dynamic_size"),
                           .clear_after_read = node.attr<bool>("clear_after_read"),
@@ -62,12 +62,12 @@ void make_gradient(ExecuteContext& c) {
 }
 
 void write(ExecuteContext& c) {
-  array_of(c, c.node().attr<DType>("T")).write(c.input(1).value<int32_t>(), c.input(2));
+  array_of(c, c.node().attr<DType>("T")).write(c.input(1).item<int32_t>(), c.input(2));
   set_flow(c, 0);
 }
 
 void read(ExecuteContext& c) {
-  c.set_output(0, array_of(c, c.node().attr<DType>("dtype")).read(c.input(1).value<int32_t>()));
+  c.set_output(0, array_of(c, c.node().attr<DType>("dtype")).read(c.input(1).item<int32_t>()));
 }
 
 void gather(ExecuteContext& c) {

@@ -35,7 +35,7 @@ std::unique_ptr<TensorList> new_list(const ExecuteContext& c, const Shape& eleme
 int32_t scalar_of(const ExecuteContext& c, int input, std::string_view name) {
   check(c.input(input).shape().rank() == 0, name, " must be a scalar, not of shape ",
         c.input(input).shape());
-  return c.input(input).value<int32_t>();
+  return c.input(input).item<int32_t>();
 }
 
 std::span<const int32_t> indices_of(const ExecuteContext& c, int input) {

@@ -40,7 +40,7 @@ class DirectedInterleaveDataset final : public ElementSource {
       while (s.selector) {
         const std::optional<Element> chosen = s.selector->next(reading);
         if (!chosen) break;
-        const auto number = chosen->at(0).value<int64_t>();
+        const auto number = chosen->at(0).item<int64_t>();
         check(number >= 0 && number < static_cast<int64_t>(s.inputs.size()),
               "Selector index out of range: ", number, " >= ", s.inputs.size());
         auto& input = s.inputs[number];

@@ -136,7 +136,7 @@ inline ElementSource::Pointer input_dataset(const ExecuteContext& c) {
 template <class T>
 T scalar_input(const ExecuteContext& c, int input, std::string_view name) {
   check(c.input(input).shape().rank() == 0, name, " must be a scalar");
-  return c.input(input).value<T>();
+  return c.input(input).item<T>();
 }
 
 // The shapes of an op's outputs that form an element: its output_shapes.

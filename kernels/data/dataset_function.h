@@ -30,7 +30,7 @@ class DatasetFunction {
     const Element result = call(element, reading);
     check(result.size() == 1 && result[0].dtype() == dtype_of<T> && result[0].elements() == 1, "`",
           what, "` must return a scalar ", dtype_of<T> == DType::boolean ? "bool" : "int64", ".");
-    return result[0].value<T>();
+    return result[0].item<T>();
   }
 
  private:

@@ -279,7 +279,7 @@ const Op prefetch_op{
                  check(scalar_input<int64_t>(c, 1, "buffer_size") >= -1,
                        "buffer_size must be >= 0 or set buffer_size to be tf.data.AUTOTUNE for "
                        "auto-tuning, got ",
-                       c.input(1).value<int64_t>());
+                       c.input(1).item<int64_t>());
                  return input_dataset(c);
                })};
 const Op options_op{

@@ -54,9 +54,9 @@ void parse_v1(ExecuteContext& c) {
   const int sparse = static_cast<int>(c.node().attr<int64_t>("Nsparse")),
             dense = static_cast<int>(c.node().attr<int64_t>("Ndense"));
   for (int i = 0; i < sparse; ++i)
-    wanted.sparse_keys.push_back(c.input(2 + i).value<std::string>());
+    wanted.sparse_keys.push_back(c.input(2 + i).item<std::string>());
   for (int i = 0; i < dense; ++i)
-    wanted.dense_keys.push_back(c.input(2 + sparse + i).value<std::string>());
+    wanted.dense_keys.push_back(c.input(2 + sparse + i).item<std::string>());
   wanted.names = strings_of(c.input(1));
   parse(c, std::move(wanted), 2 + sparse + dense, serialized);
 }

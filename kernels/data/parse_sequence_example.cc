@@ -29,7 +29,7 @@ Keys keys_of(ExecuteContext& c, int& first, size_t count) {
   for (size_t i = 0; i < count; ++i) {
     const Tensor& key = c.input(first++);
     check(key.shape().rank() == 0, "Expected a key to be a scalar, got shape: ", key.shape());
-    out.push_back(key.value<std::string>());
+    out.push_back(key.item<std::string>());
   }
   return out;
 }

@@ -52,7 +52,7 @@ void read_one(ExecuteContext& c, Done done) {
 }
 
 void read_up_to(ExecuteContext& c, Done done) {
-  const auto count = c.input(2).value<int64_t>();
+  const auto count = c.input(2).item<int64_t>();
   check(count > 0, "num_records must be positive, got ", count);
   const auto give = [&c](std::vector<RecordFile::Record> records) {
     const auto n = static_cast<int64_t>(records.size());

@@ -46,7 +46,7 @@ const Op parse_op{{
                                  const Tensor& bytes = c.input(0);
                                  check(bytes.shape().rank() == 0,
                                        "serialized must be a scalar, got shape ", bytes.shape());
-                                 Tensor out = from_tensor_proto(bytes.value<std::string>());
+                                 Tensor out = from_tensor_proto(bytes.item<std::string>());
                                  check(out.dtype() == dtype_of<T>,
                                        "Type mismatch between parsed tensor (", out.dtype(),
                                        ") and out_type (", dtype_of<T>, ")");

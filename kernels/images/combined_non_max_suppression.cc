@@ -75,12 +75,12 @@ struct Detections {
 
 float number(const Tensor& tensor, const char* what) {
   check(tensor.shape().rank() == 0, what, " must be 0-D, got shape ", tensor.shape());
-  return tensor.value<float>();
+  return tensor.item<float>();
 }
 
 int64_t positive(const Tensor& tensor, const char* what) {
   check(tensor.shape().rank() == 0, what, " must be 0-D, got shape ", tensor.shape());
-  const auto out = tensor.value<int32_t>();
+  const auto out = tensor.item<int32_t>();
   check(out > 0, what, " must be positive, got ", out);
   return out;
 }

@@ -204,7 +204,7 @@ void encode_as_jpeg_of_quality(ExecuteContext& c) {
   constexpr int channels[] = {1, 3};
   const Image image = image_of(c.input(0), channels);
   check(c.input(1).shape().rank() == 0, "quality must be scalar, got shape ", c.input(1).shape());
-  const auto quality = c.input(1).value<int32_t>();
+  const auto quality = c.input(1).item<int32_t>();
   check(quality >= 0 && quality <= 100, "quality must be in [0,100], got ", quality);
   c.set_output(0, Tensor::scalar(encode_jpeg(image, {.quality = quality})));
 }

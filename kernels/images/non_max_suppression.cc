@@ -93,7 +93,7 @@ std::vector<Candidate> select(ExecuteContext& c, Rules rules) {
         " for ", boxes.shape()[0], " boxes");
   check(c.input(2).shape().rank() == 0, "max_output_size must be 0-D, got shape ",
         c.input(2).shape());
-  rules.at_most = c.input(2).value<int32_t>();
+  rules.at_most = c.input(2).item<int32_t>();
   check(rules.at_most >= 0, "output size must be non-negative, got ", rules.at_most);
   check(rules.overlap >= 0 && rules.overlap <= 1, "iou_threshold must be in [0, 1], got ",
         rules.overlap);
@@ -114,7 +114,7 @@ Tensor boxes_of(const std::vector<Candidate>& selected, int64_t size) {
 
 int64_t output_size(ExecuteContext& c, const std::vector<Candidate>& selected) {
   return c.node().has("pad_to_max_output_size") && c.node().attr<bool>("pad_to_max_output_size")
-             ? c.input(2).value<int32_t>()
+             ? c.input(2).item<int32_t>()
              : static_cast<int64_t>(selected.size());
 }
 
@@ -221,7 +221,7 @@ void select_by_overlaps(ExecuteContext& c) {
   check(scores.shape() == Shape{shape[0]}, "scores has incompatible shape ", scores.shape(),
         " for ", shape[0], " boxes");
   check(at_most.shape().rank() == 0, "max_output_size must be 0-D, got shape ", at_most.shape());
-  const Rules rules{.at_most = at_most.value<int32_t>(),
+  const Rules rules{.at_most = at_most.item<int32_t>(),
                     .overlap = number(c.input(3), "overlap_threshold"),
                     .score = number(c.input(4), "score_threshold")};
   check(rules.at_most >= 0, "output size must be non-negative, got ", rules.at_most);

@@ -187,7 +187,7 @@ const Op v3_op{{
     .gradient = pass_gradient,
     .kernels = {cpu_kernel("T", FloatTypes{},
                            []<class T>(TypeTag<T>, const KernelRequest& r) {
-                             return bind<T>(r, options_of(r, r.inputs[3].value->value<int32_t>()));
+                             return bind<T>(r, options_of(r, r.inputs[3].value->item<int32_t>()));
                            })},
     .examples = {{.inputs = {floats({-9, 0.4F, 1.6F, 9}), Tensor::scalar(-4.0F),
                              Tensor::scalar(3.0F), Tensor::scalar<int32_t>(3)},

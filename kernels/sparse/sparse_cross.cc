@@ -241,8 +241,8 @@ void cross_v2(ExecuteContext& c) {
 
 void cross_hashed(ExecuteContext& c) {
   const int last = c.num_inputs() - 1;
-  const int64_t num_buckets = scalar(c, last - 2, "num_buckets").value<int64_t>();
-  const bool strong = scalar(c, last - 1, "strong_hash").value<bool>();
+  const int64_t num_buckets = scalar(c, last - 2, "num_buckets").item<int64_t>();
+  const bool strong = scalar(c, last - 1, "strong_hash").item<bool>();
   const Tensor& salt = c.input(last);
   check(salt.elements() == 2, "Input \"salt\" must have length 2 but has length ", salt.elements());
   const int64_t* key = salt.data<int64_t>();

@@ -96,7 +96,7 @@ void add(ExecuteContext& c) {
         thresh.shape());
   check(thresh.dtype() == dtype_of<Magnitude>, "The magnitude threshold must be of type ",
         dtype_of<Magnitude>, ", as the values, not ", thresh.dtype());
-  merge_entries<T>(c, [least = ComputeType<Magnitude>(thresh.value<Magnitude>())](
+  merge_entries<T>(c, [least = ComputeType<Magnitude>(thresh.item<Magnitude>())](
                           const T* a, const T* b, T& sum) {
     sum = a == nullptr ? *b : b == nullptr ? *a : T(C(*a) + C(*b));
     return a == nullptr || b == nullptr || reaches(C(sum), least);

@@ -86,7 +86,7 @@ void take_gradient(ExecuteContext& c, std::function<void(Status)> done) {
   check(c.node().attr<DType>("dtype") == accumulator.dtype(), "the accumulator '",
         accumulator.name(), "' holds ", accumulator.dtype(), ", not ",
         c.node().attr<DType>("dtype"));
-  accumulator.take(c.input(1).value<int32_t>(), c.cancellation(),
+  accumulator.take(c.input(1).item<int32_t>(), c.cancellation(),
                    [&c, done = std::move(done)](const Status& status,
                                                 const GradientAccumulator::Gradient& gradient) {
                      for (size_t i = 0; i < gradient.size(); ++i)

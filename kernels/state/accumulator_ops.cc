@@ -62,10 +62,10 @@ class DenseAccumulator : public GradientAccumulator {
 };
 
 void apply(ExecuteContext& c) {
-  accumulator_of(c).apply(c.input(1).value<int64_t>(), {c.input(2)});
+  accumulator_of(c).apply(c.input(1).item<int64_t>(), {c.input(2)});
 }
 
-void set_step(ExecuteContext& c) { accumulator_of(c).set_step(c.input(1).value<int64_t>()); }
+void set_step(ExecuteContext& c) { accumulator_of(c).set_step(c.input(1).item<int64_t>()); }
 
 void count(ExecuteContext& c) {
   c.set_output(0, Tensor::scalar(static_cast<int32_t>(accumulator_of(c).count())));

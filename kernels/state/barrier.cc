@@ -238,7 +238,7 @@ void take_many(ExecuteContext& c, std::function<void(Status)> done) {
         "the barrier '", barrier(c).name(), "' holds other component_types than are to be taken");
   check(c.input(1).shape().rank() == 0, "num_elements must be a scalar, got shape ",
         c.input(1).shape());
-  const int64_t count = c.input(1).value<int32_t>();
+  const int64_t count = c.input(1).item<int32_t>();
   check(count >= 0, "num_elements must not be negative, got ", count);
   const auto give = [&c, resource = c.resource(0)](const std::vector<Barrier::Ready>& tuples) {
     const auto n = static_cast<int64_t>(tuples.size());

@@ -31,7 +31,7 @@ void check_names(const ExecuteContext& c, int64_t tensors) {
 void save(ExecuteContext& c) {
   const int tensors = c.num_inputs() - 3;
   check_names(c, tensors);
-  CheckpointWriter writer(c.input(0).value<std::string>(), files_of(c.device()));
+  CheckpointWriter writer(c.input(0).item<std::string>(), files_of(c.device()));
   for (int i = 0; i < tensors; ++i) {
     const std::string& name = strings(c, 1)[i];
     const ShapeAndSlice part = ShapeAndSlice::parse(strings(c, 2)[i]);
@@ -47,7 +47,7 @@ void save(ExecuteContext& c) {
 void restore(ExecuteContext& c) {
   const auto& dtypes = c.node().attr<std::vector<DType>>("dtypes");
   check_names(c, static_cast<int64_t>(dtypes.size()));
-  const CheckpointReader reader(c.input(0).value<std::string>(), files_of(c.device()));
+  const CheckpointReader reader(c.input(0).item<std::string>(), files_of(c.device()));
   // All that does not fit is told at once: who restores another program's checkpoint sees it.
   std::string missing, different;
   for (size_t i = 0; i < dtypes.size(); ++i) {
@@ -67,7 +67,7 @@ void restore(ExecuteContext& c) {
                           " in the graph");
     }
   }
-  const std::string& prefix = c.input(0).value<std::string>();
+  const std::string& prefix = c.input(0).item<std::string>();
   if (!missing.empty()) fail(Code::not_found, missing, " not found in checkpoint ", prefix);
   check(different.empty(), "the checkpoint ", prefix, " does not fit the graph:", different);
   for (size_t i = 0; i < dtypes.size(); ++i) {
@@ -83,7 +83,7 @@ void save_v1(ExecuteContext& c) {
   if (has_slices) check_names(c, tensors);
   check(c.input(1).elements() == tensors, "there are ", tensors, " tensors and ",
         c.input(1).elements(), " tensor_names");
-  V1CheckpointWriter writer(c.input(0).value<std::string>(), files_of(c.device()));
+  V1CheckpointWriter writer(c.input(0).item<std::string>(), files_of(c.device()));
   for (int i = 0; i < tensors; ++i) {
     const Tensor& tensor = c.input(first + i);
     const ShapeAndSlice part =
@@ -96,18 +96,18 @@ void save_v1(ExecuteContext& c) {
 
 template <bool has_slice>
 void restore_v1(ExecuteContext& c) {
-  const std::string& name = c.input(1).value<std::string>();
+  const std::string& name = c.input(1).item<std::string>();
   const auto dtype = c.node().attr<DType>("dt");
-  const CheckpointReader reader(c.input(0).value<std::string>(), files_of(c.device()));
+  const CheckpointReader reader(c.input(0).item<std::string>(), files_of(c.device()));
   const CheckpointEntry& entry = reader.entry(name);
   check(entry.dtype == dtype, "'", name, "' is ", entry.dtype, " in the checkpoint ",
-        c.input(0).value<std::string>(), ", not ", dtype);
-  c.set_output(0, read_part(reader, name, has_slice ? c.input(2).value<std::string>() : ""));
+        c.input(0).item<std::string>(), ", not ", dtype);
+  c.set_output(0, read_part(reader, name, has_slice ? c.input(2).item<std::string>() : ""));
 }
 
 void merge(ExecuteContext& c) {
   const std::span<const std::string> prefixes = strings(c, 0);
-  merge_checkpoints({prefixes.begin(), prefixes.end()}, c.input(1).value<std::string>(),
+  merge_checkpoints({prefixes.begin(), prefixes.end()}, c.input(1).item<std::string>(),
                     c.node().attr<bool>("delete_old_dirs"),
                     c.node().attr<bool>("allow_missing_files"), files_of(c.device()));
 }

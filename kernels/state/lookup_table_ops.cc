@@ -117,7 +117,7 @@ void initialize_from_file(ExecuteContext& c) {
   const auto& delimiter = c.node().attr<std::string>("delimiter");
   const auto vocabulary = c.node().attr<int64_t>("vocab_size"),
              offset = c.node().attr<int64_t>("offset");
-  const std::string& path = c.input(1).value<std::string>();
+  const std::string& path = c.input(1).item<std::string>();
   check(!path.empty(), "filename cannot be empty.");
   check(delimiter.size() == 1, "delimiter should be only 1 char");
   const std::vector<std::string> lines =

@@ -150,7 +150,7 @@ Map& map_of(ExecuteContext& c) {
 
 int64_t key_of(const Tensor& key) {
   check(key.elements() == 1, "key must be a scalar, got shape ", key.shape());
-  return key.value<int64_t>();
+  return key.item<int64_t>();
 }
 
 Indices indices_of(const Tensor& tensor) {

@@ -229,7 +229,7 @@ void TensorQueue::give_back(Operation& operation) {
 namespace {
 
 bool comes_later(const TensorQueue::Element& a, const TensorQueue::Element& b) {
-  return a[0].value<int64_t>() > b[0].value<int64_t>();
+  return a[0].item<int64_t>() > b[0].item<int64_t>();
 }
 
 }  // namespace

@@ -95,7 +95,7 @@ template <bool up_to>
 void dequeue_many(ExecuteContext& c, Done done) {
   check_types(c);
   TensorQueue& from = queue(c);
-  const int64_t count = c.input(1).value<int32_t>();
+  const int64_t count = c.input(1).item<int32_t>();
   check(count >= 0, "DequeueManyOp requires a number of elements that is not negative, got ",
         count);
   from.check_batches();

@@ -162,7 +162,7 @@ class SparseGradientAccumulator : public GradientAccumulator {
 
 void apply(ExecuteContext& c) {
   const Tensor shape = c.node().attr<bool>("has_known_shape") ? c.input(4) : Tensor(i64, {0});
-  accumulator_of(c).apply(c.input(1).value<int64_t>(), {c.input(2), c.input(3), shape});
+  accumulator_of(c).apply(c.input(1).item<int64_t>(), {c.input(2), c.input(3), shape});
 }
 
 const char* const dtype = "dtype: numbertype";

@@ -97,7 +97,7 @@ void unstage(ExecuteContext& c, Done done) {
 
 void peek(ExecuteContext& c, Done done) {
   check(c.input(0).shape().rank() == 0, "index must be scalar, got shape ", c.input(0).shape());
-  const auto index = c.input(0).value<int32_t>();
+  const auto index = c.input(0).item<int32_t>();
   check(index >= 0, "index must not be negative, got ", index);
   area(c).peek(
       static_cast<size_t>(index), [&c](const StagedTuple& tuple) { set_staged(c, tuple, 0); },

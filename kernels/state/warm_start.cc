@@ -31,8 +31,8 @@ std::unordered_map<std::string, int64_t> numbered_words(const std::string& path,
 void generate_remapping(ExecuteContext& c) {
   const auto first = c.node().attr<int64_t>("new_vocab_offset"),
              count = c.node().attr<int64_t>("num_new_vocab");
-  const std::string &new_path = c.input(0).value<std::string>(),
-                    &old_path = c.input(1).value<std::string>();
+  const std::string &new_path = c.input(0).item<std::string>(),
+                    &old_path = c.input(1).item<std::string>();
   check(!new_path.empty() && !old_path.empty(), "the file names of vocabularies must not be empty");
   const FileRoots& roots = files_of(c.device());
   const auto old_words = numbered_words(old_path, c.node().attr<int64_t>("old_vocab_size"), roots);

@@ -117,7 +117,7 @@ const Op split_op{{
                              "delimiter must be a scalar, got shape: ", delimiter.shape());
                        const bool skip_empty = c.node().attr<bool>("skip_empty");
                        set_outputs(c, [&](const std::string& text) {
-                         return split_at_any(text, delimiter.value<std::string>(), skip_empty);
+                         return split_at_any(text, delimiter.item<std::string>(), skip_empty);
                        });
                      }}},
     .examples = {{.inputs = {texts({"a b", "", "c"}), Tensor::scalar(" ")},
@@ -147,7 +147,7 @@ const Op split_v2_op{{
                              "sep must be a scalar, got shape: ", separator.shape());
                        const int64_t most = c.node().attr<int64_t>("maxsplit");
                        set_outputs(c, [&](const std::string& text) {
-                         return split_at(text, separator.value<std::string>(), most);
+                         return split_at(text, separator.item<std::string>(), most);
                        });
                      }}},
     .examples = {{.inputs = {texts({"a,,b", "c"}), Tensor::scalar(",")},

@@ -76,9 +76,9 @@ TEST(Tensor, MemoryPromisedToOtherTensorsIsNotFree) {
 TEST(Tensor, ReadingItAsAnotherTypeIsAnError) {
   const Tensor tensor = Tensor::of<float>({2}, {1, 2});
   EXPECT_THROW(tensor.data<int32_t>(), Error);
-  EXPECT_THROW(tensor.value<float>(), Error);
+  EXPECT_THROW(tensor.item<float>(), Error);
   EXPECT_THROW(Tensor::of<float>({3}, {1, 2}), Error);
-  EXPECT_EQ(Tensor::scalar(7).value<int32_t>(), 7);
+  EXPECT_EQ(Tensor::scalar(7).item<int32_t>(), 7);
 }
 
 TEST(Tensor, CopiesShareClonesDoNot) {

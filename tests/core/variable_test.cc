@@ -21,7 +21,7 @@ TEST(Variable, IsUninitialisedUntilAssigned) {
     EXPECT_EQ(error.message(), "Attempting to use uninitialized value dense/w");
   }
   variable.assign(Tensor::scalar(2.0f));
-  EXPECT_EQ(variable.value().value<float>(), 2.0f);
+  EXPECT_EQ(variable.value().item<float>(), 2.0f);
   EXPECT_EQ(variable.version(), 1u);
 }
 
@@ -150,7 +150,7 @@ TEST(Containers, AreSafeToUseFromManyThreads) {
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(containers.size(), 100u);
   for (int i = 0; i < 100; ++i) {
-    EXPECT_EQ(containers.variable("", "w" + std::to_string(i), f32)->value().value<float>(), 8);
+    EXPECT_EQ(containers.variable("", "w" + std::to_string(i), f32)->value().item<float>(), 8);
   }
 }
 

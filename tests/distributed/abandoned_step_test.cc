@@ -151,7 +151,7 @@ TEST(AbandonedSteps, DoNotLeaveAVariableHalfUpdated) {
   EXPECT_EQ(code_name(status.code), code_name(Code::deadline_exceeded)) << status.message;
   EXPECT_TRUE(eventually([&] { return is_idle(cluster); }, soon));
   const std::vector<Tensor> values = session->run({}, {"min:0", "max:0"}, {});
-  EXPECT_EQ(values[0].value<float>(), values[1].value<float>());
+  EXPECT_EQ(values[0].item<float>(), values[1].item<float>());
 }
 
 // Six clients with long work; another one's small step comes behind them. Whether a step is long

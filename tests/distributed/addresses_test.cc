@@ -55,7 +55,7 @@ TEST_P(Addresses, TasksAndClientsMeetThere) {
   options.target = worker->target();
   const auto session = make_grpc_session(options);
   session->extend(graph);
-  EXPECT_EQ(session->run({{"x:0", Tensor::scalar(2.0f)}}, {"y:0"}, {})[0].value<float>(), 3);
+  EXPECT_EQ(session->run({{"x:0", Tensor::scalar(2.0f)}}, {"y:0"}, {})[0].item<float>(), 3);
 }
 
 TEST(Address, AnAddressOfAnotherHostIsAnErrorWithTheReason) {

@@ -237,7 +237,7 @@ TEST(Channel, ManySmallOnesTravelTogether) {
   ASSERT_TRUE(eventually([&] { return pair.b.count() == count; }));
   for (int64_t i = 0; i < count; ++i) {
     EXPECT_EQ(pair.b.received[static_cast<size_t>(i)].edge, i);
-    EXPECT_EQ(pair.b.received[static_cast<size_t>(i)].value.value<int64_t>(), i * i);
+    EXPECT_EQ(pair.b.received[static_cast<size_t>(i)].value.item<int64_t>(), i * i);
   }
 }
 

@@ -492,7 +492,7 @@ TEST(Cluster, ADeadTaskRefusesStepsAndSessionsWithItsName) {
   Graph local;
   named(constant(local, Tensor::scalar(1.0f)), "one");
   const auto alone = cluster.session(local, "worker", 0, {.device_filters = {"/job:worker"}});
-  EXPECT_EQ(alone->run({}, {"one:0"}, {})[0].value<float>(), 1);
+  EXPECT_EQ(alone->run({}, {"one:0"}, {})[0].item<float>(), 1);
 }
 
 TEST(Cluster, ADeadMasterIsNamedWithTheReason) {
@@ -668,8 +668,8 @@ TEST(Cluster, RunStepsKeepsSeveralInFlightAndTheirOrder) {
         most = std::max(most, ++begun - static_cast<int>(got.size()));
       },
       [&](int64_t step, std::vector<Tensor>& fetches) {
-        EXPECT_EQ(fetches.at(0).value<float>(), 2.0f * static_cast<float>(step));
-        got.push_back(fetches[0].value<float>());
+        EXPECT_EQ(fetches.at(0).item<float>(), 2.0f * static_cast<float>(step));
+        got.push_back(fetches[0].item<float>());
       },
       4);
   EXPECT_EQ(got.size(), 20u);

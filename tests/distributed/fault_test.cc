@@ -209,7 +209,7 @@ TEST_F(Fault, ALinkCutBetweenOnePairOnlyHurtsThatPair) {
   expect_names_the_ps(status);
   const auto other = cluster_->session(model_.graph, "worker", 1);
   for (int i = 0; i < 3; ++i) other->run({}, {}, {"add"});
-  EXPECT_EQ(other->run({}, {"w:0"}, {})[0].value<float>(), 3);
+  EXPECT_EQ(other->run({}, {"w:0"}, {})[0].item<float>(), 3);
   proxy_->refuse(false);
   expect_works_again();
   EXPECT_EQ(step(), 3);
@@ -275,7 +275,7 @@ TEST_F(Fault, CorruptionIsNoticedAndHarmsNobodyElse) {
   proxy_->corrupt(0);
   proxy_->reset();
   expect_works_again();
-  EXPECT_EQ(other->run({}, {"w:0"}, {})[0].value<float>(), 20);
+  EXPECT_EQ(other->run({}, {"w:0"}, {})[0].item<float>(), 20);
 }
 
 // On the ps; "fill" assigns what is fed as "value", "there" is its negative on worker 0.
@@ -370,7 +370,7 @@ class ClientFault : public testing::Test {
     session_->extend(model_.graph);
     session_->run({}, {}, {"init"});
   }
-  float counter() { return cluster_.session(model_.graph)->run({}, {"w:0"}, {})[0].value<float>(); }
+  float counter() { return cluster_.session(model_.graph)->run({}, {"w:0"}, {})[0].item<float>(); }
 
   InProcessCluster cluster_{{{"ps", 1}, {"worker", 1}}};
   Model model_;

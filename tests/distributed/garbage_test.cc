@@ -61,7 +61,7 @@ class Training {
     }
     ++steps_;
     const Tensor loss = session_->run({{"rate:0", Tensor::scalar(0.5f)}}, {"loss:0"}, {"train"})[0];
-    ASSERT_EQ(loss.value<float>(), w_ * w_) << "step " << steps_;
+    ASSERT_EQ(loss.item<float>(), w_ * w_) << "step " << steps_;
     w_ /= 2;
   }
   int steps() const { return steps_; }

@@ -37,11 +37,11 @@ TEST(KeptMemory, TheProgramsOfAnIdleSessionGoAndComeAgain) {
   EXPECT_GT(graphs(), 0);
   cluster.task("worker").master().drop_unused(std::chrono::seconds(0));
   EXPECT_TRUE(eventually([&] { return graphs() == 0; }));
-  EXPECT_EQ(session->run({}, {"add"}, {})[0].value<float>(), 3.0f);
+  EXPECT_EQ(session->run({}, {"add"}, {})[0].item<float>(), 3.0f);
   cluster.task("worker").master().drop_unused(std::chrono::seconds(0));
   identity(graph.output("w"));
   session->extend(graph);
-  EXPECT_EQ(session->run({}, {"Identity"}, {})[0].value<float>(), 3.0f);
+  EXPECT_EQ(session->run({}, {"Identity"}, {})[0].item<float>(), 3.0f);
 }
 
 // What ran once goes; what runs again and again stays.

@@ -62,7 +62,7 @@ std::string run_step(const std::string& session, const std::string& rest, uint64
 float fetched(const std::string& reply) {
   const auto all = fields(reply);
   EXPECT_EQ(all.count(4), 0u) << all.find(4)->second;
-  return from_tensor_proto(fields(all.find(1)->second).find(2)->second).value<float>();
+  return from_tensor_proto(fields(all.find(1)->second).find(2)->second).item<float>();
 }
 
 TEST(MasterService, ARepeatedRequestGetsTheFirstAnswerAndRunsOnce) {
@@ -238,7 +238,7 @@ TEST(MasterService, CallablesTakeFeedsInTheirOrder) {
                             text(3, to_tensor_proto(Tensor::scalar(10.0f)));
   const auto ran = fields(
       client.answer("RunCallable", text(1, session) + number(2, handle) + feeds + number(4, 10)));
-  EXPECT_EQ(from_tensor_proto(ran.find(1)->second).value<float>(), 9);
+  EXPECT_EQ(from_tensor_proto(ran.find(1)->second).item<float>(), 9);
   client.answer("ReleaseCallable", text(1, session) + number(2, handle));
   const auto [status, reply] =
       client.call("RunCallable", text(1, session) + number(2, handle) + feeds);

@@ -248,7 +248,7 @@ TEST_P(ProcessFault, IsNamedInTimeAndTheClusterGoesOn) {
     session->run({}, {}, {"init"});
     session->run({}, {}, {"add"});
   }
-  EXPECT_EQ(session->run({}, {"y:0"}, {})[0].value<float>(), 2);
+  EXPECT_EQ(session->run({}, {"y:0"}, {})[0].item<float>(), 2);
 }
 
 // The session waits for tasks that are starting; one that is frozen does not start.
@@ -282,7 +282,7 @@ TEST(ProcessFaultClient, KilledInAStepTakesTheStepWithIt) {
   // One part remains: the kernel on the ps that holds the gate.
   EXPECT_TRUE(eventually([&] { return cluster.steps() <= 1; }));
   session->run({}, {}, {"add"});
-  EXPECT_EQ(session->run({}, {"y:0"}, {})[0].value<float>(), 2);
+  EXPECT_EQ(session->run({}, {"y:0"}, {})[0].item<float>(), 2);
 }
 
 TEST(ProcessFaultClient, FrozenHarmsNobodyAndGoesOnWhenItWakes) {
@@ -295,7 +295,7 @@ TEST(ProcessFaultClient, FrozenHarmsNobodyAndGoesOnWhenItWakes) {
   ASSERT_TRUE(eventually([&] { return cluster.is_held(); }));
   client->send_signal(SIGSTOP);
   for (int i = 0; i < 20; ++i) session->run({}, {}, {"add"});
-  EXPECT_EQ(session->run({}, {"y:0"}, {})[0].value<float>(), 21);
+  EXPECT_EQ(session->run({}, {"y:0"}, {})[0].item<float>(), 21);
   // Its pings are not answered: its step is given up.
   EXPECT_TRUE(eventually([&] { return cluster.steps() <= 1; }));
   client->send_signal(SIGCONT);

@@ -101,11 +101,11 @@ TEST(RendezvousRouter, ValuesReachTheTaskThatOwnsTheEdge) {
     at_worker1.expect(*second, 4);
     at_ps.expect(*ps, 2);
     ASSERT_TRUE(at_worker1.wait(1) && at_worker1.wait(4) && at_ps.wait(2) && at_ps.wait(3));
-    EXPECT_EQ(at_worker0.all[0].value.value<float>(), static_cast<float>(step));
+    EXPECT_EQ(at_worker0.all[0].value.item<float>(), static_cast<float>(step));
     EXPECT_EQ(at_worker1.all[1].value.span<float>()[1], 2.0f);
     EXPECT_FALSE(at_worker1.all[4].value.is_valid());
     EXPECT_TRUE(at_ps.all[2].is_dead);
-    EXPECT_EQ(at_ps.all[3].value.value<float>(), 3.0f);
+    EXPECT_EQ(at_ps.all[3].value.item<float>(), 3.0f);
     for (const char* name : {"ps:0", "worker:0", "worker:1"}) tasks[name].router->close(step);
   }
   EXPECT_EQ(tasks["ps:0"].router->open_steps(), 0u);
@@ -235,7 +235,7 @@ TEST(RendezvousRouter, AnUnbegunStepGivesItsWindowBackInTime) {
   Arrivals arrivals;
   arrivals.expect(*worker, 0);
   ASSERT_TRUE(arrivals.wait(0)) << "step 1 holds the window";
-  EXPECT_EQ(arrivals.all[0].value.value<float>(), 2.0f);
+  EXPECT_EQ(arrivals.all[0].value.item<float>(), 2.0f);
   Arrivals late;
   auto first = router.open(1, edges);
   late.expect(*first, 0);

@@ -67,7 +67,7 @@ class SparseSpecs : public testing::Test {
   }
   int64_t sum(SessionInterface& session) {
     session.run({}, {}, {"put"});
-    return session.run({}, {"sum:0"}, {})[0].value<int64_t>();
+    return session.run({}, {"sum:0"}, {})[0].item<int64_t>();
   }
 
   std::map<TaskName, std::unique_ptr<Task>> tasks_;

@@ -75,8 +75,7 @@ class SpreadLoops : public testing::Test {
   }
   std::vector<int32_t> run(const std::vector<std::string>& fetches) {
     std::vector<int32_t> out;
-    for (const Tensor& value : session_->run({}, fetches, {}))
-      out.push_back(value.value<int32_t>());
+    for (const Tensor& value : session_->run({}, fetches, {})) out.push_back(value.item<int32_t>());
     return out;
   }
   void start(int workers = 1) {

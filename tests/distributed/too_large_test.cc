@@ -106,7 +106,7 @@ TEST(TooLarge, NodesAreNamedAndOtherSessionsGoOn) {
   other->run({}, {}, {"init"});
   float count = 0;
   const auto expect_goes_on = [&] {
-    ASSERT_EQ(other->run({}, {"w:0"}, {})[0].value<float>(), count);
+    ASSERT_EQ(other->run({}, {"w:0"}, {})[0].item<float>(), count);
     other->run({}, {}, {"add"});
     ++count;
   };

@@ -110,7 +110,7 @@ TEST(WorkerWire, AnAnswerOfAnySizeKeepsWhatItHolds) {
     EXPECT_EQ(got[0].first, "a:0");
     EXPECT_EQ(std::memcmp(got[0].second.raw(), fetches[0].second.raw(), fetches[0].second.bytes()),
               0);
-    EXPECT_EQ(got[1].second.value<std::string>(), "text");
+    EXPECT_EQ(got[1].second.item<std::string>(), "text");
   }
   EXPECT_FALSE(is_large_answer(delivered(to_slices("\x0a\x01x"), 1)));
 }

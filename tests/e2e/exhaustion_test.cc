@@ -69,7 +69,7 @@ TEST(FileDescriptors, RunOutAndComeBack) {
     try {
       const auto later = new_session(options);
       later->extend(graph);
-      return later->run({}, {"w:0"}, {})[0].value<float>() == added;
+      return later->run({}, {"w:0"}, {})[0].item<float>() == added;
     } catch (const Error&) {
       return false;
     }

@@ -37,8 +37,8 @@ TEST(OpLibrary, IsLoadedByTheTasksAndByTheProgram) {
   const Output x = placeholder(g, "x", f32, {});
   const Output y = op("Swish", {x}, {{"beta", 1.0F}});
   Session session(g, {.target = found[1]});
-  EXPECT_FLOAT_EQ(session.run({{x, 0.0F}}, {y})[0].value<float>(), 0);
-  EXPECT_NEAR(session.run({{x, 2.0F}}, {y})[0].value<float>(), 1.7615942F, 1e-6);
+  EXPECT_FLOAT_EQ(session.run({{x, 0.0F}}, {y})[0].item<float>(), 0);
+  EXPECT_NEAR(session.run({{x, 2.0F}}, {y})[0].item<float>(), 1.7615942F, 1e-6);
   EXPECT_TRUE(load_op_library(library).empty());  // a second time
 }
 

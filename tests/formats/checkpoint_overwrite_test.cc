@@ -34,7 +34,7 @@ void save(const std::string& prefix, float value, int64_t elements = 3) {
 float restored(const std::string& prefix) {
   const CheckpointReader reader(prefix);
   reader.verify();
-  EXPECT_EQ(reader.read("fixed").value<float>(), 7);
+  EXPECT_EQ(reader.read("fixed").item<float>(), 7);
   const Tensor w = reader.read("w");
   const auto elements = w.span<float>();
   for (const float element : elements) EXPECT_EQ(element, elements[0]);

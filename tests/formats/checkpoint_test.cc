@@ -49,7 +49,7 @@ TEST(Checkpoint, ReadsWhatItWrote) {
   const CheckpointReader reader(directory / "sub/m-1");
   EXPECT_EQ(reader.read("w").to_string(), w.to_string());
   EXPECT_EQ(reader.read("names").to_string(), names.to_string());
-  EXPECT_EQ(reader.read("step").value<int64_t>(), 7);
+  EXPECT_EQ(reader.read("step").item<int64_t>(), 7);
   EXPECT_EQ(reader.read("empty").shape(), (Shape{0, 3}));
   ASSERT_EQ(reader.variables().size(), 4u);
   EXPECT_EQ(reader.variables()[3].name, "w");
@@ -118,7 +118,7 @@ TEST(Checkpoint, PartsAreSavedAndCutAnew) {
   EXPECT_EQ(reader.read_slice("w", {2, 3}, TensorSlice::parse("-:1,2")).to_string(),
             Tensor::of<float>({2, 2}, {2, 3, 5, 6}).to_string());
   EXPECT_TRUE(reader.entry("v").slices.empty()) << "a part that is all of it is no part";
-  EXPECT_EQ(reader.read_slice("v", {2}, TensorSlice::parse("1,1")).value<float>(), 2);
+  EXPECT_EQ(reader.read_slice("v", {2}, TensorSlice::parse("1,1")).item<float>(), 2);
   expect_error_with(Code::invalid_argument, "holds only 1 of the 2 elements",
                     [&] { reader.read("u"); });
   expect_error_with(Code::invalid_argument, "has shape [2,3]", [&] {
@@ -290,8 +290,8 @@ TEST(Checkpoint, MergesWhatSeveralTasksWrote) {
       (std::vector<std::string>{"m.data-00000-of-00002", "m.data-00001-of-00002", "m.index"}));
   const CheckpointReader reader(directory / "m");
   EXPECT_EQ(reader.read("w").to_string(), w.to_string());
-  EXPECT_EQ(reader.read("only0").value<int>(), 0);
-  EXPECT_EQ(reader.read("only1").value<int>(), 1);
+  EXPECT_EQ(reader.read("only0").item<int>(), 0);
+  EXPECT_EQ(reader.read("only1").item<int>(), 1);
   remove_checkpoint(directory / "m");
   EXPECT_TRUE(files(directory.path()).empty());
 }

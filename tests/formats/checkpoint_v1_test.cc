@@ -89,7 +89,7 @@ TEST(V1Checkpoint, HoldsEveryDTypeThatItHasAFormatFor) {
   writer.add(no_utf8, {}, whole(0), Tensor::scalar(1.f));
   writer.finish();
   const CheckpointReader reader(directory / "m");
-  EXPECT_EQ(reader.read(no_utf8).value<float>(), 1);
+  EXPECT_EQ(reader.read(no_utf8).item<float>(), 1);
   for (size_t i = 0; i < tensors.size(); ++i) {
     const Tensor read = reader.read(concat("t", i));
     EXPECT_EQ(read.dtype(), tensors[i].dtype());
@@ -108,7 +108,7 @@ TEST(V1Checkpoint, ShardsAreFoundByTheirPattern) {
   }
   const CheckpointReader reader(directory / "m-\?\?\?\?\?-of-00002");
   EXPECT_EQ(reader.read("w").to_string(), Tensor::of<float>({2, 2}, {1, 10, 2, 10}).to_string());
-  EXPECT_EQ(reader.read("only1").value<int32_t>(), 1);
+  EXPECT_EQ(reader.read("only1").item<int32_t>(), 1);
   const std::string second = directory / "m-00001-of-00002", bytes = read_file(second);
   replace_file(second, bytes.substr(0, bytes.size() / 2));
   expect_error_with(Code::data_loss, second + " is torn or changed",

@@ -155,7 +155,7 @@ TEST_F(FileRootsTest, InsideEverythingWorks) {
   CheckpointWriter writer(directory / "in/ckpt/m", roots);
   writer.add("w", Tensor::scalar(1.0f));
   writer.finish();
-  EXPECT_EQ(CheckpointReader(directory / "in/ckpt/m", roots).read("w").value<float>(), 1);
+  EXPECT_EQ(CheckpointReader(directory / "in/ckpt/m", roots).read("w").item<float>(), 1);
   expect_error_with(Code::not_found, "Failed to find any matching files",
                     [&] { CheckpointReader(directory / "in/ckpt/none", roots); });
   const FileRoots both({directory / "in", directory / "out"});

@@ -211,9 +211,9 @@ TEST_P(AllReduceTraining, IsThatOfOneDeviceWithTheMeanGradient) {
     const std::vector<Tensor> same =
         expected.run(batches(reference.inputs, i), reference.losses, {*reference.train});
     for (size_t k = 0; k < losses.size(); ++k)
-      EXPECT_EQ(losses[k].value<float>(), same[k].value<float>()) << "step " << i << ", " << k;
+      EXPECT_EQ(losses[k].item<float>(), same[k].item<float>()) << "step " << i << ", " << k;
   }
-  EXPECT_EQ(session.run({}, {program.step})[0].value<int64_t>(), 5);
+  EXPECT_EQ(session.run({}, {program.step})[0].item<int64_t>(), 5);
   size_t copies = 0;
   for (const Output& initializer : program.graph.collection("copy_initializers")) {
     const std::vector<Tensor> pair =
@@ -256,7 +256,7 @@ std::vector<float> train(Program& program, const std::string& target, const std:
     for (const Feed& feed : batches(program.inputs, static_cast<int>(training.global_step())))
       feeds.push_back(feed.value);
     const auto losses = training.step(feeds);
-    for (const Tensor& loss : losses.value()) out.push_back(loss.value<float>());
+    for (const Tensor& loss : losses.value()) out.push_back(loss.item<float>());
   }
   return out;
 }
@@ -306,8 +306,8 @@ TEST(AllReduce, WhatAReplicaChangesItselfStaysItsOwn) {
   session.run({start});
   session.run({updates[0], updates[1]});
   const auto [first, second] = session.run({}, fetch(seen[0], seen[1]));
-  EXPECT_EQ(first.value<float>(), 5);
-  EXPECT_EQ(second.value<float>(), 6);
+  EXPECT_EQ(first.item<float>(), 5);
+  EXPECT_EQ(second.item<float>(), 6);
 }
 
 TEST(AllReduce, AReplicaMayBeAskedForAgainAndInsideOfAnother) {

@@ -38,7 +38,7 @@ void expect_differences(Session& session, const Feeds& feeds, Output y, size_t k
     for (const int side : {0, 1}) {
       Feeds there = feeds;
       there[k].value = moved(feeds[k].value, i, side == 0 ? -h : h);
-      values[side] = session.run(there, {y})[0].value<double>();
+      values[side] = session.run(there, {y})[0].item<double>();
     }
     const double expected = (values[1] - values[0]) / (2 * h);
     EXPECT_NEAR(got.data<double>()[i], expected, 1e-5 * (1 + std::abs(expected)))
@@ -98,10 +98,10 @@ TEST(LoopGradient, OfAPower) {
     const auto values = session.run({{x, Tensor::scalar(2.0f)}, {n, Tensor::scalar(times)}},
                                     {power, dx, ddx, dddx});
     const double t = times;
-    EXPECT_EQ(values[0].value<float>(), std::pow(2, t));
-    EXPECT_EQ(values[1].value<float>(), t * std::pow(2, t - 1));
-    EXPECT_EQ(values[2].value<float>(), t * (t - 1) * std::pow(2, t - 2));
-    EXPECT_EQ(values[3].value<float>(), t * (t - 1) * (t - 2) * std::pow(2, t - 3));
+    EXPECT_EQ(values[0].item<float>(), std::pow(2, t));
+    EXPECT_EQ(values[1].item<float>(), t * std::pow(2, t - 1));
+    EXPECT_EQ(values[2].item<float>(), t * (t - 1) * std::pow(2, t - 2));
+    EXPECT_EQ(values[3].item<float>(), t * (t - 1) * (t - 2) * std::pow(2, t - 3));
   }
 }
 
@@ -221,9 +221,9 @@ TEST(LoopGradient, TwiceOfOneLoop) {
   const Output dx = gradients({y}, {x})[0], dz = gradients({y * 2}, {z})[0];
   const auto values =
       Session(g).run({{x, Tensor::scalar(2.0f)}, {z, Tensor::scalar(1.0f)}}, {y, dx, dz});
-  EXPECT_EQ(values[0].value<float>(), 23);  // x⁴ + z (x² + x + 1)
-  EXPECT_EQ(values[1].value<float>(), 37);  // 4 x³ + z (2 x + 1)
-  EXPECT_EQ(values[2].value<float>(), 14);
+  EXPECT_EQ(values[0].item<float>(), 23);  // x⁴ + z (x² + x + 1)
+  EXPECT_EQ(values[1].item<float>(), 37);  // 4 x³ + z (2 x + 1)
+  EXPECT_EQ(values[2].item<float>(), 14);
 }
 
 TEST(LoopGradient, TrainsAVariable) {
@@ -239,7 +239,7 @@ TEST(LoopGradient, TrainsAVariable) {
   Session session(g);
   session.run({initialize_variables(g)});
   for (int step = 0; step < 300; ++step) session.run({update});
-  EXPECT_NEAR(session.run({}, {w})[0].value<float>(), 2, 1e-3);
+  EXPECT_NEAR(session.run({}, {w})[0].item<float>(), 2, 1e-3);
 }
 
 TEST(LoopGradient, ErrorsNameTheLoop) {
@@ -280,8 +280,8 @@ TEST(CondGradient, OfAValueThatABranchPassesOn) {
   for (const auto& [taken, value, gradient] : {std::tuple{true, 4.0f, 4.0f}, {false, 9.0f, 0.0f}}) {
     const auto values =
         session.run({{x, Tensor::scalar(2.0f)}, {p, Tensor::scalar(taken)}}, {y * y, dx});
-    EXPECT_EQ(values[0].value<float>(), value);
-    EXPECT_EQ(values[1].value<float>(), gradient);
+    EXPECT_EQ(values[0].item<float>(), value);
+    EXPECT_EQ(values[1].item<float>(), gradient);
   }
 }
 

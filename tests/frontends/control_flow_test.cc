@@ -221,7 +221,7 @@ TEST_F(ControlFlow, CallsShareVariablesAndWhatComesFromOutside) {
   Session session(g);
   session.run({initialize_variables(g)});
   const auto got = session.run({}, {first, second});
-  EXPECT_EQ(got[1].value<float>(), 111);
+  EXPECT_EQ(got[1].item<float>(), 111);
   EXPECT_EQ(g.collection("variables").size(), 1u);
 }
 

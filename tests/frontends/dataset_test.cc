@@ -161,10 +161,10 @@ TEST_F(Datasets, TwoReadersAreIndependent) {
   const Dataset ten = datasets::range(10);
   const Output a = ten.next(g)[0], b = ten.next(g)[0];
   Session session(g);
-  EXPECT_EQ(session.run({}, {a})[0].value<int64_t>(), 0);
-  EXPECT_EQ(session.run({}, {a})[0].value<int64_t>(), 1);
-  EXPECT_EQ(session.run({}, {b})[0].value<int64_t>(), 0);
-  EXPECT_EQ(Session(g).run({}, {a})[0].value<int64_t>(), 0);
+  EXPECT_EQ(session.run({}, {a})[0].item<int64_t>(), 0);
+  EXPECT_EQ(session.run({}, {a})[0].item<int64_t>(), 1);
+  EXPECT_EQ(session.run({}, {b})[0].item<int64_t>(), 0);
+  EXPECT_EQ(Session(g).run({}, {a})[0].item<int64_t>(), 0);
 }
 
 TEST_F(Datasets, WhatDoesNotFitIsRefused) {

@@ -37,7 +37,7 @@ std::vector<double> values(const std::vector<GradientAndVariable>& gradients) {
   EXPECT_EQ(gradients[1].gradient.dtype(), f64);
   Session session(gradients[0].gradient.graph());
   const std::vector<Tensor> out = session.run({}, {gradients[0].gradient, gradients[1].gradient});
-  return {out[0].data<float>()[0], out[0].data<float>()[1], out[1].value<double>()};
+  return {out[0].data<float>()[0], out[0].data<float>()[1], out[1].item<double>()};
 }
 
 auto near(double x) { return testing::DoubleNear(x, 1e-5); }
@@ -45,7 +45,7 @@ auto near(double x) { return testing::DoubleNear(x, 1e-5); }
 TEST(GradientClipping, GlobalNorm) {
   Gradients g;
   const Output norm = global_norm(g.all);
-  EXPECT_NEAR(Session(g.graph).run({}, {norm})[0].value<float>(), 13, 1e-5);
+  EXPECT_NEAR(Session(g.graph).run({}, {norm})[0].item<float>(), 13, 1e-5);
 }
 
 TEST(GradientClipping, ByGlobalNormScalesAllAlike) {

@@ -70,14 +70,15 @@ TEST(Initializers, HaveTheVarianceOfTheirFans) {
   const auto truncated = [&](const char* name, const Initializer& i, const Shape& s, double var) {
     expect_moments(name, i, s, var, 2 * std::sqrt(var) / kept);
   };
-  uniform("glorot_uniform", initializers::glorot_uniform(1), kernel, 2. / 500);
-  truncated("glorot_normal", initializers::glorot_normal(2), kernel, 2. / 500);
-  uniform("he_uniform", initializers::he_uniform(3), kernel, 2. / 300);
-  truncated("he_normal", initializers::he_normal(4), kernel, 2. / 300);
-  uniform("lecun_uniform", initializers::lecun_uniform(5), kernel, 1. / 300);
-  truncated("lecun_normal", initializers::lecun_normal(6), kernel, 1. / 300);
-  truncated("he_normal of a convolution", initializers::he_normal(7), conv, 2. / 600);
-  uniform("glorot_uniform of a convolution", initializers::glorot_uniform(8), conv, 2. / 2100);
+  uniform("glorot_uniform", initializers::glorot_uniform({.seed = 1}), kernel, 2. / 500);
+  truncated("glorot_normal", initializers::glorot_normal({.seed = 2}), kernel, 2. / 500);
+  uniform("he_uniform", initializers::he_uniform({.seed = 3}), kernel, 2. / 300);
+  truncated("he_normal", initializers::he_normal({.seed = 4}), kernel, 2. / 300);
+  uniform("lecun_uniform", initializers::lecun_uniform({.seed = 5}), kernel, 1. / 300);
+  truncated("lecun_normal", initializers::lecun_normal({.seed = 6}), kernel, 1. / 300);
+  truncated("he_normal of a convolution", initializers::he_normal({.seed = 7}), conv, 2. / 600);
+  uniform("glorot_uniform of a convolution", initializers::glorot_uniform({.seed = 8}), conv,
+          2. / 2100);
   uniform("fan out",
           initializers::variance_scaling({.scale = 3,
                                           .fan = initializers::Fan::out,
@@ -98,7 +99,7 @@ TEST(Initializers, NormalIsNotCut) {
 }
 
 TEST(Initializers, VectorsAreTheirOwnFans) {
-  expect_moments("vector", initializers::lecun_uniform(1), {40'000}, 1. / 40'000,
+  expect_moments("vector", initializers::lecun_uniform({.seed = 1}), {40'000}, 1. / 40'000,
                  std::sqrt(3. / 40'000));
 }
 

@@ -114,10 +114,10 @@ TEST(Metrics, OfOneBatch) {
       Session(g).run({}, {nn::accuracy(logits, labels), nn::top_k_accuracy(logits, labels, 2),
                           nn::top_k_accuracy(logits, constant(g, {0, 1}), 2),
                           nn::perplexity(constant(g, Tensor::of<float>({2}, {1, 3})))});
-  EXPECT_EQ(got[0].value<float>(), 0);
-  EXPECT_EQ(got[1].value<float>(), 1);
-  EXPECT_EQ(got[2].value<float>(), 0.5F);
-  EXPECT_NEAR(got[3].value<float>(), std::exp(2.0), 1e-5);
+  EXPECT_EQ(got[0].item<float>(), 0);
+  EXPECT_EQ(got[1].item<float>(), 1);
+  EXPECT_EQ(got[2].item<float>(), 0.5F);
+  EXPECT_NEAR(got[3].item<float>(), std::exp(2.0), 1e-5);
 }
 
 // The value after these updates, after reset(), and after the first update alone.
@@ -127,13 +127,13 @@ void expect_collected(Graph& g, const metrics::Metric& metric, const std::vector
   Node& init = initialize_variables(g);
   Session session(g);
   session.run({init});
-  EXPECT_NEAR(session.run({}, {metric.value()})[0].value<float>(), empty, 1e-6);
+  EXPECT_NEAR(session.run({}, {metric.value()})[0].item<float>(), empty, 1e-6);
   for (const Feeds& feed : feeds) session.run(feed, {metric.update()});
-  EXPECT_NEAR(session.run({}, {metric.value()})[0].value<float>(), all, 1e-5);
+  EXPECT_NEAR(session.run({}, {metric.value()})[0].item<float>(), all, 1e-5);
   session.run({metric.reset()});
-  EXPECT_NEAR(session.run({}, {metric.value()})[0].value<float>(), empty, 1e-6);
+  EXPECT_NEAR(session.run({}, {metric.value()})[0].item<float>(), empty, 1e-6);
   session.run(feeds[0], {metric.update()});
-  EXPECT_NEAR(session.run({}, {metric.value()})[0].value<float>(), first, 1e-5);
+  EXPECT_NEAR(session.run({}, {metric.value()})[0].item<float>(), first, 1e-5);
 }
 
 TEST(Metrics, MeanOverSteps) {

@@ -30,11 +30,11 @@ TEST(ExponentialMovingAverage, FollowsItsVariableFromItsFirstValue) {
     session.run({follow});
     value -= 1;
     average -= 0.25 * (average - value);
-    EXPECT_EQ(session.run({}, {w})[0].value<double>(), value);
-    EXPECT_NEAR(session.run({}, {averages.average(w)})[0].value<double>(), average, 1e-12);
+    EXPECT_EQ(session.run({}, {w})[0].item<double>(), value);
+    EXPECT_NEAR(session.run({}, {averages.average(w)})[0].item<double>(), average, 1e-12);
   }
   session.run({evaluate});
-  EXPECT_NEAR(session.run({}, {w})[0].value<double>(), average, 1e-12);
+  EXPECT_NEAR(session.run({}, {w})[0].item<double>(), average, 1e-12);
 }
 
 TEST(ExponentialMovingAverage, IsFasterAtTheBeginningWithACount) {
@@ -53,7 +53,7 @@ TEST(ExponentialMovingAverage, IsFasterAtTheBeginningWithACount) {
     session.run({{count, Tensor::scalar(n)}}, {follow});
     const double at = static_cast<double>(n);
     average += (1 - std::min(0.9, (1 + at) / (10 + at))) * (1 - average);
-    EXPECT_NEAR(session.run({}, {averages.average(w)})[0].value<float>(), average, 1e-6);
+    EXPECT_NEAR(session.run({}, {averages.average(w)})[0].item<float>(), average, 1e-6);
   }
 }
 
@@ -76,10 +76,10 @@ TEST(ExponentialMovingAverage, VariablesAreRestoredAsTheirAverages) {
   session.run({init});
   evaluation.restore(session, prefix);
   const auto [value, steps] = session.run({}, fetch(w, n));
-  EXPECT_EQ(value.value<float>(), 6);
-  EXPECT_EQ(steps.value<int64_t>(), 1);
+  EXPECT_EQ(value.item<float>(), 6);
+  EXPECT_EQ(steps.item<int64_t>(), 1);
   saver.restore(session, prefix);
-  EXPECT_EQ(session.run({}, {w})[0].value<float>(), 8);
+  EXPECT_EQ(session.run({}, {w})[0].item<float>(), 8);
 }
 
 TEST(ExponentialMovingAverage, SaysWhatIsWrong) {

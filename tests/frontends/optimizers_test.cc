@@ -47,7 +47,7 @@ void expect_follows(const std::function<std::unique_ptr<Optimizer>(Output global
     session.run({train});
     expected = rule(expected, i);
     const auto [value, count] = session.run({}, fetch(w, step));
-    EXPECT_EQ(count.value<int64_t>(), i);
+    EXPECT_EQ(count.item<int64_t>(), i);
     for (size_t k = 0; k < 3; ++k)
       EXPECT_NEAR(value.data<double>()[k], expected[k], 1e-12) << "step " << i << ", element " << k;
   }
@@ -271,8 +271,8 @@ TEST(Optimizer, TrainsTheVariablesThatItIsGiven) {
   session.run({initialize_variables(graph)});
   session.run({train});
   const auto [kept, trained] = session.run({}, fetch(a, b));
-  EXPECT_EQ(kept.value<float>(), 1);
-  EXPECT_EQ(trained.value<float>(), 0.5F);
+  EXPECT_EQ(kept.item<float>(), 1);
+  EXPECT_EQ(trained.item<float>(), 0.5F);
 }
 
 TEST(Optimizer, AGlobalStepIsNoVariableToBeTrained) {
@@ -373,8 +373,8 @@ TEST(Adam, TakesVariablesOfSeveralTypes) {
   session.run({init});
   for (int i = 0; i < 3; ++i) session.run({train});
   const auto [wide, narrow] = session.run({}, fetch(a, b));
-  EXPECT_LT(wide.value<double>(), 0.8);
-  EXPECT_NEAR(wide.value<double>(), narrow.value<float>(), 1e-5);
+  EXPECT_LT(wide.item<double>(), 0.8);
+  EXPECT_NEAR(wide.item<double>(), narrow.item<float>(), 1e-5);
 }
 
 TEST(Optimizer, ARateThatWasNeverSetIsRefused) { EXPECT_THROW(GradientDescent{Output{}}, Error); }

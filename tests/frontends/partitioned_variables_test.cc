@@ -108,13 +108,13 @@ TEST(PartitionedVariable, FansAreThoseOfTheWhole) {
   Graph graph;
   constexpr int parts = 50;  // one step locks all of them, and ThreadSanitizer follows 64 locks
   const auto table = partitioned_variable(graph, "table", {400, 2}, fixed_size(parts),
-                                          initializers::glorot_uniform(3));
+                                          initializers::glorot_uniform({.seed = 3}));
   Node& init = initialize_variables(graph);
   const Output largest = max(abs(table.value()));
   Session session(graph);
   session.run({init});
   const double limit = std::sqrt(6.0 / 402);  // of a part it would be 0.77
-  EXPECT_NEAR(session.run({}, {largest})[0].value<float>(), limit, limit * 0.01);
+  EXPECT_NEAR(session.run({}, {largest})[0].item<float>(), limit, limit * 0.01);
 }
 
 TEST(PartitionedVariable, WhatGoesWithAPartIsAPart) {

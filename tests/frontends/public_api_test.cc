@@ -36,17 +36,17 @@ Shape shape_of_value(Output y, const Feeds& feeds = {}) {
 TEST(PublicApi, ARegressionLearns) {
   Graph g;
   Output x = placeholder(g, "x", f32, {any, 2}), y = placeholder(g, "y", f32, {any, 1});
-  Output h =
-      nn::dense(x, 8, {.activation = tanh, .kernel_initializer = initializers::glorot_uniform(3)});
-  Output loss =
-      mean(square(nn::dense(h, 1, {.kernel_initializer = initializers::glorot_uniform(4)}) - y));
+  Output h = nn::dense(
+      x, 8, {.activation = tanh, .kernel_initializer = initializers::glorot_uniform({.seed = 3})});
+  Output loss = mean(square(
+      nn::dense(h, 1, {.kernel_initializer = initializers::glorot_uniform({.seed = 4})}) - y));
   Node& train = Adam{1e-1}.minimize(loss);
   Session session{g};
   session.run({initialize_variables(g)});
   const Tensor xs = Tensor::of<float>({4, 2}, {0, 0, 0, 1, 1, 0, 1, 1}),
                ys = Tensor::of<float>({4, 1}, {0, 1, 1, 0});
   for (int step = 0; step < 200; ++step) session.run({{x, xs}, {y, ys}}, {train});
-  EXPECT_LT(session.run({{x, xs}, {y, ys}}, {loss})[0].value<float>(), 0.01F);
+  EXPECT_LT(session.run({{x, xs}, {y, ys}}, {loss})[0].item<float>(), 0.01F);
 }
 
 class Arrays : public testing::Test {
@@ -187,7 +187,7 @@ TEST(PublicApi, StateStandsBesideVariables) {
   Output m = sum.take(3);
   Session session{g};
   session.run({put});
-  EXPECT_EQ(session.run({}, {t})[0].value<int64_t>(), 7);
+  EXPECT_EQ(session.run({}, {t})[0].item<int64_t>(), 7);
   for (int i = 0; i < 3; ++i) session.run({push});
   EXPECT_THAT(all_of<float>(session.run({}, {m})[0]), ElementsAre(2, 4));
 }
@@ -270,13 +270,13 @@ TEST(PublicApi, ARunGivesTheValuesInItsList) {
   const std::vector<Tensor> both = session.run({{x, {3, 4}}}, {y, grow, loss});
   ASSERT_EQ(both.size(), 2U) << "the node has no value";
   EXPECT_EQ(both[0].shape(), Shape({2}));
-  EXPECT_EQ(session.run({w})[0].value<float>(), 2);
-  EXPECT_EQ(session.run(w).value<float>(), 2);
-  EXPECT_EQ(session.run({{x, {1, 1}}}, loss).value<float>(), 4);
+  EXPECT_EQ(session.run({w})[0].item<float>(), 2);
+  EXPECT_EQ(session.run(w).item<float>(), 2);
+  EXPECT_EQ(session.run({{x, {1, 1}}}, loss).item<float>(), 4);
   session.run(grow);
-  EXPECT_EQ(session.run(w).value<float>(), 3);
+  EXPECT_EQ(session.run(w).item<float>(), 3);
   const Callable step = session.prepare({x}, {loss});
-  EXPECT_EQ(step(Tensor::of<float>({2}, {1, 2}))[0].value<float>(), 9);
+  EXPECT_EQ(step(Tensor::of<float>({2}, {1, 2}))[0].item<float>(), 9);
 }
 
 TEST(PublicApi, TensorsComeFromVectorsAndGoBack) {
@@ -306,9 +306,9 @@ TEST(PublicApi, LayersAreToldWhetherTheyTrain) {
   EXPECT_THAT(run(true), Pointwise(FloatNear(1e-3F), {-1.0F, 1.0F}));
   EXPECT_THAT(run(false), Pointwise(FloatNear(1e-2F), {1.0F, 3.0F})) << "by mean 0, variance 1";
   session.run({{training, false}}, train);
-  EXPECT_EQ(session.run(layer.moving_mean()).value<float>(), 0);
+  EXPECT_EQ(session.run(layer.moving_mean()).item<float>(), 0);
   session.run({{training, true}}, train);
-  EXPECT_NEAR(session.run(layer.moving_mean()).value<float>(), 0.02, 1e-6);
+  EXPECT_NEAR(session.run(layer.moving_mean()).item<float>(), 0.02, 1e-6);
 }
 
 TEST(PublicApi, ALayerFindsOutHowManyInputsItHas) {
@@ -389,8 +389,8 @@ TEST(PublicApi, ASaverOfSomeVariables) {
   saver.save(session, directory.string(), 3);
   session.run({assign(a, 5), assign(b, 6)});
   saver.restore(session, latest_checkpoint(directory.string()));
-  EXPECT_EQ(session.run(a).value<float>(), 1);
-  EXPECT_EQ(session.run(b).value<float>(), 6);
+  EXPECT_EQ(session.run(a).item<float>(), 1);
+  EXPECT_EQ(session.run(b).item<float>(), 6);
   std::filesystem::remove_all(directory);
 }
 

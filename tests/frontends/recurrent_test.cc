@@ -167,7 +167,7 @@ TEST(Rnn, BothDirectionsAreTwoRuns) {
                        {lengths, Tensor::of<int32_t>({batch}, {4, 1, 3})}};
   const std::vector<Tensor> got = session.run(feeds, {y.outputs, difference});
   EXPECT_EQ(got[0].shape(), Shape({batch, steps, 5}));
-  EXPECT_EQ(got[1].value<float>(), 0);
+  EXPECT_EQ(got[1].item<float>(), 0);
 }
 
 TEST(Rnn, GradientsAreDifferences) {
@@ -193,7 +193,7 @@ TEST(Rnn, GradientsAreDifferences) {
         moved.data<double>()[i] += side == 0 ? -1e-5 : 1e-5;
         Feeds feeds = {{which, moved}};
         if (!same(which, x)) feeds.push_back({x, input});
-        sides[side] = session.run(feeds, {loss})[0].value<double>();
+        sides[side] = session.run(feeds, {loss})[0].item<double>();
       }
       EXPECT_NEAR(slope.data<double>()[i], (sides[1] - sides[0]) / 2e-5, 1e-6)
           << which.name() << " at " << i;
@@ -208,11 +208,11 @@ TEST(Rnn, LearnsParity) {
   Graph g;
   // Of other initial weights some need far more than 400 steps.
   const nn::Gru cell(g, 8,
-                     {.kernel_initializer = initializers::glorot_uniform(3),
-                      .recurrent_initializer = initializers::glorot_uniform(4)});
+                     {.kernel_initializer = initializers::glorot_uniform({.seed = 3}),
+                      .recurrent_initializer = initializers::glorot_uniform({.seed = 4})});
   const Output x = placeholder(g, "x", f32, {any, 4, 1}), y = placeholder(g, "y", f32, {any, 1});
   const Output state = nn::rnn(cell, x).state[0];
-  const Output w = variable(g, "w", {8, 1}, initializers::glorot_uniform(2));
+  const Output w = variable(g, "w", {8, 1}, initializers::glorot_uniform({.seed = 2}));
   const Output loss = mean(square(matmul(state, w) - y));
   Node& train = Adam(0.05).minimize(loss);
   Node& init = initialize_variables(g);
@@ -229,9 +229,9 @@ TEST(Rnn, LearnsParity) {
   session.run({init});
   const Feeds feeds = {{x, Tensor::of<float>({16, 4, 1}, bits)},
                        {y, Tensor::of<float>({16, 1}, parities)}};
-  EXPECT_GT(session.run(feeds, {loss})[0].value<float>(), 0.2F);
+  EXPECT_GT(session.run(feeds, {loss})[0].item<float>(), 0.2F);
   for (int i = 0; i < 400; ++i) session.run(feeds, {train});
-  EXPECT_LT(session.run(feeds, {loss})[0].value<float>(), 0.02F);
+  EXPECT_LT(session.run(feeds, {loss})[0].item<float>(), 0.02F);
 }
 
 TEST(Rnn, Mistakes) {

@@ -78,7 +78,7 @@ std::vector<std::vector<float>> train(const MakeOptimizer& make, bool use_resour
     const auto [value] = session.run({{ids, ids_of(i)}}, fetch(loss), {update});
     out.push_back(floats(value));
   }
-  EXPECT_EQ(session.run({}, {step})[0].value<int64_t>(), 5);
+  EXPECT_EQ(session.run({}, {step})[0].item<int64_t>(), 5);
   for (const Output& variable : graph.collection("variables")) {
     if (variable.dtype() == f32) out.push_back(floats(session.run({}, {variable})[0]));
   }
@@ -170,10 +170,10 @@ TEST(UseResource, UpdatesReturnWhatTheyLeave) {
                added = scatter_add(w, ids, 1), taken = scatter_sub(w, ids, 2);
   const Output known = is_variable_initialized(w);
   Session session(graph);
-  EXPECT_FALSE(session.run(known).value<bool>());
+  EXPECT_FALSE(session.run(known).item<bool>());
   const auto value = [&](const Output& fetched) { return floats(session.run(fetched)); };
   EXPECT_THAT(value(set), ElementsAre(3, 3, 3, 3));
-  EXPECT_TRUE(session.run(known).value<bool>());
+  EXPECT_TRUE(session.run(known).item<bool>());
   EXPECT_THAT(value(more), ElementsAre(4, 4, 4, 4));
   EXPECT_THAT(value(less), ElementsAre(3.5, 3.5, 3.5, 3.5));
   EXPECT_THAT(value(twice), ElementsAre(11, 11, 11, 11));
@@ -223,7 +223,7 @@ TEST(UseResource, ReadVariableSeesTheUpdateItWaitsFor) {
     Node& init = initialize_variables(graph);
     Session session(graph);
     session.run(init);
-    EXPECT_EQ(session.run(seen).value<float>(), 30);
+    EXPECT_EQ(session.run(seen).item<float>(), 30);
     expect_error_with(Code::invalid_argument, "is not a variable", [&] { read_variable(seen); });
   }
 }
@@ -352,9 +352,9 @@ TEST(UseResource, ConditionsUpdateThem) {
   Node& init = initialize_variables(graph);
   Session session(graph);
   session.run(init);
-  EXPECT_EQ(session.run({{doubles, true}}, result).value<int32_t>(), 2);
-  EXPECT_EQ(session.run({{doubles, false}}, result).value<int32_t>(), 12);
-  EXPECT_EQ(session.run(w).value<int32_t>(), 12);
+  EXPECT_EQ(session.run({{doubles, true}}, result).item<int32_t>(), 2);
+  EXPECT_EQ(session.run({{doubles, false}}, result).item<int32_t>(), 12);
+  EXPECT_EQ(session.run(w).item<int32_t>(), 12);
 }
 
 TEST(UseResource, KindsDoNotMix) {

@@ -30,7 +30,7 @@ TEST(Saver, SavesWhatItIsTold) {
   EXPECT_EQ(reader.variables()[0].name, "other");
   session.run({*assign(b, a).node});
   only_b.restore(session, prefix);
-  EXPECT_EQ(session.run({}, {b})[0].value<float>(), 2);
+  EXPECT_EQ(session.run({}, {b})[0].item<float>(), 2);
   EXPECT_THROW(Saver(graph, {.variables = {{"sum", a + b}}}), Error);
 }
 
@@ -47,7 +47,7 @@ struct Numbered {
   }
   float restored(const std::string& directory) {
     saver.restore_latest(session, directory);
-    return session.run({}, {number})[0].value<float>();
+    return session.run({}, {number})[0].item<float>();
   }
 };
 

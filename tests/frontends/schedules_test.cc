@@ -21,7 +21,7 @@ void expect_values(const std::function<Output(Output step)>& schedule,
   Session session(graph);
   for (const int64_t at : {0, 1, 7, 10, 15, 20, 25, 1000}) {
     const Tensor value = session.run({{step, Tensor::scalar(at)}}, {rate})[0];
-    EXPECT_NEAR(value.value<float>(), formula(static_cast<double>(at)), 1e-6) << "step " << at;
+    EXPECT_NEAR(value.item<float>(), formula(static_cast<double>(at)), 1e-6) << "step " << at;
   }
 }
 
@@ -103,7 +103,7 @@ TEST(Schedules, OptimizersUseThem) {
   session.run({init});
   for (const double expected : {-100, -110, -111, -112}) {
     session.run({train});
-    EXPECT_EQ(session.run({}, {w})[0].value<double>(), expected);
+    EXPECT_EQ(session.run({}, {w})[0].item<double>(), expected);
   }
 }
 

@@ -35,7 +35,7 @@ TEST(Session, FirstStepsAtOnce) {
           start.arrive_and_wait();
           try {
             const auto value = static_cast<float>(t);
-            if (session.run({{x, Tensor::scalar(value)}}, {y})[0].value<float>() != value + 1)
+            if (session.run({{x, Tensor::scalar(value)}}, {y})[0].item<float>() != value + 1)
               errors[t] = "another sum";
           } catch (const Error& error) {
             errors[t] = error.message();
@@ -121,8 +121,8 @@ TEST(Operands, IntegersAreExact) {
   const Output u = constant(graph, Tensor::scalar<uint64_t>(0));
   Session session(graph);
   constexpr int64_t odd = (int64_t{1} << 53) + 1;
-  EXPECT_EQ(session.run({}, {x + odd})[0].value<int64_t>(), odd);
-  EXPECT_EQ(session.run({}, {u + UINT64_MAX})[0].value<uint64_t>(), UINT64_MAX);
+  EXPECT_EQ(session.run({}, {x + odd})[0].item<int64_t>(), odd);
+  EXPECT_EQ(session.run({}, {u + UINT64_MAX})[0].item<uint64_t>(), UINT64_MAX);
   expect_error_with(Code::invalid_argument, "cannot be a constant of dtype uint64",
                     [&] { u + -1; });
   expect_error_with(Code::invalid_argument, "cannot be a constant of dtype int64",
@@ -170,7 +170,7 @@ TEST(Session, OneThatWasMovedFromSaysSo) {
   const Output one = constant(graph, Tensor::scalar(1.f));
   Session session(graph);
   Session owner(std::move(session));
-  EXPECT_EQ(owner.run({}, {one})[0].value<float>(), 1);
+  EXPECT_EQ(owner.run({}, {one})[0].item<float>(), 1);
   const auto expect = [](const auto& call) {
     expect_error_with(Code::failed_precondition, "this Session was moved from", call);
   };

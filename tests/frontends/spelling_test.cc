@@ -112,13 +112,13 @@ TEST_F(Spelling, Triangles) {
 TEST_F(Spelling, TextsTensorsAndVectorsAreOperands) {
   const Output hello = constant(g, "hello") + " world";
   Session session(g);
-  EXPECT_EQ(session.run(hello).value<std::string>(), "hello world");
+  EXPECT_EQ(session.run(hello).item<std::string>(), "hello world");
   EXPECT_THAT(values(v + Tensor::of<float>({3}, {1, 1, 1})), ElementsAre(2, -1, 4));
   const std::vector<float> numbers = {0.5F, 1.5F};
   EXPECT_THAT(values(constant(g, numbers)), ElementsAre(0.5, 1.5));
   const Output fed = placeholder(g, "fed", f32, {any});
   const Tensor sum_of_fed = session.run({{fed, numbers}}, {sum(fed)})[0];
-  EXPECT_EQ(sum_of_fed.value<float>(), 2);
+  EXPECT_EQ(sum_of_fed.item<float>(), 2);
   expect_error_with(Code::invalid_argument, "the text \"a\"", [&] { v + "a"; });
 }
 
@@ -183,7 +183,7 @@ TEST_F(Spelling, TrainingIsAnOption) {
 
 TEST_F(Spelling, InitialisersHaveOptions) {
   EXPECT_EQ(values(variable(g, "a", {4}, initializers::glorot_uniform({.seed = 1}))),
-            values(variable(g, "b", {4}, initializers::glorot_uniform(1))));
+            values(variable(g, "b", {4}, initializers::glorot_uniform({.seed = 1}))));
   const Output w = variable(g, "w", {1000}, initializers::random_normal({.mean = 5, .seed = 3}));
   EXPECT_NEAR(values(mean(w))[0], 5, 0.2);
   const Output u = variable(g, "u", {1000}, initializers::random_uniform({.low = 2, .high = 3}));
@@ -232,14 +232,14 @@ TEST_F(Spelling, SessionsInitialiseAndTakeFeedsAtEitherPlace) {
   const Output twice = variable(g, "twice", 4.0);
   Session session(g);
   session.initialize();
-  EXPECT_EQ(session.run(in * twice, {{in, 3.0F}}).value<float>(), 12);
-  EXPECT_EQ(session.run({{in, 3.0F}}, in * w).value<float>(), 6);
+  EXPECT_EQ(session.run(in * twice, {{in, 3.0F}}).item<float>(), 12);
+  EXPECT_EQ(session.run({{in, 3.0F}}, in * w).item<float>(), 6);
   Node& add = *assign_add(w, in).node;
   session.run(add, {{in, 5.0F}});
   EXPECT_EQ(session.run(w).item<float>(), 7);
   const Output late = variable(g, "late", 1.0);
   session.initialize();
-  EXPECT_EQ(session.run(late + w).value<float>(), 3);
+  EXPECT_EQ(session.run(late + w).item<float>(), 3);
   Graph without;
   Session(without).initialize();
 }
@@ -251,7 +251,7 @@ TEST_F(Spelling, OrderAndNames) {
   Session session(g);
   session.run({initialize_variables(g)});
   session.run(after);
-  EXPECT_EQ(session.run(w).value<float>(), 3);
+  EXPECT_EQ(session.run(w).item<float>(), 3);
   EXPECT_TRUE(g.output("named").node->is("Identity"));
   testing::internal::CaptureStderr();
   session.run(print(v, {w}, "w is ", {.summarize = 1}));

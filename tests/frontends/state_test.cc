@@ -26,7 +26,7 @@ std::vector<T> list(const Tensor& tensor) {
 
 template <class T>
 T value(Session& session, Output output, const Feeds& feeds = {}) {
-  return session.run(feeds, {output})[0].template value<T>();
+  return session.run(feeds, {output})[0].template item<T>();
 }
 
 // ---- Queues
@@ -61,7 +61,7 @@ TEST(QueueBuilder, ElementsHaveSeveralComponents) {
   session.run({move});
   const std::vector<Tensor> first = session.run({}, element);
   EXPECT_THAT(list<float>(first[0]), ElementsAre(1.5, 2));
-  EXPECT_EQ(first[1].value<int32_t>(), 5);
+  EXPECT_EQ(first[1].item<int32_t>(), 5);
 }
 
 TEST(QueueBuilder, AClosedOneGivesWhatItHas) {
@@ -174,8 +174,8 @@ TEST(QueueBuilder, PriorityGivesTheSmallestFirst) {
   std::vector<int64_t> priorities;
   for (int i = 0; i < 4; ++i) {
     const std::vector<Tensor> got = session.run({}, job);
-    priorities.push_back(got[0].value<int64_t>());
-    names.push_back(got[1].value<std::string>());
+    priorities.push_back(got[0].item<int64_t>());
+    names.push_back(got[1].item<std::string>());
   }
   EXPECT_THAT(priorities, ElementsAre(-1, 10, 20, 30));
   EXPECT_THAT(names, ElementsAre("urgent", "first", "second", "last"));
@@ -445,7 +445,7 @@ TEST(StagingAreaBuilder, StagesElements) {
   EXPECT_EQ(third.wait_for(50ms), std::future_status::timeout) << "it is full";
   const std::vector<Tensor> first = session.run({}, got);
   EXPECT_THAT(list<float>(first[0]), ElementsAre(1, 2));
-  EXPECT_EQ(first[1].value<int32_t>(), 9);
+  EXPECT_EQ(first[1].item<int32_t>(), 9);
   third.get();
   session.run({clear});
   EXPECT_EQ(value<int32_t>(session, size), 0);

@@ -53,7 +53,7 @@ struct Program {
     while (!training->should_stop() && training->global_step() < last) {
       const auto n = static_cast<float>(training->global_step());
       const auto fetched = training->step({Tensor::of<float>({2}, {std::sin(n), std::cos(n)})});
-      if (fetched) out.push_back((*fetched)[0].value<float>());
+      if (fetched) out.push_back((*fetched)[0].item<float>());
     }
     return out;
   }
@@ -97,7 +97,7 @@ TEST(TrainingSession, KeepsTheLastCheckpoints) {
   EXPECT_FALSE(std::filesystem::exists(directory / "model.ckpt-4.index"));
   EXPECT_FALSE(std::filesystem::exists(directory / "model.ckpt-4.data-00000-of-00001"));
   const CheckpointReader reader(directory / "model.ckpt-10");
-  EXPECT_EQ(reader.read("global_step").value<int64_t>(), 10);
+  EXPECT_EQ(reader.read("global_step").item<int64_t>(), 10);
   EXPECT_TRUE(reader.has("w/Momentum"));
 }
 

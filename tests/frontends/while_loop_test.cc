@@ -46,7 +46,7 @@ TEST(WhileLoop, RunsAsOftenAsItsConditionHolds) {
   for (const auto& [times, first, second] :
        {std::tuple{0, 2.0f, -1.0f}, {1, 4.0f, 1.0f}, {5, 64.0f, 1.0f}, {2, 8.0f, -1.0f}}) {
     const auto values = session.run({{n, Tensor::scalar(times)}, {x, xs}}, results);
-    EXPECT_EQ(values[0].value<int32_t>(), times);
+    EXPECT_EQ(values[0].item<int32_t>(), times);
     EXPECT_EQ(values[1].data<float>()[0], first);
     EXPECT_EQ(values[1].data<float>()[1], second);
   }
@@ -106,7 +106,7 @@ TEST(WhileLoop, LoopsInLoops) {
     return counted(i, y, [&](Output z, Output) { return z + x; })[1];
   });
   // 0 + 1 + 2 + 3 + 4 times x are added
-  EXPECT_EQ(Session(graph).run({{x, Tensor::scalar(2.0f)}}, {results[1]})[0].value<float>(), 22);
+  EXPECT_EQ(Session(graph).run({{x, Tensor::scalar(2.0f)}}, {results[1]})[0].item<float>(), 22);
 }
 
 TEST(WhileLoop, AVariableChangesInEachIteration) {
@@ -118,8 +118,8 @@ TEST(WhileLoop, AVariableChangesInEachIteration) {
   });
   Session session(graph);
   session.run({initialize_variables(graph)});
-  EXPECT_EQ(session.run({}, {results[1]})[0].value<float>(), 2 * 1023);
-  EXPECT_EQ(session.run({}, std::vector{v})[0].value<float>(), 1024);
+  EXPECT_EQ(session.run({}, {results[1]})[0].item<float>(), 2 * 1023);
+  EXPECT_EQ(session.run({}, std::vector{v})[0].item<float>(), 1024);
 }
 
 TEST(WhileLoop, AnErrorInItNamesTheNode) {
@@ -138,7 +138,7 @@ TEST(WhileLoop, AnErrorInItNamesTheNode) {
   EXPECT_THAT(status.message, HasSubstr("[[{{node while/look/"));
   // and the session goes on
   const Tensor large(f32, {10});
-  EXPECT_EQ(session.run({{table, large}}, {results[0]})[0].value<int32_t>(), 10);
+  EXPECT_EQ(session.run({{table, large}}, {results[0]})[0].item<int32_t>(), 10);
 }
 
 TEST(WhileLoop, MistakesAreTold) {
@@ -183,7 +183,7 @@ TEST(WhileLoop, AnEndlessOneEndsAtItsDeadline) {
   });
   EXPECT_EQ(status.code, Code::deadline_exceeded) << status.message;
   EXPECT_THAT(status.message, HasSubstr("while/LoopCond"));
-  EXPECT_EQ(session.run({{x, Tensor::scalar(-1.0f)}}, results)[0].value<float>(), 0);
+  EXPECT_EQ(session.run({{x, Tensor::scalar(-1.0f)}}, results)[0].item<float>(), 0);
 }
 
 // A kernel that waits in it is told why the step ends, and does not say so as its own error.
@@ -224,7 +224,7 @@ TEST(WhileLoop, ManyStepsAtOnce) {
       for (int i = 0; i < 50; ++i) {
         const int times = 37 * t + i;
         const auto values = session.run({{n, Tensor::scalar(times)}}, results);
-        right += values[1].value<float>() == static_cast<float>(times);
+        right += values[1].item<float>() == static_cast<float>(times);
       }
     });
   }
@@ -251,7 +251,7 @@ TEST(WhileLoop, AVariableMadeInItsBodyIsMadeOnce) {
   });
   Session session(graph);
   session.run({initialize_variables(graph)});
-  EXPECT_EQ(session.run({}, {results[1]})[0].value<float>(), 6);
+  EXPECT_EQ(session.run({}, {results[1]})[0].item<float>(), 6);
 }
 
 // A loop is one node, and has no kernel on a GPU: what it reads by reference must not go there.

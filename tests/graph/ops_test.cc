@@ -38,7 +38,7 @@ TEST_F(Operators, ANumberBecomesAConstantLikeTheOtherOperand) {
   const Output half_of = value("h", f16) * 0.5f;
   EXPECT_EQ(half_of.node->inputs[1].dtype(), f16);
   const Output n = value("n", i64) - 3;
-  EXPECT_EQ(n.node->inputs[1].node->attr<Tensor>("value").value<int64_t>(), 3);
+  EXPECT_EQ(n.node->inputs[1].node->attr<Tensor>("value").item<int64_t>(), 3);
 }
 
 TEST_F(Operators, ANumberMustFitTheDtype) {

@@ -209,7 +209,7 @@ TEST(Prune, ADatasetIsWrittenAsTheNodesThatMakeItAndNotRun) {
     verify(out, "prune");
     ASSERT_EQ(out.size(), 1) << dump(out);
     Graph dataset;
-    from_graph_def(out.find(name)->attr<Tensor>("value").value<std::string>(), dataset);
+    from_graph_def(out.find(name)->attr<Tensor>("value").item<std::string>(), dataset);
     const bool is_bare = std::string_view(name) == "bare";
     EXPECT_EQ(dump(dataset).find("batches") == std::string::npos, is_bare) << dump(dataset);
     EXPECT_EQ(dataset.find("numbers")->requested_device->is_empty(), is_bare);

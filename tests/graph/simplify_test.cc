@@ -257,7 +257,7 @@ TEST(Evaluate, AVariableIsCopied) {
       evaluate(*graph.find("a"), std::vector<Tensor>{w, Tensor::of<float>({2}, {10, 20})});
   EXPECT_EQ(AttrValue(out[0]), AttrValue(Tensor::of<float>({2}, {11, 22})));
   EXPECT_EQ(w.data<float>()[0], 1);
-  EXPECT_TRUE(evaluate(*graph.find("i"), std::vector<Tensor>{w})[0].value<bool>());
+  EXPECT_TRUE(evaluate(*graph.find("i"), std::vector<Tensor>{w})[0].item<bool>());
 }
 
 TEST(Evaluate, OpsOfTheRuntimeAreRefused) {

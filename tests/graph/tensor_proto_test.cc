@@ -75,7 +75,7 @@ TEST(TensorProto, OfAListThatIsTooLongTheFirstCount) {
 
 TEST(TensorProto, AScalarHasAnEmptyShapeOrNone) {
   EXPECT_EQ(tensor("08 03  12 00  3a 01 05").shape(), Shape{});
-  EXPECT_EQ(tensor("08 03  3a 01 05").value<int32_t>(), 5);
+  EXPECT_EQ(tensor("08 03  3a 01 05").item<int32_t>(), 5);
 }
 
 TEST(TensorProto, NoElementsNeitherForm) {
@@ -85,8 +85,8 @@ TEST(TensorProto, NoElementsNeitherForm) {
 }
 
 TEST(TensorProto, HalvesAreRawBits) {
-  EXPECT_EQ(static_cast<float>(tensor("08 13  6a 02 80 78").value<half>()), 1.0f);      // 0x3c00
-  EXPECT_EQ(static_cast<float>(tensor("08 0e  6a 02 80 7f").value<bfloat16>()), 1.0f);  // 0x3f80
+  EXPECT_EQ(static_cast<float>(tensor("08 13  6a 02 80 78").item<half>()), 1.0f);      // 0x3c00
+  EXPECT_EQ(static_cast<float>(tensor("08 0e  6a 02 80 7f").item<bfloat16>()), 1.0f);  // 0x3f80
 }
 
 TEST(TensorProto, ABoolIsOneOrZeroWhateverTheByteSays) {

@@ -176,8 +176,8 @@ TEST(Elementwise, StringsAreJoinedAndCompared) {
 TEST(Elementwise, EqualMayTakeShapesThatDoNotFitForDifferent) {
   const AttrMap lenient = {{"incompatible_shape_error", false}};
   const std::vector<Tensor> inputs = {floats({1, 2}), floats({1, 2, 3})};
-  EXPECT_EQ(run_op("Equal", inputs, lenient)[0].value<bool>(), false);
-  EXPECT_EQ(run_op("NotEqual", inputs, lenient)[0].value<bool>(), true);
+  EXPECT_EQ(run_op("Equal", inputs, lenient)[0].item<bool>(), false);
+  EXPECT_EQ(run_op("NotEqual", inputs, lenient)[0].item<bool>(), true);
   EXPECT_THAT(message_of("Equal", inputs), HasSubstr("Incompatible shapes"));
   EXPECT_THAT(elements<bool>(run_op("Equal", {floats({1, 2}), floats({2})}, lenient)[0]),
               ElementsAre(false, true));

@@ -27,7 +27,7 @@ TEST(Cholesky, GradientAgreesWithCentralDifferences) {
     const auto at = [&](double step) {
       Tensor moved = value.clone();
       moved.data<double>()[i] += step;
-      return evaluate({weighted}, {{x.node, moved}})[0].value<double>();
+      return evaluate({weighted}, {{x.node, moved}})[0].item<double>();
     };
     EXPECT_NEAR(gradient.data<double>()[i], (at(1e-5) - at(-1e-5)) / 2e-5, 1e-6) << "element " << i;
   }
@@ -221,7 +221,7 @@ TEST(SelfAdjointEig, GradientAgreesWithCentralDifferences) {
     const auto at = [&](double step) {
       Tensor moved = value.clone();
       moved.data<double>()[i] += step;
-      return evaluate({y}, {{x.node, moved}})[0].value<double>();
+      return evaluate({y}, {{x.node, moved}})[0].item<double>();
     };
     EXPECT_NEAR(gradient.data<double>()[i], (at(1e-5) - at(-1e-5)) / 2e-5, 1e-6) << "element " << i;
   }

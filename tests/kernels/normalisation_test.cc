@@ -101,8 +101,8 @@ TEST(BatchNorm, RunningMomentsMoveByTheFactor) {
       run_op("FusedBatchNormV3",
              {floats({1, 1, 2, 1}, {1, 3}), floats({1}), floats({0}), floats({10}), floats({4})},
              {{"exponential_avg_factor", 0.25}});
-  EXPECT_FLOAT_EQ(out[1].value<float>(), 0.75f * 10 + 0.25f * 2);
-  EXPECT_FLOAT_EQ(out[2].value<float>(), 0.75f * 4 + 0.25f * 2);  // unbiased variance of {1, 3}
+  EXPECT_FLOAT_EQ(out[1].item<float>(), 0.75f * 10 + 0.25f * 2);
+  EXPECT_FLOAT_EQ(out[2].item<float>(), 0.75f * 4 + 0.25f * 2);  // unbiased variance of {1, 3}
 }
 
 TEST(BatchNorm, MomentsOfAnotherLengthAreRefused) {

@@ -61,19 +61,19 @@ TEST(Reduction, SumsOverAnyAxes) {
 TEST(Reduction, AManyElementSumIsAccurateAndTheSameOnAnyNumberOfThreads) {
   Tensor x(f32, {3'000'001});
   std::fill_n(x.data<float>(), x.elements(), 0.1f);
-  const float alone = run_op("Sum", {x, ints({0})})[0].value<float>();
+  const float alone = run_op("Sum", {x, ints({0})})[0].item<float>();
   EXPECT_NEAR(alone, 300000.1, 0.5);  // one running sum in float would be off by thousands
-  EXPECT_EQ(run_op("Sum", {x, ints({0})}, {}, test_cpu(3))[0].value<float>(), alone);
+  EXPECT_EQ(run_op("Sum", {x, ints({0})}, {}, test_cpu(3))[0].item<float>(), alone);
 }
 
 TEST(Reduction, OfNothing) {
   const Tensor nothing = floats({0, 3}, {});
   EXPECT_EQ(to_doubles(run_op("Sum", {nothing, ints({0})})[0]), (std::vector<double>{0, 0, 0}));
   EXPECT_EQ(to_doubles(run_op("Prod", {nothing, ints({0})})[0]), (std::vector<double>{1, 1, 1}));
-  EXPECT_TRUE(std::isnan(run_op("Mean", {nothing, ints({0, 1})})[0].value<float>()));
-  EXPECT_EQ(run_op("Max", {nothing, ints({0, 1})})[0].value<float>(),
+  EXPECT_TRUE(std::isnan(run_op("Mean", {nothing, ints({0, 1})})[0].item<float>()));
+  EXPECT_EQ(run_op("Max", {nothing, ints({0, 1})})[0].item<float>(),
             -std::numeric_limits<float>::infinity());
-  EXPECT_EQ(run_op("Min", {nothing, ints({0, 1})})[0].value<float>(),
+  EXPECT_EQ(run_op("Min", {nothing, ints({0, 1})})[0].item<float>(),
             std::numeric_limits<float>::infinity());
   EXPECT_EQ(run_op("Sum", {nothing, ints({1})})[0].shape(), Shape{0});
 }
@@ -85,7 +85,7 @@ TEST(Reduction, NaNWins) {
       Tensor x(f32, {100});
       std::fill_n(x.data<float>(), 100, 1.0f);
       x.data<float>()[at] = nan;
-      EXPECT_TRUE(std::isnan(run_op(op, {x, ints({0})})[0].value<float>())) << op << " at " << at;
+      EXPECT_TRUE(std::isnan(run_op(op, {x, ints({0})})[0].item<float>())) << op << " at " << at;
     }
   }
 }
@@ -104,7 +104,7 @@ TEST(Reduction, RefusesAnAxisOutOfRange) {
 
 TEST(Reduction, SixteenBitFloatsAreSummedAsFloat) {
   const Tensor ones = from_doubles(bf16, {1000}, std::vector<double>(1000, 1.0));
-  EXPECT_EQ(static_cast<float>(run_op("Sum", {ones, ints({0})})[0].value<bfloat16>()), 1000);
+  EXPECT_EQ(static_cast<float>(run_op("Sum", {ones, ints({0})})[0].item<bfloat16>()), 1000);
 }
 
 TEST(ArgMax, TakesTheFirstOfEquals) {

@@ -11,7 +11,7 @@ namespace leat {
 namespace {
 
 std::string shown(const Tensor& tensor, int64_t summarize) {
-  return run_op("StringFormat", {tensor}, {{"summarize", summarize}})[0].value<std::string>();
+  return run_op("StringFormat", {tensor}, {{"summarize", summarize}})[0].item<std::string>();
 }
 
 TEST(StringFormat, RowsWithoutElements) {

@@ -81,12 +81,12 @@ TEST(Allocations, NoneInAThousandTrainingSteps) {
   const Tensor feeds[] = {images, Tensor::of<int32_t>({4}, {0, 1, 2, 3})};
   std::vector<Tensor> fetches;
   session.run_callable(handle, feeds, fetches);
-  const float first = fetches[0].value<float>();
+  const float first = fetches[0].item<float>();
   session.run_callable(handle, feeds, fetches);
   const int64_t before = allocations;
   for (int step = 0; step < 1000; ++step) session.run_callable(handle, feeds, fetches);
   EXPECT_EQ(allocations - before, 0);
-  EXPECT_LT(fetches[0].value<float>(), first);
+  EXPECT_LT(fetches[0].item<float>(), first);
 }
 
 TEST(Allocations, AreCounted) {

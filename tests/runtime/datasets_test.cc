@@ -59,8 +59,8 @@ TEST(Datasets, EndAgainAndAgain) {
   expect_error_with(Code::failed_precondition, "has not been initialized", [&] { p.next(); });
   for (int epoch = 0; epoch < 2; ++epoch) {
     p.make();
-    EXPECT_EQ(p.next().value<int64_t>(), 0);
-    EXPECT_EQ(p.next().value<int64_t>(), 1);
+    EXPECT_EQ(p.next().item<int64_t>(), 0);
+    EXPECT_EQ(p.next().item<int64_t>(), 1);
     for (int i = 0; i < 3; ++i)
       expect_error_with(Code::out_of_range, "End of sequence", [&] { p.next(); });
   }
@@ -80,7 +80,7 @@ TEST(Datasets, HugeSizesUseOnlyTheMemoryOfTheElements) {
     p.read(p.add("ShuffleDataset", {p.range(4), p.number(huge), p.number(1), p.number(2)}));
     p.make();
     std::set<int64_t> seen;
-    for (int i = 0; i < 4; ++i) seen.insert(p.next().value<int64_t>());
+    for (int i = 0; i < 4; ++i) seen.insert(p.next().item<int64_t>());
     EXPECT_THAT(seen, ElementsAre(0, 1, 2, 3));
   }
   {
@@ -115,7 +115,7 @@ TEST(Datasets, RangesStopAtTheLastNumber) {
   p.read(
       p.add("RangeDataset", {p.number(INT64_MAX - 1), p.number(INT64_MAX), p.number(INT64_MAX)}));
   p.make();
-  EXPECT_EQ(p.next().value<int64_t>(), INT64_MAX - 1);
+  EXPECT_EQ(p.next().item<int64_t>(), INT64_MAX - 1);
   expect_error_with(Code::out_of_range, "End of sequence", [&] { p.next(); });
 }
 
@@ -192,7 +192,7 @@ TEST(Datasets, AnIteratorOutlivesTheStepThatMadeItsDataset) {
   p.read(p.add("RepeatDataset", {p.range(2), p.number(-1)}));
   p.make();
   for (int i = 0; i < 3000; ++i) {  // the step "make" is dropped meanwhile
-    EXPECT_EQ(p.next().value<int64_t>(), i % 2);
+    EXPECT_EQ(p.next().item<int64_t>(), i % 2);
   }
   EXPECT_THAT(p.session.containers().size(), 0);
 }
@@ -205,7 +205,7 @@ TEST(Datasets, ManyReadOneIterator) {
   for (int t = 0; t < 4; ++t) {
     readers.push_back(std::async(std::launch::async, [&] {
       std::vector<int64_t> out;
-      for (int i = 0; i < 100; ++i) out.push_back(p.next().value<int64_t>());
+      for (int i = 0; i < 100; ++i) out.push_back(p.next().item<int64_t>());
       return out;
     }));
   }

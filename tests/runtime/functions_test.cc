@@ -51,7 +51,7 @@ class FunctionsTest : public testing::Test {
 
   std::string read(const CallableFunction& function) {
     Cancellation never;
-    return function.run({Tensor::scalar(directory / "file")}, never).at(0).value<std::string>();
+    return function.run({Tensor::scalar(directory / "file")}, never).at(0).item<std::string>();
   }
 
   const ScratchDirectory directory;
@@ -66,7 +66,7 @@ TEST_F(FunctionsTest, AreCompiledOnceUnlessTheyHaveState) {
   const auto function = functions.compiled(twice("f"));
   EXPECT_EQ(functions.compiled(twice("f")), function);
   Cancellation never;
-  EXPECT_EQ(function->run({Tensor::scalar(1.5f)}, never).at(0).value<float>(), 3);
+  EXPECT_EQ(function->run({Tensor::scalar(1.5f)}, never).at(0).item<float>(), 3);
   expect_error_with(Code::invalid_argument, "a function of 1 arguments is called with 0",
                     [&] { function->run({}, never); });
   EXPECT_NE(functions.compiled(reader("r")), functions.compiled(reader("r")));

@@ -216,7 +216,7 @@ TEST_P(LocalSessionThreads, DeadValuesCrossDevices) {
     const auto fetched =
         session.run({{"x:0", vector_of({taken ? 1.0f : -1.0f})}, {"p:0", Tensor::scalar(taken)}},
                     {merge.output(1).name()}, {});
-    EXPECT_EQ(fetched[0].value<int32_t>(), taken ? 1 : 0);
+    EXPECT_EQ(fetched[0].item<int32_t>(), taken ? 1 : 0);
   }
   EXPECT_THAT(thrown_by([&] {
                 session.run({{"x:0", vector_of({-1})}, {"p:0", Tensor::scalar(true)}},

@@ -48,7 +48,7 @@ struct TableGraph {
         session.run({{"keys", std::move(keys)}, {"other", std::move(other)}}, {"find:0"}, {})[0];
     return std::vector<double>(found.span<int64_t>().begin(), found.span<int64_t>().end());
   }
-  int64_t size() { return session.run({}, {"size:0"}, {})[0].value<int64_t>(); }
+  int64_t size() { return session.run({}, {"size:0"}, {})[0].item<int64_t>(); }
 
   Graph graph;
   LocalSession session{{.timeout = std::chrono::seconds(20)}, one_cpu};
@@ -136,7 +136,7 @@ TEST(LookupTables, AFileFillsOne) {
     LocalSession session({.timeout = std::chrono::seconds(20)}, one_cpu);
     session.extend(graph);
     session.run({}, {}, {"fill"});
-    return session.run({}, {"find:0"}, {})[0].value<int64_t>();
+    return session.run({}, {"find:0"}, {})[0].item<int64_t>();
   };
   EXPECT_EQ(found({{"key_index", 0}, {"value_index", 1}}, "b"), 6);
   EXPECT_EQ(found({{"key_index", -2}, {"value_index", -1}, {"offset", 10}}, "b\t6"), 11);

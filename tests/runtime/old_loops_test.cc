@@ -79,7 +79,7 @@ std::unique_ptr<LocalSession> session_of(const std::string& text) {
 }
 
 float number(SessionInterface& session, const std::string& fetch) {
-  return session.run({}, {fetch}, {})[0].value<float>();
+  return session.run({}, {fetch}, {})[0].item<float>();
 }
 
 // ---- Stacks of version 1 ----
@@ -96,8 +96,8 @@ TEST(OldStacks, GiveBackInReverseOrder) {
                  node("close", "StackClose", {"s", "^second"}));
   for (int step = 0; step < 2; ++step) {
     const auto out = session->run({}, {"first:0", "second:0"}, {"close"});
-    EXPECT_EQ(out[0].value<float>(), 2);
-    EXPECT_EQ(out[1].value<float>(), 1);
+    EXPECT_EQ(out[0].item<float>(), 2);
+    EXPECT_EQ(out[1].item<float>(), 1);
   }
 }
 
@@ -148,7 +148,7 @@ std::string update(const std::string& after) {
 float after_loop(const std::string& text, const std::string& start = "assign") {
   const auto session = session_of(text);
   session->run({}, {}, {start});
-  EXPECT_EQ(session->run({}, {"k/exit:0"}, {})[0].value<int32_t>(), 4);
+  EXPECT_EQ(session->run({}, {"k/exit:0"}, {})[0].item<int32_t>(), 4);
   return number(*session, "v:0");
 }
 

@@ -37,14 +37,14 @@ struct StagingGraph {
   std::future<void> putting(float v) {
     return std::async(std::launch::async, [this, v] { put(v); });
   }
-  float take() { return session.run({}, {"take:0"}, {})[0].value<float>(); }
+  float take() { return session.run({}, {"take:0"}, {})[0].item<float>(); }
   std::future<float> taking() {
     return std::async(std::launch::async, [this] { return take(); });
   }
   float peek(int i) {
-    return session.run({{"index", Tensor::scalar(i)}}, {"peek:0"}, {})[0].value<float>();
+    return session.run({{"index", Tensor::scalar(i)}}, {"peek:0"}, {})[0].item<float>();
   }
-  int size() { return session.run({}, {"size:0"}, {})[0].value<int32_t>(); }
+  int size() { return session.run({}, {"size:0"}, {})[0].item<int32_t>(); }
 
   Graph graph;
   Output x, index;
@@ -156,18 +156,18 @@ TEST(StagingMaps, GiveTheTupleOfAKeyWhenItIsWhole) {
   auto taken = std::async(std::launch::async, [&] { return run(3, {"take:0", "take:1"}, {}); });
   run(3, {}, {"first"});
   EXPECT_EQ(taken.wait_for(50ms), std::future_status::timeout) << "a component is missing";
-  EXPECT_EQ(run(0, {"incomplete:0"}, {})[0].value<int32_t>(), 1);
+  EXPECT_EQ(run(0, {"incomplete:0"}, {})[0].item<int32_t>(), 1);
   expect_error_with(Code::invalid_argument,
                     "The tensor for index '0' for key '3' was already initialized",
                     [&] { run(3, {}, {"first"}); });
   run(3, {}, {"second"});
   const std::vector<Tensor> tuple = taken.get();
-  EXPECT_EQ(tuple[0].value<float>(), 1.5F);
-  EXPECT_EQ(tuple[1].value<int32_t>(), 7);
+  EXPECT_EQ(tuple[0].item<float>(), 1.5F);
+  EXPECT_EQ(tuple[1].item<int32_t>(), 7);
 
   for (const int64_t k : {9, 4}) run(k, {}, {"first", "second"});
-  EXPECT_EQ(run(0, {"size:0"}, {})[0].value<int32_t>(), 2);
-  EXPECT_EQ(run(0, {"any:0"}, {})[0].value<int64_t>(), 4) << "the smallest key";
+  EXPECT_EQ(run(0, {"size:0"}, {})[0].item<int32_t>(), 2);
+  EXPECT_EQ(run(0, {"any:0"}, {})[0].item<int64_t>(), 4) << "the smallest key";
 }
 
 TEST(StagingMaps, AKeyMayWaitBesideOthers) {
@@ -183,7 +183,7 @@ TEST(StagingMaps, AKeyMayWaitBesideOthers) {
   session.extend(graph);
   const auto get = [&](int64_t k) {
     return std::async(std::launch::async, [&session, k] {
-      return session.run({{"key", Tensor::scalar(k)}}, {"get:0"}, {})[0].value<float>();
+      return session.run({{"key", Tensor::scalar(k)}}, {"get:0"}, {})[0].item<float>();
     });
   };
   auto one = get(1), two = get(2), three = get(3);
@@ -292,7 +292,7 @@ TEST(Barriers, TakersWaitForWholeElements) {
   });
   run({}, {"first"});
   EXPECT_EQ(taken.wait_for(50ms), std::future_status::timeout) << "a component is missing";
-  EXPECT_EQ(run({"incomplete:0"}, {})[0].value<int32_t>(), 2);
+  EXPECT_EQ(run({"incomplete:0"}, {})[0].item<int32_t>(), 2);
   run({}, {"second"});
   const std::vector<Tensor> elements = taken.get();
   EXPECT_THAT(elements[0].span<std::string>(), testing::ElementsAre("a", "b"));
@@ -355,14 +355,14 @@ TEST(Names, StateOfDifferentKindsMayHaveTheSame) {
                    "BarrierReadySize:0", "ReaderNumRecordsProducedV2:0", "StageSize:0", "MapSize:0",
                    "OrderedMapSize:0", "VariableV2:0", "ReadVariableOp:0"},
                   {});
-  EXPECT_EQ(out[0].value<int32_t>(), 1);
-  EXPECT_EQ(out[1].value<int64_t>(), 2);
-  EXPECT_EQ(out[2].value<int32_t>(), 1);
-  EXPECT_EQ(out[3].value<int32_t>(), 0);
-  EXPECT_EQ(out[4].value<int64_t>(), 0);
-  EXPECT_EQ(out[5].value<int32_t>(), 1);
-  EXPECT_EQ(out[6].value<int32_t>(), 0);
-  EXPECT_EQ(out[7].value<int32_t>(), 0);
+  EXPECT_EQ(out[0].item<int32_t>(), 1);
+  EXPECT_EQ(out[1].item<int64_t>(), 2);
+  EXPECT_EQ(out[2].item<int32_t>(), 1);
+  EXPECT_EQ(out[3].item<int32_t>(), 0);
+  EXPECT_EQ(out[4].item<int64_t>(), 0);
+  EXPECT_EQ(out[5].item<int32_t>(), 1);
+  EXPECT_EQ(out[6].item<int32_t>(), 0);
+  EXPECT_EQ(out[7].item<int32_t>(), 0);
   EXPECT_THAT(out[8].span<float>(), testing::ElementsAre(1, 2));
   EXPECT_THAT(out[9].span<int32_t>(), testing::ElementsAre(5, 6, 7));
 }

@@ -169,11 +169,11 @@ TEST(Program, SwitchAndMergeTakeOneBranch) {
       run_step(*registered, {{"x:0", Tensor::of<float>({1}, {-3})}, {"p:0", boolean(false)}})
           .fetches;
   EXPECT_EQ(floats(fetches[0].second), std::vector<float>{-12});
-  EXPECT_EQ(fetches[1].second.value<int32_t>(), 0);
+  EXPECT_EQ(fetches[1].second.item<int32_t>(), 0);
   fetches =
       run_step(*registered, {{"x:0", Tensor::of<float>({1}, {3})}, {"p:0", boolean(true)}}).fetches;
   EXPECT_EQ(floats(fetches[0].second), std::vector<float>{6});
-  EXPECT_EQ(fetches[1].second.value<int32_t>(), 1);
+  EXPECT_EQ(fetches[1].second.item<int32_t>(), 1);
 }
 
 // What had become ready beside the Merge that ended one step must not run in the next.

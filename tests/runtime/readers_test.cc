@@ -49,7 +49,7 @@ struct ReaderGraph {
     return path;
   }
   void put(const std::string& path) { session.run({{"path", Tensor::scalar(path)}}, {}, {"put"}); }
-  std::string read() { return session.run({}, {"read:1"}, {})[0].value<std::string>(); }
+  std::string read() { return session.run({}, {"read:1"}, {})[0].item<std::string>(); }
   std::vector<std::string> read_up_to(int64_t n) {
     const Tensor values = session.run({{"n", Tensor::scalar(n)}}, {"read_up_to:1"}, {})[0];
     const auto span = values.span<std::string>();
@@ -57,7 +57,7 @@ struct ReaderGraph {
   }
   std::pair<int64_t, int64_t> counts() {
     const auto out = session.run({}, {"records:0", "files:0"}, {});
-    return {out[0].value<int64_t>(), out[1].value<int64_t>()};
+    return {out[0].item<int64_t>(), out[1].item<int64_t>()};
   }
 
   const ScratchDirectory directory;

@@ -148,9 +148,9 @@ TEST(Variables, IsVariableInitializedSeesBothStates) {
   Graph graph;
   const Output is_initialized = op("IsVariableInitialized", {variable(graph, "w", {2})});
   const auto registered = task.registered(std::move(graph), {is_initialized.name()});
-  EXPECT_FALSE(run_step(*registered, {}).fetches[0].second.value<bool>());
+  EXPECT_FALSE(run_step(*registered, {}).fetches[0].second.item<bool>());
   task.containers->variable("", "w", f32)->assign(Tensor::of<float>({2}, {1, 1}));
-  EXPECT_TRUE(run_step(*registered, {}).fetches[0].second.value<bool>());
+  EXPECT_TRUE(run_step(*registered, {}).fetches[0].second.item<bool>());
 }
 
 TEST(Variables, AFetchOfTheReferenceReadsIt) {

@@ -51,7 +51,7 @@ TEST(Views, PartsOfFeedsShareTheirMemory) {
   EXPECT_EQ(floats(got[1]), (Floats{3, 4}));
   EXPECT_EQ(got[1].shape(), Shape{2});
   EXPECT_EQ(got[1].buffer(), x.buffer());
-  EXPECT_EQ(got[2].value<std::string>(), "a");
+  EXPECT_EQ(got[2].item<std::string>(), "a");
   EXPECT_THAT(got[3].span<std::string>(), testing::ElementsAre("b", "c"));
 }
 

@@ -50,14 +50,14 @@ struct QueueGraph {
   std::future<void> putting(float v) {
     return std::async(std::launch::async, [this, v] { put(v); });
   }
-  float take() { return session.run({}, {"take:0"}, {})[0].value<float>(); }
+  float take() { return session.run({}, {"take:0"}, {})[0].item<float>(); }
   std::future<float> taking() {
     return std::async(std::launch::async, [this] { return take(); });
   }
   std::vector<float> take_many(int count, const char* op = "take_many") {
     return floats(session.run({{"n", Tensor::scalar(count)}}, {concat(op, ":0")}, {})[0]);
   }
-  int size() { return session.run({}, {"size:0"}, {})[0].value<int32_t>(); }
+  int size() { return session.run({}, {"size:0"}, {})[0].item<int32_t>(); }
   void run(const char* target) { session.run({}, {}, {target}); }
 
   Graph graph;
@@ -300,7 +300,7 @@ TEST(Queues, OneOfSeveralIsChosenByNumber) {
   size_of("of_both", both);
   q.session.extend(graph);
   const auto size = [&](const char* name) {
-    return q.session.run({}, {concat(name, ":0")}, {})[0].value<int32_t>();
+    return q.session.run({}, {concat(name, ":0")}, {})[0].item<int32_t>();
   };
   EXPECT_EQ(size("first"), 1);
   EXPECT_EQ(size("second"), 0);
@@ -347,7 +347,7 @@ struct AccumulatorGraph {
   std::vector<float> take(int n) {
     return floats(session.run({{"n", Tensor::scalar(n)}}, {"take:0"}, {})[0]);
   }
-  int count() { return session.run({}, {"count:0"}, {})[0].value<int32_t>(); }
+  int count() { return session.run({}, {"count:0"}, {})[0].item<int32_t>(); }
 
   Graph graph;
   LocalSession session{{.timeout = 20s}, one_cpu};

@@ -115,8 +115,8 @@ Model build(Graph& graph, const Flags& flags, const ParameterServer& strategy,
   out.global_step = variable(graph, "global_step", {}, initializers::zeros(), i64, step_options);
   nn::DenseOptions hidden_options, logits_options;
   hidden_options.activation = relu;
-  hidden_options.kernel_initializer = initializers::glorot_uniform(1);
-  logits_options.kernel_initializer = initializers::glorot_uniform(2);
+  hidden_options.kernel_initializer = initializers::glorot_uniform({.seed = 1});
+  logits_options.kernel_initializer = initializers::glorot_uniform({.seed = 2});
   hidden_options.name = "hidden";
   logits_options.name = "logits";
   const nn::Dense hidden(graph, pixels, flags.hidden, hidden_options);
@@ -146,7 +146,7 @@ std::string last_checkpoint(const Flags& flags, size_t ps_tasks) {
   std::vector<Tensor> counts;
   for (size_t p = 0; p < ps_tasks; ++p) counts.push_back(reader.read(concat("updates_", p)));
   return concat(R"(, "checkpoint": ")", prefix, R"(", "step": )",
-                reader.read("global_step").value<int64_t>(), R"(, "counts": )", list(counts));
+                reader.read("global_step").item<int64_t>(), R"(, "counts": )", list(counts));
 }
 
 void run(const Flags& flags) {
@@ -206,7 +206,7 @@ void run(const Flags& flags) {
     }
     if (!fetched) continue;
     log.write("step", begin, R"(, "step": )", loop.global_step(), R"(, "loss": )",
-              (*fetched)[0].value<float>(), R"(, "counts": )",
+              (*fetched)[0].item<float>(), R"(, "counts": )",
               list({fetched->begin() + 1, fetched->end()}));
     if (!resolved->is_chief()) continue;
     const std::string newest = CheckpointState::read(flags.directory).model_checkpoint_path;

@@ -27,19 +27,13 @@ std::vector<Output> make_cond(Output predicate,
         no.size());
   std::vector<Output> out;
   for (size_t i = 0; i < yes.size(); ++i) {
-    const auto is_missing = [](const Operand& x) { return !x.is_number() && !x.output(); };
+    const auto is_missing = [](const Operand& x) { return !x.is_constant() && !x.output(); };
     check(!is_missing(yes[i]) && !is_missing(no[i]), title,
           ": a branch returns an empty Output as value ", i);
     // In the branch, for it may come from around it.
     const auto end = [&](Node* pivot, const Operand& value, const Operand& other) {
       const ControlScope within(graph, std::vector<Node*>{pivot});
-      // Of two numbers both are float32 if one is.
-      const DType dtype = value.is_integer() && other.is_integer() ? i32 : f32;
-      const bool are_numbers = value.is_real() && other.is_real();
-      const Output made = are_numbers         ? value.as(graph, dtype)
-                          : other.is_number() ? value.in(graph)
-                                              : value.as(other);
-      return op("Identity", {made}, {}, at);
+      return op("Identity", {value.beside(other, graph)}, {}, at);
     };
     const Output a = end(pivots.if_true, yes[i], no[i]), b = end(pivots.if_false, no[i], yes[i]);
     check(a.dtype() == b.dtype(), title, ": value ", i, " is ", a.dtype(), a.shape(),

@@ -81,7 +81,7 @@ Function make_function(Graph& graph, std::string_view name, const std::vector<DT
   const std::vector<Operand> results = body(made->arguments);
   check(!results.empty(), title, ": it returns no result");
   for (size_t i = 0; i < results.size(); ++i) {
-    check(!results[i].is_number() && results[i].output(), title, ": result ", i,
+    check(!results[i].is_constant() && results[i].output(), title, ": result ", i,
           " must be an Output");
     made->results.push_back(results[i].output());
   }
@@ -98,7 +98,7 @@ std::vector<Output> Function::call(const std::vector<Operand>& arguments, Locati
   std::unordered_map<const Node*, std::vector<Output>> outputs;  // what stands for a body's node
   for (size_t i = 0; i < arguments.size(); ++i) {
     const DType dtype = body.arguments[i].dtype();
-    check(arguments[i].is_number() || arguments[i].output(), title, ": argument ", i,
+    check(arguments[i].is_constant() || arguments[i].output(), title, ": argument ", i,
           " is an empty Output");
     const Output argument = arguments[i].as(graph, dtype);
     check(argument.dtype() == dtype, title, ": argument ", i, " must be ", dtype, ", not ",

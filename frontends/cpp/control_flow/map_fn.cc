@@ -52,7 +52,7 @@ Output scan(const std::function<Output(Output, Output)>& f, Output x, const Oper
       return Outputs{f(states[0], elements[0])};
     };
   }
-  const Output start = initial.is_number() && x ? initial.as(Operand(x, at)) : initial.output();
+  const Output start = initial.is_constant() && x ? initial.as(Operand(x, at)) : initial.output();
   return scan(all, Outputs{x}, Outputs{start}, options, at)[0];
 }
 

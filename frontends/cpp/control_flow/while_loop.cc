@@ -40,7 +40,7 @@ std::vector<Output> make_loop(
   check(condition && body, title, ": the condition or the body is empty");
   Output first;
   for (size_t i = 0; i < initial.size(); ++i) {
-    check(initial[i].is_number() || initial[i].output(), title, ": variable ", i,
+    check(initial[i].is_constant() || initial[i].output(), title, ": variable ", i,
           " is an empty Output");
     if (!first) first = initial[i].output();
   }
@@ -82,7 +82,7 @@ std::vector<Output> make_loop(
     check(next.size() == variables.size(), title, ": the body returns ", next.size(),
           " values for ", count, " variables");
     for (int i = 0; i < count; ++i) {
-      check(next[i].is_number() || next[i].output(), title,
+      check(next[i].is_constant() || next[i].output(), title,
             ": the body returns an empty Output for variable ", i);
       const Output value = next[i].as(graph, variables[i].dtype());
       check(value.dtype() == variables[i].dtype(), title, ": the body returns variable ", i,

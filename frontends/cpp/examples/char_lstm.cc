@@ -71,7 +71,7 @@ int main(int argc, char** argv) try {
       std::copy_n(text.begin() + static_cast<int64_t>(random() % (text.size() - length)), length,
                   batch.data<int32_t>() + row * length);
     const auto [value] = session.run({{ids, batch}}, fetch(loss), {train});
-    if (step % 50 == 0) std::cout << "step " << step << "  loss " << value.value<float>() << "\n";
+    if (step % 50 == 0) std::cout << "step " << step << "  loss " << value.item<float>() << "\n";
   }
   std::cout << continued(text.substr(0, 10), 60, cell, logits, session) << "\n";
 } catch (const std::exception& error) {

@@ -47,7 +47,7 @@ void train(const std::string& data, int64_t steps, const std::string& checkpoint
   while (!training.should_stop()) training.step({});
 
   float sum = 0;
-  for (int i = 0; i < 2; ++i) sum += training.session().run(accuracy).value<float>();
+  for (int i = 0; i < 2; ++i) sum += training.session().run(accuracy).item<float>();
   std::cout << "accuracy " << sum / 2 << " on 2000 test digits\n";
 }
 

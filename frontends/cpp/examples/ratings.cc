@@ -57,7 +57,7 @@ void train(const Flags& flags) {
   TrainingSession training(g, options);
   while (!training.should_stop()) training.step({});
   if (member.is_chief())
-    std::cout << "mean squared error " << training.session().run(loss).value<float>() << std::endl;
+    std::cout << "mean squared error " << training.session().run(loss).item<float>() << std::endl;
   training.close();
 }
 

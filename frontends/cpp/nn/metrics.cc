@@ -8,18 +8,21 @@ namespace {
 // The classes of rows of logits: as they are given, or where one-hot rows have their one.
 Output classes_of(std::string_view what, const Output& logits, Output labels, Location at) {
   check(logits && labels, what, " (", at, "): an operand is an empty Output");
-  if (labels.shape().rank() == 2 && labels.shape().is_compatible(logits.shape()))
-    labels = argmax(cast(labels, f32, at), 1, {}, at);
-  const Shape &rows = logits.shape(), &classes = labels.shape();
+  const Shape& rows = logits.shape();
+  // A column of class numbers, [batch, 1], is no one-hot row.
+  const bool are_one_hot = labels.shape().rank() == 2 && labels.shape()[1] > 1 &&
+                           rows.rank() == 2 && labels.shape()[1] == rows[1];
+  if (are_one_hot) labels = argmax(cast(labels, f32, at), 1, {}, at);
+  const Shape& classes = labels.shape();
   const bool fits = is_integer(labels.dtype()) && (!classes.has_rank() || classes.rank() == 1) &&
                     (!rows.has_rank() || rows.rank() == 2);
   const bool are_as_many = !fits || !rows.has_rank() || !classes.has_rank() || rows[0] == any ||
                            classes[0] == any || rows[0] == classes[0];
-  check(
-      fits && are_as_many, what, " (", at,
-      "): logits must be [batch, classes] and labels class numbers (int32 or int64, [batch]), got ",
-      logits.name(), " ", logits.dtype(), rows, " and ", labels.name(), " ", labels.dtype(),
-      classes);
+  check(fits && are_as_many, what, " (", at,
+        "): logits must be [batch, classes] and labels class numbers (int32 or "
+        "int64, [batch]) or one-hot rows, got ",
+        logits.name(), " ", logits.dtype(), rows, " and ", labels.name(), " ", labels.dtype(),
+        classes);
   return labels;
 }
 

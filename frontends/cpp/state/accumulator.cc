@@ -43,7 +43,7 @@ Node& AnyAccumulator::add(std::string_view op, std::string_view operation,
 }
 
 Output AnyAccumulator::step_of(const Operand& step, std::string_view operation, Location at) const {
-  check(step.is_number() || step.output(), what(operation, at), ": the step is an empty Output");
+  check(step.is_constant() || step.output(), what(operation, at), ": the step is an empty Output");
   const Output value = step.as(handle_.graph(), i64);
   check(value.dtype() == i64, what(operation, at), ": the step, '", value.name(), "', is ",
         value.dtype(), ", not int64");
@@ -52,7 +52,7 @@ Output AnyAccumulator::step_of(const Operand& step, std::string_view operation, 
 
 Output AnyAccumulator::required_of(const Operand& required, std::string_view operation,
                                    Location at) const {
-  check(required.is_number() || required.output(), what(operation, at),
+  check(required.is_constant() || required.output(), what(operation, at),
         ": the number of gradients is an empty Output");
   const Output value = required.as(handle_.graph(), i32);
   check(is_integer(value.dtype()), what(operation, at), ": the number of gradients, '",

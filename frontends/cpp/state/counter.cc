@@ -10,7 +10,7 @@ Counter::Counter(Graph& graph, std::string_view name, const CounterOptions& opti
           at)) {}
 
 Output Counter::increment(const Operand& by, Location at) const {
-  check(by.is_number() || by.output(), "increment of the counter '", name_, "' (", at,
+  check(by.is_constant() || by.output(), "increment of the counter '", name_, "' (", at,
         "): the number is an empty Output");
   const ColocationScope with(variable_.graph(), {variable_});
   Output more = by.as(variable_.graph(), i64);

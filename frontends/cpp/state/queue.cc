@@ -32,8 +32,8 @@ void check_capacity(std::string_view what, int64_t capacity) {
 
 // The number of elements of a batch, as int32.
 Output count_of(Graph& graph, const Operand& n, std::string_view what) {
-  check(n.is_number() || n.output(), what, ": the number of elements is an empty Output");
-  check(!n.is_number() || n.is_integer(), what, ": the number of elements must be an integer");
+  check(n.is_constant() || n.output(), what, ": the number of elements is an empty Output");
+  check(!n.is_constant() || n.is_integer(), what, ": the number of elements must be an integer");
   const Output count = n.as(graph, i32);
   check(is_integer(count.dtype()), what, ": the number of elements, '", count.name(), "', is ",
         count.dtype(), ", not an integer");
@@ -149,9 +149,9 @@ std::vector<Output> Queue::dequeue_batch(std::string_view op, std::string_view o
         " makes a batch, so the queue needs the shapes of its components: {.shapes = …}");
   const Output count = count_of(handle_.graph(), n, what);
   Node& node = add(op, operation, {count}, {{"component_types", spec_.dtypes}}, at);
-  const bool is_known = n.is_number() && !up_to;
+  const bool is_known = n.is_constant() && !up_to;
   return spec_.outputs(node,
-                       is_known ? int64_t{constant_value(count).value<int32_t>()} : int64_t{any});
+                       is_known ? int64_t{constant_value(count).item<int32_t>()} : int64_t{any});
 }
 
 Node& Queue::close(const CloseOptions& options, Location at) const {

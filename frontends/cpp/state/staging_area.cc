@@ -48,7 +48,7 @@ std::vector<Output> StagingArea::get(Location at) const {
 }
 
 std::vector<Output> StagingArea::peek(const Operand& index, Location at) const {
-  check(index.is_number() || index.output(), what("peek", at), ": the index is an empty Output");
+  check(index.is_constant() || index.output(), what("peek", at), ": the index is an empty Output");
   return spec_.outputs(add("StagePeek", "peek", {index.as(*graph_, i32)}, at));
 }
 

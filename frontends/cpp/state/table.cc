@@ -69,7 +69,7 @@ Node& AnyTable::add(std::string_view op, std::string_view operation, std::vector
 }
 
 Output AnyTable::checked_keys(const Operand& keys, std::string_view operation, Location at) const {
-  check(keys.is_number() || keys.output(), what(operation, at), ": the keys are an empty Output");
+  check(keys.is_constant() || keys.output(), what(operation, at), ": the keys are an empty Output");
   const Output out = keys.as(handle_.graph(), keys_);
   check(out.dtype() == keys_, what(operation, at), ": the keys, '", out.name(), "', are ",
         out.dtype(), ", but those of the table are ", keys_);
@@ -166,7 +166,7 @@ MutableTable::MutableTable(Graph& graph, std::string_view name, DType keys, DTyp
 
 Node& MutableTable::insert(const Operand& keys, const Operand& values, Location at) const {
   const Output k = checked_keys(keys, "insert", at);
-  check(values.is_number() || values.output(), what("insert", at),
+  check(values.is_constant() || values.output(), what("insert", at),
         ": the values are an empty Output");
   const Output v = values.as(handle().graph(), value_dtype());
   check(v.dtype() == value_dtype(), what("insert", at), ": the values, '", v.name(), "', are ",

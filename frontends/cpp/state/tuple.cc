@@ -29,7 +29,7 @@ std::vector<Output> TupleSpec::inputs(Graph& graph, const Tuple& tuple, bool are
         " components, but there are ", values.size(), " values");
   std::vector<Output> out;
   for (size_t i = 0; i < values.size(); ++i) {
-    check(values[i].is_number() || values[i].output(), what, ": component ", i,
+    check(values[i].is_constant() || values[i].output(), what, ": component ", i,
           " is an empty Output");
     const Output value = values[i].as(graph, dtypes[i]);
     check(&value.graph() == &graph, what, ": component ", i, " is '", value.name(),

@@ -28,7 +28,7 @@ std::vector<std::string> Readiness::uninitialized(Session& session) const {
   if (variables_.empty()) return out;
   const std::vector<Tensor> flags = session.run({}, checks_);
   for (size_t i = 0; i < flags.size(); ++i) {
-    if (!flags[i].value<bool>()) out.push_back(variable_name(variables_[i]));
+    if (!flags[i].item<bool>()) out.push_back(variable_name(variables_[i]));
   }
   return out;
 }

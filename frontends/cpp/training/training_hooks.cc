@@ -21,7 +21,7 @@ Output checked_loss(Output loss, std::string_view hook) {
 double number(const Tensor& tensor) {
   double out = 0;
   visit_dtype(tensor.dtype(), [&]<class T>(TypeTag<T>) {
-    if constexpr (std::is_convertible_v<T, double>) out = static_cast<double>(tensor.value<T>());
+    if constexpr (std::is_convertible_v<T, double>) out = static_cast<double>(tensor.item<T>());
   });
   return out;
 }
@@ -93,7 +93,7 @@ void WriteSummaries::after_step(TrainingSession& training, std::span<const Tenso
   if (!is_due(step) || values.size() < summaries_.size()) return;
   const double seconds = std::chrono::duration<double>(Clock::now() - written_at_).count();
   unless_disk_is_full(step, [&] {
-    for (const Tensor& summary : values) writer_->add_summary(summary.value<std::string>(), step);
+    for (const Tensor& summary : values) writer_->add_summary(summary.item<std::string>(), step);
     writer_->add_scalar(
         "global_step/sec",
         static_cast<float>(static_cast<double>(step - written_step_) / std::max(seconds, 1e-9)),

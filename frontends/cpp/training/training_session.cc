@@ -121,7 +121,7 @@ void TrainingSession::start() {
       std::cerr << "leat: restored " << restored << std::endl;
     }
   }
-  step_number_ = session_->run({}, std::vector<Output>{options_.global_step})[0].value<int64_t>();
+  step_number_ = session_->run({}, std::vector<Output>{options_.global_step})[0].item<int64_t>();
   same_steps_ = 0;
   tried_at_ = Clock::now();
   saved_step_ = tried_step_ = restored.empty() ? -1 : step_number_;
@@ -182,7 +182,7 @@ std::optional<std::vector<Tensor>> TrainingSession::step(std::span<const Tensor>
         step.run = session_->prepare(options_.inputs, step.fetches, {*options_.train.node});
       step.run->run(feeds, values);
     }
-    note_step(values[options_.fetches.size()].value<int64_t>());
+    note_step(values[options_.fetches.size()].item<int64_t>());
     tell_hooks(step, values);
     save_if_due();
   } catch (const Error& error) {

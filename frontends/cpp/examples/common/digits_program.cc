@@ -27,7 +27,7 @@ double evaluate(Session& session, const Replica& replica, Output accuracy,
                         static_cast<size_t>(at * pixels) * sizeof(float));
     const Tensor labels(i32, {count}, test.labels.buffer(),
                         static_cast<size_t>(at) * sizeof(int32_t));
-    hits += run({images, labels})[0].value<float>() * static_cast<double>(count);
+    hits += run({images, labels})[0].item<float>() * static_cast<double>(count);
   }
   return hits / static_cast<double>(test.size());
 }
@@ -130,14 +130,16 @@ bool left_to_the_chief(const ClusterMember& member) {
 nn::Dense make_hidden_layer(Graph& graph, const Flags& flags) {
   nn::DenseOptions options;
   options.activation = relu;
-  options.kernel_initializer = initializers::glorot_uniform(static_cast<int64_t>(flags.seed));
+  options.kernel_initializer =
+      initializers::glorot_uniform({.seed = static_cast<int64_t>(flags.seed)});
   options.name = "hidden";
   return {graph, pixels, flags.hidden, options};
 }
 
 nn::Dense make_logits_layer(Graph& graph, const Flags& flags) {
   nn::DenseOptions options;
-  options.kernel_initializer = initializers::glorot_uniform(static_cast<int64_t>(flags.seed) + 1);
+  options.kernel_initializer =
+      initializers::glorot_uniform({.seed = static_cast<int64_t>(flags.seed) + 1});
   options.name = "logits";
   return {graph, flags.hidden, 10, options};
 }
@@ -153,7 +155,7 @@ nn::Conv2d make_convolution(Graph& graph, const Flags& flags, int number) {
   nn::Conv2dOptions options;
   options.activation = relu;
   options.kernel_initializer =
-      initializers::glorot_uniform(static_cast<int64_t>(flags.seed) + 1 + number);
+      initializers::glorot_uniform({.seed = static_cast<int64_t>(flags.seed) + 1 + number});
   options.name = concat("conv", number);
   return {graph, number == 1 ? 1 : filters, filters * number, 5, options};
 }
@@ -161,7 +163,8 @@ nn::Conv2d make_convolution(Graph& graph, const Flags& flags, int number) {
 nn::Dense make_hidden_layer_of_cnn(Graph& graph, const Flags& flags) {
   nn::DenseOptions options;
   options.activation = relu;
-  options.kernel_initializer = initializers::glorot_uniform(static_cast<int64_t>(flags.seed));
+  options.kernel_initializer =
+      initializers::glorot_uniform({.seed = static_cast<int64_t>(flags.seed)});
   options.name = "hidden";
   return {graph, side / 4 * (side / 4) * 2 * filters, flags.hidden, options};
 }
@@ -240,7 +243,7 @@ void train(const Flags& flags, const ClusterMember& member, Training& training) 
       feeds.insert(feeds.end(), {std::move(batch.images), std::move(batch.labels)});
     }
     const auto fetched = loop.step(feeds);
-    if (fetched) losses << loop.global_step() << ' ' << (*fetched)[0].value<float>() << std::endl;
+    if (fetched) losses << loop.global_step() << ' ' << (*fetched)[0].item<float>() << std::endl;
   }
   if (is_chief) {
     std::cout << "test accuracy " << 100 * evaluate(loop.session(), first, accuracy, digits.test)

@@ -32,9 +32,9 @@ TEST(Swish, GradientIsTheDifferenceQuotient) {
   for (size_t i = 0; i < 3; ++i) {
     constexpr float h = 1e-2F;
     at[i] += h;
-    const float above = run(y).value<float>();
+    const float above = run(y).item<float>();
     at[i] -= 2 * h;
-    const float below = run(y).value<float>();
+    const float below = run(y).item<float>();
     at[i] += h;
     EXPECT_NEAR(got.data<float>()[i], (above - below) / (2 * h), 1e-3);
   }
