@@ -68,9 +68,7 @@ bool fits(const Kernel& kernel, const AttrMap& attrs, DeviceType device) {
                      });
 }
 
-}  // namespace
-
-Op::Op(OpDef def) {
+void add(OpDef def) {
   try {
     def.schema = parse_schema(def.inputs, def.outputs, def.attrs);
   } catch (const Error& error) {
@@ -90,12 +88,44 @@ Op::Op(OpDef def) {
   all.add_kernels(*known, def.kernels);
 }
 
-OpKernels::OpKernels(std::string_view op, std::vector<Kernel> kernels) {
+void add(std::string_view op, const std::vector<Kernel>& kernels) {
   Registry& all = registry();
   const std::unique_lock lock(all.mutex);
   const auto found = all.ops.find(op);
   if (found == all.ops.end()) fail(Code::not_found, "Op type not registered '", op, "'");
   all.add_kernels(*found->second, kernels);
+}
+
+thread_local constinit Registrations* registrations = nullptr;
+
+void register_now(const auto& add) {
+  Status outcome;
+  try {
+    add();
+  } catch (const Error& error) {
+    if (registrations == nullptr) throw;
+    outcome = error.status();
+  }
+  if (registrations != nullptr) registrations->note(outcome);
+}
+
+}  // namespace
+
+Op::Op(OpDef def) {
+  register_now([&] { add(std::move(def)); });
+}
+OpKernels::OpKernels(std::string_view op, std::vector<Kernel> kernels) {
+  register_now([&] { add(op, kernels); });
+}
+
+Registrations::Registrations() : outer_(std::exchange(registrations, this)) {}
+Registrations::~Registrations() { registrations = outer_; }
+void Registrations::note(const Status& outcome) {
+  if (outcome.is_ok()) {
+    ++count_;
+  } else if (first_error_.is_ok()) {
+    first_error_ = outcome;
+  }
 }
 
 const OpDef* find_op(std::string_view name) {

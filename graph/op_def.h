@@ -125,6 +125,25 @@ class OpKernels {
   OpKernels(std::string_view op, std::vector<Kernel> kernels);
 };
 
+// While it lives, what Op and OpKernels register on this thread is counted, and they keep their
+// first error here instead of throwing it: static objects must not throw while their library is
+// loaded.
+class Registrations {
+ public:
+  Registrations();
+  ~Registrations();
+  Registrations(const Registrations&) = delete;
+
+  int count() const { return count_; }
+  const Status& first_error() const { return first_error_; }  // OK if there is none
+  void note(const Status& outcome);
+
+ private:
+  Registrations* const outer_;
+  int count_ = 0;
+  Status first_error_;
+};
+
 const OpDef* find_op(std::string_view name);   // null if unknown
 const OpDef& op_named(std::string_view name);  // NOT_FOUND "Op type not registered 'X'"
 std::vector<const OpDef*> all_ops();           // by name
