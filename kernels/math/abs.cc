@@ -23,7 +23,7 @@ struct Sign {
     if constexpr (is_complex_type<T>) {
       return x == T(0) ? x : x / std::abs(x);
     } else {
-      return x > T(0) ? T(1) : x < T(0) ? T(-1) : x;  // NaN and zeros stay what they are
+      return x > T(0) ? T(1) : x < T(0) ? T(-1) : x;  // NaN and zeros stay as they are
     }
   }
 };

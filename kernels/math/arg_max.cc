@@ -7,7 +7,8 @@
 namespace leat {
 namespace {
 
-// NaN is never better, and what begins is the worst number: NaN is chosen only where all are NaN.
+// NaN is never better, and the search starts with the worst number: NaN is chosen only where all
+// are NaN.
 struct Larger {
   template <class T>
   static constexpr T worst = std::numeric_limits<T>::lowest();
@@ -25,7 +26,7 @@ struct Smaller {
   }
 };
 
-// The first best of `extent` elements that lie `inner` apart.
+// The first of the best among `extent` elements that lie `inner` apart.
 template <class Better, class T>
 struct FindBest {
   int64_t extent;

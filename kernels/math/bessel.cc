@@ -9,8 +9,8 @@ namespace {
 constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr double pi = 3.14159265358979323846, euler = 0.57721566490153286061;
 
-// I of |x|, times e^-|x| if scaled: the power series, all of whose terms are positive, or where
-// that takes too many of them Hankel's expansion (DLMF 10.25.2 and 10.40.1).
+// I of |x|, times e^-|x| if scaled: the power series, all of whose terms are positive, or, where
+// that needs too many terms, Hankel's expansion (DLMF 10.25.2 and 10.40.1).
 LEAT_DEVICE double bessel_i(int order, double x, bool scaled) {
   x = std::abs(x);
   if (x < 20) {
@@ -35,8 +35,8 @@ LEAT_DEVICE double bessel_i(int order, double x, bool scaled) {
 }
 
 // K of x > 0, times e^x if scaled: the series in DLMF 10.31, or for x > 1 the trapezoidal rule for
-// the integral of e^(-x cosh t) cosh(order t), which errs by some e^-40 with these steps (Trefethen
-// and Weideman, "The exponentially convergent trapezoidal rule", 2014).
+// the integral of e^(-x cosh t) cosh(order t), whose error is about e^-40 with these steps
+// (Trefethen and Weideman, "The exponentially convergent trapezoidal rule", 2014).
 LEAT_DEVICE double bessel_k(int order, double x, bool scaled) {
   if (x <= 0) return infinity;  // as TensorFlow has it, also for x < 0
   if (x == infinity) return 0;

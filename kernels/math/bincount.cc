@@ -21,7 +21,7 @@ int64_t checked_size(const Tensor& size) {
   return n;
 }
 
-// Rows of counts, or of sums of weights; numbers from `size` on are left out.
+// Rows of counts, or of sums of weights; numbers that are `size` or more are left out.
 template <class T, class Index>
 BoundKernel bind(const KernelRequest& r, bool binary) {
   const Shape &input = r.inputs[0].shape, &weights = r.inputs[2].shape;
@@ -100,7 +100,7 @@ const Op dense_bincount_op{{
 
 // ---- SparseBincount and RaggedBincount
 
-// Adds up what a row of a sparse or ragged matrix holds.
+// Adds up the counts of each row of a sparse or ragged matrix.
 template <class T, class Index>
 class RowCounts {
  public:
@@ -108,8 +108,8 @@ class RowCounts {
             const Tensor& weights, const Shape& rows)
       : values_(values), weights_(weights), binary_(c.node().attr<bool>("binary_output")) {
     check(weights.elements() == 0 || weights.elements() == values.elements(),
-          "Weights and values must have as many elements. Weight shape: ", weights.shape(),
-          "; values shape: ", values.shape());
+          "Weights and values must have the same number of elements. Weight shape: ",
+          weights.shape(), "; values shape: ", values.shape());
     size_ = checked_size(size);
     Shape shape = rows;
     shape.push_back(size_);
@@ -165,8 +165,7 @@ void count_ragged(ExecuteContext& c) {
   RowCounts<T, Index> counts(c, values, c.input(2), c.input(3), Shape{rows});
   for (int64_t row = 0; row < rows; ++row) {
     check(starts[row] >= 0 && starts[row] <= starts[row + 1] && starts[row + 1] <= n,
-          "Splits must not fall, but ", starts[row], " and ", starts[row + 1],
-          " follow each other");
+          "Splits must not decrease, but ", starts[row], " is followed by ", starts[row + 1]);
     for (int64_t i = starts[row]; i < starts[row + 1]; ++i) {
       StepEnd::pace(16);
       counts.add(row, i);

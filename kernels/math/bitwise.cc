@@ -12,7 +12,8 @@ struct BitwiseOr  { static constexpr bool has_versions = false; template <class 
 struct BitwiseXor { static constexpr bool has_versions = false; template <class T> LEAT_DEVICE T operator()(T x, T y) const { return static_cast<T>(x ^ y); } };
 // clang-format on
 
-// Shifts by less than 0 or more than there are bits are taken as 0 and as all but one.
+// A shift by less than 0 counts as 0; a shift by as many bits as the type has, or more, counts as
+// one bit less than that.
 template <class T>
 LEAT_DEVICE int shift_of(T y) {
   constexpr int most = static_cast<int>(sizeof(T) * 8 - 1);

@@ -7,7 +7,7 @@
 namespace leat {
 namespace {
 
-// What mixed-precision programs and shape arithmetic cast between.
+// The types that mixed-precision programs and shape arithmetic cast between.
 template <class T>
 inline constexpr bool is_common = std::is_floating_point_v<ComputeType<T>> ||
                                   std::is_same_v<T, int32_t> || std::is_same_v<T, int64_t>;
@@ -36,9 +36,9 @@ struct Convert {
 
 using CastTypes = std::conditional_t<has_host_types, NumberComplexAndBoolTypes, NumberAndBoolTypes>;
 
-// How many low bits of the mantissa Truncate sets to 0: those that the result has no place for.
-// TensorFlow takes complex64 for a type of no bits at all where a double goes in, and leaves what
-// goes to bfloat16 alone unless it is a float.
+// The number of low mantissa bits that Truncate sets to 0: those that do not fit into the result.
+// TensorFlow treats complex64 as a type without any bits where it casts a double, and truncates to
+// bfloat16 only from float.
 template <class From, class To>
 constexpr int dropped_bits() {
   if constexpr (std::is_same_v<From, complex128> && std::is_same_v<To, complex64>) {
@@ -57,7 +57,7 @@ constexpr int dropped_bits() {
   }
 }
 
-// Convert with Truncate: what the result has no place for is dropped instead of rounded.
+// Convert with Truncate: drops the bits that do not fit into the result instead of rounding.
 template <class To>
 struct TruncatedConvert {
   static constexpr bool has_versions = false;
@@ -67,8 +67,8 @@ struct TruncatedConvert {
     using Word = std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>;
     constexpr Word infinity = sizeof(T) == 8 ? 0x7ff0000000000000 : 0x7f800000;
     const Word word = std::bit_cast<Word>(x);
-    // A NaN stays as it is, or it could become an infinity. (GCC 12 at -O1 forgets the mask where
-    // x != x asks for that.)
+    // A NaN stays as it is, or it could become an infinity. (With x != x as the test, GCC 12 at -O1
+    // forgets the mask.)
     const bool is_nan = (word & ~Word{0} >> 1) > infinity;
     return std::bit_cast<T>(is_nan ? word : static_cast<Word>(word & ~Word{0} << bits));
   }

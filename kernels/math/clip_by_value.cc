@@ -5,7 +5,7 @@
 namespace leat {
 namespace {
 
-// NaN stays NaN, and is no bound.
+// NaN stays NaN; as a bound it has no effect.
 struct Clip {
   template <class T>
   LEAT_DEVICE T operator()(const T& x, const T& low, const T& high) const {

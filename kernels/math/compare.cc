@@ -16,7 +16,7 @@ struct Greater      { template <class T> LEAT_DEVICE bool operator()(T x, T y) c
 struct GreaterEqual { template <class T> LEAT_DEVICE bool operator()(T x, T y) const { return x >= y; } };
 // clang-format on
 
-// What Equal and NotEqual give for shapes that do not fit, if that is not an error.
+// The result of Equal and NotEqual for incompatible shapes, if these are not an error.
 template <bool Value>
 struct Always {
   template <class T>
@@ -42,7 +42,7 @@ void infer_equality(ShapeContext& c) {
   c.set_output(0, can_broadcast(x, y) ? broadcast(x, y) : Shape{});
 }
 
-// `kernels` compare; shapes that do not fit get one `otherwise` instead.
+// `kernels` compare; incompatible shapes give a single `otherwise` instead.
 template <class Otherwise>
 std::vector<Kernel> or_scalar(std::vector<Kernel> kernels) {
   for (Kernel& kernel : kernels) {

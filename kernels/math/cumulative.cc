@@ -37,7 +37,7 @@ struct LogSumExp {
   LEAT_DEVICE static T combine(T a, T b) {
     if (a != a || b != b) return std::numeric_limits<T>::quiet_NaN();
     const T larger = a < b ? b : a, smaller = a < b ? a : b;
-    if (larger - larger != T(0)) return larger;  // infinite: there is no difference
+    if (larger - larger != T(0)) return larger;  // infinite: the difference may be NaN
     return std::log1p(std::exp(smaller - larger)) + larger;
   }
 };
@@ -152,7 +152,7 @@ const Op cumprod_op{{
     .value_inputs = {1},
 }};
 
-// log(dy) where that is positive (times `sign`), and the lowest number where it is not: what adds
+// log(dy) where that is positive (times `sign`), and the lowest number where it is not, which adds
 // nothing to a sum of exponentials.
 Output log_of_part(const Output& dy, double sign) {
   const double lowest = dy.dtype() == DType::f16    ? -65504
@@ -174,7 +174,7 @@ const Op cumulative_logsumexp_op{{
     .shape = shapes::same_as(0),
     .gradient =
         [](Gradient& g) {
-          // The sum over all out[j] that x[k] is in of dy[j] exp(x[k] - out[j]), by logarithms of
+          // The sum of dy[j] exp(x[k] - out[j]) over all out[j] that contain x[k], by logarithms of
           // the positive and of the negative dy.
           const AttrMap attrs = {{"exclusive", g.attr<bool>("exclusive")},
                                  {"reverse", !g.attr<bool>("reverse")}};

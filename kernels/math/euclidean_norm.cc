@@ -21,7 +21,7 @@ struct NormReducer : Reducer {
   }
   template <class T>
   LEAT_DEVICE static T finish(T total, int64_t /*n*/) {
-    return static_cast<T>(std::sqrt(total));  // of integers, what is behind the point is lost
+    return static_cast<T>(std::sqrt(total));  // for integers, the fraction is lost
   }
 };
 

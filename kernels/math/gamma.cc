@@ -16,8 +16,8 @@ struct Lgamma {
   }
 };
 
-// Hurwitz's: the sum of (q + k)^-x for k ≥ 0. Some terms, and the Euler-Maclaurin formula for the
-// rest.
+// Hurwitz's zeta function: the sum of (q + k)^-x for k ≥ 0. Adds some terms, and takes the rest
+// from the Euler-Maclaurin formula.
 struct Zeta {
   static constexpr int cost = 1000;
   static constexpr bool has_versions = false;
@@ -31,7 +31,7 @@ struct Zeta {
       if (q == std::floor(q)) {
         return x == std::floor(x) && std::fmod(x, T(2)) == T(0) ? infinity : nan;
       }
-      if (x != std::floor(x)) return nan;  // a negative number to a broken power
+      if (x != std::floor(x)) return nan;  // a negative number to a fractional power
     }
     constexpr T epsilon = std::numeric_limits<T>::epsilon() / 2;
     T sum = std::pow(q, -x), a = q, b = 0;

@@ -52,8 +52,8 @@ const Op bucketize_op{{
 
 // ---- HistogramFixedWidth
 
-// How far `to` is above `from`: in T if that is a floating-point type, as TensorFlow computes it;
-// of integers it may be beyond T.
+// The distance from `from` up to `to`: in T if that is a floating-point type, as TensorFlow
+// computes it; for integers it may not fit into T.
 template <class T>
 double distance(T from, T to) {
   if constexpr (std::is_integral_v<T>)

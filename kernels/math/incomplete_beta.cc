@@ -6,7 +6,7 @@ namespace leat {
 namespace {
 
 constexpr double half_log_two_pi = 0.91893853320467274178;
-constexpr double large = 15;  // Stirling's series has all digits from here on
+constexpr double large = 15;  // Stirling's series is exact to all digits from here on
 
 // lnΓ(z) - ((z - 1/2) ln z - z + ln(2π) / 2), z >= large.
 LEAT_DEVICE double stirling_error(double z) {
@@ -49,7 +49,7 @@ LEAT_DEVICE double log_density(double a, double b, double x, double y) {
 }
 
 // The continued fraction of DLMF 8.17.22 by Lentz's algorithm; it converges fast for
-// x < (a + 1) / (a + b + 2), in some sqrt(max(a, b)) steps.
+// x < (a + 1) / (a + b + 2), in about sqrt(max(a, b)) steps.
 LEAT_DEVICE double fraction(double a, double b, double x) {
   constexpr double tiny = 1e-300;
   double c = 1, d = 1 - (a + b) * x / (a + 1);
@@ -97,7 +97,7 @@ struct Betainc {
   }
 };
 
-// Of the three, those that are no scalars have one shape.
+// The inputs that are not scalars have the same shape.
 void infer(ShapeContext& c) {
   Shape common = Shape::unknown();
   bool all_scalars = true;
@@ -106,7 +106,7 @@ void infer(ShapeContext& c) {
     if (shape.rank() == 0) continue;
     all_scalars = false;
     check(common.is_compatible(shape), "Shapes of a, b and x are inconsistent: ", c.input(0), ", ",
-          c.input(1), ", ", c.input(2), "; those that are no scalars must have one shape");
+          c.input(1), ", ", c.input(2), "; those that are not scalars must have the same shape");
     common = common.merged(shape);
   }
   c.set_output(0, all_scalars ? Shape{} : common);

@@ -1,13 +1,14 @@
 // leat: cpu+cuda
 // Incomplete gamma functions and their derivatives: Igamma, Igammac, IgammaGradA and
-// RandomGammaGrad. P by its power series where x is below a or 1, else Q by its continued fraction
-// (Abramowitz and Stegun, 6.5.29 and 6.5.31); both are differentiated by a term by term.
+// RandomGammaGrad. Where x is below a or 1, computes P by its power series, else Q by its continued
+// fraction (Abramowitz and Stegun, 6.5.29 and 6.5.31); both are differentiated with respect to a,
+// term by term.
 #include "kernels/math/digamma.h"
 
 namespace leat {
 namespace {
 
-// P(a, x) = prefix / a * value, with its derivative by a; prefix = x^a e^-x / Γ(a).
+// P(a, x) = prefix / a * value, with its derivative with respect to a; prefix = x^a e^-x / Γ(a).
 struct Series {
   double value = 1, derivative = 0;
 
@@ -66,7 +67,7 @@ LEAT_DEVICE double prefix(double a, double x) {
 // P, or Q = 1 - P.
 LEAT_DEVICE double incomplete_gamma(double a, double x, bool upper) {
   constexpr double infinity = std::numeric_limits<double>::infinity();
-  if (x == 0 && !upper) return 0;  // as TensorFlow has it, of any a
+  if (x == 0 && !upper) return 0;  // as TensorFlow has it, for any a
   if (!(a > 0) || !(x >= 0)) return std::numeric_limits<double>::quiet_NaN();
   if (x == 0) return 1;
   if (a == infinity && x == infinity) return 0;  // the same
@@ -80,7 +81,7 @@ LEAT_DEVICE double incomplete_gamma(double a, double x, bool upper) {
   return upper ? 1 - p : p;
 }
 
-// The derivative of P by a, over the density prefix / x.
+// The derivative of P with respect to a, divided by the density prefix / x.
 LEAT_DEVICE double slope_over_density(double a, double x) {
   if (uses_fraction(a, x)) {
     const Fraction q(a, x);
@@ -131,7 +132,7 @@ struct RandomGammaGrad {
   }
 };
 
-// By a, and by x, of which the derivative is the density.
+// With respect to a and to x; the derivative with respect to x is the density.
 GradientFunction gradient_of(double sign) {
   return [sign](Gradient& g) {
     const Output a = g.x(0), x = g.x(1);

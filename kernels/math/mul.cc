@@ -74,7 +74,7 @@ const Op squared_difference_op{binary({
     .attrs = {"T: {bfloat16, half, float, double, int32, int64, complex64, complex128}"},
     .gradient =
         [](Gradient& g) {
-          // Of complex numbers, whose results are real.
+          // For complex numbers, whose results are real.
           const Output dy =
               is_complex(g.dy().dtype()) ? cast(real(g.dy()), g.dy().dtype()) : g.dy();
           const Output dx = (2 * dy) * (g.x(0) - g.x(1));

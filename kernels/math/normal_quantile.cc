@@ -59,8 +59,8 @@ LEAT_DEVICE double tail_quantile(double tail) {
                 : polynomial(e, r - 5) / polynomial(f, r - 5);
 }
 
-// Of probability p, given as q = p - 1/2 and as its distance to the nearer of 0 and 1, so that
-// neither loses digits.
+// The quantile of probability p, given as q = p - 1/2 and as its distance to the nearer of 0 and 1,
+// so that neither loses digits.
 LEAT_DEVICE double normal_quantile(double q, double tail) {
   if (!(tail >= 0)) return std::numeric_limits<double>::quiet_NaN();
   if (std::abs(q) <= 0.425) return central_quantile(q);

@@ -23,7 +23,7 @@ BoundKernel prepare(TypeTag<T>, const KernelRequest& r) {
     T* row = static_cast<T*>(a.workspace);
     for (int64_t i = 0; i < rows; ++i) {
       std::copy_n(a.input<T>(0) + i * columns, columns, row);
-      // NaN is the largest: any other order is none.
+      // NaN is the largest; any other rule would not be an order.
       const auto is_less = [](T x, T y) { return C(x) < C(y) || (C(x) == C(x) && C(y) != C(y)); };
       std::nth_element(row, row + place, row + columns, StepEnd::pacing(is_less));
       a.output<T>()[i] = row[place];
@@ -48,7 +48,7 @@ void infer(ShapeContext& c) {
   c.set_output(0, Shape(input.dims().first(input.rank() - 1)));
 }
 
-// It is shared by the entries that are as large.
+// The entries equal to the result share the gradient.
 void gradient(Gradient& g) {
   const Output is_it = cast(equal(expand_dims(g.y(), -1), g.x(0)), g.dy().dtype());
   g.dx(0) = (is_it / sum(is_it, -1, {.keep_dims = true})) * expand_dims(g.dy(), -1);

@@ -16,8 +16,8 @@
 namespace leat {
 namespace {
 
-// ---- Combiners. `gap` is the value of an id between others that no row has, `empty<T>()` that of
-// an unsorted one.
+// ---- Combiners. `gap` is the value for an id between others that no row has; `empty<T>()` is that
+// value for unsorted ids.
 
 template <class T>
 constexpr double largest() {
@@ -78,8 +78,8 @@ struct Max {
   }
 };
 
-// Those of unsorted ids, where the last row decides about NaN: one that comes stays until a number
-// comes.
+// Min and Max for unsorted ids, where the last row decides about NaN: a NaN stays until a number
+// follows.
 struct UnsortedMin : Min {
   template <class C>
   LEAT_INLINE static C combine(C a, C b) {
@@ -156,7 +156,7 @@ void infer_sorted(ShapeContext& c) {
 
 template <class Combiner, class T, class Index>
 BoundKernel bind_unsorted(const KernelRequest& request) {
-  // The ids of nothing are not looked at: they may be out of range.
+  // Without data, the ids are not read: they may be out of range.
   const bool is_empty = request.inputs[0].shape.elements() == 0;
   const int64_t rows = request.outputs[0].shape[0],
                 count = is_empty ? 0 : request.inputs[1].shape.elements();
@@ -213,7 +213,7 @@ struct Segments {
     return count ? op("UnsortedSegment" + how, {rows, ids, count})
                  : op("Segment" + how, {rows, ids});
   }
-  // For every row of data, that of its segment; any row where the id is negative.
+  // For every row of data, the row of its segment; any row where the id is negative.
   Output spread(Output of_segments) const {
     return take(of_segments, count ? maximum(ids, 0) : ids);
   }
@@ -238,7 +238,7 @@ void mean_gradient(Gradient& g) {
   g.dx(0) = segments.spread(div_no_nan(g.dy(), counts));
 }
 
-// Several rows that are equally small, or large, share it.
+// Rows that are equally small, or large, share the gradient.
 void extremum_gradient(Gradient& g) {
   const Segments segments(g);
   const Output is_extremum = equal(segments.data, segments.spread(g.y()));
@@ -247,8 +247,8 @@ void extremum_gradient(Gradient& g) {
   g.dx(0) = segments.or_zero(where(is_extremum, share, zeros_like(share)));
 }
 
-// The product of the others: without a zero in the segment the quotient; the zero itself gets the
-// product of the rest, unless there are two.
+// The product of the others: the quotient if the segment has no zero; a zero gets the product of
+// the rest, unless there are two zeros.
 void prod_gradient(Gradient& g) {
   const Segments segments(g);
   const Output data = segments.data, is_zero = equal(data, zeros_like(data));
