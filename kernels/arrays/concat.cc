@@ -46,7 +46,7 @@ std::vector<Block> blocks_of(std::span<const TensorSpec> parts, int64_t outer, b
   return blocks;
 }
 
-// Of the inputs from `first` on.
+// Joins the inputs from `first` on.
 template <class T>
 BoundKernel join(std::vector<Block> blocks, int first = 0) {
   return BoundKernel::of([blocks = std::move(blocks), first](const Arguments& a) {
@@ -59,7 +59,7 @@ BoundKernel join(std::vector<Block> blocks, int first = 0) {
 template <class T>
 BoundKernel split(const KernelRequest& request, int64_t outer, int input) {
   std::vector<Block> blocks = blocks_of(request.outputs, outer, false);
-  if (outer == 1) {  // they lie one behind the other
+  if (outer == 1) {  // they lie one after another
     BoundKernel out;
     for (int i = 0; i < static_cast<int>(blocks.size()); ++i)
       out.views.push_back({i, input, static_cast<size_t>(blocks[i].at) * sizeof(T)});
@@ -80,7 +80,7 @@ int64_t axis_value(const Tensor& axis, int max_rank = 1) {
 
 // ---- ConcatV2
 
-// `first` of the values, and where the axis is.
+// `first` is the first of the values, `axis_at` the input that holds the axis.
 void infer_concat(ShapeContext& c, int first, int axis_at) {
   const int end = first + c.num_inputs() - 1;
   const Tensor* value = c.value(axis_at);
@@ -104,7 +104,7 @@ void infer_concat(ShapeContext& c, int first, int axis_at) {
   c.set_output(0, out);
 }
 
-// Concat, from before ConcatV2, has the axis in front.
+// Concat, the predecessor of ConcatV2, has the axis as its first input.
 template <class T>
 BoundKernel prepare_concat_v1(TypeTag<T>, const KernelRequest& request) {
   const Shape& out = request.outputs[0].shape;
@@ -130,7 +130,7 @@ void concat_gradient(Gradient& g) {
   const std::vector<Output> parts(g.node().inputs.begin(), g.node().inputs.begin() + n);
   const std::vector<Output> shapes = shape_n(parts);
   Output dim = axis.dtype() == i32 ? axis : cast(axis, i32);
-  // ConcatOffset takes no negative axis.
+  // ConcatOffset does not accept a negative axis.
   if (const Tensor value = constant_value(axis); value.is_valid() && axis_value(value) < 0) {
     const int rank = g.y().shape().rank();
     check(rank >= 0, "the gradient of ConcatV2 along a negative axis needs a known rank");
@@ -199,8 +199,8 @@ BoundKernel prepare_concat_offset(TypeTag<T>, const KernelRequest& request) {
       }
       std::fill_n(a.output<T>(i), rank, T(0));
       a.output<T>(i)[axis] = at;
-      check(!__builtin_add_overflow(at, a.input<T>(1 + i)[axis], &at), "the extents along axis ",
-            axis, " are too many together");
+      check(!__builtin_add_overflow(at, a.input<T>(1 + i)[axis], &at),
+            "the sum of the extents along axis ", axis, " overflows");
     }
   });
 }
@@ -311,8 +311,8 @@ void infer_split_v(ShapeContext& c) {
   const Shape in = c.input(0), sizes_shape = c.with_rank(1, 1);
   const int parts = c.num_outputs();
   check(sizes_shape[0] == any || sizes_shape[0] == parts,
-        "size_splits must have as many elements as there are outputs, got ", sizes_shape[0],
-        " and ", parts);
+        "size_splits must have one element per output, got ", sizes_shape[0], " elements and ",
+        parts, " outputs");
   if (!in.has_rank() || c.value(2) == nullptr) {
     for (int i = 0; i < parts; ++i)
       c.set_output(i, in.has_rank() ? Shape::of_rank(in.rank()) : Shape::unknown());
@@ -446,8 +446,8 @@ const Op unpack_op{{
 void infer_parallel_concat(ShapeContext& c) {
   const Shape& out = c.attr<Shape>("shape");
   check(out.is_complete(), "shape attr must be fully defined.");
-  check(out.rank() > 0 && out[0] == c.num_inputs(), "the values are ", c.num_inputs(),
-        " rows, which do not make shape ", out);
+  check(out.rank() > 0 && out[0] == c.num_inputs(), "got ", c.num_inputs(),
+        " values, which cannot be stacked to shape ", out);
   const Shape row = rows_of(1, out);
   for (int i = 0; i < c.num_inputs(); ++i) {
     check(row.is_compatible(c.input(i)), "values[", i, "] must have shape ", row, ", got ",

@@ -56,7 +56,7 @@ void execute_partition(ExecuteContext& c) {
   visit_moved(c.input(0).dtype(), [&]<class T>(TypeTag<T>) { dynamic_partition<T>(c); });
 }
 
-// Which rows went where is found by partitioning their numbers; stitching puts the gradients back.
+// Partitioning the row numbers shows which rows went where; stitching puts the gradients back.
 void partition_gradient(Gradient& g) {
   const Output data = g.x(0), partitions = g.x(1);
   const int64_t n = g.attr<int64_t>("num_partitions");

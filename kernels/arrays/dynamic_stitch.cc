@@ -10,7 +10,7 @@
 namespace leat {
 namespace {
 
-// The shape of a row: what data[i] has behind the shape of indices[i].
+// The shape of a row: the axes of data[i] after those of indices[i].
 Shape row_of(const Shape& indices, const Shape& data) {
   check(data.rank() >= indices.rank(), "data ", data, " must begin with the shape of its indices ",
         indices);
@@ -63,14 +63,15 @@ void run(ExecuteContext& c) {
   int64_t rows = 0;
   for (int i = 0; i < n; ++i) {
     for (const int32_t index : c.input(i).span<int32_t>()) {
-      check(index >= 0, "indices[", i, "] contains ", index);
+      check(index >= 0, "indices[", i, "] contains the negative index ", index);
       rows = std::max(rows, int64_t{index} + 1);
     }
   }
   const Shape row = row_of(c.input(0).shape(), c.input(n).shape());
   for (int i = 1; i < n; ++i) {
     const Shape other = row_of(c.input(i).shape(), c.input(n + i).shape());
-    check(other == row, "data[", i, "] has rows of shape ", other, ", data[0] of ", row);
+    check(other == row, "data[", i, "] has rows of shape ", other,
+          ", but data[0] has rows of shape ", row);
   }
   Shape shape{rows};
   for (const int64_t extent : row.dims()) shape.push_back(extent);
@@ -104,7 +105,7 @@ const Op dynamic_stitch_op(
     stitch_op("DynamicStitch",
               "merged[indices[m][i…]] = data[m][i…] for all m, i; the last one wins. Rows that no "
               "index names are 0."));
-// In TensorFlow the order of updates is open; here it is DynamicStitch's.
+// In TensorFlow the order of updates is undefined; here it is DynamicStitch's.
 const Op parallel_dynamic_stitch_op(stitch_op(
     "ParallelDynamicStitch",
     "merged[indices[m][i…]] = data[m][i…] for all m, i, each index coming once. Rows that "

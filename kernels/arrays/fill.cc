@@ -15,7 +15,7 @@ void fill(const Arguments& a, int64_t n, const T& value) {
   });
 }
 
-// As in graphs of old, one extent may come as a scalar, and the value as a vector of one element.
+// As in old graphs, one extent may be given as a scalar, and the value as a vector of one element.
 void infer(ShapeContext& c) {
   check(c.input(1).is_compatible(Shape{}) || c.input(1).is_compatible(Shape{1}),
         "value must be a scalar, got ", c.input(1));

@@ -187,7 +187,7 @@ const Op gather_v2_op{{
     .value_inputs = {2},
 }};
 
-// A read of some rows of a variable; batch_dims as in GatherV2, the axis is the first behind them.
+// Reads some rows of a variable; batch_dims as in GatherV2, the axis is the first one after them.
 void infer_resource(ShapeContext& c) {
   const Shape params = c.with_rank_at_least(0, 1), indices = c.input(1);
   if (!params.has_rank() || !indices.has_rank()) return c.set_output(0, Shape::unknown());

@@ -14,7 +14,7 @@ namespace {
 
 bool repeats_edge(const NodeView& node) { return node.attr<std::string>("mode") == "SYMMETRIC"; }
 
-// sign 1: what MirrorPad makes of the shape; -1: what its gradient does.
+// sign 1: the shape that MirrorPad returns; -1: the shape that its gradient returns.
 template <int sign>
 void infer(ShapeContext& c) {
   const Shape in = c.input(0), paddings = c.with_rank(1, 2);

@@ -56,7 +56,7 @@ BoundKernel prepare(TypeTag<T>, const KernelRequest& request) {
   });
 }
 
-// What lies inside the border; the elements of the border add up to the gradient of
+// The part of dy inside the border; the elements of the border add up to the gradient of
 // constant_values.
 void gradient(Gradient& g) {
   const Output paddings = g.x(1);

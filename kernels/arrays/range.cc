@@ -34,7 +34,7 @@ int64_t count(T start_value, T limit_value, T delta_value) {
     return static_cast<int64_t>(n);
   } else {
     const C n = std::ceil(std::abs((limit - start) / delta));
-    check(n < C(0x1p63), "a range of ", +n, " numbers is too long");  // nor is it NaN
+    check(n < C(0x1p63), "a range of ", +n, " numbers is too long");  // false for NaN, too
     return static_cast<int64_t>(n);
   }
 }
@@ -111,7 +111,7 @@ const Op lin_space_op{{
                                          for (int64_t i = begin; i < end; ++i)
                                            a.output<T>()[i] = T(start + step * C(i));
                                        });
-                                   // The ends are what they are, infinities included.
+                                   // The ends are exact, infinities included.
                                    if (n > 0) a.output<T>()[0] = T(start);
                                    if (n > 1) a.output<T>()[n - 1] = T(stop);
                                  });

@@ -19,8 +19,8 @@ Shape requested_shape(const ShapeContext& c) {
   return {extent};
 }
 
-// The requested shape with its one -1 replaced by what the elements leave over. Where both shapes
-// have an extent of 0, TensorFlow leaves the zeros out of both products.
+// The requested shape with its one -1 replaced by the extent that the number of elements leaves for
+// it. Where both shapes have an extent of 0, TensorFlow leaves the zeros out of both products.
 void infer_reshape(ShapeContext& c) {
   const Shape in = c.input(0);
   Shape out = requested_shape(c);

@@ -9,7 +9,8 @@
 namespace leat {
 namespace {
 
-// Of a tensor without elements, and of a scalar, none, whatever `axes` says: as in TensorFlow.
+// A scalar or a tensor without elements has no reversed axes, whatever `axes` says, as in
+// TensorFlow.
 std::vector<bool> reversed_axes(const Tensor& axes, const Shape& shape) {
   const int rank = shape.rank();
   std::vector<bool> reversed(rank, false);
@@ -87,7 +88,7 @@ BoundKernel prepare_sequence(TypeTag<T>, const KernelRequest& request) {
   const int seq = static_cast<int>(request.attr<int64_t>("seq_dim"));
   const int batch = static_cast<int>(request.attr<int64_t>("batch_dim"));
   check_axes(shape, seq, batch);
-  int64_t row = 1;  // elements behind both axes
+  int64_t row = 1;  // elements after both axes
   const int inner = std::max(seq, batch);
   for (int i = inner + 1; i < shape.rank(); ++i) row *= shape[i];
   const std::vector<int64_t> strides = strides_of(shape);

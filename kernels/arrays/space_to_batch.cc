@@ -113,7 +113,7 @@ const Op depth_to_space_op{{
 
 // ---- Between space and batch
 
-// Along each of the axes 1, 2, …: the block, and what is padded (or cropped) before and behind.
+// Along each of the axes 1, 2, …: the block, and the padding (or cropping) before and after.
 struct Blocks {
   std::vector<int64_t> size, before, after;
 
@@ -195,8 +195,8 @@ void infer_batch(ShapeContext& c) {
   c.set_output(0, to_batch ? batch_shape(in, blocks) : space_shape(in, blocks));
 }
 
-// One copy for each place within a block: it is the batch entries of this place, and the pixels of
-// every block that lie within the border.
+// One copy for each place within a block: between the batch entries of this place and its pixels in
+// every block, as far as they lie within the border.
 struct PlacedCopy {
   StridedCopy copy;
   int64_t space = 0, batch = 0;  // where it begins in either tensor
@@ -227,7 +227,8 @@ PlacedCopy copy_of_place(int64_t place, const Blocks& blocks, const Shape& space
   return out;
 }
 
-// Only so many places of a block have pixels of `space`, however large it is.
+// The number of places in a block that have pixels of `space`; it is bounded, however large the
+// block is.
 int64_t places_with_pixels(const Blocks& blocks, const Shape& space) {
   int64_t out = 1;
   for (int i = 0; i < blocks.count(); ++i) out *= std::min(blocks.size[i], space[i + 1]);

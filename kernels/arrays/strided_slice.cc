@@ -19,7 +19,7 @@ namespace {
 
 bool bit(int64_t mask, int64_t i) { return (mask >> i) & 1; }
 
-// One index that was written down, or -1 for an axis that an ellipsis stands for.
+// The position of an index in the spec, or -1 for an axis that an ellipsis covers.
 struct AxisIndex {
   int64_t at = -1;
   bool shrink = false;
@@ -44,7 +44,7 @@ StridedSlice StridedSlice::resolve(const NodeView& node, const Shape& input, int
                 shrink_mask = node.attr<int64_t>("shrink_axis_mask");
   check(std::popcount(static_cast<uint64_t>(ellipsis_mask)) <= 1,
         "Multiple ellipses in slice spec not allowed");
-  check(indices < 64, "slice spec has ", indices, " indices, more than any input takes");
+  check(indices < 64, "slice spec has ", indices, " indices, but at most 63 are supported");
   const std::vector<int64_t> begin = numbers(begin_value), end = numbers(end_value),
                              strides = numbers(strides_value);
   const bool known = begin_value != nullptr && end_value != nullptr && strides_value != nullptr;
@@ -65,7 +65,7 @@ StridedSlice StridedSlice::resolve(const NodeView& node, const Shape& input, int
   for (int64_t i = 0; i < indices; ++i) {
     if (bit(ellipsis_mask, i)) {
       ellipsis_seen = true;
-      int64_t behind = 0;  // indices of axes behind the ellipsis
+      int64_t behind = 0;  // indices of axes after the ellipsis
       for (int64_t j = i + 1; j < indices; ++j) behind += !bit(new_mask, j);
       skip_to(std::max<int64_t>(input.rank() - behind, of_axis.size()));
     } else if (bit(new_mask, i)) {
@@ -104,7 +104,7 @@ StridedSlice StridedSlice::resolve(const NodeView& node, const Shape& input, int
       } else if (dim == any) {
         const bool all = bit(begin_mask, i) && bit(end_mask, i);
         resolved.extent = any;
-        // Not beyond what is there, so only an empty slice is certain.
+        // The slice ends where the input ends, so only an empty slice is certain.
         if (!all && !bit(begin_mask, i) && !bit(end_mask, i) && begin[i] == end[i])
           resolved.extent = 0;
       } else {
@@ -163,7 +163,7 @@ Layout layout_of(const StridedSlice& slice, const Shape& whole) {
   int64_t dense = 1;
   for (int i = whole.rank() - 1; i >= 0; --i) {
     const StridedSlice::Axis& axis = slice.axes[i];
-    // A stride that takes no second element may be any number.
+    // With a single element, the stride may be any number.
     const int64_t step = axis.extent > 1 ? axis.stride * strides[i] : 0;
     out.axes.insert(out.axes.begin(), {axis.extent, step, dense});
     out.offset += axis.begin * strides[i];
@@ -287,7 +287,8 @@ BoundKernel prepare_assign(TypeTag<T>, const KernelRequest& request) {
   if (slice.result.elements() == 0) return {};
   const std::vector<int64_t> of_result = broadcast_strides(value, slice.result);
   Layout layout = layout_of(slice, whole);
-  // An axis of the slice is one of the result, but for those of extent 1: these come and go.
+  // Each axis of the slice is an axis of the result, except those of extent 1, which may be added
+  // or dropped.
   int axis = 0;
   for (StridedCopy::Axis& to : layout.axes) {
     if (to.extent == 1) {

@@ -111,7 +111,7 @@ const Op add_op{scatter_op<scatter::Add>(
       g.dx(2) = at_places(g);
     },
     floats({3, 2}, {1, 10, 3, 4, 12, 8}))};
-// TensorScatterAdd by another name, from before there was that.
+// TensorScatterAdd under its older name.
 const Op non_aliasing_add_op{[] {
   OpDef op = scatter_op<scatter::Add>(
       "ScatterNdNonAliasingAdd",
@@ -136,7 +136,8 @@ const Op sub_op{scatter_op<scatter::Subtract>(
     },
     floats({3, 2}, {1, -6, 3, 4, -2, 4}))};
 
-// Shared among those that have the value: the tensor, and every update of that place.
+// The gradient is shared among those that have the value: the tensor, and every update of that
+// place.
 void gradient_of_extremum(Gradient& g) {
   const Output &x = g.x(0), &indices = g.x(1), &updates = g.x(2);
   const DType dtype = x.dtype();

@@ -75,7 +75,7 @@ BoundKernel prepare(TypeTag<T>, const KernelRequest& request) {
   });
 }
 
-// What is copied is conjugated in place.
+// Copies, then conjugates the copy in place.
 template <class T>
 BoundKernel prepare_conjugate(TypeTag<T>, const KernelRequest& request) {
   using Element = std::conditional_t<sizeof(T) == 8, uint64_t, complex128>;
@@ -139,7 +139,7 @@ const Op invert_permutation_op{{
                                for (int64_t i = 0; i < n; ++i) {
                                  const int64_t x = a.input<T>(0)[i];
                                  check(x >= 0 && x < n && y[x] == -1, "x[", i, "] = ", x,
-                                       " is out of range or comes twice in a permutation of ", n);
+                                       " is out of range or appears twice in a permutation of ", n);
                                  y[x] = static_cast<T>(i);
                                }
                              });

@@ -17,7 +17,7 @@
 namespace leat {
 namespace {
 
-// What was found about n things.
+// The groups found among n things.
 struct Groups {
   std::vector<int64_t> group;  // of each thing
   std::vector<int64_t> first;  // thing of each group
