@@ -24,12 +24,12 @@ struct Band {
   int64_t bands, n;
   bool lower, adjoint;
 
-  // Of the matrix, or of its adjoint.
+  // An element of the matrix, or of its adjoint.
   WideType<T> operator()(int64_t row, int64_t column) const {
     return adjoint ? conjugate(element(column, row)) : element(row, column);
   }
 
-  // As in TensorFlow, NaN passes where it is not the first.
+  // As in TensorFlow, NaN passes unless it is the first pivot.
   void check_invertible() const {
     for (int64_t i = 0; i < n; ++i) {
       const auto pivot = std::abs(element(i, i));
@@ -37,7 +37,7 @@ struct Band {
     }
   }
 
-  // x = the solution for the right-hand side that x holds, [n, columns]; row by row, from the end
+  // Replaces the right-hand side in x, [n, columns], with the solution; row by row, from the end
   // that has a single unknown.
   void solve(Wide<T>& x, int64_t columns) const {
     const bool is_upper = lower == adjoint;

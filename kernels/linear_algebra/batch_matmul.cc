@@ -15,7 +15,7 @@ Shape batch_of(const Shape& shape) { return Shape(shape.dims().first(shape.rank(
 
 // Which matrix of an operand belongs to each matrix of the product.
 Tensor matrices_of(const Shape& operand, const Shape& product) {
-  Tensor numbers(i64, {product.elements()});  // says so where memory is short
+  Tensor numbers(i64, {product.elements()});  // reports it if memory is short
   int64_t* out = numbers.data<int64_t>();
   std::fill_n(out, product.elements(), int64_t{0});
   const int added = product.rank() - operand.rank();
@@ -72,7 +72,7 @@ BoundKernel prepare(const KernelRequest& request) {
   return kernel;
 }
 
-// Bytes are multiplied as int32, which the product is.
+// Bytes are multiplied as int32, the type of the product.
 BoundKernel prepare_bytes(const KernelRequest& request) {
   std::vector<TensorSpec> wide(request.inputs.begin(), request.inputs.end());
   size_t bytes[2];
@@ -176,7 +176,7 @@ const Op batch_matmul_v1_op{{
     .has_complex_gradient = true,
 }};
 
-// Of two equal types to the same, and of bytes.
+// For two equal types with a product of the same type, and for bytes.
 std::vector<Kernel> kernels_v3() {
   std::vector<Kernel> out;
   for (const DType dtype : MatMulTypes::list()) {

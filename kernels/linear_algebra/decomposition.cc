@@ -10,7 +10,7 @@ namespace leat {
 namespace {
 
 constexpr double epsilon = std::numeric_limits<double>::epsilon();
-constexpr int sweeps = 60;  // of rotations; some ten are enough
+constexpr int sweeps = 60;  // of rotations; about ten are enough
 
 template <class W>
 bool is_finite(const std::vector<W>& a) {
@@ -27,7 +27,7 @@ double norm_of(const std::vector<W>& a) {
 }
 
 // Divides the entries, which are finite, by the power of 2 below the largest of them, and returns
-// it: their squares do not overflow then, and are 0 only where they do not count.
+// that power: then their squares do not overflow, and are 0 only where they do not matter.
 template <class W>
 double scale_down(std::vector<W>& a) {
   double largest = 0;
@@ -40,8 +40,8 @@ double scale_down(std::vector<W>& a) {
 }
 
 // The rotation that makes two vectors x and y of squared norms a and b and product c = x'y
-// orthogonal. Of complex ones, y is first turned, by no more than a right angle, so that c is real:
-// complex128 of real numbers goes the way of double.
+// orthogonal. For complex vectors, y is first turned, by no more than a right angle, so that c is
+// real: complex128 with real values gives the results of double.
 template <class W>
 struct Rotation {
   double cosine, sine;
@@ -58,7 +58,7 @@ struct Rotation {
     cosine = 1 / std::sqrt(1 + t * t);
     sine = cosine * t;
   }
-  // Of columns; of rows with the conjugate turn.
+  // Rotates columns; of_rows rotates rows, with the conjugate turn.
   void operator()(W& x, W& y) const { rotate(x, y, turn); }
   void of_rows(W& x, W& y) const { rotate(x, y, conjugate(turn)); }
 
@@ -96,8 +96,8 @@ void complete_basis(std::vector<W>& a, int64_t rows, int64_t columns, int64_t fi
 template <class W>
 Qr<W>::Qr(std::vector<W> a, int64_t m, int64_t n, bool full) {
   const int64_t least = std::min(m, n), k = full ? m : least;
-  // The reflections I - tau v v', of which Q has the adjoints; v is 1 at j, and below that where A
-  // had what is now 0.
+  // The reflections I - tau v v', whose adjoints make up Q; v is 1 at j, and below that it replaces
+  // the elements of A that are now 0.
   std::vector<W> taus(least);
   std::vector<W> below(m * least);  // [m, least]
   for (int64_t j = 0; j < least; ++j) {

@@ -159,8 +159,8 @@ BoundKernel prepare_eigen(TypeTag<T>, const KernelRequest& r) {
   });
 }
 
-// Of v (diag(de) + f ∘ vᵀ dv) vᵀ the part of the lower triangle, which is all that is read; f has
-// 1 / (e[j] - e[i]) at i, j, and 0 on its diagonal.
+// The lower triangle of v (diag(de) + f ∘ vᵀ dv) vᵀ, because nothing else is read; f has 1 / (e[j]
+// - e[i]) at i, j, and 0 on its diagonal.
 void eigen_gradient(Gradient& g) {
   Output e = g.y(0), v = g.y(1);
   if (!g.attr<bool>("compute_v")) {
@@ -351,7 +351,7 @@ const Op least_squares_op{{
           const int64_t m = matrix[matrix.rank() - 2], n = matrix[matrix.rank() - 1],
                         rows = rhs[rhs.rank() - 2], columns = rhs[rhs.rank() - 1];
           check(m == any || rows == any || m == rows, "matrix ", matrix, " and rhs ", rhs,
-                " must have as many rows");
+                " must have the same number of rows");
           const Shape batch = with_extents(matrix, {}).merged(with_extents(rhs, {}));
           Shape out = batch;
           out.push_back(n);

@@ -61,7 +61,7 @@ Equation parse(const std::string& text, size_t num_inputs) {
   equation.output = labels_of(std::string_view(text).substr(arrow + 2), text);
   check(equation.inputs.size() == num_inputs, "Expected ", equation.inputs.size(),
         " inputs in equation \"", text, "\" but got: ", num_inputs);
-  check(num_inputs <= 2, "einsum of ", num_inputs, " operands: at most 2 are possible");
+  check(num_inputs <= 2, "einsum has ", num_inputs, " operands, but at most 2 are supported");
   for (const char label : equation.output) {
     const bool is_known =
         std::any_of(equation.inputs.begin(), equation.inputs.end(),
@@ -145,8 +145,8 @@ void infer(ShapeContext& c) {
 
 // ---- The kernel
 
-// The steps in a tensor's memory along each label: a label that comes twice is a diagonal, what
-// is broadcast has none.
+// The steps in a tensor's memory along each label: a label that appears twice is a diagonal, an
+// axis that is broadcast has step 0.
 std::map<char, int64_t> strides_by_label(const std::string& labels, const Shape& shape) {
   std::map<char, int64_t> out;
   const std::vector<int64_t> strides = strides_of(shape);
@@ -190,7 +190,7 @@ BoundKernel bind(const KernelRequest& request, BoundKernel product, int64_t batc
     operand.offset = workspace;
     if (!operand.is_identity) workspace += operand.bytes;
   }
-  const size_t ones = workspace;  // the second operand of what has only one
+  const size_t ones = workspace;  // the second operand of an einsum that has only one
   if (operands.size() == 1) workspace += (static_cast<size_t>(k) * sizeof(T) + 63) / 64 * 64;
   result.offset = workspace;
   if (!result.is_identity) workspace += result.bytes;
@@ -250,7 +250,8 @@ BoundKernel prepare(const KernelRequest& request) {
     (&kind == &summed ? k : &kind == &rows ? m : &kind == &columns ? n : b) *= extent;
     kind += label;
   }
-  // As the output has them, so that its elements need not move; sums as the first operand has them.
+  // The labels are ordered as in the output, so that its elements need not move; the summed ones as
+  // in the first operand.
   const auto order_as = [](std::string& labels, const std::string& like) {
     std::sort(labels.begin(), labels.end(),
               [&](char x, char y) { return like.find(x) < like.find(y); });
@@ -269,13 +270,13 @@ BoundKernel prepare(const KernelRequest& request) {
   const std::map<char, int64_t> out_strides =
       strides_by_label(equation.output, request.outputs[0].shape);
   Packing result = packing(batch + rows + columns, extents, out_strides, true, size);
-  const bool clears = out_strides.size() < equation.output.size();  // a label comes twice
+  const bool clears = out_strides.size() < equation.output.size();  // a label appears twice
   if (clears) result.is_identity = false;
 
   BoundKernel product = bind_matmul(dtype, {m, n, k, false, false});
   return visit_moved(dtype, [&]<class T>(TypeTag<T>) -> BoundKernel {
     if constexpr (std::is_same_v<T, std::string>)
-      fail(Code::internal, "Einsum of strings");
+      fail(Code::internal, "Einsum does not support strings");
     else
       return bind<T>(request, std::move(product), b, m, n, k, std::move(operands),
                      std::move(result), clears);
@@ -309,7 +310,8 @@ void gradient(Gradient& g) {
     if (!lone.empty()) {
       const Output ones =
           op("Einsum", {ones_like(g.x(i))}, {{"equation", written(own) + "->" + written(lone)}});
-      // That counted what was summed away: all its elements are equal and not 0, unless empty.
+      // This counted the elements that were summed: all counts are equal and not 0, unless `ones`
+      // is empty.
       const Output unit = div_no_nan(ones, ones);
       dy = op("Einsum", {dy, unit},
               {{"equation", written(dy_labels) + "," + written(lone) + "->" + written(lone) +
@@ -327,8 +329,8 @@ void gradient(Gradient& g) {
     }
     Output dx = op("Einsum", inputs, {{"equation", text + "->" + written(wanted)}});
     if (sums_broadcast && g.num_inputs() == 2) {
-      // Axes of the ellipsis that were broadcast are summed. Where it does not come first, they
-      // are brought to the front for that.
+      // Axes of the ellipsis that were broadcast are summed. If the ellipsis does not come first,
+      // they are moved to the front for that.
       const std::string front = std::string(1, ellipsis);
       std::string named = own;
       named.erase(named.find(ellipsis), 1);

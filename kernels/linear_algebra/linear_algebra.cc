@@ -93,7 +93,7 @@ BoundKernel prepare_cholesky(TypeTag<T>, const KernelRequest& r) {
   });
 }
 
-// A self-adjoint matrix is supposed: the gradient is self-adjoint, too.
+// Assumes a self-adjoint matrix: the gradient is self-adjoint, too.
 void cholesky_gradient(Gradient& g) {
   const Output l = g.y();
   const Output diagonal = op("MatrixDiagPart", {l});
@@ -216,7 +216,7 @@ const Op triangular_solve_op{{
 
 // ---- MatrixSolve and MatrixInverse
 
-// `columns` of the right-hand side; 0: it is the unit matrix.
+// `columns` of the right-hand side; 0 means the unit matrix.
 template <class T>
 BoundKernel bind_solve(const KernelRequest& r, int64_t columns) {
   const Shape& shape = r.inputs[0].shape;
@@ -279,7 +279,7 @@ const Op inverse_op{{
 
 // ---- Determinants
 
-// x / |x|; of 0 and NaN x.
+// x / |x|; x itself for 0 and NaN.
 template <class W>
 W direction_of(const W& x) {
   if constexpr (is_complex_type<W>)

@@ -27,8 +27,8 @@ constexpr int64_t bytes_per_chunk = 1 << 20;
 
 // ---- f32
 
-// Some hundredths of a second: between tiles of so much work it is asked whether the product is
-// still wanted. They are as wide as oneDNN needs to be fast. Sums are cut by the product's extents
+// A tile takes some hundredths of a second: between tiles, the kernel asks whether the product is
+// still wanted. Tiles are as wide as oneDNN needs to be fast. Sums are cut by the product's extents
 // alone, not by the chunk at hand, so that equal products are equal.
 constexpr double flops_per_tile = 1e9;
 constexpr int64_t least_tile = 256, terms_per_tile = 8192;

@@ -34,7 +34,7 @@ struct Band {
   // f(offset in the matrix, offset in the packed diagonals) for each element.
   template <class F>
   void for_each(F f) const {
-    if (longest() <= 0) return;  // of any number of diagonals
+    if (longest() <= 0) return;  // for any number of diagonals
     for (int64_t d = high; d >= low; --d) {
       const int64_t first = d >= 0 ? d : -d * cols, packed = (high - d) * longest() + offset(d);
       for (int64_t i = 0, n = length(d); i < n; ++i) f(first + i * (cols + 1), packed + i);
@@ -93,8 +93,7 @@ Band band_in(const NodeView& node, const Tensor* k, const Shape& matrix) {
   return band;
 }
 
-// Input `i` of the ops that know more than the main diagonal; null if it is not known, or not
-// there.
+// Input `i` of the ops that support more than the main diagonal; null if it is unknown or absent.
 const Tensor* band_value(ShapeContext& c, int i) {
   return has_band(c.node().op) ? c.value(i) : nullptr;
 }
@@ -180,8 +179,8 @@ void infer_diag(ShapeContext& c) {
                      (c.value(1) != nullptr && c.value(2) != nullptr && c.value(3) != nullptr);
   if (!diagonal.has_rank() || !known) return c.set_output(0, Shape::unknown());
   const int packed_rank = band_of(c.node(), band_value(c, 1)).count() > 1 ? 2 : 1;
-  check(diagonal.rank() >= packed_rank, "diagonal must have rank ", packed_rank,
-        " at least, got shape ", diagonal);
+  check(diagonal.rank() >= packed_rank, "diagonal must have at least rank ", packed_rank,
+        ", got shape ", diagonal);
   Shape out = batch_of(diagonal, packed_rank);
   const bool is_complete =
       diagonal[diagonal.rank() - 1] != any && diagonal[diagonal.rank() - packed_rank] != any;

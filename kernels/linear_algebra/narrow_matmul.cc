@@ -20,7 +20,7 @@ struct Coefficients {
 
 // ---- a as it is: rows of a times columns of b, which lie one after another
 
-// Partial sums of one element. Of this type rather than an array, they stay in registers.
+// Partial sums of one element. With this type instead of an array, they stay in registers.
 using Lanes [[gnu::vector_size(64)]] = float;
 constexpr int64_t lanes = sizeof(Lanes) / sizeof(float);
 

@@ -86,8 +86,8 @@ BoundKernel prepare(const KernelRequest& r) {
       .with_workspace(sizeof(float) * k * n);
 }
 
-// MatMul in float, whose result is cast to the operand's type. The zeros of the gradient of a Relu
-// are no reason for more here: its zeros are too few.
+// MatMul in float, whose result is cast to the operand's type. The gradient of a Relu has too few
+// zeros to justify a sparse product here.
 Output product(const Output& a, const Output& b, bool transpose_a, bool transpose_b, DType dtype) {
   const Output in_float =
       matmul(cast(a, f32), cast(b, f32), {.transpose_a = transpose_a, .transpose_b = transpose_b});

@@ -195,7 +195,7 @@ Output part(const Output& x, int axis, int32_t begin, int32_t end) {
 // Row `i` of matrices: x[…, i, :].
 Output row(const Output& x, int32_t i) { return op("GatherV2", {x, number(x, i), number(x, -2)}); }
 
-// Element k + 1 at place k, and the other way round; 0 where nothing comes from.
+// Moves element k + 1 to place k, and the other way round; 0 where no element comes from.
 Output moved_down(const Output& x, int axis) {
   return concatenate({part(x, axis, 1, 0), zeros_like(part(x, axis, 0, 1))}, axis);
 }
@@ -254,7 +254,7 @@ void infer_product(ShapeContext& c) {
     if (!diagonal.has_rank()) continue;
     const int64_t rows = last_but_one(diagonal), extent = last(diagonal);
     check((rows == any || rows == 1) && (extent == any || n == any || extent == n), "input ",
-          c.input_name(i), " must have 1 row of as many elements as rhs has rows, ", n, "; got ",
+          c.input_name(i), " must have 1 row, with one element per row of rhs (", n, "); got ",
           diagonal);
     if (n == any) n = extent;
   }
