@@ -12,7 +12,7 @@ struct Relu6 {
     return x < T(0) ? T(0) : x > T(6) ? T(6) : x;
   }
 };
-// A product, as ReluGrad is.
+// A product, like ReluGrad.
 struct Relu6Grad {
   template <class T>
   LEAT_DEVICE T operator()(T dy, T x) const {
@@ -72,7 +72,7 @@ struct Softplus {
   static constexpr int cost = 20;
   template <class T>
   LEAT_DEVICE T operator()(T x) const {
-    const T size = x < T(0) ? -x : x;  // exp of what is negative cannot overflow
+    const T size = x < T(0) ? -x : x;  // exp of a negative number cannot overflow
     return (x > T(0) ? x : x < T(0) ? T(0) : x) + T(std::log1p(std::exp(-size)));
   }
 };
@@ -172,7 +172,7 @@ const Op leaky_relu_grad_op{activation_gradient<LeakyReluGrad>({
                   .outputs = {floats({1, 4})}}},
 })};
 
-// The gradient of dx = dy * f'(y), by y: dy where y < 0, else 0.
+// The gradient of dx = dy * f'(y) with respect to y: dy where y < 0, else 0.
 Output where_negative(Gradient& g) { return where(less(g.x(1), 0), g.dy() * g.x(0), 0); }
 
 const Op elu_op{activation<Elu>({

@@ -16,7 +16,7 @@ namespace {
 constexpr int64_t max_parts = 8;
 constexpr int64_t elements_per_part = 65536;
 
-// Where the channels are.
+// The position of the channels.
 bool channels_first(const NodeView& node) {
   return node.attr<std::string>("data_format")[1] == 'C';
 }
@@ -27,8 +27,8 @@ int channel_axis(const NodeView& node) {
   return channels_first(node) ? 1 : rank_of_format(node) - 1;
 }
 
-// The rows of x, in parts that threads take; their sums are added in order, so that equal inputs
-// give equal results.
+// The rows of x, in parts for the threads; the sums of the parts are added in order, so that equal
+// inputs give equal results.
 struct Rows {
   int64_t count, channels, per_part, parts;
 
@@ -78,7 +78,7 @@ struct Rows {
   }
 };
 
-// Channels-first images come and go through the workspace.
+// Channels-first images are transposed through the workspace, in and out.
 struct Transposed {
   StridedCopy in, out;
   Transposed(const Shape& x) : in(axes(x, true)), out(axes(x, false)) {}
@@ -247,9 +247,9 @@ void infer(ShapeContext& c) {
 
 // ---- Gradient
 
-// With z = (x - mean) / sqrt(variance + epsilon): offset's is the sum of dy, scale's the sum of dy
-// * z, and x's is scale / sqrt(variance + epsilon) * (dy - mean(dy) - z * mean(dy * z)); without
-// the means if mean and variance are given.
+// With z = (x - mean) / sqrt(variance + epsilon): the gradient of offset is the sum of dy, that of
+// scale the sum of dy * z, and that of x is scale / sqrt(variance + epsilon) * (dy - mean(dy) - z *
+// mean(dy * z)); without the means if mean and variance are given.
 template <class T>
 BoundKernel prepare_gradient(TypeTag<T>, const KernelRequest& r) {
   const Shape& shape = r.inputs[1].shape;

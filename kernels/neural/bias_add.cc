@@ -27,7 +27,7 @@ Extents extents_of(const KernelRequest& request) {
   for (int i = 0; i < axis; ++i) e.outer *= shape[i];
   e.channels = shape[axis];
   for (int i = axis + 1; i < shape.rank(); ++i) e.inner *= shape[i];
-  if (shape.elements() == 0) e.outer = 0;  // it may be vast
+  if (shape.elements() == 0) e.outer = 0;  // outer alone may be vast
   return e;
 }
 
@@ -148,7 +148,8 @@ const Op bias_add_grad_op{{
     .shape = infer_sum,
     .gradient =
         [](Gradient& g) {
-          // Back over all axes; with NCHW, axes of extent 1 stand for those behind the channels.
+          // Broadcasts dy back over all axes; with NCHW, axes of extent 1 stand for those after the
+          // channels.
           Output dy = g.dy();
           const int rank = g.x(0).shape().rank();
           const bool nchw = g.attr<std::string>("data_format") == "NCHW";

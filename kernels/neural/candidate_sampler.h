@@ -1,4 +1,4 @@
-// What the candidate samplers share. A sampler is
+// Shared by the candidate samplers. A sampler is
 //   struct S {
 //     explicit S(const KernelRequest&);
 //     int64_t range;                            // the classes are 0 to range - 1
@@ -81,7 +81,7 @@ int64_t sample(const Sampler& sampler, RandomWords& words, int64_t count, bool u
   int64_t tries = 0;
   for (int64_t i = 0; i < count;) {
     check(++tries < std::numeric_limits<int32_t>::max(), "only ", i, " different classes of ",
-          count, " were drawn in ", tries, " tries: the others are too improbable");
+          count, " were drawn in ", tries, " tries: the other classes are too improbable");
     const int64_t drawn = sampler.draw(words);
     if (used.insert(drawn).second) samples[i++] = drawn;
   }

@@ -8,8 +8,8 @@
 namespace leat {
 namespace {
 
-// One pass in loops over every tap of every window; only the innermost, over output channels, is
-// meant to be fast. Signed integers wrap around: they are computed as unsigned ones.
+// One pass in loops over every tap of every window; only the innermost loop, over output channels,
+// is meant to be fast. Signed integers wrap around: they are computed as unsigned ones.
 template <class T>
 struct LoopConvolution {
   ConvolutionPass pass;
@@ -124,7 +124,7 @@ Sizes sizes_of(ConvolutionPass pass, const Convolution& c) {
     case ConvolutionPass::filter_gradient:
       return {x, y, filter};
   }
-  fail(Code::internal, "no such pass of a convolution");
+  fail(Code::internal, "unknown pass of a convolution");
 }
 
 template <class T, class Run>

@@ -46,12 +46,12 @@ class OneDnnConvolution {
   std::shared_ptr<const Parts> parts_;
 };
 
-// The same in parts, each of which is short.
+// The same, in parts that are each short.
 class LargeConvolution {
  public:
   // If false, OneDnnConvolution holds no thread for long.
   static bool is_needed(const Convolution& convolution);
-  // Parts of at most this much work, unless a single row (or plane) is more.
+  // Each part has at most this much work, unless a single row (or plane) has more.
   LargeConvolution(ConvolutionPass pass, const Convolution& convolution,
                    double flops_per_part = 2e9);
   size_t workspace_bytes() const;

@@ -14,8 +14,8 @@
 namespace leat {
 namespace {
 
-// A filter without elements is good where there is nothing to compute, as in TensorFlow: no images
-// or no results. DepthwiseConv2dNative takes any, Conv3D none.
+// As in TensorFlow, a filter without elements is valid if there is nothing to compute: no images or
+// no results. DepthwiseConv2dNative always accepts it, Conv3D never does.
 void check_filter(const Convolution& c, const Shape& x, const Shape& filter, bool has_planes) {
   const auto dims = filter.dims();
   const auto is_zero = [](int64_t extent) { return extent == 0; };
@@ -27,7 +27,7 @@ void check_filter(const Convolution& c, const Shape& x, const Shape& filter, boo
         "filter must not have zero elements, got shape ", filter);
 }
 
-// All that shapes and attributes say. `x` and `filter` have rank 4, those of Conv3D 5.
+// All that follows from shapes and attributes. `x` and `filter` have rank 4, those of Conv3D 5.
 Convolution convolution_of(const NodeView& node, const Shape& x, const Shape& filter) {
   const ImageAxes axes = image_axes(node);
   const bool depthwise = node.op.starts_with("Depthwise");
@@ -77,15 +77,15 @@ Shape output_shape(const NodeView& node, const Convolution& c) {
   return image_shape(node, c.batch, c.planes.out, c.height.out, c.width.out, c.out_channels);
 }
 
-// input_sizes: of the whole image, or of its height and width; then the rest follows from the other
-// inputs.
+// input_sizes has the extents of the whole image, or only its height and width; then the rest
+// follows from the other inputs.
 Shape whole_input_shape(const NodeView& node, const Shape& sizes, const Shape& filter,
                         const Shape& dy) {
   const ImageAxes axes = image_axes(node);
   if (sizes.rank() == 2 && !axes.has_planes())
     return image_shape(node, dy[axes.batch], 1, sizes[0], sizes[1], filter[2]);
   check(sizes.rank() == axes.rank(), "input_sizes must have ", axes.rank(),
-        " elements (2 will do for images), got ", sizes.rank());
+        " elements (or 2 for images), got ", sizes.rank());
   return sizes;
 }
 

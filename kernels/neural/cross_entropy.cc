@@ -1,6 +1,6 @@
 // leat: fast-math-loops
-// Softmax cross-entropy: the loss of each row and its derivative by the logits, in one pass over
-// the row's memory.
+// Softmax cross-entropy: the loss of each row and its derivative with respect to the logits, in one
+// pass over the row's memory.
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"
@@ -40,8 +40,8 @@ size_t workspace(const KernelRequest& request) {
   return std::is_same_v<T, C> ? 0 : request.outputs[1].shape.elements() * sizeof(C);
 }
 
-// Features or labels, which TensorFlow broadcasts to each other. A step of 0 repeats a row; of
-// single columns all elements are written out, into a part of the workspace.
+// Features or labels, which TensorFlow broadcasts to each other. A step of 0 repeats a row; a
+// single column is written out to all elements, into a part of the workspace.
 struct Operand {
   int input;
   int64_t step, place = -1;  // in bytes
@@ -89,7 +89,7 @@ BoundKernel prepare_dense(TypeTag<T>, const KernelRequest& request) {
                                  const C log_sum = std::log(sum[r]), scale = C(1) / sum[r];
                                  C total = 0;
                                  for (int64_t i = 0; i < columns; ++i) {
-                                   // A probability of 0 counts nothing, even where the logit is
+                                   // A probability of 0 adds nothing, even where the logit is
                                    // infinite.
                                    total += C(label[i]) == C(0)
                                                 ? C(0)
@@ -169,8 +169,8 @@ Output times_rows(Output loss_gradient, Output matrix) {
   return expand_dims(loss_gradient, -1) * matrix;
 }
 
-// By the logits: of the loss, and for second derivatives of `backprop`, which is softmax(logits) -
-// labels.
+// The gradient with respect to the logits: of the loss, and for second derivatives of `backprop`,
+// which is softmax(logits) - labels.
 Output logits_gradient(Gradient& g) {
   Output out;
   if (g.dy(0)) out = times_rows(g.dy(0), g.y(1));

@@ -30,7 +30,7 @@ struct Sequences {
   int64_t time, batch, classes;
   const int32_t* lengths;
 
-  // `code`: the error for lengths that do not fit. TensorFlow's ops differ in it.
+  // `code`: the error for lengths that do not fit, in which TensorFlow's ops differ.
   Sequences(const Tensor& inputs, const Tensor& sequence_length, Code code) {
     const Shape &shape = inputs.shape(), &of_lengths = sequence_length.shape();
     check(shape.rank() == 3, "inputs is not a 3-Tensor, but has shape ", shape);

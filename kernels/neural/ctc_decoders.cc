@@ -91,8 +91,8 @@ const Op greedy_op{{
     .is_not_differentiable = true,
 }};
 
-// Log probabilities of a prefix at a time: of all its paths, and of those that end with a blank or
-// with its last label.
+// Log probabilities of a prefix at one time: of all its paths, and of those that end with a blank
+// or with its last label.
 template <class T>
 struct Chances {
   T total = log_zero<T>, blank = log_zero<T>, label = log_zero<T>;
@@ -144,7 +144,8 @@ class Beam {
         if (child != p->children.end() && child->second->is_in_beam()) continue;
         const T chance = logits[label] - scale + extended(*p, label);
         if (!is_candidate(chance)) {
-          // One that fell out of the beam in this step is not followed either, as in TensorFlow.
+          // A child that fell out of the beam in this step is not extended either, as in
+          // TensorFlow.
           if (child != p->children.end()) child->second->before = {};
           continue;
         }
@@ -167,7 +168,7 @@ class Beam {
   static bool more_probable(const Prefix<T>* a, const Prefix<T>* b) {
     return a->now.total > b->now.total;
   }
-  // A label behind one that is the same needs a blank between them.
+  // Two equal labels in sequence need a blank between them.
   static T extended(const Prefix<T>& prefix, int64_t label) {
     return label == prefix.label ? prefix.before.blank : prefix.before.total;
   }
@@ -190,7 +191,7 @@ class Beam {
   }
 
   int64_t width_, classes_;
-  std::deque<Prefix<T>> prefixes_;  // all there ever were: parents stay
+  std::deque<Prefix<T>> prefixes_;  // all that were ever added: parents stay
   std::vector<Prefix<T>*> leaves_;  // those in the beam, a heap with the least probable in front
 };
 

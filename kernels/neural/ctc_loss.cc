@@ -74,11 +74,11 @@ struct Alignment {
     return state > 1 && states[state] != blank &&
            !(merges_repeated && states[state] == states[state - 2]);
   }
-  // The states from which the end can be reached, and that the beginning reaches.
+  // The states that can be reached from the beginning and that can reach the end.
   int64_t first(int64_t t) const { return std::max<int64_t>(0, size() - 2 * (steps - t)); }
   int64_t last(int64_t t) const { return std::min(size(), 2 * (t + 1)); }
 
-  // [steps, states]: the probability of all beginnings of paths up to there.
+  // [steps, states]: the probability of all beginnings of paths up to this state.
   std::vector<T> forward() const {
     std::vector<T> alpha(steps * size(), log_zero<T>);
     for (int64_t state = 0; state < std::min<int64_t>(2, size()); ++state) {
@@ -97,7 +97,7 @@ struct Alignment {
     return alpha;
   }
 
-  // [steps, states]: the probability of all ends of paths from behind there.
+  // [steps, states]: the probability of all ends of paths after this state.
   std::vector<T> backward() const {
     std::vector<T> beta(steps * size(), log_zero<T>);
     for (int64_t state = std::max<int64_t>(0, size() - 2); state < size(); ++state) {
@@ -120,7 +120,7 @@ struct Alignment {
   }
 };
 
-// The loss of sequence b, and its gradient by the logits.
+// The loss of sequence b, and its gradient with respect to the logits.
 template <class T>
 T loss_of(const Sequences<T>& s, int64_t b, const std::vector<int64_t>& states,
           bool merges_repeated, T* gradient) {
@@ -151,7 +151,7 @@ T loss_of(const Sequences<T>& s, int64_t b, const std::vector<int64_t>& states,
       sum = log_sum(sum, alpha[t * paths.size() + i] + beta[t * paths.size() + i]);
     }
     for (int64_t k = 0; k < s.classes; ++k) {
-      // Without any path the gradient is what pushes all classes down.
+      // Without any path the gradient pushes all classes down.
       const T share = log_p == log_zero<T> ? T(0) : std::exp(through[k] - log_p);
       gradient[s.offset(t, b) + k] = y[t * s.classes + k] - share;
     }

@@ -25,7 +25,7 @@ struct Formats {
     check(a == b && std::adjacent_find(a.begin(), a.end()) == a.end(),
           "Destination and source format must determine a permutation, got ", from, " and ", to);
   }
-  // Where axis i of the source is in the destination.
+  // The position of axis i of the source in the destination.
   std::vector<int64_t> places() const {
     std::vector<int64_t> out;
     for (const char axis : from) out.push_back(static_cast<int64_t>(to.find(axis)));
@@ -49,7 +49,7 @@ BoundKernel prepare_map(TypeTag<T>, const KernelRequest& r) {
     using Unsigned = std::make_unsigned_t<T>;
     const auto axes = static_cast<T>(places.size());
     for (int64_t i = 0; i < n; ++i) {
-      // As in TensorFlow, what is below -axes is the last one.
+      // As in TensorFlow, an axis below -axes means the last one.
       const T axis =
           static_cast<T>(static_cast<Unsigned>(a.input<T>(0)[i]) + static_cast<Unsigned>(axes)) %
           axes;
@@ -88,8 +88,9 @@ BoundKernel prepare_permute(TypeTag<T>, const KernelRequest& r) {
     check(static_cast<int64_t>(formats.from.size()) == shape[0],
           "Format specifier must contain H and W for 2D case, got ", formats.from);
   }
-  check(shape[0] == static_cast<int64_t>(formats.from.size()), "input of shape ", shape,
-        " has not one entry per axis, nor per spatial axis, of ", formats.from);
+  check(shape[0] == static_cast<int64_t>(formats.from.size()),
+        "input must have one entry per axis, or per spatial axis, of ", formats.from,
+        ", got shape ", shape);
   return BoundKernel::of(
       [places = formats.places(), row = shape.elements() / shape[0]](const Arguments& a) {
         for (size_t i = 0; i < places.size(); ++i)

@@ -19,8 +19,8 @@ struct Dilation {
   int64_t x_elements() const { return images * height.in * width.in * channels; }
   int64_t filter_elements() const { return height.size * width.size * channels; }
 
-  // f(element of y, of x, of the filter) for each output: where the largest sum is, the first of
-  // equal ones. The sums of outputs without any tap are left out.
+  // f(element of y, of x, of the filter) for each output, at the largest sum; of equal sums, at the
+  // first. The sums of outputs without any tap are left out.
   template <class T, class F>
   void for_each_largest(const T* x, const T* filter, F f) const {
     using C = ComputeType<T>;

@@ -24,7 +24,7 @@ struct Levels {
   }
 };
 
-// [min, max] moved so that 0 is one of the numbers it stands for.
+// [min, max] moved so that it represents 0 exactly.
 struct Range {
   float min = 0, max = 0, scale = 0;
   bool is_empty = false;  // min = max = 0: everything is 0
@@ -47,7 +47,7 @@ struct Range {
     }
   }
 
-  // The gradients by x, and added up those by min and max.
+  // The gradients with respect to x, and the sums of those with respect to min and max.
   void backward(const float* dy, const float* x, int64_t n, int64_t stride, float* dx, float& d_min,
                 float& d_max) const {
     double below = 0, above = 0;
@@ -121,7 +121,7 @@ const Op args_gradient_op{{
 
 const char* const range_inputs[] = {"min: float", "max: float"};
 
-// Of inputs `first` and the two behind it.
+// Checks input `first` and the two after it.
 void check_ranges(const ShapeContext& c, int first, bool per_channel) {
   const Shape& x = c.input(first);
   Shape expected;

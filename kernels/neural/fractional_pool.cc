@@ -36,8 +36,8 @@ std::vector<int64_t> shuffled_sizes(int64_t in, int64_t out, Philox& random) {
   return sizes;
 }
 
-// ceil(alpha * (i + u)) with one random u, which is so small that the first and the last window are
-// of the two sizes, too.
+// ceil(alpha * (i + u)) with one random u, small enough that the first and the last window also
+// have one of the two sizes.
 std::vector<int64_t> spread_sizes(int64_t in, int64_t out, Philox& random) {
   const auto n = static_cast<double>(in), m = static_cast<double>(out);
   const double alpha = n / m, least = std::floor(n / m);
@@ -98,8 +98,8 @@ struct Planes {
   int64_t elements() const { return images * rows * columns * channels; }
 };
 
-// f(first channel of an output pixel, of an input pixel) for all below each window, window after
-// window; `end_window(first channel, pixels)` after each.
+// f(first channel of an output pixel, of an input pixel) for all input pixels of each window,
+// window by window; `end_window(first channel, pixels)` after each.
 template <class F, class End>
 void for_each_window(const Planes& in, const Planes& out, const int64_t* rows,
                      const int64_t* columns, bool overlap, F f, End end_window) {
@@ -141,7 +141,7 @@ BoundKernel prepare(bool is_max, const KernelRequest& r) {
   }
   check(ratios.is_deterministic || (ratios.seed == 0 && ratios.seed2 == 0),
         "Both seed and seed2 should be 0 if deterministic is false.");
-  // Deterministic: every step begins the stream anew.
+  // Deterministic: every step starts the stream from the beginning.
   std::shared_ptr<RandomStream> stream = RandomStream::of(r);
   const int64_t blocks = ratios.is_deterministic
                              ? 0
@@ -191,11 +191,12 @@ void check_gradient_shapes(const Shape& x, const Shape& dy, const Shape& rows,
   check(x[0] == dy[0] && x[3] == dy[3], "an input of shape ", x,
         " does not fit a gradient of shape ", dy);
   check(rows[0] == dy[1] + 1 && columns[0] == dy[2] + 1,
-        "pooling sequences must have one element more than the gradient of shape ", dy,
-        " has rows and columns, got shapes ", rows, " and ", columns);
+        "pooling sequences must have one element more than the gradient has rows and columns; got "
+        "shapes ",
+        rows, " and ", columns, " for a gradient of shape ", dy);
 }
 
-// To the first of the largest elements of each window.
+// The gradient goes to the first of the largest elements of each window.
 template <class T>
 BoundKernel prepare_max_gradient(TypeTag<T>, const KernelRequest& r) {
   const Shape &x = r.inputs[0].shape, &dy = r.inputs[2].shape;
@@ -233,7 +234,7 @@ BoundKernel prepare_max_gradient(TypeTag<T>, const KernelRequest& r) {
   return std::move(kernel).with_workspace(dy[3] * sizeof(int64_t));
 }
 
-// In double, as TensorFlow.
+// Computes in double, like TensorFlow.
 template <class T>
 BoundKernel prepare_avg_gradient(TypeTag<T>, const KernelRequest& r) {
   const Shape &x = r.outputs[0].shape, &dy = r.inputs[1].shape;

@@ -14,15 +14,15 @@ using NormalizedTypes = Types<half, float, double>;
 const std::vector<std::string> attributes = {"T: numbertype", "variance_epsilon: float",
                                              "scale_after_normalization: bool"};
 
-// Input 0, an image of four dimensions, with the number of channels that inputs 1 to `last`,
-// vectors, may know better.
+// The shape of input 0, an image of four dimensions; the vectors in inputs 1 to `last` may give the
+// number of channels if it is unknown.
 Shape image(ShapeContext& c, int last) {
   Shape out = c.with_rank(0, 4);
   for (int i = 1; i <= last; ++i) out = out.merged({any, any, any, c.with_rank(i, 1)[0]});
   return out;
 }
 
-// What the kernels know of a node; elements are numbered row by row, a row has all channels.
+// What the kernels need from a node; elements are numbered row by row, and a row has all channels.
 struct Normalization {
   int64_t rows, channels;
   double epsilon;

@@ -11,12 +11,12 @@
 namespace leat {
 namespace {
 
-// A class is in the top k if fewer than k classes are more probable. Rows whose prediction is not
-// finite, and targets that are no class, are not.
+// A class is in the top k if fewer than k classes are more probable. A row with a prediction that
+// is not finite, or with a target that is not a class, is not in the top k.
 template <class T>
 BoundKernel prepare(TypeTag<T>, const KernelRequest& request) {
   const int64_t rows = request.inputs[0].shape[0], columns = request.inputs[0].shape[1];
-  // Of InTopK, from before InTopKV2, k is an attribute.
+  // In InTopK, the predecessor of InTopKV2, k is an attribute.
   const bool is_input = request.inputs.size() > 2;
   const int64_t given = is_input ? 0 : request.attr<int64_t>("k");
   return BoundKernel::of([rows, columns, is_input, given](const Arguments& a) {

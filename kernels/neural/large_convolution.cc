@@ -24,8 +24,8 @@ void add(const float* term, int64_t n, float* sum) {
   });
 }
 
-// `part` sees the outputs [begin, end) of the window; returns the first input of it. No inputs: the
-// outputs see nothing but padding.
+// Cuts `part` to the outputs [begin, end) of the window; returns its first input. It has no inputs
+// if the outputs see nothing but padding.
 int64_t cut(Window& part, const Window& whole, int64_t begin, int64_t end) {
   const int64_t first = begin * whole.stride - whole.before;
   const int64_t behind =
@@ -50,9 +50,9 @@ struct LargeConvolution::Parts {
   Window Convolution::*outer;  // the outermost axis that windows slide along
   std::map<std::tuple<int64_t, int64_t, int64_t, int64_t, int64_t>, OneDnnConvolution> kinds;
   std::vector<Part> parts;
-  std::vector<int64_t> lines;  // what of the parts is done one after the other begins here
+  std::vector<int64_t> lines;  // where each sequence of parts that run one after another begins
   size_t part_workspace = 0;
-  int64_t added = 0;  // floats of what a part makes before it is added up
+  int64_t added = 0;  // floats that a part computes before they are added up
 
   void add_part(const Convolution& part, int64_t x, int64_t y) {
     const Window& w = part.*outer;
@@ -64,7 +64,7 @@ struct LargeConvolution::Parts {
       added = std::max(added, aligned(part.x_elements()));
   }
   int64_t at_once() const { return std::min<int64_t>(most_at_once, std::ssize(lines) - 1); }
-  size_t workspace() const {  // of each that runs at a time
+  size_t workspace() const {  // for each sequence that runs at the same time
     const int64_t sums =
         pass == ConvolutionPass::filter_gradient ? 2 * aligned(c.filter_elements()) : added;
     return part_workspace + static_cast<size_t>(sums) * sizeof(float);
@@ -99,7 +99,7 @@ LargeConvolution::LargeConvolution(ConvolutionPass pass, const Convolution& c,
     part.batch = 1;
     for (int64_t image = 0; image < c.batch; ++image) {
       for (int64_t row = 0; row < whole.out; row += rows) {
-        // Bands share rows of the input: their gradients are added one after the other.
+        // Bands share rows of the input: their gradients are added one after another.
         if (row == 0 || pass != ConvolutionPass::input_gradient)
           all->lines.push_back(std::ssize(all->parts));
         const int64_t from = cut(part.*all->outer, whole, row, std::min(row + rows, whole.out));
@@ -153,7 +153,7 @@ void LargeConvolution::operator()(Stream& stream, const float* a, const float* b
       }
     }
   };
-  // Bands may leave out what sees or is seen by nothing.
+  // Bands may leave out elements that see nothing or that nothing sees.
   if (p.pass == ConvolutionPass::input_gradient) std::fill_n(out, p.c.x_elements(), 0.0F);
   if (p.pass == ConvolutionPass::forward && p.parts.size() < static_cast<size_t>(lines))
     std::fill_n(out, p.c.y_elements(), 0.0F);

@@ -22,7 +22,7 @@ struct Normalisation {
         alpha(node.attr<float>("alpha")),
         beta(node.attr<float>("beta")) {
     check(radius >= 0 && radius <= std::numeric_limits<int32_t>::max(), "depth_radius = ", radius,
-          " must not be negative, nor need 64 bits");
+          " must be in [0, 2^31)");
   }
 
   // Calls f(channel, first neighbour, last neighbour + 1, bias + alpha * the sum of the neighbours'

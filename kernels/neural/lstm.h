@@ -21,7 +21,7 @@ struct Extents {
   int64_t states() const { return batch * cells; }
 };
 
-// What all kernels know. The values of a step are stored one after the other.
+// Shared by all kernels. The values of a step are stored one after another.
 struct Cell {
   Extents n;
   GateOrder order;

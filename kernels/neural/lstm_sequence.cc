@@ -115,7 +115,7 @@ BoundKernel prepare_sequence_gradient(const KernelRequest& r, const Cell& cell) 
       join_columns(n.batch, x + t * inputs, n.inputs, t == 0 ? h_first : h + at - states, n.cells,
                    xh + t * joined);
     }
-    // Steps that were left out have no part in these.
+    // Steps that were left out do not contribute to these.
     std::fill_n(xh + steps * joined, (time - steps) * joined, 0.0F);
     std::fill_n(gate_grads + steps * gates, (time - steps) * gates, 0.0F);
     weights_product(xh, gate_grads, w_grad, rest, a.stream);
@@ -140,7 +140,7 @@ Cell cell_of(const KernelRequest& r, const GateOrder& order) {
   return cell;
 }
 
-// {time, batch, cells}. The gradients take peepholes of any length where these have no part.
+// {time, batch, cells}. The gradients accept peepholes of any length where these are not used.
 Shape infer_sequence(ShapeContext& c, bool needs_peepholes = true) {
   c.with_rank(0, 0);
   const Shape x = c.with_rank(1, 3);
@@ -162,7 +162,7 @@ Tensor sequence(std::initializer_list<float> values) {
   return floats({static_cast<int64_t>(values.size()), 1, 1}, values);
 }
 
-// One cell, whose weights are 0: x and h have no part in it.
+// One cell with weights of 0: x and h do not matter.
 const std::vector<Tensor> sequence_example = {Tensor::scalar<int64_t>(1),
                                               sequence({1, 2}),
                                               floats({1, 1}, {2}),

@@ -14,15 +14,15 @@ namespace {
 using dnnl::memory;
 using Dims = memory::dims;
 
-// Some hundred microseconds of work are worth a second thread. Chunks of a filter's gradient have a
-// filter of their own each, which are added up: they are larger.
+// Some hundred microseconds of work are worth a second thread. In a filter's gradient, each chunk
+// has a filter of its own, and these are added up: such chunks are larger.
 constexpr double flops_per_chunk = 30e6, flops_per_filter_chunk = 200e6;
 constexpr int64_t max_chunks = 16;
 constexpr memory::data_type float_type = memory::data_type::f32;
 
 size_t aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
 
-// One number per axis that windows slide along, as oneDNN takes them.
+// One number per axis that windows slide along, in the form that oneDNN expects.
 template <class T>
 Dims spatial(const Convolution& c, T Window::*number) {
   if (c.is_of_images()) return {c.height.*number, c.width.*number};
@@ -77,11 +77,11 @@ struct OneDnnConvolution::Parts {
     memory::desc x, y, filter, scratch;
   };
   ConvolutionPass pass;
-  int64_t batch, images;  // of all; of a chunk, the last may have fewer
+  int64_t batch, images;  // of all chunks; of each, but the last may have fewer
   int64_t chunks;
   int64_t x_per_image, y_per_image, filter_elements;
   memory::desc plain;
-  std::vector<Primitive> primitives;     // for all chunks but the last, for the last
+  std::vector<Primitive> primitives;     // one for all chunks but the last, one for the last
   dnnl::primitive to_blocked, to_plain;  // of the filter, where the primitive wants another layout
   size_t filter_bytes, scratch_bytes;    // each rounded up to 64
 
@@ -89,7 +89,7 @@ struct OneDnnConvolution::Parts {
     return chunk + 1 == chunks ? primitives.back() : primitives.front();
   }
   bool is_reordered() const { return primitives[0].filter != plain; }
-  // The workspace: blocked filters (one, or that of each chunk), then scratch memory of each chunk.
+  // The workspace: blocked filters (one, or one per chunk), then the scratch memory of each chunk.
   int64_t filters() const { return pass == ConvolutionPass::filter_gradient ? chunks : 1; }
   size_t workspace_bytes() const { return filters() * filter_bytes + chunks * scratch_bytes; }
 
@@ -109,7 +109,7 @@ typename Parts::Primitive make_primitive(ConvolutionPass pass, const Convolution
   const Dims strides = spatial(c, &Window::stride), before = spatial(c, &Window::before),
              after = spatial(c, &Window::after);
   Dims dilations = spatial(c, &Window::dilation);
-  for (int64_t& dilation : dilations) --dilation;  // oneDNN counts what is left out
+  for (int64_t& dilation : dilations) --dilation;  // oneDNN counts the inputs between two taps
   dnnl::primitive_attr attributes;
   attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
   constexpr auto algorithm = dnnl::algorithm::convolution_direct;
@@ -136,7 +136,7 @@ typename Parts::Primitive make_primitive(ConvolutionPass pass, const Convolution
               backward.scratchpad_desc()};
     }
   }
-  fail(Code::internal, "no such pass of a convolution");
+  fail(Code::internal, "unknown pass of a convolution");
 }
 
 dnnl::primitive reorder(const memory::desc& from, const memory::desc& to) {
@@ -192,7 +192,8 @@ OneDnnConvolution::OneDnnConvolution(ConvolutionPass pass, const Convolution& c)
 
 size_t OneDnnConvolution::workspace_bytes() const { return parts_->workspace_bytes(); }
 
-// x, y, filter: of the whole batch; the filter is this chunk's own in a filter_gradient.
+// x, y and filter belong to the whole batch; in a filter_gradient, the filter belongs to this
+// chunk.
 void OneDnnConvolution::Parts::run_chunk(int64_t chunk, const float* x, const float* filter,
                                          const float* y, void* workspace) const {
   StepEnd::ask();

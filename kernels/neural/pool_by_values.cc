@@ -17,7 +17,7 @@ AttrMap with_windows(const NodeView& node, const Tensor& ksize, const Tensor& st
   return attrs;
 }
 
-// What the shape functions of pooling.h see.
+// The context that the shape functions of pooling.h see.
 class WithWindows : public ShapeContext {
  public:
   WithWindows(ShapeContext& context, const AttrMap& attrs) : context_(context), attrs_(attrs) {}

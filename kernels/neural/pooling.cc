@@ -47,7 +47,7 @@ int64_t channel_window(const NodeView& node) {
   return image_steps(node, "ksize")[image_axes(node).channels];
 }
 
-// Pooling over channels instead of pixels: windows that do not overlap, and not both at once.
+// Pooling over channels instead of pixels, not over both: the windows must not overlap.
 void check_channel_window(const NodeView& node, const Shape& x) {
   const ImageAxes axes = image_axes(node);
   const std::vector<int64_t>& sizes = image_steps(node, "ksize");
@@ -122,12 +122,12 @@ void run_loop(const Loop& loop) {
   }
 }
 
-// At most: a window may be far larger than what is below it.
+// An upper bound: a window may be far larger than the input below it.
 int64_t taps(const Pool& p) {
   const auto along = [](const Window& w) { return std::min(w.size, w.in); };
   return along(p.planes) * along(p.height) * along(p.width);
 }
-// Units of `elements` elements and as many times the window.
+// The grain for units that read `elements` elements for each tap of the window.
 int64_t grain(const Pool& p, int64_t elements) {
   return 1 + 200'000 / std::max<int64_t>(1, elements * taps(p));
 }
@@ -185,8 +185,8 @@ constexpr auto prepare_max = []<class T>(TypeTag<T>, const KernelRequest& r) -> 
   });
 };
 
-// Calls f(output element, input element) for every output of the images [begin, end): where its
-// largest input is, the first of equal ones.
+// Calls f(output element, input element) for every output of the images [begin, end): its largest
+// input, the first of equal ones.
 template <class T, class F>
 LEAT_INLINE inline void for_each_largest(const Pool& p, const T* x, int64_t begin, int64_t end,
                                          F f) {
@@ -354,7 +354,7 @@ BoundKernel bind_max_argmax_gradient(const KernelRequest& r) {
       for (int64_t i = begin * y_image; i < end * y_image; ++i) {
         const int64_t begin_of_image = i / y_image * x_image, first = begin_of_image % counted;
         check(places[i] >= first && places[i] < first + x_image, "argmax[", i, "] is ", places[i],
-              ", but what is pooled there has the places from ", first, " to ",
+              ", but the image pooled there has the places from ", first, " to ",
               first + x_image - 1);
         T& sum = dx[begin_of_image + (places[i] - first)];
         sum = T(C(sum) + C(dy[i]));

@@ -16,7 +16,7 @@ namespace {
 struct Options {
   int64_t bits;
   bool is_signed, is_narrow, has_range, rounds_up;
-  int axis;  // of ranges of their own; -1: one for all
+  int axis;  // whose indices have ranges of their own; -1: one range for all
 };
 
 // From min to max; the integers are scale times the numbers.
@@ -43,7 +43,7 @@ struct Range {
     }
   }
 
-  // What is the input's own range needs no limits, and gets none where it is cut at 0.
+  // A range taken from the input itself needs no limits, and has none where it is cut at 0.
   T round(T x, const Options& options) const {
     const T inside = options.has_range ? (x < min ? min : x > max ? max : x) : x;
     const T scaled = inside * scale;
@@ -59,7 +59,7 @@ struct Extents {
     for (int i = 0; i < shape.rank(); ++i)
       (i == axis ? depth : i < axis ? outer : inner) *= shape[i];
   }
-  // f(first, count) for each piece of channel `c` that lies together.
+  // f(first, count) for each contiguous piece of channel `c`.
   template <class F>
   void visit(int64_t c, const F& f) const {
     for (int64_t o = 0; o < outer; ++o) f((o * depth + c) * inner, inner);
@@ -143,7 +143,7 @@ Example example(AttrMap attrs) {
           .outputs = {floats({-4, 0, 2, 3})}};
 }
 
-// Within the range, or wherever there is none, the gradient passes as if nothing were rounded.
+// Within the range, or everywhere without a range, the gradient passes as if nothing were rounded.
 void pass_gradient(Gradient& g) { g.dx() = g.dy(); }
 
 OpDef with_bits_attr(const char* name, GradientFunction gradient) {

@@ -1,4 +1,4 @@
-// What the cells of recurrent networks share: all computation is in float, on matrices whose rows
+// Shared by the cells of recurrent networks: all computation is in float, on matrices whose rows
 // are the examples of a batch.
 #pragma once
 

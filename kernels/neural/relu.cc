@@ -12,7 +12,7 @@ struct Relu {
   }
 };
 
-// A product, as TensorFlow has it: dy = NaN or infinity is seen wherever it comes.
+// A product, as TensorFlow has it: NaN or infinity in dy shows wherever it occurs.
 struct ReluGrad {
   template <class T>
   LEAT_DEVICE T operator()(T dy, T x) const {

@@ -22,7 +22,7 @@ inline int64_t softmax_rows_per_chunk(int64_t columns) {
   return 1 + 65536 / std::max<int64_t>(1, columns);
 }
 
-// Reductions in lanes. The compiler may not create them itself: that would reorder additions.
+// Reductions in lanes. The compiler must not create them itself: that would reorder additions.
 inline constexpr int lanes = 16;
 
 template <class C, class T>

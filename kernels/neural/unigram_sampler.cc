@@ -78,14 +78,14 @@ struct LearnedUnigram {
 const Op learned_op{sampler_op<LearnedUnigram>(
     "LearnedUnigramCandidateSampler",
     "with probabilities that go with 1 + how often each was in true_classes before")};
-// Its name warns of what it does not need here: steps that share it wait for each other.
+// Despite its name it is thread-safe here: steps that share it wait for each other.
 const Op thread_unsafe_op{sampler_op<LearnedUnigram>(
     "ThreadUnsafeUnigramCandidateSampler",
     "with probabilities that go with 1 + how often each was in true_classes before")};
 
 // ---- Fixed
 
-// Draws k with a probability that goes with weights[k], by Walker's alias method: place k is taken
+// Draws k with a probability proportional to weights[k], by Walker's alias method: place k is taken
 // with probability `own`, else `other`.
 class AliasTable {
  public:
@@ -110,7 +110,7 @@ class AliasTable {
     }
     for (int i = 0; i < n; ++i) places_[i].own = static_cast<float>(shares[i]);
     for (const std::vector<int>& rest : {high, low}) {
-      for (const int i : rest) places_[i] = {1, i};  // but for rounding errors
+      for (const int i : rest) places_[i] = {1, i};  // except for rounding errors
     }
   }
 
@@ -130,7 +130,7 @@ class AliasTable {
 };
 
 float number_in(const std::string& line) {
-  const std::string field = line.substr(line.rfind(',') + 1);  // all, if there is no comma
+  const std::string field = line.substr(line.rfind(',') + 1);  // the line, if there is no comma
   const size_t begin = field.find_first_not_of(" \t\v\f");
   const size_t end = field.find_last_not_of(" \t\v\f") + 1;
   char* stop = nullptr;
@@ -169,23 +169,24 @@ struct FixedUnigram {
     const int64_t shards = r.attr<int64_t>("num_shards"), shard = r.attr<int64_t>("shard");
     const float distortion = r.attr<float>("distortion");
     const int64_t reserved = std::max<int64_t>(0, r.attr<int64_t>("num_reserved_ids"));
-    check(reserved / shards <= range, "num_reserved_ids is ", reserved, ", more than range_max, ",
-          range, ", allows");
+    check(reserved / shards <= range, "num_reserved_ids is ", reserved, ", more than range_max (",
+          range, ") allows");
     check(range <= std::numeric_limits<int32_t>::max(), "range_max is too large: ", range);
     const int64_t mine =
         shard < std::min(shards, reserved) ? (reserved - shard - 1) / shards + 1 : 0;
-    check(mine <= range, "num_reserved_ids is ", reserved, ", more than range_max, ", range,
-          ", allows");
+    check(mine <= range, "num_reserved_ids is ", reserved, ", more than range_max (", range,
+          ") allows");
     check_memory_for(mine, sizeof(float));
     weights.assign(mine, 0);
-    // As in TensorFlow, the numbering goes on with how many are reserved in this shard.
+    // As in TensorFlow, the numbering continues after the number reserved in this shard.
     auto id = static_cast<int64_t>(weights.size());
     const auto add = [&](auto weight_of, const auto& all) {
       for (const auto& element : all) {
         if (id++ % shards != shard) continue;
         const float weight = std::pow(weight_of(element), distortion);
         check(weight >= 0 && std::isfinite(weight), "the weight of class ", weights.size(),
-              " is not a number >= 0: ", weight_of(element), " to the power of ", distortion);
+              " must be a number >= 0, but is ", weight_of(element), " to the power of ",
+              distortion);
         total += weight;
         weights.push_back(weight);
       }
@@ -201,7 +202,7 @@ struct FixedUnigram {
     const auto possible = std::ranges::count_if(weights, [](float w) { return w > 0; });
     const int64_t needed = r.attr<bool>("unique") ? r.attr<int64_t>("num_sampled") : 1;
     check(possible >= std::min(needed, range), "only ", possible, " classes have weights > 0, but ",
-          needed, " different samples are asked for");
+          needed, " different samples are requested");
     table = std::make_unique<AliasTable>(weights);
   }
 
