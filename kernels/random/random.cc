@@ -29,7 +29,7 @@ template <class T>
 BoundKernel prepare_uniform_int(TypeTag<T>, const KernelRequest& request) {
   return BoundKernel::of([stream = RandomStream::of(request),
                           n = request.outputs[0].shape.elements()](const Arguments& a) {
-    if (n == 0) return;  // a range of nothing is none of its business
+    if (n == 0) return;  // the bounds are not checked if there is nothing to draw
     const T low = *a.input<T>(1), high = *a.input<T>(2);
     check(low < high, "Need minval < maxval, got ", low, " >= ", high);
     using U = std::make_unsigned_t<T>;

@@ -16,8 +16,8 @@ namespace {
 
 // ---- Multinomial
 
-// sums[j] = the weight of the classes up to j, exp(logit) / exp(largest); what is not finite weighs
-// nothing.
+// sums[j] = the weight of the classes up to j, exp(logit) / exp(largest); logits that are not
+// finite have weight 0.
 template <class T>
 double add_up(const T* logits, int64_t classes, double* sums) {
   double largest = std::numeric_limits<float>::lowest();
@@ -158,7 +158,7 @@ BoundKernel prepare_stateless_shuffle(TypeTag<T>, const KernelRequest& r) {
   const StatelessStart start(r);
   if (!has_one_order(shape)) return bind_shuffle<T>(shape, start);
   return BoundKernel::of([start, n = shape.elements()](const Arguments& a) {
-    start(a);  // a wrong algorithm is an error all the same
+    start(a);  // a wrong algorithm is still an error
     copy_elements(a.input<T>(0), n, a.output<T>());
   });
 }

@@ -16,8 +16,8 @@
 namespace leat {
 namespace {
 
-// Uniform and normal numbers of one stretch; each kind comes in pairs, of which the second is used
-// first.
+// Uniform and normal numbers of one stretch; each kind comes in pairs, and the second of a pair is
+// used first.
 class Numbers {
  public:
   explicit Numbers(const Philox& random) : random_(random) {}
@@ -51,9 +51,9 @@ class Numbers {
 
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
-// Marsaglia and Tsang, "A simple method for generating gamma variables", 2000. For alpha < 1 a
-// variable of alpha + 1 times a power of a uniform one. The search works for some negative alpha,
-// too, and TensorFlow has these numbers; below -2/3 it would never end.
+// Marsaglia and Tsang, "A simple method for generating gamma variables", 2000. For alpha < 1, a
+// variable for alpha + 1 times a power of a uniform one. The search works for some negative alpha,
+// too, and TensorFlow returns these numbers; below -2/3 it would never end.
 struct Gamma {
   static double draw(Numbers& random, double alpha) {
     if (alpha == 1) return -std::log1p(-random.uniform());
@@ -100,8 +100,8 @@ struct Poisson {
   }
 };
 
-// outputs[s, p] = draw(parameters[p]), the stretches being numbered by p first; the generator of a
-// run is `start(a)`.
+// outputs[s, p] = draw(parameters[p]), where the stretches are numbered by p first; `start(a)` is
+// the generator of a run.
 template <class Parameter, class Out, class Start, class Draw>
 BoundKernel bind(const KernelRequest& request, int input, Start start, Draw draw) {
   const int64_t parameters = request.inputs[input].shape.elements(),
@@ -126,7 +126,7 @@ BoundKernel bind(const KernelRequest& request, int input, Start start, Draw draw
   return kernel;
 }
 
-// By the stream of the node; the parameters are input 1.
+// Draws from the stream of the node; the parameters are input 1.
 template <class Parameter, class Out, class Draw>
 BoundKernel bind_stream(const KernelRequest& request, Draw draw) {
   const int64_t n = request.outputs[0].shape.elements();
@@ -175,8 +175,8 @@ void infer(ShapeContext& c) {
 using GammaTypes = Types<half, float, double>;
 using PoissonTypes = Types<half, float, double, int32_t, int64_t>;
 
-// The derivative of a number that was drawn by alpha, summed over those drawn with it: over the
-// first `axes` axes.
+// The derivative of the numbers drawn with respect to alpha, summed over all those drawn with the
+// same alpha: over the first `axes` axes.
 Output gradient_of_alpha(Gradient& g, const Output& alpha, const Output& axes) {
   const Output by_alpha = op("RandomGammaGrad", {alpha, g.y()});
   return sum(g.dy() * by_alpha, arange(g.graph(), axes));

@@ -60,7 +60,7 @@ struct StatelessSeed {
     counter[0] = 0;
     counter[1] = mixed[2] | (uint64_t{mixed[3]} << 32);
   }
-  // From the two int32 or int64 values in an input.
+  // Made from the two int32 or int64 values in an input.
   static StatelessSeed of(const Arguments& a, int input, DType dtype) {
     if (dtype == DType::i64) {
       const int64_t* seed = a.input<int64_t>(input);

@@ -54,7 +54,7 @@ std::vector<std::string> with(std::vector<std::string> some,
   return some;
 }
 
-// What follows the shape, and what it is in the examples.
+// The inputs after the shape, and their values in the examples.
 std::vector<std::string> inputs(bool has_seed) {
   return has_seed ? std::vector<std::string>{"seed: Tseed"}
                   : std::vector<std::string>{"key: uint64", "counter: uint64", "alg: int32"};
@@ -65,7 +65,7 @@ std::vector<Tensor> example_inputs(bool has_seed, int32_t count) {
           Tensor::of<uint64_t>({2}, {0, 17830669156045600267U}), Tensor::scalar(philox)};
 }
 
-// The op of a distribution that takes a seed, and V2 of it.
+// The op of a distribution that takes a seed, and its V2.
 OpDef random_op(const char* name, const char* what, bool has_seed, Kernel kernel, Tensor expected) {
   std::vector<std::string> all = {has_seed ? "shape: T" : "shape: Tshape"};
   for (const std::string& input : inputs(has_seed)) all.push_back(input);

@@ -1,6 +1,6 @@
-// Where the generator of a stateless random op starts, and what its shape function requires of
-// these inputs: a seed of two numbers, or the key and the counter derived from one and an algorithm
-// number.
+// Where the generator of a stateless random op starts, and the requirements of its shape function
+// for these inputs: a seed of two numbers, or the key and the counter derived from one and an
+// algorithm number.
 #pragma once
 
 #include "graph/shape_inference.h"

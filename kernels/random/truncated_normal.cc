@@ -21,14 +21,14 @@ namespace {
 // The consecutive candidates that one number may cost.
 constexpr int most_candidates = 1000;
 
-// The stretch of the stream that a batch is given.
+// The length of the part of the stream that each batch gets.
 int64_t blocks_of_batch(int64_t samples) { return 2 * most_candidates * (samples + 3) / 4; }
 
 // ---- One set of parameters
 
 // Candidates are drawn from one of three distributions until one is accepted (Robert, "Simulation
 // of truncated normal variables", 1995; and plain normal numbers where few of these are lost). All
-// of it is done in T as TensorFlow does it: `r` rounds what was computed in a wider type.
+// computation is in T, as in TensorFlow: `r` rounds values that were computed in a wider type.
 template <class T>
 class TruncatedNormalSampler {
   using C = ComputeType<T>;
@@ -52,15 +52,15 @@ class TruncatedNormalSampler {
   void draw(Philox& random, int64_t count, Write write) const {
     int64_t written = 0;
     int lost = 0;
-    // What is left of a group of candidates after the last number is dropped.
+    // Drops the rest of a group of candidates after the last number.
     const auto offer = [&](C candidate, bool is_accepted) {
       if (written == count) return;
       if (is_accepted) {
         write(written++, T(r(candidate * deviation_) + mean_));
         lost = 0;
       } else if (++lost >= most_candidates) {
-        fail(Code::internal, "TruncatedNormal: of ", most_candidates,
-             " candidates none was accepted (mean ", mean_, ", standard deviation ",
+        fail(Code::internal, "TruncatedNormal: none of ", most_candidates,
+             " candidates was accepted (mean ", mean_, ", standard deviation ",
              std::abs(deviation_), ", bounds ", low_, " and ", high_,
              " standard deviations from the mean)");
       }
@@ -85,7 +85,7 @@ class TruncatedNormalSampler {
     return (low_ < -enough && high_ >= 0) || (high_ > enough && low_ <= 0);
   }
   C root() const { return r(std::sqrt(r(r(low_ * low_) + 4))); }
-  // Of the distance of the bounds: below it uniform candidates are accepted more often.
+  // A limit for the distance of the bounds: below it, uniform candidates are accepted more often.
   C uniform_limit() const {
     const C exponent = r(C(0.5) + r(r(low_ * r(low_ - root())) / 4));
     return r(r(2 * r(std::exp(exponent))) / r(low_ + root()));
@@ -131,10 +131,10 @@ class TruncatedNormalSampler {
 // ---- Of a stream
 
 struct BatchPlan {
-  int64_t batches, samples;  // of each but the last
+  int64_t batches, samples;  // samples: of each batch but the last
 };
 
-// Batch b is output[b, …]. If there is one set of parameters, it is any hundred numbers.
+// Batch b is output[b, …]. With a single set of parameters, a batch is any hundred numbers.
 BatchPlan plan_batches(const KernelRequest& r) {
   const Shape& out = r.outputs[0].shape;
   check(out.rank() > 0, "Shape tensor must not be empty: the output has no batches");
@@ -186,7 +186,7 @@ void infer_stream(ShapeContext& c) {
 
 // ---- Stateless
 
-// Which element of a tensor stands at element i of the shape that it is repeated to.
+// The element of a tensor at element i of the shape that it is repeated to.
 class Repeated {
  public:
   Repeated(const Shape& from, const Shape& to) : to_(to) {
@@ -255,7 +255,7 @@ void infer_stateless_parameters(ShapeContext& c) {
   infer_stateless(c);
 }
 
-// ---- The gradient: how a number moves that keeps its quantile (Figurnov et al., "Implicit
+// ---- The gradient: how a number moves if it keeps its quantile (Figurnov et al., "Implicit
 // reparameterization gradients", 2018)
 
 Output normal_distribution_function(const Output& x) {
