@@ -8,11 +8,11 @@
 namespace leat {
 namespace {
 
-// Nothing to call: what there is to do, program_items.cc does.
+// Nothing to call: program_items.cc does the work.
 const Kernel on_the_cpu{.device = DeviceType::cpu};
 
 void infer_merge(ShapeContext& c) {
-  // What comes back from a loop's body may have another shape.
+  // A value that comes back from a loop's body may have another shape.
   Shape out = c.node().has(back_edge_attr) ? Shape::unknown() : c.input(0);
   for (int i = 1; i < c.num_inputs(); ++i) {
     const Shape& other = c.input(i);
@@ -25,14 +25,15 @@ void infer_merge(ShapeContext& c) {
   c.set_output(1, Shape{});
 }
 
-// The gradient of the branch that was taken; a branch without one contributes zeros if it was.
+// The gradient of the branch that was taken; a branch without a gradient contributes zeros if it
+// was taken.
 void switch_gradient(Gradient& g) {
   std::vector<Output> branches;
   for (int i = 0; i < 2; ++i) branches.push_back(g.dy(i) ? g.dy(i) : zeros_like(g.y(i)));
   g.dx(0) = merge(branches)[0];
 }
 
-// Input i gets the gradient if it was the one that came, else a dead value.
+// Input i gets the gradient if it was the one that arrived, else a dead value.
 void merge_gradient(Gradient& g) {
   if (!g.dy(0)) return;
   for (int i = 0; i < g.num_inputs(); ++i) {
@@ -59,7 +60,7 @@ const Op switch_op{{
     .kernels = {on_the_cpu},
 }};
 
-// Which branch gets the variable; what it holds, if anything, does not matter.
+// Decides which branch gets the variable; its value, if it has one, does not matter.
 const Op ref_switch_op{{
     .name = "RefSwitch",
     .doc = "output_true = the variable data if pred, else output_false = data; the other output is "

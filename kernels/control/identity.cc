@@ -34,7 +34,7 @@ const Op identity_op{{
     .examples = {{.inputs = {floats({1, 2})}, .outputs = {floats({1, 2})}}},
 }};
 
-// The variable itself, for those who write to it behind what the node waits for.
+// The variable itself, for ops that write to it after the inputs that the node waits for.
 const Op ref_identity_op{{
     .name = "RefIdentity",
     .doc = "output = the variable input.",

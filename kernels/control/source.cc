@@ -45,14 +45,14 @@ const Op const_op{{
         [](ShapeContext& c) {
           const Tensor& value = c.attr<Tensor>("value");
           check(value.dtype() == c.attr<DType>("dtype"), "attribute 'value' holds ", value.dtype(),
-                ", 'dtype' says ", c.attr<DType>("dtype"));
+                ", but 'dtype' is ", c.attr<DType>("dtype"));
           c.set_output(0, value.shape());
         },
     .kernels = {cpu_moving_kernel("dtype",
                                   []<class T>(TypeTag<T> t, const KernelRequest& r) {
                                     return copy_of_value(t, r);
                                   }),
-                // A GPU has it in its memory before the first step: the runtime sees to that.
+                // The runtime puts it into the memory of a GPU before the first step.
                 {.device = DeviceType::gpu, .prepare = nothing}},
     .examples = {{.attrs = {{"value", floats({1, 2})}, {"dtype", f32}},
                   .outputs = {floats({1, 2})}}},
@@ -83,9 +83,10 @@ const Op placeholder_with_default_op{{
     .attrs = {"dtype: type", "shape: shape"},
     .shape =
         [](ShapeContext& c) {
-          // What is fed need only fit `shape`, so the input says nothing about the output.
+          // The fed value need only fit `shape`, so the shape of the input says nothing about the
+          // output.
           check(c.input(0).is_compatible(c.attr<Shape>("shape")), "the input has shape ",
-                c.input(0), ", attribute 'shape' says ", c.attr<Shape>("shape"));
+                c.input(0), ", but attribute 'shape' is ", c.attr<Shape>("shape"));
           c.set_output(0, c.attr<Shape>("shape"));
         },
     .gradient = [](Gradient& g) { g.dx() = g.dy(); },

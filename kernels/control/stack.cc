@@ -59,7 +59,7 @@ class Stack final : public Resource {
 
 Stack& stack(const ExecuteContext& c) {
   auto* out = dynamic_cast<Stack*>(c.resource(0).get());
-  check(out != nullptr, "'", c.resource(0)->name(), "' is no Stack");
+  check(out != nullptr, "'", c.resource(0)->name(), "' is not a Stack");
   return *out;
 }
 

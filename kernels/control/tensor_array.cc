@@ -50,7 +50,7 @@ void TensorArray::check_room(int64_t count) const {
   const std::lock_guard lock(mutex_);
   check_open();
   if (options_.is_dynamic) {
-    check(options_.size <= count, "TensorArray's size is ", options_.size, ", more than the ",
+    check(options_.size <= count, "TensorArray's size is ", options_.size, ", but there are only ",
           count, " lengths");
     return;
   }
@@ -78,7 +78,8 @@ Shape TensorArray::merge_element_shape(const Shape& wanted) {
   const std::lock_guard lock(mutex_);
   check_open();
   check(options_.element_shape.is_compatible(wanted), "TensorArray ", name(),
-        ": the element shape ", wanted, " does not fit the array's, ", options_.element_shape);
+        ": the element shape ", wanted, " does not fit the element shape of the array, ",
+        options_.element_shape);
   const Shape merged = options_.element_shape.merged(wanted);
   if (options_.has_one_shape) options_.element_shape = merged;
   return merged;

@@ -1,5 +1,5 @@
-// Ops on TensorArrays (tensor_array.h). They are ordered by `flow`, a float that each takes and
-// passes on and that has no other meaning.
+// Ops on TensorArrays (tensor_array.h). They are ordered by `flow`, a float that each op takes and
+// passes on, and that has no other meaning.
 #include "kernels/control/tensor_array.h"
 #include "kernels/extents.h"
 
@@ -12,7 +12,7 @@ namespace {
 
 TensorArray& array(const ExecuteContext& c) {
   auto* out = dynamic_cast<TensorArray*>(c.resource(0).get());
-  check(out != nullptr, "'", c.resource(0)->name(), "' is no TensorArray");
+  check(out != nullptr, "'", c.resource(0)->name(), "' is not a TensorArray");
   return *out;
 }
 

@@ -56,7 +56,7 @@ Shape element_shape_from(const Tensor& tensor) {
           "The only valid scalar shape tensor is the fully unknown shape specified as -1.");
     return Shape::unknown();
   }
-  check(tensor.shape().rank() == 1, "an element shape must be a vector, not of shape ",
+  check(tensor.shape().rank() == 1, "an element shape must be a vector, got shape ",
         tensor.shape());
   Shape out{};
   for (const int64_t extent : extents) {

@@ -30,7 +30,7 @@ class TensorList final : public Variant {
   // Element `i`; if it was not set, zeros of the shape merged with `wanted`.
   Tensor element(size_t i, const Shape& wanted) const;
   int depth() const override { return depth_; }
-  // Call it for a new element. INVALID_ARGUMENT if its variants are nested too deep.
+  // Call it for a new element. INVALID_ARGUMENT if its variants are nested too deeply.
   void note_depth_of(const Tensor& element);
 
  private:

@@ -33,18 +33,18 @@ std::unique_ptr<TensorList> new_list(const ExecuteContext& c, const Shape& eleme
 }
 
 int32_t scalar_of(const ExecuteContext& c, int input, std::string_view name) {
-  check(c.input(input).shape().rank() == 0, name, " must be a scalar, not of shape ",
+  check(c.input(input).shape().rank() == 0, name, " must be a scalar, got shape ",
         c.input(input).shape());
   return c.input(input).item<int32_t>();
 }
 
 std::span<const int32_t> indices_of(const ExecuteContext& c, int input) {
-  check(c.input(input).shape().rank() == 1, "indices must be a vector, not of shape ",
+  check(c.input(input).shape().rank() == 1, "indices must be a vector, got shape ",
         c.input(input).shape());
   return c.input(input).span<int32_t>();
 }
 
-// Changes the list of an input and gives it as output 0.
+// Changes the list of an input and returns it as output 0.
 template <class Change>
 void change(ExecuteContext& c, int input, const Change& f) {
   Tensor tensor = c.take_input(input);
@@ -129,7 +129,7 @@ void resize(ExecuteContext& c) {
   change(c, 0, [&](TensorList& own) { own.elements.resize(size); });
 }
 
-// Elements of the list, of one shape, one behind the other along a new first axis.
+// Elements of the list, all of one shape, stacked along a new first axis.
 Tensor stacked(const TensorList& list, std::span<const int32_t> numbers, const Shape& shape) {
   const auto is_set = [&](int32_t i) { return list.elements[i].is_valid(); };
   const Shape all = rows_of(std::ssize(numbers), shape, 0);
@@ -140,7 +140,7 @@ Tensor stacked(const TensorList& list, std::span<const int32_t> numbers, const S
     if (is_set(i)) {
       const Tensor& element = list.elements[i];
       check(element.shape() == shape, "element ", i, " of the list has shape ", element.shape(),
-            ", others ", shape);
+            ", but the others have ", shape);
       copy_elements(element, 0, out, at, shape.elements());
     }
     at += shape.elements();
@@ -240,7 +240,7 @@ void scatter_into_existing(ExecuteContext& c) {
   change(c, 0, [&](TensorList& own) { scatter_into(own, c.input(1), indices); });
 }
 
-// The first extent of elements that were not set: as all others, where they have one.
+// The first extent of elements that were not set: that of all others, if these agree.
 int64_t first_extent(const TensorList& list, const Shape& wanted) {
   const Shape& whole = wanted.has_rank() ? wanted : list.element_shape;
   if (whole.has_rank() && whole[0] != any) return whole[0];
@@ -307,7 +307,7 @@ void concatenate(ExecuteContext& c, const Shape& wanted, std::span<const int64_t
 }
 
 void concat_v2(ExecuteContext& c) {
-  check(c.input(2).shape().rank() == 1, "leading_dims must be a vector, not of shape ",
+  check(c.input(2).shape().rank() == 1, "leading_dims must be a vector, got shape ",
         c.input(2).shape());
   concatenate(c, element_shape_from(c.input(1)), c.input(2).span<int64_t>());
 }
@@ -397,7 +397,7 @@ OpDef with(GradientFunction gradient, OpDef op) {
   return op;
 }
 
-// The shape of elements as far as it can be told from that input.
+// The shape of elements, as far as that input determines it.
 ShapeFunction element_of(int shape_input, int list_output, int element_output) {
   return [=](ShapeContext& c) {
     if (list_output >= 0) c.set_output(list_output, Shape{});
@@ -408,7 +408,7 @@ ShapeFunction element_of(int shape_input, int list_output, int element_output) {
   };
 }
 
-// The number of elements, as far as it is said, and their shape.
+// The number of elements, as far as it is known, and their shape.
 void infer_stack(ShapeContext& c) {
   const Tensor* const value = c.value(1);
   if (value == nullptr || value->shape().rank() == 0) return c.set_output(0, Shape::unknown());
@@ -446,7 +446,7 @@ void from_tensor_gradient(Gradient& g) {
   g.dx(0) = op("TensorListStack", {g.dy(0), element}, dtype_of(g));
 }
 
-// As long as the list, but of nothing except in one place.
+// A list of the same length, with only one element set.
 void get_gradient(Gradient& g) {
   if (!g.dy(0)) return;
   const Output length = op("TensorListLength", {g.x(0)});

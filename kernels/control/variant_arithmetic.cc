@@ -15,11 +15,11 @@ namespace {
 Tensor sum_of(const Tensor& a, const Tensor& b) {
   if (a.dtype() == DType::variant) return sum_of_variants(a, b);
   check(a.dtype() == b.dtype() && a.shape() == b.shape(),
-        "tensors in variants are added: ", a.dtype(), a.shape(), " and ", b.dtype(), b.shape(),
-        " differ");
+        "cannot add the tensors in two variants: ", a.dtype(), a.shape(), " and ", b.dtype(),
+        b.shape(), " differ");
   const auto numbers = NumberAndComplexTypes::list();
   check(std::find(numbers.begin(), numbers.end(), a.dtype()) != numbers.end(),
-        "tensors in variants are added: they are ", a.dtype(), ", which are no numbers");
+        "cannot add the tensors in two variants: ", a.dtype(), " is not a number type");
   Tensor out = a.clone();
   add_to(out, b);
   return out;
@@ -88,7 +88,7 @@ Tensor sum_of_variants(const Tensor& a, const Tensor& b) {
     return sum_of_optionals(variant_as<OptionalTensors>(a), variant_as<OptionalTensors>(b));
   if (dynamic_cast<const RaggedVariant*>(&x) != nullptr)
     return sum_of_ragged(variant_as<RaggedVariant>(a), variant_as<RaggedVariant>(b));
-  fail(Code::invalid_argument, x.kind(), " and ", y.kind(), " cannot be added");
+  fail(Code::invalid_argument, "cannot add ", x.kind(), " and ", y.kind());
 }
 
 Tensor zeros_like_variant(const Tensor& tensor) {
@@ -110,7 +110,7 @@ Tensor zeros_like_variant(const Tensor& tensor) {
   if (const auto* ragged = dynamic_cast<const RaggedVariant*>(&value))
     return variant_tensor(
         std::make_unique<RaggedVariant>(ragged->splits, zeros_like(ragged->values)));
-  fail(Code::invalid_argument, value.kind(), " has no zeros");
+  fail(Code::invalid_argument, "cannot make zeros like ", value.kind());
 }
 
 }  // namespace leat

@@ -266,7 +266,7 @@ TEST_F(Lies, AConstantOfAnotherDtypeThanItDeclares) {
   partition.find("y")->outputs.write()[0].dtype = DType::f64;
   graph.partitions.emplace(on_ps.to_string(), std::move(partition));
   graph.fetches = {"y:0"};
-  expect_refused(std::move(graph), "'value' holds int8, 'dtype' says double");
+  expect_refused(std::move(graph), "'value' holds int8, but 'dtype' is double");
 }
 
 TEST_F(Lies, AboutWhoseSessionOrGraphItIs) {

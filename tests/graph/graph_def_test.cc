@@ -295,7 +295,7 @@ TEST(GraphDef, ANodeWhoseInputsCannotFitIsAcceptedWithARemark) {
   EXPECT_EQ(graph.output("z:0").shape(), (Shape{any, any}));
   // What does not even have inputs is refused.
   expect_refused(node("c", "Const", {}, float_dtype + attr("value", "tensor { dtype: DT_INT32 }")),
-                 "Const node 'c': attribute 'value' holds int32, 'dtype' says float");
+                 "Const node 'c': attribute 'value' holds int32, but 'dtype' is float");
 }
 
 // Nor does one whose attributes are wrong, as long as no step needs it.
