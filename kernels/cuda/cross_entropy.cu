@@ -1,5 +1,5 @@
-// Softmax cross-entropy on the GPU: a block per row computes the loss and its derivative by the
-// logits.
+// Softmax cross-entropy on the GPU: a block per row computes the loss and its derivative with
+// respect to the logits.
 #include <limits>
 
 #include "graph/op_def.h"
@@ -36,7 +36,7 @@ __global__ void __launch_bounds__(cuda::max_row_threads)
   for (int64_t i = threadIdx.x; i < columns; i += blockDim.x) {
     const C value = cuda::widened(x[i * x_steps.column]);
     const C expected = cuda::widened(label[i * label_steps.column]);
-    // A probability of 0 counts nothing, even where the logit is infinite.
+    // A probability of 0 adds nothing, even where the logit is infinite.
     if (expected != C(0)) share += expected * (log_sum + (totals.max - value));
     out[i] = static_cast<T>(std::exp(value - totals.max) / totals.sum - expected);
   }
@@ -44,7 +44,7 @@ __global__ void __launch_bounds__(cuda::max_row_threads)
   if (threadIdx.x == 0) loss[blockIdx.x] = static_cast<T>(total);
 }
 
-// A label out of range cannot be reported from here: its row becomes NaN, as TensorFlow does it.
+// A label out of range cannot be reported from here: its row becomes NaN, as in TensorFlow.
 template <class T, class Label>
 __global__ void __launch_bounds__(cuda::max_row_threads)
     sparse_kernel(int64_t columns, const T* features, const Label* labels, T* loss, T* backprop) {

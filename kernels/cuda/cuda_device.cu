@@ -55,7 +55,7 @@ class BlockPool {
     check_cuda(cudaSetDevice(ordinal_), "cudaSetDevice");
     void* block = nullptr;
     cudaError_t error = allocate_(&block, rounded);
-    if (error != cudaSuccess) {  // perhaps what is kept has the wrong sizes
+    if (error != cudaSuccess) {  // perhaps the kept blocks have the wrong sizes
       (void)cudaGetLastError();
       release_unused();
       error = allocate_(&block, rounded);
@@ -108,7 +108,7 @@ class CompletionThread {
     for (cudaEvent_t event : unused_) (void)cudaEventDestroy(event);
   }
 
-  // After all that is on `stream` now.
+  // Calls back after all work that is on `stream` now.
   void call_after(cudaStream_t stream, Device::Done done) {
     cudaEvent_t event = nullptr;
     {
@@ -260,7 +260,8 @@ namespace {
 
 __global__ void probe_kernel() {}
 
-// Empty if this build has code for the GPU, and its driver gives us a context.
+// Why the GPU cannot be used; empty if this build has code for it and its driver gives us a
+// context.
 std::string why_unusable(int ordinal) {
   cudaError_t error = cudaSetDevice(ordinal);
   cudaFuncAttributes attributes;
@@ -272,15 +273,16 @@ std::string why_unusable(int ordinal) {
 
 }  // namespace
 
-// What libleat.so looks up (core/gpu_plugin.cc). Without a driver or a device: none, and no error.
-// A GPU that cannot be used is told on standard error, and left out.
+// The function that libleat.so looks up (core/gpu_plugin.cc). Without a driver or a device it makes
+// no devices and reports no error. It reports a GPU that cannot be used on standard error, and
+// leaves it out.
 extern "C" __attribute__((visibility("default"))) void leat_cuda_make_devices(
     const leat::DeviceName& task, std::vector<std::unique_ptr<leat::Device>>& out) {
   int count = 0;
   if (const cudaError_t error = cudaGetDeviceCount(&count); error != cudaSuccess) {
     (void)cudaGetLastError();
     int driver = 0;
-    (void)cudaDriverGetVersion(&driver);  // 0: there is none
+    (void)cudaDriverGetVersion(&driver);  // 0: no driver
     if (driver > 0 && error != cudaErrorNoDevice)
       std::fprintf(stderr, "leat: no GPU is used: %s\n", cudaGetErrorString(error));
     return;

@@ -1,4 +1,4 @@
-// What CUDA kernels need from their device: the stream to enqueue on, and errors.
+// The parts of a device that CUDA kernels need: the stream to enqueue on, and errors.
 #pragma once
 
 #include <cuda_runtime.h>

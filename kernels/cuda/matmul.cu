@@ -22,7 +22,7 @@ cublasLtHandle_t handle_of(Device& device) {
   static std::mutex mutex;
   static std::map<int, cublasLtHandle_t> handles;
   const int ordinal = cuda_ordinal(device);
-  // Also for what is asked of the handle next, the choice of an algorithm.
+  // Also needed for the next use of the handle, the choice of an algorithm.
   cuda::check_cuda(cudaSetDevice(ordinal), "cudaSetDevice");
   const std::lock_guard lock(mutex);
   cublasLtHandle_t& handle = handles[ordinal];
@@ -32,7 +32,7 @@ cublasLtHandle_t handle_of(Device& device) {
   return handle;
 }
 
-// What NVIDIA recommends for Hopper.
+// The size that NVIDIA recommends for Hopper.
 constexpr size_t most_workspace = size_t{32} << 20;
 
 struct TypesOf {
@@ -132,7 +132,7 @@ class MatMul {
         handle_, operation_, first_, second_, product_, product_, preference, 1, &best, &found);
     (void)cublasLtMatmulPreferenceDestroy(preference);
     check_blas(status, "cublasLtMatmulAlgoGetHeuristic");
-    check_internal(found > 0, "cuBLASLt knows no algorithm for this product");
+    check_internal(found > 0, "cuBLASLt has no algorithm for this product");
     algorithm_ = best.algo;
     workspace_ = best.workspaceSize;
   }
@@ -148,7 +148,7 @@ class MatMul {
 BoundKernel prepare(const KernelRequest& request) {
   const Shape& product = request.outputs[0].shape;
   if (product.elements() == 0) return {};
-  if (request.inputs[0].shape.elements() == 0) {  // a sum of nothing
+  if (request.inputs[0].shape.elements() == 0) {  // an empty sum
     const size_t bytes =
         static_cast<size_t>(product.elements()) * dtype_size(request.outputs[0].dtype);
     return BoundKernel::of([bytes](const Arguments& arguments) {
