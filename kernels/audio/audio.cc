@@ -20,7 +20,7 @@ namespace {
 
 // ---- Files
 
-// The attribute if it is given (-1: it is not), else what the file has.
+// The attribute if it is set (-1: it is not), else the value from the file.
 int64_t desired(const NodeView& node, const char* attr, int64_t otherwise) {
   const auto value = node.attr<int64_t>(attr);
   check(value >= -1, attr, " must be >= -1, got ", value);
@@ -189,7 +189,7 @@ const Op spectrogram_op{{
 double mel(double frequency) { return 1127.0 * std::log1p(frequency / 700.0); }
 
 // Triangles over the bins of a spectrum, from the centre of one to those of its neighbours. A bin
-// has `weight` in the one before it, the rest in the one behind.
+// has `weight` in the triangle before it, and the rest in the one after it.
 class MelFilters {
  public:
   MelFilters(int64_t bins, double rate, int64_t filters, double lowest, double highest)
@@ -241,8 +241,8 @@ BoundKernel prepare_mfcc(const KernelRequest& r) {
   const Shape& spectrogram = r.inputs[0].shape;
   const int64_t bins = spectrogram[2], rows = spectrogram[0] * spectrogram[1];
   check(bins > 1, "a spectrogram must have at least 2 frequencies, got shape ", spectrogram);
-  check(filters > 0 && coefficients > 0 && coefficients <= filters, "cannot make ", coefficients,
-        " coefficients (dct_coefficient_count) of ", filters,
+  check(filters > 0 && coefficients > 0 && coefficients <= filters, "cannot compute ", coefficients,
+        " coefficients (dct_coefficient_count) from ", filters,
         " filters (filterbank_channel_count)");
   check(lowest >= 0 && highest > lowest, "frequencies must be 0 <= lower < upper, got ", lowest,
         " and ", highest);
@@ -253,7 +253,7 @@ BoundKernel prepare_mfcc(const KernelRequest& r) {
     // The cosine transform, type II.
     const double scale = std::sqrt(2.0 / static_cast<double>(filters)),
                  angle = std::numbers::pi / static_cast<double>(filters);
-    Tensor table(DType::f64, {coefficients, filters});  // says so where memory is short
+    Tensor table(DType::f64, {coefficients, filters});  // reports it if memory is short
     double* cosines = table.data<double>();
     for (int64_t i = 0; i < coefficients; ++i) {
       for (int64_t j = 0; j < filters; ++j)

@@ -13,7 +13,7 @@ namespace {
 
 using Complex = std::complex<double>;
 
-// By hand: std::complex's product looks for NaN.
+// Written out because std::complex's product checks for NaN.
 Complex product(const Complex& a, const Complex& b) {
   return {a.real() * b.real() - a.imag() * b.imag(), a.real() * b.imag() + a.imag() * b.real()};
 }
@@ -25,7 +25,7 @@ Complex root(int64_t numerator, int64_t denominator) {
   return {std::cos(angle), -std::sin(angle)};
 }
 
-// As many may take a second.
+// In pieces, because a large n may take a second.
 std::vector<Complex> zeros(int64_t n) {
   std::vector<Complex> out;
   out.reserve(n);

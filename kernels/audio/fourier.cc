@@ -52,7 +52,7 @@ class Transform {
   int64_t elements_ = 1;
 };
 
-// Calls f(where an element of a block of `part` is within a block of `whole`, its number in `part`)
+// Calls f(position of an element of a block of `part` in a block of `whole`, its number in `part`)
 // for all elements that both have.
 template <class F>
 void for_each_shared(const std::vector<int64_t>& part, const std::vector<int64_t>& whole, F f) {
@@ -126,7 +126,7 @@ std::string axes_text(int axes) {
   return axes == 1 ? "the last axis" : "the last " + std::to_string(axes) + " axes";
 }
 
-// How many elements a block has, as a complex number.
+// The number of elements of a block, as a complex number.
 Output block_size(Gradient& g, int axes) {
   const Output shape = shape_of(g.x());
   std::vector<int32_t> last;
@@ -218,9 +218,9 @@ BoundKernel prepare_real(const KernelRequest& r, int axes) {
       });
 }
 
-// The half that is not there is the conjugate of the one that is, with the other axes reversed: it
-// is put there, and of what the input has at places that mirror themselves only the real part
-// counts. Over several axes the last is transformed behind the others, as TensorFlow does.
+// The missing half is the conjugate of the given one, with the other axes reversed. This fills it
+// in; where an element of the input mirrors itself, only its real part counts. Over several axes,
+// the last is transformed after the others, as in TensorFlow.
 template <class T>
 BoundKernel prepare_real_inverse(const KernelRequest& r, int axes) {
   using Complex = std::complex<T>;
