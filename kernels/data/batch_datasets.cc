@@ -147,7 +147,7 @@ BatchPadding padding_of(const ExecuteContext& c) {
     check_memory_for(shape.shape()[0], sizeof(int64_t));
     const auto extents = shape.span<int64_t>();
     for (const int64_t extent : extents)
-      check(extent >= -1, "padded_shapes must be extents, or -1, got ", extent);
+      check(extent >= -1, "padded_shapes must hold extents or -1, got ", extent);
     out.shapes.push_back(Shape(extents));
     const Tensor& value = c.input(static_cast<int>(2 + count + i));
     check(value.shape().rank() == 0, "All padding values must be scalars");

@@ -57,7 +57,7 @@ class MemoryCacheDataset final : public ElementSource {
   mutable std::shared_ptr<const std::vector<Element>> kept_;
 };
 
-// The elements as a checkpoint, one after the other: the same files as TensorFlow's.
+// The elements as a checkpoint, one after another: the same files as TensorFlow's.
 class CacheFile {
  public:
   CacheFile(std::string prefix, FileRoots roots, size_t components)
@@ -69,7 +69,7 @@ class CacheFile {
   const FileRoots& roots() const { return roots_; }
   std::string lock() const { return prefix_ + "_0.lockfile"; }
   bool is_there() const { return is_file_there(checkpoint_index_path(prefix_), roots_); }
-  // Numbers are in front of each other in the order of the alphabet, too.
+  // Padded, so that the alphabetical order of the keys is the order of the numbers.
   std::string key(int64_t element, size_t component) const {
     constexpr size_t element_width = 7;
     return padded(element, element_width) + "_" + padded(static_cast<int64_t>(component), width_);
@@ -99,8 +99,8 @@ class FileCacheDataset final : public ElementSource {
   }
 
  private:
-  // Reads the files if they are there when the first element is asked for, else writes them. They
-  // appear when all elements have been seen.
+  // Reads the files if they exist when the first element is requested, else writes them. They
+  // appear once all elements have been read.
   class Iterator final : public DatasetIterator {
    public:
     explicit Iterator(const FileCacheDataset& dataset) : dataset_(dataset) {}
@@ -119,7 +119,7 @@ class FileCacheDataset final : public ElementSource {
       const CacheFile& file = dataset_.file_;
       if (!file.is_there()) {
         auto lock = std::make_unique<FileLock>(file.lock(), file.roots());
-        if (!file.is_there()) {  // nobody has finished it in between
+        if (!file.is_there()) {  // no other iterator has finished it in between
           writer_ = std::make_unique<CheckpointWriter>(file.prefix(), file.roots());
           lock_ = std::move(lock);
           input_ = dataset_.input_->make_iterator();
@@ -158,15 +158,15 @@ class FileCacheDataset final : public ElementSource {
     void add(const Element& element) {
       for (size_t i = 0; i < element.size(); ++i) {
         if (element[i].dtype() == DType::variant) {
-          fail(Code::unimplemented, "a cache in a file, '", dataset_.file_.prefix(),
-               "', holds no sparse or ragged tensors or other variants: use cache() without a file "
-               "name, which keeps elements in memory");
+          fail(Code::unimplemented, "the cache in file '", dataset_.file_.prefix(),
+               "' cannot hold sparse or ragged tensors or other variants: use cache() without a "
+               "file name, which keeps elements in memory");
         }
         writer_->add(dataset_.file_.key(at_, i), element[i]);
       }
     }
 
-    // What was not finished goes away.
+    // Removes unfinished files.
     void end_writing() {
       has_ended_ = true;
       writer_.reset();

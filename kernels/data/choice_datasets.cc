@@ -22,7 +22,7 @@ class DirectedInterleaveDataset final : public ElementSource {
       check(inputs_[i]->types().dtypes == inputs_[0]->types().dtypes,
             "All inputs must have the same output_dtypes. First input has ",
             inputs_[0]->types().dtypes.size(), " types, and input ", i, " has ",
-            inputs_[i]->types().dtypes.size(), ", or others");
+            inputs_[i]->types().dtypes.size(), ", or they differ");
     }
   }
 
@@ -73,7 +73,7 @@ int64_t DirectedInterleaveDataset::cardinality() const {
   return unknown;
 }
 
-// What tells a tensor from others: its shape and its elements.
+// A tensor's identity: its shape and its elements.
 std::string key_of(const Tensor& tensor) {
   std::string out = concat(tensor.shape(), ":");
   if (tensor.dtype() == DType::string) {
@@ -124,7 +124,7 @@ class IgnoreErrorsDataset final : public ElementSource {
         try {
           return input->next(reading);
         } catch (const Error&) {
-          reading.check_goes_on();  // the end of the step is no error of the input
+          reading.check_goes_on();  // the end of the step is not an error of the input
         }
       }
     });

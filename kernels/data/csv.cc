@@ -18,10 +18,10 @@ struct Dialect {
   char delimiter;
   bool has_quotes;
   std::string missing;
-  std::vector<int64_t> columns;  // those that are wanted, in order; empty: all
+  std::vector<int64_t> columns;  // the selected ones, in order; empty: all
 };
 
-// One field from `at` on; `at` moves behind its delimiter.
+// One field from `at` on; `at` moves past its delimiter.
 std::string next_field(const std::string& record, size_t& at, const Dialect& dialect) {
   std::string field;
   const size_t n = record.size();

@@ -15,8 +15,8 @@ struct Dialect {
   char delimiter;
 };
 
-// One file, record by record. Other than DecodeCSV's, its quoted fields may go over lines, and a
-// lone '\r' ends a record, too.
+// One file, record by record. Unlike in DecodeCSV, quoted fields may span lines, and a lone '\r'
+// ends a record, too.
 class CsvFile {
  public:
   CsvFile(const std::string& path, const Dialect& dialect, const FileRoots& roots)
@@ -27,7 +27,8 @@ class CsvFile {
   const std::string& path() const { return source_.path(); }
   int64_t number() const { return number_; }  // of the record that was read last, from 0
 
-  // Its fields; none at the end. INVALID_ARGUMENT if it is damaged; then the next one follows.
+  // The fields of the next record; none at the end. INVALID_ARGUMENT if it is damaged; the next
+  // call continues with the record after it.
   std::optional<std::vector<std::string>> next() {
     if (std::exchange(is_at_header_, false) && !is_at_end()) {
       read();
@@ -42,7 +43,7 @@ class CsvFile {
 
  private:
   bool is_at_end() { return source_.available().empty(); }
-  // Not at the end.
+  // Must not be called at the end.
   char peek() { return source_.available()[0]; }
   char take() {
     const char out = peek();
@@ -82,7 +83,7 @@ class CsvFile {
     return c == dialect_.delimiter;
   }
 
-  // Behind its first quote.
+  // Called after the opening quote.
   bool read_quoted(std::string& field) {
     while (!is_at_end()) {
       const char c = take();
@@ -107,7 +108,7 @@ class CsvFile {
   const char* mistake_ = nullptr;  // in the record that is being read
 };
 
-// Which of a record's fields are the components of an element.
+// The fields of a record that are the components of an element.
 struct Columns {
   std::vector<int64_t> selected;  // empty: all but those excluded
   std::vector<int64_t> excluded;
@@ -214,7 +215,7 @@ class CsvDataset final : public ElementSource {
 };
 
 // CSVDataset(filenames, compression_type, buffer_size, header, field_delim, use_quote_delim,
-// na_value, select_cols, record_defaults…), in V2 with exclude_cols behind them.
+// na_value, select_cols, record_defaults…), in V2 followed by exclude_cols.
 ElementSource::Pointer csv_dataset(const ExecuteContext& c, bool has_excluded) {
   const auto buffer_size = scalar_input<int64_t>(c, 2, "buffer_size");
   check(buffer_size > 0, "buffer_size should be positive");

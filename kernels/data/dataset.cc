@@ -59,7 +59,7 @@ ElementTypes ElementTypes::of(const NodeView& node) {
   ElementTypes out{node.attr<std::vector<DType>>(types),
                    node.attr<std::vector<Shape>>("output_shapes")};
   check(out.dtypes.size() == out.shapes.size(), "output_types has ", out.dtypes.size(),
-        " entries, output_shapes ", out.shapes.size());
+        " entries, but output_shapes has ", out.shapes.size());
   return out;
 }
 
@@ -92,10 +92,9 @@ ElementSource::ElementSource(ElementTypes types, const std::vector<Pointer>& inp
     depth_ = std::max(depth_, input->depth_ + 1);
     parts_ += input->parts_;
   }
-  check(depth_ <= deepest, "a dataset of datasets of datasets …, more than ", deepest,
-        " times, is not supported");
+  check(depth_ <= deepest, "datasets nested more than ", deepest, " levels deep are not supported");
   check(parts_ <= most_parts, "a dataset of more than ", most_parts,
-        " others, each counted as often as it is used, is not supported");
+        " datasets, each counted as often as it is used, is not supported");
 }
 
 std::unique_ptr<DatasetIterator> ElementSource::make_iterator() const {
@@ -119,7 +118,7 @@ ElementSource::Pointer dataset_of(const Tensor& tensor) {
 void element_shapes(ShapeContext& c) {
   const auto& shapes = c.attr<std::vector<Shape>>("output_shapes");
   check(static_cast<int>(shapes.size()) == c.num_outputs(), "output_shapes has ", shapes.size(),
-        " entries, output_types ", c.num_outputs());
+        " entries, but output_types has ", c.num_outputs());
   for (int i = 0; i < c.num_outputs(); ++i) c.set_output(i, shapes[i]);
 }
 

@@ -20,7 +20,7 @@ namespace leat {
 using Element = std::vector<Tensor>;
 
 // The context in which an iterator's user asks for one element: a step, which may end while
-// pipelines work.
+// pipelines are still working.
 class Reading {
  public:
   explicit Reading(Cancellation& cancellation);
@@ -44,11 +44,11 @@ class Reading {
 class ElementSource;
 
 // One reading of a dataset from its beginning. Used by one thread at a time, which may wait for
-// disks; it keeps alive the sources that it reads.
+// disks. It keeps alive the sources that it reads.
 class DatasetIterator {
  public:
   virtual ~DatasetIterator() = default;
-  // Returns none at the end, and again after it. After an error it continues behind the failed
+  // Returns none at the end, and again after it. After an error it continues after the failed
   // element. Throws once the step of `reading` has ended. INVALID_ARGUMENT for an element whose
   // types differ from the dataset's, which a client declares.
   std::optional<Element> next(Reading& reading);
@@ -161,7 +161,7 @@ std::unique_ptr<DatasetIterator> iterator(Next next) {
 // An op that makes a dataset. Schema and doc come from `op`; the output and the kernel are added.
 using MakeDataset = std::function<ElementSource::Pointer(ExecuteContext&)>;
 OpDef dataset_op(OpDef op, MakeDataset make);
-// Attributes that most of them have.
+// The attributes that most dataset ops have.
 std::vector<std::string> dataset_attrs(std::vector<std::string> more = {});
 inline const char* const input_dataset_arg = "input_dataset: variant";
 inline const char* const metadata_attr = "metadata: string = ''";

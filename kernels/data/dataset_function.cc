@@ -9,7 +9,7 @@ DatasetFunction::DatasetFunction(ExecuteContext& c, std::string_view attr)
   const WrittenFunction written = WrittenFunction::of(c.node(), attr);
   const int64_t first = written.captured_from, count = written.captured;
   check(count >= 0 && first >= 0 && first <= c.num_inputs() && count <= c.num_inputs() - first,
-        name_, ": its function '", attr, "' captures more values than it has");
+        name_, ": its function '", attr, "' captures more values than the node has");
   function_ = compile_function(c, written);
   for (int64_t i = 0; i < count; ++i) {
     const int input = static_cast<int>(first + i);
@@ -17,7 +17,7 @@ DatasetFunction::DatasetFunction(ExecuteContext& c, std::string_view attr)
     const auto is_among = [&](const std::vector<std::string>& arguments) {
       return std::find(arguments.begin(), arguments.end(), argument) != arguments.end();
     };
-    captured_.push_back(is_among(written.variables) ? Tensor::scalar(false)  // never looked at
+    captured_.push_back(is_among(written.variables) ? Tensor::scalar(false)  // never read
                         : is_among(written.handles) ? resource_handle(c.resource(input))
                                                     : c.input(input));
   }

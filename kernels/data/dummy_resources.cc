@@ -11,7 +11,7 @@ class Dummy final : public Resource {
  public:
   using Resource::Resource;
   void check_fits(const NodeView&) const override {}
-  std::string state() const override { return "a handle on nothing"; }
+  std::string state() const override { return "an empty handle"; }
 };
 
 OpDef dummy_op(const char* name) {

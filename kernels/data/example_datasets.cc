@@ -21,9 +21,9 @@ class ParseExampleDataset final : public ElementSource {
       keys_.insert(keys_.end(), keys->begin(), keys->end());
     std::sort(keys_.begin(), keys_.end());
     check(std::adjacent_find(keys_.begin(), keys_.end()) == keys_.end(),
-          "a feature of a ParseExampleDataset has two keys that are the same");
+          "two features of a ParseExampleDataset have the same key");
     check(this->types().dtypes.size() == keys_.size(),
-          "output_types must have a type per key: ", this->types().dtypes.size(), " types and ",
+          "output_types must have one type per key: ", this->types().dtypes.size(), " types and ",
           keys_.size(), " keys");
     for (const DType dtype : input_->types().dtypes) {
       check(dtype == DType::string,

@@ -48,7 +48,7 @@ SparseValue sparse_feature(const std::string& key, const Records& records, bool 
                    : Tensor::of<int64_t>({1}, {longest})};
 }
 
-// Of which record and feature a message speaks.
+// The record and the feature that a message is about.
 std::string name_of(const WantedFeatures& wanted, size_t row) {
   return row < wanted.names.size() ? wanted.names[row] : "<unknown>";
 }
@@ -58,7 +58,7 @@ std::string place(const WantedFeatures& wanted, size_t row, const std::string& k
 }
 
 // A dense feature whose shape begins with an unknown extent has as many rows as the longest record,
-// filled up with the one default.
+// padded with the single default.
 template <class T>
 Tensor dense_feature(const WantedFeatures& wanted, int i, const Records& records) {
   const std::string& key = wanted.dense_keys[i];
@@ -69,7 +69,7 @@ Tensor dense_feature(const WantedFeatures& wanted, int i, const Records& records
                   : defaults.elements() == 0 || shape.is_compatible(defaults.shape()),
         "the default of dense feature ", key, " has shape ", defaults.shape(),
         ", which does not fit its dense shape ", shape,
-        " (one element, where the first extent is unknown)");
+        " (if the first extent is unknown, the default has one element)");
   Shape shape_of_one = shape;
   if (is_ragged) shape_of_one.set(0, 1);
   const auto stride = static_cast<size_t>(shape_of_one.elements());  // may be 0
@@ -110,7 +110,7 @@ Tensor dense_feature(const WantedFeatures& wanted, int i, const Records& records
   return out;
 }
 
-// One record has no rows to split its values into.
+// A single record has no rows to split its values into.
 template <class T>
 RaggedFeature ragged_feature(const WantedFeatures& wanted, int i, const Records& records) {
   const std::string& key = wanted.ragged_keys[i];
@@ -157,11 +157,11 @@ WantedFeatures WantedFeatures::of(const NodeView& node) {
 
 void WantedFeatures::check_counts() const {
   check(sparse_keys.size() == sparse_types.size() && dense_keys.size() == dense_types.size(),
-        "there must be a key per feature: ", sparse_keys.size(), " sparse keys and ",
+        "there must be one key per feature: ", sparse_keys.size(), " sparse keys and ",
         sparse_types.size(), " types, ", dense_keys.size(), " dense keys and ", dense_types.size(),
         " types");
   check(ragged_keys.size() == ragged_types.size() && ragged_keys.size() == split_types.size(),
-        "there must be a key per ragged feature: ", ragged_keys.size(), " keys, ",
+        "there must be one key per ragged feature: ", ragged_keys.size(), " keys, ",
         ragged_types.size(), " types and ", split_types.size(), " types of splits");
 }
 

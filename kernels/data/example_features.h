@@ -37,7 +37,7 @@ struct ParsedFeatures {
   std::vector<RaggedFeature> ragged;
 };
 
-// INVALID_ARGUMENT, with the key, if a record is damaged or has values other than those wanted.
+// INVALID_ARGUMENT, with the key, if a record is damaged or has other values than requested.
 ParsedFeatures parse_features(const WantedFeatures& wanted, std::span<const std::string> records);
 
 }  // namespace leat

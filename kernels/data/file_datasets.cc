@@ -28,7 +28,7 @@ class FileDataset final : public ElementSource {
         std::optional<RecordFile::Record> record;
         try {
           record = s.file->next();
-        } catch (const Error&) {  // what is left of a damaged file is not looked at
+        } catch (const Error&) {  // the rest of a damaged file is not read
           ++s.at;
           s.file.reset();
           throw;

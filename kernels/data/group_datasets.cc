@@ -28,7 +28,7 @@ class GroupByWindowDataset final : public ElementSource {
 
  private:
   struct Group {
-    int64_t window_size = 0;  // 0: not asked for yet
+    int64_t window_size = 0;  // 0: not yet requested
     std::vector<Element> elements;
   };
 
@@ -201,7 +201,7 @@ OpDef group_by_reducer_op(const char* name) {
 }
 const Op group_by_window{group_by_window_op()};
 const Op group_by_reducer{group_by_reducer_op("GroupByReducerDataset")};
-// What TensorFlow 2's client still calls it.
+// The name that TensorFlow 2's client still uses.
 const Op experimental_group_by_reducer{group_by_reducer_op("ExperimentalGroupByReducerDataset")};
 
 }  // namespace

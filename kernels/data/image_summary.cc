@@ -15,8 +15,8 @@ namespace {
 
 using Color = std::vector<uint8_t>;
 
-// Values into 0 to 255: from 0 to the largest if none is negative, else 0 becomes 128 and what is
-// farthest from it 1 or 255. A pixel that is not finite gets `bad`.
+// Maps values to 0 to 255: from 0 to the largest if none is negative, else 0 becomes 128 and the
+// value farthest from it 1 or 255. A pixel that is not finite gets `bad`.
 template <class T>
 void normalise(const T* pixels, int64_t count, int channels, const Color& bad, uint8_t* out) {
   using C = ComputeType<T>;

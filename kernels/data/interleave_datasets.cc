@@ -8,11 +8,12 @@
 namespace leat {
 namespace {
 
-// block_length elements of each of cycle_length inner datasets in turn; one that is at its end is
+// block_length elements of each of cycle_length inner datasets in turn; a dataset at its end is
 // replaced when its turn comes again.
 class InterleaveDataset final : public ElementSource {
  public:
-  // An error is an element if `keeps_errors`, so that it has its turn; else the turn goes on.
+  // With `keeps_errors`, an error counts as an element and uses up its place in the turn; else the
+  // turn continues.
   InterleaveDataset(ElementTypes types, Pointer input, DatasetFunction f, int64_t cycle,
                     int64_t block, bool keeps_errors = false)
       : ElementSource(std::move(types), {input}),
@@ -28,7 +29,7 @@ class InterleaveDataset final : public ElementSource {
   std::unique_ptr<DatasetIterator> iterate() const override {
     struct State {
       std::unique_ptr<DatasetIterator> input;  // null at its end
-      // As many as were needed so far: cycle_length may be vast.
+      // Only as many as were needed so far: cycle_length may be vast.
       std::vector<std::unique_ptr<DatasetIterator>> places;
       int64_t open = 0, at = 0, in_block = 0;
     };
@@ -96,8 +97,8 @@ class InterleaveDataset final : public ElementSource {
 
 // ---- Ops ----
 
-// What TensorFlow makes of a cycle_length of -1, which depends on the task's cores; so does the
-// order of the elements. `calls`: num_parallel_calls, none if the op has no such input.
+// The value that TensorFlow uses for a cycle_length of -1. It depends on the task's cores, and so
+// does the order of the elements. `calls`: num_parallel_calls, none if the op has no such input.
 int64_t chosen_cycle(std::optional<int64_t> calls) {
   const int64_t cores = std::max(1U, std::thread::hardware_concurrency());
   if (!calls) return cores;

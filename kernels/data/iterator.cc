@@ -10,7 +10,8 @@
 namespace leat {
 namespace {
 
-// Iterators that strings stand for. The numbers say nothing to those who were not told them.
+// Iterators that are referred to by strings. The numbers are random, so that others cannot guess
+// them.
 class Handles {
  public:
   int64_t add(std::weak_ptr<Iterator> iterator) {
@@ -48,7 +49,7 @@ struct Iterator::Source {
   Source() { leave(); }
   void leave() { turns->put({}); }
 
-  // Its one element is with whoever reads, who touches what follows.
+  // The thread that reads holds its one element, and only this thread uses the members below.
   const std::shared_ptr<TensorQueue> turns =
       std::make_shared<TensorQueue>("", TensorQueue::Options{.kind = "Iterator"});
   ElementSource::Pointer dataset;
@@ -72,7 +73,7 @@ void Iterator::check_fits(const NodeView& node) const {
     check_same_types(types_, ElementTypes::of(node));
   } catch (const Error& error) {
     fail(Code::invalid_argument, "the iterator '", name(), "' has other elements than node '",
-         node.name, "' wants: ", error.message());
+         node.name, "' expects: ", error.message());
   }
 }
 
@@ -84,7 +85,7 @@ std::string Iterator::state() const {
 void Iterator::check_types(const ElementTypes& wanted) const { check_same_types(wanted, types_); }
 
 void Iterator::begin(ElementSource::Pointer dataset) {
-  check(!factory_, "'", name(), "' is a one-shot iterator, which has its dataset already");
+  check(!factory_, "'", name(), "' is a one-shot iterator, which already has its dataset");
   check_same_types(types_, dataset->types());
   auto source = std::make_shared<Source>();
   source->iterator = dataset->make_iterator();
@@ -130,7 +131,7 @@ void Iterator::next(ExecuteContext& c, Take take, std::function<void(Status)> do
       });
 }
 
-// On a thread that may wait.
+// Runs on a thread that may wait.
 std::optional<Element> Iterator::read(Source& source, ExecuteContext& c) {
   Reading reading(c.cancellation());
   reading.check_goes_on();
@@ -160,13 +161,13 @@ std::shared_ptr<Iterator> Iterator::find(const std::string& handle, const std::s
   const char* at = handle.data() + std::min(handle.size(), handle_prefix.size());
   if (handle.starts_with(handle_prefix)) at = std::from_chars(at, end, number).ptr;
   check(number > 0 && at != end && *at == ':', "Could not parse string_handle '", handle,
-        "': it is none that Iterator.string_handle() gave");
+        "': it was not returned by Iterator.string_handle()");
   const std::string_view made_at(at + 1, end);
   check(made_at == device, "Attempted create an iterator on device \"", device,
         "\" from handle defined on device \"", made_at,
-        "\": place the one who takes the handle on that device");
+        "\": place the op that takes the handle on that device");
   std::shared_ptr<Iterator> out = handles().find(number);
-  if (!out) fail(Code::not_found, "the iterator of handle '", handle, "' is no longer there");
+  if (!out) fail(Code::not_found, "the iterator of handle '", handle, "' no longer exists");
   return out;
 }
 

@@ -19,7 +19,7 @@ namespace leat {
 // Thread-safe.
 class Iterator : public Resource, public std::enable_shared_from_this<Iterator> {
  public:
-  // `factory`: makes the dataset when the first element is asked for (OneShotIterator).
+  // `factory`: makes the dataset when the first element is requested (OneShotIterator).
   Iterator(std::string name, ElementTypes types, std::optional<WrittenFunction> factory = {});
 
   static std::shared_ptr<Iterator> of(const NodeView& node);

@@ -9,13 +9,13 @@ namespace {
 
 Iterator& iterator_of(const ExecuteContext& c, int input) {
   auto* out = dynamic_cast<Iterator*>(c.resource(input).get());
-  check(out != nullptr, "'", c.resource(input)->name(), "' is no iterator");
+  check(out != nullptr, "'", c.resource(input)->name(), "' is not an iterator");
   return *out;
 }
 
 // ---- Kernels
 
-// Reading from a beginning may compile functions; the elements are read later.
+// Starting to read may compile functions; the elements are read later.
 void make_iterator(ExecuteContext& c) { iterator_of(c, 1).begin(input_dataset(c)); }
 
 void get_next(ExecuteContext& c, std::function<void(Status)> done) {

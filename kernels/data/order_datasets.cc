@@ -30,7 +30,7 @@ class RepeatDataset final : public ElementSource {
         }
         s.input.reset();
         ++s.epoch;
-        // Nothing, again and again, would never end.
+        // Repeating an empty dataset would never end.
         if (count_ < 0 && !std::exchange(s.has_element, false)) break;
       }
       return out;
@@ -153,8 +153,8 @@ class ZipDataset final : public ElementSource {
       if (is_over) return out;
       out.emplace();
       std::exception_ptr first_error;
-      // All of them go on, even after an error or the end of one: errors may be ignored, and a
-      // cache is complete when its end has been asked for.
+      // All iterators continue, even after an error or the end of one: errors may be ignored, and a
+      // cache is complete only once its end has been requested.
       for (const auto& each : iterators) {
         try {
           const std::optional<Element> part = each->next(reading);
@@ -183,7 +183,7 @@ class ConcatenateDataset final : public ElementSource {
     check(first_->types().dtypes == second_->types().dtypes,
           "Cannot concatenate datasets with different types: they have ",
           first_->types().dtypes.size(), " and ", second_->types().dtypes.size(),
-          " components, or other dtypes");
+          " components, or their dtypes differ");
   }
 
   int64_t cardinality() const override {
@@ -262,7 +262,7 @@ const Op concatenate_op{dataset_op({.name = "ConcatenateDataset",
                                          dataset_of(c.input(1)));
                                    })};
 
-// ---- Those that change nothing: they tell TensorFlow's runtime how to read ----
+// ---- Datasets that change nothing: they tell TensorFlow's runtime how to read ----
 
 MakeDataset passed() {
   return [](ExecuteContext& c) { return input_dataset(c); };

@@ -77,7 +77,7 @@ void set_shapes(ShapeContext& c, const Shape& batch) {
   const auto& sparse = c.attr<std::vector<DType>>("sparse_types");
   const auto& dense = c.attr<std::vector<Shape>>("dense_shapes");
   const int n = static_cast<int>(sparse.size());
-  // How many outputs there are is said twice, in numbers and in lists.
+  // The number of outputs is given twice, by numbers and by lists.
   const char* const number = c.node().has("Nsparse") ? "Nsparse" : "num_sparse";
   check(c.attr<int64_t>(number) == n, "len(sparse_types) != ", number, ": ", n, " and ",
         c.attr<int64_t>(number));

@@ -16,14 +16,14 @@ namespace {
 using Group = SequenceGroup;
 using Wanted = SequenceWanted;
 
-// ---- What the three ops want
+// ---- The features that the three ops parse
 
 Keys keys_of(const Tensor& keys) {
   const auto span = keys.span<std::string>();
   return {span.begin(), span.end()};
 }
 
-// One key for each input from `first` on, which moves on.
+// One key for each input from `first` on; advances `first`.
 Keys keys_of(ExecuteContext& c, int& first, size_t count) {
   Keys out;
   for (size_t i = 0; i < count; ++i) {
@@ -50,7 +50,7 @@ void check_keys(const Group& group, const char* what) {
     check(shape.is_complete(), what, "_dense_shapes must be fully defined, got ", shape);
 }
 
-// The parsers of batches take a feature in one form only.
+// The parsers of batches accept a feature in one form only.
 void check_forms(const Group& group, const char* what) {
   std::set<std::string> sparse(group.sparse.begin(), group.sparse.end());
   std::set<std::string> ragged(group.ragged.begin(), group.ragged.end());
@@ -64,7 +64,7 @@ void check_forms(const Group& group, const char* what) {
 
 using DTypes = std::vector<DType>;
 
-// How many outputs there are is said twice, in numbers and in lists.
+// The number of outputs is given twice, by numbers and by lists.
 void check_counts(const NodeView& node) {
   const auto agree = [&]<class List>(const char* number, const char* list, TypeTag<List>) {
     const int64_t n = node.attr<int64_t>(number);
@@ -108,7 +108,7 @@ void parse_batch(ExecuteContext& c, Wanted& wanted) {
   check(serialized.shape().rank() <= 1,
         "Expected serialized to be a scalar or vector, got shape: ", serialized.shape());
   check(names.elements() == 0 || names.elements() == serialized.elements(),
-        "debug_name must be empty or have a name for each record: got ", names.elements(),
+        "debug_name must be empty or have one name per record: got ", names.elements(),
         " names and ", serialized.elements(), " records");
   wanted.names = keys_of(names);
   wanted.is_batch = serialized.shape().rank() == 1;

@@ -55,15 +55,15 @@ Reader::Reader(std::string name, Options options)
 void Reader::check_fits(const NodeView& node) const {
   const Options wanted = Options::of(node);
   check(wanted.kind == options_.kind && wanted.what == options_.what, "Shared reader '", name(),
-        "' is a ", options_.kind, " with ", options_.what, "; node '", node.name, "' wants a ",
+        "' is a ", options_.kind, " with ", options_.what, "; node '", node.name, "' expects a ",
         wanted.kind, " with ", wanted.what);
 }
 
 std::string Reader::state() const {
   const std::lock_guard lock(mutex_);
-  std::string out = concat(options_.kind, " '", name(), "' has given ", records_, " records of ",
+  std::string out = concat(options_.kind, " '", name(), "' has produced ", records_, " records of ",
                            files_, " whole files");
-  return path_.empty() ? out + ", waits for the name of the next" : out + ", reads " + path_;
+  return path_.empty() ? out + ", waits for the name of the next file" : out + ", reads " + path_;
 }
 
 int64_t Reader::records() const {
@@ -112,7 +112,7 @@ void Reader::read(int64_t count, std::shared_ptr<TensorQueue> names, const FileR
         });
 }
 
-// Of the file that is open, or of the next.
+// Reads from the open file, or from the next one.
 void Reader::go_on(Read read) {
   const auto self = shared_from_this();
   if (file_) return run_blocking([self, read = std::move(read)] { self->work(read, nullptr); });
@@ -128,7 +128,7 @@ void Reader::go_on(Read read) {
                 });
 }
 
-// On a thread that may wait for the disk. A file that cannot be read is not tried again.
+// Runs on a thread that may wait for the disk. A file that cannot be read is not tried again.
 void Reader::work(Read read, const std::string* path) {
   std::vector<RecordFile::Record> records;
   try {

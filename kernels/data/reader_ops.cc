@@ -13,13 +13,13 @@ using Done = std::function<void(Status)>;
 
 Reader& reader(const ExecuteContext& c) {
   auto* out = dynamic_cast<Reader*>(c.resource(0).get());
-  check(out != nullptr, "'", c.resource(0)->name(), "' is no reader");
+  check(out != nullptr, "'", c.resource(0)->name(), "' is not a reader");
   return *out;
 }
 
 std::shared_ptr<TensorQueue> names(const ExecuteContext& c) {
   auto out = std::dynamic_pointer_cast<TensorQueue>(c.resource(1));
-  check(out != nullptr, "'", c.resource(1)->name(), "' is no queue");
+  check(out != nullptr, "'", c.resource(1)->name(), "' is not a queue");
   check(out->options().dtypes == std::vector{DType::string}, "the queue '", out->name(),
         "' does not hold file names: its elements must be one string each");
   return out;
@@ -27,8 +27,8 @@ std::shared_ptr<TensorQueue> names(const ExecuteContext& c) {
 
 // ---- Kernels
 
-// `give` sets the outputs from what was read. It runs on a thread of others, who have nothing to do
-// with what it throws.
+// `give` sets the outputs from the records read. It runs on a thread of other work, which must not
+// see what it throws.
 template <class Give>
 void read(ExecuteContext& c, int64_t count, Give give, Done done) {
   reader(c).read(

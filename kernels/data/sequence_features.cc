@@ -55,7 +55,7 @@ class Parser {
   int64_t count() const { return static_cast<int64_t>(records_.size()); }
   Shape batch() const { return wanted_.is_batch ? Shape{count()} : Shape{}; }
 
-  // The features of that name: one of the context, or a list's.
+  // The features of that name: one from the context, or those of a list.
   std::span<const Feature> rows_of(size_t record, const std::string& key, bool is_list) const {
     const SequenceFeatures& from = records_[record];
     if (is_list) {
@@ -125,8 +125,9 @@ class Parser {
     next_ += (is_list ? 3 : 2) * n;
   }
 
-  // Values, where each record's begin, and where each row's begin (of lists: outer, then inner).
-  // Without a batch there is nothing to split by record, and TensorFlow leaves a scalar unset.
+  // The values, where those of each record begin, and where those of each row begin (for lists:
+  // outer, then inner). Without a batch there is nothing to split by record, and TensorFlow leaves
+  // a scalar unset.
   template <class T>
   void set_ragged(const SequenceGroup& group, int i, bool is_list) {
     const std::string& key = group.ragged[i];
@@ -184,7 +185,7 @@ class Parser {
     c_.set_output(next_++, std::move(out));
   }
 
-  // As many rows as the longest list has; 0 or "" behind those of the others.
+  // As many rows as the longest list has; shorter lists are padded with 0 or "".
   template <class T>
   void set_dense_list(int i, int output, int lengths_output) {
     const std::string& key = wanted_.lists.dense[i];

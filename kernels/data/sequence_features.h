@@ -11,8 +11,7 @@ namespace leat {
 
 using Keys = std::vector<std::string>;
 
-// The features that a call wants from the context, or from the lists. Each kind has as many types
-// as keys.
+// The features requested from the context, or from the lists. Each kind has as many types as keys.
 struct SequenceGroup {
   Keys sparse, dense, ragged;
   std::vector<DType> sparse_types, dense_types, ragged_types, split_types;
@@ -25,7 +24,7 @@ struct SequenceWanted {
   Keys names;                  // of the records, for messages; or empty
   int defaults = 0;            // position of the first input with defaults of the context
   bool is_batch = true;
-  bool is_strict = false;   // a dense feature of no kind: wrong type, not empty
+  bool is_strict = false;   // a dense feature without a kind is a wrong type, not empty
   bool has_lengths = true;  // of dense lists
   bool has_ragged = false;
 
@@ -34,7 +33,7 @@ struct SequenceWanted {
 
 // Outputs for the context: indices, values and shapes of sparse features, dense ones, ragged values
 // and row splits. The lists have the same, with lengths after the dense ones and two sets of
-// splits. INVALID_ARGUMENT, with the record's name, if a record lacks what is wanted.
+// splits. INVALID_ARGUMENT, with the record's name, if a record lacks a required feature.
 void parse_sequences(ExecuteContext& c, const SequenceWanted& wanted, const Tensor& serialized);
 
 }  // namespace leat

@@ -12,7 +12,7 @@ namespace {
 
 struct Seeds {
   int64_t first, second;
-  // (0, 0) asks for others each time.
+  // (0, 0) requests new random seeds each time.
   static Seeds of(int64_t first, int64_t second) {
     if (first != 0 || second != 0) return {first, second};
     std::random_device device;
@@ -85,7 +85,7 @@ class ShuffleDataset final : public ElementSource {
   }
 
  private:
-  // The buffer has the elements of an epoch, and what already fits of those that follow.
+  // The buffer has the elements of an epoch, and as many of the following epochs as fit.
   class Iterator final : public DatasetIterator {
    public:
     explicit Iterator(const ShuffleDataset& dataset)
@@ -111,7 +111,7 @@ class ShuffleDataset final : public ElementSource {
    private:
     bool has_room() const {
       const int64_t size = dataset_.options_.buffer_size;
-      // All of an epoch at once, and nothing of the next before it is used up.
+      // Holds all of an epoch at once, and starts the next only when it is used up.
       if (size < 0) return buffer_.empty() || input_ != nullptr;
       return static_cast<int64_t>(buffer_.size()) < size;
     }
@@ -127,7 +127,7 @@ class ShuffleDataset final : public ElementSource {
         std::optional<Element> element = input_->next(reading);
         if (!element) {
           input_.reset();
-          is_over_ = count < 0 && !has_element_;  // it would never have any
+          is_over_ = count < 0 && !has_element_;  // the input would never have any elements
           continue;
         }
         check_memory_for_element(*element);

@@ -66,12 +66,12 @@ class RangeDataset final : public ElementSource {
   RangeDataset(ElementTypes types, int64_t start, int64_t stop, int64_t step)
       : ElementSource(std::move(types)), start_(start), stop_(stop), step_(step) {
     check(step != 0, "step must be a non-zero integer.");
-    check(this->types().dtypes.size() == 1, "a range has one component");
+    check(this->types().dtypes.size() == 1, "a range must have one component");
     converted(0);
   }
 
   int64_t cardinality() const override {
-    // Unsigned: the bounds may be further apart than 64 bits with a sign tell.
+    // Unsigned: the distance of the bounds may not fit into a signed 64-bit integer.
     const bool is_upward = step_ > 0;
     if (is_upward ? start_ >= stop_ : start_ <= stop_) return 0;
     const auto a = static_cast<uint64_t>(start_), b = static_cast<uint64_t>(stop_),
@@ -101,7 +101,7 @@ class RangeDataset final : public ElementSource {
         return Tensor::scalar(static_cast<double>(value));
       default:
         fail(Code::invalid_argument, "Unsupported data type: ", types().dtypes[0],
-             "; a range has int32, int64, float or double");
+             "; a range supports int32, int64, float and double");
     }
   }
   const int64_t start_, stop_, step_;
@@ -136,7 +136,7 @@ const Op list_op{
                  ElementTypes types = ElementTypes::of(c.node());
                  const int components = static_cast<int>(types.dtypes.size());
                  check(components > 0 && c.num_inputs() % components == 0, c.num_inputs(),
-                       " tensors are no list of elements with ", components, " components");
+                       " tensors cannot be split into elements with ", components, " components");
                  std::vector<Element> elements(c.num_inputs() / components);
                  for (int i = 0; i < c.num_inputs(); ++i)
                    elements[i / components].push_back(c.input(i));

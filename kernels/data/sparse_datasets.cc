@@ -45,7 +45,8 @@ class SparseTensorSliceDataset final : public ElementSource {
   const SparseRows rows_;
 };
 
-// Dense elements, which may have different extents, as rows of sparse tensors that hold them all.
+// Dense elements, which may have different extents, as rows of sparse tensors that are large enough
+// for all.
 class DenseToSparseBatchDataset final : public ElementSource {
  public:
   DenseToSparseBatchDataset(ElementTypes types, Pointer input, int64_t size, Shape row_shape)
@@ -84,7 +85,7 @@ class DenseToSparseBatchDataset final : public ElementSource {
     if (!element.has_rank() || !row_shape_.has_rank()) return true;
     if (element.rank() != row_shape_.rank()) return false;
     for (int i = 0; i < element.rank(); ++i) {
-      if (row_shape_[i] != any && element[i] > row_shape_[i]) return false;  // any is below all
+      if (row_shape_[i] != any && element[i] > row_shape_[i]) return false;  // any is -1
     }
     return true;
   }
@@ -149,7 +150,7 @@ const Op dense_to_sparse_op{dataset_op(
       check(c.input(2).shape().rank() == 1, "row_shape must be a vector");
       const auto extents = c.input(2).span<int64_t>();
       for (const int64_t extent : extents)
-        check(extent >= -1, "row_shape must have extents, or -1, got ", extent);
+        check(extent >= -1, "row_shape must hold extents or -1, got ", extent);
       return std::make_shared<DenseToSparseBatchDataset>(
           ElementTypes::of(c.node()), input_dataset(c), scalar_input<int64_t>(c, 1, "batch_size"),
           Shape(extents));

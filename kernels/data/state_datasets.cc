@@ -45,7 +45,8 @@ class ScanDataset final : public ElementSource {
   void check_results(const Element& results) const {
     const size_t states = initial_.size();
     check(results.size() == states + types().dtypes.size(), "scan_func returned ", results.size(),
-          " values, not ", states, " of the state and ", types().dtypes.size(), " of the element");
+          " values, but must return ", states, " of the state and ", types().dtypes.size(),
+          " of the element");
     for (size_t i = 0; i < results.size(); ++i) {
       const DType expected = i < states ? initial_[i].dtype() : types().dtypes[i - states];
       check(results[i].dtype() == expected, "Got wrong type for scan_func return value ", i,

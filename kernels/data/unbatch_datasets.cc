@@ -5,7 +5,7 @@
 namespace leat {
 namespace {
 
-// Of each element, which must have as many in all components.
+// The number of rows of an element, which must be equal in all components.
 int64_t rows_of_batch(const Element& batch) {
   for (size_t i = 0; i < batch.size(); ++i) {
     check(batch[i].shape().rank() > 0,
@@ -62,7 +62,7 @@ class UnbatchDataset final : public ElementSource {
 // Batches of these sizes, in turn.
 class RebatchDataset final : public ElementSource {
  public:
-  // `rows`: what they are made of.
+  // `rows`: the dataset of rows that the batches are made of.
   RebatchDataset(ElementTypes types, Pointer rows, const Tensor& sizes, bool drops_remainder)
       : ElementSource(std::move(types), {rows}),
         rows_(std::move(rows)),

@@ -64,7 +64,7 @@ class WindowDataset final : public ElementSource {
     return {std::vector<DType>(components, DType::variant), std::vector<Shape>(components)};
   }
 
-  // An element that failed keeps its place: the windows that it would be in fail.
+  // An element that failed keeps its place: the windows that would contain it fail.
   struct Place {
     Element element;
     Status status;

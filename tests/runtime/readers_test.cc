@@ -108,7 +108,7 @@ TEST(Readers, AWaitEndsWithItsStep) {
   for (auto& read : reads) {
     const Status status = read.get();
     EXPECT_EQ(status.code, Code::deadline_exceeded) << status.message;
-    EXPECT_THAT(status.message, HasSubstr("TextLineReader 'reader' has given 0 records"));
+    EXPECT_THAT(status.message, HasSubstr("TextLineReader 'reader' has produced 0 records"));
   }
   r.put(r.file("there"));
   EXPECT_EQ(r.read(), "there");
