@@ -13,12 +13,12 @@ GradientAccumulator::GradientAccumulator(std::string name, const NodeView& node)
       is_mean_(node.attr<std::string>("reduction_type") == "MEAN") {}
 
 void GradientAccumulator::check_fits(const NodeView& node) const {
-  check(node.op == kind_, "'", name(), "' is a ", kind_, "; node '", node.name, "' wants a ",
+  check(node.op == kind_, "'", name(), "' is a ", kind_, "; node '", node.name, "' expects a ",
         node.op);
   check(node.attr<DType>("dtype") == dtype_ && node.attr<Shape>("shape") == shape_ &&
             (node.attr<std::string>("reduction_type") == "MEAN") == is_mean_,
         "'", name(), "' is a ", kind_, " of ", dtype_, shape_, is_mean_ ? ", MEAN" : ", SUM",
-        "; node '", node.name, "' wants a ", node.op, " of ", node.attr<DType>("dtype"),
+        "; node '", node.name, "' expects a ", node.op, " of ", node.attr<DType>("dtype"),
         node.attr<Shape>("shape"), ", ", node.attr<std::string>("reduction_type"));
 }
 
@@ -77,7 +77,7 @@ int64_t GradientAccumulator::count() const {
 
 GradientAccumulator& accumulator_of(const ExecuteContext& c) {
   auto* out = dynamic_cast<GradientAccumulator*>(c.resource(0).get());
-  check(out != nullptr, "'", c.resource(0)->name(), "' is no accumulator");
+  check(out != nullptr, "'", c.resource(0)->name(), "' is not an accumulator");
   return *out;
 }
 

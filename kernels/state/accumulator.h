@@ -47,9 +47,9 @@ class GradientAccumulator : public WaitingState {
   const DType dtype_;
   const Shape shape_;
   const bool is_mean_;
-  // Under the lock.
+  // Guarded by the lock.
   int64_t count_ = 0, step_ = 0;
-  int64_t wanted_ = 0;   // by the first operation in line
+  int64_t wanted_ = 0;   // number that the first operation in line waits for
   int64_t dropped_ = 0;  // gradients that came too late, in total
 };
 

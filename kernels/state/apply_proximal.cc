@@ -14,7 +14,7 @@ void check_regularization(C l1, C l2) {
   check(l2 >= C(0), "l2 regularization strength is not a non-negative scalar: ", l2);
 }
 
-// x, or 0 where it is nearer to 0 than `limit`, by which it comes nearer elsewhere.
+// x moved towards 0 by `limit`, or 0 where x is nearer to 0 than that.
 template <class C>
 LEAT_DEVICE C shrunk(C x, C limit) {
   if (!(limit > C(0))) return x;
@@ -23,8 +23,8 @@ LEAT_DEVICE C shrunk(C x, C limit) {
   return x < C(0) ? -kept : kept;
 }
 
-// With `scaled`, multiply_linear_by_lr, `linear` holds what it does otherwise times lr.
-// As in TensorFlow, sparse updates alone check the rates and keep NaN.
+// With `scaled` (multiply_linear_by_lr), `linear` holds its usual value times lr. As in TensorFlow,
+// only sparse updates check the rates and keep NaN.
 template <class C, bool has_shrinkage, bool is_sparse>
 struct FtrlRule {
   static constexpr int variables = 3;  // var, accum, linear

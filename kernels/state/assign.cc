@@ -42,8 +42,8 @@ BoundKernel prepare_assign_on_device(const KernelRequest& request) {
   });
 }
 
-// Replaces the variable, shape included. For variables without a declared shape, and where nobody
-// asks for the shape to stay.
+// Replaces the variable, shape included. For variables without a declared shape, and where
+// validate_shape is false.
 void assign_any_shape(ExecuteContext& c) {
   Variable& variable = c.variable(0);
   const std::unique_lock lock(variable.mutex());

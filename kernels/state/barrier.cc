@@ -29,7 +29,7 @@ class Barrier : public WaitingState {
     check(node.op == "Barrier" && node.attr<std::vector<DType>>("component_types") == dtypes_ &&
               shapes_of(node) == shapes_,
           "Shared barrier '", name(), "' has other component_types or shapes than node '",
-          node.name, "' wants, which is a ", node.op);
+          node.name, "' expects, which is a ", node.op);
   }
 
   std::string state() const override {
@@ -39,21 +39,22 @@ class Barrier : public WaitingState {
                   waiting(), " operations wait");
   }
 
-  // Component `component` of the tuple under each key is a row of `values`. All or none.
+  // Component `component` of the tuple under each key is a row of `values`. Inserts all rows or
+  // none.
   void insert(const Tensor& keys, int64_t component, const Tensor& values) {
     check_component(keys, component, values);
     change([&] { insert_checked(keys, static_cast<size_t>(component), values); });
   }
 
   struct Ready {
-    int64_t index = 0;  // that of the insertion that brought the key
+    int64_t index = 0;  // of the insertion that added the key
     std::string key;
     std::vector<Tensor> tuple;
   };
   using Taken = std::function<void(const std::vector<Ready>&)>;
 
-  // Those whose keys came first. OUT_OF_RANGE once the barrier is closed and can never have as
-  // many; one or more will do then with `up_to`.
+  // Takes the tuples whose keys came first. OUT_OF_RANGE once the barrier is closed and can never
+  // have as many; with `up_to`, one or more are then enough.
   void take(int64_t count, bool up_to, Taken taken, Cancellation& cancellation, Done done) {
     const auto out = std::make_shared<std::vector<Ready>>();
     when_possible(
@@ -81,8 +82,8 @@ class Barrier : public WaitingState {
         cancellation, giving(out, std::move(taken), std::move(done)));
   }
 
-  // No more keys. `cancels`: no more components of those that have come, either. It may follow on a
-  // close that did not cancel.
+  // Accepts no more keys. With `cancels`, accepts no more components for existing keys, either;
+  // such a close may follow one that did not cancel.
   void close(bool cancels) {
     change([&] {
       if (is_closed_ && (is_cancelled_ || !cancels))
@@ -103,17 +104,17 @@ class Barrier : public WaitingState {
     return static_cast<int64_t>(incomplete_.size());
   }
 
-  // Component i of tuples that are ready, as one tensor.
+  // Component i of ready tuples, as one tensor.
   Tensor batch(const std::vector<Ready>& tuples, size_t i) const {
     Shape row = shapes_[i];
     for (const Ready& ready : tuples) {
       const Shape& other = ready.tuple[i].shape();
       check(row.is_compatible(other), "Component ", i, " of barrier '", name(), "' has rows of ",
-            row, " and of ", other, ", which do not make one tensor");
+            row, " and of ", other, ", which cannot form one tensor");
       row = row.merged(other);
     }
     check(row.is_complete(), "Barrier '", name(), "' does not know the shape ", row,
-          " of component ", i, ", and no tuple tells it");
+          " of component ", i, ", and there is no tuple to determine it");
     Shape shape{static_cast<int64_t>(tuples.size())};
     for (const int64_t extent : row.dims()) shape.push_back(extent);
     Tensor out(dtypes_[i], shape);
@@ -141,7 +142,7 @@ class Barrier : public WaitingState {
     return shapes;
   }
 
-  // Keys of one insertion have one index; they leave in the order of TensorFlow's heap.
+  // Keys of one insertion have the same index; they leave in the order of TensorFlow's heap.
   static bool comes_later(const Ready& a, const Ready& b) { return a.index > b.index; }
 
   void check_component(const Tensor& keys, int64_t component, const Tensor& values) const {
@@ -169,7 +170,8 @@ class Barrier : public WaitingState {
            ".  Number of new insertions: ", count,
            ".  Number of incomplete keys: ", incomplete_.size(), ".");
     }
-    // What becomes of the keys, until it is certain that all can be inserted; none: it has left.
+    // The new entries of the keys, kept here until it is certain that all can be inserted; none:
+    // the tuple is complete.
     std::unordered_map<std::string, std::optional<Entry>> changed;
     std::vector<Ready> completed;
     bool has_new = false;
@@ -223,7 +225,7 @@ class Barrier : public WaitingState {
 
 Barrier& barrier(const ExecuteContext& c) {
   auto* out = dynamic_cast<Barrier*>(c.resource(0).get());
-  check(out != nullptr, "'", c.resource(0)->name(), "' is no barrier");
+  check(out != nullptr, "'", c.resource(0)->name(), "' is not a barrier");
   return *out;
 }
 
@@ -235,7 +237,7 @@ void take_many(ExecuteContext& c, std::function<void(Status)> done) {
   check(c.node().attr<int64_t>("timeout_ms") == -1,
         "timeout_ms is not supported: give the step a timeout");
   check(c.node().attr<std::vector<DType>>("component_types") == barrier(c).dtypes(),
-        "the barrier '", barrier(c).name(), "' holds other component_types than are to be taken");
+        "the barrier '", barrier(c).name(), "' holds other component_types than this op takes");
   check(c.input(1).shape().rank() == 0, "num_elements must be a scalar, got shape ",
         c.input(1).shape());
   const int64_t count = c.input(1).item<int32_t>();

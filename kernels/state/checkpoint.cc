@@ -25,7 +25,7 @@ Tensor read_part(const CheckpointReader& reader, const std::string& name, std::s
 void check_names(const ExecuteContext& c, int64_t tensors) {
   check(c.input(1).elements() == tensors && c.input(2).elements() == tensors, "there are ", tensors,
         " tensors, ", c.input(1).elements(), " tensor_names and ", c.input(2).elements(),
-        " shape_and_slices: the three must agree");
+        " shape_and_slices: the three numbers must be equal");
 }
 
 void save(ExecuteContext& c) {
@@ -48,7 +48,8 @@ void restore(ExecuteContext& c) {
   const auto& dtypes = c.node().attr<std::vector<DType>>("dtypes");
   check_names(c, static_cast<int64_t>(dtypes.size()));
   const CheckpointReader reader(c.input(0).item<std::string>(), files_of(c.device()));
-  // All that does not fit is told at once: who restores another program's checkpoint sees it.
+  // Reports all mismatches at once, so that whoever restores another program's checkpoint sees them
+  // all.
   std::string missing, different;
   for (size_t i = 0; i < dtypes.size(); ++i) {
     const std::string& name = strings(c, 1)[i];
@@ -75,7 +76,7 @@ void restore(ExecuteContext& c) {
   }
 }
 
-// `has_slices`: an input says of each tensor which part it is.
+// `has_slices`: an input gives the part that each tensor is.
 template <bool has_slices>
 void save_v1(ExecuteContext& c) {
   constexpr int first = has_slices ? 3 : 2;
@@ -112,7 +113,7 @@ void merge(ExecuteContext& c) {
                     c.node().attr<bool>("allow_missing_files"), files_of(c.device()));
 }
 
-// Inputs 0 to 2: a prefix, names, and a slice for each.
+// Inputs 0 to 2: a prefix, names, and a slice for each name.
 void check_key_ranks(ShapeContext& c) {
   c.with_rank(0, 0);
   c.with_rank(1, 1);
@@ -163,7 +164,7 @@ const Op merge_op{{
     .is_not_differentiable = true,
 }};
 
-// Of format V1.
+// Ops of format V1.
 
 void check_scalars(ShapeContext& c) {
   for (int i = 0; i < c.num_inputs(); ++i) c.with_rank(i, 0);

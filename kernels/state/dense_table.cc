@@ -66,7 +66,7 @@ DenseTable::DenseTable(std::string name, Options options, const NodeView& node)
       max_load_(node.attr<float>("max_load_factor")) {
   const DType keys = this->options().keys;
   check(keys == DType::i32 || keys == DType::i64 || keys == DType::string, "the keys of a ",
-        this->options().kind, " are int32, int64 or string, not ", keys);
+        this->options().kind, " must be int32, int64 or string, not ", keys);
   check(max_load_ > 0 && max_load_ < 1,
         "max_load_factor must be between 0 and 1, got: ", max_load_);
   const Shape &empty = empty_key_.shape(), &deleted = deleted_key_.shape();
@@ -117,8 +117,8 @@ DenseTable::Buckets DenseTable::empty_buckets(int64_t count) const {
   return out;
 }
 
-// The first bucket on the way of a key that is wanted, or is its own. INTERNAL if there is none,
-// which needs an import that is full.
+// The first bucket in the probe sequence of a key that is wanted, or that holds the key. INTERNAL
+// if there is none, which happens only after an import without free buckets.
 template <class Wanted>
 int64_t DenseTable::find_bucket(const Tensor& keys, int64_t i, Wanted is_wanted) const {
   const uint64_t mask = static_cast<uint64_t>(buckets_.count()) - 1;
@@ -128,7 +128,8 @@ int64_t DenseTable::find_bucket(const Tensor& keys, int64_t i, Wanted is_wanted)
     if (equal_rows(buckets_.keys, at, keys, i, key_width()) || is_wanted(at)) return at;
     bucket = (bucket + static_cast<uint64_t>(step)) & mask;
   }
-  fail(Code::internal, options().kind, " '", name(), "' has no free bucket on the way of a key");
+  fail(Code::internal, options().kind, " '", name(),
+       "' has no free bucket in the probe sequence of a key");
 }
 
 Tensor DenseTable::find(const Tensor& keys, const Tensor& default_value) const {
@@ -140,7 +141,7 @@ Tensor DenseTable::find(const Tensor& keys, const Tensor& default_value) const {
     check_not_reserved(keys, i);
     const int64_t bucket =
         find_bucket(keys, i, [&](int64_t b) { return is(buckets_.keys, b, empty_key_); });
-    // As in TensorFlow there is one default, the first.
+    // As in TensorFlow there is a single default, the first.
     if (is(buckets_.keys, bucket, empty_key_))
       copy_row(default_value, 0, out, i, value_width());
     else
@@ -184,7 +185,7 @@ void DenseTable::insert(const Tensor& keys, const Tensor& values) {
   const std::lock_guard lock(mutex_);
   make_room_for(n);
   for (int64_t i = 0; i < n; ++i) {
-    check_not_reserved(keys, i);  // as in TensorFlow, what came before stays
+    check_not_reserved(keys, i);  // as in TensorFlow, earlier entries stay
     put(keys, i, values);
   }
 }

@@ -8,7 +8,7 @@
 namespace leat {
 namespace {
 
-// MutableDenseHashTable says it by an example.
+// MutableDenseHashTable gives its key shape by an example.
 Shape key_shape_of(const NodeView& node) {
   return node.has("empty_key") ? node.attr<Tensor>("empty_key").shape() : Shape();
 }
@@ -36,7 +36,8 @@ void LookupTable::check_fits(const NodeView& node) const {
             wanted.kind == options_.kind && wanted.value_shape == options_.value_shape,
         "Conflicting key/value dtypes: the table '", name(), "' is a ", options_.kind, " of ",
         options_.keys, " -> ", options_.values, options_.value_shape, "; node '", node.name,
-        "' wants a ", wanted.kind, " of ", wanted.keys, " -> ", wanted.values, wanted.value_shape);
+        "' expects a ", wanted.kind, " of ", wanted.keys, " -> ", wanted.values,
+        wanted.value_shape);
 }
 
 void LookupTable::initialize(const Tensor&, const Tensor&) {

@@ -28,8 +28,8 @@ class LookupTable : public Resource {
   // FAILED_PRECONDITION if the table must be filled first.
   virtual Tensor find(const Tensor& keys, const Tensor& default_value) const = 0;
   // Fills a table that is filled once. A second call succeeds if it has as many keys.
-  // FAILED_PRECONDITION if it does not, or if a key has two values: the call may be repeated then,
-  // and must agree with the entries already there.
+  // FAILED_PRECONDITION if it does not, or if a key has two values: then the call may be repeated,
+  // and must agree with the existing entries.
   virtual void initialize(const Tensor& keys, const Tensor& values);
   virtual void insert(const Tensor& keys, const Tensor& values) = 0;
   virtual void remove(const Tensor& keys) = 0;

@@ -17,7 +17,7 @@ namespace {
 
 LookupTable& table(const ExecuteContext& c) {
   auto* out = dynamic_cast<LookupTable*>(c.resource(0).get());
-  check(out != nullptr, "'", c.resource(0)->name(), "' is no lookup table");
+  check(out != nullptr, "'", c.resource(0)->name(), "' is not a lookup table");
   return *out;
 }
 
@@ -62,14 +62,14 @@ class Column {
   Column(const char* what, int64_t index, DType dtype, int64_t rows)
       : index_(index), values_(dtype, {rows}) {
     check(index >= whole_line && index < std::numeric_limits<int32_t>::max(), what,
-          " index must be at least -2, and a column, got ", index);
+          " index must be -2 (whole line), -1 (line number) or a column, got ", index);
     check(index != line_number || dtype == DType::i64, what,
           " index for line number requires table ", what, " dtype of int64, got ", dtype);
     check(dtype == DType::string || dtype == DType::i32 || dtype == DType::i64 || dtype == f32 ||
               dtype == f64,
           "Data type ", dtype,
-          " not supported: a table that is read from a file has string, "
-          "int32, int64, float or double");
+          " not supported: a table that is read from a file supports "
+          "string, int32, int64, float and double");
   }
 
   int64_t index() const { return index_; }
@@ -102,7 +102,7 @@ class Column {
     const char *begin = text.data(), *end = begin + text.size();
     while (begin != end && std::isspace(static_cast<unsigned char>(*begin))) ++begin;
     while (begin != end && std::isspace(static_cast<unsigned char>(end[-1]))) --end;
-    if (end - begin > 1 && *begin == '+' && begin[1] != '-') ++begin;  // from_chars takes none
+    if (end - begin > 1 && *begin == '+' && begin[1] != '-') ++begin;  // from_chars rejects it
     const auto [stop, error] = std::from_chars(begin, end, value);
     check(begin != end && stop == end && error == std::errc{}, "Field ", text, " in line ", row,
           " is not a valid ", dtype_of<T>, ".");
@@ -228,7 +228,7 @@ const auto insert_ops = both({.name = "LookupTableInsert",
                               .inputs = {"keys: Tin", "values: Tout"},
                               .attrs = {"Tin: type", "Tout: type"}},
                              {.execute = insert});
-// TensorFlow has this one on resources only.
+// TensorFlow has this op on resources only.
 const Op remove_op{{.name = "LookupTableRemoveV2",
                     .doc = "Takes the keys out of a table that may change; missing ones are fine.",
                     .inputs = {"table_handle: resource", "keys: Tin"},

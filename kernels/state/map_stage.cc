@@ -23,8 +23,8 @@ bool has_none(const StagedTuple& tuple) {
   return std::none_of(tuple.begin(), tuple.end(), [](const auto& x) { return x.has_value(); });
 }
 
-// `Map` says whose turn it is where no key is asked for: the smallest key's, or that of the first
-// in a hash table.
+// `Map` decides which key is taken where none is requested: the smallest, or the first in a hash
+// table.
 template <class Map>
 class StagingMap : public WaitingState {
  public:
@@ -37,7 +37,7 @@ class StagingMap : public WaitingState {
                   " and ", incomplete_.size(), " incomplete ones; ", waiting(), " operations wait");
   }
 
-  // Components `indices` of a tuple of `size`. A key that is complete already stays as it is.
+  // Components `indices` of a tuple of `size`. A key that is already complete stays as it is.
   void put(int64_t key, const Indices& indices, size_t size, StagedTuple components,
            Cancellation& cancellation, Done done) {
     const uint64_t bytes = bytes_of(components);
@@ -63,7 +63,7 @@ class StagingMap : public WaitingState {
   };
   using Taken = std::function<void(const Entry&)>;
 
-  // Of this key, or, without one, of that whose turn it is. `keeps`: they stay in the map, too.
+  // Components of this key or, without a key, of the next one. `keeps`: they also stay in the map.
   void get(std::optional<int64_t> key, Indices indices, bool keeps, Taken taken,
            Cancellation& cancellation, Done done) {
     const auto out = std::make_shared<Entry>();

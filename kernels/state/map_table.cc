@@ -5,7 +5,7 @@
 namespace leat {
 namespace {
 
-// The bytes that stand for element `i`.
+// The bytes that represent element `i`.
 void key_of(const Tensor& keys, int64_t i, std::string& key) {
   if (keys.dtype() == DType::string) {
     key = keys.data<std::string>()[i];
@@ -102,7 +102,7 @@ void MapTable::check_mutable(const char* operation) const {
 
 Tensor MapTable::find(const Tensor& keys, const Tensor& default_value) const {
   check_default(keys, default_value);
-  // As TensorFlow does it: a table that is filled once has one default, the first.
+  // As in TensorFlow, a table that is filled once has a single default, the first.
   const bool is_per_key = !is_filled_once_ && !(default_value.shape() == options().value_shape);
   Tensor out(options().values, shape_of_values(keys.shape()));
   Rows defaults(options().values, options().value_shape.elements());
@@ -158,7 +158,7 @@ void MapTable::initialize(const Tensor& keys, const Tensor& values) {
          options().kind, " '", name(), "' has ", entries_.rows.size(), " entries, not ",
          keys.elements(), ")");
   }
-  add(entries_, keys, values);  // as in TensorFlow, what came before a conflict stays
+  add(entries_, keys, values);  // as in TensorFlow, entries before a conflict stay
   is_initialized_ = true;
 }
 

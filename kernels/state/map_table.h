@@ -10,7 +10,7 @@
 
 namespace leat {
 
-// Rows of equal length, one after the other.
+// Rows of equal length, one after another.
 class Rows {
  public:
   Rows(DType dtype, int64_t width) : dtype_(dtype), width_(static_cast<size_t>(width)) {}
@@ -26,7 +26,7 @@ class Rows {
  private:
   DType dtype_;
   size_t width_;
-  std::vector<char> bytes_;  // of all types except
+  std::vector<char> bytes_;  // of all types except strings
   std::vector<std::string> strings_;
 };
 

@@ -50,7 +50,7 @@ void TensorQueue::check_fits(const NodeView& node) const {
             wanted.shapes == options_.shapes && wanted.capacity == options_.capacity &&
             wanted.min_after_dequeue == options_.min_after_dequeue,
         "Shared queue '", name(), "' is a ", options_.kind, " of capacity ", options_.capacity,
-        "; node '", node.name, "' wants a ", wanted.kind, " of capacity ", wanted.capacity,
+        "; node '", node.name, "' expects a ", wanted.kind, " of capacity ", wanted.capacity,
         ", or other components");
 }
 
@@ -112,8 +112,8 @@ void TensorQueue::check_element(const std::vector<Tensor>& components, bool are_
 
 // ---- Lines ----
 
-// Its step's end is known to it before anybody can serve it: `done` may end the step, and the
-// cancellation with it.
+// The operation learns of the end of its step before anything can serve it: `done` may end the
+// step, and the cancellation with it.
 void TensorQueue::join(Line& line, Operation operation, Cancellation& cancellation) {
   {
     const std::lock_guard lock(mutex_);
@@ -165,7 +165,7 @@ void TensorQueue::close(bool cancel_pending, Cancellation& cancellation, Done do
         finish(enqueues_, {Code::cancelled, "Enqueue operation was cancelled"}, calls);
     }
     for (const auto& call : calls) call();
-    serve();  // dequeues may have to give up
+    serve();  // dequeues may have to fail
     return done({});
   }
   join(enqueues_,
@@ -185,7 +185,7 @@ bool TensorQueue::is_closed() const {
   return is_closed_;
 }
 
-// Its step has ended.
+// Called when the operation's step has ended.
 void TensorQueue::leave(int64_t id, const Status& why) {
   Calls calls;
   {
@@ -205,7 +205,7 @@ void TensorQueue::leave(int64_t id, const Status& why) {
     }
   }
   for (const auto& call : calls) call();
-  serve();  // who stood behind it
+  serve();  // those behind it in line
 }
 
 // ---- Serving; what follows up to serve() runs with the lock held ----

@@ -30,7 +30,7 @@ class TensorQueue : public Resource, public std::enable_shared_from_this<TensorQ
   struct Options {
     std::string kind;  // "FIFOQueue", for messages
     std::vector<DType> dtypes;
-    std::vector<Shape> shapes;  // empty: anything
+    std::vector<Shape> shapes;  // empty: any shapes
     int64_t capacity = -1;      // -1: unbounded
     bool is_padded = false;     // unknown extents may differ within one batch
     bool is_shuffled = false;
@@ -67,7 +67,7 @@ class TensorQueue : public Resource, public std::enable_shared_from_this<TensorQ
   struct Operation {
     int64_t id;
     std::vector<Element> elements;  // still to be enqueued, or taken so far
-    int64_t wanted = 0;             // by a dequeue
+    int64_t wanted = 0;             // elements that a dequeue waits for
     bool up_to = false;
     bool closes = false;
     std::function<void(const Status&, std::vector<Element>)> done;

@@ -16,7 +16,7 @@ using Done = std::function<void(Status)>;
 
 TensorQueue& queue(const ExecuteContext& c) {
   auto* out = dynamic_cast<TensorQueue*>(c.resource(0).get());
-  check(out != nullptr, "'", c.resource(0)->name(), "' is no queue");
+  check(out != nullptr, "'", c.resource(0)->name(), "' is not a queue");
   return *out;
 }
 
@@ -28,8 +28,8 @@ std::vector<Tensor> components(const ExecuteContext& c) {
 
 // ---- Between a batch and its elements ----
 
-// The largest extents of a component's elements; `shape` if there are none, 0 where it leaves them
-// open.
+// The largest extents of a component's elements; without elements, those of `shape`, with 0 for
+// unknown ones.
 Shape padded_shape(const std::vector<TensorQueue::Element>& elements, size_t component,
                    const Shape& shape) {
   Shape out = shape;
@@ -42,7 +42,7 @@ Shape padded_shape(const std::vector<TensorQueue::Element>& elements, size_t com
   return out;
 }
 
-// What an element lacks of the largest extents is 0, or empty strings.
+// Elements are padded to the largest extents with 0 or empty strings.
 Tensor batch_of(const std::vector<TensorQueue::Element>& elements, size_t component, DType dtype,
                 const Shape& shape) {
   const Shape room = padded_shape(elements, component, shape);
@@ -77,7 +77,7 @@ void enqueue_many(ExecuteContext& c, Done done) {
 
 void check_types(const ExecuteContext& c) {
   check(c.node().attr<std::vector<DType>>("component_types") == queue(c).options().dtypes,
-        "the queue '", queue(c).name(), "' holds other component_types than the dequeue wants");
+        "the queue '", queue(c).name(), "' holds other component_types than this op dequeues");
 }
 
 void dequeue(ExecuteContext& c, Done done) {
@@ -96,15 +96,14 @@ void dequeue_many(ExecuteContext& c, Done done) {
   check_types(c);
   TensorQueue& from = queue(c);
   const int64_t count = c.input(1).item<int32_t>();
-  check(count >= 0, "DequeueManyOp requires a number of elements that is not negative, got ",
-        count);
+  check(count >= 0, "DequeueManyOp requires a non-negative number of elements, got ", count);
   from.check_batches();
   from.dequeue(count, up_to, c.cancellation(),
                [&c, queue = c.resource(0), done = std::move(done)](
                    Status status, std::vector<TensorQueue::Element> elements) {
                  const TensorQueue::Options& options =
                      static_cast<const TensorQueue&>(*queue).options();
-                 try {  // whoever serves the queue has nothing to do with a batch too large
+                 try {  // the operation that serves the queue must not fail for too large a batch
                    for (size_t i = 0; status.is_ok() && i < options.dtypes.size(); ++i) {
                      c.set_output(static_cast<int>(i),
                                   batch_of(elements, i, options.dtypes[i], options.shapes[i]));

@@ -27,8 +27,8 @@ BoundKernel prepare_variable_shape(const KernelRequest& request) {
 }
 
 void infer_update(ShapeContext& c) {
-  check(c.input(0).is_compatible(c.input(1)), "the variable has shape ", c.input(0), ", the value ",
-        c.input(1));
+  check(c.input(0).is_compatible(c.input(1)), "the variable has shape ", c.input(0),
+        ", but the value has ", c.input(1));
 }
 
 OpDef update_op(std::string name, std::string doc, std::vector<Kernel> kernels, Tensor result) {

@@ -18,15 +18,14 @@ void update_row(T* row, const T* with, int64_t n, int64_t step) {
   for (int64_t i = 0; i < n; ++i) Rule{}(row[i], with[i * step]);
 }
 
-// A quotient of integers has no value there. ResourceScatterDiv refuses it for all types, as in
-// TensorFlow.
+// Integer division by 0 is undefined. ResourceScatterDiv rejects 0 for all types, as in TensorFlow.
 template <class T>
 void check_divisors(const T* values, int64_t n) {
   for (int64_t i = 0; i < n; ++i) check(!(values[i] == T(0)), "updates must not contain 0");
 }
 
-// In the order of the indices: where one comes twice, both updates count (of a replacement, the
-// last).
+// Updates in the order of the indices: if an index appears twice, both updates count (for
+// replacements, the last).
 template <class Rule, class T, class Index>
 BoundKernel bind(const KernelRequest& request) {
   const bool on_resource = request.outputs.empty();
@@ -63,7 +62,7 @@ void infer(ShapeContext& c) {
   if (c.num_outputs() > 0) c.set_output(0, ref);
   if (!ref.has_rank() || !indices.has_rank() || !updates.has_rank() || updates.rank() == 0) return;
   if (c.num_outputs() == 0 && indices.is_complete() && indices.elements() == 0) {
-    // On a resource, as in TensorFlow: nothing is updated, whatever the extents.
+    // On a resource, as in TensorFlow, any extents are accepted if nothing is updated.
     return check(updates.rank() == indices.rank() + ref.rank() - 1, "updates must have rank ",
                  indices.rank() + ref.rank() - 1, " or 0, got ", updates);
   }

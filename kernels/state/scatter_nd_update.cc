@@ -36,7 +36,7 @@ void infer(ShapeContext& c) {
         "Indices and updates specified for empty output. indices shape: ", indices);
 }
 
-// Where index vectors point.
+// The places that index vectors point to.
 struct Places {
   Shape shape;
   std::vector<int64_t> strides;
@@ -66,8 +66,8 @@ struct Places {
   }
 };
 
-// In the order of the indices: where a place comes twice, both updates count (of a replacement, the
-// last).
+// Updates in the order of the indices: if a place appears twice, both updates count (for
+// replacements, the last).
 template <class Rule, class T, class Index>
 BoundKernel bind(const KernelRequest& request) {
   check_variable_dtype(request, "T");

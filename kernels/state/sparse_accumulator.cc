@@ -20,8 +20,8 @@ class SparseGradientAccumulator : public GradientAccumulator {
   using GradientAccumulator::GradientAccumulator;
 
  private:
-  // indices, values, shape (empty: not known). A scalar, or no shape, fits all: it is what
-  // SyncReplicasOptimizer asks for.
+  // indices, values, shape (empty: not known). A scalar, or no shape, fits all:
+  // SyncReplicasOptimizer requests that.
   void check_gradient(const Gradient& gradient) const override {
     const Tensor &indices = gradient[0], &values = gradient[1], &full = gradient[2];
     check(values.dtype() == dtype(), "Attempt to apply a gradient of ", values.dtype(),
@@ -77,8 +77,8 @@ class SparseGradientAccumulator : public GradientAccumulator {
     merge(indices, values);
   }
 
-  // As TensorFlow does it, which takes both to be in ascending order: an index that comes twice in
-  // one gradient, or out of order, makes a row of its own.
+  // Like TensorFlow, assumes that both are in ascending order: an index that appears twice in one
+  // gradient, or out of order, makes a row of its own.
   void merge(const std::vector<int64_t>& indices, const Tensor& values) {
     struct Source {
       size_t held, added;  // none: the number of rows
@@ -145,7 +145,7 @@ class SparseGradientAccumulator : public GradientAccumulator {
     return out;
   }
 
-  // What the accumulator was declared with, and what the rows tell.
+  // The declared shape of the accumulator, with unknown extents taken from the rows.
   Tensor full_shape() const {
     const Shape &rows = values_.shape(), &declared = shape();
     Tensor out(i64, {rows.rank()});

@@ -37,7 +37,7 @@ class StagedTuples : public WaitingState {
 
   using Taken = std::function<void(const StagedTuple&)>;
 
-  // The first; `taken` gets it before `done` is called.
+  // The first tuple; `taken` gets it before `done` is called.
   void get(Taken taken, Cancellation& cancellation, Done done) {
     const auto out = std::make_shared<StagedTuple>();
     when_possible(

@@ -2,7 +2,7 @@
 
 namespace leat {
 
-// Strings count with their text, and with the 24 bytes that one has in TensorFlow.
+// A string counts with its text and the 24 bytes that a string object has in TensorFlow.
 uint64_t bytes_of(const StagedTuple& tuple) {
   uint64_t out = 0;
   for (const auto& tensor : tuple) {
@@ -34,7 +34,7 @@ bool StagingLimits::has_space(size_t elements, uint64_t bytes, uint64_t more) co
 std::string StagingLimits::to_string() const {
   std::string out;
   if (capacity > 0) out += concat(" of at most ", capacity);
-  if (memory > 0) out += concat(", in ", memory, " bytes at most");
+  if (memory > 0) out += concat(", in at most ", memory, " bytes");
   return out;
 }
 

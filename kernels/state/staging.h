@@ -1,4 +1,4 @@
-// What staging areas and staging maps share: tuples, limits, the form of their ops.
+// Shared by staging areas and staging maps: tuples, limits, the form of their ops.
 #pragma once
 
 #include <memory>
@@ -45,7 +45,7 @@ auto giving(std::shared_ptr<Out> out, Taken taken, Done done) {
   };
 }
 
-// Adds the attributes that all of them have.
+// Adds the attributes that all staging ops have.
 OpDef staging_op(OpDef op, Kernel kernel,
                  std::function<std::shared_ptr<Resource>(const NodeView&)> make);
 

@@ -15,7 +15,7 @@
 namespace leat {
 namespace {
 
-// The line of each word, of the first `most` (-1: of all).
+// The line number of each of the first `most` words (-1: of all).
 std::unordered_map<std::string, int64_t> numbered_words(const std::string& path, int64_t most,
                                                         const FileRoots& roots) {
   std::unordered_map<std::string, int64_t> words;
@@ -23,7 +23,7 @@ std::unordered_map<std::string, int64_t> numbered_words(const std::string& path,
       lines_of(path, most < 0 ? std::numeric_limits<int64_t>::max() : most, roots);
   for (size_t i = 0; i < lines.size(); ++i) {
     if (!words.emplace(lines[i], static_cast<int64_t>(i)).second)
-      fail(Code::failed_precondition, "the vocabulary ", path, " has '", lines[i], "' twice");
+      fail(Code::failed_precondition, "the vocabulary ", path, " contains '", lines[i], "' twice");
   }
   return words;
 }
@@ -38,7 +38,7 @@ void generate_remapping(ExecuteContext& c) {
   const auto old_words = numbered_words(old_path, c.node().attr<int64_t>("old_vocab_size"), roots);
   const std::vector<std::string> words = lines_of(new_path, sum_of_extents(first, count), roots);
   check(static_cast<int64_t>(words.size()) == first + count, "the vocabulary ", new_path, " has ",
-        words.size(), " lines, but new_vocab_offset and num_new_vocab ask for ", first, " + ",
+        words.size(), " lines, but new_vocab_offset and num_new_vocab require ", first, " + ",
         count);
   Tensor remapping(i64, {count});
   int64_t found = 0;
@@ -51,18 +51,17 @@ void generate_remapping(ExecuteContext& c) {
   c.set_output(1, Tensor::scalar(static_cast<int32_t>(found)));
 }
 
-// Which old row or column each new one is. Two new ones from one old one TensorFlow does not
-// support.
+// The old row or column of each new one. TensorFlow does not support two new ones from one old one.
 std::vector<int64_t> sources(const Tensor& remapping, int64_t count, int64_t extent,
                              const char* what) {
   std::vector<int64_t> out(count);
   check(remapping.elements() == count, "the remapping of ", what, "s has ", remapping.elements(),
-        " numbers for ", count);
+        " numbers, expected ", count);
   std::unordered_map<int64_t, int64_t> seen;
   for (int64_t i = 0; i < count; ++i) {
     out[i] = remapping.data<int64_t>()[i];
     if (out[i] < 0) continue;
-    check(out[i] < extent, what, " ", out[i], " of the old matrix, which has ", extent);
+    check(out[i] < extent, what, " ", out[i], " is out of range: the old matrix has ", extent);
     if (!seen.emplace(out[i], i).second) {
       fail(Code::unimplemented, "Old ID ", out[i], " is mapped to both new ID ", seen[out[i]],
            " and ", i, ", which is not currently supported.");
@@ -71,11 +70,11 @@ std::vector<int64_t> sources(const Tensor& remapping, int64_t count, int64_t ext
   return out;
 }
 
-// Without a remapping, the same.
+// Without a remapping, the columns stay the same.
 std::vector<int64_t> source_columns(const Tensor& remapping, int64_t count, int64_t extent) {
   if (remapping.elements() > 0) return sources(remapping, count, extent, "column");
   check(count == extent, "without a remapping of columns the matrix keeps its ", extent,
-        " of them, not ", count);
+        " columns, but num_cols is ", count);
   std::vector<int64_t> out(count);
   std::iota(out.begin(), out.end(), 0);
   return out;
@@ -83,14 +82,14 @@ std::vector<int64_t> source_columns(const Tensor& remapping, int64_t count, int6
 
 void load_matrix(ExecuteContext& c) {
   check(c.input(0).elements() == 1 && c.input(1).elements() == 1,
-        "ckpt_path and old_tensor_name must be one string each");
+        "ckpt_path and old_tensor_name must each be one string");
   for (const int i : {2, 3})
     check(c.input(i).shape().rank() == 1, i == 2 ? "row" : "col",
           "_remapping tensor must be 1-D, got shape ", c.input(i).shape());
   const CheckpointReader reader(*c.input(0).data<std::string>(), files_of(c.device()));
   const Tensor old = reader.read(*c.input(1).data<std::string>());
   check(old.dtype() == f32 && old.shape().rank() == 2, "'", *c.input(1).data<std::string>(),
-        "' in the checkpoint must be a matrix of floats, it is ", old.dtype(), old.shape());
+        "' in the checkpoint must be a matrix of floats, but is ", old.dtype(), old.shape());
   const auto num_rows = c.node().attr<int64_t>("num_rows"),
              num_cols = c.node().attr<int64_t>("num_cols");
   const std::vector<int64_t> rows = sources(c.input(2), num_rows, old.shape()[0], "row"),
@@ -106,7 +105,7 @@ void load_matrix(ExecuteContext& c) {
         continue;
       }
       check(used < initial.elements(), "initializing_values has ", initial.elements(),
-            " values, which are fewer than the matrix has new elements");
+            " values, fewer than the new elements of the matrix");
       to = initial.data<float>()[used++];
     }
   }
