@@ -41,8 +41,8 @@ class Counts {
     if (most_ < 0 || value(i) < most_) entries_.push_back({row, value(i), i});
   }
 
-  // Sets the outputs; `rows` is how many there are, or -1 if there is one and its number is left
-  // out.
+  // Sets the outputs; `rows` is the number of rows, or -1 if there is a single row, whose number is
+  // left out.
   void set_outputs(int64_t rows) {
     const auto comes_first = [](const Entry& a, const Entry& b) {
       return a.row != b.row ? a.row < b.row : a.value < b.value;
@@ -129,9 +129,9 @@ void count_ragged(ExecuteContext& c) {
   check(starts[0] == 0, "Splits must start with 0, not with ", starts[0]);
   check(starts[rows] == n, "Splits must end with the number of values, got ", starts[rows],
         " instead of ", n);
-  for (int64_t row = 0; row < rows; ++row) {  // so that none is behind the last
-    check(starts[row] <= starts[row + 1], "Splits must not fall, but ", starts[row], " and ",
-          starts[row + 1], " follow each other");
+  for (int64_t row = 0; row < rows; ++row) {  // so that none is past the last
+    check(starts[row] <= starts[row + 1], "Splits must not decrease, but ", starts[row],
+          " is followed by ", starts[row + 1]);
   }
   Counts<W> counts(c, values, c.input(2));
   for (int64_t row = 0, i = 0; row < rows; ++row) {
@@ -140,7 +140,7 @@ void count_ragged(ExecuteContext& c) {
   counts.set_outputs(rows);
 }
 
-// The rank of the counted is that of the result.
+// The rank of the input is that of the result.
 void set_rank(ShapeContext& c, int64_t rank) {
   c.set_output(0, {any, rank});
   c.set_output(1, {any});

@@ -1,5 +1,5 @@
-// What the ops that cross features share: a feature as text or as a number, and how hashes are
-// combined. Inputs are int64 or string.
+// Shared by the ops that cross features: a feature as text or as a number, and the combination of
+// hashes. Inputs are int64 or string.
 #pragma once
 
 #include <cstdint>

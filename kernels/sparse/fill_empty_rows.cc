@@ -11,8 +11,8 @@
 namespace leat {
 namespace {
 
-// Inputs 0 and 1 are the places and the values of n entries, input 3 is the value of those that are
-// added. A place is `rank` numbers, of which the first is the row.
+// Inputs 0 and 1 are the places and the values of n entries, input 3 is the value of added entries.
+// A place is `rank` numbers, of which the first is the row.
 template <class T>
 void fill_empty_rows(ExecuteContext& c, int64_t rows, int64_t rank) {
   const Tensor &places = c.input(0), &values = c.input(1);
@@ -21,7 +21,7 @@ void fill_empty_rows(ExecuteContext& c, int64_t rows, int64_t rank) {
   check(rows >= 0, "the number of rows must not be negative, got ", rows);
   const int64_t n = values.elements();
   const auto* place = places.data<int64_t>();
-  // Tensors: they say what is missing where memory is short.
+  // Tensors, because they report it if memory is short.
   Tensor entries_of_rows(DType::i64, {rows}), next_of_rows(DType::i64, {rows});
   const std::span<int64_t> entries = entries_of_rows.span<int64_t>();
   std::fill(entries.begin(), entries.end(), int64_t{0});

@@ -39,8 +39,8 @@ Column ragged_column(const Tensor& values, const Tensor& row_splits) {
   return column;
 }
 
-// Entries of a row must follow those of rows before it; as in TensorFlow, one that does not is
-// taken for an entry of the row that they have come to.
+// Entries of a row must follow those of rows before it; as in TensorFlow, an entry that does not is
+// counted towards the current row.
 Column sparse_column(const Tensor& indices, const Tensor& values, const Tensor& shape) {
   check(shape.shape() == Shape{2}, rank_2);
   check(indices.shape().rank() == 2 && values.shape().rank() == 1 &&
@@ -118,7 +118,7 @@ std::vector<int64_t> crossed_splits(const std::vector<Column>& columns) {
   return splits;
 }
 
-// T is std::string or int64_t; cross(elements, one for each column) makes one.
+// T is std::string or int64_t; cross(elements, one for each column) makes one cross.
 template <class T, class Cross>
 Tensor crosses(const std::vector<Column>& columns, const std::vector<int64_t>& splits,
                Cross cross) {

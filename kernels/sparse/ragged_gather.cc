@@ -18,7 +18,8 @@ namespace {
 
 using Splits = std::vector<int64_t>;
 
-// Splits that are sorted and within the rows of the next ones, the last within `values`.
+// Checks that splits are sorted and within the rows of the next level, and the last within
+// `values`.
 void check_splits(const std::vector<Splits>& nested, int64_t values) {
   for (size_t level = 0; level < nested.size(); ++level) {
     const Splits& splits = nested[level];
@@ -33,7 +34,7 @@ void check_splits(const std::vector<Splits>& nested, int64_t values) {
 
 void add_split(Splits& out, int64_t length) { out.push_back(out.back() + length); }
 
-// The splits that the axes of the indices make: all rows are of one length.
+// The splits for the axes of the indices: all rows have the same length.
 void add_uniform_splits(const Shape& indices, std::vector<Splits>& out) {
   int64_t rows = 1;
   for (int axis = 0; axis + 1 < indices.rank(); ++axis) {
@@ -57,11 +58,11 @@ void gather_rows(ExecuteContext& c) {
   check_splits(nested, values.shape()[0]);
   const int64_t num_rows = std::ssize(nested[0]) - 1;
   const Splits rows = to_int64s(indices);
-  const int outer = indices.shape().rank() - 1;  // levels of splits in front of those of params
+  const int outer = indices.shape().rank() - 1;  // levels of splits before those of params
   check(c.node().attr<int64_t>("OUTPUT_RAGGED_RANK") == outer + levels, "indices ", indices.shape(),
-        " do not make ", c.node().attr<int64_t>("OUTPUT_RAGGED_RANK"), " row splits");
+        " do not result in ", c.node().attr<int64_t>("OUTPUT_RAGGED_RANK"), " row splits");
 
-  // How much there will be, before it is made: an index may come any number of times.
+  // Computes the size of the result first: an index may appear any number of times.
   std::vector<int64_t> counts(levels + 1, 0);
   for (size_t i = 0; i < rows.size(); ++i) {
     check(rows[i] >= 0 && rows[i] < num_rows, "indices[", i, "] = ", rows[i], " is not in [0, ",
@@ -111,7 +112,7 @@ void infer(ShapeContext& c) {
   c.set_output(splits, values.has_rank() ? rows_of(any, values) : Shape::unknown());
 }
 
-// The values of every row that was taken are added up where they were.
+// Adds the gradients of the values of every row to the place where the row was taken.
 void gather_gradient(Gradient& g) {
   const int levels = g.num_inputs() - 2;
   const auto vector = [&](int32_t i) { return constant(g.graph(), ints({i})); };

@@ -13,9 +13,9 @@
 namespace leat {
 namespace {
 
-// How many rows the three inputs make: all that are vectors have one length.
+// The number of rows of the three inputs: all vectors among them have the same length.
 Shape rows_of_inputs(const Shape& starts, const Shape& limits, const Shape& deltas) {
-  Shape rows;  // a scalar as long as all are
+  Shape rows;  // a scalar while all inputs are
   bool is_known = true;
   for (const Shape* shape : {&starts, &limits, &deltas}) {
     if (!shape->has_rank()) {
@@ -53,7 +53,7 @@ int64_t steps(T start, T limit, T delta, int64_t most) {
   }
 }
 
-// The next of a range; behind its last an integer may wrap around.
+// The next value of a range; after the last one an integer may wrap around.
 template <class T>
 T next_of(T value, T delta) {
   if constexpr (std::is_integral_v<T>) {
@@ -97,8 +97,8 @@ void make_ranges(ExecuteContext& c) {
   c.set_output(1, std::move(values));
 }
 
-// How many values there are, if the inputs are constants: nothing else bounds the result. Any if
-// there are many rows, or if the op will fail.
+// The number of values if the inputs are constants: nothing else bounds the result. `any` if there
+// are many rows, or if the op will fail.
 int64_t number_of_values(const ShapeContext& c) {
   constexpr int64_t most_rows = 4096;
   int64_t rows = 1, total = any;

@@ -16,12 +16,12 @@
 namespace leat {
 namespace {
 
-constexpr int first_partition = 3;  // the input; those in front are shape, values, default value
+constexpr int first_partition = 3;  // the input; those before it are shape, values, default value
 
-// ---- What the attribute says
+// ---- The attribute
 
-// How the rows are given: the splits or the row of every value, one per ragged axis; a number of
-// rows comes in front of the latter.
+// How the rows are given: the splits or the row of every value, one per ragged axis; the latter
+// come after a number of rows.
 struct Partitions {
   std::vector<std::string> kinds;
   bool has_size;
@@ -43,7 +43,7 @@ struct Partitions {
           ") does not equal the number of row partition types(", kinds.size(), ").");
   }
   int ragged_rank() const { return static_cast<int>(kinds.size()) - (has_size ? 1 : 0); }
-  // Of ragged axis `level`.
+  // Whether the partition of ragged axis `level` is given by splits.
   bool are_splits(int level) const { return kinds[level + (has_size ? 1 : 0)] == "ROW_SPLITS"; }
   int input(int level) const { return first_partition + level + (has_size ? 1 : 0); }
 };
@@ -62,7 +62,7 @@ void check_default(const Shape& given, const Shape& values) {
   }
 }
 
-// The shape of the output as far as `shape` and the values tell.
+// The shape of the output, as far as `shape` and the values determine it.
 Shape combined(const Shape& shape, const Shape& values, int ragged_rank) {
   if (!values.has_rank()) return shape;
   Shape out = shape.has_rank() ? shape : Shape::of_rank(ragged_rank + values.rank());
@@ -112,7 +112,7 @@ int64_t longest_row(const std::vector<int64_t>& partition, bool are_splits) {
     }
     return longest;
   }
-  size_t begin = 0;  // of the values that are in one row
+  size_t begin = 0;  // of the values in one row
   for (size_t i = 0; i < partition.size(); ++i) {
     if (partition[i] != partition[begin]) begin = i;
     longest = std::max(longest, static_cast<int64_t>(i - begin + 1));
@@ -123,7 +123,7 @@ int64_t longest_row(const std::vector<int64_t>& partition, bool are_splits) {
 // ---- Where the values go
 
 constexpr int64_t nowhere = -1;
-using Places = std::vector<int64_t>;  // in the output, of what begins there; or nowhere
+using Places = std::vector<int64_t>;  // where each row or value begins in the output; or nowhere
 
 // The places of the parts of rows: `step` apart, not more than `extent` of them.
 Places places_of_splits(const std::vector<int64_t>& splits, const Places& rows, int64_t step,
@@ -170,7 +170,7 @@ Places places_of_ids(const std::vector<int64_t>& ids, const Places& rows, int64_
 
 // ---- The kernel
 
-// One value, of which `given` is repeated to make it.
+// One value, made by repeating `given`.
 template <class T>
 std::vector<T> default_of(const Tensor& given, const Shape& value) {
   const int64_t n = value.elements();
@@ -219,7 +219,7 @@ void to_tensor(ExecuteContext& c) {
     steps[i] = places;
   if (places == 0) return c.set_output(0, std::move(out));
 
-  // Rows behind the last of the output are nowhere.
+  // Rows after the last row of the output are nowhere.
   check_memory_for(rows, 2 * sizeof(int64_t));
   Places to(rows, nowhere);
   for (int64_t row = 0; row < std::min(rows, shape[0]); ++row) to[row] = row * steps[0];
@@ -227,8 +227,8 @@ void to_tensor(ExecuteContext& c) {
     to = (partitions.are_splits(level) ? places_of_splits : places_of_ids)(
         parts[level], to, steps[level + 1], shape[level + 1]);
   }
-  check(std::ssize(to) <= values.shape()[0], "the row partitions are of ", to.size(),
-        " values, but there are ", values.shape()[0]);
+  check(std::ssize(to) <= values.shape()[0], "the row partitions have ", to.size(),
+        " values, but there are only ", values.shape()[0]);
   const Shape value(shape.dims().subspan(ragged_rank + 1));
   const int64_t n = out.elements() == 0 ? 0 : value.elements();
   if (n == 0) return c.set_output(0, std::move(out));
@@ -245,7 +245,7 @@ void to_tensor(ExecuteContext& c) {
   c.set_output(0, std::move(out));
 }
 
-// Every place of the output gets the number of its value, or -1: the same op makes them.
+// Computes, with the same op, the number of the value at every place of the output, or -1.
 void to_tensor_gradient(Gradient& g) {
   const auto vector = [&](int32_t i) { return constant(g.graph(), ints({i})); };
   const auto scalar = [&](int32_t i) { return constant(g.graph(), Tensor::scalar<int32_t>(i)); };

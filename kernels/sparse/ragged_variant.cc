@@ -15,7 +15,7 @@ namespace {
 
 // ---- To variants ----
 
-// Of one level. INVALID_ARGUMENT unless they split `count` values into rows.
+// Checks the splits of one level: INVALID_ARGUMENT unless they split `count` values into rows.
 void check_splits(const std::vector<int64_t>& splits, int level, int64_t count) {
   check(!splits.empty(), "Invalid ragged splits: splits of level ", level, " are empty");
   check(splits[0] == 0, "Invalid ragged splits: first element of level ", level,
@@ -94,7 +94,7 @@ void to_variant(ExecuteContext& c) {
 
 // ---- Back ----
 
-// The tensors one behind the other along their first axis. They have the same other extents.
+// The tensors joined along their first axis. Their other extents are equal.
 Tensor concatenated(const std::vector<const Tensor*>& parts, DType dtype) {
   Shape shape{0};
   int64_t count = 0;
@@ -176,12 +176,12 @@ class FromVariant {
     return out;
   }
 
-  // How many rows each part has at a level: those of its values at the last.
+  // The number of rows of each part at a level; at the last level, of its values.
   std::vector<int64_t> lengths(int64_t level) const {
     std::vector<int64_t> out;
     for (const RaggedVariant* part : parts_) {
       const Tensor& rows = level < input_rank_ ? part->splits[level] : part->values;
-      check(rows.shape().rank() > 0, "a row of a ragged tensor must have an axis, not be a scalar");
+      check(rows.shape().rank() > 0, "a row of a ragged tensor must have an axis, but is a scalar");
       out.push_back(rows.shape()[0] - (level < input_rank_ ? 1 : 0));
     }
     return out;
@@ -214,7 +214,7 @@ class FromVariant {
 void gradient(ExecuteContext& c) {
   const Tensor& encoded = c.input(0);
   const auto dtype = c.node().attr<DType>("Tvalues");
-  check(c.input(2).shape().rank() == 1, "dense_values_shape must be a vector, not of shape ",
+  check(c.input(2).shape().rank() == 1, "dense_values_shape must be a vector, got shape ",
         c.input(2).shape());
   const std::vector<int64_t> extents = to_int64s(c.input(2));
   for (const int64_t extent : extents)
@@ -227,20 +227,20 @@ void gradient(ExecuteContext& c) {
     parts.push_back(as_variant<RaggedVariant>(*element).values);
     check(parts.back().dtype() == dtype, "Expected values Tensor dtype: ", dtype,
           ", found: ", parts.back().dtype());
-    // Of a batch without splits each is a row without its first axis.
+    // In a batch without splits, each part is a row without its first axis.
     if (encoded.shape().rank() > 0 && c.input(1).shape().rank() == 0)
       parts.back() = parts.back().reshaped(rows_of(1, parts.back().shape(), 0));
   }
   if (encoded.shape().rank() == 0) {
     check(parts[0].elements() == shape.elements(), "the gradient has shape ", parts[0].shape(),
-          ", the values ", shape);
+          ", but the values have ", shape);
     return c.set_output(0, parts[0].reshaped(shape));
   }
   std::vector<const Tensor*> values;
   for (const Tensor& part : parts) values.push_back(&part);
   const Tensor out = concatenated(values, dtype);
-  check(out.elements() == shape.elements(), "the gradient has shape ", out.shape(), ", the values ",
-        shape);
+  check(out.elements() == shape.elements(), "the gradient has shape ", out.shape(),
+        ", but the values have ", shape);
   c.set_output(0, out.reshaped(shape));
 }
 

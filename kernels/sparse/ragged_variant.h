@@ -16,7 +16,7 @@ class RaggedVariant final : public Variant {
   // that are variants: their nesting depth would be unknown.
   RaggedVariant(std::vector<Tensor> splits, Tensor values)
       : splits(std::move(splits)), values(std::move(values)) {
-    check(this->values.dtype() != DType::variant, "a variant cannot be kept within a variant");
+    check(this->values.dtype() != DType::variant, "a variant cannot hold another variant");
   }
 
   std::string_view kind() const override { return kind_name; }

@@ -21,7 +21,7 @@ void write(const SparseValue& sparse, std::string* to) {
 using leat::write;  // as variants
 
 size_t heap_bytes(const std::string& text) { return text.size() + 16; }
-size_t heap_bytes(const VariantPointer&) { return 0; }  // rows share what they are without entries
+size_t heap_bytes(const VariantPointer&) { return 0; }  // rows without entries share their parts
 
 template <class T>
 void serialize(ExecuteContext& c) {
@@ -63,7 +63,7 @@ Tensor read_part(const Tensor& serialized, int64_t at) {
   return from_tensor_proto(serialized.data<std::string>()[at]);
 }
 
-// From a client, so everything is looked at.
+// The input comes from a client, so everything is checked.
 SparseValue read(const Tensor& serialized, int64_t number) {
   SparseValue out;
   int column = 0;

@@ -18,8 +18,8 @@ using SetTypes = Types<int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, std
 const char* const types = "T: {int8, int16, int32, int64, uint8, uint16, string}";
 const char* const validate = "validate_indices: bool = true";
 
-// Some sets, each with the number of its place in a tensor of the shape `groups`. Empty ones may be
-// left out.
+// Sets, each under the number of its place in a tensor of shape `groups`. Empty sets may be left
+// out.
 template <class T>
 struct Sets {
   std::vector<int64_t> groups;
@@ -55,8 +55,7 @@ std::string text_of(const int64_t* index, int64_t rank) {
 }
 
 // Inputs `first`, + 1 and + 2 are indices, values and shape. With `validate_indices` the indices
-// are within the shape, in order, and none is there twice; else what is outside of the groups is
-// dropped.
+// must be within the shape, in order and distinct; else entries outside of the groups are dropped.
 template <class T>
 Sets<T> sparse_sets(const ExecuteContext& c, int first) {
   const Tensor &indices = c.input(first), &values = c.input(first + 1), &shape = c.input(first + 2);
@@ -66,7 +65,7 @@ Sets<T> sparse_sets(const ExecuteContext& c, int first) {
   const int64_t n = indices.shape()[0], rank = shape.elements();
   check(values.elements() == n && indices.shape()[1] == rank, "indices ", indices.shape(),
         " do not fit ", values.elements(), " values and a shape of ", rank, " extents");
-  check(rank >= 2, "Invalid rank ", rank, ": a tensor of sets has at least 2 dimensions");
+  check(rank >= 2, "Invalid rank ", rank, ": a tensor of sets must have at least 2 dimensions");
   const bool is_strict = c.node().attr<bool>("validate_indices");
   const auto *index = indices.data<int64_t>(), *extents = shape.data<int64_t>();
   Sets<T> out;
@@ -115,8 +114,7 @@ Operation operation_of(const NodeView& node) {
   if (name == "a-b") return Operation::a_minus_b;
   if (name == "b-a") return Operation::b_minus_a;
   if (name == "intersection") return Operation::both;
-  check(name == "union", "Invalid set_operation ", name,
-        ": it is one of a-b, b-a, intersection, union.");
+  check(name == "union", "Invalid set_operation ", name, ": use a-b, b-a, intersection or union.");
   return Operation::either;
 }
 
@@ -183,7 +181,7 @@ void combine(ExecuteContext& c, const Sets<T>& a, const Sets<T>& b) {
   c.set_output(2, std::move(shape));
 }
 
-// What is known of the inputs' rank and, of dense ones, of their groups.
+// The known ranks of the inputs and, for dense ones, their groups.
 void infer(ShapeContext& c, bool first_is_dense, bool second_is_dense) {
   Shape groups = Shape::unknown();
   const auto add = [&](Shape of_operand) {
@@ -202,10 +200,10 @@ void infer(ShapeContext& c, bool first_is_dense, bool second_is_dense) {
     const Shape indices = c.with_rank(at, 2), values = c.with_rank(at + 1, 1),
                 shape = c.with_rank(at + 2, 1);
     check(indices[0] == any || values[0] == any || indices[0] == values[0], "indices ", indices,
-          " and values ", values, " must have as many entries");
+          " and values ", values, " must have the same number of entries");
     const int64_t rank = indices[1] == any ? shape[0] : indices[1];
     check(shape[0] == any || shape[0] == rank, "indices ", indices,
-          " must have a column per element of the shape ", shape);
+          " must have one column per element of the shape ", shape);
     if (rank != any) {
       check(rank >= 2, "Input ", at, ", expected rank >= 2, got ", rank, ".");
       if (rank <= Shape::max_rank) add(Shape::of_rank(static_cast<int>(rank) - 1));

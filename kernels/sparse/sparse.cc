@@ -21,7 +21,7 @@ BoundKernel bind_dense(const KernelRequest& r) {
   const int depth = indices.rank() > 1 ? static_cast<int>(indices[1]) : 1;
   check(depth == dense.rank(), "output_shape has incorrect number of elements: ", dense.rank(),
         " should be: ", depth);
-  check(depth > 0 || count <= 1, "indices of no numbers name the same place ", count, " times");
+  check(depth > 0 || count <= 1, "indices without columns name the same place ", count, " times");
   check(values.rank() == 0 || (values.rank() == 1 && values[0] == count),
         "sparse_values has incorrect shape ", values, ", should be [] or [", count, "]");
   const bool validates = r.attr<bool>("validate_indices"), repeats = values.rank() == 0;
@@ -137,7 +137,7 @@ BoundKernel bind_product(const KernelRequest& r) {
   });
 }
 
-// da[i] is the product of a row of dy and one of b (or their columns); db a product with the
+// da[i] is the product of a row of dy and one of b (or their columns); db is a product with the
 // transpose.
 void product_gradient(Gradient& g) {
   const bool adjoint_a = g.attr<bool>("adjoint_a"), adjoint_b = g.attr<bool>("adjoint_b");

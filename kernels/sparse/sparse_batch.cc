@@ -16,7 +16,7 @@ std::string tuple_text(const int64_t* values, int64_t rank) {
   return out + "]";
 }
 
-// Within the shape, in row-major order, no two at one place.
+// Checks that the entries are within the shape, in row-major order, and distinct.
 void check_entries(const Tensor& indices, const Tensor& shape) {
   const int64_t count = indices.shape()[0], rank = indices.shape()[1];
   const auto *at = indices.data<int64_t>(), *extents = shape.data<int64_t>();

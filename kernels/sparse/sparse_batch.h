@@ -23,7 +23,7 @@ class SparseRows {
   int64_t groups() const { return static_cast<int64_t>(begins_.size()) - 1; }
   int64_t row_of(int64_t group) const;
   SparseValue element(int64_t group) const;
-  SparseValue empty() const;  // every other row
+  SparseValue empty() const;  // for every other row
 
  private:
   SparseValue part(int64_t begin, int64_t end) const;

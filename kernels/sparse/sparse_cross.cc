@@ -18,15 +18,15 @@ struct Features {
   int64_t row, start, count;
 };
 
-// A column: a sparse matrix's values, of which `rows` tells where each row's are, or a dense
-// matrix.
+// A column: a dense matrix, or the values of a sparse matrix, where `rows` gives the place of each
+// row's values.
 struct Column {
   const Tensor& values;
   bool is_sparse;
   std::vector<Features> rows = {};
   size_t next = 0;
 
-  // Of rows in ascending order.
+  // Must be called for rows in ascending order.
   Features features_of(int64_t row) {
     if (!is_sparse) return {row, row * values.shape()[1], values.shape()[1]};
     while (next < rows.size() && rows[next].row < row) ++next;
@@ -35,7 +35,8 @@ struct Column {
   }
 };
 
-// As in TensorFlow, what comes behind an entry of an earlier row, or of no row, has no effect.
+// As in TensorFlow, the first entry of an earlier row, or of a row that does not exist, and all
+// entries after it have no effect.
 std::vector<Features> rows_of(const Tensor& indices, int64_t batch) {
   std::vector<Features> rows;
   const int64_t n = indices.shape()[0];
@@ -123,7 +124,7 @@ struct Inputs {
   }
 };
 
-// One combination after the other: places[k] counts up to features[k].count.
+// Moves to the next combination: places[k] counts up to features[k].count.
 bool advance(std::vector<int64_t>& places, const std::vector<Features>& features) {
   for (size_t k = places.size(); k-- > 0;) {
     if (++places[k] < features[k].count) return true;
@@ -139,7 +140,7 @@ int64_t combinations(const std::vector<Features>& features) {
   return product;
 }
 
-// Sets the outputs: T is int64_t or std::string, cross(the element of each column) makes one.
+// Sets the outputs: T is int64_t or std::string, cross(the element of each column) makes one cross.
 template <class T, class Cross>
 void set_crosses(ExecuteContext& c, Inputs& inputs, Cross cross) {
   int64_t total = 0, most = 0;

@@ -52,7 +52,7 @@ BoundKernel bind(const KernelRequest& r) {
         rank, " and dense shape ", dense);
   return BoundKernel::of([=, strides = strides_of(dense)](const Arguments& a) {
     const int64_t *index = a.input<int64_t>(0), *shape = a.input<int64_t>(2);
-    const auto first = static_cast<int>(rank - dense.rank());  // axis of sparse that is dense's 0
+    const auto first = static_cast<int>(rank - dense.rank());  // sparse's axis for dense's 0
     for (int d = 0; d < dense.rank(); ++d) {
       const int64_t extent = shape[first + d];
       check(dense[d] == extent || (dense[d] == 1 && extent > 1),
@@ -76,8 +76,8 @@ BoundKernel bind(const KernelRequest& r) {
 
 void infer(ShapeContext& c) {
   const Shape sparse = infer_sparse(c);
-  check(sparse[1] == any || c.input(3).rank() <= sparse[1], "the dense tensor has a higher rank, ",
-        c.input(3).rank(), ", than the sparse one, ", sparse[1]);
+  check(sparse[1] == any || c.input(3).rank() <= sparse[1], "the rank of the dense tensor, ",
+        c.input(3).rank(), ", must be at most that of the sparse one, ", sparse[1]);
   c.set_output(0, {sparse[0]});
 }
 
@@ -87,8 +87,8 @@ Kernel kernel() {
                     []<class T>(TypeTag<T>, const KernelRequest& r) { return bind<T, F>(r); });
 }
 
-// Where in the dense tensor the counterparts of the entries are: the last columns of the indices,
-// 0 along an axis that is repeated.
+// The places of the entries in the dense tensor: the last columns of the indices, 0 along an axis
+// that is repeated.
 Output dense_places(Gradient& g) {
   const Output dense_shape = shape_of(g.x(3), i64), rank = size_of(dense_shape);
   const auto vector = [&](int32_t value) { return constant(g.graph(), ints({value})); };
@@ -98,7 +98,7 @@ Output dense_places(Gradient& g) {
   return minimum(columns, dense_shape - 1);
 }
 
-// What arrives at the dense tensor: entries that share an element of it add up.
+// The gradient of the dense tensor: entries that share an element of it add up.
 Output gathered(Gradient& g, Output places, Output dy) {
   return op("ScatterNd", {places, dy, shape_of(g.x(3), i64)});
 }

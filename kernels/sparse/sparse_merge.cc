@@ -26,7 +26,7 @@ void check_operands(ExecuteContext& c) {
 }
 
 // f(i, j) for every place at which an operand has an entry, in order: entry i of a and j of b, or
-// -1 for the one that has none there.
+// -1 for an operand without an entry there.
 template <class F>
 void for_each_place(const Tensor& a_indices, const Tensor& b_indices, F f) {
   const std::vector<int> columns = all_columns(a_indices);
@@ -95,7 +95,7 @@ void add(ExecuteContext& c) {
   check(thresh.shape().rank() == 0, "The magnitude threshold must be a scalar: got shape ",
         thresh.shape());
   check(thresh.dtype() == dtype_of<Magnitude>, "The magnitude threshold must be of type ",
-        dtype_of<Magnitude>, ", as the values, not ", thresh.dtype());
+        dtype_of<Magnitude>, ", like the values, not ", thresh.dtype());
   merge_entries<T>(c, [least = ComputeType<Magnitude>(thresh.item<Magnitude>())](
                           const T* a, const T* b, T& sum) {
     sum = a == nullptr ? *b : b == nullptr ? *a : T(C(*a) + C(*b));
@@ -147,7 +147,7 @@ template <class T>
 void take_gradients(const Tensor& x_indices, const Tensor& sum_indices, const T* dy, T* dx) {
   const int64_t count = x_indices.shape()[0], sum_count = sum_indices.shape()[0];
   std::fill_n(dx, count, T(0));
-  if (count == 0 || sum_count == 0) return;  // of any rank
+  if (count == 0 || sum_count == 0) return;  // whatever the rank
   const std::vector<int> columns = all_columns(x_indices);
   for (int64_t i = 0, k = 0; i < count && k < sum_count;) {
     StepEnd::pace(16);
@@ -218,7 +218,7 @@ struct Smaller {
   }
 };
 
-// Of input `first` and the two behind it; SparseAdd takes any index.
+// Checks input `first` and the two after it; SparseAdd accepts any index.
 void check_bounds(ExecuteContext& c, int first) {
   const Tensor &indices = c.input(first), &shape = c.input(first + 2);
   const int64_t rank = shape.elements();

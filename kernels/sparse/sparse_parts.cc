@@ -12,7 +12,7 @@
 namespace leat {
 namespace {
 
-// A dense shape that a tensor could have.
+// Checks that a tensor could have this dense shape.
 void check_extents(const std::vector<int64_t>& shape) {
   int64_t elements = 1;
   for (const int64_t extent : shape) {
@@ -68,8 +68,8 @@ void concat(ExecuteContext& c) {
             " along dimension ", axis, " at position ", i, " is too large");
       all_values.push_back(part.data<T>() + k);
     }
-    check(!__builtin_add_overflow(begin, shape[axis], &begin), "the extents along dimension ", axis,
-          " are too many together");
+    check(!__builtin_add_overflow(begin, shape[axis], &begin),
+          "the sum of the extents along dimension ", axis, " overflows");
     out_shape[axis] = begin;
   }
 
@@ -143,7 +143,7 @@ void slice_entries(ExecuteContext& c) {
   check_extents(shape);
   for (int64_t d = 0; d < rank; ++d) {
     check(size[d] >= 0, "size[", d, "] = ", size[d], " must not be negative");
-    // What of the slice lies within the tensor.
+    // The part of the slice that lies within the tensor.
     shape[d] = start[d] < shape[d] - size[d] ? size[d]
                : start[d] < shape[d]         ? shape[d] - start[d]
                                              : 0;
@@ -234,7 +234,7 @@ void slice_gradient(ExecuteContext& c) {
     StepEnd::pace(16);
     bool same = true;
     for (int64_t d = 0; d < rank; ++d) {
-      // wraps where an index is none of the tensor's
+      // wraps where an index is not within the tensor
       same &= static_cast<uint64_t>(indices.data<int64_t>()[i * rank + d]) ==
               static_cast<uint64_t>(out_indices.data<int64_t>()[next * rank + d]) +
                   static_cast<uint64_t>(start.data<int64_t>()[d]);
@@ -265,7 +265,7 @@ const Op slice_gradient_op{{
 
 // ---- SparseSplit
 
-// An axis in parts whose extents differ by at most 1, the larger ones first.
+// An axis split into parts whose extents differ by at most 1, the larger ones first.
 struct Parts {
   int64_t size, larger;  // extent of the others, number of the larger ones
   Parts(int64_t extent, int64_t n) : size(extent / n), larger(extent % n) {}

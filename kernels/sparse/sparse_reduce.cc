@@ -17,7 +17,7 @@
 namespace leat {
 namespace {
 
-// f(begin, end) for every run of entries in `order` that are alike in these columns.
+// f(begin, end) for every run of entries in `order` that are equal in these columns.
 template <class F>
 void for_each_group(const Tensor& indices, const std::vector<int64_t>& order,
                     const std::vector<int>& columns, F f) {
@@ -32,7 +32,7 @@ void for_each_group(const Tensor& indices, const std::vector<int64_t>& order,
 
 // ---- Reductions
 
-// The axes that are left, of `rank`.
+// The axes that remain, of `rank` axes.
 std::vector<int> kept_axes(const Tensor& reduced, int64_t rank) {
   check(reduced.shape().rank() <= 1,
         "Expected reduction_axes to be a scalar or a vector; got shape: ", reduced.shape());
@@ -71,7 +71,7 @@ T reduced(const T* values, const std::vector<int64_t>& order, size_t begin, size
   return T(out);
 }
 
-// The inputs of a reduction, checked, and what follows from them.
+// The checked inputs of a reduction, and the values derived from them.
 struct Reduction {
   const Tensor &indices, &values;
   std::vector<int64_t> shape;  // of the input

@@ -25,13 +25,13 @@ Combiner combiner_of(std::string_view op) {
                                        : Combiner::sum;
 }
 
-// What each row of a segment of `count` rows is multiplied by.
+// The factor for each row of a segment of `count` rows.
 double weight_of(Combiner combiner, int64_t count) {
   const double n = static_cast<double>(count);
   return combiner == Combiner::mean ? 1 / n : combiner == Combiner::sqrt_n ? 1 / std::sqrt(n) : 1;
 }
 
-// indices and segment_ids, checked against each other.
+// Checks indices and segment_ids against each other.
 void check_vectors(const Shape& indices, const Shape& ids) {
   check(!indices.has_rank() || indices.rank() == 1, "indices should be a vector, got ", indices);
   check(!ids.has_rank() || ids.rank() == 1, "segment_ids should be a vector, got ", ids);
@@ -156,7 +156,7 @@ const Op sqrt_n_op{sqrt_n(false)}, sqrt_n_with_count_op{sqrt_n(true)};
 
 // ---- The gradients' ops
 
-// V2 has rows for the indices that occur only, and tells which those are.
+// V2 has rows only for the indices that occur, and returns these indices.
 template <class T>
 void spread(ExecuteContext& c) {
   using C = ComputeType<T>;
@@ -171,7 +171,7 @@ void spread(ExecuteContext& c) {
   const int64_t segments = grad.shape()[0], row = segments == 0 ? 0 : grad.elements() / segments;
   // Without elements the grad may have any number of rows.
   std::vector<int64_t> count(row == 0 ? 0 : segments, 0);
-  std::map<int64_t, int64_t> place;  // of an index in the output
+  std::map<int64_t, int64_t> place;  // place of an index in the output
   for (size_t i = 0; i < ids.size(); ++i) {
     check(ids[i] >= 0 && ids[i] < segments, "Segment id ", ids[i], " out of range [0, ", segments,
           ")");

@@ -32,8 +32,8 @@ void reorder(ExecuteContext& c) {
   c.set_output(1, std::move(out_values));
 }
 
-// The gradient of entry i is that of its place in the output: the places are reordered with the
-// indices, and inverted.
+// The gradient of entry i is that of its place in the output: reorders the places with the indices,
+// and inverts this order.
 void reorder_gradient(Gradient& g) {
   const Output count = cast(size_of(g.x(1)), i64);
   const Output numbers = arange(g.graph(), count);
@@ -62,7 +62,7 @@ const Op reorder_op{{
 
 // ---- SparseReshape
 
-// The new shape, a -1 in it worked out.
+// The new shape, with a -1 replaced by its extent.
 std::vector<int64_t> complete_shape(const std::vector<int64_t>& old_shape,
                                     std::vector<int64_t> new_shape) {
   int64_t elements = 1, known = 1;

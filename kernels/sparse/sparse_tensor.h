@@ -28,19 +28,19 @@ inline void check_sparse(const Tensor& indices, const Tensor& values, const Tens
         shape.shape()[0], " dimensions, indices shape: ", indices.shape());
 }
 
-// Inputs first, first + 1, first + 2 are indices, values and shape. Returns what is known of the
-// number of entries, and the rank.
+// Inputs first, first + 1, first + 2 are indices, values and shape. Returns the number of entries
+// and the rank, as far as they are known.
 inline Shape infer_sparse(ShapeContext& c, int first = 0) {
   const Shape indices = c.with_rank(first, 2), values = c.with_rank(first + 1, 1),
               shape = c.with_rank(first + 2, 1);
   check(Shape({indices[0]}).is_compatible(values), "indices ", indices, " and values ", values,
-        " must have as many entries");
+        " must have the same number of entries");
   check(Shape({indices[1]}).is_compatible(shape), "indices ", indices,
-        " must have a column per element of the shape ", shape);
+        " must have one column per element of the shape ", shape);
   return {indices[0] == any ? values[0] : indices[0], indices[1] == any ? shape[0] : indices[1]};
 }
 
-// Only the ranks, for ops that accept parts which do not fit together.
+// Checks only the ranks, for ops that accept parts that do not match.
 inline void infer_sparse_ranks(ShapeContext& c) {
   c.with_rank(0, 2);
   c.with_rank(1, 1);

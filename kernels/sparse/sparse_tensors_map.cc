@@ -20,7 +20,7 @@ class SparseTensorsMap : public Resource {
  public:
   using Resource::Resource;
 
-  // Any Add and Take share a map, whatever the dtypes.
+  // Any Add and Take may share a map, whatever the dtypes.
   void check_fits(const NodeView&) const override {}
   std::string state() const override {
     const std::lock_guard lock(mutex_);
@@ -33,14 +33,14 @@ class SparseTensorsMap : public Resource {
     return next_++;
   }
 
-  // They leave the map.
+  // Removes the tensors from the map.
   std::vector<SparseValue> take(std::span<const int64_t> handles) {
     std::vector<SparseValue> out;
     const std::lock_guard lock(mutex_);
     for (const int64_t handle : handles) {
       const auto found = tensors_.find(handle);
       check(found != tensors_.end(), "Unable to find SparseTensor: ", handle, " in map: ", name(),
-            ": it was taken before, or shared_name is not that of the op that added it");
+            ": it was already taken, or the op that added it has another shared_name");
       out.push_back(*found->second);
       tensors_.erase(found);
     }
@@ -62,7 +62,7 @@ void add(ExecuteContext& c) {
                       SparseValue{c.input(0), c.input(1), c.input(2)}))));
 }
 
-// Numbers first for the elements with entries, then for the empty ones, as TensorFlow counts.
+// As in TensorFlow, numbers the elements with entries first, then the empty ones.
 void add_many(ExecuteContext& c) {
   constexpr uint64_t bytes_per_element = 80;  // of the map
   const SparseRows rows(c.input(0), c.input(1), c.input(2));

@@ -12,7 +12,7 @@ class TensorVariant final : public Variant {
 
   // INVALID_ARGUMENT for variants: their nesting depth would be unknown.
   explicit TensorVariant(Tensor tensor) : tensor(std::move(tensor)) {
-    check(this->tensor.dtype() != DType::variant, "a variant cannot be kept within a variant");
+    check(this->tensor.dtype() != DType::variant, "a variant cannot hold another variant");
   }
 
   std::string_view kind() const override { return kind_name; }

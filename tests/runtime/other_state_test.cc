@@ -223,7 +223,7 @@ TEST(SparseTensorMaps, GiveBackWhatWasAddedOnce) {
   EXPECT_THAT(back[0].span<int64_t>(), testing::ElementsAre(0, 1, 2, 0));
   EXPECT_THAT(back[1].span<float>(), testing::ElementsAre(5, 6));
   EXPECT_THAT(back[2].span<int64_t>(), testing::ElementsAre(3, 2));
-  expect_error_with(Code::invalid_argument, "it was taken before", [&] { take(); });
+  expect_error_with(Code::invalid_argument, "it was already taken", [&] { take(); });
 }
 
 TEST(PriorityQueues, TheSmallestComesFirst) {
