@@ -18,7 +18,7 @@ std::string encoded(const std::string& bytes, bool pad) {
   std::string out;
   out.reserve((bytes.size() + 2) / 3 * 4);
   uint32_t bits = 0;
-  int count = 0;  // of the bits that no digit stands for yet
+  int count = 0;  // of the bits that are not encoded yet
   for (const char byte : bytes) {
     bits = bits << 8 | static_cast<uint8_t>(byte);
     for (count += 8; count >= 6; count -= 6) out += digits[bits >> (count - 6) & 63];
@@ -28,7 +28,7 @@ std::string encoded(const std::string& bytes, bool pad) {
   return out;
 }
 
-// The value of each character, 64 of those that are no digits.
+// The value of each character, 64 for those that are not digits.
 constexpr std::array<uint8_t, 256> values = [] {
   std::array<uint8_t, 256> out{};
   out.fill(64);
@@ -36,7 +36,7 @@ constexpr std::array<uint8_t, 256> values = [] {
   return out;
 }();
 
-// With padding or without. Bits that are left over are not looked at.
+// Accepts padded and unpadded text. Ignores leftover bits.
 std::string decoded(std::string_view text) {
   std::string_view data = text;
   if (data.size() % 4 == 0 && data.ends_with('=')) {

@@ -62,7 +62,8 @@ int64_t distance(const std::vector<T>& a, const std::vector<T>& b) {
 template <class T>
 void compare(ExecuteContext& c) {
   for (const int i : {2, 5})
-    check(c.input(i).shape().rank() == 1, c.input(i).shape(), " is not the shape of a vector");
+    check(c.input(i).shape().rank() == 1,
+          "hypothesis_shape and truth_shape must be vectors, got shape ", c.input(i).shape());
   const std::vector<int64_t> shapes[2] = {to_int64s(c.input(2)), to_int64s(c.input(5))};
   check(shapes[0].size() == shapes[1].size() && shapes[0].size() >= 2,
         "hypothesis_shape and truth_shape must have the same length, at least 2; got ",

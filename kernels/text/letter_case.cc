@@ -22,7 +22,7 @@ locale_t unicode() {
   static const locale_t locale = newlocale(LC_CTYPE_MASK, "C.UTF-8", nullptr);
   if (locale == nullptr) {
     fail(Code::unimplemented,
-         "this system has no locale C.UTF-8: the case of letters other than A to Z is not known");
+         "this system has no locale C.UTF-8, so the case of letters other than A to Z is unknown");
   }
   return locale;
 }

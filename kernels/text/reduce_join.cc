@@ -53,7 +53,7 @@ void infer(ShapeContext& c) {
   c.set_output(0, out);
 }
 
-// Where the elements lie that differ along these axes only, the last one fastest.
+// The offsets of the elements that differ only along these axes, the last axis fastest.
 std::vector<int64_t> offsets_along(const std::vector<int>& axes, const Shape& shape) {
   std::vector<int64_t> out = {0};
   for (const int axis : axes) {

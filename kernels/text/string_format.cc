@@ -31,11 +31,11 @@ struct Shown {
     for (int axis = 0; axis < shape.rank() && shape[axis] > 0; ++axis)
       rows *= static_cast<double>(has_gap(shape[axis]) ? 2 * edge + 1 : shape[axis]);
     if (rows > 1'000'000)
-      fail(Code::resource_exhausted, "a text of ", rows, " empty rows, for a tensor of shape ",
-           shape);
+      fail(Code::resource_exhausted, "the text of a tensor of shape ", shape, " would have ", rows,
+           " empty rows");
   }
 
-  // The part along `axis` and those behind it that begins at element `at` and has n elements.
+  // The part along `axis` and the axes after it that begins at element `at` and has n elements.
   std::string part(int axis, int64_t at, int64_t n) const {
     if (axis == shape.rank()) return text_of(data[at]);
     const int64_t extent = shape[axis], step = extent == 0 ? 0 : n / extent;

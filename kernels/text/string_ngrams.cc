@@ -28,12 +28,13 @@ struct Options {
     constexpr int64_t most = std::numeric_limits<int32_t>::max();
     for (const int64_t width : widths) {
       check(width > 0, "ngram_widths must contain positive values, not ", width);
-      check(width <= most, "ngram_widths has ", width, ", more than ", most);
+      check(width <= most, "ngram_widths contains ", width, ", which is more than ", most);
     }
     check(pad_width >= -most && pad_width <= most, "pad_width ", pad_width, " is too large");
   }
 
-  // How many words of padding an n-gram may have at an end: at least one word is none.
+  // The number of padding words that an n-gram may have at an end: at least one word is not
+  // padding.
   int64_t padding(int64_t width) const {
     return std::min(pad_width < 0 ? width - 1 : pad_width, width - 1);
   }
@@ -95,8 +96,8 @@ void make_ngrams(ExecuteContext& c) {
     const auto add = [&](int64_t width, int64_t count) {
       int64_t more = 0;
       if (__builtin_mul_overflow(count, width, &more) || (total_words += more) > most_words) {
-        fail(Code::resource_exhausted, "n-grams of ", width, " words of row ", row, ", which has ",
-             words, ", are too many words");
+        fail(Code::resource_exhausted, "the n-grams of ", width, " words of row ", row,
+             ", which has ", words, " words, have too many words in total");
       }
       add_ngrams(options, data.data<std::string>() + start, words, width, count, ngrams);
     };

@@ -22,11 +22,11 @@ namespace {
 
 // ---- AsString
 
-// A printf format without the conversion: "%-8.3"; the conversion of a float.
+// A printf format without the conversion, such as "%-8.3", and the conversion of a float.
 struct Format {
   std::string prefix;
   char conversion;
-  size_t width, longest;  // of strings, which may contain NUL
+  size_t width, longest;  // for strings, which may contain NUL
   bool is_left_justified;
 };
 
@@ -36,7 +36,8 @@ Format format_of(const KernelRequest& r) {
   const std::string& fill = r.attr<std::string>("fill");
   const DType dtype = r.inputs[0].dtype;
   const bool is_integral = !is_floating(dtype) && !is_complex(dtype);
-  // Of a string, precision is the most that is kept, if there is a width; the rest says nothing.
+  // For a string with a width, precision is the maximum length; the other attributes have no
+  // effect.
   const bool is_text = dtype == DType::string;
   check(!is_integral || is_text || (!scientific && !shortest && precision < 0),
         "scientific, shortest and precision not supported for datatype ", dtype);

@@ -1,4 +1,4 @@
-// Strings: ops with which Saver and its kin build file names, and regular expressions.
+// Strings: ops that Saver and similar classes use to build file names, and regular expressions.
 #include <re2/re2.h>
 
 #include <cstdio>
@@ -13,14 +13,15 @@
 namespace leat {
 namespace {
 
-// Scalars among the inputs go with every element of the others.
+// Scalars among the inputs are joined to every element of the others.
 Shape joined_shape(std::span<const Shape> shapes) {
   Shape out;
   for (const Shape& shape : shapes) {
     if (shape.has_rank() && shape.rank() == 0) continue;
     if (!shape.has_rank()) return Shape::unknown();
     check(out.rank() == 0 || out.is_compatible(shape),
-          "the inputs of StringJoin must be scalars or of one shape, got ", out, " and ", shape);
+          "the inputs of StringJoin must be scalars or have the same shape, got ", out, " and ",
+          shape);
     out = out.rank() == 0 ? shape : out.merged(shape);
   }
   return out;

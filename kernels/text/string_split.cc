@@ -13,7 +13,7 @@ namespace {
 
 using Parts = std::vector<std::string>;
 
-// At every byte that is one of `separators`; between all bytes if there are none.
+// Splits at every byte that is one of `separators`; between all bytes if `separators` is empty.
 Parts split_at_any(const std::string& text, const std::string& separators, bool skip_empty) {
   Parts parts;
   const auto add = [&](std::string part) {
@@ -33,8 +33,8 @@ Parts split_at_any(const std::string& text, const std::string& separators, bool 
   return parts;
 }
 
-// At white space, the parts not empty; after `most` cuts, unless that is negative, the rest is one
-// more part, even if it is empty.
+// Splits at white space, without empty parts; after `most` cuts, unless that is negative, the rest
+// is one more part, even if it is empty.
 Parts split_at_spaces(const std::string& text, int64_t most) {
   const char* const spaces = " \t\n\r\f\v";
   if (most == 0) return {text};
@@ -51,7 +51,7 @@ Parts split_at_spaces(const std::string& text, int64_t most) {
   return parts;
 }
 
-// At every `separator`, empty parts included; at most `most` times unless it is negative.
+// Splits at every `separator`, with empty parts; at most `most` times unless it is negative.
 Parts split_at(const std::string& text, const std::string& separator, int64_t most) {
   if (separator.empty()) return split_at_spaces(text, most);
   Parts parts;

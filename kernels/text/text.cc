@@ -118,7 +118,7 @@ const Op length_op{{
     .is_not_differentiable = true,
 }};
 
-// The byte where character `i` begins; the end for one behind the last.
+// The byte where character `i` begins; the end of the text for one after the last.
 int64_t byte_of_character(const std::string& text, int64_t i) {
   for (size_t at = 0; at < text.size(); ++at) {
     if (begins_character(text[at]) && i-- == 0) return static_cast<int64_t>(at);
@@ -131,7 +131,7 @@ std::string part(const std::string& text, int64_t position, int64_t length, bool
   check(position >= -n && position <= n, "pos ", position, " out of range for string of length ",
         n);
   const int64_t begin = position < 0 ? position + n : position;
-  // Of bytes a negative length takes all, of characters none.
+  // A negative length takes all bytes, but no characters.
   const int64_t most = length >= 0 ? length : is_utf8 ? 0 : n;
   const int64_t end = begin + std::min(most, n - begin);
   if (!is_utf8) return text.substr(begin, end - begin);
@@ -146,7 +146,7 @@ void infer_part(ShapeContext& c) {
   c.set_output(0, broadcast(c.input(0), position));
 }
 
-// Where element `i` of the output finds its operand `input`.
+// The position of operand `input` for element `i` of the output.
 int64_t operand_of(const BroadcastPlan& plan, int input, int64_t i) {
   int64_t at = 0;
   for (int axis = plan.rank; axis-- > 0; i /= plan.extents[axis])

@@ -20,7 +20,7 @@ namespace {
 
 enum class Encoding { utf8, utf16_be, utf32_be };
 
-// By its name as ICU reads it: neither case nor "-", "_" and " " matter.
+// Finds the encoding by its name as ICU does: case, "-", "_" and " " do not matter.
 Encoding encoding_of(const std::string& name) {
   std::string plain;
   for (const char c : name) {
@@ -42,7 +42,7 @@ char32_t of_pair(char32_t high, char32_t low) {
   return 0x10000 + ((high - 0xD800) << 10) + (low - 0xDC00);
 }
 
-// What attributes say about characters that are not valid.
+// The attributes for invalid characters.
 struct Errors {
   enum class Policy { strict, replace, ignore } policy;
   char32_t replacement;
@@ -64,7 +64,7 @@ struct Errors {
 
 // ---- Decoding
 
-using Character = Utf8Character;  // also of the other encodings
+using Character = Utf8Character;  // for the other encodings, too
 
 char32_t big_endian(std::string_view text, size_t bytes) {
   char32_t out = 0;
@@ -129,7 +129,7 @@ void append_big_endian(char32_t c, int bytes, std::string& out) {
   for (int i = bytes; i-- > 0;) out += static_cast<char>(c >> (8 * i) & 0xFF);
 }
 
-// Through UTF-16, as in TensorFlow: two replacements may make a pair.
+// Encodes through UTF-16, as in TensorFlow: two replacements may form a pair.
 std::string encoded(const std::u16string& text, Encoding encoding) {
   std::string out;
   for (size_t i = 0; i < text.size(); ++i) {
