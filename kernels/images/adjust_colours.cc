@@ -15,8 +15,8 @@ namespace {
 
 // ---- AdjustHue, AdjustSaturation
 
-// A pixel as the place of its colour on the circle red, yellow, green, cyan, blue, magenta, in
-// [0, 6), and the least and the largest of its values.
+// A pixel as the place of its colour on the circle red, yellow, green, cyan, blue, magenta, in [0,
+// 6), and its smallest and largest value.
 struct Pixel {
   float place = 0, least, largest;
 

@@ -79,7 +79,7 @@ Kernel colour_kernel() {
 
 const char* const floating = "T: {half, bfloat16, float, double} = float";
 
-// d(hsv)/d(rgb), by which channel is the largest and which the smallest.
+// d(hsv)/d(rgb), which depends on the largest and the smallest channel.
 void hsv_gradient(Gradient& g) {
   const auto channel = [](Output x, int i) {
     const auto at = [&](int32_t first) { return constant(x.graph(), ints({first, i})); };

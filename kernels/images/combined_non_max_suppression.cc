@@ -28,7 +28,7 @@ struct Candidate {
 
 struct Detections {
   int64_t boxes, per_box, classes;  // per_box: boxes of their own for each class, or 1
-  int64_t per_class;                // at most
+  int64_t per_class;                // upper limit
   float overlap, score;
   bool clips;
 
@@ -36,8 +36,8 @@ struct Detections {
     return from + (box * per_box + (per_box > 1 ? cls : 0)) * 4;
   }
 
-  // Those of one class, by falling score. Of equal scores, TensorFlow takes what its heap and its
-  // sort have first: the standard library's, as here.
+  // The boxes of one class, by descending score. Among equal scores, TensorFlow takes the first of
+  // its heap and its sort, which are the standard library's, as here.
   void select(const float* from, const float* scores, int64_t cls, Found* out) const {
     const auto is_less = [](const Candidate& a, const Candidate& b) { return a.score < b.score; };
     std::priority_queue<Candidate, std::vector<Candidate>, decltype(is_less)> candidates(is_less);
@@ -60,7 +60,7 @@ struct Detections {
 
   // The best of all classes of one image.
   std::vector<Found> best(const float* from, const float* scores, int64_t at_most) const {
-    if (boxes == 0) return {};  // of any number of classes
+    if (boxes == 0) return {};  // for any number of classes
     std::vector<Found> out(per_class * classes);
     for (int64_t cls = 0; cls < classes; ++cls)
       select(from, scores, cls, out.data() + cls * per_class);
@@ -91,8 +91,8 @@ void check_shapes(const Shape& boxes, const Shape& scores) {
         "boxes must be 4-D [batch, num_boxes, q, 4], got shape ", boxes);
   check(scores.rank() == 3, "scores must be 3-D [batch, num_boxes, num_classes], got shape ",
         scores);
-  check(fit(boxes[0], scores[0]) && fit(boxes[1], scores[1]), "there are boxes of shape ", boxes,
-        " and scores of shape ", scores);
+  check(fit(boxes[0], scores[0]) && fit(boxes[1], scores[1]), "boxes of shape ", boxes,
+        " do not match scores of shape ", scores);
   check(boxes[2] == 1 || fit(boxes[2], scores[2]),
         "third dimension of boxes must be either 1 or num classes, got ", boxes, " and ", scores);
 }

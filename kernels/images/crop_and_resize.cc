@@ -1,4 +1,5 @@
-// CropAndResize: boxes cut out of images and resized, and its gradients by image and boxes.
+// CropAndResize: boxes cut out of images and resized, and its gradients with respect to image and
+// boxes.
 #include <cmath>
 #include <optional>
 
@@ -13,9 +14,9 @@ namespace leat {
 namespace {
 
 // Along one axis of a box from `begin` to `end` (0 is the first pixel, 1 the last): the place of
-// crop pixel i among n image pixels. None outside of the image. The distance between crop pixels is
-// (end - begin) * last / (crop - 1), which TensorFlow divides first for the gradient of the boxes
-// and last for all else.
+// crop pixel i among n image pixels. None if it is outside of the image. The distance between crop
+// pixels is (end - begin) * last / (crop - 1), which TensorFlow divides first for the gradient of
+// the boxes and last for all else.
 std::optional<float> place_of(int64_t i, int64_t crop, int64_t n, float begin, float end,
                               bool divides_first) {
   auto last = static_cast<float>(n - 1);
@@ -104,7 +105,7 @@ void check_boxes(ShapeContext& c, int boxes, int box_image) {
         "box_index has incompatible shape: ", images, " for boxes ", b);
 }
 
-// grads, input 0, are of one crop for each box, with the channels of the image.
+// grads, input 0, has one crop for each box, with the channels of the image.
 void check_crops(ShapeContext& c, const Shape& boxes, const Shape& image) {
   const Shape grads = c.with_rank(0, 4);
   check(grads[0] == any || boxes[0] == any || grads[0] == boxes[0],
@@ -178,7 +179,8 @@ BoundKernel prepare_image_gradient(TypeTag<T>, const KernelRequest& r) {
       });
 }
 
-// What the place of crop pixel i of n moves by when the box's begin and end do, in pixels.
+// Adds, in pixels, how far the place of crop pixel i of n moves with the begin and the end of the
+// box.
 void add_to_edges(int64_t i, int64_t n, int64_t pixels, float dplace, float* begin, float* end) {
   const auto last = static_cast<float>(pixels - 1);
   const float by_end =
@@ -201,7 +203,7 @@ BoundKernel prepare_box_gradient(TypeTag<T>, const KernelRequest& r) {
                                           std::optional<float> x, int64_t from) {
       if (!y || !x) return;
       const Between rows(*y, false), columns(*x, false);
-      float down = 0, right = 0;  // gradients by y and x
+      float down = 0, right = 0;  // gradients with respect to y and x
       for (int64_t c = 0; c < crops.channels; ++c) {
         const auto at = [&](int64_t row, int64_t column) {
           return static_cast<float>(image[crops.pixel(box_image[b], row, column) + c]);
@@ -226,7 +228,7 @@ void gradient(Gradient& g) {
   const std::string& method = g.attr<std::string>("method");
   g.dx(0) = op("CropAndResizeGradImage", {g.dy(), g.x(1), g.x(2), shape_of(g.x(0))},
                {{"T", g.x(0).dtype()}, {"method", method}});
-  // As in TensorFlow, boxes are taken to be bilinear ones always.
+  // As in TensorFlow, the gradient of the boxes always assumes bilinear interpolation.
   g.dx(1) = op("CropAndResizeGradBoxes", {g.dy(), g.x(0), g.x(1), g.x(2)});
 }
 

@@ -80,7 +80,7 @@ void infer(ShapeContext& c) {
   if (c.num_inputs() > 2) {
     const Shape colours = c.with_rank(2, 2);
     check(images[3] == any || colours[1] == any || colours[1] >= images[3],
-          "colors must have a column per channel: ", colours, " for ", images);
+          "colors must have at least one column per channel: ", colours, " for ", images);
   }
   c.set_output(0, images);
 }

@@ -34,7 +34,7 @@ struct Part {
 };
 
 // As in TensorFlow, a glimpse that ends with the image counts as one that lies partly outside, and
-// one that begins before it shows the image's first pixels at its end, no more than there are.
+// one that begins before it shows the image's first pixels at its end, as many as exist.
 Part part_of(int64_t offset, int64_t glimpse, int64_t image) {
   if (offset < 0) {
     const int64_t seen = std::max<int64_t>(0, glimpse + offset), begin = glimpse - seen;
@@ -62,7 +62,7 @@ struct Glimpse {
         is_v1(r.node.op == "ExtractGlimpse"),
         noise(noise_of(r.node)) {}
 
-  // Where the glimpse begins, in pixels.
+  // The pixel where the glimpse begins.
   int64_t place(float at, int64_t image, int64_t glimpse) const {
     const auto extent = static_cast<float>(image);
     if (is_normalized) at *= extent;
@@ -73,8 +73,8 @@ struct Glimpse {
     return static_cast<int64_t>(std::isnan(at) ? -far : std::clamp(at, -far, far));
   }
 
-  // Uniform between the least and the largest value of the image, or with mean and deviation of
-  // each channel and cut to its values.
+  // Adds noise that is uniform between the smallest and the largest value of the image, or has the
+  // mean and the deviation of each channel and is clipped to its values.
   void add_noise(const float* image, float* out, Philox& random) const {
     if (noise == Noise::zero) {
       std::fill_n(out, rows * columns * channels, 0.0F);
@@ -148,8 +148,8 @@ void infer(ShapeContext& c) {
         "size must be a vector of size 2 (height, width), got ", size);
   check(offsets[1] == any || offsets[1] == 2,
         "second dimension of offsets should be of size 2 (y, x), got ", offsets);
-  check(offsets[0] == any || images[0] == any || offsets[0] == images[0],
-        "there are images of shape ", images, " and offsets of shape ", offsets);
+  check(offsets[0] == any || images[0] == any || offsets[0] == images[0], "images of shape ",
+        images, " do not match offsets of shape ", offsets);
   const auto extent = [&](int i) { return size.has_rank() ? size[i] : any; };
   c.set_output(0, {images[0], extent(0), extent(1), images[3]});
 }

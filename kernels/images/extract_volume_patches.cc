@@ -19,7 +19,8 @@ std::array<Window, 3> windows_over(const NodeView& node, const Shape& volumes) {
   for (int i = 0; i < 3; ++i) {
     Window& w = out[i];
     w = window_along(node, i + 1, volumes[i + 1], sizes[i + 1]);
-    // TensorFlow's windows that leave out the last voxels leave out as many at the other end.
+    // Windows of TensorFlow that leave out the last voxels leave out the same number at the other
+    // end.
     const int64_t needed = (w.out - 1) * w.stride + w.size - w.in;
     if (node.attr<std::string>("padding") == "SAME" && w.in != any && needed < 0)
       w.before = needed / 2;
@@ -84,7 +85,8 @@ BoundKernel prepare(TypeTag<T>, const KernelRequest& r) {
   return kernel;
 }
 
-// Every voxel gets the sum of what comes from the patches with its number; number 0 is outside.
+// Every voxel gets the sum of the gradients of the patch elements with its number; number 0 is
+// outside.
 void gradient(Gradient& g) {
   Graph& graph = g.graph();
   const auto numbers = [&](std::initializer_list<int32_t> x) { return constant(graph, ints(x)); };

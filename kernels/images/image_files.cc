@@ -22,8 +22,8 @@ Tensor converted(const Image& image, F convert) {
   return out;
 }
 
-// Of float from 0 to 1; eight bits become the upper ones of sixteen, as in TensorFlow (of PNG they
-// come as both).
+// Floats are from 0 to 1; eight bits become the upper ones of sixteen, as in TensorFlow (from PNG
+// they come as both).
 Tensor tensor_of(const Image& image, DType dtype) {
   const uint8_t* bytes = image.contents.data();
   const auto wide = [bytes](int64_t i) {
@@ -72,7 +72,7 @@ DecodeOptions::Crop crop_of(const Tensor& window) {
   return {.top = at[0], .left = at[1], .height = at[2], .width = at[3]};
 }
 
-// What an op named for one format makes of the others: TensorFlow's rules.
+// TensorFlow's rules for the other formats in an op that is named for one format.
 void check_format(std::string_view op, ImageFormat format, int channels) {
   if (format == ImageFormat::unknown) return;  // an error of its own
   const bool is_bmp = format == ImageFormat::bmp;
@@ -93,7 +93,8 @@ const std::string& file_of(const Tensor& contents) {
   return *contents.data<std::string>();
 }
 
-// [height, width, 3] of one frame, for ops that have stills only; else [frames, height, width, 3].
+// [height, width, 3] of one frame, for ops that support only stills; else [frames, height, width,
+// 3].
 Tensor decode_frames(const std::string& file, const NodeView& node, DType dtype) {
   const bool expands = !node.has("expand_animations") || node.attr<bool>("expand_animations");
   const bool is_still = !expands || node.op == "DecodePng" || node.op == "DecodeJpeg";
@@ -277,7 +278,7 @@ const Op decode_gif_op{[] {
   Tensor pixels(DType::u8, {1, 1, 2, 3});
   std::fill_n(pixels.data<uint8_t>(), 3, 3);
   std::fill_n(pixels.data<uint8_t>() + 3, 3, 200);
-  // Two pixels in two colours: codes of 3 bits, which say clear, 0, 1, end.
+  // Two pixels in two colours: codes of 3 bits, which mean clear, 0, 1, end.
   const std::string_view file(
       "GIF89a\2\0\1\0\x80\0\0\3\3\3\310\310\310,\0\0\0\0\2\0\1\0\0\2\2\x44\12\0;", 35);
   op.examples = {{.inputs = {Tensor::scalar(std::string(file))}, .outputs = {pixels}}};

@@ -18,8 +18,8 @@ namespace {
 
 struct Rules {
   int64_t at_most;
-  float overlap = 0.5F;                                // more is too much
-  float score = std::numeric_limits<float>::lowest();  // no more is too little
+  float overlap = 0.5F;                                // boxes that overlap more are suppressed
+  float score = std::numeric_limits<float>::lowest();  // boxes must score more than this
   float sigma =
       0;  // if positive, overlapping boxes only lose score (Bodla et al., "Soft-NMS", 2017)
 };
@@ -27,13 +27,13 @@ struct Rules {
 struct Candidate {
   float score;
   int32_t box;
-  size_t compared;  // with so many of the selected boxes
+  size_t compared;  // number of selected boxes it was compared with
   bool operator<(const Candidate& other) const {
     return score == other.score ? box > other.box : score < other.score;
   }
 };
 
-// common(i, j) says how much of boxes i and j overlaps.
+// common(i, j) returns how much boxes i and j overlap.
 template <class F>
 std::vector<Candidate> selected(const std::vector<float>& scores, const Rules& rules, F common) {
   std::priority_queue<Candidate> candidates;
@@ -54,7 +54,7 @@ std::vector<Candidate> selected(const std::vector<float>& scores, const Rules& r
         next.score *= std::exp(-0.5F / rules.sigma * part * part);
       } else {
         is_suppressed = part > rules.overlap;
-        // As in TensorFlow, what overlaps by NaN comes last, and by -infinity not at all.
+        // As in TensorFlow, a box with an overlap of NaN comes last, one of -infinity not at all.
         next.score *= part <= rules.overlap ? 1 + 0 * part : 0;
       }
     }
@@ -148,8 +148,8 @@ void select_indices(ExecuteContext& c) {
 void infer(ShapeContext& c) {
   const Shape boxes = c.with_rank(0, 2), scores = c.with_rank(1, 1);
   check(boxes[1] == any || boxes[1] == 4, "boxes must have 4 columns, got ", boxes);
-  check(boxes[0] == any || scores[0] == any || boxes[0] == scores[0], "there are boxes ", boxes,
-        " and scores ", scores);
+  check(boxes[0] == any || scores[0] == any || boxes[0] == scores[0], "boxes of shape ", boxes,
+        " do not match scores of shape ", scores);
   for (int i = 2; i < c.num_inputs(); ++i) c.with_rank(i, 0);
   c.set_output(0, {any});
   if (c.num_outputs() == 3) c.set_output(1, {any});
@@ -245,8 +245,8 @@ const Op with_overlaps_op{{
           const Shape overlaps = c.with_rank(0, 2), scores = c.with_rank(1, 1);
           check(overlaps[0] == any || overlaps[1] == any || overlaps[0] == overlaps[1],
                 "overlaps must be square, got shape ", overlaps);
-          check(overlaps[0] == any || scores[0] == any || overlaps[0] == scores[0], "there are ",
-                overlaps, " overlaps and ", scores, " scores");
+          check(overlaps[0] == any || scores[0] == any || overlaps[0] == scores[0],
+                "overlaps of shape ", overlaps, " do not match scores of shape ", scores);
           for (int i = 2; i < c.num_inputs(); ++i) c.with_rank(i, 0);
           c.set_output(0, {any});
         },

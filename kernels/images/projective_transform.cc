@@ -13,7 +13,7 @@
 namespace leat {
 namespace {
 
-// What lies beyond an image of pixels abcd: aaaa|abcd|dddd, dcba|abcd|dcba, abcd|abcd|abcd, or one
+// The pixels beyond an image of pixels abcd: aaaa|abcd|dddd, dcba|abcd|dcba, abcd|abcd|abcd, or one
 // value.
 enum class Fill { nearest, reflect, wrap, constant };
 
@@ -34,11 +34,11 @@ bool is_bilinear(const NodeView& node) {
   return interpolation == "BILINEAR";
 }
 
-// How often `period` fits into x, towards 0, and as many periods: in integers, as SciPy's
-// ndimage, which TensorFlow follows.
+// The number of times that `period` fits into x, towards 0, times `step`: in integers, as in
+// SciPy's ndimage, which TensorFlow follows.
 float periods(float x, int64_t period, int64_t step) {
   const float times = x / static_cast<float>(period);
-  constexpr float far = 1e9F;  // what is farther away is anywhere
+  constexpr float far = 1e9F;  // farther away, any place will do
   return static_cast<float>(step * static_cast<int64_t>(std::clamp(times, -far, far)));
 }
 
@@ -74,7 +74,8 @@ float inside(Fill fill, float x, int64_t n) {
   return clamped(x, n);
 }
 
-// To an integer as the processor converts: what does not fit is the least one, for uint8 cut off.
+// Converts to an integer as the processor does: a value that does not fit becomes the lowest
+// integer, truncated for uint8.
 template <class T>
 T converted(float x) {
   if constexpr (std::is_integral_v<T>) {
@@ -186,7 +187,7 @@ void infer(ShapeContext& c) {
   c.set_output(0, {images[0], extent(0), extent(1), images[3]});
 }
 
-// As in TensorFlow: the gradient seen through the inverse transformations.
+// As in TensorFlow, applies the inverse transformations to the gradient.
 void gradient(Gradient& g) {
   Graph& graph = g.graph();
   const auto columns = [&](Output x, int32_t from, int32_t to) {

@@ -34,7 +34,7 @@ struct Scale {
     factor = align_corners && out > 1 ? static_cast<float>(in - 1) / static_cast<float>(out - 1)
                                       : static_cast<float>(in) / static_cast<float>(out);
   }
-  // Where output `i` lies among the inputs.
+  // The position of output `i` among the inputs.
   float at(int64_t i) const {
     const float x = static_cast<float>(i);
     return half_pixel_centers ? (x + 0.5F) * factor - 0.5F : x * factor;
@@ -84,8 +84,8 @@ void add_bicubic(const Scale& scale, int64_t in, int64_t i, Taps& taps) {
   for (auto weight = taps.weight.end() - 4; weight != taps.weight.end(); ++weight) *weight /= sum;
 }
 
-// The inputs that lie below output `i`, by how much of them does. Of all outputs one has the most
-// taps; the others get some without weight.
+// The inputs that lie below output `i`, weighted by the part of them that does. All outputs get as
+// many taps as the one with the most; the extra taps have no weight.
 void add_area(const Scale& scale, int64_t in, int64_t i, int64_t count, Taps& taps) {
   const float from = scale.at(i), to = scale.at(i + 1);
   const auto first = static_cast<int64_t>(std::floor(from));
@@ -228,7 +228,7 @@ BoundKernel prepare_nearest(TypeTag<T>, const KernelRequest& r) {
   return kernel;
 }
 
-// dx of a gradient dy, whose elements are D.
+// dx for a gradient dy with elements of type D.
 template <Method method, class D, class T>
 BoundKernel prepare_gradient(TypeTag<T>, const KernelRequest& r) {
   using C = ComputeType<T>;
@@ -281,7 +281,7 @@ OpDef resize(OpDef op) {
   return op;
 }
 
-// output = the gradient of resize<method> by its images.
+// output = the gradient of resize<method> with respect to its images.
 template <Method method, class Supported>
 OpDef resize_gradient(OpDef op) {
   op.inputs = {"grads: float", "original_image: T"};

@@ -26,7 +26,7 @@ struct Rectangle {
   }
 };
 
-// Each of [0, n) with the same probability: the lowest 2^32 mod n draws are thrown away.
+// Each of [0, n) has the same probability: discards the lowest 2^32 mod n draws.
 uint32_t draw_below(uint32_t n, RandomWords& words) {
   if (n == 0) return words.next() * n;
   if ((n & (n - 1)) == 0) return words.next() & (n - 1);
@@ -36,7 +36,7 @@ uint32_t draw_below(uint32_t n, RandomWords& words) {
   return drawn % n;
 }
 
-// To the nearest integer, cut to 32 bits as in TensorFlow.
+// Rounds to the nearest integer, truncated to 32 bits as in TensorFlow.
 int64_t rounded(float x) { return static_cast<int32_t>(std::lrint(x)); }
 
 struct Rules {
@@ -65,8 +65,8 @@ struct Rules {
   }
 };
 
-// A crop of `width` x `height` pixels with this ratio of its width to its height and an area within
-// the rules, if rounding to pixels allows one: its height is drawn, then its place.
+// Draws a crop of `width` x `height` pixels with this ratio of its width to its height and an area
+// within the rules, if rounding to pixels allows one: its height is drawn, then its place.
 bool draw_crop(const Rules& rules, int64_t width, int64_t height, float aspect, RandomWords& words,
                Rectangle* crop) {
   if (!(rules.most_area > 0) || aspect <= 0 || width <= 0 || height <= 0 ||
@@ -75,7 +75,7 @@ bool draw_crop(const Rules& rules, int64_t width, int64_t height, float aspect, 
   const auto columns = static_cast<float>(width), rows = static_cast<float>(height);
   const float least = rules.least_area * columns * rows, most = rules.most_area * columns * rows;
   const auto width_of = [aspect](int64_t h) { return rounded(static_cast<float>(h) * aspect); };
-  // Not cut to 32 bits, for comparisons.
+  // Not truncated to 32 bits, for comparisons.
   const auto is_too_wide = [&](int64_t h) {
     return std::lrint(static_cast<float>(h) * aspect) > width;
   };
@@ -111,7 +111,7 @@ bool draw_crop(const Rules& rules, int64_t width, int64_t height, float aspect, 
   return true;
 }
 
-// Is this part of one of the boxes within the crop?
+// Whether this part of one of the boxes is within the crop.
 bool is_covered(const Rectangle& crop, float part, const std::vector<Rectangle>& boxes) {
   if (crop.area() < 1) return false;
   return std::any_of(boxes.begin(), boxes.end(), [&](const Rectangle& box) {

@@ -64,14 +64,14 @@ Sampling sampling_of(const NodeView& node) {
   if (type == "keyscubic") return {2, keys_cubic};
   if (type == "mitchellcubic") return {2, mitchell_cubic};
   fail(Code::invalid_argument, "Unrecognized kernel type: ", type,
-       "; there are lanczos1, lanczos3, lanczos5, gaussian, box, triangle, keyscubic and "
-       "mitchellcubic");
+       "; use lanczos1, lanczos3, lanczos5, gaussian, box, triangle, keyscubic or mitchellcubic");
 }
 
 // ---- Spans
 
 // Along one axis: for each output, weights of the inputs from `start` on. (TensorFlow fills all
-// spans with zeros up to the length of the longest, which shows where inputs are not finite.)
+// spans with zeros up to the length of the longest, which makes a difference where inputs are not
+// finite.)
 struct Spans {
   int64_t in, out;
   std::vector<int64_t> start, end;  // end: of its weights
@@ -83,7 +83,7 @@ struct Spans {
     weights.insert(weights.end(), w.begin(), w.end());
     end.push_back(static_cast<int64_t>(weights.size()));
   }
-  // f(input, weight) for those of output `o`.
+  // f(input, weight) for the weights of output `o`.
   template <class F>
   void for_each(int64_t o, F f) const {
     int64_t input = start[o];
@@ -130,7 +130,7 @@ Spans spans_along(const Sampling& sampling, bool antialias, int64_t in, int64_t 
   return spans;
 }
 
-// For each input the outputs that it has weight in.
+// For each input, the outputs in which it has weight.
 Spans transposed(const Spans& spans) {
   struct Part {
     int64_t output;
@@ -183,7 +183,7 @@ void gather(const T* images, int64_t count, int64_t channels, const Spans& rows,
 
 // ---- Ops
 
-// Inputs 2 and 3 by axis: 0 is along the rows' numbers.
+// Inputs 2 and 3 by axis: 0 is vertical, along the rows' numbers.
 struct Placement {
   float scale[2], translation[2];
 
