@@ -1,4 +1,4 @@
-// Kernels that touch no element themselves: one serves the CPU and every GPU.
+// Kernels that do not touch elements themselves: one serves the CPU and every GPU.
 #pragma once
 
 #include <utility>

@@ -1,4 +1,4 @@
-// What happens to indices outside a tensor: attribute bad_indices_policy.
+// The handling of indices outside a tensor: attribute bad_indices_policy.
 #pragma once
 
 #include <string>

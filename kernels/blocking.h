@@ -7,7 +7,7 @@
 
 namespace leat {
 
-// An execute_async that does `work(context)` where `run` runs it: on a thread that may wait. An
+// An execute_async that calls `work(context)` through `run`, on a thread that may wait. An
 // exception from `work` becomes the kernel's status. The kernel's inputs, and the context for its
 // outputs, live until then.
 template <class Work>

@@ -9,7 +9,7 @@ BroadcastPlan plan_broadcast(const Shape& output, std::span<const Shape> inputs)
   plan.elements = output.elements();
   const int num_inputs = static_cast<int>(inputs.size());
 
-  // Innermost first while dimensions are merged; turned round at the end.
+  // Innermost first while dimensions are merged; reversed at the end.
   BroadcastPlan reversed;
   int rank = 0;
   int64_t steps[BroadcastPlan::max_inputs] = {1, 1,

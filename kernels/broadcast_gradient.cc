@@ -15,7 +15,7 @@ struct SummedAxes {
   std::vector<int> repeated;  // where x has extent 1
 };
 
-// None if an unknown extent leaves it open. To sum an axis where both have extent 1 changes
+// None if the axes depend on an unknown extent. Summing an axis where both have extent 1 changes
 // nothing, so `repeated` may hold one too many.
 std::optional<SummedAxes> static_axes(const Shape& x, const Shape& y) {
   if (!x.has_rank() || !y.has_rank()) return std::nullopt;

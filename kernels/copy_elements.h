@@ -26,7 +26,7 @@ inline void copy_elements(const Tensor& from, int64_t from_at, Tensor& to, int64
               static_cast<const char*>(from.raw()) + from_at * size, count * size);
 }
 
-// Zeros, empty strings.
+// A tensor of zeros or empty strings.
 inline Tensor zeros(DType dtype, const Shape& shape) {
   Tensor out(dtype, shape);
   if (dtype != DType::string && out.bytes() > 0) std::memset(out.raw(), 0, out.bytes());

@@ -1,4 +1,4 @@
-// What CPU kernels share: dispatch on element types in `prepare`, and loops compiled for the vector
+// Shared by CPU kernels: dispatch on element types in `prepare`, and loops compiled for the vector
 // instructions of this processor.
 #pragma once
 

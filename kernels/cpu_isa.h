@@ -1,4 +1,4 @@
-// Which vector instructions this CPU has. Loops are compiled for each and chosen once, when a
+// The vector instructions that this CPU has. Loops are compiled for each and chosen once, when a
 // kernel is prepared.
 #pragma once
 
@@ -20,7 +20,7 @@ Function choose_isa(Function base, Function avx2, Function avx512) {
 // into the version.
 #if defined(__x86_64__)
 #define LEAT_TARGET_AVX2 __attribute__((target("avx2,fma,f16c,bmi2"), flatten))
-#if defined(__clang__)  // has no such attribute; uses vectors half as wide
+#if defined(__clang__)  // lacks the attribute; uses vectors half as wide
 #define LEAT_PREFER_512
 #else
 #define LEAT_PREFER_512 ",prefer-vector-width=512"
@@ -33,8 +33,8 @@ Function choose_isa(Function base, Function avx2, Function avx512) {
 #define LEAT_TARGET_AVX512
 #endif
 
-// The iterations of the next loop are independent though its pointers may be equal (an output that
-// shares the memory of its input). __restrict would promise too much.
+// The iterations of the next loop are independent, although its pointers may be equal (an output
+// that shares the memory of its input). __restrict would promise too much.
 #if defined(__clang__)
 #define LEAT_INDEPENDENT_ITERATIONS _Pragma("clang loop vectorize(assume_safety)")
 #else

@@ -19,8 +19,8 @@ namespace leat {
 inline constexpr DeviceType kernel_device = DeviceType::cpu;
 inline constexpr bool has_host_types = true;  // strings, variants and complex numbers
 
-// For functors whose operands are invalid (an integer division by zero): INVALID_ARGUMENT. A GPU
-// cannot report it and continues, so the functor must return a value after the call.
+// For functors with invalid operands (an integer division by zero): INVALID_ARGUMENT. A GPU cannot
+// report it and continues, so the functor must return a value after the call.
 inline void report_invalid(const char* message) { fail(Code::invalid_argument, message); }
 
 namespace cpu {
@@ -134,7 +134,7 @@ struct ElementwiseLoop {
   void operator()(const Arguments& arguments) const;
 };
 
-// One row, on the calling thread: for a small tensor the overhead is everything outside its loop.
+// One row, on the calling thread: for a small tensor, everything outside its loop is overhead.
 struct SingleRow {
   RowLoop row;
   const void* functor;

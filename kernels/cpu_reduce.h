@@ -183,7 +183,7 @@ struct ReductionLoop {
     const int kept_outer = std::max(0, plan.kept_rank - 1);
     const T* from = in + offset_of(outer, kept_outer, plan.kept_extents, plan.kept_strides) + first;
     C total[max_columns];
-    if (plan.reduced == 1) {  // nothing to combine with: 0 + -0 would be 0
+    if (plan.reduced == 1) {  // no identity here: 0 + -0 would be 0
       for (int64_t j = 0; j < columns; ++j) total[j] = R::template map<C>(widened(from[j]));
       return finish_columns(total, columns, out + outer * all_columns + first);
     }

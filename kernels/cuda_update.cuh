@@ -40,7 +40,7 @@ __global__ void __launch_bounds__(threads_per_block)
     const bool is_here = seen < plan.count && index_at(plan, pointers, seen) == row;
     if (!__syncthreads_or(is_here)) continue;
     const int64_t end = begin + blockDim.x < plan.count ? begin + blockDim.x : plan.count;
-    for (int64_t i = begin; i < end; ++i) {  // all threads decide alike
+    for (int64_t i = begin; i < end; ++i) {  // all threads decide the same
       if (index_at(plan, pointers, i) != row) continue;
       if (i < own) return;
       for (int64_t k = threadIdx.x; k < plan.row_elements; k += blockDim.x) {

@@ -1,4 +1,4 @@
-// What the schemas of elementwise ops have in common. Each function here fills in what the op's
+// The common parts of the schemas of elementwise ops. Each function here fills in what the op's
 // file leaves out, and keeps what the file gives:
 //
 //   const Op exp_op{unary_with_complex<Exp>({.name = "Exp", .doc = …, .gradient = …})};

@@ -26,14 +26,14 @@ inline int64_t sum_of_extents(int64_t a, int64_t b) {
   return out;
 }
 
-// RESOURCE_EXHAUSTED if `count` things of this size do not fit into memory: an extent costs its
-// sender nothing.
+// RESOURCE_EXHAUSTED if `count` things of this size do not fit into memory: sending a large extent
+// costs nothing.
 inline void check_memory_for(int64_t count, uint64_t bytes_each) {
   constexpr uint64_t few = 1 << 20;  // bytes that are always allowed
   const auto n = static_cast<uint64_t>(count);
   if (n <= few / bytes_each || n <= available_host_memory() / bytes_each) return;
-  fail(Code::resource_exhausted, "out of host memory: a batch of ", count, ", of ", bytes_each,
-       " bytes each at least, does not fit");
+  fail(Code::resource_exhausted, "out of host memory: a batch of ", count, " elements of at least ",
+       bytes_each, " bytes each does not fit");
 }
 
 // Whether none of these tensors has elements. Their extents may still be huge, and a loop over them

@@ -16,7 +16,7 @@ void pack(ExecuteContext& c) {
 
 void gather(ExecuteContext& c) {
   const Tensor &params = c.input(0), &indices = c.input(1);
-  check(params.shape().rank() == 1, "handles come as a vector, got shape ", params.shape());
+  check(params.shape().rank() == 1, "handles must be a vector, got shape ", params.shape());
   const auto handles = resources_of(params);
   std::vector<std::shared_ptr<Resource>> out;
   for (const int64_t index : to_int64s(indices)) {

@@ -7,7 +7,7 @@
 namespace leat {
 namespace {
 
-// The kernel as it is for 8-byte elements, run on the numbers of the variants.
+// The kernel for 8-byte elements, run on the numbers of the variants.
 class Move {
  public:
   Move(const Prepare& prepare, ExecuteContext& c) : context_(c) {

@@ -1,5 +1,5 @@
-// State that a task keeps under a name: how it is made, and how ops without a handle to it find it
-// (a staging area, a map of sparse tensors). These ops also set OpDef::make_resource.
+// Makes state that a task keeps under a name, and finds it for ops without a handle to it (a
+// staging area, a map of sparse tensors). These ops also set OpDef::make_resource.
 #pragma once
 
 #include <memory>

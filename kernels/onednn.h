@@ -20,7 +20,7 @@ inline const dnnl::engine& onednn_engine() {
   return cpu;
 }
 
-// oneDNN takes no const pointers.
+// oneDNN does not accept const pointers.
 inline dnnl::memory onednn_memory(const dnnl::memory::desc& desc, const void* data) {
   return dnnl::memory(desc, onednn_engine(), const_cast<void*>(data));
 }

@@ -6,7 +6,7 @@
 
 namespace leat {
 
-// Copies into `to`, which is at least as large in each axis; the element begins at `at`.
+// Copies into `to`, which is at least as large along each axis; the element begins at `at`.
 inline void copy_into_corner(const Tensor& from, Tensor& to, int64_t at, const Shape& room) {
   const Shape& shape = from.shape();
   if (shape == room) return copy_elements(from, 0, to, at, room.elements());

@@ -13,8 +13,8 @@ namespace leat {
 struct ReductionPlan {
   int64_t outputs = 1;  // elements of the result
   int64_t reduced = 1;  // elements combined into each of them
-  // Extents and strides (of the input, in elements), outermost first, neighbours merged, extents of
-  // 1 left out.
+  // Extents and strides (of the input, in elements), outermost first, with neighbours merged and
+  // extents of 1 left out.
   int kept_rank = 0;
   int64_t kept_extents[Shape::max_rank] = {};
   int64_t kept_strides[Shape::max_rank] = {};

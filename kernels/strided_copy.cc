@@ -48,7 +48,7 @@ StridedCopy::StridedCopy(std::vector<Axis> axes) {
   for (const Axis& axis : axes) {
     elements_ *= axis.extent;
     if (axis.extent == 1) continue;
-    // Two axes are one if both views run through them without a gap.
+    // Merges two axes if both views run through them without a gap.
     if (!outer_.empty() && outer_.back().from == axis.from * axis.extent &&
         outer_.back().to == axis.to * axis.extent) {
       outer_.back() = {outer_.back().extent * axis.extent, axis.from, axis.to};

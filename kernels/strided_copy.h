@@ -1,5 +1,5 @@
 // Copies between two strided views of one set of elements: Slice, Transpose, Tile, ConcatV2 and
-// their kin reduce to it.
+// similar ops reduce to it.
 #pragma once
 
 #include <cstdint>

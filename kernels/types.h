@@ -49,7 +49,7 @@ auto visit_type(Types<Ts...>, DType dtype, F&& f) {
   using Result = std::common_type_t<decltype(f(TypeTag<Ts>{}))...>;
   Result result{};
   const bool found = ((dtype == dtype_of<Ts> ? (result = f(TypeTag<Ts>{}), true) : false) || ...);
-  check_internal(found, "a kernel was asked for dtype ", dtype, ", which it does not have");
+  check_internal(found, "a kernel does not support dtype ", dtype);
   return result;
 }
 

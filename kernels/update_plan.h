@@ -1,4 +1,4 @@
-// What one update of variables reads and writes, for the loops of update_rule.h on both sides,
+// The inputs and outputs of one update of variables, for the loops of update_rule.h on both sides,
 // which include it after the header that defines LEAT_DEVICE. A launch copies it.
 #pragma once
 
@@ -10,7 +10,7 @@ namespace leat {
 
 struct UpdatePlan {
   static constexpr int max_scalars = 8;
-  int scalars[max_scalars] = {};  // positions of the inputs that are rates and the like
+  int scalars[max_scalars] = {};  // positions of the scalar inputs, such as rates
   int num_scalars = 0;
   bool ends_with_step = false;  // the last scalar is an int64, whatever T is
   bool option = false;          // the flag passed to the rule

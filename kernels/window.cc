@@ -10,7 +10,7 @@
 namespace leat {
 namespace {
 
-// Steps and borders beyond this are mistakes, and would overflow what is computed from them.
+// Larger steps and borders are mistakes, and values computed from them would overflow.
 constexpr int64_t largest_step = std::numeric_limits<int32_t>::max();
 
 const std::string& format_of(const NodeView& node) {

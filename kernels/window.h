@@ -61,7 +61,8 @@ const std::vector<int64_t>& image_steps(const NodeView& node, std::string_view a
 // graphs with others, and fails to run them.)
 void check_spatial_steps(const NodeView& node, std::string_view attr);
 
-// The attributes of the node that say how its window slides. Its gradient ops have the same.
+// The attributes of the node that determine how its window slides. Its gradient ops have the same
+// attributes.
 AttrMap window_attrs(const Gradient& g);
 
 }  // namespace leat
