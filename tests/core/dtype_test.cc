@@ -10,8 +10,8 @@
 namespace leat {
 namespace {
 
-// TensorFlow's numbers and names (types.proto): files and wires depend on them.
-TEST(DType, NumbersAndNamesAreTensorFlows) {
+// TensorFlow's numbers and names (types.proto): files and wire formats depend on them.
+TEST(DType, NumbersAndNamesEqualTensorFlow) {
   struct Row {
     DType dtype;
     int number;
@@ -36,7 +36,7 @@ TEST(DType, NumbersAndNamesAreTensorFlows) {
   }
 }
 
-TEST(DType, ShortNamesAreRead) {
+TEST(DType, ReadsShortNames) {
   EXPECT_EQ(dtype_from_name("float32"), f32);
   EXPECT_EQ(dtype_from_name("f16"), f16);
   EXPECT_EQ(dtype_from_name("u64"), u64);
@@ -61,7 +61,7 @@ TEST(DType, Kinds) {
   EXPECT_THROW(dtype_list("nix"), Error);
 }
 
-TEST(DType, VisitKnowsTheTypeOfEveryElement) {
+TEST(DType, VisitPassesTheElementType) {
   for (int number = 0; number < 32; ++number) {
     const auto dtype = static_cast<DType>(number);
     const bool has_type = visit_dtype(dtype, [&]<class T>(TypeTag<T>) {
