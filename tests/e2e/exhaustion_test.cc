@@ -86,7 +86,8 @@ TEST(FileDescriptors, TooFewForAChildAreReported) {
   EXPECT_THAT(run.output(), HasSubstr("(ulimit -n 16)"));
 }
 
-// Which thread cannot be started depends on the machine; every such error must name a thread.
+// Which thread cannot be started depends on the machine; every such error must say that it is a
+// thread.
 TEST(Memory, ReportsThreadsThatCannotStart) {
   for (const std::string limit : {"150000", "175000", "200000", "225000", "250000"}) {
     ChildProcess task({"/bin/bash", "-c",

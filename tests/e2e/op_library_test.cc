@@ -16,7 +16,7 @@ namespace {
 
 constexpr const char* library = LEAT_BIN_DIR "/examples/libexample_swish.so";
 
-// A C library that no program links with.
+// A library that comes with the C library, and that no program links with.
 std::string library_without_ops() {
   for (const auto& folder : std::filesystem::directory_iterator("/usr/lib")) {
     const auto file = folder.path() / "libanl.so.1";

@@ -38,7 +38,7 @@ TEST(BmpFile, RejectsMismatches) {
                     [] { decode_bmp(bmp(2).substr(0, 31), 0); });
 }
 
-// White, then the part of the first frame that shows through the second.
+// A GIF of one pixel, in white or dark blue. A transparent frame shows the one before.
 const std::string gif_begin("GIF89a\1\0\1\0\x80\0\0\xff\xff\xff\0\0\x40", 19);
 std::string gif_frame(bool is_transparent, char pixel_code) {
   std::string control("!\xf9\4\0\0\0\1\0", 8), frame(",\0\0\0\0\1\0\1\0\0\2\2", 12);

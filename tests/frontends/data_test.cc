@@ -71,7 +71,7 @@ TEST_F(IdxTest, SwapsTheBytesOfWideElements) {
   EXPECT_EQ(wide.data<int32_t>()[1], -2);
 }
 
-TEST_F(IdxTest, NamesWhatIsDamaged) {
+TEST_F(IdxTest, ReportsDamagedFiles) {
   const std::string cut = write("cut", images(2, 7).substr(0, 20));
   EXPECT_EQ(message_of([&] { read_idx(cut); }),
             cut +

@@ -223,7 +223,7 @@ TEST(ViewModel, ChosenDepthLeavesAReadableNumberOfBoxes) {
   EXPECT_EQ(visible_boxes(view), 1u);
   EXPECT_EQ(box(view, "layer", 0).siblings, 50);
   EXPECT_EQ(visible_boxes(make_view(graph.nodes, {.depth = 1, .expand = {"layer"}})), 50u);
-  // The other tasks, and this one's first op, its last and those between.
+  // The other siblings, and of layer_7 its first op, its last and those between.
   EXPECT_EQ(visible_boxes(make_view(graph.nodes, {.depth = 1, .expand = {"layer_7"}})), 4u);
   EXPECT_EQ(visible_boxes(make_view(graph.nodes, {.depth = 2})), 150u);
 }
