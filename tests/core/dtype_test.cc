@@ -49,7 +49,7 @@ TEST(DType, ReadsShortNames) {
   }
 }
 
-TEST(DType, Kinds) {
+TEST(DType, ReportsKinds) {
   for (DType dtype : {f16, bf16, f32, f64})
     EXPECT_TRUE(is_floating(dtype) && !is_integer(dtype)) << dtype;
   for (DType dtype : {i8, i16, i32, i64, u8, u16, u32, u64})

@@ -159,7 +159,7 @@ TEST(AbandonedSteps, NeverLeaveAVariableHalfUpdated) {
 class Clients : public testing::TestWithParam<bool> {};
 INSTANTIATE_TEST_SUITE_P(QuickBefore, Clients, testing::Bool());
 
-TEST_P(Clients, WithLongWorkDoNotKeepOthersWaiting) {
+TEST_P(Clients, WithLongWorkDoNotDelayOthers) {
   InProcessCluster cluster({{"ps", 1}, {"worker", 1}});
   Graph graph, small_graph;
   {

@@ -362,7 +362,7 @@ TEST(Cluster, TimeoutMayBeInfinite) {
   EXPECT_EQ(session->list_devices().size(), 2u);
 }
 
-TEST(Cluster, KilledTaskEndsTheStepAndItsDebtIsReported) {
+TEST(Cluster, KilledTaskEndsTheStepAndReportsWhatItOwed) {
   InProcessCluster cluster({{"ps", 1}, {"worker", 1}});
   Graph graph;
   {

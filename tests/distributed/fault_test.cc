@@ -103,7 +103,7 @@ TEST_F(Fault, DelayChangesNothing) {
   EXPECT_EQ(step(), 1);
 }
 
-TEST_F(Fault, HalfOpenConnectionNamesTheSilentTaskAndItsDebt) {
+TEST_F(Fault, HalfOpenConnectionReportsTheSilentTaskAndWhatItOwed) {
   EXPECT_EQ(step(), 0);
   proxy_->stall();
   Clock::duration took{};
@@ -480,7 +480,7 @@ TEST(ManySteps, HundredBlockedStepsEndWithTheSession) {
   }));
 }
 
-TEST(Shutdown, GivesRunningStepsGraceAndRejectsNewOnes) {
+TEST(Shutdown, GivesRunningStepsAGracePeriodAndRejectsNewOnes) {
   InProcessCluster cluster({{"ps", 1}, {"worker", 1}});
   Graph graph;
   Output held;
@@ -534,7 +534,7 @@ class ShutdownOfAMaster : public testing::Test {
   std::future<void> shutdown_;
 };
 
-TEST_F(ShutdownOfAMaster, GivesStepsOfOtherTasksGraceAndRejectsNewOnes) {
+TEST_F(ShutdownOfAMaster, GivesOtherTasksStepsAGracePeriodAndRejectsNewOnes) {
   begin_step();
   shut_down(seconds(60));
   Status refused;
@@ -555,7 +555,7 @@ TEST_F(ShutdownOfAMaster, GivesStepsOfOtherTasksGraceAndRejectsNewOnes) {
   EXPECT_EQ(shutdown_.wait_for(seconds(30)), std::future_status::ready);
 }
 
-TEST_F(ShutdownOfAMaster, NamesItselfToStepsThatOutliveTheGrace) {
+TEST_F(ShutdownOfAMaster, NamesItselfToStepsThatOutliveTheGracePeriod) {
   begin_step();
   shut_down(milliseconds(300));
   ASSERT_EQ(step_.wait_for(seconds(30)), std::future_status::ready);

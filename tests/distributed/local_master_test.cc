@@ -94,7 +94,7 @@ TEST_F(LocalSession, ComputesOverTheClusterAndSharesFeedsAndFetches) {
   EXPECT_EQ(session->list_devices()[0].name, "/job:worker/replica:0/task:0/device:CPU:0");
 }
 
-TEST_F(LocalSession, FailsAsOverTheWire) {
+TEST_F(LocalSession, FailsLikeARemoteSession) {
   Graph graph;
   {
     const DeviceScope on(graph, ps);

@@ -372,7 +372,7 @@ TEST(RendezvousRouter, NamesATaskThatNeverStarted) {
   EXPECT_THAT(arrivals.all[0].status.message, HasSubstr("/job:ps/task:0"));
 }
 
-TEST(RendezvousRouter, MeetsTasksThatStartLater) {
+TEST(RendezvousRouter, WaitsForTasksThatStartLater) {
   ConnectedTasks tasks({"ps:0", "worker:0", "worker:1"});
   tasks.start("ps:0");
   tasks.start("worker:0");

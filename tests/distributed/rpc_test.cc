@@ -256,7 +256,7 @@ TEST(RpcUnary, FailsIfThePeerGoesDuringACall) {
   EXPECT_TRUE(kept->is_cancelled());
 }
 
-TEST(RpcUnary, StopGivesRunningCallsGrace) {
+TEST(RpcUnary, StopGivesRunningCallsAGracePeriod) {
   Pair pair;
   std::promise<RpcCall> arrived;
   pair.server.handle("/test/Wait", [&](RpcCall call) { arrived.set_value(call); });

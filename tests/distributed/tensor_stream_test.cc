@@ -91,7 +91,7 @@ TEST(TensorStream, SendsElementsWithoutACopy) {
   EXPECT_EQ(count, 1);
 }
 
-TEST(TensorStream, WritesWhatGraphDefReads) {
+TEST(TensorStream, WritesTensorsThatGraphDefReads) {
   const Tensor large = counting(f64, {40, 50});
   MessageWriter writer("the test");
   writer.add_tensor(1, large);

@@ -181,7 +181,7 @@ TEST_F(Tls, OnlyTheOwnerCanReadKeys) {
   }
 }
 
-TEST_F(Tls, TrainingGivesTheSameLossesAsWithout) {
+TEST_F(Tls, TrainingHasTheSameLossesAsWithoutTls) {
   std::vector<std::string> without;
   {
     Cluster cluster(false);
@@ -327,7 +327,7 @@ TEST_F(Tls, NamesMissingTlsFilesAndSettings) {
 }
 
 // Without TLS: a peer that does not know the cluster's id does not learn it either.
-TEST(Identify, TellsAStrangerNothing) {
+TEST(Identify, RevealsNothingToStrangers) {
   ClusterSpec spec = ClusterSpec::parse(cluster_json);
   Task task(spec, ps0, TaskOptions{.threads = 1});
   RpcClient client(task.address());

@@ -261,7 +261,7 @@ TEST_P(Killed, ChiefsProgram) {
 }
 
 // The program is the task: one process to kill, one root cause.
-TEST_P(Killed, ProgramThatIsItsTask) {
+TEST_P(Killed, EmbeddedProgram) {
   ChildProcess run(endless_training(GetParam(), {"--embed"}));
   const std::string output = output_after_killing("/job:worker/task:1", run);
   EXPECT_TRUE(std::regex_search(
@@ -272,7 +272,7 @@ TEST_P(Killed, ProgramThatIsItsTask) {
     expect_told_by_a_program(output, "/job:worker/task:1");
 }
 
-TEST_P(Killed, ParameterServerOfProgramsThatAreTasks) {
+TEST_P(Killed, ParameterServerOfEmbeddedPrograms) {
   ChildProcess run(endless_training(GetParam(), {"--embed"}));
   const std::string output = output_after_killing("/job:ps/task:0", run);
   EXPECT_THAT(output, HasSubstr("leat: [ps:0] task /job:ps/task:0 (" + killed_.address));

@@ -84,7 +84,7 @@ TEST_F(Examples, AllReduceLearnsWithoutAParameterServer) {
 
 // The workers' programs are their tasks. In the synchronous case one of them only computes for the
 // chief, and stays until the chief is done.
-TEST_F(Examples, ProgramsThatAreTheirTasksLearn) {
+TEST_F(Examples, EmbeddedProgramsLearn) {
   for (const char* mode : {"async", "sync"}) {
     EXPECT_GT(accuracy_of("mnist", std::string("--mode ") + mode, "--embed"), 90.0)
         << outcome_.output;

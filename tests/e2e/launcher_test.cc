@@ -134,7 +134,7 @@ TEST_F(Launcher, KilledLauncherLeavesNothingBehind) {
   expect_gone(pids);
 }
 
-TEST_F(Launcher, KillsAStubbornTaskAfterTheGrace) {
+TEST_F(Launcher, KillsAStubbornTaskAfterTheGracePeriod) {
   ChildProcess up(leat("up", {"--grace", "0.2"}), {{"FAKE_worker_0", "stubborn"}});
   const std::vector<pid_t> pids = pids_in(up.wait_for("Ctrl-C ends it"));
   up.send_signal(SIGTERM);

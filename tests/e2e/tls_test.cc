@@ -49,7 +49,7 @@ class TlsCluster : public testing::Test {
   const ScratchDirectory folder_;
 };
 
-TEST_F(TlsCluster, TrainsWithTheSameLossesAsWithout) {
+TEST_F(TlsCluster, TrainsWithTheSameLossesAsWithoutTls) {
   make_certificates();
   const std::string with = losses(true), without = losses(false);
   EXPECT_GT(with.size(), 100u);

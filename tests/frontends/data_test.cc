@@ -93,7 +93,7 @@ TEST_F(IdxTest, ReportsDamagedFiles) {
   EXPECT_THROW(read_idx(gz), Error);
 }
 
-TEST_F(IdxTest, LoadsADirectoryUnderEitherSpelling) {
+TEST_F(IdxTest, LoadsDirectoriesWithEitherFileNaming) {
   write_gzip("train-images-idx3-ubyte.gz", images(3, '\xff'));
   write("train-labels.idx1-ubyte", labels(std::string("\x01\x02\x03")));
   write("t10k-images-idx3-ubyte", images(1, 0));

@@ -110,7 +110,7 @@ TEST(EmbeddingLookup, LearnsLikeAnEmbedding) {
   EXPECT_EQ(train(in_parts, Adam(0.1)), train(in_one, Adam(0.1)));
 }
 
-TEST(EmbeddingLookup, GathersBesideTheParts) {
+TEST(EmbeddingLookup, GathersOnTheDevicesOfTheParts) {
   Graph graph;
   const DeviceScope on(graph, "/job:worker");
   const auto table = numbered_table(graph, 5, 2);

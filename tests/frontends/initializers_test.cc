@@ -99,7 +99,7 @@ TEST(Initializers, NormalIsNotTruncated) {
   EXPECT_NEAR(moments(drawn({200, 300}, initializers::random_normal(3, 2))).variance, 9, 0.2);
 }
 
-TEST(Initializers, VectorsAreTheirOwnFans) {
+TEST(Initializers, VectorsUseTheirLengthAsFans) {
   expect_moments("vector", initializers::lecun_uniform({.seed = 1}), {40'000}, 1. / 40'000,
                  std::sqrt(3. / 40'000));
 }

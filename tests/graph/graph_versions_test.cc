@@ -25,7 +25,7 @@ void expect_refused(const std::string& nodes, std::string_view versions, Code co
 
 const std::string nothing = "node { name: 'a' op: 'NoOp' }\n";
 
-TEST(GraphVersions, RestrictWhoMayReadAGraph) {
+TEST(GraphVersions, RestrictWhichVersionsMayReadAGraph) {
   graph_of(nothing, "producer: 2474 min_consumer: 2474");
   graph_of(nothing, "producer: 9000 min_consumer: 12 bad_consumers: 2473");
   expect_refused(nothing, "producer: 9000 min_consumer: 2475", Code::invalid_argument,

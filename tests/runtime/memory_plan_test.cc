@@ -90,7 +90,7 @@ TEST(MemoryPlan, IsCloseToTheBoundOnRandomNetworks) {
   EXPECT_LE(sum / graphs, 1.005);
 }
 
-TEST(MemoryPlan, IsSoundAndCloseOnAnyGraph) {
+TEST(MemoryPlan, IsSoundAndCloseToTheBoundOnAnyGraph) {
   std::mt19937 random(2);
   double sum = 0;
   constexpr int graphs = 50;

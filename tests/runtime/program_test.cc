@@ -16,7 +16,7 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
-TEST(Program, OneSegmentRunsOnTheCaller) {
+TEST(Program, OneSegmentRunsOnTheCallingThread) {
   TestTask task;
   Graph graph;
   const Output x = feed(graph, "x", {any});

@@ -136,7 +136,7 @@ TEST(ResourceVariables, SwitchPassesUninitialisedVariables) {
   }
 }
 
-TEST(ResourceVariables, TakeTheValuesShapeWithoutADeclaredOne) {
+TEST(ResourceVariables, TakeTheShapeOfTheValueIfUndeclared) {
   TestTask task;
   Graph graph;
   const Output w = handle(graph, "w", Shape::unknown());

@@ -23,7 +23,7 @@ TEST(Variables, NameUninitialisedVariables) {
             "/job:localhost/replica:0/task:0/device:CPU:0)\n\t [[{{node w/read}}]]");
 }
 
-TEST(Variables, AssignInitialisesAndItsOutputIsTheNewValue) {
+TEST(Variables, AssignInitialisesAndReturnsTheNewValue) {
   TestTask task;
   Graph graph;
   const Output w = variable(graph, "w", {2});

@@ -19,7 +19,7 @@ struct Seen {
 
 using Strings = std::vector<std::string>;
 
-TEST(LineReader, JoinsWhatArrivesInPieces) {
+TEST(LineReader, JoinsLinesThatArriveInPieces) {
   LineReader reader;
   Seen seen;
   seen.feed(reader, "one\ntw");
@@ -56,7 +56,7 @@ TEST(LineReader, KeepsColoursAndDropsOtherEscapes) {
   EXPECT_EQ(seen.lines, (Strings{"step \x1b[31m2\x1b[0m"}));
 }
 
-TEST(Console, PrefixesLinesWithoutColourOffATerminal) {
+TEST(Console, PrefixesLinesWithoutColourIfNotATerminal) {
   std::ostringstream out;
   Console console(out, /*is_terminal=*/false, 80);
   console.line("[ps:0]", "hello");
