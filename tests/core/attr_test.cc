@@ -12,7 +12,7 @@
 namespace leat {
 namespace {
 
-TEST(AttrValue, KnowsItsKind) {
+TEST(AttrValue, ReportsItsKind) {
   const std::pair<AttrValue, const char*> rows[] = {
       {"text", "string"},
       {3, "int"},
@@ -35,11 +35,11 @@ TEST(AttrValue, KnowsItsKind) {
   EXPECT_EQ(AttrValue().kind(), "nothing");
 }
 
-TEST(AttrMap, CopiesShareWhatTheyHoldUntilOneIsWritten) {
+TEST(AttrMap, CopiesShareTheirEntriesUntilOneIsWritten) {
   AttrMap a = {{"T", f32}, {"N", 2}};
   AttrMap b = a;
   EXPECT_EQ(&a.at("T"), &b.at("T"));
-  EXPECT_FALSE(b.emplace("N", 3));  // there is one, which stays
+  EXPECT_FALSE(b.emplace("N", 3));  // N is there and keeps its value
   EXPECT_EQ(&a.at("T"), &b.at("T"));
 
   b.insert_or_assign("N", 3);
@@ -88,7 +88,7 @@ TEST(Shared, EachThreadWritesItsOwnCopy) {
   EXPECT_EQ(*Shared<std::string>(), "");
 }
 
-TEST(AttrValue, TensorsAreComparedByElements) {
+TEST(AttrValue, ComparesTensorsByElement) {
   EXPECT_EQ(AttrValue(Tensor::of<float>({2}, {1, 2})), AttrValue(Tensor::of<float>({2}, {1, 2})));
   EXPECT_FALSE(AttrValue(Tensor::of<float>({2}, {1, 2})) ==
                AttrValue(Tensor::of<float>({2}, {1, 3})));
@@ -98,8 +98,8 @@ TEST(AttrValue, TensorsAreComparedByElements) {
   EXPECT_FALSE(AttrValue(1) == AttrValue(true));
 }
 
-// Nodes share what is equal, so equal is only what a kernel cannot tell apart.
-TEST(AttrValue, ValuesThatKernelsDistinguishAreNotEqual) {
+// Nodes share equal values, so two values are equal only if no kernel can tell them apart.
+TEST(AttrValue, ValuesThatKernelsDistinguishAreUnequal) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   EXPECT_FALSE(AttrValue(0.0F) == AttrValue(-0.0F));
   EXPECT_EQ(AttrValue(nan), AttrValue(nan));
@@ -116,7 +116,7 @@ TEST(AttrValue, ValuesThatKernelsDistinguishAreNotEqual) {
                AttrValue(std::vector<FunctionRef>{function(i32)}));
 }
 
-TEST(AttrValue, TheWrongKindNamesBoth) {
+TEST(AttrValue, WrongKindNamesTheStoredKind) {
   EXPECT_EQ(AttrValue(3).get<int64_t>(), 3);
   try {
     AttrValue(3).get<std::string>();
@@ -126,7 +126,7 @@ TEST(AttrValue, TheWrongKindNamesBoth) {
   }
 }
 
-TEST(NodeView, AMissingAttributeNamesNodeAndOp) {
+TEST(NodeView, MissingAttributeNamesNodeAndOp) {
   const AttrMap attrs = {{"axis", 1}};
   const NodeView node{"layer/concat", "ConcatV2", attrs};
   EXPECT_EQ(node.attr<int64_t>("axis"), 1);

@@ -12,7 +12,7 @@ namespace {
 
 constexpr size_t megabyte = size_t{1} << 20;
 
-TEST(BlockMemory, ABlockThatWasFreedIsTakenAgain) {
+TEST(BlockMemory, ReusesFreedBlocks) {
   BlockMemory memory;
   void* const first = memory.take(400'000);
   ASSERT_NE(first, nullptr);
@@ -26,7 +26,7 @@ TEST(BlockMemory, ABlockThatWasFreedIsTakenAgain) {
   EXPECT_EQ(memory.counts().kept_blocks, 2u);
 }
 
-TEST(BlockMemory, AllOfABlockCanBeWritten) {
+TEST(BlockMemory, WholeBlockIsWritable) {
   BlockMemory memory;
   for (const size_t bytes :
        {BlockMemory::least, size_t{100'001}, 4 * megabyte, 5 * megabyte + 1, BlockMemory::most}) {
@@ -39,7 +39,7 @@ TEST(BlockMemory, AllOfABlockCanBeWritten) {
   }
 }
 
-TEST(BlockMemory, UnusedBlocksGoBackToTheSystem) {
+TEST(BlockMemory, ReturnsUnusedBlocksToTheSystem) {
   BlockMemory memory;
   void* const used = memory.take(megabyte);
   void* const unused = memory.take(2 * megabyte);
@@ -56,7 +56,7 @@ TEST(BlockMemory, UnusedBlocksGoBackToTheSystem) {
   EXPECT_EQ(memory.counts().kept_bytes, 0u);
 }
 
-TEST(BlockMemory, TheReserveStays) {
+TEST(BlockMemory, TrimKeepsTheReserve) {
   BlockMemory memory(3 * megabyte);
   std::vector<void*> blocks;
   memory.give(memory.take(2 * megabyte), 2 * megabyte);
@@ -71,7 +71,7 @@ TEST(BlockMemory, TheReserveStays) {
   EXPECT_EQ(memory.counts().blocks, 3u);
 }
 
-TEST(BlockMemory, WithinTheReserveTheNumberOfBlocksGrowsByHalf) {
+TEST(BlockMemory, BlockCountGrowsByHalfWithinTheReserve) {
   BlockMemory memory(6 * megabyte);
   std::vector<void*> blocks;
   std::vector<size_t> mapped;
@@ -84,7 +84,7 @@ TEST(BlockMemory, WithinTheReserveTheNumberOfBlocksGrowsByHalf) {
   EXPECT_EQ(std::set<void*>(blocks.begin(), blocks.end()).size(), 8u);
 }
 
-TEST(BlockMemory, TakingABlockTrimsUnusedOnes) {
+TEST(BlockMemory, TakingABlockTrimsUnusedBlocks) {
   BlockMemory memory;
   memory.give(memory.take(2 * megabyte), 2 * megabyte);
   for (int i = 0; i < 3'000; ++i) memory.give(memory.take(megabyte), megabyte);

@@ -1,4 +1,4 @@
-// Known values; and both ways of computing one against the definition, bit by bit.
+// Known values, and both implementations against the definition, bit by bit.
 #include "core/crc32c.h"
 
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ std::string noise(size_t bytes) {
   return out;
 }
 
-TEST(Crc32c, IsCastagnolis) {
+TEST(Crc32c, EqualsTheCastagnoliChecksum) {
   EXPECT_EQ(crc32c("123456789", 9), 0xe3069283u);
   EXPECT_EQ(crc32c(std::string(32, '\0').data(), 32), 0x8a9136aau);  // RFC 3720, B.4
   EXPECT_EQ(crc32c(std::string(32, '\xff').data(), 32), 0x62a8ab43u);
@@ -33,7 +33,7 @@ TEST(Crc32c, IsCastagnolis) {
   EXPECT_EQ(masked_crc(0xe3069283u), 0xc78ab0e5u);
 }
 
-TEST(Crc32c, EveryWayLengthAndAlignment) {
+TEST(Crc32c, BothImplementationsMatchAtAnyLengthAndAlignment) {
   const std::string data = noise(14'000);
   const auto expect_right = [&](size_t from, size_t bytes) {
     const uint32_t expected = by_definition(data, from, bytes);
@@ -51,14 +51,14 @@ TEST(Crc32c, EveryWayLengthAndAlignment) {
     expect_right(1, bytes);
 }
 
-TEST(Crc32c, GoesOnFromWhatCameBefore) {
+TEST(Crc32c, ContinuesFromAnEarlierChecksum) {
   const std::string data = noise(20'000);
   const uint32_t whole = crc32c(data.data(), data.size());
   for (const size_t cut : {size_t{1}, size_t{8}, size_t{383}, size_t{6144}, size_t{19'999}})
     EXPECT_EQ(crc32c(data.data() + cut, data.size() - cut, crc32c(data.data(), cut)), whole);
 }
 
-TEST(Crc32c, SeesEveryBit) {
+TEST(Crc32c, DetectsEveryFlippedBit) {
   std::string data = noise(7'000);
   const uint32_t right = crc32c(data.data(), data.size());
   for (size_t bit = 0; bit < 8 * data.size(); bit += 37) {

@@ -24,7 +24,7 @@ TEST(DeviceName, ReadsAllForms) {
   EXPECT_EQ(round_trip(""), "");
 }
 
-TEST(DeviceName, ABadPartIsNamedWithAnExample) {
+TEST(DeviceName, NamesTheBadPartWithAnExample) {
   for (const char* text : {"cpu:0", "/job:", "/job:1a", "/task:x", "/task:-1", "/task:1x", "/nix:0",
                            "/job:a b", "/device:", "/replica:99999999999"}) {
     try {

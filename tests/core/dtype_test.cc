@@ -10,8 +10,8 @@
 namespace leat {
 namespace {
 
-// TensorFlow's numbers and names (types.proto): files and wires depend on them.
-TEST(DType, NumbersAndNamesAreTensorFlows) {
+// TensorFlow's numbers and names (types.proto): files and wire formats depend on them.
+TEST(DType, NumbersAndNamesEqualTensorFlow) {
   struct Row {
     DType dtype;
     int number;
@@ -36,7 +36,7 @@ TEST(DType, NumbersAndNamesAreTensorFlows) {
   }
 }
 
-TEST(DType, ShortNamesAreRead) {
+TEST(DType, ReadsShortNames) {
   EXPECT_EQ(dtype_from_name("float32"), f32);
   EXPECT_EQ(dtype_from_name("f16"), f16);
   EXPECT_EQ(dtype_from_name("u64"), u64);
@@ -49,7 +49,7 @@ TEST(DType, ShortNamesAreRead) {
   }
 }
 
-TEST(DType, Kinds) {
+TEST(DType, ReportsKinds) {
   for (DType dtype : {f16, bf16, f32, f64})
     EXPECT_TRUE(is_floating(dtype) && !is_integer(dtype)) << dtype;
   for (DType dtype : {i8, i16, i32, i64, u8, u16, u32, u64})
@@ -61,7 +61,7 @@ TEST(DType, Kinds) {
   EXPECT_THROW(dtype_list("nix"), Error);
 }
 
-TEST(DType, VisitKnowsTheTypeOfEveryElement) {
+TEST(DType, VisitPassesTheElementType) {
   for (int number = 0; number < 32; ++number) {
     const auto dtype = static_cast<DType>(number);
     const bool has_type = visit_dtype(dtype, [&]<class T>(TypeTag<T>) {

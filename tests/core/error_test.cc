@@ -16,7 +16,7 @@ Status status_of(auto&& f) {
   return {};
 }
 
-TEST(Error, CodesAreGrpcs) {
+TEST(Error, CodesEqualGrpc) {
   EXPECT_EQ(static_cast<int>(Code::unauthenticated), 16);
   EXPECT_EQ(code_name(Code::ok), "OK");
   EXPECT_EQ(code_name(Code::deadline_exceeded), "DEADLINE_EXCEEDED");
@@ -32,7 +32,7 @@ TEST(Error, EveryExceptionHasAStatus) {
   EXPECT_EQ(Status().to_string(), "OK");
 }
 
-TEST(Error, TheNodeIsNamedOnce) {
+TEST(Error, NamesTheNodeOnce) {
   const Status once = with_node({Code::internal, "bad", true}, "a/b");
   EXPECT_EQ(once.message, "bad\n\t [[{{node a/b}}]]");
   EXPECT_EQ(once.node, "a/b");
@@ -43,7 +43,7 @@ TEST(Error, TheNodeIsNamedOnce) {
   EXPECT_EQ(again.node, "a/b");
 }
 
-TEST(Error, KeepsItsNodeAsAStatusAndAsAnException) {
+TEST(Error, KeepsItsNodeAsStatusAndAsException) {
   const Status status = status_of([] { fail_at("a/b", Code::not_found, "no file ", 3); });
   EXPECT_EQ(status.to_string(), "NOT_FOUND: no file 3\n\t [[{{node a/b}}]]");
   EXPECT_EQ(status.node, "a/b");

@@ -10,8 +10,7 @@
 namespace leat {
 namespace {
 
-// The value that the bits of a format with so many exponent and mantissa bits stand for, by
-// definition.
+// The value of `bits` by definition, in a format with so many exponent and mantissa bits.
 double by_definition(uint16_t bits, int exponent_bits, int mantissa_bits) {
   const int sign = bits >> 15;
   const int exponent = (bits >> mantissa_bits) & ((1 << exponent_bits) - 1);
@@ -47,7 +46,7 @@ void expect_every_pattern_is_right(int exponent_bits, int mantissa_bits) {
   }
 }
 
-// Between two neighbours, the nearer one; in the middle the even one.
+// The nearer of two neighbours; in the middle, the even one.
 template <class T>
 void expect_rounding_to_nearest_even(uint16_t last_finite) {
   for (uint32_t bits = 0; bits < last_finite; ++bits) {
@@ -61,7 +60,7 @@ void expect_rounding_to_nearest_even(uint16_t last_finite) {
   }
 }
 
-TEST(Half, EveryPattern) { expect_every_pattern_is_right<half>(5, 10); }
+TEST(Half, ConvertsEveryPattern) { expect_every_pattern_is_right<half>(5, 10); }
 TEST(Half, RoundsToNearestEven) { expect_rounding_to_nearest_even<half>(0x7bff); }
 TEST(Half, OverflowsToInfinity) {
   EXPECT_EQ(half(65504.0f).bits, 0x7bff);
@@ -71,7 +70,7 @@ TEST(Half, OverflowsToInfinity) {
   EXPECT_EQ(half(-1e30f).bits, 0xfc00);
 }
 
-TEST(Bfloat16, EveryPattern) { expect_every_pattern_is_right<bfloat16>(8, 7); }
+TEST(Bfloat16, ConvertsEveryPattern) { expect_every_pattern_is_right<bfloat16>(8, 7); }
 TEST(Bfloat16, RoundsToNearestEven) { expect_rounding_to_nearest_even<bfloat16>(0x7f7f); }
 TEST(Bfloat16, OverflowsToInfinity) {
   EXPECT_EQ(bfloat16(std::numeric_limits<float>::max()).bits, 0x7f80);

@@ -20,7 +20,7 @@ bool is_resident(void* data) {
   return (out & 1) != 0;
 }
 
-TEST(LastingMemory, BlocksAreLargeEnoughAlignedAndApart) {
+TEST(LastingMemory, BlocksAreLargeEnoughAlignedAndDisjoint) {
   const auto memory = std::make_unique<LastingMemory>();
   uint32_t group = 0;
   std::vector<std::pair<char*, size_t>> blocks;
@@ -39,7 +39,7 @@ TEST(LastingMemory, BlocksAreLargeEnoughAlignedAndApart) {
   }
 }
 
-TEST(LastingMemory, KnowsWhatItOwns) {
+TEST(LastingMemory, RecognisesItsOwnBlocks) {
   const auto memory = std::make_unique<LastingMemory>();
   uint32_t group = 0;
   int here = 0;
@@ -51,7 +51,7 @@ TEST(LastingMemory, KnowsWhatItOwns) {
   EXPECT_FALSE(memory->owns(nullptr));
 }
 
-TEST(LastingMemory, FreeBlocksAreTakenAgain) {
+TEST(LastingMemory, ReusesFreeBlocks) {
   const auto memory = std::make_unique<LastingMemory>();
   uint32_t group = 0;
   std::vector<void*> blocks;
@@ -69,7 +69,7 @@ TEST(LastingMemory, FreeBlocksAreTakenAgain) {
   EXPECT_EQ(memory->counts().pages, pages);
 }
 
-TEST(LastingMemory, APageWithoutBlocksServesAnyScopeAndGoesBackToTheSystem) {
+TEST(LastingMemory, EmptyPagesServeAnyScopeAndReturnToTheSystem) {
   const auto memory = std::make_unique<LastingMemory>();
   uint32_t group = 0;
   std::vector<void*> blocks;
@@ -113,7 +113,7 @@ TEST(LastingMemory, ScopesDoNotSharePages) {
   EXPECT_EQ(page_of(e), page_of(c));
 }
 
-TEST(LastingMemory, ManyScopesAtOnce) {
+TEST(LastingMemory, LeavesScopesBeyondItsLimitToMalloc) {
   const auto memory = std::make_unique<LastingMemory>();
   std::vector<uint32_t> groups(100);
   size_t served = 0;
@@ -124,7 +124,7 @@ TEST(LastingMemory, ManyScopesAtOnce) {
   EXPECT_EQ(memory->take(48, groups[98]), nullptr);
 }
 
-TEST(LastingMemory, EndsWithNull) {
+TEST(LastingMemory, ReturnsNullWhenExhausted) {
   const auto memory = std::make_unique<LastingMemory>();
   uint32_t group = 0;
   constexpr size_t all = LastingMemory::pages * (LastingMemory::page_bytes / LastingMemory::most);
@@ -140,7 +140,7 @@ TEST(LastingMemory, EndsWithNull) {
   EXPECT_EQ(memory->take(LastingMemory::most, group), last);
 }
 
-TEST(LastingMemory, ScopesAreNestedAndTheirThreads) {
+TEST(LastingMemory, ScopesNestAndBelongToOneThread) {
   EXPECT_FALSE(LastingMemory::Scope::is_open());
   {
     const LastingMemory::Scope outer;
@@ -151,8 +151,8 @@ TEST(LastingMemory, ScopesAreNestedAndTheirThreads) {
   EXPECT_FALSE(LastingMemory::Scope::is_open());
 }
 
-// What one thread takes, another gives back.
-TEST(LastingMemory, ManyThreads) {
+// One thread returns what another takes.
+TEST(LastingMemory, ThreadsReturnEachOthersBlocks) {
   const auto memory = std::make_unique<LastingMemory>();
   std::mutex mutex;
   std::vector<std::pair<unsigned char*, size_t>> shared;

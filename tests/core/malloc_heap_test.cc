@@ -12,7 +12,7 @@
 namespace leat {
 namespace {
 
-// Frees so much of it, in small blocks, below one that stays.
+// Frees about `bytes` in small blocks, below one block that stays.
 std::unique_ptr<char[]> free_in_heap(int64_t bytes) {
   constexpr int64_t block = 1'000;
   std::vector<std::unique_ptr<char[]>> blocks;
@@ -23,7 +23,7 @@ std::unique_ptr<char[]> free_in_heap(int64_t bytes) {
   return std::make_unique<char[]>(block);
 }
 
-TEST(MallocHeap, LargeFreeMemoryGoesBackASmallRestStays) {
+TEST(MallocHeap, ReturnsLargeFreeMemoryAndKeepsASmallRest) {
 #ifdef LEAT_UNDER_SANITIZER
   GTEST_SKIP() << "the heap is the sanitizer's";
 #endif

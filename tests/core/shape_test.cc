@@ -10,14 +10,14 @@
 namespace leat {
 namespace {
 
-TEST(Shape, Text) {
+TEST(Shape, PrintsItsExtents) {
   EXPECT_EQ(Shape().to_string(), "[]");
   EXPECT_EQ(Shape({2, 3}).to_string(), "[2,3]");
   EXPECT_EQ(Shape({any, 784}).to_string(), "[?,784]");
   EXPECT_EQ(Shape::unknown().to_string(), "<unknown>");
 }
 
-TEST(Shape, Elements) {
+TEST(Shape, CountsElements) {
   EXPECT_EQ(Shape().elements(), 1);
   EXPECT_EQ(Shape({2, 3}).elements(), 6);
   EXPECT_EQ(Shape({2, 0, 3}).elements(), 0);
@@ -27,7 +27,7 @@ TEST(Shape, Elements) {
   EXPECT_THROW(Shape({int64_t{1} << 40, int64_t{1} << 40}).elements(), Error);
 }
 
-TEST(Shape, ManyDimensionsAreCopiedAndMovedLikeFew) {
+TEST(Shape, CopiesAndMovesManyDimensions) {
   for (const int rank : {4, 5, 6, Shape::max_rank}) {
     Shape shape;
     for (int axis = 0; axis < rank; ++axis) shape.push_back(axis + 2);
@@ -55,7 +55,7 @@ TEST(Shape, ManyDimensionsAreCopiedAndMovedLikeFew) {
   }
 }
 
-TEST(Shape, RefusesWhatNoTensorHas) {
+TEST(Shape, RejectsInvalidExtentsAndRanks) {
   EXPECT_THROW(Shape({-2}), Error);
   const std::vector<int64_t> ones(Shape::max_rank + 1, 1);
   EXPECT_THROW(Shape{std::span(ones)}, Error);
@@ -66,7 +66,7 @@ TEST(Shape, RefusesWhatNoTensorHas) {
   EXPECT_THROW(unknown.push_back(1), Error);
 }
 
-TEST(Shape, PartialShapesMeet) {
+TEST(Shape, MergesPartialShapes) {
   EXPECT_TRUE(Shape({any, 3}).is_compatible({2, any}));
   EXPECT_EQ(Shape({any, 3}).merged({2, any}), Shape({2, 3}));
   EXPECT_EQ(Shape::unknown().merged({2}), Shape({2}));

@@ -20,7 +20,7 @@ bool is_resident(void* data) {
   return (out & 1) != 0;
 }
 
-TEST(SlotMemory, TheLastFreedSlotIsTakenNext) {
+TEST(SlotMemory, TakesTheLastFreedSlotNext) {
   const auto memory = std::make_unique<SlotMemory>();
   void* const first = memory->take();
   void* const second = memory->take();
@@ -31,7 +31,7 @@ TEST(SlotMemory, TheLastFreedSlotIsTakenNext) {
   EXPECT_EQ(memory->take(), second);
 }
 
-TEST(SlotMemory, KnowsWhatItOwns) {
+TEST(SlotMemory, RecognisesItsOwnSlots) {
   const auto memory = std::make_unique<SlotMemory>();
   int here = 0;
   EXPECT_FALSE(memory->owns(&here)) << "before the first slot";
@@ -44,7 +44,7 @@ TEST(SlotMemory, KnowsWhatItOwns) {
   EXPECT_FALSE(memory->owns(nullptr));
 }
 
-TEST(SlotMemory, EndsWithNull) {
+TEST(SlotMemory, ReturnsNullWhenExhausted) {
   const auto memory = std::make_unique<SlotMemory>();
   std::set<void*> taken;
   for (size_t i = 0; i < SlotMemory::slots; ++i) taken.insert(memory->take());
@@ -55,7 +55,7 @@ TEST(SlotMemory, EndsWithNull) {
   EXPECT_EQ(memory->take(), *taken.begin());
 }
 
-TEST(SlotMemory, SlotsUnusedBetweenTwoTrimsGoBack) {
+TEST(SlotMemory, ReturnsSlotsUnusedBetweenTwoTrims) {
   const auto memory = std::make_unique<SlotMemory>();
   void* const often = memory->take();
   void* const once = memory->take();
@@ -77,7 +77,7 @@ TEST(SlotMemory, SlotsUnusedBetweenTwoTrimsGoBack) {
   EXPECT_EQ(memory->counts().taken, 2u);
 }
 
-TEST(SlotMemory, TheReserveIsNotGivenBack) {
+TEST(SlotMemory, KeepsTheReserve) {
   const auto memory = std::make_unique<SlotMemory>();
   memory->set_reserve(2);
   const std::array<void*, 3> slots = {memory->take(), memory->take(), memory->take()};
@@ -91,14 +91,14 @@ TEST(SlotMemory, TheReserveIsNotGivenBack) {
   EXPECT_EQ(memory->counts().kept, 1u) << "one of the two is taken";
 }
 
-TEST(SlotMemory, SlotsCanHaveMemoryBeforeTheyAreTaken) {
+TEST(SlotMemory, PopulatesSlotsBeforeTheyAreTaken) {
   const auto memory = std::make_unique<SlotMemory>();
   memory->populate(2);
   EXPECT_EQ(memory->counts().kept, 2u);
   for (const bool expected : {true, true, false}) EXPECT_EQ(is_resident(memory->take()), expected);
 }
 
-TEST(SlotMemory, FreeSlotsGoBackToTheSystem) {
+TEST(SlotMemory, ReturnsFreeSlotsToTheSystem) {
   const auto memory = std::make_unique<SlotMemory>();
   void* const kept = memory->take();
   void* const freed = memory->take();
@@ -112,7 +112,7 @@ TEST(SlotMemory, FreeSlotsGoBackToTheSystem) {
   EXPECT_EQ(memory->take(), freed);
 }
 
-TEST(SlotMemory, ManyThreads) {
+TEST(SlotMemory, ThreadsNeverShareASlot) {
   const auto memory = std::make_unique<SlotMemory>();
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t) {

@@ -26,7 +26,7 @@ TEST(Tensor, HoldsElementsOfEveryType) {
   EXPECT_THROW(Tensor(f32, {int64_t{1} << 62}), Error);
 }
 
-TEST(Tensor, MoreThanAllMemoryIsAnError) {
+TEST(Tensor, RejectsMoreThanAllMemory) {
   try {
     Tensor(f32, {int64_t{1} << 50});
     FAIL();
@@ -36,8 +36,8 @@ TEST(Tensor, MoreThanAllMemoryIsAnError) {
   }
 }
 
-TEST(Tensor, MoreThanTheFreeMemoryIsAnError) {
-  // Less than the machine has, so that the system would say yes.
+TEST(Tensor, RejectsMoreThanTheFreeMemory) {
+  // Less than the machine has: the system itself would agree.
   const int64_t bytes = static_cast<int64_t>(available_host_memory()) + (int64_t{512} << 20);
   for (const auto& [dtype, size] : {std::pair(DType::u8, 1), std::pair(DType::string, 32)}) {
     try {
@@ -51,8 +51,8 @@ TEST(Tensor, MoreThanTheFreeMemoryIsAnError) {
   }
 }
 
-// Each would fit, all of them do not: the system says yes as long as nobody writes into them.
-TEST(Tensor, MemoryPromisedToOtherTensorsIsNotFree) {
+// Each tensor would fit, all of them do not. The system agrees until somebody writes into them.
+TEST(Tensor, CountsMemoryPromisedToOtherTensors) {
 #ifdef LEAT_UNDER_SANITIZER
   GTEST_SKIP() << "a sanitizer limits what can be mapped";
 #endif
@@ -73,7 +73,7 @@ TEST(Tensor, MemoryPromisedToOtherTensorsIsNotFree) {
   }
 }
 
-TEST(Tensor, ReadingItAsAnotherTypeIsAnError) {
+TEST(Tensor, ReadingAsAnotherTypeFails) {
   const Tensor tensor = Tensor::of<float>({2}, {1, 2});
   EXPECT_THROW(tensor.data<int32_t>(), Error);
   EXPECT_THROW(tensor.item<float>(), Error);
@@ -81,7 +81,7 @@ TEST(Tensor, ReadingItAsAnotherTypeIsAnError) {
   EXPECT_EQ(Tensor::scalar(7).item<int32_t>(), 7);
 }
 
-TEST(Tensor, CopiesShareClonesDoNot) {
+TEST(Tensor, CopiesShareMemoryClonesDoNot) {
   Tensor tensor = Tensor::of<float>({2}, {1, 2});
   EXPECT_TRUE(is_sole_handle(tensor.buffer()));
   const Tensor copy = tensor, clone = tensor.clone(), reshaped = tensor.reshaped({2, 1});
@@ -94,7 +94,7 @@ TEST(Tensor, CopiesShareClonesDoNot) {
   EXPECT_FALSE(Tensor().clone().is_valid());
 }
 
-TEST(Tensor, Strings) {
+TEST(Tensor, ClonesStrings) {
   Tensor tensor = Tensor::of<std::string>({2}, {"a", std::string(100, 'b')});
   const Tensor clone = tensor.clone();
   tensor.data<std::string>()[0] = "changed";
@@ -102,7 +102,7 @@ TEST(Tensor, Strings) {
   EXPECT_THROW(Tensor(DType::string, {1}, Buffer::allocate(64)), Error);
 }
 
-TEST(Tensor, OverMemoryThatExists) {
+TEST(Tensor, WrapsExistingMemory) {
   float values[4] = {1, 2, 3, 4};
   int released = 0;
   {
@@ -117,14 +117,14 @@ TEST(Tensor, OverMemoryThatExists) {
   EXPECT_EQ(released, 1);
 }
 
-TEST(Tensor, APartLiesWithinIt) {
+TEST(Tensor, PartMustLieWithinTheTensor) {
   const Tensor whole = Tensor::of<float>({4}, {1, 2, 3, 4});
   EXPECT_EQ(whole.part({2}, 4).data<float>()[1], 3);
   EXPECT_THROW(whole.part({2}, 12), Error);
   EXPECT_THROW(whole.part({int64_t{1} << 62}, 0), Error) << "its bytes are 0 in 64 bits";
 }
 
-TEST(Tensor, Text) {
+TEST(Tensor, PrintsItsElements) {
   EXPECT_EQ(Tensor::of<float>({2, 2}, {1, 2, 3, 4}).to_string(), "float[2,2] [1, 2, 3, 4]");
   EXPECT_EQ(Tensor::of<float>({3}, {1, 2, 3}).to_string(2), "float[3] [1, 2, …]");
   EXPECT_EQ(Tensor::scalar<int8_t>(-3).to_string(), "int8[] -3");
@@ -132,14 +132,14 @@ TEST(Tensor, Text) {
   EXPECT_EQ(Tensor().to_string(), "<no tensor>");
 }
 
-TEST(Tensor, IntegersOfTwoWidths) {
+TEST(Tensor, ReadsIntegersOfBothWidths) {
   EXPECT_EQ(to_int64s(Tensor::of<int32_t>({2}, {-1, 2})), (std::vector<int64_t>{-1, 2}));
   EXPECT_EQ(to_int64s(Tensor::scalar<int64_t>(5)), (std::vector<int64_t>{5}));
   EXPECT_THROW(to_int64s(Tensor::scalar(1.0f)), Error);
 }
 
-// A value that was dropped elsewhere is visible to the one who then is alone with the buffer.
-TEST(Tensor, TheSoleHandleSeesWhatOthersDid) {
+// Once a handle is alone with the buffer, it sees the value that a dropped handle wrote.
+TEST(Tensor, SoleHandleSeesEarlierWrites) {
   for (int round = 0; round < 100; ++round) {
     Tensor mine = Tensor::of<float>({1}, {0});
     std::thread other([copy = mine]() mutable {

@@ -40,7 +40,7 @@ class Countdown {
 class ThreadPoolTest : public testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(Threads, ThreadPoolTest, testing::Values(1, 2, 3, 4, 8, 16, 32));
 
-TEST_P(ThreadPoolTest, EveryIndexIsVisitedOnce) {
+TEST_P(ThreadPoolTest, VisitsEveryIndexOnce) {
   ThreadPool pool(GetParam());
   for (int64_t n : {0, 1, 2, 7, 63, 64, 65, 1000, 4097}) {
     for (int64_t grain : {1, 3, 64, 5000}) {
@@ -64,7 +64,7 @@ TEST_P(ThreadPoolTest, ChunksAreAtLeastTheGrain) {
   EXPECT_FALSE(is_too_small);
 }
 
-TEST_P(ThreadPoolTest, ManyLoopsInARowKeepTheirChunksApart) {
+TEST_P(ThreadPoolTest, ConsecutiveLoopsKeepTheirChunksApart) {
   ThreadPool pool(GetParam());
   // A thread that is late must not take a chunk of a later loop with the earlier loop's body.
   for (int loop = 0; loop < 3000; ++loop) {
@@ -77,7 +77,7 @@ TEST_P(ThreadPoolTest, ManyLoopsInARowKeepTheirChunksApart) {
   }
 }
 
-TEST_P(ThreadPoolTest, LoopsOfSeveralCallersAndLoopsWithinLoops) {
+TEST_P(ThreadPoolTest, RunsConcurrentAndNestedLoops) {
   ThreadPool pool(GetParam());
   std::atomic<int64_t> sum{0};
   std::vector<std::thread> callers;
@@ -94,9 +94,9 @@ TEST_P(ThreadPoolTest, LoopsOfSeveralCallersAndLoopsWithinLoops) {
   EXPECT_EQ(sum, 4 * 100 * 8);
 }
 
-// Threads that have just started look for a loop while the first one is set up: it is not open
-// before it is whole.
-TEST_P(ThreadPoolTest, TheFirstLoopOfAPoolRunsEveryChunkOnce) {
+// Threads that have just started look for a loop while the first one is set up. It must not open
+// before it is complete.
+TEST_P(ThreadPoolTest, FirstLoopRunsEveryChunkOnce) {
   constexpr int64_t n = 64;
   for (int round = 0; round < 300; ++round) {
     ThreadPool pool(GetParam());
@@ -108,7 +108,7 @@ TEST_P(ThreadPoolTest, TheFirstLoopOfAPoolRunsEveryChunkOnce) {
   }
 }
 
-TEST_P(ThreadPoolTest, TheFirstExceptionReachesTheCallerAndThePoolGoesOn) {
+TEST_P(ThreadPoolTest, FirstExceptionReachesTheCallerAndThePoolContinues) {
   ThreadPool pool(GetParam());
   for (int round = 0; round < 20; ++round) {
     EXPECT_THROW(pool.parallel_for(
@@ -138,7 +138,7 @@ TEST_P(ThreadPoolTest, ScheduledWorkRunsOnAnotherThread) {
   EXPECT_FALSE(is_caller);
 }
 
-TEST_P(ThreadPoolTest, TheDestructorRunsWhatWasScheduled) {
+TEST_P(ThreadPoolTest, DestructorRunsScheduledWork) {
   std::atomic<int> ran{0};
   {
     ThreadPool pool(GetParam());
@@ -147,7 +147,7 @@ TEST_P(ThreadPoolTest, TheDestructorRunsWhatWasScheduled) {
   EXPECT_EQ(ran, 100);
 }
 
-TEST_P(ThreadPoolTest, IsIdleWhenAllThatWasScheduledHasEnded) {
+TEST_P(ThreadPoolTest, IsIdleWhenAllScheduledWorkHasEnded) {
   ThreadPool pool(GetParam());
   pool.wait_until_idle();
   std::atomic<int> ended{0};
@@ -161,7 +161,7 @@ TEST_P(ThreadPoolTest, IsIdleWhenAllThatWasScheduledHasEnded) {
   EXPECT_EQ(ended, 32);
 }
 
-TEST_P(ThreadPoolTest, LoopsEndThoughAnotherThreadIsBusy) {
+TEST_P(ThreadPoolTest, LoopsEndWhileAnotherThreadIsBusy) {
   std::atomic<bool> is_over{false};
   std::thread busy([&] {
     while (!is_over.load(std::memory_order_relaxed)) {
@@ -179,16 +179,16 @@ TEST_P(ThreadPoolTest, LoopsEndThoughAnotherThreadIsBusy) {
   busy.join();
 }
 
-TEST(ThreadPool, RefusesAnImpossibleSize) {
+TEST(ThreadPool, RejectsImpossibleSizes) {
   EXPECT_THROW(ThreadPool(-1), Error);
   EXPECT_THROW(ThreadPool(1024), Error);
 }
 
-// ---- Work that nobody wants any more
+// ---- Abandoned work
 
 constexpr auto a_while = std::chrono::milliseconds(2);
 
-TEST(StepEnd, ALoopStopsWhenItsStepHasEnded) {
+TEST(StepEnd, LoopStopsWhenItsStepHasEnded) {
   for (const int threads : {0, 2, 4}) {
     ThreadPool pool(threads);
     StepEnd::Flag end{false};
@@ -257,7 +257,7 @@ TEST(StepEnd, WorkWithoutAStepIsNotStopped) {
 
 // ---- Work of several sources
 
-// All of the pool's threads are in something long, and more of it waits.
+// Long work occupies all of the pool's threads, and more of it waits.
 TEST(Sources, ShortWorkRunsBesideLongWork) {
   for (const int threads : {0, 2, 3}) {
     ThreadPool pool(threads);
@@ -279,8 +279,8 @@ TEST(Sources, ShortWorkRunsBesideLongWork) {
   }
 }
 
-TEST(Sources, ABusySourceDoesNotBlockAnother) {
-  ThreadPool pool(0);  // one thread for what is scheduled
+TEST(Sources, BusySourceDoesNotBlockAnother) {
+  ThreadPool pool(0);  // one thread for scheduled work
   std::mutex mutex;
   std::vector<WorkSource::Id> order;
   Countdown left(8);

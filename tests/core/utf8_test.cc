@@ -5,13 +5,13 @@
 namespace leat {
 namespace {
 
-TEST(Utf8, TextStaysAsItIs) {
+TEST(Utf8, KeepsValidTextUnchanged) {
   for (const char* text : {"", "plain", "ünïcödé", "€", "\xf0\x9f\x98\x80", "\x7f\n"})
     EXPECT_EQ(as_utf8(text), text);
   EXPECT_EQ(as_utf8(std::string_view("a\0b", 3)), std::string_view("a\0b", 3));
 }
 
-TEST(Utf8, OtherBytesAreShown) {
+TEST(Utf8, EscapesInvalidBytes) {
   EXPECT_EQ(as_utf8("a\x80z"), "a\\x80z");
   EXPECT_EQ(as_utf8("\xc3"), "\\xc3") << "cut off";
   EXPECT_EQ(as_utf8("\xe2\x82!"), "\\xe2\\x82!");

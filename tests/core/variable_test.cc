@@ -25,21 +25,21 @@ TEST(Variable, IsUninitialisedUntilAssigned) {
   EXPECT_EQ(variable.version(), 1u);
 }
 
-TEST(Variable, RefusesAnotherDtype) {
+TEST(Variable, RejectsAnotherDtype) {
   Variable variable("w", f32);
   EXPECT_THROW(variable.assign(Tensor::scalar<int32_t>(1)), Error);
 }
 
-TEST(Variable, WhatWasReadNeverChanges) {
+TEST(Variable, ValueReadNeverChanges) {
   Variable variable("w", f32);
   variable.assign(Tensor::of<float>({2}, {1, 2}));
   const Tensor read = variable.value();
-  variable.mutable_value().data<float>()[0] = 7;  // a handle is out: copied first
+  variable.mutable_value().data<float>()[0] = 7;  // a handle exists: copied first
   EXPECT_EQ(read.data<float>()[0], 1);
   EXPECT_EQ(variable.value().data<float>()[0], 7);
 }
 
-TEST(Variable, ChangesInPlaceIfNobodyHoldsTheValue) {
+TEST(Variable, ChangesInPlaceWithoutOtherHandles) {
   Variable variable("w", f32);
   variable.assign(Tensor::of<float>({2}, {1, 2}));
   const void* before = variable.value().raw();
@@ -47,7 +47,7 @@ TEST(Variable, ChangesInPlaceIfNobodyHoldsTheValue) {
   EXPECT_EQ(variable.value().raw(), before);
 }
 
-TEST(Variable, MemoryIsReusedUnlessTheShapeChangesOrAHandleIsOut) {
+TEST(Variable, ReusesMemoryUnlessTheShapeChangesOrAHandleExists) {
   ThreadPool pool(1);
   const auto device =
       make_cpu_device(DeviceName::parse("/job:localhost/replica:0/task:0/device:CPU:0"), pool);
@@ -61,7 +61,7 @@ TEST(Variable, MemoryIsReusedUnlessTheShapeChangesOrAHandleIsOut) {
   EXPECT_EQ(variable.memory({3}, *device).shape(), Shape({3}));
 }
 
-TEST(Containers, FindOrMakeByContainerAndName) {
+TEST(Containers, FindsOrMakesByContainerAndName) {
   Containers containers;
   const auto a = containers.variable("", "w", f32);
   EXPECT_EQ(containers.variable("localhost", "w", f32), a);
@@ -81,7 +81,7 @@ class Box : public Resource {
   std::string state() const override { return "full"; }
 };
 
-// Two classes, as queues and their users see one.
+// Two classes of one kind, like the classes of queues.
 class RedBag : public Box {
  public:
   using Box::Box;
@@ -109,8 +109,8 @@ TEST(Containers, StateOfDifferentKindsMayHaveOneName) {
   EXPECT_NE(containers.resource("", std::make_shared<Box>("w")), box);
 }
 
-// Else a session whose program has it would go on with a copy that nobody else sees.
-TEST(Containers, AClearedVariableInUseKeepsItsName) {
+// Otherwise a session whose program holds it would continue with a copy that nobody else sees.
+TEST(Containers, ClearedVariableInUseKeepsItsName) {
   Containers containers;
   const auto held = containers.variable("", "w", f32);
   held->assign(Tensor::scalar(1.0f));
@@ -122,7 +122,7 @@ TEST(Containers, AClearedVariableInUseKeepsItsName) {
   EXPECT_TRUE(held->is_initialized());
 }
 
-TEST(Containers, ADtypeThatDiffersNamesBoth) {
+TEST(Containers, DifferentDtypeNamesBothDtypes) {
   Containers containers;
   containers.variable("", "w", f32);
   try {

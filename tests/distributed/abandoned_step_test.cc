@@ -1,4 +1,4 @@
-// Steps that have ended take their kernels with them, and do not keep others waiting meanwhile.
+// Steps that have ended stop their kernels, and do not keep others waiting meanwhile.
 #include <gtest/gtest.h>
 
 #include <future>
@@ -23,8 +23,8 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 constexpr const char* ps = "/job:ps/task:0";
-// Half a second is what is promised; a machine may be busy, and sanitizers are slow. Each of the
-// kernels below would take longer by far.
+// The promise is half a second; a machine may be busy, and sanitizers are slow. Each kernel below
+// would take far longer.
 constexpr auto soon = seconds(6);
 
 Output numbers(Graph& graph, const Shape& shape, DType dtype = f32) {
@@ -86,7 +86,7 @@ bool is_idle(InProcessCluster& cluster, const std::string& job = "ps") {
   return cluster.task(job).worker().current_status().running_steps == 0;
 }
 
-TEST_P(AbandonedStep, TakesItsKernelsWithIt) {
+TEST_P(AbandonedStep, StopsItsKernels) {
   InProcessCluster cluster({{"ps", 1}, {"worker", 1}});
   Graph graph;
   Output small;
@@ -128,7 +128,7 @@ const Op slow_update_op{{
     .is_not_differentiable = true,
 }};
 
-TEST(AbandonedSteps, DoNotLeaveAVariableHalfUpdated) {
+TEST(AbandonedSteps, NeverLeaveAVariableHalfUpdated) {
   InProcessCluster cluster({{"ps", 1}, {"worker", 1}});
   Graph graph;
   {
@@ -154,12 +154,12 @@ TEST(AbandonedSteps, DoNotLeaveAVariableHalfUpdated) {
   EXPECT_EQ(values[0].item<float>(), values[1].item<float>());
 }
 
-// Six clients with long work; another one's small step comes behind them. Whether a step is long
-// depends on what is fed: it was quick before.
+// Six clients run long work; another client's small step arrives behind them. Whether a step is
+// long depends on its feeds: it was quick before.
 class Clients : public testing::TestWithParam<bool> {};
 INSTANTIATE_TEST_SUITE_P(QuickBefore, Clients, testing::Bool());
 
-TEST_P(Clients, WithLongWorkDoNotKeepOthersWaiting) {
+TEST_P(Clients, WithLongWorkDoNotDelayOthers) {
   InProcessCluster cluster({{"ps", 1}, {"worker", 1}});
   Graph graph, small_graph;
   {
@@ -201,7 +201,7 @@ TEST_P(Clients, WithLongWorkDoNotKeepOthersWaiting) {
   EXPECT_TRUE(eventually([&] { return is_idle(cluster); }, soon));
 }
 
-TEST(AbandonedSteps, GiveBackTheirMemory) {
+TEST(AbandonedSteps, ReturnTheirMemory) {
 #ifdef LEAT_UNDER_SANITIZER
   GTEST_SKIP() << "a sanitizer keeps what is freed";
 #endif
@@ -227,7 +227,7 @@ TEST(AbandonedSteps, GiveBackTheirMemory) {
   });
   EXPECT_EQ(code_name(status.code), code_name(Code::deadline_exceeded)) << status.message;
   EXPECT_TRUE(eventually([&] { return is_idle(cluster); }, soon));
-  // As a task does all the time: what Unique's table left free in the heap is not held by the step.
+  // A task trims its heaps all the time: the step does not hold what Unique's table left free.
   const auto is_given_back = [&] {
     trim_heaps();
     return resident_host_memory() - before < 40 * megabyte;

@@ -1,4 +1,4 @@
-// Where tasks listen and how they are found: IPv6, names, names that resolve only later.
+// Where tasks listen and how peers find them: IPv6, names, names that resolve only later.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -23,7 +23,7 @@ INSTANTIATE_TEST_SUITE_P(
       return std::string(info.param[0] == '[' ? "Ipv6" : info.param[0] == 'l' ? "Name" : "Ipv4");
     });
 
-TEST_P(Addresses, TasksAndClientsMeetThere) {
+TEST_P(Addresses, ConnectTasksAndClients) {
   ClusterSpec spec;
   const std::string any_port = std::string(GetParam()) + ":0";
   spec.add({"ps", 0}, any_port);
@@ -58,7 +58,7 @@ TEST_P(Addresses, TasksAndClientsMeetThere) {
   EXPECT_EQ(session->run({{"x:0", Tensor::scalar(2.0f)}}, {"y:0"}, {})[0].item<float>(), 3);
 }
 
-TEST(Address, AnAddressOfAnotherHostIsAnErrorWithTheReason) {
+TEST(Address, OfAnotherHostFailsWithTheReason) {
   ClusterSpec spec;
   spec.add({"ps", 0}, "192.0.2.1:0");  // reserved for documentation
   const Status status = error_of([&] { Task(spec, TaskName{"ps", 0}, TaskOptions{.threads = 1}); });
@@ -68,7 +68,7 @@ TEST(Address, AnAddressOfAnotherHostIsAnErrorWithTheReason) {
   EXPECT_EQ(text.find("cannot listen"), text.rfind("cannot listen")) << text;
 }
 
-TEST(Address, AnAddressTakenByATaskNamesThatTask) {
+TEST(Address, TakenByATaskNamesThatTask) {
   const TaskName name{"worker", 1};
   ClusterSpec spec;
   spec.add(name, "127.0.0.1:0");
@@ -85,8 +85,8 @@ TEST(Address, AnAddressTakenByATaskNamesThatTask) {
                    getpid(), " on ", host, ", cluster taken"));
 }
 
-TEST(Address, AnAddressTakenByAnotherProgramIsAnError) {
-  RpcServer other;  // speaks gRPC, and knows no tasks
+TEST(Address, TakenByAnotherProgramFails) {
+  RpcServer other;  // serves gRPC, but is not a task
   const std::string address = concat("127.0.0.1:", other.start("127.0.0.1:0"));
   ClusterSpec spec;
   spec.add({"worker", 1}, address);
@@ -98,7 +98,7 @@ TEST(Address, AnAddressTakenByAnotherProgramIsAnError) {
                                   "Leat task uses it"));
 }
 
-TEST(Address, ATaskWaitsForANameThatDoesNotResolve) {
+TEST(Address, TaskWaitsForAnUnresolvableName) {
   ClusterSpec spec;
   spec.add({"ps", 0}, "ps.invalid:2222");
   spec.add({"worker", 0}, "127.0.0.1:0");

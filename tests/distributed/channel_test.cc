@@ -1,5 +1,4 @@
-// Tensors between two tasks: every size and dtype arrives as it was, and what goes wrong is told to
-// both.
+// Tensors between two tasks: every size and dtype arrives unchanged, and both ends learn of errors.
 #include "distributed/wire/channel.h"
 
 #include <gmock/gmock.h>
@@ -21,7 +20,7 @@
 #include "tests/support/sanitizers.h"
 
 namespace {
-// What one allocation gets at most.
+// The most memory that one allocation may take.
 std::atomic<size_t> largest_allocation{std::numeric_limits<size_t>::max()};
 }  // namespace
 
@@ -42,7 +41,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// One end of a channel, and all that came out of it.
+// One end of a channel, and everything that it received.
 struct End {
   struct Received {
     int64_t step, edge;
@@ -93,7 +92,7 @@ struct End {
   }
 };
 
-// a is the dialling end, b the accepting one. What a writes and reads passes `faults`.
+// a is the dialling end, b the accepting one. What a writes and reads passes through `faults`.
 struct ChannelPair {
   Faults faults;
   End a, b;
@@ -142,7 +141,7 @@ void expect_same(const Tensor& got, const Tensor& sent) {
   }
 }
 
-TEST(Channel, EverySizeArrives) {
+TEST(Channel, DeliversEverySize) {
   ChannelPair pair;
   constexpr int64_t mb = 1 << 20;
   int64_t edge = 0;
@@ -166,7 +165,7 @@ TEST(Channel, EverySizeArrives) {
   }
 }
 
-TEST(Channel, EveryDtypeAndShape) {
+TEST(Channel, DeliversEveryDtypeAndShape) {
   ChannelPair pair;
   std::vector<Tensor> sent;
   for (DType dtype : dtype_list("type")) {
@@ -195,7 +194,7 @@ TEST(Channel, EveryDtypeAndShape) {
     expect_same(got.value, sent[static_cast<size_t>(got.edge)]);
 }
 
-TEST(Channel, AnEmptyTensorMayHaveHugeExtents) {
+TEST(Channel, DeliversEmptyTensorsOfHugeExtents) {
   constexpr int64_t huge = int64_t{1} << 40;
   ChannelPair pair;
   const Tensor sent(DType::f32, {huge, huge, 0});
@@ -205,7 +204,7 @@ TEST(Channel, AnEmptyTensorMayHaveHugeExtents) {
   expect_same(pair.b.received[0].value, sent);
 }
 
-TEST(Channel, DeadValuesAndControlEdges) {
+TEST(Channel, DeliversDeadValuesAndControlEdges) {
   ChannelPair pair;
   pair.a.channel->send(1, 0, Tensor::of<float>({2}, {1, 2}), true);
   pair.a.channel->send(1, 1, {}, false);
@@ -217,7 +216,7 @@ TEST(Channel, DeadValuesAndControlEdges) {
   }
 }
 
-TEST(Channel, TheSenderMayLetGoAtOnce) {
+TEST(Channel, ReleasesBuffersAfterSending) {
   ChannelPair pair;
   Tensor sent = bytes_tensor(8 << 20);
   std::weak_ptr<Buffer> buffer = sent.buffer();
@@ -229,7 +228,7 @@ TEST(Channel, TheSenderMayLetGoAtOnce) {
       << "the buffer stays pinned after it was sent";
 }
 
-TEST(Channel, ManySmallOnesTravelTogether) {
+TEST(Channel, DeliversManySmallTensorsInOrder) {
   ChannelPair pair;
   constexpr int64_t count = 20'000;
   for (int64_t i = 0; i < count; ++i)
@@ -241,7 +240,7 @@ TEST(Channel, ManySmallOnesTravelTogether) {
   }
 }
 
-TEST(Channel, SmallOnesOvertakeLargeOnes) {
+TEST(Channel, SmallTensorsOvertakeLargeOnes) {
   ChannelPair pair({.queue = 1 << 20});
   for (int64_t i = 0; i < 8; ++i) pair.a.channel->send(1, i, bytes_tensor(16 << 20), false);
   pair.a.channel->send(1, 100, Tensor::scalar(1.0f), false);
@@ -249,9 +248,9 @@ TEST(Channel, SmallOnesOvertakeLargeOnes) {
   EXPECT_NE(pair.b.received.back().edge, 100);
 }
 
-// What has not begun at the receiver takes at most the window; the rest waits at the sender, and
-// comes when it begins.
-TEST(Channel, BackPressureIsBounded) {
+// Values for a step that the receiver has not begun take at most the window. The rest waits at the
+// sender and arrives when the step begins.
+TEST(Channel, BoundsBackPressure) {
   constexpr uint64_t window = 4 << 20;
   ChannelPair pair({.window = window, .chunk = 256 << 10});
   pair.b.phase = StepPhase::early;
@@ -266,15 +265,14 @@ TEST(Channel, BackPressureIsBounded) {
   }));
   EXPECT_LE(pair.b.channel->received_bytes(), window + window / 10);
   EXPECT_GE(pair.a.channel->queued_bytes(), count * size - window);
-  // Another step of the same peers is not in the way for ever: as soon as the first begins, all
-  // comes.
+  // The limit does not last: as soon as the step begins, everything arrives.
   pair.b.phase = StepPhase::running;
   pair.b.channel->settle(5);
   ASSERT_TRUE(eventually([&] { return pair.b.count() == count; }));
   EXPECT_EQ(pair.a.channel->queued_bytes(), 0u);
 }
 
-TEST(Channel, AStepThatIsOverTakesNoWindow) {
+TEST(Channel, EndedStepsTakeNoWindow) {
   ChannelPair pair({.window = 1 << 20, .chunk = 64 << 10});
   pair.b.phase = StepPhase::over;
   for (int64_t i = 0; i < 20; ++i) pair.a.channel->send(1, i, bytes_tensor(1 << 20), false);
@@ -285,7 +283,7 @@ TEST(Channel, AStepThatIsOverTakesNoWindow) {
   ASSERT_TRUE(eventually([&] { return pair.b.count() == 1; }));
 }
 
-TEST(Channel, AnAbortDropsWhatWaitsAndReachesThePeer) {
+TEST(Channel, AbortDropsWaitingValuesAndReachesThePeer) {
   ChannelPair pair({.window = 1 << 20, .chunk = 64 << 10});
   pair.b.phase = StepPhase::early;
   pair.a.channel->send(1, 0, bytes_tensor(50 << 20), false);
@@ -310,7 +308,7 @@ TEST(Channel, AnAbortDropsWhatWaitsAndReachesThePeer) {
   EXPECT_EQ(pair.b.received[0].step, 2);
 }
 
-TEST(Channel, ATensorThatIsTooLargeAbortsItsStepOnBothEnds) {
+TEST(Channel, TooLargeTensorAbortsItsStepOnBothEnds) {
   ChannelPair pair({.largest_tensor = 10'000});
   pair.a.channel->send(1, 0, bytes_tensor(5'000'000), false);
   pair.a.channel->send(2, 0, bytes_tensor(10'000), false);
@@ -324,7 +322,7 @@ TEST(Channel, ATensorThatIsTooLargeAbortsItsStepOnBothEnds) {
   EXPECT_EQ(pair.b.received[0].step, 2);
 }
 
-TEST(Channel, ALostFrameIsNoticed) {
+TEST(Channel, DetectsLostFrames) {
   ChannelPair pair;
   pair.a.channel->send(1, 0, Tensor::scalar(1.0f), false);
   ASSERT_TRUE(eventually([&] { return pair.b.count() == 1; }));
@@ -336,7 +334,7 @@ TEST(Channel, ALostFrameIsNoticed) {
   EXPECT_THAT(pair.b.end->message, HasSubstr("frame 2 arrived where 1 was expected"));
 }
 
-TEST(Channel, ADamagedPieceIsNeverHandedOn) {
+TEST(Channel, NeverDeliversDamagedPieces) {
   for (const int64_t size : {int64_t{5'000}, int64_t{3} << 20}) {
     ChannelPair pair;
     pair.a.channel->send(1, 0, bytes_tensor(size), false);
@@ -352,7 +350,7 @@ TEST(Channel, ADamagedPieceIsNeverHandedOn) {
   }
 }
 
-TEST(Channel, ADelayChangesNothing) {
+TEST(Channel, ToleratesDelays) {
   ChannelPair pair;
   pair.faults.delay(std::chrono::milliseconds(3));
   for (int64_t i = 0; i < 50; ++i) {
@@ -363,17 +361,17 @@ TEST(Channel, ADelayChangesNothing) {
   for (const auto& got : pair.b.received) expect_same(got.value, bytes_tensor(got.edge * 50'000));
 }
 
-TEST(Channel, ACutEndsBothSidesWithTheReason) {
+TEST(Channel, CutEndsBothSidesWithTheReason) {
   ChannelPair pair;
   pair.a.channel->cut({Code::unavailable, "it has been silent for 7.0 s"});
   ASSERT_TRUE(eventually([&] { return pair.a.has_ended() && pair.b.has_ended(); }));
   EXPECT_EQ(pair.a.end->message, "it has been silent for 7.0 s");
   EXPECT_EQ(pair.b.end->code, Code::unavailable);
-  pair.a.channel->send(1, 0, bytes_tensor(10), false);  // nothing happens
+  pair.a.channel->send(1, 0, bytes_tensor(10), false);  // does nothing
   EXPECT_EQ(pair.a.channel->queued_bytes(), 0u);
 }
 
-TEST(Channel, ClosingDeliversWhatTheStreamHas) {
+TEST(Channel, CloseDeliversQueuedValues) {
   ChannelPair pair;
   pair.a.channel->send(1, 0, bytes_tensor(3 << 20), false);
   pair.a.channel->close();
@@ -382,7 +380,7 @@ TEST(Channel, ClosingDeliversWhatTheStreamHas) {
   EXPECT_EQ(pair.b.count(), 1u);
 }
 
-// ---- What arrives need not be what we would send ----
+// ---- Input that we would not send ----
 
 // A channel whose peer is a plain stream.
 struct RawPair {
@@ -425,7 +423,7 @@ struct RawPair {
     server.stop();
     std::lock_guard lock(mutex);  // after the last message
   }
-  // What became of the stream.
+  // Sends `bytes` and returns the status with which the channel ended.
   Status send(std::string bytes) {
     raw->write(to_slices(std::move(bytes)));
     EXPECT_TRUE(eventually([&] { return end.has_ended(); }));
@@ -445,7 +443,7 @@ FrameHeader tensor_header() {
           .incarnation = 11};
 }
 
-TEST(ChannelInput, AGoodFrameFromARawPeer) {
+TEST(ChannelInput, AcceptsGoodFramesFromARawPeer) {
   RawPair pair;
   const float values[] = {3, 4};
   pair.raw->write(to_slices(
@@ -454,7 +452,7 @@ TEST(ChannelInput, AGoodFrameFromARawPeer) {
   expect_same(pair.end.received[0].value, Tensor::of<float>({2}, {3, 4}));
 }
 
-TEST(ChannelInput, Garbage) {
+TEST(ChannelInput, RejectsGarbage) {
   for (const std::string& bytes :
        {std::string("GET / HTTP/1.1\r\n\r\n"), std::string(64, '\0'), std::string(1000, '\xff')}) {
     RawPair pair;
@@ -464,7 +462,7 @@ TEST(ChannelInput, Garbage) {
   }
 }
 
-TEST(ChannelInput, FramesThatLie) {
+TEST(ChannelInput, RejectsFalseHeaders) {
   struct Case {
     const char* what;
     std::function<void(FrameHeader&)> change;
@@ -520,8 +518,8 @@ TEST(ChannelInput, FramesThatLie) {
   }
 }
 
-// One bit of a frame, wherever it is.
-TEST(ChannelInput, DamageIsNoticedAndBothEndsHearOfIt) {
+// Flips one bit anywhere in a frame.
+TEST(ChannelInput, ReportsDamageToBothEnds) {
   const std::string good = encode(tensor_header(), {2}, eight_bytes);
   for (size_t at = 0; at < good.size(); at += 5) {
     SCOPED_TRACE(at);
@@ -541,8 +539,8 @@ TEST(ChannelInput, DamageIsNoticedAndBothEndsHearOfIt) {
   }
 }
 
-// Version 1 had no checksums; whoever greets with it shall hear of the version.
-TEST(ChannelInput, OnlyAGreetingMayComeWithoutChecksums) {
+// Version 1 had no checksums; a peer that greets with it must learn of the version.
+TEST(ChannelInput, AcceptsOnlyGreetingsWithoutChecksums) {
   for (const FrameKind kind : {FrameKind::hello, FrameKind::abort}) {
     RawPair pair({.is_admitted = kind == FrameKind::abort});
     FrameHeader header{.kind = kind, .payload = 5, .incarnation = 11};
@@ -553,7 +551,7 @@ TEST(ChannelInput, OnlyAGreetingMayComeWithoutChecksums) {
   }
 }
 
-TEST(ChannelInput, AnotherIncarnationIsRefused) {
+TEST(ChannelInput, RejectsAnotherIncarnation) {
   RawPair pair;
   FrameHeader header = tensor_header();
   header.incarnation = 12;
@@ -561,7 +559,7 @@ TEST(ChannelInput, AnotherIncarnationIsRefused) {
   EXPECT_EQ(pair.end.count(), 0u);
 }
 
-TEST(ChannelInput, APieceOfALargerTensorThanItBeganAsIsRefused) {
+TEST(ChannelInput, RejectsPiecesWithAnotherTotal) {
   for (const uint64_t total : {uint64_t{1} << 20, uint64_t{16}}) {
     RawPair pair;
     FrameHeader header = tensor_header();
@@ -577,9 +575,9 @@ TEST(ChannelInput, APieceOfALargerTensorThanItBeganAsIsRefused) {
   }
 }
 
-// Strings take their memory as they come, or when they are whole: that it is not there concerns
-// their step, not what else the two tasks have to tell each other.
-TEST(ChannelInput, StringsThatFindNoMemoryEndTheirStepOnly) {
+// Strings allocate as they arrive, or when they are complete. A failed allocation ends only their
+// step, not the other traffic of the two tasks.
+TEST(ChannelInput, OutOfMemoryStringsEndOnlyTheirStep) {
 #ifdef LEAT_UNDER_SANITIZER
   GTEST_SKIP() << "a sanitizer has replaced the allocator";
 #endif
@@ -612,7 +610,7 @@ TEST(ChannelInput, StringsThatFindNoMemoryEndTheirStepOnly) {
       << "the sender shall know";
 }
 
-TEST(ChannelInput, APieceThatNobodyWaitsForIsDropped) {
+TEST(ChannelInput, DropsPiecesWithoutABeginning) {
   RawPair pair;
   FrameHeader header = tensor_header();
   header.total = 16;

@@ -10,7 +10,7 @@ namespace {
 StepSignature signature(const std::string& fetch) { return {{}, {fetch}, {}}; }
 
 ClusterProgramCache::Program program(const TaskName& task = {"ps", 0}) {
-  // Deregistering with a worker is not what is tested here.
+  // These tests do not cover deregistration with a worker.
   struct NoWorker final : WorkerClient {
     void status(Deadline, Done<WorkerStatus>) override {}
     void register_graph(RegisterGraph, Deadline, Done<uint64_t>) override {}
@@ -28,7 +28,7 @@ ClusterProgramCache::Program program(const TaskName& task = {"ps", 0}) {
   return out;
 }
 
-TEST(ClusterProgramCache, OneBuildsOthersWait) {
+TEST(ClusterProgramCache, OneCallerBuildsOthersWait) {
   ClusterProgramCache cache(10);
   int ready = 0;
   const auto count = [&](const Status& status, const ClusterProgramCache::Program& got) {
@@ -46,7 +46,7 @@ TEST(ClusterProgramCache, OneBuildsOthersWait) {
   EXPECT_EQ(ready, 3);
 }
 
-TEST(ClusterProgramCache, WhatIsUnusedIsForgotten) {
+TEST(ClusterProgramCache, ForgetsUnusedPrograms) {
   ClusterProgramCache cache(10);
   ClusterProgramCache::Program held;
   const auto hold = [&](const Status&, const ClusterProgramCache::Program& got) { held = got; };
@@ -65,7 +65,7 @@ TEST(ClusterProgramCache, WhatIsUnusedIsForgotten) {
   EXPECT_FALSE(cache.get(signature("in work:0"), look)) << "somebody waits for it";
 }
 
-TEST(ClusterProgramCache, AFailedBuildIsNotRemembered) {
+TEST(ClusterProgramCache, ForgetsFailedBuilds) {
   ClusterProgramCache cache(10);
   std::vector<Status> got;
   const auto note = [&](const Status& status, const ClusterProgramCache::Program&) {
@@ -93,7 +93,7 @@ TEST(ClusterProgramCache, DropsTheLeastRecentlyUsed) {
   EXPECT_TRUE(cache.get(signature("b:0"), ignore)) << "dropped";
 }
 
-TEST(ClusterProgramCache, ForgetsWhatARestartedTaskHad) {
+TEST(ClusterProgramCache, ForgetsProgramsOfARestartedTask) {
   ClusterProgramCache cache(10);
   const auto ignore = [](const Status&, const ClusterProgramCache::Program&) {};
   for (const int index : {0, 1}) {
@@ -106,7 +106,7 @@ TEST(ClusterProgramCache, ForgetsWhatARestartedTaskHad) {
   EXPECT_TRUE(cache.get(signature("f1:0"), ignore));
 }
 
-TEST(ClusterProgramCache, AfterTheEndNothingIsKeptAndNobodyWaits) {
+TEST(ClusterProgramCache, CloseDropsProgramsAndEndsWaits) {
   ClusterProgramCache cache(10);
   std::vector<Status> told;
   const auto tell = [&](const Status& status, const ClusterProgramCache::Program& program) {

@@ -1,4 +1,4 @@
-// Clusters out of the environments of Slurm and Open MPI, as srun 22.05 and mpirun 4.1 set them.
+// Clusters from the environments of Slurm and Open MPI, as srun 22.05 and mpirun 4.1 set them.
 #include "distributed/cluster/cluster_resolvers.h"
 
 #include <gmock/gmock.h>
@@ -39,7 +39,7 @@ Variables mpi(int rank, int size, int local_size) {
           {"PMIX_NAMESPACE", "2187526145"}};
 }
 
-TEST(HostList, IsExpandedAsScontrolDoes) {
+TEST(HostList, ExpandsAsScontrolDoes) {
   using testing::ElementsAre;
   EXPECT_THAT(expand_host_list("localhost"), ElementsAre("localhost"));
   EXPECT_THAT(expand_host_list("node[08-10,3],gpu1"),
@@ -51,7 +51,7 @@ TEST(HostList, IsExpandedAsScontrolDoes) {
     expect_error_with(Code::invalid_argument, "", [&] { expand_host_list(text); });
 }
 
-TEST(Slurm, RanksAreDealtToTheJobsSortedByName) {
+TEST(Slurm, AssignsRanksToJobsSortedByName) {
   const ResolvedCluster found = resolve_slurm("worker=3,ps=2", environment(slurm(3, 0)));
   EXPECT_EQ(found.spec.to_json(),
             R"({"cluster":{"ps":["node07:8888","node07:8889"],"worker":["node07:8890",)"
@@ -69,7 +69,7 @@ TEST(Slurm, EveryRankComputesTheSameCluster) {
   }
 }
 
-TEST(Slurm, OlderNamesAndAnotherPort) {
+TEST(Slurm, AcceptsOlderNamesAndAnotherPort) {
   const ResolvedCluster found =
       resolve_slurm("ps=1,worker=*,port=9000", environment({{"SLURM_PROCID", "2"},
                                                             {"SLURM_NTASKS", "4"},
@@ -80,7 +80,7 @@ TEST(Slurm, OlderNamesAndAnotherPort) {
   EXPECT_EQ(found.task, (TaskName{"worker", 1}));
 }
 
-TEST(Slurm, ImpossibleLayoutsAreRefused) {
+TEST(Slurm, RejectsImpossibleLayouts) {
   const auto refused = [](const char* part, const char* jobs, Variables variables) {
     expect_error_with(Code::invalid_argument, part,
                       [&] { resolve_slurm(jobs, environment(std::move(variables))); });
@@ -113,7 +113,7 @@ TEST(Slurm, ImpossibleLayoutsAreRefused) {
           with("SLURM_STEP_TASKS_PER_NODE", "1(x70000)"));
 }
 
-TEST(OpenMpi, OneHostIsLoopback) {
+TEST(OpenMpi, UsesLoopbackForOneHost) {
   const ResolvedCluster found = resolve_open_mpi("ps=1,worker=2", environment(mpi(2, 3, 3)));
   EXPECT_EQ(found.spec.to_json(),
             R"({"cluster":{"ps":["127.0.0.1:8888"],"worker":["127.0.0.1:8889","127.0.0.1:8890"]},)"
@@ -121,7 +121,7 @@ TEST(OpenMpi, OneHostIsLoopback) {
   EXPECT_EQ(found.task, (TaskName{"worker", 1}));
 }
 
-TEST(OpenMpi, SeveralHostsAreNamedOrSlurms) {
+TEST(OpenMpi, SeveralHostsComeFromTheSpecOrSlurm) {
   const ResolvedCluster named =
       resolve_open_mpi("ps=1,worker=3,hosts=a;b", environment(mpi(2, 4, 2)));
   EXPECT_EQ(named.spec.address({"worker", 1}), "b:8888");

@@ -1,4 +1,4 @@
-// ClusterSpec: every form that is read, and what is refused with which words.
+// ClusterSpec: every accepted form, and the messages for rejected ones.
 #include "distributed/cluster/cluster_spec.h"
 
 #include <gmock/gmock.h>
@@ -29,7 +29,7 @@ std::string refusal(const std::string& text) {
   return {};
 }
 
-TEST(ClusterSpec, TlsIsReadWithPathsRelativeToTheFile) {
+TEST(ClusterSpec, ReadsTlsPathsRelativeToTheFile) {
   const ScratchDirectory folder;
   std::ofstream(folder / "cluster.json") << R"({"cluster": {"ps": ["h:1"]}, "cluster_id": "blue",
              "tls": {"ca": "ca.pem", "certificate": "keys/{name}.pem", "key": "/keys/{name}.key"}})";
@@ -47,7 +47,7 @@ TEST(ClusterSpec, TlsIsReadWithPathsRelativeToTheFile) {
   }
 }
 
-TEST(ClusterSpec, AllFormsMeanTheSame) {
+TEST(ClusterSpec, AllFormsAreEquivalent) {
   const ClusterSpec expected =
       ClusterSpec::parse(R"({"cluster": {"ps": ["h:1"], "worker": ["h:2", "h:3"]}})");
   EXPECT_EQ(expected.address({"worker", 1}), "h:3");
@@ -81,7 +81,7 @@ TEST(ClusterSpec, SparseJobsKeepTheirIndices) {
   }
 }
 
-TEST(ClusterSpec, AnIdIsTheSameForAllTasksAndAnotherForAnotherCluster) {
+TEST(ClusterSpec, IdIdentifiesTheCluster) {
   const ClusterSpec one = ClusterSpec::parse("ps|h:1,worker|h:2");
   const ClusterSpec other = ClusterSpec::parse("ps|h:1,worker|h:3");
   EXPECT_FALSE(one.id().empty());
@@ -92,13 +92,13 @@ TEST(ClusterSpec, AnIdIsTheSameForAllTasksAndAnotherForAnotherCluster) {
   EXPECT_EQ(ClusterSpec::parse(named.to_json()).id(), "blue");
 }
 
-TEST(ClusterSpec, Ipv6AddressesHaveBrackets) {
+TEST(ClusterSpec, Ipv6AddressesNeedBrackets) {
   EXPECT_EQ(ClusterSpec::parse("ps|[::1]:2222").address({"ps", 0}), "[::1]:2222");
   EXPECT_EQ(HostPort::parse("[fe80::1]:80").host, "fe80::1");
   EXPECT_THAT(refusal(R"({"ps": ["::1:2222"]})"), HasSubstr("an IPv6 address needs brackets"));
 }
 
-TEST(ClusterSpec, PortZeroIsOpenUntilItIsSet) {
+TEST(ClusterSpec, PortZeroIsOpenUntilItIsAssigned) {
   ClusterSpec spec = ClusterSpec::parse("ps|127.0.0.1:0,worker|127.0.0.1:0;127.0.0.1:0");
   EXPECT_TRUE(spec.has_open_ports());
   int port = 3000;
@@ -107,7 +107,7 @@ TEST(ClusterSpec, PortZeroIsOpenUntilItIsSet) {
   EXPECT_EQ(spec.address({"worker", 1}), "127.0.0.1:3003");
 }
 
-TEST(ClusterSpec, RefusalsNameThePlaceAndTheReason) {
+TEST(ClusterSpec, ReportsThePlaceAndTheReason) {
   const std::pair<const char*, const char*> cases[] = {
       {R"({"clutser": {"ps": ["h:1"]}})",
        R"(at /clutser: unknown key "clutser"; did you mean 'cluster'?)"},
@@ -150,16 +150,16 @@ TEST(ClusterSpec, RefusalsNameThePlaceAndTheReason) {
   }
 }
 
-TEST(ClusterSpec, ARefusalNamesItsTextOnce) {
+TEST(ClusterSpec, NamesTheSourceOnce) {
   for (const char* text : {R"({"ps": [2222]})", R"({"ps": {"0": 2222}})"})
     EXPECT_EQ(refusal(text).rfind("cluster.json"), 0u) << refusal(text);
 }
 
-TEST(ClusterSpec, AByteOrderMarkIsNoPartOfIt) {
+TEST(ClusterSpec, IgnoresAByteOrderMark) {
   EXPECT_EQ(ClusterSpec::parse("\xef\xbb\xbf{\"ps\": [\"h:1\"]}"), ClusterSpec::parse("ps|h:1"));
 }
 
-TEST(ClusterSpec, DirectoriesAndHugeFilesAreRefused) {
+TEST(ClusterSpec, RejectsDirectoriesAndHugeFiles) {
   expect_error_with(Code::invalid_argument, "/tmp: this is a directory",
                     [] { ClusterSpec::read("/tmp"); });
   expect_error_with(Code::invalid_argument, "more than 16 MiB",
@@ -168,12 +168,12 @@ TEST(ClusterSpec, DirectoriesAndHugeFilesAreRefused) {
 }
 
 // It could not be written as JSON again.
-TEST(ClusterSpec, AHostWithInvalidCharactersIsRefused) {
+TEST(ClusterSpec, RejectsHostsWithInvalidCharacters) {
   for (const char* text : {"ps|\xff\xff\x7fh:2224", "ps|h\x01:1", "ps|h\xc3\xa4:1"})
     EXPECT_THAT(refusal(text), HasSubstr("the host contains an invalid character"));
 }
 
-TEST(TfConfig, GivesClusterAndTask) {
+TEST(TfConfig, ReturnsClusterAndTask) {
   const ResolvedCluster cluster = parse_tf_config(
       R"({"cluster": {"chief": ["a:1"], "worker": ["b:1"], "ps": {"1": "c:1"}}, "task": {"type": "worker", "index": "0"},
           "rpc_layer": "grpc", "environment": "cloud"})");
@@ -186,7 +186,7 @@ TEST(TfConfig, GivesClusterAndTask) {
           .is_chief());
 }
 
-TEST(TfConfig, AnEvaluatorIsOutsideTheClusterAndNoClusterIsLocal) {
+TEST(TfConfig, EvaluatorIsOutsideTheClusterAndNoClusterIsLocal) {
   EXPECT_EQ(
       parse_tf_config(R"({"cluster": {"ps": ["a:1"]}, "task": {"type": "evaluator", "index": 0}})")
           .task->job,
@@ -200,7 +200,7 @@ TEST(TfConfig, AnEvaluatorIsOutsideTheClusterAndNoClusterIsLocal) {
   EXPECT_THROW(parse_tf_config(R"({"cluster": {"ps": ["a:1"]}, "rpc_layer": "mpi"})"), Error);
 }
 
-TEST(TfConfig, UnknownKeysOfOtherLaunchersAreIgnoredWithARemark) {
+TEST(TfConfig, IgnoresUnknownKeysWithARemark) {
   const auto remarks = [](const std::string& extra, const std::string& task_extra = "") {
     const ResolvedCluster cluster =
         parse_tf_config(R"({"cluster": {"worker": ["a:1"], "evaluator": ["b:1"]}, )" + extra +
@@ -219,7 +219,7 @@ TEST(TfConfig, UnknownKeysOfOtherLaunchersAreIgnoredWithARemark) {
   EXPECT_EQ(parse_tf_config(R"({"cluster": {"evaluator": ["b:1"]}})").spec.size(), 0u);
 }
 
-TEST(ClusterSpec, FilesAreAbsoluteDirectoriesAndTravelWithIt) {
+TEST(ClusterSpec, KeepsAbsoluteFileDirectories) {
   const ClusterSpec spec =
       ClusterSpec::parse(R"({"cluster": {"ps": ["h:1"]}, "files": ["/data", "/models"]})");
   EXPECT_THAT(*spec.files(), ElementsAre("/data", "/models"));
@@ -231,7 +231,7 @@ TEST(ClusterSpec, FilesAreAbsoluteDirectoriesAndTravelWithIt) {
                 HasSubstr("at /files"));
 }
 
-TEST(TfConfig, SaysWhatATaskIs) {
+TEST(TfConfig, ExplainsInvalidTasks) {
   const auto refused = [](const std::string& task, const std::string& says) {
     expect_error_with(Code::invalid_argument, says, [&] {
       parse_tf_config(R"({"cluster": {"ps": ["a:1"]}, "task": )" + task + "}");
@@ -247,7 +247,7 @@ TEST(TfConfig, SaysWhatATaskIs) {
     refused(R"({"type": "ps", "index": )" + index + "}", index + " is not a task index: write");
 }
 
-TEST(TfConfig, ComesFromTheEnvironment) {
+TEST(TfConfig, ReadsTheEnvironment) {
   unsetenv("TF_CONFIG");
   EXPECT_FALSE(cluster_from_environment().has_value());
   setenv("TF_CONFIG", R"({"cluster": {"ps": ["a:1"]}, "task": {"type": "ps", "index": 0}})", 1);

@@ -1,5 +1,5 @@
-// Sessions on a cluster of tasks in this process, through the public path: what steps compute, who
-// shares what, and what a client is told when something goes wrong.
+// Sessions on a cluster of tasks in this process, through the public path: what steps compute,
+// which sessions share variables, and which errors a client receives.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -53,7 +53,7 @@ struct Counter {
   }
 };
 
-TEST(Cluster, AStepCrossesTasks) {
+TEST(Cluster, StepsCrossTasks) {
   InProcessCluster cluster({{"ps", 1}, {"worker", 1}});
   Graph graph;
   const Output x = placeholder(graph, "x", f32, {any, 2});
@@ -70,9 +70,8 @@ TEST(Cluster, AStepCrossesTasks) {
   EXPECT_EQ(got[1].to_string(), "float[2,1] [2, 3]");
 }
 
-// As TensorFlow's cluster has it: the reference crosses while the update still waits for the
-// worker.
-TEST(Cluster, AFetchCrossesBeforeAnUpdateThatWaitsForAnotherTask) {
+// As in TensorFlow's cluster: the reference crosses while the update still waits for the worker.
+TEST(Cluster, FetchCrossesBeforeAnUpdateThatWaitsForAnotherTask) {
   InProcessCluster cluster({{"ps", 1}, {"worker", 1}});
   Counter counter(1);
   const Output w = counter.graph.output("w:0");
@@ -111,8 +110,8 @@ TEST(Cluster, SessionsOnDifferentTasksShareAVariable) {
   EXPECT_EQ(first->run({}, {"w:0"}, {})[0].to_string(), "float[2] [1, 1]");
 }
 
-// One program has it by references, another by a resource: they do not see each other's.
-TEST(Cluster, VariablesOfBothKindsMayHaveOneName) {
+// One program uses references, the other a resource: neither sees the other's variable.
+TEST(Cluster, VariablesOfBothKindsMayShareAName) {
   InProcessCluster cluster({{"ps", 1}, {"worker", 2}});
   Counter by_reference(1);
   Graph graph;
@@ -138,7 +137,7 @@ TEST(Cluster, VariablesOfBothKindsMayHaveOneName) {
   EXPECT_EQ(first->run({}, {"w:0"}, {})[0].to_string(), "float[2] [2, 2]");
 }
 
-TEST(Cluster, IsolatedSessionsHaveVariablesOfTheirOwn) {
+TEST(Cluster, IsolatedSessionsHaveTheirOwnVariables) {
   InProcessCluster cluster({{"ps", 1}, {"worker", 1}});
   Counter counter;
   const auto shared = cluster.session(counter.graph);
@@ -150,7 +149,7 @@ TEST(Cluster, IsolatedSessionsHaveVariablesOfTheirOwn) {
   EXPECT_EQ(shared->run({}, {"w:0"}, {})[0].to_string(), "float[2] [0, 0]");
 }
 
-TEST(Cluster, ConcurrentUpdatesFromManySessionsAreAllCounted) {
+TEST(Cluster, CountsAllConcurrentUpdatesFromManySessions) {
   InProcessCluster cluster({{"ps", 1}, {"worker", 2}});
   Counter counter;
   constexpr int steps = 100;
@@ -216,7 +215,7 @@ TEST(Cluster, TrainsATinyModelAsynchronously) {
   EXPECT_NEAR(got[1].span<float>()[0], 1, 1e-2);
 }
 
-TEST(Cluster, ErrorsHaveTheCodesAndTextsThatClientsKnow) {
+TEST(Cluster, ErrorsHaveTheCodesAndMessagesThatClientsExpect) {
   InProcessCluster cluster({{"ps", 1}, {"worker", 1}});
   Counter counter;
   const Output x = placeholder(counter.graph, "x", f32, {2});
@@ -275,7 +274,7 @@ TEST(Cluster, ErrorsHaveTheCodesAndTextsThatClientsKnow) {
   EXPECT_EQ(closed.message, "Session is closed.");
 }
 
-TEST(Cluster, ASessionGrows) {
+TEST(Cluster, SessionsCanBeExtended) {
   InProcessCluster cluster({{"ps", 1}, {"worker", 1}});
   Counter counter;
   const auto session = cluster.session(counter.graph);
@@ -317,7 +316,7 @@ TEST(Cluster, ResetClearsVariablesAndClosesSessions) {
               HasSubstr("uninitialized value w"));
 }
 
-TEST(Cluster, ATracedStepNamesNodesOfAllTasks) {
+TEST(Cluster, TracesNameNodesOfAllTasks) {
   InProcessCluster cluster({{"ps", 1}, {"worker", 1}});
   Counter counter;
   Output on_ps;
@@ -344,7 +343,7 @@ TEST(Cluster, ATracedStepNamesNodesOfAllTasks) {
     computed.push_back(concat(event.op, "(", event.inputs, ")"));
   EXPECT_THAT(computed, testing::Contains("AddV2(w, Const_2)"));
   EXPECT_EQ(metadata.partition_graphs.size(), 2u);
-  // Also what nothing computes.
+  // Nodes that no kernel computes are there, too.
   RunMetadata of_values;
   const std::string constant_name = constant(counter.graph, Tensor::scalar(1.0f)).name();
   session->extend(counter.graph);
@@ -354,7 +353,7 @@ TEST(Cluster, ATracedStepNamesNodesOfAllTasks) {
   EXPECT_THAT(ops, testing::UnorderedElementsAre("VariableV2", "Const"));
 }
 
-TEST(Cluster, ATimeOutMayBeForEver) {
+TEST(Cluster, TimeoutMayBeInfinite) {
   InProcessCluster cluster({{"ps", 1}, {"worker", 1}});
   Counter counter;
   const auto session =
@@ -363,7 +362,7 @@ TEST(Cluster, ATimeOutMayBeForEver) {
   EXPECT_EQ(session->list_devices().size(), 2u);
 }
 
-TEST(Cluster, AKilledTaskEndsTheStepAndSaysWhatItOwed) {
+TEST(Cluster, KilledTaskEndsTheStepAndReportsWhatItOwed) {
   InProcessCluster cluster({{"ps", 1}, {"worker", 1}});
   Graph graph;
   {
@@ -388,7 +387,7 @@ TEST(Cluster, AKilledTaskEndsTheStepAndSaysWhatItOwed) {
   open_gate("killed");
 }
 
-TEST(Cluster, ARestartedTaskIsAbortedOnceAndItsVariablesAreGone) {
+TEST(Cluster, RestartedTaskAbortsOneStepAndLosesItsVariables) {
   InProcessCluster cluster({{"ps", 1}, {"worker", 1}});
   Counter counter(5);
   const auto session = cluster.session(counter.graph);
@@ -405,9 +404,9 @@ TEST(Cluster, ARestartedTaskIsAbortedOnceAndItsVariablesAreGone) {
   EXPECT_EQ(session->run({}, {"w:0"}, {})[0].to_string(), "float[2] [6, 6]");
 }
 
-// Who has the port of a task that is gone answers at once that it is another one: as good as a dead
-// task, and no reason to wait until the deadline.
-TEST(Cluster, AStrangerInATasksPlaceFailsItsStepsAndIsShown) {
+// If another program holds the port of a lost task, it answers at once that it is another task.
+// That counts as a dead task: the step need not wait for its deadline.
+TEST(Cluster, StrangerAtATasksAddressFailsItsStepsAndIsShown) {
   InProcessCluster cluster({{"ps", 1}, {"worker", 1}});
   Counter counter;
   const auto session =
@@ -441,7 +440,7 @@ TEST(Cluster, AStrangerInATasksPlaceFailsItsStepsAndIsShown) {
   }
 }
 
-TEST(Cluster, AStepThatEndsBeforeItBeginsSaysWhoIsMissing) {
+TEST(Cluster, StepThatNeverBeginsNamesTheMissingTask) {
   InProcessCluster cluster({{"ps", 1}, {"worker", 1}});
   Counter counter;
   const auto session = cluster.session(counter.graph);
@@ -458,7 +457,7 @@ TEST(Cluster, AStepThatEndsBeforeItBeginsSaysWhoIsMissing) {
                     HasSubstr("/job:ps/task:0"), HasSubstr("refused")));
 }
 
-TEST(Cluster, ARestartedMasterDoesNotKnowTheSession) {
+TEST(Cluster, RestartedMasterDoesNotKnowTheSession) {
   InProcessCluster cluster({{"ps", 1}, {"worker", 1}});
   Counter counter;
   const auto session = cluster.session(counter.graph);
@@ -473,7 +472,7 @@ TEST(Cluster, ARestartedMasterDoesNotKnowTheSession) {
   })) << "the old master's session is dropped";
 }
 
-TEST(Cluster, ADeadTaskRefusesStepsAndSessionsWithItsName) {
+TEST(Cluster, DeadTaskFailsStepsAndSessionsByName) {
   InProcessCluster cluster({{"ps", 1}, {"worker", 1}});
   Counter counter;
   const auto session = cluster.session(counter.graph);
@@ -488,14 +487,14 @@ TEST(Cluster, ADeadTaskRefusesStepsAndSessionsWithItsName) {
   EXPECT_EQ(code_name(create.code), code_name(Code::aborted));
   EXPECT_THAT(create.message,
               AllOf(HasSubstr("1 of 2 tasks did not answer"), HasSubstr("/job:ps/task:0")));
-  // Without the ps the session is possible.
+  // A session without the ps is possible.
   Graph local;
   named(constant(local, Tensor::scalar(1.0f)), "one");
   const auto alone = cluster.session(local, "worker", 0, {.device_filters = {"/job:worker"}});
   EXPECT_EQ(alone->run({}, {"one:0"}, {})[0].item<float>(), 1);
 }
 
-TEST(Cluster, ADeadMasterIsNamedWithTheReason) {
+TEST(Cluster, DeadMasterIsNamedWithTheReason) {
   InProcessCluster cluster({{"worker", 1}});
   const std::string target = cluster.target("worker");
   Graph graph;
@@ -507,7 +506,7 @@ TEST(Cluster, ADeadMasterIsNamedWithTheReason) {
   EXPECT_THAT(status.message, AllOf(HasSubstr(target), HasSubstr("refused")));
 }
 
-TEST(Cluster, AStepPastItsDeadlineSaysWhatItWaitedFor) {
+TEST(Cluster, DeadlineReportsWhatTheStepWaitedFor) {
   InProcessCluster cluster({{"ps", 1}, {"worker", 1}});
   Graph graph;
   {
@@ -531,7 +530,7 @@ TEST(Cluster, AStepPastItsDeadlineSaysWhatItWaitedFor) {
   open_gate("late");
 }
 
-// Holds its thread until the test lets it go.
+// Holds its thread until the test releases it.
 struct Hold {
   std::promise<void> has_begun, may_end;
 };
@@ -547,7 +546,7 @@ const Op hold_op{{
     .is_stateful = true,
 }};
 
-TEST(Cluster, AStepThatIsAbortedWhileItWaitsForAThreadDoesNothing) {
+TEST(Cluster, StepAbortedWhileWaitingForAThreadDoesNothing) {
   TaskOptions options = InProcessCluster::default_options();
   options.threads = 1;
   InProcessCluster cluster({{"ps", 1}, {"worker", 1}}, options);
@@ -555,7 +554,7 @@ TEST(Cluster, AStepThatIsAbortedWhileItWaitsForAThreadDoesNothing) {
   {
     const DeviceScope on(counter.graph, ps);
     counter.graph.add({.op = "TestHold", .name = "hold"});
-    // So much that the ps runs it on its thread, not on the one that brings the request.
+    // Large enough that the ps runs it on its own thread, not on the one that delivers the request.
     const Output ones = op("Fill", {constant(counter.graph, Tensor::of<int32_t>({2}, {500, 500})),
                                     constant(counter.graph, Tensor::scalar(1.0f))});
     const Output product = named(op("MatMul", {ones, ones}), "product");
@@ -614,7 +613,7 @@ TEST(Cluster, CloseCancelsRunningSteps) {
       eventually([&] { return cluster.task("ps").worker().current_status().running_steps == 0; }));
 }
 
-TEST(Cluster, TheFirstErrorIsReportedNotTheCancellationsThatFollow) {
+TEST(Cluster, ReportsTheFirstErrorNotTheCancellations) {
   InProcessCluster cluster({{"ps", 2}, {"worker", 1}});
   Graph graph;
   const Output v = variable(graph, "never_set", {2}, "/job:ps/task:1");
@@ -651,7 +650,7 @@ TEST(Cluster, LargeFeedsAndFetchesCross) {
   }
 }
 
-TEST(Cluster, RunStepsKeepsSeveralInFlightAndTheirOrder) {
+TEST(Cluster, RunStepsKeepsSeveralStepsInFlightAndInOrder) {
   InProcessCluster cluster({{"ps", 1}, {"worker", 1}});
   Counter counter;
   const Output x = placeholder(counter.graph, "x", f32, {});
@@ -677,7 +676,7 @@ TEST(Cluster, RunStepsKeepsSeveralInFlightAndTheirOrder) {
   EXPECT_EQ(session->run({}, {"w:0"}, {})[0].to_string(), "float[2] [20, 20]");
 }
 
-TEST(Cluster, ManyShortSessionsLeaveNothingBehind) {
+TEST(Cluster, ShortSessionsLeaveNothingBehind) {
   InProcessCluster cluster({{"ps", 1}, {"worker", 1}});
   Counter counter;
   cluster.session(counter.graph)->run({}, {}, {"init"});

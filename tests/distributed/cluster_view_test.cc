@@ -1,4 +1,4 @@
-// What `leat top` shows: the steps of all tasks with what each waits for, and what a master waits
+// What `leat top` shows: the steps of all tasks and what each waits for, and what a master waits
 // for.
 #include "distributed/cluster_view.h"
 
@@ -23,7 +23,7 @@ using testing::AllOf;
 using testing::ContainsRegex;
 using testing::HasSubstr;
 
-TEST(ClusterView, AStepShowsWhichTaskWaitsForWhich) {
+TEST(ClusterView, ShowsWhichTaskWaitsForWhich) {
   InProcessCluster cluster({{"ps", 1}, {"worker", 2}});
   Graph graph;
   Output slow;
@@ -58,7 +58,7 @@ TEST(ClusterView, AStepShowsWhichTaskWaitsForWhich) {
   }));
 }
 
-TEST(ClusterView, ALostTaskAndTheMasterThatWaitsForItAreShown) {
+TEST(ClusterView, ShowsALostTaskAndTheMasterWaitingForIt) {
   InProcessCluster cluster({{"ps", 1}, {"worker", 1}});
   cluster.kill("ps");
   Graph graph;
@@ -85,7 +85,7 @@ TEST(ClusterView, ALostTaskAndTheMasterThatWaitsForItAreShown) {
   creating.wait();
 }
 
-TEST(ClusterView, ASessionThatNobodyUsesIsListedAndCanBeClosed) {
+TEST(ClusterView, ListsUnusedSessionsAndClosesThem) {
   InProcessCluster cluster({{"worker", 1}});
   Graph graph;
   graph.add({.op = "Identity", .name = "y", .inputs = {constant(graph, Tensor::scalar(1.0f))}});
@@ -103,7 +103,7 @@ TEST(ClusterView, ASessionThatNobodyUsesIsListedAndCanBeClosed) {
   expect_error_with(Code::aborted, "is not found", [&] { session->run({}, {"y:0"}, {}); });
 }
 
-TEST(ClusterView, AnUnreachableTargetIsAnErrorWithTheReason) {
+TEST(ClusterView, UnreachableTargetFailsWithTheReason) {
   InProcessCluster cluster({{"worker", 1}});
   const std::string target = cluster.target("worker");
   cluster.kill("worker");
@@ -112,7 +112,7 @@ TEST(ClusterView, AnUnreachableTargetIsAnErrorWithTheReason) {
                     [&] { view_cluster("10.0.0.1:80"); });
 }
 
-TEST(WaitList, ListsUntilTheHandleGoes) {
+TEST(WaitList, ListsUntilTheHandleIsReleased) {
   WaitList list;
   auto first = list.add([] { return std::vector<StepActivity>{{"waits for a", "b", 0}}; });
   const auto second = list.add([] {

@@ -1,6 +1,6 @@
-// What a bad network, and what ends in the middle, do to steps: real tasks in this process, with a
-// relay between them that stalls, resets, corrupts, delays or loses. Every failure must come in
-// time, name the task and its address, and leave a cluster that works.
+// What a bad network, and connections that end in the middle, do to steps: real tasks in this
+// process, with a relay between them that stalls, resets, corrupts, delays or loses. Every error
+// must come in time, name the task and its address, and leave a working cluster.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -32,7 +32,7 @@ using testing::HasSubstr;
 
 constexpr const char* ps = "/job:ps/task:0";
 
-// A machine under test load is slower than one that serves; limits are for hangs, not for speed.
+// A machine under test load is slower than a serving one; the limits catch hangs, not slowness.
 constexpr auto soon = seconds(10);
 constexpr auto frozen_limit = seconds(30);
 
@@ -50,8 +50,8 @@ struct Model {
   }
 };
 
-// One ps, two workers; worker 0 reaches the ps through a relay, worker 1 directly. With `hold` a
-// gate stands before what the ps sends in the graph "held".
+// One ps, two workers; worker 0 reaches the ps through a relay, worker 1 directly. With `hold`, a
+// gate in the graph "held" holds what the ps sends.
 class Fault : public testing::Test {
  protected:
   Fault() {
@@ -72,7 +72,7 @@ class Fault : public testing::Test {
   float step() {
     return session_->run({{"x:0", Tensor::of<float>({1}, {0})}}, {"y:0"}, {})[0].data<float>()[0];
   }
-  // A step that fails; and how long that took.
+  // A step that fails; `took` is its duration.
   Status failing_step(Clock::duration* took = nullptr) {
     const auto begin = Clock::now();
     const Status status = error_of([&] { step(); });
@@ -97,13 +97,13 @@ class Fault : public testing::Test {
   std::unique_ptr<SessionInterface> session_;
 };
 
-TEST_F(Fault, ADelayChangesNothing) {
+TEST_F(Fault, DelayChangesNothing) {
   proxy_->delay(milliseconds(50));
   run("add");
   EXPECT_EQ(step(), 1);
 }
 
-TEST_F(Fault, AHalfOpenConnectionEndsTheStepAndNamesWhoIsSilentAndWhatItOwed) {
+TEST_F(Fault, HalfOpenConnectionReportsTheSilentTaskAndWhatItOwed) {
   EXPECT_EQ(step(), 0);
   proxy_->stall();
   Clock::duration took{};
@@ -111,7 +111,7 @@ TEST_F(Fault, AHalfOpenConnectionEndsTheStepAndNamesWhoIsSilentAndWhatItOwed) {
   expect_names_the_ps(status);
   EXPECT_THAT(status.message, AllOf(HasSubstr("last heard"), HasSubstr("owed")));
   EXPECT_LT(took, frozen_limit);
-  // The other pair does not care.
+  // The other pair is not affected.
   const auto other = cluster_->session(model_.graph, "worker", 1);
   other->run({}, {}, {"add"});
   proxy_->stall(false);
@@ -119,7 +119,7 @@ TEST_F(Fault, AHalfOpenConnectionEndsTheStepAndNamesWhoIsSilentAndWhatItOwed) {
   EXPECT_EQ(step(), 1);
 }
 
-TEST_F(Fault, AStallInOneDirectionEndsTheStep) {
+TEST_F(Fault, StallInOneDirectionEndsTheStep) {
   EXPECT_EQ(step(), 0);
   proxy_->stall_replies();
   expect_names_the_ps(failing_step());
@@ -127,7 +127,7 @@ TEST_F(Fault, AStallInOneDirectionEndsTheStep) {
   expect_works_again();
 }
 
-// "big" on the ps, of as many floats as are fed.
+// "big" on the ps, with as many floats as the feed says.
 class FaultOfALargeReply : public Fault {
  protected:
   FaultOfALargeReply() {
@@ -144,7 +144,7 @@ class FaultOfALargeReply : public Fault {
   }
 };
 
-TEST_F(FaultOfALargeReply, IsNamedWhenTheDeadlineComesBeforeIt) {
+TEST_F(FaultOfALargeReply, IsNamedIfTheDeadlineComesFirst) {
   proxy_->limit(20'000'000);
   const Status status = error_of([&] { fetch(25'000'000, {.timeout = seconds(2)}); });
   proxy_->limit(0);
@@ -155,7 +155,7 @@ TEST_F(FaultOfALargeReply, IsNamedWhenTheDeadlineComesBeforeIt) {
   expect_works_again();
 }
 
-TEST_F(FaultOfALargeReply, IsShownWhileItIsOnTheWay) {
+TEST_F(FaultOfALargeReply, IsShownWhileInTransit) {
   Worker& worker = cluster_->task("ps").worker();
   proxy_->stall_replies();
   auto outcome =
@@ -176,7 +176,7 @@ TEST_F(FaultOfALargeReply, IsShownWhileItIsOnTheWay) {
   EXPECT_EQ(late[0].what, "has done its part; its reply of 100.0 MB has left");
 }
 
-TEST_F(Fault, AResetEndsTheStepAtOnce) {
+TEST_F(Fault, ResetEndsTheStepAtOnce) {
   Graph& graph = model_.graph;
   Output held;
   {
@@ -202,7 +202,7 @@ TEST_F(Fault, AResetEndsTheStepAtOnce) {
   expect_works_again();
 }
 
-TEST_F(Fault, ALinkCutBetweenOnePairOnlyHurtsThatPair) {
+TEST_F(Fault, CutLinkAffectsOnlyItsPair) {
   proxy_->refuse();
   proxy_->reset();
   const Status status = failing_step();
@@ -215,8 +215,8 @@ TEST_F(Fault, ALinkCutBetweenOnePairOnlyHurtsThatPair) {
   EXPECT_EQ(step(), 3);
 }
 
-// A step that has only targets fetches nothing and sends nothing: its owner owes it all the same.
-TEST_F(Fault, ALostTaskOwesTheTargetsThatLieThere) {
+// A step with targets alone fetches nothing and sends nothing; its task still owes it.
+TEST_F(Fault, LostTaskOwesItsTargets) {
   Graph& graph = model_.graph;
   {
     const DeviceScope on(graph, ps);
@@ -234,8 +234,8 @@ TEST_F(Fault, ALostTaskOwesTheTargetsThatLieThere) {
   open_gate("target");
 }
 
-// Attempts to reach it again are not news of it.
-TEST_F(Fault, TheTimeSinceALostTaskWasHeardGoesOn) {
+// Attempts to reach the task again do not count as hearing from it.
+TEST_F(Fault, TimeSinceALostTaskWasHeardKeepsGrowing) {
   proxy_->refuse();
   proxy_->reset();
   const Membership& membership = cluster_->task("worker").membership();
@@ -247,7 +247,7 @@ TEST_F(Fault, TheTimeSinceALostTaskWasHeardGoesOn) {
   proxy_->refuse(false);
 }
 
-TEST_F(Fault, FlappingLosesNoUpdateThatWasAcknowledged) {
+TEST_F(Fault, FlappingLosesNoAcknowledgedUpdate) {
   int acknowledged = 0, failed = 0;
   for (int i = 0; i < 60; ++i) {
     if (i % 6 == 3) proxy_->reset();
@@ -258,11 +258,11 @@ TEST_F(Fault, FlappingLosesNoUpdateThatWasAcknowledged) {
   expect_works_again();
   const float w = step();
   EXPECT_GE(w, acknowledged);
-  EXPECT_LE(w, acknowledged + failed);  // one that failed may or may not have been done
+  EXPECT_LE(w, acknowledged + failed);  // a failed update may or may not have happened
   EXPECT_GT(acknowledged, 0);
 }
 
-TEST_F(Fault, CorruptionIsNoticedAndHarmsNobodyElse) {
+TEST_F(Fault, CorruptionIsDetectedAndAffectsNobodyElse) {
   const auto other = cluster_->session(model_.graph, "worker", 1);
   for (int i = 0; i < 20; ++i) {
     proxy_->corrupt(1);
@@ -278,7 +278,7 @@ TEST_F(Fault, CorruptionIsNoticedAndHarmsNobodyElse) {
   EXPECT_EQ(other->run({}, {"w:0"}, {})[0].item<float>(), 20);
 }
 
-// On the ps; "fill" assigns what is fed as "value", "there" is its negative on worker 0.
+// On the ps; "fill" assigns the fed "value", "there" is its negative on worker 0.
 void add_large_variable(Graph& graph, int64_t count) {
   Output big;
   {
@@ -295,9 +295,9 @@ void add_large_variable(Graph& graph, int64_t count) {
   graph.add({.op = "Neg", .name = "there", .inputs = {big}});
 }
 
-// 8 MB go from the ps to worker 0 in each step, and one bit of them is another one there: the value
-// that the client gets is right, or there is none.
-TEST_F(Fault, ADamagedPayloadIsNeverTakenForTheValue) {
+// Each step sends 8 MB from the ps to worker 0, and one bit of them changes on the way: the client
+// gets the right value, or none.
+TEST_F(Fault, DamagedPayloadIsNeverDelivered) {
   constexpr int64_t count = 2 << 20;
   Tensor ramp(f32, {count});
   for (int64_t i = 0; i < count; ++i) ramp.data<float>()[i] = static_cast<float>(i);
@@ -335,8 +335,8 @@ TEST_F(Fault, ADamagedPayloadIsNeverTakenForTheValue) {
   proxy_->corrupt_large_replies(0);
 }
 
-// Pieces that take longer than the silence that is borne are no silence: their bytes arrive.
-TEST(SlowLink, IsSlowAndNotLost) {
+// Pieces that take longer than the accepted silence are not silence: their bytes arrive.
+TEST(SlowLink, IsSlowButNotLost) {
   std::unique_ptr<TcpProxy> proxy;
   TaskOptions options = InProcessCluster::default_options();
   options.silence = milliseconds(4'000);
@@ -378,7 +378,7 @@ class ClientFault : public testing::Test {
   std::unique_ptr<SessionInterface> session_;
 };
 
-TEST_F(ClientFault, ALostReplyIsAnsweredAgainWithoutASecondUpdate) {
+TEST_F(ClientFault, LostReplyIsRepeatedWithoutASecondUpdate) {
   for (int i = 1; i <= 5; ++i) {
     proxy_.stall_replies();
     auto outcome = std::async(std::launch::async,
@@ -392,7 +392,7 @@ TEST_F(ClientFault, ALostReplyIsAnsweredAgainWithoutASecondUpdate) {
   }
 }
 
-TEST_F(ClientFault, AMasterThatIsNotHeardIsNamed) {
+TEST_F(ClientFault, SilentMasterIsNamed) {
   proxy_.stall();
   const Status status = error_of([&] { session_->run({}, {}, {"add"}); });
   EXPECT_EQ(code_name(status.code), code_name(Code::unavailable));
@@ -400,7 +400,7 @@ TEST_F(ClientFault, AMasterThatIsNotHeardIsNamed) {
   proxy_.stall(false);
 }
 
-TEST_F(ClientFault, AClientThatVanishesTakesItsStepsWithIt) {
+TEST_F(ClientFault, VanishedClientEndsItsSteps) {
   Graph& graph = model_.graph;
   {
     const DeviceScope on(graph, ps);
@@ -419,8 +419,8 @@ TEST_F(ClientFault, AClientThatVanishesTakesItsStepsWithIt) {
       eventually([&] { return cluster_.task("ps").worker().current_status().running_steps == 0; }));
 }
 
-// It never closes its session: what its programs hold goes without it.
-TEST_F(ClientFault, TheProgramsOfAClientThatVanishesGo) {
+// It never closes its session: the task frees the session's programs anyway.
+TEST_F(ClientFault, VanishedClientsProgramsAreDropped) {
   Graph& graph = model_.graph;
   {
     const DeviceScope on(graph, ps);
@@ -440,7 +440,7 @@ TEST_F(ClientFault, TheProgramsOfAClientThatVanishesGo) {
   EXPECT_EQ(cluster_.task("worker").master().sessions(), 1u) << "the client may come again";
 }
 
-TEST(ManySteps, AHundredThatAreBlockedEndWithTheSession) {
+TEST(ManySteps, HundredBlockedStepsEndWithTheSession) {
   InProcessCluster cluster({{"ps", 1}, {"worker", 1}});
   Graph graph;
   Output held;
@@ -480,7 +480,7 @@ TEST(ManySteps, AHundredThatAreBlockedEndWithTheSession) {
   }));
 }
 
-TEST(Shutdown, GivesRunningStepsTheirGraceAndRefusesNewOnes) {
+TEST(Shutdown, GivesRunningStepsAGracePeriodAndRejectsNewOnes) {
   InProcessCluster cluster({{"ps", 1}, {"worker", 1}});
   Graph graph;
   Output held;
@@ -506,7 +506,7 @@ TEST(Shutdown, GivesRunningStepsTheirGraceAndRefusesNewOnes) {
   EXPECT_EQ(shutdown.wait_for(seconds(30)), std::future_status::ready);
 }
 
-// A step that has no part on its master's task: it waits on the ps.
+// A step without a part on its master's task: it waits on the ps.
 class ShutdownOfAMaster : public testing::Test {
  protected:
   ShutdownOfAMaster() {
@@ -534,7 +534,7 @@ class ShutdownOfAMaster : public testing::Test {
   std::future<void> shutdown_;
 };
 
-TEST_F(ShutdownOfAMaster, GivesTheStepsOfOtherTasksTheirGraceAndRefusesNewOnes) {
+TEST_F(ShutdownOfAMaster, GivesOtherTasksStepsAGracePeriodAndRejectsNewOnes) {
   begin_step();
   shut_down(seconds(60));
   Status refused;
@@ -555,7 +555,7 @@ TEST_F(ShutdownOfAMaster, GivesTheStepsOfOtherTasksTheirGraceAndRefusesNewOnes) 
   EXPECT_EQ(shutdown_.wait_for(seconds(30)), std::future_status::ready);
 }
 
-TEST_F(ShutdownOfAMaster, TellsAStepThatOutlivesTheGraceWhoGoes) {
+TEST_F(ShutdownOfAMaster, NamesItselfToStepsThatOutliveTheGracePeriod) {
   begin_step();
   shut_down(milliseconds(300));
   ASSERT_EQ(step_.wait_for(seconds(30)), std::future_status::ready);
@@ -565,7 +565,7 @@ TEST_F(ShutdownOfAMaster, TellsAStepThatOutlivesTheGraceWhoGoes) {
   open_gate("driven");
 }
 
-TEST_F(ShutdownOfAMaster, IsNotWhatAResetIs) {
+TEST_F(ShutdownOfAMaster, DiffersFromReset) {
   begin_step();
   std::promise<void> done;
   cluster_.task("worker").master().reset({}, {}, [&](const Status&) { done.set_value(); });

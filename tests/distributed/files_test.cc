@@ -1,5 +1,5 @@
-// Two tasks of one process, of which one may reach only the files below a directory: every op that
-// takes a path stays there, on that task, whoever asks.
+// Two tasks of one process, one of which may reach only the files below a directory: every op that
+// takes a path stays there, on that task, whichever client asks.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -42,7 +42,7 @@ class LimitedFiles : public testing::Test {
     ps_->wait_for_peers();
   }
 
-  // Of every kind that an op reads.
+  // One file of every kind that an op reads.
   static void fill(const std::string& at) {
     replace_file(at + "lines", "one\ntwo\n");
     replace_file(at + "weights", "a,1\nb,2\n");
@@ -55,7 +55,7 @@ class LimitedFiles : public testing::Test {
     v1.finish();
   }
 
-  // An op of the ps, asked for by a client of the other task. `make` gives the node to run.
+  // Runs an op of the ps for a client of the other task. `make` makes the node to run.
   using Make = std::function<Node*(Graph& graph, const std::string& path)>;
   void run(const Make& make, const std::string& path, const std::string& task = "/job:ps/task:0") {
     Graph graph;
@@ -128,7 +128,7 @@ const AttrMap one_float_v1 = {{"T", std::vector<DType>{f32}}};
 
 struct Case {
   const char* name;
-  const char* file;  // one of those that are there, or a new one
+  const char* file;  // an existing file, or a new one
   Node* (*make)(Graph& g, const std::string& path);
 };
 
@@ -270,7 +270,7 @@ TEST_F(LimitedFiles, EveryOpStaysBelowTheDirectories) {
   }
 }
 
-TEST(LimitedFilesOfATask, AMissingDirectoryIsAnError) {
+TEST(LimitedFilesOfATask, MissingDirectoryFails) {
   ClusterSpec spec;
   spec.add({"ps", 0}, "127.0.0.1:0");
   spec.set_files({"/nonexistent"});

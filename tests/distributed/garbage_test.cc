@@ -1,5 +1,5 @@
-// What does not speak our protocols, or speaks it to do harm, is nobody else's trouble: while a
-// client trains, others send bytes of all kinds at every door that its cluster has.
+// Peers that do not speak our protocols, or speak them to do harm, affect nobody else: while a
+// client trains, others send bytes of all kinds to every port that its cluster has.
 #include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -72,7 +72,7 @@ class Training {
   float w_ = 0;
 };
 
-// The most memory that this process has had.
+// The peak memory of this process.
 size_t peak_bytes() {
   std::ifstream file("/proc/self/status");
   std::string word;
@@ -83,7 +83,7 @@ size_t peak_bytes() {
   return kilobytes << 10;
 }
 
-constexpr size_t most_growth = size_t{1} << 30;  // every lie below claims more than this
+constexpr size_t most_growth = size_t{1} << 30;  // every false length below claims more
 
 std::string random_bytes(std::mt19937& random, size_t size) {
   std::string out(size, '\0');
@@ -91,7 +91,7 @@ std::string random_bytes(std::mt19937& random, size_t size) {
   return out;
 }
 
-// Bodies of requests: none is a valid one for most methods, and none for any that has an effect.
+// Bodies of requests: none is valid for most methods, and none for any method that has an effect.
 std::vector<std::string> garbage() {
   std::mt19937 random(7);
   std::vector<std::string> out = {"", "\0"s, "\xff\xff\xff\xff"s};
@@ -139,7 +139,7 @@ constexpr const char* methods[] = {
     "no path",
 };
 
-TEST(Garbage, InEveryMethodHarmsNobodyElse) {
+TEST(Garbage, InEveryMethodAffectsNobodyElse) {
   InProcessCluster cluster({{"ps", 1}, {"worker", 1}});
   Training client(cluster);
   client.step();
@@ -156,7 +156,7 @@ TEST(Garbage, InEveryMethodHarmsNobodyElse) {
       }
       ASSERT_NO_FATAL_FAILURE(client.step()) << method;
     }
-    // These have an effect, if they can be read.
+    // These have an effect if they can be read.
     for (const char* method : {"/tensorflow.MasterService/Reset", "/leat.Worker/Reset"}) {
       for (const std::string& body : {"\xff\xff\xff\xff"s, "\x0a\xff\xff\xff\xff\x0f"s})
         EXPECT_FALSE(attacker.call_and_wait(method, body).first.is_ok()) << method;
@@ -166,8 +166,7 @@ TEST(Garbage, InEveryMethodHarmsNobodyElse) {
   EXPECT_LT(peak_bytes(), before + most_growth);
 }
 
-// What is written to /leat.Channel/Connect of `to`, by one who knows how a greeting looks, or does
-// not.
+// The bytes for /leat.Channel/Connect of `to`, from a peer that may or may not know the greeting.
 std::vector<std::string> frames(const std::string& cluster_id, const TaskName& to) {
   std::mt19937 random(11);
   std::vector<std::string> out = {"", random_bytes(random, 10), random_bytes(random, 100'000)};
@@ -189,7 +188,7 @@ std::vector<std::string> frames(const std::string& cluster_id, const TaskName& t
   out.push_back(hello("another cluster", 1 << 20));
   out.push_back(valid.substr(0, valid.size() / 2));
   out.push_back(valid + valid);
-  // A tensor of strings in 8 GB, of which there are 8 bytes: without a greeting, and after one.
+  // A tensor of strings that claims 8 GB and has 8 bytes: without a greeting, and after one.
   FrameHeader lie;
   lie.kind = FrameKind::tensor;
   lie.dtype = DType::string;
@@ -203,7 +202,7 @@ std::vector<std::string> frames(const std::string& cluster_id, const TaskName& t
   return out;
 }
 
-// The attacker poses as a task that the cluster misses: anybody else would be refused at once.
+// The attacker poses as a task that the cluster misses: any other task would be rejected at once.
 void attack_data_plane() {
   InProcessCluster cluster({{"ps", 1}, {"worker", 2}});
   Training client(cluster);
@@ -231,7 +230,7 @@ void attack_data_plane() {
   for (int i = 0; i < 20; ++i) ASSERT_NO_FATAL_FAILURE(client.step());
 }
 
-TEST(Garbage, OnTheDataPlaneHarmsNobodyElse) {
+TEST(Garbage, OnTheDataPlaneAffectsNobodyElse) {
   const size_t before = peak_bytes();
   attack_data_plane();
   EXPECT_LT(peak_bytes(), before + most_growth);
@@ -249,7 +248,7 @@ class Connection {
   ~Connection() { ::close(socket_); }
   Connection(const Connection&) = delete;
 
-  // As much as the other end takes before it hangs up, or until it reads no more.
+  // As many bytes as the other end takes before it hangs up or stops reading.
   void send(std::string_view bytes) const {
     while (!bytes.empty()) {
       pollfd ready{socket_, POLLOUT, 0};
@@ -274,7 +273,7 @@ std::string http2(int type, int flags, uint32_t stream, std::string_view payload
   return out.append(payload);
 }
 
-TEST(Garbage, OnTheSocketHarmsNobodyElse) {
+TEST(Garbage, OnTheSocketAffectsNobodyElse) {
   InProcessCluster cluster({{"ps", 1}, {"worker", 1}});
   Training client(cluster);
   client.step();

@@ -1,4 +1,4 @@
-// What tasks keep of a step that was run once: the memory of this process, in which they all are.
+// What tasks keep of a step that ran once: the memory of this process, which holds all tasks.
 #include <gtest/gtest.h>
 
 #include "core/host_memory.h"
@@ -17,8 +17,8 @@ namespace {
 
 constexpr int64_t megabyte = 1 << 20;
 
-// A client that was killed never closes its session.
-TEST(KeptMemory, TheProgramsOfAnIdleSessionGoAndComeAgain) {
+// A killed client never closes its session.
+TEST(KeptMemory, IdleSessionsProgramsAreDroppedAndRebuilt) {
   InProcessCluster cluster({{"ps", 1}, {"worker", 1}});
   Graph graph;
   {
@@ -44,8 +44,8 @@ TEST(KeptMemory, TheProgramsOfAnIdleSessionGoAndComeAgain) {
   EXPECT_EQ(session->run({}, {"Identity"}, {})[0].item<float>(), 3.0f);
 }
 
-// What ran once goes; what runs again and again stays.
-TEST(KeptMemory, ASessionKeepsWhatItUses) {
+// A program that ran once is dropped; one that runs again and again stays.
+TEST(KeptMemory, SessionsKeepUsedPrograms) {
   InProcessCluster cluster({{"ps", 1}, {"worker", 1}});
   Graph graph;
   {
@@ -66,7 +66,7 @@ TEST(KeptMemory, ASessionKeepsWhatItUses) {
   EXPECT_GT(graphs(), 0);
 }
 
-TEST(KeptMemory, ProgramsThatAreQuickToBuildAreEvictedSooner) {
+TEST(KeptMemory, QuicklyBuiltProgramsAreDroppedSooner) {
   InProcessCluster cluster({{"ps", 1}, {"worker", 1}});
   Graph graph;
   {
@@ -79,7 +79,7 @@ TEST(KeptMemory, ProgramsThatAreQuickToBuildAreEvictedSooner) {
   EXPECT_TRUE(eventually(is_asleep, std::chrono::seconds(20)));
 }
 
-TEST(KeptMemory, AnUnpackedGraphEqualsTheOneThatWasPacked) {
+TEST(KeptMemory, UnpackedGraphEqualsThePackedOne) {
   auto graph = std::make_shared<Graph>();
   {
     const DeviceScope on(*graph, "/job:ps/task:0");
@@ -102,7 +102,7 @@ TEST(KeptMemory, AnUnpackedGraphEqualsTheOneThatWasPacked) {
   }
 }
 
-TEST(KeptMemory, AGraphOfLargeConstantsIsNotCopied) {
+TEST(KeptMemory, LargeConstantsAreNotCopied) {
   auto graph = std::make_shared<Graph>();
   constant(*graph, Tensor(f32, {5 * megabyte}));
   SessionGraph session;
@@ -111,7 +111,7 @@ TEST(KeptMemory, AGraphOfLargeConstantsIsNotCopied) {
   EXPECT_FALSE(session.is_packed());
 }
 
-TEST(KeptMemory, TasksGiveBackWhatOneHugeFetchTook) {
+TEST(KeptMemory, TasksReturnTheMemoryOfAHugeFetch) {
 #ifdef LEAT_UNDER_SANITIZER
   GTEST_SKIP() << "a sanitizer keeps what is freed";
 #endif

@@ -1,6 +1,6 @@
-// A peer that speaks our protocols and lies in them: graphs are registered with a task by hand,
-// over the wire, without a master that has verified them. Each lie is INVALID_ARGUMENT and names
-// the edge, and no kernel sees a value that is not what its edge was declared to carry.
+// A peer that speaks our protocols and lies: the tests register graphs with a task by hand, over
+// the wire, without a master that has verified them. Each lie is INVALID_ARGUMENT and names the
+// edge, and no kernel sees a value that contradicts its edge.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -123,7 +123,7 @@ class Peer {
     return std::chrono::steady_clock::now() + std::chrono::seconds(20);
   }
   RemoteWorker worker_;
-  static inline uint64_t next_ = 0;  // of all: a request id is never used twice
+  static inline uint64_t next_ = 0;  // shared: a request id is never used twice
 };
 
 class Lies : public testing::Test {
@@ -167,7 +167,7 @@ class Lies : public testing::Test {
   Peer worker{{"worker", 0}, cluster.task("worker").address()};
 };
 
-TEST_F(Lies, TheTruthRuns) {
+TEST_F(Lies, ValidGraphRuns) {
   const Status status = ps.register_graph(graph_of(Pieces{}));
   ASSERT_TRUE(status.is_ok()) << status.message;
   const RunGraphResult result =
@@ -176,8 +176,8 @@ TEST_F(Lies, TheTruthRuns) {
   EXPECT_EQ(result.fetches.at(0).second.to_string(), "double[4] [-1, -2, -3, -4]");
 }
 
-// What leaked: eight times the buffer was read, with others' values in it.
-TEST_F(Lies, ASendOfInt8ForARecvOfDouble) {
+// This leaked: the task read eight times the buffer, with the values of others in it.
+TEST_F(Lies, Int8SendForADoubleRecv) {
   expect_refused(graph_of([](Pieces& p) { p.fed = DType::i8; }),
                  "edge 0 'edge_0_x' carries double, but its _Send gets int8 from 'x:0'");
   expect_refused(graph_of([](Pieces& p) { p.received_dtypes = {DType::i8}; }),
@@ -206,7 +206,7 @@ TEST_F(Lies, AboutCounts) {
                  "edge 0 'edge_0_x': _Send node 'send' has 1 value, but the edge carries none");
 }
 
-TEST_F(Lies, AboutWhichEdge) {
+TEST_F(Lies, AboutEdges) {
   expect_refused(graph_of([](Pieces& p) { p.sent.id = 7; }),
                  "_Send node 'send' is for edge 7 'edge_0_x', which is not among");
   RegisterGraph twice = graph_of(Pieces{});
@@ -249,7 +249,7 @@ TEST_F(Lies, AboutFetches) {
   }
 }
 
-TEST_F(Lies, AConstantOfAnotherDtypeThanItDeclares) {
+TEST_F(Lies, ConstantThatContradictsItsDtype) {
   RegisterGraph graph;
   graph.session = "liar";
   graph.master = {"worker", 0};
@@ -269,7 +269,7 @@ TEST_F(Lies, AConstantOfAnotherDtypeThanItDeclares) {
   expect_refused(std::move(graph), "'value' holds int8, but 'dtype' is double");
 }
 
-TEST_F(Lies, AboutWhoseSessionOrGraphItIs) {
+TEST_F(Lies, AboutTheSessionOrGraph) {
   ASSERT_TRUE(ps.register_graph(graph_of(Pieces{})).is_ok());
   const uint64_t first = ps.last();
   RegisterGraph other = graph_of(Pieces{});
@@ -283,7 +283,7 @@ TEST_F(Lies, AboutWhoseSessionOrGraphItIs) {
   expect_refused(std::move(stolen), "session liar belongs to another master");
 }
 
-TEST_F(Lies, AboutWhatIsFed) {
+TEST_F(Lies, AboutFeeds) {
   ASSERT_TRUE(ps.register_graph(graph_of(Pieces{})).is_ok());
   const uint64_t graph = ps.last();
   int64_t step = 30;
@@ -301,8 +301,8 @@ TEST_F(Lies, AboutWhatIsFed) {
                  "'z:0' was fed, but this graph has no such feed");
 }
 
-// A byte that is neither 0 nor 1 where a bool is: Switch took it for the number of an output.
-TEST(LiesInBytes, BoolsAreZeroOrOne) {
+// A bool whose byte is neither 0 nor 1: Switch took it for the number of an output.
+TEST(LiesInBytes, AreNormalisedInBools) {
   const auto bytes_of = [](const std::string& text) {
     const auto kept = std::make_shared<const std::string>(text);
     return Bytes({std::string_view(*kept)}, kept);
@@ -336,13 +336,13 @@ TEST(LiesInBytes, BoolsAreZeroOrOne) {
   EXPECT_EQ(values(from_tensor_proto(to_tensor_content_proto(lie))), right);
 }
 
-// Two tasks whose graphs are in order, each by itself, and contradict each other: the ps receives
-// what the worker sends.
+// Two tasks whose graphs are valid, each by itself, but contradict each other: the ps receives what
+// the worker sends.
 class LiesBetweenTasks : public Lies {
  protected:
   static constexpr int64_t step = 40;
 
-  // What the ps hears when the worker's end is `sent`, of a tensor `value`.
+  // The ps's error when the worker's end is `sent`, with a tensor `value`.
   Status meet(const CutEdge& sent, const CutEdge& received, const Tensor& value,
               bool is_signal = false) {
     RegisterGraph sender, receiver;
@@ -388,51 +388,51 @@ class LiesBetweenTasks : public Lies {
   }
 };
 
-TEST_F(LiesBetweenTasks, TheTruthArrives) {
+TEST_F(LiesBetweenTasks, ValidValueArrives) {
   const Status status =
       meet(crossing(DType::f64, {2}), crossing(DType::f64, {2}), Tensor::of<double>({2}, {1, 2}));
   EXPECT_TRUE(status.is_ok()) << status.message;
 }
 
-TEST_F(LiesBetweenTasks, AFrameOfAnotherDtype) {
+TEST_F(LiesBetweenTasks, FrameOfAnotherDtype) {
   expect_refused(
       meet(crossing(DType::i8, {2}), crossing(DType::f64, {2}), Tensor::of<int8_t>({2}, {1, 2})),
       "edge 'edge_3_x' from /job:worker/replica:0/task:0/device:CPU:0 carries "
       "double[2], but brought int8[2]");
 }
 
-TEST_F(LiesBetweenTasks, AFrameOfStringsWhereFloatsAre) {
+TEST_F(LiesBetweenTasks, FrameOfStringsForFloats) {
   expect_refused(meet(crossing(DType::string, {2}), crossing(DType::f32, {2}),
                       Tensor::of<std::string>({2}, {"a", "b"})),
                  "carries float[2], but brought string[2]");
 }
 
-TEST_F(LiesBetweenTasks, AFrameOfAnotherShape) {
+TEST_F(LiesBetweenTasks, FrameOfAnotherShape) {
   expect_refused(
       meet(crossing(DType::f64, {1}), crossing(DType::f64, {2}), Tensor::of<double>({1}, {1})),
       "carries double[2], but brought double[1]");
 }
 
-TEST_F(LiesBetweenTasks, ASignalWhereAValueIs) {
+TEST_F(LiesBetweenTasks, SignalInsteadOfAValue) {
   expect_refused(meet(crossing(DType::invalid, Shape::unknown()), crossing(DType::f64, {2}),
                       Tensor::scalar(1.0f), /*is_signal=*/true),
                  "carries double, but brought no value");
 }
 
-TEST_F(LiesBetweenTasks, AValueWhereASignalIs) {
+TEST_F(LiesBetweenTasks, ValueInsteadOfASignal) {
   expect_refused(meet(crossing(DType::f64, {2}), crossing(DType::invalid, Shape::unknown()),
                       Tensor::of<double>({2}, {1, 2})),
                  "is a control edge, but brought a tensor of double");
 }
 
-TEST_F(LiesBetweenTasks, AFrameOfAnEdgeThatTheStepDoesNotHave) {
+TEST_F(LiesBetweenTasks, FrameOfAnUnknownEdge) {
   expect_refused(meet(crossing(DType::f64, {2}, 9), crossing(DType::f64, {2}),
                       Tensor::of<double>({2}, {1, 2})),
                  "/job:worker/task:0 sent a value for edge 9 to /job:ps/task:0, which the graph "
                  "does not have");
 }
 
-// No lie: the graph says that the shape may change (validate_shape = false), in a node that the
+// Not a lie: the graph allows the shape to change (validate_shape = false), in a node that the
 // reading step does not have.
 TEST(ShapesThatMayChange, CrossTasks) {
   InProcessCluster cluster({{"ps", 1}, {"worker", 1}});

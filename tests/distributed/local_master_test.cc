@@ -1,4 +1,4 @@
-// Sessions on a task of the same process: no wire, the same answers.
+// Sessions on a task of the same process: no wire, the same results.
 #include "distributed/master/local_master.h"
 
 #include <gmock/gmock.h>
@@ -34,7 +34,7 @@ class LocalSession : public testing::Test {
   InProcessCluster cluster_{{{"ps", 1}, {"worker", 1}}};
 };
 
-TEST_F(LocalSession, IsFoundByTheTasksTargetWhileTheTaskLives) {
+TEST_F(LocalSession, IsFoundByItsTargetWhileTheTaskLives) {
   const std::string target = cluster_.target("worker");
   EXPECT_NE(find_local_master(target), nullptr);
   EXPECT_NE(find_local_master(cluster_.target("ps")), nullptr);
@@ -80,7 +80,7 @@ TEST_F(LocalSession, ComputesOverTheClusterAndSharesFeedsAndFetches) {
       [&](int64_t, std::vector<Tensor>& values) { results.push_back(values[0].data<float>()[0]); });
   EXPECT_EQ(results, (std::vector<float>{1, 2, 3, 4, 5}));
 
-  // The graph grows; only what is new is sent.
+  // The graph grows; the client sends only the new nodes.
   graph.add({.op = "Neg", .name = "minus", .inputs = {w}});
   session->extend(graph);
   RunMetadata metadata;
@@ -94,7 +94,7 @@ TEST_F(LocalSession, ComputesOverTheClusterAndSharesFeedsAndFetches) {
   EXPECT_EQ(session->list_devices()[0].name, "/job:worker/replica:0/task:0/device:CPU:0");
 }
 
-TEST_F(LocalSession, FailsAsOverTheWire) {
+TEST_F(LocalSession, FailsLikeARemoteSession) {
   Graph graph;
   {
     const DeviceScope on(graph, ps);
@@ -113,7 +113,7 @@ TEST_F(LocalSession, FailsAsOverTheWire) {
   EXPECT_EQ(error_of([&] { local->run({}, {"w:0"}, {}); }).code, Code::failed_precondition);
 }
 
-TEST_F(LocalSession, AStepEndsAtItsDeadlineAndSaysWhatItWaitedFor) {
+TEST_F(LocalSession, DeadlineReportsWhatTheStepWaitedFor) {
   Graph graph;
   {
     const DeviceScope on(graph, ps);
@@ -128,7 +128,7 @@ TEST_F(LocalSession, AStepEndsAtItsDeadlineAndSaysWhatItWaitedFor) {
   EXPECT_THAT(error.message, HasSubstr("TestGate"));
 }
 
-TEST_F(LocalSession, OutlivesItsTaskWithAnError) {
+TEST_F(LocalSession, FailsAfterItsTaskHasGone) {
   Graph graph;
   graph.add({.op = "Identity", .name = "y", .inputs = {constant(graph, Tensor::scalar(1.0f))}});
   const auto session = this->session(graph);

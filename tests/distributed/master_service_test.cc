@@ -1,4 +1,4 @@
-// TensorFlow's MasterService byte by byte: a client that is nothing but a connection and the wire
+// TensorFlow's MasterService byte by byte, from a client that consists of a connection and the wire
 // format.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -65,7 +65,7 @@ float fetched(const std::string& reply) {
   return from_tensor_proto(fields(all.find(1)->second).find(2)->second).item<float>();
 }
 
-TEST(MasterService, ARepeatedRequestGetsTheFirstAnswerAndRunsOnce) {
+TEST(MasterService, RepeatedRequestRunsOnceAndGetsTheFirstAnswer) {
   InProcessCluster cluster({{"ps", 1}, {"worker", 1}});
   RawClient client(cluster);
   const std::string session = client.create(counter());
@@ -78,7 +78,7 @@ TEST(MasterService, ARepeatedRequestGetsTheFirstAnswerAndRunsOnce) {
   EXPECT_EQ(fetched(client.answer("RunStep", run_step(session, text(3, "w:0"), 4))), 2);
 }
 
-TEST(MasterService, FetchesComeBackUnderTheAskedNames) {
+TEST(MasterService, ReturnsFetchesUnderTheRequestedNames) {
   InProcessCluster cluster({{"ps", 1}, {"worker", 1}});
   RawClient client(cluster);
   const std::string session = client.create(counter());
@@ -92,7 +92,7 @@ TEST(MasterService, FetchesComeBackUnderTheAskedNames) {
   EXPECT_THAT(names, testing::UnorderedElementsAre("w:0", "Const:0"));
 }
 
-TEST(MasterService, ErrorsOfAStepTravelInTheBodyOfAnOkReply) {
+TEST(MasterService, ReturnsStepErrorsInTheBodyOfAnOkReply) {
   InProcessCluster cluster({{"ps", 1}, {"worker", 1}});
   RawClient client(cluster);
   const std::string session = client.create(counter());
@@ -102,7 +102,7 @@ TEST(MasterService, ErrorsOfAStepTravelInTheBodyOfAnOkReply) {
   ASSERT_EQ(reply.count(1000), 1u);  // the node, for our own clients
   const std::string node = reply.find(1000)->second;
   EXPECT_THAT(reply.find(4)->second, HasSubstr(node_text(node)));
-  // Without store_errors_in_response_body it is the call that fails.
+  // Without store_errors_in_response_body the call itself fails.
   const auto [status, body] = client.call("RunStep", text(1, session) + text(4, "add"));
   EXPECT_EQ(status.code, static_cast<int>(Code::failed_precondition));
   EXPECT_THAT(status.message, HasSubstr("uninitialized"));
@@ -123,7 +123,7 @@ std::string fed(const std::string& name, const Tensor& value) {
   return text(2, text(1, name) + text(2, to_tensor_proto(value)));
 }
 
-TEST(MasterService, APartialRunIsOneStepInSeveralCalls) {
+TEST(MasterService, PartialRunIsOneStepInSeveralCalls) {
   InProcessCluster cluster({{"ps", 1}, {"worker", 1}});
   RawClient client(cluster);
   const std::string session = client.create(partial());
@@ -138,14 +138,14 @@ TEST(MasterService, APartialRunIsOneStepInSeveralCalls) {
       run_step(session, run + text(3, "y:0") + fed("x:0", Tensor::scalar(5.0f)), 3);
   EXPECT_EQ(fetched(client.answer("RunStep", last)), 7);
   EXPECT_EQ(fetched(client.answer("RunStep", last)), 7) << "a repeated request";
-  // A step is over when its client has been told.
+  // A step ends when its client has received the answer.
   EXPECT_TRUE(eventually([&] { return cluster.task("worker").master().running_steps() == 0; }));
   const auto late =
       fields(client.answer("RunStep", run_step(session, run + text(3, "first:0"), 4)));
   EXPECT_THAT(late.find(4)->second, HasSubstr("Must run PartialRunSetup before"));
 }
 
-TEST(MasterService, APartialRunWhoseTaskGoesSaysSoInTheNextCall) {
+TEST(MasterService, PartialRunReportsALostTaskInTheNextCall) {
   InProcessCluster cluster({{"ps", 1}, {"worker", 1}});
   RawClient client(cluster);
   const std::string session = client.create(partial());
@@ -159,7 +159,7 @@ TEST(MasterService, APartialRunWhoseTaskGoesSaysSoInTheNextCall) {
   EXPECT_THAT(reply.find(4)->second, HasSubstr("/job:ps/task:0"));
 }
 
-TEST(MasterService, APartialRunWhoseClientDoesNotCallAgainEnds) {
+TEST(MasterService, PartialRunEndsIfItsClientDoesNotCallAgain) {
   InProcessCluster cluster({{"ps", 1}, {"worker", 1}});
   RawClient client(cluster);
   const std::string operation_timeout = number(11, 2'000);
@@ -176,7 +176,7 @@ TEST(MasterService, APartialRunWhoseClientDoesNotCallAgainEnds) {
   EXPECT_THAT(reply.find(4)->second, HasSubstr("was not continued for 2.0 s"));
 }
 
-TEST(MasterService, SaysWhatTensorFlowSaysOfSessions) {
+TEST(MasterService, ReportsSessionErrorsAsTensorFlowDoes) {
   InProcessCluster cluster({{"ps", 1}, {"worker", 1}});
   RawClient client(cluster);
   const auto expect = [&](const std::string& method, const std::string& request, Code code,
@@ -207,7 +207,7 @@ TEST(MasterService, SaysWhatTensorFlowSaysOfSessions) {
   client.answer("RunStep", run_step(session, text(4, "init"), 1));
 }
 
-TEST(MasterService, ExtendCountsVersionsAndAnEmptySessionIsFilledLater) {
+TEST(MasterService, ExtendCountsVersionsAndFillsAnEmptySession) {
   InProcessCluster cluster({{"ps", 1}, {"worker", 1}});
   RawClient client(cluster);
   const std::string session = fields(client.answer("CreateSession", "")).find(1)->second;
@@ -221,7 +221,7 @@ TEST(MasterService, ExtendCountsVersionsAndAnEmptySessionIsFilledLater) {
   EXPECT_EQ(fetched(client.answer("RunStep", run_step(session, text(3, "w:0"), 2))), 0);
 }
 
-TEST(MasterService, CallablesTakeFeedsInTheirOrder) {
+TEST(MasterService, CallablesTakeFeedsInOrder) {
   InProcessCluster cluster({{"ps", 1}, {"worker", 1}});
   RawClient client(cluster);
   Graph graph;
@@ -246,7 +246,7 @@ TEST(MasterService, CallablesTakeFeedsInTheirOrder) {
   EXPECT_THAT(status.message, HasSubstr("No such callable handle"));
 }
 
-TEST(MasterService, AStepEndsWhenItsClientIsGone) {
+TEST(MasterService, StepEndsWhenItsClientIsGone) {
   InProcessCluster cluster({{"ps", 1}, {"worker", 1}});
   Graph graph;
   {
@@ -267,7 +267,7 @@ TEST(MasterService, AStepEndsWhenItsClientIsGone) {
   open_gate("client");
 }
 
-TEST(MasterService, ARepeatAfterABrokenConnectionJoinsTheStepThatStillRuns) {
+TEST(MasterService, RepeatAfterABrokenConnectionJoinsTheRunningStep) {
   InProcessCluster cluster({{"ps", 1}, {"worker", 1}});
   Graph graph = counter();
   Output slow;
@@ -287,14 +287,14 @@ TEST(MasterService, ARepeatAfterABrokenConnectionJoinsTheStepThatStillRuns) {
     ASSERT_TRUE(wait_at_gate("repeat"));
   }  // its connection breaks
   auto repeated = std::async(std::launch::async, [&] { return client.answer("RunStep", request); });
-  // The step would be cancelled a second after its client went, had nobody come again.
+  // Without the repeat, the step would be cancelled a second after its client went.
   EXPECT_EQ(repeated.wait_for(std::chrono::milliseconds(1'500)), std::future_status::timeout);
   open_gate("repeat");
   EXPECT_EQ(fetched(repeated.get()), 1);
   EXPECT_EQ(fetched(client.answer("RunStep", run_step(session, text(3, "w:0"), 3))), 1);
 }
 
-TEST(MasterService, LongMessagesAreCutToWhatAStatusHolds) {
+TEST(MasterService, TruncatesLongMessagesToFitAStatus) {
   InProcessCluster cluster({{"worker", 1}});
   RawClient client(cluster);
   std::string graph;
@@ -307,7 +307,7 @@ TEST(MasterService, LongMessagesAreCutToWhatAStatusHolds) {
   EXPECT_EQ(status.message.size(), 3'072u);
 }
 
-TEST(MasterService, ALostTaskIsAbortedInTheStatusAndUnavailableInTheBody) {
+TEST(MasterService, LostTaskIsAbortedInTheStatusAndUnavailableInTheBody) {
   InProcessCluster cluster({{"ps", 1}, {"worker", 1}});
   RawClient client(cluster);
   const std::string session = client.create(counter());

@@ -1,4 +1,4 @@
-// Who is connected, who is not and why, and how fast a loss is told.
+// Who is connected, who is not and why, and how fast a loss is reported.
 #include "distributed/cluster/membership.h"
 
 #include <gmock/gmock.h>
@@ -42,7 +42,7 @@ Error error_of(Call&& call) {
   return {Code::ok, ""};
 }
 
-TEST(Identity, TextAndBytes) {
+TEST(Identity, RoundTripsAsBytesAndPrintsAsText) {
   TaskIdentity identity = make_identity("our-cluster", worker1);
   EXPECT_NE(identity.incarnation, 0u);
   EXPECT_NE(identity.incarnation, make_identity("our-cluster", worker1).incarnation);
@@ -53,7 +53,7 @@ TEST(Identity, TextAndBytes) {
   EXPECT_EQ(copy.from.task, identity.task);
   EXPECT_EQ(copy.from.incarnation, identity.incarnation);
   EXPECT_EQ(copy.from.process, identity.process);
-  // A name that no hexadecimal digest can hold by chance.
+  // A name that no hexadecimal digest can contain by chance.
   EXPECT_THAT(encode(hello), Not(HasSubstr("our-cluster")));
   EXPECT_EQ(copy.to, ps0);
   EXPECT_EQ(copy.window, 123u);
@@ -64,7 +64,7 @@ TEST(Identity, TextAndBytes) {
   }
 }
 
-TEST(Identity, Checks) {
+TEST(Identity, ChecksHellosAndAnswers) {
   const TaskIdentity ps = make_identity("our-cluster", ps0),
                      worker = make_identity("our-cluster", worker1);
   const auto sent = [](const Hello& hello) { return decode_hello(encode(hello)); };
@@ -92,7 +92,7 @@ TEST(Identity, Checks) {
                                     HasSubstr(concat("version ", protocol_version))));
 }
 
-TEST(Membership, AllFindEachOther) {
+TEST(Membership, AllTasksFindEachOther) {
   ConnectedTasks tasks({"ps:0", "ps:1", "worker:0", "worker:1", "worker:2"});
   tasks.start_all();
   tasks.wait_until_connected();
@@ -110,7 +110,7 @@ TEST(Membership, AllFindEachOther) {
   EXPECT_THAT(tasks["ps:0"].membership->last_heard(worker1), HasSubstr("last heard 0."));
 }
 
-TEST(Membership, TheTableSaysWhoIsMissingAndWhy) {
+TEST(Membership, TableNamesMissingTasksAndReasons) {
   ConnectedTasks tasks({"ps:0", "worker:0"});
   int free_port;
   {
@@ -138,12 +138,12 @@ TEST(Membership, TheTableSaysWhoIsMissingAndWhy) {
   EXPECT_THAT(membership.table(), AllOf(HasSubstr("/job:ps/task:0"), HasSubstr("connected")));
   EXPECT_THAT(membership.status_of({"ps", 1}).message,
               HasSubstr("is not connected: refused: Connection refused, never heard from"));
-  // A task that is to dial us is asked for all the same.
+  // A task probes a peer even if that peer is to dial it.
   auto& ps = *tasks["ps:0"].membership;
   EXPECT_TRUE(eventually([&] { return ps.peer({"ps", 1}).state == PeerState::refused; }));
 }
 
-TEST(Membership, ALateTaskIsFound) {
+TEST(Membership, FindsLateTasks) {
   ConnectedTasks tasks({"ps:0", "worker:0"});
   tasks.start("ps:0");
   auto& ps = *tasks["ps:0"].membership;
@@ -153,7 +153,7 @@ TEST(Membership, ALateTaskIsFound) {
   tasks.wait_until_connected();
 }
 
-TEST(Membership, OneThatIsNotReadyIsAskedAgain) {
+TEST(Membership, AsksUnreadyTasksAgain) {
   ConnectedTasks tasks({"ps:0", "worker:0"});
   tasks.start("worker:0");  // the server of ps:0 runs, its membership does not
   auto& worker = *tasks["worker:0"].membership;
@@ -163,7 +163,7 @@ TEST(Membership, OneThatIsNotReadyIsAskedAgain) {
   tasks.wait_until_connected();
 }
 
-TEST(Membership, AnotherClusterIsRefused) {
+TEST(Membership, RejectsAnotherCluster) {
   ConnectedTasks tasks({"ps:0"});
   tasks.add("worker:0", "other");
   tasks.start_all();
@@ -178,7 +178,7 @@ TEST(Membership, AnotherClusterIsRefused) {
   }
 }
 
-TEST(Membership, AnotherTaskAnswersThere) {
+TEST(Membership, RejectsAnotherTaskAtTheAddress) {
   ConnectedTasks tasks({"ps:0", "ps:1", "worker:0"});
   ClusterSpec swapped = tasks.spec;
   const std::string first = swapped.address(ps0), second = swapped.address({"ps", 1});
@@ -198,7 +198,7 @@ TEST(Membership, AnotherTaskAnswersThere) {
                     HasSubstr("/job:ps/task:1")));
 }
 
-TEST(Membership, ASecondOwnerOfATaskIsRefused) {
+TEST(Membership, RejectsASecondOwnerOfATask) {
   MembershipOptions options;
   options.heartbeat = milliseconds(50);
   options.silence = milliseconds(2'000);
@@ -236,7 +236,7 @@ struct Losses {
   }
 };
 
-TEST(Membership, GoesOnWhenItsListenersThrow) {
+TEST(Membership, SurvivesListenersThatThrow) {
   ConnectedTasks tasks({"ps:0", "worker:0"});
   Membership& membership = *tasks["worker:0"].membership;
   std::atomic<int> changes{0}, losses{0};
@@ -253,10 +253,10 @@ TEST(Membership, GoesOnWhenItsListenersThrow) {
   tasks.stop("ps:0");
   EXPECT_TRUE(eventually([&] { return losses == 1; }));
   EXPECT_GE(changes, 2);
-  tasks.stop("worker:0");  // ends the process if a callback seems to run still
+  tasks.stop("worker:0");  // ends the process if a callback still seems to run
 }
 
-TEST(Membership, ATaskThatGoesIsLostAndMayComeBack) {
+TEST(Membership, LostTaskMayComeBack) {
   Losses losses;
   ConnectedTasks tasks({"ps:0", "worker:0", "worker:1"});
   losses.listen(*tasks["worker:0"].membership);
@@ -288,7 +288,7 @@ TEST(Membership, ATaskThatGoesIsLostAndMayComeBack) {
   EXPECT_EQ(worker.peer(ps0).incarnation, again.self().incarnation);
 }
 
-TEST(Membership, AStoppedTaskIsReportedAsStopped) {
+TEST(Membership, ReportsAStoppedTaskAsStopped) {
   Losses losses;
   ConnectedTasks tasks({"ps:0", "worker:0"});
   losses.listen(*tasks["ps:0"].membership);
@@ -299,7 +299,7 @@ TEST(Membership, AStoppedTaskIsReportedAsStopped) {
   EXPECT_THAT(losses.all[0].second.message, HasSubstr("it was stopped"));
 }
 
-TEST(Membership, ABrokenConnectionIsMadeAgain) {
+TEST(Membership, ReconnectsABrokenConnection) {
   Faults faults;
   MembershipOptions options;
   options.wrap_stream = [&](const TaskName&, std::shared_ptr<RpcStream> stream) {
@@ -317,7 +317,7 @@ TEST(Membership, ABrokenConnectionIsMadeAgain) {
   tasks.wait_until_connected();
 }
 
-TEST(Membership, ASilentTaskIsLost) {
+TEST(Membership, SilentTaskIsLost) {
   Faults faults;
   MembershipOptions options;
   options.heartbeat = milliseconds(20);
@@ -333,14 +333,14 @@ TEST(Membership, ASilentTaskIsLost) {
   tasks.wait_until_connected();
   faults.freeze();
   ASSERT_TRUE(eventually([&] { return at_ps.count() == 1 && at_worker.count() == 1; }));
-  // Whoever notices first ends the stream of both.
+  // The end that notices first ends the stream of both.
   EXPECT_THAT(at_ps.all[0].second.message + at_worker.all[0].second.message,
               AllOf(HasSubstr("it has been silent for 0."), HasSubstr("last heard 0.")));
   faults.freeze(false);
   tasks.wait_until_connected();
 }
 
-TEST(Membership, NoHeartbeatIsMissedWhenNothingIsWrong) {
+TEST(Membership, MissesNoHeartbeatWithoutFaults) {
   MembershipOptions options;
   options.heartbeat = milliseconds(20);
   options.silence = milliseconds(2'000);
@@ -359,7 +359,7 @@ TEST(Membership, NoHeartbeatIsMissedWhenNothingIsWrong) {
 
 // ---- A peer that is another process ----
 
-// Not a test: what the child process runs. It takes its place in the cluster and stays until it is
+// Not a test: the child process runs this. It takes its place in the cluster and stays until it is
 // killed.
 TEST(MembershipChild, DISABLED_Runs) {
   const char* spec_text = std::getenv("LEAT_TEST_SPEC");
@@ -420,7 +420,7 @@ struct WithChild {
   }
 };
 
-TEST(MembershipProcess, AKilledTaskIsLostAtOnce) {
+TEST(MembershipProcess, KilledTaskIsLostAtOnce) {
   WithChild with;
   const auto begin = std::chrono::steady_clock::now();
   with.child->signal(SIGKILL);
@@ -432,7 +432,7 @@ TEST(MembershipProcess, AKilledTaskIsLostAtOnce) {
   EXPECT_THAT(with.losses.all[0].second.message, HasSubstr("last heard 0."));
 }
 
-TEST(MembershipProcess, AFrozenTaskIsLostAfterTheSilence) {
+TEST(MembershipProcess, FrozenTaskIsLostAfterTheSilence) {
   const ScratchDirectory folder;
   const std::string losses = folder / "losses";
   setenv("LEAT_TEST_LOSSES", losses.c_str(), 1);  // for the child
@@ -453,7 +453,7 @@ TEST(MembershipProcess, AFrozenTaskIsLostAfterTheSilence) {
   const auto took = std::chrono::steady_clock::now() - begin;
   EXPECT_THAT(with.losses.all[0].second.message, HasSubstr("it has been silent for 6."));
   RecordProperty("milliseconds", static_cast<int>(took / milliseconds(1)));
-  // It wakes up, sees that it was given up, and comes back as the same incarnation.
+  // It wakes up, sees that the others gave it up, and comes back as the same incarnation.
   const uint64_t first = with.tasks["ps:0"].membership->peer(worker0).incarnation;
   with.child->signal(SIGCONT);
   with.tasks.wait_until_connected();

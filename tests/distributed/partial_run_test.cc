@@ -1,5 +1,5 @@
-// What becomes of a partial run whose client does not come back. What it does for one that does,
-// master_service_test.cc and tests/tensorflow/ see.
+// Partial runs whose client does not come back. master_service_test.cc and tests/tensorflow/ cover
+// clients that do.
 #include "distributed/master/partial_run.h"
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ struct Begun {
       : run(std::make_shared<PartialRun>(
             "1", StepSignature{.feeds = {"x:0"}, .fetches = {"y:0", "z:0"}, .targets = {}},
             FetchFeeds{}, timer, patience, [this] { is_forgotten = true; })) {}
-  // Of a call whose fetch the step has made.
+  // The status of a call whose fetch the step has made.
   void call(NamedTensors feeds, const std::string& fetch) {
     PartialRun::Call call = run->accept(std::move(feeds), {fetch});
     deferred_values_of(run->values()).deliver(fetch, Tensor::scalar(1.0f));
@@ -60,7 +60,7 @@ TEST(PartialRun, IsForgottenIfItsStepEndsBetweenTwoCalls) {
   EXPECT_TRUE(eventually([&] { return run.is_forgotten.load(); }));
 }
 
-TEST(PartialRun, AnEndedRunDoesNotWaitForItsClient) {
+TEST(PartialRun, EndedRunDoesNotWaitForItsClient) {
   Begun run;
   run.run->begin_patience();
   run.call({}, "y:0");
@@ -68,7 +68,7 @@ TEST(PartialRun, AnEndedRunDoesNotWaitForItsClient) {
   run.call({{"x:0", Tensor::scalar(2.0f)}}, "z:0");
   EXPECT_TRUE(run.status.is_ok());
   std::atomic<bool> is_later{false};
-  run.timer.after(milliseconds(100), [&] { is_later = true; });  // in the order of their times
+  run.timer.after(milliseconds(100), [&] { is_later = true; });  // timers run in order
   EXPECT_TRUE(eventually([&] { return is_later.load(); }));
   EXPECT_FALSE(run.is_forgotten);
 }

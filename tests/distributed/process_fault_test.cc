@@ -1,7 +1,7 @@
-// Real processes that are killed and frozen: each role, while nothing runs and in the middle of a
-// step. The error must come in time and name the task, its address and what it owed; afterwards the
-// cluster works, with the variables that it still has. The processes are this test program again
-// (for TestGate, which holds a step).
+// Real processes, killed or frozen: each role, while idle and in the middle of a step. The error
+// must come in time and name the task, its address and what it owed. Afterwards the cluster works,
+// with the variables that it still has. The processes are this test program again (for TestGate,
+// which holds a step).
 #include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -37,7 +37,7 @@ using testing::HasSubstr;
 
 const TaskName ps{"ps", 0}, master{"worker", 0}, worker{"worker", 1};
 
-// For hangs, not for speed: the machine runs other tests too.
+// Limits for hangs, not for speed: the machine runs other tests too.
 constexpr auto killed_limit = seconds(10), frozen_limit = seconds(30);
 
 // Ports that were free a moment ago, all different: the others must know them before the processes
@@ -162,7 +162,7 @@ class ProcessCluster {
       count += task.activity.steps.size();
     return count;
   }
-  // Steps that have come to the gate.
+  // Steps that have reached the gate.
   bool is_held() const {
     return to_text(view_cluster(target())).find("runs TestGate") != std::string::npos;
   }
@@ -199,7 +199,7 @@ INSTANTIATE_TEST_SUITE_P(Roles, ProcessFault, testing::ValuesIn([] {
                          }()),
                          name_of);
 
-TEST_P(ProcessFault, IsNamedInTimeAndTheClusterGoesOn) {
+TEST_P(ProcessFault, IsNamedInTimeAndTheClusterContinues) {
   const auto& [victim, is_killed, is_in_step] = GetParam();
   const bool is_during = is_in_step;
   ProcessCluster cluster;
@@ -234,7 +234,7 @@ TEST_P(ProcessFault, IsNamedInTimeAndTheClusterGoesOn) {
   } else {
     cluster.signal(victim, SIGCONT);
   }
-  // What was blocked is given up everywhere but in the kernel that holds the gate.
+  // Blocked steps are given up everywhere but in the kernel that holds the gate.
   Status last;
   EXPECT_TRUE(eventually([&] {
     last = error_of([&] {
@@ -243,7 +243,7 @@ TEST_P(ProcessFault, IsNamedInTimeAndTheClusterGoesOn) {
     });
     return last.is_ok() || last.code == Code::failed_precondition;
   })) << last.message;
-  if (victim == ps && is_killed) {  // its variables are gone, and that is said
+  if (victim == ps && is_killed) {  // the error must say that its variables are gone
     EXPECT_THAT(last.message, HasSubstr("Attempting to use uninitialized value w (on /job:ps/"));
     session->run({}, {}, {"init"});
     session->run({}, {}, {"add"});
@@ -251,8 +251,8 @@ TEST_P(ProcessFault, IsNamedInTimeAndTheClusterGoesOn) {
   EXPECT_EQ(session->run({}, {"y:0"}, {})[0].item<float>(), 2);
 }
 
-// The session waits for tasks that are starting; one that is frozen does not start.
-TEST(ProcessFaultSession, NamesWhatIsFrozenInTime) {
+// The session waits for tasks that are starting; a frozen task does not start.
+TEST(ProcessFaultSession, NamesAFrozenTaskInTime) {
   ProcessCluster cluster;
   const Graph graph = model();
   cluster.session(graph)->run({}, {}, {"init"});
@@ -270,7 +270,7 @@ TEST(ProcessFaultSession, NamesWhatIsFrozenInTime) {
   })) << last.message;
 }
 
-TEST(ProcessFaultClient, KilledInAStepTakesTheStepWithIt) {
+TEST(ProcessFaultClient, KilledDuringAStepEndsTheStep) {
   ProcessCluster cluster;
   const Graph graph = model();
   const auto session = cluster.session(graph);
@@ -285,7 +285,7 @@ TEST(ProcessFaultClient, KilledInAStepTakesTheStepWithIt) {
   EXPECT_EQ(session->run({}, {"y:0"}, {})[0].item<float>(), 2);
 }
 
-TEST(ProcessFaultClient, FrozenHarmsNobodyAndGoesOnWhenItWakes) {
+TEST(ProcessFaultClient, FrozenAffectsNobodyAndContinuesWhenItWakes) {
   ProcessCluster cluster;
   const Graph graph = model();
   const auto session = cluster.session(graph);
@@ -296,7 +296,7 @@ TEST(ProcessFaultClient, FrozenHarmsNobodyAndGoesOnWhenItWakes) {
   client->send_signal(SIGSTOP);
   for (int i = 0; i < 20; ++i) session->run({}, {}, {"add"});
   EXPECT_EQ(session->run({}, {"y:0"}, {})[0].item<float>(), 21);
-  // Its pings are not answered: its step is given up.
+  // It does not answer pings: its step is given up.
   EXPECT_TRUE(eventually([&] { return cluster.steps() <= 1; }));
   client->send_signal(SIGCONT);
   client->wait(seconds(60));

@@ -9,7 +9,7 @@
 namespace leat {
 namespace {
 
-TEST(RecentTable, TheOldestGoes) {
+TEST(RecentTable, DropsTheOldestEntry) {
   RecentTable<int> table(2);
   EXPECT_TRUE(table.insert(7, 70));
   EXPECT_TRUE(table.insert(8, 80));
@@ -21,9 +21,8 @@ TEST(RecentTable, TheOldestGoes) {
   EXPECT_EQ(*table.find(9), 90);
 }
 
-// Against a map and a queue, with few different ids, so that runs of slots are long and wrap
-// around.
-TEST(RecentTable, DoesWhatAMapDoes) {
+// Compared with a map and a queue, on few different ids: runs of slots become long and wrap around.
+TEST(RecentTable, BehavesLikeAMap) {
   std::mt19937_64 random(5);
   for (const size_t capacity : {1, 2, 7, 64}) {
     RecentTable<uint64_t> table(capacity);

@@ -1,4 +1,4 @@
-// What TensorFlow's client and server said to each other (tests/data/recorded/, made by
+// A recording of TensorFlow's client and server (tests/data/recorded/, made by
 // tests/tensorflow/record.py): a cluster of ours gives the same answers to the same requests.
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// What a caller hears of another task's worker, and what that worker keeps.
+// What a caller receives from another task's worker, and what that worker keeps.
 #include "distributed/worker/remote_worker.h"
 
 #include <gmock/gmock.h>
@@ -33,7 +33,7 @@ WorkerOptions options_of_ps(Device& device, ThreadPool& pool) {
   return options;
 }
 
-// A server that stops answers for the calls that it has, with no word of who it was.
+// A stopping server answers its open calls without naming itself.
 TEST(RemoteWorker, NamesItsTaskWhenTheTaskStops) {
   RpcServer server;
   std::atomic<int> calls{0};
@@ -57,7 +57,7 @@ TEST(RemoteWorker, NamesItsTaskWhenTheTaskStops) {
 }
 
 // TensorFlow's client looks for these words; the rest says what to do.
-TEST(Worker, ARequestForItsFormerProcessIsAborted) {
+TEST(Worker, RequestForItsFormerProcessIsAborted) {
   ThreadPool pool(1);
   const auto device = make_cpu_device(DeviceName::parse("/job:ps/task:0/device:CPU:0"), pool);
   Worker worker(options_of_ps(*device, pool));
@@ -76,8 +76,8 @@ TEST(Worker, ARequestForItsFormerProcessIsAborted) {
   pool.wait_until_idle();
 }
 
-// What a process of a master asked just before it was killed may come after what the next one asks.
-TEST(Worker, AMasterThatWasReplacedIsRefusedAndTheNextKeepsItsSessions) {
+// A request that a master's process sent just before it was killed may arrive after the next one's.
+TEST(Worker, RejectsAReplacedMasterAndKeepsTheNewSessions) {
   ThreadPool pool(1);
   const auto device = make_cpu_device(DeviceName::parse("/job:ps/task:0/device:CPU:0"), pool);
   Worker worker(options_of_ps(*device, pool));
@@ -110,8 +110,8 @@ TEST(Worker, AMasterThatWasReplacedIsRefusedAndTheNextKeepsItsSessions) {
   pool.wait_until_idle();
 }
 
-// Whoever closes the session, or the task, may come while the step opens its rendezvous.
-TEST(Worker, AStepWhoseSessionIsClosedWhileItBeginsDoesNotRun) {
+// The session, or the task, may close while the step opens its rendezvous.
+TEST(Worker, StepDoesNotRunIfItsSessionClosesMeanwhile) {
   ThreadPool pool(1);
   const auto device = make_cpu_device(DeviceName::parse("/job:ps/task:0/device:CPU:0"), pool);
   std::shared_ptr<Worker> worker;
@@ -159,9 +159,9 @@ TEST(Worker, AStepWhoseSessionIsClosedWhileItBeginsDoesNotRun) {
 }
 
 // The task is stuck until long after the master has given up.
-TEST(RemoteWorker, AGraphThatNobodyWaitsForIsNotKept) {
-  // One thread that works off the queue, and all that the pool starts beside it while that is
-  // stuck.
+TEST(RemoteWorker, DropsGraphsThatNobodyWaitsFor) {
+  // One thread that works off the queue, and all the threads that the pool starts beside it while
+  // it is stuck.
   ThreadPool pool(2);
   std::promise<void> release;
   const std::shared_future<void> go_on = release.get_future().share();
@@ -194,13 +194,13 @@ TEST(RemoteWorker, AGraphThatNobodyWaitsForIsNotKept) {
                         std::chrono::steady_clock::now() + std::chrono::milliseconds(200),
                         [&](const Status& status, uint64_t) { answer.set_value(status); });
   EXPECT_EQ(code_name(answer.get_future().get().code), code_name(Code::deadline_exceeded));
-  std::this_thread::sleep_for(std::chrono::milliseconds(300));  // the server hears of it, too
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));  // the server learns of it, too
   release.set_value();
   pool.wait_until_idle();
   EXPECT_EQ(worker->current_status().graphs, 0);
   EXPECT_EQ(worker->current_status().sessions, 0);
 
-  // One whose answer alone was lost goes by the id of its request.
+  // A request that only lost its answer is found by its id.
   std::promise<Status> registered;
   remote.register_graph(request(6), std::nullopt,
                         [&](const Status& status, uint64_t) { registered.set_value(status); });

@@ -1,5 +1,5 @@
-// Steps that span tasks: N tasks in one process exchange values by edge, and end together when
-// something goes wrong.
+// Steps that span tasks: several tasks in one process exchange values by edge, and end together
+// after an error.
 #include "distributed/worker/rendezvous_router.h"
 
 #include <gmock/gmock.h>
@@ -46,7 +46,7 @@ Edges edges_of(std::vector<CutEdge> edges) {
   return std::make_shared<const std::vector<CutEdge>>(std::move(edges));
 }
 
-// What came for the edges of one step on one task.
+// The values that came for the edges of one step on one task.
 struct Arrivals {
   struct One {
     Status status;
@@ -111,14 +111,14 @@ TEST(RendezvousRouter, ValuesReachTheTaskThatOwnsTheEdge) {
   EXPECT_EQ(tasks["ps:0"].router->open_steps(), 0u);
 }
 
-TEST(RendezvousRouter, AStepThatBeginsAfterALossSaysHowLongAgoThePeerWasHeard) {
+TEST(RendezvousRouter, StepAfterALossReportsWhenThePeerWasLastHeard) {
   ConnectedTasks tasks({"ps:0", "worker:0"});
   tasks.start_all();
   tasks.wait_until_connected();
   tasks.stop("ps:0", /*politely=*/false);
   const Membership& membership = *tasks["worker:0"].membership;
   ASSERT_TRUE(eventually([&] { return !membership.is_connected(ps0); }));
-  std::this_thread::sleep_for(milliseconds(600));  // the age that is told
+  std::this_thread::sleep_for(milliseconds(600));  // the age in the message
   const Edges edges = edges_of({edge(0, device("ps:0"), device("worker:0"))});
   auto rendezvous = tasks["worker:0"].router->open(1, edges);
   Arrivals arrivals;
@@ -131,7 +131,7 @@ TEST(RendezvousRouter, AStepThatBeginsAfterALossSaysHowLongAgoThePeerWasHeard) {
   EXPECT_GE(std::stod(text.substr(at + 11)), 0.5) << text;
 }
 
-TEST(RendezvousRouter, ManyStepsAtOnce) {
+TEST(RendezvousRouter, RunsManyStepsAtOnce) {
   ConnectedTasks tasks({"ps:0", "worker:0"});
   tasks.start_all();
   tasks.wait_until_connected();
@@ -175,7 +175,7 @@ TEST(RendezvousRouter, ManyStepsAtOnce) {
   }
 }
 
-TEST(RendezvousRouter, ValuesMayComeBeforeTheStep) {
+TEST(RendezvousRouter, ValuesMayArriveBeforeTheStep) {
   ConnectedTasks tasks({"ps:0", "worker:0"});
   tasks.start_all();
   tasks.wait_until_connected();
@@ -183,7 +183,7 @@ TEST(RendezvousRouter, ValuesMayComeBeforeTheStep) {
   auto ps = tasks["ps:0"].router->open(1, edges);
   const Tensor sent = Tensor(DType::f32, {300'000});
   ps->send(0, sent, false);
-  tasks["ps:0"].router->close(1);  // its part is over; what it sent still counts
+  tasks["ps:0"].router->close(1);  // its part has ended; what it sent still counts
   RendezvousRouter& router = *tasks["worker:0"].router;
   ASSERT_TRUE(eventually([&] { return router.parked_bytes() == sent.bytes(); }));
   auto worker = router.open(1, edges);
@@ -214,9 +214,9 @@ TEST(RendezvousRouter, ValuesOfAStepThatNeverBeginsAreDropped) {
   EXPECT_EQ(arrivals.all[0].status.code, Code::deadline_exceeded);
 }
 
-// The sender may have ended its part long ago: nobody tells the receiver that the rest is for
-// nothing, and what has come takes all of the window.
-TEST(RendezvousRouter, AnUnbegunStepGivesItsWindowBackInTime) {
+// The sender may have ended its part long ago: nothing tells the receiver that the rest is useless,
+// and what has arrived takes the whole window.
+TEST(RendezvousRouter, UnbegunStepReturnsItsWindowInTime) {
   MembershipOptions options;
   options.heartbeat = milliseconds(20);
   options.window = 1 << 20;
@@ -244,7 +244,7 @@ TEST(RendezvousRouter, AnUnbegunStepGivesItsWindowBackInTime) {
   EXPECT_THAT(late.all[0].status.message, HasSubstr("its first bytes came from /job:ps/task:0"));
 }
 
-TEST(RendezvousRouter, LateValuesReviveNothing) {
+TEST(RendezvousRouter, LateValuesReviveNoStep) {
   ConnectedTasks tasks({"ps:0", "worker:0"});
   tasks.start_all();
   tasks.wait_until_connected();
@@ -255,7 +255,7 @@ TEST(RendezvousRouter, LateValuesReviveNothing) {
   router.close(1);
   auto ps = tasks["ps:0"].router->open(1, edges);
   ps->send(0, Tensor(DType::f32, {1'000'000}), false);
-  // A value of another step, sent later, proves that the late one has been seen.
+  // A value of another step, sent later, proves that the late value has arrived.
   auto next = router.open(2, edges);
   Arrivals arrivals;
   arrivals.expect(*next, 1);
@@ -274,7 +274,7 @@ TEST(RendezvousRouter, LateValuesReviveNothing) {
   }
 }
 
-TEST(RendezvousRouter, AnAbortReachesAllThatShareAnEdge) {
+TEST(RendezvousRouter, AbortReachesAllTasksThatShareAnEdge) {
   ConnectedTasks tasks({"ps:0", "worker:0", "worker:1"});
   tasks.start_all();
   tasks.wait_until_connected();
@@ -300,7 +300,7 @@ TEST(RendezvousRouter, AnAbortReachesAllThatShareAnEdge) {
   EXPECT_EQ(later.all.at(0).status.message, "the root cause [[{{node w0}}]]");
 }
 
-TEST(RendezvousRouter, AnAbortMayComeBeforeTheStep) {
+TEST(RendezvousRouter, AbortMayArriveBeforeTheStep) {
   ConnectedTasks tasks({"ps:0", "worker:0"});
   tasks.start_all();
   tasks.wait_until_connected();
@@ -318,7 +318,7 @@ TEST(RendezvousRouter, AnAbortMayComeBeforeTheStep) {
   EXPECT_EQ(arrivals.all[0].status.message, "given up");
 }
 
-TEST(RendezvousRouter, ATaskThatGoesEndsTheStepsThatNeedIt) {
+TEST(RendezvousRouter, LostTaskEndsTheStepsThatNeedIt) {
   ConnectedTasks tasks({"ps:0", "worker:0", "worker:1"});
   tasks.start_all();
   tasks.wait_until_connected();
@@ -360,7 +360,7 @@ TEST(RendezvousRouter, ATaskThatGoesEndsTheStepsThatNeedIt) {
   EXPECT_THAT(later.all[0].status.message, HasSubstr("/job:ps/task:0"));
 }
 
-TEST(RendezvousRouter, ATaskThatWasNeverThereIsNamed) {
+TEST(RendezvousRouter, NamesATaskThatNeverStarted) {
   ConnectedTasks tasks({"ps:0", "worker:0"});
   tasks.start("worker:0");
   Arrivals arrivals;
@@ -372,7 +372,7 @@ TEST(RendezvousRouter, ATaskThatWasNeverThereIsNamed) {
   EXPECT_THAT(arrivals.all[0].status.message, HasSubstr("/job:ps/task:0"));
 }
 
-TEST(RendezvousRouter, MeetsTasksThatStartLater) {
+TEST(RendezvousRouter, WaitsForTasksThatStartLater) {
   ConnectedTasks tasks({"ps:0", "worker:0", "worker:1"});
   tasks.start("ps:0");
   tasks.start("worker:0");
@@ -387,11 +387,11 @@ TEST(RendezvousRouter, MeetsTasksThatStartLater) {
   ASSERT_TRUE(eventually([&] { return met == 1; }));
   tasks.stop("worker:1");
   const Edges known = edges_of({edge(1, device("worker:0"), device("worker:1"))});
-  router.meet(known, [&] { ++met; });  // it has been there
+  router.meet(known, [&] { ++met; });  // all tasks have been connected
   EXPECT_EQ(met, 2);
 }
 
-TEST(RendezvousRouter, MeetsNoTaskForLongerThanItsPatience) {
+TEST(RendezvousRouter, WaitsForNoTaskLongerThanItsPatience) {
   MembershipOptions options;
   options.heartbeat = milliseconds(20);
   ConnectedTasks tasks({"ps:0", "worker:0"}, options, {.patience = milliseconds(100)});
@@ -409,7 +409,7 @@ TEST(RendezvousRouter, MeetsNoTaskForLongerThanItsPatience) {
               HasSubstr("/job:ps/task:0 has not been connected to /job:worker/task:0"));
 }
 
-TEST(RendezvousRouter, EdgesOfOtherTasksAreRefused) {
+TEST(RendezvousRouter, RejectsEdgesOfOtherTasks) {
   ConnectedTasks tasks({"ps:0", "worker:0"});
   tasks.start_all();
   tasks.wait_until_connected();
@@ -419,13 +419,13 @@ TEST(RendezvousRouter, EdgesOfOtherTasksAreRefused) {
   arrivals.expect(*worker, 17);
   ASSERT_EQ(arrivals.count(), 1u);
   EXPECT_EQ(arrivals.all[17].status.code, Code::internal);
-  worker->send(0, Tensor::scalar(1.0f), false);  // it ends here
+  worker->send(0, Tensor::scalar(1.0f), false);  // this edge ends here
   arrivals.expect(*worker, 0);
   ASSERT_EQ(arrivals.count(), 2u);
   EXPECT_EQ(arrivals.all[0].status.code, Code::internal);
 }
 
-TEST(RendezvousRouter, TheExecutorRunsWhatFollows) {
+TEST(RendezvousRouter, ExecutorRunsTheCallbacks) {
   std::atomic<int> executed{0};
   ThreadPool pool(2);
   ConnectedTasks tasks({"ps:0", "worker:0"}, {}, {.executor = [&](std::function<void()> work) {
@@ -450,8 +450,8 @@ TEST(RendezvousRouter, TheExecutorRunsWhatFollows) {
 }
 
 // Steps run while their connection breaks again and again: each ends, with its values or with an
-// error that says why.
-TEST(RendezvousRouter, NoStepIsForgottenWhenConnectionsBreak) {
+// error that gives the reason.
+TEST(RendezvousRouter, EveryStepEndsWhenConnectionsBreak) {
   Faults faults;
   MembershipOptions options;
   options.retry = milliseconds(5);
@@ -482,7 +482,7 @@ TEST(RendezvousRouter, NoStepIsForgottenWhenConnectionsBreak) {
     for (const char* name : {"ps:0", "worker:0"}) tasks[name].router->close(step);
     if (step % 10 == 0) tasks.wait_until_connected();
   }
-  EXPECT_GE(done, 50);  // how many fail after a break depends on who notices it when
+  EXPECT_GE(done, 50);  // timing decides how many fail after a break
   EXPECT_EQ(done + failed, 200);
   EXPECT_EQ(tasks["ps:0"].router->open_steps(), 0u);
 }

@@ -16,7 +16,7 @@ Memory::Done note(std::vector<std::string>& answers) {
   };
 }
 
-TEST(RequestMemory, ARepeatGetsTheFirstAnswer) {
+TEST(RequestMemory, RepeatGetsTheFirstAnswer) {
   Memory memory({.requests = 10, .bytes = 1'000});
   std::vector<std::string> first, second;
   EXPECT_TRUE(memory.begin(7, note(first)));
@@ -26,7 +26,7 @@ TEST(RequestMemory, ARepeatGetsTheFirstAnswer) {
   EXPECT_EQ(second, std::vector<std::string>{"one"});
 }
 
-TEST(RequestMemory, ARepeatJoinsTheFirstWhileItRuns) {
+TEST(RequestMemory, RepeatJoinsTheRunningRequest) {
   Memory memory({.requests = 10, .bytes = 1'000});
   std::vector<std::string> first, second;
   EXPECT_TRUE(memory.begin(7, note(first)));
@@ -37,7 +37,7 @@ TEST(RequestMemory, ARepeatJoinsTheFirstWhileItRuns) {
   EXPECT_EQ(second, std::vector<std::string>{"one"});
 }
 
-TEST(RequestMemory, AnOldAnswerGoesBeforeItsId) {
+TEST(RequestMemory, DropsAnOldAnswerBeforeItsId) {
   Memory memory({.requests = 10, .bytes = 5});  // bytes for one answer
   std::vector<std::string> answers;
   for (const uint64_t id : {1, 2}) {
@@ -50,7 +50,7 @@ TEST(RequestMemory, AnOldAnswerGoesBeforeItsId) {
   EXPECT_EQ(answers, (std::vector<std::string>{"gone", "value"}));
 }
 
-TEST(RequestMemory, AnAnswerThatIsTooLargeDrivesNoOtherOut) {
+TEST(RequestMemory, TooLargeAnswerDropsNoOther) {
   Memory memory({.requests = 10, .bytes = 10});
   std::vector<std::string> answers;
   EXPECT_TRUE(memory.begin(1, note(answers)));
@@ -77,7 +77,7 @@ TEST(RequestMemory, KeepsAnswersUpToItsLimit) {
   EXPECT_EQ(answers, (std::vector<std::string>{"gone", "value"}));
 }
 
-TEST(RequestMemory, AnOldAnswerGoesWhenAnotherComes) {
+TEST(RequestMemory, DropsExpiredAnswersWhenAnotherComes) {
   Memory memory({.requests = 10, .age = std::chrono::milliseconds(1)});
   std::vector<std::string> answers;
   const auto kept = std::make_shared<const std::string>("old");

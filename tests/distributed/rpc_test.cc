@@ -1,4 +1,4 @@
-// The transport: unary calls, streams, and how each of them ends when something goes wrong.
+// The transport: unary calls, streams, and how each of them ends after an error.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
@@ -18,7 +18,7 @@
 #include "tests/support/sanitizers.h"
 
 namespace {
-// What the system answers to servers that accept; 0: what it would.
+// The errno of accept() in servers; 0: the system's own result.
 std::atomic<int> accept_error{0};
 std::atomic<int> accept_calls{0};
 }  // namespace
@@ -79,7 +79,7 @@ TEST(RpcUnary, CarriesBytesBothWays) {
   }
 }
 
-TEST(RpcUnary, CompressedRequestsAreRead) {
+TEST(RpcUnary, ReadsCompressedRequests) {
   for (auto compression :
        {RpcClientOptions::Compression::deflate, RpcClientOptions::Compression::gzip}) {
     Pair pair;
@@ -92,7 +92,7 @@ TEST(RpcUnary, CompressedRequestsAreRead) {
   }
 }
 
-TEST(RpcUnary, TheLongestPrefixWins) {
+TEST(RpcUnary, LongestPrefixWins) {
   Pair pair;
   pair.server.handle("/test/", [](RpcCall call) { call.reply("any " + call.method()); });
   pair.server.handle("/test/Echo", echo);
@@ -155,7 +155,7 @@ TEST(RpcUnary, FailuresCarryCodeAndMessage) {
   EXPECT_EQ(pair.client->call_and_wait("/test/Forget", "").first.code, internal);
 }
 
-TEST(RpcUnary, TheServerSeesTheDeadline) {
+TEST(RpcUnary, ServerSeesTheDeadline) {
   Pair pair;
   pair.server.handle("/test/Deadline", [](RpcCall call) {
     if (!call.deadline()) return call.reply("none");
@@ -179,7 +179,7 @@ TEST(RpcUnary, TheServerSeesTheDeadline) {
   EXPECT_EQ(answer.get_future().get(), "none");
 }
 
-TEST(RpcUnary, ACancelledCallReachesTheServer) {
+TEST(RpcUnary, CancellationReachesTheServer) {
   Pair pair;
   std::promise<void> arrived;
   std::promise<bool> seen;
@@ -201,7 +201,7 @@ TEST(RpcUnary, ACancelledCallReachesTheServer) {
   EXPECT_TRUE(seen.get_future().get());
 }
 
-TEST(RpcUnary, ADeadlineEndsTheCallOnBothSides) {
+TEST(RpcUnary, DeadlineEndsTheCallOnBothSides) {
   Pair pair;
   std::promise<void> seen;
   pair.server.handle("/test/Wait", [&](RpcCall call) {
@@ -217,7 +217,7 @@ TEST(RpcUnary, ADeadlineEndsTheCallOnBothSides) {
   seen.get_future().get();
 }
 
-TEST(RpcUnary, NobodyListening) {
+TEST(RpcUnary, FailsIfNobodyListens) {
   int port;
   {
     RpcServer server;
@@ -230,7 +230,7 @@ TEST(RpcUnary, NobodyListening) {
   EXPECT_EQ(status.message, "127.0.0.1:" + std::to_string(port) + ": Connection refused");
 }
 
-TEST(RpcUnary, NoSuchHost) {
+TEST(RpcUnary, FailsForUnknownHosts) {
   RpcClient client("no-such-host.invalid:2222");
   auto [status, response] = client.call_and_wait("/test/Echo", "");
   EXPECT_EQ(status.code, unavailable);
@@ -238,7 +238,7 @@ TEST(RpcUnary, NoSuchHost) {
   EXPECT_EQ(status.message, "no-such-host.invalid:2222: the host name cannot be resolved");
 }
 
-TEST(RpcUnary, ThePeerGoesDuringACall) {
+TEST(RpcUnary, FailsIfThePeerGoesDuringACall) {
   Pair pair;
   std::promise<void> arrived;
   std::optional<RpcCall> kept;
@@ -256,7 +256,7 @@ TEST(RpcUnary, ThePeerGoesDuringACall) {
   EXPECT_TRUE(kept->is_cancelled());
 }
 
-TEST(RpcUnary, StopGivesGrace) {
+TEST(RpcUnary, StopGivesRunningCallsAGracePeriod) {
   Pair pair;
   std::promise<RpcCall> arrived;
   pair.server.handle("/test/Wait", [&](RpcCall call) { arrived.set_value(call); });
@@ -271,7 +271,7 @@ TEST(RpcUnary, StopGivesGrace) {
   stopped.get();
 }
 
-TEST(RpcServer, ATakenPortIsAnErrorWithTheReason) {
+TEST(RpcServer, TakenPortFailsWithTheReason) {
   RpcServer first, second;
   const std::string address = "127.0.0.1:" + std::to_string(first.start("127.0.0.1:0"));
   try {
@@ -284,8 +284,7 @@ TEST(RpcServer, ATakenPortIsAnErrorWithTheReason) {
   EXPECT_THROW(second.start("no-such-host.invalid:0"), std::runtime_error);
 }
 
-// The connection that cannot be accepted stays in line: asking for it at once again would take a
-// core.
+// The connection that cannot be accepted stays in the queue: retrying at once would take a core.
 TEST(RpcServer, PausesWhenItCannotAccept) {
 #ifdef LEAT_UNDER_SANITIZER
   GTEST_SKIP() << "a sanitizer has replaced accept4";
@@ -314,8 +313,8 @@ TEST(RpcServer, PausesWhenItCannotAccept) {
   }
 }
 
-// gRPC would end the process when the memory does not suffice.
-TEST(RpcUnary, AMessageThatIsTooLargeIsRefusedWithItsSize) {
+// gRPC would end the process if memory ran out.
+TEST(RpcUnary, RejectsTooLargeMessagesWithTheirSize) {
   RpcServer server({.largest_message = 16'000'000});  // the test's small messages never fill it
   server.handle("/test/Echo", echo);
   const std::string address = "127.0.0.1:" + std::to_string(server.start("127.0.0.1:0"));
@@ -324,7 +323,7 @@ TEST(RpcUnary, AMessageThatIsTooLargeIsRefusedWithItsSize) {
     return client.call_and_wait("/test/Echo", std::string(size, 'x')).first;
   };
   EXPECT_TRUE(call(400'000).is_ok());
-  // The request is refused on the way, or when it is whole.
+  // The request is rejected on the way, or when it is complete.
   const RpcStatus request = call(40'000'000);
   EXPECT_EQ(request.code, 8) << request.message;
   EXPECT_EQ(request.message.find(address + ": a message of 40000000 bytes is "), 0u)
@@ -339,7 +338,7 @@ TEST(RpcUnary, AMessageThatIsTooLargeIsRefusedWithItsSize) {
   client.close();
 }
 
-TEST(RpcUnary, AnAnswerBeyondOneMessageComesInPiecesToWhoTakesThem) {
+TEST(RpcUnary, SendsLargeAnswersInPiecesIfTheClientTakesThem) {
   RpcServer server({.largest_answer = 1'000'000});
   std::atomic<int> let_go{0};
   std::string text(150'000'000, 'x');
@@ -360,12 +359,12 @@ TEST(RpcUnary, AnAnswerBeyondOneMessageComesInPiecesToWhoTakesThem) {
   EXPECT_TRUE(eventually([&] { return let_go == 2; }));
   const auto [status, answer] = client.call_and_wait("/test/Echo", "small", {.takes_pieces = true});
   EXPECT_EQ(answer, "small");
-  // What is asked for twice, or was never there.
+  // A piece requested twice, and one that never existed.
   EXPECT_EQ(client.call_and_wait("/leat.Pieces/Take", "12345").first.code, 5);
   EXPECT_TRUE(client.close());
 }
 
-TEST(RpcUnary, APiecemealAnswerHasALimitToo) {
+TEST(RpcUnary, LimitsPiecemealAnswersToo) {
   RpcServer server({.largest_answer = 1'000});
   server.handle("/test/Large", [](RpcCall call) { call.reply(std::string(5'000'000, 'x')); });
   RpcClient client("127.0.0.1:" + std::to_string(server.start("127.0.0.1:0")),
@@ -374,15 +373,15 @@ TEST(RpcUnary, APiecemealAnswerHasALimitToo) {
   EXPECT_TRUE(client.close());
 }
 
-TEST(RpcClient, AnErrorWithoutTextHasItsCodesName) {
+TEST(RpcClient, ErrorWithoutTextHasItsCodesName) {
   Pair pair;
   pair.server.handle("/test/Fail", [](RpcCall call) { call.fail({internal, "", {}}); });
   pair.start();
   EXPECT_EQ(pair.client->call_and_wait("/test/Fail", "").first.message, "INTERNAL");
 }
 
-// TensorFlow's server has no text for a method that it does not have, Python's has one.
-TEST(RpcClient, AServerThatIsNoTaskIsNamed) {
+// TensorFlow's C++ server sends no text for an unknown method, Python's sends one.
+TEST(RpcClient, NamesAServerThatIsNotATask) {
   Pair pair;
   pair.server.handle("/test/Cpp", [](RpcCall call) { call.fail({unimplemented, "", {}}); });
   pair.server.handle("/test/Python", [](RpcCall call) {
@@ -399,8 +398,8 @@ TEST(RpcClient, AServerThatIsNoTaskIsNamed) {
   EXPECT_EQ(pair.client->call_and_wait("/test/Ours", "").first.message, "no such cast");
 }
 
-// The system accepts for a process that is stopped.
-TEST(RpcClient, AServerThatNeverAnswersMayBeFrozen) {
+// The system accepts connections for a stopped process.
+TEST(RpcClient, SaysThatASilentServerMayBeFrozen) {
   const int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in name{};
   name.sin_family = AF_INET;
@@ -421,7 +420,7 @@ TEST(RpcClient, AServerThatNeverAnswersMayBeFrozen) {
   close(listener);
 }
 
-TEST(RpcClient, AServerThatDoesNotSpeakGrpcIsNamed) {
+TEST(RpcClient, NamesAServerThatDoesNotSpeakGrpc) {
   const int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in name{};
   name.sin_family = AF_INET;
@@ -455,7 +454,7 @@ TEST(RpcClient, AServerThatDoesNotSpeakGrpcIsNamed) {
   close(listener);
 }
 
-TEST(RpcClient, CloseEndsWhatIsUnderWay) {
+TEST(RpcClient, CloseEndsRunningCalls) {
   Pair pair;
   std::promise<RpcCall> arrived;
   pair.server.handle("/test/Wait", [&](RpcCall call) { arrived.set_value(call); });
@@ -545,7 +544,7 @@ TEST(RpcStream, KeepsOrderBothWays) {
   EXPECT_TRUE(eventually([&] { return pair.from_client->queued_bytes() == 0; }));
 }
 
-TEST(RpcStream, CloseDeliversWhatWasQueued) {
+TEST(RpcStream, CloseDeliversQueuedMessages) {
   for (bool client_closes : {true, false}) {
     StreamPair pair;
     const std::string text(3'000'000, 'q');
@@ -574,7 +573,7 @@ TEST(RpcStream, CancelEndsBothSides) {
   }
 }
 
-TEST(RpcStream, LettingGoOfTheHandleEndsIt) {
+TEST(RpcStream, ReleasingTheHandleEndsTheStream) {
   StreamPair pair;
   pair.from_client.reset();
   ASSERT_TRUE(eventually([&] { return pair.at_server.has_ended() && pair.at_client.has_ended(); }));
@@ -583,7 +582,7 @@ TEST(RpcStream, LettingGoOfTheHandleEndsIt) {
   ASSERT_TRUE(eventually([&] { return other.at_client.has_ended(); }));
 }
 
-TEST(RpcStream, AnEndBeforeStartIsReported) {
+TEST(RpcStream, ReportsAnEndBeforeStart) {
   StreamPair pair(/*starts=*/false);
   pair.from_client->write(to_slices("kept until somebody reads"));
   pair.from_client->close();
@@ -592,7 +591,7 @@ TEST(RpcStream, AnEndBeforeStartIsReported) {
   EXPECT_EQ(pair.at_server.bytes, "kept until somebody reads");
 }
 
-TEST(RpcStream, TheServerStops) {
+TEST(RpcStream, EndsWhenTheServerStops) {
   StreamPair pair;
   pair.server.stop();
   EXPECT_EQ(pair.at_server.ends, 1);  // stop() returns after the last callback
@@ -600,7 +599,7 @@ TEST(RpcStream, TheServerStops) {
   EXPECT_FALSE(pair.at_client.status.is_ok());
 }
 
-TEST(RpcStream, NobodyListens) {
+TEST(RpcStream, FailsIfNobodyListens) {
   int port;
   {
     RpcServer server;
@@ -616,7 +615,7 @@ TEST(RpcStream, NobodyListens) {
   EXPECT_EQ(inbox.status.message, "127.0.0.1:" + std::to_string(port) + ": Connection refused");
 }
 
-TEST(RpcStream, PinnedBytesAreLetGoAfterTheWrite) {
+TEST(RpcStream, ReleasesPinnedBytesAfterTheWrite) {
   StreamPair pair;
   auto payload = std::make_shared<std::string>(10'000'000, 'p');
   std::weak_ptr<std::string> weak = payload;
@@ -628,7 +627,7 @@ TEST(RpcStream, PinnedBytesAreLetGoAfterTheWrite) {
   EXPECT_TRUE(eventually([&] { return weak.expired(); }));
 }
 
-TEST(RpcStream, AReaderThatWaitsStopsTheWriter) {
+TEST(RpcStream, WaitingReaderStopsTheWriter) {
   StreamPair pair(/*starts=*/false);
   const std::string chunk(1 << 20, 'c');
   for (int i = 0; i < 256; ++i) pair.from_client->write(to_slices(chunk));

@@ -1,4 +1,4 @@
-// Tasks whose descriptions know only a part of each other: of two tasks one must know the other.
+// Tasks whose cluster specs are incomplete: of any two tasks, one must know the other.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -17,7 +17,7 @@ using testing::HasSubstr;
 
 const TaskName a0{"a", 0}, b0{"b", 0}, b1{"b", 1}, c0{"c", 0};
 
-// Tasks on loopback, each started with a description of its own.
+// Tasks on loopback, each started with its own cluster spec.
 class SparseSpecs : public testing::Test {
  protected:
   void add(const TaskName& name) {
@@ -73,7 +73,7 @@ class SparseSpecs : public testing::Test {
   std::map<TaskName, std::unique_ptr<Task>> tasks_;
 };
 
-TEST_F(SparseSpecs, WhoIsDialledLearnsOfItsPeer) {
+TEST_F(SparseSpecs, DialledTaskLearnsOfItsPeer) {
   for (const TaskName& task : {a0, b0, b1}) add(task);
   start(a0, {a0, b0});
   start(b0, {a0, b0});
@@ -82,14 +82,14 @@ TEST_F(SparseSpecs, WhoIsDialledLearnsOfItsPeer) {
   tasks_[b1]->wait_for_peers();
   const auto client = session(queue_graph("/job:a/task:0", "/job:b/task:1"), b1);
   EXPECT_EQ(sum(*client), 15);
-  // Nobody waits for it once it has gone, and the others work on.
+  // Nobody waits for a task that has gone, and the others continue.
   tasks_[b1]->shutdown();
   tasks_[a0]->wait_for_peers(std::chrono::milliseconds(5'000));
   EXPECT_EQ(sum(*session(queue_graph("/job:a/task:0", "/job:b/task:0"), b0)), 15);
 }
 
-// b:1, which would dial, does not know a:0, so a:0 does.
-TEST_F(SparseSpecs, TheLesserTaskDialsWhereTheGreaterDoesNot) {
+// b:1, which would dial, does not know a:0, so a:0 dials.
+TEST_F(SparseSpecs, LesserTaskDialsIfTheGreaterCannot) {
   for (const TaskName& task : {a0, b0, b1}) add(task);
   start(b1, {b0, b1});
   start(a0, {a0, b1});
@@ -98,8 +98,8 @@ TEST_F(SparseSpecs, TheLesserTaskDialsWhereTheGreaterDoesNot) {
   EXPECT_EQ(sum(*client), 15);
 }
 
-// Full descriptions beside those that know the servers and themselves only.
-TEST_F(SparseSpecs, ADescriptionMayBeAPartOfAnother) {
+// Complete specs beside specs that list only the servers and the task itself.
+TEST_F(SparseSpecs, SpecMayBeAPartOfAnother) {
   for (const TaskName& task : {a0, b0, b1}) add(task);
   start(a0, {a0, b0, b1});
   start(b0, {a0, b0});
@@ -109,7 +109,7 @@ TEST_F(SparseSpecs, ADescriptionMayBeAPartOfAnother) {
   EXPECT_EQ(sum(*session(queue_graph("/job:a/task:0", "/job:b/task:1"), b1)), 15);
 }
 
-TEST_F(SparseSpecs, APairThatCannotBeConnectedIsToldWhoseDescriptionLacksWhom) {
+TEST_F(SparseSpecs, UnconnectablePairReportsWhichSpecLacksWhichTask) {
   for (const TaskName& task : {b0, b1, c0}) add(task);
   start(c0, {b0, b1, c0});
   start(b0, {b0, c0});

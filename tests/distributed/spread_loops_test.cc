@@ -64,7 +64,7 @@ class SpreadLoops : public testing::Test {
               .attrs = {{"component_types", std::vector<DType>{i32}}}})
         .output();
   }
-  // i from 0 to n; `body` gives what each iteration waits for.
+  // i from 0 to n; `body` returns what each iteration waits for.
   Output counted(Output n, const std::function<Outputs(Output i)>& body) {
     return while_loop([&](const Outputs& v) { return less(v[0], n); },
                       [&](const Outputs& v) {
@@ -91,7 +91,7 @@ class SpreadLoops : public testing::Test {
   std::unique_ptr<SessionInterface> session_;
 };
 
-TEST_F(SpreadLoops, EachIterationChangesBoth) {
+TEST_F(SpreadLoops, EachIterationUpdatesBothTasks) {
   const Output n = counted(count(graph_, 5), [&](Output i) {
     return Outputs{add(a_, 1), add(b_, i)};
   });
@@ -102,8 +102,8 @@ TEST_F(SpreadLoops, EachIterationChangesBoth) {
   EXPECT_EQ(run({"a", "b"}), (std::vector<int32_t>{10, 20}));
 }
 
-// b of an iteration is what a is after it; a reads what b was after the one before.
-TEST_F(SpreadLoops, AnIterationSeesWhatTheOneBeforeHasWritten) {
+// Each iteration adds 1 and the b of the iteration before to a, and then a to b.
+TEST_F(SpreadLoops, IterationsSeeEarlierWrites) {
   const Output n = counted(count(graph_, 4), [&](Output) {
     const Output grown = add(a_, identity(b_) + count(graph_, 1));
     return Outputs{add(b_, identity(grown))};
@@ -114,7 +114,7 @@ TEST_F(SpreadLoops, AnIterationSeesWhatTheOneBeforeHasWritten) {
   EXPECT_EQ(run({"a", "b"}), (std::vector<int32_t>{21, 33}));
 }
 
-TEST_F(SpreadLoops, WhatFollowsTheLoopFollowsItOnAllTasks) {
+TEST_F(SpreadLoops, NodesAfterTheLoopRunAfterItOnAllTasks) {
   const Output n = counted(count(graph_, 30), [&](Output) {
     return Outputs{add(a_, 1), add(b_, 1)};
   });
@@ -128,7 +128,7 @@ TEST_F(SpreadLoops, WhatFollowsTheLoopFollowsItOnAllTasks) {
   for (int i = 1; i <= 5; ++i) EXPECT_EQ(run({after.name()}), std::vector<int32_t>{30 * 1001 * i});
 }
 
-TEST_F(SpreadLoops, LoopsInLoops) {
+TEST_F(SpreadLoops, NestedLoops) {
   const Output n = counted(count(graph_, 3), [&](Output i) {
     const Output inner = counted(i, [&](Output j) { return Outputs{add(a_, j), add(b_, 1)}; });
     return Outputs{inner, add(b_, 100)};
@@ -138,7 +138,7 @@ TEST_F(SpreadLoops, LoopsInLoops) {
   EXPECT_EQ(run({"a", "b"}), (std::vector<int32_t>{1, 303}));
 }
 
-TEST_F(SpreadLoops, AConditionThatReadsStateOfAnotherTask) {
+TEST_F(SpreadLoops, ConditionReadsStateOfAnotherTask) {
   const Output n =
       while_loop([&](const Outputs& v) { return less(identity(a_) + v[0], count(graph_, 10)); },
                  [&](const Outputs& v) {
@@ -151,7 +151,7 @@ TEST_F(SpreadLoops, AConditionThatReadsStateOfAnotherTask) {
   EXPECT_EQ(run({"a", "b"}), (std::vector<int32_t>{5, 10}));
 }
 
-TEST_F(SpreadLoops, AQueueOfOneTaskAndAVariableOfAnother) {
+TEST_F(SpreadLoops, QueueOfOneTaskAndVariableOfAnother) {
   const Output n = counted(count(graph_, 4), [&](Output i) {
     enqueue(i);
     const ControlScope after(graph_, std::vector<Node*>{last_});
@@ -162,7 +162,7 @@ TEST_F(SpreadLoops, AQueueOfOneTaskAndAVariableOfAnother) {
   EXPECT_EQ(run({"a", "b"}), (std::vector<int32_t>{0, 6}));
 }
 
-TEST_F(SpreadLoops, AnErrorInAPartIsTheStep) {
+TEST_F(SpreadLoops, ErrorInOnePartFailsTheStep) {
   const Output n = counted(count(graph_, 10), [&](Output i) {
     const Output number =
         graph_.add({.op = "FloorDiv", .inputs = {count(graph_, 6), count(graph_, 3) - i}}).output();
@@ -179,8 +179,8 @@ TEST_F(SpreadLoops, AnErrorInAPartIsTheStep) {
   EXPECT_EQ(run({"a", "b"}), (std::vector<int32_t>{3, 3}));
 }
 
-// Who waits for whom, in the error and for `leat top`.
-TEST_F(SpreadLoops, ADeadlineNamesTheWaitInTheLoop) {
+// The waiting task and the one it waits for, in the error and in `leat top`.
+TEST_F(SpreadLoops, DeadlineNamesTheWaitInTheLoop) {
   const Output n = counted(count(graph_, 3), [&](Output) {
     return Outputs{add(a_, dequeue()), add(b_, 1)};
   });
@@ -195,7 +195,7 @@ TEST_F(SpreadLoops, ADeadlineNamesTheWaitInTheLoop) {
   EXPECT_EQ(run({"b"}), std::vector<int32_t>{1});
 }
 
-TEST_F(SpreadLoops, ALostTaskEndsTheLoop) {
+TEST_F(SpreadLoops, LostTaskEndsTheLoop) {
   const Output n = counted(count(graph_, 3), [&](Output) {
     return Outputs{add(a_, dequeue()), add(b_, 1)};
   });

@@ -46,7 +46,7 @@ void expect_same(const Tensor& got, const Tensor& expected) {
   }
 }
 
-TEST(TensorStream, WhatIsWrittenIsRead) {
+TEST(TensorStream, ReadsWhatItWrites) {
   const std::vector<std::pair<std::string, Tensor>> tensors = {
       {"scalar:0", Tensor::scalar(2.5f)},
       {"small:0", counting(i32, {3})},
@@ -76,7 +76,7 @@ TEST(TensorStream, WhatIsWrittenIsRead) {
   }
 }
 
-TEST(TensorStream, ElementsAreSentFromWhereTheyLie) {
+TEST(TensorStream, SendsElementsWithoutACopy) {
   const Tensor large = counting(f32, {5'000});
   MessageWriter writer("the test");
   writer.add_tensor(3, large);
@@ -91,7 +91,7 @@ TEST(TensorStream, ElementsAreSentFromWhereTheyLie) {
   EXPECT_EQ(count, 1);
 }
 
-TEST(TensorStream, WritesWhatGraphDefReads) {
+TEST(TensorStream, WritesTensorsThatGraphDefReads) {
   const Tensor large = counting(f64, {40, 50});
   MessageWriter writer("the test");
   writer.add_tensor(1, large);
@@ -121,7 +121,7 @@ TEST(TensorStream, ReadsUnusualForms) {
   EXPECT_EQ(count, 1);
 }
 
-TEST(TensorStream, WrongLengthsAreRefusedWithTheName) {
+TEST(TensorStream, RejectsWrongLengthsWithTheName) {
   const std::string shape =
       wire_format::text(2, wire_format::text(2, wire_format::number(1, 2'000)));
   const std::string tensor =
@@ -137,7 +137,7 @@ TEST(TensorStream, WrongLengthsAreRefusedWithTheName) {
   }
 }
 
-TEST(TensorStream, AnElementCountThatIsNoIntIsRefused) {
+TEST(TensorStream, RejectsElementCountsBeyondInt) {
   const auto axis = [](uint64_t extent) {
     return wire_format::text(2, wire_format::number(1, extent));
   };
@@ -152,7 +152,7 @@ TEST(TensorStream, AnElementCountThatIsNoIntIsRefused) {
   }
 }
 
-TEST(TensorStream, AMessageBeyondTheLimitNamesItsLargestTensor) {
+TEST(TensorStream, MessageBeyondTheLimitNamesItsLargestTensor) {
   const Tensor large(u8, {1 << 30});  // never touched
   MessageWriter writer("the reply");
   writer.add_named_tensor(1, "small:0", counting(f32, {1'500}));
@@ -169,7 +169,7 @@ TEST(TensorStream, AMessageBeyondTheLimitNamesItsLargestTensor) {
   }
 }
 
-TEST(TensorStream, EveryTruncationIsRefused) {
+TEST(TensorStream, RejectsEveryTruncation) {
   MessageWriter writer("the test");
   writer.add_named_tensor(2, "x:0", counting(f32, {1'500}));
   writer.add_named_tensor(2, "y:0", Tensor::scalar("text"));

@@ -13,7 +13,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-TEST(Timer, RunsInTheOrderOfTheTimes) {
+TEST(Timer, RunsActionsInOrderOfTheirTimes) {
   Timer timer;
   std::mutex mutex;
   std::vector<int> order;
@@ -34,7 +34,7 @@ TEST(Timer, RunsInTheOrderOfTheTimes) {
   EXPECT_EQ(order, (std::vector<int>{1, 2, 3}));
 }
 
-TEST(Timer, ACancelledActionDoesNotRun) {
+TEST(Timer, CancelledActionDoesNotRun) {
   Timer timer;
   std::atomic<bool> ran{false}, later{false};
   const Timer::Id id = timer.after(milliseconds(30), [&] { ran = true; });
@@ -46,7 +46,7 @@ TEST(Timer, ACancelledActionDoesNotRun) {
   EXPECT_FALSE(ran);
 }
 
-TEST(Timer, AnActionMayAddAndCancelOthers) {
+TEST(Timer, ActionsMayAddAndCancelOthers) {
   Timer timer;
   std::atomic<int> runs{0};
   std::atomic<bool> cancelled_ran{false};
@@ -60,7 +60,7 @@ TEST(Timer, AnActionMayAddAndCancelOthers) {
   EXPECT_FALSE(cancelled_ran);
 }
 
-TEST(Timer, AStoppedOneRunsNothingMore) {
+TEST(Timer, RunsNothingAfterStop) {
   Timer timer;
   std::atomic<bool> is_inside{false}, may_end{false}, ran{false};
   timer.after(milliseconds(0), [&] {
@@ -74,13 +74,13 @@ TEST(Timer, AStoppedOneRunsNothingMore) {
   timer.stop();
   EXPECT_TRUE(may_end) << "it waits for the function that runs";
   opener.join();
-  ran = false;  // what the function added may have run, if it ended before stop() was called
+  ran = false;  // the added action may have run before stop()
   timer.after(milliseconds(0), [&] { ran = true; });
   timer.stop();
   EXPECT_FALSE(ran);
 }
 
-TEST(Timer, TheDestructorDropsWhatIsLeft) {
+TEST(Timer, DestructorDropsPendingActions) {
   const auto kept = std::make_shared<int>(0);
   {
     Timer timer;

@@ -1,4 +1,4 @@
-// Who is who: what a task that asks for certificates lets whom do.
+// Identities: what a task that asks for certificates allows each peer.
 #include "distributed/cluster/tls.h"
 
 #include <gmock/gmock.h>
@@ -40,7 +40,7 @@ constexpr const char* cluster_json =
 
 const TaskName ps0{"ps", 0}, worker0{"worker", 0}, worker1{"worker", 1};
 
-TEST(CertificateNames, NameATaskAClientOrNobody) {
+TEST(CertificateNames, IdentifyATaskAClientOrNobody) {
   const auto kind = [](const std::string& name) { return certified_peer({name}, "blue").kind; };
   for (const char* name : {"spiffe://blue/job/ps/task/0", "ps-0.blue"})
     EXPECT_EQ(certified_peer({name}, "blue").task(), ps0) << name;
@@ -60,7 +60,7 @@ TEST(CertificateNames, NameATaskAClientOrNobody) {
   EXPECT_EQ(certified_peer({"ps-0.blue", "client.blue"}, "blue").kind, Kind::stranger);
 }
 
-TEST(Authorization, IsByWhoCallsAndWhat) {
+TEST(Authorization, DependsOnTheCallerAndTheMethod) {
   const RpcPeer nobody{.address = "a", .is_certified = false, .names = {}},
       task{.address = "a", .is_certified = true, .names = {"ps-0.blue"}},
       client{.address = "a", .is_certified = true, .names = {"client.blue"}},
@@ -81,7 +81,7 @@ TEST(Authorization, IsByWhoCallsAndWhat) {
   EXPECT_FALSE(may(nobody, "/leat.Cluster/View"));
 }
 
-TEST(Exposure, AReachablePortIsWarnedAbout) {
+TEST(Exposure, WarnsAboutReachablePorts) {
   EXPECT_EQ(exposure_line("127.0.0.1:2222", false, "files"), "");
   EXPECT_EQ(exposure_line("localhost:2222", false, "files"), "");
   EXPECT_EQ(exposure_line("[::1]:2222", false, "files"), "");
@@ -103,7 +103,7 @@ class Tls : public testing::Test {
     folder_ = new ScratchDirectory;
     std::ofstream(*folder_ / "cluster.json") << cluster_json;
     for (const char* name : {"good", "other"}) make(name);
-    // The ps's own key and names, in a certificate that was good until yesterday.
+    // The ps's own key and names, in a certificate that expired yesterday.
     const std::string extensions = *folder_ / "extensions";
     std::ofstream(extensions) << "subjectAltName=URI:spiffe://blue/client/old,DNS:client.blue\n";
     openssl({"req", "-new", "-key", *folder_ / "good/client.key", "-subj", "/CN=old", "-out",
@@ -173,7 +173,7 @@ class Tls : public testing::Test {
 };
 ScratchDirectory* Tls::folder_ = nullptr;
 
-TEST_F(Tls, KeysAreForTheirOwnerOnly) {
+TEST_F(Tls, OnlyTheOwnerCanReadKeys) {
   for (const char* name : {"ca", "ps-0", "worker-1", "client"}) {
     struct stat found {};
     ASSERT_EQ(stat((*folder_ / (std::string("good/") + name + ".key")).c_str(), &found), 0) << name;
@@ -181,7 +181,7 @@ TEST_F(Tls, KeysAreForTheirOwnerOnly) {
   }
 }
 
-TEST_F(Tls, TrainingGivesTheSameAsWithout) {
+TEST_F(Tls, TrainingHasTheSameLossesAsWithoutTls) {
   std::vector<std::string> without;
   {
     Cluster cluster(false);
@@ -193,8 +193,8 @@ TEST_F(Tls, TrainingGivesTheSameAsWithout) {
   EXPECT_THAT(to_text(view_cluster(cluster.tasks[ps0]->target())), HasSubstr("/job:worker/task:1"));
 }
 
-// Whoever it is, it is refused soon, hears nothing, and its address is in the log.
-TEST_F(Tls, StrangersAreRefusedAndLogged) {
+// Any stranger is rejected soon and learns nothing; its address is in the log.
+TEST_F(Tls, RejectsAndLogsStrangers) {
   Cluster cluster(true);
   TlsPaths expired = paths("client");
   expired.certificate = *folder_ / "old.pem";
@@ -227,7 +227,7 @@ TEST_F(Tls, StrangersAreRefusedAndLogged) {
   }
 }
 
-TEST_F(Tls, ATlsClientHearsThatAServerSpeaksNone) {
+TEST_F(Tls, TellsATlsClientThatTheServerHasNoTls) {
   Cluster cluster(false);
   be_client(paths("client"));
   const auto begin = Clock::now();
@@ -237,7 +237,7 @@ TEST_F(Tls, ATlsClientHearsThatAServerSpeaksNone) {
   EXPECT_THAT(status.message, HasSubstr("TLS"));
 }
 
-TEST_F(Tls, AClientWithoutTlsHearsThatItIsNeeded) {
+TEST_F(Tls, TellsAPlainClientThatTheServerNeedsTls) {
   Cluster cluster(true);
   const auto begin = Clock::now();
   const Status status = error_of([&] { train(cluster.tasks[worker0]->target()); });
@@ -245,7 +245,7 @@ TEST_F(Tls, AClientWithoutTlsHearsThatItIsNeeded) {
   EXPECT_EQ(code_name(status.code), code_name(Code::unavailable)) << status.message;
 }
 
-TEST_F(Tls, AClientsCertificateOpensSessionsAndNothingElse) {
+TEST_F(Tls, ClientCertificateOpensOnlySessions) {
   Cluster cluster(true);
   RpcClient client(cluster.tasks[ps0]->address(),
                    {.tls = read_tls(paths("client"), client_name), .check_server = is_any_task()});
@@ -256,7 +256,7 @@ TEST_F(Tls, AClientsCertificateOpensSessionsAndNothingElse) {
     EXPECT_EQ(status.code, static_cast<int>(Code::permission_denied)) << status.message;
     EXPECT_THAT(status.message, HasSubstr("client"));
   }
-  // A task's place, by the channel.
+  // A task's place, through the channel.
   const auto stream = client.open("/leat.Channel/Connect");
   std::promise<RpcStatus> ended;
   stream->start({.on_message = [](const Bytes&) { ADD_FAILURE() << "an answer"; },
@@ -267,7 +267,7 @@ TEST_F(Tls, AClientsCertificateOpensSessionsAndNothingElse) {
               AllOf(HasSubstr("refused ipv4:127.0.0.1:"), HasSubstr("/leat.Channel/Connect")));
 }
 
-TEST_F(Tls, ATasksCertificateIsForItsPlaceOnly) {
+TEST_F(Tls, TaskCertificateIsValidOnlyForItsTask) {
   Cluster cluster(true);
   cluster.tasks[worker1].reset();
   ClusterSpec spec = cluster.spec;
@@ -283,8 +283,8 @@ TEST_F(Tls, ATasksCertificateIsForItsPlaceOnly) {
   EXPECT_NE(peer_state_name(cluster.tasks[ps0]->membership().peer(worker1).state), "connected");
 }
 
-// The other way round: what is dialled must be who was meant, or it is sent nothing.
-TEST_F(Tls, ADialledTaskMustHaveTheExpectedCertificate) {
+// The other way round: the dialled task must be the expected one, or the dialler sends nothing.
+TEST_F(Tls, DialledTaskMustHaveTheExpectedCertificate) {
   Cluster cluster(true);
   RpcClient client(cluster.tasks[worker1]->address(),
                    {.tls = read_tls(paths("worker-0"), ""), .check_server = is_task(ps0, "blue")});
@@ -295,7 +295,7 @@ TEST_F(Tls, ADialledTaskMustHaveTheExpectedCertificate) {
   EXPECT_EQ(static_cast<int>(status.cause), static_cast<int>(RpcCause::untrusted));
 }
 
-TEST_F(Tls, ThePlaintextPortIsForSessionsOfThisHost) {
+TEST_F(Tls, PlaintextPortServesOnlyLocalSessions) {
   constexpr int any = 0;
   Cluster cluster(true, any);
   const std::string address = concat("127.0.0.1:", cluster.tasks[worker0]->plaintext_port());
@@ -305,7 +305,7 @@ TEST_F(Tls, ThePlaintextPortIsForSessionsOfThisHost) {
             static_cast<int>(Code::permission_denied));
 }
 
-TEST_F(Tls, MissingTlsFilesAndSettingsAreNamed) {
+TEST_F(Tls, NamesMissingTlsFilesAndSettings) {
   const auto task = [](const TlsPaths& tls, const char* text = cluster_json) {
     ClusterSpec spec = ClusterSpec::parse(text);
     spec.set_tls(tls);
@@ -326,8 +326,8 @@ TEST_F(Tls, MissingTlsFilesAndSettingsAreNamed) {
                     [&] { task(mixed); });
 }
 
-// Without TLS: who does not know the cluster's id does not learn it either.
-TEST(Identify, TellsAStrangerNothing) {
+// Without TLS: a peer that does not know the cluster's id does not learn it either.
+TEST(Identify, RevealsNothingToStrangers) {
   ClusterSpec spec = ClusterSpec::parse(cluster_json);
   Task task(spec, ps0, TaskOptions{.threads = 1});
   RpcClient client(task.address());
@@ -348,8 +348,8 @@ TEST(Identify, TellsAStrangerNothing) {
   EXPECT_THAT(answer, Not(HasSubstr("blue")));
 }
 
-// What one task has been told is no proof to another.
-TEST(Identify, AProofIsForOneTaskAndOfOneProcess) {
+// A proof for one task does not convince another.
+TEST(Identify, ProofIsValidForOneTaskAndOneProcess) {
   const TaskIdentity self = make_identity("blue", ps0, true);
   const TaskIdentity caller = make_identity("blue", worker0, true);
   Hello hello = decode_hello(encode(Hello{caller, ps0, 0, {}, {}}));

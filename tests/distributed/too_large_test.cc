@@ -1,5 +1,5 @@
-// Graphs that need more memory than there is: their client is told which node wants it, and the
-// steps of another client go on beside it.
+// Graphs that need more memory than there is: the error names the node for their client, and the
+// steps of another client continue beside it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -27,8 +27,8 @@ struct Case {
   std::function<void(Graph& graph, Output dims, Output row)> build;  // the node `big`
 };
 
-// Extents are fed, so that the graph itself is small and nothing is known before the step; and once
-// more as constants.
+// Extents are fed, so that the graph itself is small and nothing is known before the step; then
+// again as constants.
 const Case cases[] = {
     {"Fill",
      [](Graph& graph, Output dims, Output) {
@@ -100,7 +100,7 @@ const Case cases[] = {
      }},
 };
 
-TEST(TooLarge, NodesAreNamedAndOtherSessionsGoOn) {
+TEST(TooLarge, NodesAreNamedAndOtherSessionsContinue) {
   InProcessCluster cluster({{"ps", 1}, {"worker", 1}});
   const auto other = cluster.session(counter());
   other->run({}, {}, {"init"});
@@ -138,7 +138,7 @@ TEST(TooLarge, NodesAreNamedAndOtherSessionsGoOn) {
   }
 }
 
-TEST(TooLarge, AVariableIsNamed) {
+TEST(TooLarge, VariablesAreNamed) {
   InProcessCluster cluster({{"ps", 1}, {"worker", 1}});
   Graph graph;
   const DeviceScope on(graph, "/job:ps/task:0");

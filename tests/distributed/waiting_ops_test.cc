@@ -1,5 +1,5 @@
-// Steps that wait in a queue or an accumulator say what is missing there: in the error when their
-// deadline has passed, and in `leat top` before.
+// Steps that wait in a queue or an accumulator report what is missing there: in the error after
+// their deadline, and in `leat top` before.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -19,7 +19,7 @@ using testing::AllOf;
 using testing::ContainsRegex;
 using testing::HasSubstr;
 
-// A ps with a queue of two elements and an accumulator, both used from the worker's client.
+// A ps with a queue of two elements and an accumulator; the worker's client uses both.
 class WaitingOps : public testing::Test {
  protected:
   WaitingOps() {
@@ -55,7 +55,7 @@ class WaitingOps : public testing::Test {
   void run_at(int64_t step, const std::string& target) {
     session_->run({{"step:0", Tensor::scalar(step)}}, {}, {target});
   }
-  // What a step says that waits beyond its deadline.
+  // The message of a step that waits beyond its deadline.
   std::string missing(const std::string& target) {
     try {
       session_->run({}, {}, {target}, {.timeout = milliseconds(500)});
@@ -73,7 +73,7 @@ class WaitingOps : public testing::Test {
   std::unique_ptr<SessionInterface> session_;
 };
 
-TEST_F(WaitingOps, AnAccumulatorSaysHowManyGradientsItHasAndHowManyWereStale) {
+TEST_F(WaitingOps, AccumulatorReportsReceivedAndStaleGradients) {
   run_at(7, "set_step");
   run_at(7, "apply");
   run_at(6, "apply");
@@ -86,7 +86,7 @@ TEST_F(WaitingOps, AnAccumulatorSaysHowManyGradientsItHasAndHowManyWereStale) {
                     HasSubstr("within its deadline (0.5 s)")));
 }
 
-TEST_F(WaitingOps, AnEmptyQueueSaysThatItHasNoProducer) {
+TEST_F(WaitingOps, EmptyQueueReportsThatItHasNoProducer) {
   EXPECT_THAT(missing("take"),
               HasSubstr(label() + " waits in QueueDequeueV2 node take: FIFOQueue 'tokens' has 0 of "
                                   "at most 2 elements; no enqueue waits, 1 dequeue waits, for "));
@@ -96,7 +96,7 @@ TEST_F(WaitingOps, AnEmptyQueueSaysThatItHasNoProducer) {
                         "has got 1 of 3, for "));
 }
 
-TEST_F(WaitingOps, AFullQueueSaysSo) {
+TEST_F(WaitingOps, FullQueueIsReported) {
   run("put");
   run("put");
   EXPECT_THAT(missing("put"), HasSubstr(label() + " waits in QueueEnqueueV2 node put: FIFOQueue "
@@ -104,7 +104,7 @@ TEST_F(WaitingOps, AFullQueueSaysSo) {
                                                   "waits, no dequeue waits, for "));
 }
 
-TEST_F(WaitingOps, TheViewOfTheClusterShowsTheCounts) {
+TEST_F(WaitingOps, ClusterViewShowsTheCounts) {
   run_at(0, "apply");
   auto taking = std::async(std::launch::async, [&] { run("mean"); });
   std::string text;

@@ -1,4 +1,5 @@
-// The messages between master and worker: what goes in comes out, and malformed bytes are refused.
+// The messages between master and worker: decoding returns what was encoded and rejects malformed
+// bytes.
 #include "distributed/worker/worker_wire.h"
 
 #include <gtest/gtest.h>
@@ -13,7 +14,7 @@
 namespace leat {
 namespace {
 
-// As the transport may deliver it: cut into parts of `size` bytes.
+// The bytes as the transport may deliver them: cut into parts of `size` bytes.
 Bytes delivered(const Slices& slices, size_t size) {
   auto text = std::make_shared<std::string>();
   for (const ByteSlice& slice : slices)
@@ -31,7 +32,7 @@ Tensor counting(DType dtype, const Shape& shape) {
   return out;
 }
 
-TEST(WorkerWire, RunGraphKeepsEveryTensorHoweverItIsCut) {
+TEST(WorkerWire, RunGraphKeepsEveryTensorForAnySplit) {
   RunGraph request;
   request.request_id = 1;
   request.worker_incarnation = ~uint64_t{0};
@@ -68,7 +69,7 @@ TEST(WorkerWire, RunGraphKeepsEveryTensorHoweverItIsCut) {
   }
 }
 
-TEST(WorkerWire, LargeTensorsAreSentFromWhereTheyLie) {
+TEST(WorkerWire, SendsLargeTensorsWithoutACopy) {
   RunGraph request;
   request.feeds = {{"large:0", counting(DType::f32, {1'000})}};
   bool found = false;
@@ -77,8 +78,8 @@ TEST(WorkerWire, LargeTensorsAreSentFromWhereTheyLie) {
   EXPECT_TRUE(found);
 }
 
-// gRPC has 32 bits for the length of a message. Nothing of the tensor is touched.
-TEST(WorkerWire, WhatNoMessageHoldsIsRefusedWithTheTensorsName) {
+// gRPC has 32 bits for the length of a message. The tensor's memory is never touched.
+TEST(WorkerWire, RejectsTensorsBeyondOneMessageByName) {
   RunGraphResult result;
   try {
     result.fetches = {{"small:0", Tensor::scalar(1.0f)},
@@ -94,7 +95,7 @@ TEST(WorkerWire, WhatNoMessageHoldsIsRefusedWithTheTensorsName) {
   EXPECT_GT(size, 5'000'000'000u);
 }
 
-TEST(WorkerWire, AnAnswerOfAnySizeKeepsWhatItHolds) {
+TEST(WorkerWire, LargeAnswerKeepsStatusAndTensors) {
   const NamedTensors fetches = {{"a:0", counting(DType::f32, {2, 600})},
                                 {"b:0", Tensor::scalar("text")}};
   for (const size_t part : {1, 3, 100, 1 << 20}) {
@@ -115,7 +116,7 @@ TEST(WorkerWire, AnAnswerOfAnySizeKeepsWhatItHolds) {
   EXPECT_FALSE(is_large_answer(delivered(to_slices("\x0a\x01x"), 1)));
 }
 
-TEST(WorkerWire, AResultKeepsStatusAndTrace) {
+TEST(WorkerWire, ResultKeepsStatusAndTrace) {
   RunGraphResult result;
   result.status = {Code::aborted, "why", true, "layer/add"};
   result.activity = {{"waits for tensor edge_7_w of node w", "/job:ps/task:0", 1'200'000'000}};
@@ -134,7 +135,7 @@ TEST(WorkerWire, AResultKeepsStatusAndTrace) {
   EXPECT_EQ(got.events[0].end_ns, 20);
 }
 
-TEST(WorkerWire, AnAbortNamesTheNodeIfThereIsOne) {
+TEST(WorkerWire, AbortNamesTheNodeIfKnown) {
   for (const char* node : {"layer/add", ""}) {
     const wire::AbortStep got = wire::decode_abort_step(
         delivered(wire::encode_abort_step({3, {Code::cancelled, "enough", true, node}}), 100));
@@ -144,7 +145,7 @@ TEST(WorkerWire, AnAbortNamesTheNodeIfThereIsOne) {
   }
 }
 
-TEST(WorkerWire, TheDetailsOfACallNameTheNode) {
+TEST(WorkerWire, CallDetailsNameTheNode) {
   const RpcStatus sent = to_rpc_status(with_node({Code::not_found, "bad"}, "layer/add"));
   EXPECT_EQ(sent.code, static_cast<int>(Code::not_found));
   EXPECT_EQ(sent.message, "bad\n\t [[{{node layer/add}}]]");
@@ -156,7 +157,7 @@ TEST(WorkerWire, TheDetailsOfACallNameTheNode) {
   EXPECT_EQ(to_rpc_status(long_name).details, "");
 }
 
-TEST(WorkerWire, WhatIsNoDTypeAndNoDeviceIsRefused) {
+TEST(WorkerWire, RejectsInvalidDtypesAndDevices) {
   RegisterGraph request;
   request.session = "session";
   request.master = {"worker", 0};
@@ -181,7 +182,7 @@ TEST(WorkerWire, WhatIsNoDTypeAndNoDeviceIsRefused) {
   EXPECT_THROW(wire::decode_status(delivered(wire::encode_status(status), 1 << 20)), Error);
 }
 
-TEST(WorkerWire, EveryTruncationIsRefused) {
+TEST(WorkerWire, RejectsEveryTruncation) {
   RunGraph request;
   request.session = "session";
   request.feeds = {{"a:0", counting(DType::f32, {50})}, {"b:0", Tensor::scalar("text")}};
@@ -192,7 +193,7 @@ TEST(WorkerWire, EveryTruncationIsRefused) {
   }
 }
 
-TEST(WorkerWire, AClaimWithoutBytesIsRefusedBeforeItIsAllocated) {
+TEST(WorkerWire, RejectsMissingBytesBeforeAllocating) {
   RunGraph request;
   request.feeds = {{"a:0", counting(DType::f32, {2})}};
   std::string whole = delivered(wire::encode_run_graph(request), 1 << 20).to_string();

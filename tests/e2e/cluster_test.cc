@@ -1,5 +1,5 @@
-// Real tasks as real processes: how a cluster starts, who may be part of it, and what is said when
-// a part of it dies.
+// Real tasks as real processes: how a cluster starts, which tasks may join it, and which error
+// appears when a part of it dies.
 #include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ using std::chrono::seconds;
 using testing::AllOf;
 using testing::HasSubstr;
 
-// Drawing the digits takes seconds of a processor that other tests and builds may keep busy.
+// Drawing the digits takes seconds on a processor that other tests and builds may keep busy.
 constexpr auto first_step_limit = seconds(100);
 
 // A row of the start-up table.
@@ -35,7 +35,7 @@ struct Row {
   pid_t pid = 0;
 };
 
-// A port of 127.0.0.1 that somebody listens on.
+// A port of 127.0.0.1 on which somebody listens.
 class TakenPort {
  public:
   TakenPort() : socket_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
@@ -68,7 +68,7 @@ class Cluster : public testing::Test {
     arguments.insert(arguments.begin(), LEAT_BIN_DIR "/leat");
     return arguments;
   }
-  // A training program that goes on until something ends it.
+  // A training program that runs until something ends it.
   std::vector<std::string> endless_training(
       const std::string& mode, std::vector<std::string> flags = {},
       const std::string& cluster = "local:ps=1,worker=2") const {
@@ -107,7 +107,7 @@ class Cluster : public testing::Test {
   const ScratchDirectory folder_;
 };
 
-TEST_F(Cluster, StartsShowsItsTableAndEndsOnSigterm) {
+TEST_F(Cluster, StartsPrintsItsTableAndEndsOnSigterm) {
   ChildProcess up(leat({"up", "local:ps=1,worker=2", "--log-dir", logs()}));
   const std::string output = up.wait_for("Ctrl-C ends it");
   for (const char* task : {"/job:ps/task:0", "/job:worker/task:0", "/job:worker/task:1"})
@@ -119,7 +119,7 @@ TEST_F(Cluster, StartsShowsItsTableAndEndsOnSigterm) {
   expect_gone(pids);
 }
 
-TEST_F(Cluster, APortThatIsTakenIsNamed) {
+TEST_F(Cluster, NamesATakenPort) {
   const TakenPort taken;
   const std::string file =
       write("cluster.json",
@@ -131,13 +131,13 @@ TEST_F(Cluster, APortThatIsTakenIsNamed) {
   expect_gone(all_pids(up.output()));
 }
 
-TEST_F(Cluster, ASecondOwnerOfATaskIsRefused) {
+TEST_F(Cluster, RejectsASecondOwnerOfATask) {
   const std::string first = write(
       "first.json",
       R"({"cluster": {"ps": ["127.0.0.1:0"], "worker": ["127.0.0.1:0"]}, "cluster_id": "one"})");
   ChildProcess up(leat({"up", first, "--log-dir", logs()}));
   const std::string output = up.wait_for("Ctrl-C ends it");
-  // The same task of the same cluster, elsewhere.
+  // The same task of the same cluster, at another address.
   const std::string second =
       write("second.json", R"({"cluster": {"ps": [")" + row(output, "/job:ps/task:0").address +
                                R"("], "worker": ["127.0.0.1:0"]}, "cluster_id": "one"})");
@@ -150,7 +150,7 @@ TEST_F(Cluster, ASecondOwnerOfATaskIsRefused) {
   EXPECT_EQ(up.wait(), 0);
 }
 
-TEST_F(Cluster, AKilledTaskIsNamedAndTheRestStopped) {
+TEST_F(Cluster, NamesAKilledTaskAndStopsTheRest) {
   ChildProcess up(leat({"up", "local:ps=1,worker=2", "--log-dir", logs()}));
   const std::string output = up.wait_for("Ctrl-C ends it");
   kill(row(output, "/job:worker/task:1").pid, SIGKILL);
@@ -161,8 +161,8 @@ TEST_F(Cluster, AKilledTaskIsNamedAndTheRestStopped) {
   expect_gone(all_pids(output));
 }
 
-// Of the program's own malloc (tools/leat/malloc.cc), and not of its heap.
-TEST_F(Cluster, TasksReadIntoSlotsAndKeepGraphsApart) {
+// Checks the program's own malloc (tools/leat/malloc.cc), not its heap.
+TEST_F(Cluster, TasksReserveSlotAndGraphMemory) {
 #ifdef LEAT_UNDER_SANITIZER
   GTEST_SKIP() << "a sanitizer has a malloc of its own";
 #endif
@@ -185,10 +185,10 @@ TEST_F(Cluster, TasksReadIntoSlotsAndKeepGraphsApart) {
   run.wait();
 }
 
-// Each role of a training is killed in turn; `mode` is asynchronous or synchronous.
+// Kills each role of a training in turn; `mode` is asynchronous or synchronous.
 class Killed : public Cluster, public testing::WithParamInterface<const char*> {
  protected:
-  // Kills a task while steps run, and returns what was said.
+  // Kills a task while steps run, and returns the output.
   std::string output_after_killing(const std::string& task, ChildProcess& run) {
     const std::string output = run.wait_for("[worker:0] step ", first_step_limit);
     killed_ = row(output, task);
@@ -200,7 +200,7 @@ class Killed : public Cluster, public testing::WithParamInterface<const char*> {
     return run.output();
   }
 
-  // A program told it in its own words before it was stopped: code, task, address.
+  // A program reported it in its own words before it was stopped: code, task, address.
   void expect_told_by_a_program(const std::string& output, const std::string& task) const {
     const std::regex told("\\[worker:[0-9]\\] [^\n]*(UNAVAILABLE|ABORTED)[^\n]*" + task + "[^\n]*" +
                           std::regex_replace(killed_.address, std::regex("\\."), "\\."));
@@ -261,7 +261,7 @@ TEST_P(Killed, ChiefsProgram) {
 }
 
 // The program is the task: one process to kill, one root cause.
-TEST_P(Killed, ProgramThatIsItsTask) {
+TEST_P(Killed, EmbeddedProgram) {
   ChildProcess run(endless_training(GetParam(), {"--embed"}));
   const std::string output = output_after_killing("/job:worker/task:1", run);
   EXPECT_TRUE(std::regex_search(
@@ -272,7 +272,7 @@ TEST_P(Killed, ProgramThatIsItsTask) {
     expect_told_by_a_program(output, "/job:worker/task:1");
 }
 
-TEST_P(Killed, ParameterServerOfProgramsThatAreTasks) {
+TEST_P(Killed, ParameterServerOfEmbeddedPrograms) {
   ChildProcess run(endless_training(GetParam(), {"--embed"}));
   const std::string output = output_after_killing("/job:ps/task:0", run);
   EXPECT_THAT(output, HasSubstr("leat: [ps:0] task /job:ps/task:0 (" + killed_.address));

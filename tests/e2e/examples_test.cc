@@ -82,9 +82,9 @@ TEST_F(Examples, AllReduceLearnsWithoutAParameterServer) {
   }
 }
 
-// The workers' programs are their tasks; in the synchronous case one of them only computes for the
-// chief, and stays until it is done.
-TEST_F(Examples, ProgramsThatAreTheirTasksLearn) {
+// The workers' programs are their tasks. In the synchronous case one of them only computes for the
+// chief, and stays until the chief is done.
+TEST_F(Examples, EmbeddedProgramsLearn) {
   for (const char* mode : {"async", "sync"}) {
     EXPECT_GT(accuracy_of("mnist", std::string("--mode ") + mode, "--embed"), 90.0)
         << outcome_.output;
@@ -100,7 +100,7 @@ TEST_F(Examples, DataAndModelParallelLearns) {
   EXPECT_GT(accuracy_of("data_and_model_parallel", ""), 90.0) << outcome_.output;
 }
 
-TEST_F(Examples, AConvolutionalNetworkLearns) {
+TEST_F(Examples, ConvolutionalNetworkLearns) {
   EXPECT_GT(accuracy_of("mnist", "--mode sync --model cnn"), 90.0) << outcome_.output;
 }
 
@@ -112,7 +112,7 @@ TEST_F(Examples, EveryOptimizerLearns) {
   }
 }
 
-// MNIST's files, of digits that are drawn here.
+// MNIST's files, with digits that are drawn here.
 void write_digits(const std::filesystem::path& directory, const data::Labelled& digits,
                   const std::string& name) {
   const auto count = static_cast<int>(digits.size());
@@ -128,7 +128,7 @@ void write_digits(const std::filesystem::path& directory, const data::Labelled& 
   for (const int32_t x : digits.labels.span<int32_t>()) labels.put(static_cast<char>(x));
 }
 
-TEST_F(Examples, AConvolutionGoesOnFromItsCheckpoint) {
+TEST_F(Examples, ConvolutionResumesFromItsCheckpoint) {
   const data::Digits digits = data::draw_digits(1000, 2000);
   write_digits(directory_, digits.train, "train");
   write_digits(directory_, digits.test, "t10k");
@@ -145,7 +145,7 @@ TEST_F(Examples, AConvolutionGoesOnFromItsCheckpoint) {
   EXPECT_GT(std::stod(found[1]), 0.7) << outcome.output;
 }
 
-TEST_F(Examples, AnLstmInALoopWritesWhatItHasRead) {
+TEST_F(Examples, LstmReproducesItsText) {
   const Outcome outcome = run(std::string(LEAT_BIN_DIR) + "/examples/char_lstm");
   EXPECT_EQ(outcome.exit_status, 0) << outcome.output;
   std::smatch found;
@@ -155,7 +155,7 @@ TEST_F(Examples, AnLstmInALoopWritesWhatItHasRead) {
   EXPECT_NE(outcome.output.find("\nshe sells "), std::string::npos) << outcome.output;
 }
 
-TEST_F(Examples, SayWhatIsWrongWithTheirArguments) {
+TEST_F(Examples, ReportInvalidArguments) {
   const std::string bin = std::string(LEAT_BIN_DIR) + "/examples/";
   for (const auto& [command, text] :
        {std::pair{"char_lstm /no/such/text", "cannot read the text /no/such/text"},
@@ -170,7 +170,7 @@ TEST_F(Examples, SayWhatIsWrongWithTheirArguments) {
   }
 }
 
-TEST_F(Examples, TablesInPartsLearnOnTwoParameterServers) {
+TEST_F(Examples, PartitionedTablesLearnOnTwoParameterServers) {
   const std::string bin = LEAT_BIN_DIR;
   const Outcome outcome =
       run("timeout " + std::to_string(limit_s) + " " + bin + "/leat run local:ps=2,worker=2 -- " +
@@ -179,10 +179,10 @@ TEST_F(Examples, TablesInPartsLearnOnTwoParameterServers) {
   std::smatch found;
   ASSERT_TRUE(std::regex_search(outcome.output, found, std::regex("mean squared error ([^ \n]+)")))
       << outcome.output;
-  EXPECT_LT(std::stod(found[1]), 0.01) << outcome.output;  // at the beginning it is 4
+  EXPECT_LT(std::stod(found[1]), 0.01) << outcome.output;  // 4 at the beginning
 }
 
-TEST_F(Examples, TheGraphOfAModelParallelStepLiesOnBothWorkers) {
+TEST_F(Examples, ModelParallelGraphIsPlacedOnBothWorkers) {
   const std::string graph_file = (directory_ / "graph.pb").string(),
                     trace_file = (directory_ / "trace.json").string();
   accuracy_of("model_parallel", "--graph " + graph_file + " --trace " + trace_file);
@@ -208,7 +208,7 @@ TEST_F(Examples, TheGraphOfAModelParallelStepLiesOnBothWorkers) {
       << events.substr(0, 2000);
 }
 
-TEST_F(Examples, ADamagedDataFileIsNamed) {
+TEST_F(Examples, NameADamagedDataFile) {
   std::ofstream(directory_ / "train-images-idx3-ubyte") << "not idx";
   const std::string bin = LEAT_BIN_DIR;
   const Outcome outcome =

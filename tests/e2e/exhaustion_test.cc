@@ -1,5 +1,5 @@
-// What a task has little of: file descriptors, room in its log. What it cannot take is refused,
-// what it has goes on, and it recovers.
+// Resources that a task can exhaust: file descriptors, memory, room in its log. It rejects what it
+// cannot take, continues its work, and recovers.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -28,13 +28,13 @@ Graph model() {
   return graph;
 }
 
-TEST(FileDescriptors, RunOutAndComeBack) {
+TEST(FileDescriptors, RunOutAndRecover) {
 #if defined(__has_feature)
 #if __has_feature(undefined_behavior_sanitizer)
   GTEST_SKIP() << "UBSan looks at memory by way of a pipe, and calls it bad where there is none";
 #endif
 #endif
-  // Each task needs some thirty for itself.
+  // Each task needs about thirty for itself.
   ChildProcess up(
       {"/bin/bash", "-c", "ulimit -n 64; exec " LEAT_BIN_DIR "/leat up local:ps=1,worker=1"});
   const std::string output = up.wait_for("Ctrl-C ends it");
@@ -59,7 +59,7 @@ TEST(FileDescriptors, RunOutAndComeBack) {
       refused = error.status();
     }
     sessions.push_back(std::move(session));
-    first->run({}, {}, {"add"});  // those that are connected go on
+    first->run({}, {}, {"add"});  // connected sessions continue
   }
   EXPECT_FALSE(refused.is_ok());
   EXPECT_THAT(refused.message, HasSubstr(options.target));
@@ -78,7 +78,7 @@ TEST(FileDescriptors, RunOutAndComeBack) {
   EXPECT_EQ(up.wait(), 0) << up.output();
 }
 
-TEST(FileDescriptors, TooFewForAChildAreCounted) {
+TEST(FileDescriptors, TooFewForAChildAreReported) {
   ChildProcess run(
       {"/bin/bash", "-c", "ulimit -n 16; exec " LEAT_BIN_DIR "/leat run local:worker=1 -- true"});
   EXPECT_EQ(run.wait(), 1);
@@ -86,8 +86,9 @@ TEST(FileDescriptors, TooFewForAChildAreCounted) {
   EXPECT_THAT(run.output(), HasSubstr("(ulimit -n 16)"));
 }
 
-// Which thread it is that cannot be started depends on the machine; none may be left unsaid.
-TEST(Memory, AThreadThatCannotStartIsCalledThat) {
+// Which thread cannot be started depends on the machine; every such error must say that it is a
+// thread.
+TEST(Memory, ReportsThreadsThatCannotStart) {
   for (const std::string limit : {"150000", "175000", "200000", "225000", "250000"}) {
     ChildProcess task({"/bin/bash", "-c",
                        "ulimit -v " + limit +
@@ -104,7 +105,7 @@ TEST(Memory, AThreadThatCannotStartIsCalledThat) {
   }
 }
 
-TEST(StandardOutput, LostOutputIsAFailure) {
+TEST(StandardOutput, LostOutputFails) {
   ChildProcess up({LEAT_BIN_DIR "/leat", "up", "local:worker=1"});
   const std::string output = up.wait_for("Ctrl-C ends it");
   std::smatch found;
@@ -121,7 +122,7 @@ TEST(StandardOutput, LostOutputIsAFailure) {
 }
 
 // protobuf logs each of them.
-TEST(Log, RequestsThatAreNoUtf8DoNotFillIt) {
+TEST(Log, IsNotFilledByInvalidUtf8Requests) {
   ChildProcess up({LEAT_BIN_DIR "/leat", "up", "local:worker=1"});
   const std::string output = up.wait_for("Ctrl-C ends it");
   std::smatch found;

@@ -1,5 +1,5 @@
-// Hosts that get their names after the processes have been started: each process sees a hosts file
-// of the test's, which is changed while it waits.
+// Hosts that get their names after the processes have started: each process sees a hosts file of
+// the test, which changes while it waits.
 #include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -69,7 +69,7 @@ class LateNames : public testing::Test {
   std::vector<std::string> unshare_;
 };
 
-TEST_F(LateNames, TheLauncherFindsOutThatATaskIsItsOwn) {
+TEST_F(LateNames, LauncherRecognisesItsOwnTaskLate) {
   const std::string cluster =
       write_cluster(R"({"cluster": {"ps": ["late.test:0"], "worker": ["127.0.0.1:0"]}})");
   ChildProcess up(leat({"up", cluster, "--log-dir", folder_ / "logs"}));
@@ -86,7 +86,7 @@ TEST_F(LateNames, TheLauncherFindsOutThatATaskIsItsOwn) {
   EXPECT_EQ(up.wait(), 0);
 }
 
-TEST_F(LateNames, ANameThatNeverResolvesIsReported) {
+TEST_F(LateNames, ReportsANameThatNeverResolves) {
   const std::string cluster = write_cluster(R"({"cluster": {"ps": ["late.test:2222"]}})");
   ChildProcess up(leat({"up", cluster, "--log-dir", folder_ / "logs", "--start-timeout", "1"}));
   EXPECT_EQ(up.wait(), 1);
@@ -94,8 +94,8 @@ TEST_F(LateNames, ANameThatNeverResolvesIsReported) {
   EXPECT_THAT(up.output(), HasSubstr("late.test cannot be resolved"));
 }
 
-// A resolver says that nobody has it: a slip of the pen.
-TEST_F(LateNames, ANameThatNobodyHasFailsTheStartSoon) {
+// The resolver says that no host has this name: a typo.
+TEST_F(LateNames, UnknownNameFailsTheStartSoon) {
   const std::string cluster =
       write_cluster(R"({"cluster": {"ps": ["127.0.0.1:0"], "worker": ["slip.test:2222"]}})");
   const auto files_only = [&](std::vector<std::string> command) {
@@ -129,7 +129,7 @@ TEST_F(LateNames, CtrlCEndsTheWait) {
 }
 
 // The ps waits for its own name, the worker for the ps's.
-TEST_F(LateNames, TasksWaitForTheirOwnAndForEachOthers) {
+TEST_F(LateNames, TasksWaitForTheirOwnNameAndEachOthers) {
   const std::string cluster =
       write_cluster(R"({"cluster": {"ps": ["late.test:)" + std::to_string(free_port()) +
                     R"("], "worker": ["127.0.0.1:)" + std::to_string(free_port()) + R"("]}})");

@@ -28,7 +28,7 @@ using testing::ContainsRegex;
 using testing::HasSubstr;
 using testing::Not;
 
-// It was free a moment ago.
+// A port that was free a moment ago.
 int free_port() {
   RpcServer probe;
   return probe.start("127.0.0.1:0");
@@ -66,7 +66,7 @@ class Launcher : public testing::Test {
   const ScratchDirectory folder_;
 };
 
-TEST_F(Launcher, ShowsATableWhenAllAreReadyAndEndsAllOnSigterm) {
+TEST_F(Launcher, PrintsATableWhenReadyAndEndsAllOnSigterm) {
   ChildProcess up(leat("up"));
   const std::string output = up.wait_for("Ctrl-C ends it");
   EXPECT_THAT(output, HasSubstr("task                address"));
@@ -85,8 +85,8 @@ TEST_F(Launcher, ShowsATableWhenAllAreReadyAndEndsAllOnSigterm) {
   EXPECT_THAT(read("logs/cluster.json"), Not(HasSubstr(":0\"")));  // the ports that were bound
 }
 
-// They would give up before their launcher does.
-TEST_F(Launcher, TasksAreGivenTheTimeThatTheStartMayTake) {
+// Otherwise they would give up before their launcher does.
+TEST_F(Launcher, PassesTheStartTimeoutToTasks) {
   ChildProcess up(leat("up", {"--start-timeout", "300"}));
   for (const pid_t pid : pids_in(up.wait_for("Ctrl-C ends it"))) {
     std::ifstream file(concat("/proc/", pid, "/cmdline"));
@@ -98,8 +98,8 @@ TEST_F(Launcher, TasksAreGivenTheTimeThatTheStartMayTake) {
   EXPECT_EQ(up.wait(), 0);
 }
 
-// What can be read once only, as with `leat up <(generate)`.
-TEST_F(Launcher, TheClusterMayComeOutOfAPipe) {
+// A file that can be read only once, as with `leat up <(generate)`.
+TEST_F(Launcher, ReadsTheClusterFromAPipe) {
   const std::string pipe = folder_ / "pipe";
   ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
   ChildProcess up({LEAT_BIN_DIR "/leat", "up", pipe, "--log-dir", folder_ / "logs"});
@@ -110,7 +110,7 @@ TEST_F(Launcher, TheClusterMayComeOutOfAPipe) {
 }
 
 // A descendant that left its group keeps the pipe open.
-TEST_F(Launcher, AnUnfinishedLastLineIsShown) {
+TEST_F(Launcher, PrintsAnUnfinishedLastLine) {
   ChildProcess run(leat("run",
                         {"--", "/bin/sh", "-c", "setsid sleep 5 & printf unfinished; exit 3"},
                         "local:ps=1,worker=1"));
@@ -134,7 +134,7 @@ TEST_F(Launcher, KilledLauncherLeavesNothingBehind) {
   expect_gone(pids);
 }
 
-TEST_F(Launcher, AStubbornTaskIsKilledAfterTheGrace) {
+TEST_F(Launcher, KillsAStubbornTaskAfterTheGracePeriod) {
   ChildProcess up(leat("up", {"--grace", "0.2"}), {{"FAKE_worker_0", "stubborn"}});
   const std::vector<pid_t> pids = pids_in(up.wait_for("Ctrl-C ends it"));
   up.send_signal(SIGTERM);
@@ -143,7 +143,7 @@ TEST_F(Launcher, AStubbornTaskIsKilledAfterTheGrace) {
   expect_gone(pids);
 }
 
-TEST_F(Launcher, ASecondSignalKillsAtOnce) {
+TEST_F(Launcher, SecondSignalKillsAtOnce) {
   ChildProcess up(leat("up", {"--grace", "3600"}), {{"FAKE_worker_0", "stubborn"}});
   const std::vector<pid_t> pids = pids_in(up.wait_for("Ctrl-C ends it"));
   up.send_signal(SIGINT);
@@ -153,7 +153,7 @@ TEST_F(Launcher, ASecondSignalKillsAtOnce) {
   expect_gone(pids);
 }
 
-TEST_F(Launcher, WhatATaskStartedEndsWithIt) {
+TEST_F(Launcher, ChildrenOfATaskEndWithIt) {
   ChildProcess up(leat("up", {"--grace", "0.2"}), {{"FAKE_ps_0", "child"}});
   const std::vector<pid_t> pids = pids_in(up.wait_for("Ctrl-C ends it"));
   ASSERT_EQ(pids.size(), 4u);
@@ -162,7 +162,7 @@ TEST_F(Launcher, WhatATaskStartedEndsWithIt) {
   expect_gone(pids);
 }
 
-TEST_F(Launcher, ATaskThatCannotStartIsNamedWithItsReason) {
+TEST_F(Launcher, NamesATaskThatCannotStartAndTheReason) {
   ChildProcess up(leat("up"), {{"FAKE_worker_1",
                                 "unable cannot listen on 127.0.0.1:2222: Address already in use"}});
   EXPECT_EQ(up.wait(), 3);  // its own status
@@ -173,14 +173,15 @@ TEST_F(Launcher, ATaskThatCannotStartIsNamedWithItsReason) {
   EXPECT_THAT(up.output(), HasSubstr("Stopped because of it: [ps:0], [worker:0]"));
 }
 
-// A task that waits for the others' addresses hears no signal, only that its launcher hung up.
+// A task that waits for the others' addresses gets no signal; it only sees that its launcher hung
+// up.
 TEST_F(Launcher, WaitingTasksEndWhenTheStartFails) {
   ChildProcess up(leat("up", {"--grace", "3600"}),
                   {{"FAKE_worker_1", "unable no luck"}, {"FAKE_ps_0", "stubborn"}});
   EXPECT_EQ(up.wait(), 3);
 }
 
-TEST_F(Launcher, AClusterThatIsNotReadyInTimeListsTheMissingTasks) {
+TEST_F(Launcher, ListsMissingTasksAfterTheStartTimeout) {
   ChildProcess up(leat("up", {"--start-timeout", "2"}), {{"FAKE_worker_1", "deaf"}});
   EXPECT_EQ(up.wait(), 1);
   EXPECT_THAT(up.output(), HasSubstr("not ready within 2 s"));
@@ -190,7 +191,7 @@ TEST_F(Launcher, AClusterThatIsNotReadyInTimeListsTheMissingTasks) {
   expect_gone(pids_in(up.output()));
 }
 
-TEST_F(Launcher, AMissingRemoteTaskIsInTheTable) {
+TEST_F(Launcher, TableListsAMissingRemoteTask) {
   std::ofstream(folder_ / "cluster.json")
       << R"({"cluster": {"ps": ["192.0.2.1:2222"], "worker": ["127.0.0.1:47999"]}})";
   ChildProcess up(leat("up", {"--start-timeout", "2"}, folder_ / "cluster.json"),
@@ -202,7 +203,7 @@ TEST_F(Launcher, AMissingRemoteTaskIsInTheTable) {
       << up.output();
 }
 
-TEST_F(Launcher, ATaskThatDiesIsNamedWithItsLastLines) {
+TEST_F(Launcher, NamesADeadTaskWithItsLastLines) {
   const std::string trigger = folder_ / "trigger";
   ChildProcess up(leat("up"), {{"FAKE_ps_0", "exit 9"}, {"FAKE_TRIGGER", trigger}});
   const std::vector<pid_t> pids = pids_in(up.wait_for("Ctrl-C ends it"));
@@ -214,7 +215,7 @@ TEST_F(Launcher, ATaskThatDiesIsNamedWithItsLastLines) {
   expect_gone(pids);
 }
 
-TEST_F(Launcher, AKilledTaskIsNamedWithTheSignal) {
+TEST_F(Launcher, NamesAKilledTaskWithTheSignal) {
   ChildProcess up(leat("up"));
   const std::string output = up.wait_for("Ctrl-C ends it");
   std::smatch found;
@@ -243,7 +244,7 @@ TEST_F(Launcher, RunGivesEveryWorkerACopyAndItsTfConfig) {
   expect_gone(pids_in(run.output()));
 }
 
-TEST_F(Launcher, AnEmbeddedProgramThatDoesNotJoinIsReported) {
+TEST_F(Launcher, ReportsAnEmbeddedProgramThatDoesNotJoin) {
   ChildProcess ends(leat("run", {"--embed", "--", "true"}));
   EXPECT_EQ(ends.wait(), 1);
   EXPECT_THAT(ends.output(), HasSubstr("without joining the cluster"));
@@ -257,7 +258,7 @@ TEST_F(Launcher, AnEmbeddedProgramThatDoesNotJoinIsReported) {
   expect_gone(pids_in(stays.output()));
 }
 
-TEST_F(Launcher, AnEmbeddedProgramThatFailsIsTheRootCause) {
+TEST_F(Launcher, FailedEmbeddedProgramIsTheRootCause) {
   ChildProcess run(leat("run", {"--embed", "--", "sh", "-c", "echo no luck; exit 7"}));
   EXPECT_EQ(run.wait(), 7);
   EXPECT_TRUE(std::regex_search(
@@ -266,9 +267,9 @@ TEST_F(Launcher, AnEmbeddedProgramThatFailsIsTheRootCause) {
   EXPECT_THAT(run.output(), HasSubstr("        no luck\n"));
 }
 
-// A program may have caught its error, left its session (so it only serves the others: "done"), and
-// return a status of its own when all are done; it may be done before the others are ready.
-TEST_F(Launcher, AnEmbeddedProgramThatIsDoneKeepsItsStatus) {
+// A program may catch its error, leave its session (so that it only serves the others: "done"), and
+// return its own status when all are done. It may be done before the others are ready.
+TEST_F(Launcher, DoneEmbeddedProgramKeepsItsStatus) {
   for (const char* ps : {"ready", "late"}) {
     ChildProcess run(leat("run", {"--embed", "--", LEAT_TEST_DIR "/e2e/fake_task.py"}),
                      {{"FAKE_ps_0", ps},
@@ -311,7 +312,7 @@ TEST_F(Launcher, RunEndsWith128PlusTheSignal) {
   EXPECT_THAT(run.output(), HasSubstr("killed by signal 11 (SIGSEGV)"));
 }
 
-TEST_F(Launcher, ADeadTaskIsTheCauseAndTheProgramsMayStillSpeak) {
+TEST_F(Launcher, DeadTaskIsTheCauseAndProgramsMayStillPrint) {
   const std::string trigger = folder_ / "trigger";
   // The programs fail on their own, a moment after the task.
   ChildProcess run(
@@ -328,7 +329,7 @@ TEST_F(Launcher, ADeadTaskIsTheCauseAndTheProgramsMayStillSpeak) {
       << run.output();
 }
 
-TEST_F(Launcher, RunStoppedBySignalSaysWhich) {
+TEST_F(Launcher, RunReturnsTheSignalThatStoppedIt) {
   ChildProcess run(leat("run", {"--", "sleep", "600"}));
   run.wait_for("/job:worker/task:1");
   run.send_signal(SIGTERM);
@@ -336,8 +337,8 @@ TEST_F(Launcher, RunStoppedBySignalSaysWhich) {
   expect_gone(pids_in(run.output()));
 }
 
-// It writes faster than the launcher reads, which hears of signals and of the others all the same.
-TEST_F(Launcher, AProgramThatFloodsKeepsNothingElseAway) {
+// It writes faster than the launcher reads; the launcher still sees signals and the others' output.
+TEST_F(Launcher, FloodingProgramBlocksNothingElse) {
   const auto flood = [&](const std::string& program) {
     std::vector<std::string> arguments{"/bin/sh", "-c", "exec \"$@\" >/dev/null", "sh"};
     for (std::string& each : leat("run", {"--grace", "1", "--", "/bin/sh", "-c", program}))
@@ -359,7 +360,7 @@ TEST_F(Launcher, AProgramThatFloodsKeepsNothingElseAway) {
   EXPECT_EQ(failed.wait(seconds(15)), 3);
 }
 
-TEST_F(Launcher, AFullDiskIsReportedOnceWithoutEmptyLogs) {
+TEST_F(Launcher, ReportsAFullDiskOnceWithoutEmptyLogs) {
   std::filesystem::create_directory(folder_ / "logs");
   for (const char* name : {"worker-0.program.log", "worker-1.program.log"})
     std::filesystem::create_symlink("/dev/full", folder_ / concat("logs/", name));
@@ -374,7 +375,7 @@ TEST_F(Launcher, AFullDiskIsReportedOnceWithoutEmptyLogs) {
 }
 
 // ulimit -f, which batch systems set.
-TEST_F(Launcher, ALogThatMayNotGrowIsReportedAndEndsNoTask) {
+TEST_F(Launcher, ReportsALogThatMayNotGrowAndEndsNoTask) {
   std::vector<std::string> arguments{"/bin/sh", "-c", "ulimit -f 1; exec \"$@\"", "sh"};
   const std::string program = "for i in $(seq 500); do echo 0123456789; done";
   for (std::string& each : leat("run", {"--", "/bin/sh", "-c", program}))
@@ -385,8 +386,8 @@ TEST_F(Launcher, ALogThatMayNotGrowIsReportedAndEndsNoTask) {
   EXPECT_THAT(run.output(), HasSubstr("File too large"));
 }
 
-// What the launcher ignores for itself, it does not hand on.
-TEST_F(Launcher, ProgramsStartWithTheUsualSignals) {
+// Programs do not inherit the signals that the launcher ignores.
+TEST_F(Launcher, ProgramsStartWithDefaultSignals) {
   const std::string program = "grep SigIgn /proc/self/status";
   ChildProcess run(leat("run", {"--", "/bin/sh", "-c", program}));
   EXPECT_EQ(run.wait(), 0);
@@ -394,7 +395,7 @@ TEST_F(Launcher, ProgramsStartWithTheUsualSignals) {
   EXPECT_THAT(run.output(), ContainsRegex("SigIgn:\t[0-9a-f]{8}[08]0{7}"));
 }
 
-TEST_F(Launcher, NohupHoldsForTheLauncher) {
+TEST_F(Launcher, LauncherRespectsNohup) {
   std::vector<std::string> arguments{"/bin/sh", "-c", "trap '' HUP; exec \"$@\"", "sh"};
   for (std::string& each : leat("up")) arguments.push_back(std::move(each));
   ChildProcess up(arguments);
@@ -405,7 +406,7 @@ TEST_F(Launcher, NohupHoldsForTheLauncher) {
   EXPECT_THAT(up.output(), Not(HasSubstr("SIGHUP")));
 }
 
-TEST_F(Launcher, ATaskWhoseOutputIsNotReadGoesOn) {
+TEST_F(Launcher, TaskContinuesWhenNobodyReadsItsOutput) {
   const std::string address = "127.0.0.1:" + std::to_string(free_port());
   std::ofstream(folder_ / "one.json") << R"({"cluster": {"ps": [")" + address + "\"]}}";
   const std::string command = "(echo pid $$ >&2; sleep 0.5; " LEAT_BIN_DIR "/leat task " +
@@ -418,7 +419,7 @@ TEST_F(Launcher, ATaskWhoseOutputIsNotReadGoesOn) {
   task.wait();
 }
 
-TEST_F(Launcher, ATaskEndsInOrderWhenItsTerminalGoes) {
+TEST_F(Launcher, TaskEndsCleanlyWhenItsTerminalCloses) {
   std::ofstream(folder_ / "one.json")
       << R"({"cluster": {"ps": ["127.0.0.1:)" + std::to_string(free_port()) + "\"]}}";
   ChildProcess task({LEAT_BIN_DIR "/leat", "task", folder_ / "one.json", "--job", "ps"});
@@ -427,7 +428,7 @@ TEST_F(Launcher, ATaskEndsInOrderWhenItsTerminalGoes) {
   EXPECT_EQ(task.wait(), 0);
 }
 
-TEST_F(Launcher, AFolderForTemporaryFilesThatIsNotThereIsNamed) {
+TEST_F(Launcher, NamesAMissingTemporaryFolder) {
   ChildProcess run({LEAT_BIN_DIR "/leat", "run", "local:ps=1,worker=1", "--", "/bin/true"},
                    {{"TMPDIR", "/no/such/folder"}});
   EXPECT_EQ(run.wait(), 1);
@@ -436,12 +437,12 @@ TEST_F(Launcher, AFolderForTemporaryFilesThatIsNotThereIsNamed) {
   EXPECT_THAT(run.output(), HasSubstr("--log-dir"));
 }
 
-TEST_F(Launcher, AClusterThatCannotBeWrittenDownIsAnError) {
+TEST_F(Launcher, FailsIfTheClusterFileCannotBeWritten) {
   std::filesystem::create_directories(folder_ / "logs/cluster.json");
   ChildProcess up(leat("up"));
   EXPECT_EQ(up.wait(), 1);
   EXPECT_THAT(up.output(), ContainsRegex("logs/cluster\\.json.*: Is a directory"));
-  // What every task reads.
+  // The file that every task reads.
   std::filesystem::remove(folder_ / "logs/cluster.asked.json");
   std::filesystem::create_directory(folder_ / "logs/cluster.asked.json");
   ChildProcess run(leat("run", {"--", "true"}));
@@ -449,7 +450,7 @@ TEST_F(Launcher, AClusterThatCannotBeWrittenDownIsAnError) {
   EXPECT_THAT(run.output(), ContainsRegex("logs/cluster\\.asked\\.json.*: Is a directory"));
 }
 
-TEST_F(Launcher, AProgramThatIsNotThereStartsNothing) {
+TEST_F(Launcher, MissingProgramStartsNothing) {
   ChildProcess run(leat("run", {"--", "./no_such_program"}));
   EXPECT_EQ(run.wait(), 127);
   EXPECT_THAT(run.output(), HasSubstr("cannot run ./no_such_program: there is no such program"));
@@ -469,11 +470,11 @@ TEST_F(Launcher, AProgramThatIsNotThereStartsNothing) {
   EXPECT_THAT(script.output(), Not(HasSubstr("starting")));
 }
 
-TEST_F(Launcher, ATaskThatReadsAPipeStillHearsSignals) {
+TEST_F(Launcher, TaskThatReadsAPipeStillReceivesSignals) {
   const std::string pipe = folder_ / "pipe";
   ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
   ChildProcess task({LEAT_BIN_DIR "/leat", "task", pipe, "--job", "ps", "--task", "0"});
-  int writer = -1;  // can be had as soon as the task opens the other end; nothing is ever written
+  int writer = -1;  // opens as soon as the task opens the other end; nothing is ever written
   ASSERT_TRUE(
       eventually([&] { return (writer = open(pipe.c_str(), O_WRONLY | O_NONBLOCK)) >= 0; }));
   task.send_signal(SIGTERM);
@@ -481,7 +482,7 @@ TEST_F(Launcher, ATaskThatReadsAPipeStillHearsSignals) {
   close(writer);
 }
 
-TEST_F(Launcher, ATaskOfTwoNamesIsRefused) {
+TEST_F(Launcher, RejectsATaskWithTwoNames) {
   const ChildProcess::Environment environment{
       {"TF_CONFIG", R"({"cluster": {"ps": ["127.0.0.1:0"]}, "task": {"type": "ps", "index": 0}})"}};
   ChildProcess task({LEAT_BIN_DIR "/leat", "task", "--job", "worker", "--task", "1"}, environment);
@@ -491,7 +492,7 @@ TEST_F(Launcher, ATaskOfTwoNamesIsRefused) {
   EXPECT_THAT(task.output(), HasSubstr("/job:worker/task:1"));
 }
 
-TEST_F(Launcher, MistakesOfTheUserHaveStatus2) {
+TEST_F(Launcher, UserMistakesReturnStatus2) {
   const auto status = [](std::vector<std::string> arguments, const std::string& says) {
     arguments.insert(arguments.begin(), LEAT_BIN_DIR "/leat");
     ChildProcess program(arguments);

@@ -1,4 +1,4 @@
-// Ops of a user's own on a cluster: every task loads them, and so does the program.
+// A user's own ops on a cluster: every task loads them, and so does the program.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -16,7 +16,7 @@ namespace {
 
 constexpr const char* library = LEAT_BIN_DIR "/examples/libexample_swish.so";
 
-// A library of the C library's that no program is linked with.
+// A library that comes with the C library, and that no program links with.
 std::string library_without_ops() {
   for (const auto& folder : std::filesystem::directory_iterator("/usr/lib")) {
     const auto file = folder.path() / "libanl.so.1";
@@ -42,7 +42,7 @@ TEST(OpLibrary, IsLoadedByTheTasksAndByTheProgram) {
   EXPECT_TRUE(load_op_library(library).empty());  // a second time
 }
 
-TEST(OpLibrary, MistakesAreReported) {
+TEST(OpLibrary, ReportsMistakes) {
   expect_error_with(Code::not_found, "cannot be loaded: /no/such.so",
                     [] { load_op_library("/no/such.so"); });
   const std::string other = library_without_ops();

@@ -1,5 +1,5 @@
-// A training that loses every process, in the middle of a step, goes on from its last checkpoint
-// and follows the curve of one that nobody disturbed.
+// A training that loses every process in the middle of a step resumes from its last checkpoint and
+// follows the loss curve of an undisturbed one.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -40,7 +40,7 @@ std::vector<std::string> training(const std::string& directory, const std::strin
           losses};
 }
 
-// Step → loss; of a step that was done twice, the last. A line that was cut off does not count.
+// Step → loss; if a step ran twice, its last loss. Lines that were cut off do not count.
 std::map<int64_t, float> losses_of(const std::string& path) {
   std::map<int64_t, float> out;
   std::ifstream file(path);

@@ -49,14 +49,14 @@ class TlsCluster : public testing::Test {
   const ScratchDirectory folder_;
 };
 
-TEST_F(TlsCluster, TrainsWithTheSameLossesAsWithout) {
+TEST_F(TlsCluster, TrainsWithTheSameLossesAsWithoutTls) {
   make_certificates();
   const std::string with = losses(true), without = losses(false);
   EXPECT_GT(with.size(), 100u);
   EXPECT_EQ(with, without);
 }
 
-TEST_F(TlsCluster, TopNeedsAClientsCertificate) {
+TEST_F(TlsCluster, TopNeedsAClientCertificate) {
   make_certificates();
   ChildProcess up(leat({"up", write_cluster(true), "--log-dir", folder_ / "logs"}));
   const std::string output = up.wait_for("Ctrl-C ends it");
@@ -73,7 +73,7 @@ TEST_F(TlsCluster, TopNeedsAClientsCertificate) {
   EXPECT_EQ(up.wait(), 0);
 }
 
-TEST_F(TlsCluster, CertificatesNeedAName) {
+TEST_F(TlsCluster, CertificatesNeedAClusterId) {
   std::ofstream(folder_ / "open.json") << R"({"cluster": {"ps": ["127.0.0.1:0"]}})";
   ChildProcess made(leat({"certificates", folder_ / "keys", folder_ / "open.json"}));
   EXPECT_EQ(made.wait(), 2);

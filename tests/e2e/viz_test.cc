@@ -1,4 +1,4 @@
-// `leat viz` as users call it: files in, pictures out, mistakes named.
+// `leat viz` as users call it: files in, pictures out, and errors.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -22,7 +22,7 @@ class Viz : public testing::Test {
     std::ifstream file(path(name), std::ios::binary);
     return {std::istreambuf_iterator<char>(file), {}};
   }
-  // A chain of `count` nodes of an op that Leat does not know, on two tasks in turn.
+  // A chain of `count` nodes with an op unknown to Leat, on two tasks in turn.
   void write_graph(const std::string& name, int count) {
     std::ofstream file(path(name));
     for (int i = 0; i < count; ++i) {
@@ -67,7 +67,7 @@ TEST_F(Viz, WritesDotToStandardOutput) {
   EXPECT_THAT(output_, StartsWith("digraph"));
 }
 
-TEST_F(Viz, APictureThatIsLostIsAFailure) {
+TEST_F(Viz, FailsIfThePictureCannotBeWritten) {
   write_graph("graph.pbtxt", 8);
   for (const std::string& arguments : {path("graph.pbtxt"), std::string("--help")}) {
     for (const std::string to : {">/dev/full", ">&-"}) {
@@ -78,7 +78,7 @@ TEST_F(Viz, APictureThatIsLostIsAFailure) {
   }
 }
 
-TEST_F(Viz, RefusesAPictureThatNobodyCanReadAndNamesTheFlags) {
+TEST_F(Viz, RejectsUnreadablyLargePicturesAndSuggestsFlags) {
   write_graph("graph.pbtxt", 700);
   EXPECT_EQ(viz({path("graph.pbtxt"), "--depth", "2", "-o", path("graph.svg")}), 2);
   EXPECT_THAT(output_, HasSubstr("700 boxes"));
@@ -88,7 +88,7 @@ TEST_F(Viz, RefusesAPictureThatNobodyCanReadAndNamesTheFlags) {
   EXPECT_FALSE(std::filesystem::exists(path("graph.svg")));
 }
 
-TEST_F(Viz, NamesWhatIsWrongWithAFile) {
+TEST_F(Viz, ReportsWhatIsWrongWithAFile) {
   EXPECT_EQ(viz({path("missing.pb")}), 2);
   EXPECT_THAT(output_, HasSubstr("missing.pb"));
   EXPECT_EQ(viz({path("")}), 2);

@@ -1,5 +1,5 @@
-// Checkpoints that are written over: whatever instant their writer dies, one of the two states
-// comes back, and the next writer clears away what the dead one has left.
+// Checkpoints that are overwritten: whenever their writer dies, a reader gets one of the two
+// states, and the next writer removes what the dead one left.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -43,7 +43,7 @@ float restored(const std::string& prefix) {
 
 class CheckpointOverwrite : public testing::Test {
  protected:
-  // 1 and 2 as whole checkpoints, `m` as it is while 2 is written over 1.
+  // Checkpoints 1 and 2 are complete; `m` is in the given state of overwriting 1 with 2.
   CheckpointOverwrite() {
     save(directory / "one", 1);
     save(directory / "two", 2);
@@ -73,7 +73,7 @@ class CheckpointOverwrite : public testing::Test {
   const std::string m = directory / "m";
 };
 
-TEST_F(CheckpointOverwrite, EveryStateOnTheWayIsOneOfTheTwo) {
+TEST_F(CheckpointOverwrite, EveryIntermediateStateRestoresOldOrNew) {
   const struct {
     const char *data, *index;
     float wanted;
@@ -94,7 +94,7 @@ TEST_F(CheckpointOverwrite, EveryStateOnTheWayIsOneOfTheTwo) {
     const char* wanted = state.is_said ? "died while it overwrote an older one" : "";
     EXPECT_THAT(said, HasSubstr(wanted));
     EXPECT_EQ(said.empty(), !state.is_said) << said;
-    // The next save begins from here, and may die as well.
+    // The next save starts from here, and may die as well.
     keep_checkpoint(m, any_file);
     EXPECT_EQ(restored(directory / "m.before-overwrite"), state.wanted);
     save(m, 3);
@@ -103,23 +103,23 @@ TEST_F(CheckpointOverwrite, EveryStateOnTheWayIsOneOfTheTwo) {
   }
 }
 
-TEST_F(CheckpointOverwrite, WithoutAKeptOneAPairThatDoesNotFitIsDamage) {
+TEST_F(CheckpointOverwrite, MismatchedPairWithoutABackupIsDataLoss) {
   make_state("two", "one", false);
   expect_error_with(Code::data_loss, "the checksum is wrong", [&] { restored(m); });
   save(m, 3);
   EXPECT_EQ(restored(m), 3);
 }
 
-TEST_F(CheckpointOverwrite, WhatIsRemovedDoesNotComeBack) {
+TEST_F(CheckpointOverwrite, RemovedCheckpointsStayRemoved) {
   make_state("two", "one", true);
   remove_checkpoint(m);
   EXPECT_THAT(files_of_m(), IsEmpty());
 }
 
-TEST_F(CheckpointOverwrite, MergingOverOneKeepsItToo) {
+TEST_F(CheckpointOverwrite, MergeRestoresOldOrNew) {
   save(directory / "part1", 4);
   make_state("one", "one", false);
-  // As merge_checkpoints() has it when it dies behind its first rename.
+  // merge_checkpoints() leaves this state when it dies after its first rename.
   keep_checkpoint(m, any_file);
   copy("part1.data-00000-of-00001", "m.data-00000-of-00001");
   EXPECT_EQ(restored(m), 1);
@@ -128,7 +128,7 @@ TEST_F(CheckpointOverwrite, MergingOverOneKeepsItToo) {
   EXPECT_THAT(files_of_m(), UnorderedElementsAre("m.data-00000-of-00001", "m.index"));
 }
 
-TEST_F(CheckpointOverwrite, TemporaryFilesOfTheDeadGoThoseOfTheLivingStay) {
+TEST_F(CheckpointOverwrite, RemovesTemporaryFilesOfDeadWritersOnly) {
   save(m, 1);
   const std::string dead = m + ".data-00000-of-00001.tempstate123",
                     dead_index = m + ".index.tempstate45",
@@ -154,8 +154,8 @@ TEST_F(CheckpointOverwrite, TemporaryFilesOfTheDeadGoThoseOfTheLivingStay) {
   EXPECT_FALSE(fs::exists(v1 + ".tempstate7"));
 }
 
-// 2 MB, written over and over; killed at any instant.
-TEST_F(CheckpointOverwrite, KilledWritersLeaveAState) {
+// 2 MB, written over and over; the writer is killed at any instant.
+TEST_F(CheckpointOverwrite, KilledWritersLeaveACompleteState) {
   constexpr int64_t elements = 1 << 19;
   save(m, 0, elements);
   float last = 0;

@@ -57,8 +57,8 @@ TEST(Checkpoint, ReadsWhatItWrote) {
   reader.verify();
 }
 
-// Bytes that TensorFlow writes for ["ab", ""], and the checksum in the index.
-TEST(Checkpoint, StringsAreTensorFlows) {
+// The bytes that TensorFlow writes for ["ab", ""], and the checksum in the index.
+TEST(Checkpoint, StringsEqualTensorFlow) {
   const ScratchDirectory directory;
   CheckpointWriter writer(directory / "m");
   writer.add("names", names);
@@ -69,7 +69,7 @@ TEST(Checkpoint, StringsAreTensorFlows) {
 }
 
 // The index of v0 to v11, two numbers each, as LevelDB writes it with Snappy.
-TEST(Checkpoint, AnIndexMayBeCompressed) {
+TEST(Checkpoint, ReadsCompressedIndexes) {
   const ScratchDirectory directory;
   replace_file(directory / "m.index",
                bytes_of("8c028000000608011a02080100020f7630080112041202080228083523183164"
@@ -90,7 +90,7 @@ TEST(Checkpoint, AnIndexMayBeCompressed) {
   EXPECT_EQ(reader.entry("v11").offset, 24);
 }
 
-TEST(Checkpoint, WithoutFinishNothingIsLeft) {
+TEST(Checkpoint, LeavesNothingWithoutFinish) {
   const ScratchDirectory directory;
   {
     CheckpointWriter writer(directory / "m");
@@ -105,7 +105,7 @@ TEST(Checkpoint, WithoutFinishNothingIsLeft) {
   EXPECT_TRUE(files(directory.path()).empty());
 }
 
-TEST(Checkpoint, PartsAreSavedAndCutAnew) {
+TEST(Checkpoint, SavesPartsAndReadsOtherParts) {
   const ScratchDirectory directory;
   CheckpointWriter writer(directory / "m");
   writer.add_slice("w", {2, 3}, TensorSlice::parse("0,1:-"), Tensor::of<float>({1, 3}, {1, 2, 3}));
@@ -127,7 +127,7 @@ TEST(Checkpoint, PartsAreSavedAndCutAnew) {
   EXPECT_EQ(reader.variables().size(), 3u);
 }
 
-TEST(Checkpoint, ATornFileIsNamedAndTheOneBeforeOffered) {
+TEST(Checkpoint, NamesATornFileAndSuggestsTheOneBefore) {
   const ScratchDirectory directory;
   write_example(directory / "m-1");
   write_example(directory / "m-2");
@@ -140,13 +140,13 @@ TEST(Checkpoint, ATornFileIsNamedAndTheOneBeforeOffered) {
                     [&] { reader.verify(); });
   std::filesystem::remove(data);
   expect_error_with(Code::data_loss, data, [&] { CheckpointReader(directory / "m-2").read("w"); });
-  // The other way round there is none: m-2 has lost its data.
+  // m-2 has lost its data, so there is no checkpoint to suggest for m-1.
   change_byte(directory / "m-1.index", 3);
   expect_error_with(Code::data_loss, "there is no other complete checkpoint",
                     [&] { CheckpointReader(directory / "m-1"); });
 }
 
-TEST(Checkpoint, WhatIsNoFileIsTorn) {
+TEST(Checkpoint, ReportsDirectoriesAndLinkLoopsAsTorn) {
   const ScratchDirectory directory;
   write_example(directory / "m-1");
   for (const std::string file : {"m-2.index", "m-2.data-00000-of-00001"}) {
@@ -166,9 +166,9 @@ TEST(Checkpoint, WhatIsNoFileIsTorn) {
   }
 }
 
-constexpr size_t footer_bytes = 48;  // of a LevelDB table
+constexpr size_t footer_bytes = 48;  // in a LevelDB table
 
-// Where a table's metaindex block lies, which holds nothing: the first handle of the footer.
+// The position of a table's empty metaindex block: the first handle of the footer.
 std::pair<size_t, size_t> unread_block(const std::string& table) {
   const char* at = table.data() + table.size() - footer_bytes;
   const auto varint = [&] {
@@ -183,7 +183,7 @@ std::pair<size_t, size_t> unread_block(const std::string& table) {
   return {begin, begin + varint() + 5};  // behind a block: its compression and checksum
 }
 
-TEST(Checkpoint, EveryChangedByteIsNoticed) {
+TEST(Checkpoint, DetectsEveryChangedByte) {
   const ScratchDirectory directory;
   write_example(directory / "m");
   const std::string data = directory / "m.data-00000-of-00001";
@@ -198,7 +198,7 @@ TEST(Checkpoint, EveryChangedByteIsNoticed) {
     change_byte(index, at);
     try {
       CheckpointReader(directory / "m").verify();
-      // What nobody reads may change: the footer's padding, and the table's empty index of indices.
+      // Unused bytes may change: the footer's padding, and the table's empty index of indices.
       const auto [begin, end] = unread_block(whole);
       EXPECT_TRUE(at + footer_bytes >= whole.size() || (at >= begin && at < end)) << at;
     } catch (const Error& error) {
@@ -214,7 +214,7 @@ TEST(Checkpoint, EveryChangedByteIsNoticed) {
   }
 }
 
-// A checkpoint with 16 bytes of data, and what an index may say about them.
+// A checkpoint with 16 bytes of data, and indexes with false claims about them.
 void expect_refused(const CheckpointIndex& index, const std::string& text) {
   const ScratchDirectory directory;
   const std::string prefix = directory / "m";
@@ -228,7 +228,7 @@ void expect_refused(const CheckpointIndex& index, const std::string& text) {
   complete_checkpoint_beside(directory / "other");
 }
 
-TEST(Checkpoint, AnIndexIsNotBelievedMoreThanItsFiles) {
+TEST(Checkpoint, ChecksTheIndexAgainstTheFiles) {
   const auto one = [](const Shape& shape, int64_t offset, int64_t size, DType dtype = f32) {
     CheckpointIndex out;
     out.entries["w"] = {
@@ -248,7 +248,7 @@ TEST(Checkpoint, AnIndexIsNotBelievedMoreThanItsFiles) {
   expect_refused(index, "m.index is torn or changed: its header does not parse");
 }
 
-TEST(Checkpoint, PartsThatAreNotWhatTheirVariableSaysAreRefused) {
+TEST(Checkpoint, RejectsPartsThatContradictTheirVariable) {
   const Shape full{4};
   const auto part = [](const Shape& shape, DType dtype = f32) {
     return CheckpointEntry{.dtype = dtype, .shape = shape, .size = 8, .slices = {}};
@@ -272,7 +272,7 @@ TEST(Checkpoint, PartsThatAreNotWhatTheirVariableSaysAreRefused) {
   expect_refused(outside, "slice '-1,2' does not lie within [4]");
 }
 
-TEST(Checkpoint, MergesWhatSeveralTasksWrote) {
+TEST(Checkpoint, MergesShardsOfSeveralTasks) {
   const ScratchDirectory directory;
   const std::string a = directory / "m_temp/part-00000-of-00002",
                     b = directory / "m_temp/part-00001-of-00002";
@@ -296,7 +296,7 @@ TEST(Checkpoint, MergesWhatSeveralTasksWrote) {
   EXPECT_TRUE(files(directory.path()).empty());
 }
 
-TEST(Checkpoint, AMergeMovesNothingIfAShardIsOutOfSight) {
+TEST(Checkpoint, MergeMovesNothingIfAShardIsMissing) {
   const ScratchDirectory directory;
   const std::string a = directory / "t/part-00000-of-00002",
                     b = directory / "t/part-00001-of-00002";
@@ -309,7 +309,7 @@ TEST(Checkpoint, AMergeMovesNothingIfAShardIsOutOfSight) {
   EXPECT_EQ(CheckpointReader(a).read("w").to_string(), w.to_string());
 }
 
-TEST(Checkpoint, AMergeMayPassOverWhatIsMissing) {
+TEST(Checkpoint, MergeMaySkipMissingCheckpoints) {
   const ScratchDirectory directory;
   write_example(directory / "t/part");
   const std::string missing = directory / "t/missing";
@@ -321,7 +321,7 @@ TEST(Checkpoint, AMergeMayPassOverWhatIsMissing) {
   CheckpointReader(directory / "m").verify();
 }
 
-TEST(Checkpoint, AMissingOneIsNotFound) {
+TEST(Checkpoint, MissingCheckpointIsNotFound) {
   const ScratchDirectory directory;
   const auto expect = [&](const std::string& name, const std::string& text) {
     expect_error_with(Code::not_found, text, [&] { CheckpointReader(directory / name); });
@@ -332,7 +332,7 @@ TEST(Checkpoint, AMissingOneIsNotFound) {
   expect("m-\?\?\?\?\?-of-00002", "Failed to find any matching files for");
 }
 
-TEST(Checkpoint, ANameOfSomethingElseIsExplained) {
+TEST(Checkpoint, ExplainsOtherFileNames) {
   const ScratchDirectory directory;
   const auto expect = [](const std::string& name, const std::string& text) {
     expect_error_with(Code::not_found, text, [&] { CheckpointReader reader(name); });
@@ -344,14 +344,14 @@ TEST(Checkpoint, ANameOfSomethingElseIsExplained) {
   expect(directory / "m-1.data-00000-of-00001", "prefix '" + directory.path() + "/m-1'");
 }
 
-TEST(Checkpoint, ANameWithAZeroByteIsRefused) {
+TEST(Checkpoint, RejectsNamesWithAZeroByte) {
   const ScratchDirectory directory;
   expect_error_with(Code::invalid_argument, "byte of 0",
                     [&] { write_example(directory / std::string("a\0b", 3)); });
   EXPECT_TRUE(files(directory.path()).empty());
 }
 
-TEST(CheckpointState, IsTensorFlowsText) {
+TEST(CheckpointState, EqualsTensorFlowsText) {
   const ScratchDirectory directory;
   EXPECT_EQ(CheckpointState::read(directory.path()).model_checkpoint_path, "");
   CheckpointState state;
@@ -376,7 +376,7 @@ TEST(CheckpointState, MayBeWrittenByHand) {
   EXPECT_TRUE(state.all_model_checkpoint_paths.empty());
 }
 
-TEST(CheckpointState, ATornOneIsNamedAndTheNewestCheckpointOffered) {
+TEST(CheckpointState, NamesATornFileAndSuggestsTheNewestCheckpoint) {
   const ScratchDirectory directory;
   write_example(directory / "m-1");
   for (const std::string text : {"", "model_checkpoint_path: \"m-", "some text"}) {

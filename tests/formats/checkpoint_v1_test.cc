@@ -1,4 +1,4 @@
-// Checkpoints of format V1: our writer, and CheckpointReader on what both write.
+// Checkpoints of format V1: our writer, and CheckpointReader on the files of both writers.
 #include "graph/formats/checkpoint_v1.h"
 
 #include <gmock/gmock.h>
@@ -15,7 +15,8 @@
 namespace leat {
 namespace {
 
-// What TensorFlow's SaveSlices writes of w, [[1, 2], [3, 4]] in two parts, and names, ["ab", ""].
+// The bytes that TensorFlow's SaveSlices writes for w, [[1, 2], [3, 4]] in two parts, and names,
+// ["ab", ""].
 constexpr std::string_view tensorflows =
     "00003e0a3c0a130a056e616d6573120412020802180722020a000a210a01771208120208"
     "0212020802180122060a0210010a0022080a04080110010a0012020801000c15006e616d"
@@ -34,7 +35,7 @@ void add_example(V1CheckpointWriter& writer) {
   writer.add("w", {2, 2}, TensorSlice::parse("1,1:-"), Tensor::of<float>({1, 2}, {3, 4}));
 }
 
-TEST(V1Checkpoint, OursIsTensorFlowsToTheByte) {
+TEST(V1Checkpoint, WritesTheBytesOfTensorFlow) {
   const ScratchDirectory directory;
   V1CheckpointWriter writer(directory / "sub/m");
   add_example(writer);
@@ -42,7 +43,7 @@ TEST(V1Checkpoint, OursIsTensorFlowsToTheByte) {
   EXPECT_EQ(read_file(directory / "sub/m"), bytes_of(tensorflows));
 }
 
-TEST(V1Checkpoint, IsReadWhereThereIsNoneOfV2) {
+TEST(V1Checkpoint, IsReadIfThereIsNoV2Checkpoint) {
   const ScratchDirectory directory;
   replace_file(directory / "m", bytes_of(tensorflows));
   const CheckpointReader reader(directory / "m");
@@ -61,7 +62,7 @@ TEST(V1Checkpoint, IsReadWhereThereIsNoneOfV2) {
   EXPECT_EQ(CheckpointReader(directory / "m").variables().size(), 1u);
 }
 
-TEST(V1Checkpoint, HoldsEveryDTypeThatItHasAFormatFor) {
+TEST(V1Checkpoint, HoldsEveryDTypeOfItsFormat) {
   const ScratchDirectory directory;
   const std::vector<Tensor> tensors = {
       Tensor::scalar(-1.5f),
@@ -97,7 +98,7 @@ TEST(V1Checkpoint, HoldsEveryDTypeThatItHasAFormatFor) {
   }
 }
 
-TEST(V1Checkpoint, ShardsAreFoundByTheirPattern) {
+TEST(V1Checkpoint, FindsShardsByTheirPattern) {
   const ScratchDirectory directory;
   for (int row = 0; row < 2; ++row) {
     V1CheckpointWriter writer(concat(directory.path(), "/m-0000", row, "-of-00002"));
@@ -121,7 +122,7 @@ TEST(V1Checkpoint, ShardsAreFoundByTheirPattern) {
                     [&] { half.read("w"); });
 }
 
-TEST(V1Checkpoint, WhatDoesNotFitIsRefusedAndLeavesNothing) {
+TEST(V1Checkpoint, RejectsMismatchesAndLeavesNothing) {
   const ScratchDirectory directory;
   {
     V1CheckpointWriter writer(directory / "m");
@@ -134,14 +135,14 @@ TEST(V1Checkpoint, WhatDoesNotFitIsRefusedAndLeavesNothing) {
     expect("'w' is saved twice", {2, 2}, "0,1:-", Tensor::of<float>({1, 2}, {1, 2}));
     expect("different shapes", {3, 2}, "2,1:-", Tensor::of<float>({1, 2}, {1, 2}));
     expect("is saved with the shape [2]", {2, 2}, "0,1:-", Tensor::of<float>({2}, {1, 2}));
-    writer.finish();  // as if they had not been tried
+    writer.finish();  // the rejected tensors have no effect
     EXPECT_EQ(read_file(directory / "m"), bytes_of(tensorflows));
     remove_file(directory / "m");
   }
   EXPECT_TRUE(std::filesystem::is_empty(directory.path()));
 }
 
-TEST(V1Checkpoint, AChangedByteIsNamed) {
+TEST(V1Checkpoint, NamesChangedFiles) {
   const ScratchDirectory directory;
   const std::string good = bytes_of(tensorflows), path = directory / "m";
   int seen = 0;
@@ -154,18 +155,18 @@ TEST(V1Checkpoint, AChangedByteIsNamed) {
     try {
       CheckpointReader(path).verify();
     } catch (const Error& error) {
-      // A file that does not end as a table is none.
+      // A file that does not end like a table is not one.
       EXPECT_TRUE(error.code() == Code::data_loss || at >= good.size() - 8) << error.what();
       EXPECT_THAT(error.what(), testing::HasSubstr(path));
       ++seen;
     }
   }
-  // All but the padding of the footer, and the block of metadata, which nobody reads.
+  // Every byte but the padding of the footer and the unused metadata block.
   EXPECT_GT(seen, static_cast<int>(good.size()) - 48 - 13);
 }
 
-// Its checksum is right, and what it says is not.
-TEST(V1Checkpoint, ATableOfSomethingElseIsDataLoss) {
+// The checksum is right, but the contents are not.
+TEST(V1Checkpoint, TableWithOtherContentsIsDataLoss) {
   const ScratchDirectory directory;
   const auto expect = [&](const std::string& text, const auto& write) {
     {
@@ -177,7 +178,7 @@ TEST(V1Checkpoint, ATableOfSomethingElseIsDataLoss) {
   };
   expect("it has no list of its contents", [](TableWriter& table) { table.add("a", "b"); });
   expect("does not parse", [](TableWriter& table) { table.add("", "\x0a\x05"); });
-  // It says w: float[2] in one part.
+  // The metadata says w: float[2] in one part.
   const std::string contents = bytes_of("0a150a0f0a0177120412020802180122020a0012020801");
   expect("'w' in " + directory / "m" + ": it is not there",
          [&](TableWriter& table) { table.add("", contents); });

@@ -16,13 +16,13 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Pair;
 
-TEST(Records, AreFramedAsTensorFlowsAre) {
+TEST(Records, AreFramedAsInTensorFlow) {
   const std::string framed = framed_record(std::string("\x1a\x11", 2) + "CRC test, one two");
   ASSERT_EQ(framed.size(), 8u + 4 + 19 + 4);
   EXPECT_EQ(framed.substr(31), std::string("\x8a\xd0\x94\x57", 4));  // 0x5794d08a
 }
 
-TEST(Records, ATornOneIsNamed) {
+TEST(Records, NameATornFile) {
   const ScratchDirectory directory;
   const std::string path = directory / "r",
                     whole = framed_record("first") + framed_record("second");
@@ -53,7 +53,7 @@ TEST(Records, ATornOneIsNamed) {
   }
 }
 
-TEST(EventWriter, WritesWhatItsReaderReads) {
+TEST(EventWriter, RoundTripsThroughItsReader) {
   const ScratchDirectory directory;
   Histogram histogram;
   histogram.add(1);
@@ -82,12 +82,12 @@ TEST(EventWriter, WritesWhatItsReaderReads) {
   EXPECT_EQ(events[5].checkpoint, "/m-4");
 }
 
-TEST(EventWriter, GoesOnWhenThereIsRoomAgain) {
+TEST(EventWriter, ContinuesWhenTheDiskHasRoomAgain) {
   const ScratchDirectory directory;
   EventWriter writer(directory.path());
   const uint64_t whole = FileReader(writer.path()).size();
   {
-    const MostBytes full(whole + 7);  // a part of the next record
+    const MostBytes full(whole + 7);  // cuts off the next record
     writer.add_scalar("loss", 1, 1);
     for (int i = 0; i < 2; ++i)
       expect_error_with(Code::resource_exhausted, writer.path(), [&] { writer.flush(); });
@@ -106,7 +106,7 @@ TEST(EventWriter, NeedsADirectory) {
   expect_error_with(Code::invalid_argument, "for the current one", [] { EventWriter(""); });
 }
 
-TEST(Summaries, ATagComesOnce) {
+TEST(Summaries, RejectDuplicateTags) {
   const std::pair<std::string, float> value("a", 1);
   const std::string one = scalar_summary({&value, 1});
   const std::vector<std::string> twice = {one, one}, garbage = {"\xff\xff"};

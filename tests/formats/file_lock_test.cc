@@ -1,4 +1,4 @@
-// Locks by files: one owner at a time, and what a dead one left stops nobody.
+// Locks by files: one owner at a time, and the lock of a dead owner blocks nobody.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -25,13 +25,13 @@ TEST(FileLock, HasOneOwner) {
   const FileLock next(path);
 }
 
-TEST(FileLock, OfADeadProcessIsTakenOver) {
+TEST(FileLock, TakesOverTheLockOfADeadProcess) {
   const ScratchDirectory directory;
   const std::string path = directory / "lock";
   const pid_t child = ::fork();
   if (child == 0) {
     const FileLock held(path);
-    ::_exit(std::filesystem::exists(path) ? 0 : 1);  // and does not give it up
+    ::_exit(std::filesystem::exists(path) ? 0 : 1);  // exits without releasing it
   }
   int status = 0;
   ASSERT_EQ(::waitpid(child, &status, 0), child);

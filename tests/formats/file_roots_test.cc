@@ -1,5 +1,5 @@
-// Files that are limited to some directories: what the roots resolve, and that nothing of file.h
-// gets past them.
+// Files limited to some directories: how the roots resolve paths, and that no function of file.h
+// escapes them.
 #include "core/file_roots.h"
 
 #include <gmock/gmock.h>
@@ -57,7 +57,7 @@ class FileRootsTest : public testing::Test {
   FileRoots roots;
 };
 
-TEST_F(FileRootsTest, ResolveLinksAndWhatIsNotThereYet) {
+TEST_F(FileRootsTest, ResolveLinksAndMissingFiles) {
   const std::pair<const char*, const char*> inside[] = {
       {"in", "in"},
       {"in/", "in"},
@@ -76,7 +76,7 @@ TEST_F(FileRootsTest, ResolveLinksAndWhatIsNotThereYet) {
         "in/../out/secret.txt", "in/to_out", "in/to_out/secret.txt", "in/to_out/none/x",
         "in/to_secret", "in/to_nothing", "in/to_out_relative/secret.txt", "in/to_self",
         "in/to_self/x",
-        // Whether these are allowed must not tell what there is outside.
+        // Whether these are allowed must not reveal what exists outside.
         "out/sub/../../in/a.txt", "out/none/../../in/a.txt", "in/to_out/../in/a.txt"}) {
     const std::string path = directory / given;
     expect_refused(path, [&] { roots.resolve(path); });
@@ -89,7 +89,7 @@ TEST_F(FileRootsTest, ResolveLinksAndWhatIsNotThereYet) {
                     [&] { FileRoots({directory / "in/a.txt"}); });
 }
 
-TEST_F(FileRootsTest, ARelativePathBeginsWhereTheProcessIs) {
+TEST_F(FileRootsTest, RelativePathsStartInTheWorkingDirectory) {
   const std::filesystem::path before = std::filesystem::current_path();
   std::filesystem::current_path(directory / "in-between");
   EXPECT_EQ(read_file("../in/a.txt", roots), "inside");
@@ -100,7 +100,7 @@ TEST_F(FileRootsTest, ARelativePathBeginsWhereTheProcessIs) {
   std::filesystem::current_path(before);
 }
 
-TEST_F(FileRootsTest, NothingOfFileHGetsPastThem) {
+TEST_F(FileRootsTest, NoFileFunctionEscapesThem) {
   const std::pair<const char*, std::function<void(const std::string&)>> ways[] = {
       {"read", [&](const std::string& path) { read_file(path, roots); }},
       {"append",
@@ -123,7 +123,7 @@ TEST_F(FileRootsTest, NothingOfFileHGetsPastThem) {
       expect_error_with(Code::permission_denied, given, [&] { reach(path); });
     }
   }
-  // What a link is, not what it leads to, is renamed, linked and removed.
+  // Renames, links and removals act on a link, not on its target.
   const std::string secret = directory / "out/secret.txt", a = directory / "in/a.txt";
   expect_refused(secret, [&] { rename_file(a, secret, roots); });
   expect_refused(secret, [&] { rename_file(secret, directory / "in/b.txt", roots); });
@@ -141,7 +141,7 @@ TEST_F(FileRootsTest, NothingOfFileHGetsPastThem) {
   EXPECT_THAT(names_in(directory / "out"), UnorderedElementsAre("secret.txt", "sub", "to_in"));
 }
 
-TEST_F(FileRootsTest, InsideEverythingWorks) {
+TEST_F(FileRootsTest, EverythingWorksInside) {
   make_directories(directory / "in/x/y", roots);
   replace_file(directory / "in/x/y/1", "one", roots);
   replace_file(directory / "in/to_sub/2", "two", roots);
@@ -167,7 +167,7 @@ TEST_F(FileRootsTest, InsideEverythingWorks) {
   EXPECT_EQ(roots.to_string(), "files below " + (directory / "in"));
 }
 
-TEST_F(FileRootsTest, MatchesAreOnlyOfWhatIsInside) {
+TEST_F(FileRootsTest, MatchOnlyFilesInside) {
   EXPECT_THAT(matching_files(directory / "in/*.txt", roots), ElementsAre(directory / "in/a.txt"));
   EXPECT_THAT(matching_files(directory / "in/*/*", roots), IsEmpty());
   EXPECT_THAT(matching_files(directory / "in/*/secret.txt", roots), IsEmpty());
@@ -178,8 +178,8 @@ TEST_F(FileRootsTest, MatchesAreOnlyOfWhatIsInside) {
                       [&] { matching_files(pattern, roots); });
 }
 
-// A directory that is exchanged for a link while it is used: never what is outside.
-TEST_F(FileRootsTest, AnExchangedDirectoryLeadsNowhere) {
+// While in use, a directory is exchanged for a link: the functions never reach outside.
+TEST_F(FileRootsTest, ExchangedDirectoryLeadsNowhere) {
   const std::string swapped = directory / "in/swapped", aside = directory / "in/aside";
   std::filesystem::create_directories(swapped);
   replace_file(swapped + "/secret.txt", "inside");

@@ -1,4 +1,4 @@
-// Images as files: what is written is read again, what is damaged is refused.
+// Images as files: images can be written and read again; damaged files are rejected.
 #include "graph/formats/image_file.h"
 
 #include <gtest/gtest.h>
@@ -34,7 +34,7 @@ TEST(ImageFiles, PngKeepsEveryBit) {
   }
 }
 
-TEST(ImageFiles, JpegKeepsTheImpression) {
+TEST(ImageFiles, JpegStaysCloseToTheImage) {
   const Image image = picture(40, 56, 3);
   const Image again = decode_image(encode_jpeg(image, {.quality = 100}), {});
   ASSERT_EQ(again.contents.size(), image.contents.size());
@@ -48,7 +48,7 @@ TEST(ImageFiles, JpegKeepsTheImpression) {
   EXPECT_EQ(half.contents.size(), 20u * 28);
 }
 
-TEST(ImageFiles, ATornOneIsRefused) {
+TEST(ImageFiles, RejectTornFiles) {
   const std::string png = encode_png(picture(9, 13, 3)), jpeg = encode_jpeg(picture(9, 13, 3), {});
   for (const std::string& whole : {png, jpeg}) {
     for (size_t length = 0; length + 2 < whole.size(); ++length) {
@@ -61,8 +61,8 @@ TEST(ImageFiles, ATornOneIsRefused) {
   EXPECT_EQ(rest.contents.size(), 9u * 13 * 3);
 }
 
-// 2^31 - 1 pixels each way, with a checksum that is right: no memory is asked for.
-TEST(ImageFiles, AVastOneIsRefused) {
+// 2^31 - 1 pixels each way, with a valid checksum: the decoder allocates nothing.
+TEST(ImageFiles, RejectVastImages) {
   std::string vast = encode_png(picture(1, 1, 1));
   const unsigned char header[] = {0x7f, 0xff, 0xff, 0xff, 0x7f, 0xff, 0xff, 0xff};
   vast.replace(16, 8, reinterpret_cast<const char*>(header), 8);
@@ -71,8 +71,8 @@ TEST(ImageFiles, AVastOneIsRefused) {
                     [] { decode_image("GIF89a", {}); });
 }
 
-// In the middle, when its memory has grown already.
-TEST(ImageFiles, AJpegThatIsGivenUpLeavesNothingBehind) {
+// In the middle, when its memory has already grown.
+TEST(ImageFiles, AbandonedJpegLeaksNoMemory) {
   const Image image = picture(2500, 2500, 3);
   const auto encode_until = [&](std::chrono::milliseconds end) {
     StepEnd::Flag has_ended = false;

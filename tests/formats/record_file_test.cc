@@ -21,7 +21,7 @@ class RecordFiles : public testing::Test {
     replace_file(path_, content);
     return path_;
   }
-  // Each piece as a gzip stream of its own.
+  // Compresses each piece as its own gzip stream.
   std::string gzip_file(const std::vector<std::string>& pieces) {
     std::remove(path_.c_str());
     for (const std::string& piece : pieces) {
@@ -44,7 +44,7 @@ class RecordFiles : public testing::Test {
   const std::string path_ = directory_ / "file";
 };
 
-TEST_F(RecordFiles, Lines) {
+TEST_F(RecordFiles, ReadLines) {
   const std::string path = file("a\r\nb\n\n\rc\r\r\nlast");
   EXPECT_THAT(all(open_lines(path, 0, Compression::none)),
               ElementsAre(":1=a", ":2=b", ":3=", ":4=\rc\r", ":5=last"));
@@ -53,7 +53,7 @@ TEST_F(RecordFiles, Lines) {
   EXPECT_THAT(all(open_lines(file(""), 0, Compression::none)), ElementsAre());
 }
 
-TEST_F(RecordFiles, RecordsHaveTheirPositions) {
+TEST_F(RecordFiles, ReadRecordsWithTheirPositions) {
   const std::string content = framed_record("one") + framed_record("") + framed_record("three");
   EXPECT_THAT(all(open_records(file(content), Compression::none)),
               ElementsAre(":0=one", ":19=", ":35=three"));
@@ -62,8 +62,8 @@ TEST_F(RecordFiles, RecordsHaveTheirPositions) {
       ElementsAre(":0=one", ":19=", ":35=three"));
 }
 
-// More than any buffer: lines and records go on across them.
-TEST_F(RecordFiles, LargeOnes) {
+// Larger than any buffer: lines and records cross its end.
+TEST_F(RecordFiles, ReadLargeLinesAndRecords) {
   const std::string large(1'000'003, 'x');
   EXPECT_THAT(all(open_lines(gzip_file({large + "\n", large, "\nend"}), 0, Compression::gzip)),
               ElementsAre(":1=" + large, ":2=" + large, ":3=end"));
@@ -72,7 +72,7 @@ TEST_F(RecordFiles, LargeOnes) {
       ElementsAre(":0=" + large, ":1000019=end"));
 }
 
-TEST_F(RecordFiles, PiecesOfFixedLength) {
+TEST_F(RecordFiles, ReadRecordsOfFixedLength) {
   const std::string path = file("HH0123456789FF");
   EXPECT_THAT(all(open_fixed_length(path, {.header = 2, .record = 4}, Compression::none)),
               ElementsAre(":0=0123", ":1=4567", ":2=89FF"));
@@ -87,8 +87,8 @@ TEST_F(RecordFiles, PiecesOfFixedLength) {
               ElementsAre());
 }
 
-// It says that it has 2^60 bytes, with a checksum that is right.
-TEST_F(RecordFiles, ALengthThatNoFileHasTakesNoMemory) {
+// A record that claims 2^60 bytes, with a valid checksum.
+TEST_F(RecordFiles, FalseLengthTakesNoMemory) {
   const uint64_t length = uint64_t{1} << 60;
   std::string content(reinterpret_cast<const char*>(&length), 8);
   const uint32_t sum = masked_crc(crc32c(content.data(), 8));
@@ -97,7 +97,7 @@ TEST_F(RecordFiles, ALengthThatNoFileHasTakesNoMemory) {
                     [&] { open_records(file(content + "abc"), Compression::none)->next(); });
 }
 
-TEST_F(RecordFiles, WhatIsDamagedIsNamed) {
+TEST_F(RecordFiles, NameDamagedFiles) {
   const std::string whole = read_file(gzip_file({std::string(1000, 'a') + "\n"}));
   for (size_t length = 1; length < whole.size(); ++length) {
     expect_error_with(Code::data_loss, path_ + " is torn", [&] {

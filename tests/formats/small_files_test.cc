@@ -1,4 +1,4 @@
-// BMP, GIF and WAV files, and what Snappy has compressed, byte by byte.
+// BMP, GIF and WAV files and Snappy's compression, byte by byte.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -22,7 +22,7 @@ std::string bmp(int32_t height) {
   return out + std::string("\1\2\3\4\5\6\0\0\7\x08\x09\x0a\x0b\x0c\0\0", 16);
 }
 
-TEST(BmpFile, RowsComeFromTheBottomAndBlueFirst) {
+TEST(BmpFile, ReadsRowsFromTheBottomAndBlueFirst) {
   const Image image = decode_bmp(bmp(2), 0);
   EXPECT_EQ(image.channels, 3);
   EXPECT_THAT(image.contents, ElementsAre(9, 8, 7, 12, 11, 10, 3, 2, 1, 6, 5, 4));
@@ -30,7 +30,7 @@ TEST(BmpFile, RowsComeFromTheBottomAndBlueFirst) {
   EXPECT_EQ(decode_bmp(bmp(2), 4).contents[3], 255) << "opaque";
 }
 
-TEST(BmpFile, WhatDoesNotFitIsAnError) {
+TEST(BmpFile, RejectsMismatches) {
   expect_error_with(Code::invalid_argument, "must be 0, 3 or 4 for BMP, but got 1",
                     [] { decode_bmp(bmp(2), 1); });
   expect_error_with(Code::invalid_argument, "they differ by -8", [] { decode_bmp(bmp(3), 0); });
@@ -38,7 +38,7 @@ TEST(BmpFile, WhatDoesNotFitIsAnError) {
                     [] { decode_bmp(bmp(2).substr(0, 31), 0); });
 }
 
-// White, then what the second frame lets through.
+// A GIF of one pixel, in white or dark blue. A transparent frame shows the one before.
 const std::string gif_begin("GIF89a\1\0\1\0\x80\0\0\xff\xff\xff\0\0\x40", 19);
 std::string gif_frame(bool is_transparent, char pixel_code) {
   std::string control("!\xf9\4\0\0\0\1\0", 8), frame(",\0\0\0\0\1\0\1\0\0\2\2", 12);
@@ -50,7 +50,7 @@ std::string gif_frame(bool is_transparent, char pixel_code) {
   return control + frame + std::string(1, '\0');
 }
 
-TEST(GifFile, FramesAreDrawnOverEachOther) {
+TEST(GifFile, DrawsFramesOverEachOther) {
   const Animation two = decode_gif(gif_begin + gif_frame(false, 0) + gif_frame(false, 1) + ";");
   EXPECT_EQ(two.frames, 2);
   EXPECT_THAT(two.image.contents, ElementsAre(255, 255, 255, 0, 0, 0x40));
@@ -71,8 +71,8 @@ TEST(GifFile, DamageEndsTheAnimation) {
                     [&] { decode_gif(gif_begin + gif_frame(false, 3) + ";"); });
 }
 
-TEST(WavFile, WhatWasWrittenIsRead) {
-  const std::vector<float> samples = {0, 0.5F, -1, 2};  // the last is cut
+TEST(WavFile, ReadsWhatItWrites) {
+  const std::vector<float> samples = {0, 0.5F, -1, 2};  // the last is clipped
   const std::string file = encode_wav(samples.data(), 2, 2, 8'000);
   EXPECT_EQ(file.size(), 44u + 8);
   const Sound sound = decode_wav(file);
@@ -82,7 +82,7 @@ TEST(WavFile, WhatWasWrittenIsRead) {
   EXPECT_THAT(sound.samples, ElementsAre(0, 0.5F, -1, 32767 / 32768.0F));
 }
 
-TEST(WavFile, WhatItIsNotIsSaid) {
+TEST(WavFile, ReportsMistakes) {
   const float sample = 0;
   std::string file = encode_wav(&sample, 1, 1, 8'000);
   expect_error_with(Code::invalid_argument, "Data too short",
@@ -96,9 +96,8 @@ TEST(WavFile, WhatItIsNotIsSaid) {
                     [&] { encode_wav(&sample, 1, 1, 0); });
 }
 
-TEST(Snappy, CopiesWhatIsThere) {
-  // "abcd"; 5 from 4 back; 4 from 3 back, with two bytes, then with four; "e" by a length of its
-  // own
+TEST(Snappy, CopiesEarlierBytes) {
+  // "abcd"; 5 from 4 back; 4 from 3 back, with two bytes, then with four; "e" with its own length
   const std::string compressed(
       "\x12\x0c"
       "abcd"
@@ -111,7 +110,7 @@ TEST(Snappy, CopiesWhatIsThere) {
   EXPECT_EQ(snappy_decompressed(std::string(1, '\0')), "");
 }
 
-TEST(Snappy, WhatIsDamagedIsDataLoss) {
+TEST(Snappy, DamagedInputIsDataLoss) {
   const std::string compressed(
       "\x12\x0c"
       "abcd"

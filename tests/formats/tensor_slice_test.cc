@@ -18,13 +18,13 @@ std::string hex(std::string_view bytes) {
   return out;
 }
 
-// The key's last number, of a slice `start,0`.
+// The key's last number, for a slice `start,0`.
 std::string signed_bytes(int64_t value) {
   const std::string key = slice_key("", {{{value, 0}}});
   return hex(std::string_view(key).substr(5, key.size() - 6));
 }
 
-TEST(TensorSlice, KeysAreTensorFlows) {
+TEST(TensorSlice, KeysEqualTensorFlow) {
   EXPECT_EQ(hex(slice_key("w", TensorSlice::parse("5,5:-"))), "00 77 00 01 01 02 85 85 80 7f");
   EXPECT_EQ(signed_bytes(-65), "3f bf");
   EXPECT_EQ(signed_bytes(-1), "7f");
@@ -36,13 +36,13 @@ TEST(TensorSlice, KeysAreTensorFlows) {
   EXPECT_EQ(signed_bytes(INT64_MIN), "00 3f 80 00 00 00 00 00 00 00");
 }
 
-TEST(TensorSlice, KeysCanBeRead) {
+TEST(TensorSlice, PrintsKeysReadably) {
   const std::string name("a\0\1\xff", 4);
   EXPECT_EQ(readable_key(name), "'" + name + "'");
   EXPECT_EQ(readable_key(slice_key(name, TensorSlice::parse("5,5:-"))), "a part of '" + name + "'");
 }
 
-TEST(TensorSlice, KeysSortAsNumbersDo) {
+TEST(TensorSlice, KeysSortLikeNumbers) {
   std::string last;
   for (const int64_t value :
        {int64_t{-1} << 60, int64_t{-70000}, int64_t{-64}, int64_t{-1}, int64_t{0}, int64_t{63},
@@ -53,7 +53,7 @@ TEST(TensorSlice, KeysSortAsNumbersDo) {
   }
 }
 
-TEST(TensorSlice, ReadsTheTextOfSaveV2) {
+TEST(TensorSlice, ParsesTheTextOfSaveV2) {
   const ShapeAndSlice part = ShapeAndSlice::parse("10 20 0,5:-");
   EXPECT_EQ(part.full, (Shape{10, 20}));
   EXPECT_EQ(part.slice.to_string(), "0,5:-");
@@ -67,14 +67,14 @@ TEST(TensorSlice, ReadsTheTextOfSaveV2) {
     expect_error_with(Code::invalid_argument, "", [&] { ShapeAndSlice::parse(bad); });
 }
 
-TEST(TensorSlice, ARangeBeforeTheTensorIsRefused) {
+TEST(TensorSlice, RejectsRangesOutsideTheTensor) {
   for (const TensorSlice::Extent bad : {TensorSlice::Extent{-1, 1}, {INT64_MIN, 3}, {11, 0}}) {
     expect_error_with(Code::invalid_argument, "does not lie within [10]",
                       [&] { TensorSlice{{bad}}.resolved({10}); });
   }
 }
 
-TEST(TensorSlice, CopiesWhatTwoPartsHaveInCommon) {
+TEST(TensorSlice, CopiesTheCommonElementsOfTwoParts) {
   // Rows 1 to 3 and columns 0 to 2 of a 4 × 3 matrix into rows 2 to 4.
   const Tensor from = Tensor::of<int32_t>({2, 2}, {10, 11, 20, 21});
   Tensor to = Tensor::of<int32_t>({2, 3}, {0, 0, 0, 0, 0, 0});

@@ -1,5 +1,5 @@
-// All-reduce: what crosses between the workers, and that it trains as one device would with the
-// mean gradient.
+// All-reduce: what crosses between the workers, and that it trains like one device with the mean
+// gradient.
 #include "frontends/cpp/strategies/all_reduce.h"
 
 #include <gmock/gmock.h>
@@ -34,7 +34,7 @@ nn::Dense make_layer(Graph& graph) {
   return {graph, 4, 2, options};  // 10 numbers
 }
 
-// Replicas of a model; what a program builds.
+// Replicas of a model, as a program builds them.
 struct Program {
   Program(const AllReduce& strategy, const Optimizer& optimizer) {
     for (int k = 0; k < strategy.workers(); ++k) {
@@ -52,7 +52,7 @@ struct Program {
   Node* train = nullptr;
 };
 
-// The same on one device: shared variables, and the mean of the gradients of all losses.
+// The same model on one device: shared variables, and the mean of the gradients of all losses.
 struct Reference {
   Reference(int replicas, const Optimizer& optimizer) {
     const nn::Dense layer = make_layer(graph);
@@ -101,13 +101,13 @@ PartitionedGraph partitions(const Graph& graph, const std::vector<Output>& input
   return run_pipeline(graph, options);
 }
 
-// Of a step with `count` workers.
+// The step with `count` workers.
 PartitionedGraph partitions(int count, const AllReduce::Options& options = {}) {
   const Program program(AllReduce(workers(count), options), GradientDescent{0.1});
   return partitions(program.graph, program.inputs, *program.train, count);
 }
 
-// "0->1 float[3]" of every value that crosses, "0->1 signal" of what only waits.
+// "0->1 float[3]" for every value that crosses, "0->1 signal" for a control edge.
 std::vector<std::string> crossings(const PartitionedGraph& graph) {
   std::vector<std::string> out;
   for (const CutEdge& edge : graph.edges) {
@@ -130,16 +130,16 @@ TEST(AllReduce, OneWorkerSendsNothing) {
 }
 
 // Each worker sends the 10 numbers of its gradient to both others.
-TEST(AllReduce, SmallGradientsGoToAllInOneTrip) {
+TEST(AllReduce, SmallGradientsGoToAllWorkersInOneTrip) {
   const PartitionedGraph step = partitions(3);
   EXPECT_THAT(crossings(step),
               ElementsAre("0->1 float[10]", "0->2 float[10]", "1->0 float[10]", "1->0 signal",
                           "1->2 float[10]", "2->0 float[10]", "2->0 signal", "2->1 float[10]"));
 }
 
-// Chunks of 3, 3 and 4 numbers; each goes to its owner twice and its mean to the two others: 40
+// Chunks of 3, 3 and 4 numbers. Each goes to its owner twice, and its mean to the two others: 40
 // numbers are sent, 2(N-1) times 10.
-TEST(AllReduce, LargeGradientsGoByChunks) {
+TEST(AllReduce, LargeGradientsAreSentInChunks) {
   const PartitionedGraph step = partitions(3, {.trip_bytes = 0});
   EXPECT_THAT(crossings(step),
               ElementsAre("0->1 float[3]", "0->1 float[3]", "0->2 float[3]", "0->2 float[4]",
@@ -157,14 +157,14 @@ TEST(AllReduce, TwoWorkersExchangeDirectly) {
   EXPECT_THAT(crossings(step), ElementsAre("0->1 float[10]", "1->0 float[10]", "1->0 signal"));
 }
 
-// The bias and the kernel apart, the bias first: backward makes it first.
+// The bias and the kernel are separate, the bias first: the backward pass computes it first.
 TEST(AllReduce, BucketsAreBounded) {
   const PartitionedGraph step = partitions(2, {.bucket_bytes = 32});
   EXPECT_THAT(crossings(step), ElementsAre("0->1 float[2]", "0->1 float[8]", "1->0 float[2]",
                                            "1->0 float[8]", "1->0 signal"));
 }
 
-TEST(AllReduce, GradientsOfTwoDtypesAreNotMixed) {
+TEST(AllReduce, GradientsOfTwoDtypesStaySeparate) {
   Graph graph;
   const AllReduce strategy(workers(2));
   std::vector<Output> losses;
@@ -192,8 +192,8 @@ std::ostream& operator<<(std::ostream& out, const Case& of) { return out << of.n
 
 class AllReduceTraining : public testing::TestWithParam<Case> {};
 
-// Losses to the last bit, and all copies of variables and slots equal.
-TEST_P(AllReduceTraining, IsThatOfOneDeviceWithTheMeanGradient) {
+// Losses are equal to the last bit, and so are all copies of variables and slots.
+TEST_P(AllReduceTraining, EqualsOneDeviceWithTheMeanGradient) {
   const Case& of = GetParam();
   InProcessCluster cluster({{"worker", of.workers}});
   const AllReduce strategy(cluster.spec(), {.trip_bytes = of.trip_bytes});
@@ -261,8 +261,8 @@ std::vector<float> train(Program& program, const std::string& target, const std:
   return out;
 }
 
-// One copy is saved, by the names of a program with one process; a training that starts from it has
-// equal copies, and goes on as if nothing had happened.
+// One copy is saved, under the names of a program with one process. A training that starts from it
+// has equal copies, and continues undisturbed.
 TEST(AllReduce, ResumesFromTheCheckpointOfOneCopy) {
   InProcessCluster cluster({{"worker", 2}});
   const AllReduce strategy(cluster.spec());
@@ -289,8 +289,8 @@ TEST(AllReduce, ResumesFromTheCheckpointOfOneCopy) {
                   "layer/bias/Adam_1", "layer/kernel", "layer/kernel/Adam", "layer/kernel/Adam_1"));
 }
 
-// A variable that nothing trains is the replica's own after the start.
-TEST(AllReduce, WhatAReplicaChangesItselfStaysItsOwn) {
+// A variable that nothing trains belongs to its replica after the start.
+TEST(AllReduce, ReplicasKeepTheirOwnChanges) {
   InProcessCluster cluster({{"worker", 2}});
   const AllReduce strategy(cluster.spec());
   Graph graph;
@@ -310,7 +310,7 @@ TEST(AllReduce, WhatAReplicaChangesItselfStaysItsOwn) {
   EXPECT_EQ(second.item<float>(), 6);
 }
 
-TEST(AllReduce, AReplicaMayBeAskedForAgainAndInsideOfAnother) {
+TEST(AllReduce, ReplicasMayBeReenteredAndNested) {
   const AllReduce strategy(workers(3));
   Graph graph;
   const NameScope outer(graph, "outer");
@@ -326,7 +326,7 @@ TEST(AllReduce, AReplicaMayBeAskedForAgainAndInsideOfAnother) {
   EXPECT_EQ(no_op(graph, "last").requested_device, DeviceName::parse("/job:worker/task:1"));
 }
 
-TEST(AllReduce, MistakesAreNamed) {
+TEST(AllReduce, ReportsMistakes) {
   const AllReduce strategy(workers(2));
   expect_error_with(Code::invalid_argument, "an all-reduce needs the job 'worker', which",
                     [] { AllReduce(ClusterSpec::parse(R"({"cluster": {"ps": ["h:1"]}})")); });
@@ -377,7 +377,7 @@ TEST(AllReduce, MistakesAreNamed) {
   EXPECT_NO_THROW(minimize({loss, second_loss})());
 }
 
-TEST(AllReduce, ATakenNameIsNamed) {
+TEST(AllReduce, NamesATakenName) {
   const AllReduce strategy(workers(2));
   Graph graph;
   no_op(graph, "worker_1");

@@ -1,4 +1,4 @@
-// nn::attention() and nn::layer_norm() against their formulas written as loops over numbers.
+// nn::attention() and nn::layer_norm(), against their formulas written as loops over numbers.
 #include "frontends/cpp/nn/attention.h"
 
 #include <gmock/gmock.h>
@@ -59,7 +59,7 @@ void expect_values(const Tensor& got, const std::vector<float>& expected) {
               testing::Pointwise(testing::FloatNear(1e-5F), expected));
 }
 
-TEST(Attention, IsItsFormula) {
+TEST(Attention, MatchesItsFormula) {
   const Tensor q = waves({batch, queries, heads * size}, 0),
                k = waves({batch, keys, heads * size}, 1),
                v = waves({batch, keys, heads * width}, 2);
@@ -68,7 +68,7 @@ TEST(Attention, IsItsFormula) {
   for (int64_t b = 0; b < batch; ++b)
     for (int64_t j = 0; j < keys; ++j)
       mask.data<bool>()[b * keys + j] = j < lengths[static_cast<size_t>(b)];
-  // Extents known, and not.
+  // Known extents, and unknown ones.
   for (const int64_t n : {batch, int64_t{any}}) {
     for (const int64_t m : {queries, int64_t{any}}) {
       Graph g;
@@ -97,7 +97,7 @@ TEST(Attention, IsItsFormula) {
   }
 }
 
-TEST(Attention, OfSeveralHeadsLearns) {
+TEST(Attention, LearnsWithSeveralHeads) {
   Graph g;
   const Output x = placeholder(g, "x", f32, {any, any, 6});
   const Output y = nn::multi_head_attention(x, x, x, {.heads = 3, .size = 6, .causal = true});
@@ -116,7 +116,7 @@ TEST(Attention, OfSeveralHeadsLearns) {
     EXPECT_EQ(got[i].shape(), variables[i].shape()) << names[i];
 }
 
-TEST(Attention, AMaskWithoutHeadsIsThatOfAllHeads) {
+TEST(Attention, AppliesAMaskWithoutHeadsToAllHeads) {
   Graph g;
   const Output q = constant(g, waves({2, 3, 4}, 0));
   const Output seen = constant(g, {{{true, false, false}, {true, true, false}, {true, true, true}},
@@ -128,7 +128,7 @@ TEST(Attention, AMaskWithoutHeadsIsThatOfAllHeads) {
   EXPECT_EQ(got[0].to_vector<float>(), got[1].to_vector<float>());
 }
 
-TEST(Attention, Mistakes) {
+TEST(Attention, RejectsMistakes) {
   Graph g;
   const Output q = placeholder(g, "q", f32, {any, 3, 10});
   expect_error_with(Code::invalid_argument, "a known multiple of 3 heads, got q:0",
@@ -140,7 +140,7 @@ TEST(Attention, Mistakes) {
                     [&] { nn::attention(q, q, q, {.mask = q}); });
 }
 
-TEST(LayerNorm, IsItsFormula) {
+TEST(LayerNorm, MatchesItsFormula) {
   Graph g;
   const Output x = placeholder(g, "x", f32, {any, any, 4});
   const Output y = nn::layer_norm(x, {.epsilon = 0.01});

@@ -46,7 +46,7 @@ void expect_differences(Session& session, const Feeds& feeds, Output y, size_t k
   }
 }
 
-// Both orders: of f, and of its gradient in one direction.
+// Both orders: the gradient of f, and of its gradient in one direction.
 void expect_gradients(const Function& f, const std::vector<Tensor>& xs) {
   Graph g;
   Outputs inputs;
@@ -105,7 +105,7 @@ TEST(LoopGradient, OfAPower) {
   }
 }
 
-// A recurrent network: the weights are from outside, the state goes round.
+// A recurrent network: the weights come from outside, the state is a loop variable.
 Output recurrent(Output h, Output w, Output x, int steps) {
   const auto [i, last] =
       while_loop([=](Output i, Output) { return i < steps; },
@@ -116,12 +116,12 @@ Output recurrent(Output h, Output w, Output x, int steps) {
   return sum(square(last));
 }
 
-TEST(LoopGradient, OfWhatComesFromOutside) {
+TEST(LoopGradient, OfOuterValues) {
   expect_gradients([](const Outputs& x) { return recurrent(x[0], x[1], x[2], 4); },
                    {vector({0.3, -0.2}), matrix, vector({0.1, 0.4})});
 }
 
-TEST(LoopGradient, OfLoopsInLoops) {
+TEST(LoopGradient, OfNestedLoops) {
   expect_gradients(
       [](const Outputs& x) {
         Graph& g = x[0].graph();
@@ -141,7 +141,7 @@ TEST(LoopGradient, OfLoopsInLoops) {
       {vector({0.9, 1.2}), vector({0.7, -0.4})});
 }
 
-TEST(LoopGradient, OfVariablesThatTakeTurns) {
+TEST(LoopGradient, OfSwappedVariables) {
   expect_gradients(
       [](const Outputs& x) {
         const auto [i, a, b] = while_loop([](Output i, Output, Output) { return i < 3; },
@@ -154,7 +154,7 @@ TEST(LoopGradient, OfVariablesThatTakeTurns) {
       {vector({0.9, 1.2}), vector({0.7, -0.4})});
 }
 
-TEST(LoopGradient, OfShapesThatGrow) {
+TEST(LoopGradient, OfGrowingShapes) {
   expect_gradients(
       [](const Outputs& x) {
         const auto [i, rows] =
@@ -168,7 +168,7 @@ TEST(LoopGradient, OfShapesThatGrow) {
       {vector({0.5, 0.2})});
 }
 
-TEST(LoopGradient, OfListsThatGrow) {
+TEST(LoopGradient, OfGrowingLists) {
   expect_gradients(
       [](const Outputs& x) {
         Graph& g = x[0].graph();
@@ -183,7 +183,7 @@ TEST(LoopGradient, OfListsThatGrow) {
       {vector({0.5, 1.2})});
 }
 
-TEST(LoopGradient, StopsAtTheMaximumOfIterations) {
+TEST(LoopGradient, StopsAtMaximumIterations) {
   expect_gradients(
       [](const Outputs& x) {
         const Output y =
@@ -194,7 +194,7 @@ TEST(LoopGradient, StopsAtTheMaximumOfIterations) {
       {vector({0.9, 1.2})});
 }
 
-TEST(LoopGradient, TakenWithinABody) {
+TEST(LoopGradient, TakenInsideABody) {
   // Newton's method for the square root of x, which takes a derivative in each iteration.
   expect_gradients(
       [](const Outputs& x) {
@@ -210,7 +210,7 @@ TEST(LoopGradient, TakenWithinABody) {
       {vector({2, 9})});
 }
 
-TEST(LoopGradient, TwiceOfOneLoop) {
+TEST(LoopGradient, TwiceThroughOneLoop) {
   Graph g;
   const Output x = placeholder(g, "x", f32, {}), z = placeholder(g, "z", f32, {});
   const auto [i, y] = while_loop([](Output i, Output) { return i < 3; },
@@ -258,7 +258,7 @@ TEST(LoopGradient, ErrorsNameTheLoop) {
 
 // ---- Conditions ----
 
-TEST(CondGradient, OfTheBranchThatIsTaken) {
+TEST(CondGradient, OfTheBranchTaken) {
   for (const bool p : {false, true}) {
     expect_gradients(
         [&](const Outputs& x) {
@@ -270,7 +270,7 @@ TEST(CondGradient, OfTheBranchThatIsTaken) {
   }
 }
 
-TEST(CondGradient, OfAValueThatABranchPassesOn) {
+TEST(CondGradient, OfAValueThatABranchReturns) {
   Graph g;
   const Output x = placeholder(g, "x", f32, {}), p = placeholder(g, "p", DType::boolean, {});
   const Output y = cond(
@@ -285,7 +285,7 @@ TEST(CondGradient, OfAValueThatABranchPassesOn) {
   }
 }
 
-TEST(CondGradient, OfConditionsInConditions) {
+TEST(CondGradient, OfNestedConditions) {
   for (const double at : {-2.0, -0.5, 0.5, 2.0}) {
     expect_gradients(
         [&](const Outputs& x) {
@@ -386,7 +386,7 @@ TEST(CondGradient, OfACase) {
 
 // ---- Loops over an axis ----
 
-TEST(MapGradient, OfElementsAndOfWhatComesFromOutside) {
+TEST(MapGradient, OfElementsAndOuterValues) {
   expect_gradients(
       [](const Outputs& x) {
         return sum(map_fn([&](Output row) { return sin(row * x[1]) * sum(row); }, x[0]));

@@ -1,5 +1,5 @@
-// What cond(), switch_case(), while_loop(), map_fn(), scan() and function() compute, and what they
-// refuse. Their gradients: control_flow_gradients_test.cc.
+// What cond(), switch_case(), while_loop(), map_fn(), scan() and function() compute and reject. For
+// their gradients see control_flow_gradients_test.cc.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -52,7 +52,7 @@ TEST_F(ControlFlow, ConditionsRunOneBranch) {
   EXPECT_THAT(values(session, {}, no), ElementsAre(1));
 }
 
-TEST_F(ControlFlow, ConditionsGiveAsManyValuesAsTheirBranches) {
+TEST_F(ControlFlow, ConditionsReturnAsManyValuesAsTheirBranches) {
   const Output x = constant(g, {1.f, 2.f}), p = placeholder(g, "p", DType::boolean, {});
   const auto [a, b] = cond(
       p,
@@ -73,7 +73,7 @@ TEST_F(ControlFlow, ConditionsGiveAsManyValuesAsTheirBranches) {
   EXPECT_THAT(values(session, no, list[0]), ElementsAre(2, 3));
 }
 
-TEST_F(ControlFlow, ABranchOfConstantsRunsOnlyWhenTaken) {
+TEST_F(ControlFlow, BranchOfConstantsRunsOnlyWhenTaken) {
   const Output p = placeholder(g, "p", DType::boolean, {});
   const Output y = cond(
       p, [&] { return constant(g, 1.0f) + constant(g, 2.0f); },
@@ -85,7 +85,7 @@ TEST_F(ControlFlow, ABranchOfConstantsRunsOnlyWhenTaken) {
   EXPECT_THAT(values(session, {{p, Tensor::scalar(false)}}, y), ElementsAre(5, 6));
 }
 
-TEST_F(ControlFlow, CasesByNumberAndTheLastForAllOthers) {
+TEST_F(ControlFlow, SwitchCaseUsesTheLastBranchForOtherNumbers) {
   const Output i = placeholder(g, "i", i32, {});
   const Output y =
       switch_case(i, {[&] { return constant(g, 10.f); }, [&] { return constant(g, 20.f); },
@@ -96,7 +96,7 @@ TEST_F(ControlFlow, CasesByNumberAndTheLastForAllOthers) {
     EXPECT_THAT(values(session, {{i, Tensor::scalar(index)}}, y), ElementsAre(value)) << index;
 }
 
-TEST_F(ControlFlow, ConditionsThatDoNotFitAreRefused) {
+TEST_F(ControlFlow, RejectsMismatchedConditions) {
   const Output x = constant(g, 1.f), p = constant(g, true);
   const auto refuse = [&](std::string_view text, const std::function<void()>& build) {
     expect_error_with(Code::invalid_argument, text, build);
@@ -130,7 +130,7 @@ TEST_F(ControlFlow, ConditionsThatDoNotFitAreRefused) {
 
 // ---- Loops ----
 
-TEST_F(ControlFlow, LoopsOfOneVariableAndOfSeveral) {
+TEST_F(ControlFlow, RunsLoopsOfOneAndSeveralVariables) {
   const Output doubled =
       while_loop([](Output x) { return x < 100; }, [](Output x) { return x * 2; }, constant(g, 3));
   const auto [i, a, b] = while_loop([](Output i, Output, Output) { return i < 10; },
@@ -158,7 +158,7 @@ TEST_F(ControlFlow, NumbersTakeTheDtypeOfTheVariable) {
   EXPECT_THAT(values(x), ElementsAre(7));
 }
 
-TEST_F(ControlFlow, MapsAndScans) {
+TEST_F(ControlFlow, RunsMapsAndScans) {
   const Output x = constant(g, {{1.f, 2.f}, {3.f, 4.f}, {5.f, 6.f}});
   const Output sums = map_fn([](Output row) { return sum(row); }, x);
   EXPECT_THAT(values(sums), ElementsAre(3, 7, 11));
@@ -176,7 +176,7 @@ TEST_F(ControlFlow, MapsAndScans) {
   EXPECT_EQ(Session(g).run({}, {scan(add, x, zero)})[0].shape(), (Shape{3, 2}));
 }
 
-TEST_F(ControlFlow, MapsThatDoNotFitAreRefused) {
+TEST_F(ControlFlow, RejectsMismatchedMaps) {
   const Output x = constant(g, {1.f, 2.f}), y = constant(g, {1.f, 2.f, 3.f});
   const auto refuse = [&](std::string_view text, const std::function<void()>& build) {
     expect_error_with(Code::invalid_argument, text, build);
@@ -193,7 +193,7 @@ TEST_F(ControlFlow, MapsThatDoNotFitAreRefused) {
 
 // ---- Functions ----
 
-TEST_F(ControlFlow, FunctionsAreWrittenOnceAndCalledOften) {
+TEST_F(ControlFlow, BuildsAFunctionOnceForManyCalls) {
   int written = 0;
   Function f = function(g, "f", {f32}, [&](Output a) {
     ++written;
@@ -206,7 +206,7 @@ TEST_F(ControlFlow, FunctionsAreWrittenOnceAndCalledOften) {
   EXPECT_THAT(values(gradients({y}, {x})[0]), ElementsAre(4, 6));
 }
 
-TEST_F(ControlFlow, CallsShareVariablesAndWhatComesFromOutside) {
+TEST_F(ControlFlow, CallsShareVariablesAndOuterValues) {
   const Output outside = constant(g, 100.f);
   Function count = function(g, "count", {f32}, [&](Output by) {
     const Output w = variable(g, "w", {});
@@ -225,7 +225,7 @@ TEST_F(ControlFlow, CallsShareVariablesAndWhatComesFromOutside) {
   EXPECT_EQ(g.collection("variables").size(), 1u);
 }
 
-TEST_F(ControlFlow, FunctionsOfLoopsAndConditions) {
+TEST_F(ControlFlow, FunctionsMayHoldLoopsAndConditions) {
   Function f = function(g, "f", {f32, i32}, [&](Output x, Output n) {
     const auto [i, y] = while_loop(
         [&](Output i, Output) { return i < n; },
@@ -247,7 +247,7 @@ TEST_F(ControlFlow, FunctionsOfLoopsAndConditions) {
   EXPECT_THAT(values(session, at, dx), ElementsAre(28 + 6));
 }
 
-TEST_F(ControlFlow, CallsThatDoNotFitAreRefused) {
+TEST_F(ControlFlow, RejectsMismatchedCalls) {
   Function f = function(g, "f", {f32}, [](Output a) { return a * a; });
   expect_error_with(Code::invalid_argument, "argument 0 must be float, not int32",
                     [&] { f(constant(g, 1)); });

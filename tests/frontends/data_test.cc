@@ -71,7 +71,7 @@ TEST_F(IdxTest, SwapsTheBytesOfWideElements) {
   EXPECT_EQ(wide.data<int32_t>()[1], -2);
 }
 
-TEST_F(IdxTest, NamesWhatIsDamaged) {
+TEST_F(IdxTest, ReportsDamagedFiles) {
   const std::string cut = write("cut", images(2, 7).substr(0, 20));
   EXPECT_EQ(message_of([&] { read_idx(cut); }),
             cut +
@@ -93,7 +93,7 @@ TEST_F(IdxTest, NamesWhatIsDamaged) {
   EXPECT_THROW(read_idx(gz), Error);
 }
 
-TEST_F(IdxTest, LoadsADirectoryUnderEitherSpelling) {
+TEST_F(IdxTest, LoadsDirectoriesWithEitherFileNaming) {
   write_gzip("train-images-idx3-ubyte.gz", images(3, '\xff'));
   write("train-labels.idx1-ubyte", labels(std::string("\x01\x02\x03")));
   write("t10k-images-idx3-ubyte", images(1, 0));

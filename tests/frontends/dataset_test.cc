@@ -25,7 +25,7 @@ using testing::UnorderedElementsAre;
 
 class Datasets : public testing::Test {
  protected:
-  // One component of all elements, one behind the other.
+  // One component of all elements, in order.
   template <class T = int64_t>
   std::vector<T> all(const Dataset& dataset, int component = 0) {
     Graph g;
@@ -60,7 +60,7 @@ class DatasetsOfACluster : public Datasets {
   InProcessCluster cluster{{{"worker", 1}}};
 };
 
-TEST_F(Datasets, ElementsAreChosenAndPutInOrder) {
+TEST_F(Datasets, SelectAndOrderElements) {
   const Dataset ten = datasets::range(10);
   EXPECT_THAT(all(ten.skip(2).take(3)), ElementsAre(2, 3, 4));
   EXPECT_THAT(all(ten.shard(3, 1)), ElementsAre(1, 4, 7));
@@ -73,7 +73,7 @@ TEST_F(Datasets, ElementsAreChosenAndPutInOrder) {
   EXPECT_NE(once, all(ten));
 }
 
-TEST_F(Datasets, FunctionsAreMappedAndFilter) {
+TEST_F(Datasets, MapAndFilterWithFunctions) {
   const Dataset squares = datasets::range(6).map([](Output x) { return x * x; });
   EXPECT_THAT(all(squares), ElementsAre(0, 1, 4, 9, 16, 25));
   EXPECT_THAT(all(squares.filter([](Output x) { return x % 2 == 0; })), ElementsAre(0, 4, 16));
@@ -86,7 +86,7 @@ TEST_F(Datasets, FunctionsAreMappedAndFilter) {
   EXPECT_THAT(all(nested), ElementsAre(10, 11, 10, 11, 10, 11));
 }
 
-TEST_F(Datasets, ElementsAreBatched) {
+TEST_F(Datasets, BatchElements) {
   const Dataset ten = datasets::range(10);
   EXPECT_EQ(ten.batch(4).components()[0].shape, (Shape{any}));
   EXPECT_EQ(ten.batch(4, {.drop_remainder = true}).components()[0].shape, (Shape{4}));
@@ -100,7 +100,7 @@ TEST_F(Datasets, ElementsAreBatched) {
               ElementsAre(-1, -1, -1, 1, -1, -1, 2, 2, -1, 3, 3, 3));
 }
 
-TEST_F(Datasets, OfTensorsAndSideBySide) {
+TEST_F(Datasets, ReadAndZipTensors) {
   const Dataset rows = datasets::from_tensors(
       {Tensor::of<float>({3, 2}, {1, 2, 3, 4, 5, 6}), Tensor::of<int32_t>({3}, {7, 8, 9})});
   EXPECT_THAT(all<float>(rows), ElementsAre(1, 2, 3, 4, 5, 6));
@@ -115,7 +115,7 @@ TEST_F(Datasets, OfTensorsAndSideBySide) {
                "the batch has no component 'z'; it has 'x', 'y', 'number'");
 }
 
-TEST_F(Datasets, OfFiles) {
+TEST_F(Datasets, ReadFiles) {
   const std::string a = file("a.txt", "one\ntwo\n"), b = file("b.txt", "three");
   EXPECT_THAT(all<std::string>(datasets::text_files({a, b})), ElementsAre("one", "two", "three"));
   const Dataset found = datasets::files(directory / "*.txt");
@@ -130,7 +130,7 @@ TEST_F(Datasets, OfFiles) {
   EXPECT_THAT(all<std::string>(csv, 2), ElementsAre("c", "d"));
 }
 
-TEST_F(Datasets, OfIdxFiles) {
+TEST_F(Datasets, ReadIdxFiles) {
   using namespace std::string_literals;
   file("train-images-idx3-ubyte", "\0\0\x08\x03\0\0\0\2\0\0\0\1\0\0\0\2"s + "\0\xff\x33\x66"s);
   file("train-labels-idx1-ubyte", "\0\0\x08\x01\0\0\0\2"s + "\x04\x09"s);
@@ -145,7 +145,7 @@ TEST_F(Datasets, OfIdxFiles) {
   EXPECT_THAT(all<int16_t>(datasets::idx(shorts)), ElementsAre(258, -2));
 }
 
-TEST_F(Datasets, OfACppFunction) {
+TEST_F(Datasets, ReadFromACppFunction) {
   const auto counter = std::make_shared<int>(0);
   const Dataset made = datasets::generator(
       [counter]() -> std::optional<std::vector<Tensor>> {
@@ -167,7 +167,7 @@ TEST_F(Datasets, TwoReadersAreIndependent) {
   EXPECT_EQ(Session(g).run({}, {a})[0].item<int64_t>(), 0);
 }
 
-TEST_F(Datasets, WhatDoesNotFitIsRefused) {
+TEST_F(Datasets, RejectMismatches) {
   const Dataset ten = datasets::range(10);
   Graph g;
   const Output outside = constant(g, int64_t{3});
@@ -189,7 +189,7 @@ TEST_F(Datasets, WhatDoesNotFitIsRefused) {
 
 // ---- Lines of comma-separated values
 
-TEST_F(Datasets, LinesAreDecoded) {
+TEST_F(Datasets, DecodeLines) {
   const std::string table = file("a.csv", "1,2.5\n3,4.5\n5,6.5\n");
   const Dataset rows = datasets::text_files({table})
                            .map([](Output line) {
@@ -202,7 +202,7 @@ TEST_F(Datasets, LinesAreDecoded) {
   EXPECT_THAT(all<float>(rows, 1), ElementsAre(2.5, 4.5, 6.5));
 }
 
-TEST(DecodeCsv, HasDefaultsAndDelimiters) {
+TEST(DecodeCsv, SupportsDefaultsAndDelimiters) {
   Graph g;
   const Output lines = placeholder(g, "lines", DType::string, {any});
   const std::vector<Output> all =
@@ -224,7 +224,7 @@ TEST(DecodeCsv, HasDefaultsAndDelimiters) {
   });
 }
 
-TEST(DecodeCsv, MistakesAreToldAtTheirLine) {
+TEST(DecodeCsv, ReportsMistakesAtTheUsersLine) {
   Graph g;
   const Output lines = placeholder(g, "lines", DType::string, {any});
   const auto refuse = [](std::string_view part, auto&& f) {
@@ -258,7 +258,7 @@ class Pictures : public Datasets {
   }
 };
 
-TEST_F(Pictures, ComeWithTheLabelsOfTheirFolders) {
+TEST_F(Pictures, HaveTheLabelsOfTheirFolders) {
   picture("dog", "1.png", 2, 3, 51);
   picture("cat", "b.PNG", 1, 1, 102);
   picture("cat", "a.png", 4, 2, 255);
@@ -276,7 +276,7 @@ TEST_F(Pictures, ComeWithTheLabelsOfTheirFolders) {
   EXPECT_THAT(all<float>(own), testing::SizeIs(2 * 3 * 3));
 }
 
-TEST_F(Pictures, MistakesAreToldAtTheirLine) {
+TEST_F(Pictures, ReportMistakesAtTheUsersLine) {
   expect_error_with(Code::not_found, "has no folders with pictures",
                     [&] { datasets::images(directory.path()); });
   expect_error_with(Code::not_found, "dataset_test.cc:", [&] { datasets::images("/no/such"); });
@@ -297,7 +297,7 @@ TEST_F(DatasetsOfACluster, FunctionsTravelWithTheGraph) {
   EXPECT_THAT(all(nested), ElementsAre(0, 10, 0, 10, 0, 10));
 }
 
-TEST_F(DatasetsOfACluster, ACppFunctionDoesNotTravel) {
+TEST_F(DatasetsOfACluster, RejectCppFunctions) {
   const Dataset made = datasets::generator([] { return std::nullopt; }, {{"", i32, {}}});
   Graph g;
   const Output next = made.next(g)[0];

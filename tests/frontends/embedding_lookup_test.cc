@@ -16,7 +16,7 @@ std::vector<float> floats_of(const Tensor& t) {
   return {t.data<float>(), t.data<float>() + t.elements()};
 }
 
-// [rows, 2]; row r is r + 0.25, r + 0.5.
+// A table [rows, 2]; row r is r + 0.25, r + 0.5.
 Tensor numbered(int64_t rows) {
   Tensor out(f32, {rows, 2});
   for (int64_t i = 0; i < 2 * rows; ++i)
@@ -29,7 +29,7 @@ PartitionedVariable numbered_table(Graph& graph, int64_t rows, int64_t parts) {
                               initializers::constant(numbered(rows)));
 }
 
-TEST(EmbeddingLookup, InOrderAnIdIsARowOfTheWhole) {
+TEST(EmbeddingLookup, DivStrategyIndexesRowsOfTheWholeTable) {
   for (const int64_t rows : {1, 4, 7, 12}) {
     for (int64_t parts = 1; parts <= rows; ++parts) {
       Graph graph;
@@ -48,7 +48,7 @@ TEST(EmbeddingLookup, InOrderAnIdIsARowOfTheWhole) {
   }
 }
 
-TEST(EmbeddingLookup, InTurnsNeighboursAreInDifferentParts) {
+TEST(EmbeddingLookup, ModStrategySpreadsNeighboursOverParts) {
   Graph graph;
   const auto table = numbered_table(graph, 7, 3);  // rows [0 1 2] [3 4] [5 6]
   const Output ids = placeholder(graph, "ids", i32, {7});
@@ -83,7 +83,7 @@ TEST(EmbeddingLookup, TakesIdsOfAnyShape) {
             (std::vector<float>{3.25, 3.5}));
 }
 
-TEST(EmbeddingLookup, LearnsAsAnEmbeddingDoes) {
+TEST(EmbeddingLookup, LearnsLikeAnEmbedding) {
   const Tensor wanted = Tensor::of<int32_t>({2, 2}, {4, 0, 4, 2});
   const auto train = [&](const std::function<Output(Graph&, Output)>& look_up,
                          const Optimizer& optimizer) {
@@ -110,7 +110,7 @@ TEST(EmbeddingLookup, LearnsAsAnEmbeddingDoes) {
   EXPECT_EQ(train(in_parts, Adam(0.1)), train(in_one, Adam(0.1)));
 }
 
-TEST(EmbeddingLookup, GathersBesideTheParts) {
+TEST(EmbeddingLookup, GathersOnTheDevicesOfTheParts) {
   Graph graph;
   const DeviceScope on(graph, "/job:worker");
   const auto table = numbered_table(graph, 5, 2);
@@ -130,7 +130,7 @@ TEST(EmbeddingLookup, GathersBesideTheParts) {
   EXPECT_EQ(gathers, 4) << "one and its gradient for each part";
 }
 
-TEST(EmbeddingLookup, SaysWhatIsWrong) {
+TEST(EmbeddingLookup, ReportsMistakes) {
   Graph graph, other;
   const auto table = numbered_table(graph, 5, 2);
   const auto look_up = [&](const PartitionedVariable& where, Output ids) {

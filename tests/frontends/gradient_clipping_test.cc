@@ -1,4 +1,4 @@
-// Clipped gradients against the same in straight C++.
+// Clipped gradients, against the same computation in plain C++.
 #include "frontends/cpp/optimizers/gradient_clipping.h"
 
 #include <gmock/gmock.h>
@@ -31,7 +31,7 @@ struct Gradients {
   }
 };
 
-// {3, -4} and 12, as they have become.
+// {3, -4} and 12, after clipping.
 std::vector<double> values(const std::vector<GradientAndVariable>& gradients) {
   EXPECT_FALSE(gradients[2].gradient);
   EXPECT_EQ(gradients[1].gradient.dtype(), f64);
@@ -42,36 +42,36 @@ std::vector<double> values(const std::vector<GradientAndVariable>& gradients) {
 
 auto near(double x) { return testing::DoubleNear(x, 1e-5); }
 
-TEST(GradientClipping, GlobalNorm) {
+TEST(GradientClipping, ComputesTheGlobalNorm) {
   Gradients g;
   const Output norm = global_norm(g.all);
   EXPECT_NEAR(Session(g.graph).run({}, {norm})[0].item<float>(), 13, 1e-5);
 }
 
-TEST(GradientClipping, ByGlobalNormScalesAllAlike) {
+TEST(GradientClipping, ByGlobalNormScalesAllEqually) {
   Gradients large, small;
   EXPECT_THAT(values(clip_by_global_norm(large.all, 6.5)),
               ElementsAre(near(1.5), near(-2), near(6)));
   EXPECT_THAT(values(clip_by_global_norm(small.all, 20)), ElementsAre(near(3), near(-4), near(12)));
 }
 
-TEST(GradientClipping, ByGlobalNormShowsWhatIsNotFinite) {
+TEST(GradientClipping, ByGlobalNormTurnsInfiniteNormsIntoNaN) {
   Gradients g(std::numeric_limits<float>::infinity());
   for (const double value : values(clip_by_global_norm(g.all, 5))) EXPECT_TRUE(std::isnan(value));
 }
 
-TEST(GradientClipping, ByNormScalesEachByItself) {
+TEST(GradientClipping, ByNormScalesEachSeparately) {
   Gradients g, zero(0);
   EXPECT_THAT(values(clip_by_norm(g.all, 2.5)), ElementsAre(near(1.5), near(-2), near(2.5)));
   EXPECT_THAT(values(clip_by_norm(zero.all, 10)), ElementsAre(near(3), near(-4), near(0)));
 }
 
-TEST(GradientClipping, ByValue) {
+TEST(GradientClipping, ByValueClipsElements) {
   Gradients g;
   EXPECT_THAT(values(clip_by_value(g.all, -1, 5)), ElementsAre(near(3), near(-1), near(5)));
 }
 
-TEST(GradientClipping, AsATransformOfAnOptimizer) {
+TEST(GradientClipping, WorksAsAnOptimizersTransform) {
   Graph graph;
   const Output w = variable(graph, "w", {2});
   GradientDescent optimizer(1);
@@ -87,7 +87,7 @@ TEST(GradientClipping, AsATransformOfAnOptimizer) {
   EXPECT_NEAR(value.data<float>()[1], 4, 1e-5);
 }
 
-TEST(GradientClipping, SaysWhatIsWrong) {
+TEST(GradientClipping, ReportsMistakes) {
   Gradients g;
   EXPECT_THROW(clip_by_norm(g.all, 0), Error);
   EXPECT_THROW(clip_by_value(g.all, 2, 1), Error);

@@ -1,4 +1,4 @@
-// First values of variables: moments against the formulas, orthogonality, fans.
+// Initial values of variables: moments against the formulas, orthogonality, fans.
 #include "frontends/cpp/initializers.h"
 
 #include <gmock/gmock.h>
@@ -43,7 +43,8 @@ Moments moments(const std::vector<double>& x) {
   return out;
 }
 
-// The variance, and that nothing is further away than `most`, nor all far below it.
+// Checks the variance, that nothing is further away than `most`, and that not all values are far
+// below it.
 void expect_moments(const char* name, const Initializer& initial, const Shape& shape,
                     double variance, double most) {
   SCOPED_TRACE(name);
@@ -55,7 +56,7 @@ void expect_moments(const char* name, const Initializer& initial, const Shape& s
   EXPECT_GE(m.most, most * 0.98);
 }
 
-// Of a standard normal distribution cut at 2: the variance is 1 - 4 phi(2) / (2 Phi(2) - 1).
+// The standard normal distribution truncated at 2 has the variance 1 - 4 phi(2) / (2 Phi(2) - 1).
 double cut_at_two() {
   const double phi = std::exp(-2.0) / std::sqrt(2 * M_PI), within = std::erf(std::sqrt(2.0));
   return std::sqrt(1 - 4 * phi / within);
@@ -89,7 +90,7 @@ TEST(Initializers, HaveTheVarianceOfTheirFans) {
                  0.25 * kept * kept, 1);
 }
 
-TEST(Initializers, NormalIsNotCut) {
+TEST(Initializers, NormalIsNotTruncated) {
   const auto normal = initializers::variance_scaling(
       {.scale = 2, .distribution = initializers::Distribution::normal, .seed = 1});
   const Moments m = moments(drawn({200, 300}, normal));
@@ -98,7 +99,7 @@ TEST(Initializers, NormalIsNotCut) {
   EXPECT_NEAR(moments(drawn({200, 300}, initializers::random_normal(3, 2))).variance, 9, 0.2);
 }
 
-TEST(Initializers, VectorsAreTheirOwnFans) {
+TEST(Initializers, VectorsUseTheirLengthAsFans) {
   expect_moments("vector", initializers::lecun_uniform({.seed = 1}), {40'000}, 1. / 40'000,
                  std::sqrt(3. / 40'000));
 }
@@ -122,7 +123,7 @@ void expect_orthogonal(const Shape& shape, double gain, double tolerance, DType 
   }
 }
 
-TEST(Initializers, OrthogonalOnesHaveOrthonormalRowsOrColumns) {
+TEST(Initializers, OrthogonalHasOrthonormalRowsOrColumns) {
   expect_orthogonal({8, 8}, 1, 1e-5);
   expect_orthogonal({12, 5}, 1, 1e-5);
   expect_orthogonal({5, 12}, 2, 1e-4);
@@ -131,8 +132,8 @@ TEST(Initializers, OrthogonalOnesHaveOrthonormalRowsOrColumns) {
   expect_orthogonal<bfloat16>({9, 4}, 1, 0.05, bf16);
 }
 
-// Signs of both kinds on the diagonal: Q alone, as QR decompositions give it, would have one.
-TEST(Initializers, OrthogonalOnesAreDrawnUniformly) {
+// The diagonal has both signs: Q alone, as QR decompositions return it, would have one.
+TEST(Initializers, OrthogonalIsDrawnUniformly) {
   double mean = 0;
   int negative = 0;
   constexpr int draws = 200;
@@ -166,7 +167,7 @@ TEST(Initializers, IdentityHasADiagonal) {
               testing::ElementsAre(2.5, 0, 0, 0, 2.5, 0));
 }
 
-TEST(Initializers, MistakesAreTold) {
+TEST(Initializers, ReportMistakes) {
   Graph g;
   const auto expect = [&](std::string_view part, const Shape& shape, const Initializer& initial) {
     expect_error_with(Code::invalid_argument, part, [&] { variable(g, "v", shape, initial); });

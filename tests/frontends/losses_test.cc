@@ -35,7 +35,7 @@ void expect_mean(Output (*loss)(Output, Output, Location), const Term& term) {
               testing::Pointwise(testing::FloatNear(1e-5F), expected));
 }
 
-TEST(Losses, AreMeansOfTheirFormulas) {
+TEST(Losses, MatchTheMeansOfTheirFormulas) {
   expect_mean(nn::mean_squared_error, [](double p, double t) { return (p - t) * (p - t); });
   expect_mean(nn::mean_absolute_error, [](double p, double t) { return std::abs(p - t); });
   expect_mean(nn::log_cosh, [](double p, double t) { return std::log(std::cosh(p - t)); });
@@ -55,7 +55,7 @@ TEST(Losses, AreMeansOfTheirFormulas) {
       });
 }
 
-TEST(Losses, OfDistributions) {
+TEST(Losses, CompareDistributions) {
   Graph g;
   const Output p = constant(g, Tensor::of<double>({2, 2}, {0.25, 0.75, 0.5, 0.5})),
                t = constant(g, Tensor::of<double>({2, 2}, {0.5, 0.5, 0, 1}));
@@ -66,7 +66,7 @@ TEST(Losses, OfDistributions) {
   EXPECT_NEAR(cosine.data<double>()[1], std::sqrt(0.5), 1e-12);
 }
 
-TEST(Losses, CrossEntropyOfClassesAndOfSequences) {
+TEST(Losses, CrossEntropyAcceptsClassesAndSequences) {
   Graph g;
   const std::vector<double> logits = {1, 2, 3, 0, -1, 4, 2, 2, 2, 5, 1, 0};
   const std::vector<int> labels = {2, 0, 1, 0};
@@ -93,7 +93,7 @@ TEST(Losses, CrossEntropyOfClassesAndOfSequences) {
   }
 }
 
-TEST(Losses, Mistakes) {
+TEST(Losses, RejectMistakes) {
   Graph g;
   const Output a = placeholder(g, "a", f32, {any, 3}), b = placeholder(g, "b", f32, {any, 2});
   expect_error_with(Code::invalid_argument, "mean_squared_error (",

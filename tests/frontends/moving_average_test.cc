@@ -37,7 +37,7 @@ TEST(ExponentialMovingAverage, FollowsItsVariableFromItsFirstValue) {
   EXPECT_NEAR(session.run({}, {w})[0].item<double>(), average, 1e-12);
 }
 
-TEST(ExponentialMovingAverage, IsFasterAtTheBeginningWithACount) {
+TEST(ExponentialMovingAverage, FollowsFasterAtFirstWithACount) {
   Graph graph;
   const Output w = variable(graph, "w", {}, initializers::zeros());
   const Output count = placeholder(graph, "count", i64, {});
@@ -57,7 +57,7 @@ TEST(ExponentialMovingAverage, IsFasterAtTheBeginningWithACount) {
   }
 }
 
-TEST(ExponentialMovingAverage, VariablesAreRestoredAsTheirAverages) {
+TEST(ExponentialMovingAverage, RestoresVariablesAsTheirAverages) {
   Graph graph;
   const Output w = variable(graph, "w", {}, initializers::constant(4.0)),
                n = variable(graph, "n", {}, initializers::zeros(), i64, {.trainable = false});
@@ -82,7 +82,7 @@ TEST(ExponentialMovingAverage, VariablesAreRestoredAsTheirAverages) {
   EXPECT_EQ(session.run({}, {w})[0].item<float>(), 8);
 }
 
-TEST(ExponentialMovingAverage, SaysWhatIsWrong) {
+TEST(ExponentialMovingAverage, ReportsMistakes) {
   Graph graph;
   EXPECT_THROW(ExponentialMovingAverage(1.0), Error);
   ExponentialMovingAverage averages(0.5);

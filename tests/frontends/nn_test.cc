@@ -12,7 +12,7 @@
 namespace leat {
 namespace {
 
-TEST(BatchNorm, NormalisesABatchAndRemembersItsMean) {
+TEST(BatchNorm, NormalisesABatchAndTracksItsMean) {
   Graph graph;
   const Output x = placeholder(graph, "x", f32, {any, 2});
   const nn::BatchNorm layer(graph, 2, {.momentum = 0.9, .epsilon = 0.01});
@@ -50,7 +50,7 @@ TEST(BatchNorm, NormalisesABatchAndRemembersItsMean) {
   }
 }
 
-TEST(Flatten, RowsFitIntoAShapeOfInt32) {
+TEST(Flatten, RejectsRowsBeyondInt32) {
   Graph graph;
   const Output x = placeholder(graph, "x", f32, {any, 2, 3});
   EXPECT_EQ(nn::flatten(x).shape(), Shape({any, 6}));
@@ -59,7 +59,7 @@ TEST(Flatten, RowsFitIntoAShapeOfInt32) {
                     [&] { nn::flatten(large); });
 }
 
-TEST(BatchNorm, TakesImages) {
+TEST(BatchNorm, AcceptsImages) {
   Graph graph;
   const Output x = placeholder(graph, "x", f32, {any, 2, 2, 1});
   const nn::BatchNorm layer(graph, 1, {.epsilon = 0, .use_scale = false});
@@ -73,7 +73,7 @@ TEST(BatchNorm, TakesImages) {
               testing::Pointwise(testing::FloatNear(1e-5F), {-1.0F, -1.0F, 1.0F, 1.0F}));
 }
 
-TEST(BatchNorm, RefusesOtherChannels) {
+TEST(BatchNorm, RejectsOtherChannels) {
   Graph graph;
   const nn::BatchNorm layer(graph, 2);
   try {
@@ -85,7 +85,7 @@ TEST(BatchNorm, RefusesOtherChannels) {
   }
 }
 
-TEST(Layers, AreNamedAsTensorFlowsAre) {
+TEST(Layers, AreNamedAsInTensorFlow) {
   Graph graph;
   Output x = placeholder(graph, "x", f32, {any, 3});
   std::vector<std::string> names;
@@ -97,7 +97,7 @@ TEST(Layers, AreNamedAsTensorFlowsAre) {
   EXPECT_EQ(x.node->name.substr(0, 8), "dense_2/");
 }
 
-TEST(Accuracy, RefusesWhatAreNoClasses) {
+TEST(Accuracy, RejectsLabelsThatAreNotClasses) {
   Graph graph;
   const Output logits = placeholder(graph, "logits", f32, {2, 3});
   const auto expect_refused = [&](DType dtype, const Shape& shape) {
@@ -130,7 +130,7 @@ TEST(Dropout, KeepsTheMean) {
   EXPECT_NEAR(dropped, 2500, 200);
 }
 
-TEST(Dropout, OfAStepIsTheSameInEverySession) {
+TEST(Dropout, IsEqualInEverySessionForOneStep) {
   Graph graph;
   const Output x = constant(graph, Tensor::of<float>({1, 64}, std::vector<float>(64, 1)));
   const Output step = placeholder(graph, "step", i64, {});
@@ -147,7 +147,7 @@ TEST(Dropout, OfAStepIsTheSameInEverySession) {
   EXPECT_THROW(nn::dropout(x, 0.5, {.step = x}), Error);
 }
 
-TEST(Embedding, GivesRowsAndLearnsThem) {
+TEST(Embedding, ReturnsRowsAndLearnsThem) {
   Graph graph;
   const Output ids = placeholder(graph, "ids", i32, {any, 2});
   const nn::Embedding table(

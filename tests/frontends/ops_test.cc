@@ -107,7 +107,7 @@ TEST_F(Ops, Operators) {
   expect(y, {4}, {1, 1.25, 1.5, 1.75});
   EXPECT_TRUE(same(before, before));
   EXPECT_FALSE(same(before, y));
-  // The user's line, and what to write instead.
+  // The user's line, and the suggested replacement.
   try {
     n / 2;
     FAIL();
@@ -144,7 +144,7 @@ TEST_F(Ops, Arrays) {
   expect(full(g, {2}, 7), {2}, {7, 7});
   EXPECT_EQ(full(g, {2}, 7).dtype(), i32);
   EXPECT_EQ(full(g, {2}, 7.5).dtype(), f32);
-  // Nobody else says int32 here.
+  // Nothing else in the expression says int32.
   expect_error([&] { one_hot(ids, 2, {.on = 0.5, .dtype = i32}); }, Code::invalid_argument,
                concat("the number 0.5 (", __FILE__, ":", __LINE__ - 1,
                       ") cannot be a constant of dtype int32"));
@@ -229,7 +229,7 @@ TEST_F(Ops, ActivationsAndLosses) {
          {0.313262, 0.126928});
 }
 
-TEST_F(Ops, AnEmptyOutputIsToldWithItsLine) {
+TEST_F(Ops, ReportEmptyOutputsAtTheUsersLine) {
   const Output never;
   const std::function<void()> uses[] = {[&] { mean(never); },
                                         [&] { mean(never, 0); },
@@ -291,13 +291,13 @@ TEST_F(Ops, RandomNumbersFollowTheirSeed) {
 }  // namespace
 }  // namespace leat
 
-// As a program has it: the C library's functions are in the global namespace, too.
+// As in a program, the C library's functions are in the global namespace, too.
 namespace {
 
 using namespace leat;  // NOLINT
 using namespace std;   // NOLINT
 
-TEST(OpsNames, OfTheCLibraryStayUsable) {
+TEST(OpsNames, OfTheCLibraryRemainUsable) {
   Graph g;
   const Output x = constant(g, {0.0, 0.5});
   EXPECT_EQ(abs(-3), 3);

@@ -1,4 +1,4 @@
-// Optimizers against the update rules written as straight C++, on a quadratic in two variables.
+// Optimizers, against the update rules in plain C++, on a quadratic in two variables.
 #include "frontends/cpp/optimizers/optimizers.h"
 
 #include <gtest/gtest.h>
@@ -112,8 +112,7 @@ TEST(RmsProp, FollowsItsRuleCentered) { expect_rms_prop(true); }
 
 TEST(Adam, FollowsItsRule) {
   Values m{}, v{};
-  // beta powers and epsilon are float attributes of TensorFlow's op only by way of constants of the
-  // variable's dtype.
+  // TensorFlow's op takes float beta powers and epsilon only as constants of the variable's dtype.
   expect_follows(Adam(0.02), [&](Values w, int step) {
     const Values g = gradient(w);
     const double rate = 0.02 * std::sqrt(1 - std::pow(0.999, step)) / (1 - std::pow(0.9, step));
@@ -156,7 +155,7 @@ TEST(Adamax, FollowsItsRule) {
 
 double sign(double x) { return x > 0 ? 1 : x < 0 ? -1 : 0; }
 
-// What the penalties of strength l1 and l2 leave of w when the rate is r.
+// What the penalties l1 and l2 leave of w at the rate r.
 double shrunk(double w, double r, double l1, double l2) {
   return sign(w) * std::max(std::abs(w) - r * l1, 0.0) / (1 + r * l2);
 }
@@ -211,7 +210,7 @@ void expect_ftrl(double power, double shrinkage) {
   });
 }
 TEST(Ftrl, FollowsItsRule) { expect_ftrl(-0.5, 0); }
-TEST(Ftrl, FollowsItsRuleOfAnotherPower) { expect_ftrl(-0.75, 0); }
+TEST(Ftrl, FollowsItsRuleWithAnotherPower) { expect_ftrl(-0.75, 0); }
 TEST(Ftrl, FollowsItsRuleWithShrinkage) { expect_ftrl(-0.5, 0.1); }
 
 TEST(ProximalGradientDescent, FollowsItsRule) {
@@ -262,7 +261,7 @@ TEST(PowerSign, FollowsItsRule) {
   expect_sign_rule(make, [](double agreement) { return std::pow(3, agreement); });
 }
 
-TEST(Optimizer, TrainsTheVariablesThatItIsGiven) {
+TEST(Optimizer, TrainsOnlyTheGivenVariables) {
   Graph graph;
   const Output a = variable(graph, "a", {}, initializers::ones()),
                b = variable(graph, "b", {}, initializers::ones());
@@ -275,7 +274,7 @@ TEST(Optimizer, TrainsTheVariablesThatItIsGiven) {
   EXPECT_EQ(trained.item<float>(), 0.5F);
 }
 
-TEST(Optimizer, AGlobalStepIsNoVariableToBeTrained) {
+TEST(Optimizer, RejectsATrainedVariableAsGlobalStep) {
   Graph graph;
   const Output a = variable(graph, "a", 1.0F);
   expect_error_with(Code::invalid_argument,
@@ -284,7 +283,7 @@ TEST(Optimizer, AGlobalStepIsNoVariableToBeTrained) {
                     [&] { GradientDescent(0.1).minimize(square(a), {a}); });
 }
 
-TEST(Optimizer, NamesTheOptionThatIsOutOfRange) {
+TEST(Optimizer, NamesOptionsOutOfRange) {
   const auto expect = [](const std::string& text, const std::function<void()>& make) {
     expect_error_with(Code::invalid_argument, text, make);
   };
@@ -307,7 +306,7 @@ TEST(Optimizer, NamesTheOptionThatIsOutOfRange) {
   expect("must be finite and not negative, got -0.1", [] { GradientDescent(-0.1); });
 }
 
-TEST(Optimizer, SlotsAreNamedAndPlacedAsTensorFlowsAre) {
+TEST(Optimizer, NamesAndPlacesSlotsAsTensorFlowDoes) {
   Graph graph;
   Output w;
   {
@@ -329,7 +328,7 @@ TEST(Optimizer, SlotsAreNamedAndPlacedAsTensorFlowsAre) {
   EXPECT_EQ(graph.collection("variables").size(), 5U);
 }
 
-TEST(Optimizer, SaysWhyThereIsNothingToTrain) {
+TEST(Optimizer, ReportsWhyThereIsNothingToTrain) {
   Graph graph;
   const Output loss = constant(graph, Tensor::scalar(1.0F));
   try {
@@ -351,7 +350,7 @@ TEST(Optimizer, SaysWhyThereIsNothingToTrain) {
   }
 }
 
-TEST(Optimizer, ATransformationMustLeaveSomething) {
+TEST(Optimizer, RejectsTransformsThatLeaveNoGradient) {
   Graph graph;
   const Output w = variable(graph, "w", {2}, initializers::ones());
   const Output loss = sum(square(w));
@@ -363,7 +362,7 @@ TEST(Optimizer, ATransformationMustLeaveSomething) {
   }
 }
 
-TEST(Adam, TakesVariablesOfSeveralTypes) {
+TEST(Adam, TrainsVariablesOfSeveralTypes) {
   Graph graph;
   const Output a = variable(graph, "a", {}, initializers::ones(), f64);
   const Output b = variable(graph, "b", {}, initializers::ones());
@@ -377,7 +376,7 @@ TEST(Adam, TakesVariablesOfSeveralTypes) {
   EXPECT_NEAR(wide.item<double>(), narrow.item<float>(), 1e-5);
 }
 
-TEST(Optimizer, ARateThatWasNeverSetIsRefused) { EXPECT_THROW(GradientDescent{Output{}}, Error); }
+TEST(Optimizer, RejectsAnUnsetRate) { EXPECT_THROW(GradientDescent{Output{}}, Error); }
 
 }  // namespace
 }  // namespace leat

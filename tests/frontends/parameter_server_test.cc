@@ -9,7 +9,7 @@
 namespace leat {
 namespace {
 
-TEST(ParameterServer, SynchronousTrainingWantsTheLossOfEachWorker) {
+TEST(ParameterServer, SynchronousTrainingNeedsTheLossOfEachWorker) {
   const ParameterServer strategy(
       ClusterSpec::parse(R"({"cluster": {"ps": ["h:1"], "worker": ["h:2", "h:3"]}})"));
   Graph graph;

@@ -1,4 +1,4 @@
-// A variable in parts over two parameter servers, as programs train it.
+// A variable partitioned over two parameter servers, as programs train it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -21,7 +21,7 @@ std::vector<float> floats_of(const Tensor& t) {
   return {t.data<float>(), t.data<float>() + t.elements()};
 }
 
-// Rows that learn to be 1; how much of one depends on how often it was asked for.
+// Rows that learn to be 1; a row's value depends on how often the program read it.
 struct Program {
   Graph graph;
   std::vector<Output> parts;
@@ -66,7 +66,7 @@ class PartitionedCluster : public testing::Test {
   InProcessCluster cluster_;
 };
 
-TEST_F(PartitionedCluster, PartsGoWhereTheFewestBytesAre) {
+TEST_F(PartitionedCluster, PlacesPartsWhereTheFewestBytesAre) {
   Program program;
   build_on_cluster(program, 4);  // of 3, 2, 2 and 2 rows
   std::vector<int> tasks;
@@ -77,7 +77,7 @@ TEST_F(PartitionedCluster, PartsGoWhereTheFewestBytesAre) {
   EXPECT_THAT(tasks, ElementsAre(0, 1, 1, 0));
 }
 
-TEST_F(PartitionedCluster, LearnsAsOneProcessDoes) {
+TEST_F(PartitionedCluster, LearnsLikeOneProcess) {
   Program here, there;
   build_here(here, 1);
   build_on_cluster(there, 4);
@@ -87,7 +87,7 @@ TEST_F(PartitionedCluster, LearnsAsOneProcessDoes) {
   EXPECT_EQ(there.learn(remote, 12), here.learn(local, 12));
 }
 
-TEST_F(PartitionedCluster, OneCheckpointForAllPartitions) {
+TEST_F(PartitionedCluster, OneCheckpointServesAllPartitionings) {
   const ScratchDirectory directory;
   std::string prefix;
   std::vector<float> expected;
@@ -103,7 +103,7 @@ TEST_F(PartitionedCluster, OneCheckpointForAllPartitions) {
   }
   EXPECT_TRUE(std::filesystem::exists(prefix + ".data-00001-of-00002")) << "each ps writes its own";
   for (const int64_t parts : {1, 3}) {
-    for (const int ps : {0, 1}) cluster_.restart("ps", ps);  // what it held has other shapes
+    for (const int ps : {0, 1}) cluster_.restart("ps", ps);  // its variables have other shapes
     Program here, there;
     build_here(here, parts);
     build_on_cluster(there, parts + 1);

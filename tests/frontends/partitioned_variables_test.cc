@@ -26,7 +26,7 @@ Tensor counted(const Shape& shape) {
   return out;
 }
 
-TEST(PartitionedVariable, IsCutAsTensorFlowCutsIt) {
+TEST(PartitionedVariable, IsPartitionedAsInTensorFlow) {
   Graph graph;
   const NameScope layer(graph, "layer");
   const auto table = partitioned_variable(graph, "table", {7, 3}, fixed_size(3));
@@ -104,7 +104,7 @@ TEST(PartitionedVariable, EachPartHasItsOwnValue) {
   EXPECT_EQ(floats_of(again.run({}, {drawn.parts()[1]})[0]), floats_of(parts[1])) << "seeded";
 }
 
-TEST(PartitionedVariable, FansAreThoseOfTheWhole) {
+TEST(PartitionedVariable, UsesTheFansOfTheWholeVariable) {
   Graph graph;
   constexpr int parts = 50;  // one step locks all of them, and ThreadSanitizer follows 64 locks
   const auto table = partitioned_variable(graph, "table", {400, 2}, fixed_size(parts),
@@ -113,11 +113,11 @@ TEST(PartitionedVariable, FansAreThoseOfTheWhole) {
   const Output largest = max(abs(table.value()));
   Session session(graph);
   session.run({init});
-  const double limit = std::sqrt(6.0 / 402);  // of a part it would be 0.77
+  const double limit = std::sqrt(6.0 / 402);  // 0.77 for a single part
   EXPECT_NEAR(session.run({}, {largest})[0].item<float>(), limit, limit * 0.01);
 }
 
-TEST(PartitionedVariable, WhatGoesWithAPartIsAPart) {
+TEST(PartitionedVariable, SlotsAndAveragesOfAPartAreParts) {
   Graph graph;
   const auto table = partitioned_variable(graph, "table", {3, 2}, fixed_size(2));
   RmsProp(0.1).minimize(sum(square(table.value())));
@@ -138,7 +138,7 @@ TEST(PartitionedVariable, WhatGoesWithAPartIsAPart) {
   EXPECT_EQ(restored.count("table"), 0U);
 }
 
-TEST(PartitionedVariable, LearnsAsAVariableDoes) {
+TEST(PartitionedVariable, LearnsLikeAnOrdinaryVariable) {
   const std::vector<std::pair<std::string, std::shared_ptr<Optimizer>>> optimizers = {
       {"sgd", std::make_shared<GradientDescent>(0.1)},
       {"momentum", std::make_shared<Momentum>(0.1)},
@@ -168,7 +168,7 @@ TEST(PartitionedVariable, LearnsAsAVariableDoes) {
   }
 }
 
-TEST(PartitionedVariable, SaysWhatIsWrong) {
+TEST(PartitionedVariable, ReportsMistakes) {
   Graph graph;
   const auto expect = [&](const Shape& shape, const Partitioner& partitioner,
                           std::string_view part) {

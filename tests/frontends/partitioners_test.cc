@@ -1,4 +1,4 @@
-// The numbers are what TensorFlow 2.21's partitioners answer.
+// The numbers are the results of TensorFlow 2.21's partitioners.
 #include "frontends/cpp/strategies/partitioners.h"
 
 #include <gtest/gtest.h>
@@ -40,7 +40,7 @@ TEST(Partitioners, KeepPartsAboveASize) {
   }
 }
 
-TEST(Partitioners, CutTheAxisThatTheyAreTold) {
+TEST(Partitioners, CutTheGivenAxis) {
   EXPECT_EQ(fixed_size(3, 1)({10, 3}, f32).axis, 1);
   const Partitioning cut = axis_size(40, {.axis = 1})({10, 3}, f32);
   EXPECT_EQ(cut.axis, 1);
@@ -55,7 +55,7 @@ TEST(Partitioners, CutTheAxisThatTheyAreTold) {
       "axis in [0, 2)");
 }
 
-TEST(Partitioners, WantPositiveNumbers) {
+TEST(Partitioners, RejectNonPositiveNumbers) {
   expect_error([] { fixed_size(0); }, Code::invalid_argument,
                "the partitioner fixed_size needs a positive number of parts, got 0");
   expect_error([] { axis_size(0); }, Code::invalid_argument,

@@ -35,8 +35,8 @@ std::string graph_in(const std::string& directory) {
   return out;
 }
 
-// w and its update are on the ps; the model is on worker 1, but for the loss, which asks for
-// nothing: the client dials worker 0.
+// w and its update are on the ps; the model is on worker 1, except the loss, which has no request:
+// the client dials worker 0.
 struct Program {
   Graph graph;
   Output x, w, loss, summary, step;
@@ -100,8 +100,8 @@ TEST(PlacedGraph, HasTheDevicesThatThePlacerChose) {
   EXPECT_GT(compared, 10u);
 }
 
-// What no task could run, and no step needs, keeps the device that it asked for.
-TEST(PlacedGraph, OfAGraphWithANodeForNobody) {
+// A node that no task can run and no step needs keeps its requested device.
+TEST(PlacedGraph, KeepsRequestsThatNoTaskCanServe) {
   const ScratchDirectory directory;
   Program program;
   for (const auto& node : program.graph.nodes()) node->requested_device = {};

@@ -8,8 +8,8 @@
 namespace leat {
 namespace {
 
-// Training that goes on from a checkpoint has not made the steps before it.
-TEST(Progress, TheRateIsOfThisProcessesSteps) {
+// A training that resumes from a checkpoint has not run the steps before it.
+TEST(Progress, RateCountsOnlyThisProcessesSteps) {
   testing::internal::CaptureStdout();
   {
     Progress progress(10'000, 50);

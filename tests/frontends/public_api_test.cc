@@ -1,4 +1,4 @@
-// Programs as their authors type them, with the one include: what the front door promises.
+// Programs as their authors type them, with the single include.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <leat/leat.h>
@@ -19,7 +19,7 @@ std::vector<T> all_of(const Tensor& t) {
   return {t.data<T>(), t.data<T>() + t.elements()};
 }
 
-// The elements of what a step gives for `y`.
+// The elements of a step's value for `y`.
 template <class T = float>
 std::vector<T> values(Output y, const Feeds& feeds = {}) {
   Session session(y.graph());
@@ -33,7 +33,7 @@ Shape shape_of_value(Output y, const Feeds& feeds = {}) {
   return session.run(feeds, {y})[0].shape();
 }
 
-TEST(PublicApi, ARegressionLearns) {
+TEST(PublicApi, RegressionLearns) {
   Graph g;
   Output x = placeholder(g, "x", f32, {any, 2}), y = placeholder(g, "y", f32, {any, 1});
   Output h = nn::dense(
@@ -56,7 +56,7 @@ class Arrays : public testing::Test {
   Output a = constant(g, {{1, 2}, {3, 4}}), b = constant(g, {{5, 6}, {7, 8}});
 };
 
-TEST_F(Arrays, Reductions) {
+TEST_F(Arrays, ComputesReductions) {
   EXPECT_THAT(values(mean(x, 1)), ElementsAre(1.5, 5.5));
   EXPECT_EQ(mean(x, {0, 1}, {.keep_dims = true}).shape(), Shape({1, 1}));
   EXPECT_THAT(values(mean(x, {0, 1}, {.keep_dims = true})), ElementsAre(3.5));
@@ -66,7 +66,7 @@ TEST_F(Arrays, Reductions) {
   EXPECT_THAT(values<int64_t>(argmax(x, 1)), ElementsAre(3, 3));
 }
 
-TEST_F(Arrays, Shapes) {
+TEST_F(Arrays, ChangesShapes) {
   EXPECT_EQ(reshape(x, {-1, 2, 2}).shape(), Shape({2, 2, 2}));
   EXPECT_THAT(values(transpose(x, {1, 0})), ElementsAre(0, 4, 1, 5, 2, 6, 3, 7));
   EXPECT_THAT(values(transpose(x)), ElementsAre(0, 4, 1, 5, 2, 6, 3, 7));
@@ -75,7 +75,7 @@ TEST_F(Arrays, Shapes) {
   EXPECT_EQ((x[{newaxis, all}].shape()), Shape({1, 2, 4}));
 }
 
-TEST_F(Arrays, Choices) {
+TEST_F(Arrays, ComputesChoices) {
   EXPECT_THAT(values(where(x > 0.5, x, 0)), ElementsAre(0, 1, 2, 3, 4, 5, 6, 7));
   EXPECT_THAT(values(clip(x, 0, 1)), ElementsAre(0, 1, 1, 1, 1, 1, 1, 1));
   EXPECT_THAT(values(one_hot(constant(g, {1, 0}), 3)), ElementsAre(0, 1, 0, 1, 0, 0));
@@ -84,7 +84,7 @@ TEST_F(Arrays, Choices) {
   EXPECT_THAT(values(split(x, 4, 1)[2]), ElementsAre(2, 6));
 }
 
-TEST_F(Arrays, Made) {
+TEST_F(Arrays, MakesArrays) {
   EXPECT_THAT(values(zeros(g, {2, 3})), testing::Each(0));
   EXPECT_THAT(values<int32_t>(full(g, {2}, 7)), ElementsAre(7, 7));
   EXPECT_THAT(values<int32_t>(arange(g, 4)), ElementsAre(0, 1, 2, 3));
@@ -94,7 +94,7 @@ TEST_F(Arrays, Made) {
   EXPECT_THAT(values<int32_t>(constant(g, {{1, 2}, {3, 4}})), ElementsAre(1, 2, 3, 4));
 }
 
-TEST_F(Arrays, ProductsAndCasts) {
+TEST_F(Arrays, ComputesProductsAndCasts) {
   Output m = reshape(arange(g, 12), {2, 2, 3}), n = reshape(arange(g, 6), {2, 3, 1});
   EXPECT_THAT(values<int32_t>(einsum("bij,bjk->bik", m, n)), ElementsAre(5, 14, 86, 122));
   EXPECT_EQ(cast(x, bf16).dtype(), bf16);
@@ -102,7 +102,7 @@ TEST_F(Arrays, ProductsAndCasts) {
   EXPECT_THAT(values(x), ElementsAre(1, 2, 3, 4, 5, 6, 7, 8));
 }
 
-TEST(PublicApi, GradientsOfWhatIsNoLoss) {
+TEST(PublicApi, ComputesGradientsOfAnyValue) {
   Graph g;
   Output x = constant(g, {{1.0F, 2.0F}}), w = variable(g, "w", {2, 1}, initializers::ones());
   Output v = constant(g, {{1.0F}, {-1.0F}});
@@ -116,7 +116,7 @@ TEST(PublicApi, GradientsOfWhatIsNoLoss) {
   EXPECT_EQ(gradients(loss, {x, w}).size(), 2U);
 }
 
-TEST(PublicApi, ControlFlowIsValuesInValuesOut) {
+TEST(PublicApi, ControlFlowTakesAndReturnsValues) {
   Graph g;
   Output x = constant(g, {1.0F, 2.0F}), i = constant(g, 0), n = constant(g, 4);
   Output z = cond(
@@ -141,7 +141,7 @@ TEST(PublicApi, LayersAreObjectsOrFunctions) {
   nn::Lstm cell(g, 128, {.name = "lstm"});
   auto [outputs, state] = nn::rnn(cell, embedded, {.lengths = lengths});
   EXPECT_EQ(shape_of_value(outputs), Shape({2, 5, 128}));
-  // Behind its end a sequence has zeros.
+  // A sequence has zeros after its end.
   EXPECT_THAT(values(outputs[{0, slice(2, 5)}]), testing::Each(0));
   EXPECT_THAT(values(outputs[{1, 4}]), testing::Not(testing::Contains(0)));
 
@@ -155,7 +155,7 @@ TEST(PublicApi, LayersAreObjectsOrFunctions) {
   EXPECT_THAT(values(normal), Pointwise(FloatNear(1e-3F), {-1.0F, 1.0F, -1.0F, 1.0F}));
 }
 
-TEST(PublicApi, APipelineIsPartOfTheGraph) {
+TEST(PublicApi, InputPipelineIsPartOfTheGraph) {
   const auto file =
       std::filesystem::temp_directory_path() / concat("leat_public_api_", ::getpid(), ".csv");
   std::ofstream(file) << "1,10\n2,20\n3,30\n";
@@ -176,7 +176,7 @@ TEST(PublicApi, APipelineIsPartOfTheGraph) {
   std::filesystem::remove(file);
 }
 
-TEST(PublicApi, StateStandsBesideVariables) {
+TEST(PublicApi, GraphsHoldQueuesAndAccumulators) {
   Graph g;
   Output step = constant(g, int64_t{7}), gradient = constant(g, {2.0F, 4.0F});
   Queue tokens(g, "tokens", {i64}, {.capacity = 100});
@@ -192,7 +192,7 @@ TEST(PublicApi, StateStandsBesideVariables) {
   EXPECT_THAT(all_of<float>(session.run({}, {m})[0]), ElementsAre(2, 4));
 }
 
-TEST(PublicApi, EmbeddingsLearnTheRowsThatTheyRead) {
+TEST(PublicApi, EmbeddingsLearnTheRowsTheyRead) {
   Graph g;
   Output ids = placeholder(g, "ids", i32, {any});
   Output rows = nn::embedding(ids, 1'000'000, 64, {.name = "words"});
@@ -229,7 +229,7 @@ TEST(PublicApi, ReductionsOfAllAxesTakeOptions) {
   EXPECT_EQ(squeeze(x[{newaxis, all}], 0).shape(), Shape({2, 3}));
 }
 
-TEST(PublicApi, NumbersAndListsStandForTensors) {
+TEST(PublicApi, NumbersAndListsConvertToTensors) {
   Graph g;
   Output w = variable(g, "w", {2, 2}), n = variable(g, "n", {}, i64);
   Output rows = constant(g, {{1.0F, 2.0F}, {3.0F, 4.0F}, {5.0F, 6.0F}});
@@ -245,7 +245,7 @@ TEST(PublicApi, NumbersAndListsStandForTensors) {
   EXPECT_THROW(constant(g, "text", f32), Error);
 }
 
-TEST(PublicApi, VariablesBeginWithWhatTheyAreGiven) {
+TEST(PublicApi, VariablesStartWithTheirInitialValue) {
   Graph g;
   Output from_output = variable(g, "a", constant(g, {1.0F, 2.0F}));
   Output from_tensor = variable(g, "b", Tensor::of<double>({2}, {3, 4}));
@@ -260,7 +260,7 @@ TEST(PublicApi, VariablesBeginWithWhatTheyAreGiven) {
   EXPECT_TRUE(same(global_step(g), global_step(g)));
 }
 
-TEST(PublicApi, ARunGivesTheValuesInItsList) {
+TEST(PublicApi, RunReturnsTheRequestedValues) {
   Graph g;
   Output x = placeholder(g, "x", f32, {2}), w = variable(g, "w", 1.0F);
   Output y = x * w, loss = sum(y);
@@ -279,7 +279,7 @@ TEST(PublicApi, ARunGivesTheValuesInItsList) {
   EXPECT_EQ(step(Tensor::of<float>({2}, {1, 2}))[0].item<float>(), 9);
 }
 
-TEST(PublicApi, TensorsComeFromVectorsAndGoBack) {
+TEST(PublicApi, TensorsConvertFromAndToVectors) {
   const std::vector<float> v = {1, 2, 3, 4};
   EXPECT_EQ(Tensor::of(v).shape(), Shape({4}));
   EXPECT_EQ(Tensor::of({2, 2}, v).shape(), Shape({2, 2}));
@@ -287,7 +287,7 @@ TEST(PublicApi, TensorsComeFromVectorsAndGoBack) {
   EXPECT_THAT(Tensor::zeros({2}).to_vector<float>(), ElementsAre(0, 0));
 }
 
-TEST(PublicApi, LayersAreToldWhetherTheyTrain) {
+TEST(PublicApi, LayersTakeATrainingFlag) {
   Graph g;
   Output training = placeholder(g, "training", boolean);
   Output x = ones(g, {4, 100});
@@ -311,7 +311,7 @@ TEST(PublicApi, LayersAreToldWhetherTheyTrain) {
   EXPECT_NEAR(session.run(layer.moving_mean()).item<float>(), 0.02, 1e-6);
 }
 
-TEST(PublicApi, ALayerFindsOutHowManyInputsItHas) {
+TEST(PublicApi, LayersInferTheirNumberOfInputs) {
   Graph g;
   const nn::Dense layer(g, 4, {.activation = leaky_relu});
   EXPECT_FALSE(layer.kernel());
@@ -332,7 +332,7 @@ TEST(PublicApi, SequencesKeepTheirShapes) {
   EXPECT_EQ(map_fn([](Output row) { return row * 2; }, zeros(g, {4, 7})).shape(), Shape({4, 7}));
 }
 
-TEST(PublicApi, DrawnNumbersHaveTheirBounds) {
+TEST(PublicApi, RandomNumbersStayInBounds) {
   Graph g;
   EXPECT_THAT(values(random::uniform(g, {100}, {.low = 2, .high = 3, .seed = 1})),
               testing::Each(testing::AllOf(testing::Ge(2), testing::Lt(3))));
@@ -343,7 +343,7 @@ TEST(PublicApi, DrawnNumbersHaveTheirBounds) {
   EXPECT_THROW(random::uniform(g, {2}, {.low = 1}), Error);
 }
 
-TEST(PublicApi, ClippingTakesTensors) {
+TEST(PublicApi, ClipAcceptsTensors) {
   Graph g;
   Output x = constant(g, {3.0F, 4.0F});
   EXPECT_THAT(values(clip_by_norm(x, 1)), Pointwise(FloatNear(1e-6F), {0.6F, 0.8F}));
@@ -352,7 +352,7 @@ TEST(PublicApi, ClippingTakesTensors) {
   EXPECT_FALSE(clipped[1]);
 }
 
-TEST(PublicApi, AGeneratorOfOneTensor) {
+TEST(PublicApi, GeneratorsMayYieldSingleTensors) {
   Graph g;
   auto count = std::make_shared<int>(0);
   const auto numbers = datasets::generator(
@@ -365,7 +365,7 @@ TEST(PublicApi, AGeneratorOfOneTensor) {
     EXPECT_THAT(values<int32_t>(each), ElementsAre(1, 2));
 }
 
-TEST(PublicApi, HooksAreOptions) {
+TEST(PublicApi, HooksArePassedAsOptions) {
   Graph g;
   Output w = variable(g, "w", 1.0F);
   Node& train = Momentum{0.1, 0.5}.minimize(square(w), {.global_step = global_step(g)});
@@ -376,7 +376,7 @@ TEST(PublicApi, HooksAreOptions) {
   EXPECT_EQ(session.global_step(), 3);
 }
 
-TEST(PublicApi, ASaverOfSomeVariables) {
+TEST(PublicApi, SaversMayCoverSomeVariables) {
   const auto directory =
       std::filesystem::temp_directory_path() / concat("leat_public_api_", ::getpid(), "_saver");
   std::filesystem::create_directories(directory);
@@ -394,7 +394,7 @@ TEST(PublicApi, ASaverOfSomeVariables) {
   std::filesystem::remove_all(directory);
 }
 
-TEST(PublicApi, AFunctionOfADatasetSaysWhatItMayUse) {
+TEST(PublicApi, DatasetFunctionsReportOuterValues) {
   Graph g;
   Output outside = constant(g, int64_t{3});
   const auto numbers = datasets::range(3);

@@ -1,4 +1,4 @@
-// nn::rnn() against the cells' formulas written as loops over numbers.
+// nn::rnn(), against the cells' formulas written as loops over numbers.
 #include "frontends/cpp/nn/recurrent.h"
 
 #include <gmock/gmock.h>
@@ -26,7 +26,7 @@ Tensor random_tensor(const Shape& shape, unsigned seed) {
   return Tensor::of<float>(shape, values);
 }
 
-// row of x [rows, columns] · matrix + bias.
+// x · matrix + bias, for one row x.
 Vector product(const Vector& x, const Tensor& matrix, const float* bias) {
   const int64_t columns = matrix.shape()[1];
   Vector out(static_cast<size_t>(columns));
@@ -136,20 +136,20 @@ void expect_as_written(const std::function<std::unique_ptr<nn::Cell>(Graph&)>& m
   }
 }
 
-TEST(Rnn, OfLstmsIsTheirFormula) {
+TEST(Rnn, LstmMatchesItsFormula) {
   expect_as_written([](Graph& g) { return std::make_unique<nn::Lstm>(g, units); }, lstm_step);
 }
 
-TEST(Rnn, OfGrusIsTheirFormula) {
+TEST(Rnn, GruMatchesItsFormula) {
   expect_as_written([](Graph& g) { return std::make_unique<nn::Gru>(g, units); }, gru_step);
 }
 
-TEST(Rnn, OfSimpleCellsIsTheirFormula) {
+TEST(Rnn, SimpleCellMatchesItsFormula) {
   expect_as_written([](Graph& g) { return std::make_unique<nn::SimpleRnn>(g, units); },
                     simple_step);
 }
 
-TEST(Rnn, BothDirectionsAreTwoRuns) {
+TEST(Rnn, BidirectionalEqualsTwoRuns) {
   Graph g;
   const nn::Lstm forward(g, 3, {.name = "forward"}), backward(g, 2, {.name = "backward"});
   const Output x = placeholder(g, "x", f32, {batch, steps, features});
@@ -170,7 +170,7 @@ TEST(Rnn, BothDirectionsAreTwoRuns) {
   EXPECT_EQ(got[1].item<float>(), 0);
 }
 
-TEST(Rnn, GradientsAreDifferences) {
+TEST(Rnn, GradientsAgreeWithDifferences) {
   Graph g;
   const nn::Lstm cell(g, units);
   const Output x = placeholder(g, "x", f64, {batch, steps, features});
@@ -203,10 +203,10 @@ TEST(Rnn, GradientsAreDifferences) {
   differ(cell.recurrent_kernel(), kernel, got[1]);
 }
 
-// The sum of a sequence's bits modulo 2: what a network without a state cannot learn.
+// The sum of a sequence's bits modulo 2: a network without state cannot learn it.
 TEST(Rnn, LearnsParity) {
   Graph g;
-  // Of other initial weights some need far more than 400 steps.
+  // Some other initial weights need far more than 400 steps.
   const nn::Gru cell(g, 8,
                      {.kernel_initializer = initializers::glorot_uniform({.seed = 3}),
                       .recurrent_initializer = initializers::glorot_uniform({.seed = 4})});
@@ -234,7 +234,7 @@ TEST(Rnn, LearnsParity) {
   EXPECT_LT(session.run(feeds, {loss})[0].item<float>(), 0.02F);
 }
 
-TEST(Rnn, Mistakes) {
+TEST(Rnn, RejectsMistakes) {
   Graph g;
   const nn::Lstm cell(g, 3, {.name = "encoder"});
   const Output x = placeholder(g, "x", f32, {any, any, 2});

@@ -1,5 +1,5 @@
-// Variables made with use_resource: programs do with them what they do with references, and get the
-// same numbers.
+// Variables made with use_resource: programs use them like reference variables, and get the same
+// numbers.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -40,7 +40,7 @@ Initializer counted(float step) {
 
 using MakeOptimizer = std::function<std::unique_ptr<Optimizer>(Output global_step)>;
 
-// Rows of a table, a layer, and a loss, of variables of either kind.
+// Rows of a table, a layer, and a loss, with variables of either kind.
 struct Model {
   explicit Model(Graph& graph, bool use_resource) {
     table =
@@ -98,7 +98,7 @@ NamedOptimizer named(const char* name, const T& optimizer) {
 
 class OptimizerOfResources : public testing::TestWithParam<NamedOptimizer> {};
 
-TEST_P(OptimizerOfResources, TrainsAsOfReferences) {
+TEST_P(OptimizerOfResources, TrainsLikeReferenceVariables) {
   const auto expected = train(GetParam().make, false), got = train(GetParam().make, true);
   EXPECT_EQ(got, expected);
   EXPECT_NE(expected[0], expected[4]);
@@ -128,7 +128,7 @@ INSTANTIATE_TEST_SUITE_P(
                        }}),
     [](const auto& info) { return std::string(info.param.name); });
 
-TEST(UseResource, MakesTensorFlowsNodes) {
+TEST(UseResource, MakesTheNodesOfTensorFlow) {
   Graph graph;
   const NameScope layer(graph, "layer");
   const Output w = variable(graph, "w", {2, 3}, {.use_resource = true});
@@ -151,7 +151,7 @@ TEST(UseResource, MakesTensorFlowsNodes) {
   EXPECT_FALSE(is_resource_variable(variable(graph, "v", {})));
 }
 
-TEST(UseResource, AVariableIsWhatItsOpSays) {
+TEST(UseResource, VariableOpsHaveNoInputsAndOneOutput) {
   for (const char* op : {"VariableV2", "Variable", "VarHandleOp"})
     EXPECT_TRUE(op_named(op).is_variable) << op;
   for (const OpDef* op : all_ops()) {
@@ -161,7 +161,7 @@ TEST(UseResource, AVariableIsWhatItsOpSays) {
   }
 }
 
-TEST(UseResource, UpdatesReturnWhatTheyLeave) {
+TEST(UseResource, UpdatesReturnTheNewValue) {
   Graph graph;
   const Output w = variable(graph, "w", {4, 1}, {.use_resource = true});
   const Output ids = constant(graph, {2, 0});
@@ -199,7 +199,7 @@ TEST(UseResource, AssignKeepsTheShape) {
   }
 }
 
-TEST(UseResource, HandlesAreVariablesToo) {
+TEST(UseResource, HandlesActAsVariables) {
   Graph graph;
   const Output handle = variable_handle(variable(graph, "w", {2}, {.use_resource = true}));
   EXPECT_EQ(handle.name(), "w:0");
@@ -228,7 +228,7 @@ TEST(UseResource, ReadVariableSeesTheUpdateItWaitsFor) {
   }
 }
 
-TEST(UseResource, GradientsAreOfAllReads) {
+TEST(UseResource, GradientsCoverAllReads) {
   Graph graph;
   const Output w =
       variable(graph, "w", {2}, initializers::constant(3), f32, {.use_resource = true});
@@ -243,7 +243,7 @@ TEST(UseResource, GradientsAreOfAllReads) {
   EXPECT_THAT(floats(session.run(all.gradient)), ElementsAre(11, 11));
 }
 
-TEST(UseResource, GradientsOfRowsAreRows) {
+TEST(UseResource, GradientsOfRowsAreSparse) {
   Graph graph;
   const Model model(graph, true);
   const auto gradients = GradientDescent(1).gradients(model.loss(constant(graph, {1, 1, 4})));
@@ -251,7 +251,7 @@ TEST(UseResource, GradientsOfRowsAreRows) {
   EXPECT_FALSE(gradients.at(1).indices);  // w
 }
 
-TEST(UseResource, AnUninitializedVariableIsNamed) {
+TEST(UseResource, NamesUninitializedVariables) {
   Graph graph;
   const Output w = variable(graph, "w", {2}, {.use_resource = true});
   const Output y = w * 2.0;
@@ -260,7 +260,7 @@ TEST(UseResource, AnUninitializedVariableIsNamed) {
                     [&] { session.run(y); });
 }
 
-TEST(UseResource, ReadinessNamesVariables) {
+TEST(UseResource, ReadinessNamesUninitializedVariables) {
   Graph graph;
   variable(graph, "w", {2}, {.use_resource = true});
   const Readiness readiness(graph);
@@ -270,7 +270,7 @@ TEST(UseResource, ReadinessNamesVariables) {
   EXPECT_THAT(readiness.uninitialized(session), ElementsAre());
 }
 
-TEST(UseResource, CheckpointsAreTheSame) {
+TEST(UseResource, CheckpointsServeBothKinds) {
   const ScratchDirectory directory;
   for (const bool saved_as : {false, true}) {
     Graph from, to;
@@ -291,7 +291,7 @@ TEST(UseResource, CheckpointsAreTheSame) {
   }
 }
 
-TEST(UseResource, MovingAveragesFollow) {
+TEST(UseResource, MovingAveragesFollowThem) {
   const auto averages = [](bool use_resource) {
     Graph graph;
     const Output w =
@@ -316,7 +316,7 @@ TEST(UseResource, MovingAveragesFollow) {
   EXPECT_EQ(averages(true), averages(false));
 }
 
-TEST(UseResource, PartitionedVariables) {
+TEST(UseResource, PartitionedVariablesUseThem) {
   const auto learned = [](bool use_resource) {
     Graph graph;
     const auto table = partitioned_variable(graph, "table", {7, 2}, partitioners::fixed_size(3),
@@ -357,7 +357,7 @@ TEST(UseResource, ConditionsUpdateThem) {
   EXPECT_EQ(session.run(w).item<int32_t>(), 12);
 }
 
-TEST(UseResource, KindsDoNotMix) {
+TEST(UseResource, RejectsUpdatesOfMixedKinds) {
   Graph graph;
   const Output w = variable(graph, "w", {2}, {.use_resource = true}), m = variable(graph, "m", {2});
   const Output one = ones(graph, {2});
@@ -371,7 +371,7 @@ TEST(UseResource, KindsDoNotMix) {
 
 class ResourcesOnParameterServers : public testing::TestWithParam<bool> {};
 
-TEST_P(ResourcesOnParameterServers, TrainAsInOneProcess) {
+TEST_P(ResourcesOnParameterServers, TrainLikeOneProcess) {
   const bool synchronous = GetParam();
   const auto trained = [&](bool use_resource) {
     InProcessCluster cluster({{"ps", 2}, {"worker", 2}});
@@ -450,7 +450,7 @@ TEST(UseResource, AllReduceCopiesThem) {
   EXPECT_EQ(trained(true), trained(false));
 }
 
-TEST(UseResource, CopiesAreOfTheSameKind) {
+TEST(UseResource, ReplicasMustBeOfTheSameKind) {
   const AllReduce strategy(ClusterSpec::parse(R"({"cluster": {"worker": ["h:1", "h:2"]}})"));
   Graph graph;
   {

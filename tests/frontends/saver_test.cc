@@ -15,7 +15,7 @@
 namespace leat {
 namespace {
 
-TEST(Saver, SavesWhatItIsTold) {
+TEST(Saver, SavesOnlyTheGivenVariables) {
   Graph graph;
   const Output a = variable(graph, "a", {}, initializers::constant(1.0)),
                b = variable(graph, "b", {}, initializers::constant(2.0));
@@ -34,7 +34,7 @@ TEST(Saver, SavesWhatItIsTold) {
   EXPECT_THROW(Saver(graph, {.variables = {{"sum", a + b}}}), Error);
 }
 
-// A variable that says which of the checkpoints 1 to 3 of the directory it came from.
+// A variable that identifies which of the directory's checkpoints 1 to 3 it came from.
 struct Numbered {
   Graph graph;
   Output number = variable(graph, "number", {});
@@ -51,7 +51,7 @@ struct Numbered {
   }
 };
 
-TEST(Saver, TheStateOfADirectoryMayBeWrittenByHand) {
+TEST(Saver, ReadsAHandWrittenState) {
   const ScratchDirectory directory;
   Numbered program;
   for (const int step : {1, 2, 3}) program.save(directory.path(), step);
@@ -69,7 +69,7 @@ TEST(Saver, TheStateOfADirectoryMayBeWrittenByHand) {
   EXPECT_EQ(program.restored(directory.path()), 3);
 }
 
-TEST(Saver, ATornStateIsToldAndWrittenAnew) {
+TEST(Saver, ReportsATornStateAndWritesItAnew) {
   const ScratchDirectory directory;
   Numbered program;
   program.save(directory.path(), 1);
@@ -80,7 +80,7 @@ TEST(Saver, ATornStateIsToldAndWrittenAnew) {
   EXPECT_EQ(program.restored(directory.path()), 2);
 }
 
-TEST(Saver, RemovesNoCheckpointOfAnotherDirectory) {
+TEST(Saver, KeepsCheckpointsOfOtherDirectories) {
   const ScratchDirectory directory;
   Numbered program;
   const std::string original = program.save(directory / "original", 1);
@@ -118,7 +118,7 @@ struct Program {
   }
 };
 
-TEST(Saver, PartsAreSlicesOfOneTensor) {
+TEST(Saver, SavesPartsAsSlicesOfOneTensor) {
   Program program(3);
   Saver saver(program.graph);
   const ScratchDirectory directory;
@@ -136,8 +136,8 @@ TEST(Saver, PartsAreSlicesOfOneTensor) {
   EXPECT_EQ(floats_of(reader.read("table")), floats_of(session.run({}, {program.value})[0]));
 }
 
-TEST(Saver, ACheckpointFitsAnyNumberOfParts) {
-  // What the next step makes depends on the slots, too.
+TEST(Saver, RestoresIntoAnyNumberOfParts) {
+  // The result of the next step depends on the slots, too.
   const auto next = [](Program& program, Session& session) {
     session.run({*program.train});
     return floats_of(session.run({}, {program.value})[0]);
@@ -165,7 +165,7 @@ TEST(Saver, ACheckpointFitsAnyNumberOfParts) {
   }
 }
 
-TEST(Saver, PartsMayHaveAnotherName) {
+TEST(Saver, SavesPartsUnderAnotherName) {
   Graph graph;
   const auto table =
       partitioned_variable(graph, "table", {3}, partitioners::fixed_size(2), initializers::ones());
@@ -180,7 +180,7 @@ TEST(Saver, PartsMayHaveAnotherName) {
   EXPECT_EQ(floats_of(reader.read("other")), (std::vector<float>{1, 1, 1}));
 }
 
-TEST(Saver, RefusesHalfAVariable) {
+TEST(Saver, RejectsHalfAVariable) {
   Graph graph;
   const auto table = partitioned_variable(graph, "table", {5, 2}, partitioners::fixed_size(2));
   const auto second = partitioned_variable(graph, "table", {5, 2}, partitioners::fixed_size(2));
@@ -202,7 +202,7 @@ TEST(Saver, RefusesHalfAVariable) {
   }
 }
 
-TEST(Saver, TellsTheWholeThatDiffers) {
+TEST(Saver, ReportsAWholeShapeThatDiffers) {
   Graph small, large;
   partitioned_variable(small, "table", {3}, partitioners::fixed_size(2));
   partitioned_variable(large, "table", {4}, partitioners::fixed_size(2));

@@ -81,7 +81,7 @@ TEST(Schedules, PiecewiseConstant) {
                 [](double) { return 3; });
 }
 
-TEST(Schedules, LinearWarmUpOfAnother) {
+TEST(Schedules, LinearWarmUpWrapsAnotherSchedule) {
   expect_values(
       [](Output s) {
         return schedules::linear_warm_up(
@@ -90,8 +90,8 @@ TEST(Schedules, LinearWarmUpOfAnother) {
       [](double s) { return 0.5 * std::pow(0.9, s / 10) * std::min(1.0, (s + 1) / 20); });
 }
 
-// A step uses the rate of the step as it was before it.
-TEST(Schedules, OptimizersUseThem) {
+// A step uses the rate of the step count before it.
+TEST(Schedules, SetTheRateOfOptimizers) {
   Graph graph;
   const Output w = variable(graph, "w", {}, initializers::zeros(), f64);
   const Output step =
@@ -107,7 +107,7 @@ TEST(Schedules, OptimizersUseThem) {
   }
 }
 
-TEST(Schedules, SayWhatIsWrong) {
+TEST(Schedules, ReportMistakes) {
   Graph graph;
   const Output step = placeholder(graph, "step", i64, {}), real = placeholder(graph, "x", f32, {});
   const auto message_of = [](const std::function<void()>& make) {

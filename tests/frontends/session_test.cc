@@ -17,15 +17,15 @@
 namespace leat {
 namespace {
 
-// The graph is taken over once, whoever comes first.
-TEST(Session, FirstStepsAtOnce) {
+// The first run takes over the graph, once, whichever thread comes first.
+TEST(Session, FirstStepsMayRunConcurrently) {
   InProcessCluster cluster({{"worker", 1}});
   for (const std::string& target : {std::string(), cluster.target("worker", 0)}) {
     for (int round = 0; round < 20; ++round) {
       Graph graph;
       const Output x = placeholder(graph, "x", f32, {});
       const Output y = x + 1;
-      for (int i = 0; i < 500; ++i) identity(y);  // taking them over takes a while
+      for (int i = 0; i < 500; ++i) identity(y);  // makes taking over slow
       Session session(graph, {.target = target});
       std::vector<std::string> errors(4);
       std::latch start(4);
@@ -48,7 +48,7 @@ TEST(Session, FirstStepsAtOnce) {
   }
 }
 
-TEST(Session, WhatIsOfAnotherGraphIsRefused) {
+TEST(Session, RejectsNodesOfAnotherGraph) {
   Graph mine, other;
   const Output x = placeholder(mine, "x", f32, {}), y = x + 1;
   const Output same_name = placeholder(other, "x", f32, {});
@@ -68,7 +68,7 @@ TEST(Session, WhatIsOfAnotherGraphIsRefused) {
   });
 }
 
-TEST(Session, SaysWhomItWaitsFor) {
+TEST(Session, ReportsTheAddressItWaitsFor) {
   Graph graph;
   const Output one = constant(graph, Tensor::scalar(1.0f));
   Session session(graph, {.target = "grpc://127.0.0.1:1", .timeout = std::chrono::seconds(3)});
@@ -78,7 +78,7 @@ TEST(Session, SaysWhomItWaitsFor) {
   EXPECT_NE(told.find("leat: waiting for grpc://127.0.0.1:1: "), std::string::npos) << told;
 }
 
-TEST(Session, AnUninitializedVariableIsNamedWithTheLineThatReadsIt) {
+TEST(Session, NamesUninitializedVariablesAndTheReadersLine) {
   Graph graph;
   const Output w = variable(graph, "w", {});
   const Output y = square(w);
@@ -89,10 +89,10 @@ TEST(Session, AnUninitializedVariableIsNamedWithTheLineThatReadsIt) {
   expect_error_with(Code::failed_precondition, line, [&] { session.run({}, {y}); });
 }
 
-// The task knows the node, this process where it was made.
-TEST(Session, AnErrorOfAClusterHasTheUsersLine) {
+// The task knows the node; this process knows its line.
+TEST(Session, ClusterErrorsHaveTheUsersLine) {
   InProcessCluster cluster({{"worker", 1}});
-  const TcpProxy proxy(cluster.spec().address({"worker", 0}));  // or it would be called here
+  const TcpProxy proxy(cluster.spec().address({"worker", 0}));  // prevents a local call
   Graph graph;
   const Output x = placeholder(graph, "x", i32, {});
   const int line = __LINE__ + 1;
@@ -106,7 +106,7 @@ TEST(Session, AnErrorOfAClusterHasTheUsersLine) {
   expect_error_with(Code::invalid_argument, expected, [&] { prepared({Tensor::scalar(0)}); });
 }
 
-TEST(Operands, AnEmptyOutputIsNoNumber) {
+TEST(Operands, RejectEmptyOutputs) {
   Graph graph;
   const Output x = placeholder(graph, "x", f32, {});
   const Output never;
@@ -115,7 +115,7 @@ TEST(Operands, AnEmptyOutputIsNoNumber) {
   expect_error_with(Code::invalid_argument, "is an empty Output", [&] { never * 2; });
 }
 
-TEST(Operands, IntegersAreExact) {
+TEST(Operands, KeepIntegersExact) {
   Graph graph;
   const Output x = constant(graph, Tensor::scalar<int64_t>(0));
   const Output u = constant(graph, Tensor::scalar<uint64_t>(0));
@@ -131,11 +131,11 @@ TEST(Operands, IntegersAreExact) {
                     [&] { x + 0.5; });
 }
 
-TEST(Variables, MistakesAreTold) {
+TEST(Variables, ReportMistakes) {
   Graph graph;
   expect_error_with(Code::invalid_argument, "has an empty initialiser",
                     [&] { variable(graph, "a", {2}, nullptr); });
-  // Its extents do not fit into an int32, and are not cut.
+  // Its extents exceed int32; they must not be truncated.
   const int64_t large = (int64_t{1} << 32) + 5;
   const Output w = variable(graph, "w", {large});
   EXPECT_EQ(w.shape()[0], large);
@@ -146,7 +146,7 @@ TEST(Variables, MistakesAreTold) {
   }
 }
 
-TEST(Variables, AnInitialiserThatFailsIsNamed) {
+TEST(Variables, NameAFailingInitialiser) {
   Graph graph;
   const int line = __LINE__ + 1;
   const auto make = [&] { variable(graph, "w", {2}, initializers::orthogonal()); };
@@ -157,7 +157,7 @@ TEST(Variables, AnInitialiserThatFailsIsNamed) {
   });
 }
 
-TEST(Variables, AnEmptyOutputIsNone) {
+TEST(Variables, RejectEmptyOutputs) {
   Graph graph;
   for (const auto& action : std::initializer_list<std::function<void()>>{
            [&] { initializer_of(graph, {}); }, [] { part_of({}); }, [] { checkpoint_name({}); }}) {
@@ -165,7 +165,7 @@ TEST(Variables, AnEmptyOutputIsNone) {
   }
 }
 
-TEST(Session, OneThatWasMovedFromSaysSo) {
+TEST(Session, ReportsThatItWasMovedFrom) {
   Graph graph;
   const Output one = constant(graph, Tensor::scalar(1.f));
   Session session(graph);
@@ -180,8 +180,8 @@ TEST(Session, OneThatWasMovedFromSaysSo) {
   expect([&] { session.close(); });
 }
 
-// Inputs are a plain member of a node, so a program may tie a knot.
-TEST(Session, AnInputThatComesLaterIsNamed) {
+// A node's inputs are a plain member, so a program may create a cycle.
+TEST(Session, NamesCyclesInTheGraph) {
   InProcessCluster cluster({{"worker", 1}});
   for (const std::string& target : {std::string(), cluster.target("worker", 0)}) {
     Graph graph;
@@ -194,7 +194,7 @@ TEST(Session, AnInputThatComesLaterIsNamed) {
   }
 }
 
-TEST(Layers, MistakesAreTold) {
+TEST(Layers, ReportMistakes) {
   Graph graph;
   const Output image = placeholder(graph, "image", f32, {any, 8, 8, 1});
   expect_error_with(Code::invalid_argument, "a window of 9 does not fit into image:0",
@@ -208,7 +208,7 @@ TEST(Layers, MistakesAreTold) {
                     [&] { nn::softmax_cross_entropy(logits, labels); });
 }
 
-TEST(ClusterMember, AClusterWithoutATaskIsRefused) {
+TEST(ClusterMember, RejectsAClusterWithoutATask) {
   ASSERT_EQ(setenv("TF_CONFIG", R"({"cluster": {"worker": ["127.0.0.1:1"]}})", 1), 0);
   expect_error_with(Code::invalid_argument, "does not name this process's task",
                     [] { join_cluster(); });

@@ -1,4 +1,4 @@
-// sparse_gradients(): the rows of what take() read, and their sum wherever rows do not do.
+// sparse_gradients(): the rows that take() read, and their dense sum wherever rows do not suffice.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -18,7 +18,7 @@ std::vector<float> floats(const Tensor& value) {
   return {value.data<float>(), value.data<float>() + value.elements()};
 }
 
-// A table of 5 rows of 2, and weights that make the gradient of each element of `read` its own.
+// A table of 5 rows of 2, and weights that give each element of `read` its own gradient.
 class SparseGradients : public testing::Test {
  protected:
   Output loss_of(Output read) {
@@ -30,7 +30,7 @@ class SparseGradients : public testing::Test {
     session.run({initialize_variables(g_)});
     return session.run({}, fetches);
   }
-  // The rows added up are what gradients() says.
+  // The sum of the rows must equal the result of gradients().
   void expect_equals_dense(Output loss, Output x, const IndexedSlices& got) {
     const Output whole = gradients({loss}, {x})[0];
     const Output rows = segment_sum(got.values, got.indices, constant(g_, 5));
@@ -42,7 +42,7 @@ class SparseGradients : public testing::Test {
   Output table_ = variable(g_, "table", {5, 2}, initializers::ones());
 };
 
-TEST_F(SparseGradients, AreTheRowsThatWereRead) {
+TEST_F(SparseGradients, HoldTheRowsThatWereRead) {
   const Output loss = loss_of(take(table_, constant(g_, {3, 1, 3})));
   const IndexedSlices got = sparse_gradients({loss}, {table_})[0];
   ASSERT_TRUE(got.indices);
@@ -54,7 +54,7 @@ TEST_F(SparseGradients, AreTheRowsThatWereRead) {
   expect_equals_dense(loss, table_, got);
 }
 
-TEST_F(SparseGradients, HaveOneIndexARowWhateverTheShapeOfTheIndices) {
+TEST_F(SparseGradients, HaveOneIndexPerRowForIndicesOfAnyShape) {
   const Output matrix = constant(g_, {{3, 1}, {0, 3}}), scalar = constant(g_, 2);
   for (const Output& ids : {matrix, scalar}) {
     const Output loss = loss_of(take(table_, ids));
@@ -65,7 +65,7 @@ TEST_F(SparseGradients, HaveOneIndexARowWhateverTheShapeOfTheIndices) {
   }
 }
 
-TEST_F(SparseGradients, OfSeveralReadsAreOneAfterTheOther) {
+TEST_F(SparseGradients, ConcatenateSeveralReads) {
   const Output wide = constant(g_, Tensor::of<int64_t>({2}, {4, 0}));
   const Output loss = loss_of(take(table_, constant(g_, {3}))) +
                       loss_of(take(table_, constant(g_, {{1, 3}}))) + loss_of(take(table_, wide));
@@ -82,7 +82,7 @@ TEST_F(SparseGradients, PassThroughReadsOfTheVariable) {
   expect_equals_dense(loss, table_, got);
 }
 
-TEST_F(SparseGradients, HaveTheShapeOfRowsThatIsKnownInTheStepOnly) {
+TEST_F(SparseGradients, SupportRowShapesKnownOnlyInTheStep) {
   const Output x = placeholder(g_, "x", f32, {5, any});
   const Output loss = loss_of(take(x, constant(g_, {{3, 1}})));
   const IndexedSlices got = sparse_gradients({loss}, {x})[0];
@@ -93,14 +93,14 @@ TEST_F(SparseGradients, HaveTheShapeOfRowsThatIsKnownInTheStepOnly) {
   EXPECT_THAT(floats(values), ElementsAre(0, 1, 2, 3, 4, 5));
 }
 
-TEST_F(SparseGradients, AreWholeWhereTheWholeIsReadToo) {
+TEST_F(SparseGradients, AreDenseIfTheWholeIsReadToo) {
   const Output loss = loss_of(take(table_, constant(g_, {3, 1}))) + sum(square(table_));
   const IndexedSlices got = sparse_gradients({loss}, {table_})[0];
   ASSERT_FALSE(got.indices);
   EXPECT_THAT(floats(run({got.values})[0]), ElementsAre(2, 2, 4, 5, 2, 2, 2, 3, 2, 2));
 }
 
-TEST_F(SparseGradients, AreWholeForWhatIsComputed) {
+TEST_F(SparseGradients, AreDenseForComputedTables) {
   const Output doubled = table_ * 2;
   const Output loss = loss_of(take(doubled, constant(g_, {3, 3})));
   const std::vector<IndexedSlices> got = sparse_gradients({loss}, {table_, doubled});
@@ -111,7 +111,7 @@ TEST_F(SparseGradients, AreWholeForWhatIsComputed) {
   EXPECT_THAT(floats(values[1]), ElementsAre(0, 0, 0, 0, 0, 0, 2, 4, 0, 0));
 }
 
-TEST_F(SparseGradients, AreWholeFromBranchesAndLoops) {
+TEST_F(SparseGradients, AreDenseThroughBranchesAndLoops) {
   const Output ids = constant(g_, {3, 1});
   const Output branch = loss_of(cond(
       constant(g_, true), [&] { return take(table_, ids); },
@@ -133,7 +133,7 @@ TEST_F(SparseGradients, AreWholeFromBranchesAndLoops) {
   EXPECT_THAT(floats(values[1]), ElementsAre(0, 0, 2, 2, 0, 0, 2, 2, 0, 0));
 }
 
-TEST_F(SparseGradients, OfAResourceVariableAreRows) {
+TEST_F(SparseGradients, AreRowsForResourceVariables) {
   const Output handle =
       g_.add({.op = "VarHandleOp", .name = "v", .attrs = {{"dtype", f32}, {"shape", Shape{5, 2}}}})
           .output(0);

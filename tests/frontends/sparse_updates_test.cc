@@ -38,14 +38,14 @@ Output make_table(Graph& graph) {
   return variable(graph, "table", {rows, size}, initializers::constant(first_values()));
 }
 
-// Reads rows as an embedding does, or as a product, whose gradient is of the whole table.
+// Reads rows as an embedding does, or as a product, whose gradient covers the whole table.
 enum class Reads { rows, everything };
 Output read(const Output& table, const Output& ids, Reads what) {
   if (what == Reads::rows) return take(table, ids);
   return matmul(one_hot(ids, rows), table);
 }
 
-// What depends on which id a row has and where it stands.
+// A loss that depends on a row's id and on its position.
 Output loss_of(const Output& rows_read, const Output& ids) {
   const Output weights = reshape(cast(arange(ids.graph(), size_of(ids, i32)), f32) + 1.0, {-1, 1});
   return sum(square(rows_read - 3.0) * weights);
@@ -91,10 +91,10 @@ struct Rule {
 std::ostream& operator<<(std::ostream& out, const Rule& rule) { return out << rule.name; }
 std::string name_of(const testing::TestParamInfo<Rule>& info) { return info.param.name; }
 
-// Whose rows do the same whether others are read or not.
+// Rules that treat a row alike whether other rows are read or not.
 class WholeRule : public testing::TestWithParam<Rule> {};
 
-TEST_P(WholeRule, IsThatOfAGradientThatIsZeroElsewhere) {
+TEST_P(WholeRule, EqualsADenseGradientThatIsZeroElsewhere) {
   const std::vector<std::vector<int32_t>> steps = {{1, 4, 1}, {0, 4}, {1}, {3, 3, 3, 0}};
   EXPECT_THAT(train(GetParam().make, Reads::rows, steps),
               Pointwise(near(), train(GetParam().make, Reads::everything, steps)));
@@ -111,10 +111,10 @@ INSTANTIATE_TEST_SUITE_P(
                     Rule{"PowerSign", with<PowerSign>(0.05, PowerSignOptions{})}),
     name_of);
 
-// Whose rows change only when they are read.
+// Rules whose rows change only when they are read.
 class RowRule : public testing::TestWithParam<Rule> {};
 
-TEST_P(RowRule, LeavesAloneWhatIsNotRead) {
+TEST_P(RowRule, KeepsUnreadRows) {
   const std::vector<std::vector<int32_t>> steps = {{1, 4, 1}, {4, 1}, {1, 1, 4}};
   const std::vector<float> got = train(GetParam().make, Reads::rows, steps);
   const std::vector<float> whole = train(GetParam().make, Reads::everything, steps);
@@ -154,7 +154,7 @@ INSTANTIATE_TEST_SUITE_P(
              with<ProximalAdagrad>(0.3, ProximalAdagradOptions{.l1 = 0.1, .l2 = 0.1})}),
     name_of);
 
-TEST_P(RowRule, MakesNoTensorOfTheSizeOfTheTable) {
+TEST_P(RowRule, MakesNoTensorOfTheTablesSize) {
   Graph graph;
   const Output table = make_table(graph);
   const Output step =
@@ -169,8 +169,8 @@ TEST_P(RowRule, MakesNoTensorOfTheSizeOfTheTable) {
   }
 }
 
-// Numbers that unique() gives for repeated ids are no different ones themselves.
-TEST(SparseUpdates, RowsOfUniquesSecondOutputRepeat) {
+// unique() returns one index for equal ids, so its indices repeat.
+TEST(SparseUpdates, AcceptRepeatedIndicesFromUnique) {
   const auto learn = [](Reads what) {
     Graph graph;
     const Output table = make_table(graph);
@@ -184,7 +184,7 @@ TEST(SparseUpdates, RowsOfUniquesSecondOutputRepeat) {
   EXPECT_THAT(learn(Reads::rows), Pointwise(near(), learn(Reads::everything)));
 }
 
-TEST(SparseUpdates, ClippingSeesTheSumsOfRows) {
+TEST(SparseUpdates, ClipTheSumsOfRows) {
   using Transform = GradientTransform;
   const auto clipped = [](const Transform& transform) {
     return [=](const Output&) {
@@ -204,7 +204,7 @@ TEST(SparseUpdates, ClippingSeesTheSumsOfRows) {
   }
 }
 
-TEST(SparseUpdates, SumsOfGradientsStayRowsIfAllAre) {
+TEST(SparseUpdates, SumsOfSparseGradientsStaySparse) {
   Graph graph;
   const Output table = make_table(graph);
   const Output values = constant(graph, {{1.0F, 2.0F}, {3.0F, 4.0F}});
@@ -227,7 +227,7 @@ TEST(SparseUpdates, SumsOfGradientsStayRowsIfAllAre) {
                                           4.25 + 1, 4.5 + 2, 5.25, 5.5));
 }
 
-// A table that several replicas train on rows of their own.
+// A table that several replicas train, each on its own rows.
 struct Program {
   // All replicas read the same table.
   Program(const ParameterServer& strategy, const Optimizer& optimizer) {
@@ -241,7 +241,7 @@ struct Program {
     train = &strategy.minimize(optimizer, losses);
     init = &initialize_variables(graph);
   }
-  // Each has its own.
+  // Each replica has its own table.
   Program(const AllReduce& strategy, const Optimizer& optimizer) {
     std::vector<Output> losses;
     for (int k = 0; k < strategy.workers(); ++k) {
@@ -251,7 +251,7 @@ struct Program {
     train = &strategy.minimize(optimizer, losses);
     init = &initialize_variables(graph);
   }
-  // The same without a strategy: the sum of all losses over the replicas' number.
+  // The same without a strategy: the sum of all losses divided by the number of replicas.
   Program(int replicas, const Optimizer& optimizer) {
     Output table, sum;
     for (int k = 0; k < replicas; ++k) {
@@ -297,7 +297,7 @@ std::vector<float> learnt_here(const Optimizer& optimizer) {
   return here.learn(session, "table");
 }
 
-TEST(SparseUpdates, AParameterServerTrainsWithTheMeanOfTheRows) {
+TEST(SparseUpdates, ParameterServerTrainsWithTheMeanOfTheRows) {
   InProcessCluster cluster({{"ps", 1}, {"worker", 2}});
   for (const std::shared_ptr<Optimizer>& optimizer :
        {std::shared_ptr<Optimizer>(std::make_shared<GradientDescent>(0.05)),
@@ -310,7 +310,7 @@ TEST(SparseUpdates, AParameterServerTrainsWithTheMeanOfTheRows) {
   }
 }
 
-TEST(SparseUpdates, AnAllReduceTrainsWithTheMeanOfTheRows) {
+TEST(SparseUpdates, AllReduceTrainsWithTheMeanOfTheRows) {
   InProcessCluster cluster({{"worker", 2}});
   const Adagrad optimizer(0.1);
   Program there(AllReduce(cluster.spec()), optimizer);

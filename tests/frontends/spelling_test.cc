@@ -1,4 +1,4 @@
-// What somebody who knows NumPy or Keras types first, compared with the values of NumPy.
+// What somebody who knows NumPy or Keras types first, compared with NumPy's values.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <leat/leat.h>
@@ -16,7 +16,7 @@ std::vector<T> values(Output y) {
   return {t.data<T>(), t.data<T>() + t.elements()};
 }
 
-// Does this fail with that code, and say that?
+// Whether `f` fails with that code and that text.
 void expect_error_with(Code code, std::string_view text, const std::function<void()>& call) {
   try {
     call();
@@ -34,14 +34,14 @@ class Spelling : public testing::Test {
   Output v = constant(g, {1.0, -2.0, 3.0});
 };
 
-TEST_F(Spelling, ComparisonsAreJoined) {
+TEST_F(Spelling, ComparisonsCombine) {
   EXPECT_THAT(values(where(v > 0 && v < 2, v, 0)), ElementsAre(1, 0, 0));
   EXPECT_THAT(values(where(v < 0 || v > 2, v, 0)), ElementsAre(0, -2, 3));
   EXPECT_THAT(values(where(!(v > 0), v, 0)), ElementsAre(0, -2, 0));
   const Output mask = constant(g, {true, false, true});
   EXPECT_THAT(values(where(mask && v < 2, v, 0)), ElementsAre(1, 0, 0));
   EXPECT_THAT(values(where(v > 2 || mask, v, 0)), ElementsAre(1, 0, 3));
-  EXPECT_FALSE((std::is_convertible_v<bool, Operand>));  // as !x of an Output is one
+  EXPECT_FALSE((std::is_convertible_v<bool, Operand>));  // as !x of an Output is a bool
 }
 
 TEST_F(Spelling, ExtentsAreNumbersOutputsAndVectors) {
@@ -55,7 +55,7 @@ TEST_F(Spelling, ExtentsAreNumbersOutputsAndVectors) {
   EXPECT_THAT(values(tile(v, 2)), ElementsAre(1, -2, 3, 1, -2, 3));
 }
 
-TEST_F(Spelling, SlicesHaveNoneAndOutputsAsBounds) {
+TEST_F(Spelling, SlicesAcceptNoneAndOutputsAsBounds) {
   const Output n = constant(g, 2);
   EXPECT_THAT(values(v[slice(1)]), ElementsAre(1));
   EXPECT_THAT(values(v[slice(1, none)]), ElementsAre(-2, 3));
@@ -65,14 +65,14 @@ TEST_F(Spelling, SlicesHaveNoneAndOutputsAsBounds) {
   expect_error_with(Code::invalid_argument, "an index (", [&] { v[slice(0, v)]; });
 }
 
-TEST_F(Spelling, MasksAndIndicesInBrackets) {
+TEST_F(Spelling, BracketsAcceptMasksAndIndices) {
   EXPECT_THAT(values(v[v > 0]), ElementsAre(1, 3));
   EXPECT_THAT(values(x[constant(g, {true, false})]), ElementsAre(0, 1, 2));
   EXPECT_THAT(values(v[constant(g, {2, 0, 0})]), ElementsAre(3, 1, 1));
   EXPECT_THAT(values(v[constant(g, 1)]), ElementsAre(-2));
 }
 
-TEST_F(Spelling, ResultsHaveNames) {
+TEST_F(Spelling, ResultsUnpackByName) {
   const auto [largest, where_they_are] = top_k(v, 2);
   EXPECT_THAT(values(largest), ElementsAre(3, 1));
   EXPECT_THAT(values<int>(where_they_are), ElementsAre(2, 0));
@@ -81,7 +81,7 @@ TEST_F(Spelling, ResultsHaveNames) {
   EXPECT_THAT(values<int>(numbers), ElementsAre(0, 1, 0));
 }
 
-TEST_F(Spelling, SumsSoFar) {
+TEST_F(Spelling, CumulativeSums) {
   EXPECT_THAT(values(cumsum(v, 0)), ElementsAre(1, -1, 2));
   EXPECT_THAT(values(cumsum(v, 0, {.exclusive = true})), ElementsAre(0, 1, -1));
   EXPECT_THAT(values(cumsum(v, 0, {.reverse = true})), ElementsAre(2, 1, 3));
@@ -89,7 +89,7 @@ TEST_F(Spelling, SumsSoFar) {
   EXPECT_THAT(values(flip(v)), ElementsAre(3, -2, 1));
 }
 
-TEST_F(Spelling, VectorsAreMultiplied) {
+TEST_F(Spelling, VectorProducts) {
   EXPECT_THAT(values(matmul(x, v)), ElementsAre(4, 10));
   EXPECT_THAT(values(matmul(v, transpose(x))), ElementsAre(4, 10));
   EXPECT_THAT(values(matmul(v, v)), ElementsAre(14));
@@ -109,7 +109,7 @@ TEST_F(Spelling, Triangles) {
   EXPECT_THAT(values(diag(constant(g, {1.0, 2.0}))), ElementsAre(1, 0, 0, 2));
 }
 
-TEST_F(Spelling, TextsTensorsAndVectorsAreOperands) {
+TEST_F(Spelling, TextsTensorsAndVectorsActAsOperands) {
   const Output hello = constant(g, "hello") + " world";
   Session session(g);
   EXPECT_EQ(session.run(hello).item<std::string>(), "hello world");
@@ -122,7 +122,7 @@ TEST_F(Spelling, TextsTensorsAndVectorsAreOperands) {
   expect_error_with(Code::invalid_argument, "the text \"a\"", [&] { v + "a"; });
 }
 
-TEST_F(Spelling, NumbersInControlFlow) {
+TEST_F(Spelling, ControlFlowAcceptsNumbers) {
   const auto [i, total] = while_loop([](Output i, Output) { return i < 4; },
                                      [](Output i, Output total) {
                                        return std::tuple{i + 1, total * 2};
@@ -148,7 +148,7 @@ TEST_F(Spelling, NumbersInControlFlow) {
   });
 }
 
-TEST_F(Spelling, LayersFindTheirInputs) {
+TEST_F(Spelling, LayersInferTheirInputs) {
   const nn::Conv2d conv(g, 4, 3, {.strides = 2, .activation = relu});
   EXPECT_FALSE(conv.kernel());
   const Output y = conv(zeros(g, {2, 8, 8, 3}));
@@ -226,7 +226,7 @@ TEST_F(Spelling, TextAndSparseTensors) {
   EXPECT_THAT(values(sparse_matmul(ones, constant(g, {{1.0}, {10.0}}))), ElementsAre(21, 0, 3));
 }
 
-TEST_F(Spelling, SessionsInitialiseAndTakeFeedsAtEitherPlace) {
+TEST_F(Spelling, SessionsInitialiseAndAcceptFeedsInEitherPosition) {
   const Output in = placeholder(g, "in", f32, {});
   const Output w = variable(g, "w", 2.0);
   const Output twice = variable(g, "twice", 4.0);
@@ -244,7 +244,7 @@ TEST_F(Spelling, SessionsInitialiseAndTakeFeedsAtEitherPlace) {
   Session(without).initialize();
 }
 
-TEST_F(Spelling, OrderAndNames) {
+TEST_F(Spelling, DependenciesNamesAndPrint) {
   const Output w = variable(g, "w", 1.0);
   const Output added = assign_add(w, 2.0);
   const Output after = with_dependencies({added}, identity(v, "named"));

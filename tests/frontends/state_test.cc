@@ -31,7 +31,7 @@ T value(Session& session, Output output, const Feeds& feeds = {}) {
 
 // ---- Queues
 
-TEST(QueueBuilder, FirstInFirstOut) {
+TEST(QueueBuilder, IsFirstInFirstOut) {
   Graph g;
   const Output step = placeholder(g, "step", i64, {});
   Queue tokens(g, "tokens", {i64}, {.capacity = 100, .shapes = {Shape{}}});
@@ -49,7 +49,7 @@ TEST(QueueBuilder, FirstInFirstOut) {
   EXPECT_THAT(list<int64_t>(session.run({}, {three})[0]), ElementsAre(11, 12, 7));
 }
 
-TEST(QueueBuilder, ElementsHaveSeveralComponents) {
+TEST(QueueBuilder, SupportsSeveralComponents) {
   Graph g;
   Queue from(g, "from", {f32, i32}, {.shapes = {Shape{2}, Shape{}}});
   Queue to(g, "to", {f32, i32});
@@ -64,7 +64,7 @@ TEST(QueueBuilder, ElementsHaveSeveralComponents) {
   EXPECT_EQ(first[1].item<int32_t>(), 5);
 }
 
-TEST(QueueBuilder, AClosedOneGivesWhatItHas) {
+TEST(QueueBuilder, DrainsAfterClose) {
   Graph g;
   Queue queue(g, "epoch", {f32}, {.capacity = 5, .shapes = {Shape{}}});
   Node& fill = queue.enqueue_many({constant(g, {1.0, 2.0, 3.0})});
@@ -85,7 +85,7 @@ TEST(QueueBuilder, AClosedOneGivesWhatItHas) {
   expect_error_with(Code::cancelled, "is closed", [&] { session.run({more}); });
 }
 
-TEST(QueueBuilder, WaitsUntilItIsClosed) {
+TEST(QueueBuilder, DequeueWaitsUntilClose) {
   Graph g;
   Queue queue(g, "q", {f32}, {.capacity = 1});
   Node &put = queue.enqueue({1}), &close = queue.close({.cancel_pending = true});
@@ -104,7 +104,7 @@ TEST(QueueBuilder, WaitsUntilItIsClosed) {
   EXPECT_THAT(status.message, HasSubstr("'q' is closed and has insufficient elements"));
 }
 
-TEST(QueueBuilder, CancelsEnqueuesThatWait) {
+TEST(QueueBuilder, CloseCancelsWaitingEnqueues) {
   Graph g;
   Queue queue(g, "q", {f32}, {.capacity = 1});
   Node &put = queue.enqueue({1}), &cancel = queue.close({.cancel_pending = true});
@@ -159,7 +159,7 @@ TEST(QueueBuilder, ShuffleKeepsElementsBack) {
   for (int32_t i = 0; i < 20; ++i) EXPECT_EQ(a[static_cast<size_t>(i)], i);
 }
 
-TEST(QueueBuilder, PriorityGivesTheSmallestFirst) {
+TEST(QueueBuilder, PriorityReturnsTheSmallestFirst) {
   Graph g;
   PriorityQueue queue(g, "jobs", {DType::string}, {.shapes = {Shape{}}});
   Node& fill = queue.enqueue_many({constant(g, Tensor::of<int64_t>({3}, {30, 10, 20})),
@@ -181,7 +181,7 @@ TEST(QueueBuilder, PriorityGivesTheSmallestFirst) {
   EXPECT_THAT(names, ElementsAre("urgent", "first", "second", "last"));
 }
 
-TEST(QueueBuilder, MistakesAreToldAtTheirLine) {
+TEST(QueueBuilder, ReportsMistakesAtTheUsersLine) {
   Graph g;
   Queue queue(g, "q", {f32, i32}, {.shapes = {Shape{2}, Shape{}}});
   const Output pair = constant(g, {1.0, 2.0}), three = constant(g, {1.0, 2.0, 3.0});
@@ -224,7 +224,7 @@ TEST(QueueBuilder, IsSharedByName) {
 
 // ---- Accumulators
 
-TEST(AccumulatorBuilder, GivesTheMeanAndDropsWhatIsLate) {
+TEST(AccumulatorBuilder, ReturnsTheMeanAndDropsStaleGradients) {
   Graph g;
   const Output gradient = placeholder(g, "gradient", f32, {2});
   const Output step = placeholder(g, "step", i64, {});
@@ -244,7 +244,7 @@ TEST(AccumulatorBuilder, GivesTheMeanAndDropsWhatIsLate) {
   apply(6, 30, 0);
   EXPECT_THAT(list<float>(session.run({}, {taken})[0]), ElementsAre(3, 20));
   EXPECT_THAT(list<float>(session.run({}, {added})[0]), ElementsAre(9, 60));
-  apply(1, 1, 0);  // take() went on to step 1
+  apply(1, 1, 0);  // take() advanced to step 1
   EXPECT_EQ(value<int32_t>(session, count), 0);
   apply(1, 1, 1);
   EXPECT_EQ(value<int32_t>(session, count), 1);
@@ -255,11 +255,11 @@ TEST(AccumulatorBuilder, GivesTheMeanAndDropsWhatIsLate) {
   EXPECT_EQ(value<int32_t>(session, count), 2);
 }
 
-TEST(AccumulatorBuilder, SparseRowsHaveMeansOfTheirOwn) {
+TEST(AccumulatorBuilder, SparseRowsHaveTheirOwnMeans) {
   Graph g;
   SparseAccumulator sum(g, "acc", f32, {10, 2});
   Node& first = sum.apply(constant(g, {4, 1}), constant(g, {{1.0, 2.0}, {3.0, 4.0}}));
-  // Row 1 twice, which is one gradient of row 1: 2 + 3 and 3 + 5.
+  // Row 1 occurs twice, which counts as one gradient of row 1: 2 + 3 and 3 + 5.
   Node& second = sum.apply(constant(g, {1, 1}), constant(g, {{2.0, 3.0}, {3.0, 5.0}}), 0);
   const SparseGradient taken = sum.take(2);
   EXPECT_EQ(taken.values.shape(), (Shape{any, 2}));
@@ -272,7 +272,7 @@ TEST(AccumulatorBuilder, SparseRowsHaveMeansOfTheirOwn) {
   EXPECT_THAT(list<int64_t>(got[2]), ElementsAre(10, 2));
 }
 
-TEST(AccumulatorBuilder, MistakesAreToldAtTheirLine) {
+TEST(AccumulatorBuilder, ReportsMistakesAtTheUsersLine) {
   Graph g;
   Accumulator sum(g, "acc", f32, {2});
   const auto expect = [](std::string_view part, auto&& f) {
@@ -289,7 +289,7 @@ TEST(AccumulatorBuilder, MistakesAreToldAtTheirLine) {
 
 // ---- Tables
 
-TEST(TableBuilder, IsFilledWithTheVariables) {
+TEST(TableBuilder, InitializesWithTheVariables) {
   Graph g;
   const Output words = placeholder(g, "words", DType::string, {any, 2});
   Table ids(g, "ids", {"red", "green"}, {7, 8}, -1);
@@ -304,14 +304,14 @@ TEST(TableBuilder, IsFilledWithTheVariables) {
                     [&] { session.run(feeds, {id}); });
   Node& init = initialize_variables(g);
   session.run({init});
-  session.run({init});  // again is fine
+  session.run({init});  // a second time is allowed
   EXPECT_EQ(value<int64_t>(session, size), 2);
   EXPECT_THAT(list<int64_t>(session.run(feeds, {id})[0]), ElementsAre(8, -1));
   EXPECT_THAT(list<std::string>(session.run(feeds, {name})[0]), ElementsAre("green", "?"));
   EXPECT_EQ(value<std::string>(session, seven), "red");
 }
 
-TEST(TableBuilder, ComesFromAFile) {
+TEST(TableBuilder, LoadsFromAFile) {
   ScratchDirectory directory;
   std::ofstream(directory / "words.txt") << "the\nof\nand\n";
   std::ofstream(directory / "prices.csv") << "tea,1.5\nmilk,2\n";
@@ -328,8 +328,8 @@ TEST(TableBuilder, ComesFromAFile) {
   EXPECT_THAT(list<float>(session.run({}, {cost})[0]), ElementsAre(2, 1.5, 0));
 }
 
-// A checkpoint has the variables, and the tables are filled all the same.
-TEST(TableBuilder, TrainingSessionsFillIt) {
+// The checkpoint holds the variables; the session still fills the tables.
+TEST(TableBuilder, IsFilledByTrainingSessions) {
   ScratchDirectory directory;
   for (int run = 0; run < 2; ++run) {
     Graph g;
@@ -349,7 +349,7 @@ TEST(TableBuilder, TrainingSessionsFillIt) {
   }
 }
 
-TEST(TableBuilder, MutableOnesChange) {
+TEST(TableBuilder, MutableTablesChange) {
   Graph g;
   const Output keys = placeholder(g, "keys", i64, {any});
   MutableTable table(g, "counts", i64, f32, -1);
@@ -381,7 +381,7 @@ TEST(TableBuilder, ValuesMayBeVectors) {
   EXPECT_THAT(list<float>(session.run({}, {found})[0]), ElementsAre(0, 0, 1.5, 2.5));
 }
 
-TEST(TableBuilder, MistakesAreToldAtTheirLine) {
+TEST(TableBuilder, ReportsMistakesAtTheUsersLine) {
   Graph g;
   const auto expect = [](std::string_view part, auto&& f) {
     expect_error_with(Code::invalid_argument, part, f);
@@ -427,7 +427,7 @@ TEST(StagingAreaBuilder, StagesElements) {
   Graph g;
   const Output x = placeholder(g, "x", f32, {2});
   StagingArea area(g, "next", {f32, i32}, {.capacity = 2, .shapes = {Shape{2}, Shape{}}});
-  StagingArea other(g, "next", {f32, i32});  // the name is taken: another area
+  StagingArea other(g, "next", {f32, i32});  // the name is taken: a different area
   Node &put = area.put({x, 9}), &clear = area.clear();
   const std::vector<Output> got = area.get(), second = area.peek(1);
   const Output size = area.size(), others = other.size();

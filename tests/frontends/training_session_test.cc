@@ -47,7 +47,7 @@ struct Program {
     options.fetches = {loss};
     training.emplace(graph, std::move(options));
   }
-  // The losses of steps until `last`.
+  // The losses of the steps until `last`.
   std::vector<float> run(int64_t last) {
     std::vector<float> out;
     while (!training->should_stop() && training->global_step() < last) {
@@ -70,7 +70,7 @@ std::vector<std::string> checkpoints(const std::string& directory) {
   return out;
 }
 
-TEST(TrainingSession, ResumesWhereItWas) {
+TEST(TrainingSession, ResumesWhereItStopped) {
   const std::vector<float> undisturbed = Program().run(30);
   ASSERT_LT(undisturbed.back(), undisturbed.front());
   const ScratchDirectory directory;
@@ -101,7 +101,7 @@ TEST(TrainingSession, KeepsTheLastCheckpoints) {
   EXPECT_TRUE(reader.has("w/Momentum"));
 }
 
-TEST(TrainingSession, ATornCheckpointIsSkipped) {
+TEST(TrainingSession, SkipsATornCheckpoint) {
   const ScratchDirectory directory;
   {
     Program program({.directory = directory.path(), .checkpoint_steps = 4});
@@ -118,8 +118,8 @@ TEST(TrainingSession, ATornCheckpointIsSkipped) {
                     "/model.ckpt-0: ", [&] { Program({.directory = directory.path()}); });
 }
 
-// Else the one that is whole would be removed for those that are torn.
-TEST(TrainingSession, ATornCheckpointIsNotCounted) {
+// Otherwise the session would remove the complete checkpoint for the torn ones.
+TEST(TrainingSession, IgnoresTornCheckpointsWhenPruning) {
   const ScratchDirectory directory;
   const auto options = [&] {
     return TrainingOptions{
@@ -136,7 +136,7 @@ TEST(TrainingSession, ATornCheckpointIsNotCounted) {
   EXPECT_THAT(checkpoints(directory.path()), ElementsAre("model.ckpt-2", "model.ckpt-3"));
 }
 
-TEST(TrainingSession, WhatIsTornIsForgottenWithTheNextSave) {
+TEST(TrainingSession, ForgetsTornCheckpointsWithTheNextSave) {
   const ScratchDirectory directory;
   {
     Program program({.directory = directory.path(), .checkpoint_steps = 2});
@@ -150,7 +150,7 @@ TEST(TrainingSession, WhatIsTornIsForgottenWithTheNextSave) {
   EXPECT_THAT(checkpoints(directory.path()), ElementsAre("model.ckpt-4", "model.ckpt-5"));
 }
 
-TEST(TrainingSession, RemovesWhatInterruptedSavesHaveLeft) {
+TEST(TrainingSession, RemovesFilesOfInterruptedSaves) {
   const ScratchDirectory directory;
   const std::vector<std::string> remains = {"model.ckpt-2.index.tempstate12",
                                             "checkpoint.tempstate3"},
@@ -168,7 +168,7 @@ TEST(TrainingSession, RemovesWhatInterruptedSavesHaveLeft) {
     EXPECT_TRUE(std::filesystem::exists(directory / name)) << name;
 }
 
-TEST(TrainingSession, DirectoriesMayBeUrlsOfFiles) {
+TEST(TrainingSession, AcceptsFileUrlsAsDirectories) {
   const ScratchDirectory directory;
   { Program({.directory = "file://" + directory.path()}).run(1); }
   EXPECT_THAT(checkpoints(directory.path()), ElementsAre("model.ckpt-0", "model.ckpt-1"));
@@ -176,9 +176,9 @@ TEST(TrainingSession, DirectoriesMayBeUrlsOfFiles) {
                     [] { Program({.directory = "gs://bucket/run"}); });
 }
 
-// The constructor meets what recovery knows: a task that goes away between two of its requests, and
-// comes back.
-TEST(TrainingSession, StartsAgainWhenATaskIsLostMeanwhile) {
+// The constructor handles what recovery handles: a task that goes away between two of its requests
+// and comes back.
+TEST(TrainingSession, RestartsIfATaskIsLostDuringConstruction) {
   for (const int recoveries : {0, 1}) {
     InProcessCluster cluster({{"ps", 1}, {"worker", 1}});
     TcpProxy slow(cluster.spec().address({"worker", 0}));
@@ -206,9 +206,9 @@ TEST(TrainingSession, StartsAgainWhenATaskIsLostMeanwhile) {
   }
 }
 
-TEST(TrainingSession, ATaskThatGoesBeforeTheEndIsNoFailure) {
+TEST(TrainingSession, ToleratesTaskLossAtClose) {
   InProcessCluster cluster({{"ps", 1}, {"worker", 1}});
-  TcpProxy proxy(cluster.spec().address({"worker", 0}));  // or it would be called in this process
+  TcpProxy proxy(cluster.spec().address({"worker", 0}));  // prevents a local call
   Program program({.session = {.target = "grpc://" + proxy.address()}}, "/job:ps/task:0");
   EXPECT_EQ(program.run(2).size(), 2u);
   cluster.kill("worker");
@@ -218,7 +218,7 @@ TEST(TrainingSession, ATaskThatGoesBeforeTheEndIsNoFailure) {
               testing::HasSubstr("the session was not closed: "));
 }
 
-TEST(TrainingSession, AnotherProgramsCheckpointIsRefused) {
+TEST(TrainingSession, RejectsAnotherProgramsCheckpoint) {
   const ScratchDirectory directory;
   {
     Program program({.directory = directory.path()});
@@ -262,7 +262,7 @@ class NoMoreFiles {
   rlimit before_{};
 };
 
-TEST(TrainingSession, ACheckpointThatFailedIsWrittenAtTheEnd) {
+TEST(TrainingSession, RetriesAFailedCheckpointAtTheEnd) {
 #ifdef LEAT_UNDER_SANITIZER
   GTEST_SKIP() << "a sanitizer opens a pipe to look at memory, and finds it damaged without one";
 #endif
@@ -277,7 +277,7 @@ TEST(TrainingSession, ACheckpointThatFailedIsWrittenAtTheEnd) {
   EXPECT_THAT(checkpoints(directory.path()), ElementsAre("model.ckpt-0", "model.ckpt-4"));
 }
 
-TEST(TrainingSession, AStepAfterOneThatFailedIsSaved) {
+TEST(TrainingSession, SavesTheStepAfterAFailedOne) {
   const ScratchDirectory directory;
   Program program({.directory = directory.path()});
   program.run(1);
@@ -288,12 +288,12 @@ TEST(TrainingSession, AStepAfterOneThatFailedIsSaved) {
   EXPECT_THAT(checkpoints(directory.path()), ElementsAre("model.ckpt-0", "model.ckpt-2"));
 }
 
-TEST(TrainingSession, SaysThatTheStepDoesNotCount) {
+TEST(TrainingSession, WarnsThatTheStepDoesNotAdvance) {
   Graph graph;
   const Output step =
       variable(graph, "global_step", {}, initializers::zeros(), i64, {.trainable = false});
   const Output w = variable(graph, "w", {}, initializers::ones());
-  Node& train = GradientDescent{0.1}.minimize(square(w));  // without the step
+  Node& train = GradientDescent{0.1}.minimize(square(w));  // does not advance the step
   TrainingSession training(graph, {.train = &train, .global_step = step});
   testing::internal::CaptureStderr();
   for (int i = 0; i < 20; ++i) training.step({});
@@ -302,7 +302,7 @@ TEST(TrainingSession, SaysThatTheStepDoesNotCount) {
   EXPECT_EQ(told.find("still"), told.rfind("still")) << told;
 }
 
-TEST(TrainingSession, MistakesAreTold) {
+TEST(TrainingSession, ReportsMistakes) {
   Program program;
   expect_error_with(Code::invalid_argument, "needs a hook, got an empty pointer",
                     [&] { program.training->add(nullptr); });
@@ -330,7 +330,7 @@ class FailUntil : public TrainingHook {
   const std::chrono::steady_clock::time_point end_;
 };
 
-TEST(TrainingSession, StepsMayFailUntilAllTasksAreConnected) {
+TEST(TrainingSession, RetriesStepsUntilAllTasksAreConnected) {
   const ScratchDirectory directory;
   Program program({.directory = directory.path()});
   program.training->add(
@@ -338,7 +338,7 @@ TEST(TrainingSession, StepsMayFailUntilAllTasksAreConnected) {
   EXPECT_EQ(program.run(3).size(), 3u);
 }
 
-// What a user's hook does, seen by a test.
+// A user's hook whose behaviour the test supplies.
 struct CalledHook : TrainingHook {
   std::function<void(TrainingSession&, std::span<const Tensor>)> after = [](auto&&...) {};
   std::function<void()> at_end = [] {};
@@ -354,7 +354,7 @@ struct CalledHook : TrainingHook {
   void end(TrainingSession&) override { at_end(); }
 };
 
-TEST(TrainingHooks, GetWhatTheyFetchInTheStepsInWhichTheyAreDue) {
+TEST(TrainingHooks, ReceiveTheirFetchesInDueSteps) {
   Program program;
   std::vector<int64_t> fetched_at[2];
   for (const int every : {1, 3}) {
@@ -371,8 +371,8 @@ TEST(TrainingHooks, GetWhatTheyFetchInTheStepsInWhichTheyAreDue) {
   EXPECT_THAT(fetched_at[1], ElementsAre(3, 6));
 }
 
-// A histogram refuses NaN, but none is due when the loss has it.
-TEST(TrainingHooks, SummariesThatAreNotDueDoNotFail) {
+// A histogram rejects NaN, but none is due when the loss is NaN.
+TEST(TrainingHooks, SummariesNotDueDoNotFail) {
   const ScratchDirectory directory;
   Program program;
   program.training->add(std::make_unique<WriteSummaries>(
@@ -382,7 +382,7 @@ TEST(TrainingHooks, SummariesThatAreNotDueDoNotFail) {
                     [&] { program.training->step({Tensor::of<float>({1}, {NAN})}); });
 }
 
-TEST(TrainingHooks, AStepInWhichAHookHasThrownIsNotSaved) {
+TEST(TrainingHooks, StepWithAThrowingHookIsNotSaved) {
   const ScratchDirectory directory;
   {
     Program program({.directory = directory.path()});
@@ -396,7 +396,7 @@ TEST(TrainingHooks, AStepInWhichAHookHasThrownIsNotSaved) {
   EXPECT_THAT(checkpoints(directory.path()), ElementsAre("model.ckpt-0"));
 }
 
-TEST(TrainingHooks, OneThatCannotEndDoesNotKeepTheOthersFromIt) {
+TEST(TrainingHooks, FailingEndDoesNotStopOtherHooks) {
   const ScratchDirectory directory;
   testing::internal::CaptureStderr();
   int ended = 0;
@@ -415,7 +415,7 @@ TEST(TrainingHooks, OneThatCannotEndDoesNotKeepTheOthersFromIt) {
   EXPECT_THAT(checkpoints(directory.path()), ElementsAre("model.ckpt-0", "model.ckpt-3"));
 }
 
-TEST(TrainingHooks, StopAtAStep) {
+TEST(TrainingHooks, StopAtTheGivenStep) {
   Program program;
   program.training->add(std::make_unique<StopAtStep>(7));
   EXPECT_EQ(program.run(100).size(), 7u);
@@ -442,7 +442,7 @@ TEST(TrainingHooks, NanEndsTheTrainingAndIsNotSaved) {
   }
 }
 
-TEST(TrainingHooks, WhatIsNoNumberIsNoLoss) {
+TEST(TrainingHooks, RejectLossesThatAreNotNumbers) {
   Program program;
   Graph& graph = program.graph;
   const Output vector = identity(program.x),
@@ -456,8 +456,8 @@ TEST(TrainingHooks, WhatIsNoNumberIsNoLoss) {
   }
 }
 
-// A value of the step of the checkpoint is not written again, so it must not count as overtaken.
-TEST(TrainingHooks, AResumedTrainingOvertakesNoStepThatIsKept) {
+// The value of the checkpoint's step is not written again, so it must not count as overtaken.
+TEST(TrainingHooks, ResumedTrainingOvertakesNoKeptStep) {
   const ScratchDirectory directory;
   int64_t first_overtaken = 0;
   for (const int64_t last : {10, 20}) {
@@ -483,7 +483,7 @@ TEST(TrainingHooks, EventFilesNameTheCheckpoints) {
         std::make_unique<WriteSummaries>(directory / "log", std::vector<Output>{}));
     program.run(1);
     prefixes.push_back(program.training->save());
-    program.run(2);  // and at the end
+    program.run(2);  // saves at the end, too
     prefixes.push_back(directory / "model/model.ckpt-2");
   }
   for (const auto& file : std::filesystem::directory_iterator(directory / "log")) {
@@ -495,7 +495,7 @@ TEST(TrainingHooks, EventFilesNameTheCheckpoints) {
   }
 }
 
-TEST(TrainingHooks, SummariesThatDoNotFitDoNotStopTheTraining) {
+TEST(TrainingHooks, FullDiskForSummariesDoesNotStopTheTraining) {
   const ScratchDirectory directory;
   Program program;
   const Output loss = scalar_summary("loss", program.loss);
@@ -518,11 +518,11 @@ TEST(TrainingHooks, SummariesThatDoNotFitDoNotStopTheTraining) {
   EXPECT_THAT(steps, ElementsAre(2, 4, 6, 8)) << "kept until there was room";
 }
 
-TEST(TrainingHooks, SummariesAreWritten) {
+TEST(TrainingHooks, WriteSummaries) {
   const ScratchDirectory directory;
   {
     Program program;
-    // Made before the session took over the graph, as every node of a program.
+    // Made before the session took over the graph, like every node of a program.
     const Output scalar = scalar_summary("loss", program.loss),
                  histogram = histogram_summary("w", program.w);
     program.training->add(std::make_unique<WriteSummaries>(

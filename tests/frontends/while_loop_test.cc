@@ -36,7 +36,7 @@ Outputs counted(Output n, Output y, const std::function<Output(Output, Output)>&
                     Outputs{count(graph, 0), y}, options);
 }
 
-TEST(WhileLoop, RunsAsOftenAsItsConditionHolds) {
+TEST(WhileLoop, RunsWhileItsConditionHolds) {
   Graph graph;
   const Output n = placeholder(graph, "n", i32, {});
   const Output x = placeholder(graph, "x", f32, {any});
@@ -64,7 +64,7 @@ TEST(WhileLoop, VariablesKeepTheirShapesInTheBody) {
   EXPECT_EQ(results[1].shape(), Shape({any, 3}));
 }
 
-TEST(WhileLoop, AShapeThatChangesIsNamed) {
+TEST(WhileLoop, NamesAChangingShape) {
   Graph graph;
   const Output n = count(graph, 3), x = constant(graph, {1.0F, 2.0F});
   expect_error_with(Code::invalid_argument,
@@ -78,7 +78,7 @@ TEST(WhileLoop, AShapeThatChangesIsNamed) {
   expect_error_with(Code::invalid_argument, "starts with shape [2], which does not match [3]", [&] {
     counted(n, x, [](Output y, Output) { return y; }, {.shapes = {{}, {3}}});
   });
-  // What shows only in the step.
+  // A change that only the step reveals.
   const Outputs results = counted(n, x, [](Output y, Output) { return boolean_mask(y, y > 1.5); });
   expect_error_with(Code::invalid_argument, "Shape of tensor [1] is not compatible with",
                     [&] { Session(graph).run({}, {results[1]}); });
@@ -98,7 +98,7 @@ TEST(WhileLoop, ShapesMayGrow) {
   EXPECT_EQ(value.data<float>()[15], 5);
 }
 
-TEST(WhileLoop, LoopsInLoops) {
+TEST(WhileLoop, RunsNestedLoops) {
   Graph graph;
   const Output x = placeholder(graph, "x", f32, {});
   const Output n = count(graph, 5);
@@ -109,7 +109,7 @@ TEST(WhileLoop, LoopsInLoops) {
   EXPECT_EQ(Session(graph).run({{x, Tensor::scalar(2.0f)}}, {results[1]})[0].item<float>(), 22);
 }
 
-TEST(WhileLoop, AVariableChangesInEachIteration) {
+TEST(WhileLoop, UpdatesAVariableInEachIteration) {
   Graph graph;
   const Output v = variable(graph, "v", {}, initializers::ones());
   const Output n = count(graph, 10);
@@ -122,7 +122,7 @@ TEST(WhileLoop, AVariableChangesInEachIteration) {
   EXPECT_EQ(session.run({}, std::vector{v})[0].item<float>(), 1024);
 }
 
-TEST(WhileLoop, AnErrorInItNamesTheNode) {
+TEST(WhileLoop, ErrorNamesTheNode) {
   Graph graph;
   const Output table = placeholder(graph, "table", f32, {any});
   const Outputs results = counted(count(graph, 10), number(graph, 0), [&](Output y, Output i) {
@@ -136,12 +136,12 @@ TEST(WhileLoop, AnErrorInItNamesTheNode) {
   EXPECT_EQ(status.code, Code::invalid_argument);
   EXPECT_THAT(status.message, HasSubstr("indices[0] = 3 is not in [0, 3)"));
   EXPECT_THAT(status.message, HasSubstr("[[{{node while/look/"));
-  // and the session goes on
+  // The session remains usable.
   const Tensor large(f32, {10});
   EXPECT_EQ(session.run({{table, large}}, {results[0]})[0].item<int32_t>(), 10);
 }
 
-TEST(WhileLoop, MistakesAreTold) {
+TEST(WhileLoop, ReportsMistakes) {
   Graph graph;
   const Output zero = number(graph, 0);
   const auto expect = [&](const std::string& text, const Outputs& variables, auto condition,
@@ -170,7 +170,7 @@ TEST(WhileLoop, MistakesAreTold) {
          [](const Outputs& v) { return Outputs{cast(v[0], i32)}; });
 }
 
-TEST(WhileLoop, AnEndlessOneEndsAtItsDeadline) {
+TEST(WhileLoop, EndlessLoopEndsAtItsDeadline) {
   Graph graph;
   const Output x = placeholder(graph, "x", f32, {});
   const Outputs results =
@@ -186,8 +186,9 @@ TEST(WhileLoop, AnEndlessOneEndsAtItsDeadline) {
   EXPECT_EQ(session.run({{x, Tensor::scalar(-1.0f)}}, results)[0].item<float>(), 0);
 }
 
-// A kernel that waits in it is told why the step ends, and does not say so as its own error.
-TEST(WhileLoop, ADeadlineReachesWhatWaitsInIt) {
+// A kernel that waits in the loop learns why the step ends, and does not report it as its own
+// error.
+TEST(WhileLoop, DeadlineReachesKernelsThatWaitInIt) {
   Graph graph;
   Node& queue = graph.add({.op = "FIFOQueueV2",
                            .name = "queue",
@@ -211,7 +212,7 @@ TEST(WhileLoop, ADeadlineReachesWhatWaitsInIt) {
   }
 }
 
-TEST(WhileLoop, ManyStepsAtOnce) {
+TEST(WhileLoop, RunsManyStepsAtOnce) {
   Graph graph;
   const Output n = placeholder(graph, "n", i32, {});
   const Outputs results =
@@ -232,7 +233,7 @@ TEST(WhileLoop, ManyStepsAtOnce) {
   EXPECT_EQ(right, 200);
 }
 
-TEST(WhileLoop, ATraceHasTheNodesOfEveryIteration) {
+TEST(WhileLoop, TraceHasTheNodesOfEveryIteration) {
   Graph graph;
   const Outputs results = counted(count(graph, 3), number(graph, 1), [&](Output y, Output) {
     NameScope scope(graph, "inside");
@@ -244,7 +245,7 @@ TEST(WhileLoop, ATraceHasTheNodesOfEveryIteration) {
   EXPECT_EQ(std::count_if(metadata.events.begin(), metadata.events.end(), is_exp), 3);
 }
 
-TEST(WhileLoop, AVariableMadeInItsBodyIsMadeOnce) {
+TEST(WhileLoop, MakesAVariableInItsBodyOnce) {
   Graph graph;
   const Outputs results = counted(count(graph, 3), number(graph, 0), [&](Output y, Output) {
     return y + variable(graph, "inside", {}, initializers::constant(2.0));
@@ -254,7 +255,7 @@ TEST(WhileLoop, AVariableMadeInItsBodyIsMadeOnce) {
   EXPECT_EQ(session.run({}, {results[1]})[0].item<float>(), 6);
 }
 
-// A loop is one node, and has no kernel on a GPU: what it reads by reference must not go there.
+// A loop is one node without a GPU kernel: variables that it reads by reference must not go there.
 TEST(WhileLoop, KeepsItsVariablesOffTheGpu) {
   Graph graph;
   const Output w = variable(graph, "w", {2}, initializers::zeros());

@@ -1,7 +1,7 @@
-// Checkpoints whose index and data are what the input says: read whole, in parts, merged, written
-// again; the index also as one of format V1. The first byte chooses whether the checksums of the
-// index are mended first, without which few changes get past them; four more are the lengths of the
-// index and of the first data file.
+// Checkpoints whose index and data come from the input: read as a whole and in parts, merged,
+// written again; the index also in format V1. The first byte decides whether to correct the
+// checksums of the index first; without that few changes pass them. Four more bytes are the lengths
+// of the index and of the first data file.
 #include <cstring>
 #include <filesystem>
 
@@ -42,7 +42,7 @@ void write_part(const std::string& prefix, int row) {
   writer.finish();
 }
 
-// Takes a number from the front.
+// Removes a number from the front.
 uint64_t varint(std::string_view& bytes) {
   uint64_t out = 0;
   for (int shift = 0; shift <= 63 && !bytes.empty(); shift += 7) {
@@ -54,8 +54,8 @@ uint64_t varint(std::string_view& bytes) {
   return out;
 }
 
-// Of the block of keys, which the footer leads to, and of the one data block that small tables
-// have.
+// Corrects the checksums of the key block, to which the footer leads, and of the one data block
+// that small tables have.
 void mend_checksums(std::string& index) {
   if (index.size() < footer_bytes) return;
   const uint64_t end = index.size() - footer_bytes;
@@ -72,7 +72,7 @@ void mend_checksums(std::string& index) {
   mend(keys, size);
 }
 
-// What was read is written, and read as the same.
+// Writes what was read, and reads it again with the same result.
 void check_copy(const CheckpointReader& reader, const std::string& prefix) {
   CheckpointWriter writer(prefix);
   std::vector<std::pair<std::string, std::string>> written;

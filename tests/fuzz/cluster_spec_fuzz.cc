@@ -1,4 +1,4 @@
-// Descriptions of clusters: files, TF_CONFIG, TensorFlow's flag, lists of hosts.
+// Cluster specs: files, TF_CONFIG, TensorFlow's flag, lists of hosts.
 #include "distributed/cluster/cluster_resolvers.h"
 #include "distributed/cluster/cluster_spec.h"
 #include "tests/fuzz/target.h"
@@ -25,7 +25,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view text = fuzz::text_of(data, size);
   fuzz::expect_no_mistake_of_ours([&] {
     const ClusterSpec spec = ClusterSpec::parse(text);
-    // What we write we read as the same.
+    // Written specs must read back equal.
     check_internal(ClusterSpec::parse(spec.to_json()) == spec, "another cluster: ", spec.to_json());
     for (const TaskName& task : spec.tasks()) {
       const HostPort address = HostPort::parse(spec.address(task));

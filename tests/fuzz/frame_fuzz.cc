@@ -1,4 +1,4 @@
-// What a stream between two tasks may bring: frames whole and in pieces, and the greeting.
+// Input of a stream between two tasks: frames, whole and in pieces, and the greeting.
 #include <algorithm>
 #include <memory>
 
@@ -47,7 +47,7 @@ std::vector<std::string> seeds() {
       encode(Hello{make_identity("cluster", {"worker", 0}), {"ps", 0}, 1 << 20});
   FrameHeader greeting = header(0, FrameKind::hello);
   greeting.payload = static_cast<uint32_t>(hello.size());
-  // The first byte says how the message is cut, and whether the checksums are left as they are.
+  // The first byte says how the message is cut, and whether the checksums stay unchanged.
   return {
       '\0' + encode(tensor, {2, 3}) + floats(6) + encode(control, {}) + encode(text, {2}) +
           strings + encode(abort, {}) + "gone" + encode(credit, {}),

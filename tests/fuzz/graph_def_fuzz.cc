@@ -1,5 +1,5 @@
-// GraphDefs, binary and text: the import, then all passes on what was accepted, for every node as
-// the target; what is exported must be accepted again.
+// GraphDefs, binary and text: the import, then all passes on accepted graphs, with every node as
+// the target. An exported graph must be accepted again.
 #include "distributed/cluster/cluster_spec.h"
 #include "frontends/cpp/control_flow/while_loop.h"
 #include "graph/import/graph_def.h"
@@ -72,7 +72,7 @@ Graph shapes() {
   return graph;
 }
 
-// A loop, with another one in it and a variable that it changes.
+// A loop that contains another loop and changes a variable.
 Graph loops() {
   Graph graph;
   const Output x = placeholder(graph, "x", f32, {});
@@ -143,7 +143,7 @@ library {
     ret { key: 'y' value: 's:z:0' } ret { key: 'same' value: 'most' } }
 })";
 
-// A seed that would be refused finds nothing.
+// Checks that a seed is accepted: a rejected one finds nothing.
 std::string accepted(const char* text) {
   Graph graph;
   from_graph_def_text(text, graph, {.allow_internal = false});

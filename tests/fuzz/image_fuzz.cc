@@ -1,4 +1,4 @@
-// Images and sound as files: the first byte is how the rest is decoded.
+// Images and sound as files: the first byte selects how to decode the rest.
 #include "graph/formats/bmp_file.h"
 #include "graph/formats/gif_file.h"
 #include "graph/formats/image_file.h"
@@ -38,7 +38,7 @@ std::vector<std::string> seeds() {
 }  // namespace leat::fuzz
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  // A few bytes may say that there are 2^29 values; that is slow, and no mistake.
+  // A few bytes may claim 2^29 values; that is slow, but not a mistake.
   if (size == 0) return 0;
   constexpr int channels[] = {0, 1, 3, 4};
   const leat::DecodeOptions options{.channels = channels[data[0] % 4],
@@ -46,7 +46,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
                                     .ratio = 1 << data[0] / 8 % 4,
                                     .try_recover_truncated = data[0] >= 128};
   const auto big = [&](size_t at) { return size > at + 1 && (data[at] != 0 || data[at + 1] != 0); };
-  if (big(17) || big(21)) return 0;  // of a PNG: more than 65,535 rows or columns
+  if (big(17) || big(21)) return 0;  // a PNG of more than 65,535 rows or columns
   const std::string_view file = leat::fuzz::text_of(data + 1, size - 1);
   leat::fuzz::expect_no_mistake_of_ours([&] {
     if (file.starts_with("RIFF")) return void(leat::decode_wav(file));

@@ -11,7 +11,7 @@
 
 namespace leat::fuzz {
 
-// A stream that brings what the test says, and swallows what is written.
+// A stream that delivers the test's messages and discards all writes.
 class InputStream final : public RpcStream {
  public:
   void start(Events events) override { events_ = std::move(events); }
@@ -37,8 +37,8 @@ class InputStream final : public RpcStream {
   bool has_ended_ = false;
 };
 
-// Sets the checksums of the frames that `bytes` begin with, as far as there are any: what lies
-// behind them is to be tried, too.
+// Sets the checksums of the frames at the beginning of `bytes`, so that the fuzzer gets beyond
+// them.
 inline void seal(std::string& bytes) {
   for (size_t at = 0; at + sizeof(FrameHeader) <= bytes.size();) {
     FrameHeader header;

@@ -1,4 +1,4 @@
-// Files of records, compressed or not: the first byte is how the rest is read.
+// Files of records, compressed or not: the first byte selects how to read the rest.
 #include <sys/mman.h>
 #include <unistd.h>
 

@@ -1,7 +1,6 @@
 // The main program of a fuzz target without libFuzzer.
-//   replay_NAME [--seconds 5] [--seed 1] [FILE or DIRECTORY…]   seeds, files, then mutations of
-//   them replay_NAME --write DIRECTORY                               the seeds as files, for
-//   libFuzzer
+//   replay_NAME [--seconds 5] [--seed 1] [FILE or DIRECTORY…]  runs seeds, files, then mutations
+//   replay_NAME --write DIRECTORY                              writes the seeds for libFuzzer
 // An input that ends the process is left in ./crash-NAME.
 #include <signal.h>
 #include <unistd.h>
@@ -21,8 +20,8 @@ namespace {
 namespace files = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
-std::string current;     // the input that is being run
-std::string crash_file;  // where it goes if it ends the process
+std::string current;     // the running input
+std::string crash_file;  // receives it if it ends the process
 
 // Only what a signal handler may do.
 void leave_input(int signal) {
@@ -68,19 +67,19 @@ class Mutator {
                                              {"{}", 2},
                                              {"\"", 1}};
     switch (below(7)) {
-      case 0:  // a bit
+      case 0:  // flip a bit
         if (at < bytes.size()) bytes[at] = static_cast<char>(bytes[at] ^ (1 << below(8)));
         break;
-      case 1:  // a byte
+      case 1:  // change a byte
         if (at < bytes.size()) bytes[at] = static_cast<char>(random_());
         break;
-      case 2:  // an end
+      case 2:  // truncate
         bytes.resize(at);
         break;
-      case 3:  // a gap
+      case 3:  // remove a part
         bytes.erase(at, 1 + below(16));
         break;
-      case 4: {  // a lure
+      case 4: {  // insert a typical value
         const std::string_view lure = lures[below(std::size(lures))];
         if (below(2) == 0) {
           bytes.insert(at, lure);
@@ -89,12 +88,12 @@ class Mutator {
         }
         break;
       }
-      case 5: {  // a part again
+      case 5: {  // repeat a part
         const std::string part = bytes.substr(at, 1 + below(32));
         bytes.insert(below(bytes.size() + 1), part);
         break;
       }
-      default: {  // a part of another input
+      default: {  // insert a part of another input
         const std::string& other = inputs_[below(inputs_.size())];
         bytes.insert(at, other.substr(below(other.size() + 1), 1 + below(64)));
         break;
@@ -145,5 +144,5 @@ int main(int argc, char** argv) {
   for (; Clock::now() < end; ++runs) run(mutator.next());
   std::cout << name << ": " << runs << " inputs, no mistake found\n";
   std::cout.flush();
-  _exit(0);  // threads of a target may wait still
+  _exit(0);  // threads of a target may still wait
 }

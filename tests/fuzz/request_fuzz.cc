@@ -1,6 +1,6 @@
-// Requests of clients (RunStep and its kin) and of masters, over the wire at a task that has a
-// session: whatever one of them brings, another client's step must still give its answer. The first
-// byte chooses the method; where a seed has the text SESSION-HANDLE-0 stands the session's handle.
+// Requests of clients (RunStep and its kin) and of masters, over the wire, at a task that has a
+// session: whatever they contain, another client's step must still return its value. The first byte
+// selects the method; the text SESSION-HANDLE-0 of a seed is replaced by the session's handle.
 #include <chrono>
 
 #include "distributed/grpc/rpc_client.h"
@@ -149,7 +149,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     body.replace(at, fuzz::handle_in_seeds.size(), server.handle);
   const size_t method = data[0] % std::size(fuzz::methods);
   const std::string reply = server.call(fuzz::methods[method], body);
-  // What the input has made goes again.
+  // Removes what the input has made.
   if (method == fuzz::create_session && !reply.empty()) {
     const auto created = wire_format::fields(reply);
     server.call("/tensorflow.MasterService/CloseSession",

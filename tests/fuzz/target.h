@@ -1,7 +1,7 @@
-// A fuzz target: bytes that come from outside, and the code that reads them first. Each *_fuzz.cc
-// defines both functions. It is built twice: with libFuzzer (clang, LEAT_FUZZ=ON) as fuzz_NAME, and
-// with any compiler as replay_NAME, whose main (replay.cc) runs the seeds, the inputs that once
-// found something (corpus/NAME/), and mutations of them for some seconds.
+// A fuzz target: bytes from outside, and the code that reads them first. Each *_fuzz.cc defines
+// both functions. It is built twice: with libFuzzer (clang, LEAT_FUZZ=ON) as fuzz_NAME, and with
+// any compiler as replay_NAME, whose main (replay.cc) runs the seeds, the inputs that once found
+// something (corpus/NAME/), and mutations of them for some seconds.
 #pragma once
 
 #include <cstddef>
@@ -20,14 +20,14 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
 
 namespace leat::fuzz {
 
-// No input is worth gigabytes.
+// No input may take gigabytes.
 inline const bool expansions_are_small = (limit_expansions(256u << 20), true);
 
-// Valid inputs, to begin with.
+// Valid inputs to start from.
 std::vector<std::string> seeds();
 
-// Whatever the bytes are, the answer is a value or an error that is the sender's fault. INTERNAL
-// is ours, and any other exception as well.
+// Any bytes must yield a value or an error that is the sender's fault. INTERNAL is our mistake, and
+// so is any other exception.
 template <class Action>
 void expect_no_mistake_of_ours(Action&& action) {
   try {

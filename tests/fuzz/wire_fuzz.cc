@@ -1,5 +1,5 @@
 // Tensors in messages: TensorFlow's forms, and ours between master and worker. The first byte says
-// into how many parts the transport has cut the message.
+// into how many parts the transport cuts the message.
 #include "distributed/cluster_view.h"
 #include "distributed/wire/tensor_stream.h"
 #include "distributed/worker/worker_wire.h"
@@ -59,7 +59,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     parts.push_back(std::string_view(*kept).substr(at, part));
   const Bytes bytes(parts, kept);
   const auto check_again = [](const Tensor& tensor) {
-    if (tensor.elements() > 1 << 16) return;  // one element, repeated: takes its time
+    if (tensor.elements() > 1 << 16) return;  // one element, repeated: slow
     const std::string proto = to_tensor_proto(tensor);
     check_internal(to_tensor_proto(from_tensor_proto(proto)) == proto, "another tensor");
   };

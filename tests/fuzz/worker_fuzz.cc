@@ -1,9 +1,9 @@
-// A conversation with a task as another task's process may lead it: graphs are registered, frames
-// come over the data plane, steps are run. The input is a list of messages, each with a byte for
-// its kind and two for its length:
+// A conversation with a task, led by another task's process: it registers graphs, sends frames over
+// the data plane, and runs steps. The input is a list of messages, each with a byte for its kind
+// and two for its length:
 //   G  a RegisterGraph    R  a RunGraph    F  frames from /job:worker/task:0
-// At the end every step is aborted. The sanitizers see whether anything was read that is not the
-// step's own; no graph that is wrong may be called a mistake of ours when it is registered.
+// At the end every step is aborted. The sanitizers report any read of another step's memory; the
+// registration of a wrong graph must never fail with a mistake of ours.
 #include <cstring>
 #include <memory>
 
@@ -44,7 +44,7 @@ std::string message(char kind, const std::string& body) {
          body;
 }
 
-// What a master registers with the ps for one step of a graph over two tasks.
+// The graph that a master registers with the ps for one step over two tasks.
 RegisterGraph part_of(const Graph& graph, const StepSignature& signature) {
   PartitionedGraph parts = run_pipeline(
       graph, {.signature = signature.normalised(),
@@ -128,7 +128,7 @@ std::string products() {
   return conversation(graph, {{"x:0", "f:0"}, {"y:0"}, {}}, {{"f:0", value}}, value);
 }
 
-// A variable that is assigned what comes, read, and gathered from.
+// A variable that is assigned the received value, read, and gathered from.
 std::string variables(bool is_resource) {
   Graph graph;
   Output x;
@@ -164,7 +164,7 @@ std::string variables(bool is_resource) {
                       Tensor::of<float>({3}, {1, 2, 3}));
 }
 
-// A branch that depends on what comes, and strings that are fed.
+// A branch that depends on the received value, and fed strings.
 std::string branches() {
   Graph graph;
   Output x;
@@ -193,7 +193,7 @@ std::string branches() {
       Tensor::scalar(true));
 }
 
-// A queue: what comes is enqueued and dequeued.
+// A queue: received values are enqueued and dequeued.
 std::string queues() {
   Graph graph;
   Output x;
@@ -220,7 +220,7 @@ std::string queues() {
   return conversation(graph, {{"x:0"}, {"y:0"}, {}}, {}, Tensor::of<float>({2}, {1, 2}));
 }
 
-// The task. A new one for each input: state of one must not decide what the next one does.
+// The task. Each input gets a new one: state from one input must not affect the next.
 class Listener {
  public:
   Listener() {

@@ -1,4 +1,4 @@
-// What is known of a value without running it, and of a shape when only part of it is known.
+// What constant_value() finds without running a graph, and what is known of a shape in part.
 #include <gtest/gtest.h>
 
 #include "graph/shape_inference.h"
@@ -7,8 +7,8 @@
 namespace leat {
 namespace {
 
-// The value of the last line, and what is known of it as a shape. x is float[?,3,4], y
-// float[2,3,4].
+// Checks constant_value() of the last line, and the shape that it stands for. x is float[?,3,4], y
+// is float[2,3,4].
 class ConstantValue : public testing::Test {
  protected:
   Output last(const std::string& text) {
@@ -39,7 +39,7 @@ class ConstantValue : public testing::Test {
   std::vector<Graph> graphs_;
 };
 
-TEST_F(ConstantValue, OfConstantsAndCompleteShapes) {
+TEST_F(ConstantValue, ReadsConstantsAndCompleteShapes) {
   expect("c = Const(dtype=float, value=float[2,1] [1, 2])", Tensor::of<float>({2, 1}, {1, 2}));
   expect("s = Shape(y)", vector({2, 3, 4}));
   expect("s = Shape(y, out_type=int64)", Tensor::of<int64_t>({3}, {2, 3, 4}));
@@ -51,7 +51,7 @@ TEST_F(ConstantValue, OfConstantsAndCompleteShapes) {
   expect("f = Identity(y)", Tensor());
 }
 
-TEST_F(ConstantValue, OfSlices) {
+TEST_F(ConstantValue, ComputesSlices) {
   const std::string range = "StridedSlice(sy, v0, v2, v1";
   expect("s = " + range + ")", vector({2, 3}));
   expect("s = " + range + ", begin_mask=1, end_mask=1)", vector({2, 3, 4}));
@@ -69,7 +69,7 @@ TEST_F(ConstantValue, OfSlices) {
   expect("s = StridedSlice(sx, v0, v1, v1, shrink_axis_mask=1)", Tensor());
 }
 
-TEST_F(ConstantValue, OfArithmetic) {
+TEST_F(ConstantValue, ComputesArithmetic) {
   expect("a = Mul(sy, sy)", vector({4, 9, 16}));
   expect("a = Sub(sy, one)", vector({1, 2, 3}));
   expect("a = AddV2(one, one)", scalar(2));
@@ -81,7 +81,7 @@ TEST_F(ConstantValue, OfArithmetic) {
   expect("a = Maximum(v0, v2)", vector({2}));
 }
 
-TEST_F(ConstantValue, OfShapesPutTogether) {
+TEST_F(ConstantValue, ComputesShapesBuiltFromParts) {
   expect("a = Pack(one, zero)", vector({1, 0}));
   expect("a = ConcatV2(sy, v1, zero)", vector({2, 3, 4, 1}));
   expect("a = ExpandDims(one, zero)", vector({1}));
@@ -90,7 +90,7 @@ TEST_F(ConstantValue, OfShapesPutTogether) {
   expect("a = Fill(v2, one)", vector({1, 1}));
 }
 
-TEST_F(ConstantValue, PartOfAShape) {
+TEST_F(ConstantValue, KeepsKnownExtentsOfPartialShapes) {
   expect_shape("s = Shape(x)", {any, 3, 4});
   expect_shape("b = StridedSlice(sx, v0, v1, v1, shrink_axis_mask=1); a = Pack(b, one)", {any, 1});
   expect_shape("a = ConcatV2(sx, v2, zero)", {any, 3, 4, 2});
@@ -110,7 +110,7 @@ TEST_F(ConstantValue, ReachesShapeFunctions) {
             (Shape{any, 12}));
 }
 
-TEST_F(ConstantValue, IsNotTakenFromVariables) {
+TEST_F(ConstantValue, IgnoresVariables) {
   expect("v = VariableV2(dtype=int32, shape=[]); i = Identity(v)", Tensor());
 }
 
@@ -120,7 +120,7 @@ TEST_F(ConstantValue, EndsInReasonableTimeOnDeepGraphs) {
     const std::string before = "n" + std::to_string(i - 1);
     text += "n" + std::to_string(i) + " = Maximum(" + before + ", " + before + ")\n";
   }
-  EXPECT_FALSE(constant_value(last(text)).is_valid());  // too deep, but answered
+  EXPECT_FALSE(constant_value(last(text)).is_valid());  // too deep, but the call returns
 }
 
 }  // namespace

@@ -14,7 +14,7 @@ TEST(Endpoint, ParsesANodeWithAndWithoutAnIndex) {
     EXPECT_FALSE(Endpoint::parse(text)) << text;
 }
 
-TEST(Endpoint, IsWrittenAsGraphDefsAndAsStepsDo) {
+TEST(Endpoint, PrintsShortAndFullNames) {
   EXPECT_EQ((Endpoint{"w", 0}.short_name()), "w");
   EXPECT_EQ((Endpoint{"w", 0}.full_name()), "w:0");
   EXPECT_EQ((Endpoint{"w", 2}.short_name()), "w:2");
@@ -22,13 +22,13 @@ TEST(Endpoint, IsWrittenAsGraphDefsAndAsStepsDo) {
   EXPECT_LT((Endpoint{"w", 2}), (Endpoint{"w", 10}));
 }
 
-TEST(Endpoint, CompletesOnlyWhatHasNoIndex) {
+TEST(Endpoint, CompletesOnlyNamesWithoutAnIndex) {
   EXPECT_EQ(Endpoint::complete("w"), "w:0");
   EXPECT_EQ(Endpoint::complete("w:1"), "w:1");
   EXPECT_EQ(Endpoint::complete("w:x"), "w:x");
 }
 
-TEST(Endpoint, TheNodeIsThatOfAFunctionsFormToo) {
+TEST(Endpoint, FindsTheNodeInFunctionEndpoints) {
   EXPECT_EQ(node_of("w:1"), "w");
   EXPECT_EQ(node_of("call:output:1"), "call");
   EXPECT_EQ(signal_of("w:1"), "^w");

@@ -1,4 +1,4 @@
-// GraphDefs whose nodes call functions: what is in the graph in their place, and mistakes.
+// GraphDefs whose nodes call functions: which nodes replace the calls, and mistakes.
 #include "graph/functions/functions.h"
 
 #include <gtest/gtest.h>
@@ -85,20 +85,20 @@ void expect_refused(const std::string& nodes, const std::string& functions,
   EXPECT_EQ(graph.size(), 0u);
 }
 
-TEST(Functions, ALibraryIsAccepted) {
+TEST(Functions, AcceptsALibrary) {
   Graph graph;
   from_graph_def_text(graph_def(in_graph(node("a", "NoOp")), square), graph);
-  // An extension repeats it.
+  // An extension repeats the library.
   from_graph_def_text(graph_def(in_graph(node("b", "NoOp")), square), graph);
   EXPECT_EQ(graph.size(), 2u);
 }
 
-TEST(Functions, ACall) {
+TEST(Functions, CallsAreInlined) {
   EXPECT_EQ(imported(x + call("y", "square", {"x"}), square),
             "x = Placeholder(dtype=float)\n"
             "y/call/mul = Mul(x, x)\n"
             "y = Identity(y/call/mul)\n");
-  // By name, and of a call's result.
+  // A call by the function's name, and a call on another call's result.
   EXPECT_EQ(
       imported(x + in_graph(node("y", "square", {"x"})) + in_graph(node("z", "square", {"y"})),
                square),
@@ -115,7 +115,7 @@ std::string gradient_of(const std::string& function) {
 }
 const std::string dy = in_graph(node("dy", "Placeholder", {}, attr("dtype", "type: DT_FLOAT")));
 
-TEST(Functions, Gradients) {
+TEST(Functions, BuildsSymbolicGradients) {
   const std::string neg =
       function("neg", 1, in_function(node("neg", "Neg", {"x0"}, float_type)), {"neg:y:0"});
   EXPECT_EQ(imported(x + dy + gradient_of("neg"), neg),
@@ -134,7 +134,7 @@ TEST(Functions, Gradients) {
             "dx = Identity(dx/zeros)\n");
 }
 
-TEST(Functions, GradientsThatAFunctionBringsAlong) {
+TEST(Functions, UsesGradientsFromTheLibrary) {
   const std::string own =
       function("own", 2, in_function(node("mul", "Mul", {"x0", "x1"}, float_type)), {"mul:z:0"}) +
       "gradient { function_name: 'square' gradient_func: 'own' } ";
@@ -155,7 +155,7 @@ TEST(Functions, GradientsThatAFunctionBringsAlong) {
                  "[[{{node dx}}]]");
 }
 
-TEST(Functions, CallsInFunctions) {
+TEST(Functions, InlinesNestedCalls) {
   const std::string fourth = function("fourth", 1,
                                       in_function(node("inner", "square", {"x0"})) +
                                           in_function(node("outer", "square", {"inner:y0:0"})),
@@ -169,9 +169,9 @@ TEST(Functions, CallsInFunctions) {
             "y = IdentityN(y/call/outer, y/call/inner)\n");
 }
 
-// What the call waits for, its function waits for; what the function does beside its results, the
-// call does.
-TEST(Functions, ACallIsOneThing) {
+// The function waits for whatever the call waits for; the call also runs what the function does
+// beside its results.
+TEST(Functions, CallKeepsItsControlEdges) {
   const std::string f = function("f", 1,
                                  in_function(node("seen", "NoOp", {"^x0"})) +
                                      in_function(node("neg", "Neg", {"x0"}, float_type)) +
@@ -186,7 +186,7 @@ TEST(Functions, ACallIsOneThing) {
             "y/call/seen = NoOp(), ^before, ^x\n");
 }
 
-TEST(Functions, DevicesAndColocation) {
+TEST(Functions, KeepsDevicesAndColocation) {
   const std::string f = function(
       "f", 1,
       in_function(node("a", "Neg", {"x0"}, float_type + "device: '/device:CPU:0' ")) +
@@ -203,7 +203,7 @@ TEST(Functions, DevicesAndColocation) {
             "y = Identity(y/call/b) @/job:worker/task:1\n");
 }
 
-TEST(Functions, AttributesOfTheCall) {
+TEST(Functions, CallSetsAttributes) {
   const std::string cast =
       "function { signature { name: 'cast' input_arg { name: 'x0' type: DT_FLOAT } "
       "output_arg { name: 'y0' type_attr: 'To' } attr { name: 'To' type: 'type' } } " +
@@ -220,7 +220,7 @@ TEST(Functions, AttributesOfTheCall) {
       "node 'y' (cast): attribute 'To' is missing and has no default\n\t [[{{node y}}]]");
 }
 
-TEST(Functions, Conditions) {
+TEST(Functions, BuildsConditions) {
   const std::string one =
       function("one", 1,
                in_function(node(
@@ -245,7 +245,7 @@ TEST(Functions, Conditions) {
             "y/then_pivot = Identity(y/switch:1)\n");
 }
 
-TEST(Functions, Loops) {
+TEST(Functions, BuildsLoops) {
   const std::string less =
       function("less", 2, in_function(node("less", "Less", {"x0", "x1"}, float_type)), {"less:z:0"},
                "", "DT_BOOL");
@@ -271,8 +271,8 @@ TEST(Functions, Loops) {
             "y/next = NextIteration(y/body/sum)\n");
 }
 
-// A handle that a call hands on is the handle itself.
-TEST(Functions, Handles) {
+// A call that passes on a handle passes on the handle itself.
+TEST(Functions, PassesHandlesThrough) {
   const std::string v = in_graph(
       node("v", "VarHandleOp", {}, attr("dtype", "type: DT_FLOAT") + attr("shape", "shape {}")));
   const std::string f =
@@ -290,8 +290,8 @@ TEST(Functions, Handles) {
       "r = ReadVariableOp(v, dtype=float)\n");
 }
 
-// The graph has names already that its functions' nodes would get.
-TEST(Functions, Names) {
+// The graph already has the names that its functions' nodes would get.
+TEST(Functions, RenamesCollidingNodes) {
   EXPECT_EQ(imported(in_graph(node("y/call/mul", "NoOp")) + x + call("y", "square", {"x"}), square),
             "x = Placeholder(dtype=float)\n"
             "y/call/mul = NoOp()\n"
@@ -299,7 +299,7 @@ TEST(Functions, Names) {
             "y = Identity(y/call_1/mul)\n");
 }
 
-TEST(Functions, Mistakes) {
+TEST(Functions, RejectsMistakes) {
   expect_refused(x + call("y", "square", {"x"}), "",
                  "node 'y' (PartitionedCall) calls the function 'square', which is not in the "
                  "graph's library\n\t [[{{node y}}]]");
@@ -326,7 +326,7 @@ TEST(Functions, Mistakes) {
       "[[{{node y}}]]");
 }
 
-TEST(Functions, OneThatCallsItself) {
+TEST(Functions, RejectsRecursion) {
   const std::string f = function("f", 1, in_function(node("again", "g", {"x0"})), {"again:y0:0"});
   const std::string g = function("g", 1, in_function(node("back", "f", {"x0"})), {"back:y0:0"});
   expect_refused(x + call("y", "f", {"x"}), f + g,
@@ -335,7 +335,7 @@ TEST(Functions, OneThatCallsItself) {
 }
 
 // f0 calls f1 twice, which calls f2 twice, …
-TEST(Functions, MoreNodesThanAnybodyHas) {
+TEST(Functions, RejectsTooManyNodes) {
   std::string text;
   for (int i = 0; i < 40; ++i) {
     const std::string next = concat("f", i + 1);
@@ -350,7 +350,7 @@ TEST(Functions, MoreNodesThanAnybodyHas) {
       "counted once per call");
 }
 
-TEST(Functions, CallsThatAreNestedTooDeep) {
+TEST(Functions, RejectsCallsNestedTooDeep) {
   std::string text;
   for (int i = 0; i < 101; ++i) {
     text +=
@@ -377,7 +377,7 @@ std::string map_node(const std::string& function) {
          in_graph(node("m", "MapDataset", {"d"}, called("f", function) + mapped));
 }
 
-TEST(Functions, OfDatasetsAreWrittenIntoTheirNodes) {
+TEST(Functions, DatasetNodesHoldTheirFunctions) {
   Graph graph;
   from_graph_def_text(
       graph_def(
@@ -392,11 +392,11 @@ TEST(Functions, OfDatasetsAreWrittenIntoTheirNodes) {
             std::vector<std::string>{"m/y:0"});
   EXPECT_TRUE(part.find("argument_0")->is("_Feed"));
   EXPECT_TRUE(part.find("m/y/call/mul")->is("Mul"));
-  // What a master wrote, a worker keeps: it has no library.
+  // A worker has no library: it keeps what the master wrote.
   Graph again;
   from_graph_def(to_graph_def(graph), again);
   EXPECT_EQ(again.find("m")->attr<std::string>("_leat_f"), map.attr<std::string>("_leat_f"));
-  // What a client wrote is not looked at: without its library there is no function.
+  // Attributes that a client wrote are ignored: without its library there is no function.
   std::string text = to_graph_def_text(graph);
   Graph from_client;
   from_graph_def_text(text, from_client, {.allow_internal = false});
@@ -410,7 +410,7 @@ TEST(Functions, OfDatasetsAreWrittenIntoTheirNodes) {
   });
 }
 
-TEST(Functions, OfDatasetsThatMapThemselves) {
+TEST(Functions, RejectsDatasetsThatMapThemselves) {
   const std::string self = function(
       "self", 1,
       in_function(node("d", "TensorDataset", {"x0"},

@@ -1,5 +1,5 @@
-// Which nodes gradients() makes, and where. That the gradients of single ops are right is
-// tests/kernels' business.
+// Which nodes gradients() makes, and where. The tests of tests/kernels check the gradients of
+// single ops.
 #include "graph/gradient.h"
 
 #include <gtest/gtest.h>
@@ -34,7 +34,7 @@ std::string added(std::string_view forward, const std::vector<std::string>& ys,
   return out;
 }
 
-TEST(Gradients, FollowTheChain) {
+TEST(Gradients, FollowTheChainRule) {
   std::string names;
   EXPECT_EQ(added("x = TestValue(dtype=float, shape=[])\n"
                   "a = TestScale(x, factor=3.0)\n"
@@ -46,7 +46,7 @@ TEST(Gradients, FollowTheChain) {
   EXPECT_EQ(names, "gradients/a/TestScale:0 gradients/layer/b/TestScale:0 ");
 }
 
-TEST(Gradients, AreSummedWhereAValueIsUsedTwice) {
+TEST(Gradients, AreSummedWhenAValueIsUsedTwice) {
   std::string names;
   EXPECT_EQ(added("x = TestValue(dtype=float, shape=[]) @A\n"
                   "a = TestScale(x) @B\n"
@@ -59,7 +59,7 @@ TEST(Gradients, AreSummedWhereAValueIsUsedTwice) {
   EXPECT_EQ(names, "gradients/x/AddN:0 ");
 }
 
-TEST(Gradients, AreNoneWithoutAPath) {
+TEST(Gradients, AreEmptyWithoutAPath) {
   std::string names;
   EXPECT_EQ(added("x = TestValue(dtype=float, shape=[])\n"
                   "n = TestValue(dtype=int32, shape=[])\n"
@@ -72,7 +72,7 @@ TEST(Gradients, AreNoneWithoutAPath) {
   EXPECT_EQ(names, "<none> <none> <none> gradients/y/TestScale:0 gradients/grad_ys/ones:0 ");
 }
 
-TEST(Gradients, OutputsThatNobodyNeedsCountAsZero) {
+TEST(Gradients, TreatUnneededOutputsAsZero) {
   std::string names;
   EXPECT_EQ(added("x = TestValue(dtype=float, shape=[])\n"
                   "t = TestTuple(x, x)\n"
@@ -84,7 +84,7 @@ TEST(Gradients, OutputsThatNobodyNeedsCountAsZero) {
             "gradients/x/AddN = AddN(gradients/t/ZerosLike, gradients/y/TestScale)\n");
 }
 
-TEST(Gradients, UseOnesLikeWhereTheShapeIsNotKnown) {
+TEST(Gradients, UseOnesLikeForUnknownShapes) {
   std::string names;
   EXPECT_EQ(added("x = TestValue(dtype=float, shape=[?,2])\n"
                   "y = TestScale(x)\n",
@@ -93,7 +93,7 @@ TEST(Gradients, UseOnesLikeWhereTheShapeIsNotKnown) {
             "gradients/y/TestScale = TestScale(gradients/grad_ys/OnesLike)\n");
 }
 
-TEST(Gradients, AreReadFromRefsAndAreNone) {
+TEST(Gradients, ReadReferences) {
   std::string names;
   EXPECT_EQ(added("w = TestVariable(dtype=float, shape=[])\n"
                   "y = TestScale(w)\n",
@@ -103,7 +103,7 @@ TEST(Gradients, AreReadFromRefsAndAreNone) {
   EXPECT_EQ(names, "gradients/y/TestScale:0 ");
 }
 
-TEST(Gradients, HaveTheDeviceColocationLineAndShapeOfTheirNode) {
+TEST(Gradients, TakeDeviceColocationLineAndShapeFromTheirNode) {
   Graph graph = parse(
       "x = TestValue(dtype=float, shape=[?,2])\n"
       "y = TestScale(x, _class={\"loc:@x\"}) @/job:worker/task:1\n"
@@ -122,14 +122,14 @@ TEST(Gradients, HaveTheDeviceColocationLineAndShapeOfTheirNode) {
   EXPECT_EQ(graph.scopes().name, "train/");
 }
 
-TEST(Gradients, ASecondCallHasItsOwnScope) {
+TEST(Gradients, SecondCallHasItsOwnScope) {
   Graph graph = parse("x = TestValue(dtype=float, shape=[]); y = TestScale(x)");
   gradients({graph.output("y")}, {graph.output("x")});
   EXPECT_EQ(gradients({graph.output("y")}, {graph.output("x")}).at(0).name(),
             "gradients_1/y/TestScale:0");
 }
 
-TEST(Gradients, SayWhyThereIsNone) {
+TEST(Gradients, ReportWhyThereIsNone) {
   Graph graph = parse(
       "x = TestValue(dtype=float, shape=[2,2])\n"
       "a = TestScale(x)\n"

@@ -1,5 +1,4 @@
-// GraphDef: what is written is read again, and every way in which a foreign graph can be wrong is
-// told.
+// GraphDef: what is written can be read again, and every mistake in a foreign graph is reported.
 #include "graph/import/graph_def.h"
 
 #include <gmock/gmock.h>
@@ -65,7 +64,7 @@ TEST(GraphDef, RoundTripsInBothForms) {
   verify(binary, "import");
 }
 
-TEST(GraphDef, TheTextIsTensorFlows) {
+TEST(GraphDef, TextEqualsTensorFlow) {
   const Graph graph =
       parse("a = Placeholder(dtype=float, shape=[?,2]) @/job:ps/task:1; b = Softmax(a), ^a");
   EXPECT_EQ(to_graph_def_text(graph), R"(node {
@@ -158,7 +157,7 @@ TEST(GraphDef, EveryKindOfAttributeRoundTrips) {
   }
 }
 
-TEST(GraphDef, ManyEqualElementsAreWrittenOnce) {
+TEST(GraphDef, WritesEqualElementsOnce) {
   Graph graph;
   graph.add({.op = "Const",
              .name = "zeros",
@@ -176,7 +175,7 @@ TEST(GraphDef, ManyEqualElementsAreWrittenOnce) {
   EXPECT_EQ(back.find("zeros")->attrs.at("value"), graph.find("zeros")->attrs.at("value"));
 }
 
-TEST(GraphDef, NodesComeInAnyOrder) {
+TEST(GraphDef, ReadsNodesInAnyOrder) {
   Graph graph;
   import(node("c", "Softmax", {"b", "^d"}, float_type) + node("b", "Softmax", {"a:0"}, float_type) +
              node("d", "NoOp") + node("a", "Placeholder", {}, float_dtype),
@@ -186,7 +185,7 @@ TEST(GraphDef, NodesComeInAnyOrder) {
   verify(graph, "import");
 }
 
-TEST(GraphDef, AnExtensionRefersToWhatIsThere) {
+TEST(GraphDef, ExtensionRefersToExistingNodes) {
   Graph graph;
   import(node("a", "Placeholder", {}, float_dtype), graph);
   const Node* before = graph.find("a");
@@ -195,8 +194,8 @@ TEST(GraphDef, AnExtensionRefersToWhatIsThere) {
   EXPECT_EQ(graph.find("b")->inputs[0].node, before);
 }
 
-// A node takes over what was found out about the one before only if it says the same.
-TEST(GraphDef, NeighboursThatDifferStayApart) {
+// A node takes over the inference of the node before it only if both say the same.
+TEST(GraphDef, SimilarNeighboursAreInferredSeparately) {
   const Graph graph = parse(R"(
     a = Placeholder(dtype=float, shape=[2,2])
     b = Placeholder(dtype=double, shape=[2,2])
@@ -247,14 +246,14 @@ TEST(GraphDef, NeighboursThatDifferStayApart) {
   check(read);
 }
 
-TEST(GraphDef, DefaultsAreFilledIn) {
+TEST(GraphDef, FillsInDefaults) {
   Graph graph;
   import(node("a", "Placeholder", {}, float_dtype) + node("m", "MatMul", {"a", "a"}, float_type),
          graph);
   EXPECT_FALSE(graph.find("m")->attr<bool>("transpose_a"));
 }
 
-TEST(GraphDef, UnknownAttributesAreDroppedWithOneLineEach) {
+TEST(GraphDef, DropsUnknownAttributesWithOneNoteEach) {
   Graph graph;
   const std::string skew = float_type + attr("grad_z", "b: true") + attr("_free", "i: 3");
   const std::vector<std::string> notes =
@@ -269,7 +268,7 @@ TEST(GraphDef, UnknownAttributesAreDroppedWithOneLineEach) {
   EXPECT_EQ(graph.find("m")->attr<int64_t>("_free"), 3);
 }
 
-TEST(GraphDef, ANodeWithoutKernelIsAcceptedWithARemark) {
+TEST(GraphDef, AcceptsNodesWithoutKernelWithANote) {
   Graph graph;
   const std::vector<std::string> notes =
       import(node("f", "PyFunc", {},
@@ -281,8 +280,8 @@ TEST(GraphDef, ANodeWithoutKernelIsAcceptedWithARemark) {
                                       "that need one will fail. Kernels: none"}));
 }
 
-// TensorFlow lets it pass, too: in a branch that is never taken it harms nobody.
-TEST(GraphDef, ANodeWhoseInputsCannotFitIsAcceptedWithARemark) {
+// TensorFlow accepts it, too: in a branch that is never taken it is harmless.
+TEST(GraphDef, AcceptsMismatchedInputsWithANote) {
   const std::string shape_4_6 = "shape { dim { size: 4 } dim { size: 6 } }";
   const std::string text = node("x", "Placeholder", {}, float_dtype + attr("shape", shape_4_6)) +
                            node("y", "MatMul", {"x", "x"}, float_type) +
@@ -293,13 +292,13 @@ TEST(GraphDef, ANodeWhoseInputsCannotFitIsAcceptedWithARemark) {
   EXPECT_THAT(notes[0], testing::HasSubstr("MatMul node 'y': "));
   EXPECT_THAT(notes[0], testing::EndsWith("steps that need it will fail"));
   EXPECT_EQ(graph.output("z:0").shape(), (Shape{any, any}));
-  // What does not even have inputs is refused.
+  // Mistakes that do not depend on the inputs are rejected.
   expect_refused(node("c", "Const", {}, float_dtype + attr("value", "tensor { dtype: DT_INT32 }")),
                  "Const node 'c': attribute 'value' holds int32, but 'dtype' is float");
 }
 
-// Nor does one whose attributes are wrong, as long as no step needs it.
-TEST(GraphDef, ANodeThatNoInputsWouldFitOnlyFailsItsSteps) {
+// A node with wrong attributes is accepted, too, as long as no step needs it.
+TEST(GraphDef, InvalidNodesFailOnlyTheStepsThatNeedThem) {
   const std::string attrs = float_type + attr("ksize", "list { i: 1 i: 0 i: 2 i: 1 }") +
                             attr("strides", "list { i: 1 i: 1 i: 1 i: 1 }") +
                             attr("padding", "s: 'SAME'");
@@ -325,7 +324,7 @@ TEST(GraphDef, ANodeThatNoInputsWouldFitOnlyFailsItsSteps) {
   for (const char* fetch : {"bad:0", "behind:0"}) {
     expect_error_with(Code::invalid_argument, "AvgPool node 'bad'", [&] { step(fetch); });
   }
-  // Whoever builds a graph is told at once.
+  // A program that builds the graph gets the error at once.
   Graph built;
   Node& x = built.add({.op = "Placeholder", .attrs = {{"dtype", f32}}});
   expect_error_with(Code::invalid_argument, "AvgPool node", [&] {
@@ -337,7 +336,7 @@ TEST(GraphDef, ANodeThatNoInputsWouldFitOnlyFailsItsSteps) {
   });
 }
 
-TEST(GraphDef, AllUnknownOpsAreNamedInOneMessage) {
+TEST(GraphDef, NamesAllUnknownOpsInOneMessage) {
   expect_refused(node("a", "Frobnicate") + node("b", "Frobnicate") + node("c", "Blend", {"a"}) +
                      node("d?", "NoOp"),
                  "Op type not registered 'Blend' (node 'c'), 'Frobnicate' (node 'a')\n"
@@ -346,7 +345,7 @@ TEST(GraphDef, AllUnknownOpsAreNamedInOneMessage) {
                  Code::not_found);
 }
 
-TEST(GraphDef, AllProblemsAreToldAtOnce) {
+TEST(GraphDef, ReportsAllProblemsAtOnce) {
   expect_refused(
       node("a", "Placeholder", {}, float_dtype) + node("a", "NoOp") + node("mine", "NoOp") +
           node("b", "NoOp", {}, "device: '/job:ps/cpu:x'") + node("c", "NoOp", {"^gone"}),
@@ -372,7 +371,7 @@ TEST(GraphDef, AllProblemsAreToldAtOnce) {
                  "float<unknown>, b: float<unknown>");
 }
 
-TEST(GraphDef, InputsThatAreWrong) {
+TEST(GraphDef, RejectsWrongInputs) {
   expect_refused(
       node("b", "Softmax", {"imgaes"}, float_type) + node("images", "Placeholder", {}, float_dtype),
       "node 'b' (Softmax): input 'imgaes' is not in the graph; did you mean 'images'?");
@@ -387,7 +386,7 @@ TEST(GraphDef, InputsThatAreWrong) {
                  "NextIteration), in or before 2 nodes: b, c");
 }
 
-TEST(GraphDef, OutputsThatAreClaimedAreNotMade) {
+TEST(GraphDef, RejectsTooManyOutputs) {
   expect_refused(
       node("d", "Placeholder", {}, attr("dtype", "type: DT_INT32")) +
           node("a", "Placeholder", {}, float_dtype) +
@@ -396,7 +395,7 @@ TEST(GraphDef, OutputsThatAreClaimedAreNotMade) {
       "are possible");
 }
 
-TEST(GraphDef, Names) {
+TEST(GraphDef, RejectsInvalidNames) {
   for (const std::string name : {"a", "A.b-c_d/e", "0", ".x", "a/b>c/d", "_internal"}) {
     Graph graph;
     EXPECT_NO_THROW(import(node(name, "NoOp"), graph)) << name;
@@ -418,8 +417,8 @@ TEST(GraphDef, Names) {
       "own");
 }
 
-// The loop is in the graph without its back edge, and comes out with it.
-TEST(GraphDef, AWhileLoopIsKept) {
+// The graph holds the loop without its back edge and writes it with the edge.
+TEST(GraphDef, KeepsWhileLoops) {
   const std::string frame = float_type + attr("frame_name", "s: 'loop'");
   const std::string text =
       node("x", "Placeholder", {}, float_dtype) +
@@ -440,7 +439,7 @@ TEST(GraphDef, AWhileLoopIsKept) {
   EXPECT_EQ(prune(graph, {.feeds = {"x:0", "p:0"}, .fetches = {"exit:0"}}).size(), 8u);
 }
 
-TEST(GraphDef, WhatIsNoGraphDef) {
+TEST(GraphDef, RejectsOtherBytes) {
   Graph graph;
   expect_error([&] { from_graph_def("\xff\xff", graph); }, Code::invalid_argument,
                "this is not a GraphDef: its 2 bytes do not parse");
@@ -452,7 +451,7 @@ TEST(GraphDef, WhatIsNoGraphDef) {
 
 // node { name: "a" op: "Const" attr { value: tensor float[2] {1, -2} } attr { dtype } device:
 // "/cpu:0" }, by hand.
-TEST(GraphDef, BytesWrittenByHand) {
+TEST(GraphDef, ReadsBytesWrittenByHand) {
   // Lengths are computed here rather than counted.
   const auto field = [](int number, std::string_view content) {
     return concat(static_cast<char>(number << 3 | 2), static_cast<char>(content.size()), content);
@@ -467,7 +466,7 @@ TEST(GraphDef, BytesWrittenByHand) {
   EXPECT_EQ(dump(graph), "a = Const(dtype=float, value=float[2] [1.0, -2.0]) @/device:CPU:0\n");
 }
 
-TEST(GraphDef, TenThousandNodesInTheWrongOrder) {
+TEST(GraphDef, ReadsTenThousandNodesInReverseOrder) {
   std::string text;
   for (int i = 9999; i > 0; --i) {
     text += node(concat("n", i), "NoOp", {concat("^n", i - 1)});

@@ -1,4 +1,4 @@
-// Making nodes: names, scopes, what is inferred. Mistakes are in mistakes_test.cc.
+// Making nodes: names, scopes and inference. For mistakes see mistakes_test.cc.
 #include "graph/graph.h"
 
 #include <gtest/gtest.h>
@@ -45,7 +45,7 @@ TEST(Graph, InfersTheLengthOfLists) {
   EXPECT_EQ(split.output(2).dtype(), DType::string);
 }
 
-TEST(Graph, ARefIsReadAsAValueAndPassesThroughRefInputs) {
+TEST(Graph, ReadsReferencesAsValuesAndPassesThemToRefInputs) {
   Graph graph;
   const Output variable = graph
                               .add({.op = "TestVariable",
@@ -59,7 +59,7 @@ TEST(Graph, ARefIsReadAsAValueAndPassesThroughRefInputs) {
   EXPECT_EQ(assign.output().shape(), (Shape{2, 2}));
 }
 
-TEST(Graph, NamesAreMadeUniqueAsInTensorFlow) {
+TEST(Graph, MakesNamesUniqueAsInTensorFlow) {
   Graph graph;
   EXPECT_EQ(value(graph, "x").node->name, "x");
   EXPECT_EQ(value(graph, "x").node->name, "x_1");
@@ -84,7 +84,7 @@ TEST(Graph, NamesAreMadeUniqueAsInTensorFlow) {
   EXPECT_EQ(value(graph, "w").node->name, "layer/w_1");
 }
 
-TEST(Graph, ANodeDoesNotTakeTheNameOfAScope) {
+TEST(Graph, NodesNeverTakeTheNameOfAScope) {
   Graph graph;
   { const NameScope scope(graph, "layer"); }
   EXPECT_EQ(value(graph, "layer").node->name, "layer_1");
@@ -101,7 +101,7 @@ TEST(Graph, DeviceScopesMergePartByPart) {
   EXPECT_EQ(value(graph, "b").node->requested_device, DeviceName::parse("/job:ps/task:1"));
 }
 
-TEST(Graph, ControlScopesAddUpAndEachNodeIsWaitedForOnce) {
+TEST(Graph, ControlScopesAddUpWithoutDuplicates) {
   Graph graph;
   const Output a = value(graph, "a");
   const Output b = value(graph, "b");
@@ -113,7 +113,7 @@ TEST(Graph, ControlScopesAddUpAndEachNodeIsWaitedForOnce) {
   EXPECT_EQ(value(graph, "d").node->control_inputs, (std::vector<Node*>{a.node}));
 }
 
-TEST(Graph, AColocationScopeWritesClassAndReplacesTheDevice) {
+TEST(Graph, ColocationScopeSetsClassAndReplacesTheDevice) {
   Graph graph;
   Output w;
   {
@@ -142,7 +142,7 @@ TEST(Graph, FindsNodesAndOutputs) {
   EXPECT_TRUE(same(graph.output("pair:1"), tuple.output(1)));
 }
 
-TEST(Graph, ACloneIsEqualAndIndependent) {
+TEST(Graph, CloneIsEqualAndIndependent) {
   Graph graph;
   const Output x = value(graph, "x", f32, {2, 2});
   const Output y =
@@ -172,7 +172,7 @@ TEST(Graph, NodesKeepTheirAddressesWhenTheGraphMoves) {
   EXPECT_EQ(value(moved, "x").node->name, "x_1");
 }
 
-TEST(Graph, KeepForgetsTheOthersAndNumbersAnew) {
+TEST(Graph, KeepDropsOtherNodesAndRenumbers) {
   Graph graph;
   const Output a = value(graph, "a");
   value(graph, "b");
@@ -186,7 +186,7 @@ TEST(Graph, KeepForgetsTheOthersAndNumbersAnew) {
   EXPECT_EQ(value(graph, "b").node->id, 2);
 }
 
-TEST(Graph, KeepRefusesToForgetWhatIsUsed) {
+TEST(Graph, KeepRejectsDroppingUsedNodes) {
   Graph graph;
   const Output a = value(graph, "a");
   graph.add({.op = "TestMatMul", .name = "y", .inputs = {a, a}});
@@ -202,7 +202,7 @@ TEST(Graph, CopiesShareOutputsUntilOneIsWritten) {
   Graph graph;
   const Output x = value(graph, "x", f32, {2, 2});
   const Output y = graph.add({.op = "TestMatMul", .name = "y", .inputs = {x, x}}).output();
-  EXPECT_EQ(&y.shape(), &x.shape());  // they are the same
+  EXPECT_EQ(&y.shape(), &x.shape());  // both share one object
   const Graph copy = graph.clone();
   Node& copied = *copy.find("y");
   EXPECT_EQ(&copied.output().shape(), &y.shape());
@@ -212,7 +212,7 @@ TEST(Graph, CopiesShareOutputsUntilOneIsWritten) {
   EXPECT_EQ(x.shape(), (Shape{2, 2}));
 }
 
-TEST(Graph, InsertUsesNeitherScopesNorAnotherName) {
+TEST(Graph, InsertIgnoresScopesAndKeepsTheName) {
   Graph graph;
   const NameScope scope(graph, "layer");
   const DeviceScope device(graph, "/job:ps");
@@ -224,7 +224,7 @@ TEST(Graph, InsertUsesNeitherScopesNorAnotherName) {
   EXPECT_TRUE(node.requested_device->is_empty());
 }
 
-TEST(Graph, TopologicalOrderAndConsumers) {
+TEST(Graph, ReportsTopologicalOrderAndConsumers) {
   Graph graph;
   const Output a = value(graph, "a");
   const Output b = value(graph, "b");

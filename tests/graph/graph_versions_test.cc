@@ -1,5 +1,5 @@
-// What a GraphDef means depends on the version of TensorFlow that wrote it. The values are those of
-// TensorFlow 2.21.
+// The meaning of a GraphDef depends on the version of TensorFlow that wrote it. The values are
+// those of TensorFlow 2.21.
 #include "graph/import/graph_versions.h"
 
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ void expect_refused(const std::string& nodes, std::string_view versions, Code co
 
 const std::string nothing = "node { name: 'a' op: 'NoOp' }\n";
 
-TEST(GraphVersions, SayWhoMayReadAGraph) {
+TEST(GraphVersions, RestrictWhichVersionsMayReadAGraph) {
   graph_of(nothing, "producer: 2474 min_consumer: 2474");
   graph_of(nothing, "producer: 9000 min_consumer: 12 bad_consumers: 2473");
   expect_refused(nothing, "producer: 9000 min_consumer: 2475", Code::invalid_argument,
@@ -48,7 +48,7 @@ Shape shape_of_placeholder(std::string_view shape, std::string_view versions) {
   return graph.find("x")->outputs[0].shape;
 }
 
-TEST(GraphVersions, AnEmptyShapeOfAPlaceholderWasNone) {
+TEST(GraphVersions, EmptyPlaceholderShapeMeansUnknownBefore22) {
   const std::string empty = "attr { key: 'shape' value { shape { } } }";
   const std::string two = "attr { key: 'shape' value { shape { dim { size: 2 } } } }";
   for (const char* versions : {"", "producer: 0", "producer: 21"}) {
@@ -60,7 +60,7 @@ TEST(GraphVersions, AnEmptyShapeOfAPlaceholderWasNone) {
     EXPECT_EQ(shape_of_placeholder(empty, versions), Shape{}) << versions;
 }
 
-TEST(GraphVersions, AnOpEnds) {
+TEST(GraphVersions, RemovedOpsEndWithTheirVersion) {
   const std::string diag =
       "node { name: 'x' op: 'Placeholder' attr { key: 'dtype' value { type: DT_FLOAT } } }\n"
       "node { name: 'y' op: 'BatchMatrixDiag' input: 'x' attr { key: 'T' value { type: DT_FLOAT } "
@@ -73,8 +73,9 @@ TEST(GraphVersions, AnOpEnds) {
   }
 }
 
-// Nodes of an old graph are also read in newer ones: those of its parts, and what a program saves.
-TEST(GraphVersions, WhatIsWrittenCanBeReadAgain) {
+// Nodes of an old graph are also read in newer ones: in its partitions, and in what a program
+// saves.
+TEST(GraphVersions, OldNodesCanBeWrittenAndReadAgain) {
   const char* const old =
       "x = Placeholder(dtype=float)\n"
       "a = TensorArrayCloseV2(handle)\n";
@@ -92,7 +93,7 @@ std::string attr(std::string_view name, std::string_view value) {
 const std::string text_type = attr("T", "type: DT_STRING");
 const std::string in_frame = attr("frame_name", "s: 'loop'") + attr("is_constant", "b: true");
 
-TEST(GraphVersions, OldStacksAreReadAsThoseOfToday) {
+TEST(GraphVersions, OldStacksBecomeNewStacks) {
   const Graph graph =
       graph_of("node { name: 's' op: 'Stack' device: '/job:ps' " +
                    attr("elem_type", "type: DT_FLOAT") + attr("stack_name", "s: 'kept'") + "}\n" +
@@ -121,8 +122,8 @@ TEST(GraphVersions, OldStacksAreReadAsThoseOfToday) {
             "close = StackCloseV2(s), ^pop\n");
 }
 
-// The gradient of a loop comes after the loop has been run, and has the stack's handle from there.
-TEST(GraphVersions, OldStacksGoOnInWhatExtendsTheGraph) {
+// The gradient of a loop comes after the loop has run and gets the stack's handle from there.
+TEST(GraphVersions, ExtensionsUseOldStacks) {
   Graph graph =
       graph_of("node { name: 's' op: 'Stack' " + attr("elem_type", "type: DT_FLOAT") + "}\n",
                "producer: 15");
@@ -136,7 +137,7 @@ TEST(GraphVersions, OldStacksGoOnInWhatExtendsTheGraph) {
   EXPECT_TRUE(graph.find("pop")->is("StackPopV2"));
 }
 
-TEST(GraphVersions, ReferencesOnTextsAreNoStacks) {
+TEST(GraphVersions, StringReferencesAreNotStacks) {
   const Graph graph =
       graph_of("node { name: 'v' op: 'VariableV2' " + attr("dtype", "type: DT_STRING") +
                    attr("shape", "shape { }") + "}\n" + "node { name: 's' op: 'Stack' " +

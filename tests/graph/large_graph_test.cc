@@ -1,5 +1,5 @@
-// Graphs of many nodes, in each of the shapes that are hard for some pass: nothing goes as deep as
-// the graph, and nothing grows with the square of it. What it costs is tools/bench/compile.cc's.
+// Graphs of many nodes, in each shape that is hard for some pass. No pass may recurse as deep as
+// the graph, and none may take quadratic time. tools/bench/compile.cc measures the cost.
 #include <gtest/gtest.h>
 
 #include "graph/import/graph_def.h"
@@ -33,7 +33,7 @@ size_t nodes_of(const PartitionedGraph& graph) {
   return out;
 }
 
-TEST(LargeGraph, AChain) {
+TEST(LargeGraph, Chain) {
   Graph graph;
   const Output x = placeholder(graph, "x", f32, {8});
   Output h = x;
@@ -41,7 +41,7 @@ TEST(LargeGraph, AChain) {
   EXPECT_EQ(nodes_of(compiled(graph, {{"x"}, {h.name()}, {}})), many + 1u);
 }
 
-TEST(LargeGraph, AChainOverManyTasks) {
+TEST(LargeGraph, ChainOverManyTasks) {
   constexpr int tasks = 1000;
   Graph graph;
   const Output x = placeholder(graph, "x", f32, {8});
@@ -56,7 +56,7 @@ TEST(LargeGraph, AChainOverManyTasks) {
   EXPECT_EQ(out.feed_devices.at("x:0").size(), 1000u);
 }
 
-TEST(LargeGraph, OneNodeThatAllUseAndOneThatUsesAll) {
+TEST(LargeGraph, FanOutAndFanIn) {
   Graph graph;
   const Output x = placeholder(graph, "x", f32, {8});
   std::vector<Output> all;
@@ -65,8 +65,8 @@ TEST(LargeGraph, OneNodeThatAllUseAndOneThatUsesAll) {
   EXPECT_EQ(nodes_of(compiled(graph, {{"x"}, {add_n(all).name()}, {}})), many + 2u);
 }
 
-// They only differ in an attribute, or in nothing.
-TEST(LargeGraph, NodesThatAreAlike) {
+// The nodes differ in one attribute, or not at all.
+TEST(LargeGraph, SimilarNodes) {
   Graph graph;
   const Output x = placeholder(graph, "x", f32, {8});
   std::vector<Output> all;
@@ -74,7 +74,7 @@ TEST(LargeGraph, NodesThatAreAlike) {
   EXPECT_EQ(nodes_of(compiled(graph, {{"x"}, {add_n(all).name()}, {}})), 4u);
 }
 
-TEST(LargeGraph, ControlEdgesDeepAndWide) {
+TEST(LargeGraph, DeepAndWideControlEdges) {
   Graph graph;
   const Output x = placeholder(graph, "x", f32, {8});
   Node* const first = op("Exp", {x}).node;
@@ -87,8 +87,8 @@ TEST(LargeGraph, ControlEdgesDeepAndWide) {
   EXPECT_EQ(nodes_of(compiled(graph, {{"x"}, {"y"}, {"all"}})), many / 2 + 4u);
 }
 
-// Chains of what the passes remove or see through.
-TEST(LargeGraph, IdentitiesAndNoOpsInChains) {
+// Chains of nodes that the passes remove or see through.
+TEST(LargeGraph, ChainsOfIdentitiesAndNoOps) {
   Graph graph;
   const Output v =
       graph.add({.op = "VariableV2", .name = "v", .attrs = {{"dtype", f32}, {"shape", Shape{}}}})
@@ -103,12 +103,13 @@ TEST(LargeGraph, IdentitiesAndNoOpsInChains) {
              .name = "update",
              .inputs = {v, constant(graph, Tensor::scalar(1.0f))},
              .control_inputs = {last}});
-  // The Identity of a variable is a read; those of its value go, and the negatives are one node.
+  // The Identity of a variable is a read; those of its value disappear, and the negatives become
+  // one node.
   EXPECT_EQ(nodes_of(compiled(graph, {{}, {}, {"update"}})), 5u);
 }
 
-// Each is read after its update by way of its Identity, which is late.
-TEST(LargeGraph, VariablesThatAreReadAfterTheirUpdates) {
+// Each variable is read after its update through its Identity, which comes late.
+TEST(LargeGraph, VariablesReadAfterTheirUpdates) {
   constexpr int variables = many / 5;
   Graph graph;
   const Output one = constant(graph, Tensor::scalar(1.0f));

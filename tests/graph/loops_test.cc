@@ -1,4 +1,4 @@
-// structure_loops: each while loop becomes one node, and what is no while loop is refused.
+// structure_loops turns each while loop into one node and rejects anything else.
 #include "graph/loops/loops.h"
 
 #include <gtest/gtest.h>
@@ -62,14 +62,14 @@ std::string node(std::string_view name, std::string_view op, std::string_view in
                 "' attr { key: 'T' value { type: DT_FLOAT } } }\n");
 }
 
-TEST(Loops, ALoopIsOneNode) {
+TEST(Loops, LoopBecomesOneNode) {
   const Graph graph = structured(graph_of(loop));
   std::string names;
   for (const auto& node : graph.nodes()) names += concat(node->op->name, " ", node->name, ", ");
   EXPECT_EQ(names, "Placeholder x, Const zero, _Loop loop/Cond, Identity loop/Exit, ");
   verify(graph, "structure_loops");
   const Node& node = *graph.find("loop/Cond");
-  // Its task is that of the condition; loops run on a CPU.
+  // Its task is the condition's; loops run on a CPU.
   EXPECT_EQ(node.requested_device->to_string(), "/job:worker/task:1");
   EXPECT_EQ(node.inputs[0].name(), "zero:0");
   EXPECT_EQ(node.inputs[1].name(), "x:0");
@@ -116,7 +116,7 @@ Graph with_lookups(std::string_view device_of_a, std::string_view device_of_b) {
                   "'Mul' input: 'loop/a_0' input: 'loop/b_0'");
 }
 
-TEST(Loops, WhereVariablesAreOnOneTaskTheLoopIsThereToo) {
+TEST(Loops, LoopJoinsVariablesOfOneTask) {
   const Graph graph = structured(with_lookups("/job:ps/task:0", "/job:ps/task:0"));
   verify(graph, "structure_loops");
   const Node& node = *graph.find("loop/Cond");
@@ -140,8 +140,8 @@ TEST(Loops, VariablesOfSeveralTasksAreReadBeforeTheLoop) {
   }
 }
 
-// As the gradient of a loop in a loop has it.
-TEST(Loops, WhatIsComputedBeforeAnExitIsDoneBehindTheLoop) {
+// The gradient of a nested loop looks like this.
+TEST(Loops, NodesBeforeAnExitMoveBehindTheLoop) {
   const Graph graph = structured(
       graph_of(loop + node("loop/Neg", "Neg", "loop/Switch") +
                    "node { name: 'loop/Max' op: 'Maximum' input: 'loop/Neg' input: 'loop/x' "
@@ -154,7 +154,7 @@ TEST(Loops, WhatIsComputedBeforeAnExitIsDoneBehindTheLoop) {
   verify(graph, "structure_loops");
 }
 
-TEST(Loops, AGraphWithoutOneStaysAsItIs) {
+TEST(Loops, GraphWithoutALoopIsUnchanged) {
   const Graph graph = graph_of(loop);
   EXPECT_EQ(dump(structured(graph, {"x:0"})), dump(prune(graph, {.fetches = {"x:0"}})));
 }
@@ -164,7 +164,7 @@ void expect_refused(const Graph& graph, std::string_view message,
   expect_error([&] { structured(graph, std::move(fetches)); }, Code::invalid_argument, message);
 }
 
-TEST(Loops, WhatIsNoLoopIsRefusedWithItsFrameAndNode) {
+TEST(Loops, RejectsMalformedLoopsWithFrameAndNode) {
   expect_refused(graph_of(loop),
                  "'loop/Mul' is within the while loop 'loop/frame' and cannot be "
                  "fetched: it has a value in each iteration; take the loop's "
@@ -195,7 +195,7 @@ TEST(Loops, WhatIsNoLoopIsRefusedWithItsFrameAndNode) {
                "'Exit' input: 'loop/Switch'", "'Exit' input: 'loop/Max'"),
       "while loop 'loop/frame': Maximum node 'loop/Max' mixes 'loop/Merge:0', a value of one "
       "iteration, with a value from the end of the loop\n\t [[{{node loop/Max}}]]");
-  // Another variable that starts from what the loop gives.
+  // Another variable starts from the loop's result.
   const std::string other = R"(
     node { name: 'u' op: 'Enter' input: 'loop/Exit' attr { key: 'T' value { type: DT_FLOAT } }
            attr { key: 'frame_name' value { s: 'loop/frame' } } }

@@ -1,4 +1,4 @@
-// Every mistake that can be made in building a graph, and all that the user is told about it.
+// Every mistake in building a graph, with the complete message.
 #include <gtest/gtest.h>
 
 #include "graph/graph.h"
@@ -45,7 +45,7 @@ TEST_F(Mistake, WrongRank) {
          "inputs: a: float[32,784], b: float[10]");
 }
 
-TEST_F(Mistake, TypesThatDisagree) {
+TEST_F(Mistake, DisagreeingTypes) {
   expect({.op = "TestMatMul", .name = "logits", .inputs = {a_, value("c", f64, {784, any})}},
          "TestMatMul node 'logits' (model.cc:41): input b must be float like input a, got double; "
          "inputs: a: float[32,784], b: double[784,?]");
@@ -55,7 +55,7 @@ TEST_F(Mistake, TypesThatDisagree) {
          "inputs: a: float[32,784], b: float[32,784]");
 }
 
-TEST_F(Mistake, ATypeThatIsNotAllowed) {
+TEST_F(Mistake, TypeNotAllowed) {
   expect({.op = "TestMatMul", .name = "logits", .inputs = {n_, n_}},
          "TestMatMul node 'logits' (model.cc:41): input a: int32 is not one of {float, double}; "
          "inputs: a: int32[], b: int32[]");
@@ -64,7 +64,7 @@ TEST_F(Mistake, ATypeThatIsNotAllowed) {
          "inputs: input[0]: float[32,784], input[1]: string<unknown>");
 }
 
-TEST_F(Mistake, AFixedType) {
+TEST_F(Mistake, WrongFixedType) {
   expect({.op = "TestConcat", .name = "c", .inputs = {a_, a_, b_, a_, a_}},
          "TestConcat node 'c' (model.cc:41): input axis must be int32, got float; inputs: "
          "first[0]: float[32,784], "
@@ -72,7 +72,7 @@ TEST_F(Mistake, AFixedType) {
          "float[32,784]");
 }
 
-TEST_F(Mistake, NumberOfInputs) {
+TEST_F(Mistake, WrongNumberOfInputs) {
   expect({.op = "TestMatMul", .name = "m", .inputs = {a_}},
          "TestMatMul node 'm' (model.cc:41): takes 2 inputs, got 1: TestMatMul(a: T, b: T) -> "
          "(product: T); "
@@ -90,7 +90,7 @@ TEST_F(Mistake, NumberOfInputs) {
          "inputs: #0: float[32,784], #1: int32[], #2: float[32,784]");
 }
 
-TEST_F(Mistake, AnInputThatCannotBe) {
+TEST_F(Mistake, InvalidInput) {
   expect({.op = "TestMatMul", .name = "m", .inputs = {a_, Output{}}},
          "TestMatMul node 'm' (model.cc:41): input 1 is an empty Output");
   expect({.op = "TestMatMul", .name = "m", .inputs = {a_, {b_.node, 1}}},
@@ -103,7 +103,7 @@ TEST_F(Mistake, AnInputThatCannotBe) {
          "TestMatMul node 'm' (model.cc:41): control input 'x' belongs to another graph");
 }
 
-TEST_F(Mistake, AValueWhereAVariableIsNeeded) {
+TEST_F(Mistake, ValueInsteadOfAVariable) {
   expect({.op = "TestAssign", .name = "set", .inputs = {a_, b_}},
          "TestAssign node 'set' (model.cc:41): input ref is updated in place, so it must be a "
          "variable; 'a:0' is not; "
@@ -124,7 +124,7 @@ TEST_F(Mistake, UnknownOp) {
       "Op type not registered 'TestMatMull' (node 'm', model.cc:41); did you mean 'TestMatMul'?");
 }
 
-TEST_F(Mistake, Attributes) {
+TEST_F(Mistake, WrongAttributes) {
   expect({.op = "TestMatMul", .name = "m", .inputs = {a_, b_}, .attrs = {{"transposea", true}}},
          "TestMatMul node 'm' (model.cc:41): the op has no attribute 'transposea'; did you mean "
          "'transpose_a'? Inputs: "
@@ -159,7 +159,7 @@ TEST_F(Mistake, Attributes) {
       "TestValue node 'v' (model.cc:41): attributes without a default are missing: 'dtype' (type)");
 }
 
-TEST_F(Mistake, AnIntIsAsGoodAsAFloatAndAnyEmptyListAsAnother) {
+TEST_F(Mistake, IntsAreAcceptedAsFloatsAndEmptyListsOfAnyType) {
   Node& node = graph_.add(
       {.op = "TestPool",
        .inputs = {a_},
@@ -171,11 +171,11 @@ TEST_F(Mistake, AnIntIsAsGoodAsAFloatAndAnyEmptyListAsAnother) {
       "inputs: input: float[32,784]");
 }
 
-TEST_F(Mistake, Names) {
+TEST_F(Mistake, InvalidNames) {
   expect({.op = "TestMatMul", .name = "my node", .inputs = {a_, b_}},
          "TestMatMul node (model.cc:41): 'my node' is not a node name: names consist of letters, "
          "digits and _ . - / >, and start with a letter, a digit or a dot");
-  // As on a cluster.
+  // As a cluster's master does.
   expect_error_with(Code::invalid_argument, "'_x' is not a node name", [&] {
     graph_.add({.op = "TestMatMul", .name = "_x", .inputs = {a_, b_}});
   });
@@ -187,7 +187,7 @@ TEST_F(Mistake, Names) {
       Code::invalid_argument, "TestMatMul node 'a': the graph already has a node of that name");
 }
 
-TEST_F(Mistake, LookingForWhatIsNotThere) {
+TEST_F(Mistake, LookingForMissingOutputs) {
   graph_.add(
       {.op = "TestTuple", .name = "layer1/pair", .inputs = {a_, b_}, .location = {"model.cc", 7}});
   expect_error([&] { graph_.output("layer2/pair:1"); }, Code::not_found,

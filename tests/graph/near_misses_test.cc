@@ -13,12 +13,12 @@ TEST(NearMisses, AreSortedByDistance) {
   EXPECT_TRUE(near_misses("loss", {"accuracy", "w", "logits"}).empty());
 }
 
-TEST(NearMisses, KnowANameWithoutItsScope) {
+TEST(NearMisses, FindNamesWithoutTheirScope) {
   EXPECT_EQ(near_misses("MatMul", {"logits/MatMul", "logits/Relu"}),
             (std::vector<std::string>{"logits/MatMul"}));
 }
 
-TEST(NearMisses, MakeTheEndOfASentence) {
+TEST(NearMisses, CompleteASentence) {
   EXPECT_EQ(did_you_mean("los", {"loss", "lot", "las"}), "; did you mean 'las', 'loss' or 'lot'?");
   EXPECT_EQ(did_you_mean("los", {"x"}), "");
 }

@@ -11,7 +11,7 @@ namespace {
 
 AttrDef attr(const std::string& text) { return parse_schema({}, {}, {text}).attrs.at(0); }
 
-TEST(Schema, Arguments) {
+TEST(Schema, ParsesArguments) {
   const OpSchema schema = parse_schema(
       {"a: T", "shape: int32", "values: N * T", "ref: Ref(T)", "indices: N * int64", "rest: L"},
       {"out: float32", "names: N * string"}, {"N: int >= 1", "T: type", "L: list(type)"});
@@ -31,7 +31,7 @@ TEST(Schema, Arguments) {
             "(out: float, names: N * string)");
 }
 
-TEST(Schema, TypesThatAreAllowed) {
+TEST(Schema, ParsesAllowedTypes) {
   EXPECT_EQ(attr("T: {float, double}").allowed_types, (std::vector<DType>{f32, f64}));
   EXPECT_EQ(attr("T: {float, double}").kind, "type");
   EXPECT_TRUE(attr("T: type").allowed_types.empty());
@@ -45,7 +45,7 @@ TEST(Schema, TypesThatAreAllowed) {
   EXPECT_EQ(list.minimum, 1);
 }
 
-TEST(Schema, DefaultsOfEveryKind) {
+TEST(Schema, ParsesDefaultsOfEveryKind) {
   EXPECT_EQ(*attr("a: bool = false").default_value, AttrValue(false));
   EXPECT_EQ(*attr("a: int = -1").default_value, AttrValue(-1));
   EXPECT_EQ(*attr("a: float = 0.0001").default_value, AttrValue(0.0001));
@@ -70,7 +70,7 @@ TEST(Schema, DefaultsOfEveryKind) {
   EXPECT_EQ(*with_minimum.default_value, AttrValue(3));
 }
 
-TEST(Schema, SaysWhatIsWrong) {
+TEST(Schema, ReportsMistakes) {
   const auto parse_one = [](const std::string& text) {
     return [text] { parse_schema({}, {}, {text}); };
   };
@@ -93,7 +93,7 @@ TEST(Schema, SaysWhatIsWrong) {
                "'x: N * float': attribute 'N' counts the list, so it must be an int");
 }
 
-TEST(Schema, ValuesAsTextReadBack) {
+TEST(Schema, ReadsPrintedValuesBack) {
   const std::vector<AttrValue> values = {"a \"quoted\"\n\x01 text",
                                          7,
                                          0.1,
@@ -128,7 +128,7 @@ const Op chosen_op{{
     .attrs = {"T: {float, double, int32}", "L: list(type) = []"},
     .kernels = {{.types = {{"T", {f32, f64}}}, .prepare = nothing}},
 }};
-// As the plug-in does when it is loaded.
+// The plug-in does this when it is loaded.
 const Op chosen_again{{
     .name = "TestChosen",
     .doc = "For the choice of kernels.",
@@ -138,7 +138,7 @@ const Op chosen_again{{
                 {.types = {{"T", {i32}}, {"L", {f32}}}, .prepare = nothing}},
 }};
 
-TEST(Registry, ASecondDefinitionAddsKernels) {
+TEST(Registry, SecondDefinitionAddsKernels) {
   const OpDef& op = op_named("TestChosen");
   EXPECT_EQ(op.kernels.size(), 3u);
   EXPECT_EQ(describe_kernels(op),
@@ -146,7 +146,7 @@ TEST(Registry, ASecondDefinitionAddsKernels) {
   EXPECT_EQ(describe_kernels(op_named("_Feed")), "none");
 }
 
-TEST(Registry, AKernelMustAllowAllTypes) {
+TEST(Registry, KernelMustAllowAllTypes) {
   const OpDef& op = op_named("TestChosen");
   const auto attrs = [](DType t, std::vector<DType> l) {
     return AttrMap{{"T", t}, {"L", std::move(l)}};
@@ -158,7 +158,7 @@ TEST(Registry, AKernelMustAllowAllTypes) {
   EXPECT_EQ(find_kernel(op, attrs(i32, {f32, f64}), DeviceType::cpu), nullptr);
 }
 
-TEST(Registry, AnotherSignatureOfAKnownOpIsRefused) {
+TEST(Registry, RejectsAnotherSignatureOfAKnownOp) {
   expect_error(
       [] { const Op op{{.name = "TestChosen", .inputs = {"x: T"}, .attrs = {"T: {float}"}}}; },
       Code::invalid_argument,
@@ -168,7 +168,7 @@ TEST(Registry, AnotherSignatureOfAKnownOpIsRefused) {
       "{float}'");
 }
 
-TEST(Registry, AnUnknownOpIsNotFoundButItsNeighboursAre) {
+TEST(Registry, SuggestsNeighboursOfUnknownOps) {
   EXPECT_EQ(find_op("TestMatmul"), nullptr);
   expect_error([] { op_named("TestMatmul"); }, Code::not_found,
                "Op type not registered 'TestMatmul'; did you mean 'TestMatMul'?");
@@ -176,7 +176,7 @@ TEST(Registry, AnUnknownOpIsNotFoundButItsNeighboursAre) {
                "Op type not registered 'Qqqqqqqqqqqqqqq'");
 }
 
-TEST(Registry, AllOpsAreSortedByName) {
+TEST(Registry, SortsAllOpsByName) {
   const std::vector<const OpDef*> ops = all_ops();
   EXPECT_TRUE(
       std::is_sorted(ops.begin(), ops.end(), [](auto* a, auto* b) { return a->name < b->name; }));

@@ -17,7 +17,7 @@ class Operators : public testing::Test {
   Graph graph_;
 };
 
-TEST_F(Operators, MakeTensorFlowsOps) {
+TEST_F(Operators, MakeTheOpsOfTensorFlow) {
   const Output x = value("x", f32), y = value("y", f32), n = value("n", i32),
                s = value("s", DType::string);
   EXPECT_TRUE((x + y).node->is("AddV2"));
@@ -29,7 +29,7 @@ TEST_F(Operators, MakeTensorFlowsOps) {
   EXPECT_TRUE((s + s).node->is("Add"));
 }
 
-TEST_F(Operators, ANumberBecomesAConstantLikeTheOtherOperand) {
+TEST_F(Operators, NumbersBecomeConstantsLikeTheOtherOperand) {
   const Output x = value("x", f64);
   const Output y = 2 * x;
   ASSERT_TRUE(y.node->inputs[0].node->is("Const"));
@@ -41,7 +41,7 @@ TEST_F(Operators, ANumberBecomesAConstantLikeTheOtherOperand) {
   EXPECT_EQ(n.node->inputs[1].node->attr<Tensor>("value").item<int64_t>(), 3);
 }
 
-TEST_F(Operators, ANumberMustFitTheDtype) {
+TEST_F(Operators, NumbersMustFitTheDtype) {
   const Output n = value("n", i32), u = value("u", u8), s = value("s", DType::string);
   const auto expect = [](auto make, std::string_view number, std::string_view dtype, int line) {
     expect_error(
@@ -65,7 +65,7 @@ TEST_F(Operators, ReportTheLineOfTheExpression) {
   EXPECT_EQ((x * x).node->location.line, __LINE__);
 }
 
-TEST_F(Operators, OpByName) {
+TEST_F(Operators, OpByNameReportsItsLineAndMistakes) {
   const Output x = value("x", f32, {2});
   EXPECT_EQ(op("Identity", {x}).node->location.line, __LINE__);
   expect_error([&] { op("NoOp", {}); }, Code::invalid_argument,

@@ -1,4 +1,4 @@
-// partition, by golden text: nodes are placed by a letter.
+// partition, by golden text: a letter places each node.
 #include <gtest/gtest.h>
 
 #include "graph/passes/pipeline.h"
@@ -77,7 +77,7 @@ d = Softmax(a/_recv_1)
 )");
 }
 
-TEST(Partition, EveryOutputIsAnEdgeOfItsOwn) {
+TEST(Partition, EveryOutputHasItsOwnEdge) {
   const auto parts =
       structure(cut("d = Placeholder(dtype=int32) @A; a = Placeholder(dtype=float) @A;"
                     "s = Split(d, a, num_split=2) @A; p = Pack(s:1, s) @B"));
@@ -87,7 +87,7 @@ p = Pack(s/_recv_1, s/_recv_0)
 )");
 }
 
-TEST(Partition, AControlEdgeCrossesWithoutPayload) {
+TEST(Partition, ControlEdgesCrossWithoutPayload) {
   const PartitionedGraph out = cut("a = NoOp() @A; b = NoOp() @B, ^a; c = NoOp() @B, ^a");
   const auto parts = structure(out);
   EXPECT_EQ(parts.at('A'), "a = NoOp()\na/_send_0 = _Send(), ^a\n");
@@ -96,7 +96,7 @@ TEST(Partition, AControlEdgeCrossesWithoutPayload) {
   EXPECT_EQ(out.edges[0].dtype, DType::invalid);
 }
 
-TEST(Partition, WavesCountTheBordersBeforeAnEdge) {
+TEST(Partition, WavesCountCrossingsBeforeAnEdge) {
   const PartitionedGraph out = cut(
       "a = Placeholder(dtype=float) @A; b = Softmax(a) @B; c = Softmax(b) @A; d = Softmax(c) @B;"
       "e = Softmax(a) @A; f = Softmax(e) @B");
@@ -109,7 +109,7 @@ TEST(Partition, WavesCountTheBordersBeforeAnEdge) {
   EXPECT_EQ(order, (std::vector<std::string>{"a", "e", "c", "b"}));
 }
 
-TEST(Partition, ASmallConstantIsCopiedWhereItIsUsed) {
+TEST(Partition, SmallConstantsAreCopiedToTheirUsers) {
   const auto parts = structure(
       cut("c = Const(dtype=float, value=float[1] [1]) @A; b = Softmax(c) @B; d = Softmax(c) @C"));
   EXPECT_EQ(parts.size(), 2u);
@@ -117,13 +117,13 @@ TEST(Partition, ASmallConstantIsCopiedWhereItIsUsed) {
   EXPECT_EQ(parts.at('C'), "c = Const()\nd = Softmax(c)\n");
 }
 
-TEST(Partition, AConstantThatWaitsIsSent) {
+TEST(Partition, ConstantsWithControlInputsAreSent) {
   const auto parts = structure(
       cut("n = NoOp() @A; c = Const(dtype=float, value=float[1] [1]) @A, ^n; b = Softmax(c) @B"));
   EXPECT_EQ(parts.at('B'), "c/_recv_0 = _Recv()\nb = Softmax(c/_recv_0)\n");
 }
 
-TEST(Partition, AFeedGoesToAllDevicesThatUseIt) {
+TEST(Partition, FeedsGoToAllDevicesThatUseThem) {
   const PartitionedGraph out =
       cut("x = _Feed(dtype=float, name='x:0') @A; b = Softmax(x) @B; c = Softmax(x) @C; d = NoOp() "
           "@C, ^x",
@@ -139,16 +139,16 @@ TEST(Partition, AFeedGoesToAllDevicesThatUseIt) {
   EXPECT_EQ(out.fetch_devices.at("c:0"), device('C'));
 }
 
-TEST(Partition, AVariableIsReadByTheSend) {
+TEST(Partition, SendReadsTheVariable) {
   const auto parts = structure(
       cut("w = VariableV2(dtype=float, shape=[2]) @A; b = Softmax(w) @B; c = Softmax(w) @B"));
   EXPECT_EQ(parts.at('A'), "w = VariableV2()\nw/_send_0 = _Send(w)\n");
   EXPECT_EQ(parts.at('B'), "w/_recv_0 = _Recv()\nb = Softmax(w/_recv_0)\nc = Softmax(w/_recv_0)\n");
 }
 
-// The consumer waits for a write, so its read must come after the write, though the variable node
-// has no inputs.
-TEST(Partition, AReadComesAfterTheWritesThatItsConsumerWaitsFor) {
+// The consumer waits for a write, so its read must follow the write, though the variable node has
+// no inputs.
+TEST(Partition, ReadFollowsWritesThatItsConsumerWaitsFor) {
   const auto parts = structure(cut(R"(
       w = VariableV2(dtype=float, shape=[2]) @A
       one = Placeholder(dtype=float, shape=[2]) @A
@@ -171,7 +171,7 @@ after = Softmax(w/_recv_1), ^add/_recv_2
 )");
 }
 
-TEST(Partition, AQuestionWhetherAVariableHasAValueIsNoWrite) {
+TEST(Partition, IsVariableInitializedIsNotAWrite) {
   const auto parts = structure(cut(R"(
       w = VariableV2(dtype=float, shape=[2]) @A
       there = IsVariableInitialized(w) @A
@@ -185,8 +185,8 @@ w/_send_0 = _Send(w)
 )");
 }
 
-// The write is known to have happened only by way of a third device.
-TEST(Partition, AReadComesAfterWritesThatAreHeardOfFromElsewhere) {
+// Only a third device reports that the write has happened.
+TEST(Partition, ReadFollowsWritesReportedByAThirdDevice) {
   const PartitionedGraph out = cut(R"(
       w = VariableV2(dtype=float, shape=[2]) @A
       one = Placeholder(dtype=float, shape=[2]) @A
@@ -210,7 +210,7 @@ w/_send_0 = _Send(w), ^told/_recv_2
   EXPECT_EQ(out.edges[0].wave, 2) << "after add → told and told → A";
 }
 
-TEST(Partition, TheValueAfterAnAssignIsReadFromItsOutput) {
+TEST(Partition, ReadsTheValueAfterAnAssignFromItsOutput) {
   const auto parts = structure(
       cut("w = VariableV2(dtype=float, shape=[2]) @A; v = Placeholder(dtype=float, shape=[2]) @A;"
           "set = Assign(w, v) @A; b = Softmax(set) @B"));
@@ -218,7 +218,7 @@ TEST(Partition, TheValueAfterAnAssignIsReadFromItsOutput) {
             "v = Placeholder()\nw = VariableV2()\nset = Assign(w, v)\nset/_send_0 = _Send(set)\n");
 }
 
-TEST(Partition, WhatIsBehindASwitchMayBeDead) {
+TEST(Partition, ValuesBehindASwitchMayBeDead) {
   const PartitionedGraph out = cut(R"(
       p = Placeholder(dtype=bool, shape=[]) @A
       x = Placeholder(dtype=float, shape=[2]) @A
@@ -234,7 +234,7 @@ TEST(Partition, WhatIsBehindASwitchMayBeDead) {
   EXPECT_TRUE(recv.attr<bool>("may_be_dead"));
 }
 
-TEST(Partition, FloatsTravelAsBfloat16OnRequest) {
+TEST(Partition, SendsFloatsAsBfloat16OnRequest) {
   const Graph graph = parse(
       "a = Placeholder(dtype=float, shape=[2]) @A; n = Placeholder(dtype=int32) @A;"
       "b = Softmax(a) @B; c = Softmax(a) @B; r = Range(n, n, n) @B");
@@ -257,8 +257,8 @@ r = Range(n/_recv_1, n/_recv_1, n/_recv_1)
   EXPECT_EQ(out.edges[1].dtype, i32);
 }
 
-// Two chains that go to and fro between two devices.
-TEST(Partition, TenThousandNodesThatAllCross) {
+// Two chains that alternate between two devices.
+TEST(Partition, TenThousandCrossingNodes) {
   constexpr int length = 5000;
   Graph graph;
   const DeviceName a = DeviceName::parse(device('A')), b = DeviceName::parse(device('B'));

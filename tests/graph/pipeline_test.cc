@@ -1,5 +1,5 @@
-// The whole list of passes on one training step, and verify() on graphs that a broken pass would
-// leave.
+// The whole list of passes on one training step, and verify() on graphs as a broken pass would
+// leave them.
 #include "graph/passes/pipeline.h"
 
 #include <gmock/gmock.h>
@@ -40,7 +40,7 @@ const char* const training = R"(
   summary = Softmax(y)
 )";
 
-TEST(Pipeline, ATrainingStepIsTwoPartsAndThreeEdges) {
+TEST(Pipeline, TrainingStepHasTwoPartsAndThreeEdges) {
   const Graph graph = parse(training);
   PipelineOptions options;
   options.signature = {.feeds = {"x:0"}, .fetches = {"loss:0"}, .targets = {"train"}};
@@ -81,7 +81,7 @@ scaled/_send_2 = _Send(scaled)
   EXPECT_EQ(out.fetch_devices.at("loss:0"), "/job:worker/task:0/device:CPU:0");
 }
 
-// As in TensorFlow, where w/read is the variable's memory, and what was sent of it a copy.
+// As in TensorFlow, where w/read is the variable's memory and a sent value is a copy.
 TEST(Pipeline, ReadsAfterAnUpdateSeeItUnlessTheValueWasSentBefore) {
   Graph step = parse(R"(
     w = VariableV2(dtype=float, shape=[2,2]) @/job:ps
@@ -109,12 +109,13 @@ TEST(Pipeline, ReadsAfterAnUpdateSeeItUnlessTheValueWasSentBefore) {
   EXPECT_EQ(late.find("back")->inputs[0].name(), "copy:0");
   EXPECT_TRUE(late.find("near")->assigned_device->is_empty());
   EXPECT_EQ(read(nullptr).find("far")->inputs[0].name(), "w:0");
-  // Without anything that takes the update longer than the value it may see either; so it sees it.
+  // If the update waits for nothing slower than the value, the value may or may not show it; here
+  // it does.
   step.find("y")->requested_device = DeviceName::parse("/job:ps");
   EXPECT_EQ(read(&placement).find("far")->inputs[0].name(), "w:0");
 }
 
-TEST(Pipeline, AFetchedVariableIsReadBeforeAnUpdateThatWaitsForAnotherTask) {
+TEST(Pipeline, FetchPrecedesAnUpdateThatWaitsForAnotherTask) {
   PipelineOptions options;
   options.signature = {.feeds = {"x:0"}, .fetches = {"w:0", "w/read:0"}, .targets = {"train"}};
   options.placement.devices = {cpu("/job:ps/task:0"), cpu("/job:worker/task:0")};
@@ -130,7 +131,7 @@ TEST(Pipeline, AFetchedVariableIsReadBeforeAnUpdateThatWaitsForAnotherTask) {
   EXPECT_THAT(on_ps("/job:ps/task:0"), Not(HasSubstr("_fetched")));
 }
 
-TEST(Pipeline, APartialRunMeetsItsClientOnTheMaster) {
+TEST(Pipeline, PartialRunMeetsItsClientOnTheMaster) {
   PipelineOptions options;
   options.signature = {.feeds = {"x:0"},
                        .fetches = {"w/read:0", "loss:0"},
@@ -167,7 +168,7 @@ TEST(Pipeline, ListsItsPasses) {
                 "read_late", "simplify", "place", "simplify_placed", "spread_loops", "partition"}));
 }
 
-TEST(Pipeline, NodesThatAskedForDifferentDevicesAndGotTheSameAreOne) {
+TEST(Pipeline, MergesEqualNodesPlacedOnTheSameDevice) {
   const Graph graph = parse(R"(
     x = Placeholder(dtype=float, shape=[2])
     free = Relu(x)
@@ -203,7 +204,7 @@ TEST(Pipeline, NodesThatAskedForDifferentDevicesAndGotTheSameAreOne) {
   EXPECT_FALSE(sizes.contains("simplify_placed"));
 }
 
-TEST(Pipeline, WithoutSimplifyTheGraphIsAsWritten) {
+TEST(Pipeline, WithoutSimplifyTheGraphIsUnchanged) {
   PipelineOptions options;
   options.signature = {.feeds = {"x:0"}, .fetches = {"scaled:0"}};
   options.placement.devices = {cpu("/job:ps/task:0"), cpu("/job:worker/task:0")};
@@ -212,7 +213,7 @@ TEST(Pipeline, WithoutSimplifyTheGraphIsAsWritten) {
   EXPECT_NE(out.partitions.at("/job:worker/task:0/device:CPU:0").find("z"), nullptr);
 }
 
-TEST(Pipeline, AStepOnTheSessionsGraphKeepsItsVariablesWhereTheyAre) {
+TEST(Pipeline, StepKeepsTheSessionsVariablePlacement) {
   Graph graph = parse(
       "w = VariableV2(dtype=float, shape=[2]); x = Placeholder(dtype=float, shape=[2]);"
       "a = AssignAdd(w, x); b = Identity(w, _class={'loc:@far'}); far = NoOp() @/job:ps");
@@ -238,56 +239,56 @@ class Verify : public testing::Test {
       "w = VariableV2(dtype=float, shape=[2]); a = Assign(w, x)");
 };
 
-TEST_F(Verify, AGoodGraph) { EXPECT_NO_THROW(verify(graph_, "fold")); }
+TEST_F(Verify, AcceptsAGoodGraph) { EXPECT_NO_THROW(verify(graph_, "fold")); }
 
-TEST_F(Verify, AnInputThatIsNone) {
+TEST_F(Verify, ReportsAnEmptyInput) {
   node("y").inputs[0] = {};
   expect("after pass 'fold': Softmax node 'y' (text:1) has an input that is none");
 }
 
-TEST_F(Verify, AnInputOfAnotherGraph) {
+TEST_F(Verify, ReportsAnInputOfAnotherGraph) {
   Graph other = parse("x = Placeholder(dtype=float)");
   node("y").inputs[0] = other.output("x");
   expect("after pass 'fold': Softmax node 'y' (text:1) has an input that is not in the graph");
 }
 
-TEST_F(Verify, ANodeBeforeItsInput) {
+TEST_F(Verify, ReportsANodeBeforeItsInput) {
   node("i").control_inputs = {&node("y")};
   expect(
       "after pass 'fold': Placeholder node 'i' (text:1) comes before 'y', which is a control input "
       "of it");
 }
 
-TEST_F(Verify, AnOutputThatDoesNotExist) {
+TEST_F(Verify, ReportsAMissingOutput) {
   node("y").inputs[0].index = 1;
   expect("after pass 'fold': Softmax node 'y' (text:1) uses output 1 of 'x', which has 1");
 }
 
-TEST_F(Verify, ADtypeThatDiffers) {
+TEST_F(Verify, ReportsADifferentDtype) {
   node("y").inputs[0] = node("i").output();
   expect(
       "after pass 'fold': Softmax node 'y' (text:1) needs float as input logits but gets int32 "
       "from 'i'");
 }
 
-TEST_F(Verify, AValueInPlaceOfAVariable) {
+TEST_F(Verify, ReportsAValueInsteadOfAVariable) {
   node("a").inputs[0] = node("x").output();
   expect(
       "after pass 'fold': Assign node 'a' (text:1) needs a variable as input ref but gets the "
       "value 'x'");
 }
 
-TEST_F(Verify, InputsThatAreMissing) {
+TEST_F(Verify, ReportsMissingInputs) {
   node("a").inputs.pop_back();
   expect("after pass 'fold': Assign node 'a' (text:1) has only 1 inputs");
 }
 
-TEST_F(Verify, NamesThatAreOne) {
+TEST_F(Verify, ReportsDuplicateNames) {
   node("a").name = "x";
   expect("after pass 'fold': Assign node 'x' (text:1) shares its name with another node");
 }
 
-TEST_F(Verify, AnOutputThatDoesNotFollow) {
+TEST_F(Verify, ReportsAnOutputThatContradictsTheOp) {
   node("x").outputs.write()[0].dtype = i32;
   expect(
       "after pass 'fold': Placeholder node 'x' (text:1) has an output 0 that does not follow from "
@@ -295,7 +296,7 @@ TEST_F(Verify, AnOutputThatDoesNotFollow) {
       "and attributes");
 }
 
-TEST(SplitIdentityN, GivesEveryHandleANodeOfItsOwn) {
+TEST(SplitIdentityN, GivesEveryHandleItsOwnNode) {
   const Graph graph = parse(
       "v = VarHandleOp(dtype=float, shape=[]); w = VarHandleOp(dtype=float, shape=[]);"
       "c = Const(dtype=float, value=float[] [1]); n = NoOp(); both = IdentityN(v, c, w), ^n;"

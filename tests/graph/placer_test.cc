@@ -1,4 +1,4 @@
-// place: where nodes go, why, and the explanations of what cannot be placed.
+// place: where nodes go, why, and the messages for nodes that cannot be placed.
 #include "graph/passes/placer.h"
 
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@ namespace leat {
 namespace {
 
 // Kernels on CPU and GPU (Pair), on CPU only (Host), on GPU only (Accel), and on neither (None).
-// Bound to nothing: they are never run.
+// They compute nothing: no test runs them.
 Kernel kernel_on(DeviceType device) {
   Kernel kernel;
   kernel.device = device;
@@ -78,7 +78,7 @@ std::string why(const Graph& graph, std::string_view name) {
   return graph.find(name)->placement_reason;
 }
 
-// parse() takes a complete device for an assigned one; here it is a request.
+// parse() takes a complete device as assigned; here it is a request.
 Graph requested(std::string_view text) {
   Graph graph = parse(text);
   for (const auto& node : graph.nodes()) node->assigned_device = {};
@@ -92,7 +92,7 @@ Graph placed(std::string_view text, const PlacementOptions& options = cluster())
   return graph;
 }
 
-TEST(Place, WithoutARequestOnTheDialledTaskAndOnAGpuIfItCan) {
+TEST(Place, DefaultsToTheDialledTaskAndAGpuIfPossible) {
   const Graph graph =
       placed("x = _Feed(dtype=float, name='x:0'); a = PlacePair(x); b = PlaceHost(a)");
   EXPECT_EQ(where(graph, "a"), "worker/1/GPU:0");
@@ -100,7 +100,7 @@ TEST(Place, WithoutARequestOnTheDialledTaskAndOnAGpuIfItCan) {
   EXPECT_EQ(where(graph, "b"), "worker/1/CPU:0");
 }
 
-TEST(Place, ARequestIsHonouredPartByPart) {
+TEST(Place, HonoursRequestsPartByPart) {
   const Graph graph = placed(
       "x = _Feed(dtype=float, name='x:0'); a = PlacePair(x) @/job:ps;"
       "b = PlacePair(x) @/job:worker/task:0; c = PlacePair(x) @/cpu:0; d = PlacePair(x) "
@@ -112,14 +112,14 @@ TEST(Place, ARequestIsHonouredPartByPart) {
   EXPECT_EQ(where(graph, "d"), "worker/1/CPU:0");
 }
 
-TEST(Place, TasksGoByNumberNotByText) {
+TEST(Place, OrdersTasksByNumber) {
   PlacementOptions options;
   for (const int task : {10, 9, 2})
     options.devices.push_back(spec(concat("/job:ps/task:", task, "/cpu:0")));
   EXPECT_EQ(where(placed("a = PlaceSource()", options), "a"), "ps/2/CPU:0");
 }
 
-TEST(Place, WhatUpdatesAVariableGoesWithIt) {
+TEST(Place, UpdatesJoinTheirVariable) {
   const Graph graph = placed(
       "w = PlaceVariable() @/job:ps/task:1; x = _Feed(dtype=float, name='x:0');"
       "u = PlaceUpdate(w, x); v = PlaceUpdate(u, x); r = PlacePair(v)");
@@ -130,7 +130,7 @@ TEST(Place, WhatUpdatesAVariableGoesWithIt) {
   EXPECT_EQ(where(graph, "x"), "ps/1/CPU:0") << "a feed goes where it is consumed";
 }
 
-TEST(Place, ClassesTieNodesAlsoByTheNameOfAnAbsentNode) {
+TEST(Place, ClassesColocateNodesEvenByAPrunedName) {
   const Graph graph = placed(
       "x = _Feed(dtype=float, name='x:0'); a = PlacePair(x) @/job:ps/task:1;"
       "b = PlacePair(x, _class={'loc:@a'}); c = PlacePair(x, _class={'loc:@b'});"
@@ -142,13 +142,13 @@ TEST(Place, ClassesTieNodesAlsoByTheNameOfAnAbsentNode) {
   EXPECT_EQ(why(graph, "e"), "colocated with d");
 }
 
-TEST(Place, ASetGoesWhereAllItsNodesHaveKernels) {
+TEST(Place, ColocatedNodesGoWhereAllHaveKernels) {
   const Graph graph =
       placed("w = PlaceVariable(); x = _Feed(dtype=float, name='x:0'); u = PlaceHostUpdate(w, x)");
   EXPECT_EQ(where(graph, "w"), "worker/1/CPU:0");
 }
 
-TEST(Place, AConstantJoinsItsConsumersIfTheyShareADevice) {
+TEST(Place, ConstantsJoinConsumersThatShareADevice) {
   const Graph graph = placed(
       "c = PlaceSource(); a = PlacePair(c) @/job:ps/task:1; b = PlaceHost(c) @/job:ps/task:1;"
       "d = PlaceSource(); e = PlacePair(d) @/job:ps/task:0; f = PlacePair(d) @/job:ps/task:1;"
@@ -172,7 +172,7 @@ TEST(Place, MetadataOpsFollowTheirInput) {
   EXPECT_EQ(where(graph, "r"), "ps/0/CPU:0");
 }
 
-TEST(Place, SoftPlacementDropsTypeAndIdNeverTheTask) {
+TEST(Place, SoftPlacementDropsTypeAndIdButNotTheTask) {
   PlacementOptions options = cluster();
   const char* const text =
       "x = _Feed(dtype=float, name='x:0'); a = PlaceHost(x) @/job:worker/task:0/gpu:0;"
@@ -189,7 +189,7 @@ TEST(Place, SoftPlacementDropsTypeAndIdNeverTheTask) {
       Error);
 }
 
-TEST(Place, AVariablesRequestIsTheStrongest) {
+TEST(Place, RequestOfAVariableWins) {
   PlacementOptions options = cluster();
   options.allow_soft_placement = true;
   const Graph graph = placed(
@@ -219,7 +219,7 @@ TEST(PlaceFails, NoDeviceMatches) {
           devices + "\n\t [[{{node a}}]]");
 }
 
-TEST(PlaceFails, NoKernelThere) {
+TEST(PlaceFails, NoKernelOnTheRequestedDevice) {
   expect_unplaceable(
       "x = _Feed(dtype=float, name='x:0'); a = PlaceAccel(x) @/job:ps",
       "Cannot assign a device for operation a: PlaceAccel has no kernel for its types on "
@@ -232,8 +232,8 @@ TEST(PlaceFails, NoKernelThere) {
           devices + "\n\t [[{{node a}}]]");
 }
 
-// Programs make reads of resource variables in the worker's device scope.
-TEST(Place, WhatUsesAVariableGoesToItWhateverItRequests) {
+// Programs create reads of resource variables in the worker's device scope.
+TEST(Place, UsersJoinTheirVariableDespiteTheirRequests) {
   const Graph graph = placed(
       "w = PlaceVariable() @/job:ps/task:1; x = _Feed(dtype=float, name='x:0');"
       "u = PlaceUpdate(w, x) @/job:worker/task:0");
@@ -253,7 +253,7 @@ TEST(PlaceFails, RequestsContradictEachOtherAlongAChain) {
       "  tied by: u has the variable w as input ref; s has _class loc:@u\n\t [[{{node s}}]]");
 }
 
-TEST(PlaceFails, TheRequestOfOneLeavesNoKernelForAnother) {
+TEST(PlaceFails, RequestLeavesNoKernelForAnotherNode) {
   expect_unplaceable(
       "x = _Feed(dtype=float, name='x:0'); w = PlaceVariable() @/job:worker/task:0/gpu:0;"
       "u = PlaceHostUpdate(w, x)",
@@ -264,7 +264,7 @@ TEST(PlaceFails, TheRequestOfOneLeavesNoKernelForAnother) {
           devices + "\n\t [[{{node u}}]]");
 }
 
-TEST(PlaceFails, ANodeIsPlacedWhereAnotherHasNoKernel) {
+TEST(PlaceFails, AssignedNodeLeavesNoKernelForAnother) {
   Graph graph = parse(
       "x = _Feed(dtype=float, name='x:0'); w = PlaceVariable() @/job:worker/task:0/gpu:0;"
       "u = PlaceHostUpdate(w, x)");
@@ -277,7 +277,7 @@ TEST(PlaceFails, ANodeIsPlacedWhereAnotherHasNoKernel) {
           devices + "\n\t [[{{node u}}]]");
 }
 
-TEST(PlaceFails, NoKindOfDeviceSuitsAll) {
+TEST(PlaceFails, NoDeviceTypeSuitsAllNodes) {
   expect_unplaceable(
       "x = _Feed(dtype=float, name='x:0'); a = PlaceAccel(x); b = PlaceHost(x, _class={'loc:@a'})",
       "Cannot assign a device for operation a: no type of device has kernels for all nodes that "
@@ -287,7 +287,7 @@ TEST(PlaceFails, NoKindOfDeviceSuitsAll) {
           devices + "\n\t [[{{node a}}]]");
 }
 
-TEST(PlaceFails, AllFailuresAreToldAtOnce) {
+TEST(PlaceFails, ReportsAllFailuresAtOnce) {
   Graph graph = parse("a = PlaceSource() @/job:gone; b = PlaceSource() @/job:lost");
   try {
     place(graph, cluster());
@@ -307,8 +307,8 @@ TEST(Place, StringsStayOnTheHost) {
   EXPECT_EQ(where(graph, "b"), "worker/1/GPU:0");
 }
 
-// The whole graph is placed once; a step that sees less of it must come to the same result.
-TEST(PlaceStateful, PinsWhatASmallerGraphMustNotMove) {
+// The whole graph is placed once; a step that sees less of it must reach the same result.
+TEST(PlaceStateful, PinsNodesThatSmallerStepsMustNotMove) {
   Graph graph = parse(
       "x = _Feed(dtype=float, name='x:0'); w = PlaceVariable(); u = PlaceHostUpdate(w, x);"
       "a = PlacePair(x) @/job:ps/task:1; b = PlacePair(x, _class={'loc:@a'}); c = PlacePair(x);"
@@ -328,9 +328,9 @@ TEST(PlaceStateful, PinsWhatASmallerGraphMustNotMove) {
   EXPECT_THROW(place(failing, cluster()), Error);
 }
 
-// A set that contradicts itself fails in the steps that need all of it; the others must not move
-// its variable.
-TEST(PlaceStateful, AVariableOfASetThatCannotBePlacedStaysWhereItIsAskedFor) {
+// A set whose requests contradict each other fails only in the steps that need all of it. The other
+// steps must not move its variable.
+TEST(PlaceStateful, VariableOfAContradictorySetKeepsItsRequest) {
   Graph graph = parse(
       "w = PlaceVariable() @/job:ps/task:0; a = PlaceSource(_class={'loc:@w'}) @/job:ps/task:1;"
       "b = PlaceSource(_class={'loc:@w'})");
@@ -354,7 +354,7 @@ TEST(PlaceStateful, PlacedNodesStayWhenTheGraphGrows) {
   EXPECT_EQ(where(graph, "u"), "worker/1/GPU:0");
 }
 
-TEST(Place, TenThousandNodesInOneSet) {
+TEST(Place, PlacesTenThousandColocatedNodes) {
   Graph graph;
   Node& w = graph.add({.op = "PlaceVariable", .name = "w"});
   Node& x = graph.add({.op = "PlaceSource", .name = "x"});

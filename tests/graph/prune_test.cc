@@ -1,5 +1,5 @@
-// prune: what stays, what becomes a feed, and TensorFlow's codes and texts for endpoints that are
-// wrong.
+// prune: which nodes stay, which become feeds, and TensorFlow's codes and messages for wrong
+// endpoints.
 #include <gtest/gtest.h>
 
 #include "graph/import/graph_def.h"
@@ -28,14 +28,14 @@ std::string pruned(std::string_view text, const StepSignature& signature) {
   return dump(out);
 }
 
-TEST(Prune, KeepsWhatAFetchNeeds) {
+TEST(Prune, KeepsInputsOfFetches) {
   EXPECT_EQ(pruned(model, {.fetches = {"assign:0"}}),
             "init = Const(dtype=float, value=float[2,2] [1.0, 2.0, 3.0, 4.0])\n"
             "w = VariableV2(dtype=float, shape=[2,2])\n"
             "assign = Assign(w, init)\n");
 }
 
-TEST(Prune, KeepsWhatATargetWaitsFor) {
+TEST(Prune, KeepsNodesThatTargetsWaitFor) {
   EXPECT_EQ(pruned(model, {.targets = {"group"}}),
             "init = Const(dtype=float, value=float[2,2] [1.0, 2.0, 3.0, 4.0])\n"
             "w = VariableV2(dtype=float, shape=[2,2])\n"
@@ -43,7 +43,7 @@ TEST(Prune, KeepsWhatATargetWaitsFor) {
             "group = NoOp(), ^assign\n");
 }
 
-TEST(Prune, AFeedReplacesItsProducerAndKeepsTheName) {
+TEST(Prune, FeedReplacesItsProducerAndKeepsTheName) {
   EXPECT_EQ(pruned(model, {.feeds = {"x:0"}, .fetches = {"y:0"}}),
             "w = VariableV2(dtype=float, shape=[2,2])\n"
             "x = _Feed(dtype=float, name=\"x:0\", shape=[?,2])\n"
@@ -53,7 +53,7 @@ TEST(Prune, AFeedReplacesItsProducerAndKeepsTheName) {
             "z = Softmax(y)\n");
 }
 
-TEST(Prune, OneOfSeveralOutputsIsFed) {
+TEST(Prune, FeedsOneOfSeveralOutputs) {
   EXPECT_EQ(pruned("a = _Feed(dtype=float, name='a:0'); d = Const(dtype=int32, value=int32[] [0]);"
                    "s = Split(d, a, num_split=2); p = Pack(s, s:1)",
                    {.feeds = {"s:1"}, .fetches = {"p:0"}}),
@@ -64,14 +64,14 @@ TEST(Prune, OneOfSeveralOutputsIsFed) {
             "p = Pack(s, s/_feed_1)\n");
 }
 
-TEST(Prune, WaitingForAFedPlaceholderIsWaitingForTheFeed) {
+TEST(Prune, WaitingForAFedPlaceholderWaitsForTheFeed) {
   EXPECT_EQ(pruned("x = Placeholder(dtype=float); after = NoOp(), ^x",
                    {.feeds = {"x"}, .targets = {"after"}}),
             "x = _Feed(dtype=float, name=\"x:0\")\n"
             "after = NoOp(), ^x\n");
 }
 
-TEST(Prune, AnyOtherFedNodeRunsIfSomethingWaitsForIt) {
+TEST(Prune, OtherFedNodesRunIfSomethingWaitsForThem) {
   EXPECT_EQ(pruned("x = Const(dtype=float, value=float[1] [1]); y = Softmax(x);"
                    "z = Softmax(y), ^y",
                    {.feeds = {"y:0"}, .fetches = {"z:0"}}),
@@ -81,7 +81,7 @@ TEST(Prune, AnyOtherFedNodeRunsIfSomethingWaitsForIt) {
             "z = Softmax(y/_feed_0), ^y\n");
 }
 
-TEST(Prune, AFeedThatNothingNeedsIsNoError) {
+TEST(Prune, AcceptsUnneededFeeds) {
   EXPECT_EQ(pruned(model, {.feeds = {"x:0"}, .fetches = {"init:0"}}),
             "init = Const(dtype=float, value=float[2,2] [1.0, 2.0, 3.0, 4.0])\n");
 }
@@ -91,7 +91,7 @@ void expect_refusal(const StepSignature& signature, Code code, std::string_view 
   expect_error([&] { prune(graph, signature); }, code, message);
 }
 
-TEST(Prune, MistakesInEndpoints) {
+TEST(Prune, RejectsWrongEndpoints) {
   expect_refusal({}, Code::invalid_argument,
                  "Must specify at least one target to fetch or execute.");
   expect_refusal({.feeds = {"x:0"}}, Code::invalid_argument,
@@ -118,14 +118,14 @@ TEST(Prune, MistakesInEndpoints) {
                  "fetch 'y:z' does not name an output: expected 'node:0'");
 }
 
-TEST(Prune, AFedVariableCannotBeUpdated) {
+TEST(Prune, RejectsUpdatesOfFedVariables) {
   expect_refusal({.feeds = {"w:0"}, .fetches = {"assign:0"}}, Code::invalid_argument,
                  "Assign node 'assign' (text:5): input ref is a variable or other state, so 'w:0' "
                  "cannot be fed: "
                  "feed the value that is assigned instead");
 }
 
-TEST(Prune, AnOpThatIsNotSupportedFailsOnlyTheStepsThatNeedIt) {
+TEST(Prune, UnsupportedOpsFailOnlyTheStepsThatNeedThem) {
   const Graph graph = parse(
       "x = Const(dtype=float, value=float[1] [1]);"
       "f = PyFunc(x, token='pyfunc_0', Tout={float}); y = Softmax(x); z = Softmax(f)");
@@ -139,7 +139,7 @@ TEST(Prune, AnOpThatIsNotSupportedFailsOnlyTheStepsThatNeedIt) {
             "f = _Feed(dtype=float, name=\"f:0\")\nz = Softmax(f)\n");
 }
 
-TEST(Connect, UsersOfTheOneGetTheOther) {
+TEST(Connect, RedirectsUsersToTheReplacement) {
   const Graph graph = parse(R"(
     x = Placeholder(dtype=float, shape=[2])
     doubled = Add(x, x)
@@ -167,7 +167,7 @@ TEST(Connect, UsersOfTheOneGetTheOther) {
             "sum = Add(part, parts)\n");
 }
 
-TEST(Connect, Mistakes) {
+TEST(Connect, RejectsMistakes) {
   const Graph graph =
       parse("a = Placeholder(dtype=float); b = Neg(a); i = Const(dtype=int32, value=int32[] [0])");
   const auto connected = [&](std::map<std::string, std::string> connections) {
@@ -195,7 +195,7 @@ TEST(Connect, Mistakes) {
   expect_error_with(Code::invalid_argument, "create a cycle", [&] { connected({{"a:0", "b:0"}}); });
 }
 
-TEST(Prune, ADatasetIsWrittenAsTheNodesThatMakeItAndNotRun) {
+TEST(Prune, DatasetToGraphHoldsTheDatasetsNodes) {
   const Graph graph = parse(R"(
     n = Const(dtype=int64, value=int64[] [3])
     other = Const(dtype=int64, value=int64[] [9])
@@ -226,7 +226,7 @@ TEST(StepSignature, IsNormalised) {
   EXPECT_EQ(expected.to_string(), "feeds a:1, b:0; fetches x:0, y:0; targets s, t");
 }
 
-TEST(Infer, ForgetsShapesThatCameFromAConstantThatIsFedNow) {
+TEST(Infer, ForgetsShapesDerivedFromAFedConstant) {
   const Graph graph = parse(
       "x = Placeholder(dtype=float); s = Const(dtype=int32, value=int32[2] [3, 4]);"
       "y = Reshape(x, s)");

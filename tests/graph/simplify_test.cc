@@ -1,4 +1,4 @@
-// simplify, part by part. What must stay is tested as much as what must go.
+// simplify, part by part: what must stay and what must go.
 #include "graph/passes/simplify.h"
 
 #include <gtest/gtest.h>
@@ -30,7 +30,7 @@ std::string run(Part part, std::string_view text, const StepSignature& signature
 
 // ---- Constants ----
 
-TEST(Fold, EvaluatesWhatDependsOnConstantsOnly) {
+TEST(Fold, EvaluatesNodesThatDependOnlyOnConstants) {
   EXPECT_EQ(
       simplified(
           "a = Const(dtype=float, value=float[1,2] [1, 2]); b = MatMul(a, a, transpose_b=true);"
@@ -39,7 +39,7 @@ TEST(Fold, EvaluatesWhatDependsOnConstantsOnly) {
       "c = Const(dtype=float, value=float[1,1] [5.0])\n");
 }
 
-TEST(Fold, KeepsWhatDependsOnFeedsVariablesRandomNumbersAndSwitches) {
+TEST(Fold, KeepsUsersOfFeedsVariablesRandomNumbersAndSwitches) {
   const char* const text = R"(
     c = Const(dtype=float, value=float[2] [1, 2])
     p = Const(dtype=bool, value=bool[] [true])
@@ -56,7 +56,7 @@ TEST(Fold, KeepsWhatDependsOnFeedsVariablesRandomNumbersAndSwitches) {
   EXPECT_EQ(run(fold_constants, text), dump(parse(text), {.attrs = false}));
 }
 
-TEST(Fold, ConstantsOfABranchStayInTheBranch) {
+TEST(Fold, KeepsConstantsInTheirBranch) {
   EXPECT_EQ(run(fold_constants, R"(
     p = _Feed(dtype=bool, name='p:0')
     s = Switch(p, p)
@@ -69,7 +69,7 @@ TEST(Fold, ConstantsOfABranchStayInTheBranch) {
             "b = Const(), ^pivot\nc = Const(), ^pivot\n");
 }
 
-TEST(Fold, EveryOutputBecomesAConstant) {
+TEST(Fold, MakesEveryOutputAConstant) {
   Graph graph = parse(
       "d = Const(dtype=int32, value=int32[] [0]); x = Const(dtype=float, value=float[2] [1, 2]);"
       "s = Split(d, x, num_split=2); y = _Feed(dtype=float, name='y:0'); z = Pack(s:1, y, s)");
@@ -81,14 +81,14 @@ TEST(Fold, EveryOutputBecomesAConstant) {
             "z = Pack(s/_folded_1, y, s/_folded_0)\n");
 }
 
-TEST(Fold, ANodeOfManyOutputsThatIsFetchedKeepsItsName) {
+TEST(Fold, FetchedNodeOfManyOutputsKeepsItsName) {
   const char* const text =
       "d = Const(dtype=int32, value=int32[] [0]); x = Const(dtype=float, value=float[2] [1, 2]);"
       "s = Split(d, x, num_split=2)";
   EXPECT_NE(simplified(text, {.fetches = {"s:1"}}).find("s = Split(d, x"), std::string::npos);
 }
 
-TEST(Fold, ShapesThatAreKnownNeedNoTensor) {
+TEST(Fold, FoldsKnownShapesWithoutTheirTensor) {
   EXPECT_EQ(
       simplified(
           "x = _Feed(dtype=float, name='x:0', shape=[3,4]); s = Shape(x); r = Rank(x); z = Size(x)",
@@ -104,7 +104,7 @@ TEST(Fold, ShapesThatAreKnownNeedNoTensor) {
       << "dead if the branch is not taken";
 }
 
-TEST(Fold, NothingLarge) {
+TEST(Fold, MakesNoLargeConstants) {
   EXPECT_EQ(run(fold_constants,
                 "d = Const(dtype=int32, value=int32[1] [3000000]); v = Const(dtype=float, "
                 "value=float[] [1]);"
@@ -112,7 +112,7 @@ TEST(Fold, NothingLarge) {
             "d = Const()\nv = Const()\nf = Fill(d, v)\n");
 }
 
-TEST(Fold, AnErrorIsLeftToTheStepThatRunsTheNode) {
+TEST(Fold, LeavesErrorsToTheStep) {
   const char* const text =
       "x = Const(dtype=float, value=float[2] [1, 2]); i = Const(dtype=int32, value=int32[1] [7]);"
       "a = Const(dtype=int32, value=int32[] [0]); g = GatherV2(x, i, a)";
@@ -133,14 +133,14 @@ TEST(Fold, KeepsDeviceAndFreeAttributes) {
 
 const std::string feed = "x = _Feed(dtype=float, name='x:0'); ";
 
-TEST(CommonSubexpressions, OneOfSeveralEqualNodesStays) {
+TEST(CommonSubexpressions, MergesEqualNodes) {
   EXPECT_EQ(
       run(merge_common_subexpressions,
           feed + "a = Softmax(x); b = Softmax(x); c = Softmax(b); d = Softmax(a); e = NoOp(), ^d"),
       "x = _Feed()\na = Softmax(x)\nc = Softmax(a)\ne = NoOp(), ^c\n");
 }
 
-TEST(CommonSubexpressions, EqualConstantsAreOne) {
+TEST(CommonSubexpressions, MergesEqualConstants) {
   EXPECT_EQ(run(merge_common_subexpressions,
                 "a = Const(dtype=float, value=float[2] [1, 2]); b = Const(dtype=float, "
                 "value=float[2] [1, 2]);"
@@ -148,7 +148,7 @@ TEST(CommonSubexpressions, EqualConstantsAreOne) {
             "a = Const()\nc = Const()\nd = Pack(a, a, c)\n");
 }
 
-TEST(CommonSubexpressions, WhatDiffersStays) {
+TEST(CommonSubexpressions, KeepsNodesThatDiffer) {
   const std::string text =
       feed +
       "n = NoOp(); a = MatMul(x, x); b = MatMul(x, x, transpose_a=true); c = MatMul(x, x), ^n;"
@@ -158,7 +158,7 @@ TEST(CommonSubexpressions, WhatDiffersStays) {
   EXPECT_EQ(run(merge_common_subexpressions, text), dump(parse(text), {.attrs = false}));
 }
 
-TEST(CommonSubexpressions, AnAssignedDeviceCountsMoreThanARequest) {
+TEST(CommonSubexpressions, ComparesAssignedDevicesBeforeRequests) {
   Graph graph = parse(feed + "a = Softmax(x) @A; b = Softmax(x) @B; c = Softmax(x) @A");
   const DeviceName one = DeviceName::parse("/job:a/replica:0/task:0/device:CPU:0");
   const DeviceName other = DeviceName::parse("/job:a/replica:0/task:1/device:CPU:0");
@@ -171,7 +171,7 @@ TEST(CommonSubexpressions, AnAssignedDeviceCountsMoreThanARequest) {
   EXPECT_FALSE(simplify_placed(graph, {}));
 }
 
-TEST(CommonSubexpressions, WhatTheStepNamesStays) {
+TEST(CommonSubexpressions, KeepsNodesThatTheStepNames) {
   EXPECT_EQ(
       run(merge_common_subexpressions, feed + "a = Softmax(x); b = Softmax(x); c = Softmax(x)",
           {.fetches = {"a:0", "b:0"}}),
@@ -180,7 +180,7 @@ TEST(CommonSubexpressions, WhatTheStepNamesStays) {
 
 // ---- Identities ----
 
-TEST(RemoveIdentities, ValuesAndSignalsGoThrough) {
+TEST(RemoveIdentities, ConnectsValuesAndSignals) {
   EXPECT_EQ(run(remove_identities,
                 feed + "a = Identity(x); b = StopGradient(a); c = Softmax(b); d = NoOp(), ^a"
                        "; e = Softmax(c), ^d",
@@ -188,13 +188,13 @@ TEST(RemoveIdentities, ValuesAndSignalsGoThrough) {
             "x = _Feed()\nc = Softmax(x)\ne = Softmax(c), ^x\n");
 }
 
-TEST(RemoveIdentities, AReadOfAVariableStays) {
+TEST(RemoveIdentities, KeepsReadsOfVariables) {
   const std::string text =
       "w = VariableV2(dtype=float, shape=[2]); r = Identity(w); y = Softmax(r)";
   EXPECT_EQ(run(remove_identities, text), "w = VariableV2()\nr = Identity(w)\ny = Softmax(r)\n");
 }
 
-TEST(RemoveIdentities, TheSignOfABranchStays) {
+TEST(RemoveIdentities, KeepsTheControlNodeOfABranch) {
   EXPECT_EQ(run(remove_identities,
                 "p = _Feed(dtype=bool, name='p:0'); s = Switch(p, p); pivot = Identity(s:1);"
                 "n = NoOp(), ^pivot; value = Identity(s); y = Identity(value)",
@@ -203,14 +203,14 @@ TEST(RemoveIdentities, TheSignOfABranchStays) {
             "Identity(s)\n");
 }
 
-TEST(RemoveIdentities, NamesOfTheStepAndAnchorsStay) {
+TEST(RemoveIdentities, KeepsFetchesAndColocationAnchors) {
   const std::string text =
       feed + "a = Identity(x); b = Identity(a); c = Softmax(b, _class={'loc:@b'})";
   EXPECT_EQ(run(remove_identities, text, {.fetches = {"a:0"}}),
             "x = _Feed()\na = Identity(x)\nb = Identity(a)\nc = Softmax(b)\n");
 }
 
-TEST(RemoveIdentities, ANoOpThatSavesEdgesStays) {
+TEST(RemoveIdentities, KeepsNoOpsThatSaveEdges) {
   const std::string two = "a = NoOp() @A; b = NoOp() @A; ";
   EXPECT_EQ(run(remove_identities, two + "g = NoOp(), ^a, ^b; c = NoOp(), ^g",
                 {.targets = {"a", "b", "c"}}),
@@ -220,14 +220,14 @@ TEST(RemoveIdentities, ANoOpThatSavesEdgesStays) {
             dump(parse(needed), {.attrs = false}));
 }
 
-TEST(RemoveIdentities, ASignalBesideAValueIsDroppedExceptForMerge) {
+TEST(RemoveIdentities, DropsSignalsBesideValuesExceptForMerge) {
   EXPECT_EQ(run(remove_identities, feed + "y = Softmax(x), ^x; m = Merge(x, y), ^y"),
             "x = _Feed()\ny = Softmax(x)\nm = Merge(x, y), ^y\n");
 }
 
 // ---- All of it ----
 
-TEST(Simplify, RemovesWhatIsNoLongerNeeded) {
+TEST(Simplify, RemovesUnneededNodes) {
   EXPECT_EQ(
       simplified("x = _Feed(dtype=float, name='x:0', shape=[2,3]); y = Softmax(x); s = Shape(y);"
                  "z = Reshape(x, s); unused = Identity(z)",
@@ -247,7 +247,7 @@ TEST(Evaluate, RunsOneNode) {
   EXPECT_EQ(AttrValue(out[0]), AttrValue(Tensor::of<float>({2, 2}, {7, 10, 15, 22})));
 }
 
-TEST(Evaluate, AVariableIsCopied) {
+TEST(Evaluate, CopiesVariables) {
   const Graph graph = parse(
       "w = VariableV2(dtype=float, shape=[2]); v = Placeholder(dtype=float, shape=[2]); a = "
       "AssignAdd(w, v);"
@@ -260,7 +260,7 @@ TEST(Evaluate, AVariableIsCopied) {
   EXPECT_TRUE(evaluate(*graph.find("i"), std::vector<Tensor>{w})[0].item<bool>());
 }
 
-TEST(Evaluate, OpsOfTheRuntimeAreRefused) {
+TEST(Evaluate, RejectsRuntimeOps) {
   const Graph graph = parse("x = _Feed(dtype=float, name='x:0')");
   expect_error([&] { evaluate(*graph.find("x"), {}); }, Code::invalid_argument,
                "_Feed node 'x' (text:1) has no CPU kernel for its types; there is none");

@@ -1,4 +1,4 @@
-// TensorProto: fixtures are bytes written by hand, since our own writer would share our own
+// TensorProto: the fixtures are bytes written by hand, since our own writer would share our
 // mistakes.
 #include <gtest/gtest.h>
 
@@ -43,7 +43,7 @@ TEST(TensorProto, ContentIsRawAndLittleEndian) {
   EXPECT_EQ(values<float>(t), (std::vector<float>{1, -2}));
 }
 
-TEST(TensorProto, AListIsTheOtherForm) {
+TEST(TensorProto, ReadsTypedLists) {
   EXPECT_EQ(values<float>(tensor("08 01  12 04 12 02 08 02  2a 08 00 00 80 3f 00 00 00 c0")),
             (std::vector<float>{1, -2}));
   EXPECT_EQ(
@@ -55,12 +55,12 @@ TEST(TensorProto, AListIsTheOtherForm) {
             (std::vector<bool>{true, false}));
 }
 
-TEST(TensorProto, AListNeedNotBePacked) {
+TEST(TensorProto, ReadsUnpackedLists) {
   EXPECT_EQ(values<float>(tensor("08 01  12 04 12 02 08 02  2d 00 00 80 3f  2d 00 00 00 c0")),
             (std::vector<float>{1, -2}));
 }
 
-TEST(TensorProto, TheLastElementOfAShortListRepeats) {
+TEST(TensorProto, RepeatsTheLastElementOfAShortList) {
   EXPECT_EQ(values<int32_t>(tensor("08 03  12 04 12 02 08 04  3a 02 05 06")),
             (std::vector<int32_t>{5, 6, 6, 6}));
   EXPECT_EQ(values<int32_t>(tensor("08 03  12 04 12 02 08 03")), (std::vector<int32_t>{0, 0, 0}));
@@ -68,35 +68,35 @@ TEST(TensorProto, TheLastElementOfAShortListRepeats) {
             (std::vector<std::string>{"a", "a", "a"}));
 }
 
-TEST(TensorProto, OfAListThatIsTooLongTheFirstCount) {
+TEST(TensorProto, IgnoresExtraElementsOfALongList) {
   EXPECT_EQ(values<int32_t>(tensor("08 03  12 04 12 02 08 02  3a 03 05 06 07")),
             (std::vector<int32_t>{5, 6}));
 }
 
-TEST(TensorProto, AScalarHasAnEmptyShapeOrNone) {
+TEST(TensorProto, ScalarHasAnEmptyShapeOrNone) {
   EXPECT_EQ(tensor("08 03  12 00  3a 01 05").shape(), Shape{});
   EXPECT_EQ(tensor("08 03  3a 01 05").item<int32_t>(), 5);
 }
 
-TEST(TensorProto, NoElementsNeitherForm) {
+TEST(TensorProto, EmptyTensorNeedsNeitherForm) {
   const Tensor t = tensor("08 01  12 08 12 02 08 00  12 02 08 03");
   EXPECT_EQ(t.shape(), (Shape{0, 3}));
   EXPECT_EQ(t.elements(), 0);
 }
 
-TEST(TensorProto, HalvesAreRawBits) {
+TEST(TensorProto, ReadsHalvesAsRawBits) {
   EXPECT_EQ(static_cast<float>(tensor("08 13  6a 02 80 78").item<half>()), 1.0f);      // 0x3c00
   EXPECT_EQ(static_cast<float>(tensor("08 0e  6a 02 80 7f").item<bfloat16>()), 1.0f);  // 0x3f80
 }
 
-TEST(TensorProto, ABoolIsOneOrZeroWhateverTheByteSays) {
+TEST(TensorProto, NormalisesBools) {
   const Tensor t = tensor("08 0a  12 04 12 02 08 03  22 03 00 02 ff");
   const auto* raw = static_cast<const uint8_t*>(t.raw());
   EXPECT_EQ((std::vector<int>{raw[0], raw[1], raw[2]}), (std::vector<int>{0, 1, 1}));
 }
 
-// A client feeds strings so: all lengths, then all bytes.
-TEST(TensorProto, StringsInContent) {
+// Clients feed strings this way: all lengths, then all bytes.
+TEST(TensorProto, ReadsStringsInContent) {
   EXPECT_EQ(values<std::string>(tensor("08 07  12 04 12 02 08 03  22 06 02 00 01 61 62 63")),
             (std::vector<std::string>{"ab", "", "c"}));
 }
@@ -106,7 +106,7 @@ void expect_refused(std::string_view hex, std::string_view message,
   expect_error([&] { tensor(hex); }, code, message);
 }
 
-TEST(TensorProto, RefusesWhatIsWrong) {
+TEST(TensorProto, RejectsMistakes) {
   expect_refused("12 00", "a tensor has no dtype");
   expect_refused("08 0b", "a tensor has the dtype qint8, which Leat does not support");
   expect_refused("08 14", "a tensor has the dtype resource, which Leat does not support");
@@ -128,7 +128,7 @@ TEST(TensorProto, RefusesWhatIsWrong) {
 }
 
 // 2^40 floats, and shapes whose number of elements or bytes overflows.
-TEST(TensorProto, NeverAllocatesWhatIsClaimedButNotThere) {
+TEST(TensorProto, NeverAllocatesForMissingElements) {
   limit_expansions(1'000'000'000);
   expect_refused("08 01  12 09 12 07 08 80 80 80 80 80 20  22 04 00 00 80 3f",
                  "tensor_content has 4 bytes, but float[1099511627776] needs 4398046511104");
@@ -143,8 +143,8 @@ TEST(TensorProto, NeverAllocatesWhatIsClaimedButNotThere) {
                  "shape [1099511627776,1099511627776] has more than 2^63 elements");
 }
 
-// What an initializer of a large table is.
-TEST(TensorProto, OneElementMayStandForMany) {
+// The initializer of a large table looks like this.
+TEST(TensorProto, ExpandsOneElementToMany) {
   const std::string shape = wire_format::text(2, wire_format::number(1, 80'000'000));
   const std::string bytes = wire_format::number(1, 1) + wire_format::text(2, shape) +
                             wire_format::text(5, std::string("\0\0\x80\x3f", 4));
@@ -153,8 +153,8 @@ TEST(TensorProto, OneElementMayStandForMany) {
   EXPECT_EQ(ones.data<float>()[79'999'999], 1);
 }
 
-// 2^20 strings, all like the one of 1000 bytes that is there: a gigabyte.
-TEST(TensorProto, ARepeatedStringCountsWithItsText) {
+// 2^20 strings, all equal to the single one of 1000 bytes: a gigabyte.
+TEST(TensorProto, CountsTheTextOfRepeatedStrings) {
   using namespace wire_format;
   const std::string shape = text(2, text(2, number(1, 1 << 20)));
   const std::string bytes = number(1, 7) + shape + text(8, std::string(1000, 'a'));

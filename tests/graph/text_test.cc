@@ -1,4 +1,4 @@
-// The line form of graphs, there and back, and DOT.
+// The line form of graphs, written and read, and DOT.
 #include "graph/text.h"
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@ void expect_round_trip(std::string_view text, const DumpOptions& options = {}) {
   EXPECT_EQ(dump(parse(text), options), text);
 }
 
-TEST(Dump, PrintsOnlyWhatDoesNotFollow) {
+TEST(Dump, OmitsInferredTypesAndDefaults) {
   const Graph graph = parse(
       "a = TestValue(dtype=float, shape=[2,?])\n"
       "m = TestMatMul(a, a, T=float, transpose_a=true);  n = TestMatMul(a, m, transpose_a=false) # "
@@ -27,7 +27,7 @@ TEST(Dump, PrintsOnlyWhatDoesNotFollow) {
             "n = TestMatMul(a, m) : float[2,?]\n");
 }
 
-TEST(Dump, IsInTopologicalOrderTiesByName) {
+TEST(Dump, SortsTopologicallyThenByName) {
   EXPECT_EQ(dump(parse("z = TestValue(dtype=float)\n"
                        "b = TestTuple(z)\n"
                        "y = TestValue(dtype=float)\n"
@@ -58,7 +58,7 @@ TEST(Dump, ReadsBack) {
       {.shapes = true});
 }
 
-TEST(Parse, ADeviceOfOneLetterIsATask) {
+TEST(Parse, OneLetterDeviceIsATask) {
   const Graph graph = parse("a = TestValue(dtype=float) @A; b = TestValue(dtype=float) @/job:ps");
   EXPECT_EQ(graph.find("a")->assigned_device, DeviceName::parse("/job:A/task:0/device:CPU:0"));
   EXPECT_EQ(graph.find("a")->requested_device, DeviceName::parse("/job:A/task:0/device:CPU:0"));
@@ -73,7 +73,7 @@ TEST(Dump, ElidesLargeTensors) {
             "c = TestValue(_value=int32[4] [1, 2, …], dtype=float)\n");
 }
 
-TEST(Parse, SaysWhereAndWhatIsWrong) {
+TEST(Parse, ReportsLineColumnAndMistake) {
   const auto expect = [](std::string_view text, std::string_view message,
                          Code code = Code::invalid_argument) {
     expect_error([&] { parse(text); }, code, message);
@@ -105,7 +105,7 @@ TEST(Parse, SaysWhereAndWhatIsWrong) {
          "graph text, line 1, column 35: output 0 is float");
 }
 
-TEST(Dot, HasBoxesForDevicesAndScopesAndCablesBetweenThem) {
+TEST(Dot, DrawsDevicesScopesAndCables) {
   const std::string dot = to_dot(
       parse("a = TestValue(dtype=float, shape=[2]) @A\n"
             "s = _Send(a, edge=0, recv_device=\"B\", send_device=\"A\", tensor_name=\"a\") @A\n"

@@ -1,4 +1,4 @@
-// The reader for graphs whose ops Leat need not know.
+// The reader for graphs with ops that Leat does not know.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -26,7 +26,7 @@ node {
 }
 )";
 
-TEST(ReadGraphDef, KeepsWhatIsWritten) {
+TEST(ReadGraphDef, KeepsUnknownOpsAndAttributes) {
   const auto nodes = read_graph_def(text, "graph.pbtxt");
   ASSERT_EQ(nodes.size(), 1u);
   const WrittenNode& node = nodes[0];
@@ -59,7 +59,7 @@ std::string field(int number, const std::string& bytes) {
          std::string(1, static_cast<char>(bytes.size())) + bytes;
 }
 
-TEST(ReadGraphDef, ReadsWhatHoldsAGraph) {
+TEST(ReadGraphDef, ReadsEveryFileThatHoldsAGraph) {
   const std::string graph = field(1, field(1, "x") + field(2, "NoOp"));
   const std::string info = field(1, field(1, "v1") + field(4, "serve"));
   const std::string meta = info + field(2, graph) + field(3, field(1, "save"));
@@ -87,7 +87,7 @@ TEST(ReadGraphDef, ReadsWhatHoldsAGraph) {
   }
 }
 
-TEST(ReadGraphDef, SaysWhatAFileIsInstead) {
+TEST(ReadGraphDef, ReportsOtherFileKinds) {
   const std::string time = "\x09" + std::string("\0\0\0\0\0\0\xf0\x3f", 8);
   const std::pair<std::string, const char*> files[] = {
       {framed_record(time + field(3, "brain.Event:2")), "an event file without a graph (1 events)"},
@@ -110,7 +110,7 @@ TEST(ReadGraphDef, SaysWhatAFileIsInstead) {
   }
 }
 
-TEST(ReadGraphDef, SaysWhereAFileIsWrong) {
+TEST(ReadGraphDef, ReportsWhereAFileIsWrong) {
   const auto message = [](std::string_view bytes) -> std::string {
     try {
       read_graph_def(bytes, "some/file");
@@ -125,7 +125,7 @@ TEST(ReadGraphDef, SaysWhereAFileIsWrong) {
               HasSubstr("neither binary nor text"));
   EXPECT_THAT(message("node {\n  name: \"a\"\n  name }"), HasSubstr("line 3"));
   EXPECT_THAT(message("versions { producer: 1 }"), HasSubstr("some/file has no nodes"));
-  // Deeper than a stack.
+  // Nested deeper than a stack allows.
   std::string deep = "node { attr { key: 'a' value ";
   for (int i = 0; i < 200'000; ++i) deep += "{ func { attr { key: 'a' value ";
   EXPECT_THAT(message(deep), HasSubstr("some/file is not a GraphDef: "));

@@ -1,5 +1,6 @@
 // Gradients of linear ops whose outputs are float only, too coarse for central differences: an op A
-// and its gradient A' have sum(A(x) * dy) = sum(x * A'(dy)). So has max pooling, which picks x.
+// and its gradient A' have sum(A(x) * dy) = sum(x * A'(dy)). The same holds for max pooling, which
+// picks elements of x.
 #include <gtest/gtest.h>
 
 #include "kernels/examples.h"
@@ -28,7 +29,7 @@ double product(const Tensor& a, const Tensor& b) {
   return sum;
 }
 
-TEST(Adjoint, ResizedImages) {
+TEST(Adjoint, HoldsForResizedImages) {
   const Tensor x = numbers({2, 3, 4, 2}, 1), dy = numbers({2, 5, 7, 2}, 2);
   for (const std::string op : {"ResizeBilinear", "ResizeBicubic"}) {
     for (const AttrMap& attrs :
@@ -41,7 +42,7 @@ TEST(Adjoint, ResizedImages) {
   }
 }
 
-TEST(Adjoint, MovedImages) {
+TEST(Adjoint, HoldsForScaledAndTranslatedImages) {
   const Tensor x = numbers({2, 5, 4, 2}, 1), dy = numbers({2, 3, 7, 2}, 2),
                scale = floats({0.6F, 1.7F}), translation = floats({0.3F, -0.4F});
   for (const char* kernel : {"lanczos3", "triangle", "keyscubic"}) {
@@ -53,7 +54,7 @@ TEST(Adjoint, MovedImages) {
   }
 }
 
-TEST(Adjoint, AGradientForAnotherNumberOfImagesIsRefused) {
+TEST(Adjoint, RejectsGradientsForAnotherNumberOfImages) {
   for (const char* op : {"ResizeBilinearGrad", "ResizeBicubicGrad"}) {
     expect_error_with(Code::invalid_argument, "must have the same number of images", [&] {
       run_op(op, {numbers({1, 5, 7, 2}, 1), numbers({2, 3, 4, 2}, 2)});
@@ -61,7 +62,7 @@ TEST(Adjoint, AGradientForAnotherNumberOfImagesIsRefused) {
   }
 }
 
-TEST(Adjoint, Crops) {
+TEST(Adjoint, HoldsForCrops) {
   const Tensor x = numbers({2, 5, 6, 3}, 1), dy = numbers({2, 3, 4, 3}, 2);
   const Tensor boxes = floats({2, 4}, {0.1F, 0.2F, 0.7F, 0.6F, -0.2F, 0, 1, 0.5F});
   for (const char* method : {"bilinear", "nearest"}) {
@@ -74,7 +75,7 @@ TEST(Adjoint, Crops) {
   }
 }
 
-TEST(Adjoint, GradientsOfOtherCropsAreRefused) {
+TEST(Adjoint, RejectsGradientsOfOtherCrops) {
   const Tensor image = numbers({2, 5, 6, 3}, 1), boxes = numbers({2, 4}, 2), which = ints({1, 0});
   for (const auto& [crops, problem] :
        {std::pair{Shape{3, 2, 2, 3}, "boxes and grads have incompatible shape"},
@@ -89,7 +90,7 @@ TEST(Adjoint, GradientsOfOtherCropsAreRefused) {
   }
 }
 
-TEST(Adjoint, PooledVolumes) {
+TEST(Adjoint, HoldsForPooledVolumes) {
   const AttrMap attrs = {{"ksize", std::vector<int64_t>{1, 3, 2, 2, 1}},
                          {"strides", std::vector<int64_t>{1, 2, 1, 1, 1}},
                          {"padding", "SAME"}};

@@ -17,7 +17,7 @@ Tensor numbers(const Shape& shape, const std::vector<complex128>& values) {
   return Tensor::of<complex128>(shape, std::span<const complex128>(values));
 }
 
-// Different ones, neither small nor large, off the axes and the branch cuts.
+// Distinct numbers, neither small nor large, off the axes and the branch cuts.
 Tensor some(const Shape& shape, double phase = 0) {
   std::vector<complex128> values;
   for (int64_t i = 0; i < shape.elements(); ++i) {
@@ -39,8 +39,8 @@ double inner_product(const Tensor& a, const Tensor& b) {
   return sum;
 }
 
-// By TensorFlow's convention, -gradient is the direction in which the inner product of dy and y
-// falls fastest: a step along the real or the imaginary axis changes it by that part of dx.
+// By TensorFlow's convention, the inner product of dy and y falls fastest along -gradient: a step
+// along the real or the imaginary axis changes it by that part of dx.
 void check_gradient(const std::string& op_name, const std::vector<Tensor>& inputs,
                     const AttrMap& attrs = {}, const std::vector<Tensor>& fixed = {}) {
   Graph graph;
@@ -100,7 +100,7 @@ TEST(Complex, GradientsOfGradientOps) {
     check_gradient(op, {some({3}), some({3}, 4)});
 }
 
-TEST(Complex, GradientsOfParts) {
+TEST(Complex, GradientsOfRealAndImaginaryParts) {
   const AttrMap to_double = {{"Tout", f64}};
   for (const char* op : {"Real", "Imag", "ComplexAbs", "Angle"})
     check_gradient(op, {some({3})}, to_double);
@@ -138,7 +138,7 @@ TEST(Complex, AdjointsAreConjugated) {
   EXPECT_EQ(at(transposed, 0), complex128(-10, 28));
 }
 
-TEST(Complex, FourierTransformsOfAnyLength) {
+TEST(Complex, FourierTransformsOfAnyLengthMatchTheDefinition) {
   for (const int64_t n : {1, 2, 3, 5, 8, 12, 17, 100}) {
     const Tensor x = some({n}), y = run_op("FFT", {x})[0], back = run_op("IFFT", {y})[0];
     for (int64_t k = 0; k < n; ++k) {
@@ -152,7 +152,7 @@ TEST(Complex, FourierTransformsOfAnyLength) {
   }
 }
 
-TEST(Complex, TransformsOfRealNumbersThereAndBack) {
+TEST(Complex, RealTransformsInvert) {
   const AttrMap types = {{"Treal", f64}, {"Tcomplex", DType::complex128}};
   for (const int32_t n : {1, 4, 5}) {
     const Tensor x = run_op("Real", {some({2, 3, n})}, {{"Tout", f64}})[0];

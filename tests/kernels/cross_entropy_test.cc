@@ -1,5 +1,5 @@
-// Softmax and its losses beyond their examples: extreme logits, many columns, all types, labels
-// that are no class.
+// Softmax and its losses beyond their examples: extreme logits, many columns, all types, invalid
+// labels.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -19,7 +19,7 @@ Tensor logits(DType dtype, int64_t rows, int64_t columns) {
   return from_doubles(dtype, {rows, columns}, values);
 }
 
-TEST(Softmax, EveryWidthAndType) {
+TEST(Softmax, MatchesTheFormulaForEveryWidthAndType) {
   for (const DType dtype : {f32, f64, f16, bf16}) {
     const double tolerance = dtype == bf16 ? 4e-3 : dtype == f16 ? 5e-4 : 1e-6;
     for (const int64_t columns : {1, 3, 16, 33, 5000}) {
@@ -70,7 +70,7 @@ TEST(CrossEntropy, SparseAgreesWithOneHotLabels) {
   }
 }
 
-TEST(CrossEntropy, OneRowOfLabelsServesAll) {
+TEST(CrossEntropy, BroadcastsOneRowOfLabels) {
   const auto both = run_op("SoftmaxCrossEntropyWithLogits",
                            {floats({2, 2}, {0, 0, 1, 0}), floats({1, 2}, {0, 1})});
   const std::vector<double> loss = to_doubles(both[0]);
@@ -78,7 +78,7 @@ TEST(CrossEntropy, OneRowOfLabelsServesAll) {
   EXPECT_NEAR(loss[1], 1.3132617, 1e-6);
 }
 
-TEST(CrossEntropy, ALabelThatIsNoClassIsNamed) {
+TEST(CrossEntropy, NamesInvalidLabels) {
   const Tensor x = floats({2, 3}, {0, 0, 0, 0, 0, 0});
   expect_error_with(
       Code::invalid_argument,
@@ -91,7 +91,7 @@ TEST(CrossEntropy, ALabelThatIsNoClassIsNamed) {
   });
 }
 
-TEST(BiasAdd, AllTypesAndLayoutsAgreeWithTheirGradient) {
+TEST(BiasAdd, GradientAgreesForAllTypesAndLayouts) {
   for (const DType dtype : {f32, f64, f16, bf16, i32, i8}) {
     for (const char* format : {"NHWC", "NCHW"}) {
       const bool last = std::string(format) == "NHWC";

@@ -1,5 +1,5 @@
-// Corners of elementwise ops that the table of every_op_test does not reach: broadcasting of any
-// shape, threads, NaN, integers, strings, and what is refused.
+// Corner cases of elementwise ops that the table of every_op_test does not reach: broadcasting of
+// any shape, threads, NaN, integers, strings, and rejected inputs.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -40,7 +40,7 @@ Tensor counting(const Shape& shape, float first) {
   return out;
 }
 
-TEST(BroadcastPlan, MergesWhatBehavesAlike) {
+TEST(BroadcastPlan, MergesAxesThatBehaveAlike) {
   const auto rank = [](const Shape& output, std::vector<Shape> inputs) {
     return plan_broadcast(output, inputs).rank;
   };
@@ -67,7 +67,7 @@ float at(const Tensor& tensor, const Shape& output, int64_t index) {
   return tensor.data<float>()[offset];
 }
 
-TEST(Broadcasting, AgreesWithIndexArithmeticOnAnyShapeAndThreads) {
+TEST(Broadcasting, AgreesWithIndexArithmeticForAnyShapeAndThreads) {
   const std::vector<std::pair<Shape, Shape>> shapes = {{{3, 4}, {3, 4}},
                                                        {{3, 4}, {4}},
                                                        {{4}, {3, 4}},
@@ -96,12 +96,12 @@ TEST(Broadcasting, AgreesWithIndexArithmeticOnAnyShapeAndThreads) {
   }
 }
 
-TEST(Broadcasting, RefusesShapesThatDoNotFit) {
+TEST(Broadcasting, RejectsIncompatibleShapes) {
   EXPECT_THAT(message_of("AddV2", {floats({1, 2}), floats({1, 2, 3})}),
               HasSubstr("Incompatible shapes: [2] vs. [3]"));
 }
 
-TEST(Elementwise, NaNPassesThrough) {
+TEST(Elementwise, PropagatesNaN) {
   for (const char* op : {"Maximum", "Minimum"}) {
     EXPECT_TRUE(std::isnan(run_op(op, {floats({nan}), floats({1})})[0].data<float>()[0])) << op;
     EXPECT_TRUE(std::isnan(run_op(op, {floats({1}), floats({nan})})[0].data<float>()[0])) << op;
@@ -116,7 +116,7 @@ TEST(Elementwise, NaNPassesThrough) {
               ElementsAre(true));
 }
 
-TEST(Elementwise, ExpAndLogHaveTheirLimits) {
+TEST(Elementwise, ExpAndLogReachTheirLimits) {
   const float infinity = std::numeric_limits<float>::infinity();
   EXPECT_THAT(elements<float>(run_op("Exp", {floats({-infinity, -200, 200, infinity})})[0]),
               ElementsAre(0, 0, infinity, infinity));
@@ -137,14 +137,14 @@ TEST(Elementwise, IntegersDivideAsTensorFlowDoes) {
   EXPECT_THAT(message_of("Pow", {ints({2}), ints({-1})}), HasSubstr("negative integer powers"));
 }
 
-TEST(Elementwise, AQuotientOf16BitsIsRoundedBeforeItsFloor) {
+TEST(Elementwise, RoundsSixteenBitQuotientsBeforeTheFloor) {
   const auto bfloats = [](float x) { return Tensor::of<bfloat16>({1}, {x}); };
   const Tensor x = bfloats(2.04688F), y = bfloats(0.683594F);  // x / y = 2.994, in 16 bits 3
   EXPECT_EQ(to_doubles(run_op("FloorDiv", {x, y})[0]), (std::vector<double>{3}));
   EXPECT_EQ(to_doubles(run_op("TruncateDiv", {x, y})[0]), (std::vector<double>{3}));
 }
 
-TEST(Elementwise, ATruncatingCastDropsWhatHasNoPlace) {
+TEST(Elementwise, TruncatingCastDropsLowBits) {
   const Tensor largest = floats({3.4028235e38F, nan, -1.0117F});
   const auto cast = [&](bool truncates) {
     return to_doubles(
@@ -156,14 +156,14 @@ TEST(Elementwise, ATruncatingCastDropsWhatHasNoPlace) {
   EXPECT_EQ(cast(true)[2], -1.0078125);
 }
 
-TEST(Elementwise, AnErrorOnAnotherThreadReachesTheCaller) {
+TEST(Elementwise, ErrorOnAnotherThreadReachesTheCaller) {
   Tensor x(i32, {300000}), zeros(i32, {300000});
   std::fill_n(x.data<int32_t>(), x.elements(), 1);
   std::fill_n(zeros.data<int32_t>(), zeros.elements(), 0);
   EXPECT_THROW(run_op("Div", {x, zeros}, {}, test_cpu(3)), Error);
 }
 
-TEST(Elementwise, StringsAreJoinedAndCompared) {
+TEST(Elementwise, JoinsAndComparesStrings) {
   const Tensor x = Tensor::of<std::string>({2}, {"a", "b"}), y = Tensor::scalar("b");
   EXPECT_THAT(elements<std::string>(run_op("Add", {x, y})[0]), ElementsAre("ab", "bb"));
   EXPECT_THAT(elements<bool>(run_op("Equal", {x, y})[0]), ElementsAre(false, true));
@@ -173,7 +173,7 @@ TEST(Elementwise, StringsAreJoinedAndCompared) {
       ElementsAre("c", "b"));
 }
 
-TEST(Elementwise, EqualMayTakeShapesThatDoNotFitForDifferent) {
+TEST(Elementwise, EqualMayTreatIncompatibleShapesAsUnequal) {
   const AttrMap lenient = {{"incompatible_shape_error", false}};
   const std::vector<Tensor> inputs = {floats({1, 2}), floats({1, 2, 3})};
   EXPECT_EQ(run_op("Equal", inputs, lenient)[0].item<bool>(), false);
@@ -183,7 +183,7 @@ TEST(Elementwise, EqualMayTakeShapesThatDoNotFitForDifferent) {
               ElementsAre(false, true));
 }
 
-TEST(Elementwise, SixteenBitFloatsAreRoundedOnce) {
+TEST(Elementwise, RoundsSixteenBitFloatsOnce) {
   // 1 + 2^-11 lies between two halves; the even one is 1. With 2^-10 more it is 1 + 2^-10.
   const auto halves = [](std::initializer_list<float> values) {
     std::vector<double> wide(values.begin(), values.end());

@@ -1,5 +1,5 @@
-// What holds for every op in the registry, on every device. A new op is covered by registering it;
-// what it cannot do (no example, no gradient check) must be listed here with the reason.
+// Properties of every op in the registry, on every device. A registered op is covered at once;
+// exceptions (no example, no gradient check) must be listed here with the reason.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -19,12 +19,12 @@ namespace leat {
 namespace {
 
 const std::set<std::string, std::less<>> without_example = {
-    // The runtime or the caller gives them their meaning, they have no kernel to call.
+    // The runtime or the caller defines their meaning; they have no kernel to call.
     "Placeholder", "VariableV2", "Variable", "VarHandleOp", "_Feed", "_AwaitFeed", "_DeliverFetch",
     "_Send", "_Recv", "Switch", "RefSwitch", "Merge", "RefMerge", "RefIdentity", "Enter",
     "RefEnter", "Exit", "RefExit", "NextIteration", "RefNextIteration", "LoopCond", "_Loop",
     "DatasetToGraph", "DatasetToGraphV2",
-    // What they leave behind is no value, or they wait: tests of their own.
+    // They leave no value behind, or they wait; they have their own tests.
     "DestroyResourceOp", "GenerateVocabRemapping", "LoadAndRemapMatrix", "Save", "SaveSlices",
     "Restore", "RestoreSlice", "SaveV2", "RestoreV2", "MergeV2Checkpoints", "FIFOQueueV2",
     "PaddingFIFOQueueV2", "RandomShuffleQueueV2", "QueueEnqueueV2", "QueueEnqueueManyV2",
@@ -50,8 +50,7 @@ const std::set<std::string, std::less<>> without_example = {
     "TensorArrayGradWithShape", "TensorArrayWriteV3", "TensorArrayReadV3", "TensorArrayGatherV3",
     "TensorArrayScatterV3", "TensorArrayConcatV3", "TensorArraySplitV3", "TensorArraySizeV3",
     "TensorArrayCloseV3",
-    // Variants are made by ops only: tests/runtime/variants_test.cc,
-    // tests/tensorflow/functions_test.py.
+    // Only ops make variants: tests/runtime/variants_test.cc, tests/tensorflow/functions_test.py.
     "EmptyTensorList", "TensorListReserve", "TensorListPushBack", "TensorListPopBack",
     "TensorListStack", "TensorListFromTensor", "TensorListGetItem", "TensorListSetItem",
     "TensorListLength", "TensorListResize", "TensorListGather", "TensorListScatter",
@@ -83,7 +82,7 @@ const std::set<std::string, std::less<>> without_example = {
     "RebatchDatasetV2", "ListDataset", "DenseToSparseBatchDataset", "ParseExampleDataset",
     "ParseExampleDatasetV2", "CSVDataset", "CSVDatasetV2", "IteratorGetNextAsOptional",
     "RaggedTensorToVariant", "RaggedTensorFromVariant", "RaggedTensorToVariantGradient", "_Result",
-    // They work on state, most find it by its name: tests/tensorflow/readers_test.py and
+    // They work on state, and most find it by its name: tests/tensorflow/readers_test.py and
     // state_test.py.
     "AddSparseToTensorsMap", "AddManySparseToTensorsMap", "TakeManySparseFromTensorsMap", "Stage",
     "Unstage", "StagePeek", "StageSize", "StageClear", "MapStage", "MapPeek", "MapUnstage",
@@ -92,45 +91,46 @@ const std::set<std::string, std::less<>> without_example = {
     "OrderedMapIncompleteSize", "OrderedMapClear", "PriorityQueueV2", "Barrier",
     "BarrierInsertMany", "BarrierTakeMany", "BarrierClose", "BarrierReadySize",
     "BarrierIncompleteSize",
-    // Streams of random numbers: tests of their own.
+    // Streams of random numbers have their own tests.
     "RandomUniform", "RandomUniformInt", "RandomStandardNormal", "TruncatedNormal", "RandomShuffle",
     "Multinomial", "RandomGamma", "RandomPoissonV2", "ParameterizedTruncatedNormal",
     "UniformCandidateSampler", "LogUniformCandidateSampler", "LearnedUnigramCandidateSampler",
     "ThreadUnsafeUnigramCandidateSampler", "FixedUnigramCandidateSampler",
-    "Timestamp"};  // another one every time
+    "Timestamp"};  // different every time
 
 // Ops whose gradient is not that of their value, or that no kernel computes.
 const std::set<std::string, std::less<>> without_gradient_check = {
     "PreventGradient",  // its gradient is an error
-    // As if nothing were rounded.
+    // Their gradients ignore the rounding.
     "FakeQuantWithMinMaxArgs", "FakeQuantWithMinMaxVars", "FakeQuantWithMinMaxVarsPerChannel",
     "QuantizeAndDequantizeV2", "QuantizeAndDequantizeV3", "QuantizeAndDequantizeV4",
-    // That of the inverse transformation.
+    // Their gradient is that of the inverse transformation.
     "ImageProjectiveTransformV2", "ImageProjectiveTransformV3",
-    "Cholesky",  // supposes a symmetric matrix: linear_algebra_test.cc
+    "Cholesky",  // assumes a symmetric matrix: linear_algebra_test.cc
     "Switch", "RefSwitch", "Merge", "RefMerge", "RefIdentity",
-    // Of lists, which are no numbers: control_flow_gradients_test.cc.
+    // Gradients of lists, which are not numbers: control_flow_gradients_test.cc.
     "TensorListFromTensor", "TensorListGather", "TensorListGetItem", "TensorListPopBack",
     "TensorListPushBack", "TensorListResize", "TensorListScatter", "TensorListScatterV2",
     "TensorListSetItem", "TensorListStack",
-    // Of a variable: tests of their own.
+    // Gradients of a variable have their own tests.
     "ReadVariableOp", "ResourceGather", "ResourceGatherNd",
-    // Of complex numbers only: complex_test.cc.
+    // Gradients of complex numbers only: complex_test.cc.
     "Angle", "Complex", "ComplexAbs", "Conj", "Imag", "Real", "FFT", "FFT2D", "FFT3D", "IFFT",
     "IFFT2D", "IFFT3D",
-    // Have no T that could be double: they share their gradients with BatchMatMulV2 and TopKV2.
+    // They have no T that could be double; BatchMatMulV2 and TopKV2 have the same gradients.
     "BatchMatMulV3", "ApproxTopK",
-    // Of no type that is exact enough for differences: tests of their own.
+    // No type is exact enough for differences; they have their own tests.
     "FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3", "LRN", "MaxPool3D", "MaxPool3DGrad",
     "MaxPool3DGradGrad", "ResizeBilinear", "ResizeBicubic", "ScaleAndTranslate", "CropAndResize",
     "BlockLSTM", "BlockLSTMV2", "RandomGamma", "SparseMatMul",
-    // That of a number that keeps its quantile: random_test.cc, tests/tensorflow/ops_test.py.
+    // The gradient of a number that keeps its quantile: random_test.cc,
+    // tests/tensorflow/ops_test.py.
     "StatelessRandomGammaV2", "StatelessRandomGammaV3", "StatelessParameterizedTruncatedNormal"};
 
-// Whose other type goes with T.
+// Ops with a second type that must match T.
 const std::set<std::string, std::less<>> with_two_types = {"Angle", "Complex", "ComplexAbs", "Imag",
                                                            "Real"};
-// Their results of complex numbers are no complex numbers, or they take a real one besides.
+// Ops that return no complex numbers for complex ones, or take a real number besides.
 const std::set<std::string, std::less<>> not_compared_as_complex = {"AsString", "SparseAdd"};
 
 template <class List, class T>
@@ -166,7 +166,7 @@ std::string describe(const OpDef& op, const Device& device) {
   return op.name + " on " + device.name().to_string();
 }
 
-// All but those that Leat refuses to run, and the ops of tests.
+// All ops except those that Leat rejects and the ops of tests.
 std::vector<const OpDef*> tested_ops() {
   std::vector<const OpDef*> out;
   for (const OpDef* op : all_ops()) {
@@ -216,11 +216,11 @@ TEST(EveryOp, ExamplesHoldOnEveryDevice) {
   }
 }
 
-// ---- Inputs that do not fit each other: an error, or a result, but no read beyond a tensor, which
-// AddressSanitizer would see. One extent after the other of an example's inputs is made one
-// smaller, and so much larger that the other inputs end long before it.
+// ---- Inputs that do not match: the op returns an error or a result, but never reads beyond a
+// tensor; AddressSanitizer would report it. One extent at a time of an example's inputs becomes one
+// smaller, and then so much larger that the other inputs end long before it.
 
-// Of this shape, the elements of `tensor` over and over.
+// A tensor of this shape that repeats the elements of `tensor`.
 Tensor repeated(const Tensor& tensor, const Shape& shape) {
   Tensor out(tensor.dtype(), shape);
   const int64_t n = tensor.elements();
@@ -252,7 +252,7 @@ std::vector<Shape> other_shapes(const Shape& shape) {
   return out;
 }
 
-// An error that is the caller's fault, or a result.
+// The op must return a result or an error that is the caller's fault.
 void run_with_input(const OpDef& op, const Example& example, size_t i, Tensor input) {
   std::vector<Tensor> inputs = example.inputs;
   inputs[i] = std::move(input);
@@ -267,7 +267,7 @@ void run_with_input(const OpDef& op, const Example& example, size_t i, Tensor in
   }
 }
 
-TEST(EveryOp, ShapesThatDoNotFitAreNoReasonToReadBeyondATensor) {
+TEST(EveryOp, MismatchedShapesNeverReadOutOfBounds) {
   for (const OpDef* op : tested_ops()) {
     for (const Example& example : op->examples) {
       for (size_t i = 0; i < example.inputs.size(); ++i) {
@@ -278,7 +278,7 @@ TEST(EveryOp, ShapesThatDoNotFitAreNoReasonToReadBeyondATensor) {
   }
 }
 
-TEST(EveryOp, NoNumberIsAReasonToReadBeyondATensor) {
+TEST(EveryOp, WrongNumbersNeverReadOutOfBounds) {
   for (const OpDef* op : tested_ops()) {
     for (const Example& example : op->examples) {
       for (size_t i = 0; i < example.inputs.size(); ++i) {
@@ -337,20 +337,20 @@ std::vector<DType> dtypes_of(const OpDef& op, DeviceType device) {
   return out;
 }
 
-// Elements as `dtype` would hold them; integers wrap, as integer arithmetic does.
+// The elements as `dtype` holds them; integers wrap, as integer arithmetic does.
 Tensor converted(const Tensor& tensor, DType dtype) {
   if (tensor.dtype() != i64 && !is_complex(tensor.dtype()) && !is_complex(dtype))
     return from_doubles(dtype, tensor.shape(), to_doubles(tensor));
   return run_op("Cast", {tensor}, {{"DstT", dtype}})[0];
 }
 
-// complex64 is compared with complex128, and that with double: of real numbers the same.
+// complex64 is compared with complex128, and complex128 with double on real numbers.
 DType wider(DType dtype) {
   if (dtype == DType::complex64) return DType::complex128;
   return is_floating(dtype) || is_complex(dtype) ? f64 : i64;
 }
 
-// With imaginary parts, of which each is its neighbour's real part.
+// Adds imaginary parts: each is the real part of the neighbour.
 Tensor with_imaginary_parts(const Tensor& tensor) {
   Tensor out = tensor.clone();
   const auto from = tensor.span<complex64>();
@@ -359,7 +359,7 @@ Tensor with_imaginary_parts(const Tensor& tensor) {
   return out;
 }
 
-TEST(EveryOp, EveryDtypeAgreesWithAWiderOne) {
+TEST(EveryOp, EveryDtypeAgreesWithAWiderDtype) {
   for (const OpDef* op : tested_ops()) {
     const std::vector<DType> dtypes = dtypes_of(*op, DeviceType::cpu);
     for (const Row& row : rows_for(*op)) {
@@ -420,8 +420,8 @@ TEST(EveryOp, EveryDeviceAgreesWithTheCpu) {
 
 // ---- Shapes ----
 
-// What is inferred from less known inputs may be less, but not something else.
-TEST(EveryOp, InferredShapesFitWhatIsProduced) {
+// Inference from partial inputs may yield less, but must not contradict the result.
+TEST(EveryOp, InferredShapesMatchTheResults) {
   for (const OpDef* op : tested_ops()) {
     if (op->kernels.empty() || op->name.starts_with('_')) continue;  // a pass replaces or makes it
     for (const Row& row : rows_for(*op)) {
@@ -464,7 +464,7 @@ double norm(const Tensor& tensor) {
 }
 
 // The gradient of sqrt(sum(y²)): a plain sum would give symmetric gradients, which hide mistakes.
-// With static shapes or with none, which takes other paths through gradients of broadcasting.
+// Checked with static shapes and without, since gradients of broadcasting then take other paths.
 void check_gradient(const OpDef& op, const Row& row, bool static_shapes) {
   const std::string what = concat(op.name, static_shapes ? ", static shapes" : ", unknown shapes");
   const std::vector<Tensor> inputs = inputs_of(row, f64);
@@ -540,7 +540,7 @@ TEST(EveryOp, GradientAgreesWithCentralDifferences) {
   }
 }
 
-TEST(EveryOp, HasAGradientOrSaysThatItHasNone) {
+TEST(EveryOp, NeverHasAGradientIfNotDifferentiable) {
   for (const OpDef* op : tested_ops()) {
     EXPECT_FALSE(op->gradient && op->is_not_differentiable) << op->name << " says both";
   }

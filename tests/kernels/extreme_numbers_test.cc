@@ -1,5 +1,5 @@
-// Numbers at the ends of their types that would lead a kernel astray: out of its memory, or on and
-// on.
+// Numbers at the ends of their types that could lead a kernel out of its memory or into an endless
+// loop.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -19,7 +19,7 @@ std::vector<double> histogram(const Tensor& values, const Tensor& range) {
   return to_doubles(run_op("HistogramFixedWidth", {values, range, Tensor::scalar<int32_t>(4)})[0]);
 }
 
-TEST(ExtremeNumbers, AHistogramOverAllIntegers) {
+TEST(ExtremeNumbers, HistogramCoversAllIntegers) {
   const int32_t least = std::numeric_limits<int32_t>::min(),
                 most = std::numeric_limits<int32_t>::max();
   EXPECT_EQ(histogram(Tensor::of<int32_t>({4}, {least, -5, 5, most}),
@@ -27,7 +27,7 @@ TEST(ExtremeNumbers, AHistogramOverAllIntegers) {
             (std::vector<double>{1, 1, 1, 1}));
 }
 
-TEST(ExtremeNumbers, AHistogramWithoutEnd) {
+TEST(ExtremeNumbers, HistogramAcceptsInfiniteRanges) {
   for (const auto& [low, high] :
        {std::pair{-infinity, 0.0}, {0.0, infinity}, {-infinity, infinity}}) {
     const auto counts =
@@ -36,7 +36,7 @@ TEST(ExtremeNumbers, AHistogramWithoutEnd) {
   }
 }
 
-TEST(ExtremeNumbers, NthElementAmongNaNs) {
+TEST(ExtremeNumbers, NthElementSortsNaNsLast) {
   Tensor values(f64, {2, 1'000});
   for (int64_t i = 0; i < values.elements(); ++i)
     values.data<double>()[i] = i % 3 == 0 ? nan : static_cast<double>(i % 1'000);
@@ -44,15 +44,15 @@ TEST(ExtremeNumbers, NthElementAmongNaNs) {
   EXPECT_EQ(to_doubles(second), (std::vector<double>{2, 1}));  // NaN counts as the largest
 }
 
-TEST(ExtremeNumbers, APoissonRateThatNoOutputHolds) {
+TEST(ExtremeNumbers, PoissonSaturatesForHugeRates) {
   const AttrMap attrs = {{"seed", 1}, {"seed2", 2}, {"dtype", i32}, {"R", f64}};
   const Tensor drawn =
       run_op("RandomPoissonV2", {Tensor::of<int32_t>({1}, {3}), Tensor::scalar(1e30)}, attrs)[0];
   for (const int32_t x : drawn.span<int32_t>()) EXPECT_EQ(x, std::numeric_limits<int32_t>::max());
 }
 
-// Whose squares are infinite, or 0.
-TEST(ExtremeNumbers, DecompositionsOfLargeAndSmallMatrices) {
+// Matrices whose squares are infinite, or 0.
+TEST(ExtremeNumbers, DecompositionsHandleLargeAndSmallMatrices) {
   const int64_t n = 20;
   for (const double scale : {1e-200, 1.0, 1e200}) {
     Tensor matrix(f64, {n, n});
@@ -71,8 +71,8 @@ TEST(ExtremeNumbers, DecompositionsOfLargeAndSmallMatrices) {
   }
 }
 
-// The client of TensorFlow refuses these before any kernel sees them.
-TEST(ExtremeNumbers, ApproxTopKRefusesWhatItWouldNotDoExactly) {
+// TensorFlow's client rejects these before any kernel sees them.
+TEST(ExtremeNumbers, ApproxTopKRejectsInexactRequests) {
   const auto refuses = [](std::string_view message, AttrMap attrs) {
     attrs.emplace("k", int64_t{2});
     expect_error_with(Code::invalid_argument, std::string(message), [&] {
@@ -86,7 +86,7 @@ TEST(ExtremeNumbers, ApproxTopKRefusesWhatItWouldNotDoExactly) {
     refuses("Invalid recall target", {{"recall_target", recall}});
 }
 
-TEST(ExtremeNumbers, TheEndsOfALinSpaceAreThemselves) {
+TEST(ExtremeNumbers, LinSpaceKeepsItsEndpoints) {
   const auto space = [](float start, float stop, int32_t n) {
     return to_doubles(
         run_op("LinSpace", {Tensor::scalar(start), Tensor::scalar(stop), Tensor::scalar(n)})[0]);
@@ -95,7 +95,7 @@ TEST(ExtremeNumbers, TheEndsOfALinSpaceAreThemselves) {
   EXPECT_EQ(space(3e38F, -3e38F, 3), (std::vector<double>{3e38F, -infinity, -3e38F}));
 }
 
-TEST(ExtremeNumbers, ANaNThatComesLaterWinsASegment) {
+TEST(ExtremeNumbers, LaterNaNWinsASegment) {
   for (const char* op : {"UnsortedSegmentMin", "UnsortedSegmentMax"}) {
     const auto segment = [&](std::initializer_list<float> rows) {
       return to_doubles(run_op(op, {floats(rows), ints({0, 0}), Tensor::scalar<int32_t>(1)})[0])[0];

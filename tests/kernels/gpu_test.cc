@@ -1,6 +1,5 @@
-// What can be said of the GPU plug-in on a machine without GPU: it loads, finds none, adds its
-// kernels, and these can be prepared without touching a device. Numbers are compared in
-// every_op_test where there is a GPU.
+// Tests of the GPU plug-in on a machine without GPU: it loads, finds no GPU, adds its kernels, and
+// these can be prepared without a device. Where there is a GPU, every_op_test compares the numbers.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
@@ -20,7 +19,7 @@
 namespace leat {
 namespace {
 
-// Loads the plug-in though there may be no driver. Null if this build has none.
+// Loads the plug-in even without a driver. Null if this build has none.
 void* load_plugin() {
   const std::filesystem::path path =
       std::filesystem::path(LEAT_BIN_DIR).parent_path() / "lib/libleat_cuda.so";
@@ -114,7 +113,7 @@ bool has_gpu_kernel(const OpDef& op) {
   return false;
 }
 
-// float, where the op takes it.
+// float, where the op accepts it.
 DType usual_dtype(const OpDef& op) {
   const AttrDef* type = op.schema.attr("T");
   if (type == nullptr) return DType::boolean;
@@ -138,12 +137,12 @@ TEST(GpuPlugin, AddsItsKernels) {
   for (const std::string& name : on_gpus) EXPECT_TRUE(has_gpu_kernel(op_named(name))) << name;
 }
 
-TEST(GpuPlugin, KernelsArePreparedWithoutTheDevice) {
+TEST(GpuPlugin, PreparesKernelsWithoutTheDevice) {
   if (load_plugin() == nullptr) GTEST_SKIP() << "this build has no GPU plug-in";
   FakeGpu gpu;
   int prepared = 0;
   for (const OpDef* op : all_ops()) {
-    if (!has_gpu_kernel(*op) || op->name == "MatMul") continue;  // cuBLASLt wants a device
+    if (!has_gpu_kernel(*op) || op->name == "MatMul") continue;  // cuBLASLt needs a device
     for (const Row& row : rows_for(*op)) {
       const std::vector<Tensor> inputs = inputs_of(row, usual_dtype(*op));
       Graph graph;
@@ -175,7 +174,7 @@ TEST(MakeGpuDevices, IsEmptyWithoutADriver) {
   EXPECT_TRUE(make_gpu_devices(DeviceName::parse("/job:localhost/replica:0/task:0")).empty());
 }
 
-// The evaluator of these tests, on a device whose memory is not the host's.
+// These tests' evaluator, on a device with its own memory.
 const Op on_fake_gpu{{
     .name = "TestDouble",
     .doc = "y = 2 x, for tests of devices.",
@@ -206,7 +205,7 @@ const Op on_fake_gpu{{
     .is_not_differentiable = true,
 }};
 
-TEST(FakeGpu, WritesDownWhatARunAsksFor) {
+TEST(FakeGpu, RecordsTheCallsOfARun) {
   FakeGpu gpu;
   const std::vector<Tensor> outputs =
       run_op("TestDouble", {Tensor::of<float>({2}, {1, 2})}, {}, gpu);

@@ -1,5 +1,5 @@
-// Extents, indices and counts at the ends of their types. What a client feeds may neither lead a
-// kernel out of its memory nor keep a thread for years.
+// Extents, indices and counts at the ends of their types. A client's feeds must neither lead a
+// kernel out of its memory nor keep a thread busy for years.
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -29,7 +29,7 @@ struct Call {
   Code code = Code::invalid_argument;
 };
 
-// Without elements, whatever the extents.
+// A tensor without elements, whatever its extents.
 Tensor nothing(const Shape& shape, DType dtype = f32) { return Tensor(dtype, shape); }
 
 Tensor many(int64_t number) {
@@ -69,7 +69,7 @@ Call padded(const Steps& shape, const std::string& kind, std::vector<Tensor> par
   return out;
 }
 
-TEST(HostileExtents, AreRefused) {
+TEST(HostileExtents, AreRejected) {
   const Tensor zero = Tensor::scalar<int32_t>(0), one = Tensor::scalar<int32_t>(1);
   const std::vector<Call> calls = {
       {"Reshape", {floats({1, 2}), longs({int64_t{1} << 32, int64_t{1} << 32, -1})}},
@@ -174,7 +174,7 @@ TEST(HostileExtents, AreRefused) {
   }
 }
 
-TEST(HostileExtents, OfMoreMemoryThanThereIs) {
+TEST(HostileExtents, AreRejectedIfMemoryIsTooSmall) {
   const Tensor row(f32, {1, 1 << 20});
   for (const Call& call : std::vector<Call>{
            {"DynamicStitch", {ints({most32}), row}},
@@ -200,7 +200,7 @@ TEST(HostileExtents, OfMoreMemoryThanThereIs) {
   }
 }
 
-TEST(HostileExtents, OfNothingAreDoneAtOnce) {
+TEST(HostileExtents, OfEmptyTensorsReturnAtOnce) {
   const Tensor scalar = Tensor::scalar<int32_t>(0);
   const std::vector<Call> calls = {
       {"BiasAdd", {nothing({vast, 0}), floats({})}},
@@ -259,8 +259,8 @@ TEST(HostileExtents, OfNothingAreDoneAtOnce) {
   }
 }
 
-// Far more places in a block than pixels.
-TEST(HostileExtents, ABlockLargerThanItsImage) {
+// Far more positions in a block than pixels.
+TEST(HostileExtents, BlockLargerThanItsImage) {
   const Tensor x = floats({1, 2, 1}, {5, 6});
   const Tensor y = run_op("SpaceToBatchND", {x, ints({1000}), ints({1, 2}, {7, 991})})[0];
   ASSERT_EQ(y.shape(), Shape({1000, 1, 1}));
@@ -270,7 +270,7 @@ TEST(HostileExtents, ABlockLargerThanItsImage) {
   EXPECT_EQ(to_doubles(back), to_doubles(x));
 }
 
-TEST(HostileExtents, AStrideOfAConstant) {
+TEST(HostileExtents, LargestStrideOfAConstant) {
   Graph graph;
   const auto number = [&](int64_t x) { return constant(graph, longs({x})); };
   const Output part =
@@ -278,7 +278,7 @@ TEST(HostileExtents, AStrideOfAConstant) {
   EXPECT_EQ(to_doubles(constant_value(part)), std::vector<double>{4});
 }
 
-TEST(HostileExtents, TheLastPlaceOfATensorArray) {
+TEST(HostileExtents, LargestTensorArrayIndex) {
   TensorArray array("a", {.dtype = f32,
                           .size = 0,
                           .element_shape = Shape::unknown(),

@@ -1,4 +1,4 @@
-// Convolutions in parts against the same as a whole.
+// Convolutions in parts, against convolutions as a whole.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -95,7 +95,7 @@ std::vector<float> run(const Run& run, Stream& stream, const std::vector<float>&
   return out;
 }
 
-TEST_P(LargeConvolutionTest, InPartsIsAsAWhole) {
+TEST_P(LargeConvolutionTest, PartsEqualTheWhole) {
   const Convolution& c = GetParam().c;
   std::mt19937 random(1);
   const std::vector<float> x = numbers(c.x_elements(), random), y = numbers(c.y_elements(), random),

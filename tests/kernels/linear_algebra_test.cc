@@ -1,4 +1,4 @@
-// What every_op_test cannot ask of the ops of linear_algebra.cc and decomposition_ops.cc.
+// Tests of linear_algebra.cc and decomposition_ops.cc beyond every_op_test.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -11,13 +11,13 @@
 namespace leat {
 namespace {
 
-// Through X Xᵀ + 2, which is symmetric whatever X is.
+// Through X Xᵀ + 2, which is symmetric for any X.
 TEST(Cholesky, GradientAgreesWithCentralDifferences) {
   Graph graph;
   const Output x = placeholder(graph, "x", f64, {2, 3, 3});
   const Output two = constant(graph, Tensor::of<double>({3, 3}, {2, 0, 0, 0, 2, 0, 0, 0, 2}));
   const Output y = op("Cholesky", {matmul(x, x, {.adjoint_b = true}) + two});
-  const Output weighted = sum(square(y) + y);  // dy is not the same everywhere
+  const Output weighted = sum(square(y) + y);  // dy varies between elements
   const Output dx = gradients({weighted}, {x})[0];
   Tensor value(f64, {2, 3, 3});
   for (int64_t i = 0; i < value.elements(); ++i)
@@ -33,8 +33,8 @@ TEST(Cholesky, GradientAgreesWithCentralDifferences) {
   }
 }
 
-// As in TensorFlow 2.21, which leaves what lies above the diagonal to chance.
-TEST(Cholesky, OfWhatIsNotPositiveDefiniteIsNaN) {
+// As in TensorFlow 2.21, which leaves the elements above the diagonal unspecified.
+TEST(Cholesky, ReturnsNaNForIndefiniteMatrices) {
   Graph graph;
   const Output x =
       constant(graph, Tensor::of<double>({3, 2, 2}, {4, 0, 0, 9, 1, 2, 2, 1, 1, 0, 0, 4}));
@@ -47,7 +47,7 @@ TEST(Cholesky, OfWhatIsNotPositiveDefiniteIsNaN) {
   EXPECT_EQ(values[11], 2);
 }
 
-// ---- Decompositions: what they are made of gives the matrix again
+// ---- Decompositions: the product of the factors is the matrix
 
 using Matrix = std::vector<double>;
 
@@ -92,7 +92,7 @@ void expect_orthonormal_columns(const Matrix& matrix, int64_t columns) {
   expect_near(product(matrix, matrix, columns, columns, true), unit);
 }
 
-TEST(Svd, GivesTheMatrixAgain) {
+TEST(Svd, FactorsMultiplyToTheMatrix) {
   for (const auto& [m, n] : {std::pair<int64_t, int64_t>{5, 3}, {3, 5}, {4, 4}, {1, 3}, {30, 20}}) {
     for (const bool has_full_rank : {true, false}) {
       const Matrix a = has_full_rank ? pseudo_random(m, n) : Matrix(m * n, 2.0);
@@ -120,7 +120,7 @@ TEST(Svd, GivesTheMatrixAgain) {
   }
 }
 
-TEST(SelfAdjointEig, GivesTheMatrixAgain) {
+TEST(SelfAdjointEig, FactorsMultiplyToTheMatrix) {
   for (const int64_t n : {1, 2, 5, 25}) {
     for (const bool is_diagonal : {false, true}) {
       Matrix a = pseudo_random(n, n);
@@ -139,7 +139,7 @@ TEST(SelfAdjointEig, GivesTheMatrixAgain) {
   }
 }
 
-// ---- Of complex matrices
+// ---- Complex matrices
 
 Tensor complex_pseudo_random(int64_t m, int64_t n) {
   const Matrix parts = pseudo_random(m, 2 * n);
@@ -163,7 +163,7 @@ Output unit_matrix(const Output& of_columns) {
       {ones_like(op("MatrixDiagPart", {matmul(of_columns, of_columns, {.adjoint_a = true})}))});
 }
 
-TEST(ComplexMatrix, SvdGivesItAgain) {
+TEST(ComplexMatrix, SvdFactorsMultiplyToTheMatrix) {
   for (const auto& [m, n] : {std::pair<int64_t, int64_t>{5, 3}, {3, 5}, {4, 4}, {1, 3}, {1, 1}}) {
     Graph graph;
     const Output a = constant(graph, complex_pseudo_random(m, n));
@@ -180,7 +180,7 @@ TEST(ComplexMatrix, SvdGivesItAgain) {
   }
 }
 
-TEST(ComplexMatrix, SelfAdjointEigGivesItAgain) {
+TEST(ComplexMatrix, SelfAdjointEigFactorsMultiplyToTheMatrix) {
   for (const int64_t n : {1, 2, 5, 25}) {
     Graph graph;
     const Output half = constant(graph, complex_pseudo_random(n, n));
@@ -194,7 +194,7 @@ TEST(ComplexMatrix, SelfAdjointEigGivesItAgain) {
   }
 }
 
-TEST(ComplexMatrix, QrGivesItAgain) {
+TEST(ComplexMatrix, QrFactorsMultiplyToTheMatrix) {
   for (const auto& [m, n] : {std::pair<int64_t, int64_t>{5, 3}, {3, 5}, {4, 4}, {1, 3}}) {
     for (const bool full : {false, true}) {
       Graph graph;

@@ -1,4 +1,5 @@
-// MatMul takes different ways for different extents and types: each against the sum written out.
+// MatMul has several implementations, chosen by extents and types: each against the sum written
+// out.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -50,7 +51,7 @@ void expect_product(DType dtype, int64_t m, int64_t n, int64_t k, int threads) {
   }
 }
 
-TEST(MatMul, IsTheSumOfProductsForEveryTypeAndShape) {
+TEST(MatMul, EqualsTheSumOfProductsForEveryTypeAndShape) {
   for (const DType dtype : {f32, f64, f16, bf16, i32, i64}) {
     for (const auto& [m, n, k] : std::vector<std::array<int64_t, 3>>{{3, 4, 5},
                                                                      {1, 1, 1},
@@ -81,14 +82,14 @@ TEST(MatMul, ChunksOfSeveralThreadsCoverTheProduct) {
   expect_product(f32, 1100, 3, 900, 3);
 }
 
-TEST(MatMul, OfNothingIsZero) {
+TEST(MatMul, ReturnsZerosForEmptyMatrices) {
   const Tensor c = run_op("MatMul", {Tensor(f32, {2, 0}), Tensor(f32, {0, 3})}).at(0);
   EXPECT_EQ(to_doubles(c), std::vector<double>(6, 0.0));
   EXPECT_EQ(run_op("MatMul", {Tensor(f32, {0, 2}), Tensor(f32, {2, 3})}).at(0).shape(),
             Shape({0, 3}));
 }
 
-TEST(MatMul, MatricesThatDoNotFitAreNamed) {
+TEST(MatMul, NamesIncompatibleMatrices) {
   expect_error_with(Code::invalid_argument, "Matrix size-incompatible: In[0]: [2,3], In[1]: [2,3]",
                     [] {
                       run_op("MatMul", {Tensor(f32, {2, 3}), Tensor(f32, {2, 3})});

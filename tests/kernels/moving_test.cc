@@ -1,5 +1,5 @@
 // Ops that only move elements, against loops over indices: every permutation, cuts on every axis,
-// strings included.
+// also of strings.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -64,7 +64,7 @@ void expect_transposed(DType dtype, const Shape& shape, const std::vector<int32_
   });
 }
 
-TEST(Transpose, EveryPermutation) {
+TEST(Transpose, MatchesIndexLoopsForEveryPermutation) {
   std::vector<int32_t> perm = {0, 1, 2, 3};
   do {
     expect_transposed(f32, {3, 1, 4, 5}, perm);
@@ -72,12 +72,12 @@ TEST(Transpose, EveryPermutation) {
   } while (std::next_permutation(perm.begin(), perm.end()));
 }
 
-TEST(Transpose, OfManyTilesOnSeveralThreads) {
+TEST(Transpose, TransposesManyTilesOnSeveralThreads) {
   expect_transposed(f64, {700, 501}, {1, 0}, 3);
   expect_transposed(i16, {5, 200, 301}, {2, 0, 1}, 3);
 }
 
-TEST(Transpose, RefusesWhatIsNoPermutation) {
+TEST(Transpose, RejectsInvalidPermutations) {
   expect_error_with(Code::invalid_argument, "perm names axis 1 twice", [] {
     run_op("Transpose", {Tensor(f32, {2, 3}), ints({1, 1})});
   });
@@ -86,7 +86,7 @@ TEST(Transpose, RefusesWhatIsNoPermutation) {
   });
 }
 
-TEST(Concatenation, AndSplitAreInverse) {
+TEST(Concatenation, InvertsSplit) {
   const Shape whole = {4, 6, 2};
   const Tensor x = counting(i32, whole);
   for (int axis = -3; axis < 3; ++axis) {
@@ -101,8 +101,8 @@ TEST(Concatenation, AndSplitAreInverse) {
   EXPECT_EQ(to_doubles(run_op("Pack", rows, {{"axis", -2}}).at(0)), to_doubles(x));
 }
 
-// Rows that are shared out in parts, the last of them shorter.
-TEST(Concatenation, OfLongRows) {
+// The threads share long rows in parts; the last part is shorter.
+TEST(Concatenation, JoinsLongRows) {
   const int64_t long_row = 200'001, short_row = 5, rows = 3;
   const Tensor x = counting(i32, {rows, long_row}), y = counting(i32, {rows, short_row});
   const Tensor joined = run_op("ConcatV2", {x, y, Tensor::scalar(1)}, {}, test_cpu(3)).at(0);
@@ -122,7 +122,7 @@ TEST(Concatenation, OfLongRows) {
   }
 }
 
-TEST(Concatenation, OfStrings) {
+TEST(Concatenation, JoinsStrings) {
   const Tensor joined =
       run_op("ConcatV2", {words({"a", "b"}), words({}),
                           words({"a longer string than fits in place"}), Tensor::scalar(0)})
@@ -133,7 +133,7 @@ TEST(Concatenation, OfStrings) {
             (std::vector<std::string>{"x", "y"}));
 }
 
-TEST(Concatenation, SaysWhatDoesNotFit) {
+TEST(Concatenation, ReportsMismatches) {
   expect_error_with(
       Code::invalid_argument, "should match except along axis 1, but input 1 is [3,2]", [] {
         run_op("ConcatV2", {Tensor(f32, {2, 2}), Tensor(f32, {3, 2}), Tensor::scalar(1)});
@@ -147,8 +147,8 @@ struct Cut {
   std::vector<double> elements;
 };
 
-// x = [[0, 1, 2], [3, 4, 5]]; every case as numpy has it.
-TEST(StridedSlice, MeansWhatPythonMeans) {
+// x = [[0, 1, 2], [3, 4, 5]]; every case as in NumPy.
+TEST(StridedSlice, SlicesAsPythonDoes) {
   const Tensor x = counting(i32, {2, 3});
   const std::vector<Cut> cuts = {
       {{0}, {1}, {1}, {}, {1, 3}, {0, 1, 2}},                       // x[0:1]
@@ -192,7 +192,7 @@ TEST(StridedSlice, MeansWhatPythonMeans) {
   }
 }
 
-TEST(StridedSlice, SaysWhatIsWrong) {
+TEST(StridedSlice, ReportsMistakes) {
   const Tensor x = counting(i32, {2, 3});
   const auto cut = [&](int begin, int stride, AttrMap masks) {
     return [=] {
@@ -206,13 +206,13 @@ TEST(StridedSlice, SaysWhatIsWrong) {
                     cut(0, -1, {{"shrink_axis_mask", 1}}));
 }
 
-TEST(Slice, OutOfBoundsIsRefused) {
+TEST(Slice, RejectsSlicesOutOfBounds) {
   expect_error_with(Code::invalid_argument, "Expected size[1] in [0, 1], but got 2", [] {
     run_op("Slice", {Tensor(f32, {2, 3}), ints({0, 2}), ints({1, 2})});
   });
 }
 
-TEST(Gather, WalksAnyAxisWithAndWithoutBatches) {
+TEST(Gather, GathersOnAnyAxisWithAndWithoutBatches) {
   const Tensor params = counting(i32, {2, 3, 4});
   const Tensor inner = run_op("GatherV2", {params, ints({2, 1}, {3, 0}), Tensor::scalar(2)}).at(0);
   EXPECT_EQ(inner.shape(), Shape({2, 3, 2, 1}));
@@ -239,13 +239,13 @@ TEST(Tile, RepeatsEveryAxis) {
   EXPECT_EQ(run_op("Tile", {Tensor(f32, {2, 2}), ints({0, 3})}).at(0).shape(), Shape({0, 6}));
 }
 
-TEST(Reshape, WorksOutTheExtentThatIsLeftOpen) {
+TEST(Reshape, InfersTheOpenExtent) {
   const auto shape = [](const Shape& from, std::initializer_list<int32_t> to) {
     return run_op("Reshape", {Tensor(f32, from), ints(to)}).at(0).shape();
   };
   EXPECT_EQ(shape({4, 3}, {-1, 6}), Shape({2, 6}));
   EXPECT_EQ(shape({0, 3}, {0, -1}),
-            Shape({0, 3}));  // the zeros of both are left out, as in TensorFlow
+            Shape({0, 3}));  // ignores the zeros of both, as TensorFlow does
   EXPECT_EQ(shape({0, 3}, {-1, 3}), Shape({0, 3}));
   expect_error_with(Code::invalid_argument, "requires a multiple of 5", [&] {
     shape({4, 3}, {-1, 5});
@@ -258,7 +258,7 @@ TEST(Reshape, WorksOutTheExtentThatIsLeftOpen) {
   });
 }
 
-TEST(OneHot, PutsTheNewAxisAnywhere) {
+TEST(OneHot, InsertsTheNewAxisAnywhere) {
   const auto one_hot = [](int axis) {
     return run_op("OneHot",
                   {ints({2, 2}, {0, 1, 2, -1}), Tensor::scalar(3), Tensor::scalar(7),

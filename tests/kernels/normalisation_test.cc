@@ -14,7 +14,7 @@
 namespace leat {
 namespace {
 
-// Values that no symmetry hides; the same on every machine.
+// Values without symmetry; the same on every machine.
 Tensor image(const Shape& shape, double offset = 0) {
   std::vector<double> values(shape.elements());
   for (size_t i = 0; i < values.size(); ++i)
@@ -31,7 +31,7 @@ void expect_close(const Output& actual, const Output& expected, const std::strin
     EXPECT_NEAR(a[i], b[i], tolerance * std::max(1.0, std::abs(b[i]))) << what << " " << i;
 }
 
-// Both outputs and their gradients by all of `xs`, weighted unevenly.
+// Both outputs and their gradients with respect to all of `xs`, weighted unevenly.
 void expect_same_function(const Output& actual, const Output& expected,
                           const std::vector<Output>& xs) {
   expect_close(actual, expected, "value");
@@ -55,7 +55,7 @@ struct BatchNorm {
   }
 };
 
-TEST(BatchNorm, TrainingIsTheFormulaWithTheMomentsOfTheBatch) {
+TEST(BatchNorm, TrainingMatchesTheFormulaWithTheBatchMoments) {
   BatchNorm b(image({4, 5, 6, 3}));
   const Output none = constant(b.graph, floats({}));
   const auto out = fused_batch_norm(b.x, b.scale, b.offset, none, none, {{"epsilon", 0.001}});
@@ -85,7 +85,7 @@ TEST(BatchNorm, InferenceUsesTheGivenMoments) {
   expect_same_function(out[0], b.composed(b.x, average, variance), {b.x, b.scale, b.offset});
 }
 
-TEST(BatchNorm, ChannelsFirstIsTheSameTransposed) {
+TEST(BatchNorm, ChannelsFirstEqualsTransposedChannelsLast) {
   BatchNorm b(image({2, 3, 4, 5}));
   const Output none = constant(b.graph, floats({}));
   const auto out = fused_batch_norm(b.x, b.scale, b.offset, none, none,
@@ -96,7 +96,7 @@ TEST(BatchNorm, ChannelsFirstIsTheSameTransposed) {
                        {b.x, b.scale, b.offset});
 }
 
-TEST(BatchNorm, RunningMomentsMoveByTheFactor) {
+TEST(BatchNorm, MovesRunningMomentsByTheFactor) {
   const std::vector<Tensor> out =
       run_op("FusedBatchNormV3",
              {floats({1, 1, 2, 1}, {1, 3}), floats({1}), floats({0}), floats({10}), floats({4})},
@@ -105,7 +105,7 @@ TEST(BatchNorm, RunningMomentsMoveByTheFactor) {
   EXPECT_FLOAT_EQ(out[2].item<float>(), 0.75f * 4 + 0.25f * 2);  // unbiased variance of {1, 3}
 }
 
-TEST(BatchNorm, MomentsOfAnotherLengthAreRefused) {
+TEST(BatchNorm, RejectsMomentsOfAnotherLength) {
   expect_error_with(Code::invalid_argument, "mean must have the same number of elements", [] {
     run_op("FusedBatchNormV3",
            {floats({1, 1, 2, 1}, {1, 3}), floats({1}), floats({0}), floats({1, 2}), floats({1, 2})},
@@ -113,7 +113,7 @@ TEST(BatchNorm, MomentsOfAnotherLengthAreRefused) {
   });
 }
 
-TEST(Lrn, IsTheFormula) {
+TEST(Lrn, MatchesTheFormula) {
   Graph graph;
   const Output x = constant(graph, image({2, 2, 3, 4}));
   const Output actual =

@@ -1,4 +1,4 @@
-// What RaggedRange makes is bounded by nothing but its inputs' values.
+// Only its inputs' values bound how many values RaggedRange returns.
 #include <gtest/gtest.h>
 
 #include "frontends/cpp/session.h"
@@ -7,7 +7,7 @@
 namespace leat {
 namespace {
 
-TEST(RaggedRange, ConstantsTellHowManyValuesThereAre) {
+TEST(RaggedRange, InfersTheNumberOfValuesFromConstants) {
   Graph g;
   const auto ranges = [&](const Literal& limits) {
     return op_outputs("RaggedRange", {constant(g, 0), constant(g, limits), constant(g, 1)});

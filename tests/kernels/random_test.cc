@@ -30,7 +30,7 @@ void expect_numbers(const std::string& op, DType dtype, const std::vector<double
   }
 }
 
-TEST(Random, UniformNumbersAreTensorFlows) {
+TEST(Random, UniformNumbersEqualTensorFlow) {
   expect_numbers("RandomUniform", f32,
                  {0.9522714614868164, 0.6774077415466309, 0.7953182458877563, 0.7557817697525024,
                   0.475955605506897});
@@ -42,7 +42,7 @@ TEST(Random, UniformNumbersAreTensorFlows) {
   expect_numbers("RandomUniform", bf16, {0.0625, 0.59375, 0.9765625, 0.9140625, 0.2265625});
 }
 
-TEST(Random, NormalNumbersAreTensorFlows) {
+TEST(Random, NormalNumbersEqualTensorFlow) {
   expect_numbers("RandomStandardNormal", f32,
                  {-0.2807750701904297, -0.13775210082530975, -0.6763296127319336,
                   0.024580413475632668, -0.8935845494270325});
@@ -56,7 +56,7 @@ TEST(Random, NormalNumbersAreTensorFlows) {
                  {-0.28125, -0.1376953125, -0.67578125, 0.0245361328125, -0.89453125});
 }
 
-TEST(Random, TruncatedNormalNumbersAreTensorFlows) {
+TEST(Random, TruncatedNormalNumbersEqualTensorFlow) {
   expect_numbers("TruncatedNormal", f32,
                  {-0.2807750701904297, -0.13775210082530975, -0.6763296127319336,
                   0.024580413475632668, -0.4684547185897827});
@@ -70,7 +70,7 @@ TEST(Random, TruncatedNormalNumbersAreTensorFlows) {
                  {-0.28125, -0.1376953125, -0.67578125, 0.0245361328125, -0.46875});
 }
 
-TEST(Random, WholeNumbersAreTensorFlows) {
+TEST(Random, IntegersEqualTensorFlow) {
   const auto draw = [](Tensor low, Tensor high) {
     return to_doubles(run_op("RandomUniformInt", {ints({5}), low, high}, seeds).at(0));
   };
@@ -82,7 +82,7 @@ TEST(Random, WholeNumbersAreTensorFlows) {
                     [&] { draw(Tensor::scalar<int32_t>(3), Tensor::scalar<int32_t>(3)); });
 }
 
-TEST(Random, ChunksOnSeveralThreadsDrawWhatOneThreadDraws) {
+TEST(Random, SeveralThreadsDrawWhatOneThreadDraws) {
   for (const char* op : {"RandomUniform", "RandomStandardNormal", "TruncatedNormal"}) {
     for (const DType dtype : {f32, f64}) {
       const Tensor alone = run_op(op, {ints({3, 20001})}, with_dtype(dtype), test_cpu(1)).at(0);
@@ -92,7 +92,7 @@ TEST(Random, ChunksOnSeveralThreadsDrawWhatOneThreadDraws) {
   }
 }
 
-TEST(Random, MomentsAreThoseOfTheDistribution) {
+TEST(Random, MomentsMatchTheDistribution) {
   struct Expected {
     const char* op;
     double mean, variance, low, high;
@@ -120,7 +120,7 @@ TEST(Random, WithoutSeedsTwoNodesDrawDifferentNumbers) {
             to_doubles(run_op("RandomUniform", {ints({8})}, none).at(0)));
 }
 
-TEST(Random, ChoicesAreTensorFlows) {
+TEST(Random, ChoicesEqualTensorFlow) {
   const float infinity = std::numeric_limits<float>::infinity();
   EXPECT_EQ(
       to_doubles(run_op("Multinomial",
@@ -130,7 +130,7 @@ TEST(Random, ChoicesAreTensorFlows) {
             (std::vector<double>{6, 5, 1, 4, 0, 2, 3}));
 }
 
-TEST(Random, ChoicesOccurAsOftenAsTheirProbabilitiesSay) {
+TEST(Random, ChoicesFollowTheirProbabilities) {
   const int32_t n = 20000;
   const std::vector<double> drawn = to_doubles(
       run_op("Multinomial", {floats({1, 2}, {0, std::log(3.0f)}), Tensor::scalar(n)}, seeds)[0]);
@@ -139,7 +139,7 @@ TEST(Random, ChoicesOccurAsOftenAsTheirProbabilitiesSay) {
   EXPECT_NEAR(ones / n, 0.75, 0.02);
 }
 
-TEST(Random, GammaAndPoissonNumbersHaveTheirMoments) {
+TEST(Random, GammaAndPoissonMomentsMatchTheDistribution) {
   const auto expect_moments = [](const char* op, double parameter, double mean, double variance) {
     AttrMap attrs = seeds;
     if (std::string_view(op) == "RandomPoissonV2") attrs["dtype"] = f64;
@@ -162,8 +162,8 @@ TEST(Random, GammaAndPoissonNumbersHaveTheirMoments) {
     expect_moments("RandomPoissonV2", rate, rate, rate);
 }
 
-// By central differences of the distribution function, at quantiles: F(alpha, x) stays the same.
-TEST(Random, TheDerivativeOfAGammaNumberKeepsItsQuantile) {
+// By central differences of the distribution function, at quantiles: F(alpha, x) stays constant.
+TEST(Random, GammaDerivativeKeepsTheQuantile) {
   for (const double alpha : {0.4, 1.0, 3.0, 20.0}) {
     for (const double x : {0.1 * alpha, 0.8 * alpha, 2 * alpha + 1}) {
       const double step = 1e-5;
@@ -179,8 +179,8 @@ TEST(Random, TheDerivativeOfAGammaNumberKeepsItsQuantile) {
   }
 }
 
-// Of one number, by the formulas of implicit differentiation: F(y) = (P(y) - P(a)) / (P(b) - P(a)).
-TEST(Random, TheDerivativeOfATruncatedNormalNumberKeepsItsQuantile) {
+// For one number, by implicit differentiation: F(y) = (P(y) - P(a)) / (P(b) - P(a)).
+TEST(Random, TruncatedNormalDerivativeKeepsTheQuantile) {
   Graph graph;
   const auto number = [&](double value) { return constant(graph, Tensor::scalar(value)); };
   const std::vector<Output> parameters = {number(0.5), number(2), number(-1), number(3)};
@@ -203,7 +203,7 @@ TEST(Random, TheDerivativeOfATruncatedNormalNumberKeepsItsQuantile) {
   EXPECT_NEAR(to_doubles(values[3])[0], quantile * density(high) / density(at), 1e-12);
 }
 
-TEST(Random, TheGradientOfStatelessGammaNumbersIsSummedOverThoseOfOneAlpha) {
+TEST(Random, StatelessGammaGradientSumsOverNumbersOfOneAlpha) {
   Graph graph;
   const Output alpha = constant(graph, floats({0.5F, 3}));
   const Output y = op("StatelessRandomGammaV2",
@@ -216,7 +216,7 @@ TEST(Random, TheGradientOfStatelessGammaNumbersIsSummedOverThoseOfOneAlpha) {
     EXPECT_NEAR(by_alpha[i], all[i] + all[i + 2] + all[i + 4] + all[i + 6], 1e-5);
 }
 
-TEST(Random, AChoiceAmongNothingIsRefused) {
+TEST(Random, RejectsChoicesAmongNoClasses) {
   expect_error_with(Code::invalid_argument, "num_classes should be positive", [] {
     run_op("Multinomial", {floats({1, 0}, {}), Tensor::scalar(1)}, seeds);
   });

@@ -1,4 +1,4 @@
-// Corners of reductions: every split of axes, long and short, nothing at all, threads.
+// Corner cases of reductions: every split of axes, long and short, empty tensors, threads.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -58,7 +58,7 @@ TEST(Reduction, SumsOverAnyAxes) {
   }
 }
 
-TEST(Reduction, AManyElementSumIsAccurateAndTheSameOnAnyNumberOfThreads) {
+TEST(Reduction, LongSumsAreAccurateAndEqualOnAnyNumberOfThreads) {
   Tensor x(f32, {3'000'001});
   std::fill_n(x.data<float>(), x.elements(), 0.1f);
   const float alone = run_op("Sum", {x, ints({0})})[0].item<float>();
@@ -66,7 +66,7 @@ TEST(Reduction, AManyElementSumIsAccurateAndTheSameOnAnyNumberOfThreads) {
   EXPECT_EQ(run_op("Sum", {x, ints({0})}, {}, test_cpu(3))[0].item<float>(), alone);
 }
 
-TEST(Reduction, OfNothing) {
+TEST(Reduction, ReducesEmptyTensors) {
   const Tensor nothing = floats({0, 3}, {});
   EXPECT_EQ(to_doubles(run_op("Sum", {nothing, ints({0})})[0]), (std::vector<double>{0, 0, 0}));
   EXPECT_EQ(to_doubles(run_op("Prod", {nothing, ints({0})})[0]), (std::vector<double>{1, 1, 1}));
@@ -90,7 +90,7 @@ TEST(Reduction, NaNWins) {
   }
 }
 
-TEST(Reduction, RefusesAnAxisOutOfRange) {
+TEST(Reduction, RejectsAxesOutOfRange) {
   for (int axis : {2, -3}) {
     try {
       run_op("Sum", {floats({1, 2}, {1, 2}), ints({axis})});
@@ -102,18 +102,18 @@ TEST(Reduction, RefusesAnAxisOutOfRange) {
   }
 }
 
-TEST(Reduction, SixteenBitFloatsAreSummedAsFloat) {
+TEST(Reduction, SumsSixteenBitFloatsAsFloat) {
   const Tensor ones = from_doubles(bf16, {1000}, std::vector<double>(1000, 1.0));
   EXPECT_EQ(static_cast<float>(run_op("Sum", {ones, ints({0})})[0].item<bfloat16>()), 1000);
 }
 
-TEST(ArgMax, TakesTheFirstOfEquals) {
+TEST(ArgMax, ReturnsTheFirstOfEqualElements) {
   const Tensor x = floats({2, 3}, {2, 2, 1, 0, 5, 5});
   EXPECT_EQ(to_doubles(run_op("ArgMax", {x, Tensor::scalar(1)})[0]), (std::vector<double>{0, 1}));
   EXPECT_EQ(run_op("ArgMax", {x, Tensor::scalar(1)}, {{"output_type", i32}})[0].dtype(), i32);
 }
 
-TEST(Reduction, NothingIsAddedToASingleElement) {
+TEST(Reduction, KeepsTheSignOfASingleZero) {
   for (const char* op : {"Sum", "Mean", "Prod"}) {
     const Tensor none = run_op(op, {floats({-0.0F, 1}), Tensor(i32, {0})})[0],
                  one = run_op(op, {floats({1, 2}, {-0.0F, 1}), ints({0})})[0];

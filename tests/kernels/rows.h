@@ -15,15 +15,15 @@ struct Row {
   std::string op;
   std::vector<Shape> shapes;  // of the inputs
   AttrMap attrs = {};
-  // Inputs with given elements: axes, shapes, conditions. What is float here is converted to the
-  // dtype asked for.
+  // Inputs with given elements: axes, shapes, conditions. Floats are converted to the requested
+  // dtype.
   std::map<int, Tensor> fixed = {};
   double low = -2, high = 2;          // of the other inputs' elements
   std::vector<double> avoid = {};     // kinks and poles: elements keep 0.1 away from these
   double tolerance = 1e-5;            // of the gradient, relative to max(1, |gradient|)
-  int output = 0;                     // the one that is differentiated
+  int output = 0;                     // the differentiated output
   bool needs_rank = false;            // the gradient exists only where ranks are known
-  std::vector<int> no_gradient = {};  // floating inputs that none flows to
+  std::vector<int> no_gradient = {};  // floating inputs without a gradient
 };
 
 // Rows for this op: those of the table, or one with all inputs of shape [3, 4] if the op takes one

@@ -158,7 +158,7 @@ std::vector<Row> matrix_and_sparse_rows() {
     rows.push_back({.op = "Segment" + kind,
                     .shapes = {{4, 2}, {4}},
                     .fixed = {{1, ints({0, 0, 2, 2})}},
-                    .low = -20,  // so that no two are equal
+                    .low = -20,  // so that no two elements are equal
                     .high = 20});
     if (kind == "Mean") continue;
     rows.push_back({.op = "UnsortedSegment" + kind,

@@ -123,7 +123,8 @@ std::vector<Row> neural_rows() {
       {.op = "BiasAdd", .shapes = {{2, 3, 2, 2}, {3}}, .attrs = {{"data_format", "NCHW"}}},
       {.op = "Softmax", .shapes = {matrix}},
       {.op = "LogSoftmax", .shapes = {matrix}},
-      // The derivative by the logits supposes that labels sum to 1; by the labels, nothing.
+      // The derivative by the logits assumes that labels sum to 1; the derivative by the labels
+      // does not.
       {.op = "SoftmaxCrossEntropyWithLogits",
        .shapes = {{2, 3}, {2, 3}},
        .fixed = {{1, floats({2, 3}, {0.5, 0.25, 0.25, 0, 0, 1})}}},

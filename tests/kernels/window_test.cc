@@ -1,4 +1,4 @@
-// Windows, and places of their elements, that do not fit into the image.
+// Windows, and positions of their elements, that do not fit into the image.
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -17,15 +17,16 @@ Tensor pooled(int64_t size, int64_t window, int64_t stride) {
                  {"padding", "VALID"}})[0];
 }
 
-TEST(Window, TooLargeByLessThanTwoStridesLeavesAnEmptyOutput) {
+TEST(Window, LessThanTwoStridesTooLargeGivesAnEmptyOutput) {
   EXPECT_EQ(pooled(2, 3, 2).shape(), Shape({1, 0, 4, 1}));
   EXPECT_EQ(pooled(2, 5, 2).shape(), Shape({1, 0, 4, 1}));
   expect_error_with(Code::invalid_argument, "a window of 6 does not fit into an input of 2",
                     [] { pooled(2, 6, 2); });
 }
 
-// One that were not refused would be written beyond the tensor. (TensorFlow ends its process.)
-TEST(Window, APlaceOutsideOfItsImageIsAnError) {
+// A position that is not rejected would be written beyond the tensor. (TensorFlow ends its
+// process.)
+TEST(Window, RejectsPositionsOutsideTheImage) {
   const auto gradient = [](std::initializer_list<int64_t> places, bool in_batch) {
     return run_op(
         "MaxPoolGradWithArgmax",
@@ -50,8 +51,8 @@ TEST(Window, APlaceOutsideOfItsImageIsAnError) {
   }
 }
 
-// As in TensorFlow: where there is nothing to compute, nothing is refused.
-TEST(Window, AFilterWithoutElements) {
+// As in TensorFlow: where there is nothing to compute, nothing is rejected.
+TEST(Window, AcceptsEmptyFiltersOfEmptyOutputs) {
   const auto shape = [](const char* op, const Shape& x, const Shape& filter) {
     return run_op(op, {Tensor(f32, x), Tensor(f32, filter)},
                   {{"strides", std::vector<int64_t>{1, 1, 1, 1}}, {"padding", "SAME"}})[0]

@@ -1,5 +1,5 @@
-// In steady state a step allocates nothing, in the tape or around it. This file replaces operator
-// new and aligned_alloc of the test program (and so of libleat.so) to count.
+// In steady state a step allocates nothing, neither in the tape nor around it. This file replaces
+// operator new and aligned_alloc of the test program (and so of libleat.so) to count.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
@@ -38,7 +38,7 @@ extern "C" void* aligned_alloc(size_t alignment, size_t bytes) {
 namespace leat {
 namespace {
 
-TEST(Allocations, NoneInAThousandTrainingSteps) {
+TEST(Allocations, DoNotOccurInAThousandTrainingSteps) {
 #ifdef LEAT_UNDER_SANITIZER
   GTEST_SKIP() << "a sanitizer has replaced the allocator";
 #endif

@@ -1,4 +1,4 @@
-// Datasets and iterators in sessions: ends, numbers that make no sense, what lives how long.
+// Datasets and iterators in sessions: ends, invalid numbers, lifetimes.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -53,7 +53,7 @@ struct Pipeline {
   LocalSession session;
 };
 
-TEST(Datasets, EndAgainAndAgain) {
+TEST(Datasets, KeepReportingTheirEnd) {
   Pipeline p;
   p.read(p.range(2));
   expect_error_with(Code::failed_precondition, "has not been initialized", [&] { p.next(); });
@@ -66,7 +66,7 @@ TEST(Datasets, EndAgainAndAgain) {
   }
 }
 
-TEST(Datasets, HugeSizesUseOnlyTheMemoryOfTheElements) {
+TEST(Datasets, UseOnlyTheMemoryOfTheElementsForHugeSizes) {
   const int64_t huge = int64_t{1} << 62;
   {
     Pipeline p;
@@ -92,7 +92,7 @@ TEST(Datasets, HugeSizesUseOnlyTheMemoryOfTheElements) {
   }
 }
 
-TEST(Datasets, RefuseCountsThatMakeNoSense) {
+TEST(Datasets, RejectInvalidCounts) {
   for (const int64_t count : {int64_t{0}, int64_t{-1}, INT64_MIN}) {
     Pipeline p;
     p.read(p.add("BatchDataset", {p.range(3), p.number(count)}, int64_vectors), int64_vectors);
@@ -119,7 +119,7 @@ TEST(Datasets, RangesStopAtTheLastNumber) {
   expect_error_with(Code::out_of_range, "End of sequence", [&] { p.next(); });
 }
 
-TEST(Datasets, PaddingBeyondTheMemoryIsAnError) {
+TEST(Datasets, RejectPaddingBeyondTheMemory) {
   Pipeline p;
   Tensor shape(i64, {2});
   shape.data<int64_t>()[0] = shape.data<int64_t>()[1] = int64_t{1} << 31;
@@ -139,8 +139,8 @@ TEST(Datasets, PaddingBeyondTheMemoryIsAnError) {
   EXPECT_THROW(p.next(), Error);
 }
 
-// What a client says of a dataset's elements need not be true.
-TEST(Datasets, ElementsThatAreNotWhatTheirDatasetSaysAreRefused) {
+// A client's claims about a dataset's elements need not be true.
+TEST(Datasets, RejectElementsThatContradictTheirDataset) {
   {
     Pipeline p;
     AttrMap attrs = int64_scalars;
@@ -166,7 +166,7 @@ TEST(Datasets, ElementsThatAreNotWhatTheirDatasetSaysAreRefused) {
                     [&] { p.next(); });
 }
 
-TEST(Datasets, DatasetsOfDatasetsHaveALimit) {
+TEST(Datasets, LimitNestedDatasets) {
   Pipeline p;
   Output both = p.range(1);
   for (int i = 0; i < 40; ++i) both = p.add("ConcatenateDataset", {both, both});
@@ -175,19 +175,19 @@ TEST(Datasets, DatasetsOfDatasetsHaveALimit) {
                     [&] { p.make(); });
 }
 
-TEST(Datasets, AnEndlessSkipEndsWithItsStep) {
+TEST(Datasets, EndlessSkipEndsWithItsStep) {
   Pipeline p(300ms);
   // Skips for ever.
   p.read(p.add("SkipDataset",
                {p.add("RepeatDataset", {p.range(3), p.number(-1)}), p.number(INT64_MAX)}));
   p.make();
   EXPECT_THROW(p.next(), Error);
-  // The iterator goes on to serve.
+  // The iterator remains usable.
   p.make();
   EXPECT_THROW(p.next(), Error);
 }
 
-TEST(Datasets, AnIteratorOutlivesTheStepThatMadeItsDataset) {
+TEST(Datasets, IteratorOutlivesTheStepThatMadeItsDataset) {
   Pipeline p;
   p.read(p.add("RepeatDataset", {p.range(2), p.number(-1)}));
   p.make();
@@ -197,7 +197,7 @@ TEST(Datasets, AnIteratorOutlivesTheStepThatMadeItsDataset) {
   EXPECT_THAT(p.session.containers().size(), 0);
 }
 
-TEST(Datasets, ManyReadOneIterator) {
+TEST(Datasets, ManyThreadsReadOneIterator) {
   Pipeline p;
   p.read(p.range(400));
   p.make();

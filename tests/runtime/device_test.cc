@@ -1,5 +1,4 @@
-// Programs on a device that is not the host: where values are copied, what lives how long, what
-// happens in order.
+// Programs on a device that is not the host: where values are copied, lifetimes, and order.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -35,7 +34,7 @@ Tensor vector_of(std::vector<float> values) {
   return Tensor::of<float>({static_cast<int64_t>(values.size())}, std::span<const float>(values));
 }
 
-TEST(Device, FeedsGoUpAndFetchesComeDownOnce) {
+TEST(Device, CopiesFeedsAndFetchesOnce) {
   GpuTask task;
   Graph graph;
   const Output x = feed(graph, "x", {any});
@@ -53,14 +52,13 @@ TEST(Device, FeedsGoUpAndFetchesComeDownOnce) {
   }
 }
 
-TEST(Device, TheHostMayBeFarAhead) {
+TEST(Device, HostMayRunFarAhead) {
   GpuTask task;
   Graph graph;
   const Output x = feed(graph, "x", {any});
   const Output y = op("TestAdd", {x, x});
   const auto registered = task.on_gpu(std::move(graph), {y.name()});
-  // All steps are enqueued before the first has run: nothing that is used again may be used too
-  // early.
+  // All steps are enqueued before the first has run: no buffer may be reused too early.
   task.gpu.recording_stream().hold();
   std::vector<std::future<StepResult>> results;
   for (int64_t step = 0; step < 20; ++step) {
@@ -76,7 +74,7 @@ TEST(Device, TheHostMayBeFarAhead) {
   }
 }
 
-TEST(Device, VariablesLiveThereAndAreCopiedOnWrite) {
+TEST(Device, VariablesLiveOnTheDeviceAndAreCopiedOnWrite) {
   GpuTask task;
   const auto w = task.containers->variable("", "w", f32);
   {
@@ -105,7 +103,7 @@ TEST(Device, VariablesLiveThereAndAreCopiedOnWrite) {
   EXPECT_EQ(w->value().device(), &task.gpu);
 }
 
-TEST(Device, ValuesThatDecideShapesComeToTheHost) {
+TEST(Device, CopiesValuesThatDecideShapesToTheHost) {
   GpuTask task;
   Graph graph;
   const Output x = feed(graph, "x", {any});
@@ -127,7 +125,7 @@ TEST(Device, ShapesFoldOnTheHost) {
             (std::vector<float>{1, 1, 1}));
 }
 
-TEST(Device, AnErrorOfTheStreamEndsTheStep) {
+TEST(Device, StreamErrorEndsTheStep) {
   GpuTask task;
   Graph graph;
   const Output x = feed(graph, "x", {any});
@@ -142,11 +140,11 @@ TEST(Device, AnErrorOfTheStreamEndsTheStep) {
             std::vector<float>{2});
 }
 
-TEST(Device, OneThatTakesNoMoreWorkEndsTheStep) {
+TEST(Device, DeviceThatAcceptsNoMoreWorkEndsTheStep) {
   GpuTask task;
   Graph graph;
   const Output x = feed(graph, "x", {any});
-  // The last wait of the step is what fails, on the device's own thread once the copy has come.
+  // The last wait of the step fails, on the device's own thread after the copy.
   const Output y = op("TestAdd", {x, x});
   const auto registered = task.on_gpu(std::move(graph), {y.name()});
   const auto sum = [&] {
@@ -159,8 +157,8 @@ TEST(Device, OneThatTakesNoMoreWorkEndsTheStep) {
   EXPECT_EQ(sum(), std::vector<float>{2});
 }
 
-// Two programs that share a variable's name and not its device.
-TEST(Device, AVariableInTheMemoryOfAnotherDeviceIsAnError) {
+// Two programs share a variable's name, but not its device.
+TEST(Device, RejectsVariablesInTheMemoryOfAnotherDevice) {
   GpuTask task;
   task.containers->variable("", "w", f32)->assign(vector_of({1, 2}));
   Graph graph;

@@ -14,7 +14,7 @@ namespace {
 
 const LocalDevices one_cpu{.cpus = 1, .gpus = false};
 
-// The strings that an op of one or two strings gives.
+// The strings that an op with one or two string inputs returns.
 std::vector<std::string> run_on(const std::string& op, const std::vector<std::string>& texts) {
   Graph graph;
   std::vector<Output> inputs;
@@ -30,10 +30,10 @@ std::vector<std::string> run_on(const std::string& op, const std::vector<std::st
 
 using testing::ElementsAre;
 
-TEST(Files, WhatIsWrittenIsReadAndFound) {
+TEST(Files, ReadAndMatchWrittenFiles) {
   const ScratchDirectory directory;
   run_on("WriteFile", {directory / "a/b/1.txt", "first"});
-  run_on("WriteFile", {directory / "a/b/1.txt", "second"});  // in its place
+  run_on("WriteFile", {directory / "a/b/1.txt", "second"});  // overwrites it
   run_on("WriteFile", {directory / "a/c/2.txt", std::string("\0x", 2)});
   EXPECT_EQ(read_file(directory / "a/b/1.txt"), "second");
   EXPECT_THAT(run_on("ReadFile", {directory / "a/c/2.txt"}), ElementsAre(std::string("\0x", 2)));
@@ -44,7 +44,7 @@ TEST(Files, WhatIsWrittenIsReadAndFound) {
   EXPECT_THAT(run_on("MatchingFiles", {directory / "a/d/*"}), ElementsAre());
 }
 
-TEST(Files, UrlsOfFilesArePathsOthersAreRefused) {
+TEST(Files, AcceptFileUrlsAndRejectOthers) {
   const ScratchDirectory directory;
   const std::string url = "file://localhost" + directory.path();
   run_on("WriteFile", {"file://" + (directory / "a/1.txt"), "first"});
@@ -60,7 +60,7 @@ TEST(Files, UrlsOfFilesArePathsOthersAreRefused) {
   expect_error_with(Code::not_found, "a-b://x", [] { run_on("ReadFile", {"a-b://x"}); });
 }
 
-TEST(Files, AMissingFileIsNotFound) {
+TEST(Files, ReportMissingFilesAsNotFound) {
   const ScratchDirectory directory;
   expect_error_with(Code::not_found, "missing",
                     [&] { run_on("ReadFile", {directory / "missing"}); });
@@ -68,8 +68,8 @@ TEST(Files, AMissingFileIsNotFound) {
                     [&] { run_on("ReadFile", {directory.path()}); });
 }
 
-// Whose other end nobody has: opening it must not wait.
-TEST(Files, APipeIsNoFile) {
+// Nobody has the pipe's other end: opening it must not wait.
+TEST(Files, RejectPipes) {
   const ScratchDirectory directory;
   const std::string pipe = directory / "pipe";
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);

@@ -28,7 +28,7 @@ Output argument(Graph& graph, DType dtype) {
       .output();
 }
 
-// What is in the file argument:0, twice. It waits for the disk, and then has work to do.
+// The contents of the file argument:0, twice. It waits for the disk, and then has work to do.
 WrittenFunction reader(const std::string& name) {
   Graph graph;
   const Output path = argument(graph, DType::string);
@@ -72,8 +72,9 @@ TEST_F(FunctionsTest, AreCompiledOnceUnlessTheyHaveState) {
   EXPECT_NE(functions.compiled(reader("r")), functions.compiled(reader("r")));
 }
 
-// One would end with the function, and could not wait for itself if it were the last to know it.
-TEST_F(FunctionsTest, HaveNoThreadsOfTheirOwn) {
+// A thread of its own would end with the function, and could not wait for itself if it held the
+// last reference.
+TEST_F(FunctionsTest, StartNoThreadsOfTheirOwn) {
   const auto threads = [] {
     return std::distance(std::filesystem::directory_iterator("/proc/self/task"), {});
   };
@@ -84,10 +85,10 @@ TEST_F(FunctionsTest, HaveNoThreadsOfTheirOwn) {
     kept.push_back(functions.compiled(reader("r")));
     EXPECT_EQ(read(*kept.back()), "contentcontent");
   }
-  EXPECT_LE(threads(), before + 4);  // those that wait for disks
+  EXPECT_LE(threads(), before + 4);  // threads that wait for disks
 }
 
-TEST_F(FunctionsTest, MayBeForgottenWhileTheirCallEnds) {
+TEST_F(FunctionsTest, MayBeReleasedWhileTheirCallEnds) {
   std::vector<std::thread> callers;
   for (int caller = 0; caller < 8; ++caller) {
     callers.emplace_back([this] {

@@ -1,4 +1,4 @@
-// What a session keeps of a step that was run once, and for how long.
+// What a session keeps of a step that ran once, and for how long.
 #include <gtest/gtest.h>
 
 #include "graph/ops.h"
@@ -16,7 +16,7 @@ class KeptMemory : public testing::Test {
     small_ = constant(graph_, Tensor::scalar(1.0f)).name();
     session_.extend(graph_);
   }
-  // A buffer of 1 MB that a tape has made, without a handle on it.
+  // A buffer of 1 MB that a tape made and no handle holds.
   std::weak_ptr<Buffer> run_big() {
     Tensor x(f32, {int64_t{1} << 18});
     std::fill_n(x.data<float>(), x.elements(), 1.0f);
@@ -31,7 +31,7 @@ class KeptMemory : public testing::Test {
   std::string big_, small_;
 };
 
-TEST_F(KeptMemory, WhatABigStepHadIsGivenBackAfterSomeSteps) {
+TEST_F(KeptMemory, ReturnsMemoryOfABigStepAfterSomeSteps) {
   const std::weak_ptr<Buffer> buffer = run_big();
   EXPECT_FALSE(buffer.expired()) << "the next step may be the same: it is kept for it";
   run_small(2 * LocalSession::calls_of_memory);
@@ -39,7 +39,7 @@ TEST_F(KeptMemory, WhatABigStepHadIsGivenBackAfterSomeSteps) {
   EXPECT_NE(run_big().lock(), nullptr) << "it can be run again";
 }
 
-TEST_F(KeptMemory, WhatIsUsedNowAndThenIsKept) {
+TEST_F(KeptMemory, KeepsMemoryUsedNowAndThen) {
   const std::weak_ptr<Buffer> first = run_big();
   for (int i = 0; i < 10; ++i) {
     run_small(LocalSession::calls_of_memory / 2);

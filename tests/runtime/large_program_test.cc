@@ -1,5 +1,5 @@
-// Programs of many nodes, in each of the shapes that are hard for the planner, the tape or the plan
-// of memory. See tests/graph/large_graph_test.cc.
+// Programs of many nodes, in each shape that is hard for the planner, the tape or the memory plan.
+// See tests/graph/large_graph_test.cc.
 #include <gtest/gtest.h>
 
 #include "graph/ops.h"
@@ -11,7 +11,7 @@ namespace {
 
 constexpr int many = 100'000;
 
-// What one step gives.
+// The value of one step.
 std::vector<float> run(const Graph& graph, const std::vector<Output>& fetches,
                        const NamedTensors& feeds = {}) {
   LocalSession session({}, {.cpus = 1, .gpus = false});
@@ -25,7 +25,7 @@ std::vector<float> run(const Graph& graph, const std::vector<Output>& fetches,
 
 NamedTensors one() { return {{"x", Tensor::of<float>({2}, {1, 1})}}; }
 
-TEST(LargeProgram, AChain) {
+TEST(LargeProgram, Chain) {
   Graph graph;
   const Output x = placeholder(graph, "x", f32, {2});
   Output h = x;
@@ -33,8 +33,8 @@ TEST(LargeProgram, AChain) {
   EXPECT_EQ(run(graph, {h}, one()), std::vector<float>{many + 1.0f});
 }
 
-// All values are there at the same time.
-TEST(LargeProgram, OneNodeThatAllUseAndOneThatUsesAll) {
+// All values exist at the same time.
+TEST(LargeProgram, FanOutAndFanIn) {
   Graph graph;
   const Output x = placeholder(graph, "x", f32, {2});
   std::vector<Output> all;
@@ -80,9 +80,9 @@ TEST(LargeProgram, VariablesAndTheirUpdates) {
   EXPECT_EQ(floats(values[1])[0], 0.75f * (variables - 1));
 }
 
-// Nodes that are no part of a segment, one behind the other: a wait set of each that held all
-// before it would be gigabytes.
-TEST(LargeProgram, BoundaryNodesBehindEachOther) {
+// A chain of nodes outside of segments: if each wait set held all nodes before it, they would take
+// gigabytes.
+TEST(LargeProgram, ChainOfBoundaryNodes) {
   Graph graph;
   const Output x = placeholder(graph, "x", f32, {2});
   Output value = x, sum = x;
@@ -93,7 +93,7 @@ TEST(LargeProgram, BoundaryNodesBehindEachOther) {
   EXPECT_EQ(run(graph, {value, sum}, one()), (std::vector<float>{1, 1 + many / 500}));
 }
 
-TEST(LargeProgram, DatasetsThatAreTooDeepAreRefused) {
+TEST(LargeProgram, RejectsDatasetsNestedTooDeep) {
   Graph graph;
   const AttrMap attrs = {{"Toutput_types", std::vector<DType>{DType::variant}},
                          {"output_shapes", std::vector<Shape>{Shape{}}}};

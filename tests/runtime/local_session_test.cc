@@ -22,7 +22,7 @@ Tensor vector_of(std::vector<float> values) {
   return Tensor::of<float>({static_cast<int64_t>(values.size())}, std::span<const float>(values));
 }
 
-TEST(LocalSession, FeedsFetchesAndTargets) {
+TEST(LocalSession, RunsFeedsFetchesAndTargets) {
   Graph graph;
   const Output x = placeholder(graph, "x", f32, {any});
   const Output w = variable(graph, "w", {2});
@@ -38,7 +38,7 @@ TEST(LocalSession, FeedsFetchesAndTargets) {
   EXPECT_EQ(floats(fetched[2]), (std::vector<float>{11, 12}));
 }
 
-TEST(LocalSession, TheTextsThatTensorFlowUsersKnow) {
+TEST(LocalSession, ReportsErrorsInTensorFlowsWords) {
   Graph graph;
   const Output x = placeholder(graph, "x", f32, {any, 3}, {"model.cc", 5});
   graph.add({.op = "TestAdd", .name = "y", .inputs = {x, x}});
@@ -100,7 +100,7 @@ TEST(LocalSession, GrowsWithTheGraph) {
   EXPECT_EQ(floats(session.run({}, {added.name()}, {})[0]), std::vector<float>{11});
 }
 
-TEST(LocalSession, EveryOrderOfASignatureIsOneGraph) {
+TEST(LocalSession, EveryOrderOfASignatureSharesOneGraph) {
   Graph graph;
   const Output x = placeholder(graph, "x", f32, {1}), y = placeholder(graph, "y", f32, {1});
   graph.add({.op = "TestAdd", .name = "a", .inputs = {x, y}});
@@ -115,7 +115,7 @@ TEST(LocalSession, EveryOrderOfASignatureIsOneGraph) {
   EXPECT_EQ(floats(ba[0]), std::vector<float>{2});
   EXPECT_EQ(floats(ba[1]), std::vector<float>{3});
   EXPECT_EQ(session.prepared_graphs(), 1u);
-  // Names that run together must not meet.
+  // Concatenated names must not collide.
   EXPECT_EQ(thrown_by([&] {
               session.run({{"x:0", one}}, {"a:0b:0"}, {});
             }).code(),
@@ -123,7 +123,7 @@ TEST(LocalSession, EveryOrderOfASignatureIsOneGraph) {
   EXPECT_EQ(session.prepared_graphs(), 1u) << "a failed build is not remembered";
 }
 
-TEST(LocalSession, TheCacheIsBounded) {
+TEST(LocalSession, BoundsItsCache) {
   Graph graph;
   const Output x = placeholder(graph, "x", f32, {1});
   for (int i = 0; i < 70; ++i)
@@ -138,7 +138,7 @@ TEST(LocalSession, TheCacheIsBounded) {
   EXPECT_EQ(session.prepared_graphs(), 64u);
 }
 
-TEST(LocalSession, CallablesArePrepared) {
+TEST(LocalSession, PreparesCallables) {
   Graph graph;
   const Output x = placeholder(graph, "x", f32, {any}), y = placeholder(graph, "y", f32, {any});
   const Output z = op("TestAdd", {x, op("TestAdd", {y, y})});
@@ -161,7 +161,7 @@ TEST(LocalSession, CallablesArePrepared) {
   EXPECT_EQ(released.message(), concat("No such callable handle: ", handle));
 }
 
-TEST(LocalSession, WhatWasFetchedIsNotOverwritten) {
+TEST(LocalSession, NeverOverwritesFetches) {
   Graph graph;
   const Output x = placeholder(graph, "x", f32, {any});
   const Output y = op("TestAdd", {x, x});
@@ -225,7 +225,7 @@ TEST_P(LocalSessionThreads, DeadValuesCrossDevices) {
               HasSubstr("sum is negative"));
 }
 
-TEST_P(LocalSessionThreads, ADeadlineSaysWhatWasMissing) {
+TEST_P(LocalSessionThreads, DeadlineReportsWhatWasMissing) {
   Graph graph;
   const std::string gate = concat("deadline_gate", GetParam());
   Output y;
@@ -250,7 +250,7 @@ TEST_P(LocalSessionThreads, ADeadlineSaysWhatWasMissing) {
                 {.timeout = std::chrono::milliseconds(1)});
   });
   opener.join();
-  // The opener may be faster than the deadline; then the step ends with its status.
+  // The opener may be faster than the deadline; then the step ends with its own status.
   if (error.code() == Code::deadline_exceeded) {
     EXPECT_THAT(
         error.message(),
@@ -261,7 +261,7 @@ TEST_P(LocalSessionThreads, ADeadlineSaysWhatWasMissing) {
   }
 }
 
-TEST_P(LocalSessionThreads, CloseEndsWhatWaits) {
+TEST_P(LocalSessionThreads, CloseEndsWaitingSteps) {
   Graph graph;
   const std::string gate = concat("close_gate", GetParam());
   const Output waited =
@@ -278,17 +278,17 @@ TEST_P(LocalSessionThreads, CloseEndsWhatWaits) {
   std::thread closer([&] { session.close(); });
   while (thrown_by([&] { session.list_devices(); }).code() != Code::failed_precondition)
     std::this_thread::yield();
-  // The kernel still waits; once it is done the step ends at its next segment.
+  // The kernel still waits; when it is done, the step ends at its next segment.
   ASSERT_TRUE(TestGate::of(gate).open());
   runner.join();
   closer.join();
-  // The step may have ended before close() came to it.
+  // The step may have ended before close() reached it.
   EXPECT_THAT(error.message(),
               testing::AnyOf("Step was cancelled by an explicit call to `Session::Close()`.",
                              "no error was thrown"));
 }
 
-TEST_P(LocalSessionThreads, OneBuildForManyThreads) {
+TEST_P(LocalSessionThreads, BuildsOnceForManyThreads) {
   Graph graph;
   const Output x = placeholder(graph, "x", f32, {any});
   const Output y = op("TestAdd", {x, x});
@@ -377,9 +377,10 @@ TEST(LocalSession, TracesAndListsDevices) {
   EXPECT_GT(devices[0].memory_limit, 0);
 }
 
-// w/read of TensorFlow 1: its value is the variable's memory, so that who uses it after an update
-// sees the update; also where the update itself needs what was read, and by Identities of it.
-TEST(LocalSession, AUserOfAReadAfterAWriteSeesTheNewValue) {
+// TensorFlow 1's w/read: its value is the variable's memory, so a user after an update sees the
+// update, even if the update itself needs the value that was read. The same holds for its
+// Identities.
+TEST(LocalSession, UserOfAReadAfterAWriteSeesTheNewValue) {
   for (const bool feeds_write : {false, true}) {
     for (const bool is_chain : {false, true}) {
       Graph graph;
@@ -412,9 +413,9 @@ TEST(LocalSession, AUserOfAReadAfterAWriteSeesTheNewValue) {
   }
 }
 
-// As in TensorFlow, where the client gets the variable's memory; what was computed from it before
-// the update stays.
-TEST(LocalSession, AFetchOfAVariableSeesWhatTheStepMadeOfIt) {
+// As in TensorFlow, where the client gets the variable's memory; values computed before the update
+// stay.
+TEST(LocalSession, FetchOfAVariableSeesTheStepsUpdate) {
   Graph graph;
   const Output w = variable(graph, "w", {2});
   const Output init = assign(w, constant(graph, vector_of({1, 2})));
@@ -441,8 +442,8 @@ TEST(LocalSession, AFetchOfAVariableSeesWhatTheStepMadeOfIt) {
             (std::vector<float>{2, 4}));
 }
 
-// In one segment with what may be dead it would wait for itself.
-TEST(LocalSession, AControlTriggerBetweenNodesOfABranch) {
+// In one segment with nodes that may be dead it would wait for itself.
+TEST(LocalSession, ControlTriggerRunsBetweenNodesOfABranch) {
   Graph graph;
   const Output chosen = placeholder(graph, "chosen", DType::boolean, {});
   const Output taken = op_outputs("Switch", {constant(graph, vector_of({1})), chosen})[1];

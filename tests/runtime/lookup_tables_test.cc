@@ -1,4 +1,4 @@
-// Lookup tables in sessions: what is found, what fills them, what they refuse.
+// Lookup tables in sessions: what they find, what fills them, what they reject.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -15,7 +15,7 @@ namespace {
 
 const LocalDevices one_cpu{.cpus = 1, .gpus = false};
 
-// A table of strings to int64 and the usual operations on it, whose keys and values are fed.
+// A table of strings to int64 and the usual operations on it, with fed keys and values.
 struct TableGraph {
   explicit TableGraph(const std::string& kind, AttrMap attrs = {}) {
     attrs.emplace("key_dtype", DType::string);
@@ -56,7 +56,7 @@ struct TableGraph {
 
 using Numbers = std::vector<double>;
 
-TEST(LookupTables, AreFilledOnceAndThenFound) {
+TEST(LookupTables, AreFilledOnceAndThenFixed) {
   for (const char* kind : {"HashTable", "HashTableV2"}) {
     TableGraph table(kind);
     expect_error_with(Code::failed_precondition, "Table not initialized.",
@@ -65,7 +65,7 @@ TEST(LookupTables, AreFilledOnceAndThenFound) {
     EXPECT_EQ(table.size(), 2);
     EXPECT_EQ(table.find(texts({"b", "?", "a"})), (Numbers{2, -1, 1}));
     EXPECT_EQ(table.find(texts({}), Tensor::scalar<int64_t>(7)), Numbers{});
-    table.change("fill", texts({"a", "b"}), longs({1, 2}));  // as when two workers do it
+    table.change("fill", texts({"a", "b"}), longs({1, 2}));  // as two workers may do
     expect_error_with(Code::failed_precondition, "already initialized with different data", [&] {
       table.change("fill", texts({"a", "b", "c"}), longs({1, 2, 3}));
     });
@@ -74,7 +74,7 @@ TEST(LookupTables, AreFilledOnceAndThenFound) {
   }
 }
 
-TEST(LookupTables, AKeyWithTwoValuesLeavesTheTableAsItWas) {
+TEST(LookupTables, RejectAKeyWithTwoValuesWithoutAChange) {
   TableGraph table("HashTableV2");
   expect_error_with(Code::failed_precondition, "has different value for same key", [&] {
     table.change("fill", texts({"a", "a"}), longs({1, 2}));
@@ -84,7 +84,7 @@ TEST(LookupTables, AKeyWithTwoValuesLeavesTheTableAsItWas) {
   EXPECT_EQ(table.size(), 0);
 }
 
-TEST(LookupTables, MutableOnesChange) {
+TEST(LookupTables, MutableTablesChange) {
   TableGraph table("MutableHashTableV2");
   EXPECT_EQ(table.find(texts({"a"})), (Numbers{-1}));
   table.change("insert", texts({"a", "b", "c", "a"}), longs({1, 2, 3, 4}));
@@ -114,7 +114,7 @@ TEST(LookupTables, ValuesMayBeVectors) {
                     [&] { table.find(texts({"b"})); });
 }
 
-TEST(LookupTables, AFileFillsOne) {
+TEST(LookupTables, LoadFromAFile) {
   const ScratchDirectory directory;
   const std::string path = directory / "words.txt";
   std::ofstream(path) << "a\t5\r\nb\t6\n";
@@ -153,7 +153,8 @@ TEST(LookupTables, AFileFillsOne) {
   });
 }
 
-// A dense table of the keys that `empty` and `deleted` are like; -1 and -2 in most tests.
+// A dense table; its keys have the dtype and shape of `empty` and `deleted`, -1 and -2 in most
+// tests.
 Output dense_table(Graph& graph, const Output& empty, const Output& deleted, AttrMap attrs = {}) {
   attrs.emplace("value_dtype", i64);
   return graph
@@ -182,7 +183,7 @@ void insert_into_dense(const Tensor& keys, AttrMap attrs, const Shape& key_shape
   session.run({}, {}, {"insert"});
 }
 
-TEST(LookupTables, DenseOnesReserveTwoKeys) {
+TEST(LookupTables, DenseTablesReserveTwoKeys) {
   insert_into_dense(longs({3, 4}), {});
   insert_into_dense(longs({2, 2}, {-1, -2, -2, -1}), {}, {2});
   for (const int64_t reserved : {-1, -2}) {
@@ -195,7 +196,7 @@ TEST(LookupTables, DenseOnesReserveTwoKeys) {
   }
 }
 
-TEST(LookupTables, DenseOnesGrowNoFurtherThanThereIsMemory) {
+TEST(LookupTables, DenseTablesGrowOnlyWithinMemory) {
   const AttrMap least_load = {{"max_load_factor", 1e-38F}};
   EXPECT_THROW(insert_into_dense(longs({3}), least_load), Error);
   for (const int exponent : {45, 61, 62})
@@ -203,7 +204,7 @@ TEST(LookupTables, DenseOnesGrowNoFurtherThanThereIsMemory) {
                  Error);
 }
 
-TEST(LookupTables, TheReservedKeysOfADenseOneAreConstants) {
+TEST(LookupTables, DenseTablesNeedConstantReservedKeys) {
   Graph graph;
   const Output table = dense_table(graph, placeholder(graph, "empty", i64, {}),
                                    constant(graph, Tensor::scalar<int64_t>(-2)));

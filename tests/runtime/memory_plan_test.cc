@@ -28,9 +28,9 @@ void expect_sound(const std::vector<MemoryBlock>& blocks, const MemoryPlan& plan
   EXPECT_GE(plan.bytes, plan.max_live);
 }
 
-TEST(MemoryPlan, OfNothingIsEmpty) { EXPECT_EQ(plan_memory({}).bytes, 0u); }
+TEST(MemoryPlan, IsEmptyWithoutBlocks) { EXPECT_EQ(plan_memory({}).bytes, 0u); }
 
-TEST(MemoryPlan, ReusesWhatIsFree) {
+TEST(MemoryPlan, ReusesFreeMemory) {
   const std::vector<MemoryBlock> blocks = {{100, 0, 1}, {100, 1, 2}, {100, 2, 3}, {10, 0, 3}};
   const MemoryPlan plan = plan_memory(blocks);
   expect_sound(blocks, plan, 64);
@@ -45,7 +45,7 @@ TEST(MemoryPlan, KeepsTheAlignmentOfDevices) {
   EXPECT_EQ(plan.bytes, 768u);
 }
 
-// Layers: an activation that lives until its gradient is made, its scratch, its gradient.
+// Layers: an activation that lives until its gradient exists, its scratch memory, its gradient.
 std::vector<MemoryBlock> training_step(std::mt19937& random) {
   const int layers = 4 + static_cast<int>(random() % 40);
   const size_t batch = 64 * (1 + random() % 64);
@@ -90,7 +90,7 @@ TEST(MemoryPlan, IsCloseToTheBoundOnRandomNetworks) {
   EXPECT_LE(sum / graphs, 1.005);
 }
 
-TEST(MemoryPlan, IsSoundAndCloseOnAnyGraph) {
+TEST(MemoryPlan, IsSoundAndCloseToTheBoundOnAnyGraph) {
   std::mt19937 random(2);
   double sum = 0;
   constexpr int graphs = 50;
@@ -112,8 +112,8 @@ TEST(MemoryPlan, IsSoundAndCloseOnAnyGraph) {
   EXPECT_LE(sum / graphs, 1.03);
 }
 
-// Too many live at the same time to compare each with the others.
-TEST(MemoryPlan, OfVeryManyBlocksIsSoundAndCloseToTheBound) {
+// Too many blocks live at the same time to compare each with the others.
+TEST(MemoryPlan, IsSoundAndCloseToTheBoundForManyBlocks) {
   constexpr int count = 100'000;
   std::mt19937 random(1);
   std::vector<MemoryBlock> blocks;
@@ -122,7 +122,7 @@ TEST(MemoryPlan, OfVeryManyBlocksIsSoundAndCloseToTheBound) {
     blocks.push_back({64 * (1 + random() % 16), i, std::min(count, i + life)});
   }
   const MemoryPlan plan = plan_memory(blocks);
-  // A sweep over the instructions: those that live, by offset, and what ends when.
+  // A sweep over the instructions: the live blocks by offset, and when each block ends.
   std::map<size_t, size_t> living;
   std::multimap<int, int> endings;
   for (int i = 0; i < count; ++i) {

@@ -1,6 +1,6 @@
 // While loops as TensorFlow made them until 2017, and as people wrote them by hand: stacks of
-// version 1, references that go round, updates that run once more when the loop ends. The values
-// are those of TensorFlow 2.21.
+// version 1, references as loop variables, updates that run once more when the loop ends. The
+// values are those of TensorFlow 2.21.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -86,7 +86,7 @@ float number(SessionInterface& session, const std::string& fetch) {
 
 const std::string element = attr("elem_type", "type: DT_FLOAT");
 
-TEST(OldStacks, GiveBackInReverseOrder) {
+TEST(OldStacks, ReturnElementsInReverseOrder) {
   const auto session =
       session_of(constant("one", 1.0f) + constant("two", 2.0f) + node("s", "Stack", {}, element) +
                  node("push1", "StackPush", {"s", "one"}, floats) +
@@ -110,8 +110,8 @@ TEST(OldStacks, BelongToTheStep) {
                     [&] { session->run({}, {"pop:0"}, {}); });
 }
 
-// One loop pushes what another one pops, as a gradient's does.
-TEST(OldStacks, LeadFromOneLoopToAnother) {
+// One loop pushes what another one pops, like a gradient's loop.
+TEST(OldStacks, ConnectTwoLoops) {
   const auto session = session_of(
       node("s", "Stack", {}, element) + counter("f", 4, {"f/push"}) +
       node("f/s", "RefEnter", {"s"}, attr("T", "type: DT_STRING") + frame("f")) +
@@ -152,22 +152,22 @@ float after_loop(const std::string& text, const std::string& start = "assign") {
   return number(*session, "v:0");
 }
 
-TEST(LoopsByHand, AnUpdateAfterTheSwitchRunsOnceMoreThanTheBody) {
+TEST(LoopsByHand, UpdateAfterTheSwitchRunsOnceMoreThanTheBody) {
   EXPECT_EQ(after_loop(update("^k/switch") + counter("k", 4, {"update"})), 10);
 }
 
-TEST(LoopsByHand, AnUpdateAfterTheMergeRunsOnceMoreThanTheBody) {
+TEST(LoopsByHand, UpdateAfterTheMergeRunsOnceMoreThanTheBody) {
   EXPECT_EQ(after_loop(update("^k/merge") + counter("k", 4, {"update"})), 10);
 }
 
-TEST(LoopsByHand, AnUpdateAfterTheSwitchsTrueSideRunsWithTheBody) {
+TEST(LoopsByHand, UpdateAfterTheSwitchsTrueOutputRunsWithTheBody) {
   EXPECT_EQ(after_loop(update("^pivot") + node("pivot", "Identity", {"k/switch:1"}, ints) +
                        counter("k", 4, {"update"})),
             9);
 }
 
-// The condition has it already, once more than the body.
-TEST(LoopsByHand, AnUpdateThatTheConditionNeedsRunsOncePerTest) {
+// The condition already has it, once more than the body.
+TEST(LoopsByHand, UpdateInTheConditionRunsOncePerTest) {
   const std::string text = update("^k/merge") + counter("k", 4);
   std::string waiting = text;
   const std::string cond = node("k/cond", "LoopCond", {"k/less"});
@@ -176,14 +176,14 @@ TEST(LoopsByHand, AnUpdateThatTheConditionNeedsRunsOncePerTest) {
   EXPECT_EQ(after_loop(waiting), 10);
 }
 
-TEST(LoopsByHand, ALoopWithoutIterationsRunsTheUpdateOnce) {
+TEST(LoopsByHand, LoopWithoutIterationsRunsTheUpdateOnce) {
   const auto session = session_of(update("^k/switch") + counter("k", 0, {"update"}));
   session->run({}, {}, {"assign"});
   session->run({}, {"k/exit:0"}, {});
   EXPECT_EQ(number(*session, "v:0"), 6);
 }
 
-// ---- References that go round ----
+// ---- References as loop variables ----
 
 std::string reference_loop(const std::string& next) {
   return variable("v") + variable("other") + constant("start", 1.0f) + constant("by", 0.5f) +
@@ -200,18 +200,18 @@ std::string reference_loop(const std::string& next) {
          node("double", "AssignAdd", {"m/exit", "m/exit"}, floats);
 }
 
-TEST(LoopsByHand, AReferenceMayGoRound) {
+TEST(LoopsByHand, ReferencesMayBeLoopVariables) {
   const auto session = session_of(reference_loop("up") + counter("k", 3));
   session->run({}, {}, {"assign"});
   EXPECT_EQ(number(*session, "read:0"), 2.5f);
   EXPECT_EQ(number(*session, "v:0"), 2.5f);
   EXPECT_EQ(number(*session, "m/exit:0"), 4);
-  // What comes out is the variable itself.
+  // The exit is the variable itself.
   EXPECT_EQ(number(*session, "double:0"), 11);
   EXPECT_EQ(number(*session, "v:0"), 11);
 }
 
-TEST(LoopsByHand, TheConditionMayReadIt) {
+TEST(LoopsByHand, ConditionMayReadTheReference) {
   const auto session =
       session_of(variable("v") + constant("start", 1.0f) + constant("top", 100.0f) +
                  node("assign", "Assign", {"v", "start"}, floats) +
@@ -227,8 +227,8 @@ TEST(LoopsByHand, TheConditionMayReadIt) {
   EXPECT_EQ(number(*session, "m/exit:0"), 128);
 }
 
-// A Switch of values reads what goes round.
-TEST(LoopsByHand, AReferenceMayLeaveAsAValue) {
+// A Switch of values reads the reference of the loop.
+TEST(LoopsByHand, ReferencesMayExitAsValues) {
   const auto session =
       session_of(variable("v") + constant("start", 1.0f) + constant("by", 0.5f) +
                  node("assign", "Assign", {"v", "start"}, floats) +
@@ -245,7 +245,7 @@ TEST(LoopsByHand, AReferenceMayLeaveAsAValue) {
   EXPECT_EQ(number(*session, "m/exit:0"), 2.5f);
 }
 
-TEST(LoopsByHand, LoopsInLoopsMayPassAReferenceOn) {
+TEST(LoopsByHand, NestedLoopsMayPassReferences) {
   const auto session = session_of(
       variable("v") + constant("start", 1.0f) + constant("by", 0.5f) +
       node("assign", "Assign", {"v", "start"}, floats) +
@@ -281,7 +281,7 @@ TEST(LoopsByHand, LoopsInLoopsMayPassAReferenceOn) {
   EXPECT_EQ(number(*session, "m/exit:0"), 4);
 }
 
-TEST(LoopsByHand, AReferenceToAnotherVariableInTheNextIterationIsAnError) {
+TEST(LoopsByHand, RejectReferencesThatChangeTheirVariable) {
   const auto session = session_of(reference_loop("other/in") + counter("k", 3));
   session->run({}, {}, {"assign"});
   expect_error_with(

@@ -1,6 +1,6 @@
 // State other than queues, in sessions: staging areas and maps and maps of sparse tensors, which
-// ops find by their name alone; barriers; and queues that sort. Who waits, who is served, what ends
-// a wait.
+// ops find by their name alone; barriers; and queues that sort. Which step waits, which is served,
+// and what ends a wait.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -19,7 +19,7 @@ using namespace std::chrono_literals;
 const LocalDevices one_cpu{.cpus = 1, .gpus = false};
 const AttrMap floats_only = {{"dtypes", std::vector<DType>{f32}}};
 
-// Nodes of a staging area of floats that is called "area".
+// Nodes of a staging area of floats, called "area".
 struct StagingGraph {
   explicit StagingGraph(AttrMap limits = {}) {
     for (const auto& [name, value] : floats_only) limits.emplace(name, value);
@@ -51,7 +51,7 @@ struct StagingGraph {
   LocalSession session{{.timeout = 20s}, one_cpu};
 };
 
-TEST(StagingAreas, FirstInFirstOut) {
+TEST(StagingAreas, AreFirstInFirstOut) {
   StagingGraph area;
   for (const float v : {1.0f, 2.0f, 3.0f}) area.put(v);
   EXPECT_EQ(area.peek(2), 3);
@@ -86,13 +86,13 @@ TEST(StagingAreas, ClearingMakesSpace) {
   EXPECT_EQ(area.take(), 2);
 }
 
-TEST(StagingAreas, WhatNeverFitsIsAnError) {
+TEST(StagingAreas, RejectElementsBeyondTheLimit) {
   StagingGraph area({{"memory_limit", 3}});
   expect_error_with(Code::resource_exhausted, "'4' bytes", [&] { area.put(1); });
 }
 
-// Ending one wait leaves the others in line.
-TEST(StagingAreas, AStepThatEndsLeavesTheLine) {
+// Ending one wait leaves the other waits in order.
+TEST(StagingAreas, EndedStepsTakeNoElement) {
   StagingGraph area;
   expect_error_with(Code::deadline_exceeded, "staging area 'area' has 0 elements",
                     [&] { area.session.run({}, {"take:0"}, {}, {.timeout = 100ms}); });
@@ -100,7 +100,7 @@ TEST(StagingAreas, AStepThatEndsLeavesTheLine) {
   EXPECT_EQ(area.take(), 5);
 }
 
-TEST(StagingAreas, ManyStepsAtOnce) {
+TEST(StagingAreas, ServeManyStepsAtOnce) {
   constexpr int each = 100, threads = 4;
   StagingGraph area({{"capacity", 3}});
   std::vector<std::future<std::vector<float>>> takers;
@@ -123,7 +123,7 @@ TEST(StagingAreas, ManyStepsAtOnce) {
   EXPECT_EQ(area.size(), 0);
 }
 
-TEST(StagingMaps, GiveTheTupleOfAKeyWhenItIsWhole) {
+TEST(StagingMaps, ReturnTheTupleOfAKeyWhenComplete) {
   Graph graph;
   const AttrMap two = {{"dtypes", std::vector<DType>{f32, i32}}, {"shared_name", "map"}};
   const auto with = [&](std::vector<DType> given) {
@@ -170,7 +170,7 @@ TEST(StagingMaps, GiveTheTupleOfAKeyWhenItIsWhole) {
   EXPECT_EQ(run(0, {"any:0"}, {})[0].item<int64_t>(), 4) << "the smallest key";
 }
 
-TEST(StagingMaps, AKeyMayWaitBesideOthers) {
+TEST(StagingMaps, KeysWaitIndependently) {
   Graph graph;
   const AttrMap attrs = {{"dtypes", std::vector<DType>{f32}}, {"shared_name", "map"}};
   AttrMap stage = attrs;
@@ -196,7 +196,7 @@ TEST(StagingMaps, AKeyMayWaitBesideOthers) {
   EXPECT_EQ(three.get(), 30);
 }
 
-TEST(SparseTensorMaps, GiveBackWhatWasAddedOnce) {
+TEST(SparseTensorMaps, ReturnAddedTensorsOnce) {
   Graph graph;
   const AttrMap map = {{"shared_name", "map"}};
   AttrMap typed = map;
@@ -226,7 +226,7 @@ TEST(SparseTensorMaps, GiveBackWhatWasAddedOnce) {
   expect_error_with(Code::invalid_argument, "it was already taken", [&] { take(); });
 }
 
-TEST(PriorityQueues, TheSmallestComesFirst) {
+TEST(PriorityQueues, ReturnTheSmallestFirst) {
   Graph graph;
   const Output q = graph
                        .add({.op = "PriorityQueueV2",
@@ -254,13 +254,13 @@ TEST(PriorityQueues, TheSmallestComesFirst) {
     return session.run({}, {"take:0", "take:1"}, {});
   });
   EXPECT_EQ(taken.wait_for(50ms), std::future_status::timeout);
-  put({-1, 3}, {10, 30});  // both before the one that waits
+  put({-1, 3}, {10, 30});  // both sort before the waiting 5
   const std::vector<Tensor> first = taken.get();
   EXPECT_THAT(first[0].span<int64_t>(), testing::ElementsAre(-1, 3));
   EXPECT_THAT(first[1].span<float>(), testing::ElementsAre(10, 30));
 }
 
-TEST(Barriers, TakersWaitForWholeElements) {
+TEST(Barriers, TakersWaitForCompleteElements) {
   Graph graph;
   const AttrMap types = {{"component_types", std::vector<DType>{f32, i32}}};
   AttrMap shaped = types;
@@ -307,9 +307,9 @@ TEST(Barriers, TakersWaitForWholeElements) {
 
 // ---- Names ----
 
-// As TensorFlow finds it, by the C++ class: a queue called "stats" does not harm a program that has
-// a table of that name.
-TEST(Names, StateOfDifferentKindsMayHaveTheSame) {
+// State is found by its C++ class, as in TensorFlow: a queue called "stats" does not harm a program
+// with a table of that name.
+TEST(Names, MayBeSharedByStateOfDifferentKinds) {
   Graph graph;
   const auto add = [&](const std::string& op, std::vector<Output> inputs, AttrMap attrs) {
     return &graph.add(

@@ -1,4 +1,4 @@
-// Programs, run through RegisteredGraph: segments, tapes, errors, what lies between segments.
+// Programs, run through RegisteredGraph: segments, tapes, errors, values between segments.
 #include "runtime/program.h"
 
 #include <gmock/gmock.h>
@@ -16,7 +16,7 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
-TEST(Program, OneSegmentRunsOnTheCaller) {
+TEST(Program, OneSegmentRunsOnTheCallingThread) {
   TestTask task;
   Graph graph;
   const Output x = feed(graph, "x", {any});
@@ -30,7 +30,7 @@ TEST(Program, OneSegmentRunsOnTheCaller) {
   EXPECT_EQ(floats(result.fetches[0].second), (std::vector<float>{3, 6}));
 }
 
-TEST(Program, OneTapePerShapeTheLeastRecentlyUsedGoesFirst) {
+TEST(Program, KeepsOneTapePerShapeAndDropsTheLeastRecentlyUsed) {
   TestTask task;
   Graph graph;
   const Output x = feed(graph, "x", {any});
@@ -48,7 +48,7 @@ TEST(Program, OneTapePerShapeTheLeastRecentlyUsedGoesFirst) {
   EXPECT_EQ(segment.counts().compilations, 41u);
 }
 
-TEST(Program, AFeedMustFitItsPlaceholder) {
+TEST(Program, FeedMustMatchItsPlaceholder) {
   TestTask task;
   Graph graph;
   const Output x = feed(graph, "x", {any, 784}, f32, {"model.cc", 7});
@@ -66,7 +66,7 @@ TEST(Program, AFeedMustFitItsPlaceholder) {
   EXPECT_EQ(unknown.code(), Code::invalid_argument);
 }
 
-TEST(Program, AnErrorNamesNodeOpDeviceAndLine) {
+TEST(Program, ErrorNamesNodeOpDeviceAndLine) {
   TestTask task;
   Graph graph;
   const Output x = feed(graph, "x", {any});
@@ -82,12 +82,12 @@ TEST(Program, AnErrorNamesNodeOpDeviceAndLine) {
   EXPECT_EQ(error.message(),
             "sum is negative (TestFail on " + cpu0 + ", model.cc:12)\n\t [[{{node layer/bad}}]]");
   EXPECT_EQ(error.node(), "layer/bad");
-  // The next step is not harmed.
+  // The next step is not affected.
   EXPECT_EQ(floats(run_step(*registered, {{"x:0", Tensor::of<float>({1}, {1})}}).fetches[0].second),
             std::vector<float>{1});
 }
 
-TEST(Program, MissingKernelsAreListedTogether) {
+TEST(Program, ListsMissingKernelsTogether) {
   TestTask task;
   static const Op op_a{{.name = "TestNoKernelA", .doc = "-"}},
       op_b{{.name = "TestNoKernelB", .doc = "-"}};
@@ -102,7 +102,7 @@ TEST(Program, MissingKernelsAreListedTogether) {
 
 // ---- Between segments ----
 
-TEST(Program, AShapeThatDependsOnDataCutsTheSegments) {
+TEST(Program, DataDependentShapesSeparateSegments) {
   TestTask task;
   Graph graph;
   const Output x = feed(graph, "x", {any});
@@ -121,7 +121,7 @@ TEST(Program, AShapeThatDependsOnDataCutsTheSegments) {
             0);
 }
 
-TEST(Program, AnInputThatDecidesAShapeIsPartOfTheKey) {
+TEST(Program, InputThatDecidesAShapeIsPartOfTheKey) {
   TestTask task;
   Graph graph;
   const Output x = feed(graph, "x", {any});
@@ -164,7 +164,7 @@ TEST(Program, SwitchAndMergeTakeOneBranch) {
   Node& merge = op_node(graph, "Merge", {no, yes});
   const Output after = op("TestAdd", {merge.output(0), merge.output(0)});
   const auto registered = task.registered(std::move(graph), {after.name(), merge.output(1).name()});
-  // The branch that is not taken does not run: TestFail would throw.
+  // The branch not taken does not run: TestFail would throw.
   auto fetches =
       run_step(*registered, {{"x:0", Tensor::of<float>({1}, {-3})}, {"p:0", boolean(false)}})
           .fetches;
@@ -176,8 +176,8 @@ TEST(Program, SwitchAndMergeTakeOneBranch) {
   EXPECT_EQ(fetches[1].second.item<int32_t>(), 1);
 }
 
-// What had become ready beside the Merge that ended one step must not run in the next.
-TEST(Program, AStepAfterAFailedMergeRunsNormally) {
+// Nodes that became ready beside the Merge that ended one step must not run in the next.
+TEST(Program, StepAfterAFailedMergeRunsNormally) {
   TestTask task;
   Graph graph;
   const Output x = feed(graph, "x", {any});
@@ -204,7 +204,7 @@ TEST(Program, AStepAfterAFailedMergeRunsNormally) {
   }
 }
 
-TEST(Program, FetchingADeadValueIsAnError) {
+TEST(Program, FetchingADeadValueFails) {
   TestTask task;
   Graph graph;
   const Output x = feed(graph, "x", {any});
@@ -219,7 +219,7 @@ TEST(Program, FetchingADeadValueIsAnError) {
   EXPECT_EQ(error.message(), "The tensor returned for TestAdd:0 was not valid.");
 }
 
-TEST(Program, NestedConditionsAndControlEdgesDie) {
+TEST(Program, NestedConditionsAndControlEdgesBecomeDead) {
   TestTask task;
   const auto w = task.containers->variable("", "w", f32);
   w->assign(Tensor::of<float>({1}, {0}));
@@ -230,8 +230,8 @@ TEST(Program, NestedConditionsAndControlEdgesDie) {
   Node& outer = op_node(graph, "Switch", {x, p});
   Node& inner_predicate = op_node(graph, "Switch", {q, p});
   Node& inner = op_node(graph, "Switch", {outer.output(1), inner_predicate.output(1)});
-  // A constant that is only there if the inner branch is: by a control edge, as TensorFlow's cond
-  // makes it.
+  // A constant that lives only if the inner branch does, through a control edge, as TensorFlow's
+  // cond makes it.
   const Output pivot = identity(inner.output(1));
   Output one;
   {
@@ -273,7 +273,7 @@ TEST(Program, ManyValuesOfOneConditionShareASegment) {
 class ProgramThreads : public testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(Threads, ProgramThreads, testing::Values(1, 2, 4));
 
-TEST_P(ProgramThreads, AKernelThatWaitsHoldsNoThread) {
+TEST_P(ProgramThreads, WaitingKernelHoldsNoThread) {
   TestTask task(GetParam());
   Graph graph;
   const Output x = feed(graph, "x", {1});
@@ -294,7 +294,7 @@ TEST_P(ProgramThreads, AKernelThatWaitsHoldsNoThread) {
   EXPECT_EQ(floats(result.get().fetches[0].second), std::vector<float>{8});
 }
 
-TEST_P(ProgramThreads, StepsOfManyThreadsUpdateAVariableOnceEach) {
+TEST_P(ProgramThreads, ConcurrentStepsUpdateAVariableOnceEach) {
   TestTask task(GetParam());
   const auto w = task.containers->variable("", "w", f32);
   w->assign(Tensor::of<float>({4}, {0, 0, 0, 0}));

@@ -1,4 +1,4 @@
-// Readers in sessions: who waits, what ends a wait, what an error leaves behind.
+// Readers in sessions: which step waits, what ends a wait, and the state after an error.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -66,7 +66,7 @@ struct ReaderGraph {
   LocalSession session;
 };
 
-TEST(Readers, GoFromFileToFile) {
+TEST(Readers, ContinueFromFileToFile) {
   ReaderGraph r;
   r.put(r.file("a\nb\n"));
   r.put(r.file(""));
@@ -84,7 +84,7 @@ TEST(Readers, GoFromFileToFile) {
                     [&] { r.read_up_to(0); });
 }
 
-TEST(Readers, OneReadAtATimeEachRecordOnce) {
+TEST(Readers, ReadEachRecordOnceAndOneAtATime) {
   ReaderGraph r;
   std::vector<std::future<std::string>> reads;
   for (int i = 0; i < 8; ++i)
@@ -98,8 +98,8 @@ TEST(Readers, OneReadAtATimeEachRecordOnce) {
   EXPECT_THAT(seen, ElementsAre("0", "1", "2", "3", "4", "5", "6", "7"));
 }
 
-// Those in line behind it as well; what comes later is served.
-TEST(Readers, AWaitEndsWithItsStep) {
+// The waits behind it end as well; later ones are served.
+TEST(Readers, WaitEndsWithItsStep) {
   ReaderGraph r("TextLineReaderV2", {}, 200ms);
   std::vector<std::future<Status>> reads;
   for (int i = 0; i < 3; ++i) {
@@ -114,7 +114,7 @@ TEST(Readers, AWaitEndsWithItsStep) {
   EXPECT_EQ(r.read(), "there");
 }
 
-TEST(Readers, AFileThatCannotBeReadIsPassedOver) {
+TEST(Readers, SkipUnreadableFiles) {
   ReaderGraph r;
   r.put("/nonexistent");
   r.put(r.file("next"));
@@ -122,7 +122,7 @@ TEST(Readers, AFileThatCannotBeReadIsPassedOver) {
   EXPECT_EQ(r.read(), "next");
 }
 
-TEST(Readers, BadOptions) {
+TEST(Readers, RejectBadOptions) {
   const AttrMap none = {{"record_bytes", 0}},
                 vast = {{"record_bytes", INT64_MAX}, {"footer_bytes", INT64_MAX}},
                 lz4 = {{"compression_type", "LZ4"}};
@@ -132,7 +132,7 @@ TEST(Readers, BadOptions) {
                     [&] { ReaderGraph("FixedLengthRecordReaderV2", vast).counts(); });
   expect_error_with(Code::invalid_argument, "Unsupported compression_type: LZ4",
                     [&] { ReaderGraph("TFRecordReaderV2", lz4).counts(); });
-  // A piece that is longer than its file takes no memory.
+  // A piece longer than its file takes no memory.
   ReaderGraph large("FixedLengthRecordReaderV2", {{"record_bytes", int64_t{1} << 60}});
   large.put(large.file("short"));
   large.session.run({}, {}, {"close"});

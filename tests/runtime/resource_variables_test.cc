@@ -26,7 +26,7 @@ Node& update(std::string_view name, std::vector<Output> inputs) {
   return op_node(inputs[0].graph(), name, inputs);
 }
 
-TEST(ResourceVariables, AnUninitialisedOneIsNamed) {
+TEST(ResourceVariables, NameUninitialisedVariables) {
   TestTask task;
   Graph graph;
   const Output value = read(handle(graph, "w", {2}));
@@ -37,8 +37,8 @@ TEST(ResourceVariables, AnUninitialisedOneIsNamed) {
   EXPECT_THAT(error.message(), HasSubstr("[[{{node ReadVariableOp}}]]"));
 }
 
-// Its shape is known, so nobody needs its value; the variable must be there all the same.
-TEST(ResourceVariables, TheShapeOfAnUninitialisedOne) {
+// The shape is known, so nobody needs the value; the variable must still be initialised.
+TEST(ResourceVariables, ShapeNeedsAnInitialisedVariable) {
   for (const bool is_read : {false, true}) {
     TestTask task;
     Graph graph;
@@ -51,7 +51,7 @@ TEST(ResourceVariables, TheShapeOfAnUninitialisedOne) {
   }
 }
 
-TEST(ResourceVariables, ANodeThatClaimsAnotherDtypeIsRefused) {
+TEST(ResourceVariables, RejectNodesThatClaimAnotherDtype) {
   TestTask task;
   task.containers->variable("", "w", f32, VariableKind::resource)
       ->assign(Tensor::of<float>({2}, {1, 2}));
@@ -72,8 +72,8 @@ TEST(ResourceVariables, ANodeThatClaimsAnotherDtypeIsRefused) {
               HasSubstr("the variable 'w' holds float, not int64"));
 }
 
-// Those of another program may have the same name.
-TEST(ResourceVariables, AreNotTheVariablesOfRefs) {
+// The reference variables of another program may have the same name.
+TEST(ResourceVariables, DifferFromReferenceVariables) {
   TestTask task;
   task.containers->variable("", "w", f32)->assign(Tensor::of<float>({2}, {5, 6}));
   Graph graph;
@@ -89,7 +89,7 @@ TEST(ResourceVariables, AreNotTheVariablesOfRefs) {
   EXPECT_EQ(floats(fetches[0].second), (std::vector<float>{6, 8}));
 }
 
-TEST(ResourceVariables, AReadKeepsItsValueWhenTheVariableChanges) {
+TEST(ResourceVariables, ReadKeepsItsValueWhenTheVariableChanges) {
   TestTask task;
   task.containers->variable("", "w", f32, VariableKind::resource)
       ->assign(Tensor::of<float>({2}, {1, 2}));
@@ -115,7 +115,7 @@ TEST(ResourceVariables, AReadKeepsItsValueWhenTheVariableChanges) {
 }
 
 // cond(is_initialized(w), read w, initial value), as create_global_step makes it.
-TEST(ResourceVariables, ASwitchPassesAnUninitialisedOne) {
+TEST(ResourceVariables, SwitchPassesUninitialisedVariables) {
   for (const bool by_ref : {false, true}) {
     TestTask task;
     Graph graph;
@@ -136,7 +136,7 @@ TEST(ResourceVariables, ASwitchPassesAnUninitialisedOne) {
   }
 }
 
-TEST(ResourceVariables, OneWithoutADeclaredShapeTakesTheValues) {
+TEST(ResourceVariables, TakeTheShapeOfTheValueIfUndeclared) {
   TestTask task;
   Graph graph;
   const Output w = handle(graph, "w", Shape::unknown());
@@ -153,8 +153,8 @@ TEST(ResourceVariables, OneWithoutADeclaredShapeTakesTheValues) {
   }
 }
 
-// As in TensorFlow, unless validate_shape is set: the declared shape is only the first one.
-TEST(ResourceVariables, OneOfDeclaredShapeTakesAnother) {
+// As in TensorFlow, unless validate_shape is set: the declared shape is only the initial one.
+TEST(ResourceVariables, MayChangeTheirDeclaredShape) {
   TestTask task;
   const auto assigned = [&](const Shape& fed) {
     Graph graph;
@@ -168,7 +168,7 @@ TEST(ResourceVariables, OneOfDeclaredShapeTakesAnother) {
   Graph reader;
   const Output value = read(handle(reader, "w", {2}));
   const auto reads = task.registered(std::move(reader), {value.name()});
-  // The first value has another shape as well, and so has one after a value of the declared shape.
+  // The first value has another shape, too, and so has one after a value of the declared shape.
   for (const int64_t n : {3, 2, 4, 3}) {
     const Tensor x = Tensor::of<float>({n}, std::vector<float>(n, 7.0f));
     EXPECT_EQ(floats(run_step(*any_shape, {{"x:0", x}}).fetches[0].second),
@@ -180,7 +180,7 @@ TEST(ResourceVariables, OneOfDeclaredShapeTakesAnother) {
   EXPECT_EQ(floats(run_step(*reads, {}).fetches[0].second), (std::vector<float>{1, 2}));
 }
 
-TEST(ResourceVariables, ADestroyedOneIsUninitialised) {
+TEST(ResourceVariables, AreUninitialisedWhenDestroyed) {
   TestTask task;
   const auto w = task.containers->variable("", "w", f32, VariableKind::resource);
   w->assign(Tensor::scalar(1.0f));
@@ -191,7 +191,7 @@ TEST(ResourceVariables, ADestroyedOneIsUninitialised) {
   EXPECT_FALSE(w->is_initialized());
 }
 
-TEST(ResourceVariables, HaveGradientsByHandle) {
+TEST(ResourceVariables, HaveGradientsThroughHandles) {
   TestTask task;
   task.containers->variable("", "w", f32, VariableKind::resource)
       ->assign(Tensor::of<float>({3}, {1, 2, 3}));
@@ -206,7 +206,7 @@ TEST(ResourceVariables, HaveGradientsByHandle) {
   EXPECT_EQ(floats(run_step(*registered, {}).fetches[0].second), (std::vector<float>{2, 4, 8}));
 }
 
-TEST(ResourceVariables, AreNoValuesToFetch) {
+TEST(ResourceVariables, RejectFetchesOfHandles) {
   TestTask task;
   Graph graph;
   const Output w = handle(graph, "w", {});

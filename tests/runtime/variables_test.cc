@@ -10,7 +10,7 @@ namespace {
 
 using testing::HasSubstr;
 
-TEST(Variables, AnUninitialisedOneIsNamed) {
+TEST(Variables, NameUninitialisedVariables) {
   TestTask task;
   Graph graph;
   const Output w = variable(graph, "w", {2});
@@ -23,7 +23,7 @@ TEST(Variables, AnUninitialisedOneIsNamed) {
             "/job:localhost/replica:0/task:0/device:CPU:0)\n\t [[{{node w/read}}]]");
 }
 
-TEST(Variables, AssignInitialisesAndItsOutputIsTheNewValue) {
+TEST(Variables, AssignInitialisesAndReturnsTheNewValue) {
   TestTask task;
   Graph graph;
   const Output w = variable(graph, "w", {2});
@@ -44,7 +44,7 @@ TEST(Variables, AssignInitialisesAndItsOutputIsTheNewValue) {
   EXPECT_EQ(floats(second), (std::vector<float>{21, 22}));
 }
 
-TEST(Variables, AnUnorderedReadSeesTheOldValueExceptWhenFetched) {
+TEST(Variables, UnorderedReadSeesTheOldValueUnlessFetched) {
   TestTask task;
   task.containers->variable("", "w", f32)->assign(Tensor::of<float>({2}, {1, 2}));
   Graph graph;
@@ -61,7 +61,7 @@ TEST(Variables, AnUnorderedReadSeesTheOldValueExceptWhenFetched) {
   EXPECT_EQ(floats(fetches[2].second), (std::vector<float>{6, 7}));
 }
 
-TEST(Variables, AReadIsCopiedIfItsUserMustRunAfterTheWrite) {
+TEST(Variables, ReadIsCopiedIfItsUserRunsAfterTheWrite) {
   TestTask task;
   task.containers->variable("", "w", f32)->assign(Tensor::of<float>({1}, {1}));
   Graph graph;
@@ -79,7 +79,7 @@ TEST(Variables, AReadIsCopiedIfItsUserMustRunAfterTheWrite) {
       std::vector<float>{12});
 }
 
-TEST(Variables, AControlEdgeOrdersAReadAfterAWrite) {
+TEST(Variables, ControlEdgeOrdersAReadAfterAWrite) {
   TestTask task;
   task.containers->variable("", "w", f32)->assign(Tensor::of<float>({1}, {1}));
   Graph graph;
@@ -96,7 +96,7 @@ TEST(Variables, AControlEdgeOrdersAReadAfterAWrite) {
       std::vector<float>{11});
 }
 
-TEST(Variables, AFailedTapeLeavesItsVariableUnchanged) {
+TEST(Variables, FailedTapeLeavesItsVariableUnchanged) {
   TestTask task;
   const auto w = task.containers->variable("", "w", f32);
   w->assign(Tensor::of<float>({1}, {1}));
@@ -112,7 +112,7 @@ TEST(Variables, AFailedTapeLeavesItsVariableUnchanged) {
   EXPECT_EQ(floats(handle), std::vector<float>{1});
 }
 
-TEST(Variables, OneOfAnyShapeMayChangeIt) {
+TEST(Variables, VariableOfUnknownShapeMayChangeIt) {
   TestTask task;
   Graph graph;
   const Output w = variable(graph, "w", Shape::unknown());
@@ -133,7 +133,7 @@ TEST(Variables, OneOfAnyShapeMayChangeIt) {
   }
 }
 
-TEST(Variables, AnotherShapeInTheContainerIsAnError) {
+TEST(Variables, AnotherShapeInTheContainerFails) {
   TestTask task;
   task.containers->variable("", "w", f32)->assign(Tensor::of<float>({1}, {1}));
   Graph graph;
@@ -153,7 +153,7 @@ TEST(Variables, IsVariableInitializedSeesBothStates) {
   EXPECT_TRUE(run_step(*registered, {}).fetches[0].second.item<bool>());
 }
 
-TEST(Variables, AFetchOfTheReferenceReadsIt) {
+TEST(Variables, FetchOfTheReferenceReadsIt) {
   TestTask task;
   task.containers->variable("", "w", f32)->assign(Tensor::of<float>({2}, {1, 2}));
   Graph graph;

@@ -1,4 +1,5 @@
-// Values of dtype variant in sessions: TensorLists are values, whatever takes over whose memory.
+// Values of dtype variant in sessions: TensorLists behave as values, whichever op takes over their
+// memory.
 #include <gtest/gtest.h>
 
 #include "graph/ops.h"
@@ -44,7 +45,7 @@ std::vector<float> values(const Tensor& tensor) {
   return {tensor.span<float>().begin(), tensor.span<float>().end()};
 }
 
-TEST(TensorLists, AListIsAValue) {
+TEST(TensorLists, BehaveAsValues) {
   Lists lists;
   const Output one = lists.push(lists.empty(), 1), two = lists.push(one, 2),
                other = lists.push(one, 3);
@@ -59,8 +60,8 @@ TEST(TensorLists, AListIsAValue) {
   EXPECT_EQ(values(out[3]), (std::vector<float>{9, 2}));
 }
 
-// What nobody else has is changed in place: otherwise n pushes would copy n² elements.
-TEST(TensorLists, TheLastUserTakesTheElementsOver) {
+// A list without other owners is changed in place: otherwise n pushes would copy n² elements.
+TEST(TensorLists, LastUserTakesOverTheElements) {
   Tensor list = variant_tensor(std::make_unique<TensorList>());
   const void* before = list.raw();
   own_variant_as<TensorList>(list).elements.emplace_back();
@@ -72,7 +73,7 @@ TEST(TensorLists, TheLastUserTakesTheElementsOver) {
   EXPECT_EQ(variant_as<TensorList>(list).elements.size(), 2u);
 }
 
-TEST(TensorLists, ListsInLists) {
+TEST(TensorLists, MayBeNested) {
   Lists lists;
   const Output inner = lists.push(lists.empty(), 5);
   Output outer = lists.add(
@@ -87,8 +88,8 @@ TEST(TensorLists, ListsInLists) {
   EXPECT_EQ(values(lists.run({lists.stack(back)})[0]), (std::vector<float>{5}));
 }
 
-// When they die, each level is a call.
-TEST(TensorLists, ListsInListsHaveALimit) {
+// Their destruction recurses once per level.
+TEST(TensorLists, LimitTheirNesting) {
   Lists lists;
   Output list = lists.empty();
   for (int i = 0; i < 1000; ++i) {
@@ -108,7 +109,7 @@ TEST(TensorLists, ListsInListsHaveALimit) {
   }
 }
 
-TEST(Optionals, InOptionalsAndDatasetsHaveALimit) {
+TEST(Optionals, LimitTheirNestingInOptionalsAndDatasets) {
   const AttrMap optional = {{"Toutput_types", std::vector<DType>{DType::variant}}};
   AttrMap dataset = optional;
   dataset.emplace("output_shapes", std::vector<Shape>{Shape{}});
@@ -125,7 +126,7 @@ TEST(Optionals, InOptionalsAndDatasetsHaveALimit) {
   }
 }
 
-TEST(TensorLists, ElementsThatWereNotSetAreZeros) {
+TEST(TensorLists, UnsetElementsAreZeros) {
   Lists lists;
   const Output list =
       lists.add("TensorListReserve", {constant(lists.graph, Tensor::of<int32_t>({1}, {2})),
@@ -135,7 +136,7 @@ TEST(TensorLists, ElementsThatWereNotSetAreZeros) {
   EXPECT_EQ(values(lists.run({stack})[0]), (std::vector<float>{0, 0, 0, 0}));
 }
 
-TEST(TensorLists, MoreElementsThanThereIsMemory) {
+TEST(TensorLists, RejectMoreElementsThanMemoryHolds) {
   Lists lists;
   const Output list =
       lists.add("TensorListReserve", {constant(lists.graph, Tensor::of<int32_t>({0}, {})),
@@ -156,7 +157,7 @@ TEST(Variants, CannotBeFetched) {
                "fetch what is computed from it");
 }
 
-TEST(Variants, AreOfOneKind) {
+TEST(Variants, RejectOtherKinds) {
   Lists lists;
   const Output none = lists.add("OptionalNone", {});
   expect_error([&] { lists.run({lists.add("TensorListLength", {none})}); }, Code::invalid_argument,

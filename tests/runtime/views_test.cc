@@ -1,4 +1,4 @@
-// Values that are memory of others: parts that lie one behind the other are not copied.
+// Values that are memory of others: contiguous parts are not copied.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -55,7 +55,7 @@ TEST(Views, PartsOfFeedsShareTheirMemory) {
   EXPECT_THAT(got[3].span<std::string>(), testing::ElementsAre("b", "c"));
 }
 
-TEST(Views, PartsOfComputedStrings) {
+TEST(Views, SplitComputedStrings) {
   TestTask task;
   Graph graph;
   const Output words = feed(graph, "words", {3}, DType::string);
@@ -97,7 +97,7 @@ TEST(Views, PartsOfAVariableAreCopiedIfUsedAfterItsUpdate) {
   EXPECT_EQ(floats(got[2]), (Floats{11, 12}));
 }
 
-TEST(Views, FetchedPartsOfAVariableStayAsTheyWere) {
+TEST(Views, FetchedPartsOfAVariableKeepTheirValues) {
   TestTask task;
   task.containers->variable("", "w", f32)->assign(Tensor::of<float>({4}, {1, 2, 3, 4}));
   Graph reading, update;
@@ -109,8 +109,8 @@ TEST(Views, FetchedPartsOfAVariableStayAsTheyWere) {
   EXPECT_EQ(floats(before[1]), (Floats{3, 4}));
 }
 
-// The second half is written over the sum's memory only once nobody needs the first.
-TEST(Views, ResultsDoNotOverwriteOtherParts) {
+// The second half overwrites the sum's memory only when nobody needs the first.
+TEST(Views, ResultsNeverOverwriteOtherParts) {
   TestTask task;
   Graph graph;
   const Output x = feed(graph, "x", {4});

@@ -1,4 +1,4 @@
-// Queues and accumulators in sessions: who waits, who is served, what ends a wait.
+// Queues and accumulators in sessions: which step waits, which is served, what ends a wait.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -65,7 +65,7 @@ struct QueueGraph {
   LocalSession session{{.timeout = 20s}, one_cpu};
 };
 
-TEST(Queues, FirstInFirstOut) {
+TEST(Queues, AreFirstInFirstOut) {
   QueueGraph q;
   for (const float v : {1.0f, 2.0f, 3.0f}) q.put(v);
   EXPECT_EQ(q.size(), 3);
@@ -76,7 +76,7 @@ TEST(Queues, FirstInFirstOut) {
   EXPECT_TRUE(q.take_many(0).empty());
 }
 
-TEST(Queues, ADequeueWaitsForAnElement) {
+TEST(Queues, DequeueWaitsForAnElement) {
   QueueGraph q;
   std::future<float> taken = q.taking();
   EXPECT_EQ(taken.wait_for(50ms), std::future_status::timeout);
@@ -84,7 +84,7 @@ TEST(Queues, ADequeueWaitsForAnElement) {
   EXPECT_EQ(taken.get(), 7);
 }
 
-TEST(Queues, AnEnqueueWaitsForSpace) {
+TEST(Queues, EnqueueWaitsForSpace) {
   QueueGraph q({{"capacity", 1}});
   q.put(1);
   std::future<void> second = q.putting(2);
@@ -94,15 +94,15 @@ TEST(Queues, AnEnqueueWaitsForSpace) {
   EXPECT_EQ(q.take(), 2);
 }
 
-TEST(Queues, MoreCanBeTakenThanTheCapacity) {
+TEST(Queues, DequeueMayExceedTheCapacity) {
   QueueGraph q({{"capacity", 2}});
   auto taken = std::async(std::launch::async, [&] { return q.take_many(3); });
   for (const float v : {1.0f, 2.0f, 3.0f}) q.put(v);
   EXPECT_EQ(taken.get(), (std::vector<float>{1, 2, 3}));
 }
 
-// Who put the last element in has nothing to do with it, and the queue goes on.
-TEST(Queues, ABatchThatNoMemoryHoldsFailsWhoWantsIt) {
+// The step that enqueued the last element is not affected, and the queue remains usable.
+TEST(Queues, BatchBeyondMemoryFailsOnlyItsDequeue) {
   Graph graph;
   const AttrMap types = {{"component_types", std::vector<DType>{f32}}};
   AttrMap attrs = types;
@@ -131,7 +131,7 @@ TEST(Queues, ABatchThatNoMemoryHoldsFailsWhoWantsIt) {
   EXPECT_EQ(session.run({}, {"take:0"}, {})[0].shape(), (Shape{2, 3}));
 }
 
-TEST(Queues, AClosedOneGivesWhatItHas) {
+TEST(Queues, DrainAfterClose) {
   QueueGraph q;
   for (const float v : {1.0f, 2.0f, 3.0f}) q.put(v);
   q.run("close");
@@ -148,7 +148,7 @@ TEST(Queues, AClosedOneGivesWhatItHas) {
   expect_error_with(Code::out_of_range, "current size 0", [&] { q.take_many(3, "take_up_to"); });
 }
 
-TEST(Queues, ClosingWaitsForEnqueuesOrCancelsThem) {
+TEST(Queues, CloseWaitsForEnqueuesOrCancelsThem) {
   for (const bool cancels : {false, true}) {
     QueueGraph q({{"capacity", 1}});
     q.put(1);
@@ -170,10 +170,11 @@ TEST(Queues, ClosingWaitsForEnqueuesOrCancelsThem) {
   }
 }
 
-TEST(Queues, AStepThatEndsLeavesTheLine) {
+TEST(Queues, EndedStepsReturnTheirElements) {
   QueueGraph q;
   q.put(1);
-  // Takes one of three and waits; then its deadline passes, and the one is back in its place.
+  // The step takes one element of three and waits; its deadline passes, and the element is back in
+  // its place.
   expect_error_with(Code::deadline_exceeded, "", [&] {
     q.session.run({{"n", Tensor::scalar(3)}}, {"take_many:0"}, {}, {.timeout = 100ms});
   });
@@ -193,7 +194,7 @@ TEST(Queues, ClosingTheSessionEndsAllWaits) {
                       [&] { waiting.get(); });
 }
 
-// More signatures than a session keeps: the one that waits is no longer among those it knows.
+// More signatures than a session keeps: the session no longer knows the waiting one.
 TEST(Queues, ClosingTheSessionEndsStepsOfEvictedGraphs) {
   QueueGraph q;
   auto taken = q.taking();
@@ -207,7 +208,7 @@ TEST(Queues, ClosingTheSessionEndsStepsOfEvictedGraphs) {
   expect_error_with(Code::cancelled, "explicit call to `Session::Close()`", [&] { taken.get(); });
 }
 
-TEST(Queues, AnErrorElsewhereInTheStepEndsTheWait) {
+TEST(Queues, ErrorElsewhereInTheStepEndsTheWait) {
   QueueGraph q;
   Graph& graph = q.graph;
   const Node& checked = assert_that(greater(q.x, 0), {q.x});
@@ -221,7 +222,7 @@ TEST(Queues, AnErrorElsewhereInTheStepEndsTheWait) {
   EXPECT_EQ(q.take(), 5) << "the one that waited is not in the line any more";
 }
 
-TEST(Queues, AShuffledOneKeepsSomeElementsUntilItIsClosed) {
+TEST(Queues, ShuffleQueueKeepsSomeElementsUntilClose) {
   QueueGraph q({{"capacity", 100}, {"min_after_dequeue", 10}, {"seed", 1}}, "RandomShuffleQueueV2");
   std::vector<float> in(50), out;
   for (size_t i = 0; i < in.size(); ++i) in[i] = static_cast<float>(i);
@@ -237,7 +238,7 @@ TEST(Queues, AShuffledOneKeepsSomeElementsUntilItIsClosed) {
   EXPECT_EQ(out, in);
 }
 
-TEST(Queues, ElementsMustFit) {
+TEST(Queues, RejectMismatchedElements) {
   QueueGraph q;
   Graph& graph = q.graph;
   const Output handle = graph.find("q")->output();
@@ -255,7 +256,7 @@ TEST(Queues, ElementsMustFit) {
                     [&] { q.run("type"); });
 }
 
-TEST(Queues, TwoNodesOfOneNameMustAgree) {
+TEST(Queues, NodesOfOneNameMustAgree) {
   QueueGraph q;
   q.put(1);
   Graph& graph = q.graph;
@@ -271,8 +272,8 @@ TEST(Queues, TwoNodesOfOneNameMustAgree) {
                     [&] { q.session.run({}, {"other_size:0"}, {}); });
 }
 
-// QueueBase.from_list, and what a graph can make of it that was not built by that.
-TEST(Queues, OneOfSeveralIsChosenByNumber) {
+// QueueBase.from_list, and graphs that it would not build.
+TEST(Queues, SelectAQueueByNumber) {
   QueueGraph q;
   q.put(1);
   Graph& graph = q.graph;
@@ -356,7 +357,7 @@ struct AccumulatorGraph {
 class Accumulators : public testing::TestWithParam<std::string> {};
 INSTANTIATE_TEST_SUITE_P(ByRefAndResource, Accumulators, testing::Values("", "Resource"));
 
-TEST_P(Accumulators, GiveTheMeanOfAllThatCame) {
+TEST_P(Accumulators, ReturnTheMeanOfAllGradients) {
   AccumulatorGraph a(GetParam());
   a.apply(0, {1, 2});
   a.apply(0, {3, 6});
@@ -366,7 +367,7 @@ TEST_P(Accumulators, GiveTheMeanOfAllThatCame) {
   EXPECT_EQ(a.count(), 0);
 }
 
-TEST_P(Accumulators, DropWhatIsTooOld) {
+TEST_P(Accumulators, DropStaleGradients) {
   AccumulatorGraph a(GetParam(), "SUM");
   a.apply(0, {1, 1});
   a.take(1);  // now at step 1
@@ -380,7 +381,7 @@ TEST_P(Accumulators, DropWhatIsTooOld) {
   EXPECT_EQ(a.count(), 0);
 }
 
-TEST_P(Accumulators, TakersWaitInLine) {
+TEST_P(Accumulators, TakersWaitInOrder) {
   AccumulatorGraph a(GetParam());
   auto taken = std::async(std::launch::async, [&] { return a.take(2); });
   a.apply(0, {1, 1});
@@ -393,7 +394,7 @@ TEST_P(Accumulators, TakersWaitInLine) {
   EXPECT_EQ(a.count(), 0);
 }
 
-TEST_P(Accumulators, RefuseWhatDoesNotFit) {
+TEST_P(Accumulators, RejectMismatchedGradients) {
   AccumulatorGraph a(GetParam());
   expect_error_with(Code::invalid_argument, "gradient of shape [3]", [&] {
     a.apply(0, {1, 2, 3});
@@ -437,7 +438,7 @@ class SparseAccumulatorGraph {
   LocalSession session_;
 };
 
-TEST(SparseAccumulators, AverageEachRowOverTheGradientsThatHadIt) {
+TEST(SparseAccumulators, AverageEachRowOverItsGradients) {
   SparseAccumulatorGraph a({5, 2});
   a.apply(Tensor::of<int64_t>({2}, {1, 3}), Tensor::of<float>({2, 2}, {3, 4, 1, 2}));
   a.apply(Tensor::of<int64_t>({2}, {0, 3}), Tensor::of<float>({2, 2}, {7, 8, 3, 6}));
@@ -455,7 +456,7 @@ TEST(SparseAccumulators, AverageEachRowOverTheGradientsThatHadIt) {
 }
 
 // SyncReplicasOptimizer asks for shape=().
-TEST(SparseAccumulators, OfAScalarShapeTakeRowsOfAnyShape) {
+TEST(SparseAccumulators, WithScalarShapeAcceptRowsOfAnyShape) {
   for (const Shape& shape : {Shape{}, Shape::unknown(), Shape{any, 2}}) {
     SparseAccumulatorGraph a(shape);
     a.apply(Tensor::of<int64_t>({2}, {0, 2}), Tensor::of<float>({2, 2}, {1, 2, 3, 4}));
@@ -469,7 +470,7 @@ TEST(SparseAccumulators, OfAScalarShapeTakeRowsOfAnyShape) {
   }
 }
 
-TEST(SparseAccumulators, KeepIndicesThatComeTwiceInOneGradient) {
+TEST(SparseAccumulators, KeepRepeatedIndicesOfOneGradient) {
   SparseAccumulatorGraph a(Shape{});
   a.apply(Tensor::of<int64_t>({2}, {1, 2}), Tensor::of<float>({2, 1}, {1, 3}));
   a.apply(Tensor::of<int64_t>({2}, {2, 2}), Tensor::of<float>({2, 1}, {1, 3}));

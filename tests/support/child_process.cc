@@ -127,8 +127,8 @@ int ChildProcess::wait(std::chrono::milliseconds deadline) {
   waitpid(pid_, &status, 0);
   is_reaped_ = true;
   status_ = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
-  // What it left in the pipe; a descendant that lives on keeps the pipe open, and is none of ours
-  // to wait for.
+  // The rest of its output in the pipe. A surviving descendant keeps the pipe open; do not wait for
+  // it.
   std::unique_lock lock(mutex_);
   changed_.wait_for(lock, std::chrono::seconds(5), [&] { return is_at_end_; });
   if (!is_at_end_) kill(-pid_, SIGKILL);

@@ -35,7 +35,7 @@ void InProcessCluster::restart(const std::string& job, int index) {
   fresh.wait_for_peers();
   for (const auto& [other, task] : tasks_) {
     if (other == name) continue;
-    // The others may not have noticed yet that the old one has gone.
+    // The others may not have noticed yet that the old task has gone.
     const bool is_known = eventually([&, task = task.get()] {
       const PeerStatus peer = task->membership().peer(name);
       return peer.state == PeerState::connected && peer.incarnation == fresh.incarnation();

@@ -6,8 +6,7 @@
 
 namespace leat {
 
-// While it exists, files of this process may not exceed so many bytes, as if the disk were full
-// then.
+// While it exists, files of this process may not exceed so many bytes, as if the disk were full.
 class MostBytes {
  public:
   explicit MostBytes(rlim_t bytes) : handler_(signal(SIGXFSZ, SIG_IGN)) {

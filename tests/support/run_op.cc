@@ -151,8 +151,7 @@ std::vector<Tensor> run_node(const Node& node, const std::vector<Tensor>& inputs
         describe_kernels(op));
   if (!kernel->prepare) return evaluate(node, inputs);  // runs between segments: on the CPU
 
-  // Specs: elements are shown for `value_inputs` only, so that a kernel that peeks at others is
-  // found out.
+  // Specs show elements only for `value_inputs`, so a kernel that reads others is detected.
   const int num_inputs = static_cast<int>(inputs.size());
   const int num_outputs = static_cast<int>(node.outputs.size());
   std::vector<TensorSpec> input_specs, output_specs;
@@ -208,7 +207,7 @@ std::vector<Tensor> run_node(const Node& node, const std::vector<Tensor>& inputs
                                        .workspace = workspace ? workspace->data() : nullptr,
                                        .stream = &device.stream()});
   }
-  // Of an op without outputs: the variable that it has updated.
+  // For an op without outputs: the variable that it has updated.
   const bool updates = num_outputs == 0 && num_inputs > 0 && node.inputs[0].is_handle();
   if (updates && !op.only_reads_state) out.push_back(in[0]);
   for (Tensor& tensor : out) tensor = to_host(tensor, device);
@@ -264,7 +263,7 @@ Tensor from_doubles(DType dtype, const Shape& shape, const std::vector<double>& 
     if constexpr (std::is_same_v<T, half> || std::is_same_v<T, bfloat16>) {
       std::transform(values.begin(), values.end(), out.data<T>(),
                      [](double v) { return T(static_cast<float>(v)); });
-    } else if constexpr (std::is_integral_v<T>) {  // large ones wrap
+    } else if constexpr (std::is_integral_v<T>) {  // large values wrap
       std::transform(values.begin(), values.end(), out.data<T>(),
                      [](double v) { return static_cast<T>(static_cast<int64_t>(v)); });
     } else if constexpr (!std::is_same_v<T, std::string>) {

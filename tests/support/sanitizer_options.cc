@@ -8,7 +8,7 @@
 #endif
 
 #ifdef LEAT_HAS_ASAN
-// Memory that is not there is a null pointer, as without a sanitizer: tests ask for too much.
+// Failed allocations return a null pointer, as without a sanitizer: tests request too much memory.
 extern "C" const char* __asan_default_options() {  // NOLINT: its name is fixed
   return "allocator_may_return_null=1";
 }

@@ -22,7 +22,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr int tick_ms = 2;       // how late a command may be
-constexpr size_t large = 32768;  // what only tensors fill
+constexpr size_t large = 32768;  // only tensors are this large
 
 sockaddr_in loopback(int port) {
   sockaddr_in address{};

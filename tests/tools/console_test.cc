@@ -19,7 +19,7 @@ struct Seen {
 
 using Strings = std::vector<std::string>;
 
-TEST(LineReader, JoinsWhatArrivesInPieces) {
+TEST(LineReader, JoinsLinesThatArriveInPieces) {
   LineReader reader;
   Seen seen;
   seen.feed(reader, "one\ntw");
@@ -29,7 +29,7 @@ TEST(LineReader, JoinsWhatArrivesInPieces) {
   EXPECT_EQ(seen.lines.back(), "three");
 }
 
-TEST(LineReader, ACarriageReturnStartsTheLineOver) {
+TEST(LineReader, CarriageReturnRestartsTheLine) {
   LineReader reader;
   Seen seen;
   seen.feed(reader, "\rstep 1\rstep 2\rstep 3\ndone\r\n");
@@ -37,7 +37,7 @@ TEST(LineReader, ACarriageReturnStartsTheLineOver) {
   EXPECT_EQ(seen.redraws, (Strings{"step 1", "step 2", "done"}));
 }
 
-TEST(LineReader, ALineThatReturnsBeforeItDrawsIsSeenAtOnce) {
+TEST(LineReader, ReportsLinesThatBeginWithAReturnAtOnce) {
   LineReader reader;
   Seen seen;
   seen.feed(reader, "\rstep 1");
@@ -56,7 +56,7 @@ TEST(LineReader, KeepsColoursAndDropsOtherEscapes) {
   EXPECT_EQ(seen.lines, (Strings{"step \x1b[31m2\x1b[0m"}));
 }
 
-TEST(Console, PrefixesLinesWithoutColourOffATerminal) {
+TEST(Console, PrefixesLinesWithoutColourIfNotATerminal) {
   std::ostringstream out;
   Console console(out, /*is_terminal=*/false, 80);
   console.line("[ps:0]", "hello");
@@ -65,14 +65,14 @@ TEST(Console, PrefixesLinesWithoutColourOffATerminal) {
   EXPECT_EQ(out.str(), "[ps:0] hello\n[worker:0] bye\n");
 }
 
-TEST(Console, AnotherProcessesLineGoesAboveTheRedrawnOne) {
+TEST(Console, PrintsOtherLinesAboveTheRedrawnOne) {
   std::ostringstream out;
   Console console(out, /*is_terminal=*/true, 30);
   console.redraw("w", "step 1");
   out.str("");
   console.line("p", "hello");
   const std::string text = out.str();
-  EXPECT_EQ(text.substr(0, 4), "\r\x1b[K");              // the redrawn line goes,
+  EXPECT_EQ(text.substr(0, 4), "\r\x1b[K");              // the redrawn line disappears,
   EXPECT_LT(text.find("hello\n"), text.find("step 1"));  // and comes back below
   out.str("");
   console.line("w", "step 2");  // its owner finished it
@@ -80,7 +80,7 @@ TEST(Console, AnotherProcessesLineGoesAboveTheRedrawnOne) {
   EXPECT_EQ(out.str().find("step 1"), std::string::npos);
 }
 
-TEST(Console, ARedrawnLineFitsTheTerminal) {
+TEST(Console, RedrawnLinesFitTheTerminal) {
   std::ostringstream out;
   Console console(out, /*is_terminal=*/true, 20);
   console.redraw("w", std::string(100, 'x'));

@@ -1,5 +1,5 @@
-// The memory that control groups leave, from files as the kernel writes them. Here and not beside
-// the tests of core/ for what it guards: a launcher's tasks in a container.
+// The memory that control groups leave, from files as the kernel writes them. This test is here,
+// not with those of core/, because of its purpose: a launcher's tasks in a container.
 #include "core/control_groups.h"
 
 #include <gtest/gtest.h>
@@ -34,7 +34,7 @@ class ControlGroups : public testing::Test {
 
 constexpr uint64_t none = std::numeric_limits<uint64_t>::max();
 
-TEST_F(ControlGroups, TheTightestOfVersion2) {
+TEST_F(ControlGroups, FindsTheTightestLimitOfVersion2) {
   write("a/b/memory.max", "max");
   write("a/memory.max", "1000");
   write("a/memory.current", "700");
@@ -44,7 +44,7 @@ TEST_F(ControlGroups, TheTightestOfVersion2) {
   EXPECT_EQ(limit("0::/a/b\n"), 1000u);
 }
 
-TEST_F(ControlGroups, TheTightestOfVersion1) {
+TEST_F(ControlGroups, FindsTheTightestLimitOfVersion1) {
   write("memory/docker/x/memory.limit_in_bytes", "9223372036854771712");
   write("memory/docker/memory.limit_in_bytes", "1000");
   write("memory/docker/memory.usage_in_bytes", "700");
@@ -53,8 +53,8 @@ TEST_F(ControlGroups, TheTightestOfVersion1) {
   EXPECT_EQ(left("11:cpu,cpuacct:/docker\n1:name=systemd:/docker\n"), none);
 }
 
-// In a container the path may be the host's, while the group itself is what is mounted.
-TEST_F(ControlGroups, AContainerSeesItsGroupAsTheRoot) {
+// In a container the path may be the host's, while the mounted directory is the group itself.
+TEST_F(ControlGroups, ContainersSeeTheirGroupAsTheRoot) {
   write("memory/memory.limit_in_bytes", "1000");
   write("memory/memory.usage_in_bytes", "900");
   EXPECT_EQ(left("4:memory:/docker/0123\n"), 100u);
@@ -65,7 +65,7 @@ TEST_F(ControlGroups, MemoryMayShareItsHierarchy) {
   EXPECT_EQ(left("3:cpu,memory:/a\n"), 1000u);
 }
 
-TEST_F(ControlGroups, WhatIsNoLineIsLeftOut) { EXPECT_EQ(left("\n:\n::\nx:y\n5:memory:\n"), none); }
+TEST_F(ControlGroups, IgnoresInvalidLines) { EXPECT_EQ(left("\n:\n::\nx:y\n5:memory:\n"), none); }
 
 }  // namespace
 }  // namespace leat

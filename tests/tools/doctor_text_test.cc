@@ -1,4 +1,5 @@
-// leat doctor: what it finds on a machine without GPU, and who of a cluster reaches whom.
+// leat doctor: what it finds on a machine without GPU, and which tasks of a cluster reach each
+// other.
 #include "tools/leat/doctor_text.h"
 
 #include <gmock/gmock.h>
@@ -15,7 +16,7 @@ using testing::AllOf;
 using testing::ContainsRegex;
 using testing::HasSubstr;
 
-TEST(Doctor, SaysWhatIsBuiltInAndWhereItIs) {
+TEST(Doctor, ListsBuiltInFeaturesAndTheirPaths) {
   EXPECT_THAT(description_of_this_machine(),
               AllOf(ContainsRegex("program\n +version +[0-9]+\\.[0-9]+"),
                     ContainsRegex("cores +[1-9]"), ContainsRegex("libleat\\.so[.0-9]* +/"),
@@ -23,7 +24,7 @@ TEST(Doctor, SaysWhatIsBuiltInAndWhereItIs) {
                     HasSubstr("/job:localhost/replica:0/task:0/device:CPU:0")));
 }
 
-TEST(Doctor, ATaskThatReachesAllSaysSo) {
+TEST(Doctor, ReportsTasksThatReachAllOthers) {
   InProcessCluster cluster({{"ps", 1}, {"worker", 2}});
   bool all = false;
   const std::string text = to_text(who_reaches_whom(cluster.target("worker", 1)), all);
@@ -32,7 +33,7 @@ TEST(Doctor, ATaskThatReachesAllSaysSo) {
     EXPECT_THAT(text, ContainsRegex(std::string(task) + " +127.0.0.1:[0-9]+ +all 3\n"));
 }
 
-TEST(Doctor, ATaskThatIsGoneIsNamedByWhoDoesNotReachIt) {
+TEST(Doctor, ReportsWhichTasksMissALostTask) {
   InProcessCluster cluster({{"ps", 1}, {"worker", 1}});
   cluster.kill("ps");
   bool all = true;
@@ -46,7 +47,7 @@ TEST(Doctor, ATaskThatIsGoneIsNamedByWhoDoesNotReachIt) {
                     ContainsRegex("/job:worker/task:0 .*not /job:ps/task:0: ")));
 }
 
-TEST(Doctor, ATargetWhereNobodyListensIsAnError) {
+TEST(Doctor, FailsIfNobodyListensAtTheTarget) {
   expect_error_with(Code::unavailable, "127.0.0.1:1",
                     [] { who_reaches_whom("grpc://127.0.0.1:1"); });
 }

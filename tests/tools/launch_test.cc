@@ -1,5 +1,5 @@
-// The parts of the launcher that need no process: who belongs here, what is said, which failure is
-// the root cause.
+// The parts of the launcher that need no process: which hosts are local, the messages, and which
+// failure is the root cause.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
@@ -39,7 +39,7 @@ TEST(ClusterSource, LocalJobsGetOpenPorts) {
   EXPECT_EQ(spec.address({"worker", 1}), "127.0.0.1:0");
 }
 
-TEST(ClusterSource, AMistakeInLocalJobsIsShown) {
+TEST(ClusterSource, ReportsMistakesInLocalJobs) {
   for (const char* source :
        {"local:", "local:ps", "local:ps=0", "local:ps=x", "local:ps=1x", "local:ps=100000"}) {
     const Error error = error_of([&] { resolve_cluster(source); });
@@ -49,7 +49,7 @@ TEST(ClusterSource, AMistakeInLocalJobsIsShown) {
   EXPECT_EQ(error_of([] { resolve_cluster("no_such_file.json"); }).code(), Code::not_found);
 }
 
-TEST(ClusterSource, KnowsThisHost) {
+TEST(ClusterSource, RecognisesThisHost) {
   for (const char* host : {"localhost", "127.0.0.1", "127.3.2.1", "::1", "0.0.0.0"})
     EXPECT_EQ(owner_of_host(host), HostOwner::ours) << host;
   char name[256] = {};
@@ -58,8 +58,8 @@ TEST(ClusterSource, KnowsThisHost) {
   EXPECT_EQ(owner_of_host("192.0.2.1"), HostOwner::other);  // reserved for documentation
 }
 
-// A cluster of thousands of tasks is longer than what a socket holds.
-TEST(Process, ALongLineArrivesWholeIfItIsRead) {
+// A cluster of thousands of tasks is longer than a socket's buffer.
+TEST(Process, DeliversLongLinesToAReader) {
   const std::string line = std::string(5'000'000, 'x') + "\n";
   int fds[2];
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
@@ -80,10 +80,10 @@ TEST(Process, ALongLineArrivesWholeIfItIsRead) {
   EXPECT_TRUE(send_line(ours, line, milliseconds(60'000)));
   EXPECT_EQ(received.get(), line);
   theirs.close();
-  EXPECT_FALSE(send_line(ours, line, milliseconds(60'000)));  // it has gone
+  EXPECT_FALSE(send_line(ours, line, milliseconds(60'000)));  // the reader has gone
 }
 
-TEST(TaskReport, SurvivesItsLine) {
+TEST(TaskReport, RoundTripsAsALine) {
   TaskReport report;
   report.state = TaskReport::State::waiting;
   report.missing.resize(1);
@@ -98,7 +98,7 @@ TEST(TaskReport, SurvivesItsLine) {
   EXPECT_TRUE(parsed.missing[0].is_refused);
 }
 
-TEST(TaskReport, RefusesWhatIsNone) {
+TEST(TaskReport, RejectsOtherLines) {
   for (const char* line : {"", "hello", "[]", "{}", R"({"state": "odd"})",
                            R"({"state": "waiting", "missing": [{}]})"}) {
     EXPECT_EQ(error_of([&] { TaskReport::parse(line); }).code(), Code::invalid_argument) << line;
@@ -126,7 +126,7 @@ class LinkPair {
   int fds_[2];
 };
 
-TEST(LauncherLink, TellsTheAddressAndGetsTheCluster) {
+TEST(LauncherLink, SendsTheAddressAndReceivesTheCluster) {
   LinkPair pair;
   LauncherLink link(pair.task());
   const ClusterSpec open = resolve_cluster("local:ps=1,worker=1").spec;
@@ -139,7 +139,7 @@ TEST(LauncherLink, TellsTheAddressAndGetsTheCluster) {
   EXPECT_EQ(filled.get().address({"worker", 0}), "127.0.0.1:4001");
 }
 
-TEST(LauncherLink, SaysWhetherTheLauncherIsSilentOrGone) {
+TEST(LauncherLink, DistinguishesASilentLauncherFromALostOne) {
   LinkPair pair;
   LauncherLink link(pair.task());
   const ClusterSpec open = resolve_cluster("local:ps=1,worker=1").spec;
@@ -154,7 +154,7 @@ TEST(LauncherLink, SaysWhetherTheLauncherIsSilentOrGone) {
             Code::cancelled);
 }
 
-TEST(LauncherLink, WithoutALauncherOnlyOwnPortMayBeOpen) {
+TEST(LauncherLink, OnlyTheOwnPortMayBeOpenWithoutALauncher) {
   LauncherLink link(-1);
   link.ready("nobody hears this");
   ClusterSpec spec = resolve_cluster("local:ps=1,worker=1").spec;
@@ -194,7 +194,7 @@ Failure failure(const char* label, double after, Ending ending, bool is_task = f
           .log = "some.log"};
 }
 
-TEST(FailureReport, TheFirstFailureIsTheCause) {
+TEST(FailureReport, FirstFailureIsTheCause) {
   const std::vector<Failure> failures{failure("[worker:0]", 5, {.exit_status = 1}),
                                       failure("[worker:1]", 4, {.exit_status = 7}),
                                       failure("[ps:0]", 1, {.signal = 15}, true, true)};
@@ -208,7 +208,7 @@ TEST(FailureReport, TheFirstFailureIsTheCause) {
   EXPECT_THAT(report, HasSubstr("Stopped because of it: [ps:0]"));
 }
 
-TEST(FailureReport, TheSameLastLineIsNotRepeated) {
+TEST(FailureReport, OmitsRepeatedLastLines) {
   std::vector<Failure> failures{failure("[worker:0]", 4, {.exit_status = 1}),
                                 failure("[worker:1]", 4.5, {.exit_status = 1})};
   failures[1].last_lines = failures[0].last_lines;
@@ -217,15 +217,15 @@ TEST(FailureReport, TheSameLastLineIsNotRepeated) {
       HasSubstr("0.5 s later [worker:1] program: exit status 1, with the same last line\n"));
 }
 
-TEST(FailureReport, ATaskThatWasKilledBeatsTheProgramThatNoticed) {
-  // Within one tick of the clock, in whatever order they were seen.
+TEST(FailureReport, KilledTaskOutranksTheProgramThatNoticed) {
+  // Within one tick of the clock, in any order.
   const std::vector<Failure> failures{failure("[worker:0]", 3.00, {.exit_status = 1}),
                                       failure("[ps:0]", 3.01, {.signal = 9}, true)};
   EXPECT_EQ(root_cause(failures), 1u);
   EXPECT_THAT(format_failure_report(failures), HasSubstr("killed by signal 9 (SIGKILL)"));
 }
 
-TEST(Ending, HasTheShellsStatus) {
+TEST(Ending, ReturnsTheShellsStatus) {
   EXPECT_EQ((Ending{.exit_status = 3}).shell_status(), 3);
   EXPECT_EQ((Ending{.signal = 9}).shell_status(), 137);
 }

@@ -1,4 +1,4 @@
-// leat ops: what it says of an op, and of a name that is none.
+// leat ops: the description of an op, and the answer to an unknown name.
 #include "tools/leat/ops_text.h"
 
 #include <gmock/gmock.h>
@@ -18,7 +18,7 @@ using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
 
-TEST(OpsText, OneOpHasItsSignatureAttributesKernelsAndAnExample) {
+TEST(OpsText, DescribesSignatureAttributesKernelsAndAnExample) {
   EXPECT_THAT(
       description_of_op("MatMul"),
       AllOf(StartsWith("MatMul(a: T, b: T) -> (product: T)\n"),
@@ -28,29 +28,29 @@ TEST(OpsText, OneOpHasItsSignatureAttributesKernelsAndAnExample) {
   EXPECT_THAT(description_of_op("RandomUniform"), HasSubstr("\nstate     runs in every step"));
 }
 
-TEST(OpsText, AnOpThatGraphsMayContainOnlySaysWhy) {
+TEST(OpsText, ExplainsOpsThatNoStepCanRun) {
   EXPECT_THAT(description_of_op("PyFunc"),
               AllOf(HasSubstr("no step can run it: the function lives in the client's process"),
                     Not(HasSubstr("kernels"))));
 }
 
-TEST(OpsText, ANameThatIsNoneGetsNearOnes) {
+TEST(OpsText, SuggestsNamesForUnknownOps) {
   expect_error([] { description_of_op("MatMull"); }, Code::not_found,
                "there is no op \"MatMull\"; did you mean 'MatMul'?");
   expect_error([] { list_of_ops("quaternion"); }, Code::not_found,
                "no op has \"quaternion\" in its name or description");
 }
 
-TEST(OpsText, TheListIsFilteredWhateverTheCase) {
+TEST(OpsText, FiltersTheListIgnoringCase) {
   const std::string list = list_of_ops("softMAX");
   EXPECT_THAT(list, AllOf(HasSubstr("\nSoftmax "), HasSubstr("\nLogSoftmax "),
                           Not(HasSubstr("\nMatMul "))));
   EXPECT_THAT(list_of_ops(""), Not(HasSubstr("\n_")));
 }
 
-// After a change of an op: leat ops --markdown > docs/ops.md. By the program: this one has ops of
-// the tests, too.
-TEST(OpsText, ThePageInDocsIsUpToDate) {
+// After changing an op, run leat ops --markdown > docs/ops.md. The test runs the program, since its
+// own registry also has the ops of tests.
+TEST(OpsText, PageInDocsIsUpToDate) {
   ChildProcess program({LEAT_BIN_DIR "/leat", "ops", "--markdown"});
   ASSERT_EQ(program.wait(), 0);
   std::ifstream file(LEAT_TEST_DIR "/../docs/ops.md");

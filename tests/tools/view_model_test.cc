@@ -1,4 +1,4 @@
-// Folding, cables and labels, on graphs written as text: no Graphviz.
+// Folding, cables and labels, on graphs written as text, without Graphviz.
 #include "tools/viz/view_model.h"
 
 #include <gmock/gmock.h>
@@ -33,7 +33,7 @@ class Written {
     return node(name, "VariableV2", device, {}, {{"dtype", f32}, {"shape", shape}})
         .node(name + "/read", "Identity", device, {name}, {{"T", f32}});
   }
-  // A pair, and the name of its Recv.
+  // Adds a pair and returns the name of its Recv.
   std::string cut(std::string tensor, const char* from, const char* to, Shape shape,
                   DType dtype = f32) {
     const int64_t edge = edges_++;
@@ -61,7 +61,7 @@ const ViewBox& box(const ViewModel& view, const std::string& path, int device) {
   return view.boxes.at(0);
 }
 
-// "dense -> dense", data and control apart from cables.
+// "dense -> dense", data and control edges without cables.
 std::vector<std::string> arrows(const ViewModel& view, ViewArrow::Kind kind) {
   std::vector<std::string> out;
   for (const ViewArrow& arrow : view.arrows) {
@@ -87,7 +87,7 @@ Written small_net() {
   return graph;
 }
 
-TEST(ViewModel, APairIsOneCableFromProducerToConsumer) {
+TEST(ViewModel, PairIsOneCableFromProducerToConsumer) {
   const ViewModel view = make_view(small_net().nodes, {.depth = 9});
   EXPECT_THAT(arrows(view, ViewArrow::Kind::cable),
               ElementsAre("dense/kernel -> dense/MatMul: float [784,128] · 392 KiB",
@@ -101,7 +101,7 @@ TEST(ViewModel, APairIsOneCableFromProducerToConsumer) {
   EXPECT_EQ(view.devices[1].nodes, 3);  // no Recv
 }
 
-TEST(ViewModel, AScopeFoldsOnEveryDeviceByItself) {
+TEST(ViewModel, ScopesFoldPerDevice) {
   const ViewModel view = make_view(small_net().nodes, {.depth = 1});
   EXPECT_EQ(box(view, "dense", 0).variables, 2);
   EXPECT_EQ(box_note(box(view, "dense", 0)), "4 nodes: VariableV2 ×2, Identity ×2");
@@ -111,14 +111,14 @@ TEST(ViewModel, AScopeFoldsOnEveryDeviceByItself) {
   EXPECT_THAT(arrows(view, ViewArrow::Kind::data), ElementsAre("images -> dense"));
 }
 
-TEST(ViewModel, AVariableIsOneBoxWithItsRead) {
+TEST(ViewModel, VariableAndItsReadAreOneBox) {
   const ViewModel view = make_view(small_net().nodes, {.depth = 9});
   EXPECT_EQ(box(view, "dense/kernel", 0).kind, ViewBox::Kind::variable);
   EXPECT_EQ(box_note(box(view, "dense/kernel", 0)), "variable float [784,128]");
   EXPECT_EQ(box_note(box(view, "images", 1)), "fed float [?,784]");
 }
 
-TEST(ViewModel, WhatIsNamedBelowAVariableIsPartOfItsBox) {
+TEST(ViewModel, NodesNamedBelowAVariableJoinItsBox) {
   Written graph;
   graph.variable("dense/kernel", {4, 4})
       .variable("dense/kernel/Adam", {4, 4})
@@ -138,7 +138,7 @@ TEST(ViewModel, WhatIsNamedBelowAVariableIsPartOfItsBox) {
   EXPECT_EQ(visible_boxes(make_view(graph.nodes, {.depth = 9, .expand = {"dense/kernel"}})), 6u);
 }
 
-TEST(ViewModel, AValueThatSeveralBoxesUseArrivesOnceAtAPort) {
+TEST(ViewModel, ValueForSeveralBoxesArrivesOnceAtAPort) {
   Written graph;
   graph.variable("w", {2, 2});
   const std::string w = graph.cut("w/read", ps, worker, {2, 2});
@@ -149,7 +149,7 @@ TEST(ViewModel, AValueThatSeveralBoxesUseArrivesOnceAtAPort) {
   EXPECT_EQ(visible_boxes(view), 3u);
 }
 
-TEST(ViewModel, APlacedGraphShowsWhereThePartitionerWillCut) {
+TEST(ViewModel, PlacedGraphShowsFutureCuts) {
   Written graph;
   graph.variable("w", {2, 2})
       .node("a", "Relu", worker, {"w/read"})
@@ -159,7 +159,7 @@ TEST(ViewModel, APlacedGraphShowsWhereThePartitionerWillCut) {
               ElementsAre("w -> (port): float [2,2] · 16 B", "w -> b: signal"));
 }
 
-TEST(ViewModel, ControlEdgesAreApartAndCanBeLeftOut) {
+TEST(ViewModel, ControlEdgesAreSeparateAndOptional) {
   Written graph;
   graph.node("a", "NoOp", ps).node("b", "NoOp", ps, {"^a"});
   const std::string signal = graph.cut("^a", ps, worker, Shape::unknown());
@@ -170,7 +170,7 @@ TEST(ViewModel, ControlEdgesAreApartAndCanBeLeftOut) {
   EXPECT_TRUE(make_view(graph.nodes, {.shows_control_edges = false}).arrows.empty());
 }
 
-TEST(ViewModel, ADanglingSendAndARelayAreStillShown) {
+TEST(ViewModel, ShowsDanglingSendsAndRelays) {
   Written graph;
   graph.node("a", "Relu", ps);
   const std::string first = graph.cut("a", ps, worker, {1});
@@ -183,20 +183,20 @@ TEST(ViewModel, ADanglingSendAndARelayAreStillShown) {
   EXPECT_EQ(box(view, "lost", 1).ops.begin()->first, "_Send");
 }
 
-TEST(ViewModel, AConstantGoesWhereItIsUsed) {
+TEST(ViewModel, ConstantsJoinTheirUsers) {
   Written graph;
   graph.node("one", "Const", ps)
       .node("two", "Const", ps)
       .node("a", "Add", ps, {"one", "two"})
       .node("b", "Add", ps, {"two", "a"});
   const ViewModel view = make_view(graph.nodes);
-  EXPECT_EQ(box(view, "a", 0).nodes, 2);  // with `one`
+  EXPECT_EQ(box(view, "a", 0).nodes, 2);  // includes `one`
   EXPECT_EQ(box_note(box(view, "a", 0)), "Add");
   EXPECT_EQ(box(view, "two", 0).kind, ViewBox::Kind::constant);
   EXPECT_EQ(visible_boxes(view), 3u);
 }
 
-TEST(ViewModel, EqualNamesOnTwoDevicesAreTwoNodes) {
+TEST(ViewModel, EqualNamesOnTwoDevicesStayTwoNodes) {
   Written graph;
   graph.node("x", "Const", ps)
       .node("x", "Const", worker)
@@ -208,7 +208,7 @@ TEST(ViewModel, EqualNamesOnTwoDevicesAreTwoNodes) {
   EXPECT_EQ(box(view, "b", 0).nodes, 2);
 }
 
-TEST(ViewModel, TheChosenDepthLeavesAReadableNumberOfBoxes) {
+TEST(ViewModel, ChosenDepthLeavesAReadableNumberOfBoxes) {
   Written graph;
   for (int i = 0; i < 50; ++i) {
     for (int j = 0; j < 20; ++j) {
@@ -223,12 +223,12 @@ TEST(ViewModel, TheChosenDepthLeavesAReadableNumberOfBoxes) {
   EXPECT_EQ(visible_boxes(view), 1u);
   EXPECT_EQ(box(view, "layer", 0).siblings, 50);
   EXPECT_EQ(visible_boxes(make_view(graph.nodes, {.depth = 1, .expand = {"layer"}})), 50u);
-  // The others, and of this one its first op, its last and those between.
+  // The other siblings, and of layer_7 its first op, its last and those between.
   EXPECT_EQ(visible_boxes(make_view(graph.nodes, {.depth = 1, .expand = {"layer_7"}})), 4u);
   EXPECT_EQ(visible_boxes(make_view(graph.nodes, {.depth = 2})), 150u);
 }
 
-TEST(ViewModel, OneTaskAloneShowsTheOthersAsOneBoxEach) {
+TEST(ViewModel, SingleTaskViewShowsEachOtherTaskAsOneBox) {
   const ViewModel view =
       make_view(small_net().nodes, {.depth = 9, .only_device = "/job:ps/task:0"});
   EXPECT_EQ(visible_boxes(view), 3u);
@@ -238,7 +238,7 @@ TEST(ViewModel, OneTaskAloneShowsTheOthersAsOneBoxEach) {
                           "dense/bias -> : float [128] · 512 B"));
 }
 
-TEST(ViewModel, AMistakeInAFlagNamesWhatThereIs) {
+TEST(ViewModel, WrongFlagsListTheValidValues) {
   const auto message = [&](const ViewOptions& options) -> std::string {
     try {
       make_view(small_net().nodes, options);
@@ -251,7 +251,7 @@ TEST(ViewModel, AMistakeInAFlagNamesWhatThereIs) {
   EXPECT_THAT(message({.expand = {"dens"}}), HasSubstr("dens/"));
 }
 
-TEST(Labels, BytesAndTotals) {
+TEST(Labels, FormatBytesAndTotals) {
   EXPECT_EQ(format_bytes(0), "0 B");
   EXPECT_EQ(format_bytes(1023), "1023 B");
   EXPECT_EQ(format_bytes(1536), "1.5 KiB");
@@ -268,7 +268,7 @@ TEST(Labels, BytesAndTotals) {
   EXPECT_EQ(cable_label({signal, signal}), "2 signals");
 }
 
-TEST(Render, DotHasDevicesCablesAndAWarningsFreeSyntax) {
+TEST(Render, DotHasDevicesCablesAndValidSyntax) {
   Written graph = small_net();
   graph.node("odd <&\"name\\", "Some<Op>", worker);
   const std::string dot = to_dot(make_view(graph.nodes), "a \"title\" & <more>");
@@ -285,7 +285,7 @@ TEST(Render, JsonHasEverything) {
   EXPECT_THAT(json, HasSubstr("\"bytes\": 401408"));
 }
 
-// In one loop without a scope, as old programs do: reshape(matmul(x, w) * 2) and an assignment.
+// One loop without scopes, as in old programs: reshape(matmul(x, w) * 2) and an assignment.
 Written flat_graph(int times) {
   Written graph;
   graph.node("x", "Placeholder", worker, {}, {{"dtype", f32}})
@@ -303,7 +303,7 @@ Written flat_graph(int times) {
   return graph;
 }
 
-TEST(ViewModel, NumberedSiblingsThatDoTheSameAreOneBox) {
+TEST(ViewModel, MergesNumberedSiblingsOfEqualWork) {
   const Written graph = flat_graph(400);
   const ViewModel view = make_view(graph.nodes);
   EXPECT_EQ(visible_boxes(view), 7u);
@@ -320,8 +320,8 @@ TEST(ViewModel, NumberedSiblingsThatDoTheSameAreOneBox) {
   EXPECT_EQ(visible_boxes(make_view(graph.nodes, {.expand = {"MatMul"}})), 406u);
 }
 
-// One whose neighbours are of other kinds is another thing, whatever its name.
-TEST(ViewModel, SiblingsWithOtherNeighboursStayApart) {
+// A sibling with neighbours of other kinds stays separate, whatever its name.
+TEST(ViewModel, KeepsSiblingsWithOtherNeighboursApart) {
   Written graph = flat_graph(100);
   for (int i = 200; i < 203; ++i)
     graph.node("MatMul_" + std::to_string(i), "MatMul", worker, {"w", "v"});
@@ -336,12 +336,12 @@ TEST(ViewModel, SiblingsWithOtherNeighboursStayApart) {
   EXPECT_THAT(to_dot(view, "flat"), HasSubstr("MatMul ×3<"));
 }
 
-TEST(ViewModel, FewBoxesStayAsTheyAre) {
+TEST(ViewModel, KeepsFewBoxesUnmerged) {
   const ViewModel view = make_view(flat_graph(5).nodes);
   for (const ViewBox& each : view.boxes) EXPECT_EQ(each.siblings, 1) << each.path;
 }
 
-TEST(ViewModel, MistakesOfAGraphAreToldWithTheNames) {
+TEST(ViewModel, ReportsGraphMistakesWithNames) {
   Written graph;
   graph.node("a", "NoOp", worker)
       .node("a", "NoOp", worker)
