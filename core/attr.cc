@@ -42,6 +42,49 @@ bool is_equal(const std::vector<T>& a, const std::vector<T>& b) {
 
 }  // namespace
 
+AttrValue::AttrValue() = default;
+AttrValue::AttrValue(const char* value) : value_(std::string(value)) {}
+AttrValue::AttrValue(std::string_view value) : value_(std::string(value)) {}
+AttrValue::AttrValue(int value) : value_(int64_t{value}) {}
+AttrValue::AttrValue(double value) : value_(static_cast<float>(value)) {}
+AttrValue::AttrValue(std::string value) : value_(std::move(value)) {}
+AttrValue::AttrValue(int64_t value) : value_(value) {}
+AttrValue::AttrValue(float value) : value_(value) {}
+AttrValue::AttrValue(bool value) : value_(value) {}
+AttrValue::AttrValue(DType value) : value_(value) {}
+AttrValue::AttrValue(Shape value) : value_(std::move(value)) {}
+AttrValue::AttrValue(Tensor value) : value_(std::move(value)) {}
+AttrValue::AttrValue(FunctionRef value) : value_(std::move(value)) {}
+AttrValue::AttrValue(std::vector<std::string> values) : value_(std::move(values)) {}
+AttrValue::AttrValue(std::vector<int64_t> values) : value_(std::move(values)) {}
+AttrValue::AttrValue(std::vector<float> values) : value_(std::move(values)) {}
+AttrValue::AttrValue(std::vector<bool> values) : value_(std::move(values)) {}
+AttrValue::AttrValue(std::vector<DType> values) : value_(std::move(values)) {}
+AttrValue::AttrValue(std::vector<Shape> values) : value_(std::move(values)) {}
+AttrValue::AttrValue(std::vector<Tensor> values) : value_(std::move(values)) {}
+AttrValue::AttrValue(std::vector<FunctionRef> values) : value_(std::move(values)) {}
+AttrValue::AttrValue(const AttrValue&) = default;
+AttrValue::AttrValue(AttrValue&&) noexcept = default;
+AttrValue& AttrValue::operator=(const AttrValue&) = default;
+AttrValue& AttrValue::operator=(AttrValue&&) noexcept = default;
+AttrValue::~AttrValue() = default;
+
+AttrMap::AttrMap() = default;
+AttrMap::AttrMap(std::initializer_list<value_type> values) : map_(Map(values)) {}
+AttrMap::AttrMap(const AttrMap&) = default;
+AttrMap::AttrMap(AttrMap&&) noexcept = default;
+AttrMap& AttrMap::operator=(const AttrMap&) = default;
+AttrMap& AttrMap::operator=(AttrMap&&) noexcept = default;
+AttrMap::~AttrMap() = default;
+
+AttrMap::const_iterator AttrMap::begin() const { return map_->begin(); }
+AttrMap::const_iterator AttrMap::end() const { return map_->end(); }
+AttrMap::const_iterator AttrMap::find(std::string_view name) const { return map_->find(name); }
+bool AttrMap::contains(std::string_view name) const { return map_->contains(name); }
+size_t AttrMap::size() const { return map_->size(); }
+bool AttrMap::empty() const { return map_->empty(); }
+bool AttrMap::operator==(const AttrMap& other) const { return map_ == other.map_; }
+
 std::string_view AttrValue::kind() const {
   constexpr std::array<std::string_view, std::variant_size_v<Variant>> names = {
       "nothing",    "string",     "int",         "float",        "bool",      "type",

@@ -37,16 +37,37 @@ class AttrValue {
                                std::vector<float>, std::vector<bool>, std::vector<DType>,
                                std::vector<Shape>, std::vector<Tensor>, std::vector<FunctionRef>>;
 
-  AttrValue() = default;
-  // NOLINT: values convert
-  AttrValue(const char* value) : value_(std::string(value)) {}
-  AttrValue(std::string_view value) : value_(std::string(value)) {}  // NOLINT
-  AttrValue(int value) : value_(static_cast<int64_t>(value)) {}      // NOLINT
-  AttrValue(double value) : value_(static_cast<float>(value)) {}     // NOLINT
+  // All of them are compiled in attr.cc: a variant of 17 types costs each file that copies it.
+  // NOLINTBEGIN: values convert
+  AttrValue();
+  AttrValue(const char* value);
+  AttrValue(std::string_view value);
+  AttrValue(std::string value);
+  AttrValue(int value);
+  AttrValue(int64_t value);
+  AttrValue(float value);
+  AttrValue(double value);  // kept as a float
+  AttrValue(bool value);
   template <class T>
-  requires(std::is_constructible_v<Variant, T> &&
-           !std::is_same_v<std::remove_cvref_t<T>, AttrValue>) AttrValue(T&& value)
-      : value_(std::forward<T>(value)) {}  // NOLINT
+  AttrValue(T*) = delete;  // a pointer is no bool
+  AttrValue(DType value);
+  AttrValue(Shape value);
+  AttrValue(Tensor value);
+  AttrValue(FunctionRef value);
+  AttrValue(std::vector<std::string> values);
+  AttrValue(std::vector<int64_t> values);
+  AttrValue(std::vector<float> values);
+  AttrValue(std::vector<bool> values);
+  AttrValue(std::vector<DType> values);
+  AttrValue(std::vector<Shape> values);
+  AttrValue(std::vector<Tensor> values);
+  AttrValue(std::vector<FunctionRef> values);
+  // NOLINTEND
+  AttrValue(const AttrValue&);
+  AttrValue(AttrValue&&) noexcept;
+  AttrValue& operator=(const AttrValue&);
+  AttrValue& operator=(AttrValue&&) noexcept;
+  ~AttrValue();
 
   template <class T>
   bool is() const {
@@ -76,16 +97,21 @@ class AttrMap {
   using value_type = Map::value_type;
   using const_iterator = Map::const_iterator;
 
-  AttrMap() = default;
-  AttrMap(std::initializer_list<value_type> values) : map_(Map(values)) {}
+  AttrMap();
+  AttrMap(std::initializer_list<value_type> values);
+  AttrMap(const AttrMap&);
+  AttrMap(AttrMap&&) noexcept;
+  AttrMap& operator=(const AttrMap&);
+  AttrMap& operator=(AttrMap&&) noexcept;
+  ~AttrMap();
 
-  const_iterator begin() const { return map_->begin(); }
-  const_iterator end() const { return map_->end(); }
-  const_iterator find(std::string_view name) const { return map_->find(name); }
-  bool contains(std::string_view name) const { return map_->contains(name); }
+  const_iterator begin() const;
+  const_iterator end() const;
+  const_iterator find(std::string_view name) const;
+  bool contains(std::string_view name) const;
   const AttrValue& at(std::string_view name) const;  // INTERNAL if absent
-  size_t size() const { return map_->size(); }
-  bool empty() const { return map_->empty(); }
+  size_t size() const;
+  bool empty() const;
 
   // Returns false and changes nothing if the name exists.
   bool emplace(std::string_view name, AttrValue value);
@@ -93,7 +119,7 @@ class AttrMap {
   AttrValue& operator[](std::string_view name);  // for writing; created if absent
   void erase(std::string_view name);
 
-  bool operator==(const AttrMap& other) const { return map_ == other.map_; }
+  bool operator==(const AttrMap& other) const;
 
  private:
   Shared<Map> map_;
@@ -106,7 +132,7 @@ struct NodeView {
   std::string_view op;
   const AttrMap& attrs;
 
-  bool has(std::string_view attr) const { return attrs.find(attr) != attrs.end(); }
+  bool has(std::string_view attr) const { return attrs.contains(attr); }
   const AttrValue& at(std::string_view attr) const;  // INVALID_ARGUMENT if absent
   template <class T>
   const T& attr(std::string_view key) const {

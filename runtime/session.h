@@ -13,7 +13,7 @@
 
 #include "core/tensor.h"
 #include "graph/graph.h"
-#include "graph/passes/pipeline.h"
+#include "graph/passes/step_signature.h"
 
 namespace leat {
 

@@ -15,26 +15,9 @@
 #include <vector>
 
 #include "graph/graph.h"
+#include "graph/passes/step_signature.h"
 
 namespace leat {
-
-// What one step computes. Order does not matter and is normalised. Feeds and fetches are
-// "node:index", targets "node".
-struct StepSignature {
-  std::vector<std::string> feeds;
-  std::vector<std::string> fetches;
-  std::vector<std::string> targets;
-  // to → from, "node:index" both: users of `to` get the value of `from` instead.
-  std::map<std::string, std::string> connections = {};
-  // Feeds are given, and fetches taken, while the step runs (defer).
-  bool is_partial = false;
-
-  // Sorted, without duplicates, ":0" appended where missing.
-  StepSignature normalised() const;
-  bool operator==(const StepSignature&) const = default;
-  auto operator<=>(const StepSignature&) const = default;
-  std::string to_string() const;
-};
 
 // A device that the placer may use. Which kernels it has follows from its type.
 struct DeviceSpec {

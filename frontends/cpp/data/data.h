@@ -3,7 +3,7 @@
 #pragma once
 
 #include <cstdint>
-#include <random>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -57,6 +57,8 @@ class Batches {
           int count = 1);
   Batches(Labelled&& examples, int64_t batch_size, uint64_t seed, int index = 0,
           int count = 1) = delete;
+  Batches(Batches&&) noexcept;
+  ~Batches();
   // The next batch; every epoch shuffles the shard and skips the rest that does not fill a batch.
   Labelled next();
   // Makes next() return batch number `batch`, counted from the beginning: to resume training there.
@@ -71,7 +73,8 @@ class Batches {
   int64_t batch_size_;
   uint64_t seed_;
   int index_, count_;
-  std::mt19937_64 random_;
+  struct Random;  // std::mt19937_64: <random> takes long to compile
+  std::unique_ptr<Random> random_;
   std::vector<int64_t> order_;  // row numbers of this shard
   size_t position_ = 0;
   int64_t next_ = 0;  // the number of the next batch

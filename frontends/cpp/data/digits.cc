@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numbers>
 #include <numeric>
+#include <random>
 
 #include "frontends/cpp/data/data.h"
 
@@ -116,8 +117,20 @@ Digits draw_digits(int64_t train, int64_t test, uint64_t seed) {
   return {std::move(first), draw_many(test, random)};
 }
 
+struct Batches::Random {
+  std::mt19937_64 engine;
+};
+
+Batches::Batches(Batches&&) noexcept = default;
+Batches::~Batches() = default;
+
 Batches::Batches(const Labelled& examples, int64_t batch_size, uint64_t seed, int index, int count)
-    : examples_(examples), batch_size_(batch_size), seed_(seed), index_(index), count_(count) {
+    : examples_(examples),
+      batch_size_(batch_size),
+      seed_(seed),
+      index_(index),
+      count_(count),
+      random_(std::make_unique<Random>()) {
   check(count > 0 && index >= 0 && index < count, "shard ", index, " of ", count,
         " does not exist");
   const Tensor &images = examples.images, &labels = examples.labels;
@@ -131,7 +144,7 @@ Batches::Batches(const Labelled& examples, int64_t batch_size, uint64_t seed, in
 }
 
 void Batches::restart() {
-  random_.seed(seed_);
+  random_->engine.seed(seed_);
   order_.clear();
   for (int64_t row = index_; row < examples_.size(); row += count_) order_.push_back(row);
   position_ = order_.size();
@@ -147,7 +160,7 @@ void Batches::seek(int64_t batch) {
 // Takes the rows of the next batch: those before position_.
 void Batches::skip_to_next() {
   if (position_ + static_cast<size_t>(batch_size_) > order_.size()) {
-    std::shuffle(order_.begin(), order_.end(), random_);
+    std::shuffle(order_.begin(), order_.end(), random_->engine);
     position_ = 0;
   }
   position_ += static_cast<size_t>(batch_size_);
