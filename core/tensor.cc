@@ -124,6 +124,8 @@ Tensor::Tensor(DType dtype, const Shape& shape, std::shared_ptr<Buffer> buffer, 
         buffer_ ? buffer_->bytes() : 0, " bytes");
 }
 
+Tensor Tensor::scalar(const char* value) { return scalar<std::string>(value); }
+
 Tensor Tensor::zeros(const Shape& shape, DType dtype) {
   Tensor out(dtype, shape);
   if (dtype != DType::string && dtype != DType::variant && out.bytes() > 0)
@@ -168,11 +170,24 @@ std::string Tensor::to_string(int limit) const {
   out << dtype_ << shape_;
   if (device() != nullptr) return out.str() + " (device memory)";
   out << ' ';
-  if (shape_.rank() > 0) out << '[';
+  if (elements_ == 0) return out.str() + "[]";
+  // How many lists begin at element i, and end before it: those whose size divides i.
+  const auto lists_at = [&](int64_t i) {
+    int lists = 0;
+    int64_t size = 1;
+    for (int axis = shape_.rank() - 1; axis >= 0; --axis) {
+      size *= shape_[axis];
+      if (i % size != 0) break;
+      ++lists;
+    }
+    return lists;
+  };
   visit_dtype(dtype_, [&]<class T>(TypeTag<T>) {
     const T* values = data<T>();
     for (int64_t i = 0; i < std::min<int64_t>(elements_, limit); ++i) {
-      if (i > 0) out << ", ";
+      const int lists = lists_at(i);
+      if (i > 0) out << std::string(lists, ']') << ", ";
+      out << std::string(lists, '[');
       if constexpr (std::is_same_v<T, std::string>) {
         out << '"' << values[i] << '"';
       } else if constexpr (sizeof(T) == 1) {
@@ -185,7 +200,7 @@ std::string Tensor::to_string(int limit) const {
     }
   });
   if (elements_ > limit) out << ", …";
-  if (shape_.rank() > 0) out << ']';
+  out << std::string(shape_.rank(), ']');
   return out.str();
 }
 

@@ -57,7 +57,7 @@ class Tensor {
   static Tensor scalar(T value) {
     return of<T>({}, {std::move(value)});
   }
-  static Tensor scalar(const char* value) { return scalar<std::string>(value); }
+  static Tensor scalar(const char* value);
   // Tensor::of<float>({2, 2}, {1, 2, 3, 4}); the number of values must match the shape.
   template <class T>
   static Tensor of(const Shape& shape, std::initializer_list<T> values) {
@@ -131,7 +131,7 @@ class Tensor {
   // A copy of the elements (host tensors only).
   Tensor clone() const;
 
-  // "float[2,2] [1, 2, 3, 4]", at most `limit` elements.
+  // "float[2,2] [[1, 2], [3, 4]]", at most `limit` elements.
   std::string to_string(int limit = 8) const;
 
  private:

@@ -80,14 +80,16 @@ struct PoolOptions {
 };
 Output max_pool(Output x, const PoolOptions& options = {}, Location at = here());
 Output avg_pool(Output x, const PoolOptions& options = {}, Location at = here());
-// Of squares: max_pool(x, 2).
+// Of squares: max_pool(x, 2), max_pool(x, 3, {.strides = 1}).
 template <std::integral T>
-Output max_pool(Output x, T size, Location at = here()) {
-  return max_pool(x, {.size = int64_t{size}}, at);
+Output max_pool(Output x, T size, PoolOptions options = {}, Location at = here()) {
+  options.size = int64_t{size};
+  return max_pool(x, options, at);
 }
 template <std::integral T>
-Output avg_pool(Output x, T size, Location at = here()) {
-  return avg_pool(x, {.size = int64_t{size}}, at);
+Output avg_pool(Output x, T size, PoolOptions options = {}, Location at = here()) {
+  options.size = int64_t{size};
+  return avg_pool(x, options, at);
 }
 
 Output bias_add(Output x, Output bias, Location at = here());  // bias: [channels]

@@ -82,6 +82,19 @@ constexpr const char* empty_output =
 
 // ---- Operand ----
 
+Operand::Operand(Output output, Location at) : output_(output), at_(at) {}
+Operand::Operand(const char* text, Location at) : constant_(std::string(text)), at_(at) {}
+Operand::Operand(std::string text, Location at) : constant_(std::move(text)), at_(at) {}
+Operand::Operand(Tensor value, Location at) : constant_(std::move(value)), at_(at) {}
+Operand::Operand(Location at, double number) : constant_(number), at_(at) {}
+Operand::Operand(Location at, int64_t number) : constant_(number), at_(at) {}
+Operand::Operand(Location at, uint64_t number) : constant_(number), at_(at) {}
+Operand::Operand(const Operand&) = default;
+Operand::Operand(Operand&&) noexcept = default;
+Operand& Operand::operator=(const Operand&) = default;
+Operand& Operand::operator=(Operand&&) noexcept = default;
+Operand::~Operand() = default;
+
 Output Operand::as(Graph& graph, DType dtype) const {
   check(is_constant() || output_, "an operand (", at_, ") ", empty_output);
   if (output_) return output_;
@@ -145,6 +158,15 @@ Output Operand::as(const Operand& other) const {
 
 // ---- Axes and Dims ----
 
+Axes::Axes() = default;
+Axes::Axes(std::vector<int> axes) : axes_(std::move(axes)) {}
+Axes::Axes(Output axes) : axes_(axes) {}
+Axes::Axes(const Axes&) = default;
+Axes::Axes(Axes&&) noexcept = default;
+Axes& Axes::operator=(const Axes&) = default;
+Axes& Axes::operator=(Axes&&) noexcept = default;
+Axes::~Axes() = default;
+
 Output Axes::of(Output x, Location at) const {
   if (const Output* given = std::get_if<Output>(&axes_)) return *given;
   Graph& graph = graph_of(x, at);
@@ -164,6 +186,15 @@ Output Axes::of(Output x, Location at) const {
   return constant(graph, Tensor::of<int32_t>({n}, std::span<const int32_t>(axes)), "axes", at);
 }
 
+Dims::Dims(const Dims&) = default;
+Dims::Dims(Dims&&) noexcept = default;
+Dims& Dims::operator=(const Dims&) = default;
+Dims& Dims::operator=(Dims&&) noexcept = default;
+Dims::~Dims() = default;
+
+Dims::Dims(std::vector<int64_t> dims) : dims_(std::move(dims)) {}
+Dims::Dims(const std::vector<int>& dims) : dims_(std::vector<int64_t>(dims.begin(), dims.end())) {}
+Dims::Dims(Output dims) : dims_(dims) {}
 Dims::Dims(std::initializer_list<Extent> dims) {
   const bool are_numbers =
       std::none_of(dims.begin(), dims.end(), [](const Extent& e) { return bool{e.scalar()}; });
@@ -240,6 +271,18 @@ std::vector<Output> op_outputs(std::string_view name, const std::vector<Output>&
 
 // ---- Constants ----
 
+Literal::Literal(const Literal&) = default;
+Literal::Literal(Literal&&) noexcept = default;
+Literal& Literal::operator=(const Literal&) = default;
+Literal& Literal::operator=(Literal&&) noexcept = default;
+Literal::~Literal() = default;
+
+Literal::Literal(bool value) : values_({value}), kind_(DType::boolean) {}
+Literal::Literal(const char* text) : Literal(std::string(text)) {}
+Literal::Literal(std::string text) : values_({std::move(text)}), kind_(DType::string) {}
+Literal::Literal(Tensor value) : tensor_(std::move(value)) {}
+Literal::Literal(double number, DType kind) : values_({number}), kind_(kind) {}
+Literal::Literal(int64_t number, DType kind) : values_({number}), kind_(kind) {}
 Literal::Literal(std::initializer_list<Literal> parts)
     : extents_{static_cast<int64_t>(parts.size())} {
   if (parts.size() == 0) return;
@@ -316,6 +359,15 @@ Tensor Literal::tensor(DType dtype, Location at) const {
   exact.kind_ = DType::f64;
   return converted(exact.tensor(at), dtype, at);
 }
+
+TensorLike::TensorLike(const TensorLike&) = default;
+TensorLike::TensorLike(TensorLike&&) noexcept = default;
+TensorLike& TensorLike::operator=(const TensorLike&) = default;
+TensorLike& TensorLike::operator=(TensorLike&&) noexcept = default;
+TensorLike::~TensorLike() = default;
+
+TensorLike::TensorLike(Output output, Location at) : output_(output), at_(at) {}
+TensorLike::TensorLike(Location at, Literal literal) : literal_(std::move(literal)), at_(at) {}
 
 Output TensorLike::in(Graph& graph) const {
   return literal_ ? constant(graph, *literal_, "Const", at_) : output_;

@@ -18,23 +18,25 @@ namespace leat {
 // It remembers the line where it was converted, so that `a + b` can report it.
 class Operand {
  public:
-  Operand(Output output, Location at = here()) : output_(output), at_(at) {}  // NOLINT: converts
+  Operand(Output output, Location at = here());  // NOLINT: converts
   // No bool is a number: !x and x && y of Outputs are bools of C++, and no nodes.
   template <std::same_as<bool> T>
   Operand(T, Location = here()) = delete;
   template <std::floating_point T>
-  Operand(T number, Location at = here())  // NOLINT
-      : constant_(static_cast<double>(number)), at_(at) {}
+  Operand(T number, Location at = here()) : Operand(at, static_cast<double>(number)) {}  // NOLINT
   template <std::signed_integral T>
-  Operand(T number, Location at = here()) : constant_(int64_t{number}), at_(at) {}  // NOLINT
+  Operand(T number, Location at = here()) : Operand(at, int64_t{number}) {}  // NOLINT
   template <std::unsigned_integral T>
   requires(!std::same_as<T, bool>) Operand(T number, Location at = here())  // NOLINT
-      : constant_(uint64_t{number}), at_(at) {}
-  Operand(const char* text, Location at = here())
-      : constant_(std::string(text)), at_(at) {}  // NOLINT
-  Operand(std::string text, Location at = here())
-      : constant_(std::move(text)), at_(at) {}                                           // NOLINT
-  Operand(Tensor value, Location at = here()) : constant_(std::move(value)), at_(at) {}  // NOLINT
+      : Operand(at, uint64_t{number}) {}
+  Operand(const char* text, Location at = here());  // NOLINT
+  Operand(std::string text, Location at = here());  // NOLINT
+  Operand(Tensor value, Location at = here());      // NOLINT
+  Operand(const Operand&);
+  Operand(Operand&&) noexcept;
+  Operand& operator=(const Operand&);
+  Operand& operator=(Operand&&) noexcept;
+  ~Operand();
 
   Location at() const { return at_; }
   bool is_constant() const { return constant_.index() != 0; }  // a number, a text or a Tensor
@@ -53,6 +55,10 @@ class Operand {
   Output beside(const Operand& other, Graph& graph) const;
 
  private:
+  Operand(Location at, double number);
+  Operand(Location at, int64_t number);
+  Operand(Location at, uint64_t number);
+
   Output output_;
   // Integers are kept exact.
   std::variant<std::monostate, double, int64_t, uint64_t, std::string, Tensor> constant_;
@@ -77,15 +83,20 @@ concept AxisNumber = std::integral<T> && !std::same_as<T, bool>;
 // Negative ones count from the last: -1.
 class Axes {
  public:
-  Axes() = default;  // all
+  Axes();  // all
   // Not of bools: {.keep_dims = true} is no list of axes.
   template <AxisNumber T>
-  Axes(T axis) : axes_(std::vector<int>{static_cast<int>(axis)}) {}  // NOLINT: converts
+  Axes(T axis) : Axes(std::vector<int>{static_cast<int>(axis)}) {}  // NOLINT: converts
   template <AxisNumber T>
   Axes(std::initializer_list<T> axes)
-      : axes_(std::vector<int>(axes.begin(), axes.end())) {}  // NOLINT
-  Axes(std::vector<int> axes) : axes_(std::move(axes)) {}     // NOLINT
-  Axes(Output axes) : axes_(axes) {}                          // NOLINT
+      : Axes(std::vector<int>(axes.begin(), axes.end())) {}  // NOLINT
+  Axes(std::vector<int> axes);                               // NOLINT
+  Axes(Output axes);                                         // NOLINT
+  Axes(const Axes&);
+  Axes(Axes&&) noexcept;
+  Axes& operator=(const Axes&);
+  Axes& operator=(Axes&&) noexcept;
+  ~Axes();
 
   bool is_all() const { return axes_.index() == 0; }
   // The list, where it is one; null for all and for an Output.
@@ -118,13 +129,17 @@ class Extent {
 class Dims {
  public:
   template <AxisNumber T>
-  Dims(T extent) : dims_(std::vector<int64_t>{static_cast<int64_t>(extent)}) {}  // NOLINT: converts
-  Dims(std::initializer_list<Extent> dims);                                      // NOLINT
-  Dims(std::vector<int64_t> dims) : dims_(std::move(dims)) {}                    // NOLINT
-  Dims(const std::vector<int>& dims)                                             // NOLINT
-      : dims_(std::vector<int64_t>(dims.begin(), dims.end())) {}
-  Dims(const Shape& shape);           // NOLINT
-  Dims(Output dims) : dims_(dims) {}  // NOLINT
+  Dims(T extent) : Dims(std::vector<int64_t>{static_cast<int64_t>(extent)}) {}  // NOLINT: converts
+  Dims(std::initializer_list<Extent> dims);                                     // NOLINT
+  Dims(std::vector<int64_t> dims);                                              // NOLINT
+  Dims(const std::vector<int>& dims);                                           // NOLINT
+  Dims(const Shape& shape);                                                     // NOLINT
+  Dims(Output dims);                                                            // NOLINT
+  Dims(const Dims&);
+  Dims(Dims&&) noexcept;
+  Dims& operator=(const Dims&);
+  Dims& operator=(Dims&&) noexcept;
+  ~Dims();
 
   // Null where Outputs are among them.
   const std::vector<int64_t>* list() const { return std::get_if<std::vector<int64_t>>(&dims_); }
@@ -149,26 +164,45 @@ std::vector<Output> op_outputs(std::string_view name, const std::vector<Output>&
 
 // ---- Constants ----
 
+template <class T>
+concept ElementOfLiteral =
+    (std::is_arithmetic_v<T> && !std::same_as<T, bool>) || std::same_as<T, std::string>;
+
 // A value as it is written in C++: 1.5, true, "text", {1, 2}, {{1, 2}, {3, 4}}, a Tensor. Integers
 // are int32 (int64 if their C++ type has 64 bits), floating-point numbers float32, double literals
 // included, as in Keras: Tensor::scalar(1.5) is a double. Lists of one kind of numbers or of both
 // make a rectangle; INVALID_ARGUMENT if rows differ in length.
 class Literal {
  public:
-  Literal(bool value) : values_({value}), kind_(DType::boolean) {}  // NOLINT: converts
+  Literal(bool value);  // NOLINT: converts
   template <std::floating_point T>
-  Literal(T value) : values_({static_cast<double>(value)}), kind_(DType::f32) {}  // NOLINT
+  Literal(T value) : Literal(static_cast<double>(value), DType::f32) {}  // NOLINT
   template <std::integral T>
   requires(!std::is_same_v<T, bool>) Literal(T value)  // NOLINT
-      : values_({static_cast<int64_t>(value)}), kind_(sizeof(T) > 4 ? DType::i64 : DType::i32) {}
-  Literal(const char* text) : values_({std::string(text)}), kind_(DType::string) {}  // NOLINT
-  Literal(std::string text) : values_({std::move(text)}), kind_(DType::string) {}    // NOLINT
-  Literal(Tensor value) : tensor_(std::move(value)) {}                               // NOLINT
-  // A vector of that dtype.
-  template <class T>
-  requires((std::is_arithmetic_v<T> && !std::same_as<T, bool>) || std::same_as<T, std::string>)
-      Literal(const std::vector<T>& values)  // NOLINT
-      : tensor_(Tensor::of(values)) {}
+      : Literal(static_cast<int64_t>(value), sizeof(T) > 4 ? DType::i64 : DType::i32) {}
+  Literal(const char* text);  // NOLINT
+  Literal(std::string text);  // NOLINT
+  Literal(Tensor value);      // NOLINT
+  Literal(const Literal&);
+  Literal(Literal&&) noexcept;
+  Literal& operator=(const Literal&);
+  Literal& operator=(Literal&&) noexcept;
+  ~Literal();
+  // A vector or a matrix of that dtype.
+  template <ElementOfLiteral T>
+  Literal(const std::vector<T>& values) : Literal(Tensor::of(values)) {}  // NOLINT
+  template <ElementOfLiteral T>
+  Literal(const std::vector<std::vector<T>>& rows) : Literal(Tensor()) {  // NOLINT
+    const size_t columns = rows.empty() ? 0 : rows[0].size();
+    std::vector<T> values;
+    values.reserve(rows.size() * columns);
+    for (const std::vector<T>& row : rows) {
+      is_ragged_ |= row.size() != columns;
+      values.insert(values.end(), row.begin(), row.end());
+    }
+    if (!is_ragged_)
+      tensor_ = Tensor::of(Shape{std::ssize(rows), static_cast<int64_t>(columns)}, values);
+  }
   Literal(std::initializer_list<Literal> parts);  // NOLINT
 
   Tensor tensor(Location at = here()) const;
@@ -177,6 +211,9 @@ class Literal {
 
  private:
   using Value = std::variant<bool, int64_t, double, std::string>;
+  Literal(double number, DType kind);
+  Literal(int64_t number, DType kind);
+
   std::vector<Value> values_;  // row-major
   std::vector<int64_t> extents_;
   DType kind_ = DType::f32;
@@ -194,13 +231,18 @@ Output constant(Graph& graph, const Literal& value, DType dtype, std::string_vie
 // A tensor as an argument: an Output, or what becomes a constant: 1, {0, 2}, "text", a Tensor.
 class TensorLike {
  public:
-  TensorLike(Output output, Location at = here()) : output_(output), at_(at) {}  // NOLINT: converts
+  TensorLike(Output output, Location at = here());  // NOLINT: converts
   template <class T>
   requires(std::convertible_to<T, Literal> && !std::convertible_to<T, Output>)
       TensorLike(T&& literal, Location at = here())  // NOLINT
-      : literal_(std::forward<T>(literal)), at_(at) {}
+      : TensorLike(at, Literal(std::forward<T>(literal))) {}
   TensorLike(std::initializer_list<Literal> parts, Location at = here())  // NOLINT
-      : literal_(parts), at_(at) {}
+      : TensorLike(at, Literal(parts)) {}
+  TensorLike(const TensorLike&);
+  TensorLike(TensorLike&&) noexcept;
+  TensorLike& operator=(const TensorLike&);
+  TensorLike& operator=(TensorLike&&) noexcept;
+  ~TensorLike();
 
   // The Output, which may be empty, or the constant as it is written.
   Output in(Graph& graph) const;
@@ -208,6 +250,8 @@ class TensorLike {
   Output like(Output other) const;
 
  private:
+  TensorLike(Location at, Literal literal);
+
   Output output_;
   std::optional<Literal> literal_;
   Location at_;

@@ -41,11 +41,12 @@ Output integers(Graph& graph, const Dims& dims, const Operand& low, const Operan
             {dims.in(graph, at), low.as(graph, options.dtype), high.as(graph, options.dtype)},
             {{"seed", options.seed}}, at);
 }
-Output shuffle(Output x, int64_t seed, Location at) {
-  return op("RandomShuffle", {x}, {{"seed", seed}}, at);
+Output shuffle(Output x, SeedOptions options, Location at) {
+  return op("RandomShuffle", {x}, {{"seed", options.seed}}, at);
 }
-Output categorical(Output logits, const Operand& samples, int64_t seed, Location at) {
-  return op("Multinomial", {logits, samples.as(graph_of(logits, at), i32)}, {{"seed", seed}}, at);
+Output categorical(Output logits, const Operand& samples, SeedOptions options, Location at) {
+  return op("Multinomial", {logits, samples.as(graph_of(logits, at), i32)},
+            {{"seed", options.seed}}, at);
 }
 
 }  // namespace leat::random

@@ -32,9 +32,13 @@ Output uniform(Graph& graph, const Dims& dims, const UniformOptions& options = {
 // Integers in [low, high): int32 or int64.
 Output integers(Graph& graph, const Dims& dims, const Operand& low, const Operand& high,
                 Options options = {.dtype = i32}, Location at = here());
+struct SeedOptions {
+  int64_t seed = 0;  // as above
+};
 // The rows of x in another order.
-Output shuffle(Output x, int64_t seed = 0, Location at = here());
+Output shuffle(Output x, SeedOptions options = {}, Location at = here());
 // Class numbers drawn from rows of logits [batch, classes]: [batch, samples], int64.
-Output categorical(Output logits, const Operand& samples, int64_t seed = 0, Location at = here());
+Output categorical(Output logits, const Operand& samples, SeedOptions options = {},
+                   Location at = here());
 
 }  // namespace leat::random

@@ -11,7 +11,17 @@ Graph& graph_of(const SparseTensor& x, Location at) {
   return leat::graph_of(x.values, at);
 }
 
+// As the ops want a shape.
+Output as_int64(Output x, Location at) {
+  return x.dtype() == i64 ? x : op("Cast", {x}, {{"DstT", i64}}, at);
+}
+
 }  // namespace
+
+SparseTensor::SparseTensor(Output indices, Output values, const Dims& shape, Location at)
+    : indices(indices),
+      values(values),
+      shape(as_int64(shape.in(leat::graph_of(values, at), at), at)) {}
 
 Output sparse_to_dense(const SparseTensor& x, const Operand& fill, Location at) {
   graph_of(x, at);
@@ -25,8 +35,7 @@ SparseTensor sparse_reorder(const SparseTensor& x, Location at) {
   return {out[0], out[1], x.shape};
 }
 SparseTensor sparse_reshape(const SparseTensor& x, const Dims& dims, Location at) {
-  Output wanted = dims.in(graph_of(x, at), at);
-  if (wanted.dtype() != i64) wanted = op("Cast", {wanted}, {{"DstT", i64}}, at);
+  const Output wanted = as_int64(dims.in(graph_of(x, at), at), at);
   const std::vector<Output> out = op_outputs("SparseReshape", {x.indices, x.shape, wanted}, {}, at);
   return {out[0], x.values, out[1]};
 }

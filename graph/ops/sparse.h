@@ -10,6 +10,9 @@ struct SparseTensor {
   Output indices;  // int64 [n, rank]
   Output values;   // [n]
   Output shape;    // int64 [rank]: that of the whole
+
+  // SparseTensor(indices, values, {3, 4}); the shape may be computed.
+  SparseTensor(Output indices, Output values, const Dims& shape, Location at = here());
 };
 
 // The whole tensor; `fill` where no element is given.

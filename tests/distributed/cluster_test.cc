@@ -66,8 +66,8 @@ TEST(Cluster, StepsCrossTasks) {
   session->run({}, {}, {"init"});
   const std::vector<Tensor> got =
       session->run({{"x:0", Tensor::of<float>({2, 2}, {1, 2, 3, 4})}}, {"y:0", "w"}, {});
-  EXPECT_EQ(got[0].to_string(), "float[2,1] [8, 18]");
-  EXPECT_EQ(got[1].to_string(), "float[2,1] [2, 3]");
+  EXPECT_EQ(got[0].to_string(), "float[2,1] [[8], [18]]");
+  EXPECT_EQ(got[1].to_string(), "float[2,1] [[2], [3]]");
 }
 
 // As in TensorFlow's cluster: the reference crosses while the update still waits for the worker.

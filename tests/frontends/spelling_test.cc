@@ -226,6 +226,45 @@ TEST_F(Spelling, TextAndSparseTensors) {
   EXPECT_THAT(values(sparse_matmul(ones, constant(g, {{1.0}, {10.0}}))), ElementsAre(21, 0, 3));
 }
 
+TEST_F(Spelling, VectorsOfVectorsAreMatrices) {
+  const std::vector<std::vector<float>> rows = {{1, 2}, {3, 4}, {5, 6}};
+  const Output in = placeholder(g, "in", f32, {any, 2});
+  Session session(g);
+  EXPECT_EQ(session.run(sum(in, 0), {{in, rows}}).to_vector<float>(), (std::vector<float>{9, 12}));
+  EXPECT_EQ(constant(g, rows).shape(), Shape({3, 2}));
+  const std::vector<std::vector<int64_t>> none_at_all;
+  EXPECT_EQ(constant(g, none_at_all).shape(), Shape({0, 0}));
+  const std::vector<std::vector<int>> ragged = {{1}, {2, 3}};
+  expect_error_with(Code::invalid_argument, "rows of different lengths",
+                    [&] { constant(g, ragged); });
+}
+
+TEST_F(Spelling, PoolsHaveASizeAndOptions) {
+  const Output image = reshape(arange(g, 9.0), {1, 3, 3, 1});
+  EXPECT_THAT(values(max_pool(image, 2, {.strides = 1})), ElementsAre(4, 5, 7, 8));
+  EXPECT_THAT(values(avg_pool(image, 2, {.strides = 1})), ElementsAre(2, 3, 5, 6));
+}
+
+TEST_F(Spelling, SeedsAreOptions) {
+  const Output x = arange(g, 100), once = random::shuffle(x, {.seed = 2});
+  EXPECT_EQ(values<int>(once), values<int>(random::shuffle(x, {.seed = 2})));
+  EXPECT_NE(values<int>(once), values<int>(random::shuffle(x, {.seed = 3})));
+}
+
+TEST_F(Spelling, SparseTensorsTakeAShapeAsNumbers) {
+  const SparseTensor x(constant(g, {{0, 1}, {1, 0}}, i64), constant(g, {1.0, 2.0}), {2, 2});
+  EXPECT_THAT(values(sparse_to_dense(x)), ElementsAre(0, 1, 2, 0));
+}
+
+TEST_F(Spelling, FoldsGiveTheLastValueOfAScan) {
+  const auto f = [](Output y, Output row) { return y * 2 + row; };
+  EXPECT_THAT(values(foldl(f, v, 0)), ElementsAre(3));  // ((0·2 + 1)·2 - 2)·2 + 3
+  EXPECT_THAT(values(foldr(f, v, 0)), ElementsAre(9));  // ((0·2 + 3)·2 - 2)·2 + 1
+  EXPECT_THAT(values(gradients({foldl(f, v, 0)}, {v})[0]), ElementsAre(4, 2, 1));
+  EXPECT_THAT(values(foldl([](Output a, Output b) { return a + b; }, x, zeros(g, 3))),
+              ElementsAre(3, 5, 7));
+}
+
 TEST_F(Spelling, SessionsInitialiseAndAcceptFeedsInEitherPosition) {
   const Output in = placeholder(g, "in", f32, {});
   const Output w = variable(g, "w", 2.0);

@@ -1,4 +1,4 @@
-// Loops over the first axis: map_fn and scan, as in TensorFlow.
+// Loops over the first axis: map_fn, scan, foldl and foldr, as in TensorFlow.
 #pragma once
 
 #include <functional>
@@ -11,6 +11,9 @@ namespace leat {
 
 struct MapOptions {
   std::string name = "map";
+};
+struct FoldOptions {
+  std::string name = "fold";
 };
 struct ScanOptions {
   bool reverse = false;  // from the last element to the first; results stay where they belong
@@ -51,5 +54,12 @@ std::vector<Output> scan(const std::function<std::vector<Output>(const std::vect
                                                                  const std::vector<Output>& x)>& f,
                          const std::vector<Output>& x, const std::vector<Output>& initial,
                          const ScanOptions& options = {}, Location at = here());
+
+// The last y of scan alone: foldl from the first element to the last, foldr from the last to the
+// first. Of no elements it is `initial`.
+Output foldl(const std::function<Output(Output, Output)>& f, Output x, const Operand& initial,
+             const FoldOptions& options = {}, Location at = here());
+Output foldr(const std::function<Output(Output, Output)>& f, Output x, const Operand& initial,
+             const FoldOptions& options = {}, Location at = here());
 
 }  // namespace leat
