@@ -194,6 +194,7 @@ std::string ClusterSpec::to_json() const {
   Json document = {{"cluster", std::move(cluster)}};
   if (!id_.empty()) document["cluster_id"] = id_;
   if (files_) document["files"] = *files_;
+  if (!shares_memory_) document["shared_memory"] = false;
   if (tls_.is_set()) {
     Json& out = document["tls"] = Json::object();
     if (!tls_.ca.empty()) out["ca"] = tls_.ca;

@@ -50,7 +50,7 @@ class ClusterSpec {
   // Any of these JSON texts. Errors are INVALID_ARGUMENT with the JSON pointer and, for an unknown
   // key, the nearest known one:
   //   ours, TF_CONFIG  {"cluster": {"ps": ["h:1"], "worker": {"1": "h:2"}}, "cluster_id": "…",
-  //                    "files": ["/data"],
+  //                    "files": ["/data"], "shared_memory": false,
   //                    "tls": {"ca": "ca.pem", "certificate": "{name}.pem", "key": "{name}.key"}}
   //   only the jobs    {"ps": ["h:1"], "worker": ["h:2", "h:3"]}
   //   a ClusterDef     {"job": [{"name": "ps", "tasks": {"0": "h:1"}}]}
@@ -88,6 +88,10 @@ class ClusterSpec {
   const std::optional<std::vector<std::string>>& files() const { return files_; }
   void set_files(std::vector<std::string> directories);
 
+  // Tensors between tasks of one host go through memory that both map. False: over the network.
+  bool shares_memory() const { return shares_memory_; }
+  void set_shares_memory(bool shares) { shares_memory_ = shares; }
+
   std::string to_json() const;  // our file's form, one line
   bool operator==(const ClusterSpec&) const = default;
 
@@ -96,6 +100,7 @@ class ClusterSpec {
   std::map<std::string, TaskName> owners_;  // of addresses with a port
   std::string id_;
   std::optional<std::vector<std::string>> files_;
+  bool shares_memory_ = true;
   TlsPaths tls_;
 };
 

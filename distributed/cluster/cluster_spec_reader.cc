@@ -23,8 +23,9 @@ std::string text_of(const Json& value) {
   return value.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-const std::vector<std::string_view> top_keys = {
-    "cluster", "cluster_id", "files", "task", "rpc_layer", "environment", "session_master", "tls"};
+const std::vector<std::string_view> top_keys = {"cluster",       "cluster_id",     "files",
+                                                "shared_memory", "task",           "rpc_layer",
+                                                "environment",   "session_master", "tls"};
 
 // What an unknown key probably means, or all that it could have been.
 std::string known_keys(const std::string& key) {
@@ -257,6 +258,12 @@ ResolvedCluster read_document(const Json& document, std::string_view origin, Key
                                                [](const Json& path) { return path.is_string(); }),
                "a list of directories is expected, such as [\"/data\"], this is ", text_of(files));
     in_place(here, [&] { out.spec.set_files(files.get<std::vector<std::string>>()); });
+  }
+  if (document.contains("shared_memory")) {
+    root.at("shared_memory")
+        .check(document["shared_memory"].is_boolean(), "true or false is expected, this is ",
+               text_of(document["shared_memory"]));
+    out.spec.set_shares_memory(document["shared_memory"].get<bool>());
   }
   if (document.contains("tls")) out.spec.set_tls(read_tls(root.at("tls"), document["tls"]));
   if (document.contains("rpc_layer")) {

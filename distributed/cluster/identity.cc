@@ -124,6 +124,7 @@ std::string encode(const Hello& hello) {
   writer.number(static_cast<uint64_t>(hello.to.index));
   writer.number(hello.window);
   writer.text(hello.why_again);
+  writer.text(hello.host_link);
   return writer.take();
 }
 
@@ -141,6 +142,7 @@ Hello decode_hello(std::string_view bytes) {
   hello.to.index = static_cast<int>(reader.number());
   hello.window = reader.number();
   hello.why_again = reader.text();
+  hello.host_link = reader.text();
   check(hello.from.incarnation != 0, "a task greeted without an incarnation");
   return hello;
 }

@@ -11,7 +11,7 @@
 namespace leat {
 
 // The version of the streams between tasks. Tasks with different versions refuse each other.
-inline constexpr uint32_t protocol_version = 4;
+inline constexpr uint32_t protocol_version = 5;
 
 // A task of a cluster, as one process. Two processes started for the same task differ in their
 // incarnation.
@@ -46,6 +46,9 @@ struct Hello {
   // Proves to `to` alone that `from` knows the cluster's id: useless towards another task or from
   // another process. "" if it does not know an id. encode() computes it.
   std::string proof;
+  // Of the dialling task: where peers on its host hand over shared memory (wire/host_link.h), "" if
+  // it has none. In the answer: the number of the link that has been handed over, or "".
+  std::string host_link = {};
 };
 
 std::string encode(const Hello& hello);

@@ -49,6 +49,7 @@ void Membership::State::start(const ClusterSpec& spec, std::shared_ptr<Membershi
   check(!is_started_, "membership of ", self.task, " was started twice");
   check(spec.contains(self.task), self.task, " is not in the cluster spec: ", spec.to_json());
   listener_ = std::move(to);
+  if (spec.shares_memory()) sharing_.emplace(concat(self.task));
   for (const TaskName& task : spec.tasks()) {
     if (task == self.task) continue;
     auto peer = std::make_unique<Peer>();
@@ -175,8 +176,12 @@ void Membership::State::set(std::unique_lock<std::mutex>& lock, Peer& peer, Peer
 }
 
 PeerStatus Membership::State::describe(const Peer& peer) const {
-  PeerStatus status{peer.task,   peer.address,     peer.state,
-                    peer.reason, peer.incarnation, milliseconds(-1)};
+  PeerStatus status{.task = peer.task,
+                    .address = peer.address,
+                    .state = peer.state,
+                    .reason = peer.reason,
+                    .incarnation = peer.incarnation,
+                    .shares_memory = peer.state == PeerState::connected && peer.shares_memory};
   const auto heard =
       peer.state == PeerState::connected && peer.channel ? peer.channel->last_heard() : peer.heard;
   if (heard && peer.incarnation != 0) {
@@ -244,7 +249,7 @@ std::string Membership::State::table(bool only_missing) const {
   for (const PeerStatus& peer : peers()) {
     if (only_missing && peer.state == PeerState::connected) continue;
     rows.push_back({concat("  ", peer.task), peer.address, std::string(peer_state_name(peer.state)),
-                    peer.reason});
+                    peer.shares_memory ? "through shared memory" : peer.reason});
   }
   return aligned(rows);
 }

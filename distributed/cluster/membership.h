@@ -25,12 +25,12 @@ struct MembershipOptions {
   std::chrono::milliseconds silence{6'000};  // a peer that is silent for this long is lost
   std::chrono::milliseconds retry{250};      // between attempts to connect
   std::chrono::milliseconds hello_timeout{5'000};
-  std::shared_ptr<const RpcTls> tls = {};   // null: plaintext, and every hello is trusted
-  uint64_t window = uint64_t{64} << 20;  // bytes under way from one peer (channel.h)
+  std::shared_ptr<const RpcTls> tls = {};  // null: plaintext, and every hello is trusted
+  uint64_t window = uint64_t{64} << 20;    // bytes under way from one peer (channel.h)
   // For tests: puts something between this task and a stream that it dialled
   // (tests/support/faulty_stream.h).
   std::function<std::shared_ptr<RpcStream>(const TaskName& peer, std::shared_ptr<RpcStream>)>
-      wrap_stream;
+      wrap_stream = {};
 };
 
 enum class PeerState : uint8_t {
@@ -52,6 +52,7 @@ struct PeerStatus {
   std::string reason;                        // of the last failure; "" when connected
   uint64_t incarnation = 0;                  // of the last connection; 0: none yet
   std::chrono::milliseconds last_heard{-1};  // ago; -1: never
+  bool shares_memory = false;                // connected, and tensors go through shared memory
 };
 
 // Gets connections and the data over them: the data plane (rendezvous_router.h). Calls for one peer

@@ -96,9 +96,10 @@ void Membership::State::attempt(Peer& peer) {
         });
     return;
   }
-  std::shared_ptr<RpcStream> stream = peer.client->open(connect_method);
-  if (options.wrap_stream) stream = options.wrap_stream(peer.task, std::move(stream));
   auto link = std::make_shared<Link>();
+  link->stream = std::make_shared<SharedMemoryStream>(peer.client->open(connect_method));
+  std::shared_ptr<RpcStream> stream = link->stream;
+  if (options.wrap_stream) stream = options.wrap_stream(peer.task, std::move(stream));
   link->peer = &peer;
   link->task = peer.task;
   auto channel = make_channel(std::move(stream), link);
@@ -114,7 +115,12 @@ void Membership::State::attempt(Peer& peer) {
     }
   }
   channel->send_control(FrameKind::hello,
-                        encode(Hello{self, peer.task, options.window, std::move(why_again), {}}));
+                        encode(Hello{.from = self,
+                                     .to = peer.task,
+                                     .window = options.window,
+                                     .why_again = std::move(why_again),
+                                     .proof = {},
+                                     .host_link = sharing_ ? sharing_->offer() : ""}));
 }
 
 // The answer to our question who is at the address of a peer that will dial us.
@@ -157,8 +163,9 @@ void Membership::State::accept(std::shared_ptr<RpcStream> stream) {
   }
   auto link = std::make_shared<Link>();
   link->names = stream->peer_names();
+  link->stream = std::make_shared<SharedMemoryStream>(std::move(stream));
   // Known before its first event: the stream is read once the channel has been made.
-  Channel::create(std::move(stream), {.incarnation = self.incarnation, .window = options.window},
+  Channel::create(link->stream, {.incarnation = self.incarnation, .window = options.window},
                   events_of(link), [&](const std::shared_ptr<Channel>& made) {
                     link->channel = made;
                     std::lock_guard lock(mutex_);
@@ -298,8 +305,15 @@ void Membership::State::hello_came(const std::shared_ptr<Link>& link, const Hell
     }
     return refuse(link, peer, taken);
   }
-  channel->send_control(FrameKind::welcome,
-                        encode(Hello{self, hello.from.task, options.window, {}, {}}));
+  auto memory =
+      sharing_ ? sharing_->hand_over(hello.host_link, hello.from.task) : HostSharing::HandedOver{};
+  channel->send_control(FrameKind::welcome, encode(Hello{.from = self,
+                                                         .to = hello.from.task,
+                                                         .window = options.window,
+                                                         .why_again = {},
+                                                         .proof = {},
+                                                         .host_link = memory.id}));
+  share_memory(link, std::move(memory.link));
   connected(link, hello);
 }
 
@@ -319,7 +333,19 @@ void Membership::State::answer_came(const std::shared_ptr<Link>& link, const Hel
     peer.process = hello.from.process;
     owned_since_.reset();
   }
+  share_memory(link, sharing_ && !hello.host_link.empty()
+                         ? sharing_->take(hello.host_link, peer.task)
+                         : nullptr);
   connected(link, hello);
+}
+
+// What either end writes from now on goes through `memory`, if there is any.
+void Membership::State::share_memory(const std::shared_ptr<Link>& link,
+                                     std::unique_ptr<HostLink> memory) {
+  const bool is_shared = memory != nullptr;
+  if (is_shared) link->stream->switch_to(std::move(memory), sharing_->poller());
+  std::lock_guard lock(mutex_);
+  link->peer->shares_memory = is_shared;
 }
 
 void Membership::State::connected(const std::shared_ptr<Link>& link, const Hello& hello) {

@@ -18,9 +18,11 @@
 #include <thread>
 #include <utility>
 
+#include "distributed/cluster/host_sharing.h"
 #include "distributed/cluster/membership.h"
 #include "distributed/grpc/rpc_client.h"
 #include "distributed/wire/channel.h"
+#include "distributed/wire/shared_memory_stream.h"
 #include "runtime/step_activity.h"
 
 namespace leat {
@@ -69,12 +71,14 @@ class Membership::State : public std::enable_shared_from_this<Membership::State>
     bool has_channel_failed = false;  // the attempt's failure has been reported
     Clock::time_point attempt_begin, next_attempt;
     std::optional<Clock::time_point> heard;  // last time, once the channel is gone
+    bool shares_memory = false;              // the last connection
   };
   // One stream to or from a peer, as its events see it; they may outlive this State.
   struct Link {
     std::weak_ptr<Channel> channel;
-    Peer* peer = nullptr;  // null until an accepted stream says hello
-    TaskName task;         // the peer's
+    std::shared_ptr<SharedMemoryStream> stream;  // the channel's
+    Peer* peer = nullptr;                        // null until an accepted stream says hello
+    TaskName task;                               // the peer's
     bool is_connected = false;
     std::vector<std::string> names;  // in the certificate of the task that dialled us
   };
@@ -82,6 +86,7 @@ class Membership::State : public std::enable_shared_from_this<Membership::State>
   ChannelEvents events_of(const std::shared_ptr<Link>& link);
   std::shared_ptr<Channel> make_channel(std::shared_ptr<RpcStream> stream,
                                         const std::shared_ptr<Link>& link);
+  void share_memory(const std::shared_ptr<Link>& link, std::unique_ptr<HostLink> memory);
   void control(const std::shared_ptr<Link>& link, FrameKind kind, const std::string& payload);
   void hello_came(const std::shared_ptr<Link>& link, const Hello& hello);
   void answer_came(const std::shared_ptr<Link>& link, const Hello& hello);
@@ -122,6 +127,7 @@ class Membership::State : public std::enable_shared_from_this<Membership::State>
     changed_.notify_all();
   }
 
+  std::optional<HostSharing> sharing_;  // from the start on, unless the spec says no
   mutable std::mutex mutex_;
   mutable std::condition_variable changed_;
   // After the start, learned peers are added; none is removed.

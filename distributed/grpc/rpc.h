@@ -104,7 +104,8 @@ class RpcStream {
   // handle is gone, so they must keep what they use. They must not block.
   struct Events {
     // One message of the peer: one or more of its writes, whole, in order. The next message is read
-    // after the return.
+    // after the return. What lies in shared memory (wire/shared_memory_stream.h) is gone then:
+    // whoever keeps bytes copies them.
     std::function<void(Bytes message)> on_message;
     // OK: the peer closed. Otherwise the reason why the stream broke.
     std::function<void(const RpcStatus& status)> on_end;

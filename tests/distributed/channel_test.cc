@@ -1,6 +1,7 @@
 // Tensors between two tasks: every size and dtype arrives unchanged, and both ends learn of errors.
 #include "distributed/wire/channel.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -15,6 +16,7 @@
 #include "core/crc32c.h"
 #include "distributed/grpc/rpc_client.h"
 #include "distributed/grpc/rpc_server.h"
+#include "distributed/wire/shared_memory_stream.h"
 #include "tests/support/eventually.h"
 #include "tests/support/faulty_stream.h"
 #include "tests/support/sanitizers.h"
@@ -92,6 +94,14 @@ struct End {
   }
 };
 
+// Makes what `make` has made that of another process: with descriptors and a mapping of its own.
+std::unique_ptr<HostLink> other_end(const HostLink& link) {
+  const auto copy = [](const Fd& fd) { return Fd(fcntl(fd.get(), F_DUPFD_CLOEXEC, 0)); };
+  return HostLink::adopt(copy(link.memory()), copy(link.to_us()), copy(link.to_peer()));
+}
+
+enum class Way { network, shared_memory };
+
 // a is the dialling end, b the accepting one. What a writes and reads passes through `faults`.
 struct ChannelPair {
   Faults faults;
@@ -99,7 +109,7 @@ struct ChannelPair {
   RpcServer server;
   std::unique_ptr<RpcClient> client;
 
-  explicit ChannelPair(ChannelOptions options = {}) {
+  explicit ChannelPair(Way way, ChannelOptions options = {}) {
     options.incarnation = 11;
     ChannelOptions other = options;
     other.incarnation = 22;
@@ -108,9 +118,16 @@ struct ChannelPair {
         "/test", [&](std::shared_ptr<RpcStream> stream) { accepted.set_value(std::move(stream)); });
     client =
         std::make_unique<RpcClient>("127.0.0.1:" + std::to_string(server.start("127.0.0.1:0")));
-    auto stream = client->open("/test");
-    b.channel = Channel::create(accepted.get_future().get(), other, b.events());
-    a.channel = Channel::create(faults.wrap(std::move(stream)), options, a.events());
+    const auto dialled = std::make_shared<SharedMemoryStream>(client->open("/test"));
+    const auto answered = std::make_shared<SharedMemoryStream>(accepted.get_future().get());
+    b.channel = Channel::create(answered, other, b.events());
+    a.channel = Channel::create(faults.wrap(dialled), options, a.events());
+    if (way == Way::shared_memory) {
+      auto link = HostLink::make();
+      const auto poller = std::make_shared<HostPoller>();
+      dialled->switch_to(other_end(*link), poller);
+      answered->switch_to(std::move(link), poller);
+    }
     a.channel->admit(22, options.window);
     b.channel->admit(11, options.window);
   }
@@ -121,6 +138,12 @@ struct ChannelPair {
     server.stop();
   }
 };
+
+class ChannelOver : public testing::TestWithParam<Way> {};
+INSTANTIATE_TEST_SUITE_P(, ChannelOver, testing::Values(Way::network, Way::shared_memory),
+                         [](const auto& info) {
+                           return info.param == Way::network ? "Network" : "SharedMemory";
+                         });
 
 Tensor bytes_tensor(int64_t size) {
   Tensor tensor(DType::u8, {size});
@@ -141,8 +164,8 @@ void expect_same(const Tensor& got, const Tensor& sent) {
   }
 }
 
-TEST(Channel, DeliversEverySize) {
-  ChannelPair pair;
+TEST_P(ChannelOver, DeliversEverySize) {
+  ChannelPair pair(GetParam());
   constexpr int64_t mb = 1 << 20;
   int64_t edge = 0;
   for (int64_t size :
@@ -165,8 +188,8 @@ TEST(Channel, DeliversEverySize) {
   }
 }
 
-TEST(Channel, DeliversEveryDtypeAndShape) {
-  ChannelPair pair;
+TEST_P(ChannelOver, DeliversEveryDtypeAndShape) {
+  ChannelPair pair(GetParam());
   std::vector<Tensor> sent;
   for (DType dtype : dtype_list("type")) {
     if (dtype == DType::string || dtype_size(dtype) == 0 || !visit_dtype(dtype, [](auto) {}))
@@ -194,9 +217,9 @@ TEST(Channel, DeliversEveryDtypeAndShape) {
     expect_same(got.value, sent[static_cast<size_t>(got.edge)]);
 }
 
-TEST(Channel, DeliversEmptyTensorsOfHugeExtents) {
+TEST_P(ChannelOver, DeliversEmptyTensorsOfHugeExtents) {
   constexpr int64_t huge = int64_t{1} << 40;
-  ChannelPair pair;
+  ChannelPair pair(GetParam());
   const Tensor sent(DType::f32, {huge, huge, 0});
   pair.a.channel->send(1, 0, sent, false);
   ASSERT_TRUE(eventually([&] { return pair.b.count() == 1 || pair.b.has_ended(); }));
@@ -204,8 +227,8 @@ TEST(Channel, DeliversEmptyTensorsOfHugeExtents) {
   expect_same(pair.b.received[0].value, sent);
 }
 
-TEST(Channel, DeliversDeadValuesAndControlEdges) {
-  ChannelPair pair;
+TEST_P(ChannelOver, DeliversDeadValuesAndControlEdges) {
+  ChannelPair pair(GetParam());
   pair.a.channel->send(1, 0, Tensor::of<float>({2}, {1, 2}), true);
   pair.a.channel->send(1, 1, {}, false);
   pair.a.channel->send(1, 2, {}, true);
@@ -216,8 +239,8 @@ TEST(Channel, DeliversDeadValuesAndControlEdges) {
   }
 }
 
-TEST(Channel, ReleasesBuffersAfterSending) {
-  ChannelPair pair;
+TEST_P(ChannelOver, ReleasesBuffersAfterSending) {
+  ChannelPair pair(GetParam());
   Tensor sent = bytes_tensor(8 << 20);
   std::weak_ptr<Buffer> buffer = sent.buffer();
   const Tensor copy = sent.clone();
@@ -228,8 +251,8 @@ TEST(Channel, ReleasesBuffersAfterSending) {
       << "the buffer stays pinned after it was sent";
 }
 
-TEST(Channel, DeliversManySmallTensorsInOrder) {
-  ChannelPair pair;
+TEST_P(ChannelOver, DeliversManySmallTensorsInOrder) {
+  ChannelPair pair(GetParam());
   constexpr int64_t count = 20'000;
   for (int64_t i = 0; i < count; ++i)
     pair.a.channel->send(1, i, Tensor::scalar<int64_t>(i * i), false);
@@ -240,8 +263,8 @@ TEST(Channel, DeliversManySmallTensorsInOrder) {
   }
 }
 
-TEST(Channel, SmallTensorsOvertakeLargeOnes) {
-  ChannelPair pair({.queue = 1 << 20});
+TEST_P(ChannelOver, SmallTensorsOvertakeLargeOnes) {
+  ChannelPair pair(GetParam(), {.queue = 1 << 20});
   for (int64_t i = 0; i < 8; ++i) pair.a.channel->send(1, i, bytes_tensor(16 << 20), false);
   pair.a.channel->send(1, 100, Tensor::scalar(1.0f), false);
   ASSERT_TRUE(eventually([&] { return pair.b.count() == 9; }));
@@ -250,9 +273,9 @@ TEST(Channel, SmallTensorsOvertakeLargeOnes) {
 
 // Values for a step that the receiver has not begun take at most the window. The rest waits at the
 // sender and arrives when the step begins.
-TEST(Channel, BoundsBackPressure) {
+TEST_P(ChannelOver, BoundsBackPressure) {
   constexpr uint64_t window = 4 << 20;
-  ChannelPair pair({.window = window, .chunk = 256 << 10});
+  ChannelPair pair(GetParam(), {.window = window, .chunk = 256 << 10});
   pair.b.phase = StepPhase::early;
   constexpr int64_t count = 20, size = 1'000'000;
   for (int64_t i = 0; i < count; ++i) pair.a.channel->send(5, i, bytes_tensor(size), false);
@@ -272,8 +295,8 @@ TEST(Channel, BoundsBackPressure) {
   EXPECT_EQ(pair.a.channel->queued_bytes(), 0u);
 }
 
-TEST(Channel, EndedStepsTakeNoWindow) {
-  ChannelPair pair({.window = 1 << 20, .chunk = 64 << 10});
+TEST_P(ChannelOver, EndedStepsTakeNoWindow) {
+  ChannelPair pair(GetParam(), {.window = 1 << 20, .chunk = 64 << 10});
   pair.b.phase = StepPhase::over;
   for (int64_t i = 0; i < 20; ++i) pair.a.channel->send(1, i, bytes_tensor(1 << 20), false);
   ASSERT_TRUE(eventually([&] { return pair.b.channel->received_bytes() > 20u << 20; }));
@@ -283,8 +306,8 @@ TEST(Channel, EndedStepsTakeNoWindow) {
   ASSERT_TRUE(eventually([&] { return pair.b.count() == 1; }));
 }
 
-TEST(Channel, AbortDropsWaitingValuesAndReachesThePeer) {
-  ChannelPair pair({.window = 1 << 20, .chunk = 64 << 10});
+TEST_P(ChannelOver, AbortDropsWaitingValuesAndReachesThePeer) {
+  ChannelPair pair(GetParam(), {.window = 1 << 20, .chunk = 64 << 10});
   pair.b.phase = StepPhase::early;
   pair.a.channel->send(1, 0, bytes_tensor(50 << 20), false);
   pair.a.channel->send(2, 0, Tensor::scalar(1.0f), false);
@@ -308,8 +331,8 @@ TEST(Channel, AbortDropsWaitingValuesAndReachesThePeer) {
   EXPECT_EQ(pair.b.received[0].step, 2);
 }
 
-TEST(Channel, TooLargeTensorAbortsItsStepOnBothEnds) {
-  ChannelPair pair({.largest_tensor = 10'000});
+TEST_P(ChannelOver, TooLargeTensorAbortsItsStepOnBothEnds) {
+  ChannelPair pair(GetParam(), {.largest_tensor = 10'000});
   pair.a.channel->send(1, 0, bytes_tensor(5'000'000), false);
   pair.a.channel->send(2, 0, bytes_tensor(10'000), false);
   ASSERT_TRUE(eventually([&] { return pair.a.abort_count() == 1 && pair.b.abort_count() == 1; }));
@@ -322,8 +345,8 @@ TEST(Channel, TooLargeTensorAbortsItsStepOnBothEnds) {
   EXPECT_EQ(pair.b.received[0].step, 2);
 }
 
-TEST(Channel, DetectsLostFrames) {
-  ChannelPair pair;
+TEST_P(ChannelOver, DetectsLostFrames) {
+  ChannelPair pair(GetParam());
   pair.a.channel->send(1, 0, Tensor::scalar(1.0f), false);
   ASSERT_TRUE(eventually([&] { return pair.b.count() == 1; }));
   pair.faults.drop_writes(1);
@@ -334,9 +357,9 @@ TEST(Channel, DetectsLostFrames) {
   EXPECT_THAT(pair.b.end->message, HasSubstr("frame 2 arrived where 1 was expected"));
 }
 
-TEST(Channel, NeverDeliversDamagedPieces) {
+TEST_P(ChannelOver, NeverDeliversDamagedPieces) {
   for (const int64_t size : {int64_t{5'000}, int64_t{3} << 20}) {
-    ChannelPair pair;
+    ChannelPair pair(GetParam());
     pair.a.channel->send(1, 0, bytes_tensor(size), false);
     ASSERT_TRUE(eventually([&] { return pair.b.count() == 1; }));
     pair.faults.damage_writes(1);
@@ -350,8 +373,8 @@ TEST(Channel, NeverDeliversDamagedPieces) {
   }
 }
 
-TEST(Channel, ToleratesDelays) {
-  ChannelPair pair;
+TEST_P(ChannelOver, ToleratesDelays) {
+  ChannelPair pair(GetParam());
   pair.faults.delay(std::chrono::milliseconds(3));
   for (int64_t i = 0; i < 50; ++i) {
     pair.a.channel->send(1, i, bytes_tensor(i * 50'000), false);
@@ -361,8 +384,8 @@ TEST(Channel, ToleratesDelays) {
   for (const auto& got : pair.b.received) expect_same(got.value, bytes_tensor(got.edge * 50'000));
 }
 
-TEST(Channel, CutEndsBothSidesWithTheReason) {
-  ChannelPair pair;
+TEST_P(ChannelOver, CutEndsBothSidesWithTheReason) {
+  ChannelPair pair(GetParam());
   pair.a.channel->cut({Code::unavailable, "it has been silent for 7.0 s"});
   ASSERT_TRUE(eventually([&] { return pair.a.has_ended() && pair.b.has_ended(); }));
   EXPECT_EQ(pair.a.end->message, "it has been silent for 7.0 s");
@@ -371,8 +394,8 @@ TEST(Channel, CutEndsBothSidesWithTheReason) {
   EXPECT_EQ(pair.a.channel->queued_bytes(), 0u);
 }
 
-TEST(Channel, CloseDeliversQueuedValues) {
-  ChannelPair pair;
+TEST_P(ChannelOver, CloseDeliversQueuedValues) {
+  ChannelPair pair(GetParam());
   pair.a.channel->send(1, 0, bytes_tensor(3 << 20), false);
   pair.a.channel->close();
   ASSERT_TRUE(eventually([&] { return pair.a.has_ended() && pair.b.has_ended(); }));

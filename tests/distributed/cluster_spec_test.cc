@@ -114,8 +114,11 @@ TEST(ClusterSpec, ReportsThePlaceAndTheReason) {
       {R"({"cluster": {"ps": ["h:1"]}, "taks": {}})",
        R"(at /taks: unknown key "taks"; did you mean 'task'?)"},
       {R"({"cluster": {"ps": ["h:1"]}, "color": "red"})",
-       "at /color: unknown key \"color\"; known are cluster, cluster_id, files, task, "
+       "at /color: unknown key \"color\"; known are cluster, cluster_id, files, shared_memory, "
+       "task, "
        "rpc_layer, environment, session_master, tls"},
+      {R"({"cluster": {"ps": ["h:1"]}, "shared_memory": 1})",
+       "at /shared_memory: true or false is expected, this is 1"},
       {R"({"cluster": {"ps": ["h:1", "h"]}})",
        "at /cluster/ps/1: \"h\" is not an address: it has no port"},
       {R"({"cluster": {"ps": ["h:99999"]}})", "\"99999\" is not a port from 0 to 65535"},

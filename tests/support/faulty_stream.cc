@@ -14,7 +14,9 @@ class FaultyStream final : public RpcStream {
     inner_->start({.on_message =
                        [this_faults = &faults_, kept](const Bytes& message) {
                          if (this_faults->is_frozen_) return;
-                         after_delay(*this_faults, [kept, message] { kept->on_message(message); });
+                         const auto text = std::make_shared<const std::string>(message.to_string());
+                         after_delay(*this_faults,
+                                     [kept, text] { kept->on_message(Bytes({*text}, text)); });
                        },
                    .on_end =
                        [this_faults = &faults_, kept](const RpcStatus& status) {

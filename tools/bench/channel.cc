@@ -1,15 +1,15 @@
-// How fast tensors go from one process to another: a Channel against a raw TCP socket, in the same
-// pair of processes.
+// How fast tensors go from one process to another on this host: a Channel over the network and
+// through shared memory, against a raw TCP socket and memcpy, in the same pair of processes.
 //
 // The child is this program again. On request it sends `count` tensors of one size, and the parent
-// measures the time from its request to the last byte in its own memory. The two take turns (A B B
-// A), so that other load on the machine affects both; the result is the ratio of each pair. The
-// parent reuses its buffer for the raw socket; the channel allocates new tensors, as in real use.
+// measures the time from its request to the last byte in its own memory. All take turns, so that
+// other load on the machine affects them alike; a ratio is the median of the ratios of each round.
+// The raw socket and memcpy reuse their buffer; the channels allocate new tensors, as in real use.
 //
 //   channel [--rounds N] [--sizes 64,1048576,…]
 //
-// With LEAT_TLS_CA, LEAT_TLS_CERTIFICATE and LEAT_TLS_KEY (`leat certificates`) the channel is over
-// TLS.
+// With LEAT_TLS_CA, LEAT_TLS_CERTIFICATE and LEAT_TLS_KEY (`leat certificates`) the channel over
+// the network is over TLS.
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -26,7 +26,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <future>
+#include <functional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -35,6 +35,7 @@
 #include "distributed/grpc/rpc_client.h"
 #include "distributed/grpc/rpc_server.h"
 #include "distributed/wire/channel.h"
+#include "distributed/wire/shared_memory_stream.h"
 
 extern char** environ;  // NOLINT
 
@@ -44,8 +45,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr uint64_t window = uint64_t{64} << 20;
-constexpr double target_ratio = 0.35;
-constexpr int64_t target_size = int64_t{16} << 20;
 
 struct Request {
   int64_t size = 0;
@@ -112,7 +111,30 @@ void serve_raw(int listener) {
   }
 }
 
-int run_child() {
+// A channel that sends what it is asked for.
+class Sender {
+ public:
+  void answer(std::shared_ptr<RpcStream> stream) {
+    channel_ =
+        Channel::create(std::move(stream), {.incarnation = 2, .window = window},
+                        {.on_tensor =
+                             [this](int64_t step, int64_t, const Tensor& value, bool) {
+                               const auto request = value.span<int64_t>();
+                               if (!tensor_.is_valid() || tensor_.elements() != request[0])
+                                 tensor_ = source(request[0]);
+                               for (int64_t i = 0; i < request[1]; ++i)
+                                 channel_->send(step, i, tensor_, false);
+                             },
+                         .phase_of = [](int64_t) { return StepPhase::running; }},
+                        [&](const std::shared_ptr<Channel>& made) { made->admit(1, window); });
+  }
+
+ private:
+  std::shared_ptr<Channel> channel_;
+  Tensor tensor_;
+};
+
+int run_child(const std::string& offer) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   const int listener = ::socket(AF_INET, SOCK_STREAM, 0);
   sockaddr_in address = loopback(0);
@@ -122,24 +144,18 @@ int run_child() {
     die("bind");
   getsockname(listener, reinterpret_cast<sockaddr*>(&address), &length);
 
-  std::shared_ptr<Channel> channel;
-  Tensor tensor;
+  Sender network, shared;
+  auto [link, link_id] = hand_over_link(offer);
+  const auto poller = std::make_shared<HostPoller>();
   RpcServer server({.tls = client_tls()});
-  server.accept("/bench", [&](std::shared_ptr<RpcStream> stream) {
-    channel =
-        Channel::create(std::move(stream), {.incarnation = 2, .window = window},
-                        {.on_tensor =
-                             [&](int64_t step, int64_t, const Tensor& value, bool) {
-                               const auto request = value.span<int64_t>();
-                               if (!tensor.is_valid() || tensor.elements() != request[0])
-                                 tensor = source(request[0]);
-                               for (int64_t i = 0; i < request[1]; ++i)
-                                 channel->send(step, i, tensor, false);
-                             },
-                         .phase_of = [](int64_t) { return StepPhase::running; }},
-                        [&](const std::shared_ptr<Channel>& made) { made->admit(1, window); });
+  server.accept("/network",
+                [&](std::shared_ptr<RpcStream> stream) { network.answer(std::move(stream)); });
+  server.accept("/shared", [&, memory = &link](std::shared_ptr<RpcStream> stream) {
+    const auto both = std::make_shared<SharedMemoryStream>(std::move(stream));
+    shared.answer(both);
+    both->switch_to(std::move(*memory), poller);
   });
-  std::printf("%d %d\n", server.start("127.0.0.1:0"), ntohs(address.sin_port));
+  std::printf("%d %d %lu\n", server.start("127.0.0.1:0"), ntohs(address.sin_port), link_id);
   std::fflush(stdout);
   serve_raw(listener);  // until the parent closes its end
   server.stop();
@@ -151,8 +167,9 @@ int run_child() {
 struct Child {
   pid_t pid = -1;
   int rpc_port = 0, raw_port = 0;
+  uint64_t link_id = 0;
 
-  Child() {
+  explicit Child(std::string offer) {
     int out[2];
     if (pipe(out) < 0) die("pipe");
     posix_spawn_file_actions_t actions;
@@ -160,13 +177,14 @@ struct Child {
     posix_spawn_file_actions_adddup2(&actions, out[1], STDOUT_FILENO);
     posix_spawn_file_actions_addclose(&actions, out[0]);
     std::string program = "/proc/self/exe", flag = "--child";
-    char* arguments[] = {program.data(), flag.data(), nullptr};
+    char* arguments[] = {program.data(), flag.data(), offer.data(), nullptr};
     if (posix_spawn(&pid, program.c_str(), &actions, nullptr, arguments, environ) != 0)
       die("posix_spawn");
     posix_spawn_file_actions_destroy(&actions);
     close(out[1]);
     FILE* text = fdopen(out[0], "r");
-    if (std::fscanf(text, "%d %d", &rpc_port, &raw_port) != 2) die("the child said nothing");
+    if (std::fscanf(text, "%d %d %lu", &rpc_port, &raw_port, &link_id) != 3)
+      die("the child said nothing");
     std::fclose(text);
   }
   ~Child() { waitpid(pid, nullptr, 0); }
@@ -195,11 +213,33 @@ class RawPeer {
   Tensor buffer_;
 };
 
+class CopyPeer {
+ public:
+  double seconds(const Request& request) {
+    if (!from_.is_valid() || from_.elements() != request.size) {
+      from_ = source(request.size);
+      to_ = source(request.size);
+    }
+    const auto begin = Clock::now();
+    for (int64_t i = 0; i < request.count; ++i) {
+      std::memcpy(to_.raw(), from_.raw(), static_cast<size_t>(request.size));
+      asm volatile("" ::: "memory");  // each of them
+    }
+    return std::chrono::duration<double>(Clock::now() - begin).count();
+  }
+
+ private:
+  Tensor from_, to_;
+};
+
 class ChannelPeer {
  public:
-  explicit ChannelPeer(int port)
+  // Through `memory`, if there is any.
+  ChannelPeer(int port, const std::string& method, std::unique_ptr<HostLink> memory,
+              std::shared_ptr<HostPoller> poller)
       : client_("127.0.0.1:" + std::to_string(port), {.tls = client_tls()}) {
-    channel_ = Channel::create(client_.open("/bench"), {.incarnation = 1, .window = window},
+    const auto stream = std::make_shared<SharedMemoryStream>(client_.open(method));
+    channel_ = Channel::create(stream, {.incarnation = 1, .window = window},
                                {.on_tensor =
                                     [this](int64_t, int64_t, const Tensor&, bool) {
                                       if (left_.fetch_sub(1) == 1) left_.notify_one();
@@ -212,6 +252,7 @@ class ChannelPeer {
                                       }
                                     },
                                 .phase_of = [](int64_t) { return StepPhase::running; }});
+    if (memory) stream->switch_to(std::move(memory), std::move(poller));
     channel_->admit(2, window);
   }
   ~ChannelPeer() {
@@ -240,27 +281,31 @@ double median(std::vector<double> values) {
 }
 
 struct Result {
-  double raw, channel, ratio;  // seconds; raw / channel, the median over pairs
+  std::vector<double> seconds;  // medians, of each way
+
+  std::vector<std::vector<double>> rounds;  // of each way
+  // The median of way a's time / way b's.
+  double ratio(size_t a, size_t b) const {
+    std::vector<double> ratios;
+    for (size_t i = 0; i < rounds[a].size(); ++i) ratios.push_back(rounds[a][i] / rounds[b][i]);
+    return median(ratios);
+  }
 };
 
-Result measure(RawPeer& raw, ChannelPeer& channel, const Request& request, int rounds) {
-  raw.seconds(request);
-  channel.seconds(request);
-  std::vector<double> raw_times, channel_times, ratios;
+using Way = std::function<double(const Request&)>;
+
+Result measure(const std::vector<Way>& ways, const Request& request, int rounds) {
+  for (const Way& way : ways) way(request);
+  Result out;
+  out.rounds.resize(ways.size());
   for (int round = 0; round < rounds; ++round) {
-    double a, b;
-    if (round % 2 == 0) {
-      a = raw.seconds(request);
-      b = channel.seconds(request);
-    } else {
-      b = channel.seconds(request);
-      a = raw.seconds(request);
+    for (size_t i = 0; i < ways.size(); ++i) {
+      const size_t way = round % 2 == 0 ? i : ways.size() - 1 - i;
+      out.rounds[way].push_back(ways[way](request));
     }
-    raw_times.push_back(a);
-    channel_times.push_back(b);
-    ratios.push_back(a / b);
   }
-  return {median(raw_times), median(channel_times), median(ratios)};
+  for (const std::vector<double>& times : out.rounds) out.seconds.push_back(median(times));
+  return out;
 }
 
 std::string size_text(int64_t size) {
@@ -270,28 +315,37 @@ std::string size_text(int64_t size) {
 }
 
 int run_parent(int rounds, const std::vector<int64_t>& sizes) {
-  Child child;
+  HostLinkListener listener;
+  Child child(listener.offer());
+  const auto poller = std::make_shared<HostPoller>();
+  CopyPeer copy;
   RawPeer raw(child.raw_port);
-  ChannelPeer channel(child.rpc_port);
+  ChannelPeer network(child.rpc_port, "/network", nullptr, nullptr);
+  ChannelPeer shared(child.rpc_port, "/shared", listener.take(child.link_id), poller);
+  const auto way = [](auto& peer) {
+    return Way([&peer](const Request& request) { return peer.seconds(request); });
+  };
+  enum { by_copy, by_socket, by_network, by_memory };
+  const std::vector<Way> ways = {way(copy), way(raw), way(network), way(shared)};
   double load[1] = {};
   getloadavg(load, 1);
-  std::printf(
-      "%u cores, load %.2f, %d pairs per row; times are medians, ratio = raw time / channel time\n",
-      std::thread::hardware_concurrency(), load[0], rounds);
-  std::printf("%8s  %6s  %22s  %22s  %6s\n", "size", "count", "raw TCP", "channel", "ratio");
+  std::printf("%u cores, load %.2f, %d rounds per row; times are medians\n",
+              std::thread::hardware_concurrency(), load[0], rounds);
+  std::printf("%8s  %6s  %21s  %21s  %21s  %21s  %12s  %14s\n", "size", "count", "memcpy",
+              "raw TCP", "channel, network", "channel, memory", "TCP/network", "memcpy/memory");
   for (const int64_t size : sizes) {
     // One at a time, and as many as make 64 MB (but at most 256) back to back.
     const int64_t many =
         std::clamp<int64_t>((int64_t{64} << 20) / std::max<int64_t>(size, 1), 1, 256);
     for (const int64_t count : {int64_t{1}, many}) {
-      const Result result = measure(raw, channel, {size, count}, rounds);
-      const double bytes = static_cast<double>(size * count);
-      std::printf("%8s  %6ld  %9.1f us %6.2f GB/s  %9.1f us %6.2f GB/s  %6.2f%s\n",
-                  size_text(size).c_str(), count, result.raw * 1e6, bytes / result.raw / 1e9,
-                  result.channel * 1e6, bytes / result.channel / 1e9, result.ratio,
-                  size != target_size            ? ""
-                  : result.ratio >= target_ratio ? "  (target 0.35: reached)"
-                                                 : "  (target 0.35: MISSED)");
+      const Result result = measure(ways, {size, count}, rounds);
+      std::printf("%8s  %6ld", size_text(size).c_str(), count);
+      for (const double seconds : result.seconds) {
+        std::printf("  %9.1f us %5.2f GB/s", seconds * 1e6,
+                    static_cast<double>(size * count) / seconds / 1e9);
+      }
+      std::printf("  %12.2f  %14.2f\n", result.ratio(by_socket, by_network),
+                  result.ratio(by_copy, by_memory));
       std::fflush(stdout);
       if (many == 1) break;
     }
@@ -307,7 +361,7 @@ int main(int argc, char** argv) {
   std::vector<int64_t> sizes;
   for (int i = 1; i < argc; ++i) {
     const std::string argument = argv[i];
-    if (argument == "--child") return leat::run_child();
+    if (argument == "--child" && i + 1 < argc) return leat::run_child(argv[++i]);
     if (argument == "--rounds" && i + 1 < argc) {
       rounds = std::atoi(argv[++i]);
     } else if (argument == "--sizes" && i + 1 < argc) {

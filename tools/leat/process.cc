@@ -116,10 +116,6 @@ std::string Ending::describe() const {
   return concat("killed by signal ", signal, " (", signal_name(signal), ")");
 }
 
-void Fd::close() {
-  if (fd_ >= 0) ::close(std::exchange(fd_, -1));
-}
-
 Process spawn(const SpawnOptions& options) {
   Process process;
   auto [output, their_output] =

@@ -11,6 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "core/fd.h"
+
 namespace leat {
 
 // How a process ended.
@@ -24,25 +26,6 @@ struct Ending {
 };
 
 std::string signal_name(int signal);  // "SIGKILL", or "signal 99"
-
-// A file descriptor that closes itself. Every one created here is close-on-exec.
-class Fd {
- public:
-  Fd() = default;
-  explicit Fd(int fd) : fd_(fd) {}
-  Fd(Fd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  Fd& operator=(Fd&& other) noexcept {
-    std::swap(fd_, other.fd_);
-    return *this;
-  }
-  ~Fd() { close(); }
-  int get() const { return fd_; }
-  explicit operator bool() const { return fd_ >= 0; }
-  void close();
-
- private:
-  int fd_ = -1;
-};
 
 struct SpawnOptions {
   std::vector<std::string> arguments;  // [0]: a path, or a name to find in PATH

@@ -1,0 +1,47 @@
+// What a task does to share memory with the other tasks of its host (wire/host_link.h). Where that
+// fails, tensors go over the network, and one line on standard error says why.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "distributed/cluster/cluster_spec.h"
+#include "distributed/wire/host_link.h"
+#include "distributed/wire/host_poller.h"
+
+namespace leat {
+
+// Thread-safe.
+class HostSharing {
+ public:
+  // `who`: this task, for messages.
+  explicit HostSharing(std::string who);
+
+  // For a hello; "" if this task cannot share memory.
+  std::string offer() const;
+
+  struct HandedOver {
+    std::unique_ptr<HostLink> link;  // null: none
+    std::string id = {};             // for the answer
+  };
+  // To a peer that has made this offer. None if it is on another host, or if it fails.
+  HandedOver hand_over(const std::string& offer, const TaskName& peer);
+  // What a peer has handed over. UNAVAILABLE if it is not there: the peer writes to it already, so
+  // the connection has to end. Later connections do not share memory.
+  std::unique_ptr<HostLink> take(const std::string& id, const TaskName& peer);
+
+  const std::shared_ptr<HostPoller>& poller() const { return poller_; }
+
+ private:
+  void say_once(const std::string& reason);
+
+  const std::string who_;
+  std::shared_ptr<HostPoller> poller_;
+  std::optional<HostLinkListener> listener_;
+  std::atomic<bool> is_off_{false};  // it cannot take what peers hand over
+  std::atomic<bool> has_said_{false};
+};
+
+}  // namespace leat

@@ -1,0 +1,80 @@
+// Memory that two processes of one host share for the tensors between them, and how one hands it to
+// the other: over a socket of the host, whose kernel says which user is at the other end.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "core/error.h"
+#include "core/fd.h"
+#include "distributed/wire/shared_ring.h"
+
+namespace leat {
+
+// A ring for each direction, and a signal for each end.
+class HostLink {
+ public:
+  static constexpr size_t capacity = size_t{2} << 20;  // of each ring
+
+  // Of the process that makes it, and of the one that it is handed to. RESOURCE_EXHAUSTED if there
+  // is no memory or descriptor left.
+  static std::unique_ptr<HostLink> make();
+  // DATA_LOSS unless the memory has the right size and cannot be cut short by the other process.
+  static std::unique_ptr<HostLink> adopt(Fd memory, Fd to_peer, Fd to_us);
+  ~HostLink();
+  HostLink(const HostLink&) = delete;
+
+  RingWriter& writer() { return *writer_; }
+  RingReader& reader() { return *reader_; }
+  int signals() const { return to_us_.get(); }  // readable after the peer's signal
+  void signal_peer() const;
+  void signal_self() const;
+  void clear_signals() const;
+
+  const Fd& memory() const { return memory_; }
+  const Fd& to_peer() const { return to_peer_; }
+  const Fd& to_us() const { return to_us_; }
+
+ private:
+  HostLink(Fd memory, Fd to_peer, Fd to_us, bool is_maker);
+
+  Fd memory_, to_peer_, to_us_;
+  void* mapped_ = nullptr;
+  std::optional<RingWriter> writer_;
+  std::optional<RingReader> reader_;
+};
+
+// Where the other tasks of this host hand over links. Thread-safe.
+class HostLinkListener {
+ public:
+  // UNAVAILABLE, with the reason, if this system offers no such socket.
+  HostLinkListener();
+
+  // What a task tells its peers: this host, and the name of the socket, which nobody can guess.
+  const std::string& offer() const { return offer_; }
+  // The link of that id, which a peer says it has handed over. NOT_FOUND if it is not there.
+  std::unique_ptr<HostLink> take(uint64_t id);
+
+ private:
+  void accept_all();
+
+  Fd socket_;
+  std::string offer_;
+  std::mutex mutex_;
+  std::map<uint64_t, std::unique_ptr<HostLink>> arrived_;
+};
+
+// Is the task that makes this offer on our host?
+bool is_of_this_host(const std::string& offer);
+// Makes a link and hands it to the process that made the offer: the link and its id. UNAVAILABLE,
+// with the reason, if that process cannot be reached this way or belongs to another user; ABORTED
+// if it is ending.
+std::pair<std::unique_ptr<HostLink>, uint64_t> hand_over_link(const std::string& offer);
+
+}  // namespace leat

@@ -1,0 +1,260 @@
+#include "distributed/wire/shared_memory_stream.h"
+
+#include <atomic>
+#include <deque>
+#include <mutex>
+#include <utility>
+
+#include "core/error.h"
+
+namespace leat {
+namespace {
+
+// What one write should have: the two processes copy at the same time, and what the one has written
+// is still in the cache that both share when the other reads it.
+constexpr size_t message_bytes_in_memory = size_t{128} << 10;
+// What is read before another link has its turn.
+constexpr size_t read_at_once = size_t{4} << 20;
+
+}  // namespace
+
+class SharedMemoryStream::Core : public Polled, public std::enable_shared_from_this<Core> {
+ public:
+  explicit Core(std::shared_ptr<RpcStream> network) : network_(std::move(network)) {}
+
+  void start(Events events) {
+    events_ = std::move(events);
+    const auto self = shared_from_this();
+    network_->start({.on_message = [self](Bytes message) { self->came(std::move(message)); },
+                     .on_end = [self](const RpcStatus& status) { self->network_ended(status); },
+                     .on_written =
+                         [self] {
+                           if (!self->is_shared() && self->events_.on_written)
+                             self->events_.on_written();
+                         }});
+  }
+
+  void switch_to(std::unique_ptr<HostLink> link, std::shared_ptr<HostPoller> poller) {
+    {
+      std::lock_guard lock(mutex_);
+      if (is_network_ended_ || is_closing_) return;
+      link_ = std::move(link);
+      poller_ = poller;
+    }
+    try {
+      poller->add(shared_from_this());
+    } catch (...) {
+      std::lock_guard lock(mutex_);
+      link_.reset();
+      poller_.reset();
+      throw;
+    }
+    link_->signal_self();  // the peer may have written before
+  }
+
+  bool is_shared() const {
+    std::lock_guard lock(mutex_);
+    return link_ != nullptr;
+  }
+
+  void write(Slices slices) {
+    std::lock_guard lock(mutex_);
+    if (link_ == nullptr) return network_->write(std::move(slices));
+    if (is_closing_ || is_cancelled_ || is_network_ended_) return;
+    const size_t bytes = bytes_of(slices);
+    queued_bytes_ += bytes;
+    queue_.push_back({std::move(slices), bytes});
+    if (queue_.size() > 1) return;
+    try {
+      flush();
+    } catch (const Error& error) {
+      damage_ = error.status();
+      link_->signal_self();  // the caller may hold locks that on_end needs
+    }
+  }
+
+  size_t queued_bytes() const {
+    std::lock_guard lock(mutex_);
+    return link_ != nullptr ? queued_bytes_ : network_->queued_bytes();
+  }
+
+  void close() {
+    {
+      std::lock_guard lock(mutex_);
+      is_closing_ = true;
+      if (!queue_.empty()) return;  // serve() closes it
+    }
+    network_->close();
+  }
+
+  // `reason`: of our own, if there is one.
+  void cancel(const Status& reason) {
+    {
+      std::lock_guard lock(mutex_);
+      if (is_cancelled_ || is_network_ended_) return;
+      is_cancelled_ = true;
+      reason_ = reason;
+      queue_.clear();
+      queued_bytes_ = 0;
+    }
+    network_->cancel();
+  }
+
+  // The handle is gone.
+  void abandon() {
+    {
+      std::lock_guard lock(mutex_);
+      if (is_closing_) return;
+    }
+    cancel({});
+  }
+
+  RpcStream& network() const { return *network_; }
+  size_t message_bytes() const {
+    return is_shared() ? message_bytes_in_memory : network_->message_bytes();
+  }
+
+  // ---- On the poller's thread ----
+
+  int descriptor() const override { return link_->signals(); }
+
+  void acknowledge() override { link_->clear_signals(); }
+
+  // What was cancelled waits for the end of the network's stream, which signals.
+  bool sleep() override { return is_cancelled_ || link_->reader().sleep(); }
+
+  bool serve() override {
+    bool has_ended;  // before the ring is read: what it has then is all
+    Status damage;
+    {
+      std::lock_guard lock(mutex_);
+      has_ended = is_network_ended_;
+      damage = damage_;
+    }
+    if (!damage.is_ok()) cancel(damage);
+    bool is_more = false;
+    try {
+      is_more = read_messages();
+      write_queued();
+    } catch (const std::exception&) {
+      cancel(status_of_current_exception());
+    }
+    if (has_ended && !is_more) finish();
+    return is_more;
+  }
+
+ private:
+  struct Write {
+    Slices slices;
+    size_t bytes;
+  };
+
+  // On a thread of the network: before the switch, and during it.
+  void came(Bytes message) {
+    std::lock_guard lock(receiving_);
+    if (events_.on_message) events_.on_message(std::move(message));
+  }
+
+  void network_ended(const RpcStatus& status) {
+    std::deque<Write> dropped;
+    {
+      std::lock_guard lock(mutex_);
+      is_network_ended_ = true;
+      network_status_ = status;
+      dropped.swap(queue_);
+      queued_bytes_ = 0;
+      if (link_ != nullptr) return link_->signal_self();  // first what is in the ring
+    }
+    end();
+  }
+
+  // True if there may be more.
+  bool read_messages() {
+    size_t read = 0;
+    while (!is_cancelled_) {
+      const std::optional<std::string_view> message = link_->reader().next();
+      if (!message) return false;
+      read += message->size();
+      {
+        std::lock_guard lock(receiving_);
+        if (events_.on_message) events_.on_message(Bytes({*message}, nullptr));
+      }
+      link_->reader().pop();
+      if (link_->reader().wakes_writer()) link_->signal_peer();
+      if (read >= read_at_once) return true;
+    }
+    return false;
+  }
+
+  void write_queued() {
+    bool closes = false;
+    {
+      std::lock_guard lock(mutex_);
+      if (queue_.empty() || !flush()) return;
+      closes = queue_.empty() && is_closing_;
+    }
+    if (closes) network_->close();
+    if (events_.on_written) events_.on_written();
+  }
+
+  // With mutex_ held. True if the ring has taken something.
+  bool flush() {
+    bool is_taken = false;
+    while (!queue_.empty() && link_->writer().write(queue_.front().slices, queue_.front().bytes)) {
+      queued_bytes_ -= queue_.front().bytes;
+      queue_.pop_front();
+      is_taken = true;
+    }
+    if (is_taken && link_->writer().wakes_reader()) link_->signal_peer();
+    return is_taken;
+  }
+
+  void finish() {
+    poller_->remove(*this);
+    end();
+  }
+
+  // Once, last.
+  void end() {
+    RpcStatus status = network_status_;
+    if (!reason_.is_ok()) status = {static_cast<int>(reason_.code), reason_.message};
+    const Events events = std::exchange(events_, {});
+    if (events.on_end) events.on_end(status);
+  }
+
+  const std::shared_ptr<RpcStream> network_;
+  Events events_;
+  std::mutex receiving_;  // around on_message: the network's last may still run at the switch
+  mutable std::mutex mutex_;
+  std::unique_ptr<HostLink> link_;  // set once
+  std::shared_ptr<HostPoller> poller_;
+  std::deque<Write> queue_;  // for which the ring has had no room
+  size_t queued_bytes_ = 0;
+  bool is_closing_ = false;                // close() was called
+  std::atomic<bool> is_cancelled_{false};  // cancel() was called, or the ring is damaged
+  bool is_network_ended_ = false;
+  RpcStatus network_status_;  // once is_network_ended_
+  Status damage_;             // what write() has seen of the ring
+  Status reason_;             // why we cancelled it
+};
+
+SharedMemoryStream::SharedMemoryStream(std::shared_ptr<RpcStream> network)
+    : core_(std::make_shared<Core>(std::move(network))) {}
+SharedMemoryStream::~SharedMemoryStream() { core_->abandon(); }
+void SharedMemoryStream::switch_to(std::unique_ptr<HostLink> link,
+                                   std::shared_ptr<HostPoller> poller) {
+  core_->switch_to(std::move(link), std::move(poller));
+}
+bool SharedMemoryStream::is_shared() const { return core_->is_shared(); }
+void SharedMemoryStream::start(Events events) { core_->start(std::move(events)); }
+void SharedMemoryStream::write(Slices slices) { core_->write(std::move(slices)); }
+size_t SharedMemoryStream::queued_bytes() const { return core_->queued_bytes(); }
+void SharedMemoryStream::close() { core_->close(); }
+void SharedMemoryStream::cancel() { core_->cancel({}); }
+std::string SharedMemoryStream::peer() const { return core_->network().peer(); }
+std::vector<std::string> SharedMemoryStream::peer_names() const {
+  return core_->network().peer_names();
+}
+size_t SharedMemoryStream::message_bytes() const { return core_->message_bytes(); }
+
+}  // namespace leat

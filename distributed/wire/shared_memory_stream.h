@@ -1,0 +1,45 @@
+// A stream between two tasks that leaves the network once they know that they share a host: then
+// its messages go through memory that both map (host_link.h), and the network's stream only shows
+// when the peer ends.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "distributed/grpc/rpc.h"
+#include "distributed/wire/host_link.h"
+#include "distributed/wire/host_poller.h"
+
+namespace leat {
+
+// As RpcStream demands, whichever way the messages go. A message costs one copy into the ring; the
+// receiver reads it there, and must not keep it after on_message has returned.
+class SharedMemoryStream : public RpcStream {
+ public:
+  explicit SharedMemoryStream(std::shared_ptr<RpcStream> network);
+  ~SharedMemoryStream() override;
+
+  // What is written from now on goes through `link`, and what the peer has put there is read. Call
+  // it in on_message, or between the messages of a greeting: the peer must have written nothing to
+  // the network that has not come, and we nothing that is still to be followed there. The thread of
+  // `poller` calls the events from now on. RESOURCE_EXHAUSTED, and nothing has changed, if the
+  // poller cannot.
+  void switch_to(std::unique_ptr<HostLink> link, std::shared_ptr<HostPoller> poller);
+  bool is_shared() const;
+
+  void start(Events events) override;
+  void write(Slices slices) override;
+  size_t queued_bytes() const override;
+  void close() override;
+  void cancel() override;
+  std::string peer() const override;
+  std::vector<std::string> peer_names() const override;
+  size_t message_bytes() const override;
+
+ private:
+  class Core;
+  std::shared_ptr<Core> core_;
+};
+
+}  // namespace leat
