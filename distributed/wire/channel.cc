@@ -134,8 +134,6 @@ void Channel::pump() {
       stream_->write(std::move(message));
       message.clear();
       size = 0;
-      // Memory that the peer shares takes it at once.
-      room = options_.queue - std::min<size_t>(options_.queue, stream_->queued_bytes());
     }
   }
   if (!message.empty()) stream_->write(std::move(message));

@@ -51,7 +51,8 @@ struct ChannelOptions {
   uint64_t incarnation = 0;              // of this task, on every frame
   uint64_t window = uint64_t{64} << 20;  // bytes that the peer may have under way to us
   size_t chunk = size_t{512} << 10;      // larger tensors travel in pieces of at most this size
-  size_t queue = size_t{4} << 20;        // handed to the stream ahead of its writes
+  // handed to the stream ahead of its writes; at least 256 KB (shared_memory_stream.cc)
+  size_t queue = size_t{4} << 20;
   uint64_t largest_tensor = 0;           // bytes that a peer may announce; 0: host_memory_limit()
 };
 

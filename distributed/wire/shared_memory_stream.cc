@@ -15,6 +15,9 @@ namespace {
 constexpr size_t message_bytes_in_memory = size_t{128} << 10;
 // What is read before another link has its turn.
 constexpr size_t read_at_once = size_t{4} << 20;
+// on_written follows when write() has taken over this much: a caller that limits what it writes at
+// once goes on then.
+constexpr size_t told_after = size_t{256} << 10;
 
 }  // namespace
 
@@ -66,7 +69,12 @@ class SharedMemoryStream::Core : public Polled, public std::enable_shared_from_t
     queue_.push_back({std::move(slices), bytes});
     if (queue_.size() > 1) return;
     try {
-      flush();
+      if (!flush()) return;
+      taken_ += bytes;
+      if (taken_ < told_after || owes_written_) return;
+      owes_written_ = true;
+      taken_ = 0;
+      link_->signal_self();
     } catch (const Error& error) {
       damage_ = error.status();
       link_->signal_self();  // the caller may hold locks that on_end needs
@@ -190,8 +198,9 @@ class SharedMemoryStream::Core : public Polled, public std::enable_shared_from_t
     bool closes = false;
     {
       std::lock_guard lock(mutex_);
-      if (queue_.empty() || !flush()) return;
-      closes = queue_.empty() && is_closing_;
+      const bool is_taken = !queue_.empty() && flush();
+      if (!std::exchange(owes_written_, false) && !is_taken) return;
+      closes = is_taken && queue_.empty() && is_closing_;
     }
     if (closes) network_->close();
     if (events_.on_written) events_.on_written();
@@ -230,6 +239,8 @@ class SharedMemoryStream::Core : public Polled, public std::enable_shared_from_t
   std::shared_ptr<HostPoller> poller_;
   std::deque<Write> queue_;  // for which the ring has had no room
   size_t queued_bytes_ = 0;
+  size_t taken_ = 0;                       // by write(), since on_written was promised
+  bool owes_written_ = false;              // it was promised, and the poller has a signal
   bool is_closing_ = false;                // close() was called
   std::atomic<bool> is_cancelled_{false};  // cancel() was called, or the ring is damaged
   bool is_network_ended_ = false;

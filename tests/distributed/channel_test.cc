@@ -108,6 +108,7 @@ struct ChannelPair {
   End a, b;
   RpcServer server;
   std::unique_ptr<RpcClient> client;
+  std::shared_ptr<HostPoller> poller;  // with shared memory
 
   explicit ChannelPair(Way way, ChannelOptions options = {}) {
     options.incarnation = 11;
@@ -124,7 +125,7 @@ struct ChannelPair {
     a.channel = Channel::create(faults.wrap(dialled), options, a.events());
     if (way == Way::shared_memory) {
       auto link = HostLink::make();
-      const auto poller = std::make_shared<HostPoller>();
+      poller = std::make_shared<HostPoller>();
       dialled->switch_to(other_end(*link), poller);
       answered->switch_to(std::move(link), poller);
     }
@@ -136,6 +137,8 @@ struct ChannelPair {
     b.channel.reset();
     EXPECT_TRUE(client->close());
     server.stop();
+    // The streams' last events come on its thread.
+    EXPECT_TRUE(!poller || eventually([&] { return poller.use_count() == 1; }));
   }
 };
 
