@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <deque>
+#include <functional>
 #include <mutex>
 #include <utility>
 
@@ -22,6 +23,11 @@ constexpr size_t told_after = size_t{256} << 10;
 }  // namespace
 
 class SharedMemoryStream::Core : public Polled, public std::enable_shared_from_this<Core> {
+  struct Write {
+    Slices slices;
+    size_t bytes;
+  };
+
  public:
   explicit Core(std::shared_ptr<RpcStream> network) : network_(std::move(network)) {}
 
@@ -30,11 +36,7 @@ class SharedMemoryStream::Core : public Polled, public std::enable_shared_from_t
     const auto self = shared_from_this();
     network_->start({.on_message = [self](Bytes message) { self->came(std::move(message)); },
                      .on_end = [self](const RpcStatus& status) { self->network_ended(status); },
-                     .on_written =
-                         [self] {
-                           if (!self->is_shared() && self->events_.on_written)
-                             self->events_.on_written();
-                         }});
+                     .on_written = [self] { self->network_written(); }});
   }
 
   void switch_to(std::unique_ptr<HostLink> link, std::shared_ptr<HostPoller> poller) {
@@ -97,12 +99,13 @@ class SharedMemoryStream::Core : public Polled, public std::enable_shared_from_t
 
   // `reason`: of our own, if there is one.
   void cancel(const Status& reason) {
+    std::deque<Write> dropped;  // its tensors go outside the lock
     {
       std::lock_guard lock(mutex_);
       if (is_cancelled_ || is_network_ended_) return;
       is_cancelled_ = true;
       reason_ = reason;
-      queue_.clear();
+      dropped.swap(queue_);
       queued_bytes_ = 0;
     }
     network_->cancel();
@@ -152,19 +155,23 @@ class SharedMemoryStream::Core : public Polled, public std::enable_shared_from_t
   }
 
  private:
-  struct Write {
-    Slices slices;
-    size_t bytes;
-  };
-
   // On a thread of the network: before the switch, and during it.
   void came(Bytes message) {
     std::lock_guard lock(receiving_);
     if (events_.on_message) events_.on_message(std::move(message));
   }
 
+  void network_written() {
+    std::function<void()> on_written;
+    {
+      std::lock_guard lock(mutex_);
+      if (link_ == nullptr) on_written = events_.on_written;
+    }
+    if (on_written) on_written();
+  }
+
   void network_ended(const RpcStatus& status) {
-    std::deque<Write> dropped;
+    std::deque<Write> dropped;  // as above
     {
       std::lock_guard lock(mutex_);
       is_network_ended_ = true;
@@ -225,9 +232,14 @@ class SharedMemoryStream::Core : public Polled, public std::enable_shared_from_t
 
   // Once, last.
   void end() {
-    RpcStatus status = network_status_;
-    if (!reason_.is_ok()) status = {static_cast<int>(reason_.code), reason_.message};
-    const Events events = std::exchange(events_, {});
+    RpcStatus status;
+    Events events;
+    {
+      std::scoped_lock lock(receiving_, mutex_);
+      status = network_status_;
+      if (!reason_.is_ok()) status = {static_cast<int>(reason_.code), reason_.message};
+      events = std::exchange(events_, {});
+    }
     if (events.on_end) events.on_end(status);
   }
 

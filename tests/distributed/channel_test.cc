@@ -92,6 +92,10 @@ struct End {
     std::lock_guard lock(mutex);
     return aborts.size();
   }
+  std::pair<int64_t, Status> abort(size_t i) {
+    std::lock_guard lock(mutex);
+    return aborts[i];
+  }
 };
 
 // Makes what `make` has made that of another process: with descriptors and a mapping of its own.
@@ -318,16 +322,16 @@ TEST_P(ChannelOver, AbortDropsWaitingValuesAndReachesThePeer) {
   EXPECT_EQ(pair.a.channel->queued_bytes(), 4u)
       << "only step 2 waits, for the window that step 1 holds";
   ASSERT_TRUE(eventually([&] { return pair.b.abort_count() == 1; }));
-  EXPECT_EQ(pair.b.aborts[0].first, 1);
-  EXPECT_EQ(pair.b.aborts[0].second.code, Code::invalid_argument);
-  EXPECT_EQ(pair.b.aborts[0].second.message, "the root cause");
-  EXPECT_TRUE(pair.b.aborts[0].second.derived);
-  EXPECT_EQ(pair.b.aborts[0].second.node, "");
+  EXPECT_EQ(pair.b.abort(0).first, 1);
+  EXPECT_EQ(pair.b.abort(0).second.code, Code::invalid_argument);
+  EXPECT_EQ(pair.b.abort(0).second.message, "the root cause");
+  EXPECT_TRUE(pair.b.abort(0).second.derived);
+  EXPECT_EQ(pair.b.abort(0).second.node, "");
   const Status of_node = with_node({Code::internal, "bad", true}, "layer/add");
   pair.a.channel->abort(3, of_node);
   ASSERT_TRUE(eventually([&] { return pair.b.abort_count() == 2; }));
-  EXPECT_EQ(pair.b.aborts[1].second.message, of_node.message);
-  EXPECT_EQ(pair.b.aborts[1].second.node, "layer/add");
+  EXPECT_EQ(pair.b.abort(1).second.message, of_node.message);
+  EXPECT_EQ(pair.b.abort(1).second.node, "layer/add");
   pair.b.channel->settle(1);
   pair.b.phase = StepPhase::running;
   ASSERT_TRUE(eventually([&] { return pair.b.count() == 1; }));
