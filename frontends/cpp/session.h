@@ -116,6 +116,12 @@ class Session {
     return run(feeds, fetched);
   }
   void run(const Node& target, const Feeds& feeds) { run(feeds, target); }
+  std::vector<Tensor> run(const Targets& list, const Feeds& feeds) { return run(feeds, list); }
+  // A vector that was made before: session.run(gradients({loss}, {w, b}), {{x, batch}}).
+  template <std::same_as<std::vector<Output>> T>
+  std::vector<Tensor> run(const T& fetches, const Feeds& feeds = {}) {
+    return run(feeds, fetches);
+  }
   template <size_t count>
   std::array<Tensor, count> run(const Feeds& feeds, const Fetch<count>& fetches,
                                 const Targets& targets = {}, const RunOptions& options = {},

@@ -226,6 +226,20 @@ TEST_F(Spelling, TextAndSparseTensors) {
   EXPECT_THAT(values(sparse_matmul(ones, constant(g, {{1.0}, {10.0}}))), ElementsAre(21, 0, 3));
 }
 
+TEST_F(Spelling, SessionsFetchListsAndVectorsBeforeTheFeeds) {
+  const Output in = placeholder(g, "in", f32, {});
+  const std::vector<Output> both = {in * 2, in + 1};
+  Session session(g);
+  const auto first = [](const std::vector<Tensor>& got) { return got[0].item<float>(); };
+  EXPECT_EQ(first(session.run({both[0], both[1]}, {{in, 4.0F}})), 8);
+  EXPECT_EQ(first(session.run({both[1]}, {{in, 4.0F}})), 5);
+  EXPECT_EQ(first(session.run(both, {{in, 3.0F}})), 6);
+  EXPECT_EQ(first(session.run({{in, 3.0F}}, {both[1]})), 4) << "as before";
+  EXPECT_EQ(first(session.run({{in, 3.0F}}, both)), 6);
+  const std::vector<Output> constants = {reshape(v, -1), v * 2};
+  EXPECT_EQ(session.run(constants)[1].data<float>()[0], 2);
+}
+
 TEST_F(Spelling, VectorsOfVectorsAreMatrices) {
   const std::vector<std::vector<float>> rows = {{1, 2}, {3, 4}, {5, 6}};
   const Output in = placeholder(g, "in", f32, {any, 2});
