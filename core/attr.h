@@ -49,7 +49,7 @@ class AttrValue {
   AttrValue(double value);  // kept as a float
   AttrValue(bool value);
   template <class T>
-  AttrValue(T*) = delete;  // a pointer is no bool
+  AttrValue(T*) = delete;  // a pointer is not a bool
   AttrValue(DType value);
   AttrValue(Shape value);
   AttrValue(Tensor value);

@@ -199,8 +199,9 @@ std::string Tensor::to_string(int limit) const {
       }
     }
   });
-  if (elements_ > limit) out << ", …";
-  out << std::string(shape_.rank(), ']');
+  const int ended = elements_ > limit ? lists_at(limit) : 0;  // before what is left out
+  if (elements_ > limit) out << std::string(ended, ']') << ", …";
+  out << std::string(shape_.rank() - ended, ']');
   return out.str();
 }
 

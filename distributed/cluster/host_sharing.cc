@@ -35,7 +35,8 @@ std::unique_ptr<HostLink> HostSharing::take(const std::string& id, const TaskNam
   try {
     uint64_t number = 0;
     const auto [end, error] = std::from_chars(id.data(), id.data() + id.size(), number);
-    check(error == std::errc() && end == id.data() + id.size(), "'", id, "' is no link");
+    check(error == std::errc() && end == id.data() + id.size(), "'", id,
+          "' is not the number of a link");
     if (is_off_) fail(Code::unavailable, "it was not asked for shared memory");
     return listener_->take(number);
   } catch (const Error& error) {
@@ -49,7 +50,8 @@ std::unique_ptr<HostLink> HostSharing::take(const std::string& id, const TaskNam
 void HostSharing::say_once(const std::string& reason) {
   if (has_said_.exchange(true)) return;
   std::cerr << concat("leat: ", who_,
-                      " exchanges tensors over the network also on this host: ", reason, "\n")
+                      " cannot share memory with a task of this host and uses the network: ",
+                      reason, "\n")
             << std::flush;
 }
 

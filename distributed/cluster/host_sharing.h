@@ -1,5 +1,5 @@
-// What a task does to share memory with the other tasks of its host (wire/host_link.h). Where that
-// fails, tensors go over the network, and one line on standard error says why.
+// Shares memory between a task and the other tasks of its host (wire/host_link.h). If that fails,
+// tensors go over the network, and the task logs the reason once.
 #pragma once
 
 #include <atomic>

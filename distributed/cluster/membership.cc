@@ -249,7 +249,7 @@ std::string Membership::State::table(bool only_missing) const {
   for (const PeerStatus& peer : peers()) {
     if (only_missing && peer.state == PeerState::connected) continue;
     rows.push_back({concat("  ", peer.task), peer.address, std::string(peer_state_name(peer.state)),
-                    peer.shares_memory ? "through shared memory" : peer.reason});
+                    peer.reason});
   }
   return aligned(rows);
 }

@@ -55,28 +55,33 @@ bool is_same_user(int socket) {
   return getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.uid == geteuid();
 }
 
-// The bytes beside which the descriptors travel.
-union Descriptors {
-  cmsghdr aligned;
-  std::array<char, CMSG_SPACE(3 * sizeof(int))> bytes;
+// A message of the id, with room for three descriptors beside it.
+struct LinkMessage {
+  msghdr header{};
+
+  explicit LinkMessage(uint64_t& id) : data_{.iov_base = &id, .iov_len = sizeof id} {
+    header.msg_iov = &data_;
+    header.msg_iovlen = 1;
+    header.msg_control = descriptors_;
+    header.msg_controllen = sizeof descriptors_;
+  }
+  LinkMessage(const LinkMessage&) = delete;
+
+ private:
+  iovec data_;
+  alignas(cmsghdr) char descriptors_[CMSG_SPACE(3 * sizeof(int))] = {};
 };
 
 void send_link(int socket, const HostLink& link, uint64_t id) {
   // As the peer sees them: its signals are those to it.
   const std::array<int, 3> fds = {link.memory().get(), link.to_us().get(), link.to_peer().get()};
-  iovec data{.iov_base = &id, .iov_len = sizeof id};
-  Descriptors space{};
-  msghdr message{};
-  message.msg_iov = &data;
-  message.msg_iovlen = 1;
-  message.msg_control = space.bytes.data();
-  message.msg_controllen = space.bytes.size();
-  cmsghdr* header = CMSG_FIRSTHDR(&message);
+  LinkMessage message(id);
+  cmsghdr* header = CMSG_FIRSTHDR(&message.header);
   header->cmsg_level = SOL_SOCKET;
   header->cmsg_type = SCM_RIGHTS;
   header->cmsg_len = CMSG_LEN(sizeof fds);
   std::memcpy(CMSG_DATA(header), fds.data(), sizeof fds);
-  if (sendmsg(socket, &message, MSG_NOSIGNAL) != sizeof id) {
+  if (sendmsg(socket, &message.header, MSG_NOSIGNAL) != sizeof id) {
     const bool is_ending = errno == EPIPE || errno == ECONNRESET;
     fail(is_ending ? Code::aborted : Code::unavailable,
          "cannot send it shared memory: ", std::strerror(errno));
@@ -91,17 +96,12 @@ struct ReceivedLink {
 // None if what has come is no link.
 std::optional<ReceivedLink> receive_link(int socket) {
   ReceivedLink out;
-  iovec data{.iov_base = &out.id, .iov_len = sizeof out.id};
-  Descriptors space{};
-  msghdr message{};
-  message.msg_iov = &data;
-  message.msg_iovlen = 1;
-  message.msg_control = space.bytes.data();
-  message.msg_controllen = space.bytes.size();
-  const ssize_t size = recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+  LinkMessage message(out.id);
+  const ssize_t size = recvmsg(socket, &message.header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
   if (size < 0) return std::nullopt;
   size_t count = 0;
-  for (cmsghdr* at = CMSG_FIRSTHDR(&message); at != nullptr; at = CMSG_NXTHDR(&message, at)) {
+  for (cmsghdr* at = CMSG_FIRSTHDR(&message.header); at != nullptr;
+       at = CMSG_NXTHDR(&message.header, at)) {
     if (at->cmsg_level != SOL_SOCKET || at->cmsg_type != SCM_RIGHTS) continue;
     const size_t fds = (at->cmsg_len - CMSG_LEN(0)) / sizeof(int);
     for (size_t i = 0; i < fds; ++i) {
@@ -150,7 +150,7 @@ std::unique_ptr<HostLink> HostLink::adopt(Fd memory, Fd to_peer, Fd to_us) {
   if (fstat(memory.get(), &status) != 0 || status.st_size != both_rings ||
       (fcntl(memory.get(), F_GET_SEALS) & F_SEAL_SHRINK) == 0)
     fail(Code::data_loss, "the memory that a peer shares has the wrong size or no seal");
-  // Not those of the peer's open file description, which the two share: it may have changed them.
+  // Writing a signal must not wait.
   for (const Fd* event : {&to_peer, &to_us}) fcntl(event->get(), F_SETFL, O_NONBLOCK);
   return std::unique_ptr<HostLink>(
       new HostLink(std::move(memory), std::move(to_peer), std::move(to_us), false));
@@ -165,11 +165,6 @@ void HostLink::signal_peer() const {
 void HostLink::signal_self() const {
   const uint64_t one = 1;
   [[maybe_unused]] const ssize_t written = ::write(to_us_.get(), &one, sizeof one);
-}
-
-void HostLink::clear_signals() const {
-  uint64_t count;
-  [[maybe_unused]] const ssize_t got = ::read(to_us_.get(), &count, sizeof count);
 }
 
 // ---- HostLinkListener ----
@@ -221,7 +216,7 @@ bool is_of_this_host(const std::string& offer) {
 std::pair<std::unique_ptr<HostLink>, uint64_t> hand_over_link(const std::string& offer) {
   check(is_of_this_host(offer), "an offer of shared memory that is not of this host");
   const auto [address, size] = address_of(std::string_view(offer).substr(host_id().size() + 1));
-  // Blocking: the listener's kernel accepts at once, or its queue is full.
+  // Does not wait: the kernel connects at once, or the listener's queue is full.
   const Fd peer(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!peer || connect(peer.get(), reinterpret_cast<const sockaddr*>(&address), size) != 0) {
     fail(Code::unavailable, "its socket on this host cannot be reached (", std::strerror(errno),

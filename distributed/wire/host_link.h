@@ -22,20 +22,19 @@ class HostLink {
  public:
   static constexpr size_t capacity = size_t{2} << 20;  // of each ring
 
-  // Of the process that makes it, and of the one that it is handed to. RESOURCE_EXHAUSTED if there
-  // is no memory or descriptor left.
+  // Makes a link, to be handed over. RESOURCE_EXHAUSTED if there is no memory or descriptor left.
   static std::unique_ptr<HostLink> make();
-  // DATA_LOSS unless the memory has the right size and cannot be cut short by the other process.
+  // The other end of a link that a peer has made. DATA_LOSS unless the memory has the right size
+  // and the peer cannot cut it short.
   static std::unique_ptr<HostLink> adopt(Fd memory, Fd to_peer, Fd to_us);
   ~HostLink();
   HostLink(const HostLink&) = delete;
 
   RingWriter& writer() { return *writer_; }
   RingReader& reader() { return *reader_; }
-  int signals() const { return to_us_.get(); }  // readable after the peer's signal
+  int signals() const { return to_us_.get(); }  // an eventfd; nobody reads it (host_poller.h)
   void signal_peer() const;
   void signal_self() const;
-  void clear_signals() const;
 
   const Fd& memory() const { return memory_; }
   const Fd& to_peer() const { return to_peer_; }

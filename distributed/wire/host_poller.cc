@@ -32,7 +32,7 @@ class HostPoller::State {
   void add(std::shared_ptr<Polled> polled) {
     std::lock_guard lock(mutex_);
     epoll_event event{};
-    event.events = EPOLLIN;
+    event.events = EPOLLIN | EPOLLET;  // at each write
     event.data.ptr = polled.get();
     if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, polled->descriptor(), &event) != 0)
       fail(Code::resource_exhausted, "cannot wait for a task of this host: ", std::strerror(errno));
@@ -80,7 +80,6 @@ class HostPoller::State {
     for (int i = 0; i < count; ++i) {
       const auto found = polled_.find(static_cast<const Polled*>(events[i].data.ptr));
       if (found == polled_.end()) continue;
-      found->second->acknowledge();
       if (std::find(awake.begin(), awake.end(), found->second) == awake.end())
         awake.push_back(found->second);
     }

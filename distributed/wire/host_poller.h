@@ -12,8 +12,9 @@ namespace leat {
 class Polled {
  public:
   virtual ~Polled() = default;
-  virtual int descriptor() const = 0;  // readable after a signal, until acknowledge()
-  virtual void acknowledge() = 0;
+  // An eventfd: each write to it is a signal. It is not read, as a peer that holds it, too, could
+  // make a read wait.
+  virtual int descriptor() const = 0;
   // Does a bounded part of the work. True: there is more.
   virtual bool serve() = 0;
   // Asks for a signal. False if there is something already.

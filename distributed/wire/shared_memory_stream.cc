@@ -129,8 +129,6 @@ class SharedMemoryStream::Core : public Polled, public std::enable_shared_from_t
 
   int descriptor() const override { return link_->signals(); }
 
-  void acknowledge() override { link_->clear_signals(); }
-
   // What was cancelled waits for the end of the network's stream, which signals.
   bool sleep() override { return is_cancelled_ || link_->reader().sleep(); }
 

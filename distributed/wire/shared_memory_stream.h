@@ -20,11 +20,10 @@ class SharedMemoryStream : public RpcStream {
   explicit SharedMemoryStream(std::shared_ptr<RpcStream> network);
   ~SharedMemoryStream() override;
 
-  // What is written from now on goes through `link`, and what the peer has put there is read. Call
-  // it in on_message, or between the messages of a greeting: the peer must have written nothing to
-  // the network that has not come, and we nothing that is still to be followed there. The thread of
-  // `poller` calls the events from now on. RESOURCE_EXHAUSTED, and nothing has changed, if the
-  // poller cannot.
+  // Later writes go through `link`, and the peer's messages are read from there. Both ends switch
+  // at the same point of their conversation: call it where the peer writes nothing more to the
+  // network, in on_message or just after the last write there. From then on the thread of `poller`
+  // calls the events. If that fails (RESOURCE_EXHAUSTED), the stream stays as it was.
   void switch_to(std::unique_ptr<HostLink> link, std::shared_ptr<HostPoller> poller);
   bool is_shared() const;
 

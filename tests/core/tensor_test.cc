@@ -129,6 +129,7 @@ TEST(Tensor, PrintsItsElements) {
   EXPECT_EQ(Tensor::of<float>({3}, {1, 2, 3}).to_string(2), "float[3] [1, 2, …]");
   EXPECT_EQ(Tensor::of<float>({2, 1, 2}, {1, 2, 3, 4}).to_string(3),
             "float[2,1,2] [[[1, 2]], [[3, …]]]");
+  EXPECT_EQ(Tensor::of<float>({2, 2}, {1, 2, 3, 4}).to_string(2), "float[2,2] [[1, 2], …]");
   EXPECT_EQ(Tensor(DType::f32, {0, 2}).to_string(), "float[0,2] []");
   EXPECT_EQ(Tensor::scalar<int8_t>(-3).to_string(), "int8[] -3");
   EXPECT_EQ(Tensor::scalar(half(0.5f)).to_string(), "half[] 0.5");

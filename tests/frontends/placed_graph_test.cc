@@ -35,7 +35,7 @@ std::string graph_in(const std::string& directory) {
   return out;
 }
 
-// w and its update are on the ps; the model is on worker 1, except the loss, which has no request:
+// w and its update are on the ps. The model is on worker 1, except the loss, which requests no device:
 // the client dials worker 0.
 struct Program {
   Graph graph;
