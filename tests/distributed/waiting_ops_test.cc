@@ -1,5 +1,5 @@
-// Steps that wait in a queue or an accumulator report what is missing there: in the error after
-// their deadline, and in `leat top` before.
+// Steps that wait in a queue, an accumulator or a clock report what is missing there: in the error
+// after their deadline, and in `leat top` before.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -48,6 +48,16 @@ class WaitingOps : public testing::Test {
     add("AccumulatorSetGlobalStep", "set_step", {a, step});
     add("AccumulatorTakeGradient", "mean", {a, constant(graph_, Tensor::scalar(3))},
         {{"dtype", f32}});
+
+    const Output c =
+        add("Clock", "c", {}, {{"members", int64_t{3}}, {"shared_name", "clock"}})->output();
+    const Output rank = placeholder(graph_, "rank", i32, {});
+    add("ClockTick", "tick", {c, rank});
+    add("ClockJoin", "join", {c, rank});
+    add("ClockLeave", "leave", {c, rank});
+    add("ClockTick", "tick_own",
+        {add("Clock", "own", {}, {{"members", int64_t{3}}})->output(), rank});
+    add("ClockWait", "wait", {c, rank, constant(graph_, Tensor::scalar<int64_t>(2))});
     session_ = cluster_.session(graph_);
   }
 
@@ -55,10 +65,13 @@ class WaitingOps : public testing::Test {
   void run_at(int64_t step, const std::string& target) {
     session_->run({{"step:0", Tensor::scalar(step)}}, {}, {target});
   }
+  static void run_as(SessionInterface& session, int rank, const std::string& target) {
+    session.run({{"rank:0", Tensor::scalar(rank)}}, {}, {target});
+  }
   // The message of a step that waits beyond its deadline.
-  std::string missing(const std::string& target) {
+  std::string missing(const std::string& target, const NamedTensors& feeds = {}) {
     try {
-      session_->run({}, {}, {target}, {.timeout = milliseconds(500)});
+      session_->run(feeds, {}, {target}, {.timeout = milliseconds(500)});
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), Code::deadline_exceeded);
       return error.message();
@@ -102,6 +115,47 @@ TEST_F(WaitingOps, FullQueueIsReported) {
   EXPECT_THAT(missing("put"), HasSubstr(label() + " waits in QueueEnqueueV2 node put: FIFOQueue "
                                                   "'tokens' has 2 of at most 2 elements; 1 enqueue "
                                                   "waits, no dequeue waits, for "));
+}
+
+TEST_F(WaitingOps, ClockReportsTheMembersWaitedFor) {
+  for (int i = 0; i < 3; ++i) run_as(*session_, 0, "tick");
+  run_as(*session_, 1, "tick");
+  EXPECT_THAT(missing("wait", {{"rank:0", Tensor::scalar(0)}}),
+              AllOf(HasSubstr(label() +
+                              " waits in ClockWait node wait: clock 'clock': member 0, at 3, waits "
+                              "for member 2, at 0 (staleness 2), for "),
+                    HasSubstr("within its deadline (0.5 s)")));
+}
+
+// Each client has a session of its own, on a task of its own.
+TEST_F(WaitingOps, ClientsShareAClock) {
+  const auto other = cluster_.session(graph_, "ps");
+  for (int i = 0; i < 3; ++i) run_as(*session_, 0, "tick");
+  auto waiting = std::async(std::launch::async, [&] { run_as(*session_, 0, "wait"); });
+  std::string text;
+  EXPECT_TRUE(eventually([&] {
+    text = to_text(view_cluster(cluster_.target("worker")));
+    return text.find("waits for member 1, at 0 and member 2, at 0 (staleness 2)") !=
+           std::string::npos;
+  })) << text;
+  EXPECT_THAT(text, ContainsRegex("/job:ps/task:0 +[0-9.]+ s +waits in ClockWait node wait: clock "
+                                  "'clock': member 0, at 3, waits for member 1"));
+  run_as(*other, 1, "tick");
+  EXPECT_TRUE(eventually([&] {
+    text = to_text(view_cluster(cluster_.target("worker")));
+    return text.find("member 0, at 3, waits for member 2, at 0 (staleness 2)") != std::string::npos;
+  })) << text;
+  run_as(*other, 2, "leave");
+  ASSERT_EQ(waiting.wait_for(seconds(20)), std::future_status::ready);
+  waiting.get();
+  // Without a shared_name each session has its own.
+  for (SessionInterface* session : {session_.get(), other.get()}) {
+    const Tensor count = session->run({{"rank:0", Tensor::scalar(2)}}, {"tick_own:0"}, {})[0];
+    EXPECT_EQ(count.item<int64_t>(), 1);
+  }
+  // The counts outlive a client: who comes again joins at the slowest.
+  session_ = cluster_.session(graph_);
+  EXPECT_EQ(session_->run({{"rank:0", Tensor::scalar(2)}}, {"join:0"}, {})[0].item<int64_t>(), 1);
 }
 
 TEST_F(WaitingOps, ClusterViewShowsTheCounts) {

@@ -91,6 +91,8 @@ const std::set<std::string, std::less<>> without_example = {
     "OrderedMapIncompleteSize", "OrderedMapClear", "PriorityQueueV2", "Barrier",
     "BarrierInsertMany", "BarrierTakeMany", "BarrierClose", "BarrierReadySize",
     "BarrierIncompleteSize",
+    // Leat's own: tests/runtime/clock_test.cc.
+    "Clock", "ClockTick", "ClockWait", "ClockJoin", "ClockLeave", "ClockRead",
     // Streams of random numbers have their own tests.
     "RandomUniform", "RandomUniformInt", "RandomStandardNormal", "TruncatedNormal", "RandomShuffle",
     "Multinomial", "RandomGamma", "RandomPoissonV2", "ParameterizedTruncatedNormal",
