@@ -1,4 +1,4 @@
-// Queues, accumulators, tables, counters and staging areas of the C++ API.
+// Queues, accumulators, clocks, tables, counters and staging areas of the C++ API.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -6,6 +6,7 @@
 #include <future>
 
 #include "frontends/cpp/include/leat/leat.h"
+#include "tests/support/eventually.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/in_process_cluster.h"
 #include "tests/support/scratch_directory.h"
@@ -285,6 +286,117 @@ TEST(AccumulatorBuilder, ReportsMistakesAtTheUsersLine) {
   expect("not int64", [&] { sum.apply(constant(g, {1.0, 2.0}), constant(g, 1)); });
   expect("not an integer", [&] { sum.take(constant(g, 1.5)); });
   expect("a scalar has no rows", [&] { SparseAccumulator(g, "no", f32, {}); });
+}
+
+// ---- Clocks
+
+TEST(ClockBuilder, AdmitsWhoIsNotTooFarAhead) {
+  Graph g;
+  const Output rank = placeholder(g, "rank", i32, {}), limit = placeholder(g, "limit", i32, {});
+  const Clock clock(g, "clock", 3);
+  const Output tick = clock.tick(rank), wait = clock.wait(rank, limit), join = clock.join(rank);
+  const Output first = clock.tick(0), counts = clock.read();
+  Node& leave = clock.leave(2);
+  EXPECT_EQ(tick.shape(), Shape{});
+  EXPECT_EQ(wait.dtype(), i64);
+  EXPECT_EQ(counts.shape(), Shape{3});
+  Session session(g);
+  EXPECT_EQ(value<int64_t>(session, first), 1);
+  EXPECT_EQ(value<int64_t>(session, tick, {{rank, Tensor::scalar(0)}}), 2);
+  EXPECT_EQ(value<int64_t>(session, tick, {{rank, Tensor::scalar(1)}}), 1);
+  const Feeds as_first = {{rank, Tensor::scalar(0)}, {limit, Tensor::scalar(1)}};
+  const Status status = error_of([&] { session.run(as_first, {wait}, {}, {.timeout = 50ms}); });
+  EXPECT_EQ(status.code, Code::deadline_exceeded);
+  EXPECT_THAT(status.message,
+              HasSubstr("clock 'clock': member 0, at 2, waits for member 2, at 0 (staleness 1)"));
+  auto admitted =
+      std::async(std::launch::async, [&] { return value<int64_t>(session, wait, as_first); });
+  EXPECT_EQ(admitted.wait_for(50ms), std::future_status::timeout);
+  session.run({leave});
+  EXPECT_EQ(admitted.get(), 1);
+  EXPECT_THAT(list<int64_t>(session.run({}, {counts})[0]), ElementsAre(2, 1, -1));
+  EXPECT_EQ(value<int64_t>(session, join, {{rank, Tensor::scalar(2)}}), 1);
+}
+
+// One program per worker, as in between-graph replication: a wait before the step's read, a tick
+// behind its update, in one run. With staleness 0 both take each step together, so each read has
+// the updates of all earlier steps, and at most one of the other's.
+TEST(ClockBuilder, IsSharedByPrograms) {
+  constexpr int steps = 20;
+  InProcessCluster cluster({{"ps", 1}, {"worker", 2}});
+  const auto work = [&](int task) {
+    Graph g;
+    std::optional<Clock> clock;
+    std::optional<Counter> updates;
+    {
+      const DeviceScope on(g, "/job:ps/task:0");
+      clock.emplace(g, "clock", 2, ClockOptions{.shared_name = "clock"});
+      updates.emplace(g, "updates");
+    }
+    const DeviceScope on(g, concat("/job:worker/task:", task));
+    const Output admitted = clock->wait(task, 0);
+    Output seen, ticked;
+    {
+      // Where the variable is: what is sent to another task may leave before the wait has ended.
+      const DeviceScope there(g, "/job:ps/task:0");
+      const ControlScope after(g, {admitted.node});
+      seen = updates->value();
+    }
+    Node* update = nullptr;
+    {
+      const ControlScope after(g, {seen.node});
+      update = updates->increment().node;
+    }
+    {
+      const ControlScope after(g, {update});
+      ticked = clock->tick(task);
+    }
+    Session session(g, {.target = cluster.target("worker", task), .timeout = 20s});
+    if (task == 0) session.run({initialize_variables(g)});
+    const bool is_ready = eventually(
+        [&] { return error_of([&] { session.run({}, {updates->variable()}); }).is_ok(); });
+    std::vector<std::pair<int64_t, int64_t>> out;  // updates that were there, own steps
+    for (int step = 0; is_ready && step < steps; ++step) {
+      const auto got = session.run({}, {seen, ticked});
+      out.emplace_back(got[0].item<int64_t>(), got[1].item<int64_t>());
+    }
+    return out;
+  };
+  auto first = std::async(std::launch::async, work, 0),
+       second = std::async(std::launch::async, work, 1);
+  for (auto* worker : {&first, &second}) {
+    const auto got = worker->get();
+    ASSERT_EQ(got.size(), size_t{steps});
+    for (int step = 0; step < steps; ++step) {
+      const auto [seen, own] = got[step];
+      EXPECT_EQ(own, step + 1);
+      EXPECT_GE(seen, 2 * step);
+      EXPECT_LE(seen, 2 * step + 1);
+    }
+  }
+}
+
+TEST(ClockBuilder, ReportsMistakesAtTheUsersLine) {
+  Graph g;
+  const Clock clock(g, "clock", 3);
+  const auto expect = [](std::string_view part, auto&& f) {
+    expect_error_with(Code::invalid_argument, part, f);
+    expect_error_with(Code::invalid_argument, "state_test.cc:", f);
+  };
+  expect("there is no member 3, the members are 0 to 2", [&] { clock.tick(3); });
+  expect("join of the clock 'clock'", [&] { clock.join(-1); });
+  expect("the rank, ", [&] { clock.leave(constant(g, {0, 1})); });
+  expect("must be a scalar, got shape [2]", [&] { clock.leave(constant(g, {0, 1})); });
+  expect("not an integer", [&] { clock.tick(0.5); });
+  expect("the rank is an empty Output", [&] { clock.tick(Output{}); });
+  expect("the staleness must not be negative, got -1", [&] { clock.wait(0, -1); });
+  expect("it needs at least one member, got 0", [&] { Clock(g, "none", 0); });
+  clock.wait(0, int64_t{1} << 40);
+  const Output rank = placeholder(g, "rank", i32, {});
+  const Output tick = clock.tick(rank);
+  Session session(g);
+  const auto run = [&] { session.run({{rank, Tensor::scalar(3)}}, {tick}); };
+  expect("clock 'clock' has no member 3: its members are 0 to 2", run);
 }
 
 // ---- Tables
