@@ -1,15 +1,35 @@
 #include "frontends/cpp/variables.h"
 
+#include <algorithm>
+
 #include "frontends/cpp/outside_control_scopes.h"
 #include "graph/variable_node.h"
 
 namespace leat {
 namespace {
 
-// What a variable that is about to be made is a copy of; null if its name has no copy root.
-Node* original_of(Graph& graph, std::string_view full, const Shape& shape, DType dtype,
-                  bool use_resource) {
-  const std::string_view root = copy_root_of(graph, full);
+// What begins with the name of a node of that collection and a slash.
+std::string_view root_of(const Graph& graph, std::string_view collection, std::string_view name) {
+  for (const Output& root : graph.collection(collection)) {
+    const std::string& marker = root.node->name;
+    if (name.starts_with(marker) && name.substr(marker.size()).starts_with('/'))
+      return name.substr(0, marker.size() + 1);
+  }
+  return {};
+}
+
+// Whether a variable of a copy may be without an original: see add_copy_root().
+bool may_be_own(const Graph& graph, std::string_view root, const VariableOptions& options) {
+  const std::vector<Output>& roots = graph.collection("copy_roots_with_own_state");
+  return !options.trainable && std::any_of(roots.begin(), roots.end(), [&](const Output& each) {
+    return concat(each.node->name, "/") == root;
+  });
+}
+
+// What the variable `full`, which is about to be made, is a copy of, or another name for. Null if
+// its name does not begin with `root`.
+Node* original_of(Graph& graph, std::string_view root, std::string_view full, const Shape& shape,
+                  DType dtype, bool use_resource) {
   if (root.empty()) return nullptr;
   const std::string_view original = full.substr(root.size());
   Node* found = graph.find(original);
@@ -111,7 +131,16 @@ Output variable(Graph& graph, std::string_view name, const Shape& shape, const I
   // The variable, and what runs before any step, do not wait for a step: also in a loop's body.
   const OutsideControlScopes outside(graph);
   const std::string full = graph.unique_name(concat(graph.scopes().name, name));
-  Node* original = original_of(graph, full, shape, dtype, options.use_resource);
+  if (const Node* shared = original_of(graph, shared_root_of(graph, full), full, shape, dtype,
+                                       options.use_resource)) {
+    no_op(graph, name);  // the name is taken: the next layer of this replica gets another one
+    return variable_named(graph, shared->name);
+  }
+  const std::string_view root = copy_root_of(graph, full);
+  const bool is_own = graph.find(full.substr(root.size())) == nullptr && !root.empty() &&
+                      may_be_own(graph, root, options);
+  Node* original =
+      is_own ? nullptr : original_of(graph, root, full, shape, dtype, options.use_resource);
   AttrMap attrs{{"shape", shape}, {"dtype", dtype}, {"container", options.container}};
   // TensorFlow looks for a resource by this name alone, also if it is empty.
   attrs.emplace("shared_name",
@@ -129,6 +158,10 @@ Output variable(Graph& graph, std::string_view name, const Shape& shape, const I
   graph.add_to_collection("initializers", {&assign, 0});
   if (original != nullptr) {
     graph.add_to_collection("copy_initializers", {&assign, 0});
+    return made;
+  }
+  if (is_own) {
+    graph.add_to_collection("own_initializers", {&assign, 0});
     return made;
   }
   graph.add_to_collection("variables", made);
@@ -221,17 +254,37 @@ std::string checkpoint_name(const Output& variable) {
   return part ? part->of : variable_name(variable);
 }
 
-void add_copy_root(Graph& graph, Node& root) {
+void add_copy_root(Graph& graph, Node& root, bool own_state) {
   graph.add_to_collection("copy_roots", root.output());
+  if (own_state) graph.add_to_collection("copy_roots_with_own_state", root.output());
+}
+
+Node& update_copies(Graph& graph, Location at) {
+  std::vector<Output> updates;
+  for (const Output& initializer : graph.collection("copy_initializers")) {
+    const Output copy = initializer.node->inputs[0];
+    const ColocationScope beside(graph, {copy});
+    // Not what a resource variable's copy began with, which was read after an initialiser.
+    updates.push_back(
+        assign(copy, read_variable(variable_handle(initializer.node->inputs[1]), at), at));
+  }
+  return group(graph, updates, "update_copies", at);
+}
+
+Node& initialize_own_variables(Graph& graph, Location at) {
+  return group(graph, graph.collection("own_initializers"), "initialize_own_variables", at);
 }
 
 std::string_view copy_root_of(const Graph& graph, std::string_view name) {
-  for (const Output& root : graph.collection("copy_roots")) {
-    const std::string& marker = root.node->name;
-    if (name.starts_with(marker) && name.substr(marker.size()).starts_with('/'))
-      return name.substr(0, marker.size() + 1);
-  }
-  return {};
+  return root_of(graph, "copy_roots", name);
+}
+
+void add_shared_root(Graph& graph, Node& root) {
+  graph.add_to_collection("shared_roots", root.output());
+}
+
+std::string_view shared_root_of(const Graph& graph, std::string_view name) {
+  return root_of(graph, "shared_roots", name);
 }
 
 Node& initializer_of(const Graph& graph, const Output& variable) {

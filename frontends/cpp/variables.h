@@ -85,10 +85,25 @@ std::string checkpoint_name(const Output& variable);
 Node& initializer_of(const Graph& graph, const Output& variable);
 
 // Variables called root/… are copies of those called …: of a replica that has its own (AllReduce).
-// `root` is the name of a node of the graph, which marks it.
-void add_copy_root(Graph& graph, Node& root);
+// `root` is the name of a node of the graph, which marks it. With `own_state`, a variable that is
+// not trainable and has no original is this program's own: initialised by itself, and not saved.
+// Such are the slots of an optimizer that runs only on the copies.
+void add_copy_root(Graph& graph, Node& root, bool own_state = false);
 // "worker_1/" if that begins the name and is a copy root, else "".
 std::string_view copy_root_of(const Graph& graph, std::string_view name);
+
+// A node that sets all copies of this graph to what their originals have: in a program that does
+// not initialise the originals.
+Node& update_copies(Graph& graph, Location at = here());
+// A node that initialises the variables that are this program's own, and are in no checkpoint.
+Node& initialize_own_variables(Graph& graph, Location at = here());
+
+// Variables called root/… are no new ones, but those called …: of a replica that shares them, or of
+// an evaluation. variable() returns what is there; INVALID_ARGUMENT if there is no such variable,
+// or its dtype or shape differs.
+void add_shared_root(Graph& graph, Node& root);
+// "replica_1/" if that begins the name and is a shared root, else "".
+std::string_view shared_root_of(const Graph& graph, std::string_view name);
 
 // One node that waits for the initialisers of all variables and tables (state/table.h) made so far:
 // session.run({initialize_variables(graph)}).

@@ -70,12 +70,12 @@ class Cluster : public testing::Test {
   }
   // A training program that runs until something ends it.
   std::vector<std::string> endless_training(
-      const std::string& mode, std::vector<std::string> flags = {},
+      const std::string& strategy, std::vector<std::string> flags = {},
       const std::string& cluster = "local:ps=1,worker=2") const {
     flags.insert(flags.begin(), {"run", cluster, "--log-dir", logs()});
     for (const char* argument : {"--", LEAT_BIN_DIR "/examples/mnist", "--epochs", "1000000"})
       flags.emplace_back(argument);
-    flags.insert(flags.end(), {"--mode", mode});
+    flags.insert(flags.end(), {"--strategy", strategy});
     return leat(flags);
   }
 
@@ -166,7 +166,7 @@ TEST_F(Cluster, TasksReserveSlotAndGraphMemory) {
 #ifdef LEAT_UNDER_SANITIZER
   GTEST_SKIP() << "a sanitizer has a malloc of its own";
 #endif
-  ChildProcess run(endless_training("async"));
+  ChildProcess run(endless_training("parameter_server"));
   const std::string output = run.wait_for("[worker:0] step ", first_step_limit);
   std::ifstream maps(concat("/proc/", row(output, "/job:ps/task:0").pid, "/maps"));
   constexpr size_t of_slots = SlotMemory::slots * SlotMemory::most;
@@ -209,15 +209,21 @@ class Killed : public Cluster, public testing::WithParamInterface<const char*> {
 
   Row killed_;
 };
-INSTANTIATE_TEST_SUITE_P(Modes, Killed, testing::Values("async", "sync"),
-                         [](const auto& info) { return info.param; });
+constexpr const char* asynchronous = "parameter_server";
+constexpr const char* synchronous = "parameter_server:staleness=0";
+INSTANTIATE_TEST_SUITE_P(Strategies, Killed, testing::Values(asynchronous, synchronous),
+                         [](const auto& info) {
+                           return std::string_view(info.param) == synchronous ? "synchronous"
+                                                                              : "asynchronous";
+                         });
 
 // Without a parameter server.
-class KilledInAllReduce : public Killed {};
-INSTANTIATE_TEST_SUITE_P(Modes, KilledInAllReduce, testing::Values("all-reduce"),
-                         [](const auto&) { return "all_reduce"; });
+class KilledWithoutServers : public Killed {};
+INSTANTIATE_TEST_SUITE_P(Strategies, KilledWithoutServers,
+                         testing::Values("all_reduce", "local_sgd"),
+                         [](const auto& info) { return std::string(info.param); });
 
-TEST_P(KilledInAllReduce, WorkersTask) {
+TEST_P(KilledWithoutServers, WorkersTask) {
   ChildProcess run(endless_training(GetParam(), {}, "local:worker=3"));
   const std::string output = output_after_killing("/job:worker/task:1", run);
   EXPECT_THAT(output,
@@ -268,7 +274,7 @@ TEST_P(Killed, EmbeddedProgram) {
       output, std::regex("leat: \\[worker:1\\] program [^\n]*mnist, which is task "
                          "/job:worker/task:1 [^\n]*killed by signal 9")))
       << output;
-  if (std::string_view(GetParam()) == "sync")
+  if (std::string_view(GetParam()) == synchronous)
     expect_told_by_a_program(output, "/job:worker/task:1");
 }
 

@@ -68,25 +68,36 @@ class Examples : public testing::Test {
 };
 
 TEST_F(Examples, AsynchronousParameterServerLearns) {
-  EXPECT_GT(accuracy_of("mnist", "--mode async"), 90.0) << outcome_.output;
+  EXPECT_GT(accuracy_of("mnist", "--strategy parameter_server"), 90.0) << outcome_.output;
 }
 
 TEST_F(Examples, SynchronousParameterServerLearns) {
-  EXPECT_GT(accuracy_of("mnist", "--mode sync"), 90.0) << outcome_.output;
+  EXPECT_GT(accuracy_of("mnist", "--strategy parameter_server:staleness=0"), 90.0)
+      << outcome_.output;
 }
 
 TEST_F(Examples, AllReduceLearnsWithoutAParameterServer) {
   for (const char* run_flags : {"", "--embed"}) {
-    EXPECT_GT(accuracy_of("mnist", "--mode all-reduce", run_flags, "local:worker=3"), 90.0)
+    EXPECT_GT(accuracy_of("mnist", "--strategy all_reduce", run_flags, "local:worker=3"), 90.0)
         << outcome_.output;
+  }
+}
+
+TEST_F(Examples, EveryStrategyLearns) {
+  for (const char* strategy :
+       {"one_device", "central_storage", "parameter_server:staleness=2", "local_sgd:steps=5",
+        "bmuf:steps=5", "simu_parallel_sgd", "easgd:steps=5:moving_rate=0.2",
+        "downpour:push=2:fetch=2", "admm:steps=10:rho=0.01"}) {
+    EXPECT_GT(accuracy_of("mnist", std::string("--strategy ") + strategy), 85.0) << strategy << "\n"
+                                                                                 << outcome_.output;
   }
 }
 
 // The workers' programs are their tasks. In the synchronous case one of them only computes for the
 // chief, and stays until the chief is done.
 TEST_F(Examples, EmbeddedProgramsLearn) {
-  for (const char* mode : {"async", "sync"}) {
-    EXPECT_GT(accuracy_of("mnist", std::string("--mode ") + mode, "--embed"), 90.0)
+  for (const char* strategy : {"parameter_server", "parameter_server:staleness=0"}) {
+    EXPECT_GT(accuracy_of("mnist", std::string("--strategy ") + strategy, "--embed"), 90.0)
         << outcome_.output;
     EXPECT_EQ(outcome_.output.find("worker:0 task]"), std::string::npos) << outcome_.output;
   }
@@ -101,12 +112,16 @@ TEST_F(Examples, DataAndModelParallelLearns) {
 }
 
 TEST_F(Examples, ConvolutionalNetworkLearns) {
-  EXPECT_GT(accuracy_of("mnist", "--mode sync --model cnn"), 90.0) << outcome_.output;
+  EXPECT_GT(accuracy_of("mnist", "--strategy parameter_server:staleness=0 --model cnn"), 90.0)
+      << outcome_.output;
 }
 
 TEST_F(Examples, EveryOptimizerLearns) {
   for (const char* optimizer : {"sgd", "momentum"}) {
-    EXPECT_GT(accuracy_of("mnist", std::string("--mode sync --optimizer ") + optimizer), 85.0)
+    EXPECT_GT(
+        accuracy_of("mnist", std::string("--strategy parameter_server:staleness=0 --optimizer ") +
+                                 optimizer),
+        85.0)
         << optimizer << "\n"
         << outcome_.output;
   }

@@ -38,9 +38,10 @@ class TlsCluster : public testing::Test {
   }
   std::string losses(bool has_tls) const {
     const std::string file = folder_ / (has_tls ? "tls.losses" : "plain.losses");
-    ChildProcess run(leat({"run", write_cluster(has_tls), "--log-dir", folder_ / "logs", "--",
-                           LEAT_BIN_DIR "/examples/mnist", "--mode", "sync", "--epochs", "1",
-                           "--seed", "7", "--losses", file}));
+    ChildProcess run(
+        leat({"run", write_cluster(has_tls), "--log-dir", folder_ / "logs", "--",
+              LEAT_BIN_DIR "/examples/mnist", "--strategy", "parameter_server:staleness=0",
+              "--epochs", "1", "--seed", "7", "--losses", file}));
     EXPECT_EQ(run.wait(), 0) << run.output();
     std::ifstream in(file);
     return {std::istreambuf_iterator<char>(in), {}};

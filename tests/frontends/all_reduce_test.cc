@@ -328,7 +328,7 @@ TEST(AllReduce, ReplicasMayBeReenteredAndNested) {
 
 TEST(AllReduce, ReportsMistakes) {
   const AllReduce strategy(workers(2));
-  expect_error_with(Code::invalid_argument, "an all-reduce needs the job 'worker', which",
+  expect_error_with(Code::invalid_argument, "a strategy trains on the tasks of the job 'worker', which",
                     [] { AllReduce(ClusterSpec::parse(R"({"cluster": {"ps": ["h:1"]}})")); });
   {
     Graph graph;

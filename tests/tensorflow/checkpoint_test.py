@@ -465,7 +465,7 @@ class Training(unittest.TestCase):
             self.skipTest("the example mnist is not built")
         with tempfile.TemporaryDirectory() as directory:
             ran = os.path.join(directory, "ran.pb")
-            subprocess.run([cluster().leat, "run", "local:ps=2,worker=2", "--", example, "--mode", "sync", "--epochs", "1",
+            subprocess.run([cluster().leat, "run", "local:ps=2,worker=2", "--", example, "--strategy", "parameter_server:staleness=0", "--epochs", "1",
                             "--batch", "80", "--directory", directory, "--graph", ran], check=True, timeout=120,
                            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             events = [e for path in glob.glob(os.path.join(directory, "events.*")) for e in tf1.train.summary_iterator(path)]

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <set>
 
 #include "frontends/cpp/data/dataset_builder.h"
 
@@ -69,6 +70,50 @@ Dataset Dataset::shard(int64_t count, int64_t index, Location at) const {
         " of ", count);
   DatasetBuilder build(*this, "shard", at);
   return build.add("ShardDataset", {build.input(), build.number(count), build.number(index)});
+}
+
+Dataset Dataset::share(int64_t count, int64_t index, Location at) const {
+  check(count > 0 && index >= 0 && index < count, "share (", at, "): there is no share ", index,
+        " of ", count);
+  if (count == 1) return *this;
+  // These change every element, or their order, but not which there are.
+  static const std::set<std::string_view> one_by_one = {
+      "BatchDatasetV2",       "CacheDataset",    "FilterDataset", "MapDataset",
+      "PaddedBatchDatasetV2", "PrefetchDataset", "RepeatDataset", "ShuffleDataset"};
+  std::vector<const Node*> behind;
+  Output source = variant_;
+  while (one_by_one.contains(source.node->op->name)) {
+    behind.push_back(source.node);
+    source = source.node->inputs[0];
+  }
+  DatasetBuilder build(*this, "shard", at);
+  const auto types = [&] {
+    const AttrMap& attrs = source.node->attrs;
+    const auto found = attrs.find("output_types");
+    return (found != attrs.end() ? found : attrs.find("Toutput_types"))->second;
+  }();
+  Output made =
+      graph_
+          ->add({.op = "ShardDataset",
+                 .name = "shard",
+                 .inputs = {source, build.number(count), build.number(index)},
+                 .attrs = {{"output_types", types},
+                           {"output_shapes", source.node->attrs.find("output_shapes")->second}},
+                 .location = at})
+          .output();
+  for (; !behind.empty(); behind.pop_back()) {
+    const Node& node = *behind.back();
+    std::vector<Output> inputs = node.inputs;
+    inputs[0] = made;
+    made = graph_
+               ->add({.op = node.op->name,
+                      .name = "shared",
+                      .inputs = std::move(inputs),
+                      .attrs = node.attrs,
+                      .location = node.location})
+               .output();
+  }
+  return {graph_, made, components_};
 }
 
 Dataset Dataset::concatenate(const Dataset& other, Location at) const {

@@ -86,6 +86,11 @@ class Dataset {
   Dataset skip(int64_t count, Location at = here()) const;
   // Elements index, index + count, …: what one of `count` workers reads.
   Dataset shard(int64_t count, int64_t index, Location at = here()) const;
+  // What one of `count` workers reads, each with its own part of the elements: as if shard() came
+  // right behind the source. So a batch of a share is as large as one of the whole, and a shuffle
+  // is one of the share. Behind take(), skip(), flat_map() and interleave(), what these give is
+  // shared out, as is what zip() and concatenate() give.
+  Dataset share(int64_t count, int64_t index, Location at = here()) const;
   Dataset concatenate(const Dataset& other, Location at = here()) const;
   template <class F>
   Dataset filter(const F& predicate, Location at = here()) const {

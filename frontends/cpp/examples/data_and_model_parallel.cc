@@ -18,17 +18,17 @@ void run(const Flags& flags) {
   check(strategy.workers() >= 2, "this program needs two workers, but the cluster has ",
         strategy.workers());
   if (left_to_the_chief(member)) return;
-  Training training;
-  Graph& graph = training.graph;
+  Program program;
+  Graph& graph = program.graph;
   const auto on_chief = strategy.replica(graph, 0);
-  training.global_step = global_step(graph);
+  program.global_step = global_step(graph);
   const nn::Dense hidden = make_hidden_layer(graph, flags);
   const nn::Dense logits = make_logits_layer(graph, flags);
   std::vector<Output> losses;
   for (int k = 0; k < strategy.workers(); ++k) {
     const int next = (k + 1) % strategy.workers();
     const auto on_next = strategy.replica(graph, next);  // labels and loss are where the logits are
-    training.replicas.push_back(make_replica(
+    program.replicas.push_back(make_replica(
         graph,
         [&](Output images) {
           const auto on_first = strategy.replica(graph, k);
@@ -37,11 +37,11 @@ void run(const Flags& flags) {
           return logits(features);
         },
         k));
-    losses.push_back(training.replicas.back().loss);
+    losses.push_back(program.replicas.back().loss);
   }
-  training.train =
-      &strategy.minimize(*make_optimizer(flags), losses, {.global_step = training.global_step});
-  train(flags, member, training);
+  program.train =
+      &strategy.minimize(*make_optimizer(flags), losses, {.global_step = program.global_step});
+  train(flags, member, program);
 }
 
 }  // namespace

@@ -1,13 +1,8 @@
 // Trains a 784-128-10 perceptron, or with --model cnn a convolutional network, on handwritten
-// digits.
-//   --mode async: a parameter server; every worker's program builds one replica of the model and
-//   updates the shared variables on its own.
-//   --mode sync: a parameter server; the chief's program builds a replica on every worker; one
-//   update per step with their mean gradient.
-//   --mode all-reduce: the same without a parameter server; every worker has its own copy of the
-//   variables.
-//   leat run cluster.json -- mnist --mode async --data DIR
-// Without a cluster it trains in this process.
+// digits, in any of the ways that strategies offer:
+//   mnist --data DIR                                          in this process
+//   leat run local:ps=1,worker=2 -- mnist --strategy parameter_server --data DIR
+//   leat run local:worker=4 -- mnist --strategy local_sgd:steps=10 --data DIR
 #include <iostream>
 
 #include "frontends/cpp/examples/common/digits_program.h"
@@ -17,69 +12,53 @@ using namespace leat::examples;
 
 namespace {
 
-void build_local(const Flags& flags, Training& training) {
-  training.global_step = global_step(training.graph);
-  const auto model = make_model(training.graph, flags);
-  training.replicas = {make_replica(training.graph, model)};
-  training.train = &make_optimizer(flags)->minimize(training.replicas[0].loss,
-                                                    {.global_step = training.global_step});
-}
-
-void build_async(const Flags& flags, const ParameterServer& strategy, int worker,
-                 Training& training) {
-  const auto on_worker = strategy.replica(training.graph, worker);
-  training.global_step = global_step(training.graph);
-  const auto model = make_model(training.graph, flags);
-  training.replicas = {make_replica(training.graph, model)};
-  training.train = &strategy.minimize(*make_optimizer(flags), training.replicas[0].loss,
-                                      {.global_step = training.global_step});
-}
-
-void build_sync(const Flags& flags, const ParameterServer& strategy, Training& training) {
-  const auto on_chief = strategy.replica(training.graph, 0);
-  training.global_step = global_step(training.graph);
-  const auto model = make_model(training.graph, flags);
-  std::vector<Output> losses;
-  for (int k = 0; k < strategy.workers(); ++k) {
-    const auto on_worker = strategy.replica(training.graph, k);
-    training.replicas.push_back(make_replica(training.graph, model, k));
-    losses.push_back(training.replicas.back().loss);
-  }
-  training.train =
-      &strategy.minimize(*make_optimizer(flags), losses, {.global_step = training.global_step});
-}
-
-void build_all_reduce(const Flags& flags, const AllReduce& strategy, Training& training) {
-  std::vector<Output> losses;
-  for (int k = 0; k < strategy.workers(); ++k) {
-    const auto replica = strategy.replica(training.graph, k);
-    if (k == 0) training.global_step = global_step(training.graph);
-    training.replicas.push_back(make_replica(training.graph, make_model(training.graph, flags), k));
-    losses.push_back(training.replicas.back().loss);
-  }
-  training.train =
-      &strategy.minimize(*make_optimizer(flags), losses, {.global_step = training.global_step});
-}
-
 void run(const Flags& flags) {
-  const ClusterMember member = join_cluster();
-  const ResolvedCluster& cluster = member.cluster();
-  Training training;
-  if (!cluster.task) {
-    build_local(flags, training);
-    return train(flags, member, training);
+  const ClusterMember cluster = join_cluster();
+  const auto strategy = make_strategy(flags.strategy, cluster);
+  const auto model = [&](const Batch& batch) {
+    Output logits = make_model(batch[0].graph(), flags)(batch["image"]);
+    return Losses{.loss = mean(nn::softmax_cross_entropy(logits, batch["label"])),
+                  .metrics = {{"accuracy", nn::accuracy(logits, batch["label"])}}};
+  };
+
+  const std::string directory = digits_directory(flags);
+  const int64_t examples = data::load_mnist(directory).train.size();
+  const Dataset digits = datasets::mnist(directory)
+                             .shuffle(10'000, flags.seed)
+                             .repeat()
+                             .batch(flags.batch)
+                             .prefetch(2);
+  Graph g;
+  const Training training = strategy->minimize(g, *make_optimizer(flags), digits, model);
+  if (training.is_idle) {
+    std::cout << "the chief's program drives all workers; this program's task computes for it"
+              << std::endl;
+    return;
   }
-  if (flags.mode == "async") {
-    const ParameterServer strategy(cluster.spec);
-    training.shard = cluster.task->index;
-    training.shards = strategy.workers();
-    build_async(flags, strategy, training.shard, training);
-  } else {
-    if (left_to_the_chief(member)) return;
-    if (flags.mode == "sync") build_sync(flags, ParameterServer(cluster.spec), training);
-    if (flags.mode == "all-reduce") build_all_reduce(flags, AllReduce(cluster.spec), training);
+  constexpr int tests = 500;
+  const Dataset test = datasets::mnist(directory, {.train = false}).repeat().batch(tests);
+  const Output accuracy = strategy->evaluate(g, test.next(g), model).metrics[0].second,
+               summary = scalar_summary("loss", training.loss);
+
+  TrainingOptions options{.directory = flags.directory, .checkpoint_steps = flags.checkpoint_steps};
+  options.hooks.push_back(stop_at(flags.epochs * examples /
+                                  (flags.batch * training.replicas * training.batches_per_step)));
+  if (!flags.directory.empty() && training.is_chief)
+    options.hooks.push_back(
+        std::make_shared<WriteSummaries>(flags.directory, std::vector<Output>{summary}));
+  if (!flags.losses.empty())
+    options.hooks.push_back(std::make_shared<WriteLosses>(flags.losses, training.loss));
+  TrainingSession session(training, options);
+  session.run();
+
+  if (training.is_chief) {
+    double hits = 0;
+    for (int i = 0; i < 4; ++i) hits += session.session().run(accuracy).item<float>();
+    std::cout << "test accuracy " << 100 * hits / 4 << " % of " << 4 * tests << " digits"
+              << std::endl;
+    write_artifacts(session.session(), flags, {}, training.loss, *training.step.node);
   }
-  train(flags, member, training);
+  session.close();
 }
 
 }  // namespace

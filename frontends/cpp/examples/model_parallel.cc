@@ -18,8 +18,8 @@ void run(const Flags& flags) {
         "this program needs a cluster with two workers: "
         "leat run local:ps=1,worker=2 -- model_parallel");
   if (left_to_the_chief(member)) return;
-  Training training;
-  Graph& graph = training.graph;
+  Program program;
+  Graph& graph = program.graph;
   const auto make_on = [&](const char* task, auto&& layer) {
     const DeviceScope on(graph, task);
     return layer(graph, flags);
@@ -28,16 +28,16 @@ void run(const Flags& flags) {
   const nn::Dense logits = make_on(second_task, make_logits_layer);
   // labels, loss and counter are where the logits are
   const DeviceScope on_second(graph, second_task);
-  training.global_step = global_step(graph);
-  training.replicas = {make_replica(graph, [&](Output images) {
+  program.global_step = global_step(graph);
+  program.replicas = {make_replica(graph, [&](Output images) {
     const DeviceScope on_first(graph, first_task);
     const Output features = hidden(images);
     const DeviceScope back(graph, second_task);
     return logits(features);
   })};
-  training.train = &make_optimizer(flags)->minimize(training.replicas[0].loss,
-                                                    {.global_step = training.global_step});
-  train(flags, member, training);
+  program.train = &make_optimizer(flags)->minimize(program.replicas[0].loss,
+                                                    {.global_step = program.global_step});
+  train(flags, member, program);
 }
 
 }  // namespace

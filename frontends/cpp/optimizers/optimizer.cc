@@ -63,8 +63,11 @@ Node& Optimizer::apply(const std::vector<GradientAndVariable>& gradients,
       updates.push_back(assign_add(step, 1, at));
     }
   }
-  const std::vector<Output>& others = graph.collection("update_ops");
-  updates.insert(updates.end(), others.begin(), others.end());
+  // Of this replica, if each has variables of its own.
+  const std::string_view root = copy_root_of(graph, variable_name(used.front().variable));
+  for (const Output& other : graph.collection("update_ops")) {
+    if (copy_root_of(graph, other.node->name) == root) updates.push_back(other);
+  }
   return group(graph, updates, "update", at);
 }
 

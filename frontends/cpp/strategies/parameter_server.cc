@@ -1,45 +1,47 @@
 #include "frontends/cpp/strategies/parameter_server.h"
 
-#include <algorithm>
+#include "frontends/cpp/state/clock.h"
+#include "frontends/cpp/strategies/copies.h"
 
 namespace leat {
+namespace {
 
-struct ParameterServer::Load {
-  std::map<int, int64_t> bytes;
-};
-
-ParameterServer::ParameterServer(const ClusterSpec& cluster, Options options)
-    : options_(std::move(options)), load_(std::make_shared<Load>()) {
-  for (const std::string& job : {options_.ps_job, options_.worker_job}) {
-    check(cluster.jobs().contains(job) && !cluster.jobs().at(job).empty(),
-          "a parameter server needs the jobs '", options_.ps_job, "' and '", options_.worker_job,
-          "'; the cluster has no '", job, "': ", cluster.to_json());
+const StrategyCluster& checked(const StrategyCluster& cluster,
+                               const ParameterServerOptions& options) {
+  check(!options.staleness || *options.staleness >= 0,
+        "parameter_server: the staleness must not be negative, got ", *options.staleness);
+  const bool is_aware = options.delay_aware != ParameterServerOptions::DelayAware::none;
+  check(!is_aware || options.staleness != 0,
+        "parameter_server: with staleness 0 no gradient is late, so delay_aware does nothing");
+  check(options.beta > 0 && options.lambda >= 0,
+        "parameter_server: beta must be positive and lambda not negative, got ", options.beta,
+        " and ", options.lambda);
+  const auto& jobs = cluster.spec.jobs();
+  if (jobs.empty()) return cluster;  // all in this process
+  for (const std::string& job : {options.ps_job, options.worker_job}) {
+    check(jobs.contains(job) && !jobs.at(job).empty(), "a parameter server needs the jobs '",
+          options.ps_job, "' and '", options.worker_job, "'; the cluster has no '", job,
+          "': ", cluster.spec.to_json());
   }
-  for (const auto& [index, address] : cluster.jobs().at(options_.ps_job)) load_->bytes[index] = 0;
-  for (const auto& [index, address] : cluster.jobs().at(options_.worker_job))
-    worker_tasks_.push_back(index);
+  return cluster;
 }
 
-DeviceName ParameterServer::place_variable(const Shape& shape, DType dtype) const {
-  const auto lightest =
-      std::min_element(load_->bytes.begin(), load_->bytes.end(),
-                       [](const auto& a, const auto& b) { return a.second < b.second; });
-  lightest->second +=
-      std::max<int64_t>(shape.elements(), 1) * static_cast<int64_t>(dtype_size(dtype));
-  DeviceName out;
-  out.job = options_.ps_job;
-  out.task = lightest->first;
-  return out;
+// The update, and what must also be done.
+Node& with(Node& update, std::vector<Output> also, Location at) {
+  if (also.empty()) return update;
+  also.push_back(update.output());
+  return group(*update.graph, also, "update", at);
 }
+
+}  // namespace
+
+ParameterServer::ParameterServer(const StrategyCluster& cluster, Options options)
+    : Strategy(Replicas(checked(cluster, options),
+                        {.servers = options.ps_job, .workers = options.worker_job})),
+      options_(std::move(options)) {}
 
 ReplicaScope ParameterServer::replica(Graph& graph, int index) const {
-  Graph::Scopes scopes = scopes_on_worker(graph, options_.worker_job, worker_tasks_, index);
-  scopes.device_function = [strategy = *this](const OpDef& op, const AttrMap& attrs) -> DeviceName {
-    if (!op.is_variable) return {};
-    return strategy.place_variable(attrs.find("shape")->second.get<Shape>(),
-                                   attrs.find("dtype")->second.get<DType>());
-  };
-  return {graph, std::move(scopes)};
+  return replicas().on_servers(graph, index);
 }
 
 Node& ParameterServer::minimize(const Optimizer& optimizer, Output loss,
@@ -54,8 +56,11 @@ Node& ParameterServer::minimize(const Optimizer& optimizer, const std::vector<Ou
   for (size_t k = 0; k < losses.size(); ++k)
     check(bool(losses[k]), "the loss of replica ", k, " is an empty Output");
   std::vector<std::vector<GradientAndVariable>> of_replica;
-  for (const Output& loss : losses)
-    of_replica.push_back(optimizer.gradients(loss, options.variables));
+  std::vector<Output> done;
+  for (size_t k = 0; k < losses.size(); ++k)
+    of_replica.push_back(compressed(replicas(), static_cast<int>(k),
+                                    optimizer.gradients(losses[k], options.variables),
+                                    options_.compression, done, at));
   Graph& graph = losses.front().graph();
   const NameScope scope(graph, "mean_gradients");
   std::vector<GradientAndVariable> means;
@@ -70,7 +75,130 @@ Node& ParameterServer::minimize(const Optimizer& optimizer, const std::vector<Ou
     means.push_back(sum_of(gradients, at));
     means.back().gradient = means.back().gradient * (1.0 / static_cast<double>(losses.size()));
   }
-  return optimizer.apply(means, {.global_step = options.global_step}, at);
+  return with(optimizer.apply(means, {.global_step = options.global_step}, at), done, at);
+}
+
+Training ParameterServer::minimize(Graph& graph, const Optimizer& optimizer, const Dataset& data,
+                                   const ModelFunction& model, Location at) const {
+  if (options_.staleness == 0) return synchronous(graph, optimizer, data, model, at);
+  if (options_.staleness || options_.delay_aware != Options::DelayAware::none)
+    return with_copies(graph, optimizer, data, model, at);
+  return asynchronous(graph, optimizer, data, model, at);
+}
+
+Training ParameterServer::synchronous(Graph& graph, const Optimizer& optimizer, const Dataset& data,
+                                      const ModelFunction& model, Location at) const {
+  Training training = new_training(graph, /*drives_all=*/true);
+  if (training.is_idle) return training;
+  std::vector<Losses> built;
+  std::vector<Output> losses;
+  for (int k = 0; k < workers(); ++k) {
+    const auto servers = replica(graph, k);
+    if (k == 0) {
+      training.global_step = global_step(graph, at);
+      built.push_back(build(training, data, model, k, at));
+    } else {
+      const auto there = replicas().sharing(graph, k, concat("replica_", k));
+      built.push_back(build(training, data, model, k, at));
+    }
+    losses.push_back(built.back().loss);
+  }
+  const auto first = replica(graph, 0);
+  set_shown(training, built);
+  training.step = &minimize(optimizer, losses, {.global_step = training.global_step}, at);
+  return training;
+}
+
+Training ParameterServer::asynchronous(Graph& graph, const Optimizer& optimizer,
+                                       const Dataset& data, const ModelFunction& model,
+                                       Location at) const {
+  Training training = new_training(graph, /*drives_all=*/false);
+  const int own = replicas().own();
+  const auto servers = replica(graph, own);
+  training.global_step = global_step(graph, at);
+  const Losses losses = build(training, data, model, own, at);
+  training.inputs.clear();  // how far a share had been read is not known after a restart
+  set_shown(training, {losses});
+  training.step = &optimizer.minimize(losses.loss, {.global_step = training.global_step}, at);
+  return training;
+}
+
+// A step computes with copies of the variables, applies its gradient to the variables, ticks, waits
+// for the slowest worker, and fetches the copies for the next step.
+Training ParameterServer::with_copies(Graph& graph, const Optimizer& optimizer, const Dataset& data,
+                                      const ModelFunction& model, Location at) const {
+  Training training = new_training(graph, /*drives_all=*/false);
+  const CopiedModel copied(*this, training, data, model, at);
+  const int own = replicas().own();
+  const auto servers = replica(graph, own);
+  training.global_step = copied.step();
+  set_shown(training, {copied.losses()});
+  std::vector<GradientAndVariable> gradients =
+      optimizer.gradients(copied.losses().loss, copied.trainable_copies());
+  for (size_t i = 0; i < gradients.size(); ++i) gradients[i].variable = copied.trainable()[i];
+  std::vector<Output> done;
+  gradients = compressed(replicas(), own, std::move(gradients), options_.compression, done, at);
+  const Output step_of_weights =
+      options_.delay_aware == Options::DelayAware::adadelay ? copied.own_step(at) : Output();
+  gradients = aware_of_delay(std::move(gradients), copied, step_of_weights, at);
+  Node& update = optimizer.apply(gradients, {.global_step = training.global_step}, at);
+  for (const Output& each : copied.push_state({update.output()}, at)) done.push_back(each);
+
+  std::vector<Output> before = {update.output()};
+  if (options_.staleness) {
+    const ColocationScope with(graph, {training.global_step});
+    const Clock clock(graph, "clock", workers(), {.shared_name = "leat_staleness_clock"}, at);
+    training.begin = clock.join(own, at);
+    training.end = clock.leave(own, at);
+    const Output tick = [&] {
+      const ControlScope after(graph, {update});
+      return clock.tick(own, at);
+    }();
+    const ControlScope after(graph, {tick});
+    before = {clock.wait(own, *options_.staleness, at)};
+  }
+  done.push_back(copied.fetch(before, at).output());
+  if (step_of_weights) {
+    const Output now = [&] {
+      const ColocationScope with(graph, {training.global_step});
+      const ControlScope after(graph, before);
+      return read_variable(training.global_step, at);
+    }();
+    const ColocationScope with(graph, {step_of_weights});
+    done.push_back(assign(step_of_weights, now, at));
+  }
+  training.step = &group(graph, done, "update", at);
+  return training;
+}
+
+std::vector<GradientAndVariable> ParameterServer::aware_of_delay(
+    std::vector<GradientAndVariable> gradients, const CopiedModel& copied, Output step_of_weights,
+    Location at) const {
+  if (options_.delay_aware == Options::DelayAware::none) return gradients;
+  Graph& graph = copied.step().graph();
+  const NameScope scope(graph, "delay");
+  Output factor;
+  if (step_of_weights) {
+    const ColocationScope with(graph, {copied.step()});
+    const Output now = cast(read_variable(copied.step(), at), f32),
+                 then = cast(read_variable(step_of_weights, at), f32);
+    factor = 1 / (sqrt(now + (now - then)) + static_cast<float>(options_.beta));
+  }
+  const std::vector<Output> copies = copied.trainable_copies();
+  for (size_t i = 0; i < gradients.size(); ++i) {
+    Output& gradient = gradients[i].gradient;
+    if (!gradient) continue;
+    if (!factor) gradients[i] = densify(gradients[i], at);
+    const Output of_gradient = factor ? Output() : read_variable(copies[i], at);
+    const ColocationScope with(graph, {gradients[i].variable});
+    if (factor) {
+      gradient = gradient * cast(factor, gradient.dtype());
+    } else {
+      const Output moved = read_variable(gradients[i].variable, at) - of_gradient;
+      gradient = gradient + square(gradient) * moved * options_.lambda;
+    }
+  }
+  return gradients;
 }
 
 }  // namespace leat

@@ -1,23 +1,51 @@
 // Parameter server: variables, their slots and updates live on ps tasks, forward and backward
 // passes on workers. A graph transformation (device requests and a mean); the runtime does not know
-// about it. Li et al., OSDI 2014; Abadi et al., OSDI 2016 §4.4.
+// about it.
 #pragma once
 
-#include <map>
-#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "distributed/cluster/cluster_spec.h"
 #include "frontends/cpp/optimizers/optimizers.h"
-#include "frontends/cpp/strategies/replica.h"
+#include "frontends/cpp/strategies/compress.h"
+#include "frontends/cpp/strategies/strategy.h"
 
 namespace leat {
 
-// Two ways to train, chosen by the arguments of minimize(). Asynchronous, between-graph: every
-// worker runs this program with its own index. Each builds one replica; variables have the same
-// names, so they are shared. An update is applied as soon as its gradient arrives; nobody waits. k
-// workers make k updates of the full rate in the time of one synchronous step.
+class CopiedModel;
+
+struct ParameterServerOptions {
+  std::string ps_job = "ps";
+  std::string worker_job = "worker";
+  // How many steps the fastest worker may be ahead of the slowest.
+  //   none: asynchronous. An update is applied as soon as its gradient arrives; nobody waits.
+  //   0: synchronous. One update per step, with the mean of all workers' gradients.
+  //   s > 0: stale synchronous parallel. As asynchronous, but a worker that has made c steps waits
+  //     until all others have made c - s. What it reads has all updates of their first c - s steps,
+  //     all of its own, and maybe newer ones. Ho et al., NIPS 2013.
+  // Asynchronous and stale: k workers make k updates of the full rate in the time of one
+  // synchronous step, so going there changes the effective rate, too.
+  std::optional<int64_t> staleness = {};
+  // What is done about gradients of weights that have changed since; not with staleness 0. τ is the
+  // global step when a gradient arrives minus that of its weights.
+  //   adadelay: the gradient times 1 / (β + √(t + τ)), t the global step; give the factor a as the
+  //     rate of a GradientDescent. Sra et al., "AdaDelay", AISTATS 2016, in dmlc/wormhole's form.
+  //   dc_asgd: g + λ g² (w - w'), w the weights now and w' those of the gradient. Sends w', too: 2S
+  //     up. Zheng et al., "Asynchronous SGD with delay compensation", ICML 2017.
+  enum class DelayAware { none, adadelay, dc_asgd };
+  DelayAware delay_aware = DelayAware::none;
+  double beta = 1;               // β of adadelay
+  double lambda = 0.04;          // λ of dc_asgd
+  Compression compression = {};  // of gradients on their way up (compress.h)
+};
+
+// Cost: 2S bytes per worker and step, S those of the variables that it reads (down) and of their
+// gradients (up), in 2 trips.
+//
+// minimize(graph, …) does all of it; or by hand. Asynchronous, between-graph: every worker runs
+// this program with its own index. Each builds one replica; variables have the same names, so they
+// are shared.
 //   const ParameterServer strategy(cluster);
 //   const auto replica = strategy.replica(graph, task.index);
 //   strategy.minimize(Adam{1e-3}, model(graph), {.global_step = step});
@@ -29,17 +57,18 @@ namespace leat {
 //     losses.push_back(loss_of(layers));  // objects of nn, made once
 //   }
 //   strategy.minimize(Adam{1e-3}, losses, {.global_step = step});
-class ParameterServer {
+// Without a cluster all of it is in this process.
+// Li et al., OSDI 2014; Abadi et al., OSDI 2016 §4.4.
+class ParameterServer : public Strategy {
  public:
-  struct Options {
-    std::string ps_job = "ps";
-    std::string worker_job = "worker";
-  };
+  using Options = ParameterServerOptions;
   // INVALID_ARGUMENT if the cluster lacks one of the jobs.
-  explicit ParameterServer(const ClusterSpec& cluster) : ParameterServer(cluster, Options{}) {}
-  ParameterServer(const ClusterSpec& cluster, Options options);
+  explicit ParameterServer(const StrategyCluster& cluster, Options options = {});
 
-  int workers() const { return static_cast<int>(worker_tasks_.size()); }
+  Training minimize(Graph& graph, const Optimizer& optimizer, const Dataset& data,
+                    const ModelFunction& model, Location at = here()) const override;
+
+  int workers() const { return replicas().count(); }
 
   // While it lives, new variables go to the ps task that holds the fewest bytes so far (programs
   // that make the same variables in the same order agree on it), other nodes to worker `index`.
@@ -56,12 +85,18 @@ class ParameterServer {
                  const MinimizeOptions& options = {}, Location at = here()) const;
 
  private:
-  struct Load;  // bytes placed so far, by ps task
-  DeviceName place_variable(const Shape& shape, DType dtype) const;
+  Training synchronous(Graph& graph, const Optimizer& optimizer, const Dataset& data,
+                       const ModelFunction& model, Location at) const;
+  Training asynchronous(Graph& graph, const Optimizer& optimizer, const Dataset& data,
+                        const ModelFunction& model, Location at) const;
+  Training with_copies(Graph& graph, const Optimizer& optimizer, const Dataset& data,
+                       const ModelFunction& model, Location at) const;
+
+  std::vector<GradientAndVariable> aware_of_delay(std::vector<GradientAndVariable> gradients,
+                                                  const CopiedModel& copied, Output step_of_weights,
+                                                  Location at) const;
 
   Options options_;
-  std::vector<int> worker_tasks_;
-  std::shared_ptr<Load> load_;
 };
 
 }  // namespace leat

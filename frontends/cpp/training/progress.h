@@ -12,6 +12,7 @@ namespace leat {
 // thread-safe.
 class Progress {
  public:
+  // Without the number of steps (0) it shows no bar, without the samples (0) steps per second.
   Progress(int64_t steps, int64_t samples_per_step);
   ~Progress();
   Progress(const Progress&) = delete;

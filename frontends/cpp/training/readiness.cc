@@ -9,6 +9,10 @@ Readiness::Readiness(Graph& graph)
     : initializer_(&initialize_variables(graph)),
       table_initializer_(
           graph.collection("table_initializers").empty() ? nullptr : &initialize_tables(graph)),
+      own_initializer_(graph.collection("own_initializers").empty()
+                           ? nullptr
+                           : &initialize_own_variables(graph)),
+      copies_(graph.collection("copy_initializers").empty() ? nullptr : &update_copies(graph)),
       variables_(graph.collection("variables")) {
   const NameScope scope(graph, "readiness");
   for (const Output& variable : variables_) {
@@ -21,6 +25,11 @@ void Readiness::initialize(Session& session) const { session.run({*initializer_}
 
 void Readiness::fill_tables(Session& session) const {
   if (table_initializer_ != nullptr) session.run({*table_initializer_});
+}
+
+void Readiness::initialize_own(Session& session, bool is_chief) const {
+  if (own_initializer_ != nullptr) session.run({*own_initializer_});
+  if (copies_ != nullptr && !is_chief) session.run({*copies_});
 }
 
 std::vector<std::string> Readiness::uninitialized(Session& session) const {

@@ -18,6 +18,9 @@ class Readiness {
   // Fills the tables: for a session whose variables have their values from a checkpoint, or from
   // the chief. Tables that are filled already stay as they are.
   void fill_tables(Session& session) const;
+  // Gives values to what checkpoints lack: variables that are this program's own (add_copy_root).
+  // Of a program that is not the chief also the copies of variables.
+  void initialize_own(Session& session, bool is_chief) const;
   // Names of variables that have no value yet.
   std::vector<std::string> uninitialized(Session& session) const;
   // Returns when all are initialised. DEADLINE_EXCEEDED, after `limit`, says how many are not,
@@ -27,6 +30,8 @@ class Readiness {
  private:
   Node* initializer_;
   Node* table_initializer_;  // null if there are no tables
+  Node* own_initializer_;    // null if there are no such variables
+  Node* copies_;             // null if there are none
   std::vector<Output> variables_;
   std::vector<Output> checks_;  // whether each has a value
 };

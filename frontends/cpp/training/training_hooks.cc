@@ -63,6 +63,37 @@ void ShowProgress::after_step(TrainingSession& training, std::span<const Tensor>
   progress_.update(training.global_step(), number(values[0]));
 }
 
+RecordTraining::RecordTraining(const std::string& path, Output loss, Output samples)
+    : file_(path), loss_(checked_loss(loss, "RecordTraining")), samples_(samples) {
+  if (!file_) fail(Code::unknown, "cannot write ", path, ": check that its directory exists");
+}
+
+std::vector<Output> RecordTraining::fetches() {
+  return samples_ ? std::vector<Output>{loss_, samples_} : std::vector<Output>{loss_};
+}
+
+void RecordTraining::begin(TrainingSession&) {
+  if (start_ == Clock::time_point()) start_ = flushed_ = Clock::now();
+}
+
+void RecordTraining::after_step(TrainingSession& training, std::span<const Tensor> values) {
+  const auto now = Clock::now();
+  file_ << R"({"step": )" << training.global_step() << R"(, "seconds": )"
+        << std::chrono::duration<double>(now - start_).count() << R"(, "loss": )";
+  const double loss = number(values[0]);
+  // JSON has no NaN or infinity.
+  if (std::isfinite(loss)) {
+    file_ << loss;
+  } else {
+    file_ << "null";
+  }
+  if (samples_) file_ << R"(, "samples": )" << static_cast<int64_t>(number(values[1]));
+  file_ << "}\n";
+  if (now - flushed_ < std::chrono::milliseconds(200)) return;
+  file_.flush();
+  flushed_ = now;
+}
+
 WriteSummaries::WriteSummaries(std::string directory, std::vector<Output> summaries,
                                int64_t every_steps)
     : directory_(std::move(directory)),

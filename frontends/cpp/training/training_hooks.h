@@ -1,6 +1,8 @@
 // The usual hooks of a TrainingSession.
 #pragma once
 
+#include <chrono>
+#include <fstream>
 #include <memory>
 #include <string>
 
@@ -16,6 +18,7 @@ class StopAtStep : public TrainingHook {
   explicit StopAtStep(int64_t last) : last_(last) {}
   void begin(TrainingSession& training) override { look(training); }
   void after_step(TrainingSession& training, std::span<const Tensor>) override { look(training); }
+  std::optional<int64_t> last_step() const override { return last_; }
 
  private:
   void look(TrainingSession& training) const {
@@ -23,6 +26,9 @@ class StopAtStep : public TrainingHook {
   }
   const int64_t last_;
 };
+inline std::shared_ptr<TrainingHook> stop_at(int64_t last) {
+  return std::make_shared<StopAtStep>(last);
+}
 
 // Fails, or only stops the training, once `loss` is NaN.
 class NanGuard : public TrainingHook {
@@ -40,7 +46,7 @@ class NanGuard : public TrainingHook {
 // A progress line with the loss.
 class ShowProgress : public TrainingHook {
  public:
-  // INVALID_ARGUMENT if `loss` is not one number.
+  // INVALID_ARGUMENT if `loss` is not one number. 0 steps or samples: not known (progress.h).
   ShowProgress(Output loss, int64_t steps, int64_t samples_per_step);
   std::vector<Output> fetches() override { return {loss_}; }
   void after_step(TrainingSession& training, std::span<const Tensor> values) override;
@@ -49,6 +55,26 @@ class ShowProgress : public TrainingHook {
  private:
   const Output loss_;
   Progress progress_;
+};
+
+// Writes what each step was like, for tools that compare trainings: a line of JSON per step,
+//   {"step": 12, "seconds": 0.31, "loss": 0.25, "samples": 200}
+// with the global step after it, the time since the first step began, and the number of examples in
+// this step. A TrainingSession of a strategy's Training adds this hook if the environment variable
+// LEAT_TRAINING_RECORD names a directory: the file there is "<pid>.jsonl".
+class RecordTraining : public TrainingHook {
+ public:
+  // `samples`: an integer scalar; none: not written. UNKNOWN if the file cannot be written.
+  RecordTraining(const std::string& path, Output loss, Output samples = {});
+  void begin(TrainingSession&) override;
+  std::vector<Output> fetches() override;
+  void after_step(TrainingSession& training, std::span<const Tensor> values) override;
+  void end(TrainingSession&) override { file_.flush(); }
+
+ private:
+  std::ofstream file_;
+  const Output loss_, samples_;
+  std::chrono::steady_clock::time_point start_, flushed_;
 };
 
 // Writes summaries (of op ScalarSummary, HistogramSummary or MergeSummary), the number of steps per

@@ -1,11 +1,16 @@
 #include "frontends/cpp/training/training_session.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <cstdlib>
 #include <exception>
 #include <iostream>
 #include <thread>
 
 #include "core/malloc_heap.h"
+#include "frontends/cpp/outside_control_scopes.h"
+#include "frontends/cpp/training/training_hooks.h"
 #include "graph/import/graph_def.h"
 #include "graph/passes/pipeline.h"
 
@@ -65,14 +70,74 @@ std::string placed_graph_def(const Graph& graph, const std::vector<DeviceDescrip
 
 }  // namespace
 
+namespace {
+
+TrainingOptions with(const Training& training, TrainingOptions options) {
+  if (options.train.node == nullptr) options.train = training.step;
+  if (!options.global_step) options.global_step = training.global_step;
+  if (options.session.target.empty()) options.session.target = training.target;
+  options.is_chief = options.is_chief && training.is_chief;
+  options.periodic.insert(options.periodic.begin(), training.periodic.begin(),
+                          training.periodic.end());
+  if (options.data.empty()) {
+    options.data = training.inputs;
+    options.batches_per_step = training.batches_per_step;
+  }
+  if (options.begin.node == nullptr) options.begin = training.begin;
+  if (options.end.node == nullptr) options.end = training.end;
+  if (!options.loss) options.loss = training.loss;
+  return options;
+}
+
+Graph& graph_of(const Training& training) {
+  check(training.graph != nullptr, "the Training is empty: make it with a strategy's minimize()");
+  return *training.graph;
+}
+
+}  // namespace
+
+TrainingSession::TrainingSession(const Training& training, TrainingOptions options)
+    : graph_(graph_of(training)),
+      options_(training.is_idle ? std::move(options)
+                                : checked(with(training, std::move(options)), graph_)),
+      readiness_(graph_),
+      is_idle_(training.is_idle) {
+  if (!is_idle_) {
+    prepare();
+    if (const char* directory = std::getenv("LEAT_TRAINING_RECORD"))
+      add(std::make_shared<RecordTraining>(concat(directory, "/", getpid(), ".jsonl"),
+                                           training.loss, training.samples));
+    return;
+  }
+  std::cerr << "leat: the chief's program drives all workers; this program's task computes for it"
+            << std::endl;
+  should_stop_ = is_closed_ = true;
+}
+
 TrainingSession::TrainingSession(Graph& graph, TrainingOptions options)
     : graph_(graph), options_(checked(std::move(options), graph)), readiness_(graph) {
+  prepare();
+}
+
+void TrainingSession::prepare() {
+  Graph& graph = graph_;
   if (options_.is_chief && !options_.directory.empty()) saver_.emplace(graph, options_.saver);
   // Behind the update, in the same step.
   const NameScope scope(graph, "training_session");
   const ColocationScope with(graph, {options_.global_step});
   const ControlScope after(graph, {options_.train});
   step_after_ = identity(options_.global_step);
+  for (const Periodic& each : options_.periodic) {
+    check(each.steps > 0 && each.node.node != nullptr,
+          "what runs periodically needs a node and a positive number of steps, got ", each.steps);
+    const OutsideControlScopes not_in_the_step(graph);
+    const ControlScope behind(graph, {each.node});
+    periodic_.push_back({each, identity(options_.global_step), {}});
+  }
+  if (!options_.data.empty()) {
+    const OutsideControlScopes not_behind_it(graph);
+    skip_ = &group(graph, options_.data, "skip_data");
+  }
   for (const std::shared_ptr<TrainingHook>& hook : options_.hooks) add(hook);
   if (options_.recoveries == 0) {
     start();
@@ -103,12 +168,14 @@ void TrainingSession::add(std::shared_ptr<TrainingHook> hook) {
 // A session with variables that have values.
 void TrainingSession::start() {
   steps_.clear();
+  for (Due& each : periodic_) each.run.reset();
   session_.reset();
   session_ = std::make_unique<Session>(graph_, options_.session);
   std::string restored;
   if (!options_.is_chief) {
     readiness_.wait(*session_, options_.patience);
     readiness_.fill_tables(*session_);
+    readiness_.initialize_own(*session_, false);
   } else if (!saver_) {
     readiness_.initialize(*session_);
   } else {
@@ -118,15 +185,26 @@ void TrainingSession::start() {
       readiness_.initialize(*session_);
     } else {
       readiness_.fill_tables(*session_);
+      readiness_.initialize_own(*session_, true);
       std::cerr << "leat: restored " << restored << std::endl;
     }
   }
+  if (options_.begin.node != nullptr) session_->run(*options_.begin.node);
   step_number_ = session_->run({}, std::vector<Output>{options_.global_step})[0].item<int64_t>();
+  for (Due& each : periodic_) each.steps = 0;
+  if (!restored.empty()) skip_data();
   same_steps_ = 0;
   tried_at_ = Clock::now();
   saved_step_ = tried_step_ = restored.empty() ? -1 : step_number_;
   // So that there is something to go back to.
   if (saver_ && restored.empty()) save();
+}
+
+// What the steps until the checkpoint have read.
+void TrainingSession::skip_data() {
+  if (skip_ == nullptr || step_number_ == 0) return;
+  const Callable read = session_->prepare({}, {}, {*skip_});
+  for (int64_t i = 0; i < step_number_ * options_.batches_per_step; ++i) read({});
 }
 
 // Until the tasks are there that it needs.
@@ -183,6 +261,7 @@ std::optional<std::vector<Tensor>> TrainingSession::step(std::span<const Tensor>
       step.run->run(feeds, values);
     }
     note_step(values[options_.fetches.size()].item<int64_t>());
+    run_periodic();
     tell_hooks(step, values);
     save_if_due();
   } catch (const Error& error) {
@@ -223,10 +302,62 @@ void TrainingSession::tell_hooks(const Step& step, std::span<const Tensor> value
   }
 }
 
+// A step each: what one changes, the next one sees.
+void TrainingSession::run_periodic() {
+  for (Due& each : periodic_) {
+    if (++each.steps < each.what.steps) continue;
+    each.steps = 0;
+    if (!each.run) each.run = session_->prepare({}, {each.step}, {*each.what.node.node});
+    step_number_ = (*each.run)({})[0].item<int64_t>();
+  }
+}
+
+void TrainingSession::run_at_end() {
+  for (Due& each : periodic_) {
+    if (!each.what.at_end || each.steps == 0) continue;
+    session_->run(*each.what.node.node);
+    each.steps = 0;
+  }
+}
+
+void TrainingSession::end_steps() {
+  run_at_end();
+  if (options_.end.node != nullptr && !std::exchange(has_ended_, true))
+    session_->run(*options_.end.node);
+}
+
+void TrainingSession::run() {
+  if (is_idle_) return;
+  if (options_.loss && !has_begun_) {
+    int64_t last = 0;
+    for (const Hook& h : hooks_) {
+      const int64_t its = h.hook->last_step().value_or(0);
+      if (its > 0 && (last == 0 || its < last)) last = its;
+    }
+    add(std::make_shared<ShowProgress>(options_.loss, last, 0));
+  }
+  try {
+    while (!should_stop_) step(std::span<const Tensor>());
+  } catch (const Error& error) {
+    if (error.code() != Code::out_of_range) throw;
+    has_failed_ = false;  // the data has ended
+    should_stop_ = true;
+  }
+  end_steps();
+}
+
+Session& TrainingSession::session() {
+  if (session_ == nullptr) {
+    fail(Code::failed_precondition, "this program has no session: the chief's program trains all ",
+         "replicas, so evaluate there (`if (training.is_chief)`)");
+  }
+  return *session_;
+}
+
 void TrainingSession::note_step(int64_t step) {
   constexpr int told_after = 5;  // steps of a synchronous strategy may leave it as it is
   same_steps_ = step == step_number_ ? same_steps_ + 1 : 0;
-  if (same_steps_ == told_after) {
+  if (same_steps_ == told_after && periodic_.empty()) {
     std::cerr << "leat: global_step is still " << step << " after " << told_after
               << " more steps: does `train` increase '" << options_.global_step.name()
               << "'? Pass it to minimize()" << std::endl;
@@ -257,6 +388,11 @@ std::string TrainingSession::placed_graph() const {
 
 void TrainingSession::save_if_due() {
   if (!saver_) return;
+  for (const Due& each : periodic_) {
+    // One that is far away runs before the checkpoint instead: see save().
+    constexpr int64_t far = 10'000;
+    if (each.what.at_end && each.steps > 0 && each.what.steps <= far) return;
+  }
   const bool by_steps =
       options_.checkpoint_steps > 0 && step_number_ - tried_step_ >= options_.checkpoint_steps;
   const bool by_time =
@@ -274,6 +410,7 @@ void TrainingSession::save_if_due() {
 
 std::string TrainingSession::save() {
   check(saver_.has_value(), "cannot save: only the chief saves, and only if it has a directory");
+  run_at_end();
   tried_at_ = Clock::now();
   tried_step_ = step_number_;
   const std::string prefix = saver_->save(*session_, options_.directory, step_number_);
@@ -308,8 +445,10 @@ void TrainingSession::close() {
   for (const Hook& h : hooks_) {
     if (has_begun_) attempt([&] { h.hook->end(*this); });
   }
+  if (session_ && has_begun_ && !has_failed_) attempt([&] { end_steps(); });
   if (saver_ && !has_failed_ && saved_step_ != step_number_) attempt([&] { save(); });
   steps_.clear();
+  for (Due& each : periodic_) each.run.reset();
   if (session_) attempt([&] { close_session(); });
   if (first) std::rethrow_exception(first);
 }

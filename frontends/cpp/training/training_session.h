@@ -5,6 +5,7 @@
 //   while (!training.should_stop()) {
 //     if (auto fetched = training.step({examples, labels})) std::cout << (*fetched)[0] << "\n";
 //   }
+// strategy.h has the one that runs what a strategy has made, with a dataset in the graph.
 #pragma once
 
 #include <chrono>
@@ -17,6 +18,7 @@
 #include "frontends/cpp/session.h"
 #include "frontends/cpp/training/readiness.h"
 #include "frontends/cpp/training/saver.h"
+#include "frontends/cpp/training/training.h"
 
 namespace leat {
 
@@ -41,6 +43,8 @@ class TrainingHook {
   virtual void after_step(TrainingSession&, std::span<const Tensor> values) = 0;
   // Called when a checkpoint was written, after begin(). The last one is written after end().
   virtual void after_save(TrainingSession&, const std::string& /*prefix*/) {}
+  // The global step at which this hook ends the training, if it knows.
+  virtual std::optional<int64_t> last_step() const { return std::nullopt; }
   // An error does not keep the others from ending, nor the last checkpoint from being written.
   virtual void end(TrainingSession&) {}
 };
@@ -63,8 +67,17 @@ struct TrainingOptions {
   // starts is waited for as well, as `patience` allows.
   int recoveries = 10;
   std::chrono::milliseconds patience{60'000};  // for lost tasks to come back, and for the chief
-  // Called in their order: {std::make_shared<StopAtStep>(10'000)}. More by add().
+  // Called in their order: {stop_at(10'000)}. More by add().
   std::vector<std::shared_ptr<TrainingHook>> hooks = {};
+  // After a step: what is due of them, counted from the start of the session. A checkpoint is
+  // written when all that run at the end have just run.
+  std::vector<Periodic> periodic = {};
+  // Read so many times when a checkpoint of step n is restored: n · batches_per_step.
+  std::vector<Output> data = {};
+  int64_t batches_per_step = 1;
+  Awaited begin = nullptr;  // run when the session has started
+  Awaited end = nullptr;    // run when this program makes no more steps
+  Output loss = {};         // run() shows it
 };
 
 class TrainingSession {
@@ -72,6 +85,10 @@ class TrainingSession {
   // Make it when the graph is complete: it adds the nodes of its Saver. Starts: the chief restores
   // the last checkpoint of the directory, or initialises; the others wait.
   TrainingSession(Graph& graph, TrainingOptions options);
+  // Runs what a strategy has made: `options` need not say what `training` knows. If the chief's
+  // program trains all replicas and this is another one, there is no session: should_stop() is
+  // true.
+  explicit TrainingSession(const Training& training, TrainingOptions options = {});
   // Calls close(), with its hooks' end() and its last checkpoint; only prints an error to stderr.
   ~TrainingSession();
   TrainingSession(const TrainingSession&) = delete;
@@ -90,6 +107,10 @@ class TrainingSession {
   std::optional<std::vector<Tensor>> step(std::initializer_list<Tensor> feeds) {
     return step(std::span<const Tensor>(feeds.begin(), feeds.size()));
   }
+  // Makes steps until a hook stops the training, or the data ends (OUT_OF_RANGE), with a progress
+  // line if options.loss is given. Then the variables are as they will be saved: evaluate, and let
+  // close() do the rest.
+  void run();
   // Writes a checkpoint now; returns its prefix.
   std::string save();
   // The graph as a GraphDef with complete devices: nodes of the first step where they ran, others
@@ -100,7 +121,8 @@ class TrainingSession {
   // this and returns.
   void close();
 
-  Session& session() { return *session_; }
+  // FAILED_PRECONDITION if there is none: the chief's program trains for this one.
+  Session& session();
   const std::string& directory() const { return options_.directory; }
 
  private:
@@ -115,6 +137,8 @@ class TrainingSession {
     std::optional<Callable> run;
   };
 
+  void prepare();
+  void skip_data();
   void start();
   void start_patiently(std::chrono::milliseconds pause);
   void recover(const Error& error);
@@ -123,6 +147,9 @@ class TrainingSession {
   std::vector<Tensor> run_first(const Step& step, std::span<const Tensor> feeds);
   void note_step(int64_t step);
   void tell_hooks(const Step& step, std::span<const Tensor> values);
+  void run_periodic();
+  void run_at_end();
+  void end_steps();
   void save_if_due();
 
   Graph& graph_;
@@ -131,6 +158,14 @@ class TrainingSession {
   std::optional<Saver> saver_;  // of the chief with a directory
   std::vector<Hook> hooks_;
   Output step_after_;  // the global step after the update
+  struct Due {
+    Periodic what;
+    Output step;  // the global step after it
+    std::optional<Callable> run;
+    int64_t steps = 0;  // since it ran
+  };
+  std::vector<Due> periodic_;
+  Node* skip_ = nullptr;  // reads a batch
   std::unique_ptr<Session> session_;
   std::map<std::vector<bool>, Step> steps_;  // by which hooks are due
   int64_t step_number_ = 0, saved_step_ = -1;
@@ -140,7 +175,9 @@ class TrainingSession {
   int recoveries_in_a_row_ = 0;
   bool wants_placed_graph_ = false;
   std::string placed_graph_;
-  bool should_stop_ = false, has_begun_ = false, has_failed_ = false, is_closed_ = false;
+  const bool is_idle_ = false;
+  bool should_stop_ = false, has_begun_ = false, has_failed_ = false, is_closed_ = false,
+       has_ended_ = false;
 };
 
 }  // namespace leat

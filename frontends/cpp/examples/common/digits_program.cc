@@ -1,8 +1,11 @@
 #include "frontends/cpp/examples/common/digits_program.h"
 
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <fstream>
+#include <cmath>
+#include <filesystem>
 #include <iostream>
 
 namespace leat::examples {
@@ -32,8 +35,8 @@ double evaluate(Session& session, const Replica& replica, Output accuracy,
   return hits / static_cast<double>(test.size());
 }
 
-// The partitioned graph of the step {feeds → loss, train} as one GraphDef, and its trace, if the
-// flags ask for them.
+}  // namespace
+
 void write_artifacts(Session& session, const Flags& flags, const Feeds& feeds, Output loss,
                      const Node& train) {
   if (flags.graph.empty() && flags.trace.empty()) return;
@@ -54,9 +57,7 @@ void write_artifacts(Session& session, const Flags& flags, const Feeds& feeds, O
   }
 }
 
-}  // namespace
-
-Flags parse_flags(int argc, char** argv, const std::string& description, bool has_mode) {
+Flags parse_flags(int argc, char** argv, const std::string& description, bool has_strategy) {
   Flags flags;
   CLI::App app{description};
   app.add_option("--data", flags.data,
@@ -76,16 +77,14 @@ Flags parse_flags(int argc, char** argv, const std::string& description, bool ha
   app.add_option("--rate", flags.rate,
                  "learning rate (default: sgd 0.1, momentum 0.05, adam 0.001)")
       ->check(CLI::PositiveNumber);
-  if (has_mode) {
+  if (has_strategy) {
     app.add_option("--model", flags.model, "mlp: 784-hidden-10; cnn: two convolutions before that")
         ->check(CLI::IsMember({"mlp", "cnn"}))
         ->capture_default_str();
-    app.add_option(
-           "--mode", flags.mode,
-           "async: every worker updates on its own; sync: one update with the mean gradient; "
-           "all-reduce: the same without a parameter server")
-        ->check(CLI::IsMember({"async", "sync", "all-reduce"}))
+    app.add_option("--strategy", flags.strategy,
+                   "how to train in parallel, NAME:option=value:option=value (see below)")
         ->capture_default_str();
+    app.footer("Strategies and their options:\n" + strategies_help());
   }
   app.add_option("--graph", flags.graph,
                  "write the partitioned graph of a training step to this file (GraphDef)");
@@ -111,6 +110,59 @@ Flags parse_flags(int argc, char** argv, const std::string& description, bool ha
 data::Digits load(const Flags& flags) {
   return flags.data.empty() ? data::draw_digits(8000, 2000, flags.seed)
                             : data::load_mnist(flags.data);
+}
+
+namespace {
+
+// In MNIST's format: http://yann.lecun.com/exdb/mnist.
+void write_idx(const std::string& path, const std::vector<int64_t>& extents,
+               const std::string& bytes) {
+  std::string content = {0, 0, 8, static_cast<char>(extents.size())};
+  for (const int64_t extent : extents) {
+    for (int shift = 24; shift >= 0; shift -= 8)
+      content += static_cast<char>((extent >> shift) & 0xff);
+  }
+  write_file(path, content + bytes);
+}
+
+void write_digits(const std::string& directory, const std::string& name,
+                  const data::Labelled& digits) {
+  std::string images, labels;
+  for (const float pixel : digits.images.span<float>())
+    images += static_cast<char>(std::lround(pixel * 255));
+  for (const int32_t label : digits.labels.span<int32_t>()) labels += static_cast<char>(label);
+  const int64_t side = 28;
+  write_idx(directory + "/" + name + "-images-idx3-ubyte", {digits.size(), side, side}, images);
+  write_idx(directory + "/" + name + "-labels-idx1-ubyte", {digits.size()}, labels);
+}
+
+}  // namespace
+
+std::string digits_directory(const Flags& flags) {
+  namespace fs = std::filesystem;
+  if (!flags.data.empty()) return flags.data;
+  const fs::path out =
+      fs::temp_directory_path() / concat("leat_digits_", getuid(), "_", flags.seed);
+  if (fs::exists(out)) return out;
+  // Several programs may do this at the same time: the first one wins.
+  const fs::path own = concat(out.string(), ".", getpid());
+  fs::create_directories(own);
+  const data::Digits digits = data::draw_digits(8000, 2000, flags.seed);
+  write_digits(own, "train", digits.train);
+  write_digits(own, "t10k", digits.test);
+  std::error_code lost;
+  fs::rename(own, out, lost);
+  if (lost) fs::remove_all(own);
+  return out;
+}
+
+WriteLosses::WriteLosses(const std::string& path, Output loss)
+    : file_(path, std::ios::app), loss_(loss) {
+  file_.precision(9);
+}
+
+void WriteLosses::after_step(TrainingSession& training, std::span<const Tensor> values) {
+  file_ << training.global_step() << ' ' << values[0].item<float>() << std::endl;
 }
 
 std::unique_ptr<Optimizer> make_optimizer(const Flags& flags) {
@@ -198,11 +250,11 @@ Replica make_replica(Graph& graph, const std::function<Output(Output)>& model, i
   return out;
 }
 
-void train(const Flags& flags, const ClusterMember& member, Training& training) {
+void train(const Flags& flags, const ClusterMember& member, Program& program) {
   const data::Digits digits = load(flags);
   const bool is_chief = member.is_chief();
-  const int fed = static_cast<int>(training.replicas.size());
-  const Replica& first = training.replicas[0];
+  const int fed = static_cast<int>(program.replicas.size());
+  const Replica& first = program.replicas[0];
   const Output accuracy = nn::accuracy(first.logits, first.labels),
                summary = scalar_summary("loss", first.loss);
 
@@ -210,20 +262,20 @@ void train(const Flags& flags, const ClusterMember& member, Training& training) 
   std::vector<data::Batches> shares;
   std::vector<Output> inputs;
   for (int k = 0; k < fed; ++k) {
-    const int share = training.shard * fed + k;
+    const int share = program.shard * fed + k;
     shares.emplace_back(digits.train, flags.batch, flags.seed + static_cast<uint64_t>(share), share,
-                        training.shards * fed);
-    inputs.insert(inputs.end(), {training.replicas[k].images, training.replicas[k].labels});
+                        program.shards * fed);
+    inputs.insert(inputs.end(), {program.replicas[k].images, program.replicas[k].labels});
   }
-  const int64_t steps = flags.epochs * shares[0].per_epoch() * training.shards;
-  TrainingSession loop(training.graph, {.train = training.train,
-                                        .global_step = training.global_step,
-                                        .inputs = inputs,
-                                        .fetches = {first.loss},
-                                        .session = {.target = member.target()},
-                                        .is_chief = is_chief,
-                                        .directory = flags.directory,
-                                        .checkpoint_steps = flags.checkpoint_steps});
+  const int64_t steps = flags.epochs * shares[0].per_epoch() * program.shards;
+  TrainingSession loop(program.graph, {.train = program.train,
+                                       .global_step = program.global_step,
+                                       .inputs = inputs,
+                                       .fetches = {first.loss},
+                                       .session = {.target = member.target()},
+                                       .is_chief = is_chief,
+                                       .directory = flags.directory,
+                                       .checkpoint_steps = flags.checkpoint_steps});
   loop.add(std::make_unique<StopAtStep>(steps));
   loop.add(std::make_unique<ShowProgress>(first.loss, steps, flags.batch * fed));
   if (!flags.directory.empty() && is_chief)
@@ -238,7 +290,7 @@ void train(const Flags& flags, const ClusterMember& member, Training& training) 
   for (int64_t own = 0; !loop.should_stop(); ++own) {
     feeds.clear();
     for (data::Batches& share : shares) {
-      share.seek(training.shards == 1 ? loop.global_step() : own);
+      share.seek(program.shards == 1 ? loop.global_step() : own);
       data::Labelled batch = share.next();
       feeds.insert(feeds.end(), {std::move(batch.images), std::move(batch.labels)});
     }
@@ -250,7 +302,7 @@ void train(const Flags& flags, const ClusterMember& member, Training& training) 
               << " % of " << digits.test.size() << " digits" << std::endl;
     Feeds last;
     for (size_t i = 0; i < feeds.size(); ++i) last.push_back({inputs[i], feeds[i]});
-    write_artifacts(loop.session(), flags, last, first.loss, *training.train);
+    write_artifacts(loop.session(), flags, last, first.loss, *program.train);
   }
   loop.close();
 }

@@ -1,6 +1,7 @@
 // What the MNIST examples share: flags, data, the model, and the loop around a step.
 #pragma once
 
+#include <fstream>
 #include <functional>
 #include <memory>
 #include <string>
@@ -15,12 +16,12 @@ struct Flags {
   int epochs = 10;
   int batch = 50;  // examples per replica and step
   int hidden = 128;
-  std::string optimizer = "adam";  // sgd, momentum, adam
-  double rate = 0;                 // 0 = the optimizer's usual one
-  std::string mode = "async";      // mnist only: async, sync or all-reduce
-  std::string model = "mlp";       // mnist only: mlp or cnn
-  std::string graph;               // write the partitioned graph of a training step here
-  std::string trace;               // write a Chrome trace of one training step here
+  std::string optimizer = "adam";             // sgd, momentum, adam
+  double rate = 0;                            // 0 = the optimizer's usual one
+  std::string strategy = "parameter_server";  // mnist only
+  std::string model = "mlp";                  // mnist only: mlp or cnn
+  std::string graph;                          // write the partitioned graph of a training step here
+  std::string trace;                          // write a Chrome trace of one training step here
   std::string
       directory;  // for checkpoints and summaries; a stopped training resumes from its checkpoint
   int64_t checkpoint_steps = 0;  // a checkpoint every so many steps; 0 = every 10 minutes
@@ -28,9 +29,11 @@ struct Flags {
   uint64_t seed = 1;
 };
 // Exits with usage on --help or a mistake.
-Flags parse_flags(int argc, char** argv, const std::string& description, bool has_mode = false);
+Flags parse_flags(int argc, char** argv, const std::string& description, bool has_strategy = false);
 
 data::Digits load(const Flags& flags);
+// A directory with MNIST's files: --data, or one in the temporary directory with drawn digits.
+std::string digits_directory(const Flags& flags);
 std::unique_ptr<Optimizer> make_optimizer(const Flags& flags);
 
 // True (and a line says so) if the chief's program drives all workers and this one is not it: it
@@ -75,8 +78,8 @@ struct Replica {
 // `model` maps images [?, 784] to logits [?, 10].
 Replica make_replica(Graph& graph, const std::function<Output(Output)>& model, int index = 0);
 
-// All that a program builds.
-struct Training {
+// All that a program builds that places its model itself.
+struct Program {
   Graph graph;
   std::vector<Replica> replicas;  // those that this program feeds
   Output global_step;
@@ -87,7 +90,23 @@ struct Training {
 
 // Initialises or restores (the chief) or waits, trains all epochs with a progress line, then the
 // chief prints the accuracy on the test examples and writes what --graph and --trace ask for.
-void train(const Flags& flags, const ClusterMember& member, Training& training);
+void train(const Flags& flags, const ClusterMember& member, Program& program);
+
+// Writes step and loss of every step to a file.
+class WriteLosses : public TrainingHook {
+ public:
+  WriteLosses(const std::string& path, Output loss);
+  std::vector<Output> fetches() override { return {loss_}; }
+  void after_step(TrainingSession& training, std::span<const Tensor> values) override;
+
+ private:
+  std::ofstream file_;
+  const Output loss_;
+};
+
+// Writes what --graph and --trace ask for: the partitioned graph of a step, and its trace.
+void write_artifacts(Session& session, const Flags& flags, const Feeds& feeds, Output loss,
+                     const Node& train);
 
 // Runs main's body; a leat::Error is printed with its code, and the exit status is 1.
 int guarded(const std::function<void()>& body);

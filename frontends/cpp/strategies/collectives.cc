@@ -1,0 +1,267 @@
+#include "frontends/cpp/strategies/collectives.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+namespace leat::collectives {
+namespace {
+
+int64_t bytes_of(const Output& value) {
+  return value.shape().elements() * static_cast<int64_t>(dtype_size(value.dtype()));
+}
+
+// Numbers of tensors that travel together: of one dtype, in their order, and not above `limit`
+// bytes unless there is only one.
+std::vector<std::vector<size_t>> make_buckets(const std::vector<PerReplica>& tensors,
+                                              int64_t limit) {
+  struct Open {
+    size_t bucket = 0;
+    int64_t bytes = 0;
+  };
+  std::vector<std::vector<size_t>> buckets;
+  std::map<DType, Open> open;
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    const Output& value = tensors[i].front();
+    const int64_t bytes = bytes_of(value);
+    auto [found, is_new] = open.try_emplace(value.dtype());
+    if (is_new || found->second.bytes + bytes > limit) {
+      found->second = {buckets.size(), 0};
+      buckets.emplace_back();
+    }
+    buckets[found->second.bucket].push_back(i);
+    found->second.bytes += bytes;
+  }
+  return buckets;
+}
+
+Output reshaped(Output x, const Shape& shape) { return x.shape() == shape ? x : reshape(x, shape); }
+
+// Who sums, and which part of all.
+struct Owner {
+  DeviceName device;
+  std::string prefix;  // of its nodes
+  double share = 0;
+};
+
+std::vector<Owner> owners_of(const Replicas& replicas, bool with_servers) {
+  const auto n = static_cast<double>(replicas.count());
+  const std::vector<DeviceName> servers =
+      with_servers ? replicas.servers() : std::vector<DeviceName>();
+  const auto k = std::min(static_cast<double>(servers.size()), n);
+  const double all = n * n + k * n - 2 * k;
+  std::vector<Owner> out;
+  for (int i = 0; i < replicas.count(); ++i)
+    out.push_back({replicas.worker(i), replicas.prefix(i), n == 1 ? 1 : (n - k) / all});
+  for (size_t i = 0; i < servers.size(); ++i)
+    out.push_back({servers[i], concat("server_", i, "/"),
+                   static_cast<double>(servers.size()) > n ? 1 / static_cast<double>(servers.size())
+                                                           : 2 * (n - 1) / all});
+  std::erase_if(out, [](const Owner& owner) { return owner.share <= 0; });
+  return out;
+}
+
+// How many rows each owner gets: their share, rounded.
+std::vector<int64_t> chunk_sizes(int64_t rows, const std::vector<Owner>& owners) {
+  std::vector<int64_t> out;
+  double share = 0;
+  int64_t given = 0;
+  for (const Owner& owner : owners) {
+    share += owner.share;
+    const bool is_last = &owner == &owners.back();
+    const auto end =
+        is_last ? rows : static_cast<int64_t>(std::floor(share * static_cast<double>(rows) + 1e-9));
+    out.push_back(end - given);
+    given = end;
+  }
+  return out;
+}
+
+// The dot product of all elements.
+Output dot(const Output& a, const Output& b) { return sum(a * b); }
+
+Output adasum(const Output& a, const Output& b) {
+  const Output product = dot(a, b);
+  const auto factor = [&](const Output& of) {
+    const Output norm = dot(of, of);
+    return where(norm > 0, 1 - product / (norm * 2), 1);
+  };
+  return a * factor(a) + b * factor(b);
+}
+
+Output adasum(std::vector<Output> values) {
+  while (values.size() > 1) {
+    std::vector<Output> halves;
+    for (size_t i = 0; i < values.size(); i += 2)
+      halves.push_back(i + 1 < values.size() ? adasum(values[i], values[i + 1]) : values[i]);
+    values = std::move(halves);
+  }
+  return values.front();
+}
+
+Output reduced(const std::vector<Output>& values, Reduction reduction) {
+  if (reduction == Reduction::adasum) return adasum(values);
+  const Output sum = values.size() == 1 ? values.front() : add_n(values);
+  if (reduction == Reduction::sum) return sum;
+  return sum * (1.0 / static_cast<double>(values.size()));
+}
+
+// The ops of one exchange, on all workers.
+class Exchange {
+ public:
+  Exchange(const Replicas& replicas, Graph& graph, std::string_view name)
+      : replicas_(replicas), graph_(graph), name_(NameScope(graph, name).name()) {}
+
+  // What `make(k)` makes on worker k, for all of them.
+  template <class Make>
+  auto on_each(const Make& make) const {
+    std::vector<decltype(make(size_t{0}))> out;
+    for (int k = 0; k < replicas_.count(); ++k) {
+      const auto there = replicas_.on_worker(graph_, k);
+      const NameScope scope(graph_, concat(name_, replicas_.prefix(k)));
+      out.push_back(make(static_cast<size_t>(k)));
+    }
+    return out;
+  }
+
+  PerReplica directly(const PerReplica& values, Reduction reduction) const {
+    return on_each([&](size_t) { return reduced(values, reduction); });
+  }
+  // Each owner the sum of its rows.
+  std::vector<Output> scattered(const PerReplica& values, const std::vector<Owner>& owners,
+                                Reduction reduction) const {
+    const std::vector<int64_t> sizes = chunk_sizes(values.front().shape()[0], owners);
+    const auto chunks = on_each([&](size_t k) { return split(values[k], sizes, 0); });
+    std::vector<Output> out;
+    for (size_t owner = 0; owner < owners.size(); ++owner) {
+      const auto there = replicas_.on_device(graph_, owners[owner].device);
+      const NameScope scope(graph_, concat(name_, owners[owner].prefix));
+      std::vector<Output> of_owner;
+      for (const auto& of_worker : chunks) of_owner.push_back(of_worker[owner]);
+      out.push_back(reduced(of_owner, reduction));
+    }
+    return out;
+  }
+  PerReplica gathered(const PerReplica& values) const {
+    return on_each([&](size_t) { return values.size() == 1 ? values[0] : concatenate(values, 0); });
+  }
+
+ private:
+  const Replicas& replicas_;
+  Graph& graph_;
+  const std::string name_;
+};
+
+Graph& checked(const Replicas& replicas, const PerReplica& values, std::string_view what,
+               Location at) {
+  check(std::ssize(values) == replicas.count(), what, " (", at, ") needs a value of each of the ",
+        replicas.count(), " replicas, got ", values.size());
+  for (size_t k = 0; k < values.size(); ++k) {
+    check(bool{values[k]}, what, " (", at, "): the value of replica ", k, " is an empty Output");
+    check(values[k].shape().is_complete(), what, " (", at, "): the shape of '", values[k].name(),
+          "' must be complete, got ", values[k].shape());
+    const Output& first = values.front();
+    check(values[k].dtype() == first.dtype() && values[k].shape() == first.shape(), what, " (", at,
+          "): replica ", k, " has ", values[k].dtype(), values[k].shape(), ", but replica 0 has ",
+          first.dtype(), first.shape());
+  }
+  return values.front().graph();
+}
+
+void check_rows(const PerReplica& values, std::string_view what, Location at) {
+  check(values.front().shape().rank() > 0, what, " (", at,
+        ") cuts along axis 0, but the values are ", "scalars");
+}
+
+}  // namespace
+
+std::vector<PerReplica> all_reduce(const Replicas& replicas, const std::vector<PerReplica>& tensors,
+                                   const AllReduceOptions& options, Location at) {
+  check(options.bucket_bytes > 0 && options.trip_bytes >= 0, "all_reduce (", at,
+        "): bucket_bytes must be positive and trip_bytes not negative, got ", options.bucket_bytes,
+        " and ", options.trip_bytes);
+  if (tensors.empty()) return {};
+  for (const PerReplica& values : tensors) checked(replicas, values, "all_reduce", at);
+  if (replicas.count() == 1) return tensors;
+  Graph& graph = tensors.front().front().graph();
+  const auto n = static_cast<int64_t>(replicas.count());
+  std::vector<PerReplica> out(tensors.size(), PerReplica(static_cast<size_t>(n)));
+  // Each tensor by itself: its angles count.
+  const bool is_adasum = options.reduction == Reduction::adasum;
+  const int64_t bucket_bytes = is_adasum ? 1 : options.bucket_bytes;
+  for (const std::vector<size_t>& bucket : make_buckets(tensors, bucket_bytes)) {
+    const Exchange exchange(replicas, graph, "all_reduce");
+    std::vector<int64_t> sizes;
+    for (const size_t i : bucket) sizes.push_back(tensors[i].front().shape().elements());
+    const PerReplica flat = exchange.on_each([&](size_t k) {
+      std::vector<Output> rows;
+      for (const size_t i : bucket)
+        rows.push_back(reshaped(tensors[i][k], {tensors[i][k].shape().elements()}));
+      return rows.size() == 1 ? rows.front() : concatenate(rows, 0);
+    });
+    const int64_t elements = flat.front().shape().elements();
+    const bool is_small = (n - 1) * (n - 2) * bytes_of(flat.front()) <= n * options.trip_bytes;
+    const std::vector<Owner> owners = owners_of(replicas, options.algorithm == Algorithm::servers);
+    const bool is_direct = elements < std::ssize(owners) || is_adasum ||
+                           options.algorithm == Algorithm::direct ||
+                           (options.algorithm == Algorithm::automatic && is_small);
+    const PerReplica sums =
+        is_direct ? exchange.directly(flat, options.reduction)
+                  : exchange.gathered(exchange.scattered(flat, owners, options.reduction));
+    exchange.on_each([&](size_t k) {
+      const std::vector<Output> parts =
+          sizes.size() == 1 ? std::vector<Output>{sums[k]} : split(sums[k], sizes, 0);
+      for (size_t j = 0; j < bucket.size(); ++j)
+        out[bucket[j]][k] = reshaped(parts[j], tensors[bucket[j]][k].shape());
+      return k;
+    });
+  }
+  return out;
+}
+
+PerReplica all_reduce(const Replicas& replicas, const PerReplica& values,
+                      const AllReduceOptions& options, Location at) {
+  return all_reduce(replicas, std::vector<PerReplica>{values}, options, at).front();
+}
+
+PerReplica reduce_scatter(const Replicas& replicas, const PerReplica& values, Reduction reduction,
+                          Location at) {
+  Graph& graph = checked(replicas, values, "reduce_scatter", at);
+  check_rows(values, "reduce_scatter", at);
+  check(values.front().shape()[0] >= replicas.count(), "reduce_scatter (", at, ") needs a row for ",
+        "each of the ", replicas.count(), " replicas, got ", values.front().shape());
+  check(reduction != Reduction::adasum, "reduce_scatter (", at, "): adasum needs whole tensors");
+  return Exchange(replicas, graph, "reduce_scatter")
+      .scattered(values, owners_of(replicas, false), reduction);
+}
+
+PerReplica all_gather(const Replicas& replicas, const PerReplica& values, Location at) {
+  Graph& graph = checked(replicas, values, "all_gather", at);
+  check_rows(values, "all_gather", at);
+  return Exchange(replicas, graph, "all_gather").gathered(values);
+}
+
+PerReplica broadcast(const Replicas& replicas, Output value, Location at) {
+  check(bool{value}, "broadcast (", at, "): the value is an empty Output");
+  return Exchange(replicas, value.graph(), "broadcast").on_each([&](size_t) {
+    return identity(value);
+  });
+}
+
+PerReplica all_to_all(const Replicas& replicas, const PerReplica& values, Location at) {
+  Graph& graph = checked(replicas, values, "all_to_all", at);
+  check_rows(values, "all_to_all", at);
+  check(values.front().shape()[0] % replicas.count() == 0, "all_to_all (", at,
+        "): the rows must be a multiple of the ", replicas.count(), " replicas, got ",
+        values.front().shape());
+  const Exchange exchange(replicas, graph, "all_to_all");
+  const auto parts =
+      exchange.on_each([&](size_t k) { return split(values[k], replicas.count(), 0); });
+  return exchange.on_each([&](size_t to) {
+    std::vector<Output> received;
+    for (const auto& of_worker : parts) received.push_back(of_worker[to]);
+    return received.size() == 1 ? received.front() : concatenate(received, 0);
+  });
+}
+
+}  // namespace leat::collectives

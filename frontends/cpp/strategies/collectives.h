@@ -1,0 +1,76 @@
+// Exchanges between the replicas of one program, as graph nodes: what every replica has goes in,
+// what every replica gets comes out. They consist of existing ops (Split, AddN, Concat) on the
+// workers' devices, so they have gradients, and the partitioner makes the transfers. All sum in the
+// order of the replicas: results are equal bit by bit on all of them and in every run.
+//
+// Cost of an all-reduce for N workers and S bytes, with α the time of a trip and B the bandwidth of
+// a worker:
+//   chunks: reduce-scatter and all-gather. Worker k sums chunk k of N (it receives N - 1 chunks and
+//     sends N - 1), then sends its sum to all others. 2(N-1)/N · S bytes sent by each worker, which
+//     is the least there can be, in 2 trips: 2α + 2(N-1)/N · S/B. A ring sends as many bytes in
+//     2(N-1) trips. Patarasu and Yuan, J. Parallel Distrib. Comput. 69 (2009) 117-124.
+//   direct: every worker sends all to all and sums for itself. (N-1) · S bytes, 1 trip:
+//     α + (N-1) · S/B.
+//   servers: as chunks, but the N_s tasks of the servers' job sum, too: with N_s <= N a server
+//     2(N-1) / (N² + N·N_s - 2N_s) of all, a worker (N-N_s) / (N² + N·N_s - 2N_s), which keeps all
+//     links equally busy: 2N(N-1)S / ((N² + N·N_s - 2N_s)B); with N_s >= N only the servers do.
+//     Jiang et al., "A unified architecture for accelerating distributed DNN training", OSDI 2020.
+//   automatic: direct where (N-1)(N-2)/N · S <= αB = trip_bytes: always for two workers, and for
+//     small tensors; else chunks.
+//   One worker sends nothing.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "frontends/cpp/strategies/replicas.h"
+#include "graph/ops.h"
+
+namespace leat::collectives {
+
+// By replica: each is where that replica is.
+using PerReplica = std::vector<Output>;
+
+enum class Reduction {
+  mean,
+  sum,
+  // Two gradients that point the same way give their mean, orthogonal ones their sum:
+  // (1 - a·b / 2|a|²) a + (1 - a·b / 2|b|²) b, over pairs of replicas, then pairs of pairs. For
+  // all_reduce() alone, which then sends all to all. Maleki et al., "Adasum", MLSys 2021.
+  adasum,
+};
+enum class Algorithm { automatic, direct, chunks, servers };
+
+struct AllReduceOptions {
+  Reduction reduction = Reduction::mean;
+  Algorithm algorithm = Algorithm::automatic;
+  // Tensors of one dtype travel in buckets of so many bytes, in the order given, so that sending
+  // begins before the last is there; a larger tensor is a bucket of its own.
+  int64_t bucket_bytes = 25 << 20;
+  // αB, see above: the bytes that could be sent in the time of one trip. Measured with
+  // cluster_step --trip-bytes, workers on one host over loopback: direct exchange took 0.6 to 0.9
+  // of the time where it sends 20 to 75 KB more, and the same at 1 MB.
+  int64_t trip_bytes = 256 << 10;
+};
+
+// The sum or mean over the replicas, on each. Shapes must be complete and equal on all replicas;
+// INVALID_ARGUMENT names the first that is not.
+PerReplica all_reduce(const Replicas& replicas, const PerReplica& values,
+                      const AllReduceOptions& options = {}, Location at = here());
+// The same of many tensors, in buckets: tensors[i][k] is tensor i of replica k.
+std::vector<PerReplica> all_reduce(const Replicas& replicas, const std::vector<PerReplica>& tensors,
+                                   const AllReduceOptions& options = {}, Location at = here());
+
+// Replica k gets rows k·n/N to (k+1)·n/N of the sum or mean of all [n, …]. 1 trip, (N-1)/N · S
+// bytes sent by each worker.
+PerReplica reduce_scatter(const Replicas& replicas, const PerReplica& values,
+                          Reduction reduction = Reduction::mean, Location at = here());
+// The values of all, one after the other along axis 0, on each. 1 trip, (N-1) · S bytes sent.
+PerReplica all_gather(const Replicas& replicas, const PerReplica& values, Location at = here());
+// The value of replica `root` on each. 1 trip, (N-1) · S bytes sent by the root.
+PerReplica broadcast(const Replicas& replicas, Output value, Location at = here());
+// Replica k gets part k of N of the rows of every value, in the order of the replicas: [n, …] with
+// n a multiple of N. 1 trip, (N-1)/N · S bytes sent by each worker.
+PerReplica all_to_all(const Replicas& replicas, const PerReplica& values, Location at = here());
+
+}  // namespace leat::collectives

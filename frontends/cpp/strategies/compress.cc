@@ -1,0 +1,154 @@
+#include "frontends/cpp/strategies/compress.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "frontends/cpp/variables.h"
+
+namespace leat {
+namespace {
+
+using Kind = Compression::Kind;
+
+// What is on its way, and what makes it whole again.
+struct Sent {
+  std::vector<Output> parts;  // on the worker
+  std::vector<Output> updates;
+};
+
+constexpr int64_t codes_per_byte = 4;
+
+Output powers_of_four(Graph& graph) {
+  Tensor powers(u8, {codes_per_byte});
+  uint8_t power = 1;
+  for (uint8_t& each : powers.span<uint8_t>()) {
+    each = power;
+    power = static_cast<uint8_t>(power * 4);
+  }
+  return constant(graph, std::move(powers));
+}
+
+// A vector of n numbers, 0 but for these.
+Output scattered(const Output& places, const Output& values, int64_t n) {
+  return op("ScatterNd",
+            {expand_dims(places, 1), values, constant(values.graph(), {static_cast<int32_t>(n)})});
+}
+
+// Codes 0, 1 (t) and 2 (-t), four to a byte.
+Sent send_two_bits(Output gradient, Output residual, double threshold, Location at) {
+  const DType dtype = gradient.dtype();
+  const Output whole = read_variable(residual, at) + gradient;
+  const Output plus = whole >= threshold, minus = whole <= -threshold;
+  const Output sent = (cast(plus, dtype) - cast(minus, dtype)) * threshold;
+  const int64_t n = gradient.shape().elements();
+  const int64_t padded = (n + codes_per_byte - 1) / codes_per_byte * codes_per_byte;
+  Output codes = reshape(cast(plus, u8) + cast(minus, u8) * 2, {-1});
+  if (padded != n) codes = pad(codes, {{0, padded - n}});
+  codes = reshape(codes, {-1, codes_per_byte}) * powers_of_four(gradient.graph());
+  return {{sum(codes, 1)}, {assign(residual, whole - sent, at)}};
+}
+
+Output receive_two_bits(const Sent& sent, const Output& gradient, double threshold) {
+  Output codes = floor_div(reshape(sent.parts[0], {-1, 1}), powers_of_four(gradient.graph())) % 4;
+  codes = reshape(codes, {-1})[slice(0, gradient.shape().elements())];
+  const DType dtype = gradient.dtype();
+  const Output signs = cast(codes == 1, dtype) - cast(codes == 2, dtype);
+  return reshape(signs * threshold, gradient.shape());
+}
+
+Sent send_top_k(Output gradient, Output residual, double ratio, Location at) {
+  const int64_t n = gradient.shape().elements();
+  const auto k = std::clamp<int64_t>(std::llround(ratio * static_cast<double>(n)), 1, n);
+  const Output whole = reshape(read_variable(residual, at) + gradient, {-1});
+  const Output places = top_k(abs(whole), static_cast<int32_t>(k)).indices;
+  const Output values = take(whole, places);
+  const Output rest = whole - scattered(places, values, n);
+  return {{places, values}, {assign(residual, reshape(rest, gradient.shape()), at)}};
+}
+
+Output receive_top_k(const Sent& sent, const Output& gradient) {
+  return reshape(scattered(sent.parts[0], sent.parts[1], gradient.shape().elements()),
+                 gradient.shape());
+}
+
+Sent send(const Output& gradient, const Output& residual, const Compression& compression,
+          Location at) {
+  switch (compression.kind) {
+    case Kind::bf16:
+      return {{cast(gradient, bf16)}, {}};
+    case Kind::fp16:
+      return {{cast(gradient, f16)}, {}};
+    case Kind::two_bit:
+      return send_two_bits(gradient, residual, compression.threshold, at);
+    case Kind::top_k:
+      return send_top_k(gradient, residual, compression.ratio, at);
+    case Kind::none:
+      break;
+  }
+  return {{gradient}, {}};
+}
+
+Output receive(const Sent& sent, const Output& gradient, const Compression& compression) {
+  switch (compression.kind) {
+    case Kind::bf16:
+    case Kind::fp16:
+      return cast(sent.parts[0], gradient.dtype());
+    case Kind::two_bit:
+      return receive_two_bits(sent, gradient, compression.threshold);
+    case Kind::top_k:
+      return receive_top_k(sent, gradient);
+    case Kind::none:
+      break;
+  }
+  return sent.parts[0];
+}
+
+bool has_residual(Kind kind) { return kind == Kind::two_bit || kind == Kind::top_k; }
+
+}  // namespace
+
+Compression::Kind compression_named(std::string_view name) {
+  if (name == "none") return Kind::none;
+  if (name == "bf16") return Kind::bf16;
+  if (name == "fp16") return Kind::fp16;
+  if (name == "2bit") return Kind::two_bit;
+  if (name == "top_k") return Kind::top_k;
+  fail(Code::invalid_argument, "there is no compression '", name,
+       "'; there are: none, bf16, fp16, 2bit, top_k");
+}
+
+std::vector<GradientAndVariable> compressed(const Replicas& replicas, int k,
+                                            std::vector<GradientAndVariable> gradients,
+                                            const Compression& compression,
+                                            std::vector<Output>& updates, Location at) {
+  check(compression.threshold > 0 && std::isfinite(compression.threshold),
+        "the threshold of a compression must be positive, got ", compression.threshold);
+  check(compression.ratio > 0 && compression.ratio <= 1,
+        "the ratio of a compression must be in (0, 1], got ", compression.ratio);
+  if (compression.kind == Kind::none) return gradients;
+  for (GradientAndVariable& each : gradients) {
+    if (!each.gradient || each.indices || !is_floating(each.gradient.dtype())) continue;
+    Graph& graph = each.gradient.graph();
+    Output gradient = each.gradient;
+    const Sent sent = [&] {
+      const auto worker = replicas.on_worker(graph, k);
+      const NameScope scope(graph, "compress");
+      if (!gradient.shape().is_complete()) gradient = reshape(gradient, each.variable.shape());
+      Output residual;
+      if (has_residual(compression.kind)) {
+        const auto own = replicas.copy(graph, k, /*own_state=*/true);
+        const NameScope absolute(graph, replicas.prefix(k));
+        residual = variable(graph, concat(variable_name(each.variable), "/residual"),
+                            gradient.shape(), gradient.dtype(), {.trainable = false}, at);
+      }
+      return send(gradient, residual, compression, at);
+    }();
+    updates.insert(updates.end(), sent.updates.begin(), sent.updates.end());
+    const ColocationScope with(graph, {each.variable});
+    const NameScope scope(graph, "decompress");
+    each.gradient = receive(sent, gradient, compression);
+  }
+  return gradients;
+}
+
+}  // namespace leat

@@ -1,0 +1,42 @@
+// Fewer bytes for a tensor that crosses from a worker to where a variable is.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "frontends/cpp/optimizers/sparse_rows.h"
+#include "frontends/cpp/strategies/replicas.h"
+
+namespace leat {
+
+struct Compression {
+  enum class Kind {
+    none,
+    // Cast to that dtype and back: half the bytes of f32.
+    bf16,
+    fp16,
+    // Two bits a number, a sixteenth of the bytes of f32: with a residual r that stays on the
+    // worker, r += g; t is sent, and subtracted from r, where r >= t; -t where r <= -t; else 0.
+    // Seide et al., "1-bit SGD", Interspeech 2014, in MXNet's form.
+    two_bit,
+    // The `ratio` of the numbers with the largest |r|, r += g, and their places; what is sent
+    // leaves the residual. Aji and Heafield, "Sparse communication for distributed gradient
+    // descent", EMNLP 2017.
+    top_k,
+  };
+  Kind kind = Kind::none;
+  double threshold = 0.5;  // t of two_bit
+  double ratio = 0.01;     // of top_k
+};
+// "none", "bf16", "fp16", "2bit", "top_k". INVALID_ARGUMENT lists them.
+Compression::Kind compression_named(std::string_view name);
+
+// Sends the gradients of replica k, which are on its worker, to where their variables are. Makes
+// residuals, which are the worker's own: they are in no checkpoint. Gradients of rows cross as they
+// are. `updates`, which receives nodes that a step must run, keeps the residuals.
+std::vector<GradientAndVariable> compressed(const Replicas& replicas, int k,
+                                            std::vector<GradientAndVariable> gradients,
+                                            const Compression& compression,
+                                            std::vector<Output>& updates, Location at = here());
+
+}  // namespace leat

@@ -1,0 +1,98 @@
+#include "frontends/cpp/strategies/local_sgd.h"
+
+#include <cmath>
+#include <limits>
+
+#include "frontends/cpp/strategies/copies.h"
+
+namespace leat {
+
+LocalSgd::LocalSgd(const StrategyCluster& cluster, Options options)
+    : Strategy(Replicas(cluster, {.workers = options.worker_job})), options_(std::move(options)) {
+  check(options_.steps >= 0,
+        "local_sgd: steps must be positive, or 0 for one exchange at the end, ", "got ",
+        options_.steps);
+  check(options_.momentum >= 0 && options_.momentum < 1,
+        "bmuf: the momentum must be in [0, 1), got ", options_.momentum);
+  check(options_.block_rate > 0 && std::isfinite(options_.block_rate),
+        "bmuf: the block rate must be positive, got ", options_.block_rate);
+}
+
+// The updates of one variable at the end of a block.
+std::vector<Output> LocalSgd::next_start(Output mean, Output start, Output momentum,
+                                         Location at) const {
+  const Output delta =
+      assign(momentum, momentum * options_.momentum + (start - mean) * options_.block_rate, at);
+  Output next = start - delta;
+  if (options_.is_nesterov) next = next - delta * options_.momentum;
+  return {assign(start, next, at)};
+}
+
+Training LocalSgd::minimize(Graph& graph, const Optimizer& optimizer, const Dataset& data,
+                            const ModelFunction& model, Location at) const {
+  Training training = new_training(graph, /*drives_all=*/true);
+  if (training.is_idle) return training;
+  const int n = replicas().count();
+  const size_t before = graph.collection("variables").size(),
+               trainable_before = trainable_variables(graph).size();
+  std::vector<Losses> built;
+  for (int k = 0; k < n; ++k) {
+    const auto there = replicas().first_or_copy(graph, k);
+    if (k == 0) training.global_step = global_step(graph, at);
+    built.push_back(build(training, data, model, k, at));
+  }
+  set_shown(training, built);
+  const std::vector<Output> numbers = float_variables(graph, before),
+                            all_trainable = trainable_variables(graph);
+  const std::vector<Output> trainable(
+      all_trainable.begin() + static_cast<std::ptrdiff_t>(trainable_before), all_trainable.end());
+  check(!trainable.empty(), "the model function (", at, ") makes no trainable variable");
+  const auto copy_of = [&](const Output& variable, int k) {
+    return k == 0 ? variable : replicas().copy_of(variable, k);
+  };
+
+  std::vector<Output> updates;
+  for (int k = 0; k < n; ++k) {
+    const auto there = replicas().first_or_copy(graph, k);
+    std::vector<Output> copies;
+    for (const Output& variable : trainable) copies.push_back(copy_of(variable, k));
+    updates.push_back(
+        optimizer
+            .minimize(
+                built[static_cast<size_t>(k)].loss,
+                {.global_step = k == 0 ? training.global_step : Output{}, .variables = copies}, at)
+            .output());
+  }
+  const auto chief = replicas().first_or_copy(graph, 0);
+  training.step = &group(graph, updates, "update", at);
+  if (n == 1 && !options_.has_block_momentum) return training;
+
+  const NameScope scope(graph, "average");
+  std::vector<collectives::PerReplica> values;
+  for (const Output& variable : numbers) {
+    values.emplace_back();
+    for (int k = 0; k < n; ++k) values.back().push_back(copy_of(variable, k));
+  }
+  const auto means = collectives::all_reduce(replicas(), values, {}, at);
+  std::vector<Output> assigned;
+  for (int k = 0; k < n; ++k) {
+    const auto there = replicas().first_or_copy(graph, k);
+    for (size_t i = 0; i < numbers.size(); ++i) {
+      const Output variable = copy_of(numbers[i], k);
+      const ColocationScope with(graph, {variable});
+      Output next = means[i][static_cast<size_t>(k)];
+      if (options_.has_block_momentum) {
+        const Output start = slot(variable, "block_start", initializers::value_of(variable), at),
+                     momentum = slot(variable, "block_momentum", initializers::zeros(), at);
+        next = next_start(next, start, momentum, at).front();
+      }
+      assigned.push_back(assign(variable, next, at));
+    }
+  }
+  const int64_t never = std::numeric_limits<int64_t>::max();
+  training.periodic.push_back(every(options_.steps == 0 ? never : options_.steps,
+                                    &group(graph, assigned, "averaged", at), /*at_end=*/true));
+  return training;
+}
+
+}  // namespace leat

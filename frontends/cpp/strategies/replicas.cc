@@ -1,0 +1,195 @@
+#include "frontends/cpp/strategies/replicas.h"
+
+#include <algorithm>
+
+#include "frontends/cpp/variables.h"
+
+namespace leat {
+
+StrategyCluster::StrategyCluster(const ClusterSpec& spec, const TaskName& task, std::string target)
+    : spec(spec), task(task), target(std::move(target)) {
+  is_chief = ResolvedCluster{.spec = spec, .task = task}.is_chief();
+}
+
+StrategyCluster::StrategyCluster(const ClusterMember& member)
+    : spec(member.cluster().spec),
+      task(member.cluster().task),
+      target(member.target()),
+      is_chief(member.is_chief()) {}
+
+struct Replicas::Load {
+  struct Server {
+    DeviceName device;
+    int64_t bytes = 0;
+  };
+  std::vector<Server> servers;
+};
+
+Replicas::Replicas(const StrategyCluster& cluster, const ReplicaJobs& jobs)
+    : worker_job_(jobs.workers),
+      target_(cluster.target),
+      is_chief_(cluster.is_chief),
+      load_(std::make_shared<Load>()) {
+  const auto& all = cluster.spec.jobs();
+  if (all.empty()) {
+    workers_ = {DeviceName{}};
+    tasks_ = {0};
+    own_ = 0;
+    load_->servers = {{}};
+    return;
+  }
+  const auto devices_of = [&](const std::string& job) {
+    std::vector<DeviceName> out;
+    const auto found = all.find(job);
+    if (found == all.end()) return out;
+    for (const auto& [index, address] : found->second) {
+      DeviceName task;
+      task.job = job;
+      task.task = index;
+      out.push_back(task);
+    }
+    return out;
+  };
+  workers_ = devices_of(jobs.workers);
+  check(!workers_.empty(), "a strategy trains on the tasks of the job '", jobs.workers,
+        "', which the cluster does not have: ", cluster.spec.to_json());
+  for (size_t k = 0; k < workers_.size(); ++k) {
+    tasks_.push_back(*workers_[k].task);
+    if (cluster.task && cluster.task->job == jobs.workers && cluster.task->index == tasks_[k])
+      own_ = static_cast<int>(k);
+  }
+  const std::vector<DeviceName> servers = devices_of(jobs.servers);
+  has_servers_ = !servers.empty();
+  for (const DeviceName& server : has_servers_ ? servers : workers_)
+    load_->servers.push_back({server});
+}
+
+Replicas::Replicas(const StrategyCluster& cluster, const std::vector<std::string>& devices)
+    : worker_job_("replica"),
+      own_(0),
+      target_(cluster.target),
+      is_chief_(cluster.is_chief),
+      load_(std::make_shared<Load>()) {
+  check(!devices.empty(), "a strategy needs at least one device");
+  for (const std::string& device : devices) {
+    DeviceName name = DeviceName::parse(concat("/device:", device));
+    if (cluster.task) name = name.with_defaults(cluster.task->device_name());
+    tasks_.push_back(static_cast<int>(workers_.size()));
+    workers_.push_back(name);
+    load_->servers.push_back({name});
+  }
+}
+
+std::vector<DeviceName> Replicas::servers() const {
+  std::vector<DeviceName> out;
+  if (!has_servers_) return out;
+  for (const auto& server : load_->servers) out.push_back(server.device);
+  return out;
+}
+
+Replicas Replicas::first() const {
+  Replicas out = *this;
+  out.workers_.resize(1);
+  out.tasks_.resize(1);
+  if (own_ != 0) out.own_.reset();
+  return out;
+}
+
+int Replicas::own() const {
+  if (own_) return *own_;
+  fail(Code::failed_precondition, "this program is not the one of a worker: it trains no replica; ",
+       "run it as a task of the job '", worker_job_, "'");
+}
+
+const DeviceName& Replicas::worker(int k) const {
+  check(k >= 0 && k < count(), "replica ", k, " does not exist: job '", worker_job_, "' has ",
+        count(), " tasks");
+  return workers_[static_cast<size_t>(k)];
+}
+
+Graph::Scopes Replicas::scopes(Graph& graph, int k) const {
+  Graph::Scopes scopes = graph.scopes();
+  scopes.device = worker(k).with_defaults(scopes.device);
+  return scopes;
+}
+
+ReplicaScope Replicas::on_worker(Graph& graph, int k) const { return on_device(graph, worker(k)); }
+
+ReplicaScope Replicas::on_device(Graph& graph, const DeviceName& device) const {
+  Graph::Scopes scopes = graph.scopes();
+  scopes.device = device.with_defaults(scopes.device);
+  scopes.device_function = nullptr;
+  return {graph, std::move(scopes)};
+}
+
+DeviceName Replicas::place_variable(const OpDef& op, const AttrMap& attrs) const {
+  if (!op.is_variable) return {};
+  auto& servers = load_->servers;
+  const auto lightest =
+      std::min_element(servers.begin(), servers.end(),
+                       [](const auto& a, const auto& b) { return a.bytes < b.bytes; });
+  const int64_t elements = attrs.find("shape")->second.get<Shape>().elements();
+  const DType dtype = attrs.find("dtype")->second.get<DType>();
+  lightest->bytes += std::max<int64_t>(elements, 1) * static_cast<int64_t>(dtype_size(dtype));
+  return lightest->device;
+}
+
+ReplicaScope Replicas::on_servers(Graph& graph, int k) const {
+  Graph::Scopes scopes = this->scopes(graph, k);
+  scopes.device_function = [all = *this](const OpDef& op, const AttrMap& attrs) {
+    return all.place_variable(op, attrs);
+  };
+  return {graph, std::move(scopes)};
+}
+
+namespace {
+
+// Makes a node that stands for a prefix, unless it is there.
+Node* new_marker(Graph& graph, const std::string& prefix, int k, const DeviceName& device) {
+  const std::string marker = prefix.substr(0, prefix.size() - 1);
+  check(graph.unique_name(marker) == marker, "the name '", marker, "', which replica ", k,
+        " needs, is taken");
+  const ReplicaScope outside(graph, {.device = device});
+  return &no_op(graph, marker);
+}
+
+}  // namespace
+
+ReplicaScope Replicas::copy(Graph& graph, int k, bool own_state) const {
+  Graph::Scopes scopes = this->scopes(graph, k);
+  scopes.device_function = nullptr;
+  const std::string prefix = this->prefix(k);
+  if (copy_root_of(graph, prefix).empty())
+    add_copy_root(graph, *new_marker(graph, prefix, k, scopes.device), own_state);
+  scopes.name = prefix + scopes.name.substr(copy_root_of(graph, scopes.name).size());
+  return {graph, std::move(scopes)};
+}
+
+ReplicaScope Replicas::first_or_copy(Graph& graph, int k) const {
+  if (k != 0) return copy(graph, k);
+  Graph::Scopes scopes = this->scopes(graph, k);
+  scopes.device_function = nullptr;
+  scopes.name = scopes.name.substr(copy_root_of(graph, scopes.name).size());
+  return {graph, std::move(scopes)};
+}
+
+ReplicaScope Replicas::sharing(Graph& graph, int k, std::string_view prefix) const {
+  Graph::Scopes scopes = this->scopes(graph, k);
+  const std::string root = concat(prefix, "/");
+  if (shared_root_of(graph, root).empty())
+    add_shared_root(graph, *new_marker(graph, root, k, scopes.device));
+  scopes.name = root;
+  return {graph, std::move(scopes)};
+}
+
+std::string Replicas::prefix(int k) const {
+  worker(k);
+  return concat(worker_job_, "_", tasks_[static_cast<size_t>(k)], "/");
+}
+
+Output Replicas::copy_of(Output variable, int k) const {
+  const Output copy = variable_named(variable.graph(), prefix(k) + variable_name(variable));
+  return copy ? copy : variable;
+}
+
+}  // namespace leat

@@ -1,0 +1,47 @@
+// What one process does to train: the result of a strategy, and what a TrainingSession runs.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "graph/graph.h"
+
+namespace leat {
+
+// A node that runs after every `steps` steps of this process, as a step of its own.
+struct Periodic {
+  int64_t steps = 1;
+  Awaited node = nullptr;
+  // Runs once more when the training ends, or before a checkpoint, if steps were made since.
+  bool at_end = false;
+};
+// every(10, average)
+inline Periodic every(int64_t steps, Awaited node, bool at_end = false) {
+  return {steps, node, at_end};
+}
+
+struct Training {
+  Graph* graph = nullptr;
+  Awaited step = nullptr;  // the node of a step
+  Output global_step;      // an int64 variable that grows with the steps
+  // After a step, in this order: what is due of them.
+  std::vector<Periodic> periodic = {};
+  Awaited begin = nullptr;  // once per session, when the variables have values
+  Awaited end = nullptr;    // once, when this process makes no more steps
+  Output loss;              // of a step, for the progress line
+  std::vector<std::pair<std::string, Output>> metrics = {};
+  Output samples;                // how many examples a step of this process has, an int32 scalar
+  int replicas = 1;              // that a step of this process trains
+  int64_t batches_per_step = 1;  // of each replica, for one step of global_step
+  // What reads a batch of each replica. If it is known how many were read until a checkpoint, a
+  // session that restores it skips them, and so continues with the next one.
+  std::vector<Output> inputs = {};
+  // The chief's program trains all replicas: this one makes no step, only its task computes.
+  bool is_idle = false;
+  bool is_chief = true;     // initialises, restores and saves
+  std::string target = {};  // of the session: "grpc://host:port", or "" for this process
+};
+
+}  // namespace leat
