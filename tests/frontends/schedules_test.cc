@@ -91,6 +91,13 @@ TEST(Schedules, LinearWarmUpWrapsAnotherSchedule) {
 }
 
 // A step uses the rate of the step count before it.
+TEST(Schedules, LinearScalingWarmsUp) {
+  expect_values([](Output s) { return schedules::linear_scaling(0.1, 4, s, {.warmup_steps = 20}); },
+                [](double s) { return 0.1 * (1 + 3 * std::min(s / 20, 1.0)); });
+  expect_values([](Output s) { return schedules::linear_scaling(0.1, 4, s); },
+                [](double) { return 0.4; });
+}
+
 TEST(Schedules, SetTheRateOfOptimizers) {
   Graph graph;
   const Output w = variable(graph, "w", {}, initializers::zeros(), f64);

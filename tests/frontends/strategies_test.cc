@@ -92,10 +92,11 @@ INSTANTIATE_TEST_SUITE_P(
     Strategies, Alone,
     testing::Values("one_device", "parameter_server", "parameter_server:staleness=0",
                     "parameter_server:staleness=2", "central_storage", "all_reduce",
-                    "multi_worker_mirrored", "mirrored", "byteps", "multiverso",
-                    "parameter_server:delay_aware=dc_asgd", "all_reduce:adasum=true", "local_sgd",
-                    "local_sgd:steps=3", "model_average", "simu_parallel_sgd", "bmuf:steps=3",
-                    "downpour:local_rate=0"),
+                    "multi_worker_mirrored", "mirrored", "byteps", "multiverso", "sharded_state",
+                    "parameter_server:delay_aware=dc_asgd", "parameter_server:drop_stale=0",
+                    "parameter_server:staleness=0:servers=worker", "all_reduce:adasum=true",
+                    "local_sgd", "local_sgd:steps=3", "model_average", "simu_parallel_sgd",
+                    "bmuf:steps=3", "downpour:local_rate=0"),
     [](const auto& info) {
       std::string name = info.param;
       for (char& c : name) c = std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
@@ -113,8 +114,8 @@ TEST(Strategies, SynchronousOnesTakeTheMeanGradient) {
     for (int k = 0; k < n; ++k) sum += w - x_of(n, k, i);
     w -= rate * sum / n;
   }
-  for (const char* strategy :
-       {"all_reduce", "all_reduce:algorithm=chunks", "byteps", "parameter_server:staleness=0"})
+  for (const char* strategy : {"all_reduce", "all_reduce:algorithm=chunks", "byteps",
+                               "sharded_state", "parameter_server:staleness=0"})
     EXPECT_FLOAT_EQ(Program(strategy, member(cluster, 0)).train(8), w) << strategy;
 }
 
@@ -283,7 +284,62 @@ TEST(Strategies, AdaDelayShrinksALateGradient) {
   EXPECT_NEAR(Late("parameter_server:delay_aware=adadelay:beta=2").w, w, 1e-6);
 }
 
+TEST(Strategies, GradientsThatAreTooLateAreDropped) {
+  float w = start;
+  for (int i = 0; i < 3; ++i) w -= rate * (w - x_of(2, 1, i));
+  Late dropped("parameter_server:drop_stale=2");
+  EXPECT_FLOAT_EQ(dropped.w, w);
+  Session session(dropped.late.graph, {.target = dropped.cluster.target("worker", 0)});
+  EXPECT_EQ(session.run(variable_named(dropped.late.graph, "dropped_gradients")).item<int64_t>(),
+            1);
+  EXPECT_FLOAT_EQ(Late("parameter_server:drop_stale=3").w, w - rate * (start - x_of(2, 0, 0)));
+}
+
 // ---- Programs that run at the same time ----
+
+TEST(Strategies, BackupWorkersDropWhatComesTooLate) {
+  constexpr int n = 3, steps = 30;
+  InProcessCluster cluster({{"ps", 2}, {"worker", n}});
+  float w = start;
+  for (int i = 0; i < steps; ++i) {
+    float sum = 0;
+    for (int k = 0; k < n - 1; ++k) sum += w - x_of(n, k, i);
+    w -= rate * sum / (n - 1);
+  }
+  const std::string strategy = "parameter_server:staleness=0:backup_workers=1";
+  float end = 0;
+  int64_t dropped = 0;
+  std::atomic<int> fast_are_done = 0, late_steps = 0;
+  std::barrier all_are_there(n);
+  const auto run = [&](int k) {
+    Program program(strategy, member(cluster, k));
+    TrainingSession session(program.training);
+    all_are_there.arrive_and_wait();
+    if (k == n - 1) {  // computes with variables of long ago
+      while (fast_are_done < n - 1) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(40));
+        if (fast_are_done < n - 1) session.step({}), ++late_steps;
+      }
+    } else {
+      for (int i = 0; i < steps; ++i) {
+        session.step({});
+        std::this_thread::sleep_for(std::chrono::milliseconds(4));
+      }
+      ++fast_are_done;
+    }
+    if (k != 0) return;
+    while (late_steps == 0) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    end = session.session().run(variable_named(program.graph, "w")).item<float>();
+    dropped =
+        session.session().run(variable_named(program.graph, "dropped_gradients")).item<int64_t>();
+  };
+  std::vector<std::thread> threads;
+  for (int k = 0; k < n; ++k) threads.emplace_back(run, k);
+  for (std::thread& each : threads) each.join();
+  EXPECT_NEAR(end, w, 1e-5);
+  EXPECT_GE(dropped, 1);
+  EXPECT_LE(dropped, late_steps);
+}
 
 TEST(Strategies, MultiversoGivesAllWorkersTheSameVariables) {
   constexpr int n = 3, steps = 20;
@@ -391,6 +447,24 @@ int64_t bytes_crossing(const Graph& graph, const std::string& target, int worker
       out += edge.shape.elements() * static_cast<int64_t>(dtype_size(edge.dtype));
   }
   return out;
+}
+
+// What is in the memory of each worker: a third of the variables and of the slots.
+TEST(Strategies, ShardedStateSpreadsVariablesAndSlots) {
+  InProcessCluster cluster({{"worker", 3}});
+  const auto layers = [](const Batch& batch) {
+    Graph& g = batch[0].graph();
+    Output x = mean(batch[0]);
+    for (int i = 0; i < 6; ++i) x = x + mean(square(variable(g, concat("w", i), {100}) - x));
+    return Losses{.loss = x};
+  };
+  const Program program("sharded_state", member(cluster, 0), Adam{1e-3}, layers);
+  std::map<int, int64_t> bytes;
+  for (const Output& each : program.graph.collection("variables"))
+    bytes[*each.node->requested_device->task] += each.shape().elements() * 4;
+  ASSERT_EQ(bytes.size(), 3u);
+  // Two variables with two slots each; the rest are scalars.
+  for (const auto& [task, of_task] : bytes) EXPECT_NEAR(of_task, 2 * 3 * 400, 40) << task;
 }
 
 Losses wide(const Batch& batch) {

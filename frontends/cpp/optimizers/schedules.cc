@@ -84,4 +84,14 @@ Output linear_warm_up(const Operand& full_rate, Output step, double steps, Locat
   return rate * cast(minimum((cast(step, f32, at) + 1.0) / steps, 1.0), rate.dtype(), at);
 }
 
+Output linear_scaling(double rate, int replicas, Output step, const LinearScalingOptions& options,
+                      Location at) {
+  const bool warms_up = options.warmup_steps != 0;
+  check_step("linear_scaling", step, warms_up ? options.warmup_steps : 1, at);
+  check(replicas > 0, "linear_scaling (", at, "): there must be a replica, got ", replicas);
+  const NameScope scope(step.graph(), "linear_scaling");
+  if (!warms_up) return constant(step.graph(), rate * replicas, f32);
+  return (progress(step, options.warmup_steps, at) * (replicas - 1) + 1) * rate;
+}
+
 }  // namespace leat::schedules

@@ -56,4 +56,15 @@ Output piecewise_constant(Output step, const std::vector<int64_t>& boundaries,
 // rate · min(1, (step + 1) / steps): for the beginning of training. Goyal et al., arXiv:1706.02677.
 Output linear_warm_up(const Operand& rate, Output step, double steps, Location at = here());
 
+struct LinearScalingOptions {
+  double warmup_steps = 0;  // until the whole rate is reached
+};
+
+// For k replicas whose mean gradient makes one step, `rate` being that of a single one: k · rate,
+// reached in equal steps from `rate` on: rate · (1 + (k - 1) · min(step / warmup_steps, 1)).
+// INVALID_ARGUMENT unless k is positive and warmup_steps not negative; 0: no warm-up.
+// Goyal et al., "Accurate, large minibatch SGD", 2017, who take five epochs to warm up.
+Output linear_scaling(double rate, int replicas, Output step,
+                      const LinearScalingOptions& options = {}, Location at = here());
+
 }  // namespace leat::schedules

@@ -5,6 +5,7 @@
 
 #include "frontends/cpp/strategies/admm.h"
 #include "frontends/cpp/strategies/all_reduce.h"
+#include "frontends/cpp/strategies/backup_workers.h"
 #include "frontends/cpp/strategies/downpour.h"
 #include "frontends/cpp/strategies/easgd.h"
 #include "frontends/cpp/strategies/local_sgd.h"
@@ -143,6 +144,7 @@ std::unique_ptr<Strategy> make_parameter_server(const StrategyCluster& cluster,
                                                 const OptionReader& options) {
   ParameterServerOptions out;
   if (options.text("staleness", "none") != "none") out.staleness = options.integer("staleness", 0);
+  if (options.has("drop_stale")) out.drop_stale = options.integer("drop_stale", 0);
   using DelayAware = ParameterServerOptions::DelayAware;
   const std::string aware = options.text("delay_aware", "none");
   const std::map<std::string, DelayAware> known = {{"none", DelayAware::none},
@@ -153,6 +155,24 @@ std::unique_ptr<Strategy> make_parameter_server(const StrategyCluster& cluster,
   out.delay_aware = known.at(aware);
   out.beta = options.number("beta", out.beta);
   out.lambda = options.number("lambda", out.lambda);
+  out.compression = compression_of(options);
+  out.ps_job = options.text("servers", out.ps_job);
+  if (const int64_t backups = options.integer("backup_workers", 0); backups != 0) {
+    check(out.staleness == 0 && out.compression.kind == Compression::Kind::none,
+          options.where("backup_workers"), "goes with staleness=0, and without compress");
+    return std::make_unique<BackupWorkers>(
+        cluster, BackupWorkersOptions{.ps_job = out.ps_job, .backup_workers = backups});
+  }
+  return std::make_unique<ParameterServer>(cluster, out);
+}
+
+// Servers on the workers' tasks: each has the variables, and the slots, of its part, and sends them
+// to the others when a step begins.
+std::unique_ptr<Strategy> make_sharded_state(const StrategyCluster& cluster,
+                                             const OptionReader& options) {
+  ParameterServerOptions out;
+  out.ps_job = out.worker_job;
+  out.staleness = 0;
   out.compression = compression_of(options);
   return std::make_unique<ParameterServer>(cluster, out);
 }
@@ -221,6 +241,10 @@ const std::vector<Entry>& entries() {
         "variables on ps tasks, forward and backward on workers",
         {{"staleness", "none",
           "steps that the fastest worker may be ahead; 0: synchronous, none: asynchronous"},
+         {"backup_workers", "0", "with staleness 0: how many workers a step does not wait for"},
+         {"servers", "ps",
+          "the job whose tasks have the variables; worker: the workers themselves"},
+         {"drop_stale", "none", "by how many steps a gradient may be late"},
          {"delay_aware", "none", "adadelay or dc_asgd: what is done about late gradients"},
          {"beta", "1", "of adadelay"},
          {"lambda", "0.04", "of dc_asgd"},
@@ -246,6 +270,12 @@ const std::vector<Entry>& entries() {
         "one update with the gradient of all data",
         {{"batches", "(needed)", "of a worker's share"}}},
        make_full_batch},
+      {{"sharded_state",
+        "all_reduce in which each variable and its slots are on one worker only (ZeRO)",
+        {{"compress", "none", "gradients: bf16, fp16, 2bit or top_k"},
+         {"threshold", "0.5", "of 2bit"},
+         {"ratio", "0.01", "of top_k: the part that is sent"}}},
+       make_sharded_state},
       {{"multiverso", "every worker's i-th read gives all the same variables", {}},
        [](const StrategyCluster& cluster, const OptionReader&) -> std::unique_ptr<Strategy> {
          return std::make_unique<Multiverso>(cluster);

@@ -1,5 +1,6 @@
 #include "frontends/cpp/strategies/parameter_server.h"
 
+#include "frontends/cpp/control_flow/cond.h"
 #include "frontends/cpp/state/clock.h"
 #include "frontends/cpp/strategies/copies.h"
 
@@ -13,6 +14,9 @@ const StrategyCluster& checked(const StrategyCluster& cluster,
   const bool is_aware = options.delay_aware != ParameterServerOptions::DelayAware::none;
   check(!is_aware || options.staleness != 0,
         "parameter_server: with staleness 0 no gradient is late, so delay_aware does nothing");
+  check(!options.drop_stale || (*options.drop_stale >= 0 && options.staleness != 0),
+        "parameter_server: drop_stale needs a limit of at least 0, and gradients that may be late ",
+        "(not staleness 0)");
   check(options.beta > 0 && options.lambda >= 0,
         "parameter_server: beta must be positive and lambda not negative, got ", options.beta,
         " and ", options.lambda);
@@ -81,7 +85,8 @@ Node& ParameterServer::minimize(const Optimizer& optimizer, const std::vector<Ou
 Training ParameterServer::minimize(Graph& graph, const Optimizer& optimizer, const Dataset& data,
                                    const ModelFunction& model, Location at) const {
   if (options_.staleness == 0) return synchronous(graph, optimizer, data, model, at);
-  if (options_.staleness || options_.delay_aware != Options::DelayAware::none)
+  if (options_.staleness || options_.drop_stale ||
+      options_.delay_aware != Options::DelayAware::none)
     return with_copies(graph, optimizer, data, model, at);
   return asynchronous(graph, optimizer, data, model, at);
 }
@@ -138,13 +143,17 @@ Training ParameterServer::with_copies(Graph& graph, const Optimizer& optimizer, 
   for (size_t i = 0; i < gradients.size(); ++i) gradients[i].variable = copied.trainable()[i];
   std::vector<Output> done;
   gradients = compressed(replicas(), own, std::move(gradients), options_.compression, done, at);
-  const Output step_of_weights =
-      options_.delay_aware == Options::DelayAware::adadelay ? copied.own_step(at) : Output();
+  const bool needs_step =
+      options_.drop_stale || options_.delay_aware == Options::DelayAware::adadelay;
+  const Output step_of_weights = needs_step ? copied.own_step(at) : Output();
   gradients = aware_of_delay(std::move(gradients), copied, step_of_weights, at);
-  Node& update = optimizer.apply(gradients, {.global_step = training.global_step}, at);
-  for (const Output& each : copied.push_state({update.output()}, at)) done.push_back(each);
+  const Output update =
+      options_.drop_stale
+          ? update_in_time(optimizer, gradients, training.global_step, step_of_weights, at)
+          : optimizer.apply(gradients, {.global_step = training.global_step}, at).output();
+  for (const Output& each : copied.push_state({update}, at)) done.push_back(each);
 
-  std::vector<Output> before = {update.output()};
+  std::vector<Output> before = {update};
   if (options_.staleness) {
     const ColocationScope with(graph, {training.global_step});
     const Clock clock(graph, "clock", workers(), {.shared_name = "leat_staleness_clock"}, at);
@@ -171,6 +180,38 @@ Training ParameterServer::with_copies(Graph& graph, const Optimizer& optimizer, 
   return training;
 }
 
+Output ParameterServer::update_in_time(const Optimizer& optimizer,
+                                       const std::vector<GradientAndVariable>& gradients,
+                                       Output step, Output step_of_weights, Location at) const {
+  Graph& graph = step.graph();
+  const Output dropped = [&] {
+    const ColocationScope with(graph, {step});
+    return variable(graph, "dropped_gradients", {}, i64, {.trainable = false}, at);
+  }();
+  std::vector<Output> computed;
+  for (const GradientAndVariable& each : gradients) {
+    if (each.gradient) computed.push_back(each.gradient);
+  }
+  const Output read_at = read_variable(step_of_weights, at);
+  const Output is_late = [&] {
+    const ColocationScope with(graph, {step});
+    const ControlScope after(graph, computed);
+    return read_variable(step, at) - read_at > *options_.drop_stale;
+  }();
+  return cond(
+      is_late,
+      [&] {
+        const ColocationScope with(graph, {step});
+        return read_variable(assign_add(dropped, 1, at), at);
+      },
+      [&] {
+        Node& update = optimizer.apply(gradients, {.global_step = step}, at);
+        const ColocationScope with(graph, {step});
+        const ControlScope after(graph, {update});
+        return constant(graph, int64_t{0});
+      });
+}
+
 std::vector<GradientAndVariable> ParameterServer::aware_of_delay(
     std::vector<GradientAndVariable> gradients, const CopiedModel& copied, Output step_of_weights,
     Location at) const {
@@ -178,7 +219,7 @@ std::vector<GradientAndVariable> ParameterServer::aware_of_delay(
   Graph& graph = copied.step().graph();
   const NameScope scope(graph, "delay");
   Output factor;
-  if (step_of_weights) {
+  if (options_.delay_aware == Options::DelayAware::adadelay) {
     const ColocationScope with(graph, {copied.step()});
     const Output now = cast(read_variable(copied.step(), at), f32),
                  then = cast(read_variable(step_of_weights, at), f32);

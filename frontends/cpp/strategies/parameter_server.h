@@ -16,6 +16,10 @@ namespace leat {
 class CopiedModel;
 
 struct ParameterServerOptions {
+  // The job whose tasks have the variables. The workers' own: each has a part of the variables and
+  // of their slots, which it sends to the others when a step begins, and applies its part of the
+  // gradients: with staleness 0 that is ZeRO, at (N-1)/N · S bytes each way for each of N workers
+  // and 1/N of the memory (Rajbhandari et al., SC 2020). A variable is in one part.
   std::string ps_job = "ps";
   std::string worker_job = "worker";
   // How many steps the fastest worker may be ahead of the slowest.
@@ -27,6 +31,10 @@ struct ParameterServerOptions {
   // Asynchronous and stale: k workers make k updates of the full rate in the time of one
   // synchronous step, so going there changes the effective rate, too.
   std::optional<int64_t> staleness = {};
+  // Not with staleness 0: a gradient is dropped, and counted in the variable "dropped_gradients",
+  // if the global step has grown by more than this since its weights were read. TensorFlow's
+  // DropStaleGradientOptimizer.
+  std::optional<int64_t> drop_stale = {};
   // What is done about gradients of weights that have changed since; not with staleness 0. τ is the
   // global step when a gradient arrives minus that of its weights.
   //   adadelay: the gradient times 1 / (β + √(t + τ)), t the global step; give the factor a as the
@@ -95,6 +103,10 @@ class ParameterServer : public Strategy {
   std::vector<GradientAndVariable> aware_of_delay(std::vector<GradientAndVariable> gradients,
                                                   const CopiedModel& copied, Output step_of_weights,
                                                   Location at) const;
+  // The update, if the gradients are not too late.
+  Output update_in_time(const Optimizer& optimizer,
+                        const std::vector<GradientAndVariable>& gradients, Output step,
+                        Output step_of_weights, Location at) const;
 
   Options options_;
 };

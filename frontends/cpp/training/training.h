@@ -28,6 +28,8 @@ struct Training {
   Output global_step;      // an int64 variable that grows with the steps
   // After a step, in this order: what is due of them.
   std::vector<Periodic> periodic = {};
+  // Runs over and over beside the steps, in a thread of its own: it must wait for something.
+  Awaited background = nullptr;
   Awaited begin = nullptr;  // once per session, when the variables have values
   Awaited end = nullptr;    // once, when this process makes no more steps
   Output loss;              // of a step, for the progress line

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <exception>
 #include <iostream>
+#include <mutex>
 #include <thread>
 
 #include "core/malloc_heap.h"
@@ -83,6 +84,7 @@ TrainingOptions with(const Training& training, TrainingOptions options) {
     options.data = training.inputs;
     options.batches_per_step = training.batches_per_step;
   }
+  if (options.background.node == nullptr) options.background = training.background;
   if (options.begin.node == nullptr) options.begin = training.begin;
   if (options.end.node == nullptr) options.end = training.end;
   if (!options.loss) options.loss = training.loss;
@@ -95,6 +97,13 @@ Graph& graph_of(const Training& training) {
 }
 
 }  // namespace
+
+struct TrainingSession::Background {
+  std::thread thread;
+  std::mutex mutex;
+  std::optional<Status> error;  // why it has ended by itself
+  bool is_stopping = false;
+};
 
 TrainingSession::TrainingSession(const Training& training, TrainingOptions options)
     : graph_(graph_of(training)),
@@ -169,6 +178,7 @@ void TrainingSession::add(std::shared_ptr<TrainingHook> hook) {
 void TrainingSession::start() {
   steps_.clear();
   for (Due& each : periodic_) each.run.reset();
+  stop_background();
   session_.reset();
   session_ = std::make_unique<Session>(graph_, options_.session);
   std::string restored;
@@ -190,6 +200,7 @@ void TrainingSession::start() {
     }
   }
   if (options_.begin.node != nullptr) session_->run(*options_.begin.node);
+  start_background();
   step_number_ = session_->run({}, std::vector<Output>{options_.global_step})[0].item<int64_t>();
   for (Due& each : periodic_) each.steps = 0;
   if (!restored.empty()) skip_data();
@@ -205,6 +216,45 @@ void TrainingSession::skip_data() {
   if (skip_ == nullptr || step_number_ == 0) return;
   const Callable read = session_->prepare({}, {}, {*skip_});
   for (int64_t i = 0; i < step_number_ * options_.batches_per_step; ++i) read({});
+}
+
+void TrainingSession::start_background() {
+  if (options_.background.node == nullptr) return;
+  background_ = std::make_unique<Background>();
+  background_->thread = std::thread([&background = *background_, &session = *session_,
+                                     run = session_->prepare({}, {}, {*options_.background.node})] {
+    try {
+      for (;;) run({});
+    } catch (const Error& error) {
+      const std::scoped_lock lock(background.mutex);
+      if (background.is_stopping) return;
+      background.error = error.status();
+    }
+    // The step that is under way may wait for what does not come any more.
+    try {
+      session.close();
+    } catch (const Error&) {
+    }
+  });
+}
+
+// Its run ends when the session is closed.
+void TrainingSession::stop_background() {
+  if (background_ == nullptr) return;
+  bool has_ended = false;
+  {
+    const std::scoped_lock lock(background_->mutex);
+    background_->is_stopping = true;
+    has_ended = background_->error.has_value();
+  }
+  try {
+    if (!has_ended) session_->close();
+  } catch (const Error& error) {
+    if (!is_loss_of_a_task(error))
+      std::cerr << "leat: closing a session failed: " << error.message() << std::endl;
+  }
+  background_->thread.join();
+  background_.reset();
 }
 
 // Until the tasks are there that it needs.
@@ -264,8 +314,9 @@ std::optional<std::vector<Tensor>> TrainingSession::step(std::span<const Tensor>
     run_periodic();
     tell_hooks(step, values);
     save_if_due();
-  } catch (const Error& error) {
-    if (!is_loss_of_a_task(error)) throw;
+  } catch (const Error& step_error) {
+    const Error error = cause_of(step_error);
+    if (!is_loss_of_a_task(error)) throw error;
     recover(error);
     has_failed_ = false;
     return std::nullopt;
@@ -274,6 +325,13 @@ std::optional<std::vector<Tensor>> TrainingSession::step(std::span<const Tensor>
   has_failed_ = false;
   values.resize(options_.fetches.size());
   return values;
+}
+
+// That of the background, if it has ended the session.
+Error TrainingSession::cause_of(const Error& error) const {
+  if (background_ == nullptr) return error;
+  const std::scoped_lock lock(background_->mutex);
+  return background_->error ? Error(*background_->error) : error;
 }
 
 TrainingSession::Step& TrainingSession::next_step() {
@@ -449,7 +507,11 @@ void TrainingSession::close() {
   if (saver_ && !has_failed_ && saved_step_ != step_number_) attempt([&] { save(); });
   steps_.clear();
   for (Due& each : periodic_) each.run.reset();
-  if (session_) attempt([&] { close_session(); });
+  if (background_ != nullptr) {
+    attempt([&] { stop_background(); });
+  } else if (session_) {
+    attempt([&] { close_session(); });
+  }
   if (first) std::rethrow_exception(first);
 }
 

@@ -75,6 +75,9 @@ struct TrainingOptions {
   // Read so many times when a checkpoint of step n is restored: n · batches_per_step.
   std::vector<Output> data = {};
   int64_t batches_per_step = 1;
+  // Run over and over beside the steps, in a thread of its own, from begin on until the session is
+  // closed. Its error ends the step that is under way, and is that step's error.
+  Awaited background = nullptr;
   Awaited begin = nullptr;  // run when the session has started
   Awaited end = nullptr;    // run when this program makes no more steps
   Output loss = {};         // run() shows it
@@ -143,6 +146,9 @@ class TrainingSession {
   void start_patiently(std::chrono::milliseconds pause);
   void recover(const Error& error);
   void close_session();
+  void start_background();
+  void stop_background();
+  Error cause_of(const Error& error) const;
   Step& next_step();
   std::vector<Tensor> run_first(const Step& step, std::span<const Tensor> feeds);
   void note_step(int64_t step);
@@ -166,6 +172,8 @@ class TrainingSession {
   };
   std::vector<Due> periodic_;
   Node* skip_ = nullptr;  // reads a batch
+  struct Background;
+  std::unique_ptr<Background> background_;
   std::unique_ptr<Session> session_;
   std::map<std::vector<bool>, Step> steps_;  // by which hooks are due
   int64_t step_number_ = 0, saved_step_ = -1;

@@ -3,6 +3,7 @@
 
 #include "frontends/cpp/strategies/admm.h"
 #include "frontends/cpp/strategies/all_reduce.h"
+#include "frontends/cpp/strategies/backup_workers.h"
 #include "frontends/cpp/strategies/collectives.h"
 #include "frontends/cpp/strategies/compress.h"
 #include "frontends/cpp/strategies/downpour.h"
