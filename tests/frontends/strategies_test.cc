@@ -93,10 +93,10 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values("one_device", "parameter_server", "parameter_server:staleness=0",
                     "parameter_server:staleness=2", "central_storage", "all_reduce",
                     "multi_worker_mirrored", "mirrored", "byteps", "multiverso", "sharded_state",
-                    "parameter_server:delay_aware=dc_asgd", "parameter_server:drop_stale=0",
-                    "parameter_server:staleness=0:servers=worker", "all_reduce:adasum=true",
-                    "local_sgd", "local_sgd:steps=3", "model_average", "simu_parallel_sgd",
-                    "bmuf:steps=3", "downpour:local_rate=0"),
+                    "hogwild:threads=1", "parameter_server:delay_aware=dc_asgd",
+                    "parameter_server:drop_stale=0", "parameter_server:staleness=0:servers=worker",
+                    "all_reduce:adasum=true", "local_sgd", "local_sgd:steps=3", "model_average",
+                    "simu_parallel_sgd", "bmuf:steps=3", "downpour:local_rate=0"),
     [](const auto& info) {
       std::string name = info.param;
       for (char& c : name) c = std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
@@ -399,6 +399,31 @@ TEST(Strategies, AsynchronousOnesLoseNoUpdate) {
     EXPECT_EQ(session.run(variable_named(reader.graph, "global_step")).item<int64_t>(), 40 * n)
         << strategy;
   }
+}
+
+TEST(Strategies, ThreadsOfOneProcessLoseNoUpdate) {
+  Program program("hogwild:threads=4", {}, GradientDescent{1}, count_updates);
+  TrainingSession session(program.training, {.hooks = {stop_at(2'000)}});
+  session.run();
+  const auto steps = session.session().run(variable_named(program.graph, "global_step"));
+  EXPECT_GE(steps.item<int64_t>(), 2'000);
+  EXPECT_EQ(session.session().run(variable_named(program.graph, "w")).item<float>(),
+            -static_cast<float>(steps.item<int64_t>()));
+}
+
+TEST(Strategies, AnErrorOfAThreadEndsTheTraining) {
+  int calls = 0;
+  const auto fails = [&](const Batch& batch) {
+    Losses losses = count_updates(batch);
+    if (++calls == 2)
+      losses.loss = losses.loss * check_numerics(1 / sum(batch[0] * 0), "the second thread");
+    return losses;
+  };
+  Program program("hogwild:threads=2", {}, GradientDescent{1}, fails);
+  TrainingSession session(program.training);
+  expect_error_with(Code::invalid_argument, "the second thread", [&] {
+    for (int i = 0; i < 100'000; ++i) session.step({});
+  });
 }
 
 TEST(Strategies, TheFastestWorkerStaysWithinTheStaleness) {

@@ -8,6 +8,7 @@
 #include "frontends/cpp/strategies/backup_workers.h"
 #include "frontends/cpp/strategies/downpour.h"
 #include "frontends/cpp/strategies/easgd.h"
+#include "frontends/cpp/strategies/hogwild.h"
 #include "frontends/cpp/strategies/local_sgd.h"
 #include "frontends/cpp/strategies/multiverso.h"
 #include "frontends/cpp/strategies/one_device.h"
@@ -276,6 +277,14 @@ const std::vector<Entry>& entries() {
          {"threshold", "0.5", "of 2bit"},
          {"ratio", "0.01", "of top_k: the part that is sent"}}},
        make_sharded_state},
+      {{"hogwild",
+        "threads of one process train the same variables; none waits for another",
+        {{"threads", "4", "how many"}}},
+       [](const StrategyCluster& cluster,
+          const OptionReader& options) -> std::unique_ptr<Strategy> {
+         return std::make_unique<Hogwild>(cluster,
+                                          HogwildOptions{.threads = options.integer("threads", 4)});
+       }},
       {{"multiverso", "every worker's i-th read gives all the same variables", {}},
        [](const StrategyCluster& cluster, const OptionReader&) -> std::unique_ptr<Strategy> {
          return std::make_unique<Multiverso>(cluster);

@@ -28,6 +28,8 @@ struct Training {
   Output global_step;      // an int64 variable that grows with the steps
   // After a step, in this order: what is due of them.
   std::vector<Periodic> periodic = {};
+  // Steps that run over and over beside `step`, each in a thread of its own, until that ends.
+  std::vector<Awaited> lanes = {};
   // Runs over and over beside the steps, in a thread of its own: it must wait for something.
   Awaited background = nullptr;
   Awaited begin = nullptr;  // once per session, when the variables have values

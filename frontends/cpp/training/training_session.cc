@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <exception>
 #include <iostream>
@@ -84,6 +85,7 @@ TrainingOptions with(const Training& training, TrainingOptions options) {
     options.data = training.inputs;
     options.batches_per_step = training.batches_per_step;
   }
+  if (options.lanes.empty()) options.lanes = training.lanes;
   if (options.background.node == nullptr) options.background = training.background;
   if (options.begin.node == nullptr) options.begin = training.begin;
   if (options.end.node == nullptr) options.end = training.end;
@@ -97,6 +99,13 @@ Graph& graph_of(const Training& training) {
 }
 
 }  // namespace
+
+struct TrainingSession::Lanes {
+  std::vector<std::thread> threads;
+  std::atomic<bool> is_stopping = false;
+  std::mutex mutex;
+  std::optional<Status> error;  // the first one
+};
 
 struct TrainingSession::Background {
   std::thread thread;
@@ -178,6 +187,7 @@ void TrainingSession::add(std::shared_ptr<TrainingHook> hook) {
 void TrainingSession::start() {
   steps_.clear();
   for (Due& each : periodic_) each.run.reset();
+  stop_lanes();
   stop_background();
   session_.reset();
   session_ = std::make_unique<Session>(graph_, options_.session);
@@ -216,6 +226,35 @@ void TrainingSession::skip_data() {
   if (skip_ == nullptr || step_number_ == 0) return;
   const Callable read = session_->prepare({}, {}, {*skip_});
   for (int64_t i = 0; i < step_number_ * options_.batches_per_step; ++i) read({});
+}
+
+void TrainingSession::start_lanes() {
+  if (options_.lanes.empty() || lanes_ != nullptr || should_stop_) return;
+  lanes_ = std::make_unique<Lanes>();
+  for (const Awaited& lane : options_.lanes) {
+    lanes_->threads.emplace_back([&lanes = *lanes_, run = session_->prepare({}, {}, {*lane.node})] {
+      try {
+        while (!lanes.is_stopping) run({});
+      } catch (const Error& error) {
+        const std::scoped_lock lock(lanes.mutex);
+        const bool is_end_of_data = error.code() == Code::out_of_range;
+        if (!is_end_of_data && !lanes.error) lanes.error = error.status();
+      }
+    });
+  }
+}
+
+void TrainingSession::fail_as_a_lane_has() const {
+  if (lanes_ == nullptr) return;
+  const std::scoped_lock lock(lanes_->mutex);
+  if (lanes_->error) throw Error(*lanes_->error);
+}
+
+void TrainingSession::stop_lanes() {
+  if (lanes_ == nullptr) return;
+  lanes_->is_stopping = true;
+  for (std::thread& each : lanes_->threads) each.join();
+  lanes_.reset();
 }
 
 void TrainingSession::start_background() {
@@ -302,6 +341,8 @@ std::optional<std::vector<Tensor>> TrainingSession::step(std::span<const Tensor>
   }
   std::vector<Tensor> values;
   try {
+    start_lanes();
+    fail_as_a_lane_has();
     Step& step = next_step();
     if (wants_placed_graph_ && placed_graph_.empty()) {
       values = run_first(step, feeds);
@@ -379,6 +420,7 @@ void TrainingSession::run_at_end() {
 }
 
 void TrainingSession::end_steps() {
+  stop_lanes();
   run_at_end();
   if (options_.end.node != nullptr && !std::exchange(has_ended_, true))
     session_->run(*options_.end.node);
@@ -500,6 +542,7 @@ void TrainingSession::close() {
       if (!first) first = std::current_exception();
     }
   };
+  stop_lanes();
   for (const Hook& h : hooks_) {
     if (has_begun_) attempt([&] { h.hook->end(*this); });
   }

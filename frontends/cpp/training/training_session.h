@@ -75,6 +75,9 @@ struct TrainingOptions {
   // Read so many times when a checkpoint of step n is restored: n · batches_per_step.
   std::vector<Output> data = {};
   int64_t batches_per_step = 1;
+  // Steps that run over and over beside `train`, each in a thread of its own, from the first step
+  // on until run() or close() ends. The error of one is that of the next step.
+  std::vector<Awaited> lanes = {};
   // Run over and over beside the steps, in a thread of its own, from begin on until the session is
   // closed. Its error ends the step that is under way, and is that step's error.
   Awaited background = nullptr;
@@ -148,6 +151,9 @@ class TrainingSession {
   void close_session();
   void start_background();
   void stop_background();
+  void start_lanes();
+  void stop_lanes();
+  void fail_as_a_lane_has() const;
   Error cause_of(const Error& error) const;
   Step& next_step();
   std::vector<Tensor> run_first(const Step& step, std::span<const Tensor> feeds);
@@ -172,6 +178,8 @@ class TrainingSession {
   };
   std::vector<Due> periodic_;
   Node* skip_ = nullptr;  // reads a batch
+  struct Lanes;
+  std::unique_ptr<Lanes> lanes_;
   struct Background;
   std::unique_ptr<Background> background_;
   std::unique_ptr<Session> session_;
