@@ -3,6 +3,9 @@
 #include <gtest/gtest.h>
 #include <leat/leat.h>
 
+#include <numeric>
+#include <set>
+
 namespace {
 
 using namespace leat;
@@ -15,6 +18,8 @@ std::vector<T> values(Output y) {
   const Tensor t = session.run({y})[0];
   return {t.data<T>(), t.data<T>() + t.elements()};
 }
+
+Tensor session_value_of(Output y) { return Session(y.graph()).run(y); }
 
 // Whether `f` fails with that code and that text.
 void expect_error_with(Code code, std::string_view text, const std::function<void()>& call) {
@@ -309,6 +314,27 @@ TEST_F(Spelling, DependenciesNamesAndPrint) {
   testing::internal::CaptureStderr();
   session.run(print(v, {w}, "w is ", {.summarize = 1}));
   EXPECT_THAT(testing::internal::GetCapturedStderr(), testing::HasSubstr("w is [3]"));
+}
+
+TEST_F(Spelling, TensorsAreMadeFromListsAndReadByIndex) {
+  const Tensor t = Tensor::of({{1, 2, 3}, {4, 5, 6}});
+  EXPECT_EQ(t.dtype(), i32);
+  EXPECT_EQ(t.shape(), Shape({2, 3}));
+  EXPECT_EQ(t.at<int>(1, 0), 4);
+  EXPECT_EQ(Tensor::of({1.0F, 2.0F}).at<float>(1), 2);
+  EXPECT_EQ(Tensor::of<float>({{1}, {2}}).shape(), Shape({2, 1}));
+  EXPECT_EQ(session_value_of(x).at<float>(1, 2), 5);
+  EXPECT_EQ(Tensor::scalar(3).at<int>(), 3);
+  expect_error_with(Code::invalid_argument,
+                    "index 3 of axis 1 lies outside a tensor of shape [2,3]",
+                    [&] { t.at<int>(0, 3); });
+  expect_error_with(Code::invalid_argument, "index -1 of axis 0", [&] { t.at<int>(-1, 0); });
+  expect_error_with(Code::invalid_argument, "at() got 1 indices for a tensor of shape [2,3]",
+                    [&] { t.at<int>(0); });
+  expect_error_with(Code::invalid_argument, "was read as float", [&] { t.at<float>(0, 0); });
+  expect_error_with(Code::invalid_argument, "the rows have different lengths, 1 and 2", [] {
+    Tensor::of<float>({{1}, {2, 3}});
+  });
 }
 
 }  // namespace
