@@ -316,6 +316,11 @@ TEST_F(Spelling, DependenciesNamesAndPrint) {
   EXPECT_THAT(testing::internal::GetCapturedStderr(), testing::HasSubstr("w is [3]"));
 }
 
+TEST_F(Spelling, ErrorsDoNotRepeatTheWordInput) {
+  expect_error_with(Code::invalid_argument, "): the input must have rank 1, got []",
+                    [&] { string_split(constant(g, "a b")); });
+}
+
 TEST_F(Spelling, TensorsAreMadeFromListsAndReadByIndex) {
   const Tensor t = Tensor::of({{1, 2, 3}, {4, 5, 6}});
   EXPECT_EQ(t.dtype(), i32);
