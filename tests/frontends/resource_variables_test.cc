@@ -45,7 +45,7 @@ struct Model {
   explicit Model(Graph& graph, bool use_resource) {
     table =
         nn::Embedding(graph, 6, 3,
-                      {.initializer = counted(0.3F), .name = "words", .use_resource = use_resource})
+                      {.initializer = counted(0.3F), .use_resource = use_resource, .name = "words"})
             .embeddings();
     w = variable(graph, "w", {3, 2}, counted(0.2F), f32, {.use_resource = use_resource});
     b = variable(graph, "b", {2}, {.use_resource = use_resource});

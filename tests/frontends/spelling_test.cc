@@ -316,6 +316,27 @@ TEST_F(Spelling, DependenciesNamesAndPrint) {
   EXPECT_THAT(testing::internal::GetCapturedStderr(), testing::HasSubstr("w is [3]"));
 }
 
+TEST_F(Spelling, InitialisersNeedNoCall) {
+  EXPECT_THAT(values(variable(g, "a", {2}, initializers::ones)), ElementsAre(1, 1));
+  EXPECT_THAT(values(variable(g, "b", {2}, {.initializer = initializers::ones})),
+              ElementsAre(1, 1));
+  EXPECT_THAT(values(variable(g, "c", {2, 2}, {.initializer = initializers::identity})),
+              ElementsAre(1, 0, 0, 1));
+  EXPECT_THAT(values(variable(g, "d", {2}, initializers::constant(7))), ElementsAre(7, 7));
+  for (const Initializer& initializer :
+       {Initializer(initializers::glorot_uniform), Initializer(initializers::he_normal),
+        Initializer(initializers::random_uniform), Initializer(initializers::truncated_normal),
+        Initializer(initializers::orthogonal)}) {
+    EXPECT_NE(values(variable(g, "e", {2, 2}, initializer))[0], 0);
+  }
+  const Output y = nn::dense(x, 2,
+                             {.kernel_initializer = initializers::zeros,
+                              .bias_initializer = initializers::ones,
+                              .dtype = f32,
+                              .name = "layer"});
+  EXPECT_THAT(values(y), ElementsAre(1, 1, 1, 1));
+}
+
 TEST_F(Spelling, ErrorsDoNotRepeatTheWordInput) {
   expect_error_with(Code::invalid_argument, "): the input must have rank 1, got []",
                     [&] { string_split(constant(g, "a b")); });
