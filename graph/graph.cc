@@ -226,6 +226,7 @@ std::unique_ptr<Node> Graph::make(NodeSpec spec, std::string name, std::optional
 
 Node& Graph::add(NodeSpec spec) {
   const std::string_view base = spec.name.empty() ? spec.op : spec.name;
+  if (scopes_.location.is_known()) spec.location = scopes_.location;
   try {
     check_name(scopes_.name + std::string(base));
   } catch (const Error& error) {
@@ -439,6 +440,11 @@ NameScope::~NameScope() { graph_.scopes().name = outer_; }
 
 DeviceScope::DeviceScope(Graph& graph, std::string_view device)
     : graph_(graph), outer_(graph.scopes().device) {
+LocationScope::LocationScope(Graph& graph, Location location)
+    : graph_(graph), outer_(graph.scopes().location) {
+  if (!location.is_known() || !outer_.is_known()) graph.scopes().location = location;
+}
+
   graph.scopes().device = DeviceName::parse(device).with_defaults(outer_);
 }
 DeviceScope::~DeviceScope() { graph_.scopes().device = outer_; }

@@ -184,6 +184,7 @@ class Graph {
     // A device request by op and attributes; it overrides `device` part by part and is not called
     // for colocated nodes. Strategies use it to put variables on parameter servers.
     std::function<DeviceName(const OpDef& op, const AttrMap& attrs)> device_function;
+    Location location;  // if known, that of all new nodes, whatever line they come from
   };
   Scopes& scopes() { return scopes_; }
 
@@ -243,6 +244,19 @@ struct Awaited {
   Awaited(Output output) : node(output.node) {}  // NOLINT: converts
   Awaited(Node& node) : node(&node) {}           // NOLINT
   Awaited(Node* node) : node(node) {}            // NOLINT
+// New nodes get this line, that of a layer's user, and not those of the layer itself. If scopes are
+// nested, the outermost line is the user's. An unknown location ends this: nodes have their own
+// lines again, as in a function that the user gave to the layer.
+class LocationScope {
+ public:
+  LocationScope(Graph& graph, Location location);
+  ~LocationScope() { graph_.scopes().location = outer_; }
+  LocationScope(const LocationScope&) = delete;
+
+ private:
+  Graph& graph_;
+  Location outer_;
+};
 };
 class ControlScope {
  public:

@@ -74,6 +74,7 @@ Node& add_initializer(const Output& variable, Node* original, const Initializer&
   const bool is_resource = is_resource_variable(*node.op);
   const std::string outer = graph.scopes().name;
   const NameScope scope(graph, name_beside(node, "/initial"));
+  const LocationScope line(graph, node.location);
   Output value;
   std::vector<Node*> after;
   if (original == nullptr) {

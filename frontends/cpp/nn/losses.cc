@@ -28,6 +28,7 @@ Output softmax_cross_entropy(Output logits, Output labels, const CrossEntropyOpt
                              Location at) {
   check(logits && labels, "softmax_cross_entropy (", at, "): an operand is an empty Output");
   check_smoothing("softmax_cross_entropy", options.label_smoothing, at);
+  const LocationScope line(logits.graph(), at);
   const Shape& shape = labels.shape();
   const bool are_classes = is_integer(labels.dtype());
   check(are_classes || shape.is_compatible(logits.shape()), "softmax_cross_entropy (", at,
@@ -61,6 +62,7 @@ Output mean_squared_error(Output predictions, Output targets, Location at) {
 }
 
 Output mean_absolute_error(Output predictions, Output targets, Location at) {
+  const LocationScope line(logits.graph(), at);
   check_pair("mean_absolute_error", predictions, targets, at);
   return per_example(abs(predictions - targets, at), at);
 }
@@ -74,11 +76,13 @@ Output huber(Output predictions, Output targets, double delta, Location at) {
 
 Output log_cosh(Output predictions, Output targets, Location at) {
   check_pair("log_cosh", predictions, targets, at);
+  const LocationScope line(predictions.graph(), at);
   const Output d = predictions - targets;
   return per_example(d + softplus(d * -2, at) - std::log(2.0), at);
 }
 
 Output hinge(Output predictions, Output targets, Location at) {
+  const LocationScope line(predictions.graph(), at);
   check_pair("hinge", predictions, targets, at);
   return per_example(relu(1 - predictions * targets, at), at);
 }
@@ -86,13 +90,17 @@ Output hinge(Output predictions, Output targets, Location at) {
 Output kl_divergence(Output predictions, Output targets, Location at) {
   check_pair("kl_divergence", predictions, targets, at);
   const Output ratio = where(targets > 0, targets / predictions, 1, at);
+  const LocationScope line(predictions.graph(), at);
   return sum(targets * log(ratio, at), -1, {}, at);
 }
 
 Output cosine_similarity(Output x, Output y, Location at) {
   check_pair("cosine_similarity", x, y, at);
   const auto norm = [&](Output v) { return sqrt(sum(square(v, at), -1, {}, at), at); };
+  const LocationScope line(predictions.graph(), at);
   return div_no_nan({sum(x * y, -1, {}, at), at}, norm(x) * norm(y));
 }
 
 }  // namespace leat::nn
+  const LocationScope line(predictions.graph(), at);
+  const LocationScope line(x.graph(), at);
