@@ -193,6 +193,11 @@ class Graph {
   void add_to_collection(std::string_view collection, Output output);
   const std::vector<Output>& collection(std::string_view collection) const;
 
+  // Makes all variables from now on resource variables, those of layers, metrics and counters too
+  // (VariableOptions::use_resource), as TensorFlow's enable_resource_variables().
+  void use_resource_variables(bool use = true) { uses_resource_variables_ = use; }
+  bool uses_resource_variables() const { return uses_resource_variables_; }
+
  private:
   Node& adopt(std::unique_ptr<Node> node);
   std::unique_ptr<Node> make(NodeSpec spec, std::string name,
@@ -206,6 +211,7 @@ class Graph {
   // reserved names, each with the next number to try
   std::unordered_map<std::string, int> name_counts_;
   std::unordered_map<std::string, std::vector<Output>> collections_;
+  bool uses_resource_variables_ = false;
   Scopes scopes_;
 };
 
@@ -238,12 +244,6 @@ class DeviceScope {
   Graph& graph_;
   DeviceName outer_;
 };
-// A node, or any output of it.
-struct Awaited {
-  Node* node;
-  Awaited(Output output) : node(output.node) {}  // NOLINT: converts
-  Awaited(Node& node) : node(&node) {}           // NOLINT
-  Awaited(Node* node) : node(node) {}            // NOLINT
 // New nodes get this line, that of a layer's user, and not those of the layer itself. If scopes are
 // nested, the outermost line is the user's. An unknown location ends this: nodes have their own
 // lines again, as in a function that the user gave to the layer.
@@ -257,6 +257,12 @@ class LocationScope {
   Graph& graph_;
   Location outer_;
 };
+// A node, or any output of it.
+struct Awaited {
+  Node* node;
+  Awaited(Output output) : node(output.node) {}  // NOLINT: converts
+  Awaited(Node& node) : node(&node) {}           // NOLINT
+  Awaited(Node* node) : node(node) {}            // NOLINT
 };
 class ControlScope {
  public:

@@ -363,4 +363,52 @@ TEST_F(Spelling, TensorsAreMadeFromListsAndReadByIndex) {
   });
 }
 
+TEST(ResourceVariables, AreThoseOfTheWholeGraphIfAskedFor) {
+  const auto losses = [](bool use_resource) {
+    Graph g;
+    g.use_resource_variables(use_resource);
+    const Output x = constant(g, {{1.0, 2.0}, {3.0, 5.0}}), step = global_step(g);
+    const Output h = nn::dense(
+        x, 3,
+        {.activation = tanh, .kernel_initializer = initializers::random_uniform({.seed = 1})});
+    const Output y = sum(nn::layer_norm(h) * 2 + nn::batch_norm(x[{all, slice(0, 1)}], true));
+    const metrics::Mean mean(y);
+    const Output loss = square(y - 1);
+    Node& train = Adam{0.1}.minimize(loss, {.global_step = step});
+    const Counter seen(g, "seen");
+    const Output counted = seen.count_up_to(9);
+    Session session(g);
+    session.initialize();
+    std::vector<float> out;
+    for (int i = 0; i < 3; ++i) {
+      out.push_back(session.run(loss).item<float>());
+      session.run({train, mean.update()});
+      EXPECT_EQ(session.run(counted).item<int64_t>(), i);
+    }
+    out.push_back(session.run(mean.value()).item<float>());
+    out.push_back(static_cast<float>(session.run(step).item<int64_t>()));
+    for (const auto& node : g.nodes()) {
+      if (node->op->is_variable) {
+        EXPECT_EQ(node->is("VarHandleOp"), use_resource) << node->name;
+      }
+    }
+    return out;
+  };
+  EXPECT_EQ(losses(true), losses(false));
+}
+
+TEST(ResourceVariables, SlotsAreOfTheKindOfTheirVariable) {
+  Graph g;
+  const Output w = variable(g, "w", 1.0);
+  g.use_resource_variables();
+  const Output b = variable(g, "b", 1.0);
+  Node& train = Momentum(0.1, 0.5).minimize(w * b);
+  Session session(g);
+  session.initialize();
+  session.run(train);
+  EXPECT_TRUE(g.find("w/Momentum")->is("VariableV2"));
+  EXPECT_TRUE(g.find("b/Momentum")->is("VarHandleOp"));
+  EXPECT_NEAR(session.run(w).item<float>(), 0.9, 1e-6);
+}
+
 }  // namespace
