@@ -316,6 +316,17 @@ TEST_F(Spelling, DependenciesNamesAndPrint) {
   EXPECT_THAT(testing::internal::GetCapturedStderr(), testing::HasSubstr("w is [3]"));
 }
 
+TEST_F(Spelling, GlobalNormClippingReturnsThePairOfTensorFlow) {
+  const std::vector<Output> pair = {constant(g, {3.0, 4.0}), Output(), constant(g, 12.0)};
+  EXPECT_THAT(values(global_norm(pair)), ElementsAre(13));
+  const auto [clipped, norm] = clip_by_global_norm(pair, 6.5);
+  EXPECT_THAT(values(norm), ElementsAre(13));
+  EXPECT_THAT(values(clipped[0]), ElementsAre(1.5, 2));
+  EXPECT_FALSE(clipped[1]);
+  const std::vector<Output> only = clip_by_global_norm(pair, 26);
+  EXPECT_THAT(values(only[2]), ElementsAre(12));
+}
+
 TEST_F(Spelling, InitialisersNeedNoCall) {
   EXPECT_THAT(values(variable(g, "a", {2}, initializers::ones)), ElementsAre(1, 1));
   EXPECT_THAT(values(variable(g, "b", {2}, {.initializer = initializers::ones})),
