@@ -316,6 +316,18 @@ TEST_F(Spelling, DependenciesNamesAndPrint) {
   EXPECT_THAT(testing::internal::GetCapturedStderr(), testing::HasSubstr("w is [3]"));
 }
 
+TEST_F(Spelling, PrintWithoutValuesPrintsItsOperand) {
+  Session session(g);
+  testing::internal::CaptureStderr();
+  EXPECT_THAT(session.run(print(v, "v = ")).to_vector<float>(), ElementsAre(1, -2, 3));
+  session.run(print(x, "x = ", {.summarize = 1}));
+  session.run(print(v * 2));
+  const std::string printed = testing::internal::GetCapturedStderr();
+  EXPECT_THAT(printed, testing::HasSubstr("v = [1 -2 3]"));
+  EXPECT_THAT(printed, testing::HasSubstr("x = [[0...]...]"));
+  EXPECT_THAT(printed, testing::HasSubstr("[2 -4 6]"));
+}
+
 TEST_F(Spelling, GlobalNormClippingReturnsThePairOfTensorFlow) {
   const std::vector<Output> pair = {constant(g, {3.0, 4.0}), Output(), constant(g, 12.0)};
   EXPECT_THAT(values(global_norm(pair)), ElementsAre(13));
