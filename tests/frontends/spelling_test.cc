@@ -339,6 +339,26 @@ TEST_F(Spelling, GlobalNormClippingReturnsThePairOfTensorFlow) {
   EXPECT_THAT(values(only[2]), ElementsAre(12));
 }
 
+TEST_F(Spelling, UniformIntegersAndBernoulli) {
+  const std::vector<int> dice =
+      values<int>(random::uniform(g, {1000}, {.low = 1, .high = 7, .dtype = i32, .seed = 1}));
+  EXPECT_EQ(std::set<int>(dice.begin(), dice.end()), (std::set<int>{1, 2, 3, 4, 5, 6}));
+  EXPECT_EQ(random::uniform(g, 2, {.high = 9, .dtype = i64}).dtype(), i64);
+  expect_error_with(Code::invalid_argument, "needs .high",
+                    [&] { random::uniform(g, {2}, {.dtype = i32}); });
+  expect_error_with(Code::invalid_argument, "high must be a whole number",
+                    [&] { random::uniform(g, {2}, {.high = 2.5, .dtype = i32}); });
+  const std::vector<float> coins = values(random::bernoulli(g, {10'000}, 0.25, {.seed = 2}));
+  EXPECT_THAT(coins, testing::Each(testing::AnyOf(0, 1)));
+  // Within five standard deviations.
+  EXPECT_NEAR(std::accumulate(coins.begin(), coins.end(), 0.0), 2500, 5 * 43.3);
+  EXPECT_THAT(values<int>(random::bernoulli(g, {3}, constant(g, {0.0, 1.0, 0.0}), {.dtype = i32})),
+              ElementsAre(0, 1, 0));
+  EXPECT_EQ(random::bernoulli(g, {3}, cast(v > 0, f64), {.dtype = boolean}).dtype(), boolean);
+  expect_error_with(Code::invalid_argument, "p must be in [0, 1], got 2",
+                    [&] { random::bernoulli(g, {2}, 2); });
+}
+
 TEST_F(Spelling, InitialisersNeedNoCall) {
   EXPECT_THAT(values(variable(g, "a", {2}, initializers::ones)), ElementsAre(1, 1));
   EXPECT_THAT(values(variable(g, "b", {2}, {.initializer = initializers::ones})),
