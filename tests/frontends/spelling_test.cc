@@ -380,6 +380,18 @@ TEST_F(Spelling, InitialisersNeedNoCall) {
   EXPECT_THAT(values(y), ElementsAre(1, 1, 1, 1));
 }
 
+TEST_F(Spelling, SparseTensorsAreSummed) {
+  const Output given = constant(g, {1.0, 2.0, 4.0});
+  const SparseTensor s(constant(g, {{0, 1}, {1, 0}, {1, 2}}, i64), given, {2, 3});
+  EXPECT_THAT(values(sum(s)), ElementsAre(7));
+  EXPECT_THAT(values(sum(s, 1)), ElementsAre(1, 6));
+  EXPECT_THAT(values(sum(s, {0})), ElementsAre(2, 1, 4));
+  EXPECT_EQ(sum(s, -1, {.keep_dims = true}).shape(), Shape({2, 1}));
+  EXPECT_EQ(values(sum(s, {.keep_dims = true})), (std::vector<float>{7}));
+  const Output squares = sum(square(sum(s, 1)));  // 1² + (2 + 4)²
+  EXPECT_THAT(values(gradients({squares}, {given})[0]), ElementsAre(2, 12, 12));
+}
+
 TEST_F(Spelling, ErrorsDoNotRepeatTheWordInput) {
   expect_error_with(Code::invalid_argument, "): the input must have rank 1, got []",
                     [&] { string_split(constant(g, "a b")); });
