@@ -392,6 +392,17 @@ TEST_F(Spelling, SparseTensorsAreSummed) {
   EXPECT_THAT(values(gradients({squares}, {given})[0]), ElementsAre(2, 12, 12));
 }
 
+TEST_F(Spelling, SparseCrossEntropyIsOfClassNumbers) {
+  const Output logits = constant(g, {{0.5, 1.5}, {2.0, 0.0}}), labels = constant(g, {1, 0});
+  EXPECT_EQ(values(nn::sparse_softmax_cross_entropy(logits, labels)),
+            values(nn::softmax_cross_entropy(logits, labels)));
+  expect_error_with(Code::invalid_argument, "probabilities are for softmax_cross_entropy",
+                    [&] { nn::sparse_softmax_cross_entropy(logits, one_hot(labels, 2)); });
+  expect_error_with(Code::invalid_argument, "one for each row", [&] {
+    nn::sparse_softmax_cross_entropy(logits, cast(one_hot(labels, 2), i32));
+  });
+}
+
 TEST_F(Spelling, ErrorsDoNotRepeatTheWordInput) {
   expect_error_with(Code::invalid_argument, "): the input must have rank 1, got []",
                     [&] { string_split(constant(g, "a b")); });
