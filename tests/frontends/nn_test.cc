@@ -19,7 +19,7 @@ TEST(BatchNorm, NormalisesABatchAndTracksItsMean) {
   const Output x = placeholder(graph, "x", f32, {any, 2});
   const nn::BatchNorm layer(graph, 2, {.momentum = 0.9, .epsilon = 0.01});
   const Output trained = layer(x, true), used = layer(x, false);
-  Node& train = GradientDescent(0).minimize(sum(trained));
+  Node& train = Sgd(0).minimize(sum(trained));
   Node& init = initialize_variables(graph);
   Session session(graph);
   session.run({init});
@@ -32,7 +32,8 @@ TEST(BatchNorm, NormalisesABatchAndTracksItsMean) {
         (batch.data<float>()[i] - means[i % 2]) / std::sqrt(variances[i % 2] + 0.01);
     EXPECT_NEAR(y.data<float>()[i], expected, 1e-5);
   }
-  EXPECT_EQ(session.run({}, {layer.moving_mean()})[0].data<float>()[0], 0) << "only with apply()";
+  EXPECT_EQ(session.run({}, {layer.moving_mean()})[0].data<float>()[0], 0)
+      << "only with apply_gradients()";
 
   session.run({{x, batch}}, {train});
   const auto [mean, variance] =
@@ -157,7 +158,7 @@ TEST(Embedding, ReturnsRowsAndLearnsThem) {
       {.initializer = initializers::constant(Tensor::of<float>({3, 2}, {0, 1, 2, 3, 4, 5}))});
   const Output y = table(ids);
   EXPECT_EQ(y.shape(), Shape({any, 2, 2}));
-  Node& train = GradientDescent(1).minimize(sum(y));
+  Node& train = Sgd(1).minimize(sum(y));
   Node& init = initialize_variables(graph);
   Session session(graph);
   session.run({init});
@@ -172,7 +173,6 @@ TEST(Embedding, ReturnsRowsAndLearnsThem) {
   EXPECT_THROW(table(placeholder(graph, "x", f32, {2})), Error);
 }
 
-}  // namespace
 // Every node that a layer makes has the line of its caller.
 TEST(Layers, KeepTheLineOfTheirCaller) {
   using Build = std::function<Output(Output rows, Output images, Output sequence, Output ids)>;
@@ -240,4 +240,5 @@ TEST(Layers, UninitialisedOnesAreReportedAtTheirLine) {
                     [&] { session.run({y}); });
 }
 
+}  // namespace
 }  // namespace leat

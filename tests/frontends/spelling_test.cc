@@ -339,6 +339,19 @@ TEST_F(Spelling, GlobalNormClippingReturnsThePairOfTensorFlow) {
   EXPECT_THAT(values(only[2]), ElementsAre(12));
 }
 
+TEST_F(Spelling, GradientsAreComputedChangedAndApplied) {
+  const Output w = variable(g, "w", 3.0), step = global_step(g);
+  const Sgd sgd{0.5};
+  std::vector<GradientAndVariable> gradients_and_variables = sgd.compute_gradients(square(w));
+  gradients_and_variables[0].gradient *= 2;
+  Node& train = sgd.apply_gradients(gradients_and_variables, {.global_step = step});
+  Session session(g);
+  session.initialize();
+  session.run(train);
+  EXPECT_EQ(session.run(w).item<float>(), 3 - 0.5F * 2 * 6);
+  EXPECT_EQ(session.run(step).item<int64_t>(), 1);
+}
+
 TEST_F(Spelling, UniformIntegersAndBernoulli) {
   const std::vector<int> dice =
       values<int>(random::uniform(g, {1000}, {.low = 1, .high = 7, .dtype = i32, .seed = 1}));

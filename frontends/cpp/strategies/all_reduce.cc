@@ -156,7 +156,7 @@ std::vector<AllReduce::Gradients> AllReduce::gradients(const Optimizer& optimize
       const Output copy = variable_named(graph, root(k) + variable_name(variable));
       copies.push_back(copy ? copy : variable);
     }
-    all.push_back(optimizer.gradients(losses[static_cast<size_t>(k)], copies));
+    all.push_back(optimizer.compute_gradients(losses[static_cast<size_t>(k)], copies));
   }
   std::vector<Gradients> used(all.size());
   for (size_t v = 0; v < variables.size(); ++v) {
@@ -210,8 +210,9 @@ Node& AllReduce::minimize(const Optimizer& optimizer, const std::vector<Output>&
   for (int k = 0; k < workers(); ++k) {
     const ReplicaScope there = replica(graph, k);
     updates.push_back(optimizer
-                          .apply(all[static_cast<size_t>(k)],
-                                 {.global_step = k == 0 ? options.global_step : Output{}}, at)
+                          .apply_gradients(all[static_cast<size_t>(k)],
+                                           {.global_step = k == 0 ? options.global_step : Output{}},
+                                           at)
                           .output());
   }
   const ReplicaScope chief = replica(graph, 0);

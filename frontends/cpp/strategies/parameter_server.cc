@@ -55,7 +55,7 @@ Node& ParameterServer::minimize(const Optimizer& optimizer, const std::vector<Ou
     check(bool(losses[k]), "the loss of replica ", k, " is an empty Output");
   std::vector<std::vector<GradientAndVariable>> of_replica;
   for (const Output& loss : losses)
-    of_replica.push_back(optimizer.gradients(loss, options.variables));
+    of_replica.push_back(optimizer.compute_gradients(loss, options.variables));
   Graph& graph = losses.front().graph();
   const NameScope scope(graph, "mean_gradients");
   std::vector<GradientAndVariable> means;
@@ -70,7 +70,7 @@ Node& ParameterServer::minimize(const Optimizer& optimizer, const std::vector<Ou
     means.push_back(sum_of(gradients, at));
     means.back().gradient = means.back().gradient * (1.0 / static_cast<double>(losses.size()));
   }
-  return optimizer.apply(means, {.global_step = options.global_step}, at);
+  return optimizer.apply_gradients(means, {.global_step = options.global_step}, at);
 }
 
 }  // namespace leat
