@@ -85,10 +85,17 @@ std::string node_text(std::string_view node);
 // status has a node already.
 Status with_node(Status status, std::string_view node);
 
+// Writes one part of a message. Types whose operator<< writes much have an overload that writes
+// less (tensor.h).
+template <class Part>
+void write_in_message(std::ostream& out, const Part& part) {
+  out << part;
+}
+
 template <class... Parts>
 std::string concat(const Parts&... parts) {
   std::ostringstream out;
-  (out << ... << parts);
+  (write_in_message(out, parts), ...);
   return out.str();
 }
 

@@ -61,6 +61,19 @@ std::shared_ptr<Buffer> objects(int64_t count) {
   });
 }
 
+template <class T>
+void write_element(std::ostream& out, const T& value) {
+  if constexpr (std::is_same_v<T, std::string>) {
+    out << '"' << value << '"';
+  } else if constexpr (sizeof(T) == 1) {
+    out << static_cast<int>(value);
+  } else if constexpr (std::is_same_v<T, half> || std::is_same_v<T, bfloat16>) {
+    out << static_cast<float>(value);
+  } else {
+    out << value;
+  }
+}
+
 }  // namespace
 
 Buffer::Buffer(void* data, size_t bytes, std::function<void(void*)> release, Device* device)
@@ -188,15 +201,7 @@ std::string Tensor::to_string(int limit) const {
       const int lists = lists_at(i);
       if (i > 0) out << std::string(lists, ']') << ", ";
       out << std::string(lists, '[');
-      if constexpr (std::is_same_v<T, std::string>) {
-        out << '"' << values[i] << '"';
-      } else if constexpr (sizeof(T) == 1) {
-        out << static_cast<int>(values[i]);
-      } else if constexpr (std::is_same_v<T, half> || std::is_same_v<T, bfloat16>) {
-        out << static_cast<float>(values[i]);
-      } else {
-        out << values[i];
-      }
+      write_element(out, values[i]);
     }
   });
   const int ended = elements_ > limit ? lists_at(limit) : 0;  // before what is left out
@@ -205,8 +210,56 @@ std::string Tensor::to_string(int limit) const {
   return out.str();
 }
 
+int64_t Tensor::position(std::initializer_list<int64_t> indices) const {
+  check(std::ssize(indices) == shape_.rank(), "at() got ", indices.size(),
+        " indices for a tensor of shape ", shape_);
+  int64_t position = 0;
+  int axis = 0;
+  for (const int64_t index : indices) {
+    const int64_t extent = shape_[axis];
+    check(index >= 0 && index < extent, "index ", index, " of axis ", axis,
+          " lies outside a tensor of shape ", shape_);
+    position = position * extent + index;
+    ++axis;
+  }
+  return position;
+}
+
+void write_in_message(std::ostream& out, const Tensor& tensor) { out << tensor.to_string(); }
+
 std::ostream& operator<<(std::ostream& out, const Tensor& tensor) {
-  return out << tensor.to_string();
+  constexpr int64_t short_enough = 8, all = 1000, edge = 3;  // the latter two are NumPy's defaults
+  const Shape& shape = tensor.shape();
+  const int64_t elements = tensor.elements();
+  if (elements <= short_enough || tensor.device() != nullptr) return out << tensor.to_string();
+  const int rank = shape.rank();
+  out << tensor.dtype() << shape << (rank > 1 ? '\n' : ' ');
+  visit_dtype(tensor.dtype(), [&]<class T>(TypeTag<T>) {
+    const T* values = tensor.data<T>();
+    // `size` elements from `begin` on, of the axes from `axis` on.
+    const auto write = [&](const auto& self, int axis, int64_t begin, int64_t size) -> void {
+      if (axis == rank) return write_element(out, values[begin]);
+      const int64_t extent = shape[axis], part = size / extent;
+      out << '[';
+      for (int64_t i = 0; i < extent; ++i) {
+        if (i > 0) {
+          out << ',';
+          // A blank line between matrices, as NumPy has it.
+          for (int inner = axis + 1; inner < rank; ++inner) out << '\n';
+          out << std::string(axis + 1 < rank ? axis + 1 : 1, ' ');
+        }
+        if (elements > all && extent > 2 * edge && i == edge) {
+          out << "...";
+          i = extent - edge - 1;
+        } else {
+          self(self, axis + 1, begin + i * part, part);
+        }
+      }
+      out << ']';
+    };
+    write(write, 0, 0, elements);
+  });
+  return out;
 }
 
 std::vector<int64_t> to_int64s(const Tensor& tensor) {

@@ -2,6 +2,7 @@
 // the elements.
 #pragma once
 
+#include <concepts>
 #include <cstring>
 #include <functional>
 #include <initializer_list>
@@ -81,6 +82,25 @@ class Tensor {
   static Tensor of(const std::vector<T>& values) {
     return of<T>(Shape{static_cast<int64_t>(values.size())}, values);
   }
+  // Tensor::of({1, 2, 3}) is an int32 vector, Tensor::of({{1.0F, 2.0F}, {3.0F, 4.0F}}) a float32
+  // matrix, and so is Tensor::of<float>({{1, 2}, {3, 4}}). INVALID_ARGUMENT if rows differ in
+  // length.
+  template <int = 0, class T>
+  static Tensor of(std::initializer_list<T> values) {
+    return of<T>(Shape{static_cast<int64_t>(values.size())}, values);
+  }
+  template <class T>
+  static Tensor of(std::initializer_list<std::initializer_list<T>> rows) {
+    const auto columns = rows.size() == 0 ? 0 : static_cast<int64_t>(rows.begin()->size());
+    Tensor out(dtype_of<T>, {static_cast<int64_t>(rows.size()), columns});
+    T* next = out.data<T>();
+    for (const std::initializer_list<T>& row : rows) {
+      check(std::ssize(row) == columns, "Tensor::of: the rows have different lengths, ", columns,
+            " and ", row.size());
+      next = std::copy(row.begin(), row.end(), next);
+    }
+    return out;
+  }
   // Zeros for numbers, empty strings for strings.
   static Tensor zeros(const Shape& shape, DType dtype = DType::f32);
 
@@ -120,6 +140,16 @@ class Tensor {
     check(elements_ == 1, "a tensor of shape ", shape_, " was read as a scalar");
     return *data<T>();
   }
+  // One element: t.at<float>(1, 2), with an index from 0 for each axis. INVALID_ARGUMENT unless T
+  // is the element type and the indices lie within the shape.
+  template <class T, std::integral... Indices>
+  T& at(Indices... indices) {
+    return data<T>()[position({static_cast<int64_t>(indices)...})];
+  }
+  template <class T, std::integral... Indices>
+  const T& at(Indices... indices) const {
+    return data<T>()[position({static_cast<int64_t>(indices)...})];
+  }
   void* raw() const { return buffer_ ? static_cast<char*>(buffer_->data()) + offset_ : nullptr; }
   const std::shared_ptr<Buffer>& buffer() const { return buffer_; }
   Device* device() const { return buffer_ ? buffer_->device() : nullptr; }  // null: host memory
@@ -135,6 +165,9 @@ class Tensor {
   std::string to_string(int limit = 8) const;
 
  private:
+  // Of the element with these indices, in row-major order.
+  int64_t position(std::initializer_list<int64_t> indices) const;
+
   DType dtype_ = DType::invalid;
   Shape shape_;
   int64_t elements_ = 0;
@@ -142,7 +175,11 @@ class Tensor {
   size_t offset_ = 0;
 };
 
+// As NumPy prints it, after dtype and shape: all elements if they are at most 1,000, else three at
+// each end of an axis; a line for each row if they are more than 8.
 std::ostream& operator<<(std::ostream& out, const Tensor& tensor);
+// to_string(): in messages a tensor is short.
+void write_in_message(std::ostream& out, const Tensor& tensor);
 
 // A host tensor of i16, i32 or i64 as int64: for axes, shapes, sizes. INVALID_ARGUMENT for other
 // dtypes.

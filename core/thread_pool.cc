@@ -99,9 +99,8 @@ bool spin(std::chrono::nanoseconds limit, Ready&& ready) {
 
 class ThreadPool::State {
  public:
-  explicit State(int threads) : threads_(threads) {
-    check(threads >= 0 && threads < 1024, "a thread pool of ", threads,
-          " threads was asked for; it must have 1 to 1023");
+  // Delegates, so that the destructor ends the workers that have started if one cannot start.
+  explicit State(int threads) : State(threads, WithoutWorkers{}) {
     for (int i = 1; i < threads; ++i) workers_.emplace_back([this] { work(); });
   }
 
@@ -173,6 +172,12 @@ class ThreadPool::State {
   }
 
  private:
+  struct WithoutWorkers {};
+  State(int threads, WithoutWorkers) : threads_(threads) {
+    check(threads >= 0 && threads < 1024, "a thread pool of ", threads,
+          " threads was asked for; it must have 1 to 1023");
+  }
+
   struct Loop {
     std::atomic<LoopBody> body{nullptr};
     std::atomic<void*> self{nullptr};

@@ -161,6 +161,7 @@ Graph& Graph::operator=(Graph&& other) noexcept {
   name_counts_ = std::move(other.name_counts_);
   collections_ = std::move(other.collections_);
   scopes_ = std::move(other.scopes_);
+  uses_resource_variables_ = std::exchange(other.uses_resource_variables_, false);
   other.nodes_.clear();
   other.index_->nodes.clear();
   other.name_counts_.clear();
@@ -225,6 +226,7 @@ std::unique_ptr<Node> Graph::make(NodeSpec spec, std::string name, std::optional
 }
 
 Node& Graph::add(NodeSpec spec) {
+  if (scopes_.location.is_known()) spec.location = scopes_.location;
   const std::string_view base = spec.name.empty() ? spec.op : spec.name;
   try {
     check_name(scopes_.name + std::string(base));
@@ -347,6 +349,7 @@ Graph Graph::clone() const {
     }
   }
   out.name_counts_ = name_counts_;
+  out.uses_resource_variables_ = uses_resource_variables_;
   return out;
 }
 
@@ -436,6 +439,11 @@ NameScope::NameScope(Graph& graph, std::string_view name)
   current = scope + "/";
 }
 NameScope::~NameScope() { graph_.scopes().name = outer_; }
+
+LocationScope::LocationScope(Graph& graph, Location location)
+    : graph_(graph), outer_(graph.scopes().location) {
+  if (!location.is_known() || !outer_.is_known()) graph.scopes().location = location;
+}
 
 DeviceScope::DeviceScope(Graph& graph, std::string_view device)
     : graph_(graph), outer_(graph.scopes().device) {

@@ -184,6 +184,7 @@ class Graph {
     // A device request by op and attributes; it overrides `device` part by part and is not called
     // for colocated nodes. Strategies use it to put variables on parameter servers.
     std::function<DeviceName(const OpDef& op, const AttrMap& attrs)> device_function;
+    Location location;  // if known, that of all new nodes, whatever line they come from
   };
   Scopes& scopes() { return scopes_; }
 
@@ -191,6 +192,11 @@ class Graph {
   // "trainable_variables".
   void add_to_collection(std::string_view collection, Output output);
   const std::vector<Output>& collection(std::string_view collection) const;
+
+  // Makes all variables from now on resource variables, those of layers, metrics and counters too
+  // (VariableOptions::use_resource), as TensorFlow's enable_resource_variables().
+  void use_resource_variables(bool use = true) { uses_resource_variables_ = use; }
+  bool uses_resource_variables() const { return uses_resource_variables_; }
 
  private:
   Node& adopt(std::unique_ptr<Node> node);
@@ -205,6 +211,7 @@ class Graph {
   // reserved names, each with the next number to try
   std::unordered_map<std::string, int> name_counts_;
   std::unordered_map<std::string, std::vector<Output>> collections_;
+  bool uses_resource_variables_ = false;
   Scopes scopes_;
 };
 
@@ -236,6 +243,19 @@ class DeviceScope {
  private:
   Graph& graph_;
   DeviceName outer_;
+};
+// New nodes get this line, that of a layer's user, and not those of the layer itself. If scopes are
+// nested, the outermost line is the user's. An unknown location ends this: nodes have their own
+// lines again, as in a function that the user gave to the layer.
+class LocationScope {
+ public:
+  LocationScope(Graph& graph, Location location);
+  ~LocationScope() { graph_.scopes().location = outer_; }
+  LocationScope(const LocationScope&) = delete;
+
+ private:
+  Graph& graph_;
+  Location outer_;
 };
 // A node, or any output of it.
 struct Awaited {

@@ -9,6 +9,16 @@
 namespace leat {
 namespace {
 
+// "input x"; "the input" if it is called so.
+struct Title {
+  const ShapeContext& context;
+  int input;
+  friend std::ostream& operator<<(std::ostream& out, const Title& title) {
+    const std::string name = title.context.input_name(title.input);
+    return name == "input" ? out << "the input" : out << "input " << name;
+  }
+};
+
 // What both contexts share: the op, its attributes, the shapes of the outputs.
 class OpContext : public ShapeContext {
  public:
@@ -89,7 +99,7 @@ Shape ShapeContext::shape_from_value(int i) const {
   with_rank(i, 1);
   if (const Tensor* elements = value(i)) {
     for (const int64_t extent : to_int64s(*elements)) {
-      check(extent >= -1, "input ", input_name(i), " is a shape, but it contains ", extent);
+      check(extent >= -1, Title{*this, i}, " is a shape, but it contains ", extent);
     }
   }
   return partial_value(i);
@@ -98,14 +108,14 @@ Shape ShapeContext::shape_from_value(int i) const {
 Shape ShapeContext::with_rank(int i, int rank) const {
   const Shape& shape = input(i);
   if (!shape.has_rank()) return Shape::of_rank(rank);
-  check(shape.rank() == rank, "input ", input_name(i), " must have rank ", rank, ", got ", shape);
+  check(shape.rank() == rank, Title{*this, i}, " must have rank ", rank, ", got ", shape);
   return shape;
 }
 
 Shape ShapeContext::with_rank_at_least(int i, int rank) const {
   const Shape& shape = input(i);
-  check(!shape.has_rank() || shape.rank() >= rank, "input ", input_name(i),
-        " must have at least rank ", rank, ", got ", shape);
+  check(!shape.has_rank() || shape.rank() >= rank, Title{*this, i}, " must have at least rank ",
+        rank, ", got ", shape);
   return shape;
 }
 

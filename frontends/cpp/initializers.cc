@@ -47,12 +47,6 @@ std::pair<double, double> fans(const Shape& shape) {
 // sqrt(1 - 4 phi(2) / (2 Phi(2) - 1)).
 constexpr double truncated_stddev = 0.87962566103423978;
 
-Initializer scaled_by(double scale, initializers::Fan fan, initializers::Distribution distribution,
-                      int64_t seed) {
-  return initializers::variance_scaling(
-      {.scale = scale, .fan = fan, .distribution = distribution, .seed = seed});
-}
-
 // The part of a value that has been computed for the whole.
 Output part_of_value(Output whole, const VariablePart& part) {
   if (part.slice.covers(part.whole)) return whole;
@@ -89,9 +83,6 @@ Tensor slice_of(const Tensor& whole, const TensorSlice& slice) {
 
 namespace initializers {
 
-Initializer zeros() { return constant(0.0); }
-Initializer ones() { return constant(1.0); }
-
 Initializer constant(double value) {
   return [value](Graph& graph, DType dtype, const Shape& shape) {
     return filled(graph, dtype, shape, value, here());
@@ -116,24 +107,15 @@ Initializer value_of(Output variable) {
   };
 }
 
-namespace {
-Initializer normal(std::string op, const NormalOptions& options) {
-  return [op = std::move(op), options](Graph& graph, DType dtype, const VariablePart& part) {
+Initializer Normal::operator()(const NormalOptions& options) const {
+  return [op = is_truncated ? "TruncatedNormal" : "RandomStandardNormal", options](
+             Graph& graph, DType dtype, const VariablePart& part) {
     const Output numbers = scaled(drawn(graph, op, dtype, part, options.seed), options.stddev);
     return options.mean == 0 ? numbers : numbers + options.mean;
   };
 }
-}  // namespace
 
-Initializer random_normal(const NormalOptions& options) {
-  return normal("RandomStandardNormal", options);
-}
-
-Initializer truncated_normal(const NormalOptions& options) {
-  return normal("TruncatedNormal", options);
-}
-
-Initializer random_uniform(const UniformOptions& options) {
+Initializer Uniform::operator()(const UniformOptions& options) const {
   return [options](Graph& graph, DType dtype, const VariablePart& part) {
     const Output numbers = drawn(graph, "RandomUniform", dtype, part, options.seed);
     return scaled(numbers, options.high - options.low) + options.low;
@@ -160,26 +142,12 @@ Initializer variance_scaling(const VarianceScalingOptions& options, Location at)
   };
 }
 
-Initializer glorot_uniform(SeedOptions options) {
-  return scaled_by(1, Fan::average, Distribution::uniform, options.seed);
-}
-Initializer glorot_normal(SeedOptions options) {
-  return scaled_by(1, Fan::average, Distribution::truncated_normal, options.seed);
-}
-Initializer he_uniform(SeedOptions options) {
-  return scaled_by(2, Fan::in, Distribution::uniform, options.seed);
-}
-Initializer he_normal(SeedOptions options) {
-  return scaled_by(2, Fan::in, Distribution::truncated_normal, options.seed);
-}
-Initializer lecun_uniform(SeedOptions options) {
-  return scaled_by(1, Fan::in, Distribution::uniform, options.seed);
-}
-Initializer lecun_normal(SeedOptions options) {
-  return scaled_by(1, Fan::in, Distribution::truncated_normal, options.seed);
+Initializer VarianceScaling::operator()(SeedOptions options) const {
+  return variance_scaling(
+      {.scale = scale, .fan = fan, .distribution = distribution, .seed = options.seed});
 }
 
-Initializer orthogonal(double gain, int64_t seed) {
+Initializer Orthogonal::operator()(double gain, int64_t seed) const {
   return [=](Graph& graph, DType dtype, const VariablePart& part) {
     const Shape& shape = part.whole;
     const int rank = shape.rank();
@@ -198,7 +166,7 @@ Initializer orthogonal(double gain, int64_t seed) {
   };
 }
 
-Initializer identity(double gain) {
+Initializer Identity::operator()(double gain) const {
   return [=](Graph& graph, DType dtype, const VariablePart& part) {
     const Shape& shape = part.whole;
     check(shape.rank() == 2, "identity needs a matrix, got shape ", shape);

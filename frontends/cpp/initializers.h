@@ -32,48 +32,60 @@ struct VariablePart {
 // (Graph&, DType, const Shape&) is one, too: it takes a part for a variable of its own.
 using Initializer = std::function<Output(Graph&, DType, const VariablePart&)>;
 
+// Objects that are initialisers themselves and, called with options, make one:
+//   variable(g, "b", {8}, initializers::ones);
+//   nn::dense(x, 8, {.kernel_initializer = initializers::he_normal({.seed = 1})});
 // Seeds follow TensorFlow: 0 = different at each run. Another seed gives each part numbers of its
 // own; in TensorFlow parts of one shape are equal then.
 namespace initializers {
-Initializer zeros();
-Initializer ones();
 Initializer constant(double value);
 // Shape and dtype must be the variable's; a part gets its slice.
 Initializer constant(Tensor value);
+struct Constant {
+  double value;
+  Initializer operator()() const { return constant(value); }
+  operator Initializer() const { return (*this)(); }  // NOLINT: converts
+};
+inline constexpr Constant zeros{0}, ones{1};
 // What another variable begins with, whose shape and dtype must be the same.
 Initializer value_of(Output variable);
-// Normal with mean 0; of the truncated one, what is within two standard deviations is kept, and
-// `stddev` is that of the normal distribution before: what is kept has 0.8796 of it.
+
 struct NormalOptions {
   double mean = 0, stddev = 1;
   int64_t seed = 0;
 };
-Initializer random_normal(const NormalOptions& options = {});
-Initializer truncated_normal(const NormalOptions& options = {});
+struct Normal {
+  bool is_truncated;
+  Initializer operator()(const NormalOptions& options = {}) const;
+  // random_normal(0.1): no options in braces end up here.
+  template <class T>
+  requires std::is_arithmetic_v<T> Initializer operator()(T stddev, int64_t seed = 0) const {
+    return (*this)(NormalOptions{.stddev = static_cast<double>(stddev), .seed = seed});
+  }
+  operator Initializer() const { return (*this)(); }  // NOLINT: converts
+};
+// Normal with mean 0 and stddev 1, or as the options say; of the truncated one, what is within two
+// standard deviations is kept, and `stddev` is that of the normal distribution before: what is kept
+// has 0.8796 of it.
+inline constexpr Normal random_normal{false}, truncated_normal{true};
+
 struct UniformOptions {
   double low = -0.05, high = 0.05;
   int64_t seed = 0;
 };
-Initializer random_uniform(const UniformOptions& options = {});
-// The same: random_normal(0.1), random_uniform(-1, 1). No options in braces end up here.
-template <class T>
-requires std::is_arithmetic_v<T> Initializer random_normal(T stddev, int64_t seed = 0) {
-  return random_normal(NormalOptions{.stddev = static_cast<double>(stddev), .seed = seed});
-}
-template <class T>
-requires std::is_arithmetic_v<T> Initializer truncated_normal(T stddev, int64_t seed = 0) {
-  return truncated_normal(NormalOptions{.stddev = static_cast<double>(stddev), .seed = seed});
-}
-template <class T>
-requires std::is_arithmetic_v<T> Initializer random_uniform(T low, double high, int64_t seed = 0) {
-  return random_uniform(
-      UniformOptions{.low = static_cast<double>(low), .high = high, .seed = seed});
-}
+struct Uniform {
+  Initializer operator()(const UniformOptions& options = {}) const;
+  // random_uniform(-1, 1)
+  template <class T>
+  requires std::is_arithmetic_v<T> Initializer operator()(T low, double high,
+                                                          int64_t seed = 0) const {
+    return (*this)(UniformOptions{.low = static_cast<double>(low), .high = high, .seed = seed});
+  }
+  operator Initializer() const { return (*this)(); }  // NOLINT: converts
+};
+inline constexpr Uniform random_uniform;
 
 // ---- By the size of a layer ----
-struct SeedOptions {
-  int64_t seed = 0;
-};
 // Fans are Keras': of a kernel [in, out] fan_in is `in` and fan_out `out`; of a convolution's
 // [spatial…, in, out] both times the number of positions; of a vector [n] both are n, of a scalar
 // 1. They are those of the whole variable, for a part as well.
@@ -88,28 +100,49 @@ struct VarianceScalingOptions {
 // Numbers with mean 0 and variance scale / fan, in all three distributions; those below are
 // special cases. As tf.keras.initializers.VarianceScaling.
 Initializer variance_scaling(const VarianceScalingOptions& options, Location at = here());
+
+struct SeedOptions {
+  int64_t seed = 0;
+};
+struct VarianceScaling {
+  double scale;
+  Fan fan;
+  Distribution distribution;
+  Initializer operator()(SeedOptions options = {}) const;
+  operator Initializer() const { return (*this)(); }  // NOLINT: converts
+};
 // U(-l, l) with l = sqrt(6 / (fan_in + fan_out)), and truncated normal with variance
 // 2 / (fan_in + fan_out); Glorot and Bengio, "Understanding the difficulty of training deep
 // feedforward neural networks", AISTATS 2010. For tanh and sigmoid.
-Initializer glorot_uniform(SeedOptions options = {});
-Initializer glorot_normal(SeedOptions options = {});
-// Variance 2 / fan_in; He et al., "Delving Deep into Rectifiers", ICCV 2015. For relu.
-Initializer he_uniform(SeedOptions options = {});  // U(-l, l) with l = sqrt(6 / fan_in)
-Initializer he_normal(SeedOptions options = {});   // truncated
-// Variance 1 / fan_in; LeCun et al., "Efficient BackProp", 1998; for selu, Klambauer et al.,
-// "Self-Normalizing Neural Networks", NIPS 2017.
-Initializer lecun_uniform(SeedOptions options = {});  // U(-l, l) with l = sqrt(3 / fan_in)
-Initializer lecun_normal(SeedOptions options = {});   // truncated
+inline constexpr VarianceScaling glorot_uniform{1, Fan::average, Distribution::uniform};
+inline constexpr VarianceScaling glorot_normal{1, Fan::average, Distribution::truncated_normal};
+// Variance 2 / fan_in: U(-l, l) with l = sqrt(6 / fan_in), and truncated normal; He et al.,
+// "Delving Deep into Rectifiers", ICCV 2015. For relu.
+inline constexpr VarianceScaling he_uniform{2, Fan::in, Distribution::uniform};
+inline constexpr VarianceScaling he_normal{2, Fan::in, Distribution::truncated_normal};
+// Variance 1 / fan_in: U(-l, l) with l = sqrt(3 / fan_in), and truncated normal; LeCun et al.,
+// "Efficient BackProp", 1998; for selu, Klambauer et al., "Self-Normalizing Neural Networks", NIPS
+// 2017.
+inline constexpr VarianceScaling lecun_uniform{1, Fan::in, Distribution::uniform};
+inline constexpr VarianceScaling lecun_normal{1, Fan::in, Distribution::truncated_normal};
 
 // ---- Matrices ----
+struct Orthogonal {
+  Initializer operator()(double gain = 1, int64_t seed = 0) const;
+  operator Initializer() const { return (*this)(); }  // NOLINT: converts
+};
 // gain * Q, where the rows or the columns of Q, whichever are fewer, are orthonormal; Saxe et al.,
 // "Exact solutions to the nonlinear dynamics of learning in deep linear neural networks", ICLR
 // 2014. Q is drawn uniformly (Mezzadri, "How to generate random matrices from the classical compact
 // groups", 2007). More than two axes: a matrix of the last axis and all others. float32, float64,
 // float16 or bfloat16. Parts of a variable need a seed.
-Initializer orthogonal(double gain = 1, int64_t seed = 0);
+inline constexpr Orthogonal orthogonal;
+struct Identity {
+  Initializer operator()(double gain = 1) const;
+  operator Initializer() const { return (*this)(); }  // NOLINT: converts
+};
 // gain on the diagonal, else 0: a matrix.
-Initializer identity(double gain = 1);
+inline constexpr Identity identity;
 }  // namespace initializers
 
 }  // namespace leat

@@ -94,6 +94,7 @@ Node& add_initializer(const Output& variable, Node* original, const Initializer&
   const bool is_resource = is_resource_variable(*node.op);
   const std::string outer = graph.scopes().name;
   const NameScope scope(graph, name_beside(node, "/initial"));
+  const LocationScope line(graph, node.location);
   Output value;
   std::vector<Node*> after;
   if (original == nullptr) {
@@ -118,6 +119,22 @@ Node& add_initializer(const Output& variable, Node* original, const Initializer&
                     .location = node.location});
 }
 
+// While it lives, all new variables are of that kind, or all are not: a slot is of the kind of its
+// variable, whatever use_resource_variables() said later.
+class SameKind {
+ public:
+  SameKind(Graph& graph, bool use_resource)
+      : graph_(graph), outer_(graph.uses_resource_variables()) {
+    graph.use_resource_variables(use_resource);
+  }
+  ~SameKind() { graph_.use_resource_variables(outer_); }
+  SameKind(const SameKind&) = delete;
+
+ private:
+  Graph& graph_;
+  const bool outer_;
+};
+
 }  // namespace
 
 Output variable(Graph& graph, std::string_view name, const Shape& shape, const Initializer& initial,
@@ -131,29 +148,29 @@ Output variable(Graph& graph, std::string_view name, const Shape& shape, const I
   // The variable, and what runs before any step, do not wait for a step: also in a loop's body.
   const OutsideControlScopes outside(graph);
   const std::string full = graph.unique_name(concat(graph.scopes().name, name));
-  if (const Node* shared = original_of(graph, shared_root_of(graph, full), full, shape, dtype,
-                                       options.use_resource)) {
+  const bool use_resource = options.use_resource || graph.uses_resource_variables();
+  if (const Node* shared =
+          original_of(graph, shared_root_of(graph, full), full, shape, dtype, use_resource)) {
     no_op(graph, name);  // the name is taken: the next layer of this replica gets another one
     return variable_named(graph, shared->name);
   }
   const std::string_view root = copy_root_of(graph, full);
   const bool is_own = graph.find(full.substr(root.size())) == nullptr && !root.empty() &&
                       may_be_own(graph, root, options);
-  Node* original =
-      is_own ? nullptr : original_of(graph, root, full, shape, dtype, options.use_resource);
+  Node* original = is_own ? nullptr : original_of(graph, root, full, shape, dtype, use_resource);
   AttrMap attrs{{"shape", shape}, {"dtype", dtype}, {"container", options.container}};
   // TensorFlow looks for a resource by this name alone, also if it is empty.
   attrs.emplace("shared_name",
-                options.use_resource && options.shared_name.empty() ? full : options.shared_name);
+                use_resource && options.shared_name.empty() ? full : options.shared_name);
   if (options.part) note_part(*options.part, attrs);
-  Node& node = graph.add({.op = options.use_resource ? "VarHandleOp" : "VariableV2",
+  Node& node = graph.add({.op = use_resource ? "VarHandleOp" : "VariableV2",
                           .name = std::string(name),
                           .inputs = {},
                           .attrs = std::move(attrs),
                           .control_inputs = {},
                           .location = at});
   const ColocationScope with(graph, {node.output()});
-  const Output made = options.use_resource ? first_read(node) : node.output();
+  const Output made = use_resource ? first_read(node) : node.output();
   Node& assign = add_initializer(made, original, initial, part);
   graph.add_to_collection("initializers", {&assign, 0});
   if (original != nullptr) {
@@ -216,6 +233,7 @@ Output slot(Output of, std::string_view name, const Initializer& initial, Locati
   VariableOptions options{
       .trainable = false, .use_resource = is_resource_variable(of), .part = part_of(of)};
   if (options.part) options.part->of += full.substr(variable_name(of).size());
+  const SameKind kind(graph, options.use_resource);
   return variable(graph, full, of.shape(), initial, of.dtype(), options, at);
 }
 

@@ -19,7 +19,7 @@ struct VariableOptions {
   // "" = the node's name: programs that build the same graph share the variable
   std::string shared_name = {};
   // A resource variable (VarHandleOp) instead of a reference, as TensorFlow's use_resource: a read
-  // is a value that later updates do not change.
+  // is a value that later updates do not change. graph.use_resource_variables() sets it for all.
   bool use_resource = false;
   // Given for a part of a partitioned variable: the initialiser is told, and checkpoints have the
   // part as a slice of the tensor `part->of`.

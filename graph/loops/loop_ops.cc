@@ -34,7 +34,7 @@ const Op next_iteration_op{in_a_loop("NextIteration", "output = data, in the nex
                                      "data: T", "output: T", {"T: type"})};
 const Op ref_next_iteration_op{in_a_loop("RefNextIteration", "NextIteration of a variable.",
                                          "data: Ref(T)", "output: Ref(T)", {"T: type"})};
-const Op loop_cond_op{in_a_loop("LoopCond", "output = input: is there another iteration?",
+const Op loop_cond_op{in_a_loop("LoopCond", "output = input: whether there is another iteration",
                                 "input: bool", "output: bool", {})};
 
 const Op loop_op{{

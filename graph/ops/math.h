@@ -75,6 +75,11 @@ struct PrintOptions {
 };
 Output print(Output x, const std::vector<Output>& values, std::string_view message = "",
              const PrintOptions& options = {}, Location at = here());
+// The same with x itself as the value: loss = print(loss, "loss = ").
+inline Output print(Output x, std::string_view message = "", const PrintOptions& options = {},
+                    Location at = here()) {
+  return print(x, {x}, message, options, at);
+}
 Output stop_gradient(Output x, Location at = here());
 // INVALID_ARGUMENT with the message, in the step, if x has a NaN or an infinity.
 Output check_numerics(Output x, std::string_view message, Location at = here());

@@ -1,6 +1,9 @@
 #include "graph/ops/random.h"
 
+#include <cmath>
+
 #include "graph/ops/graph_of.h"
+#include "graph/shape_inference.h"
 
 namespace leat::random {
 namespace {
@@ -18,6 +21,14 @@ void check_stddev(std::string_view what, double stddev, Location at) {
   check(stddev >= 0, "random::", what, " (", at, "): stddev must not be negative, got ", stddev);
 }
 
+int64_t whole_number(std::string_view what, double value, Location at) {
+  constexpr double exact = 1LL << 53;  // above, a double may be another integer than was written
+  check(value == std::trunc(value) && std::abs(value) <= exact, "random::uniform (", at,
+        "): ", what, " must be a whole number of at most 2^53, got ", value,
+        "; random::integers takes all integers");
+  return static_cast<int64_t>(value);
+}
+
 }  // namespace
 
 Output normal(Graph& graph, const Dims& dims, const NormalOptions& options, Location at) {
@@ -31,15 +42,35 @@ Output truncated_normal(Graph& graph, const Dims& dims, const NormalOptions& opt
   return drawn("TruncatedNormal", graph, dims, {dtype, seed}, stddev, mean, at);
 }
 Output uniform(Graph& graph, const Dims& dims, const UniformOptions& options, Location at) {
-  const auto& [low, high, dtype, seed] = options;
+  const double low = options.low, high = options.high.value_or(1);
+  const Options how{options.dtype, options.seed};
+  const bool are_integers = options.dtype == i32 || options.dtype == i64;
+  check(!are_integers || options.high.has_value(), "random::uniform (", at, ") of ", options.dtype,
+        " needs .high, the end of the range");
   check(low < high, "random::uniform (", at, "): low must be below high, got ", low, " and ", high);
-  return drawn("RandomUniform", graph, dims, {dtype, seed}, high - low, low, at);
+  if (!are_integers) return drawn("RandomUniform", graph, dims, how, high - low, low, at);
+  return integers(graph, dims, Operand(whole_number("low", low, at), at),
+                  Operand(whole_number("high", high, at), at), how, at);
 }
 Output integers(Graph& graph, const Dims& dims, const Operand& low, const Operand& high,
                 Options options, Location at) {
   return op("RandomUniformInt",
             {dims.in(graph, at), low.as(graph, options.dtype), high.as(graph, options.dtype)},
             {{"seed", options.seed}}, at);
+}
+Output bernoulli(Graph& graph, const Dims& dims, const Operand& p, const Options& options,
+                 Location at) {
+  Output probability = p.as(graph, f32);
+  if (p.is_number()) {
+    const auto value = constant_value(probability).item<float>();
+    check(value >= 0 && value <= 1, "random::bernoulli (", at, "): p must be in [0, 1], got ",
+          value);
+  }
+  if (is_floating(probability.dtype()) && probability.dtype() != f32)
+    probability = op("Cast", {probability}, {{"DstT", f32}}, at);
+  const Output numbers = uniform(graph, dims, {.dtype = f32, .seed = options.seed}, at);
+  const Output is_one = op("Less", {numbers, probability}, {}, at);
+  return options.dtype == boolean ? is_one : op("Cast", {is_one}, {{"DstT", options.dtype}}, at);
 }
 Output shuffle(Output x, SeedOptions options, Location at) {
   return op("RandomShuffle", {x}, {{"seed", options.seed}}, at);

@@ -2,6 +2,8 @@
 // they differ.
 #pragma once
 
+#include <optional>
+
 #include "graph/ops/operand.h"
 
 namespace leat::random {
@@ -22,16 +24,21 @@ Output normal(Graph& graph, const Dims& dims, const NormalOptions& options = {},
 Output truncated_normal(Graph& graph, const Dims& dims, const NormalOptions& options = {},
                         Location at = here());
 struct UniformOptions {
-  double low = 0, high = 1;
+  double low = 0;
+  std::optional<double> high = {};  // 1 if it is not given; must be given for integers
   DType dtype = f32;
   int64_t seed = 0;  // as above
 };
-// In [low, high).
+// In [low, high): floating-point numbers, or int32 or int64, for which low and high must be whole
+// numbers. integers() accepts computed bounds.
 Output uniform(Graph& graph, const Dims& dims, const UniformOptions& options = {},
                Location at = here());
 // Integers in [low, high): int32 or int64.
 Output integers(Graph& graph, const Dims& dims, const Operand& low, const Operand& high,
                 Options options = {.dtype = i32}, Location at = here());
+// 1 with probability p, else 0; p is a number in [0, 1], or a tensor that broadcasts to the shape.
+Output bernoulli(Graph& graph, const Dims& dims, const Operand& p, const Options& options = {},
+                 Location at = here());
 struct SeedOptions {
   int64_t seed = 0;  // as above
 };

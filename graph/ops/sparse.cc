@@ -1,5 +1,7 @@
 #include "graph/ops/sparse.h"
 
+#include <numeric>
+
 #include "graph/ops/graph_of.h"
 
 namespace leat {
@@ -49,6 +51,27 @@ FilledRows sparse_fill_empty_rows(const SparseTensor& x, const Operand& fill, Lo
 Output sparse_add(const SparseTensor& x, Output dense, Location at) {
   graph_of(x, at);
   return op("SparseTensorDenseAdd", {x.indices, x.values, x.shape, dense}, {}, at);
+}
+Output sum(const SparseTensor& x, const Axes& axes, ReduceOptions options, Location at) {
+  graph_of(x, at);
+  // The rank is the length of the shape.
+  const Shape& of_shape = x.shape.shape();
+  Output over;
+  if (!axes.is_all()) {
+    over = axes.of(x.shape, at);
+  } else if (of_shape.is_complete()) {
+    std::vector<int> all(static_cast<size_t>(of_shape.elements()));
+    std::iota(all.begin(), all.end(), 0);
+    over = Axes(std::move(all)).of(x.shape, at);
+  } else {
+    Graph& graph = x.shape.graph();
+    over = op("Range",
+              {constant(graph, 0, "start", at), op("Size", {x.shape}, {}, at),
+               constant(graph, 1, "delta", at)},
+              {}, at);
+  }
+  return op("SparseReduceSum", {x.indices, x.values, x.shape, over},
+            {{"keep_dims", bool{options.keep_dims}}}, at);
 }
 Output sparse_matmul(const SparseTensor& a, Output b, Location at) {
   graph_of(a, at);

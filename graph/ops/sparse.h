@@ -2,7 +2,7 @@
 // as most functions expect them, are what sparse_reorder() makes.
 #pragma once
 
-#include "graph/ops/operand.h"
+#include "graph/ops/reduce.h"
 
 namespace leat {
 
@@ -28,6 +28,13 @@ struct FilledRows {
 FilledRows sparse_fill_empty_rows(const SparseTensor& x, const Operand& fill, Location at = here());
 // x + dense, a dense tensor.
 Output sparse_add(const SparseTensor& x, Output dense, Location at = here());
+// The sum of the given elements over all axes, or over some: a dense tensor, 0 where no element is
+// given. TensorFlow's sparse.reduce_sum; gradients go to x.values.
+Output sum(const SparseTensor& x, const Axes& axes = {}, ReduceOptions options = {},
+           Location at = here());
+inline Output sum(const SparseTensor& x, ReduceAllOptions options, Location at = here()) {
+  return sum(x, Axes(), {options.keep_dims}, at);
+}
 // The product of a sparse matrix and a dense one.
 Output sparse_matmul(const SparseTensor& a, Output b, Location at = here());
 

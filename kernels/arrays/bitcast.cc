@@ -33,8 +33,8 @@ void infer(ShapeContext& c) {
 
 const Op bitcast_op{{
     .name = "Bitcast",
-    .doc = "output = the bytes of input as elements of `type`; of a smaller type there is another "
-           "axis, of a larger one the last axis becomes one element.",
+    .doc = "output = the bytes of input as elements of `type`; a smaller type adds an axis at the "
+           "end, a larger one makes one element of the last axis.",
     .inputs = {"input: T"},
     .outputs = {"output: type"},
     .attrs = {std::string("T: ") + types, std::string("type: ") + types},

@@ -458,7 +458,7 @@ void infer_parallel_concat(ShapeContext& c) {
 
 const Op parallel_concat_op{{
     .name = "ParallelConcat",
-    .doc = "output = the values, single rows each, one below the other; its shape must be given.",
+    .doc = "output = the values, each a single row, one after the other; `shape` must be complete.",
     .inputs = {"values: N * T"},
     .outputs = {"output: T"},
     .attrs = {"N: int >= 1", "T: type", "shape: shape"},

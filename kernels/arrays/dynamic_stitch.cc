@@ -106,10 +106,10 @@ const Op dynamic_stitch_op(
               "merged[indices[m][i…]] = data[m][i…] for all m, i; the last one wins. Rows that no "
               "index names are 0."));
 // In TensorFlow the order of updates is undefined; here it is DynamicStitch's.
-const Op parallel_dynamic_stitch_op(stitch_op(
-    "ParallelDynamicStitch",
-    "merged[indices[m][i…]] = data[m][i…] for all m, i, each index coming once. Rows that "
-    "no index names are 0."));
+const Op parallel_dynamic_stitch_op(
+    stitch_op("ParallelDynamicStitch",
+              "merged[indices[m][i…]] = data[m][i…] for all m, i; each index occurs once. Rows "
+              "that no index names are 0."));
 
 }  // namespace
 }  // namespace leat

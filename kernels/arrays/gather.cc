@@ -163,9 +163,9 @@ const Op gather_op{{
 
 const Op gather_v2_op{{
     .name = "GatherV2",
-    .doc = "output[p…, i…, j…] = params[p…, indices[i…], j…], the p being the axes before `axis`. "
-           "The first batch_dims axes "
-           "are those of both: output[b…, p…, i…, j…] = params[b…, p…, indices[b…, i…], j…].",
+    .doc = "output[p…, i…, j…] = params[p…, indices[i…], j…], where p… are the axes before `axis`. "
+           "The first batch_dims axes are those of both: output[b…, p…, i…, j…] = params[b…, p…, "
+           "indices[b…, i…], j…].",
     .inputs = {"params: Tparams", "indices: Tindices", "axis: Taxis"},
     .outputs = {"output: Tparams"},
     .attrs = {"batch_dims: int = 0", "Tparams: type", "Tindices: {int16, int32, int64}",
@@ -199,7 +199,7 @@ void infer_resource(ShapeContext& c) {
 
 const Op resource_gather_op{{
     .name = "ResourceGather",
-    .doc = "output[b…, i…, j…] = variable[b…, indices[b…, i…], j…], the b being the first "
+    .doc = "output[b…, i…, j…] = variable[b…, indices[b…, i…], j…], where b… are the first "
            "batch_dims axes.",
     .inputs = {"resource: resource", "indices: Tindices"},
     .outputs = {"output: dtype"},

@@ -125,9 +125,9 @@ const std::vector<std::string> attrs = {"T: type", "Tpaddings: {int32, int64} = 
 
 const Op mirror_pad_op{{
     .name = "MirrorPad",
-    .doc = "output = input with a border of paddings[i, 0] before and paddings[i, 1] behind it "
-           "along axis i, which mirrors it at its edge: with the edge itself if mode is SYMMETRIC, "
-           "without if it is REFLECT.",
+    .doc = "output = input with a border of paddings[i, 0] before and paddings[i, 1] after it "
+           "along axis i; the border mirrors the input, with the edge itself if mode is SYMMETRIC, "
+           "without it if REFLECT.",
     .inputs = {"input: T", "paddings: Tpaddings"},
     .outputs = {"output: T"},
     .attrs = attrs,

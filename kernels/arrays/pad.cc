@@ -75,7 +75,7 @@ const Kernel kernel = cpu_moving_kernel(
 
 const Op pad_op{{
     .name = "Pad",
-    .doc = "output = input with paddings[i, 0] zeros before and paddings[i, 1] zeros behind it "
+    .doc = "output = input with paddings[i, 0] zeros before and paddings[i, 1] zeros after it "
            "along axis i.",
     .inputs = {"input: T", "paddings: Tpaddings"},
     .outputs = {"output: T"},
@@ -90,7 +90,7 @@ const Op pad_op{{
 
 const Op pad_v2_op{{
     .name = "PadV2",
-    .doc = "output = input with paddings[i, 0] constant_values before and paddings[i, 1] behind it "
+    .doc = "output = input with paddings[i, 0] constant_values before and paddings[i, 1] after it "
            "along axis i.",
     .inputs = {"input: T", "paddings: Tpaddings", "constant_values: T"},
     .outputs = {"output: T"},

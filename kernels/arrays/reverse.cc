@@ -113,8 +113,8 @@ BoundKernel prepare_sequence(TypeTag<T>, const KernelRequest& request) {
 
 const Op reverse_sequence_op{{
     .name = "ReverseSequence",
-    .doc = "output = input with the first seq_lengths[b] elements along axis seq_dim reversed, b "
-           "being the index along axis batch_dim.",
+    .doc = "output = input with the first seq_lengths[b] elements along axis seq_dim reversed, "
+           "where b is the index along axis batch_dim.",
     .inputs = {"input: T", "seq_lengths: Tlen"},
     .outputs = {"output: T"},
     .attrs = {"seq_dim: int", "batch_dim: int = 0", "T: type", "Tlen: {int32, int64} = int64"},

@@ -166,9 +166,8 @@ BoundKernel bind_gather(const KernelRequest& request, bool ignores_bad = false) 
 
 const Op gather_nd_op{{
     .name = "GatherNd",
-    .doc = "output[i…, j…] = params[indices[i…, :], j…]; 0 where bad_indices_policy IGNORE passes "
-           "over "
-           "indices.",
+    .doc = "output[i…, j…] = params[indices[i…, :], j…]; 0 for indices that bad_indices_policy "
+           "IGNORE skips.",
     .inputs = {"params: Tparams", "indices: Tindices"},
     .outputs = {"output: Tparams"},
     .attrs = {"Tparams: type", "Tindices: {int16, int32, int64}",

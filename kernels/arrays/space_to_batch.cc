@@ -279,7 +279,7 @@ Kernel batch_kernel() {
 const Op space_to_batch_nd_op{{
     .name = "SpaceToBatchND",
     .doc = "The input, padded with zeros, cut along the axes 1, 2, … into blocks of block_shape: "
-           "output[place * batch + n, y…] = padded[n, y * block + place…], place counting the "
+           "output[place * batch + n, y…] = padded[n, y * block + place…], where place counts the "
            "elements of a block in row-major order.",
     .inputs = {"input: T", "block_shape: Tblock_shape", "paddings: Tpaddings"},
     .outputs = {"output: T"},

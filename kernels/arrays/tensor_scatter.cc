@@ -150,12 +150,12 @@ void gradient_of_extremum(Gradient& g) {
 
 const Op min_op{scatter_op<scatter::Least>(
     "TensorScatterMin",
-    "output = tensor with the minimum with updates[i…, j…] at [indices[i…, :], j…].",
-    "int32, int64", NumberTypes{}, gradient_of_extremum, floats({3, 2}, {0, 2, 3, 4, 5, 2}))};
+    "output = tensor with min(tensor, updates[i…, j…]) at [indices[i…, :], j…].", "int32, int64",
+    NumberTypes{}, gradient_of_extremum, floats({3, 2}, {0, 2, 3, 4, 5, 2}))};
 const Op max_op{scatter_op<scatter::Greatest>(
     "TensorScatterMax",
-    "output = tensor with the maximum with updates[i…, j…] at [indices[i…, :], j…].",
-    "int32, int64", NumberTypes{}, gradient_of_extremum, floats({3, 2}, {1, 8, 3, 4, 7, 6}))};
+    "output = tensor with max(tensor, updates[i…, j…]) at [indices[i…, :], j…].", "int32, int64",
+    NumberTypes{}, gradient_of_extremum, floats({3, 2}, {1, 8, 3, 4, 7, 6}))};
 
 }  // namespace
 }  // namespace leat

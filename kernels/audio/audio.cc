@@ -65,7 +65,7 @@ const Op decode_op{{
     .name = "DecodeWav",
     .doc = "audio[frame, channel] = the samples of the WAV file `contents`, from -1 to 1, cut or "
            "filled with 0 to desired_samples frames and with the last channel to desired_channels "
-           "(-1: as the file has it); sample_rate = frames a second.",
+           "(-1: as the file has it); sample_rate = frames per second.",
     .inputs = {"contents: string"},
     .outputs = {"audio: float", "sample_rate: int32"},
     .attrs = {"desired_channels: int = -1", "desired_samples: int = -1"},
@@ -86,8 +86,8 @@ const Op decode_op{{
 
 const Op encode_op{{
     .name = "EncodeWav",
-    .doc = "contents = audio[frame, channel] as a WAV file of 16-bit samples; what is not in [-1, "
-           "1] is cut.",
+    .doc = "contents = audio[frame, channel] as a WAV file of 16-bit samples; values outside [-1, "
+           "1] are clipped.",
     .inputs = {"audio: float", "sample_rate: int32"},
     .outputs = {"contents: string"},
     .shape =

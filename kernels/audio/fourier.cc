@@ -288,10 +288,11 @@ OpDef real_transform_op(int axes, bool is_inverse) {
   }
   return {
       .name = is_inverse ? inverse : forward,
-      .doc = is_inverse ? "input = " + forward + "(output, fft_length)."
-                        : with_axes("FFT", axes) +
-                              " of real numbers, cropped to fft_length; of the last axis only the "
-                              "first fft_length / 2 + 1, of which the others are conjugates.",
+      .doc = is_inverse
+                 ? "input = " + forward + "(output, fft_length)."
+                 : with_axes("FFT", axes) +
+                       " of real numbers, cropped to fft_length; only the first fft_length / 2 + 1 "
+                       "elements of the last axis, as the others are their conjugates.",
       .inputs = {is_inverse ? "input: Tcomplex" : "input: Treal", "fft_length: int32"},
       .outputs = {is_inverse ? "output: Treal" : "output: Tcomplex"},
       .attrs = {"Treal: {float, double} = float", "Tcomplex: {complex64, complex128} = complex64"},

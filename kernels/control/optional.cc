@@ -73,7 +73,7 @@ const Op get_value_op{{
 
 const Op has_value_op{{
     .name = "OptionalHasValue",
-    .doc = "has_value = the Optional holds something.",
+    .doc = "has_value = whether the Optional holds something.",
     .inputs = {"optional: variant"},
     .outputs = {"has_value: bool"},
     .shape = shapes::scalar(),

@@ -29,7 +29,7 @@ const Op no_op{{
 
 const Op control_trigger_op{{
     .name = "ControlTrigger",
-    .doc = "Does nothing, as NoOp, but runs even if what it waits for is dead.",
+    .doc = "Does nothing, as NoOp, but runs even if its control inputs are dead.",
     .shape = shapes::none(),
     .kernels = kernels_for_any_device(nothing),
     .examples = {{}},

@@ -103,7 +103,7 @@ const Op push_op{{
 
 const Op pop_op{{
     .name = "StackPopV2",
-    .doc = "elem = what was pushed last, taken off the stack.",
+    .doc = "elem = the tensor pushed last, which leaves the stack.",
     .inputs = {"handle: resource"},
     .outputs = {"elem: elem_type"},
     .attrs = {"elem_type: type"},

@@ -242,8 +242,8 @@ const Op scatter_op{on_array("TensorArrayScatterV3", "array[indices[i]] = value[
 
 const Op concat_op{
     on_array("TensorArrayConcatV3",
-             "value = all elements, one behind the other along their first axis; lengths = what "
-             "each has of it.",
+             "value = all elements, one after the other along their first axis; lengths = their "
+             "extents along it.",
              {"handle: resource", "flow_in: float"}, {"value: dtype", "lengths: int64"},
              {"dtype: type", "element_shape_except0: shape = <unknown>"}, concatenate)};
 

@@ -490,7 +490,8 @@ const Op reserve_op{on_list("TensorListReserve",
                             {"handle: variant"}, {of_type, shape_type}, reserve, shapes::scalar())};
 
 const Op push_op{with(
-    push_gradient, on_list("TensorListPushBack", "output_handle = the list, with one element more.",
+    push_gradient, on_list("TensorListPushBack",
+                           "output_handle = the list with tensor as a further element at its end.",
                            {"input_handle: variant", "tensor: element_dtype"},
                            {"output_handle: variant"}, {of_type}, push_back, shapes::scalar()))};
 
@@ -522,7 +523,7 @@ const Op get_op{
 
 const Op set_op{with(
     set_gradient,
-    on_list("TensorListSetItem", "output_handle = the list, with another element `index`.",
+    on_list("TensorListSetItem", "output_handle = the list with item as element `index`.",
             {"input_handle: variant", "index: int32", "item: element_dtype"},
             {"output_handle: variant"}, {of_type, "resize_if_index_out_of_bounds: bool = false"},
             set_item, shapes::scalar()))};
@@ -568,8 +569,8 @@ const Op scatter_into_op{
 
 const Op concat_op{on_list(
     "TensorListConcat",
-    "tensor = all elements, one behind the other along their first axis; lengths = what each has "
-    "of it.",
+    "tensor = all elements, one after the other along their first axis; lengths = their extents "
+    "along it.",
     {"input_handle: variant"}, {"tensor: element_dtype", "lengths: int64"},
     {of_type, "element_shape: shape = <unknown>"},
     [](ExecuteContext& c) { concatenate(c, c.node().attr<Shape>("element_shape"), {}); }, nullptr)};

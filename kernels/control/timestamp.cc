@@ -10,7 +10,7 @@ namespace {
 
 const Op timestamp_op{{
     .name = "Timestamp",
-    .doc = "ts = the seconds since 1970 began, when the node runs.",
+    .doc = "ts = the seconds since the beginning of 1970 (UTC) when the node runs.",
     .outputs = {"ts: float64"},
     .shape = shapes::scalar(),
     .kernels = {cpu_kernel([](const KernelRequest&) {

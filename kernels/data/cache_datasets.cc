@@ -193,13 +193,12 @@ ElementSource::Pointer cached(ExecuteContext& c) {
                                             files_of(c.device()));
 }
 
-const Op cache_op{dataset_op(
-    {.name = "CacheDataset",
-     .doc = "The same elements, read once and kept in memory, or as a checkpoint `filename`, which "
-            "is read if it is there.",
-     .inputs = {input_dataset_arg, "filename: string"},
-     .attrs = dataset_attrs({metadata_attr})},
-    cached)};
+const Op cache_op{dataset_op({.name = "CacheDataset",
+                              .doc = "The same elements, read once and kept in memory or in the "
+                                     "checkpoint `filename`, which is used if it exists.",
+                              .inputs = {input_dataset_arg, "filename: string"},
+                              .attrs = dataset_attrs({metadata_attr})},
+                             cached)};
 const Op cache_v2_op{
     dataset_op({.name = "CacheDatasetV2",
                 .doc = "CacheDataset. cache: a DummyMemoryCache; the dataset has its own memory.",

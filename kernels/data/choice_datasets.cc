@@ -136,7 +136,7 @@ class IgnoreErrorsDataset final : public ElementSource {
 
 const Op directed_interleave_op{dataset_op(
     {.name = "DirectedInterleaveDataset",
-     .doc = "The next element of the dataset whose number the selector gives, again and again.",
+     .doc = "For each number of the selector, the next element of the dataset with that number.",
      .inputs = {"selector_input_dataset: variant", "data_input_datasets: N * variant"},
      .attrs = dataset_attrs({"N: int >= 1", "stop_on_empty_dataset: bool = false"})},
     [](ExecuteContext& c) {
@@ -148,13 +148,13 @@ const Op directed_interleave_op{dataset_op(
     })};
 const Op unique_op{dataset_op(
     {.name = "UniqueDataset",
-     .doc = "The elements that none before is equal to.",
+     .doc = "The elements, each only once.",
      .inputs = {input_dataset_arg},
      .attrs = dataset_attrs({metadata_attr})},
     [](ExecuteContext& c) { return std::make_shared<UniqueDataset>(input_dataset(c)); })};
 const Op ignore_errors_op{dataset_op(
     {.name = "IgnoreErrorsDataset",
-     .doc = "The elements without those that fail.",
+     .doc = "The elements, except those that fail.",
      .inputs = {input_dataset_arg},
      .attrs = dataset_attrs({"log_warning: bool = false"})},
     [](ExecuteContext& c) { return std::make_shared<IgnoreErrorsDataset>(input_dataset(c)); })};

@@ -50,7 +50,7 @@ const Op assert_cardinality_op{dataset_op(
 
 const Op cardinality_op{
     {.name = "DatasetCardinality",
-     .doc = "cardinality = the number of elements; -1: infinitely many, -2: it is not known.",
+     .doc = "cardinality = the number of elements; -1: infinitely many, -2: unknown.",
      .inputs = {input_dataset_arg},
      .outputs = {"cardinality: int64"},
      .attrs = {"cardinality_options: string = ''"},

@@ -11,8 +11,8 @@ namespace {
 
 const Op op{{
     .name = "DecodeJSONExample",
-    .doc = "binary_examples[i…] = the serialized tf.train.Example that json_examples[i…] says in "
-           "JSON.",
+    .doc = "binary_examples[i…] = the serialized tf.train.Example that json_examples[i…] describes "
+           "in JSON.",
     .inputs = {"json_examples: string"},
     .outputs = {"binary_examples: string"},
     .shape = shapes::same_as(0),

@@ -16,7 +16,7 @@ class Dummy final : public Resource {
 
 OpDef dummy_op(const char* name) {
   return {.name = name,
-          .doc = "handle = one on nothing.",
+          .doc = "handle = a handle that refers to nothing.",
           .outputs = {"handle: resource"},
           .attrs = {"container: string = ''", "shared_name: string = ''"},
           .shape = shapes::scalar(),

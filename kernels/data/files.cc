@@ -68,7 +68,7 @@ const Op read_op{{
 
 const Op write_op{{
     .name = "WriteFile",
-    .doc = "Makes the file, and the directories it is in, or replaces what it holds.",
+    .doc = "Writes the file; makes it and its directories if they are not there.",
     .inputs = {"filename: string", "contents: string"},
     .shape =
         [](ShapeContext& c) {

@@ -110,7 +110,7 @@ ElementSource::Pointer mapped(ExecuteContext& c) {
                                       c.node().attr<bool>("preserve_cardinality"));
 }
 
-const char* const map_doc = "f(each element); OUT_OF_RANGE in f ends it.";
+const char* const map_doc = "f(each element); OUT_OF_RANGE in f ends the dataset.";
 const Op map_op{dataset_op(
     {.name = "MapDataset",
      .doc = map_doc,
@@ -155,7 +155,7 @@ const Op take_while_op{dataset_op(
     })};
 const Op flat_map_op{
     dataset_op({.name = "FlatMapDataset",
-                .doc = "The elements of f(each element), a dataset, one behind the other.",
+                .doc = "The elements of f(each element), a dataset, one after the other.",
                 .inputs = {input_dataset_arg, captured_arg},
                 .attrs = function_attrs({"f: func"})},
                [](ExecuteContext& c) {

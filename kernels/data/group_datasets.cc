@@ -168,20 +168,19 @@ std::vector<std::string> attrs_for(std::initializer_list<const char*> functions)
 OpDef group_by_window_op() {
   auto attrs = attrs_for({"key", "reduce", "window_size"});
   attrs.push_back(metadata_attr);
-  return dataset_op(
-      {.name = "GroupByWindowDataset",
-       .doc =
-           "The elements of reduce_func(key, window), a dataset of window_size_func(key) elements "
-           "whose key_func is the same; at the end, of what is left.",
-       .inputs = inputs_for({"key", "reduce", "window_size"}),
-       .attrs = std::move(attrs)},
-      [](ExecuteContext& c) {
-        return std::make_shared<GroupByWindowDataset>(
-            ElementTypes::of(c.node()), input_dataset(c),
-            GroupByWindowDataset::Functions{DatasetFunction(c, "key_func"),
-                                            DatasetFunction(c, "reduce_func"),
-                                            DatasetFunction(c, "window_size_func")});
-      });
+  return dataset_op({.name = "GroupByWindowDataset",
+                     .doc = "The elements of reduce_func(key, window) for each window, a dataset "
+                            "of window_size_func(key) elements with the same key_func; at the end, "
+                            "windows may be smaller.",
+                     .inputs = inputs_for({"key", "reduce", "window_size"}),
+                     .attrs = std::move(attrs)},
+                    [](ExecuteContext& c) {
+                      return std::make_shared<GroupByWindowDataset>(
+                          ElementTypes::of(c.node()), input_dataset(c),
+                          GroupByWindowDataset::Functions{DatasetFunction(c, "key_func"),
+                                                          DatasetFunction(c, "reduce_func"),
+                                                          DatasetFunction(c, "window_size_func")});
+                    });
 }
 OpDef group_by_reducer_op(const char* name) {
   return dataset_op(

@@ -86,7 +86,7 @@ const Op image_summary_op{{
     .name = "ImageSummary",
     .doc = "summary = a serialized Summary with the first max_images images of [image, row, "
            "column, channel] as PNG, called \"TAG/image/0\" and so on; floats are scaled to 0 to "
-           "255, what is not finite gets bad_color.",
+           "255, pixels that are not finite get bad_color.",
     .inputs = {"tag: string", "tensor: T"},
     .outputs = {"summary: string"},
     .attrs = {"max_images: int >= 1 = 3", "T: {uint8, float, half, double} = float",
@@ -111,7 +111,7 @@ const Op image_summary_op{{
 const Op tensor_summary_op{{
     .name = "TensorSummaryV2",
     .doc = "summary = a serialized Summary with the tensor and its metadata, a serialized "
-           "SummaryMetadata: how texts come to TensorBoard.",
+           "SummaryMetadata: TensorBoard shows texts that are written like this.",
     .inputs = {"tag: string", "tensor: T", "serialized_summary_metadata: string"},
     .outputs = {"summary: string"},
     .attrs = {"T: type"},

@@ -88,10 +88,11 @@ OpDef operation(OpDef op, Kernel kernel) {
   return op;
 }
 
-const Op make_iterator_op{operation({.name = "MakeIterator",
-                                     .doc = "The iterator begins to read the dataset.",
-                                     .inputs = {"dataset: variant", "iterator: resource"}},
-                                    {.execute = make_iterator})};
+const Op make_iterator_op{
+    operation({.name = "MakeIterator",
+               .doc = "Makes the iterator read the dataset from its beginning.",
+               .inputs = {"dataset: variant", "iterator: resource"}},
+              {.execute = make_iterator})};
 OpDef get_next_op(std::string name) {
   return operation({.name = std::move(name),
                     .doc = "components = the iterator's next element; OUT_OF_RANGE at the end.",
@@ -103,20 +104,22 @@ OpDef get_next_op(std::string name) {
 }
 const Op get_next_plain_op{get_next_op("IteratorGetNext")};
 const Op get_next_sync_op{get_next_op("IteratorGetNextSync")};
-const Op get_next_as_optional_op{
-    operation({.name = "IteratorGetNextAsOptional",
-               .doc = "optional = an Optional of the iterator's next element; of none at the end.",
-               .inputs = {"iterator: resource"},
-               .outputs = {"optional: variant"},
-               .attrs = dataset_attrs(),
+const Op get_next_as_optional_op{operation(
+    {.name = "IteratorGetNextAsOptional",
+     .doc =
+         "optional = an Optional of the iterator's next element, which holds nothing at the end.",
+     .inputs = {"iterator: resource"},
+     .outputs = {"optional: variant"},
+     .attrs = dataset_attrs(),
+     .shape = shapes::scalar()},
+    {.execute_async = get_next_as_optional})};
+const Op to_string_op{
+    operation({.name = "IteratorToStringHandle",
+               .doc = "string_handle = a string that stands for the iterator and can be fed.",
+               .inputs = {"resource_handle: resource"},
+               .outputs = {"string_handle: string"},
                .shape = shapes::scalar()},
-              {.execute_async = get_next_as_optional})};
-const Op to_string_op{operation({.name = "IteratorToStringHandle",
-                                 .doc = "string_handle = what stands for the iterator, to be fed.",
-                                 .inputs = {"resource_handle: resource"},
-                                 .outputs = {"string_handle: string"},
-                                 .shape = shapes::scalar()},
-                                {.execute = to_string})};
+              {.execute = to_string})};
 OpDef from_string_op(std::string name) {
   return operation(
       {.name = std::move(name),

@@ -227,7 +227,7 @@ const Op take_op{dataset_op({.name = "TakeDataset",
                              .attrs = dataset_attrs({metadata_attr})},
                             counted<TakeDataset>())};
 const Op skip_op{dataset_op({.name = "SkipDataset",
-                             .doc = "What follows the first `count` elements; -1: none.",
+                             .doc = "The elements after the first `count`; -1: none.",
                              .inputs = {input_dataset_arg, "count: int64"},
                              .attrs = dataset_attrs({metadata_attr})},
                             counted<SkipDataset>())};
@@ -267,7 +267,7 @@ const Op concatenate_op{dataset_op({.name = "ConcatenateDataset",
 MakeDataset passed() {
   return [](ExecuteContext& c) { return input_dataset(c); };
 }
-const char* const passes = "The same dataset: what it asks for beside that changes no element.";
+const char* const passes = "The same dataset; its other inputs and attributes change no element.";
 
 const Op prefetch_op{
     dataset_op({.name = "PrefetchDataset",

@@ -291,7 +291,7 @@ const Op parse_v2_op{{
     .name = "ParseSequenceExampleV2",
     .doc = "The features of serialized tf.train.SequenceExample records (a vector of them, or "
            "one): sparse, dense or ragged tensors for the keys of the context and for those of the "
-           "lists, which have an axis more. Dense lists end with zeros, their lengths are given.",
+           "lists, which have one more axis. Dense lists end with zeros, their lengths are given.",
     .inputs = {"serialized: string", "debug_name: string", "context_sparse_keys: string",
                "context_dense_keys: string", "context_ragged_keys: string",
                "feature_list_sparse_keys: string", "feature_list_dense_keys: string",

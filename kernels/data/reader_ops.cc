@@ -84,7 +84,7 @@ OpDef reader_op(std::string name, std::string doc, std::vector<std::string> attr
   attrs.insert(attrs.end(), {"container: string = ''", "shared_name: string = ''"});
   return {
       .name = std::move(name),
-      .doc = "reader_handle = a reader that gives " + std::move(doc) + ".",
+      .doc = "reader_handle = a reader that returns " + std::move(doc) + ".",
       .outputs = {"reader_handle: resource"},
       .attrs = std::move(attrs),
       .kernels = {cpu_kernel([](const KernelRequest&) { return BoundKernel{}; })},
@@ -139,20 +139,22 @@ const Op read_up_to_op{
                      c.set_output(1, {any});
                    }},
               {.execute_async = read_up_to})};
-const Op records_produced_op{operation({.name = "ReaderNumRecordsProducedV2",
-                                        .doc = "records_produced = how many it has given.",
-                                        .outputs = {"records_produced: int64"},
-                                        .shape = shapes::scalar()},
-                                       {.execute = count_of<&Reader::records>})};
-const Op units_completed_op{
-    operation({.name = "ReaderNumWorkUnitsCompletedV2",
-               .doc = "units_completed = how many files it has read to their end.",
-               .outputs = {"units_completed: int64"},
+const Op records_produced_op{
+    operation({.name = "ReaderNumRecordsProducedV2",
+               .doc = "records_produced = the number of records that the reader has returned.",
+               .outputs = {"records_produced: int64"},
                .shape = shapes::scalar()},
-              {.execute = count_of<&Reader::files>})};
-const Op reset_op{operation(
-    {.name = "ReaderResetV2", .doc = "Begins anew with the next file, and counts from 0."},
-    {.execute_async = reset})};
+              {.execute = count_of<&Reader::records>})};
+const Op units_completed_op{operation(
+    {.name = "ReaderNumWorkUnitsCompletedV2",
+     .doc = "units_completed = the number of files that the reader has read to their end.",
+     .outputs = {"units_completed: int64"},
+     .shape = shapes::scalar()},
+    {.execute = count_of<&Reader::files>})};
+const Op reset_op{
+    operation({.name = "ReaderResetV2",
+               .doc = "Restarts the reader with the next file; its counters start from 0 again."},
+              {.execute_async = reset})};
 
 }  // namespace
 }  // namespace leat

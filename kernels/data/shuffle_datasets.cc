@@ -200,14 +200,14 @@ ElementSource::Pointer shuffled_and_repeated(ExecuteContext& c) {
   check(count > 0 || count == -1, "count must be greater than zero or equal to -1.");
   return shuffled(c, count);
 }
-const Op shuffle_and_repeat_op{dataset_op(
-    {.name = "ShuffleAndRepeatDataset",
-     .doc = "ShuffleDataset `count` times (-1: without end); an epoch begins to fill the buffer "
-            "before the last one has left it.",
-     .inputs = {input_dataset_arg, "buffer_size: int64", "seed: int64", "seed2: int64",
-                "count: int64"},
-     .attrs = dataset_attrs({"reshuffle_each_iteration: bool = true", metadata_attr})},
-    shuffled_and_repeated)};
+const Op shuffle_and_repeat_op{
+    dataset_op({.name = "ShuffleAndRepeatDataset",
+                .doc = "ShuffleDataset `count` times (-1: without end); the buffer may hold "
+                       "elements of two epochs.",
+                .inputs = {input_dataset_arg, "buffer_size: int64", "seed: int64", "seed2: int64",
+                           "count: int64"},
+                .attrs = dataset_attrs({"reshuffle_each_iteration: bool = true", metadata_attr})},
+               shuffled_and_repeated)};
 const Op shuffle_and_repeat_v2_op{dataset_op(
     {.name = "ShuffleAndRepeatDatasetV2",
      .doc = "ShuffleAndRepeatDataset. seed_generator: a DummySeedGenerator; the dataset has its "
@@ -225,17 +225,17 @@ const Op random_op{dataset_op(
      .attrs = dataset_attrs({metadata_attr}),
      .is_stateful = true},
     [](ExecuteContext& c) { return std::make_shared<RandomDataset>(seeds_at(c, 0), false); })};
-const Op random_v2_op{dataset_op(
-    {.name = "RandomDatasetV2",
-     .doc = "RandomDataset; rerandomize_each_iteration: others in each. seed_generator: a "
-            "DummySeedGenerator; the dataset has its own.",
-     .inputs = {"seed: int64", "seed2: int64", "seed_generator: resource"},
-     .attrs = dataset_attrs({"rerandomize_each_iteration: bool = false", metadata_attr}),
-     .is_stateful = true},
-    [](ExecuteContext& c) {
-      return std::make_shared<RandomDataset>(seeds_at(c, 0),
-                                             c.node().attr<bool>("rerandomize_each_iteration"));
-    })};
+const Op random_v2_op{
+    dataset_op({.name = "RandomDatasetV2",
+                .doc = "RandomDataset; with rerandomize_each_iteration, others in each iteration. "
+                       "seed_generator: a DummySeedGenerator; the dataset has its own.",
+                .inputs = {"seed: int64", "seed2: int64", "seed_generator: resource"},
+                .attrs = dataset_attrs({"rerandomize_each_iteration: bool = false", metadata_attr}),
+                .is_stateful = true},
+               [](ExecuteContext& c) {
+                 return std::make_shared<RandomDataset>(
+                     seeds_at(c, 0), c.node().attr<bool>("rerandomize_each_iteration"));
+               })};
 
 }  // namespace
 }  // namespace leat

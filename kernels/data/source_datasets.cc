@@ -126,22 +126,21 @@ const Op tensor_slice_op{dataset_op(
     [](ExecuteContext& c) {
       return std::make_shared<TensorSliceDataset>(ElementTypes::of(c.node()), inputs_of(c));
     })};
-const Op list_op{
-    dataset_op({.name = "ListDataset",
-                .doc = "As many tensors as there are output_types, then as many again, …",
-                .inputs = {"tensors: Tinput_types"},
-                .attrs = dataset_attrs({"Tinput_types: list(type) >= 1", metadata_attr}),
-                .is_stateful = true},
-               [](ExecuteContext& c) {
-                 ElementTypes types = ElementTypes::of(c.node());
-                 const int components = static_cast<int>(types.dtypes.size());
-                 check(components > 0 && c.num_inputs() % components == 0, c.num_inputs(),
-                       " tensors cannot be split into elements with ", components, " components");
-                 std::vector<Element> elements(c.num_inputs() / components);
-                 for (int i = 0; i < c.num_inputs(); ++i)
-                   elements[i / components].push_back(c.input(i));
-                 return window_of(std::move(elements), std::move(types));
-               })};
+const Op list_op{dataset_op(
+    {.name = "ListDataset",
+     .doc = "Elements of as many tensors as there are output_types, taken from the list in order.",
+     .inputs = {"tensors: Tinput_types"},
+     .attrs = dataset_attrs({"Tinput_types: list(type) >= 1", metadata_attr}),
+     .is_stateful = true},
+    [](ExecuteContext& c) {
+      ElementTypes types = ElementTypes::of(c.node());
+      const int components = static_cast<int>(types.dtypes.size());
+      check(components > 0 && c.num_inputs() % components == 0, c.num_inputs(),
+            " tensors cannot be split into elements with ", components, " components");
+      std::vector<Element> elements(c.num_inputs() / components);
+      for (int i = 0; i < c.num_inputs(); ++i) elements[i / components].push_back(c.input(i));
+      return window_of(std::move(elements), std::move(types));
+    })};
 const Op range_op{
     dataset_op({.name = "RangeDataset",
                 .doc = "start, start + step, … before stop.",

@@ -68,7 +68,7 @@ const std::vector<std::string> scan_inputs = {input_dataset_arg, "initial_state:
                                               captured_arg};
 const Op scan_op{dataset_op(
     {.name = "ScanDataset",
-     .doc = "(state, y) = f(state, each element): the ys; OUT_OF_RANGE in f ends it.",
+     .doc = "(state, y) = f(state, each element): the ys; OUT_OF_RANGE in f ends the dataset.",
      .inputs = scan_inputs,
      .attrs =
          function_attrs({"f: func", "Tstate: list(type) >= 1", "preserve_cardinality: bool = false",

@@ -101,7 +101,7 @@ const Op histogram_summary_op{{
 
 const Op merge_summary_op{{
     .name = "MergeSummary",
-    .doc = "summary = one serialized Summary with the values of all; a tag may come only once.",
+    .doc = "summary = one serialized Summary with the values of all; a tag may occur only once.",
     .inputs = {"inputs: N * string"},
     .outputs = {"summary: string"},
     .attrs = {"N: int >= 1"},

@@ -140,21 +140,21 @@ class WindowDataset final : public ElementSource {
   const int64_t span_;
 };
 
-const Op window_op{dataset_op(
-    {.name = "WindowDataset",
-     .doc = "A dataset for each component of `size` elements, each `stride` behind the last; the "
-            "next begins `shift` elements later.",
-     .inputs = {input_dataset_arg, "size: int64", "shift: int64", "stride: int64",
-                "drop_remainder: bool"},
-     .attrs = dataset_attrs({metadata_attr})},
-    [](ExecuteContext& c) {
-      return std::make_shared<WindowDataset>(
-          input_dataset(c),
-          WindowSizes{.size = scalar_input<int64_t>(c, 1, "size"),
-                      .shift = scalar_input<int64_t>(c, 2, "shift"),
-                      .stride = scalar_input<int64_t>(c, 3, "stride"),
-                      .drops_remainder = scalar_input<bool>(c, 4, "drop_remainder")});
-    })};
+const Op window_op{
+    dataset_op({.name = "WindowDataset",
+                .doc = "A dataset for each component of `size` elements, each `stride` after the "
+                       "previous one; the next begins `shift` elements later.",
+                .inputs = {input_dataset_arg, "size: int64", "shift: int64", "stride: int64",
+                           "drop_remainder: bool"},
+                .attrs = dataset_attrs({metadata_attr})},
+               [](ExecuteContext& c) {
+                 return std::make_shared<WindowDataset>(
+                     input_dataset(c),
+                     WindowSizes{.size = scalar_input<int64_t>(c, 1, "size"),
+                                 .shift = scalar_input<int64_t>(c, 2, "shift"),
+                                 .stride = scalar_input<int64_t>(c, 3, "stride"),
+                                 .drops_remainder = scalar_input<bool>(c, 4, "drop_remainder")});
+               })};
 
 }  // namespace
 

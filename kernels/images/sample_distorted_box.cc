@@ -226,9 +226,10 @@ OpDef sample_op(Version version) {
                                        : "StatelessSampleDistortedBoundingBox",
       .doc =
           "A random part of an image of image_size = [height, width, channels], for slice(image, "
-          "begin, size), and the same as bboxes = [[[y1, x1, y2, x2]]] in parts of the image: of "
-          "a ratio of width to height, and an area, in the given ranges, and with at least "
-          "min_object_covered of one of the bounding boxes; all of it after max_attempts.",
+          "begin, size), and the same as bboxes = [[[y1, x1, y2, x2]]] in parts of the image: of a "
+          "ratio of width to height, and an area, in the given ranges, and with at least "
+          "min_object_covered of one of the bounding boxes; the whole image if max_attempts find "
+          "none.",
       .inputs = {"image_size: T", "bounding_boxes: float"},
       .outputs = {"begin: T", "size: T", "bboxes: float"},
       .attrs = {"T: {uint8, int8, int16, int32, int64}"},

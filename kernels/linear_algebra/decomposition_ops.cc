@@ -75,9 +75,8 @@ BoundKernel prepare_qr(TypeTag<T>, const KernelRequest& r) {
 
 const Op qr_op{{
     .name = "Qr",
-    .doc =
-        "q r = input, q having orthonormal columns and r nothing below its diagonal; q is square "
-        "with full_matrices.",
+    .doc = "q r = input, where q has orthonormal columns and r is 0 below its diagonal; q is "
+           "square with full_matrices.",
     .inputs = {"input: T"},
     .outputs = {"q: T", "r: T"},
     .attrs = {"full_matrices: bool = false", types},
@@ -119,8 +118,8 @@ BoundKernel prepare_svd(TypeTag<T>, const KernelRequest& r) {
 
 const Op svd_op{{
     .name = "Svd",
-    .doc = "u diag(s) vᵀ = input, u and v having orthonormal columns and s falling; u and v are "
-           "square with full_matrices, and have no elements without compute_uv.",
+    .doc = "u diag(s) vᵀ = input, where u and v have orthonormal columns and s is in falling "
+           "order; u and v are square with full_matrices, and empty without compute_uv.",
     .inputs = {"input: T"},
     .outputs = {"s: T", "u: T", "v: T"},
     .attrs = {"compute_uv: bool = true", "full_matrices: bool = false", types},

@@ -305,8 +305,8 @@ OpDef part(int version) {
   };
   if (version > 1) {
     op.doc =
-        "Diagonals k[0] to k[1] of input[b…, :, :], one in each row, the highest first; what "
-        "is shorter than its row is filled up with padding_value. One diagonal has no row.";
+        "Diagonals k[0] to k[1] of input[b…, :, :], one in each row, the highest first; shorter "
+        "diagonals are filled up with padding_value. One diagonal has no row.";
     op.inputs = {"input: T", "k: int32", "padding_value: T"};
     op.examples = {
         {.inputs = {floats({2, 3}, {1, 2, 3, 4, 5, 6}), ints({-1, 0}), Tensor::scalar(9.0f)},
@@ -333,8 +333,8 @@ OpDef diag(int version) {
   };
   if (version > 1) {
     op.doc =
-        "Matrices with diagonals k[0] to k[1] from the rows of diagonal, padding_value "
-        "elsewhere; num_rows and num_cols are as small as they can be where they are -1.";
+        "Matrices with diagonals k[0] to k[1] from the rows of diagonal, padding_value elsewhere; "
+        "where num_rows or num_cols is -1, it is as small as possible.";
     op.inputs = {"diagonal: T", "k: int32", "num_rows: int32", "num_cols: int32",
                  "padding_value: T"};
     op.examples = {

@@ -108,7 +108,7 @@ Kernel kernel() {
 
 const Op sparse_matmul_op{{
     .name = "SparseMatMul",
-    .doc = "product = a b, each transposed if asked to; zeros of the operand that is said to be "
+    .doc = "product = a b, each transposed if asked to; zeros of the operand that is declared "
            "sparse are skipped (those of a if neither is and one is bfloat16).",
     .inputs = {"a: Ta", "b: Tb"},
     .outputs = {"product: float"},

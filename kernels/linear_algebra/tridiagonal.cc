@@ -211,9 +211,10 @@ Output as_column(const Output& diagonal) { return expand_dims(row(diagonal, 0), 
 
 const Op solve_op{{
     .name = "TridiagonalSolve",
-    .doc = "output = the solution of A output = rhs, A having the superdiagonal, the diagonal and "
-           "the subdiagonal in the rows of diagonals (the last of the first and the first of the "
-           "third are not read); NaN where A is singular. partial_pivoting exchanges rows.",
+    .doc =
+        "output = the solution of A output = rhs, where A has the superdiagonal, the diagonal and "
+        "the subdiagonal in the rows of diagonals (the last element of the first row and the first "
+        "of the third are not read); NaN where A is singular. partial_pivoting exchanges rows.",
     .inputs = {"diagonals: T", "rhs: T"},
     .outputs = {"output: T"},
     .attrs = {"partial_pivoting: bool = true", "perturb_singular: bool = false", types},

@@ -101,7 +101,8 @@ std::vector<Kernel> arg_kernels() {
 
 const Op arg_max_op{{
     .name = "ArgMax",
-    .doc = "output = the index along axis `dimension` of the largest element; the first of equals.",
+    .doc = "output = the index along axis `dimension` of the largest element; the first one if "
+           "several are equal.",
     .inputs = {"input: T", "dimension: Tidx"},
     .outputs = {"output: output_type"},
     .attrs = {"T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, "
@@ -120,8 +121,8 @@ const Op arg_max_op{{
 
 const Op arg_min_op{{
     .name = "ArgMin",
-    .doc =
-        "output = the index along axis `dimension` of the smallest element; the first of equals.",
+    .doc = "output = the index along axis `dimension` of the smallest element; the first one if "
+           "several are equal.",
     .inputs = {"input: T", "dimension: Tidx"},
     .outputs = {"output: output_type"},
     .attrs = {"T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, "

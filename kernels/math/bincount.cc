@@ -71,8 +71,8 @@ const Op bincount_op{{
 
 const Op dense_bincount_op{{
     .name = "DenseBincount",
-    .doc = "output[k] = the sum of weights[i] over all i with input[i] = k < size, in each row of "
-           "a matrix on its own; empty weights are 1. With binary_output: 1 where there is any.",
+    .doc = "output[k] = the sum of weights[i] over all i with input[i] = k < size, separately for "
+           "each row of a matrix; empty weights are 1. With binary_output: 1 where there is any.",
     .inputs = {"input: Tidx", "size: Tidx", "weights: T"},
     .outputs = {"output: T"},
     .attrs = {"Tidx: {int32, int64}", "T: {int32, int64, float, double}",

@@ -94,12 +94,13 @@ const Op or_op{commutative(bitwise("BitwiseOr", "z = x | y with broadcasting.",
                                    elementwise<BitwiseOr, IntegerTypes>(), ints({7, -7})))};
 const Op xor_op{commutative(bitwise("BitwiseXor", "z = x ^ y with broadcasting.",
                                     elementwise<BitwiseXor, IntegerTypes>(), ints({5, -7})))};
-const Op left_shift_op{bitwise("LeftShift",
-                               "z = x << y with broadcasting; y within the bits of its type.",
-                               elementwise<LeftShift, IntegerTypes>(), ints({48, -16}))};
-const Op right_shift_op{bitwise(
-    "RightShift", "z = x >> y with broadcasting: the sign is kept; y within the bits of its type.",
-    elementwise<RightShift, IntegerTypes>(), ints({0, -4}))};
+const Op left_shift_op{
+    bitwise("LeftShift", "z = x << y with broadcasting; y is limited to the bits of its type.",
+            elementwise<LeftShift, IntegerTypes>(), ints({48, -16}))};
+const Op right_shift_op{
+    bitwise("RightShift",
+            "z = x >> y with broadcasting: the sign is kept; y is limited to the bits of its type.",
+            elementwise<RightShift, IntegerTypes>(), ints({0, -4}))};
 
 const Op population_count_op{unary({
     .name = "PopulationCount",

@@ -113,8 +113,9 @@ std::vector<Kernel> cast_kernels() {
 
 const Op cast_op{{
     .name = "Cast",
-    .doc = "y = x as DstT: towards zero from floating to integer, x != 0 to bool. With Truncate "
-           "also from a floating type to a smaller one (but from double to bfloat16).",
+    .doc = "y = x as DstT: floating-point numbers become integers by rounding towards zero, and "
+           "bools by x != 0. With Truncate, a floating type is also rounded towards zero to a "
+           "smaller one (except from double to bfloat16).",
     .inputs = {"x: SrcT"},
     .outputs = {"y: DstT"},
     .attrs = {"SrcT: type", "DstT: type", "Truncate: bool = false"},

@@ -173,7 +173,7 @@ const Op igammac_op{{
 
 const Op igamma_grad_op{{
     .name = "IgammaGradA",
-    .doc = "z = the derivative of P(a, x) by a, with broadcasting.",
+    .doc = "z = the derivative of P(a, x) with respect to a, with broadcasting.",
     .inputs = {"a: T", "x: T"},
     .outputs = {"z: T"},
     .attrs = {"T: {float, double}"},
@@ -185,8 +185,8 @@ const Op igamma_grad_op{{
 
 const Op random_gamma_grad_op{{
     .name = "RandomGammaGrad",
-    .doc = "output = the derivative of a number drawn by RandomGamma by its alpha, with "
-           "broadcasting: -dP(alpha, sample)/d alpha over the density at sample.",
+    .doc = "output = the derivative of a number drawn by RandomGamma with respect to its alpha, "
+           "with broadcasting: -dP(alpha, sample)/d alpha over the density at sample.",
     .inputs = {"alpha: T", "sample: T"},
     .outputs = {"output: T"},
     .attrs = {"T: {float, double}"},

@@ -276,7 +276,7 @@ struct Kind {
 const Kind sum_kind{"Sum", "the sum", "numbertype", sum_gradient},
     mean_kind{"Mean", "the mean", "numbertype", mean_gradient},
     prod_kind{"Prod", "the product", "numbertype", prod_gradient},
-    min_kind{"Min", "the least", "realnumbertype", extremum_gradient},
+    min_kind{"Min", "the smallest", "realnumbertype", extremum_gradient},
     max_kind{"Max", "the largest", "realnumbertype", extremum_gradient};
 
 template <class Combiner>
@@ -343,7 +343,7 @@ const Op unsorted_prod_op{unsorted<Prod>(prod_kind, "1", floats({2, 2}, {3, 8, 5
 const Op unsorted_min_op{
     unsorted<UnsortedMin>(min_kind, "the type's largest value", floats({2, 2}, {1, 2, 5, 6}))};
 const Op unsorted_max_op{
-    unsorted<UnsortedMax>(max_kind, "the type's least value", floats({2, 2}, {3, 4, 5, 6}))};
+    unsorted<UnsortedMax>(max_kind, "the type's smallest value", floats({2, 2}, {3, 4, 5, 6}))};
 
 }  // namespace
 }  // namespace leat

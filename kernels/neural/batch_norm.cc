@@ -392,7 +392,8 @@ const OpDef batch_norm{
 const OpDef batch_norm_grad{
     .name = "FusedBatchNormGradV3",
     .doc =
-        "The gradients of FusedBatchNormV3 by x, scale and offset. reserve_space_1 and 2 are "
+        "The gradients of FusedBatchNormV3 with respect to x, scale and offset. reserve_space_1 "
+        "and 2 are "
         "the mean and the variance that "
         "it used.",
     .inputs = {"y_backprop: T", "x: T", "scale: float", "reserve_space_1: U", "reserve_space_2: U",

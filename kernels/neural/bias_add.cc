@@ -141,7 +141,7 @@ const Op bias_add_op{{
 
 const Op bias_add_grad_op{{
     .name = "BiasAddGrad",
-    .doc = "output[c] = the sum of out_backprop over all axes but the channels'.",
+    .doc = "output[c] = the sum of out_backprop over all axes except the channel axis.",
     .inputs = {"out_backprop: T"},
     .outputs = {"output: T"},
     .attrs = {types, data_format},

@@ -107,8 +107,8 @@ void find_hits(ExecuteContext& c) {
 
 const Op hits_op{{
     .name = "ComputeAccidentalHits",
-    .doc = "The rows and the places in sampled_candidates of true classes that were sampled, with "
-           "the lowest float as the weight that takes them out of a softmax.",
+    .doc = "The rows and the places in sampled_candidates of true classes that were sampled too; "
+           "their weights are the lowest float, which removes them from a softmax.",
     .inputs = {"true_classes: int64", "sampled_candidates: int64"},
     .outputs = {"indices: int32", "ids: int64", "weights: float"},
     .attrs = {"num_true: int", "seed: int = 0", "seed2: int = 0"},

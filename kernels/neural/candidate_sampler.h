@@ -131,8 +131,8 @@ OpDef sampler_op(std::string name, const std::string& which) {
   return {
       .name = std::move(name),
       .doc = "sampled_candidates = num_sampled classes in [0, range_max), drawn " + which +
-             " (different ones if unique); the others: how often each of true_classes, and of the "
-             "samples, is expected among them.",
+             " (different ones if unique); the other outputs: how often each of true_classes, and "
+             "each of the samples, is expected among them.",
       .inputs = {"true_classes: int64"},
       .outputs = {"sampled_candidates: int64", "true_expected_count: float",
                   "sampled_expected_count: float"},

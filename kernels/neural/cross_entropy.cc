@@ -186,8 +186,8 @@ Output logits_gradient(Gradient& g) {
 const Op dense_op{{
     .name = "SoftmaxCrossEntropyWithLogits",
     .doc = "loss[b] = -sum over c of labels[b, c] * log softmax(features[b])[c]; backprop = "
-           "softmax(features) - labels, "
-           "the derivative of loss by features. Each row of labels sums to 1.",
+           "softmax(features) - labels, the derivative of loss with respect to features. Each row "
+           "of labels sums to 1.",
     .inputs = {"features: T", "labels: T"},
     .outputs = {"loss: T", "backprop: T"},
     .attrs = {"T: {half, bfloat16, float, double}"},
@@ -210,8 +210,8 @@ const Op dense_op{{
 const Op sparse_op{{
     .name = "SparseSoftmaxCrossEntropyWithLogits",
     .doc = "loss[b] = -log softmax(features[b])[labels[b]]; backprop = softmax(features) - "
-           "onehot(labels), the derivative "
-           "of loss by features. A label outside [0, classes) is an error.",
+           "onehot(labels), the derivative of loss with respect to features. A label outside [0, "
+           "classes) is an error.",
     .inputs = {"features: T", "labels: Tlabels"},
     .outputs = {"loss: T", "backprop: T"},
     .attrs = {"T: {half, bfloat16, float, double}", "Tlabels: {int32, int64} = int64"},

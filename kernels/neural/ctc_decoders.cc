@@ -73,7 +73,7 @@ void decode_greedily(ExecuteContext& c) {
 const Op greedy_op{{
     .name = "CTCGreedyDecoder",
     .doc = "decoded = the classes with the largest logits of every step, without blanks and, with "
-           "merge_repeated, without the repetition of the step before; log_probability = minus the "
+           "merge_repeated, without repetitions of the previous step; log_probability = minus the "
            "sum of these logits.",
     .inputs = {"inputs: T", "sequence_length: int32"},
     .outputs = {"decoded_indices: int64", "decoded_values: int64", "decoded_shape: int64",

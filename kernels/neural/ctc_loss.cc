@@ -189,8 +189,8 @@ void loss(ExecuteContext& c) {
 const Op loss_op{{
     .name = "CTCLoss",
     .doc = "loss = -log of the probability that the logits give to the labels, over all ways to "
-           "place them in time; gradient = that of the loss by the logits. The last class is the "
-           "blank.",
+           "place them in time; gradient = that of the loss with respect to the logits. The last "
+           "class is the blank.",
     .inputs = {"inputs: T", "labels_indices: int64", "labels_values: int32",
                "sequence_length: int32"},
     .outputs = {"loss: T", "gradient: T"},

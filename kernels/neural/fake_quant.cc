@@ -140,7 +140,7 @@ OpDef vars_op(bool per_channel) {
       per_channel ? "FakeQuantWithMinMaxVarsPerChannel" : "FakeQuantWithMinMaxVars";
   return {
       .name = name,
-      .doc = std::string("As FakeQuantWithMinMaxArgs, of a range that is an input") +
+      .doc = std::string("As FakeQuantWithMinMaxArgs, with the range as inputs") +
              (per_channel ? ", one for each index of the last axis." : "."),
       .inputs = {"inputs: float", range_inputs[0], range_inputs[1]},
       .outputs = {"outputs: float"},

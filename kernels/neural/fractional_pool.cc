@@ -274,9 +274,9 @@ OpDef pool_op(bool is_max) {
       .name = name,
       .doc = std::string("output = the ") + (is_max ? "maximum" : "mean") +
              " of the pixels in each of floor(extent / pooling_ratio) windows along rows and "
-             "columns, of two sizes in random order (pseudo_random: spread evenly); where they "
-             "begin are the sequences, and the end. overlapping: a window has the first pixels of "
-             "the next, too. deterministic: every step has the same windows.",
+             "columns, of two sizes in random order (pseudo_random: spread evenly); the sequences "
+             "say where the windows begin, and where the last one ends. overlapping: a window has "
+             "the first pixels of the next, too. deterministic: every step has the same windows.",
       .inputs = {"value: T"},
       .outputs = {"output: T", "row_pooling_sequence: int64", "col_pooling_sequence: int64"},
       .attrs = {"pooling_ratio: list(float) >= 4", "pseudo_random: bool = false",
@@ -308,7 +308,8 @@ const Op max_op{pool_op(true)}, avg_op{pool_op(false)};
 
 const Op max_gradient_op{{
     .name = "FractionalMaxPoolGrad",
-    .doc = "output = 0 but at the largest element of every window, to which out_backprop is added.",
+    .doc =
+        "output = 0 except at the largest element of every window, to which out_backprop is added.",
     .inputs = {"orig_input: T", "orig_output: T", "out_backprop: T", "row_pooling_sequence: int64",
                "col_pooling_sequence: int64"},
     .outputs = {"output: T"},

@@ -124,8 +124,8 @@ const Op norm_op{{
 
 const Op gradient_op{{
     .name = "BatchNormWithGlobalNormalizationGrad",
-    .doc = "The gradients of the inputs of BatchNormWithGlobalNormalization, where that of its "
-           "result is backprop; dg is 0 unless scale_after_normalization.",
+    .doc = "The gradients of BatchNormWithGlobalNormalization with respect to its inputs, from the "
+           "gradient backprop of its result; dg is 0 unless scale_after_normalization.",
     .inputs = {"t: T", "m: T", "v: T", "gamma: T", "backprop: T"},
     .outputs = {"dx: T", "dm: T", "dv: T", "db: T", "dg: T"},
     .attrs = attributes,

@@ -136,8 +136,8 @@ const Op cell_op{{
 
 const Op gradient_op{{
     .name = "GRUBlockCellGrad",
-    .doc = "The gradients of GRUBlockCell, for that of h, by x, h_prev, and by what tanh and σ are "
-           "taken of.",
+    .doc = "The gradients of GRUBlockCell with respect to x, h_prev and the arguments of tanh and "
+           "σ, from that of h.",
     .inputs = {"x: T", "h_prev: T", "w_ru: T", "w_c: T", "b_ru: T", "b_c: T", "r: T", "u: T",
                "c: T", "d_h: T"},
     .outputs = {"d_x: T", "d_h_prev: T", "d_c_bar: T", "d_r_bar_u_bar: T"},

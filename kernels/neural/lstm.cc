@@ -96,7 +96,7 @@ BoundKernel prepare_cell_gradient(TypeTag<T>, const KernelRequest& r) {
 
 const Op cell_gradient_op{{
     .name = "LSTMBlockCellGrad",
-    .doc = "The gradients of LSTMBlockCell by cs_prev, by the sums [i, ci, f, o], and by the "
+    .doc = "The gradients of LSTMBlockCell with respect to cs_prev, the sums [i, ci, f, o] and the "
            "peepholes (0 without use_peephole).",
     .inputs = {"x: T", "cs_prev: T", "h_prev: T", "w: T", "wci: T", "wcf: T", "wco: T", "b: T",
                "i: T", "cs: T", "f: T", "o: T", "ci: T", "co: T", "cs_grad: T", "h_grad: T"},

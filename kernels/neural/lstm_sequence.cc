@@ -232,7 +232,9 @@ OpDef sequence_gradient_op(std::string name, GateOrder order) {
   std::copy_n(gates.begin(), 4, weights.begin());  // x = 1, h_prev = 0
   return {
       .name = std::move(name),
-      .doc = "The gradients of the op without Grad by its inputs, for those of cs and h.",
+      .doc =
+          "The gradients of the op without Grad with respect to its inputs, from those of cs and "
+          "h.",
       .inputs = std::move(inputs),
       .outputs = {"x_grad: T", "cs_prev_grad: T", "h_prev_grad: T", "w_grad: T", "wci_grad: T",
                   "wcf_grad: T", "wco_grad: T", "b_grad: T"},

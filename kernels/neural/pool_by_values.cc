@@ -66,7 +66,7 @@ Tensor window(int32_t extent) { return ints({1, extent, extent, 1}); }
 
 const Op max_pool_op{{
     .name = "MaxPoolV2",
-    .doc = "MaxPool, of which the windows and their distances are inputs.",
+    .doc = "MaxPool with ksize and strides as inputs.",
     .inputs = {"input: T", "ksize: int32", "strides: int32"},
     .outputs = {"output: T"},
     .attrs = {"T: {half, bfloat16, float, double, int32, int64, uint8, int16, int8, uint16} = "
@@ -86,7 +86,7 @@ const Op max_pool_op{{
 
 const Op max_pool_grad_op{{
     .name = "MaxPoolGradV2",
-    .doc = "MaxPoolGrad, of which the windows and their distances are inputs.",
+    .doc = "MaxPoolGrad with ksize and strides as inputs.",
     .inputs = {"orig_input: T", "orig_output: T", "grad: T", "ksize: int32", "strides: int32"},
     .outputs = {"output: T"},
     .attrs = {"T: realnumbertype = float", padding, two_formats},
@@ -106,7 +106,7 @@ const Op max_pool_grad_op{{
 
 const Op max_pool_grad_grad_op{{
     .name = "MaxPoolGradGradV2",
-    .doc = "MaxPoolGradGrad, of which the windows and their distances are inputs.",
+    .doc = "MaxPoolGradGrad with ksize and strides as inputs.",
     .inputs = {"orig_input: T", "orig_output: T", "grad: T", "ksize: int32", "strides: int32"},
     .outputs = {"output: T"},
     .attrs = {"T: realnumbertype", padding, two_formats},

@@ -149,9 +149,9 @@ void pass_gradient(Gradient& g) { g.dx() = g.dy(); }
 OpDef with_bits_attr(const char* name, GradientFunction gradient) {
   return {.name = name,
           .doc =
-              "output = the input, rounded to the nearest number that an integer of num_bits "
-              "stands for when the range from input_min to input_max is spread over all of "
-              "them; of the input's own range unless range_given.",
+              "output = the input, rounded to the nearest of the numbers that the integers of "
+              "num_bits stand for when they are spread over the range from input_min to input_max, "
+              "or over the input's own range unless range_given.",
           .inputs = {"input: T", "input_min: T", "input_max: T"},
           .outputs = {"output: T"},
           .attrs = {sign, bits_attr, "range_given: bool = false", type, mode, narrow, axis_attr},

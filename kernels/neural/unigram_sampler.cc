@@ -77,11 +77,11 @@ struct LearnedUnigram {
 
 const Op learned_op{sampler_op<LearnedUnigram>(
     "LearnedUnigramCandidateSampler",
-    "with probabilities that go with 1 + how often each was in true_classes before")};
+    "with probabilities proportional to 1 + how often each was in true_classes before")};
 // Despite its name it is thread-safe here: steps that share it wait for each other.
 const Op thread_unsafe_op{sampler_op<LearnedUnigram>(
     "ThreadUnsafeUnigramCandidateSampler",
-    "with probabilities that go with 1 + how often each was in true_classes before")};
+    "with probabilities proportional to 1 + how often each was in true_classes before")};
 
 // ---- Fixed
 
@@ -213,7 +213,7 @@ struct FixedUnigram {
 OpDef fixed() {
   OpDef op = sampler_op<FixedUnigram>(
       "FixedUnigramCandidateSampler",
-      "with probabilities that go with the numbers in unigrams, or in the last fields of the "
+      "with probabilities proportional to the numbers in unigrams, or in the last fields of the "
       "lines of vocab_file, to the power of distortion; num_reserved_ids classes before these "
       "are never drawn; of num_shards parts of all, this is number shard");
   op.attrs = {"num_true: int >= 1",

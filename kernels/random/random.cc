@@ -64,10 +64,10 @@ const Op uniform_op(
 const Op normal_op(random_op("RandomStandardNormal",
                              "output = independent normal numbers, mean 0, standard deviation 1.",
                              random_kernel<Normal>(512)));
-const Op truncated_op(random_op(
-    "TruncatedNormal",
-    "output = independent normal numbers, mean 0, standard deviation 1, of those within [-2, 2].",
-    random_kernel<TruncatedNormal>(512)));
+const Op truncated_op(random_op("TruncatedNormal",
+                                "output = independent normal numbers, mean 0, standard deviation "
+                                "1, limited to those within [-2, 2].",
+                                random_kernel<TruncatedNormal>(512)));
 
 const Op uniform_int_op{{
     .name = "RandomUniformInt",

@@ -164,7 +164,7 @@ BoundKernel prepare_stateless_shuffle(TypeTag<T>, const KernelRequest& r) {
 }
 
 const char* const shuffle_doc =
-    "output = value with its rows in random order, every order being equally probable";
+    "output = value with its rows in random order; all orders are equally probable";
 
 const Op shuffle_op{{
     .name = "RandomShuffle",

@@ -151,7 +151,7 @@ const Tensor normals = floats({0.5441101F, 0.20738031F, 0.07356432F});
 const char* const uniform_doc = "numbers uniform in [0, 1)";
 const char* const normal_doc = "normal numbers, mean 0, standard deviation 1";
 const char* const truncated_doc =
-    "normal numbers, mean 0, standard deviation 1, of those within [-2, 2]";
+    "normal numbers, mean 0, standard deviation 1, limited to those within [-2, 2]";
 
 const Op uniform_op(random_op("StatelessRandomUniform", uniform_doc, true,
                               random_kernel<Uniform>(4096), uniforms));

@@ -297,8 +297,9 @@ void gradient(Gradient& g) {
 
 const Op truncated_normal_op{{
     .name = "ParameterizedTruncatedNormal",
-    .doc = "output[b, …] = normal numbers, mean means[b], standard deviation stdevs[b], of those "
-           "between minvals[b] and maxvals[b]. A parameter may be the same for all b.",
+    .doc = "output[b, …] = normal numbers with mean means[b] and standard deviation stdevs[b], "
+           "limited to those between minvals[b] and maxvals[b]. A parameter may be the same for "
+           "all b.",
     .inputs = {"shape: T", "means: dtype", "stdevs: dtype", "minvals: dtype", "maxvals: dtype"},
     .outputs = {"output: dtype"},
     .attrs = {"seed: int = 0", "seed2: int = 0", "dtype: {half, bfloat16, float, double}",
@@ -314,9 +315,9 @@ const Op truncated_normal_op{{
 
 const Op stateless_truncated_normal_op{{
     .name = "StatelessParameterizedTruncatedNormal",
-    .doc = "output[s…, p…] = normal numbers, mean means[p…], standard deviation stddevs[p…], of "
-           "those between minvals[p…] and maxvals[p…], the same for the same seed. `shape` is that "
-           "of all of output; the parameters broadcast.",
+    .doc = "output[s…, p…] = normal numbers with mean means[p…] and standard deviation "
+           "stddevs[p…], limited to those between minvals[p…] and maxvals[p…], the same for the "
+           "same seed. `shape` is that of all of output; the parameters broadcast.",
     .inputs = {"shape: S", "seed: Tseed", "means: dtype", "stddevs: dtype", "minvals: dtype",
                "maxvals: dtype"},
     .outputs = {"output: dtype"},

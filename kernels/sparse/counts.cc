@@ -152,10 +152,10 @@ OpDef counting(std::string name, std::string what, std::vector<std::string> inpu
   return {
       .name = std::move(name),
       .doc =
-          "The sparse tensor [row, k] of how often k occurs in each row of " + what +
-          ", or of the sums of its weights if there are any, or of ones if binary_output. Its "
-          "width is maxlength if that is >= 0, larger numbers being left out; else one more than "
-          "the largest number, at least minlength.",
+          "The sparse matrix whose entry [row, k] is how often k occurs in that row of " + what +
+          "; with weights the sum of theirs, with binary_output 1. Its width is maxlength if that "
+          "is >= 0 (larger numbers are left out), else one more than the largest number, and at "
+          "least minlength.",
       .inputs = std::move(inputs),
       .outputs = {"output_indices: int64", "output_values: output_type",
                   "output_dense_shape: int64"},

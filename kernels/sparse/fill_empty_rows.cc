@@ -87,7 +87,7 @@ void differentiate(Gradient& g, const char* gradient_op) {
 const Op fill_sparse_op{{
     .name = "SparseFillEmptyRows",
     .doc = "The sparse tensor with an entry default_value at [row, 0, …] for every row without "
-           "entries; which rows these were; the new place of every entry.",
+           "entries; also which rows were empty, and the new place of every entry.",
     .inputs = {"indices: int64", "values: T", "dense_shape: int64", "default_value: T"},
     .outputs = {"output_indices: int64", "output_values: T", "empty_row_indicator: bool",
                 "reverse_index_map: int64"},
@@ -114,8 +114,8 @@ const Op fill_sparse_op{{
 
 const Op fill_ragged_op{{
     .name = "RaggedFillEmptyRows",
-    .doc = "The ragged tensor, as the row of each value, with a value default_value in every row "
-           "without values; which rows these were; the new place of every value.",
+    .doc = "The ragged tensor, given as the row of each value, with default_value added to every "
+           "row without values; also which rows were empty, and the new place of every value.",
     .inputs = {"value_rowids: int64", "values: T", "nrows: int64", "default_value: T"},
     .outputs = {"output_value_rowids: int64", "output_values: T", "empty_row_indicator: bool",
                 "reverse_index_map: int64"},

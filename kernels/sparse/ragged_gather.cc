@@ -132,8 +132,8 @@ void gather_gradient(Gradient& g) {
 
 const Op gather_op{{
     .name = "RaggedGather",
-    .doc = "output[i…] = params[indices[i…]], params being a ragged tensor: its nested row splits "
-           "and its values.",
+    .doc = "output[i…] = params[indices[i…]], where params is a ragged tensor: its nested row "
+           "splits and its values.",
     .inputs = {"params_nested_splits: PARAMS_RAGGED_RANK * Tsplits", "params_dense_values: Tvalues",
                "indices: Tindices"},
     .outputs = {"output_nested_splits: OUTPUT_RAGGED_RANK * Tsplits",

@@ -129,8 +129,8 @@ int64_t number_of_values(const ShapeContext& c) {
 
 const Op range_op{{
     .name = "RaggedRange",
-    .doc = "Row i has starts[i], starts[i] + deltas[i], … up to limits[i], without it; a scalar is "
-           "that of every row. The outputs are where the rows begin and end, and the values.",
+    .doc = "Row i has starts[i], starts[i] + deltas[i], … up to but without limits[i]; a scalar "
+           "applies to every row. The outputs are where the rows begin and end, and the values.",
     .inputs = {"starts: T", "limits: T", "deltas: T"},
     .outputs = {"rt_nested_splits: Tsplits", "rt_dense_values: T"},
     .attrs = {"T: {bfloat16, float, double, int32, int64} = int32",

@@ -268,8 +268,8 @@ void to_tensor_gradient(Gradient& g) {
 
 const Op to_tensor_op{{
     .name = "RaggedTensorToTensor",
-    .doc = "The ragged tensor of these values as a dense one of `shape`, in which -1 is an extent "
-           "that holds the longest row: rows that are longer are cut, rows that are shorter end in "
+    .doc = "The ragged tensor of these values as a dense one of `shape`, where -1 stands for the "
+           "length of the longest row; longer rows are cut, shorter ones are filled up with "
            "default_value. The rows of each ragged axis, outer ones first, are given by their "
            "ROW_SPLITS or by VALUE_ROWIDS, the row of each value; the number of rows, "
            "FIRST_DIM_SIZE, comes in front of the outermost VALUE_ROWIDS.",

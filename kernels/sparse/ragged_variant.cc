@@ -272,8 +272,8 @@ const Op to_variant_op{{
 
 const Op from_variant_op{{
     .name = "RaggedTensorFromVariant",
-    .doc = "The ragged tensor of which encoded_ragged holds the rows, or rows of rows, as ragged "
-           "tensors of input_ragged_rank (-1: output_ragged_rank less the axes of encoded_ragged).",
+    .doc = "The ragged tensor whose rows, or rows of rows, encoded_ragged holds as ragged tensors "
+           "of input_ragged_rank (-1: output_ragged_rank less the axes of encoded_ragged).",
     .inputs = {"encoded_ragged: variant"},
     .outputs = {"output_nested_splits: output_ragged_rank * Tsplits",
                 "output_dense_values: Tvalues"},
@@ -291,9 +291,8 @@ const Op from_variant_op{{
 
 const Op gradient_op{{
     .name = "RaggedTensorToVariantGradient",
-    .doc =
-        "dense_values_grad = the gradients of rt_dense_values that RaggedTensorToVariant had, of "
-        "those of its rows.",
+    .doc = "dense_values_grad = the gradient of RaggedTensorToVariant with respect to "
+           "rt_dense_values, from the gradients of its rows.",
     .inputs = {"encoded_ragged_grad: variant", "row_splits: Tsplits", "dense_values_shape: int32"},
     .outputs = {"dense_values_grad: Tvalues"},
     .attrs = {"Tvalues: type", "Tsplits: {int32, int64} = int64"},

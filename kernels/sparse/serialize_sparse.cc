@@ -186,7 +186,7 @@ const Op serialize_many_op{{
 const Op deserialize_many_op{{
     .name = "DeserializeManySparse",
     .doc = "The sparse tensor whose i-th element along its first axis is serialized_sparse[i]; "
-           "each other extent is the largest of the elements'.",
+           "every other extent is the largest among the elements.",
     .inputs = {"serialized_sparse: string"},
     .outputs = {"sparse_indices: int64", "sparse_values: dtype", "sparse_shape: int64"},
     .attrs = {"dtype: type"},
@@ -206,7 +206,8 @@ const Op deserialize_many_op{{
 
 const Op deserialize_op{{
     .name = "DeserializeSparse",
-    .doc = "As DeserializeManySparse, with an axis for each of serialized_sparse's but its last.",
+    .doc = "As DeserializeManySparse, with an axis for each axis of serialized_sparse except the "
+           "last.",
     .inputs = {"serialized_sparse: Tserialized"},
     .outputs = {"sparse_indices: int64", "sparse_values: dtype", "sparse_shape: int64"},
     .attrs = {"dtype: type", "Tserialized: {string, variant} = string"},

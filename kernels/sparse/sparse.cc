@@ -159,9 +159,8 @@ void product_gradient(Gradient& g) {
 
 const Op product_op{{
     .name = "SparseTensorDenseMatMul",
-    .doc =
-        "product = A b, A being the sparse matrix of a_indices, a_values and a_shape; either may "
-        "be transposed (and conjugated) before.",
+    .doc = "product = A b, where A is the sparse matrix of a_indices, a_values and a_shape; either "
+           "may be transposed (and conjugated) first.",
     .inputs = {"a_indices: Tindices", "a_values: T", "a_shape: int64", "b: T"},
     .outputs = {"product: T"},
     .attrs = {"T: type", "Tindices: {int32, int64} = int64", "adjoint_a: bool = false",

@@ -115,8 +115,8 @@ void infer_merged(ShapeContext& c) {
 
 const Op add_op{{
     .name = "SparseAdd",
-    .doc = "sum = a + b, without the entries that both have and whose sum is of smaller magnitude "
-           "than thresh. Entries are in row-major order.",
+    .doc = "sum = a + b; leaves out entries that both have if the magnitude of their sum is below "
+           "thresh. Entries are in row-major order.",
     .inputs = {"a_indices: int64", "a_values: T", "a_shape: int64", "b_indices: int64",
                "b_values: T", "b_shape: int64", "thresh: Treal"},
     .outputs = {"sum_indices: int64", "sum_values: T", "sum_shape: int64"},
@@ -183,7 +183,7 @@ void add_gradient(ExecuteContext& c) {
 
 const Op add_gradient_op{{
     .name = "SparseAddGrad",
-    .doc = "What reaches the values of a and b of the gradient of SparseAdd's sum: that of the "
+    .doc = "The gradients of SparseAdd with respect to the values of a and b: that of the sum's "
            "entry at the same place, 0 if there is none.",
     .inputs = {"backprop_val_grad: T", "a_indices: int64", "b_indices: int64",
                "sum_indices: int64"},

@@ -106,9 +106,8 @@ void infer_concat(ShapeContext& c) {
 
 const Op concat_op{{
     .name = "SparseConcat",
-    .doc =
-        "output = the sparse tensors one behind the other along concat_dim, entries in row-major "
-        "order.",
+    .doc = "output = the sparse tensors one after the other along concat_dim, entries in row-major "
+           "order.",
     .inputs = {"indices: N * int64", "values: N * T", "shapes: N * int64"},
     .outputs = {"output_indices: int64", "output_values: T", "output_shape: int64"},
     .attrs = {"concat_dim: int", "N: int >= 2", "T: type"},
@@ -178,7 +177,7 @@ void slice_entries(ExecuteContext& c) {
 const Op slice_op{{
     .name = "SparseSlice",
     .doc = "The entries at start <= index < start + size, with start taken from their indices; the "
-           "shape is what of the slice lies within the tensor.",
+           "shape is that of the part of the slice that lies within the tensor.",
     .inputs = {"indices: int64", "values: T", "shape: int64", "start: int64", "size: int64"},
     .outputs = {"output_indices: int64", "output_values: T", "output_shape: int64"},
     .attrs = {"T: type"},
@@ -323,8 +322,8 @@ void split_entries(ExecuteContext& c) {
 
 const Op split_op{{
     .name = "SparseSplit",
-    .doc = "The sparse tensor in num_split parts along split_dim; where that does not divide the "
-           "extent, the first parts have one more.",
+    .doc = "The sparse tensor in num_split parts along split_dim; if the extent is no multiple of "
+           "it, the first parts are longer by one.",
     .inputs = {"split_dim: int64", "indices: int64", "values: T", "shape: int64"},
     .outputs = {"output_indices: num_split * int64", "output_values: num_split * T",
                 "output_shape: num_split * int64"},

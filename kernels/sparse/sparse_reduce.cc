@@ -219,8 +219,8 @@ const Op max_op{{
 
 const Op sparse_sum_op{{
     .name = "SparseReduceSumSparse",
-    .doc = "output = the sum of the entries over reduction_axes, with an entry where there were "
-           "some; keep_dims leaves the axes with extent 1.",
+    .doc = "output = the sum of the entries over reduction_axes, sparse, with an entry wherever "
+           "there is one to reduce; keep_dims leaves the axes with extent 1.",
     .inputs = {"input_indices: int64", "input_values: T", "input_shape: int64",
                "reduction_axes: int32"},
     .outputs = {"output_indices: int64", "output_values: T", "output_shape: int64"},
@@ -238,8 +238,8 @@ const Op sparse_sum_op{{
 
 const Op sparse_max_op{{
     .name = "SparseReduceMaxSparse",
-    .doc = "output = the largest of the entries over reduction_axes, with an entry where there "
-           "were some; keep_dims leaves the axes with extent 1.",
+    .doc = "output = the largest of the entries over reduction_axes, sparse, with an entry "
+           "wherever there is one to reduce; keep_dims leaves the axes with extent 1.",
     .inputs = {"input_indices: int64", "input_values: T", "input_shape: int64",
                "reduction_axes: int32"},
     .outputs = {"output_indices: int64", "output_values: T", "output_shape: int64"},

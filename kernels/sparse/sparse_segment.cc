@@ -225,8 +225,7 @@ OpDef backward(const std::string& kind, bool is_compact, Tensor expected) {
   OpDef op{
       .name = "SparseSegment" + kind + "Grad" + (is_compact ? "V2" : ""),
       .doc = "The gradient of SparseSegment" + kind +
-             " by data, of which there are output_dim0 "
-             "rows.",
+             " with respect to data, which has output_dim0 rows.",
       .inputs = {"grad: T", "indices: Tidx", "segment_ids: Tsegmentids",
                  is_compact ? "dense_output_dim0: int32" : "output_dim0: int32"},
       .outputs = {"output: T"},

@@ -109,8 +109,8 @@ OpDef map_op(OpDef op, Execute execute) {
 const Op add_op(map_op(
     {
         .name = "AddSparseToTensorsMap",
-        .doc = "sparse_handle = the number that the sparse tensor has from now on in the map "
-               "called shared_name (or as the node) in `container`.",
+        .doc = "sparse_handle = the number under which the sparse tensor is now in the map called "
+               "shared_name (or like the node) in `container`.",
         .inputs = {"sparse_indices: int64", "sparse_values: T", "sparse_shape: int64"},
         .outputs = {"sparse_handle: int64"},
         .attrs = {"T: type"},
@@ -141,9 +141,9 @@ const Op add_many_op(map_op(
 const Op take_many_op(map_op(
     {
         .name = "TakeManySparseFromTensorsMap",
-        .doc = "The sparse tensor whose i-th element along its first axis is the one with number "
-               "sparse_handles[i], which leaves the map; each other extent is the largest of the "
-               "elements'.",
+        .doc =
+            "The sparse tensor whose i-th element along its first axis is number sparse_handles[i] "
+            "of the map, which leaves it; every other extent is the largest among the elements.",
         .inputs = {"sparse_handles: int64"},
         .outputs = {"sparse_indices: int64", "sparse_values: dtype", "sparse_shape: int64"},
         .attrs = {"dtype: type"},

@@ -131,7 +131,7 @@ const auto set_step_ops = both({.doc = "Sets the accumulator's step.",
                                 .shape = [](ShapeContext& c) { c.with_rank(1, 0); }},
                                "AccumulatorSetGlobalStep", {.execute = set_step});
 
-const auto count_ops = both({.doc = "num_accumulated = how many gradients the sum is made of.",
+const auto count_ops = both({.doc = "num_accumulated = the number of gradients in the sum.",
                              .outputs = {"num_accumulated: int32"},
                              .shape = shapes::scalar()},
                             "AccumulatorNumAccumulated", {.execute = count});

@@ -277,7 +277,7 @@ OpDef operation(OpDef op, Kernel kernel) {
 const Op barrier_op{{
     .name = "Barrier",
     .doc = "handle = the barrier called shared_name in `container`, or the session's own: tuples "
-           "under keys, which leave when all of their components have come.",
+           "under keys, each of which can be taken once all of its components are there.",
     .outputs = {"handle: Ref(string)"},
     .attrs = {"component_types: list(type) >= 1", "shapes: list(shape) >= 0 = []",
               "capacity: int = -1", "container: string = ''", "shared_name: string = ''"},
@@ -301,17 +301,17 @@ const Op insert_op(
               {.execute = insert_many}));
 const Op take_op(operation(
     {.name = "BarrierTakeMany",
-     .doc = "Takes num_elements complete tuples out, those whose keys came first; waits for them. "
-            "OUT_OF_RANGE once the barrier is closed and cannot have as many; with "
-            "allow_small_batch, once it is closed and has none.",
+     .doc = "Removes and returns num_elements complete tuples, those whose keys came first; waits "
+            "until there are so many. OUT_OF_RANGE once the barrier is closed and cannot have as "
+            "many; with allow_small_batch, once it is closed and has none.",
      .inputs = {"num_elements: int32"},
      .outputs = {"indices: int64", "keys: string", "values: component_types"},
      .attrs = {"component_types: list(type) >= 1", "allow_small_batch: bool = false",
                "wait_for_incomplete: bool = false", "timeout_ms: int = -1"}},
     {.execute_async = take_many}));
 const Op close_op(operation({.name = "BarrierClose",
-                             .doc = "No more keys; with cancel_pending_enqueues no more components "
-                                    "of incomplete tuples either, which are forgotten.",
+                             .doc = "Allows no new keys; with cancel_pending_enqueues, also drops "
+                                    "incomplete tuples and allows no more components.",
                              .attrs = {"cancel_pending_enqueues: bool = false"},
                              .shape = shapes::none()},
                             {.execute = [](ExecuteContext& c) {

@@ -200,8 +200,8 @@ const Op save_slices_op{{
 
 const Op restore_v1_op{{
     .name = "Restore",
-    .doc = "tensor = the one of the checkpoint file_pattern, of either format, called tensor_name. "
-           "preferred_shard is where TensorFlow would look first.",
+    .doc = "tensor = the tensor called tensor_name of the checkpoint file_pattern, which may have "
+           "either format. preferred_shard is where TensorFlow would look first.",
     .inputs = {"file_pattern: string", "tensor_name: string"},
     .outputs = {"tensor: dt"},
     .attrs = {"dt: type", "preferred_shard: int = -1"},
@@ -213,7 +213,8 @@ const Op restore_v1_op{{
 
 const Op restore_slice_op{{
     .name = "RestoreSlice",
-    .doc = "Restore; of the part that shape_and_slice says, if it is not empty.",
+    .doc =
+        "Restore of the part that shape_and_slice names, or of the whole tensor if that is empty.",
     .inputs = {"file_pattern: string", "tensor_name: string", "shape_and_slice: string"},
     .outputs = {"tensor: dt"},
     .attrs = {"dt: type", "preferred_shard: int = -1"},

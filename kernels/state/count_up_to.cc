@@ -20,8 +20,8 @@ BoundKernel prepare_count(TypeTag<T>, const KernelRequest& request) {
 OpDef count_up_to(const char* name, const char* input, std::vector<std::string> attrs) {
   return {.name = name,
           .doc =
-              "output = the variable, which then is one more; OUT_OF_RANGE once it has reached "
-              "limit.",
+              "output = the value of the variable before it is increased by 1; OUT_OF_RANGE once "
+              "it has reached limit.",
           .inputs = {input},
           .outputs = {"output: T"},
           .attrs = std::move(attrs),

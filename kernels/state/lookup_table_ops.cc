@@ -182,12 +182,12 @@ const char* const value_shape = "value_shape: shape = []";
 
 const auto hash_table_ops =
     table_op("HashTable",
-             "handle = the table called shared_name (or, with use_node_name_sharing, as the "
+             "handle = the table called shared_name (or, with use_node_name_sharing, like the "
              "node) in `container`, or the session's own, which is filled once.",
              {}, {});
 const auto mutable_table_ops =
     table_op("MutableHashTable",
-             "handle = the table called shared_name (or, with use_node_name_sharing, as the "
+             "handle = the table called shared_name (or, with use_node_name_sharing, like the "
              "node) in `container`, or the session's own, which may change.",
              {}, {});
 const auto table_of_tensors_ops = table_op(
@@ -217,20 +217,21 @@ const auto initialize_from_file_ops = both(
                "delimiter: string = '\t'", "offset: int = 0"},
      .shape = [](ShapeContext& c) { c.with_rank(1, 0); }},
     {.execute_async = blocking(initialize_from_file)});
-const auto find_ops = both({.name = "LookupTableFind",
-                            .doc = "values[i…] = that of keys[i…], or default_value.",
-                            .inputs = {"keys: Tin", "default_value: Tout"},
-                            .outputs = {"values: Tout"},
-                            .attrs = {"Tin: type", "Tout: type"}},
-                           {.execute = find});
+const auto find_ops =
+    both({.name = "LookupTableFind",
+          .doc = "values[i…] = the value of keys[i…], or default_value if the table lacks the key.",
+          .inputs = {"keys: Tin", "default_value: Tout"},
+          .outputs = {"values: Tout"},
+          .attrs = {"Tin: type", "Tout: type"}},
+         {.execute = find});
 const auto insert_ops = both({.name = "LookupTableInsert",
-                              .doc = "Sets keys[i…] -> values[i…] in a table that may change.",
+                              .doc = "Sets keys[i…] -> values[i…] in a mutable table.",
                               .inputs = {"keys: Tin", "values: Tout"},
                               .attrs = {"Tin: type", "Tout: type"}},
                              {.execute = insert});
 // TensorFlow has this op on resources only.
 const Op remove_op{{.name = "LookupTableRemoveV2",
-                    .doc = "Takes the keys out of a table that may change; missing ones are fine.",
+                    .doc = "Removes the keys from a mutable table; missing keys are no error.",
                     .inputs = {"table_handle: resource", "keys: Tin"},
                     .attrs = {"Tin: type"},
                     .kernels = {{.execute = remove}},

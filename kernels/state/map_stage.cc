@@ -229,7 +229,7 @@ std::vector<Op> family(const std::string& prefix, const std::string& turn) {
   };
   add({.name = "MapStage",
        .doc = "Puts the values, as components `indices` of the tuple under key, into the staging "
-              "map called shared_name (or as the node) in `container`; waits while it has "
+              "map called shared_name (or like the node) in `container`; waits while it has "
               "`capacity` complete tuples or memory_limit bytes (0: no limit).",
        .inputs = {"key: int64", "indices: int32", "values: fake_dtypes"},
        .attrs = {any_types, "fake_dtypes: list(type) >= 1"},
@@ -243,14 +243,15 @@ std::vector<Op> family(const std::string& prefix, const std::string& turn) {
        .attrs = {some_types}},
       {.execute_async = unstage<Map, true>});
   add({.name = "MapUnstage",
-       .doc = "Takes components `indices` of the tuple under key out; waits until it is complete.",
+       .doc = "Removes and returns components `indices` of the tuple under key; waits until it is "
+              "complete.",
        .inputs = {"key: int64", "indices: int32"},
        .outputs = {"values: dtypes"},
        .attrs = {some_types}},
       {.execute_async = unstage<Map, false>});
   add({.name = "MapUnstageNoKey",
-       .doc = "Takes components `indices` of a complete tuple out, that of " + turn +
-              ", with its key; waits for one.",
+       .doc = "Removes and returns components `indices` of a complete tuple, under " + turn +
+              ", with the key; waits for one.",
        .inputs = {"indices: int32"},
        .outputs = {"key: int64", "values: dtypes"},
        .attrs = {some_types}},
@@ -268,7 +269,7 @@ std::vector<Op> family(const std::string& prefix, const std::string& turn) {
        .shape = shapes::scalar()},
       {.execute = count_of<Map, &Map::incomplete_size>});
   add({.name = "MapClear",
-       .doc = "Forgets all that is in the staging map.",
+       .doc = "Removes everything from the staging map.",
        .attrs = {any_types},
        .shape = shapes::none()},
       {.execute = [](ExecuteContext& c) { map_of<Map>(c).clear(); }});

@@ -156,8 +156,8 @@ const Op fifo_op(queue_op({
 }));
 const Op padding_op(queue_op({
     .name = "PaddingFIFOQueueV2",
-    .doc = "handle = a queue as FIFOQueueV2 whose batches have the largest extents of their "
-           "elements, the rest being 0, where `shapes` leaves extents open.",
+    .doc = "handle = a queue like FIFOQueueV2; where `shapes` leaves extents open, a batch has the "
+           "largest extents of its elements, and 0 elsewhere.",
     .attrs = {types, shapes_attr, "capacity: int = -1", "container: string = ''",
               "shared_name: string = ''"},
 }));
@@ -179,27 +179,28 @@ const Op priority_op(queue_op({
 }));
 
 const Op enqueue_op(operation({.name = "QueueEnqueueV2",
-                               .doc = "Puts one element in; waits while the queue is full.",
+                               .doc = "Adds one element; waits while the queue is full.",
                                .inputs = {"components: Tcomponents"},
                                .attrs = {"Tcomponents: list(type) >= 1", timeout}},
                               {.execute_async = enqueue}));
 const Op enqueue_many_op(operation({.name = "QueueEnqueueManyV2",
-                                    .doc = "Puts an element in for each index of the first axis.",
+                                    .doc = "Adds an element for each index of the first axis.",
                                     .inputs = {"components: Tcomponents"},
                                     .attrs = {"Tcomponents: list(type) >= 1", timeout}},
                                    {.execute_async = enqueue_many}));
 const Op dequeue_op(operation({.name = "QueueDequeueV2",
-                               .doc = "Takes one element out; waits for one. OUT_OF_RANGE once the "
-                                      "queue is closed and empty.",
+                               .doc = "Removes and returns one element; waits for one. "
+                                      "OUT_OF_RANGE once the queue is closed and empty.",
                                .outputs = {"components: component_types"},
                                .attrs = {types, timeout}},
                               {.execute_async = dequeue}));
-const Op dequeue_many_op(operation({.name = "QueueDequeueManyV2",
-                                    .doc = "Takes n elements out, as one batch; waits for all.",
-                                    .inputs = {"n: int32"},
-                                    .outputs = {"components: component_types"},
-                                    .attrs = {types, timeout}},
-                                   {.execute_async = dequeue_many<false>}));
+const Op dequeue_many_op(
+    operation({.name = "QueueDequeueManyV2",
+               .doc = "Removes n elements and returns them as one batch; waits until there are n.",
+               .inputs = {"n: int32"},
+               .outputs = {"components: component_types"},
+               .attrs = {types, timeout}},
+              {.execute_async = dequeue_many<false>}));
 const Op dequeue_up_to_op(
     operation({.name = "QueueDequeueUpToV2",
                .doc = "As QueueDequeueManyV2, but takes fewer if the queue is "
@@ -209,7 +210,7 @@ const Op dequeue_up_to_op(
                .attrs = {types, timeout}},
               {.execute_async = dequeue_many<true>}));
 const Op close_op(operation({.name = "QueueCloseV2",
-                             .doc = "No more enqueues; those that wait finish first, or are "
+                             .doc = "Allows no more enqueues; those that wait finish first, or are "
                                     "cancelled. Dequeues take what is left.",
                              .attrs = {"cancel_pending_enqueues: bool = false"}},
                             {.execute_async = close}));

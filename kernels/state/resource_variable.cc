@@ -47,8 +47,8 @@ OpDef update_op(std::string name, std::string doc, std::vector<Kernel> kernels, 
 
 const Op var_handle_op{{
     .name = "VarHandleOp",
-    .doc = "resource = a handle on the variable called shared_name (or as the node) in `container` "
-           "of the device's task. It outlives steps and sessions.",
+    .doc = "resource = a handle on the variable called shared_name (or like the node) in "
+           "`container` of the device's task. It outlives steps and sessions.",
     .outputs = {"resource: resource"},
     .attrs = {"container: string = ''", "shared_name: string = ''", "debug_name: string = ''",
               "dtype: type", "shape: shape", "allowed_devices: list(string) = []"},

@@ -186,9 +186,8 @@ const Op accumulator_op{{
 
 const Op apply_op{{
     .name = "SparseAccumulatorApplyGradient",
-    .doc =
-        "Adds the rows of gradient_values to those called gradient_indices, unless local_step is "
-        "before the accumulator's step.",
+    .doc = "Adds the rows of gradient_values to the rows gradient_indices of the sum, unless "
+           "local_step is before the accumulator's step.",
     .inputs = {"handle: Ref(string)", "local_step: int64", "gradient_indices: int64",
                "gradient_values: dtype", "gradient_shape: int64"},
     .attrs = {dtype, "has_known_shape: bool"},

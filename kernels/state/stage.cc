@@ -114,21 +114,21 @@ const char* const any_types = "dtypes: list(type)";
 
 const Op stage_op(on_area({.name = "Stage",
                            .doc = "Puts the values, as one element, into the staging area called "
-                                  "shared_name (or as the node) in `container`; waits while it has "
-                                  "`capacity` elements or memory_limit bytes (0: no limit).",
+                                  "shared_name (or like the node) in `container`; waits while it "
+                                  "has `capacity` elements or memory_limit bytes (0: no limit).",
                            .inputs = {"values: dtypes"},
                            .attrs = {tuple_types},
                            .shape = shapes::none()},
                           {.execute_async = stage}));
 const Op unstage_op(
     on_area({.name = "Unstage",
-             .doc = "Takes the first element out of the staging area; waits for one.",
+             .doc = "Removes and returns the first element of the staging area; waits for one.",
              .outputs = {"values: dtypes"},
              .attrs = {tuple_types}},
             {.execute_async = unstage}));
 const Op peek_op(on_area({.name = "StagePeek",
                           .doc = "values = element `index` of the staging area, which stays there; "
-                                 "waits until it has as many.",
+                                 "waits until there are so many.",
                           .inputs = {"index: int32"},
                           .outputs = {"values: dtypes"},
                           .attrs = {tuple_types}},
@@ -142,7 +142,7 @@ const Op size_op(on_area({.name = "StageSize",
                            c.set_output(0, Tensor::scalar(static_cast<int32_t>(area(c).size())));
                          }}));
 const Op clear_op(on_area({.name = "StageClear",
-                           .doc = "Forgets all elements of the staging area.",
+                           .doc = "Removes all elements from the staging area.",
                            .attrs = {any_types},
                            .shape = shapes::none()},
                           {.execute = [](ExecuteContext& c) { area(c).clear(); }}));

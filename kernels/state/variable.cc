@@ -27,9 +27,8 @@ BoundKernel no_kernel(const KernelRequest&) { return {}; }
 
 const Op variable_v2_op{{
     .name = "VariableV2",
-    .doc = "ref = the variable called shared_name (or as the node) in `container` of the device's "
-           "task. It outlives steps "
-           "and sessions.",
+    .doc = "ref = the variable called shared_name (or like the node) in `container` of the "
+           "device's task. It outlives steps and sessions.",
     .outputs = {"ref: Ref(dtype)"},
     .attrs = {"shape: shape", "dtype: type", "container: string = ''", "shared_name: string = ''"},
     .shape = shapes::from_attr("shape"),

@@ -116,10 +116,9 @@ void load_matrix(ExecuteContext& c) {
 
 const Op generate_op{{
     .name = "GenerateVocabRemapping",
-    .doc =
-        "remapping[i] = the line of old_vocab_file with the word in line new_vocab_offset + i of "
-        "new_vocab_file, or -1 if it (or its first old_vocab_size lines) has none; num_present "
-        "= how many it has.",
+    .doc = "remapping[i] = the line of old_vocab_file with the word in line new_vocab_offset + i "
+           "of new_vocab_file, or -1 if it is not there (or not in the first old_vocab_size "
+           "lines); num_present = the number of words that are there.",
     .inputs = {"new_vocab_file: string", "old_vocab_file: string"},
     .outputs = {"remapping: int64", "num_present: int32"},
     .attrs = {"new_vocab_offset: int >= 0", "num_new_vocab: int >= 0",
@@ -136,9 +135,9 @@ const Op generate_op{{
 
 const Op load_op{{
     .name = "LoadAndRemapMatrix",
-    .doc = "output_matrix[i, j] = [row_remapping[i], col_remapping[j]] of the matrix "
-           "old_tensor_name in a checkpoint; where a remapping is -1 the next of "
-           "initializing_values. An empty col_remapping keeps the columns as they are.",
+    .doc = "output_matrix[i, j] = element [row_remapping[i], col_remapping[j]] of the matrix "
+           "old_tensor_name in a checkpoint, or the next of initializing_values where a remapping "
+           "is -1. An empty col_remapping keeps the columns as they are.",
     .inputs = {"ckpt_path: string", "old_tensor_name: string", "row_remapping: int64",
                "col_remapping: int64", "initializing_values: float"},
     .outputs = {"output_matrix: float"},

@@ -50,8 +50,8 @@ BoundKernel prepare(const KernelRequest& r) {
 
 const Op op{{
     .name = "Fingerprint",
-    .doc = "fingerprint[i, :] = FarmHash's Fingerprint64 of the bytes of data[i, …], the only "
-           "method there is being farmhash64; of several strings that of their fingerprints.",
+    .doc = "fingerprint[i, :] = FarmHash's Fingerprint64 of the bytes of data[i, …] (of several "
+           "strings: of their fingerprints); method must be farmhash64.",
     .inputs = {"data: T", "method: string"},
     .outputs = {"fingerprint: uint8"},
     .attrs = {"T: type"},

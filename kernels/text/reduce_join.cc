@@ -95,7 +95,7 @@ BoundKernel prepare(const KernelRequest& request) {
 const Op reduce_join_op{{
     .name = "ReduceJoin",
     .doc = "output = the strings along the axes reduction_indices joined, with separator between; "
-           "the axis named first goes fastest.",
+           "the axis named first changes fastest.",
     .inputs = {"inputs: string", "reduction_indices: int32"},
     .outputs = {"output: string"},
     .attrs = {"keep_dims: bool = false", "separator: string = ''"},

@@ -56,8 +56,8 @@ BoundKernel prepare(TypeTag<Index>, const KernelRequest& r) {
 
 const Op join_op{{
     .name = "UnsortedSegmentJoin",
-    .doc = "output[k] = the strings inputs[i] with segment_ids[i] = k, joined by separator (which "
-           "is left out behind what is empty so far).",
+    .doc = "output[k] = the strings inputs[i] with segment_ids[i] = k, joined by separator (left "
+           "out as long as the result is empty).",
     .inputs = {"inputs: string", "segment_ids: Tindices", "num_segments: Tnumsegments"},
     .outputs = {"output: string"},
     .attrs = {"separator: string = ''", "Tindices: {int32, int64}",

@@ -211,7 +211,7 @@ const Op old_op{buckets<murmur_hash>(
 const Op strong_op{{
     .name = "StringToHashBucketStrong",
     .doc = "output = SipHash-2-4 of each string, by a key of two numbers, modulo num_buckets: "
-           "who does not know the key cannot choose strings that share a bucket.",
+           "without the key nobody can choose strings that share a bucket.",
     .inputs = {"input: string"},
     .outputs = {"output: int64"},
     .attrs = {"num_buckets: int >= 1", "key: list(int)"},

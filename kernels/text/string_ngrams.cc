@@ -121,11 +121,11 @@ void make_ngrams(ExecuteContext& c) {
 
 const Op ngrams_op{{
     .name = "StringNGrams",
-    .doc = "ngrams = for each row of data, of which data_splits has the start and the end, and for "
-           "each of ngram_widths: all runs of so many words, joined by separator. A row is as if "
-           "pad_width words left_pad and right_pad were around it (one less than the width, if "
-           "that is less or pad_width is -1). A row without any is one n-gram if "
-           "preserve_short_sequences.",
+    .doc =
+        "ngrams = for each row of data and each of ngram_widths, all runs of so many words, joined "
+        "by separator; data_splits says where rows start and end. A row is as if pad_width words "
+        "left_pad and right_pad were around it (one less than the width, if that is less or "
+        "pad_width is -1). A row without any is one n-gram if preserve_short_sequences.",
     .inputs = {"data: string", "data_splits: Tsplits"},
     .outputs = {"ngrams: string", "ngrams_splits: Tsplits"},
     .attrs = {"separator: string", "ngram_widths: list(int) >= 0", "left_pad: string",

@@ -137,7 +137,7 @@ BoundKernel prepare_to_number(TypeTag<T>, const KernelRequest& r) {
 
 const Op to_number_op{{
     .name = "StringToNumber",
-    .doc = "output = the number that each string is the text of.",
+    .doc = "output = the number that each string represents.",
     .inputs = {"string_tensor: string"},
     .outputs = {"output: out_type"},
     .attrs = {"out_type: {float, double, int32, int64, uint32, uint64} = float"},

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <numeric>
+#include <sstream>
 #include <thread>
 
 #include "core/host_memory.h"
@@ -134,6 +136,40 @@ TEST(Tensor, PrintsItsElements) {
   EXPECT_EQ(Tensor::scalar<int8_t>(-3).to_string(), "int8[] -3");
   EXPECT_EQ(Tensor::scalar(half(0.5f)).to_string(), "half[] 0.5");
   EXPECT_EQ(Tensor().to_string(), "<no tensor>");
+}
+
+std::string streamed(const Tensor& tensor) {
+  std::ostringstream out;
+  out << tensor;
+  return out.str();
+}
+
+Tensor counted(const Shape& shape) {
+  Tensor out(DType::i32, shape);
+  std::iota(out.span<int32_t>().begin(), out.span<int32_t>().end(), 0);
+  return out;
+}
+
+TEST(Tensor, StreamsAsNumPyPrints) {
+  EXPECT_EQ(streamed(Tensor::of({{1, 2}, {3, 4}})), "int32[2,2] [[1, 2], [3, 4]]");
+  EXPECT_EQ(streamed(counted({10})), "int32[10] [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]");
+  EXPECT_EQ(streamed(counted({3, 3})), "int32[3,3]\n[[0, 1, 2],\n [3, 4, 5],\n [6, 7, 8]]");
+  EXPECT_EQ(streamed(counted({2, 2, 3})),
+            "int32[2,2,3]\n[[[0, 1, 2],\n  [3, 4, 5]],\n\n [[6, 7, 8],\n  [9, 10, 11]]]");
+  EXPECT_EQ(streamed(counted({1001})), "int32[1001] [0, 1, 2, ..., 998, 999, 1000]");
+  EXPECT_EQ(streamed(counted({7, 200})),
+            "int32[7,200]\n[[0, 1, 2, ..., 197, 198, 199],\n [200, 201, 202, ..., 397, 398, 399],\n"
+            " [400, 401, 402, ..., 597, 598, 599],\n ...,\n"
+            " [800, 801, 802, ..., 997, 998, 999],\n"
+            " [1000, 1001, 1002, ..., 1197, 1198, 1199],\n"
+            " [1200, 1201, 1202, ..., 1397, 1398, 1399]]");
+  const std::string whole = streamed(counted({1000}));
+  EXPECT_EQ(std::count(whole.begin(), whole.end(), ','), 999);
+  EXPECT_EQ(streamed(Tensor()), "<no tensor>");
+}
+
+TEST(Tensor, IsShortInMessages) {
+  EXPECT_EQ(concat("got ", counted({2, 50})), "got int32[2,50] [[0, 1, 2, 3, 4, 5, 6, 7, …]]");
 }
 
 TEST(Tensor, ReadsIntegersOfBothWidths) {

@@ -60,7 +60,7 @@ struct Reference {
     for (int k = 0; k < replicas; ++k) {
       inputs.push_back(placeholder(graph, "x", f32, {3, 4}));
       losses.push_back(mean(square(layer(inputs.back()) - 1.0)));
-      all.push_back(optimizer.gradients(losses.back()));
+      all.push_back(optimizer.compute_gradients(losses.back()));
     }
     std::vector<GradientAndVariable> means = all.front();
     for (size_t v = 0; v < means.size(); ++v) {
@@ -68,7 +68,7 @@ struct Reference {
       for (const auto& of_replica : all) gradients.push_back(of_replica[v].gradient);
       if (replicas > 1) means[v].gradient = add_n(gradients) * (1.0 / replicas);
     }
-    train = &optimizer.apply(means);
+    train = &optimizer.apply_gradients(means);
   }
   Graph graph;
   std::vector<Output> inputs, losses;
@@ -103,7 +103,7 @@ PartitionedGraph partitions(const Graph& graph, const std::vector<Output>& input
 
 // The step with `count` workers.
 PartitionedGraph partitions(int count, const AllReduce::Options& options = {}) {
-  const Program program(AllReduce(workers(count), options), GradientDescent{0.1});
+  const Program program(AllReduce(workers(count), options), Sgd{0.1});
   return partitions(program.graph, program.inputs, *program.train, count);
 }
 
@@ -119,7 +119,7 @@ std::vector<std::string> crossings(const PartitionedGraph& graph) {
   return out;
 }
 
-const GradientDescent descent{0.1};
+const Sgd descent{0.1};
 
 TEST(AllReduce, OneWorkerSendsNothing) {
   const PartitionedGraph step = partitions(1);
@@ -227,14 +227,14 @@ TEST_P(AllReduceTraining, EqualsOneDeviceWithTheMeanGradient) {
                         static_cast<size_t>(of.workers - 1));
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    All, AllReduceTraining,
-    testing::Values(Case{"OneWorker", 1, 0, std::make_shared<Adam>(0.1)},
-                    Case{"TwoWorkers", 2, 0, std::make_shared<Momentum>(0.1)},
-                    Case{"ThreeDirectly", 3, 1 << 20, std::make_shared<Adam>(0.1)},
-                    Case{"ThreeByChunks", 3, 0, std::make_shared<Adam>(0.1)},
-                    Case{"FourByChunks", 4, 0, std::make_shared<GradientDescent>(0.1)}),
-    [](const auto& info) { return info.param.name; });
+INSTANTIATE_TEST_SUITE_P(All, AllReduceTraining,
+                         testing::Values(Case{"OneWorker", 1, 0, std::make_shared<Adam>(0.1)},
+                                         Case{"TwoWorkers", 2, 0, std::make_shared<Momentum>(0.1)},
+                                         Case{"ThreeDirectly", 3, 1 << 20,
+                                              std::make_shared<Adam>(0.1)},
+                                         Case{"ThreeByChunks", 3, 0, std::make_shared<Adam>(0.1)},
+                                         Case{"FourByChunks", 4, 0, std::make_shared<Sgd>(0.1)}),
+                         [](const auto& info) { return info.param.name; });
 
 std::set<std::string> saved(const std::string& prefix) {
   std::set<std::string> out;

@@ -74,7 +74,7 @@ TEST(GradientClipping, ByValueClipsElements) {
 TEST(GradientClipping, WorksAsAnOptimizersTransform) {
   Graph graph;
   const Output w = variable(graph, "w", {2});
-  GradientDescent optimizer(1);
+  Sgd optimizer(1);
   optimizer.set_gradient_transform(
       [](auto gradients) { return clip_by_global_norm(std::move(gradients), 5); });
   Node& train = optimizer.minimize(sum(w * constant(graph, Tensor::of<float>({2}, {30, -40}))));

@@ -15,7 +15,7 @@ TEST(ExponentialMovingAverage, FollowsItsVariableFromItsFirstValue) {
   const Output w = variable(graph, "layer/w", {}, initializers::constant(4.0), f64);
   const Output step =
       variable(graph, "global_step", {}, initializers::zeros(), i64, {.trainable = false});
-  Node& train = GradientDescent(1).minimize(w, {.global_step = step});
+  Node& train = Sgd(1).minimize(w, {.global_step = step});
   ExponentialMovingAverage averages(0.75);
   Node& follow = averages.apply(graph, {}, &train);
   Node& evaluate = averages.assign_averages();

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <functional>
+#include <map>
 
 #include "frontends/cpp/optimizers/optimizers.h"
 #include "frontends/cpp/session.h"
@@ -17,7 +19,7 @@ TEST(BatchNorm, NormalisesABatchAndTracksItsMean) {
   const Output x = placeholder(graph, "x", f32, {any, 2});
   const nn::BatchNorm layer(graph, 2, {.momentum = 0.9, .epsilon = 0.01});
   const Output trained = layer(x, true), used = layer(x, false);
-  Node& train = GradientDescent(0).minimize(sum(trained));
+  Node& train = Sgd(0).minimize(sum(trained));
   Node& init = initialize_variables(graph);
   Session session(graph);
   session.run({init});
@@ -30,7 +32,8 @@ TEST(BatchNorm, NormalisesABatchAndTracksItsMean) {
         (batch.data<float>()[i] - means[i % 2]) / std::sqrt(variances[i % 2] + 0.01);
     EXPECT_NEAR(y.data<float>()[i], expected, 1e-5);
   }
-  EXPECT_EQ(session.run({}, {layer.moving_mean()})[0].data<float>()[0], 0) << "only with apply()";
+  EXPECT_EQ(session.run({}, {layer.moving_mean()})[0].data<float>()[0], 0)
+      << "only with apply_gradients()";
 
   session.run({{x, batch}}, {train});
   const auto [mean, variance] =
@@ -155,7 +158,7 @@ TEST(Embedding, ReturnsRowsAndLearnsThem) {
       {.initializer = initializers::constant(Tensor::of<float>({3, 2}, {0, 1, 2, 3, 4, 5}))});
   const Output y = table(ids);
   EXPECT_EQ(y.shape(), Shape({any, 2, 2}));
-  Node& train = GradientDescent(1).minimize(sum(y));
+  Node& train = Sgd(1).minimize(sum(y));
   Node& init = initialize_variables(graph);
   Session session(graph);
   session.run({init});
@@ -168,6 +171,73 @@ TEST(Embedding, ReturnsRowsAndLearnsThem) {
   EXPECT_THAT(std::vector<float>(after.data<float>(), after.data<float>() + 6),
               testing::ElementsAre(0, 1, 2, 3, 2, 3));
   EXPECT_THROW(table(placeholder(graph, "x", f32, {2})), Error);
+}
+
+// Every node that a layer makes has the line of its caller.
+TEST(Layers, KeepTheLineOfTheirCaller) {
+  using Build = std::function<Output(Output rows, Output images, Output sequence, Output ids)>;
+  const std::map<std::string, Build> layers = {
+      {"dense",
+       [](Output x, Output, Output, Output) { return nn::dense(x, 2, {.activation = relu}); }},
+      {"dense of a sequence", [](Output, Output, Output x, Output) { return nn::dense(x, 2); }},
+      {"dropout", [](Output x, Output, Output, Output) { return nn::dropout(x, 0.5); }},
+      {"conv2d", [](Output, Output x, Output, Output) { return nn::conv2d(x, 2, 3); }},
+      {"depthwise_conv2d",
+       [](Output, Output x, Output, Output) { return nn::depthwise_conv2d(x, 3); }},
+      {"conv2d_transpose",
+       [](Output, Output x, Output, Output) { return nn::conv2d_transpose(x, 2, 3); }},
+      {"batch_norm", [](Output x, Output, Output,
+                        Output) { return nn::batch_norm(x, constant(x.graph(), true)); }},
+      {"layer_norm", [](Output x, Output, Output, Output) { return nn::layer_norm(x); }},
+      {"embedding", [](Output, Output, Output, Output x) { return nn::embedding(x, 2, 3); }},
+      {"attention",
+       [](Output, Output, Output x, Output) {
+         return nn::multi_head_attention(x, x, x, {.heads = 3, .causal = true});
+       }},
+      {"lstm",
+       [](Output, Output, Output x, Output ids) {
+         return nn::rnn(nn::Lstm(x.graph(), 2), x, {.lengths = ids}).outputs;
+       }},
+      {"gru",
+       [](Output, Output, Output x, Output) { return nn::rnn(nn::Gru(x.graph(), 2), x).outputs; }},
+      {"simple_rnn", [](Output, Output, Output x,
+                        Output) { return nn::rnn(nn::SimpleRnn(x.graph(), 2), x).outputs; }},
+      {"orthogonal",
+       [](Output x, Output, Output, Output) {
+         return nn::dense(x, 2, {.kernel_initializer = initializers::orthogonal});
+       }},
+      {"cross entropy",
+       [](Output x, Output, Output, Output ids) {
+         return nn::softmax_cross_entropy(x, ids, {.label_smoothing = 0.1});
+       }},
+      {"huber", [](Output x, Output, Output, Output) { return nn::huber(x, x); }},
+      {"auc", [](Output x, Output, Output, Output) { return metrics::Auc(x, x).value(); }},
+  };
+  for (const auto& [name, build] : layers) {
+    Graph graph;
+    build(placeholder(graph, "rows", f32, {2, 3}), placeholder(graph, "images", f32, {2, 4, 4, 3}),
+          placeholder(graph, "sequence", f32, {2, 5, 3}), placeholder(graph, "ids", i32, {2}));
+    for (const auto& node : graph.nodes()) {
+      EXPECT_THAT(node->location.file, testing::EndsWith("nn_test.cc"))
+          << name << ": " << describe(*node);
+    }
+  }
+}
+
+TEST(Layers, AFunctionOfTheUserKeepsItsOwnLine) {
+  Graph graph;
+  const Location layer = {"model.cc", 7};
+  nn::dense(zeros(graph, {2, 3}), 2, {.activation = [](Output h) { return tanh(h); }}, layer);
+  EXPECT_EQ(graph.find("dense/MatMul")->location.line, 7);
+  EXPECT_THAT(graph.find("dense/Tanh")->location.file, testing::EndsWith("nn_test.cc"));
+}
+
+TEST(Layers, UninitialisedOnesAreReportedAtTheirLine) {
+  Graph graph;
+  const Output y = nn::layer_norm(zeros(graph, {2, 3}), {}, Location{"model.cc", 7});
+  Session session(graph);
+  expect_error_with(Code::failed_precondition, "which Mul (model.cc:7) reads",
+                    [&] { session.run({y}); });
 }
 
 }  // namespace

@@ -58,8 +58,8 @@ void expect_follows(const T& optimizer, const Rule& rule) {
   expect_follows([&](Output) { return std::make_unique<T>(optimizer); }, rule);
 }
 
-TEST(GradientDescent, FollowsItsRule) {
-  expect_follows(GradientDescent(0.1), [](Values w, int) {
+TEST(Sgd, FollowsItsRule) {
+  expect_follows(Sgd(0.1), [](Values w, int) {
     const Values g = gradient(w);
     for (size_t i = 0; i < 3; ++i) w[i] -= 0.1 * g[i];
     return w;
@@ -193,8 +193,11 @@ TEST(Adadelta, FollowsItsRule) {
 
 void expect_ftrl(double power, double shrinkage) {
   Values a = {0.2, 0.2, 0.2}, z{};
-  const Ftrl optimizer(
-      0.3, {.power = power, .initial = 0.2, .l1 = 0.05, .l2 = 0.1, .l2_shrinkage = shrinkage});
+  const Ftrl optimizer(0.3, {.learning_rate_power = power,
+                             .initial_accumulator_value = 0.2,
+                             .l1 = 0.05,
+                             .l2 = 0.1,
+                             .l2_shrinkage = shrinkage});
   expect_follows(optimizer, [&](Values w, int) {
     const Values g = gradient(w);
     for (size_t i = 0; i < 3; ++i) {
@@ -265,7 +268,7 @@ TEST(Optimizer, TrainsOnlyTheGivenVariables) {
   Graph graph;
   const Output a = variable(graph, "a", {}, initializers::ones()),
                b = variable(graph, "b", {}, initializers::ones());
-  Node& train = GradientDescent(0.25).minimize(square(a) + square(b), {.variables = {b}});
+  Node& train = Sgd(0.25).minimize(square(a) + square(b), {.variables = {b}});
   Session session(graph);
   session.run({initialize_variables(graph)});
   session.run({train});
@@ -280,7 +283,7 @@ TEST(Optimizer, RejectsATrainedVariableAsGlobalStep) {
   expect_error_with(Code::invalid_argument,
                     "must be an integer variable, got 'a:0', which is float; pass the "
                     "variables to train as .variables",
-                    [&] { GradientDescent(0.1).minimize(square(a), {a}); });
+                    [&] { Sgd(0.1).minimize(square(a), {a}); });
 }
 
 TEST(Optimizer, NamesOptionsOutOfRange) {
@@ -293,17 +296,19 @@ TEST(Optimizer, NamesOptionsOutOfRange) {
   expect("): weight_decay must be finite and not negative, got -1",
          [] { AdamW(0.1, {.weight_decay = -1}); });
   expect("): momentum must be in [0, 1), got nan", [] { Momentum(0.1, {.momentum = NAN}); });
-  expect("): initial must be finite and not negative, got -0.1",
-         [] { Adagrad(0.1, {.initial = -0.1}); });
+  expect("): initial_accumulator_value must be finite and not negative, got -0.1",
+         [] { Adagrad(0.1, {.initial_accumulator_value = -0.1}); });
   expect("): rho must be in [0, 1), got 2", [] { Adadelta(0.1, {.rho = 2}); });
   expect("): epsilon must be finite and not negative, got inf",
          [] { RmsProp(0.1, {.epsilon = INFINITY}); });
-  expect("): power must be finite and not positive, got 0.5", [] { Ftrl(0.1, {.power = 0.5}); });
-  expect("): initial must be positive, got 0", [] { ProximalAdagrad(0.1, {.initial = 0}); });
+  expect("): learning_rate_power must be finite and not positive, got 0.5",
+         [] { Ftrl(0.1, {.learning_rate_power = 0.5}); });
+  expect("): initial_accumulator_value must be positive, got 0",
+         [] { ProximalAdagrad(0.1, {.initial_accumulator_value = 0}); });
   expect("): base must be finite and positive, got 0", [] { PowerSign(0.1, {.base = 0}); });
   expect("): global_step must be the int32 or int64 variable that counts updates, got none",
          [] { AdagradDA(0.1, {}); });
-  expect("must be finite and not negative, got -0.1", [] { GradientDescent(-0.1); });
+  expect("must be finite and not negative, got -0.1", [] { Sgd(-0.1); });
 }
 
 TEST(Optimizer, NamesAndPlacesSlotsAsTensorFlowDoes) {
@@ -332,7 +337,7 @@ TEST(Optimizer, ReportsWhyThereIsNothingToTrain) {
   Graph graph;
   const Output loss = constant(graph, Tensor::scalar(1.0F));
   try {
-    GradientDescent(0.1).minimize(loss);
+    Sgd(0.1).minimize(loss);
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.message(),
@@ -341,7 +346,7 @@ TEST(Optimizer, ReportsWhyThereIsNothingToTrain) {
   }
   variable(graph, "w", {2});
   try {
-    GradientDescent(0.1).minimize(loss);
+    Sgd(0.1).minimize(loss);
     FAIL();
   } catch (const Error& error) {
     EXPECT_TRUE(error.message().starts_with(concat("no variable has a gradient (", __FILE__, ":",
@@ -356,7 +361,7 @@ TEST(Optimizer, RejectsTransformsThatLeaveNoGradient) {
   const Output loss = sum(square(w));
   using Pairs = std::vector<GradientAndVariable>;
   for (const Pairs& left : {Pairs(), Pairs{{Output{}, w}}}) {
-    GradientDescent optimizer(0.1);
+    Sgd optimizer(0.1);
     optimizer.set_gradient_transform([&](Pairs) { return left; });
     EXPECT_THROW(optimizer.minimize(loss), Error);
   }
@@ -376,7 +381,7 @@ TEST(Adam, TrainsVariablesOfSeveralTypes) {
   EXPECT_NEAR(wide.item<double>(), narrow.item<float>(), 1e-5);
 }
 
-TEST(Optimizer, RejectsAnUnsetRate) { EXPECT_THROW(GradientDescent{Output{}}, Error); }
+TEST(Optimizer, RejectsAnUnsetRate) { EXPECT_THROW(Sgd{Output{}}, Error); }
 
 }  // namespace
 }  // namespace leat

@@ -16,7 +16,7 @@ TEST(ParameterServer, SynchronousTrainingNeedsTheLossOfEachWorker) {
   const auto on_chief = strategy.replica(graph, 0);
   const Output loss = sum(square(variable(graph, "w", {2})));
   const auto minimize = [&](const std::vector<Output>& losses) {
-    return [&strategy, losses] { strategy.minimize(GradientDescent{0.1}, losses); };
+    return [&strategy, losses] { strategy.minimize(Sgd{0.1}, losses); };
   };
   expect_error(minimize({}), Code::invalid_argument,
                "synchronous training with 2 workers needs the loss of each replica, got 0");

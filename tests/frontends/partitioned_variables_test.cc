@@ -140,7 +140,7 @@ TEST(PartitionedVariable, SlotsAndAveragesOfAPartAreParts) {
 
 TEST(PartitionedVariable, LearnsLikeAnOrdinaryVariable) {
   const std::vector<std::pair<std::string, std::shared_ptr<Optimizer>>> optimizers = {
-      {"sgd", std::make_shared<GradientDescent>(0.1)},
+      {"sgd", std::make_shared<Sgd>(0.1)},
       {"momentum", std::make_shared<Momentum>(0.1)},
       {"adagrad", std::make_shared<Adagrad>(0.1)},
       {"rmsprop", std::make_shared<RmsProp>(0.1, RmsPropOptions{.momentum = 0.5})},

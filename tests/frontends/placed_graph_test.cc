@@ -58,7 +58,7 @@ struct Program {
     }
     loss = mean(square(difference));
     summary = scalar_summary("loss", loss);
-    train = &GradientDescent{0.1}.minimize(loss, {.global_step = step});
+    train = &Sgd{0.1}.minimize(loss, {.global_step = step});
   }
 };
 

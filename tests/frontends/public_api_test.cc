@@ -299,7 +299,7 @@ TEST(PublicApi, LayersTakeATrainingFlag) {
 
   const nn::BatchNorm layer(g, 1);
   Output y = layer(constant(g, {{1.0F}, {3.0F}}), training);
-  Node& train = GradientDescent{0}.minimize(sum(y));
+  Node& train = Sgd{0}.minimize(sum(y));
   Session session(g);
   session.run(initialize_variables(g));
   const auto run = [&](bool on) { return all_of<float>(session.run({{training, on}}, y)); };

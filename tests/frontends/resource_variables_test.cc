@@ -45,7 +45,7 @@ struct Model {
   explicit Model(Graph& graph, bool use_resource) {
     table =
         nn::Embedding(graph, 6, 3,
-                      {.initializer = counted(0.3F), .name = "words", .use_resource = use_resource})
+                      {.initializer = counted(0.3F), .use_resource = use_resource, .name = "words"})
             .embeddings();
     w = variable(graph, "w", {3, 2}, counted(0.2F), f32, {.use_resource = use_resource});
     b = variable(graph, "b", {2}, {.use_resource = use_resource});
@@ -107,7 +107,7 @@ TEST_P(OptimizerOfResources, TrainsLikeReferenceVariables) {
 INSTANTIATE_TEST_SUITE_P(
     All, OptimizerOfResources,
     testing::Values(
-        named("GradientDescent", GradientDescent(0.1)), named("Momentum", Momentum(0.1)),
+        named("Sgd", Sgd(0.1)), named("Momentum", Momentum(0.1)),
         named("Nesterov", Momentum(0.1, {.nesterov = true})), named("Adagrad", Adagrad(0.1)),
         NamedOptimizer{"AdagradDA",
                        [](Output step) { return std::make_unique<AdagradDA>(0.1, step); }},
@@ -234,7 +234,7 @@ TEST(UseResource, GradientsCoverAllReads) {
       variable(graph, "w", {2}, initializers::constant(3), f32, {.use_resource = true});
   const Output loss = sum(square(w)) + sum(read_variable(w) * 5.0);
   const Output of_one = gradients(loss, w)[0];
-  const GradientAndVariable all = GradientDescent(1).gradients(loss).at(0);
+  const GradientAndVariable all = Sgd(1).compute_gradients(loss).at(0);
   EXPECT_TRUE(same(all.variable, w));
   Node& init = initialize_variables(graph);
   Session session(graph);
@@ -246,7 +246,7 @@ TEST(UseResource, GradientsCoverAllReads) {
 TEST(UseResource, GradientsOfRowsAreSparse) {
   Graph graph;
   const Model model(graph, true);
-  const auto gradients = GradientDescent(1).gradients(model.loss(constant(graph, {1, 1, 4})));
+  const auto gradients = Sgd(1).compute_gradients(model.loss(constant(graph, {1, 1, 4})));
   EXPECT_TRUE(gradients.at(0).indices);   // words/embeddings
   EXPECT_FALSE(gradients.at(1).indices);  // w
 }
@@ -296,7 +296,7 @@ TEST(UseResource, MovingAveragesFollowThem) {
     Graph graph;
     const Output w =
         variable(graph, "w", {2}, initializers::constant(3), f32, {.use_resource = use_resource});
-    Node& train = GradientDescent(0.1).minimize(sum(square(w)));
+    Node& train = Sgd(0.1).minimize(sum(square(w)));
     ExponentialMovingAverage average(0.5);
     Node& update = average.apply(graph, {}, &train);
     Node& take_over = average.assign_averages();

@@ -69,6 +69,21 @@ TEST(Saver, ReadsAHandWrittenState) {
   EXPECT_EQ(program.restored(directory.path()), 3);
 }
 
+TEST(Saver, SaysWhereThereIsNoCheckpoint) {
+  const ScratchDirectory directory;
+  Numbered program;
+  expect_error_with(Code::not_found, "latest_checkpoint() returns if the directory has none", [&] {
+    program.saver.restore(program.session, latest_checkpoint(directory.path()));
+  });
+  EXPECT_EQ(latest_checkpoint(directory / "missing"), "");
+  const std::string prefix = program.save(directory.path(), 1);
+  EXPECT_EQ(latest_checkpoint(directory.path()), prefix);
+  expect_error_with(Code::invalid_argument, "is a checkpoint, not a directory of them",
+                    [&] { latest_checkpoint(prefix); });
+  expect_error_with(Code::invalid_argument, "give the directory that it is in",
+                    [&] { latest_checkpoint(directory / "checkpoint"); });
+}
+
 TEST(Saver, ReportsATornStateAndWritesItAnew) {
   const ScratchDirectory directory;
   Numbered program;

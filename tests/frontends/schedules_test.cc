@@ -56,7 +56,8 @@ TEST(Schedules, InverseTimeDecay) {
 TEST(Schedules, PolynomialDecay) {
   expect_values(
       [](Output s) {
-        return schedules::polynomial_decay(0.5, s, {.decay_steps = 20, .end = 0.1, .power = 2});
+        return schedules::polynomial_decay(
+            0.5, s, {.decay_steps = 20, .end_learning_rate = 0.1, .power = 2});
       },
       [](double s) { return 0.4 * std::pow(1 - std::min(s, 20.0) / 20, 2) + 0.1; });
 }
@@ -103,7 +104,7 @@ TEST(Schedules, SetTheRateOfOptimizers) {
   const Output w = variable(graph, "w", {}, initializers::zeros(), f64);
   const Output step =
       variable(graph, "global_step", {}, initializers::zeros(), i64, {.trainable = false});
-  Node& train = GradientDescent(schedules::piecewise_constant(step, {0, 1}, {100, 10, 1}))
+  Node& train = Sgd(schedules::piecewise_constant(step, {0, 1}, {100, 10, 1}))
                     .minimize(w, {.global_step = step});
   Node& init = initialize_variables(graph);
   Session session(graph);
@@ -139,7 +140,7 @@ TEST(Schedules, ReportMistakes) {
               }),
               testing::HasSubstr("the boundaries must ascend"));
   const Output w = variable(graph, "w", {2});
-  EXPECT_THAT(message_of([&] { GradientDescent(w).minimize(sum(w)); }),
+  EXPECT_THAT(message_of([&] { Sgd(w).minimize(sum(w)); }),
               testing::HasSubstr("the learning rate 'w:0' must be a scalar, got [2]"));
 }
 

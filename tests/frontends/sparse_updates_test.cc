@@ -79,7 +79,7 @@ MakeOptimizer with(double rate, Options options) {
 }
 
 MakeOptimizer descent() {
-  return [](const Output&) { return std::make_unique<GradientDescent>(0.05); };
+  return [](const Output&) { return std::make_unique<Sgd>(0.05); };
 }
 
 auto near() { return FloatNear(2e-5F); }
@@ -102,8 +102,7 @@ TEST_P(WholeRule, EqualsADenseGradientThatIsZeroElsewhere) {
 
 INSTANTIATE_TEST_SUITE_P(
     All, WholeRule,
-    testing::Values(Rule{"GradientDescent", descent()},
-                    Rule{"Adagrad", with<Adagrad>(0.1, AdagradOptions{})},
+    testing::Values(Rule{"Sgd", descent()}, Rule{"Adagrad", with<Adagrad>(0.1, AdagradOptions{})},
                     Rule{"Adam", with<Adam>(0.1, AdamOptions{})},
                     Rule{"AdamW", with<AdamW>(0.1, AdamWOptions{.weight_decay = 0.1})},
                     Rule{"Adamax", with<Adamax>(0.1, AdamaxOptions{})},
@@ -137,7 +136,7 @@ MakeOptimizer adagrad_da() {
 INSTANTIATE_TEST_SUITE_P(
     All, RowRule,
     testing::Values(
-        Rule{"GradientDescent", descent()}, Rule{"AdagradDA", adagrad_da()},
+        Rule{"Sgd", descent()}, Rule{"AdagradDA", adagrad_da()},
         Rule{"Adagrad", with<Adagrad>(0.1, AdagradOptions{})},
         Rule{"Momentum", with<Momentum>(0.02, MomentumOptions{})},
         Rule{"Nesterov", with<Momentum>(0.02, MomentumOptions{.nesterov = true})},
@@ -188,7 +187,7 @@ TEST(SparseUpdates, ClipTheSumsOfRows) {
   using Transform = GradientTransform;
   const auto clipped = [](const Transform& transform) {
     return [=](const Output&) {
-      auto out = std::make_unique<GradientDescent>(1.0);
+      auto out = std::make_unique<Sgd>(1.0);
       out->set_gradient_transform(transform);
       return out;
     };
@@ -300,7 +299,7 @@ std::vector<float> learnt_here(const Optimizer& optimizer) {
 TEST(SparseUpdates, ParameterServerTrainsWithTheMeanOfTheRows) {
   InProcessCluster cluster({{"ps", 1}, {"worker", 2}});
   for (const std::shared_ptr<Optimizer>& optimizer :
-       {std::shared_ptr<Optimizer>(std::make_shared<GradientDescent>(0.05)),
+       {std::shared_ptr<Optimizer>(std::make_shared<Sgd>(0.05)),
         std::shared_ptr<Optimizer>(std::make_shared<Adagrad>(0.1)),
         std::shared_ptr<Optimizer>(std::make_shared<Adam>(0.1))}) {
     Program there(ParameterServer(cluster.spec()), *optimizer);

@@ -3,6 +3,9 @@
 #include <gtest/gtest.h>
 #include <leat/leat.h>
 
+#include <numeric>
+#include <set>
+
 namespace {
 
 using namespace leat;
@@ -15,6 +18,8 @@ std::vector<T> values(Output y) {
   const Tensor t = session.run({y})[0];
   return {t.data<T>(), t.data<T>() + t.elements()};
 }
+
+Tensor session_value_of(Output y) { return Session(y.graph()).run(y); }
 
 // Whether `f` fails with that code and that text.
 void expect_error_with(Code code, std::string_view text, const std::function<void()>& call) {
@@ -309,6 +314,180 @@ TEST_F(Spelling, DependenciesNamesAndPrint) {
   testing::internal::CaptureStderr();
   session.run(print(v, {w}, "w is ", {.summarize = 1}));
   EXPECT_THAT(testing::internal::GetCapturedStderr(), testing::HasSubstr("w is [3]"));
+}
+
+TEST_F(Spelling, PrintWithoutValuesPrintsItsOperand) {
+  Session session(g);
+  testing::internal::CaptureStderr();
+  EXPECT_THAT(session.run(print(v, "v = ")).to_vector<float>(), ElementsAre(1, -2, 3));
+  session.run(print(x, "x = ", {.summarize = 1}));
+  session.run(print(v * 2));
+  const std::string printed = testing::internal::GetCapturedStderr();
+  EXPECT_THAT(printed, testing::HasSubstr("v = [1 -2 3]"));
+  EXPECT_THAT(printed, testing::HasSubstr("x = [[0...]...]"));
+  EXPECT_THAT(printed, testing::HasSubstr("[2 -4 6]"));
+}
+
+TEST_F(Spelling, GlobalNormClippingReturnsThePairOfTensorFlow) {
+  const std::vector<Output> pair = {constant(g, {3.0, 4.0}), Output(), constant(g, 12.0)};
+  EXPECT_THAT(values(global_norm(pair)), ElementsAre(13));
+  const auto [clipped, norm] = clip_by_global_norm(pair, 6.5);
+  EXPECT_THAT(values(norm), ElementsAre(13));
+  EXPECT_THAT(values(clipped[0]), ElementsAre(1.5, 2));
+  EXPECT_FALSE(clipped[1]);
+  const std::vector<Output> only = clip_by_global_norm(pair, 26);
+  EXPECT_THAT(values(only[2]), ElementsAre(12));
+}
+
+TEST_F(Spelling, GradientsAreComputedChangedAndApplied) {
+  const Output w = variable(g, "w", 3.0), step = global_step(g);
+  const Sgd sgd{0.5};
+  std::vector<GradientAndVariable> gradients_and_variables = sgd.compute_gradients(square(w));
+  gradients_and_variables[0].gradient *= 2;
+  Node& train = sgd.apply_gradients(gradients_and_variables, {.global_step = step});
+  Session session(g);
+  session.initialize();
+  session.run(train);
+  EXPECT_EQ(session.run(w).item<float>(), 3 - 0.5F * 2 * 6);
+  EXPECT_EQ(session.run(step).item<int64_t>(), 1);
+}
+
+TEST_F(Spelling, UniformIntegersAndBernoulli) {
+  const std::vector<int> dice =
+      values<int>(random::uniform(g, {1000}, {.low = 1, .high = 7, .dtype = i32, .seed = 1}));
+  EXPECT_EQ(std::set<int>(dice.begin(), dice.end()), (std::set<int>{1, 2, 3, 4, 5, 6}));
+  EXPECT_EQ(random::uniform(g, 2, {.high = 9, .dtype = i64}).dtype(), i64);
+  expect_error_with(Code::invalid_argument, "needs .high",
+                    [&] { random::uniform(g, {2}, {.dtype = i32}); });
+  expect_error_with(Code::invalid_argument, "high must be a whole number",
+                    [&] { random::uniform(g, {2}, {.high = 2.5, .dtype = i32}); });
+  const std::vector<float> coins = values(random::bernoulli(g, {10'000}, 0.25, {.seed = 2}));
+  EXPECT_THAT(coins, testing::Each(testing::AnyOf(0, 1)));
+  // Within five standard deviations.
+  EXPECT_NEAR(std::accumulate(coins.begin(), coins.end(), 0.0), 2500, 5 * 43.3);
+  EXPECT_THAT(values<int>(random::bernoulli(g, {3}, constant(g, {0.0, 1.0, 0.0}), {.dtype = i32})),
+              ElementsAre(0, 1, 0));
+  EXPECT_EQ(random::bernoulli(g, {3}, cast(v > 0, f64), {.dtype = boolean}).dtype(), boolean);
+  expect_error_with(Code::invalid_argument, "p must be in [0, 1], got 2",
+                    [&] { random::bernoulli(g, {2}, 2); });
+}
+
+TEST_F(Spelling, InitialisersNeedNoCall) {
+  EXPECT_THAT(values(variable(g, "a", {2}, initializers::ones)), ElementsAre(1, 1));
+  EXPECT_THAT(values(variable(g, "b", {2}, {.initializer = initializers::ones})),
+              ElementsAre(1, 1));
+  EXPECT_THAT(values(variable(g, "c", {2, 2}, {.initializer = initializers::identity})),
+              ElementsAre(1, 0, 0, 1));
+  EXPECT_THAT(values(variable(g, "d", {2}, initializers::constant(7))), ElementsAre(7, 7));
+  for (const Initializer& initializer :
+       {Initializer(initializers::glorot_uniform), Initializer(initializers::he_normal),
+        Initializer(initializers::random_uniform), Initializer(initializers::truncated_normal),
+        Initializer(initializers::orthogonal)}) {
+    EXPECT_NE(values(variable(g, "e", {2, 2}, initializer))[0], 0);
+  }
+  const Output y = nn::dense(x, 2,
+                             {.kernel_initializer = initializers::zeros,
+                              .bias_initializer = initializers::ones,
+                              .dtype = f32,
+                              .name = "layer"});
+  EXPECT_THAT(values(y), ElementsAre(1, 1, 1, 1));
+}
+
+TEST_F(Spelling, SparseTensorsAreSummed) {
+  const Output given = constant(g, {1.0, 2.0, 4.0});
+  const SparseTensor s(constant(g, {{0, 1}, {1, 0}, {1, 2}}, i64), given, {2, 3});
+  EXPECT_THAT(values(sum(s)), ElementsAre(7));
+  EXPECT_THAT(values(sum(s, 1)), ElementsAre(1, 6));
+  EXPECT_THAT(values(sum(s, {0})), ElementsAre(2, 1, 4));
+  EXPECT_EQ(sum(s, -1, {.keep_dims = true}).shape(), Shape({2, 1}));
+  EXPECT_EQ(values(sum(s, {.keep_dims = true})), (std::vector<float>{7}));
+  const Output squares = sum(square(sum(s, 1)));  // 1² + (2 + 4)²
+  EXPECT_THAT(values(gradients({squares}, {given})[0]), ElementsAre(2, 12, 12));
+}
+
+TEST_F(Spelling, SparseCrossEntropyIsOfClassNumbers) {
+  const Output logits = constant(g, {{0.5, 1.5}, {2.0, 0.0}}), labels = constant(g, {1, 0});
+  EXPECT_EQ(values(nn::sparse_softmax_cross_entropy(logits, labels)),
+            values(nn::softmax_cross_entropy(logits, labels)));
+  expect_error_with(Code::invalid_argument, "probabilities are for softmax_cross_entropy",
+                    [&] { nn::sparse_softmax_cross_entropy(logits, one_hot(labels, 2)); });
+  expect_error_with(Code::invalid_argument, "one for each row", [&] {
+    nn::sparse_softmax_cross_entropy(logits, cast(one_hot(labels, 2), i32));
+  });
+}
+
+TEST_F(Spelling, ErrorsDoNotRepeatTheWordInput) {
+  expect_error_with(Code::invalid_argument, "): the input must have rank 1, got []",
+                    [&] { string_split(constant(g, "a b")); });
+}
+
+TEST_F(Spelling, TensorsAreMadeFromListsAndReadByIndex) {
+  const Tensor t = Tensor::of({{1, 2, 3}, {4, 5, 6}});
+  EXPECT_EQ(t.dtype(), i32);
+  EXPECT_EQ(t.shape(), Shape({2, 3}));
+  EXPECT_EQ(t.at<int>(1, 0), 4);
+  EXPECT_EQ(Tensor::of({1.0F, 2.0F}).at<float>(1), 2);
+  EXPECT_EQ(Tensor::of<float>({{1}, {2}}).shape(), Shape({2, 1}));
+  EXPECT_EQ(session_value_of(x).at<float>(1, 2), 5);
+  EXPECT_EQ(Tensor::scalar(3).at<int>(), 3);
+  expect_error_with(Code::invalid_argument,
+                    "index 3 of axis 1 lies outside a tensor of shape [2,3]",
+                    [&] { t.at<int>(0, 3); });
+  expect_error_with(Code::invalid_argument, "index -1 of axis 0", [&] { t.at<int>(-1, 0); });
+  expect_error_with(Code::invalid_argument, "at() got 1 indices for a tensor of shape [2,3]",
+                    [&] { t.at<int>(0); });
+  expect_error_with(Code::invalid_argument, "was read as float", [&] { t.at<float>(0, 0); });
+  expect_error_with(Code::invalid_argument, "the rows have different lengths, 1 and 2", [] {
+    Tensor::of<float>({{1}, {2, 3}});
+  });
+}
+
+TEST(ResourceVariables, AreThoseOfTheWholeGraphIfAskedFor) {
+  const auto losses = [](bool use_resource) {
+    Graph g;
+    g.use_resource_variables(use_resource);
+    const Output x = constant(g, {{1.0, 2.0}, {3.0, 5.0}}), step = global_step(g);
+    const Output h = nn::dense(
+        x, 3,
+        {.activation = tanh, .kernel_initializer = initializers::random_uniform({.seed = 1})});
+    const Output y = sum(nn::layer_norm(h) * 2 + nn::batch_norm(x[{all, slice(0, 1)}], true));
+    const metrics::Mean mean(y);
+    const Output loss = square(y - 1);
+    Node& train = Adam{0.1}.minimize(loss, {.global_step = step});
+    const Counter seen(g, "seen");
+    const Output counted = seen.count_up_to(9);
+    Session session(g);
+    session.initialize();
+    std::vector<float> out;
+    for (int i = 0; i < 3; ++i) {
+      out.push_back(session.run(loss).item<float>());
+      session.run({train, mean.update()});
+      EXPECT_EQ(session.run(counted).item<int64_t>(), i);
+    }
+    out.push_back(session.run(mean.value()).item<float>());
+    out.push_back(static_cast<float>(session.run(step).item<int64_t>()));
+    for (const auto& node : g.nodes()) {
+      if (node->op->is_variable) {
+        EXPECT_EQ(node->is("VarHandleOp"), use_resource) << node->name;
+      }
+    }
+    return out;
+  };
+  EXPECT_EQ(losses(true), losses(false));
+}
+
+TEST(ResourceVariables, SlotsAreOfTheKindOfTheirVariable) {
+  Graph g;
+  const Output w = variable(g, "w", 1.0);
+  g.use_resource_variables();
+  const Output b = variable(g, "b", 1.0);
+  Node& train = Momentum(0.1, 0.5).minimize(w * b);
+  Session session(g);
+  session.initialize();
+  session.run(train);
+  EXPECT_TRUE(g.find("w/Momentum")->is("VariableV2"));
+  EXPECT_TRUE(g.find("b/Momentum")->is("VarHandleOp"));
+  EXPECT_NEAR(session.run(w).item<float>(), 0.9, 1e-6);
 }
 
 }  // namespace

@@ -406,8 +406,8 @@ TEST(TableBuilder, InitializesWithTheVariables) {
   const Output words = placeholder(g, "words", DType::string, {any, 2});
   Table ids(g, "ids", {"red", "green"}, {7, 8}, -1);
   Table names(g, "names", {7, 8}, {"red", "green"}, "?");
-  const Output id = ids.find(words), name = names.find(id), size = ids.size();
-  const Output seven = names.find(7);
+  const Output id = ids.lookup(words), name = names.lookup(id), size = ids.size();
+  const Output seven = names.lookup(7);
   EXPECT_EQ(id.shape(), (Shape{any, 2}));
   EXPECT_EQ(id.dtype(), i64);
   Session session(g);
@@ -432,8 +432,8 @@ TEST(TableBuilder, LoadsFromAFile) {
   Table prices =
       Table::from_file(g, "prices", directory / "prices.csv", 0,
                        {.values = f32, .key_column = 0, .value_column = 1, .delimiter = ','});
-  const Output found = ids.find(constant(g, {"and", "the", "or"}));
-  const Output cost = prices.find(constant(g, {"milk", "tea", "gold"}));
+  const Output found = ids.lookup(constant(g, {"and", "the", "or"}));
+  const Output cost = prices.lookup(constant(g, {"milk", "tea", "gold"}));
   Session session(g);
   session.run({initialize_variables(g)});
   EXPECT_THAT(list<int64_t>(session.run({}, {found})[0]), ElementsAre(2, 0, -1));
@@ -447,7 +447,7 @@ TEST(TableBuilder, IsFilledByTrainingSessions) {
     Graph g;
     Counter step(g, "global_step");
     Table ids(g, "ids", {"a"}, {5}, -1);
-    const Output found = ids.find(constant(g, {"a"}));
+    const Output found = ids.lookup(constant(g, {"a"}));
     Node& train = *step.increment().node;
     TrainingSession session(g, {.train = &train,
                                 .global_step = step.variable(),
@@ -467,7 +467,7 @@ TEST(TableBuilder, MutableTablesChange) {
   MutableTable table(g, "counts", i64, f32, -1);
   Node& insert = table.insert(keys, cast(keys, f32) / 2);
   Node& remove = table.remove(keys);
-  const Output found = table.find(keys), size = table.size();
+  const Output found = table.lookup(keys), size = table.size();
   const TableEntries entries = table.entries();
   Session session(g);
   const auto feed = [&](std::vector<int64_t> k) {
@@ -486,7 +486,7 @@ TEST(TableBuilder, ValuesMayBeVectors) {
   Graph g;
   MutableTable table(g, "points", DType::string, f32, {0, 0});
   Node& insert = table.insert(constant(g, {"a"}), constant(g, {{1.5, 2.5}}));
-  const Output found = table.find(constant(g, {"b", "a"}));
+  const Output found = table.lookup(constant(g, {"b", "a"}));
   EXPECT_EQ(found.shape(), (Shape{2, 2}));
   Session session(g);
   session.run({insert});
@@ -503,8 +503,8 @@ TEST(TableBuilder, ReportsMistakesAtTheUsersLine) {
   expect("the default value is string", [&] { Table(g, "t", {"a"}, {1}, "none"); });
   expect("cannot hold", [&] { Table(g, "t", {"a"}, {1}, 0.5); });
   Table table(g, "table", {"a"}, {1}, 0);
-  expect("but those of the table are string", [&] { table.find(constant(g, {1})); });
-  expect("the keys are an empty Output", [&] { table.find(Output()); });
+  expect("but those of the table are string", [&] { table.lookup(constant(g, {1})); });
+  expect("the keys are an empty Output", [&] { table.lookup(Output()); });
   expect("there is no column -3", [&] { Table::from_file(g, "t", "file", 0, {.key_column = -3}); });
   expect("name of the file is empty", [&] { Table::from_file(g, "t", "", 0); });
   MutableTable numbers(g, "numbers", i64, f32, 0);

@@ -48,7 +48,7 @@ Losses follow(const Batch& batch) {
 // What a program of worker `k` does.
 struct Program {
   Program(const std::string& strategy, const StrategyCluster& cluster,
-          const Optimizer& optimizer = GradientDescent{rate}, const ModelFunction& model = follow)
+          const Optimizer& optimizer = Sgd{rate}, const ModelFunction& model = follow)
       : made(make_strategy(strategy, cluster)),
         training(made->minimize(graph, optimizer, numbers(), model)) {}
 
@@ -252,6 +252,16 @@ TEST(Strategies, DownpourFetchesAndPushesAtItsOwnPace) {
               server, 1e-6);
 }
 
+TEST(Strategies, CompressedGradientsAreRounded) {
+  InProcessCluster cluster({{"ps", 1}, {"worker", 1}});
+  for (const char* kind : {"", ":staleness=0", ":staleness=1"}) {
+    const std::string strategy = concat("parameter_server:compress=bf16", kind);
+    const float w = Program(strategy, member(cluster, 0)).train(7);
+    EXPECT_NEAR(w, descended(7), 0.01) << strategy;
+    EXPECT_NE(w, descended(7)) << strategy;
+  }
+}
+
 // The first program computes with variables that the second one has changed three times since.
 struct Late {
   explicit Late(const std::string& strategy)
@@ -386,14 +396,14 @@ TEST(Strategies, AsynchronousOnesLoseNoUpdate) {
     std::vector<float> seen(n);
     for (int k = 0; k < n; ++k) {
       threads.emplace_back([&, k] {
-        Program program(strategy, member(cluster, k), GradientDescent{1}, count_updates);
+        Program program(strategy, member(cluster, k), Sgd{1}, count_updates);
         TrainingSession session(program.training);
         for (int i = 0; i < 40; ++i) session.step({});
         session.close();
       });
     }
     for (std::thread& each : threads) each.join();
-    Program reader(strategy, member(cluster, 0), GradientDescent{1}, count_updates);
+    Program reader(strategy, member(cluster, 0), Sgd{1}, count_updates);
     Session session(reader.graph, {.target = cluster.target("worker", 0)});
     EXPECT_EQ(session.run(variable_named(reader.graph, "w")).item<float>(), -40.0F * n) << strategy;
     EXPECT_EQ(session.run(variable_named(reader.graph, "global_step")).item<int64_t>(), 40 * n)
@@ -402,7 +412,7 @@ TEST(Strategies, AsynchronousOnesLoseNoUpdate) {
 }
 
 TEST(Strategies, ThreadsOfOneProcessLoseNoUpdate) {
-  Program program("hogwild:threads=4", {}, GradientDescent{1}, count_updates);
+  Program program("hogwild:threads=4", {}, Sgd{1}, count_updates);
   TrainingSession session(program.training, {.hooks = {stop_at(2'000)}});
   session.run();
   const auto steps = session.session().run(variable_named(program.graph, "global_step"));
@@ -419,7 +429,7 @@ TEST(Strategies, AnErrorOfAThreadEndsTheTraining) {
       losses.loss = losses.loss * check_numerics(1 / sum(batch[0] * 0), "the second thread");
     return losses;
   };
-  Program program("hogwild:threads=2", {}, GradientDescent{1}, fails);
+  Program program("hogwild:threads=2", {}, Sgd{1}, fails);
   TrainingSession session(program.training);
   expect_error_with(Code::invalid_argument, "the second thread", [&] {
     for (int i = 0; i < 100'000; ++i) session.step({});
@@ -502,7 +512,7 @@ TEST(Strategies, NothingCrossesBetweenTwoMeans) {
   constexpr int n = 4;
   InProcessCluster cluster({{"worker", n}});
   for (const std::string name : {"local_sgd", "bmuf", "admm"}) {
-    const Program program(name, member(cluster, 0), GradientDescent{rate}, wide);
+    const Program program(name, member(cluster, 0), Sgd{rate}, wide);
     EXPECT_EQ(bytes_crossing(program.graph, program.training.step.node->name, n), 0) << name;
     // Each worker sends a quarter of 4,000 bytes to three others, and the mean of its own: at this
     // size it sends all of it, in one trip.
@@ -534,7 +544,7 @@ TEST(Strategies, EachReplicaBuildsTheSameLayers) {
 TEST(Strategies, EvaluationReadsTheTrainedVariables) {
   Graph g;
   const auto strategy = make_strategy("local_sgd", {});
-  const Training training = strategy->minimize(g, GradientDescent{rate}, numbers(), follow);
+  const Training training = strategy->minimize(g, Sgd{rate}, numbers(), follow);
   const Losses test = strategy->evaluate(g, numbers().next(g), follow);
   TrainingSession session(training, {.hooks = {stop_at(5)}});
   session.run();
@@ -594,7 +604,7 @@ TEST(Strategies, ModelsThatDifferBetweenReplicasAreErrors) {
   for (const char* name : {"all_reduce", "local_sgd", "parameter_server:staleness=0", "easgd"}) {
     calls = 0;
     expect_error_with(Code::invalid_argument, "must be a copy of 'v', which does not exist",
-                      [&] { Program(name, member(cluster, 0), GradientDescent{1}, differs); });
+                      [&] { Program(name, member(cluster, 0), Sgd{1}, differs); });
   }
 }
 

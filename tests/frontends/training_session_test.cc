@@ -293,7 +293,7 @@ TEST(TrainingSession, WarnsThatTheStepDoesNotAdvance) {
   const Output step =
       variable(graph, "global_step", {}, initializers::zeros(), i64, {.trainable = false});
   const Output w = variable(graph, "w", {}, initializers::ones());
-  Node& train = GradientDescent{0.1}.minimize(square(w));  // does not advance the step
+  Node& train = Sgd{0.1}.minimize(square(w));  // does not advance the step
   TrainingSession training(graph, {.train = &train, .global_step = step});
   testing::internal::CaptureStderr();
   for (int i = 0; i < 20; ++i) training.step({});

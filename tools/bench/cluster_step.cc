@@ -139,7 +139,7 @@ Work null_work(Graph& graph, const ClusterSpec& cluster, const ParameterServer& 
   return out;
 }
 
-const GradientDescent descent(0.01);
+const Sgd descent(0.01);
 
 Work async_work(Graph& graph, const Flags& flags, const ParameterServer& strategy, int worker) {
   const auto on_worker = strategy.replica(graph, worker);

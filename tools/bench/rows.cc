@@ -30,7 +30,7 @@ struct Flags {
 };
 
 std::unique_ptr<Optimizer> make_optimizer(const std::string& name) {
-  if (name == "GradientDescent") return std::make_unique<GradientDescent>(0.1);
+  if (name == "Sgd") return std::make_unique<Sgd>(0.1);
   if (name == "Momentum") return std::make_unique<Momentum>(0.1);
   if (name == "Adagrad") return std::make_unique<Adagrad>(0.1);
   if (name == "Ftrl") return std::make_unique<Ftrl>(0.1);
@@ -94,7 +94,7 @@ void run(const Flags& flags) {
   const ClusterMember member = join_cluster();
   std::cout << "optimizer        rows " << std::setw(9) << flags.large << std::setw(12)
             << flags.small << "   ratio of medians" << std::endl;
-  for (const std::string name : {"GradientDescent", "Momentum", "Adagrad", "Ftrl", "lazy Adam"}) {
+  for (const std::string name : {"Sgd", "Momentum", "Adagrad", "Ftrl", "lazy Adam"}) {
     const std::string key = name == "lazy Adam" ? "Adam" : name;
     Training large(member, key, flags.large), small(member, key, flags.small);
     std::vector<double> of_large, of_small;

@@ -70,7 +70,7 @@ void mlp_train_step(benchmark::State& state) {
   hidden = nn::dense(hidden, 128, {.activation = relu});
   const Output logits = nn::dense(hidden, 10);
   const Output loss = mean(nn::softmax_cross_entropy(logits, labels));
-  Node& train = GradientDescent(0.01).minimize(loss);
+  Node& train = Sgd(0.01).minimize(loss);
   Node& init = initialize_variables(graph);
   Session session(graph, one_thread());
   session.run({init});

@@ -19,7 +19,10 @@ class Activation {
   template <class F>
   requires(std::is_invocable_r_v<Output, F, Output> && !std::same_as<F, Activation>)
       Activation(F function)  // NOLINT
-      : function_([=](Output x, Location) -> Output { return function(x); }) {}
+      : function_([=](Output x, Location) -> Output {
+          const LocationScope own(x.graph(), {});  // its own lines
+          return function(x);
+        }) {}
 
   explicit operator bool() const { return bool{function_}; }
   // x itself if there is no function.

@@ -57,6 +57,7 @@ Output attention(Output q, Output k, Output v, const AttentionOptions& options, 
         " and ", k.shape());
   Graph& graph = q.graph();
   const NameScope scope(graph, options.name);
+  const LocationScope line(graph, at);
   const double size = static_cast<double>(q.shape()[2] / heads);
   const Output scaled = split_heads(q, heads, at) * (1 / std::sqrt(size));
   Output scores = matmul(scaled, split_heads(k, heads, at), {.transpose_b = true}, at);

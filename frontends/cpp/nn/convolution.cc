@@ -43,6 +43,7 @@ Output Conv2d::operator()(Output x, Location at) const {
   }
   const auto& [kernel, bias] = *made_;
   const NameScope scope(x.graph(), scope_);
+  const LocationScope line(x.graph(), at);
   Output y = leat::conv2d(
       x, kernel,
       {.strides = options_.strides, .padding = options_.padding, .dilations = options_.dilations},
@@ -65,6 +66,7 @@ Output depthwise_conv2d(Output x, Extents2d size, int64_t multiplier, const Conv
   check(multiplier > 0, title("depthwise_conv2d", options), " (", at,
         "): the multiplier must be positive, got ", multiplier);
   const NameScope scope(x.graph(), options.name);
+  const LocationScope line(x.graph(), at);
   const int64_t channels = x.shape()[3];
   const Output kernel = variable(x.graph(), "kernel", {size.y, size.x, channels, multiplier},
                                  options.kernel_initializer, x.dtype(), {}, at);
@@ -90,6 +92,7 @@ Output conv2d_transpose(Output x, int64_t filters, Extents2d size, const Conv2dO
   check(is_same || options.padding.name() == "VALID", title("conv2d_transpose", options), " (", at,
         "): the padding must be `same` or `valid`");
   const NameScope scope(x.graph(), options.name);
+  const LocationScope line(x.graph(), at);
   const Output kernel = variable(x.graph(), "kernel", {size.y, size.x, filters, shape[3]},
                                  options.kernel_initializer, x.dtype(), {}, at);
   const auto extent = [&](int64_t in, int64_t stride, int64_t window) {

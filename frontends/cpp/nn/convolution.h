@@ -17,8 +17,8 @@ struct Conv2dOptions {
   bool use_bias = true;
   Initializer kernel_initializer = initializers::glorot_uniform();
   Initializer bias_initializer = initializers::zeros();
-  std::string name = "conv2d";
   DType dtype = f32;  // of a Conv2d; conv2d() takes that of x
+  std::string name = "conv2d";
 };
 
 // A convolution, y = activation(x * kernel + bias), with variables `name`/kernel [height, width,

@@ -40,6 +40,7 @@ Output Dense::operator()(Output x, Location at) const {
   }
   const auto& [kernel, bias] = *made_;
   const NameScope scope(x.graph(), scope_);
+  const LocationScope line(x.graph(), at);
   const bool is_flat = !shape.has_rank() || shape.rank() == 2;
   Output rows = x;
   if (!is_flat) rows = reshape(x, {-1, kernel.shape()[0]}, at);
@@ -73,6 +74,7 @@ Output dropout(Output x, double rate, const DropoutOptions& options, Location at
   if (rate == 0 || (training.is_fixed() && !training.value())) return x;
   Graph& graph = x.graph();
   const NameScope scope(graph, "dropout");
+  const LocationScope line(graph, at);
   const Output shape = shape_of(x, i32, at), step = options.step;
   Output drawn;  // in [0, 1)
   if (step) {

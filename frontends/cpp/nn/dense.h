@@ -14,8 +14,8 @@ struct DenseOptions {
   bool use_bias = true;
   Initializer kernel_initializer = initializers::glorot_uniform();
   Initializer bias_initializer = initializers::zeros();
-  std::string name = "dense";
   DType dtype = f32;  // of a Dense; dense() takes that of x
+  std::string name = "dense";
 };
 
 // A fully connected layer: its variables `name`/kernel [inputs, units] and `name`/bias [units] are

@@ -27,6 +27,7 @@ Embedding::Embedding(Graph& graph, int64_t rows, int64_t size, EmbeddingOptions 
 Output Embedding::operator()(Output ids, Location at) const {
   check_ids(ids, options_.name, at);
   const NameScope scope(ids.graph(), scope_);
+  const LocationScope line(ids.graph(), at);
   const ColocationScope with(ids.graph(), {embeddings_});
   return take(embeddings_, ids, 0, at);
 }

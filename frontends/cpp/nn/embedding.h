@@ -7,9 +7,9 @@ namespace leat::nn {
 
 struct EmbeddingOptions {
   Initializer initializer = initializers::random_uniform(-0.05, 0.05);
-  std::string name = "embedding";
   DType dtype = f32;
   bool use_resource = false;  // of the table (variables.h)
+  std::string name = "embedding";
 };
 
 // A row of the variable `name`/embeddings [rows, size] for each id. ids: int32 or int64 of any

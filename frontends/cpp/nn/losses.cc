@@ -28,6 +28,7 @@ Output softmax_cross_entropy(Output logits, Output labels, const CrossEntropyOpt
                              Location at) {
   check(logits && labels, "softmax_cross_entropy (", at, "): an operand is an empty Output");
   check_smoothing("softmax_cross_entropy", options.label_smoothing, at);
+  const LocationScope line(logits.graph(), at);
   const Shape& shape = labels.shape();
   const bool are_classes = is_integer(labels.dtype());
   check(are_classes || shape.is_compatible(logits.shape()), "softmax_cross_entropy (", at,
@@ -45,10 +46,23 @@ Output softmax_cross_entropy(Output logits, Output labels, const CrossEntropyOpt
       logits, p * (1 - smoothing) + smoothing / static_cast<double>(all[1]), at);
 }
 
+Output sparse_softmax_cross_entropy(Output logits, Output labels,
+                                    const CrossEntropyOptions& options, Location at) {
+  check(logits && labels, "sparse_softmax_cross_entropy (", at, "): an operand is an empty Output");
+  const Shape &rows = logits.shape(), &shape = labels.shape();
+  const bool fits = !rows.has_rank() || !shape.has_rank() || shape.rank() == rows.rank() - 1;
+  check(is_integer(labels.dtype()) && fits, "sparse_softmax_cross_entropy (", at,
+        "): labels must be class numbers, int32 or int64, one for each row of the logits ", rows,
+        ", got ", labels.name(), " ", labels.dtype(), shape,
+        "; probabilities are for softmax_cross_entropy");
+  return softmax_cross_entropy(logits, labels, options, at);
+}
+
 Output sigmoid_cross_entropy(Output logits, Output labels, const CrossEntropyOptions& options,
                              Location at) {
   check_pair("sigmoid_cross_entropy", logits, labels, at);
   check_smoothing("sigmoid_cross_entropy", options.label_smoothing, at);
+  const LocationScope line(logits.graph(), at);
   Output p = labels;
   if (options.label_smoothing > 0)
     p = p * (1 - options.label_smoothing) + options.label_smoothing / 2;
@@ -62,11 +76,13 @@ Output mean_squared_error(Output predictions, Output targets, Location at) {
 
 Output mean_absolute_error(Output predictions, Output targets, Location at) {
   check_pair("mean_absolute_error", predictions, targets, at);
+  const LocationScope line(predictions.graph(), at);
   return per_example(abs(predictions - targets, at), at);
 }
 
 Output huber(Output predictions, Output targets, double delta, Location at) {
   check_pair("huber", predictions, targets, at);
+  const LocationScope line(predictions.graph(), at);
   check(delta > 0, "huber (", at, "): delta must be positive, got ", delta);
   const Output d = abs(predictions - targets, at);
   return per_example(where(d <= delta, square(d, at) * 0.5, d * delta - delta * delta / 2, at), at);
@@ -74,23 +90,27 @@ Output huber(Output predictions, Output targets, double delta, Location at) {
 
 Output log_cosh(Output predictions, Output targets, Location at) {
   check_pair("log_cosh", predictions, targets, at);
+  const LocationScope line(predictions.graph(), at);
   const Output d = predictions - targets;
   return per_example(d + softplus(d * -2, at) - std::log(2.0), at);
 }
 
 Output hinge(Output predictions, Output targets, Location at) {
   check_pair("hinge", predictions, targets, at);
+  const LocationScope line(predictions.graph(), at);
   return per_example(relu(1 - predictions * targets, at), at);
 }
 
 Output kl_divergence(Output predictions, Output targets, Location at) {
   check_pair("kl_divergence", predictions, targets, at);
+  const LocationScope line(predictions.graph(), at);
   const Output ratio = where(targets > 0, targets / predictions, 1, at);
   return sum(targets * log(ratio, at), -1, {}, at);
 }
 
 Output cosine_similarity(Output x, Output y, Location at) {
   check_pair("cosine_similarity", x, y, at);
+  const LocationScope line(x.graph(), at);
   const auto norm = [&](Output v) { return sqrt(sum(square(v, at), -1, {}, at), at); };
   return div_no_nan({sum(x * y, -1, {}, at), at}, norm(x) * norm(y));
 }

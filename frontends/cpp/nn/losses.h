@@ -14,6 +14,10 @@ struct CrossEntropyOptions {
 // (int32, int64), or of logits' shape, probabilities p. Result: [batch, ...].
 Output softmax_cross_entropy(Output logits, Output labels, const CrossEntropyOptions& options = {},
                              Location at = here());
+// The same of class numbers only, as TensorFlow and Keras call it: one-hot rows of integers, which
+// softmax_cross_entropy would take for class numbers, are INVALID_ARGUMENT.
+Output sparse_softmax_cross_entropy(Output logits, Output labels,
+                                    const CrossEntropyOptions& options = {}, Location at = here());
 // -p log σ(logits) - (1 - p) log(1 - σ(logits)), the mean over the last axis. labels: p, of logits'
 // shape.
 Output sigmoid_cross_entropy(Output logits, Output labels, const CrossEntropyOptions& options = {},

@@ -64,7 +64,7 @@ namespace {
 class Sums {
  public:
   Sums(Graph& graph, std::string_view name, Location at)
-      : graph_(graph), scope_(graph, name), at_(at) {}
+      : graph_(graph), scope_(graph, name), line_(graph, at), at_(at) {}
 
   // The sum so far; each update adds `by`.
   Output add(std::string_view name, const Shape& shape, Output by) {
@@ -81,6 +81,7 @@ class Sums {
  private:
   Graph& graph_;
   const NameScope scope_;
+  const LocationScope line_;
   const Location at_;
   std::vector<Output> updates_, resets_;
 };

@@ -31,6 +31,7 @@ Output BatchNorm::operator()(Output x, TrainingFlag training, Location at) const
         "): the input must be float, [batch, ", channels, "] or [batch, height, width, ", channels,
         "], got ", x.name(), " ", x.dtype(), shape);
   const NameScope scope(x.graph(), scope_);
+  const LocationScope line(x.graph(), at);
   const bool is_flat = shape.rank() == 2;
   const Output image = is_flat ? expand_dims(expand_dims(x, 1, at), 1, at) : x;
   Output y;
@@ -84,6 +85,7 @@ Output layer_norm(Output x, const LayerNormOptions& options, Location at) {
         "): the last extent of its input must be known, got ", x.name(), " ", x.dtype(), shape);
   Graph& graph = x.graph();
   const NameScope scope(graph, options.name);
+  const LocationScope line(graph, at);
   const int64_t extent = shape[shape.rank() - 1];
   const Output centred = x - mean(x, -1, {.keep_dims = true}, at);
   const Output variance = mean(square(centred, at), -1, {.keep_dims = true}, at);

@@ -22,8 +22,10 @@ struct BatchNormOptions {
 class BatchNorm {
  public:
   BatchNorm(Graph& graph, int64_t channels, BatchNormOptions options = {}, Location at = here());
-  // If `training`, uses the mean and variance of the batch, and moves the averages towards them, by
-  // ops in the collection "update_ops", which Optimizer::apply() runs. Else uses the averages.
+  // If `training`, uses the mean and variance of the batch, and adds ops that move the averages
+  // towards them to the collection "update_ops". Optimizer::minimize() and apply_gradients() run
+  // this collection, also in strategies. A program that updates its variables in another way runs
+  // it itself: group(g, g.collection("update_ops")). Else uses the averages.
   Output operator()(Output x, TrainingFlag training, Location at = here()) const;
 
   Output moving_mean() const { return moving_mean_; }

@@ -56,6 +56,7 @@ Output Cell::times_kernel(Output x, Location at) const {
 Outputs Cell::zero_state(Output x, Location at) const {
   check(bool{x}, shared_->kind, " '", shared_->name, "' (", at, "): its input is an empty Output");
   const NameScope scope(x.graph(), shared_->scope);
+  const LocationScope line(x.graph(), at);
   const DType dtype = is_floating(x.dtype()) ? x.dtype() : f32;  // x may be numbers of words
   Output dims;
   const int64_t batch = x.shape().has_rank() ? x.shape()[0] : int64_t{any};
@@ -75,11 +76,13 @@ Output SimpleRnn::project(Output x, Location at) const {
   make(x, 1, options_.kernel_initializer, options_.recurrent_initializer, initializers::zeros(), 1,
        at);
   const NameScope scope(x.graph(), shared_->scope);
+  const LocationScope line(x.graph(), at);
   return times_kernel(x, at) + bias();
 }
 
 Outputs SimpleRnn::step(Output projected, const Outputs& state, Location at) const {
   const NameScope scope(projected.graph(), shared_->scope);
+  const LocationScope line(projected.graph(), at);
   return {options_.activation(projected + matmul(state[0], recurrent_kernel(), {}, at), at)};
 }
 
@@ -93,11 +96,13 @@ Output Lstm::project(Output x, Location at) const {
   };
   make(x, 4, options_.kernel_initializer, options_.recurrent_initializer, bias, 1, at);
   const NameScope scope(x.graph(), shared_->scope);
+  const LocationScope line(x.graph(), at);
   return times_kernel(x, at) + this->bias();
 }
 
 Outputs Lstm::step(Output projected, const Outputs& state, Location at) const {
   const NameScope scope(projected.graph(), shared_->scope);
+  const LocationScope line(projected.graph(), at);
   const Outputs gates = parts(projected + matmul(state[0], recurrent_kernel(), {}, at), 4, at);
   const Output c = sigmoid(gates[1], at) * state[1] + sigmoid(gates[0], at) * tanh(gates[2], at);
   return {sigmoid(gates[3], at) * tanh(c, at), c};
@@ -107,11 +112,13 @@ Output Gru::project(Output x, Location at) const {
   make(x, 3, options_.kernel_initializer, options_.recurrent_initializer, initializers::zeros(), 2,
        at);
   const NameScope scope(x.graph(), shared_->scope);
+  const LocationScope line(x.graph(), at);
   return times_kernel(x, at) + bias()[0];
 }
 
 Outputs Gru::step(Output projected, const Outputs& state, Location at) const {
   const NameScope scope(projected.graph(), shared_->scope);
+  const LocationScope line(projected.graph(), at);
   const Output h = state[0];
   const Outputs x = parts(projected, 3, at);
   const Outputs own = parts(matmul(h, recurrent_kernel(), {}, at) + bias()[1], 3, at);
@@ -131,6 +138,7 @@ RnnResult rnn(const Cell& cell, Output x, const RnnOptions& options, Location at
         lengths ? lengths.dtype() : DType::invalid);
   Graph& graph = x.graph();
   const NameScope scope(graph, options.name);
+  const LocationScope line(graph, at);
   const auto turned = [&](Output y) {  // of each example the first positions, up to its length
     if (!options.reverse || !lengths) return y;
     return op("ReverseSequence", {y, lengths}, {{"seq_dim", 1}, {"batch_dim", 0}}, at);

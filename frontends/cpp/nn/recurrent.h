@@ -56,7 +56,7 @@ class Cell {
 
 // h' = tanh(x·kernel + h·recurrent_kernel + bias). Elman, Cognitive Science 1990.
 struct SimpleRnnOptions {
-  Activation activation = [](Output x) { return tanh(x); };
+  Activation activation = leat::tanh;
   Initializer kernel_initializer = initializers::glorot_uniform();
   Initializer recurrent_initializer = initializers::glorot_uniform();
   std::string name = "simple_rnn";

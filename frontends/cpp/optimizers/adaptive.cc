@@ -6,15 +6,16 @@ namespace leat {
 
 Adagrad::Adagrad(Rate rate, const AdagradOptions& options, Location at)
     : rate_(rate), options_(options) {
-  check_not_negative("Adagrad", "initial", options.initial, at);
+  check_not_negative("Adagrad", "initial_accumulator_value", options.initial_accumulator_value, at);
 }
 
 Output Adagrad::update(const GradientAndVariable& gradient, const Shared&, Location at) const {
   const Output w = gradient.variable;
-  return update_op("Adagrad", gradient,
-                   {{"accum", slot(w, "Adagrad", initializers::constant(options_.initial))},
-                    {"lr", rate_.like(w)}},
-                   {}, at);
+  return update_op(
+      "Adagrad", gradient,
+      {{"accum", slot(w, "Adagrad", initializers::constant(options_.initial_accumulator_value))},
+       {"lr", rate_.like(w)}},
+      {}, at);
 }
 
 AdagradDA::AdagradDA(Rate rate, Output global_step, const AdagradDAOptions& options, Location at)
@@ -22,8 +23,8 @@ AdagradDA::AdagradDA(Rate rate, Output global_step, const AdagradDAOptions& opti
   check(global_step && is_integer(global_step.dtype()), "AdagradDA (", at,
         "): global_step must be the int32 or int64 variable that counts updates, got ",
         global_step ? concat(global_step.name(), " ", global_step.dtype()) : "none");
-  check(options.initial > 0, "AdagradDA (", at, "): initial must be positive, got ",
-        options.initial);
+  check(options.initial_accumulator_value > 0, "AdagradDA (", at,
+        "): initial_accumulator_value must be positive, got ", options.initial_accumulator_value);
   check_not_negative("AdagradDA", "l1", options.l1, at);
   check_not_negative("AdagradDA", "l2", options.l2, at);
 }
@@ -31,7 +32,8 @@ AdagradDA::AdagradDA(Rate rate, Output global_step, const AdagradDAOptions& opti
 Output AdagradDA::update(const GradientAndVariable& gradient, const Shared&, Location at) const {
   const Output w = gradient.variable;
   const Output sum = slot(w, "AdagradDA");
-  const Output squares = slot(w, "AdagradDA", initializers::constant(options_.initial));
+  const Output squares =
+      slot(w, "AdagradDA", initializers::constant(options_.initial_accumulator_value));
   // This update is the one after those counted.
   const Output update = Operand(cast(global_step_, i64, at), at) + 1;
   return update_op("AdagradDA", gradient,

@@ -6,7 +6,7 @@
 namespace leat {
 
 struct AdagradOptions {
-  double initial = 0.1;  // of a; not negative
+  double initial_accumulator_value = 0.1;  // of a; not negative
 };
 
 // a += g²;  w -= rate · g / √a. Duchi, Hazan and Singer, JMLR 2011. Slot "<w>/Adagrad". Rows: the
@@ -24,8 +24,8 @@ class Adagrad : public Optimizer {
 };
 
 struct AdagradDAOptions {
-  double initial = 0.1;   // of a; positive
-  double l1 = 0, l2 = 0;  // strengths of the regularisation, not negative
+  double initial_accumulator_value = 0.1;  // of a; positive
+  double l1 = 0, l2 = 0;                   // strengths of the regularisation, not negative
 };
 
 // Adagrad with dual averaging, for sparse linear models. s += g;  a += g²;  with t updates made

@@ -19,6 +19,13 @@ std::vector<GradientAndVariable> summed(std::vector<GradientAndVariable> gradien
   return gradients;
 }
 
+// Each is placed where it is itself.
+std::vector<GradientAndVariable> with_themselves(const std::vector<Output>& gradients) {
+  std::vector<GradientAndVariable> pairs;
+  for (const Output& each : gradients) pairs.push_back({each, each});
+  return pairs;
+}
+
 // Applied to each that is there, where its variable is.
 template <class Change>
 std::vector<GradientAndVariable> changed(std::vector<GradientAndVariable> gradients, Location at,
@@ -30,6 +37,20 @@ std::vector<GradientAndVariable> changed(std::vector<GradientAndVariable> gradie
     each.gradient = change(each.gradient);
   }
   return gradients;
+}
+
+// `all` is their global norm; rows are added up.
+std::vector<GradientAndVariable> clipped_by(Output all, double norm,
+                                            std::vector<GradientAndVariable> gradients,
+                                            Location at) {
+  const NameScope scope(all.graph(), "clip_by_global_norm");
+  // What is infinite or no number is to be seen in the variables.
+  const Output is_finite = op("IsFinite", {all}, {}, at);
+  const Output factor =
+      where(is_finite, minimum(norm * reciprocal(all, at), 1.0), Operand(all - all, at));
+  return changed(std::move(gradients), at, [&](Output gradient) {
+    return Operand(gradient, at) * in_dtype_of(factor, gradient, at);
+  });
 }
 
 }  // namespace
@@ -51,19 +72,16 @@ Output global_norm(const std::vector<GradientAndVariable>& gradients, Location a
   return sqrt(add_n(halves, at) * 2.0, at);
 }
 
+Output global_norm(const std::vector<Output>& gradients, Location at) {
+  return global_norm(with_themselves(gradients), at);
+}
+
 std::vector<GradientAndVariable> clip_by_global_norm(std::vector<GradientAndVariable> gradients,
                                                      double norm, Location at) {
   check_norm("clip_by_global_norm", norm, at);
   gradients = summed(std::move(gradients), at);
   const Output all = global_norm(gradients, at);
-  const NameScope scope(all.graph(), "clip_by_global_norm");
-  // What is infinite or no number is to be seen in the variables.
-  const Output is_finite = op("IsFinite", {all}, {}, at);
-  const Output factor =
-      where(is_finite, minimum(norm * reciprocal(all, at), 1.0), Operand(all - all, at));
-  return changed(std::move(gradients), at, [&](Output gradient) {
-    return Operand(gradient, at) * in_dtype_of(factor, gradient, at);
-  });
+  return clipped_by(all, norm, std::move(gradients), at);
 }
 
 std::vector<GradientAndVariable> clip_by_norm(std::vector<GradientAndVariable> gradients,
@@ -82,12 +100,12 @@ Output clip_by_norm(Output x, double norm, Location at) {
   return Operand(x, at) * (norm / maximum(own, norm));
 }
 
-std::vector<Output> clip_by_global_norm(std::vector<Output> gradients, double norm, Location at) {
-  std::vector<GradientAndVariable> pairs;
-  for (const Output& each : gradients) pairs.push_back({each, each});
-  pairs = clip_by_global_norm(std::move(pairs), norm, at);
+ClippedGradients clip_by_global_norm(std::vector<Output> gradients, double norm, Location at) {
+  check_norm("clip_by_global_norm", norm, at);
+  const Output all = global_norm(gradients, at);
+  const auto pairs = clipped_by(all, norm, with_themselves(gradients), at);
   for (size_t i = 0; i < gradients.size(); ++i) gradients[i] = pairs[i].gradient;
-  return gradients;
+  return {std::move(gradients), all};
 }
 
 std::vector<GradientAndVariable> clip_by_value(std::vector<GradientAndVariable> gradients,

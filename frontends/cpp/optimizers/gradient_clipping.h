@@ -15,6 +15,7 @@ namespace leat {
 // √(sum of the squares of all elements of all gradients), a scalar; empty ones are left out.
 // INVALID_ARGUMENT if all are empty.
 Output global_norm(const std::vector<GradientAndVariable>& gradients, Location at = here());
+Output global_norm(const std::vector<Output>& gradients, Location at = here());
 
 // Scales all by one factor, so that their global norm is at most `norm` (> 0). If it is not finite,
 // all become NaN. Pascanu, Mikolov and Bengio, ICML 2013.
@@ -25,9 +26,16 @@ std::vector<GradientAndVariable> clip_by_global_norm(std::vector<GradientAndVari
 std::vector<GradientAndVariable> clip_by_norm(std::vector<GradientAndVariable> gradients,
                                               double norm, Location at = here());
 
-// The same for the result of gradients(); empty Outputs stay empty.
-std::vector<Output> clip_by_global_norm(std::vector<Output> gradients, double norm,
-                                        Location at = here());
+// The same for the result of gradients(); empty Outputs stay empty. The norm is that before:
+//   auto [clipped, norm] = clip_by_global_norm(gradients({loss}, {w, b}), 5);
+//   std::vector<Output> changed = clip_by_global_norm(gradients({loss}, {w, b}), 5);
+struct ClippedGradients {
+  std::vector<Output> gradients;
+  Output norm;
+  operator std::vector<Output>() const { return gradients; }  // NOLINT: converts
+};
+ClippedGradients clip_by_global_norm(std::vector<Output> gradients, double norm,
+                                     Location at = here());
 Output clip_by_norm(Output x, double norm, Location at = here());
 
 // Clips each element to [low, high]; of rows, only the elements that are there.

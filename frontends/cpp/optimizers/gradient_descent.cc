@@ -4,8 +4,7 @@
 
 namespace leat {
 
-Output GradientDescent::update(const GradientAndVariable& gradient, const Shared&,
-                               Location at) const {
+Output Sgd::update(const GradientAndVariable& gradient, const Shared&, Location at) const {
   const auto& [delta, variable, indices] = gradient;
   const Output rate = rate_.like(variable);
   if (!indices) return update_op("GradientDescent", gradient, {{"alpha", rate}}, {}, at);

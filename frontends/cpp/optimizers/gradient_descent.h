@@ -5,10 +5,10 @@
 
 namespace leat {
 
-// w -= rate · g; of rows, only these change.
-class GradientDescent : public Optimizer {
+// Stochastic gradient descent: w -= rate · g; of rows, only these change.
+class Sgd : public Optimizer {
  public:
-  explicit GradientDescent(Rate rate) : rate_(rate) {}
+  explicit Sgd(Rate rate) : rate_(rate) {}
 
  protected:
   Output update(const GradientAndVariable& gradient, const Shared&, Location at) const override;

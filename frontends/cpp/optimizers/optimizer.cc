@@ -14,8 +14,8 @@ Output Rate::like(const Output& variable, std::string_view name) const {
   return scalar_.dtype() == dtype ? scalar_ : cast(scalar_, dtype);
 }
 
-std::vector<GradientAndVariable> Optimizer::gradients(Output loss,
-                                                      std::vector<Output> variables) const {
+std::vector<GradientAndVariable> Optimizer::compute_gradients(Output loss,
+                                                              std::vector<Output> variables) const {
   check(static_cast<bool>(loss), "the loss is an empty Output");
   if (variables.empty()) variables = loss.graph().collection("trainable_variables");
   check(
@@ -30,17 +30,18 @@ std::vector<GradientAndVariable> Optimizer::gradients(Output loss,
   return out;
 }
 
-Node& Optimizer::apply(const std::vector<GradientAndVariable>& gradients,
-                       const ApplyOptions& options, Location at) const {
+Node& Optimizer::apply_gradients(const std::vector<GradientAndVariable>& gradients_and_variables,
+                                 const ApplyOptions& options, Location at) const {
   if (const Output step = options.global_step)
     check(is_integer(step.dtype()), "the global_step (", at, ") must be an integer variable, got '",
           step.name(), "', which is ", step.dtype(), "; pass the variables to train as .variables");
   std::vector<GradientAndVariable> used;
-  for (const GradientAndVariable& pair : gradients) {
+  for (const GradientAndVariable& pair : gradients_and_variables) {
     if (pair.gradient) used.push_back(pair);
   }
   check(!used.empty(), "no variable has a gradient (", at, "): the loss does not depend on any of ",
-        "the ", gradients.size(), " variables, or only through ops without a gradient");
+        "the ", gradients_and_variables.size(),
+        " variables, or only through ops without a gradient");
   Graph& graph = used.front().variable.graph();
   const NameScope scope(graph, "train");
   if (transform_) used = transform_(std::move(used));
@@ -72,7 +73,8 @@ Node& Optimizer::apply(const std::vector<GradientAndVariable>& gradients,
 }
 
 Node& Optimizer::minimize(Output loss, const MinimizeOptions& options, Location at) const {
-  return apply(gradients(loss, options.variables), {.global_step = options.global_step}, at);
+  return apply_gradients(compute_gradients(loss, options.variables),
+                         {.global_step = options.global_step}, at);
 }
 
 }  // namespace leat

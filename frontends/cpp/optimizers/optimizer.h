@@ -1,6 +1,6 @@
-// The interface of all optimizers: gradients() of a loss, and apply(), which adds the update ops to
-// the graph. State that an update keeps (a slot) is a variable beside the one it belongs to, named
-// and updated as TensorFlow's tf.train optimizers do.
+// The interface of all optimizers: compute_gradients() of a loss, and apply_gradients(), which adds
+// the update ops to the graph. State that an update keeps (a slot) is a variable beside the one it
+// belongs to, named and updated as TensorFlow's tf.train optimizers do.
 #pragma once
 
 #include <cmath>
@@ -51,23 +51,24 @@ class Optimizer {
  public:
   virtual ~Optimizer() = default;
 
-  // Applies to every apply() from now on, also in strategies, where it gets the mean over the
-  // replicas.
+  // Applies to every apply_gradients() from now on, also in strategies, where it gets the mean over
+  // the replicas.
   void set_gradient_transform(GradientTransform transform) { transform_ = std::move(transform); }
 
   // d(loss)/d(variable) for `variables`, or for the collection "trainable_variables". If the loss
   // reads only rows of a table, the table's gradient has only these rows.
-  std::vector<GradientAndVariable> gradients(Output loss, std::vector<Output> variables = {}) const;
+  std::vector<GradientAndVariable> compute_gradients(Output loss,
+                                                     std::vector<Output> variables = {}) const;
   // One update of every variable; `global_step` is increased by 1 after them. The node runs the
   // collection "update_ops" too, such as the moving averages of nn::BatchNorm. INVALID_ARGUMENT if
   // there is no gradient at all.
-  Node& apply(const std::vector<GradientAndVariable>& gradients, const ApplyOptions& options = {},
-              Location at = here()) const;
-  // gradients() and apply().
+  Node& apply_gradients(const std::vector<GradientAndVariable>& gradients_and_variables,
+                        const ApplyOptions& options = {}, Location at = here()) const;
+  // compute_gradients() and apply_gradients().
   Node& minimize(Output loss, const MinimizeOptions& options = {}, Location at = here()) const;
 
  protected:
-  // Variables that all updates of one apply() share, such as Adam's beta powers.
+  // Variables that all updates of one apply_gradients() share, such as Adam's beta powers.
   using Shared = std::vector<Output>;
   virtual Shared make_shared_state(Graph&, const std::vector<GradientAndVariable>&) const {
     return {};

@@ -15,20 +15,22 @@ void check_penalties(std::string_view optimizer, double l1, double l2, Location 
 }  // namespace
 
 Ftrl::Ftrl(Rate rate, const FtrlOptions& options, Location at) : rate_(rate), options_(options) {
-  check(options.power <= 0 && std::isfinite(options.power), "Ftrl (", at,
-        "): power must be finite and not positive, got ", options.power);
-  check_not_negative("Ftrl", "initial", options.initial, at);
+  check(options.learning_rate_power <= 0 && std::isfinite(options.learning_rate_power), "Ftrl (",
+        at, "): learning_rate_power must be finite and not positive, got ",
+        options.learning_rate_power);
+  check_not_negative("Ftrl", "initial_accumulator_value", options.initial_accumulator_value, at);
   check_penalties("Ftrl", options.l1, options.l2, at);
   check_not_negative("Ftrl", "l2_shrinkage", options.l2_shrinkage, at);
 }
 
 Output Ftrl::update(const GradientAndVariable& gradient, const Shared&, Location at) const {
   const Output w = gradient.variable;
-  const Output squares = slot(w, "Ftrl", initializers::constant(options_.initial));
+  const Output squares =
+      slot(w, "Ftrl", initializers::constant(options_.initial_accumulator_value));
   const Output linear = slot(w, "Ftrl");
-  std::vector<UpdateInput> inputs = {{"accum", squares},    {"linear", linear},
-                                     {"lr", rate_.like(w)}, {"l1", options_.l1},
-                                     {"l2", options_.l2},   {"lr_power", options_.power}};
+  std::vector<UpdateInput> inputs = {
+      {"accum", squares},  {"linear", linear},  {"lr", rate_.like(w)},
+      {"l1", options_.l1}, {"l2", options_.l2}, {"lr_power", options_.learning_rate_power}};
   if (options_.l2_shrinkage == 0) return update_op("Ftrl", gradient, inputs, {}, at);
   inputs.push_back({"l2_shrinkage", options_.l2_shrinkage});
   return update_op("FtrlV2", gradient, inputs, {}, at);
@@ -49,8 +51,8 @@ Output ProximalGradientDescent::update(const GradientAndVariable& gradient, cons
 
 ProximalAdagrad::ProximalAdagrad(Rate rate, const ProximalAdagradOptions& options, Location at)
     : rate_(rate), options_(options) {
-  check(options.initial > 0, "ProximalAdagrad (", at, "): initial must be positive, got ",
-        options.initial);
+  check(options.initial_accumulator_value > 0, "ProximalAdagrad (", at,
+        "): initial_accumulator_value must be positive, got ", options.initial_accumulator_value);
   check_penalties("ProximalAdagrad", options.l1, options.l2, at);
 }
 
@@ -58,7 +60,8 @@ Output ProximalAdagrad::update(const GradientAndVariable& gradient, const Shared
                                Location at) const {
   const Output w = gradient.variable;
   return update_op("ProximalAdagrad", gradient,
-                   {{"accum", slot(w, "ProximalAdagrad", initializers::constant(options_.initial))},
+                   {{"accum", slot(w, "ProximalAdagrad",
+                                   initializers::constant(options_.initial_accumulator_value))},
                     {"lr", rate_.like(w)},
                     {"l1", options_.l1},
                     {"l2", options_.l2}},

@@ -7,9 +7,10 @@
 namespace leat {
 
 struct FtrlOptions {
-  double power = -0.5;      // of the accumulator in the rate; at most 0, and 0 is a fixed rate
-  double initial = 0.1;     // of a; not negative
-  double l1 = 0, l2 = 0;    // strengths of the penalties, not negative
+  double learning_rate_power =
+      -0.5;  // of the accumulator in the rate; at most 0, and 0 is a fixed rate
+  double initial_accumulator_value = 0.1;  // of a; not negative
+  double l1 = 0, l2 = 0;                   // strengths of the penalties, not negative
   double l2_shrinkage = 0;  // adds 2 · l2_shrinkage · w to the gradient, but not to a
 };
 
@@ -50,8 +51,8 @@ class ProximalGradientDescent : public Optimizer {
 };
 
 struct ProximalAdagradOptions {
-  double initial = 0.1;   // of a; positive
-  double l1 = 0, l2 = 0;  // strengths of the penalties, not negative
+  double initial_accumulator_value = 0.1;  // of a; positive
+  double l1 = 0, l2 = 0;                   // strengths of the penalties, not negative
 };
 
 // a += g²;  r = rate / √a;  then as above with r in place of the rate. Slot "<w>/ProximalAdagrad".

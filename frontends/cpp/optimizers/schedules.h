@@ -1,7 +1,7 @@
 // Learning rates that change as training goes on: scalars (float) of the graph, for an optimizer's
 // Rate.
 //   const Output rate = schedules::exponential_decay(0.1, step, {.decay_steps = 1000, .decay_rate =
-//   0.96}); GradientDescent{rate}.minimize(loss, {.global_step = step});
+//   0.96}); Sgd{rate}.minimize(loss, {.global_step = step});
 // `step` is a scalar of any integer type, such as the variable that minimize() increases; a
 // training step sees its value from before the update. Formulas are those of TensorFlow's tf.train
 // functions. All fail with INVALID_ARGUMENT if the number of steps is not positive.
@@ -29,12 +29,13 @@ Output inverse_time_decay(double rate, Output step, const DecayOptions& options,
 
 struct PolynomialDecayOptions {
   double decay_steps = 0;  // must be given
-  double end = 1e-4;
+  double end_learning_rate = 1e-4;
   double power = 1;
 };
 
-// From `rate` to `end` in `decay_steps` steps:
-// (rate - end) · (1 - min(step, decay_steps) / decay_steps) ^ power + end.
+// From `rate` to `end_learning_rate` in `decay_steps` steps:
+// (rate - end_learning_rate) · (1 - min(step, decay_steps) / decay_steps) ^ power +
+// end_learning_rate.
 Output polynomial_decay(double rate, Output step, const PolynomialDecayOptions& options,
                         Location at = here());
 

@@ -1,5 +1,7 @@
 #include "frontends/cpp/state/counter.h"
 
+#include "graph/variable_node.h"
+
 namespace leat {
 
 Counter::Counter(Graph& graph, std::string_view name, const CounterOptions& options, Location at)
@@ -21,6 +23,9 @@ Output Counter::increment(const Operand& by, Location at) const {
 }
 
 Output Counter::count_up_to(int64_t limit, Location at) const {
+  if (is_resource_variable(variable_))
+    return op("ResourceCountUpTo", {variable_handle(variable_)},
+              {{"limit", limit}, {"T", variable_.dtype()}}, at);
   return op("CountUpTo", {variable_}, {{"limit", limit}}, at);
 }
 

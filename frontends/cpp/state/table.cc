@@ -76,10 +76,10 @@ Output AnyTable::checked_keys(const Operand& keys, std::string_view operation, L
   return out;
 }
 
-Output AnyTable::find(const Operand& keys, Location at) const {
-  const Output wanted = checked_keys(keys, "find", at);
+Output AnyTable::lookup(const Operand& keys, Location at) const {
+  const Output wanted = checked_keys(keys, "lookup", at);
   const Output otherwise = constant(handle_.graph(), default_, "default", at);
-  const Output found = add("LookupTableFindV2", "find", {wanted, otherwise}, {}, at).output();
+  const Output found = add("LookupTableFindV2", "lookup", {wanted, otherwise}, {}, at).output();
   Shape shape = wanted.shape();
   if (shape.has_rank()) {
     for (const int64_t extent : default_.shape().dims()) shape.push_back(extent);

@@ -1,6 +1,6 @@
 // Tables: maps from keys to values, such as words to their numbers.
 //   Table ids(g, "ids", {"red", "green"}, {0, 1}, -1);
-//   Output id = ids.find(words);                             // -1 for a word that is not there
+//   Output id = ids.lookup(words);                           // -1 for a word that is not there
 //   Table words = Table::from_file(g, "words", "vocabulary.txt", -1);
 #pragma once
 
@@ -39,9 +39,10 @@ struct TableEntries {
 class AnyTable {
  public:
   // The value of each key, of any shape; the table's default value where a key is not there.
-  Output find(const Operand& keys, Location at = here()) const;
-  Output size(Location at = here()) const;           // int64: the number of entries
-  TableEntries entries(Location at = here()) const;  // all, in any order
+  Output lookup(const Operand& keys, Location at = here()) const;
+  Output size(Location at = here()) const;  // int64: the number of entries
+  // All, in any order: TensorFlow's export().
+  TableEntries entries(Location at = here()) const;
 
   Output handle() const { return handle_; }  // for other ops on tables
   DType key_dtype() const { return keys_; }
@@ -65,7 +66,7 @@ class AnyTable {
 };
 
 // A table that is filled once, by initialize_variables(); TrainingSession does that in each
-// session, also where the variables come from a checkpoint. find() before that fails with
+// session, also where the variables come from a checkpoint. lookup() before that fails with
 // FAILED_PRECONDITION. Cheap to copy; valid as long as its graph.
 class Table : public AnyTable {
  public:
@@ -96,7 +97,7 @@ class MutableTable : public AnyTable {
                const Literal& default_value, const TableOptions& options = {},
                Location at = here());
 
-  // Sets the values of keys, new or not: shapes as those of find().
+  // Sets the values of keys, new or not: shapes as those of lookup().
   Node& insert(const Operand& keys, const Operand& values, Location at = here()) const;
   Node& remove(const Operand& keys, Location at = here()) const;  // missing keys are fine
 };

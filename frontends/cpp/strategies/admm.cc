@@ -56,7 +56,7 @@ Training Admm::minimize(Graph& graph, const Optimizer& optimizer, const Dataset&
     std::vector<Output> copies;
     for (const Output& variable : consensus) copies.push_back(replicas().copy_of(variable, k));
     std::vector<GradientAndVariable> gradients =
-        optimizer.gradients(built[static_cast<size_t>(k)].loss, copies);
+        optimizer.compute_gradients(built[static_cast<size_t>(k)].loss, copies);
     for (size_t i = 0; i < copies.size(); ++i) {
       const ColocationScope with(graph, {copies[i]});
       const Output w = read_variable(copies[i], at),
@@ -73,7 +73,9 @@ Training Admm::minimize(Graph& graph, const Optimizer& optimizer, const Dataset&
       sums[i].push_back(w + dual);
     }
     updates.push_back(
-        optimizer.apply(gradients, {.global_step = k == 0 ? training.global_step : Output{}}, at)
+        optimizer
+            .apply_gradients(gradients, {.global_step = k == 0 ? training.global_step : Output{}},
+                             at)
             .output());
   }
   const auto chief = replicas().on_worker(graph, 0);

@@ -40,7 +40,7 @@ std::vector<AllReduce::Gradients> AllReduce::gradients(const Optimizer& optimize
     for (const Output& variable : variables) {
       copies.push_back(k == 0 ? variable : replicas().copy_of(variable, k));
     }
-    all.push_back(optimizer.gradients(losses[static_cast<size_t>(k)], copies));
+    all.push_back(optimizer.compute_gradients(losses[static_cast<size_t>(k)], copies));
   }
   std::vector<Gradients> used(all.size());
   for (size_t v = 0; v < variables.size(); ++v) {
@@ -89,8 +89,8 @@ Node& AllReduce::apply(Graph& graph, const Optimizer& optimizer, const std::vect
   for (int k = 0; k < workers(); ++k) {
     const ReplicaScope there = replica(graph, k);
     updates.push_back(optimizer
-                          .apply(all[static_cast<size_t>(k)],
-                                 {.global_step = k == 0 ? global_step : Output{}}, at)
+                          .apply_gradients(all[static_cast<size_t>(k)],
+                                           {.global_step = k == 0 ? global_step : Output{}}, at)
                           .output());
   }
   const ReplicaScope chief = replica(graph, 0);

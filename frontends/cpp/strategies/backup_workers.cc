@@ -75,7 +75,7 @@ Training BackupWorkers::minimize(Graph& graph, const Optimizer& optimizer, const
   set_shown(training, {copied.losses()});
   std::vector<GradientAndVariable> gradients;
   const std::vector<GradientAndVariable> of_copies =
-      optimizer.gradients(copied.losses().loss, copied.trainable_copies());
+      optimizer.compute_gradients(copied.losses().loss, copied.trainable_copies());
   for (size_t i = 0; i < of_copies.size(); ++i) {
     if (of_copies[i].gradient)
       gradients.push_back({densify(of_copies[i], at).gradient, copied.trainable()[i]});
@@ -140,7 +140,7 @@ Training BackupWorkers::minimize(Graph& graph, const Optimizer& optimizer, const
     const ColocationScope with(graph, {gradients[i].variable});
     means.push_back({round.sums[i].take(n, at), gradients[i].variable});
   }
-  Node& update = optimizer.apply(means, {.global_step = step}, at);
+  Node& update = optimizer.apply_gradients(means, {.global_step = step}, at);
   const ColocationScope with(graph, {step});
   const ControlScope after(graph, {update});
   const Output next = copies_of_step(read_variable(step, at), n, at);

@@ -24,7 +24,7 @@ Training Downpour::minimize(Graph& graph, const Optimizer& optimizer, const Data
   training.global_step = copied.own_step(at);
   const auto there = replicas().copy(graph, replicas().own());
   const std::vector<GradientAndVariable> gradients =
-      optimizer.gradients(copied.losses().loss, copied.trainable_copies());
+      optimizer.compute_gradients(copied.losses().loss, copied.trainable_copies());
 
   std::vector<Output> done;
   std::vector<GradientAndVariable> sums;
@@ -47,7 +47,7 @@ Training Downpour::minimize(Graph& graph, const Optimizer& optimizer, const Data
     std::vector<GradientAndVariable> to_apply;
     for (const GradientAndVariable& each : sums)
       to_apply.push_back({read_variable(each.gradient, at), each.variable});
-    pushed.push_back(optimizer.apply(to_apply, {}, at).output());
+    pushed.push_back(optimizer.apply_gradients(to_apply, {}, at).output());
   }
   {
     const ControlScope after(graph, pushed);

@@ -14,7 +14,7 @@ Training Multiverso::minimize(Graph& graph, const Optimizer& optimizer, const Da
   training.global_step = copied.step();
   set_shown(training, {copied.losses()});
   std::vector<GradientAndVariable> gradients =
-      optimizer.gradients(copied.losses().loss, copied.trainable_copies());
+      optimizer.compute_gradients(copied.losses().loss, copied.trainable_copies());
   for (size_t i = 0; i < gradients.size(); ++i) gradients[i].variable = copied.trainable()[i];
 
   const auto clock = [&](const char* name) {
@@ -31,7 +31,7 @@ Training Multiverso::minimize(Graph& graph, const Optimizer& optimizer, const Da
   const Output all_have_read = reads.wait(own, 0, at);
   const Output update = [&] {
     const ControlScope wait(graph, {all_have_read});
-    return optimizer.apply(gradients, {.global_step = training.global_step}, at).output();
+    return optimizer.apply_gradients(gradients, {.global_step = training.global_step}, at).output();
   }();
   const Output updated = behind(update, [&] { return updates.tick(own, at); });
   const Output all_have_updated = behind(updated, [&] { return updates.wait(own, 0, at); });

@@ -63,7 +63,7 @@ Node& ParameterServer::minimize(const Optimizer& optimizer, const std::vector<Ou
   std::vector<Output> done;
   for (size_t k = 0; k < losses.size(); ++k)
     of_replica.push_back(compressed(replicas(), static_cast<int>(k),
-                                    optimizer.gradients(losses[k], options.variables),
+                                    optimizer.compute_gradients(losses[k], options.variables),
                                     options_.compression, done, at));
   Graph& graph = losses.front().graph();
   const NameScope scope(graph, "mean_gradients");
@@ -79,7 +79,7 @@ Node& ParameterServer::minimize(const Optimizer& optimizer, const std::vector<Ou
     means.push_back(sum_of(gradients, at));
     means.back().gradient = means.back().gradient * (1.0 / static_cast<double>(losses.size()));
   }
-  return with(optimizer.apply(means, {.global_step = options.global_step}, at), done, at);
+  return with(optimizer.apply_gradients(means, {.global_step = options.global_step}, at), done, at);
 }
 
 Training ParameterServer::minimize(Graph& graph, const Optimizer& optimizer, const Dataset& data,
@@ -124,7 +124,11 @@ Training ParameterServer::asynchronous(Graph& graph, const Optimizer& optimizer,
   const Losses losses = build(training, data, model, own, at);
   training.inputs.clear();  // how far a share had been read is not known after a restart
   set_shown(training, {losses});
-  training.step = &optimizer.minimize(losses.loss, {.global_step = training.global_step}, at);
+  std::vector<Output> done;
+  const auto gradients = compressed(replicas(), own, optimizer.compute_gradients(losses.loss),
+                                    options_.compression, done, at);
+  training.step = &with(
+      optimizer.apply_gradients(gradients, {.global_step = training.global_step}, at), done, at);
   return training;
 }
 
@@ -139,7 +143,7 @@ Training ParameterServer::with_copies(Graph& graph, const Optimizer& optimizer, 
   training.global_step = copied.step();
   set_shown(training, {copied.losses()});
   std::vector<GradientAndVariable> gradients =
-      optimizer.gradients(copied.losses().loss, copied.trainable_copies());
+      optimizer.compute_gradients(copied.losses().loss, copied.trainable_copies());
   for (size_t i = 0; i < gradients.size(); ++i) gradients[i].variable = copied.trainable()[i];
   std::vector<Output> done;
   gradients = compressed(replicas(), own, std::move(gradients), options_.compression, done, at);
@@ -150,7 +154,8 @@ Training ParameterServer::with_copies(Graph& graph, const Optimizer& optimizer, 
   const Output update =
       options_.drop_stale
           ? update_in_time(optimizer, gradients, training.global_step, step_of_weights, at)
-          : optimizer.apply(gradients, {.global_step = training.global_step}, at).output();
+          : optimizer.apply_gradients(gradients, {.global_step = training.global_step}, at)
+                .output();
   for (const Output& each : copied.push_state({update}, at)) done.push_back(each);
 
   std::vector<Output> before = {update};
@@ -205,7 +210,7 @@ Output ParameterServer::update_in_time(const Optimizer& optimizer,
         return read_variable(assign_add(dropped, 1, at), at);
       },
       [&] {
-        Node& update = optimizer.apply(gradients, {.global_step = step}, at);
+        Node& update = optimizer.apply_gradients(gradients, {.global_step = step}, at);
         const ColocationScope with(graph, {step});
         const ControlScope after(graph, {update});
         return constant(graph, int64_t{0});

@@ -184,6 +184,10 @@ std::string Saver::save(Session& session, const std::string& where, int64_t step
 }
 
 void Saver::restore(Session& session, const std::string& where) const {
+  if (where.empty())
+    fail(Code::not_found, "there is no checkpoint to restore: the path is \"\", which ",
+         "latest_checkpoint() returns if the directory has none; check its result, or call ",
+         "restore_latest()");
   const std::string prefix = absolute(where);
   std::optional<CheckpointReader> reader;
   try {
@@ -240,7 +244,14 @@ void Saver::remove_remains(const std::string& where) {
 }
 
 std::string latest_checkpoint(const std::string& directory) {
-  return CheckpointState::read(absolute(directory)).model_checkpoint_path;
+  const std::string path = absolute(directory);
+  std::error_code ignored;
+  const bool is_prefix = std::filesystem::exists(path + ".index", ignored);
+  check(!is_prefix, "latest_checkpoint: ", path, " is a checkpoint, not a directory of them: give ",
+        "it to restore(), or give its directory to latest_checkpoint()");
+  check(!std::filesystem::is_regular_file(path, ignored), "latest_checkpoint: ", path,
+        " is a file; give the directory that it is in");
+  return CheckpointState::read(path).model_checkpoint_path;
 }
 
 }  // namespace leat

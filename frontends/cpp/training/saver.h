@@ -32,7 +32,8 @@ class Saver {
   // are UNIMPLEMENTED.
   std::string save(Session& session, const std::string& directory, int64_t step);
   // Copies of variables (all_reduce.h) are made equal to them again. NOT_FOUND or INVALID_ARGUMENT
-  // lists all variables that are missing or differ; DATA_LOSS names a torn file.
+  // lists all variables that are missing or differ; DATA_LOSS names a torn file. NOT_FOUND for "",
+  // which latest_checkpoint() returns where there is none.
   void restore(Session& session, const std::string& prefix) const;
   // Restores the last checkpoint of the directory, by its file `checkpoint`, or, if it is torn, the
   // newest readable one (a line on standard error says so; save() no longer counts or names torn
@@ -51,7 +52,9 @@ class Saver {
   Node* restore_ = nullptr;
 };
 
-// The prefix of the directory's last checkpoint, for Saver::restore(); "" if there is none.
+// The prefix of the directory's last checkpoint, as its file `checkpoint` names it, for
+// Saver::restore(); "" if the directory has no such file or does not exist. It does not look into
+// subdirectories: INVALID_ARGUMENT if `directory` is the prefix of a checkpoint or another file.
 std::string latest_checkpoint(const std::string& directory);
 
 }  // namespace leat

@@ -167,7 +167,7 @@ void WriteLosses::after_step(TrainingSession& training, std::span<const Tensor> 
 
 std::unique_ptr<Optimizer> make_optimizer(const Flags& flags) {
   const auto rate = [&](double usual) { return flags.rate > 0 ? flags.rate : usual; };
-  if (flags.optimizer == "sgd") return std::make_unique<GradientDescent>(rate(0.1));
+  if (flags.optimizer == "sgd") return std::make_unique<Sgd>(rate(0.1));
   if (flags.optimizer == "momentum") return std::make_unique<Momentum>(rate(0.05));
   return std::make_unique<Adam>(rate(1e-3));
 }
