@@ -53,6 +53,7 @@ void collect(const std::shared_ptr<const Peers>& peers, const std::shared_ptr<Co
     view.host = answer.host;
     view.sessions = answer.sessions;
     view.graphs = answer.graphs;
+    view.sent_bytes = answer.sent_bytes;
     worker->activity(deadline, [=](const Status& status, TaskActivity activity) {
       TaskView& view = state->view.tasks[index];
       if (!status.is_ok()) view.problem = status.message;

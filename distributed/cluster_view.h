@@ -22,6 +22,7 @@ struct TaskView {
   std::string host;
   int64_t sessions = 0, graphs = 0;
   TaskActivity activity;
+  uint64_t sent_bytes = 0;  // of tensors, to other tasks, since its start
 };
 
 struct ClusterView {

@@ -168,6 +168,7 @@ class Task::State {
     worker.exchange.meet = [router = router_](const auto& edges, std::function<void()> ready) {
       router->meet(edges, std::move(ready));
     };
+    worker.exchange.sent_bytes = [router = router_] { return router->sent_bytes(); };
     worker_ = std::make_shared<Worker>(std::move(worker));
     master_ = std::make_shared<Master>(identity_.incarnation, pool_);
     listed_ = waits_.add([master = std::weak_ptr<Master>(master_)] {

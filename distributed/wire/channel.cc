@@ -125,7 +125,7 @@ void Channel::pump() {
     if (credit_ < cost) break;
     credit_ -= cost;
     queued_ -= header.payload;
-    push_frame(header, first.shape, first.data + header.offset, first.owner, message);
+    sent_ += push_frame(header, first.shape, first.data + header.offset, first.owner, message);
     first.header.offset += header.payload;
     if (first.header.offset == header.total) from.pop_front();
     room -= std::min<size_t>(room, cost);
@@ -139,16 +139,18 @@ void Channel::pump() {
   if (!message.empty()) stream_->write(std::move(message));
 }
 
-void Channel::push_frame(FrameHeader header, const Shape& shape, const char* data,
-                         const std::shared_ptr<const void>& owner, Slices& out) {
+size_t Channel::push_frame(FrameHeader header, const Shape& shape, const char* data,
+                           const std::shared_ptr<const void>& owner, Slices& out) {
   header.sequence = sequence_++;
   header.incarnation = options_.incarnation;
   header.payload_checksum = crc32c(data, header.payload);
   const bool is_copied = header.payload < copied_below;
   std::string bytes = encode(header, shape, is_copied ? header.payload : 0);
   if (is_copied && header.payload > 0) bytes.append(data, header.payload);
+  const size_t size = bytes.size() + (is_copied ? 0 : header.payload);
   out.emplace_back(std::move(bytes));
   if (!is_copied) out.emplace_back(data, header.payload, owner);
+  return size;
 }
 
 void Channel::push_now(FrameHeader header, std::string_view payload) {

@@ -53,7 +53,7 @@ struct ChannelOptions {
   size_t chunk = size_t{512} << 10;      // larger tensors travel in pieces of at most this size
   // handed to the stream ahead of its writes; at least 256 KB (shared_memory_stream.cc)
   size_t queue = size_t{4} << 20;
-  uint64_t largest_tensor = 0;           // bytes that a peer may announce; 0: host_memory_limit()
+  uint64_t largest_tensor = 0;  // bytes that a peer may announce; 0: host_memory_limit()
 };
 
 // One end. Thread-safe.
@@ -101,6 +101,8 @@ class Channel : public std::enable_shared_from_this<Channel> {
   std::string peer() const { return stream_->peer(); }
   uint64_t queued_bytes() const;  // waiting here, not yet handed to the stream
   uint64_t received_bytes() const { return received_; }
+  // Of tensors, with their headers, as handed to the stream.
+  uint64_t sent_bytes() const { return sent_; }
 
  private:
   struct Outgoing {
@@ -114,8 +116,9 @@ class Channel : public std::enable_shared_from_this<Channel> {
   void listen();
   // With mutex_ held.
   void pump();
-  void push_frame(FrameHeader header, const Shape& shape, const char* data,
-                  const std::shared_ptr<const void>& owner, Slices& out);
+  // Returns the frame's bytes.
+  size_t push_frame(FrameHeader header, const Shape& shape, const char* data,
+                    const std::shared_ptr<const void>& owner, Slices& out);
   void push_now(FrameHeader header, std::string_view payload);  // cut to less than 2 KB
   // On the stream's thread.
   void receive(const Bytes& message);
@@ -147,6 +150,7 @@ class Channel : public std::enable_shared_from_this<Channel> {
   Status cut_;              // the reason, if either end ends the stream for one
   bool is_broken_ = false;  // incoming data is no longer trusted
   bool is_ended_ = false;
+  std::atomic<uint64_t> sent_{0};
 
   // Of receiving. Only the stream's callbacks touch it, except for members that the mutex guards.
   uint32_t expected_ = 0;

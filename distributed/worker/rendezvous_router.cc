@@ -41,6 +41,12 @@ class RendezvousRouter::State {
     std::lock_guard lock(mutex_);
     return steps_.size();
   }
+  uint64_t sent_bytes() const {
+    std::lock_guard lock(mutex_);
+    uint64_t bytes = sent_on_lost_;
+    for (const auto& channel : channels()) bytes += channel->sent_bytes();
+    return bytes;
+  }
 
   void connected(const TaskName& task, uint64_t incarnation, std::shared_ptr<Channel> channel);
   void lost(const TaskName& task, const Status& status, Clock::time_point heard);
@@ -118,7 +124,8 @@ class RendezvousRouter::State {
   const RouterOptions options_;
   mutable std::mutex mutex_;
   std::map<TaskName, Peer> peers_;
-  std::set<TaskName> known_;  // of our description; empty: nobody has said
+  uint64_t sent_on_lost_ = 0;  // bytes, on channels that are gone
+  std::set<TaskName> known_;   // of our description; empty: nobody has said
   std::vector<Meeting> meetings_;
   std::unordered_map<int64_t, std::shared_ptr<StepRendezvous>> steps_;
   std::unordered_map<int64_t, Parked> parked_;
@@ -303,6 +310,7 @@ void RendezvousRouter::State::lost(const TaskName& task, const Status& status,
   {
     std::lock_guard lock(mutex_);
     Peer& peer = peers_[task];
+    if (peer.channel) sent_on_lost_ += peer.channel->sent_bytes();
     peer = {nullptr, status, peer.incarnation, Clock::now(), heard};
     told = peer.why_none();
     for (const auto& [id, step] : steps_) {
@@ -416,6 +424,7 @@ void RendezvousRouter::meet(const Edges& edges, std::function<void()> ready) {
 }
 size_t RendezvousRouter::parked_bytes() const { return state_->parked_bytes(); }
 size_t RendezvousRouter::open_steps() const { return state_->open_steps(); }
+uint64_t RendezvousRouter::sent_bytes() const { return state_->sent_bytes(); }
 void RendezvousRouter::connected(const TaskName& peer, uint64_t incarnation,
                                  std::shared_ptr<Channel> channel) {
   state_->connected(peer, incarnation, std::move(channel));

@@ -50,6 +50,8 @@ class RendezvousRouter final : public MembershipListener {
   // Bytes of values that wait for their step to begin.
   size_t parked_bytes() const;
   size_t open_steps() const;
+  // Bytes of tensors sent to other tasks since the start (Channel::sent_bytes).
+  uint64_t sent_bytes() const;
 
   void connected(const TaskName& peer, uint64_t incarnation,
                  std::shared_ptr<Channel> channel) override;

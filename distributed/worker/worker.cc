@@ -148,6 +148,7 @@ WorkerStatus Worker::current_status() const {
                            std::string(device_type_name(device->type())), device->memory_limit(),
                            options_.incarnation});
   }
+  if (options_.exchange.sent_bytes) out.sent_bytes = options_.exchange.sent_bytes();
   std::lock_guard lock(state_->mutex);
   out.sessions = static_cast<int64_t>(state_->sessions.size());
   for (const auto& [handle, session] : state_->sessions)

@@ -25,6 +25,8 @@ struct StepExchange {
   std::function<void(const std::shared_ptr<const std::vector<CutEdge>>& edges,
                      std::function<void()> ready)>
       meet;
+  // Bytes of tensors sent to other tasks. May be empty.
+  std::function<uint64_t()> sent_bytes;
 };
 
 struct WorkerOptions {

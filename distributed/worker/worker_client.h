@@ -26,6 +26,7 @@ struct WorkerStatus {
   std::string host;
   std::vector<DeviceDescription> devices;
   int64_t sessions = 0, graphs = 0, running_steps = 0;
+  uint64_t sent_bytes = 0;  // of tensors, to other tasks, since its start
 };
 
 // One task's part of a partitioned graph. Its first graph creates the session.

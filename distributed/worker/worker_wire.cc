@@ -114,6 +114,7 @@ Slices encode_status(const WorkerStatus& status) {
   reply.set_sessions(status.sessions);
   reply.set_graphs(status.graphs);
   reply.set_running_steps(status.running_steps);
+  reply.set_sent_bytes(status.sent_bytes);
   return frame(reply);
 }
 
@@ -133,6 +134,7 @@ WorkerStatus decode_status(const Bytes& bytes) {
   out.sessions = reply.sessions();
   out.graphs = reply.graphs();
   out.running_steps = reply.running_steps();
+  out.sent_bytes = reply.sent_bytes();
   return out;
 }
 
@@ -304,6 +306,7 @@ Slices encode_view(const ClusterView& view) {
     copy.set_host(task.host);
     copy.set_sessions(task.sessions);
     copy.set_graphs(task.graphs);
+    copy.set_sent_bytes(task.sent_bytes);
     write(task.activity, *copy.mutable_activity());
   }
   return frame(out);
@@ -315,7 +318,8 @@ ClusterView decode_view(const Bytes& bytes) {
   out.asked = TaskName::parse(in.asked());
   for (const ViewReply::Task& task : in.tasks()) {
     out.tasks.push_back({TaskName::parse(task.task()), task.address(), task.problem(), task.pid(),
-                         task.host(), task.sessions(), task.graphs(), read(task.activity())});
+                         task.host(), task.sessions(), task.graphs(), read(task.activity()),
+                         task.sent_bytes()});
   }
   return out;
 }

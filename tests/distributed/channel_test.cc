@@ -391,6 +391,18 @@ TEST_P(ChannelOver, ToleratesDelays) {
   for (const auto& got : pair.b.received) expect_same(got.value, bytes_tensor(got.edge * 50'000));
 }
 
+TEST_P(ChannelOver, CountsTheBytesOfTensors) {
+  ChannelPair pair(GetParam());
+  pair.a.channel->heartbeat();
+  EXPECT_EQ(pair.a.channel->sent_bytes(), 0u);
+  pair.a.channel->send(1, 0, bytes_tensor(10), false);
+  pair.a.channel->send(1, 1, bytes_tensor(3 << 20), false);
+  ASSERT_TRUE(eventually([&] { return pair.b.count() == 2; }));
+  EXPECT_GE(pair.a.channel->sent_bytes(), 10u + (3u << 20));
+  EXPECT_LE(pair.a.channel->sent_bytes(), 10u + (3u << 20) + 4096) << "only headers besides";
+  EXPECT_EQ(pair.b.channel->sent_bytes(), 0u);
+}
+
 TEST_P(ChannelOver, CutEndsBothSidesWithTheReason) {
   ChannelPair pair(GetParam());
   pair.a.channel->cut({Code::unavailable, "it has been silent for 7.0 s"});

@@ -85,6 +85,34 @@ TEST(ClusterView, ShowsALostTaskAndTheMasterWaitingForIt) {
   creating.wait();
 }
 
+// Also what was sent to a task that is gone.
+TEST(ClusterView, CountsTheBytesThatATaskHasSent) {
+  InProcessCluster cluster({{"ps", 1}, {"worker", 1}});
+  Graph graph;
+  Output x = graph.add({.op = "Placeholder", .name = "x", .attrs = {{"dtype", f32}}}).output();
+  {
+    const DeviceScope on(graph, "/job:ps/task:0");
+    x = graph.add({.op = "Exp", .name = "on_ps", .inputs = {x}}).output();
+  }
+  {
+    const DeviceScope on(graph, "/job:worker/task:0");
+    graph.add({.op = "Neg", .name = "y", .inputs = {x}});
+  }
+  const auto sent = [&](const char* job) {
+    for (const TaskView& task : view_cluster(cluster.target("ps")).tasks) {
+      if (task.task.job == job) return task.sent_bytes;
+    }
+    return uint64_t{0};
+  };
+  EXPECT_EQ(sent("ps"), 0u);
+  cluster.session(graph)->run({{"x:0", Tensor(f32, {1000})}}, {"y:0"}, {});
+  EXPECT_GE(sent("ps"), 4000u);
+  EXPECT_LE(sent("ps"), 4200u);
+  EXPECT_EQ(sent("worker"), 0u) << "the fetch goes to the client";
+  cluster.kill("worker");
+  EXPECT_GE(sent("ps"), 4000u);
+}
+
 TEST(ClusterView, ListsUnusedSessionsAndClosesThem) {
   InProcessCluster cluster({{"worker", 1}});
   Graph graph;

@@ -16,6 +16,8 @@ void add_task_command(CLI::App& app, int& exit_status);  // task_command.cc: one
 void add_up_command(CLI::App& app, int& exit_status);    // up_command.cc: every task of this host
 void add_run_command(CLI::App& app,
                      int& exit_status);  // up_command.cc: the same, and a program per worker
+void add_compare_command(CLI::App& app,
+                         int& exit_status);  // compare/: `run` with strategy after strategy
 void add_top_command(CLI::App& app, int& exit_status);  // top_command.cc: who waits for what
 
 void add_certificates_command(CLI::App& app, int& exit_status);  // certificates_command.cc

@@ -49,6 +49,7 @@ int run(int argc, char** argv) {
   leat::add_task_command(app, exit_status);
   leat::add_up_command(app, exit_status);
   leat::add_run_command(app, exit_status);
+  leat::add_compare_command(app, exit_status);
   leat::add_top_command(app, exit_status);
   leat::add_certificates_command(app, exit_status);
   leat::add_ops_command(app, exit_status);
