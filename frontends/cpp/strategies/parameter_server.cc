@@ -31,7 +31,7 @@ const StrategyCluster& checked(const StrategyCluster& cluster,
 }
 
 // The update, and what must also be done.
-Node& with(Node& update, std::vector<Output> also, Location at) {
+Node& together(Node& update, std::vector<Output> also, Location at) {
   if (also.empty()) return update;
   also.push_back(update.output());
   return group(*update.graph, also, "update", at);
@@ -79,7 +79,8 @@ Node& ParameterServer::minimize(const Optimizer& optimizer, const std::vector<Ou
     means.push_back(sum_of(gradients, at));
     means.back().gradient = means.back().gradient * (1.0 / static_cast<double>(losses.size()));
   }
-  return with(optimizer.apply_gradients(means, {.global_step = options.global_step}, at), done, at);
+  return together(optimizer.apply_gradients(means, {.global_step = options.global_step}, at), done,
+                  at);
 }
 
 Training ParameterServer::minimize(Graph& graph, const Optimizer& optimizer, const Dataset& data,
@@ -127,7 +128,7 @@ Training ParameterServer::asynchronous(Graph& graph, const Optimizer& optimizer,
   std::vector<Output> done;
   const auto gradients = compressed(replicas(), own, optimizer.compute_gradients(losses.loss),
                                     options_.compression, done, at);
-  training.step = &with(
+  training.step = &together(
       optimizer.apply_gradients(gradients, {.global_step = training.global_step}, at), done, at);
   return training;
 }

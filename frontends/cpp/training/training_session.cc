@@ -74,7 +74,7 @@ std::string placed_graph_def(const Graph& graph, const std::vector<DeviceDescrip
 
 namespace {
 
-TrainingOptions with(const Training& training, TrainingOptions options) {
+TrainingOptions completed(const Training& training, TrainingOptions options) {
   if (options.train.node == nullptr) options.train = training.step;
   if (!options.global_step) options.global_step = training.global_step;
   if (options.session.target.empty()) options.session.target = training.target;
@@ -117,7 +117,7 @@ struct TrainingSession::Background {
 TrainingSession::TrainingSession(const Training& training, TrainingOptions options)
     : graph_(graph_of(training)),
       options_(training.is_idle ? std::move(options)
-                                : checked(with(training, std::move(options)), graph_)),
+                                : checked(completed(training, std::move(options)), graph_)),
       readiness_(graph_),
       is_idle_(training.is_idle) {
   if (!is_idle_) {
