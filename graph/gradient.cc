@@ -179,11 +179,12 @@ class Backward {
 
   void visit(Node& node) {
     std::vector<Output> dy(node.outputs.size());
-    bool has_any = false;
+    bool has_any = false, has_x = false;
     for (int i = 0; i < node.num_outputs(); ++i) {
       const auto found = arrived_.find({node.id, i});
       if (found == arrived_.end()) continue;
       const auto x = gradients_of_xs_.find({node.id, i});
+      has_x = has_x || x != gradients_of_xs_.end();
       if (takes_rows(node.output(i)) && are_rows(found->second)) {
         const IndexedSlices rows = sum_of_rows(node, found->second);
         if (x != gradients_of_xs_.end()) {
@@ -199,6 +200,9 @@ class Backward {
       arrived_.erase(found);
     }
     if (!has_any || !affected_[node.id]) return;
+    // What a body has from outside may depend on something else that it has from outside: the
+    // gradient takes that path once, outside.
+    if (within_ != nullptr && has_x) return;
     if (is_exit(node)) {
       exits_[frames_->of(*node.inputs[0].node)].push_back({&node, dy[0]});
     } else if (is_enter(node)) {

@@ -121,6 +121,31 @@ TEST(LoopGradient, OfOuterValues) {
                    {vector({0.3, -0.2}), matrix, vector({0.1, 0.4})});
 }
 
+// What a body has from outside, and something else from outside that was computed from it: also
+// the second derivative of x² + sin x, whose first one has cos x from outside.
+TEST(LoopGradient, OfOuterValuesOfWhichOneDependsOnTheOther) {
+  const auto loop = [](Output x, const std::function<Output(Output)>& body) {
+    auto [k, y] = while_loop([](Output k, Output) { return k < 3; },
+                             [&](Output k, Output y) {
+                               return std::tuple{k + 1, body(y)};
+                             },
+                             constant(x.graph(), 0), zeros_like(x));
+    return sum(y);
+  };
+  const Tensor at = Tensor::of<double>({2}, {1.3, -0.4});
+  expect_gradients(
+      [&](const Outputs& x) {
+        return loop(x[0], [&](Output y) { return y * 0.5 + x[0] * x[0] + sin(x[0]); });
+      },
+      {at});
+  expect_gradients(
+      [&](const Outputs& x) {
+        const Output outside = sin(x[0]);
+        return loop(x[0], [&](Output y) { return y * x[0] + outside * x[0]; });
+      },
+      {at});
+}
+
 TEST(LoopGradient, OfNestedLoops) {
   expect_gradients(
       [](const Outputs& x) {
