@@ -100,18 +100,18 @@ class Session {
   std::vector<Tensor> run(const Feeds& feeds, const Targets& list);
   std::vector<Tensor> run(const Targets& list) { return run({}, list); }
   // One of them, without braces.
-  template <std::same_as<Output> T>
+  template <std::derived_from<Output> T>
   Tensor run(const T& fetched) {
     return run({}, std::vector<Output>{fetched}).front();
   }
-  template <std::same_as<Output> T>
+  template <std::derived_from<Output> T>
   Tensor run(const Feeds& feeds, const T& fetched) {
     return run(feeds, std::vector<Output>{fetched}).front();
   }
   void run(const Node& target) { run({}, Targets{target}); }
   void run(const Feeds& feeds, const Node& target) { run(feeds, Targets{target}); }
   // In TensorFlow's order: session.run(loss, {{x, batch}}).
-  template <std::same_as<Output> T>
+  template <std::derived_from<Output> T>
   Tensor run(const T& fetched, const Feeds& feeds) {
     return run(feeds, fetched);
   }

@@ -54,6 +54,7 @@ Output uniform(Graph& graph, const Dims& dims, const UniformOptions& options, Lo
 }
 Output integers(Graph& graph, const Dims& dims, const Operand& low, const Operand& high,
                 Options options, Location at) {
+  if (options.dtype == f32) options.dtype = i32;  // as Options have it by default
   return op("RandomUniformInt",
             {dims.in(graph, at), low.as(graph, options.dtype), high.as(graph, options.dtype)},
             {{"seed", options.seed}}, at);

@@ -33,7 +33,7 @@ struct UniformOptions {
 // numbers. integers() accepts computed bounds.
 Output uniform(Graph& graph, const Dims& dims, const UniformOptions& options = {},
                Location at = here());
-// Integers in [low, high): int32 or int64.
+// Integers in [low, high): int64, or int32 if no dtype is given.
 Output integers(Graph& graph, const Dims& dims, const Operand& low, const Operand& high,
                 Options options = {.dtype = i32}, Location at = here());
 // 1 with probability p, else 0; p is a number in [0, 1], or a tensor that broadcasts to the shape.

@@ -237,6 +237,8 @@ TEST_F(ControlFlow, FunctionsMayHoldLoopsAndConditions) {
     return std::tuple{y, i};
   });
   const Output x = placeholder(g, "x", f32, {});
+  expect_error_with(Code::invalid_argument, "gives 2 results: f.call({x}) returns them all",
+                    [&] { f(x, 3); });
   const Outputs three = f.call({x, 3}), two = f.call({x, 2});
   const Output dx = gradients({three[0] + two[0]}, {x})[0];
   Session session(g);

@@ -281,6 +281,7 @@ TEST_F(Ops, RandomNumbersFollowTheirSeed) {
   EXPECT_EQ(y.shape(), Shape({2, 3}));
   EXPECT_EQ(numbers(y), numbers(y)) << "another session, the same stream";
   EXPECT_NE(numbers(random::uniform(g, {100})), numbers(random::uniform(g, {100})));
+  EXPECT_EQ(random::integers(g, {100}, 5, 8, {.seed = 3}).dtype(), i32);
   for (const double n : numbers(random::integers(g, {100}, 5, 8, {.dtype = i64}))) {
     EXPECT_GE(n, 5);
     EXPECT_LT(n, 8);

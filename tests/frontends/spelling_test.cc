@@ -122,6 +122,7 @@ TEST_F(Spelling, TextsTensorsAndVectorsActAsOperands) {
   const std::vector<float> numbers = {0.5F, 1.5F};
   EXPECT_THAT(values(constant(g, numbers)), ElementsAre(0.5, 1.5));
   const Output fed = placeholder(g, "fed", f32, {any});
+  EXPECT_TRUE(session.run(constant(g, 2) > 1).item<bool>());
   const Tensor sum_of_fed = session.run({{fed, numbers}}, {sum(fed)})[0];
   EXPECT_EQ(sum_of_fed.item<float>(), 2);
   expect_error_with(Code::invalid_argument, "the text \"a\"", [&] { v + "a"; });

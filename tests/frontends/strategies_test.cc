@@ -547,7 +547,9 @@ TEST(Strategies, EvaluationReadsTheTrainedVariables) {
   const Training training = strategy->minimize(g, Sgd{rate}, numbers(), follow);
   const Losses test = strategy->evaluate(g, numbers().next(g), follow);
   TrainingSession session(training, {.hooks = {stop_at(5)}});
+  testing::internal::CaptureStdout();
   session.run();
+  EXPECT_THAT(testing::internal::GetCapturedStdout(), HasSubstr("  w "));  // the metric
   EXPECT_FLOAT_EQ(session.session().run(test.metrics[0].second).item<float>(), descended(5));
 }
 

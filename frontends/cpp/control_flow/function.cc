@@ -140,4 +140,11 @@ std::vector<Output> Function::call(const std::vector<Operand>& arguments, Locati
   return out;
 }
 
+Output Function::only(const std::vector<Output>& results, Location at) const {
+  const std::string name = body_->scope.substr(0, body_->scope.size() - 1);
+  check(results.size() == 1, "function '", name, "' (", at, ") gives ", results.size(),
+        " results: ", name, ".call({x}) returns them all");
+  return results[0];
+}
+
 }  // namespace leat

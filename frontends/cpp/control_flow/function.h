@@ -20,13 +20,14 @@ class Function {
  public:
   // The results. INVALID_ARGUMENT if the arguments do not fit.
   std::vector<Output> call(const std::vector<Operand>& arguments, Location at = here()) const;
-  // The first of them.
+  // The result, of a function that has one: else INVALID_ARGUMENT.
   template <values::Value... Others>
   Output operator()(const Operand& argument, const Others&... others) const {
-    return call({argument, Operand(others)...}, argument.at())[0];
+    return only(call({argument, Operand(others)...}, argument.at()), argument.at());
   }
 
  private:
+  Output only(const std::vector<Output>& results, Location at) const;
   friend Function make_function(
       Graph& graph, std::string_view name, const std::vector<DType>& arguments,
       const std::function<std::vector<Operand>(const std::vector<Output>&)>& body, Location at);

@@ -28,7 +28,7 @@ Progress::Progress(int64_t steps, int64_t samples_per_step)
 
 Progress::~Progress() { finish(); }
 
-void Progress::update(int64_t step, double loss) {
+void Progress::update(int64_t step, double loss, const std::string& more) {
   if (first_step_ == 0) first_step_ = step;
   const bool is_last = steps_ > 0 && step >= steps_;
   const auto since_drawn = Clock::now() - (drawn_step_ > 0 ? drawn_ : start_);
@@ -36,10 +36,10 @@ void Progress::update(int64_t step, double loss) {
       is_terminal_ ? since_drawn >= std::chrono::milliseconds(100)
                    : (steps_ > 0 && step - drawn_step_ >= std::max<int64_t>(1, steps_ / 20)) ||
                          since_drawn >= std::chrono::seconds(2);
-  if (is_due || is_last) draw(step, loss, is_last);
+  if (is_due || is_last) draw(step, loss, more, is_last);
 }
 
-void Progress::draw(int64_t step, double loss, bool is_last) {
+void Progress::draw(int64_t step, double loss, const std::string& more, bool is_last) {
   drawn_ = Clock::now();
   drawn_step_ = step;
   const double seconds = std::chrono::duration<double>(drawn_ - start_).count();
@@ -52,8 +52,8 @@ void Progress::draw(int64_t step, double loss, bool is_last) {
   const char* const end = is_terminal_ && !is_last ? "" : "\n";
   is_open_ = is_terminal_ && !is_last;
   if (steps_ == 0) {
-    std::printf("%sstep %lld  loss %.4f  %s%s", begin, static_cast<long long>(step), loss,
-                speed.c_str(), end);
+    std::printf("%sstep %lld  loss %.4f%s  %s%s", begin, static_cast<long long>(step), loss,
+                more.c_str(), speed.c_str(), end);
     std::fflush(stdout);
     return;
   }
@@ -62,11 +62,11 @@ void Progress::draw(int64_t step, double loss, bool is_last) {
   std::string bar(static_cast<size_t>(filled), '=');
   if (filled < width) bar += '>';
   bar.resize(width, ' ');
-  std::printf("%sstep %*lld/%lld [%s] %3lld%%  loss %.4f  %s%s", begin,
+  std::printf("%sstep %*lld/%lld [%s] %3lld%%  loss %.4f%s  %s%s", begin,
               static_cast<int>(std::to_string(steps_).size()), static_cast<long long>(step),
               static_cast<long long>(steps_), bar.c_str(),
               static_cast<long long>(100 * std::min(step, steps_) / std::max<int64_t>(steps_, 1)),
-              loss, speed.c_str(), end);
+              loss, more.c_str(), speed.c_str(), end);
   std::fflush(stdout);
 }
 

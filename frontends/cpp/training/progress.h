@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <string>
 
 namespace leat {
 
@@ -19,12 +20,13 @@ class Progress {
 
   // Call it after each step, with its number from 1 on, and the loss. The first number may be
   // larger if training resumes: the rate counts steps since this object was made.
-  void update(int64_t step, double loss);
+  // `more` follows the loss.
+  void update(int64_t step, double loss, const std::string& more = "");
   // Ends the line.
   void finish();
 
  private:
-  void draw(int64_t step, double loss, bool is_last);
+  void draw(int64_t step, double loss, const std::string& more, bool is_last);
 
   const int64_t steps_, samples_per_step_;
   const bool is_terminal_;

@@ -1,6 +1,7 @@
 #include "frontends/cpp/training/training_hooks.h"
 
 #include <cmath>
+#include <cstdio>
 #include <iostream>
 #include <utility>
 
@@ -56,11 +57,28 @@ void NanGuard::after_step(TrainingSession& training, std::span<const Tensor> val
   training.request_stop();
 }
 
-ShowProgress::ShowProgress(Output loss, int64_t steps, int64_t samples_per_step)
-    : loss_(checked_loss(loss, "ShowProgress")), progress_(steps, samples_per_step) {}
+ShowProgress::ShowProgress(Output loss, int64_t steps, int64_t samples_per_step,
+                           std::vector<std::pair<std::string, Output>> metrics)
+    : loss_(checked_loss(loss, "ShowProgress")),
+      metrics_(std::move(metrics)),
+      progress_(steps, samples_per_step) {
+  for (const auto& [name, metric] : metrics_) checked_loss(metric, "ShowProgress");
+}
+
+std::vector<Output> ShowProgress::fetches() {
+  std::vector<Output> out = {loss_};
+  for (const auto& [name, metric] : metrics_) out.push_back(metric);
+  return out;
+}
 
 void ShowProgress::after_step(TrainingSession& training, std::span<const Tensor> values) {
-  progress_.update(training.global_step(), number(values[0]));
+  std::string more;
+  for (size_t i = 0; i < metrics_.size(); ++i) {
+    char text[32];
+    std::snprintf(text, sizeof text, "%.4g", number(values[i + 1]));
+    more += concat("  ", metrics_[i].first, " ", text);
+  }
+  progress_.update(training.global_step(), number(values[0]), more);
 }
 
 RecordTraining::RecordTraining(const std::string& path, Output loss, Output samples)

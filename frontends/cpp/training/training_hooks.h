@@ -47,13 +47,16 @@ class NanGuard : public TrainingHook {
 class ShowProgress : public TrainingHook {
  public:
   // INVALID_ARGUMENT if `loss` is not one number. 0 steps or samples: not known (progress.h).
-  ShowProgress(Output loss, int64_t steps, int64_t samples_per_step);
-  std::vector<Output> fetches() override { return {loss_}; }
+  // `metrics`, scalars by name, follow the loss.
+  ShowProgress(Output loss, int64_t steps, int64_t samples_per_step,
+               std::vector<std::pair<std::string, Output>> metrics = {});
+  std::vector<Output> fetches() override;
   void after_step(TrainingSession& training, std::span<const Tensor> values) override;
   void end(TrainingSession&) override { progress_.finish(); }
 
  private:
   const Output loss_;
+  const std::vector<std::pair<std::string, Output>> metrics_;
   Progress progress_;
 };
 

@@ -89,7 +89,10 @@ TrainingOptions completed(const Training& training, TrainingOptions options) {
   if (options.background.node == nullptr) options.background = training.background;
   if (options.begin.node == nullptr) options.begin = training.begin;
   if (options.end.node == nullptr) options.end = training.end;
-  if (!options.loss) options.loss = training.loss;
+  if (!options.loss) {
+    options.loss = training.loss;
+    options.metrics = training.metrics;
+  }
   return options;
 }
 
@@ -434,7 +437,7 @@ void TrainingSession::run() {
       const int64_t its = h.hook->last_step().value_or(0);
       if (its > 0 && (last == 0 || its < last)) last = its;
     }
-    add(std::make_shared<ShowProgress>(options_.loss, last, 0));
+    add(std::make_shared<ShowProgress>(options_.loss, last, 0, options_.metrics));
   }
   try {
     while (!should_stop_) step(std::span<const Tensor>());

@@ -83,7 +83,8 @@ struct TrainingOptions {
   Awaited background = nullptr;
   Awaited begin = nullptr;  // run when the session has started
   Awaited end = nullptr;    // run when this program makes no more steps
-  Output loss = {};         // run() shows it
+  Output loss = {};         // run() shows it, and the metrics, scalars by name
+  std::vector<std::pair<std::string, Output>> metrics = {};
 };
 
 class TrainingSession {
