@@ -1,6 +1,7 @@
 #include "graph/import/graph_file.h"
 
 #include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/stubs/logging.h>
 
 #include <algorithm>
 #include <cstring>
@@ -57,6 +58,8 @@ bool parse_from(std::string_view bytes, tensorflow::GraphDef& graph) {
 }
 
 bool parse_binary(std::string_view bytes, tensorflow::GraphDef& graph) {
+  // What is of another kind is no error.
+  const google::protobuf::LogSilencer quiet;
   if (parse_from<tensorflow::SavedModel>(bytes, graph) ||
       parse_from<tensorflow::MetaGraphDef>(bytes, graph))
     return true;
