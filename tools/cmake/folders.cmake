@@ -93,8 +93,13 @@ function(leat_add_library)
   # What users of the build see, as those of the installed package do; its own sources see the source folder.
   target_include_directories(leat INTERFACE $<BUILD_INTERFACE:${PROJECT_BINARY_DIR}/include>)
   leat_public_headers(${PROJECT_SOURCE_DIR} headers)
+  # What includes a copy is built again when it changes, not one build later.
+  set(copies ${headers})
+  list(TRANSFORM copies REPLACE "^frontends/cpp/include/leat/" "")
+  list(TRANSFORM copies PREPEND ${PROJECT_BINARY_DIR}/include/leat/)
   list(TRANSFORM headers PREPEND ${PROJECT_SOURCE_DIR}/)
   add_custom_command(OUTPUT ${PROJECT_BINARY_DIR}/include/headers.stamp
+    BYPRODUCTS ${copies}
     COMMAND ${CMAKE_COMMAND} -D SOURCE=${PROJECT_SOURCE_DIR} -D OUT=${PROJECT_BINARY_DIR}/include
             -P ${PROJECT_SOURCE_DIR}/tools/cmake/public_headers.cmake
     COMMAND ${CMAKE_COMMAND} -E touch ${PROJECT_BINARY_DIR}/include/headers.stamp
