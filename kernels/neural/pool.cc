@@ -86,8 +86,8 @@ const Op max_pool_grad_op{{
 
 const Op max_pool_grad_grad_op{{
     .name = "MaxPoolGradGrad",
-    .doc = "output = the elements of grad, which has orig_input's shape, at the places where "
-           "MaxPool took its outputs from.",
+    .doc = "output = the elements of grad at the places from which MaxPool took its outputs. grad "
+           "has orig_input's shape.",
     .inputs = {"orig_input: T", "orig_output: T", "grad: T"},
     .outputs = {"output: T"},
     .attrs = with(attrs(real, false), two_formats),

@@ -74,8 +74,9 @@ const Op max_pool_grad_op{{
 
 const Op max_pool_grad_grad_op{{
     .name = "MaxPool3DGradGrad",
-    .doc = "output = the elements of grad, which has orig_input's shape, at the places where "
-           "MaxPool3D took its outputs from.",
+    .doc =
+        "output = the elements of grad at the places from which MaxPool3D took its outputs. grad "
+        "has orig_input's shape.",
     .inputs = {"orig_input: T", "orig_output: T", "grad: T"},
     .outputs = {"output: T"},
     .attrs = attrs({"T: realnumbertype"}),

@@ -225,7 +225,7 @@ OpDef backward(const std::string& kind, bool is_compact, Tensor expected) {
   OpDef op{
       .name = "SparseSegment" + kind + "Grad" + (is_compact ? "V2" : ""),
       .doc = "The gradient of SparseSegment" + kind +
-             " with respect to data, which has output_dim0 rows.",
+             " with respect to data. It has output_dim0 rows.",
       .inputs = {"grad: T", "indices: Tidx", "segment_ids: Tsegmentids",
                  is_compact ? "dense_output_dim0: int32" : "output_dim0: int32"},
       .outputs = {"output: T"},
@@ -240,8 +240,8 @@ OpDef backward(const std::string& kind, bool is_compact, Tensor expected) {
       .has_data_dependent_shape = true,
   };
   if (is_compact) {
-    op.doc = "Those rows of the gradient of SparseSegment" + kind +
-             " by data that are named by indices, and the indices sorted.";
+    op.doc = "The gradient of SparseSegment" + kind +
+             " with respect to data, only in the rows that indices names, and these in order.";
     op.outputs.push_back("sorted_unique_indices: Tidx");
     op.examples[0].outputs.push_back(ints({0, 2}));
   }

@@ -255,7 +255,7 @@ const Op wait_op(
                .outputs = {"slowest: int64"}},
               {.execute_async = wait}));
 const Op join_op(operation({.name = "ClockJoin",
-                            .doc = "clock = the count of member `rank`, who is present from now "
+                            .doc = "clock = the count of member `rank`, which is present from now "
                                    "on: the lowest count of the others present, or its own if "
                                    "there are none. Leat's own op.",
                             .inputs = {"rank: int32"},
@@ -268,7 +268,7 @@ const Op leave_op(operation({.name = "ClockLeave",
                             {.execute = leave}));
 const Op read_op(
     operation({.name = "ClockRead",
-               .doc = "clocks = the count of each member, -1 for those who left. Leat's own op.",
+               .doc = "clocks = the count of each member, -1 for one that has left. Leat's own op.",
                .outputs = {"clocks: int64"},
                .shape = [](ShapeContext& c) { c.set_output(0, {any}); }},
               {.execute = read}));

@@ -1,4 +1,4 @@
-// Clocks in sessions: who waits for whom, what ends a wait, and the guarantee of bounded staleness.
+// Clocks in sessions: which member waits for which, what ends a wait, and how stale a read can be.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,5 +1,6 @@
 // Charts as SVG: ticks that people read, lines where the numbers say.
 #include "tools/leat/compare/line_chart.h"
+#include "tools/markup.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -155,7 +156,7 @@ TEST(LineChart, LegendHasRowsAndAllNames) {
 }
 
 TEST(LineChart, EscapesNames) {
-  EXPECT_EQ(escaped("a<b & \"c\">"), "a&lt;b &amp; &quot;c&quot;&gt;");
+  EXPECT_EQ(escaped_markup("a<b & \"c\">"), "a&lt;b &amp; &quot;c&quot;&gt;");
   EXPECT_THAT(draw(chart({{"<x>", {{0, 1}}}}), 0, 0), HasSubstr("<title>&lt;x&gt;</title>"));
 }
 

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 
+#include "tools/markup.h"
 #include "tools/viz/render.h"
 
 namespace leat::viz {
@@ -25,29 +26,6 @@ constexpr size_t longest_label = 30;
 
 const Colour& colour_of(int device) {
   return palette[static_cast<size_t>(device) % std::size(palette)];
-}
-
-std::string escaped(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    switch (c) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '"':
-        out += "&quot;";
-        break;
-      default:
-        out += c;
-    }
-  }
-  return out;
 }
 
 std::string quoted(std::string_view text) {
@@ -99,7 +77,7 @@ class DotWriter {
         "    graph [label=<<b>{}</b>>, labelloc=t, fontsize=12, fontcolor=\"{}\", "
         "style=\"rounded,filled\", color=\"{}\", "
         "fillcolor=\"{}\", penwidth={}, margin=12, tooltip={}]\n",
-        escaped(on.label), colour.line, colour.line, colour.fill, on.is_gpu ? 3 : 1.4,
+        escaped_markup(on.label), colour.line, colour.line, colour.fill, on.is_gpu ? 3 : 1.4,
         quoted(on.label));
     write_scope(device, "", 0);
     out_ += "  }\n";
@@ -133,7 +111,7 @@ class DotWriter {
           "{}  graph [label=<<i>{}</i>>, fontsize=9.5, fontcolor=\"{}\", style=\"rounded,filled\", "
           "fillcolor=\"#FFFFFF80\", "
           "color=\"{}\", penwidth=0.6, margin=7, tooltip={}]\n",
-          indent, escaped(shortened(part)), colour_of(device).line, colour_of(device).line,
+          indent, escaped_markup(shortened(part)), colour_of(device).line, colour_of(device).line,
           quoted(path));
       write_scope(device, path, depth + 1);
       out_ += indent + "}\n";
@@ -156,11 +134,11 @@ class DotWriter {
     std::string title = shortened(in_scope.empty() ? box.label : in_scope);
     if (box.siblings > 1) title += fmt::format(" ×{}", box.siblings);
     if (box.kind == ViewBox::Kind::device) title = "not shown";
-    std::string rows = fmt::format("<tr><td><b>{}</b></td></tr>", escaped(title));
+    std::string rows = fmt::format("<tr><td><b>{}</b></td></tr>", escaped_markup(title));
     const auto add_row = [&](const std::string& text) {
       if (!text.empty())
         rows += fmt::format(R"(<tr><td><font point-size="8" color="#555555">{}</font></td></tr>)",
-                            escaped(text));
+                            escaped_markup(text));
     };
     add_row(box_note(box));
     if (!box.slots.empty()) add_row(fmt::format("with {}", fmt::join(box.slots, ", ")));
@@ -243,10 +221,10 @@ class DotWriter {
     constexpr size_t named = 3;
     std::string out;
     if (is_signal || arrow.transfers.size() > named) {
-      out = "<tr><td><b>" + escaped(cable_label(arrow.transfers)) + "</b></td></tr>";
+      out = "<tr><td><b>" + escaped_markup(cable_label(arrow.transfers)) + "</b></td></tr>";
     } else {
       for (const Transfer& transfer : arrow.transfers) {
-        out += "<tr><td>" + escaped(cable_label({transfer})) + "</td></tr>";
+        out += "<tr><td>" + escaped_markup(cable_label({transfer})) + "</td></tr>";
       }
     }
     return R"(<table border="0" cellborder="0" cellpadding="1" cellspacing="0" bgcolor="#FFFFFFD0">)" +
@@ -260,7 +238,7 @@ class DotWriter {
       rows += fmt::format(
           R"(<tr><td align="left"><font color="{}">■</font> {}</td><td align="right">{} nodes</td>)"
           R"(<td align="right">in {}</td><td align="right">out {}</td></tr>)",
-          colour_of(static_cast<int>(i)).line, escaped(device.label), device.nodes,
+          colour_of(static_cast<int>(i)).line, escaped_markup(device.label), device.nodes,
           format_bytes(device.bytes_in), format_bytes(device.bytes_out));
     }
     const std::string folded =
@@ -285,7 +263,7 @@ class DotWriter {
     out_ += fmt::format(
         R"(  label=<{0}<tr><td align="left"><b>{1}</b>: {2} nodes, {3}</td></tr><tr><td align="left">{0}{4}</table></td></tr>{5}</table>>)"
         "\n",
-        table, escaped(title), view_.nodes, folded, rows, keys);
+        table, escaped_markup(title), view_.nodes, folded, rows, keys);
   }
 
   const ViewModel& view_;

@@ -24,17 +24,14 @@ void run(const Flags& flags) {
   const std::string directory = digits_directory(flags);
   const int64_t examples = data::load_mnist(directory).train.size();
   const Dataset digits = datasets::mnist(directory)
+                             .cache()  // decompressed and decoded once
                              .shuffle(10'000, flags.seed)
                              .repeat()
                              .batch(flags.batch)
                              .prefetch(2);
   Graph g;
   const Training training = strategy->minimize(g, *make_optimizer(flags), digits, model);
-  if (training.is_idle) {
-    std::cout << "the chief's program drives all workers; this program's task computes for it"
-              << std::endl;
-    return;
-  }
+  if (training.is_idle) return TrainingSession(training).run();  // the chief trains all replicas
   constexpr int tests = 500;
   const Dataset test = datasets::mnist(directory, {.train = false}).repeat().batch(tests);
   const Output accuracy = strategy->evaluate(g, test.next(g), model).metrics[0].second,

@@ -1,4 +1,4 @@
-// Clocks: workers at their own pace, none of which gets more than some steps ahead of the slowest.
+// Clocks: workers run at their own pace, but none gets more than some steps ahead of the slowest.
 // For training with bounded staleness: stale synchronous parallel (Ho et al., "More Effective
 // Distributed ML via a Stale Synchronous Parallel Parameter Server", NIPS 2013), and the bounded
 // delay of Li et al., "Scaling Distributed Machine Learning with the Parameter Server", OSDI 2014.
@@ -20,20 +20,21 @@ struct ClockOptions {
   std::string shared_name = {};
 };
 
-// A counter for each of `members` workers, who all begin present and at 0. If each of them waits
-// before a step and ticks after it, then a read at clock c, the worker's own count, sees the
-// updates of all steps up to c - staleness - 1 of all who are present. Nobody reads who is more
-// than `staleness` ahead of the slowest; between a tick and the wait behind it, it may be one more.
-// With staleness 0 all workers take each step together.
+// One counter for each of `members` workers. All begin present, at 0. If every worker waits before
+// a step and ticks after it, a read by a worker at count c sees the updates of all steps up to c -
+// staleness - 1 of all present workers. No worker reads while it is more than `staleness` ahead of
+// the slowest; between its tick and its next wait it may be one further ahead. With staleness 0 all
+// workers take each step together.
 //
-// Wait in a run before the one that reads. In one run, a read with the wait as its control input
-// must be on the variable's task: what a step sends to other tasks may leave before the wait ends.
+// Wait in a run before the run that reads. In one run, a read that has the wait as its control
+// input must be on the variable's task: what a step sends to other tasks may leave before the wait
+// ends.
 //
-// `rank`, from 0 to members - 1, and `staleness` are integers or integer scalars of the graph. All
-// methods add a node; a wrong constant is an INVALID_ARGUMENT at the caller's line, a wrong value
-// of an Output one of the step. The clock lives as long as its session (or its container, with a
-// shared_name), where its node is placed; it is not part of checkpoints: a worker that restarts
-// calls join(). Cheap to copy; valid as long as its graph.
+// `rank`, from 0 to members - 1, and `staleness` are integers or integer scalars of the graph.
+// Every method adds a node. A wrong constant is an INVALID_ARGUMENT at the caller's line; a wrong
+// value of an Output is one of the step. The clock lives on its node's device, as long as its
+// session (with a shared_name: as long as its container). It is in no checkpoint: a worker that
+// restarts calls join(). Cheap to copy; valid as long as its graph.
 class Clock {
  public:
   Clock(Graph& graph, std::string_view name, int64_t members, const ClockOptions& options = {},
@@ -49,9 +50,9 @@ class Clock {
   // For a worker that starts late or again: it is present, and its count becomes the lowest of the
   // others present, or stays as it is if there are none. Returns it, int64.
   Output join(const Operand& rank, Location at = here()) const;
-  // For a worker whose data has ended, or that is lost: nobody waits for it any more.
+  // For a worker whose data has ended, or that is lost: no wait counts it any more.
   Node& leave(const Operand& rank, Location at = here()) const;
-  // The count of each member, -1 for those who left: int64 [members].
+  // The count of each member, -1 for one that has left: int64 [members].
   Output read(Location at = here()) const;
 
   Output handle() const { return handle_; }  // for other ops on clocks

@@ -18,14 +18,13 @@ LocalSgd::LocalSgd(const StrategyCluster& cluster, Options options)
         "bmuf: the block rate must be positive, got ", options_.block_rate);
 }
 
-// The updates of one variable at the end of a block.
-std::vector<Output> LocalSgd::next_start(Output mean, Output start, Output momentum,
-                                         Location at) const {
+// What the next block of one variable starts from; updates both slots.
+Output LocalSgd::next_start(Output mean, Output start, Output momentum, Location at) const {
   const Output delta =
       assign(momentum, momentum * options_.momentum + (start - mean) * options_.block_rate, at);
   Output next = start - delta;
   if (options_.is_nesterov) next = next - delta * options_.momentum;
-  return {assign(start, next, at)};
+  return assign(start, next, at);
 }
 
 Training LocalSgd::minimize(Graph& graph, const Optimizer& optimizer, const Dataset& data,
@@ -84,7 +83,7 @@ Training LocalSgd::minimize(Graph& graph, const Optimizer& optimizer, const Data
       if (options_.has_block_momentum) {
         const Output start = slot(variable, "block_start", initializers::value_of(variable), at),
                      momentum = slot(variable, "block_momentum", initializers::zeros(), at);
-        next = next_start(next, start, momentum, at).front();
+        next = next_start(next, start, momentum, at);
       }
       assigned.push_back(assign(variable, next, at));
     }

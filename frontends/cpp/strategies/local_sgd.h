@@ -40,7 +40,7 @@ class LocalSgd : public Strategy {
                     const ModelFunction& model, Location at = here()) const override;
 
  private:
-  std::vector<Output> next_start(Output mean, Output start, Output momentum, Location at) const;
+  Output next_start(Output mean, Output start, Output momentum, Location at) const;
 
   Options options_;
 };

@@ -1,4 +1,4 @@
-// Multiverso's sync server: every worker's i-th read gives all of them the same variables.
+// Multiverso's sync server: the i-th read of every worker returns the same variables.
 #pragma once
 
 #include <string>

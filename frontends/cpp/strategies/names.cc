@@ -1,7 +1,8 @@
 // Strategies by name.
+#include <algorithm>
 #include <charconv>
 #include <functional>
-#include <set>
+#include <map>
 
 #include "frontends/cpp/strategies/admm.h"
 #include "frontends/cpp/strategies/all_reduce.h"
@@ -159,8 +160,11 @@ std::unique_ptr<Strategy> make_parameter_server(const StrategyCluster& cluster,
   out.compression = compression_of(options);
   out.ps_job = options.text("servers", out.ps_job);
   if (const int64_t backups = options.integer("backup_workers", 0); backups != 0) {
-    check(out.staleness == 0 && out.compression.kind == Compression::Kind::none,
-          options.where("backup_workers"), "goes with staleness=0, and without compress");
+    check(out.staleness == 0, options.where("backup_workers"), "needs staleness=0");
+    for (const auto& [name, value] : options.values()) {
+      check(name == "staleness" || name == "backup_workers" || name == "servers",
+            options.where(name), "does not go with backup_workers");
+    }
     return std::make_unique<BackupWorkers>(
         cluster, BackupWorkersOptions{.ps_job = out.ps_job, .backup_workers = backups});
   }
@@ -285,7 +289,7 @@ const std::vector<Entry>& entries() {
          return std::make_unique<Hogwild>(cluster,
                                           HogwildOptions{.threads = options.integer("threads", 4)});
        }},
-      {{"multiverso", "every worker's i-th read gives all the same variables", {}},
+      {{"multiverso", "the i-th read of every worker returns the same variables", {}},
        [](const StrategyCluster& cluster, const OptionReader&) -> std::unique_ptr<Strategy> {
          return std::make_unique<Multiverso>(cluster);
        }},

@@ -38,7 +38,7 @@ struct ParameterServerOptions {
   // What is done about gradients of weights that have changed since; not with staleness 0. τ is the
   // global step when a gradient arrives minus that of its weights.
   //   adadelay: the gradient times 1 / (β + √(t + τ)), t the global step; give the factor a as the
-  //     rate of a Sgd. Sra et al., "AdaDelay", AISTATS 2016, in dmlc/wormhole's form.
+  //     rate of an Sgd. Sra et al., "AdaDelay", AISTATS 2016, in dmlc/wormhole's form.
   //   dc_asgd: g + λ g² (w - w'), w the weights now and w' those of the gradient. Sends w', too: 2S
   //     up. Zheng et al., "Asynchronous SGD with delay compensation", ICML 2017.
   enum class DelayAware { none, adadelay, dc_asgd };

@@ -3,11 +3,9 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cstdlib>
 #include <exception>
 #include <iostream>
-#include <mutex>
 #include <thread>
 
 #include "core/malloc_heap.h"
@@ -70,10 +68,6 @@ std::string placed_graph_def(const Graph& graph, const std::vector<DeviceDescrip
   return to_graph_def(placed, /*assigned_devices=*/true);
 }
 
-}  // namespace
-
-namespace {
-
 TrainingOptions completed(const Training& training, TrainingOptions options) {
   if (options.train.node == nullptr) options.train = training.step;
   if (!options.global_step) options.global_step = training.global_step;
@@ -93,6 +87,9 @@ TrainingOptions completed(const Training& training, TrainingOptions options) {
     options.loss = training.loss;
     options.metrics = training.metrics;
   }
+  if (const char* directory = std::getenv("LEAT_TRAINING_RECORD"))
+    options.hooks.push_back(std::make_shared<RecordTraining>(
+        concat(directory, "/", getpid(), ".jsonl"), training.loss, training.samples));
   return options;
 }
 
@@ -103,20 +100,6 @@ Graph& graph_of(const Training& training) {
 
 }  // namespace
 
-struct TrainingSession::Lanes {
-  std::vector<std::thread> threads;
-  std::atomic<bool> is_stopping = false;
-  std::mutex mutex;
-  std::optional<Status> error;  // the first one
-};
-
-struct TrainingSession::Background {
-  std::thread thread;
-  std::mutex mutex;
-  std::optional<Status> error;  // why it has ended by itself
-  bool is_stopping = false;
-};
-
 TrainingSession::TrainingSession(const Training& training, TrainingOptions options)
     : graph_(graph_of(training)),
       options_(training.is_idle ? std::move(options)
@@ -125,9 +108,6 @@ TrainingSession::TrainingSession(const Training& training, TrainingOptions optio
       is_idle_(training.is_idle) {
   if (!is_idle_) {
     prepare();
-    if (const char* directory = std::getenv("LEAT_TRAINING_RECORD"))
-      add(std::make_shared<RecordTraining>(concat(directory, "/", getpid(), ".jsonl"),
-                                           training.loss, training.samples));
     return;
   }
   std::cerr << "leat: the chief's program drives all workers; this program's task computes for it"
@@ -190,7 +170,7 @@ void TrainingSession::add(std::shared_ptr<TrainingHook> hook) {
 void TrainingSession::start() {
   steps_.clear();
   for (Due& each : periodic_) each.run.reset();
-  stop_lanes();
+  lanes_.reset();
   stop_background();
   session_.reset();
   session_ = std::make_unique<Session>(graph_, options_.session);
@@ -213,7 +193,6 @@ void TrainingSession::start() {
     }
   }
   if (options_.begin.node != nullptr) session_->run(*options_.begin.node);
-  start_background();
   step_number_ = session_->run({}, std::vector<Output>{options_.global_step})[0].item<int64_t>();
   for (Due& each : periodic_) each.steps = 0;
   if (!restored.empty()) skip_data();
@@ -222,6 +201,7 @@ void TrainingSession::start() {
   saved_step_ = tried_step_ = restored.empty() ? -1 : step_number_;
   // So that there is something to go back to.
   if (saver_ && restored.empty()) save();
+  start_background();
 }
 
 // What the steps until the checkpoint have read.
@@ -232,70 +212,37 @@ void TrainingSession::skip_data() {
 }
 
 void TrainingSession::start_lanes() {
-  if (options_.lanes.empty() || lanes_ != nullptr || should_stop_) return;
-  lanes_ = std::make_unique<Lanes>();
-  for (const Awaited& lane : options_.lanes) {
-    lanes_->threads.emplace_back([&lanes = *lanes_, run = session_->prepare({}, {}, {*lane.node})] {
-      try {
-        while (!lanes.is_stopping) run({});
-      } catch (const Error& error) {
-        const std::scoped_lock lock(lanes.mutex);
-        const bool is_end_of_data = error.code() == Code::out_of_range;
-        if (!is_end_of_data && !lanes.error) lanes.error = error.status();
-      }
-    });
-  }
+  if (!options_.lanes.empty() && lanes_ == nullptr)
+    lanes_ = std::make_unique<RepeatedRuns>(*session_, options_.lanes);
 }
 
+// A lane whose data has ended is no error.
 void TrainingSession::fail_as_a_lane_has() const {
-  if (lanes_ == nullptr) return;
-  const std::scoped_lock lock(lanes_->mutex);
-  if (lanes_->error) throw Error(*lanes_->error);
-}
-
-void TrainingSession::stop_lanes() {
-  if (lanes_ == nullptr) return;
-  lanes_->is_stopping = true;
-  for (std::thread& each : lanes_->threads) each.join();
-  lanes_.reset();
+  const std::optional<Status> error = lanes_ == nullptr ? std::nullopt : lanes_->error();
+  if (error && error->code != Code::out_of_range) throw Error(*error);
 }
 
 void TrainingSession::start_background() {
   if (options_.background.node == nullptr) return;
-  background_ = std::make_unique<Background>();
-  background_->thread = std::thread([&background = *background_, &session = *session_,
-                                     run = session_->prepare({}, {}, {*options_.background.node})] {
-    try {
-      for (;;) run({});
-    } catch (const Error& error) {
-      const std::scoped_lock lock(background.mutex);
-      if (background.is_stopping) return;
-      background.error = error.status();
-    }
-    // The step that is under way may wait for what does not come any more.
-    try {
-      session.close();
-    } catch (const Error&) {
-    }
-  });
+  // The step that is under way may wait for what does not come any more.
+  background_ = std::make_unique<RepeatedRuns>(
+      *session_, std::vector<Awaited>{options_.background}, [&session = *session_] {
+        try {
+          session.close();
+        } catch (const Error&) {  // it is being closed already
+        }
+      });
 }
 
-// Its run ends when the session is closed.
+// Its run, which may wait, ends when the session is closed.
 void TrainingSession::stop_background() {
   if (background_ == nullptr) return;
-  bool has_ended = false;
-  {
-    const std::scoped_lock lock(background_->mutex);
-    background_->is_stopping = true;
-    has_ended = background_->error.has_value();
-  }
+  background_->request_stop();
   try {
-    if (!has_ended) session_->close();
+    if (!background_->error()) close_session();
   } catch (const Error& error) {
-    if (!is_loss_of_a_task(error))
-      std::cerr << "leat: closing a session failed: " << error.message() << std::endl;
+    std::cerr << "leat: closing a session failed: " << error.message() << std::endl;
   }
-  background_->thread.join();
   background_.reset();
 }
 
@@ -373,9 +320,8 @@ std::optional<std::vector<Tensor>> TrainingSession::step(std::span<const Tensor>
 
 // That of the background, if it has ended the session.
 Error TrainingSession::cause_of(const Error& error) const {
-  if (background_ == nullptr) return error;
-  const std::scoped_lock lock(background_->mutex);
-  return background_->error ? Error(*background_->error) : error;
+  const std::optional<Status> first = background_ == nullptr ? std::nullopt : background_->error();
+  return first ? Error(*first) : error;
 }
 
 TrainingSession::Step& TrainingSession::next_step() {
@@ -423,7 +369,7 @@ void TrainingSession::run_at_end() {
 }
 
 void TrainingSession::end_steps() {
-  stop_lanes();
+  lanes_.reset();
   run_at_end();
   if (options_.end.node != nullptr && !std::exchange(has_ended_, true))
     session_->run(*options_.end.node);
@@ -545,7 +491,7 @@ void TrainingSession::close() {
       if (!first) first = std::current_exception();
     }
   };
-  stop_lanes();
+  lanes_.reset();
   for (const Hook& h : hooks_) {
     if (has_begun_) attempt([&] { h.hook->end(*this); });
   }

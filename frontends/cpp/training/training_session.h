@@ -17,6 +17,7 @@
 
 #include "frontends/cpp/session.h"
 #include "frontends/cpp/training/readiness.h"
+#include "frontends/cpp/training/repeated_runs.h"
 #include "frontends/cpp/training/saver.h"
 #include "frontends/cpp/training/training.h"
 
@@ -153,7 +154,6 @@ class TrainingSession {
   void start_background();
   void stop_background();
   void start_lanes();
-  void stop_lanes();
   void fail_as_a_lane_has() const;
   Error cause_of(const Error& error) const;
   Step& next_step();
@@ -179,12 +179,9 @@ class TrainingSession {
   };
   std::vector<Due> periodic_;
   Node* skip_ = nullptr;  // reads a batch
-  struct Lanes;
-  std::unique_ptr<Lanes> lanes_;
-  struct Background;
-  std::unique_ptr<Background> background_;
   std::unique_ptr<Session> session_;
-  std::map<std::vector<bool>, Step> steps_;  // by which hooks are due
+  std::unique_ptr<RepeatedRuns> lanes_, background_;  // they end before the session
+  std::map<std::vector<bool>, Step> steps_;           // by which hooks are due
   int64_t step_number_ = 0, saved_step_ = -1;
   int64_t tried_step_ = -1;  // to save
   std::chrono::steady_clock::time_point tried_at_;

@@ -1,4 +1,5 @@
 #include "tools/leat/compare/line_chart.h"
+#include "tools/markup.h"
 
 #include <fmt/format.h>
 
@@ -121,35 +122,12 @@ std::string tick_text(double value) {
   return fmt::format("{:.4g}", value);
 }
 
-std::string escaped(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    switch (c) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '"':
-        out += "&quot;";
-        break;
-      default:
-        out += c;
-    }
-  }
-  return out;
-}
-
 std::string draw(const LineChart& chart, double x, double y) {
   const double width = chart.width - left - right, height = chart.height - top - bottom;
   const Axis across = x_axis_of(chart), &up = chart.y;
   std::string out = fmt::format("<g transform=\"translate({} {})\">\n", x, y);
   out += fmt::format("<text class=\"title\" x=\"{}\" y=\"18\">{}</text>\n", left,
-                     escaped(chart.title));
+                     escaped_markup(chart.title));
   out += fmt::format("<g transform=\"translate({} {})\">\n", left, top);
   for (const double tick : up.ticks) {
     const double at = (1 - up.place(tick)) * height;
@@ -176,12 +154,12 @@ std::string draw(const LineChart& chart, double x, double y) {
     const std::string path = path_of(chart.lines[i], across, up, width, height);
     if (path.empty()) continue;
     out += fmt::format("<path class=\"{}\" d=\"{}\"><title>{}</title></path>\n", line_class(i),
-                       path, escaped(chart.lines[i].name));
+                       path, escaped_markup(chart.lines[i].name));
   }
   out += fmt::format(
       "<text class=\"label\" x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\">{}{}"
       "</text>\n",
-      width / 2, height + 39, escaped(chart.x_label), across.is_log ? " (logarithmic)" : "");
+      width / 2, height + 39, escaped_markup(chart.x_label), across.is_log ? " (logarithmic)" : "");
   return out + "</g>\n</g>\n";
 }
 
@@ -197,7 +175,7 @@ std::string draw_legend(const std::vector<std::string>& names, double x, double 
         "<path class=\"{}\" d=\"M{:.1f} {:.1f}h{:.0f}\"/>"
         "<text class=\"legend\" x=\"{:.1f}\" y=\"{:.1f}\">{}</text>\n",
         line_class(i), x + at, y + down + 11, mark, x + at + mark + 6, y + down + 15,
-        escaped(names[i]));
+        escaped_markup(names[i]));
     at += needed + gap;
   }
   height = down + row;

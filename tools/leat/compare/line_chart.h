@@ -40,8 +40,6 @@ Axis axis_for(const std::vector<double>& values);
 
 // "0", "250", "1.5k", "20M"
 std::string tick_text(double value);
-// &, <, > and quotes as entities.
-std::string escaped(std::string_view text);
 
 // A <g> of the chart's size, with its corner at (x, y). Its classes need chart_style().
 std::string draw(const LineChart& chart, double x, double y);

@@ -5,6 +5,7 @@
 #include <array>
 
 #include "tools/leat/compare/line_chart.h"
+#include "tools/markup.h"
 
 namespace leat {
 namespace {
@@ -43,7 +44,7 @@ std::string html_table(const std::vector<std::vector<std::string>>& rows) {
     const char* cell = i == 0 ? "th" : "td";
     out += "<tr>";
     for (const std::string& text : rows[i])
-      out += fmt::format("<{0}>{1}</{0}>", cell, escaped(text));
+      out += fmt::format("<{0}>{1}</{0}>", cell, escaped_markup(text));
     out += "</tr>\n";
   }
   return out + "</table></div>\n";
@@ -97,7 +98,8 @@ std::string to_html(const Comparison& comparison) {
       "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
       "<meta name=\"viewport\" content=\"width=device-width\">\n<title>{0}</title>\n"
       "<style>{1}{2}</style></head>\n<body>\n<h1>{0}</h1>\n<p class=\"setting\">{3}</p>\n",
-      escaped(comparison.title), page_style, chart_style(), escaped(comparison.setting));
+      escaped_markup(comparison.title), page_style, chart_style(),
+      escaped_markup(comparison.setting));
   double legend_height = 0;
   const std::string legend = draw_legend(names_of(comparison), 0, 0, width, legend_height);
   out += svg_element(width, legend_height, legend);
@@ -108,7 +110,8 @@ std::string to_html(const Comparison& comparison) {
   out += "<h2>Figures</h2>\n" + html_table(figures(comparison));
   for (const StrategyResult& result : comparison.results) {
     if (!result.problem.empty())
-      out += fmt::format("<p>{} failed: {}</p>\n", escaped(result.name), escaped(result.problem));
+      out += fmt::format("<p>{} failed: {}</p>\n", escaped_markup(result.name),
+                         escaped_markup(result.problem));
   }
   out += "<h2>Who was waited for</h2>\n" + waits_table(comparison);
   return out +
@@ -123,7 +126,7 @@ std::string to_svg(const Comparison& comparison) {
   std::string drawn;
   double legend_height = 0, width = 3 * LineChart().width + 2 * margin;
   drawn += fmt::format("<text class=\"heading\" x=\"{0}\" y=\"{1}\">{2}</text>\n", margin, 28,
-                       escaped(comparison.title));
+                       escaped_markup(comparison.title));
   drawn += draw_legend(names_of(comparison), margin, margin + heading, width - 2 * margin,
                        legend_height);
   const double top = margin + heading + legend_height + 10;
