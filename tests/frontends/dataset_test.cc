@@ -73,6 +73,26 @@ TEST_F(Datasets, SelectAndOrderElements) {
   EXPECT_NE(once, all(ten));
 }
 
+TEST_F(Datasets, SharesAreCutRightBehindTheSource) {
+  const Dataset ten = datasets::range(10);
+  const auto squares = [](Output i) { return i * i; };
+  EXPECT_THAT(all(ten.map(squares).share(3, 1)), ElementsAre(1, 16, 49));
+  // Whole batches of a share, not every third batch.
+  EXPECT_THAT(all(ten.batch(2).share(3, 0)), ElementsAre(0, 3, 6, 9));
+  EXPECT_THAT(all(ten.batch(2).take(2).share(2, 1)), ElementsAre(2, 3));
+  EXPECT_THAT(all(ten.shuffle(10, 1).repeat(2).share(5, 2)), UnorderedElementsAre(2, 7, 2, 7));
+  EXPECT_THAT(
+      all(datasets::zip({ten, ten}).map([](Output a, Output b) { return a + b; }).share(4, 3)),
+      ElementsAre(6, 14));
+  EXPECT_THAT(all(ten.share(1, 0)), testing::SizeIs(10));
+  // Both read one file, which has all.
+  const Dataset cached = ten.map(squares).cache(directory / "cache");
+  for (int round = 0; round < 2; ++round) {
+    EXPECT_THAT(all(cached.share(5, 1)), ElementsAre(1, 36));
+    EXPECT_THAT(all(cached.share(5, 2)), ElementsAre(4, 49));
+  }
+}
+
 TEST_F(Datasets, MapAndFilterWithFunctions) {
   const Dataset squares = datasets::range(6).map([](Output x) { return x * x; });
   EXPECT_THAT(all(squares), ElementsAre(0, 1, 4, 9, 16, 25));

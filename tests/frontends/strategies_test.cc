@@ -96,8 +96,9 @@ INSTANTIATE_TEST_SUITE_P(
                     "multi_worker_mirrored", "mirrored", "byteps", "multiverso", "sharded_state",
                     "hogwild:threads=1", "parameter_server:delay_aware=dc_asgd",
                     "parameter_server:drop_stale=0", "parameter_server:staleness=0:servers=worker",
-                    "all_reduce:adasum=true", "local_sgd", "local_sgd:steps=3", "model_average",
-                    "simu_parallel_sgd", "bmuf:steps=3", "downpour:local_rate=0"),
+                    "parameter_server:staleness=0:backup_workers=1", "all_reduce:adasum=true",
+                    "local_sgd", "local_sgd:steps=3", "model_average", "simu_parallel_sgd",
+                    "bmuf:steps=3", "downpour:local_rate=0"),
     [](const auto& info) {
       std::string name = info.param;
       for (char& c : name) c = std::isalnum(static_cast<unsigned char>(c)) ? c : '_';

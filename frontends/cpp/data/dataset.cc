@@ -82,7 +82,12 @@ Dataset Dataset::share(int64_t count, int64_t index, Location at) const {
       "PaddedBatchDatasetV2", "PrefetchDataset", "RepeatDataset", "ShuffleDataset"};
   std::vector<const Node*> behind;
   Output source = variant_;
-  while (one_by_one.contains(source.node->op->name)) {
+  const auto is_cached_in_a_file = [](const Node& node) {
+    return node.is("CacheDataset") &&
+           !node.inputs[1].node->attr<Tensor>("value").item<std::string>().empty();
+  };
+  // A file has all elements, whoever writes it.
+  while (one_by_one.contains(source.node->op->name) && !is_cached_in_a_file(*source.node)) {
     behind.push_back(source.node);
     source = source.node->inputs[0];
   }

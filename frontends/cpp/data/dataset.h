@@ -88,8 +88,8 @@ class Dataset {
   Dataset shard(int64_t count, int64_t index, Location at = here()) const;
   // What one of `count` workers reads, each with its own part of the elements: as if shard() came
   // right behind the source. So a batch of a share is as large as one of the whole, and a shuffle
-  // is one of the share. Behind take(), skip(), flat_map() and interleave(), what these give is
-  // shared out, as is what zip() and concatenate() give.
+  // is one of the share. Where there is a take(), skip(), flat_map(), interleave(), zip(),
+  // concatenate() or a cache in a file, the last of these counts as the source.
   Dataset share(int64_t count, int64_t index, Location at = here()) const;
   Dataset concatenate(const Dataset& other, Location at = here()) const;
   template <class F>

@@ -60,9 +60,10 @@ Node& open(Graph& graph, const Round& round, const Output& step, int64_t n, Loca
 BackupWorkers::BackupWorkers(const StrategyCluster& cluster, Options options)
     : Strategy(Replicas(cluster, {.servers = options.ps_job, .workers = options.worker_job})),
       options_(std::move(options)) {
-  check(options_.backup_workers >= 0 && options_.backup_workers < replicas().count(), "of ",
-        replicas().count(), " workers, ", options_.backup_workers,
-        " cannot be backups: at least one must be waited for");
+  if (replicas().count() == 1) options_.backup_workers = 0;  // the same program, alone
+  check(options_.backup_workers >= 0 && options_.backup_workers < replicas().count(),
+        "backup_workers is ", options_.backup_workers, ", but there are only ", replicas().count(),
+        " workers: a step must wait for at least one");
 }
 
 Training BackupWorkers::minimize(Graph& graph, const Optimizer& optimizer, const Dataset& data,

@@ -12,7 +12,7 @@ namespace leat {
 struct BackupWorkersOptions {
   std::string ps_job = "ps";
   std::string worker_job = "worker";
-  // b: how many of the N workers a step does not wait for.
+  // b: how many of the N workers a step does not wait for. A single worker has no backups.
   int64_t backup_workers = 1;
 };
 
