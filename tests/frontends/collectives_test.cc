@@ -1,5 +1,5 @@
 // Collectives: values that every replica gets, and gradients through them.
-#include "frontends/cpp/strategies/collectives.h"
+#include "frontends/cpp/strategies/parts/collectives.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

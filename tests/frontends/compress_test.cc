@@ -1,5 +1,5 @@
 // Compressed gradients: what arrives, what stays, and how much crosses.
-#include "frontends/cpp/strategies/compress.h"
+#include "frontends/cpp/strategies/parts/compress.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

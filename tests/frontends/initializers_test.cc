@@ -8,7 +8,7 @@
 #include <numeric>
 
 #include "frontends/cpp/session.h"
-#include "frontends/cpp/strategies/partitioned_variables.h"
+#include "frontends/cpp/strategies/parts/partitioned_variables.h"
 #include "frontends/cpp/variables.h"
 #include "tests/support/expect_error.h"
 

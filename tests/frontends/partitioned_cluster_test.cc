@@ -4,8 +4,8 @@
 
 #include <filesystem>
 
-#include "frontends/cpp/strategies/embedding_lookup.h"
 #include "frontends/cpp/strategies/parameter_server.h"
+#include "frontends/cpp/strategies/parts/embedding_lookup.h"
 #include "frontends/cpp/training/saver.h"
 #include "tests/support/in_process_cluster.h"
 #include "tests/support/scratch_directory.h"

@@ -1,5 +1,5 @@
 // The numbers are the results of TensorFlow 2.21's partitioners.
-#include "frontends/cpp/strategies/partitioners.h"
+#include "frontends/cpp/strategies/parts/partitioners.h"
 
 #include <gtest/gtest.h>
 

@@ -6,7 +6,7 @@
 #include <filesystem>
 
 #include "frontends/cpp/optimizers/optimizers.h"
-#include "frontends/cpp/strategies/partitioned_variables.h"
+#include "frontends/cpp/strategies/parts/partitioned_variables.h"
 #include "graph/formats/checkpoint.h"
 #include "graph/formats/file.h"
 #include "tests/support/expect_error.h"

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "frontends/cpp/strategies/collectives.h"
+#include "frontends/cpp/strategies/parts/collectives.h"
 #include "frontends/cpp/strategies/strategy.h"
 
 namespace leat {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "frontends/cpp/optimizers/optimizers.h"
-#include "frontends/cpp/strategies/collectives.h"
+#include "frontends/cpp/strategies/parts/collectives.h"
 #include "frontends/cpp/strategies/strategy.h"
 
 namespace leat {

@@ -5,7 +5,7 @@
 #include "frontends/cpp/control_flow/cond.h"
 #include "frontends/cpp/state/accumulator.h"
 #include "frontends/cpp/state/queue.h"
-#include "frontends/cpp/strategies/copies.h"
+#include "frontends/cpp/strategies/parts/copies.h"
 
 namespace leat {
 namespace {

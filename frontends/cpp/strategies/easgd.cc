@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "frontends/cpp/strategies/copies.h"
+#include "frontends/cpp/strategies/parts/copies.h"
 
 namespace leat {
 

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <limits>
 
-#include "frontends/cpp/strategies/copies.h"
+#include "frontends/cpp/strategies/parts/copies.h"
 
 namespace leat {
 

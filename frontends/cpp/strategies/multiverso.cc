@@ -1,7 +1,7 @@
 #include "frontends/cpp/strategies/multiverso.h"
 
 #include "frontends/cpp/state/clock.h"
-#include "frontends/cpp/strategies/copies.h"
+#include "frontends/cpp/strategies/parts/copies.h"
 
 namespace leat {
 

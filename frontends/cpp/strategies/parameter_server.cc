@@ -2,7 +2,7 @@
 
 #include "frontends/cpp/control_flow/cond.h"
 #include "frontends/cpp/state/clock.h"
-#include "frontends/cpp/strategies/copies.h"
+#include "frontends/cpp/strategies/parts/copies.h"
 
 namespace leat {
 namespace {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "frontends/cpp/optimizers/optimizers.h"
-#include "frontends/cpp/strategies/compress.h"
+#include "frontends/cpp/strategies/parts/compress.h"
 #include "frontends/cpp/strategies/strategy.h"
 
 namespace leat {

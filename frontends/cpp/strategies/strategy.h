@@ -22,7 +22,7 @@
 
 #include "frontends/cpp/data/dataset.h"
 #include "frontends/cpp/optimizers/optimizer.h"
-#include "frontends/cpp/strategies/replicas.h"
+#include "frontends/cpp/strategies/parts/replicas.h"
 #include "frontends/cpp/training/training.h"
 
 namespace leat {

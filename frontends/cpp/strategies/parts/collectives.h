@@ -23,7 +23,7 @@
 #include <string>
 #include <vector>
 
-#include "frontends/cpp/strategies/replicas.h"
+#include "frontends/cpp/strategies/parts/replicas.h"
 #include "graph/ops.h"
 
 namespace leat::collectives {

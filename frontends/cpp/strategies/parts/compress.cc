@@ -1,4 +1,4 @@
-#include "frontends/cpp/strategies/compress.h"
+#include "frontends/cpp/strategies/parts/compress.h"
 
 #include <algorithm>
 #include <cmath>

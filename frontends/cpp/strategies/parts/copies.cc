@@ -1,4 +1,4 @@
-#include "frontends/cpp/strategies/copies.h"
+#include "frontends/cpp/strategies/parts/copies.h"
 
 #include <algorithm>
 

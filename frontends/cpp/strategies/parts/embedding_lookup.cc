@@ -1,4 +1,4 @@
-#include "frontends/cpp/strategies/embedding_lookup.h"
+#include "frontends/cpp/strategies/parts/embedding_lookup.h"
 
 namespace leat {
 namespace {

@@ -1,7 +1,7 @@
 // Looks up rows of a table in parts, each where its part is: tf.nn.embedding_lookup.
 #pragma once
 
-#include "frontends/cpp/strategies/partitioned_variables.h"
+#include "frontends/cpp/strategies/parts/partitioned_variables.h"
 
 namespace leat {
 

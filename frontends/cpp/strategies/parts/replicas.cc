@@ -1,4 +1,4 @@
-#include "frontends/cpp/strategies/replicas.h"
+#include "frontends/cpp/strategies/parts/replicas.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "frontends/cpp/strategies/collectives.h"
+#include "frontends/cpp/strategies/parts/collectives.h"
 
 #include <algorithm>
 #include <cmath>

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "frontends/cpp/optimizers/sparse_rows.h"
-#include "frontends/cpp/strategies/replicas.h"
+#include "frontends/cpp/strategies/parts/replicas.h"
 
 namespace leat {
 

@@ -1,4 +1,4 @@
-#include "frontends/cpp/strategies/partitioned_variables.h"
+#include "frontends/cpp/strategies/parts/partitioned_variables.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "frontends/cpp/strategies/partitioners.h"
+#include "frontends/cpp/strategies/parts/partitioners.h"
 
 #include <algorithm>
 #include <cmath>

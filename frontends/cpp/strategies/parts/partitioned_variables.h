@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "frontends/cpp/strategies/partitioners.h"
+#include "frontends/cpp/strategies/parts/partitioners.h"
 #include "frontends/cpp/variables.h"
 
 namespace leat {
