@@ -81,7 +81,8 @@ Traversal::Step Traversal::run(
     check(bool{value}, title, ": the function returns an empty Output as value ", i);
     const int list = loop.add_variable(tensor_list::empty(graph, value.dtype(), value.shape(), at));
     loop.set_next(list, tensor_list::push(loop.in_body(list), value, at));
-    const Output rows = tensor_list::stack(loop.result(list), value.dtype(), value.shape(), count, at);
+    const Output rows =
+        tensor_list::stack(loop.result(list), value.dtype(), value.shape(), count, at);
     out.kept.push_back(reverse ? flip(rows, 0, at) : rows);
   }
   return out;

@@ -64,6 +64,10 @@ Node& Optimizer::apply_gradients(const std::vector<GradientAndVariable>& gradien
       updates.push_back(assign_add(step, 1, at));
     }
   }
+  if (options.update_ops) {
+    updates.insert(updates.end(), options.update_ops->begin(), options.update_ops->end());
+    return group(graph, updates, "update", at);
+  }
   // Of this replica, if each has variables of its own.
   const std::string_view root = copy_root_of(graph, variable_name(used.front().variable));
   for (const Output& other : graph.collection("update_ops")) {

@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <functional>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -45,6 +46,8 @@ struct MinimizeOptions {
 
 struct ApplyOptions {
   Output global_step = {};  // as above
+  // What the update runs besides; none: the collection "update_ops".
+  std::optional<std::vector<Output>> update_ops = {};
 };
 
 class Optimizer {

@@ -27,7 +27,11 @@ Batch Strategy::next_batch(Training& training, const Dataset& data, int k, Locat
 
 Losses Strategy::build(Training& training, const Dataset& data, const ModelFunction& model, int k,
                        Location at) const {
-  Losses out = model(next_batch(training, data, k, at));
+  return build(model, next_batch(training, data, k, at), at);
+}
+
+Losses Strategy::build(const ModelFunction& model, const Batch& batch, Location at) const {
+  Losses out = model(batch);
   check(bool{out.loss}, "the model function (", at, ") returns no loss");
   check(!out.loss.shape().has_rank() || out.loss.shape().elements() == 1, "the loss '",
         out.loss.name(), "' of the model function (", at,

@@ -65,7 +65,8 @@ class Strategy {
   // A Training of this program without a step yet. `drives_all`: the chief's program trains all
   // replicas, so those of the others have nothing to do.
   Training new_training(Graph& graph, bool drives_all) const;
-  // The model for that batch, under the current scopes.
+  // The model for a batch, under the current scopes; for the next one of replica k's share.
+  Losses build(const ModelFunction& model, const Batch& batch, Location at) const;
   Losses build(Training& training, const Dataset& data, const ModelFunction& model, int k,
                Location at) const;
   // Mean loss and metrics over the replicas, for the progress line.

@@ -45,6 +45,9 @@ struct Training {
   // The chief's program trains all replicas: this one makes no step, only its task computes.
   bool is_idle = false;
   bool is_chief = true;     // initialises, restores and saves
+  // What the strategy decided and why, as text of several lines; empty if there was nothing to
+  // decide.
+  std::string explanation = {};
   std::string target = {};  // of the session: "grpc://host:port", or "" for this process
 };
 

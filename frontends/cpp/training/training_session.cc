@@ -105,7 +105,8 @@ TrainingSession::TrainingSession(const Training& training, TrainingOptions optio
       options_(training.is_idle ? std::move(options)
                                 : checked(completed(training, std::move(options)), graph_)),
       readiness_(graph_),
-      is_idle_(training.is_idle) {
+      is_idle_(training.is_idle),
+      explanation_(training.explanation) {
   if (!is_idle_) {
     prepare();
     return;
@@ -377,6 +378,7 @@ void TrainingSession::end_steps() {
 
 void TrainingSession::run() {
   if (is_idle_) return;
+  std::cerr << std::exchange(explanation_, "") << std::flush;
   if (options_.loss && !has_begun_) {
     int64_t last = 0;
     for (const Hook& h : hooks_) {

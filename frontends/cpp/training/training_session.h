@@ -115,8 +115,8 @@ class TrainingSession {
   std::optional<std::vector<Tensor>> step(std::initializer_list<Tensor> feeds) {
     return step(std::span<const Tensor>(feeds.begin(), feeds.size()));
   }
-  // Makes steps until a hook stops the training, or the data ends (OUT_OF_RANGE), with a progress
-  // line if options.loss is given. Then the variables are as they will be saved: evaluate, and let
+  // Prints what the strategy explains (Training::explanation), then makes steps until a hook stops
+  // the training, or the data ends (OUT_OF_RANGE), with a progress line if options.loss is given. Then the variables are as they will be saved: evaluate, and let
   // close() do the rest.
   void run();
   // Writes a checkpoint now; returns its prefix.
@@ -190,6 +190,7 @@ class TrainingSession {
   bool wants_placed_graph_ = false;
   std::string placed_graph_;
   const bool is_idle_ = false;
+  std::string explanation_;  // of the strategy; run() prints it once
   bool should_stop_ = false, has_begun_ = false, has_failed_ = false, is_closed_ = false,
        has_ended_ = false;
 };

@@ -13,4 +13,5 @@
 #include "frontends/cpp/strategies/parameter_server.h"
 #include "frontends/cpp/strategies/parts/collectives.h"
 #include "frontends/cpp/strategies/parts/compress.h"
+#include "frontends/cpp/strategies/pipeline_parallel.h"
 #include "frontends/cpp/strategies/strategy.h"

@@ -87,11 +87,17 @@ std::vector<DeviceName> Replicas::servers() const {
   return out;
 }
 
-Replicas Replicas::first() const {
+Replicas Replicas::only(const std::vector<int>& workers) const {
+  check(!workers.empty(), "a group of replicas needs at least one");
   Replicas out = *this;
-  out.workers_.resize(1);
-  out.tasks_.resize(1);
-  if (own_ != 0) out.own_.reset();
+  out.workers_.clear();
+  out.tasks_.clear();
+  out.own_.reset();
+  for (const int k : workers) {
+    if (own_ == k) out.own_ = out.count();
+    out.workers_.push_back(worker(k));
+    out.tasks_.push_back(tasks_[static_cast<size_t>(k)]);
+  }
   return out;
 }
 

@@ -58,7 +58,9 @@ class Replicas {
   // One replica for each of these devices ("GPU:0") of the task that this program's sessions use.
   Replicas(const StrategyCluster& cluster, const std::vector<std::string>& devices);
   // The first one alone.
-  Replicas first() const;
+  Replicas first() const { return only({0}); }
+  // Some of them, in that order: the members of a group, in a grid of workers.
+  Replicas only(const std::vector<int>& workers) const;
 
   int count() const { return static_cast<int>(workers_.size()); }
   // Of this program. FAILED_PRECONDITION if it is not a worker's.
