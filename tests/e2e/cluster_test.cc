@@ -220,7 +220,7 @@ INSTANTIATE_TEST_SUITE_P(Strategies, Killed, testing::Values(asynchronous, synch
 // Without a parameter server.
 class KilledWithoutServers : public Killed {};
 INSTANTIATE_TEST_SUITE_P(Strategies, KilledWithoutServers,
-                         testing::Values("all_reduce", "local_sgd"),
+                         testing::Values("all_reduce", "local_sgd", "pipeline"),
                          [](const auto& info) { return std::string(info.param); });
 
 TEST_P(KilledWithoutServers, WorkersTask) {
