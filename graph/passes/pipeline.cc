@@ -62,6 +62,10 @@ PassResult run_infer(Graph& graph, StepContext&) {
   return PassResult::unchanged;  // it writes shapes, of which verify knows nothing
 }
 
+PassResult run_expand_collectives(Graph& graph, StepContext&) {
+  return expand_collectives(graph) ? PassResult::changed : PassResult::skipped;
+}
+
 PassResult run_read_late(Graph& graph, StepContext& step) {
   return changed_if(read_late(graph, &step.options.placement));
 }
@@ -104,6 +108,7 @@ constexpr auto passes = std::to_array<Pass>({{"connect", run_connect},
                                              {"structure_loops", run_structure_loops},
                                              {"split_identity_n", run_split_identity_n},
                                              {"infer", run_infer},
+                                             {"expand_collectives", run_expand_collectives},
                                              {"read_late", run_read_late},
                                              {"simplify", run_simplify},
                                              {"place", run_place},

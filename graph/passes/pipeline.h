@@ -128,6 +128,10 @@ bool structure_loops(Graph& graph, const StepSignature& signature);
 bool split_identity_n(Graph& graph, const StepSignature& signature);
 // Infers shapes again, with what is now known about feeds.
 void infer(Graph& graph);
+// Computes TensorFlow's collectives (CollectiveReduceV2, …) with plain ops on the devices of their
+// members. INVALID_ARGUMENT if the step lacks a member, if members differ in what they exchange, or
+// if collectives wait for each other.
+bool expand_collectives(Graph& graph);
 // A user of a reference's Identity that runs only after an update reads the updated variable, as in
 // TensorFlow, unless the Identity is ordered before the update. With a placement, users on other
 // devices do not if the update waits for a value from elsewhere: theirs was sent before.
