@@ -8,6 +8,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <regex>
 #include <sstream>
 #include <thread>
@@ -83,6 +84,46 @@ TEST_F(Launcher, PrintsATableWhenReadyAndEndsAllOnSigterm) {
   expect_gone(pids);
   EXPECT_THAT(read("logs/worker-1.log"), HasSubstr("worker:1 pid"));
   EXPECT_THAT(read("logs/cluster.json"), Not(HasSubstr(":0\"")));  // the ports that were bound
+}
+
+// 'T' while it is stopped.
+char state_of(pid_t pid) {
+  std::ifstream file(concat("/proc/", pid, "/stat"));
+  std::string text{std::istreambuf_iterator<char>(file), {}};
+  const size_t end = text.rfind(") ");
+  return end == std::string::npos ? '?' : text[end + 2];
+}
+
+TEST_F(Launcher, StopsASlowTaskAndContinuesIt) {
+  ChildProcess up(leat("up", {"--slow", "worker:1=10"}));
+  const std::string output = up.wait_for("Ctrl-C ends it");
+  std::map<std::string, pid_t> pids;
+  const std::regex line("\\[(ps|worker):([0-9])\\] (?:ps|worker):[0-9] pid ([0-9]+)");
+  for (std::sregex_iterator at(output.begin(), output.end(), line), end; at != end; ++at)
+    pids[concat((*at)[1].str(), (*at)[2].str())] = std::stoi((*at)[3]);
+  ASSERT_EQ(pids.size(), 3u) << output;
+  for (int turn = 0; turn < 3; ++turn) {
+    EXPECT_TRUE(eventually([&] { return state_of(pids["worker1"]) == 'T'; }));
+    EXPECT_TRUE(eventually([&] { return state_of(pids["worker1"]) != 'T'; }));
+    EXPECT_NE(state_of(pids["worker0"]), 'T');
+    EXPECT_NE(state_of(pids["ps0"]), 'T');
+  }
+  up.send_signal(SIGTERM);
+  EXPECT_EQ(up.wait(), 0);
+  for (const auto& [task, pid] : pids) expect_gone({pid});
+}
+
+TEST_F(Launcher, SaysWhatIsWrongWithASlowTask) {
+  for (const char* text :
+       {"worker", "worker:1", "worker:1=1", "worker:x=2", ":1=2", "worker:1=101"}) {
+    ChildProcess up(leat("up", {"--slow", text}));
+    EXPECT_EQ(up.wait(), 2) << text;
+    EXPECT_THAT(up.output(), HasSubstr(concat("--slow \"", text,
+                                              "\" must be JOB:TASK=FACTOR with a factor above 1")));
+  }
+  ChildProcess up(leat("up", {"--slow", "worker:2=10"}));
+  EXPECT_EQ(up.wait(), 2);
+  EXPECT_THAT(up.output(), HasSubstr("--slow: the cluster has no /job:worker/task:2"));
 }
 
 // Otherwise they would give up before their launcher does.

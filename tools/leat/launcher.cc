@@ -219,6 +219,7 @@ int Launcher::run() {
       if (has_signal) handle_signals();
       tell_of_logs();
       check_deadlines();
+      if (phase_ == Phase::running) options_.slow.update(members_);
     }
   } catch (...) {
     members_.kill();
@@ -231,6 +232,7 @@ milliseconds Launcher::until_next_deadline() const {
   Clock::time_point next = Clock::now() + std::chrono::hours(1);
   if (phase_ != Phase::running && phase_ != Phase::killing) next = std::min(next, phase_end_);
   if (phase_ == Phase::starting) next = std::min(next, next_note_);
+  if (phase_ == Phase::running) next = std::min(next, options_.slow.next());
   return std::max(milliseconds(0), std::chrono::ceil<milliseconds>(next - Clock::now()));
 }
 
@@ -416,6 +418,7 @@ void Launcher::handle_ending(Member& member) {
     // program may hear of a killed task before its parent does: the kernel closes the sockets
     // first.
     phase_ = Phase::failing;
+    options_.slow.end(members_);
     const bool is_awaited = member.is_task && members_.is_any_busy();
     console_.end_redraw();
     say(fmt::format("{} {} ({}){}", member.prefix,
@@ -463,6 +466,7 @@ void Launcher::kill_late() {
 }
 
 void Launcher::stop(Phase phase) {
+  options_.slow.end(members_);
   phase_ = phase;
   phase_end_ = Clock::now() + options_.grace;
   if (phase == Phase::killing) {

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "distributed/cluster/cluster_spec.h"
+#include "tools/leat/slow_tasks.h"
 
 namespace leat {
 
@@ -35,6 +36,7 @@ struct LaunchOptions {
       log_directory;             // "" = a fresh one in the system's folder for temporary files
   int plaintext_port = -1;       // of one task of this host (TaskOptions); -1: none
   bool waits_for_names = false;  // waits for unknown host names, as for others
+  SlowTasks slow;                // from the moment when all tasks are ready
   std::chrono::milliseconds start_timeout{60'000};
   std::chrono::milliseconds grace{5'000};  // between SIGTERM and SIGKILL
   // How long others may continue after the first failure, to report what they lost.

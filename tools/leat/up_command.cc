@@ -18,7 +18,7 @@ namespace {
 struct Flags {
   LaunchOptions options;
   std::string log_directory;
-  std::vector<std::string> files, op_libraries;
+  std::vector<std::string> files, op_libraries, slow;
   double start_timeout = 60, grace = 5;
   TlsPaths tls;
 };
@@ -48,6 +48,7 @@ std::shared_ptr<Flags> add_flags(CLI::App& command) {
       "--task-program", flags->options.task_program,
       "Start tasks as `PROGRAM task …` instead of with this leat: a debug build, or a "
       "wrapper that starts a debugger");
+  command.add_option("--slow", flags->slow, slow_help)->allow_extra_args(false);
   add_tls_flags(command, flags->tls);
   command
       .add_option("--plaintext-port", flags->options.plaintext_port,
@@ -84,6 +85,8 @@ int launch(Flags& flags) {
     check(std::filesystem::exists(flags.options.op_libraries.back()), "--ops: there is no file ",
           path);
   }
+  for (const std::string& text : flags.slow) flags.options.slow.add(text);
+  flags.options.slow.check_exist(flags.options.cluster);
   if (!flags.options.program.empty()) check_program_has_a_job(flags.options);
   flags.options.only = cluster.task;
   flags.options.log_directory = flags.log_directory;

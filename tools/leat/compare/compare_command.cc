@@ -14,6 +14,7 @@
 #include "tools/leat/compare/strategy_run.h"
 #include "tools/leat/console.h"
 #include "tools/leat/process.h"
+#include "tools/leat/slow_tasks.h"
 #include "tools/standard_output.h"
 
 namespace leat {
@@ -30,7 +31,7 @@ constexpr const char* usual_strategies[] = {"one_device",
 constexpr int most_tasks = 256;
 
 struct Flags {
-  std::vector<std::string> strategies, program;
+  std::vector<std::string> strategies, program, slow;
   int workers = 4, servers = 1;
   std::filesystem::path directory = "leat-compare";
   std::string title;
@@ -75,6 +76,7 @@ class Comparer {
     comparison_.title = flags_.title;
     comparison_.setting = fmt::format("{}, {}; {}", counted(flags_.workers, "worker"),
                                       counted(flags_.servers, "parameter server"), shown_program());
+    if (!flags_.slow.empty()) comparison_.setting += "; slowed down: " + joined(flags_.slow, ", ");
   }
   int run();
 
@@ -108,8 +110,11 @@ StrategyRun Comparer::plan(const std::string& strategy) const {
   const std::string cluster =
       flags_.servers > 0 ? fmt::format("local:ps={},worker={}", flags_.servers, flags_.workers)
                          : fmt::format("local:worker={}", flags_.workers);
-  run.command = {own_path(),        "run",        cluster, "--log-dir", run.logs.string(), "--",
-                 flags_.program[0], "--strategy", strategy};
+  run.command = {own_path(), "run", cluster, "--log-dir", run.logs.string()};
+  for (const std::string& slow : flags_.slow) run.command.push_back("--slow=" + slow);
+  for (const std::string& word :
+       {std::string("--"), flags_.program[0], std::string("--strategy"), strategy})
+    run.command.push_back(word);
   run.command.insert(run.command.end(), flags_.program.begin() + 1, flags_.program.end());
   return run;
 }
@@ -213,6 +218,7 @@ void add_compare_command(CLI::App& app, int& exit_status) {
   command->add_option("--ps", flags->servers, "Parameter servers, all on this host")
       ->check(CLI::Range(0, most_tasks))
       ->capture_default_str();
+  command->add_option("--slow", flags->slow, slow_help)->allow_extra_args(false);
   command->add_option("--out", flags->directory, "Folder for the results")->capture_default_str();
   command->add_option("--title", flags->title, "Title of the page (default: the program's name)");
   command
@@ -244,6 +250,7 @@ The columns of the table:
 Examples:
   leat compare -- ./mnist --epochs 2
   leat compare --strategies all_reduce,local_sgd:steps=5 --workers 8 --ps 0 --out runs/1 -- ./mnist
+  leat compare --slow worker:1=10 --strategies parameter_server,parameter_server:staleness=0:backup_workers=1 -- ./mnist
 
 If a strategy fails, its last lines are shown and the others still run.
 
