@@ -567,7 +567,7 @@ TEST(Strategies, ReportMistakes) {
   const auto make = [](const char* text) { return [text] { make_strategy(text, {}); }; };
   expect_error_with(Code::invalid_argument,
                     "there is no strategy 'local_sdg'; did you mean 'local_sgd'?; there are: "
-                    "one_device, parameter_server",
+                    "one_device, hogwild",
                     make("local_sdg"));
   expect_error_with(Code::invalid_argument,
                     "strategy 'local_sgd' has no option 'tau'; it has: steps",

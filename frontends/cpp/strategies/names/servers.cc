@@ -1,0 +1,118 @@
+// Strategies with variables on servers, by name.
+#include "frontends/cpp/strategies/backup_workers.h"
+#include "frontends/cpp/strategies/downpour.h"
+#include "frontends/cpp/strategies/multiverso.h"
+#include "frontends/cpp/strategies/names/names.h"
+#include "frontends/cpp/strategies/parameter_server.h"
+
+namespace leat::names {
+namespace {
+
+Compression compression_of(const OptionReader& options) {
+  Compression out;
+  out.kind = compression_named(options.text("compress", "none"));
+  out.threshold = options.number("threshold", out.threshold);
+  out.ratio = options.number("ratio", out.ratio);
+  return out;
+}
+
+std::unique_ptr<Strategy> make_parameter_server(const StrategyCluster& cluster,
+                                                const OptionReader& options) {
+  ParameterServerOptions out;
+  if (options.text("staleness", "none") != "none") out.staleness = options.integer("staleness", 0);
+  if (options.has("drop_stale")) out.drop_stale = options.integer("drop_stale", 0);
+  using DelayAware = ParameterServerOptions::DelayAware;
+  const std::string aware = options.text("delay_aware", "none");
+  const std::map<std::string, DelayAware> known = {{"none", DelayAware::none},
+                                                   {"adadelay", DelayAware::adadelay},
+                                                   {"dc_asgd", DelayAware::dc_asgd}};
+  check(known.contains(aware), options.where("delay_aware"),
+        "must be none, adadelay or dc_asgd, got '", aware, "'");
+  out.delay_aware = known.at(aware);
+  out.beta = options.number("beta", out.beta);
+  out.lambda = options.number("lambda", out.lambda);
+  out.compression = compression_of(options);
+  out.ps_job = options.text("servers", out.ps_job);
+  if (const int64_t backups = options.integer("backup_workers", 0); backups != 0) {
+    check(out.staleness == 0, options.where("backup_workers"), "needs staleness=0");
+    for (const auto& [name, value] : options.values()) {
+      check(name == "staleness" || name == "backup_workers" || name == "servers",
+            options.where(name), "does not go with backup_workers");
+    }
+    return std::make_unique<BackupWorkers>(
+        cluster, BackupWorkersOptions{.ps_job = out.ps_job, .backup_workers = backups});
+  }
+  return std::make_unique<ParameterServer>(cluster, out);
+}
+
+// Servers on the workers' tasks: each has the variables, and the slots, of its part, and sends them
+// to the others when a step begins.
+std::unique_ptr<Strategy> make_sharded_state(const StrategyCluster& cluster,
+                                             const OptionReader& options) {
+  ParameterServerOptions out;
+  out.ps_job = out.worker_job;
+  out.staleness = 0;
+  out.compression = compression_of(options);
+  return std::make_unique<ParameterServer>(cluster, out);
+}
+
+std::unique_ptr<Strategy> make_downpour(const StrategyCluster& cluster,
+                                        const OptionReader& options) {
+  return std::make_unique<Downpour>(
+      cluster, DownpourOptions{.push = options.integer("push", 1),
+                               .fetch = options.integer("fetch", 1),
+                               .local_rate = options.number("local_rate", 0.01)});
+}
+
+// On the workers' own tasks, whatever the cluster has besides.
+std::unique_ptr<Strategy> make_central_storage(const StrategyCluster& cluster,
+                                               const OptionReader&) {
+  StrategyCluster own = cluster;
+  if (cluster.task) {
+    own.spec = ClusterSpec();
+    own.task.reset();
+  }
+  return std::make_unique<ParameterServer>(own, ParameterServerOptions{.staleness = 0});
+}
+
+}  // namespace
+
+Entries of_servers() {
+  return {
+      {{"parameter_server",
+        "variables on ps tasks, forward and backward on workers",
+        {{"staleness", "none",
+          "steps that the fastest worker may be ahead; 0: synchronous, none: asynchronous"},
+         {"backup_workers", "0", "with staleness 0: how many workers a step does not wait for"},
+         {"servers", "ps",
+          "the job whose tasks have the variables; worker: the workers themselves"},
+         {"drop_stale", "none", "by how many steps a gradient may be late"},
+         {"delay_aware", "none", "adadelay or dc_asgd: what is done about late gradients"},
+         {"beta", "1", "of adadelay"},
+         {"lambda", "0.04", "of dc_asgd"},
+         {"compress", "none", "gradients: bf16, fp16, 2bit or top_k"},
+         {"threshold", "0.5", "of 2bit"},
+         {"ratio", "0.01", "of top_k: the part that is sent"}}},
+       make_parameter_server},
+      {{"central_storage", "variables on the CPU of the task that trains", {}},
+       make_central_storage},
+      {{"sharded_state",
+        "all_reduce in which each variable and its slots are on one worker only (ZeRO)",
+        {{"compress", "none", "gradients: bf16, fp16, 2bit or top_k"},
+         {"threshold", "0.5", "of 2bit"},
+         {"ratio", "0.01", "of top_k: the part that is sent"}}},
+       make_sharded_state},
+      {{"multiverso", "the i-th read of every worker returns the same variables", {}},
+       [](const StrategyCluster& cluster, const OptionReader&) -> std::unique_ptr<Strategy> {
+         return std::make_unique<Multiverso>(cluster);
+       }},
+      {{"downpour",
+        "workers fetch and push at their own pace",
+        {{"push", "1", "steps between two pushes of the sum of gradients"},
+         {"fetch", "1", "steps between two fetches of the variables"},
+         {"local_rate", "0.01", "of a worker's own steps between fetches"}}},
+       make_downpour},
+  };
+}
+
+}  // namespace leat::names
