@@ -14,4 +14,5 @@
 #include "frontends/cpp/strategies/parts/collectives.h"
 #include "frontends/cpp/strategies/parts/compress.h"
 #include "frontends/cpp/strategies/pipeline_parallel.h"
+#include "frontends/cpp/strategies/parts/delays.h"
 #include "frontends/cpp/strategies/strategy.h"

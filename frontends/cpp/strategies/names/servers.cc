@@ -21,16 +21,9 @@ std::unique_ptr<Strategy> make_parameter_server(const StrategyCluster& cluster,
   ParameterServerOptions out;
   if (options.text("staleness", "none") != "none") out.staleness = options.integer("staleness", 0);
   if (options.has("drop_stale")) out.drop_stale = options.integer("drop_stale", 0);
-  using DelayAware = ParameterServerOptions::DelayAware;
-  const std::string aware = options.text("delay_aware", "none");
-  const std::map<std::string, DelayAware> known = {{"none", DelayAware::none},
-                                                   {"adadelay", DelayAware::adadelay},
-                                                   {"dc_asgd", DelayAware::dc_asgd}};
-  check(known.contains(aware), options.where("delay_aware"),
-        "must be none, adadelay or dc_asgd, got '", aware, "'");
-  out.delay_aware = known.at(aware);
-  out.beta = options.number("beta", out.beta);
-  out.lambda = options.number("lambda", out.lambda);
+  out.delay.kind = delay_correction_named(options.text("delay_aware", "none"));
+  out.delay.beta = options.number("beta", out.delay.beta);
+  out.delay.lambda = options.number("lambda", out.delay.lambda);
   out.compression = compression_of(options);
   out.ps_job = options.text("servers", out.ps_job);
   if (const int64_t backups = options.integer("backup_workers", 0); backups != 0) {
@@ -87,8 +80,9 @@ Entries of_servers() {
          {"servers", "ps",
           "the job whose tasks have the variables; worker: the workers themselves"},
          {"drop_stale", "none", "by how many steps a gradient may be late"},
-         {"delay_aware", "none", "adadelay or dc_asgd: what is done about late gradients"},
-         {"beta", "1", "of adadelay"},
+         {"delay_aware", "none",
+          "adadelay, dc_asgd or adaptive_revision: what is done about late gradients"},
+         {"beta", "1", "of adadelay and adaptive_revision"},
          {"lambda", "0.04", "of dc_asgd"},
          {"compress", "none", "gradients: bf16, fp16, 2bit or top_k"},
          {"threshold", "0.5", "of 2bit"},
