@@ -56,6 +56,70 @@ TEST(Strategies, BlockMomentumFollowsItsFormula) {
   }
 }
 
+// Momentum begins anew in each block, unless it is told not to.
+TEST(Strategies, BlockMomentumClearsThatOfTheWorkers) {
+  constexpr int n = 2, tau = 3;
+  constexpr float momentum = 0.5F, local = 0.9F;
+  InProcessCluster cluster({{"worker", n}});
+  for (const bool clears : {true, false}) {
+    std::vector<float> w(n, start), velocity(n, 0);
+    float begun = start, delta = 0;
+    for (int i = 0; i < 12; ++i) {
+      for (int k = 0; k < n; ++k) {
+        velocity[k] = local * velocity[k] + (w[k] - x_of(n, k, i));
+        w[k] -= rate * velocity[k];
+      }
+      if ((i + 1) % tau != 0) continue;
+      delta = momentum * delta + (begun - (w[0] + w[1]) / 2);
+      begun -= delta;
+      w.assign(n, begun);
+      if (clears) velocity.assign(n, 0);
+    }
+    const std::string strategy = concat("bmuf:steps=3:momentum=0.5:nesterov=false:clear_momentum=",
+                                        clears ? "true" : "false");
+    EXPECT_NEAR(
+        Program(strategy, member(cluster, 0), Momentum{rate, {.momentum = local}}).train(12), w[0],
+        1e-6)
+        << strategy;
+  }
+}
+
+// Of Adam's numbers only the momentum.
+TEST(Strategies, BlocksOfAdamKeepItsSquares) {
+  InProcessCluster cluster({{"worker", 2}});
+  Program program("bmuf:steps=3:momentum=0:nesterov=false", member(cluster, 0), Adam{rate});
+  TrainingSession session(program.training);
+  for (int i = 0; i < 3; ++i) session.step({});
+  for (const char* replica : {"", "worker_1/"}) {
+    const auto value = [&](const char* name) {
+      const Output variable = variable_named(program.graph, concat(replica, name));
+      return session.session().run(variable).item<float>();
+    };
+    EXPECT_EQ(value("w/Adam"), 0);
+    EXPECT_GT(value("w/Adam_1"), 0);
+    EXPECT_FLOAT_EQ(value("beta1_power"), std::pow(0.9F, 4.0F));
+  }
+}
+
+// Of RMSProp's the last one, which is the second or the third.
+TEST(Strategies, BlocksOfRmsPropKeepItsSquares) {
+  InProcessCluster cluster({{"worker", 2}});
+  for (const bool centered : {false, true}) {
+    Program program("bmuf:steps=3:momentum=0:nesterov=false", member(cluster, 0),
+                    RmsProp{rate, {.momentum = 0.5, .centered = centered}});
+    TrainingSession session(program.training);
+    for (int i = 0; i < 3; ++i) session.step({});
+    const auto value = [&](const char* name) {
+      return session.session().run(variable_named(program.graph, name)).item<float>();
+    };
+    EXPECT_EQ(value(centered ? "w/RMSProp_2" : "w/RMSProp_1"), 0);
+    EXPECT_NE(value("w/RMSProp"), 0);
+    if (centered) {
+      EXPECT_NE(value("w/RMSProp_1"), 0);
+    }
+  }
+}
+
 TEST(Strategies, AdmmFollowsItsFormula) {
   constexpr int n = 3, steps = 5;
   constexpr float rho = 0.5F;

@@ -113,18 +113,11 @@ Training AllReduce::minimize(Graph& graph, const Optimizer& optimizer, const Dat
                              const ModelFunction& model, Location at) const {
   Training training = new_training(graph, /*drives_all=*/true);
   if (training.is_idle) return training;
-  std::vector<Losses> built;
-  std::vector<Output> losses;
-  for (int k = 0; k < workers(); ++k) {
-    const auto there = replica(graph, k);
-    if (k == 0) training.global_step = global_step(graph, at);
-    built.push_back(build(training, data, model, k, at));
-    losses.push_back(built.back().loss);
-  }
+  const std::vector<Losses> built = build_all(training, data, model, &Replicas::first_or_copy, at);
   set_shown(training, built);
   if (options_.backward_passes_per_step > 1)
-    return accumulated(training, optimizer, gradients(optimizer, losses, {}), at);
-  training.step = &minimize(optimizer, losses, {.global_step = training.global_step}, at);
+    return accumulated(training, optimizer, gradients(optimizer, losses_of(built), {}), at);
+  training.step = &minimize(optimizer, losses_of(built), {.global_step = training.global_step}, at);
   return training;
 }
 

@@ -95,22 +95,11 @@ Training ParameterServer::synchronous(Graph& graph, const Optimizer& optimizer, 
                                       const ModelFunction& model, Location at) const {
   Training training = new_training(graph, /*drives_all=*/true);
   if (training.is_idle) return training;
-  std::vector<Losses> built;
-  std::vector<Output> losses;
-  for (int k = 0; k < workers(); ++k) {
-    const auto servers = replica(graph, k);
-    if (k == 0) {
-      training.global_step = global_step(graph, at);
-      built.push_back(build(training, data, model, k, at));
-    } else {
-      const auto there = replicas().sharing(graph, k, concat("replica_", k));
-      built.push_back(build(training, data, model, k, at));
-    }
-    losses.push_back(built.back().loss);
-  }
+  const std::vector<Losses> built =
+      build_all(training, data, model, &Replicas::first_or_sharing, at);
   const auto first = replica(graph, 0);
   set_shown(training, built);
-  training.step = &minimize(optimizer, losses, {.global_step = training.global_step}, at);
+  training.step = &minimize(optimizer, losses_of(built), {.global_step = training.global_step}, at);
   return training;
 }
 

@@ -20,7 +20,8 @@ std::unique_ptr<Strategy> make_bmuf(const StrategyCluster& cluster, const Option
                                .has_block_momentum = true,
                                .momentum = options.number("momentum", 1 - 1 / n),
                                .block_rate = options.number("rate", 1),
-                               .is_nesterov = options.boolean("nesterov", true)});
+                               .is_nesterov = options.boolean("nesterov", true),
+                               .clears_momentum = options.boolean("clear_momentum", true)});
 }
 
 std::unique_ptr<Strategy> make_easgd(const StrategyCluster& cluster, const OptionReader& options) {
@@ -57,7 +58,8 @@ Entries of_local_steps() {
         {steps,
          {"momentum", "1 - 1/workers", "of the blocks"},
          {"rate", "1", "of the blocks"},
-         {"nesterov", "true", "a block starts where the momentum will take it"}}},
+         {"nesterov", "true", "a block starts where the momentum will take it"},
+         {"clear_momentum", "true", "that of the workers' optimizers, after each block"}}},
        make_bmuf},
       {{"easgd",
         "workers train alone, tied to a centre on the ps by a spring",

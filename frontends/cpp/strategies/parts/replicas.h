@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -90,6 +91,9 @@ class Replicas {
   // As on_servers(), but a variable "w" is the "w" that is there already: for the second and all
   // further calls of a model function. Nodes get the prefix.
   ReplicaScope sharing(Graph& graph, int k, std::string_view prefix) const;
+  // For replicas that share variables on servers: as on_servers() for replica 0, as sharing() with
+  // the prefix "replica_<k>" for the others.
+  ReplicaScope first_or_sharing(Graph& graph, int k) const;
 
   // "worker_1/": the prefix of a copy.
   std::string prefix(int k) const;
@@ -99,6 +103,8 @@ class Replicas {
  private:
   struct Load;  // bytes placed so far, by server
   Graph::Scopes scopes(Graph& graph, int k) const;
+  Graph::Scopes sharing_scopes(Graph& graph, int k, std::string_view prefix) const;
+  std::function<DeviceName(const OpDef&, const AttrMap&)> placement() const;  // on servers
   DeviceName place_variable(const OpDef& op, const AttrMap& attrs) const;
 
   std::string worker_job_;
