@@ -33,7 +33,7 @@ struct Training {
   // Runs over and over beside the steps, in a thread of its own: it must wait for something.
   Awaited background = nullptr;
   Awaited begin = nullptr;  // once per session, when the variables have values
-  Awaited end = nullptr;    // once, when this process makes no more steps
+  Awaited end = nullptr;    // once, when this process makes no more steps, also after an error
   Output loss;              // of a step, for the progress line
   std::vector<std::pair<std::string, Output>> metrics = {};
   Output samples;                // how many examples a step of this process has, an int32 scalar

@@ -376,6 +376,18 @@ void TrainingSession::end_steps() {
     session_->run(*options_.end.node);
 }
 
+// Others may wait for this program until their deadline passes, unless it leaves.
+void TrainingSession::end_after_failure() {
+  if (options_.end.node == nullptr || std::exchange(has_ended_, true)) return;
+  constexpr std::chrono::seconds limit(10);  // what has failed may be the task that it runs on
+  try {
+    session_->run({}, {}, {*options_.end.node}, {.timeout = limit});
+  } catch (const Error& error) {
+    std::cerr << "leat: could not end this program's part of the training: " << error.message()
+              << std::endl;
+  }
+}
+
 void TrainingSession::run() {
   if (is_idle_) return;
   std::cerr << std::exchange(explanation_, "") << std::flush;
@@ -497,7 +509,7 @@ void TrainingSession::close() {
   for (const Hook& h : hooks_) {
     if (has_begun_) attempt([&] { h.hook->end(*this); });
   }
-  if (session_ && has_begun_ && !has_failed_) attempt([&] { end_steps(); });
+  if (session_) attempt([&] { has_begun_ && !has_failed_ ? end_steps() : end_after_failure(); });
   if (saver_ && !has_failed_ && saved_step_ != step_number_) attempt([&] { save(); });
   steps_.clear();
   for (Due& each : periodic_) each.run.reset();

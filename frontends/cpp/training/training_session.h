@@ -83,8 +83,9 @@ struct TrainingOptions {
   // closed. Its error ends the step that is under way, and is that step's error.
   Awaited background = nullptr;
   Awaited begin = nullptr;  // run when the session has started
-  Awaited end = nullptr;    // run when this program makes no more steps
-  Output loss = {};         // run() shows it, and the metrics, scalars by name
+  // Run when this program makes no more steps, also after an error: so others do not wait for it.
+  Awaited end = nullptr;
+  Output loss = {};  // run() shows it, and the metrics, scalars by name
   std::vector<std::pair<std::string, Output>> metrics = {};
 };
 
@@ -163,6 +164,7 @@ class TrainingSession {
   void run_periodic();
   void run_at_end();
   void end_steps();
+  void end_after_failure();
   void save_if_due();
 
   Graph& graph_;
