@@ -43,6 +43,57 @@ TEST(Strategies, CompressedGradientsAreRounded) {
   }
 }
 
+TEST(Strategies, DownpourPushesWhatIsLeftAtTheEnd) {
+  InProcessCluster cluster({{"ps", 1}, {"worker", 1}});
+  // Without fetches the gradients are those of the first value.
+  float server = start;
+  for (int i = 0; i < 7; ++i) server -= rate * (start - x_of(1, 0, i));
+  Program program("downpour:push=5:fetch=100:local_rate=0", member(cluster, 0));
+  EXPECT_NEAR(program.train(7), server, 1e-6);
+  Session session(program.graph, {.target = cluster.target("worker", 0)});
+  EXPECT_EQ(
+      session.run(program.made->replicas().copy_of(variable_named(program.graph, "global_step"), 0))
+          .item<int64_t>(),
+      7);
+  EXPECT_EQ(session.run(variable_named(program.graph, "global_step")).item<int64_t>(), 7);
+}
+
+TEST(Strategies, FiltersThatSendAllChangeNothing) {
+  InProcessCluster cluster({{"ps", 1}, {"worker", 1}});
+  for (const char* filter :
+       {"filter=significant:threshold=0", "filter=random_skip:ratio=1", "filter=kkt:l1=0"}) {
+    for (const char* kind : {"", "staleness=0:", "staleness=1:"}) {
+      const std::string strategy = concat("parameter_server:", kind, filter);
+      EXPECT_FLOAT_EQ(Program(strategy, member(cluster, 0)).train(7), descended(7)) << strategy;
+    }
+  }
+}
+
+// What the filter skips, the penalty would hold at 0.
+TEST(Strategies, TheKktFilterKeepsWhatAnL1PenaltyMakes) {
+  InProcessCluster cluster({{"ps", 1}, {"worker", 1}});
+  const auto follow_some = [](const Batch& batch) {
+    Graph& g = batch[0].graph();
+    Output w = variable(g, "w", {8}, initializers::zeros());
+    const Output scales = constant(g, {0.0F, 0.1F, 0.3F, 0.5F, 0.7F, 0.9F, 2.0F, 4.0F});
+    return Losses{.loss = sum(square(w - scales * (1 + 0.5F * batch[0]))) * 0.5F};
+  };
+  const auto trained = [&](const std::string& strategy) {
+    Program program(strategy, member(cluster, 0), ProximalGradientDescent{0.1, {.l1 = 0.5}},
+                    follow_some);
+    TrainingSession session(program.training);
+    for (int i = 0; i < 20; ++i) session.step({});
+    const Tensor w = session.session().run(variable_named(program.graph, "w"));
+    const auto values = w.span<float>();
+    return std::vector<float>(values.begin(), values.end());
+  };
+  const std::vector<float> plain = trained("parameter_server");
+  EXPECT_EQ(plain[1], 0);
+  EXPECT_NE(plain[6], 0);
+  EXPECT_EQ(trained("parameter_server:filter=kkt:l1=0.5"), plain);
+  EXPECT_NE(trained("parameter_server:filter=kkt:l1=1.5"), plain);
+}
+
 // The first program computes with variables that the second one has changed three times since.
 struct Late {
   explicit Late(const std::string& strategy)
@@ -207,6 +258,33 @@ TEST(Strategies, AsynchronousOnesLoseNoUpdate) {
     EXPECT_EQ(session.run(variable_named(reader.graph, "w")).item<float>(), -40.0F * n) << strategy;
     EXPECT_EQ(session.run(variable_named(reader.graph, "global_step")).item<int64_t>(), 40 * n)
         << strategy;
+  }
+}
+
+// The second worker's step fails; the first one, which would wait for it, goes on.
+TEST(Strategies, AWorkerThatFailsIsNotWaitedFor) {
+  constexpr int n = 2;
+  for (const std::string strategy : {"parameter_server:staleness=1", "multiverso"}) {
+    InProcessCluster cluster({{"ps", 1}, {"worker", n}});
+    std::barrier both_have_joined(n);
+    const auto fails = [](const Batch& batch) {
+      Losses losses = count_updates(batch);
+      losses.loss = losses.loss * check_numerics(1 / sum(batch[0] * 0), "the worker's mistake");
+      return losses;
+    };
+    std::jthread other([&] {
+      Program program(strategy, member(cluster, 1), Sgd{1}, fails);
+      TrainingSession session(program.training);
+      both_have_joined.arrive_and_wait();
+      expect_error_with(Code::invalid_argument, "the worker's mistake", [&] { session.step({}); });
+    });
+    Program program(strategy, member(cluster, 0), Sgd{1}, count_updates);
+    TrainingSession session(program.training, {.session = {.timeout = std::chrono::seconds(60)}});
+    both_have_joined.arrive_and_wait();
+    for (int i = 0; i < 10; ++i) session.step({});
+    EXPECT_EQ(session.session().run(variable_named(program.graph, "w")).item<float>(), -10)
+        << strategy;
+    other.join();
   }
 }
 

@@ -10,9 +10,19 @@ namespace {
 
 Compression compression_of(const OptionReader& options) {
   Compression out;
+  using Kind = Compression::Kind;
   out.kind = compression_named(options.text("compress", "none"));
+  if (const Kind filter = filter_named(options.text("filter", "none")); filter != Kind::none) {
+    check(out.kind == Kind::none, options.where("filter"), "does not go with compress");
+    check(filter != Kind::significant || options.has("threshold"), options.where("threshold"),
+          "is needed by filter=significant");
+    check(filter != Kind::kkt || options.has("l1"), options.where("l1"),
+          "is needed by filter=kkt: the optimizer's penalty");
+    out.kind = filter;
+  }
   out.threshold = options.number("threshold", out.threshold);
   out.ratio = options.number("ratio", out.ratio);
+  out.l1 = options.number("l1", out.l1);
   return out;
 }
 
@@ -71,6 +81,12 @@ std::unique_ptr<Strategy> make_central_storage(const StrategyCluster& cluster,
 }  // namespace
 
 Entries of_servers() {
+  const std::vector<StrategyOption> of_compression = {
+      {"compress", "none", "gradients: bf16, fp16, 2bit or top_k"},
+      {"filter", "none", "which numbers are sent: significant, random_skip or kkt"},
+      {"threshold", "0.5", "of 2bit and significant"},
+      {"ratio", "0.01", "of top_k and random_skip: the part that is sent"},
+      {"l1", "(needed)", "of kkt: the optimizer's penalty"}};
   return {
       {{"parameter_server",
         "variables on ps tasks, forward and backward on workers",
@@ -84,17 +100,17 @@ Entries of_servers() {
           "adadelay, dc_asgd or adaptive_revision: what is done about late gradients"},
          {"beta", "1", "of adadelay and adaptive_revision"},
          {"lambda", "0.04", "of dc_asgd"},
-         {"compress", "none", "gradients: bf16, fp16, 2bit or top_k"},
-         {"threshold", "0.5", "of 2bit"},
-         {"ratio", "0.01", "of top_k: the part that is sent"}}},
+         of_compression[0],
+         of_compression[1],
+         of_compression[2],
+         of_compression[3],
+         of_compression[4]}},
        make_parameter_server},
       {{"central_storage", "variables on the CPU of the task that trains", {}},
        make_central_storage},
       {{"sharded_state",
         "all_reduce in which each variable and its slots are on one worker only (ZeRO)",
-        {{"compress", "none", "gradients: bf16, fp16, 2bit or top_k"},
-         {"threshold", "0.5", "of 2bit"},
-         {"ratio", "0.01", "of top_k: the part that is sent"}}},
+        of_compression},
        make_sharded_state},
       {{"multiverso", "the i-th read of every worker returns the same variables", {}},
        [](const StrategyCluster& cluster, const OptionReader&) -> std::unique_ptr<Strategy> {
