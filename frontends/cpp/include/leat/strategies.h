@@ -7,6 +7,7 @@
 #include "frontends/cpp/strategies/downpour.h"
 #include "frontends/cpp/strategies/easgd.h"
 #include "frontends/cpp/strategies/hogwild.h"
+#include "frontends/cpp/strategies/lbfgs.h"
 #include "frontends/cpp/strategies/local_sgd.h"
 #include "frontends/cpp/strategies/multiverso.h"
 #include "frontends/cpp/strategies/one_device.h"

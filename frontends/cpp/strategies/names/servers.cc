@@ -1,6 +1,7 @@
 // Strategies with variables on servers, by name.
 #include "frontends/cpp/strategies/backup_workers.h"
 #include "frontends/cpp/strategies/downpour.h"
+#include "frontends/cpp/strategies/lbfgs.h"
 #include "frontends/cpp/strategies/multiverso.h"
 #include "frontends/cpp/strategies/names/names.h"
 #include "frontends/cpp/strategies/parameter_server.h"
@@ -67,6 +68,15 @@ std::unique_ptr<Strategy> make_downpour(const StrategyCluster& cluster,
                                .local_rate = options.number("local_rate", 0.01)});
 }
 
+std::unique_ptr<Strategy> make_lbfgs(const StrategyCluster& cluster, const OptionReader& options) {
+  check(options.has("batches"), options.where("batches"),
+        "is needed: how many batches a worker's share of the data has");
+  return std::make_unique<Lbfgs>(cluster,
+                                 LbfgsOptions{.batches = options.integer("batches", 0),
+                                              .memory = options.integer("memory", 10),
+                                              .decrease = options.number("decrease", 1e-4)});
+}
+
 // On the workers' own tasks, whatever the cluster has besides.
 std::unique_ptr<Strategy> make_central_storage(const StrategyCluster& cluster,
                                                const OptionReader&) {
@@ -122,6 +132,13 @@ Entries of_servers() {
          {"fetch", "1", "steps between two fetches of the variables"},
          {"local_rate", "0.01", "of a worker's own steps between fetches"}}},
        make_downpour},
+      {{"lbfgs",
+        "one step of L-BFGS with the gradient of all data, vectors on the ps",
+        {{"batches", "(needed)", "of a worker's share"},
+         {"memory", "10", "pairs that approximate the Hessian"},
+         {"decrease", "0.0001",
+          "of the loss that a step must bring, as a part of what it promises"}}},
+       make_lbfgs},
   };
 }
 
