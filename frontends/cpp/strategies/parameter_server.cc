@@ -68,15 +68,9 @@ Node& ParameterServer::minimize(const Optimizer& optimizer, const std::vector<Ou
   const NameScope scope(graph, "mean_gradients");
   std::vector<GradientAndVariable> means;
   for (size_t v = 0; v < of_replica.front().size(); ++v) {
-    const Output variable = of_replica.front()[v].variable;
-    const ColocationScope with(graph, {variable});  // the mean is taken where the update is
     std::vector<GradientAndVariable> gradients;
-    for (const auto& replica : of_replica) {
-      if (replica[v].gradient) gradients.push_back(replica[v]);
-    }
-    if (gradients.empty()) continue;
-    means.push_back(sum_of(gradients, at));
-    means.back().gradient = means.back().gradient * (1.0 / static_cast<double>(losses.size()));
+    for (const auto& replica : of_replica) gradients.push_back(replica[v]);
+    means.push_back(mean_of(gradients, at));
   }
   return together(optimizer.apply_gradients(means, {.global_step = options.global_step}, at), done,
                   at);

@@ -30,6 +30,8 @@ struct Training {
   std::vector<Periodic> periodic = {};
   // Steps that run over and over beside `step`, each in a thread of its own, until that ends.
   std::vector<Awaited> lanes = {};
+  // Runs when the lanes are to end, or one has failed: ends the runs of those that wait.
+  Awaited stop_lanes = nullptr;
   // Runs over and over beside the steps, in a thread of its own: it must wait for something.
   Awaited background = nullptr;
   Awaited begin = nullptr;  // once per session, when the variables have values

@@ -79,6 +79,9 @@ struct TrainingOptions {
   // Steps that run over and over beside `train`, each in a thread of its own, from the first step
   // on until run() or close() ends. The error of one is that of the next step.
   std::vector<Awaited> lanes = {};
+  // Run when the lanes are to end, or one has failed: for lanes that wait, and for what waits for
+  // them.
+  Awaited stop_lanes = nullptr;
   // Run over and over beside the steps, in a thread of its own, from begin on until the session is
   // closed. Its error ends the step that is under way, and is that step's error.
   Awaited background = nullptr;
@@ -155,6 +158,8 @@ class TrainingSession {
   void start_background();
   void stop_background();
   void start_lanes();
+  void run_stop_lanes();
+  void stop_lanes();
   void fail_as_a_lane_has() const;
   Error cause_of(const Error& error) const;
   Step& next_step();
