@@ -36,8 +36,8 @@ INSTANTIATE_TEST_SUITE_P(
                     "hogwild:threads=1", "parameter_server:delay_aware=dc_asgd",
                     "parameter_server:drop_stale=0", "parameter_server:staleness=0:servers=worker",
                     "parameter_server:staleness=0:backup_workers=1", "all_reduce:adasum=true",
-                    "local_sgd", "local_sgd:steps=3", "model_average", "simu_parallel_sgd",
-                    "bmuf:steps=3", "downpour:local_rate=0"),
+                    "all_reduce:join=true", "local_sgd", "local_sgd:steps=3",
+                    "model_average", "simu_parallel_sgd", "bmuf:steps=3", "downpour:local_rate=0"),
     [](const auto& info) {
       std::string name = info.param;
       for (char& c : name) c = std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
@@ -84,6 +84,63 @@ TEST(Strategies, AdasumAddsWhatIsOrthogonal) {
     w -= rate * ((1 - a * b / (2 * a * a)) * a + (1 - a * b / (2 * b * b)) * b);
   }
   EXPECT_NEAR(Program("all_reduce:adasum=true", member(cluster, 0)).train(8), w, 1e-6);
+}
+
+TEST(Strategies, AllReduceCompresses) {
+  constexpr int n = 3;
+  InProcessCluster cluster({{"worker", n}});
+  float plain = start, two_bit = start;
+  std::vector<float> residual(n, 0);
+  for (int i = 0; i < 8; ++i) {
+    float sum = 0, sent = 0;
+    for (int k = 0; k < n; ++k) {
+      sum += plain - x_of(n, k, i);
+      float& r = residual[static_cast<size_t>(k)];
+      r += two_bit - x_of(n, k, i);
+      const float now = r >= 0.25F ? 0.25F : r <= -0.25F ? -0.25F : 0;
+      r -= now;
+      sent += now;
+    }
+    plain -= rate * sum / n;
+    two_bit -= rate * sent / n;
+  }
+  const auto trained = [&](const char* options) {
+    return Program(concat("all_reduce:", options), member(cluster, 0)).train(8);
+  };
+  EXPECT_NEAR(trained("compress=2bit:threshold=0.25"), two_bit, 1e-6);
+  for (const char* all : {"compress=top_k:ratio=1", "filter=significant:threshold=0",
+                          "filter=random_skip:ratio=1", "filter=kkt:l1=0"})
+    EXPECT_NEAR(trained(all), plain, 1e-6) << all;
+  for (const char* rounded : {"compress=bf16", "compress=fp16:algorithm=chunks"}) {
+    EXPECT_NEAR(trained(rounded), plain, 0.02) << rounded;
+    EXPECT_NE(trained(rounded), plain) << rounded;
+  }
+}
+
+// Of 10 elements worker 0 has 4, the two others 3 each.
+TEST(Strategies, AWorkerWithoutDataLeavesTheMeanToTheOthers) {
+  constexpr int n = 3, elements = 10;
+  InProcessCluster cluster({{"worker", n}});
+  Tensor values(f32, {elements});
+  for (int64_t i = 0; i < elements; ++i) values.data<float>()[i] = x(i);
+  const Dataset few = datasets::from_tensors(values).batch(1);
+  float w = start;
+  for (int i = 0; i < 4; ++i) {
+    const int contributors = i < 3 ? n : 1;
+    float sum = 0;
+    for (int k = 0; k < contributors; ++k) sum += w - x(i * n + k);
+    w -= rate * sum / static_cast<float>(contributors);
+  }
+  for (const char* options : {"", ":algorithm=chunks"}) {
+    Graph graph;
+    const auto made = make_strategy(concat("all_reduce:join=true", options), member(cluster, 0));
+    const Training training = made->minimize(graph, Sgd{rate}, few, follow);
+    TrainingSession session(training);
+    session.run();
+    EXPECT_EQ(session.global_step(), 4) << options;
+    EXPECT_NEAR(session.session().run(variable_named(graph, "w")).item<float>(), w, 1e-6)
+        << options;
+  }
 }
 
 // ---- What crosses ----
@@ -212,6 +269,12 @@ TEST(Strategies, ReportMistakes) {
                     make("bmuf:nesterov=1"));
   expect_error_with(Code::invalid_argument, "direct, chunks or servers, got 'ring'",
                     make("all_reduce:algorithm=ring"));
+  expect_error_with(Code::invalid_argument, "join does not go with adasum, compression or several",
+                    make("all_reduce:join=true:compress=bf16"));
+  expect_error_with(Code::invalid_argument, "the option 'filter' does not go with compress",
+                    make("parameter_server:compress=bf16:filter=kkt:l1=1"));
+  expect_error_with(Code::invalid_argument, "there are: none, adadelay, dc_asgd, adaptive_revision",
+                    make("parameter_server:delay_aware=dcasgd"));
   expect_error_with(Code::invalid_argument, "trains on the tasks of the job 'worker'",
                     [] { make_strategy("all_reduce", ClusterSpec::parse(R"({"ps": ["h:1"]})")); });
   expect_error_with(Code::invalid_argument, "the cluster has no 'ps'", [] {

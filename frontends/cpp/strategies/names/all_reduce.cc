@@ -21,6 +21,8 @@ AllReduceOptions all_reduce_options(const OptionReader& options) {
   out.trip_bytes = options.integer("trip_bytes", out.trip_bytes);
   out.backward_passes_per_step =
       options.integer("backward_passes_per_step", out.backward_passes_per_step);
+  out.compression = compression_of(options);
+  out.joins = options.boolean("join", false);
   return out;
 }
 
@@ -59,12 +61,14 @@ std::unique_ptr<Strategy> make_all_reduce(const StrategyCluster& cluster,
 }  // namespace
 
 Entries of_all_reduce() {
-  const std::vector<StrategyOption> options = {
+  std::vector<StrategyOption> options = {
       {"algorithm", "automatic", "direct, chunks, servers, or what costs less"},
       {"bucket_bytes", "26214400", "gradients exchanged together"},
       {"trip_bytes", "262144", "bytes that could be sent in the time of a trip"},
       {"adasum", "false", "instead of the mean"},
-      {"backward_passes_per_step", "1", "mini-batches added up on the worker for one update"}};
+      {"backward_passes_per_step", "1", "mini-batches added up on the worker for one update"},
+      {"join", "false", "workers whose data has ended do not end the training of the others"}};
+  for (StrategyOption& each : compression_options()) options.push_back(std::move(each));
   return {
       {{"all_reduce", "a copy of the variables on each worker, one mean gradient", options},
        make_all_reduce},

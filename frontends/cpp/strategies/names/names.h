@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "frontends/cpp/strategies/names/option_reader.h"
+#include "frontends/cpp/strategies/parts/compress.h"
 #include "frontends/cpp/strategies/strategy.h"
 
 namespace leat::names {
@@ -22,5 +23,9 @@ Entries of_all_reduce();      // a copy on each worker, one mean gradient
 Entries of_local_steps();     // workers that train alone for some steps
 Entries of_model_parallel();  // each worker has a part of the model
 Entries of_one_task();        // nothing crosses
+
+// What several of them have.
+std::vector<StrategyOption> compression_options();
+Compression compression_of(const OptionReader& options);
 
 }  // namespace leat::names

@@ -9,24 +9,6 @@
 namespace leat::names {
 namespace {
 
-Compression compression_of(const OptionReader& options) {
-  Compression out;
-  using Kind = Compression::Kind;
-  out.kind = compression_named(options.text("compress", "none"));
-  if (const Kind filter = filter_named(options.text("filter", "none")); filter != Kind::none) {
-    check(out.kind == Kind::none, options.where("filter"), "does not go with compress");
-    check(filter != Kind::significant || options.has("threshold"), options.where("threshold"),
-          "is needed by filter=significant");
-    check(filter != Kind::kkt || options.has("l1"), options.where("l1"),
-          "is needed by filter=kkt: the optimizer's penalty");
-    out.kind = filter;
-  }
-  out.threshold = options.number("threshold", out.threshold);
-  out.ratio = options.number("ratio", out.ratio);
-  out.l1 = options.number("l1", out.l1);
-  return out;
-}
-
 std::unique_ptr<Strategy> make_parameter_server(const StrategyCluster& cluster,
                                                 const OptionReader& options) {
   ParameterServerOptions out;
@@ -91,30 +73,22 @@ std::unique_ptr<Strategy> make_central_storage(const StrategyCluster& cluster,
 }  // namespace
 
 Entries of_servers() {
-  const std::vector<StrategyOption> of_compression = {
-      {"compress", "none", "gradients: bf16, fp16, 2bit or top_k"},
-      {"filter", "none", "which numbers are sent: significant, random_skip or kkt"},
-      {"threshold", "0.5", "of 2bit and significant"},
-      {"ratio", "0.01", "of top_k and random_skip: the part that is sent"},
-      {"l1", "(needed)", "of kkt: the optimizer's penalty"}};
+  const std::vector<StrategyOption> of_compression = compression_options();
+  std::vector<StrategyOption> of_parameter_server = {
+      {"staleness", "none",
+       "steps that the fastest worker may be ahead; 0: synchronous, none: asynchronous"},
+      {"backup_workers", "0", "with staleness 0: how many workers a step does not wait for"},
+      {"servers", "ps", "the job whose tasks have the variables; worker: the workers themselves"},
+      {"drop_stale", "none", "by how many steps a gradient may be late"},
+      {"delay_aware", "none",
+       "adadelay, dc_asgd or adaptive_revision: what is done about late gradients"},
+      {"beta", "1", "of adadelay and adaptive_revision"},
+      {"lambda", "0.04", "of dc_asgd"}};
+  of_parameter_server.insert(of_parameter_server.end(), of_compression.begin(),
+                             of_compression.end());
   return {
-      {{"parameter_server",
-        "variables on ps tasks, forward and backward on workers",
-        {{"staleness", "none",
-          "steps that the fastest worker may be ahead; 0: synchronous, none: asynchronous"},
-         {"backup_workers", "0", "with staleness 0: how many workers a step does not wait for"},
-         {"servers", "ps",
-          "the job whose tasks have the variables; worker: the workers themselves"},
-         {"drop_stale", "none", "by how many steps a gradient may be late"},
-         {"delay_aware", "none",
-          "adadelay, dc_asgd or adaptive_revision: what is done about late gradients"},
-         {"beta", "1", "of adadelay and adaptive_revision"},
-         {"lambda", "0.04", "of dc_asgd"},
-         of_compression[0],
-         of_compression[1],
-         of_compression[2],
-         of_compression[3],
-         of_compression[4]}},
+      {{"parameter_server", "variables on ps tasks, forward and backward on workers",
+        of_parameter_server},
        make_parameter_server},
       {{"central_storage", "variables on the CPU of the task that trains", {}},
        make_central_storage},

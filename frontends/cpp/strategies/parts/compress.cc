@@ -144,6 +144,17 @@ bool has_residual(Kind kind) {
          kind == Kind::random_skip;
 }
 
+void check_options(const Compression& compression) {
+  const bool may_be_0 = compression.kind == Kind::significant;
+  check((compression.threshold > 0 || (may_be_0 && compression.threshold == 0)) &&
+            std::isfinite(compression.threshold),
+        "the threshold of a compression must be positive, got ", compression.threshold);
+  check(compression.l1 >= 0 && std::isfinite(compression.l1),
+        "the l1 of the filter kkt must not be negative, got ", compression.l1);
+  check(compression.ratio > 0 && compression.ratio <= 1,
+        "the ratio of a compression must be in (0, 1], got ", compression.ratio);
+}
+
 }  // namespace
 
 Compression::Kind compression_named(std::string_view name) {
@@ -169,14 +180,7 @@ std::vector<GradientAndVariable> compressed(const Replicas& replicas, int k,
                                             std::vector<GradientAndVariable> gradients,
                                             const Compression& compression,
                                             std::vector<Output>& updates, Location at) {
-  const bool may_be_0 = compression.kind == Kind::significant;
-  check((compression.threshold > 0 || (may_be_0 && compression.threshold == 0)) &&
-            std::isfinite(compression.threshold),
-        "the threshold of a compression must be positive, got ", compression.threshold);
-  check(compression.l1 >= 0 && std::isfinite(compression.l1),
-        "the l1 of the filter kkt must not be negative, got ", compression.l1);
-  check(compression.ratio > 0 && compression.ratio <= 1,
-        "the ratio of a compression must be in (0, 1], got ", compression.ratio);
+  check_options(compression);
   if (compression.kind == Kind::none) return gradients;
   for (GradientAndVariable& each : gradients) {
     if (!each.gradient || each.indices || !is_floating(each.gradient.dtype())) continue;
@@ -201,6 +205,53 @@ std::vector<GradientAndVariable> compressed(const Replicas& replicas, int k,
     each.gradient = receive(sent, gradient, compression);
   }
   return gradients;
+}
+
+void mean_of_compressed(const Replicas& replicas,
+                        std::vector<std::vector<GradientAndVariable>>& all,
+                        const Compression& compression,
+                        const collectives::AllReduceOptions& algorithm,
+                        std::vector<Output>& updates, Location at) {
+  check_options(compression);
+  Graph& graph = all.front().front().variable.graph();
+  const bool is_cast = compression.kind == Kind::bf16 || compression.kind == Kind::fp16;
+  const auto n = all.size();
+  std::vector<collectives::PerReplica> cast_ones;
+  for (size_t v = all.front().size(); v-- > 0;) {  // as backward makes them
+    std::vector<Sent> sent;
+    for (size_t k = 0; k < n; ++k) {
+      const auto worker = replicas.on_worker(graph, static_cast<int>(k));
+      const NameScope scope(graph, "compress");
+      const auto& [gradient, variable, indices] = all[k][v];
+      const Output residual = has_residual(compression.kind)
+                                  ? slot(variable, "residual", initializers::zeros(), at)
+                                  : Output();
+      sent.push_back(send(gradient, variable, residual, compression, at));
+      updates.insert(updates.end(), sent.back().updates.begin(), sent.back().updates.end());
+    }
+    if (is_cast) {
+      cast_ones.emplace_back();
+      for (const Sent& each : sent) cast_ones.back().push_back(each.parts[0]);
+      continue;
+    }
+    for (size_t k = 0; k < n; ++k) {
+      const auto worker = replicas.on_worker(graph, static_cast<int>(k));
+      const NameScope scope(graph, "decompress");
+      std::vector<Output> received;
+      for (const Sent& each : sent)
+        received.push_back(receive(each, all[k][v].gradient, compression));
+      all[k][v].gradient = add_n(received, at) * (1.0 / static_cast<double>(n));
+    }
+  }
+  if (!is_cast) return;
+  const auto means = collectives::all_reduce(replicas, cast_ones, algorithm, at);
+  for (size_t i = 0; i < means.size(); ++i) {
+    for (size_t k = 0; k < n; ++k) {
+      const auto worker = replicas.on_worker(graph, static_cast<int>(k));
+      Output& gradient = all[k][means.size() - 1 - i].gradient;
+      gradient = cast(means[i][k], gradient.dtype());
+    }
+  }
 }
 
 }  // namespace leat

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "frontends/cpp/optimizers/sparse_rows.h"
-#include "frontends/cpp/strategies/parts/replicas.h"
+#include "frontends/cpp/strategies/parts/collectives.h"
 
 namespace leat {
 
@@ -52,5 +52,16 @@ std::vector<GradientAndVariable> compressed(const Replicas& replicas, int k,
                                             std::vector<GradientAndVariable> gradients,
                                             const Compression& compression,
                                             std::vector<Output>& updates, Location at = here());
+
+// The mean over the replicas of their compressed gradients, on each: all[k][v], dense, is that of
+// variable v of replica k, and becomes the mean. Casts are summed as they are, by all_reduce() with
+// `algorithm`. Else each replica sends its own to all others, (N-1) times the compressed bytes in
+// one trip, and all sum in the order of the replicas. Residuals are slots of the variables: a
+// checkpoint has those of replica 0, and all begin with them when it is restored.
+void mean_of_compressed(const Replicas& replicas,
+                        std::vector<std::vector<GradientAndVariable>>& all,
+                        const Compression& compression,
+                        const collectives::AllReduceOptions& algorithm,
+                        std::vector<Output>& updates, Location at = here());
 
 }  // namespace leat
