@@ -36,7 +36,7 @@ INSTANTIATE_TEST_SUITE_P(
                     "hogwild:threads=1", "parameter_server:delay_aware=dc_asgd",
                     "parameter_server:drop_stale=0", "parameter_server:staleness=0:servers=worker",
                     "parameter_server:staleness=0:backup_workers=1", "all_reduce:adasum=true",
-                    "all_reduce:join=true", "local_sgd", "local_sgd:steps=3",
+                    "all_reduce:join=true", "automatic", "local_sgd", "local_sgd:steps=3",
                     "model_average", "simu_parallel_sgd", "bmuf:steps=3", "downpour:local_rate=0"),
     [](const auto& info) {
       std::string name = info.param;

@@ -221,8 +221,7 @@ Training AllReduce::joined(Training training, const Optimizer& optimizer, const 
     std::vector<std::string> names;
     for (const Component& each : own.components()) names.push_back(each.name);
     const Batch batch(components, names);
-    built.push_back(model(batch));
-    check(bool{built.back().loss}, "the model function (", at, ") returns no loss");
+    built.push_back(build(model, batch, at));
     const Output rows = shape_of(batch[0], i32, at)[0] * cast(contributes.back(), i32);
     training.samples = training.samples ? training.samples + rows : rows;
   }

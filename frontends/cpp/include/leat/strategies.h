@@ -3,6 +3,7 @@
 
 #include "frontends/cpp/strategies/admm.h"
 #include "frontends/cpp/strategies/all_reduce.h"
+#include "frontends/cpp/strategies/automatic.h"
 #include "frontends/cpp/strategies/backup_workers.h"
 #include "frontends/cpp/strategies/cyclades.h"
 #include "frontends/cpp/strategies/downpour.h"
@@ -15,7 +16,7 @@
 #include "frontends/cpp/strategies/parameter_server.h"
 #include "frontends/cpp/strategies/parts/collectives.h"
 #include "frontends/cpp/strategies/parts/compress.h"
-#include "frontends/cpp/strategies/pipeline_parallel.h"
 #include "frontends/cpp/strategies/parts/conflicts.h"
 #include "frontends/cpp/strategies/parts/delays.h"
+#include "frontends/cpp/strategies/pipeline_parallel.h"
 #include "frontends/cpp/strategies/strategy.h"

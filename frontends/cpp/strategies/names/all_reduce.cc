@@ -1,5 +1,6 @@
 // All-reduce and its kin, by name.
 #include "frontends/cpp/strategies/all_reduce.h"
+#include "frontends/cpp/strategies/automatic.h"
 #include "frontends/cpp/strategies/names/names.h"
 
 namespace leat::names {
@@ -58,6 +59,15 @@ std::unique_ptr<Strategy> make_all_reduce(const StrategyCluster& cluster,
   return std::make_unique<AllReduce>(cluster, all_reduce_options(options));
 }
 
+std::unique_ptr<Strategy> make_automatic(const StrategyCluster& cluster,
+                                         const OptionReader& options) {
+  AutomaticOptions out;
+  out.trip_us = options.number("trip_us", out.trip_us);
+  out.megabytes_per_second = options.number("bandwidth", out.megabytes_per_second);
+  out.largest_copy = options.integer("largest_copy", out.largest_copy);
+  return std::make_unique<Automatic>(cluster, out);
+}
+
 }  // namespace
 
 Entries of_all_reduce() {
@@ -86,6 +96,12 @@ Entries of_all_reduce() {
         "one update with the gradient of all data",
         {{"batches", "(needed)", "of a worker's share"}}},
        make_full_batch},
+      {{"automatic",
+        "for each variable what costs less: all_reduce, byteps or a server",
+        {{"trip_us", "100", "time of a trip between tasks, in microseconds"},
+         {"bandwidth", "2600", "MB/s that a task sends"},
+         {"largest_copy", "1073741824", "bytes of a variable that each worker may have"}}},
+       make_automatic},
   };
 }
 
