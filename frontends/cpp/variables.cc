@@ -46,6 +46,12 @@ Node* original_of(Graph& graph, std::string_view root, std::string_view full, co
   return found;
 }
 
+bool is_shared_variable(const Graph& graph, const Node& node) {
+  const std::vector<Output>& shared = graph.collection("shared_variables");
+  return std::any_of(shared.begin(), shared.end(),
+                     [&](const Output& each) { return variable_node(each) == &node; });
+}
+
 // How a node tells which part it is: TensorFlow has this beside its graph, in SaveSliceInfo.
 constexpr std::string_view name_of_whole = "_part_of", place_in_whole = "_part";
 
@@ -158,6 +164,10 @@ Output variable(Graph& graph, std::string_view name, const Shape& shape, const I
   const bool is_own = graph.find(full.substr(root.size())) == nullptr && !root.empty() &&
                       may_be_own(graph, root, options);
   Node* original = is_own ? nullptr : original_of(graph, root, full, shape, dtype, use_resource);
+  if (original != nullptr && is_shared_variable(graph, *original)) {
+    no_op(graph, name);  // takes the name, as above
+    return variable_named(graph, original->name);
+  }
   AttrMap attrs{{"shape", shape}, {"dtype", dtype}, {"container", options.container}};
   // TensorFlow looks for a resource by this name alone, also if it is empty.
   attrs.emplace("shared_name",
@@ -228,6 +238,12 @@ std::vector<Output> trainable_variables(const Graph& graph) {
 Output slot(Output of, std::string_view name, const Initializer& initial, Location at) {
   Graph& graph = of.graph();
   const ColocationScope with(graph, {of});
+  const std::string root(root_of(graph, "shared_roots_with_slots", graph.scopes().name));
+  if (const std::string full = concat(variable_name(of), "/", name); !root.empty()) {
+    const NameScope absolute(graph, root);
+    const SameKind kind(graph, is_resource_variable(of));
+    return variable(graph, full, of.shape(), initial, of.dtype(), {.trainable = false}, at);
+  }
   const NameScope absolute(graph, "");
   const std::string full = graph.unique_name(concat(variable_name(of), "/", name));
   VariableOptions options{
@@ -277,6 +293,10 @@ void add_copy_root(Graph& graph, Node& root, bool own_state) {
   if (own_state) graph.add_to_collection("copy_roots_with_own_state", root.output());
 }
 
+void add_shared_variable(Graph& graph, const Output& variable) {
+  graph.add_to_collection("shared_variables", variable);
+}
+
 Node& update_copies(Graph& graph, Location at) {
   std::vector<Output> updates;
   for (const Output& initializer : graph.collection("copy_initializers")) {
@@ -297,8 +317,9 @@ std::string_view copy_root_of(const Graph& graph, std::string_view name) {
   return root_of(graph, "copy_roots", name);
 }
 
-void add_shared_root(Graph& graph, Node& root) {
+void add_shared_root(Graph& graph, Node& root, bool with_slots) {
   graph.add_to_collection("shared_roots", root.output());
+  if (with_slots) graph.add_to_collection("shared_roots_with_slots", root.output());
 }
 
 std::string_view shared_root_of(const Graph& graph, std::string_view name) {

@@ -92,6 +92,10 @@ void add_copy_root(Graph& graph, Node& root, bool own_state = false);
 // "worker_1/" if that begins the name and is a copy root, else "".
 std::string_view copy_root_of(const Graph& graph, std::string_view name);
 
+// No copies are made of that variable: a variable under a copy root that would be one is the
+// variable itself.
+void add_shared_variable(Graph& graph, const Output& variable);
+
 // A node that sets all copies of this graph to what their originals have: in a program that does
 // not initialise the originals.
 Node& update_copies(Graph& graph, Location at = here());
@@ -100,8 +104,9 @@ Node& initialize_own_variables(Graph& graph, Location at = here());
 
 // Variables called root/… are no new ones, but those called …: of a replica that shares them, or of
 // an evaluation. variable() returns what is there; INVALID_ARGUMENT if there is no such variable,
-// or its dtype or shape differs.
-void add_shared_root(Graph& graph, Node& root);
+// or its dtype or shape differs. Slots are new ones; `with_slots`, those that are there already, in
+// the order in which they were made for the variable.
+void add_shared_root(Graph& graph, Node& root, bool with_slots = false);
 // "replica_1/" if that begins the name and is a shared root, else "".
 std::string_view shared_root_of(const Graph& graph, std::string_view name);
 

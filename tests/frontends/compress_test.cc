@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <utility>
 
 #include "frontends/cpp/session.h"
 #include "frontends/cpp/variables.h"
@@ -114,6 +115,62 @@ TEST_F(Compress, TopKSendsTheLargest) {
   }
 }
 
+TEST_F(Compress, TheSignificantAreSentAndTheOthersAddUp) {
+  constexpr size_t n = 11;
+  constexpr float threshold = 0.75F;
+  build({.kind = Kind::significant, .threshold = threshold}, n);
+  std::vector<float> residual(n, 0);
+  for (int step = 0; step < 10; ++step) {
+    const std::vector<float> gradient = gradient_of(step, n);
+    std::vector<float> expected(n, 0);
+    for (size_t i = 0; i < n; ++i) {
+      residual[i] += gradient[i];
+      if (std::fabs(residual[i]) > threshold) expected[i] = std::exchange(residual[i], 0.0F);
+    }
+    EXPECT_EQ(send(gradient), expected) << "step " << step;
+  }
+}
+
+TEST_F(Compress, AllIsSignificantAboveZero) {
+  build({.kind = Kind::significant, .threshold = 0}, 11);
+  for (int step = 0; step < 3; ++step) {
+    const std::vector<float> gradient = gradient_of(step, 11);
+    EXPECT_EQ(send(gradient), gradient);
+  }
+}
+
+// Multiples of 1/16 add up without rounding.
+TEST_F(Compress, WhatIsSkippedIsSentLater) {
+  constexpr size_t n = 200;
+  build({.kind = Kind::random_skip, .ratio = 0.5}, n);
+  std::vector<float> owed(n, 0);
+  size_t sent = 0;
+  for (int step = 0; step < 10; ++step) {
+    const std::vector<float> gradient = gradient_of(step, n), arrived = send(gradient);
+    for (size_t i = 0; i < n; ++i) {
+      owed[i] += gradient[i];
+      if (arrived[i] == 0) continue;
+      EXPECT_EQ(arrived[i], owed[i]) << "step " << step << ", number " << i;
+      owed[i] = 0;
+      ++sent;
+    }
+  }
+  EXPECT_GT(sent, 700U);  // of 2,000: 9 standard deviations below the mean, zeros aside
+  EXPECT_LT(sent, 1'200U);
+}
+
+TEST_F(Compress, WithRatioOneNothingIsSkipped) {
+  build({.kind = Kind::random_skip, .ratio = 1}, 11);
+  EXPECT_EQ(send(gradient_of(1, 11)), gradient_of(1, 11));
+}
+
+TEST_F(Compress, TheKktFilterSkipsWhatThePenaltyHoldsAtZero) {
+  build({.kind = Kind::kkt, .l1 = 0.5}, 4);
+  session_->run(assign(variable_, Tensor::of<float>({4}, {0, 0, 1, 0})));
+  for (int step = 0; step < 2; ++step)  // nothing is kept
+    EXPECT_THAT(send({0.5, -0.75, 0.25, 0.375}), testing::ElementsAre(0, -0.75, 0.25, 0));
+}
+
 TEST_F(Compress, HalfPrecisionRounds) {
   build({.kind = Kind::bf16}, 2);
   EXPECT_THAT(send({1, 1.0F + 1.0F / 512}), testing::ElementsAre(1, 1));
@@ -138,6 +195,8 @@ INSTANTIATE_TEST_SUITE_P(Kinds, CompressedBytes,
 TEST(CompressOptions, ReportMistakes) {
   expect_error([] { compression_named("3bit"); }, Code::invalid_argument,
                "there is no compression '3bit'; there are: none, bf16, fp16, 2bit, top_k");
+  expect_error([] { filter_named("top_k"); }, Code::invalid_argument,
+               "there is no filter 'top_k'; there are: none, significant, random_skip, kkt");
 }
 
 }  // namespace

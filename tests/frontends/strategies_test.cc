@@ -1,85 +1,24 @@
 // Strategies: each against its rule, written as a few lines of plain C++, on a cluster of tasks in
-// this process.
+// this process. Here what all have in common, and those with one gradient for all;
+// server_strategies_test.cc, local_strategies_test.cc and thread_strategies_test.cc have the rest.
 #include "frontends/cpp/strategies/strategy.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <barrier>
-#include <cmath>
-#include <thread>
-
 #include "frontends/cpp/nn/nn.h"
-#include "frontends/cpp/optimizers/optimizers.h"
-#include "frontends/cpp/training/training_hooks.h"
-#include "frontends/cpp/training/training_session.h"
 #include "graph/passes/pipeline.h"
-#include "tests/support/eventually.h"
 #include "tests/support/expect_error.h"
-#include "tests/support/in_process_cluster.h"
 #include "tests/support/scratch_directory.h"
+#include "tests/support/strategy_programs.h"
 
 namespace leat {
 namespace {
 
+using namespace strategy_programs;
+
 using testing::ElementsAre;
 using testing::HasSubstr;
-
-constexpr float rate = 0.1F;
-constexpr float start = 1;
-
-// Element i is x(i).
-float x(int64_t i) { return std::sin(static_cast<float>(i)); }
-
-Dataset numbers() {
-  Tensor values(f32, {240});
-  for (int64_t i = 0; i < 240; ++i) values.data<float>()[i] = x(i);
-  return datasets::from_tensors(values).repeat().batch(1);
-}
-// Of the worker k of n, in step i.
-float x_of(int n, int k, int64_t i) { return x((i * n + k) % 240); }
-
-// loss = (w - x)² / 2, so the gradient of w is w - x.
-Losses follow(const Batch& batch) {
-  Graph& g = batch[0].graph();
-  Output w = variable(g, "w", {}, initializers::constant(start));
-  return {.loss = mean(square(w - batch[0])) * 0.5F, .metrics = {{"w", w * 1.0F}}};
-}
-
-// What a program of worker `k` does.
-struct Program {
-  Program(const std::string& strategy, const StrategyCluster& cluster,
-          const Optimizer& optimizer = Sgd{rate}, const ModelFunction& model = follow)
-      : made(make_strategy(strategy, cluster)),
-        training(made->minimize(graph, optimizer, numbers(), model)) {}
-
-  // Until that global step; returns the variable w.
-  float train(int64_t steps, TrainingOptions options = {}) {
-    options.hooks.push_back(stop_at(steps));
-    TrainingSession session(training, options);
-    while (!session.should_stop()) session.step({});
-    session.run();
-    if (training.is_idle) return 0;
-    const float w = session.session().run(variable_named(graph, "w")).item<float>();
-    session.close();
-    return w;
-  }
-
-  Graph graph;
-  std::unique_ptr<Strategy> made;
-  Training training;
-};
-
-StrategyCluster member(InProcessCluster& cluster, int k) {
-  return {cluster.spec(), {"worker", k}, cluster.target("worker", k)};
-}
-
-// Plain gradient descent.
-float descended(int64_t steps) {
-  float w = start;
-  for (int64_t i = 0; i < steps; ++i) w -= rate * (w - x(i));
-  return w;
-}
 
 // ---- One worker ----
 
@@ -97,8 +36,8 @@ INSTANTIATE_TEST_SUITE_P(
                     "hogwild:threads=1", "parameter_server:delay_aware=dc_asgd",
                     "parameter_server:drop_stale=0", "parameter_server:staleness=0:servers=worker",
                     "parameter_server:staleness=0:backup_workers=1", "all_reduce:adasum=true",
-                    "local_sgd", "local_sgd:steps=3", "model_average", "simu_parallel_sgd",
-                    "bmuf:steps=3", "downpour:local_rate=0"),
+                    "all_reduce:join=true", "automatic", "local_sgd", "local_sgd:steps=3",
+                    "model_average", "simu_parallel_sgd", "bmuf:steps=3", "downpour:local_rate=0"),
     [](const auto& info) {
       std::string name = info.param;
       for (char& c : name) c = std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
@@ -147,319 +86,61 @@ TEST(Strategies, AdasumAddsWhatIsOrthogonal) {
   EXPECT_NEAR(Program("all_reduce:adasum=true", member(cluster, 0)).train(8), w, 1e-6);
 }
 
-TEST(Strategies, LocalSgdTakesTheMeanOfWhatWorkersHaveReached) {
-  constexpr int n = 3, tau = 4;
-  InProcessCluster cluster({{"worker", n}});
-  std::vector<float> w(n, start);
-  for (int i = 0; i < 10; ++i) {
-    for (int k = 0; k < n; ++k) w[k] -= rate * (w[k] - x_of(n, k, i));
-    if ((i + 1) % tau != 0 && i != 9) continue;  // and at the end
-    float mean = 0;
-    for (const float each : w) mean += each / n;
-    w.assign(n, mean);
-  }
-  EXPECT_NEAR(Program("local_sgd:steps=4", member(cluster, 0)).train(10), w[0], 1e-6);
-}
-
-TEST(Strategies, SimuParallelSgdTakesOneMeanAtTheEnd) {
+TEST(Strategies, AllReduceCompresses) {
   constexpr int n = 3;
   InProcessCluster cluster({{"worker", n}});
-  float mean = 0;
-  for (int k = 0; k < n; ++k) {
-    float w = start;
-    for (int i = 0; i < 9; ++i) w -= rate * (w - x_of(n, k, i));
-    mean += w / n;
-  }
-  EXPECT_NEAR(Program("simu_parallel_sgd", member(cluster, 0)).train(9), mean, 1e-6);
-}
-
-TEST(Strategies, BlockMomentumFollowsItsFormula) {
-  constexpr int n = 2, tau = 3;
-  constexpr float momentum = 0.5F, zeta = 0.9F;
-  InProcessCluster cluster({{"worker", n}});
-  for (const bool nesterov : {false, true}) {
-    std::vector<float> w(n, start);
-    float begun = start, delta = 0;
-    for (int i = 0; i < 12; ++i) {
-      for (int k = 0; k < n; ++k) w[k] -= rate * (w[k] - x_of(n, k, i));
-      if ((i + 1) % tau != 0) continue;
-      const float mean = (w[0] + w[1]) / 2;
-      delta = momentum * delta + zeta * (begun - mean);
-      begun -= delta;
-      if (nesterov) begun -= momentum * delta;
-      w.assign(n, begun);
-    }
-    const std::string strategy =
-        concat("bmuf:steps=3:momentum=0.5:rate=0.9:nesterov=", nesterov ? "true" : "false");
-    EXPECT_NEAR(Program(strategy, member(cluster, 0)).train(12), w[0], 1e-6) << strategy;
-  }
-}
-
-TEST(Strategies, AdmmFollowsItsFormula) {
-  constexpr int n = 3, steps = 5;
-  constexpr float rho = 0.5F;
-  InProcessCluster cluster({{"worker", n}});
-  std::vector<float> w(n, start), u(n, 0);
-  float z = start;
-  for (int i = 0; i < 20; ++i) {
-    for (int k = 0; k < n; ++k) w[k] -= rate * (w[k] - x_of(n, k, i) + rho * (w[k] - z + u[k]));
-    if ((i + 1) % steps != 0) continue;
-    z = 0;
-    for (int k = 0; k < n; ++k) z += (w[k] + u[k]) / n;
-    for (int k = 0; k < n; ++k) u[k] += w[k] - z;
-  }
-  EXPECT_NEAR(Program("admm:steps=5:rho=0.5", member(cluster, 0)).train(20), z, 1e-6);
-}
-
-TEST(Strategies, EasgdTiesEachWorkerToTheCentre) {
-  constexpr int n = 2, tau = 2;
-  constexpr float alpha = 0.25F;
-  InProcessCluster cluster({{"ps", 1}, {"worker", n}});
-  const std::string strategy = "easgd:steps=2:moving_rate=0.25";
-  // One program after the other: this schedule is known.
-  Program first(strategy, member(cluster, 0)), second(strategy, member(cluster, 1));
-  float c = start;
-  const auto worker = [&](int k, int steps) {
-    float w = c;  // a program begins at the centre
-    for (int i = 0; i < steps; ++i) {
-      w -= rate * (w - x_of(n, k, i));
-      if ((i + 1) % tau != 0) continue;
-      const float e = alpha * (w - c);
-      w -= e;
-      c += e;
-    }
-    return c;
-  };
-  EXPECT_NEAR(first.train(6), worker(0, 6), 1e-6);
-  // The global step counts the steps of both: 6 are made.
-  EXPECT_NEAR(second.train(10, {.is_chief = false}), worker(1, 4), 1e-6);
-}
-
-TEST(Strategies, DownpourFetchesAndPushesAtItsOwnPace) {
-  constexpr int n = 1;
-  InProcessCluster cluster({{"ps", 1}, {"worker", n}});
-  constexpr float local = 0.05F;
-  float server = start, w = start, sum = 0;
-  for (int i = 0; i < 12; ++i) {
-    const float g = w - x_of(n, 0, i);
-    w -= local * g;
-    sum += g;
-    if ((i + 1) % 2 == 0) {
-      server -= rate * sum;
-      sum = 0;
-    }
-    if ((i + 1) % 3 == 0) w = server;
-  }
-  EXPECT_NEAR(Program("downpour:push=2:fetch=3:local_rate=0.05", member(cluster, 0)).train(12),
-              server, 1e-6);
-}
-
-TEST(Strategies, CompressedGradientsAreRounded) {
-  InProcessCluster cluster({{"ps", 1}, {"worker", 1}});
-  for (const char* kind : {"", ":staleness=0", ":staleness=1"}) {
-    const std::string strategy = concat("parameter_server:compress=bf16", kind);
-    const float w = Program(strategy, member(cluster, 0)).train(7);
-    EXPECT_NEAR(w, descended(7), 0.01) << strategy;
-    EXPECT_NE(w, descended(7)) << strategy;
-  }
-}
-
-// The first program computes with variables that the second one has changed three times since.
-struct Late {
-  explicit Late(const std::string& strategy)
-      : late(strategy, member(cluster, 0)), other(strategy, member(cluster, 1)) {
-    TrainingSession session(late.training), fast(other.training, {.is_chief = false});
-    for (int i = 0; i < 3; ++i) fast.step({});
-    session.step({});
-    w = session.session().run(variable_named(late.graph, "w")).item<float>();
-  }
-  InProcessCluster cluster{{{"ps", 1}, {"worker", 2}}};
-  Program late, other;
-  float w = 0;
-};
-
-TEST(Strategies, DelayCompensationMovesALateGradient) {
-  float w = start;
-  for (int i = 0; i < 3; ++i) w -= rate * (w - x_of(2, 1, i));
-  const float g = start - x_of(2, 0, 0);
-  const float late = w - rate * (g + 0.5F * g * g * (w - start));
-  EXPECT_NEAR(Late("parameter_server:delay_aware=dc_asgd:lambda=0.5").w, late, 1e-6);
-  EXPECT_NEAR(Late("parameter_server:delay_aware=dc_asgd:lambda=0").w, w - rate * g, 1e-6);
-}
-
-TEST(Strategies, AdaDelayShrinksALateGradient) {
-  const float beta = 2;
-  float w = start;
-  for (int i = 0; i < 3; ++i)
-    w -= rate * (w - x_of(2, 1, i)) / (beta + std::sqrt(static_cast<float>(i)));
-  w -= rate * (start - x_of(2, 0, 0)) / (beta + std::sqrt(3.0F + 3.0F));
-  EXPECT_NEAR(Late("parameter_server:delay_aware=adadelay:beta=2").w, w, 1e-6);
-}
-
-TEST(Strategies, GradientsThatAreTooLateAreDropped) {
-  float w = start;
-  for (int i = 0; i < 3; ++i) w -= rate * (w - x_of(2, 1, i));
-  Late dropped("parameter_server:drop_stale=2");
-  EXPECT_FLOAT_EQ(dropped.w, w);
-  Session session(dropped.late.graph, {.target = dropped.cluster.target("worker", 0)});
-  EXPECT_EQ(session.run(variable_named(dropped.late.graph, "dropped_gradients")).item<int64_t>(),
-            1);
-  EXPECT_FLOAT_EQ(Late("parameter_server:drop_stale=3").w, w - rate * (start - x_of(2, 0, 0)));
-}
-
-// ---- Programs that run at the same time ----
-
-TEST(Strategies, BackupWorkersDropWhatComesTooLate) {
-  constexpr int n = 3, rounds = 3, steps = 30;
-  InProcessCluster cluster({{"ps", 2}, {"worker", n}});
-  float w = start;
-  for (int i = 0; i < steps; ++i) {
-    float sum = 0;
-    for (int k = 0; k < n - 1; ++k) sum += w - x_of(n, k, i);
-    w -= rate * sum / (n - 1);
-  }
-  const std::string strategy = "parameter_server:staleness=0:backup_workers=1";
-  float end = 0;
-  int64_t dropped = 0;
-  std::barrier all(n);
-  const auto run = [&](int k) {
-    Program program(strategy, member(cluster, k));
-    TrainingSession session(program.training);
-    for (int round = 0; round < rounds; ++round) {
-      all.arrive_and_wait();
-      for (int i = 0; k < n - 1 && i < steps / rounds; ++i) session.step({});
-      all.arrive_and_wait();
-      if (k == n - 1) session.step({});  // with variables of before
-    }
-    all.arrive_and_wait();
-    if (k == 0) {
-      const auto read = [&](const char* name) {
-        return session.session().run(variable_named(program.graph, name));
-      };
-      end = read("w").item<float>();
-      dropped = read("dropped_gradients").item<int64_t>();
-    }
-    all.arrive_and_wait();
-  };
-  std::vector<std::thread> threads;
-  for (int k = 0; k < n; ++k) threads.emplace_back(run, k);
-  for (std::thread& each : threads) each.join();
-  EXPECT_NEAR(end, w, 1e-5);
-  EXPECT_EQ(dropped, rounds);
-}
-
-TEST(Strategies, MultiversoGivesAllWorkersTheSameVariables) {
-  constexpr int n = 3, steps = 20;
-  InProcessCluster cluster({{"ps", 1}, {"worker", n}});
-  float w = start;
-  for (int i = 0; i < steps; ++i) {
-    float sum = 0;
-    for (int k = 0; k < n; ++k) sum += w - x_of(n, k, i);
-    w -= rate * sum;
-  }
-  std::barrier all_have_joined(n);
-  std::vector<float> ends(n);
-  std::vector<std::thread> threads;
-  for (int k = 0; k < n; ++k) {
-    threads.emplace_back([&, k] {
-      Program program("multiverso", member(cluster, k));
-      TrainingSession session(program.training);
-      all_have_joined.arrive_and_wait();
-      for (int i = 0; i < steps; ++i) session.step({});
-      const Output copy = program.made->replicas().copy_of(variable_named(program.graph, "w"), k);
-      ends[static_cast<size_t>(k)] = session.session().run(copy).item<float>();
-    });
-  }
-  for (std::thread& each : threads) each.join();
-  for (const float end : ends) EXPECT_NEAR(end, w, 1e-5);
-}
-
-// The gradient is 1, and so is the rate: the variable counts updates.
-Losses count_updates(const Batch& batch) {
-  Graph& g = batch[0].graph();
-  Output w = variable(g, "w", {}, initializers::constant(0));
-  return {.loss = sum(w + batch[0] * 0)};
-}
-
-TEST(Strategies, AsynchronousOnesLoseNoUpdate) {
-  constexpr int n = 3;
-  for (const std::string strategy :
-       {"parameter_server", "parameter_server:staleness=1", "downpour:local_rate=0"}) {
-    InProcessCluster cluster({{"ps", 1}, {"worker", n}});
-    std::vector<std::thread> threads;
-    std::vector<float> seen(n);
+  float plain = start, two_bit = start;
+  std::vector<float> residual(n, 0);
+  for (int i = 0; i < 8; ++i) {
+    float sum = 0, sent = 0;
     for (int k = 0; k < n; ++k) {
-      threads.emplace_back([&, k] {
-        Program program(strategy, member(cluster, k), Sgd{1}, count_updates);
-        TrainingSession session(program.training);
-        for (int i = 0; i < 40; ++i) session.step({});
-        session.close();
-      });
+      sum += plain - x_of(n, k, i);
+      float& r = residual[static_cast<size_t>(k)];
+      r += two_bit - x_of(n, k, i);
+      const float now = r >= 0.25F ? 0.25F : r <= -0.25F ? -0.25F : 0;
+      r -= now;
+      sent += now;
     }
-    for (std::thread& each : threads) each.join();
-    Program reader(strategy, member(cluster, 0), Sgd{1}, count_updates);
-    Session session(reader.graph, {.target = cluster.target("worker", 0)});
-    EXPECT_EQ(session.run(variable_named(reader.graph, "w")).item<float>(), -40.0F * n) << strategy;
-    EXPECT_EQ(session.run(variable_named(reader.graph, "global_step")).item<int64_t>(), 40 * n)
-        << strategy;
+    plain -= rate * sum / n;
+    two_bit -= rate * sent / n;
+  }
+  const auto trained = [&](const char* options) {
+    return Program(concat("all_reduce:", options), member(cluster, 0)).train(8);
+  };
+  EXPECT_NEAR(trained("compress=2bit:threshold=0.25"), two_bit, 1e-6);
+  for (const char* all : {"compress=top_k:ratio=1", "filter=significant:threshold=0",
+                          "filter=random_skip:ratio=1", "filter=kkt:l1=0"})
+    EXPECT_NEAR(trained(all), plain, 1e-6) << all;
+  for (const char* rounded : {"compress=bf16", "compress=fp16:algorithm=chunks"}) {
+    EXPECT_NEAR(trained(rounded), plain, 0.02) << rounded;
+    EXPECT_NE(trained(rounded), plain) << rounded;
   }
 }
 
-TEST(Strategies, ThreadsOfOneProcessLoseNoUpdate) {
-  Program program("hogwild:threads=4", {}, Sgd{1}, count_updates);
-  TrainingSession session(program.training, {.hooks = {stop_at(2'000)}});
-  session.run();
-  const auto steps = session.session().run(variable_named(program.graph, "global_step"));
-  EXPECT_GE(steps.item<int64_t>(), 2'000);
-  EXPECT_EQ(session.session().run(variable_named(program.graph, "w")).item<float>(),
-            -static_cast<float>(steps.item<int64_t>()));
-}
-
-TEST(Strategies, AnErrorOfAThreadEndsTheTraining) {
-  int calls = 0;
-  const auto fails = [&](const Batch& batch) {
-    Losses losses = count_updates(batch);
-    if (++calls == 2)
-      losses.loss = losses.loss * check_numerics(1 / sum(batch[0] * 0), "the second thread");
-    return losses;
-  };
-  Program program("hogwild:threads=2", {}, Sgd{1}, fails);
-  TrainingSession session(program.training);
-  expect_error_with(Code::invalid_argument, "the second thread", [&] {
-    for (int i = 0; i < 100'000; ++i) session.step({});
-  });
-}
-
-TEST(Strategies, TheFastestWorkerStaysWithinTheStaleness) {
-  constexpr int n = 2, staleness = 3, steps = 40;
-  InProcessCluster cluster({{"ps", 1}, {"worker", n}});
-  std::atomic<int> slow_steps = 0, fast_steps = 0, most = 0;
-  std::barrier both_have_joined(n);
-  const auto run = [&](int k) {
-    Program program("parameter_server:staleness=3", member(cluster, k));
-    TrainingSession session(program.training);
-    both_have_joined.arrive_and_wait();
-    for (int i = 0; i < steps; ++i) {
-      // The slow one goes on when the fast one is as far ahead as it may be.
-      if (k == 0) {
-        EXPECT_TRUE(eventually([&] { return fast_steps >= std::min(i + staleness, steps); }));
-      }
-      session.step({});
-      if (k == 0) {
-        slow_steps = i + 1;
-      } else {
-        fast_steps = i + 1;
-        most = std::max<int>(most, fast_steps - slow_steps);
-      }
-    }
-    session.close();
-  };
-  std::thread slow(run, 0), fast(run, 1);
-  slow.join();
-  fast.join();
-  // Its step i + 1 ends when the slow one has ticked, just before it counts here.
-  EXPECT_LE(most, staleness + 1);
-  EXPECT_GE(most, staleness);
+// Of 10 elements worker 0 has 4, the two others 3 each.
+TEST(Strategies, AWorkerWithoutDataLeavesTheMeanToTheOthers) {
+  constexpr int n = 3, elements = 10;
+  InProcessCluster cluster({{"worker", n}});
+  Tensor values(f32, {elements});
+  for (int64_t i = 0; i < elements; ++i) values.data<float>()[i] = x(i);
+  const Dataset few = datasets::from_tensors(values).batch(1);
+  float w = start;
+  for (int i = 0; i < 4; ++i) {
+    const int contributors = i < 3 ? n : 1;
+    float sum = 0;
+    for (int k = 0; k < contributors; ++k) sum += w - x(i * n + k);
+    w -= rate * sum / static_cast<float>(contributors);
+  }
+  for (const char* options : {"", ":algorithm=chunks"}) {
+    Graph graph;
+    const auto made = make_strategy(concat("all_reduce:join=true", options), member(cluster, 0));
+    const Training training = made->minimize(graph, Sgd{rate}, few, follow);
+    TrainingSession session(training);
+    session.run();
+    EXPECT_EQ(session.global_step(), 4) << options;
+    EXPECT_NEAR(session.session().run(variable_named(graph, "w")).item<float>(), w, 1e-6)
+        << options;
+  }
 }
 
 // ---- What crosses ----
@@ -567,7 +248,7 @@ TEST(Strategies, ReportMistakes) {
   const auto make = [](const char* text) { return [text] { make_strategy(text, {}); }; };
   expect_error_with(Code::invalid_argument,
                     "there is no strategy 'local_sdg'; did you mean 'local_sgd'?; there are: "
-                    "one_device, parameter_server",
+                    "one_device, hogwild",
                     make("local_sdg"));
   expect_error_with(Code::invalid_argument,
                     "strategy 'local_sgd' has no option 'tau'; it has: steps",
@@ -588,6 +269,12 @@ TEST(Strategies, ReportMistakes) {
                     make("bmuf:nesterov=1"));
   expect_error_with(Code::invalid_argument, "direct, chunks or servers, got 'ring'",
                     make("all_reduce:algorithm=ring"));
+  expect_error_with(Code::invalid_argument, "join does not go with adasum, compression or several",
+                    make("all_reduce:join=true:compress=bf16"));
+  expect_error_with(Code::invalid_argument, "the option 'filter' does not go with compress",
+                    make("parameter_server:compress=bf16:filter=kkt:l1=1"));
+  expect_error_with(Code::invalid_argument, "there are: none, adadelay, dc_asgd, adaptive_revision",
+                    make("parameter_server:delay_aware=dcasgd"));
   expect_error_with(Code::invalid_argument, "trains on the tasks of the job 'worker'",
                     [] { make_strategy("all_reduce", ClusterSpec::parse(R"({"ps": ["h:1"]})")); });
   expect_error_with(Code::invalid_argument, "the cluster has no 'ps'", [] {

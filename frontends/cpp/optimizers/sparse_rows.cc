@@ -14,8 +14,8 @@ GradientAndVariable sum_repeated(const GradientAndVariable& gradient, Location a
   const NameScope scope(graph, "sum_repeated");
   const ColocationScope with(graph, {gradient.variable});
   const auto [rows, numbers] = unique(gradient.indices, i32, at);
-  return {segment_sum(gradient.gradient, numbers, size_of(rows, i32, at), at),
-          gradient.variable, rows};
+  return {segment_sum(gradient.gradient, numbers, size_of(rows, i32, at), at), gradient.variable,
+          rows};
 }
 
 GradientAndVariable sum_of(const std::vector<GradientAndVariable>& gradients, Location at) {
@@ -36,6 +36,19 @@ GradientAndVariable sum_of(const std::vector<GradientAndVariable>& gradients, Lo
   const Output variable = gradients.front().variable;
   if (!are_rows) return {add_n(values, at), variable};
   return {concatenate(values, 0, at), variable, concatenate(indices, 0, at)};
+}
+
+GradientAndVariable mean_of(const std::vector<GradientAndVariable>& gradients, Location at) {
+  std::vector<GradientAndVariable> computed;
+  for (const GradientAndVariable& each : gradients) {
+    if (each.gradient) computed.push_back(each);
+  }
+  const Output variable = gradients.front().variable;
+  if (computed.empty()) return {{}, variable};
+  const ColocationScope with(variable.graph(), {variable});
+  GradientAndVariable out = sum_of(computed, at);
+  out.gradient = out.gradient * (1.0 / static_cast<double>(gradients.size()));
+  return out;
 }
 
 GradientAndVariable densify(const GradientAndVariable& gradient, Location at) {

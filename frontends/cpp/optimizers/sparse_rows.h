@@ -27,6 +27,11 @@ GradientAndVariable sum_repeated(const GradientAndVariable& gradient, Location a
 // dense.
 GradientAndVariable sum_of(const std::vector<GradientAndVariable>& gradients, Location at = here());
 
+// The mean over replicas, taken where their variable is; without a gradient counts as 0. Without a
+// gradient if none has one.
+GradientAndVariable mean_of(const std::vector<GradientAndVariable>& gradients,
+                            Location at = here());
+
 // The same gradient, dense: zero where there is no row. It costs as much as the variable is large.
 GradientAndVariable densify(const GradientAndVariable& gradient, Location at = here());
 

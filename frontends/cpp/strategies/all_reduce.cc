@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "frontends/cpp/control_flow/cond.h"
+#include "frontends/cpp/state/queue.h"
+
 namespace leat {
 namespace {
 
@@ -21,6 +24,11 @@ AllReduce::AllReduce(const StrategyCluster& cluster, Options options)
   check(options_.backward_passes_per_step > 0,
         "all_reduce: backward_passes_per_step must be positive, got ",
         options_.backward_passes_per_step);
+  const bool has_mean = options_.reduction == collectives::Reduction::mean;
+  const bool is_compressed = options_.compression.kind != Compression::Kind::none;
+  check(has_mean || !is_compressed, "all_reduce: adasum does not go with compression");
+  check(!options_.joins || (has_mean && !is_compressed && options_.backward_passes_per_step == 1),
+        "all_reduce: join does not go with adasum, compression or several backward passes");
 }
 
 ReplicaScope AllReduce::replica(Graph& graph, int index) const {
@@ -66,26 +74,36 @@ std::vector<AllReduce::Gradients> AllReduce::gradients(const Optimizer& optimize
   return used;
 }
 
-void AllReduce::exchange(std::vector<Gradients>& all, Location at) const {
+collectives::AllReduceOptions AllReduce::exchange_options() const {
+  return {.reduction = options_.reduction,
+          .algorithm = options_.algorithm,
+          .bucket_bytes = options_.bucket_bytes,
+          .trip_bytes = options_.trip_bytes};
+}
+
+void AllReduce::exchange(std::vector<Gradients>& all, std::vector<Output>& updates,
+                         Location at) const {
+  if (workers() == 1) return;
+  for (Gradients& of_replica : all) {
+    for (GradientAndVariable& each : of_replica) each.gradient = with_shape(each);
+  }
+  if (options_.compression.kind != Compression::Kind::none) {
+    mean_of_compressed(replicas(), all, options_.compression, exchange_options(), updates, at);
+    return;
+  }
   std::vector<collectives::PerReplica> tensors;
   for (size_t v = all.front().size(); v-- > 0;) {  // as backward makes them
     tensors.emplace_back();
-    for (const Gradients& of_replica : all) tensors.back().push_back(with_shape(of_replica[v]));
+    for (const Gradients& of_replica : all) tensors.back().push_back(of_replica[v].gradient);
   }
-  const auto means = collectives::all_reduce(replicas(), tensors,
-                                             {.reduction = options_.reduction,
-                                              .algorithm = options_.algorithm,
-                                              .bucket_bytes = options_.bucket_bytes,
-                                              .trip_bytes = options_.trip_bytes},
-                                             at);
+  const auto means = collectives::all_reduce(replicas(), tensors, exchange_options(), at);
   for (size_t i = 0; i < means.size(); ++i) {
     for (size_t k = 0; k < all.size(); ++k) all[k][means.size() - 1 - i].gradient = means[i][k];
   }
 }
 
 Node& AllReduce::apply(Graph& graph, const Optimizer& optimizer, const std::vector<Gradients>& all,
-                       Output global_step, Location at) const {
-  std::vector<Output> updates;
+                       std::vector<Output> updates, Output global_step, Location at) const {
   for (int k = 0; k < workers(); ++k) {
     const ReplicaScope there = replica(graph, k);
     updates.push_back(optimizer
@@ -105,26 +123,21 @@ Node& AllReduce::minimize(const Optimizer& optimizer, const std::vector<Output>&
     check(bool(losses[k]), "the loss of replica ", k, " is an empty Output");
   Graph& graph = losses.front().graph();
   std::vector<Gradients> all = gradients(optimizer, losses, options.variables);
-  if (workers() > 1) exchange(all, at);
-  return apply(graph, optimizer, all, options.global_step, at);
+  std::vector<Output> updates;
+  exchange(all, updates, at);
+  return apply(graph, optimizer, all, std::move(updates), options.global_step, at);
 }
 
 Training AllReduce::minimize(Graph& graph, const Optimizer& optimizer, const Dataset& data,
                              const ModelFunction& model, Location at) const {
   Training training = new_training(graph, /*drives_all=*/true);
   if (training.is_idle) return training;
-  std::vector<Losses> built;
-  std::vector<Output> losses;
-  for (int k = 0; k < workers(); ++k) {
-    const auto there = replica(graph, k);
-    if (k == 0) training.global_step = global_step(graph, at);
-    built.push_back(build(training, data, model, k, at));
-    losses.push_back(built.back().loss);
-  }
+  if (options_.joins && workers() > 1) return joined(training, optimizer, data, model, at);
+  const std::vector<Losses> built = build_all(training, data, model, &Replicas::first_or_copy, at);
   set_shown(training, built);
   if (options_.backward_passes_per_step > 1)
-    return accumulated(training, optimizer, gradients(optimizer, losses, {}), at);
-  training.step = &minimize(optimizer, losses, {.global_step = training.global_step}, at);
+    return accumulated(training, optimizer, gradients(optimizer, losses_of(built), {}), at);
+  training.step = &minimize(optimizer, losses_of(built), {.global_step = training.global_step}, at);
   return training;
 }
 
@@ -148,8 +161,9 @@ Training AllReduce::accumulated(Training training, const Optimizer& optimizer,
   }
   const ReplicaScope chief = replica(graph, 0);
   training.step = &group(graph, added, "accumulate", at);
-  if (workers() > 1) exchange(all, at);
-  Node& update = apply(graph, optimizer, all, training.global_step, at);
+  std::vector<Output> updates;
+  exchange(all, updates, at);
+  Node& update = apply(graph, optimizer, all, std::move(updates), training.global_step, at);
   const ControlScope after(graph, {update});
   for (size_t k = 0; k < sums.size(); ++k) {
     const ReplicaScope there = replica(graph, static_cast<int>(k));
@@ -158,6 +172,108 @@ Training AllReduce::accumulated(Training training, const Optimizer& optimizer,
   training.batches_per_step = options_.backward_passes_per_step;
   training.periodic.push_back(
       every(options_.backward_passes_per_step, &group(graph, emptied, "update", at)));
+  return training;
+}
+
+namespace {
+
+// The elements of `data`, with a 1; then its first one over and over, with a 0.
+Dataset with_end(const Dataset& data, Location at) {
+  const auto flagged = [&](const Dataset& elements, float flag) {
+    return elements.map(
+        [=](const std::vector<Output>& x) {
+          std::vector<Output> out = x;
+          out.push_back(constant(x.front().graph(), flag));
+          return out;
+        },
+        at);
+  };
+  return flagged(data, 1).concatenate(flagged(data.take(1, at).cache("", at).repeat(-1, at), 0),
+                                      at);
+}
+
+// Fails with OUT_OF_RANGE, as data that has ended, unless there is somebody who contributes.
+Output end_unless(const Output& contributors, Location at) {
+  Graph& graph = contributors.graph();
+  const Queue ended(graph, "all_data_has_ended", {i32}, {}, at);
+  return cond(
+      contributors > 0, [&] { return constant(graph, int32_t{0}); },
+      [&] {
+        const ControlScope after(graph, {ended.close({}, at)});
+        return ended.dequeue(at)[0];
+      });
+}
+
+}  // namespace
+
+Training AllReduce::joined(Training training, const Optimizer& optimizer, const Dataset& data,
+                           const ModelFunction& model, Location at) const {
+  Graph& graph = *training.graph;
+  std::vector<Losses> built;
+  collectives::PerReplica contributes, shown;
+  for (int k = 0; k < workers(); ++k) {
+    const ReplicaScope there = replica(graph, k);
+    if (k == 0) training.global_step = global_step(graph, at);
+    const Dataset own = data.share(workers(), k, at);
+    std::vector<Output> components = with_end(own, at).next(graph, at).components();
+    contributes.push_back(components.back());
+    components.pop_back();
+    std::vector<std::string> names;
+    for (const Component& each : own.components()) names.push_back(each.name);
+    const Batch batch(components, names);
+    built.push_back(build(model, batch, at));
+    const Output rows = shape_of(batch[0], i32, at)[0] * cast(contributes.back(), i32);
+    training.samples = training.samples ? training.samples + rows : rows;
+  }
+  const auto sum_over = [&](const collectives::PerReplica& values) {
+    return collectives::all_reduce(replicas(), values, {.reduction = collectives::Reduction::sum},
+                                   at);
+  };
+  const collectives::PerReplica contributors = sum_over(contributes);
+  const Output go_on = [&] {
+    const ReplicaScope chief = replica(graph, 0);
+    return end_unless(contributors[0], at);
+  }();
+
+  std::vector<Gradients> all = gradients(optimizer, losses_of(built), {});
+  std::vector<collectives::PerReplica> tensors;
+  for (size_t v = all.front().size(); v-- > 0;) {
+    tensors.emplace_back();
+    for (size_t k = 0; k < all.size(); ++k) {
+      const ReplicaScope there = replica(graph, static_cast<int>(k));
+      const Output gradient = with_shape(all[k][v]);
+      // Not a product: what the first batch gives now may not be a number.
+      tensors.back().push_back(where(contributes[k] > 0, gradient, zeros_like(gradient)));
+    }
+  }
+  auto options = exchange_options();
+  options.reduction = collectives::Reduction::sum;
+  const auto sums = collectives::all_reduce(replicas(), tensors, options, at);
+  for (size_t i = 0; i < sums.size(); ++i) {
+    for (size_t k = 0; k < all.size(); ++k) {
+      const ReplicaScope there = replica(graph, static_cast<int>(k));
+      Output& gradient = all[k][sums.size() - 1 - i].gradient;
+      gradient = sums[i][k] / cast(contributors[k], sums[i][k].dtype());
+    }
+  }
+  const ControlScope after(graph, {go_on});
+  training.step = &apply(graph, optimizer, all, {}, training.global_step, at);
+
+  const ReplicaScope chief = replica(graph, 0);
+  const NameScope scope(graph, "shown");
+  const auto mean_of = [&](auto&& value) {
+    std::vector<Output> values;
+    for (size_t k = 0; k < built.size(); ++k) {
+      const Output each = cast(reshape(value(built[k]), {}), f32);
+      values.push_back(where(contributes[k] > 0, each, zeros_like(each)));
+    }
+    return add_n(values) / contributors[0];
+  };
+  training.loss = mean_of([](const Losses& of) { return of.loss; });
+  for (size_t i = 0; i < built.front().metrics.size(); ++i) {
+    training.metrics.push_back({built.front().metrics[i].first,
+                                mean_of([&](const Losses& of) { return of.metrics[i].second; })});
+  }
   return training;
 }
 

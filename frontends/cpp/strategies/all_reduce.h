@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "frontends/cpp/optimizers/optimizers.h"
-#include "frontends/cpp/strategies/parts/collectives.h"
+#include "frontends/cpp/strategies/parts/compress.h"
 #include "frontends/cpp/strategies/strategy.h"
 
 namespace leat {
@@ -27,6 +27,15 @@ struct AllReduceOptions {
   // bytes, and one update with the mean of all. Horovod's backward_passes_per_step; with all
   // batches of an epoch it is full-batch gradient descent.
   int64_t backward_passes_per_step = 1;
+  // Of the gradients that are exchanged (compress.h): casts go the way of `algorithm`, the others
+  // go from each worker to all others. Not with adasum.
+  Compression compression = {};
+  // Horovod's join(): a worker whose data has ended contributes nothing, instead of ending the
+  // training of all, until that of all has ended. Unlike in Horovod the mean is that of those which
+  // contribute. A worker without data computes with its first batch in the meantime, so state that
+  // it changes itself (moving averages) sees that batch again. Not with adasum, compression or
+  // several backward passes, and the data must not repeat() without end.
+  bool joins = false;
 };
 
 // Cost: 2(N-1)/N · S bytes sent by each of N workers per step, S those of the gradients, in 2
@@ -45,8 +54,10 @@ struct AllReduceOptions {
 // these. Those of the others, "worker_1/…", are copies of them (variables.h): initialised from
 // them, and made equal again when a checkpoint is restored. State that a replica changes itself,
 // such as moving averages of its batches, stays its own; that of replica 0 is saved. global_step is
-// one variable, made in replica 0. Gradients of rows are made dense before they are exchanged.
-// Sergeev and Del Balso, "Horovod", 2018; Li et al., "PyTorch Distributed", VLDB 2020.
+// one variable, made in replica 0. So there is no broadcast of first values to ask for, as
+// Horovod's broadcast_parameters(), and no negotiation: all replicas are in one graph. `leat top`
+// names the worker that a step waits for. Gradients of rows are made dense before they are
+// exchanged. Sergeev and Del Balso, "Horovod", 2018; Li et al., "PyTorch Distributed", VLDB 2020.
 class AllReduce : public Strategy {
  public:
   using Options = AllReduceOptions;
@@ -73,9 +84,13 @@ class AllReduce : public Strategy {
   using Gradients = std::vector<GradientAndVariable>;  // of one replica
   std::vector<Gradients> gradients(const Optimizer& optimizer, const std::vector<Output>& losses,
                                    std::vector<Output> variables) const;
-  void exchange(std::vector<Gradients>& all, Location at) const;
+  collectives::AllReduceOptions exchange_options() const;
+  // Nodes that a step must run, too, go to `updates`.
+  void exchange(std::vector<Gradients>& all, std::vector<Output>& updates, Location at) const;
   Node& apply(Graph& graph, const Optimizer& optimizer, const std::vector<Gradients>& all,
-              Output global_step, Location at) const;
+              std::vector<Output> updates, Output global_step, Location at) const;
+  Training joined(Training training, const Optimizer& optimizer, const Dataset& data,
+                  const ModelFunction& model, Location at) const;
   Training accumulated(Training training, const Optimizer& optimizer, std::vector<Gradients> all,
                        Location at) const;
 

@@ -38,7 +38,9 @@ Training Downpour::minimize(Graph& graph, const Optimizer& optimizer, const Data
       done.push_back(assign_sub(each.variable, each.gradient * options_.local_rate, at));
     sums.push_back({sum, copied.trainable()[i]});
   }
+  const Output since = slot(training.global_step, "since_push", initializers::zeros(), at);
   done.push_back(assign_add(training.global_step, 1, at));
+  done.push_back(assign_add(since, 1, at));
   training.step = &group(graph, done, "update", at);
 
   std::vector<Output> pushed = copied.push_state({}, at);
@@ -56,13 +58,18 @@ Training Downpour::minimize(Graph& graph, const Optimizer& optimizer, const Data
       pushed.push_back(assign(each.gradient, zeros_like(each.gradient), at));
     }
   }
+  const Output made = read_variable(since, at);
   const Output steps = [&] {
     const ColocationScope with(graph, {copied.step()});
-    return assign_add(copied.step(), constant(graph, options_.push), at);
+    return read_variable(assign_add(copied.step(), made, at), at);
   }();
   pushed.push_back(assign(training.global_step, steps, at));
+  {
+    const ControlScope after(graph, {made});
+    pushed.push_back(assign(since, 0, at));
+  }
   training.periodic.push_back(
-      every(options_.push, &group(graph, pushed, "pushed", at), /*at_end=*/false));
+      every(options_.push, &group(graph, pushed, "pushed", at), /*at_end=*/true));
   training.periodic.push_back(every(options_.fetch, &copied.fetch({}, at)));
   return training;
 }

@@ -21,9 +21,10 @@ struct DownpourOptions {
 //
 // A worker's step: g; w_k -= ηg; sum += g. Every n_push steps the servers apply the sum with the
 // given optimizer (the paper's is Adagrad) and the worker's sum is 0 again; every n_fetch steps
-// w_k = w. Nobody waits. Asynchronous, between-graph: every worker runs its own program.
-// global_step counts the local steps of all workers; a worker adds its own when it pushes.
-// Dean et al., "Large scale distributed deep networks", NIPS 2012, algorithm 7.1.
+// w_k = w. A worker that ends pushes what is left. Nobody waits. Asynchronous, between-graph: every
+// worker runs its own program. global_step counts the local steps of all workers; a worker adds its
+// own when it pushes. Dean et al., "Large scale distributed deep networks", NIPS 2012,
+// algorithm 7.1.
 class Downpour : public Strategy {
  public:
   using Options = DownpourOptions;

@@ -16,7 +16,8 @@ struct HogwildOptions {
 // is applied as soon as it is there, to variables that others may have changed since they were
 // read. It pays where updates touch few rows (gather, nn::embedding): then they seldom meet. Unlike
 // in the paper, two updates of one variable do not overlap, so none is lost in part; whoever comes
-// second waits for that moment. Threads have slots of their own in optimizers that keep some.
+// second waits for that moment. Threads have slots of their own in optimizers that keep some,
+// and each begins with the rate of few steps; cyclades.h shares them.
 // global_step counts the steps of all threads. In a cluster the chief's worker does all of it. Niu,
 // Recht, Ré and Wright, "Hogwild!", NIPS 2011.
 class Hogwild : public Strategy {

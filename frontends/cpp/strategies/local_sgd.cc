@@ -18,6 +18,22 @@ LocalSgd::LocalSgd(const StrategyCluster& cluster, Options options)
         "bmuf: the block rate must be positive, got ", options_.block_rate);
 }
 
+namespace {
+
+// Whether the slot is the momentum of one of the optimizers of optimizers.h: 0 at first.
+bool is_momentum(Graph& graph, const std::string& slot) {
+  const std::string_view name = std::string_view(slot).substr(slot.rfind('/') + 1);
+  const auto of = std::string_view(slot).substr(0, slot.size() - name.size());
+  // RMSProp's is the last of two, or of three.
+  if (name == "RMSProp_1") return !variable_named(graph, concat(of, "RMSProp_2"));
+  for (const char* known : {"Momentum", "Adam", "AdaMax", "AddSign", "PowerSign", "RMSProp_2"}) {
+    if (name == known) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
 // What the next block of one variable starts from; updates both slots.
 Output LocalSgd::next_start(Output mean, Output start, Output momentum, Location at) const {
   const Output delta =
@@ -34,12 +50,7 @@ Training LocalSgd::minimize(Graph& graph, const Optimizer& optimizer, const Data
   const int n = replicas().count();
   const size_t before = graph.collection("variables").size(),
                trainable_before = trainable_variables(graph).size();
-  std::vector<Losses> built;
-  for (int k = 0; k < n; ++k) {
-    const auto there = replicas().first_or_copy(graph, k);
-    if (k == 0) training.global_step = global_step(graph, at);
-    built.push_back(build(training, data, model, k, at));
-  }
+  const std::vector<Losses> built = build_all(training, data, model, &Replicas::first_or_copy, at);
   set_shown(training, built);
   const std::vector<Output> numbers = float_variables(graph, before),
                             all_trainable = trainable_variables(graph);
@@ -51,6 +62,7 @@ Training LocalSgd::minimize(Graph& graph, const Optimizer& optimizer, const Data
   };
 
   std::vector<Output> updates;
+  const size_t before_slots = graph.collection("initializers").size();
   for (int k = 0; k < n; ++k) {
     const auto there = replicas().first_or_copy(graph, k);
     std::vector<Output> copies;
@@ -61,6 +73,12 @@ Training LocalSgd::minimize(Graph& graph, const Optimizer& optimizer, const Data
                 built[static_cast<size_t>(k)].loss,
                 {.global_step = k == 0 ? training.global_step : Output{}, .variables = copies}, at)
             .output());
+  }
+  std::vector<Output> momenta;
+  const std::vector<Output>& made = graph.collection("initializers");
+  for (size_t i = before_slots; i < made.size(); ++i) {
+    const std::string& name = variable_name(made[i].node->inputs[0]);
+    if (is_momentum(graph, name)) momenta.push_back(variable_named(graph, name));
   }
   const auto chief = replicas().first_or_copy(graph, 0);
   training.step = &group(graph, updates, "update", at);
@@ -87,6 +105,11 @@ Training LocalSgd::minimize(Graph& graph, const Optimizer& optimizer, const Data
       }
       assigned.push_back(assign(variable, next, at));
     }
+  }
+  for (const Output& momentum : momenta) {
+    if (!options_.clears_momentum) break;
+    const ColocationScope with(graph, {momentum});
+    assigned.push_back(assign(momentum, zeros_like(momentum), at));
   }
   const int64_t never = std::numeric_limits<int64_t>::max();
   training.periodic.push_back(every(options_.steps == 0 ? never : options_.steps,

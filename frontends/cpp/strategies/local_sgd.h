@@ -17,14 +17,20 @@ struct LocalSgdOptions {
   double momentum = 0;      // μ of the blocks
   double block_rate = 1;    // ζ
   bool is_nesterov = true;  // starts a block where the momentum will take it
+  // Whether the momentum of the workers' optimizers (Momentum, Adam, AdaMax, AddSign, PowerSign,
+  // RMSProp) is 0 after each exchange; their other slots go on. It is that of weights which the
+  // workers have left: beside the momentum of the blocks it makes the loss oscillate. CNTK clears
+  // it, too.
+  bool clears_momentum = false;
 };
 
 // Cost: 2(N-1)/N · S bytes sent by each of N workers in τ steps, S those of the variables, in 2
 // trips; nothing crosses in between (but the control messages of a step).
 //
 // Every τ steps w_k = (1/N) Σ w_j, of all numbers that the model has made, moving averages
-// included; slots of optimizers stay local. global_step counts the steps of one worker. The
-// variables without a prefix are those of replica 0. In-graph: the chief's program drives all.
+// included; slots of optimizers stay local. global_step counts the steps of
+// one worker. The variables without a prefix are those of replica 0. In-graph: the chief's program
+// drives all.
 //
 // With block momentum, w_g the weights that a block started from: G = w_g - mean(w_k);
 // D = μD + ζG; w = w_g - D; with Nesterov w = w - μD; then w_g = w_k = w. μ = 0, ζ = 1 is plain

@@ -2,7 +2,6 @@
 
 #include "frontends/cpp/control_flow/cond.h"
 #include "frontends/cpp/state/clock.h"
-#include "frontends/cpp/strategies/parts/copies.h"
 
 namespace leat {
 namespace {
@@ -11,15 +10,15 @@ const StrategyCluster& checked(const StrategyCluster& cluster,
                                const ParameterServerOptions& options) {
   check(!options.staleness || *options.staleness >= 0,
         "parameter_server: the staleness must not be negative, got ", *options.staleness);
-  const bool is_aware = options.delay_aware != ParameterServerOptions::DelayAware::none;
-  check(!is_aware || options.staleness != 0,
-        "parameter_server: with staleness 0 no gradient is late, so delay_aware does nothing");
+  using Delay = DelayCorrection::Kind;
+  check(options.delay.kind == Delay::none || options.staleness != 0,
+        "parameter_server: with staleness 0 no gradient is late, so there is no delay to correct");
+  check(options.delay.kind != Delay::adaptive_revision || !options.drop_stale,
+        "parameter_server: adaptive_revision corrects late gradients, and drop_stale drops them: ",
+        "use one of them");
   check(!options.drop_stale || (*options.drop_stale >= 0 && options.staleness != 0),
         "parameter_server: drop_stale needs a limit of at least 0, and gradients that may be late ",
         "(not staleness 0)");
-  check(options.beta > 0 && options.lambda >= 0,
-        "parameter_server: beta must be positive and lambda not negative, got ", options.beta,
-        " and ", options.lambda);
   const auto& jobs = cluster.spec.jobs();
   if (jobs.empty()) return cluster;  // all in this process
   for (const std::string& job : {options.ps_job, options.worker_job}) {
@@ -69,15 +68,9 @@ Node& ParameterServer::minimize(const Optimizer& optimizer, const std::vector<Ou
   const NameScope scope(graph, "mean_gradients");
   std::vector<GradientAndVariable> means;
   for (size_t v = 0; v < of_replica.front().size(); ++v) {
-    const Output variable = of_replica.front()[v].variable;
-    const ColocationScope with(graph, {variable});  // the mean is taken where the update is
     std::vector<GradientAndVariable> gradients;
-    for (const auto& replica : of_replica) {
-      if (replica[v].gradient) gradients.push_back(replica[v]);
-    }
-    if (gradients.empty()) continue;
-    means.push_back(sum_of(gradients, at));
-    means.back().gradient = means.back().gradient * (1.0 / static_cast<double>(losses.size()));
+    for (const auto& replica : of_replica) gradients.push_back(replica[v]);
+    means.push_back(mean_of(gradients, at));
   }
   return together(optimizer.apply_gradients(means, {.global_step = options.global_step}, at), done,
                   at);
@@ -87,7 +80,7 @@ Training ParameterServer::minimize(Graph& graph, const Optimizer& optimizer, con
                                    const ModelFunction& model, Location at) const {
   if (options_.staleness == 0) return synchronous(graph, optimizer, data, model, at);
   if (options_.staleness || options_.drop_stale ||
-      options_.delay_aware != Options::DelayAware::none)
+      options_.delay.kind != DelayCorrection::Kind::none)
     return with_copies(graph, optimizer, data, model, at);
   return asynchronous(graph, optimizer, data, model, at);
 }
@@ -96,22 +89,11 @@ Training ParameterServer::synchronous(Graph& graph, const Optimizer& optimizer, 
                                       const ModelFunction& model, Location at) const {
   Training training = new_training(graph, /*drives_all=*/true);
   if (training.is_idle) return training;
-  std::vector<Losses> built;
-  std::vector<Output> losses;
-  for (int k = 0; k < workers(); ++k) {
-    const auto servers = replica(graph, k);
-    if (k == 0) {
-      training.global_step = global_step(graph, at);
-      built.push_back(build(training, data, model, k, at));
-    } else {
-      const auto there = replicas().sharing(graph, k, concat("replica_", k));
-      built.push_back(build(training, data, model, k, at));
-    }
-    losses.push_back(built.back().loss);
-  }
+  const std::vector<Losses> built =
+      build_all(training, data, model, &Replicas::first_or_sharing, at);
   const auto first = replica(graph, 0);
   set_shown(training, built);
-  training.step = &minimize(optimizer, losses, {.global_step = training.global_step}, at);
+  training.step = &minimize(optimizer, losses_of(built), {.global_step = training.global_step}, at);
   return training;
 }
 
@@ -138,7 +120,7 @@ Training ParameterServer::asynchronous(Graph& graph, const Optimizer& optimizer,
 Training ParameterServer::with_copies(Graph& graph, const Optimizer& optimizer, const Dataset& data,
                                       const ModelFunction& model, Location at) const {
   Training training = new_training(graph, /*drives_all=*/false);
-  const CopiedModel copied(*this, training, data, model, at);
+  CopiedModel copied(*this, training, data, model, at);
   const int own = replicas().own();
   const auto servers = replica(graph, own);
   training.global_step = copied.step();
@@ -149,24 +131,26 @@ Training ParameterServer::with_copies(Graph& graph, const Optimizer& optimizer, 
   std::vector<Output> done;
   gradients = compressed(replicas(), own, std::move(gradients), options_.compression, done, at);
   const bool needs_step =
-      options_.drop_stale || options_.delay_aware == Options::DelayAware::adadelay;
+      options_.drop_stale || options_.delay.kind == DelayCorrection::Kind::adadelay;
   const Output step_of_weights = needs_step ? copied.own_step(at) : Output();
-  gradients = aware_of_delay(std::move(gradients), copied, step_of_weights, at);
+  std::vector<Output> applied;
+  gradients = corrected(std::move(gradients), copied, step_of_weights, options_.delay, applied, at);
   const Output update =
       options_.drop_stale
           ? update_in_time(optimizer, gradients, training.global_step, step_of_weights, at)
           : optimizer.apply_gradients(gradients, {.global_step = training.global_step}, at)
                 .output();
+  applied.push_back(update);
   for (const Output& each : copied.push_state({update}, at)) done.push_back(each);
 
-  std::vector<Output> before = {update};
+  std::vector<Output> before = applied;
   if (options_.staleness) {
     const ColocationScope with(graph, {training.global_step});
     const Clock clock(graph, "clock", workers(), {.shared_name = "leat_staleness_clock"}, at);
     training.begin = clock.join(own, at);
     training.end = clock.leave(own, at);
     const Output tick = [&] {
-      const ControlScope after(graph, {update});
+      const ControlScope after(graph, applied);
       return clock.tick(own, at);
     }();
     const ControlScope after(graph, {tick});
@@ -216,36 +200,6 @@ Output ParameterServer::update_in_time(const Optimizer& optimizer,
         const ControlScope after(graph, {update});
         return constant(graph, int64_t{0});
       });
-}
-
-std::vector<GradientAndVariable> ParameterServer::aware_of_delay(
-    std::vector<GradientAndVariable> gradients, const CopiedModel& copied, Output step_of_weights,
-    Location at) const {
-  if (options_.delay_aware == Options::DelayAware::none) return gradients;
-  Graph& graph = copied.step().graph();
-  const NameScope scope(graph, "delay");
-  Output factor;
-  if (options_.delay_aware == Options::DelayAware::adadelay) {
-    const ColocationScope with(graph, {copied.step()});
-    const Output now = cast(read_variable(copied.step(), at), f32),
-                 then = cast(read_variable(step_of_weights, at), f32);
-    factor = 1 / (sqrt(now + (now - then)) + static_cast<float>(options_.beta));
-  }
-  const std::vector<Output> copies = copied.trainable_copies();
-  for (size_t i = 0; i < gradients.size(); ++i) {
-    Output& gradient = gradients[i].gradient;
-    if (!gradient) continue;
-    if (!factor) gradients[i] = densify(gradients[i], at);
-    const Output of_gradient = factor ? Output() : read_variable(copies[i], at);
-    const ColocationScope with(graph, {gradients[i].variable});
-    if (factor) {
-      gradient = gradient * cast(factor, gradient.dtype());
-    } else {
-      const Output moved = read_variable(gradients[i].variable, at) - of_gradient;
-      gradient = gradient + square(gradient) * moved * options_.lambda;
-    }
-  }
-  return gradients;
 }
 
 }  // namespace leat

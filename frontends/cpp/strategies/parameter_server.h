@@ -9,11 +9,10 @@
 
 #include "frontends/cpp/optimizers/optimizers.h"
 #include "frontends/cpp/strategies/parts/compress.h"
+#include "frontends/cpp/strategies/parts/delays.h"
 #include "frontends/cpp/strategies/strategy.h"
 
 namespace leat {
-
-class CopiedModel;
 
 struct ParameterServerOptions {
   // The job whose tasks have the variables. The workers' own: each has a part of the variables and
@@ -35,16 +34,9 @@ struct ParameterServerOptions {
   // if the global step has grown by more than this since its weights were read. TensorFlow's
   // DropStaleGradientOptimizer.
   std::optional<int64_t> drop_stale = {};
-  // What is done about gradients of weights that have changed since; not with staleness 0. τ is the
-  // global step when a gradient arrives minus that of its weights.
-  //   adadelay: the gradient times 1 / (β + √(t + τ)), t the global step; give the factor a as the
-  //     rate of an Sgd. Sra et al., "AdaDelay", AISTATS 2016, in dmlc/wormhole's form.
-  //   dc_asgd: g + λ g² (w - w'), w the weights now and w' those of the gradient. Sends w', too: 2S
-  //     up. Zheng et al., "Asynchronous SGD with delay compensation", ICML 2017.
-  enum class DelayAware { none, adadelay, dc_asgd };
-  DelayAware delay_aware = DelayAware::none;
-  double beta = 1;               // β of adadelay
-  double lambda = 0.04;          // λ of dc_asgd
+  // What is done about gradients of weights that have changed since (delays.h); not with staleness
+  // 0.
+  DelayCorrection delay = {};
   Compression compression = {};  // of gradients on their way up (compress.h)
 };
 
@@ -100,9 +92,6 @@ class ParameterServer : public Strategy {
   Training with_copies(Graph& graph, const Optimizer& optimizer, const Dataset& data,
                        const ModelFunction& model, Location at) const;
 
-  std::vector<GradientAndVariable> aware_of_delay(std::vector<GradientAndVariable> gradients,
-                                                  const CopiedModel& copied, Output step_of_weights,
-                                                  Location at) const;
   // The update, if the gradients are not too late.
   Output update_in_time(const Optimizer& optimizer,
                         const std::vector<GradientAndVariable>& gradients, Output step,

@@ -39,6 +39,26 @@ Losses Strategy::build(const ModelFunction& model, const Batch& batch, Location 
   return out;
 }
 
+std::vector<Losses> Strategy::build_all(Training& training, const Dataset& data,
+                                        const ModelFunction& model,
+                                        ReplicaScope (Replicas::*scope)(Graph&, int) const,
+                                        Location at) const {
+  Graph& graph = *training.graph;
+  std::vector<Losses> out;
+  for (int k = 0; k < replicas_.count(); ++k) {
+    const ReplicaScope there = (replicas_.*scope)(graph, k);
+    if (k == 0) training.global_step = global_step(graph, at);
+    out.push_back(build(training, data, model, k, at));
+  }
+  return out;
+}
+
+std::vector<Output> losses_of(const std::vector<Losses>& built) {
+  std::vector<Output> out;
+  for (const Losses& each : built) out.push_back(each.loss);
+  return out;
+}
+
 void Strategy::set_shown(Training& training, const std::vector<Losses>& losses) const {
   const auto mean_of = [&](std::vector<Output> values) {
     if (values.size() == 1) return values.front();

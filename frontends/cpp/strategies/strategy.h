@@ -34,6 +34,9 @@ struct Losses {
   std::vector<std::pair<std::string, Output>> metrics = {};
 };
 
+// The losses alone.
+std::vector<Output> losses_of(const std::vector<Losses>& built);
+
 // Builds the model for one batch. A strategy calls it as often as it has replicas in this program,
 // each time under other scopes: the same calls make the same variables, their copies, or find those
 // that are there. So it must make the same variables in the same order each time, and keep none.
@@ -69,6 +72,12 @@ class Strategy {
   Losses build(const ModelFunction& model, const Batch& batch, Location at) const;
   Losses build(Training& training, const Dataset& data, const ModelFunction& model, int k,
                Location at) const;
+  // The same for all replicas of this program, replica k under the scopes of
+  // (replicas().*scope)(graph, k): first_or_copy(), first_or_sharing(). Makes the global step with
+  // the first.
+  std::vector<Losses> build_all(Training& training, const Dataset& data, const ModelFunction& model,
+                                ReplicaScope (Replicas::*scope)(Graph&, int) const,
+                                Location at) const;
   // Mean loss and metrics over the replicas, for the progress line.
   void set_shown(Training& training, const std::vector<Losses>& losses) const;
 

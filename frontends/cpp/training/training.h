@@ -30,10 +30,12 @@ struct Training {
   std::vector<Periodic> periodic = {};
   // Steps that run over and over beside `step`, each in a thread of its own, until that ends.
   std::vector<Awaited> lanes = {};
+  // Runs when the lanes are to end, or one has failed: ends the runs of those that wait.
+  Awaited stop_lanes = nullptr;
   // Runs over and over beside the steps, in a thread of its own: it must wait for something.
   Awaited background = nullptr;
   Awaited begin = nullptr;  // once per session, when the variables have values
-  Awaited end = nullptr;    // once, when this process makes no more steps
+  Awaited end = nullptr;    // once, when this process makes no more steps, also after an error
   Output loss;              // of a step, for the progress line
   std::vector<std::pair<std::string, Output>> metrics = {};
   Output samples;                // how many examples a step of this process has, an int32 scalar

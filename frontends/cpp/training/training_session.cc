@@ -79,7 +79,10 @@ TrainingOptions completed(const Training& training, TrainingOptions options) {
     options.data = training.inputs;
     options.batches_per_step = training.batches_per_step;
   }
-  if (options.lanes.empty()) options.lanes = training.lanes;
+  if (options.lanes.empty()) {
+    options.lanes = training.lanes;
+    options.stop_lanes = training.stop_lanes;
+  }
   if (options.background.node == nullptr) options.background = training.background;
   if (options.begin.node == nullptr) options.begin = training.begin;
   if (options.end.node == nullptr) options.end = training.end;
@@ -171,7 +174,7 @@ void TrainingSession::add(std::shared_ptr<TrainingHook> hook) {
 void TrainingSession::start() {
   steps_.clear();
   for (Due& each : periodic_) each.run.reset();
-  lanes_.reset();
+  stop_lanes();
   stop_background();
   session_.reset();
   session_ = std::make_unique<Session>(graph_, options_.session);
@@ -214,7 +217,23 @@ void TrainingSession::skip_data() {
 
 void TrainingSession::start_lanes() {
   if (!options_.lanes.empty() && lanes_ == nullptr)
-    lanes_ = std::make_unique<RepeatedRuns>(*session_, options_.lanes);
+    lanes_ =
+        std::make_unique<RepeatedRuns>(*session_, options_.lanes, [this] { run_stop_lanes(); });
+}
+
+void TrainingSession::run_stop_lanes() {
+  if (options_.stop_lanes.node == nullptr) return;
+  try {
+    session_->run(*options_.stop_lanes.node);
+  } catch (const Error&) {  // they have been stopped before, or the session is lost
+  }
+}
+
+void TrainingSession::stop_lanes() {
+  if (lanes_ == nullptr) return;
+  lanes_->request_stop();
+  run_stop_lanes();
+  lanes_.reset();
 }
 
 // A lane whose data has ended is no error.
@@ -319,9 +338,10 @@ std::optional<std::vector<Tensor>> TrainingSession::step(std::span<const Tensor>
   return values;
 }
 
-// That of the background, if it has ended the session.
+// That of the background or of a lane, if it has ended what the step waited for.
 Error TrainingSession::cause_of(const Error& error) const {
-  const std::optional<Status> first = background_ == nullptr ? std::nullopt : background_->error();
+  std::optional<Status> first = background_ == nullptr ? std::nullopt : background_->error();
+  if (!first && lanes_ != nullptr && options_.stop_lanes.node != nullptr) first = lanes_->error();
   return first ? Error(*first) : error;
 }
 
@@ -370,10 +390,22 @@ void TrainingSession::run_at_end() {
 }
 
 void TrainingSession::end_steps() {
-  lanes_.reset();
+  stop_lanes();
   run_at_end();
   if (options_.end.node != nullptr && !std::exchange(has_ended_, true))
     session_->run(*options_.end.node);
+}
+
+// Others may wait for this program until their deadline passes, unless it leaves.
+void TrainingSession::end_after_failure() {
+  if (options_.end.node == nullptr || std::exchange(has_ended_, true)) return;
+  constexpr std::chrono::seconds limit(10);  // what has failed may be the task that it runs on
+  try {
+    session_->run({}, {}, {*options_.end.node}, {.timeout = limit});
+  } catch (const Error& error) {
+    std::cerr << "leat: could not end this program's part of the training: " << error.message()
+              << std::endl;
+  }
 }
 
 void TrainingSession::run() {
@@ -493,11 +525,11 @@ void TrainingSession::close() {
       if (!first) first = std::current_exception();
     }
   };
-  lanes_.reset();
+  stop_lanes();
   for (const Hook& h : hooks_) {
     if (has_begun_) attempt([&] { h.hook->end(*this); });
   }
-  if (session_ && has_begun_ && !has_failed_) attempt([&] { end_steps(); });
+  if (session_) attempt([&] { has_begun_ && !has_failed_ ? end_steps() : end_after_failure(); });
   if (saver_ && !has_failed_ && saved_step_ != step_number_) attempt([&] { save(); });
   steps_.clear();
   for (Due& each : periodic_) each.run.reset();

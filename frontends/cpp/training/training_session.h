@@ -79,12 +79,16 @@ struct TrainingOptions {
   // Steps that run over and over beside `train`, each in a thread of its own, from the first step
   // on until run() or close() ends. The error of one is that of the next step.
   std::vector<Awaited> lanes = {};
+  // Run when the lanes are to end, or one has failed: for lanes that wait, and for what waits for
+  // them.
+  Awaited stop_lanes = nullptr;
   // Run over and over beside the steps, in a thread of its own, from begin on until the session is
   // closed. Its error ends the step that is under way, and is that step's error.
   Awaited background = nullptr;
   Awaited begin = nullptr;  // run when the session has started
-  Awaited end = nullptr;    // run when this program makes no more steps
-  Output loss = {};         // run() shows it, and the metrics, scalars by name
+  // Run when this program makes no more steps, also after an error: so others do not wait for it.
+  Awaited end = nullptr;
+  Output loss = {};  // run() shows it, and the metrics, scalars by name
   std::vector<std::pair<std::string, Output>> metrics = {};
 };
 
@@ -154,6 +158,8 @@ class TrainingSession {
   void start_background();
   void stop_background();
   void start_lanes();
+  void run_stop_lanes();
+  void stop_lanes();
   void fail_as_a_lane_has() const;
   Error cause_of(const Error& error) const;
   Step& next_step();
@@ -163,6 +169,7 @@ class TrainingSession {
   void run_periodic();
   void run_at_end();
   void end_steps();
+  void end_after_failure();
   void save_if_due();
 
   Graph& graph_;

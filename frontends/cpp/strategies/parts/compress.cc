@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 
 #include "frontends/cpp/variables.h"
 
@@ -66,13 +67,30 @@ Sent send_top_k(Output gradient, Output residual, double ratio, Location at) {
   return {{places, values}, {assign(residual, reshape(rest, gradient.shape()), at)}};
 }
 
-Output receive_top_k(const Sent& sent, const Output& gradient) {
+Output receive_places(const Sent& sent, const Output& gradient) {
   return reshape(scattered(sent.parts[0], sent.parts[1], gradient.shape().elements()),
                  gradient.shape());
 }
 
-Sent send(const Output& gradient, const Output& residual, const Compression& compression,
-          Location at) {
+// The numbers of a vector where `is_sent`.
+Sent send_some(const Output& whole, const Output& is_sent) {
+  const auto n = static_cast<int32_t>(whole.shape().elements());
+  return {{boolean_mask(arange(whole.graph(), n), is_sent), boolean_mask(whole, is_sent)}, {}};
+}
+
+// The same of residual + gradient; what is not sent becomes the residual.
+Sent send_some_and_keep(const Output& gradient, const Output& residual,
+                        const std::function<Output(const Output&)>& is_sent, Location at) {
+  const Output whole = reshape(read_variable(residual, at) + gradient, {-1});
+  const Output mask = is_sent(whole);
+  Sent sent = send_some(whole, mask);
+  const Output rest = where(mask, zeros_like(whole), whole);
+  sent.updates.push_back(assign(residual, reshape(rest, gradient.shape()), at));
+  return sent;
+}
+
+Sent send(const Output& gradient, const Output& variable, const Output& residual,
+          const Compression& compression, Location at) {
   switch (compression.kind) {
     case Kind::bf16:
       return {{cast(gradient, bf16)}, {}};
@@ -82,6 +100,21 @@ Sent send(const Output& gradient, const Output& residual, const Compression& com
       return send_two_bits(gradient, residual, compression.threshold, at);
     case Kind::top_k:
       return send_top_k(gradient, residual, compression.ratio, at);
+    case Kind::significant:
+      return send_some_and_keep(
+          gradient, residual,
+          [&](const Output& r) { return !(abs(r) <= compression.threshold); },  // a NaN is sent
+          at);
+    case Kind::random_skip:
+      return send_some_and_keep(
+          gradient, residual,
+          [&](const Output& r) {
+            return random::uniform(r.graph(), {r.shape().elements()}) < compression.ratio;
+          },
+          at);
+    case Kind::kkt:
+      return send_some(reshape(gradient, {-1}),
+                       reshape(!(abs(gradient) <= compression.l1 && Operand(variable) == 0), {-1}));
     case Kind::none:
       break;
   }
@@ -96,14 +129,31 @@ Output receive(const Sent& sent, const Output& gradient, const Compression& comp
     case Kind::two_bit:
       return receive_two_bits(sent, gradient, compression.threshold);
     case Kind::top_k:
-      return receive_top_k(sent, gradient);
+    case Kind::significant:
+    case Kind::random_skip:
+    case Kind::kkt:
+      return receive_places(sent, gradient);
     case Kind::none:
       break;
   }
   return sent.parts[0];
 }
 
-bool has_residual(Kind kind) { return kind == Kind::two_bit || kind == Kind::top_k; }
+bool has_residual(Kind kind) {
+  return kind == Kind::two_bit || kind == Kind::top_k || kind == Kind::significant ||
+         kind == Kind::random_skip;
+}
+
+void check_options(const Compression& compression) {
+  const bool may_be_0 = compression.kind == Kind::significant;
+  check((compression.threshold > 0 || (may_be_0 && compression.threshold == 0)) &&
+            std::isfinite(compression.threshold),
+        "the threshold of a compression must be positive, got ", compression.threshold);
+  check(compression.l1 >= 0 && std::isfinite(compression.l1),
+        "the l1 of the filter kkt must not be negative, got ", compression.l1);
+  check(compression.ratio > 0 && compression.ratio <= 1,
+        "the ratio of a compression must be in (0, 1], got ", compression.ratio);
+}
 
 }  // namespace
 
@@ -117,14 +167,20 @@ Compression::Kind compression_named(std::string_view name) {
        "'; there are: none, bf16, fp16, 2bit, top_k");
 }
 
+Compression::Kind filter_named(std::string_view name) {
+  if (name == "none") return Kind::none;
+  if (name == "significant") return Kind::significant;
+  if (name == "random_skip") return Kind::random_skip;
+  if (name == "kkt") return Kind::kkt;
+  fail(Code::invalid_argument, "there is no filter '", name,
+       "'; there are: none, significant, random_skip, kkt");
+}
+
 std::vector<GradientAndVariable> compressed(const Replicas& replicas, int k,
                                             std::vector<GradientAndVariable> gradients,
                                             const Compression& compression,
                                             std::vector<Output>& updates, Location at) {
-  check(compression.threshold > 0 && std::isfinite(compression.threshold),
-        "the threshold of a compression must be positive, got ", compression.threshold);
-  check(compression.ratio > 0 && compression.ratio <= 1,
-        "the ratio of a compression must be in (0, 1], got ", compression.ratio);
+  check_options(compression);
   if (compression.kind == Kind::none) return gradients;
   for (GradientAndVariable& each : gradients) {
     if (!each.gradient || each.indices || !is_floating(each.gradient.dtype())) continue;
@@ -141,7 +197,7 @@ std::vector<GradientAndVariable> compressed(const Replicas& replicas, int k,
         residual = variable(graph, concat(variable_name(each.variable), "/residual"),
                             gradient.shape(), gradient.dtype(), {.trainable = false}, at);
       }
-      return send(gradient, residual, compression, at);
+      return send(gradient, replicas.copy_of(each.variable, k), residual, compression, at);
     }();
     updates.insert(updates.end(), sent.updates.begin(), sent.updates.end());
     const ColocationScope with(graph, {each.variable});
@@ -149,6 +205,53 @@ std::vector<GradientAndVariable> compressed(const Replicas& replicas, int k,
     each.gradient = receive(sent, gradient, compression);
   }
   return gradients;
+}
+
+void mean_of_compressed(const Replicas& replicas,
+                        std::vector<std::vector<GradientAndVariable>>& all,
+                        const Compression& compression,
+                        const collectives::AllReduceOptions& algorithm,
+                        std::vector<Output>& updates, Location at) {
+  check_options(compression);
+  Graph& graph = all.front().front().variable.graph();
+  const bool is_cast = compression.kind == Kind::bf16 || compression.kind == Kind::fp16;
+  const auto n = all.size();
+  std::vector<collectives::PerReplica> cast_ones;
+  for (size_t v = all.front().size(); v-- > 0;) {  // as backward makes them
+    std::vector<Sent> sent;
+    for (size_t k = 0; k < n; ++k) {
+      const auto worker = replicas.on_worker(graph, static_cast<int>(k));
+      const NameScope scope(graph, "compress");
+      const auto& [gradient, variable, indices] = all[k][v];
+      const Output residual = has_residual(compression.kind)
+                                  ? slot(variable, "residual", initializers::zeros(), at)
+                                  : Output();
+      sent.push_back(send(gradient, variable, residual, compression, at));
+      updates.insert(updates.end(), sent.back().updates.begin(), sent.back().updates.end());
+    }
+    if (is_cast) {
+      cast_ones.emplace_back();
+      for (const Sent& each : sent) cast_ones.back().push_back(each.parts[0]);
+      continue;
+    }
+    for (size_t k = 0; k < n; ++k) {
+      const auto worker = replicas.on_worker(graph, static_cast<int>(k));
+      const NameScope scope(graph, "decompress");
+      std::vector<Output> received;
+      for (const Sent& each : sent)
+        received.push_back(receive(each, all[k][v].gradient, compression));
+      all[k][v].gradient = add_n(received, at) * (1.0 / static_cast<double>(n));
+    }
+  }
+  if (!is_cast) return;
+  const auto means = collectives::all_reduce(replicas, cast_ones, algorithm, at);
+  for (size_t i = 0; i < means.size(); ++i) {
+    for (size_t k = 0; k < n; ++k) {
+      const auto worker = replicas.on_worker(graph, static_cast<int>(k));
+      Output& gradient = all[k][means.size() - 1 - i].gradient;
+      gradient = cast(means[i][k], gradient.dtype());
+    }
+  }
 }
 
 }  // namespace leat

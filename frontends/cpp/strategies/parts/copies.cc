@@ -47,16 +47,26 @@ std::vector<Output> CopiedModel::copies_of(const std::vector<Output>& variables)
   return out;
 }
 
+Output CopiedModel::fetch_also(Output variable, Location at) {
+  fetched_also_.push_back(variable);
+  const auto worker = replicas_.copy(graph_, replicas_.own());
+  const NameScope absolute(graph_, replicas_.prefix(replicas_.own()));
+  return leat::variable(graph_, variable_name(variable), variable.shape(), variable.dtype(),
+                        {.trainable = false, .use_resource = is_resource_variable(variable)}, at);
+}
+
 Node& CopiedModel::fetch(const std::vector<Output>& after, Location at) const {
   const auto worker = replicas_.on_worker(graph_, replicas_.own());
   const NameScope scope(graph_, "fetch");
   std::vector<Output> fetched;
-  const std::vector<Output> copies = copies_of(trainable_);
+  std::vector<Output> all = trainable_;
+  all.insert(all.end(), fetched_also_.begin(), fetched_also_.end());
+  const std::vector<Output> copies = copies_of(all);
   for (size_t i = 0; i < copies.size(); ++i) {
     const Output value = [&] {
-      const ColocationScope with(graph_, {trainable_[i]});
+      const ColocationScope with(graph_, {all[i]});
       const ControlScope wait(graph_, after);
-      return read_variable(trainable_[i], at);
+      return read_variable(all[i], at);
     }();
     const ColocationScope with(graph_, {copies[i]});
     fetched.push_back(assign(copies[i], value, at));

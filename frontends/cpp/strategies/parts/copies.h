@@ -22,6 +22,9 @@ class CopiedModel {
   std::vector<Output> trainable_copies() const { return copies_of(trainable_); }
   std::vector<Output> copies_of(const std::vector<Output>& variables) const;
 
+  // Makes a copy of a variable of the servers, such as a slot of a trainable one, that fetch() also
+  // sets. Returns the copy.
+  Output fetch_also(Output variable, Location at);
   // A node that sets the copies of the trainable variables to what the servers have when `after` is
   // done.
   Node& fetch(const std::vector<Output>& after, Location at) const;
@@ -36,7 +39,7 @@ class CopiedModel {
   const Replicas& replicas_;
   Output step_;
   Losses losses_;
-  std::vector<Output> trainable_, state_;
+  std::vector<Output> trainable_, state_, fetched_also_;
 };
 
 // Variables of floating-point numbers, except the first `from`: those of a model and, once an

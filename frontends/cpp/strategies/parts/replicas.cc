@@ -140,11 +140,15 @@ DeviceName Replicas::place_variable(const OpDef& op, const AttrMap& attrs) const
   return lightest->device;
 }
 
-ReplicaScope Replicas::on_servers(Graph& graph, int k) const {
-  Graph::Scopes scopes = this->scopes(graph, k);
-  scopes.device_function = [all = *this](const OpDef& op, const AttrMap& attrs) {
+std::function<DeviceName(const OpDef&, const AttrMap&)> Replicas::placement() const {
+  return [all = *this](const OpDef& op, const AttrMap& attrs) {
     return all.place_variable(op, attrs);
   };
+}
+
+ReplicaScope Replicas::on_servers(Graph& graph, int k) const {
+  Graph::Scopes scopes = this->scopes(graph, k);
+  scopes.device_function = placement();
   return {graph, std::move(scopes)};
 }
 
@@ -179,12 +183,25 @@ ReplicaScope Replicas::first_or_copy(Graph& graph, int k) const {
   return {graph, std::move(scopes)};
 }
 
-ReplicaScope Replicas::sharing(Graph& graph, int k, std::string_view prefix) const {
+Graph::Scopes Replicas::sharing_scopes(Graph& graph, int k, std::string_view prefix,
+                                       bool with_slots) const {
   Graph::Scopes scopes = this->scopes(graph, k);
   const std::string root = concat(prefix, "/");
   if (shared_root_of(graph, root).empty())
-    add_shared_root(graph, *new_marker(graph, root, k, scopes.device));
+    add_shared_root(graph, *new_marker(graph, root, k, scopes.device), with_slots);
   scopes.name = root;
+  return scopes;
+}
+
+ReplicaScope Replicas::sharing(Graph& graph, int k, std::string_view prefix,
+                               bool with_slots) const {
+  return {graph, sharing_scopes(graph, k, prefix, with_slots)};
+}
+
+ReplicaScope Replicas::first_or_sharing(Graph& graph, int k) const {
+  if (k == 0) return on_servers(graph, k);
+  Graph::Scopes scopes = sharing_scopes(graph, k, concat("replica_", k), false);
+  scopes.device_function = placement();
   return {graph, std::move(scopes)};
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -88,8 +89,12 @@ class Replicas {
   // on_worker() for replica 0, as copy() for the others.
   ReplicaScope first_or_copy(Graph& graph, int k) const;
   // As on_servers(), but a variable "w" is the "w" that is there already: for the second and all
-  // further calls of a model function. Nodes get the prefix.
-  ReplicaScope sharing(Graph& graph, int k, std::string_view prefix) const;
+  // further calls of a model function. Nodes get the prefix. `with_slots`, given the first time:
+  // see add_shared_root().
+  ReplicaScope sharing(Graph& graph, int k, std::string_view prefix, bool with_slots = false) const;
+  // For replicas that share variables on servers: as on_servers() for replica 0, as sharing() with
+  // the prefix "replica_<k>" for the others.
+  ReplicaScope first_or_sharing(Graph& graph, int k) const;
 
   // "worker_1/": the prefix of a copy.
   std::string prefix(int k) const;
@@ -99,6 +104,8 @@ class Replicas {
  private:
   struct Load;  // bytes placed so far, by server
   Graph::Scopes scopes(Graph& graph, int k) const;
+  Graph::Scopes sharing_scopes(Graph& graph, int k, std::string_view prefix, bool with_slots) const;
+  std::function<DeviceName(const OpDef&, const AttrMap&)> placement() const;  // on servers
   DeviceName place_variable(const OpDef& op, const AttrMap& attrs) const;
 
   std::string worker_job_;

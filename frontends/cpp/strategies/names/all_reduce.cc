@@ -1,0 +1,108 @@
+// All-reduce and its kin, by name.
+#include "frontends/cpp/strategies/all_reduce.h"
+#include "frontends/cpp/strategies/automatic.h"
+#include "frontends/cpp/strategies/names/names.h"
+
+namespace leat::names {
+namespace {
+
+AllReduceOptions all_reduce_options(const OptionReader& options) {
+  AllReduceOptions out;
+  const std::string algorithm = options.text("algorithm", "automatic");
+  using collectives::Algorithm;
+  const std::map<std::string, Algorithm> known = {{"automatic", Algorithm::automatic},
+                                                  {"direct", Algorithm::direct},
+                                                  {"chunks", Algorithm::chunks},
+                                                  {"servers", Algorithm::servers}};
+  check(known.contains(algorithm), options.where("algorithm"),
+        "must be automatic, direct, chunks or servers, got '", algorithm, "'");
+  if (options.boolean("adasum", false)) out.reduction = collectives::Reduction::adasum;
+  out.algorithm = known.at(algorithm);
+  out.bucket_bytes = options.integer("bucket_bytes", out.bucket_bytes);
+  out.trip_bytes = options.integer("trip_bytes", out.trip_bytes);
+  out.backward_passes_per_step =
+      options.integer("backward_passes_per_step", out.backward_passes_per_step);
+  out.compression = compression_of(options);
+  out.joins = options.boolean("join", false);
+  return out;
+}
+
+std::unique_ptr<Strategy> make_byteps(const StrategyCluster& cluster, const OptionReader& options) {
+  AllReduceOptions out;
+  out.algorithm = collectives::Algorithm::servers;
+  // A part by itself, so that the first are on their way before the last are there.
+  out.bucket_bytes = options.integer("partition_bytes", 4'096'000);
+  return std::make_unique<AllReduce>(cluster, out);
+}
+
+std::unique_ptr<Strategy> make_mirrored(const StrategyCluster& cluster,
+                                        const OptionReader& options) {
+  AllReduceOptions out;
+  const int64_t gpus = options.integer("gpus", 0);
+  check(gpus >= 0, options.where("gpus"), "must not be negative, got ", gpus);
+  for (int64_t i = 0; i < gpus; ++i) out.devices.push_back(concat("GPU:", i));
+  if (gpus == 0) out.devices = {"CPU:0"};
+  return std::make_unique<AllReduce>(cluster, out);
+}
+
+std::unique_ptr<Strategy> make_full_batch(const StrategyCluster& cluster,
+                                          const OptionReader& options) {
+  AllReduceOptions out;
+  check(options.has("batches"), options.where("batches"),
+        "is needed: how many batches a worker's share of the data has");
+  out.backward_passes_per_step = options.integer("batches", 0);
+  return std::make_unique<AllReduce>(cluster, out);
+}
+
+std::unique_ptr<Strategy> make_all_reduce(const StrategyCluster& cluster,
+                                          const OptionReader& options) {
+  return std::make_unique<AllReduce>(cluster, all_reduce_options(options));
+}
+
+std::unique_ptr<Strategy> make_automatic(const StrategyCluster& cluster,
+                                         const OptionReader& options) {
+  AutomaticOptions out;
+  out.trip_us = options.number("trip_us", out.trip_us);
+  out.megabytes_per_second = options.number("bandwidth", out.megabytes_per_second);
+  out.largest_copy = options.integer("largest_copy", out.largest_copy);
+  return std::make_unique<Automatic>(cluster, out);
+}
+
+}  // namespace
+
+Entries of_all_reduce() {
+  std::vector<StrategyOption> options = {
+      {"algorithm", "automatic", "direct, chunks, servers, or what costs less"},
+      {"bucket_bytes", "26214400", "gradients exchanged together"},
+      {"trip_bytes", "262144", "bytes that could be sent in the time of a trip"},
+      {"adasum", "false", "instead of the mean"},
+      {"backward_passes_per_step", "1", "mini-batches added up on the worker for one update"},
+      {"join", "false", "workers whose data has ended do not end the training of the others"}};
+  for (StrategyOption& each : compression_options()) options.push_back(std::move(each));
+  return {
+      {{"all_reduce", "a copy of the variables on each worker, one mean gradient", options},
+       make_all_reduce},
+      {{"multi_worker_mirrored", "all_reduce, by its name in tf.distribute", options},
+       make_all_reduce},
+      {{"mirrored",
+        "a copy of the variables on each GPU of one task, one mean gradient",
+        {{"gpus", "0", "how many; 0: the CPU"}}},
+       make_mirrored},
+      {{"byteps",
+        "all_reduce in which ps tasks sum, too",
+        {{"partition_bytes", "4096000", "gradients exchanged together"}}},
+       make_byteps},
+      {{"full_batch",
+        "one update with the gradient of all data",
+        {{"batches", "(needed)", "of a worker's share"}}},
+       make_full_batch},
+      {{"automatic",
+        "for each variable what costs less: all_reduce, byteps or a server",
+        {{"trip_us", "100", "time of a trip between tasks, in microseconds"},
+         {"bandwidth", "2600", "MB/s that a task sends"},
+         {"largest_copy", "1073741824", "bytes of a variable that each worker may have"}}},
+       make_automatic},
+  };
+}
+
+}  // namespace leat::names
