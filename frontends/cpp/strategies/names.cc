@@ -15,6 +15,7 @@
 #include "frontends/cpp/strategies/one_device.h"
 #include "frontends/cpp/strategies/parameter_server.h"
 #include "frontends/cpp/strategies/pipeline_parallel.h"
+#include "frontends/cpp/strategies/tensor_parallel.h"
 #include "graph/near_misses.h"
 
 namespace leat {
@@ -242,6 +243,14 @@ std::unique_ptr<Strategy> make_pipeline(const StrategyCluster& cluster,
   return std::make_unique<PipelineParallel>(cluster, out);
 }
 
+std::unique_ptr<Strategy> make_tensor_parallel(const StrategyCluster& cluster,
+                                               const OptionReader& options) {
+  return std::make_unique<TensorParallel>(
+      cluster, TensorParallelOptions{.shards = options.integer("shards", 0),
+                                     .data = options.integer("data", 1),
+                                     .explains_ops = options.boolean("explain_ops", false)});
+}
+
 // On the workers' own tasks, whatever the cluster has besides.
 std::unique_ptr<Strategy> make_central_storage(const StrategyCluster& cluster,
                                                const OptionReader&) {
@@ -305,6 +314,12 @@ const std::vector<Entry>& entries() {
          {"threshold", "0.5", "of 2bit"},
          {"ratio", "0.01", "of top_k: the part that is sent"}}},
        make_sharded_state},
+      {{"tensor_parallel",
+        "the workers of a group share each large variable and what is computed with it",
+        {{"shards", "workers / data", "the workers of a group"},
+         {"data", "1", "groups, each with its share of the data"},
+         {"explain_ops", "false", "print how each op is split, too"}}},
+       make_tensor_parallel},
       {{"hogwild",
         "threads of one process train the same variables; none waits for another",
         {{"threads", "4", "how many"}}},

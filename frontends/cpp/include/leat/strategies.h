@@ -15,3 +15,4 @@
 #include "frontends/cpp/strategies/parts/compress.h"
 #include "frontends/cpp/strategies/pipeline_parallel.h"
 #include "frontends/cpp/strategies/strategy.h"
+#include "frontends/cpp/strategies/tensor_parallel.h"
