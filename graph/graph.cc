@@ -299,7 +299,13 @@ void Graph::reserve(size_t size) {
 }
 
 void Graph::truncate(size_t size) {
+  for (auto& [name, outputs] : collections_) {
+    std::erase_if(outputs, [&](const Output& output) {
+      return static_cast<size_t>(output.node->id) >= size;
+    });
+  }
   while (nodes_.size() > size) {
+    name_counts_.erase(nodes_.back()->name);
     index_->nodes.erase(nodes_.back().get());
     nodes_.pop_back();
   }

@@ -52,6 +52,42 @@ bool is_shared_variable(const Graph& graph, const Node& node) {
                      [&](const Output& each) { return variable_node(each) == &node; });
 }
 
+// What the parts of the variable `name` hold together, joined on the device of the current scopes;
+// none if it has no parts.
+Output joined_parts(Graph& graph, std::string_view name) {
+  std::vector<std::pair<VariablePart, Output>> parts;
+  for (const Output& each : graph.collection("variables")) {
+    if (const auto part = part_of(each); part && part->of == name) parts.push_back({*part, each});
+  }
+  if (parts.empty()) return {};
+  const auto start = [](const VariablePart& part, size_t axis) {
+    return part.slice.extents[axis].start;
+  };
+  size_t axis = 0;  // the one that is cut
+  for (size_t i = 0; i < parts[0].first.slice.extents.size(); ++i) {
+    if (parts[0].first.shape()[static_cast<int>(i)] != parts[0].first.whole[static_cast<int>(i)])
+      axis = i;
+  }
+  std::sort(parts.begin(), parts.end(), [&](const auto& a, const auto& b) {
+    return start(a.first, axis) < start(b.first, axis);
+  });
+  std::vector<Output> values;
+  for (const auto& [part, value] : parts) values.push_back(value);
+  const NameScope scope(graph, concat(name.substr(name.rfind('/') + 1), "/ConcatPartitions"));
+  return values.size() == 1 ? identity(values[0]) : concatenate(values, static_cast<int>(axis));
+}
+
+// The same for another name of it, of which dtype and shape must be those.
+Output joined_parts(Graph& graph, std::string_view name, std::string_view full, const Shape& shape,
+                    DType dtype) {
+  if (name.empty() || graph.find(name) != nullptr) return {};
+  const Output whole = joined_parts(graph, name);
+  check(!whole || (whole.dtype() == dtype && whole.shape() == shape), "the variable '", full,
+        "' is ", dtype, shape, ", but '", name, "' is ", whole ? whole.dtype() : dtype,
+        whole ? whole.shape() : shape);
+  return whole;
+}
+
 // How a node tells which part it is: TensorFlow has this beside its graph, in SaveSliceInfo.
 constexpr std::string_view name_of_whole = "_part_of", place_in_whole = "_part";
 
@@ -155,8 +191,14 @@ Output variable(Graph& graph, std::string_view name, const Shape& shape, const I
   const OutsideControlScopes outside(graph);
   const std::string full = graph.unique_name(concat(graph.scopes().name, name));
   const bool use_resource = options.use_resource || graph.uses_resource_variables();
-  if (const Node* shared =
-          original_of(graph, shared_root_of(graph, full), full, shape, dtype, use_resource)) {
+  const std::string_view shared_root = shared_root_of(graph, full);
+  if (const Output whole = joined_parts(
+          graph, shared_root.empty() ? "" : std::string_view(full).substr(shared_root.size()), full,
+          shape, dtype)) {
+    no_op(graph, name);
+    return whole;
+  }
+  if (const Node* shared = original_of(graph, shared_root, full, shape, dtype, use_resource)) {
     no_op(graph, name);  // the name is taken: the next layer of this replica gets another one
     return variable_named(graph, shared->name);
   }
@@ -261,7 +303,8 @@ const std::string& variable_name(const Output& variable) {
 
 Output variable_named(Graph& graph, std::string_view name) {
   Node* node = graph.find(name);
-  if (node == nullptr || !node->op->is_variable) return {};
+  if (node == nullptr) return joined_parts(graph, name);
+  if (!node->op->is_variable) return {};
   if (!is_resource_variable(*node->op)) return node->output();
   Node* read = graph.find(concat(name, read_name));
   const bool is_its_own = read != nullptr && variable_node(read->output()) == node;

@@ -71,7 +71,8 @@ Output slot(Output of, std::string_view name, const Initializer& initial = initi
 // The name of the variable's node, of which TensorFlow makes the names of slots and checkpoints:
 // "w", also if w is the read of a resource variable.
 const std::string& variable_name(const Output& variable);
-// What variable() returned for the variable of that name; none if there is no such variable.
+// What variable() returned for the variable of that name; of one in parts, what they hold together,
+// as a value; none if there is no such variable.
 Output variable_named(Graph& graph, std::string_view name);
 bool is_resource_variable(const Output& variable);
 
@@ -103,9 +104,9 @@ Node& update_copies(Graph& graph, Location at = here());
 Node& initialize_own_variables(Graph& graph, Location at = here());
 
 // Variables called root/… are no new ones, but those called …: of a replica that shares them, or of
-// an evaluation. variable() returns what is there; INVALID_ARGUMENT if there is no such variable,
-// or its dtype or shape differs. Slots are new ones; `with_slots`, those that are there already, in
-// the order in which they were made for the variable.
+// an evaluation. variable() returns what is there, of a variable in parts the value of all of them;
+// INVALID_ARGUMENT if there is no such variable, or its dtype or shape differs. Slots are new ones;
+// `with_slots`, those that are there already, in the order in which they were made for the variable.
 void add_shared_root(Graph& graph, Node& root, bool with_slots = false);
 // "replica_1/" if that begins the name and is a shared root, else "".
 std::string_view shared_root_of(const Graph& graph, std::string_view name);

@@ -104,6 +104,34 @@ TEST_F(Examples, EmbeddedProgramsLearn) {
   }
 }
 
+TEST_F(Examples, TensorParallelLearns) {
+  for (const auto& [strategy, workers] : {std::pair{"tensor_parallel", "local:worker=2"},
+                                          {"tensor_parallel:shards=2:data=2", "local:worker=4"}}) {
+    EXPECT_GT(accuracy_of("mnist", std::string("--strategy ") + strategy, "", workers), 90.0)
+        << strategy << "\n"
+        << outcome_.output;
+    EXPECT_NE(outcome_.output.find("hidden/kernel [784,128] split 1"), std::string::npos)
+        << outcome_.output;
+  }
+}
+
+// Four tasks check themselves against one device.
+TEST_F(Examples, LocallyConnectedTasksExchangeTheirBorders) {
+  const std::string bin = LEAT_BIN_DIR;
+  const Outcome outcome = run("timeout " + std::to_string(limit_s) + " " + bin +
+                              "/leat run local:worker=4 -- " + bin + "/examples/locally_connected");
+  EXPECT_EQ(outcome.exit_status, 0) << outcome.output;
+  std::smatch found;
+  ASSERT_TRUE(
+      std::regex_search(outcome.output, found, std::regex("4 strips: a step sends ([0-9]+) bytes")))
+      << outcome.output;
+  // Strips of the image; columns of both layers, and back those of the second; votes, and back.
+  const int column = 16 * 16 * 4, votes = 16 * 10 * 4;
+  EXPECT_EQ(std::stoi(found[1]), 3 * 4 * column + 6 * column + 2 * 6 * 8 * column + 2 * 3 * votes);
+  EXPECT_NE(outcome.output.find("1 strips: a step sends 0 bytes"), std::string::npos)
+      << outcome.output;
+}
+
 TEST_F(Examples, ModelParallelLearns) {
   EXPECT_GT(accuracy_of("model_parallel", ""), 90.0) << outcome_.output;
 }
@@ -178,6 +206,7 @@ TEST_F(Examples, ReportInvalidArguments) {
         {"convolution", "usage: convolution DIR"},
         {"convolution . many", "usage: convolution DIR"},
         {"convolution /no/such/digits", "/no/such/digits"},
+        {"locally_connected", "this program needs four workers"},
         {"ratings --parts none", "--parts"}}) {
     const Outcome outcome = run(bin + command);
     EXPECT_GT(outcome.exit_status, 0) << command;

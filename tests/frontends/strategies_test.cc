@@ -33,7 +33,7 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values("one_device", "parameter_server", "parameter_server:staleness=0",
                     "parameter_server:staleness=2", "central_storage", "all_reduce",
                     "multi_worker_mirrored", "mirrored", "byteps", "multiverso", "sharded_state",
-                    "hogwild:threads=1", "parameter_server:delay_aware=dc_asgd",
+                    "hogwild:threads=1", "tensor_parallel", "parameter_server:delay_aware=dc_asgd",
                     "parameter_server:drop_stale=0", "parameter_server:staleness=0:servers=worker",
                     "parameter_server:staleness=0:backup_workers=1", "all_reduce:adasum=true",
                     "all_reduce:join=true", "automatic", "local_sgd", "local_sgd:steps=3",
@@ -55,8 +55,9 @@ TEST(Strategies, SynchronousOnesTakeTheMeanGradient) {
     for (int k = 0; k < n; ++k) sum += w - x_of(n, k, i);
     w -= rate * sum / n;
   }
-  for (const char* strategy : {"all_reduce", "all_reduce:algorithm=chunks", "byteps",
-                               "sharded_state", "parameter_server:staleness=0"})
+  for (const char* strategy :
+       {"all_reduce", "all_reduce:algorithm=chunks", "byteps", "sharded_state",
+        "parameter_server:staleness=0", "tensor_parallel:data=3"})
     EXPECT_FLOAT_EQ(Program(strategy, member(cluster, 0)).train(8), w) << strategy;
 }
 
@@ -233,7 +234,8 @@ TEST(Strategies, EvaluationReadsTheTrainedVariables) {
 
 TEST(Strategies, ATrainingResumesWhereItsCheckpointWasMade) {
   InProcessCluster cluster({{"worker", 2}});
-  for (const char* name : {"local_sgd:steps=3", "bmuf:steps=3", "all_reduce", "admm:steps=3"}) {
+  for (const char* name : {"local_sgd:steps=3", "bmuf:steps=3", "all_reduce", "admm:steps=3",
+                           "tensor_parallel", "tensor_parallel:data=2"}) {
     const float undisturbed = Program(name, member(cluster, 0)).train(12);
     const ScratchDirectory directory;
     const TrainingOptions options{.directory = directory.path(), .checkpoint_steps = 6};

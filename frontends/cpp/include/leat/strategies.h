@@ -20,3 +20,4 @@
 #include "frontends/cpp/strategies/parts/delays.h"
 #include "frontends/cpp/strategies/pipeline_parallel.h"
 #include "frontends/cpp/strategies/strategy.h"
+#include "frontends/cpp/strategies/tensor_parallel.h"

@@ -1,6 +1,8 @@
 // Strategies that divide the model, by name.
+#include "frontends/cpp/strategies/all_reduce.h"
 #include "frontends/cpp/strategies/names/names.h"
 #include "frontends/cpp/strategies/pipeline_parallel.h"
+#include "frontends/cpp/strategies/tensor_parallel.h"
 
 namespace leat::names {
 namespace {
@@ -28,6 +30,41 @@ std::unique_ptr<Strategy> make_pipeline(const StrategyCluster& cluster,
   return std::make_unique<PipelineParallel>(cluster, out);
 }
 
+std::unique_ptr<Strategy> make_tensor_parallel(const StrategyCluster& cluster,
+                                               const OptionReader& options) {
+  return std::make_unique<TensorParallel>(
+      cluster, TensorParallelOptions{.shards = options.integer("shards", 0),
+                                     .data = options.integer("data", 1),
+                                     .explains_ops = options.boolean("explain_ops", false)});
+}
+
+// The workers as a grid: groups that share the data, and in each the stages of a pipeline, or the
+// shards of tensors.
+std::unique_ptr<Strategy> make_mesh(const StrategyCluster& cluster, const OptionReader& options) {
+  const int64_t data = options.integer("data", 1), stages = options.integer("pipeline", 1),
+                shards = options.integer("tensor", 1);
+  check(data > 0, options.where("data"), "must be positive, got ", data);
+  check(stages > 0, options.where("pipeline"), "must be positive, got ", stages);
+  check(shards > 0, options.where("tensor"), "must be positive, got ", shards);
+  check(stages == 1 || shards == 1, options.where("tensor"),
+        "does not go with a pipeline: give one of the two");
+  if (stages > 1) {
+    return std::make_unique<PipelineParallel>(
+        cluster, PipelineParallelOptions{
+                     .stages = static_cast<int>(stages),
+                     .micro_batches = static_cast<int>(options.integer("micro_batches", 4)),
+                     .data = static_cast<int>(data)});
+  }
+  check(!options.has("micro_batches"), options.where("micro_batches"), "needs a pipeline");
+  if (shards > 1)
+    return std::make_unique<TensorParallel>(cluster,
+                                            TensorParallelOptions{.shards = shards, .data = data});
+  const int workers = Replicas(cluster).count();
+  check(data == workers, options.where("data"), "must be the number of workers, ", workers,
+        ", if nothing else is divided, got ", data);
+  return std::make_unique<AllReduce>(cluster);
+}
+
 }  // namespace
 
 Entries of_model_parallel() {
@@ -42,6 +79,19 @@ Entries of_model_parallel() {
          {"cost", "measured", "or estimated: of the nodes, for cuts without names"},
          {"gpus", "0", "how many of this task are the stages; 0: the workers"}}},
        make_pipeline},
+      {{"tensor_parallel",
+        "the workers of a group share each large variable and what is computed with it",
+        {{"shards", "workers / data", "the workers of a group"},
+         {"data", "1", "groups, each with its share of the data"},
+         {"explain_ops", "false", "print how each op is split, too"}}},
+       make_tensor_parallel},
+      {{"mesh",
+        "the workers as a grid: groups that share the data, each a pipeline or tensor_parallel",
+        {{"data", "1", "groups, each with its share of the data"},
+         {"pipeline", "1", "stages of each"},
+         {"tensor", "1", "shards of each"},
+         {"micro_batches", "4", "of a pipeline"}}},
+       make_mesh},
   };
 }
 

@@ -127,11 +127,11 @@ class Exchange {
   PerReplica directly(const PerReplica& values, Reduction reduction) const {
     return on_each([&](size_t) { return reduced(values, reduction); });
   }
-  // Each owner the sum of its rows.
+  // Each owner the sum of its part along the axis.
   std::vector<Output> scattered(const PerReplica& values, const std::vector<Owner>& owners,
-                                Reduction reduction) const {
-    const std::vector<int64_t> sizes = chunk_sizes(values.front().shape()[0], owners);
-    const auto chunks = on_each([&](size_t k) { return split(values[k], sizes, 0); });
+                                Reduction reduction, int axis = 0) const {
+    const std::vector<int64_t> sizes = chunk_sizes(values.front().shape()[axis], owners);
+    const auto chunks = on_each([&](size_t k) { return split(values[k], sizes, axis); });
     std::vector<Output> out;
     for (size_t owner = 0; owner < owners.size(); ++owner) {
       const auto there = replicas_.on_device(graph_, owners[owner].device);
@@ -142,8 +142,9 @@ class Exchange {
     }
     return out;
   }
-  PerReplica gathered(const PerReplica& values) const {
-    return on_each([&](size_t) { return values.size() == 1 ? values[0] : concatenate(values, 0); });
+  PerReplica gathered(const PerReplica& values, int axis = 0) const {
+    return on_each(
+        [&](size_t) { return values.size() == 1 ? values[0] : concatenate(values, axis); });
   }
 
  private:
@@ -152,14 +153,15 @@ class Exchange {
   const std::string name_;
 };
 
+// Of equal shapes, which are complete unless only an axis must be known.
 Graph& checked(const Replicas& replicas, const PerReplica& values, std::string_view what,
-               Location at) {
+               Location at, bool is_complete = true) {
   check(std::ssize(values) == replicas.count(), what, " (", at, ") needs a value of each of the ",
         replicas.count(), " replicas, got ", values.size());
   for (size_t k = 0; k < values.size(); ++k) {
     check(bool{values[k]}, what, " (", at, "): the value of replica ", k, " is an empty Output");
-    check(values[k].shape().is_complete(), what, " (", at, "): the shape of '", values[k].name(),
-          "' must be complete, got ", values[k].shape());
+    check(!is_complete || values[k].shape().is_complete(), what, " (", at, "): the shape of '",
+          values[k].name(), "' must be complete, got ", values[k].shape());
     const Output& first = values.front();
     check(values[k].dtype() == first.dtype() && values[k].shape() == first.shape(), what, " (", at,
           "): replica ", k, " has ", values[k].dtype(), values[k].shape(), ", but replica 0 has ",
@@ -168,9 +170,13 @@ Graph& checked(const Replicas& replicas, const PerReplica& values, std::string_v
   return values.front().graph();
 }
 
-void check_rows(const PerReplica& values, std::string_view what, Location at) {
-  check(values.front().shape().rank() > 0, what, " (", at,
-        ") cuts along axis 0, but the values are ", "scalars");
+void check_axis(const PerReplica& values, int axis, std::string_view what, Location at) {
+  const Shape& shape = values.front().shape();
+  check(shape.rank() != 0, what, " (", at, ") cuts along axis ", axis,
+        ", but the values are scalars");
+  check(shape.has_rank() && axis >= 0 && axis < shape.rank() && shape[axis] != any, what, " (", at,
+        ") cuts along axis ", axis, ", but the values are ", shape,
+        ": give an axis of a known extent");
 }
 
 }  // namespace
@@ -224,21 +230,28 @@ PerReplica all_reduce(const Replicas& replicas, const PerReplica& values,
   return all_reduce(replicas, std::vector<PerReplica>{values}, options, at).front();
 }
 
-PerReplica reduce_scatter(const Replicas& replicas, const PerReplica& values, Reduction reduction,
-                          Location at) {
-  Graph& graph = checked(replicas, values, "reduce_scatter", at);
-  check_rows(values, "reduce_scatter", at);
-  check(values.front().shape()[0] >= replicas.count(), "reduce_scatter (", at, ") needs a row for ",
-        "each of the ", replicas.count(), " replicas, got ", values.front().shape());
-  check(reduction != Reduction::adasum, "reduce_scatter (", at, "): adasum needs whole tensors");
-  return Exchange(replicas, graph, "reduce_scatter")
-      .scattered(values, owners_of(replicas, false), reduction);
+PerReplica all_reduce_directly(const Replicas& replicas, const PerReplica& values,
+                               Reduction reduction, Location at) {
+  Graph& graph = checked(replicas, values, "all_reduce_directly", at, false);
+  return Exchange(replicas, graph, "all_reduce").directly(values, reduction);
 }
 
-PerReplica all_gather(const Replicas& replicas, const PerReplica& values, Location at) {
-  Graph& graph = checked(replicas, values, "all_gather", at);
-  check_rows(values, "all_gather", at);
-  return Exchange(replicas, graph, "all_gather").gathered(values);
+PerReplica reduce_scatter(const Replicas& replicas, const PerReplica& values, Reduction reduction,
+                          int axis, Location at) {
+  Graph& graph = checked(replicas, values, "reduce_scatter", at, false);
+  check_axis(values, axis, "reduce_scatter", at);
+  check(values.front().shape()[axis] >= replicas.count(), "reduce_scatter (", at,
+        ") needs a row for ", "each of the ", replicas.count(), " replicas, got ",
+        values.front().shape());
+  check(reduction != Reduction::adasum, "reduce_scatter (", at, "): adasum needs whole tensors");
+  return Exchange(replicas, graph, "reduce_scatter")
+      .scattered(values, owners_of(replicas, false), reduction, axis);
+}
+
+PerReplica all_gather(const Replicas& replicas, const PerReplica& values, int axis, Location at) {
+  Graph& graph = checked(replicas, values, "all_gather", at, false);
+  check_axis(values, axis, "all_gather", at);
+  return Exchange(replicas, graph, "all_gather").gathered(values, axis);
 }
 
 PerReplica broadcast(const Replicas& replicas, Output value, Location at) {
@@ -248,19 +261,21 @@ PerReplica broadcast(const Replicas& replicas, Output value, Location at) {
   });
 }
 
-PerReplica all_to_all(const Replicas& replicas, const PerReplica& values, Location at) {
-  Graph& graph = checked(replicas, values, "all_to_all", at);
-  check_rows(values, "all_to_all", at);
-  check(values.front().shape()[0] % replicas.count() == 0, "all_to_all (", at,
+PerReplica all_to_all(const Replicas& replicas, const PerReplica& values, int split_axis,
+                      int concat_axis, Location at) {
+  Graph& graph = checked(replicas, values, "all_to_all", at, false);
+  check_axis(values, split_axis, "all_to_all", at);
+  check_axis(values, concat_axis, "all_to_all", at);
+  check(values.front().shape()[split_axis] % replicas.count() == 0, "all_to_all (", at,
         "): the rows must be a multiple of the ", replicas.count(), " replicas, got ",
         values.front().shape());
   const Exchange exchange(replicas, graph, "all_to_all");
   const auto parts =
-      exchange.on_each([&](size_t k) { return split(values[k], replicas.count(), 0); });
+      exchange.on_each([&](size_t k) { return split(values[k], replicas.count(), split_axis); });
   return exchange.on_each([&](size_t to) {
     std::vector<Output> received;
     for (const auto& of_worker : parts) received.push_back(of_worker[to]);
-    return received.size() == 1 ? received.front() : concatenate(received, 0);
+    return received.size() == 1 ? received.front() : concatenate(received, concat_axis);
   });
 }
 

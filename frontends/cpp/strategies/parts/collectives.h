@@ -61,16 +61,25 @@ PerReplica all_reduce(const Replicas& replicas, const PerReplica& values,
 std::vector<PerReplica> all_reduce(const Replicas& replicas, const std::vector<PerReplica>& tensors,
                                    const AllReduceOptions& options = {}, Location at = here());
 
-// Replica k gets rows k·n/N to (k+1)·n/N of the sum or mean of all [n, …]. 1 trip, (N-1)/N · S
-// bytes sent by each worker.
+// The same of one tensor, with every worker sending all to all, as in `direct` above: for shapes of
+// which not every extent is known.
+PerReplica all_reduce_directly(const Replicas& replicas, const PerReplica& values,
+                               Reduction reduction = Reduction::mean, Location at = here());
+
+// The following cut and join along an axis whose extent n must be known; the others may be `any`.
+// Replica k gets part k·n/N to (k+1)·n/N of the sum or mean of all. 1 trip, (N-1)/N · S bytes sent
+// by each worker.
 PerReplica reduce_scatter(const Replicas& replicas, const PerReplica& values,
-                          Reduction reduction = Reduction::mean, Location at = here());
-// The values of all, one after the other along axis 0, on each. 1 trip, (N-1) · S bytes sent.
-PerReplica all_gather(const Replicas& replicas, const PerReplica& values, Location at = here());
+                          Reduction reduction = Reduction::mean, int axis = 0,
+                          Location at = here());
+// The values of all, one after the other along the axis, on each. 1 trip, (N-1) · S bytes sent.
+PerReplica all_gather(const Replicas& replicas, const PerReplica& values, int axis = 0,
+                      Location at = here());
 // The value of replica `root` on each. 1 trip, (N-1) · S bytes sent by the root.
 PerReplica broadcast(const Replicas& replicas, Output value, Location at = here());
-// Replica k gets part k of N of the rows of every value, in the order of the replicas: [n, …] with
-// n a multiple of N. 1 trip, (N-1)/N · S bytes sent by each worker.
-PerReplica all_to_all(const Replicas& replicas, const PerReplica& values, Location at = here());
+// Replica k gets part k of N along split_axis of every value, in the order of the replicas joined
+// along concat_axis; n is a multiple of N. 1 trip, (N-1)/N · S bytes sent by each worker.
+PerReplica all_to_all(const Replicas& replicas, const PerReplica& values, int split_axis = 0,
+                      int concat_axis = 0, Location at = here());
 
 }  // namespace leat::collectives
