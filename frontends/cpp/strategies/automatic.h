@@ -41,8 +41,9 @@ struct AutomaticChoice {
 // Cost per step of a variable of S bytes, for N workers and K servers, with G the bytes of a
 // gradient of rows (their ids included; with S <= G it counts as dense):
 //   all_reduce: the smaller of α + (N-1)S/B and 2α + 2(N-1)/N · S/B (collectives.h)
-//   mix:        2α + 2N(N-1)S / ((N² + N·K - 2K)B), with K >= N 2α + S/B; if there is a servers'
-//   job servers:    2α + 2S · max(1, N/k)/B rows:       2α + 2G · max(1, N/k)/B
+//   mix: 2α + 2N(N-1)S / ((N² + N·K - 2K)B), with K >= N 2α + S/B; if there is a servers' job
+//   servers: 2α + 2S · max(1, N/k)/B
+//   rows: 2α + 2G · max(1, N/k)/B
 // with k, at most K, how many servers variables of this size would keep busy: S_all/S, at least 1.
 // The least wins; of equal ones, the first. A variable that gets no gradient, and one above
 // largest_copy unless it is of rows, is decided without: a copy, and a server.
