@@ -205,6 +205,15 @@ class Task::State {
       router->meet(edges, std::move(ready));
     };
     worker.exchange.sent_bytes = [router = router_] { return router->sent_bytes(); };
+    worker.exchange.links = [membership = std::weak_ptr<Membership>(membership_)] {
+      std::vector<PeerLink> links;
+      const auto alive = membership.lock();
+      if (alive == nullptr) return links;
+      for (const PeerStatus& peer : alive->peers()) {
+        if (peer.state == PeerState::connected) links.push_back({peer.task, peer.shares_memory});
+      }
+      return links;
+    };
     worker_ = std::make_shared<Worker>(std::move(worker));
     master_ = std::make_shared<Master>(identity_.incarnation, pool_);
     listed_ = waits_.add([master = std::weak_ptr<Master>(master_)] {
