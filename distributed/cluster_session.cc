@@ -7,6 +7,7 @@
 #include "distributed/master/local_master.h"
 #include "distributed/master/remote_master.h"
 #include "graph/import/graph_def.h"
+#include "runtime/run_steps.h"
 
 namespace leat {
 namespace {
@@ -97,12 +98,13 @@ class ClusterSession final : public SessionInterface {
       for (int64_t begun = 0, ended = 0; ended < steps; ++ended) {
         while (begun < steps && begun - ended < in_flight) {
           feeds.clear();
-          feed(begun++, feeds);
-          running.push_back(start_callable(*signature, feeds));
+          feed(begun, feeds);
+          running.push_back(in_step(begun, [&] { return start_callable(*signature, feeds); }));
+          ++begun;
         }
         const std::unique_ptr<StartedStep> first = std::move(running.front());
         running.pop_front();
-        std::vector<Tensor> fetches = first->wait().fetches;
+        std::vector<Tensor> fetches = in_step(ended, [&] { return first->wait().fetches; });
         result(ended, fetches);
       }
     } catch (...) {
@@ -148,6 +150,16 @@ class ClusterSession final : public SessionInterface {
                                               std::span<const Tensor> feeds) {
     check_feeds(signature, feeds.size());
     return start(signature, feeds, {});
+  }
+
+  // Part of step `step` of run_steps().
+  template <class Part>
+  static auto in_step(int64_t step, Part&& part) -> decltype(part()) {
+    try {
+      return part();
+    } catch (...) {
+      rethrow_of_step(step);
+    }
   }
 
   // Of a step whose result nobody wants any more: another one's error is the caller's.

@@ -54,6 +54,7 @@ void collect(const std::shared_ptr<const Peers>& peers, const std::shared_ptr<Co
     view.sessions = answer.sessions;
     view.graphs = answer.graphs;
     view.sent_bytes = answer.sent_bytes;
+    view.links = answer.links;
     worker->activity(deadline, [=](const Status& status, TaskActivity activity) {
       TaskView& view = state->view.tasks[index];
       if (!status.is_ok()) view.problem = status.message;

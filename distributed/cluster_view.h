@@ -22,7 +22,8 @@ struct TaskView {
   std::string host;
   int64_t sessions = 0, graphs = 0;
   TaskActivity activity;
-  uint64_t sent_bytes = 0;  // of tensors, to other tasks, since its start
+  uint64_t sent_bytes = 0;      // of tensors, to other tasks, since its start
+  std::vector<PeerLink> links;  // to other tasks
 };
 
 struct ClusterView {

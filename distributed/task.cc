@@ -7,6 +7,7 @@
 #include <iostream>
 #include <map>
 #include <mutex>
+#include <shared_mutex>
 #include <thread>
 #include <vector>
 
@@ -24,14 +25,17 @@
 #include "distributed/cluster_view.h"
 #include "distributed/grpc/rpc_client.h"
 #include "distributed/grpc/rpc_server.h"
+#include "distributed/master/client_links.h"
 #include "distributed/master/local_master.h"
 #include "distributed/master/master.h"
 #include "distributed/master/master_service.h"
 #include "distributed/timer.h"
+#include "distributed/wire/master_codec.h"
 #include "distributed/worker/remote_worker.h"
 #include "distributed/worker/rendezvous_router.h"
 #include "distributed/worker/worker.h"
 #include "distributed/worker/worker_service.h"
+#include "distributed/worker/worker_wire.h"
 
 namespace leat {
 namespace {
@@ -117,6 +121,38 @@ class RefusalLog {
   int told_ = 0;
 };
 
+// Lets calls that come over channels in until the task goes.
+class CallGate : public std::enable_shared_from_this<CallGate> {
+ public:
+  // Only of methods that begin with `prefix`.
+  CallHandlers handlers(const RpcServer& server, std::string prefix) {
+    return {.handle =
+                [self = shared_from_this(), handle = server.dispatcher(),
+                 prefix = std::move(prefix)](RpcCall call) {
+                  std::shared_lock lock(self->mutex_);
+                  if (self->is_closed_)
+                    return refuse(call, Code::unavailable, "the task has ended");
+                  if (call.method().starts_with(prefix)) return handle(std::move(call));
+                  refuse(call, Code::permission_denied,
+                         concat(call.method(), " may not be called over this channel"));
+                },
+            .keep = server.keeper()};
+  }
+  // Waits for those that are inside.
+  void close() {
+    std::unique_lock lock(mutex_);
+    is_closed_ = true;
+  }
+
+ private:
+  static void refuse(RpcCall& call, Code code, std::string why) {
+    call.fail({static_cast<int>(code), std::move(why)});
+  }
+
+  std::shared_mutex mutex_;
+  bool is_closed_ = false;
+};
+
 DeviceName cpu_of(const TaskName& task) {
   DeviceName name = task.device_name();
   name.type = "CPU";
@@ -169,6 +205,15 @@ class Task::State {
       router->meet(edges, std::move(ready));
     };
     worker.exchange.sent_bytes = [router = router_] { return router->sent_bytes(); };
+    worker.exchange.links = [membership = std::weak_ptr<Membership>(membership_)] {
+      std::vector<PeerLink> links;
+      const auto alive = membership.lock();
+      if (alive == nullptr) return links;
+      for (const PeerStatus& peer : alive->peers()) {
+        if (peer.state == PeerState::connected) links.push_back({peer.task, peer.shares_memory});
+      }
+      return links;
+    };
     worker_ = std::make_shared<Worker>(std::move(worker));
     master_ = std::make_shared<Master>(identity_.incarnation, pool_);
     listed_ = waits_.add([master = std::weak_ptr<Master>(master_)] {
@@ -183,6 +228,10 @@ class Task::State {
       return alive->peers();
     });
     membership_->attach(server_);
+    membership_->serve_calls(gate_->handlers(server_, worker_service));
+    links_ = std::make_unique<ClientLinks>(identity_.incarnation,
+                                           gate_->handlers(server_, master_service));
+    links_->attach(server_);
     membership_->on_lost([this](const TaskName& peer, const Status& status) {
       master_->task_lost(peer, status.message);
     });
@@ -237,6 +286,7 @@ class Task::State {
     }
     router_->know(spec.tasks());
     membership_->start(spec, router_);
+    if (spec.shares_memory()) links_->share_memory(concat(name_));
     master_->start(peers);
     local_ = register_local_master("grpc://" + address_, master_);
     next_drop_ = Clock::now() + memory_of_steps;
@@ -294,6 +344,8 @@ class Task::State {
       membership.swap(membership_);
     }
     membership.reset();
+    links_->stop();
+    gate_->close();
     server_.stop(std::min<std::chrono::milliseconds>(grace, std::chrono::seconds(1)));
     std::map<TaskName, std::shared_ptr<RpcClient>> clients;
     {
@@ -338,7 +390,10 @@ class Task::State {
           RpcClientOptions{.largest_message = largest_message(),
                            .tls = tls_,
                            .check_server = is_task(task, identity_.cluster_id)});
-    return std::make_shared<RemoteWorker>(task, client);
+    return std::make_shared<RemoteWorker>(task, client, [this, task] {
+      const std::shared_ptr<Membership> membership = this->membership();
+      return membership == nullptr ? nullptr : membership->channel(task);
+    });
   }
 
   const TaskName name_;
@@ -359,6 +414,8 @@ class Task::State {
   std::shared_ptr<Master> master_;
   std::shared_ptr<Membership> membership_;
   RpcServer server_;
+  const std::shared_ptr<CallGate> gate_ = std::make_shared<CallGate>();
+  std::unique_ptr<ClientLinks> links_;
   std::string address_, exposure_;
   std::atomic<bool> is_shut_down_{false};
   bool has_work_left_ = false;          // after the shutdown

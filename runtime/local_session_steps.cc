@@ -5,6 +5,7 @@
 #include "runtime/local_rendezvous.h"
 #include "runtime/local_session.h"
 #include "runtime/pending_step.h"
+#include "runtime/run_steps.h"
 
 namespace leat {
 namespace {
@@ -101,7 +102,11 @@ void LocalSession::run_steps(CallableHandle handle, int64_t steps, const StepFee
   const auto end_first = [&] {
     const std::shared_ptr<PendingStep> step = pending.front();
     pending.pop_front();
-    step->wait(graph, timeout_);
+    try {
+      step->wait(graph, timeout_);
+    } catch (...) {
+      rethrow_of_step(begun - std::ssize(pending) - 1);
+    }
     if (!error) result(ended++, step->fetches);
     free.push_back(step);
   };

@@ -18,7 +18,8 @@ Program::Program(Graph partition, const std::vector<std::string>& fetches, Devic
                  Device& host, Containers& containers, NodeStates& node_states, ThreadPool& pool)
     : plan_(plan_program(std::move(partition), fetches, device, host, containers, node_states)),
       pool_(pool),
-      costs_ns_(plan_.segments.size()) {
+      costs_ns_(plan_.segments.size()),
+      kernel_costs_ns_(plan_.items.size()) {
   plan_.functions = std::make_shared<Functions>(containers, host, pool);
   for (const SegmentPlan& segment : plan_.segments)
     segments_.push_back(std::make_unique<Segment>(plan_, segment, node_states));

@@ -80,6 +80,8 @@ class Program {
   std::vector<std::unique_ptr<Segment>> segments_;
   std::vector<std::unique_ptr<LoopProgram>> loops_;
   std::vector<std::atomic<int64_t>> costs_ns_;  // running mean of each segment's time; 0 = unknown
+  std::vector<std::atomic<int64_t>>
+      kernel_costs_ns_;  // the same, by item: kernels between segments
 
   // run_straight: sources of the segment's inputs and destinations of its results.
   std::vector<int> straight_inputs_;                                      // feed

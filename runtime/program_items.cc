@@ -12,6 +12,15 @@
 #include "runtime/trace.h"
 
 namespace leat {
+namespace {
+
+// Adds a measured time to a running mean; 0 is one of nothing.
+void average(std::atomic<int64_t>& mean, int64_t ns) {
+  const int64_t before = mean.load(std::memory_order_relaxed);
+  mean.store(before == 0 ? ns : (3 * before + ns) / 4, std::memory_order_relaxed);
+}
+
+}  // namespace
 
 // What a kernel between segments sees.
 class ProgramStep::Context : public ExecuteContext, public FunctionCompiler {
@@ -118,7 +127,7 @@ void ProgramStep::run_item(int index) {
       return complete(index);
     case ItemKind::execute: {
       Context context(*this, index);
-      const int64_t start = is_traced_ ? trace_now_ns() : 0;
+      const int64_t start = trace_now_ns();
       const bool may_update =
           std::any_of(item.inputs.begin(), item.inputs.end(),
                       [](const ItemSource& input) { return input.variable >= 0; });
@@ -126,9 +135,10 @@ void ProgramStep::run_item(int index) {
       const StepEnd::Scope scope(may_update ? nullptr : StepEnd::of_thread());
       item.kernel->execute(context);
       context.deliver();
+      const int64_t end = trace_now_ns();
+      average(program_.kernel_costs_ns_[index], end - start);
       if (is_traced_) {
-        events_.push_back(
-            trace_event(*item.node, plan_.device->name().to_string(), start, trace_now_ns(), 0));
+        events_.push_back(trace_event(*item.node, plan_.device->name().to_string(), start, end, 0));
       }
       return complete(index);
     }
@@ -161,9 +171,7 @@ void ProgramStep::run_segment(int index, std::vector<TraceEvent>& events) {
   } else {
     segment.run(inputs.span(), results.span());
   }
-  std::atomic<int64_t>& cost = program_.costs_ns_[item.segment];
-  const int64_t before = cost.load(std::memory_order_relaxed), now = trace_now_ns() - start;
-  cost.store(before == 0 ? now : (3 * before + now) / 4, std::memory_order_relaxed);
+  average(program_.costs_ns_[item.segment], trace_now_ns() - start);
 }
 
 void ProgramStep::run_switch(const Item& item, bool is_dead_item) {
@@ -266,6 +274,7 @@ void ProgramStep::run_kernel_async(int index) {
   const Item& item = plan_.items[index];
   auto context = std::make_shared<Context>(*this, index);
   begin_wait(index);
+  const int64_t start = trace_now_ns();
   try {
     item.kernel->execute_async(*context, [this, index, context](Status status) {
       {
@@ -277,6 +286,7 @@ void ProgramStep::run_kernel_async(int index) {
   } catch (...) {
     arrive(index, status_of_item(index), {}, false);
   }
+  average(program_.kernel_costs_ns_[index], trace_now_ns() - start);
 }
 
 Status ProgramStep::deliver_from_kernel(int index) {

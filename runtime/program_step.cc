@@ -393,12 +393,14 @@ bool ProgramStep::has_slow_work() const {
 }
 
 // Or nobody has measured it: a kernel's loops over its values, a loop's iterations. (Segments tell
-// by themselves what is new to them.)
+// by themselves what is new to them. Kernels that wait for a disk do it elsewhere.)
 bool ProgramStep::may_take_long(int index) const {
   const Item& item = plan_.items[index];
   if (item.kind == ItemKind::segment) return is_slow(index);
   if (item.kind == ItemKind::loop) return true;
-  if (item.kind != ItemKind::execute) return false;
+  if (item.kind != ItemKind::execute && item.kind != ItemKind::execute_async) return false;
+  const int64_t ns = program_.kernel_costs_ns_[index].load(std::memory_order_relaxed);
+  if (ns == 0 || ns > slow_ns) return true;
   size_t bytes = 0;
   for (const ItemSource& input : item.inputs) {
     if (input.constant >= 0 || input.slot >= 0) bytes += value_of(input).bytes();

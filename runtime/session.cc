@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "runtime/run_steps.h"
+
 namespace leat {
 
 std::chrono::milliseconds call_timeout(const SessionOptions& options,
@@ -25,8 +27,22 @@ void SessionInterface::run_steps(CallableHandle handle, int64_t steps, const Ste
   for (int64_t step = 0; step < steps; ++step) {
     feeds.clear();
     feed(step, feeds);
-    run_callable(handle, feeds, fetches);
+    try {
+      run_callable(handle, feeds, fetches);
+    } catch (...) {
+      rethrow_of_step(step);
+    }
     result(step, fetches);
+  }
+}
+
+void rethrow_of_step(int64_t step) {
+  try {
+    throw;
+  } catch (const Error& error) {
+    Status status = error.status();
+    status.message = concat("step ", step, ": ", status.message);
+    throw Error(status);
   }
 }
 

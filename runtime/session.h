@@ -107,8 +107,8 @@ class SessionInterface {
   // so that the caller makes feeds and uses results while others compute. `feed(step, feeds)` fills
   // in the feeds, and `result(step, fetches)` gets the fetches; both are called on the caller's
   // thread, in the order of the steps. On several devices, steps in flight together are not
-  // ordered: one may read a variable before the preceding step has written it. After the first
-  // error no further step begins; the call waits for those in flight.
+  // ordered: one may read a variable before the preceding step has written it. After an error (its
+  // message begins with "step 7: ") no further step begins; the call waits for those in flight.
   using StepFeeds = std::function<void(int64_t step, std::vector<Tensor>& feeds)>;
   using StepFetches = std::function<void(int64_t step, std::vector<Tensor>& fetches)>;
   virtual void run_steps(CallableHandle handle, int64_t steps, const StepFeeds& feed,

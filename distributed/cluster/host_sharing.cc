@@ -20,7 +20,7 @@ HostSharing::HostSharing(std::string who) : who_(std::move(who)) {
 
 std::string HostSharing::offer() const { return is_off_ ? "" : listener_->offer(); }
 
-HostSharing::HandedOver HostSharing::hand_over(const std::string& offer, const TaskName& peer) {
+HostSharing::HandedOver HostSharing::hand_over(const std::string& offer, const std::string& peer) {
   if (is_off_ || !is_of_this_host(offer)) return {};
   try {
     auto [link, id] = hand_over_link(offer);
@@ -31,7 +31,7 @@ HostSharing::HandedOver HostSharing::hand_over(const std::string& offer, const T
   }
 }
 
-std::unique_ptr<HostLink> HostSharing::take(const std::string& id, const TaskName& peer) {
+std::unique_ptr<HostLink> HostSharing::take(const std::string& id, const std::string& peer) {
   try {
     uint64_t number = 0;
     const auto [end, error] = std::from_chars(id.data(), id.data() + id.size(), number);
@@ -50,7 +50,7 @@ std::unique_ptr<HostLink> HostSharing::take(const std::string& id, const TaskNam
 void HostSharing::say_once(const std::string& reason) {
   if (has_said_.exchange(true)) return;
   std::cerr << concat("leat: ", who_,
-                      " cannot share memory with a task of this host and uses the network: ",
+                      " cannot share memory with a process of this host and uses the network: ",
                       reason, "\n")
             << std::flush;
 }

@@ -1,5 +1,5 @@
-// Shares memory between a task and the other tasks of its host (wire/host_link.h). If that fails,
-// tensors go over the network, and the task logs the reason once.
+// Shares memory between a task and the other tasks and the clients of its host (wire/host_link.h).
+// If that fails, tensors and calls go over the network, and the process logs the reason once.
 #pragma once
 
 #include <atomic>
@@ -7,7 +7,6 @@
 #include <optional>
 #include <string>
 
-#include "distributed/cluster/cluster_spec.h"
 #include "distributed/wire/host_link.h"
 #include "distributed/wire/host_poller.h"
 
@@ -16,7 +15,7 @@ namespace leat {
 // Thread-safe.
 class HostSharing {
  public:
-  // `who`: this task, for messages.
+  // `who`: this task, or client, for messages.
   explicit HostSharing(std::string who);
 
   // For a hello; "" if this task cannot share memory.
@@ -26,11 +25,12 @@ class HostSharing {
     std::unique_ptr<HostLink> link;  // null: none
     std::string id = {};             // for the answer
   };
-  // To a peer that has made this offer. None if it is on another host, or if it fails.
-  HandedOver hand_over(const std::string& offer, const TaskName& peer);
+  // To a peer (named in messages) that has made this offer. None if it is on another host, or if it
+  // fails.
+  HandedOver hand_over(const std::string& offer, const std::string& peer);
   // What a peer has handed over. UNAVAILABLE if it is not there: the peer writes to it already, so
   // the connection has to end. Later connections do not share memory.
-  std::unique_ptr<HostLink> take(const std::string& id, const TaskName& peer);
+  std::unique_ptr<HostLink> take(const std::string& id, const std::string& peer);
 
   const std::shared_ptr<HostPoller>& poller() const { return poller_; }
 

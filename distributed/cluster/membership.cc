@@ -190,6 +190,13 @@ PeerStatus Membership::State::describe(const Peer& peer) const {
   return status;
 }
 
+std::shared_ptr<Channel> Membership::State::channel(const TaskName& task) const {
+  std::lock_guard lock(mutex_);
+  const auto found = peers_.find(task);
+  if (found == peers_.end() || found->second->state != PeerState::connected) return nullptr;
+  return found->second->channel;
+}
+
 std::string Membership::State::heard_text(const Peer& peer) const {
   const PeerStatus status = describe(peer);
   return status.last_heard.count() < 0 ? "never heard from" : leat::heard_text(status.last_heard);
@@ -318,6 +325,10 @@ void Membership::on_lost(std::function<void(const TaskName&, const Status&)> cal
 }
 void Membership::on_change(std::function<void(const PeerStatus&)> callback) {
   state_->on_change = std::move(callback);
+}
+void Membership::serve_calls(CallHandlers handlers) { state_->calls = std::move(handlers); }
+std::shared_ptr<Channel> Membership::channel(const TaskName& task) const {
+  return state_->channel(task);
 }
 void Membership::wait_until_connected(milliseconds limit, std::span<const TaskName> tasks) const {
   state_->wait(limit, tasks);

@@ -106,6 +106,11 @@ class Membership {
   // Called when a peer's state or reason has changed. Set before start().
   void on_change(std::function<void(const PeerStatus& peer)> callback);
 
+  // What connected peers may call on their channels (channel_calls.h). Set before start().
+  void serve_calls(CallHandlers handlers);
+  // The channel to a connected peer; null if there is none.
+  std::shared_ptr<Channel> channel(const TaskName& task) const;
+
   // Waits for `tasks` (empty: all). UNAVAILABLE after `limit`, with a table of the missing tasks;
   // ALREADY_EXISTS earlier, when a peer insists that this task has another owner.
   void wait_until_connected(std::chrono::milliseconds limit = std::chrono::seconds(60),

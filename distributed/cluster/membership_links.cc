@@ -73,6 +73,7 @@ ChannelEvents Membership::State::events_of(const std::shared_ptr<Link>& link) {
             auto to = listener.lock();
             return to ? to->describe(step, edge) : concat("edge ", edge);
           },
+      .calls = calls,
   };
 }
 
@@ -305,8 +306,8 @@ void Membership::State::hello_came(const std::shared_ptr<Link>& link, const Hell
     }
     return refuse(link, peer, taken);
   }
-  auto memory =
-      sharing_ ? sharing_->hand_over(hello.host_link, hello.from.task) : HostSharing::HandedOver{};
+  auto memory = sharing_ ? sharing_->hand_over(hello.host_link, concat(hello.from.task))
+                         : HostSharing::HandedOver{};
   channel->send_control(FrameKind::welcome, encode(Hello{.from = self,
                                                          .to = hello.from.task,
                                                          .window = options.window,
@@ -334,7 +335,7 @@ void Membership::State::answer_came(const std::shared_ptr<Link>& link, const Hel
     owned_since_.reset();
   }
   share_memory(link, sharing_ && !hello.host_link.empty()
-                         ? sharing_->take(hello.host_link, peer.task)
+                         ? sharing_->take(hello.host_link, concat(peer.task))
                          : nullptr);
   connected(link, hello);
 }

@@ -41,6 +41,7 @@ class Membership::State : public std::enable_shared_from_this<Membership::State>
 
   std::vector<PeerStatus> peers() const;
   PeerStatus peer(const TaskName& task) const;
+  std::shared_ptr<Channel> channel(const TaskName& task) const;
   std::string last_heard(const TaskName& task) const;
   Status status_of(const TaskName& task) const;
   std::string table(bool only_missing) const;
@@ -50,6 +51,7 @@ class Membership::State : public std::enable_shared_from_this<Membership::State>
   const MembershipOptions options;
   std::function<void(const TaskName&, const Status&)> on_lost;
   std::function<void(const PeerStatus&)> on_change;
+  CallHandlers calls;
 
  private:
   struct Peer {

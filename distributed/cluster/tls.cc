@@ -18,9 +18,12 @@ using Kind = CertifiedPeer::Kind;
 constexpr std::string_view place_of_name = "{name}";
 constexpr std::string_view spiffe = "spiffe://";
 
+// A channel on which only the methods of MasterService may be called (master/client_links.h).
+constexpr std::string_view client_channel = "/leat.Client/";
 // The methods that a client may call. Identify reveals no more than the caller already knows.
 constexpr std::string_view for_clients[] = {"/tensorflow.MasterService/", "/leat.Cluster/View",
-                                            "/leat.Channel/Identify", "/leat.Pieces/"};
+                                            "/leat.Channel/Identify", "/leat.Pieces/",
+                                            client_channel};
 
 bool take(std::string_view& text, std::string_view prefix) {
   if (!text.starts_with(prefix)) return false;
@@ -169,7 +172,7 @@ RpcStatus authorize_call(const std::string& method, const RpcPeer& peer,
     return RpcStatus{static_cast<int>(code), std::move(text), RpcCause::none};
   };
   if (!peer.is_certified) {
-    if (method.starts_with(for_clients[0])) return {};
+    if (method.starts_with(for_clients[0]) || method.starts_with(client_channel)) return {};
     return refuse(Code::permission_denied,
                   concat("without TLS a client may only open sessions, not call ", method));
   }

@@ -61,6 +61,8 @@ class Bytes {
 
   size_t size() const { return size_; }
   const std::vector<std::string_view>& parts() const { return parts_; }
+  // These parts of the same bytes.
+  Bytes with_parts(std::vector<std::string_view> parts) const { return {std::move(parts), owner_}; }
   std::string to_string() const {
     std::string text;
     text.reserve(size_);

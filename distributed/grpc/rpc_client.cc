@@ -204,7 +204,7 @@ class RpcClient::State : public std::enable_shared_from_this<RpcClient::State> {
                       taken_over(call.get());
                       const std::string& details = status.error_details();
                       if (options.takes_pieces && details.starts_with(transport::pieces_key))
-                        return self->take_pieces(call, id, details, options);
+                        return self->take(std::move(call->done), id, details, options);
                       const size_t sent = call->request.Length();
                       call->request.Clear();
                       Done done = std::move(call->done);
@@ -216,13 +216,12 @@ class RpcClient::State : public std::enable_shared_from_this<RpcClient::State> {
     return id;
   }
 
-  // The answer of a call is larger than one message.
-  void take_pieces(const std::shared_ptr<Call>& call, CallId id, const std::string& details,
-                   const RpcCallOptions& options) {
+  // The answer of a call is larger than one message, or than the way on which the call went.
+  void take(Done done, CallId id, const std::string& details, const RpcCallOptions& options) {
     auto taken = std::make_shared<Call>();
     taken->request = transport::to_byte_buffer(
         to_slices(details.substr(std::string_view(transport::pieces_key).size())));
-    taken->done = std::move(call->done);
+    taken->done = std::move(done);
     apply(options, taken->context);
     {
       std::lock_guard lock(mutex_);
@@ -239,6 +238,11 @@ class RpcClient::State : public std::enable_shared_from_this<RpcClient::State> {
           done = nullptr;
           self->ended(id);
         });
+  }
+
+  CallId new_id() {
+    std::lock_guard lock(mutex_);
+    return ++last_id_;
   }
 
   void cancel(CallId id) {
@@ -329,6 +333,17 @@ const std::string& RpcClient::address() const { return state_->address; }
 RpcClient::CallId RpcClient::call(const std::string& method, Slices request,
                                   const RpcCallOptions& options, Done done) {
   return state_->call(method, std::move(request), options, std::move(done));
+}
+
+bool RpcClient::is_kept(const RpcStatus& status) {
+  return !status.is_ok() && status.details.starts_with(transport::pieces_key);
+}
+
+RpcClient::CallId RpcClient::take(const RpcStatus& status, const RpcCallOptions& options,
+                                  Done done) {
+  const CallId id = state_->new_id();
+  state_->take(std::move(done), id, status.details, options);
+  return id;
 }
 
 void RpcClient::cancel(CallId call) { state_->cancel(call); }

@@ -51,6 +51,12 @@ class RpcClient {
   // Ends the call with CANCELLED unless it has ended.
   void cancel(CallId call);
 
+  // Whether this outcome of a call that went another way says that its answer waits at the server
+  // (RpcServer::keeper).
+  static bool is_kept(const RpcStatus& status);
+  // Fetches that answer.
+  CallId take(const RpcStatus& status, const RpcCallOptions& options, Done done);
+
   // Opens a stream, which may be written to at once. If the address is unreachable, on_end has the
   // reason.
   std::shared_ptr<RpcStream> open(const std::string& method, const RpcCallOptions& options = {});

@@ -39,17 +39,11 @@ std::optional<std::chrono::steady_clock::time_point> to_deadline(gpr_timespec de
          std::chrono::nanoseconds(left.tv_nsec);
 }
 
-}  // namespace
-
-namespace {
-
 // What stop() ends.
 struct Open {
   virtual ~Open() = default;
   virtual void end() = 0;
 };
-
-}  // namespace
 
 // Answers of many messages, until they are asked for.
 class LargeAnswers {
@@ -58,13 +52,15 @@ class LargeAnswers {
     std::vector<grpc::ByteBuffer> pieces;
     std::shared_ptr<const void> kept;
   };
-  // What to ask with.
-  std::string add(Answer answer) {
+  // The status that says so, `why` with what to ask with.
+  RpcStatus keep(const Slices& answer, std::shared_ptr<const void> kept, const grpc::Status& why) {
     std::random_device entropy;
     const std::string key = std::to_string((uint64_t{entropy()} << 32) | entropy());
+    Answer large{transport::to_pieces(answer), std::move(kept)};
     std::lock_guard lock(mutex_);
-    answers_[key] = {std::move(answer), Clock::now()};
-    return key;
+    answers_[key] = {std::move(large), Clock::now()};
+    return {static_cast<int>(why.error_code()), why.error_message(), RpcCause::none,
+            transport::pieces_key + key};
   }
   std::optional<Answer> take(const std::string& key) {
     std::lock_guard lock(mutex_);
@@ -91,13 +87,39 @@ class LargeAnswers {
 };
 
 // Answers through the reactor, which lives until it has been answered and gRPC is done with it.
-class RpcCall::State final : public Open {
+class GrpcCall final : public RpcCall::State, public Open {
  public:
-  ~State() override { answer({grpc::StatusCode::INTERNAL, "the server gave no answer"}, nullptr); }
+  ~GrpcCall() override {
+    answer({grpc::StatusCode::INTERNAL, "the server gave no answer"}, nullptr);
+  }
   void end() override {
     cancelled();
     answer({grpc::StatusCode::UNAVAILABLE, "the server is shutting down"}, nullptr);
   }
+
+  const std::string& method() const override { return called; }
+  std::string peer() const override { return caller; }
+  const Bytes& request() const override { return received; }
+  std::optional<std::chrono::steady_clock::time_point> deadline() const override { return until; }
+  bool takes_pieces() const override { return takes_many; }
+  bool is_cancelled() const override {
+    std::lock_guard lock(mutex);
+    return is_given_up;
+  }
+  void on_cancel(std::function<void()> callback) override {
+    {
+      std::lock_guard lock(mutex);
+      if (reactor == nullptr) return;  // answered
+      if (!is_given_up) {
+        handed_over(this);
+        when_cancelled = std::move(callback);
+        return;
+      }
+    }
+    callback();
+  }
+  void reply(Slices response, std::shared_ptr<const void> kept) override;
+  void fail(RpcStatus status) override { answer(transport::to_grpc_status(status), nullptr); }
 
   void answer(grpc::Status status, grpc::ByteBuffer* response,
               std::shared_ptr<const void> kept = nullptr);
@@ -106,55 +128,43 @@ class RpcCall::State final : public Open {
     std::lock_guard lock(mutex);
     return reactor == nullptr;
   }
-  void set_on_cancel(std::function<void()> callback) {
-    {
-      std::lock_guard lock(mutex);
-      if (reactor == nullptr) return;  // answered
-      if (!is_cancelled) {
-        handed_over(this);
-        on_cancel = std::move(callback);
-        return;
-      }
-    }
-    callback();
-  }
   void cancelled() {
     std::function<void()> callback;
     {
       std::lock_guard lock(mutex);
-      is_cancelled = true;
-      callback.swap(on_cancel);
+      is_given_up = true;
+      callback.swap(when_cancelled);
     }
     taken_over(this);
     if (callback) callback();
   }
 
-  std::string method, peer;
-  Bytes request;
-  std::optional<std::chrono::steady_clock::time_point> deadline;
+  std::string called, caller;
+  Bytes received;
+  std::optional<std::chrono::steady_clock::time_point> until;
 
-  std::mutex mutex;
+  mutable std::mutex mutex;
   grpc::ServerGenericBidiReactor* reactor = nullptr;  // null once answered
   grpc::ByteBuffer* response = nullptr;               // the reactor's
   std::vector<grpc::ByteBuffer>* pieces =
       nullptr;  // the same: what follows the response, the last first
-  bool takes_pieces = false;
+  bool takes_many = false;
   uint64_t largest_answer = largest_rpc_message;
   std::shared_ptr<LargeAnswers> large;
   std::shared_ptr<const void>* kept_slot = nullptr;  // the same
-  bool is_cancelled = false;
-  std::function<void()> on_cancel;
+  bool is_given_up = false;
+  std::function<void()> when_cancelled;
 };
 
-void RpcCall::State::answer(grpc::Status status, grpc::ByteBuffer* bytes,
-                            std::shared_ptr<const void> kept) {
+void GrpcCall::answer(grpc::Status status, grpc::ByteBuffer* bytes,
+                      std::shared_ptr<const void> kept) {
   grpc::ServerGenericBidiReactor* to;
   std::function<void()> dropped;
   {
     std::lock_guard lock(mutex);
     to = reactor;
     reactor = nullptr;
-    dropped.swap(on_cancel);
+    dropped.swap(when_cancelled);
     if (to != nullptr && bytes != nullptr) response->Swap(bytes);
     if (to != nullptr) *kept_slot = std::move(kept);
   }
@@ -167,15 +177,15 @@ void RpcCall::State::answer(grpc::Status status, grpc::ByteBuffer* bytes,
   }
 }
 
-void RpcCall::State::answer_in_pieces(std::vector<grpc::ByteBuffer> all,
-                                      std::shared_ptr<const void> kept) {
+void GrpcCall::answer_in_pieces(std::vector<grpc::ByteBuffer> all,
+                                std::shared_ptr<const void> kept) {
   grpc::ServerGenericBidiReactor* to;
   std::function<void()> dropped;
   {
     std::lock_guard lock(mutex);
     to = reactor;
     reactor = nullptr;
-    dropped.swap(on_cancel);
+    dropped.swap(when_cancelled);
     if (to == nullptr) return;
     std::reverse(all.begin(), all.end());
     response->Swap(&all.back());
@@ -187,35 +197,33 @@ void RpcCall::State::answer_in_pieces(std::vector<grpc::ByteBuffer> all,
   to->StartWrite(response);  // and the rest as each has left
 }
 
-const std::string& RpcCall::method() const { return state_->method; }
-std::string RpcCall::peer() const { return state_->peer; }
-const Bytes& RpcCall::request() const { return state_->request; }
-std::optional<std::chrono::steady_clock::time_point> RpcCall::deadline() const {
-  return state_->deadline;
-}
-bool RpcCall::takes_pieces() const { return state_->takes_pieces; }
-bool RpcCall::is_cancelled() const {
-  std::lock_guard lock(state_->mutex);
-  return state_->is_cancelled;
-}
-void RpcCall::on_cancel(std::function<void()> callback) {
-  state_->set_on_cancel(std::move(callback));
-}
-void RpcCall::reply(Slices response, std::shared_ptr<const void> kept) {
-  if (const grpc::Status size = transport::check_size(response, state_->largest_answer);
-      !size.ok()) {
-    if (!state_->takes_pieces) return state_->answer(size, nullptr);
-    const std::string key = state_->large->add({transport::to_pieces(response), std::move(kept)});
-    return state_->answer({size.error_code(), size.error_message(), transport::pieces_key + key},
-                          nullptr);
+void GrpcCall::reply(Slices bytes, std::shared_ptr<const void> kept) {
+  if (const grpc::Status size = transport::check_size(bytes, largest_answer); !size.ok()) {
+    if (!takes_many) return answer(size, nullptr);
+    return fail(large->keep(std::move(bytes), std::move(kept), size));
   }
-  grpc::ByteBuffer buffer = transport::to_byte_buffer(std::move(response));
-  state_->answer(grpc::Status::OK, &buffer, std::move(kept));
+  grpc::ByteBuffer buffer = transport::to_byte_buffer(std::move(bytes));
+  answer(grpc::Status::OK, &buffer, std::move(kept));
+}
+
+}  // namespace
+
+const std::string& RpcCall::method() const { return state_->method(); }
+std::string RpcCall::peer() const { return state_->peer(); }
+const Bytes& RpcCall::request() const { return state_->request(); }
+std::optional<std::chrono::steady_clock::time_point> RpcCall::deadline() const {
+  return state_->deadline();
+}
+bool RpcCall::takes_pieces() const { return state_->takes_pieces(); }
+bool RpcCall::is_cancelled() const { return state_->is_cancelled(); }
+void RpcCall::on_cancel(std::function<void()> callback) { state_->on_cancel(std::move(callback)); }
+void RpcCall::reply(Slices response, std::shared_ptr<const void> kept) {
+  state_->reply(std::move(response), std::move(kept));
 }
 void RpcCall::fail(RpcStatus status) {
   if (status.is_ok())
     status = {static_cast<int>(grpc::StatusCode::INTERNAL), "failed with an OK status", {}};
-  state_->answer(transport::to_grpc_status(status), nullptr);
+  state_->fail(std::move(status));
 }
 
 class RpcServer::State final : public grpc::CallbackGenericService {
@@ -245,16 +253,29 @@ class RpcServer::State final : public grpc::CallbackGenericService {
     changed_.notify_all();
   }
 
-  static void take(RpcCall::State& call) {
-    auto answer = call.large->take(call.request.to_string());
+  static void take(GrpcCall& call) {
+    auto answer = call.large->take(call.received.to_string());
     if (!answer)
       return call.answer({grpc::StatusCode::NOT_FOUND, "the answer is no longer kept"}, nullptr);
     call.answer_in_pieces(std::move(answer->pieces), std::move(answer->kept));
   }
 
   const std::shared_ptr<LargeAnswers> large = std::make_shared<LargeAnswers>();
-  std::map<std::string, UnaryHandler> unary;
+  using UnaryHandlers = std::map<std::string, UnaryHandler>;
+  const std::shared_ptr<UnaryHandlers> unary = std::make_shared<UnaryHandlers>();
   std::map<std::string, StreamHandler> streams;
+
+  // The handler of the longest prefix; end() if there is none.
+  template <class Handlers>
+  static auto find(const Handlers& handlers, const std::string& method) {
+    auto best = handlers.end();
+    for (auto at = handlers.begin(); at != handlers.end(); ++at) {
+      if (method.starts_with(at->first) &&
+          (best == handlers.end() || at->first.size() > best->first.size()))
+        best = at;
+    }
+    return best;
+  }
 
  private:
   const UnaryHandler no_handler;  // of take_method, which State answers itself
@@ -278,17 +299,14 @@ class RpcServer::State::UnaryReactor final : public grpc::ServerGenericBidiReact
  public:
   UnaryReactor(State& server, const UnaryHandler& handler,
                grpc::GenericCallbackServerContext* context)
-      : server_(server),
-        handler_(handler),
-        call_(std::make_shared<RpcCall::State>()),
-        weak_(call_) {
-    call_->method = context->method();
-    call_->peer = context->peer();
-    call_->deadline = to_deadline(context->raw_deadline());
+      : server_(server), handler_(handler), call_(std::make_shared<GrpcCall>()), weak_(call_) {
+    call_->called = context->method();
+    call_->caller = context->peer();
+    call_->until = to_deadline(context->raw_deadline());
     call_->reactor = this;
     call_->response = &response_;
     call_->pieces = &pieces_;
-    call_->takes_pieces = context->client_metadata().contains(transport::pieces_key);
+    call_->takes_many = context->client_metadata().contains(transport::pieces_key);
     call_->large = server_.large;
     call_->largest_answer = server_.options_.largest_answer;
     call_->kept_slot = &kept_;
@@ -304,10 +322,10 @@ class RpcServer::State::UnaryReactor final : public grpc::ServerGenericBidiReact
       return;
     }
     if (call->is_answered()) return;
-    call->request = transport::to_bytes(request_);
+    call->received = transport::to_bytes(request_);
     request_.Clear();
     taken_over(&server_);
-    if (call->method == transport::take_method) return take(*call);
+    if (call->called == transport::take_method) return take(*call);
     try {
       handler_(RpcCall(call));
     } catch (const std::exception& error) {
@@ -333,8 +351,8 @@ class RpcServer::State::UnaryReactor final : public grpc::ServerGenericBidiReact
 
   State& server_;
   const UnaryHandler& handler_;
-  std::shared_ptr<RpcCall::State> call_;  // until the handler has it
-  std::weak_ptr<RpcCall::State> weak_;
+  std::shared_ptr<GrpcCall> call_;  // until the handler has it
+  std::weak_ptr<GrpcCall> weak_;
   grpc::ByteBuffer request_, response_;
   std::vector<grpc::ByteBuffer> pieces_;  // of the answer, the last one first
   std::shared_ptr<const void> kept_;      // until the answer has left
@@ -409,22 +427,14 @@ grpc::ServerGenericBidiReactor* RpcServer::State::CreateReactor(
       return new Refusal(transport::to_grpc_status(status));
     }
   }
-  const auto longest_prefix = [&](const auto& handlers) {
-    auto best = handlers.end();
-    for (auto at = handlers.begin(); at != handlers.end(); ++at) {
-      if (method.starts_with(at->first) &&
-          (best == handlers.end() || at->first.size() > best->first.size()))
-        best = at;
-    }
-    return best;
-  };
   if (method == transport::take_method) return new UnaryReactor(*this, no_handler, context);
-  const auto one = longest_prefix(unary);
-  const auto stream = longest_prefix(streams);
-  if (one == unary.end() && stream == streams.end()) {
+  const auto one = find(*unary, method);
+  const auto stream = find(streams, method);
+  if (one == unary->end() && stream == streams.end()) {
     return new Refusal({grpc::StatusCode::UNIMPLEMENTED, "this server has no method " + method});
   }
-  if (stream == streams.end() || (one != unary.end() && one->first.size() > stream->first.size())) {
+  if (stream == streams.end() ||
+      (one != unary->end() && one->first.size() > stream->first.size())) {
     return new UnaryReactor(*this, one->second, context);
   }
   auto reactor = std::make_shared<StreamReactor>(*this);
@@ -535,7 +545,7 @@ void RpcServer::State::stop(std::chrono::milliseconds grace) {
 RpcServer::RpcServer(RpcServerOptions options) : state_(std::make_unique<State>(options)) {}
 RpcServer::~RpcServer() { stop(); }
 void RpcServer::handle(std::string prefix, UnaryHandler handler) {
-  state_->unary.insert_or_assign(std::move(prefix), std::move(handler));
+  state_->unary->insert_or_assign(std::move(prefix), std::move(handler));
 }
 void RpcServer::accept(std::string prefix, StreamHandler handler) {
   state_->streams.insert_or_assign(std::move(prefix), std::move(handler));
@@ -545,6 +555,28 @@ int RpcServer::start(const std::string& address, const std::string& plaintext_ad
 }
 int RpcServer::plaintext_port() const { return state_->plaintext_port(); }
 void RpcServer::stop(std::chrono::milliseconds grace) { state_->stop(grace); }
+
+std::function<void(RpcCall)> RpcServer::dispatcher() const {
+  return [handlers = state_->unary](RpcCall call) {
+    const auto found = State::find(*handlers, call.method());
+    if (found == handlers->end()) {
+      return call.fail({static_cast<int>(grpc::StatusCode::UNIMPLEMENTED),
+                        "this server has no method " + call.method()});
+    }
+    try {
+      found->second(call);
+    } catch (const std::exception& error) {
+      call.fail({static_cast<int>(grpc::StatusCode::INTERNAL), error.what()});
+    }
+  };
+}
+
+std::function<RpcStatus(Slices, std::shared_ptr<const void>)> RpcServer::keeper() const {
+  return [large = state_->large](const Slices& answer, std::shared_ptr<const void> kept) {
+    return large->keep(answer, std::move(kept),
+                       {grpc::StatusCode::RESOURCE_EXHAUSTED, "the answer waits to be taken"});
+  };
+}
 
 void RpcServer::drop_unasked() { state_->large->drop_old(); }
 

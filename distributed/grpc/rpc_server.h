@@ -60,7 +60,21 @@ class RpcCall {
   void reply(Slices response, std::shared_ptr<const void> kept);
   void fail(RpcStatus status);
 
-  class State;
+  // What a handle stands for: a call of gRPC's (rpc_server.cc), or one that came over a channel
+  // between two processes (wire/channel_calls.h).
+  class State {
+   public:
+    virtual ~State() = default;
+    virtual const std::string& method() const = 0;
+    virtual std::string peer() const = 0;
+    virtual const Bytes& request() const = 0;
+    virtual std::optional<std::chrono::steady_clock::time_point> deadline() const = 0;
+    virtual bool takes_pieces() const = 0;
+    virtual bool is_cancelled() const = 0;
+    virtual void on_cancel(std::function<void()> callback) = 0;
+    virtual void reply(Slices response, std::shared_ptr<const void> kept) = 0;
+    virtual void fail(RpcStatus status) = 0;  // not OK
+  };
   explicit RpcCall(std::shared_ptr<State> state) : state_(std::move(state)) {}
 
  private:
@@ -82,6 +96,13 @@ class RpcServer {
   // fails the call with INTERNAL, or cancels the stream.
   void handle(std::string prefix, UnaryHandler handler);
   void accept(std::string prefix, StreamHandler handler);
+
+  // Handles a call that came another way than over gRPC, like one that did. It is not authorised
+  // again. May outlive the server.
+  std::function<void(RpcCall)> dispatcher() const;
+  // Keeps an answer that is too large for the way on which its call came, and returns what to
+  // answer instead: the client fetches it over gRPC (RpcClient::take). May outlive the server.
+  std::function<RpcStatus(Slices answer, std::shared_ptr<const void> kept)> keeper() const;
 
   // Answers larger than one message wait here for clients that take them in pieces. Drops those
   // that nobody has asked for in 10 s.

@@ -13,9 +13,11 @@
 #include "distributed/cluster/identity.h"
 #include "distributed/cluster/tls.h"
 #include "distributed/grpc/rpc_client.h"
+#include "distributed/master/master_link.h"
 #include "distributed/proto/master.pb.h"
 #include "distributed/random_id.h"
 #include "distributed/rpc_status.h"
+#include "distributed/wire/channel.h"
 #include "distributed/wire/large_answer.h"
 #include "distributed/wire/master_codec.h"
 #include "distributed/wire/tensor_stream.h"
@@ -37,16 +39,19 @@ constexpr milliseconds pause = milliseconds(100);
 constexpr milliseconds probe_limit = std::chrono::seconds(2);
 // The master answers a little before the step's deadline; the call waits a little longer than that.
 constexpr milliseconds deadline_margin = std::chrono::seconds(2);
+// How much later than the deadline its passing may be told.
+constexpr milliseconds end_margin = milliseconds(100);
 
 // Unary calls to one master.
 class MasterCalls {
  public:
   explicit MasterCalls(const std::string& target)
       : target_(target),
-        client_(std::make_unique<RpcClient>(HostPort::of_target(target).to_string(),
+        client_(std::make_shared<RpcClient>(HostPort::of_target(target).to_string(),
                                             RpcClientOptions{.largest_message = largest_message(),
                                                              .tls = client_tls(),
-                                                             .check_server = is_any_task()})) {}
+                                                             .check_server = is_any_task()})),
+        link_(*client_) {}
 
   enum class Repeat : uint8_t {
     never,
@@ -61,13 +66,17 @@ class MasterCalls {
     Repeat repeat = Repeat::never;
     milliseconds repeat_for{0};
     bool takes_pieces = false;
+    bool is_of_step = false;
     std::future<std::pair<RpcStatus, Bytes>> answer;
   };
   Pending start(const char* method, Slices request, Clock::time_point deadline, Repeat repeat,
-                milliseconds repeat_for, bool takes_pieces = false) {
-    Pending out{method, std::move(request), deadline, repeat, repeat_for, takes_pieces, {}};
-    send(out);
-    return out;
+                milliseconds repeat_for) {
+    return start({method, std::move(request), deadline, repeat, repeat_for});
+  }
+  // It goes over the master's channel if it can.
+  Pending start_step(Slices request, Clock::time_point deadline) {
+    return start({"RunStep", std::move(request), deadline, Repeat::if_lost, repeat_limit,
+                  /*takes_pieces=*/true, /*is_of_step=*/true});
   }
 
   // Waits for the reply; throws what the master answers, or UNAVAILABLE with the target and the
@@ -77,7 +86,7 @@ class MasterCalls {
     std::optional<Clock::time_point> untrusted_since;
     Clock::time_point next_note = Clock::now() + first_note;
     while (true) {
-      auto [status, reply] = pending.answer.get();
+      auto [status, reply] = answer_to(pending);
       if (status.is_ok()) return reply;
       const bool is_lost = status.cause == RpcCause::lost || status.cause == RpcCause::silent;
       const bool is_untrusted = status.cause == RpcCause::untrusted;
@@ -101,6 +110,9 @@ class MasterCalls {
       send(pending);
     }
   }
+
+  // For the first step.
+  void open_link() { link_.channel(); }
 
   template <class Response, class Request>
   Response call(const char* method, const Request& request, Clock::time_point deadline,
@@ -131,6 +143,18 @@ class MasterCalls {
   }
 
  private:
+  Pending start(Pending call) {
+    send(call);
+    return call;
+  }
+
+  // gRPC ends a call at its deadline; the master's channel does not.
+  static std::pair<RpcStatus, Bytes> answer_to(Pending& pending) {
+    if (pending.answer.wait_until(pending.deadline + end_margin) == std::future_status::ready)
+      return pending.answer.get();
+    return {{static_cast<int>(Code::deadline_exceeded), "no answer within the deadline"}, {}};
+  }
+
   // A frozen process accepts connections and says nothing: what was sent to it is not sent again.
   bool answers() {
     const RpcCallOptions options{.deadline = Clock::now() + probe_limit};
@@ -143,10 +167,18 @@ class MasterCalls {
     options.takes_pieces = pending.takes_pieces;
     const auto answered = std::make_shared<std::promise<std::pair<RpcStatus, Bytes>>>();
     pending.answer = answered->get_future();
-    client_->call(std::string(master_service) + pending.method, pending.request, options,
-                  [answered](const RpcStatus& status, Bytes reply) {
-                    answered->set_value({status, std::move(reply)});
-                  });
+    const auto done = [answered](const RpcStatus& status, Bytes reply) {
+      answered->set_value({status, std::move(reply)});
+    };
+    const std::string method = std::string(master_service) + pending.method;
+    const auto channel = pending.is_of_step ? link_.channel() : nullptr;
+    const auto take_large = [client = client_, options, done](const RpcStatus& status,
+                                                              Bytes reply) {
+      if (!RpcClient::is_kept(status)) return done(status, std::move(reply));
+      client->take(status, options, done);
+    };
+    if (channel != nullptr && channel->call(method, pending.request, options, take_large)) return;
+    client_->call(method, pending.request, options, done);
   }
 
   [[noreturn]] void throw_failure(const char* method, const RpcStatus& status) const {
@@ -172,7 +204,8 @@ class MasterCalls {
   }
 
   const std::string target_;
-  std::unique_ptr<RpcClient> client_;
+  const std::shared_ptr<RpcClient> client_;
+  MasterLink link_;
   mutable std::mutex mutex_;
   std::string task_;  // the master's, once it has said so
 };
@@ -233,6 +266,7 @@ class RemoteMaster final : public MasterClient {
         "CreateSession", request, Clock::now() + timeout, MasterCalls::Repeat::if_refused,
         std::min(timeout, start_limit));
     calls_.set_task(response.task());
+    calls_.open_link();
     return {response.session_handle(), response.graph_version()};
   }
 
@@ -264,9 +298,8 @@ class RemoteMaster final : public MasterClient {
       writer.add_named_tensor(tensorflow::RunStepRequest::kFeedFieldNumber, signature.feeds[i],
                               feeds[i]);
     }
-    auto pending = calls_.start("RunStep", std::move(writer).finish(),
-                                Clock::now() + options.timeout + deadline_margin,
-                                MasterCalls::Repeat::if_lost, repeat_limit, /*takes_pieces=*/true);
+    auto pending = calls_.start_step(std::move(writer).finish(),
+                                     Clock::now() + options.timeout + deadline_margin);
     return std::make_unique<RemoteStep>(calls_, target_, std::move(pending), signature.fetches);
   }
 

@@ -41,10 +41,20 @@ Channel::Channel(std::shared_ptr<RpcStream> stream, ChannelOptions options, Chan
       chunk_(options.chunk),
       last_heard_(now_ns()) {}
 
-Channel::~Channel() = default;  // the stream's last handle goes with it
+// The stream's last handle goes with it.
+Channel::~Channel() {
+  if (calls_)
+    calls_->ended(
+        {static_cast<int>(Code::unavailable), "the connection was closed", RpcCause::lost});
+}
 
 void Channel::listen() {
   const std::weak_ptr<Channel> weak = weak_from_this();
+  calls_ = std::make_shared<ChannelCalls>(
+      events_.calls, stream_->peer(), [weak](const FrameHeader& header, const Slices& payload) {
+        const auto self = weak.lock();
+        return self != nullptr && self->send_call(header, payload);
+      });
   stream_->start({.on_message =
                       [weak](const Bytes& message) {
                         if (auto self = weak.lock()) self->receive(message);
@@ -159,6 +169,23 @@ void Channel::push_now(FrameHeader header, std::string_view payload) {
   header.payload = static_cast<uint32_t>(payload.size());
   push_frame(header, {}, payload.data(), nullptr, message);
   stream_->write(std::move(message));
+}
+
+bool Channel::send_call(const FrameHeader& header, const Slices& payload) {
+  const auto bytes = std::make_shared<std::string>();
+  bytes->reserve(bytes_of(payload));
+  for (const ByteSlice& slice : payload)
+    bytes->append(static_cast<const char*>(slice.data), slice.size);
+  FrameHeader frame = header;
+  frame.payload = static_cast<uint32_t>(bytes->size());
+  std::lock_guard lock(mutex_);
+  if (is_ended_ || is_broken_ || peer_incarnation_ == 0) return false;
+  // An answer finds room: the caller has waited for it.
+  if (frame.kind == FrameKind::call && stream_->queued_bytes() > options_.queue) return false;
+  Slices message;
+  push_frame(frame, {}, bytes->data(), bytes, message);
+  stream_->write(std::move(message));
+  return true;
 }
 
 void Channel::send_control(FrameKind kind, std::string_view payload) {
@@ -301,6 +328,13 @@ void Channel::receive_frame(FrameReader& reader) {
     }
     case FrameKind::heartbeat:
       return forget_ended_steps();
+    case FrameKind::call:
+    case FrameKind::answer: {
+      if (header.payload > ChannelCalls::largest)
+        fail(Code::data_loss, "a call or an answer of ", header.payload, " bytes in one frame");
+      const auto text = std::make_shared<const std::string>(read_text(reader, header));
+      return calls_->came(header, Bytes({*text}, text));
+    }
     case FrameKind::abort: {
       Status status{static_cast<Code>(header.edge), read_text(reader, header),
                     (header.flags & FrameHeader::derived) != 0};
@@ -453,6 +487,10 @@ void Channel::ended(const RpcStatus& rpc_status) {
   incoming_.clear();
   if (status.is_ok() && !rpc_status.is_ok())
     status = {static_cast<Code>(rpc_status.code), rpc_status.message};
+  const bool is_silent = rpc_status.cause == RpcCause::silent;
+  calls_->ended({static_cast<int>(Code::unavailable),
+                 status.is_ok() ? "it closed the connection" : status.message,
+                 is_silent ? RpcCause::silent : RpcCause::lost});
   if (events_.on_end) events_.on_end(status, rpc_status.cause);
 }
 

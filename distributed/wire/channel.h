@@ -15,6 +15,7 @@
 #include "core/error.h"
 #include "core/tensor.h"
 #include "distributed/grpc/rpc.h"
+#include "distributed/wire/channel_calls.h"
 #include "distributed/wire/frame.h"
 #include "distributed/wire/incoming_tensor.h"
 
@@ -45,6 +46,8 @@ struct ChannelEvents {
   // Names an edge in messages: "w:0 (of node w) from /job:ps/task:0 to /job:worker/task:1". May be
   // empty.
   std::function<std::string(int64_t step, int64_t edge)> describe = {};
+  // What the peer calls; on its transport thread, as on_tensor.
+  CallHandlers calls = {};
 };
 
 struct ChannelOptions {
@@ -77,6 +80,13 @@ class Channel : public std::enable_shared_from_this<Channel> {
 
   // A value without dtype is a control edge. A tensor in device memory is copied to the host first.
   void send(int64_t step, int64_t edge, Tensor value, bool is_dead);
+  // Calls the peer (ChannelCalls::call), ahead of the tensors that wait. False, and `done` is not
+  // called, if it cannot go this way now: the channel is not admitted or has ended, too much is
+  // queued, or the request is too large.
+  bool call(const std::string& method, const Slices& request, const RpcCallOptions& options,
+            ChannelCalls::Done done) {
+    return calls_->call(method, request, options, std::move(done));
+  }
   // Drops values still to be sent for the step, and notifies the peer.
   void abort(int64_t step, const Status& status);
   // The step has begun here, or is over: its held share of the window goes back.
@@ -120,6 +130,7 @@ class Channel : public std::enable_shared_from_this<Channel> {
   size_t push_frame(FrameHeader header, const Shape& shape, const char* data,
                     const std::shared_ptr<const void>& owner, Slices& out);
   void push_now(FrameHeader header, std::string_view payload);  // cut to less than 2 KB
+  bool send_call(const FrameHeader& header, const Slices& payload);
   // On the stream's thread.
   void receive(const Bytes& message);
   void receive_frame(FrameReader& reader);
@@ -140,6 +151,7 @@ class Channel : public std::enable_shared_from_this<Channel> {
   const std::shared_ptr<RpcStream> stream_;
   const ChannelOptions options_;
   const ChannelEvents events_;
+  std::shared_ptr<ChannelCalls> calls_;
 
   mutable std::mutex mutex_;  // of sending
   uint32_t sequence_ = 0;

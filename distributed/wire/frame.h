@@ -25,6 +25,10 @@ enum class FrameKind : uint8_t {
   credit,     // total: this many more bytes of tensors may be sent
   goodbye,    // the sender is ending
   complaint,  // payload: why the sender no longer trusts what it receives; then the stream ends
+  call,       // step: its number; edge: the ns that its caller waits (0: for ever); payload: the
+              // method, with `total` bytes, then the request
+  answer,     // step: the call's number; edge: the code; payload: the message, with `total` bytes,
+              // details, with `offset` bytes, then the answer
 };
 
 // The wire layout: little-endian, 64 bytes.
@@ -47,6 +51,7 @@ struct FrameHeader {
   static constexpr uint32_t expected_magic = 0x5441454c;  // "LEAT"
   static constexpr uint8_t dead = 1;                      // the value is dead: no payload
   static constexpr uint8_t derived = 2;                   // of an abort: follows from another error
+  static constexpr uint8_t takes_pieces = 4;              // of a call: as in RpcCallOptions
 
   size_t extents() const { return offset == 0 ? rank : 0; }
   bool is_greeting() const { return kind <= FrameKind::refusal; }

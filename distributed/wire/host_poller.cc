@@ -19,7 +19,12 @@
 #include "core/fd.h"
 
 namespace leat {
-class HostPoller::State {
+namespace {
+
+constexpr size_t cores_per_thread = 4, most_threads = 4;
+
+// What one thread serves.
+class State {
  public:
   State() : epoll_(epoll_create1(EPOLL_CLOEXEC)), wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
     epoll_event event{};
@@ -37,6 +42,11 @@ class HostPoller::State {
     if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, polled->descriptor(), &event) != 0)
       fail(Code::resource_exhausted, "cannot wait for a task of this host: ", std::strerror(errno));
     polled_.emplace(polled.get(), std::move(polled));
+  }
+
+  size_t size() const {
+    std::lock_guard lock(mutex_);
+    return polled_.size();
   }
 
   void remove(const Polled& polled) {
@@ -87,29 +97,72 @@ class HostPoller::State {
   }
 
   const Fd epoll_, wake_;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::map<const Polled*, std::shared_ptr<Polled>> polled_;
   bool is_stopping_ = false;
 };
 
-HostPoller::HostPoller() : state_(std::make_shared<State>()) {
-  try {
-    thread_ = std::thread([state = state_] { state->run(); });
-  } catch (const std::system_error& error) {
-    fail(Code::unavailable, "cannot start a thread: ", error.what());
+}  // namespace
+
+class HostPoller::Server {
+ public:
+  Server() {
+    try {
+      thread_ = std::thread([state = state_] { state->run(); });
+    } catch (const std::system_error& error) {
+      fail(Code::unavailable, "cannot start a thread: ", error.what());
+    }
   }
+  ~Server() {
+    state_->stop();
+    if (thread_.get_id() == std::this_thread::get_id()) {
+      thread_.detach();  // it returns from serve() and ends
+    } else {
+      thread_.join();
+    }
+  }
+  Server(const Server&) = delete;
+
+  State& state() { return *state_; }
+
+ private:
+  const std::shared_ptr<State> state_ = std::make_shared<State>();
+  std::thread thread_;
+};
+
+HostPoller::HostPoller(size_t threads)
+    : most_(threads > 0 ? threads
+                        : std::clamp<size_t>(std::thread::hardware_concurrency() / cores_per_thread,
+                                             1, most_threads)) {
+  servers_.push_back(std::make_unique<Server>());
 }
 
-HostPoller::~HostPoller() {
-  state_->stop();
-  if (thread_.get_id() == std::this_thread::get_id()) {
-    thread_.detach();  // it returns from serve() and ends
-  } else {
-    thread_.join();
+HostPoller::~HostPoller() = default;
+
+// To the thread that has the fewest.
+void HostPoller::add(std::shared_ptr<Polled> polled) {
+  std::lock_guard lock(mutex_);
+  const auto first = std::min_element(
+      servers_.begin(), servers_.end(),
+      [](const auto& a, const auto& b) { return a->state().size() < b->state().size(); });
+  State* state = &(*first)->state();
+  if (state->size() > 0 && servers_.size() < most_) {
+    try {
+      servers_.push_back(std::make_unique<Server>());
+      state = &servers_.back()->state();
+    } catch (const Error&) {  // then it shares a thread
+    }
   }
+  state->add(std::move(polled));
 }
 
-void HostPoller::add(std::shared_ptr<Polled> polled) { state_->add(std::move(polled)); }
-void HostPoller::remove(const Polled& polled) { state_->remove(polled); }
+void HostPoller::remove(const Polled& polled) {
+  std::vector<State*> states;
+  {
+    std::lock_guard lock(mutex_);
+    for (const auto& server : servers_) states.push_back(&server->state());
+  }
+  for (State* state : states) state->remove(polled);
+}
 
 }  // namespace leat

@@ -1,14 +1,17 @@
-// The thread that serves a task's links to other tasks of its host. It sleeps until one of them has
-// a signal, and never spins: with two tasks on two cores, 20 µs of looking for the next message
-// made the steps of an MLP 14 % longer and empty steps no shorter.
+// The threads that serve a process's links to others of its host: one, or more where there are many
+// cores, since quick steps run on them. A thread sleeps until one of its links has a signal, and
+// never spins: with two tasks on two cores, 20 µs of looking for the next message made the steps of
+// an MLP 14 % longer and empty steps no shorter.
 #pragma once
 
+#include <cstddef>
 #include <memory>
-#include <thread>
+#include <mutex>
+#include <vector>
 
 namespace leat {
 
-// Something that is served at its signals, on the poller's thread.
+// Something that is served at its signals, always on the same thread of the poller.
 class Polled {
  public:
   virtual ~Polled() = default;
@@ -24,8 +27,9 @@ class Polled {
 // Thread-safe.
 class HostPoller {
  public:
-  // UNAVAILABLE if the system gives it no descriptor or thread.
-  HostPoller();
+  // `threads`: at most; 0: one for every four cores, at most four. One is there at once, another
+  // when there are links for it. UNAVAILABLE if the system gives it no descriptor or thread.
+  explicit HostPoller(size_t threads = 0);
   // Waits for a running serve(), unless it is called by it.
   ~HostPoller();
   HostPoller(const HostPoller&) = delete;
@@ -36,9 +40,10 @@ class HostPoller {
   void remove(const Polled& polled);
 
  private:
-  class State;
-  std::shared_ptr<State> state_;
-  std::thread thread_;
+  class Server;
+  size_t most_;
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<Server>> servers_;
 };
 
 }  // namespace leat

@@ -8,14 +8,18 @@
 
 namespace leat {
 
+class Channel;
 class RpcClient;
 
-// Calls the worker of `task` at its address. If it is unreachable, a call fails at once with
-// UNAVAILABLE and a text that names the task, the address and the reason: "/job:ps/task:1
-// (10.0.1.7:2222): Connection refused".
+// Calls the worker of `task` at its address. Steps go over the channel between the two tasks, if
+// `channel` finds one and they fit (Channel::call); all else goes over gRPC. If it is unreachable,
+// a call fails at once with UNAVAILABLE and a text that names the task, the address and the reason:
+// "/job:ps/task:1 (10.0.1.7:2222): Connection refused".
 class RemoteWorker final : public WorkerClient {
  public:
-  RemoteWorker(TaskName task, std::shared_ptr<RpcClient> client);
+  using FindChannel = std::function<std::shared_ptr<Channel>()>;
+
+  RemoteWorker(TaskName task, std::shared_ptr<RpcClient> client, FindChannel channel = {});
 
   void status(Deadline deadline, Done<WorkerStatus> done) override;
   void register_graph(RegisterGraph request, Deadline deadline, Done<uint64_t> done) override;
@@ -31,6 +35,7 @@ class RemoteWorker final : public WorkerClient {
   const TaskName task_;
   const std::string label_;  // "/job:ps/task:1 (10.0.1.7:2222)"
   const std::shared_ptr<RpcClient> client_;
+  const FindChannel channel_;
 };
 
 }  // namespace leat

@@ -15,8 +15,9 @@
 namespace leat {
 
 struct RouterOptions {
-  // Runs the work that a value from another task triggers (the rest of a step) on a thread that may
-  // compute. Without it, the transport's thread runs it, and receives nothing else meanwhile.
+  // Runs what the abort of a step by another task triggers on a thread that may wait. Without it,
+  // the transport's thread runs it, and receives nothing else meanwhile. (What a value triggers
+  // runs on that thread if it is known to be quick: runtime/lent_thread.h.)
   std::function<void(std::function<void()>)> executor;
   // How long values of a step that has not begun here are kept, including incomplete ones.
   std::chrono::milliseconds parking{60'000};

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "distributed/loss_text.h"
+#include "runtime/lent_thread.h"
 
 namespace leat {
 
@@ -128,13 +129,11 @@ bool StepRendezvous::deliver(size_t route, Tensor value, bool is_dead, bool is_r
     slot.state = Slot::taken;
     arrived = std::move(slot.arrived);
   }
-  if (!is_remote || !executor_) {
+  if (is_remote) {  // the rest of the step runs here if it is quick (runtime/lent_thread.h)
+    const LentThread::Scope lent;
     arrived({}, std::move(value), is_dead);
   } else {
-    const WorkSource::Scope source(source_);
-    executor_([arrived = std::move(arrived), value = std::move(value), is_dead]() mutable {
-      arrived({}, std::move(value), is_dead);
-    });
+    arrived({}, std::move(value), is_dead);
   }
   return true;
 }

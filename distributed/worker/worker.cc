@@ -149,6 +149,7 @@ WorkerStatus Worker::current_status() const {
                            options_.incarnation});
   }
   if (options_.exchange.sent_bytes) out.sent_bytes = options_.exchange.sent_bytes();
+  if (options_.exchange.links) out.links = options_.exchange.links();
   std::lock_guard lock(state_->mutex);
   out.sessions = static_cast<int64_t>(state_->sessions.size());
   for (const auto& [handle, session] : state_->sessions)

@@ -27,6 +27,8 @@ struct StepExchange {
       meet;
   // Bytes of tensors sent to other tasks. May be empty.
   std::function<uint64_t()> sent_bytes;
+  // The tasks that this one is connected to. May be empty.
+  std::function<std::vector<PeerLink>()> links;
 };
 
 struct WorkerOptions {

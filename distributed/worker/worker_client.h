@@ -18,6 +18,12 @@
 
 namespace leat {
 
+// Another task that this one is connected to, and the way that tensors and steps take.
+struct PeerLink {
+  TaskName task;
+  bool is_shared_memory = false;  // else gRPC
+};
+
 struct WorkerStatus {
   TaskName task;
   std::string cluster_id;  // its mark (identity.h): recognised by tasks that know the id
@@ -27,6 +33,7 @@ struct WorkerStatus {
   std::vector<DeviceDescription> devices;
   int64_t sessions = 0, graphs = 0, running_steps = 0;
   uint64_t sent_bytes = 0;  // of tensors, to other tasks, since its start
+  std::vector<PeerLink> links;
 };
 
 // One task's part of a partitioned graph. Its first graph creates the session.

@@ -56,6 +56,23 @@ Code code_of(int code) {
   return static_cast<Code>(code);
 }
 
+using LinkList = google::protobuf::RepeatedPtrField<Link>;
+
+void write(const std::vector<PeerLink>& links, LinkList* out) {
+  for (const PeerLink& link : links) {
+    Link& copy = *out->Add();
+    copy.set_task(link.task.to_string());
+    copy.set_is_shared_memory(link.is_shared_memory);
+  }
+}
+
+std::vector<PeerLink> read(const LinkList& links) {
+  std::vector<PeerLink> out;
+  for (const Link& link : links)
+    out.push_back({TaskName::parse(link.task()), link.is_shared_memory()});
+  return out;
+}
+
 using ActivityList = google::protobuf::RepeatedPtrField<Activity>;
 
 void write(const std::vector<StepActivity>& activity, ActivityList* out) {
@@ -115,6 +132,7 @@ Slices encode_status(const WorkerStatus& status) {
   reply.set_graphs(status.graphs);
   reply.set_running_steps(status.running_steps);
   reply.set_sent_bytes(status.sent_bytes);
+  write(status.links, reply.mutable_links());
   return frame(reply);
 }
 
@@ -135,6 +153,7 @@ WorkerStatus decode_status(const Bytes& bytes) {
   out.graphs = reply.graphs();
   out.running_steps = reply.running_steps();
   out.sent_bytes = reply.sent_bytes();
+  out.links = read(reply.links());
   return out;
 }
 
@@ -307,6 +326,7 @@ Slices encode_view(const ClusterView& view) {
     copy.set_sessions(task.sessions);
     copy.set_graphs(task.graphs);
     copy.set_sent_bytes(task.sent_bytes);
+    write(task.links, copy.mutable_links());
     write(task.activity, *copy.mutable_activity());
   }
   return frame(out);
@@ -319,7 +339,7 @@ ClusterView decode_view(const Bytes& bytes) {
   for (const ViewReply::Task& task : in.tasks()) {
     out.tasks.push_back({TaskName::parse(task.task()), task.address(), task.problem(), task.pid(),
                          task.host(), task.sessions(), task.graphs(), read(task.activity()),
-                         task.sent_bytes()});
+                         task.sent_bytes(), read(task.links())});
   }
   return out;
 }

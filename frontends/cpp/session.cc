@@ -100,6 +100,16 @@ void Callable::run(std::span<const Tensor> feeds, std::vector<Tensor>& fetches) 
           [&] { registration_->session->run_callable(registration_->handle, feeds, fetches); });
 }
 
+void Callable::run_steps(int64_t steps, const StepFeeds& feed, const StepFetches& result,
+                         int in_flight) const {
+  const StepFeeds no_feeds = [](int64_t, std::vector<Tensor>&) {};
+  const StepFetches no_results = [](int64_t, std::vector<Tensor>&) {};
+  located(registration_->graph, [&] {
+    registration_->session->run_steps(registration_->handle, steps, feed ? feed : no_feeds,
+                                      result ? result : no_results, in_flight);
+  });
+}
+
 Session::Session(const Graph& graph, SessionOptions options)
     : graph_(graph),
       session_(new_session(options)),

@@ -65,6 +65,22 @@ class Callable {
   // process).
   void run(std::span<const Tensor> feeds, std::vector<Tensor>& fetches) const;
 
+  // Runs it `steps` times. Up to `in_flight` steps are under way at once, so that a cluster need
+  // not wait for this program, nor this program for the cluster:
+  //   Session session(graph);
+  //   const Callable prepared = session.prepare({x}, {loss}, {train});
+  //   prepared.run_steps(1'000, [&](int64_t, std::vector<Tensor>& batch) { batch = {examples}; },
+  //                      [&](int64_t, std::vector<Tensor>& value) { std::cout << value[0]; });
+  // Both functions may be empty; they are called on this thread, in the order of the steps. On
+  // several devices, steps under way are not ordered: one may read a variable before the preceding
+  // step has written it, as an asynchronous worker does. After the first error no further step
+  // begins; the call waits for those under way and throws it, its message begins with "step 7: ".
+  using StepFeeds = SessionInterface::StepFeeds;
+  using StepFetches = SessionInterface::StepFetches;
+  void run_steps(int64_t steps, const StepFeeds& feed, const StepFetches& result,
+                 int in_flight = 2) const;
+  void run_steps(int64_t steps, int in_flight = 2) const { run_steps(steps, {}, {}, in_flight); }
+
  private:
   friend class Session;
   Callable(std::shared_ptr<SessionInterface> session, SessionInterface::CallableHandle handle,

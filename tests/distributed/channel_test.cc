@@ -539,6 +539,33 @@ TEST(ChannelInput, RejectsFalseHeaders) {
       {"a string longer than the rest", [](FrameHeader& h) { h.dtype = DType::string; }, {1}},
       {"dead with bytes", [](FrameHeader& h) { h.flags = FrameHeader::dead; }},
       {"sequence", [](FrameHeader& h) { h.sequence = 3; }},
+      {"a call whose method is longer than it",
+       [](FrameHeader& h) {
+         h.kind = FrameKind::call;
+         h.rank = 0;
+         h.total = 9;
+       },
+       {}},
+      {"an answer to no call",
+       [](FrameHeader& h) {
+         h.kind = FrameKind::answer;
+         h.rank = 0;
+       },
+       {}},
+      {"an answer whose details are longer than it",
+       [](FrameHeader& h) {
+         h.kind = FrameKind::answer;
+         h.rank = 0;
+         h.offset = 1;
+       },
+       {}},
+      {"an answer with an unknown code",
+       [](FrameHeader& h) {
+         h.kind = FrameKind::answer;
+         h.rank = 0;
+         h.edge = 77;
+       },
+       {}},
       {"greeting after the greeting",
        [](FrameHeader& h) {
          h.kind = FrameKind::hello;

@@ -53,9 +53,9 @@ struct Model {
 enum class Way { network, shared_memory };
 
 // One ps, two workers; worker 0 reaches the ps through a relay, worker 1 directly. The tensors
-// between worker 0 and the ps take the way that the parameter says: with shared memory the relay
-// has only the greeting, and what the master asks the ps. With `hold`, a gate in the graph "held"
-// holds what the ps sends.
+// and steps between worker 0 and the ps take the way that the parameter says: with shared memory
+// the relay has only the greeting, and what the master asks the ps beside steps. With `hold`, a
+// gate in the graph "held" holds what the ps sends.
 class Fault : public testing::TestWithParam<Way> {
  protected:
   Fault() {
@@ -113,7 +113,11 @@ TEST_P(Fault, DelayChangesNothing) {
   EXPECT_EQ(step(), 1);
 }
 
-TEST_P(Fault, HalfOpenConnectionReportsTheSilentTaskAndWhatItOwed) {
+// Steps that go through memory do not hear of these until the connection is given up.
+class FaultOfTheNetwork : public Fault {};
+INSTANTIATE_TEST_SUITE_P(, FaultOfTheNetwork, testing::Values(Way::network), way_name);
+
+TEST_P(FaultOfTheNetwork, HalfOpenConnectionReportsTheSilentTaskAndWhatItOwed) {
   EXPECT_EQ(step(), 0);
   proxy_->stall();
   Clock::duration took{};
@@ -129,12 +133,24 @@ TEST_P(Fault, HalfOpenConnectionReportsTheSilentTaskAndWhatItOwed) {
   EXPECT_EQ(step(), 1);
 }
 
-TEST_P(Fault, StallInOneDirectionEndsTheStep) {
+TEST_P(FaultOfTheNetwork, StallInOneDirectionEndsTheStep) {
   EXPECT_EQ(step(), 0);
   proxy_->stall_replies();
   expect_names_the_ps(failing_step());
   proxy_->stall_replies(false);
   expect_works_again();
+}
+
+class FaultBesideTheMemory : public Fault {};
+INSTANTIATE_TEST_SUITE_P(, FaultBesideTheMemory, testing::Values(Way::shared_memory), way_name);
+
+TEST_P(FaultBesideTheMemory, StallDoesNotDelaySteps) {
+  run("add");
+  EXPECT_EQ(step(), 1);
+  proxy_->stall();
+  run("add");
+  EXPECT_EQ(step(), 2);
+  proxy_->stall(false);
 }
 
 // "big" on the ps, with as many floats as the feed says.
@@ -377,8 +393,8 @@ TEST(SlowLink, IsSlowButNotLost) {
   proxy->limit(0);
 }
 
-// A client that dials its master through a relay.
-class ClientFault : public testing::Test {
+// A client that dials its master through a relay. Its steps take the way that the parameter says.
+class ClientFault : public testing::TestWithParam<Way> {
  protected:
   ClientFault() : proxy_(cluster_.task("worker").address()) {
     SessionOptions options;
@@ -390,13 +406,62 @@ class ClientFault : public testing::Test {
   }
   float counter() { return cluster_.session(model_.graph)->run({}, {"w:0"}, {})[0].item<float>(); }
 
-  InProcessCluster cluster_{{{"ps", 1}, {"worker", 1}}};
+  InProcessCluster cluster_{{{"ps", 1}, {"worker", 1}},
+                            InProcessCluster::default_options(),
+                            [](const TaskName&, const ClusterSpec& cluster) {
+                              ClusterSpec view = cluster;
+                              view.set_shares_memory(GetParam() == Way::shared_memory);
+                              return view;
+                            }};
   Model model_;
   TcpProxy proxy_;
   std::unique_ptr<SessionInterface> session_;
 };
+INSTANTIATE_TEST_SUITE_P(, ClientFault, testing::Values(Way::network, Way::shared_memory),
+                         way_name);
 
-TEST_F(ClientFault, LostReplyIsRepeatedWithoutASecondUpdate) {
+TEST_P(ClientFault, StepOutlivesALostConnection) {
+  Graph& graph = model_.graph;
+  {
+    const DeviceScope on(graph, ps);
+    const Output held = gate(constant(graph, Tensor::of<float>({2}, {1, 2})), "outlives");
+    const ControlScope after(graph, {held.node});
+    graph.add({.op = "AssignAdd",
+               .name = "add_late",
+               .inputs = {graph.output("w"), constant(graph, Tensor::scalar(1.0f))}});
+  }
+  session_->extend(graph);
+  for (int i = 0; i < 20; ++i) session_->run({}, {}, {"add"});  // the client's channel is there
+  auto outcome = std::async(std::launch::async,
+                            [&] { return error_of([&] { session_->run({}, {}, {"add_late"}); }); });
+  ASSERT_TRUE(wait_at_gate("outlives"));
+  proxy_.reset();
+  open_gate("outlives");
+  ASSERT_EQ(outcome.wait_for(soon), std::future_status::ready);
+  const Status status = outcome.get();
+  EXPECT_TRUE(status.is_ok()) << status.message;
+  EXPECT_EQ(counter(), 21) << "the repeated request joins the step";
+}
+
+TEST_P(ClientFault, ResetsLoseNoUpdateAndRepeatNone) {
+  std::atomic<bool> is_over{false};
+  const auto resets = std::async(std::launch::async, [&] {
+    for (int i = 0; i < 5; ++i) {
+      std::this_thread::sleep_for(milliseconds(700));
+      proxy_.reset();
+    }
+    is_over = true;
+  });
+  int64_t steps = 0;
+  for (; !is_over || steps < 10; ++steps) session_->run({}, {}, {"add"});
+  EXPECT_EQ(counter(), static_cast<float>(steps));
+}
+
+// What goes through memory is not silent when the network is, until the ends notice that.
+class ClientFaultOfTheNetwork : public ClientFault {};
+INSTANTIATE_TEST_SUITE_P(, ClientFaultOfTheNetwork, testing::Values(Way::network), way_name);
+
+TEST_P(ClientFaultOfTheNetwork, LostReplyIsRepeatedWithoutASecondUpdate) {
   for (int i = 1; i <= 5; ++i) {
     proxy_.stall_replies();
     auto outcome = std::async(std::launch::async,
@@ -410,7 +475,7 @@ TEST_F(ClientFault, LostReplyIsRepeatedWithoutASecondUpdate) {
   }
 }
 
-TEST_F(ClientFault, SilentMasterIsNamed) {
+TEST_P(ClientFaultOfTheNetwork, SilentMasterIsNamed) {
   proxy_.stall();
   const Status status = error_of([&] { session_->run({}, {}, {"add"}); });
   EXPECT_EQ(code_name(status.code), code_name(Code::unavailable));
@@ -418,7 +483,7 @@ TEST_F(ClientFault, SilentMasterIsNamed) {
   proxy_.stall(false);
 }
 
-TEST_F(ClientFault, VanishedClientEndsItsSteps) {
+TEST_P(ClientFault, VanishedClientEndsItsSteps) {
   Graph& graph = model_.graph;
   {
     const DeviceScope on(graph, ps);
@@ -438,7 +503,7 @@ TEST_F(ClientFault, VanishedClientEndsItsSteps) {
 }
 
 // It never closes its session: the task frees the session's programs anyway.
-TEST_F(ClientFault, VanishedClientsProgramsAreDropped) {
+TEST_P(ClientFault, VanishedClientsProgramsAreDropped) {
   Graph& graph = model_.graph;
   {
     const DeviceScope on(graph, ps);

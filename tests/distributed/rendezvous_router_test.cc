@@ -425,7 +425,8 @@ TEST(RendezvousRouter, RejectsEdgesOfOtherTasks) {
   EXPECT_EQ(arrivals.all[0].status.code, Code::internal);
 }
 
-TEST(RendezvousRouter, ExecutorRunsTheCallbacks) {
+// Values arrive on the transport's thread, which is lent for what is quick.
+TEST(RendezvousRouter, ExecutorRunsWhatAnAbortTriggers) {
   std::atomic<int> executed{0};
   ThreadPool pool(2);
   ConnectedTasks tasks({"ps:0", "worker:0"}, {}, {.executor = [&](std::function<void()> work) {
@@ -443,10 +444,10 @@ TEST(RendezvousRouter, ExecutorRunsTheCallbacks) {
   arrivals.expect(*worker, 1);
   ps->send(0, Tensor::scalar(1.0f), false);
   ASSERT_TRUE(arrivals.wait(0));
-  EXPECT_EQ(executed, 1);
+  EXPECT_EQ(executed, 0);
   ps->abort({Code::aborted, "given up"});
   ASSERT_TRUE(arrivals.wait(1));
-  EXPECT_EQ(executed, 2);
+  EXPECT_EQ(executed, 1);
 }
 
 // Steps run while their connection breaks again and again: each ends, with its values or with an

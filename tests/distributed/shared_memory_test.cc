@@ -200,13 +200,14 @@ TEST(HostSharing, PeersThatCannotBeReachedGetTheNetwork) {
   HostSharing sharing("/job:ps/task:0");
   std::string offer = HostLinkListener().offer();  // of a socket that is gone
   testing::internal::CaptureStderr();
-  EXPECT_EQ(sharing.hand_over(offer, {"worker", 0}).link, nullptr);
-  EXPECT_EQ(sharing.hand_over(offer, {"worker", 1}).link, nullptr);
+  EXPECT_EQ(sharing.hand_over(offer, "/job:worker/task:0").link, nullptr);
+  EXPECT_EQ(sharing.hand_over(offer, "/job:worker/task:1").link, nullptr);
   const std::string said = testing::internal::GetCapturedStderr();
   EXPECT_THAT(
       said,
-      HasSubstr("/job:ps/task:0 cannot share memory with a task of this host and uses the network: "
-                "/job:worker/task:0: its socket on this host cannot be reached"));
+      HasSubstr(
+          "/job:ps/task:0 cannot share memory with a process of this host and uses the network: "
+          "/job:worker/task:0: its socket on this host cannot be reached"));
   EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 1) << "said once: " << said;
 }
 

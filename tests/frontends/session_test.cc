@@ -106,6 +106,41 @@ TEST(Session, ClusterErrorsHaveTheUsersLine) {
   expect_error_with(Code::invalid_argument, expected, [&] { prepared({Tensor::scalar(0)}); });
 }
 
+TEST(Session, RunStepsKeepsTheOrderAndNamesTheStepThatFailed) {
+  InProcessCluster cluster({{"worker", 1}});
+  Graph graph;
+  const Output x = placeholder(graph, "x", i32, {});
+  const Output y = floor_div(constant(graph, Tensor::scalar(12)), x);
+  for (const std::string& target : {std::string(), cluster.target("worker")}) {
+    Session session(graph, {.target = target});
+    const Callable prepared = session.prepare({x}, {y});
+    std::vector<int> values;
+    const auto result = [&](int64_t, std::vector<Tensor>& fetches) {
+      values.push_back(fetches[0].item<int>());
+    };
+    prepared.run_steps(
+        4,
+        [](int64_t step, std::vector<Tensor>& feeds) {
+          feeds.push_back(Tensor::scalar(static_cast<int>(step + 1)));
+        },
+        result, 3);
+    EXPECT_EQ(values, (std::vector<int>{12, 6, 4, 3}));
+    expect_error_with(Code::invalid_argument, "step 2: ", [&] {
+      prepared.run_steps(
+          4,
+          [](int64_t step, std::vector<Tensor>& feeds) {
+            feeds.push_back(Tensor::scalar(static_cast<int>(2 - step)));
+          },
+          result);
+    });
+    EXPECT_EQ(values.size(), 6u);
+    const Callable alone = session.prepare({}, {constant(graph, Tensor::scalar(1))});
+    alone.run_steps(3);
+    expect_error_with(Code::invalid_argument, "at least one step must be in flight",
+                      [&] { alone.run_steps(3, 0); });
+  }
+}
+
 TEST(Operands, RejectEmptyOutputs) {
   Graph graph;
   const Output x = placeholder(graph, "x", f32, {});

@@ -14,6 +14,7 @@ namespace {
 
 using testing::AllOf;
 using testing::HasSubstr;
+using testing::StartsWith;
 
 const LocalDevices one_cpu{.cpus = 1, .gpus = false};
 const LocalDevices two_cpus{.cpus = 2, .gpus = false};
@@ -355,7 +356,8 @@ TEST_P(LocalSessionThreads, RunStepsEndsAtTheFirstError) {
         [&](int64_t, std::vector<Tensor>&) { ++results; }, 3);
   });
   EXPECT_EQ(results, 7);
-  EXPECT_THAT(error.message(), HasSubstr("sum is negative"));
+  EXPECT_THAT(error.message(), AllOf(StartsWith("step 7: "), HasSubstr("sum is negative")));
+  EXPECT_EQ(error.node(), y.node->name);
 }
 
 TEST(LocalSession, TracesAndListsDevices) {

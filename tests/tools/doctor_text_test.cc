@@ -15,6 +15,7 @@ namespace {
 using testing::AllOf;
 using testing::ContainsRegex;
 using testing::HasSubstr;
+using testing::Not;
 
 TEST(Doctor, ListsBuiltInFeaturesAndTheirPaths) {
   EXPECT_THAT(description_of_this_machine(),
@@ -31,6 +32,25 @@ TEST(Doctor, ReportsTasksThatReachAllOthers) {
   EXPECT_TRUE(all);
   for (const char* task : {"/job:ps/task:0", "/job:worker/task:0", "/job:worker/task:1"})
     EXPECT_THAT(text, ContainsRegex(std::string(task) + " +127.0.0.1:[0-9]+ +all 3\n"));
+  EXPECT_THAT(text, HasSubstr("through shared memory: /job:ps/task:0, /job:worker/task:0\n"));
+  EXPECT_THAT(text, Not(HasSubstr("through gRPC")));
+}
+
+TEST(Doctor, ReportsTasksThatShareNoMemory) {
+  InProcessCluster cluster({{"ps", 1}, {"worker", 2}}, InProcessCluster::default_options(),
+                           [](const TaskName& viewer, const ClusterSpec& spec) {
+                             ClusterSpec view = spec;
+                             view.set_shares_memory(viewer.job == "ps" || viewer.index == 1);
+                             return view;
+                           });
+  bool all = false;
+  const std::string text = to_text(who_reaches_whom(cluster.target("ps")), all);
+  EXPECT_TRUE(all);
+  EXPECT_THAT(text, AllOf(ContainsRegex("/job:ps/task:0 +127.0.0.1:[0-9]+ +all 3\n"
+                                        " +through shared memory: /job:worker/task:1\n"
+                                        " +through gRPC: /job:worker/task:0\n"),
+                          ContainsRegex("/job:worker/task:0 +127.0.0.1:[0-9]+ +all 3\n"
+                                        " +through gRPC: /job:ps/task:0, /job:worker/task:1\n")));
 }
 
 TEST(Doctor, ReportsWhichTasksMissALostTask) {

@@ -49,20 +49,21 @@ def peer(script, *args, python="python"):
     return measure
 
 
-def cluster(work, mode, ps, workers, batch=100):
+def cluster(work, mode, ps, workers, batch=100, dialled=False):
     def measure(a):
+        embed = [] if dialled else ["--embed"]
         jobs = f"ps={ps},worker={workers}" if ps else f"worker={workers}"
-        rows = run([f"{a.build}/bin/leat", "run", "--embed", f"local:{jobs}", "--", f"{a.build}/bin/bench/cluster_step",
+        rows = run([f"{a.build}/bin/leat", "run", *embed, f"local:{jobs}", "--", f"{a.build}/bin/bench/cluster_step",
                     "--work", work, "--mode", mode, "--batch", str(batch), "--seconds", str(a.seconds)])
         # Seconds per step of the whole cluster, all workers counted; where the chief drives all, a step is one of each.
         return 1 / sum(row["steps_per_s"] * (1 if mode == "async" else workers) for row in rows)
     return measure
 
 
-def tf_cluster(work, mode, ps, workers, batch=100):
+def tf_cluster(work, mode, ps, workers, batch=100, dialled=False):
     def measure(a):
         row = run([a.python, f"{HERE}/peers/tf_cluster.py", "--work", work, "--mode", mode, "--ps", str(ps), "--workers",
-                   str(workers), "--batch", str(batch), "--seconds", str(a.seconds)])[0]
+                   str(workers), "--batch", str(batch), "--seconds", str(a.seconds), *(["--dialled"] if dialled else [])])[0]
         return 1 / row["steps_per_s"]
     return measure
 
@@ -94,8 +95,10 @@ WORK = {
         "torch eager": peer("torch_step.py", "--model", "mlp", "--batch", "64", python="torch_python")})),
 }
 for _n in (1, 2, 4, 8):
-    WORK["cluster_null" if _n == 1 else f"cluster_null_{_n}"] = (
-        "step", against(cluster("null", "async", 1, _n), {"TensorFlow": tf_cluster("null", "async", 1, _n)}))
+    for _dialled in (False, True):  # whether a worker's program is its task, or dials it
+        WORK["cluster_null" + (f"_{_n}" if _n > 1 else "") + ("_dialled" if _dialled else "")] = (
+            "step", against(cluster("null", "async", 1, _n, dialled=_dialled),
+                            {"TensorFlow": tf_cluster("null", "async", 1, _n, dialled=_dialled)}))
 for _work in ("lr", "softmax", "snn", "mlp"):
     for _n in (1, 3, 5):
         for _mode in ("async", "sync"):

@@ -28,8 +28,8 @@ void add_doctor_command(CLI::App& app, int& exit_status) {
                      "A task of a cluster: grpc://host:port (default: only this machine)");
   add_tls_flags(*doctor, flags->tls);
   doctor->footer(R"(
-With a target: a line for each task of its cluster. "reaches" is what the task itself reports about the others; this machine
-cannot ask a task that it does not reach.
+With a target: a line for each task of its cluster. "reaches" is what the task itself reports about the others, and whether
+tensors and steps go to them through shared memory (of one host) or gRPC; this machine cannot ask a task that it does not reach.
 
 Exit status: 0; 1 if a task does not reach another or does not answer; 2 for a mistake in the command line.)");
   doctor->callback([flags, &exit_status] {

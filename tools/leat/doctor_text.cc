@@ -196,21 +196,46 @@ std::vector<Reach> who_reaches_whom(const std::string& target) {
   return out;
 }
 
+namespace {
+
+constexpr size_t tasks_listed = 8;
+
+// "through shared memory: /job:ps/task:0, /job:worker/task:1"; "" if no task is reached so.
+std::string way_text(const std::vector<PeerLink>& links, bool is_shared_memory) {
+  std::string out;
+  size_t count = 0;
+  for (const PeerLink& link : links) {
+    if (link.is_shared_memory != is_shared_memory) continue;
+    if (count++ < tasks_listed) out += (count == 1 ? "" : ", ") + link.task.to_string();
+  }
+  if (count > tasks_listed) out += concat(" and ", count - tasks_listed, " more");
+  if (count == 0) return "";
+  return (is_shared_memory ? "through shared memory: " : "through gRPC: ") + out;
+}
+
+}  // namespace
+
 std::string to_text(const std::vector<Reach>& reaches, bool& all) {
   all = true;
   Rows rows = {{"task", "address", "reaches"}};
   for (const Reach& reach : reaches) {
-    std::vector<std::string> problems;
-    if (!reach.problem.empty()) problems.push_back("cannot ask it from here: " + reach.problem);
+    std::vector<std::string> lines;
+    if (!reach.problem.empty()) lines.push_back("cannot ask it from here: " + reach.problem);
     for (const TaskView& task : reach.view.tasks) {
       if (!task.problem.empty())
-        problems.push_back(concat("not ", task.task.to_string(), ": ", task.problem));
+        lines.push_back(concat("not ", task.task.to_string(), ": ", task.problem));
     }
-    all &= problems.empty();
-    if (problems.empty()) problems.push_back(concat("all ", reach.view.tasks.size()));
-    for (size_t i = 0; i < problems.size(); ++i)
-      rows.push_back(
-          {i == 0 ? reach.from.to_string() : "", i == 0 ? reach.address : "", problems[i]});
+    all &= lines.empty();
+    if (lines.empty()) lines.push_back(concat("all ", reach.view.tasks.size()));
+    for (const TaskView& task : reach.view.tasks) {
+      if (task.task != reach.from) continue;
+      for (const bool is_shared_memory : {true, false}) {
+        if (std::string text = way_text(task.links, is_shared_memory); !text.empty())
+          lines.push_back(std::move(text));
+      }
+    }
+    for (size_t i = 0; i < lines.size(); ++i)
+      rows.push_back({i == 0 ? reach.from.to_string() : "", i == 0 ? reach.address : "", lines[i]});
   }
   return aligned(rows);
 }

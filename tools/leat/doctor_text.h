@@ -23,7 +23,8 @@ struct Reach {
 // Gets the list of tasks from the task at `target`, and asks each of them which tasks it reaches.
 // UNAVAILABLE if `target` does not answer.
 std::vector<Reach> who_reaches_whom(const std::string& target);
-// One line per task. Sets `all` to false if any task does not reach another.
+// One line per task, and one for each way that its tensors and steps take, with the tasks at the
+// other end. Sets `all` to false if any task does not reach another.
 std::string to_text(const std::vector<Reach>& reaches, bool& all);
 
 }  // namespace leat
