@@ -1,7 +1,7 @@
 // The interface of all strategies: one model function, one optimizer and one dataset become what
 // this process does to train, whichever way.
 //
-//   const ClusterMember cluster = join_cluster();
+//   const Cluster cluster = join_cluster();
 //   const auto strategy = make_strategy("parameter_server:staleness=2", cluster);
 //   const Dataset digits = datasets::mnist(directory).shuffle(10'000, 1).repeat().batch(100);
 //   Graph g;
