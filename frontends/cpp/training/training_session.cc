@@ -183,7 +183,7 @@ void TrainingSession::start() {
     readiness_.initialize(*session_);
   } else {
     Saver::remove_remains(options_.directory);
-    restored = saver_->restore_latest(*session_, options_.directory);
+    restored = saver_->restore_latest(*session_, options_.directory + "/");
     if (restored.empty()) {
       readiness_.initialize(*session_);
     } else {
@@ -462,7 +462,7 @@ std::string TrainingSession::save() {
   run_at_end();
   tried_at_ = Clock::now();
   tried_step_ = step_number_;
-  const std::string prefix = saver_->save(*session_, options_.directory, step_number_);
+  const std::string prefix = saver_->save(*session_, options_.directory + "/", step_number_);
   tried_at_ = Clock::now();
   saved_step_ = step_number_;
   for (const Hook& h : hooks_) h.hook->after_save(*this, prefix);
