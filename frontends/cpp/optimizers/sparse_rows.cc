@@ -14,8 +14,8 @@ GradientAndVariable sum_repeated(const GradientAndVariable& gradient, Location a
   const NameScope scope(graph, "sum_repeated");
   const ColocationScope with(graph, {gradient.variable});
   const auto [rows, numbers] = unique(gradient.indices, i32, at);
-  return {segment_sum(gradient.gradient, numbers, size_of(rows, i32, at), at),
-          gradient.variable, rows};
+  return {segment_sum(gradient.gradient, numbers, size_of(rows, i32, at), at), gradient.variable,
+          rows};
 }
 
 GradientAndVariable sum_of(const std::vector<GradientAndVariable>& gradients, Location at) {
