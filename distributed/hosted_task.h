@@ -1,6 +1,6 @@
 // The task that this process is: bound, given the others' addresses, ready, in service, done. It
 // reports each state to the launcher that started the process (launcher_link.h). `leat task` is
-// this plus signals; a program that is its own task (frontends/cpp/cluster_member.h) is this plus a
+// this plus signals; a program that is its own task (frontends/cpp/cluster.h) is this plus a
 // session.
 #pragma once
 

@@ -1,5 +1,5 @@
 // The masters of the tasks in this process. A program that is itself a task (frontends/cpp/
-// cluster_member.h) calls its master directly: nothing is encoded; feeds and fetches are shared.
+// cluster.h) calls its master directly: nothing is encoded; feeds and fetches are shared.
 #pragma once
 
 #include <memory>

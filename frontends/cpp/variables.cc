@@ -395,15 +395,25 @@ Node& group(Graph& graph, std::initializer_list<Awaited> after, std::string_view
   const ControlScope wait(graph, after);
   return no_op(graph, name, at);
 }
-Node& group(Graph& graph, const std::vector<Output>& after, std::string_view name, Location at) {
-  std::vector<Node*> nodes;
-  for (const Output& output : after) nodes.push_back(output.node);
+Node& group(std::initializer_list<Awaited> after, std::string_view name, Location at) {
+  const Node* first = after.size() == 0 ? nullptr : after.begin()->node;
+  check(first != nullptr, "group (", at, ") without a graph needs a node or an Output of one");
+  return group(*first->graph, after, name, at);
+}
+Node& group(Graph& graph, const std::vector<Node*>& after, std::string_view name, Location at) {
+  check(std::find(after.begin(), after.end(), nullptr) == after.end(), "group (", at,
+        ") is given an empty Output or no node");
   return graph.add({.op = "NoOp",
                     .name = std::string(name),
                     .inputs = {},
                     .attrs = {},
-                    .control_inputs = std::move(nodes),
+                    .control_inputs = after,
                     .location = at});
+}
+Node& group(Graph& graph, const std::vector<Output>& after, std::string_view name, Location at) {
+  std::vector<Node*> nodes;
+  for (const Output& output : after) nodes.push_back(output.node);
+  return group(graph, nodes, name, at);
 }
 
 }  // namespace leat

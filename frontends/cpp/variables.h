@@ -120,7 +120,12 @@ Node& initialize_tables(Graph& graph, Location at = here());
 // One NoOp that runs after all of these.
 Node& group(Graph& graph, const std::vector<Output>& after, std::string_view name = "group",
             Location at = here());
+Node& group(Graph& graph, const std::vector<Node*>& after, std::string_view name = "group",
+            Location at = here());
 Node& group(Graph& graph, std::initializer_list<Awaited> after, std::string_view name = "group",
+            Location at = here());
+// In the graph of the first one, of which there must be one: group({train, update}).
+Node& group(std::initializer_list<Awaited> after, std::string_view name = "group",
             Location at = here());
 
 }  // namespace leat

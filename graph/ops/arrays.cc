@@ -5,6 +5,7 @@
 
 #include "graph/ops/graph_of.h"
 #include "graph/ops/math.h"
+#include "graph/shape_inference.h"
 
 namespace leat {
 namespace {
@@ -23,6 +24,17 @@ Output band(Output x, int64_t below, int64_t above, Location at) {
   Graph& graph = graph_of(x, at);
   return op("MatrixBandPart",
             {x, Operand(below, at).as(graph, i64), Operand(above, at).as(graph, i64)}, {}, at);
+}
+
+// A number as a constant of that dtype; an Output of another dtype is cast.
+Output converted(Graph& graph, const Operand& value, DType dtype, Location at) {
+  const Output out = value.as(graph, dtype);
+  return out.dtype() == dtype ? out : op("Cast", {out}, {{"DstT", dtype}}, at);
+}
+
+// The shape of x: numbers where all are known.
+Dims dims_of(Output x, Location at) {
+  return x.shape().is_complete() ? Dims(x.shape()) : Dims(shape_of(x, i32, at));
 }
 
 // The dtype of a range: that of an Output among its bounds.
@@ -48,16 +60,35 @@ Output ones(Graph& graph, const Dims& dims, DType dtype, Location at) {
 Output full(Graph& graph, const Dims& dims, const Operand& value, Location at) {
   return op("Fill", {dims.in(graph, at), value.as(graph, value.is_integer() ? i32 : f32)}, {}, at);
 }
+Output full(Graph& graph, const Dims& dims, const Operand& value, DType dtype, Location at) {
+  return op("Fill", {dims.in(graph, at), converted(graph, value, dtype, at)}, {}, at);
+}
 Output zeros_like(Output x, Location at) { return op("ZerosLike", {x}, {}, at); }
 Output ones_like(Output x, Location at) { return op("OnesLike", {x}, {}, at); }
+Output zeros_like(Output x, DType dtype, Location at) {
+  return zeros(graph_of(x, at), dims_of(x, at), dtype, at);
+}
+Output ones_like(Output x, DType dtype, Location at) {
+  return ones(graph_of(x, at), dims_of(x, at), dtype, at);
+}
 Output arange(Graph& graph, const Operand& stop, Location at) {
   return arange(graph, Operand(0, at), stop, Operand(1, at), at);
+}
+Output arange(Graph& graph, const Operand& stop, DType dtype, Location at) {
+  return arange(graph, Operand(0, at), stop, Operand(1, at), dtype, at);
 }
 Output arange(Graph& graph, const Operand& start, const Operand& stop, const Operand& step,
               Location at) {
   const DType dtype = dtype_of_bounds({&start, &stop, &step});
   return op("Range", {start.as(graph, dtype), stop.as(graph, dtype), step.as(graph, dtype)}, {},
             at);
+}
+Output arange(Graph& graph, const Operand& start, const Operand& stop, const Operand& step,
+              DType dtype, Location at) {
+  return op("Range",
+            {converted(graph, start, dtype, at), converted(graph, stop, dtype, at),
+             converted(graph, step, dtype, at)},
+            {}, at);
 }
 Output linspace(Graph& graph, double start, double stop, int count, DType dtype, Location at) {
   return op("LinSpace",
@@ -174,6 +205,36 @@ std::vector<Output> split(Output x, const std::vector<int64_t>& sizes, int axis,
 Output tile(Output x, const Dims& repeats, Location at) {
   return op("Tile", {x, repeats.in(graph_of(x, at), at)}, {}, at);
 }
+Output repeat(Output x, const TensorLike& repeats, int axis, Location at) {
+  Graph& graph = graph_of(x, at);
+  const Output count = repeats.in(graph);
+  const int rank = count.shape().rank();
+  check(is_integer(count.dtype()) && (rank == 0 || rank == 1), "repeat (", at,
+        "): repeats must be an integer or a vector of integers, got '", count.name(), "' ",
+        count.dtype(), count.shape());
+  const Output times = converted(graph, count, i32, at);
+  const int from_front = axis < 0 ? axis + x.shape().rank() : axis;
+  check(!x.shape().has_rank() || (from_front >= 0 && from_front < x.shape().rank()), "repeat (", at,
+        "): '", x.name(), "' ", x.shape(), " has no axis ", axis);
+  const Operand each(times, at);
+  if (rank == 1) {
+    // Slice i of the result is the first slice of x whose running total exceeds i.
+    const Output totals = cumsum(times, 0, {}, at),
+                 numbers = arange(graph, sum(times, Axes(), {}, at), at);
+    const Output found =
+        op("UpperBound", {expand_dims(totals, 0, at), expand_dims(numbers, 0, at)}, {}, at);
+    return take(x, squeeze(found, 0, at), axis, at);
+  }
+  const Tensor number = constant_value(times);
+  const int64_t length = x.shape().has_rank() ? x.shape()[from_front] : any;
+  const Output total = number.is_valid() && length != any
+                           ? int32(graph, length * number.item<int32_t>(), "total", at)
+                           : each * Operand(shape_of(x, i32, at)[Index(axis, at)], at);
+  return take(x, floor_div({arange(graph, total, at), at}, maximum(each, 1)), axis, at);
+}
+Output repeat(Output x, const TensorLike& repeats, Location at) {
+  return repeat(x.shape().rank() == 1 ? x : reshape(x, -1, at), repeats, 0, at);
+}
 Output flip(Output x, const Axes& axes, Location at) {
   return op("ReverseV2", {x, axes.of(x, at)}, {}, at);
 }
@@ -210,6 +271,15 @@ Output take(Output x, const TensorLike& indices, int axis, Location at) {
 Output gather_nd(Output x, Output indices, Location at) {
   return op("GatherNd", {x, indices}, {}, at);
 }
+Output scatter_nd(const TensorLike& indices, Output updates, const Dims& dims, Location at) {
+  Graph& graph = graph_of(updates, at);
+  const Output shape = dims.in(graph, at), tuples = indices.in(graph);
+  return op(
+      "ScatterNd",
+      {converted(graph, {tuples, at}, shape.dtype() == i64 ? i64 : tuples.dtype(), at), updates,
+       converted(graph, {shape, at}, shape.dtype() == i64 ? i64 : tuples.dtype(), at)},
+      {}, at);
+}
 Output argwhere(Output x, Location at) { return op("Where", {x}, {}, at); }
 Output boolean_mask(Output x, Output mask, Location at) {
   return gather_nd(x, argwhere(mask, at), at);
@@ -217,8 +287,8 @@ Output boolean_mask(Output x, Output mask, Location at) {
 Output one_hot(Output indices, const Operand& depth, const OneHotOptions& options, Location at) {
   Graph& graph = graph_of(indices, at);
   return op("OneHot",
-            {indices, depth.as(graph, i32), options.on.as(graph, options.dtype),
-             options.off.as(graph, options.dtype)},
+            {indices, depth.as(graph, i32), options.on_value.as(graph, options.dtype),
+             options.off_value.as(graph, options.dtype)},
             {{"axis", options.axis}}, at);
 }
 Unique unique(Output x, DType index_dtype, Location at) {

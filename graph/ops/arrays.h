@@ -6,23 +6,76 @@
 
 namespace leat {
 
-// ---- Made ----
+// ---- Made: of a dtype, zeros(g, {2, 3}, i32) or zeros(g, {2, 3}, {.dtype = i32}) ----
+struct DTypeOption {
+  DType dtype;
+};
 Output zeros(Graph& graph, const Dims& dims, DType dtype = f32, Location at = here());
+inline Output zeros(Graph& graph, const Dims& dims, DTypeOption options, Location at = here()) {
+  return zeros(graph, dims, options.dtype, at);
+}
 Output ones(Graph& graph, const Dims& dims, DType dtype = f32, Location at = here());
-// All elements are `value`: int32 or float32 if it is a number.
+inline Output ones(Graph& graph, const Dims& dims, DTypeOption options, Location at = here()) {
+  return ones(graph, dims, options.dtype, at);
+}
+// All elements are `value`. Without a dtype, a number is int32 if it is whole, else float32.
 Output full(Graph& graph, const Dims& dims, const Operand& value, Location at = here());
+Output full(Graph& graph, const Dims& dims, const Operand& value, DType dtype,
+            Location at = here());
+inline Output full(Graph& graph, const Dims& dims, const Operand& value, DTypeOption options,
+                   Location at = here()) {
+  return full(graph, dims, value, options.dtype, at);
+}
+// Of x's shape, and of its dtype if no other is given.
 Output zeros_like(Output x, Location at = here());
+Output zeros_like(Output x, DType dtype, Location at = here());
+inline Output zeros_like(Output x, DTypeOption options, Location at = here()) {
+  return zeros_like(x, options.dtype, at);
+}
 Output ones_like(Output x, Location at = here());
-// 0, 1, … below stop; start, start + step, … below stop. int32 if all are whole numbers, else
-// float32, or the dtype of those that are Outputs.
+Output ones_like(Output x, DType dtype, Location at = here());
+inline Output ones_like(Output x, DTypeOption options, Location at = here()) {
+  return ones_like(x, options.dtype, at);
+}
+// 0, 1, … below stop; start, start + step, … below stop. Without a dtype: int32 if all are whole
+// numbers, else float32, or the dtype of those that are Outputs.
 Output arange(Graph& graph, const Operand& stop, Location at = here());
+Output arange(Graph& graph, const Operand& stop, DType dtype, Location at = here());
+inline Output arange(Graph& graph, const Operand& stop, DTypeOption options, Location at = here()) {
+  return arange(graph, stop, options.dtype, at);
+}
 Output arange(Graph& graph, const Operand& start, const Operand& stop, const Operand& step = 1,
               Location at = here());
+Output arange(Graph& graph, const Operand& start, const Operand& stop, const Operand& step,
+              DType dtype, Location at = here());
+inline Output arange(Graph& graph, const Operand& start, const Operand& stop, DType dtype,
+                     Location at = here()) {
+  return arange(graph, start, stop, 1, dtype, at);
+}
+inline Output arange(Graph& graph, const Operand& start, const Operand& stop, DTypeOption options,
+                     Location at = here()) {
+  return arange(graph, start, stop, 1, options.dtype, at);
+}
+inline Output arange(Graph& graph, const Operand& start, const Operand& stop, const Operand& step,
+                     DTypeOption options, Location at = here()) {
+  return arange(graph, start, stop, step, options.dtype, at);
+}
 // `count` numbers from start to stop, both included.
 Output linspace(Graph& graph, double start, double stop, int count, DType dtype = f32,
                 Location at = here());
+inline Output linspace(Graph& graph, double start, double stop, int count, DTypeOption options,
+                       Location at = here()) {
+  return linspace(graph, start, stop, count, options.dtype, at);
+}
 Output eye(Graph& graph, int64_t rows, int64_t columns = -1, DType dtype = f32,
            Location at = here());  // columns: rows if left out
+inline Output eye(Graph& graph, int64_t rows, DTypeOption options, Location at = here()) {
+  return eye(graph, rows, -1, options.dtype, at);
+}
+inline Output eye(Graph& graph, int64_t rows, int64_t columns, DTypeOption options,
+                  Location at = here()) {
+  return eye(graph, rows, columns, options.dtype, at);
+}
 // A matrix with the vector on its diagonal; of a matrix, its diagonal.
 Output diag(Output x, Location at = here());
 // Matrices [..., n, m] with zeros above (below) the k-th diagonal; 0 is the main one.
@@ -52,6 +105,11 @@ std::vector<Output> split(Output x, int parts, int axis = 0, Location at = here(
 std::vector<Output> split(Output x, const std::vector<int64_t>& sizes, int axis = 0,
                           Location at = here());
 Output tile(Output x, const Dims& repeats, Location at = here());
+// Each slice of x along the axis so many times in a row: repeat(x, 2, 0) of [a, b] is [a, a, b, b].
+// `repeats`: an integer >= 0, or a vector with one for each slice. Without an axis x is flattened.
+Output repeat(Output x, const TensorLike& repeats, int axis, Location at = here());
+Output repeat(Output x, const TensorLike& repeats, Location at = here());
+// In reverse order along the axes.
 Output flip(Output x, const Axes& axes = {}, Location at = here());
 Output roll(Output x, int shift, int axis, Location at = here());
 
@@ -71,16 +129,21 @@ Output pad(Output x, const std::vector<std::pair<int64_t, int64_t>>& widths,
 Output take(Output x, const TensorLike& indices, int axis = 0, Location at = here());
 // x at index tuples, which are the last axis of `indices`.
 Output gather_nd(Output x, Output indices, Location at = here());
+// Zeros of the shape `dims`, with updates[i] added at the index tuple indices[i], which is along
+// the last axis of `indices`: the reverse of gather_nd(). Tuples that occur twice add up; one out
+// of range is INVALID_ARGUMENT in the step.
+Output scatter_nd(const TensorLike& indices, Output updates, const Dims& dims,
+                  Location at = here());
 // Where the elements are not zero: [how many, rank of x], int64.
 Output argwhere(Output x, Location at = here());
 // The elements where the mask, of x's shape or its first axes, holds: [how many, ...].
 Output boolean_mask(Output x, Output mask, Location at = here());
 struct OneHotOptions {
-  Operand on = 1, off = 0;
+  Operand on_value = 1, off_value = 0;
   int axis = -1;  // where the new axis goes
   DType dtype = f32;
 };
-// [indices' shape, depth]; a row of `off` for an index outside [0, depth).
+// [indices' shape, depth]; a row of `off_value` for an index outside [0, depth).
 Output one_hot(Output indices, const Operand& depth, const OneHotOptions& options = {},
                Location at = here());
 // The different values of a vector in the order in which they come, and for each element the

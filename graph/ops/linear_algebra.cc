@@ -1,12 +1,40 @@
 #include "graph/ops/linear_algebra.h"
 
+#include <algorithm>
+#include <numeric>
+
 #include "graph/ops/arrays.h"
 
 namespace leat {
+namespace {
+
+void check_given(std::string_view what, Output a, Output b, Location at) {
+  check(bool{a} && bool{b}, what, " (", at,
+        ") is given an empty Output: it was never set to a result of the graph");
+}
+
+// Axes of x, each once, from the front.
+std::vector<int> contracted(std::string_view operand, Output x, const Axes& axes, Location at) {
+  const std::vector<int>* list = axes.list();
+  const int rank = x.shape().rank();
+  check(list != nullptr && rank >= 0, "tensordot (", at, "): the axes of ", operand,
+        " must be numbers, and the rank of '", x.name(), "' ", x.shape(), " known");
+  std::vector<int> out;
+  for (const int axis : *list) {
+    const int from_front = axis < 0 ? axis + rank : axis;
+    check(from_front >= 0 && from_front < rank, "tensordot (", at, "): ", operand, " '", x.name(),
+          "' ", x.shape(), " has no axis ", axis);
+    check(std::find(out.begin(), out.end(), from_front) == out.end(), "tensordot (", at, "): axis ",
+          axis, " of ", operand, " is named twice");
+    out.push_back(from_front);
+  }
+  return out;
+}
+
+}  // namespace
 
 Output matmul(Output a, Output b, MatmulOptions options, Location at) {
-  check(bool{a} && bool{b}, "matmul (", at,
-        ") is given an empty Output: it was never set to a result of the graph");
+  check_given("matmul", a, b, at);
   check(!(options.transpose_a && options.adjoint_a) && !(options.transpose_b && options.adjoint_b),
         "matmul (", at, "): an operand cannot have both transpose and adjoint");
   if (a.shape().rank() == 1 || b.shape().rank() == 1) {
@@ -36,6 +64,56 @@ Output matmul(Output a, Output b, MatmulOptions options, Location at) {
             {{"adj_x", options.transpose_a || options.adjoint_a},
              {"adj_y", options.transpose_b || options.adjoint_b}},
             at);
+}
+
+Output dot(Output a, Output b, Location at) {
+  check_given("dot", a, b, at);
+  const int rank_a = a.shape().rank(), rank_b = b.shape().rank();
+  check(rank_a >= 0 && rank_b >= 0, "dot (", at,
+        "): the ranks of its operands must be known, got '", a.name(), "' ", a.shape(), " and '",
+        b.name(), "' ", b.shape());
+  if (rank_a == 0 || rank_b == 0) return op("Mul", {a, b}, {}, at);
+  if (rank_a <= 2 && rank_b <= 2) return matmul(a, b, {}, at);
+  return tensordot(a, b, {-1, rank_b == 1 ? 0 : -2}, at);
+}
+Output outer(Output a, Output b, Location at) {
+  check_given("outer", a, b, at);
+  return op("Mul", {reshape(a, {-1, 1}, at), reshape(b, {1, -1}, at)}, {}, at);
+}
+
+Output tensordot(Output a, Output b, int count, Location at) {
+  check_given("tensordot", a, b, at);
+  check(count >= 0 && count <= a.shape().rank() && count <= b.shape().rank(), "tensordot (", at,
+        ") over ", count, " axes: '", a.name(), "' ", a.shape(), " and '", b.name(), "' ",
+        b.shape(), " must have as many");
+  std::vector<int> last(count), first(count);
+  std::iota(last.begin(), last.end(), a.shape().rank() - count);
+  std::iota(first.begin(), first.end(), 0);
+  return tensordot(a, b, ContractedAxes{last, first}, at);
+}
+Output tensordot(Output a, Output b, const ContractedAxes& axes, Location at) {
+  check_given("tensordot", a, b, at);
+  const std::vector<int> of_a = contracted("a", a, axes.a, at),
+                         of_b = contracted("b", b, axes.b, at);
+  check(of_a.size() == of_b.size(), "tensordot (", at, "): ", of_a.size(), " axes of a, but ",
+        of_b.size(), " of b");
+  const int rank = a.shape().rank() + b.shape().rank();
+  check(rank <= 52, "tensordot (", at, "): more than 52 axes in all");
+  const auto label = [](int axis) {
+    return static_cast<char>(axis < 26 ? 'a' + axis : 'A' + axis - 26);
+  };
+  std::string left, right, result;
+  for (int axis = 0; axis < a.shape().rank(); ++axis) {
+    left += label(axis);
+    if (std::find(of_a.begin(), of_a.end(), axis) == of_a.end()) result += label(axis);
+  }
+  for (int axis = 0; axis < b.shape().rank(); ++axis) {
+    const auto found = std::find(of_b.begin(), of_b.end(), axis);
+    const char own = label(a.shape().rank() + axis);
+    right += found == of_b.end() ? own : label(of_a[found - of_b.begin()]);
+    if (found == of_b.end()) result += own;
+  }
+  return einsum(left + "," + right + "->" + result, a, b, at);
 }
 
 Output einsum(std::string_view equation, const std::vector<Output>& operands, Location at) {

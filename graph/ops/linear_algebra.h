@@ -12,6 +12,20 @@ struct MatmulOptions {
 // The product of matrices [..., n, k] and [..., k, m]; dimensions in front are broadcast. A vector
 // is a row on the left and a column on the right, and the result has no axis for it, as in NumPy.
 Output matmul(Output a, Output b, MatmulOptions options = {}, Location at = here());
+// As numpy.dot: of vectors their inner product, of matrices matmul(a, b), with a scalar a * b. Of
+// more axes: the sum of products over the last axis of a and the last but one of b, or its only
+// one.
+Output dot(Output a, Output b, Location at = here());
+// Of vectors [n] and [m], which other shapes are flattened to: a[i] b[j], [n, m].
+Output outer(Output a, Output b, Location at = here());
+// The sum of products over the last `count` axes of a and the first ones of b. Ranks must be known.
+// Result: the other axes of a, then those of b.
+Output tensordot(Output a, Output b, int count = 2, Location at = here());
+// The same over the axes of a and as many of b that are named: tensordot(a, b, {{0, 1}, {1, 0}}).
+struct ContractedAxes {
+  Axes a, b;
+};
+Output tensordot(Output a, Output b, const ContractedAxes& axes, Location at = here());
 // Sums of products over labelled axes, as NumPy writes them: einsum("bij,bjk->bik", a, b).
 Output einsum(std::string_view equation, const std::vector<Output>& operands, Location at = here());
 inline Output einsum(std::string_view equation, Output x, Location at = here()) {

@@ -80,6 +80,10 @@ constexpr const char* empty_output =
 
 }  // namespace
 
+std::ostream& operator<<(std::ostream& out, const Output& x) {
+  return x ? out << x.name() << ' ' << x.dtype() << x.shape() : out << "none";
+}
+
 // ---- Operand ----
 
 Operand::Operand(Output output, Location at) : output_(output), at_(at) {}

@@ -14,6 +14,10 @@
 
 namespace leat {
 
+// Its name, dtype and shape: "MatMul:0 float[?,10]"; "none" if it is empty. The value is what a
+// session returns, or what print() logs.
+std::ostream& operator<<(std::ostream& out, const Output& x);
+
 // An Output, or a number or text that becomes a constant of the other operand's dtype, or a Tensor.
 // It remembers the line where it was converted, so that `a + b` can report it.
 class Operand {

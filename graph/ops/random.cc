@@ -2,7 +2,9 @@
 
 #include <cmath>
 
+#include "graph/ops/arrays.h"
 #include "graph/ops/graph_of.h"
+#include "graph/ops/math.h"
 #include "graph/shape_inference.h"
 
 namespace leat::random {
@@ -41,6 +43,19 @@ Output truncated_normal(Graph& graph, const Dims& dims, const NormalOptions& opt
   check_stddev("truncated_normal", stddev, at);
   return drawn("TruncatedNormal", graph, dims, {dtype, seed}, stddev, mean, at);
 }
+Output normal(Graph& graph, const Dims& dims, double mean, double stddev, const Options& options,
+              Location at) {
+  return normal(
+      graph, dims,
+      NormalOptions{.mean = mean, .stddev = stddev, .dtype = options.dtype, .seed = options.seed},
+      at);
+}
+Output uniform(Graph& graph, const Dims& dims, double low, double high, const Options& options,
+               Location at) {
+  return uniform(
+      graph, dims,
+      UniformOptions{.low = low, .high = high, .dtype = options.dtype, .seed = options.seed}, at);
+}
 Output uniform(Graph& graph, const Dims& dims, const UniformOptions& options, Location at) {
   const double low = options.low, high = options.high.value_or(1);
   const Options how{options.dtype, options.seed};
@@ -75,6 +90,38 @@ Output bernoulli(Graph& graph, const Dims& dims, const Operand& p, const Options
 }
 Output shuffle(Output x, SeedOptions options, Location at) {
   return op("RandomShuffle", {x}, {{"seed", options.seed}}, at);
+}
+Output permutation(Graph& graph, const Operand& n, SeedOptions options, Location at) {
+  return shuffle(arange(graph, n, at), options, at);
+}
+Output choice(Output x, const Dims& dims, const ChoiceOptions& options, Location at) {
+  Graph& graph = graph_of(x, at);
+  const Output shape = dims.in(graph, at);
+  const Output count = prod(shape, Axes(), {}, at);
+  const Output rows = shape_of(x, i32, at)[Index(0, at)];
+  Output drawn;  // [count]
+  if (!options.replace) {
+    check(!options.p, "random::choice (", at, "): with .p, rows may be drawn again: leave out ",
+          ".replace = false");
+    drawn = shuffle(arange(graph, rows, at), {options.seed}, at);
+    // Fails if there are too few.
+    drawn = op("Slice",
+               {drawn, constant(graph, {0}, "begin", at), expand_dims(cast(count, i32, at), 0, at)},
+               {}, at);
+  } else if (options.p) {
+    check(options.p.shape().is_compatible(Shape{any}) && is_floating(options.p.dtype()),
+          "random::choice (", at, "): p must be a vector of probabilities, got '", options.p.name(),
+          "' ", options.p.dtype(), options.p.shape());
+    const Output logits = log(expand_dims(options.p, 0, at), at);
+    drawn = categorical(logits, cast(count, i32, at), {options.seed}, at);
+  } else {
+    return take(x, integers(graph, dims, 0, rows, {.dtype = i32, .seed = options.seed}, at), 0, at);
+  }
+  return take(x, reshape(drawn, dims, at), 0, at);
+}
+Output choice(Graph& graph, const Operand& n, const Dims& dims, const ChoiceOptions& options,
+              Location at) {
+  return choice(arange(graph, n, at), dims, options, at);
 }
 Output categorical(Output logits, const Operand& samples, SeedOptions options, Location at) {
   return op("Multinomial", {logits, samples.as(graph_of(logits, at), i32)},

@@ -23,6 +23,9 @@ Output normal(Graph& graph, const Dims& dims, const NormalOptions& options = {},
 // Of the normal distribution, what is within two standard deviations.
 Output truncated_normal(Graph& graph, const Dims& dims, const NormalOptions& options = {},
                         Location at = here());
+// The same: normal(g, {2, 3}, 5, 0.1).
+Output normal(Graph& graph, const Dims& dims, double mean, double stddev,
+              const Options& options = {}, Location at = here());
 struct UniformOptions {
   double low = 0;
   std::optional<double> high = {};  // 1 if it is not given; must be given for integers
@@ -32,6 +35,9 @@ struct UniformOptions {
 // In [low, high): floating-point numbers, or int32 or int64, for which low and high must be whole
 // numbers. integers() accepts computed bounds.
 Output uniform(Graph& graph, const Dims& dims, const UniformOptions& options = {},
+               Location at = here());
+// The same: uniform(g, {2, 3}, -1, 1).
+Output uniform(Graph& graph, const Dims& dims, double low, double high, const Options& options = {},
                Location at = here());
 // Integers in [low, high): int64, or int32 if no dtype is given.
 Output integers(Graph& graph, const Dims& dims, const Operand& low, const Operand& high,
@@ -44,6 +50,19 @@ struct SeedOptions {
 };
 // The rows of x in another order.
 Output shuffle(Output x, SeedOptions options = {}, Location at = here());
+// The numbers 0, 1, … below n in another order; shuffle(x) is that of what is there.
+Output permutation(Graph& graph, const Operand& n, SeedOptions options = {}, Location at = here());
+struct ChoiceOptions {
+  Flag replace = true;  // whether a row may be drawn again
+  Output p = {};        // the probability of each row, a vector; none: all are equal
+  int64_t seed = 0;     // as above
+};
+// Rows of x drawn at random: `dims`, then the shape of a row. Without replacement, p must be left
+// out; INVALID_ARGUMENT, in the step if the numbers are computed there, if x has too few rows.
+Output choice(Output x, const Dims& dims, const ChoiceOptions& options = {}, Location at = here());
+// Numbers in [0, n).
+Output choice(Graph& graph, const Operand& n, const Dims& dims, const ChoiceOptions& options = {},
+              Location at = here());
 // Class numbers drawn from rows of logits [batch, classes]: [batch, samples], int64.
 Output categorical(Output logits, const Operand& samples, SeedOptions options = {},
                    Location at = here());

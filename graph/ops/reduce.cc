@@ -10,6 +10,18 @@ Output reduce(std::string_view name, Output x, const Axes& axes, ReduceOptions o
   return op(name, {x, axes.of(x, at)}, {{"keep_dims", bool{options.keep_dims}}}, at);
 }
 
+// Integers and bools as floats.
+Output averaged(Output x, Location at) {
+  graph_of(x, at);
+  const bool is_whole = is_integer(x.dtype()) || x.dtype() == boolean;
+  return is_whole ? op("Cast", {x}, {{"DstT", f32}}, at) : x;
+}
+
+Output flat(Output x, Location at) {
+  Graph& graph = graph_of(x, at);
+  return x.shape().rank() == 1 ? x : op("Reshape", {x, constant(graph, {-1}, "shape", at)}, {}, at);
+}
+
 Output number(Output x, int value, std::string_view name, Location at) {
   return constant(graph_of(x, at), Tensor::scalar<int32_t>(value), name, at);
 }
@@ -17,10 +29,12 @@ Output number(Output x, int value, std::string_view name, Location at) {
 }  // namespace
 
 Output sum(Output x, const Axes& axes, ReduceOptions options, Location at) {
+  graph_of(x, at);
+  if (x.dtype() == boolean) x = op("Cast", {x}, {{"DstT", i64}}, at);
   return reduce("Sum", x, axes, options, at);
 }
 Output mean(Output x, const Axes& axes, ReduceOptions options, Location at) {
-  return reduce("Mean", x, axes, options, at);
+  return reduce("Mean", averaged(x, at), axes, options, at);
 }
 Output prod(Output x, const Axes& axes, ReduceOptions options, Location at) {
   return reduce("Prod", x, axes, options, at);
@@ -32,6 +46,7 @@ Output min(Output x, const Axes& axes, ReduceOptions options, Location at) {
   return reduce("Min", x, axes, options, at);
 }
 Output var(Output x, const Axes& axes, ReduceOptions options, Location at) {
+  x = averaged(x, at);
   const Output away = op("Sub", {x, mean(x, axes, {.keep_dims = true}, at)}, {}, at);
   return mean(op("Square", {away}, {}, at), axes, options, at);
 }
@@ -79,14 +94,8 @@ Output argmax(Output x, int axis, ArgOptions options, Location at) {
 Output argmin(Output x, int axis, ArgOptions options, Location at) {
   return op("ArgMin", {x, number(x, axis, "dimension", at)}, {{"output_type", options.dtype}}, at);
 }
-Output argmax(Output x, Location at) {
-  return argmax(op("Reshape", {x, constant(graph_of(x, at), {-1}, "shape", at)}, {}, at), 0, {},
-                at);
-}
-Output argmin(Output x, Location at) {
-  return argmin(op("Reshape", {x, constant(graph_of(x, at), {-1}, "shape", at)}, {}, at), 0, {},
-                at);
-}
+Output argmax(Output x, Location at) { return argmax(flat(x, at), 0, {}, at); }
+Output argmin(Output x, Location at) { return argmin(flat(x, at), 0, {}, at); }
 TopK top_k(Output x, const Operand& k, Location at) {
   const std::vector<Output> out = op_outputs("TopKV2", {x, k.as(graph_of(x, at), i32)}, {}, at);
   return {out[0], out[1]};
@@ -115,8 +124,14 @@ Output cumulative(std::string_view name, Output x, int axis, CumulativeOptions o
 Output cumsum(Output x, int axis, CumulativeOptions options, Location at) {
   return cumulative("Cumsum", x, axis, options, at);
 }
+Output cumsum(Output x, CumulativeOptions options, Location at) {
+  return cumsum(flat(x, at), 0, options, at);
+}
 Output cumprod(Output x, int axis, CumulativeOptions options, Location at) {
   return cumulative("Cumprod", x, axis, options, at);
+}
+Output cumprod(Output x, CumulativeOptions options, Location at) {
+  return cumprod(flat(x, at), 0, options, at);
 }
 
 }  // namespace leat

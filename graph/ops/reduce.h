@@ -14,10 +14,13 @@ struct ReduceAllOptions {
   Flag keep_dims;
 };
 
+// Of bools, how many are true, int64.
 Output sum(Output x, const Axes& axes = {}, ReduceOptions options = {}, Location at = here());
 inline Output sum(Output x, ReduceAllOptions options, Location at = here()) {
   return sum(x, Axes(), {options.keep_dims}, at);
 }
+// Of floating-point or complex numbers; of integers and bools as float32, as NumPy has a float:
+// mean(x > 0.5) is the share of true ones. So do var() and stddev().
 Output mean(Output x, const Axes& axes = {}, ReduceOptions options = {}, Location at = here());
 inline Output mean(Output x, ReduceAllOptions options, Location at = here()) {
   return mean(x, Axes(), {options.keep_dims}, at);
@@ -82,12 +85,14 @@ TopK top_k(Output x, const Operand& k, Location at = here());
 // Along the last axis, whose extent must be known, the smallest first; and the positions, int32.
 Output sort(Output x, Location at = here());
 Output argsort(Output x, Location at = here());
-// Sums (products) of all elements up to each one, along the axis.
+// Sums (products) of all elements up to each one, along the axis; without an axis, of x flattened.
 struct CumulativeOptions {
   Flag exclusive = false;  // without the element itself
   Flag reverse = false;    // from the last element on
 };
 Output cumsum(Output x, int axis, CumulativeOptions options = {}, Location at = here());
+Output cumsum(Output x, CumulativeOptions options = {}, Location at = here());
 Output cumprod(Output x, int axis, CumulativeOptions options = {}, Location at = here());
+Output cumprod(Output x, CumulativeOptions options = {}, Location at = here());
 
 }  // namespace leat

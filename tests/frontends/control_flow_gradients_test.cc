@@ -26,7 +26,7 @@ Tensor moved(const Tensor& x, int64_t i, double by) {
   return out;
 }
 
-Output dot(Output a, Output b) { return sum(a * b); }
+Output inner(Output a, Output b) { return sum(a * b); }
 
 // d y/d x[k] of each element, by differences.
 void expect_differences(Session& session, const Feeds& feeds, Output y, size_t k, Output gradient) {
@@ -63,7 +63,7 @@ void expect_gradients(const Function& f, const std::vector<Tensor>& xs) {
     Tensor direction(f64, xs[k].shape());
     for (int64_t i = 0; i < direction.elements(); ++i)
       direction.data<double>()[i] = 0.5 + 0.25 * static_cast<double>(i);
-    const Output part = dot(dx[k], constant(g, direction));
+    const Output part = inner(dx[k], constant(g, direction));
     slope = slope ? *slope + part : part;
   }
   const Outputs ddx = gradients({*slope}, inputs);

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <functional>
 #include <map>
@@ -74,6 +75,47 @@ TEST(BatchNorm, AcceptsImages) {
   const Tensor out = session.run({{x, Tensor::of<float>({1, 2, 2, 1}, {1, 1, 3, 3})}}, {y})[0];
   EXPECT_THAT(std::vector<float>(out.data<float>(), out.data<float>() + 4),
               testing::Pointwise(testing::FloatNear(1e-5F), {-1.0F, -1.0F, 1.0F, 1.0F}));
+}
+
+// Of {1, 2, 6}, the mean is 3 and the variance 14/3, unbiased 7.
+TEST(BatchNorm, AcceptsOtherFloatingPointTypes) {
+  for (const DType dtype : {f16, bf16, f64}) {
+    Graph graph;
+    const Output w = variable(graph, "w", Tensor::of<float>({3, 1}, {1, 2, 6}));
+    const Output x = cast(w, dtype);
+    const Output y = nn::batch_norm(x, true, {.momentum = 0.9, .epsilon = 0.25});
+    const Output used = nn::batch_norm(x, false, {.epsilon = 0});
+    EXPECT_EQ(y.dtype(), dtype);
+    const DType own = dtype == f64 ? f64 : f32;
+    EXPECT_EQ(variable_named(graph, "batch_norm/gamma").dtype(), own);
+    const double tolerance = dtype == f64 ? 1e-12 : dtype == f16 ? 2e-3 : 1e-2;
+    const Output slope = gradients(sum(cast(y, f32) * Tensor::of<float>({3, 1}, {1, 0, 0})), w)[0];
+    Node& update = group(graph, graph.collection("update_ops"));
+    Session session(graph);
+    session.initialize();
+    const std::vector<double> got = session.run(cast(y, f64)).to_vector<double>();
+    EXPECT_EQ(session.run(cast(used, f32)).to_vector<float>(), (std::vector<float>{1, 2, 6}));
+    const double inverse = 1 / std::sqrt(14.0 / 3 + 0.25);
+    for (int i = 0; i < 3; ++i)
+      EXPECT_NEAR(got[i], (std::array<double, 3>{1, 2, 6}[i] - 3) * inverse, tolerance) << dtype;
+    // d y0 / d x_i = inverse (δ - 1/3 - (x0 - 3) (x_i - 3) inverse² / 3)
+    const std::vector<float> slopes = session.run(slope).to_vector<float>();
+    EXPECT_NEAR(slopes[0], inverse * (2.0 / 3 - 4 * inverse * inverse / 3), 2e-2) << dtype;
+    EXPECT_NEAR(slopes[2], inverse * (-1.0 / 3 + 6 * inverse * inverse / 3), 2e-2) << dtype;
+    session.run(update);
+    const auto average = [&](const char* name) {
+      return session.run(cast(variable_named(graph, name), f64)).item<double>();
+    };
+    EXPECT_NEAR(average("batch_norm/moving_mean"), 0.3, 1e-6) << dtype;
+    EXPECT_NEAR(average("batch_norm/moving_variance"), 0.9 + 0.7, 1e-5) << dtype;
+  }
+  Graph graph;
+  expect_error_with(Code::invalid_argument, "the input must be float, half or bfloat16, [batch, 1]",
+                    [&] {
+                      nn::BatchNorm(graph, 1)(ones(graph, {2, 1}, f64), true);
+                    });
+  expect_error_with(Code::invalid_argument, "must be float or double, got half",
+                    [&] { nn::BatchNorm(graph, 1, {.dtype = f16}); });
 }
 
 TEST(BatchNorm, RejectsOtherChannels) {

@@ -130,7 +130,7 @@ TEST_F(Ops, Arrays) {
   expect(clip(x[0], 0.5, 0.75), {4}, {0.5, 0.5, 0.75, 0.75});
   const Output ids = constant(g, {2, 0, -1});
   expect(one_hot(ids, 3), {3, 3}, {0, 0, 1, 1, 0, 0, 0, 0, 0});
-  expect(one_hot(ids, 2, {.on = 7, .off = -1, .axis = 0, .dtype = i64}), {2, 3},
+  expect(one_hot(ids, 2, {.on_value = 7, .off_value = -1, .axis = 0, .dtype = i64}), {2, 3},
          {-1, 7, -1, -1, -1, -1});
   expect(concatenate({x[0], x[1]}), {8}, {0.25, 0.5, 0.75, 1, 1.25, 1.5, 1.75, 2});
   EXPECT_EQ(concatenate({x, x}, 1).shape(), Shape({3, 8}));
@@ -145,7 +145,7 @@ TEST_F(Ops, Arrays) {
   EXPECT_EQ(full(g, {2}, 7).dtype(), i32);
   EXPECT_EQ(full(g, {2}, 7.5).dtype(), f32);
   // Nothing else in the expression says int32.
-  expect_error([&] { one_hot(ids, 2, {.on = 0.5, .dtype = i32}); }, Code::invalid_argument,
+  expect_error([&] { one_hot(ids, 2, {.on_value = 0.5, .dtype = i32}); }, Code::invalid_argument,
                concat("the number 0.5 (", __FILE__, ":", __LINE__ - 1,
                       ") cannot be a constant of dtype int32"));
   expect(arange(g, 4), {4}, {0, 1, 2, 3});

@@ -84,6 +84,27 @@ TEST(Saver, SaysWhereThereIsNoCheckpoint) {
                     [&] { latest_checkpoint(directory / "checkpoint"); });
 }
 
+TEST(Saver, WritesToAPathAsTensorFlowDoes) {
+  const ScratchDirectory directory;
+  Numbered program;
+  const std::string path = directory / "new/model";
+  EXPECT_EQ(program.save(path, 7), path + "-7");
+  EXPECT_TRUE(std::filesystem::exists(path + "-7.index"));
+  program.save(path, 8);
+  program.save(directory / "new/model-a", 9);  // another path of that directory
+  EXPECT_EQ(latest_checkpoint(path), path + "-8");
+  EXPECT_EQ(latest_checkpoint(directory / "new"), path + "-a-9");
+  EXPECT_EQ(program.restored(path), 8);
+  EXPECT_EQ(program.restored(directory / "new"), 9);
+  const std::string last = program.saver.save(program.session, path);
+  EXPECT_EQ(last, path);
+  program.saver.restore(program.session, last);
+  EXPECT_EQ(program.saver.save(program.session, directory / "new", 3),
+            directory / "new/model.ckpt-3");
+  EXPECT_EQ(program.saver.save(program.session, directory / "newer/"),
+            directory / "newer/model.ckpt");
+}
+
 TEST(Saver, ReportsATornStateAndWritesItAnew) {
   const ScratchDirectory directory;
   Numbered program;
@@ -98,7 +119,7 @@ TEST(Saver, ReportsATornStateAndWritesItAnew) {
 TEST(Saver, KeepsCheckpointsOfOtherDirectories) {
   const ScratchDirectory directory;
   Numbered program;
-  const std::string original = program.save(directory / "original", 1);
+  const std::string original = program.save(directory / "original/", 1);
   std::filesystem::create_directory(directory / "copy");
   replace_file(directory / "copy/checkpoint", "model_checkpoint_path: \"" + original + "\"\n" +
                                                   "all_model_checkpoint_paths: \"" + original +

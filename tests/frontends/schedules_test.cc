@@ -39,6 +39,11 @@ TEST(Schedules, ExponentialDecay) {
       [](double s) { return 0.5 * std::pow(0.9, std::floor(s / 10)); });
 }
 
+TEST(Schedules, ExponentialDecayTakesNumbers) {
+  expect_values([](Output s) { return schedules::exponential_decay(0.5, s, 10, 0.9); },
+                [](double s) { return 0.5 * std::pow(0.9, s / 10); });
+}
+
 TEST(Schedules, InverseTimeDecay) {
   expect_values(
       [](Output s) {

@@ -6,7 +6,7 @@
 #include <latch>
 #include <thread>
 
-#include "frontends/cpp/cluster_member.h"
+#include "frontends/cpp/cluster.h"
 #include "frontends/cpp/nn/nn.h"
 #include "frontends/cpp/variables.h"
 #include "graph/ops.h"
@@ -243,7 +243,7 @@ TEST(Layers, ReportMistakes) {
                     [&] { nn::softmax_cross_entropy(logits, labels); });
 }
 
-TEST(ClusterMember, RejectsAClusterWithoutATask) {
+TEST(Cluster, RejectsAClusterWithoutATask) {
   ASSERT_EQ(setenv("TF_CONFIG", R"({"cluster": {"worker": ["127.0.0.1:1"]}})", 1), 0);
   expect_error_with(Code::invalid_argument, "does not name this process's task",
                     [] { join_cluster(); });

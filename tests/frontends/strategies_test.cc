@@ -310,5 +310,16 @@ TEST(Strategies, AnotherProgramLeavesTheWorkToTheChief) {
                     [&] { session.session(); });
 }
 
+// The loss alone is what Losses{.loss = …} is.
+TEST(Strategies, AcceptAModelThatReturnsItsLoss) {
+  const auto loss = [](const Batch& batch) { return follow(batch).loss; };
+  EXPECT_EQ(Program("one_device", {}, Sgd{rate}, loss).train(3),
+            Program("one_device", {}, Sgd{rate}).train(3));
+  Graph g;
+  const auto strategy = make_strategy("one_device", {});
+  const Training training = strategy->minimize(g, Sgd{rate}, numbers(), loss);
+  EXPECT_TRUE(strategy->evaluate(g, numbers().next(g), loss).loss);
+}
+
 }  // namespace
 }  // namespace leat

@@ -18,6 +18,7 @@
 #include "frontends/cpp/training/training_hooks.h"
 #include "graph/formats/checkpoint.h"
 #include "graph/formats/checkpoint_state.h"
+#include "graph/formats/event_file.h"
 #include "tests/support/eventually.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/in_process_cluster.h"
@@ -302,12 +303,43 @@ TEST(TrainingSession, WarnsThatTheStepDoesNotAdvance) {
   EXPECT_EQ(told.find("still"), told.rfind("still")) << told;
 }
 
+TEST(TrainingSession, TakesTheNodeToTrainByItselfOrAsAnOption) {
+  for (const bool by_itself : {true, false}) {
+    Graph graph;
+    const Output w = variable(graph, "w", 1.0);
+    Node& train = Sgd{0.25}.minimize(square(w), {.global_step = global_step(graph)});
+    const auto run = [&](TrainingSession& training) {
+      training.run();
+      return training.session().run(w).item<float>();
+    };
+    if (by_itself) {
+      TrainingSession training(graph, train, {.hooks = {stop_at(2)}});
+      EXPECT_EQ(run(training), 0.25);
+    } else {
+      TrainingSession training(graph, {.train = train, .hooks = {stop_at(2)}});
+      EXPECT_EQ(run(training), 0.25);
+    }
+  }
+}
+
 TEST(TrainingSession, ReportsMistakes) {
   Program program;
   expect_error_with(Code::invalid_argument, "needs a hook, got an empty pointer",
                     [&] { program.training->add(nullptr); });
   expect_error_with(Code::invalid_argument, "takes 1 feeds (x:0), 0 were given",
                     [&] { program.training->step({}); });
+  Graph graph;
+  const Output w = variable(graph, "w", 1.0);
+  Node& train = Sgd{0.1}.minimize(square(w));
+  const auto without = [&] { TrainingSession(graph, train); };
+  expect_error_with(Code::invalid_argument,
+                    "write minimize(loss, {.global_step = global_step(graph)}) where", without);
+  expect_error_with(Code::invalid_argument, "training_session_test.cc:", without);
+  expect_error_with(Code::invalid_argument,
+                    "which minimize() returns: TrainingSession(graph, train",
+                    [&] { TrainingSession(graph, {.directory = "runs"}); });
+  expect_error_with(Code::invalid_argument, "got two nodes to train",
+                    [&] { TrainingSession(graph, train, {.train = w}); });
   Saver saver(program.graph);
   expect_error_with(Code::invalid_argument, "the path of checkpoints is \"\"",
                     [&] { saver.save(program.training->session(), "", 1); });

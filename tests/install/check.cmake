@@ -56,3 +56,13 @@ run(${CMAKE_COMMAND} -G ${GENERATOR} -S ${SCRATCH}/consumer -B ${SCRATCH}/build
 run(${CMAKE_COMMAND} --build ${SCRATCH}/build)
 run(${SCRATCH}/build/consumer)
 run(${SCRATCH}/build/readme)
+
+# The name of another library is an error that says what to write.
+file(WRITE ${SCRATCH}/consumer/other_name.cc
+     "#include <leat/leat.h>\nusing namespace leat;\nOutput f(Output x) { return gather(x, {0, 1}, 1); }\n")
+execute_process(COMMAND ${COMPILER} -std=c++20 -c ${SCRATCH}/consumer/other_name.cc -I${SCRATCH}/prefix/include
+                        -o ${SCRATCH}/other_name.o
+                RESULT_VARIABLE result ERROR_VARIABLE message)
+if(result EQUAL 0 OR NOT message MATCHES "write take\\(x, indices, axis\\)")
+  message(FATAL_ERROR "gather() must fail with \"write take(x, indices, axis)\", got: ${message}")
+endif()

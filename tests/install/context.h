@@ -17,6 +17,7 @@ extern Node &init, &train;
 extern ClusterSpec cluster;
 extern TaskName task;
 extern Feeds feeds;
+extern Session session;
 extern Sgd optimizer;
 extern std::vector<Output> losses;
 extern std::vector<nn::Dense> layers;

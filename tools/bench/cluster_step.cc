@@ -14,7 +14,7 @@
 #include <optional>
 #include <random>
 
-#include "frontends/cpp/cluster_member.h"
+#include "frontends/cpp/cluster.h"
 #include "frontends/cpp/nn/nn.h"
 #include "frontends/cpp/session.h"
 #include "frontends/cpp/strategies/all_reduce.h"
@@ -192,24 +192,23 @@ Work make_work(Graph& graph, const Flags& flags, const ClusterSpec& cluster, int
 }
 
 void run(const Flags& flags) {
-  const ClusterMember member = join_cluster();
-  const ResolvedCluster& cluster = member.cluster();
-  check(cluster.task.has_value(),
+  const Cluster cluster = join_cluster();
+  check(cluster.task().has_value(),
         "run this under `leat run local:ps=1,worker=1 -- …`: TF_CONFIG is not set");
-  if (flags.mode != "async" && !member.is_chief()) return;
-  const int worker = cluster.task->index;
+  if (flags.mode != "async" && !cluster.is_chief()) return;
+  const int worker = cluster.task()->index;
   Graph graph;
-  const Work work = make_work(graph, flags, cluster.spec, worker);
+  const Work work = make_work(graph, flags, cluster.spec(), worker);
   std::optional<Source> source;
   if (!work.inputs.empty()) {
-    const auto workers = static_cast<int>(cluster.spec.jobs().at("worker").size());
+    const auto workers = static_cast<int>(cluster.spec().jobs().at("worker").size());
     source.emplace(examples(flags, workers), features(flags), classes(flags), worker * 16);
   }
   const Readiness readiness(graph);
   SessionOptions options;
-  options.target = member.target();
+  options.target = cluster.target();
   Session session(graph, options);
-  if (member.is_chief()) {
+  if (cluster.is_chief()) {
     readiness.initialize(session);
   } else {
     readiness.wait(session);

@@ -12,7 +12,7 @@
 #include <memory>
 #include <random>
 
-#include "frontends/cpp/cluster_member.h"
+#include "frontends/cpp/cluster.h"
 #include "frontends/cpp/nn/nn.h"
 #include "frontends/cpp/session.h"
 #include "frontends/cpp/strategies/parameter_server.h"
@@ -40,17 +40,17 @@ std::unique_ptr<Optimizer> make_optimizer(const std::string& name) {
 // A program that trains a table.
 class Training {
  public:
-  Training(const ClusterMember& member, const std::string& optimizer, int64_t rows) : rows_(rows) {
-    const auto& task = member.cluster().task;
+  Training(const Cluster& cluster, const std::string& optimizer, int64_t rows) : rows_(rows) {
+    const auto& task = cluster.task();
     if (task) {
-      const ParameterServer strategy(member.cluster().spec);
+      const ParameterServer strategy(cluster.spec());
       const ReplicaScope on_worker = strategy.replica(graph_, task->index);
       build(optimizer);
     } else {
       build(optimizer);
     }
     SessionOptions options;
-    options.target = member.target();
+    options.target = cluster.target();
     session_ = std::make_unique<Session>(graph_, options);
     session_->run({initialize_variables(graph_)});
     step_ = std::make_unique<Callable>(session_->prepare({ids_}, {}, {*train_}));
@@ -91,12 +91,12 @@ double median(std::vector<double>& values) {
 }
 
 void run(const Flags& flags) {
-  const ClusterMember member = join_cluster();
+  const Cluster cluster = join_cluster();
   std::cout << "optimizer        rows " << std::setw(9) << flags.large << std::setw(12)
             << flags.small << "   ratio of medians" << std::endl;
   for (const std::string name : {"Sgd", "Momentum", "Adagrad", "Ftrl", "lazy Adam"}) {
     const std::string key = name == "lazy Adam" ? "Adam" : name;
-    Training large(member, key, flags.large), small(member, key, flags.small);
+    Training large(cluster, key, flags.large), small(cluster, key, flags.small);
     std::vector<double> of_large, of_small;
     const auto end = Clock::now() + std::chrono::duration<double>(flags.seconds);
     while (Clock::now() < end) {

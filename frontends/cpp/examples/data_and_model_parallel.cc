@@ -10,14 +10,13 @@ using namespace leat::examples;
 namespace {
 
 void run(const Flags& flags) {
-  const ClusterMember member = join_cluster();
-  const ResolvedCluster& cluster = member.cluster();
-  check(cluster.task.has_value(),
+  const Cluster cluster = join_cluster();
+  check(cluster.task().has_value(),
         "this program needs a cluster: leat run local:ps=1,worker=2 -- data_and_model_parallel");
-  const ParameterServer strategy(cluster.spec);
+  const ParameterServer strategy(cluster.spec());
   check(strategy.workers() >= 2, "this program needs two workers, but the cluster has ",
         strategy.workers());
-  if (left_to_the_chief(member)) return;
+  if (left_to_the_chief(cluster)) return;
   Program program;
   Graph& graph = program.graph;
   const auto on_chief = strategy.replica(graph, 0);
@@ -41,7 +40,7 @@ void run(const Flags& flags) {
   }
   program.train =
       &strategy.minimize(*make_optimizer(flags), losses, {.global_step = program.global_step});
-  train(flags, member, program);
+  train(flags, cluster, program);
 }
 
 }  // namespace

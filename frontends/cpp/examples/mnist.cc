@@ -13,7 +13,7 @@ using namespace leat::examples;
 namespace {
 
 void run(const Flags& flags) {
-  const ClusterMember cluster = join_cluster();
+  const Cluster cluster = join_cluster();
   const auto strategy = make_strategy(flags.strategy, cluster);
   const auto model = [&](const Batch& batch) {
     Output logits = make_model(batch[0].graph(), flags)(batch["image"]);

@@ -12,12 +12,11 @@ constexpr const char* first_task = "/job:worker/task:0";
 constexpr const char* second_task = "/job:worker/task:1";
 
 void run(const Flags& flags) {
-  const ClusterMember member = join_cluster();
-  const ResolvedCluster& cluster = member.cluster();
-  check(cluster.task && cluster.spec.contains({"worker", 1}),
+  const Cluster cluster = join_cluster();
+  check(cluster.task() && cluster.spec().contains({"worker", 1}),
         "this program needs a cluster with two workers: "
         "leat run local:ps=1,worker=2 -- model_parallel");
-  if (left_to_the_chief(member)) return;
+  if (left_to_the_chief(cluster)) return;
   Program program;
   Graph& graph = program.graph;
   const auto make_on = [&](const char* task, auto&& layer) {
@@ -36,8 +35,8 @@ void run(const Flags& flags) {
     return logits(features);
   })};
   program.train = &make_optimizer(flags)->minimize(program.replicas[0].loss,
-                                                    {.global_step = program.global_step});
-  train(flags, member, program);
+                                                   {.global_step = program.global_step});
+  train(flags, cluster, program);
 }
 
 }  // namespace

@@ -29,12 +29,12 @@ Tensor hidden_rows(int64_t count, uint64_t seed) {
 }
 
 void train(const Flags& flags) {
-  const ClusterMember member = join_cluster();
-  const auto& task = member.cluster().task;
+  const Cluster cluster = join_cluster();
+  const auto& task = cluster.task();
   Graph g;
   // Variables go to the ps tasks, all else to this worker.
-  const ReplicaScope scope = task ? ParameterServer(member.cluster().spec).replica(g, task->index)
-                                  : ReplicaScope(g, g.scopes());
+  const ReplicaScope scope =
+      task ? ParameterServer(cluster.spec()).replica(g, task->index) : ReplicaScope(g, g.scopes());
   const auto cut = partitioners::fixed_size(flags.parts);
   const auto start = initializers::truncated_normal(0.5);
   const auto of_users = partitioned_variable(g, "users", {users, factors}, cut, start);
@@ -50,13 +50,13 @@ void train(const Flags& flags) {
   Node& update = Adam{flags.rate}.minimize(loss, {.global_step = global_step(g)});
 
   TrainingOptions options{
-      .train = update, .is_chief = member.is_chief(), .directory = flags.directory};
-  options.session.target = member.target();
+      .train = update, .is_chief = cluster.is_chief(), .directory = flags.directory};
+  options.session.target = cluster.target();
   options.hooks = {std::make_shared<StopAtStep>(flags.steps),
                    std::make_shared<ShowProgress>(loss, flags.steps, flags.batch)};
   TrainingSession training(g, options);
   while (!training.should_stop()) training.step({});
-  if (member.is_chief())
+  if (cluster.is_chief())
     std::cout << "mean squared error " << training.session().run(loss).item<float>() << std::endl;
   training.close();
 }

@@ -120,8 +120,8 @@ Output conv2d_transpose(Output x, int64_t filters, Extents2d size, const Conv2dO
   return options.activation(y, at);
 }
 
-Output global_avg_pool(Output x, Location at) {
-  check_image("global_avg_pool", x, at);
+Output global_average_pool(Output x, Location at) {
+  check_image("global_average_pool", x, at);
   return mean(x, {1, 2}, {}, at);
 }
 

@@ -69,6 +69,6 @@ Output conv2d_transpose(Output x, int64_t filters, Extents2d size,
                         Location at = here());
 
 // The mean over height and width: [batch, channels].
-Output global_avg_pool(Output x, Location at = here());
+Output global_average_pool(Output x, Location at = here());
 
 }  // namespace leat::nn

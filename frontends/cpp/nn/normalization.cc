@@ -9,10 +9,12 @@ BatchNorm::BatchNorm(Graph& graph, int64_t channels, BatchNormOptions options, L
     : options_(std::move(options)) {
   check(channels > 0, "batch_norm layer '", options_.name, "' (", at,
         "): channels must be positive, got ", channels);
+  check(options_.dtype == f32 || options_.dtype == f64, "batch_norm layer '", options_.name, "' (",
+        at, "): its variables must be float or double, got ", options_.dtype);
   const NameScope scope(graph, options_.name);
   scope_ = scope.name();
   const auto make = [&](std::string_view part, const Initializer& initial, bool trainable) {
-    return variable(graph, part, {channels}, initial, f32, {.trainable = trainable}, at);
+    return variable(graph, part, {channels}, initial, options_.dtype, {.trainable = trainable}, at);
   };
   if (options_.use_scale) gamma_ = make("gamma", initializers::ones(), true);
   if (options_.use_offset) beta_ = make("beta", initializers::zeros(), true);
@@ -24,12 +26,14 @@ Output BatchNorm::operator()(Output x, TrainingFlag training, Location at) const
   check(static_cast<bool>(x), "batch_norm layer '", options_.name, "' (", at,
         "): its input is an empty Output");
   const int64_t channels = moving_mean_.shape()[0];
+  const bool is_double = moving_mean_.dtype() == f64;
   const Shape& shape = x.shape();
   const bool fits = shape.has_rank() && (shape.rank() == 2 || shape.rank() == 4) &&
-                    shape[shape.rank() - 1] == channels && x.dtype() == f32;
-  check(fits, "batch_norm layer '", options_.name, "' (", at,
-        "): the input must be float, [batch, ", channels, "] or [batch, height, width, ", channels,
-        "], got ", x.name(), " ", x.dtype(), shape);
+                    shape[shape.rank() - 1] == channels && is_floating(x.dtype()) &&
+                    (x.dtype() == f64) == is_double;
+  check(fits, "batch_norm layer '", options_.name, "' (", at, "): the input must be ",
+        is_double ? "double" : "float, half or bfloat16", ", [batch, ", channels,
+        "] or [batch, height, width, ", channels, "], got ", x.name(), " ", x.dtype(), shape);
   const NameScope scope(x.graph(), scope_);
   const LocationScope line(x.graph(), at);
   const bool is_flat = shape.rank() == 2;
@@ -52,8 +56,19 @@ Output BatchNorm::operator()(Output x, TrainingFlag training, Location at) const
 std::vector<Output> BatchNorm::normalised(Output image, bool is_training, Location at) const {
   Graph& graph = image.graph();
   const Shape& channels = moving_mean_.shape();
-  const Output gamma = gamma_ ? gamma_ : ones(graph, channels, f32, at);
-  const Output beta = beta_ ? beta_ : zeros(graph, channels, f32, at);
+  const DType dtype = moving_mean_.dtype();
+  const Output gamma = gamma_ ? gamma_ : ones(graph, channels, dtype, at);
+  const Output beta = beta_ ? beta_ : zeros(graph, channels, dtype, at);
+  if (dtype == f64) {  // FusedBatchNorm has no doubles
+    std::vector<Output> out = {image, moving_mean_, moving_variance_};
+    if (is_training) out = {image, mean(image, {0, 1, 2}, {}, at), var(image, {0, 1, 2}, {}, at)};
+    out[0] = (image - out[1]) * (rsqrt(out[2] + options_.epsilon, at) * gamma) + beta;
+    if (is_training) {  // the average is of unbiased variances, as FusedBatchNorm has them
+      const Output n = cast(size_of(image, i64, at), f64, at) / static_cast<double>(channels[0]);
+      out[2] = out[2] * n / maximum(n - 1, 1);
+    }
+    return out;
+  }
   // In training it takes the averages from the batch, and these must be empty.
   const Output none = leat::constant(graph, Tensor(f32, {0}), "none", at);
   return fused_batch_norm(image, gamma, beta, is_training ? none : moving_mean_,
@@ -75,7 +90,9 @@ Output batch_norm(Output x, const BatchNormOptions& options, Location at) {
   const Shape& shape = x.shape();
   check(shape.rank() > 0 && shape[shape.rank() - 1] > 0, "batch_norm layer '", options.name, "' (",
         at, "): the channels of its input must be known, got ", x.name(), " ", x.dtype(), shape);
-  return BatchNorm(x.graph(), shape[shape.rank() - 1], options, at)(x, options.training, at);
+  BatchNormOptions own = options;
+  if (x.dtype() == f64) own.dtype = f64;
+  return BatchNorm(x.graph(), shape[shape.rank() - 1], own, at)(x, options.training, at);
 }
 
 Output layer_norm(Output x, const LayerNormOptions& options, Location at) {

@@ -12,13 +12,15 @@ struct BatchNormOptions {
   double momentum = 0.99;
   double epsilon = 1e-3;
   bool use_scale = true, use_offset = true;
+  DType dtype = f32;  // of a BatchNorm's variables, f32 or f64; batch_norm() takes f64 if x has it
   std::string name = "batch_norm";
 };
 
 // Batch normalisation, y = (x - mean) / √(variance + epsilon) · gamma + beta, over all axes but the
 // last (Ioffe and Szegedy, ICML 2015). x: [batch, channels] or [batch, height, width, channels],
-// f32. Variables `name`/gamma, beta, moving_mean and moving_variance [channels], made once like
-// those of Dense.
+// f32, or f16 or bf16, whose means and variances are f32, too; f64 with variables of f64. The
+// result has x's dtype. Variables `name`/gamma, beta, moving_mean and moving_variance [channels],
+// made once like those of Dense.
 class BatchNorm {
  public:
   BatchNorm(Graph& graph, int64_t channels, BatchNormOptions options = {}, Location at = here());

@@ -57,7 +57,8 @@ Output Adam::update(const GradientAndVariable& gradient, const Shared& powers, L
 
 Output Adam::update_rows(const GradientAndVariable& gradient, Output m, Output v,
                          const Shared& powers, Location at) const {
-  const auto& [g, w, rows] = gradient;
+  const auto& [g, w] = gradient;
+  const Output rows = gradient.indices;
   const double beta1 = options_.beta1, beta2 = options_.beta2;
   const Output new_m = beta1 * take(m, rows, 0, at) + (1 - beta1) * Operand(g, at);
   const Output new_v = beta2 * take(v, rows, 0, at) + (1 - beta2) * square(g, at);

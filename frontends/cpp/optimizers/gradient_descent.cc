@@ -5,12 +5,12 @@
 namespace leat {
 
 Output Sgd::update(const GradientAndVariable& gradient, const Shared&, Location at) const {
-  const auto& [delta, variable, indices] = gradient;
+  const auto& [delta, variable] = gradient;
   const Output rate = rate_.like(variable);
-  if (!indices) return update_op("GradientDescent", gradient, {{"alpha", rate}}, {}, at);
+  if (!gradient.indices) return update_op("GradientDescent", gradient, {{"alpha", rate}}, {}, at);
   // Rows that repeat add up here by themselves.
   const Output change = Operand(delta, at) * rate;
-  return {&update_variable("ScatterSub", {variable, indices, change}, {}, at), 0};
+  return {&update_variable("ScatterSub", {variable, gradient.indices, change}, {}, at), 0};
 }
 
 Momentum::Momentum(Rate rate, const MomentumOptions& options, Location at)

@@ -1,8 +1,19 @@
 #include "frontends/cpp/optimizers/optimizer.h"
 
+#include <cmath>
+
 #include "graph/variable_node.h"
 
 namespace leat {
+
+Rate::Rate(double value, Location at) : value_(value) {
+  check(value >= 0 && std::isfinite(value), "a learning rate (", at,
+        ") must be finite and not negative, got ", value);
+}
+Rate::Rate(Output scalar, Location at) : value_(0), scalar_(scalar) {
+  check(bool{scalar}, "a learning rate (", at, ") is an empty Output: it was never set to a ",
+        "result of the graph");
+}
 
 Output Rate::like(const Output& variable, std::string_view name) const {
   const DType dtype = variable.dtype();

@@ -3,7 +3,6 @@
 // belongs to, named and updated as TensorFlow's tf.train optimizers do.
 #pragma once
 
-#include <cmath>
 #include <functional>
 #include <optional>
 #include <utility>
@@ -18,14 +17,8 @@ namespace leat {
 // (schedules.h).
 class Rate {
  public:
-  Rate(double value, Location at = here()) : value_(value) {  // NOLINT: converts
-    check(value >= 0 && std::isfinite(value), "a learning rate (", at,
-          ") must be finite and not negative, got ", value);
-  }
-  Rate(Output scalar, Location at = here()) : value_(0), scalar_(scalar) {  // NOLINT
-    check(bool{scalar}, "a learning rate (", at, ") is an empty Output: it was never set to a ",
-          "result of the graph");
-  }
+  Rate(double value, Location at = here());   // NOLINT: converts
+  Rate(Output scalar, Location at = here());  // NOLINT
   // A scalar of the variable's dtype; a number becomes a constant of that name.
   Output like(const Output& variable, std::string_view name = "learning_rate") const;
 

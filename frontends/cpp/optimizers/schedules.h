@@ -23,6 +23,12 @@ struct DecayOptions {
 Output exponential_decay(double rate, Output step, const DecayOptions& options,
                          Location at = here());
 
+// The same: exponential_decay(0.1, step, 1000, 0.96).
+inline Output exponential_decay(double rate, Output step, double decay_steps, double decay_rate,
+                                Location at = here()) {
+  return exponential_decay(rate, step, {.decay_steps = decay_steps, .decay_rate = decay_rate}, at);
+}
+
 // rate / (1 + decay_rate · step / decay_steps).
 Output inverse_time_decay(double rate, Output step, const DecayOptions& options,
                           Location at = here());

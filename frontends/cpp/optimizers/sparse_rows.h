@@ -3,12 +3,14 @@
 // depends on its rows, not on the size of the table.
 #pragma once
 
+#include <utility>
 #include <vector>
 
 #include "graph/gradient.h"
 
 namespace leat {
 
+// Unpacks as the pair of TensorFlow: for (auto& [gradient, variable] : gradients_and_variables).
 struct GradientAndVariable {
   // None if nothing depends on the variable, which is then left alone. Else of the variable's shape
   // or, with indices, [n, …]: n rows.
@@ -17,6 +19,19 @@ struct GradientAndVariable {
   // [n], int32 or int64: the variable's row for each row of the gradient. Rows of equal index add
   // up. None: the gradient is dense.
   Output indices = {};
+
+  template <size_t i>
+  Output& get() & {
+    return i == 0 ? gradient : variable;
+  }
+  template <size_t i>
+  const Output& get() const& {
+    return i == 0 ? gradient : variable;
+  }
+  template <size_t i>
+  Output get() && {
+    return i == 0 ? gradient : variable;
+  }
 };
 
 // The same gradient with each index once: [m, …] with m <= n, in the order in which they first
@@ -36,3 +51,10 @@ GradientAndVariable mean_of(const std::vector<GradientAndVariable>& gradients,
 GradientAndVariable densify(const GradientAndVariable& gradient, Location at = here());
 
 }  // namespace leat
+
+template <>
+struct std::tuple_size<leat::GradientAndVariable> : std::integral_constant<size_t, 2> {};
+template <size_t i>
+struct std::tuple_element<i, leat::GradientAndVariable> {
+  using type = leat::Output;
+};

@@ -1,7 +1,7 @@
 // The interface of all strategies: one model function, one optimizer and one dataset become what
 // this process does to train, whichever way.
 //
-//   const ClusterMember cluster = join_cluster();
+//   const Cluster cluster = join_cluster();
 //   const auto strategy = make_strategy("parameter_server:staleness=2", cluster);
 //   const Dataset digits = datasets::mnist(directory).shuffle(10'000, 1).repeat().batch(100);
 //   Graph g;
@@ -13,10 +13,12 @@
 //   session.run();
 #pragma once
 
+#include <concepts>
 #include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -40,7 +42,29 @@ std::vector<Output> losses_of(const std::vector<Losses>& built);
 // Builds the model for one batch. A strategy calls it as often as it has replicas in this program,
 // each time under other scopes: the same calls make the same variables, their copies, or find those
 // that are there. So it must make the same variables in the same order each time, and keep none.
-using ModelFunction = std::function<Losses(const Batch&)>;
+// Returns Losses, or the loss alone.
+class ModelFunction {
+ public:
+  template <class F>
+  requires(std::is_invocable_v<F&, const Batch&> && !std::same_as<F, ModelFunction>)
+      ModelFunction(F function) {  // NOLINT: converts
+    using Result = std::invoke_result_t<F&, const Batch&>;
+    constexpr bool is_loss = std::is_convertible_v<Result, Output>;
+    static_assert(is_loss || std::is_convertible_v<Result, Losses>,
+                  "a model function returns Losses{.loss = …, .metrics = …}, or the loss alone");
+    if constexpr (is_loss) {
+      function_ = [function = std::move(function)](const Batch& batch) mutable {
+        return Losses{.loss = function(batch)};
+      };
+    } else {
+      function_ = std::move(function);
+    }
+  }
+  Losses operator()(const Batch& batch) const { return function_(batch); }
+
+ private:
+  std::function<Losses(const Batch&)> function_;
+};
 
 class Strategy {
  public:

@@ -38,7 +38,7 @@ struct Shard {
   }
 };
 
-constexpr std::string_view name_in_directory = "model.ckpt-", parts_suffix = "_temp",
+constexpr std::string_view name_in_directory = "model.ckpt", parts_suffix = "_temp",
                            state_file = "checkpoint";
 
 // Tasks may have started in other directories. Without a slash at the end.
@@ -51,6 +51,31 @@ std::string absolute(const std::string& given) {
   out = out.lexically_normal();
   return (out.has_filename() ? out : out.parent_path()).string();
 }
+
+// Where checkpoints go: <directory>/<name>-<step>.
+struct Place {
+  std::string directory, name;
+  bool is_directory = false;  // all of the directory are meant
+
+  explicit Place(const std::string& given) {
+    const std::filesystem::path path = absolute(given);
+    std::error_code ignored;
+    is_directory = given.ends_with('/') || std::filesystem::is_directory(path, ignored);
+    directory = (is_directory ? path : path.parent_path()).string();
+    name = is_directory ? std::string(name_in_directory) : path.filename().string();
+  }
+  std::string prefix(std::optional<int64_t> step) const {
+    const std::string path = (std::filesystem::path(directory) / name).string();
+    return step ? concat(path, '-', *step) : path;
+  }
+  bool has(const std::string& checkpoint) const {
+    const std::string path = prefix({});
+    const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+    return is_directory || checkpoint == path ||
+           (checkpoint.starts_with(path + "-") &&
+            std::all_of(checkpoint.begin() + path.size() + 1, checkpoint.end(), is_digit));
+  }
+};
 
 // What the directory has so far. A state that is torn tells nothing: it is written anew.
 CheckpointState state_before_save(const std::string& directory) {
@@ -69,12 +94,14 @@ void remove_parts(const std::string& prefix) {
   std::filesystem::remove_all(prefix + std::string(parts_suffix), ignored);
 }
 
-// The last one first, then the others, newest first.
-std::vector<std::string> prefixes_to_try(const CheckpointState& state) {
+// Of those saved there, the last one first, then the others, newest first.
+std::vector<std::string> prefixes_to_try(const Place& place) {
+  const CheckpointState state = CheckpointState::read(place.directory);
   std::vector<std::string> out = state.all_model_checkpoint_paths;
   std::erase(out, state.model_checkpoint_path);
   if (!state.model_checkpoint_path.empty()) out.push_back(state.model_checkpoint_path);
   std::reverse(out.begin(), out.end());
+  std::erase_if(out, [&](const std::string& each) { return !place.has(each); });
   return out;
 }
 
@@ -155,9 +182,9 @@ Saver::Saver(Graph& graph, Options options)
   restore_ = &group(graph, restored, "restore_all");
 }
 
-std::string Saver::save(Session& session, const std::string& where, int64_t step) {
-  const std::string directory = absolute(where);
-  const std::string prefix = concat(directory, "/", name_in_directory, step);
+std::string Saver::save(Session& session, const std::string& path, std::optional<int64_t> step) {
+  const Place place(path);
+  const std::string directory = place.directory, prefix = place.prefix(step);
   try {
     session.run({{prefix_, Tensor::scalar(prefix)}}, {*save_});
   } catch (...) {
@@ -200,9 +227,8 @@ void Saver::restore(Session& session, const std::string& where) const {
   session.run({{prefix_, Tensor::scalar(prefix)}}, {*restore_});
 }
 
-std::string Saver::restore_latest(Session& session, const std::string& where) {
-  const std::string directory = absolute(where);
-  const std::vector<std::string> prefixes = prefixes_to_try(CheckpointState::read(directory));
+std::string Saver::restore_latest(Session& session, const std::string& path) {
+  const std::vector<std::string> prefixes = prefixes_to_try(Place(path));
   Status torn;
   torn_.clear();
   for (const std::string& prefix : prefixes) {
@@ -225,7 +251,7 @@ std::string Saver::restore_latest(Session& session, const std::string& where) {
     }
   }
   if (!torn.is_ok())
-    fail(Code::data_loss, "none of the ", prefixes.size(), " checkpoints of ", directory,
+    fail(Code::data_loss, "none of the ", prefixes.size(), " checkpoints of ", path,
          " can be read; the last one tried is ", torn_.back(), ": ", torn.message);
   return "";
 }
@@ -243,15 +269,16 @@ void Saver::remove_remains(const std::string& where) {
   for (const std::filesystem::path& path : remains) std::filesystem::remove_all(path, ignored);
 }
 
-std::string latest_checkpoint(const std::string& directory) {
-  const std::string path = absolute(directory);
+std::string latest_checkpoint(const std::string& given) {
+  const std::string path = absolute(given);
   std::error_code ignored;
   const bool is_prefix = std::filesystem::exists(path + ".index", ignored);
   check(!is_prefix, "latest_checkpoint: ", path, " is a checkpoint, not a directory of them: give ",
         "it to restore(), or give its directory to latest_checkpoint()");
   check(!std::filesystem::is_regular_file(path, ignored), "latest_checkpoint: ", path,
         " is a file; give the directory that it is in");
-  return CheckpointState::read(path).model_checkpoint_path;
+  const std::vector<std::string> prefixes = prefixes_to_try(Place(given));
+  return prefixes.empty() ? "" : prefixes.front();
 }
 
 }  // namespace leat

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,7 +17,7 @@ namespace leat {
 class Saver {
  public:
   struct Options {
-    int max_to_keep = 5;  // older ones of the directory are removed; 0 = keep all
+    int max_to_keep = 5;  // older ones of the directory are removed; 0: keep all
     // By their names in the checkpoint. Empty: all variables, by their own names. The parts of a
     // partitioned variable have one name: they are slices of one tensor, which a graph with other
     // parts, or none, can restore.
@@ -27,19 +28,22 @@ class Saver {
   // Of these variables, by their own names.
   Saver(Graph& graph, std::initializer_list<Output> variables);
 
-  // Writes <directory>/model.ckpt-<step> and notes it in <directory>/checkpoint. Returns the
-  // prefix. The checkpoint appears whole or not at all. The directory may be file:///…; other URLs
-  // are UNIMPLEMENTED.
-  std::string save(Session& session, const std::string& directory, int64_t step);
+  // Writes the checkpoint <path>-<step>, or <path> without a step, as TensorFlow's Saver: the files
+  // <path>-<step>.index and .data-00000-of-00001. Of a directory that exists, or a path that ends
+  // with "/", it is <path>/model.ckpt-<step>. Directories that are missing are made. Notes it in
+  // the file `checkpoint` of its directory. Returns the prefix, for restore(). The checkpoint
+  // appears whole or not at all. The path may be file:///…; other URLs are UNIMPLEMENTED.
+  //   const std::string prefix = Saver(g).save(session, "ck/model", 100);  // ck/model-100
+  std::string save(Session& session, const std::string& path, std::optional<int64_t> step = {});
   // Copies of variables (all_reduce.h) are made equal to them again. NOT_FOUND or INVALID_ARGUMENT
   // lists all variables that are missing or differ; DATA_LOSS names a torn file. NOT_FOUND for "",
   // which latest_checkpoint() returns where there is none.
   void restore(Session& session, const std::string& prefix) const;
-  // Restores the last checkpoint of the directory, by its file `checkpoint`, or, if it is torn, the
-  // newest readable one (a line on standard error says so; save() no longer counts or names torn
-  // ones). Returns its prefix, or "" if there is none. DATA_LOSS if all are torn, or the file
-  // `checkpoint` is.
-  std::string restore_latest(Session& session, const std::string& directory);
+  // Restores the last checkpoint that was saved to the path, by the file `checkpoint` of its
+  // directory, or, if it is torn, the newest readable one (a line on standard error says so; save()
+  // no longer counts or names torn ones). Returns its prefix, or "" if there is none. DATA_LOSS if
+  // all are torn, or the file `checkpoint` is.
+  std::string restore_latest(Session& session, const std::string& path);
   // Removes what interrupted saves left in the directory. Call it while no save is under way.
   static void remove_remains(const std::string& directory);
 
@@ -52,9 +56,10 @@ class Saver {
   Node* restore_ = nullptr;
 };
 
-// The prefix of the directory's last checkpoint, as its file `checkpoint` names it, for
-// Saver::restore(); "" if the directory has no such file or does not exist. It does not look into
-// subdirectories: INVALID_ARGUMENT if `directory` is the prefix of a checkpoint or another file.
-std::string latest_checkpoint(const std::string& directory);
+// The prefix of the last checkpoint of a directory, as its file `checkpoint` names it, for
+// Saver::restore(); or of the last one that was saved to that path (Saver::save). "" if there is
+// none. It does not look into subdirectories: INVALID_ARGUMENT if `path` is the prefix of a
+// checkpoint or another file.
+std::string latest_checkpoint(const std::string& path);
 
 }  // namespace leat

@@ -2,8 +2,11 @@
 
 #include <cmath>
 #include <cstdio>
+#include <fstream>
 #include <iostream>
 #include <utility>
+
+#include "graph/formats/event_file.h"
 
 namespace leat {
 namespace {
@@ -82,9 +85,13 @@ void ShowProgress::after_step(TrainingSession& training, std::span<const Tensor>
 }
 
 RecordTraining::RecordTraining(const std::string& path, Output loss, Output samples)
-    : file_(path), loss_(checked_loss(loss, "RecordTraining")), samples_(samples) {
-  if (!file_) fail(Code::unknown, "cannot write ", path, ": check that its directory exists");
+    : file_(std::make_unique<std::ofstream>(path)),
+      loss_(checked_loss(loss, "RecordTraining")),
+      samples_(samples) {
+  if (!*file_) fail(Code::unknown, "cannot write ", path, ": check that its directory exists");
 }
+
+RecordTraining::~RecordTraining() = default;
 
 std::vector<Output> RecordTraining::fetches() {
   return samples_ ? std::vector<Output>{loss_, samples_} : std::vector<Output>{loss_};
@@ -96,21 +103,23 @@ void RecordTraining::begin(TrainingSession&) {
 
 void RecordTraining::after_step(TrainingSession& training, std::span<const Tensor> values) {
   const auto now = Clock::now();
-  file_ << R"({"step": )" << training.global_step() << R"(, "seconds": )"
-        << std::chrono::duration<double>(now - start_).count() << R"(, "loss": )";
+  *file_ << R"({"step": )" << training.global_step() << R"(, "seconds": )"
+         << std::chrono::duration<double>(now - start_).count() << R"(, "loss": )";
   const double loss = number(values[0]);
   // JSON has no NaN or infinity.
   if (std::isfinite(loss)) {
-    file_ << loss;
+    *file_ << loss;
   } else {
-    file_ << "null";
+    *file_ << "null";
   }
-  if (samples_) file_ << R"(, "samples": )" << static_cast<int64_t>(number(values[1]));
-  file_ << "}\n";
+  if (samples_) *file_ << R"(, "samples": )" << static_cast<int64_t>(number(values[1]));
+  *file_ << "}\n";
   if (now - flushed_ < std::chrono::milliseconds(200)) return;
-  file_.flush();
+  file_->flush();
   flushed_ = now;
 }
+
+void RecordTraining::end(TrainingSession&) { file_->flush(); }
 
 WriteSummaries::WriteSummaries(std::string directory, std::vector<Output> summaries,
                                int64_t every_steps)
@@ -124,6 +133,8 @@ WriteSummaries::WriteSummaries(std::string directory, std::vector<Output> summar
           "' is not a summary: make it with scalar_summary()");
   }
 }
+
+WriteSummaries::~WriteSummaries() = default;
 
 void WriteSummaries::begin(TrainingSession& training) {
   written_step_ = training.global_step();

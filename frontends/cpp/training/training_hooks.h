@@ -2,15 +2,16 @@
 #pragma once
 
 #include <chrono>
-#include <fstream>
+#include <iosfwd>
 #include <memory>
 #include <string>
 
 #include "frontends/cpp/training/progress.h"
 #include "frontends/cpp/training/training_session.h"
-#include "graph/formats/event_file.h"
 
 namespace leat {
+
+class EventWriter;
 
 // Stops when the global step, which all workers increase together, has reached `last`.
 class StopAtStep : public TrainingHook {
@@ -69,13 +70,14 @@ class RecordTraining : public TrainingHook {
  public:
   // `samples`: an integer scalar; none: not written. UNKNOWN if the file cannot be written.
   RecordTraining(const std::string& path, Output loss, Output samples = {});
+  ~RecordTraining() override;
   void begin(TrainingSession&) override;
   std::vector<Output> fetches() override;
   void after_step(TrainingSession& training, std::span<const Tensor> values) override;
-  void end(TrainingSession&) override { file_.flush(); }
+  void end(TrainingSession&) override;
 
  private:
-  std::ofstream file_;
+  const std::unique_ptr<std::ofstream> file_;
   const Output loss_, samples_;
   std::chrono::steady_clock::time_point start_, flushed_;
 };
@@ -88,6 +90,7 @@ class RecordTraining : public TrainingHook {
 class WriteSummaries : public TrainingHook {
  public:
   WriteSummaries(std::string directory, std::vector<Output> summaries, int64_t every_steps = 100);
+  ~WriteSummaries() override;
   void begin(TrainingSession& training) override;
   std::vector<Output> fetches() override { return summaries_; }
   bool is_due(int64_t step) override { return step - written_step_ >= every_steps_; }

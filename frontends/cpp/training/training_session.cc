@@ -10,6 +10,7 @@
 
 #include "core/malloc_heap.h"
 #include "frontends/cpp/outside_control_scopes.h"
+#include "frontends/cpp/training/repeated_runs.h"
 #include "frontends/cpp/training/training_hooks.h"
 #include "graph/import/graph_def.h"
 #include "graph/passes/pipeline.h"
@@ -29,16 +30,31 @@ std::chrono::milliseconds longer(std::chrono::milliseconds pause) {
   return std::clamp(2 * pause, std::chrono::milliseconds(100), std::chrono::milliseconds(2'000));
 }
 
-TrainingOptions checked(TrainingOptions options, const Graph& graph) {
+TrainingOptions checked(TrainingOptions options, const Graph& graph, Location at) {
   const std::vector<Output>& counters = graph.collection("global_step");
   if (!options.global_step && !counters.empty()) options.global_step = counters.front();
-  check(options.train.node != nullptr,
-        "a training session needs `train`, the node that updates the variables");
+  check(options.train.node != nullptr, "TrainingSession (", at,
+        ") needs the node that updates the variables, which minimize() returns: "
+        "TrainingSession(graph, train, {…})");
   check(options.checkpoint_steps >= 0,
         "checkpoint_steps must be positive, or 0 for none by steps, got ",
         options.checkpoint_steps);
-  check(options.global_step && options.global_step.dtype() == i64,
-        "a training session needs a global_step, an int64 variable that `train` increases");
+  check(bool{options.global_step}, "TrainingSession (", at,
+        ") needs a global step, which counts the updates: write "
+        "minimize(loss, {.global_step = global_step(graph)}) where '",
+        options.train.node->name, "' (", options.train.node->location, ") is made");
+  check(options.global_step.dtype() == i64, "TrainingSession (", at, "): the global step '",
+        options.global_step.name(), "' must be an int64 variable, got ",
+        options.global_step.dtype());
+  return options;
+}
+
+TrainingOptions with_train(Awaited train, TrainingOptions options, Location at) {
+  check(options.train.node == nullptr || options.train.node == train.node, "TrainingSession (", at,
+        ") got two nodes to train: '", train.node != nullptr ? train.node->name : "none",
+        "' as its argument, and '", options.train.node != nullptr ? options.train.node->name : "",
+        "' as .train");
+  options.train = train;
   return options;
 }
 
@@ -103,10 +119,10 @@ Graph& graph_of(const Training& training) {
 
 }  // namespace
 
-TrainingSession::TrainingSession(const Training& training, TrainingOptions options)
+TrainingSession::TrainingSession(const Training& training, TrainingOptions options, Location at)
     : graph_(graph_of(training)),
       options_(training.is_idle ? std::move(options)
-                                : checked(completed(training, std::move(options)), graph_)),
+                                : checked(completed(training, std::move(options)), graph_, at)),
       readiness_(graph_),
       is_idle_(training.is_idle),
       explanation_(training.explanation) {
@@ -119,10 +135,13 @@ TrainingSession::TrainingSession(const Training& training, TrainingOptions optio
   should_stop_ = is_closed_ = true;
 }
 
-TrainingSession::TrainingSession(Graph& graph, TrainingOptions options)
-    : graph_(graph), options_(checked(std::move(options), graph)), readiness_(graph) {
+TrainingSession::TrainingSession(Graph& graph, TrainingOptions options, Location at)
+    : graph_(graph), options_(checked(std::move(options), graph, at)), readiness_(graph) {
   prepare();
 }
+
+TrainingSession::TrainingSession(Graph& graph, Awaited train, TrainingOptions options, Location at)
+    : TrainingSession(graph, with_train(train, std::move(options), at), at) {}
 
 void TrainingSession::prepare() {
   Graph& graph = graph_;
@@ -187,7 +206,7 @@ void TrainingSession::start() {
     readiness_.initialize(*session_);
   } else {
     Saver::remove_remains(options_.directory);
-    restored = saver_->restore_latest(*session_, options_.directory);
+    restored = saver_->restore_latest(*session_, options_.directory + "/");
     if (restored.empty()) {
       readiness_.initialize(*session_);
     } else {
@@ -496,7 +515,7 @@ std::string TrainingSession::save() {
   run_at_end();
   tried_at_ = Clock::now();
   tried_step_ = step_number_;
-  const std::string prefix = saver_->save(*session_, options_.directory, step_number_);
+  const std::string prefix = saver_->save(*session_, options_.directory + "/", step_number_);
   tried_at_ = Clock::now();
   saved_step_ = step_number_;
   for (const Hook& h : hooks_) h.hook->after_save(*this, prefix);

@@ -1,7 +1,6 @@
 // TrainingSession: a training loop that starts, checkpoints, recovers and stops by itself.
-//   TrainingSession training{graph, {.train = train, .global_step = step, .inputs = {x, y},
-//                                    .fetches = {loss}, .directory = "runs/1",
-//                                    .hooks = {std::make_shared<StopAtStep>(10'000)}}};
+//   TrainingSession training(graph, train, {.inputs = {x, y}, .fetches = {loss},
+//                                           .directory = "runs/1", .hooks = {stop_at(10'000)}});
 //   while (!training.should_stop()) {
 //     if (auto fetched = training.step({examples, labels})) std::cout << (*fetched)[0] << "\n";
 //   }
@@ -17,12 +16,12 @@
 
 #include "frontends/cpp/session.h"
 #include "frontends/cpp/training/readiness.h"
-#include "frontends/cpp/training/repeated_runs.h"
 #include "frontends/cpp/training/saver.h"
 #include "frontends/cpp/training/training.h"
 
 namespace leat {
 
+class RepeatedRuns;
 class TrainingSession;
 
 // Code that runs between steps. training_hooks.h has the usual hooks.
@@ -51,7 +50,8 @@ class TrainingHook {
 };
 
 struct TrainingOptions {
-  Awaited train = nullptr;  // the node that a step runs: what minimize() returns
+  // The node that a step runs: what minimize() returns. TrainingSession(graph, train, …) sets it.
+  Awaited train = nullptr;
   // An int64 variable that `train` increases; none: that of leat::global_step(), if it was made.
   Output global_step = {};
   std::vector<Output> inputs = {};   // fed in every step
@@ -95,12 +95,16 @@ struct TrainingOptions {
 class TrainingSession {
  public:
   // Make it when the graph is complete: it adds the nodes of its Saver. Starts: the chief restores
-  // the last checkpoint of the directory, or initialises; the others wait.
-  TrainingSession(Graph& graph, TrainingOptions options);
+  // the last checkpoint of the directory, or initialises; the others wait. INVALID_ARGUMENT if
+  // there is no node to train or no global step.
+  TrainingSession(Graph& graph, TrainingOptions options, Location at = here());
+  // The same with options.train = train.
+  TrainingSession(Graph& graph, Awaited train, TrainingOptions options = {}, Location at = here());
   // Runs what a strategy has made: `options` need not say what `training` knows. If the chief's
   // program trains all replicas and this is another one, there is no session: should_stop() is
   // true.
-  explicit TrainingSession(const Training& training, TrainingOptions options = {});
+  explicit TrainingSession(const Training& training, TrainingOptions options = {},
+                           Location at = here());
   // Calls close(), with its hooks' end() and its last checkpoint; only prints an error to stderr.
   ~TrainingSession();
   TrainingSession(const TrainingSession&) = delete;

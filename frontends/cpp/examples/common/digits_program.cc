@@ -172,8 +172,8 @@ std::unique_ptr<Optimizer> make_optimizer(const Flags& flags) {
   return std::make_unique<Adam>(rate(1e-3));
 }
 
-bool left_to_the_chief(const ClusterMember& member) {
-  if (member.is_chief()) return false;
+bool left_to_the_chief(const Cluster& cluster) {
+  if (cluster.is_chief()) return false;
   std::cout << "the chief's program drives all workers; this program's task computes for it"
             << std::endl;
   return true;
@@ -250,9 +250,9 @@ Replica make_replica(Graph& graph, const std::function<Output(Output)>& model, i
   return out;
 }
 
-void train(const Flags& flags, const ClusterMember& member, Program& program) {
+void train(const Flags& flags, const Cluster& cluster, Program& program) {
   const data::Digits digits = load(flags);
-  const bool is_chief = member.is_chief();
+  const bool is_chief = cluster.is_chief();
   const int fed = static_cast<int>(program.replicas.size());
   const Replica& first = program.replicas[0];
   const Output accuracy = nn::accuracy(first.logits, first.labels),
@@ -272,7 +272,7 @@ void train(const Flags& flags, const ClusterMember& member, Program& program) {
                                        .global_step = program.global_step,
                                        .inputs = inputs,
                                        .fetches = {first.loss},
-                                       .session = {.target = member.target()},
+                                       .session = {.target = cluster.target()},
                                        .is_chief = is_chief,
                                        .directory = flags.directory,
                                        .checkpoint_steps = flags.checkpoint_steps});

@@ -38,7 +38,7 @@ std::unique_ptr<Optimizer> make_optimizer(const Flags& flags);
 
 // True (and a line says so) if the chief's program drives all workers and this one is not it: it
 // has nothing to do.
-bool left_to_the_chief(const ClusterMember& member);
+bool left_to_the_chief(const Cluster& cluster);
 
 inline constexpr int64_t pixels = 28 * 28;
 
@@ -90,7 +90,7 @@ struct Program {
 
 // Initialises or restores (the chief) or waits, trains all epochs with a progress line, then the
 // chief prints the accuracy on the test examples and writes what --graph and --trace ask for.
-void train(const Flags& flags, const ClusterMember& member, Program& program);
+void train(const Flags& flags, const Cluster& cluster, Program& program);
 
 // Writes step and loss of every step to a file.
 class WriteLosses : public TrainingHook {

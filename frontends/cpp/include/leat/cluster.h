@@ -1,4 +1,4 @@
 // This program's place in a cluster.
 #pragma once
 
-#include "frontends/cpp/cluster_member.h"
+#include "frontends/cpp/cluster.h"

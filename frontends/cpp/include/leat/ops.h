@@ -1,4 +1,5 @@
 // Builder functions: mathematics, arrays, activations, strings, …
 #pragma once
 
+#include "frontends/cpp/other_names.h"
 #include "graph/ops.h"

@@ -77,13 +77,13 @@ std::vector<int64_t> chunk_sizes(int64_t rows, const std::vector<Owner>& owners)
   return out;
 }
 
-// The dot product of all elements.
-Output dot(const Output& a, const Output& b) { return sum(a * b); }
+// The inner product of all elements.
+Output inner(const Output& a, const Output& b) { return sum(a * b); }
 
 Output adasum(const Output& a, const Output& b) {
-  const Output product = dot(a, b);
+  const Output product = inner(a, b);
   const auto factor = [&](const Output& of) {
-    const Output norm = dot(of, of);
+    const Output norm = inner(of, of);
     return where(norm > 0, 1 - product / (norm * 2), 1);
   };
   return a * factor(a) + b * factor(b);

@@ -6,16 +6,24 @@
 
 namespace leat {
 
+StrategyCluster::StrategyCluster() = default;
+StrategyCluster::StrategyCluster(const ClusterSpec& spec) : spec(spec) {}
+StrategyCluster::StrategyCluster(const StrategyCluster&) = default;
+StrategyCluster::StrategyCluster(StrategyCluster&&) noexcept = default;
+StrategyCluster& StrategyCluster::operator=(const StrategyCluster&) = default;
+StrategyCluster& StrategyCluster::operator=(StrategyCluster&&) noexcept = default;
+StrategyCluster::~StrategyCluster() = default;
+
 StrategyCluster::StrategyCluster(const ClusterSpec& spec, const TaskName& task, std::string target)
     : spec(spec), task(task), target(std::move(target)) {
   is_chief = ResolvedCluster{.spec = spec, .task = task}.is_chief();
 }
 
-StrategyCluster::StrategyCluster(const ClusterMember& member)
-    : spec(member.cluster().spec),
-      task(member.cluster().task),
-      target(member.target()),
-      is_chief(member.is_chief()) {}
+StrategyCluster::StrategyCluster(const Cluster& cluster)
+    : spec(cluster.spec()),
+      task(cluster.task()),
+      target(cluster.target()),
+      is_chief(cluster.is_chief()) {}
 
 struct Replicas::Load {
   struct Server {

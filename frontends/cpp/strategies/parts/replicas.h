@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "frontends/cpp/cluster_member.h"
+#include "frontends/cpp/cluster.h"
 #include "graph/graph.h"
 
 namespace leat {
@@ -20,10 +20,16 @@ namespace leat {
 // The cluster that a strategy uses, and the place of this program in it. Made of what
 // join_cluster() returns, or of a description alone: then this program is the chief.
 struct StrategyCluster {
-  StrategyCluster() = default;                              // this process alone
-  StrategyCluster(const ClusterSpec& spec) : spec(spec) {}  // NOLINT: converts
+  StrategyCluster();                         // this process alone
+  StrategyCluster(const ClusterSpec& spec);  // NOLINT: converts
   StrategyCluster(const ClusterSpec& spec, const TaskName& task, std::string target);
-  StrategyCluster(const ClusterMember& member);  // NOLINT
+  StrategyCluster(const Cluster& cluster);  // NOLINT
+  // Defined in one file: programs would take long to compile the copies of a ClusterSpec.
+  StrategyCluster(const StrategyCluster&);
+  StrategyCluster(StrategyCluster&&) noexcept;
+  StrategyCluster& operator=(const StrategyCluster&);
+  StrategyCluster& operator=(StrategyCluster&&) noexcept;
+  ~StrategyCluster();
 
   ClusterSpec spec;
   std::optional<TaskName> task;

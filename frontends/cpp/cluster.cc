@@ -1,4 +1,4 @@
-#include "frontends/cpp/cluster_member.h"
+#include "frontends/cpp/cluster.h"
 
 #include <fcntl.h>
 
@@ -38,17 +38,17 @@ std::optional<int> take_launcher_fd() {
 
 }  // namespace
 
-struct ClusterMember::State {
+struct Cluster::State {
   ResolvedCluster cluster;
   std::optional<HostedTask> hosted;
   bool has_launcher = false;
   int exceptions = std::uncaught_exceptions();
 };
 
-ClusterMember::ClusterMember(std::unique_ptr<State> state) : state_(std::move(state)) {}
-ClusterMember::ClusterMember(ClusterMember&&) noexcept = default;
+Cluster::Cluster(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Cluster::Cluster(Cluster&&) noexcept = default;
 
-ClusterMember::~ClusterMember() {
+Cluster::~Cluster() {
   if (state_ == nullptr || !state_->hosted) return;
   const bool is_failing = std::uncaught_exceptions() > state_->exceptions;
   if (is_failing || !state_->has_launcher) return;
@@ -56,17 +56,18 @@ ClusterMember::~ClusterMember() {
   state_->hosted->serve();
 }
 
-const ResolvedCluster& ClusterMember::cluster() const { return state_->cluster; }
+const ClusterSpec& Cluster::spec() const { return state_->cluster.spec; }
+const std::optional<TaskName>& Cluster::task() const { return state_->cluster.task; }
 
-std::string ClusterMember::target() const {
+std::string Cluster::target() const {
   const ResolvedCluster& cluster = state_->cluster;
   return cluster.task ? "grpc://" + cluster.spec.address(*cluster.task) : "";
 }
 
-bool ClusterMember::is_chief() const { return !state_->cluster.task || state_->cluster.is_chief(); }
+bool Cluster::is_chief() const { return !state_->cluster.task || state_->cluster.is_chief(); }
 
-ClusterMember join_cluster(const JoinOptions& options) {
-  auto state = std::make_unique<ClusterMember::State>();
+Cluster join_cluster(const JoinOptions& options) {
+  auto state = std::make_unique<Cluster::State>();
   const std::optional<int> launcher_fd = take_launcher_fd();
   const auto start_timeout = take_from_environment<double>(start_timeout_variable);
   if (auto cluster = cluster_from_environment()) state->cluster = std::move(*cluster);
@@ -88,7 +89,7 @@ ClusterMember join_cluster(const JoinOptions& options) {
     if (!state->hosted->wait_for_peers())
       fail(Code::cancelled, *state->cluster.task, " was stopped before all tasks were ready");
   }
-  return ClusterMember(std::move(state));
+  return Cluster(std::move(state));
 }
 
 }  // namespace leat

@@ -1,6 +1,6 @@
 // A program's place in the cluster that TF_CONFIG describes.
-//   const ClusterMember member = join_cluster();
-//   Session session(graph, {.target = member.target()});
+//   const Cluster cluster = join_cluster();
+//   Session session(graph, {.target = cluster.target()});
 // `leat run cluster -- program` runs a task beside each worker's program; the program dials it.
 // Under `leat run --embed` the program itself is the task, like one with TensorFlow's
 // tf.train.Server: one process fewer, and feeds and fetches cross no wire. Without TF_CONFIG it
@@ -27,28 +27,30 @@ struct JoinOptions {
 
 // An own task lives as long as this object, which must outlive all sessions. When its program is
 // done, the task still computes for the others, until the launcher reports that all are done. If an
-// exception destroys the member, the task ends at once.
-class ClusterMember {
+// exception destroys the Cluster, the task ends at once.
+class Cluster {
  public:
-  ~ClusterMember();
-  ClusterMember(ClusterMember&&) noexcept;
-  ClusterMember& operator=(ClusterMember&&) = delete;
+  ~Cluster();
+  Cluster(Cluster&&) noexcept;
+  Cluster& operator=(Cluster&&) = delete;
 
-  // All ports are known; empty, and without a task, if there is no cluster.
-  const ResolvedCluster& cluster() const;
+  // Its jobs and the addresses of their tasks; all ports are known. Empty if there is no cluster.
+  const ClusterSpec& spec() const;
+  // Which task of it this program belongs to; none if there is no cluster.
+  const std::optional<TaskName>& task() const;
   // For SessionOptions: "grpc://host:port", or "" if there is no cluster.
   std::string target() const;
   bool is_chief() const;  // also without a cluster
 
  private:
-  friend ClusterMember join_cluster(const JoinOptions& options);
+  friend Cluster join_cluster(const JoinOptions& options);
   struct State;
-  explicit ClusterMember(std::unique_ptr<State> state);
+  explicit Cluster(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;
 };
 
 // With an own task, waits until all tasks are up: UNAVAILABLE after options.start_timeout, with a
 // table of missing tasks and reasons. INVALID_ARGUMENT for a malformed TF_CONFIG.
-ClusterMember join_cluster(const JoinOptions& options = {});
+Cluster join_cluster(const JoinOptions& options = {});
 
 }  // namespace leat
