@@ -98,7 +98,7 @@ struct Network {
 
 int main() {
   return examples::guarded([] {
-    const ClusterMember member = join_cluster();
+    const Cluster member = join_cluster();
     check(member.cluster().spec.contains({"worker", 3}), "this program needs four workers");
     if (examples::left_to_the_chief(member)) return;
     const auto losses = Network(4).run(member.target()), expected = Network(1).run("");
