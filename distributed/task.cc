@@ -121,27 +121,27 @@ class RefusalLog {
   int told_ = 0;
 };
 
-// Lets calls that come over channels in until the task goes.
+// Lets calls that come over channels in until the task goes. Channels may outlive it.
 class CallGate : public std::enable_shared_from_this<CallGate> {
  public:
+  explicit CallGate(const RpcServer& server)
+      : dispatch_(server.dispatcher()), keep_(server.keeper()) {}
+
   // Only of methods that begin with `prefix`.
-  CallHandlers handlers(const RpcServer& server, std::string prefix) {
-    return {.handle =
-                [self = shared_from_this(), handle = server.dispatcher(),
-                 prefix = std::move(prefix)](RpcCall call) {
-                  std::shared_lock lock(self->mutex_);
-                  if (self->is_closed_)
-                    return refuse(call, Code::unavailable, "the task has ended");
-                  if (call.method().starts_with(prefix)) return handle(std::move(call));
-                  refuse(call, Code::permission_denied,
-                         concat(call.method(), " may not be called over this channel"));
-                },
-            .keep = server.keeper()};
+  CallHandlers handlers(std::string prefix) {
+    const auto handle = [self = shared_from_this(), prefix = std::move(prefix)](RpcCall call) {
+      std::shared_lock lock(self->mutex_);
+      if (!self->dispatch_) return refuse(call, Code::unavailable, "the task has ended");
+      if (call.method().starts_with(prefix)) return self->dispatch_(std::move(call));
+      refuse(call, Code::permission_denied,
+             concat(call.method(), " may not be called over this channel"));
+    };
+    return {.handle = handle, .keep = keep_};
   }
   // Waits for those that are inside.
   void close() {
     std::unique_lock lock(mutex_);
-    is_closed_ = true;
+    dispatch_ = nullptr;
   }
 
  private:
@@ -150,7 +150,8 @@ class CallGate : public std::enable_shared_from_this<CallGate> {
   }
 
   std::shared_mutex mutex_;
-  bool is_closed_ = false;
+  std::function<void(RpcCall)> dispatch_;  // empty once closed
+  const std::function<RpcStatus(Slices, std::shared_ptr<const void>)> keep_;
 };
 
 DeviceName cpu_of(const TaskName& task) {
@@ -228,9 +229,8 @@ class Task::State {
       return alive->peers();
     });
     membership_->attach(server_);
-    membership_->serve_calls(gate_->handlers(server_, worker_service));
-    links_ = std::make_unique<ClientLinks>(identity_.incarnation,
-                                           gate_->handlers(server_, master_service));
+    membership_->serve_calls(gate_->handlers(worker_service));
+    links_ = std::make_unique<ClientLinks>(identity_.incarnation, gate_->handlers(master_service));
     links_->attach(server_);
     membership_->on_lost([this](const TaskName& peer, const Status& status) {
       master_->task_lost(peer, status.message);
@@ -414,7 +414,7 @@ class Task::State {
   std::shared_ptr<Master> master_;
   std::shared_ptr<Membership> membership_;
   RpcServer server_;
-  const std::shared_ptr<CallGate> gate_ = std::make_shared<CallGate>();
+  const std::shared_ptr<CallGate> gate_ = std::make_shared<CallGate>(server_);
   std::unique_ptr<ClientLinks> links_;
   std::string address_, exposure_;
   std::atomic<bool> is_shut_down_{false};

@@ -429,6 +429,10 @@ TEST(PipelineParallel, SaysWhichOptionDoesNotFit) {
   fails({.data = 2}, "data=2 does not divide the 3 workers of the cluster");
   fails({.micro_batches = 0}, "micro_batches must be positive, got 0");
   fails({.cuts = {"a"}}, "3 stages begin at 2 cuts, but 1 are named");
+  Graph described;
+  EXPECT_TRUE(PipelineParallel(StrategyCluster(spec))
+                  .minimize(described, Sgd{0.1}, examples(8), perceptron)
+                  .loss);
   Graph g;
   const PipelineParallel unknown(StrategyCluster(spec), {.cuts = {"layer_1", "layer_7"}});
   expect_error_with(Code::invalid_argument, "stage 2 cannot begin at 'layer_7'",

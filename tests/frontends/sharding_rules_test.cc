@@ -256,6 +256,23 @@ TEST_P(Conversions, KeepTheTensor) {
   }
 }
 
+// How many rows there are only a step knows.
+TEST_P(Conversions, NeedOnlyTheExtentThatIsCut) {
+  const Output known = n_ == 2 ? numbers({5, 6}) : numbers({5, 9});
+  const Output x = op("PlaceholderWithDefault", {known}, {{"shape", Shape{any, known.shape()[1]}}});
+  for (const State from : {State::partial(), State::split(1)}) {
+    const PerReplica all = to(in_state(x, from), from, State());
+    Session session(graph_);
+    const Tensor expected = session.run({known})[0];
+    for (const Output& each : all) {
+      const Tensor value = session.run({each})[0];
+      ASSERT_EQ(value.shape(), expected.shape()) << from.text();
+      for (int64_t i = 0; i < value.shape().elements(); ++i)
+        EXPECT_NEAR(value.data<float>()[i], expected.data<float>()[i], 2e-6) << from.text();
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Workers, Conversions, testing::Values(2, 3));
 
 TEST(ShardingPrices, FollowTheFormulas) {

@@ -303,6 +303,13 @@ TEST(TensorParallel, LeavesNothingOfTheUnsplitModel) {
     EXPECT_EQ(program.graph.find(each.node->name), each.node);
 }
 
+TEST(TensorParallel, AClusterMayBeADescriptionAlone) {
+  Program program("tensor_parallel", ClusterSpec::parse(R"({"worker": ["h:1", "h:2"]})"), Sgd{0.1},
+                  examples({6}, 4), perceptron);
+  EXPECT_TRUE(program.training.loss);
+  EXPECT_EQ(program.training.metrics.size(), 1u);
+}
+
 TEST(TensorParallel, TheOtherProgramsLendTheirTasks) {
   InProcessCluster cluster({{"worker", 2}});
   const Program other("tensor_parallel", member(cluster, 1), Sgd{0.1}, examples({6}, 4),

@@ -65,7 +65,9 @@ void Strategy::set_shown(Training& training, const std::vector<Losses>& losses) 
     return add_n(values) * (1.0 / static_cast<double>(values.size()));
   };
   Graph& graph = *training.graph;
-  const auto here = replicas_.on_worker(graph, training.replicas > 1 ? 0 : replicas_.own());
+  // Where one program drives all, it need not be a worker's.
+  const bool is_own = training.replicas == 1 && replicas_.has_own();
+  const auto here = replicas_.on_worker(graph, is_own ? replicas_.own() : 0);
   const NameScope scope(graph, "shown");
   std::vector<Output> all;
   for (const Losses& each : losses) all.push_back(each.loss);

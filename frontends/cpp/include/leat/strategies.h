@@ -18,6 +18,8 @@
 #include "frontends/cpp/strategies/parts/compress.h"
 #include "frontends/cpp/strategies/parts/conflicts.h"
 #include "frontends/cpp/strategies/parts/delays.h"
+#include "frontends/cpp/strategies/parts/micro_batches.h"
+#include "frontends/cpp/strategies/parts/stages.h"
 #include "frontends/cpp/strategies/pipeline_parallel.h"
 #include "frontends/cpp/strategies/strategy.h"
 #include "frontends/cpp/strategies/tensor_parallel.h"

@@ -72,6 +72,7 @@ class Replicas {
   int count() const { return static_cast<int>(workers_.size()); }
   // Of this program. FAILED_PRECONDITION if it is not a worker's.
   int own() const;
+  bool has_own() const { return own_.has_value(); }
   bool is_chief() const { return is_chief_; }
   const std::string& target() const { return target_; }
   const DeviceName& worker(int k) const;
