@@ -98,10 +98,10 @@ struct Network {
 
 int main() {
   return examples::guarded([] {
-    const Cluster member = join_cluster();
-    check(member.cluster().spec.contains({"worker", 3}), "this program needs four workers");
-    if (examples::left_to_the_chief(member)) return;
-    const auto losses = Network(4).run(member.target()), expected = Network(1).run("");
+    const Cluster cluster = join_cluster();
+    check(cluster.spec().contains({"worker", 3}), "this program needs four workers");
+    if (examples::left_to_the_chief(cluster)) return;
+    const auto losses = Network(4).run(cluster.target()), expected = Network(1).run("");
     for (size_t i = 0; i < losses.size(); ++i)
       check(std::abs(losses[i] / expected[i] - 1) < 1e-4, "in step ", i, " the losses differ");
   });
