@@ -222,7 +222,7 @@ void mean_of_compressed(const Replicas& replicas,
     for (size_t k = 0; k < n; ++k) {
       const auto worker = replicas.on_worker(graph, static_cast<int>(k));
       const NameScope scope(graph, "compress");
-      const auto& [gradient, variable, indices] = all[k][v];
+      const auto& [gradient, variable] = all[k][v];
       const Output residual = has_residual(compression.kind)
                                   ? slot(variable, "residual", initializers::zeros(), at)
                                   : Output();
