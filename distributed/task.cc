@@ -140,8 +140,9 @@ class CallGate : public std::enable_shared_from_this<CallGate> {
   }
   // Waits for those that are inside.
   void close() {
+    std::function<void(RpcCall)> last;  // what it holds goes after the lock
     std::unique_lock lock(mutex_);
-    dispatch_ = nullptr;
+    last.swap(dispatch_);
   }
 
  private:
