@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "frontends/cpp/control_flow/cond.h"
+#include "frontends/cpp/control_flow/while_loop.h"
 #include "frontends/cpp/state/accumulator.h"
 #include "frontends/cpp/state/queue.h"
 #include "frontends/cpp/strategies/parts/copies.h"
@@ -32,6 +33,17 @@ Round make_round(Graph& graph, const Output& step,
   const ColocationScope with(graph, {step});
   return {std::move(sums), queue_of_steps(graph, "tickets", at),
           queue_of_steps(graph, "tokens", at)};
+}
+
+// A token of a later step than the ticket. A fast worker may be here for the second time before a
+// slow one has asked for its token, which it must leave to that one.
+Output next_token(const Round& round, const Output& ticket, Location at) {
+  return while_loop([&](Output token) { return token <= ticket; },
+                    [&](Output token) {
+                      const ControlScope after(ticket.graph(), {round.tokens.enqueue({token}, at)});
+                      return round.tokens.dequeue(at)[0];
+                    },
+                    round.tokens.dequeue(at)[0]);
 }
 
 Output copies_of_step(const Output& step, int64_t n, Location at) {
@@ -111,7 +123,7 @@ Training BackupWorkers::minimize(Graph& graph, const Optimizer& optimizer, const
         }
         const ColocationScope with(graph, {step});
         const ControlScope after(graph, pushed);
-        return round.tokens.dequeue(at)[0];
+        return next_token(round, ticket, at);
       },
       [&] {
         const ColocationScope with(graph, {step});
