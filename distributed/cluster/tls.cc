@@ -18,12 +18,18 @@ using Kind = CertifiedPeer::Kind;
 constexpr std::string_view place_of_name = "{name}";
 constexpr std::string_view spiffe = "spiffe://";
 
-// A channel on which only the methods of MasterService may be called (master/client_links.h).
-constexpr std::string_view client_channel = "/leat.Client/";
-// The methods that a client may call. Identify reveals no more than the caller already knows.
-constexpr std::string_view for_clients[] = {"/tensorflow.MasterService/", "/leat.Cluster/View",
-                                            "/leat.Channel/Identify", "/leat.Pieces/",
-                                            client_channel};
+// Sessions: a client's calls, the channel on which only these may be made (master/client_links.h),
+// and what fetches their large answers, each under a random key that only its caller knows.
+constexpr std::string_view for_sessions[] = {"/tensorflow.MasterService/", "/leat.Client/",
+                                             "/leat.Pieces/"};
+// What else a client may call. Identify reveals no more than the caller already knows.
+constexpr std::string_view for_clients[] = {"/leat.Cluster/View", "/leat.Channel/Identify"};
+
+template <size_t count>
+bool is_one_of(const std::string_view (&prefixes)[count], const std::string& method) {
+  return std::any_of(std::begin(prefixes), std::end(prefixes),
+                     [&](std::string_view prefix) { return method.starts_with(prefix); });
+}
 
 bool take(std::string_view& text, std::string_view prefix) {
   if (!text.starts_with(prefix)) return false;
@@ -172,7 +178,7 @@ RpcStatus authorize_call(const std::string& method, const RpcPeer& peer,
     return RpcStatus{static_cast<int>(code), std::move(text), RpcCause::none};
   };
   if (!peer.is_certified) {
-    if (method.starts_with(for_clients[0]) || method.starts_with(client_channel)) return {};
+    if (is_one_of(for_sessions, method)) return {};
     return refuse(Code::permission_denied,
                   concat("without TLS a client may only open sessions, not call ", method));
   }
@@ -180,9 +186,7 @@ RpcStatus authorize_call(const std::string& method, const RpcPeer& peer,
     case Kind::task:
       return {};
     case Kind::client:
-      if (std::any_of(std::begin(for_clients), std::end(for_clients),
-                      [&](std::string_view prefix) { return method.starts_with(prefix); }))
-        return {};
+      if (is_one_of(for_sessions, method) || is_one_of(for_clients, method)) return {};
       return refuse(Code::permission_denied,
                     concat("a client's certificate (", names_text(peer.names),
                            ") may open sessions; ", method, " is for tasks"));

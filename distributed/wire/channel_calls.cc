@@ -174,12 +174,15 @@ void ChannelCalls::called(const FrameHeader& header, const Bytes& payload) {
   if (header.total > payload.size()) fail(Code::data_loss, "a call without a whole method name");
   Bytes request = payload;
   std::string method = take_text(request, header.total);
+  {
+    std::lock_guard lock(mutex_);
+    if (running_.contains(header.step)) fail(Code::data_loss, "call ", header.step, " came twice");
+  }
   const auto call =
       std::make_shared<Incoming>(shared_from_this(), header, std::move(method), std::move(request));
   {
     std::lock_guard lock(mutex_);
-    if (!running_.emplace(header.step, call).second)
-      fail(Code::data_loss, "call ", header.step, " came twice");
+    running_.emplace(header.step, call);
   }
   if (!handlers_.handle) {
     return call->fail(rpc_error(Code::unimplemented, "there is no method " + call->method()));

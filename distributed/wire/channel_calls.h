@@ -37,8 +37,9 @@ class ChannelCalls : public std::enable_shared_from_this<ChannelCalls> {
 
   ChannelCalls(CallHandlers handlers, std::string peer, Send send);
 
-  // False if the call cannot go this way; then `done` is not called. It is called with UNAVAILABLE
-  // if the channel ends first, and not before its deadline has passed otherwise.
+  // False if the call cannot go this way; then `done` is not called. Else it is called once: with
+  // the answer, or with UNAVAILABLE when the channel ends. The peer learns the deadline, but here
+  // nothing ends the call when it passes: callers have their own timers.
   bool call(const std::string& method, const Slices& request, const RpcCallOptions& options,
             Done done);
   // A frame of the peer. DATA_LOSS if it contradicts itself.

@@ -18,6 +18,7 @@
 #include "distributed/cluster_view.h"
 #include "distributed/grpc/rpc_client.h"
 #include "distributed/task.h"
+#include "graph/text.h"
 #include "tests/support/child_process.h"
 #include "tests/support/counter_graph.h"
 #include "tests/support/eventually.h"
@@ -303,6 +304,23 @@ TEST_F(Tls, PlaintextPortServesOnlyLocalSessions) {
   RpcClient client(address);
   EXPECT_EQ(client.call_and_wait("/leat.Worker/RegisterGraph", "").first.code,
             static_cast<int>(Code::permission_denied));
+}
+
+// Larger than a frame of the client's channel, in the first step and when the channel is there.
+TEST_F(Tls, PlaintextPortGivesLargeTensors) {
+  constexpr int any = 0, elements = 1 << 20;
+  Cluster cluster(true, any);
+  SessionOptions options;
+  options.target = concat("grpc://127.0.0.1:", cluster.tasks[worker0]->plaintext_port());
+  options.timeout = std::chrono::seconds(30);
+  const auto session = make_grpc_session(options);
+  session->extend(
+      parse(concat("n = Const(dtype=int32, value=int32[1] [", elements, "])\n",
+                   "zero = Const(dtype=float, value=float[] [1])\n", "x = Fill(n, zero)")));
+  for (int step = 0; step < 20; ++step) {
+    ASSERT_EQ(session->run({}, {"x:0"}, {})[0].elements(), elements);
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
 }
 
 TEST_F(Tls, NamesMissingTlsFilesAndSettings) {
