@@ -447,6 +447,7 @@ TEST_P(ClientFault, ResetsLoseNoUpdateAndRepeatNone) {
   std::atomic<bool> is_over{false};
   const auto resets = std::async(std::launch::async, [&] {
     for (int i = 0; i < 5; ++i) {
+      // The client opens its channel again after a second: resets meet steps with it and without.
       std::this_thread::sleep_for(milliseconds(700));
       proxy_.reset();
     }

@@ -76,18 +76,14 @@ TEST(Automatic, DecidesByClusterAndMeasurements) {
 TEST(Automatic, ExplainsItself) {
   InProcessCluster cluster({{"ps", 2}, {"worker", 4}});
   const Automatic strategy(member(cluster, 0), measured);
-  EXPECT_EQ(strategy.explain(strategy.choose(Sgd{rate}, numbers(), mixed)),
-            "automatic: 4 workers, 2 servers, 50 µs per trip, 1000 MB/s; µs per step\n"
-            "variable                   bytes    gradient  all_reduce         mix     servers"
-            "        rows  choice\n"
-            "embedding/embeddings       32000         144         146         138         228"
-            "         101  rows\n"
-            "large                    2400000     2400000        3700        2980       19047"
-            "           -  mix\n"
-            "small                         32          32          50         100         100"
-            "           -  all_reduce\n"
-            "kept                          12           0           -           -           -"
-            "           -  not trained\n");
+  EXPECT_EQ(
+      strategy.explain(strategy.choose(Sgd{rate}, numbers(), mixed)),
+      "automatic: 4 workers, 2 servers, 50 µs per trip, 1000 MB/s; µs per step\n"
+      "variable              bytes    gradient  all_reduce  mix   servers  rows  choice\n"
+      "embedding/embeddings  32000    144       146         138   228      101   rows\n"
+      "large                 2400000  2400000   3700        2980  19047    -     mix\n"
+      "small                 32       32        50          100   100      -     all_reduce\n"
+      "kept                  12       0         -           -     -        -     not trained\n");
 }
 
 struct Values {

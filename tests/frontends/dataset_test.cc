@@ -85,7 +85,7 @@ TEST_F(Datasets, SharesAreCutRightBehindTheSource) {
       all(datasets::zip({ten, ten}).map([](Output a, Output b) { return a + b; }).share(4, 3)),
       ElementsAre(6, 14));
   EXPECT_THAT(all(ten.share(1, 0)), testing::SizeIs(10));
-  // Both read one file, which has all.
+  // Both workers read the one file, which holds all elements.
   const Dataset cached = ten.map(squares).cache(directory / "cache");
   for (int round = 0; round < 2; ++round) {
     EXPECT_THAT(all(cached.share(5, 1)), ElementsAre(1, 36));

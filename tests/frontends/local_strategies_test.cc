@@ -56,7 +56,7 @@ TEST(Strategies, BlockMomentumFollowsItsFormula) {
   }
 }
 
-// Momentum begins anew in each block, unless it is told not to.
+// The workers' momentum is cleared after each block, unless clear_momentum=false.
 TEST(Strategies, BlockMomentumClearsThatOfTheWorkers) {
   constexpr int n = 2, tau = 3;
   constexpr float momentum = 0.5F, local = 0.9F;

@@ -84,22 +84,12 @@ collectives::AllReduceOptions AllReduce::exchange_options() const {
 void AllReduce::exchange(std::vector<Gradients>& all, std::vector<Output>& updates,
                          Location at) const {
   if (workers() == 1) return;
+  if (options_.compression.kind == Compression::Kind::none)
+    return collectives::all_reduce(replicas(), all, exchange_options(), at);
   for (Gradients& of_replica : all) {
     for (GradientAndVariable& each : of_replica) each.gradient = with_shape(each);
   }
-  if (options_.compression.kind != Compression::Kind::none) {
-    mean_of_compressed(replicas(), all, options_.compression, exchange_options(), updates, at);
-    return;
-  }
-  std::vector<collectives::PerReplica> tensors;
-  for (size_t v = all.front().size(); v-- > 0;) {  // as backward makes them
-    tensors.emplace_back();
-    for (const Gradients& of_replica : all) tensors.back().push_back(of_replica[v].gradient);
-  }
-  const auto means = collectives::all_reduce(replicas(), tensors, exchange_options(), at);
-  for (size_t i = 0; i < means.size(); ++i) {
-    for (size_t k = 0; k < all.size(); ++k) all[k][means.size() - 1 - i].gradient = means[i][k];
-  }
+  mean_of_compressed(replicas(), all, options_.compression, exchange_options(), updates, at);
 }
 
 Node& AllReduce::apply(Graph& graph, const Optimizer& optimizer, const std::vector<Gradients>& all,
@@ -236,26 +226,21 @@ Training AllReduce::joined(Training training, const Optimizer& optimizer, const 
   }();
 
   std::vector<Gradients> all = gradients(optimizer, losses_of(built), {});
-  std::vector<collectives::PerReplica> tensors;
-  for (size_t v = all.front().size(); v-- > 0;) {
-    tensors.emplace_back();
+  const auto each_gradient = [&](const auto& change) {
     for (size_t k = 0; k < all.size(); ++k) {
       const ReplicaScope there = replica(graph, static_cast<int>(k));
-      const Output gradient = with_shape(all[k][v]);
-      // Not a product: what the first batch gives now may not be a number.
-      tensors.back().push_back(where(contributes[k] > 0, gradient, zeros_like(gradient)));
+      for (GradientAndVariable& each : all[k]) each.gradient = change(each.gradient, k);
     }
-  }
+  };
+  // Not a product: what the first batch gives now may not be a number.
+  each_gradient([&](const Output& gradient, size_t k) {
+    return where(contributes[k] > 0, gradient, zeros_like(gradient));
+  });
   auto options = exchange_options();
   options.reduction = collectives::Reduction::sum;
-  const auto sums = collectives::all_reduce(replicas(), tensors, options, at);
-  for (size_t i = 0; i < sums.size(); ++i) {
-    for (size_t k = 0; k < all.size(); ++k) {
-      const ReplicaScope there = replica(graph, static_cast<int>(k));
-      Output& gradient = all[k][sums.size() - 1 - i].gradient;
-      gradient = sums[i][k] / cast(contributors[k], sums[i][k].dtype());
-    }
-  }
+  collectives::all_reduce(replicas(), all, options, at);
+  each_gradient(
+      [&](const Output& sum, size_t k) { return sum / cast(contributors[k], sum.dtype()); });
   const ControlScope after(graph, {go_on});
   training.step = &apply(graph, optimizer, all, {}, training.global_step, at);
 

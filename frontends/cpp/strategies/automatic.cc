@@ -2,11 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iomanip>
 #include <limits>
-#include <memory>
-#include <sstream>
 
+#include "core/text_table.h"
 #include "frontends/cpp/strategies/parts/collectives.h"
 
 namespace leat {
@@ -91,68 +89,40 @@ std::vector<Automatic::Choice> Automatic::choose(const Optimizer& optimizer, con
 }
 
 std::string Automatic::explain(const std::vector<Choice>& choices) const {
-  std::ostringstream out;
-  out << "automatic: " << replicas().count() << " workers, " << replicas().servers().size()
-      << " servers, " << options_.trip_us << " µs per trip, " << options_.megabytes_per_second
-      << " MB/s; µs per step\n";
-  size_t width = 8;
-  for (const Choice& each : choices) width = std::max(width, each.variable.size());
-  const auto column = [&](const auto& value, int columns) { out << std::setw(columns) << value; };
-  out << std::left << std::setw(static_cast<int>(width)) << "variable" << std::right;
-  for (const char* title : {"bytes", "gradient"}) column(title, 12);
-  for (const char* title : names_of_ways) column(title, 12);
-  out << "  choice\n" << std::fixed << std::setprecision(0);
+  std::vector<std::vector<std::string>> rows = {{"variable", "bytes", "gradient"}};
+  for (const char* title : names_of_ways) rows[0].emplace_back(title);
+  rows[0].emplace_back("choice");
   for (const Choice& each : choices) {
-    out << std::left << std::setw(static_cast<int>(width)) << each.variable << std::right;
-    column(each.bytes, 12);
-    column(each.gradient_bytes, 12);
+    auto& row = rows.emplace_back();
+    row = {each.variable, concat(each.bytes), concat(each.gradient_bytes)};
     for (size_t way = 0; way < std::size(names_of_ways); ++way) {
       const bool is_possible = !each.costs.empty() && std::isfinite(each.costs[way]);
-      if (is_possible) {
-        column(each.costs[way], 12);
-      } else {
-        column("-", 12);
-      }
+      row.push_back(is_possible ? concat(std::llround(each.costs[way])) : "-");
     }
-    out << "  " << (each.costs.empty() ? "not trained" : names_of_ways[static_cast<int>(each.way)])
-        << "\n";
+    row.emplace_back(each.costs.empty() ? "not trained"
+                                        : names_of_ways[static_cast<size_t>(each.way)]);
   }
-  return out.str();
+  return concat("automatic: ", replicas().count(), " workers, ", replicas().servers().size(),
+                " servers, ", options_.trip_us, " µs per trip, ", options_.megabytes_per_second,
+                " MB/s; µs per step\n", aligned(rows));
 }
 
-// The scopes of replica 0: variables go where it was decided, in the order of the choices.
-struct Automatic::Scope {
-  Scope(const Replicas& replicas, const std::vector<Choice>& choices)
-      : worker(replicas.worker(0)), choices(choices) {
-    servers = replicas.servers();
-    for (int k = 0; servers.empty() && k < replicas.count(); ++k)
-      servers.push_back(replicas.worker(k));
-    load.resize(servers.size());
-  }
-
-  ReplicaScope open(Graph& graph) {
-    Graph::Scopes scopes = graph.scopes();
-    scopes.device = worker.with_defaults(scopes.device);
-    scopes.device_function = [this](const OpDef& op, const AttrMap&) {
-      return op.is_variable ? next() : DeviceName();
+// Within the scopes of servers, leaves variables that are copied on the worker. Variables are made
+// in the order of the choices.
+struct Automatic::Places {
+  void begin(Graph& graph) {
+    auto& place = graph.scopes().device_function;
+    place = [this, on_server = place](const OpDef& op, const AttrMap& attrs) {
+      return op.is_variable && is_on_server(next()) ? on_server(op, attrs) : DeviceName();
     };
-    return {graph, std::move(scopes)};
   }
-
-  DeviceName next() {
+  Way next() {
     check(made < choices.size(), "automatic: the model function makes another number of variables ",
           "than when it was called first");
-    const Choice& choice = choices[made++];
-    if (!is_on_server(choice.way)) return {};
-    const auto lightest = std::min_element(load.begin(), load.end()) - load.begin();
-    load[static_cast<size_t>(lightest)] += choice.bytes;
-    return servers[static_cast<size_t>(lightest)];
+    return choices[made++].way;
   }
 
-  const DeviceName worker;
   const std::vector<Choice>& choices;
-  std::vector<DeviceName> servers;
-  std::vector<int64_t> load;  // bytes, by server
   size_t made = 0;
 };
 
@@ -171,10 +141,11 @@ Training Automatic::minimize(Graph& graph, const Optimizer& optimizer, const Dat
   const size_t first = graph.collection("variables").size();
   {
     const Batch batch = next_batch(training, data, 0, at);
-    Scope scope(replicas(), choices);
-    const auto there = scope.open(graph);
+    Places places{choices};
+    const auto there = replicas().on_servers(graph, 0);
+    places.begin(graph);
     built.push_back(build(model, batch, at));
-    check(scope.made == choices.size(),
+    check(places.made == choices.size(),
           "automatic: the model function makes fewer variables than when it was called first");
   }
   const std::vector<Output>& made = graph.collection("variables");
@@ -193,7 +164,7 @@ Training Automatic::minimize(Graph& graph, const Optimizer& optimizer, const Dat
   }
   set_shown(training, built);
 
-  std::vector<std::vector<GradientAndVariable>> gradients;  // by replica
+  collectives::Gradients gradients;
   for (int k = 0; k < n; ++k) {
     const auto there = replicas().first_or_copy(graph, k);
     std::vector<Output> copies;
@@ -202,26 +173,13 @@ Training Automatic::minimize(Graph& graph, const Optimizer& optimizer, const Dat
     gradients.push_back(optimizer.compute_gradients(built[static_cast<size_t>(k)].loss, copies));
   }
   const auto reduce = [&](Way way, collectives::Algorithm algorithm) {
-    std::vector<collectives::PerReplica> tensors;
     std::vector<size_t> which;
-    for (size_t v = variables.size(); v-- > 0;) {  // as backward makes them
-      if (ways[v] != way) continue;
-      which.push_back(v);
-      tensors.emplace_back();
-      for (auto& of_replica : gradients) {
-        of_replica[v] = densify(of_replica[v], at);
-        const Output& gradient = of_replica[v].gradient;
-        const Shape& shape = variables[v].shape();
-        tensors.back().push_back(gradient.shape() == shape ? gradient : reshape(gradient, shape));
-      }
+    for (size_t v = 0; v < variables.size(); ++v) {
+      if (ways[v] == way) which.push_back(v);
     }
-    if (which.empty() || n == 1) return;
     const auto trip_bytes = static_cast<int64_t>(options_.trip_us * options_.megabytes_per_second);
-    const auto means = collectives::all_reduce(
-        replicas(), tensors, {.algorithm = algorithm, .trip_bytes = trip_bytes}, at);
-    for (size_t i = 0; i < which.size(); ++i) {
-      for (size_t k = 0; k < gradients.size(); ++k) gradients[k][which[i]].gradient = means[i][k];
-    }
+    collectives::all_reduce(replicas(), gradients, which,
+                            {.algorithm = algorithm, .trip_bytes = trip_bytes}, at);
   };
   reduce(Way::all_reduce, collectives::Algorithm::automatic);
   reduce(Way::mix, collectives::Algorithm::servers);

@@ -68,7 +68,7 @@ class Automatic : public Strategy {
   std::string explain(const std::vector<Choice>& choices) const;
 
  private:
-  struct Scope;
+  struct Places;
   std::vector<double> costs(int64_t bytes, int64_t rows, int64_t all) const;
 
   Options options_;

@@ -424,14 +424,11 @@ std::vector<GradientAndVariable> PipelineModel::mean_gradients(PipelineSchedule 
       const std::vector<Output> indices = micro_batches_of(each.indices);
       std::vector<GradientAndVariable> rows;
       for (size_t m = 0; m < values.size(); ++m) {
-        const Output weight =
-            input_.weights.empty()
-                ? constant(graph_, static_cast<float>(1.0 / static_cast<double>(values.size())))
-                : input_.weights[m];
-        rows.push_back(
-            {values[m] * cast(weight, values[m].dtype(), at), each.variable, indices[m]});
+        if (!input_.weights.empty())
+          values[m] = values[m] * cast(input_.weights[m], values[m].dtype(), at);
+        rows.push_back({values[m], each.variable, indices[m]});
       }
-      out.back() = sum_of(rows, at);
+      out.back() = input_.weights.empty() ? mean_of(rows, at) : sum_of(rows, at);
     }
     // No variable changes before the last backward of its stage has read it.
     if (Node* const end = ends_[static_cast<size_t>(stage_of(each.variable))]) {

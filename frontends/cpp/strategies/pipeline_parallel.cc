@@ -164,31 +164,12 @@ Node& PipelineParallel::update(const Training& training, const Optimizer& optimi
   for (int s = 0; options_.data > 1 && s < stages(); ++s) {
     std::vector<int> group;
     for (int d = 0; d < options_.data; ++d) group.push_back(d * stages() + s);
-    std::vector<size_t> exchanged;
-    std::vector<collectives::PerReplica> tensors;
-    for (size_t v = gradients.front().size(); v-- > 0;) {  // as backward makes them
+    std::vector<size_t> of_stage;
+    for (size_t v = 0; v < gradients.front().size(); ++v) {
       const GradientAndVariable& first = gradients.front()[v];
-      if (!first.gradient || models.front()->stage_of(first.variable) != s) continue;
-      exchanged.push_back(v);
-      tensors.emplace_back();
-      for (int d = 0; d < options_.data; ++d) {
-        const auto there = replicas().first_or_copy(graph, d);
-        GradientAndVariable& each = gradients[static_cast<size_t>(d)][v];
-        check(bool{each.gradient}, "the loss of one replica depends on the variable '",
-              variable_name(each.variable), "', and that of another does not");
-        const ColocationScope with(graph, {each.variable});
-        each = densify(each, at);
-        if (!each.gradient.shape().is_complete())
-          each.gradient = reshape(each.gradient, each.variable.shape(), at);
-        tensors.back().push_back(each.gradient);
-      }
+      if (first.gradient && models.front()->stage_of(first.variable) == s) of_stage.push_back(v);
     }
-    if (tensors.empty()) continue;
-    const auto means = collectives::all_reduce(workers_.only(group), tensors, {}, at);
-    for (size_t i = 0; i < exchanged.size(); ++i) {
-      for (size_t d = 0; d < gradients.size(); ++d)
-        gradients[d][exchanged[i]].gradient = means[i][d];
-    }
+    collectives::all_reduce(workers_.only(group), gradients, of_stage, {}, at);
   }
   std::vector<Output> updates;
   for (int d = 0; d < options_.data; ++d) {

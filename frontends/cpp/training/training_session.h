@@ -124,8 +124,8 @@ class TrainingSession {
     return step(std::span<const Tensor>(feeds.begin(), feeds.size()));
   }
   // Prints what the strategy explains (Training::explanation), then makes steps until a hook stops
-  // the training, or the data ends (OUT_OF_RANGE), with a progress line if options.loss is given. Then the variables are as they will be saved: evaluate, and let
-  // close() do the rest.
+  // the training, or the data ends (OUT_OF_RANGE), with a progress line if options.loss is given.
+  // Then the variables are as they will be saved: evaluate, and let close() do the rest.
   void run();
   // Writes a checkpoint now; returns its prefix.
   std::string save();

@@ -112,9 +112,7 @@ StrategyRun Comparer::plan(const std::string& strategy) const {
                          : fmt::format("local:worker={}", flags_.workers);
   run.command = {own_path(), "run", cluster, "--log-dir", run.logs.string()};
   for (const std::string& slow : flags_.slow) run.command.push_back("--slow=" + slow);
-  for (const std::string& word :
-       {std::string("--"), flags_.program[0], std::string("--strategy"), strategy})
-    run.command.push_back(word);
+  run.command.insert(run.command.end(), {"--", flags_.program[0], "--strategy", strategy});
   run.command.insert(run.command.end(), flags_.program.begin() + 1, flags_.program.end());
   return run;
 }

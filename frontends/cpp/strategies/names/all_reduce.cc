@@ -38,10 +38,8 @@ std::unique_ptr<Strategy> make_byteps(const StrategyCluster& cluster, const Opti
 std::unique_ptr<Strategy> make_mirrored(const StrategyCluster& cluster,
                                         const OptionReader& options) {
   AllReduceOptions out;
-  const int64_t gpus = options.integer("gpus", 0);
-  check(gpus >= 0, options.where("gpus"), "must not be negative, got ", gpus);
-  for (int64_t i = 0; i < gpus; ++i) out.devices.push_back(concat("GPU:", i));
-  if (gpus == 0) out.devices = {"CPU:0"};
+  out.devices = options.gpus("gpus");
+  if (out.devices.empty()) out.devices = {"CPU:0"};
   return std::make_unique<AllReduce>(cluster, out);
 }
 

@@ -24,9 +24,7 @@ std::unique_ptr<Strategy> make_pipeline(const StrategyCluster& cluster,
     out.cuts.push_back(cuts.substr(0, end));
     cuts = end == std::string::npos ? "" : cuts.substr(end + 1);
   }
-  const int64_t gpus = options.integer("gpus", 0);
-  check(gpus >= 0, options.where("gpus"), "must not be negative, got ", gpus);
-  for (int64_t i = 0; i < gpus; ++i) out.devices.push_back(concat("GPU:", i));
+  out.devices = options.gpus("gpus");
   return std::make_unique<PipelineParallel>(cluster, out);
 }
 

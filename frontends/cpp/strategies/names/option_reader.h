@@ -5,6 +5,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/error.h"
 
@@ -36,6 +37,14 @@ class OptionReader {
   }
   double number(const std::string& name, double usual) const {
     return number_of<double>(name, usual, "a number");
+  }
+  // "GPU:0", …: so many devices; none without the option.
+  std::vector<std::string> gpus(const std::string& name) const {
+    const int64_t count = integer(name, 0);
+    check(count >= 0, where(name), "must not be negative, got ", count);
+    std::vector<std::string> out;
+    for (int64_t i = 0; i < count; ++i) out.push_back(concat("GPU:", i));
+    return out;
   }
   bool boolean(const std::string& name, bool usual) const {
     const auto found = values_.find(name);

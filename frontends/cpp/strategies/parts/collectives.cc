@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
+
+#include "frontends/cpp/variables.h"
 
 namespace leat::collectives {
 namespace {
@@ -228,6 +231,36 @@ std::vector<PerReplica> all_reduce(const Replicas& replicas, const std::vector<P
 PerReplica all_reduce(const Replicas& replicas, const PerReplica& values,
                       const AllReduceOptions& options, Location at) {
   return all_reduce(replicas, std::vector<PerReplica>{values}, options, at).front();
+}
+
+void all_reduce(const Replicas& replicas, Gradients& gradients, const std::vector<size_t>& which,
+                const AllReduceOptions& options, Location at) {
+  if (replicas.count() == 1 || which.empty()) return;
+  std::vector<PerReplica> tensors;
+  for (auto v = which.rbegin(); v != which.rend(); ++v) {  // as backward makes them
+    tensors.emplace_back();
+    for (auto& of_replica : gradients) {
+      GradientAndVariable& each = of_replica[*v];
+      check(bool{each.gradient}, "all_reduce (", at, "): the loss of one replica depends on the ",
+            "variable '", variable_name(each.variable), "', and that of another does not");
+      each = densify(each, at);
+      const ColocationScope with(each.variable.graph(), {each.variable});
+      each.gradient = reshaped(each.gradient, each.variable.shape());
+      tensors.back().push_back(each.gradient);
+    }
+  }
+  const std::vector<PerReplica> reduced = all_reduce(replicas, tensors, options, at);
+  for (size_t i = 0; i < which.size(); ++i) {
+    for (size_t k = 0; k < gradients.size(); ++k)
+      gradients[k][which[which.size() - 1 - i]].gradient = reduced[i][k];
+  }
+}
+
+void all_reduce(const Replicas& replicas, Gradients& gradients, const AllReduceOptions& options,
+                Location at) {
+  std::vector<size_t> all(gradients.front().size());
+  std::iota(all.begin(), all.end(), size_t{0});
+  all_reduce(replicas, gradients, all, options, at);
 }
 
 PerReplica all_reduce_directly(const Replicas& replicas, const PerReplica& values,

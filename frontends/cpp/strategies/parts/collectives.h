@@ -23,6 +23,7 @@
 #include <string>
 #include <vector>
 
+#include "frontends/cpp/optimizers/sparse_rows.h"
 #include "frontends/cpp/strategies/parts/replicas.h"
 #include "graph/ops.h"
 
@@ -60,6 +61,16 @@ PerReplica all_reduce(const Replicas& replicas, const PerReplica& values,
 // The same of many tensors, in buckets: tensors[i][k] is tensor i of replica k.
 std::vector<PerReplica> all_reduce(const Replicas& replicas, const std::vector<PerReplica>& tensors,
                                    const AllReduceOptions& options = {}, Location at = here());
+
+// The same of gradients: gradients[k][v], that of variable v of replica k, becomes the sum or mean,
+// dense. In the order in which backward makes them, the last variable first, so that sending begins
+// before backward ends. `which`: the variables that are exchanged, by number; without it, all.
+// INVALID_ARGUMENT names a variable for which one replica has a gradient and another has none.
+using Gradients = std::vector<std::vector<GradientAndVariable>>;
+void all_reduce(const Replicas& replicas, Gradients& gradients, const std::vector<size_t>& which,
+                const AllReduceOptions& options = {}, Location at = here());
+void all_reduce(const Replicas& replicas, Gradients& gradients,
+                const AllReduceOptions& options = {}, Location at = here());
 
 // The same of one tensor, with every worker sending all to all, as in `direct` above: for shapes of
 // which not every extent is known.

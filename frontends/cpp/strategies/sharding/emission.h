@@ -40,9 +40,10 @@ struct Emitted {
   Made made;
 };
 
-// Adds the nodes to `graph`, which has the nodes of the step before Step::begin. `inputs` gives
-// what group g has instead of one of these, or none. `means`: outputs of the step behind which the
-// groups go on with the mean of what each has; all lie before Step::update_begin.
+// Adds the nodes to `graph`, which already has the step's nodes before Step::begin. `inputs`
+// replaces outputs of those nodes, such as the batch: it returns what group g uses, or none to keep
+// the output. `means`: outputs of the step, all before Step::update_begin, that the groups replace
+// by the mean over the groups.
 Emitted emit(Graph& graph, const Step& step, const Plan& plan, const Mesh& mesh,
              const std::function<Output(const Output&, int g)>& inputs,
              const std::vector<Output>& means, Location at);

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "frontends/cpp/variables.h"
+#include "graph/passes/simplify.h"
 #include "graph/signature.h"
 #include "graph/variable_node.h"
 
@@ -42,15 +43,6 @@ double bytes_of(const OutputSpec& output, double elements) {
 
 bool moves_elements(const Node& node) {
   return node.is("Reshape") || node.is("ExpandDims") || node.is("Squeeze") || node.is("Transpose");
-}
-
-bool is_control_flow(const OpDef& op) {
-  for (const std::string_view name :
-       {"Enter", "RefEnter", "Exit", "RefExit", "NextIteration", "RefNextIteration", "Switch",
-        "RefSwitch", "Merge", "RefMerge", "LoopCond"}) {
-    if (op.name == name) return true;
-  }
-  return false;
 }
 
 // Whether the op takes its input as what it stands for, not its value.
@@ -117,7 +109,7 @@ void Plan::find_needed() {
     pending.pop_back();
     if (node->id < step_.begin || is_needed_[static_cast<size_t>(node->id)]) continue;
     is_needed_[static_cast<size_t>(node->id)] = true;
-    if (is_control_flow(*node->op)) {
+    if (is_control_flow(*node)) {
       fail(Code::unimplemented, "tensor_parallel: ", describe(*node),
            " is part of a while loop or a condition, which this strategy cannot split yet: train ",
            "this model with another one, such as all_reduce");

@@ -31,8 +31,8 @@ int64_t product(const Shape& shape, int begin, int end) {
   return out;
 }
 
-// N equal parts along `a` of x are those along `b` of y, which has the same elements in the same
-// order: there is as much before either axis.
+// x and y have the same elements in the same order. Whether cutting x into N equal parts along `a`
+// gives the same parts as cutting y along `b`: the extents before both axes have the same product.
 bool same_parts(const Shape& x, int a, const Shape& y, int b) {
   const int64_t from_a = product(x, a, x.rank()), from_b = product(y, b, y.rank());
   if (from_a != any && from_a == from_b) return true;

@@ -98,7 +98,7 @@ Output ShardedVariables::copied(const Output& output, std::map<const Node*, Node
   if (node.id < step_.begin)
     return {graph_.nodes()[static_cast<size_t>(node.id)].get(), output.index};
   if (const auto found = made_.find(&node); found != made_.end()) {
-    // Another variable, which has been made before.
+    // A variable that was made earlier: its value.
     const State state = states_.at(&node);
     const PerReplica& parts = found->second;
     std::vector<Output> read;
