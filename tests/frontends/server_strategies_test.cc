@@ -187,6 +187,7 @@ TEST(Strategies, BackupWorkersDropWhatComesTooLate) {
   std::barrier all(n);
   const auto run = [&](int k) {
     Program program(strategy, member(cluster, k));
+    EXPECT_EQ(program.training.replicas, n - 1);
     TrainingSession session(program.training);
     for (int round = 0; round < rounds; ++round) {
       all.arrive_and_wait();

@@ -86,6 +86,7 @@ Training BackupWorkers::minimize(Graph& graph, const Optimizer& optimizer, const
   const int64_t n = replicas().count() - options_.backup_workers;
   const Output step = copied.step(), own_step = copied.own_step(at);
   set_shown(training, {copied.losses()});
+  training.replicas = static_cast<int>(n);
   std::vector<GradientAndVariable> gradients;
   const std::vector<GradientAndVariable> of_copies =
       optimizer.compute_gradients(copied.losses().loss, copied.trainable_copies());

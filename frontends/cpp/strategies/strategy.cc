@@ -66,7 +66,7 @@ void Strategy::set_shown(Training& training, const std::vector<Losses>& losses) 
   };
   Graph& graph = *training.graph;
   // Where one program drives all, it need not be a worker's.
-  const bool is_own = training.replicas == 1 && replicas_.has_own();
+  const bool is_own = losses.size() == 1 && replicas_.has_own();
   const auto here = replicas_.on_worker(graph, is_own ? replicas_.own() : 0);
   const NameScope scope(graph, "shown");
   std::vector<Output> all;

@@ -39,7 +39,7 @@ struct Training {
   Output loss;              // of a step, for the progress line
   std::vector<std::pair<std::string, Output>> metrics = {};
   Output samples;                // how many examples a step of this process has, an int32 scalar
-  int replicas = 1;              // that a step of this process trains
+  int replicas = 1;              // whose batches one step of global_step uses
   int64_t batches_per_step = 1;  // of each replica, for one step of global_step
   // What reads a batch of each replica. If it is known how many were read until a checkpoint, a
   // session that restores it skips them, and so continues with the next one.
