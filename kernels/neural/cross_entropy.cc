@@ -4,6 +4,7 @@
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"
+#include "kernels/broadcast_gradient.h"
 #include "kernels/examples.h"
 #include "kernels/neural/softmax_rows.h"
 #include "kernels/strided_copy.h"
@@ -171,16 +172,34 @@ Output times_rows(Output loss_gradient, Output matrix) {
 
 // The gradient with respect to the logits: of the loss, and for second derivatives of `backprop`,
 // which is softmax(logits) - labels.
-Output logits_gradient(Gradient& g) {
+Output logits_gradient(Gradient& g, Output logits) {
   Output out;
   if (g.dy(0)) out = times_rows(g.dy(0), g.y(1));
   if (g.dy(1)) {
-    const Output probabilities = softmax(g.x(0));
+    const Output probabilities = softmax(logits);
     const Output mean = sum(g.dy(1) * probabilities, -1, {.keep_dims = true});
     const Output second = (g.dy(1) - mean) * probabilities;
     out = out ? out + second : second;
   }
   return out;
+}
+
+// The gradient with respect to the labels: of the loss, and of `backprop`.
+Output labels_gradient(Gradient& g, Output logits) {
+  Output out;
+  if (g.dy(0)) out = times_rows(g.dy(0), -log_softmax(logits));
+  if (g.dy(1)) out = out ? out - g.dy(1) : -g.dy(1);
+  return out;
+}
+
+void dense_gradient(Gradient& g) {
+  if (g.x(0).shape().is_compatible(g.x(1).shape())) {
+    g.dx(0) = logits_gradient(g, g.x(0));
+    g.dx(1) = labels_gradient(g, g.x(0));
+  } else {  // one of them is broadcast to the other
+    const Output logits = g.x(0) + zeros_like(g.y(1));
+    set_broadcast_gradients(g, logits_gradient(g, logits), labels_gradient(g, logits));
+  }
 }
 
 const Op dense_op{{
@@ -192,11 +211,7 @@ const Op dense_op{{
     .outputs = {"loss: T", "backprop: T"},
     .attrs = {"T: {half, bfloat16, float, double}"},
     .shape = infer_dense,
-    .gradient =
-        [](Gradient& g) {
-          g.dx(0) = logits_gradient(g);
-          if (g.dy(0)) g.dx(1) = times_rows(g.dy(0), -log_softmax(g.x(0)));
-        },
+    .gradient = dense_gradient,
     .kernels = {cpu_kernel(
         "T", FloatTypes{},
         []<class T>(TypeTag<T> t, const KernelRequest& r) { return prepare_dense(t, r); })},
@@ -216,7 +231,7 @@ const Op sparse_op{{
     .outputs = {"loss: T", "backprop: T"},
     .attrs = {"T: {half, bfloat16, float, double}", "Tlabels: {int32, int64} = int64"},
     .shape = infer_sparse,
-    .gradient = [](Gradient& g) { g.dx(0) = logits_gradient(g); },
+    .gradient = [](Gradient& g) { g.dx(0) = logits_gradient(g, g.x(0)); },
     .kernels = {cpu_kernel(
         "T", FloatTypes{},
         []<class T>(TypeTag<T> t, const KernelRequest& r) { return prepare_sparse(t, r); })},

@@ -9,6 +9,7 @@
 #include "frontends/cpp/nn/metrics.h"
 #include "frontends/cpp/session.h"
 #include "frontends/cpp/variables.h"
+#include "graph/gradient.h"
 #include "tests/support/expect_error.h"
 
 namespace leat {
@@ -64,6 +65,50 @@ TEST(Losses, CompareDistributions) {
   EXPECT_NEAR(divergence.data<double>()[1], std::log(2), 1e-12);
   const Tensor cosine = Session(g).run({}, {nn::cosine_similarity(p, t)})[0];
   EXPECT_NEAR(cosine.data<double>()[1], std::sqrt(0.5), 1e-12);
+}
+
+// sum over rows of weight · cross entropy, and its second derivative in the direction `v`.
+struct SecondDerivative {
+  Output x, weights, v;
+
+  std::vector<double> of(Output rows) const {
+    const Output slope = gradients(sum(rows * weights), x)[0];
+    return Session(x.graph()).run(gradients(sum(slope * v), x)[0]).to_vector<double>();
+  }
+};
+
+TEST(Losses, CrossEntropyHasSecondDerivativesOfLabelsThatDependOnTheLogits) {
+  Graph g;
+  const Output x = constant(g, {{1.0, -0.5, 2.0}, {0.25, 3.0, -1.0}}, f64);
+  const SecondDerivative second{x, constant(g, {0.5, 2.0}, f64),
+                                constant(g, {{1.0, 2.0, -3.0}, {0.5, -1.0, 4.0}}, f64)};
+  for (const Output& labels : {softmax(x), softmax(0.5 * x + 1), softmax(square(x))}) {
+    EXPECT_THAT(second.of(nn::softmax_cross_entropy(x, labels)),
+                testing::Pointwise(testing::DoubleNear(1e-12),
+                                   second.of(-sum(labels * log_softmax(x), -1))));
+  }
+}
+
+TEST(Losses, CrossEntropySumsTheGradientsOfWhatItBroadcasts) {
+  Graph g;
+  const Output all = constant(g, {{1.0, -0.5, 2.0}, {0.25, 3.0, -1.0}}, f64);
+  const Output weights = constant(g, {0.5, 2.0}, f64);
+  const auto slopes = [&](Output loss, Output x) {
+    const Output slope = gradients(sum(loss * weights), x)[0];
+    EXPECT_EQ(slope.shape(), x.shape());
+    return Session(g).run(slope).to_vector<double>();
+  };
+  const auto near = [](const std::vector<double>& expected) {
+    return testing::Pointwise(testing::DoubleNear(1e-12), expected);
+  };
+  for (const Output& one : {constant(g, {{0.2, 0.3, 0.5}}, f64), constant(g, {0.2, 0.3, 0.5}, f64),
+                            constant(g, {{0.5}, {0.25}}, f64)}) {
+    const Output both = one + zeros_like(all);
+    EXPECT_THAT(slopes(softmax_cross_entropy(all, one), one),
+                near(slopes(-sum(both * log_softmax(all), -1), one)));
+    EXPECT_THAT(slopes(softmax_cross_entropy(one, softmax(all)), one),
+                near(slopes(-sum(softmax(all) * log_softmax(both), -1), one)));
+  }
 }
 
 TEST(Losses, CrossEntropyAcceptsClassesAndSequences) {
