@@ -1,6 +1,9 @@
 #include "frontends/cpp/session.h"
 
+#include <algorithm>
+
 #include "distributed/session_factory.h"
+#include "graph/variable_node.h"
 
 namespace leat {
 namespace {
@@ -49,6 +52,42 @@ std::vector<std::string> names_of(const Targets& targets, const Graph& graph) {
     message.insert(close, ", " + line);
   }
   throw Error(Status{error.code(), std::move(message), error.status().derived, error.node()});
+}
+
+// What would initialise the variables: the first NoOp that waits for the first assignment to one,
+// such as TensorFlow's global_variables_initializer(), else that assignment. Null if there is none.
+const Node* initialiser_in(const Graph& graph) {
+  const Node* assign = nullptr;
+  for (const auto& node : graph.nodes()) {
+    if (assign == nullptr) {
+      const bool assigns = node->is("Assign") || node->is("AssignVariableOp");
+      if (assigns && variable_node(node->inputs[0]) != nullptr) assign = node.get();
+    } else if (node->is("NoOp") && std::ranges::count(node->control_inputs, assign) > 0) {
+      return node.get();
+    }
+  }
+  return assign;
+}
+
+// A graph that was read from a GraphDef has variables, but no collection tells what initialises
+// them.
+void check_without_initialisers(const Graph& graph) {
+  int64_t variables = 0;
+  const Node* first = nullptr;
+  for (const auto& node : graph.nodes()) {
+    if (!node->op->is_variable) continue;
+    if (variables++ == 0) first = node.get();
+  }
+  if (variables == 0) return;
+  const Node* initialiser = initialiser_in(graph);
+  fail(Code::failed_precondition, "initialize(): the graph has ", variables,
+       variables == 1 ? " variable, '" : " variables, the first is '", first->name,
+       "', but its collection \"initializers\" is empty, as in a graph that was read from a "
+       "GraphDef, which has no collections; restore a checkpoint (Saver::Options::variables)",
+       initialiser == nullptr ? std::string(", or assign values to the variables")
+                              : concat(", or run what initialises them by its name: "
+                                       "session.run({*graph.find(\"",
+                                       initialiser->name, "\")})"));
 }
 
 template <class Run>
@@ -147,7 +186,8 @@ void Session::initialize() {
     for (const Output& initializer : graph_.collection(collection))
       all.push_back(Target(*initializer.node));
   }
-  if (!all.empty()) run({}, std::vector<Output>(), all);
+  if (all.empty()) return check_without_initialisers(graph_);
+  run({}, std::vector<Output>(), all);
 }
 
 std::vector<Tensor> Session::run(const Feeds& feeds, const std::vector<Output>& fetches,

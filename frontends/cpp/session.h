@@ -152,7 +152,8 @@ class Session {
 
   // Gives all variables and tables that the graph has now their initial values. Variables made
   // later need another call, which initialises all of them again. initialize_variables(graph) is
-  // the same as a node of the graph, for hooks and other programs.
+  // the same as a node of the graph, for hooks and other programs. FAILED_PRECONDITION if the graph
+  // has variables, but initialisers of none: a graph from from_graph_def() has no collections.
   void initialize();
 
   // Looks everything up once, for the steps of a loop. In process it compiles the step and throws

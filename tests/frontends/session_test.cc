@@ -9,6 +9,7 @@
 #include "frontends/cpp/cluster.h"
 #include "frontends/cpp/nn/nn.h"
 #include "frontends/cpp/variables.h"
+#include "graph/import/graph_def.h"
 #include "graph/ops.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/in_process_cluster.h"
@@ -87,6 +88,35 @@ TEST(Session, NamesUninitializedVariablesAndTheReadersLine) {
   expect_error_with(Code::failed_precondition, "Attempting to use uninitialized value w",
                     [&] { session.run({}, {y}); });
   expect_error_with(Code::failed_precondition, line, [&] { session.run({}, {y}); });
+}
+
+TEST(Session, CannotInitialiseWhatHasNoInitialisers) {
+  Graph built;
+  variable(built, "w", {}, initializers::ones());
+  variable(built, "handle", {}, {.initializer = initializers::ones(), .use_resource = true});
+  const std::string alone = to_graph_def(built);
+  initialize_variables(built);
+  Graph read, with_group, bare;
+  from_graph_def(alone, read);
+  from_graph_def(to_graph_def(built), with_group);
+  const std::string text =
+      "initialize(): the graph has 2 variables, the first is 'w', but its collection "
+      "\"initializers\" is empty, as in a graph that was read from a GraphDef, which has no "
+      "collections; restore a checkpoint (Saver::Options::variables), or run what initialises them "
+      "by its name: "
+      "session.run({*graph.find(\"";
+  Session session(read), by_group(with_group);
+  expect_error([&] { session.initialize(); }, Code::failed_precondition, text + "w/initial/Assign\")})");
+  expect_error([&] { by_group.initialize(); }, Code::failed_precondition,
+               text + "initialize_variables\")})");
+  by_group.run({*with_group.find("initialize_variables")});
+  EXPECT_EQ(by_group.run({}, {with_group.find("w")->output()})[0].item<float>(), 1);
+  op_node(bare, "VariableV2", {}, {{"shape", Shape{}}, {"dtype", f32}});
+  expect_error_with(Code::failed_precondition, "or assign values to the variables",
+                    [&] { Session(bare).initialize(); });
+  Graph empty;
+  constant(empty, 1.0);
+  Session(empty).initialize();
 }
 
 // The task knows the node; this process knows its line.
