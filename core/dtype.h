@@ -1,7 +1,7 @@
 // Element types. The numbers are TensorFlow's DataType, so files and wires need no table.
 #pragma once
 
-#include <complex>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <iosfwd>
@@ -45,9 +45,6 @@ inline constexpr DType u8 = DType::u8, u16 = DType::u16, u32 = DType::u32, u64 =
 std::string_view dtype_name(DType dtype);      // TensorFlow's: "float", "int32", "bfloat16", …
 DType dtype_from_name(std::string_view name);  // the inverse; also accepts "float32", "f32";
                                                // INVALID_ARGUMENT otherwise
-using complex64 = std::complex<float>;
-using complex128 = std::complex<double>;
-
 // bytes of one element; sizeof(std::string) for string, 0 for resource and variant
 size_t dtype_size(DType dtype);
 bool is_floating(DType dtype);  // f16 bf16 f32 f64
@@ -74,78 +71,23 @@ template <> struct DTypeOf<uint16_t>    { static constexpr DType value = DType::
 template <> struct DTypeOf<uint32_t>    { static constexpr DType value = DType::u32; };
 template <> struct DTypeOf<uint64_t>    { static constexpr DType value = DType::u64; };
 template <> struct DTypeOf<bool>        { static constexpr DType value = DType::boolean; };
-template <> struct DTypeOf<complex64>   { static constexpr DType value = DType::complex64; };
-template <> struct DTypeOf<complex128>  { static constexpr DType value = DType::complex128; };
 template <> struct DTypeOf<std::string> { static constexpr DType value = DType::string; };
 // clang-format on
-template <class T>
-inline constexpr DType dtype_of = DTypeOf<std::remove_cv_t<T>>::value;
 
+// std::complex<float> and std::complex<double>, without the cost of <complex> in every program.
 template <class T>
-inline constexpr bool is_complex_type =
-    std::is_same_v<T, complex64> || std::is_same_v<T, complex128>;
-
-template <class T>
-struct TypeTag {
-  using type = T;
+concept ComplexNumber = requires(const T& x) {
+  { x.imag() } -> std::same_as<typename T::value_type>;
+  requires std::same_as<typename T::value_type, float> ||
+      std::same_as<typename T::value_type, double>;
+};
+template <ComplexNumber T>
+struct DTypeOf<T> {
+  static constexpr DType value =
+      std::is_same_v<typename T::value_type, float> ? DType::complex64 : DType::complex128;
 };
 
-// Calls f(TypeTag<T>{}) with the C++ type of a dtype; returns false if it has none (resource,
-// variant, invalid).
-template <class F>
-bool visit_dtype(DType dtype, F&& f) {
-  switch (dtype) {
-    case DType::f32:
-      f(TypeTag<float>{});
-      return true;
-    case DType::f64:
-      f(TypeTag<double>{});
-      return true;
-    case DType::f16:
-      f(TypeTag<half>{});
-      return true;
-    case DType::bf16:
-      f(TypeTag<bfloat16>{});
-      return true;
-    case DType::i8:
-      f(TypeTag<int8_t>{});
-      return true;
-    case DType::i16:
-      f(TypeTag<int16_t>{});
-      return true;
-    case DType::i32:
-      f(TypeTag<int32_t>{});
-      return true;
-    case DType::i64:
-      f(TypeTag<int64_t>{});
-      return true;
-    case DType::u8:
-      f(TypeTag<uint8_t>{});
-      return true;
-    case DType::u16:
-      f(TypeTag<uint16_t>{});
-      return true;
-    case DType::u32:
-      f(TypeTag<uint32_t>{});
-      return true;
-    case DType::u64:
-      f(TypeTag<uint64_t>{});
-      return true;
-    case DType::boolean:
-      f(TypeTag<bool>{});
-      return true;
-    case DType::complex64:
-      f(TypeTag<complex64>{});
-      return true;
-    case DType::complex128:
-      f(TypeTag<complex128>{});
-      return true;
-    case DType::string:
-      f(TypeTag<std::string>{});
-      return true;
-    default:
-      return false;
-  }
-}
+template <class T>
+inline constexpr DType dtype_of = DTypeOf<std::remove_cv_t<T>>::value;
 
 }  // namespace leat

@@ -12,6 +12,7 @@
 #include "core/promised_memory.h"
 #include "core/step_end.h"
 #include "core/variant.h"
+#include "core/visit_dtype.h"
 
 namespace leat {
 namespace {

@@ -3,6 +3,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "core/visit_dtype.h"
 #include "graph/op_schema.h"
 
 namespace leat {

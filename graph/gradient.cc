@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 
+#include "core/visit_dtype.h"
 #include "graph/beside.h"
 #include "graph/endpoint.h"
 #include "graph/loops/conditions.h"

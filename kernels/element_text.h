@@ -6,7 +6,7 @@
 #include <string>
 #include <type_traits>
 
-#include "core/dtype.h"
+#include "core/visit_dtype.h"
 
 namespace leat {
 

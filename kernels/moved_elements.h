@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "core/dtype.h"
+#include "core/visit_dtype.h"
 
 namespace leat {
 

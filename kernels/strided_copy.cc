@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <array>
 
+#include "core/visit_dtype.h"
+
 namespace leat {
 namespace {
 

@@ -6,8 +6,8 @@
 #include <type_traits>
 #include <vector>
 
-#include "core/dtype.h"
 #include "core/error.h"
+#include "core/visit_dtype.h"
 
 namespace leat {
 

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "core/bools.h"
+#include "core/visit_dtype.h"
 #include "distributed/proto/worker.pb.h"
 
 namespace leat::wire {

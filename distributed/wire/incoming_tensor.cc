@@ -2,6 +2,7 @@
 
 #include "core/bools.h"
 #include "core/host_memory.h"
+#include "core/visit_dtype.h"
 
 namespace leat {
 namespace {

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "core/error.h"
+#include "core/visit_dtype.h"
 #include "graph/import/graph_def.h"
 
 namespace leat {

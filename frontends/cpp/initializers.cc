@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/visit_dtype.h"
 #include "frontends/cpp/variables.h"
 
 namespace leat {

@@ -13,6 +13,7 @@
 
 #include "core/bools.h"
 #include "core/host_memory.h"
+#include "core/visit_dtype.h"
 #include "graph/import/graph_def.h"
 #include "graph/import/proto_codec.h"
 #include "graph/proto/graph.pb.h"

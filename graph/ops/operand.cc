@@ -6,6 +6,7 @@
 #include <numeric>
 #include <utility>
 
+#include "core/visit_dtype.h"
 #include "graph/ops/graph_of.h"
 
 namespace leat {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <set>
 
+#include "core/visit_dtype.h"
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/shape_inference.h"

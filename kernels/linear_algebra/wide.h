@@ -6,7 +6,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "core/dtype.h"
+#include "core/visit_dtype.h"
 
 namespace leat {
 

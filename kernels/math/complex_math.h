@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "core/dtype.h"
+#include "core/visit_dtype.h"
 
 namespace leat {
 

@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "core/error.h"
+#include "core/visit_dtype.h"
 
 namespace leat {
 namespace {

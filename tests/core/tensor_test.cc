@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "core/host_memory.h"
+#include "core/visit_dtype.h"
 #include "tests/support/sanitizers.h"
 
 namespace leat {

@@ -1,5 +1,6 @@
 // Tensors between two tasks: every size and dtype arrives unchanged, and both ends learn of errors.
 #include "distributed/wire/channel.h"
+#include "core/visit_dtype.h"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>

@@ -1,5 +1,6 @@
 // Checkpoints of format V1: our writer, and CheckpointReader on the files of both writers.
 #include "graph/formats/checkpoint_v1.h"
+#include "core/visit_dtype.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -6,6 +6,7 @@
 #include <complex>
 #include <numbers>
 
+#include "core/visit_dtype.h"
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "tests/support/run_op.h"

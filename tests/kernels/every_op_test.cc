@@ -8,6 +8,7 @@
 #include <set>
 #include <utility>
 
+#include "core/visit_dtype.h"
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "graph/refused_ops.h"

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/visit_dtype.h"
 #include "graph/gradient.h"
 #include "graph/ops.h"
 #include "tests/support/run_op.h"

@@ -6,6 +6,7 @@
 #include <mutex>
 
 #include "core/kernel.h"
+#include "core/visit_dtype.h"
 #include "graph/evaluate.h"
 #include "graph/shape_inference.h"
 #include "graph/signature.h"

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <set>
 
+#include "core/visit_dtype.h"
 #include "frontends/cpp/data/dataset_builder.h"
 
 namespace leat {

@@ -1,5 +1,6 @@
 #include "frontends/cpp/state/table.h"
 
+#include "core/visit_dtype.h"
 #include "frontends/cpp/outside_control_scopes.h"
 #include "frontends/cpp/state/tuple.h"
 

@@ -6,6 +6,7 @@
 #include <iostream>
 #include <utility>
 
+#include "core/visit_dtype.h"
 #include "graph/formats/event_file.h"
 
 namespace leat {

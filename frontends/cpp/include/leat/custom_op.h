@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/kernel.h"
+#include "core/visit_dtype.h"
 #include "graph/gradient.h"
 #include "graph/op_def.h"
 #include "graph/op_library.h"
