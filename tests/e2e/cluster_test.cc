@@ -220,8 +220,13 @@ INSTANTIATE_TEST_SUITE_P(Strategies, Killed, testing::Values(asynchronous, synch
 // Without a parameter server.
 class KilledWithoutServers : public Killed {};
 INSTANTIATE_TEST_SUITE_P(Strategies, KilledWithoutServers,
-                         testing::Values("all_reduce", "local_sgd", "pipeline"),
-                         [](const auto& info) { return std::string(info.param); });
+                         testing::Values("all_reduce", "all_reduce:replicas=per_worker",
+                                         "local_sgd", "pipeline"),
+                         [](const auto& info) {
+                           std::string name = info.param;
+                           std::erase_if(name, [](char c) { return c == ':' || c == '='; });
+                           return name;
+                         });
 
 TEST_P(KilledWithoutServers, WorkersTask) {
   ChildProcess run(endless_training(GetParam(), {}, "local:worker=3"));

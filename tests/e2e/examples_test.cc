@@ -88,7 +88,7 @@ TEST_F(Examples, EveryStrategyLearns) {
        {"one_device", "central_storage", "parameter_server:staleness=2", "local_sgd:steps=5",
         "bmuf:steps=5", "simu_parallel_sgd", "easgd:steps=5:moving_rate=0.2",
         "downpour:push=2:fetch=2", "admm:steps=10:rho=0.01", "pipeline", "automatic",
-        "parameter_server:filter=significant:threshold=0.001"}) {
+        "parameter_server:filter=significant:threshold=0.001", "all_reduce:replicas=per_worker"}) {
     EXPECT_GT(accuracy_of("mnist", std::string("--strategy ") + strategy), 85.0) << strategy << "\n"
                                                                                  << outcome_.output;
   }

@@ -36,7 +36,8 @@ struct Training {
   Awaited background = nullptr;
   Awaited begin = nullptr;  // once per session, when the variables have values
   Awaited end = nullptr;    // once, when this process makes no more steps, also after an error
-  Output loss;              // of a step, for the progress line
+  Awaited end_after_error = nullptr;  // instead of it, after an error
+  Output loss;                        // of a step, for the progress line
   std::vector<std::pair<std::string, Output>> metrics = {};
   Output samples;                // how many examples a step of this process has, an int32 scalar
   int replicas = 1;              // whose batches one step of global_step uses
@@ -46,7 +47,16 @@ struct Training {
   std::vector<Output> inputs = {};
   // The chief's program trains all replicas: this one makes no step, only its task computes.
   bool is_idle = false;
-  bool is_chief = true;     // initialises, restores and saves
+  // For strategies whose programs all begin again together when one of their tasks was lost:
+  // `begin` waits for the programs of all. The chief's variables have their values before it, the
+  // copies of the others after it. What the steps before global_step have read is skipped in every
+  // new session, of each program.
+  bool begins_together = false;
+  // Of the chief's program, where the variables outlive the loss of a task: a bool that says
+  // whether the step that failed has changed some of them and not others. If it has not, the chief
+  // goes on with them, else with its last checkpoint.
+  Output is_torn = {};
+  bool is_chief = true;  // initialises, restores and saves
   // What the strategy decided and why, as text of several lines; empty if there was nothing to
   // decide.
   std::string explanation = {};

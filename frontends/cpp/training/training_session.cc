@@ -101,7 +101,10 @@ TrainingOptions completed(const Training& training, TrainingOptions options) {
   }
   if (options.background.node == nullptr) options.background = training.background;
   if (options.begin.node == nullptr) options.begin = training.begin;
+  if (!options.is_torn) options.is_torn = training.is_torn;
+  options.begins_together = options.begins_together || training.begins_together;
   if (options.end.node == nullptr) options.end = training.end;
+  if (options.end_after_error.node == nullptr) options.end_after_error = training.end_after_error;
   if (!options.loss) {
     options.loss = training.loss;
     options.metrics = training.metrics;
@@ -163,10 +166,15 @@ void TrainingSession::prepare() {
     skip_ = &group(graph, options_.data, "skip_data");
   }
   for (const std::shared_ptr<TrainingHook>& hook : options_.hooks) add(hook);
-  if (options_.recoveries == 0) {
-    start();
-  } else {
-    start_patiently(std::chrono::milliseconds(0));
+  try {
+    if (options_.recoveries == 0) {
+      start();
+    } else {
+      start_patiently(std::chrono::milliseconds(0));
+    }
+  } catch (const Error&) {
+    if (session_ != nullptr && is_awaited_) end_after_failure();
+    throw;
   }
 }
 
@@ -198,10 +206,14 @@ void TrainingSession::start() {
   session_.reset();
   session_ = std::make_unique<Session>(graph_, options_.session);
   std::string restored;
+  const bool goes_on = has_begun_ && options_.is_chief && has_whole_variables();
   if (!options_.is_chief) {
+    if (options_.begins_together) begin();  // comes after the chief's, which has initialised
     readiness_.wait(*session_, options_.patience);
     readiness_.fill_tables(*session_);
     readiness_.initialize_own(*session_, false);
+  } else if (goes_on) {
+    readiness_.fill_tables(*session_);
   } else if (!saver_) {
     readiness_.initialize(*session_);
   } else {
@@ -215,16 +227,36 @@ void TrainingSession::start() {
       std::cerr << "leat: restored " << restored << std::endl;
     }
   }
-  if (options_.begin.node != nullptr) session_->run(*options_.begin.node);
+  if (options_.is_chief || !options_.begins_together) begin();
   step_number_ = session_->run({}, std::vector<Output>{options_.global_step})[0].item<int64_t>();
   for (Due& each : periodic_) each.steps = 0;
-  if (!restored.empty()) skip_data();
+  if (!restored.empty() || options_.begins_together) skip_data();
   same_steps_ = 0;
-  tried_at_ = Clock::now();
-  saved_step_ = tried_step_ = restored.empty() ? -1 : step_number_;
-  // So that there is something to go back to.
-  if (saver_ && restored.empty()) save();
+  if (!goes_on) {
+    tried_at_ = Clock::now();
+    saved_step_ = tried_step_ = restored.empty() ? -1 : step_number_;
+    // So that there is something to go back to.
+    if (saver_ && restored.empty()) save();
+  }
   start_background();
+}
+
+void TrainingSession::begin() {
+  if (options_.begin.node == nullptr) return;
+  is_awaited_ = true;
+  session_->run(*options_.begin.node);
+}
+
+// Whether those of the last session are all there, and no step has changed only some of them.
+bool TrainingSession::has_whole_variables() {
+  if (!options_.is_torn || !readiness_.uninitialized(*session_).empty()) return false;
+  const bool is_torn = session_->run({}, std::vector<Output>{options_.is_torn})[0].item<bool>();
+  if (is_torn && !saver_) {
+    fail(Code::data_loss, "a step was interrupted while it changed the variables, and there is no ",
+         "checkpoint to go back to: give TrainingOptions a directory");
+  }
+  if (!is_torn) std::cerr << "leat: goes on with the variables as they are" << std::endl;
+  return !is_torn;
 }
 
 // What the steps until the checkpoint have read.
@@ -305,8 +337,8 @@ void TrainingSession::start_patiently(std::chrono::milliseconds pause) {
 }
 
 void TrainingSession::recover(const Error& error) {
-  const bool has_checkpoints = saver_.has_value() || !options_.is_chief;
-  if (!has_checkpoints || ++recoveries_in_a_row_ > options_.recoveries) throw error;
+  const bool can_go_on = saver_.has_value() || !options_.is_chief || options_.is_torn;
+  if (!can_go_on || ++recoveries_in_a_row_ > options_.recoveries) throw error;
   std::cerr << "leat: " << error.status().to_string() << "; starting again" << std::endl;
   // A step may fail again at once, while a task that has come back is not yet connected to all
   // others: the pauses grow with the recoveries in a row as well.
@@ -417,10 +449,12 @@ void TrainingSession::end_steps() {
 
 // Others may wait for this program until their deadline passes, unless it leaves.
 void TrainingSession::end_after_failure() {
-  if (options_.end.node == nullptr || std::exchange(has_ended_, true)) return;
+  const Awaited end =
+      options_.end_after_error.node != nullptr ? options_.end_after_error : options_.end;
+  if (end.node == nullptr || std::exchange(has_ended_, true)) return;
   constexpr std::chrono::seconds limit(10);  // what has failed may be the task that it runs on
   try {
-    session_->run({}, {}, {*options_.end.node}, {.timeout = limit});
+    session_->run({}, {}, {*end.node}, {.timeout = limit});
   } catch (const Error& error) {
     std::cerr << "leat: could not end this program's part of the training: " << error.message()
               << std::endl;

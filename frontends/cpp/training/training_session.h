@@ -85,10 +85,13 @@ struct TrainingOptions {
   // Run over and over beside the steps, in a thread of its own, from begin on until the session is
   // closed. Its error ends the step that is under way, and is that step's error.
   Awaited background = nullptr;
-  Awaited begin = nullptr;  // run when the session has started
+  Awaited begin = nullptr;       // run when the session has started
+  bool begins_together = false;  // these two as in Training
+  Output is_torn = {};
   // Run when this program makes no more steps, also after an error: so others do not wait for it.
   Awaited end = nullptr;
-  Output loss = {};  // run() shows it, and the metrics, scalars by name
+  Awaited end_after_error = nullptr;  // instead of it, after an error
+  Output loss = {};                   // run() shows it, and the metrics, scalars by name
   std::vector<std::pair<std::string, Output>> metrics = {};
 };
 
@@ -154,8 +157,10 @@ class TrainingSession {
   };
 
   void prepare();
+  bool has_whole_variables();
   void skip_data();
   void start();
+  void begin();
   void start_patiently(std::chrono::milliseconds pause);
   void recover(const Error& error);
   void close_session();
@@ -204,6 +209,7 @@ class TrainingSession {
   std::string explanation_;  // of the strategy; run() prints it once
   bool should_stop_ = false, has_begun_ = false, has_failed_ = false, is_closed_ = false,
        has_ended_ = false;
+  bool is_awaited_ = false;  // begin has run: others may wait for this program
 };
 
 }  // namespace leat

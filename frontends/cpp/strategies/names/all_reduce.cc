@@ -2,6 +2,7 @@
 #include "frontends/cpp/strategies/all_reduce.h"
 #include "frontends/cpp/strategies/automatic.h"
 #include "frontends/cpp/strategies/names/names.h"
+#include "frontends/cpp/strategies/per_worker_all_reduce.h"
 
 namespace leat::names {
 namespace {
@@ -54,6 +55,21 @@ std::unique_ptr<Strategy> make_full_batch(const StrategyCluster& cluster,
 
 std::unique_ptr<Strategy> make_all_reduce(const StrategyCluster& cluster,
                                           const OptionReader& options) {
+  const std::string replicas = options.text("replicas", "in_graph");
+  check(replicas == "in_graph" || replicas == "per_worker", options.where("replicas"),
+        "must be in_graph or per_worker, got '", replicas, "'");
+  if (replicas == "per_worker") {
+    const AllReduceOptions all = all_reduce_options(options);
+    check(all.compression.kind == Compression::Kind::none && !all.joins &&
+              all.backward_passes_per_step == 1,
+          options.where("replicas"),
+          "per_worker does not go with compress, filter, join or backward_passes_per_step");
+    return std::make_unique<PerWorkerAllReduce>(
+        cluster, PerWorkerAllReduceOptions{.algorithm = all.algorithm,
+                                           .bucket_bytes = all.bucket_bytes,
+                                           .trip_bytes = all.trip_bytes,
+                                           .reduction = all.reduction});
+  }
   return std::make_unique<AllReduce>(cluster, all_reduce_options(options));
 }
 
@@ -75,6 +91,9 @@ Entries of_all_reduce() {
       {"trip_bytes", "262144", "bytes that could be sent in the time of a trip"},
       {"adasum", "false", "instead of the mean"},
       {"backward_passes_per_step", "1", "mini-batches added up on the worker for one update"},
+      {"replicas", "in_graph",
+       "the chief's program drives all; per_worker: each program its own, and a lost worker costs "
+       "no step"},
       {"join", "false", "workers whose data has ended do not end the training of the others"}};
   for (StrategyOption& each : compression_options()) options.push_back(std::move(each));
   return {

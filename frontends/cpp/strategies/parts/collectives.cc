@@ -2,43 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <numeric>
 
+#include "frontends/cpp/strategies/parts/reduction.h"
 #include "frontends/cpp/variables.h"
 
 namespace leat::collectives {
 namespace {
-
-int64_t bytes_of(const Output& value) {
-  return value.shape().elements() * static_cast<int64_t>(dtype_size(value.dtype()));
-}
-
-// Numbers of tensors that travel together: of one dtype, in their order, and not above `limit`
-// bytes unless there is only one.
-std::vector<std::vector<size_t>> make_buckets(const std::vector<PerReplica>& tensors,
-                                              int64_t limit) {
-  struct Open {
-    size_t bucket = 0;
-    int64_t bytes = 0;
-  };
-  std::vector<std::vector<size_t>> buckets;
-  std::map<DType, Open> open;
-  for (size_t i = 0; i < tensors.size(); ++i) {
-    const Output& value = tensors[i].front();
-    const int64_t bytes = bytes_of(value);
-    auto [found, is_new] = open.try_emplace(value.dtype());
-    if (is_new || found->second.bytes + bytes > limit) {
-      found->second = {buckets.size(), 0};
-      buckets.emplace_back();
-    }
-    buckets[found->second.bucket].push_back(i);
-    found->second.bytes += bytes;
-  }
-  return buckets;
-}
-
-Output reshaped(Output x, const Shape& shape) { return x.shape() == shape ? x : reshape(x, shape); }
 
 // Who sums, and which part of all.
 struct Owner {
@@ -78,35 +48,6 @@ std::vector<int64_t> chunk_sizes(int64_t rows, const std::vector<Owner>& owners)
     given = end;
   }
   return out;
-}
-
-// The inner product of all elements.
-Output inner(const Output& a, const Output& b) { return sum(a * b); }
-
-Output adasum(const Output& a, const Output& b) {
-  const Output product = inner(a, b);
-  const auto factor = [&](const Output& of) {
-    const Output norm = inner(of, of);
-    return where(norm > 0, 1 - product / (norm * 2), 1);
-  };
-  return a * factor(a) + b * factor(b);
-}
-
-Output adasum(std::vector<Output> values) {
-  while (values.size() > 1) {
-    std::vector<Output> halves;
-    for (size_t i = 0; i < values.size(); i += 2)
-      halves.push_back(i + 1 < values.size() ? adasum(values[i], values[i + 1]) : values[i]);
-    values = std::move(halves);
-  }
-  return values.front();
-}
-
-Output reduced(const std::vector<Output>& values, Reduction reduction) {
-  if (reduction == Reduction::adasum) return adasum(values);
-  const Output sum = values.size() == 1 ? values.front() : add_n(values);
-  if (reduction == Reduction::sum) return sum;
-  return sum * (1.0 / static_cast<double>(values.size()));
 }
 
 // The ops of one exchange, on all workers.
@@ -198,7 +139,9 @@ std::vector<PerReplica> all_reduce(const Replicas& replicas, const std::vector<P
   // Each tensor by itself: its angles count.
   const bool is_adasum = options.reduction == Reduction::adasum;
   const int64_t bucket_bytes = is_adasum ? 1 : options.bucket_bytes;
-  for (const std::vector<size_t>& bucket : make_buckets(tensors, bucket_bytes)) {
+  std::vector<Output> firsts;
+  for (const PerReplica& values : tensors) firsts.push_back(values.front());
+  for (const std::vector<size_t>& bucket : make_buckets(firsts, bucket_bytes)) {
     const Exchange exchange(replicas, graph, "all_reduce");
     std::vector<int64_t> sizes;
     for (const size_t i : bucket) sizes.push_back(tensors[i].front().shape().elements());
@@ -209,11 +152,8 @@ std::vector<PerReplica> all_reduce(const Replicas& replicas, const std::vector<P
       return rows.size() == 1 ? rows.front() : concatenate(rows, 0);
     });
     const int64_t elements = flat.front().shape().elements();
-    const bool is_small = (n - 1) * (n - 2) * bytes_of(flat.front()) <= n * options.trip_bytes;
     const std::vector<Owner> owners = owners_of(replicas, options.algorithm == Algorithm::servers);
-    const bool is_direct = elements < std::ssize(owners) || is_adasum ||
-                           options.algorithm == Algorithm::direct ||
-                           (options.algorithm == Algorithm::automatic && is_small);
+    const bool is_direct = elements < std::ssize(owners) || is_sent_whole(flat.front(), n, options);
     const PerReplica sums =
         is_direct ? exchange.directly(flat, options.reduction)
                   : exchange.gathered(exchange.scattered(flat, owners, options.reduction));

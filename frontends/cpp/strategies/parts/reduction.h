@@ -1,0 +1,23 @@
+// What exchanges in one graph (collectives.h) and between programs (program_group.h) share: which
+// tensors travel together, whether they are cut, and how values become one.
+#pragma once
+
+#include <vector>
+
+#include "frontends/cpp/strategies/parts/collectives.h"
+
+namespace leat::collectives {
+
+// Numbers of tensors that travel together: of one dtype, in their order, and not above `limit`
+// bytes unless there is only one.
+std::vector<std::vector<size_t>> make_buckets(const std::vector<Output>& tensors, int64_t limit);
+
+// Whether each of n members sends `value` to all others, instead of a part to each (collectives.h).
+bool is_sent_whole(const Output& value, int64_t n, const AllReduceOptions& options);
+
+Output reshaped(Output x, const Shape& shape);
+
+// The sum or mean of the values, added in their order.
+Output reduced(const std::vector<Output>& values, Reduction reduction);
+
+}  // namespace leat::collectives
