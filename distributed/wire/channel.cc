@@ -39,7 +39,9 @@ Channel::Channel(std::shared_ptr<RpcStream> stream, ChannelOptions options, Chan
       options_(options),
       events_(std::move(events)),
       chunk_(options.chunk),
-      last_heard_(now_ns()) {}
+      sent_lists_(options.known_lists),
+      last_heard_(now_ns()),
+      received_lists_(options.known_lists) {}
 
 // The stream's last handle goes with it.
 Channel::~Channel() {
@@ -130,14 +132,16 @@ void Channel::pump() {
     if (from.empty()) break;
     Outgoing& first = from.front();
     FrameHeader header = first.header;
-    header.payload = static_cast<uint32_t>(std::min<uint64_t>(header.total - header.offset, chunk));
-    const uint64_t cost = cost_of(header.payload);
+    const uint64_t bytes = std::min<uint64_t>(header.total - header.offset, chunk);
+    header.payload = static_cast<uint32_t>(bytes);
+    const uint64_t cost = cost_of(bytes);
     if (credit_ < cost) break;
     credit_ -= cost;
-    queued_ -= header.payload;
+    queued_ -= bytes;
+    first.header.offset += bytes;
+    use_known_lists(header, first);
     sent_ += push_frame(header, first.shape, first.data + header.offset, first.owner, message);
-    first.header.offset += header.payload;
-    if (first.header.offset == header.total) from.pop_front();
+    if (first.header.offset == first.header.total) from.pop_front();
     room -= std::min<size_t>(room, cost);
     size += cost;
     if (size >= message_bytes) {
@@ -326,6 +330,10 @@ void Channel::receive_frame(FrameReader& reader) {
       credit_ += header.total;
       return pump();
     }
+    case FrameKind::ask: {
+      if (header.payload != 0) fail(Code::data_loss, "a frame that asks for a list has a payload");
+      return asked(header, reader.shape());
+    }
     case FrameKind::heartbeat:
       return forget_ended_steps();
     case FrameKind::call:
@@ -390,17 +398,30 @@ bool Channel::fits(const FrameHeader& header, Action&& action) {
 }
 
 void Channel::receive_tensor(FrameReader& reader, const FrameHeader& header) {
-  const uint64_t cost = cost_of(header.payload);
-  if (header.offset > header.total || header.payload > header.total - header.offset) {
+  const bool is_known = (header.flags & FrameHeader::known) != 0,
+             is_remembered = (header.flags & FrameHeader::remembered) != 0;
+  const Shape shape = reader.shape();
+  if (is_known || is_remembered) check_list(header, shape);
+  if (!is_known &&
+      (header.offset > header.total || header.payload > header.total - header.offset)) {
     fail(Code::data_loss, "a piece of a tensor ends beyond the end of the tensor");
   }
+  const uint64_t cost = cost_of(is_known ? bytes_of_list(header, shape) : header.payload);
   const auto key = std::pair(header.step, header.edge);
-  const Shape shape = reader.shape();
   const StepPhase phase = events_.phase_of(header.step);
+  const auto dropped = [&] {
+    if (is_remembered) received_lists_.add(0, nullptr);
+    reader.skip(header.payload);
+    give_back(cost);
+  };
   auto found = incoming_.find(key);
   if (phase == StepPhase::over || (header.offset > 0 && found == incoming_.end())) {
     if (found != incoming_.end()) incoming_.erase(found);
-    reader.skip(header.payload);
+    return dropped();
+  }
+  const auto list = is_known ? received_lists_.find(header.total) : nullptr;
+  if (is_known && list == nullptr) {
+    ask(header, shape);
     return give_back(cost);
   }
 
@@ -411,13 +432,14 @@ void Channel::receive_tensor(FrameReader& reader, const FrameHeader& header) {
   }
   bool is_sound = true;
   const auto read = [&] {
+    if (is_known) {
+      incoming = IncomingTensor(header, shape, *list);
+      return;
+    }
     if (header.offset == 0) incoming = IncomingTensor(header, shape, options_.largest_tensor);
     is_sound = incoming.read(reader, header);
   };
-  if (!fits(header, read)) {
-    reader.skip(header.payload);
-    return give_back(cost);
-  }
+  if (!fits(header, read)) return dropped();
   if (!is_sound) {
     fail(Code::data_loss, "the checksum of ", describe(header), ", bytes ", header.offset, " to ",
          header.offset + header.payload, " of ", header.total, " in step ", header.step,
@@ -440,6 +462,7 @@ void Channel::receive_tensor(FrameReader& reader, const FrameHeader& header) {
   }
   Tensor value;
   if (!fits(header, [&] { value = std::move(incoming).take(); })) return;
+  if (is_remembered) keep_list(value);
   events_.on_tensor(header.step, header.edge, std::move(value),
                     (header.flags & FrameHeader::dead) != 0);
 }

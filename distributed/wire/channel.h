@@ -18,6 +18,7 @@
 #include "distributed/wire/channel_calls.h"
 #include "distributed/wire/frame.h"
 #include "distributed/wire/incoming_tensor.h"
+#include "distributed/wire/known_lists.h"
 
 namespace leat {
 
@@ -57,6 +58,8 @@ struct ChannelOptions {
   // handed to the stream ahead of its writes; at least 256 KB (shared_memory_stream.cc)
   size_t queue = size_t{4} << 20;
   uint64_t largest_tensor = 0;  // bytes that a peer may announce; 0: host_memory_limit()
+  // Bytes of lists that are kept for each direction, so that a repeat sends a number; 0: none
+  uint64_t known_lists = uint64_t{4} << 20;
 };
 
 // One end. Thread-safe.
@@ -65,10 +68,12 @@ struct ChannelOptions {
 //   the checksum meanwhile. A wrong checksum or a malformed frame ends the stream on both sides,
 //   with the reason: DATA_LOSS. send() returns at once; the tensor's buffer is pinned until sent.
 //   Small tensors overtake large ones that wait; edges are independent, so nothing depends on the
-//   order. Back-pressure: at most `window` bytes are under way that the receiver has not yet given
-//   to a step. It returns bytes as it copies them; for a step that has not begun there, when the
-//   step begins or the receiver stops waiting for it. A tensor that it cannot take (too large, out
-//   of memory) aborts its step on both ends.
+//   order. A list of 128 bytes to 256 KB of int32 or int64, such as ids of rows, that has been sent
+//   before goes as a header alone (known_lists.h): 64 bytes and its extents; its receiver keeps a
+//   copy, and asks for the list if it does not have it. Back-pressure: at most `window` bytes are
+//   under way that the receiver has not yet given to a step. It returns bytes as it copies them;
+//   for a step that has not begun there, when the step begins or the receiver stops waiting for it.
+//   A tensor that it cannot take (too large, out of memory) aborts its step on both ends.
 class Channel : public std::enable_shared_from_this<Channel> {
  public:
   // `made`, if given, is called with the channel before its first event.
@@ -120,12 +125,15 @@ class Channel : public std::enable_shared_from_this<Channel> {
     Shape shape;
     const char* data = nullptr;
     std::shared_ptr<const void> owner;
+    bool is_asked = false;  // the peer has forgotten it
   };
 
   Channel(std::shared_ptr<RpcStream> stream, ChannelOptions options, ChannelEvents events);
   void listen();
   // With mutex_ held.
   void pump();
+  // Turns the frame of a list that the peer has into its number, or gives a list its number.
+  void use_known_lists(FrameHeader& header, Outgoing& outgoing);
   // Returns the frame's bytes.
   size_t push_frame(FrameHeader header, const Shape& shape, const char* data,
                     const std::shared_ptr<const void>& owner, Slices& out);
@@ -137,6 +145,13 @@ class Channel : public std::enable_shared_from_this<Channel> {
   void complain(const Status& reason);
   void complaint_came(const std::string& text);
   void receive_tensor(FrameReader& reader, const FrameHeader& header);
+  void keep_list(const Tensor& value);
+  static void check_list(const FrameHeader& header, const Shape& shape);
+  static uint64_t bytes_of_list(const FrameHeader& header, const Shape& shape) {
+    return static_cast<uint64_t>(shape.elements()) * dtype_size(header.dtype);
+  }
+  void ask(const FrameHeader& known, const Shape& shape);
+  void asked(const FrameHeader& header, const Shape& shape);
   // False if there is no memory for `action`: the frame's step has then been refused.
   template <class Action>
   bool fits(const FrameHeader& header, Action&& action);
@@ -159,6 +174,7 @@ class Channel : public std::enable_shared_from_this<Channel> {
   uint64_t credit_ = 0;  // bytes that the peer lets us have under way
   std::deque<Outgoing> small_, large_;
   uint64_t queued_ = 0;
+  KnownLists sent_lists_;
   Status cut_;              // the reason, if either end ends the stream for one
   bool is_broken_ = false;  // incoming data is no longer trusted
   bool is_ended_ = false;
@@ -172,6 +188,7 @@ class Channel : public std::enable_shared_from_this<Channel> {
   std::atomic<int64_t> last_heard_;  // steady clock, ns
   // Tensors with missing pieces, by step and edge.
   std::map<std::pair<int64_t, int64_t>, IncomingTensor> incoming_;
+  KnownLists received_lists_;
   std::mutex credit_mutex_;
   uint64_t to_give_back_ = 0;
   std::map<int64_t, uint64_t> held_;  // bytes of steps that have not begun, by step

@@ -82,7 +82,7 @@ FrameHeader FrameReader::header() {
       (checksum_of(header, extents_.data()) != header.checksum && !is_old)) {
     fail(Code::data_loss, "the checksum of a frame's header does not match the received bytes");
   }
-  if (header.kind < FrameKind::hello || header.kind > FrameKind::answer) {
+  if (header.kind < FrameKind::hello || header.kind > FrameKind::ask) {
     fail(Code::data_loss, "a frame of unknown kind ", static_cast<int>(header.kind));
   }
   if (header.payload > left()) {

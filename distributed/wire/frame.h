@@ -29,6 +29,8 @@ enum class FrameKind : uint8_t {
               // method, with `total` bytes, then the request
   answer,     // step: the call's number; edge: the code; payload: the message, with `total` bytes,
               // details, with `offset` bytes, then the answer
+  ask,        // for the tensor of `step` and `edge`: the peer has sent the number of a list,
+              // `total`, that is not kept here (known_lists.h); dtype and extents as they came
 };
 
 // The wire layout: little-endian, 64 bytes.
@@ -52,6 +54,10 @@ struct FrameHeader {
   static constexpr uint8_t dead = 1;                      // the value is dead: no payload
   static constexpr uint8_t derived = 2;                   // of an abort: follows from another error
   static constexpr uint8_t takes_pieces = 4;              // of a call: as in RpcCallOptions
+  // Of a tensor in one piece: both ends give it the next number of known_lists.h.
+  static constexpr uint8_t remembered = 8;
+  // Of a tensor: its elements are the list with the number `total`; no payload.
+  static constexpr uint8_t known = 16;
 
   size_t extents() const { return offset == 0 ? rank : 0; }
   bool is_greeting() const { return kind <= FrameKind::refusal; }

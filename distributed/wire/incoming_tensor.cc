@@ -1,5 +1,7 @@
 #include "distributed/wire/incoming_tensor.h"
 
+#include <cstring>
+
 #include "core/bools.h"
 #include "core/host_memory.h"
 #include "core/visit_dtype.h"
@@ -46,6 +48,16 @@ IncomingTensor::IncomingTensor(const FrameHeader& header, const Shape& shape, ui
     value_ = Tensor(header.dtype, shape);
     destination_ = static_cast<char*>(value_.raw());
   }
+}
+
+IncomingTensor::IncomingTensor(const FrameHeader& header, const Shape& shape,
+                               const std::string& elements) {
+  FrameHeader whole = header;
+  whole.total = elements.size();
+  *this = IncomingTensor(whole, shape, whole.total);
+  if (strings_ || !value_.is_valid()) fail(Code::data_loss, "a known list that is no tensor");
+  std::memcpy(destination_, elements.data(), elements.size());
+  received_ = total_;
 }
 
 bool IncomingTensor::read(FrameReader& reader, const FrameHeader& header) {

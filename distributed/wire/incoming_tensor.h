@@ -16,6 +16,10 @@ class IncomingTensor {
   // RESOURCE_EXHAUSTED if it is larger than `largest` bytes or does not fit.
   IncomingTensor(const FrameHeader& header, const Shape& shape, uint64_t largest);
 
+  // One that is whole: its elements are those bytes, which have come before. DATA_LOSS if they are
+  // not those of a tensor of the header's dtype and this shape.
+  IncomingTensor(const FrameHeader& header, const Shape& shape, const std::string& elements);
+
   // Reads the next piece. False if its checksum does not match. DATA_LOSS if it is not the next
   // piece of this tensor. std::bad_alloc, with nothing read, if strings do not fit.
   bool read(FrameReader& reader, const FrameHeader& header);

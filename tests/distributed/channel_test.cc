@@ -2,7 +2,6 @@
 #include "distributed/wire/channel.h"
 #include "core/visit_dtype.h"
 
-#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -15,11 +14,7 @@
 #include <numeric>
 
 #include "core/crc32c.h"
-#include "distributed/grpc/rpc_client.h"
-#include "distributed/grpc/rpc_server.h"
-#include "distributed/wire/shared_memory_stream.h"
-#include "tests/support/eventually.h"
-#include "tests/support/faulty_stream.h"
+#include "tests/support/channel_pair.h"
 #include "tests/support/sanitizers.h"
 
 namespace {
@@ -41,136 +36,15 @@ std::atomic<size_t> largest_allocation{std::numeric_limits<size_t>::max()};
 namespace leat {
 namespace {
 
+using namespace channel_pair;
 using ::testing::HasSubstr;
 using ::testing::Not;
-
-// One end of a channel, and everything that it received.
-struct End {
-  struct Received {
-    int64_t step, edge;
-    Tensor value;
-    bool is_dead;
-  };
-  std::mutex mutex;
-  std::vector<Received> received;
-  std::vector<std::pair<int64_t, Status>> aborts;
-  std::optional<Status> end;
-  std::atomic<StepPhase> phase{StepPhase::running};
-  std::atomic<bool> has_greeting{false};
-  std::shared_ptr<Channel> channel;
-
-  ChannelEvents events() {
-    return {.on_tensor =
-                [this](int64_t step, int64_t edge, Tensor value, bool is_dead) {
-                  std::lock_guard lock(mutex);
-                  received.push_back({step, edge, std::move(value), is_dead});
-                },
-            .on_abort =
-                [this](int64_t step, const Status& status) {
-                  std::lock_guard lock(mutex);
-                  aborts.emplace_back(step, status);
-                },
-            .on_control =
-                [this](FrameKind kind, const FrameHeader&, const std::string& text) {
-                  has_greeting = kind == FrameKind::hello && text == "hello";
-                },
-            .on_end =
-                [this](const Status& status, RpcCause) {
-                  std::lock_guard lock(mutex);
-                  end = status;
-                },
-            .phase_of = [this](int64_t) { return phase.load(); }};
-  }
-  size_t count() {
-    std::lock_guard lock(mutex);
-    return received.size();
-  }
-  bool has_ended() {
-    std::lock_guard lock(mutex);
-    return end.has_value();
-  }
-  size_t abort_count() {
-    std::lock_guard lock(mutex);
-    return aborts.size();
-  }
-  std::pair<int64_t, Status> abort(size_t i) {
-    std::lock_guard lock(mutex);
-    return aborts[i];
-  }
-};
-
-// Makes what `make` has made that of another process: with descriptors and a mapping of its own.
-std::unique_ptr<HostLink> other_end(const HostLink& link) {
-  const auto copy = [](const Fd& fd) { return Fd(fcntl(fd.get(), F_DUPFD_CLOEXEC, 0)); };
-  return HostLink::adopt(copy(link.memory()), copy(link.to_us()), copy(link.to_peer()));
-}
-
-enum class Way { network, shared_memory };
-
-// a is the dialling end, b the accepting one. What a writes and reads passes through `faults`.
-struct ChannelPair {
-  Faults faults;
-  End a, b;
-  RpcServer server;
-  std::unique_ptr<RpcClient> client;
-  std::shared_ptr<HostPoller> poller;  // with shared memory
-
-  explicit ChannelPair(Way way, ChannelOptions options = {}) {
-    options.incarnation = 11;
-    ChannelOptions other = options;
-    other.incarnation = 22;
-    std::promise<std::shared_ptr<RpcStream>> accepted;
-    server.accept(
-        "/test", [&](std::shared_ptr<RpcStream> stream) { accepted.set_value(std::move(stream)); });
-    client =
-        std::make_unique<RpcClient>("127.0.0.1:" + std::to_string(server.start("127.0.0.1:0")));
-    const auto dialled = std::make_shared<SharedMemoryStream>(client->open("/test"));
-    const auto answered = std::make_shared<SharedMemoryStream>(accepted.get_future().get());
-    b.channel = Channel::create(answered, other, b.events());
-    a.channel = Channel::create(faults.wrap(dialled), options, a.events());
-    if (way == Way::shared_memory) {
-      auto link = HostLink::make();
-      poller = std::make_shared<HostPoller>();
-      dialled->switch_to(other_end(*link), poller);
-      answered->switch_to(std::move(link), poller);
-    }
-    a.channel->admit(22, options.window);
-    b.channel->admit(11, options.window);
-  }
-  ~ChannelPair() {
-    a.channel.reset();
-    b.channel.reset();
-    EXPECT_TRUE(client->close());
-    server.stop();
-    // The streams' last events come on its thread.
-    EXPECT_TRUE(!poller || eventually([&] { return poller.use_count() == 1; }));
-  }
-};
 
 class ChannelOver : public testing::TestWithParam<Way> {};
 INSTANTIATE_TEST_SUITE_P(, ChannelOver, testing::Values(Way::network, Way::shared_memory),
                          [](const auto& info) {
                            return info.param == Way::network ? "Network" : "SharedMemory";
                          });
-
-Tensor bytes_tensor(int64_t size) {
-  Tensor tensor(DType::u8, {size});
-  auto* data = tensor.data<uint8_t>();
-  for (int64_t i = 0; i < size; ++i) data[i] = static_cast<uint8_t>(i * 131 + (i >> 8) * 7);
-  return tensor;
-}
-
-void expect_same(const Tensor& got, const Tensor& sent) {
-  ASSERT_EQ(got.dtype(), sent.dtype());
-  ASSERT_EQ(got.shape(), sent.shape());
-  if (sent.dtype() == DType::string) {
-    for (int64_t i = 0; i < sent.elements(); ++i) {
-      ASSERT_EQ(got.data<std::string>()[i], sent.data<std::string>()[i]) << "at " << i;
-    }
-  } else if (sent.bytes() > 0) {
-    ASSERT_EQ(std::memcmp(got.raw(), sent.raw(), sent.bytes()), 0);
-  }
-}
 
 TEST_P(ChannelOver, DeliversEverySize) {
   ChannelPair pair(GetParam());
@@ -540,6 +414,14 @@ TEST(ChannelInput, RejectsFalseHeaders) {
       {"a string longer than the rest", [](FrameHeader& h) { h.dtype = DType::string; }, {1}},
       {"dead with bytes", [](FrameHeader& h) { h.flags = FrameHeader::dead; }},
       {"sequence", [](FrameHeader& h) { h.sequence = 3; }},
+      {"a known list with bytes", [](FrameHeader& h) { h.flags = FrameHeader::known; }},
+      {"a known list of floats",
+       [](FrameHeader& h) {
+         h.flags = FrameHeader::known;
+         h.payload = 0;
+       }},
+      {"a list too short to be kept", [](FrameHeader& h) { h.flags = FrameHeader::remembered; }},
+      {"an ask with a payload", [](FrameHeader& h) { h.kind = FrameKind::ask; }},
       {"a call whose method is longer than it",
        [](FrameHeader& h) {
          h.kind = FrameKind::call;
