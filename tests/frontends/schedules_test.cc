@@ -104,6 +104,77 @@ TEST(Schedules, LinearScalingWarmsUp) {
                 [](double) { return 0.4; });
 }
 
+// What a run of a program with that number of replicas sees in the steps from `begin` on; it
+// continues from what `kept` has, if that is not empty.
+std::vector<float> rates_of_run(int replicas, int64_t begin, int64_t end,
+                                std::vector<Tensor>& kept) {
+  Graph graph;
+  const Output step = placeholder(graph, "step", i64, {});
+  const Output rate =
+      schedules::linear_scaling(1, replicas, step, {.warmup_steps = 10, .follows_changes = true});
+  const std::vector<Output> variables = graph.collection("variables");
+  EXPECT_EQ(variables.size(), 3U);
+  Node& init = initialize_variables(graph);
+  std::vector<Output> restored, values;
+  for (const Output& each : variables) {
+    values.push_back(placeholder(graph, "value", each.dtype(), {}));
+    restored.push_back(assign(each, values.back()));
+  }
+  Session session(graph);
+  session.run({init});
+  for (size_t i = 0; i < kept.size(); ++i) session.run({{values[i], kept[i]}}, {restored[i]});
+  std::vector<float> out;
+  for (int64_t i = begin; i < end; ++i)
+    out.push_back(session.run({{step, Tensor::scalar(i)}}, {rate})[0].item<float>());
+  kept = session.run({}, variables);
+  return out;
+}
+
+TEST(Schedules, LinearScalingFollowsTheNumberOfReplicasWithoutAJump) {
+  std::vector<Tensor> kept;
+  float last = 1;
+  int64_t step = 0;
+  struct Run {
+    int replicas;
+    int64_t steps;
+    std::vector<float> first;  // the first rates
+    float last;
+  };
+  for (const Run& run : std::vector<Run>{{3, 15, {1, 1.2F, 1.4F}, 3},  // the first warm-up
+                                         {3, 5, {3, 3, 3}, 3},         // restarted, unchanged
+                                         {5, 6, {3, 3.2F, 3.4F}, 4},   // and on its way …
+                                         {2, 4, {4.2F, 3.98F, 3.76F}, 3.54F},
+                                         {1, 30, {3.32F, 3.088F, 2.856F}, 1}}) {
+    const std::vector<float> rates = rates_of_run(run.replicas, step, step + run.steps, kept);
+    for (size_t i = 0; i < run.first.size(); ++i)
+      EXPECT_NEAR(rates[i], run.first[i], 1e-5) << run.replicas << " replicas, " << i;
+    EXPECT_NEAR(rates.back(), run.last, 1e-5) << run.replicas << " replicas";
+    for (const float rate : rates) {
+      EXPECT_LE(std::fabs(rate - last), 0.24F) << run.replicas << " replicas";
+      last = rate;
+    }
+    step += run.steps;
+  }
+}
+
+TEST(Schedules, LinearScalingTakesANumberThatIsFed) {
+  Graph graph;
+  const Output step = placeholder(graph, "step", i64, {}),
+               replicas = placeholder(graph, "replicas", i32, {});
+  const Output rate =
+      schedules::linear_scaling(1, replicas, step, {.warmup_steps = 4, .follows_changes = true});
+  Node& init = initialize_variables(graph);
+  Session session(graph);
+  session.run({init});
+  std::vector<float> rates;
+  for (int64_t i = 0; i < 12; ++i) {
+    const Tensor count = Tensor::scalar<int32_t>(i < 6 ? 3 : 2);
+    rates.push_back(
+        session.run({{step, Tensor::scalar(i)}, {replicas, count}}, {rate})[0].item<float>());
+  }
+  EXPECT_THAT(rates, testing::ElementsAre(1, 1.5F, 2, 2.5F, 3, 3, 3, 2.75F, 2.5F, 2.25F, 2, 2));
+}
+
 TEST(Schedules, SetTheRateOfOptimizers) {
   Graph graph;
   const Output w = variable(graph, "w", {}, initializers::zeros(), f64);

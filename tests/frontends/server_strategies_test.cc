@@ -5,8 +5,10 @@
 #include <barrier>
 #include <thread>
 
+#include "frontends/cpp/optimizers/schedules.h"
 #include "tests/support/eventually.h"
 #include "tests/support/expect_error.h"
+#include "tests/support/scratch_directory.h"
 #include "tests/support/strategy_programs.h"
 
 namespace leat {
@@ -168,6 +170,34 @@ TEST(Strategies, GradientsThatAreTooLateAreDropped) {
   EXPECT_EQ(session.run(variable_named(dropped.late.graph, "dropped_gradients")).item<int64_t>(),
             1);
   EXPECT_FLOAT_EQ(Late("parameter_server:drop_stale=3").w, w - rate * (start - x_of(2, 0, 0)));
+}
+
+// Restarted with another number of workers, the training goes on with a rate that moves to theirs.
+TEST(Strategies, TheScaledRateFollowsTheNumberOfWorkers) {
+  const ScratchDirectory directory;
+  struct Run {
+    int workers;
+    int64_t until;
+    float sum_of_rates;
+  };
+  for (const Run& run : {Run{2, 8, 1 + 1.25F + 1.5F + 1.75F + 4 * 2},
+                         Run{4, 14, 13.5F + 2 + 2.5F + 3 + 3.5F + 2 * 4}}) {
+    InProcessCluster cluster({{"ps", 1}, {"worker", run.workers}});
+    Graph graph;
+    const auto made = make_strategy("parameter_server:staleness=0", member(cluster, 0));
+    const Output rate = [&] {
+      const auto servers = made->replicas().on_servers(graph, 0);
+      return schedules::linear_scaling(1, made->replicas().count(), global_step(graph),
+                                       {.warmup_steps = 4, .follows_changes = true});
+    }();
+    const Training training = made->minimize(graph, Sgd{rate}, numbers(), count_updates);
+    TrainingSession session(training,
+                            {.directory = directory.path(), .hooks = {stop_at(run.until)}});
+    session.run();
+    EXPECT_NEAR(session.session().run(variable_named(graph, "w")).item<float>(), -run.sum_of_rates,
+                1e-4)
+        << run.workers << " workers";
+  }
 }
 
 // ---- Programs that run at the same time ----

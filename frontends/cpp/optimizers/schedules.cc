@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numbers>
 
+#include "frontends/cpp/variables.h"
+
 namespace leat::schedules {
 namespace {
 
@@ -84,14 +86,61 @@ Output linear_warm_up(const Operand& full_rate, Output step, double steps, Locat
   return rate * cast(minimum((cast(step, f32, at) + 1.0) / steps, 1.0), rate.dtype(), at);
 }
 
+namespace {
+
+// A factor that goes to `replicas`, and has begun to when that number was new.
+Output following(const Output& replicas, const Output& at_step, double warmup_steps, Location at) {
+  Graph& graph = at_step.graph();
+  const ColocationScope with(graph, {at_step});
+  const auto kept = [&](const char* name, double first, DType dtype) {
+    return variable(graph, name, {}, initializers::constant(first), dtype, {.trainable = false},
+                    at);
+  };
+  const Output seen = kept("replicas", 1, f32), factor = kept("factor", 1, f32),
+               changed_at = kept("changed_at", 0, i64);
+  const Output step = cast(at_step, i64, at);
+  const auto moving = [&](const Output& from, const Output& to, const Output& since) {
+    if (warmup_steps == 0) return to;
+    return from + (to - from) * progress(step - since, warmup_steps, at);
+  };
+  const Output before = read_variable(seen, at), from = read_variable(factor, at),
+               since = read_variable(changed_at, at);
+  const Output is_new = before != replicas;
+  const Output start = where(is_new, moving(from, before, since), from),
+               begun = where(is_new, step, since);
+  const Output is_kept = [&] {
+    const ControlScope after(graph, {start, begun});
+    return group(graph,
+                 {assign(seen, replicas, at), assign(factor, start, at),
+                  assign(changed_at, begun, at)},
+                 "keep", at)
+        .output();
+  }();
+  const ControlScope after(graph, {is_kept});
+  return identity(moving(start, replicas, begun), at);
+}
+
+}  // namespace
+
 Output linear_scaling(double rate, int replicas, Output step, const LinearScalingOptions& options,
                       Location at) {
+  check(replicas > 0, "linear_scaling (", at, "): there must be a replica, got ", replicas);
+  check(bool{step}, "linear_scaling (", at, "): the step is an empty Output");
+  return linear_scaling(rate, constant(step.graph(), replicas), step, options, at);
+}
+
+Output linear_scaling(double rate, Output replicas, Output step,
+                      const LinearScalingOptions& options, Location at) {
   const bool warms_up = options.warmup_steps != 0;
   check_step("linear_scaling", step, warms_up ? options.warmup_steps : 1, at);
-  check(replicas > 0, "linear_scaling (", at, "): there must be a replica, got ", replicas);
+  check(bool{replicas} && is_integer(replicas.dtype()), "linear_scaling (", at,
+        "): the number of replicas must be an integer, got ",
+        replicas ? concat(replicas.name(), " ", replicas.dtype()) : "none");
   const NameScope scope(step.graph(), "linear_scaling");
-  if (!warms_up) return constant(step.graph(), rate * replicas, f32);
-  return (progress(step, options.warmup_steps, at) * (replicas - 1) + 1) * rate;
+  const Output count = cast(replicas, f32, at);
+  if (options.follows_changes) return following(count, step, options.warmup_steps, at) * rate;
+  if (!warms_up) return count * rate;
+  return (progress(step, options.warmup_steps, at) * (count - 1) + 1) * rate;
 }
 
 }  // namespace leat::schedules

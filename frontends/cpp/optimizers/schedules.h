@@ -65,6 +65,11 @@ Output linear_warm_up(const Operand& rate, Output step, double steps, Location a
 
 struct LinearScalingOptions {
   double warmup_steps = 0;  // until the whole rate is reached
+  // For trainings that go on with another number of replicas, after a restart from a checkpoint or
+  // within a session that feeds the number: the factor then moves in warmup_steps from what it was
+  // to the new number, and does not jump. It is kept in the variables "linear_scaling/replicas",
+  // ".../factor" and ".../changed_at", beside the step, which checkpoints have.
+  bool follows_changes = false;
 };
 
 // For k replicas whose mean gradient makes one step, `rate` being that of a single one: k · rate,
@@ -72,6 +77,10 @@ struct LinearScalingOptions {
 // INVALID_ARGUMENT unless k is positive and warmup_steps not negative; 0: no warm-up.
 // Goyal et al., "Accurate, large minibatch SGD", 2017, who take five epochs to warm up.
 Output linear_scaling(double rate, int replicas, Output step,
+                      const LinearScalingOptions& options = {}, Location at = here());
+// The same for a number of replicas that is computed or fed: a scalar of any integer type. With
+// follows_changes, else the rate is that of the present number at once.
+Output linear_scaling(double rate, Output replicas, Output step,
                       const LinearScalingOptions& options = {}, Location at = here());
 
 }  // namespace leat::schedules
