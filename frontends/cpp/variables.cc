@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "frontends/cpp/outside_control_scopes.h"
+#include "frontends/cpp/variable_parts.h"
 #include "graph/variable_node.h"
 
 namespace leat {
@@ -55,26 +56,8 @@ bool is_shared_variable(const Graph& graph, const Node& node) {
 // What the parts of the variable `name` hold together, joined on the device of the current scopes;
 // none if it has no parts.
 Output joined_parts(Graph& graph, std::string_view name) {
-  std::vector<std::pair<VariablePart, Output>> parts;
-  for (const Output& each : graph.collection("variables")) {
-    if (const auto part = part_of(each); part && part->of == name) parts.push_back({*part, each});
-  }
-  if (parts.empty()) return {};
-  const auto start = [](const VariablePart& part, size_t axis) {
-    return part.slice.extents[axis].start;
-  };
-  size_t axis = 0;  // the one that is cut
-  for (size_t i = 0; i < parts[0].first.slice.extents.size(); ++i) {
-    if (parts[0].first.shape()[static_cast<int>(i)] != parts[0].first.whole[static_cast<int>(i)])
-      axis = i;
-  }
-  std::sort(parts.begin(), parts.end(), [&](const auto& a, const auto& b) {
-    return start(a.first, axis) < start(b.first, axis);
-  });
-  std::vector<Output> values;
-  for (const auto& [part, value] : parts) values.push_back(value);
-  const NameScope scope(graph, concat(name.substr(name.rfind('/') + 1), "/ConcatPartitions"));
-  return values.size() == 1 ? identity(values[0]) : concatenate(values, static_cast<int>(axis));
+  const std::vector<Output> parts = parts_of(graph, name);
+  return parts.empty() ? Output() : joined(graph, name, parts);
 }
 
 // The same for another name of it, of which dtype and shape must be those.
@@ -177,6 +160,31 @@ class SameKind {
   const bool outer_;
 };
 
+const VariablePlacement* placement_of(const Graph::Scopes& scopes) {
+  const auto* found = scopes.device_function.target<VariablePlacement>();
+  return scopes.colocate_with.empty() ? found : nullptr;
+}
+
+// The devices of the parts into which the scopes, or the variable that it is a copy of, cut a
+// variable; none if it is whole.
+std::vector<DeviceName> places_of_parts(Graph& graph, std::string_view root, std::string_view full,
+                                        const Shape& shape, DType dtype,
+                                        const VariableOptions& options) {
+  if (options.part || !options.trainable || shape.rank() == 0) return {};
+  if (!root.empty()) return {parts_of(graph, full.substr(root.size())).size(), DeviceName()};
+  const VariablePlacement* placement = placement_of(graph.scopes());
+  return placement == nullptr ? std::vector<DeviceName>() : placement->of_parts(shape, dtype);
+}
+
+// Where the scopes place a variable of that name.
+Node& add_placed(Graph& graph, std::string_view full, const Shape& shape, DType dtype,
+                 NodeSpec spec) {
+  const VariablePlacement* placement = placement_of(graph.scopes());
+  if (placement == nullptr) return graph.add(std::move(spec));
+  const DeviceAlone there(graph, placement->of_variable(full, shape, dtype));
+  return graph.add(std::move(spec));
+}
+
 }  // namespace
 
 Output variable(Graph& graph, std::string_view name, const Shape& shape, const Initializer& initial,
@@ -203,6 +211,14 @@ Output variable(Graph& graph, std::string_view name, const Shape& shape, const I
     return variable_named(graph, shared->name);
   }
   const std::string_view root = copy_root_of(graph, full);
+  if (const auto devices = places_of_parts(graph, root, full, shape, dtype, options);
+      !devices.empty()) {
+    const NameScope scope(graph, name);
+    const auto count = static_cast<int64_t>(devices.size());
+    return joined(graph, full,
+                  make_parts(scope, graph, shape, 0, count, initial, dtype, options, devices, at),
+                  at);
+  }
   const bool is_own = graph.find(full.substr(root.size())) == nullptr && !root.empty() &&
                       may_be_own(graph, root, options);
   Node* original = is_own ? nullptr : original_of(graph, root, full, shape, dtype, use_resource);
@@ -215,12 +231,13 @@ Output variable(Graph& graph, std::string_view name, const Shape& shape, const I
   attrs.emplace("shared_name",
                 use_resource && options.shared_name.empty() ? full : options.shared_name);
   if (options.part) note_part(*options.part, attrs);
-  Node& node = graph.add({.op = use_resource ? "VarHandleOp" : "VariableV2",
-                          .name = std::string(name),
-                          .inputs = {},
-                          .attrs = std::move(attrs),
-                          .control_inputs = {},
-                          .location = at});
+  Node& node = add_placed(graph, full, shape, dtype,
+                          {.op = use_resource ? "VarHandleOp" : "VariableV2",
+                           .name = std::string(name),
+                           .inputs = {},
+                           .attrs = std::move(attrs),
+                           .control_inputs = {},
+                           .location = at});
   const ColocationScope with(graph, {node.output()});
   const Output made = use_resource ? first_read(node) : node.output();
   Node& assign = add_initializer(made, original, initial, part);
@@ -260,7 +277,15 @@ Output variable_of(Graph& graph, std::string_view name, const TensorLike& initia
   check(bool{value}, "the variable '", name, "' (", at, "): its first value is an empty Output");
   check(value.shape().is_complete(), "the variable '", name, "' (", at, "): its first value '",
         value.name(), "' has an incomplete shape: ", value.shape());
-  const auto same_value = [value](Graph&, DType, const VariablePart&) { return value; };
+  const auto same_value = [value](Graph& into, DType, const VariablePart& part) {
+    if (part.shape() == part.whole) return value;
+    Tensor begin(i64, {part.whole.rank()}), size(i64, {part.whole.rank()});
+    for (int i = 0; i < part.whole.rank(); ++i) {
+      begin.data<int64_t>()[i] = part.slice.extents[static_cast<size_t>(i)].start;
+      size.data<int64_t>()[i] = part.shape()[i];
+    }
+    return op("Slice", {value, constant(into, begin), constant(into, size)});
+  };
   return variable(graph, name, value.shape(), Initializer(same_value), value.dtype(), options, at);
 }
 

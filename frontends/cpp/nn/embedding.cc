@@ -1,5 +1,6 @@
 #include "frontends/cpp/nn/embedding.h"
 
+#include "frontends/cpp/strategies/parts/embedding_lookup.h"
 #include "graph/ops.h"
 
 namespace leat::nn {
@@ -28,6 +29,8 @@ Output Embedding::operator()(Output ids, Location at) const {
   check_ids(ids, options_.name, at);
   const NameScope scope(ids.graph(), scope_);
   const LocationScope line(ids.graph(), at);
+  if (const auto table = partitioned_variable_of(embeddings_))
+    return embedding_lookup(*table, ids, PartitionStrategy::div, at);
   const ColocationScope with(ids.graph(), {embeddings_});
   return take(embeddings_, ids, 0, at);
 }

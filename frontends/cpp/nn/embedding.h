@@ -13,7 +13,8 @@ struct EmbeddingOptions {
 };
 
 // A row of the variable `name`/embeddings [rows, size] for each id. ids: int32 or int64 of any
-// shape, each in [0, rows); y: their shape, then [size]. For a table in parts: embedding_lookup.h.
+// shape, each in [0, rows); y: their shape, then [size]. Where a strategy cuts the table in row
+// ranges, only ids and rows cross. For a table in parts of your own: embedding_lookup.h.
 class Embedding {
  public:
   Embedding(Graph& graph, int64_t rows, int64_t size, EmbeddingOptions options = {},

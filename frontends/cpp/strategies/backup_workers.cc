@@ -70,7 +70,9 @@ Node& open(Graph& graph, const Round& round, const Output& step, int64_t n, Loca
 }  // namespace
 
 BackupWorkers::BackupWorkers(const StrategyCluster& cluster, Options options)
-    : Strategy(Replicas(cluster, {.servers = options.ps_job, .workers = options.worker_job})),
+    : Strategy(Replicas(cluster, {.servers = options.ps_job,
+                                  .workers = options.worker_job,
+                                  .sharding = options.sharding})),
       options_(std::move(options)) {
   if (replicas().count() == 1) options_.backup_workers = 0;  // the same program, alone
   check(options_.backup_workers >= 0 && options_.backup_workers < replicas().count(),

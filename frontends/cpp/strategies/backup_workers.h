@@ -14,6 +14,7 @@ struct BackupWorkersOptions {
   std::string worker_job = "worker";
   // b: how many of the N workers a step does not wait for. A single worker has no backups.
   int64_t backup_workers = 1;
+  ServerSharding sharding = {};
 };
 
 // Cost: 2S bytes per worker and step, S those of the variables; a worker whose gradient comes too

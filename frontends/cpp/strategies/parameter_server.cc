@@ -39,8 +39,9 @@ Node& together(Node& update, std::vector<Output> also, Location at) {
 }  // namespace
 
 ParameterServer::ParameterServer(const StrategyCluster& cluster, Options options)
-    : Strategy(Replicas(checked(cluster, options),
-                        {.servers = options.ps_job, .workers = options.worker_job})),
+    : Strategy(Replicas(checked(cluster, options), {.servers = options.ps_job,
+                                                    .workers = options.worker_job,
+                                                    .sharding = options.sharding})),
       options_(std::move(options)) {}
 
 ReplicaScope ParameterServer::replica(Graph& graph, int index) const {

@@ -18,7 +18,8 @@ struct ParameterServerOptions {
   // The job whose tasks have the variables. The workers' own: each has a part of the variables and
   // of their slots, which it sends to the others when a step begins, and applies its part of the
   // gradients: with staleness 0 that is ZeRO, at (N-1)/N · S bytes each way for each of N workers
-  // and 1/N of the memory (Rajbhandari et al., SC 2020). A variable is in one part.
+  // and 1/N of the memory (Rajbhandari et al., SC 2020). A variable is in one part, unless
+  // `sharding` cuts it.
   std::string ps_job = "ps";
   std::string worker_job = "worker";
   // How many steps the fastest worker may be ahead of the slowest.
@@ -38,6 +39,7 @@ struct ParameterServerOptions {
   // 0.
   DelayCorrection delay = {};
   Compression compression = {};  // of gradients on their way up (compress.h)
+  ServerSharding sharding = {};  // which variable goes to which server, and which are cut
 };
 
 // Cost: 2S bytes per worker and step, S those of the variables that it reads (down) and of their
@@ -70,8 +72,8 @@ class ParameterServer : public Strategy {
 
   int workers() const { return replicas().count(); }
 
-  // While it lives, new variables go to the ps task that holds the fewest bytes so far (programs
-  // that make the same variables in the same order agree on it), other nodes to worker `index`.
+  // While it lives, new variables go to ps tasks as the option `sharding` says (programs that make
+  // the same variables in the same order agree on it), other nodes to worker `index`.
   ReplicaScope replica(Graph& graph, int index) const;
 
   // Asynchronous: an update with this replica's gradient alone, as Optimizer::minimize makes it.

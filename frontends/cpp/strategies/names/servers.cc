@@ -9,6 +9,24 @@
 namespace leat::names {
 namespace {
 
+std::vector<StrategyOption> sharding_options() {
+  return {{"sharding", "bytes",
+           "of the variables over the servers: bytes, consistent_hash, or rows, which cuts each"},
+          {"big_array_split", "none",
+           "elements from which on a variable is cut in row ranges over all servers"}};
+}
+
+ServerSharding sharding_of(const OptionReader& options) {
+  ServerSharding out;
+  out.kind = sharding_named(options.text("sharding", "bytes"));
+  if (options.has("big_array_split")) {
+    out.big_array_split = options.integer("big_array_split", 0);
+    check(out.big_array_split > 0, options.where("big_array_split"),
+          "is a positive number of elements, got ", out.big_array_split);
+  }
+  return out;
+}
+
 std::unique_ptr<Strategy> make_parameter_server(const StrategyCluster& cluster,
                                                 const OptionReader& options) {
   ParameterServerOptions out;
@@ -19,14 +37,17 @@ std::unique_ptr<Strategy> make_parameter_server(const StrategyCluster& cluster,
   out.delay.lambda = options.number("lambda", out.delay.lambda);
   out.compression = compression_of(options);
   out.ps_job = options.text("servers", out.ps_job);
+  out.sharding = sharding_of(options);
   if (const int64_t backups = options.integer("backup_workers", 0); backups != 0) {
     check(out.staleness == 0, options.where("backup_workers"), "needs staleness=0");
     for (const auto& [name, value] : options.values()) {
-      check(name == "staleness" || name == "backup_workers" || name == "servers",
+      check(name == "staleness" || name == "backup_workers" || name == "servers" ||
+                name == "sharding" || name == "big_array_split",
             options.where(name), "does not go with backup_workers");
     }
     return std::make_unique<BackupWorkers>(
-        cluster, BackupWorkersOptions{.ps_job = out.ps_job, .backup_workers = backups});
+        cluster, BackupWorkersOptions{
+                     .ps_job = out.ps_job, .backup_workers = backups, .sharding = out.sharding});
   }
   return std::make_unique<ParameterServer>(cluster, out);
 }
@@ -39,6 +60,7 @@ std::unique_ptr<Strategy> make_sharded_state(const StrategyCluster& cluster,
   out.ps_job = out.worker_job;
   out.staleness = 0;
   out.compression = compression_of(options);
+  out.sharding = sharding_of(options);
   return std::make_unique<ParameterServer>(cluster, out);
 }
 
@@ -73,7 +95,9 @@ std::unique_ptr<Strategy> make_central_storage(const StrategyCluster& cluster,
 }  // namespace
 
 Entries of_servers() {
-  const std::vector<StrategyOption> of_compression = compression_options();
+  const std::vector<StrategyOption> of_sharding = sharding_options();
+  std::vector<StrategyOption> of_sharded_state = compression_options();
+  of_sharded_state.insert(of_sharded_state.end(), of_sharding.begin(), of_sharding.end());
   std::vector<StrategyOption> of_parameter_server = {
       {"staleness", "none",
        "steps that the fastest worker may be ahead; 0: synchronous, none: asynchronous"},
@@ -84,8 +108,8 @@ Entries of_servers() {
        "adadelay, dc_asgd or adaptive_revision: what is done about late gradients"},
       {"beta", "1", "of adadelay and adaptive_revision"},
       {"lambda", "0.04", "of dc_asgd"}};
-  of_parameter_server.insert(of_parameter_server.end(), of_compression.begin(),
-                             of_compression.end());
+  of_parameter_server.insert(of_parameter_server.end(), of_sharded_state.begin(),
+                             of_sharded_state.end());
   return {
       {{"parameter_server", "variables on ps tasks, forward and backward on workers",
         of_parameter_server},
@@ -94,7 +118,7 @@ Entries of_servers() {
        make_central_storage},
       {{"sharded_state",
         "all_reduce in which each variable and its slots are on one worker only (ZeRO)",
-        of_compression},
+        of_sharded_state},
        make_sharded_state},
       {{"multiverso", "the i-th read of every worker returns the same variables", {}},
        [](const StrategyCluster& cluster, const OptionReader&) -> std::unique_ptr<Strategy> {

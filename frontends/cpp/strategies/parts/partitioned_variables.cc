@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "frontends/cpp/variable_parts.h"
+
 namespace leat {
 namespace {
 
@@ -33,26 +35,20 @@ PartitionedVariable partitioned_variable(Graph& graph, std::string_view name, co
   out.name_ = scope.name().substr(0, scope.name().size() - 1);
   out.shape_ = shape;
   out.axis_ = axis;
-  TensorSlice slice = TensorSlice::whole(shape.rank()).resolved(shape);
-  TensorSlice::Extent& rows = slice.extents[static_cast<size_t>(axis)];
-  rows.length = 0;
-  for (int64_t i = 0; i < count; ++i) {
-    rows.start += rows.length;
-    rows.length = shape[axis] / count + (i < shape[axis] % count ? 1 : 0);
-    const std::string part_name = concat("part_", i);
-    VariableOptions of_part = options;
-    of_part.part.emplace(out.name_, shape, slice);
-    if (!options.shared_name.empty())
-      of_part.shared_name = concat(options.shared_name, "/", part_name);
-    out.parts_.push_back(variable(graph, part_name, slice.shape(), initial, dtype, of_part, at));
-  }
+  out.parts_ = make_parts(scope, graph, shape, axis, count, initial, dtype, options, {}, at);
   return out;
 }
 
-Output PartitionedVariable::value(Location at) const {
-  if (parts_.size() == 1) return identity(parts_.front(), at);
-  const NameScope scope(graph(), concat(name_.substr(name_.rfind('/') + 1), "/ConcatPartitions"));
-  return concatenate(parts_, axis_, at);
+Output PartitionedVariable::value(Location at) const { return joined(graph(), name_, parts_, at); }
+
+std::optional<PartitionedVariable> partitioned_variable_of(const Output& value) {
+  PartitionedVariable out;
+  out.parts_ = parts_joined_in(value);
+  if (out.parts_.empty()) return {};
+  const VariablePart part = *part_of(out.parts_.front());
+  out.name_ = part.of;
+  out.shape_ = part.whole;
+  return out;
 }
 
 }  // namespace leat

@@ -4,6 +4,7 @@
 // Under a ParameterServer strategy each part goes to the ps task with the fewest bytes so far.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -33,6 +34,7 @@ class PartitionedVariable {
   friend PartitionedVariable partitioned_variable(Graph&, std::string_view, const Shape&,
                                                   const Partitioner&, const Initializer&, DType,
                                                   const VariableOptions&, Location);
+  friend std::optional<PartitionedVariable> partitioned_variable_of(const Output&);
   std::string name_;
   Shape shape_;
   int axis_ = 0;
@@ -50,5 +52,10 @@ PartitionedVariable partitioned_variable(Graph& graph, std::string_view name, co
                                          const Initializer& initial = initializers::zeros(),
                                          DType dtype = f32, const VariableOptions& options = {},
                                          Location at = here());
+
+// The variable in parts of which `value` is the whole: what variable() returns where a strategy
+// cuts variables in row ranges (ServerSharding), or value() for one that is cut along axis 0. None
+// if it is something else.
+std::optional<PartitionedVariable> partitioned_variable_of(const Output& value);
 
 }  // namespace leat

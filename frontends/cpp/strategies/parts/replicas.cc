@@ -1,8 +1,6 @@
 #include "frontends/cpp/strategies/parts/replicas.h"
 
-#include <algorithm>
-
-#include "frontends/cpp/variables.h"
+#include "frontends/cpp/variable_parts.h"
 
 namespace leat {
 
@@ -25,25 +23,14 @@ StrategyCluster::StrategyCluster(const Cluster& cluster)
       target(cluster.target()),
       is_chief(cluster.is_chief()) {}
 
-struct Replicas::Load {
-  struct Server {
-    DeviceName device;
-    int64_t bytes = 0;
-  };
-  std::vector<Server> servers;
-};
-
 Replicas::Replicas(const StrategyCluster& cluster, const ReplicaJobs& jobs)
-    : worker_job_(jobs.workers),
-      target_(cluster.target),
-      is_chief_(cluster.is_chief),
-      load_(std::make_shared<Load>()) {
+    : worker_job_(jobs.workers), target_(cluster.target), is_chief_(cluster.is_chief) {
   const auto& all = cluster.spec.jobs();
   if (all.empty()) {
     workers_ = {DeviceName{}};
     tasks_ = {0};
     own_ = 0;
-    load_->servers = {{}};
+    choice_ = std::make_shared<ServerChoice>(workers_, jobs.sharding);
     return;
   }
   const auto devices_of = [&](const std::string& job) {
@@ -68,31 +55,23 @@ Replicas::Replicas(const StrategyCluster& cluster, const ReplicaJobs& jobs)
   }
   const std::vector<DeviceName> servers = devices_of(jobs.servers);
   has_servers_ = !servers.empty();
-  for (const DeviceName& server : has_servers_ ? servers : workers_)
-    load_->servers.push_back({server});
+  choice_ = std::make_shared<ServerChoice>(has_servers_ ? servers : workers_, jobs.sharding);
 }
 
 Replicas::Replicas(const StrategyCluster& cluster, const std::vector<std::string>& devices)
-    : worker_job_("replica"),
-      own_(0),
-      target_(cluster.target),
-      is_chief_(cluster.is_chief),
-      load_(std::make_shared<Load>()) {
+    : worker_job_("replica"), own_(0), target_(cluster.target), is_chief_(cluster.is_chief) {
   check(!devices.empty(), "a strategy needs at least one device");
   for (const std::string& device : devices) {
     DeviceName name = DeviceName::parse(concat("/device:", device));
     if (cluster.task) name = name.with_defaults(cluster.task->device_name());
     tasks_.push_back(static_cast<int>(workers_.size()));
     workers_.push_back(name);
-    load_->servers.push_back({name});
   }
+  choice_ = std::make_shared<ServerChoice>(workers_, ServerSharding());
 }
 
 std::vector<DeviceName> Replicas::servers() const {
-  std::vector<DeviceName> out;
-  if (!has_servers_) return out;
-  for (const auto& server : load_->servers) out.push_back(server.device);
-  return out;
+  return has_servers_ ? choice_->servers() : std::vector<DeviceName>();
 }
 
 Replicas Replicas::only(const std::vector<int>& workers) const {
@@ -136,22 +115,20 @@ ReplicaScope Replicas::on_device(Graph& graph, const DeviceName& device) const {
   return {graph, std::move(scopes)};
 }
 
-DeviceName Replicas::place_variable(const OpDef& op, const AttrMap& attrs) const {
-  if (!op.is_variable) return {};
-  auto& servers = load_->servers;
-  const auto lightest =
-      std::min_element(servers.begin(), servers.end(),
-                       [](const auto& a, const auto& b) { return a.bytes < b.bytes; });
-  const int64_t elements = attrs.find("shape")->second.get<Shape>().elements();
-  const DType dtype = attrs.find("dtype")->second.get<DType>();
-  lightest->bytes += std::max<int64_t>(elements, 1) * static_cast<int64_t>(dtype_size(dtype));
-  return lightest->device;
-}
-
 std::function<DeviceName(const OpDef&, const AttrMap&)> Replicas::placement() const {
-  return [all = *this](const OpDef& op, const AttrMap& attrs) {
-    return all.place_variable(op, attrs);
+  VariablePlacement out;
+  out.of_node = [choice = choice_](const OpDef& op, const AttrMap& attrs) {
+    if (!op.is_variable) return DeviceName();
+    return choice->lightest(attrs.find("shape")->second.get<Shape>(),
+                            attrs.find("dtype")->second.get<DType>());
   };
+  out.of_variable = [choice = choice_](std::string_view name, const Shape& shape, DType dtype) {
+    return choice->of_variable(name, shape, dtype);
+  };
+  out.of_parts = [choice = choice_](const Shape& shape, DType dtype) {
+    return choice->of_parts(shape, dtype);
+  };
+  return out;
 }
 
 ReplicaScope Replicas::on_servers(Graph& graph, int k) const {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "frontends/cpp/cluster.h"
+#include "frontends/cpp/strategies/parts/server_sharding.h"
 #include "graph/graph.h"
 
 namespace leat {
@@ -53,6 +54,7 @@ class ReplicaScope {
 struct ReplicaJobs {
   std::string servers = "ps";
   std::string workers = "worker";
+  ServerSharding sharding = {};
 };
 
 // One replica for each task of the workers' job; one in this process if there is no cluster. Cheap
@@ -84,8 +86,8 @@ class Replicas {
   ReplicaScope on_worker(Graph& graph, int k) const;
   // All to that device.
   ReplicaScope on_device(Graph& graph, const DeviceName& device) const;
-  // Variables to the server with the fewest bytes so far, other nodes to worker k. Programs that
-  // make the same variables in the same order agree. Without servers, the workers' tasks are the
+  // Variables to the servers (ReplicaJobs::sharding), other nodes to worker k. Programs that make
+  // the same variables in the same order agree. Without servers, the workers' tasks are the
   // servers.
   ReplicaScope on_servers(Graph& graph, int k) const;
   // All to worker k. A variable "w" becomes "worker_<k>/w", a copy of the variable "w", which must
@@ -109,11 +111,9 @@ class Replicas {
   Output copy_of(Output variable, int k) const;
 
  private:
-  struct Load;  // bytes placed so far, by server
   Graph::Scopes scopes(Graph& graph, int k) const;
   Graph::Scopes sharing_scopes(Graph& graph, int k, std::string_view prefix, bool with_slots) const;
   std::function<DeviceName(const OpDef&, const AttrMap&)> placement() const;  // on servers
-  DeviceName place_variable(const OpDef& op, const AttrMap& attrs) const;
 
   std::string worker_job_;
   std::vector<DeviceName> workers_;
@@ -121,7 +121,7 @@ class Replicas {
   std::optional<int> own_;
   std::string target_;
   bool is_chief_ = true, has_servers_ = false;
-  std::shared_ptr<Load> load_;
+  std::shared_ptr<ServerChoice> choice_;
 };
 
 }  // namespace leat
