@@ -6,6 +6,8 @@
 #include <deque>
 #include <limits>
 
+#include "frontends/cpp/state/queue.h"
+#include "tests/support/eventually.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/strategy_programs.h"
 
@@ -129,7 +131,76 @@ TEST(Lbfgs, ServersDoNotChangeTheResult) {
   EXPECT_EQ(trained("lbfgs:batches=8", member(cluster, 0), 20), trained("lbfgs:batches=8", {}, 20));
 }
 
+TEST(Lbfgs, PortionsFollowTheSameRule) {
+  for (const char* strategy :
+       {"lbfgs:batches=1:portions=8:memory=3", "lbfgs:batches=2:portions=4:memory=3:backups=2"}) {
+    InProcessCluster cluster({{"ps", 2}, {"worker", 3}});
+    for (const int64_t evaluations : {1, 5, 20}) {
+      Rule rule;
+      for (int64_t i = 0; i < evaluations; ++i) rule.evaluate();
+      const auto w = trained(strategy, member(cluster, 0), evaluations);
+      EXPECT_NEAR(w[0], rule.w[0], 1e-6) << strategy << " " << evaluations;
+      EXPECT_NEAR(w[1], rule.w[1], 1e-6) << strategy << " " << evaluations;
+    }
+  }
+}
+
+// Worker 1 takes a portion and does not answer until the others have finished some evaluations
+// without it; then its answer, of old variables, comes.
+TEST(Lbfgs, APortionCountsOnceWhoeverAnswersFirst) {
+  InProcessCluster cluster({{"ps", 1}, {"worker", 2}});
+  Graph graph;
+  int replicas = 0;
+  Node *open = nullptr, *open_much = nullptr;
+  Output waiting;
+  const auto gated = [&](const Batch& batch) {
+    const Output held = variable(graph, "held", {}, i64, {.trainable = false});
+    if (++replicas != 2) return valley(batch);
+    const Queue gate(graph, "gate", {i32}, {.shapes = {{}}});
+    open = &gate.enqueue({constant(graph, 0)});
+    open_much = &gate.enqueue_many({full(graph, {1000}, constant(graph, 0))});
+    const Output arrived = [&] {
+      const ControlScope after(graph, {batch[0]});
+      return assign_add(held, 1);
+    }();
+    waiting = read_variable(held);
+    const ControlScope after(graph, {arrived});
+    const ControlScope opened(graph, {gate.dequeue()[0]});
+    return valley(Batch({identity(batch[0])}));
+  };
+  const auto made =
+      make_strategy("lbfgs:batches=1:portions=8:backups=8:memory=3", member(cluster, 0));
+  const Training training = made->minimize(graph, Sgd{1}, few_numbers(), gated);
+  TrainingSession session(training);
+  Rule rule;
+  const auto make_step = [&] {
+    session.step({});
+    rule.evaluate();
+    EXPECT_NEAR(session.session().run(variable_named(graph, "a")).item<double>(), rule.w[0], 1e-6);
+    EXPECT_NEAR(session.session().run(variable_named(graph, "b")).item<double>(), rule.w[1], 1e-6);
+  };
+  const auto batches_of_worker_1 = [&] { return session.session().run(waiting).item<int64_t>(); };
+  // Until it holds a portion, and then some more.
+  ASSERT_TRUE(eventually([&] {
+    make_step();
+    return batches_of_worker_1() == 1;
+  }));
+  for (int i = 0; i < 3; ++i) make_step();
+  EXPECT_EQ(batches_of_worker_1(), 1) << "it waits since";
+  session.session().run({*open});
+  ASSERT_TRUE(eventually([&] {
+    make_step();
+    return batches_of_worker_1() == 2;
+  })) << "its late answer has been dropped, and it has taken another portion";
+  session.session().run({*open_much});
+  for (int i = 0; i < 5; ++i) make_step();
+}
+
 TEST(Lbfgs, ReportsMistakes) {
+  expect_error_with(Code::invalid_argument, "must not be fewer than the 1 workers, got -1",
+                    [] { make_strategy("lbfgs:batches=1:portions=-1", {}); });
+  expect_error_with(Code::invalid_argument, "backups, of the 0 portions, must be in [0, 0], got 1",
+                    [] { make_strategy("lbfgs:batches=1:backups=1", {}); });
   expect_error_with(Code::invalid_argument, "the option 'batches' is needed",
                     [] { make_strategy("lbfgs", {}); });
   expect_error_with(Code::invalid_argument, "memory must be positive, got 0",

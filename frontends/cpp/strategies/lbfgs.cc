@@ -2,6 +2,8 @@
 
 #include <limits>
 
+#include "frontends/cpp/strategies/lbfgs_rule.h"
+
 namespace leat {
 namespace {
 
@@ -157,11 +159,61 @@ void advance(const Vectors& v, const Decision& decided, int64_t m, std::vector<O
 
 }  // namespace
 
+namespace lbfgs {
+
+std::vector<Output> accepted_or_not(Training& training, const Evaluation& evaluated,
+                                    const LbfgsOptions& options, std::vector<Output> updates,
+                                    Location at) {
+  check(!evaluated.gradients.empty(), "the loss of the model function (", at,
+        ") does not depend on a trainable variable");
+  Graph& graph = *training.graph;
+  std::vector<Vectors> vectors;
+  for (const auto& [variable, gradient] : evaluated.gradients) {
+    const ColocationScope with(graph, {variable});
+    vectors.emplace_back(variable, gradient, options.memory, at);
+  }
+  const ColocationScope with(graph, {training.global_step});
+  const Coordinator coordinator(graph, at);
+  std::vector<Output> products;
+  for (const Vectors& each : vectors) products.push_back(each.products);
+  const double rounding = evaluated.dtype == f64 ? std::numeric_limits<double>::epsilon()
+                                                 : std::numeric_limits<float>::epsilon();
+  const Decision decided = coordinator.decide(evaluated.loss, add_n(products, at), options.memory,
+                                              options.decrease, rounding, updates, at);
+  for (const Vectors& each : vectors) advance(each, decided, options.memory, updates, at);
+  {
+    const ControlScope after(graph, updates);
+    updates.push_back(assign_add(training.global_step, 1, at));
+  }
+  std::vector<Output> ended = {
+      assign(coordinator.loss, std::numeric_limits<double>::infinity(), at)};
+  for (const Vectors& each : vectors) {
+    const ColocationScope there(graph, {each.variable});
+    ended.push_back(assign(each.variable, read_variable(each.start, at), at));
+  }
+  training.end = group(graph, ended, "end", at);
+  return updates;
+}
+
+Output dense_gradient(const GradientAndVariable& of_batch, Location at) {
+  if (!of_batch.indices) return of_batch.gradient;
+  return segment_sum(of_batch.gradient, of_batch.indices,
+                     constant(of_batch.gradient.graph(), of_batch.variable.shape()[0]), at);
+}
+
+}  // namespace lbfgs
+
 Lbfgs::Lbfgs(const StrategyCluster& cluster, Options options)
     : Strategy(Replicas(cluster, {.servers = options.ps_job, .workers = options.worker_job})),
       options_(std::move(options)) {
   check(options_.batches > 0, "lbfgs: batches, those of a worker's share, must be positive, got ",
         options_.batches);
+  check(options_.portions == 0 || options_.portions >= replicas().count(),
+        "lbfgs: portions, of the whole data, must not be fewer than the ", replicas().count(),
+        " workers, got ", options_.portions);
+  check(options_.backups >= 0 && options_.backups <= options_.portions, "lbfgs: backups, of the ",
+        options_.portions, " portions, must be in [0, ", options_.portions, "], got ",
+        options_.backups);
   check(options_.memory > 0, "lbfgs: memory must be positive, got ", options_.memory);
   check(options_.decrease > 0 && options_.decrease < 1, "lbfgs: decrease must be in (0, 1), got ",
         options_.decrease);
@@ -171,6 +223,7 @@ Training Lbfgs::minimize(Graph& graph, const Optimizer& optimizer, const Dataset
                          const ModelFunction& model, Location at) const {
   Training training = new_training(graph, /*drives_all=*/true);
   if (training.is_idle) return training;
+  if (options_.portions > 0) return with_portions(std::move(training), optimizer, data, model, at);
   const int n = replicas().count();
   const size_t before = trainable_variables(graph).size();
   const std::vector<Losses> built =
@@ -199,13 +252,10 @@ Training Lbfgs::minimize(Graph& graph, const Optimizer& optimizer, const Dataset
     losses.push_back(add_up("loss_of_batches", cast(loss, f64), {}));
     for (size_t i = 0; i < trainable.size(); ++i) {
       if (!of_batch[i].gradient) continue;
-      GradientAndVariable each = of_batch[i];
-      if (each.indices) {  // beside the sum, not beside the variable
-        each.gradient =
-            segment_sum(each.gradient, each.indices, constant(graph, each.variable.shape()[0]), at);
-      }
+      // Beside the sum, not beside the variable.
+      const Output gradient = lbfgs::dense_gradient(of_batch[i], at);
       gradients[i].push_back(add_up(concat(variable_name(trainable[i]), "/gradient_of_batches"),
-                                    each.gradient, trainable[i].shape()));
+                                    gradient, trainable[i].shape()));
     }
   }
   const auto first = replicas().on_servers(graph, 0);
@@ -213,39 +263,18 @@ Training Lbfgs::minimize(Graph& graph, const Optimizer& optimizer, const Dataset
 
   const NameScope scope(graph, "evaluate");
   const double batches = static_cast<double>(n) * static_cast<double>(options_.batches);
-  std::vector<Vectors> vectors;
+  lbfgs::Evaluation evaluated{.dtype = built.front().loss.dtype()};
   for (size_t i = 0; i < trainable.size(); ++i) {
     if (gradients[i].empty()) continue;
     const ColocationScope with(graph, {trainable[i]});
-    vectors.emplace_back(trainable[i], add_n(gradients[i], at) * (1 / batches), options_.memory,
-                         at);
+    evaluated.gradients.push_back({trainable[i], add_n(gradients[i], at) * (1 / batches)});
   }
-  check(!vectors.empty(), "the loss of the model function (", at,
-        ") does not depend on a trainable variable");
   const ColocationScope with(graph, {training.global_step});
-  const Coordinator coordinator(graph, at);
-  std::vector<Output> products, updates = emptied;
-  for (const Vectors& each : vectors) products.push_back(each.products);
-  const double rounding = built.front().loss.dtype() == f64 ? std::numeric_limits<double>::epsilon()
-                                                            : std::numeric_limits<float>::epsilon();
-  const Decision decided =
-      coordinator.decide(add_n(losses, at) * (1 / batches), add_n(products, at), options_.memory,
-                         options_.decrease, rounding, updates, at);
-  for (const Vectors& each : vectors) advance(each, decided, options_.memory, updates, at);
-  {
-    const ControlScope after(graph, updates);
-    updates.push_back(assign_add(training.global_step, 1, at));
-  }
+  evaluated.loss = add_n(losses, at) * (1 / batches);
+  const std::vector<Output> updates =
+      lbfgs::accepted_or_not(training, evaluated, options_, emptied, at);
   training.periodic.push_back(every(options_.batches, &group(graph, updates, "evaluated", at)));
   training.batches_per_step = options_.batches;
-
-  std::vector<Output> ended = {
-      assign(coordinator.loss, std::numeric_limits<double>::infinity(), at)};
-  for (const Vectors& each : vectors) {
-    const ColocationScope there(graph, {each.variable});
-    ended.push_back(assign(each.variable, read_variable(each.start, at), at));
-  }
-  training.end = group(graph, ended, "end", at);
   return training;
 }
 

@@ -10,14 +10,19 @@ namespace leat {
 struct LbfgsOptions {
   std::string ps_job = "ps";  // without such a job the workers' tasks are the servers
   std::string worker_job = "worker";
-  int64_t batches = 0;     // that a worker's share of the data has; must be given
+  // That a worker's share of the data has, or with portions, that a portion has; must be given.
+  int64_t batches = 0;
+  // 0: each worker has a fixed share. Else the data is cut into so many portions, more than there
+  // are workers, and whoever is free takes the next one.
+  int64_t portions = 0;
+  int64_t backups = 0;     // so many of the portions, the last ones, are handed out twice
   int64_t memory = 10;     // m: pairs (s, y) that are kept
   double decrease = 1e-4;  // c of the line search, in (0, 1)
 };
 
 // Cost of an evaluation, for which each worker reads its share once: 2S bytes per worker, S those
-// of the variables (down, with each batch) and of their gradient (up, once), and (2m + 3)² + 4m + 2
-// numbers per variable between its server and the coordinator; 4 trips.
+// of the variables (down, with each batch) and of their gradient (up, once, or once per portion),
+// and (2m + 3)² + 4m + 2 numbers per variable between its server and the coordinator; 4 trips.
 //
 // An evaluation is the loss f and the gradient g of all data at w: the mean over the workers of the
 // mean over their batches. It is accepted if f <= f0 + c·t·(g0·d) (Armijo), where w0, f0 and g0 are
@@ -33,8 +38,16 @@ struct LbfgsOptions {
 // a model without an l1 penalty and without noise (dropout, or shuffled batches of unequal sizes)
 // is what it needs. `data` repeats, with `batches` batches per share in an epoch. global_step
 // counts evaluations. The variables hold the point that is evaluated, and at the end of the
-// training the last accepted one. In-graph: the chief's program drives all. Unlike the paper's
-// coordinator it gives each worker a fixed share, and does not hand out portions twice.
+// training the last accepted one. In-graph: the chief's program drives all.
+//
+// With portions: Dataset::share(portions, p) is portion p, and `data` has `batches` batches of it
+// in an epoch. A lane of the training (Training::lanes) for each worker takes tickets from a queue
+// beside global_step; a portion's sum of gradients goes up when it is complete. The first answer
+// for a portion of an evaluation counts, others are dropped, as are tickets of a portion that has
+// been answered: a slow worker does not hold up an evaluation if its portion is among those that
+// are handed out twice. A lost one ends the session, as in all in-graph strategies. The order of
+// the sum is that in which portions arrive. There are no metrics, and training.loss is that of the
+// evaluation.
 //
 // Dean et al., "Large scale distributed deep networks", NIPS 2012, §4.2 (Sandblaster); Nocedal and
 // Wright, "Numerical optimization", 2006, algorithms 3.1, 7.4 and 7.5; Chen, Wang and Zhou,
@@ -48,6 +61,9 @@ class Lbfgs : public Strategy {
                     const ModelFunction& model, Location at = here()) const override;
 
  private:
+  Training with_portions(Training training, const Optimizer& optimizer, const Dataset& data,
+                         const ModelFunction& model, Location at) const;
+
   Options options_;
 };
 

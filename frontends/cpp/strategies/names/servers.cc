@@ -74,9 +74,11 @@ std::unique_ptr<Strategy> make_downpour(const StrategyCluster& cluster,
 
 std::unique_ptr<Strategy> make_lbfgs(const StrategyCluster& cluster, const OptionReader& options) {
   check(options.has("batches"), options.where("batches"),
-        "is needed: how many batches a worker's share of the data has");
+        "is needed: how many batches a worker's share of the data has, or a portion");
   return std::make_unique<Lbfgs>(cluster,
                                  LbfgsOptions{.batches = options.integer("batches", 0),
+                                              .portions = options.integer("portions", 0),
+                                              .backups = options.integer("backups", 0),
                                               .memory = options.integer("memory", 10),
                                               .decrease = options.number("decrease", 1e-4)});
 }
@@ -132,7 +134,9 @@ Entries of_servers() {
        make_downpour},
       {{"lbfgs",
         "one step of L-BFGS with the gradient of all data, vectors on the ps",
-        {{"batches", "(needed)", "of a worker's share"},
+        {{"batches", "(needed)", "of a worker's share, or of a portion"},
+         {"portions", "0", "of the data, which workers take when they are free; 0: fixed shares"},
+         {"backups", "0", "how many of the portions, the last ones, are handed out twice"},
          {"memory", "10", "pairs that approximate the Hessian"},
          {"decrease", "0.0001",
           "of the loss that a step must bring, as a part of what it promises"}}},
