@@ -277,4 +277,21 @@ ResolvedCluster resolve_open_mpi(std::string_view jobs, const Environment& envir
               "OMPI_COMM_WORLD_SIZE");
 }
 
+std::string note_on_unused_ranks(const Environment& environment) {
+  struct Launcher {
+    const char *rank, *size, *command, *source;
+  };
+  for (const Launcher& each :
+       {Launcher{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "mpirun", "mpi"},
+        Launcher{"SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "srun", "slurm"}}) {
+    const auto rank = environment(each.rank), size = environment(each.size);
+    if (!rank || *rank != "0" || !size || *size == "1") continue;
+    return concat("leat: ", each.command, " started ", *size,
+                  " copies of this program, and each of them trains alone: for one cluster, start ",
+                  each.command, " -n ", *size, " leat run ", each.source,
+                  ":ps=1,worker=* -- PROGRAM");
+  }
+  return "";
+}
+
 }  // namespace leat

@@ -33,6 +33,11 @@ ResolvedCluster resolve_slurm(std::string_view jobs, const Environment& environm
 // ranks each: "ps=1,worker=3,hosts=a;b".
 ResolvedCluster resolve_open_mpi(std::string_view jobs, const Environment& environment);
 
+// For a program that has no cluster, though srun or mpirun started it as rank 0 of several: they
+// would all do the same. A line that says how to start it; empty for other ranks and other
+// launchers.
+std::string note_on_unused_ranks(const Environment& environment);
+
 // "node[01-03,7],gpu1" → node01 node02 node03 node7 gpu1
 std::vector<std::string> expand_host_list(std::string_view text);
 

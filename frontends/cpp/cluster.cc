@@ -5,9 +5,11 @@
 #include <charconv>
 #include <cstdlib>
 #include <exception>
+#include <iostream>
 #include <optional>
 
 #include "core/error.h"
+#include "distributed/cluster/cluster_resolvers.h"
 #include "distributed/hosted_task.h"
 
 namespace leat {
@@ -70,7 +72,11 @@ Cluster join_cluster(const JoinOptions& options) {
   auto state = std::make_unique<Cluster::State>();
   const std::optional<int> launcher_fd = take_launcher_fd();
   const auto start_timeout = take_from_environment<double>(start_timeout_variable);
-  if (auto cluster = cluster_from_environment()) state->cluster = std::move(*cluster);
+  if (auto cluster = cluster_from_environment()) {
+    state->cluster = std::move(*cluster);
+  } else if (const std::string note = note_on_unused_ranks(process_environment()); !note.empty()) {
+    std::cerr << note << std::endl;
+  }
   const ResolvedCluster& found = state->cluster;
   check(found.task || found.spec.size() == 0,
         "TF_CONFIG has a cluster but does not name this process's task: add "

@@ -4,7 +4,8 @@
 // `leat run cluster -- program` runs a task beside each worker's program; the program dials it.
 // Under `leat run --embed` the program itself is the task, like one with TensorFlow's
 // tf.train.Server: one process fewer, and feeds and fetches cross no wire. Without TF_CONFIG it
-// trains in this process.
+// trains in this process; where srun or mpirun started several copies of it, it also prints how to
+// make one cluster of them.
 #pragma once
 
 #include <chrono>

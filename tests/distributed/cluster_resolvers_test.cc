@@ -69,6 +69,19 @@ TEST(Slurm, EveryRankComputesTheSameCluster) {
   }
 }
 
+TEST(Ranks, TheFirstOfSeveralSaysHowTheyMakeACluster) {
+  EXPECT_EQ(note_on_unused_ranks(environment(slurm(0, 0))),
+            "leat: srun started 5 copies of this program, and each of them trains alone: for one "
+            "cluster, start srun -n 5 leat run slurm:ps=1,worker=* -- PROGRAM");
+  EXPECT_EQ(note_on_unused_ranks(environment(mpi(0, 3, 3))),
+            "leat: mpirun started 3 copies of this program, and each of them trains alone: for one "
+            "cluster, start mpirun -n 3 leat run mpi:ps=1,worker=* -- PROGRAM");
+  EXPECT_EQ(note_on_unused_ranks(environment(mpi(1, 3, 3))), "");
+  EXPECT_EQ(note_on_unused_ranks(environment(mpi(0, 1, 1))), "");
+  // In a batch script: srun has not started it.
+  EXPECT_EQ(note_on_unused_ranks(environment({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "4"}})), "");
+}
+
 TEST(Slurm, AcceptsOlderNamesAndAnotherPort) {
   const ResolvedCluster found =
       resolve_slurm("ps=1,worker=*,port=9000", environment({{"SLURM_PROCID", "2"},

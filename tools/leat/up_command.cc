@@ -126,8 +126,11 @@ all have ended, the tasks are stopped. If something fails, the first failure is 
 Examples:
   leat run local:ps=1,worker=2 -- ./mnist --epochs 10
   leat run --embed local:ps=1,worker=2 -- ./mnist --epochs 10
-  srun --ntasks 4 leat run slurm:ps=1,worker=* -- ./mnist
+  srun --kill-on-bad-exit --ntasks 4 leat run slurm:ps=1,worker=* -- ./mnist
   mpirun -n 4 leat run mpi:ps=1,worker=*,port=9000 -- ./mnist
+
+Under srun and mpirun every rank starts its own task, and its own copy of the program. If one fails, mpirun ends the others;
+so does srun with --kill-on-bad-exit. Give two jobs on one host different ports.
 
 Exit status: 0 if all programs ended with 0; else that of the first program or task that failed, 128 + n if it was killed
 by signal n; 128 + n after Ctrl-C or another signal n; 1 if the cluster could not start; 2 for a mistake in the command
