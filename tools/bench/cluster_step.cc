@@ -268,8 +268,7 @@ int main(int argc, char** argv) {
                  "AllReduce::Options, to find the best")
       ->capture_default_str();
   app.add_option("--trip-bytes", flags.all_reduce.trip_bytes,
-                 "AllReduce::Options, to find the best")
-      ->capture_default_str();
+                 "AllReduce::Options (default: measured), to find the best");
   app.add_option("--steps", flags.max_steps, "measure so many steps instead");
   app.add_option("--in-flight", flags.in_flight,
                  "steps that a program keeps under way (run_steps); the times are means of 50 then")

@@ -2,10 +2,13 @@
 """Compares Leat with TensorFlow, ONNX Runtime and torch, taken in turn in one run.
 
   tools/bench/compare.py --build build/release --python PY [--rounds 3] null_ops run_one mlp_1 mlp_64 cluster_null …
+  tools/bench/compare.py --python PY --rounds 1 --seconds 2 nulls seeds all_reduces      # the table of README.md
 
 PY is a Python with the peers (pip install tensorflow-cpu onnxruntime onnx numpy; torch may be in another one:
 --torch-python). Each comparison runs A B B A …, so that drift of the machine affects both. Prints medians and the
 ratio peer / Leat (above 1: Leat is faster), and marks rows where the two halves of one side differ by more than 10 %.
+"limit" is the time that the cores and the memory of this machine need at least, from their rates in this run (README.md);
+"Leat / limit" is Leat's least time over it.
 """
 import argparse
 import json
@@ -13,6 +16,7 @@ import os
 import statistics
 import subprocess
 import sys
+import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 
@@ -75,12 +79,74 @@ def torch_cluster(work, workers, batch=100):
     return measure
 
 
-def against(ours, peers, note=""):
-    """[(peer, its measure, Leat's measure, how Leat does it)]"""
-    return [(name, theirs, ours, note) for name, theirs in peers.items()]
+def leat_all_reduce(mib, workers):
+    def measure(a):
+        row = run([f"{a.build}/bin/leat", "run", "--embed", f"local:worker={workers}", "--", f"{a.build}/bin/bench/all_reduce",
+                   "--mib", str(mib), "--repeats", str(all_reduces(mib))])[0]
+        return row["median_s"]
+    return measure
 
 
-# name → (unit, [(peer, its measure, Leat's measure, how Leat does it)])
+def gloo_all_reduce(mib, workers):
+    def measure(a):
+        return run([a.torch_python, f"{HERE}/peers/torch_all_reduce.py", "--workers", str(workers), "--mib", str(mib),
+                    "--repeats", str(all_reduces(mib))])[0]["median_s"]
+    return measure
+
+
+def mpi_all_reduce(mib, workers):
+    def measure(a):
+        if a.mpi_program is None:
+            a.mpi_folder = tempfile.TemporaryDirectory()
+            a.mpi_program = f"{a.mpi_folder.name}/all_reduce"
+            subprocess.run(["mpicc", "-O2", f"{HERE}/peers/mpi_all_reduce.c", "-o", a.mpi_program], check=True)
+        as_root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+        return run(["mpirun", "--oversubscribe", "-n", str(workers), a.mpi_program, str(mib), str(all_reduces(mib))],
+                   as_root)[0]["median_s"]
+    return measure
+
+
+def all_reduces(mib):
+    return max(30, 400 // mib)
+
+
+LAYERS = {"lr": [10000, 1], "softmax": [784, 10], "snn": [784, 500, 10], "mlp": [784, 500, 500, 10]}
+
+
+def step_needs(work, mode, workers, batch=100):
+    """What one worker's step needs at least, whatever the program (README.md, "limit"): operations, bytes of examples and
+    bytes of variables that are read or written."""
+    sizes = LAYERS[work]
+    products = [batch * a * b for a, b in zip(sizes, sizes[1:])]
+    flops = 2 * (3 * sum(products) - products[0])  # forward, gradients of weights, those of inputs but the first
+    variables = 4 * sum(a * b + b for a, b in zip(sizes, sizes[1:]))
+    later = variables - 4 * sizes[0] * sizes[1]  # read again for the gradients of inputs
+    worker = variables + later + variables  # weights read, gradients written
+    update = 3 * variables  # gradients and weights read, weights written
+    if mode == "sync":
+        update = 2 * variables + update / workers  # each gradient is read and added to a sum; one update per step of all
+    elif mode == "all-reduce" and workers > 1:
+        update += 2 * (workers - 1) / workers * variables  # read from the others: parts of gradients, then of sums
+    return flops, 4 * batch * sizes[0], worker + update
+
+
+def limit(work, mode, workers):
+    flops, examples, variables = step_needs(work, mode, workers)
+    return lambda rates: (flops / rates["flops_per_s"] + examples / rates["memory_bytes_per_s"]
+                          + variables / rates["cache_bytes_per_s"])
+
+
+def all_reduce_limit(mib, workers):
+    moved = 2 * workers * mib * (1 << 20)  # each worker's values read, its sums written
+    return lambda rates: moved / rates["memory_bytes_per_s" if mib > 4 else "cache_bytes_per_s"]
+
+
+def against(ours, peers, note="", least=None):
+    """[(peer, its measure, Leat's measure, how Leat does it, the physical limit or None)]"""
+    return [(name, theirs, ours, note, least) for name, theirs in peers.items()]
+
+
+# name → (unit, [(peer, its measure, Leat's measure, how Leat does it, the physical limit or None)])
 WORK = {
     "null_ops": ("node", against(leat_bench("chain_of_adds/10000", 10000), {
         "TensorFlow": peer("null_ops.py", "--peer", "tf", "--nodes", "10000"),
@@ -102,10 +168,20 @@ for _n in (1, 2, 4, 8):
 for _work in ("lr", "softmax", "snn", "mlp"):
     for _n in (1, 3, 5):
         for _mode in ("async", "sync"):
-            _rows = against(cluster(_work, _mode, 1, _n), {"TensorFlow": tf_cluster(_work, _mode, 1, _n)}, "1 ps")
+            _rows = against(cluster(_work, _mode, 1, _n), {"TensorFlow": tf_cluster(_work, _mode, 1, _n)}, "1 ps",
+                            limit(_work, _mode, _n))
             if _mode == "sync":  # like against like: torch's is an all-reduce
-                _rows += against(cluster(_work, "all-reduce", 0, _n), {"torch DDP": torch_cluster(_work, _n)}, "all-reduce")
+                _rows += against(cluster(_work, "all-reduce", 0, _n), {"torch DDP": torch_cluster(_work, _n)}, "all-reduce",
+                                 limit(_work, "all-reduce", _n))
             WORK[f"cluster_{_work}_{_n}_{_mode}"] = ("step", _rows)
+for _mib in (1, 25):
+    for _n in (2, 3, 4):
+        WORK[f"all_reduce_{_mib}_{_n}"] = (f"{_mib} MiB", against(leat_all_reduce(_mib, _n), {
+            "torch gloo": gloo_all_reduce(_mib, _n), "Open MPI": mpi_all_reduce(_mib, _n)},
+            least=all_reduce_limit(_mib, _n)))
+GROUPS = {"nulls": [name for name in WORK if name.startswith("cluster_null")],
+          "seeds": [name for name in WORK if name.startswith("cluster_") and not name.startswith("cluster_null")],
+          "all_reduces": [name for name in WORK if name.startswith("all_reduce_")]}
 
 
 def duration(seconds):
@@ -118,7 +194,7 @@ def duration(seconds):
 def main():
     ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     ap.add_argument("work", nargs="*", default=["null_ops", "run_one", "mlp_1", "mlp_64", "cluster_null"],
-                    help="one or more of: " + " ".join(WORK))
+                    help="one or more of: " + " ".join(WORK) + "; groups of them: " + " ".join(GROUPS))
     ap.add_argument("--build", default="build/release")
     ap.add_argument("--python", default=sys.executable, help="a Python with tensorflow and onnxruntime")
     ap.add_argument("--torch-python", help="a Python with torch (default: the same)")
@@ -127,14 +203,21 @@ def main():
     ap.add_argument("--only", help="only peers whose name contains this")
     a = ap.parse_args()
     a.torch_python = a.torch_python or a.python
+    a.mpi_program = None  # compiled when it is needed
+    a.work = [name for work in a.work for name in GROUPS.get(work, [work])]
     unknown = [name for name in a.work if name not in WORK]
     if unknown:
         ap.error(f"unknown work {', '.join(unknown)}; known: {' '.join(WORK)}")
     print(f"load average {os.getloadavg()[0]:.2f}, {os.cpu_count()} cores, {a.rounds} rounds of A B B A\n")
-    print("| work | Leat | peer | peer's time | ratio of medians | ratio of minima |\n|---|---|---|---|---|---|")
+    rates = None
+    if any(row[4] for name in a.work for row in WORK[name][1]):
+        rates = run([a.python, f"{HERE}/peers/machine_rates.py"])[0]
+        print(f"{rates['cores']} cores together: {rates['flops_per_s'] / 1e9:.0f} GFLOP/s, "
+              f"{rates['memory_bytes_per_s'] / 1e9:.1f} GB/s of memory, {rates['cache_bytes_per_s'] / 1e9:.0f} GB/s of caches\n")
+    print("| work | Leat | peer | peer's time | ratio of medians | ratio of minima | limit | Leat / limit |\n|---|---|---|---|---|---|---|---|")
     for name in a.work:
         unit, rows = WORK[name]
-        for other, theirs, ours, note in rows:
+        for other, theirs, ours, note, least in rows:
             if a.only and a.only.lower() not in other.lower():
                 continue
             mine, others = [], []
@@ -145,7 +228,8 @@ def main():
             drift = "" if all(0.9 < h < 1.1 for h in halves) else f" (halves differ: {halves[0]:.2f}, {halves[1]:.2f})"
             how = f" ({note})" if note else ""
             print(f"| {name}{how} | {duration(statistics.median(mine))} per {unit} | {other} | {duration(statistics.median(others))} "
-                  f"| {statistics.median(others) / statistics.median(mine):.2f}{drift} | {min(others) / min(mine):.2f} |", flush=True)
+                  f"| {statistics.median(others) / statistics.median(mine):.2f}{drift} | {min(others) / min(mine):.2f} "
+                  + (f"| {duration(least(rates))} | {min(mine) / least(rates):.1f} |" if least else "| | |"), flush=True)
 
 
 if __name__ == "__main__":

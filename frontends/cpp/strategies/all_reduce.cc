@@ -4,6 +4,7 @@
 
 #include "frontends/cpp/control_flow/cond.h"
 #include "frontends/cpp/state/queue.h"
+#include "frontends/cpp/strategies/parts/link_speed.h"
 
 namespace leat {
 namespace {
@@ -75,10 +76,17 @@ std::vector<AllReduce::Gradients> AllReduce::gradients(const Optimizer& optimize
 }
 
 collectives::AllReduceOptions AllReduce::exchange_options() const {
-  return {.reduction = options_.reduction,
-          .algorithm = options_.algorithm,
-          .bucket_bytes = options_.bucket_bytes,
-          .trip_bytes = options_.trip_bytes};
+  collectives::AllReduceOptions out{.reduction = options_.reduction,
+                                    .algorithm = options_.algorithm,
+                                    .bucket_bytes = options_.bucket_bytes};
+  // Two workers send each other as many bytes either way.
+  const bool is_chosen = out.algorithm == collectives::Algorithm::automatic && workers() > 2;
+  if (options_.trip_bytes) {
+    out.trip_bytes = *options_.trip_bytes;
+  } else if (is_chosen) {
+    out.trip_bytes = link_speed(replicas()).trip_bytes();
+  }
+  return out;
 }
 
 void AllReduce::exchange(std::vector<Gradients>& all, std::vector<Output>& updates,

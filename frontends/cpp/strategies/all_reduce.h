@@ -1,6 +1,7 @@
 // All-reduce: every worker has its own copy of the variables, and all apply the same mean gradient.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,7 +22,8 @@ struct AllReduceOptions {
   // torch's DistributedDataParallel.
   collectives::Algorithm algorithm = collectives::Algorithm::automatic;
   int64_t bucket_bytes = 25 << 20;
-  int64_t trip_bytes = 256 << 10;
+  // αB, by which collectives::Algorithm::automatic chooses; none: measured once (link_speed.h).
+  std::optional<int64_t> trip_bytes = {};
   collectives::Reduction reduction = collectives::Reduction::mean;
   // Mini-batches whose gradients are added up on the worker before they are exchanged: 1/p of the
   // bytes, and one update with the mean of all. Horovod's backward_passes_per_step; with all

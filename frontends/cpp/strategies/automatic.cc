@@ -6,6 +6,7 @@
 
 #include "core/text_table.h"
 #include "frontends/cpp/strategies/parts/collectives.h"
+#include "frontends/cpp/strategies/parts/link_speed.h"
 
 namespace leat {
 namespace {
@@ -32,10 +33,15 @@ bool is_on_server(Way way) { return way == Way::servers || way == Way::rows; }
 Automatic::Automatic(const StrategyCluster& cluster, Options options)
     : Strategy(Replicas(cluster, {.servers = options.ps_job, .workers = options.worker_job})),
       options_(std::move(options)) {
+  if (!options_.trip_us || !options_.megabytes_per_second) {
+    const LinkSpeed speed = link_speed(replicas());
+    if (!options_.trip_us) options_.trip_us = speed.trip_us;
+    if (!options_.megabytes_per_second) options_.megabytes_per_second = speed.megabytes_per_second;
+  }
   check(options_.trip_us >= 0 && options_.megabytes_per_second > 0 &&
-            std::isfinite(options_.trip_us) && std::isfinite(options_.megabytes_per_second),
+            std::isfinite(*options_.trip_us) && std::isfinite(*options_.megabytes_per_second),
         "automatic: trip_us must not be negative and megabytes_per_second must be positive, got ",
-        options_.trip_us, " and ", options_.megabytes_per_second);
+        *options_.trip_us, " and ", *options_.megabytes_per_second);
 }
 
 std::vector<double> Automatic::costs(int64_t bytes, int64_t rows, int64_t all) const {
@@ -43,7 +49,7 @@ std::vector<double> Automatic::costs(int64_t bytes, int64_t rows, int64_t all) c
   const auto job = static_cast<double>(replicas().servers().size());
   const double k = job > 0 ? job : n;
   const auto time = [&](double trips, double sent) {  // bytes per µs are megabytes per second
-    return trips * options_.trip_us + sent / options_.megabytes_per_second;
+    return trips * *options_.trip_us + sent / *options_.megabytes_per_second;
   };
   const double busy = std::clamp(static_cast<double>(all) / std::max(s, 1.0), 1.0, k);
   const auto through_servers = [&](double sent) {
@@ -103,7 +109,7 @@ std::string Automatic::explain(const std::vector<Choice>& choices) const {
                                         : names_of_ways[static_cast<size_t>(each.way)]);
   }
   return concat("automatic: ", replicas().count(), " workers, ", replicas().servers().size(),
-                " servers, ", options_.trip_us, " µs per trip, ", options_.megabytes_per_second,
+                " servers, ", *options_.trip_us, " µs per trip, ", *options_.megabytes_per_second,
                 " MB/s; µs per step\n", aligned(rows));
 }
 
@@ -177,7 +183,8 @@ Training Automatic::minimize(Graph& graph, const Optimizer& optimizer, const Dat
     for (size_t v = 0; v < variables.size(); ++v) {
       if (ways[v] == way) which.push_back(v);
     }
-    const auto trip_bytes = static_cast<int64_t>(options_.trip_us * options_.megabytes_per_second);
+    const auto trip_bytes =
+        static_cast<int64_t>(*options_.trip_us * *options_.megabytes_per_second);
     collectives::all_reduce(replicas(), gradients, which,
                             {.algorithm = algorithm, .trip_bytes = trip_bytes}, at);
   };

@@ -1,6 +1,7 @@
 // Automatic: for each variable the exchange that costs least.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,10 +12,10 @@ namespace leat {
 struct AutomaticOptions {
   std::string ps_job = "ps";  // without such a job the workers' tasks are the servers
   std::string worker_job = "worker";
-  // α, the time of a trip, and B, what a task sends and at the same time receives. Measured with
-  // cluster_step, workers on one host over loopback; between hosts, their network's.
-  double trip_us = 100;
-  double megabytes_per_second = 2'600;
+  // α, the time of a trip, and B, what a task sends and at the same time receives. None: measured
+  // once (link_speed.h).
+  std::optional<double> trip_us = {};
+  std::optional<double> megabytes_per_second = {};
   // A larger variable is kept on a server alone: each worker would have a copy of it and its slots.
   int64_t largest_copy = int64_t{1} << 30;
 };
@@ -71,7 +72,7 @@ class Automatic : public Strategy {
   struct Places;
   std::vector<double> costs(int64_t bytes, int64_t rows, int64_t all) const;
 
-  Options options_;
+  Options options_;  // all of them known
 };
 
 }  // namespace leat

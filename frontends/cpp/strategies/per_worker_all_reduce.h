@@ -13,7 +13,7 @@ struct PerWorkerAllReduceOptions {
   // See collectives.h; without `servers`.
   collectives::Algorithm algorithm = collectives::Algorithm::automatic;
   int64_t bucket_bytes = 25 << 20;
-  int64_t trip_bytes = 256 << 10;
+  int64_t trip_bytes = 256 << 10;  // not measured: all programs must choose the same algorithm
   collectives::Reduction reduction = collectives::Reduction::mean;
 };
 

@@ -20,7 +20,7 @@ AllReduceOptions all_reduce_options(const OptionReader& options) {
   if (options.boolean("adasum", false)) out.reduction = collectives::Reduction::adasum;
   out.algorithm = known.at(algorithm);
   out.bucket_bytes = options.integer("bucket_bytes", out.bucket_bytes);
-  out.trip_bytes = options.integer("trip_bytes", out.trip_bytes);
+  if (options.has("trip_bytes")) out.trip_bytes = options.integer("trip_bytes", 0);
   out.backward_passes_per_step =
       options.integer("backward_passes_per_step", out.backward_passes_per_step);
   out.compression = compression_of(options);
@@ -64,11 +64,10 @@ std::unique_ptr<Strategy> make_all_reduce(const StrategyCluster& cluster,
               all.backward_passes_per_step == 1,
           options.where("replicas"),
           "per_worker does not go with compress, filter, join or backward_passes_per_step");
-    return std::make_unique<PerWorkerAllReduce>(
-        cluster, PerWorkerAllReduceOptions{.algorithm = all.algorithm,
-                                           .bucket_bytes = all.bucket_bytes,
-                                           .trip_bytes = all.trip_bytes,
-                                           .reduction = all.reduction});
+    PerWorkerAllReduceOptions out{
+        .algorithm = all.algorithm, .bucket_bytes = all.bucket_bytes, .reduction = all.reduction};
+    out.trip_bytes = all.trip_bytes.value_or(out.trip_bytes);
+    return std::make_unique<PerWorkerAllReduce>(cluster, out);
   }
   return std::make_unique<AllReduce>(cluster, all_reduce_options(options));
 }
@@ -76,8 +75,8 @@ std::unique_ptr<Strategy> make_all_reduce(const StrategyCluster& cluster,
 std::unique_ptr<Strategy> make_automatic(const StrategyCluster& cluster,
                                          const OptionReader& options) {
   AutomaticOptions out;
-  out.trip_us = options.number("trip_us", out.trip_us);
-  out.megabytes_per_second = options.number("bandwidth", out.megabytes_per_second);
+  if (options.has("trip_us")) out.trip_us = options.number("trip_us", 0);
+  if (options.has("bandwidth")) out.megabytes_per_second = options.number("bandwidth", 0);
   out.largest_copy = options.integer("largest_copy", out.largest_copy);
   return std::make_unique<Automatic>(cluster, out);
 }
@@ -88,7 +87,8 @@ Entries of_all_reduce() {
   std::vector<StrategyOption> options = {
       {"algorithm", "automatic", "direct, chunks, servers, or what costs less"},
       {"bucket_bytes", "26214400", "gradients exchanged together"},
-      {"trip_bytes", "262144", "bytes that could be sent in the time of a trip"},
+      {"trip_bytes", "(measured)",
+       "bytes that could be sent in the time of a trip; per_worker: 262144"},
       {"adasum", "false", "instead of the mean"},
       {"backward_passes_per_step", "1", "mini-batches added up on the worker for one update"},
       {"replicas", "in_graph",
@@ -115,8 +115,8 @@ Entries of_all_reduce() {
        make_full_batch},
       {{"automatic",
         "for each variable what costs less: all_reduce, byteps or a server",
-        {{"trip_us", "100", "time of a trip between tasks, in microseconds"},
-         {"bandwidth", "2600", "MB/s that a task sends"},
+        {{"trip_us", "(measured)", "time of a trip between tasks, in microseconds"},
+         {"bandwidth", "(measured)", "MB/s that a task sends"},
          {"largest_copy", "1073741824", "bytes of a variable that each worker may have"}}},
        make_automatic},
   };

@@ -1,0 +1,106 @@
+// What an all-reduce of one tensor costs between processes of one host, as AllReduce exchanges a
+// bucket of gradients: one copy per worker under `leat run --embed`, the chief's prints one JSON
+// line.
+//   leat run --embed local:worker=3 -- all_reduce --mib 25
+// Every worker has a variable of so many MiB; a step makes the sum of all on each. The peers are
+// peers/torch_all_reduce.py (gloo) and peers/mpi_all_reduce.c.
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <iostream>
+#include <map>
+
+#include "frontends/cpp/cluster.h"
+#include "frontends/cpp/initializers.h"
+#include "frontends/cpp/session.h"
+#include "frontends/cpp/strategies/parts/collectives.h"
+#include "frontends/cpp/strategies/parts/link_speed.h"
+#include "frontends/cpp/variables.h"
+
+namespace {
+
+using namespace leat;
+using collectives::Algorithm;
+using Clock = std::chrono::steady_clock;
+
+const std::map<std::string, Algorithm> algorithms = {{"automatic", Algorithm::automatic},
+                                                     {"direct", Algorithm::direct},
+                                                     {"chunks", Algorithm::chunks}};
+
+struct Flags {
+  double mib = 1;
+  int repeats = 200;
+  std::string algorithm = "automatic";
+  collectives::AllReduceOptions options;
+};
+
+void run(const Flags& flags) {
+  const Cluster cluster = join_cluster();
+  check(cluster.task().has_value(),
+        "run this under `leat run --embed local:worker=2 -- …`: TF_CONFIG is not set");
+  if (!cluster.is_chief()) return;
+  Graph graph;
+  const Replicas replicas{StrategyCluster(cluster)};
+  const auto elements = static_cast<int64_t>(flags.mib * (1 << 20)) / 4;
+  collectives::PerReplica values;
+  std::vector<Output> checks;
+  for (int k = 0; k < replicas.count(); ++k) {
+    const auto there = replicas.on_worker(graph, k);
+    values.push_back(variable(graph, concat("values_", k), {elements},
+                              initializers::constant(static_cast<double>(k + 1))));
+  }
+  const LinkSpeed speed = link_speed(replicas);
+  collectives::AllReduceOptions options = flags.options;
+  options.trip_bytes = speed.trip_bytes();
+  const collectives::PerReplica sums = collectives::all_reduce(replicas, values, options);
+  Targets targets;
+  for (int k = 0; k < replicas.count(); ++k) {
+    const auto there = replicas.on_worker(graph, k);
+    targets.emplace_back(sums[static_cast<size_t>(k)]);
+    checks.push_back(leat::max(sums[static_cast<size_t>(k)]));
+    checks.push_back(leat::min(sums[static_cast<size_t>(k)]));
+  }
+  Session session(graph, {.target = cluster.target()});
+  session.initialize();
+  const int n = replicas.count();
+  for (const Tensor& each : session.run(checks))
+    check(each.item<float>() == static_cast<float>(n * (n + 1) / 2), "the sum is ", each);
+  const Callable step = session.prepare({}, {}, targets);
+  std::vector<Tensor> feeds, fetches;
+  std::vector<double> times;
+  for (int i = -10; i < flags.repeats; ++i) {
+    const auto before = Clock::now();
+    step.run(feeds, fetches);
+    if (i >= 0) times.push_back(std::chrono::duration<double>(Clock::now() - before).count());
+  }
+  std::sort(times.begin(), times.end());
+  std::cout << R"({"bench": "all_reduce", "peer": "leat", "workers": )" << n << R"(, "mib": )"
+            << flags.mib << R"(, "algorithm": ")" << flags.algorithm << R"(", "median_s": )"
+            << times[times.size() / 2] << R"(, "min_s": )" << times.front() << R"(, "trip_us": )"
+            << speed.trip_us << R"(, "mb_per_s": )" << speed.megabytes_per_second << "}"
+            << std::endl;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Flags flags;
+  flags.options.reduction = collectives::Reduction::sum;
+  CLI::App app{"All-reduce of one tensor; run it under `leat run --embed local:worker=N`."};
+  app.add_option("--mib", flags.mib, "size of the tensor")
+      ->check(CLI::Range(0.001, 1024.0))
+      ->capture_default_str();
+  app.add_option("--repeats", flags.repeats)->check(CLI::PositiveNumber)->capture_default_str();
+  app.add_option("--algorithm", flags.algorithm)
+      ->check(CLI::IsMember(algorithms))
+      ->capture_default_str();
+  CLI11_PARSE(app, argc, argv);
+  flags.options.algorithm = algorithms.at(flags.algorithm);
+  try {
+    run(flags);
+    return 0;
+  } catch (const Error& error) {
+    std::cerr << error.status().to_string() << std::endl;
+    return 1;
+  }
+}
