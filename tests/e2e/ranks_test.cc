@@ -5,7 +5,7 @@
 #include <signal.h>
 
 #include <cstdlib>
-#include <optional>
+#include <map>
 #include <regex>
 
 #include "core/error.h"
@@ -85,6 +85,21 @@ class Ranks : public testing::TestWithParam<const char*> {
   Launcher launcher_;
 };
 
+// By the name of the task, such as worker:1.
+std::map<std::string, pid_t> tasks_in(const std::string& output) {
+  const std::regex ready("/job:(ps|worker)/task:([0-9]+) ready at .*, pid ([0-9]+)");
+  std::map<std::string, pid_t> out;
+  for (std::sregex_iterator at(output.begin(), output.end(), ready), end; at != end; ++at)
+    out[concat((*at)[1].str(), ":", (*at)[2].str())] = std::stoi((*at)[3]);
+  return out;
+}
+
+void expect_gone(const std::map<std::string, pid_t>& tasks) {
+  std::vector<pid_t> pids;
+  for (const auto& [name, pid] : tasks) pids.push_back(pid);
+  leat::expect_gone(pids);
+}
+
 TEST_P(Ranks, TrainWithEachOfThreeStrategies) {
   for (const auto& [strategy, jobs] :
        {std::pair("parameter_server", "ps=1,worker=*"), std::pair("all_reduce", "worker=*"),
@@ -109,18 +124,23 @@ TEST_P(Ranks, AKilledRankEndsTheOthers) {
       ranks_of("ps=1,worker=*", {"--strategy", "parameter_server", "--epochs", "5000"}),
       launcher_.variables);
   const std::string output = run.wait_for(" loss ", limit);
-  const std::regex ready("/job:(ps|worker)/task:([01]) ready at .*, pid ([0-9]+)");
-  std::vector<pid_t> pids;
-  std::optional<pid_t> victim;
-  for (std::sregex_iterator at(output.begin(), output.end(), ready), end; at != end; ++at) {
-    pids.push_back(std::stoi((*at)[3]));
-    if ((*at)[1] == "worker" && (*at)[2] == "1") victim = pids.back();
-  }
-  ASSERT_TRUE(victim.has_value() && pids.size() == 3) << output;
-  kill(*victim, SIGKILL);
+  const auto tasks = tasks_in(output);
+  ASSERT_EQ(tasks.size(), ranks) << output;
+  kill(tasks.at("worker:1"), SIGKILL);
   EXPECT_NE(run.wait(limit), 0);
   EXPECT_THAT(run.output(), HasSubstr("[worker:1 task] the task ended (killed by signal 9"));
-  expect_gone(pids);
+  expect_gone(tasks);
+}
+
+// Slurm's own daemon ends the ranks of a killed srun.
+TEST_P(Ranks, EndWithAKilledMpirun) {
+  if (launcher_.source != "mpi") GTEST_SKIP() << "only for mpirun";
+  ChildProcess run(ranks_of("worker=*", {"--strategy", "all_reduce", "--epochs", "5000"}),
+                   launcher_.variables);
+  const auto tasks = tasks_in(run.wait_for(" loss ", limit));
+  ASSERT_EQ(tasks.size(), ranks);
+  run.send_signal(SIGKILL);
+  expect_gone(tasks);
 }
 
 TEST_P(Ranks, AProgramWithoutLeatRunSaysThatItIsAlone) {

@@ -28,6 +28,9 @@ void add_doctor_command(CLI::App& app, int& exit_status);  // doctor_command.cc:
 // it first in main; never returns.
 [[noreturn]] void exec_child(const std::vector<std::string>& arguments);
 
+// Asks for SIGTERM when the process that has started this one dies.
+void end_with_parent();
+
 // `leat NAME …` runs the program leat-NAME beside this one (leat-viz). Never returns.
 [[noreturn]] void exec_sibling(const std::string& name, const std::vector<std::string>& arguments);
 

@@ -281,6 +281,8 @@ void exec_child(const std::vector<std::string>& arguments) {
   std::_Exit(error == ENOENT ? 127 : 126);
 }
 
+void end_with_parent() { prctl(PR_SET_PDEATHSIG, SIGTERM); }
+
 void exec_sibling(const std::string& name, const std::vector<std::string>& arguments) {
   const std::string self = own_path();
   const std::string path = self.substr(0, self.rfind('/') + 1) + "leat-" + name;

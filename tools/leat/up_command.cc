@@ -77,6 +77,7 @@ int launch(Flags& flags) {
     return std::chrono::milliseconds(static_cast<int64_t>(seconds * 1000));
   };
   ResolvedCluster cluster = resolve_cluster(flags.options.source);
+  if (cluster.task) end_with_parent();  // mpirun may be killed
   apply_tls_flags(flags.tls, cluster.spec);
   flags.options.cluster = std::move(cluster.spec);
   limit_files(flags.files, flags.options.cluster);
