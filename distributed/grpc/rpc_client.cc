@@ -4,6 +4,7 @@
 #include <grpcpp/grpcpp.h>
 
 #include <algorithm>
+#include <atomic>
 #include <condition_variable>
 #include <map>
 #include <mutex>
@@ -171,6 +172,12 @@ class RpcClient::State : public std::enable_shared_from_this<RpcClient::State> {
     grpc::ClientContext context;
     grpc::ByteBuffer request, response;
     Done done;
+    std::atomic<bool> is_cancelled{false};  // here
+
+    void cancel() {
+      is_cancelled = true;
+      context.TryCancel();
+    }
   };
 
   CallId call(const std::string& method, Slices request, const RpcCallOptions& options, Done done) {
@@ -208,8 +215,7 @@ class RpcClient::State : public std::enable_shared_from_this<RpcClient::State> {
                       const size_t sent = call->request.Length();
                       call->request.Clear();
                       Done done = std::move(call->done);
-                      done(transport::to_rpc_status(status, self->address, sent),
-                           transport::to_bytes(call->response));
+                      done(self->outcome(status, *call, sent), transport::to_bytes(call->response));
                       done = nullptr;
                       self->ended(id);
                     });
@@ -226,7 +232,7 @@ class RpcClient::State : public std::enable_shared_from_this<RpcClient::State> {
     {
       std::lock_guard lock(mutex_);
       calls_[id] = taken;
-      if (is_closed_) taken->context.TryCancel();
+      if (is_closed_) taken->cancel();
     }
     handed_over(taken.get());
     PiecesCall::start(
@@ -234,7 +240,7 @@ class RpcClient::State : public std::enable_shared_from_this<RpcClient::State> {
         [self = shared_from_this(), taken, id](const grpc::Status& status, Bytes response) {
           taken_over(taken.get());
           Done done = std::move(taken->done);
-          done(transport::to_rpc_status(status, self->address, 0), std::move(response));
+          done(self->outcome(status, *taken, 0), std::move(response));
           done = nullptr;
           self->ended(id);
         });
@@ -253,7 +259,7 @@ class RpcClient::State : public std::enable_shared_from_this<RpcClient::State> {
       if (found == calls_.end()) return;
       call = found->second;
     }
-    call->context.TryCancel();
+    call->cancel();
   }
 
   std::shared_ptr<RpcStream> open(const std::string& method, const RpcCallOptions& options) {
@@ -280,7 +286,7 @@ class RpcClient::State : public std::enable_shared_from_this<RpcClient::State> {
       for (auto& [id, call] : calls_) calls.push_back(call);
       for (auto& [key, stream] : streams_) streams.push_back(stream);
     }
-    for (auto& call : calls) call->context.TryCancel();
+    for (auto& call : calls) call->cancel();
     for (auto& stream : streams) stream->cancel();
   }
 
@@ -295,6 +301,15 @@ class RpcClient::State : public std::enable_shared_from_this<RpcClient::State> {
   const std::string address;
 
  private:
+  // A server that ends cancels the calls that it has: for the caller the server is lost.
+  RpcStatus outcome(const grpc::Status& status, const Call& call, size_t sent) const {
+    const bool has_text = !status.error_message().empty() && status.error_message() != "CANCELLED";
+    if (status.error_code() != grpc::StatusCode::CANCELLED || has_text || call.is_cancelled)
+      return transport::to_rpc_status(status, address, sent);
+    return {static_cast<int>(grpc::StatusCode::UNAVAILABLE),
+            address + ": the peer ended the call without an answer: it is shutting down",
+            RpcCause::lost};
+  }
   void ended(CallId id) {
     handed_over(this);  // to wait_for_all()
     std::lock_guard lock(mutex_);

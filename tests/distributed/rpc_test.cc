@@ -380,6 +380,20 @@ TEST(RpcClient, ErrorWithoutTextHasItsCodesName) {
   EXPECT_EQ(pair.client->call_and_wait("/test/Fail", "").first.message, "INTERNAL");
 }
 
+// So do the calls end that a server has when it ends.
+TEST(RpcClient, ACallThatNobodyHereCancelledIsALostServer) {
+  Pair pair;
+  pair.server.handle("/test/End", [](RpcCall call) { call.fail({cancelled, "CANCELLED", {}}); });
+  pair.server.handle("/test/Fail", [](RpcCall call) { call.fail({cancelled, "stopped", {}}); });
+  pair.start();
+  const RpcStatus lost = pair.client->call_and_wait("/test/End", "").first;
+  EXPECT_EQ(lost.code, unavailable);
+  EXPECT_EQ(lost.cause, RpcCause::lost);
+  EXPECT_EQ(lost.message,
+            pair.address + ": the peer ended the call without an answer: it is shutting down");
+  EXPECT_EQ(pair.client->call_and_wait("/test/Fail", "").first.code, cancelled);
+}
+
 // TensorFlow's C++ server sends no text for an unknown method, Python's sends one.
 TEST(RpcClient, NamesAServerThatIsNotATask) {
   Pair pair;
