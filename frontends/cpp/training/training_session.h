@@ -156,6 +156,7 @@ class TrainingSession {
     std::optional<Callable> run;
   };
 
+  static bool is_loss_of_a_task(const Error& error);  // which another session can mend
   void prepare();
   bool has_whole_variables();
   void skip_data();
