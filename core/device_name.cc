@@ -57,9 +57,7 @@ DeviceName DeviceName::parse(std::string_view text) {
   DeviceName out;
   std::string_view rest = text;
   while (!rest.empty()) {
-    check(rest.front() == '/', "device name '", text, "' must consist of parts that start with '/'",
-          example);
-    rest.remove_prefix(1);
+    if (rest.front() == '/') rest.remove_prefix(1);  // tf.device takes "CPU:0", too
     const size_t end = rest.find('/');
     const std::string_view part = rest.substr(0, end);
     rest = end == std::string_view::npos ? std::string_view{} : rest.substr(end);

@@ -38,6 +38,16 @@ LEAT_FROM_OUTPUT(subtract, "a - b");
 LEAT_FROM_OUTPUT(multiply, "a * b");
 LEAT_FROM_OUTPUT(divide, "a / b");
 LEAT_FROM_OUTPUT(negative, "-x");
+LEAT_FROM_OUTPUT(absolute, "abs(x)");
+LEAT_FROM_OUTPUT(power, "pow(x, y)");
+LEAT_FROM_OUTPUT(swapaxes, "transpose(x, axes)");
+LEAT_FROM_OUTPUT(moveaxis, "transpose(x, axes)");
+LEAT_FROM_OUTPUT(ravel, "reshape(x, {-1})");
+LEAT_FROM_OUTPUT(nonzero, "argwhere(x)");
+LEAT_FROM_OUTPUT(inv, "inverse(x)");
+LEAT_FROM_OUTPUT(det, "determinant(x)");
+LEAT_FROM_OUTPUTS(vstack, "concatenate({a, b}, 0)");
+LEAT_FROM_OUTPUTS(hstack, "concatenate({a, b}, 1)");
 // TensorFlow
 LEAT_FROM_OUTPUT(reduce_sum, "sum(x, axes)");
 LEAT_FROM_OUTPUT(reduce_mean, "mean(x, axes)");

@@ -4,6 +4,8 @@
 #include <numeric>
 
 #include "graph/ops/arrays.h"
+#include "graph/ops/graph_of.h"
+#include "graph/ops/reduce.h"
 
 namespace leat {
 namespace {
@@ -121,6 +123,12 @@ Output einsum(std::string_view equation, const std::vector<Output>& operands, Lo
 }
 Output inverse(Output x, Location at) { return op("MatrixInverse", {x}, {}, at); }
 Output determinant(Output x, Location at) { return op("MatrixDeterminant", {x}, {}, at); }
+Output trace(Output x, Location at) {
+  Graph& graph = graph_of(x, at);
+  const Output main = constant(graph, Tensor::scalar<int32_t>(0), "k", at),
+               zero = Operand(0, at).as(graph, x.dtype());
+  return sum(op("MatrixDiagPartV2", {x, main, zero}, {}, at), -1, {}, at);
+}
 Output cholesky(Output x, Location at) { return op("Cholesky", {x}, {}, at); }
 Output solve(Output a, Output b, Location at) { return op("MatrixSolve", {a, b}, {}, at); }
 Output l2_loss(Output x, Location at) { return op("L2Loss", {x}, {}, at); }

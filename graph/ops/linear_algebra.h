@@ -37,6 +37,8 @@ inline Output einsum(std::string_view equation, Output a, Output b, Location at 
 // Of square matrices [..., n, n].
 Output inverse(Output x, Location at = here());
 Output determinant(Output x, Location at = here());
+// Of matrices [..., n, m]: the sum of the main diagonal of each.
+Output trace(Output x, Location at = here());
 Output cholesky(Output x, Location at = here());
 // y with a y = b: [..., n, n] and [..., n, m].
 Output solve(Output a, Output b, Location at = here());

@@ -1,5 +1,7 @@
 #include "graph/ops/math.h"
 
+#include <numbers>
+
 #include "graph/ops/graph_of.h"
 
 namespace leat {
@@ -121,6 +123,8 @@ Output exp(Output x, Location at) { return unary("Exp", x, at); }
 Output expm1(Output x, Location at) { return unary("Expm1", x, at); }
 Output log(Output x, Location at) { return unary("Log", x, at); }
 Output log1p(Output x, Location at) { return unary("Log1p", x, at); }
+Output log2(Output x, Location at) { return log(x, at) * (1 / std::numbers::ln2); }
+Output log10(Output x, Location at) { return log(x, at) * (1 / std::numbers::ln10); }
 Output sin(Output x, Location at) { return unary("Sin", x, at); }
 Output cos(Output x, Location at) { return unary("Cos", x, at); }
 Output tan(Output x, Location at) { return unary("Tan", x, at); }

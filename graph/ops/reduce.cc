@@ -50,6 +50,12 @@ Output var(Output x, const Axes& axes, ReduceOptions options, Location at) {
   const Output away = op("Sub", {x, mean(x, axes, {.keep_dims = true}, at)}, {}, at);
   return mean(op("Square", {away}, {}, at), axes, options, at);
 }
+Output count_nonzero(Output x, const Axes& axes, ReduceOptions options, Location at) {
+  graph_of(x, at);
+  const Output nonzero =
+      x.dtype() == boolean ? x : op("NotEqual", {x, op("ZerosLike", {x}, {}, at)}, {}, at);
+  return sum(nonzero, axes, options, at);
+}
 Output stddev(Output x, const Axes& axes, ReduceOptions options, Location at) {
   return op("Sqrt", {var(x, axes, options, at)}, {}, at);
 }

@@ -37,6 +37,12 @@ Output min(Output x, const Axes& axes = {}, ReduceOptions options = {}, Location
 inline Output min(Output x, ReduceAllOptions options, Location at = here()) {
   return min(x, Axes(), {options.keep_dims}, at);
 }
+// How many elements are not 0, or are true; int64.
+Output count_nonzero(Output x, const Axes& axes = {}, ReduceOptions options = {},
+                     Location at = here());
+inline Output count_nonzero(Output x, ReduceAllOptions options, Location at = here()) {
+  return count_nonzero(x, Axes(), {options.keep_dims}, at);
+}
 // log(sum(exp(x))), without overflow.
 Output logsumexp(Output x, const Axes& axes = {}, ReduceOptions options = {}, Location at = here());
 inline Output logsumexp(Output x, ReduceAllOptions options, Location at = here()) {

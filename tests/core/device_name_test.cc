@@ -16,6 +16,8 @@ TEST(DeviceName, ReadsAllForms) {
   EXPECT_EQ(round_trip("/job:ps/task:1"), "/job:ps/task:1");
   EXPECT_EQ(round_trip("/cpu:0"), "/device:CPU:0");
   EXPECT_EQ(round_trip("/GPU:3"), "/device:GPU:3");
+  EXPECT_EQ(round_trip("cpu:0"), "/device:CPU:0");
+  EXPECT_EQ(round_trip("job:ps/task:1"), "/job:ps/task:1");
   EXPECT_EQ(round_trip("/gpu:*"), "/device:GPU:*");
   EXPECT_EQ(round_trip("/device:GPU"), "/device:GPU:*");
   EXPECT_EQ(round_trip("/device:*:1"), "/device:*:1");
@@ -25,7 +27,7 @@ TEST(DeviceName, ReadsAllForms) {
 }
 
 TEST(DeviceName, NamesTheBadPartWithAnExample) {
-  for (const char* text : {"cpu:0", "/job:", "/job:1a", "/task:x", "/task:-1", "/task:1x", "/nix:0",
+  for (const char* text : {"nix:0", "/job:", "/job:1a", "/task:x", "/task:-1", "/task:1x", "/nix:0",
                            "/job:a b", "/device:", "/replica:99999999999"}) {
     try {
       DeviceName::parse(text);

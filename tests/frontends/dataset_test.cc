@@ -135,6 +135,16 @@ TEST_F(Datasets, ReadAndZipTensors) {
                "the batch has no component 'z'; it has 'x', 'y', 'number'");
 }
 
+TEST_F(Datasets, TensorsMayHaveNames) {
+  Graph g;
+  const Batch batch = datasets::from_tensors({{"x", Tensor::of<float>({2}, {1, 2})},
+                                              {"label", Tensor::of<int32_t>({2}, {7, 8})}})
+                          .batch(2)
+                          .next(g);
+  EXPECT_THAT(batch.names(), ElementsAre("x", "label"));
+  EXPECT_EQ(batch["label"].dtype(), i32);
+}
+
 TEST_F(Datasets, ReadFiles) {
   const std::string a = file("a.txt", "one\ntwo\n"), b = file("b.txt", "three");
   EXPECT_THAT(all<std::string>(datasets::text_files({a, b})), ElementsAre("one", "two", "three"));

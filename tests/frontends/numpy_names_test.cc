@@ -62,6 +62,22 @@ TEST_F(NumpyNames, DotAndOuter) {
                     [&] { dot(placeholder(g, "any", f32), v); });
 }
 
+TEST_F(NumpyNames, LogarithmsTracesAndCounts) {
+  EXPECT_THAT(values<double>(log2(constant(g, {1.0, 8.0, 0.5}, f64))),
+              testing::Pointwise(testing::DoubleNear(1e-15), {0.0, 3.0, -1.0}));
+  EXPECT_THAT(values<double>(log10(constant(g, {1.0, 1000.0, 0.1}, f64))),
+              testing::Pointwise(testing::DoubleNear(1e-15), {0.0, 3.0, -1.0}));
+  const Output four = constant(g, 4.0);
+  EXPECT_THAT(values(gradients(log2(four), four)[0]), ElementsAre(FloatNear(0.36067376F, 1e-7F)));
+  EXPECT_THAT(values(trace(x)), ElementsAre(4));
+  EXPECT_THAT(values(trace(numbers({2, 2, 3}))), ElementsAre(4, 16));
+  expect_error_with(Code::invalid_argument, "", [&] { trace(v); });
+  EXPECT_THAT(values<int64_t>(count_nonzero(x)), ElementsAre(5));
+  EXPECT_THAT(values<int64_t>(count_nonzero(x, 0)), ElementsAre(1, 2, 2));
+  EXPECT_THAT(values<int64_t>(count_nonzero(x > 2, 1, {.keep_dims = true})), ElementsAre(0, 3));
+  EXPECT_EQ(count_nonzero(x, {.keep_dims = true}).shape(), Shape({1, 1}));
+}
+
 TEST_F(NumpyNames, TensordotTakesACountOrAxes) {
   const Output a = numbers({2, 3, 4}), b = numbers({4, 3});
   EXPECT_THAT(values(tensordot(a, b, {{1, 2}, {1, 0}})), ElementsAre(440, 1232));

@@ -189,6 +189,9 @@ Dataset from_tensors(const std::vector<Tensor>& tensors, Location at = here());
 inline Dataset from_tensors(const Tensor& tensor, Location at = here()) {
   return from_tensors(std::vector<Tensor>{tensor}, at);
 }
+// With names: from_tensors({{"image", images}, {"label", labels}}).
+Dataset from_tensors(const std::vector<std::pair<std::string, Tensor>>& tensors,
+                     Location at = here());
 Dataset range(int64_t stop, Location at = here());  // 0, 1, …: int64
 Dataset range(int64_t start, int64_t stop, int64_t step = 1, Location at = here());
 // Elements side by side, until one dataset ends.

@@ -24,6 +24,16 @@ bool is_gzip(const std::string& path) {
 
 }  // namespace
 
+Dataset from_tensors(const std::vector<std::pair<std::string, Tensor>>& tensors, Location at) {
+  std::vector<std::string> names;
+  std::vector<Tensor> values;
+  for (const auto& [name, value] : tensors) {
+    names.push_back(name);
+    values.push_back(value);
+  }
+  return from_tensors(values, at).named(names, at);
+}
+
 Dataset from_tensors(const std::vector<Tensor>& tensors, Location at) {
   check(!tensors.empty(), "from_tensors (", at, "): there are no tensors");
   DatasetBuilder build("tensors", at);
