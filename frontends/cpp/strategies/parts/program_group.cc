@@ -176,6 +176,8 @@ Node* ProgramGroup::begin(Location at) {
   sent_ = sent_in_steps;
   std::vector<Output> plans = take(others(), "begin", start, str, {}, at);
   plans.insert(plans.begin() + own, plan);
+  // A check that fails ends the step: not before the others have this program's plan.
+  const ControlScope after(graph_, done);
   done.push_back(graph_
                      .add({.op = "CheckEqualPlans",
                            .name = "check_plans",
