@@ -157,7 +157,8 @@ size_t Channel::push_frame(FrameHeader header, const Shape& shape, const char* d
                            const std::shared_ptr<const void>& owner, Slices& out) {
   header.sequence = sequence_++;
   header.incarnation = options_.incarnation;
-  header.payload_checksum = crc32c(data, header.payload);
+  if ((header.flags & FrameHeader::remembered) == 0)  // use_known_lists() has summed it
+    header.payload_checksum = crc32c(data, header.payload);
   const bool is_copied = header.payload < copied_below;
   std::string bytes = encode(header, shape, is_copied ? header.payload : 0);
   if (is_copied && header.payload > 0) bytes.append(data, header.payload);

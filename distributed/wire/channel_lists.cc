@@ -26,6 +26,7 @@ void Channel::use_known_lists(FrameHeader& header, Outgoing& outgoing) {
   outgoing.data = list->data();
   outgoing.owner = list;
   header.flags |= FrameHeader::remembered;
+  header.payload_checksum = checksum;
   sent_lists_.add(checksum, list);
 }
 

@@ -306,8 +306,8 @@ const Op join_op{{
 
 const Op leave_op{{
     .name = "MailboxLeave",
-    .doc = "Member `rank` posts no more: OUT_OF_RANGE for those who wait for it, or "
-           "FAILED_PRECONDITION if it has failed. Leat's own op.",
+    .doc = "Member `rank` posts no more: a take that waits for it fails with OUT_OF_RANGE, or with "
+           "FAILED_PRECONDITION if the member has failed. Leat's own op.",
     .inputs = {"handle: resource", "rank: int32"},
     .attrs = {"has_failed: bool = false"},
     .shape = shapes::none(),

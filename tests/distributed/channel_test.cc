@@ -1,6 +1,5 @@
 // Tensors between two tasks: every size and dtype arrives unchanged, and both ends learn of errors.
 #include "distributed/wire/channel.h"
-#include "core/visit_dtype.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -14,6 +13,7 @@
 #include <numeric>
 
 #include "core/crc32c.h"
+#include "core/visit_dtype.h"
 #include "tests/support/channel_pair.h"
 #include "tests/support/sanitizers.h"
 

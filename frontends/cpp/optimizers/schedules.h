@@ -78,8 +78,8 @@ struct LinearScalingOptions {
 // Goyal et al., "Accurate, large minibatch SGD", 2017, who take five epochs to warm up.
 Output linear_scaling(double rate, int replicas, Output step,
                       const LinearScalingOptions& options = {}, Location at = here());
-// The same for a number of replicas that is computed or fed: a scalar of any integer type. With
-// follows_changes, else the rate is that of the present number at once.
+// The same for a number of replicas that is computed or fed: a scalar of any integer type. Without
+// follows_changes, a new number counts at once.
 Output linear_scaling(double rate, Output replicas, Output step,
                       const LinearScalingOptions& options = {}, Location at = here());
 

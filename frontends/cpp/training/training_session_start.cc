@@ -34,7 +34,7 @@ void TrainingSession::start() {
   std::string restored;
   const bool goes_on = has_begun_ && options_.is_chief && has_whole_variables();
   if (!options_.is_chief) {
-    if (options_.begins_together) begin();  // comes after the chief's, which has initialised
+    if (options_.begins_together) begin();  // when it is done, the chief's variables have values
     readiness_.wait(*session_, options_.patience);
     readiness_.fill_tables(*session_);
     readiness_.initialize_own(*session_, false);

@@ -6,7 +6,6 @@ Every process has a tensor of so many MiB and sums it in place (torch.distribute
 """
 import argparse
 import os
-import socket
 import time
 
 import common
@@ -42,18 +41,7 @@ def main():
     ap.add_argument("--mib", type=float, default=1)
     ap.add_argument("--repeats", type=int, default=200)
     a = ap.parse_args()
-    import multiprocessing as mp
-    ctx = mp.get_context("spawn")
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        port = s.getsockname()[1]
-    queue = ctx.Queue()
-    procs = [ctx.Process(target=rank_main, args=(r, a, port, queue)) for r in range(a.workers)]
-    for p in procs:
-        p.start()
-    times = queue.get(timeout=300)
-    for p in procs:
-        p.join(20)
+    times = common.run_ranks(rank_main, a.workers, 1, a)[0]
     import torch
     common.report("all_reduce", f"torch {torch.__version__} gloo", vars(a), times, "all-reduce")
 
