@@ -533,6 +533,20 @@ TEST_F(Launcher, RejectsATaskWithTwoNames) {
   EXPECT_THAT(task.output(), HasSubstr("/job:worker/task:1"));
 }
 
+TEST_F(Launcher, DoctorMeasuresTheLinkOfTwoWorkers) {
+  ChildProcess up({LEAT_BIN_DIR "/leat", "up", "local:ps=1,worker=2"});
+  const std::string output = up.wait_for("Ctrl-C ends it");
+  const size_t at = output.find("grpc://");
+  ChildProcess doctor(
+      {LEAT_BIN_DIR "/leat", "doctor", "--speed", output.substr(at, output.find(';', at) - at)});
+  EXPECT_EQ(doctor.wait(), 0) << doctor.output();
+  EXPECT_THAT(doctor.output(),
+              ContainsRegex("speed: a trip between /job:worker/task:0 and /job:worker/task:1 takes "
+                            "[0-9]+ µs; each sends and receives [1-9][0-9]* MB/s"));
+  up.send_signal(SIGTERM);
+  EXPECT_EQ(up.wait(), 0);
+}
+
 TEST_F(Launcher, UserMistakesReturnStatus2) {
   const auto status = [](std::vector<std::string> arguments, const std::string& says) {
     arguments.insert(arguments.begin(), LEAT_BIN_DIR "/leat");
@@ -549,6 +563,7 @@ TEST_F(Launcher, UserMistakesReturnStatus2) {
   EXPECT_EQ(status({"run", "local:ps=1", "--", "true"}, "no worker and no chief"), 2);
   EXPECT_EQ(status({"run", "local:ps=1,wroker=2", "--", "true"}, "did you mean 'worker'?"), 2);
   EXPECT_EQ(status({"dance"}, "dance"), 2);
+  EXPECT_EQ(status({"doctor", "--speed"}, "--speed requires target"), 2);
   EXPECT_EQ(status({"up", "--help"}, "Exit status"), 0);
   std::ofstream(folder_ / "far.json") << R"({"cluster": {"ps": ["192.0.2.1:2222"]}})";
   EXPECT_EQ(status({"up", folder_ / "far.json"}, "belongs on this host"), 2);

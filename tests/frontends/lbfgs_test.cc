@@ -199,7 +199,7 @@ TEST(Lbfgs, APortionCountsOnceWhoeverAnswersFirst) {
 TEST(Lbfgs, ReportsMistakes) {
   expect_error_with(Code::invalid_argument, "must not be fewer than the 1 workers, got -1",
                     [] { make_strategy("lbfgs:batches=1:portions=-1", {}); });
-  expect_error_with(Code::invalid_argument, "backups, of the 0 portions, must be in [0, 0], got 1",
+  expect_error_with(Code::invalid_argument, "backups must be from 0 to the number of portions, 0, got 1",
                     [] { make_strategy("lbfgs:batches=1:backups=1", {}); });
   expect_error_with(Code::invalid_argument, "the option 'batches' is needed",
                     [] { make_strategy("lbfgs", {}); });

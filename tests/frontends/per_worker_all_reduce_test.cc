@@ -239,7 +239,7 @@ TEST(PerWorkerAllReduce, DataThatEndsEndsTheTrainingOfAll) {
 TEST(PerWorkerAllReduce, RejectsWhatItDoesNotDo) {
   const ClusterSpec spec = ClusterSpec::parse(R"({"cluster":{"worker":["h:1","h:2"]}})");
   const StrategyCluster cluster(spec, {"worker", 1}, "grpc://h:2");
-  expect_error_with(Code::invalid_argument, "per_worker does not go with compress",
+  expect_error_with(Code::invalid_argument, "cannot be per_worker with compress",
                     [&] { make_strategy("all_reduce:replicas=per_worker:join=true", cluster); });
   expect_error_with(Code::invalid_argument, "has no servers", [&] {
     make_strategy("all_reduce:replicas=per_worker:algorithm=servers", cluster);

@@ -44,11 +44,14 @@ void add_doctor_command(CLI::App& app, int& exit_status) {
   CLI::App* doctor = app.add_subcommand("doctor",
                                         "Show what this build can do here, or which tasks reach "
                                         "each other: leat doctor grpc://host:port");
-  doctor->add_option("target", flags->target,
-                     "A task of a cluster: grpc://host:port (default: only this machine)");
-  doctor->add_flag("--speed", flags->has_speed,
-                   "With a target: also measure how fast two of its workers exchange tensors, as "
-                   "strategies do; this takes a quarter of a second of their time");
+  CLI::Option* target =
+      doctor->add_option("target", flags->target,
+                         "A task of a cluster: grpc://host:port (default: only this machine)");
+  doctor
+      ->add_flag("--speed", flags->has_speed,
+                 "With a target: also measure how fast two of its workers exchange tensors, as "
+                 "strategies do; this takes a quarter of a second of their time")
+      ->needs(target);
   add_tls_flags(*doctor, flags->tls);
   doctor->footer(R"(
 With a target: a line for each task of its cluster. "reaches" is what the task itself reports about the others, and whether

@@ -211,8 +211,8 @@ Lbfgs::Lbfgs(const StrategyCluster& cluster, Options options)
   check(options_.portions == 0 || options_.portions >= replicas().count(),
         "lbfgs: portions, of the whole data, must not be fewer than the ", replicas().count(),
         " workers, got ", options_.portions);
-  check(options_.backups >= 0 && options_.backups <= options_.portions, "lbfgs: backups, of the ",
-        options_.portions, " portions, must be in [0, ", options_.portions, "], got ",
+  check(options_.backups >= 0 && options_.backups <= options_.portions,
+        "lbfgs: backups must be from 0 to the number of portions, ", options_.portions, ", got ",
         options_.backups);
   check(options_.memory > 0, "lbfgs: memory must be positive, got ", options_.memory);
   check(options_.decrease > 0 && options_.decrease < 1, "lbfgs: decrease must be in (0, 1), got ",

@@ -63,7 +63,7 @@ std::unique_ptr<Strategy> make_all_reduce(const StrategyCluster& cluster,
     check(all.compression.kind == Compression::Kind::none && !all.joins &&
               all.backward_passes_per_step == 1,
           options.where("replicas"),
-          "per_worker does not go with compress, filter, join or backward_passes_per_step");
+          "cannot be per_worker with compress, filter, join or backward_passes_per_step");
     PerWorkerAllReduceOptions out{
         .algorithm = all.algorithm, .bucket_bytes = all.bucket_bytes, .reduction = all.reduction};
     out.trip_bytes = all.trip_bytes.value_or(out.trip_bytes);
