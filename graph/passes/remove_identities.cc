@@ -14,13 +14,24 @@ bool is_identity(const Node& node) {
 struct Uses {
   int data = 0;
   int control = 0;
+  bool is_relayed = false;  // see is_relay_for()
 };
+
+// Whether the value comes from one device to another, where the user asked for it, and goes on to a
+// third: all-reduces choose in this way who sends to whom. Without the node, the first would send
+// to the third.
+bool is_relay_for(const Node& user, const Node& node) {
+  const DeviceName &here = *node.requested_device, &from = *node.inputs[0].node->requested_device,
+                   &to = *user.requested_device;
+  return !here.is_empty() && !from.is_compatible(here) && !to.is_compatible(here) &&
+         !to.is_compatible(from);
+}
 
 // The Identity of a variable is a read, which has its time; the signal of an Identity behind a
 // Switch is dead when the branch is not taken, while the Switch itself always runs.
 bool can_go(const Node& node, const Uses& uses) {
   const Output& input = node.inputs[0];
-  if (input.is_ref() || !node.control_inputs.empty()) return false;
+  if (input.is_ref() || !node.control_inputs.empty() || uses.is_relayed) return false;
   return uses.control == 0 || !is_control_flow(*input.node);
 }
 
@@ -82,7 +93,11 @@ void follow_replacements(Node& node, const std::vector<bool>& stays, Replacement
 void remove_identities(Graph& graph, const KeptNames& kept) {
   std::vector<Uses> uses(graph.size());
   for (const auto& node : graph.nodes()) {
-    for (const Output& input : node->inputs) ++uses[input.node->id].data;
+    for (const Output& input : node->inputs) {
+      Uses& of_input = uses[input.node->id];
+      ++of_input.data;
+      of_input.is_relayed |= is_identity(*input.node) && is_relay_for(*node, *input.node);
+    }
     for (const Node* control : node->control_inputs) ++uses[control->id].control;
   }
   std::vector<bool> stays(graph.size(), true);

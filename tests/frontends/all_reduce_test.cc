@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <map>
 #include <set>
 
 #include "frontends/cpp/nn/nn.h"
@@ -155,6 +156,66 @@ TEST(AllReduce, LargeGradientsAreSentInChunks) {
 TEST(AllReduce, TwoWorkersExchangeDirectly) {
   const PartitionedGraph step = partitions(2, {.trip_bytes = 0});
   EXPECT_THAT(crossings(step), ElementsAre("0->1 float[10]", "1->0 float[10]", "1->0 signal"));
+}
+
+// ---- The other algorithms: who sends how much to whom ----
+
+// From source to destination, the elements of all values that cross.
+std::map<std::pair<int, int>, int64_t> traffic(const ClusterSpec& cluster,
+                                               const AllReduce::Options& options) {
+  const Program program(AllReduce(cluster, options), Sgd{0.1});
+  const PartitionedGraph step =
+      partitions(program.graph, program.inputs, *program.train, static_cast<int>(cluster.size()));
+  std::map<std::pair<int, int>, int64_t> out;
+  for (const CutEdge& edge : step.edges) {
+    if (edge.dtype == DType::invalid) continue;
+    out[{*edge.source.task, *edge.destination.task}] += edge.shape.elements();
+  }
+  return out;
+}
+
+using collectives::Algorithm;
+using testing::Pair;
+
+// Each to the next one, all segments but one, twice: 2, 3, 2 and 3 numbers.
+TEST(AllReduce, ARingSendsToTheNextWorkerOnly) {
+  EXPECT_THAT(traffic(workers(4), {.algorithm = Algorithm::ring}),
+              ElementsAre(Pair(Pair(0, 1), 8 + 7), Pair(Pair(1, 2), 7 + 8), Pair(Pair(2, 3), 8 + 7),
+                          Pair(Pair(3, 0), 7 + 8)));
+}
+
+// Halves of 5 at distance 2, then quarters of 2 and 3 at distance 1, and back.
+TEST(AllReduce, HalvingSendsToPartnersAtEachDistance) {
+  EXPECT_THAT(traffic(workers(4), {.algorithm = Algorithm::halving_doubling}),
+              ElementsAre(Pair(Pair(0, 1), 3 + 2), Pair(Pair(0, 2), 5 + 5), Pair(Pair(1, 0), 2 + 3),
+                          Pair(Pair(1, 3), 5 + 5), Pair(Pair(2, 0), 5 + 5), Pair(Pair(2, 3), 3 + 2),
+                          Pair(Pair(3, 1), 5 + 5), Pair(Pair(3, 2), 2 + 3)));
+}
+
+TEST(AllReduce, ATreeSendsUpAndDown) {
+  EXPECT_THAT(traffic(workers(5), {.algorithm = Algorithm::tree}),
+              ElementsAre(Pair(Pair(0, 1), 10), Pair(Pair(0, 2), 10), Pair(Pair(0, 4), 10),
+                          Pair(Pair(1, 0), 10), Pair(Pair(2, 0), 10), Pair(Pair(2, 3), 10),
+                          Pair(Pair(3, 2), 10), Pair(Pair(4, 0), 10)));
+}
+
+// Two workers on each of two hosts: each sums half of the 10 numbers within its host, and exchanges
+// it with the one of the other host that has the same half. 20 numbers cross between the hosts, of
+// which chunks of equal size would send 40. Chosen by itself.
+TEST(AllReduce, BetweenHostsEachPartGoesOnce) {
+  const ClusterSpec two_hosts =
+      ClusterSpec::parse(R"({"cluster": {"worker": ["a:1", "a:2", "b:1", "b:2"]}})");
+  const auto expected =
+      ElementsAre(Pair(Pair(0, 1), 5 + 5), Pair(Pair(0, 2), 3 + 2), Pair(Pair(1, 0), 5 + 5),
+                  Pair(Pair(1, 3), 3 + 2), Pair(Pair(2, 0), 2 + 3), Pair(Pair(2, 3), 5 + 5),
+                  Pair(Pair(3, 1), 2 + 3), Pair(Pair(3, 2), 5 + 5));
+  EXPECT_THAT(traffic(two_hosts, {.trip_bytes = 0}), expected);
+  EXPECT_THAT(traffic(two_hosts, {.algorithm = Algorithm::hierarchical}), expected);
+  EXPECT_THAT(traffic(workers(4), {.algorithm = Algorithm::hierarchical, .workers_per_group = 2}),
+              expected);
+  // One host, or one worker on each: there is nothing to gain.
+  EXPECT_EQ(traffic(workers(4), {.algorithm = Algorithm::hierarchical}),
+            traffic(workers(4), {.algorithm = Algorithm::chunks}));
 }
 
 // The bias and the kernel are separate, the bias first: the backward pass computes it first.
@@ -328,7 +389,8 @@ TEST(AllReduce, ReplicasMayBeReenteredAndNested) {
 
 TEST(AllReduce, ReportsMistakes) {
   const AllReduce strategy(workers(2));
-  expect_error_with(Code::invalid_argument, "a strategy trains on the tasks of the job 'worker', which",
+  expect_error_with(Code::invalid_argument,
+                    "a strategy trains on the tasks of the job 'worker', which",
                     [] { AllReduce(ClusterSpec::parse(R"({"cluster": {"ps": ["h:1"]}})")); });
   {
     Graph graph;

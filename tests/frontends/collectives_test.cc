@@ -4,6 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <bit>
+#include <cmath>
+
 #include "frontends/cpp/session.h"
 #include "graph/gradient.h"
 #include "tests/support/expect_error.h"
@@ -16,6 +19,11 @@ using testing::ElementsAre;
 using testing::ElementsAreArray;
 
 constexpr int n = 3;
+
+constexpr Algorithm every_algorithm[] = {
+    Algorithm::automatic, Algorithm::direct, Algorithm::chunks,           Algorithm::hierarchical,
+    Algorithm::ring,      Algorithm::tree,   Algorithm::halving_doubling,
+};
 
 class Collectives : public testing::Test {
  protected:
@@ -46,7 +54,7 @@ class Collectives : public testing::Test {
 };
 
 TEST_F(Collectives, AllReduceGivesEachTheSumOrMean) {
-  for (const Algorithm algorithm : {Algorithm::automatic, Algorithm::direct, Algorithm::chunks}) {
+  for (const Algorithm algorithm : every_algorithm) {
     for (const int64_t rows : {1, 2, 3, 4, 7}) {
       std::vector<float> sums, means;
       for (int64_t i = 0; i < rows; ++i) {
@@ -59,6 +67,105 @@ TEST_F(Collectives, AllReduceGivesEachTheSumOrMean) {
         EXPECT_EQ(each, sums);
       for (const auto& each : run(all_reduce(replicas_, in, {.algorithm = algorithm})))
         for (size_t i = 0; i < means.size(); ++i) EXPECT_FLOAT_EQ(each[i], means[i]);
+    }
+  }
+}
+
+// ---- The order in which each algorithm adds, as a few lines of plain C++ ----
+
+using Values = std::vector<float>;  // element i of all workers
+
+float in_order(const Values& x) {
+  float sum = x[0];
+  for (size_t k = 1; k < x.size(); ++k) sum += x[k];
+  return sum;
+}
+
+// Segment s begins at worker s.
+float round_the_ring(const Values& x, int64_t i, int64_t elements) {
+  const auto count = std::ssize(x);
+  int64_t s = 0;
+  while (elements * (s + 1) / count <= i) ++s;
+  Values turned;
+  for (int64_t t = 0; t < count; ++t) turned.push_back(x[static_cast<size_t>((s + t) % count)]);
+  return in_order(turned);
+}
+
+float by_halves(Values x) {
+  const size_t p = std::bit_floor(x.size());
+  for (size_t k = p; k < x.size(); ++k) x[k - p] += x[k];
+  for (size_t distance = p / 2; distance > 0; distance /= 2)
+    for (size_t k = 0; k < distance; ++k) x[k] += x[k + distance];
+  return x[0];
+}
+
+float up_the_tree(Values x) {
+  for (size_t distance = 1; distance < x.size(); distance *= 2)
+    for (size_t k = 0; k + distance < x.size(); k += 2 * distance) x[k] += x[k + distance];
+  return x[0];
+}
+
+float within_pairs_first(const Values& x) {
+  Values sums;
+  for (size_t k = 0; k < x.size(); k += 2)
+    sums.push_back(k + 1 < x.size() ? x[k] + x[k + 1] : x[k]);
+  return in_order(sums);
+}
+
+float expected_sum(Algorithm algorithm, const Values& x, int64_t i, int64_t elements) {
+  if (elements < std::ssize(x)) return in_order(x);
+  switch (algorithm) {
+    case Algorithm::ring:
+      return round_the_ring(x, i, elements);
+    case Algorithm::halving_doubling:
+      return by_halves(x);
+    case Algorithm::tree:
+      return up_the_tree(x);
+    case Algorithm::hierarchical:
+      return x.size() > 2 ? within_pairs_first(x) : in_order(x);
+    default:
+      return in_order(x);
+  }
+}
+
+TEST(CollectiveAlgorithms, AddInTheirOrderAndGiveAllTheSameBits) {
+  for (int workers = 2; workers <= 9; ++workers) {
+    const Replicas replicas(StrategyCluster(),
+                            std::vector<std::string>(static_cast<size_t>(workers), "CPU:0"));
+    for (const int64_t elements : {1, workers - 1, workers, workers + 1, 61}) {
+      Graph graph;
+      PerReplica in;
+      std::vector<Values> of_element(static_cast<size_t>(elements));
+      for (int k = 0; k < workers; ++k) {
+        Tensor value(f32, {elements});
+        for (int64_t i = 0; i < elements; ++i) {
+          // Of different sizes, so that the order shows.
+          value.data<float>()[i] = std::ldexp(1.0f + static_cast<float>((7 * i + 3 * k) % 11) / 11,
+                                              static_cast<int>((5 * k + i) % 13));
+          of_element[static_cast<size_t>(i)].push_back(value.data<float>()[i]);
+        }
+        in.push_back(constant(graph, value));
+      }
+      for (const Algorithm algorithm : every_algorithm) {
+        for (const Reduction reduction : {Reduction::sum, Reduction::mean}) {
+          const PerReplica out =
+              all_reduce(replicas, in,
+                         {.reduction = reduction, .algorithm = algorithm, .workers_per_group = 2});
+          Values expected;
+          for (int64_t i = 0; i < elements; ++i) {
+            const float sum =
+                expected_sum(algorithm, of_element[static_cast<size_t>(i)], i, elements);
+            expected.push_back(
+                reduction == Reduction::sum ? sum : sum * static_cast<float>(1.0 / workers));
+          }
+          Session session(graph);
+          for (const Tensor& each : session.run({}, out)) {
+            const auto span = each.span<float>();
+            EXPECT_EQ(Values(span.begin(), span.end()), expected)
+                << workers << " workers, algorithm " << static_cast<int>(algorithm);
+          }
+        }
+      }
     }
   }
 }
@@ -97,7 +204,7 @@ TEST_F(Collectives, AllToAllTransposes) {
 // Each replica's loss uses the sum, so each value's gradient is the sum of all weights.
 TEST_F(Collectives, HaveGradients) {
   const PerReplica in = values(4);
-  for (const Algorithm algorithm : {Algorithm::direct, Algorithm::chunks}) {
+  for (const Algorithm algorithm : every_algorithm) {
     const PerReplica sums =
         all_reduce(replicas_, in, {.reduction = Reduction::sum, .algorithm = algorithm});
     std::vector<Output> losses;
@@ -111,6 +218,8 @@ TEST_F(Collectives, ReportMistakes) {
   const PerReplica in = values(4);
   expect_error_with(Code::invalid_argument, "needs a value of each of the 3 replicas, got 1",
                     [&] { all_reduce(replicas_, PerReplica{in[0]}); });
+  expect_error_with(Code::invalid_argument, "trip_bytes and workers_per_group not negative, got ",
+                    [&] { all_reduce(replicas_, in, {.workers_per_group = -1}); });
   expect_error_with(Code::invalid_argument, "the value of replica 2 is an empty Output", [&] {
     all_gather(replicas_, {in[0], in[1], Output()});
   });

@@ -241,7 +241,7 @@ TEST(PerWorkerAllReduce, RejectsWhatItDoesNotDo) {
   const StrategyCluster cluster(spec, {"worker", 1}, "grpc://h:2");
   expect_error_with(Code::invalid_argument, "cannot be per_worker with compress",
                     [&] { make_strategy("all_reduce:replicas=per_worker:join=true", cluster); });
-  expect_error_with(Code::invalid_argument, "has no servers", [&] {
+  expect_error_with(Code::invalid_argument, "goes directly or in chunks", [&] {
     make_strategy("all_reduce:replicas=per_worker:algorithm=servers", cluster);
   });
   expect_error_with(Code::invalid_argument, "must be in_graph or per_worker, got 'both'",

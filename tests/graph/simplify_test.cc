@@ -194,6 +194,19 @@ TEST(RemoveIdentities, KeepsReadsOfVariables) {
   EXPECT_EQ(run(remove_identities, text), "w = VariableV2()\nr = Identity(w)\ny = Softmax(r)\n");
 }
 
+// x goes from A to B, and from there to C; nobody asked for a way from A to C.
+TEST(RemoveIdentities, KeepsTheWayOverADeviceThatTheUserChose) {
+  const std::string on_a = "x = _Feed(dtype=float, name='x:0') @/job:a; ";
+  const std::string relay = on_a + "r = Identity(x) @/job:b; y = Softmax(r) @/job:c";
+  EXPECT_EQ(run(remove_identities, relay), dump(parse(relay), {.attrs = false}));
+  EXPECT_EQ(run(remove_identities, on_a + "r = Identity(x) @/job:b; y = Softmax(r) @/job:b"),
+            "x = _Feed() @/job:a\ny = Softmax(x) @/job:b\n");
+  EXPECT_EQ(run(remove_identities, on_a + "r = Identity(x) @/job:b; y = Softmax(r) @/job:a"),
+            "x = _Feed() @/job:a\ny = Softmax(x) @/job:a\n");
+  EXPECT_EQ(run(remove_identities, on_a + "r = Identity(x) @/job:b; y = Softmax(r)"),
+            "x = _Feed() @/job:a\ny = Softmax(x)\n");
+}
+
 TEST(RemoveIdentities, KeepsTheControlNodeOfABranch) {
   EXPECT_EQ(run(remove_identities,
                 "p = _Feed(dtype=bool, name='p:0'); s = Switch(p, p); pivot = Identity(s:1);"

@@ -23,9 +23,14 @@ using namespace leat;
 using collectives::Algorithm;
 using Clock = std::chrono::steady_clock;
 
-const std::map<std::string, Algorithm> algorithms = {{"automatic", Algorithm::automatic},
-                                                     {"direct", Algorithm::direct},
-                                                     {"chunks", Algorithm::chunks}};
+const std::map<std::string, Algorithm> algorithms = {
+    {"automatic", Algorithm::automatic},
+    {"direct", Algorithm::direct},
+    {"chunks", Algorithm::chunks},
+    {"hierarchical", Algorithm::hierarchical},
+    {"ring", Algorithm::ring},
+    {"halving_doubling", Algorithm::halving_doubling},
+    {"tree", Algorithm::tree}};
 
 struct Flags {
   double mib = 1;
@@ -94,6 +99,9 @@ int main(int argc, char** argv) {
   app.add_option("--algorithm", flags.algorithm)
       ->check(CLI::IsMember(algorithms))
       ->capture_default_str();
+  app.add_option("--workers-per-group", flags.options.workers_per_group,
+                 "of hierarchical; 0: the workers of a host are a group")
+      ->check(CLI::NonNegativeNumber);
   CLI11_PARSE(app, argc, argv);
   flags.options.algorithm = algorithms.at(flags.algorithm);
   try {

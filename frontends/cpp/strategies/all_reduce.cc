@@ -78,7 +78,8 @@ std::vector<AllReduce::Gradients> AllReduce::gradients(const Optimizer& optimize
 collectives::AllReduceOptions AllReduce::exchange_options() const {
   collectives::AllReduceOptions out{.reduction = options_.reduction,
                                     .algorithm = options_.algorithm,
-                                    .bucket_bytes = options_.bucket_bytes};
+                                    .bucket_bytes = options_.bucket_bytes,
+                                    .workers_per_group = options_.workers_per_group};
   // Two workers send each other as many bytes either way.
   const bool is_chosen = out.algorithm == collectives::Algorithm::automatic && workers() > 2;
   if (options_.trip_bytes) {

@@ -9,8 +9,9 @@ namespace leat {
 
 PerWorkerAllReduce::PerWorkerAllReduce(const StrategyCluster& cluster, Options options)
     : Strategy(Replicas(cluster, {.workers = options.worker_job})), options_(std::move(options)) {
-  check(options_.algorithm != collectives::Algorithm::servers,
-        "all_reduce:replicas=per_worker has no servers: algorithm is direct, chunks or automatic");
+  check(collectives::goes_between_programs(options_.algorithm),
+        "all_reduce:replicas=per_worker goes directly or in chunks: algorithm is direct, chunks or "
+        "automatic");
 }
 
 Training PerWorkerAllReduce::minimize(Graph& graph, const Optimizer& optimizer, const Dataset& data,

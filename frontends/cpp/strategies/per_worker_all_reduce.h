@@ -10,7 +10,7 @@ namespace leat {
 
 struct PerWorkerAllReduceOptions {
   std::string worker_job = "worker";
-  // See collectives.h; without `servers`.
+  // See collectives.h: automatic, direct or chunks.
   collectives::Algorithm algorithm = collectives::Algorithm::automatic;
   int64_t bucket_bytes = 25 << 20;
   int64_t trip_bytes = 256 << 10;  // not measured: all programs must choose the same algorithm

@@ -14,12 +14,19 @@ AllReduceOptions all_reduce_options(const OptionReader& options) {
   const std::map<std::string, Algorithm> known = {{"automatic", Algorithm::automatic},
                                                   {"direct", Algorithm::direct},
                                                   {"chunks", Algorithm::chunks},
-                                                  {"servers", Algorithm::servers}};
-  check(known.contains(algorithm), options.where("algorithm"),
-        "must be automatic, direct, chunks or servers, got '", algorithm, "'");
+                                                  {"servers", Algorithm::servers},
+                                                  {"hierarchical", Algorithm::hierarchical},
+                                                  {"ring", Algorithm::ring},
+                                                  {"halving_doubling", Algorithm::halving_doubling},
+                                                  {"tree", Algorithm::tree}};
+  check(
+      known.contains(algorithm), options.where("algorithm"),
+      "must be automatic, direct, chunks, servers, hierarchical, ring, halving_doubling or tree, ",
+      "got '", algorithm, "'");
   if (options.boolean("adasum", false)) out.reduction = collectives::Reduction::adasum;
   out.algorithm = known.at(algorithm);
   out.bucket_bytes = options.integer("bucket_bytes", out.bucket_bytes);
+  out.workers_per_group = options.integer("workers_per_group", 0);
   if (options.has("trip_bytes")) out.trip_bytes = options.integer("trip_bytes", 0);
   out.backward_passes_per_step =
       options.integer("backward_passes_per_step", out.backward_passes_per_step);
@@ -85,7 +92,9 @@ std::unique_ptr<Strategy> make_automatic(const StrategyCluster& cluster,
 
 Entries of_all_reduce() {
   std::vector<StrategyOption> options = {
-      {"algorithm", "automatic", "direct, chunks, servers, or what costs less"},
+      {"algorithm", "automatic",
+       "direct, chunks, servers, hierarchical, ring, halving_doubling, tree; or what costs less"},
+      {"workers_per_group", "0", "of hierarchical; 0: the workers of a host are a group"},
       {"bucket_bytes", "26214400", "gradients exchanged together"},
       {"trip_bytes", "(measured)",
        "bytes that could be sent in the time of a trip; per_worker: 262144"},

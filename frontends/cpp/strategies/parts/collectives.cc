@@ -1,101 +1,13 @@
 #include "frontends/cpp/strategies/parts/collectives.h"
 
-#include <algorithm>
-#include <cmath>
 #include <numeric>
 
+#include "frontends/cpp/strategies/parts/all_reduce_ways.h"
 #include "frontends/cpp/strategies/parts/reduction.h"
 #include "frontends/cpp/variables.h"
 
 namespace leat::collectives {
 namespace {
-
-// Who sums, and which part of all.
-struct Owner {
-  DeviceName device;
-  std::string prefix;  // of its nodes
-  double share = 0;
-};
-
-std::vector<Owner> owners_of(const Replicas& replicas, bool with_servers) {
-  const auto n = static_cast<double>(replicas.count());
-  const std::vector<DeviceName> servers =
-      with_servers ? replicas.servers() : std::vector<DeviceName>();
-  const auto k = std::min(static_cast<double>(servers.size()), n);
-  const double all = n * n + k * n - 2 * k;
-  std::vector<Owner> out;
-  for (int i = 0; i < replicas.count(); ++i)
-    out.push_back({replicas.worker(i), replicas.prefix(i), n == 1 ? 1 : (n - k) / all});
-  for (size_t i = 0; i < servers.size(); ++i)
-    out.push_back({servers[i], concat("server_", i, "/"),
-                   static_cast<double>(servers.size()) > n ? 1 / static_cast<double>(servers.size())
-                                                           : 2 * (n - 1) / all});
-  std::erase_if(out, [](const Owner& owner) { return owner.share <= 0; });
-  return out;
-}
-
-// How many rows each owner gets: their share, rounded.
-std::vector<int64_t> chunk_sizes(int64_t rows, const std::vector<Owner>& owners) {
-  std::vector<int64_t> out;
-  double share = 0;
-  int64_t given = 0;
-  for (const Owner& owner : owners) {
-    share += owner.share;
-    const bool is_last = &owner == &owners.back();
-    const auto end =
-        is_last ? rows : static_cast<int64_t>(std::floor(share * static_cast<double>(rows) + 1e-9));
-    out.push_back(end - given);
-    given = end;
-  }
-  return out;
-}
-
-// The ops of one exchange, on all workers.
-class Exchange {
- public:
-  Exchange(const Replicas& replicas, Graph& graph, std::string_view name)
-      : replicas_(replicas), graph_(graph), name_(NameScope(graph, name).name()) {}
-
-  // What `make(k)` makes on worker k, for all of them.
-  template <class Make>
-  auto on_each(const Make& make) const {
-    std::vector<decltype(make(size_t{0}))> out;
-    for (int k = 0; k < replicas_.count(); ++k) {
-      const auto there = replicas_.on_worker(graph_, k);
-      const NameScope scope(graph_, concat(name_, replicas_.prefix(k)));
-      out.push_back(make(static_cast<size_t>(k)));
-    }
-    return out;
-  }
-
-  PerReplica directly(const PerReplica& values, Reduction reduction) const {
-    return on_each([&](size_t) { return reduced(values, reduction); });
-  }
-  // Each owner the sum of its part along the axis.
-  std::vector<Output> scattered(const PerReplica& values, const std::vector<Owner>& owners,
-                                Reduction reduction, int axis = 0) const {
-    const std::vector<int64_t> sizes = chunk_sizes(values.front().shape()[axis], owners);
-    const auto chunks = on_each([&](size_t k) { return split(values[k], sizes, axis); });
-    std::vector<Output> out;
-    for (size_t owner = 0; owner < owners.size(); ++owner) {
-      const auto there = replicas_.on_device(graph_, owners[owner].device);
-      const NameScope scope(graph_, concat(name_, owners[owner].prefix));
-      std::vector<Output> of_owner;
-      for (const auto& of_worker : chunks) of_owner.push_back(of_worker[owner]);
-      out.push_back(reduced(of_owner, reduction));
-    }
-    return out;
-  }
-  PerReplica gathered(const PerReplica& values, int axis = 0) const {
-    return on_each(
-        [&](size_t) { return values.size() == 1 ? values[0] : concatenate(values, axis); });
-  }
-
- private:
-  const Replicas& replicas_;
-  Graph& graph_;
-  const std::string name_;
-};
 
 // Of equal shapes, which are complete unless only an axis must be known.
 Graph& checked(const Replicas& replicas, const PerReplica& values, std::string_view what,
@@ -123,13 +35,62 @@ void check_axis(const PerReplica& values, int axis, std::string_view what, Locat
         ": give an axis of a known extent");
 }
 
+// The workers that share a host, or what the options say.
+std::vector<std::vector<int>> groups_of(const Replicas& replicas, const AllReduceOptions& options) {
+  if (options.workers_per_group == 0) return replicas.by_host();
+  std::vector<std::vector<int>> out;
+  for (int k = 0; k < replicas.count(); ++k) {
+    if (k % options.workers_per_group == 0) out.emplace_back();
+    out.back().push_back(k);
+  }
+  return out;
+}
+
+// The way that a vector of so many bytes goes: one of those that the options may name.
+Algorithm chosen(const Output& flat, const Replicas& replicas,
+                 const std::vector<std::vector<int>>& groups, const AllReduceOptions& options) {
+  const int n = replicas.count();
+  const bool has_groups = groups.size() > 1 && std::ssize(groups) < n;
+  if (flat.shape().elements() < n || is_sent_whole(flat, n, options)) return Algorithm::direct;
+  if (options.algorithm == Algorithm::automatic)
+    return has_groups ? Algorithm::hierarchical : Algorithm::chunks;
+  if (options.algorithm == Algorithm::hierarchical && !has_groups) return Algorithm::chunks;
+  return options.algorithm;
+}
+
+PerReplica reduced_by(Algorithm algorithm, const Exchange& exchange, const Replicas& replicas,
+                      const std::vector<std::vector<int>>& groups, const PerReplica& flat,
+                      Reduction reduction) {
+  switch (algorithm) {
+    case Algorithm::ring:
+      return by_ring(exchange, flat, reduction);
+    case Algorithm::halving_doubling:
+      return by_halving(exchange, flat, reduction);
+    case Algorithm::tree:
+      return by_tree(exchange, flat, reduction);
+    case Algorithm::hierarchical:
+      return by_groups(exchange, flat, groups, reduction);
+    case Algorithm::direct:
+      return directly(exchange, flat, reduction);
+    case Algorithm::automatic:
+    case Algorithm::chunks:
+    case Algorithm::servers:
+      break;
+  }
+  const std::vector<Owner> owners = owners_of(replicas, algorithm == Algorithm::servers);
+  if (flat.front().shape().elements() < std::ssize(owners))
+    return directly(exchange, flat, reduction);
+  return gathered(exchange, scattered(exchange, flat, owners, reduction));
+}
+
 }  // namespace
 
 std::vector<PerReplica> all_reduce(const Replicas& replicas, const std::vector<PerReplica>& tensors,
                                    const AllReduceOptions& options, Location at) {
-  check(options.bucket_bytes > 0 && options.trip_bytes >= 0, "all_reduce (", at,
-        "): bucket_bytes must be positive and trip_bytes not negative, got ", options.bucket_bytes,
-        " and ", options.trip_bytes);
+  check(options.bucket_bytes > 0 && options.trip_bytes >= 0 && options.workers_per_group >= 0,
+        "all_reduce (", at, "): bucket_bytes must be positive, trip_bytes and workers_per_group ",
+        "not negative, got ", options.bucket_bytes, ", ", options.trip_bytes, " and ",
+        options.workers_per_group);
   if (tensors.empty()) return {};
   for (const PerReplica& values : tensors) checked(replicas, values, "all_reduce", at);
   if (replicas.count() == 1) return tensors;
@@ -139,6 +100,7 @@ std::vector<PerReplica> all_reduce(const Replicas& replicas, const std::vector<P
   // Each tensor by itself: its angles count.
   const bool is_adasum = options.reduction == Reduction::adasum;
   const int64_t bucket_bytes = is_adasum ? 1 : options.bucket_bytes;
+  const std::vector<std::vector<int>> groups = groups_of(replicas, options);
   std::vector<Output> firsts;
   for (const PerReplica& values : tensors) firsts.push_back(values.front());
   for (const std::vector<size_t>& bucket : make_buckets(firsts, bucket_bytes)) {
@@ -151,12 +113,8 @@ std::vector<PerReplica> all_reduce(const Replicas& replicas, const std::vector<P
         rows.push_back(reshaped(tensors[i][k], {tensors[i][k].shape().elements()}));
       return rows.size() == 1 ? rows.front() : concatenate(rows, 0);
     });
-    const int64_t elements = flat.front().shape().elements();
-    const std::vector<Owner> owners = owners_of(replicas, options.algorithm == Algorithm::servers);
-    const bool is_direct = elements < std::ssize(owners) || is_sent_whole(flat.front(), n, options);
-    const PerReplica sums =
-        is_direct ? exchange.directly(flat, options.reduction)
-                  : exchange.gathered(exchange.scattered(flat, owners, options.reduction));
+    const PerReplica sums = reduced_by(chosen(flat.front(), replicas, groups, options), exchange,
+                                       replicas, groups, flat, options.reduction);
     exchange.on_each([&](size_t k) {
       const std::vector<Output> parts =
           sizes.size() == 1 ? std::vector<Output>{sums[k]} : split(sums[k], sizes, 0);
@@ -206,7 +164,7 @@ void all_reduce(const Replicas& replicas, Gradients& gradients, const AllReduceO
 PerReplica all_reduce_directly(const Replicas& replicas, const PerReplica& values,
                                Reduction reduction, Location at) {
   Graph& graph = checked(replicas, values, "all_reduce_directly", at, false);
-  return Exchange(replicas, graph, "all_reduce").directly(values, reduction);
+  return directly(Exchange(replicas, graph, "all_reduce"), values, reduction);
 }
 
 PerReplica reduce_scatter(const Replicas& replicas, const PerReplica& values, Reduction reduction,
@@ -217,14 +175,14 @@ PerReplica reduce_scatter(const Replicas& replicas, const PerReplica& values, Re
         ") needs a row for ", "each of the ", replicas.count(), " replicas, got ",
         values.front().shape());
   check(reduction != Reduction::adasum, "reduce_scatter (", at, "): adasum needs whole tensors");
-  return Exchange(replicas, graph, "reduce_scatter")
-      .scattered(values, owners_of(replicas, false), reduction, axis);
+  return scattered(Exchange(replicas, graph, "reduce_scatter"), values, owners_of(replicas, false),
+                   reduction, axis);
 }
 
 PerReplica all_gather(const Replicas& replicas, const PerReplica& values, int axis, Location at) {
   Graph& graph = checked(replicas, values, "all_gather", at, false);
   check_axis(values, axis, "all_gather", at);
-  return Exchange(replicas, graph, "all_gather").gathered(values, axis);
+  return gathered(Exchange(replicas, graph, "all_gather"), values, axis);
 }
 
 PerReplica broadcast(const Replicas& replicas, Output value, Location at) {

@@ -1,22 +1,33 @@
 // Exchanges between the replicas of one program, as graph nodes: what every replica has goes in,
-// what every replica gets comes out. They consist of existing ops (Split, AddN, Concat) on the
-// workers' devices, so they have gradients, and the partitioner makes the transfers. All sum in the
-// order of the replicas: results are equal bit by bit on all of them and in every run.
+// what every replica gets comes out. They consist of existing ops (Split, AddN, Concat, Identity)
+// on the workers' devices, so they have gradients, and the partitioner makes the transfers. Each
+// algorithm adds in a fixed order: results are equal bit by bit on all replicas and in every run.
 //
 // Cost of an all-reduce for N workers and S bytes, with α the time of a trip and B the bandwidth of
-// a worker:
+// a worker, which sends to several at the same time:
 //   chunks: reduce-scatter and all-gather. Worker k sums chunk k of N (it receives N - 1 chunks and
 //     sends N - 1), then sends its sum to all others. 2(N-1)/N · S bytes sent by each worker, which
-//     is the least there can be, in 2 trips: 2α + 2(N-1)/N · S/B. A ring sends as many bytes in
-//     2(N-1) trips. Patarasu and Yuan, J. Parallel Distrib. Comput. 69 (2009) 117-124.
+//     is the least there can be, in 2 trips: 2α + 2(N-1)/N · S/B.
 //   direct: every worker sends all to all and sums for itself. (N-1) · S bytes, 1 trip:
 //     α + (N-1) · S/B.
 //   servers: as chunks, but the N_s tasks of the servers' job sum, too: with N_s <= N a server
 //     2(N-1) / (N² + N·N_s - 2N_s) of all, a worker (N-N_s) / (N² + N·N_s - 2N_s), which keeps all
 //     links equally busy: 2N(N-1)S / ((N² + N·N_s - 2N_s)B); with N_s >= N only the servers do.
 //     Jiang et al., "A unified architecture for accelerating distributed DNN training", OSDI 2020.
+//   hierarchical: chunks within each group of workers, such as those of a host, and between the
+//     groups: 4 trips. Of the bytes that chunks sends between hosts, one of L workers per host
+//     sends 1/L: with H hosts 2(H-1)/H · S leave a host. Goyal et al., "Accurate, large minibatch
+//     SGD", arXiv:1706.02677, section 4.
+//   ring: as chunks, but each worker sends to the next one only: 2(N-1)α + 2(N-1)/N · S/B. Patarasu
+//     and Yuan, J. Parallel Distrib. Comput. 69 (2009) 117-124.
+//   halving_doubling: pairs exchange halves, then quarters, and back: 2 log₂N · α + 2(N-1)/N · S/B
+//     where N is a power of two; else 2 trips and up to 2S/B more.
+//   tree: to worker 0 and back: 2⌈log₂N⌉ · (α + S/B). Both: Thakur, Rabenseifner and Gropp, Int. J.
+//     High Perform. Comput. Appl. 19 (2005) 49-66.
 //   automatic: direct where (N-1)(N-2)/N · S <= αB = trip_bytes: always for two workers, and for
-//     small tensors; else chunks.
+//     small tensors. Else hierarchical if there are several hosts, and several workers on one of
+//     them; else chunks. By these formulas the last three never cost less than chunks. They suit
+//     networks that suffer when many send to one.
 //   One worker sends nothing.
 #pragma once
 
@@ -40,7 +51,16 @@ enum class Reduction {
   // all_reduce() alone, which then sends all to all. Maleki et al., "Adasum", MLSys 2021.
   adasum,
 };
-enum class Algorithm { automatic, direct, chunks, servers };
+enum class Algorithm {
+  automatic,
+  direct,
+  chunks,
+  servers,
+  hierarchical,
+  ring,
+  halving_doubling,
+  tree,
+};
 
 struct AllReduceOptions {
   Reduction reduction = Reduction::mean;
@@ -50,9 +70,13 @@ struct AllReduceOptions {
   int64_t bucket_bytes = 25 << 20;
   // αB, see above: the bytes that could be sent in the time of one trip. link_speed.h measures it.
   int64_t trip_bytes = 256 << 10;
+  // Of `hierarchical`: so many consecutive workers are a group; 0: those whose addresses name the
+  // same host.
+  int64_t workers_per_group = 0;
 };
 
-// The sum or mean over the replicas, on each. Shapes must be complete and equal on all replicas;
+// The sum or mean over the replicas, on each. A tensor of fewer elements than there are workers, or
+// with adasum, goes directly. Shapes must be complete and equal on all replicas;
 // INVALID_ARGUMENT names the first that is not.
 PerReplica all_reduce(const Replicas& replicas, const PerReplica& values,
                       const AllReduceOptions& options = {}, Location at = here());

@@ -85,7 +85,9 @@ LinkSpeed measure_link_speed(const std::string& target, const DeviceName& one,
 
 LinkSpeed link_speed(const Replicas& replicas) {
   if (replicas.count() < 2 || replicas.target().empty() || !replicas.is_chief()) return {};
-  const DeviceName &one = replicas.worker(0), &other = replicas.worker(1);
+  const auto hosts = replicas.by_host();
+  const DeviceName& one = replicas.worker(0);
+  const DeviceName& other = replicas.worker(hosts.size() > 1 ? hosts[1].front() : 1);
   static std::mutex mutex;
   static std::map<std::string, LinkSpeed> known;
   const std::string key = concat(replicas.target(), " ", one.to_string(), " ", other.to_string());

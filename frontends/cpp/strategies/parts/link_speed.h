@@ -27,10 +27,10 @@ struct LinkSpeed {
 LinkSpeed measure_link_speed(const std::string& target, const DeviceName& one,
                              const DeviceName& other);
 
-// Of the first two workers, measured once per process and pair of tasks; the others are taken to be
-// like them. The default values where nothing can be measured: there is one worker, no cluster
-// runs (a strategy made of a description alone), this program is not the chief, or the tasks do not
-// answer.
+// Of the first two workers, or those of two hosts, measured once per process and pair of tasks; the
+// others are taken to be like them. The default values where nothing can be measured: there is one
+// worker, no cluster runs (a strategy made of a description alone), this program is not the chief,
+// or the tasks do not answer.
 LinkSpeed link_speed(const Replicas& replicas);
 
 }  // namespace leat

@@ -108,8 +108,8 @@ std::vector<Output> ProgramGroup::all_reduce(const std::vector<Output>& values,
                                              const AllReduceOptions& options, Location at) {
   check(values.size() == names.size(), "ProgramGroup::all_reduce (", at, ") got ", values.size(),
         " values and ", names.size(), " names");
-  check(options.algorithm != Algorithm::servers, "ProgramGroup::all_reduce (", at,
-        ") has no servers: the algorithm is direct, chunks or automatic");
+  check(goes_between_programs(options.algorithm), "ProgramGroup::all_reduce (", at,
+        ") goes directly or in chunks: the algorithm is direct, chunks or automatic");
   check(options.bucket_bytes > 0 && options.trip_bytes >= 0, "ProgramGroup::all_reduce (", at,
         "): bucket_bytes must be positive and trip_bytes not negative, got ", options.bucket_bytes,
         " and ", options.trip_bytes);

@@ -30,7 +30,7 @@ class ProgramGroup {
   // The sum or mean over all programs of each value, the same bits on all. `names` are for errors;
   // `step`, an int64 scalar, must be equal on all, and another one each time. All programs call it
   // in the same order with the same dtypes, shapes and options. Run sent() with it. Shapes must be
-  // complete; Algorithm::servers is an INVALID_ARGUMENT.
+  // complete. INVALID_ARGUMENT for another algorithm than automatic, direct and chunks.
   std::vector<Output> all_reduce(const std::vector<Output>& values,
                                  const std::vector<std::string>& names, Output step,
                                  const AllReduceOptions& options = {}, Location at = here());

@@ -60,6 +60,11 @@ bool is_sent_whole(const Output& value, int64_t n, const AllReduceOptions& optio
          (n - 1) * (n - 2) * bytes_of(value) <= n * options.trip_bytes;
 }
 
+bool goes_between_programs(Algorithm algorithm) {
+  return algorithm == Algorithm::automatic || algorithm == Algorithm::direct ||
+         algorithm == Algorithm::chunks;
+}
+
 Output reshaped(Output x, const Shape& shape) { return x.shape() == shape ? x : reshape(x, shape); }
 
 Output reduced(const std::vector<Output>& values, Reduction reduction) {

@@ -15,6 +15,9 @@ std::vector<std::vector<size_t>> make_buckets(const std::vector<Output>& tensors
 // Whether each of n members sends `value` to all others, instead of a part to each (collectives.h).
 bool is_sent_whole(const Output& value, int64_t n, const AllReduceOptions& options);
 
+// Whether it is one of the algorithms that ProgramGroup has.
+bool goes_between_programs(Algorithm algorithm);
+
 Output reshaped(Output x, const Shape& shape);
 
 // The sum or mean of the values, added in their order.

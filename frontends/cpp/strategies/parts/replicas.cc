@@ -29,6 +29,7 @@ Replicas::Replicas(const StrategyCluster& cluster, const ReplicaJobs& jobs)
   if (all.empty()) {
     workers_ = {DeviceName{}};
     tasks_ = {0};
+    hosts_ = {""};
     own_ = 0;
     choice_ = std::make_shared<ServerChoice>(workers_, jobs.sharding);
     return;
@@ -50,6 +51,7 @@ Replicas::Replicas(const StrategyCluster& cluster, const ReplicaJobs& jobs)
         "', which the cluster does not have: ", cluster.spec.to_json());
   for (size_t k = 0; k < workers_.size(); ++k) {
     tasks_.push_back(*workers_[k].task);
+    hosts_.push_back(HostPort::parse(all.at(jobs.workers).at(tasks_[k])).host);
     if (cluster.task && cluster.task->job == jobs.workers && cluster.task->index == tasks_[k])
       own_ = static_cast<int>(k);
   }
@@ -65,6 +67,7 @@ Replicas::Replicas(const StrategyCluster& cluster, const std::vector<std::string
     DeviceName name = DeviceName::parse(concat("/device:", device));
     if (cluster.task) name = name.with_defaults(cluster.task->device_name());
     tasks_.push_back(static_cast<int>(workers_.size()));
+    hosts_.emplace_back();
     workers_.push_back(name);
   }
   choice_ = std::make_shared<ServerChoice>(workers_, ServerSharding());
@@ -79,11 +82,24 @@ Replicas Replicas::only(const std::vector<int>& workers) const {
   Replicas out = *this;
   out.workers_.clear();
   out.tasks_.clear();
+  out.hosts_.clear();
   out.own_.reset();
   for (const int k : workers) {
     if (own_ == k) out.own_ = out.count();
     out.workers_.push_back(worker(k));
     out.tasks_.push_back(tasks_[static_cast<size_t>(k)]);
+    out.hosts_.push_back(hosts_[static_cast<size_t>(k)]);
+  }
+  return out;
+}
+
+std::vector<std::vector<int>> Replicas::by_host() const {
+  std::vector<std::vector<int>> out;
+  std::map<std::string_view, size_t> known;
+  for (int k = 0; k < count(); ++k) {
+    const auto [found, is_new] = known.try_emplace(hosts_[static_cast<size_t>(k)], out.size());
+    if (is_new) out.emplace_back();
+    out[found->second].push_back(k);
   }
   return out;
 }

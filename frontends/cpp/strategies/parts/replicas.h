@@ -78,6 +78,9 @@ class Replicas {
   bool is_chief() const { return is_chief_; }
   const std::string& target() const { return target_; }
   const DeviceName& worker(int k) const;
+  // The workers whose addresses name the same host, in order; all are together where there are no
+  // addresses.
+  std::vector<std::vector<int>> by_host() const;
   // The tasks of the servers' job; none if the cluster has no such job.
   std::vector<DeviceName> servers() const;
 
@@ -118,6 +121,7 @@ class Replicas {
   std::string worker_job_;
   std::vector<DeviceName> workers_;
   std::vector<int> tasks_;
+  std::vector<std::string> hosts_;  // as tasks_
   std::optional<int> own_;
   std::string target_;
   bool is_chief_ = true, has_servers_ = false;
