@@ -320,6 +320,33 @@ void Planner::add_fetches() {
   }
 }
 
+// On a device, a value has to come to the host first.
+void Planner::find_sends_of_segments() {
+  if (!is_host_) return;
+  std::unordered_map<int, std::pair<int, size_t>> origins;  // slot → segment's item, result
+  for (size_t i = 0; i < plan_.items.size(); ++i) {
+    if (plan_.items[i].kind != ItemKind::segment) continue;
+    for (size_t r = 0; r < plan_.items[i].outputs.size(); ++r)
+      origins.emplace(plan_.items[i].outputs[r], std::pair(static_cast<int>(i), r));
+  }
+  for (size_t i = 0; i < plan_.items.size(); ++i) {
+    const Item& send = plan_.items[i];
+    if (send.kind != ItemKind::send || send.inputs.empty() || send.dependencies != 1) continue;
+    const auto from = origins.find(send.inputs[0].slot);
+    if (from == origins.end()) continue;
+    const auto [item, result] = from->second;
+    const auto task_of = [&](const char* attr) {
+      return DeviceName::parse(send.node->attr<std::string>(attr)).task_string();
+    };
+    if (!dependencies_[i].contains(item) || plan_.items[item].dead_on != send.dead_on ||
+        task_of("send_device") == task_of("recv_device"))
+      continue;
+    SegmentPlan& segment = plan_.segments[plan_.items[item].segment];
+    segment.results[result].sends.push_back(static_cast<int>(i));
+    segment.has_sends = true;
+  }
+}
+
 void Planner::connect() {
   for (size_t i = 0; i < plan_.items.size(); ++i) {
     dependencies_[i].erase(static_cast<int>(i));
@@ -346,6 +373,7 @@ void Planner::connect() {
     plan_.segments[plan_.items[s.item].segment].nodes[s.segment_node].is_wanted =
         s.is_wanted || consumers.of(*node).empty();
   }
+  find_sends_of_segments();
   plan_.is_straight = is_host_ && plan_.items.size() <= 1 &&
                       (plan_.items.empty() || plan_.items[0].kind == ItemKind::segment);
 }

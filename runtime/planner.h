@@ -121,6 +121,7 @@ class Planner {
   // `before` is another item, which runs first, or an earlier node of the same segment.
   void run_after(const Node& before, const State& s);
   void add_fetches();
+  void find_sends_of_segments();
   void connect();
 
   // ---- planner_handles.cc: variables, resources and what leads to them ----

@@ -1,6 +1,7 @@
 // What each kind of item does when it runs: send, receive, switch, merge, run a segment, a kernel
 // or a loop, copy from and to a device. program_step.cc decides when.
 #include <algorithm>
+#include <functional>
 
 #include "core/function.h"
 #include "core/thread_pool.h"
@@ -100,17 +101,12 @@ void ProgramStep::run_item(int index) {
         arrive(index, status_of_item(index), {}, false);
       }
       return;
-    case ItemKind::send: {
-      Tensor value = is_dead_item || item.inputs.empty() ? Tensor() : take(item.inputs[0]);
-      const auto bytes = static_cast<int64_t>(value.bytes());
-      const int64_t start = is_traced_ ? trace_now_ns() : 0;
-      rendezvous_->send(item.edge, std::move(value), is_dead_item);
-      if (is_traced_) {
-        events_.push_back(trace_event(*item.node, plan_.device->name().to_string(), start,
-                                      trace_now_ns(), bytes));
+    case ItemKind::send:
+      if (!is_sent_[index]) {
+        send(index, is_dead_item || item.inputs.empty() ? Tensor() : take(item.inputs[0]),
+             is_dead_item, events_);
       }
       return complete(index);
-    }
     case ItemKind::switch_:
       run_switch(item, is_dead_item);
       return complete(index);
@@ -156,6 +152,17 @@ void ProgramStep::run_item(int index) {
   }
 }
 
+void ProgramStep::send(int index, Tensor value, bool is_dead, std::vector<TraceEvent>& events) {
+  const Item& item = plan_.items[index];
+  const auto bytes = static_cast<int64_t>(value.bytes());
+  const int64_t start = is_traced_ ? trace_now_ns() : 0;
+  rendezvous_->send(item.edge, std::move(value), is_dead);
+  if (is_traced_) {
+    events.push_back(
+        trace_event(*item.node, plan_.device->name().to_string(), start, trace_now_ns(), bytes));
+  }
+}
+
 void ProgramStep::run_segment(int index, std::vector<TraceEvent>& events) {
   const Item& item = plan_.items[index];
   Pointers<const Tensor*> inputs(item.inputs.size());
@@ -163,13 +170,22 @@ void ProgramStep::run_segment(int index, std::vector<TraceEvent>& events) {
   Pointers<Tensor*> results(item.outputs.size());
   for (size_t r = 0; r < item.outputs.size(); ++r) results[r] = &slots_[item.outputs[r]];
   Segment& segment = *program_.segments_[item.segment];
+  const SegmentPlan& plan = plan_.segments[item.segment];
+  const auto send_now = [&](int result, const Tensor& value) {
+    for (const int to : plan.results[static_cast<size_t>(result)].sends) {
+      send(to, value, false, events);
+      is_sent_[to] = 1;
+    }
+  };
+  const ResultTaker sender = std::cref(send_now);
+  const ResultTaker* const taker = plan.has_sends ? &sender : nullptr;
   const int64_t start = trace_now_ns();
   if (is_traced_) {
     std::vector<InstructionTimes> times;
-    const auto tape = segment.run_traced(inputs.span(), results.span(), times);
+    const auto tape = segment.run_traced(inputs.span(), results.span(), times, taker);
     program_.trace(*tape, times, events);
   } else {
-    segment.run(inputs.span(), results.span());
+    segment.run(inputs.span(), results.span(), taker);
   }
   average(program_.costs_ns_[item.segment], trace_now_ns() - start);
 }

@@ -52,6 +52,9 @@ struct SegmentPlan {
   struct Result {
     int node;
     int output;
+    // Items that send it to other tasks and wait for nothing else: if it is large, it goes on its
+    // way as soon as it is computed, while the segment runs on.
+    std::vector<int> sends = {};
   };
   struct VariableUse {
     int variable;  // of the plan
@@ -60,6 +63,7 @@ struct SegmentPlan {
   std::vector<SegmentNode> nodes;  // inputs before users
   std::vector<Input> inputs;
   std::vector<Result> results;  // values that leave the segment
+  bool has_sends = false;       // of its results
   std::vector<VariableUse> variables;
 };
 

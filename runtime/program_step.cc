@@ -52,6 +52,7 @@ void ProgramStep::start(std::vector<Tensor> feeds, Rendezvous* rendezvous, bool 
   uses_ = plan_.slot_uses;
   flags_.assign(plan_.flags, 0);
   counters_.assign(plan_.counters, 0);
+  is_sent_.assign(plan_.items.size(), 0);
   pending_.resize(plan_.items.size());
   for (size_t i = 0; i < feeds.size(); ++i) {
     if (plan_.feeds[i].slot >= 0) slots_[plan_.feeds[i].slot] = std::move(feeds[i]);

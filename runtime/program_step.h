@@ -95,6 +95,7 @@ class ProgramStep {
   void set(int slot, Tensor value);
 
   void run_segment(int index, std::vector<TraceEvent>& events);
+  void send(int index, Tensor value, bool is_dead, std::vector<TraceEvent>& events);
   void run_handed_out(int index);
   void run_switch(const Item& item, bool is_dead);
   void run_merge(const Item& item);
@@ -138,6 +139,8 @@ class ProgramStep {
   std::vector<Tensor> slots_;
   std::vector<int> uses_;    // readers left, by slot
   std::vector<char> flags_;  // dead
+  // By item: sent while its segment ran. A segment's thread writes those of its own results.
+  std::vector<char> is_sent_;
   std::vector<int> ready_boundary_, ready_segments_;
   int unfinished_ = 0;  // items left
   int under_way_ = 0;   // items whose completion is still to arrive

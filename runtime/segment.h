@@ -28,14 +28,17 @@ class Segment {
   // Runs on the calling thread, and blocks only on the variables' locks (held for this run at
   // most). `inputs` as SegmentPlan::inputs, `results` as SegmentPlan::results (null: not wanted).
   // Throws with the node's name.
-  void run(std::span<const Tensor* const> inputs, std::span<Tensor* const> results) {
-    run(inputs, results, nullptr);
+  // `taker`: see TapeInstance::run.
+  void run(std::span<const Tensor* const> inputs, std::span<Tensor* const> results,
+           const ResultTaker* taker = nullptr) {
+    run(inputs, results, nullptr, taker);
   }
   // The same, and reports when each instruction ran. Returns the tape that the times belong to.
   std::shared_ptr<const Tape> run_traced(std::span<const Tensor* const> inputs,
                                          std::span<Tensor* const> results,
-                                         std::vector<InstructionTimes>& times) {
-    return run(inputs, results, &times);
+                                         std::vector<InstructionTimes>& times,
+                                         const ResultTaker* taker = nullptr) {
+    return run(inputs, results, &times, taker);
   }
 
   // Drops the instances that have not run since the last call, with their arenas and result
@@ -61,7 +64,7 @@ class Segment {
 
   std::shared_ptr<const Tape> run(std::span<const Tensor* const> inputs,
                                   std::span<Tensor* const> results,
-                                  std::vector<InstructionTimes>* times);
+                                  std::vector<InstructionTimes>* times, const ResultTaker* taker);
   std::unique_ptr<TapeInstance> acquire(std::span<const Tensor* const> inputs);
   [[noreturn]] void refuse(std::unique_ptr<TapeInstance> hot);
   void release(std::unique_ptr<TapeInstance> instance);

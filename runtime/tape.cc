@@ -112,23 +112,32 @@ TapeInstance::TapeInstance(std::shared_ptr<const Tape> tape, const ProgramPlan& 
     bound.arguments.stream = &device_.stream();
     instructions_.push_back(bound);
   }
-  ask_for_step_end();
+  wrap_instructions();
 }
 
-void TapeInstance::ask_for_step_end() {
+void TapeInstance::wrap_instructions() {
   const auto is_update = [&](size_t i) { return tape_->instructions[i].is_update; };
   const auto asks = [&](size_t i) {
     return i % instructions_per_question == instructions_per_question - 1 ||
            tape_->instructions[i].output_bytes >= much;
   };
+  const auto early_after = [&](size_t i) {
+    const auto [first, last] = std::equal_range(
+        tape_->early_results.begin(), tape_->early_results.end(), Tape::EarlyResult{i, 0},
+        [](const auto& a, const auto& b) { return a.instruction < b.instruction; });
+    return std::span<const Tape::EarlyResult>(first, last);
+  };
+  const auto is_wrapped = [&](size_t i) {
+    return is_update(i) || asks(i) || !early_after(i).empty();
+  };
   size_t count = 0;
-  for (size_t i = 0; i < instructions_.size(); ++i) count += is_update(i) || asks(i) ? 1 : 0;
+  for (size_t i = 0; i < instructions_.size(); ++i) count += is_wrapped(i) ? 1 : 0;
   wrapped_ = std::make_unique<Wrapped[]>(count);
   Wrapped* next = wrapped_.get();
   for (size_t i = 0; i < instructions_.size(); ++i) {
-    if (!is_update(i) && !asks(i)) continue;
+    if (!is_wrapped(i)) continue;
     Bound& instruction = instructions_[i];
-    *next = {instruction.function, instruction.bound};
+    *next = {instruction.function, instruction.bound, this, early_after(i)};
     instruction.bound = next++;
     if (is_update(i)) {  // wholly, or not at all
       instruction.function = [](const void* self, const Arguments& arguments) {
@@ -136,6 +145,13 @@ void TapeInstance::ask_for_step_end() {
         const StepEnd::Scope to_its_end(nullptr);
         const auto& update = *static_cast<const Wrapped*>(self);
         update.function(update.bound, arguments);
+      };
+    } else if (!early_after(i).empty()) {
+      instruction.function = [](const void* self, const Arguments& arguments) {
+        StepEnd::ask();
+        const auto& wrapped = *static_cast<const Wrapped*>(self);
+        wrapped.function(wrapped.bound, arguments);
+        for (const Tape::EarlyResult& early : wrapped.early) wrapped.self->hand_out(early);
       };
     } else {
       instruction.function = [](const void* self, const Arguments& arguments) {
@@ -145,6 +161,16 @@ void TapeInstance::ask_for_step_end() {
       };
     }
   }
+}
+
+void TapeInstance::hand_out(const Tape::EarlyResult& early) const {
+  if (taker_ == nullptr) return;
+  const Tape::Result& result = tape_->results[static_cast<size_t>(early.result)];
+  (*taker_)(early.result, as_result(result_buffers_[result.address.index], result));
+}
+
+Tensor TapeInstance::as_result(const Tensor& memory, const Tape::Result& result) {
+  return memory.shape() == result.shape ? memory : memory.part(result.shape, result.address.offset);
 }
 
 void TapeInstance::fail_beyond(size_t wanted, size_t available) {
@@ -159,8 +185,9 @@ size_t TapeInstance::bytes() const {
 }
 
 void TapeInstance::run(std::span<const Tensor* const> inputs, std::span<Tensor* const> results,
-                       std::vector<InstructionTimes>* times) {
+                       std::vector<InstructionTimes>* times, const ResultTaker* taker) {
   was_used_ = true;
+  taker_ = taker;
   bind_results();
   for (size_t i = 0; i < inputs_.size(); ++i) bind(inputs_[i], *inputs[i]);
   bind_variables();
@@ -192,11 +219,7 @@ void TapeInstance::run(std::span<const Tensor* const> inputs, std::span<Tensor* 
       default:
         value = &result_buffers_[result.address.index];
     }
-    if (value->shape() == result.shape) {
-      *results[r] = *value;
-    } else {
-      *results[r] = value->part(result.shape, result.address.offset);
-    }
+    *results[r] = as_result(*value, result);
   }
   if (has_replaced_) forget_replaced();
 }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -72,7 +73,7 @@ struct Tape {
 
   Key key;
   std::vector<Instruction> instructions;
-  std::vector<Address> addresses;  // of each instruction's inputs, then its outputs
+  std::vector<Address> addresses;                  // of each instruction's inputs, then its outputs
   std::vector<std::shared_ptr<const void>> bound;  // arguments of the functions, kept alive
   std::vector<const void*> arguments;              // by instruction
   std::vector<Tensor> constants;  // in the device's memory, or the host's where a kernel wants that
@@ -83,8 +84,14 @@ struct Tape {
   };
   std::vector<Memory> results_memory;  // result buffers
   std::vector<Memory> owned;
-  std::vector<Result> results;         // in the order of SegmentPlan::results
-  std::vector<VariableUse> variables;  // in the order of SegmentPlan::variables
+  std::vector<Result> results;  // in the order of SegmentPlan::results
+  // A result that may leave before the tape has ended.
+  struct EarlyResult {
+    size_t instruction;  // after which it is complete
+    int result;
+  };
+  std::vector<EarlyResult> early_results;  // by instruction
+  std::vector<VariableUse> variables;      // in the order of SegmentPlan::variables
   size_t arena_bytes = 0;
   size_t max_live_bytes = 0;  // a lower bound for any planner
 };
@@ -95,6 +102,9 @@ struct Tape {
 std::shared_ptr<const Tape> compile_tape(const ProgramPlan& program, const SegmentPlan& segment,
                                          std::span<const Tensor* const> inputs,
                                          NodeStates& node_states);
+
+// Gets results before their tape has ended.
+using ResultTaker = std::function<void(int result, const Tensor& value)>;
 
 // Start and end of an instruction of a traced run, in nanoseconds since the epoch.
 struct InstructionTimes {
@@ -119,9 +129,10 @@ class TapeInstance {
   // Runs the tape. The caller locks the segment's variables. Writes results to `results` (skips
   // null entries). Rethrows an exception of a kernel with node, op and device. Variables to be
   // assigned then keep their old value, unless the new value was computed in their own memory
-  // (Variable::memory): overwritten elements are lost.
+  // (Variable::memory): overwritten elements are lost. `taker`, if given, also gets
+  // Tape::early_results, each as soon as it is complete; what it throws ends the run.
   void run(std::span<const Tensor* const> inputs, std::span<Tensor* const> results,
-           std::vector<InstructionTimes>* times);
+           std::vector<InstructionTimes>* times, const ResultTaker* taker);
 
  private:
   struct Bound {
@@ -144,7 +155,9 @@ class TapeInstance {
     }
   };
 
-  void ask_for_step_end();
+  void wrap_instructions();
+  void hand_out(const Tape::EarlyResult& early) const;
+  static Tensor as_result(const Tensor& memory, const Tape::Result& result);
   template <bool traced>
   void run_instructions(std::vector<InstructionTimes>* times);
   void bind_variables();
@@ -165,7 +178,8 @@ class TapeInstance {
   static size_t bytes_behind(const Tensor& tensor) {
     const Buffer* const buffer = tensor.buffer().get();
     if (buffer == nullptr) return 0;
-    return buffer->bytes() - (static_cast<char*>(tensor.raw()) - static_cast<char*>(buffer->data()));
+    return buffer->bytes() -
+           (static_cast<char*>(tensor.raw()) - static_cast<char*>(buffer->data()));
   }
   [[noreturn]] static void fail_beyond(size_t wanted, size_t available);
   void undo_assignments();
@@ -183,12 +197,16 @@ class TapeInstance {
   bool was_used_ = false;
   std::vector<void*> pointers_;
   std::vector<Bound> instructions_;
-  // Kernels called through a wrapper: updates, and where the tape asks whether its step has ended.
+  // Kernels called through a wrapper: updates, where the tape asks whether its step has ended, and
+  // those after which results leave.
   struct Wrapped {
     KernelFunction function;
     const void* bound;
+    const TapeInstance* self = nullptr;
+    std::span<const Tape::EarlyResult> early = {};
   };
   std::unique_ptr<Wrapped[]> wrapped_;
+  const ResultTaker* taker_ = nullptr;  // of the present run
   std::vector<Outside> inputs_, variables_, results_;
 };
 

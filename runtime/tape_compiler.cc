@@ -28,9 +28,11 @@ class Compiler {
     tape_->instructions.reserve(draft_.sequence.size());
     tape_->arguments.reserve(draft_.sequence.size());
     tape_->bound.reserve(draft_.sequence.size());
+    run_after_.resize(static_cast<size_t>(draft_.count()));
     for (size_t at = 0; at < draft_.sequence.size(); ++at) {
       const int n = draft_.sequence[at];
       if (draft_.has_instruction(n)) emit(n, workspaces[at]);
+      run_after_[static_cast<size_t>(n)] = tape_->instructions.size();
     }
     note_uses_of_variables();
     for (const SegmentPlan::Result& result : draft_.segment.results) {
@@ -38,6 +40,7 @@ class Compiler {
       const bool on_host = draft_.is_output_on_host(result.node, result.output);
       tape_->results.push_back({address_of(value, on_host), value.shape});
     }
+    find_early_results();
     return tape_;
   }
 
@@ -163,6 +166,19 @@ class Compiler {
     tape_->bound.push_back(std::move(kernel.bound));
   }
 
+  // Those that are sent while the tape runs on. A result is complete when its node has run.
+  void find_early_results() {
+    for (size_t r = 0; r < tape_->results.size(); ++r) {
+      const SegmentPlan::Result& result = draft_.segment.results[r];
+      const size_t run = run_after_[static_cast<size_t>(result.node)];
+      if (draft_.is_sent_early(result) && run > 0 && run < tape_->instructions.size() &&
+          tape_->results[r].address.kind == Address::Kind::result)
+        tape_->early_results.push_back({run - 1, static_cast<int>(r)});
+    }
+    std::stable_sort(tape_->early_results.begin(), tape_->early_results.end(),
+                     [](const auto& a, const auto& b) { return a.instruction < b.instruction; });
+  }
+
   // A view that had to become a copy.
   BoundKernel copy_kernel(int n) {
     struct Copy {
@@ -236,6 +252,7 @@ class Compiler {
   NodeStates& node_states_;
   const std::shared_ptr<Tape> tape_;
   std::map<std::tuple<const void*, DType, std::string, bool>, int> constant_addresses_;
+  std::vector<size_t> run_after_;  // by node: how many instructions have run then
 };
 
 }  // namespace

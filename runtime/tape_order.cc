@@ -157,25 +157,57 @@ class Order {
   }
   bool is_reached(int n) const { return reached_[n] == round_; }
 
-  // The graph's order, as far as the edges allow.
+  // The graph's order, as far as the edges allow; but what only serves values that are sent early
+  // comes as soon as it can.
   void sort() {
     std::vector<int> pending(draft_.count());
     for (int n = 0; n < draft_.count(); ++n)
       for_each_successor(n, [&](int next) { ++pending[next]; });
-    std::priority_queue<int, std::vector<int>, std::greater<>> ready;
+    const std::vector<int> ranks = find_ranks();
+    using Ranked = std::pair<int, int>;
+    std::priority_queue<Ranked, std::vector<Ranked>, std::greater<>> ready;
     for (int n = 0; n < draft_.count(); ++n) {
-      if (pending[n] == 0) ready.push(n);
+      if (pending[n] == 0) ready.push({ranks[n], n});
     }
     int sorted = 0;
     for (; !ready.empty(); ++sorted) {
-      const int n = ready.top();
+      const int n = ready.top().second;
       ready.pop();
       if (draft_.is_live(n)) draft_.sequence.push_back(n);
       for_each_successor(n, [&](int next) {
-        if (--pending[next] == 0) ready.push(next);
+        if (--pending[next] == 0) ready.push({ranks[next], next});
       });
     }
     check_internal(sorted == draft_.count(), "reads and writes of variables form a cycle");
+  }
+
+  // By node: its own number, or if it only serves what is sent early, that of the last node before
+  // it (-1: none).
+  std::vector<int> find_ranks() const {
+    std::vector<int> ranks(draft_.count());
+    std::iota(ranks.begin(), ranks.end(), 0);
+    std::vector<bool> is_urgent(draft_.count());
+    bool is_any = false;
+    for (const SegmentPlan::Result& result : draft_.segment.results) {
+      if (!draft_.is_sent_early(result)) continue;
+      is_urgent[result.node] = is_any = true;
+    }
+    if (!is_any) return ranks;
+    for (int n = draft_.count() - 1; n >= 0; --n) {
+      bool has_users = false, are_urgent = true;
+      for_each_successor(n, [&](int next) {
+        has_users = true;
+        are_urgent = are_urgent && next > n && is_urgent[next];
+      });
+      if (has_users && are_urgent) is_urgent[n] = true;
+    }
+    std::vector<int> last_before(draft_.count(), -1);
+    for (int n = 0; n < draft_.count(); ++n) {
+      if (is_urgent[n]) ranks[n] = last_before[n];
+      for_each_successor(
+          n, [&](int next) { last_before[next] = std::max(last_before[next], ranks[n]); });
+    }
+    return ranks;
   }
 
   void add_edge(int from, int to) { more_successors_[from].push_back(to); }

@@ -114,7 +114,14 @@ void Channel::send(int64_t step, int64_t edge, Tensor value, bool is_dead) {
   std::lock_guard lock(mutex_);
   if (is_ended_) return;
   queued_ += header.total;
-  (header.total <= chunk_ ? small_ : large_).push_back(std::move(outgoing));
+  std::deque<Outgoing>& queue = header.total <= chunk_ ? small_ : large_;
+  auto place = queue.end();
+  if (header.total > chunk_) {
+    while (place != queue.begin() && std::prev(place)->header.step == step &&
+           std::prev(place)->header.edge > edge)
+      --place;
+  }
+  queue.insert(place, std::move(outgoing));
   pump();
 }
 

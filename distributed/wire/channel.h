@@ -67,13 +67,15 @@ struct ChannelOptions {
 //   receiver copies once, from the socket's slices into the tensor that it hands on, and computes
 //   the checksum meanwhile. A wrong checksum or a malformed frame ends the stream on both sides,
 //   with the reason: DATA_LOSS. send() returns at once; the tensor's buffer is pinned until sent.
-//   Small tensors overtake large ones that wait; edges are independent, so nothing depends on the
-//   order. A list of 128 bytes to 256 KB of int32 or int64, such as ids of rows, that has been sent
-//   before goes as a header alone (known_lists.h): 64 bytes and its extents; its receiver keeps a
-//   copy, and asks for the list if it does not have it. Back-pressure: at most `window` bytes are
-//   under way that the receiver has not yet given to a step. It returns bytes as it copies them;
-//   for a step that has not begun there, when the step begins or the receiver stops waiting for it.
-//   A tensor that it cannot take (too large, out of memory) aborts its step on both ends.
+//   Small tensors overtake large ones that wait, and among large ones of a step that wait, the one
+//   with the lowest edge goes first, between two chunks: edges are numbered in the order of the
+//   graph, so variables go in the order of their first use. Nothing depends on the order. A list of
+//   128 bytes to 256 KB of int32 or int64, such as ids of rows, that has been sent before goes as a
+//   header alone (known_lists.h): 64 bytes and its extents; its receiver keeps a copy, and asks for
+//   the list if it does not have it. Back-pressure: at most `window` bytes are under way that the
+//   receiver has not yet given to a step. It returns bytes as it copies them; for a step that has
+//   not begun there, when the step begins or the receiver stops waiting for it. A tensor that it
+//   cannot take (too large, out of memory) aborts its step on both ends.
 class Channel : public std::enable_shared_from_this<Channel> {
  public:
   // `made`, if given, is called with the channel before its first event.

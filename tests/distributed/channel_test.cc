@@ -183,6 +183,26 @@ TEST_P(ChannelOver, BoundsBackPressure) {
   EXPECT_EQ(pair.a.channel->queued_bytes(), 0u);
 }
 
+// While the window is full, later ones with lower edges take their place before the others.
+TEST_P(ChannelOver, OfLargeTensorsThatWaitTheLowestEdgeGoesFirst) {
+  ChannelPair pair(GetParam(), {.window = 4 << 20, .chunk = 256 << 10});
+  pair.b.phase = StepPhase::early;
+  constexpr int64_t count = 10;
+  for (int64_t edge = count - 1; edge >= 0; --edge)
+    pair.a.channel->send(5, edge, bytes_tensor(1 << 20), false);
+  ASSERT_TRUE(eventually([&] { return pair.b.channel->received_bytes() > 3 << 20; }));
+  pair.b.phase = StepPhase::running;
+  pair.b.channel->settle(5);
+  ASSERT_TRUE(eventually([&] { return pair.b.count() == count; }));
+  std::vector<int64_t> order;
+  for (const auto& each : pair.b.received) order.push_back(each.edge);
+  const auto lowest = std::find(order.begin(), order.end(), 0);
+  EXPECT_LE(lowest - order.begin(), 4) << testing::PrintToString(order);
+  EXPECT_TRUE(std::is_sorted(order.begin(), lowest, std::greater<>()))
+      << testing::PrintToString(order);
+  EXPECT_TRUE(std::is_sorted(lowest, order.end())) << testing::PrintToString(order);
+}
+
 TEST_P(ChannelOver, EndedStepsTakeNoWindow) {
   ChannelPair pair(GetParam(), {.window = 1 << 20, .chunk = 64 << 10});
   pair.b.phase = StepPhase::over;

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <future>
 #include <numeric>
 #include <thread>
@@ -351,6 +353,46 @@ TEST(Cluster, TracesNameNodesOfAllTasks) {
   std::vector<std::string> ops;
   for (const TraceEvent& event : of_values.events) ops.push_back(event.op);
   EXPECT_THAT(ops, testing::UnorderedElementsAre("VariableV2", "Const"));
+}
+
+// A large value leaves as soon as it is there, while what does not need it runs on: its producer
+// comes first, although it was made last. A small one goes with the rest.
+TEST(Cluster, LargeValuesAreSentWhileTheSegmentRunsOn) {
+  InProcessCluster cluster({{"ps", 1}, {"worker", 1}});
+  for (const int64_t n : {300, 10}) {
+    Graph graph;
+    const Output x = placeholder(graph, "x", f32, {n, n});
+    Output rest, large, sums;
+    {
+      const DeviceScope on(graph, "/job:worker/task:0");
+      rest = x;
+      for (int i = 0; i < 5; ++i) rest = matmul(rest, x);
+      named(rest, "rest");
+      large = tanh(x * 2);
+    }
+    {
+      const DeviceScope on(graph, ps);
+      sums = sum(large);
+    }
+    const auto session = cluster.session(graph);
+    Tensor value(f32, {n, n});
+    std::fill_n(value.data<float>(), value.elements(), 0.001f);
+    for (int step = 0; step < 3; ++step) {
+      RunMetadata metadata;
+      const std::vector<Tensor> fetched =
+          session->run({{"x:0", value}}, {"rest:0", sums.name()}, {}, {.trace = true}, &metadata);
+      EXPECT_NEAR(fetched[1].item<float>(), static_cast<double>(n * n) * std::tanh(0.002),
+                  static_cast<double>(n * n) * 1e-6);
+      int64_t sent = 0, ended = 0;
+      for (const TraceEvent& event : metadata.events) {
+        if (event.op == "_Send" && event.output_bytes == static_cast<int64_t>(value.bytes()))
+          sent = event.end_ns;
+        if (event.op == "MatMul") ended = std::max(ended, event.end_ns);
+      }
+      ASSERT_GT(sent, 0);
+      EXPECT_EQ(sent < ended, n == 300) << "sent " << sent << ", last product " << ended;
+    }
+  }
 }
 
 TEST(Cluster, TimeoutMayBeInfinite) {

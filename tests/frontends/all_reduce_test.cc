@@ -225,6 +225,27 @@ TEST(AllReduce, BucketsAreBounded) {
                                            "1->0 float[8]", "1->0 signal"));
 }
 
+// Edges are numbered as the buckets are made, and of tensors that wait for a link the one with the
+// lowest number goes first (channel.h).
+TEST(AllReduce, WithPriorityTheFirstVariablesComeFirst) {
+  for (const bool priority : {false, true}) {
+    Graph graph;
+    const AllReduce strategy(workers(2), {.bucket_bytes = 1, .priority = priority});
+    std::vector<Output> losses;
+    for (int k = 0; k < 2; ++k) {
+      const auto replica = strategy.replica(graph, k);
+      const Output first = variable(graph, "first", {2, 2}), last = variable(graph, "last", {3, 2});
+      losses.push_back(sum(square(first)) + sum(square(last)));
+    }
+    const Node& train = strategy.minimize(descent, losses);
+    std::vector<Shape> sent;
+    for (const CutEdge& edge : partitions(graph, {}, train, 2).edges) {
+      if (*edge.source.task == 0 && edge.dtype == f32) sent.push_back(edge.shape);
+    }
+    EXPECT_THAT(sent, priority ? ElementsAre(Shape{4}, Shape{6}) : ElementsAre(Shape{6}, Shape{4}));
+  }
+}
+
 TEST(AllReduce, GradientsOfTwoDtypesStaySeparate) {
   Graph graph;
   const AllReduce strategy(workers(2));

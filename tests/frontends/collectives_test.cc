@@ -180,6 +180,24 @@ TEST_F(Collectives, AllReduceInBucketsKeepsTensorsApart) {
   }
 }
 
+TEST_F(Collectives, WithoutOverlapNothingIsSentBeforeAllIsThere) {
+  const std::vector<PerReplica> tensors = {values(2), values(5)};
+  const auto sums = all_reduce(replicas_, tensors,
+                               {.reduction = Reduction::sum, .bucket_bytes = 1, .overlap = false});
+  for (const auto& each : run(sums[1])) EXPECT_THAT(each, ElementsAre(300, 303, 306, 309, 312));
+  for (int k = 0; k < n; ++k) {
+    const Node& end = *graph_.find(concat("all_reduce/worker_", k, "/all_there"));
+    std::vector<std::string> waiting;
+    for (const auto& node : graph_.nodes()) {
+      if (std::find(node->control_inputs.begin(), node->control_inputs.end(), &end) !=
+          node->control_inputs.end())
+        waiting.push_back(node->op->name);
+    }
+    EXPECT_THAT(waiting, ElementsAre("Identity", "Identity"));
+    EXPECT_EQ(end.control_inputs.size(), 2u);
+  }
+}
+
 TEST_F(Collectives, ReduceScatterGivesEachItsRows) {
   EXPECT_THAT(run(reduce_scatter(replicas_, values(6), Reduction::sum)),
               ElementsAre(ElementsAre(300, 303), ElementsAre(306, 309), ElementsAre(312, 315)));

@@ -179,8 +179,8 @@ TEST_P(DeviceThreads, ValuesCrossBetweenHostAndDevice) {
                        std::vector<Output> inputs) -> Node& {
     AttrMap attrs = {{"edge", id},
                      {"tensor_name", concat("edge_", id)},
-                     {"send_device", "-"},
-                     {"recv_device", "-"},
+                     {"send_device", id == 0 ? cpu0 : gpu0},
+                     {"recv_device", id == 0 ? gpu0 : cpu0},
                      {"wave", id}};
     const std::vector<DType> types = {f32};
     attrs.emplace(op_name == "_Send" ? "T" : "tensor_type", types);

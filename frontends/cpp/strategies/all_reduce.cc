@@ -79,6 +79,8 @@ collectives::AllReduceOptions AllReduce::exchange_options() const {
   collectives::AllReduceOptions out{.reduction = options_.reduction,
                                     .algorithm = options_.algorithm,
                                     .bucket_bytes = options_.bucket_bytes,
+                                    .overlap = options_.overlap,
+                                    .priority = options_.priority,
                                     .workers_per_group = options_.workers_per_group};
   // Two workers send each other as many bytes either way.
   const bool is_chosen = out.algorithm == collectives::Algorithm::automatic && workers() > 2;

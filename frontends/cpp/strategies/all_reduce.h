@@ -26,6 +26,8 @@ struct AllReduceOptions {
   std::optional<int64_t> trip_bytes = {};
   // Of collectives::Algorithm::hierarchical; 0: the workers of a host are a group.
   int64_t workers_per_group = 0;
+  bool overlap = true;    // see collectives.h
+  bool priority = false;  // see collectives.h
   collectives::Reduction reduction = collectives::Reduction::mean;
   // Mini-batches whose gradients are added up on the worker before they are exchanged: 1/p of the
   // bytes, and one update with the mean of all. Horovod's backward_passes_per_step; with all

@@ -27,6 +27,8 @@ AllReduceOptions all_reduce_options(const OptionReader& options) {
   out.algorithm = known.at(algorithm);
   out.bucket_bytes = options.integer("bucket_bytes", out.bucket_bytes);
   out.workers_per_group = options.integer("workers_per_group", 0);
+  out.overlap = options.boolean("overlap", true);
+  out.priority = options.boolean("priority", false);
   if (options.has("trip_bytes")) out.trip_bytes = options.integer("trip_bytes", 0);
   out.backward_passes_per_step =
       options.integer("backward_passes_per_step", out.backward_passes_per_step);
@@ -40,6 +42,7 @@ std::unique_ptr<Strategy> make_byteps(const StrategyCluster& cluster, const Opti
   out.algorithm = collectives::Algorithm::servers;
   // A part by itself, so that the first are on their way before the last are there.
   out.bucket_bytes = options.integer("partition_bytes", 4'096'000);
+  out.priority = options.boolean("priority", true);
   return std::make_unique<AllReduce>(cluster, out);
 }
 
@@ -68,9 +71,10 @@ std::unique_ptr<Strategy> make_all_reduce(const StrategyCluster& cluster,
   if (replicas == "per_worker") {
     const AllReduceOptions all = all_reduce_options(options);
     check(all.compression.kind == Compression::Kind::none && !all.joins &&
-              all.backward_passes_per_step == 1,
+              all.backward_passes_per_step == 1 && all.overlap && !all.priority,
           options.where("replicas"),
-          "cannot be per_worker with compress, filter, join or backward_passes_per_step");
+          "cannot be per_worker with compress, filter, join, overlap, priority or "
+          "backward_passes_per_step");
     PerWorkerAllReduceOptions out{
         .algorithm = all.algorithm, .bucket_bytes = all.bucket_bytes, .reduction = all.reduction};
     out.trip_bytes = all.trip_bytes.value_or(out.trip_bytes);
@@ -98,6 +102,8 @@ Entries of_all_reduce() {
       {"bucket_bytes", "26214400", "gradients exchanged together"},
       {"trip_bytes", "(measured)",
        "bytes that could be sent in the time of a trip; per_worker: 262144"},
+      {"overlap", "true", "gradients are sent while backward goes on"},
+      {"priority", "false", "first variables first, where several wait for a link"},
       {"adasum", "false", "instead of the mean"},
       {"backward_passes_per_step", "1", "mini-batches added up on the worker for one update"},
       {"replicas", "in_graph",
@@ -116,7 +122,8 @@ Entries of_all_reduce() {
        make_mirrored},
       {{"byteps",
         "all_reduce in which ps tasks sum, too",
-        {{"partition_bytes", "4096000", "gradients exchanged together"}}},
+        {{"partition_bytes", "4096000", "gradients exchanged together"},
+         {"priority", "true", "first variables first, where several wait for a link"}}},
        make_byteps},
       {{"full_batch",
         "one update with the gradient of all data",

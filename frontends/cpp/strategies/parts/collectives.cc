@@ -1,5 +1,6 @@
 #include "frontends/cpp/strategies/parts/collectives.h"
 
+#include <algorithm>
 #include <numeric>
 
 #include "frontends/cpp/strategies/parts/all_reduce_ways.h"
@@ -44,6 +45,16 @@ std::vector<std::vector<int>> groups_of(const Replicas& replicas, const AllReduc
     out.back().push_back(k);
   }
   return out;
+}
+
+// By replica: a node that has run when all tensors are there.
+std::vector<Node*> ends(const Replicas& replicas, const std::vector<PerReplica>& tensors) {
+  Graph& graph = tensors.front().front().graph();
+  return Exchange(replicas, graph, "all_reduce").on_each([&](size_t k) {
+    std::vector<Output> own;
+    for (const PerReplica& values : tensors) own.push_back(values[k]);
+    return &group(graph, own, "all_there");
+  });
 }
 
 // The way that a vector of so many bytes goes: one of those that the options may name.
@@ -103,7 +114,11 @@ std::vector<PerReplica> all_reduce(const Replicas& replicas, const std::vector<P
   const std::vector<std::vector<int>> groups = groups_of(replicas, options);
   std::vector<Output> firsts;
   for (const PerReplica& values : tensors) firsts.push_back(values.front());
-  for (const std::vector<size_t>& bucket : make_buckets(firsts, bucket_bytes)) {
+  std::vector<std::vector<size_t>> buckets = make_buckets(firsts, bucket_bytes);
+  if (options.priority) std::reverse(buckets.begin(), buckets.end());
+  const std::vector<Node*> all_there =
+      options.overlap ? std::vector<Node*>() : ends(replicas, tensors);
+  for (const std::vector<size_t>& bucket : buckets) {
     const Exchange exchange(replicas, graph, "all_reduce");
     std::vector<int64_t> sizes;
     for (const size_t i : bucket) sizes.push_back(tensors[i].front().shape().elements());
@@ -111,7 +126,10 @@ std::vector<PerReplica> all_reduce(const Replicas& replicas, const std::vector<P
       std::vector<Output> rows;
       for (const size_t i : bucket)
         rows.push_back(reshaped(tensors[i][k], {tensors[i][k].shape().elements()}));
-      return rows.size() == 1 ? rows.front() : concatenate(rows, 0);
+      const Output all = rows.size() == 1 ? rows.front() : concatenate(rows, 0);
+      if (all_there.empty()) return all;
+      const ControlScope after(graph, {*all_there[k]});
+      return identity(all);
     });
     const PerReplica sums = reduced_by(chosen(flat.front(), replicas, groups, options), exchange,
                                        replicas, groups, flat, options.reduction);

@@ -70,6 +70,11 @@ struct AllReduceOptions {
   int64_t bucket_bytes = 25 << 20;
   // αB, see above: the bytes that could be sent in the time of one trip. link_speed.h measures it.
   int64_t trip_bytes = 256 << 10;
+  // Buckets are sent while backward goes on; false: when it has ended, to measure what that brings.
+  bool overlap = true;
+  // Of buckets that wait for the same link, the one with the first variables goes first: they are
+  // the first that the next step needs. False: in the order given.
+  bool priority = false;
   // Of `hierarchical`: so many consecutive workers are a group; 0: those whose addresses name the
   // same host.
   int64_t workers_per_group = 0;
