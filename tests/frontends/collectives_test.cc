@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "frontends/cpp/session.h"
+#include "frontends/cpp/strategies/parts/reduction.h"
 #include "graph/gradient.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/in_process_cluster.h"
@@ -69,6 +70,21 @@ TEST_F(Collectives, AllReduceGivesEachTheSumOrMean) {
         for (size_t i = 0; i < means.size(); ++i) EXPECT_FLOAT_EQ(each[i], means[i]);
     }
   }
+}
+
+// A bucket takes what fits; the first one ends where it reaches 1 MiB.
+TEST(CollectiveAlgorithms, TheFirstBucketIsSentEarly) {
+  Graph graph;
+  std::vector<Output> tensors;
+  for (const int64_t elements : {200'000, 100'000, 10, 300'000, 300'000})
+    tensors.push_back(placeholder(graph, "x", f32, {elements}));
+  using testing::ElementsAre;
+  EXPECT_THAT(make_buckets(tensors, 25 << 20),
+              ElementsAre(ElementsAre(0, 1), ElementsAre(2, 3, 4)));
+  EXPECT_THAT(make_buckets(tensors, 2'000'000),
+              ElementsAre(ElementsAre(0, 1), ElementsAre(2, 3), ElementsAre(4)));
+  EXPECT_THAT(make_buckets(tensors, 500'000),
+              ElementsAre(ElementsAre(0), ElementsAre(1, 2), ElementsAre(3), ElementsAre(4)));
 }
 
 // ---- The order in which each algorithm adds, as a few lines of plain C++ ----

@@ -50,6 +50,7 @@ target_link_libraries(consumer PRIVATE Leat::leat)
 target_link_options(consumer PRIVATE -Wl,--no-as-needed)
 add_executable(readme readme.cc)
 target_link_libraries(readme PRIVATE Leat::leat)
+target_precompile_headers(readme PRIVATE <leat/leat.h>)
 ]])
 run(${CMAKE_COMMAND} -G ${GENERATOR} -S ${SCRATCH}/consumer -B ${SCRATCH}/build
     -D CMAKE_PREFIX_PATH=${SCRATCH}/prefix -D CMAKE_CXX_COMPILER=${COMPILER} -D CMAKE_CXX_FLAGS=${FLAGS})

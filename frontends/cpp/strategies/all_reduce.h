@@ -62,7 +62,9 @@ struct AllReduceOptions {
 // such as moving averages of its batches, stays its own; that of replica 0 is saved. global_step is
 // one variable, made in replica 0. So there is no broadcast of first values to ask for, as
 // Horovod's broadcast_parameters(), and no negotiation: all replicas are in one graph. `leat top`
-// names the worker that a step waits for. Gradients of rows are made dense before they are
+// names the worker that a step waits for. The trace of a step (`mnist --trace`) is the timeline:
+// _Send is what a worker takes to queue a bucket, _Recv lasts from the beginning of the wait for one
+// to its arrival, AddN adds. Gradients of rows are made dense before they are
 // exchanged. Sergeev and Del Balso, "Horovod", 2018; Li et al., "PyTorch Distributed", VLDB 2020.
 class AllReduce : public Strategy {
  public:

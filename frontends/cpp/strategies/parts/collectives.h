@@ -66,7 +66,8 @@ struct AllReduceOptions {
   Reduction reduction = Reduction::mean;
   Algorithm algorithm = Algorithm::automatic;
   // Tensors of one dtype travel in buckets of so many bytes, in the order given, so that sending
-  // begins before the last is there; a larger tensor is a bucket of its own.
+  // begins before the last is there; a larger tensor is a bucket of its own. The first bucket ends
+  // where it reaches 1 MiB, as in torch's DistributedDataParallel.
   int64_t bucket_bytes = 25 << 20;
   // αB, see above: the bytes that could be sent in the time of one trip. link_speed.h measures it.
   int64_t trip_bytes = 256 << 10;

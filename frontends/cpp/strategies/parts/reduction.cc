@@ -9,6 +9,9 @@ int64_t bytes_of(const Output& value) {
   return value.shape().elements() * static_cast<int64_t>(dtype_size(value.dtype()));
 }
 
+// So that sending begins early.
+constexpr int64_t first_bucket_bytes = 1 << 20;
+
 // The inner product of all elements.
 Output inner(const Output& a, const Output& b) { return sum(a * b); }
 
@@ -37,6 +40,7 @@ std::vector<std::vector<size_t>> make_buckets(const std::vector<Output>& tensors
   struct Open {
     size_t bucket = 0;
     int64_t bytes = 0;
+    bool is_full = false;
   };
   std::vector<std::vector<size_t>> buckets;
   std::map<DType, Open> open;
@@ -44,12 +48,14 @@ std::vector<std::vector<size_t>> make_buckets(const std::vector<Output>& tensors
     const Output& value = tensors[i];
     const int64_t bytes = bytes_of(value);
     auto [found, is_new] = open.try_emplace(value.dtype());
-    if (is_new || found->second.bytes + bytes > limit) {
-      found->second = {buckets.size(), 0};
+    Open& last = found->second;
+    if (is_new || last.is_full || last.bytes + bytes > limit) {
+      last = {buckets.size()};
       buckets.emplace_back();
     }
-    buckets[found->second.bucket].push_back(i);
-    found->second.bytes += bytes;
+    buckets[last.bucket].push_back(i);
+    last.bytes += bytes;
+    last.is_full = last.bucket == 0 && last.bytes >= first_bucket_bytes;
   }
   return buckets;
 }

@@ -9,7 +9,7 @@
 namespace leat::collectives {
 
 // Numbers of tensors that travel together: of one dtype, in their order, and not above `limit`
-// bytes unless there is only one.
+// bytes unless there is only one. The first ends where it reaches 1 MiB.
 std::vector<std::vector<size_t>> make_buckets(const std::vector<Output>& tensors, int64_t limit);
 
 // Whether each of n members sends `value` to all others, instead of a part to each (collectives.h).
