@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
@@ -22,6 +23,10 @@ namespace leat {
 namespace {
 
 constexpr size_t cores_per_thread = 4, most_threads = 4;
+constexpr size_t cores_per_looking_task = 3;
+constexpr std::chrono::microseconds usual_looks{20};
+
+using Clock = std::chrono::steady_clock;
 
 // What one thread serves.
 class State {
@@ -68,12 +73,23 @@ class State {
     [[maybe_unused]] const ssize_t written = ::write(wake_.get(), &one, sizeof one);
   }
 
+  void look_for(std::chrono::microseconds time) { looks_ = time; }
+
   void run() {
     std::vector<std::shared_ptr<Polled>> awake;  // those that have not asked for signals
+    Clock::time_point last_work;
     while (collect(awake)) {
-      bool is_busy = false;
-      for (const std::shared_ptr<Polled>& polled : awake) is_busy |= polled->serve();
-      if (!is_busy) std::erase_if(awake, [](const auto& polled) { return polled->sleep(); });
+      auto served = Polled::Served::nothing;
+      for (const std::shared_ptr<Polled>& polled : awake)
+        served = std::max(served, polled->serve());
+      const std::chrono::microseconds looks = looks_;
+      if (looks.count() > 0 && !awake.empty()) {
+        const Clock::time_point now = Clock::now();
+        if (served != Polled::Served::nothing) last_work = now;
+        if (now - last_work < looks) continue;
+      }
+      if (served == Polled::Served::more) continue;
+      std::erase_if(awake, [](const auto& polled) { return polled->sleep(); });
     }
   }
 
@@ -100,6 +116,7 @@ class State {
   mutable std::mutex mutex_;
   std::map<const Polled*, std::shared_ptr<Polled>> polled_;
   bool is_stopping_ = false;
+  std::atomic<std::chrono::microseconds> looks_{std::chrono::microseconds(0)};
 };
 
 }  // namespace
@@ -130,10 +147,11 @@ class HostPoller::Server {
   std::thread thread_;
 };
 
-HostPoller::HostPoller(size_t threads)
+HostPoller::HostPoller(size_t threads, std::chrono::microseconds looks)
     : most_(threads > 0 ? threads
                         : std::clamp<size_t>(std::thread::hardware_concurrency() / cores_per_thread,
-                                             1, most_threads)) {
+                                             1, most_threads)),
+      looks_(looks) {
   servers_.push_back(std::make_unique<Server>());
 }
 
@@ -154,6 +172,19 @@ void HostPoller::add(std::shared_ptr<Polled> polled) {
     }
   }
   state->add(std::move(polled));
+  size_t links = 0;
+  for (const auto& server : servers_) links += server->state().size();
+  choose_looks(links);
+}
+
+// With the lock held. Each link leads to another task of the host.
+void HostPoller::choose_looks(size_t links) {
+  const bool has_cores =
+      std::thread::hardware_concurrency() >= cores_per_looking_task * (links + 1);
+  const auto looks = looks_ != by_cores ? looks_
+                     : has_cores        ? usual_looks
+                                        : std::chrono::microseconds(0);
+  for (const auto& server : servers_) server->state().look_for(looks);
 }
 
 void HostPoller::remove(const Polled& polled) {

@@ -132,7 +132,7 @@ class SharedMemoryStream::Core : public Polled, public std::enable_shared_from_t
   // What was cancelled waits for the end of the network's stream, which signals.
   bool sleep() override { return is_cancelled_ || link_->reader().sleep(); }
 
-  bool serve() override {
+  Served serve() override {
     bool has_ended;  // before the ring is read: what it has then is all
     Status damage;
     {
@@ -141,15 +141,15 @@ class SharedMemoryStream::Core : public Polled, public std::enable_shared_from_t
       damage = damage_;
     }
     if (!damage.is_ok()) cancel(damage);
-    bool is_more = false;
+    bool is_more = false, did_something = false;
     try {
-      is_more = read_messages();
-      write_queued();
+      is_more = read_messages(did_something);
+      did_something |= write_queued();
     } catch (const std::exception&) {
       cancel(status_of_current_exception());
     }
     if (has_ended && !is_more) finish();
-    return is_more;
+    return is_more ? Served::more : did_something ? Served::something : Served::nothing;
   }
 
  private:
@@ -181,13 +181,14 @@ class SharedMemoryStream::Core : public Polled, public std::enable_shared_from_t
     end();
   }
 
-  // True if there may be more.
-  bool read_messages() {
+  // True if there may be more. Sets `has_read` if there was one.
+  bool read_messages(bool& has_read) {
     size_t read = 0;
     while (!is_cancelled_) {
       const std::optional<std::string_view> message = link_->reader().next();
       if (!message) return false;
       read += message->size();
+      has_read = true;
       {
         std::lock_guard lock(receiving_);
         if (events_.on_message) events_.on_message(Bytes({*message}, nullptr));
@@ -199,16 +200,18 @@ class SharedMemoryStream::Core : public Polled, public std::enable_shared_from_t
     return false;
   }
 
-  void write_queued() {
+  // True if something was written.
+  bool write_queued() {
     bool closes = false;
     {
       std::lock_guard lock(mutex_);
       const bool is_taken = !queue_.empty() && flush();
-      if (!std::exchange(owes_written_, false) && !is_taken) return;
+      if (!std::exchange(owes_written_, false) && !is_taken) return false;
       closes = is_taken && queue_.empty() && is_closing_;
     }
     if (closes) network_->close();
     if (events_.on_written) events_.on_written();
+    return true;
   }
 
   // With mutex_ held. True if the ring has taken something.

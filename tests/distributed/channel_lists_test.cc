@@ -12,10 +12,9 @@ namespace {
 using namespace channel_pair;
 
 class ListsOver : public testing::TestWithParam<Way> {};
-INSTANTIATE_TEST_SUITE_P(, ListsOver, testing::Values(Way::network, Way::shared_memory),
-                         [](const auto& info) {
-                           return info.param == Way::network ? "Network" : "SharedMemory";
-                         });
+INSTANTIATE_TEST_SUITE_P(, ListsOver,
+                         testing::Values(Way::network, Way::shared_memory, Way::looking_memory),
+                         way_name);
 
 Tensor row_ids(int64_t count, int64_t first = 0) {
   Tensor out(i64, {count});

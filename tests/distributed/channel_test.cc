@@ -41,10 +41,9 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 class ChannelOver : public testing::TestWithParam<Way> {};
-INSTANTIATE_TEST_SUITE_P(, ChannelOver, testing::Values(Way::network, Way::shared_memory),
-                         [](const auto& info) {
-                           return info.param == Way::network ? "Network" : "SharedMemory";
-                         });
+INSTANTIATE_TEST_SUITE_P(, ChannelOver,
+                         testing::Values(Way::network, Way::shared_memory, Way::looking_memory),
+                         way_name);
 
 TEST_P(ChannelOver, DeliversEverySize) {
   ChannelPair pair(GetParam());

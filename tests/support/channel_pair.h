@@ -84,7 +84,14 @@ inline std::unique_ptr<HostLink> other_end(const HostLink& link) {
   return HostLink::adopt(copy(link.memory()), copy(link.to_us()), copy(link.to_peer()));
 }
 
-enum class Way { network, shared_memory };
+// looking_memory: shared memory whose reader looks for the next message before it sleeps.
+enum class Way { network, shared_memory, looking_memory };
+
+inline std::string way_name(const testing::TestParamInfo<Way>& info) {
+  return info.param == Way::network         ? "Network"
+         : info.param == Way::shared_memory ? "SharedMemory"
+                                            : "LookingMemory";
+}
 
 // a is the dialling end, b the accepting one. What a writes and reads passes through `faults`.
 struct ChannelPair {
@@ -107,9 +114,10 @@ struct ChannelPair {
     const auto answered = std::make_shared<SharedMemoryStream>(accepted.get_future().get());
     b.channel = Channel::create(answered, other, b.events());
     a.channel = Channel::create(faults.wrap(dialled), options, a.events());
-    if (way == Way::shared_memory) {
+    if (way != Way::network) {
       auto link = HostLink::make();
-      poller = std::make_shared<HostPoller>();
+      poller = std::make_shared<HostPoller>(
+          0, std::chrono::microseconds(way == Way::looking_memory ? 20 : 0));
       dialled->switch_to(other_end(*link), poller);
       answered->switch_to(std::move(link), poller);
     }

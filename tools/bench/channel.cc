@@ -6,7 +6,11 @@
 // other load on the machine affects them alike; a ratio is the median of the ratios of each round.
 // The raw socket and memcpy reuse their buffer; the channels allocate new tensors, as in real use.
 //
-//   channel [--rounds N] [--sizes 64,1048576,…]
+//   channel [--rounds N] [--sizes 64,1048576,…] [--looks MICROSECONDS]
+//
+// The last row is a round trip of 64 bytes: a thousand in a row, each begun by the thread that the
+// answer before came to. --looks: how long both ends look for the next message before they sleep
+// (host_poller.h). Default: as tasks do.
 //
 // With LEAT_TLS_CA, LEAT_TLS_CERTIFICATE and LEAT_TLS_KEY (`leat certificates`) the channel over
 // the network is over TLS.
@@ -45,6 +49,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr uint64_t window = uint64_t{64} << 20;
+std::chrono::microseconds looks = HostPoller::by_cores;  // NOLINT: a flag
 
 struct Request {
   int64_t size = 0;
@@ -146,7 +151,7 @@ int run_child(const std::string& offer) {
 
   Sender network, shared;
   auto [link, link_id] = hand_over_link(offer);
-  const auto poller = std::make_shared<HostPoller>();
+  const auto poller = std::make_shared<HostPoller>(0, looks);
   RpcServer server({.tls = client_tls()});
   server.accept("/network",
                 [&](std::shared_ptr<RpcStream> stream) { network.answer(std::move(stream)); });
@@ -177,7 +182,9 @@ struct Child {
     posix_spawn_file_actions_adddup2(&actions, out[1], STDOUT_FILENO);
     posix_spawn_file_actions_addclose(&actions, out[0]);
     std::string program = "/proc/self/exe", flag = "--child";
-    char* arguments[] = {program.data(), flag.data(), offer.data(), nullptr};
+    std::string looks_flag = "--looks", time = std::to_string(looks.count());
+    char* arguments[] = {program.data(), looks_flag.data(), time.data(),
+                         flag.data(),    offer.data(),      nullptr};
     if (posix_spawn(&pid, program.c_str(), &actions, nullptr, arguments, environ) != 0)
       die("posix_spawn");
     posix_spawn_file_actions_destroy(&actions);
@@ -242,6 +249,7 @@ class ChannelPeer {
     channel_ = Channel::create(stream, {.incarnation = 1, .window = window},
                                {.on_tensor =
                                     [this](int64_t, int64_t, const Tensor&, bool) {
+                                      if (more_trips_ > 0) return ask_again();
                                       if (left_.fetch_sub(1) == 1) left_.notify_one();
                                     },
                                 .on_end =
@@ -259,6 +267,11 @@ class ChannelPeer {
     channel_.reset();
     client_.close();
   }
+  // Of one of `trips` round trips in a row.
+  double seconds_of_trip(int trips) {
+    more_trips_ = trips - 1;
+    return seconds({.size = 64, .count = 1}) / trips;
+  }
   double seconds(const Request& request) {
     left_ = request.count;
     const auto begin = Clock::now();
@@ -268,10 +281,16 @@ class ChannelPeer {
   }
 
  private:
+  void ask_again() {
+    --more_trips_;
+    channel_->send(++step_, 0, Tensor::of<int64_t>({2}, {64, 1}), false);
+  }
+
   RpcClient client_;
   std::shared_ptr<Channel> channel_;
   std::atomic<int64_t> left_{0};
-  int64_t step_ = 0;
+  std::atomic<int> more_trips_{0};
+  std::atomic<int64_t> step_{0};
 };
 
 double median(std::vector<double> values) {
@@ -317,7 +336,7 @@ std::string size_text(int64_t size) {
 int run_parent(int rounds, const std::vector<int64_t>& sizes) {
   HostLinkListener listener;
   Child child(listener.offer());
-  const auto poller = std::make_shared<HostPoller>();
+  const auto poller = std::make_shared<HostPoller>(0, looks);
   CopyPeer copy;
   RawPeer raw(child.raw_port);
   ChannelPeer network(child.rpc_port, "/network", nullptr, nullptr);
@@ -350,6 +369,14 @@ int run_parent(int rounds, const std::vector<int64_t>& sizes) {
       if (many == 1) break;
     }
   }
+  constexpr int trips = 1000;
+  std::vector<double> over_network, through_memory;
+  for (int round = 0; round < rounds; ++round) {
+    over_network.push_back(network.seconds_of_trip(trips));
+    through_memory.push_back(shared.seconds_of_trip(trips));
+  }
+  std::printf("round trip of 64 B: network %.1f us, memory %.1f us\n", median(over_network) * 1e6,
+              median(through_memory) * 1e6);
   return 0;
 }
 
@@ -362,7 +389,9 @@ int main(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     const std::string argument = argv[i];
     if (argument == "--child" && i + 1 < argc) return leat::run_child(argv[++i]);
-    if (argument == "--rounds" && i + 1 < argc) {
+    if (argument == "--looks" && i + 1 < argc) {
+      leat::looks = std::chrono::microseconds(std::atoi(argv[++i]));
+    } else if (argument == "--rounds" && i + 1 < argc) {
       rounds = std::atoi(argv[++i]);
     } else if (argument == "--sizes" && i + 1 < argc) {
       for (char* text = std::strtok(argv[++i], ","); text != nullptr;
@@ -370,7 +399,8 @@ int main(int argc, char** argv) {
         sizes.push_back(std::atoll(text));
       }
     } else {
-      std::fprintf(stderr, "usage: %s [--rounds N] [--sizes BYTES,…]\n", argv[0]);
+      std::fprintf(stderr, "usage: %s [--rounds N] [--sizes BYTES,…] [--looks MICROSECONDS]\n",
+                   argv[0]);
       return 2;
     }
   }

@@ -15,9 +15,9 @@
 //     links equally busy: 2N(N-1)S / ((N² + N·N_s - 2N_s)B); with N_s >= N only the servers do.
 //     Jiang et al., "A unified architecture for accelerating distributed DNN training", OSDI 2020.
 //   hierarchical: chunks within each group of workers, such as those of a host, and between the
-//     groups: 4 trips. Of the bytes that chunks sends between hosts, one of L workers per host
-//     sends 1/L: with H hosts 2(H-1)/H · S leave a host. Goyal et al., "Accurate, large minibatch
-//     SGD", arXiv:1706.02677, section 4.
+//     groups, in 4 trips. With L workers on each of H hosts, 2(H-1)/H · S bytes leave a host; with
+//     chunks L times as many. Goyal et al., "Accurate, large minibatch SGD", arXiv:1706.02677,
+//     section 4.
 //   ring: as chunks, but each worker sends to the next one only: 2(N-1)α + 2(N-1)/N · S/B. Patarasu
 //     and Yuan, J. Parallel Distrib. Comput. 69 (2009) 117-124.
 //   halving_doubling: pairs exchange halves, then quarters, and back: 2 log₂N · α + 2(N-1)/N · S/B
