@@ -1,6 +1,7 @@
 #include "distributed/wire/channel.h"
 
 #include <algorithm>
+#include <iterator>
 #include <new>
 #include <vector>
 
@@ -114,14 +115,15 @@ void Channel::send(int64_t step, int64_t edge, Tensor value, bool is_dead) {
   std::lock_guard lock(mutex_);
   if (is_ended_) return;
   queued_ += header.total;
-  std::deque<Outgoing>& queue = header.total <= chunk_ ? small_ : large_;
-  auto place = queue.end();
-  if (header.total > chunk_) {
-    while (place != queue.begin() && std::prev(place)->header.step == step &&
+  if (header.total <= chunk_) {
+    small_.push_back(std::move(outgoing));
+  } else {
+    auto place = large_.end();
+    while (place != large_.begin() && std::prev(place)->header.step == step &&
            std::prev(place)->header.edge > edge)
       --place;
+    large_.insert(place, std::move(outgoing));
   }
-  queue.insert(place, std::move(outgoing));
   pump();
 }
 

@@ -68,8 +68,8 @@ struct ChannelOptions {
 //   the checksum meanwhile. A wrong checksum or a malformed frame ends the stream on both sides,
 //   with the reason: DATA_LOSS. send() returns at once; the tensor's buffer is pinned until sent.
 //   Small tensors overtake large ones that wait, and among large ones of a step that wait, the one
-//   with the lowest edge goes first, between two chunks: edges are numbered in the order of the
-//   graph, so variables go in the order of their first use. Nothing depends on the order. A list of
+//   with the lowest edge goes first, between two chunks: edges that wait for equally many others
+//   are numbered in the order of the graph. Nothing depends on the order. A list of
 //   128 bytes to 256 KB of int32 or int64, such as ids of rows, that has been sent before goes as a
 //   header alone (known_lists.h): 64 bytes and its extents; its receiver keeps a copy, and asks for
 //   the list if it does not have it. Back-pressure: at most `window` bytes are under way that the

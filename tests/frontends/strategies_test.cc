@@ -269,8 +269,12 @@ TEST(Strategies, ReportMistakes) {
                     make("parameter_server:staleness=0:backup_workers=1:drop_stale=2"));
   expect_error_with(Code::invalid_argument, "needs true or false, got '1'",
                     make("bmuf:nesterov=1"));
-  expect_error_with(Code::invalid_argument, "halving_doubling or tree, got 'torus'",
+  expect_error_with(Code::invalid_argument, "ring, servers, tree, got 'torus'",
                     make("all_reduce:algorithm=torus"));
+  expect_error_with(Code::invalid_argument, "'workers_per_group' needs algorithm=hierarchical",
+                    make("all_reduce:algorithm=ring:workers_per_group=2"));
+  expect_error_with(Code::invalid_argument, "'workers_per_group' must not be negative, got -1",
+                    make("all_reduce:workers_per_group=-1"));
   expect_error_with(Code::invalid_argument, "join does not go with adasum, compression or several",
                     make("all_reduce:join=true:compress=bf16"));
   expect_error_with(Code::invalid_argument, "the option 'filter' does not go with compress",

@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <chrono>
 #include <iostream>
-#include <map>
 
 #include "frontends/cpp/cluster.h"
 #include "frontends/cpp/initializers.h"
@@ -20,17 +19,7 @@
 namespace {
 
 using namespace leat;
-using collectives::Algorithm;
 using Clock = std::chrono::steady_clock;
-
-const std::map<std::string, Algorithm> algorithms = {
-    {"automatic", Algorithm::automatic},
-    {"direct", Algorithm::direct},
-    {"chunks", Algorithm::chunks},
-    {"hierarchical", Algorithm::hierarchical},
-    {"ring", Algorithm::ring},
-    {"halving_doubling", Algorithm::halving_doubling},
-    {"tree", Algorithm::tree}};
 
 struct Flags {
   double mib = 1;
@@ -97,13 +86,13 @@ int main(int argc, char** argv) {
       ->capture_default_str();
   app.add_option("--repeats", flags.repeats)->check(CLI::PositiveNumber)->capture_default_str();
   app.add_option("--algorithm", flags.algorithm)
-      ->check(CLI::IsMember(algorithms))
+      ->check(CLI::IsMember(collectives::algorithms()))
       ->capture_default_str();
   app.add_option("--workers-per-group", flags.options.workers_per_group,
                  "of hierarchical; 0: the workers of a host are a group")
       ->check(CLI::NonNegativeNumber);
   CLI11_PARSE(app, argc, argv);
-  flags.options.algorithm = algorithms.at(flags.algorithm);
+  flags.options.algorithm = collectives::algorithms().at(flags.algorithm);
   try {
     run(flags);
     return 0;

@@ -18,6 +18,7 @@
 #include "frontends/cpp/strategies/parts/compress.h"
 #include "frontends/cpp/strategies/parts/conflicts.h"
 #include "frontends/cpp/strategies/parts/delays.h"
+#include "frontends/cpp/strategies/parts/link_speed.h"
 #include "frontends/cpp/strategies/parts/micro_batches.h"
 #include "frontends/cpp/strategies/parts/program_group.h"
 #include "frontends/cpp/strategies/parts/stages.h"

@@ -10,23 +10,20 @@ namespace {
 AllReduceOptions all_reduce_options(const OptionReader& options) {
   AllReduceOptions out;
   const std::string algorithm = options.text("algorithm", "automatic");
-  using collectives::Algorithm;
-  const std::map<std::string, Algorithm> known = {{"automatic", Algorithm::automatic},
-                                                  {"direct", Algorithm::direct},
-                                                  {"chunks", Algorithm::chunks},
-                                                  {"servers", Algorithm::servers},
-                                                  {"hierarchical", Algorithm::hierarchical},
-                                                  {"ring", Algorithm::ring},
-                                                  {"halving_doubling", Algorithm::halving_doubling},
-                                                  {"tree", Algorithm::tree}};
-  check(
-      known.contains(algorithm), options.where("algorithm"),
-      "must be automatic, direct, chunks, servers, hierarchical, ring, halving_doubling or tree, ",
-      "got '", algorithm, "'");
+  const auto found = collectives::algorithms().find(algorithm);
+  std::string names;
+  for (const auto& [name, each] : collectives::algorithms())
+    names += concat(names.empty() ? "" : ", ", name);
+  check(found != collectives::algorithms().end(), options.where("algorithm"), "must be one of ",
+        names, ", got '", algorithm, "'");
   if (options.boolean("adasum", false)) out.reduction = collectives::Reduction::adasum;
-  out.algorithm = known.at(algorithm);
+  out.algorithm = found->second;
   out.bucket_bytes = options.integer("bucket_bytes", out.bucket_bytes);
   out.workers_per_group = options.integer("workers_per_group", 0);
+  check(out.workers_per_group >= 0, options.where("workers_per_group"),
+        "must not be negative, got ", out.workers_per_group);
+  check(out.workers_per_group == 0 || algorithm == "hierarchical" || algorithm == "automatic",
+        options.where("workers_per_group"), "needs algorithm=hierarchical, got '", algorithm, "'");
   out.overlap = options.boolean("overlap", true);
   out.priority = options.boolean("priority", false);
   if (options.has("trip_bytes")) out.trip_bytes = options.integer("trip_bytes", 0);
@@ -70,11 +67,13 @@ std::unique_ptr<Strategy> make_all_reduce(const StrategyCluster& cluster,
         "must be in_graph or per_worker, got '", replicas, "'");
   if (replicas == "per_worker") {
     const AllReduceOptions all = all_reduce_options(options);
-    check(all.compression.kind == Compression::Kind::none && !all.joins &&
-              all.backward_passes_per_step == 1 && all.overlap && !all.priority,
-          options.where("replicas"),
-          "cannot be per_worker with compress, filter, join, overlap, priority or "
-          "backward_passes_per_step");
+    check(
+        all.compression.kind == Compression::Kind::none && !all.joins &&
+            all.backward_passes_per_step == 1 && all.overlap && !all.priority &&
+            all.workers_per_group == 0,
+        options.where("replicas"),
+        "cannot be per_worker with compress, filter, join, overlap, priority, workers_per_group or "
+        "backward_passes_per_step");
     PerWorkerAllReduceOptions out{
         .algorithm = all.algorithm, .bucket_bytes = all.bucket_bytes, .reduction = all.reduction};
     out.trip_bytes = all.trip_bytes.value_or(out.trip_bytes);

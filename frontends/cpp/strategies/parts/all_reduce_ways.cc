@@ -10,14 +10,6 @@ namespace {
 
 using Parts = std::vector<Output>;
 
-Parts cut(const Output& value, const std::vector<int64_t>& sizes) {
-  return sizes.size() == 1 ? Parts{value} : split(value, sizes, 0);
-}
-
-Output joined(const Parts& parts, int axis = 0) {
-  return parts.size() == 1 ? parts.front() : concatenate(parts, axis);
-}
-
 // The sum of all n workers as the result.
 Output result_of(const Output& sum, int n, Reduction reduction) {
   return reduction == Reduction::sum ? sum : sum * (1.0 / n);
@@ -130,11 +122,10 @@ PerReplica by_tree(const Exchange& exchange, const PerReplica& values, Reduction
 
 PerReplica by_groups(const Exchange& exchange, const PerReplica& values,
                      const std::vector<std::vector<int>>& groups, Reduction reduction) {
-  const auto count = static_cast<int>(groups.size());
   const auto smallest =
       std::min_element(groups.begin(), groups.end(),
                        [](const auto& a, const auto& b) { return a.size() < b.size(); });
-  const std::vector<int64_t> sizes = even_parts(extent(values), static_cast<int>(smallest->size()));
+  const std::vector<int64_t> sizes = even_parts(extent(values), std::ssize(*smallest));
   const auto parts = exchange.on_each([&](size_t k) { return cut(values[k], sizes); });
   std::vector<Parts> whole(groups.size());  // by group, then part
   for (size_t part = 0; part < sizes.size(); ++part) {
@@ -143,7 +134,7 @@ PerReplica by_groups(const Exchange& exchange, const PerReplica& values,
       chunks.push_back(exchange.on(group[part], [&] {
         Parts of_group;
         for (const int k : group) of_group.push_back(parts[at(k)][part]);
-        return cut(reduced(of_group, Reduction::sum), even_parts(sizes[part], count));
+        return cut(reduced(of_group, Reduction::sum), even_parts(sizes[part], std::ssize(groups)));
       }));
     }
     Parts sums;

@@ -96,6 +96,20 @@ PerReplica reduced_by(Algorithm algorithm, const Exchange& exchange, const Repli
 
 }  // namespace
 
+const std::map<std::string, Algorithm>& algorithms() {
+  static const std::map<std::string, Algorithm> all = {
+      {"automatic", Algorithm::automatic},
+      {"direct", Algorithm::direct},
+      {"chunks", Algorithm::chunks},
+      {"servers", Algorithm::servers},
+      {"hierarchical", Algorithm::hierarchical},
+      {"ring", Algorithm::ring},
+      {"halving_doubling", Algorithm::halving_doubling},
+      {"tree", Algorithm::tree},
+  };
+  return all;
+}
+
 std::vector<PerReplica> all_reduce(const Replicas& replicas, const std::vector<PerReplica>& tensors,
                                    const AllReduceOptions& options, Location at) {
   check(options.bucket_bytes > 0 && options.trip_bytes >= 0 && options.workers_per_group >= 0,
@@ -126,7 +140,7 @@ std::vector<PerReplica> all_reduce(const Replicas& replicas, const std::vector<P
       std::vector<Output> rows;
       for (const size_t i : bucket)
         rows.push_back(reshaped(tensors[i][k], {tensors[i][k].shape().elements()}));
-      const Output all = rows.size() == 1 ? rows.front() : concatenate(rows, 0);
+      const Output all = joined(rows);
       if (all_there.empty()) return all;
       const ControlScope after(graph, {*all_there[k]});
       return identity(all);
@@ -134,8 +148,7 @@ std::vector<PerReplica> all_reduce(const Replicas& replicas, const std::vector<P
     const PerReplica sums = reduced_by(chosen(flat.front(), replicas, groups, options), exchange,
                                        replicas, groups, flat, options.reduction);
     exchange.on_each([&](size_t k) {
-      const std::vector<Output> parts =
-          sizes.size() == 1 ? std::vector<Output>{sums[k]} : split(sums[k], sizes, 0);
+      const std::vector<Output> parts = cut(sums[k], sizes);
       for (size_t j = 0; j < bucket.size(); ++j)
         out[bucket[j]][k] = reshaped(parts[j], tensors[bucket[j]][k].shape());
       return k;
@@ -224,7 +237,7 @@ PerReplica all_to_all(const Replicas& replicas, const PerReplica& values, int sp
   return exchange.on_each([&](size_t to) {
     std::vector<Output> received;
     for (const auto& of_worker : parts) received.push_back(of_worker[to]);
-    return received.size() == 1 ? received.front() : concatenate(received, concat_axis);
+    return joined(received, concat_axis);
   });
 }
 

@@ -31,6 +31,7 @@
 //   One worker sends nothing.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -61,6 +62,8 @@ enum class Algorithm {
   halving_doubling,
   tree,
 };
+// By name, as in "all_reduce:algorithm=ring".
+const std::map<std::string, Algorithm>& algorithms();
 
 struct AllReduceOptions {
   Reduction reduction = Reduction::mean;

@@ -37,10 +37,4 @@ std::vector<int64_t> chunk_sizes(int64_t rows, const std::vector<Owner>& owners)
   return out;
 }
 
-std::vector<int64_t> even_parts(int64_t rows, int parts) {
-  std::vector<int64_t> out;
-  for (int i = 0; i < parts; ++i) out.push_back(rows * (i + 1) / parts - rows * i / parts);
-  return out;
-}
-
 }  // namespace leat::collectives

@@ -26,8 +26,6 @@ struct Owner {
 std::vector<Owner> owners_of(const Replicas& replicas, bool with_servers);
 // How many of `rows` each owner gets: its share, rounded.
 std::vector<int64_t> chunk_sizes(int64_t rows, const std::vector<Owner>& owners);
-// `rows` in `parts` parts that differ by at most one.
-std::vector<int64_t> even_parts(int64_t rows, int parts);
 
 // The ops of one exchange, on all workers.
 class Exchange {

@@ -82,8 +82,7 @@ Output ProgramGroup::direct(Output flat, const std::string& slot, Output step, R
 Output ProgramGroup::chunked(Output flat, const std::string& slot, Output step, Reduction reduction,
                              Location at) {
   const int64_t n = replicas_.count(), rows = flat.shape().elements();
-  std::vector<int64_t> sizes;
-  for (int64_t k = 0; k < n; ++k) sizes.push_back(rows * (k + 1) / n - rows * k / n);
+  const std::vector<int64_t> sizes = even_parts(rows, n);
   const std::vector<Output> chunks = split(flat, sizes, 0);
   const auto own = static_cast<size_t>(replicas_.own());
   const std::string parts = slot + "_part", sums = slot + "_sum";
@@ -132,7 +131,7 @@ std::vector<Output> ProgramGroup::all_reduce(const std::vector<Output>& values,
       sizes.push_back(values[i].shape().elements());
       rows.push_back(reshaped(values[i], {sizes.back()}));
     }
-    const Output flat = rows.size() == 1 ? rows.front() : concatenate(rows, 0);
+    const Output flat = joined(rows);
     const std::string slot = concat("bucket_", buckets_++);
     const bool is_whole = flat.shape().elements() < n || is_sent_whole(flat, n, options);
     for (const size_t i : bucket)
@@ -140,8 +139,7 @@ std::vector<Output> ProgramGroup::all_reduce(const std::vector<Output>& values,
                       is_whole ? ", sent whole" : ", sent in parts", '\n');
     const Output sum = is_whole ? direct(flat, slot, step, options.reduction, at)
                                 : chunked(flat, slot, step, options.reduction, at);
-    const std::vector<Output> parts =
-        sizes.size() == 1 ? std::vector<Output>{sum} : split(sum, sizes, 0);
+    const std::vector<Output> parts = cut(sum, sizes);
     for (size_t j = 0; j < bucket.size(); ++j)
       out[bucket[j]] = reshaped(parts[j], values[bucket[j]].shape());
   }

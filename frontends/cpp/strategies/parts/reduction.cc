@@ -73,6 +73,20 @@ bool goes_between_programs(Algorithm algorithm) {
 
 Output reshaped(Output x, const Shape& shape) { return x.shape() == shape ? x : reshape(x, shape); }
 
+Output joined(const std::vector<Output>& parts, int axis) {
+  return parts.size() == 1 ? parts.front() : concatenate(parts, axis);
+}
+
+std::vector<Output> cut(const Output& value, const std::vector<int64_t>& sizes) {
+  return sizes.size() == 1 ? std::vector<Output>{value} : split(value, sizes, 0);
+}
+
+std::vector<int64_t> even_parts(int64_t rows, int64_t parts) {
+  std::vector<int64_t> out;
+  for (int64_t i = 0; i < parts; ++i) out.push_back(rows * (i + 1) / parts - rows * i / parts);
+  return out;
+}
+
 Output reduced(const std::vector<Output>& values, Reduction reduction) {
   if (reduction == Reduction::adasum) return adasum(values);
   const Output sum = values.size() == 1 ? values.front() : add_n(values);

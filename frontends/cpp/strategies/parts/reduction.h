@@ -2,6 +2,7 @@
 // tensors travel together, whether they are cut, and how values become one.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "frontends/cpp/strategies/parts/collectives.h"
@@ -19,6 +20,12 @@ bool is_sent_whole(const Output& value, int64_t n, const AllReduceOptions& optio
 bool goes_between_programs(Algorithm algorithm);
 
 Output reshaped(Output x, const Shape& shape);
+// The parts as one tensor, and a tensor as parts of these sizes along axis 0; one part is the
+// whole.
+Output joined(const std::vector<Output>& parts, int axis = 0);
+std::vector<Output> cut(const Output& value, const std::vector<int64_t>& sizes);
+// `rows` in `parts` parts that differ by at most one.
+std::vector<int64_t> even_parts(int64_t rows, int64_t parts);
 
 // The sum or mean of the values, added in their order.
 Output reduced(const std::vector<Output>& values, Reduction reduction);
