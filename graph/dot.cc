@@ -1,6 +1,7 @@
 // to_dot(): every node, as Graphviz draws it.
 #include <map>
 
+#include "graph/fused.h"
 #include "graph/text.h"
 
 namespace leat {
@@ -76,8 +77,8 @@ class Dot {
       const size_t slash = node->name.rfind('/');
       const std::string_view last =
           std::string_view(node->name).substr(slash == std::string::npos ? 0 : slash + 1);
-      const std::string label =
-          last == node->op->name ? std::string(last) : concat(last, "\n", node->op->name);
+      const std::string op = node->is("_Fused") ? fused_title(node->view()) : node->op->name;
+      const std::string label = last == op ? op : concat(last, "\n", op);
       line(depth, concat("n", node->id, " [label=", quoted(label), ", tooltip=", quoted(node->name),
                          "];"));
     }

@@ -217,6 +217,7 @@ void LocalSession::build(Entry& entry) {
     partitioned = run_pipeline(graph_, {.signature = entry.signature,
                                         .placement = placement_,
                                         .simplify = options_.simplify,
+                                        .fuse = options_.fuse,
                                         .after_pass = {}});
   }
   entry.edges = partitioned.edges.size();

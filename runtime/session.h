@@ -25,6 +25,7 @@ struct SessionOptions {
   bool allow_soft_placement = false;
   bool log_placement = false;
   bool simplify = true;         // constant folding and friends
+  bool fuse = true;             // connected elementwise ops run as one; not without simplify
   bool isolate_state = false;   // variables of its own instead of the task's shared ones
   bool bfloat16_edges = false;  // float32 travels between tasks as bfloat16 (cluster only)
   std::vector<std::string> device_filters =

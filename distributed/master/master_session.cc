@@ -74,6 +74,7 @@ PipelineOptions MasterSession::pipeline_options(const StepSignature& signature,
   PipelineOptions out;
   out.signature = signature;
   out.simplify = options_.simplify;
+  out.fuse = options_.fuse;
   out.bfloat16_edges = options_.bfloat16_edges;
   out.placement.allow_soft_placement = options_.allow_soft_placement;
   out.placement.log_placement = options_.log_placement;

@@ -90,6 +90,11 @@ PassResult run_spread_loops(Graph& graph, StepContext& step) {
   return changed_if(spread_loops(graph, step.loop_edges));
 }
 
+PassResult run_fuse(Graph& graph, StepContext& step) {
+  if (!step.options.simplify || !step.options.fuse) return PassResult::skipped;
+  return changed_if(fuse(graph, step.signature));
+}
+
 PassResult run_partition(Graph& graph, StepContext& step) {
   std::vector<CutEdge>& first = step.loop_edges;
   PartitionedGraph& out =
@@ -114,6 +119,7 @@ constexpr auto passes = std::to_array<Pass>({{"connect", run_connect},
                                              {"place", run_place},
                                              {"simplify_placed", run_simplify_placed},
                                              {"spread_loops", run_spread_loops},
+                                             {"fuse", run_fuse},
                                              {"partition", run_partition}});
 
 }  // namespace

@@ -1,6 +1,6 @@
 // The passes, by name and in order: connect (if the signature has connections) → prune → defer (if
 // the run is partial) → structure_loops → split_identity_n → infer → read_late → simplify → place →
-// spread_loops → partition. Each is a free function from graph to graph; verify() runs after each
+// spread_loops → fuse → partition. Each is a free function from graph to graph; verify() runs after each
 // one that made or changed a graph. Most change the graph in place or replace it: a large graph is
 // copied, and even moved, as rarely as possible. A pass that returns bool returns whether it had
 // anything to do.
@@ -69,6 +69,7 @@ struct PipelineOptions {
   StepSignature signature;
   PlacementOptions placement;
   bool simplify = true;
+  bool fuse = true;             // not without simplify
   bool bfloat16_edges = false;  // PartitionOptions
   // Called after every pass with its name; for dumps and tests.
   std::function<void(std::string_view pass, const Graph& graph)> after_pass;
@@ -148,6 +149,10 @@ bool simplify_placed(Graph& graph, const StepSignature& signature);
 // Makes a `_Loop` on each device where a loop changes state, besides the loop's own. Appends the
 // edges between the parts of these loops to `edges`. `graph` must be placed.
 bool spread_loops(Graph& graph, std::vector<CutEdge>& edges);
+// Makes one `_Fused` node (graph/fused.h) of connected nodes on a CPU that go through elements or
+// rows one by one: in the step, and in its loops. Endpoints named in the signature keep their names.
+// `graph` must be placed. False if the step has nothing to fuse.
+bool fuse(Graph& graph, const StepSignature& signature);
 // Cuts at device borders.
 struct PartitionOptions {
   // Float values travel to other tasks as bfloat16: half the bytes, 8 bits of precision.

@@ -54,7 +54,7 @@ TEST(Pipeline, TrainingStepHasTwoPartsAndThreeEdges) {
   EXPECT_EQ(passes,
             (std::vector<std::string>{"prune", "structure_loops", "split_identity_n", "infer",
                                       "read_late", "simplify", "place", "simplify_placed",
-                                      "spread_loops", "partition", "partition"}));
+                                      "spread_loops", "fuse", "partition", "partition"}));
   const DumpOptions plain = {.devices = false, .attrs = false};
   ASSERT_EQ(out.partitions.size(), 2u);
   EXPECT_EQ(dump(out.partitions.at("/job:ps/task:0/device:CPU:0"), plain),
@@ -165,7 +165,7 @@ TEST(Pipeline, ListsItsPasses) {
   EXPECT_EQ(names, (std::vector<std::string_view>{"connect", "prune", "defer", "structure_loops",
                                                   "split_identity_n", "infer", "expand_collectives",
                                                   "read_late", "simplify", "place",
-                                                  "simplify_placed", "spread_loops", "partition"}));
+                                                  "simplify_placed", "spread_loops", "fuse", "partition"}));
 }
 
 TEST(Pipeline, MergesEqualNodesPlacedOnTheSameDevice) {

@@ -25,7 +25,8 @@ const std::set<std::string, std::less<>> without_example = {
     "_Send", "_Recv", "Switch", "RefSwitch", "Merge", "RefMerge", "RefIdentity", "Enter",
     "RefEnter", "Exit", "RefExit", "NextIteration", "RefNextIteration", "LoopCond", "_Loop",
     "DatasetToGraph", "DatasetToGraphV2",
-    // They leave no value behind, or they wait; they have their own tests.
+    // They leave no value behind, or they wait, or hold a graph; they have their own tests.
+    "_Fused",
     "CollectiveBcastRecvV2",
     "DestroyResourceOp", "GenerateVocabRemapping", "LoadAndRemapMatrix", "Save", "SaveSlices",
     "Restore", "RestoreSlice", "SaveV2", "RestoreV2", "MergeV2Checkpoints", "FIFOQueueV2",

@@ -1,0 +1,198 @@
+#include "graph/fused.h"
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <mutex>
+#include <unordered_map>
+
+#include "graph/endpoint.h"
+#include "graph/import/graph_def.h"
+#include "graph/shape_inference.h"
+
+namespace leat {
+namespace {
+
+// Sorted. Their kernels accept any values, and take every element, or every row, by itself.
+constexpr std::string_view elementwise_ops[] = {"Abs",           "Add",
+                                                "AddN",          "AddV2",
+                                                "BiasAdd",       "BiasAddV1",
+                                                "Cast",          "Ceil",
+                                                "ClipByValue",   "Cos",
+                                                "Div",           "DivNoNan",
+                                                "Elu",           "EluGrad",
+                                                "Equal",         "Erf",
+                                                "Erfc",          "Exp",
+                                                "Expm1",         "Floor",
+                                                "Greater",       "GreaterEqual",
+                                                "Inv",           "InvGrad",
+                                                "IsFinite",      "IsInf",
+                                                "IsNan",         "LeakyRelu",
+                                                "LeakyReluGrad", "Less",
+                                                "LessEqual",     "Log",
+                                                "Log1p",         "LogicalAnd",
+                                                "LogicalNot",    "LogicalOr",
+                                                "Maximum",       "Minimum",
+                                                "Mul",           "MulNoNan",
+                                                "Neg",           "NotEqual",
+                                                "Pow",           "RealDiv",
+                                                "Reciprocal",    "ReciprocalGrad",
+                                                "Relu",          "Relu6",
+                                                "Relu6Grad",     "ReluGrad",
+                                                "Rint",          "Round",
+                                                "Rsqrt",         "RsqrtGrad",
+                                                "Select",        "SelectV2",
+                                                "Selu",          "SeluGrad",
+                                                "Sigmoid",       "SigmoidGrad",
+                                                "Sign",          "Sin",
+                                                "Softplus",      "SoftplusGrad",
+                                                "Softsign",      "SoftsignGrad",
+                                                "Sqrt",          "SqrtGrad",
+                                                "Square",        "SquaredDifference",
+                                                "Sub",           "Tanh",
+                                                "TanhGrad",      "Xdivy",
+                                                "Xlog1py",       "Xlogy"};
+constexpr std::string_view last_axis_ops[] = {"LogSoftmax", "Softmax",
+                                              "SoftmaxCrossEntropyWithLogits"};
+constexpr std::string_view reduction_ops[] = {"Max", "Mean", "Min", "Prod", "Sum"};
+
+constexpr size_t most_operands = 8;  // of a member
+
+bool contains(std::span<const std::string_view> names, std::string_view name) {
+  return std::binary_search(names.begin(), names.end(), name);
+}
+
+bool is_fraction_or_bool(DType dtype) {
+  return dtype == DType::f32 || dtype == DType::f64 || dtype == DType::f16 ||
+         dtype == DType::bf16 || dtype == DType::boolean;
+}
+
+RowRule rule_of_op(const Node& node) {
+  const std::string& op = node.op->name;
+  if (contains(elementwise_ops, op)) return RowRule::elementwise;
+  if (contains(last_axis_ops, op)) return RowRule::last_axis;
+  if (contains(reduction_ops, op) && node.inputs[1].node->is("Const")) return RowRule::reduction;
+  return RowRule::none;
+}
+
+bool has_a_number(const Node& node, std::string_view attr, std::string_view wanted) {
+  const auto found = node.attrs.find(attr);
+  return found == node.attrs.end() || found->second.get<std::string>() == wanted;
+}
+
+}  // namespace
+
+RowRule row_rule(const Node& node) {
+  const RowRule rule = rule_of_op(node);
+  if (rule == RowRule::none || node.inputs.size() > most_operands) return RowRule::none;
+  for (const OutputSpec& output : node.outputs) {
+    if (output.is_ref || !is_fraction_or_bool(output.dtype)) return RowRule::none;
+  }
+  const size_t operands = rule == RowRule::reduction ? 1 : node.inputs.size();
+  for (size_t i = 0; i < operands; ++i) {
+    if (!is_fraction_or_bool(node.inputs[i].dtype())) return RowRule::none;
+  }
+  if (node.is("BiasAdd") && !has_a_number(node, "data_format", "NHWC")) return RowRule::none;
+  if (node.is("Cast") && node.inputs[0].dtype() == node.outputs[0].dtype) return RowRule::none;
+  return rule;
+}
+
+FusedProgram::FusedProgram(const NodeView& fused) {
+  from_graph_def(fused.attr<std::string>("body"), graph_);
+  std::unordered_map<const Node*, Operand> made;
+  for (const auto& node : graph_.nodes()) {
+    if (node->is("_Feed")) {
+      const std::string& name = node->attr<std::string>("name");
+      Operand& input = made[node.get()];
+      std::from_chars(name.data(), name.data() + name.size(), input.index);
+      continue;
+    }
+    made[node.get()] = {static_cast<int>(members_.size()), 0};
+    Member& member = members_.emplace_back(Member{node.get(), row_rule(*node), {}});
+    for (const Output& input : node->inputs) {
+      Operand operand = made.at(input.node);
+      if (operand.member >= 0) operand.index = input.index;
+      member.operands.push_back(operand);
+    }
+  }
+  for (const std::string& result : fused.attr<std::vector<std::string>>("results")) {
+    const Output output = graph_.output(result);
+    outputs_.push_back({made.at(output.node).member, output.index});
+  }
+}
+
+std::shared_ptr<const FusedProgram> FusedProgram::of(const NodeView& fused) {
+  constexpr size_t most = 4'096;
+  static std::mutex mutex;
+  static auto* const known = new std::map<std::string, std::shared_ptr<const FusedProgram>>;
+  std::string key = fused.attr<std::string>("body");
+  for (const std::string& result : fused.attr<std::vector<std::string>>("results")) {
+    key += concat("\n", result);
+  }
+  const std::lock_guard lock(mutex);
+  const auto found = known->find(key);
+  if (found != known->end()) return found->second;
+  auto program = std::make_shared<const FusedProgram>(fused);
+  if (known->size() >= most) known->clear();
+  known->emplace(std::move(key), program);
+  return program;
+}
+
+const TensorSpec& FusedProgram::spec_of(const Operand& operand, std::span<const TensorSpec> inputs,
+                                        const std::vector<std::vector<TensorSpec>>& made) {
+  return operand.member < 0 ? inputs[operand.index] : made[operand.member][operand.index];
+}
+
+std::vector<std::vector<TensorSpec>> FusedProgram::infer(std::span<const TensorSpec> inputs) const {
+  std::vector<std::vector<TensorSpec>> made(members_.size());
+  std::vector<TensorSpec> specs;
+  for (size_t m = 0; m < members_.size(); ++m) {
+    const Node& node = *members_[m].node;
+    if (node.is("Const")) {
+      const Tensor& value = node.attr<Tensor>("value");
+      made[m].push_back({value.dtype(), value.shape(), &value});
+      continue;
+    }
+    specs.clear();
+    for (const Operand& operand : members_[m].operands) {
+      specs.push_back(spec_of(operand, inputs, made));
+    }
+    const std::vector<Shape> shapes =
+        infer_shapes(node.view(), *node.op, specs, node.num_outputs());
+    for (size_t i = 0; i < shapes.size(); ++i) {
+      made[m].push_back({node.outputs[i].dtype, shapes[i], nullptr});
+    }
+  }
+  return made;
+}
+
+AttrMap fused_attrs(const Graph& body, const std::vector<Output>& inputs,
+                    const std::vector<Output>& results) {
+  std::vector<DType> input_types, result_types;
+  std::vector<std::string> names, ops;
+  for (const Output& input : inputs) input_types.push_back(input.dtype());
+  for (const Output& result : results) {
+    result_types.push_back(result.dtype());
+    names.push_back(result.name());
+  }
+  for (const auto& node : body.nodes()) {
+    if (!node->is("_Feed") && !node->is("Const")) ops.push_back(node->op->name);
+  }
+  return {{"Tinputs", std::move(input_types)},
+          {"Tresults", std::move(result_types)},
+          {"body", to_graph_def(body)},
+          {"results", std::move(names)},
+          {"ops", std::move(ops)}};
+}
+
+std::string fused_title(const NodeView& fused) {
+  constexpr size_t most = 4;
+  const auto& ops = fused.attr<std::vector<std::string>>("ops");
+  std::string out;
+  for (size_t i = 0; i < std::min(ops.size(), most); ++i)
+    out += concat(i == 0 ? "" : " + ", ops[i]);
+  if (ops.size() > most) out += concat(" + ", ops.size() - most, " more");
+  return out;
+}
+
+}  // namespace leat

@@ -1,0 +1,72 @@
+// `_Fused`: nodes that run as one. Each element, or each row, passes through all of them while it
+// is in the cache, so that values between them never reach memory. The pass `fuse` makes such
+// nodes; kernels/control/fused.cc runs them.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/kernel.h"
+#include "graph/graph.h"
+
+namespace leat {
+
+// How an op treats the rows of its operands: the parts that belong to one index of the leading
+// axes.
+enum class RowRule {
+  none,         // it is never fused
+  elementwise,  // operands are broadcast: element by element
+  last_axis,    // along the last axis, such as Softmax: row by row
+  reduction,  // over the axes of a constant: row by row if all of them are behind the leading axes
+};
+
+// How the node may be fused, by its op, its types and its attributes alone. Values are numbers with
+// a fraction or bools: their kernels find no fault in any of them.
+RowRule row_rule(const Node& node);
+
+// What a `_Fused` node computes, parsed from its attributes once for all steps.
+class FusedProgram {
+ public:
+  // An output of a member; member -1: the node's own input `index`.
+  struct Operand {
+    int member = -1;
+    int index = 0;
+  };
+  struct Member {
+    const Node* node;
+    RowRule rule;
+    std::vector<Operand> operands;
+  };
+
+  explicit FusedProgram(const NodeView& fused);
+  FusedProgram(const FusedProgram&) = delete;
+
+  // The program of a node, from a cache of this process. Thread-safe.
+  static std::shared_ptr<const FusedProgram> of(const NodeView& fused);
+
+  const std::vector<Member>& members() const { return members_; }  // in order
+  const std::vector<Operand>& outputs() const { return outputs_; }
+
+  // What each member makes of these inputs, whose shapes may be partial. A constant has its value.
+  // Throws what a member's shape function throws.
+  std::vector<std::vector<TensorSpec>> infer(std::span<const TensorSpec> inputs) const;
+  static const TensorSpec& spec_of(const Operand& operand, std::span<const TensorSpec> inputs,
+                                   const std::vector<std::vector<TensorSpec>>& made);
+
+ private:
+  Graph graph_;
+  std::vector<Member> members_;
+  std::vector<Operand> outputs_;
+};
+
+// The attributes of a `_Fused` node that computes `results` of `body`, a graph whose `_Feed` nodes
+// are named "0", "1", …, as the inputs are.
+AttrMap fused_attrs(const Graph& body, const std::vector<Output>& inputs,
+                    const std::vector<Output>& results);
+// "BiasAdd + Relu": the ops in order, without constants; long lists are cut.
+std::string fused_title(const NodeView& fused);
+
+}  // namespace leat
