@@ -54,6 +54,7 @@ constexpr std::string_view elementwise_ops[] = {"Abs",           "Add",
                                                 "Xlog1py",       "Xlogy"};
 constexpr std::string_view last_axis_ops[] = {"LogSoftmax", "Softmax",
                                               "SoftmaxCrossEntropyWithLogits"};
+constexpr std::string_view head_ops[] = {"Conv2D", "DepthwiseConv2dNative", "MatMul"};
 constexpr std::string_view reduction_ops[] = {"Max", "Mean", "Min", "Prod", "Sum"};
 
 constexpr size_t most_operands = 8;  // of a member
@@ -71,11 +72,15 @@ RowRule rule_of_op(const Node& node) {
   const std::string& op = node.op->name;
   if (contains(elementwise_ops, op)) return RowRule::elementwise;
   if (contains(last_axis_ops, op)) return RowRule::last_axis;
+  if (contains(head_ops, op)) return RowRule::head;
   if (contains(reduction_ops, op) && node.inputs[1].node->is("Const")) return RowRule::reduction;
   return RowRule::none;
 }
 
-bool has_a_number(const Node& node, std::string_view attr, std::string_view wanted) {
+static_assert(std::ranges::is_sorted(elementwise_ops) && std::ranges::is_sorted(last_axis_ops) &&
+              std::ranges::is_sorted(head_ops) && std::ranges::is_sorted(reduction_ops));
+
+bool has_or_lacks(const Node& node, std::string_view attr, std::string_view wanted) {
   const auto found = node.attrs.find(attr);
   return found == node.attrs.end() || found->second.get<std::string>() == wanted;
 }
@@ -92,7 +97,8 @@ RowRule row_rule(const Node& node) {
   for (size_t i = 0; i < operands; ++i) {
     if (!is_fraction_or_bool(node.inputs[i].dtype())) return RowRule::none;
   }
-  if (node.is("BiasAdd") && !has_a_number(node, "data_format", "NHWC")) return RowRule::none;
+  if (node.is("MatMul") && node.attr<bool>("transpose_a")) return RowRule::none;
+  if (node.is("BiasAdd") && !has_or_lacks(node, "data_format", "NHWC")) return RowRule::none;
   if (node.is("Cast") && node.inputs[0].dtype() == node.outputs[0].dtype) return RowRule::none;
   return rule;
 }
@@ -119,6 +125,20 @@ FusedProgram::FusedProgram(const NodeView& fused) {
     const Output output = graph_.output(result);
     outputs_.push_back({made.at(output.node).member, output.index});
   }
+  num_inputs_ = static_cast<int>(fused.attr<std::vector<DType>>("Tinputs").size());
+  if (!members_.empty() && members_[0].rule == RowRule::head) tail_.reset(new FusedProgram(*this));
+}
+
+FusedProgram::FusedProgram(const FusedProgram& whole) : num_inputs_(whole.num_inputs_ + 1) {
+  const auto moved = [&](const Operand& operand) {
+    if (operand.member == 0) return Operand{-1, whole.num_inputs_};
+    return operand.member < 0 ? operand : Operand{operand.member - 1, operand.index};
+  };
+  for (size_t m = 1; m < whole.members_.size(); ++m) {
+    Member& member = members_.emplace_back(whole.members_[m]);
+    for (Operand& operand : member.operands) operand = moved(operand);
+  }
+  for (const Operand& output : whole.outputs_) outputs_.push_back(moved(output));
 }
 
 std::shared_ptr<const FusedProgram> FusedProgram::of(const NodeView& fused) {

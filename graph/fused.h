@@ -20,7 +20,8 @@ enum class RowRule {
   none,         // it is never fused
   elementwise,  // operands are broadcast: element by element
   last_axis,    // along the last axis, such as Softmax: row by row
-  reduction,  // over the axes of a constant: row by row if all of them are behind the leading axes
+  reduction,    // over a constant's axes: row by row if all lie behind the leading axes
+  head,         // a product or a convolution: makes rows of the rows of its first operand
 };
 
 // How the node may be fused, by its op, its types and its attributes alone. Values are numbers with
@@ -42,13 +43,15 @@ class FusedProgram {
   };
 
   explicit FusedProgram(const NodeView& fused);
-  FusedProgram(const FusedProgram&) = delete;
 
   // The program of a node, from a cache of this process. Thread-safe.
   static std::shared_ptr<const FusedProgram> of(const NodeView& fused);
 
   const std::vector<Member>& members() const { return members_; }  // in order
   const std::vector<Operand>& outputs() const { return outputs_; }
+  // If the first member is a head: the others, to which what it makes is one more input. Lives as
+  // long as the program. Else null.
+  const FusedProgram* tail() const { return tail_.get(); }
 
   // What each member makes of these inputs, whose shapes may be partial. A constant has its value.
   // Throws what a member's shape function throws.
@@ -57,9 +60,13 @@ class FusedProgram {
                                    const std::vector<std::vector<TensorSpec>>& made);
 
  private:
-  Graph graph_;
+  explicit FusedProgram(const FusedProgram& whole);  // its tail, which needs its nodes
+
+  Graph graph_;  // of a tail: empty; the nodes are those of the whole
+  int num_inputs_ = 0;
   std::vector<Member> members_;
   std::vector<Operand> outputs_;
+  std::unique_ptr<const FusedProgram> tail_;
 };
 
 // The attributes of a `_Fused` node that computes `results` of `body`, a graph whose `_Feed` nodes

@@ -158,11 +158,13 @@ class Fusion {
     return true;
   }
 
-  bool is_candidate_id(int id) const { return rules_[id] != RowRule::none; }
+  bool goes_by_rows(const Node& node) const {
+    return rules_[node.id] != RowRule::none && rules_[node.id] != RowRule::head;
+  }
 
   bool may_join(const Output& input, const Node& user) const {
     const Node& node = *input.node;
-    return is_candidate_id(node.id) && is_candidate_id(user.id) &&
+    return goes_by_rows(node) && goes_by_rows(user) &&
            node.assigned_device == user.assigned_device && contexts_.are_same(node, user) &&
            has_rows_of(input.shape(), user.outputs[0].shape);
   }
@@ -189,7 +191,7 @@ class Fusion {
     std::vector<bool> would_join(graph_.size());   // is a user's level the latest?
     for (auto it = graph_.nodes().rbegin(); it != graph_.nodes().rend(); ++it) {
       const Node& node = **it;
-      if (would_join[node.id] && latest[node.id] != none && is_candidate_id(node.id) &&
+      if (would_join[node.id] && latest[node.id] != none && goes_by_rows(node) &&
           latest[node.id] > levels_[node.id] && !has_joined_an_input(node)) {
         levels_[node.id] = latest[node.id];
       }
@@ -231,6 +233,7 @@ class Fusion {
         if (has_joined(input, *node)) group_[root_of(node->id)] = root_of(input.node->id);
       }
     }
+    add_heads();
     std::vector<int> sizes(graph_.size());
     for (size_t id = 0; id < graph_.size(); ++id) ++sizes[root_of(static_cast<int>(id))];
     for (const auto& node : graph_.nodes()) {
@@ -239,6 +242,32 @@ class Fusion {
     }
     std::erase_if(members_, [](const auto& group) { return is_small(group.second); });
     return !members_.empty();
+  }
+
+  // A product or a convolution whose value only one group uses comes at its head.
+  void add_heads() {
+    constexpr int nobody = -1, several = -2;
+    std::vector<int> user(graph_.size(), nobody);  // by id: the root of the group that uses it
+    for (const auto& node : graph_.nodes()) {
+      for (const Output& input : node->inputs) {
+        const bool may = goes_by_rows(*node) && rules_[input.node->id] == RowRule::head &&
+                         input.shape() == node->outputs[0].shape &&
+                         input.node->assigned_device == node->assigned_device &&
+                         contexts_.are_same(*input.node, *node);
+        int& known = user[input.node->id];
+        const int root = may ? root_of(node->id) : several;
+        known = known == nobody || known == root ? root : several;
+      }
+      for (const Node* control : node->control_inputs) user[control->id] = several;
+    }
+    std::vector<bool> has_head(graph_.size());
+    for (const auto& node : graph_.nodes()) {
+      const int root = user[node->id];
+      if (rules_[node->id] != RowRule::head || root < 0 || has_head[root] || kept_.contains(*node))
+        continue;
+      has_head[root] = true;
+      group_[node->id] = root;
+    }
   }
 
   const std::vector<Node*>* group_of(const Node& node) {
@@ -310,7 +339,10 @@ class Fusion {
       inputs.push_back(input);
       return node.output();
     };
-    for (Node* member : group) {
+    std::vector<Node*> members = group;
+    std::stable_partition(members.begin(), members.end(),
+                          [&](const Node* member) { return rules_[member->id] == RowRule::head; });
+    for (Node* member : members) {
       std::vector<Output> operands;
       for (size_t i = 0; i < member->inputs.size(); ++i) {
         const Output& input = member->inputs[i];

@@ -72,6 +72,7 @@ class CutFinder {
     };
     switch (member.rule) {
       case RowRule::none:
+      case RowRule::head:
         return false;
       case RowRule::elementwise:
         for (size_t i = 0; i < member.operands.size(); ++i) {

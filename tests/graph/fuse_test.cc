@@ -66,13 +66,25 @@ TEST(Fuse, KeepsTheNamesOfEndpoints) {
 TEST(Fuse, LeavesWhatOtherNodesSeparate) {
   // r is needed before the product, the sum behind it.
   const char* const text = "r = Relu(x); m = MatMul(r, w); s = Add(r, m); t = Tanh(s)";
-  EXPECT_EQ(fused(text, {.fetches = {"t:0"}}),
-            "r = x:0; Relu\nm = r:0 w:0; MatMul\nt = r:0 m:0; Add + Tanh\n");
+  EXPECT_EQ(fused(text, {.fetches = {"t:0"}}), "r = x:0; Relu\nt = r:0 w:0; MatMul + Add + Tanh\n");
 }
 
 TEST(Fuse, ComputesWhatIsNotYetNeededWithItsUsers) {
   EXPECT_EQ(fused("q = Square(x); m = MatMul(x, w); s = Mul(q, m)", {.fetches = {"s:0"}}),
-            "m = x:0 w:0; MatMul\ns = x:0 m:0; Square + Mul\n");
+            "s = x:0 w:0; MatMul + Square + Mul\n");
+}
+
+TEST(Fuse, PutsAProductThatNobodyElseUsesAtTheHead) {
+  EXPECT_EQ(fused("m = MatMul(x, w); s = BiasAdd(m, b); r = Relu(s)", {.fetches = {"r:0"}}),
+            "r = x:0 w:0 b:0; MatMul + BiasAdd + Relu\n");
+  // One head for each node; what else uses a product gets it as before.
+  EXPECT_EQ(
+      fused("m = MatMul(x, w); n = MatMul(y, w); s = Add(m, n); r = Relu(s)", {.fetches = {"r:0"}}),
+      "n = y:0 w:0; MatMul\nr = x:0 w:0 n:0; MatMul + Add + Relu\n");
+  EXPECT_EQ(fused("m = MatMul(x, w); r = Relu(m); n = MatMul(m, w)", {.fetches = {"r:0", "n:0"}}),
+            "m = x:0 w:0; MatMul\nr = m:0; Relu\nn = m:0 w:0; MatMul\n");
+  EXPECT_EQ(fused("m = MatMul(x, w); r = Relu(m)", {.fetches = {"m:0", "r:0"}}),
+            "m = x:0 w:0; MatMul\nr = m:0; Relu\n");
 }
 
 TEST(Fuse, TakesReductionsOfRowsWithTheirAxes) {

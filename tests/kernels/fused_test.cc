@@ -82,7 +82,8 @@ void expect_equal(const std::string& text, std::vector<std::string> fetches, con
     }
     for (int64_t i = 0; i < value.elements(); ++i) {
       const float wanted_element = other.data<float>()[i];
-      ASSERT_NEAR(value.data<float>()[i], wanted_element, tolerance * std::abs(wanted_element))
+      ASSERT_NEAR(value.data<float>()[i], wanted_element,
+                  tolerance * (1 + std::abs(wanted_element)))
           << fetch << " " << i;
     }
   }
@@ -161,6 +162,39 @@ TEST(Fused, TellsRowsFromColumns) {
       "o = Const(dtype=int32, value=int32[1] [1]); s = Sum(x, o); n = Neg(s)\n"
       "a = Add(x, n)",
       {"a:0"}, feeds);
+}
+
+TEST(Fused, RunsItsHeadBlockByBlock) {
+  std::mt19937 random(6);
+  for (const int64_t rows : {3, 7, 200, 5'000}) {
+    const Values feeds = {{"x", random_tensor(DType::f32, {rows, 40}, random)},
+                          {"w", random_tensor(DType::f32, {40, 96}, random)},
+                          {"u", random_tensor(DType::f32, {96, 40}, random)},
+                          {"v", random_tensor(DType::f32, {96}, random)},
+                          {"y", random_tensor(DType::f32, {rows, 96}, random)}};
+    const std::string product = "m = MatMul(x, w);";
+    expect_equal(product + "s = BiasAdd(m, v); r = Relu(s)", {"r:0"}, feeds, 1, 1e-5);
+    expect_equal("m = MatMul(x, u, transpose_b=true); s = Add(m, y); q = Mul(s, m)", {"s:0", "q:0"},
+                 feeds, 1, 1e-5);
+    expect_equal(product + "s = Mul(m, m); t = Add(s, v); z = Exp(t); e = Softmax(t)",
+                 {"t:0", "e:0"}, feeds, 1, 1e-5);
+  }
+  for (const int64_t images : {1, 3, 40}) {
+    const Values feeds = {{"x", random_tensor(DType::f32, {images, 30, 30, 16}, random)},
+                          {"w", random_tensor(DType::f32, {3, 3, 16, 32}, random)},
+                          {"v", random_tensor(DType::f32, {32}, random)},
+                          {"y", random_tensor(DType::f32, {images, 30, 30, 32}, random)}};
+    const std::string c = "c = Conv2D(x, w, strides=[1, 1, 1, 1], padding='SAME');";
+    expect_equal(c + "s = BiasAdd(c, v); r = Relu(s)", {"r:0"}, feeds, 1, 1e-5);
+    expect_equal(c + "s = BiasAdd(c, v); a = Add(s, y); r = Relu(a)", {"a:0", "r:0"}, feeds, 1,
+                 1e-5);
+    const std::string d = "c = DepthwiseConv2dNative(x, k, strides=[1, 2, 2, 1], padding='SAME');";
+    Values other = feeds;
+    other["k"] = random_tensor(DType::f32, {3, 3, 16, 2}, random);
+    other.erase("w");
+    other.erase("y");
+    expect_equal(d + "s = BiasAdd(c, v); r = Relu6(s)", {"r:0"}, other, 1, 1e-5);
+  }
 }
 
 TEST(Fused, KeepsRandomProgramsEqual) {
