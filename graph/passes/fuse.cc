@@ -24,6 +24,9 @@ namespace {
 // Smaller values are in the cache in any case.
 constexpr int64_t least_elements = 256;
 
+// Nodes behind a head: the kernel has room for the inputs and the results of so many.
+constexpr int most_behind_head = 7;
+
 // Which values are dead together: the Switch outputs that lie upstream, as a number.
 class Contexts {
  public:
@@ -261,9 +264,12 @@ class Fusion {
       for (const Node* control : node->control_inputs) user[control->id] = several;
     }
     std::vector<bool> has_head(graph_.size());
+    std::vector<int> sizes(graph_.size());
+    for (size_t id = 0; id < graph_.size(); ++id) ++sizes[root_of(static_cast<int>(id))];
     for (const auto& node : graph_.nodes()) {
       const int root = user[node->id];
-      if (rules_[node->id] != RowRule::head || root < 0 || has_head[root] || kept_.contains(*node))
+      if (rules_[node->id] != RowRule::head || root < 0 || has_head[root] ||
+          kept_.contains(*node) || sizes[root] > most_behind_head)
         continue;
       has_head[root] = true;
       group_[node->id] = root;

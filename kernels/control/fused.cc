@@ -17,7 +17,13 @@ namespace {
 constexpr int64_t block_bytes = 512 << 10;
 // A head prepares its other operand for each block: it computes so many times with each byte of it.
 constexpr int64_t least_uses = 500;
-constexpr double least_block_flops = 60e6;  // else there is nothing to do for a second thread
+constexpr double least_block_flops = 4e6;  // some tens of microseconds
+
+constexpr size_t most_values = 64;  // inputs, and results
+
+size_t aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
+
+class OneThread : public Stream {};
 
 size_t bytes_of(const TensorSpec& spec) {
   return dtype_size(spec.dtype) * static_cast<size_t>(spec.shape.elements());
@@ -56,7 +62,7 @@ class Headed {
     }
     const double cost =
         (full_.head.cost_ns + full_.tail.cost_ns) * static_cast<double>(batch_) / block_;
-    const size_t workspace = workspace_bytes();
+    const size_t workspace = lane_bytes_ * static_cast<size_t>(lanes_);
     BoundKernel out =
         BoundKernel::of([self = std::move(*this)](const Arguments& a) { self.run(a); });
     out.may_share = std::move(may_share);
@@ -130,6 +136,11 @@ class Headed {
     }
     blocks_ = (batch_ + block_ - 1) / block_;
     last_ = batch_ - (blocks_ - 1) * block_;
+    // Several blocks per thread: a thread without a core holds up one of them. With fewer blocks,
+    // the kernels themselves use the threads.
+    const ThreadPool* pool = device_.stream().pool();
+    const int64_t threads = pool == nullptr ? 1 : pool->threads();
+    if (threads > 1 && blocks_ >= 2 * threads) lanes_ = std::min(blocks_, 4 * threads);
   }
 
   TensorSpec of_block(TensorSpec spec, int64_t rows) const {
@@ -175,47 +186,56 @@ class Headed {
     for (size_t i = 0; i < tail_inputs_.size(); ++i)
       strides_.push_back(is_row_[i] ? stride_of(bytes_of(tail_inputs_[i])) : 0);
     head_bytes_ = head_place_ >= 0 ? 0 : stride_of(bytes_of(head_output_));
-    head_bytes_ = (head_bytes_ + 63) / 64 * 64;
+    head_bytes_ = aligned(head_bytes_);
+    lane_bytes_ = aligned(
+        head_bytes_ + std::max({full_.head.workspace_bytes, full_.tail.workspace_bytes,
+                                last_part_.head.workspace_bytes, last_part_.tail.workspace_bytes}));
   }
 
   size_t stride_of(size_t whole) const {
     return blocks_ == 1 ? whole : whole / static_cast<size_t>(batch_) * static_cast<size_t>(block_);
   }
 
-  size_t workspace_bytes() const {
-    return head_bytes_ +
-           std::max({full_.head.workspace_bytes, full_.tail.workspace_bytes,
-                     last_part_.head.workspace_bytes, last_part_.tail.workspace_bytes});
-  }
-
   // ---- A step ----
 
   void run(const Arguments& a) const {
-    constexpr size_t most = 64;
-    void* inputs[most];
-    void* outputs[most];
-    void* of_head[8];
     auto* const workspace = static_cast<std::byte*>(a.workspace);
-    for (int64_t block = 0; block < blocks_; ++block) {
-      StepEnd::ask();
-      const auto at = static_cast<size_t>(block);
-      const Part& part = block + 1 == blocks_ && last_ != block_ ? last_part_ : full_;
-      for (size_t i = 0; i < inputs_.size(); ++i)
-        inputs[i] = static_cast<std::byte*>(a.inputs[i]) + at * strides_[i];
-      for (size_t r = 0; r < result_bytes_.size(); ++r) {
-        outputs[r] = static_cast<std::byte*>(a.outputs[r]) +
-                     (blocks_ == 1 ? 0 : at * stride_of(result_bytes_[r]));
-      }
-      void* const made = head_place_ >= 0 ? outputs[head_place_] : workspace;
-      inputs[inputs_.size()] = made;
-      for (size_t i = 0; i < head_inputs_.size(); ++i)
-        of_head[i] = inputs[static_cast<size_t>(head_inputs_[i])];
-      void* const rest = workspace + head_bytes_;
-      if (part.head.function != nullptr)
-        part.head.function(part.head.bound.get(), {of_head, &made, rest, a.stream});
-      if (part.tail.function != nullptr)
-        part.tail.function(part.tail.bound.get(), {inputs, outputs, rest, a.stream});
+    if (lanes_ == 1) {
+      for (int64_t block = 0; block < blocks_; ++block) run_block(a, block, workspace, *a.stream);
+      return;
     }
+    a.stream->parallel_for(lanes_, 1, [&](int64_t begin, int64_t end) {
+      OneThread stream;
+      for (int64_t lane = begin; lane < end; ++lane) {
+        std::byte* const own = workspace + static_cast<size_t>(lane) * lane_bytes_;
+        for (int64_t block = lane; block < blocks_; block += lanes_)
+          run_block(a, block, own, stream);
+      }
+    });
+  }
+
+  void run_block(const Arguments& a, int64_t block, std::byte* workspace, Stream& stream) const {
+    StepEnd::ask();
+    void* inputs[most_values + 1];
+    void* outputs[most_values];
+    void* of_head[2];
+    const auto at = static_cast<size_t>(block);
+    const Part& part = block + 1 == blocks_ && last_ != block_ ? last_part_ : full_;
+    for (size_t i = 0; i < inputs_.size(); ++i)
+      inputs[i] = static_cast<std::byte*>(a.inputs[i]) + at * strides_[i];
+    for (size_t r = 0; r < result_bytes_.size(); ++r) {
+      outputs[r] = static_cast<std::byte*>(a.outputs[r]) +
+                   (blocks_ == 1 ? 0 : at * stride_of(result_bytes_[r]));
+    }
+    void* const made = head_place_ >= 0 ? outputs[head_place_] : workspace;
+    inputs[inputs_.size()] = made;
+    for (size_t i = 0; i < head_inputs_.size(); ++i)
+      of_head[i] = inputs[static_cast<size_t>(head_inputs_[i])];
+    void* const rest = workspace + head_bytes_;
+    if (part.head.function != nullptr)
+      part.head.function(part.head.bound.get(), {of_head, &made, rest, &stream});
+    if (part.tail.function != nullptr)
+      part.tail.function(part.tail.bound.get(), {inputs, outputs, rest, &stream});
   }
 
   std::shared_ptr<const FusedProgram> program_;
@@ -230,12 +250,18 @@ class Headed {
   int64_t batch_ = 1, block_ = 1, blocks_ = 1, last_ = 1;
   Part full_, last_part_;
   int head_place_ = -1;
-  size_t head_bytes_ = 0;
+  size_t head_bytes_ = 0;  // for its values, if they have no place in an output
+  int64_t lanes_ = 1;      // blocks at the same time, each with its own workspace
+  size_t lane_bytes_ = 0;
 };
 
 BoundKernel prepare(const KernelRequest& request) {
   std::shared_ptr<const FusedProgram> program = FusedProgram::of(request.node);
-  if (program->tail() != nullptr) return Headed(request, std::move(program)).bound();
+  if (program->tail() != nullptr) {
+    check_internal(std::max(request.inputs.size(), request.outputs.size()) <= most_values,
+                   "too many nodes are fused behind a product");
+    return Headed(request, std::move(program)).bound();
+  }
   return bind_tiles(std::move(program), request.inputs, request.device);
 }
 
